@@ -1,0 +1,3 @@
+//! The MPI 5.0 standard ABI over the fabric.
+
+pub mod error;
