@@ -176,8 +176,8 @@ static int check_together(const struct options *options, char *message)
 {
     if (options->mode == MODE_TABLE && (options->n || options->input || options->steps < 1)) {
         snprintf(message, OPTIONS_MESSAGE,
-                 "--table measures n = 64 to 1024 by itself: allowed with it are --steps from 1, "
-                 "--every and --quiet");
+                 "--table measures n = 64 to 1024 by itself: allowed with it are --every and --steps "
+                 "from 1");
         return -1;
     }
     if (options->mode == MODE_CHECK && options->n > 256) {
@@ -243,7 +243,7 @@ const char *options_help(void)
            "\n"
            "  --table           print ms per iteration and speed-up for n = 64 to 1024 on 1, 2, 4, ...\n"
            "                    ranks, up to all that were started\n"
-           "  --check           test the solver against known answers (-n 1 to 256, 48)\n"
+           "  --check           test the solver against known answers (-n 1 to 256, 53)\n"
            "  --help            print this\n"
            "\n"
            "Exit status: 0 done, 1 failed, 2 wrong use.\n";

@@ -66,21 +66,32 @@ const struct colour *picture_colours(void)
     return colours;
 }
 
+// Colour numbers per degree. A plate of one temperature has no scale: it is cold everywhere.
+static double scale_of(double low, double high)
+{
+    return high > low ? (PICTURE_COLOURS - 1) / (high - low) : 0;
+}
+
+// Written so that a value that is no number comes out as cold, never as an index out of range.
+static inline int number_of(double temperature, double low, double scale)
+{
+    double number = (temperature - low) * scale + 0.5;
+    number = number > 0 ? number : 0;
+    return (int)(number < PICTURE_COLOURS - 1 ? number : PICTURE_COLOURS - 1);
+}
+
 int picture_colour_of(double temperature, double low, double high)
 {
-    double share = high > low ? (temperature - low) / (high - low) : 0;
-    // Written so that a value that is no number comes out as cold, never as an index out of range.
-    if (!(share > 0))
-        return 0;
-    return share < 1 ? (int)(share * (PICTURE_COLOURS - 1) + 0.5) : PICTURE_COLOURS - 1;
+    return number_of(temperature, low, scale_of(low, high));
 }
 
 void picture_paint(const double *whole, int n, double low, double high, unsigned char *pixels)
 {
+    double scale = scale_of(low, high);
     for (int row = 1; row <= n; row++) {
         const double *cells = whole + (size_t)row * (size_t)(n + 2) + 1;
         for (int column = 0; column < n; column++)
-            *pixels++ = (unsigned char)picture_colour_of(cells[column], low, high);
+            *pixels++ = (unsigned char)number_of(cells[column], low, scale);
     }
 }
 
