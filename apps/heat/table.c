@@ -131,7 +131,7 @@ static void print_heading(const struct group *groups, int count, const struct jo
     printf("heat: %d iterations, the plate gathered and coloured every %d\n\n", job->steps, job->every);
     printf("        n |   1 rank");
     for (int g = 1; g < count; g++)
-        printf(" | %9d ranks  ", groups[g].ranks);
+        printf(" | %10d ranks  ", groups[g].ranks);
     printf("\n          |  ms/iter");
     for (int g = 1; g < count; g++)
         printf(" |  ms/iter  speed-up");
