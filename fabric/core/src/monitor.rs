@@ -6,6 +6,7 @@ use std::cell::UnsafeCell;
 use std::ops::{Deref, DerefMut};
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Mutex, MutexGuard};
+use weft_device::sys;
 
 /// Work that must run with the monitor left, such as a user's reduction function (it may call the interface again).
 pub type Outside = Box<dyn FnOnce()>;
@@ -27,8 +28,13 @@ pub struct Monitor<T> {
     lock: Mutex<()>,
     threads: AtomicBool,
     open: AtomicBool,
-    /// Threads of this process that sleep on its doorbell.
+    /// Threads of this process that sleep. Changes under the lock only.
     sleepers: AtomicU32,
+    /// One of them sleeps on the doorbell, where other processes ring. Changes under the lock only.
+    watched: AtomicBool,
+    /// The others sleep on this. Counts, under the lock, whenever something happened that a sleeper may wait for. A
+    /// doorbell cannot serve them: rung and armed again before they lie down, it would look as if nothing had been.
+    changes: AtomicU32,
     value: UnsafeCell<Option<T>>,
 }
 
@@ -43,6 +49,8 @@ impl<T: Driven> Monitor<T> {
             threads: AtomicBool::new(false),
             open: AtomicBool::new(false),
             sleepers: AtomicU32::new(0),
+            watched: AtomicBool::new(false),
+            changes: AtomicU32::new(0),
             value: UnsafeCell::new(None),
         }
     }
@@ -87,13 +95,15 @@ impl<T: Driven> Monitor<T> {
 
     /// One progress pass without waiting.
     pub fn poll(&self) {
-        let outside = {
-            let mut guard = self.enter();
-            guard.endpoint().progress();
-            guard.advance()
-        };
-        if let Some(work) = outside {
-            work();
+        let mut guard = self.enter();
+        let moved = guard.endpoint().progress();
+        match guard.advance() {
+            Some(work) => {
+                drop(guard);
+                work();
+            }
+            None if moved => drop(guard),
+            None => guard.leave_quietly(),
         }
     }
 
@@ -122,22 +132,14 @@ impl<T: Driven> Monitor<T> {
                 continue;
             }
             match pace.idle(value.endpoint().policy()) {
-                Step::Poll => {}
-                step => self.wait_long(guard, &what, &pace, &mut said, step, &mut done),
+                Step::Poll => guard.leave_quietly(),
+                step => self.wait_long(guard, &what, &pace, &mut said, step),
             }
         }
     }
 
     #[cold]
-    fn wait_long<R>(
-        &self,
-        mut guard: Guard<'_, T>,
-        what: &Waiting,
-        pace: &Pace,
-        said: &mut bool,
-        step: Step,
-        done: &mut impl FnMut(&mut T) -> Option<R>,
-    ) {
+    fn wait_long(&self, mut guard: Guard<'_, T>, what: &Waiting, pace: &Pace, said: &mut bool, step: Step) {
         let value = &mut *guard;
         if !*said {
             value.endpoint().set_blocked(what, pace.long_since_ns());
@@ -145,25 +147,44 @@ impl<T: Driven> Monitor<T> {
         }
         if step == Step::Yielded {
             value.endpoint().note_yield();
-            return;
+            return guard.leave_quietly();
         }
-        self.sleep(guard, done);
+        if self.watched.load(Ordering::Relaxed) { self.sleep_beside(guard) } else { self.sleep_watching(guard) }
     }
 
-    fn sleep<R>(&self, mut guard: Guard<'_, T>, _done: &mut impl FnMut(&mut T) -> Option<R>) {
+    /// Sleeps on the doorbell. Nobody else arms or disarms it meanwhile, so that a ring is not overlooked.
+    fn sleep_watching(&self, mut guard: Guard<'_, T>) {
         let endpoint = guard.endpoint();
         if !endpoint.arm() {
             endpoint.disarm();
-            return;
+            return guard.leave_quietly();
         }
         let doorbell = endpoint.doorbell();
-        self.sleepers.fetch_add(1, Ordering::SeqCst);
+        self.watched.store(true, Ordering::Relaxed);
+        self.sleepers.fetch_add(1, Ordering::Relaxed);
         // From here on another thread of ours that moves something rings (see the guard's drop).
-        guard.without_ringing();
+        guard.leave_quietly();
         doorbell.sleep(None);
         let mut guard = self.enter();
-        self.sleepers.fetch_sub(1, Ordering::SeqCst);
+        self.sleepers.fetch_sub(1, Ordering::Relaxed);
+        self.watched.store(false, Ordering::Relaxed);
         guard.endpoint().disarm();
+        // Awake, this thread polls for all; when its own wait ends, its guard wakes another one to watch.
+        guard.leave_quietly();
+    }
+
+    /// Sleeps beside the thread that watches the doorbell.
+    fn sleep_beside(&self, mut guard: Guard<'_, T>) {
+        if !guard.endpoint().arm_beside() {
+            return guard.leave_quietly();
+        }
+        let seen = self.changes.load(Ordering::Relaxed);
+        self.sleepers.fetch_add(1, Ordering::Relaxed);
+        guard.leave_quietly();
+        sys::futex_wait(&self.changes, seen, None);
+        let guard = self.enter();
+        self.sleepers.fetch_sub(1, Ordering::Relaxed);
+        guard.leave_quietly();
     }
 }
 
@@ -180,8 +201,8 @@ pub struct Guard<'a, T: Driven> {
 }
 
 impl<T: Driven> Guard<'_, T> {
-    /// Leaves without waking this process's sleepers.
-    fn without_ringing(mut self) {
+    /// Leaves without waking this process's sleepers: nothing happened that they may wait for.
+    fn leave_quietly(mut self) {
         self._held = None;
         std::mem::forget(self);
     }
@@ -191,7 +212,18 @@ impl<T: Driven> Drop for Guard<'_, T> {
     /// What this thread did may be what another thread of the process sleeps for.
     #[inline]
     fn drop(&mut self) {
-        if self._held.is_some() && self.monitor.sleepers.load(Ordering::SeqCst) > 0 {
+        if self._held.is_some() && self.monitor.sleepers.load(Ordering::Relaxed) > 0 {
+            self.wake_sleepers();
+        }
+    }
+}
+
+impl<T: Driven> Guard<'_, T> {
+    #[cold]
+    fn wake_sleepers(&mut self) {
+        self.monitor.changes.fetch_add(1, Ordering::Relaxed);
+        sys::futex_wake(&self.monitor.changes);
+        if self.monitor.watched.load(Ordering::Relaxed) {
             self.endpoint().doorbell().ring();
         }
     }
