@@ -35,11 +35,18 @@ const CROWD_PERIOD_NS: u64 = 50_000_000;
 /// Where this process may run, and with whom of its job.
 enum Place {
     /// Any of so many cores.
-    Free { cores: u32 },
-    Bound { core: u32, segment: Segment },
+    Free {
+        cores: u32,
+    },
+    Bound {
+        core: u32,
+        segment: Segment,
+    },
     /// Told by a test.
     #[cfg(test)]
-    Told { shared: bool },
+    Told {
+        shared: bool,
+    },
 }
 
 impl Place {
@@ -143,7 +150,7 @@ impl Pace {
     pub fn idle(&mut self, policy: &mut Policy) -> Step {
         self.polls += 1;
         let free_polls = if policy.shared { POLLS_BEFORE_YIELD } else { POLLS_PER_LOOK };
-        if self.yielding_since_ns == 0 && self.polls % free_polls != 0 {
+        if self.yielding_since_ns == 0 && !self.polls.is_multiple_of(free_polls) {
             return Step::Poll;
         }
         self.slow(policy)

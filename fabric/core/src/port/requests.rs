@@ -16,6 +16,10 @@ pub(crate) enum State {
     Posted,
     /// A receive whose bytes are on their way.
     Receiving,
+    /// A receive whose sender was told to stream and has not begun.
+    Granted,
+    /// A receive whose bytes both sides copy.
+    Copying,
     Complete,
 }
 
@@ -118,7 +122,8 @@ impl Requests {
 
     /// Operations under way with `peer`.
     pub fn under_way_with(&self, peer: Peer) -> Vec<RequestId> {
-        let busy = |e: &Entry| !matches!(e.state, State::Free | State::Complete | State::Posted) && e.outcome.peer == peer;
+        let busy =
+            |e: &Entry| !matches!(e.state, State::Free | State::Complete | State::Posted) && e.outcome.peer == peer;
         (0..self.entries.len() as u32).filter(|i| busy(&self.entries[*i as usize])).map(RequestId).collect()
     }
 }
