@@ -2,7 +2,7 @@
 //!
 //! Every ordering that something depends on has a [`Label`] and is written `ordering(Label::X, Release)` or
 //! `barrier(Label::X, ..)`. Compiled as usual that is the ordering itself. Under loom one label can be weakened at run
-//! time (`WEFT_WEAKEN=publish-cell-store`), and the models must then fail: see `models`.
+//! time (`WEFT_WEAKEN=publish-cell-store`), and the models must then fail: see `shm::loom_models`.
 
 #[cfg(not(loom))]
 pub use std::sync::atomic::{AtomicU32, AtomicU64, Ordering, fence};
