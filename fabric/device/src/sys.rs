@@ -81,8 +81,10 @@ pub fn membarrier() {
 fn attach(call: libc::c_long, pid: i32, local: *const u8, remote: u64, length: usize) -> io::Result<usize> {
     let here = libc::iovec { iov_base: local as *mut libc::c_void, iov_len: length };
     let there = libc::iovec { iov_base: remote as *mut libc::c_void, iov_len: length };
+    // Whole words: the last one goes over the stack, where the upper half of a shorter one would be left to chance.
+    let (one, flags): (libc::c_ulong, libc::c_ulong) = (1, 0);
     // SAFETY: the kernel checks both ranges and answers EFAULT where they are not mapped.
-    let n = unsafe { libc::syscall(call, pid as libc::c_long, &here, 1, &there, 1, 0) };
+    let n = unsafe { libc::syscall(call, pid as libc::c_long, &here, one, &there, one, flags) };
     if n < 0 { Err(io::Error::last_os_error()) } else { Ok(n as usize) }
 }
 
