@@ -308,7 +308,8 @@ mod sleeping {
         let sending = std::thread::spawn(move || {
             let mut sink = Recorder::default();
             for tag in 0..PACKETS {
-                while post(&mut sender, 0, 1, tag, &bytes(if tag % 2 == 0 { 8 } else { 6000 }, 1), tag % 2 != 0).is_none()
+                while post(&mut sender, 0, 1, tag, &bytes(if tag % 2 == 0 { 8 } else { 6000 }, 1), tag % 2 != 0)
+                    .is_none()
                 {
                     poll_or_sleep(&mut sender, 0, &mut sink);
                 }

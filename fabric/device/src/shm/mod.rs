@@ -14,6 +14,8 @@ pub mod memory;
 #[cfg(all(test, not(loom)))]
 mod nonsense;
 mod ring;
+#[cfg(all(test, not(loom)))]
+mod ring_properties;
 mod segment;
 mod slots;
 mod views;

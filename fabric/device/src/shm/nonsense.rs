@@ -63,7 +63,8 @@ impl Random {
 
     /// Mostly numbers that lie near what code compares with.
     fn tempting(&mut self) -> u64 {
-        let near = [0, 1, 48, 64, 8192, RING_CELLS as u64, BULK_BYTES as u64, u32::MAX as u64, i64::MAX as u64, u64::MAX];
+        let near =
+            [0, 1, 48, 64, 8192, RING_CELLS as u64, BULK_BYTES as u64, u32::MAX as u64, i64::MAX as u64, u64::MAX];
         match self.next() % 3 {
             0 => near[self.next() as usize % near.len()].wrapping_add(self.next() % 3).wrapping_sub(1),
             1 => self.next(),
