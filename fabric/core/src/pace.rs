@@ -173,7 +173,7 @@ impl Pace {
                 policy.learn(true);
             }
         }
-        if now - self.yielding_since_ns > policy.bounds.yield_ns {
+        if now - self.yielding_since_ns >= policy.bounds.yield_ns {
             return Step::Sleep;
         }
         sys::yield_core();

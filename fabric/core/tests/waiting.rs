@@ -58,7 +58,7 @@ fn hand_over(world: &Monitor<World>, me: u32, rounds: i32) {
     let mut buffer = [0u8; 8];
     for round in 0..rounds {
         // Sometimes long enough that the other side lies down, often while it does.
-        for _ in 0..round as u32 * 7919 % 1500 {
+        for _ in 0..round as u32 * 7919 % 400 {
             std::hint::spin_loop();
         }
         if me == 0 {
