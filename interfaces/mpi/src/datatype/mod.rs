@@ -1,0 +1,5 @@
+//! Datatypes.
+
+/// A datatype.
+#[derive(Clone, Debug)]
+pub struct Datatype {}

@@ -1,0 +1,5 @@
+//! Reduction operations.
+
+/// A reduction operation.
+#[derive(Clone, Debug)]
+pub struct Op {}

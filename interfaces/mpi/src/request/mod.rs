@@ -1,0 +1,4 @@
+//! Requests and their completion.
+
+/// An operation that a program started.
+pub enum Request {}
