@@ -11,6 +11,7 @@
 //! holds the monitor or a lock.
 
 pub mod abi;
+pub mod attribute;
 pub mod coll;
 pub mod comm;
 pub(crate) mod convert;
@@ -19,9 +20,11 @@ pub mod errhandler;
 pub mod error;
 pub mod group;
 pub mod handle;
+pub mod info;
 pub mod op;
 pub mod point;
 pub mod request;
 pub mod start;
+pub(crate) mod status;
 pub mod topology;
 pub mod world;
