@@ -134,3 +134,9 @@ impl Error {
 }
 
 pub type Result<T> = std::result::Result<T, Error>;
+
+/// The error of a function that the library does not have yet.
+#[cold]
+pub fn unsupported() -> Error {
+    Error::new(Class::UnsupportedOperation, "this version of the library does not support it")
+}

@@ -13,12 +13,15 @@
 pub mod abi;
 pub mod coll;
 pub mod comm;
+pub(crate) mod convert;
 pub mod datatype;
+pub mod errhandler;
 pub mod error;
 pub mod group;
 pub mod handle;
 pub mod op;
 pub mod point;
 pub mod request;
+pub mod start;
 pub mod topology;
 pub mod world;

@@ -3,3 +3,4 @@
 /// A datatype.
 #[derive(Clone, Debug)]
 pub struct Datatype {}
+pub(crate) mod abi;

@@ -1,0 +1,37 @@
+//! Writes the constants for the library: the names lose `MPI_`, handles and addresses are `usize`.
+
+use crate::table::{Constant, Table};
+use std::fmt::Write;
+
+pub fn write(table: &Table) -> String {
+    let mut text = String::new();
+    for section in &table.constants {
+        for constant in &section.constants {
+            let _ = writeln!(text, "/// `{}`: {}", constant.name, section.title);
+            let _ =
+                writeln!(text, "pub const {}: {} = {};", rust_name(&constant.name), kind(constant), value(constant));
+        }
+    }
+    text
+}
+
+/// `MPI_2INT` becomes `TWO_INT`, since a name cannot begin with a digit.
+fn rust_name(name: &str) -> String {
+    let name = name.split_once('_').map_or(name, |(_, rest)| rest);
+    match name.strip_prefix('2') {
+        Some(rest) => format!("TWO_{rest}"),
+        None => name.to_owned(),
+    }
+}
+
+fn kind(constant: &Constant) -> &'static str {
+    match constant.cast.as_deref() {
+        None => "i32",
+        Some("MPI_Offset") => "i64",
+        Some(_) => "usize",
+    }
+}
+
+fn value(constant: &Constant) -> String {
+    if constant.value.starts_with("MPI_") { rust_name(&constant.value) } else { constant.value.clone() }
+}
