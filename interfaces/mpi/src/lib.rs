@@ -1,3 +1,4 @@
 //! The MPI 5.0 standard ABI over the fabric.
 
+pub mod datatype;
 pub mod error;
