@@ -2,3 +2,4 @@
 
 pub mod datatype;
 pub mod error;
+pub mod op;
