@@ -7,23 +7,19 @@ use super::map::Map;
 use super::scalar::Scalar;
 use crate::error::Result;
 
-/// Lower and upper bound of a type (MPI 5.0, sections 5.1.6 and 5.1.7).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Bounds {
-    pub lb: i64,
-    pub ub: i64,
-    /// Set by the program (resized, subarray, darray): then data outside does not move them, and no padding is added.
-    pub explicit: bool,
-}
+/// First byte and the byte after the last.
+type Span = (i64, i64);
 
 #[derive(Clone, Debug)]
 pub(crate) struct Form {
     pub map: Map,
     pub layout: Layout,
-    /// None for a type without data and without explicit bounds: it counts for nothing in a larger type.
-    pub bounds: Option<Bounds>,
     /// First byte of data and the byte after the last; none without data.
-    pub true_bounds: Option<(i64, i64)>,
+    pub data: Option<Span>,
+    /// Bounds set by the program (resized, subarray, darray): then data outside does not move them, and no padding is added.
+    markers: Option<Span>,
+    /// The bounds of the type (MPI 5.0, section 5.1.6): markers, or else those of the data with padding.
+    bounds: Span,
     pub align: i64,
     /// The name of a predefined type that this platform lacks, when one is among the members.
     pub missing: Option<&'static str>,
@@ -31,7 +27,20 @@ pub(crate) struct Form {
 
 impl Form {
     pub fn empty() -> Self {
-        Self { map: Map::EMPTY, layout: Layout::EMPTY, bounds: None, true_bounds: None, align: 1, missing: None }
+        Self {
+            map: Map::EMPTY,
+            layout: Layout::EMPTY,
+            data: None,
+            markers: None,
+            bounds: (0, 0),
+            align: 1,
+            missing: None,
+        }
+    }
+
+    /// A predefined type that this platform lacks: no data, and refused in communication by name.
+    pub fn missing(name: &'static str) -> Self {
+        Self { missing: Some(name), ..Self::empty() }
     }
 
     /// One scalar at displacement 0.
@@ -40,34 +49,27 @@ impl Form {
         Self {
             map: Map::scalar(0, scalar),
             layout: Layout::run(0, size),
-            bounds: Some(Bounds { lb: 0, ub: size, explicit: false }),
-            true_bounds: Some((0, size)),
+            data: Some((0, size)),
+            bounds: (0, size),
             align: scalar.align(),
-            missing: None,
+            ..Self::empty()
         }
     }
 
     pub fn lb(&self) -> i64 {
-        self.bounds.map_or(0, |bounds| bounds.lb)
+        self.bounds.0
     }
 
     /// Upper minus lower bound. Construction has checked that it fits.
     pub fn extent(&self) -> i64 {
-        self.bounds.map_or(0, |bounds| bounds.ub.wrapping_sub(bounds.lb))
+        self.bounds.1 - self.bounds.0
     }
 
     /// The same type `by` bytes further on.
     pub fn shifted(&self, by: i64) -> Result<Self> {
-        let bounds = match self.bounds {
-            None => None,
-            Some(old) => Some(Bounds { lb: add(old.lb, by)?, ub: add(old.ub, by)?, ..old }),
-        };
-        let true_bounds = match self.true_bounds {
-            None => None,
-            Some((lb, ub)) => Some((add(lb, by)?, add(ub, by)?)),
-        };
         let (map, layout) = (self.map.shifted(by)?, self.layout.shifted(by)?);
-        Ok(Self { map, layout, bounds, true_bounds, ..*self })
+        let (data, markers) = (moved(self.data, by, by)?, moved(self.markers, by, by)?);
+        Self { map, layout, data, markers, ..*self }.bounded()
     }
 
     /// `count` copies, `stride` bytes apart.
@@ -77,16 +79,9 @@ impl Form {
         }
         let last = mul(stride, count - 1)?;
         let (low, high) = (last.min(0), last.max(0));
-        let bounds = match self.bounds {
-            None => None,
-            Some(old) => Some(Bounds { lb: add(old.lb, low)?, ub: add(old.ub, high)?, ..old }),
-        };
-        let true_bounds = match self.true_bounds {
-            None => None,
-            Some((lb, ub)) => Some((add(lb, low)?, add(ub, high)?)),
-        };
         let (map, layout) = (self.map.repeated(count, stride)?, self.layout.repeated(count, stride)?);
-        Self { map, layout, bounds, true_bounds, ..*self }.padded()
+        let (data, markers) = (moved(self.data, low, high)?, moved(self.markers, low, high)?);
+        Self { map, layout, data, markers, ..*self }.bounded()
     }
 
     /// `count` copies one extent apart.
@@ -99,41 +94,41 @@ impl Form {
         Self {
             map: Map::sequence(members.iter().map(|member| member.map.clone()))?,
             layout: Layout::sequence(members.iter().map(|member| member.layout.clone()))?,
-            bounds: joined_bounds(members),
-            true_bounds: members.iter().filter_map(|member| member.true_bounds).reduce(hull),
+            data: members.iter().filter_map(|member| member.data).reduce(hull),
+            markers: members.iter().filter_map(|member| member.markers).reduce(hull),
+            bounds: (0, 0),
             align: members.iter().map(|member| member.align).max().unwrap_or(1),
             missing: members.iter().find_map(|member| member.missing),
         }
-        .padded()
+        .bounded()
     }
 
     /// The same data between other bounds.
     pub fn resized(&self, lb: i64, extent: i64) -> Result<Self> {
-        let bounds = Some(Bounds { lb, ub: add(lb, extent)?, explicit: true });
-        Ok(Self { bounds, ..self.clone() })
+        let markers = Some((lb, add(lb, extent)?));
+        Self { markers, ..self.clone() }.bounded()
     }
 
-    /// Rounds the extent up to the alignment, as a C compiler does at the end of a struct, unless the bounds are explicit.
-    fn padded(mut self) -> Result<Self> {
-        if let Some(bounds) = &mut self.bounds {
-            let extent = sub(bounds.ub, bounds.lb)?;
-            if !bounds.explicit {
-                let over = extent.rem_euclid(self.align);
-                bounds.ub = if over == 0 { bounds.ub } else { add(bounds.ub, self.align - over)? };
-            }
-        }
+    /// Works out the bounds. Without markers the extent is rounded up to the alignment, as a C compiler does at the end of a struct.
+    fn bounded(mut self) -> Result<Self> {
+        let (first, end) = self.data.unwrap_or((0, 0));
+        sub(end, first)?;
+        let (lb, ub) = self.markers.unwrap_or((first, end));
+        let over = sub(ub, lb)?.rem_euclid(self.align);
+        let padding = if over == 0 || self.markers.is_some() { 0 } else { self.align - over };
+        self.bounds = (lb, add(ub, padding)?);
+        sub(self.bounds.1, lb)?;
         Ok(self)
     }
 }
 
-fn hull(a: (i64, i64), b: (i64, i64)) -> (i64, i64) {
+fn hull(a: Span, b: Span) -> Span {
     (a.0.min(b.0), a.1.max(b.1))
 }
 
-/// Explicit bounds win over those that come from data.
-fn joined_bounds(members: &[Form]) -> Option<Bounds> {
-    let bounds = || members.iter().filter_map(|member| member.bounds);
-    let explicit = bounds().any(|bounds| bounds.explicit);
-    let chosen = bounds().filter(|bounds| bounds.explicit == explicit).map(|bounds| (bounds.lb, bounds.ub));
-    chosen.reduce(hull).map(|(lb, ub)| Bounds { lb, ub, explicit })
+fn moved(span: Option<Span>, low: i64, high: i64) -> Result<Option<Span>> {
+    match span {
+        None => Ok(None),
+        Some((first, end)) => Ok(Some((add(first, low)?, add(end, high)?))),
+    }
 }

@@ -94,12 +94,12 @@ impl Datatype {
 
     /// First byte of data, in bytes from the buffer's address.
     pub fn true_lower_bound(&self) -> i64 {
-        self.0.form.true_bounds.map_or(0, |(lb, _)| lb)
+        self.0.form.data.map_or(0, |(first, _)| first)
     }
 
     /// Bytes from the first byte of data to the end of the last.
     pub fn true_extent(&self) -> i64 {
-        self.0.form.true_bounds.map_or(0, |(lb, ub)| ub.wrapping_sub(lb))
+        self.0.form.data.map_or(0, |(first, end)| end.wrapping_sub(first))
     }
 
     /// Whether `count` elements are one run of memory.

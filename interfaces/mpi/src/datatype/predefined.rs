@@ -179,7 +179,7 @@ pub(super) fn pair(value: &Named, index: &Named) -> Option<&'static Datatype> {
 /// Pairs are laid out as the C struct of both members: sizes are powers of two, so the index follows at once or at its alignment.
 fn form(named: &'static Named) -> Form {
     let made = match named.scalars {
-        [] => Ok(Form { missing: Some(named.name), ..Form::empty() }),
+        [] => Ok(Form::missing(named.name)),
         [one] => Ok(Form::scalar(*one)),
         [value, index, ..] => {
             let (value, index) = (Form::scalar(*value), Form::scalar(*index));
