@@ -12,7 +12,9 @@
 //! a user's operation runs with the monitor left.
 
 pub mod active;
+pub mod agree;
 pub mod algorithm;
+pub mod call;
 pub mod run;
 pub mod schedule;
 pub mod shape;
@@ -21,6 +23,7 @@ mod simulate;
 
 use crate::world::World;
 pub use active::{Active, CollectiveId};
+pub use agree::{Circle, agree_max, allgather_bytes, bcast_bytes};
 use std::sync::atomic::{AtomicU32, Ordering};
 use weft_fabric::Outside;
 
