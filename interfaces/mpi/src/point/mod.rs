@@ -1,12 +1,73 @@
-//! Point-to-point communication.
+//! Point-to-point communication (MPI 5.0, chapter 3).
+//!
+//! - `abi`: bodies of the blocking and nonblocking calls; a message whose buffer is one run of memory goes straight
+//!   from and to it.
+//! - `buffer`: where a message's bytes lie; packing of those that are scattered.
+//! - `route`: ranks and tags to the words of the fabric.
+//! - `transfer`: starting operations that outlive the call.
+//! - `buffered`: the attached buffers of the buffered mode.
+//! - `exchange`, `probe`, `persistent`: the bodies of their calls.
+//!
+//! Invariant: packing, unpacking and user code run with the monitor left where a call blocks, so that other threads
+//! can go on.
+
+pub(crate) mod abi;
+mod buffer;
+mod buffered;
+mod exchange;
+mod persistent;
+mod probe;
+mod route;
+mod transfer;
+
+pub use buffer::{Buffer, Packed, Run, Scattered};
+pub use buffered::{Drain, Owner};
+pub use probe::Message;
+pub use route::{Route, Source};
+pub use transfer::{Mode, start_receive, start_send};
+
+use crate::request::Transfer;
+use crate::world::{WORLD, World};
+use buffered::Attached;
+use weft_fabric::{Endpoint, Waiting};
 
 /// What point-to-point keeps for the process.
 #[derive(Default)]
-pub struct State {}
+pub struct State {
+    /// Buffers of the buffered mode.
+    attached: Vec<Attached>,
+    /// Buffered messages so far.
+    buffered: u64,
+    /// Operations whose requests were freed before they were complete, and which have something left to do then.
+    detached: Vec<Transfer>,
+}
 
 /// What point-to-point keeps for each communicator.
 #[derive(Default)]
 pub struct CommState {}
 
-/// A message taken by a matched probe.
-pub struct Message {}
+impl State {
+    /// Takes an operation that completes on its own.
+    pub fn detach(&mut self, transfer: Transfer) {
+        self.detached.push(transfer);
+    }
+
+    /// Ends what was detached and is complete; called after each progress pass.
+    #[inline]
+    pub fn advance(&mut self, endpoint: &mut Endpoint) {
+        if !self.detached.is_empty() {
+            self.detached.retain_mut(|transfer| transfer.end(endpoint).is_none());
+        }
+    }
+}
+
+/// Waits until everything that the program left behind is complete: freed requests and buffered messages.
+/// For `MPI_Finalize`.
+pub fn settle() {
+    let waiting = Waiting { call: "MPI_Finalize", peer: None, tag: None, context: 0 };
+    WORLD.wait(waiting, |world: &mut World| {
+        let World { point, endpoint, .. } = world;
+        point.advance(endpoint);
+        (point.detached.is_empty() && point.is_empty_after_sweep(endpoint)).then_some(())
+    });
+}
