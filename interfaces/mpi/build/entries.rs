@@ -17,7 +17,7 @@ pub fn write(table: &Table, sources: &Path) -> String {
     text
 }
 
-/// What stands in each room's `abi.rs`, so that a body that is named but not written yet counts as none.
+/// What stands in each room's `abi.rs` and `abi/`, so that a body that is named but not written yet counts as none.
 struct Rooms<'a> {
     sources: &'a Path,
     read: HashMap<String, String>,
@@ -27,10 +27,18 @@ impl Rooms<'_> {
     fn has(&mut self, path: &str) -> bool {
         let (room, body) = path.split_once("::").unwrap_or_else(|| panic!("not `room::body`: {path}"));
         let sources = self.sources;
-        let read = |room: &str| fs::read_to_string(sources.join(room).join("abi.rs")).unwrap_or_default();
-        let text = self.read.entry(room.to_owned()).or_insert_with(|| read(room));
+        let text = self.read.entry(room.to_owned()).or_insert_with(|| bodies(&sources.join(room)));
         text.contains(&format!(" fn {body}("))
     }
+}
+
+/// The text of a room's `abi.rs` and of the files under its `abi/`.
+fn bodies(room: &Path) -> String {
+    let mut text = fs::read_to_string(room.join("abi.rs")).unwrap_or_default();
+    for entry in fs::read_dir(room.join("abi")).into_iter().flatten().flatten() {
+        text += &fs::read_to_string(entry.path()).unwrap_or_default();
+    }
+    text
 }
 
 /// How a parameter goes from C to the body.
@@ -50,7 +58,7 @@ fn write_function(text: &mut String, function: &Function, wide: bool, rooms: &mu
     let (foreign, names) = (foreign.join(", "), names.join(", "));
     let answer = answer(&function.answer);
     let declaration = function.declaration(&name, wide);
-    let inner = inner(function, &name, &passing, rooms);
+    let inner = inner(function, wide, &passing, rooms);
     let _ = writeln!(text, "#[inline]\nunsafe fn entry_{name}({foreign}) -> {answer} {{\n{inner}}}");
     for prefix in ["", "P"] {
         let _ = writeln!(text, "/// `{declaration}`");
@@ -61,9 +69,13 @@ fn write_function(text: &mut String, function: &Function, wide: bool, rooms: &mu
     }
 }
 
-fn inner(function: &Function, name: &str, passing: &[Passing], rooms: &mut Rooms) -> String {
+fn inner(function: &Function, wide: bool, passing: &[Passing], rooms: &mut Rooms) -> String {
+    let name = function.name_of(wide);
     let body = function.body.as_ref().filter(|body| body.answers_value || rooms.has(&body.path));
-    let handed: Vec<&str> = passing.iter().map(|p| p.handed.as_str()).collect();
+    let mut handed: Vec<&str> = passing.iter().map(|p| p.handed.as_str()).collect();
+    if body.is_some_and(|body| body.takes_form) {
+        handed.push(if wide { "true" } else { "false" });
+    }
     let call = body.map(|body| {
         let (room, body) = body.path.split_once("::").expect("`room::body`");
         format!("crate::{room}::abi::{body}({})", handed.join(", "))
