@@ -17,7 +17,7 @@ pub fn write(table: &Table, sources: &Path) -> String {
     text
 }
 
-/// What stands in each room's `abi.rs`, so that a body that is named but not written yet counts as none.
+/// What stands in each room's `abi.rs` and `abi/`, so that a body that is named but not written yet counts as none.
 struct Rooms<'a> {
     sources: &'a Path,
     read: HashMap<String, String>,
@@ -27,10 +27,18 @@ impl Rooms<'_> {
     fn has(&mut self, path: &str) -> bool {
         let (room, body) = path.split_once("::").unwrap_or_else(|| panic!("not `room::body`: {path}"));
         let sources = self.sources;
-        let read = |room: &str| fs::read_to_string(sources.join(room).join("abi.rs")).unwrap_or_default();
-        let text = self.read.entry(room.to_owned()).or_insert_with(|| read(room));
+        let text = self.read.entry(room.to_owned()).or_insert_with(|| bodies(&sources.join(room)));
         text.contains(&format!(" fn {body}("))
     }
+}
+
+/// The text of a room's `abi.rs` and of the files under its `abi/`.
+fn bodies(room: &Path) -> String {
+    let mut text = fs::read_to_string(room.join("abi.rs")).unwrap_or_default();
+    for entry in fs::read_dir(room.join("abi")).into_iter().flatten().flatten() {
+        text += &fs::read_to_string(entry.path()).unwrap_or_default();
+    }
+    text
 }
 
 /// How a parameter goes from C to the body.

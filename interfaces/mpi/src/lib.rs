@@ -23,5 +23,6 @@ pub mod op;
 pub mod point;
 pub mod request;
 pub mod start;
+pub(crate) mod status;
 pub mod topology;
 pub mod world;

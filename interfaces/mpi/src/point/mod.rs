@@ -1,12 +1,11 @@
 //! Point-to-point communication (MPI 5.0, chapter 3).
 //!
-//! - `abi`: bodies of the blocking and nonblocking calls; a message whose buffer is one run of memory goes straight
-//!   from and to it.
+//! - `abi`: the bodies of the calls; a message whose buffer is one run of memory goes straight from and to it.
 //! - `buffer`: where a message's bytes lie; packing of those that are scattered.
 //! - `route`: ranks and tags to the words of the fabric.
 //! - `transfer`: starting operations that outlive the call.
 //! - `buffered`: the attached buffers of the buffered mode.
-//! - `exchange`, `probe`, `persistent`: the bodies of their calls.
+//! - `probe`: messages taken out of matching.
 //!
 //! Invariant: packing, unpacking and user code run with the monitor left where a call blocks, so that other threads
 //! can go on.
@@ -14,8 +13,6 @@
 pub(crate) mod abi;
 mod buffer;
 mod buffered;
-mod exchange;
-mod persistent;
 mod probe;
 mod route;
 mod transfer;

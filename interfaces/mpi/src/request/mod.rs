@@ -11,9 +11,7 @@
 
 pub(crate) mod abi;
 mod generalized;
-mod multiple;
 mod persistent;
-mod some;
 mod take;
 mod transfer;
 
