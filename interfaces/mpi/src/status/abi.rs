@@ -12,7 +12,7 @@ fn find(datatype: usize) -> Result<Datatype> {
     if WORLD.is_open() {
         return WORLD.enter().types.get(datatype).cloned();
     }
-    let predefined = Datatype::predefined(datatype as u32);
+    let predefined = Datatype::predefined(datatype).cloned();
     predefined.ok_or_else(|| Kind::Datatype.unknown("datatype", datatype))
 }
 
