@@ -1,5 +1,11 @@
 //! Errors of the MPI interface: the standard's error class plus one line that says what was wrong.
 
+pub(crate) mod abi;
+mod added;
+pub mod recent;
+
+pub use added::last_used;
+
 macro_rules! classes {
     ($($variant:ident = $number:literal, $name:literal, $text:literal;)*) => {
         /// Error classes (MPI 5.0, section 9.4) with the numbers of the standard ABI.
@@ -139,4 +145,18 @@ pub type Result<T> = std::result::Result<T, Error>;
 #[cold]
 pub fn unsupported() -> Error {
     Error::new(Class::UnsupportedOperation, "this version of the library does not support it")
+}
+
+/// The name of a class or code for messages to people.
+pub fn name(code: i32) -> String {
+    match Class::from_number(code) {
+        Some(class) => class.name().to_owned(),
+        None => format!("code {code}"),
+    }
+}
+
+/// One line that explains a class or code.
+pub fn text(code: i32) -> String {
+    let added = || added::entry(code).map_or_else(|| format!("unknown error code {code}"), |entry| entry.text);
+    Class::from_number(code).map_or_else(added, |class| class.text().to_owned())
 }

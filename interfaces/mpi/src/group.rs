@@ -1,5 +1,8 @@
 //! Groups: ordered sets of processes (MPI 5.0, section 7.3).
 
+pub(crate) mod abi;
+mod subset;
+
 use weft_fabric::Peer;
 
 /// An ordered set of processes. Immutable; shared by communicators and group handles.
@@ -77,5 +80,31 @@ impl Group {
 
     pub fn peers(&self) -> impl Iterator<Item = Peer> + '_ {
         (0..self.size()).map(|rank| self.peer(rank))
+    }
+}
+
+/// How alike two groups or communicators are, with the numbers of the standard ABI.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[repr(i32)]
+pub enum Likeness {
+    /// The same object.
+    Identical = crate::abi::IDENT,
+    /// The same members in the same order.
+    Congruent = crate::abi::CONGRUENT,
+    /// The same members.
+    Similar = crate::abi::SIMILAR,
+    Unequal = crate::abi::UNEQUAL,
+}
+
+impl Group {
+    /// Compares members; never [`Likeness::Identical`].
+    pub fn likeness(&self, other: &Self) -> Likeness {
+        if self.members == other.members {
+            Likeness::Congruent
+        } else if self.size() == other.size() && self.peers().all(|peer| other.rank_of(peer).is_some()) {
+            Likeness::Similar
+        } else {
+            Likeness::Unequal
+        }
     }
 }

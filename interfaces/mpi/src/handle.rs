@@ -52,7 +52,7 @@ impl Kind {
         }
     }
 
-    const fn noun(self) -> &'static str {
+    pub const fn noun(self) -> &'static str {
         match self {
             Self::Op => "op",
             Self::Comm => "comm",

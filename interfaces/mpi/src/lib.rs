@@ -11,6 +11,7 @@
 //! holds the monitor or a lock.
 
 pub mod abi;
+pub mod attribute;
 pub mod coll;
 pub mod comm;
 pub(crate) mod convert;
@@ -19,6 +20,7 @@ pub mod errhandler;
 pub mod error;
 pub mod group;
 pub mod handle;
+pub mod info;
 pub mod op;
 pub mod point;
 pub mod request;

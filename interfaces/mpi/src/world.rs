@@ -1,11 +1,15 @@
 //! Everything the MPI interface keeps, next to the endpoint.
 
+use crate::attribute::Attributes;
 use crate::comm::Comm;
+use crate::comm::context::Contexts;
+use crate::comm::idup::Construction;
 use crate::datatype::Datatype;
 use crate::group::Group;
 use crate::handle::{Kind, Table};
 use crate::op::Op;
 use crate::request::Request;
+use std::collections::HashMap;
 use std::sync::Arc;
 use weft_fabric::{Driven, Endpoint, Monitor, Outside};
 
@@ -27,13 +31,34 @@ pub struct World {
     pub collectives: crate::coll::Active,
     /// What point-to-point keeps for the process (attached buffers).
     pub point: crate::point::State,
-    /// The next context that no communicator of this process uses.
-    pub next_context: u32,
+    /// Which contexts are taken.
+    pub contexts: Contexts,
+    /// Several threads may call at the same time.
+    pub threads: bool,
+    /// Names and attributes of datatypes, by handle; most have none.
+    type_labels: HashMap<usize, Labels>,
+    /// Communicators that are being made without anybody waiting for them.
+    pub(crate) constructions: Vec<Construction>,
+}
+
+/// What a program may attach to a datatype.
+#[derive(Default)]
+pub struct Labels {
+    pub name: Option<String>,
+    pub attributes: Attributes,
+}
+
+impl Labels {
+    /// The name of a type that the program has not named.
+    pub fn predefined_name(datatype: usize) -> &'static str {
+        let names = crate::abi::DATATYPE_NAMES;
+        names.iter().find(|entry| entry.0 == datatype).map_or("", |entry| entry.1)
+    }
 }
 
 impl World {
     /// The state at the start, without predefined objects.
-    pub fn new(endpoint: Endpoint) -> Self {
+    pub fn new(endpoint: Endpoint, threads: bool) -> Self {
         Self {
             endpoint,
             comms: Table::new(Kind::Comm),
@@ -44,8 +69,22 @@ impl World {
             messages: Table::new(Kind::Message),
             collectives: Default::default(),
             point: Default::default(),
-            next_context: 0,
+            contexts: Contexts::default(),
+            threads,
+            type_labels: HashMap::new(),
+            constructions: Vec::new(),
         }
+    }
+
+    /// The labels of a live datatype.
+    pub fn labels_of_type(&mut self, datatype: usize) -> crate::error::Result<&mut Labels> {
+        self.types.get(datatype)?;
+        Ok(self.type_labels.entry(datatype).or_default())
+    }
+
+    /// Forgets the labels of a datatype that is being freed.
+    pub fn drop_labels_of_type(&mut self, datatype: usize) {
+        self.type_labels.remove(&datatype);
     }
 
     /// The live communicator with this handle.
@@ -61,6 +100,7 @@ impl Driven for World {
     }
 
     fn advance(&mut self) -> Option<Outside> {
+        crate::comm::idup::advance(self);
         crate::coll::advance(self)
     }
 }

@@ -1,13 +1,17 @@
 //! The C boundary: types, constants and the generated entry points.
 
+mod arrays;
 mod constants;
 mod counts;
 mod entries;
 mod status;
+mod text;
 
+pub use arrays::slice_of;
 pub use constants::*;
 pub use counts::{Callback, CountOut, Counts};
 pub use status::Status;
+pub use text::{store_string, text_of};
 
 #[cfg(test)]
 mod tests {
