@@ -40,6 +40,9 @@ enum Memory {
     Automatic,
 }
 
+// SAFETY: the attached buffer is ours until it is detached, from any thread.
+unsafe impl Send for Memory {}
+
 /// A message that was copied and has not left.
 struct Stored<I> {
     id: I,
