@@ -23,7 +23,7 @@ pub use probe::Message;
 pub use route::{Route, Source};
 pub use transfer::{Mode, start_receive, start_send};
 
-use crate::request::Transfer;
+use crate::request::{Direction, Transfer};
 use crate::world::{WORLD, World};
 use buffered::Attached;
 use weft_fabric::{Endpoint, Waiting};
@@ -58,13 +58,13 @@ impl State {
     }
 }
 
-/// Waits until everything that the program left behind is complete: freed requests and buffered messages.
-/// For `MPI_Finalize`.
+/// Waits until every message that the program left behind has left: freed sends and buffered ones. For `MPI_Finalize`.
 pub fn settle() {
     let waiting = Waiting { call: "MPI_Finalize", peer: None, tag: None, context: 0 };
     WORLD.wait(waiting, |world: &mut World| {
         let World { point, endpoint, .. } = world;
         point.advance(endpoint);
-        (point.detached.is_empty() && point.is_empty_after_sweep(endpoint)).then_some(())
+        let sending = point.detached.iter().any(|transfer| transfer.direction == Direction::Out);
+        (!sending && point.is_empty_after_sweep(endpoint)).then_some(())
     });
 }

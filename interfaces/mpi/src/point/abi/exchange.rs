@@ -75,8 +75,13 @@ impl Halves {
                     start_packed(ground.endpoint, route, Mode::Standard, buffer.pack()?, self.comm)
                 }
             };
-            let receive = start_half(ground, self.from, self.receive, self.comm)?;
-            Ok(Exchange::new(send, receive))
+            match start_half(ground, self.from, self.receive, self.comm) {
+                Ok(receive) => Ok(Exchange::new(send, receive)),
+                Err(error) => {
+                    send.abandon(ground);
+                    Err(error)
+                }
+            }
         }
     }
 }
