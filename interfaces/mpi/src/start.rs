@@ -99,6 +99,7 @@ fn define_objects(world: &mut World) {
 fn finish() -> Result<()> {
     crate::comm::abi::delete_attributes(COMM_SELF)?;
     let everyone = WORLD.enter().comm(COMM_WORLD)?.clone();
+    crate::point::settle();
     crate::comm::agree::meet("MPI_Finalize", &everyone)?;
     PHASE.store(ENDED, Ordering::Release);
     WORLD.close().endpoint.leave();

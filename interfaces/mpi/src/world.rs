@@ -100,6 +100,7 @@ impl Driven for World {
     }
 
     fn advance(&mut self) -> Option<Outside> {
+        self.point.advance(&mut self.endpoint);
         crate::comm::idup::advance(self);
         crate::coll::advance(self)
     }

@@ -21,6 +21,12 @@ pub struct Scattered {
     pub bytes: usize,
 }
 
+// SAFETY: the addresses are the program's; whoever makes a run promises that its memory may be used from any thread
+// until the operation is complete (MPI 5.0, section 11.6.2).
+unsafe impl Send for Run {}
+// SAFETY: as for `Run`.
+unsafe impl Send for Scattered {}
+
 #[derive(Clone)]
 pub enum Buffer {
     Run(Run),

@@ -3,8 +3,6 @@
 //! A buffered send leaves at once if it can; otherwise the message is copied into the attached buffer and sent from
 //! there. The book-keeping stands beside the buffer, so that a message takes no more of it than its bytes.
 
-pub(crate) mod abi;
-
 use super::buffer::{Buffer, Packed, Run};
 use super::transfer::{Mode, post};
 use super::{Route, State};
@@ -41,6 +39,9 @@ enum Memory {
     /// Ours, as much as is needed (`MPI_BUFFER_AUTOMATIC`).
     Automatic,
 }
+
+// SAFETY: the attached buffer is ours until it is detached, from any thread.
+unsafe impl Send for Memory {}
 
 /// A message that was copied and has not left.
 struct Stored<I> {
@@ -159,7 +160,7 @@ impl State {
         }
     }
 
-    fn attach(&mut self, owner: Owner, at: usize, size: i64) -> Result<()> {
+    pub(super) fn attach(&mut self, owner: Owner, at: usize, size: i64) -> Result<()> {
         if self.position(owner).is_some() {
             let detail = format!("{owner} has a buffer attached already; detach it first");
             return Err(Error::new(Class::Buffer, detail));
@@ -180,7 +181,7 @@ impl State {
     }
 
     /// Takes a buffer back if everything in it has left: its address and size.
-    fn try_detach(&mut self, owner: Owner, endpoint: &mut Endpoint) -> Option<(usize, i64)> {
+    pub(super) fn try_detach(&mut self, owner: Owner, endpoint: &mut Endpoint) -> Option<(usize, i64)> {
         let Some(place) = self.position(owner) else { return Some((0, 0)) };
         self.attached[place].sweep(endpoint);
         if !self.attached[place].messages.is_empty() {
@@ -192,7 +193,7 @@ impl State {
         })
     }
 
-    fn drain(&self, owner: Owner) -> Drain {
+    pub(super) fn drain(&self, owner: Owner) -> Drain {
         Drain { owner, upto: self.buffered }
     }
 

@@ -1,12 +1,11 @@
 //! Point-to-point communication (MPI 5.0, chapter 3).
 //!
-//! - `abi`: bodies of the blocking and nonblocking calls; a message whose buffer is one run of memory goes straight
-//!   from and to it.
+//! - `abi`: the bodies of the calls; a message whose buffer is one run of memory goes straight from and to it.
 //! - `buffer`: where a message's bytes lie; packing of those that are scattered.
 //! - `route`: ranks and tags to the words of the fabric.
 //! - `transfer`: starting operations that outlive the call.
 //! - `buffered`: the attached buffers of the buffered mode.
-//! - `exchange`, `probe`, `persistent`: the bodies of their calls.
+//! - `probe`: messages taken out of matching.
 //!
 //! Invariant: packing, unpacking and user code run with the monitor left where a call blocks, so that other threads
 //! can go on.
@@ -14,8 +13,6 @@
 pub(crate) mod abi;
 mod buffer;
 mod buffered;
-mod exchange;
-mod persistent;
 mod probe;
 mod route;
 mod transfer;
@@ -26,7 +23,7 @@ pub use probe::Message;
 pub use route::{Route, Source};
 pub use transfer::{Mode, start_receive, start_send};
 
-use crate::request::Transfer;
+use crate::request::{Direction, Transfer};
 use crate::world::{WORLD, World};
 use buffered::Attached;
 use weft_fabric::{Endpoint, Waiting};
@@ -61,13 +58,13 @@ impl State {
     }
 }
 
-/// Waits until everything that the program left behind is complete: freed requests and buffered messages.
-/// For `MPI_Finalize`.
+/// Waits until every message that the program left behind has left: freed sends and buffered ones. For `MPI_Finalize`.
 pub fn settle() {
     let waiting = Waiting { call: "MPI_Finalize", peer: None, tag: None, context: 0 };
     WORLD.wait(waiting, |world: &mut World| {
         let World { point, endpoint, .. } = world;
         point.advance(endpoint);
-        (point.detached.is_empty() && point.is_empty_after_sweep(endpoint)).then_some(())
+        let sending = point.detached.iter().any(|transfer| transfer.direction == Direction::Out);
+        (!sending && point.is_empty_after_sweep(endpoint)).then_some(())
     });
 }

@@ -1,7 +1,5 @@
 //! Probes and messages taken out of matching (MPI 5.0, section 3.8).
 
-pub(crate) mod abi;
-
 use super::Source;
 use super::route::selection;
 use crate::abi::{MESSAGE_NO_PROC, Status};
@@ -19,17 +17,17 @@ pub struct Message {
 }
 
 impl Message {
-    fn source(&self) -> Source {
+    pub(super) fn source(&self) -> Source {
         Source::Matched(self.id, self.with)
     }
 }
 
-fn seen(outcome: &Outcome) -> Status {
+pub(super) fn seen(outcome: &Outcome) -> Status {
     Status::new(outcome.source as i32, outcome.tag, outcome.length)
 }
 
 /// Looks twice, with a progress pass between, so that a loop of probes sees what arrives.
-fn look<R>(mut find: impl FnMut(&mut World) -> Option<R>) -> Option<R> {
+pub(super) fn look<R>(mut find: impl FnMut(&mut World) -> Option<R>) -> Option<R> {
     let found = find(&mut WORLD.enter());
     found.or_else(|| {
         WORLD.poll();
@@ -37,19 +35,19 @@ fn look<R>(mut find: impl FnMut(&mut World) -> Option<R>) -> Option<R> {
     })
 }
 
-fn selected(source: i32, tag: i32, comm: usize) -> Result<Option<Selector>> {
+pub(super) fn selected(source: i32, tag: i32, comm: usize) -> Result<Option<Selector>> {
     selection(&WORLD.enter().comms, comm, source, tag)
 }
 
 /// Takes a message: its new handle and what is known of it.
-fn take(world: &mut World, with: Selector, comm: usize) -> Option<(usize, Status)> {
+pub(super) fn take(world: &mut World, with: Selector, comm: usize) -> Option<(usize, Status)> {
     let (id, outcome) = world.endpoint.take_matched(with)?;
     let handle = world.messages.insert(Message { id, comm, with });
     Some((handle, seen(&outcome)))
 }
 
 /// The message behind a handle, which is gone with it; `None` for `MPI_MESSAGE_NO_PROC`.
-fn redeem(handle: usize) -> Result<Option<Message>> {
+pub(super) fn redeem(handle: usize) -> Result<Option<Message>> {
     if handle == MESSAGE_NO_PROC {
         return Ok(None);
     }

@@ -19,6 +19,9 @@ pub struct Functions {
     pub extra: *mut c_void,
 }
 
+// SAFETY: the program gives functions and argument for calls from any thread that completes the request.
+unsafe impl Send for Functions {}
+
 /// A generalized request.
 pub struct Generalized {
     pub functions: Functions,

@@ -11,9 +11,7 @@
 
 pub(crate) mod abi;
 mod generalized;
-mod multiple;
 mod persistent;
-mod some;
 mod take;
 mod transfer;
 
@@ -182,9 +180,9 @@ impl Request {
     }
 
     /// Gives an operation under way up: it completes on its own.
-    fn abandon(self, ground: &mut Ground) {
+    pub(crate) fn abandon(self, ground: &mut Ground) {
         match self {
-            Self::Transfer(transfer) if transfer.held.is_none() => ground.endpoint.release(transfer.id),
+            Self::Transfer(transfer) if transfer.is_forgettable() => ground.endpoint.release(transfer.id),
             Self::Transfer(transfer) => ground.point.detach(transfer),
             Self::Exchange(exchange) => exchange.into_parts().into_iter().for_each(|part| part.abandon(ground)),
             Self::Persistent(persistent) => {

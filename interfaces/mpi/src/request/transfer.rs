@@ -33,6 +33,12 @@ pub struct Held {
 }
 
 impl Transfer {
+    /// Whether nothing is left to be done when it is complete: no unpacking, and no send that the end of the program
+    /// has to wait for.
+    pub fn is_forgettable(&self) -> bool {
+        self.direction == Direction::In && self.held.is_none()
+    }
+
     #[inline]
     pub fn end(&mut self, endpoint: &mut Endpoint) -> Option<End> {
         let outcome = endpoint.take_outcome(self.id)?;

@@ -1,112 +1,115 @@
-//! Bodies of the functions on statuses.
+//! Bodies of the status functions. Those that may be called at any time know only predefined datatypes outside of
+//! the time from start to end.
 
 use crate::abi::{CountOut, Status, UNDEFINED};
 use crate::datatype::Datatype;
 use crate::error::{Class, Error, Result};
+use crate::handle::Kind;
 use crate::world::WORLD;
 
-fn missing() -> Error {
-    Error::new(Class::Arg, "status is MPI_STATUS_IGNORE")
+/// The datatype of a handle.
+fn find(datatype: usize) -> Result<Datatype> {
+    if WORLD.is_open() {
+        return WORLD.enter().types.get(datatype).cloned();
+    }
+    let predefined = Datatype::predefined(datatype).cloned();
+    predefined.ok_or_else(|| Kind::Datatype.unknown("datatype", datatype))
 }
 
-unsafe fn read<'a>(status: *const Status) -> Result<&'a Status> {
-    // SAFETY: the program's status, if any.
-    unsafe { status.as_ref() }.ok_or_else(missing)
-}
-
-unsafe fn write<'a>(status: *mut Status) -> Result<&'a mut Status> {
-    // SAFETY: the program's status, if any.
-    unsafe { status.as_mut() }.ok_or_else(missing)
-}
-
-fn type_of(handle: usize) -> Result<Datatype> {
-    WORLD.enter().types.get(handle).cloned()
-}
-
-pub(crate) unsafe fn get_source(status: *const Status, source: *mut i32) -> Result<()> {
-    // SAFETY: the program's place.
-    unsafe { *source = read(status)?.source };
-    Ok(())
-}
-
-pub(crate) unsafe fn get_tag(status: *const Status, tag: *mut i32) -> Result<()> {
-    // SAFETY: the program's place.
-    unsafe { *tag = read(status)?.tag };
-    Ok(())
-}
-
-pub(crate) unsafe fn get_error(status: *const Status, error: *mut i32) -> Result<()> {
-    // SAFETY: the program's place.
-    unsafe { *error = read(status)?.error };
-    Ok(())
-}
-
-pub(crate) unsafe fn set_source(status: *mut Status, source: i32) -> Result<()> {
-    // SAFETY: as the caller says.
-    unsafe { write(status)?.source = source };
-    Ok(())
-}
-
-pub(crate) unsafe fn set_tag(status: *mut Status, tag: i32) -> Result<()> {
-    // SAFETY: as the caller says.
-    unsafe { write(status)?.tag = tag };
-    Ok(())
-}
-
-pub(crate) unsafe fn set_error(status: *mut Status, error: i32) -> Result<()> {
-    // SAFETY: as the caller says.
-    unsafe { write(status)?.error = error };
-    Ok(())
-}
-
-pub(crate) unsafe fn set_cancelled(status: *mut Status, flag: i32) -> Result<()> {
-    // SAFETY: as the caller says.
-    unsafe { write(status)?.set_cancelled(flag != 0) };
-    Ok(())
-}
-
-pub(crate) unsafe fn test_cancelled(status: *const Status, flag: *mut i32) -> Result<()> {
-    // SAFETY: the program's place.
-    unsafe { *flag = read(status)?.is_cancelled() as i32 };
-    Ok(())
-}
-
-/// Whole elements of the type in the message.
+/// `MPI_Get_count`.
 pub(crate) unsafe fn get_count(status: *const Status, datatype: usize, count: CountOut) -> Result<()> {
-    // SAFETY: the program's status and its place for the count.
+    // SAFETY: the program's status and count.
     unsafe {
-        let bytes = read(status)?.bytes();
-        count.set(type_of(datatype)?.whole_count(bytes).unwrap_or(i64::from(UNDEFINED)));
+        let whole = find(datatype)?.whole_count((*status).bytes());
+        count.set(whole.unwrap_or(UNDEFINED as i64));
     }
     Ok(())
 }
 
-/// Basic elements in the message.
-fn basic_count(bytes: u64, datatype: usize) -> Result<i64> {
-    Ok(type_of(datatype)?.basic_count(bytes).unwrap_or(i64::from(UNDEFINED)))
-}
-
+/// `MPI_Get_elements`.
 pub(crate) unsafe fn get_elements(status: *const Status, datatype: usize, count: CountOut) -> Result<()> {
-    // SAFETY: the program's status and its place for the count.
-    unsafe { count.set(basic_count(read(status)?.bytes(), datatype)?) };
+    // SAFETY: the program's status and count.
+    unsafe {
+        let basic = find(datatype)?.basic_count((*status).bytes());
+        count.set(basic.unwrap_or(UNDEFINED as i64));
+    }
     Ok(())
 }
 
+/// `MPI_Get_elements_x`.
 pub(crate) unsafe fn get_elements_x(status: *const Status, datatype: usize, count: *mut i64) -> Result<()> {
-    // SAFETY: the program's status and its place for the count.
-    unsafe { *count = basic_count(read(status)?.bytes(), datatype)? };
-    Ok(())
+    // SAFETY: the same with another count.
+    unsafe { get_elements(status, datatype, CountOut { at: count.cast(), wide: true }) }
 }
 
+/// `MPI_Status_set_elements`.
 pub(crate) unsafe fn set_elements(status: *mut Status, datatype: usize, count: i64) -> Result<()> {
-    let wrong = || Error::new(Class::Count, format!("count {count} is negative or too large"));
-    let bytes = type_of(datatype)?.bytes_of_basic(count).filter(|_| count >= 0).ok_or_else(wrong)?;
-    // SAFETY: as the caller says.
-    unsafe { write(status)?.set_bytes(bytes) };
+    let bytes = find(datatype)?.bytes_of_basic(count).ok_or_else(|| {
+        Error::new(Class::Count, format!("count {count} of basic elements is negative or not possible with datatype"))
+    })?;
+    // SAFETY: the program's status.
+    unsafe { (*status).set_bytes(bytes) };
     Ok(())
 }
 
+/// `MPI_Status_set_elements_x`.
 pub(crate) unsafe fn set_elements_x(status: *mut Status, datatype: usize, count: i64) -> Result<()> {
-    // SAFETY: as the caller says.
+    // SAFETY: the same call.
     unsafe { set_elements(status, datatype, count) }
+}
+
+/// `MPI_Status_set_cancelled`.
+pub(crate) unsafe fn set_cancelled(status: *mut Status, flag: i32) -> Result<()> {
+    // SAFETY: the program's status.
+    unsafe { (*status).set_cancelled(flag != 0) };
+    Ok(())
+}
+
+/// `MPI_Test_cancelled`.
+pub(crate) unsafe fn test_cancelled(status: *const Status, flag: *mut i32) -> Result<()> {
+    // SAFETY: the program's status and flag.
+    unsafe { *flag = (*status).is_cancelled() as i32 };
+    Ok(())
+}
+
+/// `MPI_Status_get_source`.
+pub(crate) unsafe fn get_source(status: *const Status, source: *mut i32) -> Result<()> {
+    // SAFETY: the program's status and number; so below.
+    unsafe { *source = (*status).source };
+    Ok(())
+}
+
+/// `MPI_Status_get_tag`.
+pub(crate) unsafe fn get_tag(status: *const Status, tag: *mut i32) -> Result<()> {
+    // SAFETY: as above.
+    unsafe { *tag = (*status).tag };
+    Ok(())
+}
+
+/// `MPI_Status_get_error`.
+pub(crate) unsafe fn get_error(status: *const Status, error: *mut i32) -> Result<()> {
+    // SAFETY: as above.
+    unsafe { *error = (*status).error };
+    Ok(())
+}
+
+/// `MPI_Status_set_source`.
+pub(crate) unsafe fn set_source(status: *mut Status, source: i32) -> Result<()> {
+    // SAFETY: as above.
+    unsafe { (*status).source = source };
+    Ok(())
+}
+
+/// `MPI_Status_set_tag`.
+pub(crate) unsafe fn set_tag(status: *mut Status, tag: i32) -> Result<()> {
+    // SAFETY: as above.
+    unsafe { (*status).tag = tag };
+    Ok(())
+}
+
+/// `MPI_Status_set_error`.
+pub(crate) unsafe fn set_error(status: *mut Status, error: i32) -> Result<()> {
+    // SAFETY: as above.
+    unsafe { (*status).error = error };
+    Ok(())
 }

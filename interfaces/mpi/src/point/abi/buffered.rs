@@ -1,8 +1,8 @@
 //! Bodies of the calls that attach, flush and detach buffers.
 
-use super::Owner;
 use crate::abi::CountOut;
 use crate::error::Result;
+use crate::point::Owner;
 use crate::request::Request;
 use crate::world::{WORLD, World};
 use std::ffi::c_void;

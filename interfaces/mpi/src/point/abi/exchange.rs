@@ -1,9 +1,9 @@
 //! Bodies of the calls that send and receive in one (MPI 5.0, section 3.11).
 
-use super::abi::{Described, finish};
-use super::buffer::Buffer;
-use super::route::{Route, Source, destination, selection, waiting};
-use super::transfer::{Mode, start_packed, start_receive, start_send};
+use super::{Described, finish};
+use crate::point::buffer::Buffer;
+use crate::point::route::{Route, Source, destination, selection, waiting};
+use crate::point::transfer::{Mode, start_packed, start_receive, start_send};
 use crate::abi::Status;
 use crate::error::Result;
 use crate::request::{End, Exchange, Ground, Request};
@@ -75,8 +75,13 @@ impl Halves {
                     start_packed(ground.endpoint, route, Mode::Standard, buffer.pack()?, self.comm)
                 }
             };
-            let receive = start_half(ground, self.from, self.receive, self.comm)?;
-            Ok(Exchange::new(send, receive))
+            match start_half(ground, self.from, self.receive, self.comm) {
+                Ok(receive) => Ok(Exchange::new(send, receive)),
+                Err(error) => {
+                    send.abandon(ground);
+                    Err(error)
+                }
+            }
         }
     }
 }

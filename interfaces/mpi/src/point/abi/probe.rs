@@ -1,10 +1,10 @@
 //! Bodies of the probes and of the receives of matched messages.
 
-use super::{look, redeem, seen, selected, take};
+use super::{begin_receive, receive_otherwise};
 use crate::abi::{ANY_TAG, MESSAGE_NO_PROC, MESSAGE_NULL, PROC_NULL, Status};
 use crate::error::Result;
-use crate::point::abi::{begin_receive, receive_otherwise};
 use crate::point::buffer::Buffer;
+use crate::point::probe::{look, redeem, seen, selected, take};
 use crate::point::route::waiting;
 use crate::world::WORLD;
 use std::ffi::c_void;

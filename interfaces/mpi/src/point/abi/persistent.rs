@@ -1,9 +1,9 @@
 //! Bodies of the calls that make persistent operations (MPI 5.0, section 3.9).
 
-use super::abi::Described;
-use super::buffer::Buffer;
-use super::route::{Source, destination, selection};
-use super::transfer::Mode;
+use super::Described;
+use crate::point::buffer::Buffer;
+use crate::point::route::{Source, destination, selection};
+use crate::point::transfer::Mode;
 use crate::error::Result;
 use crate::request::{Persistent, Plan, Request};
 use crate::world::WORLD;
