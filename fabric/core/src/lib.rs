@@ -9,8 +9,19 @@
 
 mod api;
 mod endpoint;
+mod join;
 mod monitor;
+mod pace;
+mod port;
+mod raw;
+pub mod shared;
+mod status;
 
 pub use api::{Envelope, Fault, MatchedId, Outcome, Peer, RequestId, Selector, SendMode, Waiting};
-pub use endpoint::{Endpoint, JoinError};
+pub use endpoint::Endpoint;
+pub use join::JoinError;
 pub use monitor::{Driven, Guard, Monitor, Outside};
+pub use pace::Bounds;
+pub use port::Limits;
+pub use status::Counters;
+pub use weft_device::shm::Segment;
