@@ -1,0 +1,235 @@
+//! The endpoint: a process's place in the fabric.
+
+use crate::api::{Envelope, MatchedId, Outcome, Peer, RequestId, Selector, SendMode, Waiting};
+use crate::join::{self, JoinError, Joined};
+use crate::pace::{Bounds, Policy};
+use crate::port::{Limits, Port};
+use crate::shared::{self, SharedBlocks};
+use crate::status::{PageCounters, Status};
+use weft_device::Device;
+use weft_device::shm::{Doorbell, Segment, ShmDevice};
+use weft_wire::segment::MemberState;
+
+/// A process's place in the fabric. Not synchronised: see [`crate::Monitor`].
+pub struct Endpoint {
+    device: ShmDevice,
+    port: Port,
+    policy: Policy,
+    status: Status,
+    me: u32,
+    size: u32,
+}
+
+impl Endpoint {
+    /// Joins the job that started this process, or makes a job of one.
+    pub fn join() -> Result<Self, JoinError> {
+        Self::from_joined(join::join()?)
+    }
+
+    /// Joins a segment of this host as `member` (tests, and programs that place themselves).
+    pub fn join_segment(segment: Segment, member: u32) -> Result<Self, JoinError> {
+        Self::from_joined(Joined::plain(segment, member))
+    }
+
+    fn from_joined(joined: Joined) -> Result<Self, JoinError> {
+        let Joined { segment, member, job, limits, bounds } = joined;
+        let size = segment.members();
+        let device = ShmDevice::join(segment.clone(), member)?;
+        let single_copy_allowed = limits.single_copy_allowed && weft_device::sys::attach_works().is_ok();
+        let limits = Limits { single_copy_allowed, ..limits };
+        let counters = PageCounters::new(&segment, member);
+        let port = Port::new(member, size, limits, device.copy_slots(), counters);
+        let status = Status::new(&segment, member, size, &job);
+        let cores = join::usable_cores();
+        let policy = Policy::new(bounds, size > cores && !join::is_bound(), cores);
+        segment.set_state(member, MemberState::Joined);
+        Ok(Self { device, port, policy, status, me: member, size })
+    }
+
+    pub fn me(&self) -> Peer {
+        Peer(self.me)
+    }
+
+    /// Processes in the world.
+    pub fn world_size(&self) -> u32 {
+        self.size
+    }
+
+    /// Whether `peer` runs on this host (shares memory with us).
+    pub fn is_local(&self, peer: Peer) -> bool {
+        peer.0 < self.size
+    }
+
+    /// Sends at once if the whole message can leave now; otherwise does nothing and answers false.
+    ///
+    /// # Safety
+    /// `data` is readable for `length` bytes.
+    #[inline]
+    pub unsafe fn try_send(&mut self, to: Peer, envelope: Envelope, data: *const u8, length: usize) -> bool {
+        // SAFETY: the caller's promise.
+        unsafe { self.port.try_send(&mut self.device, to, envelope, data, length) }
+    }
+
+    /// Starts a send.
+    ///
+    /// # Safety
+    /// `data` stays readable and unchanged for `length` bytes until the request is complete.
+    pub unsafe fn post_send(
+        &mut self,
+        to: Peer,
+        envelope: Envelope,
+        data: *const u8,
+        length: usize,
+        mode: SendMode,
+    ) -> RequestId {
+        // SAFETY: the caller's promise.
+        unsafe { self.port.post_send(&mut self.device, to, envelope, data, length, mode) }
+    }
+
+    /// Starts a receive.
+    ///
+    /// # Safety
+    /// `buffer` stays writable for `capacity` bytes and is not touched otherwise until the request is complete.
+    #[inline]
+    pub unsafe fn post_receive(&mut self, from: Selector, buffer: *mut u8, capacity: usize) -> RequestId {
+        // SAFETY: the caller's promise.
+        unsafe { self.port.post_receive(from, buffer, capacity) }
+    }
+
+    /// The first message that `from` would receive, if one has arrived. Does not make progress.
+    pub fn probe(&mut self, from: Selector) -> Option<Outcome> {
+        self.port.probe(from)
+    }
+
+    /// Like [`Self::probe`], and takes the message out of matching.
+    pub fn take_matched(&mut self, from: Selector) -> Option<(MatchedId, Outcome)> {
+        self.port.take_matched(from).map(|(message, outcome)| (MatchedId(message), outcome))
+    }
+
+    /// Starts to receive a message taken by [`Self::take_matched`].
+    ///
+    /// # Safety
+    /// As [`Self::post_receive`].
+    pub unsafe fn post_matched_receive(&mut self, message: MatchedId, buffer: *mut u8, capacity: usize) -> RequestId {
+        // SAFETY: the caller's promise.
+        unsafe { self.port.post_matched_receive(message.0, buffer, capacity) }
+    }
+
+    /// Cancels a receive that no message has matched yet; true if so (it is then complete with
+    /// [`crate::Fault::Cancelled`]). Sends cannot be cancelled.
+    pub fn cancel_receive(&mut self, request: RequestId) -> bool {
+        self.port.cancel_receive(request)
+    }
+
+    #[inline]
+    pub fn is_complete(&self, request: RequestId) -> bool {
+        self.port.requests.is_complete(request)
+    }
+
+    /// The outcome of a complete request, which ends it; `None` while it is under way.
+    #[inline]
+    pub fn take_outcome(&mut self, request: RequestId) -> Option<Outcome> {
+        self.port.requests.take_outcome(request)
+    }
+
+    /// Gives the request up: it completes on its own and its outcome is dropped.
+    pub fn release(&mut self, request: RequestId) {
+        self.port.requests.release(request);
+    }
+
+    /// Sends as many of the bytes over the raw channel as can leave now; answers how many.
+    ///
+    /// # Safety
+    /// `data` is readable for `length` bytes.
+    pub unsafe fn try_raw_send(&mut self, to: Peer, data: *const u8, length: usize) -> usize {
+        // SAFETY: the caller's promise.
+        unsafe { crate::raw::try_send(&mut self.device, to, data, length) }
+    }
+
+    /// Starts to receive exactly `capacity` bytes from the raw channel.
+    ///
+    /// # Safety
+    /// As [`Self::post_receive`].
+    pub unsafe fn post_raw_receive(&mut self, from: Peer, buffer: *mut u8, capacity: usize) -> RequestId {
+        // SAFETY: the caller's promise.
+        unsafe { self.port.raw.post_receive(from, buffer, capacity, &mut self.port.requests) }
+    }
+
+    /// One bounded duty cycle over the device and what waits; true if anything moved.
+    #[inline]
+    pub fn progress(&mut self) -> bool {
+        let moved = self.device.poll(&mut self.port);
+        if self.port.has_work() { self.work() | moved } else { moved }
+    }
+
+    #[cold]
+    fn work(&mut self) -> bool {
+        let moved = self.port.pump(&mut self.device);
+        let copied = self.port.step_copies();
+        // What a finished copy has to say goes out at once.
+        if copied {
+            self.port.pump(&mut self.device);
+        }
+        moved | copied
+    }
+
+    /// Makes progress until everything started has left this process, then leaves the job.
+    pub fn leave(mut self) {
+        while self.port.has_work() {
+            if !self.progress() {
+                weft_device::sys::yield_core();
+            }
+        }
+        self.port.counters.wakeups_sent = self.device.wakeups;
+        self.device.segment().set_state(self.me, MemberState::Left);
+    }
+
+    /// Collective blocks: shared memory for the members of a communicator.
+    pub fn shared_blocks(&mut self) -> SharedBlocks {
+        shared::SharedBlocks::new(self.device.segment().clone())
+    }
+
+    pub fn count_shared_collective(&mut self) {
+        self.port.counters.collectives_shared += 1;
+    }
+
+    #[inline]
+    pub(crate) fn policy(&mut self) -> &mut Policy {
+        &mut self.policy
+    }
+
+    pub(crate) fn set_blocked(&mut self, what: &Waiting, since_ns: u64) {
+        self.status.set_blocked(what, since_ns);
+    }
+
+    pub(crate) fn clear_blocked(&mut self) {
+        self.status.clear_blocked();
+    }
+
+    pub(crate) fn note_yield(&mut self) {
+        self.port.counters.yields += 1;
+    }
+
+    pub(crate) fn arm(&mut self) -> bool {
+        if self.port.has_copies() {
+            return false;
+        }
+        self.port.counters.sleeps += 1;
+        self.port.counters.wakeups_sent = self.device.wakeups;
+        self.device.arm()
+    }
+
+    pub(crate) fn disarm(&mut self) {
+        self.device.disarm();
+    }
+
+    pub(crate) fn doorbell(&self) -> Doorbell {
+        self.device.segment().doorbell(self.me)
+    }
+}
+
+impl From<Bounds> for Policy {
+    fn from(bounds: Bounds) -> Self {
+        Policy::new(bounds, false, 1)
+    }
+}

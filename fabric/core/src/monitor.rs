@@ -1,0 +1,217 @@
+//! Exclusive access to the endpoint and the interface's state, and the one place to wait.
+
+use crate::pace::{Pace, Step};
+use crate::{Endpoint, Waiting};
+use std::cell::UnsafeCell;
+use std::ops::{Deref, DerefMut};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::{Mutex, MutexGuard};
+
+/// Work that must run with the monitor left, such as a user's reduction function (it may call the interface again).
+pub type Outside = Box<dyn FnOnce()>;
+
+/// State that lives beside an endpoint and moves with its progress.
+pub trait Driven {
+    fn endpoint(&mut self) -> &mut Endpoint;
+
+    /// Moves what stands on top of the endpoint (nonblocking collectives); called after each progress pass.
+    /// Work that calls user code is handed back, to be run outside.
+    fn advance(&mut self) -> Option<Outside>;
+}
+
+/// One per process and interface: `static WORLD: Monitor<World>`.
+///
+/// Threading is configuration: opened without threads, `enter` takes no lock, because the interface's user has promised
+/// one thread at a time.
+pub struct Monitor<T> {
+    lock: Mutex<()>,
+    threads: AtomicBool,
+    open: AtomicBool,
+    /// Threads of this process that sleep on its doorbell.
+    sleepers: AtomicU32,
+    value: UnsafeCell<Option<T>>,
+}
+
+// SAFETY: the value is reached only through `Guard`; with threads the lock makes it exclusive, without them the opener
+// has promised that one thread at a time uses the monitor.
+unsafe impl<T: Send> Sync for Monitor<T> {}
+
+impl<T: Driven> Monitor<T> {
+    pub const fn new() -> Self {
+        Self {
+            lock: Mutex::new(()),
+            threads: AtomicBool::new(false),
+            open: AtomicBool::new(false),
+            sleepers: AtomicU32::new(0),
+            value: UnsafeCell::new(None),
+        }
+    }
+
+    /// Puts the value in. With `threads`, several threads may use the monitor at the same time; without, one at a time
+    /// and no lock is taken.
+    ///
+    /// # Panics
+    /// If it is open.
+    pub fn open(&self, value: T, threads: bool) {
+        assert!(!self.is_open(), "the monitor is open");
+        // SAFETY: nobody holds a guard on a closed monitor.
+        unsafe { *self.value.get() = Some(value) };
+        self.threads.store(threads, Ordering::Relaxed);
+        self.open.store(true, Ordering::Release);
+    }
+
+    /// Takes the value out again; later `enter` panics.
+    pub fn close(&self) -> T {
+        let _held = self.lock.lock();
+        self.open.store(false, Ordering::Release);
+        // SAFETY: the lock is held; the interface's user has promised that no other thread is inside.
+        unsafe { (*self.value.get()).take() }.expect("the monitor is open")
+    }
+
+    #[inline]
+    pub fn is_open(&self) -> bool {
+        self.open.load(Ordering::Acquire)
+    }
+
+    /// Exclusive access; not re-entrant: no call out to user code while the guard lives.
+    #[inline]
+    pub fn enter(&self) -> Guard<'_, T> {
+        let held = if self.threads.load(Ordering::Relaxed) { Some(self.lock()) } else { None };
+        Guard { monitor: self, _held: held }
+    }
+
+    #[cold]
+    fn lock(&self) -> MutexGuard<'_, ()> {
+        self.lock.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+    }
+
+    /// One progress pass without waiting.
+    pub fn poll(&self) {
+        let outside = {
+            let mut guard = self.enter();
+            guard.endpoint().progress();
+            guard.advance()
+        };
+        if let Some(work) = outside {
+            work();
+        }
+    }
+
+    /// Makes progress until `done` answers. `done` is asked first, then after each progress pass.
+    #[inline]
+    pub fn wait<R>(&self, what: Waiting, mut done: impl FnMut(&mut T) -> Option<R>) -> R {
+        let mut pace = Pace::default();
+        let mut said = false;
+        loop {
+            let mut guard = self.enter();
+            let value = &mut *guard;
+            if let Some(answer) = done(value) {
+                if said {
+                    value.endpoint().clear_blocked();
+                }
+                return answer;
+            }
+            let moved = value.endpoint().progress();
+            if let Some(work) = value.advance() {
+                drop(guard);
+                work();
+                continue;
+            }
+            if moved {
+                pace.moved(value.endpoint().policy());
+                continue;
+            }
+            match pace.idle(value.endpoint().policy()) {
+                Step::Poll => {}
+                step => self.wait_long(guard, &what, &pace, &mut said, step, &mut done),
+            }
+        }
+    }
+
+    #[cold]
+    fn wait_long<R>(
+        &self,
+        mut guard: Guard<'_, T>,
+        what: &Waiting,
+        pace: &Pace,
+        said: &mut bool,
+        step: Step,
+        done: &mut impl FnMut(&mut T) -> Option<R>,
+    ) {
+        let value = &mut *guard;
+        if !*said {
+            value.endpoint().set_blocked(what, pace.long_since_ns());
+            *said = true;
+        }
+        if step == Step::Yielded {
+            value.endpoint().note_yield();
+            return;
+        }
+        self.sleep(guard, done);
+    }
+
+    fn sleep<R>(&self, mut guard: Guard<'_, T>, _done: &mut impl FnMut(&mut T) -> Option<R>) {
+        let endpoint = guard.endpoint();
+        if !endpoint.arm() {
+            endpoint.disarm();
+            return;
+        }
+        let doorbell = endpoint.doorbell();
+        self.sleepers.fetch_add(1, Ordering::SeqCst);
+        // From here on another thread of ours that moves something rings (see the guard's drop).
+        guard.without_ringing();
+        doorbell.sleep(None);
+        let mut guard = self.enter();
+        self.sleepers.fetch_sub(1, Ordering::SeqCst);
+        guard.endpoint().disarm();
+    }
+}
+
+impl<T: Driven> Default for Monitor<T> {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+/// Exclusive access to what is in a [`Monitor`].
+pub struct Guard<'a, T: Driven> {
+    monitor: &'a Monitor<T>,
+    _held: Option<MutexGuard<'a, ()>>,
+}
+
+impl<T: Driven> Guard<'_, T> {
+    /// Leaves without waking this process's sleepers.
+    fn without_ringing(mut self) {
+        self._held = None;
+        std::mem::forget(self);
+    }
+}
+
+impl<T: Driven> Drop for Guard<'_, T> {
+    /// What this thread did may be what another thread of the process sleeps for.
+    #[inline]
+    fn drop(&mut self) {
+        if self._held.is_some() && self.monitor.sleepers.load(Ordering::SeqCst) > 0 {
+            self.endpoint().doorbell().ring();
+        }
+    }
+}
+
+impl<T: Driven> Deref for Guard<'_, T> {
+    type Target = T;
+    #[inline]
+    fn deref(&self) -> &T {
+        // SAFETY: exclusive by the lock or by the promise of `Monitor::open`.
+        let value = unsafe { &*self.monitor.value.get() };
+        value.as_ref().expect("the monitor is open")
+    }
+}
+
+impl<T: Driven> DerefMut for Guard<'_, T> {
+    #[inline]
+    fn deref_mut(&mut self) -> &mut T {
+        // SAFETY: exclusive by the lock or by the promise of `Monitor::open`.
+        let value = unsafe { &mut *self.monitor.value.get() };
+        value.as_mut().expect("the monitor is open")
+    }
+}

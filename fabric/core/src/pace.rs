@@ -1,0 +1,188 @@
+//! The waiting policy: how long to spin, when to hand the core over, when to sleep.
+//!
+//! - *Spin* while a core is surely ours: as long as waits have been worth it lately, at most `spin_ns`.
+//! - *Hand over* (`sched_yield` between polls) when ranks outnumber cores from the first poll on, else after spinning.
+//! - *Sleep* on the doorbell after `yield_ns` of that.
+//!
+//! "Outnumber" counts the ranks of this job on this host against the cores that they may use, and what else is runnable
+//! on the machine, asked of the kernel now and then.
+
+use weft_device::sys;
+
+/// Bounds of the policy.
+#[derive(Clone, Copy, Debug)]
+pub struct Bounds {
+    pub spin_ns: u64,
+    pub yield_ns: u64,
+}
+
+impl Default for Bounds {
+    fn default() -> Self {
+        Self { spin_ns: 50_000, yield_ns: 1_000_000 }
+    }
+}
+
+/// Polls between two looks at the clock while spinning.
+const POLLS_PER_LOOK: u32 = 64;
+/// Shortest spin that is ever chosen while a core is ours.
+const LEAST_SPIN_NS: u64 = 2_000;
+/// How often the kernel is asked who else wants to run.
+const CROWD_PERIOD_NS: u64 = 50_000_000;
+
+/// What a process has learnt about its waits; lives as long as the endpoint.
+pub struct Policy {
+    bounds: Bounds,
+    /// Cores are shared by ranks of this job.
+    shared: bool,
+    /// Somebody else's work wants our cores.
+    crowded: bool,
+    crowd_seen_ns: u64,
+    /// The present bound of spinning.
+    spin_ns: u64,
+    cores: u32,
+}
+
+impl Policy {
+    pub fn new(bounds: Bounds, shared: bool, cores: u32) -> Self {
+        Self { bounds, shared, crowded: false, crowd_seen_ns: 0, spin_ns: bounds.spin_ns, cores }
+    }
+
+    /// Whether cores are ours alone, as far as known.
+    pub fn is_shared(&self) -> bool {
+        self.shared || self.crowded
+    }
+
+    fn look_around(&mut self, now_ns: u64) {
+        if self.shared || now_ns - self.crowd_seen_ns < CROWD_PERIOD_NS {
+            return;
+        }
+        self.crowd_seen_ns = now_ns;
+        self.crowded = runnable().is_some_and(|n| n > self.cores);
+    }
+
+    /// A wait that spun has ended: was it worth it?
+    fn learn(&mut self, spun_out: bool) {
+        self.spin_ns = if spun_out {
+            (self.spin_ns / 2).max(LEAST_SPIN_NS.min(self.bounds.spin_ns))
+        } else {
+            (self.spin_ns * 2).min(self.bounds.spin_ns)
+        };
+    }
+}
+
+/// Runnable tasks of the machine, ourselves included.
+fn runnable() -> Option<u32> {
+    let text = std::fs::read_to_string("/proc/loadavg").ok()?;
+    text.split(' ').nth(3)?.split('/').next()?.parse().ok()
+}
+
+/// What to do now.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Step {
+    Poll,
+    /// The core was handed over and came back.
+    Yielded,
+    Sleep,
+}
+
+/// One wait.
+#[derive(Debug, Default)]
+pub struct Pace {
+    polls: u32,
+    since_ns: u64,
+    yielding_since_ns: u64,
+    spun: bool,
+}
+
+impl Pace {
+    /// After a poll that found nothing.
+    #[inline]
+    pub fn idle(&mut self, policy: &mut Policy) -> Step {
+        self.polls += 1;
+        if self.yielding_since_ns == 0 && !policy.shared && self.polls % POLLS_PER_LOOK != 0 {
+            return Step::Poll;
+        }
+        self.slow(policy)
+    }
+
+    #[cold]
+    fn slow(&mut self, policy: &mut Policy) -> Step {
+        let now = sys::now_ns();
+        if self.since_ns == 0 {
+            self.since_ns = now;
+        }
+        if self.yielding_since_ns == 0 {
+            if !policy.is_shared() && now - self.since_ns < policy.spin_ns {
+                self.spun = true;
+                return Step::Poll;
+            }
+            policy.look_around(now);
+            self.yielding_since_ns = now;
+            if self.spun {
+                policy.learn(true);
+            }
+        }
+        if now - self.yielding_since_ns > policy.bounds.yield_ns {
+            return Step::Sleep;
+        }
+        sys::yield_core();
+        Step::Yielded
+    }
+
+    /// Something moved: the wait for the next thing begins anew.
+    #[inline]
+    pub fn moved(&mut self, policy: &mut Policy) {
+        if self.polls >= POLLS_PER_LOOK && self.yielding_since_ns == 0 && self.spun {
+            policy.learn(false);
+        }
+        *self = Self::default();
+    }
+
+    /// Since when this wait has been long, nanoseconds; 0 while it is short.
+    pub fn long_since_ns(&self) -> u64 {
+        if self.yielding_since_ns == 0 { 0 } else { self.since_ns }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_shared_core_is_handed_over_at_once() {
+        let mut policy = Policy::new(Bounds::default(), true, 2);
+        assert_eq!(Pace::default().idle(&mut policy), Step::Yielded);
+    }
+
+    #[test]
+    fn an_own_core_spins_then_yields_then_sleeps() {
+        let mut policy = Policy::new(Bounds { spin_ns: 10_000, yield_ns: 100_000 }, false, u32::MAX);
+        let mut pace = Pace::default();
+        let mut seen = Vec::new();
+        loop {
+            let step = pace.idle(&mut policy);
+            if seen.last() != Some(&step) {
+                seen.push(step);
+            }
+            if step == Step::Sleep {
+                break;
+            }
+        }
+        assert_eq!(seen, [Step::Poll, Step::Yielded, Step::Sleep]);
+    }
+
+    #[test]
+    fn the_spin_bound_shrinks_when_spinning_did_not_pay_and_grows_again() {
+        let mut policy = Policy::new(Bounds { spin_ns: 8_000, yield_ns: 0 }, false, u32::MAX);
+        policy.learn(true);
+        assert_eq!(policy.spin_ns, 4_000);
+        for _ in 0..5 {
+            policy.learn(true);
+        }
+        assert_eq!(policy.spin_ns, LEAST_SPIN_NS);
+        for _ in 0..5 {
+            policy.learn(false);
+        }
+        assert_eq!(policy.spin_ns, 8_000);
+    }
+}

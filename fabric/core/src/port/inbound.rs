@@ -1,0 +1,74 @@
+//! What has arrived and nobody has received yet, and the stream that is open from each peer.
+
+use crate::api::{Outcome, RequestId};
+use weft_wire::cell::INLINE_WORDS;
+
+/// Where a message's bytes are while no receive has taken them.
+pub(crate) enum Body {
+    /// In the words of a short packet.
+    Inline([u64; INLINE_WORDS]),
+    /// Copied here as they come in; `received` counts them.
+    Kept { data: Vec<u8>, received: usize },
+    /// Still in the sender, who asked to send.
+    Asked { address: u64, request: u32 },
+    /// Still in our own memory: a message to oneself.
+    Own { data: *const u8, request: RequestId },
+}
+
+/// A message without a receive.
+pub(crate) struct Arrived {
+    pub outcome: Outcome,
+    pub body: Body,
+    /// The receive that has taken it while its bytes were still coming in.
+    pub taken_by: Option<RequestId>,
+}
+
+/// A slab of arrived messages.
+#[derive(Default)]
+pub(crate) struct ArrivedTable {
+    entries: Vec<Option<Arrived>>,
+    free: Vec<u32>,
+}
+
+impl ArrivedTable {
+    pub fn insert(&mut self, arrived: Arrived) -> u32 {
+        match self.free.pop() {
+            Some(index) => {
+                self.entries[index as usize] = Some(arrived);
+                index
+            }
+            None => {
+                self.entries.push(Some(arrived));
+                self.entries.len() as u32 - 1
+            }
+        }
+    }
+
+    pub fn at(&mut self, index: u32) -> &mut Arrived {
+        self.entries[index as usize].as_mut().expect("a message that has arrived and was not received")
+    }
+
+    pub fn outcome(&self, index: u32) -> Outcome {
+        self.entries[index as usize].as_ref().expect("a message that has arrived and was not received").outcome
+    }
+
+    pub fn remove(&mut self, index: u32) -> Arrived {
+        self.free.push(index);
+        self.entries[index as usize].take().expect("a message that has arrived and was not received")
+    }
+}
+
+/// Where the bytes of an open stream go.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Target {
+    Receive(RequestId),
+    Arrived(u32),
+}
+
+/// The stream that is open from a peer.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct OpenStream {
+    pub target: Target,
+    pub received: usize,
+    pub total: usize,
+}

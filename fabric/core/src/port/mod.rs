@@ -1,0 +1,188 @@
+//! The port protocol: tagged messages between processes, selective receive, eager and rendezvous.
+//!
+//! [`Port`] owns requests, matching, and what waits in either direction; each is a machine of its own, and this module
+//! routes packets between them. It never touches the device: it is the device's [`Sink`], and what it wants to send
+//! waits in `outbound` until [`Port::pump`].
+//!
+//! How a message goes (`n` its bytes):
+//! - `n` <= 48: [`Kind::Short`], header and payload in one cell.
+//! - `n` <= `eager_bytes`: [`Kind::Eager`], then [`Kind::More`] until all is there.
+//! - longer, or synchronous: [`Kind::Ask`]; the receiver answers with [`Kind::GrantStream`] (the sender streams) or
+//!   [`Kind::GrantCopy`] (both sides copy chunks out of the sender's memory); whoever finishes tells the other.
+
+mod inbound;
+mod outbound;
+mod receive;
+mod rendezvous;
+pub(crate) mod requests;
+mod send;
+
+use crate::api::{Fault, Peer, RequestId};
+use crate::raw::Raw;
+use crate::status::PageCounters;
+use inbound::{ArrivedTable, OpenStream};
+use outbound::{Control, Outbound};
+use requests::Requests;
+use std::collections::VecDeque;
+use weft_device::shm::{CopyJob, CopySlots};
+use weft_device::{Packet, PeerFault, Sink};
+use weft_protocol::matching::Matcher;
+use weft_wire::cell::Kind;
+
+/// Thresholds, bytes.
+#[derive(Clone, Copy, Debug)]
+pub struct Limits {
+    /// Largest message sent without asking.
+    pub eager: usize,
+    /// Smallest message copied out of the sender's memory.
+    pub single_copy: usize,
+    pub single_copy_allowed: bool,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self { eager: 32 * 1024, single_copy: 64 * 1024, single_copy_allowed: true }
+    }
+}
+
+/// A long message that this side helps to copy.
+struct Job {
+    copy: CopyJob,
+    peer: u32,
+    request: RequestId,
+}
+
+pub(crate) struct Port {
+    me: u32,
+    pub requests: Requests,
+    matcher: Matcher,
+    arrived: ArrivedTable,
+    streams: Vec<Option<OpenStream>>,
+    outbound: Vec<Outbound>,
+    /// Peers whose `outbound` is not clear.
+    backlog: Vec<u32>,
+    jobs: VecDeque<Job>,
+    slots: CopySlots,
+    limits: Limits,
+    pub raw: Raw,
+    pub counters: PageCounters,
+    lost: Vec<bool>,
+}
+
+// SAFETY: the pointers lead to users' buffers (BUFFER-LIVES), which any thread may touch; a port is used by one at a time.
+unsafe impl Send for Port {}
+
+impl Port {
+    pub fn new(me: u32, peers: u32, limits: Limits, slots: CopySlots, counters: PageCounters) -> Self {
+        Self {
+            me,
+            requests: Requests::default(),
+            matcher: Matcher::new(peers),
+            arrived: ArrivedTable::default(),
+            streams: vec![None; peers as usize],
+            outbound: (0..peers).map(|_| Outbound::default()).collect(),
+            backlog: Vec::new(),
+            jobs: VecDeque::new(),
+            slots,
+            limits,
+            raw: Raw::new(peers),
+            counters,
+            lost: vec![false; peers as usize],
+        }
+    }
+
+    /// Whether anything waits for room in the device or for a copy.
+    #[inline]
+    pub fn has_work(&self) -> bool {
+        !(self.backlog.is_empty() && self.jobs.is_empty())
+    }
+
+    pub fn has_copies(&self) -> bool {
+        !self.jobs.is_empty()
+    }
+
+    fn reply(&mut self, to: u32, kind: Kind, values: &[u64]) {
+        self.outbound[to as usize].control.push_back(Control::new(kind, values));
+        self.note_backlog(to);
+    }
+
+    #[inline]
+    fn note_backlog(&mut self, to: u32) {
+        if !self.backlog.contains(&to) {
+            self.backlog.push(to);
+        }
+    }
+
+    /// The peer broke the rules or died: everything that needs it ends with [`Fault::PeerLost`].
+    fn lose_peer(&mut self, peer: u32) {
+        if std::mem::replace(&mut self.lost[peer as usize], true) {
+            return;
+        }
+        let posted = self.matcher.handle_peer_lost(peer).into_iter().map(RequestId);
+        let failed: Vec<RequestId> = posted.chain(self.requests.under_way_with(Peer(peer))).collect();
+        for id in failed {
+            self.fail(id, Fault::PeerLost);
+        }
+        self.outbound[peer as usize] = Outbound::default();
+        self.streams[peer as usize] = None;
+        self.jobs.retain(|job| job.peer != peer);
+        self.raw.lose_peer(Peer(peer), &mut self.requests);
+    }
+
+    fn fail(&mut self, id: RequestId, fault: Fault) {
+        self.requests.at(id).outcome.fault = Some(fault);
+        self.requests.complete(id);
+    }
+
+    #[cold]
+    fn break_with(&mut self, peer: u32, what: &'static str) {
+        eprintln!("weft: {}", PeerFault { peer, what });
+        self.lose_peer(peer);
+    }
+}
+
+impl Sink for Port {
+    /// The protocol switch.
+    #[inline]
+    fn handle_packet(&mut self, packet: Packet<'_>) {
+        if packet.head.kind == Kind::Short {
+            return self.on_short(packet);
+        }
+        self.route(packet);
+    }
+
+    fn handle_fault(&mut self, fault: PeerFault) {
+        eprintln!("weft: {fault}");
+        self.lose_peer(fault.peer);
+    }
+}
+
+impl Port {
+    fn route(&mut self, packet: Packet<'_>) {
+        let from = packet.from;
+        if self.lost[from as usize] {
+            return;
+        }
+        let done = match packet.head.kind {
+            Kind::Short => Ok(self.on_short(packet)),
+            Kind::Eager => self.on_eager(packet),
+            Kind::More => self.on_more(packet),
+            Kind::Ask => Ok(self.on_ask(packet)),
+            Kind::GrantStream => self.on_grant_stream(packet),
+            Kind::GrantCopy => self.on_grant_copy(packet),
+            Kind::Open => self.on_open(packet),
+            Kind::DoneSend => self.on_done_send(packet),
+            Kind::DoneReceive => self.on_done_receive(packet),
+            Kind::Raw => {
+                self.raw.on_packet(packet, &mut self.requests);
+                Ok(())
+            }
+        };
+        if let Err(what) = done {
+            self.break_with(from, what);
+        }
+    }
+}
+
+/// Why a packet is against the protocol.
+type Breach = &'static str;

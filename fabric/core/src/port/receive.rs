@@ -1,0 +1,250 @@
+//! The receiving side: posting, probing, and the packets that carry messages.
+
+use super::inbound::{Arrived, Body, OpenStream, Target};
+use super::requests::{Requests, State};
+use super::{Breach, Port, RequestId};
+use crate::api::{Fault, Outcome, Peer, Selector};
+use weft_device::{Foreign, Packet};
+use weft_protocol::matching::{Label, Pattern};
+use weft_wire::cell::INLINE_WORDS;
+
+/// Largest message that may come without asking, whatever the sender's setting. Bounds what a peer's claim can make us
+/// allocate.
+pub(crate) const EAGER_CEILING: u64 = 16 << 20;
+
+#[inline]
+fn pattern(from: Selector) -> Pattern {
+    Pattern { context: from.context, peer: from.peer.map(|p| p.0), tag: from.tag }
+}
+
+#[inline]
+fn label(packet: &Packet<'_>) -> Label {
+    Label { context: packet.head.context, peer: packet.from, tag: packet.head.tag }
+}
+
+#[inline]
+fn outcome(packet: &Packet<'_>, length: u64) -> Outcome {
+    Outcome { peer: Peer(packet.from), source: packet.head.source, tag: packet.head.tag, length, fault: None }
+}
+
+impl Port {
+    /// # Safety
+    /// `buffer` stays writable for `capacity` bytes until the request is complete.
+    #[inline]
+    pub unsafe fn post_receive(&mut self, from: Selector, buffer: *mut u8, capacity: usize) -> RequestId {
+        let pattern = pattern(from);
+        let entry = Requests::entry(State::Posted, buffer, capacity, from.peer.unwrap_or(Peer(u32::MAX)));
+        let id = self.requests.insert(entry);
+        match self.matcher.take_unexpected(&pattern) {
+            Some(message) => self.receive_arrived(id, message),
+            None if from.peer.is_some_and(|p| self.lost[p.0 as usize]) => self.fail(id, Fault::PeerLost),
+            None => self.matcher.post(&pattern, id.0),
+        }
+        id
+    }
+
+    pub fn probe(&self, from: Selector) -> Option<Outcome> {
+        let message = self.matcher.poll_unexpected(&pattern(from))?;
+        Some(self.arrived.outcome(message))
+    }
+
+    pub fn take_matched(&mut self, from: Selector) -> Option<(u32, Outcome)> {
+        let message = self.matcher.take_unexpected(&pattern(from))?;
+        Some((message, self.arrived.outcome(message)))
+    }
+
+    /// # Safety
+    /// As [`Self::post_receive`].
+    pub unsafe fn post_matched_receive(&mut self, message: u32, buffer: *mut u8, capacity: usize) -> RequestId {
+        let peer = self.arrived.outcome(message).peer;
+        let id = self.requests.insert(Requests::entry(State::Receiving, buffer, capacity, peer));
+        self.receive_arrived(id, message);
+        id
+    }
+
+    pub fn cancel_receive(&mut self, id: RequestId) -> bool {
+        let entry = self.requests.at(id);
+        let peer = Some(entry.outcome.peer.0).filter(|p| *p != u32::MAX);
+        let cancelled = entry.state == State::Posted && self.matcher.cancel(peer, id.0);
+        if cancelled {
+            self.fail(id, Fault::Cancelled);
+        }
+        cancelled
+    }
+
+    /// Notes what is being received and whether it fits; answers how many bytes go into the buffer.
+    #[inline]
+    pub(super) fn begin(&mut self, id: RequestId, outcome: Outcome) -> (*mut u8, usize) {
+        let entry = self.requests.at(id);
+        entry.outcome = outcome;
+        self.counters.receives += 1;
+        self.counters.bytes_received += outcome.length;
+        if outcome.length > entry.capacity as u64 {
+            entry.outcome.fault = Some(Fault::Truncated);
+            return (entry.buffer, entry.capacity);
+        }
+        (entry.buffer, outcome.length as usize)
+    }
+
+    /// Completes a receive with bytes of our own memory.
+    ///
+    /// # Safety
+    /// `data` is readable for `length` bytes; BUFFER-LIVES for `id`.
+    pub unsafe fn deliver_bytes(&mut self, id: RequestId, outcome: Outcome, data: *const u8, length: usize) {
+        let (buffer, fits) = self.begin(id, outcome);
+        // SAFETY: fits <= capacity of the buffer and <= length. A message to oneself may come from overlapping memory.
+        unsafe { std::ptr::copy(data, buffer, fits.min(length)) };
+        self.requests.complete(id);
+    }
+
+    /// Gives a message that had arrived to a receive.
+    fn receive_arrived(&mut self, id: RequestId, message: u32) {
+        let arrived = self.arrived.at(message);
+        if let Body::Kept { data, received } = &arrived.body
+            && *received < data.len()
+        {
+            arrived.taken_by = Some(id);
+            let entry = self.requests.at(id);
+            entry.state = State::Receiving;
+            return;
+        }
+        let Arrived { outcome, body, .. } = self.arrived.remove(message);
+        match body {
+            Body::Inline(words) => {
+                // SAFETY: the words are ours; BUFFER-LIVES.
+                unsafe { self.deliver_bytes(id, outcome, words.as_ptr().cast(), outcome.length as usize) };
+            }
+            Body::Kept { data, .. } => {
+                // SAFETY: the vector is ours; BUFFER-LIVES.
+                unsafe { self.deliver_bytes(id, outcome, data.as_ptr(), data.len()) };
+            }
+            Body::Own { data, request } => {
+                // SAFETY: BUFFER-LIVES for both.
+                unsafe { self.deliver_bytes(id, outcome, data, outcome.length as usize) };
+                self.requests.complete(request);
+            }
+            Body::Asked { address, request } => self.grant(id, outcome, address, request),
+        }
+    }
+
+    #[inline]
+    pub(super) fn on_short(&mut self, packet: Packet<'_>) {
+        let length = packet.inline_bytes;
+        let outcome = outcome(&packet, length as u64);
+        match self.matcher.handle_message(&label(&packet)) {
+            Some(receive) => {
+                let id = RequestId(receive);
+                let (buffer, fits) = self.begin(id, outcome);
+                // SAFETY: fits <= capacity; BUFFER-LIVES.
+                unsafe { packet.copy_inline(buffer, fits) };
+                self.requests.complete(id);
+            }
+            None => {
+                let words = std::array::from_fn::<u64, INLINE_WORDS, _>(|i| packet.word(i));
+                self.keep(&packet, outcome, Body::Inline(words));
+            }
+        }
+    }
+
+    fn keep(&mut self, packet: &Packet<'_>, outcome: Outcome, body: Body) -> u32 {
+        self.counters.unexpected_messages += 1;
+        let message = self.arrived.insert(Arrived { outcome, body, taken_by: None });
+        self.matcher.handle_unexpected(&label(packet), message);
+        message
+    }
+
+    pub(super) fn on_eager(&mut self, packet: Packet<'_>) -> Result<(), Breach> {
+        let from = packet.from as usize;
+        let total = packet.word(0);
+        let bulk = packet.bulk.ok_or("an eager message without bytes")?;
+        if self.streams[from].is_some() {
+            return Err("a message inside another");
+        }
+        if total > EAGER_CEILING || total < bulk.len() as u64 {
+            return Err("an eager message of impossible length");
+        }
+        let outcome = outcome(&packet, total);
+        let target = match self.matcher.handle_message(&label(&packet)) {
+            Some(receive) => {
+                let id = RequestId(receive);
+                self.begin(id, outcome);
+                self.requests.at(id).state = State::Receiving;
+                Target::Receive(id)
+            }
+            None => {
+                let body = Body::Kept { data: vec![0; total as usize], received: 0 };
+                Target::Arrived(self.keep(&packet, outcome, body))
+            }
+        };
+        self.advance_stream(from, OpenStream { target, received: 0, total: total as usize }, bulk)
+    }
+
+    pub(super) fn on_more(&mut self, packet: Packet<'_>) -> Result<(), Breach> {
+        let from = packet.from as usize;
+        let stream = self.streams[from].take().ok_or("bytes outside any message")?;
+        let bulk = packet.bulk.ok_or("a continuation without bytes")?;
+        self.advance_stream(from, stream, bulk)
+    }
+
+    pub(super) fn on_open(&mut self, packet: Packet<'_>) -> Result<(), Breach> {
+        let from = packet.from;
+        if self.streams[from as usize].is_some() {
+            return Err("a message inside another");
+        }
+        let bulk = packet.bulk.ok_or("a granted stream without bytes")?;
+        let (id, entry) = self.requests.claimed(packet.word(0)).ok_or("a stream for no receive of ours")?;
+        if entry.state != State::Receiving || entry.outcome.peer != Peer(from) {
+            return Err("a stream for a receive that did not grant it");
+        }
+        let total = (entry.outcome.length as usize).min(entry.capacity);
+        self.advance_stream(from as usize, OpenStream { target: Target::Receive(id), received: 0, total }, bulk)
+    }
+
+    /// Takes the next bytes of a stream, and closes it with its last one.
+    fn advance_stream(&mut self, from: usize, mut stream: OpenStream, bulk: Foreign<'_>) -> Result<(), Breach> {
+        let after = stream.received + bulk.len();
+        if after > stream.total {
+            return Err("more bytes than the message has");
+        }
+        match stream.target {
+            Target::Receive(id) => {
+                let entry = self.requests.at(id);
+                let room = entry.capacity.saturating_sub(stream.received);
+                // SAFETY: at most `room` bytes behind `received` stay inside the buffer; BUFFER-LIVES.
+                unsafe { bulk.copy_to(entry.buffer.wrapping_add(stream.received), room) };
+            }
+            Target::Arrived(message) => {
+                if let Body::Kept { data, received } = &mut self.arrived.at(message).body {
+                    // SAFETY: after <= total == data.len().
+                    unsafe { bulk.copy_to(data.as_mut_ptr().add(stream.received), bulk.len()) };
+                    *received = after;
+                }
+            }
+        }
+        stream.received = after;
+        if after < stream.total {
+            self.streams[from] = Some(stream);
+            return Ok(());
+        }
+        match stream.target {
+            Target::Receive(id) => self.requests.complete(id),
+            Target::Arrived(message) => {
+                if let Some(id) = self.arrived.at(message).taken_by {
+                    self.receive_arrived(id, message);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    pub(super) fn on_ask(&mut self, packet: Packet<'_>) {
+        let (length, address, request) = (packet.word(0), packet.word(1), packet.word(2) as u32);
+        let outcome = outcome(&packet, length);
+        match self.matcher.handle_message(&label(&packet)) {
+            Some(receive) => self.grant(RequestId(receive), outcome, address, request),
+            None => {
+                self.keep(&packet, outcome, Body::Asked { address, request });
+            }
+        }
+    }
+}

@@ -1,0 +1,124 @@
+//! The table of started operations.
+
+use crate::api::{Outcome, Peer, RequestId};
+
+/// What a request is and how far it has come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum State {
+    Free,
+    /// A send that waits in the outbound queue or streams.
+    Sending,
+    /// A send that waits for the receiver's grant.
+    Asked,
+    /// A send whose bytes both sides copy.
+    SharedSend,
+    /// A receive in the posted queue.
+    Posted,
+    /// A receive whose bytes are on their way.
+    Receiving,
+    Complete,
+}
+
+/// One operation. The buffer belongs to the user, who keeps it valid until completion (invariant BUFFER-LIVES).
+#[derive(Clone, Copy)]
+pub(crate) struct Entry {
+    pub state: State,
+    /// Nobody will ask for the outcome.
+    pub released: bool,
+    pub buffer: *mut u8,
+    /// Bytes: of the message (sends), of the buffer (receives).
+    pub capacity: usize,
+    /// The other side's request, where the protocol needs it.
+    pub remote: u32,
+    /// Copy slot of a long receive, or `u32::MAX`.
+    pub slot: u32,
+    pub outcome: Outcome,
+}
+
+const VACANT: Outcome = Outcome { peer: Peer(0), source: 0, tag: 0, length: 0, fault: None };
+
+#[derive(Default)]
+pub(crate) struct Requests {
+    entries: Vec<Entry>,
+    free: Vec<u32>,
+}
+
+impl Requests {
+    #[inline]
+    pub fn insert(&mut self, entry: Entry) -> RequestId {
+        if let Some(index) = self.free.pop() {
+            self.entries[index as usize] = entry;
+            return RequestId(index);
+        }
+        self.grow(entry)
+    }
+
+    #[cold]
+    fn grow(&mut self, entry: Entry) -> RequestId {
+        self.entries.push(entry);
+        RequestId(self.entries.len() as u32 - 1)
+    }
+
+    /// A started operation of `state` with nothing known of its outcome yet.
+    pub fn entry(state: State, buffer: *mut u8, capacity: usize, peer: Peer) -> Entry {
+        let outcome = Outcome { peer, ..VACANT };
+        Entry { state, released: false, buffer, capacity, remote: 0, slot: u32::MAX, outcome }
+    }
+
+    #[inline]
+    pub fn at(&mut self, id: RequestId) -> &mut Entry {
+        &mut self.entries[id.0 as usize]
+    }
+
+    /// A request that a peer has named; `None` if there is none such.
+    pub fn claimed(&mut self, claim: u64) -> Option<(RequestId, &mut Entry)> {
+        let index = u32::try_from(claim).ok()?;
+        let entry = self.entries.get_mut(index as usize)?;
+        (entry.state != State::Free).then_some((RequestId(index), entry))
+    }
+
+    #[inline]
+    pub fn is_complete(&self, id: RequestId) -> bool {
+        self.entries[id.0 as usize].state == State::Complete
+    }
+
+    #[inline]
+    pub fn complete(&mut self, id: RequestId) {
+        let entry = &mut self.entries[id.0 as usize];
+        entry.state = State::Complete;
+        if entry.released {
+            self.remove(id);
+        }
+    }
+
+    #[inline]
+    pub fn take_outcome(&mut self, id: RequestId) -> Option<Outcome> {
+        let entry = &self.entries[id.0 as usize];
+        if entry.state != State::Complete {
+            return None;
+        }
+        let outcome = entry.outcome;
+        self.remove(id);
+        Some(outcome)
+    }
+
+    #[inline]
+    fn remove(&mut self, id: RequestId) {
+        self.entries[id.0 as usize].state = State::Free;
+        self.free.push(id.0);
+    }
+
+    pub fn release(&mut self, id: RequestId) {
+        let entry = &mut self.entries[id.0 as usize];
+        entry.released = true;
+        if entry.state == State::Complete {
+            self.remove(id);
+        }
+    }
+
+    /// Operations under way with `peer`.
+    pub fn under_way_with(&self, peer: Peer) -> Vec<RequestId> {
+        let busy = |e: &Entry| !matches!(e.state, State::Free | State::Complete | State::Posted) && e.outcome.peer == peer;
+        (0..self.entries.len() as u32).filter(|i| busy(&self.entries[*i as usize])).map(RequestId).collect()
+    }
+}

@@ -1,0 +1,219 @@
+//! The sending side: straight into the device where that is free, else through the outbound queue.
+
+use super::inbound::{Arrived, Body};
+use super::outbound::{Message, Stream};
+use super::requests::{Requests, State};
+use super::{Port, RequestId};
+use crate::api::{Envelope, Fault, Outcome, Peer, SendMode};
+use weft_device::shm::ShmDevice;
+use weft_device::{Device, Posted};
+use weft_protocol::matching::Label;
+use weft_wire::cell::{Head, INLINE_BYTES, Kind};
+
+impl Port {
+    #[inline]
+    fn head(kind: Kind, envelope: Envelope) -> Head {
+        Head { kind, context: envelope.context, tag: envelope.tag, source: envelope.source }
+    }
+
+    /// Sends at once if all of the message can leave now.
+    ///
+    /// # Safety
+    /// `data` is readable for `length` bytes.
+    #[inline]
+    pub unsafe fn try_send(
+        &mut self,
+        device: &mut ShmDevice,
+        to: Peer,
+        envelope: Envelope,
+        data: *const u8,
+        length: usize,
+    ) -> bool {
+        if to.0 == self.me || !self.outbound[to.0 as usize].is_clear() {
+            return false;
+        }
+        let posted = if length <= INLINE_BYTES {
+            // SAFETY: the caller's promise.
+            unsafe { device.post_short(to.0, Self::head(Kind::Short, envelope), data, length) }
+        } else if length <= self.limits.eager && device.takes_whole(to.0, length) {
+            let head = Self::head(Kind::Eager, envelope);
+            // SAFETY: the caller's promise.
+            unsafe { device.post_bulk(to.0, head, &[length as u64], data, length) }
+        } else {
+            return false;
+        };
+        if posted == Posted::Full {
+            self.counters.ring_full += 1;
+            return false;
+        }
+        self.counters.sends += 1;
+        self.counters.bytes_sent += length as u64;
+        true
+    }
+
+    /// # Safety
+    /// `data` stays readable for `length` bytes until the request is complete.
+    pub unsafe fn post_send(
+        &mut self,
+        device: &mut ShmDevice,
+        to: Peer,
+        envelope: Envelope,
+        data: *const u8,
+        length: usize,
+        mode: SendMode,
+    ) -> RequestId {
+        let mut entry = Requests::entry(State::Sending, data.cast_mut(), length, to);
+        entry.outcome.length = length as u64;
+        entry.outcome.tag = envelope.tag;
+        // SAFETY: the caller's promise.
+        if mode == SendMode::Standard && unsafe { self.try_send(device, to, envelope, data, length) } {
+            entry.state = State::Complete;
+            return self.requests.insert(entry);
+        }
+        let request = self.requests.insert(entry);
+        if self.lost[to.0 as usize] {
+            self.fail(request, Fault::PeerLost);
+            return request;
+        }
+        self.counters.sends += 1;
+        self.counters.bytes_sent += length as u64;
+        if to.0 == self.me {
+            self.send_to_self(request, envelope, data, length, mode);
+            return request;
+        }
+        let kind = match mode {
+            SendMode::Standard if length <= INLINE_BYTES => Kind::Short,
+            SendMode::Standard if length <= self.limits.eager => Kind::Eager,
+            _ => Kind::Ask,
+        };
+        let message = Message { request, head: Self::head(kind, envelope), data, length };
+        self.outbound[to.0 as usize].messages.push_back(message);
+        self.note_backlog(to.0);
+        self.pump(device);
+        request
+    }
+
+    /// A message to oneself: matched here and copied once, or kept where it is until a receive comes.
+    fn send_to_self(
+        &mut self,
+        request: RequestId,
+        envelope: Envelope,
+        data: *const u8,
+        length: usize,
+        mode: SendMode,
+    ) {
+        self.counters.self_messages += 1;
+        let label = Label { context: envelope.context, peer: self.me, tag: envelope.tag };
+        let outcome = Outcome {
+            peer: Peer(self.me),
+            source: envelope.source,
+            tag: envelope.tag,
+            length: length as u64,
+            fault: None,
+        };
+        if let Some(receive) = self.matcher.handle_message(&label) {
+            // SAFETY: BUFFER-LIVES for both requests.
+            unsafe { self.deliver_bytes(RequestId(receive), outcome, data, length) };
+            self.requests.complete(request);
+            return;
+        }
+        let body = if mode == SendMode::Standard && length <= self.limits.eager {
+            // SAFETY: the caller's promise; an empty message may come with any pointer.
+            let copy = if length == 0 { Vec::new() } else { unsafe { std::slice::from_raw_parts(data, length) }.to_vec() };
+            self.requests.complete(request);
+            Body::Kept { data: copy, received: length }
+        } else {
+            self.requests.at(request).state = State::Asked;
+            Body::Own { data, request }
+        };
+        let message = self.arrived.insert(Arrived { outcome, body, taken_by: None });
+        self.matcher.handle_unexpected(&label, message);
+    }
+
+    /// Moves what waits into the device as far as there is room; true if anything moved.
+    pub fn pump(&mut self, device: &mut ShmDevice) -> bool {
+        let mut moved = false;
+        let mut i = 0;
+        while i < self.backlog.len() {
+            let to = self.backlog[i];
+            moved |= self.pump_peer(device, to);
+            if self.outbound[to as usize].is_clear() {
+                self.backlog.swap_remove(i);
+            } else {
+                i += 1;
+            }
+        }
+        moved
+    }
+
+    fn pump_peer(&mut self, device: &mut ShmDevice, to: u32) -> bool {
+        let mut moved = false;
+        while let Some(control) = self.outbound[to as usize].control.front() {
+            if device.post_control(to, control.head, control.values()) == Posted::Full {
+                return moved;
+            }
+            self.outbound[to as usize].control.pop_front();
+            moved = true;
+        }
+        moved |= self.pump_streams(device, to);
+        moved | self.pump_messages(device, to)
+    }
+
+    fn pump_streams(&mut self, device: &mut ShmDevice, to: u32) -> bool {
+        let mut moved = false;
+        while let Some(stream) = self.outbound[to as usize].streams.front_mut() {
+            let rest = stream.length - stream.sent;
+            let opening = [stream.open_for.unwrap_or(0) as u64];
+            let (kind, control) = match stream.open_for {
+                Some(_) => (Kind::Open, &opening[..]),
+                None => (Kind::More, &[][..]),
+            };
+            // SAFETY: sent <= length, and BUFFER-LIVES.
+            let posted = unsafe { device.post_bulk(to, Head::control(kind), control, stream.data.add(stream.sent), rest) };
+            let Posted::Sent(piece) = posted else { break };
+            moved = true;
+            stream.open_for = None;
+            stream.sent += piece;
+            if stream.sent == stream.length {
+                let request = stream.request;
+                self.outbound[to as usize].streams.pop_front();
+                self.requests.complete(request);
+            }
+        }
+        moved
+    }
+
+    fn pump_messages(&mut self, device: &mut ShmDevice, to: u32) -> bool {
+        let mut moved = false;
+        while let Some(message) = self.outbound[to as usize].messages.front().copied() {
+            let stream_open = !self.outbound[to as usize].streams.is_empty();
+            let Message { request, head, data, length } = message;
+            // SAFETY (both posts): BUFFER-LIVES.
+            let posted = match head.kind {
+                Kind::Short => unsafe { device.post_short(to, head, data, length) },
+                Kind::Eager if stream_open => break,
+                Kind::Eager => unsafe { device.post_bulk(to, head, &[length as u64], data, length) },
+                _ => device.post_control(to, head, &[length as u64, data as u64, request.0 as u64]),
+            };
+            let Posted::Sent(piece) = posted else {
+                self.counters.ring_full += 1;
+                break;
+            };
+            moved = true;
+            self.outbound[to as usize].messages.pop_front();
+            match head.kind {
+                Kind::Ask => {
+                    self.counters.rendezvous += 1;
+                    self.requests.at(request).state = State::Asked;
+                }
+                Kind::Eager if piece < length => {
+                    let stream = Stream { request, data, length, sent: piece, open_for: None };
+                    self.outbound[to as usize].streams.push_back(stream);
+                    self.pump_streams(device, to);
+                }
+                _ => self.requests.complete(request),
+            }
+        }
+        moved
+    }
+}

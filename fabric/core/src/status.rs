@@ -1,0 +1,135 @@
+//! The process's own status page: counters, identity, what it is blocked in. Layout: `weft_wire::status`.
+
+use crate::api::Waiting;
+use std::ops::{Deref, DerefMut};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use weft_device::shm::Segment;
+use weft_wire::status as page;
+
+/// The counters, in the order of [`page::COUNTER_NAMES`].
+#[derive(Debug, Default)]
+#[repr(C)]
+pub struct Counters {
+    pub sends: u64,
+    pub receives: u64,
+    pub bytes_sent: u64,
+    pub bytes_received: u64,
+    pub unexpected_messages: u64,
+    pub rendezvous: u64,
+    pub single_copy_bytes: u64,
+    pub single_copy_refused: u64,
+    pub ring_full: u64,
+    pub self_messages: u64,
+    pub yields: u64,
+    pub sleeps: u64,
+    pub wakeups_sent: u64,
+    pub collectives_shared: u64,
+}
+const _: () = assert!(size_of::<Counters>() == page::COUNTER_NAMES.len() * 8);
+
+/// Counters in the page. Written by this process alone, read by tools in others.
+pub(crate) struct PageCounters {
+    at: *mut Counters,
+    _segment: Segment,
+}
+
+// SAFETY: the page belongs to this process, and the endpoint that holds this is used by one thread at a time.
+unsafe impl Send for PageCounters {}
+
+impl PageCounters {
+    pub fn new(segment: &Segment, member: u32) -> Self {
+        // SAFETY: the counters lie inside the page (asserted in weft-wire).
+        let at = unsafe { segment.status_page(member).add(page::COUNTERS).cast() };
+        Self { at, _segment: segment.clone() }
+    }
+}
+
+impl Deref for PageCounters {
+    type Target = Counters;
+    #[inline]
+    fn deref(&self) -> &Counters {
+        // SAFETY: mapped as long as the segment that we keep; any bytes are valid counters; nobody else writes.
+        unsafe { &*self.at }
+    }
+}
+
+impl DerefMut for PageCounters {
+    #[inline]
+    fn deref_mut(&mut self) -> &mut Counters {
+        // SAFETY: as above.
+        unsafe { &mut *self.at }
+    }
+}
+
+/// The rest of the page.
+pub(crate) struct Status {
+    at: *mut u8,
+    _segment: Segment,
+}
+
+// SAFETY: as for `PageCounters`.
+unsafe impl Send for Status {}
+
+impl Status {
+    /// Writes who this process is.
+    pub fn new(segment: &Segment, member: u32, size: u32, job: &str) -> Self {
+        let status = Self { at: segment.status_page(member), _segment: segment.clone() };
+        let program = std::env::current_exe().map(|p| p.display().to_string()).unwrap_or_default();
+        let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).map_or(0, |d| d.as_nanos() as u64);
+        status.word(page::RANK).store(member, Ordering::Relaxed);
+        status.word(page::SIZE).store(size, Ordering::Relaxed);
+        status.word(page::PID).store(std::process::id(), Ordering::Relaxed);
+        status.long(page::STARTED_NS).store(now, Ordering::Relaxed);
+        status.text(page::JOB, page::JOB_BYTES, job);
+        status.text(page::PROGRAM, page::PROGRAM_BYTES, &program);
+        status.word(page::VERSION_AT).store(page::VERSION, Ordering::Relaxed);
+        status.long(page::MAGIC_AT).store(page::MAGIC, Ordering::Release);
+        status
+    }
+
+    fn word(&self, offset: usize) -> &AtomicU32 {
+        debug_assert!(offset + 4 <= 4096 && offset % 4 == 0);
+        // SAFETY: inside the page, aligned, mapped as long as the segment that we keep.
+        unsafe { &*self.at.add(offset).cast() }
+    }
+
+    fn long(&self, offset: usize) -> &AtomicU64 {
+        debug_assert!(offset + 8 <= 4096 && offset % 8 == 0);
+        // SAFETY: as above.
+        unsafe { &*self.at.add(offset).cast() }
+    }
+
+    fn text(&self, offset: usize, bytes: usize, text: &str) {
+        let mut cut = text.len().min(bytes - 1);
+        while !text.is_char_boundary(cut) {
+            cut -= 1;
+        }
+        // SAFETY: the field lies inside the page, which only we write.
+        unsafe {
+            std::ptr::write_bytes(self.at.add(offset), 0, bytes);
+            std::ptr::copy_nonoverlapping(text.as_ptr(), self.at.add(offset), cut);
+        }
+    }
+
+    /// Says what this process is blocked in. Called once a wait has become long, so that short ones do not pay.
+    pub fn set_blocked(&self, what: &Waiting, since_ns: u64) {
+        self.change(|| {
+            self.word(page::BLOCKED_PEER).store(what.peer.map_or(u32::MAX, |p| p.0), Ordering::Relaxed);
+            self.word(page::BLOCKED_TAG).store(what.tag.unwrap_or(i32::MIN) as u32, Ordering::Relaxed);
+            self.word(page::BLOCKED_CONTEXT).store(what.context, Ordering::Relaxed);
+            self.text(page::BLOCKED_CALL, page::BLOCKED_CALL_BYTES, what.call);
+            self.long(page::BLOCKED_SINCE_NS).store(since_ns, Ordering::Relaxed);
+        });
+    }
+
+    pub fn clear_blocked(&self) {
+        self.change(|| self.long(page::BLOCKED_SINCE_NS).store(0, Ordering::Relaxed));
+    }
+
+    fn change(&self, write: impl FnOnce()) {
+        let sequence = self.word(page::BLOCKED_SEQUENCE);
+        sequence.fetch_add(1, Ordering::AcqRel);
+        write();
+        sequence.fetch_add(1, Ordering::Release);
+    }
+}

@@ -1,0 +1,149 @@
+//! The device contract, as a list of promises.
+//!
+//! A device promises:
+//! 1. *All or nothing*: a packet that [`Posted::Sent`] accepted arrives whole, exactly once (on reliable devices) or
+//!    at most once (on others); a packet that it did not accept leaves no trace.
+//! 2. *Order*: on ordered devices packets from one peer arrive in the order in which they were posted.
+//! 3. *Would block is an answer*: posting never waits. [`Posted::Full`] means "poll, then try again".
+//! 4. *Progress*: if the receiver keeps polling, a sender that keeps trying gets through.
+//! 5. *Bounded*: one `poll` handles a bounded number of packets and makes no system call.
+//! 6. *No lost wake-up*: after `arm` answered true, a packet posted by anyone ends the sleep.
+//! 7. *Isolation*: whatever a peer writes, the worst that happens is [`PeerFault`] for that peer; after it, nothing
+//!    more arrives from the peer, and the others do not notice.
+
+use crate::sync::{AtomicU64, Ordering};
+use std::marker::PhantomData;
+use weft_wire::cell::{Head, INLINE_WORDS};
+
+/// What a device can do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Capabilities {
+    /// Largest bulk payload of one packet, bytes.
+    pub largest_packet: usize,
+    pub reliable: bool,
+    pub ordered: bool,
+    /// Largest payload that travels with the header, bytes.
+    pub inline_bytes: usize,
+}
+
+/// The answer to a post.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Posted {
+    /// Accepted, with so many bytes of bulk payload (a short post: 0).
+    Sent(usize),
+    /// No room now. Nothing happened.
+    Full,
+}
+
+/// A peer broke the rules of the device; its packets are no longer read.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("peer {peer} wrote nonsense into its ring: {what}")]
+pub struct PeerFault {
+    pub peer: u32,
+    pub what: &'static str,
+}
+
+/// Bytes that a peer may change while we look: they can only be copied out.
+#[derive(Clone, Copy)]
+pub struct Foreign<'a> {
+    at: *const u8,
+    length: usize,
+    _lives: PhantomData<&'a u8>,
+}
+
+impl<'a> Foreign<'a> {
+    /// # Safety
+    /// `at` is readable for `length` bytes during `'a`.
+    pub(crate) unsafe fn new(at: *const u8, length: usize) -> Self {
+        Self { at, length, _lives: PhantomData }
+    }
+
+    pub fn len(&self) -> usize {
+        self.length
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.length == 0
+    }
+
+    /// Copies the first `n` bytes, or all if there are fewer; answers how many.
+    ///
+    /// # Safety
+    /// `to` is writable for that many bytes.
+    #[inline]
+    pub unsafe fn copy_to(&self, to: *mut u8, n: usize) -> usize {
+        let n = n.min(self.length);
+        // SAFETY: readable by the invariant of the type, writable by the caller's promise; shared memory and private
+        // memory do not overlap. A peer that writes meanwhile spoils only the bytes that it sent.
+        unsafe { std::ptr::copy_nonoverlapping(self.at, to, n) };
+        n
+    }
+}
+
+/// A packet that has arrived, lent to the [`Sink`] while it handles it.
+pub struct Packet<'a> {
+    pub from: u32,
+    pub head: Head,
+    pub inline_bytes: usize,
+    pub(crate) words: &'a [AtomicU64; INLINE_WORDS],
+    pub bulk: Option<Foreign<'a>>,
+}
+
+impl Packet<'_> {
+    /// Control word `index`.
+    #[inline]
+    pub fn word(&self, index: usize) -> u64 {
+        self.words[index].load(Ordering::Relaxed)
+    }
+
+    /// Copies the first `n` bytes of the inline payload, or all if there are fewer; answers how many.
+    ///
+    /// # Safety
+    /// `to` is writable for that many bytes.
+    #[inline]
+    pub unsafe fn copy_inline(&self, to: *mut u8, n: usize) -> usize {
+        let n = n.min(self.inline_bytes);
+        let whole = n / 8;
+        for i in 0..whole {
+            // SAFETY: i * 8 + 8 <= n, and `to` is writable for n bytes.
+            unsafe { to.cast::<u64>().add(i).write_unaligned(self.word(i)) };
+        }
+        let rest = n % 8;
+        if rest > 0 {
+            let bytes = self.word(whole).to_le_bytes();
+            // SAFETY: whole * 8 + rest == n.
+            unsafe { std::ptr::copy_nonoverlapping(bytes.as_ptr(), to.add(whole * 8), rest) };
+        }
+        n
+    }
+}
+
+/// Where polled packets go.
+pub trait Sink {
+    fn handle_packet(&mut self, packet: Packet<'_>);
+    fn handle_fault(&mut self, fault: PeerFault);
+}
+
+/// One way of moving packets. See the module's promises.
+pub trait Device {
+    fn capabilities(&self) -> Capabilities;
+
+    /// Sends a header and up to [`Capabilities::inline_bytes`] of payload.
+    ///
+    /// # Safety
+    /// `data` is readable for `length` bytes.
+    unsafe fn post_short(&mut self, to: u32, head: Head, data: *const u8, length: usize) -> Posted;
+
+    /// Sends a header with control words.
+    fn post_control(&mut self, to: u32, head: Head, control: &[u64]) -> Posted;
+
+    /// Sends a header with control words and as many of the `length` bytes at `data` as one packet takes now (at least
+    /// one, if there are any).
+    ///
+    /// # Safety
+    /// `data` is readable for `length` bytes.
+    unsafe fn post_bulk(&mut self, to: u32, head: Head, control: &[u64], data: *const u8, length: usize) -> Posted;
+
+    /// Hands what has arrived to `sink`; true if anything had. Bounded work.
+    fn poll<S: Sink>(&mut self, sink: &mut S) -> bool;
+}

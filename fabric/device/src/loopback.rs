@@ -1,0 +1,116 @@
+//! `loopback`: endpoints of one process, joined by queues. The reference of the contract.
+
+use crate::contract::{Capabilities, Device, Foreign, Packet, Posted, Sink};
+use crate::sync::{AtomicU64, Ordering};
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex};
+use weft_wire::cell::{Head, INLINE_BYTES, INLINE_WORDS};
+
+/// Packets that a queue holds before posting answers [`Posted::Full`].
+const QUEUE_PACKETS: usize = 64;
+/// Largest bulk payload of one packet, bytes.
+const LARGEST_PACKET: usize = 4096;
+
+struct Stored {
+    head: Head,
+    inline_bytes: usize,
+    words: [u64; INLINE_WORDS],
+    bulk: Option<Vec<u8>>,
+}
+
+type Queue = Arc<Mutex<VecDeque<Stored>>>;
+
+/// One endpoint of a loopback network.
+pub struct Loopback {
+    me: usize,
+    outgoing: Vec<Queue>,
+    incoming: Vec<Queue>,
+}
+
+impl Loopback {
+    /// A network of `n` endpoints, each with a queue to every one (itself included).
+    pub fn network(n: u32) -> Vec<Self> {
+        let n = n as usize;
+        let queues: Vec<Vec<Queue>> = (0..n).map(|_| (0..n).map(|_| Queue::default()).collect()).collect();
+        (0..n)
+            .map(|me| Self {
+                me,
+                outgoing: queues[me].clone(),
+                incoming: (0..n).map(|from| queues[from][me].clone()).collect(),
+            })
+            .collect()
+    }
+
+    pub fn me(&self) -> u32 {
+        self.me as u32
+    }
+
+    fn push(&mut self, to: u32, packet: impl FnOnce() -> Stored) -> bool {
+        let mut queue = self.outgoing[to as usize].lock().expect("no holder panics");
+        if queue.len() >= QUEUE_PACKETS {
+            return false;
+        }
+        queue.push_back(packet());
+        true
+    }
+}
+
+fn words_of(bytes: &[u8]) -> [u64; INLINE_WORDS] {
+    let mut all = [0u8; INLINE_BYTES];
+    all[..bytes.len()].copy_from_slice(bytes);
+    std::array::from_fn(|i| u64::from_le_bytes(all[i * 8..i * 8 + 8].try_into().expect("eight bytes")))
+}
+
+impl Device for Loopback {
+    fn capabilities(&self) -> Capabilities {
+        Capabilities { largest_packet: LARGEST_PACKET, reliable: true, ordered: true, inline_bytes: INLINE_BYTES }
+    }
+
+    unsafe fn post_short(&mut self, to: u32, head: Head, data: *const u8, length: usize) -> Posted {
+        let sent = self.push(to, || {
+            // SAFETY: the caller's promise; an empty range may come with any pointer.
+            let bytes = if length == 0 { &[][..] } else { unsafe { std::slice::from_raw_parts(data, length) } };
+            Stored { head, inline_bytes: length, words: words_of(bytes), bulk: None }
+        });
+        if sent { Posted::Sent(0) } else { Posted::Full }
+    }
+
+    fn post_control(&mut self, to: u32, head: Head, control: &[u64]) -> Posted {
+        // SAFETY: the slice is readable for its bytes.
+        unsafe { self.post_short(to, head, control.as_ptr().cast(), control.len() * 8) }
+    }
+
+    unsafe fn post_bulk(&mut self, to: u32, head: Head, control: &[u64], data: *const u8, length: usize) -> Posted {
+        let piece = length.min(LARGEST_PACKET);
+        let sent = self.push(to, || {
+            let mut words = [0; INLINE_WORDS];
+            words[..control.len()].copy_from_slice(control);
+            words[INLINE_WORDS - 1] = piece as u64;
+            // SAFETY: piece <= length, readable by the caller's promise.
+            let bytes = unsafe { std::slice::from_raw_parts(data, piece) }.to_vec();
+            Stored { head, inline_bytes: control.len() * 8, words, bulk: Some(bytes) }
+        });
+        if sent { Posted::Sent(piece) } else { Posted::Full }
+    }
+
+    fn poll<S: Sink>(&mut self, sink: &mut S) -> bool {
+        let mut any = false;
+        for (from, queue) in self.incoming.iter().enumerate() {
+            for _ in 0..QUEUE_PACKETS {
+                let Some(packet) = queue.lock().expect("no holder panics").pop_front() else { break };
+                any = true;
+                let words = packet.words.map(AtomicU64::new);
+                debug_assert_eq!(words[0].load(Ordering::Relaxed), packet.words[0]);
+                sink.handle_packet(Packet {
+                    from: from as u32,
+                    head: packet.head,
+                    inline_bytes: packet.inline_bytes,
+                    words: &words,
+                    // SAFETY: the vector outlives the call.
+                    bulk: packet.bulk.as_deref().map(|b| unsafe { Foreign::new(b.as_ptr(), b.len()) }),
+                });
+            }
+        }
+        any
+    }
+}

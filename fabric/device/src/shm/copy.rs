@@ -1,0 +1,123 @@
+//! Long messages: one copy out of the sender's memory, its chunks shared between both sides.
+//!
+//! The receiver takes a slot of the pair and tells the sender of it. From then on whoever has time claims the next
+//! chunk and copies it: the receiver pulls, the sender pushes. The side that finishes the last chunk tells the other.
+
+use super::slots::TakenSlot;
+use crate::sync::{AtomicU32, AtomicU64, Ordering};
+use crate::sys;
+
+/// The shared state of one long message. Claims: a peer can only make its own message fail by changing it.
+#[repr(C, align(64))]
+pub struct CopySlot {
+    /// 1 while a message uses it. Owned by the receiver.
+    pub taken: AtomicU32,
+    /// 1 when a chunk could not be copied.
+    pub failed: AtomicU32,
+    /// Generation of the slot in the upper half, next chunk to claim in the lower. A claim of an earlier message's
+    /// generation finds nothing left, so a side that comes late never touches the next message.
+    pub claimed: AtomicU64,
+    /// Chunks finished.
+    pub finished: AtomicU64,
+}
+
+impl CopySlot {
+    /// Receiver: makes a slot ready for a new message; answers its generation.
+    pub fn reset(&self) -> u32 {
+        let generation = ((self.claimed.load(Ordering::Relaxed) >> 32) as u32).wrapping_add(1);
+        self.taken.store(1, Ordering::Relaxed);
+        self.failed.store(0, Ordering::Relaxed);
+        self.finished.store(0, Ordering::Relaxed);
+        self.claimed.store((generation as u64) << 32, Ordering::Release);
+        generation
+    }
+
+    /// The next chunk of a message with `chunks`, if there is one.
+    fn claim(&self, generation: u32, chunks: u64) -> Option<u64> {
+        let mut now = self.claimed.load(Ordering::Acquire);
+        loop {
+            let index = now as u32 as u64;
+            if (now >> 32) as u32 != generation || index >= chunks {
+                return None;
+            }
+            match self.claimed.compare_exchange_weak(now, now + 1, Ordering::AcqRel, Ordering::Acquire) {
+                Ok(_) => return Some(index),
+                Err(other) => now = other,
+            }
+        }
+    }
+}
+
+/// Bytes of a chunk: short enough to share a 256 KiB message, long enough to amortise the system call.
+pub const CHUNK_BYTES: u64 = 64 * 1024;
+
+/// Which way this side copies.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Direction {
+    Pull,
+    Push,
+}
+
+/// One side's view of a long message under way.
+pub struct CopyJob {
+    pub slot: TakenSlot,
+    pub pid: i32,
+    pub local: *mut u8,
+    pub remote: u64,
+    pub bytes: u64,
+    pub direction: Direction,
+}
+
+// SAFETY: the pointer is used by whoever holds the job; the caller of the transfer keeps its buffer alive.
+unsafe impl Send for CopyJob {}
+
+/// What a step did.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Copied {
+    /// A chunk of so many bytes was copied; there may be more.
+    Chunk(u64),
+    /// Nothing was left to claim; the other side finishes.
+    NothingLeft,
+    /// This side finished the last chunk, all of them well.
+    Last,
+    /// This side finished the last chunk, and one of them failed.
+    LastFailed,
+}
+
+impl CopyJob {
+    fn chunks(&self) -> u64 {
+        self.bytes.div_ceil(self.chunk_bytes())
+    }
+
+    /// Larger messages go in larger chunks, up to 512 KiB.
+    fn chunk_bytes(&self) -> u64 {
+        (self.bytes / 16).next_multiple_of(4096).clamp(CHUNK_BYTES, 8 * CHUNK_BYTES)
+    }
+
+    /// Claims and copies one chunk.
+    ///
+    /// # Safety
+    /// `local` is valid for `bytes` bytes: writable when pulling, readable when pushing.
+    pub unsafe fn step(&self) -> Copied {
+        let chunks = self.chunks();
+        let Some(index) = self.slot.slot.claim(self.slot.generation, chunks) else { return Copied::NothingLeft };
+        let offset = index * self.chunk_bytes();
+        let length = self.chunk_bytes().min(self.bytes - offset) as usize;
+        // SAFETY: offset + length <= bytes, and the caller vouches for `local`.
+        let result = unsafe {
+            let here = self.local.add(offset as usize);
+            match self.direction {
+                Direction::Pull => sys::copy_from_process(self.pid, self.remote + offset, here, length),
+                Direction::Push => sys::copy_to_process(self.pid, here, self.remote + offset, length),
+            }
+        };
+        if result.is_err() {
+            self.slot.slot.failed.store(1, Ordering::Relaxed);
+        }
+        // ORDER: finish-chunk. The last finisher sees the failure flag of every earlier one.
+        if self.slot.slot.finished.fetch_add(1, Ordering::AcqRel) + 1 != chunks {
+            return Copied::Chunk(length as u64);
+        }
+        if self.slot.slot.failed.load(Ordering::Relaxed) != 0 { Copied::LastFailed } else { Copied::Last }
+    }
+}

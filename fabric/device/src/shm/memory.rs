@@ -1,0 +1,135 @@
+//! Anonymous shared memory: a memfd and its mapping.
+
+use std::io;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+use std::ptr::NonNull;
+
+/// A mapped memfd. Sparse: pages exist from their first touch on. The kernel frees it with the last descriptor and
+/// mapping, however the processes ended.
+pub struct Memory {
+    base: NonNull<u8>,
+    bytes: usize,
+    descriptor: OwnedFd,
+}
+
+// SAFETY: the mapping may be used from any thread; what is inside is accessed through atomics or by protocol.
+unsafe impl Send for Memory {}
+// SAFETY: as above.
+unsafe impl Sync for Memory {}
+
+impl Memory {
+    /// New memory of `bytes`, all zero. The descriptor is closed on exec unless the launcher hands it on.
+    pub fn create(name: &std::ffi::CStr, bytes: usize) -> io::Result<Self> {
+        // SAFETY: the name is a C string; the descriptor answered is new and ours.
+        let descriptor = unsafe {
+            match libc::memfd_create(name.as_ptr(), libc::MFD_CLOEXEC | libc::MFD_ALLOW_SEALING) {
+                -1 => return Err(io::Error::last_os_error()),
+                fd => OwnedFd::from_raw_fd(fd),
+            }
+        };
+        // SAFETY: plain system calls on our descriptor.
+        unsafe {
+            if libc::ftruncate(descriptor.as_raw_fd(), bytes as libc::off_t) != 0 {
+                return Err(io::Error::last_os_error());
+            }
+            // Nobody can shrink it under a mapping: no access ends in SIGBUS for want of file.
+            let seals = libc::F_SEAL_SHRINK | libc::F_SEAL_GROW | libc::F_SEAL_SEAL;
+            if libc::fcntl(descriptor.as_raw_fd(), libc::F_ADD_SEALS, seals) != 0 {
+                return Err(io::Error::last_os_error());
+            }
+        }
+        Self::map(descriptor, bytes)
+    }
+
+    /// Memory that somebody else created. Refused unless it is sealed against shrinking.
+    pub fn open(descriptor: OwnedFd) -> io::Result<Self> {
+        // SAFETY: plain system calls on our descriptor; `stat` is a valid place.
+        let bytes = unsafe {
+            let seals = libc::fcntl(descriptor.as_raw_fd(), libc::F_GET_SEALS);
+            if seals < 0 || seals & libc::F_SEAL_SHRINK == 0 {
+                return Err(io::Error::other("the descriptor is not a sealed memfd"));
+            }
+            let mut stat: libc::stat = std::mem::zeroed();
+            if libc::fstat(descriptor.as_raw_fd(), &mut stat) != 0 {
+                return Err(io::Error::last_os_error());
+            }
+            stat.st_size as usize
+        };
+        Self::map(descriptor, bytes)
+    }
+
+    fn map(descriptor: OwnedFd, bytes: usize) -> io::Result<Self> {
+        let protection = libc::PROT_READ | libc::PROT_WRITE;
+        let flags = libc::MAP_SHARED | libc::MAP_NORESERVE;
+        // SAFETY: a new mapping at an address of the kernel's choice.
+        let at = unsafe { libc::mmap(std::ptr::null_mut(), bytes, protection, flags, descriptor.as_raw_fd(), 0) };
+        match NonNull::new(at.cast()) {
+            Some(base) if at != libc::MAP_FAILED => Ok(Self { base, bytes, descriptor }),
+            _ => Err(io::Error::last_os_error()),
+        }
+    }
+
+    /// Makes the pages of a range exist, so that too little memory is an error here and not a signal later.
+    pub fn populate(&self, offset: usize, bytes: usize) -> io::Result<()> {
+        assert!(offset + bytes <= self.bytes, "range {offset}+{bytes} outside the memory of {}", self.bytes);
+        // SAFETY: a plain system call on our descriptor.
+        match unsafe { libc::fallocate(self.descriptor.as_raw_fd(), 0, offset as i64, bytes as i64) } {
+            0 => Ok(()),
+            _ => Err(io::Error::last_os_error()),
+        }
+    }
+
+    /// The address of `bytes` bytes at `offset`.
+    pub fn at(&self, offset: usize, bytes: usize) -> *mut u8 {
+        assert!(
+            offset.checked_add(bytes).is_some_and(|end| end <= self.bytes),
+            "range {offset}+{bytes} outside the memory of {}",
+            self.bytes
+        );
+        // SAFETY: inside the mapping, as just checked.
+        unsafe { self.base.as_ptr().add(offset) }
+    }
+
+    pub fn bytes(&self) -> usize {
+        self.bytes
+    }
+
+    pub fn descriptor(&self) -> BorrowedFd<'_> {
+        self.descriptor.as_fd()
+    }
+}
+
+impl Drop for Memory {
+    fn drop(&mut self) {
+        // SAFETY: our mapping, and every view borrows from `self` or from an `Arc` of it.
+        unsafe { libc::munmap(self.base.as_ptr().cast(), self.bytes) };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn two_mappings_see_each_other() {
+        let a = Memory::create(c"weft-test", 8192).expect("memfd");
+        let b = Memory::open(a.descriptor().try_clone_to_owned().expect("dup")).expect("map");
+        // SAFETY: inside both mappings, one thread.
+        unsafe {
+            a.at(5000, 1).write(7);
+            assert_eq!(b.at(5000, 1).read(), 7);
+        }
+    }
+
+    #[test]
+    fn an_unsealed_file_is_refused() {
+        let file = std::fs::File::open("/proc/self/exe").expect("open");
+        assert!(Memory::open(file.into()).is_err());
+    }
+
+    #[test]
+    #[should_panic(expected = "outside the memory")]
+    fn no_address_outside() {
+        Memory::create(c"weft-test", 4096).expect("memfd").at(4090, 7);
+    }
+}

@@ -1,0 +1,22 @@
+//! `shm`: processes of one host over a shared segment (layout: `weft_wire::segment`).
+//!
+//! Per ordered pair a single-producer single-consumer [`ring`] of cells with a bulk area beside it; per member a
+//! mailbox with the [`doorbell`] and the set of active senders; per pair a few slots for long messages that both sides
+//! [`copy`] together.
+
+pub mod block;
+pub mod copy;
+mod device;
+mod doorbell;
+pub mod memory;
+mod ring;
+mod segment;
+mod slots;
+mod views;
+
+pub use copy::{Copied, CopyJob, CopySlot, Direction};
+pub use device::ShmDevice;
+pub use doorbell::Doorbell;
+pub use memory::Memory;
+pub use segment::{Segment, SegmentError};
+pub use slots::{CopySlots, TakenSlot};

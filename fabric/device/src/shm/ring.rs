@@ -1,0 +1,219 @@
+//! The ring of cells: one producer, one consumer, one cache line per short packet.
+//!
+//! A cell is valid for the consumer when its stamp is that of the consumer's lap. The producer writes the words, then
+//! the first word with the stamp; no index is shared on the way. Credits flow back lazily: the consumer publishes how
+//! much it has taken when a quarter of the ring has gathered, or when it finds the ring empty.
+//!
+//! Orderings:
+//! - `publish-cell`: the producer's release store of word 0 pairs with the consumer's acquire load of it; it publishes
+//!   words 1..8 and the bulk bytes.
+//! - `return-credit`: the consumer's release store of a credit pairs with the producer's acquire load; it says that the
+//!   consumer has finished reading the cells and bytes that the producer may now overwrite.
+
+use crate::sync::{AtomicU64, Ordering};
+use weft_wire::cell::{CELL_WORDS, INLINE_WORDS, stamp};
+
+/// One cache line.
+#[repr(C, align(64))]
+pub struct Cell {
+    pub head: [AtomicU64; 2],
+    pub inline: [AtomicU64; INLINE_WORDS],
+}
+#[cfg(not(loom))]
+const _: () = assert!(size_of::<Cell>() == CELL_WORDS * 8);
+
+/// What the consumer has consumed so far. Counters, not positions: they never go back.
+#[repr(C, align(64))]
+pub struct Credits {
+    pub cells: AtomicU64,
+    pub bulk: AtomicU64,
+}
+
+/// A position in a ring of `cells`, with its lap.
+#[derive(Clone, Copy, Debug, Default)]
+struct Cursor {
+    index: usize,
+    lap: u64,
+    /// Cells passed since the beginning.
+    count: u64,
+}
+
+impl Cursor {
+    #[inline]
+    fn advance(&mut self, cells: usize) {
+        self.index += 1;
+        self.count += 1;
+        if self.index == cells {
+            self.index = 0;
+            self.lap += 1;
+        }
+    }
+}
+
+/// The sending end of a ring.
+pub struct Producer<'a> {
+    cells: &'a [Cell],
+    credits: &'a Credits,
+    next: Cursor,
+    /// Last credit seen.
+    consumed: u64,
+}
+
+impl<'a> Producer<'a> {
+    pub fn new(cells: &'a [Cell], credits: &'a Credits) -> Self {
+        Self { cells, credits, next: Cursor::default(), consumed: 0 }
+    }
+
+    /// The next cell to write, if there is room.
+    #[inline]
+    pub fn vacant(&mut self) -> Option<&'a Cell> {
+        if self.next.count - self.consumed >= self.cells.len() as u64 && !self.refresh() {
+            return None;
+        }
+        Some(&self.cells[self.next.index])
+    }
+
+    #[cold]
+    fn refresh(&mut self) -> bool {
+        // ORDER: return-credit
+        let claimed = self.credits.cells.load(Ordering::Acquire);
+        // A claim: only a value that is possible is believed.
+        if claimed > self.consumed && claimed <= self.next.count {
+            self.consumed = claimed;
+        }
+        self.next.count - self.consumed < self.cells.len() as u64
+    }
+
+    /// Makes the cell that [`Self::vacant`] answered visible. `first` comes without stamp.
+    #[inline]
+    pub fn publish(&mut self, first: u64) {
+        let cell = &self.cells[self.next.index];
+        // ORDER: publish-cell
+        cell.head[0].store(first | stamp(self.next.lap) as u64, Ordering::Release);
+        self.next.advance(self.cells.len());
+    }
+}
+
+/// The receiving end of a ring.
+pub struct Consumer<'a> {
+    cells: &'a [Cell],
+    credits: &'a Credits,
+    next: Cursor,
+    reported: u64,
+}
+
+impl<'a> Consumer<'a> {
+    pub fn new(cells: &'a [Cell], credits: &'a Credits) -> Self {
+        Self { cells, credits, next: Cursor::default(), reported: 0 }
+    }
+
+    /// The next cell and its first word, if one has arrived.
+    #[inline]
+    pub fn arrived(&self) -> Option<(&'a Cell, u64)> {
+        let cell = &self.cells[self.next.index];
+        // ORDER: publish-cell
+        let first = cell.head[0].load(Ordering::Acquire);
+        (first as u8 == stamp(self.next.lap)).then_some((cell, first))
+    }
+
+    /// Gives the cell that [`Self::arrived`] answered back. True when credits should be reported now.
+    #[inline]
+    pub fn consume(&mut self) -> bool {
+        self.next.advance(self.cells.len());
+        self.unreported() >= self.cells.len() as u64 / 4
+    }
+
+    #[inline]
+    pub fn unreported(&self) -> u64 {
+        self.next.count - self.reported
+    }
+
+    /// Publishes what was consumed.
+    #[inline]
+    pub fn report(&mut self) {
+        self.reported = self.next.count;
+        // ORDER: return-credit
+        self.credits.cells.store(self.reported, Ordering::Release);
+    }
+}
+
+/// The sending end of a pair's bulk area: a ring of bytes, handed out in contiguous pieces of whole cache lines.
+pub struct BulkProducer<'a> {
+    credits: &'a Credits,
+    capacity: u64,
+    next: u64,
+    consumed: u64,
+}
+
+/// Bulk bytes are handed out in whole lines.
+const LINE: u64 = 64;
+
+/// Bytes that a bulk payload of `length` takes in the area.
+#[inline]
+pub const fn bulk_footprint(length: u64) -> u64 {
+    length.div_ceil(LINE) * LINE
+}
+
+impl<'a> BulkProducer<'a> {
+    pub fn new(credits: &'a Credits, capacity: usize) -> Self {
+        Self { credits, capacity: capacity as u64, next: 0, consumed: 0 }
+    }
+
+    /// A contiguous piece for at most `wanted` bytes: offset in the area and length. Not taken until [`Self::take`].
+    #[inline]
+    pub fn room(&mut self, wanted: usize) -> Option<(usize, usize)> {
+        let offset = self.next % self.capacity;
+        let piece = (wanted as u64).min(self.capacity - offset);
+        let mut free = self.capacity - (self.next - self.consumed);
+        if free < bulk_footprint(piece) {
+            // ORDER: return-credit
+            let claimed = self.credits.bulk.load(Ordering::Acquire);
+            if claimed > self.consumed && claimed <= self.next && claimed % LINE == 0 {
+                self.consumed = claimed;
+            }
+            free = self.capacity - (self.next - self.consumed);
+        }
+        let piece = piece.min(free);
+        (piece > 0).then_some((offset as usize, piece as usize))
+    }
+
+    #[inline]
+    pub fn take(&mut self, length: usize) {
+        self.next += bulk_footprint(length as u64);
+    }
+}
+
+/// The receiving end of a bulk area.
+pub struct BulkConsumer<'a> {
+    credits: &'a Credits,
+    capacity: u64,
+    next: u64,
+    reported: u64,
+}
+
+impl<'a> BulkConsumer<'a> {
+    pub fn new(credits: &'a Credits, capacity: usize) -> Self {
+        Self { credits, capacity: capacity as u64, next: 0, reported: 0 }
+    }
+
+    /// Where a payload of the claimed `length` stands; `None` if no producer could have put it there.
+    #[inline]
+    pub fn locate(&self, length: u64) -> Option<usize> {
+        let offset = self.next % self.capacity;
+        (length <= self.capacity - offset && length > 0).then_some(offset as usize)
+    }
+
+    /// Gives the payload back. True when credits should be reported now.
+    #[inline]
+    pub fn consume(&mut self, length: u64) -> bool {
+        self.next += bulk_footprint(length);
+        self.next - self.reported >= self.capacity / 4
+    }
+
+    #[inline]
+    pub fn report(&mut self) {
+        self.reported = self.next;
+        // ORDER: return-credit
+        self.credits.bulk.store(self.reported, Ordering::Release);
+    }
+}

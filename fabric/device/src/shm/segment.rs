@@ -1,0 +1,132 @@
+//! The segment: created once per job and host, joined by every member.
+
+use super::doorbell::Doorbell;
+use super::memory::Memory;
+use super::views::Views;
+use crate::sync::Ordering;
+use crate::sys;
+use std::io;
+use std::os::fd::{BorrowedFd, OwnedFd};
+use std::sync::Arc;
+use weft_wire::segment::{Geometry, MAGIC, MAX_MEMBERS, MemberState, PAGE_BYTES, VERSION, header};
+
+/// Why there is no segment. Ends the process's membership.
+#[derive(Debug, thiserror::Error)]
+pub enum SegmentError {
+    #[error("a job has 1 to {MAX_MEMBERS} ranks on a host, not {0}")]
+    Members(u32),
+    #[error("cannot create shared memory of {bytes} bytes for {members} ranks: {cause}")]
+    Create { bytes: usize, members: u32, cause: io::Error },
+    #[error("cannot use the shared memory that the launcher handed over: {0}")]
+    Open(io::Error),
+    #[error("not enough memory for the shared segment of {members} ranks: {cause}")]
+    Populate { members: u32, cause: io::Error },
+    #[error(
+        "the launcher's shared segment has version {theirs}, this library needs {VERSION}: launcher and library are of different Weft versions"
+    )]
+    Version { theirs: u32 },
+    #[error("the descriptor does not hold a Weft segment")]
+    Foreign,
+    #[error("rank {member} is outside 0..{members} of the segment")]
+    Member { member: u32, members: u32 },
+}
+
+/// The shared memory of a job on this host.
+#[derive(Clone)]
+pub struct Segment {
+    pub(super) views: Views,
+}
+
+impl Segment {
+    /// A new segment for `members` processes.
+    pub fn create(members: u32) -> Result<Self, SegmentError> {
+        let geometry = Geometry::new(members).ok_or(SegmentError::Members(members))?;
+        let bytes = geometry.bytes();
+        let create = |cause| SegmentError::Create { bytes, members, cause };
+        let memory = Memory::create(c"weft-segment", bytes).map_err(create)?;
+        // Header, mailboxes and status pages are touched by everybody: let them exist from the beginning.
+        memory.populate(0, geometry.mailbox(members)).map_err(|cause| SegmentError::Populate { members, cause })?;
+        let segment = Self { views: Views { memory: Arc::new(memory), geometry } };
+        segment.views.header_u64(header::MAGIC).store(MAGIC, Ordering::Relaxed);
+        segment.views.header_u32(header::VERSION).store(VERSION, Ordering::Relaxed);
+        segment.views.header_u32(header::MEMBERS).store(members, Ordering::Relaxed);
+        let fences = sys::membarrier_register().is_err();
+        segment.views.header_u32(header::FENCES).store(fences as u32, Ordering::Relaxed);
+        Ok(segment)
+    }
+
+    /// A segment that somebody else has created.
+    pub fn open(descriptor: OwnedFd) -> Result<Self, SegmentError> {
+        let memory = Memory::open(descriptor).map_err(SegmentError::Open)?;
+        if memory.bytes() < PAGE_BYTES {
+            return Err(SegmentError::Foreign);
+        }
+        let memory = Arc::new(memory);
+        let probe = Views { memory: memory.clone(), geometry: Geometry { members: 1 } };
+        if probe.header_u64(header::MAGIC).load(Ordering::Relaxed) != MAGIC {
+            return Err(SegmentError::Foreign);
+        }
+        let theirs = probe.header_u32(header::VERSION).load(Ordering::Relaxed);
+        if theirs != VERSION {
+            return Err(SegmentError::Version { theirs });
+        }
+        let members = probe.header_u32(header::MEMBERS).load(Ordering::Relaxed);
+        let geometry = Geometry::new(members).ok_or(SegmentError::Foreign)?;
+        if memory.bytes() != geometry.bytes() {
+            return Err(SegmentError::Foreign);
+        }
+        Ok(Self { views: Views { memory, geometry } })
+    }
+
+    pub fn members(&self) -> u32 {
+        self.views.geometry.members
+    }
+
+    pub fn descriptor(&self) -> BorrowedFd<'_> {
+        self.views.memory.descriptor()
+    }
+
+    /// How far a member has come. A claim of the member.
+    pub fn state(&self, member: u32) -> MemberState {
+        MemberState::from_word(self.views.state(member).load(Ordering::Acquire)).unwrap_or(MemberState::Absent)
+    }
+
+    pub fn set_state(&self, member: u32, state: MemberState) {
+        self.views.state(member).store(state as u32, Ordering::Release);
+    }
+
+    /// Process id of a member, 0 before it has joined. A claim of the member.
+    pub fn pid(&self, member: u32) -> i32 {
+        self.views.pid(member).load(Ordering::Relaxed) as i32
+    }
+
+    pub fn set_pid(&self, member: u32, pid: u32) {
+        self.views.pid(member).store(pid, Ordering::Relaxed);
+    }
+
+    /// The member's doorbell, for its owner.
+    pub fn doorbell(&self, member: u32) -> Doorbell {
+        Doorbell { word: self.views.mailbox(member).doorbell }
+    }
+
+    /// Collective block `index`.
+    pub fn block(&self, index: usize) -> super::block::Block {
+        self.views.block(index)
+    }
+
+    pub fn blocks(&self) -> usize {
+        self.views.geometry.blocks()
+    }
+
+    /// The next unused collective blocks, `count` in a row; `None` when there are no more.
+    pub fn take_blocks(&self, count: usize) -> Option<usize> {
+        let next = self.views.header_u64(header::NEXT_BLOCK);
+        let first = next.fetch_add(count as u64, Ordering::Relaxed) as usize;
+        (first.checked_add(count)? <= self.blocks()).then_some(first)
+    }
+
+    /// The status page of `member`: address of one page, valid as long as this segment.
+    pub fn status_page(&self, member: u32) -> *mut u8 {
+        self.views.memory.at(self.views.geometry.status(member), PAGE_BYTES)
+    }
+}

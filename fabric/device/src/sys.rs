@@ -1,0 +1,137 @@
+//! The system calls of waiting and copying, each in its thinnest safe form.
+
+use crate::sync::AtomicU32;
+use std::io;
+use std::time::Duration;
+
+/// Nanoseconds of the monotonic clock: the one clock of the fabric.
+pub fn now_ns() -> u64 {
+    let mut t = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: `t` is a valid place for the answer; this clock always exists.
+    unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &mut t) };
+    t.tv_sec as u64 * 1_000_000_000 + t.tv_nsec as u64
+}
+
+/// Hands the core to another runnable process, if there is one.
+pub fn yield_core() {
+    // SAFETY: no arguments, no effect on memory.
+    unsafe { libc::sched_yield() };
+}
+
+/// Sleeps while `word` holds `expected`, at most for `limit`. Wakes spuriously at times.
+#[cfg(not(loom))]
+pub fn futex_wait(word: &AtomicU32, expected: u32, limit: Option<Duration>) {
+    let t = limit.map(|d| libc::timespec { tv_sec: d.as_secs() as i64, tv_nsec: d.subsec_nanos() as i64 });
+    let at = t.as_ref().map_or(std::ptr::null(), |t| t as *const libc::timespec);
+    // SAFETY: the word lives across the call, the time stands on our stack; the kernel only reads both.
+    unsafe { libc::syscall(libc::SYS_futex, word.as_ptr(), libc::FUTEX_WAIT, expected, at) };
+}
+
+/// Wakes those who sleep on `word`.
+#[cfg(not(loom))]
+pub fn futex_wake(word: &AtomicU32) {
+    // SAFETY: the kernel uses the address only as a key.
+    unsafe { libc::syscall(libc::SYS_futex, word.as_ptr(), libc::FUTEX_WAKE, i32::MAX) };
+}
+
+const MEMBARRIER_GLOBAL_EXPEDITED: i32 = 1 << 1;
+const MEMBARRIER_REGISTER_GLOBAL_EXPEDITED: i32 = 1 << 2;
+
+fn membarrier_command(command: i32) -> io::Result<()> {
+    // SAFETY: membarrier touches no memory of ours.
+    match unsafe { libc::syscall(libc::SYS_membarrier, command, 0, 0) } {
+        0 => Ok(()),
+        _ => Err(io::Error::last_os_error()),
+    }
+}
+
+/// Registers this process as one whose running threads [`membarrier`] of others must order.
+pub fn membarrier_register() -> io::Result<()> {
+    membarrier_command(MEMBARRIER_REGISTER_GLOBAL_EXPEDITED)
+}
+
+/// A full barrier on every running thread of every registered process.
+#[cfg(not(loom))]
+pub fn membarrier() {
+    // Registered at start, so this cannot fail; where registering failed, senders fence and this is not relied upon.
+    let _ = membarrier_command(MEMBARRIER_GLOBAL_EXPEDITED);
+}
+
+#[cfg(loom)]
+pub fn membarrier() {
+    crate::sync::fence(crate::sync::Ordering::SeqCst);
+}
+
+fn attach(call: libc::c_long, pid: i32, local: *const u8, remote: u64, length: usize) -> io::Result<usize> {
+    let here = libc::iovec { iov_base: local as *mut libc::c_void, iov_len: length };
+    let there = libc::iovec { iov_base: remote as *mut libc::c_void, iov_len: length };
+    // SAFETY: the kernel checks both ranges and answers EFAULT where they are not mapped.
+    let n = unsafe { libc::syscall(call, pid as libc::c_long, &here, 1, &there, 1, 0) };
+    if n < 0 { Err(io::Error::last_os_error()) } else { Ok(n as usize) }
+}
+
+fn attach_all(call: libc::c_long, pid: i32, local: *const u8, remote: u64, length: usize) -> io::Result<()> {
+    let mut done = 0;
+    while done < length {
+        // SAFETY: done < length, inside the caller's range.
+        let at = unsafe { local.add(done) };
+        match attach(call, pid, at, remote + done as u64, length - done)? {
+            0 => return Err(io::Error::from_raw_os_error(libc::EFAULT)),
+            n => done += n,
+        }
+    }
+    Ok(())
+}
+
+/// Copies from the memory of process `pid`.
+///
+/// # Safety
+/// `to` is writable for `length` bytes and nobody reads it meanwhile.
+pub unsafe fn copy_from_process(pid: i32, from: u64, to: *mut u8, length: usize) -> io::Result<()> {
+    attach_all(libc::SYS_process_vm_readv, pid, to, from, length)
+}
+
+/// Copies into the memory of process `pid`, which has asked for it.
+///
+/// # Safety
+/// `from` is readable for `length` bytes.
+pub unsafe fn copy_to_process(pid: i32, from: *const u8, to: u64, length: usize) -> io::Result<()> {
+    attach_all(libc::SYS_process_vm_writev, pid, from, to, length)
+}
+
+/// Lets processes of the same user attach where Yama restricts it to ancestors. Harmless where it does not exist.
+pub fn allow_attach() {
+    // SAFETY: sets a flag of this process.
+    unsafe { libc::prctl(libc::PR_SET_PTRACER, libc::PR_SET_PTRACER_ANY, 0, 0, 0) };
+}
+
+/// Whether the kernel lets this process use cross-memory attach at all (a sandbox may forbid the call).
+pub fn attach_works() -> io::Result<()> {
+    let source = 0x5745_4654u64;
+    let mut target = 0u64;
+    // SAFETY: both places are on our stack.
+    unsafe {
+        copy_from_process(std::process::id() as i32, &raw const source as u64, (&raw mut target).cast(), 8)?;
+    }
+    if target == source { Ok(()) } else { Err(io::Error::other("the copy differs")) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_copy_from_an_unmapped_place_is_an_error() {
+        let mut target = [0u8; 16];
+        let me = std::process::id() as i32;
+        // SAFETY: the target is ours.
+        let answer = unsafe { copy_from_process(me, 16, target.as_mut_ptr(), 16) };
+        assert_eq!(answer.expect_err("page zero").raw_os_error(), Some(libc::EFAULT));
+    }
+
+    #[test]
+    fn the_clock_does_not_run_backwards() {
+        let a = now_ns();
+        assert!(now_ns() >= a);
+    }
+}

@@ -1,0 +1,153 @@
+//! Layout of the segment: the memory that the ranks of a job on one host share.
+//!
+//! ```text
+//! header | member 0 .. member n-1 | collective blocks | pair (0,0) (0,1) .. (n-1,n-1)
+//! ```
+//! A member is a mailbox page and a status page. Pair (s, r) is what `s` sends to `r`: credits, copy slots, cells, bulk.
+//! The segment is sparse: what is never touched costs nothing, so "first talk" is a first touch.
+
+use crate::cell::CELL_BYTES;
+
+/// `weft-seg` as little-endian bytes.
+pub const MAGIC: u64 = u64::from_le_bytes(*b"weft-seg");
+/// Changes with every change of what stands in the segment.
+pub const VERSION: u32 = 1;
+/// Most members of a segment.
+pub const MAX_MEMBERS: u32 = 4096;
+
+pub const PAGE_BYTES: usize = 4096;
+
+/// Offsets in the header.
+pub mod header {
+    pub const MAGIC: usize = 0;
+    pub const VERSION: usize = 8;
+    pub const MEMBERS: usize = 12;
+    /// 1 when the kernel cannot order the sleepers' side alone and every sender must fence.
+    pub const FENCES: usize = 16;
+    /// Next free collective block (64-bit counter).
+    pub const NEXT_BLOCK: usize = 64;
+}
+
+/// Offsets in a member's mailbox page.
+pub mod mailbox {
+    /// The doorbell (32 bits): 1 while the owner sleeps on it.
+    pub const DOORBELL: usize = 0;
+    /// Set of senders that the owner polls, one bit each, 64-bit words.
+    pub const ACTIVE: usize = 64;
+    /// Process id of the member, 0 before it has joined.
+    pub const PID: usize = 2048;
+    /// [`super::MemberState`]
+    pub const STATE: usize = 2052;
+}
+
+/// How far a member has come; the launcher reads it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u32)]
+pub enum MemberState {
+    Absent = 0,
+    Joined = 1,
+    Left = 2,
+}
+
+impl MemberState {
+    pub const fn from_word(word: u32) -> Option<Self> {
+        Some(match word {
+            0 => Self::Absent,
+            1 => Self::Joined,
+            2 => Self::Left,
+            _ => return None,
+        })
+    }
+}
+
+/// Cells of a ring: with the control lines before them they fill two pages.
+pub const RING_CELLS: usize = 112;
+/// Bytes of a pair's bulk area. Small enough to stay in a core's second-level cache.
+pub const BULK_BYTES: usize = 64 * 1024;
+/// Copy slots of a pair: long messages that may be under way at once; further ones wait.
+pub const COPY_SLOTS: usize = 12;
+
+/// Offsets in a pair.
+pub mod pair {
+    use super::*;
+    /// Written by the receiver: cells and bulk bytes it has consumed.
+    pub const CREDITS: usize = 0;
+    /// Written by the sender: 1 while it waits for credits.
+    pub const STARVED: usize = 64;
+    pub const SLOTS: usize = 256;
+    pub const CELLS: usize = SLOTS + COPY_SLOTS * 64;
+    pub const BULK: usize = CELLS + RING_CELLS * CELL_BYTES;
+    pub const BYTES: usize = BULK + BULK_BYTES;
+}
+const _: () = assert!(pair::BULK == 2 * PAGE_BYTES);
+
+/// Bytes of one collective block, and how many a segment has. A communicator takes blocks as it needs them.
+pub const BLOCK_BYTES: usize = 256 * 1024;
+
+/// Where things stand in a segment of `members`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Geometry {
+    pub members: u32,
+}
+
+impl Geometry {
+    /// `None` if `members` is not in 1..=[`MAX_MEMBERS`].
+    pub const fn new(members: u32) -> Option<Self> {
+        if members == 0 || members > MAX_MEMBERS { None } else { Some(Self { members }) }
+    }
+
+    pub const fn mailbox(&self, member: u32) -> usize {
+        PAGE_BYTES + member as usize * 2 * PAGE_BYTES
+    }
+
+    pub const fn status(&self, member: u32) -> usize {
+        self.mailbox(member) + PAGE_BYTES
+    }
+
+    /// Collective blocks of the segment: enough for a few hundred communicators of all members.
+    pub const fn blocks(&self) -> usize {
+        256 + 64 * self.members as usize
+    }
+
+    pub const fn block(&self, index: usize) -> usize {
+        self.mailbox(self.members) + index * BLOCK_BYTES
+    }
+
+    /// The pair in which `from` sends to `to`.
+    pub const fn pair(&self, from: u32, to: u32) -> usize {
+        self.block(self.blocks()) + (to as usize * self.members as usize + from as usize) * pair::BYTES
+    }
+
+    /// Bytes of the whole segment.
+    pub const fn bytes(&self) -> usize {
+        self.pair(self.members, self.members - 1)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn regions_do_not_overlap_and_end_at_the_end() {
+        for members in [1, 2, 3, 64, 4096] {
+            let g = Geometry::new(members).expect("in range");
+            assert_eq!(g.mailbox(0), PAGE_BYTES);
+            assert!(g.status(members - 1) + PAGE_BYTES <= g.block(0));
+            assert_eq!(g.block(g.blocks()), g.pair(0, 0));
+            assert_eq!(g.pair(members - 1, members - 1) + pair::BYTES, g.bytes());
+            assert_eq!(g.pair(0, 0) % PAGE_BYTES, 0);
+        }
+    }
+
+    #[test]
+    fn the_active_set_fits_between_doorbell_and_pid() {
+        assert!(mailbox::ACTIVE + MAX_MEMBERS as usize / 8 <= mailbox::PID);
+    }
+
+    #[test]
+    fn no_segment_without_members() {
+        assert_eq!(Geometry::new(0), None);
+        assert_eq!(Geometry::new(MAX_MEMBERS + 1), None);
+    }
+}
