@@ -2,7 +2,7 @@
 
 use crate::api::{Envelope, MatchedId, Outcome, Peer, RequestId, Selector, SendMode, Waiting};
 use crate::join::{self, JoinError, Joined};
-use crate::pace::{Bounds, Policy};
+use crate::pace::Policy;
 use crate::port::{Limits, Port};
 use crate::shared::{self, SharedBlocks};
 use crate::status::{PageCounters, Status};
@@ -40,8 +40,7 @@ impl Endpoint {
         let counters = PageCounters::new(&segment, member);
         let port = Port::new(member, size, limits, device.copy_slots(), counters);
         let status = Status::new(&segment, member, size, &job);
-        let cores = join::usable_cores();
-        let policy = Policy::new(bounds, size > cores && !join::is_bound(), cores);
+        let policy = Policy::new(bounds, &segment, member);
         segment.set_state(member, MemberState::Joined);
         Ok(Self { device, port, policy, status, me: member, size })
     }
@@ -225,11 +224,5 @@ impl Endpoint {
 
     pub(crate) fn doorbell(&self) -> Doorbell {
         self.device.segment().doorbell(self.me)
-    }
-}
-
-impl From<Bounds> for Policy {
-    fn from(bounds: Bounds) -> Self {
-        Policy::new(bounds, false, 1)
     }
 }

@@ -82,6 +82,10 @@ impl Views {
         self.one(self.geometry.mailbox(member) + mailbox::STATE)
     }
 
+    pub fn core(&self, member: u32) -> &'static AtomicU32 {
+        self.one(self.geometry.mailbox(member) + mailbox::CORE)
+    }
+
     pub fn pair(&self, from: u32, to: u32) -> PairView {
         let base = self.geometry.pair(from, to);
         PairView {
