@@ -42,6 +42,9 @@ pub struct BenchArgs {
     /// Use the peers that are installed and install none
     #[arg(long, conflicts_with = "update_peers")]
     pub offline: bool,
+    /// Spoil a byte of every line: shows that wrong data is noticed
+    #[arg(long, hide = true)]
+    pub corrupt: bool,
     /// Print the table as Markdown
     #[arg(long)]
     pub markdown: bool,

@@ -59,7 +59,7 @@ impl Bar {
     pub fn text(self, unit: Unit) -> String {
         let relation = if unit.higher_is_better() { ">=" } else { "<=" };
         match self {
-            Bar::Best(factor) if factor == 1.0 => format!("{relation} best"),
+            Bar::Best(1.0) => format!("{relation} best"),
             Bar::Best(factor) => format!("{relation} {factor} best"),
             Bar::Stretch(factor) => format!("wish {relation} {factor} best"),
             Bar::CacheLinePlus(extra) => format!("<= line + {} ns", digits(extra * 1e9).trim_end_matches(".0")),

@@ -22,6 +22,7 @@ struct Run {
     turns: u32,
     seconds: f64,
     quick: bool,
+    corrupt: bool,
     machine: Machine,
     lines: Vec<Line>,
     libraries: Vec<Library>,
@@ -47,6 +48,7 @@ pub fn run(args: &BenchArgs) -> anyhow::Result<Report> {
         turns: args.turns(),
         seconds: args.line_seconds(),
         quick: args.quick,
+        corrupt: args.corrupt,
         machine,
         lines,
         libraries,
@@ -178,7 +180,8 @@ impl Run {
 
     fn measure_group(&mut self, library: &Library, group: Group) -> anyhow::Result<()> {
         let mut command = self.launch(library, group);
-        command.arg(&self.programs[&library.name]).arg(self.seconds.to_string());
+        command.arg(&self.programs[&library.name]).args(self.corrupt.then_some("--corrupt"));
+        command.arg(self.seconds.to_string());
         command.args(self.lines_of(group).map(|l| &l.spec));
         let outcome = process::run(command, self.limit(group))?;
         let ended = outcome.check();
