@@ -15,6 +15,7 @@
 mod args;
 mod bars;
 mod format;
+mod leftovers;
 mod library;
 mod limits;
 mod lines;

@@ -5,7 +5,7 @@ use crate::library::{self, Library, Name, Placement};
 use crate::lines::{self, CORES, Group, Line};
 use crate::machine::Machine;
 use crate::report::{Failure, LeftOut, LibraryReport, LineReport, Report};
-use crate::{limits, parse, peers, process};
+use crate::{leftovers, limits, parse, peers, process};
 use anyhow::{Context, ensure};
 use indicatif::{ProgressBar, ProgressStyle};
 use std::collections::{HashMap, HashSet};
@@ -67,7 +67,7 @@ pub fn run(args: &BenchArgs) -> anyhow::Result<Report> {
     run.bar = progress_bar(run.expected_s());
     for turn in 0..run.turns {
         run.note(turn, "the machine's limits");
-        limits::measure(&limits_program, &run.machine, run.seconds / 5.0, &mut limits)?;
+        limits::measure(&limits_program, &run.machine, (run.seconds / 5.0).min(0.5), &mut limits)?;
         run.turn(turn)?;
     }
     run.bar.finish_and_clear();
@@ -163,11 +163,15 @@ impl Run {
             return Ok(());
         }
         self.note(turn, &format!("{} {}", library.name.title(), group_text(group)));
+        let shared_memory = leftovers::Before::look();
         let result = match group {
             Group::Start => self.measure_start(&library),
             _ => self.measure_group(&library, group),
         };
         self.bar.inc((self.job_s(group) * 1000.0) as u64);
+        if result.is_err() {
+            shared_memory.clean();
+        }
         process::check_interrupt()?;
         if let Err(e) = result {
             let reason = format!("{e:#}");

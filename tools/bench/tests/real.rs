@@ -5,6 +5,14 @@ use serde_json::Value;
 use std::fs;
 use std::path::Path;
 use std::process::{Child, Command};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+/// One run at a time: they would disturb each other, and one test looks at what stands in /dev/shm.
+static MACHINE: Mutex<()> = Mutex::new(());
+
+fn alone() -> MutexGuard<'static, ()> {
+    MACHINE.lock().unwrap_or_else(PoisonError::into_inner)
+}
 
 #[derive(clap::Parser)]
 struct Cli {
@@ -12,14 +20,19 @@ struct Cli {
     bench: weft_bench::BenchArgs,
 }
 
-/// A run with these arguments, and its report.
+/// A short run with these arguments, and its report.
 fn bench(args: &[&str]) -> (anyhow::Result<()>, Value) {
+    let (result, report) = bench_for("0.02", args);
+    (result, report.expect("the run wrote its report"))
+}
+
+fn bench_for(seconds: &str, args: &[&str]) -> (anyhow::Result<()>, Option<Value>) {
     let directory = tempfile::tempdir().unwrap();
     let json = directory.path().join("report.json");
-    let common = ["bench", "--quick", "--turns", "1", "--seconds", "0.02", "--libs", "mpich", "--json"];
+    let common = ["bench", "--quick", "--turns", "1", "--seconds", seconds, "--libs", "mpich", "--json"];
     let all = common.into_iter().chain([json.to_str().unwrap()]).chain(args.iter().copied());
     let result = weft_bench::run(Cli::parse_from(all).bench);
-    (result, serde_json::from_str(&fs::read_to_string(json).unwrap()).unwrap())
+    (result, fs::read_to_string(json).ok().map(|text| serde_json::from_str(&text).unwrap()))
 }
 
 fn medians(report: &Value) -> Vec<(String, f64)> {
@@ -29,6 +42,7 @@ fn medians(report: &Value) -> Vec<(String, f64)> {
 
 #[test]
 fn every_kind_of_line_is_measured() {
+    let _alone = alone();
     let patterns = "latency/8,latency/4194304,rate/8,bandwidth/512,barrier,bcast/8,reduce/8,allreduce/8,alltoall/8,\
                     crowd/latency,idle,memory/2,start";
     let (result, report) = bench(&["--only", patterns]);
@@ -49,6 +63,7 @@ fn every_kind_of_line_is_measured() {
 
 #[test]
 fn wrong_data_is_a_failure_that_names_the_line() {
+    let _alone = alone();
     for line in ["latency/64", "bandwidth/512", "bcast/8", "reduce/8", "allreduce/8", "alltoall/8"] {
         let (result, report) = bench(&["--only", line, "--corrupt"]);
         assert!(result.is_err(), "{line}: spoiled data passed");
@@ -63,13 +78,17 @@ fn wrong_data_is_a_failure_that_names_the_line() {
 #[test]
 fn child_of_the_next_test() {
     if std::env::var_os("WEFT_BENCH_TEST_CHILD").is_some() {
-        let _ = bench(&["--only", "latency/8", "--seconds", "60"]);
+        let (result, _) = bench_for("60", &["--only", "latency/8"]);
+        assert_eq!(result.unwrap_err().to_string(), "interrupted");
     }
 }
 
 #[test]
 fn an_interrupt_leaves_no_process_and_no_file() {
+    let _alone = alone();
     let directory = tempfile::tempdir().unwrap();
+    let shared_memory = || fs::read_dir("/dev/shm").unwrap().count();
+    let before = shared_memory();
     let mut child = Command::new(std::env::current_exe().unwrap())
         .args(["--exact", "child_of_the_next_test"])
         .env("WEFT_BENCH_TEST_CHILD", "1")
@@ -79,8 +98,9 @@ fn an_interrupt_leaves_no_process_and_no_file() {
     wait_for_ranks(&mut child);
     // SAFETY: a child of ours that has not been waited for.
     unsafe { libc::kill(child.id() as libc::pid_t, libc::SIGINT) };
-    child.wait().unwrap();
+    assert!(child.wait().unwrap().success(), "the run did not end in order");
     assert_eq!(processes_of(child.id()), Vec::<String>::new());
+    assert!(shared_memory() <= before, "a file is left in /dev/shm");
     // The directory that the child's own test made for its report is dropped too when the run returns.
     let left: Vec<_> = fs::read_dir(directory.path()).unwrap().map(|e| e.unwrap().file_name()).collect();
     assert!(left.is_empty(), "{left:?}");
