@@ -35,11 +35,18 @@ const CROWD_PERIOD_NS: u64 = 50_000_000;
 /// Where this process may run, and with whom of its job.
 enum Place {
     /// Any of so many cores.
-    Free { cores: u32 },
-    Bound { core: u32, segment: Segment },
+    Free {
+        cores: u32,
+    },
+    Bound {
+        core: u32,
+        segment: Segment,
+    },
     /// Told by a test.
     #[cfg(test)]
-    Told { shared: bool },
+    Told {
+        shared: bool,
+    },
 }
 
 impl Place {
@@ -94,7 +101,15 @@ impl Policy {
 
     fn at(bounds: Bounds, place: Place, members: u32) -> Self {
         let shared = place.is_shared(members);
-        Self { bounds, place, members, shared, looked_ns: 0, free_polls: if shared { POLLS_BEFORE_YIELD } else { POLLS_PER_LOOK }, spin_ns: bounds.spin_ns }
+        Self {
+            bounds,
+            place,
+            members,
+            shared,
+            looked_ns: 0,
+            free_polls: if shared { POLLS_BEFORE_YIELD } else { POLLS_PER_LOOK },
+            spin_ns: bounds.spin_ns,
+        }
     }
 
     fn look_around(&mut self, now_ns: u64) {

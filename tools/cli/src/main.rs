@@ -1,76 +1,90 @@
-//! The `weft` command. Each subcommand is a module; this file reads the command line and calls one of them.
+//! The `weft` command: a table of subcommands, each in its own file.
+//!
+//! Under another name that people type (`mpicc`, `mpicxx`, `mpiexec`, `mpirun`) it is the front of that name.
 #![forbid(unsafe_code)]
 
 mod cc;
 mod info;
 mod manual;
-
-use std::ffi::OsString;
-use std::path::{Path, PathBuf};
-use std::process::ExitCode;
+mod mpiexec;
+mod run;
 
 use anyhow::Result;
-use clap::{CommandFactory, Parser, Subcommand};
-
 use cc::Language;
+use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
 
+/// Runs parallel programs over user-level communication.
 #[derive(Parser)]
-#[command(name = "weft", version, about = "Parallel programs over user-level communication")]
-struct Arguments {
+#[command(name = "weft", version, max_term_width = 100)]
+struct Cli {
     #[command(subcommand)]
     command: Command,
 }
 
 #[derive(Subcommand)]
 enum Command {
-    /// Compile a C program
+    /// Start a parallel program on this host.
+    Run(run::Arguments),
+    /// Start a parallel program with the options of mpiexec and mpirun.
+    #[command(disable_help_flag = true)]
+    Mpiexec(mpiexec::Arguments),
+    /// Compile a C program.
     #[command(disable_help_flag = true)]
     Cc(CompilerArguments),
-    /// Compile a C++ program
+    /// Compile a C++ program.
     #[command(name = "c++", disable_help_flag = true)]
     Cxx(CompilerArguments),
-    /// Show version, devices and settings
+    /// Compare MPI libraries side by side on this machine.
+    Bench(weft_bench::BenchArgs),
+    /// Show version, devices and settings.
     Info,
-    /// Write the manual pages
+    /// Write the manual pages.
     #[command(hide = true)]
     Man { folder: PathBuf },
-    /// Write completions for a shell
+    /// Write completions for a shell.
     #[command(hide = true)]
     Completions { shell: clap_complete::Shell },
 }
 
 #[derive(clap::Args)]
 struct CompilerArguments {
-    /// Passed to the compiler
+    /// Passed to the compiler.
     #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
     arguments: Vec<OsString>,
 }
 
-fn main() -> ExitCode {
-    let name = std::env::args_os().next().unwrap_or_default();
-    let name = Path::new(&name).file_name().unwrap_or_default().to_string_lossy();
-    let result = match Language::of_name(&name) {
-        Some(language) => cc::run(&std::env::args_os().skip(1).collect::<Vec<_>>(), language),
-        None => run(Arguments::parse().command),
+fn main() {
+    let arguments: Vec<OsString> = std::env::args_os().collect();
+    let name = arguments.first().and_then(|path| Path::new(path).file_name()).unwrap_or_default();
+    let name = name.to_string_lossy().into_owned();
+    let outcome = match (Language::of_name(&name), name.as_str()) {
+        (Some(language), _) => cc::run(&arguments[1..], language),
+        (None, "mpiexec" | "mpirun") => Ok(mpiexec::main(&name, &arguments[1..])),
+        _ => weft(arguments),
     };
-    match result {
-        Ok(code) => ExitCode::from(u8::try_from(code).unwrap_or(u8::MAX)),
-        Err(error) => {
-            eprintln!("{name}: {error:#}");
-            ExitCode::FAILURE
-        }
-    }
+    std::process::exit(outcome.unwrap_or_else(|error| {
+        eprintln!("{name}: {error:#}");
+        1
+    }));
 }
 
-fn run(command: Command) -> Result<i32> {
-    match command {
-        Command::Cc(compiler) => cc::run(&compiler.arguments, Language::C),
-        Command::Cxx(compiler) => cc::run(&compiler.arguments, Language::Cxx),
-        Command::Info => Ok(info::run(Vec::new)),
-        Command::Man { folder } => manual::man(Arguments::command(), &folder).map(|()| 0),
+fn weft(arguments: Vec<OsString>) -> Result<i32> {
+    let arguments = run::first_program_only(arguments);
+    let matches = Cli::command().get_matches_from(&arguments.own);
+    let cli = Cli::from_arg_matches(&matches).unwrap_or_else(|error| error.exit());
+    Ok(match cli.command {
+        Command::Run(given) => run::main(given, &arguments.further),
+        Command::Mpiexec(given) => mpiexec::main("weft mpiexec", &given.arguments),
+        Command::Cc(compiler) => cc::run(&compiler.arguments, Language::C)?,
+        Command::Cxx(compiler) => cc::run(&compiler.arguments, Language::Cxx)?,
+        Command::Bench(given) => weft_bench::run(given).map(|()| 0)?,
+        Command::Info => info::run(Vec::new),
+        Command::Man { folder } => manual::man(Cli::command(), &folder).map(|()| 0)?,
         Command::Completions { shell } => {
-            manual::completions(Arguments::command(), shell, &mut std::io::stdout());
-            Ok(0)
+            manual::completions(Cli::command(), shell, &mut std::io::stdout());
+            0
         }
-    }
+    })
 }

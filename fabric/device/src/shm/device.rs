@@ -331,13 +331,7 @@ impl Incoming {
     }
 
     #[inline]
-    fn deliver<S: Sink>(
-        &mut self,
-        from: u32,
-        cell: &Cell,
-        first: u64,
-        sink: &mut S,
-    ) -> Result<(), &'static str> {
+    fn deliver<S: Sink>(&mut self, from: u32, cell: &Cell, first: u64, sink: &mut S) -> Result<(), &'static str> {
         let second = cell.head[1].load(Ordering::Relaxed);
         let claim = decode(first, second).ok_or("a header with an unknown kind, length or flag")?;
         let mut packet = Packet {
