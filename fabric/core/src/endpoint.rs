@@ -4,7 +4,7 @@ use crate::api::{Envelope, MatchedId, Outcome, Peer, RequestId, Selector, SendMo
 use crate::join::{self, JoinError, Joined};
 use crate::pace::Policy;
 use crate::port::{Limits, Port};
-use crate::shared::{self, SharedBlocks};
+use crate::shared::SharedBlocks;
 use crate::status::{PageCounters, Status};
 use weft_device::Device;
 use weft_device::shm::{Doorbell, Segment, ShmDevice};
@@ -185,7 +185,13 @@ impl Endpoint {
 
     /// Collective blocks: shared memory for the members of a communicator.
     pub fn shared_blocks(&mut self) -> SharedBlocks {
-        shared::SharedBlocks::new(self.device.segment().clone())
+        SharedBlocks::new(self.device.segment().clone())
+    }
+
+    /// Wakes `peer` if it sleeps: to be called after storing into a shared block what it may wait for.
+    #[inline]
+    pub fn wake(&mut self, peer: Peer) {
+        self.device.wake(peer.0);
     }
 
     pub fn count_shared_collective(&mut self) {

@@ -41,6 +41,8 @@ pub struct ShmDevice {
     /// The words of the active set as last seen.
     seen: Vec<u64>,
     mailbox: Mailbox<'static>,
+    /// Everybody's mailbox.
+    bells: Vec<Mailbox<'static>>,
     me: u32,
     /// Wake-ups sent, for the status page.
     pub wakeups: u64,
@@ -70,6 +72,7 @@ impl ShmDevice {
             polled: Vec::new(),
             seen: vec![0; mailbox.active.len()],
             mailbox,
+            bells: (0..members).map(|m| views.mailbox(m)).collect(),
             me,
             wakeups: 0,
             segment,
@@ -202,6 +205,14 @@ impl ShmDevice {
             out.pair.starved.load(Ordering::Relaxed) == 0
                 || (out.cells.vacant().is_none() || out.bulk.room(1).is_none())
         })
+    }
+
+    /// Wakes `member` if it sleeps. To be called after storing into shared memory what the member waits for.
+    #[inline]
+    pub fn wake(&mut self, member: u32) {
+        if self.bells[member as usize].rouse() {
+            self.wakeups += 1;
+        }
     }
 
     /// The copy slots of the segment, for long messages.
