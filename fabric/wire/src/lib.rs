@@ -8,4 +8,5 @@
 
 pub mod cell;
 pub mod segment;
+pub mod settings;
 pub mod status;

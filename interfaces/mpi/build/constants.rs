@@ -18,7 +18,9 @@ pub fn write(table: &Table) -> String {
 
 /// What `MPI_Type_get_name` answers for predefined types; aliases come second and lose.
 fn write_names(text: &mut String, table: &Table) {
-    text.push_str("/// Names of the predefined datatypes by handle.\npub const DATATYPE_NAMES: &[(usize, &str)] = &[\n");
+    text.push_str(
+        "/// Names of the predefined datatypes by handle.\npub const DATATYPE_NAMES: &[(usize, &str)] = &[\n",
+    );
     let types = table.constants.iter().filter(|section| section.handle.as_deref() == Some("MPI_Datatype"));
     for constant in types.flat_map(|section| &section.constants) {
         let _ = writeln!(text, "    ({}, \"{}\"),", value(constant), constant.name);

@@ -58,7 +58,7 @@ fn write_function(text: &mut String, function: &Function, wide: bool, rooms: &mu
     let (foreign, names) = (foreign.join(", "), names.join(", "));
     let answer = answer(&function.answer);
     let declaration = function.declaration(&name, wide);
-    let inner = inner(function, &name, &passing, rooms);
+    let inner = inner(function, wide, &passing, rooms);
     let _ = writeln!(text, "#[inline]\nunsafe fn entry_{name}({foreign}) -> {answer} {{\n{inner}}}");
     for prefix in ["", "P"] {
         let _ = writeln!(text, "/// `{declaration}`");
@@ -69,9 +69,13 @@ fn write_function(text: &mut String, function: &Function, wide: bool, rooms: &mu
     }
 }
 
-fn inner(function: &Function, name: &str, passing: &[Passing], rooms: &mut Rooms) -> String {
+fn inner(function: &Function, wide: bool, passing: &[Passing], rooms: &mut Rooms) -> String {
+    let name = function.name_of(wide);
     let body = function.body.as_ref().filter(|body| body.answers_value || rooms.has(&body.path));
-    let handed: Vec<&str> = passing.iter().map(|p| p.handed.as_str()).collect();
+    let mut handed: Vec<&str> = passing.iter().map(|p| p.handed.as_str()).collect();
+    if body.is_some_and(|body| body.takes_form) {
+        handed.push(if wide { "true" } else { "false" });
+    }
     let call = body.map(|body| {
         let (room, body) = body.path.split_once("::").expect("`room::body`");
         format!("crate::{room}::abi::{body}({})", handed.join(", "))

@@ -3,7 +3,7 @@
 //! A function: `[anytime] TYPE NAME[_c](PARAMETERS) [= room::body]`. `[_c]` says that there is a twin for large counts; in
 //! the parameters `COUNT`, `DISPL` and `EXTENT` are what the twins differ in (`int`/`MPI_Count`, `int`/`MPI_Aint`,
 //! `MPI_Aint`/`MPI_Count`), and `TYPE[_c]` a function type with a twin. `= body` answers a `Result`, `=> body` is the
-//! value itself. `anytime` functions may be called before `MPI_Init` and after `MPI_Finalize`.
+//! value itself; `= body(wide)` also gets a last argument that is true in the large twin. `anytime` functions may be called before `MPI_Init` and after `MPI_Finalize`.
 
 use std::fs;
 use std::path::Path;
@@ -74,6 +74,8 @@ pub struct Function {
 pub struct Body {
     pub path: String,
     pub answers_value: bool,
+    /// The body wants to know which of the twins was called.
+    pub takes_form: bool,
 }
 
 #[derive(Clone)]
@@ -111,10 +113,11 @@ fn function(line: &str) -> Function {
     let body = match rest.trim() {
         "" => None,
         rest => Some(match rest.strip_prefix("=> ") {
-            Some(path) => Body { path: path.to_owned(), answers_value: true },
+            Some(path) => Body { path: path.to_owned(), answers_value: true, takes_form: false },
             None => {
                 let path = rest.strip_prefix("= ").unwrap_or_else(|| bad());
-                Body { path: path.to_owned(), answers_value: false }
+                let takes_form = path.ends_with("(wide)");
+                Body { path: path.trim_end_matches("(wide)").to_owned(), answers_value: false, takes_form }
             }
         }),
     };

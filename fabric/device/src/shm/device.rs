@@ -1,7 +1,7 @@
 //! The `shm` device: rings to and from every other member.
 
 use super::doorbell::Mailbox;
-use super::ring::{BulkConsumer, BulkProducer, Consumer, Producer};
+use super::ring::{BulkConsumer, BulkProducer, Cell, Consumer, Producer};
 use super::segment::{Segment, SegmentError};
 use super::slots::CopySlots;
 use super::views::{PairView, Views};
@@ -9,9 +9,6 @@ use crate::contract::{Capabilities, Device, Foreign, Packet, PeerFault, Posted, 
 use crate::sync::{AtomicU32, Ordering, light_barrier};
 use weft_wire::cell::{CONTROL_WORDS, Head, INLINE_BYTES, INLINE_WORDS, decode};
 use weft_wire::segment::{BULK_BYTES, pair};
-
-/// Packets taken from one ring before the next one has its turn.
-const RING_BUDGET: usize = 32;
 
 /// Largest bulk payload of one packet: long enough to amortise the header, short enough that both sides copy at the
 /// same time.
@@ -293,8 +290,10 @@ impl Device for ShmDevice {
         for i in 0..self.polled.len() {
             let from = self.polled[i];
             let ring = self.incoming[from as usize].as_mut().expect("polled rings are open");
-            if ring.cells.arrived().is_some() {
-                any |= ring.drain(from, self.me, sink, &mut self.wakeups);
+            // One packet per ring and pass: a look at the next cell would pull its line from the sender's core, and
+            // everything that follows, such as a reply, would wait for that.
+            if let Some((cell, first)) = ring.cells.arrived() {
+                any |= ring.take(from, cell, first, sink, &mut self.wakeups);
             } else if ring.cells.unreported() > 0 {
                 ring.report(&mut self.wakeups);
             }
@@ -304,20 +303,18 @@ impl Device for ShmDevice {
 }
 
 impl Incoming {
-    fn drain<S: Sink>(&mut self, from: u32, _me: u32, sink: &mut S, wakeups: &mut u64) -> bool {
+    #[inline]
+    fn take<S: Sink>(&mut self, from: u32, cell: &Cell, first: u64, sink: &mut S, wakeups: &mut u64) -> bool {
         if self.broken {
             return false;
         }
-        for taken in 0..RING_BUDGET {
-            let Some((cell, first)) = self.cells.arrived() else { return taken > 0 };
-            if let Err(what) = self.deliver(from, cell, first, sink) {
-                self.broken = true;
-                sink.handle_fault(PeerFault { peer: from, what });
-                return true;
-            }
-            if self.cells.consume() {
-                self.report(wakeups);
-            }
+        if let Err(what) = self.deliver(from, cell, first, sink) {
+            self.broken = true;
+            sink.handle_fault(PeerFault { peer: from, what });
+            return true;
+        }
+        if self.cells.consume() {
+            self.report(wakeups);
         }
         true
     }
@@ -326,7 +323,7 @@ impl Incoming {
     fn deliver<S: Sink>(
         &mut self,
         from: u32,
-        cell: &super::ring::Cell,
+        cell: &Cell,
         first: u64,
         sink: &mut S,
     ) -> Result<(), &'static str> {

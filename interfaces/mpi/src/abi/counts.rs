@@ -40,6 +40,17 @@ impl CountOut {
         self.at.is_null()
     }
 
+    /// The count that is there, such as the position in a buffer.
+    ///
+    /// # Safety
+    /// The program has set it.
+    #[inline]
+    pub unsafe fn get(self) -> i64 {
+        let counts = Counts { at: self.at, wide: self.wide };
+        // SAFETY: as the caller says.
+        unsafe { counts.get(0) }
+    }
+
     /// Stores a count; one that does not fit becomes `MPI_UNDEFINED`, as the standard wants it.
     ///
     /// # Safety

@@ -11,10 +11,12 @@
 //! Invariants: ranks never send to themselves (they copy); both sides of a pair start their messages in the same order;
 //! a user's operation runs with the monitor left.
 
+pub(crate) mod abi;
 pub mod active;
 pub mod agree;
 pub mod algorithm;
 pub mod call;
+pub mod prepare;
 pub mod run;
 pub mod schedule;
 pub mod shape;

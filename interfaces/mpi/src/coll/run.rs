@@ -78,6 +78,9 @@ pub struct Job {
     pub folding: Option<Folding>,
 }
 
+// SAFETY: the buffers belong to whoever waits for the operation, whichever thread moves it (`Run::new`).
+unsafe impl Send for Job {}
+
 /// A fold to be done outside; see [`Turn::Outside`].
 pub struct OutsideFold {
     combine: Combine,
@@ -85,6 +88,9 @@ pub struct OutsideFold {
     into: *mut u8,
     count: u64,
 }
+
+// SAFETY: as for `Job`, whose buffers these are.
+unsafe impl Send for OutsideFold {}
 
 impl OutsideFold {
     pub fn perform(self) {

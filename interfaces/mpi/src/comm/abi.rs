@@ -2,7 +2,7 @@
 
 use super::agree::agree;
 use super::bridge::{self, Bridge};
-use super::{Comm, create};
+use super::{Comm, create, idup};
 use crate::abi::{
     COMM_NULL, COMM_TYPE_HW_GUIDED, COMM_TYPE_HW_UNGUIDED, COMM_TYPE_RESOURCE_GUIDED, COMM_TYPE_SHARED, UNDEFINED,
 };
@@ -121,6 +121,19 @@ unsafe fn duplicate(call: &'static str, handle: usize, hints: Option<Info>, out:
     }
     // SAFETY: the program's place for the handle.
     unsafe { answer(Some(create::insert(&mut WORLD.enter(), draft, context)), out) }
+}
+
+pub(crate) unsafe fn idup(comm: usize, out: *mut usize, request: *mut usize) -> Result<()> {
+    // SAFETY: the program's places for both handles.
+    unsafe { (*out, *request) = idup::begin(comm, None)? };
+    Ok(())
+}
+
+pub(crate) unsafe fn idup_with_info(comm: usize, info: usize, out: *mut usize, request: *mut usize) -> Result<()> {
+    let hints = understood(&info::copy_of(info)?);
+    // SAFETY: the program's places for both handles.
+    unsafe { (*out, *request) = idup::begin(comm, Some(hints))? };
+    Ok(())
 }
 
 pub(crate) unsafe fn create(comm: usize, group: usize, out: *mut usize) -> Result<()> {

@@ -36,6 +36,8 @@ pub const NO_PROC: usize = 0x1001;
 pub enum Request {
     /// Complete; nobody has asked for the outcome yet.
     Done(End),
+    /// Becomes [`Self::Done`] by somebody's [`Self::fulfil`].
+    Pending,
     Transfer(Transfer),
     /// A send and a receive that complete together.
     Exchange(Box<Exchange>),
@@ -112,6 +114,16 @@ impl Request {
         Self::Collective(Collective { id, stage: Stage::Idle, comm: comm as u32 })
     }
 
+    /// A request that somebody else completes.
+    pub(crate) fn pending() -> Self {
+        Self::Pending
+    }
+
+    /// Completes a [`Self::pending`] request.
+    pub(crate) fn fulfil(&mut self, end: End) {
+        *self = Self::Done(end);
+    }
+
     /// Whether the request takes part in nothing until it is started.
     pub fn is_inactive(&self) -> bool {
         match self {
@@ -134,6 +146,7 @@ impl Request {
     pub fn is_complete(&self, ground: &Ground) -> bool {
         match self {
             Self::Done(_) => true,
+            Self::Pending => false,
             Self::Transfer(transfer) => ground.endpoint.is_complete(transfer.id),
             Self::Exchange(exchange) => exchange.parts().all(|part| part.is_complete(ground)),
             Self::Flush(drain) => ground.point.is_drained(drain, ground.endpoint),
@@ -161,7 +174,7 @@ impl Request {
                     Some(end)
                 }
             },
-            Self::Generalized(_) => None,
+            Self::Generalized(_) | Self::Pending => None,
             Self::Collective(collective) => collective.end(ground.collectives),
         }
     }
@@ -178,7 +191,7 @@ impl Request {
                 }
             }
             Self::Collective(collective) => ground.collectives.release(collective.id),
-            Self::Done(_) | Self::Flush(_) | Self::Generalized(_) => {}
+            Self::Done(_) | Self::Pending | Self::Flush(_) | Self::Generalized(_) => {}
         }
     }
 }

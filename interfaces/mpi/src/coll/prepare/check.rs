@@ -195,6 +195,14 @@ impl<'a> Draft<'a> {
         Err(Error::new(Class::Truncate, detail))
     }
 
+    /// For operations that only one group can do.
+    pub fn reject_inter(&self) -> Result<()> {
+        if self.comm().is_inter() {
+            return Err(Error::new(Class::Comm, "comm is an intercommunicator, on which this is not defined"));
+        }
+        Ok(())
+    }
+
     /// One buffer must not be both sent from and received into.
     pub fn check_distinct(&self, sent: *const c_void, received: *const c_void, bytes: u64) -> Result<()> {
         if sent != received || bytes == 0 || sent.is_null() {
@@ -218,7 +226,8 @@ pub fn counts(argument: &str, array: Counts, blocks: u32) -> Result<Vec<u64>> {
     check_array(argument, array, blocks)?;
     // SAFETY: the array has as many elements as there are blocks, as the standard demands.
     let value = |i: u32| unsafe { array.get(i as usize) };
-    (0..blocks).map(|i| count(&format_args!("{argument}s[{i}]").to_string(), value(i))).collect()
+    let checked = |i: u32| u64::try_from(value(i)).or_else(|_| count(&format!("{argument}s[{i}]"), value(i)));
+    (0..blocks).map(checked).collect()
 }
 
 fn check_array(argument: &str, array: Counts, blocks: u32) -> Result<()> {

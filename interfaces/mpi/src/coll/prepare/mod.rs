@@ -3,6 +3,7 @@
 //! Arguments that are significant only at a root are looked at only there.
 
 pub mod check;
+pub mod fold;
 pub mod movement;
 pub mod neighbor;
 pub mod reduction;

@@ -1,11 +1,12 @@
 //! Barrier, broadcast, gather, scatter, allgather, all to all.
 
-use super::check::{Draft, Mixed, ONLY, RECEIVE, SEND, Uniform, Various, is_in_place, reject_in_place};
+use super::check::{Draft, Mixed, Names, ONLY, RECEIVE, SEND, Uniform, Various, is_in_place, reject_in_place};
 use crate::coll::algorithm::inter::{self, Role};
 use crate::coll::algorithm::{allgather, alltoall, barrier, bcast, gather};
 use crate::coll::call::{Prepared, Scene};
 use crate::coll::schedule::{Area, View};
 use crate::error::Result;
+use std::ffi::c_void;
 
 pub fn barrier(scene: &Scene) -> Result<Prepared> {
     let mut draft = Draft::new(scene);
@@ -42,14 +43,14 @@ pub enum Blocks {
 }
 
 impl Blocks {
-    fn buffer(&self) -> *const std::ffi::c_void {
+    fn buffer(&self) -> *const c_void {
         match self {
             Self::Uniform(blocks) => blocks.buffer,
             Self::Various(blocks) => blocks.buffer,
         }
     }
 
-    fn views(&self, draft: &mut Draft, area: Area, names: super::check::Names, count: u32) -> Result<Vec<View>> {
+    fn views(&self, draft: &mut Draft, area: Area, names: Names, count: u32) -> Result<Vec<View>> {
         match *self {
             Self::Uniform(blocks) => draft.uniform(area, names, blocks, count),
             Self::Various(blocks) => draft.various(area, names, blocks, count),
@@ -85,19 +86,15 @@ pub fn gather(scene: &Scene, mine: Uniform, all: Blocks, root: i32) -> Result<Pr
 }
 
 fn inter_gather(mut draft: Draft, mine: Uniform, all: Blocks, root: i32) -> Result<Prepared> {
-    let (me, role) = (draft.party(), draft.role(root)?);
+    let (me, role, others) = (draft.party(), draft.role(root)?, draft.comm().remote_size());
     let (mut given, mut places) = (View::bytes(Area::Input, 0, 0), Vec::new());
     match role {
         Role::Idle => {}
-        Role::Root => places = all.views(&mut draft, Area::Output, RECEIVE, scene_remote(&draft))?,
+        Role::Root => places = all.views(&mut draft, Area::Output, RECEIVE, others)?,
         Role::Across(_) => given = draft.single(Area::Input, SEND, mine)?,
     }
     inter::collect(&mut draft.prepared.schedule, me, role, given, &places);
     Ok(draft.prepared)
-}
-
-fn scene_remote(draft: &Draft) -> u32 {
-    draft.comm().remote_size()
 }
 
 pub fn scatter(scene: &Scene, all: Blocks, mine: Uniform, root: i32) -> Result<Prepared> {
@@ -128,11 +125,11 @@ pub fn scatter(scene: &Scene, all: Blocks, mine: Uniform, root: i32) -> Result<P
 }
 
 fn inter_scatter(mut draft: Draft, all: Blocks, mine: Uniform, root: i32) -> Result<Prepared> {
-    let (me, role) = (draft.party(), draft.role(root)?);
+    let (me, role, others) = (draft.party(), draft.role(root)?, draft.comm().remote_size());
     let (mut taken, mut places) = (View::bytes(Area::Output, 0, 0), Vec::new());
     match role {
         Role::Idle => {}
-        Role::Root => places = all.views(&mut draft, Area::Input, SEND, scene_remote(&draft))?,
+        Role::Root => places = all.views(&mut draft, Area::Input, SEND, others)?,
         Role::Across(_) => taken = draft.single(Area::Output, RECEIVE, mine)?,
     }
     inter::deal(&mut draft.prepared.schedule, me, role, &places, taken);
@@ -141,8 +138,8 @@ fn inter_scatter(mut draft: Draft, all: Blocks, mine: Uniform, root: i32) -> Res
 
 pub fn allgather(scene: &Scene, mine: Uniform, all: Blocks) -> Result<Prepared> {
     let mut draft = Draft::new(scene);
-    let me = draft.party();
-    let places = all.views(&mut draft, Area::Output, RECEIVE, draft.comm().remote_size())?;
+    let (me, others) = (draft.party(), draft.comm().remote_size());
+    let places = all.views(&mut draft, Area::Output, RECEIVE, others)?;
     let in_place = is_in_place(mine.buffer) && !draft.comm().is_inter();
     let given = if in_place { None } else { Some(draft.single(Area::Input, SEND, mine)?) };
     if draft.comm().is_inter() {
@@ -167,7 +164,7 @@ pub enum Side {
 }
 
 impl Side {
-    pub fn buffer(&self) -> *const std::ffi::c_void {
+    pub fn buffer(&self) -> *const c_void {
         match self {
             Self::Uniform(side) => side.buffer,
             Self::Various(side) => side.buffer,
@@ -175,7 +172,7 @@ impl Side {
         }
     }
 
-    pub fn views(&self, draft: &mut Draft, area: Area, names: super::check::Names, count: u32) -> Result<Vec<View>> {
+    pub fn views(&self, draft: &mut Draft, area: Area, names: Names, count: u32) -> Result<Vec<View>> {
         match *self {
             Self::Uniform(side) => draft.uniform(area, names, side, count),
             Self::Various(side) => draft.various(area, names, side, count),

@@ -1,0 +1,214 @@
+//! What a setting accepts, and the Rust types its values have.
+
+use std::fmt::{self, Display};
+
+/// What a setting accepts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    /// `on` or `off` (also `yes`/`no`, `true`/`false`, `1`/`0`).
+    Switch,
+    /// A whole number of `unit` within `min..=max`, or the word that stands for "no number" (`auto`, `none`).
+    Integer { unit: &'static str, min: u64, max: u64, word: Option<&'static str> },
+    /// A number of bytes within `min..=max`; the suffixes K, M and G count in steps of 1024.
+    Size { min: u64, max: u64 },
+    /// One of these words.
+    Choice(&'static [&'static str]),
+}
+
+/// A value that fits its kind.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Value {
+    Switch(bool),
+    /// `None` is the kind's word.
+    Integer(Option<u64>),
+    Size(u64),
+    /// The word itself, out of the kind's list.
+    Choice(&'static str),
+}
+
+impl Kind {
+    /// The value that `text` means, or `None` when it is not accepted.
+    pub fn parse(&self, text: &str) -> Option<Value> {
+        match *self {
+            Kind::Switch => parse_switch(text).map(Value::Switch),
+            Kind::Integer { word: Some(word), .. } if text.eq_ignore_ascii_case(word) => Some(Value::Integer(None)),
+            Kind::Integer { min, max, .. } => {
+                in_range(text.parse().ok()?, min, max).map(|number| Value::Integer(Some(number)))
+            }
+            Kind::Size { min, max } => in_range(parse_size(text)?, min, max).map(Value::Size),
+            Kind::Choice(words) => words.iter().find(|word| text.eq_ignore_ascii_case(word)).map(|w| Value::Choice(w)),
+        }
+    }
+
+    /// The words among what is accepted, for the nearest one to a wrong value.
+    pub fn words(&self) -> Vec<&'static str> {
+        match *self {
+            Kind::Switch => vec!["on", "off"],
+            Kind::Integer { word, .. } => word.into_iter().collect(),
+            Kind::Size { .. } => Vec::new(),
+            Kind::Choice(words) => words.to_vec(),
+        }
+    }
+}
+
+/// What is accepted, for error messages and the manual.
+impl Display for Kind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match *self {
+            Kind::Switch => write!(f, "on or off"),
+            Kind::Integer { unit, min, max, word } => {
+                if let Some(word) = word {
+                    write!(f, "{word} or ")?;
+                }
+                write!(f, "a whole number of {unit} from {min} to {max}")
+            }
+            Kind::Size { min, max } => {
+                write!(f, "a number of bytes from {} to {} (suffixes K, M, G)", Bytes(min), Bytes(max))
+            }
+            Kind::Choice(words) => write!(f, "{}", words.join(", ")),
+        }
+    }
+}
+
+fn parse_switch(text: &str) -> Option<bool> {
+    match text.to_ascii_lowercase().as_str() {
+        "on" | "yes" | "true" | "1" => Some(true),
+        "off" | "no" | "false" | "0" => Some(false),
+        _ => None,
+    }
+}
+
+/// `64K`, `64KiB`, `1M`, `4096`. A number too large for 64 bits is refused, not wrapped.
+fn parse_size(text: &str) -> Option<u64> {
+    let digits = text.trim_end_matches(|c: char| !c.is_ascii_digit());
+    let shift = match text[digits.len()..].to_ascii_lowercase().as_str() {
+        "" | "b" => 0,
+        "k" | "kib" => 10,
+        "m" | "mib" => 20,
+        "g" | "gib" => 30,
+        _ => return None,
+    };
+    digits.parse::<u64>().ok()?.checked_mul(1 << shift)
+}
+
+fn in_range(number: u64, min: u64, max: u64) -> Option<u64> {
+    (min..=max).contains(&number).then_some(number)
+}
+
+/// A number of bytes in its shortest exact form.
+struct Bytes(u64);
+
+impl Display for Bytes {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let exact = |shift: u32| self.0 != 0 && self.0.trailing_zeros() >= shift;
+        match self.0 {
+            n if exact(30) => write!(f, "{}G", n >> 30),
+            n if exact(20) => write!(f, "{}M", n >> 20),
+            n if exact(10) => write!(f, "{}K", n >> 10),
+            n => write!(f, "{n}"),
+        }
+    }
+}
+
+/// A Rust type that a setting's field may have.
+pub trait Field: Sized {
+    /// The field for a value of its kind; `None` when the table gives the field another kind (a mistake in the table
+    /// that the tests of this room find).
+    fn from_value(value: Value) -> Option<Self>;
+    /// The value as one would type it; `word` is what the kind says for "no number".
+    fn text(&self, kind: &Kind) -> String;
+}
+
+impl Field for bool {
+    fn from_value(value: Value) -> Option<Self> {
+        if let Value::Switch(on) = value { Some(on) } else { None }
+    }
+
+    fn text(&self, _: &Kind) -> String {
+        if *self { "on" } else { "off" }.to_owned()
+    }
+}
+
+impl Field for Option<u64> {
+    fn from_value(value: Value) -> Option<Self> {
+        if let Value::Integer(number) = value { Some(number) } else { None }
+    }
+
+    fn text(&self, kind: &Kind) -> String {
+        match (self, kind) {
+            (Some(number), _) => number.to_string(),
+            (None, Kind::Integer { word: Some(word), .. }) => (*word).to_owned(),
+            (None, _) => "none".to_owned(),
+        }
+    }
+}
+
+impl Field for u64 {
+    fn from_value(value: Value) -> Option<Self> {
+        if let Value::Size(bytes) = value { Some(bytes) } else { None }
+    }
+
+    fn text(&self, _: &Kind) -> String {
+        Bytes(*self).to_string()
+    }
+}
+
+/// Defines an enum whose variants are the words of a choice, so that neither can be without the other.
+macro_rules! choice {
+    ($(#[$doc:meta])* $name:ident { $($(#[$variant_doc:meta])* $variant:ident = $word:literal),+ $(,)? }) => {
+        $(#[$doc])*
+        #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+        pub enum $name { $($(#[$variant_doc])* $variant),+ }
+
+        impl $name {
+            /// The accepted words, in the order of the variants.
+            pub const WORDS: &'static [&'static str] = &[$($word),+];
+        }
+
+        impl Field for $name {
+            fn from_value(value: Value) -> Option<Self> {
+                match value { $(Value::Choice($word) => Some($name::$variant),)+ _ => None }
+            }
+
+            fn text(&self, _: &Kind) -> String {
+                match self { $($name::$variant => $word),+ }.to_owned()
+            }
+        }
+    };
+}
+
+choice! {
+    /// Whether long messages are copied straight out of the sender's memory.
+    SingleCopy {
+        /// Where the kernel allows it, found out by trying.
+        Auto = "auto",
+        /// Always; start-up fails where the kernel forbids it.
+        On = "on",
+        /// Never.
+        Off = "off",
+    }
+}
+
+choice! {
+    /// How collective operations inside a host travel.
+    Collectives {
+        /// Shared memory where the communicator lies on one host, messages otherwise.
+        Auto = "auto",
+        /// Shared memory wherever it can be used.
+        Shared = "shared",
+        /// Always point-to-point messages.
+        Messages = "messages",
+    }
+}
+
+choice! {
+    /// Whether ranks are bound to cores.
+    Bind {
+        /// To a core each when the ranks fit, else not at all.
+        Auto = "auto",
+        /// To a core each.
+        Core = "core",
+        /// Not at all.
+        None = "none",
+    }
+}

@@ -1,0 +1,77 @@
+//! Every setting, defined once.
+//!
+//! The table at the end of `table.rs` is the only place that knows a setting's name, environment variable, flag,
+//! accepted values, default and meaning; the typed struct, `weft info`, the manual and the error messages all come
+//! from it. Nothing here reads the environment: the caller hands it in, so the whole room can be tested with lists.
+//!
+//! Invariants: every `WEFT_*` variable is a setting, one of [`OTHER_VARIABLES`], or an error; a setting that is
+//! refused is reported together with all other refused ones, not one per run.
+
+mod kind;
+mod nearest;
+mod parse;
+mod table;
+#[cfg(test)]
+mod tests;
+
+pub use kind::{Bind, Collectives, Field, Kind, SingleCopy};
+pub use nearest::nearest;
+pub use parse::SettingError;
+pub use table::{COUNT, DEFINITIONS, Settings};
+
+/// What every environment variable of ours begins with.
+pub const PREFIX: &str = "WEFT_";
+
+/// What is known about one setting.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Definition {
+    /// Name in `weft info`, in the manual and in messages.
+    pub name: &'static str,
+    /// Environment variable.
+    pub env: &'static str,
+    /// Command-line flag of `weft run` without its dashes, where there is one.
+    pub flag: Option<&'static str>,
+    /// What is accepted.
+    pub kind: Kind,
+    /// The value when nothing is said, as one would type it.
+    pub default: &'static str,
+    /// One sentence for people.
+    pub meaning: &'static str,
+}
+
+/// Where a value comes from. A later one wins over an earlier one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Origin {
+    Default,
+    Environment,
+    Flag,
+}
+
+impl std::fmt::Display for Origin {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Origin::Default => "default",
+            Origin::Environment => "environment",
+            Origin::Flag => "flag",
+        })
+    }
+}
+
+/// One line of `weft info`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Row {
+    pub definition: &'static Definition,
+    /// The value as one would type it, in its shortest form.
+    pub value: String,
+    pub origin: Origin,
+}
+
+/// Variables with our prefix that are no settings, with their meaning.
+///
+/// The first group is how the launcher speaks to the ranks it starts; people do not set those.
+pub const OTHER_VARIABLES: &[(&str, &str)] = &[
+    ("WEFT_JOB", "set by the launcher: the job this process belongs to"),
+    ("WEFT_SEGMENT", "set by the launcher: the descriptor of the job's shared memory"),
+    ("WEFT_CC", "the C compiler that weft cc calls"),
+    ("WEFT_CXX", "the C++ compiler that weft c++ calls"),
+];

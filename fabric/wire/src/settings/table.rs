@@ -1,0 +1,137 @@
+//! The table of settings.
+
+use std::ffi::OsStr;
+
+use super::kind::{Bind, Collectives, Field, Kind, SingleCopy};
+use super::parse::{SettingError, Values};
+use super::{Definition, Origin, Row};
+
+/// Makes, from one line per setting, its [`Definition`] and its field in [`Settings`].
+macro_rules! settings {
+    ($($field:ident: $type:ty, $env:literal, $flag:expr, $kind:expr, $default:literal, $meaning:literal;)+) => {
+        /// Every setting, in the order in which people are shown them.
+        pub static DEFINITIONS: &[Definition; COUNT] = &[$(Definition {
+            name: stringify!($field),
+            env: $env,
+            flag: $flag,
+            kind: $kind,
+            default: $default,
+            meaning: $meaning,
+        }),+];
+
+        /// How many settings there are.
+        pub const COUNT: usize = [$($env),+].len();
+
+        /// The value of every setting.
+        ///
+        /// A field that is an `Option` is `None` where the setting says its word (`auto`, `none`) in place of a number.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+        pub struct Settings {
+            $(#[doc = $meaning] pub $field: $type,)+
+            origins: [Origin; COUNT],
+        }
+
+        impl Settings {
+            fn from_values(values: Values) -> Result<Self, Vec<SettingError>> {
+                if !values.errors.is_empty() {
+                    return Err(values.errors);
+                }
+                let origins = values.given.map(|given| given.map_or(Origin::Default, |(_, origin)| origin));
+                let mut given = values.given.iter().zip(DEFINITIONS);
+                Ok(Self {
+                    $($field: given
+                        .next()
+                        .and_then(|(given, definition)| {
+                            given.map(|(value, _)| value).or_else(|| definition.kind.parse(definition.default))
+                        })
+                        .and_then(<$type as Field>::from_value)
+                        .expect(concat!("the table gives ", stringify!($field), " a kind and a default of its type")),)+
+                    origins,
+                })
+            }
+
+            fn texts(&self) -> [String; COUNT] {
+                let mut kinds = DEFINITIONS.iter().map(|definition| &definition.kind);
+                [$(self.$field.text(kinds.next().expect("one definition per field"))),+]
+            }
+        }
+    };
+}
+
+impl Settings {
+    /// The settings as the environment says, defaults elsewhere. Hand in `std::env::vars_os()`.
+    ///
+    /// # Errors
+    /// Every variable `WEFT_*` that is unknown or whose value is not accepted.
+    pub fn from_env<K: AsRef<OsStr>, V: AsRef<OsStr>>(
+        env: impl IntoIterator<Item = (K, V)>,
+    ) -> Result<Self, Vec<SettingError>> {
+        Self::from_env_and_flags(env, std::iter::empty::<(&str, &str)>())
+    }
+
+    /// The same, where flags, given as (name without dashes, value), win over the environment.
+    ///
+    /// # Errors
+    /// As [`Settings::from_env`]; also for flags.
+    pub fn from_env_and_flags<K: AsRef<OsStr>, V: AsRef<OsStr>, F: AsRef<str>, T: AsRef<str>>(
+        env: impl IntoIterator<Item = (K, V)>,
+        flags: impl IntoIterator<Item = (F, T)>,
+    ) -> Result<Self, Vec<SettingError>> {
+        let mut values = Values::new();
+        values.read_env(env);
+        values.read_flags(flags);
+        Self::from_values(values)
+    }
+
+    /// Every setting with its value and origin, for display.
+    pub fn rows(&self) -> impl Iterator<Item = Row> {
+        let texts = self.texts().into_iter().zip(self.origins);
+        DEFINITIONS.iter().zip(texts).map(|(definition, (value, origin))| Row { definition, value, origin })
+    }
+}
+
+/// Every setting at its default.
+impl Default for Settings {
+    fn default() -> Self {
+        Self::from_values(Values::new()).expect("nothing given, nothing refused")
+    }
+}
+
+const ONE_SECOND_US: u64 = 1_000_000;
+const ONE_YEAR_S: u64 = 365 * 24 * 3600;
+const ONE_GIB: u64 = 1 << 30;
+const AUTO: Option<&str> = Some("auto");
+
+// field: type, environment variable, flag, kind, default, meaning;
+settings! {
+    spin_us: Option<u64>, "WEFT_SPIN_US", None,
+        Kind::Integer { unit: "microseconds", min: 0, max: ONE_SECOND_US, word: AUTO }, "auto",
+        "Longest busy wait before the core is handed over; auto follows how long waits have lasted.";
+    yield_us: Option<u64>, "WEFT_YIELD_US", None,
+        Kind::Integer { unit: "microseconds", min: 0, max: ONE_SECOND_US, word: AUTO }, "auto",
+        "How long the core is handed over again and again before the process sleeps.";
+    eager_bytes: u64, "WEFT_EAGER_BYTES", None,
+        Kind::Size { min: 0, max: ONE_GIB }, "64K",
+        "Largest message that is sent without asking the receiver first.";
+    single_copy: SingleCopy, "WEFT_SINGLE_COPY", None,
+        Kind::Choice(SingleCopy::WORDS), "auto",
+        "Whether long messages are copied straight out of the sender's memory (cross-memory attach).";
+    single_copy_bytes: u64, "WEFT_SINGLE_COPY_BYTES", None,
+        Kind::Size { min: 0, max: ONE_GIB }, "64K",
+        "Smallest message that is copied straight out of the sender's memory.";
+    collectives: Collectives, "WEFT_COLLECTIVES", None,
+        Kind::Choice(Collectives::WORDS), "auto",
+        "How collective operations inside a host travel: through shared memory or as messages.";
+    status: bool, "WEFT_STATUS", None,
+        Kind::Switch, "on",
+        "Whether each process keeps a status page that `weft ps` can read.";
+    bind: Bind, "WEFT_BIND", Some("bind"),
+        Kind::Choice(Bind::WORDS), "auto",
+        "Whether ranks are bound to cores; auto binds when there are enough cores for all ranks.";
+    timeout: Option<u64>, "WEFT_TIMEOUT", Some("timeout"),
+        Kind::Integer { unit: "seconds", min: 1, max: ONE_YEAR_S, word: Some("none") }, "none",
+        "How long a job may run before it is ended.";
+    tag_output: bool, "WEFT_TAG_OUTPUT", Some("tag-output"),
+        Kind::Switch, "off",
+        "Whether each line of output begins with the rank that wrote it.";
+}

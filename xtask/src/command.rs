@@ -1,0 +1,103 @@
+//! Starting programs: said first, then run, and a failure names the program.
+
+use std::ffi::{OsStr, OsString};
+use std::io::{BufRead, BufReader, Write};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use anyhow::{Context, Result, bail};
+
+/// A program with its arguments, run from the root of the repository unless told otherwise.
+pub struct Program {
+    command: Command,
+    text: String,
+}
+
+/// The root of the repository.
+pub fn root() -> PathBuf {
+    let manifest = Path::new(env!("CARGO_MANIFEST_DIR"));
+    manifest.parent().expect("xtask lies in the root of the repository").to_owned()
+}
+
+/// The directory that cargo builds into.
+pub fn target() -> PathBuf {
+    std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), |dir| root().join(dir))
+}
+
+/// Cargo, the same that started us.
+pub fn cargo(arguments: &[&str]) -> Program {
+    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+    let mut program = Program::new(cargo).args(arguments);
+    program.text = format!("cargo {}", arguments.join(" "));
+    program
+}
+
+impl Program {
+    pub fn new(name: impl AsRef<OsStr>) -> Self {
+        let mut command = Command::new(name.as_ref());
+        command.current_dir(root());
+        Self { command, text: name.as_ref().to_string_lossy().into_owned() }
+    }
+
+    pub fn args<A: AsRef<OsStr>>(mut self, arguments: impl IntoIterator<Item = A>) -> Self {
+        for argument in arguments {
+            self.text.push(' ');
+            self.text.push_str(&argument.as_ref().to_string_lossy());
+            self.command.arg(argument);
+        }
+        self
+    }
+
+    pub fn env(mut self, name: &str, value: impl Into<OsString>) -> Self {
+        let value = value.into();
+        self.text = format!("{name}={:?} {}", value.to_string_lossy(), self.text);
+        self.command.env(name, value);
+        self
+    }
+
+    /// Runs it; an exit code other than 0 is an error.
+    pub fn run(mut self) -> Result<()> {
+        self.say();
+        let status = self.command.status().with_context(|| format!("cannot start `{}`", self.text))?;
+        if !status.success() {
+            bail!("`{}` failed: {status}", self.text);
+        }
+        Ok(())
+    }
+
+    /// Runs it, hands every line of its standard output to `see` and prints it; `false` is an exit code other than 0.
+    pub fn run_seeing(mut self, mut see: impl FnMut(&str)) -> Result<bool> {
+        self.say();
+        let mut child =
+            self.command.stdout(Stdio::piped()).spawn().with_context(|| format!("cannot start `{}`", self.text))?;
+        let output = child.stdout.take().context("standard output is piped")?;
+        let mut out = std::io::stdout().lock();
+        for line in BufReader::new(output).split(b'\n') {
+            let line = line?;
+            see(&String::from_utf8_lossy(&line));
+            out.write_all(&line)?;
+            out.write_all(b"\n")?;
+        }
+        Ok(child.wait()?.success())
+    }
+
+    /// Runs it without a word and returns its standard output.
+    pub fn output(mut self) -> Result<String> {
+        let output =
+            self.command.stderr(Stdio::inherit()).output().with_context(|| format!("cannot start `{}`", self.text))?;
+        if !output.status.success() {
+            bail!("`{}` failed: {}", self.text, output.status);
+        }
+        Ok(String::from_utf8_lossy(&output.stdout).into_owned())
+    }
+
+    /// Runs it without a word; whether it could be started and succeeded.
+    pub fn succeeds(mut self) -> bool {
+        let quiet = self.command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+        quiet.status().is_ok_and(|status| status.success())
+    }
+
+    fn say(&self) {
+        println!("$ {}", self.text);
+    }
+}

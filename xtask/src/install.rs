@@ -1,0 +1,136 @@
+//! `cargo xtask install` and `cargo xtask tree`: commands, library, header and manual under one directory.
+
+use std::fs;
+use std::os::unix::fs::symlink;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result, bail};
+
+use crate::command::{Program, cargo, root, target};
+
+/// The names under which people call us, beside `weft`. Which one was called decides what is done.
+const NAMES: [&str; 5] = ["mpicc", "mpicxx", "mpic++", "mpiexec", "mpirun"];
+
+const LIBRARY: &str = "libmpi_abi.so";
+const LIBRARY_VERSIONED: &str = "libmpi_abi.so.1";
+
+/// Builds for release and installs under `prefix`.
+pub fn run(prefix: &Path) -> Result<()> {
+    let prefix = std::path::absolute(prefix)?;
+    fill(&prefix, "release")?;
+    println!("installed; put {} first in PATH", prefix.join("bin").display());
+    Ok(())
+}
+
+/// The same under `target/weft`; returns that directory.
+pub fn tree(quick: bool) -> Result<PathBuf> {
+    let prefix = target().join("weft");
+    fill(&prefix, if quick { "dev" } else { "release" })?;
+    Ok(prefix)
+}
+
+fn fill(prefix: &Path, profile: &str) -> Result<()> {
+    cargo(&["build", "--profile", profile, "-p", "weft", "-p", "weft-mpi"]).run()?;
+    let built = target().join(if profile == "dev" { "debug" } else { profile });
+    commands(&built, &prefix.join("bin"))?;
+    library(&built, &prefix.join("lib"))?;
+    let header = root().join("interfaces/mpi/include/mpi.h");
+    place(&header, &prefix.join("include/mpi.h"))?;
+    pkg_config(&prefix.join("lib/pkgconfig"))?;
+    manual(prefix)
+}
+
+fn commands(built: &Path, bin: &Path) -> Result<()> {
+    place(&built.join("weft"), &bin.join("weft"))?;
+    NAMES.iter().try_for_each(|name| link("weft", &bin.join(name)))
+}
+
+fn library(built: &Path, lib: &Path) -> Result<()> {
+    place(&built.join(LIBRARY), &lib.join(LIBRARY_VERSIONED))?;
+    link(LIBRARY_VERSIONED, &lib.join(LIBRARY))
+}
+
+/// `weft-mpi.pc`, and `mpi.pc` for those who look for any MPI. The prefix follows from where the file lies, so that the
+/// whole directory can be moved.
+fn pkg_config(folder: &Path) -> Result<()> {
+    let text = format!(
+        "prefix=${{pcfiledir}}/../..\n\
+         libdir=${{prefix}}/lib\n\
+         includedir=${{prefix}}/include\n\
+         \n\
+         Name: weft-mpi\n\
+         Description: MPI 5.0 standard ABI over user-level communication\n\
+         Version: {}\n\
+         Cflags: -I${{includedir}}\n\
+         Libs: -L${{libdir}} -lmpi_abi -Wl,-rpath,${{libdir}} -Wl,--enable-new-dtags\n",
+        env!("CARGO_PKG_VERSION")
+    );
+    fs::create_dir_all(folder)?;
+    fs::write(folder.join("weft-mpi.pc"), text)?;
+    link("weft-mpi.pc", &folder.join("mpi.pc"))
+}
+
+/// Manual pages and completions, which the command writes itself: it knows its options.
+fn manual(prefix: &Path) -> Result<()> {
+    let weft = prefix.join("bin/weft");
+    let man = prefix.join("share/man/man1");
+    fs::create_dir_all(&man)?;
+    Program::new(&weft).args([Path::new("man"), &man]).run()?;
+    let completions = [
+        ("bash", "share/bash-completion/completions/weft"),
+        ("zsh", "share/zsh/site-functions/_weft"),
+        ("fish", "share/fish/vendor_completions.d/weft.fish"),
+    ];
+    for (shell, path) in completions {
+        let path = prefix.join(path);
+        fs::create_dir_all(path.parent().expect("the path has a folder"))?;
+        fs::write(path, Program::new(&weft).args(["completions", shell]).output()?)?;
+    }
+    Ok(())
+}
+
+/// Copies a file beside its place and renames it there, so that a program that runs from the old one is not disturbed.
+fn place(from: &Path, to: &Path) -> Result<()> {
+    if !from.is_file() {
+        bail!("{} is missing; the build should have made it", from.display());
+    }
+    fs::create_dir_all(to.parent().expect("the path has a folder"))?;
+    let fresh = to.with_extension("new");
+    fs::copy(from, &fresh).with_context(|| format!("cannot write {}", fresh.display()))?;
+    fs::rename(&fresh, to).with_context(|| format!("cannot write {}", to.display()))
+}
+
+/// A symbolic link, in place of whatever had that name.
+fn link(points_to: &str, at: &Path) -> Result<()> {
+    if at.symlink_metadata().is_ok() {
+        fs::remove_file(at).with_context(|| format!("cannot replace {}", at.display()))?;
+    }
+    symlink(points_to, at).with_context(|| format!("cannot make the link {}", at.display()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn placing_and_linking_twice_leaves_the_newest() {
+        let folder = tempfile::tempdir().unwrap();
+        let (from, to) = (folder.path().join("from"), folder.path().join("deep/to"));
+        for text in ["one", "two"] {
+            fs::write(&from, text).unwrap();
+            place(&from, &to).unwrap();
+            link("to", &folder.path().join("deep/link")).unwrap();
+        }
+        assert_eq!(fs::read_to_string(folder.path().join("deep/link")).unwrap(), "two");
+        assert_eq!(fs::read_dir(folder.path().join("deep")).unwrap().count(), 2);
+        assert!(place(&folder.path().join("absent"), &to).is_err());
+    }
+
+    #[test]
+    fn the_prefix_of_the_pkg_config_file_follows_its_place() {
+        let folder = tempfile::tempdir().unwrap();
+        pkg_config(folder.path()).unwrap();
+        let text = fs::read_to_string(folder.path().join("mpi.pc")).unwrap();
+        assert!(text.contains("prefix=${pcfiledir}/../..\n") && text.contains("-L${libdir} -lmpi_abi"), "{text}");
+    }
+}

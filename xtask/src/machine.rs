@@ -1,0 +1,168 @@
+//! What the machine must have beyond git, a Rust toolchain and a C compiler, and how it gets there.
+
+use std::collections::BTreeSet;
+use std::path::PathBuf;
+
+use anyhow::{Result, bail};
+
+use crate::command::Program;
+
+/// Something outside the repository that a command needs.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub enum Need {
+    CCompiler,
+    CxxCompiler,
+    PkgConfig,
+    LibPng,
+    CMake,
+    PythonVenv,
+    IpRoute,
+}
+
+impl Need {
+    const ALL: [Need; 7] = [
+        Need::CCompiler,
+        Need::CxxCompiler,
+        Need::PkgConfig,
+        Need::LibPng,
+        Need::CMake,
+        Need::PythonVenv,
+        Need::IpRoute,
+    ];
+
+    /// Debian's package and what it is needed for.
+    fn package(self) -> (&'static str, &'static str) {
+        match self {
+            Need::CCompiler => ("gcc", "compiles C programs for `weft cc`"),
+            Need::CxxCompiler => ("g++", "compiles C++ programs for `weft c++`"),
+            Need::PkgConfig => ("pkg-config", "finds libpng for the heat program"),
+            Need::LibPng => ("libpng-dev", "the heat program reads and writes its pictures with it"),
+            Need::CMake => ("cmake", "a test builds a CMake project with our compiler commands"),
+            Need::PythonVenv => ("python3-venv", "`weft bench` keeps the other libraries in a Python environment"),
+            Need::IpRoute => ("iproute2", "tests between hosts make network namespaces with `ip`"),
+        }
+    }
+
+    fn is_there(self) -> bool {
+        match self {
+            Need::CCompiler => on_path("cc"),
+            Need::CxxCompiler => on_path("c++"),
+            Need::PkgConfig => on_path("pkg-config"),
+            Need::LibPng => Program::new("pkg-config").args(["--exists", "libpng"]).succeeds(),
+            Need::CMake => on_path("cmake"),
+            Need::PythonVenv => Program::new("python3").args(["-c", "import venv, ensurepip"]).succeeds(),
+            Need::IpRoute => on_path("ip"),
+        }
+    }
+}
+
+/// How packages can be installed here.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Way {
+    /// We are root.
+    Root,
+    /// `sudo` works without a password.
+    Sudo,
+    /// A person has to type it.
+    ByHand,
+}
+
+/// Makes sure that everything in `needs` is there: installs it when we may, stops with the command to type otherwise.
+pub fn provide(needs: &[Need]) -> Result<()> {
+    let missing = missing(needs);
+    if missing.is_empty() {
+        return Ok(());
+    }
+    println!("this machine lacks:");
+    for need in &missing {
+        let (package, why) = need.package();
+        println!("  {package:<14} {why}");
+    }
+    let packages: BTreeSet<&str> = missing.iter().map(|need| need.package().0).collect();
+    let packages: Vec<&str> = packages.into_iter().collect();
+    match way() {
+        Way::ByHand => bail!("{}", advice(on_path("apt-get"), &packages)),
+        way => install(way, &packages)?,
+    }
+    still_missing(&missing)
+}
+
+/// Prints what is there and what is not; whether nothing is missing (any more).
+pub fn doctor(install: bool) -> Result<bool> {
+    if install {
+        provide(&Need::ALL)?;
+    }
+    for need in Need::ALL {
+        let (package, why) = need.package();
+        println!("{:<8} {package:<14} {why}", if need.is_there() { "there" } else { "missing" });
+    }
+    Ok(missing(&Need::ALL).is_empty())
+}
+
+fn missing(needs: &[Need]) -> BTreeSet<Need> {
+    needs.iter().copied().filter(|need| !need.is_there()).collect()
+}
+
+fn still_missing(needs: &BTreeSet<Need>) -> Result<()> {
+    match needs.iter().find(|need| !need.is_there()) {
+        Some(need) => bail!("package {} was installed, but what it should bring is not found", need.package().0),
+        None => Ok(()),
+    }
+}
+
+fn way() -> Way {
+    if !on_path("apt-get") {
+        return Way::ByHand;
+    }
+    if Program::new("id").args(["-u"]).output().is_ok_and(|id| id.trim() == "0") {
+        return Way::Root;
+    }
+    if Program::new("sudo").args(["-n", "true"]).succeeds() { Way::Sudo } else { Way::ByHand }
+}
+
+fn advice(has_apt: bool, packages: &[&str]) -> String {
+    let packages = packages.join(" ");
+    if has_apt {
+        format!("may not install packages here; please type: sudo apt-get install -y {packages}")
+    } else {
+        format!("please install these with the system's package manager (Debian's names): {packages}")
+    }
+}
+
+fn install(way: Way, packages: &[&str]) -> Result<()> {
+    let apt = |arguments: &[&str]| {
+        let prefix: &[&str] = if way == Way::Sudo { &["sudo", "-n"] } else { &[] };
+        let line = prefix.iter().chain(&["env", "DEBIAN_FRONTEND=noninteractive", "apt-get", "-q"]).chain(arguments);
+        let line: Vec<&str> = line.copied().collect();
+        Program::new(line[0]).args(&line[1..]).run()
+    };
+    apt(&["update"])?;
+    let mut arguments = vec!["install", "-y", "--no-install-recommends"];
+    arguments.extend(packages);
+    apt(&arguments)
+}
+
+/// Whether a program is found where a shell would look, or where only root's shell would.
+fn on_path(program: &str) -> bool {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let system = ["/usr/sbin", "/sbin"].map(PathBuf::from);
+    std::env::split_paths(&path).chain(system).any(|dir| dir.join(program).is_file())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn advice_is_a_command_one_can_type() {
+        let text = advice(true, &["cmake", "libpng-dev"]);
+        assert!(text.ends_with("sudo apt-get install -y cmake libpng-dev"), "{text}");
+        assert!(advice(false, &["cmake"]).contains("cmake"));
+    }
+
+    #[test]
+    fn programs_are_found_on_the_path_only_when_they_are_there() {
+        assert!(on_path("sh"));
+        assert!(!on_path("no-such-program-anywhere"));
+    }
+}

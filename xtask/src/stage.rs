@@ -1,0 +1,177 @@
+//! Stages of `cargo xtask test`: run one after the other, each told before and summed up after.
+
+use std::time::{Duration, Instant};
+
+use anyhow::Result;
+
+use crate::command::Program;
+use crate::machine::{self, Need};
+
+/// One step of the tests. A new one is a file in `stages/` and a line in its list.
+pub struct Stage {
+    pub name: &'static str,
+    pub meaning: &'static str,
+    /// What the machine must have; provided before the first stage runs.
+    pub needs: &'static [Need],
+    /// After a failed gate no later stage is run: they would all fail for the same reason.
+    pub gate: bool,
+    pub run: fn() -> Result<Outcome>,
+}
+
+/// How a stage ended, errors aside.
+pub enum Outcome {
+    /// A check that is one whole: it passed.
+    Passed,
+    /// So many single tests passed and failed.
+    Tests { passed: usize, failed: usize },
+    /// It cannot be run here, and why. This is not a pass.
+    NotRun(String),
+}
+
+/// What a stage that cannot be run means for the whole.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Missing {
+    /// It is said, and the rest counts.
+    IsToldOnly,
+    /// The command fails: this stage is what was asked for.
+    Fails,
+}
+
+struct Line {
+    name: &'static str,
+    outcome: Outcome,
+    time: Duration,
+    error: Option<String>,
+}
+
+/// Runs the stages and prints the summary; whether everything passed.
+pub fn run(stages: &[&Stage], missing: Missing) -> Result<bool> {
+    let needs: Vec<Need> = stages.iter().flat_map(|stage| stage.needs).copied().collect();
+    machine::provide(&needs)?;
+    let mut lines = Vec::new();
+    let mut shut = false;
+    for stage in stages {
+        let line = if shut { not_reached(stage) } else { run_one(stage) };
+        shut |= stage.gate && line.failed() > 0;
+        lines.push(line);
+    }
+    Ok(sum_up(&lines, missing))
+}
+
+fn run_one(stage: &Stage) -> Line {
+    println!("\n== {}: {}", stage.name, stage.meaning);
+    let start = Instant::now();
+    let (outcome, error) = match (stage.run)() {
+        Ok(outcome) => (outcome, None),
+        Err(error) => (Outcome::Tests { passed: 0, failed: 1 }, Some(format!("{error:#}"))),
+    };
+    Line { name: stage.name, outcome, time: start.elapsed(), error }
+}
+
+fn not_reached(stage: &Stage) -> Line {
+    let outcome = Outcome::NotRun("an earlier stage failed that this one builds on".into());
+    Line { name: stage.name, outcome, time: Duration::ZERO, error: None }
+}
+
+impl Line {
+    fn passed(&self) -> usize {
+        match self.outcome {
+            Outcome::Passed => 1,
+            Outcome::Tests { passed, .. } => passed,
+            Outcome::NotRun(_) => 0,
+        }
+    }
+
+    fn failed(&self) -> usize {
+        if let Outcome::Tests { failed, .. } = self.outcome { failed } else { 0 }
+    }
+
+    fn text(&self) -> String {
+        match &self.outcome {
+            Outcome::NotRun(reason) => format!("not run: {reason}"),
+            _ if self.failed() > 0 => self.error.clone().unwrap_or_else(|| format!("{} failed", self.failed())),
+            Outcome::Tests { passed, .. } => format!("passed ({passed} tests)"),
+            Outcome::Passed => "passed".into(),
+        }
+    }
+}
+
+/// Prints one line per stage and, last, the plain count. A stage that is one whole counts as one test.
+fn sum_up(lines: &[Line], missing: Missing) -> bool {
+    println!("\n== summary");
+    for line in lines {
+        println!("{:<10} {:>7.1} s  {}", line.name, line.time.as_secs_f64(), line.text());
+    }
+    let not_run = lines.iter().filter(|line| matches!(line.outcome, Outcome::NotRun(_))).count();
+    if not_run > 0 {
+        println!("{not_run} stages were not run");
+    }
+    let (passed, failed) = lines.iter().fold((0, 0), |(p, f), line| (p + line.passed(), f + line.failed()));
+    println!("{passed} passed, {failed} failed");
+    failed == 0 && passed > 0 && (missing == Missing::IsToldOnly || not_run == 0)
+}
+
+/// Runs a `cargo test` and counts its tests. None at all is an error: a filter or a configuration went wrong.
+pub fn cargo_test(program: Program) -> Result<Outcome> {
+    let (mut passed, mut failed) = (0, 0);
+    let succeeded = program.run_seeing(|line| {
+        if let Some((p, f)) = read_result(line) {
+            passed += p;
+            failed += f;
+        }
+    })?;
+    if !succeeded && failed == 0 {
+        anyhow::bail!("cargo test ended with an error before or outside of the tests");
+    }
+    if passed + failed == 0 {
+        anyhow::bail!("not one test ran");
+    }
+    Ok(Outcome::Tests { passed, failed })
+}
+
+/// The numbers in `test result: ok. 3 passed; 0 failed; ...`.
+fn read_result(line: &str) -> Option<(usize, usize)> {
+    let (_, counts) = line.strip_prefix("test result: ")?.split_once(". ")?;
+    let mut counts = counts.split("; ");
+    let mut next = |word| counts.next()?.strip_suffix(word)?.trim().parse().ok();
+    Some((next("passed")?, next("failed")?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn result_lines_are_read_and_others_are_not() {
+        let line = "test result: FAILED. 12 passed; 3 failed; 0 ignored; 0 measured; 0 filtered out";
+        assert_eq!(read_result(line), Some((12, 3)));
+        assert_eq!(read_result("test result: ok. 0 passed; 0 failed; 1 ignored"), Some((0, 0)));
+        for other in ["", "test a ... ok", "test result: ", "running 3 tests", "test result: ok. many passed; 0 failed"]
+        {
+            assert_eq!(read_result(other), None, "{other}");
+        }
+    }
+
+    #[test]
+    fn a_stage_that_cannot_run_is_no_pass() {
+        let line = |outcome| Line { name: "x", outcome, time: Duration::ZERO, error: None };
+        let absent = || line(Outcome::NotRun("no tool".into()));
+        assert!(!sum_up(&[absent()], Missing::IsToldOnly));
+        assert!(sum_up(&[line(Outcome::Passed), absent()], Missing::IsToldOnly));
+        assert!(!sum_up(&[line(Outcome::Passed), absent()], Missing::Fails));
+        assert!(!sum_up(&[line(Outcome::Tests { passed: 3, failed: 1 })], Missing::IsToldOnly));
+    }
+
+    #[test]
+    fn after_a_failed_gate_later_stages_are_not_run() {
+        fn fails() -> Result<Outcome> {
+            anyhow::bail!("broken")
+        }
+        fn unreachable() -> Result<Outcome> {
+            panic!("must not run")
+        }
+        let gate = Stage { name: "gate", meaning: "", needs: &[], gate: true, run: fails };
+        let later = Stage { name: "later", meaning: "", needs: &[], gate: false, run: unreachable };
+        assert!(!run(&[&gate, &later], Missing::IsToldOnly).unwrap());
+    }
+}

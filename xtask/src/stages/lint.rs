@@ -1,0 +1,14 @@
+use crate::command::cargo;
+use crate::machine::Need;
+use crate::stage::{Outcome, Stage};
+
+pub static STAGE: Stage = Stage {
+    name: "lint",
+    meaning: "everything compiles, and neither rustc nor clippy has anything to say",
+    needs: &[Need::CCompiler],
+    gate: true,
+    run: || {
+        cargo(&["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"]).run()?;
+        Ok(Outcome::Passed)
+    },
+};

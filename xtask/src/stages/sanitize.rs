@@ -1,0 +1,45 @@
+//! The address sanitizer is an unstable switch of rustc, but its run-time comes with every stable toolchain. We let the
+//! toolchain in use take the switch rather than ask for a second, nightly one that would compile other code.
+
+use std::path::Path;
+
+use anyhow::{Context, Result};
+
+use crate::command::{Program, cargo, target};
+use crate::stage::{Outcome, Stage, cargo_test};
+
+pub static STAGE: Stage = Stage {
+    name: "sanitize",
+    meaning: "the tests of the rooms with unsafe code, under the address sanitizer",
+    needs: &[],
+    gate: false,
+    run,
+};
+
+fn run() -> Result<Outcome> {
+    let host = host()?;
+    if !has_runtime(&host)? {
+        return Ok(Outcome::NotRun(format!("this Rust toolchain has no address sanitizer for {host}")));
+    }
+    let rooms = ["-p", "weft-device", "-p", "weft-fabric", "-p", "weft-mpi"];
+    let arguments: Vec<&str> = ["test", "--lib", "--tests", "--target", &host].into_iter().chain(rooms).collect();
+    let program = cargo(&arguments)
+        .env("RUSTC_BOOTSTRAP", "1")
+        .env("RUSTFLAGS", "-Zsanitizer=address")
+        .env("CARGO_TARGET_DIR", target().join("sanitize"));
+    cargo_test(program)
+}
+
+/// The machine's own target triple.
+fn host() -> Result<String> {
+    let version = Program::new("rustc").args(["-vV"]).output()?;
+    let line = version.lines().find_map(|line| line.strip_prefix("host: "));
+    line.map(str::to_owned).context("`rustc -vV` names no host")
+}
+
+fn has_runtime(host: &str) -> Result<bool> {
+    let sysroot = Program::new("rustc").args(["--print", "sysroot"]).output()?;
+    let folder = Path::new(sysroot.trim()).join("lib/rustlib").join(host).join("lib");
+    let mut names = std::fs::read_dir(folder)?.filter_map(|entry| entry.ok()?.file_name().into_string().ok());
+    Ok(names.any(|name| name.starts_with("librustc-") && name.ends_with("_rt.asan.a")))
+}

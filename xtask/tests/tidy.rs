@@ -1,0 +1,128 @@
+//! Rules that no compiler knows, held against every file of the repository.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// No file grows beyond this; most stay far below.
+const LONGEST: usize = 700;
+
+/// A generated file says so in its first lines, and is exempt from the limit.
+const GENERATED: &str = "@generated";
+
+struct File {
+    path: String,
+    text: String,
+}
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("xtask lies in the root").to_owned()
+}
+
+/// Every text file that git keeps or would keep.
+fn files() -> Vec<File> {
+    let output = Command::new("git")
+        .args(["ls-files", "--cached", "--others", "--exclude-standard", "-z"])
+        .current_dir(root())
+        .output()
+        .expect("git can be started");
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let names = String::from_utf8(output.stdout).expect("file names are text");
+    let read = |name: &str| {
+        let text = fs::read_to_string(root().join(name)).ok()?;
+        Some(File { path: name.to_owned(), text })
+    };
+    let files: Vec<File> = names.split_terminator('\0').filter_map(read).collect();
+    assert!(files.len() > 20, "git told of {} text files only", files.len());
+    files
+}
+
+fn is_source(file: &File) -> bool {
+    [".rs", ".c", ".h", ".cpp", ".py", ".sh", ".toml", ".md"].iter().any(|ending| file.path.ends_with(ending))
+}
+
+fn is_generated(file: &File) -> bool {
+    file.path == "Cargo.lock" || file.text.lines().take(5).any(|line| line.contains(GENERATED))
+}
+
+fn too_long(file: &File) -> Option<String> {
+    let lines = file.text.lines().count();
+    (is_source(file) && !is_generated(file) && lines > LONGEST)
+        .then(|| format!("{}: {lines} lines, {LONGEST} are allowed", file.path))
+}
+
+/// The first line of a crate that says something says what the crate is.
+fn without_crate_doc(file: &File) -> Option<String> {
+    let is_crate = file.path.ends_with("src/lib.rs") || file.path.ends_with("src/main.rs");
+    (is_crate && !file.text.starts_with("//! ")).then(|| format!("{}: must begin with a `//!` line", file.path))
+}
+
+/// Marks of unfinished work. Written in two parts, so that this file does not hold them.
+fn unfinished(file: &File) -> Option<String> {
+    let marks =
+        [["tod", "o!("], ["unimple", "mented!("], ["FIX", "ME"], ["TO", "DO"], ["XX", "X:"]].map(|m| m.concat());
+    let mark = marks.iter().find(|mark| file.text.contains(mark.as_str()))?;
+    Some(format!("{}: holds {mark:?}", file.path))
+}
+
+/// Paths that exist on one machine only.
+fn machine_path(file: &File) -> Option<String> {
+    let places = [["/ho", "me/"], ["/ro", "ot/"], ["/wo", "rk/"], ["/Use", "rs/"]].map(|place| place.concat());
+    let line = file.text.lines().find(|line| places.iter().any(|place| begins_path(line, place)))?;
+    Some(format!("{}: names a place of one machine: {}", file.path, line.trim()))
+}
+
+/// Whether `place` stands in the line as the beginning of a path, not in the middle of one.
+fn begins_path(line: &str, place: &str) -> bool {
+    let in_path = |c: char| c.is_alphanumeric() || "/._-}~)".contains(c);
+    line.match_indices(place).any(|(at, _)| !line[..at].ends_with(in_path))
+}
+
+fn ends_badly(file: &File) -> Option<String> {
+    let trailing = file.text.lines().any(|line| line.ends_with([' ', '\t']));
+    (is_source(file) && (trailing || !file.text.is_empty() && !file.text.ends_with('\n')))
+        .then(|| format!("{}: has white space at the end of a line, or no end of its last line", file.path))
+}
+
+fn all(rule: fn(&File) -> Option<String>) -> Vec<String> {
+    files().iter().filter_map(rule).collect()
+}
+
+#[test]
+fn no_file_is_too_long() {
+    assert_eq!(all(too_long), Vec::<String>::new());
+}
+
+#[test]
+fn every_crate_says_what_it_is() {
+    assert_eq!(all(without_crate_doc), Vec::<String>::new());
+}
+
+#[test]
+fn nothing_is_left_unfinished() {
+    assert_eq!(all(unfinished), Vec::<String>::new());
+}
+
+#[test]
+fn no_file_names_a_place_of_one_machine() {
+    assert_eq!(all(machine_path), Vec::<String>::new());
+}
+
+#[test]
+fn lines_and_files_end_cleanly() {
+    assert_eq!(all(ends_badly), Vec::<String>::new());
+}
+
+#[test]
+fn each_rule_sees_what_it_is_there_for() {
+    let file = |path: &str, text: String| File { path: path.to_owned(), text };
+    let long = "x\n".repeat(LONGEST + 1);
+    assert!(too_long(&file("a.rs", long.clone())).is_some());
+    assert!(too_long(&file("a.rs", format!("// {GENERATED} by b\n{long}"))).is_none());
+    assert!(without_crate_doc(&file("a/src/lib.rs", "pub mod b;\n".into())).is_some());
+    assert!(unfinished(&file("a.rs", ["tod", "o!()"].concat())).is_some());
+    assert!(machine_path(&file("a.rs", ["\"/ho", "me/b\""].concat())).is_some());
+    assert!(machine_path(&file("a.rs", ["target/ho", "me/b"].concat())).is_none());
+    assert!(ends_badly(&file("a.md", "line \n".into())).is_some());
+    assert!(ends_badly(&file("a.md", "line".into())).is_some());
+}
