@@ -35,6 +35,15 @@ static inline int class_of(int code)
         CHECK(class_seen == (wanted), "class %d, wanted %d", class_seen, (wanted));  \
     } while (0)
 
+/* Whether the library is another one, of which less is asked where the standard leaves room or it is known to be wrong. */
+static inline int foreign(void)
+{
+    char version[MPI_MAX_LIBRARY_VERSION_STRING];
+    int length;
+    MPI_Get_library_version(version, &length);
+    return strstr(version, "Weft") == NULL;
+}
+
 /* A value that tells apart sender, receiver and place. */
 static inline int mark(int from, int to, int place)
 {

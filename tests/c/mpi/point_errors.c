@@ -61,14 +61,15 @@ static void too_long(int sent, int room)
             CHECK(status.MPI_SOURCE == rank && status.MPI_TAG == 3, "source %d tag %d", status.MPI_SOURCE, status.MPI_TAG);
             MPI_Wait(&request, MPI_STATUS_IGNORE);
             CHECK(small[room] == -1, "a byte behind the buffer was written");
-#ifdef KEEPS_BEGINNING
+            if (foreign()) {
+                continue;
+            }
             int seen;
             MPI_Get_count(&status, MPI_INT, &seen);
             CHECK(seen == room, "count %d, room %d", seen, room);
             for (int i = 0; i < room; i++) {
                 CHECK(small[i] == i + 1, "place %d of %d: %d", i, room, small[i]);
             }
-#endif
         }
     }
     free(out);
@@ -90,12 +91,14 @@ static void in_status(void)
     }
     int code = MPI_Waitall(4, requests, statuses);
     CHECK(class_of(code) == MPI_ERR_IN_STATUS, "class %d", class_of(code));
-    CHECK(statuses[0].MPI_ERROR == MPI_SUCCESS && statuses[2].MPI_ERROR == MPI_SUCCESS, "errors of good ones: %d %d",
-          statuses[0].MPI_ERROR, statuses[2].MPI_ERROR);
+    for (int i = 0; i < 4; i += i ? 1 : 2) {
+        CHECK(statuses[i].MPI_ERROR == MPI_SUCCESS || (foreign() && class_of(statuses[i].MPI_ERROR) == MPI_ERR_PENDING),
+              "error of good request %d: %d", i, statuses[i].MPI_ERROR);
+    }
     CHECK(class_of(statuses[1].MPI_ERROR) == MPI_ERR_TRUNCATE, "error of the bad one: %d", statuses[1].MPI_ERROR);
-    CHECK(statuses[3].MPI_ERROR == MPI_SUCCESS, "error of none: %d", statuses[3].MPI_ERROR);
+    CHECK(requests[1] == MPI_REQUEST_NULL && (foreign() || requests[2] == MPI_REQUEST_NULL), "handles stay");
+    MPI_Waitall(4, requests, MPI_STATUSES_IGNORE);
     CHECK(in[0] == 50 && in[2] == 52, "good ones: %d %d", in[0], in[2]);
-    CHECK(requests[0] == MPI_REQUEST_NULL && requests[1] == MPI_REQUEST_NULL, "handles stay");
 }
 
 static void some_fail(void)

@@ -27,7 +27,7 @@ int main(int argc, char **argv)
         int value[2];
         MPI_Status status;
         if (i % 2) {
-            MPI_Probe(MPI_ANY_SOURCE, MPI_ANY_TAG, inter, &status);
+            MPI_Probe(MPI_ANY_SOURCE, 8, inter, &status);
             MPI_Recv(value, 2, MPI_INT, status.MPI_SOURCE, 8, inter, MPI_STATUS_IGNORE);
         } else {
             MPI_Recv(value, 2, MPI_INT, MPI_ANY_SOURCE, 8, inter, &status);

@@ -135,7 +135,9 @@ int main(int argc, char **argv)
         }
     }
     nobody();
+    MPI_Barrier(MPI_COMM_WORLD);
     self();
+    MPI_Barrier(MPI_COMM_WORLD);
     order();
     MPI_Finalize();
     return 0;

@@ -130,7 +130,7 @@ pub(crate) unsafe fn cancel(request: *mut usize) -> Result<()> {
                 drop(guard);
                 return functions.cancel(complete);
             }
-            Request::Done(_) | Request::Exchange(_) | Request::Flush(_) => {}
+            Request::Done(_) | Request::Pending | Request::Exchange(_) | Request::Flush(_) => {}
         }
         Ok(())
     }
