@@ -106,7 +106,12 @@ fn main() {
     for (size, count) in [(8, 6_400_000), (4096, 640_000), (262144, 6400), (1 << 20, 1920)] {
         let t = windowed(me, size, count);
         if me == 0 {
-            println!("{size:>8} B  {:>9.1} ns each     {:>7.2} GB/s  {:>6.2} M/s", t * 1e9, size as f64 / t / 1e9, 1e-6 / t);
+            println!(
+                "{size:>8} B  {:>9.1} ns each     {:>7.2} GB/s  {:>6.2} M/s",
+                t * 1e9,
+                size as f64 / t / 1e9,
+                1e-6 / t
+            );
         }
     }
     WORLD.close().0.leave();

@@ -2,9 +2,9 @@
 
 use crate::api::{Envelope, MatchedId, Outcome, Peer, RequestId, Selector, SendMode, Waiting};
 use crate::join::{self, JoinError, Joined};
-use crate::pace::{Bounds, Policy};
+use crate::pace::Policy;
 use crate::port::{Limits, Port};
-use crate::shared::{self, SharedBlocks};
+use crate::shared::SharedBlocks;
 use crate::status::{PageCounters, Status};
 use weft_device::Device;
 use weft_device::shm::{Doorbell, Segment, ShmDevice};
@@ -40,8 +40,7 @@ impl Endpoint {
         let counters = PageCounters::new(&segment, member);
         let port = Port::new(member, size, limits, device.copy_slots(), counters);
         let status = Status::new(&segment, member, size, &job);
-        let cores = join::usable_cores();
-        let policy = Policy::new(bounds, size > cores && !join::is_bound(), cores);
+        let policy = Policy::new(bounds, &segment, member);
         segment.set_state(member, MemberState::Joined);
         Ok(Self { device, port, policy, status, me: member, size })
     }
@@ -186,7 +185,13 @@ impl Endpoint {
 
     /// Collective blocks: shared memory for the members of a communicator.
     pub fn shared_blocks(&mut self) -> SharedBlocks {
-        shared::SharedBlocks::new(self.device.segment().clone())
+        SharedBlocks::new(self.device.segment().clone())
+    }
+
+    /// Wakes `peer` if it sleeps: to be called after storing into a shared block what it may wait for.
+    #[inline]
+    pub fn wake(&mut self, peer: Peer) {
+        self.device.wake(peer.0);
     }
 
     pub fn count_shared_collective(&mut self) {
@@ -225,11 +230,5 @@ impl Endpoint {
 
     pub(crate) fn doorbell(&self) -> Doorbell {
         self.device.segment().doorbell(self.me)
-    }
-}
-
-impl From<Bounds> for Policy {
-    fn from(bounds: Bounds) -> Self {
-        Policy::new(bounds, false, 1)
     }
 }

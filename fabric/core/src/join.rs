@@ -55,13 +55,3 @@ pub(crate) fn join() -> Result<Joined, JoinError> {
     joined.job = std::env::var("WEFT_JOB").unwrap_or_default();
     Ok(joined)
 }
-
-/// Cores that this process may use: its affinity mask.
-pub(crate) fn usable_cores() -> u32 {
-    std::thread::available_parallelism().map_or(1, |n| n.get() as u32)
-}
-
-/// Whether the launcher has given this process a core of its own.
-pub(crate) fn is_bound() -> bool {
-    std::env::var_os("WEFT_BOUND").is_some_and(|v| v == "core")
-}

@@ -123,7 +123,11 @@ impl<T: Driven> Monitor<T> {
             }
             match pace.idle(value.endpoint().policy()) {
                 Step::Poll => {}
-                step => self.wait_long(guard, &what, &pace, &mut said, step, &mut done),
+                step => {
+                    if let Some(answer) = self.wait_long(guard, &what, &pace, &mut said, step, &mut done) {
+                        return answer;
+                    }
+                }
             }
         }
     }
@@ -137,7 +141,7 @@ impl<T: Driven> Monitor<T> {
         said: &mut bool,
         step: Step,
         done: &mut impl FnMut(&mut T) -> Option<R>,
-    ) {
+    ) -> Option<R> {
         let value = &mut *guard;
         if !*said {
             value.endpoint().set_blocked(what, pace.long_since_ns());
@@ -145,18 +149,24 @@ impl<T: Driven> Monitor<T> {
         }
         if step == Step::Yielded {
             value.endpoint().note_yield();
-            return;
+            return None;
         }
-        self.sleep(guard, done);
+        self.sleep(guard, done)
     }
 
-    fn sleep<R>(&self, mut guard: Guard<'_, T>, _done: &mut impl FnMut(&mut T) -> Option<R>) {
-        let endpoint = guard.endpoint();
-        if !endpoint.arm() {
-            endpoint.disarm();
-            return;
+    fn sleep<R>(&self, mut guard: Guard<'_, T>, done: &mut impl FnMut(&mut T) -> Option<R>) -> Option<R> {
+        let value = &mut *guard;
+        if !value.endpoint().arm() {
+            value.endpoint().disarm();
+            return None;
         }
-        let doorbell = endpoint.doorbell();
+        // What does not come through the rings (shared memory of collectives) may have come before we lay down.
+        if let Some(answer) = done(value) {
+            value.endpoint().disarm();
+            value.endpoint().clear_blocked();
+            return Some(answer);
+        }
+        let doorbell = value.endpoint().doorbell();
         self.sleepers.fetch_add(1, Ordering::SeqCst);
         // From here on another thread of ours that moves something rings (see the guard's drop).
         guard.without_ringing();
@@ -164,6 +174,7 @@ impl<T: Driven> Monitor<T> {
         let mut guard = self.enter();
         self.sleepers.fetch_sub(1, Ordering::SeqCst);
         guard.endpoint().disarm();
+        None
     }
 }
 

@@ -4,9 +4,10 @@
 //! - *Hand over* (`sched_yield` between polls) when ranks outnumber cores from the first poll on, else after spinning.
 //! - *Sleep* on the doorbell after `yield_ns` of that.
 //!
-//! "Outnumber" counts the ranks of this job on this host against the cores that they may use, and what else is runnable
-//! on the machine, asked of the kernel now and then.
+//! "Outnumber" counts the ranks of this job on this host against the cores that they may use (bound ranks: those on the
+//! same core), and what else is runnable on the machine, asked of the kernel now and then.
 
+use weft_device::shm::Segment;
 use weft_device::sys;
 
 /// Bounds of the policy.
@@ -23,41 +24,102 @@ impl Default for Bounds {
 }
 
 /// Polls between two looks at the clock while spinning.
-const POLLS_PER_LOOK: u32 = 64;
+const POLLS_PER_LOOK: u32 = 128;
+/// Polls before the core is handed over where ranks of this job want it: what comes from another core may be about to arrive.
+const POLLS_BEFORE_YIELD: u32 = 16;
 /// Shortest spin that is ever chosen while a core is ours.
 const LEAST_SPIN_NS: u64 = 2_000;
 /// How often the kernel is asked who else wants to run.
 const CROWD_PERIOD_NS: u64 = 50_000_000;
 
+/// Where this process may run, and with whom of its job.
+enum Place {
+    /// Any of so many cores.
+    Free {
+        cores: u32,
+    },
+    Bound {
+        core: u32,
+        segment: Segment,
+    },
+    /// Told by a test.
+    #[cfg(test)]
+    Told {
+        shared: bool,
+    },
+}
+
+impl Place {
+    /// Whether ranks of this job share our core.
+    fn is_shared(&self, members: u32) -> bool {
+        match self {
+            Self::Free { cores } => members > *cores,
+            Self::Bound { core, segment } => segment.bound_to(*core) > 1,
+            #[cfg(test)]
+            Self::Told { shared } => *shared,
+        }
+    }
+
+    /// Whether the machine has more to run than cores.
+    fn is_crowded(&self) -> bool {
+        match self {
+            Self::Free { cores } => runnable().is_some_and(|n| n > *cores),
+            // Others on our core show in the machine's count, which says nothing of where they run.
+            Self::Bound { .. } => runnable().is_some_and(|n| n > sys::online_cores()),
+            #[cfg(test)]
+            Self::Told { .. } => false,
+        }
+    }
+}
+
 /// What a process has learnt about its waits; lives as long as the endpoint.
 pub struct Policy {
     bounds: Bounds,
-    /// Cores are shared by ranks of this job.
+    place: Place,
+    members: u32,
+    /// More wants to run on our cores than there are.
     shared: bool,
-    /// Somebody else's work wants our cores.
-    crowded: bool,
-    crowd_seen_ns: u64,
+    looked_ns: u64,
+    /// Polls before the first look at the clock.
+    free_polls: u32,
     /// The present bound of spinning.
     spin_ns: u64,
-    cores: u32,
 }
 
 impl Policy {
-    pub fn new(bounds: Bounds, shared: bool, cores: u32) -> Self {
-        Self { bounds, shared, crowded: false, crowd_seen_ns: 0, spin_ns: bounds.spin_ns, cores }
+    /// The policy of `member`, which says in the segment where it is bound.
+    pub fn new(bounds: Bounds, segment: &Segment, member: u32) -> Self {
+        let place = match sys::affinity()[..] {
+            [core] => {
+                segment.set_core(member, Some(core));
+                Place::Bound { core, segment: segment.clone() }
+            }
+            ref cores => Place::Free { cores: cores.len() as u32 },
+        };
+        Self::at(bounds, place, segment.members())
     }
 
-    /// Whether cores are ours alone, as far as known.
-    pub fn is_shared(&self) -> bool {
-        self.shared || self.crowded
+    fn at(bounds: Bounds, place: Place, members: u32) -> Self {
+        let shared = place.is_shared(members);
+        Self {
+            bounds,
+            place,
+            members,
+            shared,
+            looked_ns: 0,
+            free_polls: if shared { POLLS_BEFORE_YIELD } else { POLLS_PER_LOOK },
+            spin_ns: bounds.spin_ns,
+        }
     }
 
     fn look_around(&mut self, now_ns: u64) {
-        if self.shared || now_ns - self.crowd_seen_ns < CROWD_PERIOD_NS {
+        if now_ns - self.looked_ns < CROWD_PERIOD_NS {
             return;
         }
-        self.crowd_seen_ns = now_ns;
-        self.crowded = runnable().is_some_and(|n| n > self.cores);
+        self.looked_ns = now_ns;
+        let by_own = self.place.is_shared(self.members);
+        self.shared = by_own || self.place.is_crowded();
+        self.free_polls = if by_own { POLLS_BEFORE_YIELD } else { POLLS_PER_LOOK };
     }
 
     /// A wait that spun has ended: was it worth it?
@@ -99,7 +161,8 @@ impl Pace {
     #[inline]
     pub fn idle(&mut self, policy: &mut Policy) -> Step {
         self.polls += 1;
-        if self.yielding_since_ns == 0 && !policy.shared && self.polls % POLLS_PER_LOOK != 0 {
+        let free_polls = policy.free_polls;
+        if self.yielding_since_ns == 0 && self.polls % free_polls != 0 {
             return Step::Poll;
         }
         self.slow(policy)
@@ -112,7 +175,7 @@ impl Pace {
             self.since_ns = now;
         }
         if self.yielding_since_ns == 0 {
-            if !policy.is_shared() && now - self.since_ns < policy.spin_ns {
+            if !policy.shared && now - self.since_ns < policy.spin_ns {
                 self.spun = true;
                 return Step::Poll;
             }
@@ -149,14 +212,19 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_shared_core_is_handed_over_at_once() {
-        let mut policy = Policy::new(Bounds::default(), true, 2);
-        assert_eq!(Pace::default().idle(&mut policy), Step::Yielded);
+    fn a_shared_core_is_handed_over_after_a_few_polls() {
+        let mut policy = Policy::at(Bounds::default(), Place::Told { shared: true }, 2);
+        let mut pace = Pace::default();
+        for _ in 1..POLLS_BEFORE_YIELD {
+            assert_eq!(pace.idle(&mut policy), Step::Poll);
+        }
+        assert_eq!(pace.idle(&mut policy), Step::Yielded);
+        assert_eq!(pace.idle(&mut policy), Step::Yielded, "no more spinning in this wait");
     }
 
     #[test]
     fn an_own_core_spins_then_yields_then_sleeps() {
-        let mut policy = Policy::new(Bounds { spin_ns: 10_000, yield_ns: 100_000 }, false, u32::MAX);
+        let mut policy = Policy::at(Bounds { spin_ns: 10_000, yield_ns: 100_000 }, Place::Told { shared: false }, 2);
         let mut pace = Pace::default();
         let mut seen = Vec::new();
         loop {
@@ -173,7 +241,7 @@ mod tests {
 
     #[test]
     fn the_spin_bound_shrinks_when_spinning_did_not_pay_and_grows_again() {
-        let mut policy = Policy::new(Bounds { spin_ns: 8_000, yield_ns: 0 }, false, u32::MAX);
+        let mut policy = Policy::at(Bounds { spin_ns: 8_000, yield_ns: 0 }, Place::Told { shared: false }, 2);
         policy.learn(true);
         assert_eq!(policy.spin_ns, 4_000);
         for _ in 0..5 {

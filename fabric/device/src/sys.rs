@@ -12,6 +12,24 @@ pub fn now_ns() -> u64 {
     t.tv_sec as u64 * 1_000_000_000 + t.tv_nsec as u64
 }
 
+/// The cores that the calling thread may use.
+pub fn affinity() -> Vec<u32> {
+    // SAFETY: a zeroed set is an empty set; the kernel fills it.
+    unsafe {
+        let mut set: libc::cpu_set_t = std::mem::zeroed();
+        if libc::sched_getaffinity(0, size_of_val(&set), &mut set) != 0 {
+            return Vec::new();
+        }
+        (0..libc::CPU_SETSIZE as u32).filter(|c| libc::CPU_ISSET(*c as usize, &set)).collect()
+    }
+}
+
+/// Cores of the machine.
+pub fn online_cores() -> u32 {
+    // SAFETY: asks a number.
+    (unsafe { libc::sysconf(libc::_SC_NPROCESSORS_ONLN) }).max(1) as u32
+}
+
 /// Hands the core to another runnable process, if there is one.
 pub fn yield_core() {
     // SAFETY: no arguments, no effect on memory.

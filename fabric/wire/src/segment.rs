@@ -38,6 +38,8 @@ pub mod mailbox {
     pub const PID: usize = 2048;
     /// [`super::MemberState`]
     pub const STATE: usize = 2052;
+    /// 1 + the core that the member is bound to, 0 if it may use several.
+    pub const CORE: usize = 2056;
 }
 
 /// How far a member has come; the launcher reads it.

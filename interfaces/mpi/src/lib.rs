@@ -9,6 +9,7 @@
 //!
 //! Invariant: no function of the program (user operation, attribute callback, error handler) runs while this crate
 //! holds the monitor or a lock.
+#![allow(clippy::too_many_arguments, reason = "bodies have the arguments that the standard gives them")]
 
 pub mod abi;
 pub mod attribute;

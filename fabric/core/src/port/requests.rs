@@ -118,7 +118,8 @@ impl Requests {
 
     /// Operations under way with `peer`.
     pub fn under_way_with(&self, peer: Peer) -> Vec<RequestId> {
-        let busy = |e: &Entry| !matches!(e.state, State::Free | State::Complete | State::Posted) && e.outcome.peer == peer;
+        let busy =
+            |e: &Entry| !matches!(e.state, State::Free | State::Complete | State::Posted) && e.outcome.peer == peer;
         (0..self.entries.len() as u32).filter(|i| busy(&self.entries[*i as usize])).map(RequestId).collect()
     }
 }

@@ -94,14 +94,7 @@ impl Port {
     }
 
     /// A message to oneself: matched here and copied once, or kept where it is until a receive comes.
-    fn send_to_self(
-        &mut self,
-        request: RequestId,
-        envelope: Envelope,
-        data: *const u8,
-        length: usize,
-        mode: SendMode,
-    ) {
+    fn send_to_self(&mut self, request: RequestId, envelope: Envelope, data: *const u8, length: usize, mode: SendMode) {
         self.counters.self_messages += 1;
         let label = Label { context: envelope.context, peer: self.me, tag: envelope.tag };
         let outcome = Outcome {
@@ -119,7 +112,8 @@ impl Port {
         }
         let body = if mode == SendMode::Standard && length <= self.limits.eager {
             // SAFETY: the caller's promise; an empty message may come with any pointer.
-            let copy = if length == 0 { Vec::new() } else { unsafe { std::slice::from_raw_parts(data, length) }.to_vec() };
+            let copy =
+                if length == 0 { Vec::new() } else { unsafe { std::slice::from_raw_parts(data, length) }.to_vec() };
             self.requests.complete(request);
             Body::Kept { data: copy, received: length }
         } else {
@@ -169,7 +163,8 @@ impl Port {
                 None => (Kind::More, &[][..]),
             };
             // SAFETY: sent <= length, and BUFFER-LIVES.
-            let posted = unsafe { device.post_bulk(to, Head::control(kind), control, stream.data.add(stream.sent), rest) };
+            let posted =
+                unsafe { device.post_bulk(to, Head::control(kind), control, stream.data.add(stream.sent), rest) };
             let Posted::Sent(piece) = posted else { break };
             moved = true;
             stream.open_for = None;

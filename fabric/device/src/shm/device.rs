@@ -41,6 +41,8 @@ pub struct ShmDevice {
     /// The words of the active set as last seen.
     seen: Vec<u64>,
     mailbox: Mailbox<'static>,
+    /// Everybody's mailbox.
+    bells: Vec<Mailbox<'static>>,
     me: u32,
     /// Wake-ups sent, for the status page.
     pub wakeups: u64,
@@ -70,6 +72,7 @@ impl ShmDevice {
             polled: Vec::new(),
             seen: vec![0; mailbox.active.len()],
             mailbox,
+            bells: (0..members).map(|m| views.mailbox(m)).collect(),
             me,
             wakeups: 0,
             segment,
@@ -204,6 +207,14 @@ impl ShmDevice {
         })
     }
 
+    /// Wakes `member` if it sleeps. To be called after storing into shared memory what the member waits for.
+    #[inline]
+    pub fn wake(&mut self, member: u32) {
+        if self.bells[member as usize].rouse() {
+            self.wakeups += 1;
+        }
+    }
+
     /// The copy slots of the segment, for long messages.
     pub fn copy_slots(&self) -> CopySlots {
         CopySlots::new(self.views.clone(), self.me)
@@ -320,13 +331,7 @@ impl Incoming {
     }
 
     #[inline]
-    fn deliver<S: Sink>(
-        &mut self,
-        from: u32,
-        cell: &Cell,
-        first: u64,
-        sink: &mut S,
-    ) -> Result<(), &'static str> {
+    fn deliver<S: Sink>(&mut self, from: u32, cell: &Cell, first: u64, sink: &mut S) -> Result<(), &'static str> {
         let second = cell.head[1].load(Ordering::Relaxed);
         let claim = decode(first, second).ok_or("a header with an unknown kind, length or flag")?;
         let mut packet = Packet {

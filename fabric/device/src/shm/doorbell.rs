@@ -43,6 +43,18 @@ impl Mailbox<'_> {
         self.doorbell.load(Ordering::Relaxed) == ASLEEP && self.ring()
     }
 
+    /// To be called after storing what the owner may wait for in other shared memory than a ring. True if it was woken.
+    #[inline]
+    pub fn rouse(&self) -> bool {
+        if self.fences {
+            fence(Ordering::SeqCst);
+        } else {
+            light_barrier();
+        }
+        // ORDER: ring-doorbell, with that store in the place of the cell.
+        self.doorbell.load(Ordering::Relaxed) == ASLEEP && self.ring()
+    }
+
     /// Wakes the owner if it sleeps; once per sleep, however many ring.
     #[cold]
     pub fn ring(&self) -> bool {

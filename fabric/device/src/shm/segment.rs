@@ -104,14 +104,24 @@ impl Segment {
         self.views.pid(member).store(pid, Ordering::Relaxed);
     }
 
+    /// Says which core a member is bound to, if to a single one.
+    pub fn set_core(&self, member: u32, core: Option<u32>) {
+        self.views.core(member).store(core.map_or(0, |c| c + 1), Ordering::Relaxed);
+    }
+
+    /// Members that say they are bound to `core`.
+    pub fn bound_to(&self, core: u32) -> usize {
+        (0..self.members()).filter(|m| self.views.core(*m).load(Ordering::Relaxed) == core + 1).count()
+    }
+
     /// The member's doorbell, for its owner.
     pub fn doorbell(&self, member: u32) -> Doorbell {
         Doorbell { word: self.views.mailbox(member).doorbell }
     }
 
-    /// Collective block `index`.
-    pub fn block(&self, index: usize) -> super::block::Block {
-        self.views.block(index)
+    /// The `count` collective blocks from `first` on.
+    pub fn block(&self, first: usize, count: usize) -> super::block::Block {
+        self.views.block(first, count)
     }
 
     pub fn blocks(&self) -> usize {

@@ -9,13 +9,13 @@ use weft_fabric::Peer;
 
 /// `MPI_Comm_get_attr` gives out addresses, so the values have fixed places.
 static VALUES: [AtomicI32; 7] = [
-    AtomicI32::new(i32::MAX),      // MPI_TAG_UB
-    AtomicI32::new(ANY_SOURCE),    // MPI_IO: every process may use files
-    AtomicI32::new(PROC_NULL),     // MPI_HOST: there is no host process
-    AtomicI32::new(0),             // MPI_WTIME_IS_GLOBAL
-    AtomicI32::new(0),             // MPI_APPNUM
-    AtomicI32::new(ERR_LASTCODE),  // MPI_LASTUSEDCODE
-    AtomicI32::new(1),             // MPI_UNIVERSE_SIZE
+    AtomicI32::new(i32::MAX),     // MPI_TAG_UB
+    AtomicI32::new(ANY_SOURCE),   // MPI_IO: every process may use files
+    AtomicI32::new(PROC_NULL),    // MPI_HOST: there is no host process
+    AtomicI32::new(0),            // MPI_WTIME_IS_GLOBAL
+    AtomicI32::new(0),            // MPI_APPNUM
+    AtomicI32::new(ERR_LASTCODE), // MPI_LASTUSEDCODE
+    AtomicI32::new(1),            // MPI_UNIVERSE_SIZE
 ];
 
 const KEYS: [i32; 7] = [TAG_UB, IO, HOST, WTIME_IS_GLOBAL, APPNUM, LASTUSEDCODE, UNIVERSE_SIZE];

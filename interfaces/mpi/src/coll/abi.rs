@@ -4,8 +4,8 @@ use super::algorithm::scan::Kind;
 use super::call::{blocking, nonblocking, persistent};
 use super::prepare::check::{Mixed, Uniform, Various};
 use super::prepare::movement::{self, Blocks, Side};
-use super::prepare::reduction::{self, Folded, Shares};
 use super::prepare::neighbor;
+use super::prepare::reduction::{self, Folded, Shares};
 use crate::abi::Counts;
 use crate::error::Result;
 use std::ffi::c_void;
@@ -59,11 +59,11 @@ fn addresses(at: *const isize) -> Counts {
 }
 
 collective! { "Barrier": fn barrier(), fn ibarrier(), fn barrier_init()
-    {} scene => movement::barrier(scene) }
+{} scene => movement::barrier(scene) }
 
 collective! { "Bcast": fn bcast(), fn ibcast(), fn bcast_init()
-    { buffer: *mut c_void, count: i64, datatype: usize, root: i32 }
-    scene => movement::bcast(scene, uniform(buffer, count, datatype), root) }
+{ buffer: *mut c_void, count: i64, datatype: usize, root: i32 }
+scene => movement::bcast(scene, uniform(buffer, count, datatype), root) }
 
 collective! { "Gather": fn gather(), fn igather(), fn gather_init()
     { sendbuf: *const c_void, sendcount: i64, sendtype: usize,
@@ -145,12 +145,12 @@ collective! { "Alltoallw": fn alltoallw(), fn ialltoallw(), fn alltoallw_init()
 }
 
 collective! { "Reduce": fn reduce(), fn ireduce(), fn reduce_init()
-    { sendbuf: *const c_void, recvbuf: *mut c_void, count: i64, datatype: usize, op: usize, root: i32 }
-    scene => reduction::reduce(scene, folded(sendbuf, recvbuf, count, datatype, op), root) }
+{ sendbuf: *const c_void, recvbuf: *mut c_void, count: i64, datatype: usize, op: usize, root: i32 }
+scene => reduction::reduce(scene, folded(sendbuf, recvbuf, count, datatype, op), root) }
 
 collective! { "Allreduce": fn allreduce(), fn iallreduce(), fn allreduce_init()
-    { sendbuf: *const c_void, recvbuf: *mut c_void, count: i64, datatype: usize, op: usize }
-    scene => reduction::allreduce(scene, folded(sendbuf, recvbuf, count, datatype, op)) }
+{ sendbuf: *const c_void, recvbuf: *mut c_void, count: i64, datatype: usize, op: usize }
+scene => reduction::allreduce(scene, folded(sendbuf, recvbuf, count, datatype, op)) }
 
 collective! { "Reduce_scatter": fn reduce_scatter(), fn ireduce_scatter(), fn reduce_scatter_init()
     { sendbuf: *const c_void, recvbuf: *mut c_void, recvcounts: Counts, datatype: usize, op: usize }
@@ -170,12 +170,12 @@ collective! { "Reduce_scatter_block":
 }
 
 collective! { "Scan": fn scan(), fn iscan(), fn scan_init()
-    { sendbuf: *const c_void, recvbuf: *mut c_void, count: i64, datatype: usize, op: usize }
-    scene => reduction::scan(scene, folded(sendbuf, recvbuf, count, datatype, op), Kind::Inclusive) }
+{ sendbuf: *const c_void, recvbuf: *mut c_void, count: i64, datatype: usize, op: usize }
+scene => reduction::scan(scene, folded(sendbuf, recvbuf, count, datatype, op), Kind::Inclusive) }
 
 collective! { "Exscan": fn exscan(), fn iexscan(), fn exscan_init()
-    { sendbuf: *const c_void, recvbuf: *mut c_void, count: i64, datatype: usize, op: usize }
-    scene => reduction::scan(scene, folded(sendbuf, recvbuf, count, datatype, op), Kind::Exclusive) }
+{ sendbuf: *const c_void, recvbuf: *mut c_void, count: i64, datatype: usize, op: usize }
+scene => reduction::scan(scene, folded(sendbuf, recvbuf, count, datatype, op), Kind::Exclusive) }
 
 collective! { "Neighbor_allgather":
     fn neighbor_allgather(), fn ineighbor_allgather(), fn neighbor_allgather_init()

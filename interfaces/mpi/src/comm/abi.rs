@@ -159,9 +159,10 @@ pub(crate) unsafe fn split(comm: usize, color: i32, key: i32, out: *mut usize) -
     let comm = of(comm)?;
     let color = match color {
         UNDEFINED => None,
-        _ => Some(u32::try_from(color).map_err(|_| {
-            Error::new(Class::Arg, format!("color {color} is negative and not MPI_UNDEFINED"))
-        })?),
+        _ => Some(
+            u32::try_from(color)
+                .map_err(|_| Error::new(Class::Arg, format!("color {color} is negative and not MPI_UNDEFINED")))?,
+        ),
     };
     // SAFETY: the program's place for the handle.
     unsafe { answer(create::split("MPI_Comm_split", &comm, color, key)?, out) }

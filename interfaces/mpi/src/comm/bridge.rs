@@ -8,7 +8,7 @@ use crate::error::{Class, Error, Result};
 use crate::group::Group;
 use crate::world::WORLD;
 use std::sync::Arc;
-use weft_fabric::{Envelope, Peer, RequestId, SendMode, Selector};
+use weft_fabric::{Envelope, Peer, RequestId, Selector, SendMode};
 
 const CALL: &str = "MPI_Intercomm_create";
 

@@ -50,7 +50,8 @@ pub fn subset(call: &'static str, parent: &Comm, group: &Group) -> Result<Option
     let agreed = agree(call, circle.clone(), [place, 0, 0])?;
     let (context, said) = pairs(&circle, agreed);
     let remote = parent.remote.as_ref().map(|remote| {
-        let mut members: Vec<_> = said.iter().filter(|(peer, says)| remote.rank_of(*peer).is_some() && says[0] > 0).collect();
+        let mut members: Vec<_> =
+            said.iter().filter(|(peer, says)| remote.rank_of(*peer).is_some() && says[0] > 0).collect();
         members.sort_by_key(|(_, says)| says[0]);
         members.into_iter().map(|&(peer, _)| peer).collect()
     });
@@ -61,7 +62,8 @@ fn check_subset(parent: &Comm, group: &Group) -> Result<()> {
     match group.peers().find(|&peer| parent.local.rank_of(peer).is_none()) {
         None => Ok(()),
         Some(peer) => {
-            let detail = format!("group holds process {} of the world, which is not in {}", peer.0, parent.display_name());
+            let detail =
+                format!("group holds process {} of the world, which is not in {}", peer.0, parent.display_name());
             Err(Error::new(Class::Group, detail))
         }
     }
@@ -87,7 +89,8 @@ pub fn split(call: &'static str, parent: &Comm, color: Option<u32>, key: i32) ->
     let (context, said) = pairs(&circle, agreed);
     let side = |group: &Group| {
         let same = said.iter().filter(|(peer, says)| says[0] == wanted && group.rank_of(*peer).is_some());
-        let mut members: Vec<_> = same.map(|&(peer, says)| (says[1] as u32 as i32, group.rank_of(peer), peer)).collect();
+        let mut members: Vec<_> =
+            same.map(|&(peer, says)| (says[1] as u32 as i32, group.rank_of(peer), peer)).collect();
         members.sort_unstable();
         members.into_iter().map(|(_, _, peer)| peer).collect::<Vec<_>>()
     };

@@ -1,7 +1,7 @@
 //! Everybody learns a small block of everybody: the one step that making communicators needs.
 
 use crate::error::{Class, Error, Result};
-use weft_fabric::{Endpoint, Envelope, Fault, Peer, RequestId, SendMode, Selector};
+use weft_fabric::{Endpoint, Envelope, Fault, Peer, RequestId, Selector, SendMode};
 
 /// What one process tells the others.
 pub type Block = [u64; 4];

@@ -114,7 +114,10 @@ pub(crate) unsafe fn free(datatype: *mut usize) -> Result<()> {
     let kind = of(handle)?;
     let fortran = matches!(kind.combiner(), Combiner::F90Real | Combiner::F90Complex | Combiner::F90Integer);
     if fortran || kind.code().is_some() {
-        return Err(Error::new(Class::Type, format!("datatype ({handle:#x}, {kind:?}) is predefined and cannot be freed")));
+        return Err(Error::new(
+            Class::Type,
+            format!("datatype ({handle:#x}, {kind:?}) is predefined and cannot be freed"),
+        ));
     }
     loop {
         let last = WORLD.enter().labels_of_type(handle)?.attributes.last();

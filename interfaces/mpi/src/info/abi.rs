@@ -87,7 +87,8 @@ pub(crate) unsafe fn get(
     let info = readable(info)?;
     // SAFETY: a C string of the program.
     let key = unsafe { key_of(key)? };
-    let room = usize::try_from(valuelen).map_err(|_| Error::new(Class::Arg, format!("valuelen {valuelen} is negative")))?;
+    let room =
+        usize::try_from(valuelen).map_err(|_| Error::new(Class::Arg, format!("valuelen {valuelen} is negative")))?;
     let found = info.get(&key);
     // SAFETY: the program's places; `value` has room for valuelen bytes and a zero.
     unsafe {

@@ -29,4 +29,3 @@ type Described = (*const c_void, i64, usize);
 fn wait_for(call: &'static str, id: RequestId, with: Selector) -> Outcome {
     WORLD.wait(waiting(call, with), |world| world.endpoint.take_outcome(id))
 }
-

@@ -149,7 +149,9 @@ impl State {
             };
             let run = match (buffer, &packed) {
                 (Buffer::Run(run), None) => *run,
-                (_, packed) => Run { at: packed.as_ref().map_or(std::ptr::null_mut(), Packed::at), bytes: buffer.bytes() },
+                (_, packed) => {
+                    Run { at: packed.as_ref().map_or(std::ptr::null_mut(), Packed::at), bytes: buffer.bytes() }
+                }
             };
             attached.sweep(endpoint);
             if endpoint.try_send(route.to, route.envelope, run.at, run.bytes) {

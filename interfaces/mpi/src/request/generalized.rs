@@ -78,7 +78,8 @@ impl Functions {
 }
 
 fn failed(function: &str, code: i32) -> Option<Box<Error>> {
-    (code != 0).then(|| Box::new(Error::from_code(code, format!("{function} of the generalized request answered {code}"))))
+    (code != 0)
+        .then(|| Box::new(Error::from_code(code, format!("{function} of the generalized request answered {code}"))))
 }
 
 /// Marks a request as complete; frees it if the program gave it up before.

@@ -2,8 +2,8 @@
 
 use super::{BEFORE, ENDED, MAIN, PHASE, RUNNING, THREAD_LEVEL, abort_with, finish, is_running, start};
 use crate::abi::{
-    ABI_SUBVERSION, ABI_VERSION, INFO_NULL, MAX_LIBRARY_VERSION_STRING, MAX_PROCESSOR_NAME, SUBVERSION, THREAD_FUNNELED,
-    THREAD_MULTIPLE, THREAD_SERIALIZED, THREAD_SINGLE, VERSION, store_string,
+    ABI_SUBVERSION, ABI_VERSION, INFO_NULL, MAX_LIBRARY_VERSION_STRING, MAX_PROCESSOR_NAME, SUBVERSION,
+    THREAD_FUNNELED, THREAD_MULTIPLE, THREAD_SERIALIZED, THREAD_SINGLE, VERSION, store_string,
 };
 use crate::error::{Class, Error, Result};
 use crate::info::{self, Info};
@@ -16,12 +16,7 @@ pub(crate) unsafe fn init(_argc: *mut i32, _argv: *mut c_void) -> Result<()> {
 }
 
 /// The level provided is the next one at or above the one required.
-pub(crate) unsafe fn init_thread(
-    _argc: *mut i32,
-    _argv: *mut c_void,
-    required: i32,
-    provided: *mut i32,
-) -> Result<()> {
+pub(crate) unsafe fn init_thread(_argc: *mut i32, _argv: *mut c_void, required: i32, provided: *mut i32) -> Result<()> {
     let levels = [THREAD_SINGLE, THREAD_FUNNELED, THREAD_SERIALIZED];
     let level = levels.into_iter().find(|&level| required <= level).unwrap_or(THREAD_MULTIPLE);
     start(level)?;

@@ -38,7 +38,7 @@ pub(crate) unsafe fn dims_create(nnodes: i32, ndims: i32, dims: *mut i32) -> Res
         return Err(Error::new(Class::Dims, format!("dims holds {dim}, which is negative")));
     }
     let fixed = Cartesian::size(&given.iter().copied().filter(|&dim| dim > 0).collect::<Vec<_>>()).unwrap_or(u32::MAX);
-    if nnodes as u32 % fixed != 0 {
+    if !(nnodes as u32).is_multiple_of(fixed) {
         let detail = format!("nnodes {nnodes} is not a multiple of the {fixed} that dims asks for");
         return Err(Error::new(Class::Dims, detail));
     }
@@ -57,19 +57,17 @@ pub(crate) unsafe fn dims_create(nnodes: i32, ndims: i32, dims: *mut i32) -> Res
 }
 
 /// A grid as the program describes it, and its size.
-unsafe fn grid_of(
-    comm: &Comm,
-    ndims: i32,
-    dims: *const i32,
-    periods: *const i32,
-) -> Result<(Cartesian, u32)> {
+unsafe fn grid_of(comm: &Comm, ndims: i32, dims: *const i32, periods: *const i32) -> Result<(Cartesian, u32)> {
     // SAFETY: the program's arrays of ndims numbers.
     let (dims, periods) = unsafe { (slice_of(dims, ndims, "ndims")?, slice_of(periods, ndims, "ndims")?) };
     if let Some(dim) = dims.iter().find(|&&dim| dim < 1) {
         return Err(Error::new(Class::Dims, format!("dims holds {dim}, which is not positive")));
     }
     let size = Cartesian::size(dims).filter(|&size| size <= comm.size()).ok_or_else(|| {
-        Error::new(Class::Dims, format!("dims {dims:?} makes more processes than the {} of the communicator", comm.size()))
+        Error::new(
+            Class::Dims,
+            format!("dims {dims:?} makes more processes than the {} of the communicator", comm.size()),
+        )
     })?;
     let periodic = periods.iter().map(|&period| period != 0).collect();
     Ok((Cartesian { dims: dims.to_vec(), periodic }, size))
@@ -147,7 +145,10 @@ pub(crate) unsafe fn cart_rank(comm: usize, coords: *const i32, rank: *mut i32) 
     let coords = unsafe { slice_of(coords, grid.dims.len() as i32, "ndims")? };
     let found = grid.rank(coords).map_err(|dimension| {
         let (place, dim) = (coords[dimension], grid.dims[dimension]);
-        Error::new(Class::Arg, format!("coords[{dimension}] {place} is outside 0..{dim}, and the grid is not periodic there"))
+        Error::new(
+            Class::Arg,
+            format!("coords[{dimension}] {place} is outside 0..{dim}, and the grid is not periodic there"),
+        )
     })?;
     // SAFETY: the program's place for the rank.
     unsafe { *rank = found as i32 };

@@ -10,7 +10,9 @@ pub fn balance(n: u32, count: usize) -> Vec<u32> {
     let mut rest = n;
     for left in (1..=count as u32).rev() {
         let bound = factors.last().copied().unwrap_or(n);
-        let fits = |&&factor: &&u32| rest % factor == 0 && factor <= bound && splits(rest / factor, left - 1, factor, &divisors);
+        let fits = |&&factor: &&u32| {
+            rest.is_multiple_of(factor) && factor <= bound && splits(rest / factor, left - 1, factor, &divisors)
+        };
         let factor = *divisors.iter().find(fits).expect("the bound came from a split that exists");
         factors.push(factor);
         rest /= factor;
@@ -26,13 +28,13 @@ fn splits(n: u32, count: u32, bound: u32, divisors: &[u32]) -> bool {
     if u64::from(bound).checked_pow(count).is_some_and(|most| most < u64::from(n)) {
         return false;
     }
-    let candidates = divisors.iter().rev().filter(|&&factor| factor > 1 && factor <= bound && n % factor == 0);
+    let candidates = divisors.iter().rev().filter(|&&factor| factor > 1 && factor <= bound && n.is_multiple_of(factor));
     count > 0 && candidates.into_iter().any(|&factor| splits(n / factor, count - 1, factor, divisors))
 }
 
 /// All divisors, rising.
 fn divisors(n: u32) -> Vec<u32> {
-    let small: Vec<u32> = (1..=n.isqrt()).filter(|divisor| n % divisor == 0).collect();
+    let small: Vec<u32> = (1..=n.isqrt()).filter(|&divisor| n.is_multiple_of(divisor)).collect();
     let large = small.iter().rev().map(|divisor| n / divisor).filter(|&divisor| divisor > n.isqrt());
     small.iter().copied().chain(large).collect()
 }

@@ -1,11 +1,11 @@
 //! Graphs of which each process knows its own edges (MPI 5.0, section 8.5.4).
 
-use crate::comm::agree::{Circle, tell, wait};
 use crate::comm::Comm;
+use crate::comm::agree::{Circle, tell, wait};
 use crate::error::Result;
 use crate::world::WORLD;
 use std::collections::BTreeMap;
-use weft_fabric::{Envelope, SendMode, Selector};
+use weft_fabric::{Envelope, Selector, SendMode};
 
 /// The calling process's edges.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -185,8 +185,7 @@ pub(crate) unsafe fn create_darray(
         let distributions = distributions.collect::<Result<Vec<_>>>()?;
         let (arguments, grid) = (ints(arguments, ndims)?, ints(grid, ndims)?);
         let old = of(old)?;
-        let made =
-            Datatype::darray(size, rank, &sizes, &distributions, &arguments, &grid, order, &old, width(wide))?;
+        let made = Datatype::darray(size, rank, &sizes, &distributions, &arguments, &grid, order, &old, width(wide))?;
         answer(made, out)
     }
 }

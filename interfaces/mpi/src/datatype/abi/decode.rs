@@ -11,7 +11,8 @@ fn narrow(datatype: usize) -> Result<Datatype> {
     match kind.envelope().counts {
         0 => Ok(kind),
         counts => {
-            let detail = format!("datatype ({datatype:#x}) was made with {counts} large counts: use the function with _c");
+            let detail =
+                format!("datatype ({datatype:#x}) was made with {counts} large counts: use the function with _c");
             Err(Error::new(Class::Type, detail))
         }
     }

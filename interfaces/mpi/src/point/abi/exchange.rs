@@ -1,11 +1,11 @@
 //! Bodies of the calls that send and receive in one (MPI 5.0, section 3.11).
 
 use super::{Described, finish};
+use crate::abi::Status;
+use crate::error::Result;
 use crate::point::buffer::Buffer;
 use crate::point::route::{Route, Source, destination, selection, waiting};
 use crate::point::transfer::{Mode, start_packed, start_receive, start_send};
-use crate::abi::Status;
-use crate::error::Result;
 use crate::request::{End, Exchange, Ground, Request};
 use crate::world::{WORLD, World};
 use std::ffi::c_void;

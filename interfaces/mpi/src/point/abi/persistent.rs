@@ -1,10 +1,10 @@
 //! Bodies of the calls that make persistent operations (MPI 5.0, section 3.9).
 
 use super::Described;
+use crate::error::Result;
 use crate::point::buffer::Buffer;
 use crate::point::route::{Source, destination, selection};
 use crate::point::transfer::Mode;
-use crate::error::Result;
 use crate::request::{Persistent, Plan, Request};
 use crate::world::WORLD;
 use std::ffi::c_void;

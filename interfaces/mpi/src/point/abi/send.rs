@@ -79,14 +79,7 @@ pub(crate) unsafe fn bsend(
 
 /// # Safety
 /// The buffer is readable for the time of the call.
-unsafe fn send_mode(
-    call: &'static str,
-    mode: Mode,
-    what: Described,
-    dest: i32,
-    tag: i32,
-    comm: usize,
-) -> Result<()> {
+unsafe fn send_mode(call: &'static str, mode: Mode, what: Described, dest: i32, tag: i32, comm: usize) -> Result<()> {
     let route = destination(&WORLD.enter().comms, comm, dest, tag)?;
     // SAFETY: the caller's promise.
     unsafe { send_otherwise(call, mode, what, route, comm) }
@@ -229,13 +222,7 @@ pub(crate) unsafe fn ibsend(
 ///
 /// # Safety
 /// The buffer is readable until the request is complete.
-unsafe fn begin_send(
-    mode: Mode,
-    (buf, count, datatype): Described,
-    dest: i32,
-    tag: i32,
-    comm: usize,
-) -> Result<usize> {
+unsafe fn begin_send(mode: Mode, (buf, count, datatype): Described, dest: i32, tag: i32, comm: usize) -> Result<usize> {
     let mut guard = WORLD.enter();
     let world = &mut *guard;
     let route = destination(&world.comms, comm, dest, tag)?;
@@ -248,4 +235,3 @@ unsafe fn begin_send(
         request => Ok(requests.insert(request)),
     }
 }
-

@@ -1,8 +1,8 @@
 //! Generalized requests.
 
 use crate::error::Result;
-use crate::request::generalized::{self, Cancel, Free, Functions, Generalized, Query};
 use crate::request::Request;
+use crate::request::generalized::{self, Cancel, Free, Functions, Generalized, Query};
 use crate::world::WORLD;
 use std::ffi::c_void;
 
