@@ -180,12 +180,10 @@ pub fn select(lines: Vec<Line>, quick: bool, patterns: &[String]) -> anyhow::Res
     Ok(lines.into_iter().filter(wanted).collect())
 }
 
-/// A pattern with `*` covers the whole name; one without matches anywhere in it.
+/// A pattern is a name, the part of names before a slash, or has `*` for anything.
 fn matches(pattern: &str, id: &str) -> bool {
-    match pattern.split_once('*') {
-        None => id.contains(pattern),
-        Some(_) => glob(pattern.as_bytes(), id.as_bytes()),
-    }
+    let below = || id.strip_prefix(pattern).is_some_and(|rest| rest.starts_with('/'));
+    glob(pattern.as_bytes(), id.as_bytes()) || below()
 }
 
 fn glob(pattern: &[u8], text: &[u8]) -> bool {
@@ -214,7 +212,9 @@ mod tests {
     }
 
     #[test]
-    fn patterns_with_a_star_cover_the_whole_name() {
+    fn patterns_are_names_their_first_parts_or_have_stars() {
+        assert_eq!(ids(false, &["latency/8"]), ["latency/8"]);
+        assert_eq!(ids(false, &["crowd"]).len(), 4);
         assert_eq!(ids(false, &["*barrier"]), ["barrier", "crowd/barrier"]);
         assert_eq!(ids(false, &["latency/4*"]), ["latency/4096", "latency/4194304"]);
         assert_eq!(ids(false, &["start/true", "idle"]), ["idle", "start/true"]);

@@ -67,7 +67,11 @@ pub fn run(args: &BenchArgs) -> anyhow::Result<Report> {
     run.bar = progress_bar(run.expected_s());
     for turn in 0..run.turns {
         run.note(turn, "the machine's limits");
-        limits::measure(&limits_program, &run.machine, (run.seconds / 5.0).min(0.5), &mut limits)?;
+        let measured = limits::measure(&limits_program, &run.machine, (run.seconds / 5.0).min(0.5), &mut limits);
+        process::check_interrupt()?;
+        if let Err(e) = measured {
+            run.fail(turn, "the machine's limits".into(), &e);
+        }
         run.turn(turn)?;
     }
     run.bar.finish_and_clear();
@@ -174,12 +178,16 @@ impl Run {
         }
         process::check_interrupt()?;
         if let Err(e) = result {
-            let reason = format!("{e:#}");
-            self.bar.suspend(|| eprintln!("{} failed, {}: {reason}", library.name.title(), group_text(group)));
             self.given_up.insert((library.name, group));
-            self.failures.push(Failure { name: library.name, group, turn, reason });
+            self.fail(turn, format!("{}, {}", library.name.title(), group_text(group)), &e);
         }
         Ok(())
+    }
+
+    fn fail(&mut self, turn: u32, what: String, error: &anyhow::Error) {
+        let reason = format!("{error:#}");
+        self.bar.suspend(|| eprintln!("{what} failed: {reason}"));
+        self.failures.push(Failure { what, turn: turn + 1, reason });
     }
 
     fn measure_group(&mut self, library: &Library, group: Group) -> anyhow::Result<()> {

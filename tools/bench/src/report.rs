@@ -44,8 +44,9 @@ pub struct LeftOut {
 
 #[derive(Clone, Debug, Serialize)]
 pub struct Failure {
-    pub name: Name,
-    pub group: Group,
+    /// Library and group, or the machine's limits.
+    pub what: String,
+    /// Counted from 1.
     pub turn: u32,
     pub reason: String,
 }
