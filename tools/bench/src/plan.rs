@@ -260,7 +260,7 @@ impl Run {
     fn job_s(&self, group: Group) -> f64 {
         let lines = self.lines_of(group).count() as f64;
         match group {
-            Group::Pair => 1.0 + 1.35 * lines * self.seconds,
+            Group::Latency | Group::Stream | Group::Collective => 1.0 + 1.25 * lines * self.seconds,
             Group::Crowd => 2.0 + 1.5 * lines * self.seconds,
             Group::Idle => 1.0 + if self.quick { 1.0 } else { 10.0 },
             Group::Memory(ranks) => 0.5 + f64::from(ranks) / 8.0,
@@ -294,7 +294,7 @@ impl Run {
         let library = |l: &Library| LibraryReport {
             name: l.name,
             version: self.loaded.get(&l.name).cloned().unwrap_or_else(|| format!("{} {}", l.name.title(), l.version)),
-            pair: l.launch_text(self.placement(Group::Pair)),
+            pair: l.launch_text(self.placement(Group::Latency)),
             crowd: l.launch_text(self.placement(Group::Crowd)),
         };
         let line = |line: &Line| {
@@ -323,7 +323,9 @@ impl Run {
 
 fn group_text(group: Group) -> String {
     match group {
-        Group::Pair => "two ranks".into(),
+        Group::Latency => "ping-pong".into(),
+        Group::Stream => "windows of messages".into(),
+        Group::Collective => "collectives".into(),
         Group::Crowd => format!("{} ranks on {CORES} cores", lines::CROWD),
         Group::Idle => "idle rank".into(),
         Group::Memory(ranks) => format!("memory of {ranks} ranks"),
