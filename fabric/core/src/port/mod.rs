@@ -41,7 +41,7 @@ pub struct Limits {
 
 impl Default for Limits {
     fn default() -> Self {
-        Self { eager: 32 * 1024, single_copy: 64 * 1024, single_copy_allowed: true }
+        Self { eager: 64 * 1024, single_copy: 1 << 40, single_copy_allowed: true }
     }
 }
 

@@ -10,9 +10,8 @@ use crate::sync::{AtomicU32, Ordering, light_barrier};
 use weft_wire::cell::{CONTROL_WORDS, Head, INLINE_BYTES, INLINE_WORDS, decode};
 use weft_wire::segment::{BULK_BYTES, pair};
 
-/// Largest bulk payload of one packet: long enough to amortise the header, short enough that both sides copy at the
-/// same time.
-pub const LARGEST_PACKET: usize = 8 * 1024;
+/// Largest bulk payload of one packet: a quarter of the area, so that both sides copy at the same time.
+pub const LARGEST_PACKET: usize = 16 * 1024;
 
 /// Sending end to one peer.
 struct Outgoing {
@@ -286,6 +285,7 @@ impl Device for ShmDevice {
         let out = self.outgoing(to);
         let Some(cell) = out.cells.vacant() else { return Posted::Full };
         let Some((offset, piece)) = out.bulk.room(length.min(LARGEST_PACKET)) else { return Posted::Full };
+        out.cells.fetch_for_writing();
         // SAFETY: offset + piece lies inside the bulk area, and the peer has given these bytes back (return-credit).
         unsafe { std::ptr::copy_nonoverlapping(data, out.pair.bulk.add(offset), piece) };
         out.bulk.take(piece);
@@ -357,6 +357,7 @@ impl Incoming {
             return Err("a bulk length above the largest packet");
         }
         let offset = self.bulk.locate(length).ok_or("a bulk length that does not fit the area")?;
+        self.cells.fetch_following();
         // SAFETY: offset + length lies inside the bulk area (locate), which is mapped as long as the device lives.
         packet.bulk = Some(unsafe { Foreign::new(self.pair.bulk.add(offset), length as usize) });
         sink.handle_packet(packet);
