@@ -197,10 +197,11 @@ impl Port {
         while let Some(message) = self.outbound[to as usize].messages.front().copied() {
             let stream_open = !self.outbound[to as usize].streams.is_empty();
             let Message { request, head, data, length } = message;
-            // SAFETY (both posts): BUFFER-LIVES.
             let posted = match head.kind {
+                // SAFETY: BUFFER-LIVES.
                 Kind::Short => unsafe { device.post_short(to, head, data, length) },
                 Kind::Eager if stream_open => break,
+                // SAFETY: BUFFER-LIVES.
                 Kind::Eager => unsafe {
                     device.post_bulk(to, head, &[length as u64], data, length.min(packet_bytes(length)))
                 },

@@ -10,7 +10,7 @@
 //! - `return-credit`: the consumer's release store of a credit pairs with the producer's acquire load; it says that the
 //!   consumer has finished reading the cells and bytes that the producer may now overwrite.
 
-use crate::sync::{AtomicU64, Ordering};
+use crate::sync::{AtomicU64, Label, Ordering, ordering};
 use weft_wire::cell::{CELL_WORDS, INLINE_WORDS, stamp};
 
 /// One cache line.
@@ -95,7 +95,7 @@ impl<'a> Producer<'a> {
     #[cold]
     fn refresh(&mut self) -> bool {
         // ORDER: return-credit
-        let claimed = self.credits.cells.load(Ordering::Acquire);
+        let claimed = self.credits.cells.load(ordering(Label::ReturnCreditLoad, Ordering::Acquire));
         // A claim: only a value that is possible is believed.
         if claimed > self.consumed && claimed <= self.next.count {
             self.consumed = claimed;
@@ -108,7 +108,8 @@ impl<'a> Producer<'a> {
     pub fn publish(&mut self, first: u64) {
         let cell = &self.cells[self.next.index];
         // ORDER: publish-cell
-        cell.head[0].store(first | stamp(self.next.lap) as u64, Ordering::Release);
+        let order = ordering(Label::PublishCellStore, Ordering::Release);
+        cell.head[0].store(first | stamp(self.next.lap) as u64, order);
         self.next.advance(self.cells.len());
     }
 }
@@ -131,7 +132,7 @@ impl<'a> Consumer<'a> {
     pub fn arrived(&self) -> Option<(&'a Cell, u64)> {
         let cell = &self.cells[self.next.index];
         // ORDER: publish-cell
-        let first = cell.head[0].load(Ordering::Acquire);
+        let first = cell.head[0].load(ordering(Label::PublishCellLoad, Ordering::Acquire));
         (first as u8 == stamp(self.next.lap)).then_some((cell, first))
     }
 
@@ -159,7 +160,7 @@ impl<'a> Consumer<'a> {
     pub fn report(&mut self) {
         self.reported = self.next.count;
         // ORDER: return-credit
-        self.credits.cells.store(self.reported, Ordering::Release);
+        self.credits.cells.store(self.reported, ordering(Label::ReturnCreditStore, Ordering::Release));
     }
 }
 
@@ -193,8 +194,8 @@ impl<'a> BulkProducer<'a> {
         let mut free = self.capacity - (self.next - self.consumed);
         if free < bulk_footprint(piece) {
             // ORDER: return-credit
-            let claimed = self.credits.bulk.load(Ordering::Acquire);
-            if claimed > self.consumed && claimed <= self.next && claimed % LINE == 0 {
+            let claimed = self.credits.bulk.load(ordering(Label::ReturnBulkLoad, Ordering::Acquire));
+            if claimed > self.consumed && claimed <= self.next && claimed.is_multiple_of(LINE) {
                 self.consumed = claimed;
             }
             free = self.capacity - (self.next - self.consumed);
@@ -240,6 +241,6 @@ impl<'a> BulkConsumer<'a> {
     pub fn report(&mut self) {
         self.reported = self.next;
         // ORDER: return-credit
-        self.credits.bulk.store(self.reported, Ordering::Release);
+        self.credits.bulk.store(self.reported, ordering(Label::ReturnBulkStore, Ordering::Release));
     }
 }

@@ -93,7 +93,8 @@ fn operation(handle: usize) -> Option<Op> {
 /// Where the contribution stands, and the result; `None` when the buffers are not what the standard allows.
 fn buffers(sent: *const c_void, received: *mut c_void) -> Option<(*const u8, *mut u8)> {
     let input = if sent as usize == IN_PLACE { received.cast_const() } else { sent };
-    let doubtful = input.is_null() || received.is_null() || sent == received.cast_const() || received as usize == IN_PLACE;
+    let doubtful =
+        input.is_null() || received.is_null() || sent == received.cast_const() || received as usize == IN_PLACE;
     (!doubtful).then_some((input.cast(), received.cast()))
 }
 
