@@ -75,7 +75,8 @@ fn the_header_is_good_for_old_and_new_c_and_for_cpp() {
         [("mpicc", "c99", "c"), ("mpicc", "c17", "c"), ("mpicxx", "c++11", "cpp"), ("mpicxx", "c++20", "cpp")]
     {
         let source = folder.path().join("header").with_extension(suffix);
-        fs::write(&source, "#include <mpi.h>\nint main(void) { return MPI_VERSION != 5; }\n").expect("the folder is writable");
+        fs::write(&source, "#include <mpi.h>\nint main(void) { return MPI_VERSION != 5; }\n")
+            .expect("the folder is writable");
         compile(compiler, &[&format!("-std={standard}")], &source, &folder.path().join("header"));
     }
 }
