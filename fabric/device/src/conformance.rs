@@ -154,14 +154,14 @@ fn order_is_kept_over_many_laps<N: Network>() {
             _ => 1 + random as usize / 64 % 9000,
         };
         let bulk = length > 48;
-        if random >> 60 < 12 {
+        if random >> 60 < 15 {
             match post(&mut net[0], 0, 1, posted, &bytes(length, posted as usize), bulk) {
                 Some(packet) => expected.push_back(packet),
                 None => refused += 1,
             }
             posted += 1;
         } else {
-            for _ in 0..random >> 40 & 7 {
+            for _ in 0..random >> 40 & 63 {
                 net[1].poll(&mut sink);
             }
         }
