@@ -117,10 +117,30 @@ fn slips_are_refused_by_name() {
     for (arguments, code, words) in cases {
         let done = finish(&mut weft_run(arguments));
         assert_eq!(done.code, code, "weft run {arguments}: {}", done.err);
+        assert_eq!(done.err.lines().count(), 1, "{}", done.err);
         for word in words {
             assert!(done.err.contains(word), "weft run {arguments}: '{word}' expected in: {}", done.err);
         }
     }
+}
+
+#[test]
+fn too_few_descriptors_are_told_before_anything_starts() {
+    let script =
+        format!("ulimit -n 200; exec {} run --bind none -n 50 echo started", weft_tests::build::weft().display());
+    let done = finish(std::process::Command::new("sh").args(["-c", &script]));
+    assert_eq!((done.code, done.out.as_str()), (1, ""));
+    assert!(done.err.contains("50 ranks need") && done.err.contains("may open 200"), "{}", done.err);
+}
+
+#[test]
+fn ranks_have_the_limits_that_the_launcher_was_started_with() {
+    let script = format!(
+        "ulimit -Sn 100; exec {} run --bind none -n 40 sh -c 'ulimit -Sn'",
+        weft_tests::build::weft().display()
+    );
+    let done = finish(std::process::Command::new("sh").args(["-c", &script]));
+    assert_eq!((done.code, done.out.as_str()), (0, "100\n".repeat(40).as_str()), "{}", done.err);
 }
 
 #[test]

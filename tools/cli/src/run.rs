@@ -1,5 +1,6 @@
 //! `weft run`: a parallel program on this host.
 
+use crate::EXIT_USAGE;
 use clap::{Args, Parser};
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -9,9 +10,6 @@ use weft_cluster::job::{JobError, Program, parse_count, parse_environment, parse
 use weft_cluster::placement::Bind;
 
 const FRONT: &str = "weft run";
-
-/// Exit code for a command line that cannot be understood, as option parsers have it.
-const EXIT_USAGE: i32 = 2;
 
 const LONG_ABOUT: &str = "\
 Starts N ranks of a program on this host and waits for them.
@@ -68,7 +66,7 @@ struct ProgramArguments {
     wdir: Option<PathBuf>,
 
     /// The program and its arguments
-    #[arg(required = true, trailing_var_arg = true, allow_hyphen_values = true, value_name = "PROGRAM")]
+    #[arg(required = true, trailing_var_arg = true, value_name = "PROGRAM")]
     command: Vec<OsString>,
 }
 
@@ -137,8 +135,8 @@ pub fn start(job: Job) -> i32 {
 fn job(given: Arguments, further: &[Vec<OsString>]) -> Result<Job, JobError> {
     let mut programs = vec![given.program.into_program()];
     for part in further {
-        // A slip after a `:` ends here, with the parser's own message.
-        let part = FurtherArguments::try_parse_from(part).unwrap_or_else(|error| error.exit());
+        // A slip after a `:` ends here, as one before it has.
+        let part = FurtherArguments::try_parse_from(part).unwrap_or_else(|error| crate::refuse(FRONT, &error));
         programs.push(part.program.into_program());
     }
     let stdin = parse_stdin(&given.stdin, size(&programs)?)?;
