@@ -144,6 +144,24 @@ fn ranks_have_the_limits_that_the_launcher_was_started_with() {
 }
 
 #[test]
+fn executable_of_an_unknown_format_is_told_and_nothing_is_left_waiting() {
+    use std::os::unix::fs::PermissionsExt;
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("nonsense");
+    std::fs::write(&file, "\x7f neither a program nor a script").unwrap();
+    std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o755)).unwrap();
+    let done = finish(weft_run("-n 2").arg(&file));
+    assert_eq!(done.code, 126);
+    assert!(done.err.contains("nonsense': Exec format error"), "{}", done.err);
+}
+
+#[test]
+fn descriptor_of_the_caller_reaches_every_rank() {
+    let done = finish(&mut std::process::Command::new(weft_tests::build::example("weft-agent", "inherit")));
+    assert_eq!((done.code, done.out.as_str()), (0, "shared\nshared\nshared\n"), "{}", done.err);
+}
+
+#[test]
 fn programs_with_their_own_options_form_one_job() {
     let mut command = weft_run("-n 1 --env WHO=first sh -c");
     command.args(["echo $PMI_RANK/$PMI_SIZE $WHO $PWD", ":", "-np", "2", "--env", "WHO=second", "--wdir", "/usr"]);

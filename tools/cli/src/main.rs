@@ -21,6 +21,7 @@ struct Cli {
 #[derive(Subcommand)]
 enum Command {
     /// Start a parallel program on this host.
+    #[command(long_about = run::LONG_ABOUT)]
     Run(run::Arguments),
     /// Start a parallel program with the options of mpiexec and mpirun.
     #[command(disable_help_flag = true)]
@@ -64,9 +65,14 @@ fn refuse(front: &str, error: &clap::Error) -> ! {
 /// The parser's message without its decoration: the paragraph that says what is wrong, and its hints.
 fn one_line(message: &str) -> String {
     let paragraphs = message.split("\n\n").map(|text| text.split_whitespace().collect::<Vec<_>>().join(" "));
-    let wanted = paragraphs.enumerate().filter(|(at, text)| *at == 0 || text.starts_with("tip:"));
+    let wanted = paragraphs.enumerate().filter(|(at, text)| *at == 0 || is_hint(text));
     let text = wanted.map(|(_, text)| text).collect::<Vec<_>>().join("; ");
     text.strip_prefix("error: ").unwrap_or(&text).to_owned()
+}
+
+/// A hint at what was meant. That anything can be passed after `--` is true and helps nobody.
+fn is_hint(paragraph: &str) -> bool {
+    paragraph.starts_with("tip:") && !paragraph.starts_with("tip: to pass")
 }
 
 #[cfg(test)]

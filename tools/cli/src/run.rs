@@ -11,7 +11,8 @@ use weft_cluster::placement::Bind;
 
 const FRONT: &str = "weft run";
 
-const LONG_ABOUT: &str = "\
+/// What `weft run --help` begins with.
+pub const LONG_ABOUT: &str = "\
 Starts N ranks of a program on this host and waits for them.
 
 Several programs, separated by ':', form one job; their ranks are numbered through:
@@ -24,7 +25,9 @@ and SIGCONT are passed on to all ranks; a second Ctrl-C ends the job by force.";
 
 /// Options of `weft run`.
 #[derive(Args)]
-#[command(long_about = LONG_ABOUT, override_usage = "weft run [OPTIONS] <PROGRAM> [ARGUMENTS]... [: [-n N] [--env NAME=VALUE] [--wdir DIR] <PROGRAM> [ARGUMENTS]...]...")]
+#[command(
+    override_usage = "weft run [OPTIONS] <PROGRAM> [ARGUMENTS]... [: [-n N] [--env NAME=VALUE] [--wdir DIR] <PROGRAM> [ARGUMENTS]...]..."
+)]
 pub struct Arguments {
     #[command(flatten)]
     program: ProgramArguments,
