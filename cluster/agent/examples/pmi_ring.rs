@@ -43,7 +43,8 @@ fn main() -> Result<(), Error> {
     assert!(matches!(init, Reply::Init(1, 1..)), "{init:?}");
     manager.ask(Request::Maxes)?;
     let Reply::KvsName(kvsname) = manager.ask(Request::KvsName)? else { panic!("a name was asked for") };
-    assert_eq!(manager.ask(Request::UniverseSize)?, Reply::UniverseSize(size as usize));
+    let universe = manager.ask(Request::UniverseSize)?;
+    assert!(matches!(universe, Reply::UniverseSize(known) if known.is_none_or(|n| n as i32 >= size)), "{universe:?}");
     assert_eq!(manager.ask(Request::Appnum)?, Reply::Appnum(0));
     let mapping = manager.ask(Request::Get { kvsname: kvsname.clone(), key: PROCESS_MAPPING.into() })?;
     assert!(matches!(&mapping, Reply::Get(Some(text)) if text.starts_with("(vector,")), "{mapping:?}");

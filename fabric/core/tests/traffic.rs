@@ -3,8 +3,8 @@
 mod common;
 use common::*;
 use std::collections::VecDeque;
-use weft_fabric::{Endpoint, Fault, Limits, Peer, RequestId, Segment, Selector, SendMode};
 use weft_fabric::{Bounds, Outcome};
+use weft_fabric::{Endpoint, Fault, Limits, Peer, RequestId, Segment, Selector, SendMode};
 
 const MEMBERS: usize = 4;
 const TAGS: u64 = 3;
@@ -152,7 +152,8 @@ impl Life {
             while place < self.posted[at].len() {
                 let selector = self.posted[at][place].selector;
                 let overlaps = |p: &Posted| {
-                    let peers = p.selector.peer.is_none() || selector.peer.is_none() || p.selector.peer == selector.peer;
+                    let peers =
+                        p.selector.peer.is_none() || selector.peer.is_none() || p.selector.peer == selector.peer;
                     let tags = p.selector.tag.is_none() || selector.tag.is_none() || p.selector.tag == selector.tag;
                     peers && tags
                 };

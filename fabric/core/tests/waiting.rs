@@ -183,7 +183,8 @@ fn a_killed_peer_does_not_take_the_survivor_with_it() {
                 at.progress();
             }
         });
-        let mut at = Endpoint::join_segment_with(segment.clone(), 0, Limits::default(), Bounds::default()).expect("join");
+        let mut at =
+            Endpoint::join_segment_with(segment.clone(), 0, Limits::default(), Bounds::default()).expect("join");
         let mut buffers: Vec<Vec<u8>> = (0..200).map(|_| vec![0; 500_000]).collect();
         for buffer in &mut buffers {
             receive(&mut at, from(1, 1), buffer);

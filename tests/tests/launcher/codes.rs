@@ -117,10 +117,48 @@ fn slips_are_refused_by_name() {
     for (arguments, code, words) in cases {
         let done = finish(&mut weft_run(arguments));
         assert_eq!(done.code, code, "weft run {arguments}: {}", done.err);
+        assert_eq!(done.err.lines().count(), 1, "{}", done.err);
         for word in words {
             assert!(done.err.contains(word), "weft run {arguments}: '{word}' expected in: {}", done.err);
         }
     }
+}
+
+#[test]
+fn too_few_descriptors_are_told_before_anything_starts() {
+    let script =
+        format!("ulimit -n 200; exec {} run --bind none -n 50 echo started", weft_tests::build::weft().display());
+    let done = finish(std::process::Command::new("sh").args(["-c", &script]));
+    assert_eq!((done.code, done.out.as_str()), (1, ""));
+    assert!(done.err.contains("50 ranks need") && done.err.contains("may open 200"), "{}", done.err);
+}
+
+#[test]
+fn ranks_have_the_limits_that_the_launcher_was_started_with() {
+    let script = format!(
+        "ulimit -Sn 100; exec {} run --bind none -n 40 sh -c 'ulimit -Sn'",
+        weft_tests::build::weft().display()
+    );
+    let done = finish(std::process::Command::new("sh").args(["-c", &script]));
+    assert_eq!((done.code, done.out.as_str()), (0, "100\n".repeat(40).as_str()), "{}", done.err);
+}
+
+#[test]
+fn executable_of_an_unknown_format_is_told_and_nothing_is_left_waiting() {
+    use std::os::unix::fs::PermissionsExt;
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("nonsense");
+    std::fs::write(&file, "\x7f neither a program nor a script").unwrap();
+    std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o755)).unwrap();
+    let done = finish(weft_run("-n 2").arg(&file));
+    assert_eq!(done.code, 126);
+    assert!(done.err.contains("nonsense': Exec format error"), "{}", done.err);
+}
+
+#[test]
+fn descriptor_of_the_caller_reaches_every_rank() {
+    let done = finish(&mut std::process::Command::new(weft_tests::build::example("weft-agent", "inherit")));
+    assert_eq!((done.code, done.out.as_str()), (0, "shared\nshared\nshared\n"), "{}", done.err);
 }
 
 #[test]

@@ -40,7 +40,7 @@ fn two_launchers_do_not_bind_to_the_same_core() {
 
     // With a core held, as many ranks as there are cores do not fit: auto binds none, core says so.
     let auto = finish(&mut bound("auto", processors(), SHOW));
-    let whole = finish(&mut Command::new("sh").args(["-c", SHOW])).out;
+    let whole = finish(Command::new("sh").args(["-c", SHOW])).out;
     assert!(auto.out.lines().all(|line| line == whole.trim()), "{} expected in {}", whole, auto.out);
     let refused = finish(&mut bound("core", processors(), SHOW));
     assert_eq!(refused.code, 1);
@@ -54,7 +54,7 @@ fn two_launchers_do_not_bind_to_the_same_core() {
 
 #[test]
 fn more_ranks_than_cores_are_not_bound() {
-    let whole = finish(&mut Command::new("sh").args(["-c", SHOW])).out;
+    let whole = finish(Command::new("sh").args(["-c", SHOW])).out;
     let done = finish(&mut bound("auto", processors() + 1, SHOW));
     assert_eq!(done.out.lines().count(), processors() + 1);
     assert!(done.out.lines().all(|line| line == whole.trim()));
@@ -63,7 +63,7 @@ fn more_ranks_than_cores_are_not_bound() {
 #[test]
 fn affinity_mask_of_the_launcher_is_kept() {
     let script = format!("exec taskset -c 0 {} run --bind core -n 2 true", build::weft().display());
-    let done = finish(&mut Command::new("sh").args(["-c", &script]));
+    let done = finish(Command::new("sh").args(["-c", &script]));
     assert_eq!(done.code, 1, "{}", done.err);
     assert!(done.err.contains("needs 2 free cores") && done.err.contains("of the 1 that"), "{}", done.err);
 }
