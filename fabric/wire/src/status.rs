@@ -20,6 +20,9 @@ pub const COUNTER_NAMES: [&str; 14] = [
     "collectives_shared",
 ];
 
+/// Bytes of a page.
+pub const PAGE_BYTES: usize = crate::segment::PAGE_BYTES;
+
 /// Offsets in the page.
 pub const MAGIC_AT: usize = 0;
 pub const MAGIC: u64 = u64::from_le_bytes(*b"weftstat");
@@ -47,4 +50,4 @@ pub const BLOCKED_CALL: usize = 288;
 pub const BLOCKED_CALL_BYTES: usize = 48;
 pub const COUNTERS: usize = 1024;
 
-const _: () = assert!(COUNTERS + COUNTER_NAMES.len() * 8 <= 4096);
+const _: () = assert!(COUNTERS + COUNTER_NAMES.len() * 8 <= PAGE_BYTES);
