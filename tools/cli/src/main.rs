@@ -7,6 +7,7 @@ mod cc;
 mod info;
 mod manual;
 mod mpiexec;
+mod ps;
 mod run;
 
 use anyhow::Result;
@@ -38,6 +39,8 @@ enum Command {
     Cxx(CompilerArguments),
     /// Compare MPI libraries side by side on this machine.
     Bench(weft_bench::BenchArgs),
+    /// Show this user's jobs on this host and what each rank is doing.
+    Ps(ps::Arguments),
     /// Show version, devices and settings.
     Info,
     /// Write the manual pages.
@@ -80,7 +83,8 @@ fn weft(arguments: Vec<OsString>) -> Result<i32> {
         Command::Cc(compiler) => cc::run(&compiler.arguments, Language::C)?,
         Command::Cxx(compiler) => cc::run(&compiler.arguments, Language::Cxx)?,
         Command::Bench(given) => weft_bench::run(given).map(|()| 0)?,
-        Command::Info => info::run(Vec::new),
+        Command::Ps(given) => ps::run(given)?,
+        Command::Info => info::run(weft_fabric::probe),
         Command::Man { folder } => manual::man(Cli::command(), &folder).map(|()| 0)?,
         Command::Completions { shell } => {
             manual::completions(Cli::command(), shell, &mut std::io::stdout());

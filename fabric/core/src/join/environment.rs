@@ -7,9 +7,18 @@ use weft_wire::segment::MAX_MEMBERS;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Start {
     /// Our launcher, with the segment's descriptor and perhaps the manager's.
-    Launcher { segment: i32, rank: u32, size: u32, manager: Option<i32> },
+    Launcher {
+        segment: i32,
+        rank: u32,
+        size: u32,
+        manager: Option<i32>,
+    },
     /// Somebody else's launcher that speaks PMI-1.
-    Manager { descriptor: i32, rank: u32, size: u32 },
+    Manager {
+        descriptor: i32,
+        rank: u32,
+        size: u32,
+    },
     Alone,
 }
 
@@ -126,7 +135,10 @@ mod tests {
     #[test]
     fn a_launcher_that_wanted_more_than_one_is_refused_by_name() {
         let text = start(&[("OMPI_COMM_WORLD_SIZE", "4"), ("PMIX_RANK", "0")]).unwrap_err();
-        assert!(text.contains("Open MPI's mpirun (OMPI_COMM_WORLD_SIZE=4)") && text.contains("4 jobs of one"), "{text}");
+        assert!(
+            text.contains("Open MPI's mpirun (OMPI_COMM_WORLD_SIZE=4)") && text.contains("4 jobs of one"),
+            "{text}"
+        );
         assert_eq!(start(&[("OMPI_COMM_WORLD_SIZE", "1")]), Ok(Start::Alone));
         assert_eq!(start(&[("SLURM_NTASKS", "4")]), Ok(Start::Alone), "a batch script is no step");
         assert!(start(&[("SLURM_STEP_NUM_TASKS", "4")]).unwrap_err().contains("--mpi=pmi2"));
