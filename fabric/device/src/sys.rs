@@ -82,11 +82,16 @@ pub fn membarrier() {
     crate::sync::fence(crate::sync::Ordering::SeqCst);
 }
 
+/// Arguments of a variadic call have the width that they are written with, and the kernel reads whole words: the upper
+/// half of a narrow one would be whatever stood on the stack.
+const ONE: libc::c_ulong = 1;
+const NO_FLAGS: libc::c_ulong = 0;
+
 fn attach(call: libc::c_long, pid: i32, local: *const u8, remote: u64, length: usize) -> io::Result<usize> {
     let here = libc::iovec { iov_base: local as *mut libc::c_void, iov_len: length };
     let there = libc::iovec { iov_base: remote as *mut libc::c_void, iov_len: length };
     // SAFETY: the kernel checks both ranges and answers EFAULT where they are not mapped.
-    let n = unsafe { libc::syscall(call, pid as libc::c_long, &here, 1, &there, 1, 0) };
+    let n = unsafe { libc::syscall(call, pid as libc::c_long, &here, ONE, &there, ONE, NO_FLAGS) };
     if n < 0 { Err(io::Error::last_os_error()) } else { Ok(n as usize) }
 }
 
