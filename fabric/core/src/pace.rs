@@ -9,6 +9,7 @@
 
 use weft_device::shm::Segment;
 use weft_device::sys;
+use weft_wire::settings::Settings;
 
 /// Bounds of the policy.
 #[derive(Clone, Copy, Debug)]
@@ -17,9 +18,20 @@ pub struct Bounds {
     pub yield_ns: u64,
 }
 
+/// What `auto` means.
+const SPIN_US: u64 = 50;
+const YIELD_US: u64 = 1000;
+
+impl From<&Settings> for Bounds {
+    fn from(settings: &Settings) -> Self {
+        let ns = |set: Option<u64>, auto_us| set.unwrap_or(auto_us) * 1000;
+        Self { spin_ns: ns(settings.spin_us, SPIN_US), yield_ns: ns(settings.yield_us, YIELD_US) }
+    }
+}
+
 impl Default for Bounds {
     fn default() -> Self {
-        Self { spin_ns: 50_000, yield_ns: 1_000_000 }
+        Self::from(&Settings::default())
     }
 }
 

@@ -51,14 +51,12 @@ pub fn abort_with(code: i32, line: &str) -> ! {
     abort(code)
 }
 
-/// Ends the job with this exit code (its low eight bits, 1 if those are zero).
+/// Ends the job with this exit code (its low eight bits, 1 if those are zero). Who started the job ends the other ranks.
 pub fn abort(code: i32) -> ! {
     let status = if code & 0xff == 0 { 1 } else { code & 0xff };
-    // SAFETY: both may be called at any time; output that the program has written so far is not lost.
-    unsafe {
-        libc::fflush(std::ptr::null_mut());
-        libc::_exit(status)
-    }
+    // SAFETY: may be called at any time; output that the program has written so far is not lost.
+    unsafe { libc::fflush(std::ptr::null_mut()) };
+    weft_fabric::abort(status, "")
 }
 
 /// Joins the job and makes the predefined objects.

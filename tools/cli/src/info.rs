@@ -3,21 +3,13 @@
 use std::fmt::Write;
 use std::thread;
 
+use weft_fabric::Report;
 use weft_wire::settings::{SettingError, Settings};
 
 use crate::cc;
 
-/// One device and whether it can be used here.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Device {
-    pub name: String,
-    pub usable: bool,
-    /// Why, in a few words; several reasons are several lines.
-    pub reason: String,
-}
-
 /// Prints everything; the exit code is 1 when a setting is refused.
-pub fn run(probe: impl FnOnce() -> Vec<Device>) -> i32 {
+pub fn run(probe: impl FnOnce() -> Vec<Report>) -> i32 {
     let settings = Settings::from_env(std::env::vars_os());
     print!("{}{}{}{}", about(), cores(), devices(&probe()), table(&settings));
     for error in settings.as_ref().err().into_iter().flatten() {
@@ -56,13 +48,13 @@ fn count_list(list: &str) -> Option<usize> {
     list.split(',').map(count).sum()
 }
 
-fn devices(devices: &[Device]) -> String {
+fn devices(devices: &[Report]) -> String {
     let mut text = String::from("\ndevices\n");
     let width = devices.iter().map(|device| device.name.len()).max().unwrap_or(0);
     for device in devices {
         let usable = if device.usable { "usable" } else { "not usable" };
-        let mut reasons = device.reason.lines();
-        let _ = writeln!(text, "  {:width$}  {usable:<10}  {}", device.name, reasons.next().unwrap_or_default());
+        let mut reasons = device.reasons.iter();
+        let _ = writeln!(text, "  {:width$}  {usable:<10}  {}", device.name, reasons.next().map_or("", String::as_str));
         for reason in reasons {
             let _ = writeln!(text, "  {:width$}  {:<10}  {reason}", "", "");
         }
@@ -96,8 +88,11 @@ mod tests {
 
     #[test]
     fn a_device_is_shown_with_every_reason() {
-        let device = |name: &str, usable, reason: &str| Device { name: name.into(), usable, reason: reason.into() };
-        let text = devices(&[device("shm", true, "first\nsecond"), device("loopback", false, "why")]);
+        let device = |name, usable, reasons: &[&str]| {
+            let reasons = reasons.iter().map(|reason| (*reason).to_owned()).collect();
+            Report { name, usable, reasons }
+        };
+        let text = devices(&[device("shm", true, &["first", "second"]), device("loopback", false, &["why"])]);
         assert_eq!(
             text,
             "\ndevices\n  shm       usable      first\n                        second\n  loopback  not usable  why\n"
@@ -109,7 +104,7 @@ mod tests {
         let text = table(&Settings::from_env([("WEFT_BIND", "core")]));
         let line = |name: &str| text.lines().find(|line| line.trim_start().starts_with(name)).unwrap().to_owned();
         assert!(line("WEFT_BIND").contains("core      environment"), "{text}");
-        assert!(line("WEFT_EAGER_BYTES").contains("64K       default"), "{text}");
+        assert!(line("WEFT_EAGER_BYTES").contains("32K       default"), "{text}");
         assert!(table(&Settings::from_env([("WEFT_BIND", "cores")])).contains("refused"));
     }
 }

@@ -7,9 +7,12 @@ mod cc;
 mod info;
 mod manual;
 mod mpiexec;
+mod ps;
 mod run;
 
-use clap::{Parser, Subcommand};
+use anyhow::Result;
+use cc::Language;
+use clap::{CommandFactory, Parser, Subcommand};
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
@@ -37,6 +40,8 @@ enum Command {
     Cxx(CompilerArguments),
     /// Compare MPI libraries side by side on this machine.
     Bench(weft_bench::BenchArgs),
+    /// Show this user's jobs on this host and what each rank is doing.
+    Ps(ps::Arguments),
     /// Show version, devices and settings.
     Info,
     /// Write the manual pages.
@@ -84,7 +89,8 @@ fn weft(arguments: Vec<OsString>) -> Result<i32> {
         Command::Cc(compiler) => cc::run(&compiler.arguments, Language::C)?,
         Command::Cxx(compiler) => cc::run(&compiler.arguments, Language::Cxx)?,
         Command::Bench(given) => weft_bench::run(given).map(|()| 0)?,
-        Command::Info => info::run(Vec::new),
+        Command::Ps(given) => ps::run(given)?,
+        Command::Info => info::run(weft_fabric::probe),
         Command::Man { folder } => manual::man(Cli::command(), &folder).map(|()| 0)?,
         Command::Completions { shell } => {
             manual::completions(Cli::command(), shell, &mut std::io::stdout());

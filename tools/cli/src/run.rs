@@ -2,13 +2,14 @@
 
 use crate::EXIT_USAGE;
 use clap::{Args, Parser};
+use std::collections::HashMap;
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
 use weft_agent::{Job, JobId, Output};
 use weft_cluster::job::{JobError, Program, parse_count, parse_environment, parse_stdin, size};
 use weft_cluster::placement::Bind;
-use weft_fabric::Segment;
+use weft_fabric::{Segment, Settings};
 
 const FRONT: &str = "weft run";
 
@@ -130,6 +131,11 @@ pub fn main(given: Arguments, further: &[Vec<OsString>]) -> i32 {
 /// Runs a job that was understood; what keeps it from starting is one line on standard error.
 pub fn start(mut job: Job) -> i32 {
     let front = job.front.clone();
+    let refused = refused_settings(&job);
+    if !refused.is_empty() {
+        refused.iter().for_each(|error| eprintln!("{front}: {error}"));
+        return EXIT_USAGE;
+    }
     if let Err(error) = add_segment(&mut job) {
         eprintln!("{front}: {error}");
         return 1;
@@ -138,6 +144,20 @@ pub fn start(mut job: Job) -> i32 {
         eprintln!("{front}: {error}");
         error.exit_code()
     })
+}
+
+/// Settings that the ranks would refuse: said once here instead of by each of them.
+fn refused_settings(job: &Job) -> Vec<String> {
+    let mut refused = Vec::new();
+    for program in &job.programs {
+        let mut environment: HashMap<OsString, OsString> = std::env::vars_os().collect();
+        environment.extend(program.environment.iter().map(|(name, value)| (name.into(), value.into())));
+        let errors = Settings::from_env(&environment).err().unwrap_or_default();
+        refused.extend(errors.iter().map(ToString::to_string));
+    }
+    refused.sort();
+    refused.dedup();
+    refused
 }
 
 /// The memory that the ranks share. It exists as long as one of them lives, whatever becomes of the launcher.

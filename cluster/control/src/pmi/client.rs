@@ -160,6 +160,11 @@ impl Client {
         Ok(line.into_bytes())
     }
 
+    /// Whether the answer to a request is due.
+    pub fn is_waiting(&self) -> bool {
+        self.pending.is_some()
+    }
+
     /// Takes in what was read from the manager's socket.
     pub fn handle_bytes(&mut self, bytes: &[u8]) {
         self.input.handle_bytes(bytes);
