@@ -194,6 +194,13 @@ impl Endpoint {
         self.device.wake(peer.0);
     }
 
+    /// Orders an earlier store into a shared block before a later look at whether somebody waits for it.
+    #[inline]
+    pub fn order_before_look(&self) {
+        self.device.order_before_look();
+    }
+
+    #[inline]
     pub fn count_shared_collective(&mut self) {
         self.port.counters.collectives_shared += 1;
     }

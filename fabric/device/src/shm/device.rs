@@ -215,6 +215,12 @@ impl ShmDevice {
         }
     }
 
+    /// Orders an earlier store into shared memory before a later load, against a sleeper's barrier.
+    #[inline]
+    pub fn order_before_look(&self) {
+        self.mailbox.order();
+    }
+
     /// The copy slots of the segment, for long messages.
     pub fn copy_slots(&self) -> CopySlots {
         CopySlots::new(self.views.clone(), self.me)

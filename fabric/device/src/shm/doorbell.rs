@@ -25,14 +25,20 @@ const AWAKE: u32 = 0;
 const ASLEEP: u32 = 1;
 
 impl Mailbox<'_> {
-    /// To be called by sender `me` after it has published a cell. True if the owner was woken.
+    /// The sender's side of the race with a sleeper: orders an earlier store before a later load.
     #[inline]
-    pub fn announce(&self, me: u32) -> bool {
+    pub fn order(&self) {
         if self.fences {
             fence(Ordering::SeqCst);
         } else {
             light_barrier();
         }
+    }
+
+    /// To be called by sender `me` after it has published a cell. True if the owner was woken.
+    #[inline]
+    pub fn announce(&self, me: u32) -> bool {
+        self.order();
         // ORDER: join-active
         let word = &self.active[me as usize / 64];
         let bit = 1 << (me % 64);
@@ -46,11 +52,7 @@ impl Mailbox<'_> {
     /// To be called after storing what the owner may wait for in other shared memory than a ring. True if it was woken.
     #[inline]
     pub fn rouse(&self) -> bool {
-        if self.fences {
-            fence(Ordering::SeqCst);
-        } else {
-            light_barrier();
-        }
+        self.order();
         // ORDER: ring-doorbell, with that store in the place of the cell.
         self.doorbell.load(Ordering::Relaxed) == ASLEEP && self.ring()
     }
