@@ -1,6 +1,6 @@
 //! Everything that connects launcher and ranks: made before the keeper is forked, then split into two halves.
 
-use crate::keeper::Start;
+use crate::keeper::{RankInput, Start};
 use crate::output::{Merger, Sink};
 use crate::stdin::Pump;
 use crate::{JOB_VARIABLE, Job, LaunchError, Output, program, sys};
@@ -10,7 +10,7 @@ use std::fs::File;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::Command;
 use weft_cluster::job::{StdinTo, is_reserved, programs_by_rank};
 use weft_cluster::placement::Core;
 
@@ -63,22 +63,19 @@ pub fn connect(job: &Job, size: usize, cores: Option<Vec<Core>>) -> Result<(Laun
     let mut cores = cores.map(Vec::into_iter);
     let mut starts = Vec::new();
     for (rank, number) in programs_by_rank(&job.programs).into_iter().enumerate() {
-        let mut command = templates[number].command(rank);
-        command.stdin(input.stdio(rank)?);
-        command.stdout(stream(rank, 0, &files, &mut ours)?);
-        command.stderr(stream(rank, 1, &files, &mut ours)?);
+        let command = templates[number].command(rank);
+        let outputs = [stream(rank, 0, &files, &mut ours)?, stream(rank, 1, &files, &mut ours)?];
         let (here, there) = UnixStream::pair().map_err(LaunchError::system("socket pair"))?;
         here.set_nonblocking(true).map_err(LaunchError::system("socket pair"))?;
-        command.env("PMI_FD", there.as_raw_fd().to_string());
         ours.pmi.push(here);
         let core = cores.as_mut().and_then(Iterator::next);
-        starts.push(Start { command, core, pmi: there.into() });
+        starts.push(Start { command, core, input: input.of(rank)?, outputs, pmi: there.into() });
     }
     ours.pump = input.pump()?;
     Ok((ours, starts))
 }
 
-fn stream(rank: usize, sink: usize, files: &Files, ours: &mut LauncherHalf) -> Result<Stdio, LaunchError> {
+fn stream(rank: usize, sink: usize, files: &Files, ours: &mut LauncherHalf) -> Result<OwnedFd, LaunchError> {
     if let Some(file) = files.open(rank, ["out", "err"][sink])? {
         return Ok(file.into());
     }
@@ -112,6 +109,7 @@ fn templates(job: &Job, size: usize) -> Result<Vec<Template>, LaunchError> {
         let mut environment = common.clone();
         environment.extend(given.environment.iter().map(|(name, value)| (name.into(), value.into())));
         let path = program::find(given)?;
+        program::check_mpi(&path, size)?;
         let (name, arguments) = (given.program.clone(), given.arguments.clone());
         Ok(Template { path, name, arguments, directory: given.directory.clone(), environment })
     };
@@ -171,21 +169,21 @@ impl Input {
         Self { to, direct, pipes: Vec::new() }
     }
 
-    fn stdio(&mut self, rank: usize) -> Result<Stdio, LaunchError> {
+    fn of(&mut self, rank: usize) -> Result<RankInput, LaunchError> {
         let reads = match self.to {
             StdinTo::All => true,
             StdinTo::Nobody => false,
             StdinTo::Rank(chosen) => chosen == rank,
         };
         if !reads {
-            return Ok(Stdio::null());
+            return Ok(RankInput::Nothing);
         }
         if self.direct {
-            return Ok(Stdio::inherit());
+            return Ok(RankInput::Ours);
         }
         let (reader, writer) = std::io::pipe().map_err(LaunchError::system("pipe"))?;
         self.pipes.push(writer.into());
-        Ok(reader.into())
+        Ok(RankInput::Pipe(reader.into()))
     }
 
     fn pump(self) -> Result<Option<Pump>, LaunchError> {

@@ -7,8 +7,9 @@
 use crate::link::{Link, Message, Received};
 use crate::sys;
 use std::collections::HashMap;
-use std::os::fd::OwnedFd;
-use std::process::Command;
+use std::io;
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 use weft_cluster::placement::Core;
 use weft_cluster::state::Exit;
@@ -20,8 +21,19 @@ const LAST_WAIT: Duration = Duration::from_secs(5);
 pub struct Start {
     pub command: Command,
     pub core: Option<Core>,
-    /// The rank's end of its PMI socket; its number is in the command's environment.
+    pub input: RankInput,
+    /// Standard output and standard error.
+    pub outputs: [OwnedFd; 2],
+    /// The rank's end of its PMI socket.
     pub pmi: OwnedFd,
+}
+
+/// What a rank reads.
+pub enum RankInput {
+    Nothing,
+    /// The launcher's own standard input.
+    Ours,
+    Pipe(OwnedFd),
 }
 
 /// What the keeper takes with it from the launcher.
@@ -53,7 +65,7 @@ impl Keeper {
         for fd in &inherit {
             let _ = sys::set_inherited(fd, true);
         }
-        if family.start_all(starts, &mask) {
+        if family.start_all(starts, &mask, limits.0) {
             family.watch(&child_signals);
         }
         let leftovers = kill_descendants(&child_signals);
@@ -71,12 +83,12 @@ struct Family {
 
 impl Family {
     /// Starts the ranks in order; answers false when the launcher wants the end meanwhile.
-    fn start_all(&mut self, starts: Vec<Start>, mask: &sys::SignalSet) -> bool {
+    fn start_all(&mut self, starts: Vec<Start>, mask: &sys::SignalSet, limit: u64) -> bool {
         for (rank, start) in starts.into_iter().enumerate() {
             if !self.obey() {
                 return false;
             }
-            match start.run(mask) {
+            match start.run(mask, limit) {
                 Ok(pid) => {
                     self.ranks.insert(pid as i32, rank);
                     self.link.send(Message::Started { rank, pid });
@@ -96,7 +108,7 @@ impl Family {
         // Who ended while another was being started made no signal.
         self.collect();
         while self.waiting > 0 {
-            wait_for_events(&[self.link.fd(), fd_of(child_signals)], -1);
+            wait_for_events(&[self.link.fd(), child_signals.as_raw_fd()], -1);
             while sys::read_signal(child_signals).is_some() {}
             self.collect();
             if !self.obey() {
@@ -141,8 +153,17 @@ impl Family {
 }
 
 impl Start {
-    fn run(mut self, mask: &sys::SignalSet) -> std::io::Result<u32> {
-        sys::set_inherited(&self.pmi, true)?;
+    fn run(mut self, mask: &sys::SignalSet, limit: u64) -> io::Result<u32> {
+        let low = |fd: OwnedFd| below(fd, limit);
+        let pmi = low(self.pmi)?;
+        let [out, err] = self.outputs;
+        sys::set_inherited(&pmi, true)?;
+        self.command.env("PMI_FD", pmi.as_raw_fd().to_string());
+        self.command.stdout(low(out)?).stderr(low(err)?).stdin(match self.input {
+            RankInput::Nothing => Stdio::null(),
+            RankInput::Ours => Stdio::inherit(),
+            RankInput::Pipe(pipe) => low(pipe)?.into(),
+        });
         let ours = self.core.as_ref().map(|_| sys::affinity()).transpose()?;
         if let Some(core) = &self.core {
             sys::set_affinity(core)?;
@@ -157,13 +178,14 @@ impl Start {
     }
 }
 
-fn exit_of(status: i32) -> Exit {
-    if libc::WIFSIGNALED(status) { Exit::Signal(libc::WTERMSIG(status)) } else { Exit::Code(libc::WEXITSTATUS(status)) }
+/// The same description under a number below `limit`: the C library hands on no other, and the rank could not use it.
+/// There are free ones, since the launcher's halves are closed here.
+fn below(fd: OwnedFd, limit: u64) -> io::Result<OwnedFd> {
+    if (fd.as_raw_fd() as u64) < limit { Ok(fd) } else { fd.try_clone() }
 }
 
-fn fd_of(fd: &OwnedFd) -> i32 {
-    use std::os::fd::AsRawFd;
-    fd.as_raw_fd()
+fn exit_of(status: i32) -> Exit {
+    if libc::WIFSIGNALED(status) { Exit::Signal(libc::WTERMSIG(status)) } else { Exit::Code(libc::WEXITSTATUS(status)) }
 }
 
 fn wait_for_events(fds: &[i32], timeout_ms: i32) {
@@ -191,7 +213,7 @@ pub fn kill_descendants(child_signals: &OwnedFd) -> usize {
         if begun.elapsed() > LAST_WAIT {
             return killed.len();
         }
-        wait_for_events(&[fd_of(child_signals)], 50);
+        wait_for_events(&[child_signals.as_raw_fd()], 50);
         while sys::read_signal(child_signals).is_some() {}
     }
 }

@@ -82,7 +82,7 @@ impl JobState {
 
     /// `reason` is the system's text.
     pub fn handle_not_started(&mut self, rank: usize, program: &str, reason: &str) -> Decision {
-        self.ranks[rank].life = Life::Ended(Exit::Code(127));
+        self.ranks[rank].life = Life::Ended(Exit::Code(126));
         let cause = Cause::NotStarted { program: program.to_owned(), reason: reason.to_owned() };
         self.fail(Some(rank), cause)
     }

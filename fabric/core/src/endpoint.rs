@@ -2,10 +2,10 @@
 
 use crate::api::{Envelope, MatchedId, Outcome, Peer, RequestId, Selector, SendMode, Waiting};
 use crate::join::{self, JoinError, Joined};
-use crate::pace::Policy;
+use crate::pace::{Bounds, Policy};
 use crate::port::{Limits, Port};
 use crate::shared::SharedBlocks;
-use crate::status::{PageCounters, Status};
+use crate::status::{Counters, PageCounters, Status};
 use weft_device::Device;
 use weft_device::shm::{Doorbell, Segment, ShmDevice};
 use weft_wire::segment::MemberState;
@@ -29,6 +29,11 @@ impl Endpoint {
     /// Joins a segment of this host as `member` (tests, and programs that place themselves).
     pub fn join_segment(segment: Segment, member: u32) -> Result<Self, JoinError> {
         Self::from_joined(Joined::plain(segment, member))
+    }
+
+    /// As [`Self::join_segment`], with thresholds and bounds of waiting of one's own.
+    pub fn join_segment_with(segment: Segment, member: u32, limits: Limits, bounds: Bounds) -> Result<Self, JoinError> {
+        Self::from_joined(Joined { limits, bounds, ..Joined::plain(segment, member) })
     }
 
     fn from_joined(joined: Joined) -> Result<Self, JoinError> {
@@ -151,7 +156,7 @@ impl Endpoint {
     /// As [`Self::post_receive`].
     pub unsafe fn post_raw_receive(&mut self, from: Peer, buffer: *mut u8, capacity: usize) -> RequestId {
         // SAFETY: the caller's promise.
-        unsafe { self.port.raw.post_receive(from, buffer, capacity, &mut self.port.requests) }
+        unsafe { self.port.post_raw_receive(from, buffer, capacity) }
     }
 
     /// One bounded duty cycle over the device and what waits; true if anything moved.
@@ -229,6 +234,16 @@ impl Endpoint {
         self.port.counters.sleeps += 1;
         self.port.counters.wakeups_sent = self.device.wakeups;
         self.device.arm()
+    }
+
+    /// For a thread that waits beside one that sleeps on the doorbell: false if there is something to do.
+    pub(crate) fn arm_beside(&mut self) -> bool {
+        !self.port.has_copies() && self.device.arm_beside()
+    }
+
+    /// What this process has counted; the same numbers as on its status page.
+    pub fn counters(&self) -> &Counters {
+        &self.port.counters
     }
 
     pub(crate) fn disarm(&mut self) {

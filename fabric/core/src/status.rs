@@ -88,13 +88,13 @@ impl Status {
     }
 
     fn word(&self, offset: usize) -> &AtomicU32 {
-        debug_assert!(offset + 4 <= 4096 && offset % 4 == 0);
+        debug_assert!(offset + 4 <= 4096 && offset.is_multiple_of(4));
         // SAFETY: inside the page, aligned, mapped as long as the segment that we keep.
         unsafe { &*self.at.add(offset).cast() }
     }
 
     fn long(&self, offset: usize) -> &AtomicU64 {
-        debug_assert!(offset + 8 <= 4096 && offset % 8 == 0);
+        debug_assert!(offset + 8 <= 4096 && offset.is_multiple_of(8));
         // SAFETY: as above.
         unsafe { &*self.at.add(offset).cast() }
     }

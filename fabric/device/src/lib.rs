@@ -18,7 +18,7 @@ pub mod shm;
 mod sync;
 pub mod sys;
 
-#[cfg(test)]
+#[cfg(all(test, not(loom)))]
 mod conformance;
 
 pub use contract::{Capabilities, Device, Foreign, Packet, PeerFault, Posted, Sink};

@@ -9,9 +9,7 @@ mod manual;
 mod mpiexec;
 mod run;
 
-use anyhow::Result;
-use cc::Language;
-use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
+use clap::{Parser, Subcommand};
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
@@ -26,6 +24,7 @@ struct Cli {
 #[derive(Subcommand)]
 enum Command {
     /// Start a parallel program on this host.
+    #[command(long_about = run::LONG_ABOUT)]
     Run(run::Arguments),
     /// Start a parallel program with the options of mpiexec and mpirun.
     #[command(disable_help_flag = true)]
@@ -55,6 +54,9 @@ struct CompilerArguments {
     arguments: Vec<OsString>,
 }
 
+/// Exit code for a command line that cannot be understood, as option parsers have it.
+const EXIT_USAGE: i32 = 2;
+
 fn main() {
     let arguments: Vec<OsString> = std::env::args_os().collect();
     let name = arguments.first().and_then(|path| Path::new(path).file_name()).unwrap_or_default();
@@ -72,8 +74,10 @@ fn main() {
 
 fn weft(arguments: Vec<OsString>) -> Result<i32> {
     let arguments = run::first_program_only(arguments);
-    let matches = Cli::command().get_matches_from(&arguments.own);
-    let cli = Cli::from_arg_matches(&matches).unwrap_or_else(|error| error.exit());
+    let cli = Cli::try_parse_from(&arguments.own).unwrap_or_else(|error| {
+        let subcommand = arguments.own.get(1).and_then(|name| name.to_str()).filter(|name| !name.starts_with('-'));
+        refuse(&subcommand.map_or("weft".to_owned(), |name| format!("weft {name}")), &error)
+    });
     Ok(match cli.command {
         Command::Run(given) => run::main(given, &arguments.further),
         Command::Mpiexec(given) => mpiexec::main("weft mpiexec", &given.arguments),
@@ -87,4 +91,44 @@ fn weft(arguments: Vec<OsString>) -> Result<i32> {
             0
         }
     })
+}
+
+/// Ends with one line that says what is wrong with the command line; help and version are printed as they are.
+fn refuse(front: &str, error: &clap::Error) -> ! {
+    if !error.use_stderr() {
+        error.exit();
+    }
+    eprintln!("{front}: {}", one_line(&error.to_string()));
+    std::process::exit(EXIT_USAGE)
+}
+
+/// The parser's message without its decoration: the paragraph that says what is wrong, and its hints.
+fn one_line(message: &str) -> String {
+    let paragraphs = message.split("\n\n").map(|text| text.split_whitespace().collect::<Vec<_>>().join(" "));
+    let wanted = paragraphs.enumerate().filter(|(at, text)| *at == 0 || is_hint(text));
+    let text = wanted.map(|(_, text)| text).collect::<Vec<_>>().join("; ");
+    text.strip_prefix("error: ").unwrap_or(&text).to_owned()
+}
+
+/// A hint at what was meant. That anything can be passed after `--` is true and helps nobody.
+fn is_hint(paragraph: &str) -> bool {
+    paragraph.starts_with("tip:") && !paragraph.starts_with("tip: to pass")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn parser_s_message_becomes_one_line() {
+        let error = Cli::try_parse_from(["weft", "run", "--tag-outptu", "true"]).err().expect("unknown option");
+        let line = one_line(&error.to_string());
+        assert!(line.starts_with("unexpected argument '--tag-outptu' found"), "{line}");
+        assert!(line.contains("'--tag-output'") && !line.contains('\n'), "{line}");
+    }
+
+    #[test]
+    fn definition_of_the_command_line_is_sound() {
+        <Cli as clap::CommandFactory>::command().debug_assert();
+    }
 }

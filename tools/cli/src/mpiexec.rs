@@ -1,6 +1,6 @@
 //! The front that takes the common options of other launchers: `mpiexec`, `mpirun`, `weft mpiexec`.
 
-use crate::run;
+use crate::{EXIT_USAGE, run};
 use clap::Args;
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -38,9 +38,6 @@ For the job:
   -ppn, -N, -map-by, -rank-by, --oversubscribe, --allow-run-as-root   accepted; one host has no choice there
 ";
 
-/// Exit code for a command line that cannot be understood.
-const EXIT_USAGE: i32 = 2;
-
 /// Reads the command line, runs the job, answers the exit code. `front` is the name that the user typed.
 pub fn main(front: &str, arguments: &[OsString]) -> i32 {
     match Reader::new(arguments).read(front) {
@@ -71,6 +68,8 @@ struct Reader<'a> {
     stdin: Option<String>,
     timeout: Option<Duration>,
     help: bool,
+    /// A program has been given and no `:` after it.
+    complete: bool,
     notes: Vec<String>,
 }
 
@@ -87,6 +86,7 @@ impl<'a> Reader<'a> {
             stdin: None,
             timeout: None,
             help: false,
+            complete: false,
             notes: Vec::new(),
         }
     }
@@ -103,7 +103,7 @@ impl<'a> Reader<'a> {
                 return Ok(None);
             }
         }
-        if !self.program.program.is_empty() || self.programs.is_empty() {
+        if !self.complete {
             return Err("no program given; -help shows the options".to_owned());
         }
         self.notes.iter().for_each(|note| eprintln!("{front}: {note}"));
@@ -113,19 +113,16 @@ impl<'a> Reader<'a> {
     /// The program's name and its arguments up to the next `:`.
     fn read_program(&mut self, name: &OsString) -> Result<(), Slip> {
         self.program.program = name.to_string_lossy().into_owned();
-        let mut ended_by_colon = false;
+        self.complete = true;
         for word in self.words.by_ref() {
             if word == ":" {
-                ended_by_colon = true;
+                self.complete = false;
                 break;
             }
             self.program.arguments.push(word.clone());
         }
         let next = Program { ranks: 1, ..Program::default() };
         self.programs.push(std::mem::replace(&mut self.program, next));
-        if ended_by_colon && self.words.as_slice().is_empty() {
-            return Err("a program is missing after ':'".to_owned());
-        }
         Ok(())
     }
 

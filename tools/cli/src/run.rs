@@ -1,5 +1,6 @@
 //! `weft run`: a parallel program on this host.
 
+use crate::EXIT_USAGE;
 use clap::{Args, Parser};
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -11,10 +12,8 @@ use weft_fabric::Segment;
 
 const FRONT: &str = "weft run";
 
-/// Exit code for a command line that cannot be understood, as option parsers have it.
-const EXIT_USAGE: i32 = 2;
-
-const LONG_ABOUT: &str = "\
+/// What `weft run --help` begins with.
+pub const LONG_ABOUT: &str = "\
 Starts N ranks of a program on this host and waits for them.
 
 Several programs, separated by ':', form one job; their ranks are numbered through:
@@ -27,7 +26,9 @@ and SIGCONT are passed on to all ranks; a second Ctrl-C ends the job by force.";
 
 /// Options of `weft run`.
 #[derive(Args)]
-#[command(long_about = LONG_ABOUT, override_usage = "weft run [OPTIONS] <PROGRAM> [ARGUMENTS]... [: [-n N] [--env NAME=VALUE] [--wdir DIR] <PROGRAM> [ARGUMENTS]...]...")]
+#[command(
+    override_usage = "weft run [OPTIONS] <PROGRAM> [ARGUMENTS]... [: [-n N] [--env NAME=VALUE] [--wdir DIR] <PROGRAM> [ARGUMENTS]...]..."
+)]
 pub struct Arguments {
     #[command(flatten)]
     program: ProgramArguments,
@@ -69,7 +70,7 @@ struct ProgramArguments {
     wdir: Option<PathBuf>,
 
     /// The program and its arguments
-    #[arg(required = true, trailing_var_arg = true, allow_hyphen_values = true, value_name = "PROGRAM")]
+    #[arg(required = true, trailing_var_arg = true, value_name = "PROGRAM")]
     command: Vec<OsString>,
 }
 
@@ -149,8 +150,8 @@ fn add_segment(job: &mut Job) -> anyhow::Result<()> {
 fn job(given: Arguments, further: &[Vec<OsString>]) -> Result<Job, JobError> {
     let mut programs = vec![given.program.into_program()];
     for part in further {
-        // A slip after a `:` ends here, with the parser's own message.
-        let part = FurtherArguments::try_parse_from(part).unwrap_or_else(|error| error.exit());
+        // A slip after a `:` ends here, as one before it has.
+        let part = FurtherArguments::try_parse_from(part).unwrap_or_else(|error| crate::refuse(FRONT, &error));
         programs.push(part.program.into_program());
     }
     let stdin = parse_stdin(&given.stdin, size(&programs)?)?;

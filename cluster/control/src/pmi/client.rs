@@ -44,7 +44,8 @@ pub enum Reply {
         value: usize,
     },
     KvsName(String),
-    UniverseSize(usize),
+    /// How many ranks there could be; `None` where the manager does not know (some answer -1).
+    UniverseSize(Option<usize>),
     Appnum(usize),
     Put,
     /// `None`: nobody has put this key.
@@ -195,7 +196,9 @@ fn parse_reply(request: &Request, line: &str) -> Result<Reply, ClientError> {
             Reply::Maxes { kvsname: number("kvsname_max")?, key: number("keylen_max")?, value: number("vallen_max")? }
         }
         Request::KvsName => Reply::KvsName(fields.value("kvsname").ok_or_else(unexpected)?.to_owned()),
-        Request::UniverseSize => Reply::UniverseSize(number("size")?),
+        Request::UniverseSize => {
+            Reply::UniverseSize(usize::try_from(fields.number::<i64>("size").ok_or_else(unexpected)?).ok())
+        }
         Request::Appnum => Reply::Appnum(number("appnum")?),
         Request::Put { .. } => Reply::Put,
         // `found=FALSE` is how some managers say that a key is missing while `rc` is 0.
@@ -228,6 +231,12 @@ mod tests {
     fn higher_subversion_is_accepted() {
         let line = "cmd=response_to_init rc=0 pmi_version=1 pmi_subversion=2\n";
         assert_eq!(reply_to(Request::Init, line), Ok(Some(Reply::Init(1, 2))));
+    }
+
+    #[test]
+    fn unknown_universe_size_is_an_answer() {
+        let line = "cmd=universe_size rc=0 size=-1\n";
+        assert_eq!(reply_to(Request::UniverseSize, line), Ok(Some(Reply::UniverseSize(None))));
     }
 
     #[test]
@@ -286,7 +295,7 @@ mod tests {
             prop_assert_eq!(exchange(Request::Init), Reply::Init(1, 1));
             prop_assert_eq!(exchange(Request::Maxes), Reply::Maxes { kvsname: 256, key: 64, value: 1024 });
             let Reply::KvsName(kvsname) = exchange(Request::KvsName) else { panic!("kvsname expected") };
-            prop_assert_eq!(exchange(Request::UniverseSize), Reply::UniverseSize(1));
+            prop_assert_eq!(exchange(Request::UniverseSize), Reply::UniverseSize(Some(1)));
             prop_assert_eq!(exchange(Request::Appnum), Reply::Appnum(0));
             let put = Request::Put { kvsname: kvsname.clone(), key: key.clone(), value: value.clone() };
             prop_assert_eq!(exchange(put), Reply::Put);

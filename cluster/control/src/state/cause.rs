@@ -27,7 +27,8 @@ impl Cause {
                 0 => 1,
                 code => code,
             },
-            Self::NotStarted { .. } => 127,
+            // It was found before, so this is the shells' "cannot be executed".
+            Self::NotStarted { .. } => 126,
             Self::Timeout { .. } => super::EXIT_TIMEOUT,
             Self::NotFinalised | Self::NeverInitialised | Self::Fault { .. } | Self::Breakdown { .. } => 1,
         }

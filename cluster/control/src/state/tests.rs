@@ -85,10 +85,10 @@ fn timeout_and_insistence_concern_the_whole_job() {
 }
 
 #[test]
-fn program_that_cannot_start_is_127() {
+fn program_that_cannot_start_is_126() {
     let mut job = JobState::new(2, "h");
     assert_eq!(job.handle_not_started(0, "./p", "no such file"), Decision::EndOthers);
-    assert_eq!(job.exit_code(), 127);
+    assert_eq!(job.exit_code(), 126);
     assert_eq!(job.report()[0], "rank 0 on h could not be started from './p': no such file");
 }
 

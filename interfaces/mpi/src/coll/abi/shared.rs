@@ -8,6 +8,7 @@ use crate::error::Result;
 use crate::op::{Op, Predefined};
 use crate::world::WORLD;
 use std::ffi::c_void;
+use std::ops::Deref;
 use std::sync::Arc;
 
 /// The team of a communicator, if it has one. A handle that is not valid has none: messages say what is wrong.
@@ -33,22 +34,45 @@ pub(crate) unsafe fn barrier(comm: usize) -> Result<()> {
     }
 }
 
-fn datatype(handle: usize) -> Option<Datatype> {
-    WORLD.enter().types.get(handle).ok().filter(|t| t.check_communication().is_ok()).cloned()
+/// A datatype during a call. Predefined ones are not counted, which would cost more than a short collective's copy.
+enum Held {
+    Predefined(&'static Datatype),
+    Derived(Datatype),
+}
+
+impl Deref for Held {
+    type Target = Datatype;
+    fn deref(&self) -> &Datatype {
+        match self {
+            Self::Predefined(datatype) => datatype,
+            Self::Derived(datatype) => datatype,
+        }
+    }
+}
+
+fn datatype(handle: usize) -> Option<Held> {
+    let held = match Datatype::predefined(handle) {
+        Some(datatype) => Held::Predefined(datatype),
+        None => Held::Derived(WORLD.enter().types.get(handle).ok()?.clone()),
+    };
+    held.check_communication().is_ok().then_some(held)
 }
 
 pub(crate) unsafe fn bcast(buffer: *mut c_void, count: i64, handle: usize, root: i32, comm: usize) -> Result<()> {
-    // SAFETY (both ways): the caller's promise.
-    match unsafe { shared_bcast(buffer, count, handle, root, comm)? } {
-        true => Ok(()),
-        false => unsafe { messages::bcast_by_messages(buffer, count, handle, root, comm) },
+    // SAFETY: the caller's promise.
+    unsafe {
+        match shared_bcast(buffer, count, handle, root, comm)? {
+            true => Ok(()),
+            false => messages::bcast_by_messages(buffer, count, handle, root, comm),
+        }
     }
 }
 
 unsafe fn shared_bcast(buffer: *mut c_void, count: i64, handle: usize, root: i32, comm: usize) -> Result<bool> {
     let Some(datatype) = datatype(handle) else { return Ok(false) };
     let bytes = datatype.packed_size(count).unwrap_or(u64::MAX);
-    if count < 0 || bytes == 0 || bytes > BUFFER_BYTES as u64 {
+    let doubtful = buffer as usize == IN_PLACE || (buffer.is_null() && datatype.named().is_some());
+    if count < 0 || bytes == 0 || bytes > BUFFER_BYTES as u64 || doubtful {
         return Ok(false);
     }
     let Some(team) = team(comm, "MPI_Bcast")? else { return Ok(false) };
@@ -93,7 +117,8 @@ fn operation(handle: usize) -> Option<Op> {
 /// Where the contribution stands, and the result; `None` when the buffers are not what the standard allows.
 fn buffers(sent: *const c_void, received: *mut c_void) -> Option<(*const u8, *mut u8)> {
     let input = if sent as usize == IN_PLACE { received.cast_const() } else { sent };
-    let doubtful = input.is_null() || received.is_null() || sent == received.cast_const() || received as usize == IN_PLACE;
+    let doubtful =
+        input.is_null() || received.is_null() || sent == received.cast_const() || received as usize == IN_PLACE;
     (!doubtful).then_some((input.cast(), received.cast()))
 }
 

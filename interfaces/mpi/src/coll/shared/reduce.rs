@@ -137,7 +137,9 @@ impl Team {
             self.await_one(ALL, member, second);
             let (from, to) = (bounds(member), bounds(member + 1));
             // SAFETY: as above, for the slice of `member`.
-            unsafe { std::ptr::copy_nonoverlapping(self.buffer(member, second).add(from), output.add(from), to - from) };
+            unsafe {
+                std::ptr::copy_nonoverlapping(self.buffer(member, second).add(from), output.add(from), to - from)
+            };
         }
         self.all_met(second);
         self.finish(second);

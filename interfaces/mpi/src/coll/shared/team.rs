@@ -210,7 +210,7 @@ impl Team {
     #[inline]
     fn wait(&self, call: &'static str, mut arrived: impl FnMut() -> bool) {
         let waiting = Waiting { call, peer: None, tag: None, context: self.context };
-        WORLD.wait(waiting, |_| arrived().then_some(()));
+        WORLD.wait_for_memory(waiting, |_| arrived().then_some(()));
     }
 
     /// We have read everything that we need of `operation`.
@@ -221,7 +221,10 @@ impl Team {
         world.endpoint.count_shared_collective();
         world.endpoint.order_before_look();
         if self.block.word(WAITING).load(Ordering::Relaxed) != 0 {
-            self.peers.iter().filter(|peer| **peer != self.peers[self.me as usize]).for_each(|p| world.endpoint.wake(*p));
+            self.peers
+                .iter()
+                .filter(|peer| **peer != self.peers[self.me as usize])
+                .for_each(|p| world.endpoint.wake(*p));
         }
     }
 }

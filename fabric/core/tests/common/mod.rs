@@ -1,0 +1,122 @@
+//! What the tests of the fabric share: endpoints in one segment, messages with known bytes.
+#![allow(dead_code, reason = "each test program uses a part")]
+
+use weft_fabric::{Bounds, Driven, Endpoint, Envelope, Fault, Limits, Monitor, Outcome, Outside, Peer, RequestId};
+use weft_fabric::{Segment, Selector, SendMode, Waiting};
+
+/// Sleep at once.
+pub const ASLEEP: Bounds = Bounds { spin_ns: 0, yield_ns: 0 };
+
+pub const CONTEXT: u32 = 5;
+
+pub fn net_with(members: u32, limits: Limits) -> Vec<Endpoint> {
+    let segment = Segment::create(members).expect("segment");
+    let join = |me| Endpoint::join_segment_with(segment.clone(), me, limits, Bounds::default()).expect("join");
+    (0..members).map(join).collect()
+}
+
+pub fn net(members: u32) -> Vec<Endpoint> {
+    net_with(members, Limits::default())
+}
+
+pub fn streaming() -> Limits {
+    Limits { single_copy_allowed: false, ..Limits::default() }
+}
+
+pub fn any() -> Selector {
+    Selector { context: CONTEXT, peer: None, tag: None }
+}
+
+pub fn from(peer: u32, tag: i32) -> Selector {
+    Selector { context: CONTEXT, peer: Some(Peer(peer)), tag: Some(tag) }
+}
+
+pub fn bytes(length: usize, seed: usize) -> Vec<u8> {
+    (0..length).map(|i| (i.wrapping_mul(31) ^ (i >> 9) ^ seed.wrapping_mul(101)) as u8).collect()
+}
+
+/// Starts a send of `data`, which the caller keeps.
+pub fn send_as(at: &mut Endpoint, to: u32, tag: i32, data: &[u8], mode: SendMode) -> RequestId {
+    let envelope = Envelope { context: CONTEXT, tag, source: at.me().0 + 100 };
+    // SAFETY: the tests keep the data until the request is complete.
+    unsafe { at.post_send(Peer(to), envelope, data.as_ptr(), data.len(), mode) }
+}
+
+pub fn send(at: &mut Endpoint, to: u32, tag: i32, data: &[u8]) -> RequestId {
+    send_as(at, to, tag, data, SendMode::Standard)
+}
+
+pub fn receive(at: &mut Endpoint, selector: Selector, buffer: &mut [u8]) -> RequestId {
+    // SAFETY: the tests keep the buffer until the request is complete.
+    unsafe { at.post_receive(selector, buffer.as_mut_ptr(), buffer.len()) }
+}
+
+/// One duty cycle of everybody.
+pub fn turn(net: &mut [Endpoint]) -> bool {
+    net.iter_mut().fold(false, |moved, at| at.progress() | moved)
+}
+
+/// Turns until nothing moves any more.
+pub fn settle(net: &mut [Endpoint]) {
+    let mut quiet = 0;
+    while quiet < 3 {
+        quiet = if turn(net) { 0 } else { quiet + 1 };
+    }
+}
+
+/// Turns until `request` of `member` is complete.
+pub fn finish(net: &mut [Endpoint], member: usize, request: RequestId) -> Outcome {
+    for _ in 0..20_000_000 {
+        if let Some(outcome) = net[member].take_outcome(request) {
+            return outcome;
+        }
+        turn(net);
+    }
+    panic!("request {request:?} of member {member} does not end");
+}
+
+pub fn check(outcome: Outcome, peer: u32, tag: i32, length: usize, fault: Option<Fault>) {
+    let expected = Outcome { peer: Peer(peer), source: peer + 100, tag, length: length as u64, fault };
+    assert_eq!(outcome, expected);
+}
+
+pub struct World(pub Endpoint);
+
+impl Driven for World {
+    fn endpoint(&mut self) -> &mut Endpoint {
+        &mut self.0
+    }
+    fn advance(&mut self) -> Option<Outside> {
+        None
+    }
+}
+
+pub const WAIT: Waiting = Waiting { call: "test", peer: None, tag: None, context: CONTEXT };
+
+pub fn wait(world: &Monitor<World>, request: RequestId) -> Outcome {
+    world.wait(WAIT, |w| w.0.take_outcome(request))
+}
+
+/// Runs `child` in a forked process; its process id.
+pub fn fork(child: impl FnOnce()) -> i32 {
+    // SAFETY: the child ends with _exit and runs nothing of the test harness.
+    match unsafe { libc::fork() } {
+        0 => {
+            let result = std::panic::catch_unwind(std::panic::AssertUnwindSafe(child));
+            // SAFETY: ends this process.
+            unsafe { libc::_exit(result.is_err() as i32) }
+        }
+        pid => {
+            assert!(pid > 0, "fork");
+            pid
+        }
+    }
+}
+
+/// The status with which a child ended.
+pub fn reap(pid: i32) -> i32 {
+    let mut status = 0;
+    // SAFETY: a plain system call with a valid place for the answer.
+    assert_eq!(unsafe { libc::waitpid(pid, &mut status, 0) }, pid);
+    status
+}

@@ -1,0 +1,208 @@
+//! Threads and processes that really sleep, and are really woken.
+
+mod common;
+use common::*;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+use weft_fabric::{Bounds, Endpoint, Limits, Monitor, Segment, Selector, SendMode};
+
+fn sleepy(segment: &Segment, me: u32) -> Endpoint {
+    Endpoint::join_segment_with(segment.clone(), me, Limits::default(), ASLEEP).expect("join")
+}
+
+fn monitor(segment: &Segment, me: u32, threads: bool) -> &'static Monitor<World> {
+    let world: &'static Monitor<World> = Box::leak(Box::new(Monitor::new()));
+    world.open(World(sleepy(segment, me)), threads);
+    world
+}
+
+/// Ends the program if a wait is never ended: a thread that sleeps for ever cannot be joined.
+struct Watchdog(&'static AtomicBool);
+
+impl Watchdog {
+    fn new() -> Self {
+        let done: &'static AtomicBool = Box::leak(Box::new(AtomicBool::new(false)));
+        let start = Instant::now();
+        std::thread::spawn(move || {
+            while !done.load(Ordering::Relaxed) {
+                if start.elapsed() > Duration::from_secs(120) {
+                    eprintln!("somebody was not woken");
+                    std::process::abort();
+                }
+                std::thread::park_timeout(Duration::from_millis(100));
+            }
+        });
+        Self(done)
+    }
+}
+
+impl Drop for Watchdog {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
+fn send_wait(world: &Monitor<World>, to: u32, tag: i32, data: &[u8]) {
+    let request = send(&mut world.enter().0, to, tag, data);
+    assert_eq!(wait(world, request).fault, None);
+}
+
+fn receive_wait(world: &Monitor<World>, selector: Selector, buffer: &mut [u8]) -> usize {
+    let request = receive(&mut world.enter().0, selector, buffer);
+    let outcome = wait(world, request);
+    assert_eq!(outcome.fault, None);
+    outcome.length as usize
+}
+
+fn hand_over(world: &Monitor<World>, me: u32, rounds: i32) {
+    let mut buffer = [0u8; 8];
+    for round in 0..rounds {
+        if me == 0 {
+            send_wait(world, 1, 1, &round.to_le_bytes());
+        }
+        assert_eq!(receive_wait(world, from(1 - me, 1), &mut buffer), 4);
+        assert_eq!(buffer[..4], round.to_le_bytes());
+        if me == 1 {
+            send_wait(world, 0, 1, &round.to_le_bytes());
+        }
+    }
+}
+
+#[test]
+fn no_wake_up_is_lost_in_a_hundred_thousand_hand_overs() {
+    let _watchdog = Watchdog::new();
+    let segment = Segment::create(2).expect("segment");
+    let threads = [0, 1].map(|me| {
+        let world = monitor(&segment, me, false);
+        std::thread::spawn(move || {
+            hand_over(world, me, 50_000);
+            assert!(world.enter().0.counters().sleeps > 5000, "the test sleeps");
+        })
+    });
+    for thread in threads {
+        thread.join().expect("member");
+    }
+}
+
+#[test]
+fn processes_wake_each_other_too() {
+    let _watchdog = Watchdog::new();
+    let segment = Segment::create(2).expect("segment");
+    let child = fork(|| hand_over(monitor(&segment, 1, false), 1, 20_000));
+    hand_over(monitor(&segment, 0, false), 0, 20_000);
+    assert_eq!(reap(child), 0);
+}
+
+/// Several threads of each of two processes' worth of endpoints, each with a tag of its own.
+#[test]
+fn threads_that_share_an_endpoint_all_wake() {
+    const THREADS: i32 = 4;
+    let _watchdog = Watchdog::new();
+    let segment = Segment::create(2).expect("segment");
+    let worlds = [monitor(&segment, 0, true), monitor(&segment, 1, true)];
+    let mut threads = Vec::new();
+    for (me, world) in worlds.into_iter().enumerate() {
+        for tag in 0..THREADS {
+            threads.push(std::thread::spawn(move || {
+                let mut buffer = vec![0u8; 200_000];
+                for round in 0..3000usize {
+                    let length = if round % 100 == 99 { 200_000 } else { round % 60 };
+                    let data = bytes(length, round + tag as usize);
+                    if me == 0 {
+                        send_wait(world, 1, tag, &data);
+                    }
+                    assert_eq!(receive_wait(world, from(1 - me as u32, tag), &mut buffer), length);
+                    assert!(buffer[..length] == data);
+                    if me == 1 {
+                        send_wait(world, 0, tag, &data);
+                    }
+                }
+            }));
+        }
+    }
+    threads.into_iter().for_each(|thread| thread.join().expect("thread"));
+}
+
+/// What one thread does ends what another one of the same process sleeps for.
+#[test]
+fn threads_of_one_process_wake_each_other() {
+    let _watchdog = Watchdog::new();
+    let segment = Segment::create(1).expect("segment");
+    let world = monitor(&segment, 0, true);
+    let threads: Vec<_> = (0..4)
+        .map(|me| {
+            std::thread::spawn(move || {
+                let mut buffer = [0u8; 8];
+                for round in 0..5000u32 {
+                    // A ring of four: 0 starts it, each hands on what it got.
+                    if me == 0 {
+                        send_wait(world, 0, 1, &round.to_le_bytes());
+                    }
+                    receive_wait(world, from(0, if me == 0 { 4 } else { me }), &mut buffer);
+                    assert_eq!(buffer[..4], round.to_le_bytes());
+                    if me > 0 {
+                        send_wait(world, 0, me + 1, &round.to_le_bytes());
+                    }
+                }
+            })
+        })
+        .collect();
+    threads.into_iter().for_each(|thread| thread.join().expect("thread"));
+}
+
+/// Sender and receiver both sleep whenever they can while rings and bulk areas are full.
+#[test]
+fn a_sender_that_waits_for_room_sleeps_and_wakes() {
+    let _watchdog = Watchdog::new();
+    let segment = Segment::create(2).expect("segment");
+    let (out, into) = (monitor(&segment, 0, false), monitor(&segment, 1, false));
+    let sending = std::thread::spawn(move || {
+        let data = bytes(30_000, 1);
+        for round in 0..10_000 {
+            send_wait(out, 1, 1, &data[..if round % 2 == 0 { 30_000 } else { 40 }]);
+        }
+    });
+    let mut buffer = vec![0; 30_000];
+    for round in 0..10_000 {
+        assert_eq!(receive_wait(into, from(0, 1), &mut buffer), if round % 2 == 0 { 30_000 } else { 40 });
+    }
+    sending.join().expect("sender");
+}
+
+#[test]
+fn a_killed_peer_does_not_take_the_survivor_with_it() {
+    for moment in 0..20 {
+        let segment = Segment::create(2).expect("segment");
+        let child = fork(|| {
+            let mut at = sleepy(&segment, 1);
+            let data = bytes(500_000, 1);
+            for i in 0.. {
+                let length = [8, 5000, 30_000, 500_000][i % 4];
+                let request = send(&mut at, 0, 1, &data[..length]);
+                at.release(request);
+                at.progress();
+            }
+        });
+        let mut at =
+            Endpoint::join_segment_with(segment.clone(), 0, Limits::default(), Bounds::default()).expect("join");
+        let mut buffers: Vec<Vec<u8>> = (0..200).map(|_| vec![0; 500_000]).collect();
+        for buffer in &mut buffers {
+            receive(&mut at, from(1, 1), buffer);
+        }
+        while at.counters().receives < 1 + moment * 9 {
+            at.progress();
+        }
+        // SAFETY: our child.
+        unsafe { libc::kill(child, libc::SIGKILL) };
+        assert_eq!(reap(child), libc::SIGKILL);
+        for _ in 0..2000 {
+            at.progress();
+        }
+        let data = [7u8; 40];
+        for _ in 0..300 {
+            let request = send_as(&mut at, 1, 1, &data, SendMode::Standard);
+            at.release(request);
+        }
+        at.progress();
+    }
+}
