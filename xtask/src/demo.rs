@@ -12,19 +12,8 @@ use crate::machine::{self, Need};
 
 const RANKS: &str = "4";
 
-/// What the plate looks like: two sources, two sinks.
-const PLATE: [&str; 10] = [
-    "-n",
-    "256",
-    "--steps",
-    "20000",
-    "--every",
-    "400",
-    "--north=source@10-45,sink@55-90",
-    "--south=sink@10-45,source@55-90",
-    "--west=source@40-60",
-    "--east=sink@40-60",
-];
+/// The plate is a picture, read from the repository; the last frame of this run is `docs/heat.png`.
+const PLATE: [&str; 8] = ["--input", "apps/heat/weft.png", "-n", "480", "--start", "10", "--steps", "600"];
 
 /// Builds, compiles the heat program with our compiler command, runs it, and says where its picture lies. With
 /// `picture`, the last one is copied there too.

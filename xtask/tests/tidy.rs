@@ -8,7 +8,7 @@ use std::process::Command;
 const LONGEST: usize = 700;
 
 /// A generated file says so in its first lines, and is exempt from the limit.
-const GENERATED: &str = "@generated";
+const GENERATED: &str = "Generated from ";
 
 struct File {
     path: String,
@@ -118,7 +118,7 @@ fn each_rule_sees_what_it_is_there_for() {
     let file = |path: &str, text: String| File { path: path.to_owned(), text };
     let long = "x\n".repeat(LONGEST + 1);
     assert!(too_long(&file("a.rs", long.clone())).is_some());
-    assert!(too_long(&file("a.rs", format!("// {GENERATED} by b\n{long}"))).is_none());
+    assert!(too_long(&file("a.rs", format!("// {GENERATED}b\n{long}"))).is_none());
     assert!(without_crate_doc(&file("a/src/lib.rs", "pub mod b;\n".into())).is_some());
     assert!(unfinished(&file("a.rs", ["tod", "o!()"].concat())).is_some());
     assert!(machine_path(&file("a.rs", ["\"/ho", "me/b\""].concat())).is_some());

@@ -1,1 +1,18 @@
 #![forbid(unsafe_code)]
+//! Who runs where: the job's description, placement, the state of a job and the PMI-1 protocol.
+//!
+//! Everything here is pure: bytes and events go in, bytes and decisions come out. There is no system call, no clock,
+//! no thread and no environment here; `weft-agent` owns those and drives these machines.
+//!
+//! - [`job`] says what is to be started: programs, ranks, environment.
+//! - [`placement`] gives each rank its cores.
+//! - [`state`] follows the ranks of a running job, decides when the others must be ended and what the exit code is.
+//! - [`pmi`] speaks PMI-1 (protocol 1.1): the server half for the launcher, the client half for a rank.
+//!
+//! Invariants: a rank is numbered `0..size` in the order of the programs; an input from a rank is a claim and never
+//! panics this code; every answer of the PMI server is one line of at most [`pmi::LINE_MAX`] bytes.
+
+pub mod job;
+pub mod placement;
+pub mod pmi;
+pub mod state;

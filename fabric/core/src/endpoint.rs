@@ -1,14 +1,15 @@
 //! The endpoint: a process's place in the fabric.
 
 use crate::api::{Envelope, MatchedId, Outcome, Peer, RequestId, Selector, SendMode, Waiting};
-use crate::join::{self, JoinError, Joined};
+use crate::join::{self, JoinError, Joined, Manager};
 use crate::pace::{Bounds, Policy};
 use crate::port::{Limits, Port};
-use crate::shared::{self, SharedBlocks};
-use crate::status::{Counters, PageCounters, Status};
+use crate::shared::SharedBlocks;
+use crate::status::{Counters, Page, PageCounters, Status};
 use weft_device::Device;
 use weft_device::shm::{Doorbell, Segment, ShmDevice};
 use weft_wire::segment::MemberState;
+use weft_wire::settings::{Settings, SingleCopy};
 
 /// A process's place in the fabric. Not synchronised: see [`crate::Monitor`].
 pub struct Endpoint {
@@ -16,6 +17,9 @@ pub struct Endpoint {
     port: Port,
     policy: Policy,
     status: Status,
+    settings: Settings,
+    /// Who started us and is to be told of our end.
+    manager: Option<Manager>,
     me: u32,
     size: u32,
 }
@@ -33,21 +37,32 @@ impl Endpoint {
 
     /// As [`Self::join_segment`], with thresholds and bounds of waiting of one's own.
     pub fn join_segment_with(segment: Segment, member: u32, limits: Limits, bounds: Bounds) -> Result<Self, JoinError> {
-        Self::from_joined(Joined { limits, bounds, ..Joined::plain(segment, member) })
+        Self::from_parts(Joined::plain(segment, member), limits, bounds)
     }
 
     fn from_joined(joined: Joined) -> Result<Self, JoinError> {
-        let Joined { segment, member, job, limits, bounds } = joined;
+        let (limits, bounds) = (joined.limits(), joined.bounds());
+        Self::from_parts(joined, limits, bounds)
+    }
+
+    fn from_parts(joined: Joined, limits: Limits, bounds: Bounds) -> Result<Self, JoinError> {
+        let Joined { segment, member, job, settings, manager } = joined;
         let size = segment.members();
         let device = ShmDevice::join(segment.clone(), member)?;
-        let single_copy_allowed = limits.single_copy_allowed && weft_device::sys::attach_works().is_ok();
-        let limits = Limits { single_copy_allowed, ..limits };
-        let counters = PageCounters::new(&segment, member);
+        let allowed = limits.single_copy_allowed && try_single_copy(settings.single_copy)?;
+        let limits = Limits { single_copy_allowed: allowed, ..limits };
+        let page = Page::new(&segment, member, settings.status);
+        let counters = PageCounters::new(page.clone());
         let port = Port::new(member, size, limits, device.copy_slots(), counters);
-        let status = Status::new(&segment, member, size, &job);
+        let status = Status::new(page, member, size, &job);
         let policy = Policy::new(bounds, &segment, member);
         segment.set_state(member, MemberState::Joined);
-        Ok(Self { device, port, policy, status, me: member, size })
+        Ok(Self { device, port, policy, status, settings, manager, me: member, size })
+    }
+
+    /// The settings that this process started with.
+    pub fn settings(&self) -> &Settings {
+        &self.settings
     }
 
     pub fn me(&self) -> Peer {
@@ -186,13 +201,29 @@ impl Endpoint {
         }
         self.port.counters.wakeups_sent = self.device.wakeups;
         self.device.segment().set_state(self.me, MemberState::Left);
+        if let Some(Err(error)) = self.manager.take().map(Manager::finalise) {
+            eprintln!("weft: rank {}: {error}", self.me);
+        }
     }
 
     /// Collective blocks: shared memory for the members of a communicator.
     pub fn shared_blocks(&mut self) -> SharedBlocks {
-        shared::SharedBlocks::new(self.device.segment().clone())
+        SharedBlocks::new(self.device.segment().clone())
     }
 
+    /// Wakes `peer` if it sleeps: to be called after storing into a shared block what it may wait for.
+    #[inline]
+    pub fn wake(&mut self, peer: Peer) {
+        self.device.wake(peer.0);
+    }
+
+    /// Orders an earlier store into a shared block before a later look at whether somebody waits for it.
+    #[inline]
+    pub fn order_before_look(&self) {
+        self.device.order_before_look();
+    }
+
+    #[inline]
     pub fn count_shared_collective(&mut self) {
         self.port.counters.collectives_shared += 1;
     }
@@ -239,5 +270,14 @@ impl Endpoint {
 
     pub(crate) fn doorbell(&self) -> Doorbell {
         self.device.segment().doorbell(self.me)
+    }
+}
+
+/// Whether long messages may be copied straight out of the sender's memory.
+fn try_single_copy(setting: SingleCopy) -> Result<bool, JoinError> {
+    match setting {
+        SingleCopy::Off => Ok(false),
+        SingleCopy::Auto => Ok(weft_device::sys::attach_works().is_ok()),
+        SingleCopy::On => weft_device::sys::attach_works().map(|()| true).map_err(JoinError::SingleCopy),
     }
 }

@@ -1,12 +1,29 @@
 //! Start-up: how a process finds its job.
 //!
-//! 1. `WEFT_SEGMENT` names an inherited descriptor: our launcher made the segment. No message is needed.
-//! 2. Nothing: a job of one.
+//! 1. `WEFT_SEGMENT` names an inherited descriptor: our launcher made the segment, and no message is needed to join.
+//!    `PMI_FD` beside it serves to tell the launcher of start, end and abort; nobody waits for that at the start.
+//! 2. `PMI_FD` alone: a launcher of somebody else that speaks PMI-1. The ranks [`meet`](meeting): the lowest one makes
+//!    the segment and hands it to the others.
+//! 3. Neither: a job of one, unless the environment shows a launcher that wanted more ([`environment`]).
+//!
+//! Descriptors and the variables that name them are for this process alone: the former are closed on exec, the latter
+//! removed, so that a program which a rank starts is a job of one and not a second rank of the same number.
+
+mod environment;
+mod kin;
+mod manager;
+mod meeting;
 
 use crate::pace::Bounds;
 use crate::port::Limits;
-use std::os::fd::{FromRawFd, OwnedFd};
+use environment::Start;
+pub(crate) use manager::Manager;
+pub use manager::{ManagerError, abort};
+use std::io;
+use std::os::fd::OwnedFd;
 use weft_device::shm::{Segment, SegmentError};
+use weft_device::sys::{self, Inherited};
+use weft_wire::settings::{SettingError, Settings};
 
 /// Why a process could not join its job. Ends the process's membership.
 #[derive(Debug, thiserror::Error)]
@@ -14,7 +31,43 @@ pub enum JoinError {
     #[error(transparent)]
     Segment(#[from] SegmentError),
     #[error("{name} is '{value}', allowed is {allowed}")]
-    Environment { name: &'static str, value: String, allowed: &'static str },
+    Environment { name: &'static str, value: String, allowed: String },
+    #[error("{name} is set, but {missing} is not: the launcher sets both, or something between has removed one")]
+    Missing { name: &'static str, missing: &'static str },
+    #[error(
+        "descriptor {number} of {name} cannot be used: {cause}; a program between launcher and rank may have closed it"
+    )]
+    Descriptor { name: &'static str, number: i32, cause: io::Error },
+    #[error("PMI_SIZE is {size}, but the launcher's shared segment has {members} members: they are of different jobs")]
+    Size { size: u32, members: u32 },
+    #[error("{}", texts(.0))]
+    Settings(Vec<SettingError>),
+    #[error("single_copy is on, but the kernel forbids it: {0}; auto or off can be used")]
+    SingleCopy(io::Error),
+    #[error(
+        "started by {launcher} ({variable}={value}), which does not speak PMI-1: its ranks would run as {value} jobs \
+         of one; start the program with weft run, or unset {variable} to run it alone"
+    )]
+    ForeignLauncher { launcher: &'static str, variable: &'static str, value: String },
+    #[error("the launcher offers PMI at PMI_PORT={0} only; a descriptor in PMI_FD is needed (weft run gives one)")]
+    Port(String),
+    #[error(transparent)]
+    Manager(#[from] ManagerError),
+    #[error("rank {rank} is not on the host of rank 0: a job over several hosts cannot be started yet")]
+    OtherHost { rank: u32 },
+    #[error(
+        "rank {rank} cannot reach rank 0 on the same machine: {cause}; are they in different network namespaces \
+         (containers) or of different users?"
+    )]
+    Unreachable { rank: u32, cause: io::Error },
+    #[error("cannot hand the shared segment to the other ranks: {0}")]
+    HandOver(io::Error),
+    #[error("what rank 0 told of the job is not understood: '{0}'; are the ranks of different Weft versions?")]
+    Invitation(String),
+}
+
+fn texts(errors: &[SettingError]) -> String {
+    errors.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ")
 }
 
 /// What start-up has found out.
@@ -22,36 +75,74 @@ pub(crate) struct Joined {
     pub segment: Segment,
     pub member: u32,
     pub job: String,
-    pub limits: Limits,
-    pub bounds: Bounds,
+    pub settings: Settings,
+    /// Whom to tell of the end.
+    pub manager: Option<Manager>,
 }
 
 impl Joined {
     pub fn plain(segment: Segment, member: u32) -> Self {
-        Self { segment, member, job: String::new(), limits: Limits::default(), bounds: Bounds::default() }
+        Self { segment, member, job: String::new(), settings: Settings::default(), manager: None }
     }
-}
 
-fn number(name: &'static str, allowed: &'static str) -> Result<Option<u32>, JoinError> {
-    match std::env::var(name) {
-        Err(_) => Ok(None),
-        Ok(value) => match value.parse() {
-            Ok(number) => Ok(Some(number)),
-            Err(_) => Err(JoinError::Environment { name, value, allowed }),
-        },
+    pub fn limits(&self) -> Limits {
+        Limits::from(&self.settings)
+    }
+
+    pub fn bounds(&self) -> Bounds {
+        Bounds::from(&self.settings)
     }
 }
 
 pub(crate) fn join() -> Result<Joined, JoinError> {
-    let Some(descriptor) = number("WEFT_SEGMENT", "the number of an open descriptor")? else {
-        return Ok(Joined::plain(Segment::create(1)?, 0));
+    let settings = Settings::from_env(std::env::vars_os()).map_err(JoinError::Settings)?;
+    let start = environment::read(|name| std::env::var(name).ok())?;
+    let mut joined = match start {
+        Start::Launcher { segment, rank, size, manager } => join_launcher(segment, rank, size, manager)?,
+        Start::Manager { descriptor, rank, size } => join_manager(descriptor, rank, size)?,
+        Start::Alone => alone()?,
     };
-    // SAFETY: the launcher has opened this descriptor for us and nobody else uses it. If it is not open, the segment
-    // cannot be mapped and that is the error.
-    let descriptor = unsafe { OwnedFd::from_raw_fd(descriptor as i32) };
-    let segment = Segment::open(descriptor)?;
-    let member = number("PMI_RANK", "a rank of the job")?.unwrap_or(0);
-    let mut joined = Joined::plain(segment, member);
+    joined.settings = settings;
     joined.job = std::env::var("WEFT_JOB").unwrap_or_default();
+    environment::forget();
     Ok(joined)
+}
+
+fn alone() -> Result<Joined, JoinError> {
+    Ok(Joined::plain(Segment::create(1)?, 0))
+}
+
+fn adopt(name: &'static str, number: i32, kind: Inherited) -> Result<OwnedFd, JoinError> {
+    sys::adopt(number, kind).map_err(|cause| JoinError::Descriptor { name, number, cause })
+}
+
+fn join_launcher(segment: i32, rank: u32, size: u32, manager: Option<i32>) -> Result<Joined, JoinError> {
+    let descriptor = match adopt("WEFT_SEGMENT", segment, Inherited::Memory) {
+        // The variables of a rank in a program that it started with an environment of its own making.
+        Err(_) if kin::is_child_of_rank() => return alone(),
+        descriptor => descriptor?,
+    };
+    // From here on what goes wrong can be told to the launcher.
+    let manager = manager.map(|fd| adopt("PMI_FD", fd, Inherited::Socket)).transpose()?;
+    let mut manager = manager.map(Manager::new);
+    let segment = Segment::open(descriptor)?;
+    let members = segment.members();
+    if size != members {
+        return Err(JoinError::Size { size, members });
+    }
+    if let Some(manager) = &mut manager {
+        manager.announce()?;
+    }
+    Ok(Joined { manager, ..Joined::plain(segment, rank) })
+}
+
+fn join_manager(descriptor: i32, rank: u32, size: u32) -> Result<Joined, JoinError> {
+    let descriptor = match adopt("PMI_FD", descriptor, Inherited::Socket) {
+        Err(_) if kin::is_child_of_rank() => return alone(),
+        descriptor => descriptor?,
+    };
+    let mut manager = Manager::new(descriptor);
+    manager.announce()?;
+    let segment = meeting::meet(&mut manager, rank, size)?;
+    Ok(Joined { manager: Some(manager), ..Joined::plain(segment, rank) })
 }

@@ -19,9 +19,11 @@ mod status;
 
 pub use api::{Envelope, Fault, MatchedId, Outcome, Peer, RequestId, Selector, SendMode, Waiting};
 pub use endpoint::Endpoint;
-pub use join::JoinError;
+pub use join::{JoinError, ManagerError, abort};
 pub use monitor::{Driven, Guard, Monitor, Outside};
 pub use pace::Bounds;
 pub use port::Limits;
 pub use status::Counters;
 pub use weft_device::shm::Segment;
+pub use weft_device::{Report, probe};
+pub use weft_wire::settings::{Collectives, Settings};

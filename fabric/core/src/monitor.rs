@@ -6,10 +6,15 @@ use std::cell::UnsafeCell;
 use std::ops::{Deref, DerefMut};
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Mutex, MutexGuard};
+use std::time::Duration;
 use weft_device::sys;
 
 /// Work that must run with the monitor left, such as a user's reduction function (it may call the interface again).
 pub type Outside = Box<dyn FnOnce()>;
+
+/// A thread that sleeps beside the one that watches the doorbell is not told of stores into shared memory, so it looks
+/// now and then.
+const BESIDE_MEMORY_LIMIT: Duration = Duration::from_micros(500);
 
 /// State that lives beside an endpoint and moves with its progress.
 pub trait Driven {
@@ -108,8 +113,26 @@ impl<T: Driven> Monitor<T> {
     }
 
     /// Makes progress until `done` answers. `done` is asked first, then after each progress pass.
+    ///
+    /// `done` answers by what the endpoint or the interface's state say.
     #[inline]
-    pub fn wait<R>(&self, what: Waiting, mut done: impl FnMut(&mut T) -> Option<R>) -> R {
+    pub fn wait<R>(&self, what: Waiting, done: impl FnMut(&mut T) -> Option<R>) -> R {
+        self.wait_with(what, None, done)
+    }
+
+    /// Like [`Self::wait`] for what a peer stores into shared memory and then wakes us for ([`Endpoint::wake`]).
+    #[inline]
+    pub fn wait_for_memory<R>(&self, what: Waiting, done: impl FnMut(&mut T) -> Option<R>) -> R {
+        self.wait_with(what, Some(BESIDE_MEMORY_LIMIT), done)
+    }
+
+    #[inline]
+    fn wait_with<R>(
+        &self,
+        what: Waiting,
+        beside_limit: Option<Duration>,
+        mut done: impl FnMut(&mut T) -> Option<R>,
+    ) -> R {
         let mut pace = Pace::default();
         let mut said = false;
         loop {
@@ -133,33 +156,58 @@ impl<T: Driven> Monitor<T> {
             }
             match pace.idle(value.endpoint().policy()) {
                 Step::Poll => guard.leave_quietly(),
-                step => self.wait_long(guard, &what, &pace, &mut said, step),
+                Step::Sleep => {
+                    self.say(&mut guard, &what, &pace, &mut said);
+                    if let Some(answer) = self.sleep(guard, beside_limit, &mut done) {
+                        return answer;
+                    }
+                }
+                Step::Yielded => {
+                    self.say(&mut guard, &what, &pace, &mut said);
+                    guard.endpoint().note_yield();
+                    guard.leave_quietly();
+                }
             }
         }
     }
 
+    /// Says on the status page what we are blocked in, once the wait has become long.
     #[cold]
-    fn wait_long(&self, mut guard: Guard<'_, T>, what: &Waiting, pace: &Pace, said: &mut bool, step: Step) {
-        let value = &mut *guard;
-        if !*said {
-            value.endpoint().set_blocked(what, pace.long_since_ns());
-            *said = true;
+    fn say(&self, guard: &mut Guard<'_, T>, what: &Waiting, pace: &Pace, said: &mut bool) {
+        if !std::mem::replace(said, true) {
+            guard.endpoint().set_blocked(what, pace.long_since_ns());
         }
-        if step == Step::Yielded {
-            value.endpoint().note_yield();
-            return guard.leave_quietly();
+    }
+
+    #[cold]
+    fn sleep<R>(
+        &self,
+        guard: Guard<'_, T>,
+        beside_limit: Option<Duration>,
+        done: &mut impl FnMut(&mut T) -> Option<R>,
+    ) -> Option<R> {
+        if self.watched.load(Ordering::Relaxed) {
+            self.sleep_beside(guard, beside_limit);
+            return None;
         }
-        if self.watched.load(Ordering::Relaxed) { self.sleep_beside(guard) } else { self.sleep_watching(guard) }
+        self.sleep_watching(guard, done)
     }
 
     /// Sleeps on the doorbell. Nobody else arms or disarms it meanwhile, so that a ring is not overlooked.
-    fn sleep_watching(&self, mut guard: Guard<'_, T>) {
-        let endpoint = guard.endpoint();
-        if !endpoint.arm() {
-            endpoint.disarm();
-            return guard.leave_quietly();
+    fn sleep_watching<R>(&self, mut guard: Guard<'_, T>, done: &mut impl FnMut(&mut T) -> Option<R>) -> Option<R> {
+        let value = &mut *guard;
+        if !value.endpoint().arm() {
+            value.endpoint().disarm();
+            guard.leave_quietly();
+            return None;
         }
-        let doorbell = endpoint.doorbell();
+        // What does not come through the rings (shared memory of collectives) may have come before we lay down.
+        if let Some(answer) = done(value) {
+            value.endpoint().disarm();
+            value.endpoint().clear_blocked();
+            return Some(answer);
+        }
+        let doorbell = value.endpoint().doorbell();
         self.watched.store(true, Ordering::Relaxed);
         self.sleepers.fetch_add(1, Ordering::Relaxed);
         // From here on another thread of ours that moves something rings (see the guard's drop).
@@ -171,17 +219,18 @@ impl<T: Driven> Monitor<T> {
         guard.endpoint().disarm();
         // Awake, this thread polls for all; when its own wait ends, its guard wakes another one to watch.
         guard.leave_quietly();
+        None
     }
 
     /// Sleeps beside the thread that watches the doorbell.
-    fn sleep_beside(&self, mut guard: Guard<'_, T>) {
+    fn sleep_beside(&self, mut guard: Guard<'_, T>, limit: Option<Duration>) {
         if !guard.endpoint().arm_beside() {
             return guard.leave_quietly();
         }
         let seen = self.changes.load(Ordering::Relaxed);
         self.sleepers.fetch_add(1, Ordering::Relaxed);
         guard.leave_quietly();
-        sys::futex_wait(&self.changes, seen, None);
+        sys::futex_wait(&self.changes, seen, limit);
         let guard = self.enter();
         self.sleepers.fetch_sub(1, Ordering::Relaxed);
         guard.leave_quietly();

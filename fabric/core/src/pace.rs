@@ -9,6 +9,7 @@
 
 use weft_device::shm::Segment;
 use weft_device::sys;
+use weft_wire::settings::Settings;
 
 /// Bounds of the policy.
 #[derive(Clone, Copy, Debug)]
@@ -17,15 +18,26 @@ pub struct Bounds {
     pub yield_ns: u64,
 }
 
+/// What `auto` means.
+const SPIN_US: u64 = 50;
+const YIELD_US: u64 = 1000;
+
+impl From<&Settings> for Bounds {
+    fn from(settings: &Settings) -> Self {
+        let ns = |set: Option<u64>, auto_us| set.unwrap_or(auto_us) * 1000;
+        Self { spin_ns: ns(settings.spin_us, SPIN_US), yield_ns: ns(settings.yield_us, YIELD_US) }
+    }
+}
+
 impl Default for Bounds {
     fn default() -> Self {
-        Self { spin_ns: 50_000, yield_ns: 1_000_000 }
+        Self::from(&Settings::default())
     }
 }
 
 /// Polls between two looks at the clock while spinning.
-const POLLS_PER_LOOK: u32 = 64;
-/// Polls before the core is handed over where others want it: what comes from another core may be about to arrive.
+const POLLS_PER_LOOK: u32 = 128;
+/// Polls before the core is handed over where ranks of this job want it: what comes from another core may be about to arrive.
 const POLLS_BEFORE_YIELD: u32 = 16;
 /// Shortest spin that is ever chosen while a core is ours.
 const LEAST_SPIN_NS: u64 = 2_000;
@@ -80,6 +92,8 @@ pub struct Policy {
     /// More wants to run on our cores than there are.
     shared: bool,
     looked_ns: u64,
+    /// Polls before the first look at the clock.
+    free_polls: u32,
     /// The present bound of spinning.
     spin_ns: u64,
 }
@@ -99,7 +113,15 @@ impl Policy {
 
     fn at(bounds: Bounds, place: Place, members: u32) -> Self {
         let shared = place.is_shared(members);
-        Self { bounds, place, members, shared, looked_ns: 0, spin_ns: bounds.spin_ns }
+        Self {
+            bounds,
+            place,
+            members,
+            shared,
+            looked_ns: 0,
+            free_polls: if shared { POLLS_BEFORE_YIELD } else { POLLS_PER_LOOK },
+            spin_ns: bounds.spin_ns,
+        }
     }
 
     fn look_around(&mut self, now_ns: u64) {
@@ -107,7 +129,9 @@ impl Policy {
             return;
         }
         self.looked_ns = now_ns;
-        self.shared = self.place.is_shared(self.members) || self.place.is_crowded();
+        let by_own = self.place.is_shared(self.members);
+        self.shared = by_own || self.place.is_crowded();
+        self.free_polls = if by_own { POLLS_BEFORE_YIELD } else { POLLS_PER_LOOK };
     }
 
     /// A wait that spun has ended: was it worth it?
@@ -149,8 +173,7 @@ impl Pace {
     #[inline]
     pub fn idle(&mut self, policy: &mut Policy) -> Step {
         self.polls += 1;
-        let free_polls = if policy.shared { POLLS_BEFORE_YIELD } else { POLLS_PER_LOOK };
-        if self.yielding_since_ns == 0 && !self.polls.is_multiple_of(free_polls) {
+        if self.yielding_since_ns == 0 && !self.polls.is_multiple_of(policy.free_polls) {
             return Step::Poll;
         }
         self.slow(policy)

@@ -2,6 +2,7 @@
 
 use weft_device::shm::Segment;
 pub use weft_device::shm::block::Block;
+pub use weft_wire::segment::BLOCK_BYTES;
 
 /// Hands out collective blocks of the segment.
 pub struct SharedBlocks {
@@ -18,8 +19,8 @@ impl SharedBlocks {
         self.segment.take_blocks(count)
     }
 
-    /// Block `index`; `None` if a peer named one that does not exist.
-    pub fn open(&self, index: usize) -> Option<Block> {
-        (index < self.segment.blocks()).then(|| self.segment.block(index))
+    /// The `count` blocks from `first` on as one; `None` if a peer named some that do not exist.
+    pub fn open(&self, first: usize, count: usize) -> Option<Block> {
+        (first.checked_add(count)? <= self.segment.blocks() && count > 0).then(|| self.segment.block(first, count))
     }
 }

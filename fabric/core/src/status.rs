@@ -1,7 +1,9 @@
 //! The process's own status page: counters, identity, what it is blocked in. Layout: `weft_wire::status`.
 
 use crate::api::Waiting;
+use std::cell::UnsafeCell;
 use std::ops::{Deref, DerefMut};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use weft_device::shm::Segment;
 use weft_wire::status as page;
@@ -27,20 +29,53 @@ pub struct Counters {
 }
 const _: () = assert!(size_of::<Counters>() == page::COUNTER_NAMES.len() * 8);
 
+/// Where the status is kept: in the segment for tools to read, or, where they are not to, in memory of our own.
+#[derive(Clone)]
+pub(crate) struct Page {
+    at: *mut u8,
+    _keep: Keep,
+}
+
+#[derive(Clone)]
+enum Keep {
+    Shared { _segment: Segment },
+    Own { _page: Arc<OwnPage> },
+}
+
+#[repr(C, align(4096))]
+struct OwnPage(UnsafeCell<[u8; page::PAGE_BYTES]>);
+
+// SAFETY: nobody goes through the cell but the one `Page` user described below.
+unsafe impl Sync for OwnPage {}
+
+// SAFETY: whichever kind, the page is written by this process alone, and the endpoint that holds it is used by one
+// thread at a time.
+unsafe impl Send for Page {}
+
+impl Page {
+    pub fn new(segment: &Segment, member: u32, shown: bool) -> Self {
+        if shown {
+            return Self { at: segment.status_page(member), _keep: Keep::Shared { _segment: segment.clone() } };
+        }
+        let own = Arc::new(OwnPage(UnsafeCell::new([0; page::PAGE_BYTES])));
+        Self { at: own.0.get().cast(), _keep: Keep::Own { _page: own } }
+    }
+}
+
 /// Counters in the page. Written by this process alone, read by tools in others.
 pub(crate) struct PageCounters {
     at: *mut Counters,
-    _segment: Segment,
+    _page: Page,
 }
 
-// SAFETY: the page belongs to this process, and the endpoint that holds this is used by one thread at a time.
+// SAFETY: as for `Page`.
 unsafe impl Send for PageCounters {}
 
 impl PageCounters {
-    pub fn new(segment: &Segment, member: u32) -> Self {
+    pub fn new(page: Page) -> Self {
         // SAFETY: the counters lie inside the page (asserted in weft-wire).
-        let at = unsafe { segment.status_page(member).add(page::COUNTERS).cast() };
-        Self { at, _segment: segment.clone() }
+        let at = unsafe { page.at.add(page::COUNTERS).cast() };
+        Self { at, _page: page }
     }
 }
 
@@ -48,7 +83,7 @@ impl Deref for PageCounters {
     type Target = Counters;
     #[inline]
     fn deref(&self) -> &Counters {
-        // SAFETY: mapped as long as the segment that we keep; any bytes are valid counters; nobody else writes.
+        // SAFETY: valid as long as the page that we keep; any bytes are valid counters; nobody else writes.
         unsafe { &*self.at }
     }
 }
@@ -63,17 +98,13 @@ impl DerefMut for PageCounters {
 
 /// The rest of the page.
 pub(crate) struct Status {
-    at: *mut u8,
-    _segment: Segment,
+    page: Page,
 }
-
-// SAFETY: as for `PageCounters`.
-unsafe impl Send for Status {}
 
 impl Status {
     /// Writes who this process is.
-    pub fn new(segment: &Segment, member: u32, size: u32, job: &str) -> Self {
-        let status = Self { at: segment.status_page(member), _segment: segment.clone() };
+    pub fn new(page: Page, member: u32, size: u32, job: &str) -> Self {
+        let status = Self { page };
         let program = std::env::current_exe().map(|p| p.display().to_string()).unwrap_or_default();
         let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).map_or(0, |d| d.as_nanos() as u64);
         status.word(page::RANK).store(member, Ordering::Relaxed);
@@ -89,14 +120,14 @@ impl Status {
 
     fn word(&self, offset: usize) -> &AtomicU32 {
         debug_assert!(offset + 4 <= 4096 && offset.is_multiple_of(4));
-        // SAFETY: inside the page, aligned, mapped as long as the segment that we keep.
-        unsafe { &*self.at.add(offset).cast() }
+        // SAFETY: inside the page, aligned, valid as long as the page that we keep.
+        unsafe { &*self.page.at.add(offset).cast() }
     }
 
     fn long(&self, offset: usize) -> &AtomicU64 {
         debug_assert!(offset + 8 <= 4096 && offset.is_multiple_of(8));
         // SAFETY: as above.
-        unsafe { &*self.at.add(offset).cast() }
+        unsafe { &*self.page.at.add(offset).cast() }
     }
 
     fn text(&self, offset: usize, bytes: usize, text: &str) {
@@ -106,8 +137,8 @@ impl Status {
         }
         // SAFETY: the field lies inside the page, which only we write.
         unsafe {
-            std::ptr::write_bytes(self.at.add(offset), 0, bytes);
-            std::ptr::copy_nonoverlapping(text.as_ptr(), self.at.add(offset), cut);
+            std::ptr::write_bytes(self.page.at.add(offset), 0, bytes);
+            std::ptr::copy_nonoverlapping(text.as_ptr(), self.page.at.add(offset), cut);
         }
     }
 

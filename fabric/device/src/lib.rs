@@ -3,6 +3,8 @@
 //! - [`shm`]: processes of one host over a shared segment.
 //! - [`loopback`]: endpoints of one process; the reference.
 //!
+//! Beside them: [`handover`] passes the segment's descriptor on, [`probe`] says what can be used here and why.
+//!
 //! Invariants:
 //! - A device moves packets and knows nothing of messages, matching or ranks' meaning.
 //! - Nothing here blocks except [`Doorbell::sleep`](shm::Doorbell::sleep), the one place where a process sleeps.
@@ -13,12 +15,19 @@
 //! Test: `cargo test -p weft-device` (conformance on every device, properties), `cargo xtask loom` (orderings).
 
 mod contract;
+#[cfg(not(loom))]
+pub mod handover;
 pub mod loopback;
+#[cfg(not(loom))]
+mod probe;
 pub mod shm;
 mod sync;
 pub mod sys;
 
 #[cfg(all(test, not(loom)))]
 mod conformance;
+
+#[cfg(not(loom))]
+pub use probe::{Report, probe};
 
 pub use contract::{Capabilities, Device, Foreign, Packet, PeerFault, Posted, Sink};

@@ -3,6 +3,8 @@
 #[cfg(not(loom))]
 use crate::sync::AtomicU32;
 use std::io;
+use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd, RawFd};
+use std::os::unix::net::UnixStream;
 #[cfg(not(loom))]
 use std::time::Duration;
 
@@ -78,13 +80,16 @@ pub fn membarrier() {
     let _ = membarrier_command(MEMBARRIER_GLOBAL_EXPEDITED);
 }
 
+/// Arguments of a variadic call have the width that they are written with, and the kernel reads whole words: the upper
+/// half of a narrow one would be whatever stood on the stack.
+const ONE: libc::c_ulong = 1;
+const NO_FLAGS: libc::c_ulong = 0;
+
 fn attach(call: libc::c_long, pid: i32, local: *const u8, remote: u64, length: usize) -> io::Result<usize> {
     let here = libc::iovec { iov_base: local as *mut libc::c_void, iov_len: length };
     let there = libc::iovec { iov_base: remote as *mut libc::c_void, iov_len: length };
-    // Whole words: the last one goes over the stack, where the upper half of a shorter one would be left to chance.
-    let (one, flags): (libc::c_ulong, libc::c_ulong) = (1, 0);
     // SAFETY: the kernel checks both ranges and answers EFAULT where they are not mapped.
-    let n = unsafe { libc::syscall(call, pid as libc::c_long, &here, one, &there, one, flags) };
+    let n = unsafe { libc::syscall(call, pid as libc::c_long, &here, ONE, &there, ONE, NO_FLAGS) };
     if n < 0 { Err(io::Error::last_os_error()) } else { Ok(n as usize) }
 }
 
@@ -134,6 +139,87 @@ pub fn attach_works() -> io::Result<()> {
     if target == source { Ok(()) } else { Err(io::Error::other("the copy differs")) }
 }
 
+/// What an inherited descriptor must lead to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Inherited {
+    Socket,
+    /// Memory that can be sealed.
+    Memory,
+}
+
+/// Takes over a descriptor whose number the process was told at its start, and keeps it from being inherited further.
+/// A number that is not open, or leads to something else, is an error and is left alone.
+///
+/// # Errors
+/// `NotFound` when it is not open, `InvalidInput` when it is of another kind.
+pub fn adopt(number: RawFd, kind: Inherited) -> io::Result<OwnedFd> {
+    // SAFETY: plain data; the calls only ask about the number. What they find is of the kind that the launcher passes
+    // on for us alone, so that nobody else in this process owns it.
+    unsafe {
+        let mut stat: libc::stat = std::mem::zeroed();
+        if libc::fstat(number, &mut stat) != 0 {
+            return Err(io::Error::new(io::ErrorKind::NotFound, "it is not open"));
+        }
+        let (fits, name) = match kind {
+            Inherited::Socket => (stat.st_mode & libc::S_IFMT == libc::S_IFSOCK, "it is not a socket"),
+            Inherited::Memory => (libc::fcntl(number, libc::F_GET_SEALS) >= 0, "it is not sealed memory"),
+        };
+        if !fits {
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, name));
+        }
+        if libc::fcntl(number, libc::F_SETFD, libc::FD_CLOEXEC) < 0 {
+            return Err(io::Error::last_os_error());
+        }
+        Ok(OwnedFd::from_raw_fd(number))
+    }
+}
+
+/// Writes all of `bytes`. A peer that is gone is an error and no signal.
+pub fn send_all(stream: &UnixStream, mut bytes: &[u8]) -> io::Result<()> {
+    while !bytes.is_empty() {
+        // SAFETY: pointer and length describe `bytes`.
+        let sent = unsafe { libc::send(stream.as_raw_fd(), bytes.as_ptr().cast(), bytes.len(), libc::MSG_NOSIGNAL) };
+        match usize::try_from(sent) {
+            Ok(sent) => bytes = &bytes[sent..],
+            Err(_) => match io::Error::last_os_error() {
+                error if error.kind() == io::ErrorKind::Interrupted => {}
+                error if error.kind() == io::ErrorKind::WouldBlock => {
+                    wait_for(stream.as_raw_fd(), libc::POLLOUT, None)?;
+                }
+                error => return Err(error),
+            },
+        }
+    }
+    Ok(())
+}
+
+/// Waits until something can be read (or the end has come), at most for `limit`; false when it has passed.
+pub fn wait_readable(descriptor: &impl AsFd, limit: Duration) -> io::Result<bool> {
+    wait_for(descriptor.as_fd().as_raw_fd(), libc::POLLIN, Some(limit))
+}
+
+fn wait_for(descriptor: RawFd, events: i16, limit: Option<Duration>) -> io::Result<bool> {
+    let mut poll = libc::pollfd { fd: descriptor, events, revents: 0 };
+    let limit_ms = limit.map_or(-1, |l| i32::try_from(l.as_millis()).unwrap_or(i32::MAX));
+    loop {
+        // SAFETY: one valid entry.
+        match unsafe { libc::poll(&mut poll, 1, limit_ms) } {
+            0 => return Ok(false),
+            1.. => return Ok(true),
+            _ => match io::Error::last_os_error() {
+                error if error.kind() == io::ErrorKind::Interrupted => {}
+                error => return Err(error),
+            },
+        }
+    }
+}
+
+/// Ends the process at once: no exit handler of the program runs.
+pub fn exit_now(code: i32) -> ! {
+    // SAFETY: no preconditions.
+    unsafe { libc::_exit(code) }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -145,6 +231,21 @@ mod tests {
         // SAFETY: the target is ours.
         let answer = unsafe { copy_from_process(me, 16, target.as_mut_ptr(), 16) };
         assert_eq!(answer.expect_err("page zero").raw_os_error(), Some(libc::EFAULT));
+    }
+
+    #[test]
+    fn only_what_the_launcher_passes_on_is_adopted() {
+        assert_eq!(adopt(1 << 20, Inherited::Socket).expect_err("not open").kind(), io::ErrorKind::NotFound);
+        let file = std::fs::File::open("/proc/self/exe").expect("open");
+        for kind in [Inherited::Socket, Inherited::Memory] {
+            let error = adopt(file.as_raw_fd(), kind).expect_err("a file");
+            assert_eq!(error.kind(), io::ErrorKind::InvalidInput);
+        }
+        file.metadata().expect("the file was left open");
+        let (ours, _theirs) = UnixStream::pair().expect("pair");
+        let number = OwnedFd::from(ours);
+        let number = std::mem::ManuallyDrop::new(number).as_raw_fd();
+        assert_eq!(adopt(number, Inherited::Socket).expect("a socket").as_raw_fd(), number);
     }
 
     #[test]

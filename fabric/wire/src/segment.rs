@@ -86,6 +86,28 @@ const _: () = assert!(pair::BULK == 2 * PAGE_BYTES);
 /// Bytes of one collective block, and how many a segment has. A communicator takes blocks as it needs them.
 pub const BLOCK_BYTES: usize = 256 * 1024;
 
+/// What the beginning of a segment says to a tool that reads it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Heading {
+    Segment(Geometry),
+    OtherVersion(u32),
+    /// Not a segment.
+    Foreign,
+}
+
+impl Heading {
+    /// Reads the first bytes of a segment; a claim of whoever made it.
+    pub fn parse(bytes: &[u8]) -> Self {
+        let Some((first, rest)) = bytes.split_first_chunk::<8>() else { return Self::Foreign };
+        let word = |at: usize| rest.get(at - 8..)?.first_chunk().map(|word| u32::from_le_bytes(*word));
+        match (u64::from_le_bytes(*first), word(header::VERSION), word(header::MEMBERS).and_then(Geometry::new)) {
+            (MAGIC, Some(VERSION), Some(geometry)) => Self::Segment(geometry),
+            (MAGIC, Some(version), _) if version != VERSION => Self::OtherVersion(version),
+            _ => Self::Foreign,
+        }
+    }
+}
+
 /// Where things stand in a segment of `members`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Geometry {
@@ -140,6 +162,18 @@ mod tests {
             assert_eq!(g.pair(members - 1, members - 1) + pair::BYTES, g.bytes());
             assert_eq!(g.pair(0, 0) % PAGE_BYTES, 0);
         }
+    }
+
+    #[test]
+    fn a_heading_is_believed_only_whole() {
+        let heading = |magic: u64, version: u32, members: u32| {
+            Heading::parse(&[&magic.to_le_bytes()[..], &version.to_le_bytes(), &members.to_le_bytes()].concat())
+        };
+        assert_eq!(heading(MAGIC, VERSION, 3), Heading::Segment(Geometry { members: 3 }));
+        assert_eq!(heading(MAGIC, VERSION + 1, 3), Heading::OtherVersion(VERSION + 1));
+        assert_eq!(heading(MAGIC, VERSION, 0), Heading::Foreign);
+        assert_eq!(heading(!MAGIC, VERSION, 3), Heading::Foreign);
+        assert_eq!(Heading::parse(&MAGIC.to_le_bytes()), Heading::Foreign);
     }
 
     #[test]

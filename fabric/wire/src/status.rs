@@ -20,6 +20,9 @@ pub const COUNTER_NAMES: [&str; 14] = [
     "collectives_shared",
 ];
 
+/// Bytes of a page.
+pub const PAGE_BYTES: usize = crate::segment::PAGE_BYTES;
+
 /// Offsets in the page.
 pub const MAGIC_AT: usize = 0;
 pub const MAGIC: u64 = u64::from_le_bytes(*b"weftstat");
@@ -47,4 +50,130 @@ pub const BLOCKED_CALL: usize = 288;
 pub const BLOCKED_CALL_BYTES: usize = 48;
 pub const COUNTERS: usize = 1024;
 
-const _: () = assert!(COUNTERS + COUNTER_NAMES.len() * 8 <= 4096);
+const _: () = assert!(COUNTERS + COUNTER_NAMES.len() * 8 <= PAGE_BYTES);
+
+/// What a process is blocked in.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Blocked {
+    /// The interface's name of the call.
+    pub call: String,
+    /// Nanoseconds of CLOCK_MONOTONIC.
+    pub since_ns: u64,
+    /// `None`: any or none.
+    pub peer: Option<u32>,
+    /// `None`: any or none.
+    pub tag: Option<i32>,
+    pub context: u32,
+}
+
+/// A status page as read by a tool. What its owner says of itself: a claim, whose text holds no control characters.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Page {
+    pub rank: u32,
+    pub size: u32,
+    pub pid: u32,
+    /// Nanoseconds of CLOCK_REALTIME.
+    pub started_ns: u64,
+    pub job: String,
+    pub program: String,
+    pub blocked: Option<Blocked>,
+    /// In the order of [`COUNTER_NAMES`].
+    pub counters: [u64; COUNTER_NAMES.len()],
+    /// The blocked fields were not being changed when they were read.
+    pub is_settled: bool,
+}
+
+impl Page {
+    /// Reads a copy of a page; `None` where there is none (yet), or one of another version.
+    pub fn parse(bytes: &[u8; PAGE_BYTES]) -> Option<Self> {
+        if long(bytes, MAGIC_AT) != MAGIC || word(bytes, VERSION_AT) != VERSION {
+            return None;
+        }
+        let mut counters = [0; COUNTER_NAMES.len()];
+        counters.iter_mut().enumerate().for_each(|(index, value)| *value = long(bytes, COUNTERS + 8 * index));
+        Some(Self {
+            rank: word(bytes, RANK),
+            size: word(bytes, SIZE),
+            pid: word(bytes, PID),
+            started_ns: long(bytes, STARTED_NS),
+            job: text(&bytes[JOB..JOB + JOB_BYTES]),
+            program: text(&bytes[PROGRAM..PROGRAM + PROGRAM_BYTES]),
+            blocked: blocked(bytes),
+            counters,
+            is_settled: word(bytes, BLOCKED_SEQUENCE).is_multiple_of(2),
+        })
+    }
+
+    /// The counter of this name; `None` if there is none such.
+    pub fn counter(&self, name: &str) -> Option<u64> {
+        COUNTER_NAMES.iter().position(|known| *known == name).map(|index| self.counters[index])
+    }
+}
+
+fn blocked(bytes: &[u8; PAGE_BYTES]) -> Option<Blocked> {
+    let since_ns = long(bytes, BLOCKED_SINCE_NS);
+    let (peer, tag) = (word(bytes, BLOCKED_PEER), word(bytes, BLOCKED_TAG) as i32);
+    (since_ns != 0).then(|| Blocked {
+        call: text(&bytes[BLOCKED_CALL..BLOCKED_CALL + BLOCKED_CALL_BYTES]),
+        since_ns,
+        peer: (peer != u32::MAX).then_some(peer),
+        tag: (tag != i32::MIN).then_some(tag),
+        context: word(bytes, BLOCKED_CONTEXT),
+    })
+}
+
+fn word(bytes: &[u8; PAGE_BYTES], at: usize) -> u32 {
+    u32::from_le_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]])
+}
+
+fn long(bytes: &[u8; PAGE_BYTES], at: usize) -> u64 {
+    u64::from(word(bytes, at)) | u64::from(word(bytes, at + 4)) << 32
+}
+
+/// Up to the first zero byte; what could trouble a terminal becomes `?`.
+fn text(field: &[u8]) -> String {
+    let end = field.iter().position(|byte| *byte == 0).unwrap_or(field.len());
+    let text = String::from_utf8_lossy(&field[..end]);
+    text.chars().map(|c| if c.is_control() { '?' } else { c }).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn page() -> [u8; PAGE_BYTES] {
+        let mut bytes = [0; PAGE_BYTES];
+        bytes[MAGIC_AT..][..8].copy_from_slice(&MAGIC.to_le_bytes());
+        bytes[VERSION_AT..][..4].copy_from_slice(&VERSION.to_le_bytes());
+        bytes
+    }
+
+    #[test]
+    fn no_page_without_magic_and_version() {
+        assert_eq!(Page::parse(&[0; PAGE_BYTES]), None);
+        let mut other = page();
+        other[VERSION_AT] ^= 1;
+        assert_eq!(Page::parse(&other), None);
+    }
+
+    #[test]
+    fn fields_stand_where_the_owner_writes_them() {
+        let mut bytes = page();
+        bytes[RANK..][..4].copy_from_slice(&3u32.to_le_bytes());
+        bytes[PROGRAM..][..3].copy_from_slice(b"a\x1bb");
+        bytes[COUNTERS + 8..][..8].copy_from_slice(&u64::MAX.to_le_bytes());
+        let parsed = Page::parse(&bytes).expect("a page");
+        assert_eq!((parsed.rank, parsed.program.as_str(), parsed.counter("receives")), (3, "a?b", Some(u64::MAX)));
+        assert_eq!((parsed.blocked, parsed.is_settled), (None, true));
+
+        bytes[BLOCKED_SEQUENCE] = 1;
+        bytes[BLOCKED_SINCE_NS] = 9;
+        bytes[BLOCKED_PEER..][..4].copy_from_slice(&u32::MAX.to_le_bytes());
+        bytes[BLOCKED_TAG..][..4].copy_from_slice(&7i32.to_le_bytes());
+        bytes[BLOCKED_CALL..][..48].copy_from_slice(&[b'x'; 48]);
+        let parsed = Page::parse(&bytes).expect("a page");
+        let blocked = parsed.blocked.expect("blocked");
+        assert_eq!((blocked.since_ns, blocked.peer, blocked.tag, blocked.call.len()), (9, None, Some(7), 48));
+        assert!(!parsed.is_settled);
+    }
+}

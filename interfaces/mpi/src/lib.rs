@@ -1,3 +1,31 @@
 //! The MPI 5.0 standard ABI over the fabric.
+//!
+//! - `abi`: the C boundary. Entry points are generated from the table in `abi/*.abi` (see `build.rs`); each calls one
+//!   body in the `abi.rs` of a room and turns an error into the call of the right error handler.
+//! - `world`: everything kept between calls, beside the endpoint, under one monitor.
+//! - `handle`: what C programs hold, and the tables behind it.
+//! - rooms: `comm`, `group`, `topology`, `attribute`, `info`, `errhandler`, `error`, `start`, `datatype`, `op`,
+//!   `point`, `request`, `coll`.
+//!
+//! Invariant: no function of the program (user operation, attribute callback, error handler) runs while this crate
+//! holds the monitor or a lock.
+#![allow(clippy::too_many_arguments, reason = "bodies have the arguments that the standard gives them")]
 
+pub mod abi;
+pub mod attribute;
+pub mod coll;
+pub mod comm;
+pub(crate) mod convert;
+pub mod datatype;
+pub mod errhandler;
 pub mod error;
+pub mod group;
+pub mod handle;
+pub mod info;
+pub mod op;
+pub mod point;
+pub mod request;
+pub mod start;
+pub(crate) mod status;
+pub mod topology;
+pub mod world;

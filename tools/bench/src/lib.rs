@@ -1,0 +1,59 @@
+//! `weft bench`: Weft and the other MPI libraries side by side, and the machine's own limits under them.
+//!
+//! One C program ([`c/mpibench.c`](../c/mpibench.c)) is compiled by each library's own wrapper and started by each
+//! library's own launcher, by turns in one run. This crate installs the peers, starts the jobs, reads what they print
+//! and shows it: table, JSON, plot.
+//!
+//! What is deliberately not here: any MPI call, any timing of messages (the C program does both), any absolute
+//! judgement of a time. Bars are ratios to the best peer or to a limit measured in the same run.
+//!
+//! Invariants: libraries never see each other's environment ([`library`]); whatever ends a run, no process that it
+//! started and no temporary file outlives it ([`process`]); a library that cannot take part is named with the reason.
+//!
+//! Test: `cargo test -p weft-bench`; one test runs MPICH for real when it is installed in the peers directory.
+
+mod args;
+mod bars;
+mod format;
+mod leftovers;
+mod library;
+mod limits;
+mod lines;
+mod machine;
+mod parse;
+mod peers;
+mod plan;
+mod plot;
+mod process;
+mod report;
+mod stats;
+mod table;
+
+pub use args::BenchArgs;
+pub use report::Report;
+
+use anyhow::Context;
+
+/// Runs the whole comparison and writes the outputs asked for. Exits with an error when a line could not be measured
+/// (wrong data, a job that failed or hung); a missed bar is a result, not an error.
+pub fn run(args: BenchArgs) -> anyhow::Result<()> {
+    if args.list {
+        print!("{}", table::line_list());
+        return Ok(());
+    }
+    process::watch_for_interrupts();
+    let report = plan::run(&args)?;
+    let text = if args.markdown { table::markdown(&report) } else { table::text(&report) };
+    print!("{text}");
+    if let Some(path) = &args.json {
+        let json = serde_json::to_string_pretty(&report).context("report to JSON")?;
+        std::fs::write(path, json + "\n").with_context(|| format!("cannot write {}", path.display()))?;
+    }
+    if let Some(path) = &args.plot {
+        std::fs::write(path, plot::svg(&report)).with_context(|| format!("cannot write {}", path.display()))?;
+    }
+    match report.failures.len() {
+        0 => Ok(()),
+        n => anyhow::bail!("{n} measurement(s) failed, see above"),
+    }
+}

@@ -1,1 +1,140 @@
-fn main() {}
+//! The `weft` command: a table of subcommands, each in its own file.
+//!
+//! Under another name that people type (`mpicc`, `mpicxx`, `mpiexec`, `mpirun`) it is the front of that name.
+#![forbid(unsafe_code)]
+
+mod cc;
+mod info;
+mod manual;
+mod mpiexec;
+mod ps;
+mod run;
+
+use anyhow::Result;
+use cc::Language;
+use clap::{CommandFactory, Parser, Subcommand};
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+
+/// Runs parallel programs over user-level communication.
+#[derive(Parser)]
+#[command(name = "weft", version, max_term_width = 100)]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Start a parallel program on this host.
+    #[command(long_about = run::LONG_ABOUT)]
+    Run(run::Arguments),
+    /// Start a parallel program with the options of mpiexec and mpirun.
+    #[command(disable_help_flag = true)]
+    Mpiexec(mpiexec::Arguments),
+    /// Compile a C program.
+    #[command(disable_help_flag = true)]
+    Cc(CompilerArguments),
+    /// Compile a C++ program.
+    #[command(name = "c++", disable_help_flag = true)]
+    Cxx(CompilerArguments),
+    /// Compare MPI libraries side by side on this machine.
+    Bench(weft_bench::BenchArgs),
+    /// Show this user's jobs on this host and what each rank is doing.
+    Ps(ps::Arguments),
+    /// Show version, devices and settings.
+    Info,
+    /// Write the manual pages.
+    #[command(hide = true)]
+    Man { folder: PathBuf },
+    /// Write completions for a shell.
+    #[command(hide = true)]
+    Completions { shell: clap_complete::Shell },
+}
+
+#[derive(clap::Args)]
+struct CompilerArguments {
+    /// Passed to the compiler.
+    #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+    arguments: Vec<OsString>,
+}
+
+/// Exit code for a command line that cannot be understood, as option parsers have it.
+const EXIT_USAGE: i32 = 2;
+
+fn main() {
+    let arguments: Vec<OsString> = std::env::args_os().collect();
+    let name = arguments.first().and_then(|path| Path::new(path).file_name()).unwrap_or_default();
+    let name = name.to_string_lossy().into_owned();
+    let outcome = match (Language::of_name(&name), name.as_str()) {
+        (Some(language), _) => cc::run(&arguments[1..], language),
+        (None, "mpiexec" | "mpirun") => Ok(mpiexec::main(&name, &arguments[1..])),
+        _ => weft(arguments),
+    };
+    std::process::exit(outcome.unwrap_or_else(|error| {
+        eprintln!("{name}: {error:#}");
+        1
+    }));
+}
+
+fn weft(arguments: Vec<OsString>) -> Result<i32> {
+    let arguments = run::first_program_only(arguments);
+    let cli = Cli::try_parse_from(&arguments.own).unwrap_or_else(|error| {
+        let subcommand = arguments.own.get(1).and_then(|name| name.to_str()).filter(|name| !name.starts_with('-'));
+        refuse(&subcommand.map_or("weft".to_owned(), |name| format!("weft {name}")), &error)
+    });
+    Ok(match cli.command {
+        Command::Run(given) => run::main(given, &arguments.further),
+        Command::Mpiexec(given) => mpiexec::main("weft mpiexec", &given.arguments),
+        Command::Cc(compiler) => cc::run(&compiler.arguments, Language::C)?,
+        Command::Cxx(compiler) => cc::run(&compiler.arguments, Language::Cxx)?,
+        Command::Bench(given) => weft_bench::run(given).map(|()| 0)?,
+        Command::Ps(given) => ps::run(given)?,
+        Command::Info => info::run(weft_fabric::probe),
+        Command::Man { folder } => manual::man(Cli::command(), &folder).map(|()| 0)?,
+        Command::Completions { shell } => {
+            manual::completions(Cli::command(), shell, &mut std::io::stdout());
+            0
+        }
+    })
+}
+
+/// Ends with one line that says what is wrong with the command line; help and version are printed as they are.
+fn refuse(front: &str, error: &clap::Error) -> ! {
+    if !error.use_stderr() {
+        error.exit();
+    }
+    eprintln!("{front}: {}", one_line(&error.to_string()));
+    std::process::exit(EXIT_USAGE)
+}
+
+/// The parser's message without its decoration: the paragraph that says what is wrong, and its hints.
+fn one_line(message: &str) -> String {
+    let paragraphs = message.split("\n\n").map(|text| text.split_whitespace().collect::<Vec<_>>().join(" "));
+    let wanted = paragraphs.enumerate().filter(|(at, text)| *at == 0 || is_hint(text));
+    let text = wanted.map(|(_, text)| text).collect::<Vec<_>>().join("; ");
+    text.strip_prefix("error: ").unwrap_or(&text).to_owned()
+}
+
+/// A hint at what was meant. That anything can be passed after `--` is true and helps nobody.
+fn is_hint(paragraph: &str) -> bool {
+    paragraph.starts_with("tip:") && !paragraph.starts_with("tip: to pass")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn parser_s_message_becomes_one_line() {
+        let error = Cli::try_parse_from(["weft", "run", "--tag-outptu", "true"]).err().expect("unknown option");
+        let line = one_line(&error.to_string());
+        assert!(line.starts_with("unexpected argument '--tag-outptu' found"), "{line}");
+        assert!(line.contains("'--tag-output'") && !line.contains('\n'), "{line}");
+    }
+
+    #[test]
+    fn definition_of_the_command_line_is_sound() {
+        <Cli as clap::CommandFactory>::command().debug_assert();
+    }
+}

@@ -29,6 +29,7 @@ use weft_device::shm::{CopyJob, CopySlots};
 use weft_device::{Packet, PeerFault, Sink};
 use weft_protocol::matching::Matcher;
 use weft_wire::cell::Kind;
+use weft_wire::settings::{Settings, SingleCopy};
 
 /// Thresholds, bytes.
 #[derive(Clone, Copy, Debug)]
@@ -40,9 +41,19 @@ pub struct Limits {
     pub single_copy_allowed: bool,
 }
 
+impl From<&Settings> for Limits {
+    fn from(settings: &Settings) -> Self {
+        Self {
+            eager: settings.eager_bytes as usize,
+            single_copy: settings.single_copy_bytes as usize,
+            single_copy_allowed: settings.single_copy != SingleCopy::Off,
+        }
+    }
+}
+
 impl Default for Limits {
     fn default() -> Self {
-        Self { eager: 32 * 1024, single_copy: 64 * 1024, single_copy_allowed: true }
+        Self::from(&Settings::default())
     }
 }
 

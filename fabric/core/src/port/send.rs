@@ -10,6 +10,23 @@ use weft_device::{Device, Posted};
 use weft_protocol::matching::Label;
 use weft_wire::cell::{Head, INLINE_BYTES, Kind};
 
+/// Longest message that leaves in one packet.
+const WHOLE_BYTES: usize = 8 * 1024;
+
+/// Bytes of a longer message that go in one packet. Short packets let both sides begin to copy early; each costs the
+/// transfer of a line that the receiver polls, so long messages go in longer ones.
+const fn packet_bytes(length: usize) -> usize {
+    if length <= WHOLE_BYTES {
+        WHOLE_BYTES
+    } else if length <= 32 * 1024 {
+        4 * 1024
+    } else if length <= 128 * 1024 {
+        8 * 1024
+    } else {
+        16 * 1024
+    }
+}
+
 impl Port {
     #[inline]
     fn head(kind: Kind, envelope: Envelope) -> Head {
@@ -35,7 +52,7 @@ impl Port {
         let posted = if length <= INLINE_BYTES {
             // SAFETY: the caller's promise.
             unsafe { device.post_short(to.0, Self::head(Kind::Short, envelope), data, length) }
-        } else if length <= self.limits.eager && device.takes_whole(to.0, length) {
+        } else if length <= WHOLE_BYTES.min(self.limits.eager) && device.takes_whole(to.0, length) {
             let head = Self::head(Kind::Eager, envelope);
             // SAFETY: the caller's promise.
             unsafe { device.post_bulk(to.0, head, &[length as u64], data, length) }
@@ -111,9 +128,9 @@ impl Port {
             return;
         }
         let body = if mode == SendMode::Standard && length <= self.limits.eager {
-            // SAFETY: the caller's promise; an empty message may come with any pointer.
-            let copy =
-                if length == 0 { Vec::new() } else { unsafe { std::slice::from_raw_parts(data, length) }.to_vec() };
+            let mut copy = vec![0; length];
+            // SAFETY: the caller's promise; the vector is as long.
+            unsafe { std::ptr::copy_nonoverlapping(data, copy.as_mut_ptr(), length) };
             self.requests.complete(request);
             Body::Kept { data: copy, received: length }
         } else {
@@ -156,7 +173,7 @@ impl Port {
     fn pump_streams(&mut self, device: &mut ShmDevice, to: u32) -> bool {
         let mut moved = false;
         while let Some(stream) = self.outbound[to as usize].streams.front_mut() {
-            let rest = stream.length - stream.sent;
+            let rest = (stream.length - stream.sent).min(packet_bytes(stream.length));
             let opening = [stream.open_for.unwrap_or(0) as u64];
             let (kind, control) = match stream.open_for {
                 Some(_) => (Kind::Open, &opening[..]),
@@ -188,7 +205,9 @@ impl Port {
                 Kind::Short => unsafe { device.post_short(to, head, data, length) },
                 Kind::Eager if stream_open => break,
                 // SAFETY: BUFFER-LIVES.
-                Kind::Eager => unsafe { device.post_bulk(to, head, &[length as u64], data, length) },
+                Kind::Eager => unsafe {
+                    device.post_bulk(to, head, &[length as u64], data, length.min(packet_bytes(length)))
+                },
                 _ => device.post_control(to, head, &[length as u64, data as u64, request.0 as u64]),
             };
             let Posted::Sent(piece) = posted else {

@@ -3,14 +3,13 @@
 use super::memory::Memory;
 use crate::sync::{AtomicU64, Ordering};
 use std::sync::Arc;
-use weft_wire::segment::BLOCK_BYTES;
 
-/// One block of the segment. What the bytes mean is agreed by its users; access goes through atomics and copies.
+/// Blocks of the segment in a row. What the bytes mean is agreed by its users; access goes through atomics and copies.
 #[derive(Clone)]
 pub struct Block {
     _memory: Arc<Memory>,
     at: *mut u8,
-    index: usize,
+    length: usize,
 }
 
 // SAFETY: every access is an atomic operation or a raw copy whose safety the caller vouches for.
@@ -19,20 +18,19 @@ unsafe impl Send for Block {}
 unsafe impl Sync for Block {}
 
 impl Block {
-    pub(super) fn new(memory: Arc<Memory>, at: *mut u8, index: usize) -> Self {
-        Self { _memory: memory, at, index }
+    pub(super) fn new(memory: Arc<Memory>, at: *mut u8, length: usize) -> Self {
+        Self { _memory: memory, at, length }
     }
 
-    pub const BYTES: usize = BLOCK_BYTES;
-
-    pub fn index(&self) -> usize {
-        self.index
+    /// Bytes of the whole.
+    pub fn length(&self) -> usize {
+        self.length
     }
 
     /// The 64-bit word at byte `offset`, a multiple of 8.
     #[inline]
     pub fn word(&self, offset: usize) -> &AtomicU64 {
-        assert!(offset + 8 <= BLOCK_BYTES && offset.is_multiple_of(8), "no word at {offset}");
+        assert!(offset + 8 <= self.length && offset.is_multiple_of(8), "no word at {offset}");
         // SAFETY: aligned and inside the block, which lives as long as the memory that we keep.
         unsafe { &*self.at.add(offset).cast() }
     }
@@ -40,7 +38,7 @@ impl Block {
     /// The address of `bytes` bytes at `offset`.
     #[inline]
     pub fn bytes(&self, offset: usize, bytes: usize) -> *mut u8 {
-        assert!(offset + bytes <= BLOCK_BYTES, "range {offset}+{bytes} outside the block of {BLOCK_BYTES}");
+        assert!(offset + bytes <= self.length, "range {offset}+{bytes} outside the block of {}", self.length);
         // SAFETY: inside the block.
         unsafe { self.at.add(offset) }
     }

@@ -10,9 +10,8 @@ use crate::sync::{Label, Ordering, owner_barrier};
 use weft_wire::cell::{CONTROL_WORDS, Head, INLINE_BYTES, INLINE_WORDS, decode};
 use weft_wire::segment::{BULK_BYTES, header, pair};
 
-/// Largest bulk payload of one packet: long enough to amortise the header, short enough that both sides copy at the
-/// same time.
-pub const LARGEST_PACKET: usize = 8 * 1024;
+/// Largest bulk payload of one packet: a quarter of the area, so that both sides copy at the same time.
+pub const LARGEST_PACKET: usize = 16 * 1024;
 
 /// What a post lacked when it was last refused.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -54,6 +53,8 @@ pub struct ShmDevice {
     /// The words of the active set as last seen.
     seen: Vec<u64>,
     mailbox: Mailbox<'static>,
+    /// Everybody's mailbox.
+    bells: Vec<Mailbox<'static>>,
     me: u32,
     /// Wake-ups sent, for the status page.
     pub wakeups: u64,
@@ -85,6 +86,7 @@ impl ShmDevice {
             polled: Vec::new(),
             seen: vec![0; mailbox.active.len()],
             mailbox,
+            bells: (0..members).map(|m| views.mailbox(m)).collect(),
             me,
             wakeups: 0,
             segment,
@@ -231,6 +233,20 @@ impl ShmDevice {
         none
     }
 
+    /// Wakes `member` if it sleeps. To be called after storing into shared memory what the member waits for.
+    #[inline]
+    pub fn wake(&mut self, member: u32) {
+        if self.bells[member as usize].rouse() {
+            self.wakeups += 1;
+        }
+    }
+
+    /// Orders an earlier store into shared memory before a later load, against a sleeper's barrier.
+    #[inline]
+    pub fn order_before_look(&self) {
+        self.mailbox.order();
+    }
+
     /// The copy slots of the segment, for long messages.
     pub fn copy_slots(&self) -> CopySlots {
         CopySlots::new(self.views.clone(), self.me)
@@ -302,6 +318,7 @@ impl Device for ShmDevice {
         let out = self.outgoing(to);
         let Some(cell) = out.cells.vacant() else { return out.refuse(Lack::Bulk) };
         let Some((offset, piece)) = out.bulk.room(length.min(LARGEST_PACKET)) else { return out.refuse(Lack::Bulk) };
+        out.cells.fetch_for_writing();
         // SAFETY: offset + piece lies inside the bulk area, and the peer has given these bytes back (return-credit).
         unsafe { std::ptr::copy_nonoverlapping(data, out.pair.bulk.add(offset), piece) };
         out.bulk.take(piece);
@@ -372,6 +389,7 @@ impl Incoming {
             return Err("a bulk length above the largest packet");
         }
         let offset = self.bulk.locate(length).ok_or("a bulk length that does not fit the area")?;
+        self.cells.fetch_following();
         // SAFETY: offset + length lies inside the bulk area (locate), which is mapped as long as the device lives.
         packet.bulk = Some(unsafe { Foreign::new(self.pair.bulk.add(offset), length as usize) });
         sink.handle_packet(packet)?;

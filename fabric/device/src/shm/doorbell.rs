@@ -26,10 +26,16 @@ const AWAKE: u32 = 0;
 const ASLEEP: u32 = 1;
 
 impl Mailbox<'_> {
+    /// The sender's side of the race with a sleeper: orders an earlier store before a later load.
+    #[inline]
+    pub fn order(&self) {
+        sender_barrier(Label::AnnounceSender, self.fences);
+    }
+
     /// To be called by sender `me` after it has published a cell. True if the owner was woken.
     #[inline]
     pub fn announce(&self, me: u32) -> bool {
-        sender_barrier(Label::AnnounceSender, self.fences);
+        self.order();
         // ORDER: join-active
         let word = &self.active[me as usize / 64];
         let bit = 1 << (me % 64);
@@ -40,6 +46,14 @@ impl Mailbox<'_> {
             sender_barrier(Label::JoinActiveSender, self.fences);
         }
         // ORDER: ring-doorbell
+        self.doorbell.load(Ordering::Relaxed) == ASLEEP && self.ring()
+    }
+
+    /// To be called after storing what the owner may wait for in other shared memory than a ring. True if it was woken.
+    #[inline]
+    pub fn rouse(&self) -> bool {
+        self.order();
+        // ORDER: ring-doorbell, with that store in the place of the cell.
         self.doorbell.load(Ordering::Relaxed) == ASLEEP && self.ring()
     }
 

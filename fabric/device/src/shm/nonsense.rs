@@ -1,5 +1,6 @@
 //! A peer that writes anything anywhere in what it shares with us: the worst is a fault of that peer.
 
+use super::device::LARGEST_PACKET;
 use super::views::PairView;
 use super::{Copied, CopyJob, Direction, Segment, ShmDevice};
 use crate::contract::{Device, Packet, PeerFault, Posted, Sink};
@@ -94,7 +95,7 @@ fn scribble(random: &mut Random, pair: &PairView) {
         }
         choice => {
             let cell = &pair.cells[random.next() as usize % RING_CELLS];
-            let plausible = (random.next() % 12) << 8 | (random.next() % 52) << 16 | (random.next() % 3 & 1) << 24;
+            let plausible = (random.next() % 12) << 8 | (random.next() % 52) << 16 | ((random.next() % 3) & 1) << 24;
             let first = if choice < 8 { value } else { plausible | stamp(random.next() % 3) as u64 };
             for word in &cell.inline {
                 word.store(random.tempting(), Ordering::Relaxed);
@@ -174,11 +175,11 @@ fn answer_to(first: u64, last: u64) -> Counting {
 #[test]
 fn a_bulk_length_that_nobody_could_have_sent_is_a_fault() {
     let first = Head::control(Kind::More).first_word(0, true);
-    for length in [0, 8193, 65_536, 65_537, u32::MAX as u64 + 1, u64::MAX - 63, u64::MAX] {
+    for length in [0, LARGEST_PACKET as u64 + 1, 65_536, 65_537, u32::MAX as u64 + 1, u64::MAX - 63, u64::MAX] {
         let sink = answer_to(first, length);
         assert_eq!((sink.faults.len(), sink.from_rogue), (1, 0), "length {length}");
     }
-    assert_eq!(answer_to(first, 8192).from_rogue, 1);
+    assert_eq!(answer_to(first, LARGEST_PACKET as u64).from_rogue, 1);
 }
 
 #[test]

@@ -29,6 +29,19 @@ pub struct Credits {
     pub bulk: AtomicU64,
 }
 
+/// Asks for a line, with ownership if it is to be written. A hint.
+#[inline]
+fn fetch<const WRITE: bool>(cell: &Cell) {
+    #[cfg(all(target_arch = "x86_64", not(loom)))]
+    // SAFETY: a hint on a valid address; it reads and writes nothing.
+    unsafe {
+        use std::arch::x86_64::{_MM_HINT_ET0, _MM_HINT_T0, _mm_prefetch};
+        let at = std::ptr::from_ref(cell).cast();
+        if WRITE { _mm_prefetch::<_MM_HINT_ET0>(at) } else { _mm_prefetch::<_MM_HINT_T0>(at) }
+    }
+    let _ = cell;
+}
+
 /// A position in a ring of `cells`, with its lap.
 #[derive(Clone, Copy, Debug, Default)]
 struct Cursor {
@@ -73,6 +86,12 @@ impl<'a> Producer<'a> {
         Some(&self.cells[self.next.index])
     }
 
+    /// Fetches the line of the next cell for writing, to overlap that with other work of ours.
+    #[inline]
+    pub fn fetch_for_writing(&self) {
+        fetch::<true>(&self.cells[self.next.index]);
+    }
+
     #[cold]
     fn refresh(&mut self) -> bool {
         // ORDER: return-credit
@@ -115,6 +134,13 @@ impl<'a> Consumer<'a> {
         // ORDER: publish-cell
         let first = cell.head[0].load(ordering(Label::PublishCellLoad, Ordering::Acquire));
         (first as u8 == stamp(self.next.lap)).then_some((cell, first))
+    }
+
+    /// Fetches the line of the cell after the next, to overlap that with the copying of the next one's bulk.
+    #[inline]
+    pub fn fetch_following(&self) {
+        let following = if self.next.index + 1 == self.cells.len() { 0 } else { self.next.index + 1 };
+        fetch::<false>(&self.cells[following]);
     }
 
     /// Gives the cell that [`Self::arrived`] answered back. True when credits should be reported now.

@@ -119,9 +119,9 @@ impl Segment {
         Doorbell { word: self.views.mailbox(member).doorbell }
     }
 
-    /// Collective block `index`.
-    pub fn block(&self, index: usize) -> super::block::Block {
-        self.views.block(index)
+    /// The `count` collective blocks from `first` on.
+    pub fn block(&self, first: usize, count: usize) -> super::block::Block {
+        self.views.block(first, count)
     }
 
     pub fn blocks(&self) -> usize {

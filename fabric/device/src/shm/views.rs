@@ -97,8 +97,9 @@ impl Views {
         }
     }
 
-    pub fn block(&self, index: usize) -> Block {
-        let at = self.memory.at(self.geometry.block(index), BLOCK_BYTES);
-        Block::new(self.memory.clone(), at, index)
+    pub fn block(&self, first: usize, count: usize) -> Block {
+        assert!(first + count <= self.geometry.blocks(), "no blocks {first}+{count}");
+        let at = self.memory.at(self.geometry.block(first), count * BLOCK_BYTES);
+        Block::new(self.memory.clone(), at, count * BLOCK_BYTES)
     }
 }

@@ -49,7 +49,7 @@ pub enum Origin {
 
 impl std::fmt::Display for Origin {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(match self {
+        f.pad(match self {
             Origin::Default => "default",
             Origin::Environment => "environment",
             Origin::Flag => "flag",
@@ -72,6 +72,8 @@ pub struct Row {
 pub const OTHER_VARIABLES: &[(&str, &str)] = &[
     ("WEFT_JOB", "set by the launcher: the job this process belongs to"),
     ("WEFT_SEGMENT", "set by the launcher: the descriptor of the job's shared memory"),
+    ("WEFT_BOUND", "set by the launcher: whether it has bound this process to a core of its own"),
     ("WEFT_CC", "the C compiler that weft cc calls"),
     ("WEFT_CXX", "the C++ compiler that weft c++ calls"),
+    ("WEFT_UPDATE", "for developers: tests rewrite the committed files that are generated"),
 ];

@@ -1,0 +1,26 @@
+//! A caller that gives every rank a descriptor of its own: three ranks read the same file through it.
+
+use std::io::Write;
+use std::time::Duration;
+use weft_agent::{Job, JobId, Output};
+use weft_cluster::job::{Program, StdinTo};
+use weft_cluster::placement::Bind;
+
+fn main() -> Result<(), Box<dyn std::error::Error>> {
+    let mut file = tempfile::tempfile()?;
+    file.write_all(b"shared\n")?;
+    let script = "cat /proc/self/fd/$WEFT_SEGMENT";
+    let program =
+        Program { program: "sh".into(), arguments: vec!["-c".into(), script.into()], ranks: 3, ..Program::default() };
+    let code = weft_agent::run(Job {
+        front: "inherit".into(),
+        id: JobId::new(),
+        programs: vec![program],
+        bind: Bind::None,
+        stdin: StdinTo::Nobody,
+        output: Output::Merged { tag: false },
+        timeout: Some(Duration::from_secs(60)),
+        inherit: vec![("WEFT_SEGMENT".into(), file.into())],
+    })?;
+    std::process::exit(code)
+}

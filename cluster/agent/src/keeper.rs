@@ -1,0 +1,256 @@
+//! The keeper: parent of all ranks, and the guardian that leaves nothing behind.
+//!
+//! It does little, so that little can go wrong: start the ranks, tell the launcher who started and who ended, pass on
+//! signals, and at the end, or when the launcher is gone, kill every descendant. Orphans of the job become its children
+//! (it is a subreaper), so "every descendant" is found by killing children until there are none.
+
+use crate::link::{Link, Message, Received};
+use crate::sys;
+use std::collections::HashMap;
+use std::io;
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+use weft_cluster::placement::Core;
+use weft_cluster::state::Exit;
+
+/// Processes that cannot be killed (another user's, or stuck in the kernel) are waited for so long.
+const LAST_WAIT: Duration = Duration::from_secs(5);
+
+/// One rank, ready to be started.
+pub struct Start {
+    pub command: Command,
+    pub core: Option<Core>,
+    pub input: RankInput,
+    /// Standard output and standard error.
+    pub outputs: [OwnedFd; 2],
+    /// The rank's end of its PMI socket.
+    pub pmi: OwnedFd,
+}
+
+/// What a rank reads.
+pub enum RankInput {
+    Nothing,
+    /// The launcher's own standard input.
+    Ours,
+    Pipe(OwnedFd),
+}
+
+/// What the keeper takes with it from the launcher.
+pub struct Keeper {
+    pub link: Link,
+    pub starts: Vec<Start>,
+    /// Descriptors for every rank.
+    pub inherit: Vec<OwnedFd>,
+    /// Soft and hard limit of descriptors that the ranks shall have.
+    pub limits: (u64, u64),
+    /// The signals that the ranks shall find blocked.
+    pub mask: sys::SignalSet,
+}
+
+impl Keeper {
+    /// Lives as the keeper; returns when nothing of the job is left.
+    pub fn keep(self) {
+        let Self { link, starts, inherit, limits, mask } = self;
+        // Failure of any of these leaves a keeper that is easier to kill, but one that works.
+        let _ = sys::own_group();
+        let _ = sys::SignalSet::all().block();
+        let _ = sys::become_subreaper();
+        let _ = sys::set_descriptor_limits(limits.0, limits.1);
+        sys::set_name(c"weft-keeper");
+        // Ignored, it would take the ranks' exit codes away.
+        sys::reset_signal(libc::SIGCHLD);
+        let mut family = Family { ranks: HashMap::new(), waiting: starts.len(), link };
+        let Ok(child_signals) = sys::SignalSet::of(&[libc::SIGCHLD]).descriptor() else { return };
+        for fd in &inherit {
+            let _ = sys::set_inherited(fd, true);
+        }
+        if family.start_all(starts, &mask, limits.0) {
+            family.watch(&child_signals);
+        }
+        let leftovers = kill_descendants(&child_signals);
+        family.link.send(Message::Over { leftovers });
+    }
+}
+
+struct Family {
+    /// The ranks that live, by process id.
+    ranks: HashMap<i32, usize>,
+    /// Ranks whose end (or failure to start) has not been told.
+    waiting: usize,
+    link: Link,
+}
+
+impl Family {
+    /// Starts the ranks in order; answers false when the launcher wants the end meanwhile.
+    fn start_all(&mut self, starts: Vec<Start>, mask: &sys::SignalSet, limit: u64) -> bool {
+        for (rank, start) in starts.into_iter().enumerate() {
+            if !self.obey() {
+                return false;
+            }
+            match start.run(mask, limit) {
+                Ok(pid) => {
+                    self.ranks.insert(pid as i32, rank);
+                    self.link.send(Message::Started { rank, pid });
+                }
+                Err(error) => {
+                    self.waiting -= 1;
+                    let errno = error.raw_os_error().unwrap_or(libc::EINVAL);
+                    self.link.send(Message::NotStarted { rank, errno });
+                }
+            }
+        }
+        true
+    }
+
+    /// Returns when all ranks have ended, or the launcher wants the end or is gone.
+    fn watch(&mut self, child_signals: &OwnedFd) {
+        // Who ended while another was being started made no signal.
+        self.collect();
+        while self.waiting > 0 {
+            wait_for_events(&[self.link.fd(), child_signals.as_raw_fd()], -1);
+            while sys::read_signal(child_signals).is_some() {}
+            self.collect();
+            if !self.obey() {
+                return;
+            }
+        }
+    }
+
+    /// Collects all who have ended. Of those that ended between two looks, the ones killed by a signal are told first:
+    /// they are more often the cause than the consequence.
+    fn collect(&mut self) {
+        let mut ended = Vec::new();
+        while let Ok(Some((pid, status))) = sys::wait_any() {
+            if let Some(rank) = self.ranks.remove(&pid) {
+                ended.push((rank, exit_of(status)));
+            }
+        }
+        ended.sort_by_key(|(_, exit)| matches!(exit, Exit::Code(_)));
+        for (rank, exit) in ended {
+            self.waiting -= 1;
+            self.link.send(Message::Ended { rank, exit });
+        }
+    }
+
+    /// Does what the launcher says; answers false when the job is to end now.
+    fn obey(&self) -> bool {
+        loop {
+            match self.link.try_receive() {
+                Received::Message(Message::Signal { signal }) => self.signal(signal),
+                Received::NothingYet => return true,
+                Received::Message(_) | Received::Gone => return false,
+            }
+        }
+    }
+
+    /// To the groups, so that a rank's wrapper script and what it runs both get it.
+    fn signal(&self, signal: i32) {
+        for pid in self.ranks.keys() {
+            let _ = sys::kill(-pid, signal);
+        }
+    }
+}
+
+impl Start {
+    fn run(mut self, mask: &sys::SignalSet, limit: u64) -> io::Result<u32> {
+        let low = |fd: OwnedFd| below(fd, limit);
+        let pmi = low(self.pmi)?;
+        let [out, err] = self.outputs;
+        sys::set_inherited(&pmi, true)?;
+        self.command.env("PMI_FD", pmi.as_raw_fd().to_string());
+        self.command.stdout(low(out)?).stderr(low(err)?).stdin(match self.input {
+            RankInput::Nothing => Stdio::null(),
+            RankInput::Ours => Stdio::inherit(),
+            RankInput::Pipe(pipe) => low(pipe)?.into(),
+        });
+        let ours = self.core.as_ref().map(|_| sys::affinity()).transpose()?;
+        if let Some(core) = &self.core {
+            sys::set_affinity(core)?;
+        }
+        let blocked = mask.block_only()?;
+        let started = sys::spawn(&mut self.command);
+        blocked.block_only()?;
+        if let Some(ours) = ours {
+            sys::set_affinity(&ours)?;
+        }
+        started
+    }
+}
+
+/// The same description under a number below `limit`: the C library hands on no other, and the rank could not use it.
+/// There are free ones, since the launcher's halves are closed here.
+fn below(fd: OwnedFd, limit: u64) -> io::Result<OwnedFd> {
+    if (fd.as_raw_fd() as u64) < limit { Ok(fd) } else { fd.try_clone() }
+}
+
+fn exit_of(status: i32) -> Exit {
+    if libc::WIFSIGNALED(status) { Exit::Signal(libc::WTERMSIG(status)) } else { Exit::Code(libc::WEXITSTATUS(status)) }
+}
+
+fn wait_for_events(fds: &[i32], timeout_ms: i32) {
+    let mut fds: Vec<_> = fds.iter().map(|fd| libc::pollfd { fd: *fd, events: libc::POLLIN, revents: 0 }).collect();
+    let _ = sys::poll(&mut fds, timeout_ms);
+}
+
+/// Kills children until there are none: the children of the dead become ours and are next. Answers how many processes
+/// there were. `child_signals` is where `SIGCHLD` is read.
+pub fn kill_descendants(child_signals: &OwnedFd) -> usize {
+    let begun = Instant::now();
+    let mut killed = std::collections::HashSet::new();
+    loop {
+        loop {
+            match sys::wait_any() {
+                Ok(Some(_)) => {}
+                Ok(None) => break,
+                Err(_) => return killed.len(),
+            }
+        }
+        for child in children() {
+            let _ = sys::kill(child, libc::SIGKILL);
+            killed.insert(child);
+        }
+        if begun.elapsed() > LAST_WAIT {
+            return killed.len();
+        }
+        wait_for_events(&[child_signals.as_raw_fd()], 50);
+        while sys::read_signal(child_signals).is_some() {}
+    }
+}
+
+/// Our children, dead ones that are not collected included.
+fn children() -> Vec<i32> {
+    let us = std::process::id();
+    match std::fs::read_to_string(format!("/proc/self/task/{us}/children")) {
+        Ok(list) => list.split_ascii_whitespace().filter_map(|pid| pid.parse().ok()).collect(),
+        Err(_) => children_by_search(us),
+    }
+}
+
+/// For kernels without lists of children.
+fn children_by_search(parent: u32) -> Vec<i32> {
+    let Ok(processes) = std::fs::read_dir("/proc") else { return Vec::new() };
+    let pids = processes.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse::<i32>().ok());
+    pids.filter(|pid| parent_of(*pid) == Some(parent)).collect()
+}
+
+fn parent_of(pid: i32) -> Option<u32> {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    // The name stands in parentheses and may hold anything; state and parent follow it.
+    stat[stat.rfind(')')? + 1..].split_ascii_whitespace().nth(1)?.parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn search_finds_the_same_children_as_the_kernel_list() {
+        let mut child = Command::new("sleep").arg("100").spawn().unwrap();
+        let pid = child.id() as i32;
+        assert_eq!(parent_of(pid), Some(std::process::id()));
+        assert!(children_by_search(std::process::id()).contains(&pid));
+        child.kill().unwrap();
+        child.wait().unwrap();
+    }
+}

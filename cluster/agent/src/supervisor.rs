@@ -1,0 +1,246 @@
+//! The launcher's half: one poll loop over the keeper's link, signals, PMI, output and input.
+
+use crate::descriptors::{self, LauncherHalf, Source};
+use crate::keeper::{self, Keeper};
+use crate::link::{Link, Message, Received};
+use crate::signals::{self, Signals};
+use crate::{Job, LaunchError, cores, sys};
+use std::io::{Read, Write};
+use std::os::fd::AsRawFd;
+use std::os::unix::net::UnixStream;
+use std::time::{Duration, Instant};
+use weft_cluster::job;
+use weft_cluster::pmi::{Event, Server};
+use weft_cluster::state::{Decision, JobState};
+
+mod events;
+
+/// Between the polite signal and the end by force.
+const GRACE: Duration = Duration::from_secs(2);
+/// How long a rank is silent in the middle of a line before a prompt is shown, or others are let in.
+const SILENCE: Duration = Duration::from_millis(100);
+/// How often we look whether the terminal's foreground is ours.
+const FOREGROUND_CHECK: Duration = Duration::from_millis(300);
+/// A rank that sends requests and reads no answers is not read beyond this.
+const PMI_QUEUE_BYTES: usize = 64 * 1024;
+
+/// A rank's PMI socket with the answers that it has not taken yet.
+struct Peer {
+    socket: Option<UnixStream>,
+    queue: Vec<u8>,
+}
+
+/// A stream of a rank with the time of its last bytes.
+struct Stream {
+    source: Source,
+    heard: Instant,
+    /// Bytes have come since the last look at its silence.
+    fresh: bool,
+}
+
+struct Supervisor {
+    front: String,
+    programs: Vec<String>,
+    /// The rank that may ask questions on a terminal.
+    asker: Option<usize>,
+    timeout: Option<Duration>,
+    link: Link,
+    keeper_pid: i32,
+    signals: Signals,
+    state: JobState,
+    server: Server,
+    peers: Vec<Peer>,
+    streams: Vec<Stream>,
+    half: Half,
+    /// When the job has taken too long.
+    deadline: Option<Instant>,
+    /// When politeness ends.
+    force_at: Option<Instant>,
+    interrupts: u32,
+    /// Messages for the keeper that found no room.
+    unsent: Vec<Message>,
+    /// Nothing of the job lives any more.
+    over: bool,
+    /// Lines of the report that have been printed.
+    reported: usize,
+    /// The user wants out now, with this code.
+    leave: Option<i32>,
+}
+
+/// What is left of the launcher's half after its sources and PMI sockets have found their places.
+struct Half {
+    sinks: [crate::output::Sink; 2],
+    pump: Option<crate::stdin::Pump>,
+}
+
+/// See [`crate::run`].
+pub fn run(job: Job) -> Result<i32, LaunchError> {
+    let size = job::size(&job.programs)?;
+    let limits = descriptors::make_room(size)?;
+    let (cores, claims) = cores::place(job.bind, size)?;
+    let (ours, starts) = descriptors::connect(&job, size, cores)?;
+    let signals = Signals::take().map_err(LaunchError::system("signals"))?;
+    let (link, far_link) = Link::pair().map_err(LaunchError::system("socket pair"))?;
+    let mut job = job;
+    let inherit = std::mem::take(&mut job.inherit).into_iter().map(|(_, fd)| fd).collect();
+    let keeper = Keeper { link: far_link, starts, inherit, limits, mask: signals.mask_before() };
+    // Should the keeper be killed, its children become ours.
+    sys::become_subreaper().map_err(LaunchError::system("subreaper"))?;
+    match sys::fork().map_err(LaunchError::system("fork"))? {
+        sys::Fork::Child => {
+            // The claims stay with the keeper too: they hold until the last of both is gone.
+            drop((ours, signals, link));
+            keeper.keep();
+            sys::exit_now(0)
+        }
+        sys::Fork::Parent { child } => {
+            drop(keeper);
+            let code = Supervisor::new(&job, size, ours, link, signals, child).supervise();
+            drop(claims);
+            Ok(code)
+        }
+    }
+}
+
+impl Supervisor {
+    fn new(job: &Job, size: usize, ours: LauncherHalf, link: Link, signals: Signals, keeper_pid: i32) -> Self {
+        let now = Instant::now();
+        let appnum = job::programs_by_rank(&job.programs);
+        let programs = appnum.iter().map(|number| job.programs[*number].program.clone()).collect();
+        let stream = |source| Stream { source, heard: now, fresh: false };
+        Self {
+            front: job.front.clone(),
+            programs,
+            asker: match job.stdin {
+                job::StdinTo::Rank(rank) => Some(rank),
+                _ => None,
+            },
+            timeout: job.timeout,
+            link,
+            keeper_pid,
+            signals,
+            state: JobState::new(size, &sys::host_name()),
+            server: Server::new(&format!("weft-{}", job.id.as_str()), appnum),
+            peers: ours.pmi.into_iter().map(|socket| Peer { socket: Some(socket), queue: Vec::new() }).collect(),
+            streams: ours.sources.into_iter().map(stream).collect(),
+            half: Half { sinks: ours.sinks, pump: ours.pump },
+            deadline: job.timeout.map(|timeout| now + timeout),
+            force_at: None,
+            interrupts: 0,
+            unsent: Vec::new(),
+            over: false,
+            reported: 0,
+            leave: None,
+        }
+    }
+
+    fn supervise(mut self) -> i32 {
+        let mut interest = events::Interest::default();
+        while !self.is_finished() {
+            interest.collect(&self);
+            if let Err(error) = sys::poll(&mut interest.fds, self.poll_timeout_ms()) {
+                self.break_down(&format!("poll: {error}"));
+            }
+            for (token, found) in interest.ready() {
+                self.handle(token, found);
+            }
+            self.handle_time();
+        }
+        self.finish()
+    }
+
+    fn is_finished(&self) -> bool {
+        let written = !self.half.sinks.iter().any(|sink| sink.has_work());
+        self.leave.is_some() || (self.over && self.streams.is_empty() && written)
+    }
+
+    fn finish(mut self) -> i32 {
+        sys::wait_for(self.keeper_pid);
+        self.report();
+        self.leave.unwrap_or_else(|| self.state.exit_code())
+    }
+
+    /// What the poll may wait: until the next of our times.
+    fn poll_timeout_ms(&self) -> i32 {
+        if !self.unsent.is_empty() {
+            return 1;
+        }
+        let now = Instant::now();
+        let left = |at: Instant| at.saturating_duration_since(now);
+        let pump = self.half.pump.as_ref();
+        let foreground = pump.is_some_and(|pump| pump.waits_for_foreground()).then_some(FOREGROUND_CHECK);
+        let silence = self.streams.iter().filter(|stream| self.is_watched(stream)).map(|s| left(s.heard + SILENCE));
+        let times = [self.deadline.map(left), self.force_at.map(left), foreground];
+        let next = times.into_iter().flatten().chain(silence).min();
+        // Rounded up: to wake up a little late is better than to spin through the last millisecond.
+        next.map_or(-1, |left| i32::try_from(left.as_millis() + 1).unwrap_or(i32::MAX))
+    }
+
+    /// Whether the stream's silence means something: others wait for its long line, or it may have put a question.
+    fn is_watched(&self, stream: &Stream) -> bool {
+        let Source { rank, sink, .. } = stream.source;
+        let sink = &self.half.sinks[sink];
+        stream.fresh && (sink.merger.exclusive_rank() == Some(rank) || (sink.is_terminal() && self.asker == Some(rank)))
+    }
+
+    fn handle_time(&mut self) {
+        let now = Instant::now();
+        if self.deadline.is_some_and(|at| at <= now) {
+            self.deadline = None;
+            let limit = self.timeout.map(|limit| format!("{} s", limit.as_secs_f64())).unwrap_or_default();
+            let decision = self.state.handle_timeout(&limit);
+            self.obey(decision);
+        }
+        if self.force_at.is_some_and(|at| at <= now) {
+            self.force_at = None;
+            self.tell(Message::Kill);
+        }
+        for at in 0..self.streams.len() {
+            if self.is_watched(&self.streams[at]) && self.streams[at].heard + SILENCE <= now {
+                self.streams[at].fresh = false;
+                let Source { rank, sink, .. } = self.streams[at].source;
+                let merger = &mut self.half.sinks[sink].merger;
+                merger.release(rank);
+                merger.handle_silence(rank);
+            }
+        }
+        let unsent = std::mem::take(&mut self.unsent);
+        unsent.into_iter().for_each(|message| self.tell(message));
+    }
+
+    fn tell(&mut self, message: Message) {
+        if !self.link.try_send(message) {
+            self.unsent.push(message);
+        }
+    }
+
+    /// Carries out what the state machine decided, and says why at once.
+    fn obey(&mut self, decision: Decision) {
+        if decision == Decision::EndOthers {
+            self.report();
+            self.end_ranks();
+        }
+    }
+
+    fn end_ranks(&mut self) {
+        self.tell(Message::Signal { signal: libc::SIGTERM });
+        // A stopped rank acts on the first signal only when it runs again.
+        self.tell(Message::Signal { signal: libc::SIGCONT });
+        self.force_at.get_or_insert(Instant::now() + GRACE);
+    }
+
+    fn break_down(&mut self, reason: &str) {
+        let decision = self.state.handle_breakdown(reason);
+        self.obey(decision);
+    }
+
+    /// Prints the lines of the report that are new. They go out at once, past what waits for a slow reader of our
+    /// standard output.
+    fn report(&mut self) {
+        let lines = self.state.report();
+        for line in &lines[self.reported.min(lines.len())..] {
+            eprintln!("{}: {line}", self.front);
+        }
+        self.reported = lines.len();
+    }
+}

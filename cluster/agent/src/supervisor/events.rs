@@ -1,0 +1,292 @@
+//! What the poll loop waits for, and what it does when it comes.
+
+use super::*;
+use libc::{POLLERR, POLLHUP, POLLIN, POLLNVAL, POLLOUT};
+
+/// Read from a rank's stream at once.
+const CHUNK_BYTES: usize = 64 * 1024;
+
+/// Who a polled descriptor belongs to.
+#[derive(Clone, Copy, Debug)]
+pub enum Token {
+    Keeper,
+    Signal,
+    Pmi(usize),
+    /// By descriptor, since streams come and go.
+    Stream(i32),
+    Sink(usize),
+    Input,
+    InputPipe(i32),
+}
+
+/// The descriptors of one poll, rebuilt for each: who is not to be read now is not in it.
+#[derive(Default)]
+pub struct Interest {
+    pub fds: Vec<libc::pollfd>,
+    tokens: Vec<Token>,
+}
+
+impl Interest {
+    fn add(&mut self, fd: i32, events: i16, token: Token) {
+        self.fds.push(libc::pollfd { fd, events, revents: 0 });
+        self.tokens.push(token);
+    }
+
+    pub(super) fn collect(&mut self, of: &Supervisor) {
+        self.fds.clear();
+        self.tokens.clear();
+        if !of.over {
+            self.add(of.link.fd(), POLLIN, Token::Keeper);
+        }
+        self.add(of.signals.fd(), POLLIN, Token::Signal);
+        for (rank, peer) in of.peers.iter().enumerate() {
+            if let Some(socket) = &peer.socket {
+                let read = if peer.queue.len() < PMI_QUEUE_BYTES { POLLIN } else { 0 };
+                let write = if peer.queue.is_empty() { 0 } else { POLLOUT };
+                self.add(socket.as_raw_fd(), read | write, Token::Pmi(rank));
+            }
+        }
+        for stream in &of.streams {
+            let Source { rank, sink, ref pipe } = stream.source;
+            if of.half.sinks[sink].merger.has_room(rank) {
+                self.add(pipe.as_raw_fd(), POLLIN, Token::Stream(pipe.as_raw_fd()));
+            }
+        }
+        for (number, sink) in of.half.sinks.iter().enumerate().filter(|(_, sink)| sink.has_work()) {
+            self.add(sink.fd(), POLLOUT, Token::Sink(number));
+        }
+        if let Some(pump) = &of.half.pump {
+            self.collect_pump(pump);
+        }
+    }
+
+    fn collect_pump(&mut self, pump: &crate::stdin::Pump) {
+        if pump.wants_input() {
+            self.add(pump.source(), POLLIN, Token::Input);
+        }
+        for (pipe, wants) in pump.targets() {
+            // Without events asked for, the end of the reader still shows.
+            self.add(pipe, if wants { POLLOUT } else { 0 }, Token::InputPipe(pipe));
+        }
+    }
+
+    /// What has come, with the events found.
+    pub fn ready(&self) -> Vec<(Token, i16)> {
+        let found = self.fds.iter().zip(&self.tokens).filter(|(fd, _)| fd.revents != 0);
+        found.map(|(fd, token)| (*token, fd.revents)).collect()
+    }
+}
+
+impl Supervisor {
+    pub(super) fn handle(&mut self, token: Token, found: i16) {
+        match token {
+            Token::Keeper => self.handle_keeper(),
+            Token::Signal => {
+                while let Some(signal) = self.signals.poll_signal() {
+                    self.handle_signal(signal);
+                }
+            }
+            Token::Pmi(rank) => {
+                self.flush_pmi(rank);
+                if found & (POLLIN | POLLHUP | POLLERR) != 0 {
+                    self.read_pmi(rank);
+                }
+            }
+            Token::Stream(fd) => self.read_stream(fd, false),
+            Token::Sink(number) => self.write_sink(number),
+            Token::Input => self.pump(|pump| pump.handle_readable()),
+            Token::InputPipe(pipe) if found & (POLLERR | POLLNVAL) != 0 => {
+                self.pump(|pump| pump.handle_reader_gone(pipe));
+            }
+            Token::InputPipe(_) => self.pump(|pump| pump.push()),
+        }
+    }
+
+    fn handle_keeper(&mut self) {
+        while !self.over {
+            match self.link.try_receive() {
+                Received::Message(message) => self.handle_message(message),
+                Received::NothingYet => return,
+                Received::Gone => self.handle_keeper_gone(),
+            }
+        }
+    }
+
+    fn handle_message(&mut self, message: Message) {
+        match message {
+            Message::Started { rank, pid } => self.state.handle_started(rank, pid),
+            Message::NotStarted { rank, errno } => {
+                let reason = std::io::Error::from_raw_os_error(errno).to_string();
+                let decision = self.state.handle_not_started(rank, &self.programs[rank], &reason);
+                self.obey(decision);
+            }
+            Message::Ended { rank, exit } => {
+                // What it said before it ended comes first.
+                self.read_pmi(rank);
+                let decision = self.state.handle_exit(rank, exit);
+                self.peers[rank].socket = None;
+                self.obey(decision);
+            }
+            Message::Over { leftovers } => {
+                if self.state.is_over() && leftovers > 0 {
+                    let processes = if leftovers == 1 { "process" } else { "processes" };
+                    eprintln!("{}: {leftovers} {processes} left behind by the ranks ended", self.front);
+                }
+                self.handle_over();
+            }
+            Message::Signal { .. } | Message::Kill => {}
+        }
+    }
+
+    /// The keeper was killed. Its children are ours now, and what it did last is ours to do.
+    fn handle_keeper_gone(&mut self) {
+        self.break_down(&format!("its keeper process (pid {}) was killed", self.keeper_pid));
+        let set = sys::SignalSet::of(&[libc::SIGCHLD]);
+        if let (Ok(_), Ok(child_signals)) = (set.block(), set.descriptor()) {
+            keeper::kill_descendants(&child_signals);
+        }
+        self.handle_over();
+    }
+
+    /// Nobody is left who could write: what is in the pipes is all.
+    fn handle_over(&mut self) {
+        self.over = true;
+        self.force_at = None;
+        self.deadline = None;
+        self.peers.iter_mut().for_each(|peer| peer.socket = None);
+        self.half.pump = None;
+        while let Some(stream) = self.streams.first() {
+            self.read_stream(stream.source.pipe.as_raw_fd(), true);
+        }
+        self.half.sinks.iter_mut().for_each(|sink| sink.merger.handle_end_of_all());
+    }
+
+    fn handle_signal(&mut self, signal: i32) {
+        match signal {
+            libc::SIGTSTP => {
+                self.tell(Message::Signal { signal });
+                signals::stop_here();
+            }
+            libc::SIGINT if self.over => self.leave = Some(128 + signal),
+            libc::SIGINT => self.handle_interrupt(),
+            libc::SIGTERM | libc::SIGHUP | libc::SIGQUIT if self.over => self.leave = Some(128 + signal),
+            _ => self.tell(Message::Signal { signal }),
+        }
+    }
+
+    /// The first interrupt is for the ranks, the second for us.
+    fn handle_interrupt(&mut self) {
+        self.interrupts += 1;
+        if self.interrupts == 1 {
+            self.tell(Message::Signal { signal: libc::SIGINT });
+            return;
+        }
+        let _ = self.state.handle_insistence(libc::SIGINT);
+        self.report();
+        self.force_at = None;
+        self.tell(Message::Kill);
+    }
+
+    fn read_pmi(&mut self, rank: usize) {
+        let mut bytes = [0; 4096];
+        while let Some(socket) = self.peers[rank].socket.as_mut() {
+            match socket.read(&mut bytes) {
+                Ok(0) => self.peers[rank].socket = None,
+                Ok(count) => self.server.handle_bytes(rank, &bytes[..count]),
+                Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {}
+                Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => break,
+                Err(_) => self.peers[rank].socket = None,
+            }
+            self.handle_pmi_events();
+            if self.peers[rank].queue.len() >= PMI_QUEUE_BYTES {
+                break;
+            }
+        }
+    }
+
+    fn handle_pmi_events(&mut self) {
+        while let Some(event) = self.server.poll_event() {
+            match event {
+                Event::Reply { rank, line } => {
+                    self.peers[rank].queue.extend_from_slice(line.as_bytes());
+                    self.flush_pmi(rank);
+                }
+                Event::Initialised { rank } => {
+                    let decision = self.state.handle_initialised(rank);
+                    self.obey(decision);
+                }
+                Event::Finalised { rank } => self.state.handle_finalised(rank),
+                Event::Abort { rank, code, message } => {
+                    let decision = self.state.handle_abort(rank, code, &message);
+                    self.obey(decision);
+                }
+                Event::Fault { rank, reason } => {
+                    self.peers[rank].socket = None;
+                    let decision = self.state.handle_fault(rank, &reason);
+                    self.obey(decision);
+                }
+            }
+        }
+    }
+
+    fn flush_pmi(&mut self, rank: usize) {
+        let Peer { socket, queue } = &mut self.peers[rank];
+        while let (Some(open), false) = (socket.as_mut(), queue.is_empty()) {
+            match open.write(queue) {
+                Ok(count) => _ = queue.drain(..count),
+                Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {}
+                Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => return,
+                Err(_) => *socket = None,
+            }
+        }
+    }
+
+    /// Reads a stream; `to_its_end`: everything that is there, and then it is closed.
+    fn read_stream(&mut self, fd: i32, to_its_end: bool) {
+        let Some(at) = self.streams.iter().position(|stream| stream.source.pipe.as_raw_fd() == fd) else { return };
+        let Source { rank, sink, .. } = self.streams[at].source;
+        let mut bytes = [0; CHUNK_BYTES];
+        let ended = loop {
+            match sys::read(fd, &mut bytes) {
+                Ok(0) => break true,
+                Ok(count) => {
+                    self.half.sinks[sink].merger.handle_bytes(rank, &bytes[..count]);
+                    self.streams[at].heard = Instant::now();
+                    self.streams[at].fresh = true;
+                    if !to_its_end {
+                        break false;
+                    }
+                }
+                Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {}
+                Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => break to_its_end,
+                Err(_) => break true,
+            }
+        };
+        if ended {
+            self.half.sinks[sink].merger.handle_end(rank);
+            self.streams.swap_remove(at);
+        }
+    }
+
+    /// When nobody reads our output any more, the ranks shall learn it as if they wrote there themselves.
+    fn write_sink(&mut self, number: usize) {
+        let sink = &mut self.half.sinks[number];
+        sink.handle_writable();
+        let Some(error) = &sink.failed else { return };
+        let reason = format!("standard {}: {error}", ["output", "error"][number]);
+        let nobody_reads = error.kind() == std::io::ErrorKind::BrokenPipe;
+        self.streams.retain(|stream| stream.source.sink != number);
+        if !nobody_reads {
+            self.break_down(&reason);
+        }
+    }
+
+    fn pump(&mut self, act: impl FnOnce(&mut crate::stdin::Pump)) {
+        if let Some(pump) = self.half.pump.as_mut() {
+            act(pump);
+            if pump.is_done() {
+                self.half.pump = None;
+            }
+        }
+    }
+}

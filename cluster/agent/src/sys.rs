@@ -1,0 +1,297 @@
+//! The system calls that the standard library does not offer, each behind a safe function. The only unsafe code here.
+
+use std::ffi::CStr;
+use std::io;
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
+use std::os::unix::process::CommandExt as _;
+
+fn check(result: i32) -> io::Result<i32> {
+    if result < 0 { Err(io::Error::last_os_error()) } else { Ok(result) }
+}
+
+/// Which side of a fork we are on.
+pub enum Fork {
+    Parent { child: i32 },
+    Child,
+}
+
+/// Forks. The process must have one thread only (the contract of [`crate::run`]).
+pub fn fork() -> io::Result<Fork> {
+    // SAFETY: with one thread, no lock can be held by a thread that does not exist in the child.
+    match check(unsafe { libc::fork() })? {
+        0 => Ok(Fork::Child),
+        child => Ok(Fork::Parent { child }),
+    }
+}
+
+/// Ends this process at once, without running what the other half of a fork owns.
+pub fn exit_now(code: i32) -> ! {
+    // SAFETY: `_exit` has no preconditions.
+    unsafe { libc::_exit(code) }
+}
+
+pub fn kill(pid: i32, signal: i32) -> io::Result<()> {
+    // SAFETY: no memory is passed.
+    check(unsafe { libc::kill(pid, signal) }).map(drop)
+}
+
+/// A child that has ended, with its raw wait status; `None` when all live. `ECHILD` when there is none.
+pub fn wait_any() -> io::Result<Option<(i32, i32)>> {
+    let mut status = 0;
+    // SAFETY: `status` is a valid place for the status.
+    let pid = check(unsafe { libc::waitpid(-1, &mut status, libc::WNOHANG) })?;
+    Ok((pid != 0).then_some((pid, status)))
+}
+
+/// Waits until the child `pid` has ended.
+pub fn wait_for(pid: i32) {
+    let mut status = 0;
+    // SAFETY: `status` is a valid place for the status.
+    while unsafe { libc::waitpid(pid, &mut status, 0) } < 0
+        && io::Error::last_os_error().kind() == io::ErrorKind::Interrupted
+    {}
+}
+
+/// Takes a process group of our own.
+pub fn own_group() -> io::Result<()> {
+    // SAFETY: no memory is passed.
+    check(unsafe { libc::setpgid(0, 0) }).map(drop)
+}
+
+/// Orphans among our descendants become our children.
+pub fn become_subreaper() -> io::Result<()> {
+    // SAFETY: this option takes one integer.
+    check(unsafe { libc::prctl(libc::PR_SET_CHILD_SUBREAPER, 1) }).map(drop)
+}
+
+/// Sets the name that process lists show.
+pub fn set_name(name: &CStr) {
+    // SAFETY: `name` ends with a zero byte; the kernel copies at most 16 bytes.
+    unsafe { libc::prctl(libc::PR_SET_NAME, name.as_ptr()) };
+}
+
+/// A set of signals.
+#[derive(Clone, Copy)]
+pub struct SignalSet(libc::sigset_t);
+
+impl SignalSet {
+    pub fn of(signals: &[i32]) -> Self {
+        // SAFETY: the set is plain data, initialised by `sigemptyset` before use.
+        let mut set = unsafe { std::mem::zeroed() };
+        // SAFETY: `set` is a valid set; a number that is no signal is refused without effect.
+        unsafe {
+            libc::sigemptyset(&mut set);
+            signals.iter().for_each(|signal| _ = libc::sigaddset(&mut set, *signal));
+        }
+        Self(set)
+    }
+
+    pub fn all() -> Self {
+        let mut set = Self::of(&[]);
+        // SAFETY: `set` is a valid set.
+        unsafe { libc::sigfillset(&mut set.0) };
+        set
+    }
+
+    /// Blocks these signals in addition, and answers which were blocked before.
+    pub fn block(&self) -> io::Result<Self> {
+        self.mask(libc::SIG_BLOCK)
+    }
+
+    /// Blocks these signals and no others, and answers which were blocked before.
+    pub fn block_only(&self) -> io::Result<Self> {
+        self.mask(libc::SIG_SETMASK)
+    }
+
+    fn mask(&self, how: i32) -> io::Result<Self> {
+        let mut before = Self::of(&[]);
+        // SAFETY: both sets are valid.
+        check(unsafe { libc::sigprocmask(how, &self.0, &mut before.0) })?;
+        Ok(before)
+    }
+
+    /// A descriptor (non-blocking, close-on-exec) from which these signals are read.
+    pub fn descriptor(&self) -> io::Result<OwnedFd> {
+        // SAFETY: the set is valid.
+        let fd = check(unsafe { libc::signalfd(-1, &self.0, libc::SFD_CLOEXEC | libc::SFD_NONBLOCK) })?;
+        // SAFETY: a new descriptor that nobody else owns.
+        Ok(unsafe { OwnedFd::from_raw_fd(fd) })
+    }
+}
+
+/// The next signal of a signal descriptor.
+pub fn read_signal(fd: &OwnedFd) -> Option<i32> {
+    // SAFETY: plain data.
+    let mut info: libc::signalfd_siginfo = unsafe { std::mem::zeroed() };
+    let size = size_of_val(&info);
+    // SAFETY: `info` has room for `size` bytes.
+    let read = unsafe { libc::read(fd.as_raw_fd(), (&raw mut info).cast(), size) };
+    (read == size as isize).then_some(info.ssi_signo as i32)
+}
+
+/// Whether whoever started us wants this signal ignored (as `nohup` does).
+pub fn is_ignored(signal: i32) -> bool {
+    // SAFETY: plain data.
+    let mut action: libc::sigaction = unsafe { std::mem::zeroed() };
+    // SAFETY: only asks; `action` is a valid place for the answer.
+    let result = unsafe { libc::sigaction(signal, std::ptr::null(), &mut action) };
+    result == 0 && action.sa_sigaction == libc::SIG_IGN
+}
+
+/// Gives a signal its default effect again, whatever whoever started us made of it.
+pub fn reset_signal(signal: i32) {
+    // SAFETY: installs no handler of ours.
+    unsafe { libc::signal(signal, libc::SIG_DFL) };
+}
+
+/// Waits for events; `timeout_ms` below zero waits without limit. An interruption counts as "nothing yet".
+pub fn poll(fds: &mut [libc::pollfd], timeout_ms: i32) -> io::Result<usize> {
+    // SAFETY: pointer and length describe the slice.
+    let result = unsafe { libc::poll(fds.as_mut_ptr(), fds.len() as libc::nfds_t, timeout_ms) };
+    match check(result) {
+        Ok(ready) => Ok(ready as usize),
+        Err(error) if error.kind() == io::ErrorKind::Interrupted => Ok(0),
+        Err(error) => Err(error),
+    }
+}
+
+pub fn read(fd: RawFd, buffer: &mut [u8]) -> io::Result<usize> {
+    // SAFETY: pointer and length describe the slice.
+    let count = unsafe { libc::read(fd, buffer.as_mut_ptr().cast(), buffer.len()) };
+    if count < 0 { Err(io::Error::last_os_error()) } else { Ok(count as usize) }
+}
+
+pub fn write(fd: RawFd, bytes: &[u8]) -> io::Result<usize> {
+    // SAFETY: pointer and length describe the slice.
+    let count = unsafe { libc::write(fd, bytes.as_ptr().cast(), bytes.len()) };
+    if count < 0 { Err(io::Error::last_os_error()) } else { Ok(count as usize) }
+}
+
+/// Writes to a socket without waiting and without changing the flags of its description.
+pub fn send_now(fd: RawFd, bytes: &[u8]) -> io::Result<usize> {
+    let flags = libc::MSG_DONTWAIT | libc::MSG_NOSIGNAL;
+    // SAFETY: pointer and length describe the slice.
+    let count = unsafe { libc::send(fd, bytes.as_ptr().cast(), bytes.len(), flags) };
+    if count < 0 { Err(io::Error::last_os_error()) } else { Ok(count as usize) }
+}
+
+/// Reads from a socket without waiting.
+pub fn receive_now(fd: RawFd, buffer: &mut [u8]) -> io::Result<usize> {
+    // SAFETY: pointer and length describe the slice.
+    let count = unsafe { libc::recv(fd, buffer.as_mut_ptr().cast(), buffer.len(), libc::MSG_DONTWAIT) };
+    if count < 0 { Err(io::Error::last_os_error()) } else { Ok(count as usize) }
+}
+
+/// A connected pair of sockets that keep record boundaries (close-on-exec).
+pub fn record_pair() -> io::Result<(OwnedFd, OwnedFd)> {
+    let mut fds = [0; 2];
+    // SAFETY: room for two descriptors.
+    check(unsafe { libc::socketpair(libc::AF_UNIX, libc::SOCK_SEQPACKET | libc::SOCK_CLOEXEC, 0, fds.as_mut_ptr()) })?;
+    // SAFETY: two new descriptors that nobody else owns.
+    Ok(unsafe { (OwnedFd::from_raw_fd(fds[0]), OwnedFd::from_raw_fd(fds[1])) })
+}
+
+/// Makes reads and writes of this description answer "would block". Only for descriptions that we alone hold.
+pub fn set_nonblocking(fd: &impl AsRawFd) -> io::Result<()> {
+    // SAFETY: no memory is passed.
+    let flags = check(unsafe { libc::fcntl(fd.as_raw_fd(), libc::F_GETFL) })?;
+    // SAFETY: no memory is passed.
+    check(unsafe { libc::fcntl(fd.as_raw_fd(), libc::F_SETFL, flags | libc::O_NONBLOCK) }).map(drop)
+}
+
+/// Whether `fd` goes to programs that are started.
+pub fn set_inherited(fd: &impl AsRawFd, inherited: bool) -> io::Result<()> {
+    let flags = if inherited { 0 } else { libc::FD_CLOEXEC };
+    // SAFETY: no memory is passed.
+    check(unsafe { libc::fcntl(fd.as_raw_fd(), libc::F_SETFD, flags) }).map(drop)
+}
+
+/// What a descriptor leads to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    Terminal,
+    Pipe,
+    Socket,
+    /// Files and devices, on which a write does not wait for another program.
+    Other,
+}
+
+pub fn kind(fd: RawFd) -> Kind {
+    // SAFETY: plain data.
+    let mut stat: libc::stat = unsafe { std::mem::zeroed() };
+    // SAFETY: `stat` is a valid place for the answer; a bad descriptor is an error.
+    if unsafe { libc::fstat(fd, &mut stat) } != 0 {
+        return Kind::Other;
+    }
+    match stat.st_mode & libc::S_IFMT {
+        libc::S_IFIFO => Kind::Pipe,
+        libc::S_IFSOCK => Kind::Socket,
+        // SAFETY: no memory is passed.
+        libc::S_IFCHR if unsafe { libc::isatty(fd) } == 1 => Kind::Terminal,
+        _ => Kind::Other,
+    }
+}
+
+/// Whether we may read the terminal `fd` now: it is ours and we are in its foreground, or it is not ours at all.
+pub fn in_foreground(fd: RawFd) -> bool {
+    // SAFETY: no memory is passed.
+    let group = unsafe { libc::tcgetpgrp(fd) };
+    // SAFETY: no preconditions.
+    group < 0 || group == unsafe { libc::getpgrp() }
+}
+
+/// Soft and hard limit of open descriptors.
+pub fn descriptor_limits() -> io::Result<(u64, u64)> {
+    let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
+    // SAFETY: `limit` is a valid place for the answer.
+    check(unsafe { libc::getrlimit(libc::RLIMIT_NOFILE, &mut limit) })?;
+    Ok((limit.rlim_cur, limit.rlim_max))
+}
+
+pub fn set_descriptor_limits(soft: u64, hard: u64) -> io::Result<()> {
+    let limit = libc::rlimit { rlim_cur: soft, rlim_max: hard };
+    // SAFETY: `limit` is valid.
+    check(unsafe { libc::setrlimit(libc::RLIMIT_NOFILE, &limit) }).map(drop)
+}
+
+/// Words of 64 processors; enough for the largest machines that the kernel can be built for.
+const MASK_WORDS: usize = 8192 / 64;
+
+/// The processors that we may run on, in rising order.
+pub fn affinity() -> io::Result<Vec<usize>> {
+    let mut mask = [0u64; MASK_WORDS];
+    // SAFETY: size and pointer describe the array.
+    check(unsafe { libc::sched_getaffinity(0, size_of_val(&mask), mask.as_mut_ptr().cast()) })?;
+    Ok((0..MASK_WORDS * 64).filter(|cpu| mask[cpu / 64] & (1 << (cpu % 64)) != 0).collect())
+}
+
+/// Lets us run on these processors only; children inherit it.
+pub fn set_affinity(cpus: &[usize]) -> io::Result<()> {
+    let mut mask = [0u64; MASK_WORDS];
+    cpus.iter().filter(|cpu| **cpu < MASK_WORDS * 64).for_each(|cpu| mask[cpu / 64] |= 1 << (cpu % 64));
+    // SAFETY: size and pointer describe the array.
+    check(unsafe { libc::sched_setaffinity(0, size_of_val(&mask), mask.as_ptr().cast()) }).map(drop)
+}
+
+/// Whether this process may execute the file.
+pub fn may_execute(path: &CStr) -> bool {
+    // SAFETY: `path` ends with a zero byte.
+    unsafe { libc::access(path.as_ptr(), libc::X_OK) == 0 }
+}
+
+/// The name of this host.
+pub fn host_name() -> String {
+    let mut name = [0u8; 256];
+    // SAFETY: pointer and length describe the array; the last byte stays zero.
+    let result = unsafe { libc::gethostname(name.as_mut_ptr().cast(), name.len() - 1) };
+    match CStr::from_bytes_until_nul(&name) {
+        Ok(name) if result == 0 => name.to_string_lossy().into_owned(),
+        _ => "localhost".to_owned(),
+    }
+}
+
+/// Starts `command` in a process group of its own. No closure runs between fork and exec, so that the standard
+/// library may use `posix_spawn`, which does not copy our page tables.
+pub fn spawn(command: &mut std::process::Command) -> io::Result<u32> {
+    command.process_group(0).spawn().map(|child| child.id())
+}

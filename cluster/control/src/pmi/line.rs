@@ -1,0 +1,120 @@
+//! Lines of the protocol: cutting a byte stream into lines and a line into its fields.
+
+/// The fields of one line, in order. A word without `=` is a field with an empty value.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Fields<'a>(Vec<(&'a str, &'a str)>);
+
+impl<'a> Fields<'a> {
+    /// Cuts `line` (without its newline) at blanks, and each word at its first `=`.
+    pub fn parse(line: &'a str) -> Self {
+        let words = line.split(' ').filter(|word| !word.is_empty());
+        Self(words.map(|word| word.split_once('=').unwrap_or((word, ""))).collect())
+    }
+
+    /// The value of the first field named `key`.
+    pub fn value(&self, key: &str) -> Option<&'a str> {
+        self.0.iter().find(|(name, _)| *name == key).map(|(_, value)| *value)
+    }
+
+    /// The value of `key` as a number; `None` where it is missing or not a number.
+    pub fn number<N: std::str::FromStr>(&self, key: &str) -> Option<N> {
+        self.value(key)?.parse().ok()
+    }
+
+    /// What the line asks for or answers: the value of `cmd`, or of `mcmd` for a block of lines.
+    pub fn command(&self) -> Option<&'a str> {
+        self.value("cmd").or_else(|| self.value("mcmd"))
+    }
+}
+
+/// A peer sent more bytes than a line may have and no newline.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("a PMI line is longer than {max} bytes")]
+pub struct LineTooLong {
+    pub max: usize,
+}
+
+/// Collects bytes as they come and hands out whole lines.
+#[derive(Debug)]
+pub struct LineBuffer {
+    bytes: Vec<u8>,
+    max: usize,
+}
+
+impl LineBuffer {
+    /// A buffer for lines of at most `max` bytes, newline included.
+    pub fn new(max: usize) -> Self {
+        Self { bytes: Vec::new(), max }
+    }
+
+    /// Takes in what was read from the socket.
+    pub fn handle_bytes(&mut self, bytes: &[u8]) {
+        self.bytes.extend_from_slice(bytes);
+    }
+
+    /// The next whole line without its newline; bytes that are not UTF-8 are replaced, since they match nothing.
+    pub fn poll_line(&mut self) -> Result<Option<String>, LineTooLong> {
+        let too_long = LineTooLong { max: self.max };
+        match self.bytes.iter().position(|byte| *byte == b'\n') {
+            Some(end) if end >= self.max => Err(too_long),
+            Some(end) => {
+                let line = String::from_utf8_lossy(&self.bytes[..end]).into_owned();
+                self.bytes.drain(..=end);
+                Ok(Some(line))
+            }
+            None if self.bytes.len() >= self.max => Err(too_long),
+            None => Ok(None),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn value_may_hold_an_equals_sign() {
+        let fields = Fields::parse("cmd=put  key=a value=x=y=");
+        assert_eq!(fields.command(), Some("put"));
+        assert_eq!(fields.value("value"), Some("x=y="));
+        assert_eq!(fields.value("other"), None);
+    }
+
+    #[test]
+    fn endless_line_is_refused_before_it_eats_memory() {
+        let mut buffer = LineBuffer::new(16);
+        buffer.handle_bytes(&[b'x'; 15]);
+        assert_eq!(buffer.poll_line(), Ok(None));
+        buffer.handle_bytes(b"x");
+        assert_eq!(buffer.poll_line(), Err(LineTooLong { max: 16 }));
+    }
+
+    proptest! {
+        #[test]
+        fn lines_come_out_whole_however_the_stream_is_cut(
+            lines in proptest::collection::vec("[ -~]{0,20}", 0..8),
+            cuts in proptest::collection::vec(1usize..9, 1..40),
+        ) {
+            let stream: String = lines.iter().map(|line| format!("{line}\n")).collect();
+            let mut rest = stream.as_bytes();
+            let mut buffer = LineBuffer::new(64);
+            let mut seen = Vec::new();
+            for cut in cuts.iter().cycle() {
+                if rest.is_empty() { break; }
+                let (now, later) = rest.split_at((*cut).min(rest.len()));
+                rest = later;
+                buffer.handle_bytes(now);
+                while let Some(line) = buffer.poll_line().unwrap() { seen.push(line); }
+            }
+            prop_assert_eq!(seen, lines);
+        }
+
+        #[test]
+        fn any_bytes_are_parsed_without_panic(bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
+            let mut buffer = LineBuffer::new(64);
+            buffer.handle_bytes(&bytes);
+            while let Ok(Some(line)) = buffer.poll_line() { let _ = Fields::parse(&line).command(); }
+        }
+    }
+}

@@ -1,0 +1,24 @@
+//! PMI-1, the wire protocol between a rank and the process manager that started it.
+//!
+//! A rank finds a connected stream socket in `PMI_FD`. It asks one line at a time, `cmd=<name> key=value ...\n`, and
+//! waits for the answer. The protocol has no escapes: a value holds neither blank nor newline.
+
+mod client;
+mod line;
+mod server;
+
+pub use client::{Client, ClientError, Reply, Request};
+pub use line::{Fields, LineBuffer, LineTooLong};
+pub use server::{Event, Server};
+
+/// Longest key-value-space name in bytes, as `get_maxes` tells it.
+pub const KVSNAME_MAX: usize = 256;
+/// Longest key in bytes, as `get_maxes` tells it.
+pub const KEY_MAX: usize = 64;
+/// Longest value in bytes, as `get_maxes` tells it.
+pub const VALUE_MAX: usize = 1024;
+/// Longest line in bytes with its newline: room for a `put` of the longest name, key and value.
+pub const LINE_MAX: usize = KVSNAME_MAX + KEY_MAX + VALUE_MAX + 64;
+
+/// The key under which the manager tells which ranks share a host.
+pub const PROCESS_MAPPING: &str = "PMI_process_mapping";

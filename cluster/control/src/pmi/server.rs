@@ -1,0 +1,412 @@
+//! The launcher's half of PMI-1: answers the ranks of one job.
+
+use super::{Fields, KEY_MAX, KVSNAME_MAX, LINE_MAX, LineBuffer, PROCESS_MAPPING, VALUE_MAX};
+use std::collections::HashMap;
+use std::collections::VecDeque;
+
+/// What comes out of the server after bytes of a rank went in.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Event {
+    /// Write these bytes (one line) to the rank.
+    Reply { rank: usize, line: String },
+    /// The rank has begun to use PMI (`MPI_Init`).
+    Initialised { rank: usize },
+    /// The rank has taken its leave (`MPI_Finalize`).
+    Finalised { rank: usize },
+    /// The rank asks to end the whole job (`MPI_Abort`).
+    Abort { rank: usize, code: i32, message: String },
+    /// The rank broke the protocol; nothing more of it is read.
+    Fault { rank: usize, reason: String },
+}
+
+struct Client {
+    input: LineBuffer,
+    initialised: bool,
+    in_barrier: bool,
+    /// Inside an `mcmd=` block: its command and the counts that tell the last block of a row.
+    block: Option<Block>,
+    faulty: bool,
+}
+
+#[derive(Default)]
+struct Block {
+    command: String,
+    total: u32,
+    so_far: u32,
+}
+
+/// Serves protocol 1.1 to all ranks of one job on one host.
+///
+/// A `put` is visible at once, thus also after the next barrier. A second `put` of a key replaces the value.
+pub struct Server {
+    job: String,
+    appnum: Vec<usize>,
+    mapping: String,
+    store: HashMap<String, String>,
+    published: HashMap<String, String>,
+    clients: Vec<Client>,
+    events: VecDeque<Event>,
+}
+
+impl Server {
+    /// A server for a job named `job` whose rank `r` belongs to program number `appnum[r]`.
+    pub fn new(job: &str, appnum: Vec<usize>) -> Self {
+        let size = appnum.len();
+        let client = || Client {
+            input: LineBuffer::new(LINE_MAX),
+            initialised: false,
+            in_barrier: false,
+            block: None,
+            faulty: false,
+        };
+        Self {
+            job: job.chars().take(KVSNAME_MAX).collect(),
+            appnum,
+            mapping: format!("(vector,(0,1,{size}))"),
+            store: HashMap::new(),
+            published: HashMap::new(),
+            clients: (0..size).map(|_| client()).collect(),
+            events: VecDeque::new(),
+        }
+    }
+
+    /// The next thing to do, in the order in which it came about.
+    pub fn poll_event(&mut self) -> Option<Event> {
+        self.events.pop_front()
+    }
+
+    /// Takes in what was read from `rank`'s socket. Panics when `rank` is not of this job (the caller's bug).
+    pub fn handle_bytes(&mut self, rank: usize, bytes: &[u8]) {
+        if self.clients[rank].faulty {
+            return;
+        }
+        self.clients[rank].input.handle_bytes(bytes);
+        loop {
+            match self.clients[rank].input.poll_line() {
+                Ok(Some(line)) => self.on_line(rank, &line),
+                Ok(None) => return,
+                Err(error) => return self.fault(rank, error.to_string()),
+            }
+            if self.clients[rank].faulty {
+                return;
+            }
+        }
+    }
+
+    fn on_line(&mut self, rank: usize, line: &str) {
+        if self.clients[rank].block.is_some() {
+            return self.on_block_line(rank, line);
+        }
+        if line.is_empty() {
+            return;
+        }
+        let fields = Fields::parse(line);
+        match fields.command() {
+            Some("init") => self.on_init(rank, &fields),
+            Some(command) if fields.value("mcmd").is_some() => {
+                self.clients[rank].block = Some(Block { command: command.to_owned(), total: 1, so_far: 1 });
+            }
+            Some(command) => self.on_command(rank, command, &fields),
+            None => self.fault(rank, format!("the PMI line '{}' names no command", excerpt(line))),
+        }
+    }
+
+    fn on_command(&mut self, rank: usize, command: &str, fields: &Fields) {
+        match command {
+            "get_maxes" => self.reply(
+                rank,
+                format!("cmd=maxes rc=0 kvsname_max={KVSNAME_MAX} keylen_max={KEY_MAX} vallen_max={VALUE_MAX}"),
+            ),
+            "get_my_kvsname" => self.reply(rank, format!("cmd=my_kvsname rc=0 kvsname={}", self.job)),
+            "get_universe_size" => {
+                self.reply(rank, format!("cmd=universe_size rc=0 size={}", self.clients.len()));
+            }
+            "get_appnum" => self.reply(rank, format!("cmd=appnum rc=0 appnum={}", self.appnum[rank])),
+            "put" => self.on_put(rank, fields),
+            "get" => self.on_get(rank, fields),
+            "barrier_in" => self.on_barrier_in(rank),
+            "finalize" => {
+                self.reply(rank, "cmd=finalize_ack rc=0".to_owned());
+                self.events.push_back(Event::Finalised { rank });
+            }
+            "abort" => self.on_abort(rank, fields),
+            "publish_name" => self.on_publish(rank, fields),
+            "unpublish_name" => self.on_unpublish(rank, fields),
+            "lookup_name" => self.on_lookup(rank, fields),
+            "create_kvs" => self.refuse(rank, "newkvs", "create_kvs_is_not_served"),
+            "destroy_kvs" => self.refuse(rank, "kvs_destroyed", "destroy_kvs_is_not_served"),
+            "getbyidx" => self.refuse(rank, "getbyidx_results", "getbyidx_is_not_served"),
+            "spawn" => self.refuse(rank, "spawn_result", SPAWN_REFUSED),
+            other => self.fault(rank, format!("the PMI command '{}' is not served", excerpt(other))),
+        }
+    }
+
+    fn on_init(&mut self, rank: usize, fields: &Fields) {
+        let rc = if fields.value("pmi_version") == Some("1") { 0 } else { -1 };
+        self.reply(rank, format!("cmd=response_to_init rc={rc} pmi_version=1 pmi_subversion=1"));
+        if rc == 0 && !self.clients[rank].initialised {
+            self.clients[rank].initialised = true;
+            self.events.push_back(Event::Initialised { rank });
+        }
+    }
+
+    fn on_put(&mut self, rank: usize, fields: &Fields) {
+        let key = fields.value("key").unwrap_or("");
+        let value = fields.value("value").unwrap_or("");
+        let problem = if fields.value("kvsname") != Some(&self.job) {
+            "unknown_kvsname"
+        } else if key.is_empty() || key.len() > KEY_MAX {
+            "bad_key_length"
+        } else if key.starts_with("PMI_") {
+            "key_is_reserved"
+        } else if value.len() > VALUE_MAX {
+            "bad_value_length"
+        } else {
+            self.store.insert(key.to_owned(), value.to_owned());
+            return self.reply(rank, "cmd=put_result rc=0 msg=success".to_owned());
+        };
+        self.refuse(rank, "put_result", problem);
+    }
+
+    fn on_get(&mut self, rank: usize, fields: &Fields) {
+        let key = fields.value("key").unwrap_or("");
+        if fields.value("kvsname") != Some(&self.job) {
+            return self.refuse(rank, "get_result", "unknown_kvsname");
+        }
+        let found = if key == PROCESS_MAPPING { Some(&self.mapping) } else { self.store.get(key) };
+        match found {
+            Some(value) => self.reply(rank, format!("cmd=get_result rc=0 msg=success value={value}")),
+            None => {
+                let key: String = key.chars().take(KEY_MAX).collect();
+                self.refuse(rank, "get_result", &format!("key_{key}_not_found"));
+            }
+        }
+    }
+
+    fn on_barrier_in(&mut self, rank: usize) {
+        self.clients[rank].in_barrier = true;
+        if self.clients.iter().all(|client| client.in_barrier) {
+            for rank in 0..self.clients.len() {
+                self.clients[rank].in_barrier = false;
+                self.reply(rank, "cmd=barrier_out rc=0".to_owned());
+            }
+        }
+    }
+
+    fn on_abort(&mut self, rank: usize, fields: &Fields) {
+        let code = fields.number("exitcode").unwrap_or(1);
+        let message = fields.value("message").or(fields.value("error_msg")).unwrap_or("").to_owned();
+        self.events.push_back(Event::Abort { rank, code, message });
+    }
+
+    fn on_publish(&mut self, rank: usize, fields: &Fields) {
+        let (Some(service), Some(port)) = (fields.value("service"), fields.value("port")) else {
+            return self.refuse(rank, "publish_result", "service_or_port_missing");
+        };
+        if self.published.contains_key(service) {
+            return self.refuse(rank, "publish_result", "service_already_published");
+        }
+        self.published.insert(service.to_owned(), port.to_owned());
+        self.reply(rank, "cmd=publish_result rc=0 info=ok".to_owned());
+    }
+
+    fn on_unpublish(&mut self, rank: usize, fields: &Fields) {
+        match fields.value("service").and_then(|service| self.published.remove(service)) {
+            Some(_) => self.reply(rank, "cmd=unpublish_result rc=0 info=ok".to_owned()),
+            None => self.refuse(rank, "unpublish_result", "service_not_found"),
+        }
+    }
+
+    fn on_lookup(&mut self, rank: usize, fields: &Fields) {
+        match fields.value("service").and_then(|service| self.published.get(service)) {
+            Some(port) => self.reply(rank, format!("cmd=lookup_result rc=0 info=ok port={port}")),
+            None => self.refuse(rank, "lookup_result", "service_not_found"),
+        }
+    }
+
+    /// A spawn is a row of blocks, and one answer is due after the last of them.
+    fn on_block_line(&mut self, rank: usize, line: &str) {
+        let Some(block) = self.clients[rank].block.as_mut() else { return };
+        if line == "endcmd" {
+            let last = block.so_far >= block.total;
+            if let (true, Some(block)) = (last, self.clients[rank].block.take()) {
+                self.on_block(rank, &block.command);
+            }
+        } else if let Some(total) = line.strip_prefix("totspawns=") {
+            block.total = total.parse().unwrap_or(1);
+        } else if let Some(so_far) = line.strip_prefix("spawnssofar=") {
+            block.so_far = so_far.parse().unwrap_or(u32::MAX);
+        }
+    }
+
+    fn on_block(&mut self, rank: usize, command: &str) {
+        match command {
+            "spawn" => self.refuse(rank, "spawn_result", SPAWN_REFUSED),
+            other => self.fault(rank, format!("the PMI command '{}' is not served", excerpt(other))),
+        }
+    }
+
+    fn refuse(&mut self, rank: usize, answer: &str, why: &str) {
+        self.reply(rank, format!("cmd={answer} rc=-1 msg={why}"));
+    }
+
+    fn reply(&mut self, rank: usize, mut line: String) {
+        line.push('\n');
+        debug_assert!(line.len() <= LINE_MAX, "an answer is one bounded line");
+        self.events.push_back(Event::Reply { rank, line });
+    }
+
+    fn fault(&mut self, rank: usize, reason: String) {
+        self.clients[rank].faulty = true;
+        self.events.push_back(Event::Fault { rank, reason });
+    }
+}
+
+const SPAWN_REFUSED: &str = "spawn_is_not_supported_by_weft_run";
+
+/// The beginning of what a rank sent, fit to stand in one line of a message.
+fn excerpt(text: &str) -> String {
+    text.chars().map(|c| if c.is_control() { '?' } else { c }).take(60).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn server(size: usize) -> Server {
+        Server::new("job", vec![0; size])
+    }
+
+    fn ask(server: &mut Server, rank: usize, line: &str) -> Vec<Event> {
+        server.handle_bytes(rank, format!("{line}\n").as_bytes());
+        std::iter::from_fn(|| server.poll_event()).collect()
+    }
+
+    fn answer(server: &mut Server, rank: usize, line: &str) -> String {
+        match ask(server, rank, line).as_slice() {
+            [Event::Reply { rank: to, line }] if *to == rank => line.trim_end().to_owned(),
+            other => panic!("one reply expected, got {other:?}"),
+        }
+    }
+
+    #[test]
+    fn init_is_answered_with_1_1_and_told_once() {
+        let mut server = server(1);
+        let line = "cmd=init pmi_version=1 pmi_subversion=1";
+        let events = ask(&mut server, 0, line);
+        assert_eq!(events.len(), 2);
+        assert_eq!(
+            events[0],
+            Event::Reply { rank: 0, line: "cmd=response_to_init rc=0 pmi_version=1 pmi_subversion=1\n".into() }
+        );
+        assert_eq!(events[1], Event::Initialised { rank: 0 });
+        assert_eq!(ask(&mut server, 0, line).len(), 1);
+    }
+
+    #[test]
+    fn other_major_version_is_refused() {
+        let events = ask(&mut server(1), 0, "cmd=init pmi_version=2 pmi_subversion=0");
+        let [Event::Reply { line, .. }] = events.as_slice() else { panic!("{events:?}") };
+        assert!(line.contains("rc=-1"));
+    }
+
+    #[test]
+    fn value_put_by_one_rank_is_read_by_another() {
+        let mut server = server(2);
+        assert!(answer(&mut server, 0, "cmd=put kvsname=job key=k value=a=b").contains("rc=0"));
+        assert!(answer(&mut server, 1, "cmd=get kvsname=job key=k").ends_with("value=a=b"));
+        assert_eq!(answer(&mut server, 1, "cmd=get kvsname=job key=z"), "cmd=get_result rc=-1 msg=key_z_not_found");
+        assert!(answer(&mut server, 1, "cmd=get kvsname=other key=k").contains("rc=-1"));
+        assert!(answer(&mut server, 1, "cmd=put kvsname=job key=PMI_x value=1").contains("rc=-1"));
+    }
+
+    #[test]
+    fn mapping_puts_all_ranks_on_one_host() {
+        let line = answer(&mut server(3), 0, "cmd=get kvsname=job key=PMI_process_mapping");
+        assert!(line.ends_with("value=(vector,(0,1,3))"), "{line}");
+    }
+
+    #[test]
+    fn barrier_opens_when_the_last_rank_enters_and_closes_again() {
+        let mut server = server(3);
+        assert!(ask(&mut server, 0, "cmd=barrier_in").is_empty());
+        assert!(ask(&mut server, 0, "cmd=barrier_in").is_empty(), "one rank twice is one rank");
+        assert!(ask(&mut server, 2, "cmd=barrier_in").is_empty());
+        assert_eq!(ask(&mut server, 1, "cmd=barrier_in").len(), 3);
+        assert!(ask(&mut server, 1, "cmd=barrier_in").is_empty());
+    }
+
+    #[test]
+    fn spawn_is_refused_once_after_its_last_block() {
+        let mut server = server(1);
+        let first = "mcmd=spawn\nnprocs=2\nexecname=./a b\ntotspawns=2\nspawnssofar=1\nendcmd";
+        assert!(ask(&mut server, 0, first).is_empty());
+        let second = "mcmd=spawn\nnprocs=1\nexecname=./c\ntotspawns=2\nspawnssofar=2\nendcmd";
+        assert!(answer(&mut server, 0, second).starts_with("cmd=spawn_result rc=-1"));
+        assert!(answer(&mut server, 0, "cmd=get_appnum").ends_with("appnum=0"));
+    }
+
+    #[test]
+    fn names_are_published_looked_up_and_withdrawn() {
+        let mut server = server(2);
+        assert!(answer(&mut server, 0, "cmd=lookup_name service=s").contains("rc=-1"));
+        assert!(answer(&mut server, 0, "cmd=publish_name service=s port=p#1").contains("rc=0"));
+        assert!(answer(&mut server, 0, "cmd=publish_name service=s port=q").contains("rc=-1"));
+        assert!(answer(&mut server, 1, "cmd=lookup_name service=s").ends_with("port=p#1"));
+        assert!(answer(&mut server, 0, "cmd=unpublish_name service=s").contains("rc=0"));
+        assert!(answer(&mut server, 0, "cmd=unpublish_name service=s").contains("rc=-1"));
+    }
+
+    #[test]
+    fn abort_carries_code_and_message() {
+        let events = ask(&mut server(1), 0, "cmd=abort exitcode=7 message=why");
+        assert_eq!(events, [Event::Abort { rank: 0, code: 7, message: "why".into() }]);
+    }
+
+    #[test]
+    fn unknown_command_is_a_fault_and_ends_the_conversation() {
+        let mut server = server(1);
+        let events = ask(&mut server, 0, "cmd=dance");
+        let [Event::Fault { reason, .. }] = events.as_slice() else { panic!("{events:?}") };
+        assert!(reason.contains("'dance'"));
+        assert!(ask(&mut server, 0, "cmd=get_appnum").is_empty());
+    }
+
+    proptest! {
+        #[test]
+        fn nonsense_never_panics_and_answers_stay_bounded(
+            input in proptest::collection::vec((0usize..2, "(cmd=|mcmd=)?(put|get|spawn|init|abort|publish_name)?[ -~\\n]{0,80}\\n"), 0..20)
+        ) {
+            let mut server = server(2);
+            for (rank, text) in input {
+                server.handle_bytes(rank, text.as_bytes());
+                while let Some(event) = server.poll_event() {
+                    if let Event::Reply { line, .. } = event {
+                        prop_assert!(line.len() <= LINE_MAX && line.ends_with('\n'));
+                        prop_assert_eq!(line.matches('\n').count(), 1);
+                    }
+                }
+            }
+        }
+
+        #[test]
+        fn store_agrees_with_a_map(ops in proptest::collection::vec((0u8..5, proptest::option::of("[a-z=:]{0,8}")), 0..40)) {
+            let mut server = server(1);
+            let mut oracle = HashMap::new();
+            for (key, value) in ops {
+                match value {
+                    Some(value) => {
+                        answer(&mut server, 0, &format!("cmd=put kvsname=job key=k{key} value={value}"));
+                        oracle.insert(key, value);
+                    }
+                    None => {
+                        let line = answer(&mut server, 0, &format!("cmd=get kvsname=job key=k{key}"));
+                        let seen = Fields::parse(&line).value("value").map(str::to_owned);
+                        prop_assert_eq!(seen.as_ref(), oracle.get(&key));
+                    }
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,229 @@
+//! The state of a running job: what each rank has reached, when the others must be ended, and the exit code.
+//!
+//! The exit code is that of the first failure in time: the rank's own code, 128 + signal for one killed by a signal,
+//! [`EXIT_TIMEOUT`] for a job that took too long, 1 for a rank that left the others without `MPI_Finalize`. What
+//! happens to ranks after we began to end them is a consequence and does not count.
+
+mod cause;
+
+pub use cause::{Cause, signal_name, signal_text};
+
+/// Exit code of a job that ran longer than its time limit.
+pub const EXIT_TIMEOUT: i32 = 124;
+
+/// How a process ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Exit {
+    Code(i32),
+    Signal(i32),
+}
+
+/// How far a rank has come with MPI.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Mpi {
+    Never,
+    Initialised,
+    Finalised,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Life {
+    Waiting,
+    Running,
+    Ended(Exit),
+}
+
+#[derive(Clone, Debug)]
+struct Rank {
+    pid: u32,
+    mpi: Mpi,
+    life: Life,
+}
+
+/// What the launcher has to do after an event.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[must_use]
+pub enum Decision {
+    Continue,
+    /// End all ranks that still run: politely, then, after a grace, by force.
+    EndOthers,
+}
+
+/// A failure with the rank that it happened to; `rank` is `None` for what concerns the whole job.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Failure {
+    pub rank: Option<usize>,
+    pub cause: Cause,
+}
+
+/// Follows the ranks of one job.
+#[derive(Clone, Debug)]
+pub struct JobState {
+    ranks: Vec<Rank>,
+    host: String,
+    failures: Vec<Failure>,
+    /// We have begun to end the ranks.
+    ending: bool,
+    /// Ranks that still ran when we began to end them.
+    ended_by_us: usize,
+}
+
+impl JobState {
+    /// A job of `size` ranks on `host`, none of which runs yet.
+    pub fn new(size: usize, host: &str) -> Self {
+        let rank = Rank { pid: 0, mpi: Mpi::Never, life: Life::Waiting };
+        Self { ranks: vec![rank; size], host: host.to_owned(), failures: Vec::new(), ending: false, ended_by_us: 0 }
+    }
+
+    pub fn handle_started(&mut self, rank: usize, pid: u32) {
+        self.ranks[rank].pid = pid;
+        self.ranks[rank].life = Life::Running;
+    }
+
+    /// `reason` is the system's text.
+    pub fn handle_not_started(&mut self, rank: usize, program: &str, reason: &str) -> Decision {
+        self.ranks[rank].life = Life::Ended(Exit::Code(126));
+        let cause = Cause::NotStarted { program: program.to_owned(), reason: reason.to_owned() };
+        self.fail(Some(rank), cause)
+    }
+
+    /// The rank called `MPI_Init`. Too late, when another has already ended without it.
+    pub fn handle_initialised(&mut self, rank: usize) -> Decision {
+        self.ranks[rank].mpi = Mpi::Initialised;
+        match self.ranks.iter().position(|other| other.mpi == Mpi::Never && other.life == Life::Ended(Exit::Code(0))) {
+            Some(absent) => self.fail(Some(absent), Cause::NeverInitialised),
+            None => Decision::Continue,
+        }
+    }
+
+    pub fn handle_finalised(&mut self, rank: usize) {
+        self.ranks[rank].mpi = Mpi::Finalised;
+    }
+
+    /// The rank called `MPI_Abort`.
+    pub fn handle_abort(&mut self, rank: usize, code: i32, message: &str) -> Decision {
+        self.fail(Some(rank), Cause::Aborted { code, message: message.to_owned() })
+    }
+
+    /// The rank broke the protocol with the launcher.
+    pub fn handle_fault(&mut self, rank: usize, reason: &str) -> Decision {
+        self.fail(Some(rank), Cause::Fault { reason: reason.to_owned() })
+    }
+
+    /// The rank's process ended. Feed what the rank said over PMI before this.
+    pub fn handle_exit(&mut self, rank: usize, exit: Exit) -> Decision {
+        self.ranks[rank].life = Life::Ended(exit);
+        let others_use_mpi = self.ranks.iter().any(|other| other.mpi != Mpi::Never);
+        let cause = match (exit, self.ranks[rank].mpi) {
+            (Exit::Signal(signal), _) => Cause::Killed { signal },
+            (Exit::Code(0), Mpi::Initialised) => Cause::NotFinalised,
+            (Exit::Code(0), Mpi::Never) if others_use_mpi => Cause::NeverInitialised,
+            (Exit::Code(0), _) => return Decision::Continue,
+            (Exit::Code(code), Mpi::Finalised) => {
+                // The rank has taken its leave, so nobody waits for it: the others go on to their own end.
+                let _ = self.note(Some(rank), Cause::ExitedAfterFinalize { code });
+                return Decision::Continue;
+            }
+            (Exit::Code(code), _) => Cause::Exited { code },
+        };
+        self.fail(Some(rank), cause)
+    }
+
+    /// The time limit is over.
+    pub fn handle_timeout(&mut self, limit: &str) -> Decision {
+        self.fail(None, Cause::Timeout { limit: limit.to_owned() })
+    }
+
+    /// The user insists on the end with a second interrupt.
+    pub fn handle_insistence(&mut self, signal: i32) -> Decision {
+        self.fail(None, Cause::Interrupted { signal })
+    }
+
+    /// The launcher itself cannot go on.
+    pub fn handle_breakdown(&mut self, reason: &str) -> Decision {
+        self.fail(None, Cause::Breakdown { reason: reason.to_owned() })
+    }
+
+    fn fail(&mut self, rank: Option<usize>, cause: Cause) -> Decision {
+        let first = self.note(rank, cause);
+        if !first {
+            return Decision::Continue;
+        }
+        self.ending = true;
+        self.ended_by_us = self.running();
+        Decision::EndOthers
+    }
+
+    /// Writes a failure down unless it is a consequence of our ending the ranks; answers whether it was written.
+    fn note(&mut self, rank: Option<usize>, cause: Cause) -> bool {
+        if !self.ending {
+            self.failures.push(Failure { rank, cause });
+        }
+        !self.ending
+    }
+
+    /// Ranks that have been started and not ended.
+    pub fn running(&self) -> usize {
+        self.ranks.iter().filter(|rank| rank.life == Life::Running).count()
+    }
+
+    /// Whether every rank has ended or could not be started.
+    pub fn is_over(&self) -> bool {
+        self.ranks.iter().all(|rank| matches!(rank.life, Life::Ended(_)))
+    }
+
+    /// Whether the rank has been started and not ended.
+    pub fn is_running(&self, rank: usize) -> bool {
+        self.ranks[rank].life == Life::Running
+    }
+
+    /// The process id of a rank, once started.
+    pub fn pid(&self, rank: usize) -> Option<u32> {
+        (self.ranks[rank].pid != 0).then_some(self.ranks[rank].pid)
+    }
+
+    /// What the launcher exits with when the job is over.
+    pub fn exit_code(&self) -> i32 {
+        self.failures.first().map_or(0, |failure| failure.cause.exit_code())
+    }
+
+    /// The report in lines: one per distinct failure (alike ones share a line), and how many ranks were ended for it.
+    pub fn report(&self) -> Vec<String> {
+        let mut lines = Vec::new();
+        let mut told = vec![false; self.failures.len()];
+        for (at, failure) in self.failures.iter().enumerate() {
+            if told[at] {
+                continue;
+            }
+            let alike: Vec<usize> =
+                (at + 1..self.failures.len()).filter(|other| self.failures[*other].cause == failure.cause).collect();
+            alike.iter().for_each(|other| told[*other] = true);
+            lines.push(self.failure_line(failure, alike.len()));
+        }
+        match self.ended_by_us {
+            0 => {}
+            1 => lines.push("the 1 rank that still ran was ended".to_owned()),
+            n => lines.push(format!("the {n} ranks that still ran were ended")),
+        }
+        lines
+    }
+
+    fn failure_line(&self, failure: &Failure, alike: usize) -> String {
+        let Failure { rank, cause } = failure;
+        let more = match alike {
+            0 => String::new(),
+            1 => " (and 1 more rank alike)".to_owned(),
+            n => format!(" (and {n} more ranks alike)"),
+        };
+        match rank {
+            None => format!("{cause}"),
+            Some(rank) => {
+                let pid = self.pid(*rank).map(|pid| format!(" (pid {pid})")).unwrap_or_default();
+                format!("rank {rank}{pid} on {} {cause}{more}", self.host)
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,114 @@
+use super::*;
+use proptest::prelude::*;
+
+fn running(size: usize) -> JobState {
+    let mut job = JobState::new(size, "h");
+    (0..size).for_each(|rank| job.handle_started(rank, 100 + rank as u32));
+    job
+}
+
+#[test]
+fn first_failure_in_time_gives_the_exit_code() {
+    let mut job = running(3);
+    assert_eq!(job.handle_exit(2, Exit::Code(0)), Decision::Continue);
+    assert_eq!(job.handle_exit(1, Exit::Code(5)), Decision::EndOthers);
+    assert_eq!(job.handle_exit(0, Exit::Signal(15)), Decision::Continue);
+    assert!(job.is_over());
+    assert_eq!(job.exit_code(), 5);
+    assert_eq!(job.report(), ["rank 1 (pid 101) on h exited with code 5", "the 1 rank that still ran was ended"]);
+}
+
+#[test]
+fn signal_is_named_and_counted_from_128() {
+    let mut job = running(4);
+    let _ = job.handle_exit(3, Exit::Signal(11));
+    assert_eq!(job.exit_code(), 139);
+    assert_eq!(job.report()[0], "rank 3 (pid 103) on h was killed by signal 11 (segmentation fault)");
+}
+
+#[test]
+fn code_after_finalize_counts_and_lets_the_others_go_on() {
+    let mut job = running(2);
+    for rank in 0..2 {
+        let _ = job.handle_initialised(rank);
+        job.handle_finalised(rank);
+    }
+    assert_eq!(job.handle_exit(1, Exit::Code(3)), Decision::Continue);
+    assert_eq!(job.handle_exit(0, Exit::Code(3)), Decision::Continue);
+    assert_eq!(job.exit_code(), 3);
+    assert_eq!(job.report(), ["rank 1 (pid 101) on h exited with code 3 after MPI_Finalize (and 1 more rank alike)"]);
+}
+
+#[test]
+fn leaving_without_finalize_is_a_failure() {
+    let mut job = running(2);
+    let _ = job.handle_initialised(0);
+    assert_eq!(job.handle_exit(0, Exit::Code(0)), Decision::EndOthers);
+    assert_eq!(job.exit_code(), 1);
+    assert!(job.report()[0].contains("without MPI_Finalize"));
+}
+
+#[test]
+fn rank_without_mpi_is_fine_only_among_its_like() {
+    let mut job = running(2);
+    assert_eq!(job.handle_exit(0, Exit::Code(0)), Decision::Continue);
+    assert_eq!(job.handle_exit(1, Exit::Code(0)), Decision::Continue);
+    assert_eq!(job.exit_code(), 0);
+
+    let mut early = running(2);
+    assert_eq!(early.handle_exit(0, Exit::Code(0)), Decision::Continue);
+    assert_eq!(early.handle_initialised(1), Decision::EndOthers);
+    assert!(early.report()[0].starts_with("rank 0 ") && early.report()[0].contains("without MPI_Init"));
+
+    let mut late = running(2);
+    assert_eq!(late.handle_initialised(1), Decision::Continue);
+    assert_eq!(late.handle_exit(0, Exit::Code(0)), Decision::EndOthers);
+}
+
+#[test]
+fn abort_with_code_zero_is_no_success() {
+    let mut job = running(2);
+    assert_eq!(job.handle_abort(1, 256, "why"), Decision::EndOthers);
+    assert_eq!(job.exit_code(), 1);
+    assert_eq!(job.report()[0], "rank 1 (pid 101) on h called MPI_Abort with code 256: why");
+}
+
+#[test]
+fn timeout_and_insistence_concern_the_whole_job() {
+    let mut job = running(1);
+    assert_eq!(job.handle_timeout("5 s"), Decision::EndOthers);
+    assert_eq!(job.exit_code(), 124);
+    assert_eq!(job.report()[0], "the job took longer than the time limit of 5 s");
+    let mut job = running(1);
+    assert_eq!(job.handle_insistence(2), Decision::EndOthers);
+    assert_eq!(job.exit_code(), 130);
+}
+
+#[test]
+fn program_that_cannot_start_is_126() {
+    let mut job = JobState::new(2, "h");
+    assert_eq!(job.handle_not_started(0, "./p", "no such file"), Decision::EndOthers);
+    assert_eq!(job.exit_code(), 126);
+    assert_eq!(job.report()[0], "rank 0 on h could not be started from './p': no such file");
+}
+
+proptest! {
+    /// Whatever order ranks end in: zero exactly when all were zero, and only one decision to end.
+    #[test]
+    fn exit_code_is_zero_only_when_every_rank_was(exits in proptest::collection::vec(
+        prop_oneof![4 => Just(Exit::Code(0)), 1 => (1..256).prop_map(Exit::Code), 1 => (1..32).prop_map(Exit::Signal)], 1..12)
+    ) {
+        let mut job = running(exits.len());
+        let decisions = exits.iter().enumerate().map(|(rank, exit)| job.handle_exit(rank, *exit)).collect::<Vec<_>>();
+        let ends = decisions.iter().filter(|decision| **decision == Decision::EndOthers).count();
+        let first = exits.iter().find(|exit| **exit != Exit::Code(0));
+        prop_assert!(job.is_over());
+        prop_assert_eq!(ends, usize::from(first.is_some()));
+        prop_assert_eq!(job.exit_code(), match first {
+            None => 0,
+            Some(Exit::Code(code)) => *code,
+            Some(Exit::Signal(signal)) => 128 + signal,
+        });
+        prop_assert_eq!(job.report().is_empty(), first.is_none());
+    }
+}

@@ -1,0 +1,153 @@
+//! What the environment says about who started us.
+
+use super::JoinError;
+use weft_wire::segment::MAX_MEMBERS;
+
+/// Who started us.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Start {
+    /// Our launcher, with the segment's descriptor and perhaps the manager's.
+    Launcher {
+        segment: i32,
+        rank: u32,
+        size: u32,
+        manager: Option<i32>,
+    },
+    /// Somebody else's launcher that speaks PMI-1.
+    Manager {
+        descriptor: i32,
+        rank: u32,
+        size: u32,
+    },
+    Alone,
+}
+
+/// Launchers that speak no PMI-1, each by a variable of theirs that tells the number of ranks.
+///
+/// Slurm: the variable of a step, since a batch script may well run a program alone.
+const FOREIGN: [(&str, &str); 5] = [
+    ("OMPI_COMM_WORLD_SIZE", "Open MPI's mpirun"),
+    ("SLURM_STEP_NUM_TASKS", "Slurm's srun without --mpi=pmi2"),
+    ("PALS_SIZE", "PALS"),
+    ("JSM_NAMESPACE_SIZE", "jsrun"),
+    ("MV2_COMM_WORLD_SIZE", "MVAPICH's mpirun_rsh"),
+];
+
+/// Reads the variables through `variable`.
+pub fn read(variable: impl Fn(&'static str) -> Option<String>) -> Result<Start, JoinError> {
+    let variables = Variables(variable);
+    let segment = variables.descriptor("WEFT_SEGMENT")?;
+    let manager = variables.descriptor("PMI_FD")?;
+    if let Some(segment) = segment {
+        let (rank, size) = variables.place("WEFT_SEGMENT")?;
+        return Ok(Start::Launcher { segment, rank, size, manager });
+    }
+    if let Some(descriptor) = manager {
+        let (rank, size) = variables.place("PMI_FD")?;
+        return Ok(Start::Manager { descriptor, rank, size });
+    }
+    if let Some(port) = (variables.0)("PMI_PORT") {
+        return Err(JoinError::Port(port));
+    }
+    variables.refuse_foreign()?;
+    Ok(Start::Alone)
+}
+
+struct Variables<F>(F);
+
+impl<F: Fn(&'static str) -> Option<String>> Variables<F> {
+    fn number<N: std::str::FromStr + PartialOrd>(
+        &self,
+        name: &'static str,
+        range: std::ops::RangeInclusive<N>,
+        allowed: impl Fn() -> String,
+    ) -> Result<Option<N>, JoinError> {
+        let Some(value) = (self.0)(name) else { return Ok(None) };
+        match value.parse() {
+            Ok(number) if range.contains(&number) => Ok(Some(number)),
+            _ => Err(JoinError::Environment { name, value, allowed: allowed() }),
+        }
+    }
+
+    fn descriptor(&self, name: &'static str) -> Result<Option<i32>, JoinError> {
+        self.number(name, 0..=i32::MAX, || "the number of an open descriptor".into())
+    }
+
+    /// Rank and number of ranks, which `beside` needs.
+    fn place(&self, beside: &'static str) -> Result<(u32, u32), JoinError> {
+        let missing = |missing| JoinError::Missing { name: beside, missing };
+        let size = self.number("PMI_SIZE", 1..=MAX_MEMBERS, || format!("a number of ranks from 1 to {MAX_MEMBERS}"))?;
+        let size = size.ok_or(missing("PMI_SIZE"))?;
+        let rank = self.number("PMI_RANK", 0..=size - 1, || format!("a rank from 0 to {}", size - 1))?;
+        Ok((rank.ok_or(missing("PMI_RANK"))?, size))
+    }
+
+    fn refuse_foreign(&self) -> Result<(), JoinError> {
+        for (variable, launcher) in FOREIGN {
+            let value = (self.0)(variable);
+            if let Some(value) = value.filter(|value| value.trim().parse().is_ok_and(|size: u64| size > 1)) {
+                return Err(JoinError::ForeignLauncher { launcher, variable, value });
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Removes what named this process's descriptors, so that programs it starts do not take them for their own.
+pub fn forget() {
+    for name in ["WEFT_SEGMENT", "PMI_FD"] {
+        // SAFETY: the interface starts once, and its user keeps other threads off the environment meanwhile, as the C
+        // library wants it of everybody who starts a library.
+        unsafe { std::env::remove_var(name) };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn start(variables: &[(&str, &str)]) -> Result<Start, String> {
+        let find = |name| variables.iter().find(|(n, _)| *n == name).map(|(_, value)| (*value).to_owned());
+        read(find).map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn three_ways_to_find_a_job() {
+        let ours = [("WEFT_SEGMENT", "5"), ("PMI_FD", "6"), ("PMI_RANK", "2"), ("PMI_SIZE", "3")];
+        assert_eq!(start(&ours), Ok(Start::Launcher { segment: 5, rank: 2, size: 3, manager: Some(6) }));
+        assert_eq!(start(&ours[1..]), Ok(Start::Manager { descriptor: 6, rank: 2, size: 3 }));
+        assert_eq!(start(&ours[2..]), Ok(Start::Alone), "a program that a rank started");
+        assert_eq!(start(&[]), Ok(Start::Alone));
+    }
+
+    #[test]
+    fn a_slip_names_variable_value_and_what_is_allowed() {
+        let place = |rank, size| start(&[("WEFT_SEGMENT", "5"), ("PMI_RANK", rank), ("PMI_SIZE", size)]).unwrap_err();
+        assert_eq!(place("3", "3"), "PMI_RANK is '3', allowed is a rank from 0 to 2");
+        assert_eq!(place("-1", "2"), "PMI_RANK is '-1', allowed is a rank from 0 to 1");
+        assert_eq!(place("0", "0"), "PMI_SIZE is '0', allowed is a number of ranks from 1 to 4096");
+        let text = start(&[("WEFT_SEGMENT", "x")]).unwrap_err();
+        assert_eq!(text, "WEFT_SEGMENT is 'x', allowed is the number of an open descriptor");
+        let text = start(&[("PMI_FD", "3"), ("PMI_SIZE", "1")]).unwrap_err();
+        assert!(text.starts_with("PMI_FD is set, but PMI_RANK is not"), "{text}");
+    }
+
+    #[test]
+    fn a_launcher_that_wanted_more_than_one_is_refused_by_name() {
+        let text = start(&[("OMPI_COMM_WORLD_SIZE", "4"), ("PMIX_RANK", "0")]).unwrap_err();
+        assert!(
+            text.contains("Open MPI's mpirun (OMPI_COMM_WORLD_SIZE=4)") && text.contains("4 jobs of one"),
+            "{text}"
+        );
+        assert_eq!(start(&[("OMPI_COMM_WORLD_SIZE", "1")]), Ok(Start::Alone));
+        assert_eq!(start(&[("SLURM_NTASKS", "4")]), Ok(Start::Alone), "a batch script is no step");
+        assert!(start(&[("SLURM_STEP_NUM_TASKS", "4")]).unwrap_err().contains("--mpi=pmi2"));
+        let under_pmi = [("OMPI_COMM_WORLD_SIZE", "4"), ("PMI_FD", "3"), ("PMI_RANK", "0"), ("PMI_SIZE", "1")];
+        assert!(start(&under_pmi).is_ok(), "who speaks PMI-1 is believed");
+    }
+
+    #[test]
+    fn a_port_is_not_served() {
+        assert!(start(&[("PMI_PORT", "h:1")]).unwrap_err().contains("PMI_PORT=h:1"));
+    }
+}

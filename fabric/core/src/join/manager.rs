@@ -1,0 +1,170 @@
+//! The conversation with the process manager that started us (PMI-1 on an inherited socket), and the abort.
+
+use std::io::{self, Read};
+use std::os::fd::OwnedFd;
+use std::os::unix::net::UnixStream;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+use weft_cluster::pmi::{Client, ClientError, Reply, Request};
+use weft_device::sys;
+
+/// The manager does not do its part. Blast radius: the job.
+#[derive(Debug, thiserror::Error)]
+pub enum ManagerError {
+    #[error("the process manager is gone: {0}")]
+    Gone(io::Error),
+    #[error("the process manager speaks PMI {0}.{1}, needed is 1.1 or a later 1")]
+    Version(u32, u32),
+    #[error(transparent)]
+    Protocol(#[from] ClientError),
+}
+
+/// The socket for an abort, which may come at any time from any thread.
+static SOCKET: Mutex<Option<Arc<UnixStream>>> = Mutex::new(None);
+
+fn socket_of_abort(change: impl FnOnce(&mut Option<Arc<UnixStream>>)) {
+    change(&mut SOCKET.lock().unwrap_or_else(PoisonError::into_inner));
+}
+
+/// Our side of the conversation.
+pub(crate) struct Manager {
+    socket: Arc<UnixStream>,
+    client: Client,
+}
+
+impl Manager {
+    /// Takes over the socket; from here on [`abort`] reaches the manager.
+    pub fn new(descriptor: OwnedFd) -> Self {
+        let socket = Arc::new(UnixStream::from(descriptor));
+        socket_of_abort(|slot| *slot = Some(socket.clone()));
+        Self { socket, client: Client::new() }
+    }
+
+    /// Says that we have begun. The answer is taken with the next request's, so that nobody waits for it here.
+    pub fn announce(&mut self) -> Result<(), ManagerError> {
+        self.send(Request::Init)
+    }
+
+    /// Asks and waits for the answer.
+    pub fn ask(&mut self, request: Request) -> Result<Reply, ManagerError> {
+        while let Some(late) = self.pending()? {
+            check_version(&late)?;
+        }
+        self.send(request)?;
+        self.pending()?.ok_or_else(|| ManagerError::Gone(io::Error::other("no answer is due")))
+    }
+
+    /// Takes our leave: a process that ends before this has failed, in the manager's eyes.
+    pub fn finalise(mut self) -> Result<(), ManagerError> {
+        let asked = self.ask(Request::Finalise).map(drop);
+        socket_of_abort(|slot| *slot = None);
+        asked
+    }
+
+    fn send(&mut self, request: Request) -> Result<(), ManagerError> {
+        let line = self.client.handle_request(request)?;
+        sys::send_all(&self.socket, &line).map_err(ManagerError::Gone)
+    }
+
+    /// Waits for the answer that is due, if one is.
+    fn pending(&mut self) -> Result<Option<Reply>, ManagerError> {
+        let mut bytes = [0; 2048];
+        while self.client.is_waiting() {
+            if let Some(reply) = self.client.poll_reply()? {
+                return Ok(Some(reply));
+            }
+            let count = self.read(&mut bytes).map_err(ManagerError::Gone)?;
+            self.client.handle_bytes(&bytes[..count]);
+        }
+        Ok(None)
+    }
+
+    fn read(&self, bytes: &mut [u8]) -> io::Result<usize> {
+        loop {
+            match (&*self.socket).read(bytes) {
+                Ok(0) => return Err(io::ErrorKind::UnexpectedEof.into()),
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                    sys::wait_readable(&self.socket, Duration::MAX)?;
+                }
+                result => return result,
+            }
+        }
+    }
+}
+
+fn check_version(reply: &Reply) -> Result<(), ManagerError> {
+    match reply {
+        Reply::Init(1, _) => Ok(()),
+        Reply::Init(version, subversion) => Err(ManagerError::Version(*version, *subversion)),
+        _ => Ok(()),
+    }
+}
+
+/// Ends the whole job with this exit code, 1 to 255, and says why. Where nobody started us the process ends alone.
+pub fn abort(code: i32, message: &str) -> ! {
+    let socket = SOCKET.lock().unwrap_or_else(PoisonError::into_inner).clone();
+    if let Some(socket) = socket
+        && let Ok(line) = (Request::Abort { code, message: message.to_owned() }).encode()
+    {
+        // A manager that is gone takes the job down without being asked.
+        let _ = sys::send_all(&socket, line.as_bytes());
+    }
+    sys::exit_now(code)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::{BufRead, BufReader, Write};
+    use std::thread;
+
+    /// A manager that answers each line it knows, and the lines that it heard.
+    fn with_manager(answers: &'static [(&'static str, &'static str)], act: impl FnOnce(Manager)) -> Vec<String> {
+        let (ours, theirs) = UnixStream::pair().expect("pair");
+        let server = thread::spawn(move || {
+            let mut heard = Vec::new();
+            for line in BufReader::new(theirs.try_clone().expect("clone")).lines() {
+                let line = line.expect("a line");
+                let command = line.split(' ').next().expect("a word");
+                let answer = answers.iter().find(|(asked, _)| *asked == command).expect("a known request").1;
+                // The rank may have gone without waiting.
+                let _ = writeln!(&theirs, "{answer}");
+                heard.push(line);
+            }
+            heard
+        });
+        act(Manager { socket: Arc::new(ours), client: Client::new() });
+        server.join().expect("the manager ends with its socket")
+    }
+
+    const INIT: (&str, &str) = ("cmd=init", "cmd=response_to_init rc=0 pmi_version=1 pmi_subversion=2");
+    const END: (&str, &str) = ("cmd=finalize", "cmd=finalize_ack");
+
+    #[test]
+    fn the_answer_to_the_start_is_taken_with_the_next_one() {
+        let heard = with_manager(&[INIT, END], |mut manager| {
+            manager.announce().expect("sent");
+            manager.finalise().expect("acknowledged");
+        });
+        assert_eq!(heard, ["cmd=init pmi_version=1 pmi_subversion=1", "cmd=finalize"]);
+    }
+
+    #[test]
+    fn another_version_is_refused() {
+        let answers = &[("cmd=init", "cmd=response_to_init rc=0 pmi_version=2 pmi_subversion=0")];
+        with_manager(answers, |mut manager| {
+            manager.announce().expect("sent");
+            let error = manager.ask(Request::KvsName).expect_err("PMI-2").to_string();
+            assert_eq!(error, "the process manager speaks PMI 2.0, needed is 1.1 or a later 1");
+        });
+    }
+
+    #[test]
+    fn a_manager_that_goes_away_is_an_error() {
+        let (ours, theirs) = UnixStream::pair().expect("pair");
+        drop(theirs);
+        let mut manager = Manager { socket: Arc::new(ours), client: Client::new() };
+        assert!(matches!(manager.ask(Request::KvsName), Err(ManagerError::Gone(_))));
+    }
+}

@@ -1,0 +1,50 @@
+//! Writes the constants for the library: the names lose `MPI_`, handles and addresses are `usize`.
+
+use crate::table::{Constant, Table};
+use std::fmt::Write;
+
+pub fn write(table: &Table) -> String {
+    let mut text = String::new();
+    for section in &table.constants {
+        for constant in &section.constants {
+            let _ = writeln!(text, "/// `{}`: {}", constant.name, section.title);
+            let _ =
+                writeln!(text, "pub const {}: {} = {};", rust_name(&constant.name), kind(constant), value(constant));
+        }
+    }
+    write_names(&mut text, table);
+    text
+}
+
+/// What `MPI_Type_get_name` answers for predefined types; aliases come second and lose.
+fn write_names(text: &mut String, table: &Table) {
+    text.push_str(
+        "/// Names of the predefined datatypes by handle.\npub const DATATYPE_NAMES: &[(usize, &str)] = &[\n",
+    );
+    let types = table.constants.iter().filter(|section| section.handle.as_deref() == Some("MPI_Datatype"));
+    for constant in types.flat_map(|section| &section.constants) {
+        let _ = writeln!(text, "    ({}, \"{}\"),", value(constant), constant.name);
+    }
+    text.push_str("];\n");
+}
+
+/// `MPI_2INT` becomes `TWO_INT`, since a name cannot begin with a digit.
+fn rust_name(name: &str) -> String {
+    let name = name.split_once('_').map_or(name, |(_, rest)| rest);
+    match name.strip_prefix('2') {
+        Some(rest) => format!("TWO_{rest}"),
+        None => name.to_owned(),
+    }
+}
+
+fn kind(constant: &Constant) -> &'static str {
+    match constant.cast.as_deref() {
+        None => "i32",
+        Some("MPI_Offset") => "i64",
+        Some(_) => "usize",
+    }
+}
+
+fn value(constant: &Constant) -> String {
+    if constant.value.starts_with("MPI_") { rust_name(&constant.value) } else { constant.value.clone() }
+}

@@ -1,0 +1,168 @@
+//! Writes the entry points: for each function `MPI_X` and `PMPI_X`, both calling one body in a room.
+
+use crate::table::{Function, Parameter, Table};
+use std::fmt::Write;
+
+pub fn write(table: &Table) -> String {
+    let mut text = String::new();
+    for function in table.chapters.iter().flat_map(|chapter| &chapter.functions) {
+        for &wide in function.forms() {
+            write_function(&mut text, function, wide);
+        }
+    }
+    text
+}
+
+/// How a parameter goes from C to the body.
+struct Passing {
+    name: String,
+    /// Type at the C boundary.
+    foreign: &'static str,
+    /// Expression handed to the body.
+    handed: String,
+}
+
+fn write_function(text: &mut String, function: &Function, wide: bool) {
+    let name = function.name_of(wide);
+    let passing: Vec<Passing> = function.parameters.iter().map(|parameter| pass(parameter, wide, function)).collect();
+    let foreign: Vec<String> = passing.iter().map(|p| format!("{}: {}", p.name, p.foreign)).collect();
+    let names: Vec<&str> = passing.iter().map(|p| p.name.as_str()).collect();
+    let (foreign, names) = (foreign.join(", "), names.join(", "));
+    let answer = answer(&function.answer);
+    let declaration = function.declaration(&name, wide);
+    let inner = inner(function, wide, &passing);
+    let _ = writeln!(text, "#[inline]\nunsafe fn entry_{name}({foreign}) -> {answer} {{\n{inner}}}");
+    for prefix in ["", "P"] {
+        let _ = writeln!(text, "/// `{declaration}`");
+        let _ =
+            writeln!(text, "#[unsafe(no_mangle)]\npub unsafe extern \"C\" fn {prefix}{name}({foreign}) -> {answer} {{");
+        let _ = writeln!(text, "    // SAFETY: the program keeps the promises of the standard.");
+        let _ = writeln!(text, "    unsafe {{ entry_{name}({names}) }}\n}}");
+    }
+}
+
+fn inner(function: &Function, wide: bool, passing: &[Passing]) -> String {
+    let name = function.name_of(wide);
+    let body = function.body.as_ref();
+    let mut handed: Vec<&str> = passing.iter().map(|p| p.handed.as_str()).collect();
+    if body.is_some_and(|body| body.takes_form) {
+        handed.push(if wide { "true" } else { "false" });
+    }
+    let call = body.map(|body| {
+        let (room, body) = body.path.split_once("::").expect("`room::body`");
+        format!("crate::{room}::abi::{body}({})", handed.join(", "))
+    });
+    if name.starts_with("MPI_T_") && body.is_none() {
+        return "    crate::abi::T_ERR_NOT_SUPPORTED\n".to_owned();
+    }
+    let mut text = String::new();
+    if !function.anytime {
+        let _ = writeln!(text, "    crate::start::expect_running(\"{name}\");");
+    }
+    let answers_value = function.body.as_ref().is_some_and(|body| body.answers_value);
+    if let (Some(call), true) = (&call, answers_value) {
+        let _ = writeln!(text, "    // SAFETY: as the caller says.\n    unsafe {{ {call} }}");
+        return text;
+    }
+    let outcome = match call {
+        Some(call) => format!("unsafe {{ {call} }}"),
+        None => "Err(crate::error::unsupported())".to_owned(),
+    };
+    let _ = writeln!(text, "    // SAFETY: as the caller says.\n    let outcome = {outcome};");
+    let _ = writeln!(text, "    match outcome {{\n        Ok(()) => crate::abi::SUCCESS,");
+    let raised = format!("crate::errhandler::raise(\"{name}\", {}, error)", object(function));
+    let _ = writeln!(text, "        Err(error) => {raised},\n    }}");
+    text
+}
+
+/// Whose error handler an error of the function goes to, unless the error says otherwise.
+fn object(function: &Function) -> String {
+    if function.name.starts_with("MPI_File_") {
+        let file = function.parameters.iter().find(|parameter| parameter.kind == "MPI_File");
+        let handle = file.map_or("crate::abi::FILE_NULL".to_owned(), |file| rust_name(&file.name));
+        return format!("crate::errhandler::On::File({handle})");
+    }
+    let mut parameters = function.parameters.iter().filter(|parameter| parameter.array.is_empty());
+    let found = parameters.find_map(|parameter| {
+        let kind = parameter.kind.strip_prefix("MPI_")?;
+        matches!(kind, "Comm" | "Win" | "Session").then(|| (kind, rust_name(&parameter.name)))
+    });
+    let Some((kind, name)) = found else { return "crate::errhandler::On::Process".to_owned() };
+    format!("crate::errhandler::On::{kind}({name})")
+}
+
+fn answer(kind: &str) -> &'static str {
+    match kind {
+        "int" => "i32",
+        "double" => "f64",
+        "MPI_Aint" => "isize",
+        _ => "usize",
+    }
+}
+
+fn pass(parameter: &Parameter, wide: bool, function: &Function) -> Passing {
+    let name = rust_name(&parameter.name);
+    let is_const = parameter.kind.starts_with("const ");
+    let kind = parameter.kind.trim_start_matches("const ");
+    let stars = kind.matches('*').count() + parameter.array.matches('[').count();
+    let base = kind.trim_end_matches(['*', ' ']).trim_end_matches("const").trim();
+    if base.ends_with("_function") || base.ends_with("_function[_c]") || base.ends_with("_fn") {
+        let wide = if parameter.differs() && function.twin { Some(wide) } else { None };
+        let handed = wide.map(|wide| format!("crate::abi::Callback {{ at: {name}, wide: {wide} }}"));
+        return Passing { handed: handed.unwrap_or(name.clone()), name, foreign: "usize" };
+    }
+    if matches!(base, "COUNT" | "DISPL" | "EXTENT") {
+        let is_wide = wide || base == "EXTENT";
+        return match (stars, is_const) {
+            (0, _) => Passing {
+                handed: if is_wide { name.clone() } else { format!("i64::from({name})") },
+                name,
+                foreign: if is_wide { "i64" } else { "i32" },
+            },
+            (_, true) => Passing {
+                handed: format!("crate::abi::Counts {{ at: {name}, wide: {is_wide} }}"),
+                name,
+                foreign: "*const c_void",
+            },
+            _ => Passing {
+                handed: format!("crate::abi::CountOut {{ at: {name}, wide: {is_wide} }}"),
+                name,
+                foreign: "*mut c_void",
+            },
+        };
+    }
+    let foreign = foreign(base, stars, is_const, &parameter.array);
+    Passing { handed: name.clone(), name, foreign }
+}
+
+fn foreign(base: &str, stars: usize, is_const: bool, array: &str) -> &'static str {
+    if array == "[][3]" {
+        return if is_const { "*const [i32; 3]" } else { "*mut [i32; 3]" };
+    }
+    match (base, stars, is_const) {
+        ("void", 1, true) => "*const c_void",
+        ("void", ..) => "*mut c_void",
+        ("char", 1, true) => "*const c_char",
+        ("char", 1, false) => "*mut c_char",
+        ("char", ..) => "*mut c_void",
+        ("int" | "MPI_T_cb_safety" | "MPI_T_source_order", 0, _) => "i32",
+        ("int", 1, true) => "*const i32",
+        ("int" | "MPI_T_cb_safety" | "MPI_T_source_order", 1, false) => "*mut i32",
+        ("MPI_Aint", 0, _) => "isize",
+        ("MPI_Aint", 1, true) => "*const isize",
+        ("MPI_Aint", 1, false) => "*mut isize",
+        ("MPI_Count" | "MPI_Offset", 0, _) => "i64",
+        ("MPI_Count" | "MPI_Offset", 1, true) => "*const i64",
+        ("MPI_Count" | "MPI_Offset", 1, false) => "*mut i64",
+        ("MPI_Status", 1, true) => "*const crate::abi::Status",
+        ("MPI_Status", 1, false) => "*mut crate::abi::Status",
+        (_, 0, _) if base.starts_with("MPI_") => "usize",
+        (_, 1, true) if base.starts_with("MPI_") => "*const usize",
+        (_, 1, false) if base.starts_with("MPI_") => "*mut usize",
+        _ => panic!("no type for `{base}` with {stars} stars (const: {is_const})"),
+    }
+}
+
+fn rust_name(name: &str) -> String {
+    if matches!(name, "type" | "match" | "ref" | "in") { format!("{name}_") } else { name.to_owned() }
+}

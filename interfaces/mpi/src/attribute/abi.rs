@@ -1,0 +1,240 @@
+//! Bodies of the functions on attributes and names.
+
+use super::{Attribute, Attributes, Keyval, keyvals, predefined};
+use crate::abi::{KEYVAL_INVALID, MAX_OBJECT_NAME, store_string, text_of};
+use crate::comm::abi::of;
+use crate::error::{Class, Error, Result};
+use crate::handle::Kind;
+use crate::world::{Labels, WORLD};
+use std::ffi::{c_char, c_void};
+use std::sync::Arc;
+
+unsafe fn create(kind: Kind, copy: usize, delete: usize, out: *mut i32, extra_state: *mut c_void) -> Result<()> {
+    let mut keyvals = keyvals();
+    let handle = keyvals.reserve();
+    let number = handle as i32;
+    keyvals.fill(handle, Arc::new(Keyval { number, kind, copy, delete, extra_state: extra_state as usize }));
+    // SAFETY: the program's place for the key.
+    unsafe { *out = number };
+    Ok(())
+}
+
+/// The key lives on in the attributes that have it.
+unsafe fn free(keyval: *mut i32, kind: Kind) -> Result<()> {
+    // SAFETY: the program's key.
+    let number = unsafe { *keyval };
+    known(number, kind)?;
+    keyvals().remove(number as usize)?;
+    // SAFETY: as above.
+    unsafe { *keyval = KEYVAL_INVALID };
+    Ok(())
+}
+
+/// A key of the program's for objects of `kind`.
+fn known(number: i32, kind: Kind) -> Result<Arc<Keyval>> {
+    if predefined::place(number).is_some() {
+        return Err(Error::new(Class::Keyval, format!("keyval {number} is predefined")));
+    }
+    let keyval = keyvals().get(number as u32 as usize)?.clone();
+    if keyval.kind != kind {
+        let detail = format!("keyval {number:#x} was made for a {}, not a {}", keyval.kind.noun(), kind.noun());
+        return Err(Error::new(Class::Keyval, detail));
+    }
+    Ok(keyval)
+}
+
+/// Sets an attribute where `with` reaches the object's attributes; an old value is deleted first.
+fn put(
+    object: usize,
+    number: i32,
+    kind: Kind,
+    value: usize,
+    mut with: impl FnMut(&mut dyn FnMut(&mut Attributes)) -> Result<()>,
+) -> Result<()> {
+    let keyval = known(number, kind)?;
+    let mut old = None;
+    with(&mut |attributes| old = attributes.find(number).cloned())?;
+    if let Some(old) = old {
+        old.delete(object)?;
+    }
+    with(&mut |attributes| attributes.set(Attribute { keyval: keyval.clone(), value }))
+}
+
+fn delete(
+    object: usize,
+    number: i32,
+    kind: Kind,
+    mut with: impl FnMut(&mut dyn FnMut(&mut Attributes)) -> Result<()>,
+) -> Result<()> {
+    let mut old = None;
+    with(&mut |attributes| old = attributes.find(number).cloned())?;
+    let Some(old) = old else {
+        known(number, kind)?;
+        return Err(Error::new(Class::Keyval, format!("keyval {number:#x} has no value on this object")));
+    };
+    old.delete(object)?;
+    with(&mut |attributes| attributes.forget(&old))
+}
+
+unsafe fn give(value: Option<usize>, out: *mut c_void, flag: *mut i32) {
+    // SAFETY: the program's places for the value and the flag.
+    unsafe {
+        *flag = value.is_some() as i32;
+        if let Some(value) = value {
+            *out.cast::<usize>() = value;
+        }
+    }
+}
+
+fn on_comm(comm: usize, change: &mut dyn FnMut(&mut Attributes)) -> Result<()> {
+    change(&mut of(comm)?.state().attributes);
+    Ok(())
+}
+
+fn on_type(datatype: usize, change: &mut dyn FnMut(&mut Attributes)) -> Result<()> {
+    change(&mut WORLD.enter().labels_of_type(datatype)?.attributes);
+    Ok(())
+}
+
+pub(crate) unsafe fn comm_create_keyval(copy: usize, delete: usize, out: *mut i32, extra: *mut c_void) -> Result<()> {
+    // SAFETY: as the caller says.
+    unsafe { create(Kind::Comm, copy, delete, out, extra) }
+}
+
+pub(crate) unsafe fn type_create_keyval(copy: usize, delete: usize, out: *mut i32, extra: *mut c_void) -> Result<()> {
+    // SAFETY: as the caller says.
+    unsafe { create(Kind::Datatype, copy, delete, out, extra) }
+}
+
+pub(crate) unsafe fn win_create_keyval(copy: usize, delete: usize, out: *mut i32, extra: *mut c_void) -> Result<()> {
+    // SAFETY: as the caller says.
+    unsafe { create(Kind::Win, copy, delete, out, extra) }
+}
+
+pub(crate) unsafe fn comm_free_keyval(keyval: *mut i32) -> Result<()> {
+    // SAFETY: as the caller says.
+    unsafe { free(keyval, Kind::Comm) }
+}
+
+pub(crate) unsafe fn type_free_keyval(keyval: *mut i32) -> Result<()> {
+    // SAFETY: as the caller says.
+    unsafe { free(keyval, Kind::Datatype) }
+}
+
+pub(crate) unsafe fn win_free_keyval(keyval: *mut i32) -> Result<()> {
+    // SAFETY: as the caller says.
+    unsafe { free(keyval, Kind::Win) }
+}
+
+pub(crate) unsafe fn comm_set_attr(comm: usize, keyval: i32, value: *mut c_void) -> Result<()> {
+    of(comm)?;
+    put(comm, keyval, Kind::Comm, value as usize, |change| on_comm(comm, change))
+}
+
+pub(crate) unsafe fn comm_get_attr(comm: usize, keyval: i32, value: *mut c_void, flag: *mut i32) -> Result<()> {
+    let comm = of(comm)?;
+    let found = match predefined::place(keyval) {
+        Some(place) => Some(place),
+        None => {
+            let found = comm.state().attributes.find(keyval).map(|attribute| attribute.value);
+            if found.is_none() {
+                known(keyval, Kind::Comm)?;
+            }
+            found
+        }
+    };
+    // SAFETY: as the caller says.
+    unsafe { give(found, value, flag) };
+    Ok(())
+}
+
+pub(crate) unsafe fn comm_delete_attr(comm: usize, keyval: i32) -> Result<()> {
+    of(comm)?;
+    delete(comm, keyval, Kind::Comm, |change| on_comm(comm, change))
+}
+
+pub(crate) unsafe fn type_set_attr(datatype: usize, keyval: i32, value: *mut c_void) -> Result<()> {
+    put(datatype, keyval, Kind::Datatype, value as usize, |change| on_type(datatype, change))
+}
+
+pub(crate) unsafe fn type_get_attr(datatype: usize, keyval: i32, value: *mut c_void, flag: *mut i32) -> Result<()> {
+    let mut found = None;
+    on_type(datatype, &mut |attributes| found = attributes.find(keyval).map(|attribute| attribute.value))?;
+    if found.is_none() {
+        known(keyval, Kind::Datatype)?;
+    }
+    // SAFETY: as the caller says.
+    unsafe { give(found, value, flag) };
+    Ok(())
+}
+
+pub(crate) unsafe fn type_delete_attr(datatype: usize, keyval: i32) -> Result<()> {
+    delete(datatype, keyval, Kind::Datatype, |change| on_type(datatype, change))
+}
+
+// The names of MPI-1.
+
+pub(crate) unsafe fn keyval_create(copy: usize, delete: usize, out: *mut i32, extra: *mut c_void) -> Result<()> {
+    // SAFETY: as the caller says.
+    unsafe { create(Kind::Comm, copy, delete, out, extra) }
+}
+
+pub(crate) unsafe fn keyval_free(keyval: *mut i32) -> Result<()> {
+    // SAFETY: as the caller says.
+    unsafe { free(keyval, Kind::Comm) }
+}
+
+pub(crate) unsafe fn attr_put(comm: usize, keyval: i32, value: *mut c_void) -> Result<()> {
+    // SAFETY: as the caller says.
+    unsafe { comm_set_attr(comm, keyval, value) }
+}
+
+pub(crate) unsafe fn attr_get(comm: usize, keyval: i32, value: *mut c_void, flag: *mut i32) -> Result<()> {
+    // SAFETY: as the caller says.
+    unsafe { comm_get_attr(comm, keyval, value, flag) }
+}
+
+pub(crate) unsafe fn attr_delete(comm: usize, keyval: i32) -> Result<()> {
+    // SAFETY: as the caller says.
+    unsafe { comm_delete_attr(comm, keyval) }
+}
+
+/// A name as the program gave it, cut to what fits.
+unsafe fn name_of(name: *const c_char, argument: &str) -> Result<String> {
+    // SAFETY: a C string of the program.
+    let mut name = unsafe { text_of(name, argument)? };
+    let mut end = name.len().min(MAX_OBJECT_NAME as usize - 1);
+    while !name.is_char_boundary(end) {
+        end -= 1;
+    }
+    name.truncate(end);
+    Ok(name)
+}
+
+pub(crate) unsafe fn comm_set_name(comm: usize, name: *const c_char) -> Result<()> {
+    // SAFETY: as the caller says.
+    of(comm)?.state().name = unsafe { name_of(name, "comm_name")? };
+    Ok(())
+}
+
+pub(crate) unsafe fn comm_get_name(comm: usize, name: *mut c_char, length: *mut i32) -> Result<()> {
+    let text = of(comm)?.state().name.clone();
+    // SAFETY: the program gave room for MPI_MAX_OBJECT_NAME bytes.
+    unsafe { store_string(&text, MAX_OBJECT_NAME as usize, name, length) };
+    Ok(())
+}
+
+pub(crate) unsafe fn type_set_name(datatype: usize, name: *const c_char) -> Result<()> {
+    // SAFETY: as the caller says.
+    let name = unsafe { name_of(name, "type_name")? };
+    WORLD.enter().labels_of_type(datatype)?.name = Some(name);
+    Ok(())
+}
+
+pub(crate) unsafe fn type_get_name(datatype: usize, name: *mut c_char, length: *mut i32) -> Result<()> {
+    let given = WORLD.enter().labels_of_type(datatype)?.name.clone();
+    let text = given.unwrap_or_else(|| Labels::predefined_name(datatype).to_owned());
+    // SAFETY: the program gave room for MPI_MAX_OBJECT_NAME bytes.
+    unsafe { store_string(&text, MAX_OBJECT_NAME as usize, name, length) };
+    Ok(())
+}

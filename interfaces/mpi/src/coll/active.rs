@@ -1,0 +1,196 @@
+//! Schedules that run beside the program: nonblocking and persistent collectives.
+
+use super::run::{OutsideFold, Run, Turn};
+use crate::error::Result;
+use crate::world::WORLD;
+use weft_fabric::{Endpoint, Outside};
+
+/// A collective operation known to [`Active`]; never reused while its request lives.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CollectiveId(u32);
+
+/// Where an operation is.
+enum State {
+    /// Not started, or done and its end taken: a persistent operation.
+    Idle,
+    Running,
+    /// A fold has to be performed outside, by whoever comes next.
+    Wanting(OutsideFold),
+    /// A fold is being performed outside.
+    Away,
+    Done,
+}
+
+struct Operation {
+    run: Run,
+    state: State,
+    persistent: bool,
+    /// The request is gone; the operation goes when it is done.
+    released: bool,
+}
+
+/// Operations under way and persistent ones.
+#[derive(Default)]
+pub struct Active {
+    operations: Vec<Option<Box<Operation>>>,
+    free: Vec<u32>,
+    /// The numbers of those running, wanting or away.
+    moving: Vec<u32>,
+}
+
+impl Active {
+    /// Takes a nonblocking operation and starts it.
+    pub fn start(&mut self, run: Run, endpoint: &mut Endpoint) -> CollectiveId {
+        let id = self.insert(run, false);
+        self.restart(id, endpoint);
+        id
+    }
+
+    /// Takes a persistent operation, which stays until [`Self::release`].
+    pub fn keep(&mut self, run: Run) -> CollectiveId {
+        self.insert(run, true)
+    }
+
+    fn insert(&mut self, run: Run, persistent: bool) -> CollectiveId {
+        let operation = Some(Box::new(Operation { run, state: State::Idle, persistent, released: false }));
+        match self.free.pop() {
+            Some(index) => {
+                self.operations[index as usize] = operation;
+                CollectiveId(index)
+            }
+            None => {
+                self.operations.push(operation);
+                CollectiveId(self.operations.len() as u32 - 1)
+            }
+        }
+    }
+
+    fn get(&mut self, id: CollectiveId) -> &mut Operation {
+        self.operations[id.0 as usize].as_mut().expect("a request keeps its operation alive")
+    }
+
+    /// Starts an operation that is idle (`MPI_Start`).
+    pub fn restart(&mut self, id: CollectiveId, endpoint: &mut Endpoint) {
+        let operation = self.get(id);
+        debug_assert!(matches!(operation.state, State::Idle));
+        operation.run.rewind();
+        operation.state = State::Running;
+        operation.step(endpoint);
+        self.moving.push(id.0);
+        self.settle();
+    }
+
+    /// Whether there is an end to take. An idle persistent operation has none.
+    pub fn is_complete(&self, id: CollectiveId) -> bool {
+        matches!(self.operations[id.0 as usize].as_ref().map(|operation| &operation.state), Some(State::Done))
+    }
+
+    /// How the operation ended; `None` while it is under way. A nonblocking one is forgotten with that, a persistent
+    /// one is idle again.
+    pub fn take(&mut self, id: CollectiveId) -> Option<Result<()>> {
+        if !self.is_complete(id) {
+            return None;
+        }
+        let operation = self.get(id);
+        let result = operation.run.result();
+        operation.state = State::Idle;
+        if !operation.persistent {
+            self.forget(id.0);
+        }
+        Some(result)
+    }
+
+    /// The request is freed: the operation is forgotten as soon as it is not under way.
+    pub fn release(&mut self, id: CollectiveId) {
+        let operation = self.get(id);
+        operation.released = true;
+        if matches!(operation.state, State::Idle | State::Done) {
+            self.forget(id.0);
+        }
+    }
+
+    fn forget(&mut self, index: u32) {
+        self.operations[index as usize] = None;
+        self.free.push(index);
+    }
+
+    /// Whether nothing is under way.
+    pub fn is_quiet(&self) -> bool {
+        self.moving.is_empty()
+    }
+
+    /// Moves everything that can move; one fold that has to be performed outside is handed out.
+    #[inline]
+    pub fn advance(&mut self, endpoint: &mut Endpoint) -> Option<Outside> {
+        if self.moving.is_empty() { None } else { self.advance_all(endpoint) }
+    }
+
+    fn advance_all(&mut self, endpoint: &mut Endpoint) -> Option<Outside> {
+        let mut outside: Option<Outside> = None;
+        for &index in &self.moving {
+            let Some(operation) = self.operations[index as usize].as_mut() else { continue };
+            operation.step(endpoint);
+            if outside.is_none() && matches!(operation.state, State::Wanting(_)) {
+                let State::Wanting(fold) = std::mem::replace(&mut operation.state, State::Away) else { continue };
+                outside = Some(Box::new(move || perform(CollectiveId(index), fold)));
+            }
+        }
+        self.settle();
+        outside
+    }
+
+    /// Takes what is done off the list.
+    fn settle(&mut self) {
+        let mut at = 0;
+        while at < self.moving.len() {
+            let index = self.moving[at];
+            match &self.operations[index as usize] {
+                Some(operation) if !matches!(operation.state, State::Done) => at += 1,
+                operation => {
+                    let released = operation.as_ref().is_some_and(|operation| operation.released);
+                    self.moving.swap_remove(at);
+                    if released {
+                        self.forget(index);
+                    }
+                }
+            }
+        }
+    }
+
+    /// After a fold outside: the next one of the same operation, if it comes to one at once.
+    fn come_back(&mut self, id: CollectiveId, endpoint: &mut Endpoint) -> Option<OutsideFold> {
+        let operation = self.get(id);
+        operation.state = State::Running;
+        operation.step(endpoint);
+        if matches!(operation.state, State::Wanting(_))
+            && let State::Wanting(fold) = std::mem::replace(&mut operation.state, State::Away)
+        {
+            return Some(fold);
+        }
+        self.settle();
+        None
+    }
+}
+
+impl Operation {
+    fn step(&mut self, endpoint: &mut Endpoint) {
+        if matches!(self.state, State::Running) {
+            self.state = match self.run.advance(endpoint) {
+                Turn::Blocked => State::Running,
+                Turn::Outside(fold) => State::Wanting(fold),
+                Turn::Done => State::Done,
+            };
+        }
+    }
+}
+
+/// Runs with the monitor left.
+fn perform(id: CollectiveId, fold: OutsideFold) {
+    let mut next = Some(fold);
+    while let Some(fold) = next {
+        fold.perform();
+        let mut guard = WORLD.enter();
+        let world = &mut *guard;
+        next = world.collectives.come_back(id, &mut world.endpoint);
+    }
+}

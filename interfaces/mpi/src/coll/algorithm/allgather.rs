@@ -1,0 +1,104 @@
+//! Allgather with equal or different counts: everyone knows the size of every block.
+
+use crate::coll::schedule::{Party, Schedule, View};
+
+/// Up to this many bytes in all the number of rounds counts more than the bytes.
+const SHORT_BYTES: u64 = 64 << 10;
+
+/// Every rank's block reaches everyone. `mine` is our block, `None` if it already lies in its place; `blocks` are the
+/// places by rank.
+pub fn allgather(s: &mut Schedule, me: Party, mine: Option<View>, blocks: &[View]) {
+    if let Some(mine) = mine {
+        s.copy(mine, blocks[me.rank as usize]);
+    }
+    let total: u64 = blocks.iter().map(|&block| s.size(block)).sum();
+    if me.size == 1 || total == 0 {
+        return;
+    }
+    if me.size.is_power_of_two()
+        && total <= SHORT_BYTES
+        && let Some(whole) = joined(s, blocks)
+    {
+        return doubling(s, me, whole, blocks);
+    }
+    if me.size > 2 && total <= SHORT_BYTES { bruck(s, me, blocks) } else { ring(s, me, blocks) }
+}
+
+/// All blocks as one stretch of bytes, if they lie in order without gaps.
+fn joined(s: &Schedule, blocks: &[View]) -> Option<View> {
+    let mut end = None;
+    for &block in blocks {
+        let flat = s.flat(block)?;
+        if end.is_some_and(|end| end != flat.at) {
+            return None;
+        }
+        end = Some(flat.at + flat.count as i64);
+    }
+    let first = s.flat(blocks[0])?;
+    Some(View { count: (end? - first.at) as u64, ..first })
+}
+
+/// Recursive doubling: partners at growing distance exchange all they have.
+fn doubling(s: &mut Schedule, me: Party, whole: View, blocks: &[View]) {
+    let mut starts = vec![0];
+    for &block in blocks {
+        starts.push(starts[starts.len() - 1] + s.size(block));
+    }
+    let range = |first: u32, count: u32| {
+        let (from, to) = (starts[first as usize], starts[(first + count) as usize]);
+        whole.slice(from, to - from)
+    };
+    let mut distance = 1;
+    while distance < me.size {
+        let partner = me.rank ^ distance;
+        s.receive(partner, range(partner & !(distance - 1), distance));
+        s.send(partner, range(me.rank & !(distance - 1), distance));
+        s.wait();
+        distance *= 2;
+    }
+}
+
+/// Bruck's algorithm: blocks are kept in the order from our own rank on, so that in each round the first ones we have
+/// go to the rank before us by as much.
+pub fn bruck(s: &mut Schedule, me: Party, blocks: &[View]) {
+    let n = me.size;
+    let mut starts = vec![0];
+    for distance in 0..n {
+        starts.push(starts[distance as usize] + s.size(blocks[me.after(distance) as usize]));
+    }
+    let held = s.reserve(starts[n as usize]);
+    let part = |first: u32, count: u32| {
+        let (from, to) = (starts[first as usize], starts[(first + count) as usize]);
+        held.slice(from, to - from)
+    };
+    s.copy(blocks[me.rank as usize], part(0, 1));
+    let mut have = 1;
+    while have < n {
+        let more = have.min(n - have);
+        s.receive(me.after(have), part(have, more));
+        s.send(me.before(have), part(0, more));
+        s.wait();
+        have += more;
+    }
+    for distance in 1..n {
+        s.copy(part(distance, 1), blocks[me.after(distance) as usize]);
+    }
+}
+
+/// Blocks go round a ring, each rank passing on what it received last.
+pub fn ring(s: &mut Schedule, me: Party, blocks: &[View]) {
+    let rooms: Vec<View> = (0..me.size)
+        .map(|rank| {
+            let block = blocks[rank as usize];
+            if rank == me.rank { s.packed(block) } else { s.unpacked(block) }
+        })
+        .collect();
+    for round in 0..me.size - 1 {
+        s.receive(me.before(1), rooms[me.before(round + 1) as usize]);
+        s.send(me.after(1), rooms[me.before(round) as usize]);
+        s.wait();
+    }
+    for rank in (0..me.size).filter(|&rank| rank != me.rank) {
+        s.unpack(rooms[rank as usize], blocks[rank as usize]);
+    }
+}

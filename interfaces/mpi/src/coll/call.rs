@@ -1,0 +1,140 @@
+//! The three ways to run what was prepared: to the end, beside the program, or again and again.
+
+use super::run::{Folding, Job, Route, Run, Turn};
+use super::schedule::Schedule;
+use crate::comm::{COLLECTIVE, Comm};
+use crate::error::Result;
+use crate::request::Request;
+use crate::world::{WORLD, World};
+use std::sync::Arc;
+use weft_fabric::{Peer, Waiting};
+
+/// A checked call: its schedule and its buffers.
+pub struct Prepared {
+    pub schedule: Schedule,
+    pub input: *const u8,
+    pub output: *mut u8,
+    pub folding: Option<Folding>,
+}
+
+impl Default for Prepared {
+    fn default() -> Self {
+        Self { schedule: Schedule::default(), input: std::ptr::null(), output: std::ptr::null_mut(), folding: None }
+    }
+}
+
+/// What the checking of arguments looks at.
+pub struct Scene<'a> {
+    pub world: &'a World,
+    pub comm: &'a Arc<Comm>,
+}
+
+impl Route for Comm {
+    fn peer(&self, rank: u32) -> Peer {
+        match &self.remote {
+            Some(remote) if rank >= self.size() => remote.peer(rank - self.size()),
+            _ => self.local.peer(rank),
+        }
+    }
+}
+
+fn job(comm: &Arc<Comm>, tag: i32, prepared: Prepared) -> Job {
+    Job {
+        schedule: prepared.schedule,
+        route: comm.clone(),
+        context: comm.context + COLLECTIVE,
+        tag,
+        source: comm.rank,
+        input: prepared.input,
+        output: prepared.output,
+        folding: prepared.folding,
+    }
+}
+
+/// Runs a job to its end.
+///
+/// # Safety
+/// As [`Run::new`].
+pub unsafe fn complete(call: &'static str, job: Job) -> Result<()> {
+    if job.schedule.steps.is_empty() {
+        return Ok(());
+    }
+    let waiting = Waiting { call, peer: None, tag: None, context: job.context };
+    // SAFETY: the caller's promise.
+    let mut run = unsafe { Run::new(job) };
+    loop {
+        let turn = WORLD.wait(waiting, |world| match run.advance(&mut world.endpoint) {
+            Turn::Blocked => None,
+            turn => Some(turn),
+        });
+        match turn {
+            Turn::Outside(fold) => fold.perform(),
+            Turn::Done | Turn::Blocked => return run.result(),
+        }
+    }
+}
+
+/// A blocking collective.
+///
+/// # Safety
+/// The buffers that `prepare` finds stay valid during the call.
+pub unsafe fn blocking(
+    call: &'static str,
+    comm: usize,
+    prepare: impl FnOnce(&Scene) -> Result<Prepared>,
+) -> Result<()> {
+    let job = {
+        let world = WORLD.enter();
+        let comm = world.comm(comm)?;
+        let prepared = prepare(&Scene { world: &world, comm })?;
+        job(comm, comm.collective.next_tag(), prepared)
+    };
+    // SAFETY: the caller's promise.
+    unsafe { complete(call, job) }
+}
+
+/// A nonblocking collective.
+///
+/// # Safety
+/// The buffers that `prepare` finds stay valid until the request is complete; `request` may be written.
+pub unsafe fn nonblocking(
+    handle: usize,
+    request: *mut usize,
+    prepare: impl FnOnce(&Scene) -> Result<Prepared>,
+) -> Result<()> {
+    let mut guard = WORLD.enter();
+    let world = &mut *guard;
+    let comm = world.comm(handle)?.clone();
+    let prepared = prepare(&Scene { world, comm: &comm })?;
+    let job = job(&comm, comm.collective.next_tag(), prepared);
+    // SAFETY: the caller's promise.
+    let run = unsafe { Run::new(job) };
+    let id = world.collectives.start(run, &mut world.endpoint);
+    let new = world.requests.insert(Request::collective(id, handle));
+    // SAFETY: the caller's promise.
+    unsafe { *request = new };
+    Ok(())
+}
+
+/// A persistent collective, to be started with `MPI_Start`.
+///
+/// # Safety
+/// The buffers that `prepare` finds stay valid as long as the request lives; `request` may be written.
+pub unsafe fn persistent(
+    handle: usize,
+    request: *mut usize,
+    prepare: impl FnOnce(&Scene) -> Result<Prepared>,
+) -> Result<()> {
+    let mut guard = WORLD.enter();
+    let world = &mut *guard;
+    let comm = world.comm(handle)?.clone();
+    let prepared = prepare(&Scene { world, comm: &comm })?;
+    let job = job(&comm, comm.collective.next_persistent_tag(), prepared);
+    // SAFETY: the caller's promise.
+    let run = unsafe { Run::new(job) };
+    let id = world.collectives.keep(run);
+    let new = world.requests.insert(Request::persistent_collective(id, handle));
+    // SAFETY: the caller's promise.
+    unsafe { *request = new };
+    Ok(())
+}

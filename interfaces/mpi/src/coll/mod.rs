@@ -1,0 +1,60 @@
+//! Collective operations.
+//!
+//! A collective is compiled into a [`schedule::Schedule`], a small program of sends, receives, waits, copies and folds
+//! for one rank, and a [`run::Run`] moves it. A blocking call runs it on its own stack; a nonblocking or persistent one
+//! gives it to [`Active`], which moves with every progress pass.
+//!
+//! - `algorithm`: the builders, pure functions; `simulate` runs them for all ranks in memory, for tests.
+//! - `abi`: validation and the entry points.
+//! - `agree`: small blocking exchanges for the making of communicators.
+//!
+//! Invariants: ranks never send to themselves (they copy); both sides of a pair start their messages in the same order;
+//! a user's operation runs with the monitor left.
+
+pub(crate) mod abi;
+pub mod active;
+pub mod agree;
+pub mod algorithm;
+pub mod call;
+pub mod prepare;
+pub mod run;
+pub mod schedule;
+pub mod shape;
+pub mod shared;
+#[cfg(test)]
+mod simulate;
+
+use crate::world::World;
+pub use active::{Active, CollectiveId};
+pub use agree::{Circle, agree_max, allgather_bytes, bcast_bytes};
+use std::sync::atomic::{AtomicU32, Ordering};
+use weft_fabric::Outside;
+
+/// What collectives keep for each communicator.
+#[derive(Default)]
+pub struct CommState {
+    sequence: AtomicU32,
+    /// The communicator's shared memory.
+    pub team: shared::TeamCell,
+}
+
+/// Tags of persistent operations have this bit; they keep the number they were made with.
+const PERSISTENT_TAG: i32 = 1 << 30;
+
+impl CommState {
+    /// The tag of the next collective operation. All ranks call collectives in the same order, so they count alike.
+    pub fn next_tag(&self) -> i32 {
+        self.sequence.fetch_add(1, Ordering::Relaxed) as i32 & (PERSISTENT_TAG - 1)
+    }
+
+    /// The tag of the next persistent operation. Its starts may come in any order among others, so it needs its own.
+    pub fn next_persistent_tag(&self) -> i32 {
+        self.next_tag() | PERSISTENT_TAG
+    }
+}
+
+/// Moves the schedules; see [`weft_fabric::Driven::advance`].
+#[inline]
+pub fn advance(world: &mut World) -> Option<Outside> {
+    world.collectives.advance(&mut world.endpoint)
+}

@@ -1,0 +1,153 @@
+//! Reductions and scans.
+
+use super::check::{Draft, Names, Uniform, counts, is_in_place, reject_in_place};
+use crate::abi::Counts;
+use crate::coll::algorithm::inter::{self, Role};
+use crate::coll::algorithm::{reduce, scan};
+use crate::coll::call::{Prepared, Scene};
+use crate::coll::schedule::{Area, View};
+use crate::error::Result;
+use std::ffi::c_void;
+
+const SEND: Names = Names { buffer: "sendbuf", count: "count", datatype: "datatype" };
+const RECEIVE: Names = Names { buffer: "recvbuf", count: "count", datatype: "datatype" };
+
+/// What is folded and how, as the program names it.
+#[derive(Clone, Copy)]
+pub struct Folded {
+    pub sent: *const c_void,
+    pub received: *const c_void,
+    pub count: i64,
+    pub datatype: usize,
+    pub op: usize,
+}
+
+/// A reduction being prepared: the function stands, and the views can be made.
+struct Reduction<'a> {
+    draft: Draft<'a>,
+    folded: Folded,
+    commutative: bool,
+}
+
+impl<'a> Reduction<'a> {
+    fn new(scene: &'a Scene<'a>, folded: Folded) -> Result<Self> {
+        let mut draft = Draft::new(scene);
+        let datatype = draft.datatype(SEND.datatype, folded.datatype)?;
+        let op = scene.world.ops.get(folded.op)?;
+        let (folding, commutative) = super::fold::folding(op, datatype, folded.datatype)?;
+        draft.prepared.folding = Some(folding);
+        Ok(Self { draft, folded, commutative })
+    }
+
+    fn vector(&mut self, area: Area, names: Names, buffer: *const c_void) -> Result<View> {
+        let argument = Uniform { buffer, count: self.folded.count, datatype: self.folded.datatype };
+        self.draft.single(area, names, argument)
+    }
+
+    fn output(&mut self) -> Result<View> {
+        self.vector(Area::Output, RECEIVE, self.folded.received)
+    }
+
+    fn input(&mut self) -> Result<View> {
+        self.vector(Area::Input, SEND, self.folded.sent)
+    }
+
+    /// Input and output where both count; in place they are one.
+    fn both(&mut self) -> Result<(View, View)> {
+        let output = self.output()?;
+        if is_in_place(self.folded.sent) && !self.draft.comm().is_inter() {
+            return Ok((output, output));
+        }
+        let input = View { shape: output.shape, ..self.input()? };
+        let bytes = self.draft.prepared.schedule.size(input);
+        self.draft.check_distinct(self.folded.sent, self.folded.received, bytes)?;
+        Ok((input, output))
+    }
+}
+
+pub fn reduce(scene: &Scene, folded: Folded, root: i32) -> Result<Prepared> {
+    let mut reduction = Reduction::new(scene, folded)?;
+    let me = reduction.draft.party();
+    if reduction.draft.comm().is_inter() {
+        return inter_reduce(reduction, root);
+    }
+    let root = reduction.draft.root(root)?;
+    let (input, output) = if me.rank == root {
+        reduction.both()?
+    } else {
+        let input = reduction.input()?;
+        (input, View { area: Area::Output, ..input })
+    };
+    let commutative = reduction.commutative;
+    reduce::reduce(&mut reduction.draft.prepared.schedule, me, root, input, output, commutative);
+    Ok(reduction.draft.prepared)
+}
+
+fn inter_reduce(mut reduction: Reduction, root: i32) -> Result<Prepared> {
+    let (me, role) = (reduction.draft.party(), reduction.draft.role(root)?);
+    let view = match role {
+        Role::Idle => return Ok(reduction.draft.prepared),
+        Role::Root => reduction.output()?,
+        Role::Across(_) => reduction.input()?,
+    };
+    let commutative = reduction.commutative;
+    inter::reduce_to(&mut reduction.draft.prepared.schedule, me, role, view, view, commutative);
+    Ok(reduction.draft.prepared)
+}
+
+pub fn allreduce(scene: &Scene, folded: Folded) -> Result<Prepared> {
+    let mut reduction = Reduction::new(scene, folded)?;
+    let (input, output) = reduction.both()?;
+    let (me, inter, commutative) = (reduction.draft.party(), scene.comm.is_inter(), reduction.commutative);
+    let schedule = &mut reduction.draft.prepared.schedule;
+    match inter {
+        true => inter::allreduce(schedule, me, input, output, commutative),
+        false => reduce::allreduce(schedule, me, input, output),
+    }
+    Ok(reduction.draft.prepared)
+}
+
+pub fn scan(scene: &Scene, folded: Folded, kind: scan::Kind) -> Result<Prepared> {
+    let mut reduction = Reduction::new(scene, folded)?;
+    reduction.draft.reject_inter()?;
+    let (input, output) = reduction.both()?;
+    let me = reduction.draft.party();
+    scan::scan(&mut reduction.draft.prepared.schedule, me, kind, input, output);
+    Ok(reduction.draft.prepared)
+}
+
+/// The counts of the blocks that a reduce-scatter deals out.
+#[derive(Clone, Copy)]
+pub enum Shares {
+    Equal(i64),
+    Listed(Counts),
+}
+
+/// `folded.count` is not used: the counts of the blocks say how long the vector is.
+pub fn reduce_scatter(scene: &Scene, folded: Folded, shares: Shares) -> Result<Prepared> {
+    let size = scene.comm.size();
+    let shares = match shares {
+        Shares::Equal(count) => vec![super::check::count("recvcount", count)?; size as usize],
+        Shares::Listed(array) => counts("recvcount", array, size)?,
+    };
+    let total = shares.iter().sum::<u64>() as i64;
+    let mut reduction = Reduction::new(scene, Folded { count: total, ..folded })?;
+    let me = reduction.draft.party();
+    let inter = scene.comm.is_inter();
+    let in_place = is_in_place(folded.sent) && !inter;
+    let whole = if in_place { reduction.output()? } else { reduction.input()? };
+    reduction.folded.count = shares[me.rank as usize] as i64;
+    let own = reduction.output()?;
+    let output = View { shape: whole.shape, ..own };
+    if !in_place {
+        reject_in_place(SEND.buffer, folded.sent)?;
+        reduction.draft.check_distinct(folded.sent, folded.received, reduction.draft.prepared.schedule.size(own))?;
+    }
+    let commutative = reduction.commutative;
+    let schedule = &mut reduction.draft.prepared.schedule;
+    match inter {
+        true => inter::reduce_scatter(schedule, me, &shares, whole, output, commutative),
+        false => reduce::reduce_scatter(schedule, me, &shares, whole, output),
+    }
+    Ok(reduction.draft.prepared)
+}

@@ -1,0 +1,308 @@
+//! Running a schedule: one operation under way.
+
+use super::schedule::{SCRATCH_ALIGN, Schedule, Step, View};
+use crate::error::{Class, Error};
+use std::sync::Arc;
+use weft_fabric::{Endpoint, Envelope, Fault, Peer, RequestId, Selector, SendMode};
+
+/// What a schedule needs of an endpoint.
+pub trait Network {
+    type Id: Copy;
+
+    /// Starts a send; `None` if it is complete already.
+    ///
+    /// # Safety
+    /// As [`Endpoint::post_send`].
+    unsafe fn send(&mut self, to: Peer, envelope: Envelope, data: *const u8, length: usize) -> Option<Self::Id>;
+
+    /// Starts a receive.
+    ///
+    /// # Safety
+    /// As [`Endpoint::post_receive`].
+    unsafe fn receive(&mut self, from: Selector, buffer: *mut u8, capacity: usize) -> Self::Id;
+
+    /// Whether it is complete, and with which fault; asked no more once it was.
+    fn ended(&mut self, id: Self::Id) -> Option<Option<Fault>>;
+}
+
+impl Network for Endpoint {
+    type Id = RequestId;
+
+    unsafe fn send(&mut self, to: Peer, envelope: Envelope, data: *const u8, length: usize) -> Option<RequestId> {
+        // SAFETY: the caller's promise is the endpoint's.
+        unsafe {
+            if self.try_send(to, envelope, data, length) {
+                return None;
+            }
+            Some(self.post_send(to, envelope, data, length, SendMode::Standard))
+        }
+    }
+
+    unsafe fn receive(&mut self, from: Selector, buffer: *mut u8, capacity: usize) -> RequestId {
+        // SAFETY: the caller's promise is the endpoint's.
+        unsafe { self.post_receive(from, buffer, capacity) }
+    }
+
+    fn ended(&mut self, id: RequestId) -> Option<Option<Fault>> {
+        self.take_outcome(id).map(|outcome| outcome.fault)
+    }
+}
+
+/// Whom the ranks of a schedule mean, and the envelope of its messages.
+pub trait Route: Send + Sync {
+    /// Ranks beyond the local group are those of the remote one.
+    fn peer(&self, rank: u32) -> Peer;
+}
+
+/// A function `into = left op into` over a number of elements.
+pub type Combine = Arc<dyn Fn(*const u8, *mut u8, u64) + Send + Sync>;
+
+/// How a schedule folds.
+#[derive(Clone)]
+pub struct Folding {
+    pub combine: Combine,
+    /// User code, which may call us again: runs with the monitor left.
+    pub foreign: bool,
+}
+
+/// Everything that stays the same each time the operation is started.
+pub struct Job {
+    pub schedule: Schedule,
+    pub route: Arc<dyn Route>,
+    pub context: u32,
+    pub tag: i32,
+    /// Our rank, by which receivers know us.
+    pub source: u32,
+    pub input: *const u8,
+    pub output: *mut u8,
+    pub folding: Option<Folding>,
+}
+
+// SAFETY: the buffers belong to whoever waits for the operation, whichever thread moves it (`Run::new`).
+unsafe impl Send for Job {}
+
+/// A fold to be done outside; see [`Turn::Outside`].
+pub struct OutsideFold {
+    combine: Combine,
+    left: *const u8,
+    into: *mut u8,
+    count: u64,
+}
+
+// SAFETY: as for `Job`, whose buffers these are.
+unsafe impl Send for OutsideFold {}
+
+impl OutsideFold {
+    pub fn perform(self) {
+        (self.combine)(self.left, self.into, self.count);
+    }
+}
+
+/// Where a run stands after it was moved.
+pub enum Turn {
+    /// Nothing to do until the network moves.
+    Blocked,
+    /// This fold is to be performed with the monitor left; then move on.
+    Outside(OutsideFold),
+    Done,
+}
+
+/// A receive or send that was started, with the packed copy it works on.
+struct Pending<I> {
+    id: I,
+    packed: Option<Box<[u8]>>,
+    /// Where to unpack to.
+    target: Option<View>,
+}
+
+/// A schedule under way. Messages start in the order of the steps, so that two ranks that exchange several match them
+/// in that order.
+pub struct Run<I = RequestId> {
+    job: Job,
+    next: usize,
+    pending: Vec<Pending<I>>,
+    scratch: Scratch,
+    error: Option<Error>,
+}
+
+/// Aligned memory for the scratch area; what it holds is never read before it was written.
+struct Scratch(Vec<Line>);
+
+#[repr(align(64))]
+#[derive(Clone, Copy)]
+struct Line(#[allow(dead_code)] [std::mem::MaybeUninit<u8>; SCRATCH_ALIGN as usize]);
+
+impl Scratch {
+    fn new(bytes: u64) -> Self {
+        let lines = bytes.div_ceil(SCRATCH_ALIGN) as usize;
+        let mut memory = Vec::with_capacity(lines);
+        // SAFETY: `Line` is made of bytes that may be uninitialised, and there is capacity for `lines`.
+        unsafe { memory.set_len(lines) };
+        Self(memory)
+    }
+
+    fn base(&mut self) -> *mut u8 {
+        self.0.as_mut_ptr().cast()
+    }
+}
+
+impl<I: Copy> Run<I> {
+    /// # Safety
+    /// The job's buffers hold what the schedule's views name, readable (input) and writable (output), until the run is
+    /// done or, if it is started again, as long as it lives.
+    pub unsafe fn new(job: Job) -> Self {
+        let scratch = Scratch::new(job.schedule.scratch);
+        Self { job, next: 0, pending: Vec::new(), scratch, error: None }
+    }
+
+    /// Back to the first step, for the next start of a persistent operation.
+    pub fn rewind(&mut self) {
+        debug_assert!(self.pending.is_empty());
+        self.next = 0;
+        self.error = None;
+    }
+
+    /// How a run that is done ended.
+    pub fn result(&mut self) -> Result<(), Error> {
+        self.error.take().map_or(Ok(()), Err)
+    }
+
+    /// Moves on as far as possible. After [`Turn::Outside`] the fold has to be performed before the next call.
+    pub fn advance(&mut self, net: &mut impl Network<Id = I>) -> Turn {
+        while let Some(&step) = self.job.schedule.steps.get(self.next) {
+            match step {
+                Step::Send { to, view } => self.start_send(net, to, view),
+                Step::Receive { from, view } => self.start_receive(net, from, view),
+                Step::Wait if !self.all_complete(net) => return Turn::Blocked,
+                Step::Wait => {}
+                Step::Copy { from, to } => self.copy(from, to),
+                Step::Fold { left, into } => {
+                    let fold = self.fold(left, into);
+                    self.next += 1;
+                    if self.job.folding.as_ref().is_some_and(|folding| folding.foreign) {
+                        return Turn::Outside(fold);
+                    }
+                    fold.perform();
+                    continue;
+                }
+            }
+            self.next += 1;
+        }
+        if self.all_complete(net) { Turn::Done } else { Turn::Blocked }
+    }
+
+    fn address(&mut self, view: View) -> *mut u8 {
+        let base = match view.area {
+            super::schedule::Area::Input => self.job.input.cast_mut(),
+            super::schedule::Area::Output => self.job.output,
+            super::schedule::Area::Scratch => self.scratch.base(),
+        };
+        // Wrapping, since an element's address may lie outside of the memory that its data occupy.
+        base.wrapping_offset(view.at as isize)
+    }
+
+    fn start_send(&mut self, net: &mut impl Network<Id = I>, to: u32, view: View) {
+        let bytes = self.job.schedule.size(view) as usize;
+        let mut packed = None;
+        let data = match self.job.schedule.flat(view) {
+            Some(flat) => self.address(flat).cast_const(),
+            None => packed.insert(self.packed(view)).as_ptr(),
+        };
+        let envelope = Envelope { context: self.job.context, tag: self.job.tag, source: self.job.source };
+        // SAFETY: `Run::new` promises the user's buffers; scratch and packed bytes live in this run until it is done.
+        let id = unsafe { net.send(self.job.route.peer(to), envelope, data, bytes) };
+        self.pending.extend(id.map(|id| Pending { id, packed, target: None }));
+    }
+
+    fn start_receive(&mut self, net: &mut impl Network<Id = I>, from: u32, view: View) {
+        let bytes = self.job.schedule.size(view) as usize;
+        let mut packed = None;
+        let flat = self.job.schedule.flat(view);
+        let buffer = match flat {
+            Some(flat) => self.address(flat),
+            None => packed.insert(vec![0; bytes].into_boxed_slice()).as_mut_ptr(),
+        };
+        let peer = Some(self.job.route.peer(from));
+        let selector = Selector { context: self.job.context, peer, tag: Some(self.job.tag) };
+        // SAFETY: as for sends.
+        let id = unsafe { net.receive(selector, buffer, bytes) };
+        self.pending.push(Pending { id, packed, target: flat.is_none().then_some(view) });
+    }
+
+    /// Ends what is complete; true if nothing is left.
+    fn all_complete(&mut self, net: &mut impl Network<Id = I>) -> bool {
+        let mut at = 0;
+        while at < self.pending.len() {
+            let Some(fault) = net.ended(self.pending[at].id) else {
+                at += 1;
+                continue;
+            };
+            let ended = self.pending.swap_remove(at);
+            match fault {
+                Some(fault) => self.error = self.error.take().or_else(|| Some(fault_error(fault))),
+                None => self.unpack(&ended),
+            }
+        }
+        self.pending.is_empty()
+    }
+
+    fn unpack(&mut self, ended: &Pending<I>) {
+        if let (Some(packed), Some(view)) = (&ended.packed, ended.target) {
+            let to = self.address(view);
+            // SAFETY: `packed` has the packed size of the view, whose memory `Run::new` promises.
+            unsafe { self.job.schedule.shape(view.shape).unpack(packed.as_ptr(), to, view.count) };
+        }
+    }
+
+    fn packed(&mut self, view: View) -> Box<[u8]> {
+        let mut packed = vec![0; self.job.schedule.size(view) as usize].into_boxed_slice();
+        let from = self.address(view);
+        // SAFETY: as in `unpack`.
+        unsafe { self.job.schedule.shape(view.shape).pack(from, view.count, packed.as_mut_ptr()) };
+        packed
+    }
+
+    fn copy(&mut self, from: View, to: View) {
+        let (source, target) = (self.address(from), self.address(to));
+        let schedule = &self.job.schedule;
+        let (flat_from, flat_to) = (schedule.flat(from), schedule.flat(to));
+        let bytes = schedule.size(from).min(schedule.size(to)) as usize;
+        // SAFETY: both views lie in memory promised by `Run::new` or in scratch. The builders never copy between
+        // views that overlap, except flat ones, which may.
+        unsafe {
+            match (flat_from, flat_to) {
+                (Some(flat_from), Some(flat_to)) => {
+                    self.address(flat_to).copy_from(self.address(flat_from), bytes);
+                }
+                (Some(flat_from), None) => {
+                    let packed = self.address(flat_from);
+                    self.job.schedule.shape(to.shape).unpack(packed, target, to.count);
+                }
+                (None, Some(flat_to)) => {
+                    let packed = self.address(flat_to);
+                    self.job.schedule.shape(from.shape).pack(source, from.count, packed);
+                }
+                (None, None) => {
+                    let packed = self.packed(from);
+                    self.job.schedule.shape(to.shape).unpack(packed.as_ptr(), target, to.count);
+                }
+            }
+        }
+    }
+
+    fn fold(&mut self, left: View, into: View) -> OutsideFold {
+        let folding = self.job.folding.as_ref().expect("a schedule with folds comes with their function");
+        let combine = folding.combine.clone();
+        OutsideFold { combine, left: self.address(left), into: self.address(into), count: into.count }
+    }
+}
+
+fn fault_error(fault: Fault) -> Error {
+    match fault {
+        Fault::Truncated => {
+            Error::new(Class::Truncate, "a message of the collective is longer than this rank's counts and types allow")
+        }
+        Fault::Cancelled => Error::new(Class::Intern, "a message of the collective was cancelled"),
+        Fault::PeerLost => Error::new(Class::Other, "a rank of the communicator is lost"),
+    }
+}

@@ -1,0 +1,209 @@
+//! A network in memory, without threads: the schedules of all ranks run in an order that a seed decides, and messages
+//! between two ranks arrive in order but at any time.
+
+use super::run::{Combine, Folding, Job, Network, Route, Run, Turn};
+use super::schedule::Schedule;
+use std::cell::RefCell;
+use std::collections::VecDeque;
+use std::rc::Rc;
+use std::sync::Arc;
+use weft_fabric::{Envelope, Fault, Peer, Selector};
+
+/// A small generator (xorshift), so that a seed replays a run.
+pub struct Random(pub u64);
+
+impl Random {
+    pub fn below(&mut self, limit: u64) -> u64 {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        self.0 % limit
+    }
+}
+
+struct Message {
+    data: *const u8,
+    length: usize,
+    /// Copied already, or to be read where it lies when it is received.
+    copy: Option<Vec<u8>>,
+    id: u32,
+}
+
+struct Posted {
+    from: u32,
+    buffer: *mut u8,
+    capacity: usize,
+    id: u32,
+}
+
+/// Everything between the ranks.
+struct Wires {
+    random: Random,
+    ranks: u32,
+    /// By `from * ranks + to`: sent, and arrived but not received.
+    sent: Vec<VecDeque<Message>>,
+    arrived: Vec<VecDeque<Message>>,
+    posted: Vec<Vec<Posted>>,
+    ended: Vec<Option<Option<Fault>>>,
+}
+
+impl Wires {
+    fn new(ranks: u32, seed: u64) -> Self {
+        let pairs = (ranks * ranks) as usize;
+        Self {
+            random: Random(seed * 2 + 0x9e37_79b9_7f4a_7c15),
+            ranks,
+            sent: (0..pairs).map(|_| VecDeque::new()).collect(),
+            arrived: (0..pairs).map(|_| VecDeque::new()).collect(),
+            posted: (0..ranks).map(|_| Vec::new()).collect(),
+            ended: Vec::new(),
+        }
+    }
+
+    fn new_id(&mut self) -> u32 {
+        self.ended.push(None);
+        self.ended.len() as u32 - 1
+    }
+
+    /// Lets one message arrive; false if none is on its way.
+    fn deliver(&mut self) -> bool {
+        let waiting: Vec<usize> = (0..self.sent.len()).filter(|&pair| !self.sent[pair].is_empty()).collect();
+        if waiting.is_empty() {
+            return false;
+        }
+        let pair = waiting[self.random.below(waiting.len() as u64) as usize];
+        let message = self.sent[pair].pop_front().unwrap();
+        self.arrived[pair].push_back(message);
+        self.match_all(pair as u32 % self.ranks);
+        true
+    }
+
+    fn match_all(&mut self, to: u32) {
+        let mut at = 0;
+        while at < self.posted[to as usize].len() {
+            let from = self.posted[to as usize][at].from;
+            let Some(message) = self.arrived[(from * self.ranks + to) as usize].pop_front() else {
+                at += 1;
+                continue;
+            };
+            let posted = self.posted[to as usize].remove(at);
+            let data = message.copy.as_ref().map_or(message.data, |copy| copy.as_ptr());
+            // SAFETY: the runs keep buffers alive and unchanged until their request has ended.
+            unsafe { posted.buffer.copy_from_nonoverlapping(data, message.length.min(posted.capacity)) };
+            let fault = (message.length != posted.capacity).then_some(Fault::Truncated);
+            self.ended[posted.id as usize] = Some(fault);
+            self.ended[message.id as usize] = Some(None);
+        }
+    }
+}
+
+struct Port<'a> {
+    wires: &'a mut Wires,
+    me: u32,
+}
+
+impl Network for Port<'_> {
+    type Id = u32;
+
+    unsafe fn send(&mut self, to: Peer, envelope: Envelope, data: *const u8, length: usize) -> Option<u32> {
+        assert_ne!(to.0, self.me, "ranks copy to themselves");
+        assert_eq!((envelope.context, envelope.tag, envelope.source), (7, 11, self.me));
+        let at_once = self.wires.random.below(2) == 0;
+        // SAFETY: the caller's promise.
+        let copy = at_once.then(|| unsafe { std::slice::from_raw_parts(data, length) }.to_vec());
+        let id = self.wires.new_id();
+        self.wires.sent[(self.me * self.wires.ranks + to.0) as usize].push_back(Message { data, length, copy, id });
+        (!at_once).then_some(id)
+    }
+
+    unsafe fn receive(&mut self, from: Selector, buffer: *mut u8, capacity: usize) -> u32 {
+        assert_eq!((from.context, from.tag), (7, Some(11)));
+        let id = self.wires.new_id();
+        let from = from.peer.expect("collectives never receive from any source").0;
+        assert_ne!(from, self.me, "ranks copy to themselves");
+        self.wires.posted[self.me as usize].push(Posted { from, buffer, capacity, id });
+        self.wires.match_all(self.me);
+        id
+    }
+
+    fn ended(&mut self, id: u32) -> Option<Option<Fault>> {
+        self.wires.ended[id as usize]
+    }
+}
+
+/// Ranks of the other group follow those of our own.
+struct Groups {
+    local: Vec<u32>,
+    remote: Vec<u32>,
+}
+
+impl Route for Groups {
+    fn peer(&self, rank: u32) -> Peer {
+        let local = self.local.get(rank as usize);
+        Peer(*local.unwrap_or_else(|| &self.remote[rank as usize - self.local.len()]))
+    }
+}
+
+/// What one rank brings: its schedule and its buffers.
+pub struct Rank {
+    pub schedule: Schedule,
+    pub input: Vec<u8>,
+    pub output: Vec<u8>,
+}
+
+/// Runs the schedules of one group; answers every rank's output.
+pub fn run(seed: u64, ranks: Vec<Rank>, combine: Option<Combine>) -> Vec<Vec<u8>> {
+    let all = ranks.len() as u32;
+    run_groups(seed, ranks, all, combine)
+}
+
+/// Runs the schedules of two groups: the first `first` ranks and the others.
+pub fn run_groups(seed: u64, ranks: Vec<Rank>, first: u32, combine: Option<Combine>) -> Vec<Vec<u8>> {
+    let n = ranks.len() as u32;
+    let wires = Rc::new(RefCell::new(Wires::new(n, seed)));
+    let groups: [Vec<u32>; 2] = [(0..first).collect(), (first..n).collect()];
+    let (mut runs, mut outputs, mut inputs) = (Vec::new(), Vec::new(), Vec::new());
+    for (me, rank) in (0..n).zip(ranks) {
+        let mine = usize::from(me >= first);
+        let route = Groups { local: groups[mine].clone(), remote: groups[1 - mine].clone() };
+        outputs.push(rank.output);
+        inputs.push(rank.input);
+        let job = Job {
+            schedule: rank.schedule,
+            route: Arc::new(route),
+            context: 7,
+            tag: 11,
+            source: me,
+            input: inputs[me as usize].as_ptr(),
+            output: outputs[me as usize].as_mut_ptr(),
+            folding: combine.clone().map(|combine| Folding { combine, foreign: seed % 2 == 1 }),
+        };
+        // SAFETY: the buffers live to the end of this function and are as large as the tests' views.
+        runs.push(Some(unsafe { Run::<u32>::new(job) }));
+    }
+    play(&mut wires.borrow_mut(), &mut runs);
+    outputs
+}
+
+fn play(wires: &mut Wires, runs: &mut [Option<Run<u32>>]) {
+    let mut idle = 0;
+    while runs.iter().any(Option::is_some) {
+        let me = wires.random.below(runs.len() as u64) as usize;
+        if wires.random.below(2) == 0 {
+            wires.deliver();
+        }
+        let Some(run) = &mut runs[me] else { continue };
+        let before = wires.ended.len();
+        match run.advance(&mut Port { wires, me: me as u32 }) {
+            Turn::Outside(fold) => fold.perform(),
+            Turn::Done => {
+                run.result().unwrap();
+                runs[me] = None;
+            }
+            Turn::Blocked if wires.ended.len() == before => idle += 1,
+            Turn::Blocked => idle = 0,
+        }
+        assert!(idle < 20_000, "the schedules block each other");
+    }
+    assert!(wires.sent.iter().chain(&wires.arrived).all(VecDeque::is_empty), "a message that nobody received");
+}

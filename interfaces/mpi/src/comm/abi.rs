@@ -1,0 +1,281 @@
+//! Bodies of the communicator functions.
+
+use super::agree::agree;
+use super::bridge::{self, Bridge};
+use super::{Comm, create, idup};
+use crate::abi::{
+    COMM_NULL, COMM_TYPE_HW_GUIDED, COMM_TYPE_HW_UNGUIDED, COMM_TYPE_RESOURCE_GUIDED, COMM_TYPE_SHARED, UNDEFINED,
+};
+use crate::error::{Class, Error, Result};
+use crate::group::{Likeness, abi as groups};
+use crate::handle::FIRST_USER;
+use crate::info::{self, Info};
+use crate::world::WORLD;
+use std::sync::Arc;
+
+/// The communicator, kept alive beyond the monitor; for functions that are not hot.
+pub(crate) fn of(handle: usize) -> Result<Arc<Comm>> {
+    WORLD.enter().comms.get(handle).cloned()
+}
+
+/// An intracommunicator, as most constructors want it.
+pub(crate) fn intra(handle: usize) -> Result<Arc<Comm>> {
+    let comm = of(handle)?;
+    let inter = || Error::new(Class::Comm, format!("comm ({handle:#x}) is an intercommunicator"));
+    if comm.is_inter() { Err(inter()) } else { Ok(comm) }
+}
+
+fn inter(handle: usize) -> Result<Arc<Comm>> {
+    let comm = of(handle)?;
+    let intra = || Error::new(Class::Comm, format!("comm ({handle:#x}) is an intracommunicator"));
+    if comm.is_inter() { Ok(comm) } else { Err(intra()) }
+}
+
+/// Stores the handle of a new communicator; none is the null handle.
+pub(crate) unsafe fn answer(handle: Option<usize>, out: *mut usize) -> Result<()> {
+    // SAFETY: the program's place for the handle.
+    unsafe { *out = handle.unwrap_or(COMM_NULL) };
+    Ok(())
+}
+
+#[inline]
+pub(crate) unsafe fn size(comm: usize, out: *mut i32) -> Result<()> {
+    // SAFETY: the program's place for the size.
+    unsafe { *out = WORLD.enter().comms.get(comm)?.size() as i32 };
+    Ok(())
+}
+
+#[inline]
+pub(crate) unsafe fn rank(comm: usize, out: *mut i32) -> Result<()> {
+    // SAFETY: the program's place for the rank.
+    unsafe { *out = WORLD.enter().comms.get(comm)?.rank as i32 };
+    Ok(())
+}
+
+pub(crate) unsafe fn remote_size(comm: usize, out: *mut i32) -> Result<()> {
+    // SAFETY: the program's place for the size.
+    unsafe { *out = inter(comm)?.remote_size() as i32 };
+    Ok(())
+}
+
+pub(crate) unsafe fn test_inter(comm: usize, flag: *mut i32) -> Result<()> {
+    // SAFETY: the program's place for the flag.
+    unsafe { *flag = of(comm)?.is_inter() as i32 };
+    Ok(())
+}
+
+pub(crate) unsafe fn group(comm: usize, out: *mut usize) -> Result<()> {
+    let group = of(comm)?.local.clone();
+    // SAFETY: the program's place for the handle.
+    unsafe { *out = groups::insert(&mut WORLD.enter(), group) };
+    Ok(())
+}
+
+pub(crate) unsafe fn remote_group(comm: usize, out: *mut usize) -> Result<()> {
+    let group = inter(comm)?.remote.clone().expect("`inter` checked it");
+    // SAFETY: the program's place for the handle.
+    unsafe { *out = groups::insert(&mut WORLD.enter(), group) };
+    Ok(())
+}
+
+pub(crate) unsafe fn compare(first: usize, second: usize, out: *mut i32) -> Result<()> {
+    let (a, b) = {
+        let world = WORLD.enter();
+        (world.comms.named("comm1", first)?.clone(), world.comms.named("comm2", second)?.clone())
+    };
+    let likeness = match (&a.remote, &b.remote) {
+        _ if first == second => Likeness::Identical,
+        (None, None) => a.local.likeness(&b.local),
+        (Some(far_a), Some(far_b)) => a.local.likeness(&b.local).max(far_a.likeness(far_b)),
+        _ => Likeness::Unequal,
+    };
+    // SAFETY: the program's place for the result.
+    unsafe { *out = likeness as i32 };
+    Ok(())
+}
+
+pub(crate) unsafe fn dup(comm: usize, out: *mut usize) -> Result<()> {
+    // SAFETY: as the caller says.
+    unsafe { duplicate("MPI_Comm_dup", comm, None, out) }
+}
+
+pub(crate) unsafe fn dup_with_info(comm: usize, info: usize, out: *mut usize) -> Result<()> {
+    let hints = understood(&info::copy_of(info)?);
+    // SAFETY: as the caller says.
+    unsafe { duplicate("MPI_Comm_dup_with_info", comm, Some(hints), out) }
+}
+
+unsafe fn duplicate(call: &'static str, handle: usize, hints: Option<Info>, out: *mut usize) -> Result<()> {
+    let parent = of(handle)?;
+    let (circle, _) = create::everyone(&parent);
+    let context = agree(call, circle, [0; 3])?.context;
+    let mut draft = create::duplicate(&parent);
+    draft.info = hints.unwrap_or(draft.info);
+    let attributes = parent.state().attributes.clone();
+    match attributes.copy(handle) {
+        Ok(attributes) => draft.attributes = attributes,
+        Err(error) => {
+            WORLD.enter().contexts.release(context);
+            return Err(error);
+        }
+    }
+    // SAFETY: the program's place for the handle.
+    unsafe { answer(Some(create::insert(&mut WORLD.enter(), draft, context)), out) }
+}
+
+pub(crate) unsafe fn idup(comm: usize, out: *mut usize, request: *mut usize) -> Result<()> {
+    // SAFETY: the program's places for both handles.
+    unsafe { (*out, *request) = idup::begin(comm, None)? };
+    Ok(())
+}
+
+pub(crate) unsafe fn idup_with_info(comm: usize, info: usize, out: *mut usize, request: *mut usize) -> Result<()> {
+    let hints = understood(&info::copy_of(info)?);
+    // SAFETY: the program's places for both handles.
+    unsafe { (*out, *request) = idup::begin(comm, Some(hints))? };
+    Ok(())
+}
+
+pub(crate) unsafe fn create(comm: usize, group: usize, out: *mut usize) -> Result<()> {
+    let comm = of(comm)?;
+    let group = WORLD.enter().groups.get(group)?.clone();
+    // SAFETY: the program's place for the handle.
+    unsafe { answer(create::subset("MPI_Comm_create", &comm, &group)?, out) }
+}
+
+pub(crate) unsafe fn create_group(comm: usize, group: usize, tag: i32, out: *mut usize) -> Result<()> {
+    let comm = intra(comm)?;
+    let group = WORLD.enter().groups.get(group)?.clone();
+    check_tag(tag)?;
+    // SAFETY: the program's place for the handle.
+    unsafe { answer(create::from_group("MPI_Comm_create_group", &comm, &group, tag)?, out) }
+}
+
+fn check_tag(tag: i32) -> Result<()> {
+    if tag < 0 { Err(Error::new(Class::Tag, format!("tag {tag} is negative"))) } else { Ok(()) }
+}
+
+pub(crate) unsafe fn split(comm: usize, color: i32, key: i32, out: *mut usize) -> Result<()> {
+    let comm = of(comm)?;
+    let color = match color {
+        UNDEFINED => None,
+        _ => Some(
+            u32::try_from(color)
+                .map_err(|_| Error::new(Class::Arg, format!("color {color} is negative and not MPI_UNDEFINED")))?,
+        ),
+    };
+    // SAFETY: the program's place for the handle.
+    unsafe { answer(create::split("MPI_Comm_split", &comm, color, key)?, out) }
+}
+
+/// Besides shared memory no kinds of hardware are told apart: those splits end at once, as the standard allows.
+pub(crate) unsafe fn split_type(comm: usize, kind: i32, key: i32, info: usize, out: *mut usize) -> Result<()> {
+    let comm = intra(comm)?;
+    let wanted = info::value(info, "mpi_hw_resource_type")?;
+    let shares_memory = match kind {
+        COMM_TYPE_SHARED => true,
+        COMM_TYPE_HW_GUIDED => wanted.as_deref() == Some("mpi_shared_memory"),
+        COMM_TYPE_HW_UNGUIDED | COMM_TYPE_RESOURCE_GUIDED | UNDEFINED => false,
+        _ => return Err(Error::new(Class::Arg, format!("split_type {kind} is not a MPI_COMM_TYPE"))),
+    };
+    let color = shares_memory.then(|| create::shared_memory_color(&comm));
+    // SAFETY: the program's place for the handle.
+    unsafe { answer(create::split("MPI_Comm_split_type", &comm, color, key)?, out) }
+}
+
+/// Runs the delete functions of all attributes, the last one set first.
+pub(crate) fn delete_attributes(handle: usize) -> Result<()> {
+    let comm = of(handle)?;
+    loop {
+        let last = comm.state().attributes.last();
+        let Some(attribute) = last else { return Ok(()) };
+        attribute.delete(handle)?;
+        comm.state().attributes.forget(&attribute);
+    }
+}
+
+pub(crate) unsafe fn free(comm: *mut usize) -> Result<()> {
+    // SAFETY: the program's handle.
+    let handle = unsafe { *comm };
+    release(handle)?;
+    // SAFETY: as above.
+    unsafe { *comm = COMM_NULL };
+    Ok(())
+}
+
+fn release(handle: usize) -> Result<()> {
+    of(handle)?;
+    if handle < FIRST_USER {
+        return Err(Error::new(Class::Comm, format!("comm ({handle:#x}) is predefined and cannot be freed")));
+    }
+    delete_attributes(handle)?;
+    let mut world = WORLD.enter();
+    let comm = world.comms.remove(handle)?;
+    world.contexts.release(comm.context);
+    Ok(())
+}
+
+pub(crate) unsafe fn intercomm_create(
+    local: usize,
+    local_leader: i32,
+    peer_comm: usize,
+    remote_leader: i32,
+    tag: i32,
+    out: *mut usize,
+) -> Result<()> {
+    let local = intra(local)?;
+    check_tag(tag)?;
+    if local_leader < 0 || local_leader as u32 >= local.size() {
+        let detail = format!("local_leader {local_leader} is outside 0..{} of {}", local.size(), local.display_name());
+        return Err(Error::new(Class::Rank, detail));
+    }
+    let leads = local.rank == local_leader as u32;
+    let bridge = if leads { Some(Bridge::new(&*of(peer_comm)?, remote_leader, tag)?) } else { None };
+    // SAFETY: the program's place for the handle.
+    unsafe { answer(Some(bridge::create(&local, local_leader as u32, bridge)?), out) }
+}
+
+pub(crate) unsafe fn intercomm_merge(intercomm: usize, high: i32, out: *mut usize) -> Result<()> {
+    let comm = inter(intercomm)?;
+    // SAFETY: the program's place for the handle.
+    unsafe { answer(Some(create::merge("MPI_Intercomm_merge", &comm, high != 0)?), out) }
+}
+
+/// Hints that the standard defines for communicators; others are ignored, as it allows.
+fn understood(info: &Info) -> Info {
+    let known = |key: &str| key.starts_with("mpi_assert_") || key == "mpi_memory_alloc_kinds";
+    let mut hints = Info::default();
+    for (key, value) in info.entries().iter().filter(|entry| known(&entry.0)) {
+        hints.set(key, value);
+    }
+    hints
+}
+
+pub(crate) unsafe fn set_info(comm: usize, info: usize) -> Result<()> {
+    let (comm, hints) = (of(comm)?, understood(&info::copy_of(info)?));
+    let mut state = comm.state();
+    hints.entries().iter().for_each(|(key, value)| state.info.set(key, value));
+    Ok(())
+}
+
+pub(crate) unsafe fn get_info(comm: usize, out: *mut usize) -> Result<()> {
+    let hints = of(comm)?.state().info.clone();
+    // SAFETY: the program's place for the handle.
+    unsafe { *out = info::insert(hints) };
+    Ok(())
+}
+
+/// No process was spawned by another one yet.
+pub(crate) unsafe fn get_parent(out: *mut usize) -> Result<()> {
+    // SAFETY: the program's place for the handle.
+    unsafe { answer(None, out) }
+}
+
+/// Like `MPI_Comm_free` once all members are here, since what they sent before is then under way.
+pub(crate) unsafe fn disconnect(comm: *mut usize) -> Result<()> {
+    // SAFETY: the program's handle.
+    let handle = unsafe { *comm };
+    super::agree::meet("MPI_Comm_disconnect", &*of(handle)?)?;
+    // SAFETY: as the caller says.
+    unsafe { free(comm) }
+}

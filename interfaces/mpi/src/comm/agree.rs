@@ -1,0 +1,149 @@
+//! The members of a new communicator agree on its context.
+//!
+//! Each proposes a context that is free with it; the highest proposal is free with all, as nobody proposes below what it
+//! has taken. Where threads make several communicators at a time, two of them may come to the same context; then the
+//! members ask each other in a second round whether everybody could claim it, and try again if not.
+
+use super::exchange::{Block, Exchange};
+use super::{CONSTRUCTION, Comm};
+use crate::error::Result;
+use crate::world::{WORLD, World};
+use weft_fabric::{Peer, Waiting};
+
+/// Set in a proposal by a process with several threads: the second round is needed.
+const THREADS: u64 = 1 << 63;
+
+/// Who agrees, and on which messages.
+#[derive(Clone)]
+pub struct Circle {
+    pub members: Vec<Peer>,
+    pub me: usize,
+    pub context: u32,
+    pub tag: i32,
+}
+
+impl Circle {
+    /// All processes of a communicator (of both groups), for its next construction.
+    pub fn of(comm: &Comm, me: Peer) -> Self {
+        let members = comm.union();
+        let me = members.iter().position(|&peer| peer == me).expect("a process is in its communicators");
+        Self { members, me, context: comm.context + CONSTRUCTION, tag: comm.next_construction() }
+    }
+
+    pub fn exchange(&self, mine: Block) -> Exchange {
+        Exchange::new(self.members.clone(), self.me, self.context, self.tag, mine)
+    }
+}
+
+/// What everybody knows afterwards.
+pub struct Agreed {
+    pub context: u32,
+    /// What each member said, in the order of the circle.
+    pub said: Vec<[u64; 3]>,
+}
+
+enum Step {
+    Proposing(Exchange),
+    Confirming { context: u32, claimed: bool, exchange: Exchange },
+}
+
+/// An agreement under way. Nothing blocks: [`Self::poll`] moves it on.
+pub struct Agreement {
+    circle: Circle,
+    says: [u64; 3],
+    attempt: u32,
+    step: Step,
+    said: Vec<[u64; 3]>,
+}
+
+impl Agreement {
+    /// Begins one in which this process says `says`.
+    pub fn new(world: &mut World, circle: Circle, says: [u64; 3]) -> Self {
+        let step = propose(world, &circle, says, 0);
+        Self { circle, says, attempt: 0, step, said: Vec::new() }
+    }
+
+    /// The result, once it is there. The context is claimed then.
+    pub fn poll(&mut self, world: &mut World) -> Option<Result<Agreed>> {
+        loop {
+            let blocks = match &mut self.step {
+                Step::Proposing(exchange) | Step::Confirming { exchange, .. } => exchange.poll(&mut world.endpoint)?,
+            };
+            let blocks = match blocks {
+                Ok(blocks) => blocks,
+                Err(error) => return Some(Err(error)),
+            };
+            if let Some(context) = self.next_step(world, &blocks) {
+                return Some(Ok(Agreed { context, said: std::mem::take(&mut self.said) }));
+            }
+        }
+    }
+
+    fn next_step(&mut self, world: &mut World, blocks: &[Block]) -> Option<u32> {
+        let highest = blocks.iter().map(|block| block[0]).max().unwrap_or(0);
+        match self.step {
+            Step::Proposing(_) => {
+                self.said = blocks.iter().map(|block| [block[1], block[2], block[3]]).collect();
+                let (context, threads) = open(highest);
+                let claimed = world.contexts.claim(context);
+                if !threads {
+                    return Some(context);
+                }
+                let exchange = self.circle.exchange([!claimed as u64, 0, 0, 0]);
+                self.step = Step::Confirming { context, claimed, exchange };
+            }
+            Step::Confirming { context, .. } if highest == 0 => return Some(context),
+            Step::Confirming { context, claimed, .. } => {
+                if claimed {
+                    world.contexts.release(context);
+                }
+                self.attempt += 1;
+                self.step = propose(world, &self.circle, self.says, self.attempt);
+            }
+        }
+        None
+    }
+}
+
+/// Later attempts leave out as many contexts as the parent's number says, so that two of them part.
+fn propose(world: &mut World, circle: &Circle, says: [u64; 3], attempt: u32) -> Step {
+    let skip = (circle.context / super::CONTEXTS_EACH) % (1 << attempt.min(10));
+    let proposal = proposal(world, skip);
+    Step::Proposing(circle.exchange([proposal, says[0], says[1], says[2]]))
+}
+
+/// A proposal as it travels.
+pub fn proposal(world: &mut World, skip: u32) -> u64 {
+    let threads = if world.threads { THREADS } else { 0 };
+    u64::from(world.contexts.propose(skip)) | threads
+}
+
+/// The context in a proposal, and whether a second round is needed.
+pub fn open(proposal: u64) -> (u32, bool) {
+    (proposal as u32, proposal & THREADS != 0)
+}
+
+/// Waits for something that moves with progress.
+pub fn wait<T>(call: &'static str, context: u32, poll: impl FnMut(&mut World) -> Option<T>) -> T {
+    WORLD.wait(Waiting { call, peer: None, tag: None, context }, poll)
+}
+
+/// Agrees with the circle; `call` is the function that the program waits in.
+pub fn agree(call: &'static str, circle: Circle, says: [u64; 3]) -> Result<Agreed> {
+    let context = circle.context;
+    let mut agreement = Agreement::new(&mut WORLD.enter(), circle, says);
+    wait(call, context, |world| agreement.poll(world))
+}
+
+/// Waits until every member is here.
+pub fn meet(call: &'static str, comm: &Comm) -> Result<()> {
+    tell(call, comm, [0; 4]).map(drop)
+}
+
+/// What every process of the communicator says, in the order of [`Comm::union`].
+pub fn tell(call: &'static str, comm: &Comm, says: Block) -> Result<Vec<Block>> {
+    let me = WORLD.enter().endpoint.me();
+    let circle = Circle::of(comm, me);
+    let mut exchange = circle.exchange(says);
+    wait(call, circle.context, |world| exchange.poll(&mut world.endpoint))
+}

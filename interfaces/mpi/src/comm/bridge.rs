@@ -1,0 +1,146 @@
+//! `MPI_Intercomm_create`: two groups meet through their leaders (MPI 5.0, section 7.6.2).
+
+use super::agree::{open, proposal, tell, wait};
+use super::create::insert;
+use super::exchange::lost;
+use super::{Comm, Draft, TAGGED_CONSTRUCTION};
+use crate::error::{Class, Error, Result};
+use crate::group::Group;
+use crate::world::WORLD;
+use std::sync::Arc;
+use weft_fabric::{Envelope, Peer, RequestId, Selector, SendMode};
+
+const CALL: &str = "MPI_Intercomm_create";
+
+/// A leader's way to the other leader.
+pub struct Bridge {
+    pub to: Peer,
+    pub context: u32,
+    pub tag: i32,
+}
+
+impl Bridge {
+    pub fn new(peer_comm: &Comm, remote_leader: i32, tag: i32) -> Result<Self> {
+        let to = peer_comm.peer(remote_leader)?;
+        Ok(Self { to, context: peer_comm.context + TAGGED_CONSTRUCTION, tag })
+    }
+
+    /// Sends `mine` to the other leader and fills `theirs` with what it sent.
+    fn swap(&self, mine: &[u64], theirs: &mut [u64]) -> Result<()> {
+        let selector = Selector { context: self.context, peer: Some(self.to), tag: Some(self.tag) };
+        let envelope = Envelope { context: self.context, tag: self.tag, source: 0 };
+        let requests = {
+            let mut world = WORLD.enter();
+            // SAFETY: both buffers are borrowed until both requests are complete.
+            unsafe {
+                let receive = world.endpoint.post_receive(selector, theirs.as_mut_ptr().cast(), size_of_val(theirs));
+                let (data, length) = (mine.as_ptr().cast(), size_of_val(mine));
+                [receive, world.endpoint.post_send(self.to, envelope, data, length, SendMode::Standard)]
+            }
+        };
+        finish(self.context, &requests)
+    }
+}
+
+/// Waits for the requests; the first fault is the error.
+fn finish(context: u32, requests: &[RequestId]) -> Result<()> {
+    let mut result = Ok(());
+    for &request in requests {
+        let outcome = wait(CALL, context, |world| world.endpoint.take_outcome(request));
+        if outcome.fault.is_some() {
+            result = result.and(Err(lost(outcome.peer, outcome.fault)));
+        }
+    }
+    result
+}
+
+/// What the two groups know of each other at last.
+struct Other {
+    members: Vec<Peer>,
+}
+
+/// Makes the intercommunicator; `bridge` only in the leader, whose rank is `leader`.
+pub fn create(local: &Comm, leader: u32, bridge: Option<Bridge>) -> Result<usize> {
+    let me = WORLD.enter().endpoint.me();
+    let other = introduce(local, leader, bridge.as_ref())?;
+    if other.members.iter().any(|&peer| local.local.rank_of(peer).is_some()) {
+        return Err(Error::new(Class::Comm, "the local and the remote group have processes in common"));
+    }
+    let context = agree_context(local, leader, bridge.as_ref())?;
+    let remote = Some(Arc::new(Group::new(other.members, me)));
+    let draft = Draft { remote, ..Draft::from_parent(local.local.clone(), local) };
+    Ok(insert(&mut WORLD.enter(), draft, context))
+}
+
+/// The leaders tell each other who is in their groups, and then tell the groups.
+fn introduce(local: &Comm, leader: u32, bridge: Option<&Bridge>) -> Result<Other> {
+    let mut size = [0];
+    if let Some(bridge) = bridge {
+        bridge.swap(&[u64::from(local.size())], &mut size)?;
+    }
+    let size = told(local, leader, size[0])?;
+    let mut members = vec![0; size as usize];
+    if let Some(bridge) = bridge {
+        let mine: Vec<u64> = local.local.peers().map(|peer| u64::from(peer.0)).collect();
+        bridge.swap(&mine, &mut members)?;
+    }
+    hand_round(local, leader, &mut members)?;
+    Ok(Other { members: members.into_iter().map(|peer| Peer(peer as u32)).collect() })
+}
+
+/// The highest value in both groups, known to all.
+fn highest(local: &Comm, leader: u32, bridge: Option<&Bridge>, mine: u64) -> Result<u64> {
+    let said = tell(CALL, local, [mine, 0, 0, 0])?;
+    let here = said.iter().map(|block| block[0]).max().unwrap_or(mine);
+    let mut there = [0];
+    if let Some(bridge) = bridge {
+        bridge.swap(&[here], &mut there)?;
+    }
+    Ok(here.max(told(local, leader, there[0])?))
+}
+
+/// The leader's value.
+fn told(local: &Comm, leader: u32, mine: u64) -> Result<u64> {
+    Ok(tell(CALL, local, [mine, 0, 0, 0])?[leader as usize][0])
+}
+
+/// As [`super::agree::Agreement`], over both groups.
+fn agree_context(local: &Comm, leader: u32, bridge: Option<&Bridge>) -> Result<u32> {
+    for attempt in 0u32.. {
+        let skip = (local.context / super::CONTEXTS_EACH) % (1 << attempt.min(10));
+        let mine = proposal(&mut WORLD.enter(), skip);
+        let (context, threads) = open(highest(local, leader, bridge, mine)?);
+        let claimed = WORLD.enter().contexts.claim(context);
+        if !threads || highest(local, leader, bridge, !claimed as u64)? == 0 {
+            return Ok(context);
+        }
+        if claimed {
+            WORLD.enter().contexts.release(context);
+        }
+    }
+    unreachable!("the attempts do not end")
+}
+
+/// A binomial broadcast from the leader.
+fn hand_round(local: &Comm, leader: u32, data: &mut [u64]) -> Result<()> {
+    let (n, length) = (local.size(), size_of_val(data));
+    let place = (local.rank + n - leader) % n;
+    let peer = |place: u32| local.local.peer((place + leader) % n);
+    let context = local.context + super::CONSTRUCTION;
+    let envelope = Envelope { context, tag: local.next_construction(), source: local.rank };
+    if place != 0 {
+        let from = Selector { context, peer: Some(peer(place & (place - 1))), tag: Some(envelope.tag) };
+        // SAFETY: `data` is borrowed until the request is complete.
+        let request = unsafe { WORLD.enter().endpoint.post_receive(from, data.as_mut_ptr().cast(), length) };
+        finish(context, &[request])?;
+    }
+    let lowest_bit = if place == 0 { n.next_power_of_two() } else { place & place.wrapping_neg() };
+    let steps = (0..32).map(|bit| 1u32 << bit).take_while(|&step| step < lowest_bit && place + step < n);
+    let send = |step| {
+        let (to, data) = (peer(place + step), data.as_ptr().cast());
+        // SAFETY: `data` is borrowed, and not written, until the request is complete.
+        unsafe { WORLD.enter().endpoint.post_send(to, envelope, data, length, SendMode::Standard) }
+    };
+    let requests: Vec<RequestId> = steps.map(send).collect();
+    finish(context, &requests)
+}

@@ -1,0 +1,54 @@
+//! Which contexts are taken in this process.
+
+use super::CONTEXTS_EACH;
+use std::collections::BTreeSet;
+
+/// Numbers of contexts are agreed on by the members of each new communicator; a process may not be in two
+/// communicators with the same one.
+#[derive(Debug, Default)]
+pub struct Contexts {
+    taken: BTreeSet<u32>,
+    /// Above every context that this process took or proposed.
+    next: u32,
+}
+
+impl Contexts {
+    /// A context that nothing in this process uses.
+    pub fn first_free(&self) -> u32 {
+        self.next
+    }
+
+    /// A context to propose: free here, and not proposed before.
+    pub fn propose(&mut self, skip: u32) -> u32 {
+        let proposal = self.next + skip * CONTEXTS_EACH;
+        self.next = proposal + CONTEXTS_EACH;
+        proposal
+    }
+
+    /// Takes a context that was agreed on; false if another communicator was quicker.
+    pub fn claim(&mut self, context: u32) -> bool {
+        self.next = self.next.max(context + CONTEXTS_EACH);
+        self.taken.insert(context)
+    }
+
+    pub fn release(&mut self, context: u32) {
+        self.taken.remove(&context);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_taken_context_is_neither_proposed_nor_taken_again() {
+        let mut contexts = Contexts::default();
+        let first = contexts.propose(0);
+        assert!(contexts.claim(first + 8) && !contexts.claim(first + 8));
+        let second = contexts.propose(3);
+        assert!(second >= first + 8 + CONTEXTS_EACH + 3 * CONTEXTS_EACH);
+        contexts.release(first + 8);
+        assert!(contexts.claim(first + 8));
+        assert!(contexts.propose(0) > second);
+    }
+}

@@ -1,0 +1,233 @@
+//! Bodies of the functions that make datatypes.
+
+use super::{known_handle, of};
+use crate::abi::{Counts, DATATYPE_NULL, slice_of};
+use crate::datatype::{Datatype, Distribution, Order, TypeClass, Width};
+use crate::error::{Class, Error, Result};
+use crate::world::WORLD;
+
+fn width(wide: bool) -> Width {
+    if wide { Width::Count } else { Width::Int }
+}
+
+/// The numbers of an array of the program's.
+unsafe fn numbers(counts: Counts, length: i64, what: &str) -> Result<Vec<i64>> {
+    if length < 0 {
+        return Err(Error::new(Class::Count, format!("{what} {length} is negative")));
+    }
+    if length > 0 && counts.is_null() {
+        return Err(Error::new(Class::Arg, format!("an array of {length} numbers is a null pointer")));
+    }
+    // SAFETY: the program's array has that many numbers.
+    Ok((0..length as usize).map(|place| unsafe { counts.get(place) }).collect())
+}
+
+unsafe fn ints(at: *const i32, length: i32) -> Result<Vec<i64>> {
+    // SAFETY: as the caller says.
+    Ok(unsafe { slice_of(at, length, "ndims")? }.iter().map(|&number| i64::from(number)).collect())
+}
+
+unsafe fn answer(datatype: Datatype, out: *mut usize) -> Result<()> {
+    let handle = WORLD.enter().types.insert(datatype);
+    // SAFETY: the program's place for the handle.
+    unsafe { *out = handle };
+    Ok(())
+}
+
+pub(crate) unsafe fn contiguous(count: i64, old: usize, out: *mut usize, wide: bool) -> Result<()> {
+    // SAFETY: as the caller says.
+    unsafe { answer(Datatype::contiguous(count, &of(old)?, width(wide))?, out) }
+}
+
+pub(crate) unsafe fn vector(
+    count: i64,
+    length: i64,
+    stride: i64,
+    old: usize,
+    out: *mut usize,
+    wide: bool,
+) -> Result<()> {
+    // SAFETY: as the caller says.
+    unsafe { answer(Datatype::vector(count, length, stride, &of(old)?, width(wide))?, out) }
+}
+
+pub(crate) unsafe fn create_hvector(
+    count: i64,
+    length: i64,
+    stride: i64,
+    old: usize,
+    out: *mut usize,
+    wide: bool,
+) -> Result<()> {
+    // SAFETY: as the caller says.
+    unsafe { answer(Datatype::hvector(count, length, stride, &of(old)?, width(wide))?, out) }
+}
+
+pub(crate) unsafe fn indexed(
+    count: i64,
+    lengths: Counts,
+    displacements: Counts,
+    old: usize,
+    out: *mut usize,
+    wide: bool,
+) -> Result<()> {
+    // SAFETY: the program's arrays of count numbers.
+    unsafe {
+        let (lengths, displacements) = (numbers(lengths, count, "count")?, numbers(displacements, count, "count")?);
+        answer(Datatype::indexed(&lengths, &displacements, &of(old)?, width(wide))?, out)
+    }
+}
+
+pub(crate) unsafe fn create_hindexed(
+    count: i64,
+    lengths: Counts,
+    displacements: Counts,
+    old: usize,
+    out: *mut usize,
+    wide: bool,
+) -> Result<()> {
+    // SAFETY: the program's arrays of count numbers.
+    unsafe {
+        let (lengths, displacements) = (numbers(lengths, count, "count")?, numbers(displacements, count, "count")?);
+        answer(Datatype::hindexed(&lengths, &displacements, &of(old)?, width(wide))?, out)
+    }
+}
+
+pub(crate) unsafe fn create_indexed_block(
+    count: i64,
+    length: i64,
+    displacements: Counts,
+    old: usize,
+    out: *mut usize,
+    wide: bool,
+) -> Result<()> {
+    // SAFETY: the program's array of count numbers.
+    unsafe {
+        let displacements = numbers(displacements, count, "count")?;
+        answer(Datatype::indexed_block(length, &displacements, &of(old)?, width(wide))?, out)
+    }
+}
+
+pub(crate) unsafe fn create_hindexed_block(
+    count: i64,
+    length: i64,
+    displacements: Counts,
+    old: usize,
+    out: *mut usize,
+    wide: bool,
+) -> Result<()> {
+    // SAFETY: the program's array of count numbers.
+    unsafe {
+        let displacements = numbers(displacements, count, "count")?;
+        answer(Datatype::hindexed_block(length, &displacements, &of(old)?, width(wide))?, out)
+    }
+}
+
+pub(crate) unsafe fn create_struct(
+    count: i64,
+    lengths: Counts,
+    displacements: Counts,
+    types: *const usize,
+    out: *mut usize,
+    wide: bool,
+) -> Result<()> {
+    // SAFETY: the program's arrays of count elements.
+    unsafe {
+        let (lengths, displacements) = (numbers(lengths, count, "count")?, numbers(displacements, count, "count")?);
+        let types = (0..count as usize).map(|place| of(*types.add(place))).collect::<Result<Vec<_>>>()?;
+        answer(Datatype::structure(&lengths, &displacements, &types, width(wide))?, out)
+    }
+}
+
+pub(crate) unsafe fn create_resized(old: usize, lb: i64, extent: i64, out: *mut usize, wide: bool) -> Result<()> {
+    // SAFETY: as the caller says.
+    unsafe { answer(Datatype::resized(&of(old)?, lb, extent, width(wide))?, out) }
+}
+
+pub(crate) unsafe fn create_subarray(
+    ndims: i32,
+    sizes: Counts,
+    subsizes: Counts,
+    starts: Counts,
+    order: i32,
+    old: usize,
+    out: *mut usize,
+    wide: bool,
+) -> Result<()> {
+    let (n, order) = (i64::from(ndims), Order::from_code(i64::from(order))?);
+    // SAFETY: the program's arrays of ndims numbers.
+    unsafe {
+        let (sizes, subsizes) = (numbers(sizes, n, "ndims")?, numbers(subsizes, n, "ndims")?);
+        let starts = numbers(starts, n, "ndims")?;
+        answer(Datatype::subarray(&sizes, &subsizes, &starts, order, &of(old)?, width(wide))?, out)
+    }
+}
+
+#[expect(clippy::too_many_arguments, reason = "these are the arguments that the standard gives it")]
+pub(crate) unsafe fn create_darray(
+    size: i32,
+    rank: i32,
+    ndims: i32,
+    sizes: Counts,
+    distributions: *const i32,
+    arguments: *const i32,
+    grid: *const i32,
+    order: i32,
+    old: usize,
+    out: *mut usize,
+    wide: bool,
+) -> Result<()> {
+    let (size, rank, order) = (i64::from(size), i64::from(rank), Order::from_code(i64::from(order))?);
+    // SAFETY: the program's arrays of ndims numbers.
+    unsafe {
+        let sizes = numbers(sizes, i64::from(ndims), "ndims")?;
+        let distributions = ints(distributions, ndims)?.into_iter().map(Distribution::from_code);
+        let distributions = distributions.collect::<Result<Vec<_>>>()?;
+        let (arguments, grid) = (ints(arguments, ndims)?, ints(grid, ndims)?);
+        let old = of(old)?;
+        let made = Datatype::darray(size, rank, &sizes, &distributions, &arguments, &grid, order, &old, width(wide))?;
+        answer(made, out)
+    }
+}
+
+/// Stores a type that always has the same handle.
+unsafe fn answer_known(datatype: &Datatype, out: *mut usize) -> Result<()> {
+    let handle = known_handle(&mut WORLD.enter(), datatype);
+    // SAFETY: the program's place for the handle.
+    unsafe { *out = handle };
+    Ok(())
+}
+
+pub(crate) unsafe fn create_f90_real(precision: i32, range: i32, out: *mut usize) -> Result<()> {
+    // SAFETY: as the caller says.
+    unsafe { answer_known(&Datatype::f90_real(i64::from(precision), i64::from(range))?, out) }
+}
+
+pub(crate) unsafe fn create_f90_complex(precision: i32, range: i32, out: *mut usize) -> Result<()> {
+    // SAFETY: as the caller says.
+    unsafe { answer_known(&Datatype::f90_complex(i64::from(precision), i64::from(range))?, out) }
+}
+
+pub(crate) unsafe fn create_f90_integer(range: i32, out: *mut usize) -> Result<()> {
+    // SAFETY: as the caller says.
+    unsafe { answer_known(&Datatype::f90_integer(i64::from(range))?, out) }
+}
+
+pub(crate) unsafe fn match_size(class: i32, size: i32, out: *mut usize) -> Result<()> {
+    let class = TypeClass::from_code(i64::from(class))?;
+    // SAFETY: as the caller says.
+    unsafe { answer_known(Datatype::match_size(class, i64::from(size))?, out) }
+}
+
+/// A pair that is not predefined has no type.
+pub(crate) unsafe fn get_value_index(value: usize, index: usize, out: *mut usize) -> Result<()> {
+    match Datatype::value_index(&of(value)?, &of(index)?) {
+        // SAFETY: as the caller says.
+        Some(pair) => unsafe { answer_known(&pair, out) },
+        None => {
+            // SAFETY: the program's place for the handle.
+            unsafe { *out = DATATYPE_NULL };
+            Ok(())
+        }
+    }
+}

@@ -1,0 +1,43 @@
+//! Checked 64-bit arithmetic on counts, sizes and displacements.
+
+use crate::error::{Class, Error, Result};
+
+fn overflow() -> Error {
+    Error::new(Class::Count, "the datatype's size or a displacement in it exceeds 2^63-1 bytes")
+}
+
+pub(crate) fn add(a: i64, b: i64) -> Result<i64> {
+    a.checked_add(b).ok_or_else(overflow)
+}
+
+pub(crate) fn sub(a: i64, b: i64) -> Result<i64> {
+    a.checked_sub(b).ok_or_else(overflow)
+}
+
+pub(crate) fn mul(a: i64, b: i64) -> Result<i64> {
+    a.checked_mul(b).ok_or_else(overflow)
+}
+
+/// The value, or an error that names the argument when it is negative.
+pub(crate) fn non_negative(class: Class, name: &str, value: i64) -> Result<i64> {
+    if value >= 0 {
+        return Ok(value);
+    }
+    Err(Error::new(class, format!("{name} is {value}; it must be 0 or more")))
+}
+
+/// As [`non_negative`] for the members of an array argument.
+pub(crate) fn all_non_negative(class: Class, name: &str, values: &[i64]) -> Result<()> {
+    match values.iter().position(|&value| value < 0) {
+        None => Ok(()),
+        Some(at) => non_negative(class, &format!("{name}[{at}]"), values[at]).map(drop),
+    }
+}
+
+/// Refuses arrays of different lengths.
+pub(crate) fn same_length(name: &str, found: usize, wanted: usize) -> Result<()> {
+    if found == wanted {
+        return Ok(());
+    }
+    Err(Error::new(Class::Arg, format!("{name} has {found} members; it must have {wanted}")))
+}

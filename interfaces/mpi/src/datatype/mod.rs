@@ -1,0 +1,188 @@
+//! Datatypes: what a program's buffer looks like, and how its bytes are copied.
+//!
+//! A [`Datatype`] is immutable but for its commit flag and cheap to clone. Each has a type map (`map`: which basic elements, in
+//! order) and a layout (`layout`: which bytes, joined into runs and loops), both made by the two combinators of `form`. Packing is the
+//! order of the type map; it can stop and go on at any byte. All counts, sizes and displacements are 64-bit and checked: a type whose
+//! size or bounds do not fit is refused at construction.
+//!
+//! Not here: handles, communication, type signatures across processes. Numeric codes are those of the predefined handles of
+//! the standard ABI (`predefined`). Source: MPI 5.0, chapter 5 and section 19.1.9 (parametrised Fortran types).
+//!
+//! Tests: property tests against an oracle that expands a type to its bytes (`tests`).
+
+pub(crate) mod abi;
+mod arith;
+mod array;
+mod construct;
+mod contents;
+mod elements;
+mod external;
+mod f90;
+mod form;
+mod layout;
+mod map;
+mod predefined;
+mod scalar;
+mod transfer;
+mod walk;
+
+#[cfg(test)]
+mod tests;
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+pub use array::{Distribution, Order};
+pub use contents::{Combiner, Contents, Envelope, Width};
+pub use f90::TypeClass;
+pub use predefined::{Group, Named};
+pub use scalar::Scalar;
+
+use crate::error::{Class, Error, Result};
+use form::Form;
+use layout::Layout;
+
+/// A datatype. Clones are the same type: see [`Datatype::same`].
+#[derive(Clone)]
+pub struct Datatype(Arc<Inner>);
+
+struct Inner {
+    form: Form,
+    size: i64,
+    extent: i64,
+    /// All copies of the type lie side by side without gaps.
+    dense: bool,
+    /// The predefined type that predefined operations see in it.
+    named: Option<&'static Named>,
+    contents: Contents,
+    committed: AtomicBool,
+}
+
+impl Datatype {
+    /// A new type, not yet committed.
+    fn derived(form: Form, contents: Contents) -> Self {
+        Self::build(form, None, contents, false)
+    }
+
+    fn build(form: Form, named: Option<&'static Named>, contents: Contents, committed: bool) -> Self {
+        let (size, extent) = (form.map.size, form.extent());
+        let dense = size == 0 || (form.layout.is_run() && size == extent);
+        let committed = AtomicBool::new(committed);
+        Self(Arc::new(Inner { form, size, extent, dense, named, contents, committed }))
+    }
+
+    /// Bytes of data in one element (without gaps); 0 for a predefined type that this platform lacks.
+    #[inline]
+    pub fn size(&self) -> i64 {
+        self.0.size
+    }
+
+    /// Distance between one element and the next, in bytes.
+    #[inline]
+    pub fn extent(&self) -> i64 {
+        self.0.extent
+    }
+
+    /// Lower bound, in bytes from the buffer's address.
+    pub fn lower_bound(&self) -> i64 {
+        self.0.form.lb()
+    }
+
+    /// Upper bound: lower bound plus extent.
+    pub fn upper_bound(&self) -> i64 {
+        self.lower_bound().wrapping_add(self.extent())
+    }
+
+    /// First byte of data, in bytes from the buffer's address.
+    pub fn true_lower_bound(&self) -> i64 {
+        self.0.form.data.map_or(0, |(first, _)| first)
+    }
+
+    /// Bytes from the first byte of data to the end of the last.
+    pub fn true_extent(&self) -> i64 {
+        self.0.form.data.map_or(0, |(first, end)| end.wrapping_sub(first))
+    }
+
+    /// Whether `count` elements are one run of memory.
+    #[inline]
+    pub fn is_contiguous(&self, count: i64) -> bool {
+        self.0.dense || count == 0 || (count == 1 && self.0.form.layout.is_run())
+    }
+
+    /// Where `count` elements lie if they are one run: displacement from the buffer's address and length in bytes.
+    #[inline]
+    pub fn contiguous_span(&self, count: i64) -> Option<(i64, u64)> {
+        if !self.is_contiguous(count) {
+            return None;
+        }
+        Some((self.0.form.layout.disp, self.packed_size(count)?))
+    }
+
+    /// Makes the type ready for communication.
+    pub fn commit(&self) {
+        self.0.committed.store(true, Ordering::Relaxed);
+    }
+
+    #[inline]
+    pub fn is_committed(&self) -> bool {
+        self.0.committed.load(Ordering::Relaxed)
+    }
+
+    /// Refuses a type that may not be used in communication: not committed, or with parts that this platform lacks.
+    #[inline]
+    pub fn check_communication(&self) -> Result<()> {
+        if self.is_committed() && self.0.form.missing.is_none() {
+            return Ok(());
+        }
+        Err(self.unusable())
+    }
+
+    #[cold]
+    fn unusable(&self) -> Error {
+        let detail = match self.0.form.missing {
+            Some(name) => format!("datatype {name} is not supported on this platform (its size is 0)"),
+            None => format!("datatype {self:?} is not committed; commit it before it is used in communication"),
+        };
+        Error::new(Class::Type, detail)
+    }
+
+    /// Whether two handles are one type.
+    #[inline]
+    pub fn same(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+    }
+
+    /// A number that identifies the type while any clone of it lives.
+    pub fn id(&self) -> usize {
+        Arc::as_ptr(&self.0) as usize
+    }
+
+    /// The predefined type behind a predefined or parametrised Fortran type; none for derived types.
+    #[inline]
+    pub fn named(&self) -> Option<&'static Named> {
+        self.0.named
+    }
+
+    /// The largest alignment that the C ABI asks for among its members.
+    pub fn alignment(&self) -> i64 {
+        self.0.form.align
+    }
+
+    fn form(&self) -> &Form {
+        &self.0.form
+    }
+
+    #[inline]
+    fn layout(&self) -> &Layout {
+        &self.0.form.layout
+    }
+}
+
+impl std::fmt::Debug for Datatype {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match (self.named(), self.0.contents.combiner) {
+            (Some(named), Combiner::Named) => f.write_str(named.name),
+            (_, combiner) => write!(f, "{combiner} of {} bytes in {}", self.size(), self.extent()),
+        }
+    }
+}

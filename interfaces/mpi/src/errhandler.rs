@@ -1,0 +1,132 @@
+//! Error handlers (MPI 5.0, section 9.3).
+
+pub(crate) mod abi;
+
+use crate::abi::{COMM_SELF, ERRORS_ABORT, ERRORS_ARE_FATAL, ERRORS_RETURN};
+use crate::error::{Class, Error, Result, recent};
+use crate::handle::{Kind, Table};
+use crate::world::WORLD;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// What happens after an error.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Handler {
+    /// Ends the job.
+    Fatal,
+    /// Ends the processes of the communicator, which for us is the job.
+    Abort,
+    /// The call returns the code.
+    Return,
+    /// The program's function, for objects of one kind.
+    User { function: usize, kind: Kind },
+}
+
+impl Handler {
+    fn predefined(handle: usize) -> Option<Self> {
+        match handle {
+            ERRORS_ARE_FATAL => Some(Self::Fatal),
+            ERRORS_ABORT => Some(Self::Abort),
+            ERRORS_RETURN => Some(Self::Return),
+            _ => None,
+        }
+    }
+}
+
+/// The handlers that the program made; usable before `MPI_Init`.
+static HANDLERS: Mutex<Table<Arc<Handler>>> = Mutex::new(Table::new(Kind::Errhandler));
+
+/// The handler of `MPI_FILE_NULL`, for errors of files that could not be opened.
+static FOR_FILES: Mutex<Option<Arc<Handler>>> = Mutex::new(None);
+
+fn handlers() -> MutexGuard<'static, Table<Arc<Handler>>> {
+    HANDLERS.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// The handler that a handle names, if it may be used for objects of `kind`.
+pub fn resolve(handle: usize, kind: Kind) -> Result<Arc<Handler>> {
+    if let Some(handler) = Handler::predefined(handle) {
+        return Ok(Arc::new(handler));
+    }
+    let handler = handlers().get(handle).map_err(|error| Error { code: Class::Errhandler as i32, ..error })?.clone();
+    match *handler {
+        Handler::User { kind: made_for, .. } if made_for != kind => {
+            let detail = format!("errhandler ({handle:#x}) was made for a {}, not a {}", made_for.noun(), kind.noun());
+            Err(Error::new(Class::Errhandler, detail))
+        }
+        _ => Ok(handler),
+    }
+}
+
+/// A handle for `handler` to give to the program, which owns it.
+pub fn handle_of(handler: &Arc<Handler>) -> usize {
+    match **handler {
+        Handler::Fatal => ERRORS_ARE_FATAL,
+        Handler::Abort => ERRORS_ABORT,
+        Handler::Return => ERRORS_RETURN,
+        Handler::User { .. } => handlers().insert(handler.clone()),
+    }
+}
+
+/// The object whose error handler an error goes to.
+#[derive(Clone, Copy, Debug)]
+pub enum On {
+    /// No object among the arguments: the handler of `MPI_COMM_SELF`.
+    Process,
+    Comm(usize),
+    Win(usize),
+    File(usize),
+    Session(usize),
+}
+
+/// Reports `error` of the function `call` to the right error handler; what the call then returns.
+///
+/// Runs the program's handler: the monitor must not be held.
+#[cold]
+pub fn raise(call: &'static str, on: On, error: Error) -> i32 {
+    let on = error.on.map_or(on, On::Comm);
+    let (handler, object) = find(on);
+    let line = format!("{call}: {} ({})", error.detail, crate::error::name(error.code));
+    run(&handler, object, error.code, &line)
+}
+
+/// Calls a handler with `code`; the line says what happened.
+pub(crate) fn run(handler: &Handler, object: usize, code: i32, line: &str) -> i32 {
+    match *handler {
+        Handler::Fatal | Handler::Abort => crate::start::abort_with(code, line),
+        Handler::Return => recent::remember(code, line),
+        Handler::User { function, .. } => {
+            recent::remember(code, line);
+            let (mut object, mut passed) = (object, code);
+            // SAFETY: the program said that this is a function of this type (MPI 5.0, section 9.3.1).
+            unsafe {
+                let function: unsafe extern "C" fn(*mut usize, *mut i32, ...) = std::mem::transmute(function);
+                function(&mut object, &mut passed);
+            }
+        }
+    }
+    code
+}
+
+/// The handler for errors on an object, and the handle that it is called with.
+fn find(on: On) -> (Arc<Handler>, usize) {
+    match on {
+        On::Comm(handle) => of_comm(handle),
+        On::File(handle) => (for_files(), handle),
+        On::Process | On::Win(_) | On::Session(_) => of_comm(COMM_SELF),
+    }
+}
+
+fn for_files() -> Arc<Handler> {
+    let set = FOR_FILES.lock().unwrap_or_else(PoisonError::into_inner);
+    set.clone().unwrap_or_else(|| Arc::new(Handler::Return))
+}
+
+/// A communicator that is not valid has the handler of `MPI_COMM_SELF`; without a world all errors are fatal.
+fn of_comm(handle: usize) -> (Arc<Handler>, usize) {
+    if !crate::start::is_running() {
+        return (Arc::new(Handler::Fatal), COMM_SELF);
+    }
+    let world = WORLD.enter();
+    let comm = world.comms.find(handle).or_else(|| world.comms.find(COMM_SELF)).expect("MPI_COMM_SELF lives");
+    (comm.state().errhandler.clone(), comm.handle)
+}

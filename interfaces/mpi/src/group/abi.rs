@@ -1,0 +1,131 @@
+//! Bodies of the group functions.
+
+use super::{Group, Likeness, subset};
+use crate::abi::{GROUP_EMPTY, GROUP_NULL, PROC_NULL, UNDEFINED, slice_of};
+use crate::error::{Class, Error, Result};
+use crate::world::{WORLD, World};
+use std::sync::Arc;
+use weft_fabric::Peer;
+
+/// A handle for the group; an empty one is always `MPI_GROUP_EMPTY`.
+pub(crate) fn insert(world: &mut World, group: Arc<Group>) -> usize {
+    if group.size() == 0 { GROUP_EMPTY } else { world.groups.insert(group) }
+}
+
+fn of(handle: usize, argument: &'static str) -> Result<Arc<Group>> {
+    WORLD.enter().groups.named(argument, handle).cloned()
+}
+
+unsafe fn answer(members: Vec<Peer>, out: *mut usize) -> Result<()> {
+    let mut world = WORLD.enter();
+    let me = world.endpoint.me();
+    let handle = insert(&mut world, Arc::new(Group::new(members, me)));
+    // SAFETY: the program's place for the handle.
+    unsafe { *out = handle };
+    Ok(())
+}
+
+pub(crate) unsafe fn size(group: usize, out: *mut i32) -> Result<()> {
+    // SAFETY: the program's place for the size.
+    unsafe { *out = of(group, "group")?.size() as i32 };
+    Ok(())
+}
+
+pub(crate) unsafe fn rank(group: usize, out: *mut i32) -> Result<()> {
+    // SAFETY: the program's place for the rank.
+    unsafe { *out = of(group, "group")?.mine().map_or(UNDEFINED, |rank| rank as i32) };
+    Ok(())
+}
+
+pub(crate) unsafe fn translate_ranks(
+    first: usize,
+    n: i32,
+    ranks: *const i32,
+    second: usize,
+    out: *mut i32,
+) -> Result<()> {
+    let (first, second) = (of(first, "group1")?, of(second, "group2")?);
+    // SAFETY: the program's array of n ranks.
+    let ranks = unsafe { slice_of(ranks, n, "n")? };
+    for (place, &rank) in ranks.iter().enumerate() {
+        let translated = translate(&first, rank, &second)?;
+        // SAFETY: the program's array of n places.
+        unsafe { *out.add(place) = translated };
+    }
+    Ok(())
+}
+
+fn translate(first: &Group, rank: i32, second: &Group) -> Result<i32> {
+    if rank == PROC_NULL {
+        return Ok(PROC_NULL);
+    }
+    if rank < 0 || rank as u32 >= first.size() {
+        let detail = format!("ranks1 holds {rank}, which is outside 0..{} of group1", first.size());
+        return Err(Error::new(Class::Rank, detail));
+    }
+    Ok(second.rank_of(first.peer(rank as u32)).map_or(UNDEFINED, |rank| rank as i32))
+}
+
+pub(crate) unsafe fn compare(first: usize, second: usize, out: *mut i32) -> Result<()> {
+    let likeness = match of(first, "group1")?.likeness(&*of(second, "group2")?) {
+        Likeness::Congruent => Likeness::Identical,
+        likeness => likeness,
+    };
+    // SAFETY: the program's place for the result.
+    unsafe { *out = likeness as i32 };
+    Ok(())
+}
+
+pub(crate) unsafe fn union(first: usize, second: usize, out: *mut usize) -> Result<()> {
+    // SAFETY: as the caller says.
+    unsafe { answer(subset::union(&*of(first, "group1")?, &*of(second, "group2")?), out) }
+}
+
+pub(crate) unsafe fn intersection(first: usize, second: usize, out: *mut usize) -> Result<()> {
+    // SAFETY: as the caller says.
+    unsafe { answer(subset::filter(&*of(first, "group1")?, &*of(second, "group2")?, true), out) }
+}
+
+pub(crate) unsafe fn difference(first: usize, second: usize, out: *mut usize) -> Result<()> {
+    // SAFETY: as the caller says.
+    unsafe { answer(subset::filter(&*of(first, "group1")?, &*of(second, "group2")?, false), out) }
+}
+
+pub(crate) unsafe fn incl(group: usize, n: i32, ranks: *const i32, out: *mut usize) -> Result<()> {
+    // SAFETY: the program's array of n ranks and its place for the handle.
+    unsafe { answer(subset::included(&*of(group, "group")?, slice_of(ranks, n, "n")?)?, out) }
+}
+
+pub(crate) unsafe fn excl(group: usize, n: i32, ranks: *const i32, out: *mut usize) -> Result<()> {
+    // SAFETY: the program's array of n ranks and its place for the handle.
+    unsafe { answer(subset::excluded(&*of(group, "group")?, slice_of(ranks, n, "n")?)?, out) }
+}
+
+pub(crate) unsafe fn range_incl(group: usize, n: i32, ranges: *mut [i32; 3], out: *mut usize) -> Result<()> {
+    let group = of(group, "group")?;
+    // SAFETY: the program's array of n triplets and its place for the handle.
+    unsafe {
+        let ranks = subset::expand(&group, slice_of(ranges, n, "n")?)?;
+        answer(subset::included(&group, &ranks)?, out)
+    }
+}
+
+pub(crate) unsafe fn range_excl(group: usize, n: i32, ranges: *mut [i32; 3], out: *mut usize) -> Result<()> {
+    let group = of(group, "group")?;
+    // SAFETY: the program's array of n triplets and its place for the handle.
+    unsafe {
+        let ranks = subset::expand(&group, slice_of(ranges, n, "n")?)?;
+        answer(subset::excluded(&group, &ranks)?, out)
+    }
+}
+
+pub(crate) unsafe fn free(group: *mut usize) -> Result<()> {
+    // SAFETY: the program's handle.
+    let handle = unsafe { *group };
+    if handle != GROUP_EMPTY {
+        WORLD.enter().groups.remove(handle)?;
+    }
+    // SAFETY: as above.
+    unsafe { *group = GROUP_NULL };
+    Ok(())
+}

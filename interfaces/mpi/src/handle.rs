@@ -1,0 +1,275 @@
+//! Handles: what a C program holds, and the tables that turn them into objects.
+//!
+//! A handle of the program's own objects is `kind | generation | index` in 31 bits, never below [`FIRST_USER`], so that
+//! it also fits a Fortran integer and `toint`/`fromint` change nothing. Predefined handles are the ABI's codes below
+//! [`FIRST_USER`]; each table keeps those of its kind in fixed places. A handle that was freed does not match the
+//! generation of its slot any more and is refused (until the slot was used 128 times more).
+
+use crate::error::{Class, Error, Result};
+
+/// Codes below this one are predefined.
+pub const FIRST_USER: usize = 0x1000;
+
+const INDEX_BITS: u32 = 20;
+const INDEX_MASK: usize = (1 << INDEX_BITS) - 1;
+const GENERATION_BITS: u32 = 7;
+const KIND_SHIFT: u32 = INDEX_BITS + GENERATION_BITS;
+
+/// What a handle stands for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub enum Kind {
+    Comm = 1,
+    Group,
+    Datatype,
+    Op,
+    Request,
+    Message,
+    Info,
+    Errhandler,
+    Win,
+    File,
+    Session,
+    Keyval,
+}
+
+impl Kind {
+    /// The null handle, which is also the first code of the kind's predefined range.
+    pub const fn null(self) -> usize {
+        match self {
+            Self::Op => 0x20,
+            Self::Comm => 0x100,
+            Self::Group => 0x108,
+            Self::Win => 0x110,
+            Self::File => 0x118,
+            Self::Session => 0x120,
+            Self::Message => 0x128,
+            Self::Info => 0x130,
+            Self::Errhandler => 0x140,
+            Self::Request => 0x180,
+            Self::Datatype => 0x200,
+            Self::Keyval => 0,
+        }
+    }
+
+    pub const fn noun(self) -> &'static str {
+        match self {
+            Self::Op => "op",
+            Self::Comm => "comm",
+            Self::Group => "group",
+            Self::Win => "win",
+            Self::File => "file",
+            Self::Session => "session",
+            Self::Message => "message",
+            Self::Info => "info",
+            Self::Errhandler => "errhandler",
+            Self::Request => "request",
+            Self::Datatype => "datatype",
+            Self::Keyval => "keyval",
+        }
+    }
+
+    const fn class(self) -> Class {
+        match self {
+            Self::Op => Class::Op,
+            Self::Comm => Class::Comm,
+            Self::Group => Class::Group,
+            Self::Win => Class::Win,
+            Self::File => Class::File,
+            Self::Session => Class::Session,
+            Self::Message | Self::Request => Class::Request,
+            Self::Info => Class::Info,
+            Self::Errhandler => Class::Errhandler,
+            Self::Datatype => Class::Type,
+            Self::Keyval => Class::Keyval,
+        }
+    }
+
+    /// The error for a handle that names no live object; `argument` is the parameter's name in the standard.
+    #[cold]
+    pub fn unknown(self, argument: &str, handle: usize) -> Error {
+        let why = if handle == self.null() {
+            "is the null handle".to_owned()
+        } else if handle < FIRST_USER || handle >> KIND_SHIFT != self as usize {
+            format!("({handle:#x}) is no {}", self.noun())
+        } else {
+            format!("({handle:#x}) was freed or never made")
+        };
+        Error::new(self.class(), format!("{argument} {why}"))
+    }
+}
+
+struct Slot<T> {
+    /// The handle under which the value is known now, or the next one if there is none.
+    handle: u32,
+    value: Option<T>,
+}
+
+/// Objects of one kind by their handles.
+pub struct Table<T> {
+    kind: Kind,
+    predefined: Vec<Option<T>>,
+    slots: Vec<Slot<T>>,
+    free: Vec<u32>,
+}
+
+impl<T> Table<T> {
+    pub const fn new(kind: Kind) -> Self {
+        Self { kind, predefined: Vec::new(), slots: Vec::new(), free: Vec::new() }
+    }
+
+    /// Puts a predefined object in its fixed place. `handle` is the ABI's code, above the kind's null handle.
+    pub fn define(&mut self, handle: usize, value: T) {
+        let place = handle - self.kind.null();
+        if self.predefined.len() <= place {
+            self.predefined.resize_with(place + 1, || None);
+        }
+        self.predefined[place] = Some(value);
+    }
+
+    /// Takes a handle whose object comes later ([`Self::fill`]); until then it is refused like a freed one.
+    pub fn reserve(&mut self) -> usize {
+        if let Some(index) = self.free.pop() {
+            return self.slots[index as usize].handle as usize;
+        }
+        let index = self.slots.len();
+        assert!(index <= INDEX_MASK, "more than {} live handles of one kind", INDEX_MASK + 1);
+        let handle = (self.kind as usize) << KIND_SHIFT | index;
+        self.slots.push(Slot { handle: handle as u32, value: None });
+        handle
+    }
+
+    /// Gives a reserved handle its object.
+    pub fn fill(&mut self, handle: usize, value: T) {
+        let slot = &mut self.slots[handle & INDEX_MASK];
+        debug_assert!(slot.handle as usize == handle && slot.value.is_none());
+        slot.value = Some(value);
+    }
+
+    pub fn insert(&mut self, value: T) -> usize {
+        let handle = self.reserve();
+        self.fill(handle, value);
+        handle
+    }
+
+    /// The object, if the handle names a live one.
+    #[inline]
+    pub fn find(&self, handle: usize) -> Option<&T> {
+        if handle >= FIRST_USER {
+            let slot = self.slots.get(handle & INDEX_MASK)?;
+            return if slot.handle as usize == handle { slot.value.as_ref() } else { None };
+        }
+        self.predefined.get(handle.wrapping_sub(self.kind.null()))?.as_ref()
+    }
+
+    #[inline]
+    pub fn find_mut(&mut self, handle: usize) -> Option<&mut T> {
+        if handle >= FIRST_USER {
+            let slot = self.slots.get_mut(handle & INDEX_MASK)?;
+            return if slot.handle as usize == handle { slot.value.as_mut() } else { None };
+        }
+        self.predefined.get_mut(handle.wrapping_sub(self.kind.null()))?.as_mut()
+    }
+
+    /// The object; otherwise an error of the kind's class that names the argument by the kind's usual name.
+    #[inline]
+    pub fn get(&self, handle: usize) -> Result<&T> {
+        self.named(self.kind.noun(), handle)
+    }
+
+    /// Like [`Self::get`], for a parameter of another name, such as `sendtype`.
+    #[inline]
+    pub fn named(&self, argument: &'static str, handle: usize) -> Result<&T> {
+        match self.find(handle) {
+            Some(value) => Ok(value),
+            None => Err(self.kind.unknown(argument, handle)),
+        }
+    }
+
+    #[inline]
+    pub fn get_mut(&mut self, handle: usize) -> Result<&mut T> {
+        let kind = self.kind;
+        self.find_mut(handle).ok_or_else(|| kind.unknown(kind.noun(), handle))
+    }
+
+    /// Takes the program's own object out; its handle is stale from then on. Predefined ones stay: an error.
+    pub fn remove(&mut self, handle: usize) -> Result<T> {
+        let kind = self.kind;
+        let missing = || kind.unknown(kind.noun(), handle);
+        if handle < FIRST_USER {
+            let predefined = self.find(handle).is_some();
+            let refused = || Error::new(kind.class(), format!("{} ({handle:#x}) is predefined", kind.noun()));
+            return Err(if predefined { refused() } else { missing() });
+        }
+        let slot = self.slots.get_mut(handle & INDEX_MASK).filter(|slot| slot.handle as usize == handle);
+        let slot = slot.ok_or_else(missing)?;
+        let value = slot.value.take().ok_or_else(missing)?;
+        let generation = ((handle >> INDEX_BITS) + 1) & ((1 << GENERATION_BITS) - 1);
+        slot.handle = ((kind as usize) << KIND_SHIFT | generation << INDEX_BITS | handle & INDEX_MASK) as u32;
+        self.free.push((handle & INDEX_MASK) as u32);
+        Ok(value)
+    }
+
+    /// The program's own live objects.
+    pub fn iter(&self) -> impl Iterator<Item = (usize, &T)> {
+        self.slots.iter().filter_map(|slot| slot.value.as_ref().map(|value| (slot.handle as usize, value)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_freed_handle_is_refused_by_name_even_when_its_slot_is_used_again() {
+        let mut table = Table::new(Kind::Comm);
+        let first = table.insert("first");
+        assert_eq!(table.remove(first).unwrap(), "first");
+        let second = table.insert("second");
+        assert_ne!(first, second);
+        assert_eq!(*table.get(second).unwrap(), "second");
+        let error = table.named("comm1", first).unwrap_err();
+        assert_eq!(error.class, Class::Comm);
+        assert_eq!(error.detail, format!("comm1 ({first:#x}) was freed or never made"));
+        assert!(table.remove(first).is_err());
+    }
+
+    #[test]
+    fn user_handles_fit_a_fortran_integer_for_every_generation() {
+        let mut table = Table::new(Kind::Keyval);
+        for _ in 0..300 {
+            let handle = table.insert(());
+            assert!((FIRST_USER..1 << 31).contains(&handle), "{handle:#x}");
+            table.remove(handle).unwrap();
+        }
+    }
+
+    #[test]
+    fn predefined_handles_are_the_codes_of_the_abi_and_cannot_be_removed() {
+        let mut table = Table::new(Kind::Datatype);
+        table.define(0x209, 4);
+        assert_eq!(table.get(0x209), Ok(&4));
+        assert_eq!(table.get(0x200).unwrap_err().detail, "datatype is the null handle");
+        assert_eq!(table.get(0x208).unwrap_err().detail, "datatype (0x208) is no datatype");
+        assert_eq!(table.remove(0x209).unwrap_err().detail, "datatype (0x209) is predefined");
+        assert!(table.get(0x101).is_err());
+    }
+
+    #[test]
+    fn a_handle_of_another_kind_is_refused() {
+        let mut comms = Table::new(Kind::Comm);
+        let mut groups = Table::new(Kind::Group);
+        let comm = comms.insert(1);
+        groups.insert(2);
+        assert_eq!(groups.get(comm).unwrap_err().detail, format!("group ({comm:#x}) is no group"));
+    }
+
+    #[test]
+    fn a_reserved_handle_names_nothing_until_it_is_filled() {
+        let mut table = Table::new(Kind::Comm);
+        let handle = table.reserve();
+        assert!(table.get(handle).is_err());
+        table.fill(handle, 7);
+        assert_eq!(table.get(handle), Ok(&7));
+    }
+}

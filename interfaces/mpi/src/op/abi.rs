@@ -1,0 +1,70 @@
+//! Bodies of the functions on reduction operations.
+
+use super::{Elements, Function, Op, Predefined};
+use crate::abi::{Callback, OP_NULL};
+use crate::error::{Class, Error, Result};
+use crate::handle::Table;
+use crate::world::WORLD;
+use std::ffi::c_void;
+
+/// Puts the predefined operations in their places.
+pub(crate) fn define_predefined(ops: &mut Table<Op>) {
+    for op in Predefined::ALL {
+        ops.define(op as usize, Op::Predefined(op));
+    }
+}
+
+pub(crate) unsafe fn create(function: Callback, commute: i32, out: *mut usize) -> Result<()> {
+    if function.at == 0 {
+        return Err(Error::new(Class::Arg, "user_fn is a null pointer"));
+    }
+    // SAFETY: the program says that this is a function of this type (MPI 5.0, section 6.9.5).
+    let function = unsafe {
+        if function.wide {
+            Function::Large(std::mem::transmute::<usize, super::UserFnLarge>(function.at))
+        } else {
+            Function::Int(std::mem::transmute::<usize, super::UserFn>(function.at))
+        }
+    };
+    let handle = WORLD.enter().ops.insert(Op::User { function, commute: commute != 0 });
+    // SAFETY: the program's place for the handle.
+    unsafe { *out = handle };
+    Ok(())
+}
+
+pub(crate) unsafe fn free(op: *mut usize) -> Result<()> {
+    // SAFETY: the program's handle.
+    unsafe {
+        WORLD.enter().ops.remove(*op)?;
+        *op = OP_NULL;
+    }
+    Ok(())
+}
+
+pub(crate) unsafe fn commutative(op: usize, commute: *mut i32) -> Result<()> {
+    // SAFETY: the program's place for the flag.
+    unsafe { *commute = WORLD.enter().ops.get(op)?.is_commutative() as i32 };
+    Ok(())
+}
+
+/// May run a function of the program: nothing is held while it does.
+pub(crate) unsafe fn reduce_local(
+    input: *const c_void,
+    inout: *mut c_void,
+    count: i64,
+    datatype: usize,
+    op: usize,
+) -> Result<()> {
+    if count < 0 {
+        return Err(Error::new(Class::Count, format!("count {count} is negative")));
+    }
+    let (op, kind) = {
+        let world = WORLD.enter();
+        (*world.ops.get(op)?, world.types.get(datatype)?.clone())
+    };
+    kind.check_communication()?;
+    op.check(&kind)?;
+    let elements = Elements { count, datatype: &kind, handle: datatype };
+    // SAFETY: the program's buffers of count elements, which do not overlap.
+    unsafe { op.reduce(input.cast(), inout.cast(), elements) }
+}

@@ -1,0 +1,219 @@
+//! Bodies of the calls that send and receive in one (MPI 5.0, section 3.11).
+
+use super::{Described, finish};
+use crate::abi::Status;
+use crate::error::Result;
+use crate::point::buffer::Buffer;
+use crate::point::route::{Route, Source, destination, selection, waiting};
+use crate::point::transfer::{Mode, start_packed, start_receive, start_send};
+use crate::request::{End, Exchange, Ground, Request};
+use crate::world::{WORLD, World};
+use std::ffi::c_void;
+use weft_fabric::Selector;
+
+/// Both halves of an exchange, checked; `None` for `MPI_PROC_NULL`.
+struct Halves {
+    route: Option<Route>,
+    from: Option<Selector>,
+    send: Buffer,
+    receive: Buffer,
+    comm: usize,
+}
+
+/// Partners: destination and its tag, source and its tag, communicator.
+type Partners = (i32, i32, i32, i32, usize);
+
+impl Halves {
+    fn find(world: &World, send: Described, receive: Described, partners: Partners) -> Result<Self> {
+        let (dest, sendtag, source, recvtag, comm) = partners;
+        Ok(Self {
+            route: destination(&world.comms, comm, dest, sendtag)?,
+            from: selection(&world.comms, comm, source, recvtag)?,
+            send: Buffer::named(&world.types, send.0, send.1, ("sendtype", send.2))?,
+            receive: Buffer::named(&world.types, receive.0, receive.1, ("recvtype", receive.2))?,
+            comm,
+        })
+    }
+
+    /// Starts both, the receive first, so that a partner's message finds its buffer.
+    ///
+    /// # Safety
+    /// The buffers are the program's until the exchange is complete, and do not overlap.
+    unsafe fn start(self, ground: &mut Ground) -> Result<Exchange> {
+        // SAFETY: the caller's promise.
+        unsafe {
+            let send = match (&self.send, self.route) {
+                // What can fail comes before the receive is there.
+                (Buffer::Scattered(scattered), Some(_)) => Some(scattered.pack()?),
+                _ => None,
+            };
+            let receive = start_half(ground, self.from, self.receive, self.comm)?;
+            let send = match (self.route, send) {
+                (None, _) => Request::Done(End::EMPTY),
+                (Some(route), Some(packed)) => start_packed(ground.endpoint, route, Mode::Standard, packed, self.comm),
+                (Some(route), None) => start_send(ground, route, Mode::Standard, &self.send, self.comm)?,
+            };
+            Ok(Exchange::new(send, receive))
+        }
+    }
+
+    /// Starts both where the buffer is the same: the send first, from a copy if it cannot leave at once.
+    ///
+    /// # Safety
+    /// The buffer is the program's until the exchange is complete.
+    unsafe fn start_replacing(self, ground: &mut Ground) -> Result<Exchange> {
+        // SAFETY: the caller's promise; what is still to be sent when the receive starts is a copy.
+        unsafe {
+            let send = match (self.route, &self.send) {
+                (None, _) => Request::Done(End::EMPTY),
+                (Some(route), Buffer::Run(run))
+                    if ground.endpoint.try_send(route.to, route.envelope, run.at, run.bytes) =>
+                {
+                    Request::Done(End::EMPTY)
+                }
+                (Some(route), buffer) => {
+                    start_packed(ground.endpoint, route, Mode::Standard, buffer.pack()?, self.comm)
+                }
+            };
+            match start_half(ground, self.from, self.receive, self.comm) {
+                Ok(receive) => Ok(Exchange::new(send, receive)),
+                Err(error) => {
+                    send.abandon(ground);
+                    Err(error)
+                }
+            }
+        }
+    }
+}
+
+/// # Safety
+/// As [`start_receive`].
+unsafe fn start_half(ground: &mut Ground, from: Option<Selector>, buffer: Buffer, comm: usize) -> Result<Request> {
+    match from {
+        None => Ok(Request::Done(End::NO_PROC)),
+        // SAFETY: the caller's promise.
+        Some(from) => unsafe { start_receive(ground, Source::Matching(from), buffer, comm) },
+    }
+}
+
+/// Waits for both halves.
+///
+/// # Safety
+/// `status` is null or points to a status.
+unsafe fn complete(
+    call: &'static str,
+    mut exchange: Exchange,
+    from: Option<Selector>,
+    status: *mut Status,
+) -> Result<()> {
+    let with = from.unwrap_or(Selector { context: 0, peer: None, tag: None });
+    let end = WORLD.wait(waiting(call, with), |world| exchange.end(&mut world.split().1));
+    // SAFETY: the caller's promise.
+    unsafe { finish(end, status) }
+}
+
+/// `MPI_Sendrecv`.
+#[allow(clippy::too_many_arguments)]
+pub(crate) unsafe fn sendrecv(
+    sendbuf: *const c_void,
+    sendcount: i64,
+    sendtype: usize,
+    dest: i32,
+    sendtag: i32,
+    recvbuf: *mut c_void,
+    recvcount: i64,
+    recvtype: usize,
+    source: i32,
+    recvtag: i32,
+    comm: usize,
+    status: *mut Status,
+) -> Result<()> {
+    let (send, receive) = ((sendbuf, sendcount, sendtype), (recvbuf.cast_const(), recvcount, recvtype));
+    let mut world = WORLD.enter();
+    let halves = Halves::find(&world, send, receive, (dest, sendtag, source, recvtag, comm))?;
+    let from = halves.from;
+    // SAFETY: the program's buffers and status, for the time of the call.
+    unsafe {
+        let exchange = halves.start(&mut world.split().1)?;
+        drop(world);
+        complete("MPI_Sendrecv", exchange, from, status)
+    }
+}
+
+/// `MPI_Sendrecv_replace`.
+#[allow(clippy::too_many_arguments)]
+pub(crate) unsafe fn sendrecv_replace(
+    buf: *mut c_void,
+    count: i64,
+    datatype: usize,
+    dest: i32,
+    sendtag: i32,
+    source: i32,
+    recvtag: i32,
+    comm: usize,
+    status: *mut Status,
+) -> Result<()> {
+    let what = (buf.cast_const(), count, datatype);
+    let mut world = WORLD.enter();
+    let halves = Halves::find(&world, what, what, (dest, sendtag, source, recvtag, comm))?;
+    let from = halves.from;
+    // SAFETY: the program's buffer and status, for the time of the call.
+    unsafe {
+        let exchange = halves.start_replacing(&mut world.split().1)?;
+        drop(world);
+        complete("MPI_Sendrecv_replace", exchange, from, status)
+    }
+}
+
+/// `MPI_Isendrecv`.
+#[allow(clippy::too_many_arguments)]
+pub(crate) unsafe fn isendrecv(
+    sendbuf: *const c_void,
+    sendcount: i64,
+    sendtype: usize,
+    dest: i32,
+    sendtag: i32,
+    recvbuf: *mut c_void,
+    recvcount: i64,
+    recvtype: usize,
+    source: i32,
+    recvtag: i32,
+    comm: usize,
+    request: *mut usize,
+) -> Result<()> {
+    let (send, receive) = ((sendbuf, sendcount, sendtype), (recvbuf.cast_const(), recvcount, recvtype));
+    let mut world = WORLD.enter();
+    let halves = Halves::find(&world, send, receive, (dest, sendtag, source, recvtag, comm))?;
+    let (requests, mut ground) = world.split();
+    // SAFETY: the program's buffers, until the request is complete; `request` is its own.
+    unsafe {
+        let exchange = halves.start(&mut ground)?;
+        *request = requests.insert(Request::Exchange(Box::new(exchange)));
+    }
+    Ok(())
+}
+
+/// `MPI_Isendrecv_replace`.
+#[allow(clippy::too_many_arguments)]
+pub(crate) unsafe fn isendrecv_replace(
+    buf: *mut c_void,
+    count: i64,
+    datatype: usize,
+    dest: i32,
+    sendtag: i32,
+    source: i32,
+    recvtag: i32,
+    comm: usize,
+    request: *mut usize,
+) -> Result<()> {
+    let what = (buf.cast_const(), count, datatype);
+    let mut world = WORLD.enter();
+    let halves = Halves::find(&world, what, what, (dest, sendtag, source, recvtag, comm))?;
+    let (requests, mut ground) = world.split();
+    // SAFETY: the program's buffer, until the request is complete; `request` is its own.
+    unsafe {
+        let exchange = halves.start_replacing(&mut ground)?;
+        *request = requests.insert(Request::Exchange(Box::new(exchange)));
+    }
+    Ok(())
+}

@@ -1,0 +1,102 @@
+//! Bodies of the calls that make persistent operations (MPI 5.0, section 3.9).
+
+use super::Described;
+use crate::error::Result;
+use crate::point::buffer::Buffer;
+use crate::point::route::{Source, destination, selection};
+use crate::point::transfer::Mode;
+use crate::request::{Persistent, Plan, Request};
+use crate::world::WORLD;
+use std::ffi::c_void;
+
+fn make_send(mode: Mode, (buf, count, datatype): Described, dest: i32, tag: i32, comm: usize) -> Result<usize> {
+    let mut world = WORLD.enter();
+    let route = destination(&world.comms, comm, dest, tag)?;
+    let buffer = Buffer::find(&world.types, buf, count, datatype)?;
+    let plan = route.map_or(Plan::SendNothing, |route| Plan::Send(route, mode));
+    let persistent = Persistent { plan, buffer, comm, active: None };
+    Ok(world.requests.insert(Request::Persistent(Box::new(persistent))))
+}
+
+/// `MPI_Send_init`.
+pub(crate) unsafe fn send_init(
+    buf: *const c_void,
+    count: i64,
+    datatype: usize,
+    dest: i32,
+    tag: i32,
+    comm: usize,
+    request: *mut usize,
+) -> Result<()> {
+    let handle = make_send(Mode::Standard, (buf, count, datatype), dest, tag, comm)?;
+    // SAFETY: the program's own place for the handle.
+    unsafe { *request = handle };
+    Ok(())
+}
+
+/// `MPI_Rsend_init`.
+pub(crate) unsafe fn rsend_init(
+    buf: *const c_void,
+    count: i64,
+    datatype: usize,
+    dest: i32,
+    tag: i32,
+    comm: usize,
+    request: *mut usize,
+) -> Result<()> {
+    // SAFETY: the same call.
+    unsafe { send_init(buf, count, datatype, dest, tag, comm, request) }
+}
+
+/// `MPI_Ssend_init`.
+pub(crate) unsafe fn ssend_init(
+    buf: *const c_void,
+    count: i64,
+    datatype: usize,
+    dest: i32,
+    tag: i32,
+    comm: usize,
+    request: *mut usize,
+) -> Result<()> {
+    let handle = make_send(Mode::Synchronous, (buf, count, datatype), dest, tag, comm)?;
+    // SAFETY: the program's own place for the handle.
+    unsafe { *request = handle };
+    Ok(())
+}
+
+/// `MPI_Bsend_init`.
+pub(crate) unsafe fn bsend_init(
+    buf: *const c_void,
+    count: i64,
+    datatype: usize,
+    dest: i32,
+    tag: i32,
+    comm: usize,
+    request: *mut usize,
+) -> Result<()> {
+    let handle = make_send(Mode::Buffered, (buf, count, datatype), dest, tag, comm)?;
+    // SAFETY: the program's own place for the handle.
+    unsafe { *request = handle };
+    Ok(())
+}
+
+/// `MPI_Recv_init`.
+pub(crate) unsafe fn recv_init(
+    buf: *mut c_void,
+    count: i64,
+    datatype: usize,
+    source: i32,
+    tag: i32,
+    comm: usize,
+    request: *mut usize,
+) -> Result<()> {
+    let mut world = WORLD.enter();
+    let from = selection(&world.comms, comm, source, tag)?;
+    let buffer = Buffer::find(&world.types, buf, count, datatype)?;
+    let plan = from.map_or(Plan::ReceiveNothing, |from| Plan::Receive(Source::Matching(from)));
+    let persistent = Persistent { plan, buffer, comm, active: None };
+    let handle = world.requests.insert(Request::Persistent(Box::new(persistent)));
+    // SAFETY: the program's own place for the handle.
+    unsafe { *request = handle };
+    Ok(())
+}

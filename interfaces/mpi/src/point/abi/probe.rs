@@ -1,0 +1,122 @@
+//! Bodies of the probes and of the receives of matched messages.
+
+use super::{begin_receive, receive_otherwise};
+use crate::abi::{ANY_TAG, MESSAGE_NO_PROC, MESSAGE_NULL, PROC_NULL, Status};
+use crate::error::Result;
+use crate::point::buffer::Buffer;
+use crate::point::probe::{look, redeem, seen, selected, take};
+use crate::point::route::waiting;
+use crate::world::WORLD;
+use std::ffi::c_void;
+
+const NO_PROC: Status = Status::new(PROC_NULL, ANY_TAG, 0);
+
+/// `MPI_Probe`.
+pub(crate) unsafe fn probe(source: i32, tag: i32, comm: usize, status: *mut Status) -> Result<()> {
+    let found = match selected(source, tag, comm)? {
+        None => NO_PROC,
+        Some(from) => seen(&WORLD.wait(waiting("MPI_Probe", from), |world| world.endpoint.probe(from))),
+    };
+    // SAFETY: the program's status.
+    unsafe { found.store(status) };
+    Ok(())
+}
+
+/// `MPI_Iprobe`.
+pub(crate) unsafe fn iprobe(source: i32, tag: i32, comm: usize, flag: *mut i32, status: *mut Status) -> Result<()> {
+    let found = match selected(source, tag, comm)? {
+        None => Some(NO_PROC),
+        Some(from) => look(|world| world.endpoint.probe(from)).map(|outcome| seen(&outcome)),
+    };
+    // SAFETY: the program's flag and status.
+    unsafe {
+        *flag = found.is_some() as i32;
+        if let Some(found) = found {
+            found.store(status);
+        }
+    }
+    Ok(())
+}
+
+/// `MPI_Mprobe`.
+pub(crate) unsafe fn mprobe(
+    source: i32,
+    tag: i32,
+    comm: usize,
+    message: *mut usize,
+    status: *mut Status,
+) -> Result<()> {
+    let (handle, found) = match selected(source, tag, comm)? {
+        None => (MESSAGE_NO_PROC, NO_PROC),
+        Some(from) => WORLD.wait(waiting("MPI_Mprobe", from), |world| take(world, from, comm)),
+    };
+    // SAFETY: the program's places for handle and status.
+    unsafe {
+        *message = handle;
+        found.store(status);
+    }
+    Ok(())
+}
+
+/// `MPI_Improbe`.
+pub(crate) unsafe fn improbe(
+    source: i32,
+    tag: i32,
+    comm: usize,
+    flag: *mut i32,
+    message: *mut usize,
+    status: *mut Status,
+) -> Result<()> {
+    let taken = match selected(source, tag, comm)? {
+        None => Some((MESSAGE_NO_PROC, NO_PROC)),
+        Some(from) => look(|world| take(world, from, comm)),
+    };
+    // SAFETY: the program's places for flag, handle and status.
+    unsafe {
+        *flag = taken.is_some() as i32;
+        if let Some((handle, found)) = taken {
+            *message = handle;
+            found.store(status);
+        }
+    }
+    Ok(())
+}
+
+/// `MPI_Mrecv`.
+pub(crate) unsafe fn mrecv(
+    buf: *mut c_void,
+    count: i64,
+    datatype: usize,
+    message: *mut usize,
+    status: *mut Status,
+) -> Result<()> {
+    Buffer::find(&WORLD.enter().types, buf, count, datatype)?;
+    // SAFETY: the program's handle, buffer and status.
+    unsafe {
+        let taken = redeem(*message)?;
+        *message = MESSAGE_NULL;
+        let comm = taken.as_ref().map_or(0, |taken| taken.comm);
+        let source = taken.map(|taken| taken.source());
+        receive_otherwise("MPI_Mrecv", source, (buf, count, datatype), comm, status)
+    }
+}
+
+/// `MPI_Imrecv`.
+pub(crate) unsafe fn imrecv(
+    buf: *mut c_void,
+    count: i64,
+    datatype: usize,
+    message: *mut usize,
+    request: *mut usize,
+) -> Result<()> {
+    Buffer::find(&WORLD.enter().types, buf, count, datatype)?;
+    // SAFETY: the program's handles, and its buffer until the request is complete.
+    unsafe {
+        let taken = redeem(*message)?;
+        *message = MESSAGE_NULL;
+        let comm = taken.as_ref().map_or(0, |taken| taken.comm);
+        let source = taken.map(|taken| taken.source());
+        *request = begin_receive(source, (buf, count, datatype), comm)?;
+    }
+    Ok(())
+}

@@ -1,0 +1,237 @@
+//! Bodies of the blocking and nonblocking sends (MPI 5.0, sections 3.2, 3.4 and 3.7).
+
+use super::{Described, SMALL, wait_for};
+use crate::error::Result;
+use crate::point::buffer::{self, Buffer, Run};
+use crate::point::route::{Route, destination};
+use crate::point::transfer::{Mode, post, start_send};
+use crate::request::{self, Direction, Request, SENT, Transfer};
+use crate::world::WORLD;
+use std::ffi::c_void;
+use std::mem::MaybeUninit;
+
+/// `MPI_Send`.
+#[inline]
+pub(crate) unsafe fn send(
+    buf: *const c_void,
+    count: i64,
+    datatype: usize,
+    dest: i32,
+    tag: i32,
+    comm: usize,
+) -> Result<()> {
+    let mut guard = WORLD.enter();
+    let world = &mut *guard;
+    let route = destination(&world.comms, comm, dest, tag)?;
+    let run = buffer::run(&world.types, buf, count, ("datatype", datatype))?;
+    let (Some(route), Some(run)) = (route, run) else {
+        drop(guard);
+        // SAFETY: the program's buffer, for the time of the call.
+        return unsafe { send_otherwise("MPI_Send", Mode::Standard, (buf, count, datatype), route, comm) };
+    };
+    // SAFETY: as above.
+    if unsafe { world.endpoint.try_send(route.to, route.envelope, run.at, run.bytes) } {
+        return Ok(());
+    }
+    drop(guard);
+    // SAFETY: as above.
+    unsafe { send_run("MPI_Send", Mode::Standard, route, run, comm) }
+}
+
+/// `MPI_Rsend`: that the receive is posted makes nothing easier.
+pub(crate) unsafe fn rsend(
+    buf: *const c_void,
+    count: i64,
+    datatype: usize,
+    dest: i32,
+    tag: i32,
+    comm: usize,
+) -> Result<()> {
+    // SAFETY: the program's buffer, for the time of the call.
+    unsafe { send_mode("MPI_Rsend", Mode::Standard, (buf, count, datatype), dest, tag, comm) }
+}
+
+/// `MPI_Ssend`.
+pub(crate) unsafe fn ssend(
+    buf: *const c_void,
+    count: i64,
+    datatype: usize,
+    dest: i32,
+    tag: i32,
+    comm: usize,
+) -> Result<()> {
+    // SAFETY: as for `rsend`.
+    unsafe { send_mode("MPI_Ssend", Mode::Synchronous, (buf, count, datatype), dest, tag, comm) }
+}
+
+/// `MPI_Bsend`.
+pub(crate) unsafe fn bsend(
+    buf: *const c_void,
+    count: i64,
+    datatype: usize,
+    dest: i32,
+    tag: i32,
+    comm: usize,
+) -> Result<()> {
+    // SAFETY: the program's buffer, which is copied before the call ends.
+    unsafe { begin_send(Mode::Buffered, (buf, count, datatype), dest, tag, comm) }.map(|_| ())
+}
+
+/// # Safety
+/// The buffer is readable for the time of the call.
+unsafe fn send_mode(call: &'static str, mode: Mode, what: Described, dest: i32, tag: i32, comm: usize) -> Result<()> {
+    let route = destination(&WORLD.enter().comms, comm, dest, tag)?;
+    // SAFETY: the caller's promise.
+    unsafe { send_otherwise(call, mode, what, route, comm) }
+}
+
+/// Sends that are not the plainest ones.
+///
+/// # Safety
+/// As [`send_mode`].
+#[cold]
+unsafe fn send_otherwise(
+    call: &'static str,
+    mode: Mode,
+    (buf, count, datatype): Described,
+    route: Option<Route>,
+    comm: usize,
+) -> Result<()> {
+    let buffer = Buffer::find(&WORLD.enter().types, buf, count, datatype)?;
+    let Some(route) = route else { return Ok(()) };
+    // SAFETY: the caller's promise; the packed copies live until the send is complete.
+    unsafe {
+        match buffer {
+            Buffer::Run(run) => send_run(call, mode, route, run, comm),
+            Buffer::Scattered(scattered) if scattered.bytes <= SMALL => {
+                let mut packed = [MaybeUninit::<u8>::uninit(); SMALL];
+                let at = packed.as_mut_ptr().cast();
+                scattered.pack_to(at);
+                send_run(call, mode, route, Run { at, bytes: scattered.bytes }, comm)
+            }
+            Buffer::Scattered(scattered) => {
+                let packed = scattered.pack()?;
+                send_run(call, mode, route, Run { at: packed.at(), bytes: packed.bytes }, comm)
+            }
+        }
+    }
+}
+
+/// Sends one run and waits until it may be changed.
+///
+/// # Safety
+/// It is readable.
+unsafe fn send_run(call: &'static str, mode: Mode, route: Route, run: Run, comm: usize) -> Result<()> {
+    let mut guard = WORLD.enter();
+    let endpoint = &mut guard.endpoint;
+    // SAFETY: the caller's promise; the wait below lasts until the send is complete.
+    let id = unsafe {
+        if mode == Mode::Standard && endpoint.try_send(route.to, route.envelope, run.at, run.bytes) {
+            return Ok(());
+        }
+        post(endpoint, route, mode, run)
+    };
+    drop(guard);
+    let outcome = wait_for(call, id, route.selector());
+    match request::fault(&outcome, 0, comm) {
+        None => Ok(()),
+        Some(error) => Err(*error),
+    }
+}
+
+/// `MPI_Isend`.
+#[inline]
+pub(crate) unsafe fn isend(
+    buf: *const c_void,
+    count: i64,
+    datatype: usize,
+    dest: i32,
+    tag: i32,
+    comm: usize,
+    request: *mut usize,
+) -> Result<()> {
+    let mut guard = WORLD.enter();
+    let world = &mut *guard;
+    let route = destination(&world.comms, comm, dest, tag)?;
+    let run = buffer::run(&world.types, buf, count, ("datatype", datatype))?;
+    // SAFETY: the program keeps the buffer until the request is complete; `request` is its own.
+    unsafe {
+        if let (Some(route), Some(run)) = (route, run) {
+            if world.endpoint.try_send(route.to, route.envelope, run.at, run.bytes) {
+                *request = SENT;
+                return Ok(());
+            }
+            let id = post(&mut world.endpoint, route, Mode::Standard, run);
+            let (comm, with) = (comm as u32, route.selector());
+            let transfer = Transfer { id, direction: Direction::Out, comm, capacity: 0, with, held: None };
+            *request = world.requests.insert(Request::Transfer(transfer));
+            return Ok(());
+        }
+        drop(guard);
+        *request = begin_send(Mode::Standard, (buf, count, datatype), dest, tag, comm)?;
+    }
+    Ok(())
+}
+
+/// `MPI_Irsend`.
+pub(crate) unsafe fn irsend(
+    buf: *const c_void,
+    count: i64,
+    datatype: usize,
+    dest: i32,
+    tag: i32,
+    comm: usize,
+    request: *mut usize,
+) -> Result<()> {
+    // SAFETY: the program keeps the buffer until the request is complete; `request` is its own.
+    unsafe { *request = begin_send(Mode::Standard, (buf, count, datatype), dest, tag, comm)? };
+    Ok(())
+}
+
+/// `MPI_Issend`.
+pub(crate) unsafe fn issend(
+    buf: *const c_void,
+    count: i64,
+    datatype: usize,
+    dest: i32,
+    tag: i32,
+    comm: usize,
+    request: *mut usize,
+) -> Result<()> {
+    // SAFETY: as for `irsend`.
+    unsafe { *request = begin_send(Mode::Synchronous, (buf, count, datatype), dest, tag, comm)? };
+    Ok(())
+}
+
+/// `MPI_Ibsend`: complete at once, since the message is copied.
+pub(crate) unsafe fn ibsend(
+    buf: *const c_void,
+    count: i64,
+    datatype: usize,
+    dest: i32,
+    tag: i32,
+    comm: usize,
+    request: *mut usize,
+) -> Result<()> {
+    // SAFETY: as for `irsend`.
+    unsafe { *request = begin_send(Mode::Buffered, (buf, count, datatype), dest, tag, comm)? };
+    Ok(())
+}
+
+/// Starts a send and answers its handle.
+///
+/// # Safety
+/// The buffer is readable until the request is complete.
+unsafe fn begin_send(mode: Mode, (buf, count, datatype): Described, dest: i32, tag: i32, comm: usize) -> Result<usize> {
+    let mut guard = WORLD.enter();
+    let world = &mut *guard;
+    let route = destination(&world.comms, comm, dest, tag)?;
+    let buffer = Buffer::find(&world.types, buf, count, datatype)?;
+    let Some(route) = route else { return Ok(SENT) };
+    let (requests, mut ground) = world.split();
+    // SAFETY: the caller's promise.
+    match unsafe { start_send(&mut ground, route, mode, &buffer, comm)? } {
+        Request::Done(_) => Ok(SENT),
+        request => Ok(requests.insert(request)),
+    }
+}

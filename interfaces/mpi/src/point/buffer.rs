@@ -1,0 +1,187 @@
+//! Where the bytes of a message lie.
+
+use crate::datatype::Datatype;
+use crate::error::{Class, Error, Result};
+use crate::handle::Table;
+use std::ffi::c_void;
+
+/// A buffer that is one run of memory.
+#[derive(Clone, Copy)]
+pub struct Run {
+    pub at: *mut u8,
+    pub bytes: usize,
+}
+
+/// A buffer that is not.
+#[derive(Clone)]
+pub struct Scattered {
+    base: *mut u8,
+    count: i64,
+    datatype: Datatype,
+    pub bytes: usize,
+}
+
+// SAFETY: the addresses are the program's; whoever makes a run promises that its memory may be used from any thread
+// until the operation is complete (MPI 5.0, section 11.6.2).
+unsafe impl Send for Run {}
+// SAFETY: as for `Run`.
+unsafe impl Send for Scattered {}
+
+#[derive(Clone)]
+pub enum Buffer {
+    Run(Run),
+    Scattered(Scattered),
+}
+
+/// Memory for the packed bytes of a scattered buffer; what it holds is never read before it was written.
+pub struct Packed {
+    memory: Vec<u8>,
+    pub bytes: usize,
+}
+
+impl Packed {
+    /// # Errors
+    /// There is not enough memory.
+    pub fn new(bytes: usize) -> Result<Self> {
+        let mut memory = Vec::new();
+        if memory.try_reserve_exact(bytes).is_err() {
+            let detail = format!("there is no memory for a packed copy of {bytes} bytes");
+            return Err(Error::new(Class::NoMem, detail));
+        }
+        Ok(Self { memory, bytes })
+    }
+
+    pub fn at(&self) -> *mut u8 {
+        self.memory.as_ptr().cast_mut()
+    }
+}
+
+impl Scattered {
+    /// The packed bytes.
+    ///
+    /// # Safety
+    /// The buffer is readable.
+    pub unsafe fn pack(&self) -> Result<Packed> {
+        let packed = Packed::new(self.bytes)?;
+        // SAFETY: the caller's promise, and the memory has room for all packed bytes.
+        unsafe { self.pack_to(packed.at()) };
+        Ok(packed)
+    }
+
+    /// # Safety
+    /// The buffer is readable, and `out` has room for `self.bytes` and does not overlap it.
+    pub unsafe fn pack_to(&self, out: *mut u8) {
+        // SAFETY: the caller's promise.
+        unsafe { self.datatype.pack_to(self.base, self.count, 0, out, self.bytes) };
+    }
+
+    /// Copies the first `arrived` packed bytes to their places; more than there is room for are left.
+    ///
+    /// # Safety
+    /// The buffer is writable, and the bytes in `packed` that arrived were written.
+    pub unsafe fn unpack(&self, packed: &Packed, arrived: usize) {
+        // SAFETY: the caller's promise.
+        unsafe { self.unpack_from(packed.at(), arrived.min(packed.bytes)) };
+    }
+
+    /// # Safety
+    /// The buffer is writable and `arrived` bytes are readable at `data`, not overlapping.
+    pub unsafe fn unpack_from(&self, data: *const u8, arrived: usize) {
+        // SAFETY: the caller's promise.
+        unsafe { self.datatype.unpack_from(self.base, self.count, 0, data, arrived.min(self.bytes)) };
+    }
+}
+
+impl Buffer {
+    pub fn bytes(&self) -> usize {
+        match self {
+            Self::Run(run) => run.bytes,
+            Self::Scattered(scattered) => scattered.bytes,
+        }
+    }
+
+    /// A packed copy.
+    ///
+    /// # Safety
+    /// The buffer is readable.
+    pub unsafe fn pack(&self) -> Result<Packed> {
+        match self {
+            Self::Run(run) => {
+                let packed = Packed::new(run.bytes)?;
+                // SAFETY: the caller's promise, and the memory has room.
+                unsafe { packed.at().copy_from_nonoverlapping(run.at, run.bytes) };
+                Ok(packed)
+            }
+            // SAFETY: the caller's promise.
+            Self::Scattered(scattered) => unsafe { scattered.pack() },
+        }
+    }
+
+    /// The buffer that a program describes.
+    ///
+    /// # Errors
+    /// As [`run`].
+    pub fn find(types: &Table<Datatype>, buf: *const c_void, count: i64, datatype: usize) -> Result<Self> {
+        Self::named(types, buf, count, ("datatype", datatype))
+    }
+
+    /// Like [`Self::find`], for a datatype argument of another name.
+    pub fn named(
+        types: &Table<Datatype>,
+        buf: *const c_void,
+        count: i64,
+        datatype: (&'static str, usize),
+    ) -> Result<Self> {
+        match run(types, buf, count, datatype)? {
+            Some(run) => Ok(Self::Run(run)),
+            None => Ok(Self::Scattered(scattered(types, buf, count, datatype.1)?)),
+        }
+    }
+}
+
+/// The one run of memory that a program describes; `None` if there are several.
+///
+/// # Errors
+/// A negative count, an unknown or uncommitted datatype, a null buffer with data.
+#[inline]
+pub fn run(
+    types: &Table<Datatype>,
+    buf: *const c_void,
+    count: i64,
+    datatype: (&'static str, usize),
+) -> Result<Option<Run>> {
+    let kind = types.named(datatype.0, datatype.1)?;
+    if count < 0 {
+        return Err(negative(count));
+    }
+    kind.check_communication()?;
+    let Some((disp, bytes)) = kind.contiguous_span(count) else { return Ok(None) };
+    let at = buf.cast::<u8>().cast_mut().wrapping_offset(disp as isize);
+    if at.is_null() && bytes > 0 {
+        return Err(null(bytes));
+    }
+    Ok(Some(Run { at, bytes: bytes as usize }))
+}
+
+/// The buffer that [`run`] found to be none.
+pub fn scattered(types: &Table<Datatype>, buf: *const c_void, count: i64, datatype: usize) -> Result<Scattered> {
+    let datatype = types.get(datatype)?.clone();
+    let bytes = datatype.packed_size(count).and_then(|bytes| usize::try_from(bytes).ok());
+    let bytes = bytes.ok_or_else(|| too_large(count, &datatype))?;
+    Ok(Scattered { base: buf.cast::<u8>().cast_mut(), count, datatype, bytes })
+}
+
+#[cold]
+fn negative(count: i64) -> Error {
+    Error::new(Class::Count, format!("count {count} is negative"))
+}
+
+#[cold]
+fn null(bytes: u64) -> Error {
+    Error::new(Class::Buffer, format!("the buffer is a null pointer, but {bytes} bytes are asked for"))
+}
+
+#[cold]
+fn too_large(count: i64, datatype: &Datatype) -> Error {
+    Error::new(Class::Count, format!("{count} elements of datatype {datatype:?} are more than 2^63-1 bytes"))
+}

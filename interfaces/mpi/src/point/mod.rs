@@ -1,0 +1,70 @@
+//! Point-to-point communication (MPI 5.0, chapter 3).
+//!
+//! - `abi`: the bodies of the calls; a message whose buffer is one run of memory goes straight from and to it.
+//! - `buffer`: where a message's bytes lie; packing of those that are scattered.
+//! - `route`: ranks and tags to the words of the fabric.
+//! - `transfer`: starting operations that outlive the call.
+//! - `buffered`: the attached buffers of the buffered mode.
+//! - `probe`: messages taken out of matching.
+//!
+//! Invariant: packing, unpacking and user code run with the monitor left where a call blocks, so that other threads
+//! can go on.
+
+pub(crate) mod abi;
+mod buffer;
+mod buffered;
+mod probe;
+mod route;
+mod transfer;
+
+pub use buffer::{Buffer, Packed, Run, Scattered};
+pub use buffered::{Drain, Owner};
+pub use probe::Message;
+pub use route::{Route, Source};
+pub use transfer::{Mode, start_receive, start_send};
+
+use crate::request::{Direction, Transfer};
+use crate::world::{WORLD, World};
+use buffered::Attached;
+use weft_fabric::{Endpoint, Waiting};
+
+/// What point-to-point keeps for the process.
+#[derive(Default)]
+pub struct State {
+    /// Buffers of the buffered mode.
+    attached: Vec<Attached>,
+    /// Buffered messages so far.
+    buffered: u64,
+    /// Operations whose requests were freed before they were complete, and which have something left to do then.
+    detached: Vec<Transfer>,
+}
+
+/// What point-to-point keeps for each communicator.
+#[derive(Default)]
+pub struct CommState {}
+
+impl State {
+    /// Takes an operation that completes on its own.
+    pub fn detach(&mut self, transfer: Transfer) {
+        self.detached.push(transfer);
+    }
+
+    /// Ends what was detached and is complete; called after each progress pass.
+    #[inline]
+    pub fn advance(&mut self, endpoint: &mut Endpoint) {
+        if !self.detached.is_empty() {
+            self.detached.retain_mut(|transfer| transfer.end(endpoint).is_none());
+        }
+    }
+}
+
+/// Waits until every message that the program left behind has left: freed sends and buffered ones. For `MPI_Finalize`.
+pub fn settle() {
+    let waiting = Waiting { call: "MPI_Finalize", peer: None, tag: None, context: 0 };
+    WORLD.wait(waiting, |world: &mut World| {
+        let World { point, endpoint, .. } = world;
+        point.advance(endpoint);
+        let sending = point.detached.iter().any(|transfer| transfer.direction == Direction::Out);
+        (!sending && point.is_empty_after_sweep(endpoint)).then_some(())
+    });
+}

@@ -1,0 +1,55 @@
+//! Probes and messages taken out of matching (MPI 5.0, section 3.8).
+
+use super::Source;
+use super::route::selection;
+use crate::abi::{MESSAGE_NO_PROC, Status};
+use crate::error::Result;
+use crate::world::{WORLD, World};
+use weft_fabric::{MatchedId, Outcome, Selector};
+
+/// A message taken by a matched probe.
+pub struct Message {
+    pub id: MatchedId,
+    /// The communicator, for its error handler.
+    pub comm: usize,
+    /// What it was found by.
+    pub with: Selector,
+}
+
+impl Message {
+    pub(super) fn source(&self) -> Source {
+        Source::Matched(self.id, self.with)
+    }
+}
+
+pub(super) fn seen(outcome: &Outcome) -> Status {
+    Status::new(outcome.source as i32, outcome.tag, outcome.length)
+}
+
+/// Looks twice, with a progress pass between, so that a loop of probes sees what arrives.
+pub(super) fn look<R>(mut find: impl FnMut(&mut World) -> Option<R>) -> Option<R> {
+    let found = find(&mut WORLD.enter());
+    found.or_else(|| {
+        WORLD.poll();
+        find(&mut WORLD.enter())
+    })
+}
+
+pub(super) fn selected(source: i32, tag: i32, comm: usize) -> Result<Option<Selector>> {
+    selection(&WORLD.enter().comms, comm, source, tag)
+}
+
+/// Takes a message: its new handle and what is known of it.
+pub(super) fn take(world: &mut World, with: Selector, comm: usize) -> Option<(usize, Status)> {
+    let (id, outcome) = world.endpoint.take_matched(with)?;
+    let handle = world.messages.insert(Message { id, comm, with });
+    Some((handle, seen(&outcome)))
+}
+
+/// The message behind a handle, which is gone with it; `None` for `MPI_MESSAGE_NO_PROC`.
+pub(super) fn redeem(handle: usize) -> Result<Option<Message>> {
+    if handle == MESSAGE_NO_PROC {
+        return Ok(None);
+    }
+    WORLD.enter().messages.remove(handle).map(Some)
+}

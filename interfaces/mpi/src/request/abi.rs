@@ -1,0 +1,69 @@
+//! Bodies of the calls that complete, start, cancel and free requests.
+//!
+//! The user functions of generalized requests, which ending one calls, run after the monitor was left: what is taken
+//! under the monitor is [`Taken`], what the program sees of it is made by [`Batch`] or [`resolve`] later.
+
+mod any;
+mod batch;
+mod every;
+mod grequest;
+mod peek;
+mod single;
+mod some;
+
+pub(crate) use any::*;
+pub(crate) use every::*;
+pub(crate) use grequest::*;
+pub(crate) use peek::*;
+pub(crate) use single::*;
+pub(crate) use some::*;
+
+use super::{End, Taken};
+use crate::abi::Status;
+use crate::error::{Class, Error, Result};
+use crate::world::{WORLD, World};
+use weft_fabric::Waiting;
+
+/// What the status page says of a thread that waits for one of several requests.
+fn waiting(call: &'static str) -> Waiting {
+    Waiting { call, peer: None, tag: None, context: 0 }
+}
+
+/// Asks twice, with a progress pass between, so that a loop of tests sees what arrives.
+fn look<R>(mut ask: impl FnMut(&mut World) -> Option<R>) -> Option<R> {
+    let answer = ask(&mut WORLD.enter());
+    answer.or_else(|| {
+        WORLD.poll();
+        ask(&mut WORLD.enter())
+    })
+}
+
+/// The end of what was taken, and whether the handle is gone with it; `None` if it is pending.
+/// The monitor must not be held.
+///
+/// # Safety
+/// The functions of a generalized request may be called.
+unsafe fn resolve(taken: Taken) -> Option<(End, bool)> {
+    match taken {
+        Taken::Pending => None,
+        Taken::Inactive => Some((End::EMPTY, false)),
+        Taken::Ended { end, kept } => Some((end, !kept)),
+        // SAFETY: the caller's promise.
+        Taken::Outside(functions) => Some((unsafe { functions.end() }, true)),
+    }
+}
+
+/// Stores the status and answers the error.
+///
+/// # Safety
+/// `status` is null or points to a status.
+unsafe fn finish(end: End, status: *mut Status) -> Result<()> {
+    // SAFETY: the caller's promise.
+    unsafe { end.status.store(status) };
+    end.error.map_or(Ok(()), |error| Err(*error))
+}
+
+/// The length of an array that a program gave.
+fn length(count: i32) -> Result<usize> {
+    usize::try_from(count).map_err(|_| Error::new(Class::Count, format!("count {count} of requests is negative")))
+}

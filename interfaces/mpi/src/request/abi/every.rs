@@ -1,0 +1,65 @@
+//! All of several requests.
+
+use super::batch::Batch;
+use super::{length, look, waiting};
+use crate::abi::Status;
+use crate::error::{Class, Error, Result};
+use crate::request::{Taken, is_complete, take};
+use crate::world::{WORLD, World};
+
+/// `MPI_Waitall`. Once a process is lost, what is not complete is left and told as pending.
+pub(crate) unsafe fn waitall(count: i32, requests: *mut usize, statuses: *mut Status) -> Result<()> {
+    let count = length(count)?;
+    // SAFETY: the program's arrays of `count`, and its functions.
+    unsafe {
+        let mut batch = Batch::new(requests, statuses);
+        if count > 0 {
+            WORLD.wait(waiting("MPI_Waitall"), |world| settle_in_order(world, &mut batch, count).then_some(()));
+        }
+        batch.conclude()
+    }
+}
+
+/// Settles one request after the other until one is pending; true if all are settled.
+fn settle_in_order(world: &mut World, batch: &mut Batch, count: usize) -> bool {
+    while batch.filled() < count {
+        let index = batch.filled();
+        match take(world, batch.handle(index)) {
+            Ok(Taken::Pending) if batch.has_lost() => batch.fail(Error::new(Class::Pending, "not complete")),
+            Ok(Taken::Pending) => return false,
+            Ok(taken) => batch.settle(index, taken),
+            Err(error) => batch.fail(error),
+        }
+    }
+    true
+}
+
+/// `MPI_Testall`.
+pub(crate) unsafe fn testall(count: i32, requests: *mut usize, flag: *mut i32, statuses: *mut Status) -> Result<()> {
+    let count = length(count)?;
+    // SAFETY: the program's arrays of `count`, its flag and functions.
+    unsafe {
+        let mut batch = Batch::new(requests, statuses);
+        let complete = look(|world| match all_complete(world, &batch, count) {
+            Ok(false) => None,
+            Ok(true) => {
+                settle_in_order(world, &mut batch, count);
+                Some(Ok(()))
+            }
+            Err(error) => Some(Err(error)),
+        });
+        *flag = complete.is_some() as i32;
+        complete.unwrap_or(Ok(()))?;
+        batch.conclude()
+    }
+}
+
+/// Whether all requests are complete, null or inactive.
+pub(super) fn all_complete(world: &mut World, batch: &Batch, count: usize) -> Result<bool> {
+    for index in 0..count {
+        if !is_complete(world, batch.handle(index))? {
+            return Ok(false);
+        }
+    }
+    Ok(true)
+}

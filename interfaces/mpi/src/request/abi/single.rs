@@ -1,0 +1,165 @@
+//! One request at a time (MPI 5.0, sections 3.7.3, 3.8.4 and 3.9).
+
+use super::{finish, length, look, resolve, waiting};
+use crate::abi::{REQUEST_NULL, Status};
+use crate::error::{Class, Error, Result};
+use crate::request::{
+    self, Direction, Functions, NO_PROC, Request, SENT, Taken, Transfer, check_startable, release, take,
+};
+use crate::world::WORLD;
+use weft_fabric::{Endpoint, Waiting};
+
+/// `MPI_Wait`.
+#[inline]
+pub(crate) unsafe fn wait(request: *mut usize, status: *mut Status) -> Result<()> {
+    // SAFETY: the program's handle and status.
+    unsafe {
+        let handle = *request;
+        if handle == SENT {
+            *request = REQUEST_NULL;
+            Status::EMPTY.store(status);
+            return Ok(());
+        }
+        let mut guard = WORLD.enter();
+        let world = &mut *guard;
+        let Some(Request::Transfer(transfer)) = world.requests.find(handle) else {
+            drop(guard);
+            return wait_otherwise(request, status);
+        };
+        let (id, with) = (transfer.id, transfer.with);
+        let early = world.endpoint.take_outcome(id);
+        let outcome = match early {
+            Some(outcome) => outcome,
+            None => {
+                drop(guard);
+                let waiting = Waiting { call: "MPI_Wait", peer: with.peer, tag: with.tag, context: with.context };
+                let outcome = WORLD.wait(waiting, |world| world.endpoint.take_outcome(id));
+                guard = WORLD.enter();
+                outcome
+            }
+        };
+        let removed = guard.requests.remove(handle);
+        drop(guard);
+        *request = REQUEST_NULL;
+        match removed? {
+            Request::Transfer(mut transfer) => finish(transfer.conclude(outcome), status),
+            _ => Ok(()),
+        }
+    }
+}
+
+/// Waits for a request that is no single message.
+///
+/// # Safety
+/// As `wait`.
+#[cold]
+unsafe fn wait_otherwise(request: *mut usize, status: *mut Status) -> Result<()> {
+    // SAFETY: the program's handle, status and functions.
+    unsafe {
+        let handle = *request;
+        let taken = WORLD.wait(waiting("MPI_Wait"), |world| match take(world, handle) {
+            Ok(Taken::Pending) => None,
+            taken => Some(taken),
+        })?;
+        match resolve(taken) {
+            Some((end, gone)) => {
+                if gone {
+                    *request = REQUEST_NULL;
+                }
+                finish(end, status)
+            }
+            None => Ok(()),
+        }
+    }
+}
+
+/// `MPI_Test`.
+pub(crate) unsafe fn test(request: *mut usize, flag: *mut i32, status: *mut Status) -> Result<()> {
+    // SAFETY: the program's handle, flag, status and functions.
+    unsafe {
+        let handle = *request;
+        let taken = look(|world| match take(world, handle) {
+            Ok(Taken::Pending) => None,
+            taken => Some(taken),
+        });
+        let Some((end, gone)) = resolve(taken.unwrap_or(Ok(Taken::Pending))?) else {
+            *flag = 0;
+            return Ok(());
+        };
+        *flag = 1;
+        if gone {
+            *request = REQUEST_NULL;
+        }
+        finish(end, status)
+    }
+}
+
+/// `MPI_Request_free`.
+pub(crate) unsafe fn free(request: *mut usize) -> Result<()> {
+    // SAFETY: the program's handle and functions.
+    unsafe {
+        let functions: Option<Functions> = release(&mut WORLD.enter(), *request)?;
+        *request = REQUEST_NULL;
+        functions.map_or(Ok(()), |functions| functions.free())
+    }
+}
+
+/// `MPI_Cancel`: receives that nothing has matched; sends go on.
+pub(crate) unsafe fn cancel(request: *mut usize) -> Result<()> {
+    // SAFETY: the program's handle and functions.
+    unsafe {
+        let handle = *request;
+        if matches!(handle, SENT | NO_PROC) {
+            return Ok(());
+        }
+        let mut guard = WORLD.enter();
+        let world = &mut *guard;
+        match world.requests.get_mut(handle)? {
+            Request::Transfer(transfer) => cancel_transfer(transfer, &mut world.endpoint),
+            Request::Persistent(persistent) => match &mut persistent.active {
+                Some(Request::Transfer(transfer)) => cancel_transfer(transfer, &mut world.endpoint),
+                Some(_) => {}
+                None => return Err(Error::new(Class::Request, format!("request ({handle:#x}) is not active"))),
+            },
+            Request::Collective(_) => {
+                let detail = format!("request ({handle:#x}) is a collective operation, which cannot be cancelled");
+                return Err(Error::new(Class::Request, detail));
+            }
+            Request::Generalized(generalized) => {
+                let (functions, complete) = (generalized.functions, generalized.complete);
+                drop(guard);
+                return functions.cancel(complete);
+            }
+            Request::Done(_) | Request::Pending | Request::Exchange(_) | Request::Flush(_) => {}
+        }
+        Ok(())
+    }
+}
+
+fn cancel_transfer(transfer: &Transfer, endpoint: &mut Endpoint) {
+    if transfer.direction == Direction::In {
+        endpoint.cancel_receive(transfer.id);
+    }
+}
+
+/// `MPI_Start`.
+pub(crate) unsafe fn start(request: *mut usize) -> Result<()> {
+    // SAFETY: the program's handle, and the buffers it gave before.
+    unsafe { request::start(&mut WORLD.enter(), *request) }
+}
+
+/// `MPI_Startall`: all or, if one cannot be started, none.
+pub(crate) unsafe fn startall(count: i32, requests: *mut usize) -> Result<()> {
+    let count = length(count)?;
+    let mut world = WORLD.enter();
+    // SAFETY: the program's array of `count` handles, and the buffers it gave before.
+    unsafe {
+        for index in 0..count {
+            check_startable(&world, *requests.add(index))?;
+        }
+        for index in 0..count {
+            request::start(&mut world, *requests.add(index))?;
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,211 @@
+//! Requests: operations that a program started, and the calls that complete them (MPI 5.0, sections 3.7, 3.9, 13.2).
+//!
+//! - `Request` is what stands behind a handle; `end` asks whether an operation is complete and ends it.
+//! - `take` does so by handle and decides what becomes of the handle.
+//! - `abi` holds the bodies of the completion calls; they differ only in what they wait for.
+//!
+//! Operations that are complete when they start need no entry in the table: their handles are the constants
+//! [`SENT`] and [`NO_PROC`].
+//!
+//! Invariant: the functions of generalized requests run with the monitor left.
+
+pub(crate) mod abi;
+mod generalized;
+mod persistent;
+mod take;
+mod transfer;
+
+pub use generalized::{Functions, Generalized};
+pub use persistent::{Persistent, Plan, check_startable, start};
+pub use take::{Taken, is_active, is_complete, peek, release, take};
+pub use transfer::{Direction, Exchange, Held, Transfer, fault, received};
+
+use crate::abi::{ANY_TAG, PROC_NULL, Status};
+use crate::coll::{Active, CollectiveId};
+use crate::error::Error;
+use crate::point;
+use crate::world::World;
+use weft_fabric::Endpoint;
+
+/// A send that was complete when it was started. No kind of object has such a handle (see [`crate::handle`]).
+pub const SENT: usize = 0x1000;
+/// A receive from `MPI_PROC_NULL`.
+pub const NO_PROC: usize = 0x1001;
+
+/// An operation that a program started.
+pub enum Request {
+    /// Complete; nobody has asked for the outcome yet.
+    Done(End),
+    /// Becomes [`Self::Done`] by somebody's [`Self::fulfil`].
+    Pending,
+    Transfer(Transfer),
+    /// A send and a receive that complete together.
+    Exchange(Box<Exchange>),
+    /// Until the buffered messages up to this one have left.
+    Flush(point::Drain),
+    /// A persistent point-to-point operation.
+    Persistent(Box<Persistent>),
+    /// Completed by the program itself.
+    Generalized(Box<Generalized>),
+    Collective(Collective),
+}
+
+/// A collective operation that [`Active`] runs.
+#[derive(Clone, Copy)]
+pub struct Collective {
+    pub id: CollectiveId,
+    pub stage: Stage,
+    /// The communicator, for its error handler.
+    pub comm: u32,
+}
+
+/// What may happen next to a collective operation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Stage {
+    /// Nonblocking: it runs, and its request goes when it is complete.
+    Once,
+    /// Persistent and not started.
+    Idle,
+    /// Persistent and started.
+    Started,
+}
+
+/// How an operation ended.
+pub struct End {
+    pub status: Status,
+    pub error: Option<Box<Error>>,
+}
+
+impl End {
+    /// Nothing to tell, as of sends and of inactive requests.
+    pub const EMPTY: Self = Self::good(Status::EMPTY);
+    /// As of a receive from `MPI_PROC_NULL`.
+    pub const NO_PROC: Self = Self::good(Status::new(PROC_NULL, ANY_TAG, 0));
+
+    pub const fn good(status: Status) -> Self {
+        Self { status, error: None }
+    }
+}
+
+/// What requests stand on; the rest of the world than the requests themselves.
+pub struct Ground<'a> {
+    pub endpoint: &'a mut Endpoint,
+    pub collectives: &'a mut Active,
+    pub point: &'a mut point::State,
+}
+
+impl World {
+    /// The requests, and what they stand on.
+    #[inline]
+    pub fn split(&mut self) -> (&mut crate::handle::Table<Request>, Ground<'_>) {
+        let Self { requests, endpoint, collectives, point, .. } = self;
+        (requests, Ground { endpoint, collectives, point })
+    }
+}
+
+impl Request {
+    /// A nonblocking collective operation on the communicator with this handle.
+    pub fn collective(id: CollectiveId, comm: usize) -> Self {
+        Self::Collective(Collective { id, stage: Stage::Once, comm: comm as u32 })
+    }
+
+    /// A persistent collective operation, not started.
+    pub fn persistent_collective(id: CollectiveId, comm: usize) -> Self {
+        Self::Collective(Collective { id, stage: Stage::Idle, comm: comm as u32 })
+    }
+
+    /// A request that somebody else completes.
+    pub(crate) fn pending() -> Self {
+        Self::Pending
+    }
+
+    /// Completes a [`Self::pending`] request.
+    pub(crate) fn fulfil(&mut self, end: End) {
+        *self = Self::Done(end);
+    }
+
+    /// Whether the request takes part in nothing until it is started.
+    pub fn is_inactive(&self) -> bool {
+        match self {
+            Self::Persistent(persistent) => persistent.active.is_none(),
+            Self::Collective(collective) => collective.stage == Stage::Idle,
+            _ => false,
+        }
+    }
+
+    /// Whether the handle stays when the operation is complete.
+    pub fn is_persistent(&self) -> bool {
+        match self {
+            Self::Persistent(_) => true,
+            Self::Collective(collective) => collective.stage != Stage::Once,
+            _ => false,
+        }
+    }
+
+    /// Whether [`Self::end`] would answer. An inactive request counts as complete.
+    pub fn is_complete(&self, ground: &Ground) -> bool {
+        match self {
+            Self::Done(_) => true,
+            Self::Pending => false,
+            Self::Transfer(transfer) => ground.endpoint.is_complete(transfer.id),
+            Self::Exchange(exchange) => exchange.parts().all(|part| part.is_complete(ground)),
+            Self::Flush(drain) => ground.point.is_drained(drain, ground.endpoint),
+            Self::Persistent(persistent) => persistent.active.as_ref().is_none_or(|active| active.is_complete(ground)),
+            Self::Generalized(generalized) => generalized.complete,
+            Self::Collective(collective) => {
+                collective.stage == Stage::Idle || ground.collectives.is_complete(collective.id)
+            }
+        }
+    }
+
+    /// The end of an operation that is complete; `None` while it is under way. A persistent request is inactive then;
+    /// any other has nothing more to give. Generalized requests end elsewhere: their end is user code.
+    pub fn end(&mut self, ground: &mut Ground) -> Option<End> {
+        match self {
+            Self::Done(end) => Some(std::mem::replace(end, End::EMPTY)),
+            Self::Transfer(transfer) => transfer.end(ground.endpoint),
+            Self::Exchange(exchange) => exchange.end(ground),
+            Self::Flush(drain) => ground.point.is_drained(drain, ground.endpoint).then_some(End::EMPTY),
+            Self::Persistent(persistent) => match &mut persistent.active {
+                None => Some(End::EMPTY),
+                Some(active) => {
+                    let end = active.end(ground)?;
+                    persistent.active = None;
+                    Some(end)
+                }
+            },
+            Self::Generalized(_) | Self::Pending => None,
+            Self::Collective(collective) => collective.end(ground.collectives),
+        }
+    }
+
+    /// Gives an operation under way up: it completes on its own.
+    pub(crate) fn abandon(self, ground: &mut Ground) {
+        match self {
+            Self::Transfer(transfer) if transfer.is_forgettable() => ground.endpoint.release(transfer.id),
+            Self::Transfer(transfer) => ground.point.detach(transfer),
+            Self::Exchange(exchange) => exchange.into_parts().into_iter().for_each(|part| part.abandon(ground)),
+            Self::Persistent(persistent) => {
+                if let Some(active) = persistent.active {
+                    active.abandon(ground);
+                }
+            }
+            Self::Collective(collective) => ground.collectives.release(collective.id),
+            Self::Done(_) | Self::Pending | Self::Flush(_) | Self::Generalized(_) => {}
+        }
+    }
+}
+
+impl Collective {
+    fn end(&mut self, collectives: &mut Active) -> Option<End> {
+        if self.stage == Stage::Idle {
+            return Some(End::EMPTY);
+        }
+        let result = collectives.take(self.id)?;
+        if self.stage == Stage::Started {
+            self.stage = Stage::Idle;
+        }
+        let error = result.err().map(|error| Box::new(error.on(self.comm as usize)));
+        Some(End { status: Status::EMPTY, error })
+    }
+}

@@ -1,0 +1,132 @@
+//! Requests by their handles: asking, ending, giving up.
+
+use super::generalized::Functions;
+use super::{End, NO_PROC, Request, SENT};
+use crate::abi::REQUEST_NULL;
+use crate::error::Result;
+use crate::world::World;
+
+/// What became of a request that was asked to end.
+pub enum Taken {
+    Pending,
+    /// The null handle, or a persistent request that was not started.
+    Inactive,
+    /// Complete. The handle is gone unless it is `kept` (persistent requests).
+    Ended {
+        end: End,
+        kept: bool,
+    },
+    /// A generalized request is complete and gone; [`Functions::end`] is to be called with the monitor left.
+    Outside(Functions),
+}
+
+/// Ends the request if it is complete.
+///
+/// # Errors
+/// A handle that names no request.
+#[inline]
+pub fn take(world: &mut World, handle: usize) -> Result<Taken> {
+    match handle {
+        REQUEST_NULL => Ok(Taken::Inactive),
+        SENT => Ok(Taken::Ended { end: End::EMPTY, kept: false }),
+        NO_PROC => Ok(Taken::Ended { end: End::NO_PROC, kept: false }),
+        _ => take_entry(world, handle),
+    }
+}
+
+fn take_entry(world: &mut World, handle: usize) -> Result<Taken> {
+    let (requests, mut ground) = world.split();
+    let request = requests.get_mut(handle)?;
+    if request.is_inactive() {
+        return Ok(Taken::Inactive);
+    }
+    if let Request::Generalized(generalized) = request {
+        if !generalized.complete {
+            return Ok(Taken::Pending);
+        }
+        let functions = generalized.functions;
+        requests.remove(handle)?;
+        return Ok(Taken::Outside(functions));
+    }
+    let Some(end) = request.end(&mut ground) else { return Ok(Taken::Pending) };
+    let kept = request.is_persistent();
+    if !kept {
+        requests.remove(handle)?;
+    }
+    Ok(Taken::Ended { end, kept })
+}
+
+/// Whether the request is complete, null or inactive.
+pub fn is_complete(world: &mut World, handle: usize) -> Result<bool> {
+    if matches!(handle, REQUEST_NULL | SENT | NO_PROC) {
+        return Ok(true);
+    }
+    let (requests, ground) = world.split();
+    Ok(requests.get(handle)?.is_complete(&ground))
+}
+
+/// Whether waiting for the request is waiting for something: neither null nor inactive.
+pub fn is_active(world: &World, handle: usize) -> Result<bool> {
+    match handle {
+        REQUEST_NULL => Ok(false),
+        SENT | NO_PROC => Ok(true),
+        _ => Ok(!world.requests.get(handle)?.is_inactive()),
+    }
+}
+
+/// What [`take`] would answer, leaving the request as it is: the outcome is kept in it. `Outside` asks for
+/// [`Functions::query`].
+pub fn peek(world: &mut World, handle: usize) -> Result<Taken> {
+    if matches!(handle, REQUEST_NULL | SENT | NO_PROC) {
+        return take(world, handle);
+    }
+    let (requests, mut ground) = world.split();
+    let request = requests.get_mut(handle)?;
+    if request.is_inactive() {
+        return Ok(Taken::Inactive);
+    }
+    let operation = match request {
+        Request::Persistent(persistent) => match &mut persistent.active {
+            Some(active) => active,
+            None => return Ok(Taken::Inactive),
+        },
+        Request::Generalized(generalized) if generalized.complete => {
+            return Ok(Taken::Outside(generalized.functions));
+        }
+        // Their outcome stays where it is.
+        Request::Collective(_) if request.is_complete(&ground) => {
+            return Ok(Taken::Ended { end: End::EMPTY, kept: true });
+        }
+        Request::Collective(_) => return Ok(Taken::Pending),
+        request => request,
+    };
+    let Some(end) = operation.end(&mut ground) else { return Ok(Taken::Pending) };
+    let status = end.status;
+    *operation = Request::Done(end);
+    Ok(Taken::Ended { end: End::good(status), kept: true })
+}
+
+/// Gives a request up (`MPI_Request_free`): what is under way completes on its own.
+/// Answers the functions of a generalized request whose `free` is to be called with the monitor left.
+///
+/// # Errors
+/// The null handle, or one that names no request.
+pub fn release(world: &mut World, handle: usize) -> Result<Option<Functions>> {
+    if matches!(handle, SENT | NO_PROC) {
+        return Ok(None);
+    }
+    let (requests, mut ground) = world.split();
+    if let Request::Generalized(generalized) = requests.get_mut(handle)?
+        && !generalized.complete
+    {
+        generalized.freed = true;
+        return Ok(None);
+    }
+    match requests.remove(handle)? {
+        Request::Generalized(generalized) => Ok(Some(generalized.functions)),
+        request => {
+            request.abandon(&mut ground);
+            Ok(None)
+        }
+    }
+}

@@ -1,0 +1,163 @@
+//! One message under way, or two that complete together.
+
+use super::{End, Ground, Request};
+use crate::abi::{ANY_SOURCE, ANY_TAG, Status};
+use crate::error::{Class, Error};
+use crate::point::{Packed, Scattered};
+use weft_fabric::{Endpoint, Fault, Outcome, RequestId, Selector};
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Direction {
+    Out,
+    In,
+}
+
+/// A message under way.
+pub struct Transfer {
+    pub id: RequestId,
+    pub direction: Direction,
+    /// The communicator, for its error handler.
+    pub comm: u32,
+    /// Bytes of the receive buffer.
+    pub capacity: usize,
+    /// Whom the message goes to or is expected from, for the status page.
+    pub with: Selector,
+    /// What must live until the message is complete, if the program's buffer is not one run of memory.
+    pub held: Option<Box<Held>>,
+}
+
+/// A packed copy, and where it is unpacked to.
+pub struct Held {
+    pub packed: Packed,
+    pub target: Option<Scattered>,
+}
+
+impl Transfer {
+    /// Whether nothing is left to be done when it is complete: no unpacking, and no send that the end of the program
+    /// has to wait for.
+    pub fn is_forgettable(&self) -> bool {
+        self.direction == Direction::In && self.held.is_none()
+    }
+
+    #[inline]
+    pub fn end(&mut self, endpoint: &mut Endpoint) -> Option<End> {
+        let outcome = endpoint.take_outcome(self.id)?;
+        Some(self.conclude(outcome))
+    }
+
+    /// What an outcome means for the program; what arrived reaches its buffer.
+    #[inline]
+    pub fn conclude(&mut self, outcome: Outcome) -> End {
+        if self.direction == Direction::In {
+            if let Some(held) = &self.held {
+                held.unpack(&outcome);
+            }
+            received(&outcome, self.capacity, self.comm as usize)
+        } else if outcome.fault.is_none() {
+            End::EMPTY
+        } else {
+            End { status: Status::EMPTY, error: fault(&outcome, 0, self.comm as usize) }
+        }
+    }
+}
+
+impl Held {
+    fn unpack(&self, outcome: &Outcome) {
+        let arrived = match outcome.fault {
+            None | Some(Fault::Truncated) => usize::try_from(outcome.length).unwrap_or(usize::MAX),
+            Some(Fault::Cancelled | Fault::PeerLost) => 0,
+        };
+        if let Some(target) = &self.target {
+            // SAFETY: the program keeps the buffer of a receive until it is complete, which it was not before; the
+            // endpoint has filled the packed bytes up to the length of the message.
+            unsafe { target.unpack(&self.packed, arrived) };
+        }
+    }
+}
+
+/// The end of a receive into `capacity` bytes.
+#[inline]
+pub fn received(outcome: &Outcome, capacity: usize, comm: usize) -> End {
+    if outcome.fault.is_some() {
+        return failed_receive(outcome, capacity, comm);
+    }
+    End::good(Status::new(outcome.source as i32, outcome.tag, outcome.length))
+}
+
+#[cold]
+fn failed_receive(outcome: &Outcome, capacity: usize, comm: usize) -> End {
+    let status = match outcome.fault {
+        Some(Fault::Cancelled) => {
+            let mut status = Status::new(ANY_SOURCE, ANY_TAG, 0);
+            status.set_cancelled(true);
+            status
+        }
+        Some(Fault::PeerLost) => Status::EMPTY,
+        _ => Status::new(outcome.source as i32, outcome.tag, outcome.length.min(capacity as u64)),
+    };
+    End { status, error: fault(outcome, capacity, comm) }
+}
+
+/// The error in an outcome; a cancelled operation is none.
+#[cold]
+pub fn fault(outcome: &Outcome, capacity: usize, comm: usize) -> Option<Box<Error>> {
+    let error = match outcome.fault? {
+        Fault::Cancelled => return None,
+        Fault::Truncated => Error::new(
+            Class::Truncate,
+            format!(
+                "the message of {} bytes from rank {} with tag {} is longer than the receive buffer of {capacity} \
+                 bytes, which holds its beginning",
+                outcome.length, outcome.source, outcome.tag
+            ),
+        ),
+        Fault::PeerLost => {
+            Error::new(Class::ProcAborted, format!("the process with world rank {} is lost", outcome.peer.0))
+        }
+    };
+    Some(Box::new(error.on(comm)))
+}
+
+/// A send and a receive that complete together; the status is that of the receive.
+pub struct Exchange {
+    send: Request,
+    receive: Request,
+    sent: Option<End>,
+    received: Option<End>,
+}
+
+impl Exchange {
+    pub fn new(send: Request, receive: Request) -> Self {
+        Self { send, receive, sent: None, received: None }
+    }
+
+    /// Those still under way.
+    pub fn parts(&self) -> impl Iterator<Item = &Request> {
+        let send = self.sent.is_none().then_some(&self.send);
+        send.into_iter().chain(self.received.is_none().then_some(&self.receive))
+    }
+
+    pub fn into_parts(self) -> Vec<Request> {
+        let send = self.sent.is_none().then_some(self.send);
+        send.into_iter().chain(self.received.is_none().then_some(self.receive)).collect()
+    }
+
+    pub fn end(&mut self, ground: &mut Ground) -> Option<End> {
+        if self.sent.is_none() {
+            self.sent = self.send.end(ground);
+        }
+        if self.received.is_none() {
+            self.received = self.receive.end(ground);
+        }
+        if self.sent.is_none() || self.received.is_none() {
+            return None;
+        }
+        let (sent, received) = (self.sent.take()?, self.received.take()?);
+        Some(End { status: received.status, error: received.error.or(sent.error) })
+    }
+
+    /// The receive, for cancelling.
+    pub fn receive_mut(&mut self) -> &mut Request {
+        &mut self.receive
+    }
+}

@@ -1,0 +1,107 @@
+//! Everything the MPI interface keeps, next to the endpoint.
+
+use crate::attribute::Attributes;
+use crate::comm::Comm;
+use crate::comm::context::Contexts;
+use crate::comm::idup::Construction;
+use crate::datatype::Datatype;
+use crate::group::Group;
+use crate::handle::{Kind, Table};
+use crate::op::Op;
+use crate::request::Request;
+use std::collections::HashMap;
+use std::sync::Arc;
+use weft_fabric::{Driven, Endpoint, Monitor, Outside};
+
+/// Open from `MPI_Init` to `MPI_Finalize`.
+pub static WORLD: Monitor<World> = Monitor::new();
+
+/// The state of the interface. Objects that a program may use before `MPI_Init` (info, error handlers, added error
+/// codes) live in their own files, each behind its own lock.
+pub struct World {
+    pub endpoint: Endpoint,
+    pub comms: Table<Arc<Comm>>,
+    pub groups: Table<Arc<Group>>,
+    pub types: Table<Datatype>,
+    pub ops: Table<Op>,
+    pub requests: Table<Request>,
+    /// Messages taken by matched probes.
+    pub messages: Table<crate::point::Message>,
+    /// Schedules under way.
+    pub collectives: crate::coll::Active,
+    /// What point-to-point keeps for the process (attached buffers).
+    pub point: crate::point::State,
+    /// Which contexts are taken.
+    pub contexts: Contexts,
+    /// Several threads may call at the same time.
+    pub threads: bool,
+    /// Names and attributes of datatypes, by handle; most have none.
+    type_labels: HashMap<usize, Labels>,
+    /// Communicators that are being made without anybody waiting for them.
+    pub(crate) constructions: Vec<Construction>,
+}
+
+/// What a program may attach to a datatype.
+#[derive(Default)]
+pub struct Labels {
+    pub name: Option<String>,
+    pub attributes: Attributes,
+}
+
+impl Labels {
+    /// The name of a type that the program has not named.
+    pub fn predefined_name(datatype: usize) -> &'static str {
+        let names = crate::abi::DATATYPE_NAMES;
+        names.iter().find(|entry| entry.0 == datatype).map_or("", |entry| entry.1)
+    }
+}
+
+impl World {
+    /// The state at the start, without predefined objects.
+    pub fn new(endpoint: Endpoint, threads: bool) -> Self {
+        Self {
+            endpoint,
+            comms: Table::new(Kind::Comm),
+            groups: Table::new(Kind::Group),
+            types: Table::new(Kind::Datatype),
+            ops: Table::new(Kind::Op),
+            requests: Table::new(Kind::Request),
+            messages: Table::new(Kind::Message),
+            collectives: Default::default(),
+            point: Default::default(),
+            contexts: Contexts::default(),
+            threads,
+            type_labels: HashMap::new(),
+            constructions: Vec::new(),
+        }
+    }
+
+    /// The labels of a live datatype.
+    pub fn labels_of_type(&mut self, datatype: usize) -> crate::error::Result<&mut Labels> {
+        self.types.get(datatype)?;
+        Ok(self.type_labels.entry(datatype).or_default())
+    }
+
+    /// Forgets the labels of a datatype that is being freed.
+    pub fn drop_labels_of_type(&mut self, datatype: usize) {
+        self.type_labels.remove(&datatype);
+    }
+
+    /// The live communicator with this handle.
+    #[inline]
+    pub fn comm(&self, handle: usize) -> crate::error::Result<&Arc<Comm>> {
+        self.comms.get(handle)
+    }
+}
+
+impl Driven for World {
+    fn endpoint(&mut self) -> &mut Endpoint {
+        &mut self.endpoint
+    }
+
+    fn advance(&mut self) -> Option<Outside> {
+        self.point.advance(&mut self.endpoint);
+        crate::comm::idup::advance(self);
+        crate::coll::advance(self)
+    }
+}

@@ -1,0 +1,65 @@
+//! Collective operations, by C programs that check every result and say what is wrong: see `tests/c/mpi/coll_*.c`.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use tempfile::TempDir;
+use weft_tests::{root, tree};
+
+fn compiled(name: &str, folder: &Path) -> PathBuf {
+    let program = folder.join(name);
+    let mut command = Command::new(tree().join("bin/mpicc"));
+    command.args(["-O1", "-Wall", "-Wextra", "-Wno-stringop-overread", "-Werror", "-pthread"]);
+    command.arg(root().join("tests/c/mpi").join(name).with_extension("c")).arg("-o").arg(&program);
+    let output = command.output().expect("the compiler command can be started");
+    assert!(output.status.success(), "{name}: {}", String::from_utf8_lossy(&output.stderr));
+    program
+}
+
+/// Runs the program with these numbers of ranks; it has to end well and say nothing.
+fn passes(name: &str, ranks: &[u32]) {
+    let folder = TempDir::new().expect("there is room for a folder");
+    let program = compiled(name, folder.path());
+    for n in ranks {
+        let mut command = Command::new(tree().join("bin/weft"));
+        command.args(["run", "--timeout", "120", "-n", &n.to_string()]).arg(&program);
+        let output = command.output().expect("the launcher can be started");
+        let (out, err) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+        assert!(output.status.success() && out.is_empty(), "{name} with {n} ranks: {}\n{out}{err}", output.status);
+    }
+}
+
+#[test]
+fn data_moves_as_defined_in_every_form() {
+    passes("coll_move", &[1, 2, 3, 4, 5, 6, 7, 8]);
+}
+
+#[test]
+fn reductions_keep_the_order_of_ranks_in_every_form() {
+    passes("coll_reduce", &[1, 2, 3, 4, 5, 6, 7, 8]);
+}
+
+#[test]
+fn neighbors_exchange_over_every_topology() {
+    passes("coll_neighbor", &[1, 2, 3, 4, 6, 8]);
+}
+
+#[test]
+fn operations_in_flight_do_not_mix() {
+    passes("coll_flight", &[1, 2, 3, 5, 8]);
+}
+
+#[test]
+fn groups_exchange_across_an_intercommunicator() {
+    passes("coll_inter", &[1, 2, 3, 5, 8]);
+}
+
+#[test]
+fn wrong_arguments_are_refused_by_class() {
+    passes("coll_errors", &[1, 2, 4]);
+}
+
+#[test]
+fn threads_do_collectives_at_the_same_time() {
+    passes("coll_threads", &[1, 2, 4]);
+}

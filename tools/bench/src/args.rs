@@ -1,0 +1,119 @@
+//! The command line of `weft bench`.
+
+use crate::library::Name;
+use std::path::PathBuf;
+
+/// Measure Weft and the other MPI libraries side by side.
+///
+/// The peers (MPICH, Open MPI, Intel MPI) are Python wheels, installed once into a private virtual environment each.
+/// Every figure is the median over the turns; a bar is met or missed against the best peer of the same run.
+#[derive(Clone, Debug, clap::Args)]
+pub struct BenchArgs {
+    /// Short run for a first look: fewer lines, 0.1 s each, 3 turns
+    #[arg(long)]
+    pub quick: bool,
+    /// How often every library gets its turn [default: 5, quick: 3]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1000))]
+    pub turns: Option<u32>,
+    /// Least time of a line per turn [default: 1, quick: 0.1]
+    #[arg(long, value_name = "S", value_parser = seconds)]
+    pub seconds: Option<f64>,
+    /// Libraries to measure
+    #[arg(long, value_name = "NAMES", value_delimiter = ',', value_enum)]
+    pub libs: Vec<Name>,
+    /// Only these lines; a first part stands for all below it, `*` for anything: latency,crowd/barrier,*/8
+    #[arg(long, visible_alias = "lines", value_name = "PATTERNS", value_delimiter = ',')]
+    pub only: Vec<String>,
+    /// List the lines with their bars and stop
+    #[arg(long)]
+    pub list: bool,
+    /// Run the peers with the settings their manuals advise for more ranks than cores, instead of their defaults
+    #[arg(long)]
+    pub tuned: bool,
+    /// Where Weft is installed (DIR/bin/weft, DIR/bin/mpicc) [default: beside this program]
+    #[arg(long, value_name = "DIR")]
+    pub weft_prefix: Option<PathBuf>,
+    /// Where the peers are installed [default: weft/peers in the user's cache directory]
+    #[arg(long, value_name = "DIR")]
+    pub peers_dir: Option<PathBuf>,
+    /// Install newer peers where there are any
+    #[arg(long)]
+    pub update_peers: bool,
+    /// Use the peers that are installed and install none
+    #[arg(long, conflicts_with = "update_peers")]
+    pub offline: bool,
+    /// Spoil a byte of every line: shows that wrong data is noticed
+    #[arg(long, hide = true)]
+    pub corrupt: bool,
+    /// Print the table as Markdown
+    #[arg(long)]
+    pub markdown: bool,
+    /// Write every sample and the machine's description
+    #[arg(long, value_name = "FILE")]
+    pub json: Option<PathBuf>,
+    /// Draw latency and bandwidth by size (SVG)
+    #[arg(long, value_name = "FILE")]
+    pub plot: Option<PathBuf>,
+}
+
+fn seconds(text: &str) -> Result<f64, String> {
+    match text.parse::<f64>() {
+        Ok(s) if (0.001..=3600.0).contains(&s) => Ok(s),
+        _ => Err(format!("{text:?} is not a time between 0.001 and 3600 seconds")),
+    }
+}
+
+impl BenchArgs {
+    pub fn turns(&self) -> u32 {
+        self.turns.unwrap_or(if self.quick { 3 } else { 5 })
+    }
+
+    /// Least seconds of one line per turn.
+    pub fn line_seconds(&self) -> f64 {
+        self.seconds.unwrap_or(if self.quick { 0.1 } else { 1.0 })
+    }
+
+    /// The libraries asked for, each once, in the order of the table.
+    pub fn libraries(&self) -> Vec<Name> {
+        Name::ALL.into_iter().filter(|n| self.libs.is_empty() || self.libs.contains(n)).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::Parser;
+
+    #[derive(clap::Parser)]
+    struct Cli {
+        #[command(flatten)]
+        bench: BenchArgs,
+    }
+
+    fn parse(args: &[&str]) -> Result<BenchArgs, clap::Error> {
+        Cli::try_parse_from(std::iter::once(&"bench").chain(args)).map(|c| c.bench)
+    }
+
+    #[test]
+    fn quick_changes_only_what_was_not_given() {
+        let a = parse(&["--quick"]).unwrap();
+        assert_eq!((a.turns(), a.line_seconds()), (3, 0.1));
+        let a = parse(&["--quick", "--turns", "7", "--seconds", "0.5"]).unwrap();
+        assert_eq!((a.turns(), a.line_seconds()), (7, 0.5));
+        let a = parse(&[]).unwrap();
+        assert_eq!((a.turns(), a.line_seconds()), (5, 1.0));
+    }
+
+    #[test]
+    fn libraries_come_in_table_order_and_once() {
+        let a = parse(&["--libs", "mpich,weft,mpich"]).unwrap();
+        assert_eq!(a.libraries(), [Name::Weft, Name::Mpich]);
+    }
+
+    #[test]
+    fn wrong_values_are_refused() {
+        for bad in [&["--turns", "0"][..], &["--seconds", "0"], &["--seconds", "nan"], &["--libs", "lam"]] {
+            assert!(parse(bad).is_err(), "{bad:?} was accepted");
+        }
+    }
+}

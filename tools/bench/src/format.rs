@@ -1,0 +1,69 @@
+//! Figures with units, three significant digits.
+
+use crate::lines::Unit;
+
+/// `value` in base units (seconds, bytes, bytes per second, ...) as a person reads it.
+pub fn figure(value: f64, unit: Unit) -> String {
+    match unit {
+        Unit::Seconds => scaled(value, &[(1e-6, 1e9, "ns"), (1e-3, 1e6, "us"), (1.0, 1e3, "ms")], (1.0, "s")),
+        Unit::BytesPerSecond => scaled(value, &[(1e6, 1e-3, "kB/s"), (1e9, 1e-6, "MB/s")], (1e-9, "GB/s")),
+        Unit::PerSecond => scaled(value, &[(1e3, 1.0, "/s"), (1e6, 1e-3, "k/s")], (1e-6, "M/s")),
+        Unit::Percent => format!("{} %", digits(value)),
+        Unit::Bytes => format!("{} MiB", digits(value / (1024.0 * 1024.0))),
+    }
+}
+
+/// Message sizes as the table names them.
+pub fn size(bytes: u64) -> String {
+    match bytes {
+        b if b >= 1 << 20 && b % (1 << 20) == 0 => format!("{} MiB", b >> 20),
+        b if b >= 1 << 10 && b % (1 << 10) == 0 => format!("{} KiB", b >> 10),
+        b => format!("{b} B"),
+    }
+}
+
+/// The first step whose bound is above `value`, else the last unit. A step is (bound, factor, name).
+fn scaled(value: f64, steps: &[(f64, f64, &str)], last: (f64, &str)) -> String {
+    let (factor, name) =
+        steps.iter().find(|(bound, ..)| value < *bound).map_or(last, |(_, factor, name)| (*factor, *name));
+    format!("{} {name}", digits(value * factor))
+}
+
+/// Three significant digits without an exponent.
+pub fn digits(value: f64) -> String {
+    let decimals = match value.abs() {
+        v if v >= 99.95 => 0,
+        v if v >= 9.995 => 1,
+        v if v >= 0.9995 || v == 0.0 => 2,
+        _ => 3,
+    };
+    format!("{value:.decimals$}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn units_follow_the_magnitude() {
+        assert_eq!(figure(181.4e-9, Unit::Seconds), "181 ns");
+        assert_eq!(figure(3.7e-6, Unit::Seconds), "3.70 us");
+        assert_eq!(figure(12.34e-3, Unit::Seconds), "12.3 ms");
+        assert_eq!(figure(1.5, Unit::Seconds), "1.50 s");
+        assert_eq!(figure(5.57e9, Unit::BytesPerSecond), "5.57 GB/s");
+        assert_eq!(figure(8.38e6, Unit::PerSecond), "8.38 M/s");
+        assert_eq!(figure(0.04, Unit::Percent), "0.040 %");
+        assert_eq!(figure(9_573_440.0, Unit::Bytes), "9.13 MiB");
+    }
+
+    #[test]
+    fn sizes_are_named_in_powers_of_two() {
+        assert_eq!([size(0), size(512), size(4096), size(1 << 22)], ["0 B", "512 B", "4 KiB", "4 MiB"]);
+        assert_eq!(size(1500), "1500 B");
+    }
+
+    #[test]
+    fn rounding_does_not_change_the_number_of_digits() {
+        assert_eq!([digits(99.96), digits(9.996), digits(0.99951)], ["100", "10.0", "1.00"]);
+    }
+}

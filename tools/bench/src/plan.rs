@@ -1,0 +1,352 @@
+//! The run: libraries found and compiled for, then turn after turn, group after group, one library after the other.
+
+use crate::args::BenchArgs;
+use crate::library::{self, Library, Name, Placement};
+use crate::lines::{self, CORES, Group, Line};
+use crate::machine::Machine;
+use crate::report::{Failure, LeftOut, LibraryReport, LineReport, Report};
+use crate::{leftovers, limits, parse, peers, process};
+use anyhow::{Context, ensure};
+use indicatif::{ProgressBar, ProgressStyle};
+use std::collections::{HashMap, HashSet};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+const SOURCE: &str = include_str!("../c/mpibench.c");
+const COMPILE_LIMIT: Duration = Duration::from_secs(120);
+/// Least number of start-up samples over all turns.
+const STARTS: u32 = 20;
+
+struct Run {
+    turns: u32,
+    seconds: f64,
+    quick: bool,
+    corrupt: bool,
+    machine: Machine,
+    lines: Vec<Line>,
+    libraries: Vec<Library>,
+    programs: HashMap<Name, PathBuf>,
+    directory: tempfile::TempDir,
+    loaded: HashMap<Name, String>,
+    samples: HashMap<(String, Name), Vec<f64>>,
+    failures: Vec<Failure>,
+    /// A library that failed a group is not asked again.
+    given_up: HashSet<(Name, Group)>,
+    bar: ProgressBar,
+}
+
+pub fn run(args: &BenchArgs) -> anyhow::Result<Report> {
+    let start = Instant::now();
+    let idle_seconds = if args.quick { 1.0 } else { 10.0 };
+    let lines = lines::select(lines::all(idle_seconds), args.quick, &args.only)?;
+    let machine = Machine::look();
+    let directory = tempfile::Builder::new().prefix("weft-bench-").tempdir().context("no temporary directory")?;
+    let limits_program = limits::compile(directory.path())?;
+    let (libraries, mut left_out) = find_libraries(args)?;
+    let mut run = Run {
+        turns: args.turns(),
+        seconds: args.line_seconds(),
+        quick: args.quick,
+        corrupt: args.corrupt,
+        machine,
+        lines,
+        libraries,
+        programs: HashMap::new(),
+        directory,
+        loaded: HashMap::new(),
+        samples: HashMap::new(),
+        failures: Vec::new(),
+        given_up: HashSet::new(),
+        bar: ProgressBar::hidden(),
+    };
+    run.compile(&mut left_out)?;
+    announce(&left_out);
+    ensure!(!run.libraries.is_empty(), "no library can take part");
+    let mut limits = limits::all();
+    run.bar = progress_bar(run.expected_s());
+    for turn in 0..run.turns {
+        run.note(turn, "the machine's limits");
+        let measured = limits::measure(&limits_program, &run.machine, (run.seconds / 5.0).min(0.5), &mut limits);
+        process::check_interrupt()?;
+        if let Err(e) = measured {
+            run.fail(turn, "the machine's limits".into(), &e);
+        }
+        run.turn(turn)?;
+    }
+    run.bar.finish_and_clear();
+    Ok(run.report(limits, left_out, start))
+}
+
+/// The libraries asked for that are there or can be installed, and why not the others.
+fn find_libraries(args: &BenchArgs) -> anyhow::Result<(Vec<Library>, Vec<LeftOut>)> {
+    let directory = match &args.peers_dir {
+        Some(d) => std::path::absolute(d)?,
+        None => peers::default_directory()?,
+    };
+    let mode = match (args.offline, args.update_peers) {
+        (true, _) => peers::Mode::Offline,
+        (_, true) => peers::Mode::Update,
+        _ => peers::Mode::Missing,
+    };
+    let (mut found, mut left_out) = (Vec::new(), Vec::new());
+    for name in args.libraries() {
+        let library = match name {
+            Name::Weft => library::find_weft(args.weft_prefix.as_deref()),
+            _ => peers::provide(name, &directory, mode, args.tuned),
+        };
+        process::check_interrupt()?;
+        match library {
+            Ok(l) => found.push(l),
+            Err(e) => left_out.push(LeftOut { name, reason: format!("{e:#}") }),
+        }
+    }
+    Ok((found, left_out))
+}
+
+fn announce(left_out: &[LeftOut]) {
+    for l in left_out {
+        eprintln!("{} is left out: {}", l.name.title(), l.reason);
+    }
+}
+
+fn progress_bar(expected_s: f64) -> ProgressBar {
+    let template = "{bar:30} {percent:>3} % {msg} ({elapsed}, about {eta} to go)";
+    let style = ProgressStyle::with_template(template).expect("the template is constant");
+    // No steady tick: a thread that wakes up now and then would disturb what is measured.
+    ProgressBar::new((expected_s * 1000.0) as u64).with_style(style)
+}
+
+impl Run {
+    /// The measuring program, once per library; a library that cannot compile it is left out.
+    fn compile(&mut self, left_out: &mut Vec<LeftOut>) -> anyhow::Result<()> {
+        let source = self.directory.path().join("mpibench.c");
+        std::fs::write(&source, SOURCE)?;
+        for library in std::mem::take(&mut self.libraries) {
+            let program = self.directory.path().join(format!("mpibench-{}", library.name as usize));
+            let outcome = process::run(library.compile(&source, &program), COMPILE_LIMIT).and_then(|o| o.check());
+            process::check_interrupt()?;
+            match outcome {
+                Ok(()) => {
+                    self.programs.insert(library.name, program);
+                    self.libraries.push(library);
+                }
+                Err(e) => left_out.push(LeftOut { name: library.name, reason: format!("its mpicc failed: {e:#}") }),
+            }
+        }
+        Ok(())
+    }
+
+    fn turn(&mut self, turn: u32) -> anyhow::Result<()> {
+        let mut groups: Vec<Group> = self.lines.iter().map(|l| l.group).collect();
+        groups.dedup();
+        // Memory is a matter of design and not of time: it is the same in every turn.
+        groups.retain(|g| turn == 0 || !matches!(g, Group::Memory(_)));
+        for group in groups {
+            let repeat = if group == Group::Start { self.starts_per_turn() } else { 1 };
+            for k in 0..repeat {
+                for i in 0..self.libraries.len() {
+                    // Nobody is always first.
+                    let which = (i + turn as usize + k as usize) % self.libraries.len();
+                    self.library_turn(turn, group, which)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn starts_per_turn(&self) -> u32 {
+        let starts = if self.quick { STARTS / 2 } else { STARTS };
+        starts.div_ceil(self.turns)
+    }
+
+    /// One group of one library. A failure is noted; only an interrupt ends the run.
+    fn library_turn(&mut self, turn: u32, group: Group, which: usize) -> anyhow::Result<()> {
+        let library = self.libraries[which].clone();
+        if self.given_up.contains(&(library.name, group)) {
+            return Ok(());
+        }
+        self.note(turn, &format!("{} {}", library.name.title(), group_text(group)));
+        let shared_memory = leftovers::Before::look();
+        let result = match group {
+            Group::Start => self.measure_start(&library),
+            _ => self.measure_group(&library, group),
+        };
+        self.bar.inc((self.job_s(group) * 1000.0) as u64);
+        if result.is_err() {
+            shared_memory.clean();
+        }
+        process::check_interrupt()?;
+        if let Err(e) = result {
+            self.given_up.insert((library.name, group));
+            self.fail(turn, format!("{}, {}", library.name.title(), group_text(group)), &e);
+        }
+        Ok(())
+    }
+
+    fn fail(&mut self, turn: u32, what: String, error: &anyhow::Error) {
+        let reason = format!("{error:#}");
+        self.bar.suspend(|| eprintln!("{what} failed: {reason}"));
+        self.failures.push(Failure { what, turn: turn + 1, reason });
+    }
+
+    fn measure_group(&mut self, library: &Library, group: Group) -> anyhow::Result<()> {
+        let mut command = self.launch(library, group);
+        command.arg(&self.programs[&library.name]).args(self.corrupt.then_some("--corrupt"));
+        command.arg(self.seconds.to_string());
+        command.args(self.lines_of(group).map(|l| &l.spec));
+        let outcome = process::run(command, self.limit(group))?;
+        let ended = outcome.check();
+        let output = parse::output("mpibench", &outcome.stdout)?;
+        if let Some(text) = &output.library {
+            library.check_loaded(text)?;
+            self.loaded.entry(library.name).or_insert_with(|| parse::short_library_name(text));
+        }
+        // What was measured before a failure counts.
+        let missing = self.keep(library.name, group, &output.figures);
+        ended?;
+        ensure!(missing.is_empty(), "no figure for {}", missing.join(", "));
+        Ok(())
+    }
+
+    /// Takes the figures of a job's lines; returns the lines that have none.
+    fn keep(&mut self, name: Name, group: Group, figures: &[parse::Figure]) -> Vec<String> {
+        let mut missing = Vec::new();
+        let lines: Vec<Line> = self.lines_of(group).cloned().collect();
+        for line in lines {
+            // The crowded ping-pong and the plain one print under the spec that was asked for.
+            match figures.iter().find(|f| f.spec == line.spec && f.unit == line.unit.symbol()) {
+                Some(f) => self.samples.entry((line.id, name)).or_default().push(f.value),
+                None => missing.push(line.id),
+            }
+        }
+        missing
+    }
+
+    /// Whole times of the launcher, each start-up line once.
+    fn measure_start(&mut self, library: &Library) -> anyhow::Result<()> {
+        let lines: Vec<String> = self.lines_of(Group::Start).map(|l| l.id.clone()).collect();
+        for id in lines {
+            let mut command = self.launch(library, Group::Start);
+            match id.as_str() {
+                "start/true" => command.arg("true"),
+                _ => command.arg(&self.programs[&library.name]).arg("start"),
+            };
+            let outcome = process::run(command, self.limit(Group::Start))?;
+            outcome.check().with_context(|| id.clone())?;
+            self.samples.entry((id, library.name)).or_default().push(outcome.seconds);
+        }
+        Ok(())
+    }
+
+    fn launch(&self, library: &Library, group: Group) -> Command {
+        let mut command = library.launch(self.placement(group));
+        // Session directories and the like of a killed launcher go with ours.
+        command.env("TMPDIR", self.directory.path());
+        process::confine(&mut command, &self.machine.cpus_used);
+        command
+    }
+
+    fn placement(&self, group: Group) -> Placement {
+        let ranks = group.ranks();
+        Placement { ranks, bound: ranks as usize <= self.machine.cpus_used.len() }
+    }
+
+    fn lines_of(&self, group: Group) -> impl Iterator<Item = &Line> {
+        self.lines.iter().filter(move |l| l.group == group)
+    }
+
+    /// About how long a job takes.
+    fn job_s(&self, group: Group) -> f64 {
+        let lines = self.lines_of(group).count() as f64;
+        match group {
+            Group::Latency | Group::Stream | Group::Collective => 1.0 + 1.25 * lines * self.seconds,
+            Group::Crowd => 2.0 + 1.5 * lines * self.seconds,
+            Group::Idle => 1.0 + if self.quick { 1.0 } else { 10.0 },
+            Group::Memory(ranks) => 0.5 + f64::from(ranks) / 8.0,
+            Group::Start => 0.5 * lines,
+        }
+    }
+
+    /// When a job hangs. Generous: a crowded job under a spinning library is slow, not broken.
+    fn limit(&self, group: Group) -> Duration {
+        Duration::from_secs_f64(120.0 + 10.0 * self.job_s(group))
+    }
+
+    fn expected_s(&self) -> f64 {
+        let mut groups: Vec<Group> = self.lines.iter().map(|l| l.group).collect();
+        groups.dedup();
+        let times = |g: &Group| match g {
+            Group::Memory(_) => 1,
+            Group::Start => self.turns * self.starts_per_turn(),
+            _ => self.turns,
+        };
+        let per_library: f64 = groups.iter().map(|g| f64::from(times(g)) * self.job_s(*g)).sum();
+        per_library * self.libraries.len() as f64
+    }
+
+    fn note(&self, turn: u32, text: &str) {
+        self.bar.set_message(format!("turn {} of {}: {text}", turn + 1, self.turns));
+        self.bar.tick();
+    }
+
+    fn report(self, limits: Vec<limits::Limit>, left_out: Vec<LeftOut>, start: Instant) -> Report {
+        let library = |l: &Library| LibraryReport {
+            name: l.name,
+            version: self.loaded.get(&l.name).cloned().unwrap_or_else(|| format!("{} {}", l.name.title(), l.version)),
+            pair: l.launch_text(self.placement(Group::Latency)),
+            crowd: l.launch_text(self.placement(Group::Crowd)),
+        };
+        let line = |line: &Line| {
+            let of = |l: &Library| {
+                let samples = self.samples.get(&(line.id.clone(), l.name));
+                (l.name, samples.cloned().unwrap_or_default())
+            };
+            let samples: Vec<_> = self.libraries.iter().map(of).collect();
+            LineReport::of(line, &samples, &limits)
+        };
+        Report {
+            format: 1,
+            command: command_text(),
+            turns: self.turns,
+            seconds_per_line: self.seconds,
+            took_s: start.elapsed().as_secs_f64(),
+            libraries: self.libraries.iter().map(library).collect(),
+            lines: self.lines.iter().map(line).collect(),
+            left_out,
+            limits,
+            machine: self.machine,
+            failures: self.failures,
+        }
+    }
+}
+
+fn group_text(group: Group) -> String {
+    match group {
+        Group::Latency => "ping-pong".into(),
+        Group::Stream => "windows of messages".into(),
+        Group::Collective => "collectives".into(),
+        Group::Crowd => format!("{} ranks on {CORES} cores", lines::CROWD),
+        Group::Idle => "idle rank".into(),
+        Group::Memory(ranks) => format!("memory of {ranks} ranks"),
+        Group::Start => "start-up".into(),
+    }
+}
+
+/// The command line that made the report, without the directories it was given.
+fn command_text() -> String {
+    let mut words = vec!["weft".to_string(), "bench".to_string()];
+    let mut arguments = std::env::args().skip(1).skip_while(|a| a == "bench");
+    while let Some(word) = arguments.next() {
+        let of_interest = !["--weft-prefix", "--peers-dir"].iter().any(|o| word.starts_with(o));
+        match of_interest {
+            true if Path::new(&word).is_absolute() => {
+                words.push(Path::new(&word).file_name().map_or(word.clone(), |f| f.to_string_lossy().into_owned()));
+            }
+            true => words.push(word),
+            false if word.contains('=') => {}
+            false => drop(arguments.next()),
+        }
+    }
+    words.join(" ")
+}

@@ -1,0 +1,223 @@
+//! The report as a table: aligned text for a terminal, Markdown for a page.
+
+use crate::bars::Verdict;
+use crate::format::{digits, figure};
+use crate::lines::{self, Unit};
+use crate::report::{LineReport, Report};
+use crate::stats::Summary;
+use std::fmt::Write;
+
+/// For a terminal.
+pub fn text(report: &Report) -> String {
+    let mut out = format!("weft bench, {}\n{}\n", report.machine.date, report.machine.text());
+    for line in conditions(report) {
+        let _ = writeln!(out, "{line}");
+    }
+    let _ = writeln!(out, "\n{}", aligned(&limit_rows(report)));
+    let _ = writeln!(out, "{}", aligned(&line_rows(report)));
+    out + &closing(report).join("\n") + "\n"
+}
+
+/// For PERFORMANCE.md.
+pub fn markdown(report: &Report) -> String {
+    let mut out = format!("`{}`, {}\n\n{}\n\n", report.command, report.machine.date, report.machine.text());
+    for line in conditions(report) {
+        let _ = writeln!(out, "- {line}");
+    }
+    let _ = writeln!(out, "\n{}", piped(&limit_rows(report)));
+    let _ = writeln!(out, "{}", piped(&line_rows(report)));
+    for line in closing(report) {
+        let _ = writeln!(out, "{line}\n");
+    }
+    out.truncate(out.trim_end().len());
+    out + "\n"
+}
+
+/// Every line there is, for `--list`.
+pub fn line_list() -> String {
+    let row = |l: &lines::Line| {
+        let bars: Vec<_> = l.bars.iter().map(|b| b.text(l.unit)).collect();
+        vec![l.id.clone(), l.title.clone(), bars.join(", ")]
+    };
+    let head = ["name", "what", "bar"].map(String::from).to_vec();
+    aligned(&std::iter::once(head).chain(lines::all(10.0).iter().map(row)).collect::<Vec<_>>())
+}
+
+/// How it was measured and with whom.
+fn conditions(report: &Report) -> Vec<String> {
+    let mut lines = vec![format!(
+        "{} turns, at least {} s per line and turn, {:.0} s in all; load average before: {}",
+        report.turns, report.seconds_per_line, report.took_s, report.machine.load_before
+    )];
+    for l in &report.libraries {
+        lines.push(format!("{}: {}; two ranks: {}; crowded: {}", l.name.title(), l.version, l.pair, l.crowd));
+    }
+    lines.extend(report.left_out.iter().map(|l| format!("{} is left out: {}", l.name.title(), l.reason)));
+    lines
+}
+
+fn closing(report: &Report) -> Vec<String> {
+    let mut lines =
+        vec!["median over the turns, ± half the range; * the best peer; ratio: Weft to the best peer".into()];
+    let (met, missed) = report.tally();
+    if met + missed.len() > 0 {
+        lines.push(format!("{met} of {} bars met", met + missed.len()));
+    }
+    lines.extend(missed.into_iter().map(|m| format!("missed: {m}")));
+    let failure = |f: &crate::report::Failure| format!("failed in turn {}: {}: {}", f.turn, f.what, f.reason);
+    lines.extend(report.failures.iter().map(failure));
+    lines
+}
+
+fn limit_rows(report: &Report) -> Vec<Vec<String>> {
+    let mut rows = vec![vec!["the machine's own limits".to_string(), "median".to_string()]];
+    for limit in &report.limits {
+        let value = Summary::of(&limit.samples).map_or("-".into(), |s| cell(s, limit.unit));
+        rows.push(vec![limit.title.to_string(), value]);
+    }
+    rows
+}
+
+fn line_rows(report: &Report) -> Vec<Vec<String>> {
+    let mut head = vec!["what".to_string()];
+    head.extend(report.libraries.iter().map(|l| l.name.title().to_string()));
+    head.extend(["ratio".to_string(), "bar".to_string()]);
+    std::iter::once(head).chain(report.lines.iter().map(|l| line_row(report, l))).collect()
+}
+
+fn line_row(report: &Report, line: &LineReport) -> Vec<String> {
+    let mut row = vec![line.title.clone()];
+    for library in &report.libraries {
+        let mark = if line.best_peer == Some(library.name) { " *" } else { "" };
+        row.push(line.result(library.name).map_or("-".into(), |r| cell(r.summary(), line.unit) + mark));
+    }
+    row.push(line.ratio.map_or("-".into(), digits));
+    row.push(line.bars.iter().map(|b| bar_text(line.unit, b)).collect::<Vec<_>>().join(", "));
+    row
+}
+
+fn bar_text(unit: Unit, bar: &crate::report::BarReport) -> String {
+    // A bar that is no plain ratio says what it comes to.
+    let value = match bar.bar {
+        crate::bars::Bar::CacheLinePlus(_) | crate::bars::Bar::Switches(_) => bar.threshold,
+        _ => None,
+    };
+    let value = value.map_or(String::new(), |v| format!(" ({})", figure(v, unit)));
+    let verdict = match bar.verdict {
+        Verdict::Pass => " PASS",
+        Verdict::Miss => " MISS",
+        Verdict::Unknown => "",
+    };
+    format!("{}{value}{verdict}", bar.text)
+}
+
+fn cell(summary: Summary, unit: Unit) -> String {
+    format!("{} ±{:.0}%", figure(summary.median, unit), summary.spread_percent())
+}
+
+/// Columns padded to their widest cell, the first and last to the left, figures to the right.
+fn aligned(rows: &[Vec<String>]) -> String {
+    let columns = rows[0].len();
+    let width = |c: usize| rows.iter().map(|r| r[c].chars().count()).max().unwrap_or(0);
+    let widths: Vec<usize> = (0..columns).map(width).collect();
+    let mut out = String::new();
+    for (n, row) in rows.iter().enumerate() {
+        let pad = |(c, cell): (usize, &String)| match c {
+            0 => format!("{cell:<0$}", widths[c]),
+            _ if columns > 3 && c + 1 < columns => format!("{cell:>0$}", widths[c]),
+            _ => format!("{cell:<0$}", widths[c]),
+        };
+        let text = row.iter().enumerate().map(pad).collect::<Vec<_>>().join("  ");
+        let _ = writeln!(out, "{}", text.trim_end());
+        if n == 0 {
+            let _ = writeln!(out, "{}", "-".repeat(widths.iter().sum::<usize>() + 2 * (columns - 1)));
+        }
+    }
+    out
+}
+
+fn piped(rows: &[Vec<String>]) -> String {
+    let mut out = String::new();
+    for (n, row) in rows.iter().enumerate() {
+        let cells: Vec<_> = row.iter().map(|c| c.replace('|', "\\|").replace('*', "\\*")).collect();
+        let _ = writeln!(out, "| {} |", cells.join(" | "));
+        if n == 0 {
+            let right = |c: usize| if c > 0 && c + 1 < row.len() { "--:" } else { "---" };
+            let _ = writeln!(out, "|{}|", (0..row.len()).map(right).collect::<Vec<_>>().join("|"));
+        }
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::library::Name;
+    use crate::report::tests::sample_report;
+
+    fn row_of(text: &str, title: &str) -> String {
+        text.lines().find(|l| l.starts_with(title)).unwrap_or_else(|| panic!("no {title:?} in\n{text}")).to_string()
+    }
+
+    #[test]
+    fn a_row_has_figures_ratio_bar_and_verdict() {
+        let table = text(&sample_report());
+        let row = row_of(&table, "one way 8 B");
+        let cells: Vec<_> = row.split("  ").map(str::trim).filter(|c| !c.is_empty()).collect();
+        let bars = "<= 0.85 best PASS, <= line + 70 ns (131 ns) PASS";
+        let want = ["one way 8 B", "101 ns ±1%", "202 ns ±1%", "151 ns ±1% *", "181 ns ±1%", "0.667", bars];
+        assert_eq!(cells, want);
+    }
+
+    #[test]
+    fn columns_stand_under_each_other() {
+        let table = text(&sample_report());
+        let column = |row: &str| row.find("ratio").or(row.find("0.667")).map(|at| row[..at].chars().count());
+        let (head, row) = (row_of(&table, "what"), row_of(&table, "one way 0 B"));
+        // Both words are five characters wide and right-aligned in the same column.
+        assert_eq!(column(&head), column(&row));
+    }
+
+    #[test]
+    fn misses_are_listed_below() {
+        let table = text(&sample_report());
+        assert!(table.contains("missed: start: the same with init and finalize: <= 0.15 best"), "{table}");
+        assert!(!table.contains("missed: one way 8 B"));
+    }
+
+    #[test]
+    fn without_weft_there_is_no_ratio_and_no_verdict() {
+        let mut report = sample_report();
+        report.libraries.retain(|l| l.name != Name::Weft);
+        let limits = report.limits.clone();
+        let lines = lines::all(10.0);
+        report.lines = vec![LineReport::of(&lines[1], &[(Name::Mpich, vec![1e-6])], &limits)];
+        let table = text(&report);
+        assert!(!table.contains("PASS") && !table.contains("MISS"), "{table}");
+        assert!(row_of(&table, "one way 8 B").contains("1.00 us ±0% *"));
+    }
+
+    #[test]
+    fn who_is_left_out_is_named_with_the_reason() {
+        let mut report = sample_report();
+        report.left_out.push(crate::report::LeftOut { name: Name::Intel, reason: "no wheel".into() });
+        assert!(text(&report).contains("Intel MPI is left out: no wheel"));
+        assert!(markdown(&report).contains("- Intel MPI is left out: no wheel"));
+    }
+
+    #[test]
+    fn markdown_rows_all_have_the_columns_of_their_head() {
+        let page = markdown(&sample_report());
+        let bars = |l: &str| l.matches('|').count() - l.matches("\\|").count();
+        let tables: Vec<usize> = page.lines().filter(|l| l.starts_with('|')).map(bars).collect();
+        assert_eq!(tables.iter().filter(|n| **n == 3).count(), 7, "two columns: head, rule, five limits");
+        assert_eq!(tables.iter().filter(|n| **n == 8).count(), lines::all(10.0).len() + 2);
+        assert_eq!(tables.len(), 7 + lines::all(10.0).len() + 2);
+    }
+
+    #[test]
+    fn the_list_names_every_line() {
+        let list = line_list();
+        assert!(lines::all(10.0).iter().all(|l| list.contains(&l.id)));
+    }
+}

@@ -1,0 +1,149 @@
+//! What the user's arguments ask of the compiler. Only what decides about our own flags is understood.
+
+use std::ffi::{OsStr, OsString};
+use std::os::unix::ffi::OsStrExt;
+
+/// A question about the compiler command, in place of a compilation.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Question {
+    /// The whole command line for these arguments.
+    Line,
+    CompileLine,
+    LinkLine,
+    CompileFlags,
+    LinkFlags,
+    Compiler,
+    IncludeFolders,
+    LibraryFolders,
+    Libraries,
+    Version,
+}
+
+/// Options of other libraries' compiler commands, which build systems ask.
+const QUESTIONS: &[(&str, Question)] = &[
+    ("-show", Question::Line),
+    ("-showme", Question::Line),
+    ("--showme", Question::Line),
+    ("-compile-info", Question::CompileLine),
+    ("-compile_info", Question::CompileLine),
+    ("-link-info", Question::LinkLine),
+    ("-link_info", Question::LinkLine),
+    ("-showme:compile", Question::CompileFlags),
+    ("--showme:compile", Question::CompileFlags),
+    ("-showme:link", Question::LinkFlags),
+    ("--showme:link", Question::LinkFlags),
+    ("-showme:command", Question::Compiler),
+    ("--showme:command", Question::Compiler),
+    ("-showme:incdirs", Question::IncludeFolders),
+    ("--showme:incdirs", Question::IncludeFolders),
+    ("-showme:libdirs", Question::LibraryFolders),
+    ("--showme:libdirs", Question::LibraryFolders),
+    ("-showme:libs", Question::Libraries),
+    ("--showme:libs", Question::Libraries),
+    ("-showme:version", Question::Version),
+    ("--showme:version", Question::Version),
+];
+
+/// Options after which the compiler stops before it links, and the one whose result is linked later.
+const NO_LINK: &[&str] = &["-c", "-S", "-E", "-M", "-MM", "-fsyntax-only", "-r"];
+
+/// Options whose value is the next argument, so that it is not an input.
+const WITH_VALUE: &[&str] = &[
+    "-o",
+    "-I",
+    "-D",
+    "-U",
+    "-L",
+    "-x",
+    "-include",
+    "-imacros",
+    "-isystem",
+    "-iquote",
+    "-idirafter",
+    "-iprefix",
+    "-isysroot",
+    "--sysroot",
+    "-MF",
+    "-MT",
+    "-MQ",
+    "-Xlinker",
+    "-Xpreprocessor",
+    "-Xassembler",
+    "-Xclang",
+    "-T",
+    "-u",
+    "-z",
+    "-e",
+    "-B",
+    "-A",
+    "-G",
+    "-aux-info",
+    "-dumpbase",
+    "-dumpdir",
+    "--param",
+    "-target",
+    "-arch",
+    "-wrapper",
+    "-specs",
+];
+
+/// The user's arguments, read.
+#[derive(Debug, Default)]
+pub struct Arguments {
+    /// What goes to the compiler.
+    pub passed: Vec<OsString>,
+    pub question: Option<Question>,
+    /// From `-cc=NAME` or `-cxx=NAME`.
+    pub compiler: Option<OsString>,
+    inputs: bool,
+    stops_early: bool,
+}
+
+impl Arguments {
+    pub fn read(args: &[OsString]) -> Self {
+        let mut read = Self::default();
+        let mut value_follows = false;
+        for argument in args {
+            if value_follows {
+                value_follows = false;
+                read.passed.push(argument.clone());
+            } else {
+                value_follows = read.take(argument);
+            }
+        }
+        read
+    }
+
+    /// Takes one argument that is not the value of another; whether its own value follows.
+    fn take(&mut self, argument: &OsString) -> bool {
+        let text = argument.to_str().unwrap_or_default();
+        if let Some((_, question)) = QUESTIONS.iter().find(|(option, _)| *option == text) {
+            self.question = Some(*question);
+            return false;
+        }
+        if let Some(compiler) = text.strip_prefix("-cc=").or_else(|| text.strip_prefix("-cxx=")) {
+            self.compiler = Some(compiler.into());
+            return false;
+        }
+        self.stops_early |= NO_LINK.contains(&text);
+        self.inputs |= is_input(argument);
+        self.passed.push(argument.clone());
+        WITH_VALUE.contains(&text)
+    }
+
+    /// Whether anything is compiled or linked; if not, as in `--version`, the compiler answers for itself.
+    pub fn has_input(&self) -> bool {
+        self.inputs
+    }
+
+    /// Whether the compiler will call the linker.
+    pub fn links(&self) -> bool {
+        self.inputs && !self.stops_early
+    }
+}
+
+/// A file, standard input, or a response file, whose content we leave to the compiler.
+fn is_input(argument: &OsStr) -> bool {
+    let bytes = argument.as_bytes();
+    bytes == b"-" || bytes.first().is_some_and(|first| *first != b'-')
+}

@@ -1,0 +1,173 @@
+//! `weft cc` and `weft c++` (also called `mpicc`, `mpicxx`, `mpic++`): the system's compiler with what our library needs.
+//!
+//! The user's arguments are passed on untouched and in order. Our include directory comes before them, so that our
+//! `mpi.h` is the one found; our library comes after them, where linkers want libraries. The library's directory is
+//! written into the program as RUNPATH, so that `./prog` finds it and LD_LIBRARY_PATH can still override it.
+
+mod arguments;
+mod foreign;
+mod prefix;
+#[cfg(test)]
+mod tests;
+
+use std::ffi::{OsStr, OsString};
+use std::os::unix::process::CommandExt;
+use std::path::Path;
+use std::process::Command;
+
+use anyhow::{Context, Result};
+
+use arguments::{Arguments, Question};
+pub use prefix::prefix;
+
+/// What is compiled.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Language {
+    C,
+    Cxx,
+}
+
+impl Language {
+    /// The language of the name under which we were called (`mpicc`, ...), if it is one of a compiler.
+    pub fn of_name(name: &str) -> Option<Self> {
+        match name {
+            "mpicc" => Some(Language::C),
+            "mpicxx" | "mpic++" => Some(Language::Cxx),
+            _ => None,
+        }
+    }
+
+    fn variable(self) -> &'static str {
+        match self {
+            Language::C => "WEFT_CC",
+            Language::Cxx => "WEFT_CXX",
+        }
+    }
+
+    fn default_compiler(self) -> &'static str {
+        match self {
+            Language::C => "cc",
+            Language::Cxx => "c++",
+        }
+    }
+
+    fn command(self) -> &'static str {
+        match self {
+            Language::C => "weft cc",
+            Language::Cxx => "weft c++",
+        }
+    }
+}
+
+/// Compiles or links with the arguments after the command's name, or answers what would be done.
+///
+/// Where a compiler is called it takes the place of this process, so that its exit code and signals are the program's.
+///
+/// # Errors
+/// No installation around this command, or the compiler cannot be started.
+pub fn run(args: &[OsString], language: Language) -> Result<i32> {
+    let prefix = prefix()?;
+    let arguments = Arguments::read(args);
+    let compiler = arguments.compiler.clone().or_else(|| std::env::var_os(language.variable()));
+    let flags = Flags::new(&prefix, compiler.as_deref(), language);
+    if let Some(question) = arguments.question {
+        println!("{}", flags.answer(question, &arguments));
+        return Ok(0);
+    }
+    for warning in foreign::warnings(&arguments, &prefix) {
+        eprintln!("{}: warning: {warning}", language.command());
+    }
+    let line = flags.line(&arguments);
+    let (program, rest) = line.split_first().context("the command line names a compiler")?;
+    let error = Command::new(program).args(rest).exec();
+    let hint = format!("cannot start the compiler {program:?}; set {} to one", language.variable());
+    Err(error).context(hint)
+}
+
+/// What our library adds to a compiler's command line.
+#[derive(Debug)]
+struct Flags {
+    compiler: Vec<OsString>,
+    include: OsString,
+    library: OsString,
+}
+
+impl Flags {
+    /// `compiler` may be several words, as in `ccache gcc`.
+    fn new(prefix: &Path, compiler: Option<&OsStr>, language: Language) -> Self {
+        let words = compiler.map(|text| text.to_string_lossy().into_owned()).unwrap_or_default();
+        let mut compiler: Vec<OsString> = words.split_whitespace().map(OsString::from).collect();
+        if compiler.is_empty() {
+            compiler.push(language.default_compiler().into());
+        }
+        Self { compiler, include: prefix.join("include").into(), library: prefix.join("lib").into() }
+    }
+
+    fn compile(&self) -> Vec<OsString> {
+        vec![joined("-I", &self.include)]
+    }
+
+    fn link(&self) -> Vec<OsString> {
+        vec![
+            joined("-L", &self.library),
+            joined("-Wl,-rpath,", &self.library),
+            "-Wl,--enable-new-dtags".into(),
+            "-lmpi_abi".into(),
+        ]
+    }
+
+    /// The whole command line.
+    fn line(&self, arguments: &Arguments) -> Vec<OsString> {
+        let mut line = self.compiler.clone();
+        if arguments.has_input() {
+            line.extend(self.compile());
+        }
+        line.extend(arguments.passed.iter().cloned());
+        if arguments.links() {
+            line.extend(self.link());
+        }
+        line
+    }
+
+    fn answer(&self, question: Question, arguments: &Arguments) -> String {
+        match question {
+            Question::Line if arguments.passed.is_empty() => self.whole(&[self.compile(), self.link()]),
+            Question::Line => shell_words(&self.line(arguments)),
+            Question::CompileLine => self.whole(&[self.compile(), arguments.passed.clone(), vec!["-c".into()]]),
+            Question::LinkLine => self.whole(&[arguments.passed.clone(), self.link()]),
+            Question::CompileFlags => shell_words(&self.compile()),
+            Question::LinkFlags => shell_words(&self.link()),
+            Question::Compiler => shell_words(&self.compiler),
+            Question::IncludeFolders => shell_words(std::slice::from_ref(&self.include)),
+            Question::LibraryFolders => shell_words(std::slice::from_ref(&self.library)),
+            Question::Libraries => "mpi_abi".into(),
+            Question::Version => format!("weft {}", env!("CARGO_PKG_VERSION")),
+        }
+    }
+
+    fn whole(&self, parts: &[Vec<OsString>]) -> String {
+        let line: Vec<OsString> = self.compiler.iter().chain(parts.iter().flatten()).cloned().collect();
+        shell_words(&line)
+    }
+}
+
+fn joined(option: &str, value: &OsStr) -> OsString {
+    let mut text = OsString::from(option);
+    text.push(value);
+    text
+}
+
+/// One line that a shell reads back as these words.
+fn shell_words(words: &[OsString]) -> String {
+    let quoted: Vec<String> = words.iter().map(|word| shell_word(&word.to_string_lossy())).collect();
+    quoted.join(" ")
+}
+
+fn shell_word(word: &str) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "-_=+.,/:@%".contains(c);
+    if !word.is_empty() && word.chars().all(plain) {
+        word.to_owned()
+    } else {
+        format!("'{}'", word.replace('\'', "'\\''"))
+    }
+}

@@ -1,0 +1,108 @@
+//! The hidden commands `weft man DIR` and `weft completions SHELL`, made from the definition of the command line.
+
+use std::fs;
+use std::io::Write;
+use std::path::Path;
+
+use anyhow::{Context, Result};
+use clap_complete::Shell;
+use clap_mangen::Man;
+use clap_mangen::roff::{Roff, bold, roman};
+use weft_wire::settings::DEFINITIONS;
+
+/// Other names of our commands and the pages that describe them.
+const OTHER_NAMES: [(&str, &str); 5] = [
+    ("mpicc", "weft-cc"),
+    ("mpicxx", "weft-c++"),
+    ("mpic++", "weft-c++"),
+    ("mpiexec", "weft-run"),
+    ("mpirun", "weft-run"),
+];
+
+/// Writes a page per command, and one per other name that points to it, into `folder`.
+///
+/// # Errors
+/// A file cannot be written.
+pub fn man(command: clap::Command, folder: &Path) -> Result<()> {
+    fs::create_dir_all(folder).with_context(|| format!("cannot make {}", folder.display()))?;
+    let mut command = command.disable_help_subcommand(true);
+    command.build();
+    pages(&command, folder)?;
+    for (name, page) in OTHER_NAMES {
+        if folder.join(format!("{page}.1")).exists() {
+            write(folder, name, format!(".so man1/{page}.1\n").as_bytes())?;
+        }
+    }
+    Ok(())
+}
+
+/// The page of this command and of all below it.
+fn pages(command: &clap::Command, folder: &Path) -> Result<()> {
+    let name = command.get_display_name().unwrap_or(command.get_name());
+    let mut page = Vec::new();
+    Man::new(command.clone()).render(&mut page)?;
+    if command.has_subcommands() {
+        environment().to_writer(&mut page)?;
+    }
+    write(folder, name, &page)?;
+    let mut visible = command.get_subcommands().filter(|below| !below.is_hide_set());
+    visible.try_for_each(|below| pages(below, folder))
+}
+
+/// The settings, from their table.
+fn environment() -> Roff {
+    let mut section = Roff::new();
+    section.control("SH", ["ENVIRONMENT"]);
+    for definition in DEFINITIONS {
+        section.control("TP", []);
+        section.text([bold(definition.env)]);
+        let accepted =
+            format!("{} Accepted: {}. Default: {}.", definition.meaning, definition.kind, definition.default);
+        section.text([roman(accepted)]);
+    }
+    section
+}
+
+fn write(folder: &Path, name: &str, page: &[u8]) -> Result<()> {
+    let path = folder.join(format!("{name}.1"));
+    fs::write(&path, page).with_context(|| format!("cannot write {}", path.display()))
+}
+
+/// Writes what makes this shell complete our command line.
+pub fn completions(mut command: clap::Command, shell: Shell, out: &mut impl Write) {
+    clap_complete::generate(shell, &mut command, "weft", out);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn command() -> clap::Command {
+        let hidden = clap::Command::new("man").hide(true);
+        let cc = clap::Command::new("cc").about("Compile a C program");
+        clap::Command::new("weft").subcommand(hidden).subcommand(cc)
+    }
+
+    #[test]
+    fn every_visible_command_and_other_name_has_a_page() {
+        let folder = tempfile::tempdir().unwrap();
+        man(command(), folder.path()).unwrap();
+        let read = |name: &str| fs::read_to_string(folder.path().join(name)).unwrap();
+        assert!(read("weft-cc.1").contains("Compile a C program"));
+        assert_eq!(read("mpicc.1"), ".so man1/weft-cc.1\n");
+        assert!(!folder.path().join("weft-man.1").exists());
+        let page = read("weft.1");
+        for definition in DEFINITIONS {
+            assert!(page.contains(definition.env), "{}", definition.env);
+        }
+    }
+
+    #[test]
+    fn completions_name_the_commands() {
+        for shell in [Shell::Bash, Shell::Zsh, Shell::Fish] {
+            let mut text = Vec::new();
+            completions(command(), shell, &mut text);
+            assert!(String::from_utf8(text).unwrap().contains("Compile a C program") || shell == Shell::Bash);
+        }
+    }
+}

@@ -1,0 +1,48 @@
+//! Where the segments of this user's jobs are: among the open descriptors of its processes.
+
+use std::collections::BTreeMap;
+use std::fs::{self, File};
+use std::io;
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+
+/// The shared memory of one job, open for reading, with the processes that have it.
+pub struct Found {
+    pub file: File,
+    pub holders: Vec<u32>,
+}
+
+/// What the kernel calls our memory.
+const LINK: &str = "/memfd:weft-segment";
+
+/// Every segment that a process of this user holds.
+///
+/// # Errors
+/// `/proc` cannot be read. Processes that end meanwhile are no error.
+pub fn segments() -> io::Result<Vec<Found>> {
+    let user = fs::metadata("/proc/self")?.uid();
+    let mut found: BTreeMap<(u64, u64), Found> = BTreeMap::new();
+    for entry in fs::read_dir("/proc")? {
+        let Ok(entry) = entry else { continue };
+        let Some(pid) = entry.file_name().to_str().and_then(|name| name.parse().ok()) else { continue };
+        if entry.metadata().is_ok_and(|process| process.uid() == user) {
+            look_at(pid, &entry.path().join("fd"), &mut found);
+        }
+    }
+    Ok(found.into_values().collect())
+}
+
+fn look_at(pid: u32, descriptors: &Path, found: &mut BTreeMap<(u64, u64), Found>) {
+    let Ok(entries) = fs::read_dir(descriptors) else { return };
+    for path in entries.flatten().map(|entry| entry.path()) {
+        if !fs::read_link(&path).is_ok_and(|link| link.to_str().is_some_and(|link| link.starts_with(LINK))) {
+            continue;
+        }
+        let Ok(file) = File::open(&path) else { continue };
+        let Ok(identity) = file.metadata().map(|data| (data.dev(), data.ino())) else { continue };
+        let holders = &mut found.entry(identity).or_insert_with(|| Found { file, holders: Vec::new() }).holders;
+        if !holders.contains(&pid) {
+            holders.push(pid);
+        }
+    }
+}

@@ -1,0 +1,173 @@
+//! From a segment's bytes to what its job does.
+
+use super::find::Found;
+use super::process::{Cpu, uptime_ns};
+use serde::Serialize;
+use std::collections::BTreeMap;
+use std::os::unix::fs::FileExt;
+use weft_wire::segment::{Geometry, Heading, MemberState, PAGE_BYTES, mailbox};
+use weft_wire::status::{COUNTER_NAMES, Page};
+
+/// One job of this user.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Job {
+    /// The launcher's name for it, or the first process's id where there was no launcher.
+    pub name: String,
+    /// When its first rank joined: nanoseconds of the real-time clock, 0 when none has.
+    pub started_ns: u64,
+    /// Why its ranks cannot be shown.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub unreadable: Option<String>,
+    pub ranks: Vec<Rank>,
+}
+
+/// How far a rank has come with its job.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Stage {
+    Absent,
+    Joined,
+    Left,
+}
+
+/// One rank.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Rank {
+    pub rank: u32,
+    pub stage: Stage,
+    pub pid: u32,
+    pub program: String,
+    pub cpu: Cpu,
+    pub blocked: Option<Blocked>,
+    /// By name; empty where the rank shows no status page.
+    pub counters: BTreeMap<&'static str, u64>,
+    #[serde(skip)]
+    pub started_ns: u64,
+}
+
+/// What a rank is blocked in.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Blocked {
+    pub call: String,
+    /// A rank of the job; `None`: any or none.
+    pub peer: Option<u32>,
+    /// `None`: any or none.
+    pub tag: Option<i32>,
+    /// `None` where the call concerns no single communicator.
+    pub communicator: Option<String>,
+    pub seconds: f64,
+}
+
+/// How often a page is read while its owner changes it.
+const ATTEMPTS: usize = 8;
+
+impl Job {
+    pub fn read(found: &Found) -> Self {
+        let nameless = || found.holders.first().map_or_else(String::new, |pid| format!("pid-{pid}"));
+        let mut job = Self { name: nameless(), started_ns: 0, unreadable: None, ranks: Vec::new() };
+        let mut head = [0; 64];
+        let heading = found.file.read_exact_at(&mut head, 0).map(|()| Heading::parse(&head));
+        let geometry = match heading {
+            Ok(Heading::Segment(geometry)) => geometry,
+            Ok(Heading::OtherVersion(version)) => {
+                job.unreadable = Some(format!("its shared memory has version {version}: another version of Weft"));
+                return job;
+            }
+            _ => {
+                job.unreadable = Some("its shared memory is not understood".into());
+                return job;
+            }
+        };
+        let source = Source { found, geometry };
+        let pages: Vec<Option<Page>> = (0..geometry.members).map(|member| source.page(member)).collect();
+        if let Some(name) = pages.iter().flatten().map(|page| &page.job).find(|name| !name.is_empty()) {
+            job.name.clone_from(name);
+        }
+        job.started_ns = pages.iter().flatten().map(|page| page.started_ns).min().unwrap_or(0);
+        job.ranks = (0..geometry.members).zip(pages).map(|(member, page)| source.rank(member, page)).collect();
+        job
+    }
+}
+
+struct Source<'a> {
+    found: &'a Found,
+    geometry: Geometry,
+}
+
+impl Source<'_> {
+    fn word(&self, member: u32, offset: usize) -> u32 {
+        let mut word = [0; 4];
+        let at = self.geometry.mailbox(member) + offset;
+        self.found.file.read_exact_at(&mut word, at as u64).map_or(0, |()| u32::from_le_bytes(word))
+    }
+
+    /// The page between two changes of its owner, if it stands still long enough.
+    fn page(&self, member: u32) -> Option<Page> {
+        let at = self.geometry.status(member) as u64;
+        let read = || {
+            let mut bytes = [0; PAGE_BYTES];
+            self.found.file.read_exact_at(&mut bytes, at).ok()?;
+            Page::parse(&bytes)
+        };
+        let mut page = read()?;
+        for _ in 0..ATTEMPTS {
+            let again = read()?;
+            if page.is_settled && again.is_settled && page.blocked == again.blocked {
+                return Some(again);
+            }
+            page = again;
+        }
+        Some(Page { blocked: None, ..page })
+    }
+
+    fn rank(&self, member: u32, page: Option<Page>) -> Rank {
+        let stage = match MemberState::from_word(self.word(member, mailbox::STATE)) {
+            Some(MemberState::Joined) => Stage::Joined,
+            Some(MemberState::Left) => Stage::Left,
+            _ => Stage::Absent,
+        };
+        let pid = self.word(member, mailbox::PID);
+        let cpu = if self.found.holders.contains(&pid) { Cpu::of(pid) } else { Cpu::Gone };
+        let mut rank = Rank {
+            rank: member,
+            stage,
+            pid,
+            program: String::new(),
+            cpu,
+            blocked: None,
+            counters: BTreeMap::new(),
+            started_ns: 0,
+        };
+        if let Some(page) = page {
+            rank.counters = COUNTER_NAMES.into_iter().zip(page.counters).collect();
+            rank.blocked = page.blocked.map(Blocked::from);
+            rank.program = page.program;
+            rank.started_ns = page.started_ns;
+        }
+        rank
+    }
+}
+
+impl From<weft_wire::status::Blocked> for Blocked {
+    fn from(page: weft_wire::status::Blocked) -> Self {
+        let seconds = uptime_ns().saturating_sub(page.since_ns) as f64 / 1e9;
+        let communicator = communicator(&page);
+        Self { call: page.call, peer: page.peer, tag: page.tag, communicator, seconds }
+    }
+}
+
+/// MPI numbers its communicators in steps of this many contexts, the predefined ones first.
+const CONTEXTS_EACH: u32 = 4;
+
+fn communicator(page: &weft_wire::status::Blocked) -> Option<String> {
+    // Calls that wait for several requests, or for everything, concern no single communicator and say 0.
+    let of_none = ["MPI_Wait", "MPI_Finalize", "MPI_Buffer"].iter().any(|name| page.call.starts_with(name));
+    if of_none && page.context == 0 && page.peer.is_none() && page.tag.is_none() {
+        return None;
+    }
+    Some(match page.context / CONTEXTS_EACH {
+        0 => "MPI_COMM_WORLD".into(),
+        1 => "MPI_COMM_SELF".into(),
+        number => format!("communicator {number}"),
+    })
+}

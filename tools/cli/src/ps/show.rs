@@ -1,0 +1,286 @@
+//! Jobs as text for people.
+
+use super::process::Cpu;
+use super::read::{Blocked, Job, Rank, Stage};
+use std::fmt::Write;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+/// Every job; one with more than `singly` ranks in groups of ranks that do the same.
+pub fn text(jobs: &[Job], singly: usize) -> String {
+    if jobs.is_empty() {
+        return "no jobs of this user are running on this host\n".into();
+    }
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    jobs.iter().map(|job| job_text(job, singly, now)).collect::<Vec<_>>().join("\n")
+}
+
+fn job_text(job: &Job, singly: usize, now: Duration) -> String {
+    let mut text = format!("job {}", job.name);
+    if let Some(why) = &job.unreadable {
+        let _ = writeln!(text, " cannot be shown: {why}");
+        return text;
+    }
+    let count = job.ranks.len();
+    let _ = write!(text, ", {count} rank{}", if count == 1 { "" } else { "s" });
+    if job.started_ns > 0 {
+        let _ = write!(text, ", since {}", duration(now.saturating_sub(Duration::from_nanos(job.started_ns))));
+    }
+    let total =
+        |name| job.ranks.iter().filter_map(|rank| rank.counters.get(name)).fold(0u64, |a, b| a.saturating_add(*b));
+    let _ = writeln!(text, ", {} messages, {}", total("sends"), bytes(total("bytes_sent")));
+    for program in programs(job) {
+        let _ = writeln!(text, "  {program}");
+    }
+    text + &table(&if count > singly { groups(job) } else { singles(job) })
+}
+
+/// The programs with their ranks, in the order of the first.
+fn programs(job: &Job) -> Vec<String> {
+    let mut found: Vec<(&str, Vec<u32>)> = Vec::new();
+    for rank in job.ranks.iter().filter(|rank| !rank.program.is_empty()) {
+        match found.iter_mut().find(|(program, _)| *program == rank.program) {
+            Some((_, ranks)) => ranks.push(rank.rank),
+            None => found.push((&rank.program, vec![rank.rank])),
+        }
+    }
+    match found.as_slice() {
+        [(program, _)] => vec![(*program).to_owned()],
+        several => several.iter().map(|(program, ranks)| format!("{}: {program}", list(ranks))).collect(),
+    }
+}
+
+type Row = [String; 7];
+
+fn heading(first: &str, second: &str) -> Row {
+    [first, second, "cpu", "sent", "received", "bytes", "doing"].map(str::to_owned)
+}
+
+fn singles(job: &Job) -> Vec<Row> {
+    let mut rows = vec![heading("rank", "pid")];
+    for rank in &job.ranks {
+        let pid = if rank.pid == 0 { "-".into() } else { rank.pid.to_string() };
+        let since = rank.blocked.as_ref().filter(|_| alive(rank)).map(|b| format!(" for {}", seconds(b.seconds)));
+        let doing = doing(rank, true) + &since.unwrap_or_default();
+        rows.push([
+            rank.rank.to_string(),
+            pid,
+            cpu(rank).into(),
+            count(rank, "sends"),
+            count(rank, "receives"),
+            traffic(std::slice::from_ref(&rank)),
+            doing,
+        ]);
+    }
+    rows
+}
+
+/// A row for all ranks that do the same, the largest group first.
+fn groups(job: &Job) -> Vec<Row> {
+    let mut groups: Vec<(String, Vec<&Rank>)> = Vec::new();
+    for rank in &job.ranks {
+        let same = doing(rank, false);
+        match groups.iter_mut().find(|(doing, _)| *doing == same) {
+            Some((_, ranks)) => ranks.push(rank),
+            None => groups.push((same, vec![rank])),
+        }
+    }
+    groups.sort_by_key(|(_, ranks)| std::cmp::Reverse(ranks.len()));
+    let mut rows = vec![heading("ranks", "which")];
+    for (doing, ranks) in groups {
+        let which: Vec<u32> = ranks.iter().map(|rank| rank.rank).collect();
+        let waits = ranks.iter().filter(|rank| alive(rank)).filter_map(|rank| rank.blocked.as_ref());
+        let longest =
+            waits.map(|blocked| blocked.seconds).fold(None, |a: Option<f64>, b| Some(a.map_or(b, |a| a.max(b))));
+        let longest = longest.map(|longest| format!(" for up to {}", seconds(longest))).unwrap_or_default();
+        let running = ranks.iter().filter(|rank| rank.cpu == Cpu::Running).count();
+        let sum =
+            |name| ranks.iter().filter_map(|rank| rank.counters.get(name)).fold(0u64, |a, b| a.saturating_add(*b));
+        rows.push([
+            ranks.len().to_string(),
+            list(&which),
+            format!("{running} running"),
+            sum("sends").to_string(),
+            sum("receives").to_string(),
+            traffic(&ranks),
+            doing + &longest,
+        ]);
+    }
+    rows
+}
+
+fn alive(rank: &Rank) -> bool {
+    rank.stage == Stage::Joined && !matches!(rank.cpu, Cpu::Gone | Cpu::Zombie)
+}
+
+fn cpu(rank: &Rank) -> &'static str {
+    if rank.stage == Stage::Absent && rank.pid == 0 { "-" } else { rank.cpu.word() }
+}
+
+fn count(rank: &Rank, name: &str) -> String {
+    rank.counters.get(name).map_or_else(|| "-".into(), u64::to_string)
+}
+
+fn traffic(ranks: &[&Rank]) -> String {
+    let names = ["bytes_sent", "bytes_received"];
+    let counters = ranks.iter().flat_map(|rank| names.map(|name| rank.counters.get(name)));
+    let known: Vec<u64> = counters.flatten().copied().collect();
+    if known.is_empty() { "-".into() } else { bytes(known.iter().fold(0, |a: u64, b| a.saturating_add(*b))) }
+}
+
+/// What the rank does; with `peer`, with whom.
+fn doing(rank: &Rank, peer: bool) -> String {
+    match (rank.stage, &rank.blocked) {
+        (Stage::Absent, _) => "has not joined".into(),
+        (Stage::Left, _) => "has left (MPI_Finalize)".into(),
+        (Stage::Joined, _) if !alive(rank) => "died".into(),
+        (Stage::Joined, Some(blocked)) => blocked_text(blocked, peer),
+        (Stage::Joined, None) if rank.counters.is_empty() => "shows no status page (WEFT_STATUS=off)".into(),
+        (Stage::Joined, None) if rank.cpu == Cpu::Running => "computing".into(),
+        (Stage::Joined, None) => "not waiting for a message".into(),
+    }
+}
+
+fn blocked_text(blocked: &Blocked, peer: bool) -> String {
+    let mut text = format!("blocked in {}", blocked.call);
+    if let Some(rank) = blocked.peer.filter(|_| peer) {
+        let way = if blocked.call.contains("end") && !blocked.call.contains("recv") { "to" } else { "from" };
+        let _ = write!(text, " {way} rank {rank}");
+    }
+    if let Some(tag) = blocked.tag {
+        let _ = write!(text, ", tag {tag}");
+    }
+    if let Some(communicator) = &blocked.communicator {
+        let _ = write!(text, ", {communicator}");
+    }
+    text
+}
+
+/// `0-3,7`
+fn list(ranks: &[u32]) -> String {
+    let mut text = String::new();
+    let mut at = 0;
+    while at < ranks.len() {
+        let first = at;
+        while at + 1 < ranks.len() && ranks[at + 1] == ranks[at] + 1 {
+            at += 1;
+        }
+        let comma = if text.is_empty() { "" } else { "," };
+        let _ = match at - first {
+            0 => write!(text, "{comma}{}", ranks[first]),
+            _ => write!(text, "{comma}{}-{}", ranks[first], ranks[at]),
+        };
+        at += 1;
+    }
+    text
+}
+
+fn bytes(count: u64) -> String {
+    const UNITS: [&str; 6] = ["KiB", "MiB", "GiB", "TiB", "PiB", "EiB"];
+    if count < 1024 {
+        return format!("{count} B");
+    }
+    let power = (count.ilog2() / 10) as usize;
+    format!("{:.1} {}", count as f64 / (1u64 << (10 * power)) as f64, UNITS[power - 1])
+}
+
+fn seconds(seconds: f64) -> String {
+    if seconds < 10.0 { format!("{seconds:.1} s") } else { duration(Duration::from_secs_f64(seconds)) }
+}
+
+fn duration(time: Duration) -> String {
+    match time.as_secs() {
+        s @ ..60 => format!("{s} s"),
+        s @ 60..3600 => format!("{} min {} s", s / 60, s % 60),
+        s => format!("{} h {} min", s / 3600, s / 60 % 60),
+    }
+}
+
+/// Columns as wide as their widest cell; the last one is left as it is.
+fn table(rows: &[Row]) -> String {
+    let mut text = String::new();
+    for row in rows {
+        for (column, cell) in row.iter().enumerate() {
+            let width = rows.iter().map(|row| row[column].chars().count()).max().unwrap_or(0);
+            let _ = match column {
+                6 => write!(text, "  {cell}"),
+                1 | 2 => write!(text, "  {cell:<width$}"),
+                _ => write!(text, "  {cell:>width$}"),
+            };
+        }
+        text.push('\n');
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn rank(number: u32, call: Option<&str>) -> Rank {
+        let blocked = call.map(|call| Blocked {
+            call: call.into(),
+            peer: (call == "MPI_Recv").then_some(0),
+            tag: (call == "MPI_Recv").then_some(7),
+            communicator: Some("MPI_COMM_WORLD".into()),
+            seconds: 2.0,
+        });
+        Rank {
+            rank: number,
+            stage: Stage::Joined,
+            pid: 100 + number,
+            program: "/bin/prog".into(),
+            cpu: Cpu::Sleeping,
+            blocked,
+            counters: [("sends", 3), ("receives", 1), ("bytes_sent", 2048), ("bytes_received", 0)].into(),
+            started_ns: 1,
+        }
+    }
+
+    fn job(ranks: Vec<Rank>) -> Job {
+        Job { name: "9-f".into(), started_ns: 0, unreadable: None, ranks }
+    }
+
+    #[test]
+    fn nothing_running_is_said() {
+        assert_eq!(text(&[], 16), "no jobs of this user are running on this host\n");
+    }
+
+    #[test]
+    fn a_blocked_rank_says_in_what_with_whom_and_how_long() {
+        let shown = text(&[job(vec![rank(0, None), rank(1, Some("MPI_Recv"))])], 16);
+        assert!(shown.contains("job 9-f, 2 ranks, 6 messages, 4.0 KiB\n  /bin/prog\n"), "{shown}");
+        let expected = "blocked in MPI_Recv from rank 0, tag 7, MPI_COMM_WORLD for 2.0 s";
+        assert!(
+            shown.lines().any(|line| line.trim_start().starts_with("1  101") && line.ends_with(expected)),
+            "{shown}"
+        );
+    }
+
+    #[test]
+    fn many_ranks_are_shown_in_groups() {
+        let ranks =
+            (0..64).map(|r| rank(r, Some(if r == 31 || r == 5 { "MPI_Recv" } else { "MPI_Barrier" }))).collect();
+        let shown = text(&[job(ranks)], 16);
+        let line = |start: &str| shown.lines().find(|line| line.trim_start().starts_with(start)).unwrap_or_default();
+        assert!(
+            line("62  0-4,6-30,32-63").ends_with("blocked in MPI_Barrier, MPI_COMM_WORLD for up to 2.0 s"),
+            "{shown}"
+        );
+        assert!(line("2  5,31").contains("MPI_Recv, tag 7"), "{shown}");
+    }
+
+    #[test]
+    fn what_happened_to_a_rank_goes_before_what_it_last_said() {
+        let mut dead = rank(0, Some("MPI_Recv"));
+        dead.cpu = Cpu::Gone;
+        assert_eq!(doing(&dead, true), "died");
+        dead.stage = Stage::Left;
+        assert!(doing(&dead, true).starts_with("has left"));
+    }
+
+    #[test]
+    fn sizes_and_times_are_short() {
+        assert_eq!([bytes(0), bytes(1023), bytes(1536), bytes(u64::MAX)], ["0 B", "1023 B", "1.5 KiB", "16.0 EiB"]);
+        assert_eq!([seconds(0.04), seconds(75.0), seconds(7300.0)], ["0.0 s", "1 min 15 s", "2 h 1 min"]);
+    }
+}

@@ -1,0 +1,253 @@
+//! `weft run`: a parallel program on this host.
+
+use crate::EXIT_USAGE;
+use clap::{Args, Parser};
+use std::collections::HashMap;
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::time::Duration;
+use weft_agent::{Job, JobId, Output};
+use weft_cluster::job::{JobError, Program, parse_count, parse_environment, parse_stdin, size};
+use weft_cluster::placement::Bind;
+use weft_fabric::{Segment, Settings};
+
+const FRONT: &str = "weft run";
+
+/// What `weft run --help` begins with.
+pub const LONG_ABOUT: &str = "\
+Starts N ranks of a program on this host and waits for them.
+
+Several programs, separated by ':', form one job; their ranks are numbered through:
+  weft run -n 1 ./master : -n 3 --env LEVEL=2 ./worker
+
+The exit code is that of the first rank that fails, in time: its own code, or 128 + the number of the signal that \
+killed it; 124 after --timeout. When a rank fails the others are ended (SIGTERM, SIGKILL 2 s later), and whatever the \
+ranks have started and left behind is ended with the job. SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2, SIGTSTP \
+and SIGCONT are passed on to all ranks; a second Ctrl-C ends the job by force.";
+
+/// Options of `weft run`.
+#[derive(Args)]
+#[command(
+    override_usage = "weft run [OPTIONS] <PROGRAM> [ARGUMENTS]... [: [-n N] [--env NAME=VALUE] [--wdir DIR] <PROGRAM> [ARGUMENTS]...]..."
+)]
+pub struct Arguments {
+    #[command(flatten)]
+    program: ProgramArguments,
+
+    /// Bind ranks to cores: a core each (core), not at all (none), or a core each if all find a free one (auto)
+    #[arg(long, value_name = "HOW", default_value = "auto")]
+    bind: Bind,
+
+    /// End the job after this time: seconds, or a number with ms, s, m or h
+    #[arg(long, value_name = "TIME", value_parser = parse_time)]
+    timeout: Option<Duration>,
+
+    /// Begin every line of output with its rank
+    #[arg(long, conflicts_with = "output")]
+    tag_output: bool,
+
+    /// Write each rank's output to DIR/rank-N.out and DIR/rank-N.err
+    #[arg(long, value_name = "DIR")]
+    output: Option<PathBuf>,
+
+    /// Who gets standard input: a rank, all or none
+    #[arg(long, value_name = "WHO", default_value = "0")]
+    stdin: String,
+}
+
+/// Options that each of several programs has for itself.
+#[derive(Args)]
+struct ProgramArguments {
+    /// How many ranks run the program (also -np)
+    #[arg(short = 'n', long = "ranks", value_name = "N", default_value = "1", value_parser = parse_count, allow_negative_numbers = true)]
+    ranks: usize,
+
+    /// Set a variable for the ranks, or pass on one that is set here; the whole environment is passed on anyway
+    #[arg(long, value_name = "NAME[=VALUE]", value_parser = parse_variable)]
+    env: Vec<(String, String)>,
+
+    /// Start the ranks in this directory
+    #[arg(long, value_name = "DIR")]
+    wdir: Option<PathBuf>,
+
+    /// The program and its arguments
+    #[arg(required = true, trailing_var_arg = true, value_name = "PROGRAM")]
+    command: Vec<OsString>,
+}
+
+/// The options after a `:`.
+#[derive(Parser)]
+#[command(name = "weft run ... :", no_binary_name = true, disable_help_flag = true)]
+struct FurtherArguments {
+    #[command(flatten)]
+    program: ProgramArguments,
+}
+
+/// A command line cut at the `:` between programs.
+pub struct CommandLine {
+    /// Up to the first `:`.
+    pub own: Vec<OsString>,
+    /// One entry for each further program.
+    pub further: Vec<Vec<OsString>>,
+}
+
+/// Cuts the command line of `weft run` at each `:`, and turns `-np`, which is not how the option parser sees the world,
+/// into `-n`. Other subcommands are left as they are.
+pub fn first_program_only(arguments: Vec<OsString>) -> CommandLine {
+    if arguments.get(1).is_none_or(|name| name != "run") {
+        return CommandLine { own: arguments, further: Vec::new() };
+    }
+    let mut parts: Vec<Vec<OsString>> = arguments.split(|word| word == ":").map(<[OsString]>::to_vec).collect();
+    respell_count(&mut parts[0][2..]);
+    parts[1..].iter_mut().for_each(|part| respell_count(part));
+    let further = parts.split_off(1);
+    CommandLine { own: parts.remove(0), further }
+}
+
+/// `-np` becomes `-n` among the options, which end where the program's name stands.
+fn respell_count(part: &mut [OsString]) {
+    const WITH_VALUE: [&str; 8] = ["-n", "--ranks", "--env", "--wdir", "--bind", "--timeout", "--output", "--stdin"];
+    let mut at = 0;
+    while let Some(word) = part.get_mut(at).filter(|word| word.to_string_lossy().starts_with('-')) {
+        if word == "-np" {
+            *word = "-n".into();
+        }
+        let has_value = word.to_str().is_some_and(|word| WITH_VALUE.contains(&word));
+        at += if has_value { 2 } else { 1 };
+    }
+}
+
+/// Runs the job and answers the exit code.
+pub fn main(given: Arguments, further: &[Vec<OsString>]) -> i32 {
+    match job(given, further) {
+        Ok(job) => start(job),
+        Err(error) => {
+            eprintln!("{FRONT}: {error}");
+            EXIT_USAGE
+        }
+    }
+}
+
+/// Runs a job that was understood; what keeps it from starting is one line on standard error.
+pub fn start(mut job: Job) -> i32 {
+    let front = job.front.clone();
+    let refused = refused_settings(&job);
+    if !refused.is_empty() {
+        refused.iter().for_each(|error| eprintln!("{front}: {error}"));
+        return EXIT_USAGE;
+    }
+    if let Err(error) = add_segment(&mut job) {
+        eprintln!("{front}: {error}");
+        return 1;
+    }
+    weft_agent::run(job).unwrap_or_else(|error| {
+        eprintln!("{front}: {error}");
+        error.exit_code()
+    })
+}
+
+/// Settings that the ranks would refuse: said once here instead of by each of them.
+fn refused_settings(job: &Job) -> Vec<String> {
+    let mut refused = Vec::new();
+    for program in &job.programs {
+        let mut environment: HashMap<OsString, OsString> = std::env::vars_os().collect();
+        environment.extend(program.environment.iter().map(|(name, value)| (name.into(), value.into())));
+        let errors = Settings::from_env(&environment).err().unwrap_or_default();
+        refused.extend(errors.iter().map(ToString::to_string));
+    }
+    refused.sort();
+    refused.dedup();
+    refused
+}
+
+/// The memory that the ranks share. It exists as long as one of them lives, whatever becomes of the launcher.
+fn add_segment(job: &mut Job) -> anyhow::Result<()> {
+    let segment = Segment::create(u32::try_from(size(&job.programs)?)?)?;
+    job.inherit.push(("WEFT_SEGMENT".to_owned(), segment.descriptor().try_clone_to_owned()?));
+    Ok(())
+}
+
+fn job(given: Arguments, further: &[Vec<OsString>]) -> Result<Job, JobError> {
+    let mut programs = vec![given.program.into_program()];
+    for part in further {
+        // A slip after a `:` ends here, as one before it has.
+        let part = FurtherArguments::try_parse_from(part).unwrap_or_else(|error| crate::refuse(FRONT, &error));
+        programs.push(part.program.into_program());
+    }
+    let stdin = parse_stdin(&given.stdin, size(&programs)?)?;
+    Ok(Job {
+        front: FRONT.to_owned(),
+        id: JobId::new(),
+        programs,
+        bind: given.bind,
+        stdin,
+        output: given.output.map_or(Output::Merged { tag: given.tag_output }, Output::Files),
+        timeout: given.timeout,
+        inherit: Vec::new(),
+    })
+}
+
+impl ProgramArguments {
+    fn into_program(self) -> Program {
+        let mut command = self.command.into_iter();
+        Program {
+            program: command.next().unwrap_or_default().to_string_lossy().into_owned(),
+            arguments: command.collect(),
+            ranks: self.ranks,
+            environment: self.env,
+            directory: self.wdir,
+        }
+    }
+}
+
+fn parse_variable(given: &str) -> Result<(String, String), JobError> {
+    parse_environment(given, |name| std::env::var(name).ok())
+}
+
+/// Reads a time such as `90`, `1.5h`, `20s` or `300ms`.
+pub fn parse_time(given: &str) -> Result<Duration, String> {
+    let digits = given.trim_end_matches(|c: char| c.is_ascii_alphabetic());
+    let unit = match &given[digits.len()..] {
+        "ms" => Some(0.001),
+        "" | "s" => Some(1.0),
+        "m" => Some(60.0),
+        "h" => Some(3600.0),
+        _ => None,
+    };
+    let seconds = unit.and_then(|unit| Some(digits.parse::<f64>().ok()? * unit));
+    let accepted = seconds.filter(|seconds| *seconds > 0.0 && *seconds < 1e9);
+    accepted
+        .map(Duration::from_secs_f64)
+        .ok_or_else(|| "not a time above 0, such as 90 or 90s (seconds), 300ms, 5m or 1.5h".to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn words(text: &str) -> Vec<OsString> {
+        text.split(' ').map(OsString::from).collect()
+    }
+
+    #[test]
+    fn command_line_is_cut_at_colons() {
+        let line = first_program_only(words("weft run -np 2 --env A=1 a -np : -np 3 b : c"));
+        assert_eq!(line.own, words("weft run -n 2 --env A=1 a -np"));
+        assert_eq!(line.further, [words("-n 3 b"), words("c")]);
+    }
+
+    #[test]
+    fn other_subcommands_keep_their_colons() {
+        assert_eq!(first_program_only(words("weft cc a : b")).own, words("weft cc a : b"));
+    }
+
+    #[test]
+    fn times_are_read_with_their_units() {
+        assert_eq!(parse_time("1.5h"), Ok(Duration::from_secs(5400)));
+        assert_eq!(parse_time("300ms"), Ok(Duration::from_millis(300)));
+        assert_eq!(parse_time("7"), Ok(Duration::from_secs(7)));
+        for bad in ["", "0", "-1", "x", "5d", "nan", "inf", "1e300"] {
+            assert!(parse_time(bad).is_err(), "{bad}");
+        }
+    }
+}
