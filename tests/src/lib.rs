@@ -1,6 +1,9 @@
 //! What the tests across crates share: where the repository and the installed tree lie.
 #![forbid(unsafe_code)]
 
+pub mod build;
+pub mod peers;
+
 use std::path::{Path, PathBuf};
 
 /// The root of the repository.

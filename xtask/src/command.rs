@@ -7,6 +7,12 @@ use std::process::{Command, Stdio};
 
 use anyhow::{Context, Result, bail};
 
+/// The word as a shell reads it back.
+fn quoted(word: &str) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "-_=+.,/:@%".contains(c);
+    if !word.is_empty() && word.chars().all(plain) { word.into() } else { format!("'{}'", word.replace('\'', r"'\''")) }
+}
+
 /// A program with its arguments, run from the root of the repository unless told otherwise.
 pub struct Program {
     command: Command,
@@ -42,7 +48,7 @@ impl Program {
     pub fn args<A: AsRef<OsStr>>(mut self, arguments: impl IntoIterator<Item = A>) -> Self {
         for argument in arguments {
             self.text.push(' ');
-            self.text.push_str(&argument.as_ref().to_string_lossy());
+            self.text.push_str(&quoted(&argument.as_ref().to_string_lossy()));
             self.command.arg(argument);
         }
         self
@@ -99,5 +105,34 @@ impl Program {
 
     fn say(&self) {
         println!("$ {}", self.text);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_said_can_be_typed() {
+        let program = Program::new("echo").args(["plain-word", "two words", "it's"]).env("NAME", "a b");
+        assert_eq!(program.text, r#"NAME="a b" echo plain-word 'two words' 'it'\''s'"#);
+        assert_eq!(Program::new("sh").args(["-c", &program.text]).output().unwrap(), "plain-word two words it's\n");
+    }
+
+    #[test]
+    fn a_program_that_fails_is_named() {
+        assert_eq!(
+            Program::new("false").args(["x"]).run().unwrap_err().to_string(),
+            "`false x` failed: exit status: 1"
+        );
+        assert!(Program::new("no-such-program").run().unwrap_err().to_string().contains("no-such-program"));
+    }
+
+    #[test]
+    fn every_line_of_output_is_seen() {
+        let mut lines = Vec::new();
+        let program = Program::new("sh").args(["-c", r"printf 'a\nb\n'; exit 3"]);
+        assert!(!program.run_seeing(|line| lines.push(line.to_owned())).unwrap());
+        assert_eq!(lines, ["a", "b"]);
     }
 }

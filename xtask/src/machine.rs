@@ -15,17 +15,19 @@ pub enum Need {
     PkgConfig,
     LibPng,
     CMake,
+    Make,
     PythonVenv,
     IpRoute,
 }
 
 impl Need {
-    const ALL: [Need; 7] = [
+    const ALL: [Need; 8] = [
         Need::CCompiler,
         Need::CxxCompiler,
         Need::PkgConfig,
         Need::LibPng,
         Need::CMake,
+        Need::Make,
         Need::PythonVenv,
         Need::IpRoute,
     ];
@@ -38,6 +40,7 @@ impl Need {
             Need::PkgConfig => ("pkg-config", "finds libpng for the heat program"),
             Need::LibPng => ("libpng-dev", "the heat program reads and writes its pictures with it"),
             Need::CMake => ("cmake", "a test builds a CMake project with our compiler commands"),
+            Need::Make => ("make", "CMake builds with it"),
             Need::PythonVenv => ("python3-venv", "`weft bench` keeps the other libraries in a Python environment"),
             Need::IpRoute => ("iproute2", "tests between hosts make network namespaces with `ip`"),
         }
@@ -50,6 +53,7 @@ impl Need {
             Need::PkgConfig => on_path("pkg-config"),
             Need::LibPng => Program::new("pkg-config").args(["--exists", "libpng"]).succeeds(),
             Need::CMake => on_path("cmake"),
+            Need::Make => on_path("make"),
             Need::PythonVenv => Program::new("python3").args(["-c", "import venv, ensurepip"]).succeeds(),
             Need::IpRoute => on_path("ip"),
         }

@@ -112,6 +112,7 @@ fn templates(job: &Job, size: usize) -> Result<Vec<Template>, LaunchError> {
         let mut environment = common.clone();
         environment.extend(given.environment.iter().map(|(name, value)| (name.into(), value.into())));
         let path = program::find(given)?;
+        program::check_mpi(&path, size)?;
         let (name, arguments) = (given.program.clone(), given.arguments.clone());
         Ok(Template { path, name, arguments, directory: given.directory.clone(), environment })
     };

@@ -22,6 +22,7 @@
 
 mod cores;
 mod descriptors;
+mod elf;
 mod keeper;
 mod link;
 mod output;

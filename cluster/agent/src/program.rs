@@ -1,6 +1,6 @@
 //! Finding the programs of a job before anything is started, so that a slip is one clear line.
 
-use crate::sys;
+use crate::{elf, sys};
 use std::ffi::{CString, OsStr};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
@@ -19,6 +19,11 @@ pub enum ProgramError {
     NotExecutable { path: PathBuf },
     #[error("working directory '{}' is not a directory that exists", .path.display())]
     BadDirectory { path: PathBuf },
+    #[error(
+        "program '{}' is linked with Open MPI ({library}), which is not started over PMI-1: it would run as {ranks} \
+         jobs of one rank; compile it with weft cc, or start it with Open MPI's own mpirun", .path.display()
+    )]
+    ForeignMpi { path: PathBuf, library: String, ranks: usize },
 }
 
 impl ProgramError {
@@ -27,7 +32,7 @@ impl ProgramError {
         match self {
             Self::Missing { .. } | Self::NotInPath { .. } => 127,
             Self::NotAFile { .. } | Self::NotExecutable { .. } => 126,
-            Self::BadDirectory { .. } => 1,
+            Self::BadDirectory { .. } | Self::ForeignMpi { .. } => 1,
         }
     }
 }
@@ -43,6 +48,12 @@ pub fn find(program: &Program) -> Result<PathBuf, ProgramError> {
     // Components such as `.` say nothing in a message.
     let path: PathBuf = directory.join(name).components().collect();
     check(&path).map(|()| path)
+}
+
+/// Refuses a program whose MPI cannot be reached by us, unless it runs alone anyway.
+pub fn check_mpi(path: &Path, ranks: usize) -> Result<(), ProgramError> {
+    let library = if ranks > 1 { elf::open_mpi_library(path) } else { None };
+    library.map_or(Ok(()), |library| Err(ProgramError::ForeignMpi { path: path.to_path_buf(), library, ranks }))
 }
 
 fn directory(program: &Program) -> Result<PathBuf, ProgramError> {

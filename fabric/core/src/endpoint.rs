@@ -2,10 +2,10 @@
 
 use crate::api::{Envelope, MatchedId, Outcome, Peer, RequestId, Selector, SendMode, Waiting};
 use crate::join::{self, JoinError, Joined, Manager};
-use crate::pace::Policy;
+use crate::pace::{Bounds, Policy};
 use crate::port::{Limits, Port};
 use crate::shared::SharedBlocks;
-use crate::status::{Page, PageCounters, Status};
+use crate::status::{Counters, Page, PageCounters, Status};
 use weft_device::Device;
 use weft_device::shm::{Doorbell, Segment, ShmDevice};
 use weft_wire::segment::MemberState;
@@ -35,12 +35,17 @@ impl Endpoint {
         Self::from_joined(Joined::plain(segment, member))
     }
 
+    /// As [`Self::join_segment`], with thresholds and bounds of waiting of one's own.
+    pub fn join_segment_with(segment: Segment, member: u32, limits: Limits, bounds: Bounds) -> Result<Self, JoinError> {
+        Self::from_joined(Joined { limits, bounds, ..Joined::plain(segment, member) })
+    }
+
     fn from_joined(joined: Joined) -> Result<Self, JoinError> {
-        let (limits, bounds) = (joined.limits(), joined.bounds());
-        let Joined { segment, member, job, settings, manager } = joined;
+        let Joined { segment, member, job, limits, bounds, settings, manager } = joined;
         let size = segment.members();
         let device = ShmDevice::join(segment.clone(), member)?;
-        let limits = Limits { single_copy_allowed: try_single_copy(settings.single_copy)?, ..limits };
+        let single_copy_allowed = limits.single_copy_allowed && try_single_copy(settings.single_copy)?;
+        let limits = Limits { single_copy_allowed, ..limits };
         let page = Page::new(&segment, member, settings.status);
         let counters = PageCounters::new(page.clone());
         let port = Port::new(member, size, limits, device.copy_slots(), counters);
@@ -161,7 +166,7 @@ impl Endpoint {
     /// As [`Self::post_receive`].
     pub unsafe fn post_raw_receive(&mut self, from: Peer, buffer: *mut u8, capacity: usize) -> RequestId {
         // SAFETY: the caller's promise.
-        unsafe { self.port.raw.post_receive(from, buffer, capacity, &mut self.port.requests) }
+        unsafe { self.port.post_raw_receive(from, buffer, capacity) }
     }
 
     /// One bounded duty cycle over the device and what waits; true if anything moved.
@@ -207,6 +212,13 @@ impl Endpoint {
         self.device.wake(peer.0);
     }
 
+    /// Orders an earlier store into a shared block before a later look at whether somebody waits for it.
+    #[inline]
+    pub fn order_before_look(&self) {
+        self.device.order_before_look();
+    }
+
+    #[inline]
     pub fn count_shared_collective(&mut self) {
         self.port.counters.collectives_shared += 1;
     }
@@ -235,6 +247,16 @@ impl Endpoint {
         self.port.counters.sleeps += 1;
         self.port.counters.wakeups_sent = self.device.wakeups;
         self.device.arm()
+    }
+
+    /// For a thread that waits beside one that sleeps on the doorbell: false if there is something to do.
+    pub(crate) fn arm_beside(&mut self) -> bool {
+        !self.port.has_copies() && self.device.arm_beside()
+    }
+
+    /// What this process has counted; the same numbers as on its status page.
+    pub fn counters(&self) -> &Counters {
+        &self.port.counters
     }
 
     pub(crate) fn disarm(&mut self) {

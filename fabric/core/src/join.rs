@@ -75,6 +75,8 @@ pub(crate) struct Joined {
     pub segment: Segment,
     pub member: u32,
     pub job: String,
+    pub limits: Limits,
+    pub bounds: Bounds,
     pub settings: Settings,
     /// Whom to tell of the end.
     pub manager: Option<Manager>,
@@ -82,15 +84,9 @@ pub(crate) struct Joined {
 
 impl Joined {
     pub fn plain(segment: Segment, member: u32) -> Self {
-        Self { segment, member, job: String::new(), settings: Settings::default(), manager: None }
-    }
-
-    pub fn limits(&self) -> Limits {
-        Limits::from(&self.settings)
-    }
-
-    pub fn bounds(&self) -> Bounds {
-        Bounds::from(&self.settings)
+        let settings = Settings::default();
+        let (limits, bounds) = (Limits::from(&settings), Bounds::from(&settings));
+        Self { segment, member, job: String::new(), limits, bounds, settings, manager: None }
     }
 }
 
@@ -102,6 +98,8 @@ pub(crate) fn join() -> Result<Joined, JoinError> {
         Start::Manager { descriptor, rank, size } => join_manager(descriptor, rank, size)?,
         Start::Alone => alone()?,
     };
+    joined.limits = Limits::from(&settings);
+    joined.bounds = Bounds::from(&settings);
     joined.settings = settings;
     joined.job = std::env::var("WEFT_JOB").unwrap_or_default();
     environment::forget();

@@ -6,9 +6,15 @@ use std::cell::UnsafeCell;
 use std::ops::{Deref, DerefMut};
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Mutex, MutexGuard};
+use std::time::Duration;
+use weft_device::sys;
 
 /// Work that must run with the monitor left, such as a user's reduction function (it may call the interface again).
 pub type Outside = Box<dyn FnOnce()>;
+
+/// A thread that sleeps beside the one that watches the doorbell is not told of stores into shared memory, so it looks
+/// now and then.
+const BESIDE_MEMORY_LIMIT: Duration = Duration::from_micros(500);
 
 /// State that lives beside an endpoint and moves with its progress.
 pub trait Driven {
@@ -27,8 +33,13 @@ pub struct Monitor<T> {
     lock: Mutex<()>,
     threads: AtomicBool,
     open: AtomicBool,
-    /// Threads of this process that sleep on its doorbell.
+    /// Threads of this process that sleep. Changes under the lock only.
     sleepers: AtomicU32,
+    /// One of them sleeps on the doorbell, where other processes ring. Changes under the lock only.
+    watched: AtomicBool,
+    /// The others sleep on this. Counts, under the lock, whenever something happened that a sleeper may wait for. A
+    /// doorbell cannot serve them: rung and armed again before they lie down, it would look as if nothing had been.
+    changes: AtomicU32,
     value: UnsafeCell<Option<T>>,
 }
 
@@ -43,6 +54,8 @@ impl<T: Driven> Monitor<T> {
             threads: AtomicBool::new(false),
             open: AtomicBool::new(false),
             sleepers: AtomicU32::new(0),
+            watched: AtomicBool::new(false),
+            changes: AtomicU32::new(0),
             value: UnsafeCell::new(None),
         }
     }
@@ -87,19 +100,39 @@ impl<T: Driven> Monitor<T> {
 
     /// One progress pass without waiting.
     pub fn poll(&self) {
-        let outside = {
-            let mut guard = self.enter();
-            guard.endpoint().progress();
-            guard.advance()
-        };
-        if let Some(work) = outside {
-            work();
+        let mut guard = self.enter();
+        let moved = guard.endpoint().progress();
+        match guard.advance() {
+            Some(work) => {
+                drop(guard);
+                work();
+            }
+            None if moved => drop(guard),
+            None => guard.leave_quietly(),
         }
     }
 
     /// Makes progress until `done` answers. `done` is asked first, then after each progress pass.
+    ///
+    /// `done` answers by what the endpoint or the interface's state say.
     #[inline]
-    pub fn wait<R>(&self, what: Waiting, mut done: impl FnMut(&mut T) -> Option<R>) -> R {
+    pub fn wait<R>(&self, what: Waiting, done: impl FnMut(&mut T) -> Option<R>) -> R {
+        self.wait_with(what, None, done)
+    }
+
+    /// Like [`Self::wait`] for what a peer stores into shared memory and then wakes us for ([`Endpoint::wake`]).
+    #[inline]
+    pub fn wait_for_memory<R>(&self, what: Waiting, done: impl FnMut(&mut T) -> Option<R>) -> R {
+        self.wait_with(what, Some(BESIDE_MEMORY_LIMIT), done)
+    }
+
+    #[inline]
+    fn wait_with<R>(
+        &self,
+        what: Waiting,
+        beside_limit: Option<Duration>,
+        mut done: impl FnMut(&mut T) -> Option<R>,
+    ) -> R {
         let mut pace = Pace::default();
         let mut said = false;
         loop {
@@ -122,42 +155,50 @@ impl<T: Driven> Monitor<T> {
                 continue;
             }
             match pace.idle(value.endpoint().policy()) {
-                Step::Poll => {}
-                step => {
-                    if let Some(answer) = self.wait_long(guard, &what, &pace, &mut said, step, &mut done) {
+                Step::Poll => guard.leave_quietly(),
+                Step::Sleep => {
+                    self.say(&mut guard, &what, &pace, &mut said);
+                    if let Some(answer) = self.sleep(guard, beside_limit, &mut done) {
                         return answer;
                     }
+                }
+                Step::Yielded => {
+                    self.say(&mut guard, &what, &pace, &mut said);
+                    guard.endpoint().note_yield();
+                    guard.leave_quietly();
                 }
             }
         }
     }
 
+    /// Says on the status page what we are blocked in, once the wait has become long.
     #[cold]
-    fn wait_long<R>(
-        &self,
-        mut guard: Guard<'_, T>,
-        what: &Waiting,
-        pace: &Pace,
-        said: &mut bool,
-        step: Step,
-        done: &mut impl FnMut(&mut T) -> Option<R>,
-    ) -> Option<R> {
-        let value = &mut *guard;
-        if !*said {
-            value.endpoint().set_blocked(what, pace.long_since_ns());
-            *said = true;
+    fn say(&self, guard: &mut Guard<'_, T>, what: &Waiting, pace: &Pace, said: &mut bool) {
+        if !std::mem::replace(said, true) {
+            guard.endpoint().set_blocked(what, pace.long_since_ns());
         }
-        if step == Step::Yielded {
-            value.endpoint().note_yield();
-            return None;
-        }
-        self.sleep(guard, done)
     }
 
-    fn sleep<R>(&self, mut guard: Guard<'_, T>, done: &mut impl FnMut(&mut T) -> Option<R>) -> Option<R> {
+    #[cold]
+    fn sleep<R>(
+        &self,
+        guard: Guard<'_, T>,
+        beside_limit: Option<Duration>,
+        done: &mut impl FnMut(&mut T) -> Option<R>,
+    ) -> Option<R> {
+        if self.watched.load(Ordering::Relaxed) {
+            self.sleep_beside(guard, beside_limit);
+            return None;
+        }
+        self.sleep_watching(guard, done)
+    }
+
+    /// Sleeps on the doorbell. Nobody else arms or disarms it meanwhile, so that a ring is not overlooked.
+    fn sleep_watching<R>(&self, mut guard: Guard<'_, T>, done: &mut impl FnMut(&mut T) -> Option<R>) -> Option<R> {
         let value = &mut *guard;
         if !value.endpoint().arm() {
             value.endpoint().disarm();
+            guard.leave_quietly();
             return None;
         }
         // What does not come through the rings (shared memory of collectives) may have come before we lay down.
@@ -167,14 +208,32 @@ impl<T: Driven> Monitor<T> {
             return Some(answer);
         }
         let doorbell = value.endpoint().doorbell();
-        self.sleepers.fetch_add(1, Ordering::SeqCst);
+        self.watched.store(true, Ordering::Relaxed);
+        self.sleepers.fetch_add(1, Ordering::Relaxed);
         // From here on another thread of ours that moves something rings (see the guard's drop).
-        guard.without_ringing();
+        guard.leave_quietly();
         doorbell.sleep(None);
         let mut guard = self.enter();
-        self.sleepers.fetch_sub(1, Ordering::SeqCst);
+        self.sleepers.fetch_sub(1, Ordering::Relaxed);
+        self.watched.store(false, Ordering::Relaxed);
         guard.endpoint().disarm();
+        // Awake, this thread polls for all; when its own wait ends, its guard wakes another one to watch.
+        guard.leave_quietly();
         None
+    }
+
+    /// Sleeps beside the thread that watches the doorbell.
+    fn sleep_beside(&self, mut guard: Guard<'_, T>, limit: Option<Duration>) {
+        if !guard.endpoint().arm_beside() {
+            return guard.leave_quietly();
+        }
+        let seen = self.changes.load(Ordering::Relaxed);
+        self.sleepers.fetch_add(1, Ordering::Relaxed);
+        guard.leave_quietly();
+        sys::futex_wait(&self.changes, seen, limit);
+        let guard = self.enter();
+        self.sleepers.fetch_sub(1, Ordering::Relaxed);
+        guard.leave_quietly();
     }
 }
 
@@ -191,8 +250,8 @@ pub struct Guard<'a, T: Driven> {
 }
 
 impl<T: Driven> Guard<'_, T> {
-    /// Leaves without waking this process's sleepers.
-    fn without_ringing(mut self) {
+    /// Leaves without waking this process's sleepers: nothing happened that they may wait for.
+    fn leave_quietly(mut self) {
         self._held = None;
         std::mem::forget(self);
     }
@@ -202,7 +261,18 @@ impl<T: Driven> Drop for Guard<'_, T> {
     /// What this thread did may be what another thread of the process sleeps for.
     #[inline]
     fn drop(&mut self) {
-        if self._held.is_some() && self.monitor.sleepers.load(Ordering::SeqCst) > 0 {
+        if self._held.is_some() && self.monitor.sleepers.load(Ordering::Relaxed) > 0 {
+            self.wake_sleepers();
+        }
+    }
+}
+
+impl<T: Driven> Guard<'_, T> {
+    #[cold]
+    fn wake_sleepers(&mut self) {
+        self.monitor.changes.fetch_add(1, Ordering::Relaxed);
+        sys::futex_wake(&self.monitor.changes);
+        if self.monitor.watched.load(Ordering::Relaxed) {
             self.endpoint().doorbell().ring();
         }
     }

@@ -173,8 +173,7 @@ impl Pace {
     #[inline]
     pub fn idle(&mut self, policy: &mut Policy) -> Step {
         self.polls += 1;
-        let free_polls = policy.free_polls;
-        if self.yielding_since_ns == 0 && self.polls % free_polls != 0 {
+        if self.yielding_since_ns == 0 && !self.polls.is_multiple_of(policy.free_polls) {
             return Step::Poll;
         }
         self.slow(policy)

@@ -2,6 +2,7 @@
 
 use weft_device::shm::Segment;
 pub use weft_device::shm::block::Block;
+pub use weft_wire::segment::BLOCK_BYTES;
 
 /// Hands out collective blocks of the segment.
 pub struct SharedBlocks {

@@ -1,1 +1,355 @@
+//! The conformance suite: the promises of [`crate::contract`], on every device.
 
+use crate::contract::{Device, Packet, PeerFault, Posted, Sink};
+use crate::loopback::Loopback;
+use crate::shm::{Segment, ShmDevice};
+use std::collections::VecDeque;
+use weft_wire::cell::{Head, INLINE_WORDS, Kind};
+
+/// A way to make devices that reach each other.
+trait Network {
+    type Endpoint: Device + Send + 'static;
+    fn of(members: u32) -> Vec<Self::Endpoint>;
+}
+
+struct InProcess;
+impl Network for InProcess {
+    type Endpoint = Loopback;
+    fn of(members: u32) -> Vec<Loopback> {
+        Loopback::network(members)
+    }
+}
+
+struct SharedMemory;
+impl Network for SharedMemory {
+    type Endpoint = ShmDevice;
+    fn of(members: u32) -> Vec<ShmDevice> {
+        let segment = Segment::create(members).expect("segment");
+        (0..members).map(|me| ShmDevice::join(segment.clone(), me).expect("join")).collect()
+    }
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Got {
+    from: u32,
+    head: Head,
+    inline: Vec<u8>,
+    bulk: Option<Vec<u8>>,
+}
+
+#[derive(Default)]
+struct Recorder {
+    got: VecDeque<Got>,
+    faults: Vec<PeerFault>,
+    /// Packets of this tag are against the rules.
+    refused_tag: Option<i32>,
+}
+
+impl Sink for Recorder {
+    fn handle_packet(&mut self, packet: Packet<'_>) -> Result<(), &'static str> {
+        if self.refused_tag == Some(packet.head.tag) {
+            return Err("a refused tag");
+        }
+        let mut inline = vec![0; packet.inline_bytes];
+        // SAFETY: as long as the payload.
+        unsafe { packet.copy_inline(inline.as_mut_ptr(), inline.len()) };
+        let bulk = packet.bulk.map(|bulk| {
+            let mut bytes = vec![0; bulk.len()];
+            // SAFETY: as long as the payload.
+            unsafe { bulk.copy_to(bytes.as_mut_ptr(), bytes.len()) };
+            bytes
+        });
+        self.got.push_back(Got { from: packet.from, head: packet.head, inline, bulk });
+        Ok(())
+    }
+
+    fn handle_fault(&mut self, fault: PeerFault) {
+        self.faults.push(fault);
+    }
+}
+
+fn head(tag: i32) -> Head {
+    Head { kind: Kind::Raw, context: 0xffff_fff7, tag, source: 9 }
+}
+
+fn bytes(length: usize, seed: usize) -> Vec<u8> {
+    (0..length).map(|i| (i * 7 + seed * 13 + 1) as u8).collect()
+}
+
+/// Posts; what the receiver should see if it was accepted.
+fn post<D: Device>(device: &mut D, me: u32, to: u32, tag: i32, data: &[u8], bulk: bool) -> Option<Got> {
+    let control = [tag as u64, !0];
+    // SAFETY: the slice is readable.
+    let posted = unsafe {
+        match bulk {
+            true => device.post_bulk(to, head(tag), &control, data.as_ptr(), data.len()),
+            false => device.post_short(to, head(tag), data.as_ptr(), data.len()),
+        }
+    };
+    let Posted::Sent(piece) = posted else { return None };
+    assert!(piece <= device.capabilities().largest_packet.min(data.len()));
+    assert_eq!(piece > 0, bulk, "a bulk post moves something, a short one has no bulk");
+    let words: Vec<u8> = control.iter().flat_map(|w| w.to_le_bytes()).collect();
+    Some(match bulk {
+        true => Got { from: me, head: head(tag), inline: words, bulk: Some(data[..piece].to_vec()) },
+        false => Got { from: me, head: head(tag), inline: data.to_vec(), bulk: None },
+    })
+}
+
+fn drain<D: Device>(device: &mut D, sink: &mut Recorder) {
+    while device.poll(sink) {}
+}
+
+fn every_size_arrives_whole<N: Network>() {
+    let mut net = N::of(2);
+    let mut sink = Recorder::default();
+    let largest = net[0].capabilities().largest_packet;
+    let sizes = [1, 7, 8, 9, 47, 48, 49, 63, 64, 65, 4095, 4096, 4097, largest - 1, largest, largest + 1, 5 * largest];
+    for length in (0..=net[0].capabilities().inline_bytes).map(|n| (n, false)).chain(sizes.map(|n| (n, true))) {
+        let sent = post(&mut net[0], 0, 1, length.0 as i32, &bytes(length.0, 3), length.1).expect("room");
+        drain(&mut net[1], &mut sink);
+        assert_eq!(sink.got.pop_front(), Some(sent));
+        assert!(sink.got.is_empty());
+    }
+    let words: Vec<u64> = (1..=INLINE_WORDS as u64).collect();
+    assert_eq!(net[1].post_control(0, head(1), &words), Posted::Sent(0));
+    drain(&mut net[0], &mut sink);
+    assert_eq!(sink.got[0].inline, words.iter().flat_map(|w| w.to_le_bytes()).collect::<Vec<u8>>());
+}
+
+fn a_refused_post_leaves_no_trace_and_room_comes_back<N: Network>() {
+    let mut net = N::of(2);
+    let mut sink = Recorder::default();
+    for round in 0..20 {
+        for bulk in [false, true] {
+            let mut sent = VecDeque::new();
+            let data = bytes(if bulk { 5000 } else { 48 }, round);
+            while let Some(packet) = post(&mut net[0], 0, 1, sent.len() as i32, &data, bulk) {
+                sent.push_back(packet);
+                assert!(sent.len() < 10_000, "a device is bounded");
+            }
+            for _ in 0..3 {
+                assert_eq!(post(&mut net[0], 0, 1, -1, &data, bulk), None);
+            }
+            assert!(sent.len() > 1);
+            drain(&mut net[1], &mut sink);
+            assert_eq!(sink.got, sent);
+            sink.got.clear();
+        }
+    }
+}
+
+fn order_is_kept_over_many_laps<N: Network>() {
+    let mut net = N::of(2);
+    let (mut sink, mut expected) = (Recorder::default(), VecDeque::new());
+    let mut random = 0x2545_f491_4f6c_dd1d_u64;
+    let (mut posted, mut refused) = (0, 0);
+    while posted < 20_000 {
+        random ^= random << 13;
+        random ^= random >> 7;
+        random ^= random << 17;
+        let length = match random % 4 {
+            0 => random as usize / 64 % 49,
+            1 => 1 + random as usize / 64 % 200,
+            _ => 1 + random as usize / 64 % 9000,
+        };
+        let bulk = length > 48;
+        if random >> 60 < 12 {
+            match post(&mut net[0], 0, 1, posted, &bytes(length, posted as usize), bulk) {
+                Some(packet) => expected.push_back(packet),
+                None => refused += 1,
+            }
+            posted += 1;
+        } else {
+            for _ in 0..random >> 40 & 7 {
+                net[1].poll(&mut sink);
+            }
+        }
+        while let Some(got) = sink.got.pop_front() {
+            assert_eq!(Some(got), expected.pop_front());
+        }
+    }
+    drain(&mut net[1], &mut sink);
+    assert_eq!(sink.got, expected);
+    assert!(refused > 100, "the test fills the device: {refused}");
+}
+
+fn many_threads_get_everything_in_order<N: Network>() {
+    const MEMBERS: u32 = 4;
+    const PACKETS: i32 = 3000;
+    let threads: Vec<_> = N::of(MEMBERS)
+        .into_iter()
+        .enumerate()
+        .map(|(me, mut device)| {
+            std::thread::spawn(move || {
+                let mut sink = Recorder::default();
+                let (mut sent, mut got) = ([0; MEMBERS as usize], [0; MEMBERS as usize]);
+                (sent[me], got[me]) = (PACKETS, PACKETS);
+                while sent.iter().chain(&got).any(|n| *n < PACKETS) {
+                    for to in 0..MEMBERS as usize {
+                        let tag = sent[to];
+                        let data = bytes(if tag % 3 == 0 { 700 } else { 16 }, me + tag as usize);
+                        let bulk = tag % 3 == 0;
+                        if tag < PACKETS && post(&mut device, me as u32, to as u32, tag, &data, bulk).is_some() {
+                            sent[to] += 1;
+                        }
+                    }
+                    device.poll(&mut sink);
+                    for packet in sink.got.drain(..) {
+                        let next = &mut got[packet.from as usize];
+                        assert_eq!(packet.head.tag, *next, "order");
+                        let body = packet.bulk.unwrap_or(packet.inline);
+                        let whole = bytes(700, packet.from as usize + *next as usize);
+                        assert_eq!(body, whole[..body.len()]);
+                        *next += 1;
+                    }
+                    std::thread::yield_now();
+                }
+                assert_eq!(sink.faults, []);
+                // A sender that waits for the last credits needs us no longer, but the memory stays until all are done.
+                device
+            })
+        })
+        .collect();
+    for thread in threads {
+        thread.join().expect("member");
+    }
+}
+
+fn a_peer_that_the_protocol_refuses_is_heard_no_more<N: Network>() {
+    let mut net = N::of(3);
+    let mut sink = Recorder { refused_tag: Some(13), ..Recorder::default() };
+    for tag in [12, 13, 14] {
+        post(&mut net[1], 1, 0, tag, b"abc", false).expect("room");
+        post(&mut net[2], 2, 0, tag + 20, b"abc", false).expect("room");
+    }
+    drain(&mut net[0], &mut sink);
+    assert_eq!(sink.faults, [PeerFault { peer: 1, what: "a refused tag" }]);
+    let mut tags: Vec<i32> = sink.got.iter().map(|g| g.head.tag).collect();
+    tags.sort();
+    assert_eq!(tags, [12, 32, 33, 34]);
+}
+
+macro_rules! conformance {
+    ($($promise:ident)*) => {
+        mod loopback { $(#[test] fn $promise() { super::$promise::<super::InProcess>(); })* }
+        mod shm { $(#[test] fn $promise() { super::$promise::<super::SharedMemory>(); })* }
+    };
+}
+
+conformance! {
+    every_size_arrives_whole
+    a_refused_post_leaves_no_trace_and_room_comes_back
+    order_is_kept_over_many_laps
+    many_threads_get_everything_in_order
+    a_peer_that_the_protocol_refuses_is_heard_no_more
+}
+
+/// Only a device with a doorbell sleeps.
+mod sleeping {
+    use super::*;
+    use std::time::{Duration, Instant};
+
+    /// Longer than any scheduling: who sleeps so long was not woken.
+    const LOST: Duration = Duration::from_secs(30);
+
+    /// One wait: polls once, then sleeps if it may.
+    fn poll_or_sleep(device: &mut ShmDevice, me: u32, sink: &mut Recorder) -> bool {
+        if device.poll(sink) {
+            return false;
+        }
+        let sleeps = device.arm();
+        if sleeps {
+            let start = Instant::now();
+            device.segment().doorbell(me).sleep(Some(LOST));
+            assert!(start.elapsed() < LOST, "a lost wake-up");
+        }
+        device.disarm();
+        sleeps
+    }
+
+    #[test]
+    fn every_packet_wakes_its_sleeping_receiver() {
+        const ROUNDS: i32 = 20_000;
+        let threads: Vec<_> = SharedMemory::of(2)
+            .into_iter()
+            .zip([0u32, 1])
+            .map(|(mut device, me)| {
+                std::thread::spawn(move || {
+                    let mut sink = Recorder::default();
+                    let mut slept = 0;
+                    for round in 0..ROUNDS {
+                        if me == 0 {
+                            post(&mut device, me, 1, round, b"ping", false).expect("one at a time");
+                        }
+                        while sink.got.is_empty() {
+                            slept += poll_or_sleep(&mut device, me, &mut sink) as i32;
+                        }
+                        assert_eq!(sink.got.pop_front().expect("not empty").head.tag, round);
+                        if me == 1 {
+                            post(&mut device, me, 0, round, b"pong", false).expect("one at a time");
+                        }
+                    }
+                    assert!(slept > ROUNDS / 10, "the test sleeps: {slept}");
+                    device
+                })
+            })
+            .collect();
+        for thread in threads {
+            thread.join().expect("member");
+        }
+    }
+
+    #[test]
+    fn every_credit_wakes_its_sleeping_sender() {
+        const PACKETS: i32 = 30_000;
+        let mut net = SharedMemory::of(2);
+        let (mut receiver, mut sender) = (net.pop().expect("two"), net.pop().expect("two"));
+        let sending = std::thread::spawn(move || {
+            let mut sink = Recorder::default();
+            for tag in 0..PACKETS {
+                while post(&mut sender, 0, 1, tag, &bytes(if tag % 2 == 0 { 8 } else { 6000 }, 1), tag % 2 != 0)
+                    .is_none()
+                {
+                    poll_or_sleep(&mut sender, 0, &mut sink);
+                }
+            }
+            sender
+        });
+        let mut sink = Recorder::default();
+        let mut next = 0;
+        while next < PACKETS {
+            poll_or_sleep(&mut receiver, 1, &mut sink);
+            for packet in sink.got.drain(..) {
+                assert_eq!(packet.head.tag, next);
+                next += 1;
+            }
+        }
+        sending.join().expect("sender");
+    }
+
+    #[test]
+    fn a_credit_between_the_refusal_and_arming_is_not_overlooked() {
+        let mut net = SharedMemory::of(2);
+        let mut sink = Recorder::default();
+        while post(&mut net[0], 0, 1, 0, b"x", false).is_some() {}
+        drain(&mut net[1], &mut sink);
+        assert!(!net[0].arm(), "there is room for what was refused");
+        net[0].disarm();
+        assert!(net[0].arm(), "nothing was refused since");
+        net[0].disarm();
+    }
+
+    #[test]
+    fn who_lies_down_gives_back_what_it_has_consumed() {
+        let mut net = SharedMemory::of(2);
+        let mut sink = Recorder::default();
+        while post(&mut net[0], 0, 1, 0, b"x", false).is_some() {}
+        for _ in 0..3 {
+            net[1].poll(&mut sink);
+        }
+        net[1].arm();
+        assert!(post(&mut net[0], 0, 1, 0, b"x", false).is_some());
+        net[1].disarm();
+    }
+}

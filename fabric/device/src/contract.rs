@@ -120,7 +120,9 @@ impl Packet<'_> {
 
 /// Where polled packets go.
 pub trait Sink {
-    fn handle_packet(&mut self, packet: Packet<'_>);
+    /// An error says why the packet is against the protocol above: the device then treats the peer as one that broke
+    /// its own rules, so that nothing more arrives from it.
+    fn handle_packet(&mut self, packet: Packet<'_>) -> Result<(), &'static str>;
     fn handle_fault(&mut self, fault: PeerFault);
 }
 
@@ -138,7 +140,7 @@ pub trait Device {
     fn post_control(&mut self, to: u32, head: Head, control: &[u64]) -> Posted;
 
     /// Sends a header with control words and as many of the `length` bytes at `data` as one packet takes now (at least
-    /// one, if there are any).
+    /// one). `length` is not 0.
     ///
     /// # Safety
     /// `data` is readable for `length` bytes.

@@ -24,7 +24,7 @@ pub mod shm;
 mod sync;
 pub mod sys;
 
-#[cfg(test)]
+#[cfg(all(test, not(loom)))]
 mod conformance;
 
 #[cfg(not(loom))]

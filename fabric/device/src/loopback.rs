@@ -1,7 +1,7 @@
 //! `loopback`: endpoints of one process, joined by queues. The reference of the contract.
 
-use crate::contract::{Capabilities, Device, Foreign, Packet, Posted, Sink};
-use crate::sync::{AtomicU64, Ordering};
+use crate::contract::{Capabilities, Device, Foreign, Packet, PeerFault, Posted, Sink};
+use crate::sync::AtomicU64;
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
 use weft_wire::cell::{Head, INLINE_BYTES, INLINE_WORDS};
@@ -25,6 +25,8 @@ pub struct Loopback {
     me: usize,
     outgoing: Vec<Queue>,
     incoming: Vec<Queue>,
+    /// Peers that broke the rules of the protocol above.
+    broken: Vec<bool>,
 }
 
 impl Loopback {
@@ -37,6 +39,7 @@ impl Loopback {
                 me,
                 outgoing: queues[me].clone(),
                 incoming: (0..n).map(|from| queues[from][me].clone()).collect(),
+                broken: vec![false; n],
             })
             .collect()
     }
@@ -95,13 +98,16 @@ impl Device for Loopback {
 
     fn poll<S: Sink>(&mut self, sink: &mut S) -> bool {
         let mut any = false;
+        let broken = &mut self.broken;
         for (from, queue) in self.incoming.iter().enumerate() {
             for _ in 0..QUEUE_PACKETS {
+                if broken[from] {
+                    break;
+                }
                 let Some(packet) = queue.lock().expect("no holder panics").pop_front() else { break };
                 any = true;
                 let words = packet.words.map(AtomicU64::new);
-                debug_assert_eq!(words[0].load(Ordering::Relaxed), packet.words[0]);
-                sink.handle_packet(Packet {
+                let answer = sink.handle_packet(Packet {
                     from: from as u32,
                     head: packet.head,
                     inline_bytes: packet.inline_bytes,
@@ -109,6 +115,10 @@ impl Device for Loopback {
                     // SAFETY: the vector outlives the call.
                     bulk: packet.bulk.as_deref().map(|b| unsafe { Foreign::new(b.as_ptr(), b.len()) }),
                 });
+                if let Err(what) = answer {
+                    broken[from] = true;
+                    sink.handle_fault(PeerFault { peer: from as u32, what });
+                }
             }
         }
         any

@@ -1,4 +1,8 @@
-//! Atomics, the real ones or loom's, and the asymmetric barrier in both worlds.
+//! Atomics, the real ones or loom's, the asymmetric barrier in both worlds, and the names of the orderings.
+//!
+//! Every ordering that something depends on has a [`Label`] and is written `ordering(Label::X, Release)` or
+//! `barrier(Label::X, ..)`. Compiled as usual that is the ordering itself. Under loom one label can be weakened at run
+//! time (`WEFT_WEAKEN=publish-cell-store`), and the models must then fail: see `shm::loom_models`.
 
 #[cfg(not(loom))]
 pub use std::sync::atomic::{AtomicU32, AtomicU64, Ordering, fence};
@@ -6,12 +10,97 @@ pub use std::sync::atomic::{AtomicU32, AtomicU64, Ordering, fence};
 #[cfg(loom)]
 pub use loom::sync::atomic::{AtomicU32, AtomicU64, Ordering, fence};
 
-/// The sender's side of the asymmetric barrier: orders an earlier store before a later load, at no cost, provided the
-/// other side runs [`crate::sys::membarrier`] between its store and its load.
-#[inline]
-pub fn light_barrier() {
-    #[cfg(not(loom))]
-    std::sync::atomic::compiler_fence(Ordering::SeqCst);
+/// The orderings that something depends on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Label {
+    PublishCellStore,
+    PublishCellLoad,
+    ReturnCreditStore,
+    ReturnCreditLoad,
+    ReturnBulkStore,
+    ReturnBulkLoad,
+    /// The sender's barrier between its cell and its look at bit and doorbell.
+    AnnounceSender,
+    /// The sender's barrier between joining the active set and its look at the doorbell.
+    JoinActiveSender,
+    /// The owner's barrier between clearing bits, lying down, and its look at the rings.
+    LieDownOwner,
+    /// The consumer's barrier between returning credits and its look at the starved flag.
+    StarvedConsumer,
+    FinishChunk,
+}
+
+#[cfg(loom)]
+impl Label {
+    pub const ALL: [(Self, &'static str); 11] = [
+        (Self::PublishCellStore, "publish-cell-store"),
+        (Self::PublishCellLoad, "publish-cell-load"),
+        (Self::ReturnCreditStore, "return-credit-store"),
+        (Self::ReturnCreditLoad, "return-credit-load"),
+        (Self::ReturnBulkStore, "return-bulk-store"),
+        (Self::ReturnBulkLoad, "return-bulk-load"),
+        (Self::AnnounceSender, "announce-sender"),
+        (Self::JoinActiveSender, "join-active-sender"),
+        (Self::LieDownOwner, "lie-down-owner"),
+        (Self::StarvedConsumer, "starved-consumer"),
+        (Self::FinishChunk, "finish-chunk"),
+    ];
+
+    fn is_weakened(self) -> bool {
+        static WEAKENED: std::sync::OnceLock<Option<Label>> = std::sync::OnceLock::new();
+        let weakened = WEAKENED.get_or_init(|| {
+            let name = std::env::var("WEFT_WEAKEN").ok()?;
+            let found = Self::ALL.iter().find(|(_, known)| *known == name);
+            Some(found.unwrap_or_else(|| panic!("no ordering is labelled '{name}'")).0)
+        });
+        *weakened == Some(self)
+    }
+}
+
+/// `strong`, unless a model asks what happens without it.
+#[inline(always)]
+pub fn ordering(label: Label, strong: Ordering) -> Ordering {
     #[cfg(loom)]
-    fence(Ordering::SeqCst);
+    if label.is_weakened() {
+        return Ordering::Relaxed;
+    }
+    let _ = label;
+    strong
+}
+
+/// A sender's side of the asymmetric barrier: orders an earlier store before a later load, at no cost, provided the
+/// other side runs [`owner_barrier`] between its store and its load. With `fences` (no such barrier in this kernel) it
+/// is a fence.
+#[inline(always)]
+pub fn sender_barrier(label: Label, fences: bool) {
+    #[cfg(loom)]
+    if !label.is_weakened() {
+        fence(Ordering::SeqCst);
+    }
+    let _ = label;
+    #[cfg(not(loom))]
+    if fences {
+        fence(Ordering::SeqCst);
+    } else {
+        std::sync::atomic::compiler_fence(Ordering::SeqCst);
+    }
+    #[cfg(loom)]
+    let _ = fences;
+}
+
+/// The owner's side of the asymmetric barrier, which pays for both.
+pub fn owner_barrier(label: Label, fences: bool) {
+    #[cfg(loom)]
+    if !label.is_weakened() {
+        fence(Ordering::SeqCst);
+    }
+    let _ = label;
+    #[cfg(not(loom))]
+    if fences {
+        fence(Ordering::SeqCst);
+    } else {
+        crate::sys::membarrier();
+    }
+    #[cfg(loom)]
+    let _ = fences;
 }

@@ -1,5 +1,6 @@
 //! The system calls of waiting and copying, each in its thinnest safe form.
 
+#[cfg(not(loom))]
 use crate::sync::AtomicU32;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd, RawFd};
@@ -54,6 +55,7 @@ pub fn futex_wake(word: &AtomicU32) {
     unsafe { libc::syscall(libc::SYS_futex, word.as_ptr(), libc::FUTEX_WAKE, i32::MAX) };
 }
 
+#[cfg(not(loom))]
 const MEMBARRIER_GLOBAL_EXPEDITED: i32 = 1 << 1;
 const MEMBARRIER_REGISTER_GLOBAL_EXPEDITED: i32 = 1 << 2;
 
@@ -77,21 +79,13 @@ pub fn membarrier() {
     let _ = membarrier_command(MEMBARRIER_GLOBAL_EXPEDITED);
 }
 
-#[cfg(loom)]
-pub fn membarrier() {
-    crate::sync::fence(crate::sync::Ordering::SeqCst);
-}
-
-/// Arguments of a variadic call have the width that they are written with, and the kernel reads whole words: the upper
-/// half of a narrow one would be whatever stood on the stack.
-const ONE: libc::c_ulong = 1;
-const NO_FLAGS: libc::c_ulong = 0;
-
 fn attach(call: libc::c_long, pid: i32, local: *const u8, remote: u64, length: usize) -> io::Result<usize> {
     let here = libc::iovec { iov_base: local as *mut libc::c_void, iov_len: length };
     let there = libc::iovec { iov_base: remote as *mut libc::c_void, iov_len: length };
+    // Whole words: the last one goes over the stack, where the upper half of a shorter one would be left to chance.
+    let (one, flags): (libc::c_ulong, libc::c_ulong) = (1, 0);
     // SAFETY: the kernel checks both ranges and answers EFAULT where they are not mapped.
-    let n = unsafe { libc::syscall(call, pid as libc::c_long, &here, ONE, &there, ONE, NO_FLAGS) };
+    let n = unsafe { libc::syscall(call, pid as libc::c_long, &here, one, &there, one, flags) };
     if n < 0 { Err(io::Error::last_os_error()) } else { Ok(n as usize) }
 }
 
@@ -100,7 +94,7 @@ fn attach_all(call: libc::c_long, pid: i32, local: *const u8, remote: u64, lengt
     while done < length {
         // SAFETY: done < length, inside the caller's range.
         let at = unsafe { local.add(done) };
-        match attach(call, pid, at, remote + done as u64, length - done)? {
+        match attach(call, pid, at, remote.wrapping_add(done as u64), length - done)? {
             0 => return Err(io::Error::from_raw_os_error(libc::EFAULT)),
             n => done += n,
         }

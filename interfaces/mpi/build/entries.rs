@@ -1,42 +1,14 @@
 //! Writes the entry points: for each function `MPI_X` and `PMPI_X`, both calling one body in a room.
 
 use crate::table::{Function, Parameter, Table};
-use std::collections::HashMap;
 use std::fmt::Write;
-use std::fs;
-use std::path::Path;
 
-pub fn write(table: &Table, sources: &Path) -> String {
-    let mut rooms = Rooms { sources, read: HashMap::new() };
+pub fn write(table: &Table) -> String {
     let mut text = String::new();
     for function in table.chapters.iter().flat_map(|chapter| &chapter.functions) {
         for &wide in function.forms() {
-            write_function(&mut text, function, wide, &mut rooms);
+            write_function(&mut text, function, wide);
         }
-    }
-    text
-}
-
-/// What stands in each room's `abi.rs` and `abi/`, so that a body that is named but not written yet counts as none.
-struct Rooms<'a> {
-    sources: &'a Path,
-    read: HashMap<String, String>,
-}
-
-impl Rooms<'_> {
-    fn has(&mut self, path: &str) -> bool {
-        let (room, body) = path.split_once("::").unwrap_or_else(|| panic!("not `room::body`: {path}"));
-        let sources = self.sources;
-        let text = self.read.entry(room.to_owned()).or_insert_with(|| bodies(&sources.join(room)));
-        text.contains(&format!(" fn {body}("))
-    }
-}
-
-/// The text of a room's `abi.rs` and of the files under its `abi/`.
-fn bodies(room: &Path) -> String {
-    let mut text = fs::read_to_string(room.join("abi.rs")).unwrap_or_default();
-    for entry in fs::read_dir(room.join("abi")).into_iter().flatten().flatten() {
-        text += &fs::read_to_string(entry.path()).unwrap_or_default();
     }
     text
 }
@@ -50,7 +22,7 @@ struct Passing {
     handed: String,
 }
 
-fn write_function(text: &mut String, function: &Function, wide: bool, rooms: &mut Rooms) {
+fn write_function(text: &mut String, function: &Function, wide: bool) {
     let name = function.name_of(wide);
     let passing: Vec<Passing> = function.parameters.iter().map(|parameter| pass(parameter, wide, function)).collect();
     let foreign: Vec<String> = passing.iter().map(|p| format!("{}: {}", p.name, p.foreign)).collect();
@@ -58,7 +30,7 @@ fn write_function(text: &mut String, function: &Function, wide: bool, rooms: &mu
     let (foreign, names) = (foreign.join(", "), names.join(", "));
     let answer = answer(&function.answer);
     let declaration = function.declaration(&name, wide);
-    let inner = inner(function, wide, &passing, rooms);
+    let inner = inner(function, wide, &passing);
     let _ = writeln!(text, "#[inline]\nunsafe fn entry_{name}({foreign}) -> {answer} {{\n{inner}}}");
     for prefix in ["", "P"] {
         let _ = writeln!(text, "/// `{declaration}`");
@@ -69,9 +41,9 @@ fn write_function(text: &mut String, function: &Function, wide: bool, rooms: &mu
     }
 }
 
-fn inner(function: &Function, wide: bool, passing: &[Passing], rooms: &mut Rooms) -> String {
+fn inner(function: &Function, wide: bool, passing: &[Passing]) -> String {
     let name = function.name_of(wide);
-    let body = function.body.as_ref().filter(|body| body.answers_value || rooms.has(&body.path));
+    let body = function.body.as_ref();
     let mut handed: Vec<&str> = passing.iter().map(|p| p.handed.as_str()).collect();
     if body.is_some_and(|body| body.takes_form) {
         handed.push(if wide { "true" } else { "false" });

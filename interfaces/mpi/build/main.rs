@@ -14,14 +14,14 @@ use std::{env, fs};
 fn main() {
     let root = PathBuf::from(env::var("CARGO_MANIFEST_DIR").expect("cargo sets it"));
     let out = PathBuf::from(env::var("OUT_DIR").expect("cargo sets it"));
-    for input in ["abi", "build", "src"] {
+    for input in ["abi", "build"] {
         println!("cargo:rerun-if-changed={input}");
     }
     println!("cargo:rustc-cdylib-link-arg=-Wl,-soname,libmpi_abi.so.1");
     let table = table::read(&root.join("abi"));
     write(&out.join("mpi.h"), &header::write(&table));
     write(&out.join("constants.rs"), &constants::write(&table));
-    write(&out.join("entries.rs"), &entries::write(&table, &root.join("src")));
+    write(&out.join("entries.rs"), &entries::write(&table));
 }
 
 fn write(path: &Path, text: &str) {

@@ -1,9 +1,11 @@
 //! Reads the table: one line for each function, constant and type of the standard ABI.
 //!
-//! A function: `[anytime] TYPE NAME[_c](PARAMETERS) [= room::body]`. `[_c]` says that there is a twin for large counts; in
-//! the parameters `COUNT`, `DISPL` and `EXTENT` are what the twins differ in (`int`/`MPI_Count`, `int`/`MPI_Aint`,
-//! `MPI_Aint`/`MPI_Count`), and `TYPE[_c]` a function type with a twin. `= body` answers a `Result`, `=> body` is the
-//! value itself; `= body(wide)` also gets a last argument that is true in the large twin. `anytime` functions may be called before `MPI_Init` and after `MPI_Finalize`.
+//! A function: `[anytime] TYPE NAME[_c](PARAMETERS) [= room::body]`.
+//! - `[_c]`: there is a twin for large counts. In the parameters `COUNT`, `DISPL` and `EXTENT` are what the twins differ
+//!   in (`int`/`MPI_Count`, `int`/`MPI_Aint`, `MPI_Aint`/`MPI_Count`), and `TYPE[_c]` is a function type with a twin.
+//! - `= body` answers a `Result`; `= body(wide)` gets a last argument that is true in the large twin; `=> body` is the
+//!   value itself; without a body the function reports that it is not supported.
+//! - `anytime`: it may be called before `MPI_Init` and after `MPI_Finalize`.
 
 use std::fs;
 use std::path::Path;

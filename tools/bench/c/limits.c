@@ -20,6 +20,9 @@
 #include <time.h>
 #include <unistd.h>
 
+enum { ROUNDS = 100 };
+static const uint64_t LAST = UINT64_MAX;
+
 /* A message line per direction, as message passing uses them; two lines apart, so that no prefetch pairs them up. */
 struct shared {
     _Alignas(256) _Atomic uint64_t there[8];
@@ -68,36 +71,42 @@ static void receive(_Atomic uint64_t *line, uint64_t value, int yield) {
         if (atomic_load_explicit(&line[i], memory_order_relaxed) != value) fail("limits: a line arrived torn");
 }
 
-/* Seconds for one hand-over between two processes, `rounds` there and back. */
-static double hand_overs(struct shared *s, long rounds, int cpu_a, int cpu_b, int yield) {
+/* The second process: sends every value back until the last one. */
+static void answer(struct shared *s, int cpu, int yield) {
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    bind_to(cpu);
+    for (uint64_t i = 1;; i++) {
+        while (atomic_load_explicit(&s->there[7], memory_order_relaxed) == i - 1)
+            if (yield) sched_yield();
+        if (atomic_load_explicit(&s->there[7], memory_order_relaxed) == LAST) _exit(0);
+        receive(s->there, i, yield);
+        hand_over(s->back, i);
+    }
+}
+
+/* The clock is read once per so many rounds. */
+static uint64_t exchange(struct shared *s, uint64_t i, int yield) {
+    for (uint64_t stop = i + ROUNDS; i < stop;) {
+        hand_over(s->there, ++i);
+        receive(s->back, i, yield);
+    }
+    return i;
+}
+
+/* Seconds for one hand-over between two processes, there and back for `seconds`. */
+static double hand_over_s(struct shared *s, double seconds, int cpu_a, int cpu_b, int yield) {
     memset(s, 0, sizeof *s);
     pid_t child = fork();
     if (child < 0) fail("limits: fork");
-    if (child == 0) {
-        prctl(PR_SET_PDEATHSIG, SIGKILL);
-        bind_to(cpu_b);
-        for (long i = 1; i <= rounds + 1; i++) {
-            receive(s->there, (uint64_t)i, yield);
-            hand_over(s->back, (uint64_t)i);
-        }
-        _exit(0);
-    }
+    if (child == 0) answer(s, cpu_b, yield);
     bind_to(cpu_a);
-    double start = 0;
-    for (long i = 1; i <= rounds + 1; i++) {
-        if (i == 2) start = now_s(); /* the first round waits for the child to start */
-        hand_over(s->there, (uint64_t)i);
-        receive(s->back, (uint64_t)i, yield);
-    }
-    double spent = now_s() - start;
+    uint64_t i = exchange(s, 0, yield); /* the first rounds wait for the child to start */
+    double start = now_s(), spent = 0;
+    for (; spent < seconds; spent = now_s() - start) i = exchange(s, i, yield);
+    hand_over(s->there, LAST);
     int status;
     if (waitpid(child, &status, 0) != child || status != 0) fail("limits: the second process failed");
-    return spent / (double)rounds / 2;
-}
-
-static double hand_over_s(struct shared *s, double seconds, int cpu_a, int cpu_b, int yield) {
-    double trial = hand_overs(s, 1000, cpu_a, cpu_b, yield);
-    return hand_overs(s, (long)(seconds / trial / 2) + 1000, cpu_a, cpu_b, yield);
+    return spent / (double)(i - ROUNDS) / 2;
 }
 
 /* Bytes per second of memcpy between two buffers that were written before. */

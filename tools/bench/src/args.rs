@@ -21,7 +21,7 @@ pub struct BenchArgs {
     /// Libraries to measure
     #[arg(long, value_name = "NAMES", value_delimiter = ',', value_enum)]
     pub libs: Vec<Name>,
-    /// Only lines with one of these in their name (`*` stands for anything): latency,crowd/*
+    /// Only these lines; a first part stands for all below it, `*` for anything: latency,crowd/barrier,*/8
     #[arg(long, visible_alias = "lines", value_name = "PATTERNS", value_delimiter = ',')]
     pub only: Vec<String>,
     /// List the lines with their bars and stop

@@ -67,7 +67,11 @@ pub fn run(args: &BenchArgs) -> anyhow::Result<Report> {
     run.bar = progress_bar(run.expected_s());
     for turn in 0..run.turns {
         run.note(turn, "the machine's limits");
-        limits::measure(&limits_program, &run.machine, (run.seconds / 5.0).min(0.5), &mut limits)?;
+        let measured = limits::measure(&limits_program, &run.machine, (run.seconds / 5.0).min(0.5), &mut limits);
+        process::check_interrupt()?;
+        if let Err(e) = measured {
+            run.fail(turn, "the machine's limits".into(), &e);
+        }
         run.turn(turn)?;
     }
     run.bar.finish_and_clear();
@@ -174,12 +178,16 @@ impl Run {
         }
         process::check_interrupt()?;
         if let Err(e) = result {
-            let reason = format!("{e:#}");
-            self.bar.suspend(|| eprintln!("{} failed, {}: {reason}", library.name.title(), group_text(group)));
             self.given_up.insert((library.name, group));
-            self.failures.push(Failure { name: library.name, group, turn, reason });
+            self.fail(turn, format!("{}, {}", library.name.title(), group_text(group)), &e);
         }
         Ok(())
+    }
+
+    fn fail(&mut self, turn: u32, what: String, error: &anyhow::Error) {
+        let reason = format!("{error:#}");
+        self.bar.suspend(|| eprintln!("{what} failed: {reason}"));
+        self.failures.push(Failure { what, turn: turn + 1, reason });
     }
 
     fn measure_group(&mut self, library: &Library, group: Group) -> anyhow::Result<()> {
@@ -252,7 +260,7 @@ impl Run {
     fn job_s(&self, group: Group) -> f64 {
         let lines = self.lines_of(group).count() as f64;
         match group {
-            Group::Pair => 1.0 + 1.35 * lines * self.seconds,
+            Group::Latency | Group::Stream | Group::Collective => 1.0 + 1.25 * lines * self.seconds,
             Group::Crowd => 2.0 + 1.5 * lines * self.seconds,
             Group::Idle => 1.0 + if self.quick { 1.0 } else { 10.0 },
             Group::Memory(ranks) => 0.5 + f64::from(ranks) / 8.0,
@@ -286,7 +294,7 @@ impl Run {
         let library = |l: &Library| LibraryReport {
             name: l.name,
             version: self.loaded.get(&l.name).cloned().unwrap_or_else(|| format!("{} {}", l.name.title(), l.version)),
-            pair: l.launch_text(self.placement(Group::Pair)),
+            pair: l.launch_text(self.placement(Group::Latency)),
             crowd: l.launch_text(self.placement(Group::Crowd)),
         };
         let line = |line: &Line| {
@@ -315,7 +323,9 @@ impl Run {
 
 fn group_text(group: Group) -> String {
     match group {
-        Group::Pair => "two ranks".into(),
+        Group::Latency => "ping-pong".into(),
+        Group::Stream => "windows of messages".into(),
+        Group::Collective => "collectives".into(),
         Group::Crowd => format!("{} ranks on {CORES} cores", lines::CROWD),
         Group::Idle => "idle rank".into(),
         Group::Memory(ranks) => format!("memory of {ranks} ranks"),

@@ -44,8 +44,9 @@ pub struct LeftOut {
 
 #[derive(Clone, Debug, Serialize)]
 pub struct Failure {
-    pub name: Name,
-    pub group: Group,
+    /// Library and group, or the machine's limits.
+    pub what: String,
+    /// Counted from 1.
     pub turn: u32,
     pub reason: String,
 }
@@ -60,6 +61,9 @@ pub struct LineReport {
     pub results: Vec<LibraryResult>,
     /// Weft's median over the best peer's.
     pub ratio: Option<f64>,
+    /// Median over the turns of Weft's sample over the best peer's of the same turn: tells whether a machine that
+    /// changed its speed on the way has bent `ratio`, which the bars use.
+    pub ratio_by_turn: Option<f64>,
     pub best_peer: Option<Name>,
     pub bars: Vec<BarReport>,
 }
@@ -102,6 +106,11 @@ impl LineReport {
         };
         let best = results.iter().filter(|r| r.name.is_peer()).min_by(better);
         let ours = results.iter().find(|r| r.name == Name::Weft).map(|r| r.median);
+        let against_best = |best: &LibraryResult| {
+            let ours = results.iter().find(|r| r.name == Name::Weft)?;
+            let pairs = ours.samples.iter().zip(&best.samples).filter(|(_, b)| **b > 0.0);
+            Summary::of(&pairs.map(|(a, b)| a / b).collect::<Vec<_>>()).map(|s| s.median)
+        };
         let against = Against { best_peer: best.map(|r| r.median), ..limits::against(limits) };
         let bar = |bar: &Bar| BarReport {
             bar: *bar,
@@ -115,6 +124,7 @@ impl LineReport {
             group: line.group,
             unit: line.unit,
             ratio: ours.zip(against.best_peer).filter(|(_, best)| *best > 0.0).map(|(ours, best)| ours / best),
+            ratio_by_turn: best.and_then(against_best),
             best_peer: best.map(|r| r.name),
             bars: line.bars.iter().map(bar).collect(),
             results,
@@ -192,6 +202,15 @@ pub mod tests {
             let want = if line.unit.higher_is_better() { 1.5 } else { 1.0 / 1.5 };
             assert!((line.ratio.unwrap() - want).abs() < 1e-9, "{}: {:?}", line.id, line.ratio);
         }
+    }
+
+    #[test]
+    fn a_machine_that_slowed_down_on_the_way_does_not_bend_the_ratio_by_turn() {
+        let line = &lines::all(10.0)[0];
+        // Both run at a third of their speed from the third turn on; ours is half of theirs in each turn.
+        let (ours, theirs) = (vec![1.0, 1.0, 3.0, 3.0, 3.0], vec![2.0, 2.0, 6.0, 6.0, 6.0]);
+        let report = LineReport::of(line, &[(Name::Weft, ours), (Name::Mpich, theirs[..3].to_vec())], &[]);
+        assert_eq!((report.ratio, report.ratio_by_turn), (Some(1.5), Some(0.5)));
     }
 
     #[test]

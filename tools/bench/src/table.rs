@@ -64,7 +64,7 @@ fn closing(report: &Report) -> Vec<String> {
         lines.push(format!("{met} of {} bars met", met + missed.len()));
     }
     lines.extend(missed.into_iter().map(|m| format!("missed: {m}")));
-    let failure = |f: &crate::report::Failure| format!("failed: {}, {:?}: {}", f.name.title(), f.group, f.reason);
+    let failure = |f: &crate::report::Failure| format!("failed in turn {}: {}: {}", f.turn, f.what, f.reason);
     lines.extend(report.failures.iter().map(failure));
     lines
 }

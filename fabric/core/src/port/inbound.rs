@@ -1,6 +1,6 @@
 //! What has arrived and nobody has received yet, and the stream that is open from each peer.
 
-use crate::api::{Outcome, RequestId};
+use crate::api::{Outcome, Peer, RequestId};
 use weft_wire::cell::INLINE_WORDS;
 
 /// Where a message's bytes are while no receive has taken them.
@@ -30,6 +30,17 @@ pub(crate) struct ArrivedTable {
     free: Vec<u32>,
 }
 
+impl Body {
+    /// Whether all bytes are in this process.
+    pub fn is_here(&self) -> bool {
+        match self {
+            Self::Inline(_) | Self::Own { .. } => true,
+            Self::Kept { data, received } => *received == data.len(),
+            Self::Asked { .. } => false,
+        }
+    }
+}
+
 impl ArrivedTable {
     pub fn insert(&mut self, arrived: Arrived) -> u32 {
         match self.free.pop() {
@@ -50,6 +61,16 @@ impl ArrivedTable {
 
     pub fn outcome(&self, index: u32) -> Outcome {
         self.entries[index as usize].as_ref().expect("a message that has arrived and was not received").outcome
+    }
+
+    /// Drops what `peer` has not sent completely and a receive, which has failed, had taken.
+    pub fn forget_taken_from(&mut self, peer: Peer) {
+        for index in 0..self.entries.len() {
+            let taken = |a: &Arrived| a.taken_by.is_some() && a.outcome.peer == peer;
+            if self.entries[index].as_ref().is_some_and(taken) {
+                self.remove(index as u32);
+            }
+        }
     }
 
     pub fn remove(&mut self, index: u32) -> Arrived {

@@ -22,6 +22,7 @@ use crate::raw::Raw;
 use crate::status::PageCounters;
 use inbound::{ArrivedTable, OpenStream};
 use outbound::{Control, Outbound};
+use receive::EAGER_CEILING;
 use requests::Requests;
 use std::collections::VecDeque;
 use weft_device::shm::{CopyJob, CopySlots};
@@ -85,6 +86,8 @@ unsafe impl Send for Port {}
 
 impl Port {
     pub fn new(me: u32, peers: u32, limits: Limits, slots: CopySlots, counters: PageCounters) -> Self {
+        // A receiver takes a longer one for nonsense.
+        let limits = Limits { eager: limits.eager.min(EAGER_CEILING as usize), ..limits };
         Self {
             me,
             requests: Requests::default(),
@@ -134,10 +137,11 @@ impl Port {
         for id in failed {
             self.fail(id, Fault::PeerLost);
         }
+        self.arrived.forget_taken_from(Peer(peer));
         self.outbound[peer as usize] = Outbound::default();
         self.streams[peer as usize] = None;
         self.jobs.retain(|job| job.peer != peer);
-        self.raw.lose_peer(Peer(peer), &mut self.requests);
+        self.raw.lose_peer(Peer(peer));
     }
 
     fn fail(&mut self, id: RequestId, fault: Fault) {
@@ -145,21 +149,28 @@ impl Port {
         self.requests.complete(id);
     }
 
-    #[cold]
-    fn break_with(&mut self, peer: u32, what: &'static str) {
-        eprintln!("weft: {}", PeerFault { peer, what });
-        self.lose_peer(peer);
+    /// # Safety
+    /// As [`Raw::post_receive`].
+    pub unsafe fn post_raw_receive(&mut self, from: Peer, buffer: *mut u8, capacity: usize) -> RequestId {
+        // SAFETY: the caller's promise.
+        let id = unsafe { self.raw.post_receive(from, buffer, capacity, &mut self.requests) };
+        if self.lost[from.0 as usize] && !self.requests.is_complete(id) {
+            self.raw.lose_peer(from);
+            self.fail(id, Fault::PeerLost);
+        }
+        id
     }
 }
 
 impl Sink for Port {
     /// The protocol switch.
     #[inline]
-    fn handle_packet(&mut self, packet: Packet<'_>) {
+    fn handle_packet(&mut self, packet: Packet<'_>) -> Result<(), Breach> {
         if packet.head.kind == Kind::Short {
-            return self.on_short(packet);
+            self.on_short(packet);
+            return Ok(());
         }
-        self.route(packet);
+        self.route(packet)
     }
 
     fn handle_fault(&mut self, fault: PeerFault) {
@@ -169,16 +180,15 @@ impl Sink for Port {
 }
 
 impl Port {
-    fn route(&mut self, packet: Packet<'_>) {
-        let from = packet.from;
-        if self.lost[from as usize] {
-            return;
-        }
-        let done = match packet.head.kind {
-            Kind::Short => Ok(self.on_short(packet)),
+    fn route(&mut self, packet: Packet<'_>) -> Result<(), Breach> {
+        match packet.head.kind {
+            Kind::Short => {
+                self.on_short(packet);
+                Ok(())
+            }
             Kind::Eager => self.on_eager(packet),
             Kind::More => self.on_more(packet),
-            Kind::Ask => Ok(self.on_ask(packet)),
+            Kind::Ask => self.on_ask(packet),
             Kind::GrantStream => self.on_grant_stream(packet),
             Kind::GrantCopy => self.on_grant_copy(packet),
             Kind::Open => self.on_open(packet),
@@ -188,9 +198,6 @@ impl Port {
                 self.raw.on_packet(packet, &mut self.requests);
                 Ok(())
             }
-        };
-        if let Err(what) = done {
-            self.break_with(from, what);
         }
     }
 }

@@ -78,7 +78,8 @@ impl Port {
         let entry = self.requests.at(id);
         entry.outcome = outcome;
         self.counters.receives += 1;
-        self.counters.bytes_received += outcome.length;
+        // The length is the sender's claim.
+        self.counters.bytes_received = self.counters.bytes_received.wrapping_add(outcome.length);
         if outcome.length > entry.capacity as u64 {
             entry.outcome.fault = Some(Fault::Truncated);
             return (entry.buffer, entry.capacity);
@@ -100,12 +101,20 @@ impl Port {
     /// Gives a message that had arrived to a receive.
     fn receive_arrived(&mut self, id: RequestId, message: u32) {
         let arrived = self.arrived.at(message);
+        let peer = arrived.outcome.peer;
+        if self.lost[peer.0 as usize] && !arrived.body.is_here() {
+            // The rest will never come.
+            self.requests.at(id).outcome = self.arrived.remove(message).outcome;
+            return self.fail(id, Fault::PeerLost);
+        }
         if let Body::Kept { data, received } = &arrived.body
             && *received < data.len()
         {
             arrived.taken_by = Some(id);
             let entry = self.requests.at(id);
             entry.state = State::Receiving;
+            // Known from now on, also to a wildcard: if the peer is lost, this receive is.
+            entry.outcome.peer = peer;
             return;
         }
         let Arrived { outcome, body, .. } = self.arrived.remove(message);
@@ -193,9 +202,10 @@ impl Port {
         }
         let bulk = packet.bulk.ok_or("a granted stream without bytes")?;
         let (id, entry) = self.requests.claimed(packet.word(0)).ok_or("a stream for no receive of ours")?;
-        if entry.state != State::Receiving || entry.outcome.peer != Peer(from) {
+        if entry.state != State::Granted || entry.outcome.peer != Peer(from) {
             return Err("a stream for a receive that did not grant it");
         }
+        entry.state = State::Receiving;
         let total = (entry.outcome.length as usize).min(entry.capacity);
         self.advance_stream(from as usize, OpenStream { target: Target::Receive(id), received: 0, total }, bulk)
     }
@@ -237,8 +247,11 @@ impl Port {
         Ok(())
     }
 
-    pub(super) fn on_ask(&mut self, packet: Packet<'_>) {
+    pub(super) fn on_ask(&mut self, packet: Packet<'_>) -> Result<(), Breach> {
         let (length, address, request) = (packet.word(0), packet.word(1), packet.word(2) as u32);
+        if length > isize::MAX as u64 {
+            return Err("a message of impossible length");
+        }
         let outcome = outcome(&packet, length);
         match self.matcher.handle_message(&label(&packet)) {
             Some(receive) => self.grant(RequestId(receive), outcome, address, request),
@@ -246,5 +259,6 @@ impl Port {
                 self.keep(&packet, outcome, Body::Asked { address, request });
             }
         }
+        Ok(())
     }
 }

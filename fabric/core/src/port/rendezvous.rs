@@ -21,7 +21,6 @@ impl Port {
         self.begin(id, outcome);
         let from = outcome.peer.0;
         let entry = self.requests.at(id);
-        entry.state = State::Receiving;
         entry.remote = remote;
         let (bytes, local) = (entry.wanted(), entry.buffer);
         if bytes == 0 {
@@ -34,7 +33,9 @@ impl Port {
         let (Some(pid), Some(slot)) = (self.slots.pid(from), self.slots.take(from)) else {
             return self.grant_stream(from, id);
         };
-        self.requests.at(id).slot = slot.index;
+        let entry = self.requests.at(id);
+        entry.slot = slot.index;
+        entry.state = State::Copying;
         let copy = CopyJob { slot, pid, local, remote: address, bytes, direction: Direction::Pull };
         self.jobs.push_back(Job { copy, peer: from, request: id });
         let place = slot.index as u64 | (slot.generation as u64) << 32;
@@ -43,6 +44,7 @@ impl Port {
 
     fn grant_stream(&mut self, from: u32, id: RequestId) {
         let entry = self.requests.at(id);
+        entry.state = State::Granted;
         let values = [entry.remote as u64, id.0 as u64, entry.wanted()];
         self.reply(from, Kind::GrantStream, &values);
     }
@@ -76,8 +78,11 @@ impl Port {
         let id = self.answered(&packet)?;
         let (place, remote, bytes) = (packet.word(2), packet.word(3), packet.word(4));
         let entry = self.requests.at(id);
-        if bytes > entry.capacity as u64 {
-            return Err("a grant for more bytes than the message has");
+        if entry.state != State::Asked {
+            return Err("a second grant for one message");
+        }
+        if bytes > entry.capacity as u64 || bytes == 0 {
+            return Err("a grant for an impossible number of bytes");
         }
         entry.state = State::SharedSend;
         entry.remote = packet.word(1) as u32;
@@ -145,7 +150,7 @@ impl Port {
     /// The sender has copied the last chunk.
     pub(super) fn on_done_receive(&mut self, packet: Packet<'_>) -> Result<(), Breach> {
         let (id, entry) = self.requests.claimed(packet.word(0)).ok_or("news of no receive of ours")?;
-        if entry.state != State::Receiving || entry.outcome.peer != Peer(packet.from) || entry.slot == u32::MAX {
+        if entry.state != State::Copying || entry.outcome.peer != Peer(packet.from) {
             return Err("news of a receive that is not under way");
         }
         self.jobs.retain(|job| job.request != id);

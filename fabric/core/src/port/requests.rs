@@ -16,6 +16,10 @@ pub(crate) enum State {
     Posted,
     /// A receive whose bytes are on their way.
     Receiving,
+    /// A receive whose sender was told to stream and has not begun.
+    Granted,
+    /// A receive whose bytes both sides copy.
+    Copying,
     Complete,
 }
 

@@ -10,6 +10,20 @@ use weft_device::{Device, Posted};
 use weft_protocol::matching::Label;
 use weft_wire::cell::{Head, INLINE_BYTES, Kind};
 
+/// Longest message that leaves in one packet.
+const WHOLE_BYTES: usize = 8 * 1024;
+
+/// Bytes of a longer message that go in one packet. Short packets let both sides begin to copy early; each costs the
+/// transfer of a line that the receiver polls, so long messages go in longer ones.
+const fn packet_bytes(length: usize) -> usize {
+    match length {
+        0..=WHOLE_BYTES => WHOLE_BYTES,
+        ..=0x8000 => 4 * 1024,
+        ..=0x2_0000 => 8 * 1024,
+        _ => 16 * 1024,
+    }
+}
+
 impl Port {
     #[inline]
     fn head(kind: Kind, envelope: Envelope) -> Head {
@@ -35,7 +49,7 @@ impl Port {
         let posted = if length <= INLINE_BYTES {
             // SAFETY: the caller's promise.
             unsafe { device.post_short(to.0, Self::head(Kind::Short, envelope), data, length) }
-        } else if length <= self.limits.eager && device.takes_whole(to.0, length) {
+        } else if length <= WHOLE_BYTES.min(self.limits.eager) && device.takes_whole(to.0, length) {
             let head = Self::head(Kind::Eager, envelope);
             // SAFETY: the caller's promise.
             unsafe { device.post_bulk(to.0, head, &[length as u64], data, length) }
@@ -156,7 +170,7 @@ impl Port {
     fn pump_streams(&mut self, device: &mut ShmDevice, to: u32) -> bool {
         let mut moved = false;
         while let Some(stream) = self.outbound[to as usize].streams.front_mut() {
-            let rest = stream.length - stream.sent;
+            let rest = (stream.length - stream.sent).min(packet_bytes(stream.length));
             let opening = [stream.open_for.unwrap_or(0) as u64];
             let (kind, control) = match stream.open_for {
                 Some(_) => (Kind::Open, &opening[..]),
@@ -183,11 +197,14 @@ impl Port {
         while let Some(message) = self.outbound[to as usize].messages.front().copied() {
             let stream_open = !self.outbound[to as usize].streams.is_empty();
             let Message { request, head, data, length } = message;
-            // SAFETY (both posts): BUFFER-LIVES.
             let posted = match head.kind {
+                // SAFETY: BUFFER-LIVES.
                 Kind::Short => unsafe { device.post_short(to, head, data, length) },
                 Kind::Eager if stream_open => break,
-                Kind::Eager => unsafe { device.post_bulk(to, head, &[length as u64], data, length) },
+                // SAFETY: BUFFER-LIVES.
+                Kind::Eager => unsafe {
+                    device.post_bulk(to, head, &[length as u64], data, length.min(packet_bytes(length)))
+                },
                 _ => device.post_control(to, head, &[length as u64, data as u64, request.0 as u64]),
             };
             let Posted::Sent(piece) = posted else {

@@ -30,7 +30,7 @@ impl Block {
     /// The 64-bit word at byte `offset`, a multiple of 8.
     #[inline]
     pub fn word(&self, offset: usize) -> &AtomicU64 {
-        assert!(offset + 8 <= self.length && offset % 8 == 0, "no word at {offset}");
+        assert!(offset + 8 <= self.length && offset.is_multiple_of(8), "no word at {offset}");
         // SAFETY: aligned and inside the block, which lives as long as the memory that we keep.
         unsafe { &*self.at.add(offset).cast() }
     }

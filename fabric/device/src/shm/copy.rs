@@ -4,7 +4,7 @@
 //! chunk and copies it: the receiver pulls, the sender pushes. The side that finishes the last chunk tells the other.
 
 use super::slots::TakenSlot;
-use crate::sync::{AtomicU32, AtomicU64, Ordering};
+use crate::sync::{AtomicU32, AtomicU64, Label, Ordering, ordering};
 use crate::sys;
 
 /// The shared state of one long message. Claims: a peer can only make its own message fail by changing it.
@@ -33,7 +33,7 @@ impl CopySlot {
     }
 
     /// The next chunk of a message with `chunks`, if there is one.
-    fn claim(&self, generation: u32, chunks: u64) -> Option<u64> {
+    pub(super) fn claim(&self, generation: u32, chunks: u64) -> Option<u64> {
         let mut now = self.claimed.load(Ordering::Acquire);
         loop {
             let index = now as u32 as u64;
@@ -45,6 +45,18 @@ impl CopySlot {
                 Err(other) => now = other,
             }
         }
+    }
+
+    /// A claimed chunk of a message with `chunks` is done, `well` or not. To whoever finishes the last one: whether all
+    /// of them went well.
+    pub(super) fn finish(&self, chunks: u64, well: bool) -> Option<bool> {
+        if !well {
+            self.failed.store(1, Ordering::Relaxed);
+        }
+        // ORDER: finish-chunk. The last finisher sees the bytes and the failure flag of every earlier one. The counter
+        // is a claim: it may be anything.
+        let finished = self.finished.fetch_add(1, ordering(Label::FinishChunk, Ordering::AcqRel));
+        (finished.wrapping_add(1) == chunks).then(|| self.failed.load(Ordering::Relaxed) == 0)
     }
 }
 
@@ -106,18 +118,17 @@ impl CopyJob {
         // SAFETY: offset + length <= bytes, and the caller vouches for `local`.
         let result = unsafe {
             let here = self.local.add(offset as usize);
+            // A claim: the kernel refuses what is not mapped there.
+            let remote = self.remote.wrapping_add(offset);
             match self.direction {
-                Direction::Pull => sys::copy_from_process(self.pid, self.remote + offset, here, length),
-                Direction::Push => sys::copy_to_process(self.pid, here, self.remote + offset, length),
+                Direction::Pull => sys::copy_from_process(self.pid, remote, here, length),
+                Direction::Push => sys::copy_to_process(self.pid, here, remote, length),
             }
         };
-        if result.is_err() {
-            self.slot.slot.failed.store(1, Ordering::Relaxed);
+        match self.slot.slot.finish(chunks, result.is_ok()) {
+            None => Copied::Chunk(length as u64),
+            Some(true) => Copied::Last,
+            Some(false) => Copied::LastFailed,
         }
-        // ORDER: finish-chunk. The last finisher sees the failure flag of every earlier one.
-        if self.slot.slot.finished.fetch_add(1, Ordering::AcqRel) + 1 != chunks {
-            return Copied::Chunk(length as u64);
-        }
-        if self.slot.slot.failed.load(Ordering::Relaxed) != 0 { Copied::LastFailed } else { Copied::Last }
     }
 }

@@ -1,18 +1,26 @@
 //! The `shm` device: rings to and from every other member.
 
-use super::doorbell::Mailbox;
+use super::doorbell::{Mailbox, members_of};
 use super::ring::{BulkConsumer, BulkProducer, Cell, Consumer, Producer};
 use super::segment::{Segment, SegmentError};
 use super::slots::CopySlots;
 use super::views::{PairView, Views};
 use crate::contract::{Capabilities, Device, Foreign, Packet, PeerFault, Posted, Sink};
-use crate::sync::{AtomicU32, Ordering, light_barrier};
+use crate::sync::{Label, Ordering, owner_barrier};
 use weft_wire::cell::{CONTROL_WORDS, Head, INLINE_BYTES, INLINE_WORDS, decode};
-use weft_wire::segment::{BULK_BYTES, pair};
+use weft_wire::segment::{BULK_BYTES, header, pair};
 
-/// Largest bulk payload of one packet: long enough to amortise the header, short enough that both sides copy at the
-/// same time.
-pub const LARGEST_PACKET: usize = 8 * 1024;
+/// Largest bulk payload of one packet: a quarter of the area, so that both sides copy at the same time.
+pub const LARGEST_PACKET: usize = 16 * 1024;
+
+/// What a post lacked when it was last refused.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Lack {
+    Nothing,
+    Cell,
+    /// A cell and room in the bulk area.
+    Bulk,
+}
 
 /// Sending end to one peer.
 struct Outgoing {
@@ -20,6 +28,8 @@ struct Outgoing {
     bulk: BulkProducer<'static>,
     pair: PairView,
     mailbox: Mailbox<'static>,
+    /// Whoever was refused may wait for credits, so that arming must see to it that they wake us.
+    lack: Lack,
 }
 
 /// Receiving end from one peer.
@@ -30,6 +40,8 @@ struct Incoming {
     /// The sender's mailbox: it may sleep for want of credits.
     mailbox: Mailbox<'static>,
     broken: bool,
+    /// Stands in the device's list of polled rings.
+    polled: bool,
 }
 
 /// The device of one member. References in it live as long as `views.memory` (VIEW-KEEPS-MEMORY).
@@ -60,10 +72,12 @@ impl ShmDevice {
         if me >= members {
             return Err(SegmentError::Member { member: me, members });
         }
-        // A failure shows in the segment's header: its creator tried the same kernel.
-        let _ = crate::sys::membarrier_register();
-        crate::sys::allow_attach();
         let views = segment.views.clone();
+        // Mostly the segment's creator has found out already; but a member may be confined more than it was.
+        if crate::sys::membarrier_register().is_err() {
+            views.header_u32(header::FENCES).store(1, Ordering::Relaxed);
+        }
+        crate::sys::allow_attach();
         segment.set_pid(me, std::process::id());
         let mailbox = views.mailbox(me);
         Ok(Self {
@@ -105,6 +119,7 @@ impl ShmDevice {
             bulk: BulkProducer::new(pair.credits, BULK_BYTES),
             pair,
             mailbox: self.views.mailbox(to),
+            lack: Lack::Nothing,
         }));
     }
 
@@ -117,27 +132,33 @@ impl ShmDevice {
             pair,
             mailbox: self.views.mailbox(from),
             broken: false,
+            polled: false,
         }));
     }
 
     /// Takes over the changes of one word of the active set.
     #[cold]
     fn refresh_polled(&mut self, index: usize, now: u64) {
-        let members = self.views.geometry.members;
-        let mut fresh = now & !self.seen[index];
-        while fresh != 0 {
-            let from = index as u32 * 64 + fresh.trailing_zeros();
-            fresh &= fresh - 1;
-            // A claim: only members other than ourselves have rings.
-            if from >= members || from == self.me {
-                continue;
+        for from in members_of(index, now & !self.seen[index]) {
+            // A bit may come and go as a peer likes; a ring is polled once all the same.
+            if let Some(ring) = self.claimed_sender(from)
+                && !std::mem::replace(&mut ring.polled, true)
+            {
+                self.polled.push(from);
             }
-            if self.incoming[from as usize].is_none() {
-                self.open_incoming(from);
-            }
-            self.polled.push(from);
         }
         self.seen[index] = now;
+    }
+
+    /// The ring from `from`, which is a claim: only members other than ourselves have rings.
+    fn claimed_sender(&mut self, from: u32) -> Option<&mut Incoming> {
+        if from >= self.views.geometry.members || from == self.me {
+            return None;
+        }
+        if self.incoming[from as usize].is_none() {
+            self.open_incoming(from);
+        }
+        self.incoming[from as usize].as_deref_mut()
     }
 
     #[inline]
@@ -150,36 +171,33 @@ impl ShmDevice {
         }
     }
 
-    /// Lies down: after this, whoever sends rings the doorbell. Answers true if nothing had arrived before, so that
-    /// the caller may sleep; otherwise the caller must poll (after [`Self::disarm`]).
+    /// Lies down: after this, whoever sends rings the doorbell, and so does whoever returns credits to a peer that the
+    /// last post was refused for. Answers true if nothing had arrived before, so that the caller may sleep; otherwise
+    /// the caller must poll (after [`Self::disarm`]).
     pub fn arm(&mut self) -> bool {
         self.announce_starvation();
-        let mut before = Vec::with_capacity(self.seen.len());
-        self.mailbox.lie_down(|_, word| before.push(word));
-        self.polled.clear();
-        self.seen.fill(0);
-        let mut quiet = true;
-        for (index, word) in before.iter().enumerate() {
-            let mut rest = *word;
-            while rest != 0 {
-                let from = index as u32 * 64 + rest.trailing_zeros();
-                rest &= rest - 1;
-                if from >= self.views.geometry.members || from == self.me {
-                    continue;
-                }
-                if self.incoming[from as usize].is_none() {
-                    self.open_incoming(from);
-                }
-                let ring = self.incoming[from as usize].as_ref().expect("just opened");
-                if !ring.broken && ring.cells.arrived().is_some() {
-                    // It stays active: nobody announces this cell again.
-                    self.mailbox.active[index].fetch_or(1 << (from % 64), Ordering::SeqCst);
-                    quiet = false;
-                }
+        for from in std::mem::take(&mut self.polled) {
+            let ring = self.incoming[from as usize].as_mut().expect("polled rings are open");
+            ring.polled = false;
+            // Nobody polls for a while: what was consumed is given back now.
+            if ring.cells.unreported() > 0 {
+                ring.report(&mut self.wakeups);
             }
         }
-        // Senders that joined between the clearing and the barrier are in the set again.
-        quiet && self.mailbox.active.iter().all(|w| w.load(Ordering::SeqCst) == 0) && self.no_credit_came()
+        self.seen.fill(0);
+        let mailbox = self.mailbox;
+        let quiet = mailbox.settle(|from| {
+            self.claimed_sender(from).is_some_and(|ring| !ring.broken && ring.cells.arrived().is_some())
+        });
+        quiet && self.no_credit_came()
+    }
+
+    /// For a thread that waits beside another one which has armed already and sleeps: sees to it that credits that were
+    /// refused since then wake that one. False if they have come and the caller must poll.
+    pub fn arm_beside(&mut self) -> bool {
+        self.announce_starvation();
+        owner_barrier(Label::LieDownOwner, self.mailbox.fences);
+        self.no_credit_came()
     }
 
     /// Gets up.
@@ -193,18 +211,26 @@ impl ShmDevice {
     }
 
     fn announce_starvation(&mut self) {
-        for out in self.outgoing.iter_mut().flatten() {
-            if out.cells.vacant().is_none() || out.bulk.room(1).is_none() {
-                out.pair.starved.store(1, Ordering::SeqCst);
-            }
+        for out in self.outgoing.iter_mut().flatten().filter(|out| out.lack != Lack::Nothing) {
+            out.pair.starved.store(1, Ordering::SeqCst);
         }
     }
 
+    /// Whether everybody who was refused would be refused again.
     fn no_credit_came(&mut self) -> bool {
-        self.outgoing.iter_mut().flatten().all(|out| {
-            out.pair.starved.load(Ordering::Relaxed) == 0
-                || (out.cells.vacant().is_none() || out.bulk.room(1).is_none())
-        })
+        let mut none = true;
+        for out in self.outgoing.iter_mut().flatten() {
+            let came = match out.lack {
+                Lack::Nothing => false,
+                Lack::Cell => out.cells.vacant().is_some(),
+                Lack::Bulk => out.cells.vacant().is_some() && out.bulk.room(1).is_some(),
+            };
+            if came {
+                out.lack = Lack::Nothing;
+                none = false;
+            }
+        }
+        none
     }
 
     /// Wakes `member` if it sleeps. To be called after storing into shared memory what the member waits for.
@@ -213,6 +239,12 @@ impl ShmDevice {
         if self.bells[member as usize].rouse() {
             self.wakeups += 1;
         }
+    }
+
+    /// Orders an earlier store into shared memory before a later load, against a sleeper's barrier.
+    #[inline]
+    pub fn order_before_look(&self) {
+        self.mailbox.order();
     }
 
     /// The copy slots of the segment, for long messages.
@@ -235,6 +267,12 @@ impl Outgoing {
             *wakeups += 1;
         }
     }
+
+    #[cold]
+    fn refuse(&mut self, lack: Lack) -> Posted {
+        self.lack = lack;
+        Posted::Full
+    }
 }
 
 impl Device for ShmDevice {
@@ -247,7 +285,7 @@ impl Device for ShmDevice {
         debug_assert!(length <= INLINE_BYTES);
         let me = self.me;
         let out = self.outgoing(to);
-        let Some(cell) = out.cells.vacant() else { return Posted::Full };
+        let Some(cell) = out.cells.vacant() else { return out.refuse(Lack::Cell) };
         cell.head[1].store(head.second_word(), Ordering::Relaxed);
         let whole = length / 8;
         for i in 0..whole {
@@ -278,8 +316,9 @@ impl Device for ShmDevice {
         debug_assert!(control.len() <= CONTROL_WORDS);
         let me = self.me;
         let out = self.outgoing(to);
-        let Some(cell) = out.cells.vacant() else { return Posted::Full };
-        let Some((offset, piece)) = out.bulk.room(length.min(LARGEST_PACKET)) else { return Posted::Full };
+        let Some(cell) = out.cells.vacant() else { return out.refuse(Lack::Bulk) };
+        let Some((offset, piece)) = out.bulk.room(length.min(LARGEST_PACKET)) else { return out.refuse(Lack::Bulk) };
+        out.cells.fetch_for_writing();
         // SAFETY: offset + piece lies inside the bulk area, and the peer has given these bytes back (return-credit).
         unsafe { std::ptr::copy_nonoverlapping(data, out.pair.bulk.add(offset), piece) };
         out.bulk.take(piece);
@@ -342,8 +381,7 @@ impl Incoming {
             bulk: None,
         };
         if !claim.bulk {
-            sink.handle_packet(packet);
-            return Ok(());
+            return sink.handle_packet(packet);
         }
         // Read once: the peer may change it.
         let length = packet.word(INLINE_WORDS - 1);
@@ -351,9 +389,10 @@ impl Incoming {
             return Err("a bulk length above the largest packet");
         }
         let offset = self.bulk.locate(length).ok_or("a bulk length that does not fit the area")?;
+        self.cells.fetch_following();
         // SAFETY: offset + length lies inside the bulk area (locate), which is mapped as long as the device lives.
         packet.bulk = Some(unsafe { Foreign::new(self.pair.bulk.add(offset), length as usize) });
-        sink.handle_packet(packet);
+        sink.handle_packet(packet)?;
         if self.bulk.consume(length) {
             self.report(&mut 0);
         }
@@ -364,10 +403,7 @@ impl Incoming {
     fn report(&mut self, wakeups: &mut u64) {
         self.cells.report();
         self.bulk.report();
-        // ORDER: ring-doorbell, with the credit in the place of the cell.
-        light_barrier();
-        let starved: &AtomicU32 = self.pair.starved;
-        if starved.load(Ordering::Relaxed) != 0 && self.mailbox.is_asleep() && self.mailbox.ring() {
+        if self.mailbox.wake_starved(self.pair.starved) {
             *wakeups += 1;
         }
     }

@@ -9,7 +9,8 @@
 //! - `ring-doorbell`: sender's cell store, light barrier, load of doorbell | owner's doorbell store, membarrier, poll.
 //! - `join-active`: sender's cell store, light barrier, load of its bit | owner's clearing of bits, membarrier, poll.
 
-use crate::sync::{AtomicU32, AtomicU64, Ordering, fence, light_barrier};
+use crate::sync::{AtomicU32, AtomicU64, Label, Ordering, owner_barrier, sender_barrier};
+#[cfg(not(loom))]
 use crate::sys;
 
 /// The shared part of a mailbox.
@@ -25,19 +26,24 @@ const AWAKE: u32 = 0;
 const ASLEEP: u32 = 1;
 
 impl Mailbox<'_> {
+    /// The sender's side of the race with a sleeper: orders an earlier store before a later load.
+    #[inline]
+    pub fn order(&self) {
+        sender_barrier(Label::AnnounceSender, self.fences);
+    }
+
     /// To be called by sender `me` after it has published a cell. True if the owner was woken.
     #[inline]
     pub fn announce(&self, me: u32) -> bool {
-        if self.fences {
-            fence(Ordering::SeqCst);
-        } else {
-            light_barrier();
-        }
+        self.order();
         // ORDER: join-active
         let word = &self.active[me as usize / 64];
         let bit = 1 << (me % 64);
         if word.load(Ordering::Relaxed) & bit == 0 {
             word.fetch_or(bit, Ordering::SeqCst);
+            // The owner looks at the set after it has lain down: without this the look at its doorbell below could come
+            // before the bit, and both would miss each other.
+            sender_barrier(Label::JoinActiveSender, self.fences);
         }
         // ORDER: ring-doorbell
         self.doorbell.load(Ordering::Relaxed) == ASLEEP && self.ring()
@@ -46,11 +52,7 @@ impl Mailbox<'_> {
     /// To be called after storing what the owner may wait for in other shared memory than a ring. True if it was woken.
     #[inline]
     pub fn rouse(&self) -> bool {
-        if self.fences {
-            fence(Ordering::SeqCst);
-        } else {
-            light_barrier();
-        }
+        self.order();
         // ORDER: ring-doorbell, with that store in the place of the cell.
         self.doorbell.load(Ordering::Relaxed) == ASLEEP && self.ring()
     }
@@ -68,18 +70,42 @@ impl Mailbox<'_> {
 
     /// Owner: removes everybody from the active set and lies down. What was sent before is visible to polls after
     /// this; what is sent later rings. The senders that were active are handed to `was_active` word by word.
-    pub fn lie_down(&self, mut was_active: impl FnMut(usize, u64)) {
+    fn lie_down(&self, mut was_active: impl FnMut(usize, u64)) {
         for (index, word) in self.active.iter().enumerate() {
             // ORDER: join-active
             was_active(index, word.swap(0, Ordering::SeqCst));
         }
         // ORDER: ring-doorbell
         self.doorbell.store(ASLEEP, Ordering::SeqCst);
-        if self.fences {
-            fence(Ordering::SeqCst);
-        } else {
-            sys::membarrier();
+        owner_barrier(Label::LieDownOwner, self.fences);
+    }
+
+    /// Owner: lies down and looks once more. `has_packet` says whether a packet waits from that sender. True if nothing
+    /// does, so that the owner may sleep; otherwise it gets up and polls, and whoever has a packet is in the set.
+    pub fn settle(&self, mut has_packet: impl FnMut(u32) -> bool) -> bool {
+        let mut quiet = true;
+        let mut before = Vec::with_capacity(self.active.len());
+        self.lie_down(|_, word| before.push(word));
+        for (index, word) in before.into_iter().enumerate() {
+            for from in members_of(index, word) {
+                if has_packet(from) {
+                    // It stays active: nobody announces this packet again.
+                    self.active[index].fetch_or(1 << (from % 64), Ordering::SeqCst);
+                    quiet = false;
+                }
+            }
         }
+        // Senders that joined between the clearing and the barrier are in the set again.
+        quiet && self.active.iter().all(|word| word.load(Ordering::SeqCst) == 0)
+    }
+
+    /// Consumer: wakes the owner of this mailbox, who sends to us, if it sleeps for want of credits. To be called after
+    /// credits were published.
+    #[inline]
+    pub fn wake_starved(&self, starved: &AtomicU32) -> bool {
+        // ORDER: ring-doorbell, with the credit in the place of the cell.
+        sender_barrier(Label::StarvedConsumer, self.fences);
+        starved.load(Ordering::Relaxed) != 0 && self.is_asleep() && self.ring()
     }
 
     /// Owner: gets up again, whether rung or not.
@@ -90,6 +116,15 @@ impl Mailbox<'_> {
     pub fn is_asleep(&self) -> bool {
         self.doorbell.load(Ordering::SeqCst) == ASLEEP
     }
+}
+
+/// The senders whose bits are set in word `index` of an active set.
+pub fn members_of(index: usize, mut word: u64) -> impl Iterator<Item = u32> {
+    std::iter::from_fn(move || {
+        let bit = (word != 0).then(|| word.trailing_zeros())?;
+        word &= word - 1;
+        Some(index as u32 * 64 + bit)
+    })
 }
 
 /// The owner's handle on its own doorbell, usable without the device (while another thread uses that).

@@ -8,7 +8,11 @@ pub mod block;
 pub mod copy;
 mod device;
 mod doorbell;
+#[cfg(all(test, loom))]
+mod loom_models;
 pub mod memory;
+#[cfg(all(test, not(loom)))]
+mod nonsense;
 mod ring;
 mod segment;
 mod slots;

@@ -10,7 +10,7 @@
 //! - `return-credit`: the consumer's release store of a credit pairs with the producer's acquire load; it says that the
 //!   consumer has finished reading the cells and bytes that the producer may now overwrite.
 
-use crate::sync::{AtomicU64, Ordering};
+use crate::sync::{AtomicU64, Label, Ordering, ordering};
 use weft_wire::cell::{CELL_WORDS, INLINE_WORDS, stamp};
 
 /// One cache line.
@@ -27,6 +27,19 @@ const _: () = assert!(size_of::<Cell>() == CELL_WORDS * 8);
 pub struct Credits {
     pub cells: AtomicU64,
     pub bulk: AtomicU64,
+}
+
+/// Asks for a line, with ownership if it is to be written. A hint.
+#[inline]
+fn fetch<const WRITE: bool>(cell: &Cell) {
+    #[cfg(all(target_arch = "x86_64", not(loom)))]
+    // SAFETY: a hint on a valid address; it reads and writes nothing.
+    unsafe {
+        use std::arch::x86_64::{_MM_HINT_ET0, _MM_HINT_T0, _mm_prefetch};
+        let at = std::ptr::from_ref(cell).cast();
+        if WRITE { _mm_prefetch::<_MM_HINT_ET0>(at) } else { _mm_prefetch::<_MM_HINT_T0>(at) }
+    }
+    let _ = cell;
 }
 
 /// A position in a ring of `cells`, with its lap.
@@ -73,10 +86,16 @@ impl<'a> Producer<'a> {
         Some(&self.cells[self.next.index])
     }
 
+    /// Fetches the line of the next cell for writing, to overlap that with other work of ours.
+    #[inline]
+    pub fn fetch_for_writing(&self) {
+        fetch::<true>(&self.cells[self.next.index]);
+    }
+
     #[cold]
     fn refresh(&mut self) -> bool {
         // ORDER: return-credit
-        let claimed = self.credits.cells.load(Ordering::Acquire);
+        let claimed = self.credits.cells.load(ordering(Label::ReturnCreditLoad, Ordering::Acquire));
         // A claim: only a value that is possible is believed.
         if claimed > self.consumed && claimed <= self.next.count {
             self.consumed = claimed;
@@ -89,7 +108,8 @@ impl<'a> Producer<'a> {
     pub fn publish(&mut self, first: u64) {
         let cell = &self.cells[self.next.index];
         // ORDER: publish-cell
-        cell.head[0].store(first | stamp(self.next.lap) as u64, Ordering::Release);
+        let order = ordering(Label::PublishCellStore, Ordering::Release);
+        cell.head[0].store(first | stamp(self.next.lap) as u64, order);
         self.next.advance(self.cells.len());
     }
 }
@@ -112,8 +132,15 @@ impl<'a> Consumer<'a> {
     pub fn arrived(&self) -> Option<(&'a Cell, u64)> {
         let cell = &self.cells[self.next.index];
         // ORDER: publish-cell
-        let first = cell.head[0].load(Ordering::Acquire);
+        let first = cell.head[0].load(ordering(Label::PublishCellLoad, Ordering::Acquire));
         (first as u8 == stamp(self.next.lap)).then_some((cell, first))
+    }
+
+    /// Fetches the line of the cell after the next, to overlap that with the copying of the next one's bulk.
+    #[inline]
+    pub fn fetch_following(&self) {
+        let following = if self.next.index + 1 == self.cells.len() { 0 } else { self.next.index + 1 };
+        fetch::<false>(&self.cells[following]);
     }
 
     /// Gives the cell that [`Self::arrived`] answered back. True when credits should be reported now.
@@ -133,7 +160,7 @@ impl<'a> Consumer<'a> {
     pub fn report(&mut self) {
         self.reported = self.next.count;
         // ORDER: return-credit
-        self.credits.cells.store(self.reported, Ordering::Release);
+        self.credits.cells.store(self.reported, ordering(Label::ReturnCreditStore, Ordering::Release));
     }
 }
 
@@ -167,8 +194,8 @@ impl<'a> BulkProducer<'a> {
         let mut free = self.capacity - (self.next - self.consumed);
         if free < bulk_footprint(piece) {
             // ORDER: return-credit
-            let claimed = self.credits.bulk.load(Ordering::Acquire);
-            if claimed > self.consumed && claimed <= self.next && claimed % LINE == 0 {
+            let claimed = self.credits.bulk.load(ordering(Label::ReturnBulkLoad, Ordering::Acquire));
+            if claimed > self.consumed && claimed <= self.next && claimed.is_multiple_of(LINE) {
                 self.consumed = claimed;
             }
             free = self.capacity - (self.next - self.consumed);
@@ -214,6 +241,6 @@ impl<'a> BulkConsumer<'a> {
     pub fn report(&mut self) {
         self.reported = self.next;
         // ORDER: return-credit
-        self.credits.bulk.store(self.reported, Ordering::Release);
+        self.credits.bulk.store(self.reported, ordering(Label::ReturnBulkStore, Ordering::Release));
     }
 }

@@ -1,5 +1,7 @@
 //! Bodies of the collective calls: each operation in its blocking, nonblocking and persistent form.
 
+mod shared;
+
 use super::algorithm::scan::Kind;
 use super::call::{blocking, nonblocking, persistent};
 use super::prepare::check::{Mixed, Uniform, Various};
@@ -8,6 +10,7 @@ use super::prepare::neighbor;
 use super::prepare::reduction::{self, Folded, Shares};
 use crate::abi::Counts;
 use crate::error::Result;
+pub(crate) use shared::{allreduce, barrier, bcast, reduce};
 use std::ffi::c_void;
 
 /// The forms of one operation: `names { parameters } => what prepares it`. A hook that begins with `=>` comes first in
@@ -58,10 +61,10 @@ fn addresses(at: *const isize) -> Counts {
     Counts { at: at.cast(), wide: true }
 }
 
-collective! { "Barrier": fn barrier(), fn ibarrier(), fn barrier_init()
+collective! { "Barrier": fn barrier_by_messages(), fn ibarrier(), fn barrier_init()
 {} scene => movement::barrier(scene) }
 
-collective! { "Bcast": fn bcast(), fn ibcast(), fn bcast_init()
+collective! { "Bcast": fn bcast_by_messages(), fn ibcast(), fn bcast_init()
 { buffer: *mut c_void, count: i64, datatype: usize, root: i32 }
 scene => movement::bcast(scene, uniform(buffer, count, datatype), root) }
 
@@ -144,11 +147,11 @@ collective! { "Alltoallw": fn alltoallw(), fn ialltoallw(), fn alltoallw_init()
     }
 }
 
-collective! { "Reduce": fn reduce(), fn ireduce(), fn reduce_init()
+collective! { "Reduce": fn reduce_by_messages(), fn ireduce(), fn reduce_init()
 { sendbuf: *const c_void, recvbuf: *mut c_void, count: i64, datatype: usize, op: usize, root: i32 }
 scene => reduction::reduce(scene, folded(sendbuf, recvbuf, count, datatype, op), root) }
 
-collective! { "Allreduce": fn allreduce(), fn iallreduce(), fn allreduce_init()
+collective! { "Allreduce": fn allreduce_by_messages(), fn iallreduce(), fn allreduce_init()
 { sendbuf: *const c_void, recvbuf: *mut c_void, count: i64, datatype: usize, op: usize }
 scene => reduction::allreduce(scene, folded(sendbuf, recvbuf, count, datatype, op)) }
 

@@ -20,6 +20,7 @@ pub mod prepare;
 pub mod run;
 pub mod schedule;
 pub mod shape;
+pub mod shared;
 #[cfg(test)]
 mod simulate;
 
@@ -33,6 +34,8 @@ use weft_fabric::Outside;
 #[derive(Default)]
 pub struct CommState {
     sequence: AtomicU32,
+    /// The communicator's shared memory.
+    pub team: shared::TeamCell,
 }
 
 /// Tags of persistent operations have this bit; they keep the number they were made with.

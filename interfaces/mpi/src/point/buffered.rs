@@ -49,8 +49,8 @@ struct Stored<I> {
     /// Its place in the program's buffer.
     from: usize,
     to: usize,
-    /// Its place elsewhere.
-    own: Option<Packed>,
+    /// Its place elsewhere, kept until it has left.
+    _own: Option<Packed>,
     number: u64,
 }
 
@@ -93,7 +93,7 @@ impl Attached {
             post(endpoint, route, Mode::Standard, Run { at, bytes: packed.bytes })
         };
         let before = self.messages.partition_point(|message| (message.from, message.to) <= (from, to));
-        self.messages.insert(before, Stored { id, from, to, own, number });
+        self.messages.insert(before, Stored { id, from, to, _own: own, number });
         Ok(())
     }
 }
@@ -228,7 +228,7 @@ mod tests {
     use super::*;
 
     fn stored(places: &[(usize, usize)]) -> Vec<Stored<()>> {
-        let stored = |&(from, to): &(usize, usize)| Stored { id: (), from, to, own: None, number: 0 };
+        let stored = |&(from, to): &(usize, usize)| Stored { id: (), from, to, _own: None, number: 0 };
         places.iter().map(stored).collect()
     }
 

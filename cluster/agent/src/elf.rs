@@ -1,0 +1,118 @@
+//! Which shared libraries a program is linked with, read from its dynamic section (ELF, 64 bit, little-endian; all else
+//! is "unknown"). The file is a claim: every number in it is checked by reading only what is there.
+
+use std::fs::File;
+use std::os::unix::fs::FileExt;
+use std::path::Path;
+
+const PT_LOAD: u32 = 1;
+const PT_DYNAMIC: u32 = 2;
+const DT_NEEDED: u64 = 1;
+const DT_STRTAB: u64 = 5;
+/// More of any table than this is not looked at.
+const TABLE_BYTES: usize = 64 * 1024;
+/// Longest name of a library that is looked at.
+const NAME_BYTES: usize = 256;
+
+/// The library of Open MPI that `program` is linked with, if any. Open MPI is started over PMIx only.
+pub fn open_mpi_library(program: &Path) -> Option<String> {
+    needed(&File::open(program).ok()?)?.into_iter().find(|name| is_open_mpi(name))
+}
+
+/// Open MPI counts its library 20, 40, 80; MPICH and its relatives stay at 12.
+fn is_open_mpi(library: &str) -> bool {
+    let number = library.strip_prefix("libmpi.so.").and_then(|version| version.split('.').next()?.parse::<u32>().ok());
+    number.is_some_and(|number| number >= 20)
+}
+
+fn needed(file: &File) -> Option<Vec<String>> {
+    let header = read(file, 0, 64)?;
+    if header.get(..6)? != b"\x7fELF\x02\x01" {
+        return None;
+    }
+    let entry_bytes = usize::from(u16_at(&header, 54)?).max(56);
+    let count = usize::from(u16_at(&header, 56)?);
+    let table = read(file, u64_at(&header, 32)?, (entry_bytes * count).min(TABLE_BYTES))?;
+    let segments: Vec<Segment> = table.chunks_exact(entry_bytes).filter_map(Segment::parse).collect();
+    let dynamic = segments.iter().find(|segment| segment.kind == PT_DYNAMIC)?;
+    let dynamic = read(file, dynamic.offset, usize::try_from(dynamic.bytes).ok()?.min(TABLE_BYTES))?;
+    let entries = || dynamic.chunks_exact(16).filter_map(|entry| Some((u64_at(entry, 0)?, u64_at(entry, 8)?)));
+    let strings = entries().find(|(tag, _)| *tag == DT_STRTAB)?.1;
+    let strings = segments.iter().find_map(|segment| segment.offset_of(strings))?;
+    let names = entries().filter(|(tag, _)| *tag == DT_NEEDED);
+    Some(names.filter_map(|(_, at)| name(file, strings.checked_add(at)?)).collect())
+}
+
+struct Segment {
+    kind: u32,
+    offset: u64,
+    address: u64,
+    bytes: u64,
+}
+
+impl Segment {
+    fn parse(entry: &[u8]) -> Option<Self> {
+        let kind = u32::from_le_bytes(entry.get(..4)?.try_into().ok()?);
+        Some(Self { kind, offset: u64_at(entry, 8)?, address: u64_at(entry, 16)?, bytes: u64_at(entry, 32)? })
+    }
+
+    /// Where in the file the loaded `address` comes from.
+    fn offset_of(&self, address: u64) -> Option<u64> {
+        let within = address.checked_sub(self.address)?;
+        (self.kind == PT_LOAD && within < self.bytes).then(|| self.offset.checked_add(within))?
+    }
+}
+
+fn name(file: &File, at: u64) -> Option<String> {
+    let bytes = read(file, at, NAME_BYTES)?;
+    let end = bytes.iter().position(|byte| *byte == 0)?;
+    String::from_utf8(bytes[..end].to_vec()).ok()
+}
+
+/// Up to `count` bytes from `at`; fewer at the end of the file.
+fn read(file: &File, at: u64, count: usize) -> Option<Vec<u8>> {
+    let mut bytes = vec![0; count];
+    let read = file.read_at(&mut bytes, at).ok()?;
+    bytes.truncate(read);
+    Some(bytes)
+}
+
+fn u16_at(bytes: &[u8], at: usize) -> Option<u16> {
+    Some(u16::from_le_bytes(bytes.get(at..at + 2)?.try_into().ok()?))
+}
+
+fn u64_at(bytes: &[u8], at: usize) -> Option<u64> {
+    Some(u64::from_le_bytes(bytes.get(at..at + 8)?.try_into().ok()?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use std::io::Write;
+
+    #[test]
+    fn libraries_of_this_very_program_are_found() {
+        let file = File::open(std::env::current_exe().unwrap()).unwrap();
+        let names = needed(&file).expect("a test is a dynamic program");
+        assert!(names.iter().any(|name| name.starts_with("libc.so")), "{names:?}");
+    }
+
+    #[test]
+    fn numbers_tell_the_libraries_apart() {
+        assert!(is_open_mpi("libmpi.so.40") && is_open_mpi("libmpi.so.20.10.1"));
+        assert!(!is_open_mpi("libmpi.so.12") && !is_open_mpi("libmpi_abi.so.1") && !is_open_mpi("libmpich.so.40"));
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(200))]
+        #[test]
+        fn damaged_program_is_read_without_panic(damage in proptest::collection::vec((0usize..4096, any::<u8>()), 1..40)) {
+            let mut bytes = read(&File::open("/bin/true").unwrap(), 0, 1 << 20).unwrap();
+            for (at, byte) in damage { bytes[at] = byte; }
+            let mut file = tempfile::tempfile().unwrap();
+            file.write_all(&bytes).unwrap();
+            let _ = needed(&file);
+        }
+    }
+}

@@ -1,0 +1,18 @@
+//! Blocking collectives of one host, directly on shared memory.
+//!
+//! A [`team`] is the part of a communicator that lives in collective blocks: every member owns an area there with a
+//! short ring of slots (one cache line each) and two buffers. A member writes its contribution into its own area and
+//! publishes it with the number of the operation; the others read it where it stands. Nothing is copied twice, nothing
+//! is matched, and while cores suffice nobody makes a system call.
+//!
+//! Every choice between this way and messages depends only on what all members know alike (the communicator, the bytes,
+//! the operation), so that all of them choose alike. A call with a doubtful argument goes by messages, whose preparation
+//! names what is wrong.
+
+mod barrier;
+mod bcast;
+mod reduce;
+mod team;
+
+pub use reduce::Vector;
+pub use team::{BUFFER_BYTES, Team, TeamCell};

@@ -1,0 +1,180 @@
+//! Reductions with predefined operations, in the order of ranks.
+
+use super::team::{BUFFER_BYTES, FLAT_MEMBERS, SLOT_BYTES, Team};
+use crate::datatype::Datatype;
+use crate::op::{Elements, Op};
+
+const ALL: &str = "MPI_Allreduce";
+const ONE: &str = "MPI_Reduce";
+/// Up to so many bytes everybody reduces everything by itself, which saves a second meeting.
+const ALONE_BYTES: usize = 2048;
+
+/// What is folded: `count` elements of a predefined type by an operation that was checked for it.
+#[derive(Clone, Copy)]
+pub struct Vector<'a> {
+    pub op: &'a Op,
+    pub datatype: &'a Datatype,
+    pub count: usize,
+    /// Bytes of one element.
+    pub size: usize,
+}
+
+impl Vector<'_> {
+    pub fn bytes(&self) -> usize {
+        self.count * self.size
+    }
+
+    fn part(&self, count: usize) -> Self {
+        Self { count, ..*self }
+    }
+
+    /// `out = a op b`.
+    ///
+    /// # Safety
+    /// All are valid for the vector; `out` may be `a` or `b`.
+    unsafe fn fold(&self, a: *const u8, b: *const u8, out: *mut u8) {
+        let elements = Elements { count: self.count as i64, datatype: self.datatype, handle: 0 };
+        // SAFETY: the caller's promise.
+        let outcome = unsafe { self.op.reduce_into(a, b, out, elements) };
+        debug_assert!(outcome.is_ok(), "the operation was checked for the type");
+    }
+}
+
+impl Team {
+    /// `output` = all contributions to `operation` at byte `offset` of their places, folded in the order of ranks.
+    ///
+    /// # Safety
+    /// Everybody has published the vector; `output` is writable for it.
+    unsafe fn fold_all(&self, vector: Vector<'_>, operation: u64, short: bool, offset: usize, output: *mut u8) {
+        // SAFETY: offset + bytes lie inside the place, by the callers.
+        let at = |member| unsafe { self.place(member, operation, short).add(offset) };
+        // SAFETY: the places hold the vector; `output` is ours.
+        unsafe {
+            vector.fold(at(0), at(1), output);
+            for member in 2..self.size {
+                vector.fold(output, at(member), output);
+            }
+        }
+    }
+
+    /// # Safety
+    /// `input` is readable and `output` writable for the vector; they may be the same.
+    pub unsafe fn allreduce(&self, vector: Vector<'_>, input: *const u8, output: *mut u8) {
+        let alone = vector.bytes() <= SLOT_BYTES || (vector.bytes() <= ALONE_BYTES && self.size <= FLAT_MEMBERS);
+        if alone {
+            // SAFETY: the caller's promise.
+            return unsafe { self.allreduce_alone(vector, input, output) };
+        }
+        let most = BUFFER_BYTES / vector.size;
+        let mut done = 0;
+        while done < vector.count {
+            let part = vector.part(most.min(vector.count - done));
+            // SAFETY: done + part.count <= count.
+            unsafe { self.allreduce_sliced(part, input.add(done * vector.size), output.add(done * vector.size)) };
+            done += part.count;
+        }
+    }
+
+    /// Everybody folds everything, or member 0 does it for a large team.
+    ///
+    /// # Safety
+    /// As [`Self::allreduce`]; the vector fits into a buffer, and into a slot when the team is large.
+    unsafe fn allreduce_alone(&self, vector: Vector<'_>, input: *const u8, output: *mut u8) {
+        let operation = self.begin();
+        // SAFETY: the caller's promise.
+        let short = unsafe { self.contribute(ALL, operation, vector, input) };
+        if self.size <= FLAT_MEMBERS {
+            self.publish(operation, 0..self.size);
+            self.await_all(ALL, operation);
+            // SAFETY: all contributions are there.
+            unsafe { self.fold_all(vector, operation, short, 0, output) };
+            return self.finish(operation);
+        }
+        let answer = self.slot_bytes(0, operation);
+        if self.me == 0 {
+            self.await_all(ALL, operation);
+            // SAFETY: all contributions are there; the answer takes the place of our own, which nobody else reads.
+            unsafe {
+                self.fold_all(vector, operation, short, 0, output);
+                std::ptr::copy_nonoverlapping(output, answer, vector.bytes());
+            }
+            self.publish(operation, 0..self.size);
+        } else {
+            self.publish(operation, 0..1);
+            self.await_one(ALL, 0, operation);
+            // SAFETY: member 0 has published the answer.
+            unsafe { std::ptr::copy_nonoverlapping(answer, output, vector.bytes()) };
+        }
+        self.finish(operation);
+    }
+
+    /// Everybody folds a slice and tells the others.
+    ///
+    /// # Safety
+    /// As [`Self::allreduce`]; the vector fits into a buffer.
+    unsafe fn allreduce_sliced(&self, vector: Vector<'_>, input: *const u8, output: *mut u8) {
+        let first = self.begin();
+        // SAFETY: the caller's promise.
+        let short = unsafe { self.contribute(ALL, first, vector, input) };
+        self.publish(first, 0..self.size);
+        self.await_all(ALL, first);
+        self.finish(first);
+        let second = self.begin();
+        let bounds = |member: u32| member as usize * vector.count / self.size as usize * vector.size;
+        let (from, to) = (bounds(self.me), bounds(self.me + 1));
+        let slice = vector.part((to - from) / vector.size);
+        // SAFETY: the slice lies inside the buffers. Ours of the second operation is free: everybody has begun the
+        // first one, and the one before the first used the same buffer.
+        unsafe {
+            if slice.count > 0 {
+                self.fold_all(slice, first, short, from, output.add(from));
+            }
+            std::ptr::copy_nonoverlapping(output.add(from), self.buffer(self.me, second).add(from), to - from);
+        }
+        self.publish(second, 0..self.size);
+        for step in 1..self.size {
+            let member = (self.me + step) % self.size;
+            self.await_one(ALL, member, second);
+            let (from, to) = (bounds(member), bounds(member + 1));
+            // SAFETY: as above, for the slice of `member`.
+            unsafe {
+                std::ptr::copy_nonoverlapping(self.buffer(member, second).add(from), output.add(from), to - from)
+            };
+        }
+        self.all_met(second);
+        self.finish(second);
+    }
+
+    /// Only the root reads; the others do not wait.
+    ///
+    /// # Safety
+    /// As [`Self::allreduce`], `output` at the root only; the vector fits into a buffer.
+    pub unsafe fn reduce(&self, root: u32, vector: Vector<'_>, input: *const u8, output: *mut u8) {
+        let operation = self.begin();
+        // SAFETY: the caller's promise.
+        let short = unsafe { self.contribute(ONE, operation, vector, input) };
+        if self.me == root {
+            self.await_all(ONE, operation);
+            // SAFETY: all contributions are there.
+            unsafe { self.fold_all(vector, operation, short, 0, output) };
+        } else {
+            self.publish(operation, root..root + 1);
+        }
+        self.finish(operation);
+    }
+
+    /// Writes our contribution; answers whether it stands in the slot.
+    ///
+    /// # Safety
+    /// `input` is readable for the vector, which fits into a buffer.
+    unsafe fn contribute(&self, call: &'static str, operation: u64, vector: Vector<'_>, input: *const u8) -> bool {
+        let short = vector.bytes() <= SLOT_BYTES;
+        match short {
+            true => self.slot_room(call, operation),
+            false => self.buffer_room(call, operation),
+        }
+        // SAFETY: the caller's promise; nobody reads the place, since there is room.
+        unsafe { std::ptr::copy_nonoverlapping(input, self.place(self.me, operation, short), vector.bytes()) };
+        short
+    }
+}

@@ -1,0 +1,230 @@
+//! The members' areas, the numbering of operations, and waiting for one another.
+//!
+//! Operations of a communicator are numbered from 1, alike in all members. Operation `s` uses slot `s % SLOTS` and buffer
+//! `s % 2` of the members that contribute. Before a member writes there it knows that everybody has finished the
+//! operation that used the place before (`done` words); operations in which everybody contributes tell that by
+//! themselves, so the words are looked at only in rows of rooted ones.
+//!
+//! Orderings: the slot's number is stored with release after the contribution and loaded with acquire before it is read;
+//! `done` likewise after the last read and before the next write. A member that may sleep is woken after each store that
+//! it may wait for (`Endpoint::wake` orders the two).
+
+use super::super::agree::bcast_bytes;
+use crate::comm::Comm;
+use crate::error::Result;
+use crate::world::WORLD;
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU64, Ordering};
+use weft_fabric::shared::Block;
+use weft_fabric::{Peer, Waiting};
+
+/// Slots of a member: how far a root may run ahead.
+const SLOTS: u64 = 8;
+const LINE: usize = 64;
+/// Payload that travels in the slot's own line, bytes.
+pub const SLOT_BYTES: usize = LINE - 8;
+/// Bytes of a buffer; two of them in each area.
+pub const BUFFER_BYTES: usize = 28 * 1024;
+const DONE: usize = SLOTS as usize * LINE;
+/// Members that wait for room (in the area of member 0).
+const WAITING: usize = DONE + LINE;
+const BUFFERS: usize = 4096;
+const AREA_BYTES: usize = 64 * 1024;
+const _: () = assert!(BUFFERS + 2 * BUFFER_BYTES <= AREA_BYTES);
+/// Largest communicator that uses shared memory.
+const MOST_MEMBERS: u32 = 256;
+/// Up to here everybody looks at everybody; larger teams meet at member 0.
+pub const FLAT_MEMBERS: u32 = 16;
+/// Looks at a slot before the fabric's waiting policy takes over.
+const QUICK_LOOKS: usize = 50;
+
+/// What a communicator keeps: its team once it has been asked for, or that there is none.
+#[derive(Default)]
+pub struct TeamCell(OnceLock<Option<Team>>);
+
+/// One member's view of the team.
+pub struct Team {
+    block: Block,
+    pub me: u32,
+    pub size: u32,
+    peers: Vec<Peer>,
+    context: u32,
+    /// Number of the last operation that we have begun.
+    last: AtomicU64,
+    /// Everybody is known to have finished this operation.
+    all_done: AtomicU64,
+}
+
+impl TeamCell {
+    /// The communicator's team; the first call makes it, together with all members.
+    #[inline]
+    pub fn team(&self, comm: &Comm, call: &'static str) -> Result<Option<&Team>> {
+        match self.0.get() {
+            Some(team) => Ok(team.as_ref()),
+            None => self.form(comm, call),
+        }
+    }
+
+    #[cold]
+    fn form(&self, comm: &Comm, call: &'static str) -> Result<Option<&Team>> {
+        let team = Team::form(comm, call)?;
+        Ok(self.0.get_or_init(|| team).as_ref())
+    }
+}
+
+impl Team {
+    fn form(comm: &Comm, call: &'static str) -> Result<Option<Self>> {
+        let size = comm.size();
+        let peers: Vec<Peer> = (0..size).map(|rank| comm.local.peer(rank)).collect();
+        let eligible = {
+            let world = WORLD.enter();
+            !comm.is_inter() && (2..=MOST_MEMBERS).contains(&size) && peers.iter().all(|p| world.endpoint.is_local(*p))
+        };
+        if !eligible {
+            return Ok(None);
+        }
+        let blocks = (size as usize * AREA_BYTES).div_ceil(weft_fabric::shared::BLOCK_BYTES);
+        let mine = if comm.rank == 0 { WORLD.enter().endpoint.shared_blocks().take(blocks) } else { None };
+        let first = mine.map_or(u64::MAX, |first| first as u64);
+        let told = bcast_bytes(comm, call, 0, &first.to_le_bytes())?;
+        let first = told.try_into().map_or(u64::MAX, u64::from_le_bytes);
+        let block = usize::try_from(first).ok().and_then(|at| WORLD.enter().endpoint.shared_blocks().open(at, blocks));
+        Ok(block.map(|block| Self {
+            block,
+            me: comm.rank,
+            size,
+            peers,
+            context: comm.context,
+            last: AtomicU64::new(0),
+            all_done: AtomicU64::new(0),
+        }))
+    }
+
+    fn area(member: u32) -> usize {
+        member as usize * AREA_BYTES
+    }
+
+    fn slot(member: u32, operation: u64) -> usize {
+        Self::area(member) + (operation % SLOTS) as usize * LINE
+    }
+
+    /// Begins the next operation.
+    #[inline]
+    pub fn begin(&self) -> u64 {
+        // One thread at a time uses a communicator's collectives.
+        let operation = self.last.load(Ordering::Relaxed) + 1;
+        self.last.store(operation, Ordering::Relaxed);
+        operation
+    }
+
+    /// The payload of `member`'s slot for `operation`.
+    #[inline]
+    pub fn slot_bytes(&self, member: u32, operation: u64) -> *mut u8 {
+        self.block.bytes(Self::slot(member, operation) + 8, SLOT_BYTES)
+    }
+
+    /// `member`'s buffer for `operation`.
+    #[inline]
+    pub fn buffer(&self, member: u32, operation: u64) -> *mut u8 {
+        self.block.bytes(Self::area(member) + BUFFERS + (operation % 2) as usize * BUFFER_BYTES, BUFFER_BYTES)
+    }
+
+    /// Waits until our slot for `operation` may be written again.
+    #[inline]
+    pub fn slot_room(&self, call: &'static str, operation: u64) {
+        self.room(call, operation.saturating_sub(SLOTS));
+    }
+
+    /// Waits until our buffer for `operation` may be written again.
+    #[inline]
+    pub fn buffer_room(&self, call: &'static str, operation: u64) {
+        self.room(call, operation.saturating_sub(2));
+    }
+
+    #[inline]
+    fn room(&self, call: &'static str, done: u64) {
+        if self.all_done.load(Ordering::Relaxed) < done {
+            self.wait_room(call, done);
+        }
+    }
+
+    #[cold]
+    fn wait_room(&self, call: &'static str, done: u64) {
+        if self.look_at_done() >= done {
+            return;
+        }
+        let waiting = self.block.word(WAITING);
+        waiting.fetch_add(1, Ordering::SeqCst);
+        self.wait(call, || self.look_at_done() >= done);
+        waiting.fetch_sub(1, Ordering::SeqCst);
+    }
+
+    fn look_at_done(&self) -> u64 {
+        let others = (0..self.size).filter(|member| *member != self.me);
+        let least = others.map(|member| self.block.observe(Self::area(member) + DONE)).min().unwrap_or(u64::MAX);
+        self.all_done.store(least, Ordering::Relaxed);
+        least
+    }
+
+    /// Publishes our contribution to `operation` and wakes those of `readers` that sleep.
+    #[inline]
+    pub fn publish(&self, operation: u64, readers: std::ops::Range<u32>) {
+        self.block.publish(Self::slot(self.me, operation), operation);
+        let mut world = WORLD.enter();
+        for reader in readers {
+            if reader != self.me {
+                world.endpoint.wake(self.peers[reader as usize]);
+            }
+        }
+    }
+
+    /// Waits for `member`'s contribution to `operation`.
+    #[inline]
+    pub fn await_one(&self, call: &'static str, member: u32, operation: u64) {
+        let slot = self.block.word(Self::slot(member, operation));
+        for _ in 0..QUICK_LOOKS {
+            if slot.load(Ordering::Acquire) == operation {
+                return;
+            }
+        }
+        self.wait(call, || slot.load(Ordering::Acquire) == operation);
+    }
+
+    /// Waits for everybody's contribution to `operation`; then everybody has finished all operations before it.
+    #[inline]
+    pub fn await_all(&self, call: &'static str, operation: u64) {
+        for member in 0..self.size {
+            if member != self.me {
+                self.await_one(call, member, operation);
+            }
+        }
+        self.all_met(operation);
+    }
+
+    /// Everybody has contributed to `operation`.
+    #[inline]
+    pub fn all_met(&self, operation: u64) {
+        self.all_done.store(operation - 1, Ordering::Relaxed);
+    }
+
+    #[inline]
+    fn wait(&self, call: &'static str, mut arrived: impl FnMut() -> bool) {
+        let waiting = Waiting { call, peer: None, tag: None, context: self.context };
+        WORLD.wait_for_memory(waiting, |_| arrived().then_some(()));
+    }
+
+    /// We have read everything that we need of `operation`.
+    #[inline]
+    pub fn finish(&self, operation: u64) {
+        self.block.publish(Self::area(self.me) + DONE, operation);
+        let mut world = WORLD.enter();
+        world.endpoint.count_shared_collective();
+        world.endpoint.order_before_look();
+        if self.block.word(WAITING).load(Ordering::Relaxed) != 0 {
+            self.peers
+                .iter()
+                .filter(|peer| **peer != self.peers[self.me as usize])
+                .for_each(|p| world.endpoint.wake(*p));
+        }
+    }
+}

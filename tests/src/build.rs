@@ -1,0 +1,70 @@
+//! The programs under test, built once for each test program.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::OnceLock;
+
+/// The directory of the profile that this test was built with, such as `target/debug`.
+pub fn profile_directory() -> PathBuf {
+    let test = std::env::current_exe().expect("a test knows its own file");
+    test.ancestors().nth(2).expect("tests are in a profile's deps directory").to_path_buf()
+}
+
+/// The directory above all profiles.
+pub fn target_directory() -> PathBuf {
+    profile_directory().parent().expect("a profile's directory is in the target directory").to_path_buf()
+}
+
+/// The root of the repository.
+pub fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("tests are one level below the root").to_path_buf()
+}
+
+/// The `weft` command, brought up to date.
+pub fn weft() -> &'static Path {
+    static WEFT: OnceLock<PathBuf> = OnceLock::new();
+    WEFT.get_or_init(|| {
+        cargo(&["build", "--quiet", "--package", "weft"]);
+        profile_directory().join("weft")
+    })
+}
+
+/// An example program of a package, brought up to date.
+pub fn example(package: &str, name: &str) -> PathBuf {
+    cargo(&["build", "--quiet", "--package", package, "--example", name]);
+    profile_directory().join("examples").join(name)
+}
+
+/// Runs cargo for the profile that this test was built with.
+fn cargo(arguments: &[&str]) {
+    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+    let mut command = Command::new(cargo);
+    command.args(arguments).current_dir(root());
+    if profile_directory().ends_with("release") {
+        command.arg("--release");
+    }
+    let status = command.status().expect("cargo can be started");
+    assert!(status.success(), "cargo {} failed", arguments.join(" "));
+}
+
+/// Compiles `source` (a path below the repository) with `compiler`, and answers the program.
+pub fn c_program(compiler: &Path, source: &str) -> PathBuf {
+    let source = root().join(source);
+    let name = source.file_stem().expect("a source has a name").to_string_lossy().into_owned();
+    let directory = tempfile::Builder::new().prefix("c-").tempdir_in(profile_directory()).expect("a place to build in");
+    let program = directory.path().join(&name);
+    let output = Command::new(compiler).args(["-O1", "-Wall", "-o"]).arg(&program).arg(&source).output();
+    let output = output.unwrap_or_else(|error| panic!("{} cannot be started: {error}", compiler.display()));
+    assert!(output.status.success(), "{}: {}", source.display(), String::from_utf8_lossy(&output.stderr));
+    // Renamed into place, so that tests that build the same program at once do not run half of it.
+    let place = profile_directory().join("c-programs").join(digest(compiler));
+    std::fs::create_dir_all(&place).expect("a place for C programs");
+    let program_in_place = place.join(&name);
+    std::fs::rename(&program, &program_in_place).expect("same file system");
+    program_in_place
+}
+
+/// Keeps the programs of different compilers apart.
+fn digest(compiler: &Path) -> String {
+    compiler.to_string_lossy().chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '-' }).collect()
+}

@@ -1,0 +1,53 @@
+//! The MPI libraries of others, from the Python package index, each in a virtual environment of its own.
+
+use crate::build::target_directory;
+use std::fs::File;
+use std::path::PathBuf;
+use std::process::Command;
+
+/// A library that ours is tested with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Peer {
+    Mpich,
+    OpenMpi,
+    IntelMpi,
+}
+
+impl Peer {
+    fn package(self) -> &'static str {
+        match self {
+            Self::Mpich => "mpich",
+            Self::OpenMpi => "openmpi",
+            Self::IntelMpi => "impi-rt",
+        }
+    }
+
+    /// The file of this name among the library's commands, such as `mpicc` or `mpiexec`. The library is installed
+    /// first if need be; where that fails the test fails, for a test that is skipped tests nothing.
+    pub fn command(self, name: &str) -> PathBuf {
+        let command = self.environment().join("bin").join(name);
+        assert!(command.exists(), "{} has no command '{name}'", self.package());
+        command
+    }
+
+    /// The virtual environment with the library in it.
+    fn environment(self) -> PathBuf {
+        let peers = target_directory().join("peers");
+        std::fs::create_dir_all(&peers).expect("a place for peers");
+        let environment = peers.join(self.package());
+        let lock = File::create(peers.join(format!("{}.lock", self.package()))).expect("a lock file");
+        lock.lock().expect("one test at a time installs");
+        let ready = environment.join("installed");
+        if !ready.exists() {
+            run(Command::new("python3").args(["-m", "venv"]).arg(&environment));
+            run(Command::new(environment.join("bin/pip")).args(["install", "--quiet", self.package()]));
+            File::create(ready).expect("a mark that it is complete");
+        }
+        environment
+    }
+}
+
+fn run(command: &mut Command) {
+    let output = command.output().unwrap_or_else(|error| panic!("{command:?} cannot be started: {error}"));
+    assert!(output.status.success(), "{command:?} failed: {}", String::from_utf8_lossy(&output.stderr));
+}

@@ -1,0 +1,79 @@
+//! Groups, communicators, topologies, attributes, info and errors, in C on several ranks.
+
+use std::path::PathBuf;
+use std::process::{Command, Output};
+
+use tempfile::TempDir;
+use weft_tests::{root, tree};
+
+/// Compiles one of the C programs; it goes with the folder.
+fn program(folder: &TempDir, name: &str) -> PathBuf {
+    let program = folder.path().join(name);
+    let source = root().join("tests/c/mpi").join(name).with_extension("c");
+    let flags = ["-std=c99", "-Wall", "-Wextra", "-Werror", "-pthread", "-o"];
+    let output = Command::new(tree().join("bin/mpicc")).args(flags).arg(&program).arg(source).output();
+    let output = output.expect("mpicc can be started");
+    assert!(output.status.success(), "{name}: {}", String::from_utf8_lossy(&output.stderr));
+    program
+}
+
+fn run(program: &PathBuf, ranks: u32, arguments: &[&str]) -> Output {
+    let mut command = Command::new(tree().join("bin/weft"));
+    command.args(["run", "--timeout", "60", "-n", &ranks.to_string()]).arg(program).args(arguments);
+    command.output().expect("weft can be started")
+}
+
+/// Runs it on each number of ranks; every program says `ok` at its end.
+fn passes(name: &str, ranks: &[u32]) {
+    let folder = TempDir::new().expect("there is room for a folder");
+    let program = program(&folder, name);
+    for &ranks in ranks {
+        let output = run(&program, ranks, &[]);
+        let (out, err) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+        assert!(output.status.success() && out == "ok\n", "{name} on {ranks} ranks: {}\n{out}{err}", output.status);
+    }
+}
+
+#[test]
+fn groups_and_communicators() {
+    passes("objects_groups", &[1, 2, 3, 4, 8]);
+}
+
+#[test]
+fn intercommunicators() {
+    passes("objects_inter", &[2, 3, 5, 8]);
+}
+
+#[test]
+fn attributes_info_and_errors() {
+    passes("objects_attributes", &[1, 2, 4]);
+}
+
+#[test]
+fn topologies() {
+    passes("objects_topology", &[1, 2, 3, 6, 8]);
+}
+
+#[test]
+fn threads_make_communicators_at_the_same_time() {
+    passes("objects_threads", &[1, 2, 3, 4]);
+}
+
+#[test]
+fn an_error_that_nobody_handles_says_who_where_what_and_ends_the_job() {
+    let folder = TempDir::new().expect("there is room for a folder");
+    let program = program(&folder, "errors_fatal");
+    let cases = [
+        ("rank", 2, 6, "weft: rank 0: MPI_Send: rank 7 is outside 0..2 of MPI_COMM_WORLD (MPI_ERR_RANK)"),
+        ("unsupported", 1, 55, "weft: rank 0: MPI_Win_fence: this version of the library does not support it"),
+        ("abort", 2, 42, "MPI_Abort was called with code 42"),
+        ("early", 1, 16, "MPI_Barrier was called before MPI_Init"),
+        ("late", 1, 16, "MPI_Barrier was called after MPI_Finalize"),
+    ];
+    for (what, ranks, code, line) in cases {
+        let output = run(&program, ranks, &[what]);
+        let err = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(code), "{what}: {err}");
+        assert!(err.lines().any(|found| found.contains(line)), "{what}: {err}");
+    }
+}
