@@ -37,20 +37,15 @@ impl Endpoint {
 
     /// As [`Self::join_segment`], with thresholds and bounds of waiting of one's own.
     pub fn join_segment_with(segment: Segment, member: u32, limits: Limits, bounds: Bounds) -> Result<Self, JoinError> {
-        Self::from_parts(Joined::plain(segment, member), limits, bounds)
+        Self::from_joined(Joined { limits, bounds, ..Joined::plain(segment, member) })
     }
 
     fn from_joined(joined: Joined) -> Result<Self, JoinError> {
-        let (limits, bounds) = (joined.limits(), joined.bounds());
-        Self::from_parts(joined, limits, bounds)
-    }
-
-    fn from_parts(joined: Joined, limits: Limits, bounds: Bounds) -> Result<Self, JoinError> {
-        let Joined { segment, member, job, settings, manager } = joined;
+        let Joined { segment, member, job, limits, bounds, settings, manager } = joined;
         let size = segment.members();
         let device = ShmDevice::join(segment.clone(), member)?;
-        let allowed = limits.single_copy_allowed && try_single_copy(settings.single_copy)?;
-        let limits = Limits { single_copy_allowed: allowed, ..limits };
+        let single_copy_allowed = limits.single_copy_allowed && try_single_copy(settings.single_copy)?;
+        let limits = Limits { single_copy_allowed, ..limits };
         let page = Page::new(&segment, member, settings.status);
         let counters = PageCounters::new(page.clone());
         let port = Port::new(member, size, limits, device.copy_slots(), counters);

@@ -75,6 +75,8 @@ pub(crate) struct Joined {
     pub segment: Segment,
     pub member: u32,
     pub job: String,
+    pub limits: Limits,
+    pub bounds: Bounds,
     pub settings: Settings,
     /// Whom to tell of the end.
     pub manager: Option<Manager>,
@@ -82,15 +84,9 @@ pub(crate) struct Joined {
 
 impl Joined {
     pub fn plain(segment: Segment, member: u32) -> Self {
-        Self { segment, member, job: String::new(), settings: Settings::default(), manager: None }
-    }
-
-    pub fn limits(&self) -> Limits {
-        Limits::from(&self.settings)
-    }
-
-    pub fn bounds(&self) -> Bounds {
-        Bounds::from(&self.settings)
+        let settings = Settings::default();
+        let (limits, bounds) = (Limits::from(&settings), Bounds::from(&settings));
+        Self { segment, member, job: String::new(), limits, bounds, settings, manager: None }
     }
 }
 
@@ -102,6 +98,8 @@ pub(crate) fn join() -> Result<Joined, JoinError> {
         Start::Manager { descriptor, rank, size } => join_manager(descriptor, rank, size)?,
         Start::Alone => alone()?,
     };
+    joined.limits = Limits::from(&settings);
+    joined.bounds = Bounds::from(&settings);
     joined.settings = settings;
     joined.job = std::env::var("WEFT_JOB").unwrap_or_default();
     environment::forget();
@@ -145,4 +143,52 @@ fn join_manager(descriptor: i32, rank: u32, size: u32) -> Result<Joined, JoinErr
     manager.announce()?;
     let segment = meeting::meet(&mut manager, rank, size)?;
     Ok(Joined { manager: Some(manager), ..Joined::plain(segment, rank) })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs::File;
+    use std::os::fd::{AsRawFd, IntoRawFd};
+    use std::os::unix::fs::FileExt;
+    use weft_wire::segment::{VERSION, header};
+
+    /// A descriptor as a launcher passes it on.
+    fn passed_on(segment: &Segment) -> i32 {
+        segment.descriptor().try_clone_to_owned().expect("dup").into_raw_fd()
+    }
+
+    #[test]
+    fn a_segment_of_another_version_is_named() {
+        let segment = Segment::create(2).expect("segment");
+        let file = File::from(segment.descriptor().try_clone_to_owned().expect("dup"));
+        file.write_all_at(&(VERSION + 1).to_le_bytes(), header::VERSION as u64).expect("write");
+        let error = join_launcher(passed_on(&segment), 0, 2, None).err().expect("refused").to_string();
+        assert!(error.contains(&format!("has version {}", VERSION + 1)) && error.contains("different Weft"), "{error}");
+    }
+
+    #[test]
+    fn a_segment_of_another_size_is_refused() {
+        let segment = Segment::create(2).expect("segment");
+        let error = join_launcher(passed_on(&segment), 0, 3, None).err().expect("refused").to_string();
+        assert!(error.contains("PMI_SIZE is 3") && error.contains("2 members"), "{error}");
+    }
+
+    #[test]
+    fn what_was_passed_on_is_not_passed_on_further() {
+        let segment = Segment::create(2).expect("segment");
+        let number = passed_on(&segment);
+        let joined = join_launcher(number, 1, 2, None).expect("joined");
+        assert_eq!((joined.member, joined.segment.descriptor().as_raw_fd()), (1, number));
+        let flags = std::fs::read_to_string(format!("/proc/self/fdinfo/{number}")).expect("open");
+        let flags = flags.lines().find_map(|line| line.strip_prefix("flags:")).expect("flags");
+        let flags = i32::from_str_radix(flags.trim(), 8).expect("octal");
+        assert_ne!(flags & libc::O_CLOEXEC, 0);
+    }
+
+    #[test]
+    fn a_descriptor_that_is_not_there_is_named() {
+        let error = join_launcher(1 << 20, 0, 2, None).err().expect("refused").to_string();
+        assert!(error.starts_with("descriptor 1048576 of WEFT_SEGMENT cannot be used: it is not open"), "{error}");
+    }
 }

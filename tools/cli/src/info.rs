@@ -104,7 +104,7 @@ mod tests {
         let text = table(&Settings::from_env([("WEFT_BIND", "core")]));
         let line = |name: &str| text.lines().find(|line| line.trim_start().starts_with(name)).unwrap().to_owned();
         assert!(line("WEFT_BIND").contains("core      environment"), "{text}");
-        assert!(line("WEFT_EAGER_BYTES").contains("32K       default"), "{text}");
+        assert!(line("WEFT_EAGER_BYTES").contains("64K       default"), "{text}");
         assert!(table(&Settings::from_env([("WEFT_BIND", "cores")])).contains("refused"));
     }
 }

@@ -20,6 +20,7 @@ unsafe impl Sync for Memory {}
 impl Memory {
     /// New memory of `bytes`, all zero. The descriptor is closed on exec unless the launcher hands it on.
     pub fn create(name: &std::ffi::CStr, bytes: usize) -> io::Result<Self> {
+        check_file_limit(bytes)?;
         // SAFETY: the name is a C string; the descriptor answered is new and ours.
         let descriptor = unsafe {
             match libc::memfd_create(name.as_ptr(), libc::MFD_CLOEXEC | libc::MFD_ALLOW_SEALING) {
@@ -104,6 +105,16 @@ impl Drop for Memory {
         // SAFETY: our mapping, and every view borrows from `self` or from an `Arc` of it.
         unsafe { libc::munmap(self.base.as_ptr().cast(), self.bytes) };
     }
+}
+
+/// A limit on the size of files (`ulimit -f`) holds for this memory too, and exceeding it is a deadly signal.
+fn check_file_limit(bytes: usize) -> io::Result<()> {
+    let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
+    // SAFETY: a valid place for the answer.
+    if unsafe { libc::getrlimit(libc::RLIMIT_FSIZE, &mut limit) } == 0 && limit.rlim_cur < bytes as u64 {
+        return Err(io::Error::other(format!("files may have {} bytes only (ulimit -f)", limit.rlim_cur)));
+    }
+    Ok(())
 }
 
 #[cfg(test)]

@@ -111,7 +111,7 @@ settings! {
         Kind::Integer { unit: "microseconds", min: 0, max: ONE_SECOND_US, word: AUTO }, "auto",
         "How long the core is handed over again and again before the process sleeps.";
     eager_bytes: u64, "WEFT_EAGER_BYTES", None,
-        Kind::Size { min: 0, max: ONE_GIB }, "32K",
+        Kind::Size { min: 0, max: ONE_GIB }, "64K",
         "Largest message that is sent without asking the receiver first.";
     single_copy: SingleCopy, "WEFT_SINGLE_COPY", None,
         Kind::Choice(SingleCopy::WORDS), "auto",

@@ -1,0 +1,287 @@
+//! How our MPI programs find their job: under our launcher, under MPICH's and Intel MPI's, alone, and where something is
+//! in the way; and what `weft ps` shows of them.
+
+use std::io::{BufRead, BufReader};
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::path::PathBuf;
+use std::process::{Child, ChildStdout, Command, Output, Stdio};
+use std::sync::OnceLock;
+use std::time::{Duration, Instant};
+use weft_tests::peers::Peer;
+use weft_tests::{build, tree};
+
+fn member() -> &'static PathBuf {
+    static PROGRAM: OnceLock<PathBuf> = OnceLock::new();
+    PROGRAM.get_or_init(|| build::c_program(&tree().join("bin/mpicc"), "tests/c/join/member.c"))
+}
+
+fn weft(arguments: &str) -> Command {
+    let mut command = Command::new(tree().join("bin/weft"));
+    command.args(arguments.split_whitespace()).stdin(Stdio::null());
+    command
+}
+
+/// The launchers that speak PMI-1, told to start `ranks`.
+fn launchers(ranks: usize) -> [(&'static str, Command); 3] {
+    let foreign = |peer: Peer, name| {
+        let mut command = Command::new(peer.command(name));
+        command.args(["-n", &ranks.to_string()]).stdin(Stdio::null());
+        command
+    };
+    [
+        ("weft run", weft(&format!("run --bind none --timeout 60 -n {ranks}"))),
+        ("MPICH", foreign(Peer::Mpich, "mpiexec")),
+        ("Intel MPI", foreign(Peer::IntelMpi, "mpiexec.hydra")),
+    ]
+}
+
+struct Finished {
+    code: i32,
+    out: String,
+    err: String,
+}
+
+fn finish(command: &mut Command) -> Finished {
+    let Output { status, stdout, stderr } = command.output().expect("the launcher can be started");
+    let text = |bytes| String::from_utf8(bytes).expect("text");
+    Finished { code: status.code().unwrap_or(-1), out: text(stdout), err: text(stderr) }
+}
+
+fn sorted(text: &str) -> Vec<&str> {
+    let mut lines: Vec<&str> = text.lines().collect();
+    lines.sort_unstable();
+    lines
+}
+
+#[test]
+fn every_launcher_makes_one_job_of_its_ranks() {
+    for ranks in [1usize, 2, 4] {
+        let sum = ranks * (ranks + 1) / 2;
+        let expected: Vec<String> = (0..ranks).map(|rank| format!("rank {rank} of {ranks} sum {sum}")).collect();
+        for (name, mut launcher) in launchers(ranks) {
+            let done = finish(launcher.arg(member()));
+            assert_eq!(
+                (done.code, sorted(&done.out)),
+                (0, expected.iter().map(String::as_str).collect()),
+                "{name}: {}",
+                done.err
+            );
+        }
+    }
+}
+
+#[test]
+fn alone_is_a_job_of_one() {
+    let done = finish(&mut Command::new(member()));
+    assert_eq!((done.code, done.out.as_str(), done.err.as_str()), (0, "rank 0 of 1 sum 1\n", ""));
+}
+
+#[test]
+fn what_a_rank_starts_is_a_job_of_its_own() {
+    for (name, mut launcher) in launchers(2) {
+        let done = finish(launcher.arg(member()).arg("child"));
+        let expected = vec!["rank 0 of 1 sum 1", "rank 0 of 2 sum 3", "rank 1 of 2 sum 3"];
+        assert_eq!((done.code, sorted(&done.out)), (0, expected), "{name}: {}", done.err);
+    }
+}
+
+#[test]
+fn abort_ends_the_job_with_its_code() {
+    for (name, mut launcher) in launchers(3) {
+        let done = finish(launcher.arg(member()).arg("abort"));
+        assert_eq!(done.code, 7, "{name}: {}", done.err);
+        assert!(done.err.contains("rank 2: MPI_Abort was called with code 7"), "{name}: {}", done.err);
+    }
+}
+
+#[test]
+fn a_rank_that_ends_without_finalize_is_named() {
+    let done = finish(weft("run --bind none -n 3").arg(member()).arg("leave"));
+    assert_eq!(done.code, 1, "{}", done.err);
+    let line = done.err.lines().next().unwrap_or_default();
+    assert!(line.starts_with("weft run: rank 2 (pid") && line.ends_with("without MPI_Finalize"), "{}", done.err);
+}
+
+/// A job that runs while the test goes on, with its ranks.
+struct Running {
+    launcher: Child,
+    out: BufReader<ChildStdout>,
+}
+
+impl Running {
+    fn start(command: &mut Command) -> Self {
+        let mut launcher = command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().expect("a launcher");
+        let out = BufReader::new(launcher.stdout.take().expect("piped"));
+        Self { launcher, out }
+    }
+
+    fn line(&mut self) -> String {
+        let mut line = String::new();
+        self.out.read_line(&mut line).expect("text");
+        line.trim_end().to_owned()
+    }
+
+    fn ranks(&mut self, count: usize) -> Vec<Process> {
+        (0..count).map(|_| Process::of(self.line().parse().expect("a process id"))).collect()
+    }
+
+    /// Kills the launcher and waits for it.
+    fn kill(mut self) {
+        self.launcher.kill().expect("it lives");
+        self.launcher.wait().expect("it was started");
+    }
+}
+
+/// A process of a job, which cannot be mistaken for a later one of the same number.
+struct Process {
+    handle: OwnedFd,
+}
+
+impl Process {
+    fn of(pid: i32) -> Self {
+        // SAFETY: no memory is passed; the descriptor answered is new and ours.
+        let handle = unsafe {
+            let fd = libc::syscall(libc::SYS_pidfd_open, libc::c_long::from(pid), 0 as libc::c_long);
+            assert!(fd >= 0, "no process {pid}");
+            OwnedFd::from_raw_fd(fd as i32)
+        };
+        Self { handle }
+    }
+
+    fn kill(&self) {
+        let (fd, signal) = (libc::c_long::from(self.handle.as_raw_fd()), libc::c_long::from(libc::SIGKILL));
+        // SAFETY: no memory is passed.
+        let result =
+            unsafe { libc::syscall(libc::SYS_pidfd_send_signal, fd, signal, 0 as libc::c_long, 0 as libc::c_long) };
+        assert_eq!(result, 0, "the process lives");
+    }
+
+    /// Waits for its end.
+    fn assert_ends(&self) {
+        let mut poll = libc::pollfd { fd: self.handle.as_raw_fd(), events: libc::POLLIN, revents: 0 };
+        // SAFETY: one valid entry.
+        assert_eq!(unsafe { libc::poll(&mut poll, 1, 30_000) }, 1, "the process still lives after 30 s");
+    }
+}
+
+#[test]
+fn a_killed_rank_ends_the_others_under_every_launcher() {
+    for (_, mut launcher) in launchers(3) {
+        let mut job = Running::start(launcher.arg(member()).arg("pid"));
+        let ranks = job.ranks(3);
+        ranks[1].kill();
+        ranks.iter().for_each(Process::assert_ends);
+        assert!(!job.launcher.wait().expect("it was started").success());
+    }
+}
+
+#[test]
+fn a_killed_launcher_leaves_no_rank() {
+    for (_, mut launcher) in launchers(3) {
+        let mut job = Running::start(launcher.arg(member()).arg("pid"));
+        let ranks = job.ranks(3);
+        job.kill();
+        ranks.iter().for_each(Process::assert_ends);
+    }
+}
+
+#[test]
+fn too_little_of_something_is_one_line() {
+    let cases = [
+        ("ulimit -v 60000", "cannot create shared memory of"),
+        ("ulimit -f 16", "files may have"),
+        ("ulimit -n 24", "need"),
+    ];
+    for (limit, words) in cases {
+        let script =
+            format!("{limit}; exec {} run --bind none -n 4 {}", tree().join("bin/weft").display(), member().display());
+        let done = finish(Command::new("bash").args(["-c", &script]));
+        assert_eq!((done.code, done.out.as_str(), done.err.lines().count()), (1, "", 1), "{limit}: {}", done.err);
+        assert!(done.err.starts_with("weft run: ") && done.err.contains(words), "{limit}: {}", done.err);
+    }
+    let script = format!("ulimit -v 60000; exec {}", member().display());
+    let done = finish(Command::new("bash").args(["-c", &script]));
+    assert_eq!((done.out.as_str(), done.err.lines().count()), ("", 1), "{}", done.err);
+    assert!(done.code != 0 && done.err.contains("cannot create shared memory"), "{}", done.err);
+}
+
+#[test]
+fn a_closed_descriptor_is_an_error_and_not_many_jobs_of_one() {
+    let script = format!("eval \"exec {} $WEFT_SEGMENT>&-\"", member().display());
+    let done = finish(weft("run --bind none -n 2").args(["bash", "-c", &script]));
+    assert_ne!(done.code, 0, "{}", done.out);
+    assert!(done.err.contains("of WEFT_SEGMENT cannot be used: it is not open"), "{}", done.err);
+}
+
+#[test]
+fn a_launcher_without_pmi_1_is_refused_by_name() {
+    let done = finish(Command::new(member()).env("OMPI_COMM_WORLD_SIZE", "2"));
+    assert_eq!((done.out.as_str(), done.err.lines().count()), ("", 1), "{}", done.err);
+    assert!(done.code != 0 && done.err.contains("Open MPI's mpirun (OMPI_COMM_WORLD_SIZE=2)"), "{}", done.err);
+}
+
+#[test]
+fn a_wrong_setting_is_said_once_and_nothing_starts() {
+    for (name, value) in [("WEFT_SPIN", "5"), ("WEFT_EAGER_BYTES", "many")] {
+        let done = finish(weft("run --bind none -n 4").arg(member()).env(name, value));
+        assert_eq!((done.code, done.out.as_str(), done.err.lines().count()), (2, "", 1), "{}", done.err);
+        assert!(done.err.contains(name) && done.err.contains(value), "{}", done.err);
+        let alone = finish(Command::new(member()).env(name, value));
+        assert!(alone.code != 0 && alone.out.is_empty() && alone.err.contains(name), "{}", alone.err);
+    }
+}
+
+/// A busy machine may take its time.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// What `weft ps` says of the job started by this launcher, once `holds` is true of it.
+fn shown(job: &Running, options: &str, holds: impl Fn(&str) -> bool) -> String {
+    let name = format!("job {}-", job.launcher.id());
+    let given_up = Instant::now() + PATIENCE;
+    while Instant::now() < given_up {
+        let done = finish(weft("ps").args(options.split_whitespace()));
+        assert_eq!(done.code, 0, "{}", done.err);
+        let ours = done.out.split("\n\n").find(|text| text.trim_start().starts_with(&name)).unwrap_or_default();
+        if holds(ours) {
+            return ours.to_owned();
+        }
+    }
+    panic!("weft ps does not come to show it");
+}
+
+#[test]
+fn a_blocked_rank_is_shown_with_call_peer_and_tag() {
+    let mut job = Running::start(weft("run --bind none --timeout 60 -n 3").arg(member()).arg("wait"));
+    let text = shown(&job, "", |text| text.matches("blocked in").count() == 3);
+    let receives = text.lines().find(|line| line.contains("MPI_Recv")).expect("a rank receives");
+    assert!(receives.trim_start().starts_with("1 "), "{text}");
+    assert!(receives.contains("blocked in MPI_Recv from rank 0, tag 7, MPI_COMM_WORLD for "), "{text}");
+    assert_eq!(text.matches("blocked in MPI_Barrier, MPI_COMM_WORLD").count(), 2, "{text}");
+    job.line();
+    job.kill();
+}
+
+#[test]
+fn many_ranks_are_shown_together() {
+    let job = Running::start(weft("run --bind none --timeout 60 -n 20").arg(member()).arg("wait"));
+    let text = shown(&job, "", |text| text.contains("blocked in MPI_Barrier") && text.contains("19  0,2-19"));
+    assert!(text.lines().count() < 8, "{text}");
+    job.kill();
+}
+
+#[test]
+fn a_page_that_is_off_is_not_shown() {
+    let job =
+        Running::start(weft("run --bind none --timeout 60 -n 2").arg(member()).arg("wait").env("WEFT_STATUS", "off"));
+    let launcher = job.launcher.id();
+    let given_up = Instant::now() + PATIENCE;
+    while Instant::now() < given_up {
+        let done = finish(&mut weft("ps"));
+        // Without pages the job's name is not known either.
+        if done.out.contains("shows no status page (WEFT_STATUS=off)") {
+            assert!(!done.out.contains(&format!("job {launcher}-")), "{}", done.out);
+            return job.kill();
+        }
+    }
+    panic!("weft ps does not come to show it");
+}
