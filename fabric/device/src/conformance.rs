@@ -186,7 +186,7 @@ fn many_threads_get_everything_in_order<N: Network>() {
                 let (mut sent, mut got) = ([0; MEMBERS as usize], [0; MEMBERS as usize]);
                 (sent[me], got[me]) = (PACKETS, PACKETS);
                 while sent.iter().chain(&got).any(|n| *n < PACKETS) {
-                    for to in 0..MEMBERS as usize {
+                    for to in (0..MEMBERS).map(|to| to as usize) {
                         let tag = sent[to];
                         let data = bytes(if tag % 3 == 0 { 700 } else { 16 }, me + tag as usize);
                         let bulk = tag % 3 == 0;
