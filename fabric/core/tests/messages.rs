@@ -85,9 +85,9 @@ fn more_long_messages_than_copy_slots_go_both_ways_at_once() {
         let mut buffers = [data.clone(), data.clone()];
         buffers.iter_mut().flatten().for_each(|b| b.fill(0));
         let mut started = Vec::new();
-        for me in [0, 1] {
+        for (me, at) in net.iter_mut().enumerate() {
             for (i, data) in data.iter().enumerate() {
-                started.push((me, send(&mut net[me], 1 - me as u32, i as i32, data)));
+                started.push((me, send(at, 1 - me as u32, i as i32, data)));
             }
         }
         for (me, buffers) in buffers.iter_mut().enumerate() {
@@ -108,14 +108,14 @@ fn rings_full_both_ways_do_not_deadlock() {
     let data = bytes(30_000, 1);
     let mut started = Vec::new();
     for i in 0..300 {
-        for me in [0, 1] {
+        for (me, at) in net.iter_mut().enumerate() {
             let length = if i % 3 == 0 { 30_000 } else { i % 49 };
-            started.push((me, send(&mut net[me], 1 - me as u32, i as i32, &data[..length])));
+            started.push((me, send(at, 1 - me as u32, i as i32, &data[..length])));
         }
     }
     let mut buffer = vec![0; 30_000];
     for i in 0..300 {
-        for me in [0, 1] {
+        for me in 0..2 {
             let length = if i % 3 == 0 { 30_000 } else { i % 49 };
             let request = receive(&mut net[me], from(1 - me as u32, i as i32), &mut buffer);
             check(finish(&mut net, me, request), 1 - me as u32, i as i32, length, None);
