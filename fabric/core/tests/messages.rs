@@ -215,7 +215,8 @@ fn a_receive_may_come_while_its_message_is_still_arriving() {
 #[test]
 fn messages_to_oneself_arrive_in_every_mode_and_order() {
     let mut net = net(1);
-    for size in [0, 8, 49, 32_768, 32_769, 1_000_000] {
+    let limit = Limits::default().eager;
+    for size in [0, 8, 49, limit, limit + 1, 1_000_000] {
         for mode in [SendMode::Standard, SendMode::Synchronous] {
             let data = bytes(size, 1);
             for early in [true, false] {
@@ -224,7 +225,7 @@ fn messages_to_oneself_arrive_in_every_mode_and_order() {
                     (receive(&mut net[0], any(), &mut buffer), send_as(&mut net[0], 0, 2, &data, mode))
                 } else {
                     let sending = send_as(&mut net[0], 0, 2, &data, mode);
-                    let eager = mode == SendMode::Standard && size <= 32_768;
+                    let eager = mode == SendMode::Standard && size <= limit;
                     assert_eq!(net[0].is_complete(sending), eager);
                     check(net[0].probe(any()).expect("there"), 0, 2, size, None);
                     (receive(&mut net[0], from(0, 2), &mut buffer), sending)
