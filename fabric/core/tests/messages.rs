@@ -11,7 +11,7 @@ const SIZES: [usize; 25] = [
 
 fn limits() -> [Limits; 3] {
     let eager = Limits { eager: 1 << 20, single_copy: 1 << 21, single_copy_allowed: true };
-    [Limits::default(), streaming(), eager]
+    [copying(), streaming(), eager]
 }
 
 /// Sends `length` bytes into a buffer of `capacity`; the receive comes before or after the message.
@@ -338,7 +338,7 @@ fn a_message_above_two_gigabytes_arrives_whole() {
         page[0] = i as u8 ^ 0x5a;
         page[page.len() - 1] = (i >> 8) as u8;
     }
-    for limits in [Limits::default(), streaming()] {
+    for limits in [copying(), streaming()] {
         let mut net = net_with(2, limits);
         let mut buffer = vec![0xffu8; length];
         let receiving = receive(&mut net[1], any(), &mut buffer);
