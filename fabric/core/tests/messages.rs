@@ -291,7 +291,7 @@ fn raw_bytes_arrive_in_order_across_any_boundaries() {
 
 #[test]
 fn counters_prove_the_path() {
-    let mut net = net(2);
+    let mut net = net_with(2, copying());
     one(&mut net, 1 << 20, 1 << 20, SendMode::Standard, true);
     assert!(net[0].counters().single_copy_bytes + net[1].counters().single_copy_bytes >= (1 << 20) - 65_536);
     assert_eq!((net[0].counters().rendezvous, net[1].counters().single_copy_refused), (1, 0));

@@ -114,6 +114,11 @@ impl Segment {
         (0..self.members()).filter(|m| self.views.core(*m).load(Ordering::Relaxed) == core + 1).count()
     }
 
+    /// Members that do not sleep, as far as their doorbells say.
+    pub fn awake(&self) -> usize {
+        (0..self.members()).filter(|member| !self.views.mailbox(*member).is_asleep()).count()
+    }
+
     /// The member's doorbell, for its owner.
     pub fn doorbell(&self, member: u32) -> Doorbell {
         Doorbell { word: self.views.mailbox(member).doorbell }

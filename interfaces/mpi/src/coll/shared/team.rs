@@ -18,8 +18,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use weft_fabric::shared::Block;
 use weft_fabric::{Peer, Waiting};
 
-/// Slots of a member: how far a root may run ahead.
-const SLOTS: u64 = 8;
+/// Slots of a member: how far a root may run ahead. Where ranks share cores, this many operations share the cost of a
+/// round of switches.
+const SLOTS: u64 = 64;
 const LINE: usize = 64;
 /// Payload that travels in the slot's own line, bytes.
 pub const SLOT_BYTES: usize = LINE - 8;
@@ -28,7 +29,8 @@ pub const BUFFER_BYTES: usize = 28 * 1024;
 const DONE: usize = SLOTS as usize * LINE;
 /// Members that wait for room (in the area of member 0).
 const WAITING: usize = DONE + LINE;
-const BUFFERS: usize = 4096;
+const BUFFERS: usize = 8192;
+const _: () = assert!(WAITING + LINE <= BUFFERS);
 const AREA_BYTES: usize = 64 * 1024;
 const _: () = assert!(BUFFERS + 2 * BUFFER_BYTES <= AREA_BYTES);
 /// Largest communicator that uses shared memory.
