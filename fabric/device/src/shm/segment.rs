@@ -133,13 +133,6 @@ impl Segment {
         self.views.geometry.blocks()
     }
 
-    /// The next unused collective blocks, `count` in a row; `None` when there are no more.
-    pub fn take_blocks(&self, count: usize) -> Option<usize> {
-        let next = self.views.header_u64(header::NEXT_BLOCK);
-        let first = next.fetch_add(count as u64, Ordering::Relaxed) as usize;
-        (first.checked_add(count)? <= self.blocks()).then_some(first)
-    }
-
     /// The status page of `member`: address of one page, valid as long as this segment.
     pub fn status_page(&self, member: u32) -> *mut u8 {
         self.views.memory.at(self.views.geometry.status(member), PAGE_BYTES)
