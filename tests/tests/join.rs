@@ -231,6 +231,17 @@ fn a_wrong_setting_is_said_once_and_nothing_starts() {
     }
 }
 
+#[test]
+fn the_launcher_follows_its_settings_and_flags_win() {
+    let tagged = finish(weft("run --bind none -n 1").arg(member()).env("WEFT_TAG_OUTPUT", "on"));
+    assert_eq!((tagged.code, tagged.out.as_str()), (0, "[0] rank 0 of 1 sum 1\n"), "{}", tagged.err);
+    let late =
+        |flag| finish(weft(&format!("run --bind none -n 2 {flag}")).arg(member()).arg("wait").env("WEFT_TIMEOUT", "1"));
+    assert_eq!(late("").code, 124);
+    let early = late("--timeout 200ms");
+    assert!(early.code == 124 && early.err.contains("0.2 s"), "{}", early.err);
+}
+
 /// A busy machine may take its time.
 const PATIENCE: Duration = Duration::from_secs(60);
 

@@ -1,4 +1,3 @@
-#![deny(unsafe_code)]
 //! Starts the processes of a job on this host and looks after them until nothing of the job is left.
 //!
 //! Two processes share the work, and each survives the death of the other:
@@ -19,6 +18,7 @@
 //! Not here: decisions about ranks, exit codes and placement (weft-cluster), more than this one host.
 //!
 //! [`run`] forks, so the process that calls it must have one thread only.
+#![deny(unsafe_code)]
 
 mod cores;
 mod descriptors;

@@ -1,4 +1,3 @@
-#![forbid(unsafe_code)]
 //! Who runs where: the job's description, placement, the state of a job and the PMI-1 protocol.
 //!
 //! Everything here is pure: bytes and events go in, bytes and decisions come out. There is no system call, no clock,
@@ -11,6 +10,7 @@
 //!
 //! Invariants: a rank is numbered `0..size` in the order of the programs; an input from a rank is a claim and never
 //! panics this code; every answer of the PMI server is one line of at most [`pmi::LINE_MAX`] bytes.
+#![forbid(unsafe_code)]
 
 pub mod job;
 pub mod placement;

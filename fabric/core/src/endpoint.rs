@@ -140,8 +140,14 @@ impl Endpoint {
         self.port.requests.is_complete(request)
     }
 
-    /// The outcome of a complete request, which ends it; `None` while it is under way.
+    /// Whether the request is complete and did all that it was asked to.
     #[inline]
+    pub fn is_complete_and_good(&self, request: RequestId) -> bool {
+        self.port.requests.is_good(request)
+    }
+
+    /// The outcome of a complete request, which ends it; `None` while it is under way.
+    #[inline(always)]
     pub fn take_outcome(&mut self, request: RequestId) -> Option<Outcome> {
         self.port.requests.take_outcome(request)
     }

@@ -11,7 +11,7 @@ const SIZES: [usize; 25] = [
 
 fn limits() -> [Limits; 3] {
     let eager = Limits { eager: 1 << 20, single_copy: 1 << 21, single_copy_allowed: true };
-    [Limits::default(), streaming(), eager]
+    [copying(), streaming(), eager]
 }
 
 /// Sends `length` bytes into a buffer of `capacity`; the receive comes before or after the message.
@@ -85,9 +85,9 @@ fn more_long_messages_than_copy_slots_go_both_ways_at_once() {
         let mut buffers = [data.clone(), data.clone()];
         buffers.iter_mut().flatten().for_each(|b| b.fill(0));
         let mut started = Vec::new();
-        for me in [0, 1] {
+        for (me, at) in net.iter_mut().enumerate() {
             for (i, data) in data.iter().enumerate() {
-                started.push((me, send(&mut net[me], 1 - me as u32, i as i32, data)));
+                started.push((me, send(at, 1 - me as u32, i as i32, data)));
             }
         }
         for (me, buffers) in buffers.iter_mut().enumerate() {
@@ -108,14 +108,14 @@ fn rings_full_both_ways_do_not_deadlock() {
     let data = bytes(30_000, 1);
     let mut started = Vec::new();
     for i in 0..300 {
-        for me in [0, 1] {
+        for (me, at) in net.iter_mut().enumerate() {
             let length = if i % 3 == 0 { 30_000 } else { i % 49 };
-            started.push((me, send(&mut net[me], 1 - me as u32, i as i32, &data[..length])));
+            started.push((me, send(at, 1 - me as u32, i as i32, &data[..length])));
         }
     }
     let mut buffer = vec![0; 30_000];
     for i in 0..300 {
-        for me in [0, 1] {
+        for me in 0..2 {
             let length = if i % 3 == 0 { 30_000 } else { i % 49 };
             let request = receive(&mut net[me], from(1 - me as u32, i as i32), &mut buffer);
             check(finish(&mut net, me, request), 1 - me as u32, i as i32, length, None);
@@ -215,7 +215,8 @@ fn a_receive_may_come_while_its_message_is_still_arriving() {
 #[test]
 fn messages_to_oneself_arrive_in_every_mode_and_order() {
     let mut net = net(1);
-    for size in [0, 8, 49, 32_768, 32_769, 1_000_000] {
+    let limit = Limits::default().eager;
+    for size in [0, 8, 49, limit, limit + 1, 1_000_000] {
         for mode in [SendMode::Standard, SendMode::Synchronous] {
             let data = bytes(size, 1);
             for early in [true, false] {
@@ -224,7 +225,7 @@ fn messages_to_oneself_arrive_in_every_mode_and_order() {
                     (receive(&mut net[0], any(), &mut buffer), send_as(&mut net[0], 0, 2, &data, mode))
                 } else {
                     let sending = send_as(&mut net[0], 0, 2, &data, mode);
-                    let eager = mode == SendMode::Standard && size <= 32_768;
+                    let eager = mode == SendMode::Standard && size <= limit;
                     assert_eq!(net[0].is_complete(sending), eager);
                     check(net[0].probe(any()).expect("there"), 0, 2, size, None);
                     (receive(&mut net[0], from(0, 2), &mut buffer), sending)
@@ -337,7 +338,7 @@ fn a_message_above_two_gigabytes_arrives_whole() {
         page[0] = i as u8 ^ 0x5a;
         page[page.len() - 1] = (i >> 8) as u8;
     }
-    for limits in [Limits::default(), streaming()] {
+    for limits in [copying(), streaming()] {
         let mut net = net_with(2, limits);
         let mut buffer = vec![0xffu8; length];
         let receiving = receive(&mut net[1], any(), &mut buffer);

@@ -186,12 +186,12 @@ fn many_threads_get_everything_in_order<N: Network>() {
                 let (mut sent, mut got) = ([0; MEMBERS as usize], [0; MEMBERS as usize]);
                 (sent[me], got[me]) = (PACKETS, PACKETS);
                 while sent.iter().chain(&got).any(|n| *n < PACKETS) {
-                    for to in (0..MEMBERS).map(|to| to as usize) {
-                        let tag = sent[to];
+                    for (to, sent) in sent.iter_mut().enumerate() {
+                        let tag = *sent;
                         let data = bytes(if tag % 3 == 0 { 700 } else { 16 }, me + tag as usize);
                         let bulk = tag % 3 == 0;
                         if tag < PACKETS && post(&mut device, me as u32, to as u32, tag, &data, bulk).is_some() {
-                            sent[to] += 1;
+                            *sent += 1;
                         }
                     }
                     device.poll(&mut sink);

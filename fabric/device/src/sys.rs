@@ -5,7 +5,6 @@ use crate::sync::AtomicU32;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd, RawFd};
 use std::os::unix::net::UnixStream;
-#[cfg(not(loom))]
 use std::time::Duration;
 
 /// Nanoseconds of the monotonic clock: the one clock of the fabric.
@@ -214,6 +213,26 @@ fn wait_for(descriptor: RawFd, events: i16, limit: Option<Duration>) -> io::Resu
     }
 }
 
+/// Waits until the reader of the pipe behind descriptor `number` has taken all that was written, at most for `limit`.
+/// Anything but a pipe is not waited for.
+pub fn wait_drained(number: RawFd, limit: Duration) {
+    let end = std::time::Instant::now() + limit;
+    while in_pipe(number) > 0 && std::time::Instant::now() < end {
+        std::thread::sleep(Duration::from_micros(200));
+    }
+}
+
+/// Bytes in the pipe behind a descriptor, 0 for anything else.
+fn in_pipe(number: RawFd) -> i32 {
+    let mut bytes = 0;
+    // SAFETY: plain data and valid places for the answers; a bad number is an error.
+    unsafe {
+        let mut stat: libc::stat = std::mem::zeroed();
+        let is_pipe = libc::fstat(number, &mut stat) == 0 && stat.st_mode & libc::S_IFMT == libc::S_IFIFO;
+        if is_pipe && libc::ioctl(number, libc::FIONREAD, &raw mut bytes) == 0 { bytes } else { 0 }
+    }
+}
+
 /// Ends the process at once: no exit handler of the program runs.
 pub fn exit_now(code: i32) -> ! {
     // SAFETY: no preconditions.
@@ -246,6 +265,19 @@ mod tests {
         let number = OwnedFd::from(ours);
         let number = std::mem::ManuallyDrop::new(number).as_raw_fd();
         assert_eq!(adopt(number, Inherited::Socket).expect("a socket").as_raw_fd(), number);
+    }
+
+    #[test]
+    fn a_pipe_is_drained_when_its_reader_has_taken_all() {
+        use std::io::{Read, Write};
+        let (mut reader, mut writer) = io::pipe().expect("pipe");
+        writer.write_all(b"abc").expect("room");
+        assert_eq!((in_pipe(writer.as_raw_fd()), in_pipe(-1)), (3, 0));
+        wait_drained(writer.as_raw_fd(), Duration::ZERO);
+        let drainer = std::thread::spawn(move || reader.read_exact(&mut [0; 3]).map(|()| reader));
+        wait_drained(writer.as_raw_fd(), Duration::from_secs(20));
+        assert_eq!(in_pipe(writer.as_raw_fd()), 0);
+        drainer.join().expect("no panic").expect("read");
     }
 
     #[test]

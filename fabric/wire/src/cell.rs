@@ -34,10 +34,10 @@ pub enum Kind {
     Eager = 2,
     /// Port protocol: asks to send. Control: total length, address in the sender, sender's request.
     Ask = 3,
-    /// Port protocol: answers [`Kind::Ask`]: stream the bytes. Control: sender's request, receiver's request.
+    /// Port protocol: answers [`Kind::Ask`]: stream the bytes. Control: sender's request, receiver's request, bytes wanted.
     GrantStream = 4,
-    /// Port protocol: answers [`Kind::Ask`]: copy together. Control: sender's request, receiver's request, slot,
-    /// address in the receiver, bytes to copy.
+    /// Port protocol: answers [`Kind::Ask`]: copy together. Control: sender's request, receiver's request, slot with
+    /// its generation in the upper half, address in the receiver, bytes to copy.
     GrantCopy = 5,
     /// Port protocol: opens a granted stream. Control: receiver's request. Bulk: its first bytes.
     Open = 6,

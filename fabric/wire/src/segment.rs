@@ -1,7 +1,7 @@
 //! Layout of the segment: the memory that the ranks of a job on one host share.
 //!
 //! ```text
-//! header | member 0 .. member n-1 | collective blocks | pair (0,0) (0,1) .. (n-1,n-1)
+//! header | member 0 .. member n-1 | collective blocks | pair (0,0) (1,0) .. (n-1,n-1)
 //! ```
 //! A member is a mailbox page and a status page. Pair (s, r) is what `s` sends to `r`: credits, copy slots, cells, bulk.
 //! The segment is sparse: what is never touched costs nothing, so "first talk" is a first touch.
@@ -83,7 +83,8 @@ pub mod pair {
 }
 const _: () = assert!(pair::BULK == 2 * PAGE_BYTES);
 
-/// Bytes of one collective block, and how many a segment has. A communicator takes blocks as it needs them.
+/// Bytes of one collective block. A communicator takes blocks as it needs them; [`Geometry::blocks`] is how many there
+/// are.
 pub const BLOCK_BYTES: usize = 256 * 1024;
 
 /// What the beginning of a segment says to a tool that reads it.

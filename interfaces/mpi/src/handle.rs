@@ -128,10 +128,16 @@ impl<T> Table<T> {
     }
 
     /// Takes a handle whose object comes later ([`Self::fill`]); until then it is refused like a freed one.
+    #[inline]
     pub fn reserve(&mut self) -> usize {
         if let Some(index) = self.free.pop() {
             return self.slots[index as usize].handle as usize;
         }
+        self.grow()
+    }
+
+    #[cold]
+    fn grow(&mut self) -> usize {
         let index = self.slots.len();
         assert!(index <= INDEX_MASK, "more than {} live handles of one kind", INDEX_MASK + 1);
         let handle = (self.kind as usize) << KIND_SHIFT | index;
@@ -140,12 +146,15 @@ impl<T> Table<T> {
     }
 
     /// Gives a reserved handle its object.
+    #[inline(always)]
     pub fn fill(&mut self, handle: usize, value: T) {
         let slot = &mut self.slots[handle & INDEX_MASK];
         debug_assert!(slot.handle as usize == handle && slot.value.is_none());
-        slot.value = Some(value);
+        // Nothing is there to be dropped.
+        std::mem::forget(slot.value.replace(value));
     }
 
+    #[inline(always)]
     pub fn insert(&mut self, value: T) -> usize {
         let handle = self.reserve();
         self.fill(handle, value);
@@ -204,10 +213,24 @@ impl<T> Table<T> {
         let slot = self.slots.get_mut(handle & INDEX_MASK).filter(|slot| slot.handle as usize == handle);
         let slot = slot.ok_or_else(missing)?;
         let value = slot.value.take().ok_or_else(missing)?;
-        let generation = ((handle >> INDEX_BITS) + 1) & ((1 << GENERATION_BITS) - 1);
-        slot.handle = ((kind as usize) << KIND_SHIFT | generation << INDEX_BITS | handle & INDEX_MASK) as u32;
-        self.free.push((handle & INDEX_MASK) as u32);
+        self.retire(handle);
         Ok(value)
+    }
+
+    /// Drops the program's own object with this handle, which is live, where it stands.
+    #[inline]
+    pub fn discard(&mut self, handle: usize) {
+        self.slots[handle & INDEX_MASK].value = None;
+        self.retire(handle);
+    }
+
+    /// Makes a handle stale and its slot free.
+    #[inline]
+    fn retire(&mut self, handle: usize) {
+        let generation = ((handle >> INDEX_BITS) + 1) & ((1 << GENERATION_BITS) - 1);
+        let next = (self.kind as usize) << KIND_SHIFT | generation << INDEX_BITS | handle & INDEX_MASK;
+        self.slots[handle & INDEX_MASK].handle = next as u32;
+        self.free.push((handle & INDEX_MASK) as u32);
     }
 
     /// The program's own live objects.

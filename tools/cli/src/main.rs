@@ -4,6 +4,7 @@
 #![forbid(unsafe_code)]
 
 mod cc;
+mod defaults;
 mod info;
 mod manual;
 mod mpiexec;

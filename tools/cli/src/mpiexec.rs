@@ -1,5 +1,6 @@
 //! The front that takes the common options of other launchers: `mpiexec`, `mpirun`, `weft mpiexec`.
 
+use crate::defaults::Defaults;
 use crate::{EXIT_USAGE, run};
 use clap::Args;
 use std::ffi::OsString;
@@ -75,16 +76,17 @@ struct Reader<'a> {
 
 impl<'a> Reader<'a> {
     fn new(arguments: &'a [OsString]) -> Self {
+        let defaults = Defaults::of_environment();
         let one = Program { ranks: 1, ..Program::default() };
         Self {
             words: arguments.iter(),
             programs: Vec::new(),
             program: one,
             environment: Vec::new(),
-            bind: Bind::Auto,
-            tag: false,
+            bind: defaults.bind,
+            tag: defaults.tag,
             stdin: None,
-            timeout: None,
+            timeout: defaults.timeout,
             help: false,
             complete: false,
             notes: Vec::new(),

@@ -1,6 +1,7 @@
 //! `weft run`: a parallel program on this host.
 
 use crate::EXIT_USAGE;
+use crate::defaults::Defaults;
 use clap::{Args, Parser};
 use std::collections::HashMap;
 use std::ffi::OsString;
@@ -35,10 +36,11 @@ pub struct Arguments {
     program: ProgramArguments,
 
     /// Bind ranks to cores: a core each (core), not at all (none), or a core each if all find a free one (auto)
-    #[arg(long, value_name = "HOW", default_value = "auto")]
-    bind: Bind,
+    /// [default: WEFT_BIND, else auto]
+    #[arg(long, value_name = "HOW")]
+    bind: Option<Bind>,
 
-    /// End the job after this time: seconds, or a number with ms, s, m or h
+    /// End the job after this time: seconds, or a number with ms, s, m or h [default: WEFT_TIMEOUT]
     #[arg(long, value_name = "TIME", value_parser = parse_time)]
     timeout: Option<Duration>,
 
@@ -175,14 +177,16 @@ fn job(given: Arguments, further: &[Vec<OsString>]) -> Result<Job, JobError> {
         programs.push(part.program.into_program());
     }
     let stdin = parse_stdin(&given.stdin, size(&programs)?)?;
+    let defaults = Defaults::of_environment();
+    let tag = given.tag_output || defaults.tag;
     Ok(Job {
         front: FRONT.to_owned(),
         id: JobId::new(),
         programs,
-        bind: given.bind,
+        bind: given.bind.unwrap_or(defaults.bind),
         stdin,
-        output: given.output.map_or(Output::Merged { tag: given.tag_output }, Output::Files),
-        timeout: given.timeout,
+        output: given.output.map_or(Output::Merged { tag }, Output::Files),
+        timeout: given.timeout.or(defaults.timeout),
         inherit: Vec::new(),
     })
 }

@@ -19,6 +19,9 @@ pub enum ManagerError {
     Protocol(#[from] ClientError),
 }
 
+/// How long an abort waits for the program's output to be read.
+const LAST_WORDS: Duration = Duration::from_millis(200);
+
 /// The socket for an abort, which may come at any time from any thread.
 static SOCKET: Mutex<Option<Arc<UnixStream>>> = Mutex::new(None);
 
@@ -107,6 +110,8 @@ pub fn abort(code: i32, message: &str) -> ! {
     if let Some(socket) = socket
         && let Ok(line) = (Request::Abort { code, message: message.to_owned() }).encode()
     {
+        // Some managers kill before they have passed on what was written: let them take it first.
+        [1, 2].into_iter().for_each(|stream| sys::wait_drained(stream, LAST_WORDS));
         // A manager that is gone takes the job down without being asked.
         let _ = sys::send_all(&socket, line.as_bytes());
     }

@@ -86,6 +86,13 @@ impl Requests {
         self.entries[id.0 as usize].state == State::Complete
     }
 
+    /// Complete, without fault.
+    #[inline]
+    pub fn is_good(&self, id: RequestId) -> bool {
+        let entry = &self.entries[id.0 as usize];
+        entry.state == State::Complete && entry.outcome.fault.is_none()
+    }
+
     #[inline]
     pub fn complete(&mut self, id: RequestId) {
         let entry = &mut self.entries[id.0 as usize];
@@ -95,7 +102,7 @@ impl Requests {
         }
     }
 
-    #[inline]
+    #[inline(always)]
     pub fn take_outcome(&mut self, id: RequestId) -> Option<Outcome> {
         let entry = &self.entries[id.0 as usize];
         if entry.state != State::Complete {

@@ -129,8 +129,10 @@ impl Port {
         }
         let body = if mode == SendMode::Standard && length <= self.limits.eager {
             let mut copy = vec![0; length];
-            // SAFETY: the caller's promise; the vector is as long.
-            unsafe { std::ptr::copy_nonoverlapping(data, copy.as_mut_ptr(), length) };
+            if length > 0 {
+                // SAFETY: the caller's promise; the vector is as long. An empty message may come with any pointer.
+                unsafe { std::ptr::copy_nonoverlapping(data, copy.as_mut_ptr(), length) };
+            }
             self.requests.complete(request);
             Body::Kept { data: copy, received: length }
         } else {

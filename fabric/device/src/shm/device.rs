@@ -42,7 +42,14 @@ struct Incoming {
     broken: bool,
     /// Stands in the device's list of polled rings.
     polled: bool,
+    /// Polls in a row that found a packet.
+    in_a_row: u32,
 }
+
+/// Polls that find a packet before the sender is taken to send a burst.
+const BURST_AFTER: u32 = 2;
+/// Packets of a burst that are taken before the next ring has its turn.
+const BURST_BUDGET: usize = 8;
 
 /// The device of one member. References in it live as long as `views.memory` (VIEW-KEEPS-MEMORY).
 pub struct ShmDevice {
@@ -132,6 +139,7 @@ impl ShmDevice {
             pair,
             mailbox: self.views.mailbox(from),
             broken: false,
+            in_a_row: 0,
             polled: false,
         }));
     }
@@ -340,19 +348,42 @@ impl Device for ShmDevice {
         for i in 0..self.polled.len() {
             let from = self.polled[i];
             let ring = self.incoming[from as usize].as_mut().expect("polled rings are open");
-            // One packet per ring and pass: a look at the next cell would pull its line from the sender's core, and
-            // everything that follows, such as a reply, would wait for that.
-            if let Some((cell, first)) = ring.cells.arrived() {
-                any |= ring.take(from, cell, first, sink, &mut self.wakeups);
-            } else if ring.cells.unreported() > 0 {
-                ring.report(&mut self.wakeups);
-            }
+            any |= ring.drain(from, sink, &mut self.wakeups);
         }
         any
     }
 }
 
 impl Incoming {
+    /// Takes one packet, or several in a burst.
+    ///
+    /// Outside of bursts a look at the next cell would pull its line from the sender's core, and everything that
+    /// follows, such as a reply, would wait for that.
+    #[inline]
+    fn drain<S: Sink>(&mut self, from: u32, sink: &mut S, wakeups: &mut u64) -> bool {
+        let Some((cell, first)) = self.cells.arrived() else {
+            self.in_a_row = 0;
+            if self.cells.unreported() > 0 {
+                self.report(wakeups);
+            }
+            return false;
+        };
+        self.in_a_row = self.in_a_row.saturating_add(1);
+        if self.in_a_row <= BURST_AFTER {
+            return self.take(from, cell, first, sink, wakeups);
+        }
+        let mut next = Some((cell, first));
+        for _ in 0..BURST_BUDGET {
+            let Some((cell, first)) = next else { break };
+            self.cells.fetch_following();
+            if !self.take(from, cell, first, sink, wakeups) {
+                return false;
+            }
+            next = self.cells.arrived();
+        }
+        true
+    }
+
     #[inline]
     fn take<S: Sink>(&mut self, from: u32, cell: &Cell, first: u64, sink: &mut S, wakeups: &mut u64) -> bool {
         if self.broken {

@@ -34,7 +34,7 @@ impl Source {
 ///
 /// # Errors
 /// An unknown communicator, a rank outside it, a negative tag.
-#[inline]
+#[inline(always)]
 pub fn destination(comms: &Table<Arc<Comm>>, comm: usize, dest: i32, tag: i32) -> Result<Option<Route>> {
     let comm = comms.get(comm)?;
     if tag < 0 {
@@ -52,7 +52,7 @@ pub fn destination(comms: &Table<Arc<Comm>>, comm: usize, dest: i32, tag: i32) -
 ///
 /// # Errors
 /// As [`destination`], but for the wildcards.
-#[inline]
+#[inline(always)]
 pub fn selection(comms: &Table<Arc<Comm>>, comm: usize, source: i32, tag: i32) -> Result<Option<Selector>> {
     let comm = comms.get(comm)?;
     let tag = if tag >= 0 {

@@ -17,7 +17,7 @@ mod transfer;
 
 pub use generalized::{Functions, Generalized};
 pub use persistent::{Persistent, Plan, check_startable, start};
-pub use take::{Taken, is_active, is_complete, peek, release, take};
+pub use take::{Taken, is_active, is_complete, peek, release, take, take_plain};
 pub use transfer::{Direction, Exchange, Held, Transfer, fault, received};
 
 use crate::abi::{ANY_TAG, PROC_NULL, Status};

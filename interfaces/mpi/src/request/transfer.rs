@@ -35,6 +35,7 @@ pub struct Held {
 impl Transfer {
     /// Whether nothing is left to be done when it is complete: no unpacking, and no send that the end of the program
     /// has to wait for.
+    #[inline]
     pub fn is_forgettable(&self) -> bool {
         self.direction == Direction::In && self.held.is_none()
     }

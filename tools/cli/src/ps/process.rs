@@ -1,7 +1,8 @@
 //! What the kernel says of a process.
 
 use serde::Serialize;
-use std::fs::read_to_string;
+use std::fs::{read_dir, read_to_string};
+use std::path::Path;
 
 /// What a process does with its core.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -19,9 +20,13 @@ pub enum Cpu {
 }
 
 impl Cpu {
+    /// The state of a process: running when any of its threads is, else that of its first.
     pub fn of(pid: u32) -> Self {
-        let stat = read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
-        Self::parse(&stat)
+        let of = |path: &Path| Self::parse(&read_to_string(path.join("stat")).unwrap_or_default());
+        let process = Path::new("/proc").join(pid.to_string());
+        let threads = read_dir(process.join("task")).into_iter().flatten().flatten();
+        let mut states = threads.map(|thread| of(&thread.path()));
+        if states.any(|state| state == Self::Running) { Self::Running } else { of(&process) }
     }
 
     /// The state stands behind the name, which is in parentheses and may hold anything.

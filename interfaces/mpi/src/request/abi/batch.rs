@@ -67,6 +67,19 @@ impl Batch {
         }
     }
 
+    /// Like [`Self::settle`] for a request that is gone and has only a status to tell.
+    #[inline]
+    pub fn settle_plain(&mut self, index: usize, status: Status) {
+        // SAFETY: `new` promises the arrays.
+        unsafe {
+            if !self.statuses.is_null() {
+                status.store(self.statuses.add(self.filled));
+            }
+            *self.requests.add(index) = REQUEST_NULL;
+        }
+        self.filled += 1;
+    }
+
     /// Like [`Self::settle`] for what was only looked at: handles stay.
     pub fn settle_seen(&mut self, seen: Taken) {
         match seen {

@@ -4,7 +4,7 @@ use super::batch::Batch;
 use super::{length, look, waiting};
 use crate::abi::Status;
 use crate::error::{Class, Error, Result};
-use crate::request::{Taken, is_complete, take};
+use crate::request::{Taken, is_complete, take, take_plain};
 use crate::world::{WORLD, World};
 
 /// `MPI_Waitall`. Once a process is lost, what is not complete is left and told as pending.
@@ -24,6 +24,10 @@ pub(crate) unsafe fn waitall(count: i32, requests: *mut usize, statuses: *mut St
 fn settle_in_order(world: &mut World, batch: &mut Batch, count: usize) -> bool {
     while batch.filled() < count {
         let index = batch.filled();
+        if let Some(status) = take_plain(world, batch.handle(index)) {
+            batch.settle_plain(index, status);
+            continue;
+        }
         match take(world, batch.handle(index)) {
             Ok(Taken::Pending) if batch.has_lost() => batch.fail(Error::new(Class::Pending, "not complete")),
             Ok(Taken::Pending) => return false,

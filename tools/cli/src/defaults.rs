@@ -1,0 +1,47 @@
+//! What holds for a job where its command line says nothing: the settings of the environment.
+
+use std::time::Duration;
+use weft_cluster::placement;
+use weft_wire::settings::{Bind, Settings};
+
+/// The launcher's part of the settings.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Defaults {
+    pub bind: placement::Bind,
+    pub timeout: Option<Duration>,
+    /// Whether each line of output begins with its rank.
+    pub tag: bool,
+}
+
+impl Defaults {
+    /// As this process's environment says. Settings that are refused are reported when the job is started.
+    pub fn of_environment() -> Self {
+        Self::from(&Settings::from_env(std::env::vars_os()).unwrap_or_default())
+    }
+}
+
+impl From<&Settings> for Defaults {
+    fn from(settings: &Settings) -> Self {
+        let bind = match settings.bind {
+            Bind::Auto => placement::Bind::Auto,
+            Bind::Core => placement::Bind::Core,
+            Bind::None => placement::Bind::None,
+        };
+        Self { bind, timeout: settings.timeout.map(Duration::from_secs), tag: settings.tag_output }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_environment_speaks_where_the_command_line_does_not() {
+        let env = [("WEFT_BIND", "none"), ("WEFT_TIMEOUT", "30"), ("WEFT_TAG_OUTPUT", "on")];
+        let defaults = Defaults::from(&Settings::from_env(env).expect("accepted"));
+        let expected = Defaults { bind: placement::Bind::None, timeout: Some(Duration::from_secs(30)), tag: true };
+        assert_eq!(defaults, expected);
+        let plain = Defaults { bind: placement::Bind::Auto, timeout: None, tag: false };
+        assert_eq!(Defaults::from(&Settings::default()), plain);
+    }
+}
