@@ -16,12 +16,8 @@ const WHOLE_BYTES: usize = 8 * 1024;
 /// Bytes of a longer message that go in one packet. Short packets let both sides begin to copy early; each costs the
 /// transfer of a line that the receiver polls, so long messages go in longer ones.
 const fn packet_bytes(length: usize) -> usize {
-    if length <= WHOLE_BYTES {
+    if length <= 128 * 1024 {
         WHOLE_BYTES
-    } else if length <= 32 * 1024 {
-        4 * 1024
-    } else if length <= 128 * 1024 {
-        8 * 1024
     } else {
         16 * 1024
     }
