@@ -18,14 +18,19 @@ fn compiled(name: &str, folder: &Path) -> PathBuf {
 
 /// Runs the program with these numbers of ranks; it has to end well and say nothing.
 fn passes(name: &str, ranks: &[u32]) {
+    passes_with(name, ranks, &[]);
+}
+
+fn passes_with(name: &str, ranks: &[u32], arguments: &[&str]) {
     let folder = TempDir::new().expect("there is room for a folder");
     let program = compiled(name, folder.path());
     for n in ranks {
         let mut command = Command::new(tree().join("bin/weft"));
-        command.args(["run", "--timeout", "120", "-n", &n.to_string()]).arg(&program);
+        command.args(["run", "--timeout", "120", "-n", &n.to_string()]).arg(&program).args(arguments);
         let output = command.output().expect("the launcher can be started");
         let (out, err) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
-        assert!(output.status.success() && out.is_empty(), "{name} with {n} ranks: {}\n{out}{err}", output.status);
+        let how = output.status;
+        assert!(how.success() && out.is_empty(), "{name} {arguments:?} with {n} ranks: {how}\n{out}{err}");
     }
 }
 
@@ -62,4 +67,18 @@ fn wrong_arguments_are_refused_by_class() {
 #[test]
 fn threads_do_collectives_at_the_same_time() {
     passes("coll_threads", &[1, 2, 4]);
+}
+
+#[test]
+fn random_rows_on_shared_memory_agree_with_local_computation() {
+    for seed in ["1", "2", "3"] {
+        passes_with("coll_shared", &[2, 3, 5, 8, 17], &[seed, "300", "1"]);
+    }
+}
+
+#[test]
+fn threads_do_random_rows_at_the_same_time() {
+    for seed in ["4", "5"] {
+        passes_with("coll_shared", &[2, 3, 5], &[seed, "150", "3"]);
+    }
 }

@@ -50,6 +50,11 @@ fn attributes_info_and_errors() {
 }
 
 #[test]
+fn errors_that_return() {
+    passes("errors_returned", &[1, 3]);
+}
+
+#[test]
 fn topologies() {
     passes("objects_topology", &[1, 2, 3, 6, 8]);
 }

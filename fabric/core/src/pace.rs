@@ -49,6 +49,7 @@ enum Place {
     /// Any of so many cores.
     Free {
         cores: u32,
+        segment: Segment,
     },
     Bound {
         core: u32,
@@ -65,17 +66,27 @@ impl Place {
     /// Whether ranks of this job share our core.
     fn is_shared(&self, members: u32) -> bool {
         match self {
-            Self::Free { cores } => members > *cores,
+            Self::Free { cores, .. } => members > *cores,
             Self::Bound { core, segment } => segment.bound_to(*core) > 1,
             #[cfg(test)]
             Self::Told { shared } => *shared,
         }
     }
 
+    /// Whether so many ranks of this job sleep that those awake have a core each.
+    fn has_room(&self) -> bool {
+        match self {
+            Self::Free { cores, segment } => segment.awake() <= *cores as usize,
+            Self::Bound { .. } => false,
+            #[cfg(test)]
+            Self::Told { .. } => false,
+        }
+    }
+
     /// Whether the machine has more to run than cores.
     fn is_crowded(&self) -> bool {
         match self {
-            Self::Free { cores } => runnable().is_some_and(|n| n > *cores),
+            Self::Free { cores, .. } => runnable().is_some_and(|n| n > *cores),
             // Others on our core show in the machine's count, which says nothing of where they run.
             Self::Bound { .. } => runnable().is_some_and(|n| n > sys::online_cores()),
             #[cfg(test)]
@@ -106,7 +117,7 @@ impl Policy {
                 segment.set_core(member, Some(core));
                 Place::Bound { core, segment: segment.clone() }
             }
-            ref cores => Place::Free { cores: cores.len() as u32 },
+            ref cores => Place::Free { cores: cores.len() as u32, segment: segment.clone() },
         };
         Self::at(bounds, place, segment.members())
     }
@@ -186,7 +197,8 @@ impl Pace {
             self.since_ns = now;
         }
         if self.yielding_since_ns == 0 {
-            if !policy.shared && now - self.since_ns < policy.spin_ns {
+            let alone = !policy.shared || policy.place.has_room();
+            if alone && now - self.since_ns < policy.spin_ns {
                 self.spun = true;
                 return Step::Poll;
             }

@@ -5,6 +5,7 @@ pub use weft_device::shm::block::Block;
 pub use weft_wire::segment::BLOCK_BYTES;
 
 /// Hands out collective blocks of the segment.
+#[derive(Clone)]
 pub struct SharedBlocks {
     segment: Segment,
 }
@@ -17,6 +18,14 @@ impl SharedBlocks {
     /// Takes `count` blocks in a row for a group whose members will all learn the index; `None` if there are no more.
     pub fn take(&self, count: usize) -> Option<usize> {
         self.segment.take_blocks(count)
+    }
+
+    /// Gives back what [`Self::take`] has handed out, once no member uses it any more. Its first word may be overwritten;
+    /// it is zero again when the blocks are taken.
+    pub fn give(&self, first: usize, count: usize) {
+        if self.open(first, count).is_some() {
+            self.segment.give_blocks(first, count);
+        }
     }
 
     /// The `count` blocks from `first` on as one; `None` if a peer named some that do not exist.

@@ -4,7 +4,7 @@
 
 mod common;
 use common::*;
-use weft_fabric::{Endpoint, Segment};
+use weft_fabric::{Bounds, Endpoint, Segment};
 
 fn statement(code: u32, k: u32) -> libc::sock_filter {
     libc::sock_filter { code: code as u16, jt: 0, jf: 0, k }
@@ -111,7 +111,8 @@ fn a_refused_copy_falls_back_to_the_stream_and_the_bytes_are_right() {
         let segment = Segment::create(2).expect("segment");
         let children = [0u32, 1].map(|me| {
             fork(|| {
-                let mut at = Endpoint::join_segment(segment.clone(), me).expect("join");
+                let mut at =
+                    Endpoint::join_segment_with(segment.clone(), me, copying(), Bounds::default()).expect("join");
                 for round in 0..12 {
                     if round == 3 && refused[me as usize] {
                         forbid_attach();

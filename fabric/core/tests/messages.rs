@@ -11,7 +11,7 @@ const SIZES: [usize; 25] = [
 
 fn limits() -> [Limits; 3] {
     let eager = Limits { eager: 1 << 20, single_copy: 1 << 21, single_copy_allowed: true };
-    [Limits::default(), streaming(), eager]
+    [copying(), streaming(), eager]
 }
 
 /// Sends `length` bytes into a buffer of `capacity`; the receive comes before or after the message.
@@ -215,7 +215,8 @@ fn a_receive_may_come_while_its_message_is_still_arriving() {
 #[test]
 fn messages_to_oneself_arrive_in_every_mode_and_order() {
     let mut net = net(1);
-    for size in [0, 8, 49, 32_768, 32_769, 1_000_000] {
+    let limit = Limits::default().eager;
+    for size in [0, 8, 49, limit, limit + 1, 1_000_000] {
         for mode in [SendMode::Standard, SendMode::Synchronous] {
             let data = bytes(size, 1);
             for early in [true, false] {
@@ -224,7 +225,7 @@ fn messages_to_oneself_arrive_in_every_mode_and_order() {
                     (receive(&mut net[0], any(), &mut buffer), send_as(&mut net[0], 0, 2, &data, mode))
                 } else {
                     let sending = send_as(&mut net[0], 0, 2, &data, mode);
-                    let eager = mode == SendMode::Standard && size <= 32_768;
+                    let eager = mode == SendMode::Standard && size <= limit;
                     assert_eq!(net[0].is_complete(sending), eager);
                     check(net[0].probe(any()).expect("there"), 0, 2, size, None);
                     (receive(&mut net[0], from(0, 2), &mut buffer), sending)
@@ -290,7 +291,7 @@ fn raw_bytes_arrive_in_order_across_any_boundaries() {
 
 #[test]
 fn counters_prove_the_path() {
-    let mut net = net(2);
+    let mut net = net_with(2, copying());
     one(&mut net, 1 << 20, 1 << 20, SendMode::Standard, true);
     assert!(net[0].counters().single_copy_bytes + net[1].counters().single_copy_bytes >= (1 << 20) - 65_536);
     assert_eq!((net[0].counters().rendezvous, net[1].counters().single_copy_refused), (1, 0));
@@ -337,7 +338,7 @@ fn a_message_above_two_gigabytes_arrives_whole() {
         page[0] = i as u8 ^ 0x5a;
         page[page.len() - 1] = (i >> 8) as u8;
     }
-    for limits in [Limits::default(), streaming()] {
+    for limits in [copying(), streaming()] {
         let mut net = net_with(2, limits);
         let mut buffer = vec![0xffu8; length];
         let receiving = receive(&mut net[1], any(), &mut buffer);

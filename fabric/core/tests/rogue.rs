@@ -95,7 +95,7 @@ fn asked(limits: Limits, length: usize, buffer: &mut [u8]) -> (Scene, RequestId)
 #[test]
 fn an_address_of_nothing_ends_in_a_stream_and_not_in_a_crash() {
     let mut buffer = vec![0; 200_000];
-    let (mut scene, receiving) = asked(Limits::default(), 200_000, &mut buffer);
+    let (mut scene, receiving) = asked(copying(), 200_000, &mut buffer);
     scene.turns();
     let [_, request, ..] = scene.last(Kind::GrantStream);
     assert!(scene.say_bulk(Kind::Open, &[request], 8192));
@@ -108,7 +108,7 @@ fn an_address_of_nothing_ends_in_a_stream_and_not_in_a_crash() {
 #[test]
 fn a_stream_cannot_be_opened_for_what_is_being_copied() {
     let mut buffer = vec![0; 200_000];
-    let (mut scene, receiving) = asked(Limits::default(), 200_000, &mut buffer);
+    let (mut scene, receiving) = asked(copying(), 200_000, &mut buffer);
     scene.net[0].progress();
     scene.say_bulk(Kind::Open, &[0], 8192);
     scene.check_lost(receiving);
@@ -143,7 +143,7 @@ fn impossible_messages_are_refused() {
         (Kind::DoneSend, &[u64::MAX], 0),
     ];
     for (kind, words, bulk) in impossible {
-        let mut scene = Scene::new(Limits::default());
+        let mut scene = Scene::new(copying());
         let mut buffer = [0; 100];
         let receiving = receive(&mut scene.net[0], from(1, 1), &mut buffer);
         assert!(if bulk > 0 { scene.say_bulk(kind, words, bulk) } else { scene.say(kind, words) });
@@ -163,7 +163,7 @@ fn false_answers_to_a_send_are_refused() {
         (Kind::GrantCopy, [0, 0, slot(0), 4096, 0]),
     ];
     for (kind, mut words) in cases {
-        let mut scene = Scene::new(Limits::default());
+        let mut scene = Scene::new(copying());
         let data = bytes(200_000, 1);
         let sending = send(&mut scene.net[0], 1, 1, &data);
         scene.turns();
@@ -171,7 +171,7 @@ fn false_answers_to_a_send_are_refused() {
         scene.say(kind, &words);
         scene.check_lost(sending);
     }
-    let mut scene = Scene::new(Limits::default());
+    let mut scene = Scene::new(copying());
     let data = bytes(200_000, 1);
     let sending = send(&mut scene.net[0], 1, 1, &data);
     scene.turns();
@@ -183,7 +183,7 @@ fn false_answers_to_a_send_are_refused() {
 
 #[test]
 fn what_a_lost_peer_had_begun_ends_and_what_it_had_finished_stays() {
-    let mut scene = Scene::new(Limits::default());
+    let mut scene = Scene::new(copying());
     scene.say(Kind::Short, &[7]);
     scene.say_bulk(Kind::Eager, &[5000], 5000);
     scene.say(Kind::Ask, &[100_000, 4096, 0]);
@@ -230,7 +230,7 @@ fn random_nonsense_loses_its_author_and_nobody_else() {
             state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
             (state >> 33) % n
         };
-        let mut scene = Scene::new(if seed % 2 == 0 { streaming() } else { Limits::default() });
+        let mut scene = Scene::new(if seed % 2 == 0 { streaming() } else { copying() });
         let mut buffers: Vec<Vec<u8>> = (0..12).map(|i| vec![0; [10, 5000, 100_000][i % 3]]).collect();
         let data = bytes(200_000, 1);
         let mut ours = Vec::new();

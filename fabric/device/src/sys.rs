@@ -5,7 +5,6 @@ use crate::sync::AtomicU32;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd, RawFd};
 use std::os::unix::net::UnixStream;
-#[cfg(not(loom))]
 use std::time::Duration;
 
 /// Nanoseconds of the monotonic clock: the one clock of the fabric.

@@ -24,8 +24,15 @@ pub mod header {
     pub const MEMBERS: usize = 12;
     /// 1 when the kernel cannot order the sleepers' side alone and every sender must fence.
     pub const FENCES: usize = 16;
-    /// Next free collective block (64-bit counter).
+    /// Next collective block that was never used (64-bit counter).
     pub const NEXT_BLOCK: usize = 64;
+    /// Heads of the lists of collective blocks that were given back, one 64-bit word for each length of a run.
+    const GIVEN_BACK: usize = 1024;
+
+    /// The list's head for runs of `count` blocks; `None` if there are no such runs.
+    pub const fn given_back(count: usize) -> Option<usize> {
+        if count == 0 || count > super::MOST_BLOCKS_IN_A_ROW { None } else { Some(GIVEN_BACK + count * 8) }
+    }
 }
 
 /// Offsets in a member's mailbox page.
@@ -86,6 +93,8 @@ const _: () = assert!(pair::BULK == 2 * PAGE_BYTES);
 /// Bytes of one collective block. A communicator takes blocks as it needs them; [`Geometry::blocks`] is how many there
 /// are.
 pub const BLOCK_BYTES: usize = 256 * 1024;
+/// The longest run of blocks that can be given back.
+pub const MOST_BLOCKS_IN_A_ROW: usize = 256;
 
 /// What the beginning of a segment says to a tool that reads it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -175,6 +184,13 @@ mod tests {
         assert_eq!(heading(MAGIC, VERSION, 0), Heading::Foreign);
         assert_eq!(heading(!MAGIC, VERSION, 3), Heading::Foreign);
         assert_eq!(Heading::parse(&MAGIC.to_le_bytes()), Heading::Foreign);
+    }
+
+    #[test]
+    fn the_lists_of_blocks_fit_into_the_header() {
+        let last = header::given_back(MOST_BLOCKS_IN_A_ROW).expect("a list");
+        assert!(last + 8 <= PAGE_BYTES && header::NEXT_BLOCK + 8 <= header::given_back(1).expect("a list"));
+        assert_eq!((header::given_back(0), header::given_back(MOST_BLOCKS_IN_A_ROW + 1)), (None, None));
     }
 
     #[test]

@@ -64,8 +64,10 @@ fn inner(function: &Function, wide: bool, passing: &[Passing]) -> String {
         let _ = writeln!(text, "    // SAFETY: as the caller says.\n    unsafe {{ {call} }}");
         return text;
     }
+    let places = if call.is_some() { null_places(function) } else { String::new() };
     let outcome = match call {
-        Some(call) => format!("unsafe {{ {call} }}"),
+        Some(call) if places.is_empty() => format!("unsafe {{ {call} }}"),
+        Some(call) => format!("{places}unsafe {{ {call} }} }}"),
         None => "Err(crate::error::unsupported())".to_owned(),
     };
     let _ = writeln!(text, "    // SAFETY: as the caller says.\n    let outcome = {outcome};");
@@ -73,6 +75,29 @@ fn inner(function: &Function, wide: bool, passing: &[Passing]) -> String {
     let raised = format!("crate::errhandler::raise(\"{name}\", {}, error)", object(function));
     let _ = writeln!(text, "        Err(error) => {raised},\n    }}");
     text
+}
+
+/// Refuses null for the places of single results, which no function may leave out (arrays, buffers and statuses may be
+/// null; `argc` too).
+fn null_places(function: &Function) -> String {
+    let mut text = String::new();
+    for parameter in &function.parameters {
+        let base = parameter.kind.trim_end_matches(['*', ' ']);
+        let is_place = parameter.kind.matches('*').count() == 1 && parameter.array.is_empty();
+        let may_be_null = base.starts_with("const ") || matches!(base, "void" | "char" | "MPI_Status");
+        if is_place
+            && !may_be_null
+            && !base.ends_with("_function[_c]")
+            && !base.ends_with("_function")
+            && !base.ends_with("_fn")
+            && parameter.name != "argc"
+        {
+            let name = rust_name(&parameter.name);
+            let _ =
+                write!(text, "if {name}.is_null() {{ Err(crate::error::null_place(\"{}\")) }} else ", parameter.name);
+        }
+    }
+    if text.is_empty() { text } else { text + "{ " }
 }
 
 /// Whose error handler an error of the function goes to, unless the error says otherwise.

@@ -9,7 +9,7 @@ use crate::abi::SUCCESS;
 use crate::error::{Error, Result};
 use crate::handle::{Kind, Table};
 use std::ffi::c_void;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 /// How attributes under one key are copied and deleted. Functions are the program's; 0 is the null function.
 #[derive(Debug, PartialEq, Eq)]
@@ -34,6 +34,20 @@ static KEYVALS: Mutex<Table<Arc<Keyval>>> = Mutex::new(Table::new(Kind::Keyval))
 
 fn keyvals() -> MutexGuard<'static, Table<Arc<Keyval>>> {
     KEYVALS.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Keys that were freed and may still be in attributes.
+static FREED: Mutex<Vec<Weak<Keyval>>> = Mutex::new(Vec::new());
+
+fn note_freed(keyval: &Arc<Keyval>) {
+    let mut freed = FREED.lock().unwrap_or_else(PoisonError::into_inner);
+    freed.retain(|keyval| keyval.strong_count() > 0);
+    freed.push(Arc::downgrade(keyval));
+}
+
+fn is_freed_and_in_use(number: i32, kind: Kind) -> bool {
+    let freed = FREED.lock().unwrap_or_else(PoisonError::into_inner);
+    freed.iter().filter_map(Weak::upgrade).any(|keyval| keyval.number == number && keyval.kind == kind)
 }
 
 /// One value under a key.

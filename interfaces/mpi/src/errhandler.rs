@@ -2,10 +2,11 @@
 
 pub(crate) mod abi;
 
-use crate::abi::{COMM_SELF, ERRORS_ABORT, ERRORS_ARE_FATAL, ERRORS_RETURN};
+use crate::abi::{COMM_SELF, COMM_WORLD, ERRORS_ABORT, ERRORS_ARE_FATAL, ERRORS_RETURN};
+use crate::comm::Comm;
 use crate::error::{Class, Error, Result, recent};
 use crate::handle::{Kind, Table};
-use crate::world::WORLD;
+use crate::world::{WORLD, World};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// What happens after an error.
@@ -70,7 +71,7 @@ pub fn handle_of(handler: &Arc<Handler>) -> usize {
 /// The object whose error handler an error goes to.
 #[derive(Clone, Copy, Debug)]
 pub enum On {
-    /// No object among the arguments: the handler of `MPI_COMM_SELF`.
+    /// No object among the arguments.
     Process,
     Comm(usize),
     Win(usize),
@@ -110,9 +111,9 @@ pub(crate) fn run(handler: &Handler, object: usize, code: i32, line: &str) -> i3
 /// The handler for errors on an object, and the handle that it is called with.
 fn find(on: On) -> (Arc<Handler>, usize) {
     match on {
-        On::Comm(handle) => of_comm(handle),
+        On::Comm(handle) => of_comm(Some(handle)),
         On::File(handle) => (for_files(), handle),
-        On::Process | On::Win(_) | On::Session(_) => of_comm(COMM_SELF),
+        On::Process | On::Win(_) | On::Session(_) => of_comm(None),
     }
 }
 
@@ -121,12 +122,21 @@ fn for_files() -> Arc<Handler> {
     set.clone().unwrap_or_else(|| Arc::new(Handler::Return))
 }
 
-/// A communicator that is not valid has the handler of `MPI_COMM_SELF`; without a world all errors are fatal.
-fn of_comm(handle: usize) -> (Arc<Handler>, usize) {
+/// The handler of a communicator; without a valid one that of the process. Without a world all errors are fatal.
+fn of_comm(handle: Option<usize>) -> (Arc<Handler>, usize) {
     if !crate::start::is_running() {
         return (Arc::new(Handler::Fatal), COMM_SELF);
     }
     let world = WORLD.enter();
-    let comm = world.comms.find(handle).or_else(|| world.comms.find(COMM_SELF)).expect("MPI_COMM_SELF lives");
+    let comm = handle.and_then(|handle| world.comms.find(handle)).unwrap_or_else(|| of_process(&world));
     (comm.state().errhandler.clone(), comm.handle)
+}
+
+/// Whose handler gets errors of no object: `MPI_COMM_SELF` (MPI 5.0, section 9.3). Before MPI 4.0 it was
+/// `MPI_COMM_WORLD`, and many programs set only that one's handler: it is taken while that of `MPI_COMM_SELF` is the
+/// initial one.
+fn of_process(world: &World) -> &Arc<Comm> {
+    let of = |handle| world.comms.find(handle).expect("the predefined communicators live");
+    let own = of(COMM_SELF);
+    if *own.state().errhandler == Handler::Fatal { of(COMM_WORLD) } else { own }
 }

@@ -147,6 +147,12 @@ pub fn unsupported() -> Error {
     Error::new(Class::UnsupportedOperation, "this version of the library does not support it")
 }
 
+/// The error of a null pointer where a result must go.
+#[cold]
+pub fn null_place(argument: &str) -> Error {
+    Error::new(Class::Arg, format!("{argument} is a null pointer; the call stores its result there"))
+}
+
 /// The name of a class or code for messages to people.
 pub fn name(code: i32) -> String {
     match Class::from_number(code) {

@@ -19,6 +19,11 @@ pub fn net(members: u32) -> Vec<Endpoint> {
     net_with(members, Limits::default())
 }
 
+/// Long messages are copied by both sides.
+pub fn copying() -> Limits {
+    Limits { eager: 32 << 10, single_copy: 64 << 10, single_copy_allowed: true }
+}
+
 pub fn streaming() -> Limits {
     Limits { single_copy_allowed: false, ..Limits::default() }
 }

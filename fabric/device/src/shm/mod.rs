@@ -5,6 +5,7 @@
 //! [`copy`] together.
 
 pub mod block;
+mod blocks;
 pub mod copy;
 mod device;
 mod doorbell;

@@ -11,7 +11,7 @@
 //!   consumer has finished reading the cells and bytes that the producer may now overwrite.
 
 use crate::sync::{AtomicU64, Label, Ordering, ordering};
-use weft_wire::cell::{CELL_WORDS, INLINE_WORDS, stamp};
+use weft_wire::cell::{INLINE_WORDS, stamp};
 
 /// One cache line.
 #[repr(C, align(64))]
@@ -20,7 +20,7 @@ pub struct Cell {
     pub inline: [AtomicU64; INLINE_WORDS],
 }
 #[cfg(not(loom))]
-const _: () = assert!(size_of::<Cell>() == CELL_WORDS * 8);
+const _: () = assert!(size_of::<Cell>() == weft_wire::cell::CELL_BYTES);
 
 /// What the consumer has consumed so far. Counters, not positions: they never go back.
 #[repr(C, align(64))]

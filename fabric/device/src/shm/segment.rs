@@ -114,6 +114,11 @@ impl Segment {
         (0..self.members()).filter(|m| self.views.core(*m).load(Ordering::Relaxed) == core + 1).count()
     }
 
+    /// Members that do not sleep, as far as their doorbells say.
+    pub fn awake(&self) -> usize {
+        (0..self.members()).filter(|member| !self.views.mailbox(*member).is_asleep()).count()
+    }
+
     /// The member's doorbell, for its owner.
     pub fn doorbell(&self, member: u32) -> Doorbell {
         Doorbell { word: self.views.mailbox(member).doorbell }
@@ -126,13 +131,6 @@ impl Segment {
 
     pub fn blocks(&self) -> usize {
         self.views.geometry.blocks()
-    }
-
-    /// The next unused collective blocks, `count` in a row; `None` when there are no more.
-    pub fn take_blocks(&self, count: usize) -> Option<usize> {
-        let next = self.views.header_u64(header::NEXT_BLOCK);
-        let first = next.fetch_add(count as u64, Ordering::Relaxed) as usize;
-        (first.checked_add(count)? <= self.blocks()).then_some(first)
     }
 
     /// The status page of `member`: address of one page, valid as long as this segment.

@@ -117,7 +117,7 @@ settings! {
         Kind::Choice(SingleCopy::WORDS), "auto",
         "Whether long messages are copied straight out of the sender's memory (cross-memory attach).";
     single_copy_bytes: u64, "WEFT_SINGLE_COPY_BYTES", None,
-        Kind::Size { min: 0, max: ONE_GIB }, "64K",
+        Kind::Size { min: 0, max: ONE_GIB }, "16M",
         "Smallest message that is copied straight out of the sender's memory.";
     collectives: Collectives, "WEFT_COLLECTIVES", None,
         Kind::Choice(Collectives::WORDS), "auto",

@@ -1,7 +1,7 @@
 //! Bodies of the functions on attributes and names.
 
-use super::{Attribute, Attributes, Keyval, keyvals, predefined};
-use crate::abi::{KEYVAL_INVALID, MAX_OBJECT_NAME, store_string, text_of};
+use super::{Attribute, Attributes, Keyval, is_freed_and_in_use, keyvals, note_freed, predefined};
+use crate::abi::{COMM_NULL, DATATYPE_NULL, KEYVAL_INVALID, MAX_OBJECT_NAME, store_string, text_of};
 use crate::comm::abi::of;
 use crate::error::{Class, Error, Result};
 use crate::handle::Kind;
@@ -19,12 +19,16 @@ unsafe fn create(kind: Kind, copy: usize, delete: usize, out: *mut i32, extra_st
     Ok(())
 }
 
-/// The key lives on in the attributes that have it.
+/// The key lives on in the attributes that have it; until they are gone it may be freed again (through a copy of the
+/// number, as delete functions do).
 unsafe fn free(keyval: *mut i32, kind: Kind) -> Result<()> {
     // SAFETY: the program's key.
     let number = unsafe { *keyval };
-    known(number, kind)?;
-    keyvals().remove(number as usize)?;
+    if !is_freed_and_in_use(number, kind) {
+        let freed = known(number, kind)?;
+        keyvals().remove(number as usize)?;
+        note_freed(&freed);
+    }
     // SAFETY: as above.
     unsafe { *keyval = KEYVAL_INVALID };
     Ok(())
@@ -218,7 +222,7 @@ pub(crate) unsafe fn comm_set_name(comm: usize, name: *const c_char) -> Result<(
 }
 
 pub(crate) unsafe fn comm_get_name(comm: usize, name: *mut c_char, length: *mut i32) -> Result<()> {
-    let text = of(comm)?.state().name.clone();
+    let text = if comm == COMM_NULL { "MPI_COMM_NULL".to_owned() } else { of(comm)?.state().name.clone() };
     // SAFETY: the program gave room for MPI_MAX_OBJECT_NAME bytes.
     unsafe { store_string(&text, MAX_OBJECT_NAME as usize, name, length) };
     Ok(())
@@ -232,8 +236,12 @@ pub(crate) unsafe fn type_set_name(datatype: usize, name: *const c_char) -> Resu
 }
 
 pub(crate) unsafe fn type_get_name(datatype: usize, name: *mut c_char, length: *mut i32) -> Result<()> {
-    let given = WORLD.enter().labels_of_type(datatype)?.name.clone();
-    let text = given.unwrap_or_else(|| Labels::predefined_name(datatype).to_owned());
+    let text = if datatype == DATATYPE_NULL {
+        "MPI_DATATYPE_NULL".to_owned()
+    } else {
+        let given = WORLD.enter().labels_of_type(datatype)?.name.clone();
+        given.unwrap_or_else(|| Labels::predefined_name(datatype).to_owned())
+    };
     // SAFETY: the program gave room for MPI_MAX_OBJECT_NAME bytes.
     unsafe { store_string(&text, MAX_OBJECT_NAME as usize, name, length) };
     Ok(())

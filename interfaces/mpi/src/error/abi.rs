@@ -46,10 +46,11 @@ pub(crate) unsafe fn error_class(code: i32, out: *mut i32) -> Result<()> {
 
 pub(crate) unsafe fn error_string(code: i32, string: *mut c_char, length: *mut i32) -> Result<()> {
     added::class_of(code)?;
-    let line = recent::recall(code).unwrap_or_else(|| match Class::from_number(code) {
-        Some(class) => format!("{}: {}", class.name(), class.text()),
+    let line = match Class::from_number(code) {
+        Some(class) => recent::recall(code).unwrap_or_else(|| format!("{}: {}", class.name(), class.text())),
+        // The program's own code has the program's own words (MPI 5.0, section 9.5).
         None => text(code),
-    });
+    };
     // SAFETY: the program gave room for MPI_MAX_ERROR_STRING bytes.
     unsafe { store_string(&line, MAX_ERROR_STRING as usize, string, length) };
     Ok(())

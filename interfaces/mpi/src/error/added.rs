@@ -11,7 +11,8 @@ pub struct Entry {
     pub text: String,
 }
 
-/// Place `i` is number `ERR_LASTCODE + 1 + i`; numbers are not used twice.
+/// Place `i` is number `ERR_LASTCODE + 1 + i`. A number that was removed is given out again, so that a program that adds
+/// and removes for ever does not fill memory.
 static ADDED: Mutex<Vec<Option<Entry>>> = Mutex::new(Vec::new());
 
 fn added() -> MutexGuard<'static, Vec<Option<Entry>>> {
@@ -34,10 +35,15 @@ pub fn last_used() -> i32 {
 
 fn push(class: Option<i32>) -> i32 {
     let mut added = added();
-    let number = ERR_LASTCODE + 1 + added.len() as i32;
-    added.push(Some(Entry { class: class.unwrap_or(number), text: String::new() }));
+    let place = added.iter().position(Option::is_none).unwrap_or(added.len());
+    if place == added.len() {
+        added.push(None);
+    }
+    let number = ERR_LASTCODE + 1 + place as i32;
+    added[place] = Some(Entry { class: class.unwrap_or(number), text: String::new() });
+    let last_used = ERR_LASTCODE + added.len() as i32;
     drop(added);
-    crate::attribute::set_last_used_code(number);
+    crate::attribute::set_last_used_code(last_used);
     number
 }
 

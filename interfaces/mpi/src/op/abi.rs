@@ -1,7 +1,7 @@
 //! Bodies of the functions on reduction operations.
 
 use super::{Elements, Function, Op, Predefined};
-use crate::abi::{Callback, OP_NULL};
+use crate::abi::{Callback, IN_PLACE, OP_NULL};
 use crate::error::{Class, Error, Result};
 use crate::handle::Table;
 use crate::world::WORLD;
@@ -48,6 +48,17 @@ pub(crate) unsafe fn commutative(op: usize, commute: *mut i32) -> Result<()> {
 }
 
 /// May run a function of the program: nothing is held while it does.
+fn check_two_buffers(input: *const c_void, inout: *mut c_void, count: i64) -> Result<()> {
+    let refused = |detail: &str| Err(Error::new(Class::Buffer, detail));
+    if input as usize == IN_PLACE || inout as usize == IN_PLACE {
+        return refused("MPI_IN_PLACE is no buffer here; inbuf and inoutbuf must be two arrays");
+    }
+    if count > 0 && input == inout {
+        return refused("inbuf and inoutbuf are the same array; they must be two");
+    }
+    Ok(())
+}
+
 pub(crate) unsafe fn reduce_local(
     input: *const c_void,
     inout: *mut c_void,
@@ -58,6 +69,7 @@ pub(crate) unsafe fn reduce_local(
     if count < 0 {
         return Err(Error::new(Class::Count, format!("count {count} is negative")));
     }
+    check_two_buffers(input, inout, count)?;
     let (op, kind) = {
         let world = WORLD.enter();
         (*world.ops.get(op)?, world.types.get(datatype)?.clone())

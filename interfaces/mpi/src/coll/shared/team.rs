@@ -15,11 +15,12 @@ use crate::error::Result;
 use crate::world::WORLD;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
-use weft_fabric::shared::Block;
+use weft_fabric::shared::{Block, SharedBlocks};
 use weft_fabric::{Peer, Waiting};
 
-/// Slots of a member: how far a root may run ahead.
-const SLOTS: u64 = 8;
+/// Slots of a member: how far a root may run ahead. Where ranks share cores, this many operations share the cost of a
+/// round of switches.
+const SLOTS: u64 = 64;
 const LINE: usize = 64;
 /// Payload that travels in the slot's own line, bytes.
 pub const SLOT_BYTES: usize = LINE - 8;
@@ -28,7 +29,10 @@ pub const BUFFER_BYTES: usize = 28 * 1024;
 const DONE: usize = SLOTS as usize * LINE;
 /// Members that wait for room (in the area of member 0).
 const WAITING: usize = DONE + LINE;
-const BUFFERS: usize = 4096;
+/// Members that will not touch the block any more (in the area of member 0).
+const LEFT: usize = WAITING + LINE;
+const BUFFERS: usize = 8192;
+const _: () = assert!(LEFT + LINE <= BUFFERS);
 const AREA_BYTES: usize = 64 * 1024;
 const _: () = assert!(BUFFERS + 2 * BUFFER_BYTES <= AREA_BYTES);
 /// Largest communicator that uses shared memory.
@@ -45,6 +49,9 @@ pub struct TeamCell(OnceLock<Option<Team>>);
 /// One member's view of the team.
 pub struct Team {
     block: Block,
+    /// Where the block comes from, and its place there.
+    blocks: SharedBlocks,
+    first: usize,
     pub me: u32,
     pub size: u32,
     peers: Vec<Peer>,
@@ -53,6 +60,27 @@ pub struct Team {
     last: AtomicU64,
     /// Everybody is known to have finished this operation.
     all_done: AtomicU64,
+}
+
+/// Blocks that a team of `size` needs.
+fn blocks_of(size: u32) -> usize {
+    (size as usize * AREA_BYTES).div_ceil(weft_fabric::shared::BLOCK_BYTES)
+}
+
+/// The last member that goes leaves the block as it was found: with zeros where numbers stand. Until then nobody else
+/// gets it, so that a member which is late may still read what the others have left there.
+impl Drop for Team {
+    fn drop(&mut self) {
+        // ORDER: leave-team, among the members: what each did in the block comes before the last one clears it.
+        if self.block.word(LEFT).fetch_add(1, Ordering::AcqRel) + 1 < u64::from(self.size) {
+            return;
+        }
+        let numbers = (0..SLOTS).map(|operation| Self::slot(0, operation)).chain([DONE, WAITING, LEFT]);
+        for number in numbers {
+            (0..self.size).for_each(|m| self.block.word(Self::area(m) + number).store(0, Ordering::Relaxed));
+        }
+        self.blocks.give(self.first, blocks_of(self.size));
+    }
 }
 
 impl TeamCell {
@@ -83,14 +111,16 @@ impl Team {
         if !eligible {
             return Ok(None);
         }
-        let blocks = (size as usize * AREA_BYTES).div_ceil(weft_fabric::shared::BLOCK_BYTES);
-        let mine = if comm.rank == 0 { WORLD.enter().endpoint.shared_blocks().take(blocks) } else { None };
+        let count = blocks_of(size);
+        let blocks = WORLD.enter().endpoint.shared_blocks();
+        let mine = if comm.rank == 0 { blocks.take(count) } else { None };
         let first = mine.map_or(u64::MAX, |first| first as u64);
         let told = bcast_bytes(comm, call, 0, &first.to_le_bytes())?;
-        let first = told.try_into().map_or(u64::MAX, u64::from_le_bytes);
-        let block = usize::try_from(first).ok().and_then(|at| WORLD.enter().endpoint.shared_blocks().open(at, blocks));
-        Ok(block.map(|block| Self {
+        let first = told.try_into().map_or(usize::MAX, |told| u64::from_le_bytes(told) as usize);
+        Ok(blocks.open(first, count).map(|block| Self {
             block,
+            blocks,
+            first,
             me: comm.rank,
             size,
             peers,
