@@ -18,6 +18,8 @@
 //! Not here: decisions about ranks, exit codes and placement (weft-cluster), more than this one host.
 //!
 //! [`run`] forks, so the process that calls it must have one thread only.
+//!
+//! Test: `cargo test -p weft-agent` (the parts); `cargo test -p weft-tests --test launcher` (whole jobs, killed ones too).
 #![deny(unsafe_code)]
 
 mod cores;

@@ -10,6 +10,8 @@
 //!
 //! Invariants: a rank is numbered `0..size` in the order of the programs; an input from a rank is a claim and never
 //! panics this code; every answer of the PMI server is one line of at most [`pmi::LINE_MAX`] bytes.
+//!
+//! Test: `cargo test -p weft-cluster`.
 #![forbid(unsafe_code)]
 
 pub mod job;

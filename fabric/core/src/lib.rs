@@ -3,9 +3,19 @@
 //! - [`Endpoint`] sends and receives tagged messages between ports. It never blocks: `post_*` starts what completes
 //!   later, `try_*` may answer "would block", `progress` is one bounded duty cycle.
 //! - [`Monitor`] holds the endpoint together with the interface's own state, gives exclusive access to both, and is
-//!   the only place where a thread waits (spin, hand over, sleep).
+//!   the only place where a thread waits for other processes (spin, hand over, sleep) between joining and leaving.
+//! - [`shared`] hands out memory that members of a group use by agreement.
 //!
 //! Not here: communicators, datatypes, collectives' algorithms (interfaces), rings and system calls (devices).
+//!
+//! Invariants:
+//! - Buffers of an operation belong to the fabric until its request is complete (BUFFER-LIVES).
+//! - A peer that breaks the protocol is lost: what needs it ends with [`Fault::PeerLost`], everything else goes on.
+//! - A sender that cannot proceed receives meanwhile.
+//! - A wake-up is never lost, and never sent to someone who is awake.
+//!
+//! Test: `cargo test -p weft-fabric` (messages on every path, random traffic against an oracle, rogues, waiting, what the
+//! kernel is asked for).
 
 mod api;
 mod endpoint;

@@ -7,12 +7,17 @@
 //!
 //! Invariants:
 //! - A device moves packets and knows nothing of messages, matching or ranks' meaning.
-//! - Nothing here blocks except [`Doorbell::sleep`](shm::Doorbell::sleep), the one place where a process sleeps.
+//! - On the data path nothing here blocks except [`Doorbell::sleep`](shm::Doorbell::sleep) and the futex behind it.
+//!   What waits for sockets or pipes ([`handover`], a few calls of [`sys`]) is for start and end only.
 //! - What a peer wrote is copied, checked, then used. No reference ever points at bytes that a peer may change;
 //!   payloads are [`Foreign`], which can only be copied out.
 //! - System calls of the data path stand in [`sys`], nowhere else.
+//! - In [`shm`] offsets become references in one file only (`views`).
 //!
-//! Test: `cargo test -p weft-device` (conformance on every device, properties), `cargo xtask loom` (orderings).
+//! Not here: what a packet means (`weft-fabric`), where things stand in the segment (`weft-wire`).
+//!
+//! Test: `cargo test -p weft-device` (conformance on every device, properties, nonsense from a peer), `cargo xtask loom`
+//! (orderings).
 
 mod contract;
 #[cfg(not(loom))]

@@ -4,6 +4,8 @@
 //!
 //! A machine is fed by `handle_x` and asked by `poll_x`; it never calls out. Not here: bytes and buffers (core), rings
 //! (devices).
+//!
+//! Test: `cargo test -p weft-protocol` (against a plain list as oracle).
 #![forbid(unsafe_code)]
 
 pub mod matching;

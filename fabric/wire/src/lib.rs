@@ -1,9 +1,13 @@
-//! Every byte that another process or host reads: cells, the shared segment, the status page, settings.
+//! Every byte of shared memory that another process reads: cells, the segment, the status page; and the settings.
 //!
 //! Pure layout: this crate computes offsets, packs and unpacks words, and touches no memory but its arguments.
 //! What comes out of shared memory is a claim, so decoding never trusts: unknown kinds and lengths are answers.
+//! `docs/wire` shows the whole on one page.
 //!
-//! Not here: atomics, mappings, system calls (`weft-device`); what a message means (`weft-protocol`).
+//! Not here: atomics, mappings, system calls (`weft-device`); which message goes where (`weft-protocol`); what launcher
+//! and ranks say to each other over sockets (`weft-cluster`).
+//!
+//! Test: `cargo test -p weft-wire` (golden words, properties of header and geometry, every setting).
 #![forbid(unsafe_code)]
 
 pub mod cell;

@@ -34,10 +34,10 @@ enum Command {
     #[command(disable_help_flag = true)]
     Mpiexec(mpiexec::Arguments),
     /// Compile a C program.
-    #[command(disable_help_flag = true)]
+    #[command(disable_help_flag = true, long_about = cc::LONG_ABOUT)]
     Cc(CompilerArguments),
     /// Compile a C++ program.
-    #[command(name = "c++", disable_help_flag = true)]
+    #[command(name = "c++", disable_help_flag = true, long_about = cc::LONG_ABOUT)]
     Cxx(CompilerArguments),
     /// Compare MPI libraries side by side on this machine.
     Bench(weft_bench::BenchArgs),

@@ -15,9 +15,12 @@ const OTHER_NAMES: [(&str, &str); 5] = [
     ("mpicc", "weft-cc"),
     ("mpicxx", "weft-c++"),
     ("mpic++", "weft-c++"),
-    ("mpiexec", "weft-run"),
-    ("mpirun", "weft-run"),
+    ("mpiexec", "weft-mpiexec"),
+    ("mpirun", "weft-mpiexec"),
 ];
+
+/// Commands whose options the parser does not know, and the text that describes them.
+const DESCRIBED: [(&str, &str); 1] = [("weft-mpiexec", crate::mpiexec::HELP)];
 
 /// Writes a page per command, and one per other name that points to it, into `folder`.
 ///
@@ -41,6 +44,9 @@ fn pages(command: &clap::Command, folder: &Path) -> Result<()> {
     let name = command.get_display_name().unwrap_or(command.get_name());
     let mut page = Vec::new();
     Man::new(command.clone()).render(&mut page)?;
+    for (_, text) in DESCRIBED.iter().filter(|(described, _)| *described == name) {
+        as_typed("USAGE", text).to_writer(&mut page)?;
+    }
     if command.has_subcommands() {
         environment().to_writer(&mut page)?;
     }
@@ -63,6 +69,18 @@ fn environment() -> Roff {
     section
 }
 
+/// A section whose lines stay as they are.
+fn as_typed(title: &str, text: &str) -> Roff {
+    let mut section = Roff::new();
+    section.control("SH", [title]);
+    section.control("nf", []);
+    for line in text.lines() {
+        section.text([roman(line)]);
+    }
+    section.control("fi", []);
+    section
+}
+
 fn write(folder: &Path, name: &str, page: &[u8]) -> Result<()> {
     let path = folder.join(format!("{name}.1"));
     fs::write(&path, page).with_context(|| format!("cannot write {}", path.display()))
@@ -80,7 +98,7 @@ mod tests {
     fn command() -> clap::Command {
         let hidden = clap::Command::new("man").hide(true);
         let cc = clap::Command::new("cc").about("Compile a C program");
-        clap::Command::new("weft").subcommand(hidden).subcommand(cc)
+        clap::Command::new("weft").subcommand(hidden).subcommand(cc).subcommand(clap::Command::new("mpiexec"))
     }
 
     #[test]
@@ -91,6 +109,8 @@ mod tests {
         assert!(read("weft-cc.1").contains("Compile a C program"));
         assert_eq!(read("mpicc.1"), ".so man1/weft-cc.1\n");
         assert!(!folder.path().join("weft-man.1").exists());
+        assert_eq!(read("mpirun.1"), ".so man1/weft-mpiexec.1\n");
+        assert!(read("weft-mpiexec.1").contains("genvall"), "options that are read by hand are described");
         let page = read("weft.1");
         for definition in DEFINITIONS {
             assert!(page.contains(definition.env), "{}", definition.env);

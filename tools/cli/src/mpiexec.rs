@@ -17,7 +17,8 @@ pub struct Arguments {
     pub arguments: Vec<OsString>,
 }
 
-const HELP: &str = "\
+/// What `mpiexec -help` and the manual say.
+pub const HELP: &str = "\
 Starts parallel programs on this host, with the options of other launchers (see also: weft run --help).
 
 Usage: mpiexec [OPTIONS] PROGRAM [ARGUMENTS]... [: [OPTIONS] PROGRAM [ARGUMENTS]...]...
@@ -31,7 +32,7 @@ For each program:
 For the job:
   -genv NAME VALUE              set a variable for all ranks
   -genvall                      pass on the whole environment (always done)
-  -bind-to, --bind-to HOW       core or none (default: a core each if all find a free one)
+  -bind-to, --bind-to HOW       core or none (default: WEFT_BIND, else a core each if all find a free one)
   -l, -prepend-rank, --tag-output   begin every line of output with its rank
   -s, --stdin WHO               who gets standard input: a rank, all or none (0)
   -timeout, --timeout SECONDS   end the job after this time

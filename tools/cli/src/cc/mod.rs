@@ -20,6 +20,17 @@ use anyhow::{Context, Result};
 use arguments::{Arguments, Question};
 pub use prefix::prefix;
 
+/// What the manual says of both commands.
+pub const LONG_ABOUT: &str = "\
+Calls the system's compiler with the arguments as they are, and adds what a program for MPI needs: the folder of mpi.h \
+before them, the library and its folder (also as RUNPATH) behind them where they link.
+
+The compiler is cc or c++, or what WEFT_CC or WEFT_CXX says, or what -cc=NAME or -cxx=NAME says.
+
+Some arguments are questions, which are answered in place of compiling: -show (or -showme) prints the whole command line, \
+-compile-info and -link-info print that of one step, -showme:compile and -showme:link print what is added, and \
+-showme:command, :incdirs, :libdirs, :libs and :version print one thing each.";
+
 /// What is compiled.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Language {
