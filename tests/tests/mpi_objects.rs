@@ -55,6 +55,11 @@ fn errors_that_return() {
 }
 
 #[test]
+fn buffered_sends_find_room_again() {
+    passes("buffered_room", &[2, 3]);
+}
+
+#[test]
 fn topologies() {
     passes("objects_topology", &[1, 2, 3, 6, 8]);
 }

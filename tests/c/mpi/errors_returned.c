@@ -45,6 +45,7 @@ static void null_places(void)
     REFUSED(MPI_ERR_ARG, MPI_Type_size_c(MPI_INT, NULL));
     REFUSED(MPI_ERR_ARG, MPI_Type_get_extent(MPI_INT, NULL, NULL));
     REFUSED(MPI_ERR_ARG, MPI_Irecv(NULL, 0, MPI_INT, MPI_PROC_NULL, 0, MPI_COMM_WORLD, NULL));
+    REFUSED(MPI_ERR_ARG, MPI_Group_translate_ranks(group, 1, &ranges[0][0], group, NULL));
     MPI_Group_free(&group);
 }
 

@@ -2,7 +2,7 @@
 
 use super::{Group, Likeness, subset};
 use crate::abi::{GROUP_EMPTY, GROUP_NULL, PROC_NULL, UNDEFINED, slice_of};
-use crate::error::{Class, Error, Result};
+use crate::error::{Class, Error, Result, null_place};
 use crate::world::{WORLD, World};
 use std::sync::Arc;
 use weft_fabric::Peer;
@@ -47,6 +47,9 @@ pub(crate) unsafe fn translate_ranks(
     let (first, second) = (of(first, "group1")?, of(second, "group2")?);
     // SAFETY: the program's array of n ranks.
     let ranks = unsafe { slice_of(ranks, n, "n")? };
+    if n > 0 && out.is_null() {
+        return Err(null_place("ranks2"));
+    }
     for (place, &rank) in ranks.iter().enumerate() {
         let translated = translate(&first, rank, &second)?;
         // SAFETY: the program's array of n places.

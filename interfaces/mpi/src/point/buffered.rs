@@ -76,7 +76,12 @@ impl Attached {
     fn store(&mut self, endpoint: &mut Endpoint, route: Route, packed: Run, number: u64) -> Result<()> {
         let (at, from, own) = match self.memory {
             Memory::Given { at, size } => {
-                let place = gap(&self.messages, size, packed.bytes);
+                let mut place = gap(&self.messages, size, packed.bytes);
+                // That a message was taken may lie unread in a ring, also after a barrier, which goes through memory.
+                while place.is_none() && endpoint.progress() {
+                    self.sweep(endpoint);
+                    place = gap(&self.messages, size, packed.bytes);
+                }
                 let from = place.ok_or_else(|| no_room(packed.bytes, size, &self.messages))?;
                 (at.wrapping_add(from), from, None)
             }
