@@ -48,6 +48,17 @@ pub fn make_room(ranks: usize) -> Result<(u64, u64), LaunchError> {
     Ok((soft, hard))
 }
 
+/// Keeps from our ranks what a launcher above has handed to this process alone: they are not of that job, and would hold
+/// its socket and its shared memory open.
+pub fn keep_the_outer_jobs() {
+    for name in ["PMI_FD", "WEFT_SEGMENT"] {
+        let number = std::env::var(name).ok().and_then(|number| number.parse().ok());
+        if let Some(number) = number.filter(|number| *number > 2) {
+            sys::keep_to_ourselves(number);
+        }
+    }
+}
+
 /// Makes both halves for `size` ranks.
 pub fn connect(job: &Job, size: usize, cores: Option<Vec<Core>>) -> Result<(LauncherHalf, Vec<Start>), LaunchError> {
     let tag = matches!(job.output, Output::Merged { tag: true });

@@ -76,6 +76,7 @@ struct Half {
 /// See [`crate::run`].
 pub fn run(job: Job) -> Result<i32, LaunchError> {
     let size = job::size(&job.programs)?;
+    descriptors::keep_the_outer_jobs();
     let limits = descriptors::make_room(size)?;
     let (cores, claims) = cores::place(job.bind, size)?;
     let (ours, starts) = descriptors::connect(&job, size, cores)?;

@@ -206,6 +206,19 @@ pub fn set_inherited(fd: &impl AsRawFd, inherited: bool) -> io::Result<()> {
     check(unsafe { libc::fcntl(fd.as_raw_fd(), libc::F_SETFD, flags) }).map(drop)
 }
 
+/// Keeps a descriptor, of which only the number is known, from programs that are started, if it leads to a socket or to
+/// memory that can be sealed. A number that is not open, or leads to something else, is left alone.
+pub fn keep_to_ourselves(number: RawFd) {
+    // SAFETY: plain data, and calls that take no other memory.
+    unsafe {
+        let mut stat: libc::stat = std::mem::zeroed();
+        let is_socket = libc::fstat(number, &mut stat) == 0 && stat.st_mode & libc::S_IFMT == libc::S_IFSOCK;
+        if is_socket || libc::fcntl(number, libc::F_GET_SEALS) >= 0 {
+            libc::fcntl(number, libc::F_SETFD, libc::FD_CLOEXEC);
+        }
+    }
+}
+
 /// What a descriptor leads to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {

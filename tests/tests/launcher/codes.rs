@@ -162,6 +162,20 @@ fn descriptor_of_the_caller_reaches_every_rank() {
 }
 
 #[test]
+fn ranks_of_a_job_inside_a_job_get_nothing_of_the_outer_one() {
+    let links = |command: &mut std::process::Command| {
+        let done = finish(command.args(["sh", "-c", "ls -l /proc/self/fd/"]));
+        assert_eq!(done.code, 0, "{}", done.err);
+        let count = |what| done.out.matches(what).count();
+        (count("memfd:weft-segment"), count("socket:["))
+    };
+    let plain = links(&mut weft_run("-n 1"));
+    let mut nested = weft_run("-n 1");
+    nested.arg(weft_tests::build::weft()).args(["run", "--bind", "none", "-n", "1"]);
+    assert_eq!(links(&mut nested), plain, "shared memory and sockets");
+}
+
+#[test]
 fn programs_with_their_own_options_form_one_job() {
     let mut command = weft_run("-n 1 --env WHO=first sh -c");
     command.args(["echo $PMI_RANK/$PMI_SIZE $WHO $PWD", ":", "-np", "2", "--env", "WHO=second", "--wdir", "/usr"]);

@@ -105,6 +105,8 @@ unsafe fn shared_bcast(buffer: *mut c_void, count: i64, handle: usize, root: i32
 fn vector<'a>(op: &'a Op, datatype: &'a Datatype, count: i64) -> Option<Vector<'a>> {
     let size = usize::try_from(datatype.size()).ok()?;
     let count = usize::try_from(count).ok()?;
+    // More bytes than there can be are for messages to refuse.
+    count.checked_mul(size)?;
     let fits = size > 0 && count > 0 && datatype.named().is_some() && datatype.extent() == datatype.size();
     let folds = matches!(op, Op::Predefined(op) if !matches!(op, Predefined::Replace | Predefined::NoOp));
     (fits && folds && op.check(datatype).is_ok()).then_some(Vector { op, datatype, count, size })

@@ -18,6 +18,7 @@ impl Team {
         } else {
             self.publish(operation, 0..1);
             self.await_one(CALL, 0, operation);
+            self.all_met(operation);
         }
         self.finish(operation);
     }

@@ -102,6 +102,7 @@ impl Team {
         } else {
             self.publish(operation, 0..1);
             self.await_one(ALL, 0, operation);
+            self.all_met(operation);
             // SAFETY: member 0 has published the answer.
             unsafe { std::ptr::copy_nonoverlapping(answer, output, vector.bytes()) };
         }
