@@ -2,6 +2,7 @@
 
 mod common;
 use common::*;
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 use weft_fabric::{Bounds, Endpoint, Limits, Monitor, Segment, Selector, SendMode};
@@ -10,8 +11,17 @@ fn sleepy(segment: &Segment, me: u32) -> Endpoint {
     Endpoint::join_segment_with(segment.clone(), me, Limits::default(), ASLEEP).expect("join")
 }
 
+/// A value that lives until the process ends, as a program's monitor does. It stays reachable, so that a leak checker
+/// knows that it is meant.
+fn for_good<T: Sync>(value: T) -> &'static T {
+    static KEPT: Mutex<Vec<usize>> = Mutex::new(Vec::new());
+    let value: &'static T = Box::leak(Box::new(value));
+    KEPT.lock().expect("no holder panics").push(std::ptr::from_ref(value) as usize);
+    value
+}
+
 fn monitor(segment: &Segment, me: u32, threads: bool) -> &'static Monitor<World> {
-    let world: &'static Monitor<World> = Box::leak(Box::new(Monitor::new()));
+    let world = for_good(Monitor::<World>::new());
     world.open(World(sleepy(segment, me)), threads);
     world
 }
@@ -21,7 +31,7 @@ struct Watchdog(&'static AtomicBool);
 
 impl Watchdog {
     fn new() -> Self {
-        let done: &'static AtomicBool = Box::leak(Box::new(AtomicBool::new(false)));
+        let done = for_good(AtomicBool::new(false));
         let start = Instant::now();
         std::thread::spawn(move || {
             while !done.load(Ordering::Relaxed) {

@@ -5,7 +5,15 @@ use crate::stage::{Stage, cargo_test};
 pub static STAGE: Stage = Stage {
     name: "jobs",
     meaning: "C programs, launchers and whole jobs, on what was installed under target/weft",
-    needs: &[Need::CCompiler, Need::CxxCompiler, Need::PkgConfig, Need::LibPng, Need::CMake, Need::Make],
+    needs: &[
+        Need::CCompiler,
+        Need::CxxCompiler,
+        Need::PkgConfig,
+        Need::LibPng,
+        Need::CMake,
+        Need::Make,
+        Need::PythonVenv,
+    ],
     gate: false,
     run: || cargo_test(cargo(&["test", "-p", "weft-tests", "--no-fail-fast"])),
 };

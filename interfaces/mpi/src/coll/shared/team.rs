@@ -16,7 +16,7 @@ use crate::world::WORLD;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 use weft_fabric::shared::{Block, SharedBlocks};
-use weft_fabric::{Peer, Waiting};
+use weft_fabric::{Collectives, Peer, Waiting};
 
 /// Slots of a member: how far a root may run ahead. Where ranks share cores, this many operations share the cost of a
 /// round of switches.
@@ -113,7 +113,9 @@ impl Team {
         }
         let count = blocks_of(size);
         let blocks = WORLD.enter().endpoint.shared_blocks();
-        let mine = if comm.rank == 0 { blocks.take(count) } else { None };
+        // Member 0 decides for all, also by its setting.
+        let wanted = comm.rank == 0 && WORLD.enter().endpoint.settings().collectives != Collectives::Messages;
+        let mine = if wanted { blocks.take(count) } else { None };
         let first = mine.map_or(u64::MAX, |first| first as u64);
         let told = bcast_bytes(comm, call, 0, &first.to_le_bytes())?;
         let first = told.try_into().map_or(usize::MAX, |told| u64::from_le_bytes(told) as usize);
