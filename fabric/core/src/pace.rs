@@ -2,7 +2,8 @@
 //!
 //! - *Spin* while a core is surely ours: as long as waits have been worth it lately, at most `spin_ns`.
 //! - *Hand over* (`sched_yield` between polls) when ranks outnumber cores from the first poll on, else after spinning.
-//! - *Sleep* on the doorbell after `yield_ns` of that.
+//! - *Sleep* on the doorbell after `yield_ns` of that, or instead of it where work of others wants the cores: a core that
+//!   is handed over to such work comes back a time slice later, while a sleeper that is woken runs soon.
 //!
 //! "Outnumber" counts the ranks of this job on this host against the cores that they may use (bound ranks: those on the
 //! same core), and what else is runnable on the machine, asked of the kernel now and then.
@@ -100,8 +101,10 @@ pub struct Policy {
     bounds: Bounds,
     place: Place,
     members: u32,
-    /// More wants to run on our cores than there are.
+    /// Ranks of this job want more cores than there are.
     shared: bool,
+    /// So does work of others: handing the core to it may cost whole time slices, while a sleeper that is woken runs soon.
+    crowded: bool,
     looked_ns: u64,
     /// Polls before the first look at the clock.
     free_polls: u32,
@@ -129,6 +132,7 @@ impl Policy {
             place,
             members,
             shared,
+            crowded: false,
             looked_ns: 0,
             free_polls: if shared { POLLS_BEFORE_YIELD } else { POLLS_PER_LOOK },
             spin_ns: bounds.spin_ns,
@@ -140,9 +144,9 @@ impl Policy {
             return;
         }
         self.looked_ns = now_ns;
-        let by_own = self.place.is_shared(self.members);
-        self.shared = by_own || self.place.is_crowded();
-        self.free_polls = if by_own { POLLS_BEFORE_YIELD } else { POLLS_PER_LOOK };
+        self.shared = self.place.is_shared(self.members);
+        self.crowded = !self.shared && self.place.is_crowded();
+        self.free_polls = if self.shared { POLLS_BEFORE_YIELD } else { POLLS_PER_LOOK };
     }
 
     /// A wait that spun has ended: was it worth it?
@@ -208,7 +212,7 @@ impl Pace {
                 policy.learn(true);
             }
         }
-        if now - self.yielding_since_ns >= policy.bounds.yield_ns {
+        if policy.crowded || now - self.yielding_since_ns >= policy.bounds.yield_ns {
             return Step::Sleep;
         }
         sys::yield_core();
