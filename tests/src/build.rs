@@ -1,5 +1,6 @@
 //! The programs under test, built once for each test program.
 
+use crate::root;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::OnceLock;
@@ -13,11 +14,6 @@ pub fn profile_directory() -> PathBuf {
 /// The directory above all profiles.
 pub fn target_directory() -> PathBuf {
     profile_directory().parent().expect("a profile's directory is in the target directory").to_path_buf()
-}
-
-/// The root of the repository.
-pub fn root() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("tests are one level below the root").to_path_buf()
 }
 
 /// The `weft` command, brought up to date.
