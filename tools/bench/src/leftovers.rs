@@ -10,8 +10,8 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 const DIRECTORY: &str = "/dev/shm";
-/// MPICH, Open MPI (two components), Intel MPI.
-const PREFIXES: [&str; 4] = ["mpich_shm_", "sm_segment.", "vader_segment.", "Intel_MPI_"];
+/// MPICH (two files: one stays when its start-up is interrupted), Open MPI (two components), Intel MPI.
+const PREFIXES: [&str; 5] = ["mpich_shm_", "mpich_shar_tmp", "sm_segment.", "vader_segment.", "Intel_MPI_"];
 
 /// What stood there before a job.
 pub struct Before(HashSet<OsString>);
@@ -57,11 +57,11 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         fs::write(dir.path().join("mpich_shm_1"), "old").unwrap();
         let before = Before(names(dir.path()).collect());
-        for name in ["mpich_shm_2", "sm_segment.host.0", "someone_elses"] {
+        for name in ["mpich_shm_2", "mpich_shar_tmpQ", "sm_segment.host.0", "someone_elses"] {
             fs::write(dir.path().join(name), "new").unwrap();
         }
         let mut found = before.new_files(dir.path());
         found.sort();
-        assert_eq!(found, [dir.path().join("mpich_shm_2"), dir.path().join("sm_segment.host.0")]);
+        assert_eq!(found, ["mpich_shar_tmpQ", "mpich_shm_2", "sm_segment.host.0"].map(|name| dir.path().join(name)));
     }
 }
