@@ -52,8 +52,15 @@ static double clock_s(clockid_t id) {
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
+/* Also into a file: a launcher may drop what an aborting rank wrote last. */
 static void die(int rank, const char *what) {
+    const char *path = getenv("MPIBENCH_ERRORS");
+    FILE *file = path ? fopen(path, "a") : NULL;
     fprintf(stderr, "mpibench: error: %s: rank %d: %s\n", current, rank, what);
+    if (file) {
+        fprintf(file, "mpibench: error: %s: rank %d: %s\n", current, rank, what);
+        fclose(file);
+    }
     MPI_Abort(MPI_COMM_WORLD, 3);
     exit(3);
 }

@@ -16,6 +16,8 @@ static INTERRUPTED: AtomicBool = AtomicBool::new(false);
 static JOBS: AtomicU64 = AtomicU64::new(0);
 
 const MARK: &str = "MPIBENCH_JOB";
+/// Names the file in which the measuring program repeats what is wrong: launchers drop what an aborting rank wrote last.
+const ERRORS: &str = "MPIBENCH_ERRORS";
 /// Between asking a job to end and killing what is left of it.
 const GRACE: Duration = Duration::from_secs(5);
 /// How often a waiting run looks at the interrupt flag and the clock. Output and exit wake it at once.
@@ -27,6 +29,8 @@ pub struct Outcome {
     pub status: ExitStatus,
     pub stdout: String,
     pub stderr: String,
+    /// What the measuring program itself said to be wrong.
+    errors: String,
     /// From before the start to after the end of the launcher.
     pub seconds: f64,
 }
@@ -47,7 +51,7 @@ impl Outcome {
     fn said(&self) -> String {
         let text = if self.stderr.trim().is_empty() { &self.stdout } else { &self.stderr };
         // What the measuring program itself says comes before what launchers say about it.
-        let own = text.lines().find(|l| l.contains(": error: "));
+        let own = self.errors.lines().chain(text.lines()).find(|l| l.contains(": error: "));
         let mut lines: Vec<&str> = text.lines().map(str::trim).filter(|l| !l.is_empty()).collect();
         lines.drain(..lines.len().saturating_sub(3));
         match own {
@@ -113,7 +117,9 @@ pub fn confine(command: &mut Command, cpus: &[usize]) {
 pub fn run(mut command: Command, limit: Duration) -> anyhow::Result<Outcome> {
     check_interrupt()?;
     let mark = format!("{}-{}", std::process::id(), JOBS.fetch_add(1, Ordering::Relaxed));
-    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).env(MARK, &mark);
+    let errors = tempfile::NamedTempFile::new().context("cannot make a temporary file")?;
+    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    command.env(MARK, &mark).env(ERRORS, errors.path());
     // A group of its own: Ctrl-C on the terminal reaches us alone, and we end the job.
     command.process_group(0);
     // SAFETY: one system call between fork and exec.
@@ -139,7 +145,8 @@ pub fn run(mut command: Command, limit: Duration) -> anyhow::Result<Outcome> {
         std::thread::sleep(Duration::from_millis(10));
     }
     kill_marked(&mark, libc::SIGKILL);
-    Ok(Outcome { status, stdout, stderr, seconds })
+    let errors = std::fs::read_to_string(errors.path())?;
+    Ok(Outcome { status, stdout, stderr, errors, seconds })
 }
 
 /// Reads both streams until they end.
@@ -245,6 +252,13 @@ mod tests {
         assert_eq!((outcome.stdout.as_str(), outcome.stderr.as_str()), ("out\n", "err\n"));
         let e = outcome.check().unwrap_err().to_string();
         assert!(e.contains("exit code 3") && e.contains("err"), "{e}");
+    }
+
+    #[test]
+    fn an_error_that_the_launcher_dropped_is_still_named() {
+        let outcome =
+            run(shell("echo 'x: error: lost' >> $MPIBENCH_ERRORS; echo noise; exit 3"), Duration::from_secs(60));
+        assert_eq!(outcome.unwrap().check().unwrap_err().to_string(), "exit code 3: x: error: lost");
     }
 
     #[test]
