@@ -2,9 +2,12 @@
  * The measuring program of `weft bench`: plain MPI, compiled unchanged by every library's own wrapper.
  *
  *     mpibench start                          MPI_Init and MPI_Finalize, nothing else
- *     mpibench [--corrupt] SECONDS SPEC...    one measurement per SPEC, KIND or KIND:NUMBER
+ *     mpibench [--corrupt] [--cache-line FILE] SECONDS SPEC...
+ *                                             one measurement per SPEC, KIND or KIND:NUMBER
  *
- * Rank 0 prints one line per measurement: `mpibench: SPEC VALUE UNIT ITERATIONS SECONDS`.
+ * Rank 0 prints one line per measurement: `mpibench: SPEC VALUE UNIT ITERATIONS SECONDS`. With `--cache-line` it also
+ * prints before the first and after each of them what a cache line takes between ranks 0 and 1 at that moment, through
+ * FILE, a page of zeros: `mpibench: cache-line VALUE s`.
  *
  * How a line is timed: a calibration (which is the warm-up too) finds how many iterations fill a quarter of SECONDS;
  * then batches of that many run until SECONDS are spent. Clocks are read around a batch only, and the decision to go
@@ -13,16 +16,19 @@
  * that the check can fail.
  */
 #define _GNU_SOURCE
-#include <mpi.h>
+#include "cache_line.h"
 
+#include <fcntl.h>
+#include <mpi.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <time.h>
+#include <unistd.h>
 
-enum { WINDOW = 64, TAG = 7, TAG_ACK = 8 };
+enum { WINDOW = 64, TAG = 7, TAG_ACK = 8, SLICES = 5 };
 
 struct work {
     MPI_Comm comm;
@@ -45,10 +51,11 @@ struct kind {
 
 static const char *current = "start";
 static int corrupt;
+static struct lines *lines; /* shared by ranks 0 and 1, NULL: nobody asks for the cache line */
 
-static double clock_s(clockid_t id) {
+static double cpu_s(void) {
     struct timespec t;
-    clock_gettime(id, &t);
+    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
@@ -237,9 +244,9 @@ static double batch(struct work *w, const struct kind *k, long n) {
     w->seed++;
     k->fill(w);
     MPI_Barrier(w->comm);
-    double start = clock_s(CLOCK_MONOTONIC);
+    double start = now_s();
     k->run(w, n);
-    double spent = clock_s(CLOCK_MONOTONIC) - start, slowest;
+    double spent = now_s() - start, slowest;
     if (corrupt && w->in_bytes) w->in[w->in_bytes - 1] ^= 0xff;
     const char *wrong = k->check(w);
     if (wrong) die(w->rank, wrong);
@@ -286,6 +293,41 @@ static void report(const char *unit, double value, double seconds) {
     fflush(stdout);
 }
 
+static void share_lines(const char *path, int rank) {
+    int fd = open(path, O_RDWR);
+    void *p = fd < 0 ? MAP_FAILED : mmap(NULL, sizeof *lines, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    if (p == MAP_FAILED) die(rank, "cannot map the file of --cache-line");
+    close(fd);
+    lines = p;
+}
+
+static int by_size(const void *a, const void *b) {
+    double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+/* The cache line between ranks 0 and 1, which hand it over themselves because they sit on the cores that matter. The
+ * median of short times: a rank that the kernel stops for a moment spoils one of them. */
+static void measure_cache_line(struct work *w, double seconds) {
+    double time[SLICES], slice = seconds / 100 < 5e-3 ? seconds / 100 : 5e-3;
+    int torn = 0;
+    current = "cache-line";
+    if (w->rank == 0) memset(lines, 0, sizeof *lines);
+    MPI_Barrier(w->comm);
+    if (w->rank == 1) torn = answer(lines, 0) != 0;
+    if (w->rank == 0) {
+        uint64_t i = exchange(lines, 0, 0);
+        torn = i == 0;
+        for (int k = 0; k < SLICES && !torn; k++) torn = (time[k] = hand_over_s(lines, &i, slice, 0)) < 0;
+        hand_over(lines->there, LAST);
+    }
+    if (torn) die(w->rank, "a cache line arrived torn");
+    MPI_Barrier(w->comm); /* rank 1 no longer looks at the lines when they are next set to zero */
+    if (w->rank != 0) return;
+    qsort(time, SLICES, sizeof *time, by_size);
+    report("s", time[SLICES / 2], SLICES * slice);
+}
+
 /* Ranks 0 and 1 play ping-pong while all others sit in one barrier, which these two enter at the end. */
 static void measure_crowded_pingpong(struct work *w, double seconds) {
     MPI_Comm pair;
@@ -312,10 +354,10 @@ static void measure_idle(struct work *w, double seconds) {
         MPI_Recv(result, 2, MPI_DOUBLE, 1, TAG, w->comm, MPI_STATUS_IGNORE);
         report("%", 100 * result[0] / result[1], result[1]);
     } else if (w->rank == 1) {
-        double cpu = clock_s(CLOCK_PROCESS_CPUTIME_ID), wall = clock_s(CLOCK_MONOTONIC);
+        double cpu = cpu_s(), wall = now_s();
         MPI_Recv(&byte, 1, MPI_BYTE, 0, TAG, w->comm, MPI_STATUS_IGNORE);
-        result[0] = clock_s(CLOCK_PROCESS_CPUTIME_ID) - cpu;
-        result[1] = clock_s(CLOCK_MONOTONIC) - wall;
+        result[0] = cpu_s() - cpu;
+        result[1] = now_s() - wall;
         MPI_Send(result, 2, MPI_DOUBLE, 0, TAG, w->comm);
     }
 }
@@ -388,11 +430,19 @@ int main(int argc, char **argv) {
     MPI_Comm_rank(w.comm, &w.rank);
     MPI_Comm_size(w.comm, &w.ranks);
     int first = 1;
-    if (argc > 1 && strcmp(argv[1], "--corrupt") == 0) corrupt = first++;
+    if (argc > first && strcmp(argv[first], "--corrupt") == 0) corrupt = first++;
+    if (argc > first + 1 && strcmp(argv[first], "--cache-line") == 0) {
+        share_lines(argv[first + 1], w.rank);
+        first += 2;
+    }
     double seconds = argc > first ? atof(argv[first]) : 0;
-    if (seconds <= 0) die(w.rank, "usage: mpibench [--corrupt] SECONDS SPEC...");
+    if (seconds <= 0) die(w.rank, "usage: mpibench [--corrupt] [--cache-line FILE] SECONDS SPEC...");
     if (w.ranks < 2) die(w.rank, "at least 2 ranks are needed");
     if (w.rank == 0) print_library();
-    for (int i = first + 1; i < argc; i++) dispatch(&w, argv[i], seconds);
+    if (lines) measure_cache_line(&w, seconds);
+    for (int i = first + 1; i < argc; i++) {
+        dispatch(&w, argv[i], seconds);
+        if (lines) measure_cache_line(&w, seconds);
+    }
     return MPI_Finalize();
 }

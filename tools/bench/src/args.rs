@@ -6,13 +6,19 @@ use std::path::PathBuf;
 /// Measure Weft and the other MPI libraries side by side.
 ///
 /// The peers (MPICH, Open MPI, Intel MPI) are Python wheels, installed once into a private virtual environment each.
-/// Every figure is the median over the turns; a bar is met or missed against the best peer of the same run.
+/// Libraries take turns, each of them first in one. A figure is the median of a library's samples; a bar is met or missed
+/// against the best peer of the same run.
+///
+/// Processors of a virtual machine move. So where two ranks sit on two cores, the cache line between these is timed before
+/// and after each sample: near is at most 1.5 times the run's shortest one, far is more. A line gets more turns, up to
+/// three times as many, until every library has `--turns` samples that were near before and after, or as many that
+/// were far; only these count then. Failing that all samples count, and the table says "any".
 #[derive(Clone, Debug, clap::Args)]
 pub struct BenchArgs {
     /// Short run for a first look: fewer lines, 0.1 s each, 3 turns
     #[arg(long)]
     pub quick: bool,
-    /// How often every library gets its turn [default: 5, quick: 3]
+    /// How often every library gets its turn, and the samples it needs in one state [default: 5, quick: 3]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1000))]
     pub turns: Option<u32>,
     /// Least time of a line per turn [default: 1, quick: 0.1]

@@ -26,6 +26,7 @@ mod plan;
 mod plot;
 mod process;
 mod report;
+mod state;
 mod stats;
 mod table;
 

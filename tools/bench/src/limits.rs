@@ -11,6 +11,7 @@ use std::process::Command;
 use std::time::Duration;
 
 const SOURCE: &str = include_str!("../c/limits.c");
+const HEADER: &str = include_str!("../c/cache_line.h");
 
 #[derive(Clone, Debug, Serialize)]
 pub struct Limit {
@@ -33,10 +34,12 @@ pub fn all() -> Vec<Limit> {
     rows.into_iter().map(|(id, title, unit)| Limit { id, title, unit, samples: Vec::new() }).collect()
 }
 
-/// Compiles the program into `dir` with the system's C compiler.
+/// Compiles the program into `dir` with the system's C compiler. The header stays there: the measuring program includes
+/// it too.
 pub fn compile(dir: &Path) -> anyhow::Result<PathBuf> {
     let (source, program) = (dir.join("limits.c"), dir.join("limits"));
     std::fs::write(&source, SOURCE)?;
+    std::fs::write(dir.join("cache_line.h"), HEADER)?;
     let mut command = Command::new("cc");
     command.arg("-O2").arg(&source).arg("-o").arg(&program);
     process::run(command, Duration::from_secs(120))

@@ -58,6 +58,11 @@ impl Group {
             Group::Latency | Group::Stream | Group::Collective | Group::Idle | Group::Start => 2,
         }
     }
+
+    /// Measures what passes between two cores, which depends on how near they are to each other.
+    pub fn is_between_cores(self) -> bool {
+        matches!(self, Group::Latency | Group::Stream | Group::Collective)
+    }
 }
 
 /// Ranks of the crowded lines, and the cores they share.

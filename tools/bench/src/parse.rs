@@ -1,5 +1,6 @@
 //! What the measuring programs print.
 
+use crate::state::Sample;
 use anyhow::{Context, bail};
 
 /// One `mpibench:` or `limits:` line.
@@ -29,6 +30,17 @@ pub fn output(prefix: &str, text: &str) -> anyhow::Result<Output> {
         }
     }
     Ok(output)
+}
+
+/// The figure of `spec` in `unit`, with the cache line that was measured right before and right after it.
+pub fn sample(figures: &[Figure], spec: &str, unit: &str) -> Option<Sample> {
+    let at = figures.iter().position(|f| f.spec == spec && f.unit == unit)?;
+    let line_ns = |at: usize| figures.get(at).filter(|f| f.spec == "cache-line").map(|f| f.value * 1e9);
+    Some(Sample {
+        value: figures[at].value,
+        line_ns_before: at.checked_sub(1).and_then(line_ns),
+        line_ns_after: line_ns(at + 1),
+    })
 }
 
 fn figure(text: &str) -> anyhow::Result<Figure> {
@@ -69,6 +81,19 @@ mod tests {
         assert_eq!(output.library.as_deref(), Some("MPICH Version: 5.0.2"));
         let specs: Vec<_> = output.figures.iter().map(|f| (f.spec.as_str(), f.value, f.unit.as_str())).collect();
         assert_eq!(specs, [("latency:8", 1.81e-7, "s"), ("memory:65536", 9573440.0, "B")]);
+    }
+
+    #[test]
+    fn a_sample_has_the_cache_lines_around_it() {
+        let text = "mpibench: cache-line 6.25e-08 s\nmpibench: rate:8 2e7 1/s\nmpibench: cache-line 2.5e-07 s\n\
+                    mpibench: bandwidth:8 1e9 B/s\n";
+        let figures = output("mpibench", text).unwrap().figures;
+        let lines = |spec, unit| sample(&figures, spec, unit).map(|s| (s.line_ns_before, s.line_ns_after));
+        assert_eq!(lines("rate:8", "1/s"), Some((Some(62.5), Some(250.0))));
+        // A job that ended early, and one without cache lines.
+        assert_eq!(lines("bandwidth:8", "B/s"), Some((Some(250.0), None)));
+        assert_eq!(sample(&figures[1..2], "rate:8", "1/s"), Some(Sample::plain(2e7)));
+        assert_eq!(lines("rate:8", "s"), None);
     }
 
     #[test]

@@ -4,7 +4,9 @@ use crate::args::BenchArgs;
 use crate::library::{self, Library, Name, Placement};
 use crate::lines::{self, CORES, Group, Line};
 use crate::machine::Machine;
+use crate::report::Conditions;
 use crate::report::{Failure, LeftOut, LibraryReport, LineReport, Report};
+use crate::state::{self, Sample};
 use crate::{leftovers, limits, parse, peers, process};
 use anyhow::{Context, ensure};
 use indicatif::{ProgressBar, ProgressStyle};
@@ -29,7 +31,9 @@ struct Run {
     programs: HashMap<Name, PathBuf>,
     directory: tempfile::TempDir,
     loaded: HashMap<Name, String>,
-    samples: HashMap<(String, Name), Vec<f64>>,
+    samples: HashMap<(String, Name), Vec<Sample>>,
+    /// Lines that need no more turns.
+    settled: HashSet<String>,
     failures: Vec<Failure>,
     /// A library that failed a group is not asked again.
     given_up: HashSet<(Name, Group)>,
@@ -56,6 +60,7 @@ pub fn run(args: &BenchArgs) -> anyhow::Result<Report> {
         directory,
         loaded: HashMap::new(),
         samples: HashMap::new(),
+        settled: HashSet::new(),
         failures: Vec::new(),
         given_up: HashSet::new(),
         bar: ProgressBar::hidden(),
@@ -74,8 +79,9 @@ pub fn run(args: &BenchArgs) -> anyhow::Result<Report> {
         }
         run.turn(turn)?;
     }
+    let turns_taken = run.more_turns()?;
     run.bar.finish_and_clear();
-    Ok(run.report(limits, left_out, start))
+    Ok(run.report(limits, left_out, turns_taken, start))
 }
 
 /// The libraries asked for that are there or can be installed, and why not the others.
@@ -118,7 +124,7 @@ fn progress_bar(expected_s: f64) -> ProgressBar {
 }
 
 impl Run {
-    /// The measuring program, once per library; a library that cannot compile it is left out.
+    /// The measuring program, once per library, beside the header that `limits::compile` left there; a library that cannot compile it is left out.
     fn compile(&mut self, left_out: &mut Vec<LeftOut>) -> anyhow::Result<()> {
         let source = self.directory.path().join("mpibench.c");
         std::fs::write(&source, SOURCE)?;
@@ -137,9 +143,48 @@ impl Run {
         Ok(())
     }
 
-    fn turn(&mut self, turn: u32) -> anyhow::Result<()> {
-        let mut groups: Vec<Group> = self.lines.iter().map(|l| l.group).collect();
+    /// After the turns asked for: more of them for the lines that were measured in changing states, all libraries
+    /// alike. Returns how many turns there were in all.
+    fn more_turns(&mut self) -> anyhow::Result<u32> {
+        for turn in self.turns..state::MOST * self.turns {
+            self.settle();
+            if self.settled.len() == self.lines.len() {
+                return Ok(turn);
+            }
+            self.bar.inc_length((self.turn_s() * 1000.0) as u64);
+            self.turn(turn)?;
+        }
+        Ok(state::MOST * self.turns)
+    }
+
+    /// Finds out which lines need no more turns. A later, shorter cache line may unsettle a line.
+    fn settle(&mut self) {
+        let shortest_ns = self.shortest_line_ns();
+        let settled = |l: &&Line| {
+            let all: Vec<_> = self.samples_of(l).into_iter().map(|(_, samples)| samples).collect();
+            state::settled(&all, shortest_ns, self.turns)
+        };
+        self.settled = self.lines.iter().filter(settled).map(|l| l.id.clone()).collect();
+    }
+
+    fn shortest_line_ns(&self) -> f64 {
+        state::shortest_ns(self.samples.values().flatten())
+    }
+
+    fn samples_of(&self, line: &Line) -> Vec<(Name, &[Sample])> {
+        let of = |l: &Library| (l.name, self.samples.get(&(line.id.clone(), l.name)).map_or(&[][..], Vec::as_slice));
+        self.libraries.iter().map(of).collect()
+    }
+
+    /// The groups that have lines to measure, in the order of the table.
+    fn groups(&self) -> Vec<Group> {
+        let mut groups: Vec<Group> = self.unsettled().map(|l| l.group).collect();
         groups.dedup();
+        groups
+    }
+
+    fn turn(&mut self, turn: u32) -> anyhow::Result<()> {
+        let mut groups = self.groups();
         // Memory is a matter of design and not of time: it is the same in every turn.
         groups.retain(|g| turn == 0 || !matches!(g, Group::Memory(_)));
         for group in groups {
@@ -193,6 +238,11 @@ impl Run {
     fn measure_group(&mut self, library: &Library, group: Group) -> anyhow::Result<()> {
         let mut command = self.launch(library, group);
         command.arg(&self.programs[&library.name]).args(self.corrupt.then_some("--corrupt"));
+        if group.is_between_cores() && self.placement(group).bound {
+            let page = self.directory.path().join("cache-line");
+            std::fs::write(&page, [0; 4096])?;
+            command.arg("--cache-line").arg(page);
+        }
         command.arg(self.seconds.to_string());
         command.args(self.lines_of(group).map(|l| &l.spec));
         let outcome = process::run(command, self.limit(group))?;
@@ -215,8 +265,8 @@ impl Run {
         let lines: Vec<Line> = self.lines_of(group).cloned().collect();
         for line in lines {
             // The crowded ping-pong and the plain one print under the spec that was asked for.
-            match figures.iter().find(|f| f.spec == line.spec && f.unit == line.unit.symbol()) {
-                Some(f) => self.samples.entry((line.id, name)).or_default().push(f.value),
+            match parse::sample(figures, &line.spec, line.unit.symbol()) {
+                Some(sample) => self.samples.entry((line.id, name)).or_default().push(sample),
                 None => missing.push(line.id),
             }
         }
@@ -234,7 +284,7 @@ impl Run {
             };
             let outcome = process::run(command, self.limit(Group::Start))?;
             outcome.check().with_context(|| id.clone())?;
-            self.samples.entry((id, library.name)).or_default().push(outcome.seconds);
+            self.samples.entry((id, library.name)).or_default().push(Sample::plain(outcome.seconds));
         }
         Ok(())
     }
@@ -252,8 +302,13 @@ impl Run {
         Placement { ranks, bound: ranks as usize <= self.machine.cpus_used.len() }
     }
 
+    fn unsettled(&self) -> impl Iterator<Item = &Line> {
+        self.lines.iter().filter(|l| !self.settled.contains(&l.id))
+    }
+
+    /// The lines of a group that are measured in this turn.
     fn lines_of(&self, group: Group) -> impl Iterator<Item = &Line> {
-        self.lines.iter().filter(move |l| l.group == group)
+        self.unsettled().filter(move |l| l.group == group)
     }
 
     /// About how long a job takes.
@@ -274,45 +329,46 @@ impl Run {
     }
 
     fn expected_s(&self) -> f64 {
-        let mut groups: Vec<Group> = self.lines.iter().map(|l| l.group).collect();
-        groups.dedup();
         let times = |g: &Group| match g {
             Group::Memory(_) => 1,
             Group::Start => self.turns * self.starts_per_turn(),
             _ => self.turns,
         };
-        let per_library: f64 = groups.iter().map(|g| f64::from(times(g)) * self.job_s(*g)).sum();
+        let per_library: f64 = self.groups().iter().map(|g| f64::from(times(g)) * self.job_s(*g)).sum();
         per_library * self.libraries.len() as f64
     }
 
+    /// About how long one more turn takes; only groups of one job per library get more.
+    fn turn_s(&self) -> f64 {
+        self.groups().into_iter().map(|g| self.job_s(g)).sum::<f64>() * self.libraries.len() as f64
+    }
+
     fn note(&self, turn: u32, text: &str) {
-        self.bar.set_message(format!("turn {} of {}: {text}", turn + 1, self.turns));
+        let of = if turn < self.turns { self.turns } else { state::MOST * self.turns };
+        self.bar.set_message(format!("turn {} of {of}: {text}", turn + 1));
         self.bar.tick();
     }
 
-    fn report(self, limits: Vec<limits::Limit>, left_out: Vec<LeftOut>, start: Instant) -> Report {
+    fn report(self, limits: Vec<limits::Limit>, left_out: Vec<LeftOut>, turns_taken: u32, start: Instant) -> Report {
         let library = |l: &Library| LibraryReport {
             name: l.name,
             version: self.loaded.get(&l.name).cloned().unwrap_or_else(|| format!("{} {}", l.name.title(), l.version)),
             pair: l.launch_text(self.placement(Group::Latency)),
             crowd: l.launch_text(self.placement(Group::Crowd)),
         };
-        let line = |line: &Line| {
-            let of = |l: &Library| {
-                let samples = self.samples.get(&(line.id.clone(), l.name));
-                (l.name, samples.cloned().unwrap_or_default())
-            };
-            let samples: Vec<_> = self.libraries.iter().map(of).collect();
-            LineReport::of(line, &samples, &limits)
-        };
+        let shortest = self.shortest_line_ns();
+        let run = Conditions { limits: &limits, turns: self.turns, shortest_line_ns: shortest };
+        let lines = self.lines.iter().map(|l| LineReport::of(l, &self.samples_of(l), &run)).collect();
         Report {
-            format: 1,
+            format: 2,
             command: command_text(),
             turns: self.turns,
+            turns_taken,
+            shortest_line_ns: shortest.is_finite().then_some(shortest),
             seconds_per_line: self.seconds,
             took_s: start.elapsed().as_secs_f64(),
             libraries: self.libraries.iter().map(library).collect(),
-            lines: self.lines.iter().map(line).collect(),
+            lines,
             left_out,
             limits,
             machine: self.machine,
@@ -349,4 +405,69 @@ fn command_text() -> String {
         }
     }
     words.join(" ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Two libraries whose launcher is a script: it prints one latency, after and before cache lines that
+    /// `lines` prints, a piece of shell that knows the number of the job as $n, from 1 on.
+    fn run_with(lines: &str, turns: u32) -> Run {
+        let directory = tempfile::tempdir().unwrap();
+        let libraries = [Name::Mpich, Name::Openmpi].map(|name| {
+            let prefix = directory.path().join(name.title());
+            let launcher = prefix.join("bin/mpiexec");
+            std::fs::create_dir_all(prefix.join("bin")).unwrap();
+            let script = format!(
+                "#!/bin/sh\necho >> $0.jobs; n=$(wc -l < $0.jobs); set -- $({lines})\n\
+                 printf 'mpibench: %s\\n' \"cache-line $1 s\" 'latency:8 1e-7 s' \"cache-line $2 s\"\n"
+            );
+            // Written by another process: while a child of another test holds a file open for writing, it cannot run.
+            let write = ["-c", "printf %s \"$1\" > \"$0\" && chmod +x \"$0\"", launcher.to_str().unwrap(), &script];
+            assert!(Command::new("sh").args(write).status().unwrap().success());
+            Library { name, prefix, version: "1".into(), tuned: false }
+        });
+        Run {
+            turns,
+            seconds: 0.001,
+            quick: true,
+            corrupt: false,
+            machine: Machine::look(),
+            lines: lines::select(lines::all(1.0), true, &["latency/8".into()]).unwrap(),
+            programs: libraries.iter().map(|l| (l.name, PathBuf::new())).collect(),
+            libraries: libraries.to_vec(),
+            directory,
+            loaded: HashMap::new(),
+            samples: HashMap::new(),
+            settled: HashSet::new(),
+            failures: Vec::new(),
+            given_up: HashSet::new(),
+            bar: ProgressBar::hidden(),
+        }
+    }
+
+    /// How many turns there were, and how many samples each library has then.
+    fn turns_of(lines: &str, turns: u32) -> (u32, Vec<usize>) {
+        let mut run = run_with(lines, turns);
+        (0..turns).for_each(|turn| run.turn(turn).unwrap());
+        let taken = run.more_turns().unwrap();
+        assert!(run.failures.is_empty(), "{:?}", run.failures);
+        (taken, run.samples_of(&run.lines[0]).iter().map(|(_, samples)| samples.len()).collect())
+    }
+
+    #[test]
+    fn a_quiet_machine_gets_the_turns_asked_for() {
+        assert_eq!(turns_of("echo 60e-9 62e-9", 2), (2, vec![2, 2]));
+    }
+
+    #[test]
+    fn more_turns_go_on_until_all_libraries_have_enough_of_one_state() {
+        assert_eq!(turns_of("[ $n = 1 ] && echo 280e-9 280e-9 || echo 60e-9 62e-9", 2), (3, vec![3, 3]));
+    }
+
+    #[test]
+    fn a_bound_ends_what_does_not_settle() {
+        assert_eq!(turns_of("echo 60e-9 280e-9", 2), (6, vec![6, 6]));
+    }
 }

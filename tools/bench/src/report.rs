@@ -5,6 +5,7 @@ use crate::library::Name;
 use crate::limits::{self, Limit};
 use crate::lines::{Group, Line, Unit};
 use crate::machine::Machine;
+use crate::state::{self, Sample, State};
 use crate::stats::Summary;
 use serde::Serialize;
 
@@ -15,7 +16,11 @@ pub struct Report {
     pub machine: Machine,
     /// The command that made this.
     pub command: String,
+    /// Asked for. Lines whose libraries were not measured in one state so often took more.
     pub turns: u32,
+    pub turns_taken: u32,
+    /// The shortest cache line beside any sample; near is what is at most `state::NEAR` times this.
+    pub shortest_line_ns: Option<f64>,
     pub seconds_per_line: f64,
     pub took_s: f64,
     pub libraries: Vec<LibraryReport>,
@@ -58,11 +63,13 @@ pub struct LineReport {
     pub title: String,
     pub group: Group,
     pub unit: Unit,
+    /// In which state the samples that count were taken.
+    pub state: State,
     pub results: Vec<LibraryResult>,
     /// Weft's median over the best peer's.
     pub ratio: Option<f64>,
-    /// Median over the turns of Weft's sample over the best peer's of the same turn: tells whether a machine that
-    /// changed its speed on the way has bent `ratio`, which the bars use.
+    /// Median over all turns, whatever the state, of Weft's sample over the best peer's of the same turn: tells whether
+    /// a machine that changed its speed on the way has bent `ratio`, which the bars use.
     pub ratio_by_turn: Option<f64>,
     pub best_peer: Option<Name>,
     pub bars: Vec<BarReport>,
@@ -71,11 +78,13 @@ pub struct LineReport {
 #[derive(Clone, Debug, Serialize)]
 pub struct LibraryResult {
     pub name: Name,
+    /// These three are of the samples that count.
     pub median: f64,
     pub min: f64,
     pub max: f64,
-    /// One per turn (start-up: several).
-    pub samples: Vec<f64>,
+    pub counted: usize,
+    /// All there are, one per turn (start-up: several).
+    pub samples: Vec<Sample>,
 }
 
 #[derive(Clone, Debug, Serialize)]
@@ -92,12 +101,22 @@ impl LibraryResult {
     }
 }
 
+/// What the lines of a run have in common.
+pub struct Conditions<'a> {
+    pub limits: &'a [Limit],
+    pub turns: u32,
+    pub shortest_line_ns: f64,
+}
+
 impl LineReport {
-    /// Judges the samples of `line`. Libraries without samples do not appear.
-    pub fn of(line: &Line, samples: &[(Name, Vec<f64>)], limits: &[Limit]) -> Self {
-        let result = |(name, samples): &(Name, Vec<f64>)| {
-            let Summary { median, min, max } = Summary::of(samples)?;
-            Some(LibraryResult { name: *name, median, min, max, samples: samples.clone() })
+    /// Judges the samples of `line`. Libraries without samples that count do not appear.
+    pub fn of(line: &Line, samples: &[(Name, &[Sample])], run: &Conditions) -> Self {
+        let all: Vec<_> = samples.iter().map(|(_, samples)| *samples).collect();
+        let state = state::shared(&all, run.shortest_line_ns, run.turns);
+        let result = |(name, samples): &(Name, &[Sample])| {
+            let values: Vec<_> = state::counted(samples, state, run.shortest_line_ns).map(|s| s.value).collect();
+            let Summary { median, min, max } = Summary::of(&values)?;
+            Some(LibraryResult { name: *name, median, min, max, counted: values.len(), samples: samples.to_vec() })
         };
         let results: Vec<_> = samples.iter().filter_map(result).collect();
         let better = |a: &&LibraryResult, b: &&LibraryResult| match line.unit.higher_is_better() {
@@ -105,13 +124,23 @@ impl LineReport {
             false => a.median.total_cmp(&b.median),
         };
         let best = results.iter().filter(|r| r.name.is_peer()).min_by(better);
-        let ours = results.iter().find(|r| r.name == Name::Weft).map(|r| r.median);
-        let against_best = |best: &LibraryResult| {
-            let ours = results.iter().find(|r| r.name == Name::Weft)?;
-            let pairs = ours.samples.iter().zip(&best.samples).filter(|(_, b)| **b > 0.0);
-            Summary::of(&pairs.map(|(a, b)| a / b).collect::<Vec<_>>()).map(|s| s.median)
+        let weft = results.iter().find(|r| r.name == Name::Weft);
+        let ours = weft.map(|r| r.median);
+        let by_turn = |(ours, best): (&LibraryResult, &LibraryResult)| {
+            let pairs = ours.samples.iter().zip(&best.samples).filter(|(_, b)| b.value > 0.0);
+            Summary::of(&pairs.map(|(a, b)| a.value / b.value).collect::<Vec<_>>()).map(|s| s.median)
         };
-        let against = Against { best_peer: best.map(|r| r.median), ..limits::against(limits) };
+        // A figure is held against the cache line as it was beside the samples that make it.
+        let lines_s = |r: &LibraryResult| {
+            let lines_ns = state::counted(&r.samples, state, run.shortest_line_ns).flat_map(Sample::lines_ns);
+            Summary::of(&lines_ns.collect::<Vec<_>>()).map(|s| s.median * 1e-9)
+        };
+        let limits = limits::against(run.limits);
+        let against = Against {
+            best_peer: best.map(|r| r.median),
+            cache_line_s: weft.and_then(lines_s).or(limits.cache_line_s),
+            ..limits
+        };
         let bar = |bar: &Bar| BarReport {
             bar: *bar,
             text: bar.text(line.unit),
@@ -123,8 +152,9 @@ impl LineReport {
             title: line.title.clone(),
             group: line.group,
             unit: line.unit,
+            state,
             ratio: ours.zip(against.best_peer).filter(|(_, best)| *best > 0.0).map(|(ours, best)| ours / best),
-            ratio_by_turn: best.and_then(against_best),
+            ratio_by_turn: weft.zip(best).and_then(by_turn),
             best_peer: best.map(|r| r.name),
             bars: line.bars.iter().map(bar).collect(),
             results,
@@ -156,6 +186,14 @@ impl Report {
 pub mod tests {
     use super::*;
     use crate::lines;
+    use crate::state::tests::sample;
+
+    const QUIET: Conditions = Conditions { limits: &[], turns: 1, shortest_line_ns: 60.0 };
+
+    /// Samples beside near cache lines of 62 ns.
+    fn near(values: &[f64]) -> Vec<Sample> {
+        values.iter().map(|v| sample(*v, 62.0, 62.0)).collect()
+    }
 
     /// A small report with all four libraries: Weft is twice as fast as MPICH, the others lie between.
     pub fn sample_report() -> Report {
@@ -167,12 +205,14 @@ pub mod tests {
                 true => 1e9 / factor,
                 false => (100e-9 + size * 1e-10) * factor,
             };
-            let row = |(name, factor)| (name, vec![value(factor), value(factor) * 1.01, value(factor) * 0.99]);
+            let row = |(name, factor)| (name, near(&[value(factor), value(factor) * 1.01, value(factor) * 0.99]));
             [(Name::Weft, 1.0), (Name::Mpich, 2.0), (Name::Openmpi, 1.5), (Name::Intel, 1.8)].map(row)
         };
         let line = |l: &Line| {
             let size = l.id.rsplit('/').next().and_then(|s| s.parse().ok()).unwrap_or(0.0);
-            LineReport::of(l, &samples_of(l.unit, size), &limits)
+            let samples = samples_of(l.unit, size);
+            let samples: Vec<_> = samples.iter().map(|(name, samples)| (*name, samples.as_slice())).collect();
+            LineReport::of(l, &samples, &Conditions { limits: &limits, turns: 3, shortest_line_ns: 60.0 })
         };
         let library = |name: Name| LibraryReport {
             name,
@@ -181,10 +221,12 @@ pub mod tests {
             crowd: "mpiexec -n 8".into(),
         };
         Report {
-            format: 1,
+            format: 2,
             machine: Machine { cpu: "Test <CPU> & more".into(), date: "2026-01-02".into(), ..Machine::default() },
             command: "weft bench".into(),
             turns: 3,
+            turns_taken: 3,
+            shortest_line_ns: Some(60.0),
             seconds_per_line: 1.0,
             took_s: 12.0,
             libraries: Name::ALL.map(library).to_vec(),
@@ -208,9 +250,29 @@ pub mod tests {
     fn a_machine_that_slowed_down_on_the_way_does_not_bend_the_ratio_by_turn() {
         let line = &lines::all(10.0)[0];
         // Both run at a third of their speed from the third turn on; ours is half of theirs in each turn.
-        let (ours, theirs) = (vec![1.0, 1.0, 3.0, 3.0, 3.0], vec![2.0, 2.0, 6.0, 6.0, 6.0]);
-        let report = LineReport::of(line, &[(Name::Weft, ours), (Name::Mpich, theirs[..3].to_vec())], &[]);
+        let (ours, theirs) = (near(&[1.0, 1.0, 3.0, 3.0, 3.0]), near(&[2.0, 2.0, 6.0, 6.0, 6.0]));
+        let report = LineReport::of(line, &[(Name::Weft, &ours), (Name::Mpich, &theirs[..3])], &QUIET);
         assert_eq!((report.ratio, report.ratio_by_turn), (Some(1.5), Some(0.5)));
+    }
+
+    #[test]
+    fn figures_ratio_and_bar_are_of_the_state_that_all_libraries_share() {
+        let lines = lines::all(10.0);
+        let line = lines.iter().find(|l| l.id == "latency/8").unwrap();
+        // Weft was measured near once only, MPICH three times; by all samples Weft would lose.
+        let ours = [sample(400e-9, 280.0, 270.0), sample(100e-9, 61.0, 63.0), sample(390e-9, 260.0, 270.0)];
+        let theirs = [sample(200e-9, 60.0, 60.0), sample(210e-9, 60.0, 61.0), sample(900e-9, 60.0, 280.0)];
+        let samples: [(_, &[Sample]); 2] = [(Name::Weft, &ours), (Name::Mpich, &theirs)];
+        let report = LineReport::of(line, &samples, &QUIET);
+        assert_eq!((report.state, report.result(Name::Weft).unwrap().counted), (State::Near, 1));
+        let mpich = report.result(Name::Mpich).unwrap();
+        assert_eq!((mpich.counted, mpich.max, mpich.samples.len()), (2, 210e-9, 3));
+        assert!((report.ratio.unwrap() - 100.0 / 205.0).abs() < 1e-9);
+        let line_bar = report.bars.iter().find(|b| matches!(b.bar, Bar::CacheLinePlus(_))).unwrap();
+        assert!((line_bar.threshold.unwrap() - 132e-9).abs() < 1e-15, "{line_bar:?}");
+
+        let report = LineReport::of(line, &samples, &Conditions { turns: 2, ..QUIET });
+        assert_eq!((report.state, report.result(Name::Weft).unwrap().median), (State::Any, 390e-9));
     }
 
     #[test]
@@ -224,7 +286,7 @@ pub mod tests {
     #[test]
     fn a_library_without_samples_does_not_appear() {
         let line = lines::all(10.0).remove(0);
-        let report = LineReport::of(&line, &[(Name::Weft, vec![]), (Name::Mpich, vec![1e-6])], &[]);
+        let report = LineReport::of(&line, &[(Name::Weft, &[]), (Name::Mpich, &near(&[1e-6]))], &QUIET);
         assert!(report.result(Name::Weft).is_none() && report.ratio.is_none());
         assert_eq!(report.best_peer, Some(Name::Mpich));
     }

@@ -4,6 +4,7 @@ use crate::bars::Verdict;
 use crate::format::{digits, figure};
 use crate::lines::{self, Unit};
 use crate::report::{LineReport, Report};
+use crate::state::NEAR;
 use crate::stats::Summary;
 use std::fmt::Write;
 
@@ -45,8 +46,12 @@ pub fn line_list() -> String {
 
 /// How it was measured and with whom.
 fn conditions(report: &Report) -> Vec<String> {
+    let more = match report.turns_taken {
+        taken if taken > report.turns => format!(", for some lines up to {taken}"),
+        _ => String::new(),
+    };
     let mut lines = vec![format!(
-        "{} turns, at least {} s per line and turn, {:.0} s in all; load average before: {}",
+        "{} turns{more}, at least {} s per line and turn, {:.0} s in all; load average before: {}",
         report.turns, report.seconds_per_line, report.took_s, report.machine.load_before
     )];
     for l in &report.libraries {
@@ -58,7 +63,11 @@ fn conditions(report: &Report) -> Vec<String> {
 
 fn closing(report: &Report) -> Vec<String> {
     let mut lines =
-        vec!["median over the turns, ± half the range; * the best peer; ratio: Weft to the best peer".into()];
+        vec!["median of the samples, ± half the range; * the best peer; ratio: Weft to the best peer".into()];
+    if let Some(shortest) = report.shortest_line_ns {
+        let bound = digits(NEAR * shortest);
+        lines.push(format!("samples beside a cache line near (at most {bound} ns) or far (more); any: all samples"));
+    }
     let (met, missed) = report.tally();
     if met + missed.len() > 0 {
         lines.push(format!("{met} of {} bars met", met + missed.len()));
@@ -81,7 +90,7 @@ fn limit_rows(report: &Report) -> Vec<Vec<String>> {
 fn line_rows(report: &Report) -> Vec<Vec<String>> {
     let mut head = vec!["what".to_string()];
     head.extend(report.libraries.iter().map(|l| l.name.title().to_string()));
-    head.extend(["ratio".to_string(), "bar".to_string()]);
+    head.extend(["ratio", "samples", "bar"].map(String::from));
     std::iter::once(head).chain(report.lines.iter().map(|l| line_row(report, l))).collect()
 }
 
@@ -92,8 +101,19 @@ fn line_row(report: &Report, line: &LineReport) -> Vec<String> {
         row.push(line.result(library.name).map_or("-".into(), |r| cell(r.summary(), line.unit) + mark));
     }
     row.push(line.ratio.map_or("-".into(), digits));
+    row.push(samples_text(line));
     row.push(line.bars.iter().map(|b| bar_text(line.unit, b)).collect::<Vec<_>>().join(", "));
     row
+}
+
+/// Their state, and how many of each library count.
+fn samples_text(line: &LineReport) -> String {
+    let counted = || line.results.iter().map(|r| r.counted);
+    match (counted().min(), counted().max()) {
+        (Some(min), Some(max)) if min < max => format!("{} {min}-{max}", line.state.text()),
+        (Some(min), _) => format!("{} {min}", line.state.text()),
+        _ => "-".into(),
+    }
 }
 
 fn bar_text(unit: Unit, bar: &crate::report::BarReport) -> String {
@@ -153,7 +173,9 @@ fn piped(rows: &[Vec<String>]) -> String {
 mod tests {
     use super::*;
     use crate::library::Name;
+    use crate::report::Conditions;
     use crate::report::tests::sample_report;
+    use crate::state::Sample;
 
     fn row_of(text: &str, title: &str) -> String {
         text.lines().find(|l| l.starts_with(title)).unwrap_or_else(|| panic!("no {title:?} in\n{text}")).to_string()
@@ -164,8 +186,8 @@ mod tests {
         let table = text(&sample_report());
         let row = row_of(&table, "one way 8 B");
         let cells: Vec<_> = row.split("  ").map(str::trim).filter(|c| !c.is_empty()).collect();
-        let bars = "<= 0.85 best PASS, <= line + 70 ns (131 ns) PASS";
-        let want = ["one way 8 B", "101 ns ±1%", "202 ns ±1%", "151 ns ±1% *", "181 ns ±1%", "0.667", bars];
+        let bars = "<= 0.85 best PASS, <= line + 70 ns (132 ns) PASS";
+        let want = ["one way 8 B", "101 ns ±1%", "202 ns ±1%", "151 ns ±1% *", "181 ns ±1%", "0.667", "near 3", bars];
         assert_eq!(cells, want);
     }
 
@@ -189,12 +211,22 @@ mod tests {
     fn without_weft_there_is_no_ratio_and_no_verdict() {
         let mut report = sample_report();
         report.libraries.retain(|l| l.name != Name::Weft);
-        let limits = report.limits.clone();
-        let lines = lines::all(10.0);
-        report.lines = vec![LineReport::of(&lines[1], &[(Name::Mpich, vec![1e-6])], &limits)];
+        let run = Conditions { limits: &report.limits, turns: 1, shortest_line_ns: 60.0 };
+        let line = &lines::all(10.0)[1];
+        report.lines = vec![LineReport::of(line, &[(Name::Mpich, &[Sample::plain(1e-6)])], &run)];
         let table = text(&report);
         assert!(!table.contains("PASS") && !table.contains("MISS"), "{table}");
         assert!(row_of(&table, "one way 8 B").contains("1.00 us ±0% *"));
+    }
+
+    #[test]
+    fn how_many_samples_of_which_state_count_is_shown() {
+        let mut report = sample_report();
+        report.turns_taken = 7;
+        report.lines[1].results[2].counted = 5;
+        let table = text(&report);
+        assert!(row_of(&table, "one way 8 B").contains("  near 3-5  "), "{table}");
+        assert!(table.contains("3 turns, for some lines up to 7,") && table.contains("(at most 90.0 ns)"), "{table}");
     }
 
     #[test]
@@ -211,7 +243,7 @@ mod tests {
         let bars = |l: &str| l.matches('|').count() - l.matches("\\|").count();
         let tables: Vec<usize> = page.lines().filter(|l| l.starts_with('|')).map(bars).collect();
         assert_eq!(tables.iter().filter(|n| **n == 3).count(), 7, "two columns: head, rule, five limits");
-        assert_eq!(tables.iter().filter(|n| **n == 8).count(), lines::all(10.0).len() + 2);
+        assert_eq!(tables.iter().filter(|n| **n == 9).count(), lines::all(10.0).len() + 2);
         assert_eq!(tables.len(), 7 + lines::all(10.0).len() + 2);
     }
 

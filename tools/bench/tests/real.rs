@@ -58,6 +58,14 @@ fn every_kind_of_line_is_measured() {
     let starts = report["lines"].as_array().unwrap().iter().find(|l| l["id"] == "start/true").unwrap();
     assert_eq!(starts["results"][0]["samples"].as_array().unwrap().len(), 10);
     assert!(report["libraries"][0]["version"].as_str().unwrap().starts_with("MPICH "), "{}", report["libraries"]);
+    for line in report["lines"].as_array().unwrap() {
+        let sample = &line["results"][0]["samples"][0];
+        let [before, after] = ["line_ns_before", "line_ns_after"].map(|key| sample[key].as_f64());
+        let between = report["machine"]["cpus_used"].as_array().unwrap().len() > 1
+            && line["group"].as_str().is_some_and(|g| ["latency", "stream", "collective"].contains(&g));
+        assert_eq!((before.is_some(), after.is_some()), (between, between), "{line}");
+        assert!([before, after].into_iter().flatten().all(|ns| ns > 1.0), "{line}");
+    }
     let limits = report["limits"].as_array().unwrap();
     assert!(limits.iter().filter(|l| !l["samples"].as_array().unwrap().is_empty()).count() >= 4, "{limits:?}");
 }
