@@ -10,9 +10,10 @@ use std::path::PathBuf;
 /// against the best peer of the same run.
 ///
 /// Processors of a virtual machine move. So where two ranks sit on two cores, the cache line between these is timed before
-/// and after each sample: near is at most 1.5 times the run's shortest one, far is more. A line gets more turns, up to
-/// three times as many, until every library has `--turns` samples that were near before and after, or as many that
-/// were far; only these count then. Failing that all samples count, and the table says "any".
+/// and after each sample; samples are of one state when these times differ at most by a factor of 1.5. A line gets more
+/// turns, up to three times as many, until every library has `--turns` samples of one state. Only these count, those of
+/// the shortest cache lines if there is a choice; the table says whether that is "near", as near as the cores came in
+/// this run, or "far". Failing that all samples count: "any".
 #[derive(Clone, Debug, clap::Args)]
 pub struct BenchArgs {
     /// Short run for a first look: fewer lines, 0.1 s each, 3 turns

@@ -7,7 +7,8 @@
 //! What is deliberately not here: any MPI call, any timing of messages (the C program does both), any absolute
 //! judgement of a time. Bars are ratios to the best peer or to a limit measured in the same run.
 //!
-//! Invariants: libraries never see each other's environment ([`library`]); whatever ends a run, no process that it
+//! Invariants: libraries are compared by samples of one state of the machine, or the table says that it could not be
+//! ([`state`]); libraries never see each other's environment ([`library`]); whatever ends a run, no process that it
 //! started and no temporary file outlives it ([`process`]); a library that cannot take part is named with the reason.
 //!
 //! Test: `cargo test -p weft-bench`; one test runs MPICH for real when it is installed in the peers directory.

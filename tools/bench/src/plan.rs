@@ -157,18 +157,13 @@ impl Run {
         Ok(state::MOST * self.turns)
     }
 
-    /// Finds out which lines need no more turns. A later, shorter cache line may unsettle a line.
+    /// Finds out which lines need no more turns.
     fn settle(&mut self) {
-        let shortest_ns = self.shortest_line_ns();
         let settled = |l: &&Line| {
             let all: Vec<_> = self.samples_of(l).into_iter().map(|(_, samples)| samples).collect();
-            state::settled(&all, shortest_ns, self.turns)
+            state::settled(&all, self.turns)
         };
         self.settled = self.lines.iter().filter(settled).map(|l| l.id.clone()).collect();
-    }
-
-    fn shortest_line_ns(&self) -> f64 {
-        state::shortest_ns(self.samples.values().flatten())
     }
 
     fn samples_of(&self, line: &Line) -> Vec<(Name, &[Sample])> {
@@ -356,7 +351,7 @@ impl Run {
             pair: l.launch_text(self.placement(Group::Latency)),
             crowd: l.launch_text(self.placement(Group::Crowd)),
         };
-        let shortest = self.shortest_line_ns();
+        let shortest = state::shortest_ns(self.samples.values().flatten());
         let run = Conditions { limits: &limits, turns: self.turns, shortest_line_ns: shortest };
         let lines = self.lines.iter().map(|l| LineReport::of(l, &self.samples_of(l), &run)).collect();
         Report {

@@ -19,7 +19,7 @@ pub struct Report {
     /// Asked for. Lines whose libraries were not measured in one state so often took more.
     pub turns: u32,
     pub turns_taken: u32,
-    /// The shortest cache line beside any sample; near is what is at most `state::NEAR` times this.
+    /// The shortest cache line on both sides of a sample; what begins within `state::NEAR` times this is called near.
     pub shortest_line_ns: Option<f64>,
     pub seconds_per_line: f64,
     pub took_s: f64,
@@ -65,6 +65,8 @@ pub struct LineReport {
     pub unit: Unit,
     /// In which state the samples that count were taken.
     pub state: State,
+    /// Samples count whose cache lines both lie between this and `state::NEAR` times this; none: all samples count.
+    pub shared_from_ns: Option<f64>,
     pub results: Vec<LibraryResult>,
     /// Weft's median over the best peer's.
     pub ratio: Option<f64>,
@@ -112,9 +114,9 @@ impl LineReport {
     /// Judges the samples of `line`. Libraries without samples that count do not appear.
     pub fn of(line: &Line, samples: &[(Name, &[Sample])], run: &Conditions) -> Self {
         let all: Vec<_> = samples.iter().map(|(_, samples)| *samples).collect();
-        let state = state::shared(&all, run.shortest_line_ns, run.turns);
+        let from_ns = state::shared_from_ns(&all, run.turns);
         let result = |(name, samples): &(Name, &[Sample])| {
-            let values: Vec<_> = state::counted(samples, state, run.shortest_line_ns).map(|s| s.value).collect();
+            let values: Vec<_> = state::counted(samples, from_ns).map(|s| s.value).collect();
             let Summary { median, min, max } = Summary::of(&values)?;
             Some(LibraryResult { name: *name, median, min, max, counted: values.len(), samples: samples.to_vec() })
         };
@@ -131,14 +133,14 @@ impl LineReport {
             Summary::of(&pairs.map(|(a, b)| a.value / b.value).collect::<Vec<_>>()).map(|s| s.median)
         };
         // A figure is held against the cache line as it was beside the samples that make it.
-        let lines_s = |r: &LibraryResult| {
-            let lines_ns = state::counted(&r.samples, state, run.shortest_line_ns).flat_map(Sample::lines_ns);
+        let cache_line_s = |r: &LibraryResult| {
+            let lines_ns = state::counted(&r.samples, from_ns).flat_map(Sample::lines_ns);
             Summary::of(&lines_ns.collect::<Vec<_>>()).map(|s| s.median * 1e-9)
         };
         let limits = limits::against(run.limits);
         let against = Against {
             best_peer: best.map(|r| r.median),
-            cache_line_s: weft.and_then(lines_s).or(limits.cache_line_s),
+            cache_line_s: weft.and_then(cache_line_s).or(limits.cache_line_s),
             ..limits
         };
         let bar = |bar: &Bar| BarReport {
@@ -152,7 +154,8 @@ impl LineReport {
             title: line.title.clone(),
             group: line.group,
             unit: line.unit,
-            state,
+            state: state::named(from_ns, run.shortest_line_ns),
+            shared_from_ns: from_ns,
             ratio: ours.zip(against.best_peer).filter(|(_, best)| *best > 0.0).map(|(ours, best)| ours / best),
             ratio_by_turn: weft.zip(best).and_then(by_turn),
             best_peer: best.map(|r| r.name),

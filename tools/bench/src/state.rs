@@ -6,7 +6,7 @@
 
 use serde::Serialize;
 
-/// Near is a cache line of at most so many times the shortest one of the run.
+/// Cache lines of one state differ at most by this factor.
 pub const NEAR: f64 = 1.5;
 /// A line whose libraries have too few samples in one state gets more turns, until it has had so many times the turns
 /// asked for.
@@ -28,11 +28,11 @@ pub struct Sample {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum State {
-    /// The cache line was near before and after.
+    /// Cache lines about as short as the shortest of the run.
     Near,
-    /// Neither before nor after.
+    /// Cache lines about as long as each other.
     Far,
-    /// Nothing: it changed, or was not measured.
+    /// Nothing: the cache line changed, or was not measured.
     Any,
 }
 
@@ -56,41 +56,51 @@ impl Sample {
         self.line_ns_before.into_iter().chain(self.line_ns_after)
     }
 
-    fn state(&self, shortest_ns: f64) -> State {
-        let near = |ns: f64| ns <= NEAR * shortest_ns;
-        match (self.line_ns_before.map(near), self.line_ns_after.map(near)) {
-            (Some(true), Some(true)) => State::Near,
-            (Some(false), Some(false)) => State::Far,
-            _ => State::Any,
-        }
+    /// The longer one of the two cache lines.
+    fn longer_ns(&self) -> Option<f64> {
+        self.line_ns_before.zip(self.line_ns_after).map(|(before, after)| before.max(after))
+    }
+
+    /// Whether both cache lines are of the state that begins at `from_ns`.
+    fn is_in(&self, from_ns: f64) -> bool {
+        self.longer_ns().is_some_and(|ns| ns <= NEAR * from_ns) && self.lines_ns().all(|ns| ns >= from_ns)
     }
 }
 
-/// The shortest cache line beside any of `samples`, infinite when none was measured.
+/// The shortest cache line that a sample had on both sides: one outlier is none. Infinite when none was measured.
 pub fn shortest_ns<'a>(samples: impl Iterator<Item = &'a Sample>) -> f64 {
-    samples.flat_map(Sample::lines_ns).fold(f64::INFINITY, f64::min)
+    samples.filter_map(Sample::longer_ns).fold(f64::INFINITY, f64::min)
 }
 
-/// The state in which each library has at least `turns` samples of a line, near before far; `Any` when there is none.
-/// A library that dropped out, and so has fewer samples than others, has no say.
-pub fn shared(libraries: &[&[Sample]], shortest_ns: f64, turns: u32) -> State {
-    let most = libraries.iter().map(|l| l.len()).max().unwrap_or(0);
-    let enough = |state: &State| {
-        let of_state = |l: &[Sample]| l.iter().filter(|s| s.state(shortest_ns) == *state).count();
-        libraries.iter().filter(|l| l.len() == most).all(|l| of_state(l) >= turns as usize)
+/// Where the nearest state begins of which each library has at least `turns` samples of a line, if there is one. A
+/// library that dropped out, and so has fewer samples than others, has no say.
+pub fn shared_from_ns(libraries: &[&[Sample]], turns: u32) -> Option<f64> {
+    let most = libraries.iter().map(|l| l.len()).max()?;
+    let enough = |from_ns: &f64| {
+        let in_state = |l: &[Sample]| l.iter().filter(|s| s.is_in(*from_ns)).count();
+        libraries.iter().filter(|l| l.len() == most).all(|l| in_state(l) >= turns as usize)
     };
-    [State::Near, State::Far].into_iter().find(enough).unwrap_or(State::Any)
+    libraries.iter().copied().flatten().flat_map(Sample::lines_ns).filter(enough).min_by(f64::total_cmp)
 }
 
-/// Whether a line has what it needs: samples of a shared state, or of machines and lines where states do not matter.
-pub fn settled(libraries: &[&[Sample]], shortest_ns: f64, turns: u32) -> bool {
-    let measured = libraries.iter().any(|l| l.iter().any(|s| s.lines_ns().next().is_some()));
-    !measured || shared(libraries, shortest_ns, turns) != State::Any
+/// The name of the state that begins at `from_ns`, in a run with this shortest line.
+pub fn named(from_ns: Option<f64>, shortest_ns: f64) -> State {
+    match from_ns {
+        None => State::Any,
+        Some(from) if from <= NEAR * shortest_ns => State::Near,
+        Some(_) => State::Far,
+    }
 }
 
-/// Those of `samples` that count when `state` is what the libraries share.
-pub fn counted(samples: &[Sample], state: State, shortest_ns: f64) -> impl Iterator<Item = &Sample> {
-    samples.iter().filter(move |s| state == State::Any || s.state(shortest_ns) == state)
+/// Whether a line needs no more turns: it has samples of a shared state, or none for which the state was measured.
+pub fn settled(libraries: &[&[Sample]], turns: u32) -> bool {
+    let mut lines = libraries.iter().copied().flatten().flat_map(Sample::lines_ns);
+    lines.next().is_none() || shared_from_ns(libraries, turns).is_some()
+}
+
+/// Those of `samples` that count: the ones of the shared state, all if there is none.
+pub fn counted(samples: &[Sample], from_ns: Option<f64>) -> impl Iterator<Item = &Sample> {
+    samples.iter().filter(move |s| from_ns.is_none_or(|from| s.is_in(from)))
 }
 
 #[cfg(test)]
@@ -101,13 +111,14 @@ pub mod tests {
         Sample { value, line_ns_before: Some(before), line_ns_after: Some(after) }
     }
 
-    /// A sample per letter: near, far, changed on the way (both directions). The shortest line is 60 ns.
-    pub fn samples(states: &str) -> Vec<Sample> {
+    /// A sample per letter: near, far, changed on the way (both directions), nearer than ever for a moment.
+    fn samples(states: &str) -> Vec<Sample> {
         let one = |(turn, letter): (usize, char)| match letter {
-            'n' => sample(turn as f64, 60.0, 90.0),
-            'f' => sample(turn as f64, 280.0, 91.0),
+            'n' => sample(turn as f64, 60.0, 66.0),
+            'f' => sample(turn as f64, 290.0, 262.0),
             '>' => sample(turn as f64, 60.0, 280.0),
             '<' => sample(turn as f64, 280.0, 60.0),
+            'o' => sample(turn as f64, 36.0, 60.0),
             _ => panic!("{letter:?} is no state"),
         };
         states.chars().enumerate().map(one).collect()
@@ -116,9 +127,9 @@ pub mod tests {
     fn shared_by(turns: u32, libraries: &[&str]) -> State {
         let all: Vec<_> = libraries.iter().map(|l| samples(l)).collect();
         let all: Vec<_> = all.iter().map(Vec::as_slice).collect();
-        let state = shared(&all, 60.0, turns);
-        assert_eq!(settled(&all, 60.0, turns), state != State::Any);
-        state
+        let from_ns = shared_from_ns(&all, turns);
+        assert_eq!(settled(&all, turns), from_ns.is_some());
+        named(from_ns, 60.0)
     }
 
     #[test]
@@ -157,30 +168,40 @@ pub mod tests {
     }
 
     #[test]
-    fn only_samples_of_the_state_count() {
-        let all = samples("nf>n<");
-        let values = |state| counted(&all, state, 60.0).map(|s| s.value).collect::<Vec<_>>();
-        assert_eq!(values(State::Near), [0.0, 3.0]);
-        assert_eq!(values(State::Far), [1.0]);
-        assert_eq!(values(State::Any), [0.0, 1.0, 2.0, 3.0, 4.0]);
+    fn one_line_that_is_shorter_than_all_others_costs_its_sample_only() {
+        assert_eq!(shared_by(3, &["nnn", "non"]), State::Any);
+        assert_eq!(shared_by(3, &["nnnn", "nonn"]), State::Near);
+        assert_eq!(shortest_ns(samples("fonf").iter()), 60.0);
     }
 
     #[test]
-    fn a_shorter_line_later_in_the_run_makes_far_of_what_seemed_near() {
-        let far = samples("ff");
-        let shortest = shortest_ns(far.iter());
-        assert_eq!((shortest, far[0].state(250.0)), (91.0, State::Near));
-        let all: Vec<_> = far.iter().chain(&samples("n")).cloned().collect();
-        assert_eq!((shortest_ns(all.iter()), far[0].state(60.0)), (60.0, State::Far));
+    fn samples_within_the_factor_are_one_state_and_the_next_one_above_is_another() {
+        let all = [sample(1.0, 60.0, 90.0), sample(2.0, 61.0, 91.0)];
+        assert_eq!(shared_from_ns(&[&all[..1]], 1), Some(60.0));
+        assert_eq!(shared_from_ns(&[&all], 2), None);
+    }
+
+    #[test]
+    fn only_samples_of_the_state_count() {
+        let all = samples("nf>n<");
+        let values = |from_ns| counted(&all, from_ns).map(|s| s.value).collect::<Vec<_>>();
+        assert_eq!(values(Some(60.0)), [0.0, 3.0]);
+        assert_eq!(values(Some(262.0)), [1.0]);
+        assert_eq!(values(None), [0.0, 1.0, 2.0, 3.0, 4.0]);
+    }
+
+    #[test]
+    fn near_is_near_beside_the_rest_of_the_run() {
+        assert_eq!([60.0, 250.0].map(|run| named(Some(262.0), run)), [State::Far, State::Near]);
     }
 
     #[test]
     fn without_cache_lines_nothing_is_waited_for() {
         let plain = [Sample::plain(1.0), Sample::plain(2.0)];
         assert_eq!(shortest_ns(plain.iter()), f64::INFINITY);
-        assert!(settled(&[&plain, &[]], f64::INFINITY, 5));
-        assert_eq!(shared(&[&plain], f64::INFINITY, 2), State::Any);
-        let half = [Sample { line_ns_after: None, ..sample(1.0, 60.0, 0.0) }];
-        assert_eq!(half[0].state(60.0), State::Any);
+        assert!(settled(&[&plain, &[]], 5) && settled(&[], 5));
+        assert_eq!(shared_from_ns(&[&plain], 2), None);
+        let half = Sample { line_ns_after: None, ..sample(1.0, 60.0, 0.0) };
+        assert!(!half.is_in(60.0));
     }
 }

@@ -66,7 +66,10 @@ fn closing(report: &Report) -> Vec<String> {
         vec!["median of the samples, ± half the range; * the best peer; ratio: Weft to the best peer".into()];
     if let Some(shortest) = report.shortest_line_ns {
         let bound = digits(NEAR * shortest);
-        lines.push(format!("samples beside a cache line near (at most {bound} ns) or far (more); any: all samples"));
+        lines.push(format!(
+            "samples: how many count, beside cache lines of the time given to {NEAR} times that; \
+             near: at most {bound} ns; far: more; any: all samples"
+        ));
     }
     let (met, missed) = report.tally();
     if met + missed.len() > 0 {
@@ -109,11 +112,10 @@ fn line_row(report: &Report, line: &LineReport) -> Vec<String> {
 /// Their state, and how many of each library count.
 fn samples_text(line: &LineReport) -> String {
     let counted = || line.results.iter().map(|r| r.counted);
-    match (counted().min(), counted().max()) {
-        (Some(min), Some(max)) if min < max => format!("{} {min}-{max}", line.state.text()),
-        (Some(min), _) => format!("{} {min}", line.state.text()),
-        _ => "-".into(),
-    }
+    let (Some(min), Some(max)) = (counted().min(), counted().max()) else { return "-".into() };
+    let number = if min < max { format!("{min}-{max}") } else { min.to_string() };
+    let from = line.shared_from_ns.map_or(String::new(), |ns| format!(", {ns:.0} ns"));
+    format!("{number} {}{from}", line.state.text())
 }
 
 fn bar_text(unit: Unit, bar: &crate::report::BarReport) -> String {
@@ -187,7 +189,8 @@ mod tests {
         let row = row_of(&table, "one way 8 B");
         let cells: Vec<_> = row.split("  ").map(str::trim).filter(|c| !c.is_empty()).collect();
         let bars = "<= 0.85 best PASS, <= line + 70 ns (132 ns) PASS";
-        let want = ["one way 8 B", "101 ns ±1%", "202 ns ±1%", "151 ns ±1% *", "181 ns ±1%", "0.667", "near 3", bars];
+        let want =
+            ["one way 8 B", "101 ns ±1%", "202 ns ±1%", "151 ns ±1% *", "181 ns ±1%", "0.667", "3 near, 62 ns", bars];
         assert_eq!(cells, want);
     }
 
@@ -225,8 +228,11 @@ mod tests {
         report.turns_taken = 7;
         report.lines[1].results[2].counted = 5;
         let table = text(&report);
-        assert!(row_of(&table, "one way 8 B").contains("  near 3-5  "), "{table}");
-        assert!(table.contains("3 turns, for some lines up to 7,") && table.contains("(at most 90.0 ns)"), "{table}");
+        assert!(row_of(&table, "one way 8 B").contains("  3-5 near, 62 ns  "), "{table}");
+        assert!(
+            table.contains("3 turns, for some lines up to 7,") && table.contains("near: at most 90.0 ns;"),
+            "{table}"
+        );
     }
 
     #[test]
