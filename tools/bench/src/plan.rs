@@ -124,7 +124,8 @@ fn progress_bar(expected_s: f64) -> ProgressBar {
 }
 
 impl Run {
-    /// The measuring program, once per library, beside the header that `limits::compile` left there; a library that cannot compile it is left out.
+    /// The measuring program, once per library, beside the header that `limits::compile` left there. A library that
+    /// cannot compile it is left out.
     fn compile(&mut self, left_out: &mut Vec<LeftOut>) -> anyhow::Result<()> {
         let source = self.directory.path().join("mpibench.c");
         std::fs::write(&source, SOURCE)?;

@@ -1,7 +1,7 @@
 //! In which state of the machine a sample was taken, and which samples of a line count.
 //!
-//! The processors of a virtual machine change their places: a cache line between them takes several times as long in one
-//! minute as in the next, and the library measured in the better minute would win. So the cache line is measured
+//! The processors of a virtual machine change their places: a cache line between them takes several times as long in
+//! one minute as in the next, and the library measured in the better minute would win. So the cache line is measured
 //! before and after each sample, and libraries are compared by samples of one state.
 
 use serde::Serialize;
