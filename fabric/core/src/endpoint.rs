@@ -220,7 +220,7 @@ impl Endpoint {
 
     /// Orders an earlier store into a shared block before a later look at whether somebody waits for it.
     #[inline]
-    pub fn order_before_look(&self) {
+    pub fn order_before_look(&mut self) {
         self.device.order_before_look();
     }
 

@@ -6,9 +6,9 @@ use super::segment::{Segment, SegmentError};
 use super::slots::CopySlots;
 use super::views::{PairView, Views};
 use crate::contract::{Capabilities, Device, Foreign, Packet, PeerFault, Posted, Sink};
-use crate::sync::{Label, Ordering, owner_barrier};
+use crate::sync::{Label, Ordering, owner_barrier, sender_barrier};
 use weft_wire::cell::{CONTROL_WORDS, Head, INLINE_BYTES, INLINE_WORDS, decode};
-use weft_wire::segment::{BULK_BYTES, header, pair};
+use weft_wire::segment::{BULK_BYTES, pair};
 
 /// Largest bulk payload of one packet: a quarter of the area, so that both sides copy at the same time.
 pub const LARGEST_PACKET: usize = 16 * 1024;
@@ -62,6 +62,8 @@ pub struct ShmDevice {
     mailbox: Mailbox<'static>,
     /// Everybody's mailbox.
     bells: Vec<Mailbox<'static>>,
+    /// So many members from 0 on are known to order others, which they do for good.
+    ordering: u32,
     me: u32,
     /// Wake-ups sent, for the status page.
     pub wakeups: u64,
@@ -75,25 +77,29 @@ unsafe impl Send for ShmDevice {}
 impl ShmDevice {
     /// Joins `segment` as `me`.
     pub fn join(segment: Segment, me: u32) -> Result<Self, SegmentError> {
+        let device = Self::enter(segment, me, crate::sys::membarrier_register().is_err())?;
+        crate::sys::allow_attach();
+        device.segment.set_pid(me, std::process::id());
+        Ok(device)
+    }
+
+    /// Joins as a process to which `membarrier` is refused if it `fences`.
+    fn enter(segment: Segment, me: u32, fences: bool) -> Result<Self, SegmentError> {
         let members = segment.members();
         if me >= members {
             return Err(SegmentError::Member { member: me, members });
         }
         let views = segment.views.clone();
-        // Mostly the segment's creator has found out already; but a member may be confined more than it was.
-        if crate::sys::membarrier_register().is_err() {
-            views.header_u32(header::FENCES).store(1, Ordering::Relaxed);
-        }
-        crate::sys::allow_attach();
-        segment.set_pid(me, std::process::id());
-        let mailbox = views.mailbox(me);
+        let mailbox = views.mailbox(me, fences);
+        mailbox.open();
         Ok(Self {
             outgoing: (0..members).map(|_| None).collect(),
             incoming: (0..members).map(|_| None).collect(),
             polled: Vec::new(),
             seen: vec![0; mailbox.active.len()],
             mailbox,
-            bells: (0..members).map(|m| views.mailbox(m)).collect(),
+            bells: (0..members).map(|m| views.mailbox(m, fences)).collect(),
+            ordering: 0,
             me,
             wakeups: 0,
             segment,
@@ -125,7 +131,7 @@ impl ShmDevice {
             cells: Producer::new(pair.cells, pair.credits),
             bulk: BulkProducer::new(pair.credits, BULK_BYTES),
             pair,
-            mailbox: self.views.mailbox(to),
+            mailbox: self.bells[to as usize],
             lack: Lack::Nothing,
         }));
     }
@@ -137,7 +143,7 @@ impl ShmDevice {
             cells: Consumer::new(pair.cells, pair.credits),
             bulk: BulkConsumer::new(pair.credits, BULK_BYTES),
             pair,
-            mailbox: self.views.mailbox(from),
+            mailbox: self.bells[from as usize],
             broken: false,
             in_a_row: 0,
             polled: false,
@@ -249,10 +255,22 @@ impl ShmDevice {
         }
     }
 
-    /// Orders an earlier store into shared memory before a later load, against a sleeper's barrier.
+    /// Orders an earlier store into shared memory before a later load, against the barrier of whoever sleeps.
     #[inline]
-    pub fn order_before_look(&self) {
-        self.mailbox.order();
+    pub fn order_before_look(&mut self) {
+        sender_barrier(Label::AnnounceSender, !self.all_order());
+    }
+
+    /// Whether all members order us before they sleep, as far as we know.
+    #[inline]
+    fn all_order(&mut self) -> bool {
+        while let Some(bell) = self.bells.get(self.ordering as usize) {
+            if bell.needs_fence() {
+                return false;
+            }
+            self.ordering += 1;
+        }
+        true
     }
 
     /// The copy slots of the segment, for long messages.
@@ -437,5 +455,32 @@ impl Incoming {
         if self.mailbox.wake_starved(self.pair.starved) {
             *wakeups += 1;
         }
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_cannot_order_others_is_fenced_for_whenever_it_joins() {
+        let segment = Segment::create(3).expect("segment");
+        let mut first = ShmDevice::enter(segment.clone(), 0, false).expect("join");
+        assert!(first.bells[1].needs_fence() && !first.all_order(), "who has not joined has said nothing");
+        let mut confined = ShmDevice::enter(segment.clone(), 1, true).expect("join");
+        assert!(first.outgoing(1).mailbox.needs_fence() && first.bells[1].needs_fence() && !first.all_order());
+        assert!(confined.outgoing(0).mailbox.needs_fence() && !confined.all_order(), "nobody orders it either");
+        let mut third = ShmDevice::enter(segment, 2, false).expect("join");
+        assert!(!first.outgoing(2).mailbox.needs_fence() && !third.outgoing(0).mailbox.needs_fence());
+        assert!(third.bells[1].needs_fence() && !third.all_order());
+    }
+
+    #[test]
+    fn no_fence_once_all_have_joined() {
+        let segment = Segment::create(2).expect("segment");
+        let mut first = ShmDevice::enter(segment.clone(), 0, false).expect("join");
+        assert!(!first.all_order());
+        let mut second = ShmDevice::enter(segment, 1, false).expect("join");
+        assert!(first.all_order() && second.all_order());
     }
 }

@@ -4,7 +4,6 @@ use super::doorbell::Doorbell;
 use super::memory::Memory;
 use super::views::Views;
 use crate::sync::Ordering;
-use crate::sys;
 use std::io;
 use std::os::fd::{BorrowedFd, OwnedFd};
 use std::sync::Arc;
@@ -50,8 +49,6 @@ impl Segment {
         segment.views.header_u64(header::MAGIC).store(MAGIC, Ordering::Relaxed);
         segment.views.header_u32(header::VERSION).store(VERSION, Ordering::Relaxed);
         segment.views.header_u32(header::MEMBERS).store(members, Ordering::Relaxed);
-        let fences = sys::membarrier_register().is_err();
-        segment.views.header_u32(header::FENCES).store(fences as u32, Ordering::Relaxed);
         Ok(segment)
     }
 
@@ -116,12 +113,12 @@ impl Segment {
 
     /// Members that do not sleep, as far as their doorbells say.
     pub fn awake(&self) -> usize {
-        (0..self.members()).filter(|member| !self.views.mailbox(*member).is_asleep()).count()
+        (0..self.members()).filter(|member| !self.views.mailbox(*member, true).is_asleep()).count()
     }
 
     /// The member's doorbell, for its owner.
     pub fn doorbell(&self, member: u32) -> Doorbell {
-        Doorbell { word: self.views.mailbox(member).doorbell }
+        Doorbell { word: self.views.mailbox(member, true).doorbell }
     }
 
     /// The `count` collective blocks from `first` on.
