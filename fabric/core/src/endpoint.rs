@@ -163,7 +163,9 @@ impl Endpoint {
     /// `data` is readable for `length` bytes.
     pub unsafe fn try_raw_send(&mut self, to: Peer, data: *const u8, length: usize) -> usize {
         // SAFETY: the caller's promise.
-        unsafe { crate::raw::try_send(&mut self.device, to, data, length) }
+        let sent = unsafe { crate::raw::try_send(&mut self.device, to, data, length) };
+        self.give_up_unreachable();
+        sent
     }
 
     /// Starts to receive exactly `capacity` bytes from the raw channel.
@@ -184,13 +186,23 @@ impl Endpoint {
 
     #[cold]
     fn work(&mut self) -> bool {
-        let moved = self.port.pump(&mut self.device);
+        let moved = self.port.pump(&mut self.device) | self.give_up_unreachable();
         let copied = self.port.step_copies();
         // What a finished copy has to say goes out at once.
         if copied {
             self.port.pump(&mut self.device);
         }
         moved | copied
+    }
+
+    /// Ends what waits for peers that nothing can be sent to; true if there were any.
+    fn give_up_unreachable(&mut self) -> bool {
+        let mut any = false;
+        while let Some(refusal) = self.device.take_refusal() {
+            self.port.handle_no_memory(&refusal);
+            any = true;
+        }
+        any
     }
 
     /// Makes progress until everything started has left this process, then leaves the job.

@@ -4,7 +4,10 @@
 
 mod common;
 use common::*;
-use weft_fabric::{Bounds, Endpoint, Segment};
+use weft_device::shm::ShmDevice;
+use weft_device::{Device, Posted};
+use weft_fabric::{Bounds, Endpoint, Fault, Outcome, RequestId, Segment};
+use weft_wire::cell::{Head, Kind};
 
 fn statement(code: u32, k: u32) -> libc::sock_filter {
     libc::sock_filter { code: code as u16, jt: 0, jf: 0, k }
@@ -102,6 +105,109 @@ fn the_filter_of_that_test_kills() {
         unsafe { libc::getppid() };
     });
     assert_eq!(reap(child) & 0x7f, libc::SIGSYS);
+}
+
+/// The kernel has no more memory to give from here on.
+fn forbid_memory(errno: i32) {
+    confine(&[libc::SYS_fallocate], libc::SECCOMP_RET_ERRNO | errno as u32, libc::SECCOMP_RET_ALLOW);
+}
+
+/// Sends `length` bytes to a peer that takes nothing, without memory for them.
+fn send_without_memory(length: usize, before: impl FnOnce(&mut Endpoint)) {
+    let segment = Segment::create(2).expect("segment");
+    let child = fork(|| {
+        let mut at = Endpoint::join_segment(segment.clone(), 0).expect("join");
+        before(&mut at);
+        forbid_memory(libc::ENOMEM);
+        let data = bytes(length, 1);
+        for _ in 0..2 {
+            let request = send(&mut at, 1, 1, &data);
+            assert_eq!(until_done(&mut at, request).fault, Some(Fault::PeerLost));
+        }
+        // Nobody waits for what cannot be sent.
+        at.leave();
+    });
+    assert_eq!(reap(child), 0);
+}
+
+#[test]
+fn too_little_memory_for_a_ring_ends_the_send() {
+    send_without_memory(8, |_| {});
+    send_without_memory(5000, |_| {});
+}
+
+#[test]
+fn too_little_memory_for_longer_messages_ends_the_send() {
+    // The ring exists already, so that short messages go.
+    send_without_memory(5000, |at| {
+        let request = send(at, 1, 1, b"short");
+        assert_eq!(until_done(at, request).fault, None);
+    });
+}
+
+#[test]
+fn too_little_memory_is_told_once_with_how_much_and_what_allows_no_more() {
+    let segment = Segment::create(3).expect("segment");
+    let child = fork(|| {
+        let mut device = ShmDevice::join(segment.clone(), 0).expect("join");
+        let head = Head::control(Kind::Raw);
+        assert_eq!(device.post_control(1, head, &[1]), Posted::Sent(0));
+        forbid_memory(libc::ENOMEM);
+        // SAFETY: the bytes are readable.
+        assert_eq!(unsafe { device.post_bulk(1, head, &[], [1u8; 100].as_ptr(), 100) }, Posted::Full);
+        assert_eq!(device.post_control(2, head, &[1]), Posted::Full);
+        assert_eq!(device.post_control(2, head, &[1]), Posted::Full);
+        let line = |peer, bytes| {
+            format!(
+                "no shared memory for messages to rank {peer}: {bytes} bytes were wanted: Cannot allocate memory (os \
+                 error 12); no more is allowed by the memory limit of the control group (memory.max) or of the machine \
+                 (vm.overcommit_memory)"
+            )
+        };
+        let told: Vec<String> =
+            std::iter::from_fn(|| device.take_refusal()).map(|refusal| refusal.to_string()).collect();
+        assert_eq!(told, [line(2, 8192), line(1, 16384)]);
+    });
+    assert_eq!(reap(child), 0);
+}
+
+#[test]
+fn too_little_memory_for_collective_blocks_is_an_answer() {
+    let segment = Segment::create(2).expect("segment");
+    let child = fork(|| {
+        let mut at = Endpoint::join_segment(segment.clone(), 0).expect("join");
+        let blocks = at.shared_blocks();
+        let before = blocks.take(1).expect("a block");
+        forbid_memory(libc::ENOMEM);
+        assert_eq!(blocks.take(2), None);
+        blocks.give(before, 1);
+        assert_eq!(blocks.take(1), Some(before), "what has memory already is still handed out");
+    });
+    assert_eq!(reap(child), 0);
+}
+
+/// What a sandbox forbids to ask for is not taken for a lack of memory.
+#[test]
+fn memory_that_may_not_be_asked_for_is_touched() {
+    let segment = Segment::create(2).expect("segment");
+    let child = fork(|| {
+        let mut at = Endpoint::join_segment(segment.clone(), 0).expect("join");
+        forbid_memory(libc::ENOSYS);
+        let request = send(&mut at, 1, 1, &bytes(5000, 1));
+        assert_eq!(until_done(&mut at, request).fault, None);
+        assert!(at.shared_blocks().take(1).is_some());
+    });
+    assert_eq!(reap(child), 0);
+}
+
+fn until_done(at: &mut Endpoint, request: RequestId) -> Outcome {
+    for _ in 0..1_000_000 {
+        if let Some(outcome) = at.take_outcome(request) {
+            return outcome;
+        }
+        at.progress();
+    }
+    panic!("the request does not end");
 }
 
 /// The kernel refuses in the middle, on the receiver's side, the sender's, or both.

@@ -5,8 +5,9 @@ use super::ring::{BulkConsumer, BulkProducer, Cell, Consumer, Producer};
 use super::segment::{Segment, SegmentError};
 use super::slots::CopySlots;
 use super::views::{PairView, Views};
-use crate::contract::{Capabilities, Device, Foreign, Packet, PeerFault, Posted, Sink};
+use crate::contract::{Capabilities, Device, Foreign, NoMemory, Packet, PeerFault, Posted, Sink};
 use crate::sync::{Label, Ordering, owner_barrier, sender_barrier};
+use std::ops::Range;
 use weft_wire::cell::{CONTROL_WORDS, Head, INLINE_BYTES, INLINE_WORDS, decode};
 use weft_wire::segment::{BULK_BYTES, pair};
 
@@ -28,6 +29,8 @@ struct Outgoing {
     bulk: BulkProducer<'static>,
     pair: PairView,
     mailbox: Mailbox<'static>,
+    /// So many bytes of the bulk area have memory behind them.
+    populated: usize,
     /// Whoever was refused may wait for credits, so that arming must see to it that they wake us.
     lack: Lack,
 }
@@ -64,6 +67,9 @@ pub struct ShmDevice {
     bells: Vec<Mailbox<'static>>,
     /// So many members from 0 on are known to order others, which they do for good.
     ordering: u32,
+    /// Why nothing can be sent to some, not yet told; and who they are.
+    refusals: Vec<NoMemory>,
+    unreachable: Vec<u32>,
     me: u32,
     /// Wake-ups sent, for the status page.
     pub wakeups: u64,
@@ -100,6 +106,8 @@ impl ShmDevice {
             mailbox,
             bells: (0..members).map(|m| views.mailbox(m, fences)).collect(),
             ordering: 0,
+            refusals: Vec::new(),
+            unreachable: Vec::new(),
             me,
             wakeups: 0,
             segment,
@@ -111,20 +119,19 @@ impl ShmDevice {
         &self.segment
     }
 
+    /// `None` if there is no memory for it.
     #[inline]
-    fn outgoing(&mut self, to: u32) -> &mut Outgoing {
+    fn outgoing(&mut self, to: u32) -> Option<&mut Outgoing> {
         if self.outgoing[to as usize].is_none() {
             self.open_outgoing(to);
         }
-        self.outgoing[to as usize].as_mut().expect("just opened")
+        self.outgoing[to as usize].as_deref_mut()
     }
 
     #[cold]
     fn open_outgoing(&mut self, to: u32) {
-        // Too little memory is an error here and not a SIGBUS at the first touch.
-        let base = self.views.geometry.pair(self.me, to);
-        if let Err(cause) = self.views.memory.populate(base, pair::BULK) {
-            panic!("weft: not enough memory to talk to rank {to}: {cause}");
+        if !self.populate(to, 0..pair::BULK) {
+            return;
         }
         let pair = self.views.pair(self.me, to);
         self.outgoing[to as usize] = Some(Box::new(Outgoing {
@@ -132,8 +139,39 @@ impl ShmDevice {
             bulk: BulkProducer::new(pair.credits, BULK_BYTES),
             pair,
             mailbox: self.bells[to as usize],
+            populated: 0,
             lack: Lack::Nothing,
         }));
+    }
+
+    /// Sees to memory behind a part of the pair towards `to`: too little of it is an answer here, and would be a SIGBUS
+    /// at the first touch. False if there is none, now or before.
+    fn populate(&mut self, to: u32, part: Range<usize>) -> bool {
+        if self.unreachable.contains(&to) {
+            return false;
+        }
+        let base = self.views.geometry.pair(self.me, to);
+        let Err(cause) = self.views.memory.populate(base + part.start, part.len()) else { return true };
+        self.unreachable.push(to);
+        self.refusals.push(NoMemory { peer: to, cause });
+        false
+    }
+
+    /// Sees to memory behind the first `end` bytes of the bulk area towards `to`, and somewhat more.
+    #[cold]
+    fn populate_bulk(&mut self, to: u32, end: usize) -> bool {
+        let end = end.next_multiple_of(LARGEST_PACKET);
+        let start = self.outgoing[to as usize].as_ref().map_or(0, |out| out.populated);
+        let populated = self.populate(to, pair::BULK + start..pair::BULK + end);
+        if let (true, Some(out)) = (populated, &mut self.outgoing[to as usize]) {
+            out.populated = end;
+        }
+        populated
+    }
+
+    /// Why nothing can be sent to a peer any more, told once. Posts to it are answered [`Posted::Full`].
+    pub fn take_refusal(&mut self) -> Option<NoMemory> {
+        self.refusals.pop()
     }
 
     #[cold]
@@ -281,7 +319,8 @@ impl ShmDevice {
     /// Whether a bulk payload of `length` bytes would leave whole now, as one packet.
     #[inline]
     pub fn takes_whole(&mut self, to: u32, length: usize) -> bool {
-        length <= LARGEST_PACKET && self.outgoing(to).bulk.room(length).is_some_and(|(_, piece)| piece == length)
+        let whole = |out: &mut Outgoing| out.bulk.room(length).is_some_and(|(_, piece)| piece == length);
+        length <= LARGEST_PACKET && self.outgoing(to).is_some_and(whole)
     }
 }
 
@@ -310,7 +349,7 @@ impl Device for ShmDevice {
     unsafe fn post_short(&mut self, to: u32, head: Head, data: *const u8, length: usize) -> Posted {
         debug_assert!(length <= INLINE_BYTES);
         let me = self.me;
-        let out = self.outgoing(to);
+        let Some(out) = self.outgoing(to) else { return Posted::Full };
         let Some(cell) = out.cells.vacant() else { return out.refuse(Lack::Cell) };
         cell.head[1].store(head.second_word(), Ordering::Relaxed);
         let whole = length / 8;
@@ -341,9 +380,16 @@ impl Device for ShmDevice {
     unsafe fn post_bulk(&mut self, to: u32, head: Head, control: &[u64], data: *const u8, length: usize) -> Posted {
         debug_assert!(control.len() <= CONTROL_WORDS);
         let me = self.me;
-        let out = self.outgoing(to);
+        let Some(out) = self.outgoing(to) else { return Posted::Full };
         let Some(cell) = out.cells.vacant() else { return out.refuse(Lack::Bulk) };
         let Some((offset, piece)) = out.bulk.room(length.min(LARGEST_PACKET)) else { return out.refuse(Lack::Bulk) };
+        if offset + piece > out.populated {
+            return match self.populate_bulk(to, offset + piece) {
+                // SAFETY: the caller's promise.
+                true => unsafe { self.post_bulk(to, head, control, data, length) },
+                false => Posted::Full,
+            };
+        }
         out.cells.fetch_for_writing();
         // SAFETY: offset + piece lies inside the bulk area, and the peer has given these bytes back (return-credit).
         unsafe { std::ptr::copy_nonoverlapping(data, out.pair.bulk.add(offset), piece) };
@@ -468,10 +514,20 @@ mod tests {
         let mut first = ShmDevice::enter(segment.clone(), 0, false).expect("join");
         assert!(first.bells[1].needs_fence() && !first.all_order(), "who has not joined has said nothing");
         let mut confined = ShmDevice::enter(segment.clone(), 1, true).expect("join");
-        assert!(first.outgoing(1).mailbox.needs_fence() && first.bells[1].needs_fence() && !first.all_order());
-        assert!(confined.outgoing(0).mailbox.needs_fence() && !confined.all_order(), "nobody orders it either");
+        assert!(
+            first.outgoing(1).expect("memory").mailbox.needs_fence()
+                && first.bells[1].needs_fence()
+                && !first.all_order()
+        );
+        assert!(
+            confined.outgoing(0).expect("memory").mailbox.needs_fence() && !confined.all_order(),
+            "nobody orders it either"
+        );
         let mut third = ShmDevice::enter(segment, 2, false).expect("join");
-        assert!(!first.outgoing(2).mailbox.needs_fence() && !third.outgoing(0).mailbox.needs_fence());
+        assert!(
+            !first.outgoing(2).expect("memory").mailbox.needs_fence()
+                && !third.outgoing(0).expect("memory").mailbox.needs_fence()
+        );
         assert!(third.bells[1].needs_fence() && !third.all_order());
     }
 
