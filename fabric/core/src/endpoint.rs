@@ -11,6 +11,9 @@ use weft_device::shm::{Doorbell, Segment, ShmDevice};
 use weft_wire::segment::MemberState;
 use weft_wire::settings::{Settings, SingleCopy};
 
+/// Passes without progress between two looks at whether those we wait for at the end still live.
+const IDLE_PASSES_PER_LOOK: u32 = 500;
+
 /// A process's place in the fabric. Not synchronised: see [`crate::Monitor`].
 pub struct Endpoint {
     device: ShmDevice,
@@ -205,17 +208,33 @@ impl Endpoint {
         any
     }
 
-    /// Makes progress until everything started has left this process, then leaves the job.
+    /// Makes progress until everything started has left this process, except for peers that have ended; then leaves the
+    /// job.
     pub fn leave(mut self) {
+        let mut idle = 0u32;
         while self.port.has_work() {
-            if !self.progress() {
-                weft_device::sys::yield_core();
+            if self.progress() {
+                idle = 0;
+                continue;
             }
+            idle = idle.wrapping_add(1);
+            if idle.is_multiple_of(IDLE_PASSES_PER_LOOK) {
+                self.give_up_ended();
+            }
+            weft_device::sys::yield_core();
         }
         self.port.counters.wakeups_sent = self.device.wakeups;
         self.device.segment().set_state(self.me, MemberState::Left);
         if let Some(Err(error)) = self.manager.take().map(Manager::finalise) {
             eprintln!("weft: rank {}: {error}", self.me);
+        }
+    }
+
+    fn give_up_ended(&mut self) {
+        for peer in self.port.awaited() {
+            if self.device.segment().has_ended(peer) {
+                self.port.handle_end(peer);
+            }
         }
     }
 

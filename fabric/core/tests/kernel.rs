@@ -8,6 +8,7 @@ use weft_device::shm::ShmDevice;
 use weft_device::{Device, Posted};
 use weft_fabric::{Bounds, Endpoint, Fault, Outcome, RequestId, Segment};
 use weft_wire::cell::{Head, Kind};
+use weft_wire::segment::MemberState;
 
 fn statement(code: u32, k: u32) -> libc::sock_filter {
     libc::sock_filter { code: code as u16, jt: 0, jf: 0, k }
@@ -66,6 +67,52 @@ fn hand_over_awake(at: &mut Endpoint, rounds: u32) {
             while at.take_outcome(request).is_none() {
                 at.progress();
             }
+        }
+    }
+}
+
+/// A member's process that joins and waits to be ended, or leaves at once; returns when it has joined.
+fn joined_process(segment: &Segment, member: u32, leaves: bool) -> i32 {
+    let child = fork(|| {
+        let at = Endpoint::join_segment(segment.clone(), member).expect("join");
+        if leaves {
+            return at.leave();
+        }
+        loop {
+            // SAFETY: waits for a signal.
+            unsafe { libc::pause() };
+        }
+    });
+    while segment.state(member) == MemberState::Absent {
+        std::thread::yield_now();
+    }
+    child
+}
+
+/// More messages are under way than the ring holds, and nobody takes them.
+#[test]
+fn leaving_does_not_wait_for_those_who_have_ended() {
+    for (leaves, collected) in [(true, false), (false, false), (false, true)] {
+        let segment = Segment::create(2).expect("segment");
+        let peer = joined_process(&segment, 1, leaves);
+        // SAFETY: our child.
+        unsafe { libc::kill(peer, libc::SIGKILL) };
+        if collected {
+            reap(peer);
+        }
+        let child = fork(|| {
+            // SAFETY: ends this process if it never leaves.
+            unsafe { libc::alarm(30) };
+            let mut at = Endpoint::join_segment(segment.clone(), 0).expect("join");
+            for _ in 0..1000 {
+                let request = send(&mut at, 1, 1, b"nobody reads this");
+                at.release(request);
+            }
+            at.leave();
+        });
+        assert_eq!(reap(child), 0, "peer leaves: {leaves}, is collected: {collected}; 14 is the signal of the alarm");
+        if !collected {
+            reap(peer);
         }
     }
 }

@@ -48,6 +48,8 @@ pub mod mailbox {
     pub const STATE: usize = 2052;
     /// 1 + the core that the member is bound to, 0 if it may use several.
     pub const CORE: usize = 2056;
+    /// Which process ids [`PID`] is one of: number of the member's process id namespace, 0 if unknown.
+    pub const NAMESPACE: usize = 2060;
 }
 
 /// How far a member has come; the launcher reads it.

@@ -150,6 +150,19 @@ impl Port {
         self.lose_peer(refusal.peer);
     }
 
+    /// Peers that something waits for in the device or in a copy.
+    pub fn awaited(&self) -> Vec<u32> {
+        self.backlog.iter().copied().chain(self.jobs.iter().map(|job| job.peer)).collect()
+    }
+
+    /// The peer takes nothing any more.
+    pub fn handle_end(&mut self, peer: u32) {
+        if !self.lost[peer as usize] {
+            eprintln!("weft: rank {}: rank {peer} has ended before it took all that was sent to it", self.me);
+        }
+        self.lose_peer(peer);
+    }
+
     fn fail(&mut self, id: RequestId, fault: Fault) {
         self.requests.at(id).outcome.fault = Some(fault);
         self.requests.complete(id);

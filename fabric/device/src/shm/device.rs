@@ -85,7 +85,7 @@ impl ShmDevice {
     pub fn join(segment: Segment, me: u32) -> Result<Self, SegmentError> {
         let device = Self::enter(segment, me, crate::sys::membarrier_register().is_err())?;
         crate::sys::allow_attach();
-        device.segment.set_pid(me, std::process::id());
+        device.segment.set_process(me);
         Ok(device)
     }
 

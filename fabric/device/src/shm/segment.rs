@@ -4,6 +4,7 @@ use super::doorbell::Doorbell;
 use super::memory::Memory;
 use super::views::Views;
 use crate::sync::Ordering;
+use crate::sys;
 use std::io;
 use std::os::fd::{BorrowedFd, OwnedFd};
 use std::sync::Arc;
@@ -97,8 +98,23 @@ impl Segment {
         self.views.pid(member).load(Ordering::Relaxed) as i32
     }
 
-    pub fn set_pid(&self, member: u32, pid: u32) {
-        self.views.pid(member).store(pid, Ordering::Relaxed);
+    /// Says which process the caller is.
+    pub fn set_process(&self, member: u32) {
+        self.views.namespace(member).store(sys::pid_namespace().unwrap_or(0), Ordering::Relaxed);
+        self.views.pid(member).store(std::process::id(), Ordering::Relaxed);
+    }
+
+    /// Whether a member will take nothing any more: it has left, or its process has ended. Rests on claims of the member;
+    /// false where its process cannot be seen from here.
+    pub fn has_ended(&self, member: u32) -> bool {
+        match self.state(member) {
+            MemberState::Left => true,
+            MemberState::Absent => false,
+            MemberState::Joined => {
+                let namespace = self.views.namespace(member).load(Ordering::Relaxed);
+                sys::pid_namespace() == Some(namespace) && sys::process_has_ended(self.pid(member))
+            }
+        }
     }
 
     /// Says which core a member is bound to, if to a single one.

@@ -80,6 +80,10 @@ impl Views {
         self.one(self.geometry.mailbox(member) + mailbox::PID)
     }
 
+    pub fn namespace(&self, member: u32) -> &'static AtomicU32 {
+        self.one(self.geometry.mailbox(member) + mailbox::NAMESPACE)
+    }
+
     pub fn state(&self, member: u32) -> &'static AtomicU32 {
         self.one(self.geometry.mailbox(member) + mailbox::STATE)
     }
