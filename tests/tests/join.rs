@@ -1,5 +1,5 @@
 //! How our MPI programs find their job: under our launcher, under MPICH's and Intel MPI's, alone, and where something is
-//! in the way; and what `weft ps` shows of them.
+//! in the way; what does not disturb them; and what `weft ps` shows of them.
 
 use std::io::{BufRead, BufReader};
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
@@ -229,6 +229,39 @@ fn a_wrong_setting_is_said_once_and_nothing_starts() {
         let alone = finish(Command::new(member()).env(name, value));
         assert!(alone.code != 0 && alone.out.is_empty() && alone.err.contains(name), "{}", alone.err);
     }
+}
+
+#[test]
+fn a_wrong_setting_is_said_by_one_rank_under_launchers_that_do_not_know_it() {
+    for (name, mut launcher) in launchers(4) {
+        let done = finish(launcher.arg(member()).env("WEFT_SPIN_US", "many"));
+        assert_ne!(done.code, 0, "{name}");
+        let said = done.out.matches("WEFT_SPIN_US").count() + done.err.matches("WEFT_SPIN_US").count();
+        assert_eq!(said, 1, "{name}: {}{}", done.out, done.err);
+    }
+}
+
+#[test]
+fn a_setting_that_is_wrong_for_a_later_rank_is_said_by_it() {
+    let script = format!("[ $PMI_RANK = 0 ] || export WEFT_SPIN_US=many; exec {}", member().display());
+    for (name, mut launcher) in launchers(2) {
+        let done = finish(launcher.args(["sh", "-c", &script]));
+        assert_ne!(done.code, 0, "{name}");
+        assert_eq!(done.err.matches("WEFT_SPIN_US").count(), 1, "{name}: {}", done.err);
+    }
+}
+
+#[test]
+fn forked_children_that_end_do_not_disturb_their_rank() {
+    let program = build::c_program(&tree().join("bin/mpicc"), "tests/c/join/forked.c");
+    let expected: Vec<String> = (0..3).map(|rank| format!("rank {rank} of 3 goes on")).collect();
+    for (name, mut launcher) in launchers(3) {
+        let done = finish(launcher.arg(&program));
+        assert_eq!((done.code, done.err.as_str()), (0, ""), "{name}: {}", done.out);
+        assert_eq!(sorted(&done.out), expected, "{name}");
+    }
+    let alone = finish(&mut Command::new(&program));
+    assert_eq!((alone.code, alone.out.as_str(), alone.err.as_str()), (0, "rank 0 of 1 goes on\n", ""));
 }
 
 #[test]

@@ -145,12 +145,17 @@ impl JobState {
     }
 
     fn fail(&mut self, rank: Option<usize>, cause: Cause) -> Decision {
+        // Who aborts ends by itself.
+        let aborting = match (rank, &cause) {
+            (Some(rank), Cause::Aborted { .. }) => usize::from(self.is_running(rank)),
+            _ => 0,
+        };
         let first = self.note(rank, cause);
         if !first {
             return Decision::Continue;
         }
         self.ending = true;
-        self.ended_by_us = self.running();
+        self.ended_by_us = self.running() - aborting;
         Decision::EndOthers
     }
 

@@ -11,6 +11,9 @@ use weft_device::shm::{Doorbell, Segment, ShmDevice};
 use weft_wire::segment::MemberState;
 use weft_wire::settings::{Settings, SingleCopy};
 
+/// Passes without progress between two looks at whether those we wait for at the end still live.
+const IDLE_PASSES_PER_LOOK: u32 = 500;
+
 /// A process's place in the fabric. Not synchronised: see [`crate::Monitor`].
 pub struct Endpoint {
     device: ShmDevice,
@@ -163,7 +166,9 @@ impl Endpoint {
     /// `data` is readable for `length` bytes.
     pub unsafe fn try_raw_send(&mut self, to: Peer, data: *const u8, length: usize) -> usize {
         // SAFETY: the caller's promise.
-        unsafe { crate::raw::try_send(&mut self.device, to, data, length) }
+        let sent = unsafe { crate::raw::try_send(&mut self.device, to, data, length) };
+        self.give_up_unreachable();
+        sent
     }
 
     /// Starts to receive exactly `capacity` bytes from the raw channel.
@@ -184,7 +189,7 @@ impl Endpoint {
 
     #[cold]
     fn work(&mut self) -> bool {
-        let moved = self.port.pump(&mut self.device);
+        let moved = self.port.pump(&mut self.device) | self.give_up_unreachable();
         let copied = self.port.step_copies();
         // What a finished copy has to say goes out at once.
         if copied {
@@ -193,17 +198,43 @@ impl Endpoint {
         moved | copied
     }
 
-    /// Makes progress until everything started has left this process, then leaves the job.
+    /// Ends what waits for peers that nothing can be sent to; true if there were any.
+    fn give_up_unreachable(&mut self) -> bool {
+        let mut any = false;
+        while let Some(refusal) = self.device.take_refusal() {
+            self.port.handle_no_memory(&refusal);
+            any = true;
+        }
+        any
+    }
+
+    /// Makes progress until everything started has left this process, except for peers that have ended; then leaves the
+    /// job.
     pub fn leave(mut self) {
+        let mut idle = 0u32;
         while self.port.has_work() {
-            if !self.progress() {
-                weft_device::sys::yield_core();
+            if self.progress() {
+                idle = 0;
+                continue;
             }
+            idle = idle.wrapping_add(1);
+            if idle.is_multiple_of(IDLE_PASSES_PER_LOOK) {
+                self.give_up_ended();
+            }
+            weft_device::sys::yield_core();
         }
         self.port.counters.wakeups_sent = self.device.wakeups;
         self.device.segment().set_state(self.me, MemberState::Left);
         if let Some(Err(error)) = self.manager.take().map(Manager::finalise) {
             eprintln!("weft: rank {}: {error}", self.me);
+        }
+    }
+
+    fn give_up_ended(&mut self) {
+        for peer in self.port.awaited() {
+            if self.device.segment().has_ended(peer) {
+                self.port.handle_end(peer);
+            }
         }
     }
 
@@ -220,7 +251,7 @@ impl Endpoint {
 
     /// Orders an earlier store into a shared block before a later look at whether somebody waits for it.
     #[inline]
-    pub fn order_before_look(&self) {
+    pub fn order_before_look(&mut self) {
         self.device.order_before_look();
     }
 

@@ -21,6 +21,7 @@ pub(crate) use manager::Manager;
 pub use manager::{ManagerError, abort};
 use std::io;
 use std::os::fd::OwnedFd;
+use weft_cluster::pmi::Request;
 use weft_device::shm::{Segment, SegmentError};
 use weft_device::sys::{self, Inherited};
 use weft_wire::settings::{SettingError, Settings};
@@ -91,8 +92,13 @@ impl Joined {
 }
 
 pub(crate) fn join() -> Result<Joined, JoinError> {
-    let settings = Settings::from_env(std::env::vars_os()).map_err(JoinError::Settings)?;
-    let start = environment::read(|name| std::env::var(name).ok())?;
+    let settings = Settings::from_env(std::env::vars_os());
+    let start = environment::read(|name| std::env::var(name).ok());
+    let settings = settings.map_err(|errors| {
+        leave_it_to_rank_0(start.as_ref().ok());
+        JoinError::Settings(errors)
+    })?;
+    let start = start?;
     let mut joined = match start {
         Start::Launcher { segment, rank, size, manager } => join_launcher(segment, rank, size, manager)?,
         Start::Manager { descriptor, rank, size } => join_manager(descriptor, rank, size)?,
@@ -104,6 +110,18 @@ pub(crate) fn join() -> Result<Joined, JoinError> {
     joined.job = std::env::var("WEFT_JOB").unwrap_or_default();
     environment::forget();
     Ok(joined)
+}
+
+/// Settings are mostly wrong for all ranks alike, and rank 0 says so. The others meet it in a barrier, where the end of the
+/// job finds them; if rank 0 comes there it has nothing to complain about, and they speak for themselves.
+fn leave_it_to_rank_0(start: Option<&Start>) {
+    // Our own launcher has looked at the settings, and rank 0 comes to no barrier under it.
+    let Some(&Start::Manager { descriptor, rank, .. }) = start else { return };
+    let Ok(descriptor) = adopt("PMI_FD", descriptor, Inherited::Socket) else { return };
+    let mut manager = Manager::new(descriptor);
+    if manager.announce().is_ok() && rank != 0 && manager.ask(Request::Barrier).is_err() {
+        sys::exit_now(1);
+    }
 }
 
 fn alone() -> Result<Joined, JoinError> {

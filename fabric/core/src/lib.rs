@@ -23,6 +23,7 @@ mod join;
 mod monitor;
 mod pace;
 mod port;
+mod quota;
 mod raw;
 pub mod shared;
 mod status;

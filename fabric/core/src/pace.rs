@@ -6,7 +6,8 @@
 //!   is handed over to such work comes back a time slice later, while a sleeper that is woken runs soon.
 //!
 //! "Outnumber" counts the ranks of this job on this host against the cores that they may use (bound ranks: those on the
-//! same core), and what else is runnable on the machine, asked of the kernel now and then.
+//! same core) and against what their control group may keep busy ([`crate::quota`]), and what else is runnable on the
+//! machine, asked of the kernel now and then.
 
 use weft_device::shm::Segment;
 use weft_device::sys;
@@ -74,13 +75,13 @@ impl Place {
         }
     }
 
-    /// Whether so many ranks of this job sleep that those awake have a core each.
-    fn has_room(&self) -> bool {
+    /// Ranks of this job that do not sleep, and the cores that they may use; unknown where ranks are bound.
+    fn awake(&self) -> Option<(u32, u32)> {
         match self {
-            Self::Free { cores, segment } => segment.awake() <= *cores as usize,
-            Self::Bound { .. } => false,
+            Self::Free { cores, segment } => Some((segment.awake() as u32, *cores)),
+            Self::Bound { .. } => None,
             #[cfg(test)]
-            Self::Told { .. } => false,
+            Self::Told { .. } => None,
         }
     }
 
@@ -96,11 +97,18 @@ impl Place {
     }
 }
 
+/// Whether ranks of this job want more cores than there are for them.
+fn is_shared(place: &Place, members: u32, quota: Option<u32>) -> bool {
+    place.is_shared(members) || quota.is_some_and(|quota| members > quota)
+}
+
 /// What a process has learnt about its waits; lives as long as the endpoint.
 pub struct Policy {
     bounds: Bounds,
     place: Place,
     members: u32,
+    /// Cores that our control group may keep busy, if it is limited.
+    quota: Option<u32>,
     /// Ranks of this job want more cores than there are.
     shared: bool,
     /// So does work of others: handing the core to it may cost whole time slices, while a sleeper that is woken runs soon.
@@ -122,15 +130,16 @@ impl Policy {
             }
             ref cores => Place::Free { cores: cores.len() as u32, segment: segment.clone() },
         };
-        Self::at(bounds, place, segment.members())
+        Self::at(bounds, place, segment.members(), crate::quota::cores())
     }
 
-    fn at(bounds: Bounds, place: Place, members: u32) -> Self {
-        let shared = place.is_shared(members);
+    fn at(bounds: Bounds, place: Place, members: u32, quota: Option<u32>) -> Self {
+        let shared = is_shared(&place, members, quota);
         Self {
             bounds,
             place,
             members,
+            quota,
             shared,
             crowded: false,
             looked_ns: 0,
@@ -139,12 +148,17 @@ impl Policy {
         }
     }
 
+    /// Whether so many ranks of this job sleep that those awake have a core each.
+    fn has_room(&self) -> bool {
+        self.place.awake().is_some_and(|(awake, cores)| awake <= self.quota.map_or(cores, |quota| quota.min(cores)))
+    }
+
     fn look_around(&mut self, now_ns: u64) {
         if now_ns - self.looked_ns < CROWD_PERIOD_NS {
             return;
         }
         self.looked_ns = now_ns;
-        self.shared = self.place.is_shared(self.members);
+        self.shared = is_shared(&self.place, self.members, self.quota);
         self.crowded = !self.shared && self.place.is_crowded();
         self.free_polls = if self.shared { POLLS_BEFORE_YIELD } else { POLLS_PER_LOOK };
     }
@@ -201,7 +215,7 @@ impl Pace {
             self.since_ns = now;
         }
         if self.yielding_since_ns == 0 {
-            let alone = !policy.shared || policy.place.has_room();
+            let alone = !policy.shared || policy.has_room();
             if alone && now - self.since_ns < policy.spin_ns {
                 self.spun = true;
                 return Step::Poll;
@@ -240,7 +254,7 @@ mod tests {
 
     #[test]
     fn a_shared_core_is_handed_over_after_a_few_polls() {
-        let mut policy = Policy::at(Bounds::default(), Place::Told { shared: true }, 2);
+        let mut policy = Policy::at(Bounds::default(), Place::Told { shared: true }, 2, None);
         let mut pace = Pace::default();
         for _ in 1..POLLS_BEFORE_YIELD {
             assert_eq!(pace.idle(&mut policy), Step::Poll);
@@ -250,8 +264,22 @@ mod tests {
     }
 
     #[test]
+    fn a_quota_of_fewer_cores_than_ranks_hands_over_as_well() {
+        let shared =
+            |members, quota| Policy::at(Bounds::default(), Place::Told { shared: false }, members, quota).shared;
+        assert_eq!([shared(2, None), shared(2, Some(2)), shared(2, Some(1))], [false, false, true]);
+        assert!(shared(1, Some(0)), "half a core is less than one");
+        let mut policy = Policy::at(Bounds::default(), Place::Told { shared: false }, 2, Some(1));
+        policy.look_around(CROWD_PERIOD_NS);
+        let mut pace = Pace::default();
+        let steps: Vec<Step> = (0..POLLS_BEFORE_YIELD).map(|_| pace.idle(&mut policy)).collect();
+        assert_eq!(steps.last(), Some(&Step::Yielded), "as where ranks share a core");
+    }
+
+    #[test]
     fn an_own_core_spins_then_yields_then_sleeps() {
-        let mut policy = Policy::at(Bounds { spin_ns: 10_000, yield_ns: 100_000 }, Place::Told { shared: false }, 2);
+        let mut policy =
+            Policy::at(Bounds { spin_ns: 10_000, yield_ns: 100_000 }, Place::Told { shared: false }, 2, None);
         let mut pace = Pace::default();
         let mut seen = Vec::new();
         loop {
@@ -268,7 +296,7 @@ mod tests {
 
     #[test]
     fn the_spin_bound_shrinks_when_spinning_did_not_pay_and_grows_again() {
-        let mut policy = Policy::at(Bounds { spin_ns: 8_000, yield_ns: 0 }, Place::Told { shared: false }, 2);
+        let mut policy = Policy::at(Bounds { spin_ns: 8_000, yield_ns: 0 }, Place::Told { shared: false }, 2, None);
         policy.learn(true);
         assert_eq!(policy.spin_ns, 4_000);
         for _ in 0..5 {

@@ -1,7 +1,8 @@
 //! Collective blocks as interfaces see them.
 
-use weft_device::shm::Segment;
+use std::sync::Once;
 pub use weft_device::shm::block::Block;
+use weft_device::shm::{NoBlocks, Segment};
 pub use weft_wire::segment::BLOCK_BYTES;
 
 /// Hands out collective blocks of the segment.
@@ -15,9 +16,18 @@ impl SharedBlocks {
         Self { segment }
     }
 
-    /// Takes `count` blocks in a row for a group whose members will all learn the index; `None` if there are no more.
+    /// Takes `count` blocks in a row for a group whose members will all learn the index; `None` if there are no more, or
+    /// no memory for them, which is said once.
     pub fn take(&self, count: usize) -> Option<usize> {
-        self.segment.take_blocks(count)
+        match self.segment.take_blocks(count) {
+            Ok(first) => Some(first),
+            Err(NoBlocks::Used) => None,
+            Err(error @ NoBlocks::Memory { .. }) => {
+                static SAID: Once = Once::new();
+                SAID.call_once(|| eprintln!("weft: {error}; collective operations go by messages"));
+                None
+            }
+        }
     }
 
     /// Gives back what [`Self::take`] has handed out, once no member uses it any more. Its first word may be overwritten;

@@ -4,7 +4,11 @@
 
 mod common;
 use common::*;
-use weft_fabric::{Bounds, Endpoint, Segment};
+use weft_device::shm::ShmDevice;
+use weft_device::{Device, Posted};
+use weft_fabric::{Bounds, Endpoint, Fault, Outcome, RequestId, Segment};
+use weft_wire::cell::{Head, Kind};
+use weft_wire::segment::MemberState;
 
 fn statement(code: u32, k: u32) -> libc::sock_filter {
     libc::sock_filter { code: code as u16, jt: 0, jf: 0, k }
@@ -67,6 +71,52 @@ fn hand_over_awake(at: &mut Endpoint, rounds: u32) {
     }
 }
 
+/// A member's process that joins and waits to be ended, or leaves at once; returns when it has joined.
+fn joined_process(segment: &Segment, member: u32, leaves: bool) -> i32 {
+    let child = fork(|| {
+        let at = Endpoint::join_segment(segment.clone(), member).expect("join");
+        if leaves {
+            return at.leave();
+        }
+        loop {
+            // SAFETY: waits for a signal.
+            unsafe { libc::pause() };
+        }
+    });
+    while segment.state(member) == MemberState::Absent {
+        std::thread::yield_now();
+    }
+    child
+}
+
+/// More messages are under way than the ring holds, and nobody takes them.
+#[test]
+fn leaving_does_not_wait_for_those_who_have_ended() {
+    for (leaves, collected) in [(true, false), (false, false), (false, true)] {
+        let segment = Segment::create(2).expect("segment");
+        let peer = joined_process(&segment, 1, leaves);
+        // SAFETY: our child.
+        unsafe { libc::kill(peer, libc::SIGKILL) };
+        if collected {
+            reap(peer);
+        }
+        let child = fork(|| {
+            // SAFETY: ends this process if it never leaves.
+            unsafe { libc::alarm(30) };
+            let mut at = Endpoint::join_segment(segment.clone(), 0).expect("join");
+            for _ in 0..1000 {
+                let request = send(&mut at, 1, 1, b"nobody reads this");
+                at.release(request);
+            }
+            at.leave();
+        });
+        assert_eq!(reap(child), 0, "peer leaves: {leaves}, is collected: {collected}; 14 is the signal of the alarm");
+        if !collected {
+            reap(peer);
+        }
+    }
+}
+
 fn bind(core: u32) {
     // SAFETY: a set on our stack; a core that does not exist is refused, which does no harm.
     unsafe {
@@ -102,6 +152,109 @@ fn the_filter_of_that_test_kills() {
         unsafe { libc::getppid() };
     });
     assert_eq!(reap(child) & 0x7f, libc::SIGSYS);
+}
+
+/// The kernel has no more memory to give from here on.
+fn forbid_memory(errno: i32) {
+    confine(&[libc::SYS_fallocate], libc::SECCOMP_RET_ERRNO | errno as u32, libc::SECCOMP_RET_ALLOW);
+}
+
+/// Sends `length` bytes to a peer that takes nothing, without memory for them.
+fn send_without_memory(length: usize, before: impl FnOnce(&mut Endpoint)) {
+    let segment = Segment::create(2).expect("segment");
+    let child = fork(|| {
+        let mut at = Endpoint::join_segment(segment.clone(), 0).expect("join");
+        before(&mut at);
+        forbid_memory(libc::ENOMEM);
+        let data = bytes(length, 1);
+        for _ in 0..2 {
+            let request = send(&mut at, 1, 1, &data);
+            assert_eq!(until_done(&mut at, request).fault, Some(Fault::PeerLost));
+        }
+        // Nobody waits for what cannot be sent.
+        at.leave();
+    });
+    assert_eq!(reap(child), 0);
+}
+
+#[test]
+fn too_little_memory_for_a_ring_ends_the_send() {
+    send_without_memory(8, |_| {});
+    send_without_memory(5000, |_| {});
+}
+
+#[test]
+fn too_little_memory_for_longer_messages_ends_the_send() {
+    // The ring exists already, so that short messages go.
+    send_without_memory(5000, |at| {
+        let request = send(at, 1, 1, b"short");
+        assert_eq!(until_done(at, request).fault, None);
+    });
+}
+
+#[test]
+fn too_little_memory_is_told_once_with_how_much_and_what_allows_no_more() {
+    let segment = Segment::create(3).expect("segment");
+    let child = fork(|| {
+        let mut device = ShmDevice::join(segment.clone(), 0).expect("join");
+        let head = Head::control(Kind::Raw);
+        assert_eq!(device.post_control(1, head, &[1]), Posted::Sent(0));
+        forbid_memory(libc::ENOMEM);
+        // SAFETY: the bytes are readable.
+        assert_eq!(unsafe { device.post_bulk(1, head, &[], [1u8; 100].as_ptr(), 100) }, Posted::Full);
+        assert_eq!(device.post_control(2, head, &[1]), Posted::Full);
+        assert_eq!(device.post_control(2, head, &[1]), Posted::Full);
+        let line = |peer, bytes| {
+            format!(
+                "no shared memory for messages to rank {peer}: {bytes} bytes were wanted: Cannot allocate memory (os \
+                 error 12); no more is allowed by the memory limit of the control group (memory.max) or of the machine \
+                 (vm.overcommit_memory)"
+            )
+        };
+        let told: Vec<String> =
+            std::iter::from_fn(|| device.take_refusal()).map(|refusal| refusal.to_string()).collect();
+        assert_eq!(told, [line(2, 8192), line(1, 16384)]);
+    });
+    assert_eq!(reap(child), 0);
+}
+
+#[test]
+fn too_little_memory_for_collective_blocks_is_an_answer() {
+    let segment = Segment::create(2).expect("segment");
+    let child = fork(|| {
+        let mut at = Endpoint::join_segment(segment.clone(), 0).expect("join");
+        let blocks = at.shared_blocks();
+        let before = blocks.take(1).expect("a block");
+        forbid_memory(libc::ENOMEM);
+        assert_eq!(blocks.take(2), None);
+        blocks.give(before, 1);
+        assert_eq!(blocks.take(1), Some(before), "what has memory already is still handed out");
+    });
+    assert_eq!(reap(child), 0);
+}
+
+/// What a sandbox forbids to ask for is not taken for a lack of memory.
+#[test]
+fn memory_that_may_not_be_asked_for_is_touched() {
+    let segment = Segment::create(2).expect("segment");
+    let child = fork(|| {
+        let mut at = Endpoint::join_segment(segment.clone(), 0).expect("join");
+        forbid_memory(libc::ENOSYS);
+        let request = send(&mut at, 1, 1, &bytes(5000, 1));
+        assert_eq!(until_done(&mut at, request).fault, None);
+        assert!(at.shared_blocks().take(1).is_some());
+    });
+    assert_eq!(reap(child), 0);
+}
+
+fn until_done(at: &mut Endpoint, request: RequestId) -> Outcome {
+    for _ in 0..1_000_000 {
+        if let Some(outcome) = at.take_outcome(request) {
+            return outcome;
+        }
+        at.progress();
+    }
+    panic!("the request does not end");
 }
 
 /// The kernel refuses in the middle, on the receiver's side, the sender's, or both.

@@ -43,6 +43,15 @@ pub struct PeerFault {
     pub what: &'static str,
 }
 
+/// The memory through which packets to a peer would go is not to be had. Nothing leaves for the peer any more.
+#[derive(Debug, thiserror::Error)]
+#[error("no shared memory for messages to rank {peer}: {cause}")]
+pub struct NoMemory {
+    pub peer: u32,
+    /// How much was wanted, and what allows no more.
+    pub cause: std::io::Error,
+}
+
 /// Bytes that a peer may change while we look: they can only be copied out.
 #[derive(Clone, Copy)]
 pub struct Foreign<'a> {

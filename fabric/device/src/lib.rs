@@ -35,4 +35,4 @@ mod conformance;
 #[cfg(not(loom))]
 pub use probe::{Report, probe};
 
-pub use contract::{Capabilities, Device, Foreign, Packet, PeerFault, Posted, Sink};
+pub use contract::{Capabilities, Device, Foreign, NoMemory, Packet, PeerFault, Posted, Sink};

@@ -4,6 +4,7 @@
 use crate::sync::AtomicU32;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd, RawFd};
+use std::os::unix::fs::MetadataExt;
 use std::os::unix::net::UnixStream;
 use std::time::Duration;
 
@@ -136,6 +137,26 @@ pub fn attach_works() -> io::Result<()> {
         copy_from_process(std::process::id() as i32, &raw const source as u64, (&raw mut target).cast(), 8)?;
     }
     if target == source { Ok(()) } else { Err(io::Error::other("the copy differs")) }
+}
+
+/// The number of the namespace that our process ids belong to.
+pub fn pid_namespace() -> Option<u32> {
+    u32::try_from(std::fs::metadata("/proc/self/ns/pid").ok()?.ino()).ok()
+}
+
+/// Whether no process of this id runs any more. One that has ended and was not collected by its parent is none.
+pub fn process_has_ended(pid: i32) -> bool {
+    if pid <= 0 {
+        return false;
+    }
+    // SAFETY: no signal is sent.
+    if unsafe { libc::kill(pid, 0) } != 0 {
+        return io::Error::last_os_error().raw_os_error() == Some(libc::ESRCH);
+    }
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    // The name stands in parentheses and may hold anything; the state follows it.
+    let state = stat.rfind(')').and_then(|end| stat[end + 1..].split_ascii_whitespace().next());
+    matches!(state, Some("Z" | "X"))
 }
 
 /// What an inherited descriptor must lead to.

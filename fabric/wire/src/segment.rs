@@ -11,7 +11,7 @@ use crate::cell::CELL_BYTES;
 /// `weft-seg` as little-endian bytes.
 pub const MAGIC: u64 = u64::from_le_bytes(*b"weft-seg");
 /// Changes with every change of what stands in the segment.
-pub const VERSION: u32 = 1;
+pub const VERSION: u32 = 2;
 /// Most members of a segment.
 pub const MAX_MEMBERS: u32 = 4096;
 
@@ -22,8 +22,6 @@ pub mod header {
     pub const MAGIC: usize = 0;
     pub const VERSION: usize = 8;
     pub const MEMBERS: usize = 12;
-    /// 1 when the kernel cannot order the sleepers' side alone and every sender must fence.
-    pub const FENCES: usize = 16;
     /// Next collective block that was never used (64-bit counter).
     pub const NEXT_BLOCK: usize = 64;
     /// Heads of the lists of collective blocks that were given back, one 64-bit word for each length of a run.
@@ -39,6 +37,9 @@ pub mod header {
 pub mod mailbox {
     /// The doorbell (32 bits): 1 while the owner sleeps on it.
     pub const DOORBELL: usize = 0;
+    /// 1 once the owner has said that it orders others before it sleeps; until then who sends to it must fence. In the
+    /// doorbell's line, which senders look at anyway.
+    pub const ORDERS: usize = 4;
     /// Set of senders that the owner polls, one bit each, 64-bit words.
     pub const ACTIVE: usize = 64;
     /// Process id of the member, 0 before it has joined.
@@ -47,6 +48,8 @@ pub mod mailbox {
     pub const STATE: usize = 2052;
     /// 1 + the core that the member is bound to, 0 if it may use several.
     pub const CORE: usize = 2056;
+    /// Which process ids [`PID`] is one of: number of the member's process id namespace, 0 if unknown.
+    pub const NAMESPACE: usize = 2060;
 }
 
 /// How far a member has come; the launcher reads it.

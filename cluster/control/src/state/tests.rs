@@ -66,6 +66,20 @@ fn rank_without_mpi_is_fine_only_among_its_like() {
 }
 
 #[test]
+fn who_aborts_is_not_among_those_that_were_ended() {
+    let report = |size| {
+        let mut job = running(size);
+        assert_eq!(job.handle_abort(1, 3, ""), Decision::EndOthers);
+        job.report()[1..].to_vec()
+    };
+    assert_eq!(report(4), ["the 3 ranks that still ran were ended"]);
+    assert_eq!(report(2), ["the 1 rank that still ran was ended"]);
+    let mut last = running(2);
+    let _ = (last.handle_exit(0, Exit::Code(0)), last.handle_abort(1, 3, ""));
+    assert_eq!(last.report().len(), 1, "nobody else ran");
+}
+
+#[test]
 fn abort_with_code_zero_is_no_success() {
     let mut job = running(2);
     assert_eq!(job.handle_abort(1, 256, "why"), Decision::EndOthers);

@@ -26,7 +26,7 @@ use receive::EAGER_CEILING;
 use requests::Requests;
 use std::collections::VecDeque;
 use weft_device::shm::{CopyJob, CopySlots};
-use weft_device::{Packet, PeerFault, Sink};
+use weft_device::{NoMemory, Packet, PeerFault, Sink};
 use weft_protocol::matching::Matcher;
 use weft_wire::cell::Kind;
 use weft_wire::settings::{Settings, SingleCopy};
@@ -142,6 +142,25 @@ impl Port {
         self.streams[peer as usize] = None;
         self.jobs.retain(|job| job.peer != peer);
         self.raw.lose_peer(Peer(peer));
+    }
+
+    /// Nothing can be sent to a peer any more.
+    pub fn handle_no_memory(&mut self, refusal: &NoMemory) {
+        eprintln!("weft: {refusal}");
+        self.lose_peer(refusal.peer);
+    }
+
+    /// Peers that something waits for in the device or in a copy.
+    pub fn awaited(&self) -> Vec<u32> {
+        self.backlog.iter().copied().chain(self.jobs.iter().map(|job| job.peer)).collect()
+    }
+
+    /// The peer takes nothing any more.
+    pub fn handle_end(&mut self, peer: u32) {
+        if !self.lost[peer as usize] {
+            eprintln!("weft: rank {}: rank {peer} has ended before it took all that was sent to it", self.me);
+        }
+        self.lose_peer(peer);
     }
 
     fn fail(&mut self, id: RequestId, fault: Fault) {

@@ -7,23 +7,39 @@
 
 use super::segment::Segment;
 use crate::sync::Ordering;
-use weft_wire::segment::{MOST_BLOCKS_IN_A_ROW, header};
+use std::io;
+use weft_wire::segment::{BLOCK_BYTES, MOST_BLOCKS_IN_A_ROW, header};
+
+/// Why there are no collective blocks.
+#[derive(Debug, thiserror::Error)]
+pub enum NoBlocks {
+    #[error("all collective blocks of the segment are in use")]
+    Used,
+    #[error("no shared memory for {count} collective blocks: {cause}")]
+    Memory { count: usize, cause: io::Error },
+}
 
 /// The lower half of a head: 1 + the first run's first block, 0 for an empty list. The upper half counts changes, so
 /// that a head which has gone and come back meanwhile is not mistaken for the old one.
 const INDEX: u64 = 0xffff_ffff;
 
 impl Segment {
-    /// Collective blocks that nobody uses, `count` in a row; `None` when there are no more. The first word of the first
-    /// one is zero; the rest is as it was given back.
-    pub fn take_blocks(&self, count: usize) -> Option<usize> {
-        self.take_given_back(count).or_else(|| self.take_unused(count))
+    /// Collective blocks that nobody uses, `count` in a row, with memory behind them. The first word of the first one is
+    /// zero; the rest is as it was given back.
+    pub fn take_blocks(&self, count: usize) -> Result<usize, NoBlocks> {
+        self.take_given_back(count).map_or_else(|| self.take_unused(count), Ok)
     }
 
-    fn take_unused(&self, count: usize) -> Option<usize> {
+    fn take_unused(&self, count: usize) -> Result<usize, NoBlocks> {
         let next = self.views.header_u64(header::NEXT_BLOCK);
         let after = |first: u64| first.checked_add(count as u64).filter(|after| *after <= self.blocks() as u64);
-        next.fetch_update(Ordering::Relaxed, Ordering::Relaxed, after).ok().map(|first| first as usize)
+        let first = next.fetch_update(Ordering::Relaxed, Ordering::Relaxed, after).map_err(|_| NoBlocks::Used)?;
+        let populated = self.views.memory.populate(self.views.geometry.block(first as usize), count * BLOCK_BYTES);
+        populated.map(|()| first as usize).map_err(|cause| {
+            // They cannot stand in a list, whose links are in the blocks. If others were taken meanwhile, these are lost.
+            let _ = next.compare_exchange(first + count as u64, first, Ordering::Relaxed, Ordering::Relaxed);
+            NoBlocks::Memory { count, cause }
+        })
     }
 
     fn take_given_back(&self, count: usize) -> Option<usize> {
@@ -77,25 +93,25 @@ mod tests {
     #[test]
     fn what_was_given_back_is_taken_before_what_was_never_used() {
         let segment = Segment::create(1).expect("segment");
-        let (a, b, long) = (segment.take_blocks(1), segment.take_blocks(1), segment.take_blocks(3));
+        let (a, b, long) = (segment.take_blocks(1).ok(), segment.take_blocks(1).ok(), segment.take_blocks(3).ok());
         let (a, b, long) = (a.expect("first"), b.expect("second"), long.expect("run"));
         segment.give_blocks(a, 1);
         segment.give_blocks(long, 3);
         segment.give_blocks(b, 1);
-        assert_eq!((segment.take_blocks(1), segment.take_blocks(1)), (Some(b), Some(a)));
-        assert_eq!(segment.take_blocks(1), Some(long + 3), "a longer run is not cut");
-        assert_eq!(segment.take_blocks(3), Some(long));
+        assert_eq!((segment.take_blocks(1).ok(), segment.take_blocks(1).ok()), (Some(b), Some(a)));
+        assert_eq!(segment.take_blocks(1).ok(), Some(long + 3), "a longer run is not cut");
+        assert_eq!(segment.take_blocks(3).ok(), Some(long));
         assert_eq!(segment.block(long, 3).observe(0), 0);
     }
 
     #[test]
     fn too_long_a_run_leaves_what_there_is() {
         let segment = Segment::create(1).expect("segment");
-        assert_eq!(segment.take_blocks(segment.blocks() + 1), None);
+        assert_eq!(segment.take_blocks(segment.blocks() + 1).ok(), None);
         for block in 0..segment.blocks() {
-            assert_eq!(segment.take_blocks(1), Some(block));
+            assert_eq!(segment.take_blocks(1).ok(), Some(block));
         }
-        assert_eq!(segment.take_blocks(1), None);
+        assert_eq!(segment.take_blocks(1).ok(), None);
     }
 
     #[test]
@@ -104,7 +120,7 @@ mod tests {
         let head = segment.views.header_u64(header::given_back(1).expect("a list"));
         for nonsense in [segment.blocks() as u64 + 1, INDEX, u64::MAX] {
             head.store(nonsense, Ordering::Relaxed);
-            assert!(segment.take_blocks(1).is_some_and(|first| first < segment.blocks()));
+            assert!(segment.take_blocks(1).is_ok_and(|first| first < segment.blocks()));
         }
     }
 
@@ -124,6 +140,6 @@ mod tests {
                 });
             }
         });
-        assert!(segment.take_blocks(1).is_some_and(|first| first <= 8), "no more than four runs were used");
+        assert!(segment.take_blocks(1).is_ok_and(|first| first <= 8), "no more than four runs were used");
     }
 }

@@ -5,10 +5,11 @@ use super::ring::{BulkConsumer, BulkProducer, Cell, Consumer, Producer};
 use super::segment::{Segment, SegmentError};
 use super::slots::CopySlots;
 use super::views::{PairView, Views};
-use crate::contract::{Capabilities, Device, Foreign, Packet, PeerFault, Posted, Sink};
-use crate::sync::{Label, Ordering, owner_barrier};
+use crate::contract::{Capabilities, Device, Foreign, NoMemory, Packet, PeerFault, Posted, Sink};
+use crate::sync::{Label, Ordering, owner_barrier, sender_barrier};
+use std::ops::Range;
 use weft_wire::cell::{CONTROL_WORDS, Head, INLINE_BYTES, INLINE_WORDS, decode};
-use weft_wire::segment::{BULK_BYTES, header, pair};
+use weft_wire::segment::{BULK_BYTES, pair};
 
 /// Largest bulk payload of one packet: a quarter of the area, so that both sides copy at the same time.
 pub const LARGEST_PACKET: usize = 16 * 1024;
@@ -28,6 +29,8 @@ struct Outgoing {
     bulk: BulkProducer<'static>,
     pair: PairView,
     mailbox: Mailbox<'static>,
+    /// So many bytes of the bulk area have memory behind them.
+    populated: usize,
     /// Whoever was refused may wait for credits, so that arming must see to it that they wake us.
     lack: Lack,
 }
@@ -62,6 +65,11 @@ pub struct ShmDevice {
     mailbox: Mailbox<'static>,
     /// Everybody's mailbox.
     bells: Vec<Mailbox<'static>>,
+    /// So many members from 0 on are known to order others, which they do for good.
+    ordering: u32,
+    /// Why nothing can be sent to some, not yet told; and who they are.
+    refusals: Vec<NoMemory>,
+    unreachable: Vec<u32>,
     me: u32,
     /// Wake-ups sent, for the status page.
     pub wakeups: u64,
@@ -75,25 +83,31 @@ unsafe impl Send for ShmDevice {}
 impl ShmDevice {
     /// Joins `segment` as `me`.
     pub fn join(segment: Segment, me: u32) -> Result<Self, SegmentError> {
+        let device = Self::enter(segment, me, crate::sys::membarrier_register().is_err())?;
+        crate::sys::allow_attach();
+        device.segment.set_process(me);
+        Ok(device)
+    }
+
+    /// Joins as a process to which `membarrier` is refused if it `fences`.
+    fn enter(segment: Segment, me: u32, fences: bool) -> Result<Self, SegmentError> {
         let members = segment.members();
         if me >= members {
             return Err(SegmentError::Member { member: me, members });
         }
         let views = segment.views.clone();
-        // Mostly the segment's creator has found out already; but a member may be confined more than it was.
-        if crate::sys::membarrier_register().is_err() {
-            views.header_u32(header::FENCES).store(1, Ordering::Relaxed);
-        }
-        crate::sys::allow_attach();
-        segment.set_pid(me, std::process::id());
-        let mailbox = views.mailbox(me);
+        let mailbox = views.mailbox(me, fences);
+        mailbox.open();
         Ok(Self {
             outgoing: (0..members).map(|_| None).collect(),
             incoming: (0..members).map(|_| None).collect(),
             polled: Vec::new(),
             seen: vec![0; mailbox.active.len()],
             mailbox,
-            bells: (0..members).map(|m| views.mailbox(m)).collect(),
+            bells: (0..members).map(|m| views.mailbox(m, fences)).collect(),
+            ordering: 0,
+            refusals: Vec::new(),
+            unreachable: Vec::new(),
             me,
             wakeups: 0,
             segment,
@@ -105,29 +119,59 @@ impl ShmDevice {
         &self.segment
     }
 
+    /// `None` if there is no memory for it.
     #[inline]
-    fn outgoing(&mut self, to: u32) -> &mut Outgoing {
+    fn outgoing(&mut self, to: u32) -> Option<&mut Outgoing> {
         if self.outgoing[to as usize].is_none() {
             self.open_outgoing(to);
         }
-        self.outgoing[to as usize].as_mut().expect("just opened")
+        self.outgoing[to as usize].as_deref_mut()
     }
 
     #[cold]
     fn open_outgoing(&mut self, to: u32) {
-        // Too little memory is an error here and not a SIGBUS at the first touch.
-        let base = self.views.geometry.pair(self.me, to);
-        if let Err(cause) = self.views.memory.populate(base, pair::BULK) {
-            panic!("weft: not enough memory to talk to rank {to}: {cause}");
+        if !self.populate(to, 0..pair::BULK) {
+            return;
         }
         let pair = self.views.pair(self.me, to);
         self.outgoing[to as usize] = Some(Box::new(Outgoing {
             cells: Producer::new(pair.cells, pair.credits),
             bulk: BulkProducer::new(pair.credits, BULK_BYTES),
             pair,
-            mailbox: self.views.mailbox(to),
+            mailbox: self.bells[to as usize],
+            populated: 0,
             lack: Lack::Nothing,
         }));
+    }
+
+    /// Sees to memory behind a part of the pair towards `to`: too little of it is an answer here, and would be a SIGBUS
+    /// at the first touch. False if there is none, now or before.
+    fn populate(&mut self, to: u32, part: Range<usize>) -> bool {
+        if self.unreachable.contains(&to) {
+            return false;
+        }
+        let base = self.views.geometry.pair(self.me, to);
+        let Err(cause) = self.views.memory.populate(base + part.start, part.len()) else { return true };
+        self.unreachable.push(to);
+        self.refusals.push(NoMemory { peer: to, cause });
+        false
+    }
+
+    /// Sees to memory behind the first `end` bytes of the bulk area towards `to`, and somewhat more.
+    #[cold]
+    fn populate_bulk(&mut self, to: u32, end: usize) -> bool {
+        let end = end.next_multiple_of(LARGEST_PACKET);
+        let start = self.outgoing[to as usize].as_ref().map_or(0, |out| out.populated);
+        let populated = self.populate(to, pair::BULK + start..pair::BULK + end);
+        if let (true, Some(out)) = (populated, &mut self.outgoing[to as usize]) {
+            out.populated = end;
+        }
+        populated
+    }
+
+    /// Why nothing can be sent to a peer any more, told once. Posts to it are answered [`Posted::Full`].
+    pub fn take_refusal(&mut self) -> Option<NoMemory> {
+        self.refusals.pop()
     }
 
     #[cold]
@@ -137,7 +181,7 @@ impl ShmDevice {
             cells: Consumer::new(pair.cells, pair.credits),
             bulk: BulkConsumer::new(pair.credits, BULK_BYTES),
             pair,
-            mailbox: self.views.mailbox(from),
+            mailbox: self.bells[from as usize],
             broken: false,
             in_a_row: 0,
             polled: false,
@@ -249,10 +293,22 @@ impl ShmDevice {
         }
     }
 
-    /// Orders an earlier store into shared memory before a later load, against a sleeper's barrier.
+    /// Orders an earlier store into shared memory before a later load, against the barrier of whoever sleeps.
     #[inline]
-    pub fn order_before_look(&self) {
-        self.mailbox.order();
+    pub fn order_before_look(&mut self) {
+        sender_barrier(Label::AnnounceSender, !self.all_order());
+    }
+
+    /// Whether all members order us before they sleep, as far as we know.
+    #[inline]
+    fn all_order(&mut self) -> bool {
+        while let Some(bell) = self.bells.get(self.ordering as usize) {
+            if bell.needs_fence() {
+                return false;
+            }
+            self.ordering += 1;
+        }
+        true
     }
 
     /// The copy slots of the segment, for long messages.
@@ -263,7 +319,8 @@ impl ShmDevice {
     /// Whether a bulk payload of `length` bytes would leave whole now, as one packet.
     #[inline]
     pub fn takes_whole(&mut self, to: u32, length: usize) -> bool {
-        length <= LARGEST_PACKET && self.outgoing(to).bulk.room(length).is_some_and(|(_, piece)| piece == length)
+        let whole = |out: &mut Outgoing| out.bulk.room(length).is_some_and(|(_, piece)| piece == length);
+        length <= LARGEST_PACKET && self.outgoing(to).is_some_and(whole)
     }
 }
 
@@ -292,7 +349,7 @@ impl Device for ShmDevice {
     unsafe fn post_short(&mut self, to: u32, head: Head, data: *const u8, length: usize) -> Posted {
         debug_assert!(length <= INLINE_BYTES);
         let me = self.me;
-        let out = self.outgoing(to);
+        let Some(out) = self.outgoing(to) else { return Posted::Full };
         let Some(cell) = out.cells.vacant() else { return out.refuse(Lack::Cell) };
         cell.head[1].store(head.second_word(), Ordering::Relaxed);
         let whole = length / 8;
@@ -323,9 +380,16 @@ impl Device for ShmDevice {
     unsafe fn post_bulk(&mut self, to: u32, head: Head, control: &[u64], data: *const u8, length: usize) -> Posted {
         debug_assert!(control.len() <= CONTROL_WORDS);
         let me = self.me;
-        let out = self.outgoing(to);
+        let Some(out) = self.outgoing(to) else { return Posted::Full };
         let Some(cell) = out.cells.vacant() else { return out.refuse(Lack::Bulk) };
         let Some((offset, piece)) = out.bulk.room(length.min(LARGEST_PACKET)) else { return out.refuse(Lack::Bulk) };
+        if offset + piece > out.populated {
+            return match self.populate_bulk(to, offset + piece) {
+                // SAFETY: the caller's promise.
+                true => unsafe { self.post_bulk(to, head, control, data, length) },
+                false => Posted::Full,
+            };
+        }
         out.cells.fetch_for_writing();
         // SAFETY: offset + piece lies inside the bulk area, and the peer has given these bytes back (return-credit).
         unsafe { std::ptr::copy_nonoverlapping(data, out.pair.bulk.add(offset), piece) };
@@ -439,3 +503,6 @@ impl Incoming {
         }
     }
 }
+
+#[cfg(all(test, not(loom)))]
+mod tests;

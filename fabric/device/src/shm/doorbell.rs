@@ -2,8 +2,10 @@
 //!
 //! Both have the same race: the sender stores a cell, then looks at the flag; the owner clears the flag (or lies down),
 //! then looks at the ring. Each needs store-load order. The owner pays for both sides with `membarrier`; the sender has
-//! only a compiler fence (design decision: the price of sleeping falls on the sleeper). Where the kernel has no such
-//! barrier, the segment says so and senders fence.
+//! only a compiler fence (design decision: the price of sleeping falls on the sleeper). An owner that can do this says so in its
+//! mailbox once it has joined; whoever sends to another one fences, and so does a sender that `membarrier` does not
+//! reach. The word is looked at with each send, and it errs to the safe side: an owner that has not joined yet, or that
+//! the kernel refuses the barrier, has said nothing.
 //!
 //! Orderings:
 //! - `ring-doorbell`: sender's cell store, light barrier, load of doorbell | owner's doorbell store, membarrier, poll.
@@ -18,7 +20,9 @@ use crate::sys;
 pub struct Mailbox<'a> {
     pub doorbell: &'a AtomicU32,
     pub active: &'a [AtomicU64],
-    /// Senders must fence (no membarrier on this kernel).
+    /// 1 once the owner has said that it orders others with `membarrier`.
+    pub orders: &'a AtomicU32,
+    /// `membarrier` is refused to this process: it does not order others, and they do not order it.
     pub fences: bool,
 }
 
@@ -26,10 +30,22 @@ const AWAKE: u32 = 0;
 const ASLEEP: u32 = 1;
 
 impl Mailbox<'_> {
+    /// Owner: has joined, and says whether it orders others.
+    pub fn open(&self) {
+        self.orders.store(u32::from(!self.fences), Ordering::SeqCst);
+    }
+
+    /// Whether who sends to this mailbox must fence.
+    #[inline]
+    pub fn needs_fence(&self) -> bool {
+        // The models always fence: there the two barriers are one.
+        cfg!(loom) || self.fences || self.orders.load(Ordering::Relaxed) == 0
+    }
+
     /// The sender's side of the race with a sleeper: orders an earlier store before a later load.
     #[inline]
     pub fn order(&self) {
-        sender_barrier(Label::AnnounceSender, self.fences);
+        sender_barrier(Label::AnnounceSender, self.needs_fence());
     }
 
     /// To be called by sender `me` after it has published a cell. True if the owner was woken.
@@ -43,7 +59,7 @@ impl Mailbox<'_> {
             word.fetch_or(bit, Ordering::SeqCst);
             // The owner looks at the set after it has lain down: without this the look at its doorbell below could come
             // before the bit, and both would miss each other.
-            sender_barrier(Label::JoinActiveSender, self.fences);
+            sender_barrier(Label::JoinActiveSender, self.needs_fence());
         }
         // ORDER: ring-doorbell
         self.doorbell.load(Ordering::Relaxed) == ASLEEP && self.ring()
@@ -104,7 +120,7 @@ impl Mailbox<'_> {
     #[inline]
     pub fn wake_starved(&self, starved: &AtomicU32) -> bool {
         // ORDER: ring-doorbell, with the credit in the place of the cell.
-        sender_barrier(Label::StarvedConsumer, self.fences);
+        sender_barrier(Label::StarvedConsumer, self.needs_fence());
         starved.load(Ordering::Relaxed) != 0 && self.is_asleep() && self.ring()
     }
 

@@ -29,6 +29,7 @@ struct Pair {
     payload: Vec<UnsafeCell<u64>>,
     starved: AtomicU32,
     doorbell: AtomicU32,
+    orders: AtomicU32,
     active: Vec<AtomicU64>,
 }
 
@@ -45,12 +46,13 @@ impl Pair {
             payload: (0..payload).map(|_| UnsafeCell::new(0)).collect(),
             starved: AtomicU32::new(0),
             doorbell: AtomicU32::new(0),
+            orders: AtomicU32::new(1),
             active: vec![AtomicU64::new(active)],
         })
     }
 
     fn mailbox(&self) -> Mailbox<'_> {
-        Mailbox { doorbell: &self.doorbell, active: &self.active, fences: false }
+        Mailbox { doorbell: &self.doorbell, active: &self.active, orders: &self.orders, fences: false }
     }
 
     fn write(&self, at: usize, value: u64) {

@@ -70,13 +70,24 @@ impl Memory {
         }
     }
 
-    /// Makes the pages of a range exist, so that too little memory is an error here and not a signal later.
+    /// Makes the pages of a range exist, so that too little memory is an error here and not a signal later. Where the
+    /// kernel cannot be asked (a sandbox forbids the call) they come with their first touch.
+    ///
+    /// # Errors
+    /// There is too little memory; the text says how much was wanted and what allows no more.
     pub fn populate(&self, offset: usize, bytes: usize) -> io::Result<()> {
         assert!(offset + bytes <= self.bytes, "range {offset}+{bytes} outside the memory of {}", self.bytes);
-        // SAFETY: a plain system call on our descriptor.
-        match unsafe { libc::fallocate(self.descriptor.as_raw_fd(), 0, offset as i64, bytes as i64) } {
-            0 => Ok(()),
-            _ => Err(io::Error::last_os_error()),
+        loop {
+            // SAFETY: a plain system call on our descriptor.
+            if unsafe { libc::fallocate(self.descriptor.as_raw_fd(), 0, offset as i64, bytes as i64) } == 0 {
+                return Ok(());
+            }
+            let cause = io::Error::last_os_error();
+            match cause.raw_os_error() {
+                Some(libc::EINTR) => {}
+                Some(libc::ENOSYS | libc::EPERM | libc::EOPNOTSUPP) => return Ok(()),
+                _ => return Err(too_little(bytes, &cause)),
+            }
         }
     }
 
@@ -105,6 +116,13 @@ impl Drop for Memory {
         // SAFETY: our mapping, and every view borrows from `self` or from an `Arc` of it.
         unsafe { libc::munmap(self.base.as_ptr().cast(), self.bytes) };
     }
+}
+
+fn too_little(bytes: usize, cause: &io::Error) -> io::Error {
+    io::Error::other(format!(
+        "{bytes} bytes were wanted: {cause}; no more is allowed by the memory limit of the control group (memory.max) or \
+         of the machine (vm.overcommit_memory)"
+    ))
 }
 
 /// A limit on the size of files (`ulimit -f`) holds for this memory too, and exceeding it is a deadly signal.

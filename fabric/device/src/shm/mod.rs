@@ -21,6 +21,7 @@ mod segment;
 mod slots;
 mod views;
 
+pub use blocks::NoBlocks;
 pub use copy::{Copied, CopyJob, CopySlot, Direction};
 pub use device::ShmDevice;
 pub use doorbell::Doorbell;

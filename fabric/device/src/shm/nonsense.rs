@@ -109,7 +109,7 @@ fn one_life(seed: u64) -> Counting {
     let (segment, mut net) = three();
     let mut random = Random(seed.wrapping_mul(2) + 1);
     let (to_victim, to_rogue) = (segment.views.pair(ROGUE, VICTIM), segment.views.pair(VICTIM, ROGUE));
-    let mailbox = segment.views.mailbox(VICTIM);
+    let mailbox = segment.views.mailbox(VICTIM, true);
     let mut sink = Counting::default();
     let mut posted = 0;
     let data = vec![7u8; 9000];
@@ -164,7 +164,7 @@ fn answer_to(first: u64, last: u64) -> Counting {
     let cell = &segment.views.pair(ROGUE, VICTIM).cells[0];
     cell.inline[5].store(last, Ordering::Relaxed);
     cell.head[0].store(first | stamp(0) as u64, Ordering::Release);
-    segment.views.mailbox(VICTIM).announce(ROGUE);
+    segment.views.mailbox(VICTIM, true).announce(ROGUE);
     let mut sink = Counting::default();
     for _ in 0..3 {
         net[VICTIM as usize].poll(&mut sink);

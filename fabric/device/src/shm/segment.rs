@@ -50,8 +50,6 @@ impl Segment {
         segment.views.header_u64(header::MAGIC).store(MAGIC, Ordering::Relaxed);
         segment.views.header_u32(header::VERSION).store(VERSION, Ordering::Relaxed);
         segment.views.header_u32(header::MEMBERS).store(members, Ordering::Relaxed);
-        let fences = sys::membarrier_register().is_err();
-        segment.views.header_u32(header::FENCES).store(fences as u32, Ordering::Relaxed);
         Ok(segment)
     }
 
@@ -100,8 +98,23 @@ impl Segment {
         self.views.pid(member).load(Ordering::Relaxed) as i32
     }
 
-    pub fn set_pid(&self, member: u32, pid: u32) {
-        self.views.pid(member).store(pid, Ordering::Relaxed);
+    /// Says which process the caller is.
+    pub fn set_process(&self, member: u32) {
+        self.views.namespace(member).store(sys::pid_namespace().unwrap_or(0), Ordering::Relaxed);
+        self.views.pid(member).store(std::process::id(), Ordering::Relaxed);
+    }
+
+    /// Whether a member will take nothing any more: it has left, or its process has ended. Rests on claims of the member;
+    /// false where its process cannot be seen from here.
+    pub fn has_ended(&self, member: u32) -> bool {
+        match self.state(member) {
+            MemberState::Left => true,
+            MemberState::Absent => false,
+            MemberState::Joined => {
+                let namespace = self.views.namespace(member).load(Ordering::Relaxed);
+                sys::pid_namespace() == Some(namespace) && sys::process_has_ended(self.pid(member))
+            }
+        }
     }
 
     /// Says which core a member is bound to, if to a single one.
@@ -116,12 +129,12 @@ impl Segment {
 
     /// Members that do not sleep, as far as their doorbells say.
     pub fn awake(&self) -> usize {
-        (0..self.members()).filter(|member| !self.views.mailbox(*member).is_asleep()).count()
+        (0..self.members()).filter(|member| !self.views.mailbox(*member, true).is_asleep()).count()
     }
 
     /// The member's doorbell, for its owner.
     pub fn doorbell(&self, member: u32) -> Doorbell {
-        Doorbell { word: self.views.mailbox(member).doorbell }
+        Doorbell { word: self.views.mailbox(member, true).doorbell }
     }
 
     /// The `count` collective blocks from `first` on.

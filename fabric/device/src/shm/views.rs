@@ -7,7 +7,7 @@ use super::memory::Memory;
 use super::ring::{Cell, Credits};
 use crate::sync::{AtomicU32, AtomicU64};
 use std::sync::Arc;
-use weft_wire::segment::{BLOCK_BYTES, BULK_BYTES, COPY_SLOTS, Geometry, RING_CELLS, header, mailbox, pair};
+use weft_wire::segment::{BLOCK_BYTES, BULK_BYTES, COPY_SLOTS, Geometry, RING_CELLS, mailbox, pair};
 
 /// What can be viewed in shared memory: made of atomics only, so that any bytes are a valid value and peers may change
 /// them at any time.
@@ -65,17 +65,23 @@ impl Views {
         self.one(offset)
     }
 
-    pub fn mailbox(&self, member: u32) -> Mailbox<'static> {
+    /// The mailbox of `member`, for a process that others cannot order if it `fences`.
+    pub fn mailbox(&self, member: u32, fences: bool) -> Mailbox<'static> {
         let base = self.geometry.mailbox(member);
         Mailbox {
             doorbell: self.one(base + mailbox::DOORBELL),
             active: self.many(base + mailbox::ACTIVE, self.geometry.members.div_ceil(64) as usize),
-            fences: self.header_u32(header::FENCES).load(crate::sync::Ordering::Relaxed) != 0,
+            orders: self.one(base + mailbox::ORDERS),
+            fences,
         }
     }
 
     pub fn pid(&self, member: u32) -> &'static AtomicU32 {
         self.one(self.geometry.mailbox(member) + mailbox::PID)
+    }
+
+    pub fn namespace(&self, member: u32) -> &'static AtomicU32 {
+        self.one(self.geometry.mailbox(member) + mailbox::NAMESPACE)
     }
 
     pub fn state(&self, member: u32) -> &'static AtomicU32 {

@@ -1,0 +1,113 @@
+//! How much processor time the control group of this process may use, as a number of cores.
+//!
+//! A group without cores of its own may still be given, say, two seconds of processor time per second, on whatever cores
+//! (containers are confined so). More ranks than that outnumber the cores just as they would under an affinity mask.
+//! Looked at is the group that the process is in, not those above it.
+
+use std::fs::read_to_string;
+use std::path::{Component, Path, PathBuf};
+
+/// Where control groups are mounted.
+const MOUNT: &str = "/sys/fs/cgroup";
+
+/// Whole cores that this process's group may keep busy, 0 if less than one; `None` without a limit.
+pub fn cores() -> Option<u32> {
+    read(Path::new(MOUNT), &read_to_string("/proc/self/cgroup").ok()?)
+}
+
+/// `membership` is the text of `/proc/self/cgroup`: lines of `number:controllers:path`, the controllers empty in
+/// version 2.
+fn read(mount: &Path, membership: &str) -> Option<u32> {
+    let groups: Vec<(&str, &str)> =
+        membership.lines().filter_map(|line| line.split_once(':')?.1.split_once(':')).collect();
+    let of_version_1 = groups.iter().find(|(controllers, _)| controllers.split(',').any(|name| name == "cpu"));
+    if let Some((controllers, path)) = of_version_1 {
+        let hierarchy = [mount.join("cpu"), mount.join(controllers)].into_iter().find(|place| place.is_dir())?;
+        let group = group(&hierarchy, path);
+        let number = |file: &str| read_to_string(group.join(file)).ok();
+        return whole_cores(&number("cpu.cfs_quota_us")?, &number("cpu.cfs_period_us")?);
+    }
+    let (_, path) = groups.iter().find(|(controllers, _)| controllers.is_empty())?;
+    let text = read_to_string(group(mount, path).join("cpu.max")).ok()?;
+    let (quota, period) = text.trim().split_once(' ')?;
+    whole_cores(quota, period)
+}
+
+/// The directory of a group. In a container the path may be one of the host's, and what is mounted is the group itself.
+fn group(hierarchy: &Path, path: &str) -> PathBuf {
+    let path = Path::new(path.trim_start_matches('/'));
+    let inside = path.components().all(|part| matches!(part, Component::Normal(_)));
+    let place = hierarchy.join(path);
+    if inside && place.is_dir() { place } else { hierarchy.to_owned() }
+}
+
+/// Microseconds of processor time in a period of so many. `max` and -1 mean no limit.
+fn whole_cores(quota: &str, period: &str) -> Option<u32> {
+    let quota: u64 = quota.trim().parse().ok()?;
+    let period: u64 = period.trim().parse().ok().filter(|period| *period > 0)?;
+    u32::try_from(quota / period).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs::{create_dir_all, write};
+
+    #[test]
+    fn a_quota_is_rounded_down_to_whole_cores() {
+        let cases = [
+            ("100000", "100000", Some(1)),
+            ("250000", "100000", Some(2)),
+            ("50000", "100000", Some(0)),
+            (" 400000\n", "100000\n", Some(4)),
+            ("max", "100000", None),
+            ("-1", "100000", None),
+            ("100000", "0", None),
+            ("", "", None),
+            ("99999999999999999999", "1", None),
+            ("18446744073709551615", "1", None),
+        ];
+        for (quota, period, cores) in cases {
+            assert_eq!(whole_cores(quota, period), cores, "{quota} in {period}");
+        }
+    }
+
+    #[test]
+    fn version_2_is_read_from_the_group_of_the_process() {
+        let made = tempfile::tempdir().expect("a directory");
+        let file = |path: &str, text: &str| {
+            let place = made.path().join(path);
+            create_dir_all(place.parent().expect("inside")).and_then(|()| write(place, text)).expect("written");
+        };
+        file("cpu.max", "700000 100000\n");
+        file("job/one/cpu.max", "150000 50000\n");
+        file("job/two/cpu.max", "max 100000\n");
+        file("job/three/memory.max", "max\n");
+        let cores = |membership| read(made.path(), membership);
+        assert_eq!(cores("0::/job/one\n"), Some(3));
+        assert_eq!(cores("0::/job/two\n"), None);
+        assert_eq!(cores("0::/job/three\n"), None, "the processor is not controlled here");
+        assert_eq!(cores("0::/\n"), Some(7));
+        assert_eq!(cores("0::/docker/of-the-host\n"), Some(7), "what is mounted is the container's group");
+        assert_eq!(cores("0::/../job/one\n"), Some(7), "outside of what is mounted");
+        assert_eq!(cores("3:memory:/job/one\n0::/job/one\n"), Some(3));
+        assert_eq!(cores("nonsense\n"), None);
+    }
+
+    #[test]
+    fn version_1_is_read_from_two_files() {
+        let made = tempfile::tempdir().expect("a directory");
+        let file = |path: &str, text: &str| {
+            let place = made.path().join(path);
+            create_dir_all(place.parent().expect("inside")).and_then(|()| write(place, text)).expect("written");
+        };
+        file("cpu,cpuacct/job/cpu.cfs_quota_us", "200000\n");
+        file("cpu,cpuacct/job/cpu.cfs_period_us", "100000\n");
+        file("cpu,cpuacct/cpu.cfs_quota_us", "-1\n");
+        file("cpu,cpuacct/cpu.cfs_period_us", "100000\n");
+        file("job/cpu.max", "900000 100000\n");
+        let membership = |path| format!("5:cpuset:/\n4:cpu,cpuacct:{path}\n0::/job\n");
+        assert_eq!(read(made.path(), &membership("/job")), Some(2), "not what version 2 says");
+        assert_eq!(read(made.path(), &membership("/")), None);
+    }
+}
