@@ -162,6 +162,7 @@ impl Port {
         message
     }
 
+    #[inline]
     pub(super) fn on_eager(&mut self, packet: Packet<'_>) -> Result<(), Breach> {
         let from = packet.from as usize;
         let total = packet.word(0);
@@ -176,7 +177,13 @@ impl Port {
         let target = match self.matcher.handle_message(&label(&packet)) {
             Some(receive) => {
                 let id = RequestId(receive);
-                self.begin(id, outcome);
+                let (buffer, fits) = self.begin(id, outcome);
+                if bulk.len() as u64 == total {
+                    // SAFETY: fits <= capacity; BUFFER-LIVES.
+                    unsafe { bulk.copy_to(buffer, fits) };
+                    self.requests.complete(id);
+                    return Ok(());
+                }
                 self.requests.at(id).state = State::Receiving;
                 Target::Receive(id)
             }

@@ -175,6 +175,12 @@ pub struct BulkProducer<'a> {
 /// Bulk bytes are handed out in whole lines.
 const LINE: u64 = 64;
 
+/// A power of two, so that a place in the area is a mask away: a division is a tenth of a short message.
+fn area(capacity: usize) -> u64 {
+    assert!(capacity.is_power_of_two(), "a bulk area of {capacity} bytes, which is no power of two");
+    capacity as u64
+}
+
 /// Bytes that a bulk payload of `length` takes in the area.
 #[inline]
 pub const fn bulk_footprint(length: u64) -> u64 {
@@ -183,13 +189,13 @@ pub const fn bulk_footprint(length: u64) -> u64 {
 
 impl<'a> BulkProducer<'a> {
     pub fn new(credits: &'a Credits, capacity: usize) -> Self {
-        Self { credits, capacity: capacity as u64, next: 0, consumed: 0 }
+        Self { credits, capacity: area(capacity), next: 0, consumed: 0 }
     }
 
     /// A contiguous piece for at most `wanted` bytes: offset in the area and length. Not taken until [`Self::take`].
     #[inline]
     pub fn room(&mut self, wanted: usize) -> Option<(usize, usize)> {
-        let offset = self.next % self.capacity;
+        let offset = self.next & (self.capacity - 1);
         let piece = (wanted as u64).min(self.capacity - offset);
         let mut free = self.capacity - (self.next - self.consumed);
         if free < bulk_footprint(piece) {
@@ -220,13 +226,13 @@ pub struct BulkConsumer<'a> {
 
 impl<'a> BulkConsumer<'a> {
     pub fn new(credits: &'a Credits, capacity: usize) -> Self {
-        Self { credits, capacity: capacity as u64, next: 0, reported: 0 }
+        Self { credits, capacity: area(capacity), next: 0, reported: 0 }
     }
 
     /// Where a payload of the claimed `length` stands; `None` if no producer could have put it there.
     #[inline]
     pub fn locate(&self, length: u64) -> Option<usize> {
-        let offset = self.next % self.capacity;
+        let offset = self.next & (self.capacity - 1);
         (length <= self.capacity - offset && length > 0).then_some(offset as usize)
     }
 
