@@ -65,6 +65,11 @@ fn wrong_arguments_are_refused_by_class() {
 }
 
 #[test]
+fn lengths_that_differ_are_said_and_keep_nobody() {
+    passes("coll_differ", &[2, 3, 5, 17]);
+}
+
+#[test]
 fn threads_do_collectives_at_the_same_time() {
     passes("coll_threads", &[1, 2, 4]);
 }

@@ -55,6 +55,11 @@ fn errors_that_return() {
 }
 
 #[test]
+fn corners_of_the_standard() {
+    passes("corners", &[1, 2, 4]);
+}
+
+#[test]
 fn buffered_sends_find_room_again() {
     passes("buffered_room", &[2, 3]);
 }

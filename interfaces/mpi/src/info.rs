@@ -73,23 +73,29 @@ pub fn host_name() -> String {
 
 /// How the process was started (MPI 5.0, section 11.2.1).
 pub fn environment() -> Info {
+    let mut info = surroundings();
+    if crate::start::is_running() {
+        let size = crate::world::WORLD.enter().endpoint.world_size();
+        info.set("maxprocs", &size.to_string());
+    }
+    if let Some(level) = crate::start::abi::thread_level_name() {
+        info.set("thread_level", level);
+    }
+    info
+}
+
+/// The part of [`environment`] that is the same before, between and after start and end.
+pub fn surroundings() -> Info {
     let mut info = Info::default();
     let mut arguments = std::env::args_os().map(|argument| argument.to_string_lossy().into_owned());
     if let Some(command) = arguments.next() {
         info.set("command", &command);
     }
     info.set("argv", &arguments.collect::<Vec<_>>().join(" "));
-    if crate::start::is_running() {
-        let size = crate::world::WORLD.enter().endpoint.world_size();
-        info.set("maxprocs", &size.to_string());
-    }
     info.set("host", &host_name());
     info.set("arch", std::env::consts::ARCH);
     if let Ok(directory) = std::env::current_dir() {
         info.set("wdir", &directory.to_string_lossy());
-    }
-    if let Some(level) = crate::start::abi::thread_level_name() {
-        info.set("thread_level", level);
     }
     info
 }

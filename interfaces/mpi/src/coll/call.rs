@@ -3,7 +3,7 @@
 use super::run::{Folding, Job, Route, Run, Turn};
 use super::schedule::Schedule;
 use crate::comm::{COLLECTIVE, Comm};
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::request::Request;
 use crate::world::{WORLD, World};
 use std::sync::Arc;
@@ -11,6 +11,8 @@ use weft_fabric::{Peer, Waiting};
 
 /// A checked call: its schedule and its buffers.
 pub struct Prepared {
+    /// What is wrong with this rank's part although it can be performed; the others, who wait for it, cannot know.
+    pub error: Option<Error>,
     pub schedule: Schedule,
     pub input: *const u8,
     pub output: *mut u8,
@@ -19,7 +21,8 @@ pub struct Prepared {
 
 impl Default for Prepared {
     fn default() -> Self {
-        Self { schedule: Schedule::default(), input: std::ptr::null(), output: std::ptr::null_mut(), folding: None }
+        let (input, output) = (std::ptr::null(), std::ptr::null_mut());
+        Self { error: None, schedule: Schedule::default(), input, output, folding: None }
     }
 }
 
@@ -48,6 +51,7 @@ fn job(comm: &Arc<Comm>, tag: i32, prepared: Prepared) -> Job {
         input: prepared.input,
         output: prepared.output,
         folding: prepared.folding,
+        error: prepared.error,
     }
 }
 
@@ -57,7 +61,7 @@ fn job(comm: &Arc<Comm>, tag: i32, prepared: Prepared) -> Job {
 /// As [`Run::new`].
 pub unsafe fn complete(call: &'static str, job: Job) -> Result<()> {
     if job.schedule.steps.is_empty() {
-        return Ok(());
+        return job.error.map_or(Ok(()), Err);
     }
     let waiting = Waiting { call, peer: None, tag: None, context: job.context };
     // SAFETY: the caller's promise.
@@ -86,8 +90,9 @@ pub unsafe fn blocking(
     let job = {
         let world = WORLD.enter();
         let comm = world.comm(comm)?;
-        let prepared = prepare(&Scene { world: &world, comm })?;
-        job(comm, comm.collective.next_tag(), prepared)
+        // Also where the arguments are refused, since the other ranks count this call.
+        let tag = comm.collective.next_tag();
+        job(comm, tag, prepare(&Scene { world: &world, comm })?)
     };
     // SAFETY: the caller's promise.
     unsafe { complete(call, job) }
@@ -105,8 +110,8 @@ pub unsafe fn nonblocking(
     let mut guard = WORLD.enter();
     let world = &mut *guard;
     let comm = world.comm(handle)?.clone();
-    let prepared = prepare(&Scene { world, comm: &comm })?;
-    let job = job(&comm, comm.collective.next_tag(), prepared);
+    let tag = comm.collective.next_tag();
+    let job = job(&comm, tag, prepare(&Scene { world, comm: &comm })?);
     // SAFETY: the caller's promise.
     let run = unsafe { Run::new(job) };
     let id = world.collectives.start(run, &mut world.endpoint);
@@ -128,8 +133,8 @@ pub unsafe fn persistent(
     let mut guard = WORLD.enter();
     let world = &mut *guard;
     let comm = world.comm(handle)?.clone();
-    let prepared = prepare(&Scene { world, comm: &comm })?;
-    let job = job(&comm, comm.collective.next_persistent_tag(), prepared);
+    let tag = comm.collective.next_persistent_tag();
+    let job = job(&comm, tag, prepare(&Scene { world, comm: &comm })?);
     // SAFETY: the caller's promise.
     let run = unsafe { Run::new(job) };
     let id = world.collectives.keep(run);

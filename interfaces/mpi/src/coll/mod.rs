@@ -6,14 +6,12 @@
 //!
 //! - `algorithm`: the builders, pure functions; `simulate` runs them for all ranks in memory, for tests.
 //! - `abi`: validation and the entry points.
-//! - `agree`: small blocking exchanges for the making of communicators.
 //!
 //! Invariants: ranks never send to themselves (they copy); both sides of a pair start their messages in the same order;
 //! a user's operation runs with the monitor left.
 
 pub(crate) mod abi;
 pub mod active;
-pub mod agree;
 pub mod algorithm;
 pub mod call;
 pub mod prepare;
@@ -26,7 +24,6 @@ mod simulate;
 
 use crate::world::World;
 pub use active::{Active, CollectiveId};
-pub use agree::{Circle, agree_max, allgather_bytes, bcast_bytes};
 use std::sync::atomic::{AtomicU32, Ordering};
 use weft_fabric::Outside;
 

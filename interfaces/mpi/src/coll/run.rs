@@ -5,6 +5,14 @@ use crate::error::{Class, Error};
 use std::sync::Arc;
 use weft_fabric::{Endpoint, Envelope, Fault, Peer, RequestId, Selector, SendMode};
 
+/// How a message ended.
+#[derive(Clone, Copy)]
+pub struct Ended {
+    /// As it was sent, bytes.
+    pub length: u64,
+    pub fault: Option<Fault>,
+}
+
 /// What a schedule needs of an endpoint.
 pub trait Network {
     type Id: Copy;
@@ -21,8 +29,8 @@ pub trait Network {
     /// As [`Endpoint::post_receive`].
     unsafe fn receive(&mut self, from: Selector, buffer: *mut u8, capacity: usize) -> Self::Id;
 
-    /// Whether it is complete, and with which fault; asked no more once it was.
-    fn ended(&mut self, id: Self::Id) -> Option<Option<Fault>>;
+    /// How it ended, if it has; asked no more once it was.
+    fn ended(&mut self, id: Self::Id) -> Option<Ended>;
 }
 
 impl Network for Endpoint {
@@ -43,8 +51,8 @@ impl Network for Endpoint {
         unsafe { self.post_receive(from, buffer, capacity) }
     }
 
-    fn ended(&mut self, id: RequestId) -> Option<Option<Fault>> {
-        self.take_outcome(id).map(|outcome| outcome.fault)
+    fn ended(&mut self, id: RequestId) -> Option<Ended> {
+        self.take_outcome(id).map(|outcome| Ended { length: outcome.length, fault: outcome.fault })
     }
 }
 
@@ -76,6 +84,8 @@ pub struct Job {
     pub input: *const u8,
     pub output: *mut u8,
     pub folding: Option<Folding>,
+    /// How it ends if nothing else fails: see [`super::call::Prepared::error`].
+    pub error: Option<Error>,
 }
 
 // SAFETY: the buffers belong to whoever waits for the operation, whichever thread moves it (`Run::new`).
@@ -110,6 +120,7 @@ pub enum Turn {
 /// A receive or send that was started, with the packed copy it works on.
 struct Pending<I> {
     id: I,
+    bytes: usize,
     packed: Option<Box<[u8]>>,
     /// Where to unpack to.
     target: Option<View>,
@@ -152,14 +163,15 @@ impl<I: Copy> Run<I> {
     /// done or, if it is started again, as long as it lives.
     pub unsafe fn new(job: Job) -> Self {
         let scratch = Scratch::new(job.schedule.scratch);
-        Self { job, next: 0, pending: Vec::new(), scratch, error: None }
+        let error = job.error.clone();
+        Self { job, next: 0, pending: Vec::new(), scratch, error }
     }
 
     /// Back to the first step, for the next start of a persistent operation.
     pub fn rewind(&mut self) {
         debug_assert!(self.pending.is_empty());
         self.next = 0;
-        self.error = None;
+        self.error = self.job.error.clone();
     }
 
     /// How a run that is done ended.
@@ -211,7 +223,7 @@ impl<I: Copy> Run<I> {
         let envelope = Envelope { context: self.job.context, tag: self.job.tag, source: self.job.source };
         // SAFETY: `Run::new` promises the user's buffers; scratch and packed bytes live in this run until it is done.
         let id = unsafe { net.send(self.job.route.peer(to), envelope, data, bytes) };
-        self.pending.extend(id.map(|id| Pending { id, packed, target: None }));
+        self.pending.extend(id.map(|id| Pending { id, bytes, packed, target: None }));
     }
 
     fn start_receive(&mut self, net: &mut impl Network<Id = I>, from: u32, view: View) {
@@ -226,20 +238,20 @@ impl<I: Copy> Run<I> {
         let selector = Selector { context: self.job.context, peer, tag: Some(self.job.tag) };
         // SAFETY: as for sends.
         let id = unsafe { net.receive(selector, buffer, bytes) };
-        self.pending.push(Pending { id, packed, target: flat.is_none().then_some(view) });
+        self.pending.push(Pending { id, bytes, packed, target: flat.is_none().then_some(view) });
     }
 
     /// Ends what is complete; true if nothing is left.
     fn all_complete(&mut self, net: &mut impl Network<Id = I>) -> bool {
         let mut at = 0;
         while at < self.pending.len() {
-            let Some(fault) = net.ended(self.pending[at].id) else {
+            let Some(Ended { length, fault }) = net.ended(self.pending[at].id) else {
                 at += 1;
                 continue;
             };
             let ended = self.pending.swap_remove(at);
             match fault {
-                Some(fault) => self.error = self.error.take().or_else(|| Some(fault_error(fault))),
+                Some(fault) => self.error = self.error.take().or_else(|| Some(fault_error(fault, length, ended.bytes))),
                 None => self.unpack(&ended),
             }
         }
@@ -267,6 +279,9 @@ impl<I: Copy> Run<I> {
         let schedule = &self.job.schedule;
         let (flat_from, flat_to) = (schedule.flat(from), schedule.flat(to));
         let bytes = schedule.size(from).min(schedule.size(to)) as usize;
+        if schedule.size(from) != schedule.size(to) && (flat_from.is_none() || flat_to.is_none()) {
+            return self.copy_common(from, to, bytes);
+        }
         // SAFETY: both views lie in memory promised by `Run::new` or in scratch. The builders never copy between
         // views that overlap, except flat ones, which may.
         unsafe {
@@ -290,6 +305,17 @@ impl<I: Copy> Run<I> {
         }
     }
 
+    /// A copy between views of different sizes, which only wrong arguments bring about: whole elements among the first
+    /// `bytes`.
+    #[cold]
+    fn copy_common(&mut self, from: View, to: View, bytes: usize) {
+        let (packed, target) = (self.packed(from), self.address(to));
+        let shape = self.job.schedule.shape(to.shape);
+        let count = (bytes as u64).checked_div(shape.size).unwrap_or(0);
+        // SAFETY: as in `copy`; `count` elements of `to` are no more than `from` has bytes for.
+        unsafe { shape.unpack(packed.as_ptr(), target, count) };
+    }
+
     fn fold(&mut self, left: View, into: View) -> OutsideFold {
         let folding = self.job.folding.as_ref().expect("a schedule with folds comes with their function");
         let combine = folding.combine.clone();
@@ -297,10 +323,14 @@ impl<I: Copy> Run<I> {
     }
 }
 
-fn fault_error(fault: Fault) -> Error {
+#[cold]
+fn fault_error(fault: Fault, length: u64, room: usize) -> Error {
     match fault {
         Fault::Truncated => {
-            Error::new(Class::Truncate, "a message of the collective is longer than this rank's counts and types allow")
+            let detail = format!(
+                "a message of the collective has {length} bytes, and this rank's counts and types leave room for {room}"
+            );
+            Error::new(Class::Truncate, detail)
         }
         Fault::Cancelled => Error::new(Class::Intern, "a message of the collective was cancelled"),
         Fault::PeerLost => Error::new(Class::Other, "a rank of the communicator is lost"),

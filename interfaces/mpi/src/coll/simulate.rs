@@ -1,7 +1,7 @@
 //! A network in memory, without threads: the schedules of all ranks run in an order that a seed decides, and messages
 //! between two ranks arrive in order but at any time.
 
-use super::run::{Combine, Folding, Job, Network, Route, Run, Turn};
+use super::run::{Combine, Ended, Folding, Job, Network, Route, Run, Turn};
 use super::schedule::Schedule;
 use std::cell::RefCell;
 use std::collections::VecDeque;
@@ -44,7 +44,7 @@ struct Wires {
     sent: Vec<VecDeque<Message>>,
     arrived: Vec<VecDeque<Message>>,
     posted: Vec<Vec<Posted>>,
-    ended: Vec<Option<Option<Fault>>>,
+    ended: Vec<Option<Ended>>,
 }
 
 impl Wires {
@@ -91,8 +91,9 @@ impl Wires {
             // SAFETY: the runs keep buffers alive and unchanged until their request has ended.
             unsafe { posted.buffer.copy_from_nonoverlapping(data, message.length.min(posted.capacity)) };
             let fault = (message.length != posted.capacity).then_some(Fault::Truncated);
-            self.ended[posted.id as usize] = Some(fault);
-            self.ended[message.id as usize] = Some(None);
+            let length = message.length as u64;
+            self.ended[posted.id as usize] = Some(Ended { length, fault });
+            self.ended[message.id as usize] = Some(Ended { length, fault: None });
         }
     }
 }
@@ -126,7 +127,7 @@ impl Network for Port<'_> {
         id
     }
 
-    fn ended(&mut self, id: u32) -> Option<Option<Fault>> {
+    fn ended(&mut self, id: u32) -> Option<Ended> {
         self.wires.ended[id as usize]
     }
 }
@@ -177,6 +178,7 @@ pub fn run_groups(seed: u64, ranks: Vec<Rank>, first: u32, combine: Option<Combi
             input: inputs[me as usize].as_ptr(),
             output: outputs[me as usize].as_mut_ptr(),
             folding: combine.clone().map(|combine| Folding { combine, foreign: seed % 2 == 1 }),
+            error: None,
         };
         // SAFETY: the buffers live to the end of this function and are as large as the tests' views.
         runs.push(Some(unsafe { Run::<u32>::new(job) }));

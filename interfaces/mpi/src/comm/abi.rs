@@ -10,7 +10,8 @@ use crate::error::{Class, Error, Result};
 use crate::group::{Likeness, abi as groups};
 use crate::handle::FIRST_USER;
 use crate::info::{self, Info};
-use crate::world::WORLD;
+use crate::point::Owner;
+use crate::world::{WORLD, World};
 use std::sync::Arc;
 
 /// The communicator, kept alive beyond the monitor; for functions that are not hot.
@@ -168,15 +169,19 @@ pub(crate) unsafe fn split(comm: usize, color: i32, key: i32, out: *mut usize) -
     unsafe { answer(create::split("MPI_Comm_split", &comm, color, key)?, out) }
 }
 
-/// Besides shared memory no kinds of hardware are told apart: those splits end at once, as the standard allows.
+/// Besides shared memory no kinds of hardware are told apart, and no process sets but by sessions: such splits give
+/// nobody a communicator, as the standard allows.
 pub(crate) unsafe fn split_type(comm: usize, kind: i32, key: i32, info: usize, out: *mut usize) -> Result<()> {
     let comm = intra(comm)?;
     let wanted = info::value(info, "mpi_hw_resource_type")?;
     let shares_memory = match kind {
         COMM_TYPE_SHARED => true,
-        COMM_TYPE_HW_GUIDED => wanted.as_deref() == Some("mpi_shared_memory"),
-        COMM_TYPE_HW_UNGUIDED | COMM_TYPE_RESOURCE_GUIDED | UNDEFINED => false,
-        _ => return Err(Error::new(Class::Arg, format!("split_type {kind} is not a MPI_COMM_TYPE"))),
+        COMM_TYPE_HW_GUIDED | COMM_TYPE_RESOURCE_GUIDED => wanted.as_deref() == Some("mpi_shared_memory"),
+        COMM_TYPE_HW_UNGUIDED | UNDEFINED => false,
+        _ => {
+            let detail = format!("split_type {kind} is neither a MPI_COMM_TYPE nor MPI_UNDEFINED");
+            return Err(Error::new(Class::Arg, detail));
+        }
     };
     let color = shares_memory.then(|| create::shared_memory_color(&comm));
     // SAFETY: the program's place for the handle.
@@ -212,6 +217,9 @@ fn release(handle: usize) -> Result<()> {
     let mut world = WORLD.enter();
     let comm = world.comms.remove(handle)?;
     world.contexts.release(comm.context);
+    let World { point, endpoint, .. } = &mut *world;
+    // The next communicator may get this handle.
+    point.abandon(Owner::Comm(handle), endpoint);
     Ok(())
 }
 
@@ -271,11 +279,13 @@ pub(crate) unsafe fn get_parent(out: *mut usize) -> Result<()> {
     unsafe { answer(None, out) }
 }
 
-/// Like `MPI_Comm_free` once all members are here, since what they sent before is then under way.
+/// Like `MPI_Comm_free` once all members are here, since what they sent before is then under way, and once what waits in
+/// the communicator's own buffer has left.
 pub(crate) unsafe fn disconnect(comm: *mut usize) -> Result<()> {
     // SAFETY: the program's handle.
     let handle = unsafe { *comm };
     super::agree::meet("MPI_Comm_disconnect", &*of(handle)?)?;
+    crate::point::drain("MPI_Comm_disconnect", Owner::Comm(handle));
     // SAFETY: as the caller says.
     unsafe { free(comm) }
 }

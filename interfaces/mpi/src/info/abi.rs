@@ -1,6 +1,6 @@
 //! Bodies of the info functions.
 
-use super::{copy_of, environment, infos, insert};
+use super::{copy_of, infos, insert};
 use crate::abi::{INFO_ENV, INFO_NULL, MAX_INFO_KEY, MAX_INFO_VAL, store_string, text_of};
 use crate::error::{Class, Error, Result};
 use crate::handle::Kind;
@@ -36,7 +36,7 @@ pub(crate) unsafe fn create(out: *mut usize) -> Result<()> {
 
 pub(crate) unsafe fn create_env(_argc: i32, _argv: *mut c_void, out: *mut usize) -> Result<()> {
     // SAFETY: the program's place for the handle.
-    unsafe { *out = insert(environment()) };
+    unsafe { *out = insert(super::surroundings()) };
     Ok(())
 }
 

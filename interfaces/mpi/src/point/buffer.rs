@@ -1,5 +1,6 @@
 //! Where the bytes of a message lie.
 
+use crate::abi::DATATYPE_NULL;
 use crate::datatype::Datatype;
 use crate::error::{Class, Error, Result};
 use crate::handle::Table;
@@ -123,6 +124,20 @@ impl Buffer {
     /// As [`run`].
     pub fn find(types: &Table<Datatype>, buf: *const c_void, count: i64, datatype: usize) -> Result<Self> {
         Self::named(types, buf, count, ("datatype", datatype))
+    }
+
+    /// Like [`Self::named`]. Without a partner nothing is sent or received, so that the null datatype, which programs
+    /// pass with `MPI_PROC_NULL`, describes nothing.
+    pub fn with_partner(
+        types: &Table<Datatype>,
+        (buf, count): (*const c_void, i64),
+        datatype: (&'static str, usize),
+        has_partner: bool,
+    ) -> Result<Self> {
+        if !has_partner && datatype.1 == DATATYPE_NULL {
+            return Ok(Self::Run(Run { at: std::ptr::null_mut(), bytes: 0 }));
+        }
+        Self::named(types, buf, count, datatype)
     }
 
     /// Like [`Self::find`], for a datatype argument of another name.

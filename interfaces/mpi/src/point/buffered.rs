@@ -187,6 +187,16 @@ impl State {
         Ok(())
     }
 
+    /// The owner is freed: its buffer serves no more sends, and messages that are in it leave on their own.
+    pub fn abandon(&mut self, owner: Owner, endpoint: &mut Endpoint) {
+        if let Some(place) = self.position(owner) {
+            let attached = self.attached.swap_remove(place);
+            self.abandoned.push(attached);
+        }
+        self.abandoned.iter_mut().for_each(|attached| attached.sweep(endpoint));
+        self.abandoned.retain(|attached| !attached.messages.is_empty());
+    }
+
     /// Takes a buffer back if everything in it has left: its address and size.
     pub(super) fn try_detach(&mut self, owner: Owner, endpoint: &mut Endpoint) -> Option<(usize, i64)> {
         let Some(place) = self.position(owner) else { return Some((0, 0)) };
@@ -213,8 +223,11 @@ impl State {
 
     /// Forgets what has left; true if nothing is left in any buffer.
     pub(super) fn is_empty_after_sweep(&mut self, endpoint: &mut Endpoint) -> bool {
-        self.attached.iter_mut().for_each(|attached| attached.sweep(endpoint));
-        self.attached.iter().all(|attached| attached.messages.is_empty())
+        let mut all = self.attached.iter_mut().chain(&mut self.abandoned);
+        all.all(|attached| {
+            attached.sweep(endpoint);
+            attached.messages.is_empty()
+        })
     }
 }
 

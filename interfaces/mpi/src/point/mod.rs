@@ -17,6 +17,7 @@ mod probe;
 mod route;
 mod transfer;
 
+pub(crate) use abi::flush as drain;
 pub use buffer::{Buffer, Packed, Run, Scattered};
 pub use buffered::{Drain, Owner};
 pub use probe::Message;
@@ -33,6 +34,8 @@ use weft_fabric::{Endpoint, Waiting};
 pub struct State {
     /// Buffers of the buffered mode.
     attached: Vec<Attached>,
+    /// Those of communicators that were freed while messages waited to leave.
+    abandoned: Vec<Attached>,
     /// Buffered messages so far.
     buffered: u64,
     /// Operations whose requests were freed before they were complete, and which have something left to do then.

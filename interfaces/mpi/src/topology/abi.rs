@@ -5,7 +5,7 @@ mod graphs;
 pub(crate) use graphs::*;
 
 use super::{Cartesian, Topology, balance};
-use crate::abi::{CART, DIST_GRAPH, GRAPH, UNDEFINED, slice_of};
+use crate::abi::{CART, COMM_NULL, DIST_GRAPH, GRAPH, UNDEFINED, slice_of};
 use crate::comm::Comm;
 use crate::comm::abi::{answer, intra, of};
 use crate::comm::create::{everyone, insert, with_topology};
@@ -81,9 +81,10 @@ pub(crate) unsafe fn cart_create(
     _reorder: i32,
     out: *mut usize,
 ) -> Result<()> {
-    let comm = intra(comm)?;
-    // SAFETY: as the caller says.
+    // SAFETY: as the caller says. A refused call leaves the null handle.
     unsafe {
+        *out = COMM_NULL;
+        let comm = intra(comm)?;
         let (grid, size) = grid_of(&comm, ndims, dims, periods)?;
         answer(with_topology("MPI_Cart_create", &comm, size, Topology::Cartesian(grid))?, out)
     }

@@ -1,35 +1,59 @@
 //! Balanced grids for `MPI_Dims_create` (MPI 5.0, section 8.5.2).
 
-/// Factors of `n` into `count` numbers in falling order that are as close to each other as possible: the largest one
-/// is as small as it can be, then the second one, and so on.
+/// Factors of `n` into `count` numbers in falling order that are as close to each other as possible: the largest and the
+/// smallest one differ by as little as can be. Among those, the largest one is as small as it can be, then the second
+/// one, and so on.
 ///
 /// `n` and `count` are at least 1.
 pub fn balance(n: u32, count: usize) -> Vec<u32> {
     let divisors = divisors(n);
-    let mut factors = Vec::with_capacity(count);
+    let mut best = lowest(n, count, (1, n), &divisors).expect("n itself and ones");
+    // None has a smaller largest factor; a larger one has to pay by a larger smallest one.
+    let first = best[0];
+    for &largest in divisors.iter().filter(|&&factor| factor >= first) {
+        let low = |best: &[u32]| largest - (best[0] - best[best.len() - 1]).min(largest) + 1;
+        while let Some(others) = lowest(n / largest, count - 1, (low(&best), largest), &divisors).filter(|_| count > 1)
+        {
+            best = std::iter::once(largest).chain(others).collect();
+        }
+    }
+    best
+}
+
+/// The factors of `n` in falling order, all between `low` and `high`, of which the first is the smallest possible, then
+/// the second, and so on; `None` if there are none.
+fn lowest(n: u32, count: usize, (low, high): (u32, u32), divisors: &[u32]) -> Option<Vec<u32>> {
+    if !splits(n, count as u32, (low, high), divisors) {
+        return None;
+    }
+    let mut factors: Vec<u32> = Vec::with_capacity(count);
     let mut rest = n;
-    for left in (1..=count as u32).rev() {
-        let bound = factors.last().copied().unwrap_or(n);
+    for left in (0..count as u32).rev() {
+        let bound = factors.last().copied().unwrap_or(high);
         let fits = |&&factor: &&u32| {
-            rest.is_multiple_of(factor) && factor <= bound && splits(rest / factor, left - 1, factor, &divisors)
+            (low..=bound).contains(&factor)
+                && rest.is_multiple_of(factor)
+                && splits(rest / factor, left, (low, factor), divisors)
         };
         let factor = *divisors.iter().find(fits).expect("the bound came from a split that exists");
         factors.push(factor);
         rest /= factor;
     }
-    factors
+    Some(factors)
 }
 
-/// Whether `n` is a product of `count` factors of at most `bound`.
-fn splits(n: u32, count: u32, bound: u32, divisors: &[u32]) -> bool {
-    if n == 1 {
-        return true;
+/// Whether `n` is a product of `count` factors between `low` and `high`.
+fn splits(n: u32, count: u32, (low, high): (u32, u32), divisors: &[u32]) -> bool {
+    if count == 0 {
+        return n == 1;
     }
-    if u64::from(bound).checked_pow(count).is_some_and(|most| most < u64::from(n)) {
+    let power = |base: u32| u64::from(base).checked_pow(count).unwrap_or(u64::MAX);
+    if power(high) < u64::from(n) || power(low) > u64::from(n) {
         return false;
     }
-    let candidates = divisors.iter().rev().filter(|&&factor| factor > 1 && factor <= bound && n.is_multiple_of(factor));
-    count > 0 && candidates.into_iter().any(|&factor| splits(n / factor, count - 1, factor, divisors))
+    let mut candidates =
+        divisors.iter().rev().filter(|&&factor| (low..=high).contains(&factor) && n.is_multiple_of(factor));
+    candidates.any(|&factor| splits(n / factor, count - 1, (low, factor), divisors))
 }
 
 /// All divisors, rising.
@@ -45,7 +69,7 @@ mod tests {
 
     #[test]
     fn factors_are_close_to_each_other() {
-        let cases: [(u32, usize, &[u32]); 10] = [
+        let cases: [(u32, usize, &[u32]); 14] = [
             (6, 2, &[3, 2]),
             (7, 2, &[7, 1]),
             (12, 2, &[4, 3]),
@@ -56,6 +80,11 @@ mod tests {
             (1, 4, &[1, 1, 1, 1]),
             (36, 2, &[6, 6]),
             (2310, 3, &[15, 14, 11]),
+            // 24 x 24 x 13 has a smaller largest factor, but is spread wider.
+            (7488, 3, &[26, 18, 16]),
+            (5040, 3, &[20, 18, 14]),
+            (17, 1, &[17]),
+            (2, 20, &[2, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1]),
         ];
         for (n, count, expected) in cases {
             assert_eq!(balance(n, count), expected, "{n} in {count}");
@@ -69,6 +98,19 @@ mod tests {
                 let factors = balance(n, count);
                 assert_eq!(factors.iter().product::<u32>(), n);
                 assert!(factors.is_sorted_by(|a, b| a >= b) && factors.len() == count);
+            }
+        }
+    }
+
+    #[test]
+    fn no_other_factors_are_closer() {
+        for n in 1..700u32 {
+            for a in (1..=n).filter(|a| n.is_multiple_of(*a)) {
+                for b in (1..=n / a).filter(|b| (n / a).is_multiple_of(*b)) {
+                    let c = n / a / b;
+                    let (found, spread) = (balance(n, 3), a.max(b).max(c) - a.min(b).min(c));
+                    assert!(found[0] - found[2] <= spread, "{n}: {found:?} is spread wider than {a} x {b} x {c}");
+                }
             }
         }
     }

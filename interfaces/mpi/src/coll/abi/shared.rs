@@ -1,15 +1,20 @@
 //! The blocking calls: shared memory where it serves, else messages.
 
 use super as messages;
-use crate::abi::IN_PLACE;
-use crate::coll::shared::{BUFFER_BYTES, Team, Vector};
+use crate::abi::{BYTE, IN_PLACE};
+use crate::coll::shared::{Alike, BUFFER_BYTES, Differs, Team, Vector};
 use crate::datatype::Datatype;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::op::{Op, Predefined};
 use crate::world::WORLD;
 use std::ffi::c_void;
 use std::ops::Deref;
 use std::sync::Arc;
+
+/// An address for elements of any type where there are none.
+const NOWHERE: usize = 64;
+/// More than this is for messages to refuse.
+const MOST_BYTES: u64 = i64::MAX as u64;
 
 /// The team of a communicator, if it has one. A handle that is not valid has none: messages say what is wrong.
 fn team(handle: usize, call: &'static str) -> Result<Option<&'static Team>> {
@@ -25,10 +30,7 @@ fn team(handle: usize, call: &'static str) -> Result<Option<&'static Team>> {
 
 pub(crate) unsafe fn barrier(comm: usize) -> Result<()> {
     match team(comm, "MPI_Barrier")? {
-        Some(team) => {
-            team.barrier();
-            Ok(())
-        }
+        Some(team) => team.barrier().map_err(|differs| differs.error(0)),
         // SAFETY: the caller's promise.
         None => unsafe { messages::barrier_by_messages(comm) },
     }
@@ -71,8 +73,8 @@ pub(crate) unsafe fn bcast(buffer: *mut c_void, count: i64, handle: usize, root:
 unsafe fn shared_bcast(buffer: *mut c_void, count: i64, handle: usize, root: i32, comm: usize) -> Result<bool> {
     let Some(datatype) = datatype(handle) else { return Ok(false) };
     let bytes = datatype.packed_size(count).unwrap_or(u64::MAX);
-    let doubtful = buffer as usize == IN_PLACE || (buffer.is_null() && datatype.named().is_some());
-    if count < 0 || bytes == 0 || bytes > BUFFER_BYTES as u64 || doubtful {
+    let doubtful = buffer as usize == IN_PLACE || (buffer.is_null() && bytes > 0 && datatype.named().is_some());
+    if count < 0 || bytes > MOST_BYTES || doubtful {
         return Ok(false);
     }
     let Some(team) = team(comm, "MPI_Bcast")? else { return Ok(false) };
@@ -80,34 +82,73 @@ unsafe fn shared_bcast(buffer: *mut c_void, count: i64, handle: usize, root: i32
     if root >= team.size {
         return Ok(false);
     }
-    let bytes = bytes as usize;
-    match datatype.contiguous_span(count) {
+    let (bytes, here) = (bytes as usize, bytes <= BUFFER_BYTES as u64);
+    let alike = match datatype.contiguous_span(count) {
+        _ if !here => team.announce_bcast(root, bytes),
         // SAFETY: the span lies in the program's buffer.
         Some((offset, _)) => unsafe { team.bcast(root, buffer.cast::<u8>().wrapping_offset(offset as isize), bytes) },
-        None => {
-            let mut packed = vec![0u8; bytes];
-            // SAFETY: the program's buffer holds `count` elements; `packed` holds their bytes.
-            unsafe {
-                if team.me == root {
-                    datatype.pack(buffer.cast(), count, 0, &mut packed);
-                }
-                team.bcast(root, packed.as_mut_ptr(), bytes);
-                if team.me != root {
-                    datatype.unpack(buffer.cast(), count, 0, &packed);
-                }
-            }
-        }
+        // SAFETY: the caller's promise.
+        None => unsafe { packed_bcast(team, buffer, count, &datatype, root, bytes) },
+    };
+    match alike {
+        Ok(()) => Ok(here),
+        Err(differs) => Err(refuse_bcast(differs, bytes, comm)),
     }
-    Ok(true)
 }
 
-/// What a reduction folds, if shared memory can do it: a predefined operation on a predefined type.
+/// The error of a broadcast whose root brings another length. Where the root sends messages it waits until they are
+/// taken, and other ranks wait for what we pass on.
+#[cold]
+fn refuse_bcast(differs: Differs, mine: usize, comm: usize) -> Error {
+    let sent = differs.bytes.and_then(|bytes| usize::try_from(bytes).ok()).filter(|bytes| *bytes > BUFFER_BYTES);
+    let mut room = Vec::<u8>::new();
+    if let Some(sent) = sent
+        && room.try_reserve_exact(sent).is_ok()
+    {
+        // SAFETY: there is room for the message; what it holds is not read.
+        let taken = unsafe {
+            messages::bcast_by_messages(room.as_mut_ptr().cast(), sent as i64, BYTE, differs.member as i32, comm)
+        };
+        if let Err(error) = taken {
+            return error;
+        }
+    }
+    differs.error(mine)
+}
+
+/// A broadcast of `bytes` that do not lie in one piece.
+///
+/// # Safety
+/// The program's buffer holds `count` elements.
+unsafe fn packed_bcast(
+    team: &Team,
+    buffer: *mut c_void,
+    count: i64,
+    datatype: &Datatype,
+    root: u32,
+    bytes: usize,
+) -> Alike {
+    let mut packed = vec![0u8; bytes];
+    // SAFETY: the caller's promise; `packed` holds the bytes of the elements.
+    unsafe {
+        if team.me == root {
+            datatype.pack(buffer.cast(), count, 0, &mut packed);
+        }
+        team.bcast(root, packed.as_mut_ptr(), bytes)?;
+        if team.me != root {
+            datatype.unpack(buffer.cast(), count, 0, &packed);
+        }
+    }
+    Ok(())
+}
+
+/// What a reduction folds (nothing, if that is asked for), if shared memory can do it: a predefined operation on a predefined type.
 fn vector<'a>(op: &'a Op, datatype: &'a Datatype, count: i64) -> Option<Vector<'a>> {
     let size = usize::try_from(datatype.size()).ok()?;
     let count = usize::try_from(count).ok()?;
     // More bytes than there can be are for messages to refuse.
     count.checked_mul(size)?;
-    let fits = size > 0 && count > 0 && datatype.named().is_some() && datatype.extent() == datatype.size();
+    let fits = size > 0 && datatype.named().is_some() && datatype.extent() == datatype.size();
     let folds = matches!(op, Op::Predefined(op) if !matches!(op, Predefined::Replace | Predefined::NoOp));
     (fits && folds && op.check(datatype).is_ok()).then_some(Vector { op, datatype, count, size })
 }
@@ -117,7 +158,10 @@ fn operation(handle: usize) -> Option<Op> {
 }
 
 /// Where the contribution stands, and the result; `None` when the buffers are not what the standard allows.
-fn buffers(sent: *const c_void, received: *mut c_void) -> Option<(*const u8, *mut u8)> {
+fn buffers(sent: *const c_void, received: *mut c_void, bytes: usize) -> Option<(*const u8, *mut u8)> {
+    if bytes == 0 {
+        return Some((std::ptr::without_provenance(NOWHERE), std::ptr::without_provenance_mut(NOWHERE)));
+    }
     let input = if sent as usize == IN_PLACE { received.cast_const() } else { sent };
     let doubtful =
         input.is_null() || received.is_null() || sent == received.cast_const() || received as usize == IN_PLACE;
@@ -132,14 +176,14 @@ pub(crate) unsafe fn allreduce(
     op: usize,
     comm: usize,
 ) -> Result<()> {
-    if let (Some(datatype), Some(op), Some((input, output))) =
-        (datatype(handle), operation(op), buffers(sent, received))
+    if let (Some(datatype), Some(op)) = (datatype(handle), operation(op))
         && let Some(vector) = vector(&op, &datatype, count)
+        && let Some((input, output)) = buffers(sent, received, vector.bytes())
         && let Some(team) = team(comm, "MPI_Allreduce")?
     {
         // SAFETY: the program's buffers hold `count` elements.
-        unsafe { team.allreduce(vector, input, output) };
-        return Ok(());
+        let alike = unsafe { team.allreduce(vector, input, output) };
+        return alike.map_err(|differs| differs.error(vector.bytes()));
     }
     // SAFETY: the caller's promise.
     unsafe { messages::allreduce_by_messages(sent, received, count, handle, op, comm) }
@@ -159,11 +203,14 @@ pub(crate) unsafe fn reduce(
         && let Some(team) = team(comm, "MPI_Reduce")?
         && let Some(root) = u32::try_from(root).ok().filter(|root| *root < team.size)
     {
-        let place = if team.me == root { buffers(sent, received) } else { Some((sent.cast(), std::ptr::null_mut())) };
-        if let Some((input, output)) = place.filter(|(input, _)| !input.is_null() && *input as usize != IN_PLACE) {
+        let bytes = vector.bytes();
+        // The others bring no output; one that is surely not their input stands for it.
+        let output = if team.me == root { received } else { std::ptr::without_provenance_mut(NOWHERE) };
+        let place = buffers(sent, output, bytes).filter(|_| team.me == root || bytes == 0 || sent as usize != IN_PLACE);
+        if let Some((input, output)) = place {
             // SAFETY: the program's buffers hold `count` elements; the output counts at the root only.
-            unsafe { team.reduce(root, vector, input, output) };
-            return Ok(());
+            let alike = unsafe { team.reduce(root, vector, input, output) };
+            return alike.map_err(|differs| differs.error(bytes));
         }
     }
     // SAFETY: the caller's promise.

@@ -185,14 +185,14 @@ impl<'a> Draft<'a> {
         }
     }
 
-    /// What is sent to ourselves has to fit where we receive it.
-    pub fn check_fits(&self, sent: View, room: View) -> Result<()> {
+    /// What is sent to ourselves has to fit where we receive it. The operation is performed all the same, with as much
+    /// as fits: the others wait for our part.
+    pub fn check_fits(&mut self, sent: View, room: View) {
         let (sent, room) = (self.prepared.schedule.size(sent), self.prepared.schedule.size(room));
-        if sent <= room {
-            return Ok(());
+        if sent > room {
+            let detail = format!("this rank's own block has {sent} bytes to send and room for {room} to receive");
+            self.prepared.error = Some(Error::new(Class::Truncate, detail));
         }
-        let detail = format!("this rank's own block has {sent} bytes to send and room for {room} to receive");
-        Err(Error::new(Class::Truncate, detail))
     }
 
     /// For operations that only one group can do.

@@ -73,7 +73,7 @@ pub fn gather(scene: &Scene, mine: Uniform, all: Blocks, root: i32) -> Result<Pr
         places = all.views(&mut draft, Area::Output, RECEIVE, me.size)?;
         block_bytes = draft.prepared.schedule.size(places[root as usize]);
         if let Some(given) = given {
-            draft.check_fits(given, places[root as usize])?;
+            draft.check_fits(given, places[root as usize]);
             draft.check_distinct(mine.buffer, all.buffer(), block_bytes)?;
         }
     }
@@ -112,7 +112,7 @@ pub fn scatter(scene: &Scene, all: Blocks, mine: Uniform, root: i32) -> Result<P
         places = all.views(&mut draft, Area::Input, SEND, me.size)?;
         block_bytes = draft.prepared.schedule.size(places[root as usize]);
         if let Some(taken) = taken {
-            draft.check_fits(places[root as usize], taken)?;
+            draft.check_fits(places[root as usize], taken);
             draft.check_distinct(all.buffer(), mine.buffer, block_bytes)?;
         }
     }
@@ -148,7 +148,7 @@ pub fn allgather(scene: &Scene, mine: Uniform, all: Blocks) -> Result<Prepared> 
         return Ok(draft.prepared);
     }
     if let Some(given) = given {
-        draft.check_fits(given, places[me.rank as usize])?;
+        draft.check_fits(given, places[me.rank as usize]);
         draft.check_distinct(mine.buffer, all.buffer(), draft.prepared.schedule.size(given))?;
     }
     allgather::allgather(&mut draft.prepared.schedule, me, given, &places);
@@ -198,7 +198,7 @@ pub fn alltoall(scene: &Scene, sent: Side, received: Side) -> Result<Prepared> {
         return Ok(draft.prepared);
     }
     let own = me.rank as usize;
-    draft.check_fits(inputs[own], outputs[own])?;
+    draft.check_fits(inputs[own], outputs[own]);
     if !in_place && !matches!(sent, Side::Mixed(_)) {
         draft.check_distinct(sent.buffer(), received.buffer(), draft.prepared.schedule.size(inputs[own]))?;
     }

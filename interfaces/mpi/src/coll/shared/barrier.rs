@@ -1,25 +1,34 @@
 //! Barrier.
 
 use super::team::{FLAT_MEMBERS, Team};
+use super::word::Alike;
 
 const CALL: &str = "MPI_Barrier";
 
 impl Team {
     /// Small teams: everybody waits for everybody. Larger ones: member 0 collects, then lets all go.
-    pub fn barrier(&self) {
+    pub fn barrier(&self) -> Alike {
         let operation = self.begin();
         self.slot_room(CALL, operation);
+        let met = self.meet(operation);
+        self.finish(operation);
+        met
+    }
+
+    #[inline]
+    fn meet(&self, operation: u64) -> Alike {
         if self.size <= FLAT_MEMBERS {
-            self.publish(operation, 0..self.size);
-            self.await_all(CALL, operation);
-        } else if self.me == 0 {
-            self.await_all(CALL, operation);
-            self.publish(operation, 0..self.size);
+            self.publish(operation, 0, 0..self.size);
+            return self.await_all(CALL, operation, 0);
+        }
+        if self.me == 0 {
+            self.await_all(CALL, operation, 0)?;
+            self.publish(operation, 0, 0..self.size);
         } else {
-            self.publish(operation, 0..1);
-            self.await_one(CALL, 0, operation);
+            self.publish(operation, 0, 0..1);
+            self.await_one(CALL, 0, operation, 0)?;
             self.all_met(operation);
         }
-        self.finish(operation);
+        Ok(())
     }
 }

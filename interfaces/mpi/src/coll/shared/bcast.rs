@@ -1,6 +1,7 @@
 //! Broadcast of what fits into a buffer.
 
-use super::team::{SLOT_BYTES, Team};
+use super::team::{BUFFER_BYTES, SLOT_BYTES, Team};
+use super::word::Alike;
 
 const CALL: &str = "MPI_Bcast";
 
@@ -9,14 +10,20 @@ impl Team {
     ///
     /// # Safety
     /// `data` is readable (root) or writable (others) for `length` bytes, at most a buffer.
-    pub unsafe fn bcast(&self, root: u32, data: *mut u8, length: usize) {
+    ///
+    /// # Errors
+    /// Not at the root: it brings another length. Then nothing is copied.
+    pub unsafe fn bcast(&self, root: u32, data: *mut u8, length: usize) -> Alike {
         let operation = self.begin();
         let short = length <= SLOT_BYTES;
         if self.me != root {
-            self.await_one(CALL, root, operation);
-            // SAFETY: the root has published `length` bytes in a place of at least that size; the caller's promise.
-            unsafe { std::ptr::copy_nonoverlapping(self.place(root, operation, short), data, length) };
-            return self.finish(operation);
+            let arrived = self.await_one(CALL, root, operation, length);
+            if arrived.is_ok() {
+                // SAFETY: the root has published `length` bytes in a place of at least that size; the caller's promise.
+                unsafe { std::ptr::copy_nonoverlapping(self.place(root, operation, short), data, length) };
+            }
+            self.finish(operation);
+            return arrived;
         }
         match short {
             true => self.slot_room(CALL, operation),
@@ -24,8 +31,27 @@ impl Team {
         }
         // SAFETY: as above; nobody reads the place, since there is room.
         unsafe { std::ptr::copy_nonoverlapping(data, self.place(root, operation, short), length) };
-        self.publish(operation, 0..self.size);
+        self.publish(operation, length, 0..self.size);
         self.finish(operation);
+        Ok(())
+    }
+
+    /// The root tells the length of what goes by messages, since a member that expects less looks here for it.
+    ///
+    /// # Errors
+    /// Not at the root: it brings another length. If that goes by messages, they wait for us.
+    pub fn announce_bcast(&self, root: u32, length: usize) -> Alike {
+        debug_assert!(length > BUFFER_BYTES);
+        let operation = self.begin();
+        let alike = if self.me == root {
+            self.slot_room(CALL, operation);
+            self.publish(operation, length, 0..self.size);
+            Ok(())
+        } else {
+            self.await_one(CALL, root, operation, length)
+        };
+        self.finish(operation);
+        alike
     }
 
     /// Where a contribution stands.

@@ -7,12 +7,15 @@
 //!
 //! Every choice between this way and messages depends only on what all members know alike (the communicator, the bytes,
 //! the operation), so that all of them choose alike. A call with a doubtful argument goes by messages, whose preparation
-//! names what is wrong.
+//! names what is wrong. Members that are called with different bytes, against the standard, see it by the slots and
+//! say so ([`Alike`]).
 
 mod barrier;
 mod bcast;
 mod reduce;
 mod team;
+mod word;
 
 pub use reduce::Vector;
 pub use team::{BUFFER_BYTES, Team, TeamCell};
+pub use word::{Alike, Differs};

@@ -1,6 +1,7 @@
 //! Reductions with predefined operations, in the order of ranks.
 
 use super::team::{BUFFER_BYTES, FLAT_MEMBERS, SLOT_BYTES, Team};
+use super::word::Alike;
 use crate::datatype::Datatype;
 use crate::op::{Elements, Op};
 
@@ -59,67 +60,95 @@ impl Team {
 
     /// # Safety
     /// `input` is readable and `output` writable for the vector; they may be the same.
-    pub unsafe fn allreduce(&self, vector: Vector<'_>, input: *const u8, output: *mut u8) {
+    ///
+    /// # Errors
+    /// The members bring different lengths. All of them find it in the first part, so that none is left waiting.
+    pub unsafe fn allreduce(&self, vector: Vector<'_>, input: *const u8, output: *mut u8) -> Alike {
         let alone = vector.bytes() <= SLOT_BYTES || (vector.bytes() <= ALONE_BYTES && self.size <= FLAT_MEMBERS);
         if alone {
             // SAFETY: the caller's promise.
             return unsafe { self.allreduce_alone(vector, input, output) };
         }
-        let most = BUFFER_BYTES / vector.size;
+        let (most, all) = (BUFFER_BYTES / vector.size, vector.bytes());
         let mut done = 0;
         while done < vector.count {
             let part = vector.part(most.min(vector.count - done));
             // SAFETY: done + part.count <= count.
-            unsafe { self.allreduce_sliced(part, input.add(done * vector.size), output.add(done * vector.size)) };
+            unsafe { self.allreduce_sliced(part, all, input.add(done * vector.size), output.add(done * vector.size))? };
             done += part.count;
         }
+        Ok(())
     }
 
     /// Everybody folds everything, or member 0 does it for a large team.
     ///
     /// # Safety
     /// As [`Self::allreduce`]; the vector fits into a buffer, and into a slot when the team is large.
-    unsafe fn allreduce_alone(&self, vector: Vector<'_>, input: *const u8, output: *mut u8) {
+    unsafe fn allreduce_alone(&self, vector: Vector<'_>, input: *const u8, output: *mut u8) -> Alike {
         let operation = self.begin();
         // SAFETY: the caller's promise.
         let short = unsafe { self.contribute(ALL, operation, vector, input) };
-        if self.size <= FLAT_MEMBERS {
-            self.publish(operation, 0..self.size);
-            self.await_all(ALL, operation);
-            // SAFETY: all contributions are there.
-            unsafe { self.fold_all(vector, operation, short, 0, output) };
-            return self.finish(operation);
-        }
-        let answer = self.slot_bytes(0, operation);
-        if self.me == 0 {
-            self.await_all(ALL, operation);
-            // SAFETY: all contributions are there; the answer takes the place of our own, which nobody else reads.
-            unsafe {
-                self.fold_all(vector, operation, short, 0, output);
-                std::ptr::copy_nonoverlapping(output, answer, vector.bytes());
+        let bytes = vector.bytes();
+        let alike = if self.size <= FLAT_MEMBERS {
+            self.publish(operation, bytes, 0..self.size);
+            let alike = self.await_all(ALL, operation, bytes);
+            if alike.is_ok() {
+                // SAFETY: all contributions are there.
+                unsafe { self.fold_all(vector, operation, short, 0, output) };
             }
-            self.publish(operation, 0..self.size);
+            alike
+        } else if self.me == 0 {
+            // SAFETY: the caller's promise; large teams come here only with what fits into a slot.
+            unsafe { self.allreduce_for_all(vector, operation, output) }
         } else {
-            self.publish(operation, 0..1);
-            self.await_one(ALL, 0, operation);
-            self.all_met(operation);
-            // SAFETY: member 0 has published the answer.
-            unsafe { std::ptr::copy_nonoverlapping(answer, output, vector.bytes()) };
-        }
+            self.publish(operation, bytes, 0..1);
+            let alike = self.await_one(ALL, 0, operation, bytes);
+            match alike {
+                Ok(()) => {
+                    self.all_met(operation);
+                    // SAFETY: member 0 has published the answer.
+                    unsafe { std::ptr::copy_nonoverlapping(self.slot_bytes(0, operation), output, bytes) };
+                }
+                // Members that bring more than fits into a slot look at everybody.
+                Err(_) => self.wake(0..self.size),
+            }
+            alike
+        };
         self.finish(operation);
+        alike
     }
 
-    /// Everybody folds a slice and tells the others.
+    /// Member 0 of a large team folds what all have brought, and tells them.
+    ///
+    /// # Safety
+    /// As [`Self::allreduce`]; our contribution stands in our slot.
+    unsafe fn allreduce_for_all(&self, vector: Vector<'_>, operation: u64, output: *mut u8) -> Alike {
+        let bytes = vector.bytes();
+        if let Err(differs) = self.await_all(ALL, operation, bytes) {
+            self.publish_difference(operation);
+            return Err(differs);
+        }
+        // SAFETY: all contributions are there; the answer takes the place of our own, which nobody else reads.
+        unsafe {
+            self.fold_all(vector, operation, true, 0, output);
+            std::ptr::copy_nonoverlapping(output, self.slot_bytes(0, operation), bytes);
+        }
+        self.publish(operation, bytes, 0..self.size);
+        Ok(())
+    }
+
+    /// Everybody folds a slice of this part of `all` bytes and tells the others.
     ///
     /// # Safety
     /// As [`Self::allreduce`]; the vector fits into a buffer.
-    unsafe fn allreduce_sliced(&self, vector: Vector<'_>, input: *const u8, output: *mut u8) {
+    unsafe fn allreduce_sliced(&self, vector: Vector<'_>, all: usize, input: *const u8, output: *mut u8) -> Alike {
         let first = self.begin();
         // SAFETY: the caller's promise.
         let short = unsafe { self.contribute(ALL, first, vector, input) };
-        self.publish(first, 0..self.size);
-        self.await_all(ALL, first);
+        self.publish(first, all, 0..self.size);
+        let alike = self.await_all(ALL, first, all);
         self.finish(first);
+        alike?;
         let second = self.begin();
         let bounds = |member: u32| member as usize * vector.count / self.size as usize * vector.size;
         let (from, to) = (bounds(self.me), bounds(self.me + 1));
@@ -132,10 +161,10 @@ impl Team {
             }
             std::ptr::copy_nonoverlapping(output.add(from), self.buffer(self.me, second).add(from), to - from);
         }
-        self.publish(second, 0..self.size);
+        self.publish(second, all, 0..self.size);
         for step in 1..self.size {
             let member = (self.me + step) % self.size;
-            self.await_one(ALL, member, second);
+            self.await_one(ALL, member, second, all)?;
             let (from, to) = (bounds(member), bounds(member + 1));
             // SAFETY: as above, for the slice of `member`.
             unsafe {
@@ -144,24 +173,32 @@ impl Team {
         }
         self.all_met(second);
         self.finish(second);
+        Ok(())
     }
 
     /// Only the root reads; the others do not wait.
     ///
     /// # Safety
     /// As [`Self::allreduce`], `output` at the root only; the vector fits into a buffer.
-    pub unsafe fn reduce(&self, root: u32, vector: Vector<'_>, input: *const u8, output: *mut u8) {
+    ///
+    /// # Errors
+    /// At the root: somebody brings another length.
+    pub unsafe fn reduce(&self, root: u32, vector: Vector<'_>, input: *const u8, output: *mut u8) -> Alike {
         let operation = self.begin();
         // SAFETY: the caller's promise.
         let short = unsafe { self.contribute(ONE, operation, vector, input) };
+        let mut alike = Ok(());
         if self.me == root {
-            self.await_all(ONE, operation);
-            // SAFETY: all contributions are there.
-            unsafe { self.fold_all(vector, operation, short, 0, output) };
+            alike = self.await_all(ONE, operation, vector.bytes());
+            if alike.is_ok() {
+                // SAFETY: all contributions are there.
+                unsafe { self.fold_all(vector, operation, short, 0, output) };
+            }
         } else {
-            self.publish(operation, root..root + 1);
+            self.publish(operation, vector.bytes(), root..root + 1);
         }
         self.finish(operation);
+        alike
     }
 
     /// Writes our contribution; answers whether it stands in the slot.

@@ -5,12 +5,16 @@
 //! operation that used the place before (`done` words); operations in which everybody contributes tell that by
 //! themselves, so the words are looked at only in rows of rooted ones.
 //!
-//! Orderings: the slot's number is stored with release after the contribution and loaded with acquire before it is read;
+//! Beside the number a slot carries the bytes that its member brought, in the same word: who looks for both at once sees
+//! without another look whether the members were called alike.
+//!
+//! Orderings: the slot's word is stored with release after the contribution and loaded with acquire before it is read;
 //! `done` likewise after the last read and before the next write. A member that may sleep is woken after each store that
 //! it may wait for (`Endpoint::wake` orders the two).
 
-use super::super::agree::bcast_bytes;
+use super::word::{Alike, Differs, EXACT, differs, is_of, told, word};
 use crate::comm::Comm;
+use crate::comm::agree::tell;
 use crate::error::Result;
 use crate::world::WORLD;
 use std::sync::OnceLock;
@@ -117,8 +121,7 @@ impl Team {
         let wanted = comm.rank == 0 && WORLD.enter().endpoint.settings().collectives != Collectives::Messages;
         let mine = if wanted { blocks.take(count) } else { None };
         let first = mine.map_or(u64::MAX, |first| first as u64);
-        let told = bcast_bytes(comm, call, 0, &first.to_le_bytes())?;
-        let first = told.try_into().map_or(usize::MAX, |told| u64::from_le_bytes(told) as usize);
+        let first = tell(call, comm, [first, 0, 0, 0])?[0][0] as usize;
         Ok(blocks.open(first, count).map(|block| Self {
             block,
             blocks,
@@ -198,10 +201,37 @@ impl Team {
         least
     }
 
-    /// Publishes our contribution to `operation` and wakes those of `readers` that sleep.
+    /// Publishes our contribution to `operation`, `bytes` long, and wakes those of `readers` that sleep.
     #[inline]
-    pub fn publish(&self, operation: u64, readers: std::ops::Range<u32>) {
-        self.block.publish(Self::slot(self.me, operation), operation);
+    pub fn publish(&self, operation: u64, bytes: usize, readers: std::ops::Range<u32>) {
+        if bytes as u64 > EXACT {
+            self.write_length(operation, bytes as u64);
+        }
+        self.publish_word(operation, word(operation, bytes), readers);
+    }
+
+    /// Into the payload of our slot: what is so long lies in the buffer or goes by messages.
+    #[cold]
+    fn write_length(&self, operation: u64, bytes: u64) {
+        // SAFETY: the payload has room for it, and nobody reads it before the word is published.
+        unsafe { self.slot_bytes(self.me, operation).cast::<u64>().write_unaligned(bytes) };
+    }
+
+    /// Publishes that the members differ in what they bring.
+    #[cold]
+    pub fn publish_difference(&self, operation: u64) {
+        self.publish_word(operation, differs(operation), 0..self.size);
+    }
+
+    #[inline]
+    fn publish_word(&self, operation: u64, word: u64, readers: std::ops::Range<u32>) {
+        self.block.publish(Self::slot(self.me, operation), word);
+        self.wake(readers);
+    }
+
+    /// Wakes those of `readers` that sleep.
+    #[inline]
+    pub fn wake(&self, readers: std::ops::Range<u32>) {
         let mut world = WORLD.enter();
         for reader in readers {
             if reader != self.me {
@@ -210,27 +240,38 @@ impl Team {
         }
     }
 
-    /// Waits for `member`'s contribution to `operation`.
+    /// Waits for `member`'s contribution to `operation`, which has to be `bytes` long like ours.
     #[inline]
-    pub fn await_one(&self, call: &'static str, member: u32, operation: u64) {
+    pub fn await_one(&self, call: &'static str, member: u32, operation: u64, bytes: usize) -> Alike {
         let slot = self.block.word(Self::slot(member, operation));
+        let expected = word(operation, bytes);
         for _ in 0..QUICK_LOOKS {
-            if slot.load(Ordering::Acquire) == operation {
-                return;
+            if slot.load(Ordering::Acquire) == expected {
+                return Ok(());
             }
         }
-        self.wait(call, || slot.load(Ordering::Acquire) == operation);
+        self.wait(call, || is_of(operation, slot.load(Ordering::Acquire)));
+        let found = slot.load(Ordering::Acquire);
+        if found == expected { Ok(()) } else { Err(self.difference(member, operation, found)) }
+    }
+
+    #[cold]
+    fn difference(&self, member: u32, operation: u64, found: u64) -> Differs {
+        // SAFETY: the payload has these bytes, written before the word that we have seen.
+        let in_full = || unsafe { self.slot_bytes(member, operation).cast::<u64>().read_unaligned() };
+        Differs { member, bytes: told(found, in_full) }
     }
 
     /// Waits for everybody's contribution to `operation`; then everybody has finished all operations before it.
     #[inline]
-    pub fn await_all(&self, call: &'static str, operation: u64) {
+    pub fn await_all(&self, call: &'static str, operation: u64, bytes: usize) -> Alike {
         for member in 0..self.size {
             if member != self.me {
-                self.await_one(call, member, operation);
+                self.await_one(call, member, operation, bytes)?;
             }
         }
         self.all_met(operation);
+        Ok(())
     }
 
     /// Everybody has contributed to `operation`.

@@ -26,13 +26,14 @@ type Partners = (i32, i32, i32, i32, usize);
 impl Halves {
     fn find(world: &World, send: Described, receive: Described, partners: Partners) -> Result<Self> {
         let (dest, sendtag, source, recvtag, comm) = partners;
-        Ok(Self {
-            route: destination(&world.comms, comm, dest, sendtag)?,
-            from: selection(&world.comms, comm, source, recvtag)?,
-            send: Buffer::named(&world.types, send.0, send.1, ("sendtype", send.2))?,
-            receive: Buffer::named(&world.types, receive.0, receive.1, ("recvtype", receive.2))?,
-            comm,
-        })
+        let route = destination(&world.comms, comm, dest, sendtag)?;
+        let from = selection(&world.comms, comm, source, recvtag)?;
+        let buffer = |what: Described, argument, has_partner| {
+            Buffer::with_partner(&world.types, (what.0, what.1), (argument, what.2), has_partner)
+        };
+        let send = buffer(send, "sendtype", route.is_some())?;
+        let receive = buffer(receive, "recvtype", from.is_some())?;
+        Ok(Self { route, from, send, receive, comm })
     }
 
     /// Starts both, the receive first, so that a partner's message finds its buffer.

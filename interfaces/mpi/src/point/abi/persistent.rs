@@ -12,7 +12,7 @@ use std::ffi::c_void;
 fn make_send(mode: Mode, (buf, count, datatype): Described, dest: i32, tag: i32, comm: usize) -> Result<usize> {
     let mut world = WORLD.enter();
     let route = destination(&world.comms, comm, dest, tag)?;
-    let buffer = Buffer::find(&world.types, buf, count, datatype)?;
+    let buffer = Buffer::with_partner(&world.types, (buf, count), ("datatype", datatype), route.is_some())?;
     let plan = route.map_or(Plan::SendNothing, |route| Plan::Send(route, mode));
     let persistent = Persistent { plan, buffer, comm, active: None };
     Ok(world.requests.insert(Request::Persistent(Box::new(persistent))))
@@ -92,7 +92,7 @@ pub(crate) unsafe fn recv_init(
 ) -> Result<()> {
     let mut world = WORLD.enter();
     let from = selection(&world.comms, comm, source, tag)?;
-    let buffer = Buffer::find(&world.types, buf, count, datatype)?;
+    let buffer = Buffer::with_partner(&world.types, (buf, count), ("datatype", datatype), from.is_some())?;
     let plan = from.map_or(Plan::ReceiveNothing, |from| Plan::Receive(Source::Matching(from)));
     let persistent = Persistent { plan, buffer, comm, active: None };
     let handle = world.requests.insert(Request::Persistent(Box::new(persistent)));

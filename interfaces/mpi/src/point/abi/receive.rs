@@ -26,7 +26,7 @@ pub(crate) unsafe fn recv(
     let mut guard = WORLD.enter();
     let world = &mut *guard;
     let from = selection(&world.comms, comm, source, tag)?;
-    let run = buffer::run(&world.types, buf, count, ("datatype", datatype))?;
+    let run = if from.is_some() { buffer::run(&world.types, buf, count, ("datatype", datatype))? } else { None };
     // SAFETY: the program's buffer and status, for the time of the call.
     unsafe {
         let (Some(from), Some(run)) = (from, run) else {
@@ -65,7 +65,7 @@ pub(super) unsafe fn receive_otherwise(
     comm: usize,
     status: *mut Status,
 ) -> Result<()> {
-    let buffer = Buffer::find(&WORLD.enter().types, buf, count, datatype)?;
+    let buffer = Buffer::with_partner(&WORLD.enter().types, (buf, count), ("datatype", datatype), source.is_some())?;
     // SAFETY: the caller's promise.
     unsafe {
         let Some(source) = source else { return finish(End::NO_PROC, status) };
@@ -119,7 +119,7 @@ pub(crate) unsafe fn irecv(
     let mut guard = WORLD.enter();
     let world = &mut *guard;
     let from = selection(&world.comms, comm, source, tag)?;
-    let run = buffer::run(&world.types, buf, count, ("datatype", datatype))?;
+    let run = if from.is_some() { buffer::run(&world.types, buf, count, ("datatype", datatype))? } else { None };
     // SAFETY: the program keeps the buffer until the request is complete; `request` is its own.
     unsafe {
         if let (Some(with), Some(run)) = (from, run) {
@@ -146,7 +146,7 @@ pub(super) unsafe fn begin_receive(
 ) -> Result<usize> {
     let mut guard = WORLD.enter();
     let world = &mut *guard;
-    let buffer = Buffer::find(&world.types, buf, count, datatype)?;
+    let buffer = Buffer::with_partner(&world.types, (buf, count), ("datatype", datatype), source.is_some())?;
     let Some(source) = source else { return Ok(NO_PROC) };
     let (requests, mut ground) = world.split();
     // SAFETY: the caller's promise.

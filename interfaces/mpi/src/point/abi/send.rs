@@ -23,7 +23,7 @@ pub(crate) unsafe fn send(
     let mut guard = WORLD.enter();
     let world = &mut *guard;
     let route = destination(&world.comms, comm, dest, tag)?;
-    let run = buffer::run(&world.types, buf, count, ("datatype", datatype))?;
+    let run = if route.is_some() { buffer::run(&world.types, buf, count, ("datatype", datatype))? } else { None };
     let (Some(route), Some(run)) = (route, run) else {
         drop(guard);
         // SAFETY: the program's buffer, for the time of the call.
@@ -97,7 +97,7 @@ unsafe fn send_otherwise(
     route: Option<Route>,
     comm: usize,
 ) -> Result<()> {
-    let buffer = Buffer::find(&WORLD.enter().types, buf, count, datatype)?;
+    let buffer = Buffer::with_partner(&WORLD.enter().types, (buf, count), ("datatype", datatype), route.is_some())?;
     let Some(route) = route else { return Ok(()) };
     // SAFETY: the caller's promise; the packed copies live until the send is complete.
     unsafe {
@@ -153,7 +153,7 @@ pub(crate) unsafe fn isend(
     let mut guard = WORLD.enter();
     let world = &mut *guard;
     let route = destination(&world.comms, comm, dest, tag)?;
-    let run = buffer::run(&world.types, buf, count, ("datatype", datatype))?;
+    let run = if route.is_some() { buffer::run(&world.types, buf, count, ("datatype", datatype))? } else { None };
     // SAFETY: the program keeps the buffer until the request is complete; `request` is its own.
     unsafe {
         if let (Some(route), Some(run)) = (route, run) {
@@ -226,7 +226,7 @@ unsafe fn begin_send(mode: Mode, (buf, count, datatype): Described, dest: i32, t
     let mut guard = WORLD.enter();
     let world = &mut *guard;
     let route = destination(&world.comms, comm, dest, tag)?;
-    let buffer = Buffer::find(&world.types, buf, count, datatype)?;
+    let buffer = Buffer::with_partner(&world.types, (buf, count), ("datatype", datatype), route.is_some())?;
     let Some(route) = route else { return Ok(SENT) };
     let (requests, mut ground) = world.split();
     // SAFETY: the caller's promise.

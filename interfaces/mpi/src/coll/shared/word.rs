@@ -1,0 +1,93 @@
+//! The word of a slot: the number of the operation, and how many bytes its member brought.
+
+use crate::error::{Class, Error};
+
+/// Low bits, which tell the bytes. The others count operations: 2^48 of them take most of a year.
+const BITS: u32 = 16;
+const MASK: u64 = (1 << BITS) - 1;
+/// Up to here the bits are the bytes; above, what is left of them after a division, with the highest bit set. Then the
+/// slot's payload begins with the bytes in full, eight of them.
+pub const EXACT: u64 = (1 << (BITS - 1)) - 1;
+/// Instead of bytes: member 0 has found that the members differ.
+const DIFFER: u64 = MASK;
+
+/// What stands in the slot of a member that brought `bytes` to `operation`.
+#[inline]
+pub fn word(operation: u64, bytes: usize) -> u64 {
+    let bytes = bytes as u64;
+    let told = if bytes <= EXACT { bytes } else { (EXACT + 1) | (bytes % EXACT) };
+    operation << BITS | told
+}
+
+/// What stands in the slot of member 0 when it has found that the members differ.
+pub fn differs(operation: u64) -> u64 {
+    operation << BITS | DIFFER
+}
+
+/// Whether the word belongs to the operation.
+#[inline]
+pub fn is_of(operation: u64, word: u64) -> bool {
+    word >> BITS == operation
+}
+
+/// The bytes that a word tells; the slot's payload tells them in full where the word cannot.
+///
+/// `None`: member 0 has found that the members differ.
+#[cold]
+pub fn told(word: u64, in_full: impl FnOnce() -> u64) -> Option<u64> {
+    match word & MASK {
+        DIFFER => None,
+        told if told <= EXACT => Some(told),
+        _ => Some(in_full()),
+    }
+}
+
+/// A member that was called with another length than this one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Differs {
+    pub member: u32,
+    /// What it brings, bytes; `None` where not this member differs but some of them do.
+    pub bytes: Option<u64>,
+}
+
+/// How a member's look at another one ends.
+pub type Alike = Result<(), Differs>;
+
+impl Differs {
+    /// As the error of a call whose members all have to bring the same; this one has `mine` bytes.
+    #[cold]
+    pub fn error(self, mine: usize) -> Error {
+        let member = self.member;
+        let detail = match self.bytes {
+            Some(bytes) => format!("rank {member} passes {bytes} bytes, this one {mine}; all have to pass the same"),
+            None => format!("the ranks pass different lengths, this one {mine} bytes; all have to pass the same"),
+        };
+        Error::new(Class::Truncate, detail)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn operations_and_lengths_do_not_mix() {
+        for bytes in [0, 1, 28 * 1024, 0x7fff, 0x8000, 1 << 20, usize::MAX] {
+            for operation in [1, 2, 1 << 20, (1 << 48) - 1] {
+                assert!(is_of(operation, word(operation, bytes)) && is_of(operation, differs(operation)));
+                assert!(!is_of(operation + 1, word(operation, bytes)));
+                assert_ne!(word(operation, bytes), differs(operation));
+                assert_ne!(word(operation, bytes), word(operation, bytes.wrapping_add(8)));
+            }
+        }
+        assert_ne!(word(0, 1), 0, "an empty slot belongs to no operation");
+    }
+
+    #[test]
+    fn the_error_names_both_lengths() {
+        let said = |found| Differs { member: 3, bytes: told(found, || 1 << 40) }.error(4).detail;
+        assert_eq!(said(word(7, 40)), "rank 3 passes 40 bytes, this one 4; all have to pass the same");
+        assert!(said(word(7, 1 << 40)).starts_with("rank 3 passes 1099511627776 bytes, this one 4;"));
+        assert!(said(differs(7)).contains("this one 4 bytes"));
+    }
+}

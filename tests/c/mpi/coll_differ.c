@@ -1,0 +1,115 @@
+/* Ranks that pass different lengths to one collective, which the standard forbids: those that can see it say so, nobody
+   hangs, and the next operation works. */
+#include "coll.h"
+
+static char *data, *result;
+enum { MOST = 300000 };
+
+static int truncated(int code, const char *part, int must_name)
+{
+    char text[MPI_MAX_ERROR_STRING];
+    int class_, length;
+    if (code == MPI_SUCCESS) return 0;
+    MPI_Error_class(code, &class_);
+    MPI_Error_string(code, text, &length);
+    CHECK(class_ == MPI_ERR_TRUNCATE, "class %d: %s", class_, text);
+    CHECK(!must_name || strstr(text, part), "`%s` does not name `%s`", text, part);
+    return 1;
+}
+
+/* What comes next goes well. */
+static void goes_on(void)
+{
+    int sum = 0, told = rank == size - 1 ? 7 : 0;
+    MPI_Barrier(MPI_COMM_WORLD);
+    OK(MPI_Allreduce(&rank, &sum, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD));
+    CHECK(sum == size * (size - 1) / 2, "the sum is %d", sum);
+    OK(MPI_Bcast(&told, 1, MPI_INT, size - 1, MPI_COMM_WORLD));
+    CHECK(told == 7, "%d was broadcast", told);
+}
+
+static void bcasts(int root, int brought, int expected)
+{
+    char both[64];
+    MPI_Datatype gaps;
+    doing = "MPI_Bcast";
+    snprintf(both, sizeof both, "passes %d bytes, this one %d", brought, expected);
+    memset(data, rank == root ? 1 : 2, MOST);
+    int code = MPI_Bcast(data, rank == root ? brought : expected, MPI_BYTE, root, MPI_COMM_WORLD);
+    CHECK(rank == root ? code == MPI_SUCCESS : truncated(code, both, 1), "%d for %d bytes", brought, expected);
+    for (int i = 0; rank != root && i < MOST; i++) CHECK(data[i] == 2, "byte %d was written", i);
+    goes_on();
+
+    MPI_Type_vector(2, 1, 2, MPI_BYTE, &gaps);
+    MPI_Type_commit(&gaps);
+    snprintf(both, sizeof both, "passes %d bytes, this one %d", brought / 2 * 2, expected / 2 * 2);
+    code = MPI_Bcast(data, (rank == root ? brought : expected) / 2, gaps, root, MPI_COMM_WORLD);
+    CHECK(rank == root || brought / 2 == expected / 2 ? code == MPI_SUCCESS : truncated(code, both, 1),
+          "%d for %d bytes with gaps", brought, expected);
+    MPI_Type_free(&gaps);
+    goes_on();
+}
+
+/* One rank brings `odd` elements, all the others `even`. */
+static void reductions(int who, int odd, int even)
+{
+    int count = rank == who ? odd : even;
+    doing = "MPI_Allreduce";
+    int code = MPI_Allreduce(data, result, count, MPI_INT, MPI_MAX, MPI_COMM_WORLD);
+    /* With few ranks everybody sees everybody. */
+    CHECK(truncated(code, "this one", 1), "%d and %d elements", odd, even);
+    goes_on();
+    if (odd * 4 > 28672 || even * 4 > 28672) return;
+    doing = "MPI_Reduce";
+    code = MPI_Reduce(data, result, count, MPI_INT, MPI_MAX, who, MPI_COMM_WORLD);
+    CHECK(rank != who || truncated(code, "this one", 1), "%d and %d elements", odd, even);
+    goes_on();
+}
+
+/* Messages tell only that there is too much. */
+static void messages(void)
+{
+    int n = rank == 0 ? 20 : 10, code;
+    doing = "MPI_Gather";
+    code = MPI_Gather(data, n, MPI_INT, result, 10, MPI_INT, 0, MPI_COMM_WORLD);
+    CHECK(rank != 0 || truncated(code, "80 bytes", 1), "the root's block does not fit");
+    goes_on();
+    code = MPI_Gather(data, 30 - n, MPI_INT, result, 10, MPI_INT, 0, MPI_COMM_WORLD);
+    CHECK(rank != 0 || truncated(code, "has 80 bytes", size < 5), "a block is too long");
+    goes_on();
+    doing = "MPI_Alltoall";
+    code = MPI_Alltoall(data, n, MPI_INT, result, 10, MPI_INT, MPI_COMM_WORLD);
+    CHECK(size > 15 || truncated(code, "80 bytes", 1), "rank 0's blocks are too long");
+    goes_on();
+    doing = "MPI_Allgather";
+    code = MPI_Allgather(data, n, MPI_INT, result, 10, MPI_INT, MPI_COMM_WORLD);
+    CHECK(rank != 0 || truncated(code, "80 bytes", 1), "rank 0's block is too long");
+    goes_on();
+    doing = "MPI_Ibcast";
+    MPI_Request request;
+    OK(MPI_Ibcast(data, n, MPI_INT, 0, MPI_COMM_WORLD, &request));
+    code = MPI_Wait(&request, MPI_STATUS_IGNORE);
+    /* Rank 1 has it from the root, the others what those before them had room for. */
+    CHECK(rank != 1 || truncated(code, "has 80 bytes", 1), "the root's message is too long");
+    goes_on();
+}
+
+int main(int argc, char **argv)
+{
+    static const int lengths[] = {0, 2, 56, 58, 2048, 28672, 28674, 40000, 70000, MOST};
+    enum { LENGTHS = sizeof lengths / sizeof *lengths };
+    begin(&argc, &argv);
+    data = calloc(MOST, 64), result = calloc(MOST, 64);
+    MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+    /* Before anything has gone well, so that the first operation that does finds the ranks in step. */
+    messages();
+    for (int i = 0; i < LENGTHS; i++) {
+        for (int j = 0; j < LENGTHS; j++) {
+            if (i == j) continue;
+            bcasts((i + j) % size, lengths[i], lengths[j]);
+            reductions((i + j) % size, lengths[i], lengths[j]);
+        }
+    }
+    MPI_Finalize();
+    return 0;
+}
