@@ -75,7 +75,7 @@ impl MemberState {
 /// Cells of a ring: with the control lines before them they fill two pages.
 pub const RING_CELLS: usize = 112;
 /// Bytes of a pair's bulk area. Small enough to stay in a core's second-level cache.
-pub const BULK_BYTES: usize = 64 * 1024;
+pub const BULK_BYTES: usize = 128 * 1024;
 /// Copy slots of a pair: long messages that may be under way at once; further ones wait.
 pub const COPY_SLOTS: usize = 12;
 

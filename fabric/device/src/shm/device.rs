@@ -12,7 +12,10 @@ use weft_wire::cell::{CONTROL_WORDS, Head, INLINE_BYTES, INLINE_WORDS, decode};
 use weft_wire::segment::{BULK_BYTES, pair};
 
 /// Largest bulk payload of one packet: a quarter of the area, so that both sides copy at the same time.
-pub const LARGEST_PACKET: usize = 16 * 1024;
+pub const LARGEST_PACKET: usize = 32 * 1024;
+
+/// Steps in which the bulk area gets its memory during its first lap.
+const POPULATE_BYTES: usize = 16 * 1024;
 
 /// What a post lacked when it was last refused.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -160,7 +163,7 @@ impl ShmDevice {
     /// Sees to memory behind the first `end` bytes of the bulk area towards `to`, and somewhat more.
     #[cold]
     fn populate_bulk(&mut self, to: u32, end: usize) -> bool {
-        let end = end.next_multiple_of(LARGEST_PACKET);
+        let end = end.next_multiple_of(POPULATE_BYTES);
         let start = self.outgoing[to as usize].as_ref().map_or(0, |out| out.populated);
         let populated = self.populate(to, pair::BULK + start..pair::BULK + end);
         if let (true, Some(out)) = (populated, &mut self.outgoing[to as usize]) {

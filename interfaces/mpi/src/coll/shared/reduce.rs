@@ -1,6 +1,6 @@
 //! Reductions with predefined operations, in the order of ranks.
 
-use super::team::{BUFFER_BYTES, FLAT_MEMBERS, SLOT_BYTES, Team};
+use super::team::{FLAT_MEMBERS, SLOT_BYTES, Team};
 use super::word::Alike;
 use crate::datatype::Datatype;
 use crate::op::{Elements, Op};
@@ -42,14 +42,24 @@ impl Vector<'_> {
 }
 
 impl Team {
-    /// `output` = all contributions to `operation` at byte `offset` of their places, folded in the order of ranks.
+    /// `output` = all contributions to `operation`, folded in the order of ranks.
     ///
     /// # Safety
     /// Everybody has published the vector; `output` is writable for it.
-    unsafe fn fold_all(&self, vector: Vector<'_>, operation: u64, short: bool, offset: usize, output: *mut u8) {
-        // SAFETY: offset + bytes lie inside the place, by the callers.
-        let at = |member| unsafe { self.place(member, operation, short).add(offset) };
+    unsafe fn fold_all(&self, vector: Vector<'_>, operation: u64, short: bool, output: *mut u8) {
         // SAFETY: the places hold the vector; `output` is ours.
+        unsafe { self.fold_from(vector, |member| self.place(member, operation, short).cast_const(), output) };
+    }
+
+    /// `output` = the vectors that stand `at` each member's place, folded in the order of ranks.
+    ///
+    /// # Safety
+    /// `at` answers addresses of vectors; `output` is writable for one. It may be where `at` finds our own.
+    unsafe fn fold_from(&self, vector: Vector<'_>, at: impl Fn(u32) -> *const u8, output: *mut u8) {
+        // Nothing that is still to be read is overwritten: our own vector, which `output` may be, is folded from
+        // where it stands only if it is one of the first two.
+        debug_assert!(self.me < 2 || at(self.me) != output.cast_const());
+        // SAFETY: the caller's promise.
         unsafe {
             vector.fold(at(0), at(1), output);
             for member in 2..self.size {
@@ -69,7 +79,7 @@ impl Team {
             // SAFETY: the caller's promise.
             return unsafe { self.allreduce_alone(vector, input, output) };
         }
-        let (most, all) = (BUFFER_BYTES / vector.size, vector.bytes());
+        let (most, all) = (self.buffer_bytes() / vector.size, vector.bytes());
         let mut done = 0;
         while done < vector.count {
             let part = vector.part(most.min(vector.count - done));
@@ -94,7 +104,7 @@ impl Team {
             let alike = self.await_all(ALL, operation, bytes);
             if alike.is_ok() {
                 // SAFETY: all contributions are there.
-                unsafe { self.fold_all(vector, operation, short, 0, output) };
+                unsafe { self.fold_all(vector, operation, short, output) };
             }
             alike
         } else if self.me == 0 {
@@ -130,7 +140,7 @@ impl Team {
         }
         // SAFETY: all contributions are there; the answer takes the place of our own, which nobody else reads.
         unsafe {
-            self.fold_all(vector, operation, true, 0, output);
+            self.fold_all(vector, operation, true, output);
             std::ptr::copy_nonoverlapping(output, self.slot_bytes(0, operation), bytes);
         }
         self.publish(operation, bytes, 0..self.size);
@@ -142,22 +152,38 @@ impl Team {
     /// # Safety
     /// As [`Self::allreduce`]; the vector fits into a buffer.
     unsafe fn allreduce_sliced(&self, vector: Vector<'_>, all: usize, input: *const u8, output: *mut u8) -> Alike {
+        let bounds = |member: u32| member as usize * vector.count / self.size as usize * vector.size;
+        let (from, to) = (bounds(self.me), bounds(self.me + 1));
+        let slice = vector.part((to - from) / vector.size);
+        // Our own slice nobody else reads. Members behind the second fold into `output`, which may be the input, before
+        // they come to their own: they read it from the buffer.
+        let own_stays = self.me < 2 || input != output.cast_const();
         let first = self.begin();
-        // SAFETY: the caller's promise.
-        let short = unsafe { self.contribute(ALL, first, vector, input) };
+        self.buffer_room(ALL, first);
+        let mine = self.buffer(self.me, first);
+        // SAFETY: the caller's promise; nobody reads the buffer, since there is room.
+        unsafe {
+            if own_stays {
+                std::ptr::copy_nonoverlapping(input, mine, from);
+                std::ptr::copy_nonoverlapping(input.add(to), mine.add(to), vector.bytes() - to);
+            } else {
+                std::ptr::copy_nonoverlapping(input, mine, vector.bytes());
+            }
+        }
         self.publish(first, all, 0..self.size);
         let alike = self.await_all(ALL, first, all);
         self.finish(first);
         alike?;
         let second = self.begin();
-        let bounds = |member: u32| member as usize * vector.count / self.size as usize * vector.size;
-        let (from, to) = (bounds(self.me), bounds(self.me + 1));
-        let slice = vector.part((to - from) / vector.size);
         // SAFETY: the slice lies inside the buffers. Ours of the second operation is free: everybody has begun the
         // first one, and the one before the first used the same buffer.
         unsafe {
             if slice.count > 0 {
-                self.fold_all(slice, first, short, from, output.add(from));
+                let at = |member| match member == self.me && own_stays {
+                    true => input.add(from),
+                    false => self.buffer(member, first).add(from).cast_const(),
+                };
+                self.fold_from(slice, at, output.add(from));
             }
             std::ptr::copy_nonoverlapping(output.add(from), self.buffer(self.me, second).add(from), to - from);
         }
@@ -192,7 +218,7 @@ impl Team {
             alike = self.await_all(ONE, operation, vector.bytes());
             if alike.is_ok() {
                 // SAFETY: all contributions are there.
-                unsafe { self.fold_all(vector, operation, short, 0, output) };
+                unsafe { self.fold_all(vector, operation, short, output) };
             }
         } else {
             self.publish(operation, vector.bytes(), root..root + 1);

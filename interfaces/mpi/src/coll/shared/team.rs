@@ -28,7 +28,7 @@ const SLOTS: u64 = 64;
 const LINE: usize = 64;
 /// Payload that travels in the slot's own line, bytes.
 pub const SLOT_BYTES: usize = LINE - 8;
-/// Bytes of a buffer; two of them in each area.
+/// Longest contribution that goes through a buffer in one piece, bytes: every buffer is at least as long.
 pub const BUFFER_BYTES: usize = 28 * 1024;
 const DONE: usize = SLOTS as usize * LINE;
 /// Members that wait for room (in the area of member 0).
@@ -37,8 +37,11 @@ const WAITING: usize = DONE + LINE;
 const LEFT: usize = WAITING + LINE;
 const BUFFERS: usize = 8192;
 const _: () = assert!(LEFT + LINE <= BUFFERS);
-const AREA_BYTES: usize = 64 * 1024;
-const _: () = assert!(BUFFERS + 2 * BUFFER_BYTES <= AREA_BYTES);
+const SMALLEST_AREA: usize = 64 * 1024;
+const LARGEST_AREA: usize = 256 * 1024;
+/// What a small team may take: the longer its buffers, the fewer meetings a long reduction costs.
+const TEAM_BYTES: usize = 1 << 20;
+const _: () = assert!(BUFFERS + 2 * BUFFER_BYTES <= SMALLEST_AREA);
 /// Largest communicator that uses shared memory.
 const MOST_MEMBERS: u32 = 256;
 /// Up to here everybody looks at everybody; larger teams meet at member 0.
@@ -58,6 +61,8 @@ pub struct Team {
     first: usize,
     pub me: u32,
     pub size: u32,
+    /// Bytes of a member's area: slots, words, and two buffers.
+    area_bytes: usize,
     peers: Vec<Peer>,
     context: u32,
     /// Number of the last operation that we have begun.
@@ -66,9 +71,14 @@ pub struct Team {
     all_done: AtomicU64,
 }
 
+/// Bytes of each member's area in a team of `size`.
+fn area_bytes(size: u32) -> usize {
+    (TEAM_BYTES / size.next_power_of_two() as usize).clamp(SMALLEST_AREA, LARGEST_AREA)
+}
+
 /// Blocks that a team of `size` needs.
 fn blocks_of(size: u32) -> usize {
-    (size as usize * AREA_BYTES).div_ceil(weft_fabric::shared::BLOCK_BYTES)
+    (size as usize * area_bytes(size)).div_ceil(weft_fabric::shared::BLOCK_BYTES)
 }
 
 /// The last member that goes leaves the block as it was found: with zeros where numbers stand. Until then nobody else
@@ -79,9 +89,9 @@ impl Drop for Team {
         if self.block.word(LEFT).fetch_add(1, Ordering::AcqRel) + 1 < u64::from(self.size) {
             return;
         }
-        let numbers = (0..SLOTS).map(|operation| Self::slot(0, operation)).chain([DONE, WAITING, LEFT]);
+        let numbers = (0..SLOTS).map(|operation| self.slot(0, operation)).chain([DONE, WAITING, LEFT]);
         for number in numbers {
-            (0..self.size).for_each(|m| self.block.word(Self::area(m) + number).store(0, Ordering::Relaxed));
+            (0..self.size).for_each(|m| self.block.word(self.area(m) + number).store(0, Ordering::Relaxed));
         }
         self.blocks.give(self.first, blocks_of(self.size));
     }
@@ -128,6 +138,7 @@ impl Team {
             first,
             me: comm.rank,
             size,
+            area_bytes: area_bytes(size),
             peers,
             context: comm.context,
             last: AtomicU64::new(0),
@@ -135,12 +146,12 @@ impl Team {
         }))
     }
 
-    fn area(member: u32) -> usize {
-        member as usize * AREA_BYTES
+    fn area(&self, member: u32) -> usize {
+        member as usize * self.area_bytes
     }
 
-    fn slot(member: u32, operation: u64) -> usize {
-        Self::area(member) + (operation % SLOTS) as usize * LINE
+    fn slot(&self, member: u32, operation: u64) -> usize {
+        self.area(member) + (operation % SLOTS) as usize * LINE
     }
 
     /// Begins the next operation.
@@ -155,13 +166,20 @@ impl Team {
     /// The payload of `member`'s slot for `operation`.
     #[inline]
     pub fn slot_bytes(&self, member: u32, operation: u64) -> *mut u8 {
-        self.block.bytes(Self::slot(member, operation) + 8, SLOT_BYTES)
+        self.block.bytes(self.slot(member, operation) + 8, SLOT_BYTES)
+    }
+
+    /// Bytes of a buffer.
+    #[inline]
+    pub fn buffer_bytes(&self) -> usize {
+        (self.area_bytes - BUFFERS) / 2
     }
 
     /// `member`'s buffer for `operation`.
     #[inline]
     pub fn buffer(&self, member: u32, operation: u64) -> *mut u8 {
-        self.block.bytes(Self::area(member) + BUFFERS + (operation % 2) as usize * BUFFER_BYTES, BUFFER_BYTES)
+        let bytes = self.buffer_bytes();
+        self.block.bytes(self.area(member) + BUFFERS + (operation % 2) as usize * bytes, bytes)
     }
 
     /// Waits until our slot for `operation` may be written again.
@@ -196,7 +214,7 @@ impl Team {
 
     fn look_at_done(&self) -> u64 {
         let others = (0..self.size).filter(|member| *member != self.me);
-        let least = others.map(|member| self.block.observe(Self::area(member) + DONE)).min().unwrap_or(u64::MAX);
+        let least = others.map(|member| self.block.observe(self.area(member) + DONE)).min().unwrap_or(u64::MAX);
         self.all_done.store(least, Ordering::Relaxed);
         least
     }
@@ -225,7 +243,7 @@ impl Team {
 
     #[inline]
     fn publish_word(&self, operation: u64, word: u64, readers: std::ops::Range<u32>) {
-        self.block.publish(Self::slot(self.me, operation), word);
+        self.block.publish(self.slot(self.me, operation), word);
         self.wake(readers);
     }
 
@@ -243,7 +261,7 @@ impl Team {
     /// Waits for `member`'s contribution to `operation`, which has to be `bytes` long like ours.
     #[inline]
     pub fn await_one(&self, call: &'static str, member: u32, operation: u64, bytes: usize) -> Alike {
-        let slot = self.block.word(Self::slot(member, operation));
+        let slot = self.block.word(self.slot(member, operation));
         let expected = word(operation, bytes);
         for _ in 0..QUICK_LOOKS {
             if slot.load(Ordering::Acquire) == expected {
@@ -289,7 +307,7 @@ impl Team {
     /// We have read everything that we need of `operation`.
     #[inline]
     pub fn finish(&self, operation: u64) {
-        self.block.publish(Self::area(self.me) + DONE, operation);
+        self.block.publish(self.area(self.me) + DONE, operation);
         let mut world = WORLD.enter();
         world.endpoint.count_shared_collective();
         world.endpoint.order_before_look();
