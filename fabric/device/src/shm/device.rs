@@ -1,14 +1,15 @@
 //! The `shm` device: rings to and from every other member.
 
 use super::doorbell::{Mailbox, members_of};
-use super::ring::{BulkConsumer, BulkProducer, Cell, Consumer, Producer};
+use super::incoming::Incoming;
+use super::ring::{BulkProducer, Producer};
 use super::segment::{Segment, SegmentError};
 use super::slots::CopySlots;
 use super::views::{PairView, Views};
-use crate::contract::{Capabilities, Device, Foreign, NoMemory, Packet, PeerFault, Posted, Sink};
+use crate::contract::{Capabilities, Device, NoMemory, Posted, Sink};
 use crate::sync::{Label, Ordering, owner_barrier, sender_barrier};
 use std::ops::Range;
-use weft_wire::cell::{CONTROL_WORDS, Head, INLINE_BYTES, INLINE_WORDS, decode};
+use weft_wire::cell::{CONTROL_WORDS, Head, INLINE_BYTES, INLINE_WORDS};
 use weft_wire::segment::{BULK_BYTES, pair};
 
 /// Largest bulk payload of one packet: a quarter of the area, so that both sides copy at the same time.
@@ -37,25 +38,6 @@ struct Outgoing {
     /// Whoever was refused may wait for credits, so that arming must see to it that they wake us.
     lack: Lack,
 }
-
-/// Receiving end from one peer.
-struct Incoming {
-    cells: Consumer<'static>,
-    bulk: BulkConsumer<'static>,
-    pair: PairView,
-    /// The sender's mailbox: it may sleep for want of credits.
-    mailbox: Mailbox<'static>,
-    broken: bool,
-    /// Stands in the device's list of polled rings.
-    polled: bool,
-    /// Polls in a row that found a packet.
-    in_a_row: u32,
-}
-
-/// Polls that find a packet before the sender is taken to send a burst.
-const BURST_AFTER: u32 = 2;
-/// Packets of a burst that are taken before the next ring has its turn.
-const BURST_BUDGET: usize = 8;
 
 /// The device of one member. References in it live as long as `views.memory` (VIEW-KEEPS-MEMORY).
 pub struct ShmDevice {
@@ -179,16 +161,8 @@ impl ShmDevice {
 
     #[cold]
     fn open_incoming(&mut self, from: u32) {
-        let pair = self.views.pair(from, self.me);
-        self.incoming[from as usize] = Some(Box::new(Incoming {
-            cells: Consumer::new(pair.cells, pair.credits),
-            bulk: BulkConsumer::new(pair.credits, BULK_BYTES),
-            pair,
-            mailbox: self.bells[from as usize],
-            broken: false,
-            in_a_row: 0,
-            polled: false,
-        }));
+        let (pair, sender) = (self.views.pair(from, self.me), self.bells[from as usize]);
+        self.incoming[from as usize] = Some(Box::new(Incoming::new(pair, sender)));
     }
 
     /// Takes over the changes of one word of the active set.
@@ -418,92 +392,6 @@ impl Device for ShmDevice {
             any |= ring.drain(from, sink, &mut self.wakeups);
         }
         any
-    }
-}
-
-impl Incoming {
-    /// Takes one packet, or several in a burst.
-    ///
-    /// Outside of bursts a look at the next cell would pull its line from the sender's core, and everything that
-    /// follows, such as a reply, would wait for that.
-    #[inline]
-    fn drain<S: Sink>(&mut self, from: u32, sink: &mut S, wakeups: &mut u64) -> bool {
-        let Some((cell, first)) = self.cells.arrived() else {
-            self.in_a_row = 0;
-            if self.cells.unreported() > 0 {
-                self.report(wakeups);
-            }
-            return false;
-        };
-        self.in_a_row = self.in_a_row.saturating_add(1);
-        if self.in_a_row <= BURST_AFTER {
-            return self.take(from, cell, first, sink, wakeups);
-        }
-        let mut next = Some((cell, first));
-        for _ in 0..BURST_BUDGET {
-            let Some((cell, first)) = next else { break };
-            self.cells.fetch_following();
-            if !self.take(from, cell, first, sink, wakeups) {
-                return false;
-            }
-            next = self.cells.arrived();
-        }
-        true
-    }
-
-    #[inline]
-    fn take<S: Sink>(&mut self, from: u32, cell: &Cell, first: u64, sink: &mut S, wakeups: &mut u64) -> bool {
-        if self.broken {
-            return false;
-        }
-        if let Err(what) = self.deliver(from, cell, first, sink) {
-            self.broken = true;
-            sink.handle_fault(PeerFault { peer: from, what });
-            return true;
-        }
-        if self.cells.consume() {
-            self.report(wakeups);
-        }
-        true
-    }
-
-    #[inline]
-    fn deliver<S: Sink>(&mut self, from: u32, cell: &Cell, first: u64, sink: &mut S) -> Result<(), &'static str> {
-        let second = cell.head[1].load(Ordering::Relaxed);
-        let claim = decode(first, second).ok_or("a header with an unknown kind, length or flag")?;
-        let mut packet = Packet {
-            from,
-            head: claim.head,
-            inline_bytes: claim.inline_bytes as usize,
-            words: &cell.inline,
-            bulk: None,
-        };
-        if !claim.bulk {
-            return sink.handle_packet(packet);
-        }
-        // Read once: the peer may change it.
-        let length = packet.word(INLINE_WORDS - 1);
-        if length > LARGEST_PACKET as u64 {
-            return Err("a bulk length above the largest packet");
-        }
-        let offset = self.bulk.locate(length).ok_or("a bulk length that does not fit the area")?;
-        self.cells.fetch_following();
-        // SAFETY: offset + length lies inside the bulk area (locate), which is mapped as long as the device lives.
-        packet.bulk = Some(unsafe { Foreign::new(self.pair.bulk.add(offset), length as usize) });
-        sink.handle_packet(packet)?;
-        if self.bulk.consume(length) {
-            self.report(&mut 0);
-        }
-        Ok(())
-    }
-
-    /// Returns credits, and wakes a sender that sleeps for want of them.
-    fn report(&mut self, wakeups: &mut u64) {
-        self.cells.report();
-        self.bulk.report();
-        if self.mailbox.wake_starved(self.pair.starved) {
-            *wakeups += 1;
-        }
     }
 }
 

@@ -9,6 +9,7 @@ mod blocks;
 pub mod copy;
 mod device;
 mod doorbell;
+mod incoming;
 #[cfg(all(test, loom))]
 mod loom_models;
 pub mod memory;

@@ -1,0 +1,128 @@
+//! The receiving end from one peer: takes packets out of its ring, and gives back cells and bytes.
+
+use super::device::LARGEST_PACKET;
+use super::doorbell::Mailbox;
+use super::ring::{BulkConsumer, Cell, Consumer};
+use super::views::PairView;
+use crate::contract::{Foreign, Packet, PeerFault, Sink};
+use crate::sync::Ordering;
+use weft_wire::cell::{INLINE_WORDS, decode};
+use weft_wire::segment::BULK_BYTES;
+
+/// Receiving end from one peer.
+pub(super) struct Incoming {
+    pub(super) cells: Consumer<'static>,
+    bulk: BulkConsumer<'static>,
+    pair: PairView,
+    /// The sender's mailbox: it may sleep for want of credits.
+    mailbox: Mailbox<'static>,
+    pub(super) broken: bool,
+    /// Stands in the device's list of polled rings.
+    pub(super) polled: bool,
+    /// Polls in a row that found a packet.
+    in_a_row: u32,
+}
+
+/// Polls that find a packet before the sender is taken to send a burst.
+const BURST_AFTER: u32 = 2;
+/// Packets of a burst that are taken before the next ring has its turn.
+const BURST_BUDGET: usize = 8;
+
+impl Incoming {
+    /// The end of `pair`, whose sender has the mailbox `sender`.
+    pub(super) fn new(pair: PairView, sender: Mailbox<'static>) -> Self {
+        Self {
+            cells: Consumer::new(pair.cells, pair.credits),
+            bulk: BulkConsumer::new(pair.credits, BULK_BYTES),
+            pair,
+            mailbox: sender,
+            broken: false,
+            in_a_row: 0,
+            polled: false,
+        }
+    }
+
+    /// Takes one packet, or several in a burst.
+    ///
+    /// Outside of bursts a look at the next cell would pull its line from the sender's core, and everything that
+    /// follows, such as a reply, would wait for that.
+    #[inline]
+    pub(super) fn drain<S: Sink>(&mut self, from: u32, sink: &mut S, wakeups: &mut u64) -> bool {
+        let Some((cell, first)) = self.cells.arrived() else {
+            self.in_a_row = 0;
+            if self.cells.unreported() > 0 {
+                self.report(wakeups);
+            }
+            return false;
+        };
+        self.in_a_row = self.in_a_row.saturating_add(1);
+        if self.in_a_row <= BURST_AFTER {
+            return self.take(from, cell, first, sink, wakeups);
+        }
+        let mut next = Some((cell, first));
+        for _ in 0..BURST_BUDGET {
+            let Some((cell, first)) = next else { break };
+            self.cells.fetch_following();
+            if !self.take(from, cell, first, sink, wakeups) {
+                return false;
+            }
+            next = self.cells.arrived();
+        }
+        true
+    }
+
+    #[inline]
+    fn take<S: Sink>(&mut self, from: u32, cell: &Cell, first: u64, sink: &mut S, wakeups: &mut u64) -> bool {
+        if self.broken {
+            return false;
+        }
+        if let Err(what) = self.deliver(from, cell, first, sink) {
+            self.broken = true;
+            sink.handle_fault(PeerFault { peer: from, what });
+            return true;
+        }
+        if self.cells.consume() {
+            self.report(wakeups);
+        }
+        true
+    }
+
+    #[inline]
+    fn deliver<S: Sink>(&mut self, from: u32, cell: &Cell, first: u64, sink: &mut S) -> Result<(), &'static str> {
+        let second = cell.head[1].load(Ordering::Relaxed);
+        let claim = decode(first, second).ok_or("a header with an unknown kind, length or flag")?;
+        let mut packet = Packet {
+            from,
+            head: claim.head,
+            inline_bytes: claim.inline_bytes as usize,
+            words: &cell.inline,
+            bulk: None,
+        };
+        if !claim.bulk {
+            return sink.handle_packet(packet);
+        }
+        // Read once: the peer may change it.
+        let length = packet.word(INLINE_WORDS - 1);
+        if length > LARGEST_PACKET as u64 {
+            return Err("a bulk length above the largest packet");
+        }
+        let offset = self.bulk.locate(length).ok_or("a bulk length that does not fit the area")?;
+        self.cells.fetch_following();
+        // SAFETY: offset + length lies inside the bulk area (locate), which is mapped as long as the device lives.
+        packet.bulk = Some(unsafe { Foreign::new(self.pair.bulk.add(offset), length as usize) });
+        sink.handle_packet(packet)?;
+        if self.bulk.consume(length) {
+            self.report(&mut 0);
+        }
+        Ok(())
+    }
+
+    /// Returns credits, and wakes a sender that sleeps for want of them.
+    pub(super) fn report(&mut self, wakeups: &mut u64) {
+        self.cells.report();
+        self.bulk.report();
+        if self.mailbox.wake_starved(self.pair.starved) {
+            *wakeups += 1;
+        }
+    }
+}
