@@ -10,6 +10,7 @@ use std::net::TcpStream;
 use std::os::fd::{FromRawFd, IntoRawFd};
 use std::os::unix::net::UnixStream;
 use std::sync::atomic::Ordering;
+use weft_agent::rendezvous::survey;
 use weft_fabric::stream::{Bell, Offer, Waiter, sleep_barrier};
 
 /// Numbers that look random and are the same at both ends.
@@ -358,6 +359,29 @@ fn a_child_by_fork_shares_the_stream_and_may_die_in_the_middle_of_a_send() {
 }
 
 #[test]
+fn a_rendezvous_is_started_once_and_ends_when_nobody_needs_it() {
+    alone(|| {
+        assert_eq!(survey().expect_err("nobody serves").kind(), ErrorKind::ConnectionRefused);
+        for _ in 0..2 {
+            let mut ensure = std::process::Command::new(env!("CARGO_BIN_EXE_weft"));
+            assert!(ensure.args(["rendezvous", "--ensure", "--idle", "1"]).status().expect("weft").success());
+            survey().expect("it serves");
+        }
+        // A guest keeps it alive; the guest ends with the process that is one.
+        let guest = child(|| {
+            let (here, _there) = pair();
+            assert_eq!(Socket::new(here).offer(), Offer::Sent);
+            assert_eq!(survey().expect("it serves").processes.len(), 1);
+        });
+        assert_eq!(collect(guest), 0);
+        while survey().is_ok() {
+            // Asking keeps it alive, too.
+            std::thread::sleep(std::time::Duration::from_millis(1100));
+        }
+    });
+}
+
+#[test]
 fn both_ends_may_be_in_one_process() {
     alone(|| {
         let _rendezvous = Rendezvous::start();
@@ -391,9 +415,9 @@ fn the_survey_tells_who_is_connected() {
         let ports = [one.local_addr().expect("bound").port(), other.local_addr().expect("bound").port()];
         let (one, other) = (Socket::new(one), Socket::new(other));
         assert_eq!((one.offer(), other.offer()), (Offer::Sent, Offer::Sent));
-        let mut found = weft_agent::rendezvous::survey().expect("a survey");
+        let mut found = survey().expect("a survey");
         while found.connections.is_empty() {
-            found = weft_agent::rendezvous::survey().expect("a survey");
+            found = survey().expect("a survey");
         }
         let mut told = found.connections[0].ports;
         told.sort();
