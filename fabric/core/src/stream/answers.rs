@@ -48,7 +48,7 @@ pub enum Waiter {
     /// A thread that sleeps for this stream now: its bell is rung by the next byte.
     Wait,
     /// A set of many streams: the stream is marked active by the next byte, and the bell rung only between
-    /// [`Streams::lie_down`] and [`Streams::get_up`].
+    /// [`super::Streams::lie_down`] and [`super::Streams::get_up`].
     Set,
 }
 
@@ -83,10 +83,10 @@ pub enum Writable {
 pub enum SendRoute {
     /// To the kernel.
     Kernel,
-    /// To the kernel, or, after [`SendGuard::switch_to_ring`], to the ring.
+    /// To the kernel, or, after [`super::SendGuard::switch_to_ring`], to the ring.
     MaySwitch,
     Ring,
-    /// The receiver wants the kernel: [`SendGuard::give_back`] first.
+    /// The receiver wants the kernel: [`super::SendGuard::give_back`] first.
     GiveBack,
     /// The peer broke the rules: shut the anchor down.
     Broken,
