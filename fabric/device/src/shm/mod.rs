@@ -20,6 +20,7 @@ mod ring;
 mod ring_properties;
 mod segment;
 mod slots;
+pub mod stream;
 mod views;
 
 pub use blocks::NoBlocks;
