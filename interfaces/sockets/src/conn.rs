@@ -11,7 +11,7 @@ use std::ffi::c_int;
 use std::mem::MaybeUninit;
 use std::sync::atomic::{AtomicI32, AtomicPtr, AtomicU32, AtomicU64, Ordering};
 
-use weft_fabric::stream::Stream;
+use weft_fabric::stream::{Readable, Stream};
 
 use super::table::{self, Entry, PLACES};
 use super::{epoll, meet, raw};
@@ -52,9 +52,11 @@ pub struct Connection {
     pub flags: AtomicU32,
     holds: AtomicU64,
     stream: UnsafeCell<MaybeUninit<Stream>>,
-    /// Bytes that went through the kernel before attaching.
+    /// Bytes that went through the kernel.
     pub sent: AtomicU64,
     pub received: AtomicU64,
+    /// Bytes taken out of the ring.
+    pub pulled: AtomicU64,
     /// Data calls so far; offered when the setting is reached.
     pub calls: AtomicU32,
     /// One of its descriptors, as long as there is only one: the rule.
@@ -138,9 +140,15 @@ pub fn note(fd: c_int) {
     }
     let Some(index) = take_record() else { return };
     let conn = at(index);
-    for counter in
-        [&conn.sent, &conn.received, &conn.looked_at, &conn.receive_timeout, &conn.send_timeout, &conn.cookie]
-    {
+    for counter in [
+        &conn.sent,
+        &conn.received,
+        &conn.pulled,
+        &conn.looked_at,
+        &conn.receive_timeout,
+        &conn.send_timeout,
+        &conn.cookie,
+    ] {
         counter.store(0, Ordering::Relaxed);
     }
     for counter in [&conn.flags, &conn.calls, &conn.attempts, &conn.set, &conn.empty_looks, &conn.family] {
@@ -319,6 +327,20 @@ impl Connection {
                 Err(now) if now & !STATE_MASK == seen & !STATE_MASK => word = now,
                 Err(_) => return,
             }
+        }
+    }
+
+    /// What a receiver would find now.
+    #[inline]
+    pub fn readable(&self) -> Readable {
+        self.stream().readable(self.received.load(Ordering::Relaxed))
+    }
+
+    /// All bytes that have come by the ring as far as this process knows: another number, another arrival.
+    pub fn arrived(&self) -> u64 {
+        match self.readable() {
+            Readable::Ring(bytes) => self.pulled.load(Ordering::Relaxed) + bytes as u64,
+            _ => self.pulled.load(Ordering::Relaxed),
         }
     }
 

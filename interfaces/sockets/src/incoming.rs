@@ -106,8 +106,8 @@ fn must_ask(held: &Held, stream: &Stream, may_wait: bool) -> bool {
 #[inline]
 fn turn(held: &Held, fd: c_int, stream: &Stream, pieces: &mut Pieces<'_>, flags: c_int) -> Turn {
     let mut guard = stream.lock_receive();
-    match guard.route() {
-        ReceiveRoute::Ring => from_ring(&mut guard, pieces, flags),
+    match guard.route(held.received.load(Ordering::Relaxed)) {
+        ReceiveRoute::Ring => from_ring(&mut guard, held, pieces, flags),
         ReceiveRoute::Kernel { at_most } => from_kernel(&mut guard, held, fd, at_most, pieces, flags),
         ReceiveRoute::Broken => {
             drop(guard);
@@ -118,9 +118,9 @@ fn turn(held: &Held, fd: c_int, stream: &Stream, pieces: &mut Pieces<'_>, flags:
 }
 
 #[inline]
-fn from_ring(guard: &mut ReceiveGuard, pieces: &mut Pieces<'_>, flags: c_int) -> Turn {
+fn from_ring(guard: &mut ReceiveGuard, held: &Held, pieces: &mut Pieces<'_>, flags: c_int) -> Turn {
     if flags & (MSG_PEEK | MSG_TRUNC) != 0 {
-        return from_ring_oddly(guard, *pieces, pieces, flags);
+        return from_ring_oddly(guard, held, *pieces, pieces, flags);
     }
     let mut came = 0;
     while let Some((at, length)) = pieces.first() {
@@ -133,13 +133,25 @@ fn from_ring(guard: &mut ReceiveGuard, pieces: &mut Pieces<'_>, flags: c_int) ->
         }
     }
     guard.publish();
-    STREAMS.counters().bytes_ring_in.fetch_add(came as u64, Ordering::Relaxed);
+    count(held, came);
     if came > 0 { Turn::Came } else { Turn::Nothing }
+}
+
+#[inline]
+fn count(held: &Held, bytes: usize) {
+    held.pulled.fetch_add(bytes as u64, Ordering::Relaxed);
+    STREAMS.counters().bytes_ring_in.fetch_add(bytes as u64, Ordering::Relaxed);
 }
 
 /// A look ahead (PEEK), or throwing away (TRUNC; nothing is written to the program's buffer).
 #[cold]
-fn from_ring_oddly(guard: &mut ReceiveGuard, mut ahead: Pieces<'_>, pieces: &mut Pieces<'_>, flags: c_int) -> Turn {
+fn from_ring_oddly(
+    guard: &mut ReceiveGuard,
+    held: &Held,
+    mut ahead: Pieces<'_>,
+    pieces: &mut Pieces<'_>,
+    flags: c_int,
+) -> Turn {
     let available = guard.available().min(pieces.left());
     if available == 0 {
         return Turn::Nothing;
@@ -147,7 +159,7 @@ fn from_ring_oddly(guard: &mut ReceiveGuard, mut ahead: Pieces<'_>, pieces: &mut
     if flags & MSG_PEEK == 0 {
         let skipped = guard.skip(available);
         guard.publish();
-        STREAMS.counters().bytes_ring_in.fetch_add(skipped as u64, Ordering::Relaxed);
+        count(held, skipped);
         pieces.advance(skipped);
         return Turn::Came;
     }
@@ -181,10 +193,10 @@ fn from_kernel(
     let limit = at_most.map_or(usize::MAX, |bytes| bytes as usize);
     let flags = flags & !MSG_WAITALL | MSG_DONTWAIT;
     match raw::receive_pieces(fd, pieces.list(limit, &mut list), flags) {
-        Ok(0) => end_of_kernel(guard, pieces, flags, Turn::End),
+        Ok(0) => end_of_kernel(guard, held, pieces, flags, Turn::End),
         Ok(came) if flags & MSG_PEEK != 0 => Turn::Seen(came),
         Ok(came) => {
-            guard.kernel_received(came as u64);
+            held.received.fetch_add(came as u64, Ordering::Relaxed);
             STREAMS.counters().bytes_kernel_in.fetch_add(came as u64, Ordering::Relaxed);
             pieces.advance(came);
             Turn::Came
@@ -193,14 +205,14 @@ fn from_kernel(
             held.take_flag(ASK_KERNEL);
             Turn::Nothing
         }
-        Err(error) => end_of_kernel(guard, pieces, flags, Turn::Failed(error)),
+        Err(error) => end_of_kernel(guard, held, pieces, flags, Turn::Failed(error)),
     }
 }
 
 /// The kernel's stream has ended; the peer may have sent into the ring before.
-fn end_of_kernel(guard: &mut ReceiveGuard, pieces: &mut Pieces<'_>, flags: c_int, end: Turn) -> Turn {
-    match guard.route() {
-        ReceiveRoute::Ring => match from_ring(guard, pieces, flags) {
+fn end_of_kernel(guard: &mut ReceiveGuard, held: &Held, pieces: &mut Pieces<'_>, flags: c_int, end: Turn) -> Turn {
+    match guard.route(held.received.load(Ordering::Relaxed)) {
+        ReceiveRoute::Ring => match from_ring(guard, held, pieces, flags) {
             Turn::Nothing => end,
             other => other,
         },
@@ -222,7 +234,7 @@ fn ask_kernel(held: &Held, fd: c_int, stream: &Stream) -> Turn {
     }
     // What the peer sent before it ended is there by now.
     let mut guard = stream.lock_receive();
-    match (guard.route(), answer) {
+    match (guard.route(held.received.load(Ordering::Relaxed)), answer) {
         (ReceiveRoute::Ring, _) if guard.available() > 0 => {
             held.owed_error.store(answer.err().unwrap_or(0), Ordering::Relaxed);
             Turn::Came

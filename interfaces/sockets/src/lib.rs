@@ -22,7 +22,6 @@
 //!
 //! Test: `cargo test -p weft-sockets`; whole programs in `tests`.
 
-#[cfg(not(test))]
 mod abi;
 mod conn;
 mod cookies;
@@ -58,12 +57,13 @@ fn is_on() -> bool {
 }
 
 /// From now on new sockets are only handed on.
-#[cfg_attr(test, allow(dead_code))]
 fn turn_off() {
     ON.store(false, Ordering::Relaxed);
 }
 
-/// Runs when the library is loaded, before the program's own code.
+/// Runs when the library is loaded, before the program's own code. (The tests of this crate have the hooks in them, but
+/// never run this: there everything is handed on.)
+#[cfg_attr(test, allow(dead_code))]
 extern "C" fn load() {
     real::resolve_all();
     if !settings::read() || !table::start() || !conn::start() || !cookies::start() || !epoll::start() {
@@ -81,6 +81,7 @@ extern "C" fn load() {
 }
 
 /// Runs when the process ends by `exit`.
+#[cfg_attr(test, allow(dead_code))]
 extern "C" fn unload() {
     if settings::wants_stats() && is_on() {
         log::sums();

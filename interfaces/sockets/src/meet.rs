@@ -153,7 +153,7 @@ fn attach_undisturbed(held: &Held, fd: c_int) -> bool {
     kernel_counts::read_options(held, fd);
     let flags = raw::fcntl(fd, libc::F_GETFL, 0).unwrap_or(0);
     stream.set_nonblocking(flags & libc::O_NONBLOCK as usize != 0);
-    stream.attach(held.index, sent, received);
+    stream.attach(held.index);
     held.set_flag(WAS_ATTACHED);
     held.change(ATTACHING, ATTACHED);
     STREAMS.counters().accelerated.fetch_add(1, Ordering::Relaxed);

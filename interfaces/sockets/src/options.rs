@@ -102,7 +102,7 @@ pub unsafe fn after_ioctl(fd: c_int, request: usize, argument: usize) {
         FIONREAD => {
             if let Some(held) = conn::hold(fd)
                 && held.state() == ATTACHED
-                && let Readable::Ring(bytes) = held.stream().readable()
+                && let Readable::Ring(bytes) = held.readable()
             {
                 let all = bytes.min(c_int::MAX as usize) as c_int;
                 // SAFETY: as above.

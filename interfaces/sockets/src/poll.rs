@@ -182,7 +182,7 @@ fn ring_events(one: &pollfd) -> i16 {
         Kind::Attached(held) => {
             let stream = held.stream();
             let low = held.low_water.load(Ordering::Relaxed) as usize;
-            let reading = match stream.readable() {
+            let reading = match held.readable() {
                 Readable::Ring(bytes) => bytes >= low,
                 Readable::Broken => true,
                 _ => false,

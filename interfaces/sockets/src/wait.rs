@@ -40,9 +40,9 @@ enum Now {
 
 impl Want {
     #[inline]
-    fn now(self, stream: &Stream) -> Now {
+    fn now(self, held: &Held, stream: &Stream) -> Now {
         match self {
-            Want::Data { bytes } => match stream.readable() {
+            Want::Data { bytes } => match held.readable() {
                 Readable::Ring(there) if there >= bytes.min(MOST_BYTES) => Now::Ready,
                 Readable::Ring(_) | Readable::Empty => Now::Nothing,
                 Readable::Kernel => Now::Kernel,
@@ -95,8 +95,8 @@ pub fn left_ns(deadline: Option<u64>) -> Option<u64> {
 pub fn wait(held: &Held, fd: c_int, want: Want, deadline: Option<u64>) -> Slept {
     let stream = held.stream();
     let closing = stream.peer_closing();
-    let came = || want.now(&stream) == Now::Ready || stream.peer_closing() != closing || stream.asked_back();
-    if want.now(&stream) != Now::Kernel && pace::spin(came) {
+    let came = || want.now(held, &stream) == Now::Ready || stream.peer_closing() != closing || stream.asked_back();
+    if want.now(held, &stream) != Now::Kernel && pace::spin(came) {
         if stream.peer_closing() {
             held.set_flag(ASK_KERNEL);
         }
@@ -112,7 +112,7 @@ fn sleep(held: &Held, fd: c_int, stream: &Stream, want: Want, deadline: Option<u
     let bell = Bell::take().ok();
     let armed = bell.as_ref().is_some_and(|bell| want.arm(stream, bell.address()));
     sleep_barrier();
-    let now = want.now(stream);
+    let now = want.now(held, stream);
     let slept = match now == Now::Ready || stream.asked_back() {
         true => Slept::Woken,
         false => sleep_armed(held, fd, bell.as_ref().filter(|_| armed), want.events(now), deadline),

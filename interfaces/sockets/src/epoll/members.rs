@@ -25,7 +25,7 @@ fn ready(held: &Held, place: &Registration) -> u32 {
     let low = held.low_water.load(std::sync::atomic::Ordering::Relaxed) as usize;
     let mut events = 0;
     if place.events & READING != 0 {
-        match stream.readable() {
+        match held.readable() {
             Readable::Ring(bytes) if bytes >= low => events |= READING,
             Readable::Broken => events |= READING,
             _ => {}
@@ -38,7 +38,7 @@ fn ready(held: &Held, place: &Registration) -> u32 {
         }
     }
     if place.events & EPOLLET as u32 != 0 {
-        let arrived = events & READING != 0 && stream.arrived() != place.told;
+        let arrived = events & READING != 0 && held.arrived() != place.told;
         let room = events & WRITING != 0 && held.has_flag(WAS_FULL);
         if !arrived && !room {
             return 0;
@@ -66,7 +66,7 @@ fn look(inner: &mut Inner, fd: c_int, take: bool) -> Option<epoll_event> {
             let held = conn::hold_index(index);
             let events = ready(&held, place);
             if take && events != 0 {
-                place.told = held.stream().arrived();
+                place.told = held.arrived();
                 if events & WRITING != 0 {
                     held.take_flag(WAS_FULL);
                 }
