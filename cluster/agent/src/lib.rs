@@ -29,6 +29,7 @@ mod keeper;
 mod link;
 mod output;
 mod program;
+pub mod rendezvous;
 mod signals;
 mod stdin;
 mod supervisor;
