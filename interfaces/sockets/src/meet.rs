@@ -156,7 +156,6 @@ fn attach_undisturbed(held: &Held, fd: c_int) -> bool {
     stream.attach(held.index);
     held.set_flag(WAS_ATTACHED);
     held.change(ATTACHING, ATTACHED);
-    STREAMS.counters().accelerated.fetch_add(1, Ordering::Relaxed);
     log::attached(fd);
     epoll::attached(held);
     true
