@@ -100,7 +100,7 @@ impl End {
 /// Whether the kernel has carried exactly what was counted, in a connection where nothing has ended.
 pub fn agree(fd: c_int, sent: u64, received: u64) -> bool {
     // Bytes may arrive between the questions: then the next sample decides.
-    let Ok(waiting) = raw::ioctl_number(fd, libc::FIONREAD as u64) else { return false };
+    let Ok(waiting) = raw::ioctl_number(fd, libc::FIONREAD) else { return false };
     let Some(info) = TcpInfo::of(fd) else { return false };
     info.established() && info.bytes_written() == sent && info.bytes_received().wrapping_sub(waiting as u64) == received
 }

@@ -43,6 +43,7 @@ pub fn send(held: &Held, fd: c_int, mut pieces: Pieces<'_>, flags: c_int) -> Res
         }
         if flags & MSG_DONTWAIT != 0 || stream.nonblocking() {
             held.set_flag(WAS_FULL);
+            epoll::watch(held);
             return some_or(all - pieces.left(), libc::EAGAIN);
         }
         if deadline.is_none() {

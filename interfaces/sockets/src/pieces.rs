@@ -62,7 +62,7 @@ impl<'a> Pieces<'a> {
     }
 
     /// The rest as a list for the kernel, of at most `limit` bytes and 16 pieces.
-    pub fn list<'b>(mut self, limit: usize, into: &'b mut [iovec; 16]) -> &'b [iovec] {
+    pub fn list(mut self, limit: usize, into: &mut [iovec; 16]) -> &[iovec] {
         let mut used = 0;
         self.left = self.left.min(limit);
         while used < into.len() {

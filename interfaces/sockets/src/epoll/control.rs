@@ -124,9 +124,7 @@ fn make_bell(inner: &mut Inner, epfd: c_int) {
     if inner.bell.is_some() && inner.bell_of == set::forks() {
         return;
     }
-    if let Some(parents) = inner.bell.take() {
-        std::mem::forget(parents);
-    }
+    // One that was taken before a fork is the parent's, and is only forgotten.
     let Ok(bell) = Bell::take() else {
         inner.slices = true;
         return;

@@ -55,13 +55,7 @@ fn look(inner: &mut Inner, fd: c_int, take: bool) -> Option<epoll_event> {
         return None;
     }
     let events = match entry? {
-        Entry::Set(nested) if place.nested => {
-            if any_ready(nested) {
-                place.events & READING
-            } else {
-                0
-            }
-        }
+        Entry::Set(nested) if place.nested && any_ready(nested) => place.events & READING,
         Entry::Connection(index) if place.member => {
             let held = conn::hold_index(index);
             let events = ready(&held, place);
@@ -133,6 +127,15 @@ pub fn dispatch_active() {
                 inner.slices = true;
             }
         });
+    });
+}
+
+/// A send found the ring of a connection full: room is watched from now on, where somebody is interested.
+pub fn watch(held: &Held) {
+    control::for_each_registration(held, |inner, fd| {
+        if inner.registered(fd).is_some_and(|place| place.events & WRITING != 0) && !inner.make_hot(fd) {
+            inner.slices = true;
+        }
     });
 }
 

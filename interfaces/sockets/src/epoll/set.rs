@@ -144,7 +144,9 @@ pub fn drop_descriptor(index: u32) {
     (inner.hot_count, inner.turn, inner.calls, inner.sleepers, inner.slices) = (0, 0, 0, 0, false);
     if let Some(bell) = inner.bell.take() {
         // A bell that was taken before a fork is the parent's.
-        if inner.bell_of == forks() { bell.give_back() } else { std::mem::forget(bell) }
+        if inner.bell_of == forks() {
+            bell.give_back();
+        }
     }
     drop(inner);
     set.descriptors.store(0, Ordering::Release);
