@@ -19,6 +19,8 @@ pub struct Socket {
     pub sent_by_ring: u64,
     /// The receiver said that it wants the kernel, and was not answered yet.
     wants: bool,
+    /// The kernel said that the peer sends no more: it may be dead, which only the kernel finds out.
+    ended: bool,
 }
 
 /// Both ends of a connection over loopback.
@@ -55,6 +57,7 @@ impl Socket {
             received_by_ring: 0,
             sent_by_ring: 0,
             wants: false,
+            ended: false,
         }
     }
 
@@ -172,7 +175,10 @@ impl Socket {
         let bytes = guard.pull(into);
         self.received_by_ring += bytes as u64;
         match (bytes, ended) {
-            (0, Ok(0)) if stream.readable(self.received_by_kernel) == Readable::Empty => Ok(0),
+            (0, Ok(0)) if stream.readable(self.received_by_kernel) == Readable::Empty => {
+                self.ended = true;
+                Ok(0)
+            }
             (0, Err(error)) if !is_would_block(&error) => Err(error),
             (0, _) => Err(io::ErrorKind::WouldBlock.into()),
             (bytes, _) => Ok(bytes),
@@ -211,7 +217,9 @@ impl Socket {
     fn try_send(&mut self, from: &[u8]) -> io::Result<usize> {
         let Some(stream) = self.stream else { return self.send_by_kernel(from) };
         let mut guard = stream.lock_send();
-        if guard.route() == SendRoute::MaySwitch {
+        if self.ended {
+            assert!(guard.switch_to_kernel());
+        } else if guard.route() == SendRoute::MaySwitch {
             guard.switch_to_ring(self.sent_by_kernel);
         }
         match guard.route() {
