@@ -52,7 +52,7 @@ pub struct Connection {
     pub flags: AtomicU32,
     holds: AtomicU64,
     stream: UnsafeCell<MaybeUninit<Stream>>,
-    /// Bytes that went through the kernel.
+    /// Bytes that went through the kernel before attaching (afterwards the stream has the counts).
     pub sent: AtomicU64,
     pub received: AtomicU64,
     /// Bytes taken out of the ring.
@@ -333,7 +333,8 @@ impl Connection {
     /// What a receiver would find now.
     #[inline]
     pub fn readable(&self) -> Readable {
-        self.stream().readable(self.received.load(Ordering::Relaxed))
+        let stream = self.stream();
+        stream.readable(stream.kernel_counts().1.load(Ordering::Relaxed))
     }
 
     /// All bytes that have come by the ring as far as this process knows: another number, another arrival.

@@ -106,7 +106,7 @@ fn must_ask(held: &Held, stream: &Stream, may_wait: bool) -> bool {
 #[inline]
 fn turn(held: &Held, fd: c_int, stream: &Stream, pieces: &mut Pieces<'_>, flags: c_int) -> Turn {
     let mut guard = stream.lock_receive();
-    match guard.route(held.received.load(Ordering::Relaxed)) {
+    match guard.route(received(held)) {
         ReceiveRoute::Ring => from_ring(&mut guard, held, pieces, flags),
         ReceiveRoute::Kernel { at_most } => from_kernel(&mut guard, held, fd, at_most, pieces, flags),
         ReceiveRoute::Broken => {
@@ -135,6 +135,11 @@ fn from_ring(guard: &mut ReceiveGuard, held: &Held, pieces: &mut Pieces<'_>, fla
     guard.publish();
     count(held, came);
     if came > 0 { Turn::Came } else { Turn::Nothing }
+}
+
+#[inline]
+fn received(held: &Held) -> u64 {
+    held.stream().kernel_counts().1.load(Ordering::Relaxed)
 }
 
 #[inline]
@@ -196,7 +201,7 @@ fn from_kernel(
         Ok(0) => end_of_kernel(guard, held, pieces, flags, Turn::End),
         Ok(came) if flags & MSG_PEEK != 0 => Turn::Seen(came),
         Ok(came) => {
-            held.received.fetch_add(came as u64, Ordering::Relaxed);
+            held.stream().kernel_counts().1.fetch_add(came as u64, Ordering::Relaxed);
             STREAMS.counters().bytes_kernel_in.fetch_add(came as u64, Ordering::Relaxed);
             pieces.advance(came);
             Turn::Came
@@ -211,7 +216,7 @@ fn from_kernel(
 
 /// The kernel's stream has ended; the peer may have sent into the ring before.
 fn end_of_kernel(guard: &mut ReceiveGuard, held: &Held, pieces: &mut Pieces<'_>, flags: c_int, end: Turn) -> Turn {
-    match guard.route(held.received.load(Ordering::Relaxed)) {
+    match guard.route(received(held)) {
         ReceiveRoute::Ring => match from_ring(guard, held, pieces, flags) {
             Turn::Nothing => end,
             other => other,
@@ -234,7 +239,7 @@ fn ask_kernel(held: &Held, fd: c_int, stream: &Stream) -> Turn {
     }
     // What the peer sent before it ended is there by now.
     let mut guard = stream.lock_receive();
-    match (guard.route(held.received.load(Ordering::Relaxed)), answer) {
+    match (guard.route(received(held)), answer) {
         (ReceiveRoute::Ring, _) if guard.available() > 0 => {
             held.owed_error.store(answer.err().unwrap_or(0), Ordering::Relaxed);
             Turn::Came

@@ -153,6 +153,9 @@ fn attach_undisturbed(held: &Held, fd: c_int) -> bool {
     kernel_counts::read_options(held, fd);
     let flags = raw::fcntl(fd, libc::F_GETFL, 0).unwrap_or(0);
     stream.set_nonblocking(flags & libc::O_NONBLOCK as usize != 0);
+    let counts = stream.kernel_counts();
+    counts.0.store(sent, Ordering::Relaxed);
+    counts.1.store(received, Ordering::Relaxed);
     stream.attach(held.index);
     held.set_flag(WAS_ATTACHED);
     held.change(ATTACHING, ATTACHED);

@@ -75,10 +75,10 @@ fn turn(held: &Held, fd: c_int, stream: &Stream, pieces: &mut Pieces<'_>, flags:
     match guard.route() {
         SendRoute::Ring => push(&mut guard, pieces),
         SendRoute::MaySwitch => {
-            guard.switch_to_ring(held.sent.load(Ordering::Relaxed));
+            guard.switch_to_ring(stream.kernel_counts().0.load(Ordering::Relaxed));
             push(&mut guard, pieces)
         }
-        SendRoute::Kernel => by_kernel(held, fd, pieces, flags),
+        SendRoute::Kernel => by_kernel(stream, fd, pieces, flags),
         SendRoute::GiveBack => give_back(guard, held, fd),
         SendRoute::Broken => {
             drop(guard);
@@ -104,11 +104,11 @@ fn push(guard: &mut SendGuard, pieces: &mut Pieces<'_>) -> Turn {
     if went > 0 { Turn::Went } else { Turn::Full }
 }
 
-fn by_kernel(held: &Held, fd: c_int, pieces: &mut Pieces<'_>, flags: c_int) -> Turn {
+fn by_kernel(stream: &Stream, fd: c_int, pieces: &mut Pieces<'_>, flags: c_int) -> Turn {
     let mut list = [NO_PIECE; 16];
     match raw::send_pieces(fd, pieces.list(usize::MAX, &mut list), flags | MSG_DONTWAIT | MSG_NOSIGNAL) {
         Ok(went) => {
-            held.sent.fetch_add(went as u64, Ordering::Relaxed);
+            stream.kernel_counts().0.fetch_add(went as u64, Ordering::Relaxed);
             STREAMS.counters().bytes_kernel_out.fetch_add(went as u64, Ordering::Relaxed);
             pieces.advance(went);
             Turn::Went

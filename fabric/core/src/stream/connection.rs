@@ -37,6 +37,8 @@ impl Stream {
             &own.sender.tail,
             &own.receiver.head,
             &own.receiver.tail,
+            &own.side.sent_by_kernel,
+            &own.side.received_by_kernel,
             &out.sender.head,
             &out.sender.kernel_before,
             &out.sender.final_at,
@@ -216,6 +218,15 @@ impl Stream {
         let (out, into) = (self.outgoing(), self.incoming());
         ring(fire_all([&out.watch.wait, &out.watch.set], listeners, slot, fences));
         ring(fire_all([&into.room.wait, &into.room.set], listeners, slot, fences));
+    }
+
+    /// The bytes that this side has sent and received by the kernel, as all who share it (fork) count them together: for
+    /// the caller, who stores what was counted before attaching and adds to them afterwards, under the lock of the
+    /// direction.
+    #[inline]
+    pub fn kernel_counts(&self) -> (&'static AtomicU64, &'static AtomicU64) {
+        let side = &self.own().side;
+        (&side.sent_by_kernel, &side.received_by_kernel)
     }
 
     /// Remembers `O_NONBLOCK`, which belongs to the open description and so to all who share this side.
