@@ -135,7 +135,7 @@ fn put_record(index: u32) {
 /// Notes that `fd` is a new socket of this process that may be accelerated one day.
 pub fn note(fd: c_int) {
     forget(fd);
-    if !super::is_on() || !table::has_place(fd) {
+    if !super::may_accelerate() || !table::has_place(fd) {
         return;
     }
     let Some(index) = take_record() else { return };

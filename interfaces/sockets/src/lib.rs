@@ -48,17 +48,25 @@ mod wait;
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// Whether new connections may be accelerated.
+/// Whether the library is at work.
 static ON: AtomicBool = AtomicBool::new(false);
+
+/// Whether new sockets are noted.
+static NOTES: AtomicBool = AtomicBool::new(false);
 
 /// Whether the library does more than hand on.
 fn is_on() -> bool {
     ON.load(Ordering::Relaxed)
 }
 
-/// From now on new sockets are only handed on.
-fn turn_off() {
-    ON.store(false, Ordering::Relaxed);
+/// Whether connections may still be accelerated.
+fn may_accelerate() -> bool {
+    NOTES.load(Ordering::Relaxed)
+}
+
+/// From now on nothing more is accelerated.
+fn accelerate_no_more() {
+    NOTES.store(false, Ordering::Relaxed);
 }
 
 /// Runs when the library is loaded, before the program's own code. (The tests of this crate have the hooks in them, but
@@ -78,6 +86,7 @@ extern "C" fn load() {
         )
     };
     ON.store(true, Ordering::Relaxed);
+    NOTES.store(true, Ordering::Relaxed);
 }
 
 /// Runs when the process ends by `exit`.

@@ -45,7 +45,7 @@ fn hand_back_attached(held: &Held, fd: c_int, reason: Reason) {
             let _ = raw::shutdown(fd, SHUT_RDWR);
             break;
         }
-        wait::serve(held, fd);
+        serve_all();
         let _ = raw::poll(&mut [], Some(LOOK_EVERY_NS), None);
     }
     if held.change(ATTACHED, NEVER) {
@@ -53,6 +53,18 @@ fn hand_back_attached(held: &Held, fd: c_int, reason: Reason) {
         log::fell_back(fd, reason);
     }
     epoll::refresh(held);
+}
+
+/// Answers all peers: the one that we wait for may be this process itself, or wait for us elsewhere.
+fn serve_all() {
+    for (fd, entry) in table::entries(0, c_int::MAX) {
+        if let Entry::Connection(_) = entry
+            && let Some(held) = conn::hold(fd)
+            && held.state_now() == ATTACHED
+        {
+            wait::serve(&held, fd);
+        }
+    }
 }
 
 /// The peer broke the rules of the shared memory: the program sees a connection that was reset.

@@ -67,7 +67,7 @@ pub fn give_up(held: &Held, fd: c_int, reason: Reason) {
 #[cold]
 fn offer(held: &Held, fd: c_int) {
     let _errno = raw::KeepErrno::new();
-    if !family::alone(held) {
+    if !super::may_accelerate() || !family::alone(held) {
         held.calls.store(0, Ordering::Relaxed);
         return;
     }

@@ -4,7 +4,7 @@
 //! whose bytes go by the ring. What the rings have is added.
 
 use std::ffi::c_int;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicU32, Ordering};
 
 use libc::{POLLIN, POLLOUT, POLLRDNORM, POLLWRNORM, pollfd};
 use weft_fabric::stream::{Bell, BellAddress, Readable, Waiter, Writable, sleep_barrier};
@@ -22,6 +22,9 @@ const WRITING: i16 = POLLOUT | POLLWRNORM;
 const SLICE_NS: u64 = 5_000_000;
 /// While spinning, the kernel is asked every so many looks.
 const KERNEL_LOOKS: u32 = 16;
+/// While rings have something in every call, the kernel is asked every so many calls.
+const KERNEL_EVERY: u32 = 8;
+static LOOKS: AtomicU32 = AtomicU32::new(0);
 /// Places on the stack.
 const FEW: usize = 66;
 
@@ -155,13 +158,18 @@ fn kernel_poll(fds: &mut [pollfd], timeout_ns: Option<u64>, mask: *const libc::s
 /// One look at the rings and, if wanted, at the kernel. Sets all `revents`; answers how many are not 0.
 fn look(fds: &mut [pollfd], list: &mut [pollfd], kernel: bool) -> Result<usize, Errno> {
     epoll::dispatch_active();
-    let mut found = 0;
+    let (mut found, mut whole) = (0, true);
     for one in fds.iter_mut() {
-        one.revents = ring_events(one);
+        let kind = kind(one.fd);
+        let ring = matches!(kind, Kind::Attached(_));
+        one.revents = ring_events(one, kind);
+        whole &= ring && (one.revents == 0 || one.revents == one.events);
         found += usize::from(one.revents != 0);
     }
-    if !kernel && found == 0 {
-        return Ok(0);
+    // Where all are rings, and those that have something have all that was asked for, the kernel can wait for its turn.
+    let turn = LOOKS.fetch_add(1, Ordering::Relaxed).is_multiple_of(KERNEL_EVERY);
+    if (!kernel && found == 0) || (found > 0 && whole && !turn) {
+        return Ok(found);
     }
     substitute(fds, list);
     let count = fds.len();
@@ -172,8 +180,8 @@ fn look(fds: &mut [pollfd], list: &mut [pollfd], kernel: bool) -> Result<usize, 
 }
 
 /// What the ring of a descriptor has of the events asked for.
-fn ring_events(one: &pollfd) -> i16 {
-    match kind(one.fd) {
+fn ring_events(one: &pollfd, kind: Kind) -> i16 {
+    match kind {
         Kind::Plain => 0,
         Kind::Set(index) if one.events & READING != 0 && epoll::has_members(index) && epoll::any_ready(index) => {
             one.events & READING
@@ -251,7 +259,7 @@ fn sleep(fds: &mut [pollfd], list: &mut [pollfd], left: Option<u64>, mask: *cons
 
 fn look_at_rings(fds: &[pollfd]) -> bool {
     epoll::dispatch_active();
-    fds.iter().any(|one| ring_events(one) != 0)
+    fds.iter().any(|one| ring_events(one, kind(one.fd)) != 0)
 }
 
 /// Arms everything that is waited for. False when not all could be.

@@ -26,7 +26,7 @@ pub unsafe extern "C-unwind" fn syscall(
                 None => {
                     if number == libc::SYS_io_uring_setup {
                         // Its requests cannot be seen: what is not attached yet stays with the kernel.
-                        crate::turn_off();
+                        crate::accelerate_no_more();
                     }
                     real::syscall(number, a, b, c, d, e, f)
                 }

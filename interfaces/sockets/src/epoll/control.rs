@@ -198,7 +198,7 @@ fn descriptor_of(index: u32) -> Option<c_int> {
 static ALWAYS_READY: AtomicI32 = AtomicI32::new(-1);
 
 /// Wakes one thread that sleeps in the kernel's set, so that it looks at the rings.
-fn poke(epfd: c_int) {
+pub fn poke(epfd: c_int) {
     let ready = ALWAYS_READY.load(Ordering::Relaxed);
     let mut event = epoll_event { events: (EPOLLIN | EPOLLONESHOT) as u32, u64: POKE };
     if ready >= 0 && raw::epoll_control(epfd, EPOLL_CTL_MOD, ready, &mut event).is_ok() {

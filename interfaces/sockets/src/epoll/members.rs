@@ -220,6 +220,20 @@ pub fn rest_after_sleep(index: u32) {
     for_each_nested(&mut inner, rest_after_sleep);
 }
 
+/// This thread leaves the set with something to do while others sleep on it: what comes meanwhile must wake them.
+pub fn leave_to_sleepers(index: u32, epfd: c_int) {
+    let mut inner = set::at(index).lock();
+    if inner.sleepers == 0 {
+        return;
+    }
+    arm_hot(&mut inner);
+    drop(inner);
+    sleep_barrier();
+    if any_ready(index) {
+        control::poke(epfd);
+    }
+}
+
 fn for_each_nested(inner: &mut Inner, mut each: impl FnMut(u32)) {
     for at in 0..inner.hot_count {
         let fd = inner.hot[at];

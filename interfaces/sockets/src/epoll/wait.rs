@@ -37,16 +37,15 @@ pub fn wait(
                 answer => return answer.map(|(told, _)| told),
             }
         }
-        let told = look(epfd, index, out, mask, false)?;
+        let mut told = look(epfd, index, out, mask, false)?;
+        if told == 0 && left() != Some(0) {
+            told = spin(epfd, index, out, mask)?;
+            if told == 0 {
+                told = sleep(epfd, index, out, left(), mask)?;
+            }
+        }
         if told > 0 || left() == Some(0) {
-            return Ok(told);
-        }
-        let told = spin(epfd, index, out, mask)?;
-        if told > 0 {
-            return Ok(told);
-        }
-        let told = sleep(epfd, index, out, left(), mask)?;
-        if told > 0 {
+            members::leave_to_sleepers(index, epfd);
             return Ok(told);
         }
     }
