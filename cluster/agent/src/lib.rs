@@ -8,6 +8,8 @@
 //!   what they leave behind. It is a child subreaper in a process group of its own with every signal blocked, so that
 //!   it outlives whatever happens to the launcher; it learns of the launcher's death by the end of their socket.
 //!
+//! Beside them, and with nothing in common: [`rendezvous`], where connected processes of the host find each other.
+//!
 //! Invariants:
 //! - when `run` returns, or after either process was killed, no process of the job lives: also not one that a rank
 //!   started in another session;

@@ -4,6 +4,8 @@
 //!   later, `try_*` may answer "would block", `progress` is one bounded duty cycle.
 //! - [`Monitor`] holds the endpoint together with the interface's own state, gives exclusive access to both, and is
 //!   the only place where a thread waits for other processes (spin, hand over, sleep) between joining and leaving.
+//! - [`stream`] moves the bytes of connections beside their kernel sockets, for code in programs that know nothing of
+//!   it. It shares nothing with the endpoint.
 //! - [`shared`] hands out memory that members of a group use by agreement.
 //!
 //! Not here: communicators, datatypes, collectives' algorithms (interfaces), rings and system calls (devices).

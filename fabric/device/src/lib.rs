@@ -12,7 +12,7 @@
 //! - What a peer wrote is copied, checked, then used. No reference ever points at bytes that a peer may change;
 //!   payloads are [`Foreign`], which can only be copied out.
 //! - System calls of the data path stand in [`sys`] and, for what lives in preloaded libraries, [`kernel`]; nowhere else.
-//! - In [`shm`] offsets become references in one file only (`views`).
+//! - In [`shm`] offsets become references in two files only (`views` for the segment, `stream/arena` for arenas).
 //!
 //! Not here: what a packet means (`weft-fabric`), where things stand in the segment (`weft-wire`).
 //!

@@ -1,4 +1,4 @@
-//! Every byte of shared memory that another process reads: cells, the segment, the status page; and the settings.
+//! Every byte of shared memory that another process reads: cells, the segment, the status page, streams; and the settings.
 //!
 //! Pure layout: this crate computes offsets, packs and unpacks words, and touches no memory but its arguments.
 //! What comes out of shared memory is a claim, so decoding never trusts: unknown kinds and lengths are answers.

@@ -51,6 +51,9 @@ enum Command {
         /// Return at once: when one answers already, or one that was started in the background does.
         #[arg(long)]
         ensure: bool,
+        /// End when nobody has been there for so long.
+        #[arg(long, value_name = "SECONDS", default_value_t = weft_agent::rendezvous::IDLE.as_secs())]
+        idle: u64,
     },
     /// Write the manual pages.
     #[command(hide = true)]
@@ -99,7 +102,7 @@ fn weft(arguments: Vec<OsString>) -> Result<i32> {
         Command::Bench(given) => weft_bench::run(given).map(|()| 0)?,
         Command::Ps(given) => ps::run(given)?,
         Command::Info => info::run(weft_fabric::probe),
-        Command::Rendezvous { ensure } => rendezvous(ensure).map(|()| 0)?,
+        Command::Rendezvous { ensure, idle } => rendezvous(ensure, idle).map(|()| 0)?,
         Command::Man { folder } => manual::man(Cli::command(), &folder).map(|()| 0)?,
         Command::Completions { shell } => {
             manual::completions(Cli::command(), shell, &mut std::io::stdout());
@@ -108,9 +111,10 @@ fn weft(arguments: Vec<OsString>) -> Result<i32> {
     })
 }
 
-fn rendezvous(ensure: bool) -> Result<()> {
+fn rendezvous(ensure: bool, idle: u64) -> Result<()> {
     use weft_agent::rendezvous;
-    let outcome = if ensure { rendezvous::ensure() } else { rendezvous::run(rendezvous::IDLE) };
+    let idle = std::time::Duration::from_secs(idle);
+    let outcome = if ensure { rendezvous::ensure_for(idle) } else { rendezvous::run(idle) };
     outcome.context("cannot serve as rendezvous")
 }
 

@@ -27,11 +27,19 @@ use weft_wire::stream::packet::{COMMON_NAME, user_name};
 pub const IDLE: Duration = Duration::from_secs(60);
 
 /// Sees to it that a rendezvous answers this user's processes: root's, this user's own, or a new one that runs by
-/// itself. The process that calls this must have one thread only.
+/// itself until nobody has been there for [`IDLE`]. The process that calls this must have one thread only.
 ///
 /// # Errors
 /// When none can be started.
 pub fn ensure() -> io::Result<()> {
+    ensure_for(IDLE)
+}
+
+/// As [`ensure`], for a time of the caller's choice. One that runs already keeps its own.
+///
+/// # Errors
+/// As [`ensure`].
+pub fn ensure_for(idle: Duration) -> io::Result<()> {
     if sys::connect().is_ok() {
         return Ok(());
     }
@@ -41,7 +49,7 @@ pub fn ensure() -> io::Result<()> {
         Err(error) if error.kind() == io::ErrorKind::AddrInUse => return Ok(()),
         Err(error) => return Err(error),
     };
-    sys::detached(move || drop(server::run(sockets, IDLE)))
+    sys::detached(move || drop(server::run(sockets, idle)))
 }
 
 /// Serves until nobody has been there for `idle`.

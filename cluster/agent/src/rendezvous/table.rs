@@ -301,11 +301,11 @@ mod tests {
     #[test]
     fn the_oldest_offers_are_forgotten() {
         let mut table = Table::default();
-        for port in 0..=WAITING as u16 {
-            table.show(tuple(&format!("127.0.0.1:{}", port + 1), B), end(1, 1), || None);
+        for port in 3000..=3000 + WAITING as u16 {
+            table.show(tuple(&format!("127.0.0.1:{port}"), B), end(1, 1), || None);
         }
         assert_eq!(table.waiting_of(1), WAITING);
-        assert_eq!(table.show(tuple(B, "127.0.0.1:1"), end(2, 2), || Some(5)), None, "forgotten");
-        assert!(table.show(tuple(B, "127.0.0.1:2"), end(2, 2), || Some(5)).is_some());
+        assert_eq!(table.show(tuple(B, "127.0.0.1:3000"), end(2, 2), || Some(5)), None, "forgotten");
+        assert!(table.show(tuple(B, "127.0.0.1:3001"), end(2, 2), || Some(5)).is_some());
     }
 }

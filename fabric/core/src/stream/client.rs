@@ -102,7 +102,8 @@ fn hang_up() {
         kernel::close(socket);
     }
     SOCKET.store(-1, Ordering::Release);
-    // No mail will come from there.
+    // No mail will come from there, and no slot of what we share through it.
+    arenas().for_each(|arena| arena.retired.store(1, Ordering::Relaxed));
     TAKEN.store(PAGE.mails.load(Ordering::Relaxed), Ordering::Relaxed);
 }
 
@@ -264,5 +265,9 @@ pub(super) fn forked() {
     SOCKET.store(-1, Ordering::Relaxed);
     page::forget();
     TAKEN.store(0, Ordering::Relaxed);
-    arenas().for_each(Arena::claim_listener);
+    for arena in arenas() {
+        // What the parent shares is used further, but what comes to us comes elsewhere.
+        arena.retired.store(1, Ordering::Relaxed);
+        arena.claim_listener();
+    }
 }

@@ -5,7 +5,7 @@ use super::bells::{BellAddress, ring};
 use super::client;
 use super::guards::{ReceiveGuard, SendGuard, me, receive_lock, send_lock};
 use super::page::PAGE;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering, fence};
 use weft_device::shm::stream::lines::{Direction, Own};
 use weft_device::shm::stream::{Arena, Found, LOW_WATER, Receiver, Room, Sender, arm, disarm, find, fire_all, room};
 use weft_wire::stream::arena::{Armed, RING_BYTES, SLEEPERS};
@@ -243,7 +243,8 @@ impl Stream {
     /// whoever waits there.
     pub fn set_closing(&self) {
         self.outgoing().sender.closing.store(1, Ordering::SeqCst);
-        super::sleep_barrier();
+        // ORDER: stream-sleep, with the hint in the place of the head.
+        fence(Ordering::SeqCst);
         self.rouse_peer();
     }
 
@@ -256,6 +257,19 @@ impl Stream {
     #[inline]
     pub fn peer_attached(&self) -> bool {
         self.incoming().sender.attached.load(Ordering::Acquire) == self.generation()
+    }
+
+    /// Bytes that have ever come into our ring: another number, another arrival. Nothing is said about whether they make
+    /// sense; [`Self::readable`] does.
+    #[inline]
+    pub fn arrived(&self) -> u64 {
+        self.incoming().sender.head.load(Ordering::Acquire)
+    }
+
+    /// Bytes that the peer has ever taken out of its ring, by its own word.
+    #[inline]
+    pub fn consumed(&self) -> u64 {
+        self.outgoing().receiver.tail.load(Ordering::Acquire)
     }
 
     /// Asks for the line that the next byte will come in: to be called between looks while spinning.

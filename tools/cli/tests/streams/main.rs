@@ -5,11 +5,13 @@ mod stage;
 
 use socket::{STREAMS, Socket, pair};
 use stage::{Rendezvous, alone, child, collect};
-use std::io::ErrorKind;
+use std::io::{ErrorKind, Read, Write};
 use std::net::TcpStream;
 use std::os::fd::{FromRawFd, IntoRawFd};
+use std::os::unix::net::UnixStream;
 use std::sync::atomic::Ordering;
-use weft_fabric::stream::Offer;
+use weft_agent::rendezvous::survey;
+use weft_fabric::stream::{Bell, Offer, Waiter, sleep_barrier};
 
 /// Numbers that look random and are the same at both ends.
 struct Noise(u64);
@@ -203,14 +205,13 @@ fn what_a_killed_process_had_sent_arrives_and_then_the_kernel_s_end() {
 fn streams_outlive_the_rendezvous_and_later_ones_stay_with_the_kernel() {
     alone(|| {
         let mut rendezvous = Rendezvous::start();
-        let (gate, opened) = std::os::unix::net::UnixStream::pair().expect("a pair");
-        let side = |seeds: [u64; 2], gate: std::os::unix::net::UnixStream| {
+        let ([here, one], [there, other]) = (Gate::pair(), Gate::pair());
+        let side = |seeds: [u64; 2], gate: Gate| {
             move |mut socket: Socket| {
-                use std::io::{Read, Write};
                 socket.attach();
                 let socket = exchange(socket, seeds, TOTAL / 8, |_, _| {});
-                (&gate).write_all(b"1").expect("say so");
-                (&gate).read_exact(&mut [0]).expect("hear");
+                gate.open();
+                gate.wait();
                 exchange(socket, seeds, TOTAL / 8, |_, _| {});
                 // The connection to the rendezvous has ended: the next one is refused.
                 let (here, there) = pair();
@@ -221,12 +222,162 @@ fn streams_outlive_the_rendezvous_and_later_ones_stay_with_the_kernel() {
                 assert_eq!((there.sent_by_kernel, there.sent_by_ring), (6, 0));
             }
         };
-        let players = play(side([5, 6], gate.try_clone().expect("dup")), side([6, 5], gate.try_clone().expect("dup")));
-        use std::io::{Read, Write};
-        (&opened).read_exact(&mut [0; 2]).expect("both have talked");
+        let players = play(side([5, 6], one), side([6, 5], other));
+        here.wait();
+        there.wait();
         rendezvous.kill();
-        (&opened).write_all(b"22").expect("go on");
+        here.open();
+        there.open();
         both_succeed(players);
+    });
+}
+
+/// A line between the two players, to agree on when to go on.
+struct Gate(UnixStream);
+
+impl Gate {
+    fn pair() -> [Self; 2] {
+        let (one, other) = UnixStream::pair().expect("a pair");
+        [Self(one), Self(other)]
+    }
+
+    fn open(&self) {
+        (&self.0).write_all(b"1").expect("the other one listens");
+    }
+
+    fn wait(&self) {
+        (&self.0).read_exact(&mut [0]).expect("the other one says so");
+    }
+}
+
+fn is_rung(bell: &Bell, limit: i32) -> bool {
+    let mut poll = libc::pollfd { fd: bell.fd(), events: libc::POLLIN, revents: 0 };
+    // SAFETY: a valid entry.
+    unsafe { libc::poll(&mut poll, 1, limit) == 1 }
+}
+
+fn active() -> Vec<u32> {
+    let mut tokens = Vec::new();
+    STREAMS.scan_active(|token| tokens.push(token));
+    tokens
+}
+
+#[test]
+fn a_set_is_marked_when_awake_and_rung_once_when_asleep() {
+    alone(|| {
+        let _rendezvous = Rendezvous::start();
+        let [here, there] = Gate::pair();
+        let waiting = |mut socket: Socket| {
+            socket.attach();
+            let (stream, bell) = (socket.stream.expect("attached"), Bell::take().expect("a bell"));
+            stream.set_token(77);
+            assert!(stream.arm_receive(bell.address(), Waiter::Set));
+            here.open();
+            here.wait();
+            assert_eq!((active(), is_rung(&bell, 0)), (vec![77], false), "awake: marked and not rung");
+            assert_eq!(active(), [], "marks are taken once");
+
+            assert!(stream.arm_receive(bell.address(), Waiter::Set));
+            STREAMS.lie_down(bell.address());
+            sleep_barrier();
+            assert_eq!(active(), []);
+            here.open();
+            assert!(is_rung(&bell, 20_000));
+            STREAMS.get_up(bell.address());
+            here.wait();
+            assert_eq!(active(), [77]);
+            bell.drain();
+            let mut bytes = [0; 30];
+            socket.receive_exactly(&mut bytes);
+            assert!(!is_rung(&bell, 0), "once per sleep");
+        };
+        let sending = |mut socket: Socket| {
+            socket.attach();
+            while !socket.stream.expect("attached").peer_attached() {
+                std::thread::yield_now();
+            }
+            there.wait();
+            let bells = || STREAMS.counters().bells.load(Ordering::Relaxed);
+            socket.send(&[1; 10]).expect("send");
+            assert_eq!(bells(), 0);
+            there.open();
+            there.wait();
+            socket.send(&[2; 10]).expect("send");
+            socket.send(&[3; 10]).expect("send");
+            assert_eq!(bells(), 1);
+            there.open();
+            assert_eq!(socket.receive(&mut [0]).expect("the end"), 0);
+        };
+        both_succeed(play(waiting, sending));
+    });
+}
+
+#[test]
+fn a_child_by_fork_shares_the_stream_and_may_die_in_the_middle_of_a_send() {
+    alone(|| {
+        let _rendezvous = Rendezvous::start();
+        let sharing = |mut socket: Socket| {
+            socket.attach();
+            let stream = socket.stream.expect("attached");
+            while !stream.peer_attached() {
+                std::thread::yield_now();
+            }
+            socket.send(b"parent ").expect("send");
+            stream.add_ref();
+            stream.add_ref();
+            let good = child(|| {
+                STREAMS.forked();
+                socket.send(b"child ").expect("send");
+                stream.drop_ref();
+            });
+            assert_eq!(collect(good), 0);
+            let [here, there] = Gate::pair();
+            let killed = child(|| {
+                STREAMS.forked();
+                let mut guard = stream.lock_send();
+                guard.push(b"never sent");
+                there.open();
+                // SAFETY: ends this process, with the lock.
+                unsafe { libc::kill(libc::getpid(), libc::SIGKILL) };
+            });
+            here.wait();
+            // Its holder is dead, or about to be, and not collected.
+            socket.send(b"parent").expect("send");
+            assert_eq!(collect(killed), -libc::SIGKILL);
+            socket.send(b" again").expect("send");
+            assert_eq!(socket.sent_by_kernel, 0);
+        };
+        let receiving = |mut socket: Socket| {
+            socket.attach();
+            let mut bytes = [0; 25];
+            socket.receive_exactly(&mut bytes);
+            assert_eq!(std::str::from_utf8(&bytes).expect("text"), "parent child parent again");
+            assert_eq!(socket.receive(&mut bytes).expect("the end"), 0);
+        };
+        both_succeed(play(sharing, receiving));
+    });
+}
+
+#[test]
+fn a_rendezvous_is_started_once_and_ends_when_nobody_needs_it() {
+    alone(|| {
+        assert_eq!(survey().expect_err("nobody serves").kind(), ErrorKind::ConnectionRefused);
+        for _ in 0..2 {
+            let mut ensure = std::process::Command::new(env!("CARGO_BIN_EXE_weft"));
+            assert!(ensure.args(["rendezvous", "--ensure", "--idle", "1"]).status().expect("weft").success());
+            survey().expect("it serves");
+        }
+        // A guest keeps it alive; the guest ends with the process that is one.
+        let guest = child(|| {
+            let (here, _there) = pair();
+            assert_eq!(Socket::new(here).offer(), Offer::Sent);
+            assert_eq!(survey().expect("it serves").processes.len(), 1);
+        });
+        assert_eq!(collect(guest), 0);
+        while survey().is_ok() {
+            // Asking keeps it alive, too.
+            std::thread::sleep(std::time::Duration::from_millis(1100));
+        }
     });
 }
 
@@ -264,9 +415,9 @@ fn the_survey_tells_who_is_connected() {
         let ports = [one.local_addr().expect("bound").port(), other.local_addr().expect("bound").port()];
         let (one, other) = (Socket::new(one), Socket::new(other));
         assert_eq!((one.offer(), other.offer()), (Offer::Sent, Offer::Sent));
-        let mut found = weft_agent::rendezvous::survey().expect("a survey");
+        let mut found = survey().expect("a survey");
         while found.connections.is_empty() {
-            found = weft_agent::rendezvous::survey().expect("a survey");
+            found = survey().expect("a survey");
         }
         let mut told = found.connections[0].ports;
         told.sort();
