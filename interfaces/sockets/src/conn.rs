@@ -42,6 +42,8 @@ pub const ASK_KERNEL: u32 = 1;
 pub const WAS_FULL: u32 = 2;
 /// See [`Connection::set`].
 pub const MANY_SETS: u32 = u32::MAX;
+/// Its sets are to be told that it has gone back to the kernel.
+pub const STALE_IN_SETS: u32 = 16;
 /// The stream is ours to give back.
 pub const WAS_ATTACHED: u32 = 8;
 

@@ -11,6 +11,8 @@ use super::raw;
 
 const CELLS: usize = 1 << 16;
 const REACH: usize = 64;
+/// More than there are processes.
+const SPOILED: u32 = 1 << 24;
 /// There was no cell: the socket stays the kernel's.
 const LOST: u32 = u32::MAX;
 
@@ -55,6 +57,13 @@ pub fn alone(conn: &Connection) -> bool {
         0 => true,
         LOST => false,
         index => cell(index).is_some_and(|count| count.load(Ordering::SeqCst) == 1),
+    }
+}
+
+/// Somebody outside of the family may use the socket from now on: nobody of the family shall take it over.
+pub fn spoil(conn: &Connection) {
+    if let Some(count) = cell(conn.family.load(Ordering::Relaxed)) {
+        count.fetch_add(SPOILED, Ordering::SeqCst);
     }
 }
 

@@ -23,6 +23,7 @@
 //! Test: `cargo test -p weft-sockets`; whole programs in `tests`.
 
 mod abi;
+mod attend;
 mod conn;
 mod cookies;
 mod epoll;

@@ -9,10 +9,13 @@ use weft_fabric::stream::Reason;
 use super::conn::{self, ATTACHED, Connection, FRESH, GRANTED, Held, NEVER, OFFERED};
 use super::meet::STREAMS;
 use super::table::{self, Entry};
-use super::{epoll, family, log, meet, outgoing, raw, wait};
+use super::{attend, epoll, family, log, meet, outgoing, raw, wait};
 
 /// How long the peer may take to answer that it sends by the kernel again.
 const ANSWER_NS: u64 = 3_000_000_000;
+/// When it is called, and how often, if it is not inside one of our calls.
+const CALL_AFTER_NS: u64 = 2_000_000;
+const CALL_EVERY_NS: u64 = 20_000_000;
 /// Between two looks for that answer.
 const LOOK_EVERY_NS: u64 = 200_000;
 
@@ -38,9 +41,15 @@ pub fn hand_back(fd: c_int, reason: Reason) {
 fn hand_back_attached(held: &Held, fd: c_int, reason: Reason) {
     let stream = held.stream();
     outgoing::to_kernel(held, fd, &stream);
-    let deadline = raw::now_ns() + ANSWER_NS;
+    let start = raw::now_ns();
+    let mut call_at = start + CALL_AFTER_NS;
     while !stream.lock_receive().want_kernel() {
-        if raw::now_ns() > deadline {
+        let now = raw::now_ns();
+        if now > call_at {
+            stream.peer_processes(attend::call);
+            call_at = now + CALL_EVERY_NS;
+        }
+        if now > start + ANSWER_NS {
             log::line(format_args!("descriptor {fd}: the other side does not answer; the connection is shut down"));
             let _ = raw::shutdown(fd, SHUT_RDWR);
             break;

@@ -8,7 +8,7 @@ use std::sync::atomic::Ordering;
 use weft_fabric::stream::{Offer, Reason, Stream, Streams};
 
 use super::conn::{self, ATTACHED, ATTACHING, Connection, FRESH, GRANTED, Held, NEVER, OFFERED, WAS_ATTACHED};
-use super::{cookies, epoll, family, kernel_counts, log, raw, settings};
+use super::{attend, cookies, epoll, family, kernel_counts, log, raw, settings};
 
 pub static STREAMS: Streams = Streams::open();
 
@@ -47,6 +47,9 @@ pub fn refuse(conn: &Connection, from: u32, reason: Reason, fd: c_int) {
 
 /// A connection that was never attached shall never be; gives back what the rendezvous granted.
 pub fn give_up(held: &Held, fd: c_int, reason: Reason) {
+    if matches!(held.state(), FRESH | OFFERED | GRANTED) {
+        family::spoil(held);
+    }
     match held.state() {
         GRANTED => {
             let stream = held.stream();
@@ -158,6 +161,7 @@ fn attach_undisturbed(held: &Held, fd: c_int) -> bool {
     counts.1.store(received, Ordering::Relaxed);
     stream.attach(held.index);
     held.set_flag(WAS_ATTACHED);
+    attend::begin();
     held.change(ATTACHING, ATTACHED);
     log::attached(fd);
     epoll::attached(held);

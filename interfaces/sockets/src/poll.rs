@@ -14,7 +14,7 @@ use super::meet::STREAMS;
 use super::raw::{self, Errno};
 use super::table::{self, Entry};
 use super::wait::left_ns;
-use super::{epoll, pace, real};
+use super::{attend, epoll, pace, real};
 
 const READING: i16 = POLLIN | POLLRDNORM;
 const WRITING: i16 = POLLOUT | POLLWRNORM;
@@ -125,7 +125,11 @@ fn by_kernel(
     for (place, one) in list.iter_mut().zip(fds.iter()) {
         place.fd = hold_candidate(one.fd);
     }
-    let answer = kernel_poll(fds, timeout_ns, mask);
+    let deadline = timeout_ns.filter(|ns| *ns > 0).map(|ns| raw::now_ns().saturating_add(ns));
+    let mut answer = kernel_poll(fds, timeout_ns, mask);
+    while answer == Ok(0) && timeout_ns != Some(0) && left_ns(deadline) != Some(0) {
+        answer = kernel_poll(fds, left_ns(deadline), mask);
+    }
     for place in list.iter().filter(|place| place.fd > 0) {
         drop(Held { index: place.fd as u32 });
     }
@@ -148,11 +152,16 @@ fn hold_candidate(fd: c_int) -> c_int {
 /// The C library's own call: a thread can be cancelled in it, and signals interrupt it.
 fn kernel_poll(fds: &mut [pollfd], timeout_ns: Option<u64>, mask: *const libc::sigset_t) -> Result<usize, Errno> {
     let _errno = raw::KeepErrno::new();
+    let calls = attend::calls();
     let time = timeout_ns.map(raw::timespec_of);
     let time = time.as_ref().map_or(std::ptr::null(), |time| time as *const libc::timespec);
     // SAFETY: slice, time and mask live across the call.
     let ready = unsafe { real::ppoll(fds.as_mut_ptr(), fds.len() as libc::nfds_t, time, mask) };
-    if ready < 0 { Err(raw::errno()) } else { Ok(ready as usize) }
+    match raw::errno() {
+        _ if ready >= 0 => Ok(ready as usize),
+        libc::EINTR if attend::calls() != calls => Ok(0),
+        error => Err(error),
+    }
 }
 
 /// One look at the rings and, if wanted, at the kernel. Sets all `revents`; answers how many are not 0.

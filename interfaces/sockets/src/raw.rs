@@ -197,6 +197,12 @@ pub fn raise(signal: c_int) {
     }
 }
 
+/// Sends a signal to a process.
+pub fn kill(process: c_int, signal: c_int) {
+    // SAFETY: numbers only.
+    let _ = unsafe { kernel!(libc::SYS_kill, process, signal) };
+}
+
 pub fn yield_core() {
     // SAFETY: no arguments.
     unsafe { call(libc::SYS_sched_yield, [0; 6]) };

@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicI32, AtomicU8, Ordering};
 use libc::pollfd;
 
 use super::raw::{self, Errno};
-use super::real;
+use super::{attend, real};
 
 const UNKNOWN: u8 = 0;
 const RESTART: u8 = 1;
@@ -37,7 +37,7 @@ pub fn changed() {
 
 fn has_handler(signal: c_int) -> Option<bool> {
     let (handler, flags) = raw::signal_action(signal)?;
-    (handler > 1).then_some(flags & libc::SA_RESTART as u64 != 0)
+    (handler > 1 && !attend::is_ours(signal, handler)).then_some(flags & libc::SA_RESTART as u64 != 0)
 }
 
 /// All signals but those that the C library keeps for itself.
@@ -84,8 +84,10 @@ pub fn sleep(fds: &mut [pollfd], timeout_ns: Option<u64>, restartable: bool) -> 
 }
 
 fn poll(fds: &mut [pollfd], timeout_ns: Option<u64>, restart: bool) -> Slept {
+    let calls = attend::calls();
     match poll_cancellable(fds, timeout_ns) {
         Ok(0) => Slept::TimedOut,
+        Err(libc::EINTR) if attend::calls() != calls => Slept::Woken,
         Err(libc::EINTR) if !restart => Slept::Interrupted,
         _ => Slept::Woken,
     }

@@ -151,15 +151,21 @@ fn sleep_armed(held: &Held, fd: c_int, bell: Option<&Bell>, events: i16, deadlin
 
 /// Does what the peer asks for: it wants its incoming direction back in the kernel.
 pub fn serve(held: &Held, fd: c_int) {
+    if answer(held, fd) {
+        epoll::refresh(held);
+    }
+}
+
+/// The same without a word to the epoll sets; whether there was something to do.
+pub fn answer(held: &Held, fd: c_int) -> bool {
     let stream = held.stream();
     if !stream.asked_back() {
-        return;
+        return false;
     }
     let mut guard = stream.lock_send();
     if guard.route() == SendRoute::GiveBack {
         // What does not go now goes with the next call, or when the peer has read.
         let _ = guard.give_back(|bytes| raw::send_now(fd, bytes).map_err(std::io::Error::from_raw_os_error));
     }
-    drop(guard);
-    epoll::refresh(held);
+    true
 }

@@ -229,6 +229,12 @@ impl Stream {
         (&side.sent_by_kernel, &side.received_by_kernel)
     }
 
+    /// Calls `each` with the processes of the peer's side, as they say themselves; never 0 or 1.
+    pub fn peer_processes(&self, each: impl FnMut(i32)) {
+        let said = self.arena.processes(1 - self.arena.side());
+        said.filter_map(|process| i32::try_from(process).ok()).filter(|process| *process > 1).for_each(each);
+    }
+
     /// Remembers `O_NONBLOCK`, which belongs to the open description and so to all who share this side.
     pub fn set_nonblocking(&self, on: bool) {
         self.own().side.nonblocking.store(on as u32, Ordering::Relaxed);

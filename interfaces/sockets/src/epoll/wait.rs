@@ -10,7 +10,7 @@ use super::members;
 use super::set;
 use crate::meet::STREAMS;
 use crate::raw::{self, Errno};
-use crate::{pace, real};
+use crate::{attend, pace, real};
 
 /// While rings have something in every call, the kernel's set is asked every so many calls.
 const KERNEL_EVERY: u32 = 8;
@@ -30,6 +30,7 @@ pub fn wait(
     let deadline = timeout_ns.filter(|ns| *ns > 0).map(|ns| raw::now_ns().saturating_add(ns));
     let left = || if timeout_ns == Some(0) { Some(0) } else { crate::wait::left_ns(deadline) };
     loop {
+        attend::catch_up();
         if !set::has_members(index) {
             match by_kernel(epfd, index, out, left(), mask) {
                 // Only words of ours: look again.
@@ -151,10 +152,14 @@ fn by_kernel(
     let time: Option<timespec> = left.map(raw::timespec_of);
     let time = time.as_ref().map_or(std::ptr::null(), |time| time as *const timespec);
     let _errno = raw::KeepErrno::new();
+    let calls = attend::calls();
     // SAFETY: slice, time and mask live across the call.
     let seen = unsafe { real::epoll_pwait2(epfd, out.as_mut_ptr(), out.len() as c_int, time, mask) };
-    if seen < 0 {
-        return Err(raw::errno());
+    match raw::errno() {
+        _ if seen >= 0 => {}
+        // To be looked at again.
+        libc::EINTR if attend::calls() != calls => return Ok((0, 1)),
+        error => return Err(error),
     }
     Ok((merge(epfd, index, out, 0, seen as usize), seen as usize))
 }
