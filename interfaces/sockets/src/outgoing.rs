@@ -17,6 +17,10 @@ use super::{epoll, life};
 /// A sender looks whether the kernel knows of an end after this many ticks: a millisecond or two.
 const LOOK_TICKS: u64 = 1 << 22;
 
+/// How long giving back may wait for the kernel: so often, so long.
+const GIVE_TRIES: u32 = 300;
+const GIVE_WAIT_NS: u64 = 10_000_000;
+
 /// What one turn with the lock came to.
 enum Turn {
     /// So many bytes went.
@@ -157,16 +161,27 @@ fn leave_a_dead_ring(held: &Held, fd: c_int, stream: &Stream) {
     to_kernel(held, fd, stream);
 }
 
-/// Everything that is sent from now on goes by the kernel.
+/// Everything that is sent from now on goes by the kernel, also where the ring was never used: others may send by the
+/// kernel uncounted.
 pub fn to_kernel(held: &Held, fd: c_int, stream: &Stream) {
-    let mut guard = stream.lock_send();
-    let there = match guard.route() {
-        SendRoute::Ring | SendRoute::MaySwitch => guard.switch_to_kernel(),
-        _ => true,
+    let mut tries = 0;
+    let there = loop {
+        let mut guard = stream.lock_send();
+        if guard.route() != SendRoute::GiveBack {
+            break guard.switch_to_kernel();
+        }
+        // What the peer wants back comes first.
+        match guard.give_back(|bytes| raw::send_now(fd, bytes).map_err(std::io::Error::from_raw_os_error)) {
+            Ok(()) => break true,
+            Err(error) if error.raw_os_error() == Some(libc::EAGAIN) && tries < GIVE_TRIES => tries += 1,
+            Err(_) => break false,
+        }
+        drop(guard);
+        let mut room = [libc::pollfd { fd, events: libc::POLLOUT, revents: 0 }];
+        let _ = raw::poll(&mut room, Some(GIVE_WAIT_NS), None);
     };
-    drop(guard);
     if !there {
-        raw::shutdown(fd, SHUT_RDWR).ok();
+        let _ = raw::shutdown(fd, SHUT_RDWR);
     }
     epoll::refresh(held);
 }
