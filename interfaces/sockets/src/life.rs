@@ -50,9 +50,7 @@ fn hand_back_attached(held: &Held, fd: c_int, reason: Reason) {
             call_at = now + CALL_EVERY_NS;
         }
         if now > start + ANSWER_NS {
-            log::line(format_args!("descriptor {fd}: the other side does not answer; the connection is shut down"));
-            let _ = raw::shutdown(fd, SHUT_RDWR);
-            break;
+            return cut_off(held, fd);
         }
         serve_all();
         let _ = raw::poll(&mut [], Some(LOOK_EVERY_NS), None);
@@ -62,6 +60,17 @@ fn hand_back_attached(held: &Held, fd: c_int, reason: Reason) {
         log::fell_back(fd, reason);
     }
     epoll::refresh(held);
+}
+
+/// The bytes in the ring cannot come by the kernel: nobody shall get those behind them. What we have is still read by us,
+/// in order, and then the connection is reset.
+fn cut_off(held: &Held, fd: c_int) {
+    log::line(format_args!("descriptor {fd}: the other side does not answer; the connection is shut down"));
+    let _guard = held.stream().lock_receive();
+    let _ = raw::shutdown(fd, SHUT_RDWR);
+    raw::throw_away(fd);
+    held.owed_error.store(libc::ECONNRESET, Ordering::Relaxed);
+    STREAMS.counters().fell_back(Reason::Broken);
 }
 
 /// Answers all peers: the one that we wait for may be this process itself, or wait for us elsewhere.

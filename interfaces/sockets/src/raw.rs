@@ -99,6 +99,14 @@ pub fn look(fd: c_int) -> Result<usize, Errno> {
     receive_pieces(fd, &[piece], libc::MSG_DONTWAIT | libc::MSG_PEEK)
 }
 
+/// Drops all that the kernel has for a receiver.
+pub fn throw_away(fd: c_int) {
+    let mut byte = 0u8;
+    let piece = iovec { iov_base: (&raw mut byte).cast(), iov_len: 1 << 30 };
+    // With this flag the kernel writes nothing to the buffer.
+    while receive_pieces(fd, &[piece], libc::MSG_DONTWAIT | libc::MSG_TRUNC).is_ok_and(|bytes| bytes > 0) {}
+}
+
 /// Waits for descriptors. `timeout` `None` is for ever; `mask` is the signal mask meanwhile, 0 for the present one.
 pub fn poll(fds: &mut [pollfd], timeout_ns: Option<u64>, mask: Option<u64>) -> Result<usize, Errno> {
     let time = timeout_ns.map(timespec_of);
