@@ -37,6 +37,8 @@ impl Stream {
             &own.sender.tail,
             &own.receiver.head,
             &own.receiver.tail,
+            &own.side.sent_by_kernel,
+            &own.side.received_by_kernel,
             &out.sender.head,
             &out.sender.kernel_before,
             &out.sender.final_at,
@@ -216,6 +218,21 @@ impl Stream {
         let (out, into) = (self.outgoing(), self.incoming());
         ring(fire_all([&out.watch.wait, &out.watch.set], listeners, slot, fences));
         ring(fire_all([&into.room.wait, &into.room.set], listeners, slot, fences));
+    }
+
+    /// The bytes that this side has sent and received by the kernel, as all who share it (fork) count them together: for
+    /// the caller, who stores what was counted before attaching and adds to them afterwards, under the lock of the
+    /// direction.
+    #[inline]
+    pub fn kernel_counts(&self) -> (&'static AtomicU64, &'static AtomicU64) {
+        let side = &self.own().side;
+        (&side.sent_by_kernel, &side.received_by_kernel)
+    }
+
+    /// Calls `each` with the processes of the peer's side, as they say themselves; never 0 or 1.
+    pub fn peer_processes(&self, each: impl FnMut(i32)) {
+        let said = self.arena.processes(1 - self.arena.side());
+        said.filter_map(|process| i32::try_from(process).ok()).filter(|process| *process > 1).for_each(each);
     }
 
     /// Remembers `O_NONBLOCK`, which belongs to the open description and so to all who share this side.

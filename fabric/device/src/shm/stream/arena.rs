@@ -203,6 +203,11 @@ impl Arena {
         self.listener.store(found.map_or(DEAF, |index| index as u32), Ordering::Relaxed);
     }
 
+    /// The processes that say they share a side: numbers that a peer may have made up.
+    pub fn processes(&self, side: usize) -> impl Iterator<Item = u32> {
+        (0..LISTENERS).map(move |index| self.header(header::claim(side, index)).load(Ordering::Relaxed))
+    }
+
     /// Gives the pages of both rings back.
     ///
     /// # Safety

@@ -98,6 +98,9 @@ pub struct OwnSide {
     pub references: AtomicU32,
     pub nonblocking: AtomicU32,
     pub generation: AtomicU32,
+    /// Bytes that went through the kernel, as all processes of the side count them together.
+    pub sent_by_kernel: AtomicU64,
+    pub received_by_kernel: AtomicU64,
 }
 
 /// A slot as one side knows it.
