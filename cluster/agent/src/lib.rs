@@ -28,6 +28,7 @@ mod elf;
 mod keeper;
 mod link;
 mod output;
+mod preload;
 mod program;
 mod signals;
 mod stdin;
@@ -35,7 +36,8 @@ mod supervisor;
 #[allow(unsafe_code)]
 mod sys;
 
-pub use program::ProgramError;
+pub use preload::{Obstacle, Why, obstacle};
+pub use program::{ProgramError, find};
 
 use std::os::fd::OwnedFd;
 use std::path::PathBuf;

@@ -8,7 +8,10 @@ use std::path::PathBuf;
 /// The peers (MPICH, Open MPI, Intel MPI) are Python wheels, installed once into a private virtual environment each.
 /// Every figure is the median over the turns; a bar is met or missed against the best peer of the same run.
 #[derive(Clone, Debug, clap::Args)]
+#[command(args_conflicts_with_subcommands = true)]
 pub struct BenchArgs {
+    #[command(subcommand)]
+    pub what: Option<What>,
     /// Short run for a first look: fewer lines, 0.1 s each, 3 turns
     #[arg(long)]
     pub quick: bool,
@@ -56,7 +59,15 @@ pub struct BenchArgs {
     pub plot: Option<PathBuf>,
 }
 
-fn seconds(text: &str) -> Result<f64, String> {
+/// What else can be measured.
+#[derive(Clone, Debug, clap::Subcommand)]
+pub enum What {
+    /// Measure sockets with and without the library that `weft sock` preloads.
+    Sock(crate::sock::SockArgs),
+}
+
+/// A time of a line.
+pub fn seconds(text: &str) -> Result<f64, String> {
     match text.parse::<f64>() {
         Ok(s) if (0.001..=3600.0).contains(&s) => Ok(s),
         _ => Err(format!("{text:?} is not a time between 0.001 and 3600 seconds")),
