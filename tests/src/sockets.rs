@@ -62,7 +62,8 @@ impl Server {
     /// # Panics
     /// When it ends, or does not listen in time.
     pub fn start(command: &mut Command, port: u16, stop: libc::c_int, folder: &Path) -> Self {
-        let name = command.get_args().nth(3).unwrap_or(command.get_program()).to_string_lossy().into_owned();
+        let wrapped = if library().is_some() { command.get_args().nth(3) } else { None };
+        let name = wrapped.unwrap_or(command.get_program()).to_string_lossy().into_owned();
         let log = folder.join(format!("log-{port}"));
         let file = std::fs::File::create(&log).expect("a file for what the server says");
         command.stdin(Stdio::null()).stdout(file.try_clone().expect("a descriptor")).stderr(file);

@@ -23,7 +23,8 @@ fn program() -> &'static PathBuf {
     static PROGRAM: OnceLock<PathBuf> = OnceLock::new();
     PROGRAM.get_or_init(|| {
         let folder = root().join("tests/c/sockets/oracle");
-        let mut sources: Vec<PathBuf> = std::fs::read_dir(folder).expect("sources").map(|entry| entry.expect("a file").path()).collect();
+        let mut sources: Vec<PathBuf> =
+            std::fs::read_dir(folder).expect("sources").map(|entry| entry.expect("a file").path()).collect();
         sources.retain(|path| path.extension().is_some_and(|ending| ending == "c"));
         let program = weft_tests::build::profile_directory().join("oracle");
         let output = Command::new("cc")

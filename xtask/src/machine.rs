@@ -114,7 +114,9 @@ impl Need {
             Need::Wrk => on_path("wrk"),
             Need::Curl => on_path("curl"),
             Need::Memcached => on_path("memcached"),
-            Need::Postgres => std::fs::read_dir("/usr/lib/postgresql").is_ok_and(|mut versions| versions.next().is_some()),
+            Need::Postgres => {
+                std::fs::read_dir("/usr/lib/postgresql").is_ok_and(|mut versions| versions.next().is_some())
+            }
             Need::Iperf => on_path("iperf3"),
             Need::Sockperf => on_path("sockperf"),
             Need::Socat => on_path("socat"),

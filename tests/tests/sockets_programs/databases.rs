@@ -71,6 +71,8 @@ fn redis_keeps_large_values_and_saves_them_while_it_is_loaded() {
     let digest = ask(port, &["debug", "digest"]);
     server.end();
     let server = redis(folder.path(), port);
+    // It answers already while it still reads what was saved.
+    while ask(port, &["info", "persistence"]).contains("loading:1") {}
     assert_eq!(ask(port, &["debug", "digest"]), digest);
     server.end();
 }
@@ -98,7 +100,8 @@ impl Owner {
             return Self(None);
         }
         let users = std::fs::read_to_string("/etc/passwd").expect("the users");
-        let line = users.lines().find(|line| line.starts_with("postgres:")).expect("the user of the database's package");
+        let line =
+            users.lines().find(|line| line.starts_with("postgres:")).expect("the user of the database's package");
         let mut numbers = line.split(':').skip(2).map(|word| word.parse().expect("a number"));
         Self(numbers.next().zip(numbers.next()))
     }
@@ -119,7 +122,8 @@ impl Owner {
 
 fn postgres_program(name: &str) -> PathBuf {
     let versions = std::fs::read_dir("/usr/lib/postgresql").expect("an installed database");
-    let mut versions: Vec<PathBuf> = versions.map(|entry| entry.expect("a folder").path().join("bin").join(name)).collect();
+    let mut versions: Vec<PathBuf> =
+        versions.map(|entry| entry.expect("a folder").path().join("bin").join(name)).collect();
     versions.retain(|path| path.is_file());
     versions.sort();
     versions.pop().unwrap_or_else(|| panic!("no PostgreSQL has {name}"))

@@ -127,7 +127,9 @@ pub fn library() -> Result<PathBuf, String> {
     // Blanks and colons separate the names in LD_PRELOAD, and nothing quotes them.
     match found.to_str() {
         Some(text) if !text.contains([' ', ':']) => Ok(found.clone()),
-        _ => Err(format!("the library '{}' cannot be preloaded: its path has a blank or a colon in it", found.display())),
+        _ => {
+            Err(format!("the library '{}' cannot be preloaded: its path has a blank or a colon in it", found.display()))
+        }
     }
 }
 
@@ -192,7 +194,8 @@ fn parse_name(given: &str) -> Result<String, String> {
 pub fn for_ranks(programs: &mut [Program]) -> Result<(), String> {
     let library = library()?;
     for program in programs {
-        let own = program.environment.iter().rev().find(|(name, _)| name == PRELOAD).map(|(_, list)| OsString::from(list));
+        let own =
+            program.environment.iter().rev().find(|(name, _)| name == PRELOAD).map(|(_, list)| OsString::from(list));
         let list = preload(&library, own.or_else(|| std::env::var_os(PRELOAD)).as_deref());
         program.environment.push((PRELOAD.to_owned(), list.to_string_lossy().into_owned()));
     }
@@ -216,7 +219,8 @@ mod tests {
 
     #[test]
     fn rules_become_settings_of_the_library() {
-        let given = parse("sock --stats --only 80,7000-7010 --not /bin/ssh --not git --spin 20 -- prog -x --stats").unwrap();
+        let given =
+            parse("sock --stats --only 80,7000-7010 --not /bin/ssh --not git --spin 20 -- prog -x --stats").unwrap();
         let expected = [
             ("WEFT_SOCK_STATS", "on"),
             ("WEFT_SOCK_ONLY", "80,7000-7010"),
@@ -230,7 +234,15 @@ mod tests {
 
     #[test]
     fn slips_say_what_is_accepted() {
-        for bad in ["--only 80- p", "--only 9-8 p", "--only x p", "--only 65536 p", "--spin -1 p", "--spin 2s p", "--not a,b p"] {
+        for bad in [
+            "--only 80- p",
+            "--only 9-8 p",
+            "--only x p",
+            "--only 65536 p",
+            "--spin -1 p",
+            "--spin 2s p",
+            "--not a,b p",
+        ] {
             let text = parse(&format!("sock {bad}")).err().unwrap_or_else(|| panic!("{bad} was accepted")).to_string();
             assert!(text.contains("accepted") || text.contains("unexpected"), "{bad}: {text}");
         }

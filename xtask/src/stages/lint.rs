@@ -9,7 +9,8 @@ pub static STAGE: Stage = Stage {
     gate: true,
     run: || {
         let features = ["--features", "weft-tests/sockets"];
-        cargo(&[&["clippy", "--workspace", "--all-targets"], &features[..], &["--", "-D", "warnings"]].concat()).run()?;
+        cargo(&[&["clippy", "--workspace", "--all-targets"], &features[..], &["--", "-D", "warnings"]].concat())
+            .run()?;
         Ok(Outcome::Passed)
     },
 };

@@ -46,11 +46,26 @@ pub enum Bar {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Job {
     /// The pair program: what, how it waits, bytes (or connections).
-    Pair { what: &'static str, wait: &'static str, bytes: u64 },
-    Redis { clients: u32, pipeline: u32, busy: u32 },
-    Nginx { clients: u32, busy: u32 },
-    Memcached { clients: u32 },
-    Pgbench { clients: u32 },
+    Pair {
+        what: &'static str,
+        wait: &'static str,
+        bytes: u64,
+    },
+    Redis {
+        clients: u32,
+        pipeline: u32,
+        busy: u32,
+    },
+    Nginx {
+        clients: u32,
+        busy: u32,
+    },
+    Memcached {
+        clients: u32,
+    },
+    Pgbench {
+        clients: u32,
+    },
 }
 
 /// One line.
@@ -107,7 +122,13 @@ pub fn all() -> Vec<Line> {
             &[Bar::Times(2.0, Kernel), Bar::Times(1.0, Unix)],
         ),
         pair("connect", "connections set up", job("connect", "block", 1), THREE, &[Bar::Times(0.7, Kernel)]),
-        pair("outside-64", "one way 64 B, peer outside", job("pingpong", "outside", 64), TWO, &[Bar::Times(0.97, Kernel)]),
+        pair(
+            "outside-64",
+            "one way 64 B, peer outside",
+            job("pingpong", "outside", 64),
+            TWO,
+            &[Bar::Times(0.97, Kernel)],
+        ),
         pair(
             "outside-64K",
             "stream of 64 KiB, peer outside",
@@ -115,12 +136,23 @@ pub fn all() -> Vec<Line> {
             TWO,
             &[Bar::Times(0.97, Kernel)],
         ),
-        pair("idle-memory", "an idle connection of 10,000", job("idle", "block", 10_000), TWO, &[Bar::AtMost(16.0 * KIB)]),
+        pair(
+            "idle-memory",
+            "an idle connection of 10,000",
+            job("idle", "block", 10_000),
+            TWO,
+            &[Bar::AtMost(16.0 * KIB)],
+        ),
         pair("idle-cpu", "core used by 10,000 idle", job("idle", "block", 10_000), TWO, &[Bar::AtMost(1.0)]),
         program("redis-1", "redis GET, 1 client", Job::Redis { clients: 1, pipeline: 1, busy: 0 }, 4.0),
         program("redis-50", "redis GET, 50 clients", Job::Redis { clients: 50, pipeline: 1, busy: 0 }, 1.5),
         program("redis-50-P16", "redis GET, 50 clients, -P 16", Job::Redis { clients: 50, pipeline: 16, busy: 0 }, 1.0),
-        program("redis-50-busy", "the same without -P, 2 busy besides", Job::Redis { clients: 50, pipeline: 1, busy: 2 }, 1.0),
+        program(
+            "redis-50-busy",
+            "the same without -P, 2 busy besides",
+            Job::Redis { clients: 50, pipeline: 1, busy: 2 },
+            1.0,
+        ),
         program("nginx-1", "nginx + wrk 600 B, 1 client", Job::Nginx { clients: 1, busy: 0 }, 2.0),
         program("nginx-16", "nginx + wrk 600 B, 16 clients", Job::Nginx { clients: 16, busy: 0 }, 1.15),
         program("nginx-16-busy", "the same, 2 busy besides", Job::Nginx { clients: 16, busy: 2 }, 1.0),

@@ -136,7 +136,8 @@ fn read_redis(out: &str) -> anyhow::Result<f64> {
 fn nginx(bench: &Bench, programs: &Programs, way: Way, port: u16, clients: u32, busy: u32) -> anyhow::Result<Pair> {
     let folder = programs.folder.display();
     let user = if programs.owner.is_some() { "user root;" } else { "" };
-    let temporary = ["client_body", "proxy", "fastcgi", "uwsgi", "scgi"].map(|name| format!("{name}_temp_path {folder}/{name};"));
+    let temporary =
+        ["client_body", "proxy", "fastcgi", "uwsgi", "scgi"].map(|name| format!("{name}_temp_path {folder}/{name};"));
     let text = format!(
         "worker_processes 2; daemon off; pid {folder}/pid; error_log stderr crit; {user}\n\
          events {{ worker_connections 256; }}\n\
@@ -181,10 +182,33 @@ fn pgbench(bench: &Bench, programs: &Programs, way: Way, port: u16, clients: u32
     let (port, clients, seconds) = (port.to_string(), clients.to_string(), bench.seconds.ceil().to_string());
     let data = data.to_string_lossy().into_owned();
     let mut server = bench.words(way, &bin.join("postgres"));
-    server.extend(words(["-D", &data, "-p", &port, "-c", "listen_addresses=127.0.0.1", "-c", "unix_socket_directories="]));
+    server.extend(words([
+        "-D",
+        &data,
+        "-p",
+        &port,
+        "-c",
+        "listen_addresses=127.0.0.1",
+        "-c",
+        "unix_socket_directories=",
+    ]));
     server.extend(words(["-c", "fsync=off", "-c", "log_min_messages=fatal"]));
     let mut client = bench.words(way, &bin.join("pgbench"));
-    client.extend(words(["-h", "127.0.0.1", "-p", &port, "-U", "bench", "-n", "-S", "-c", &clients, "-T", &seconds, "postgres"]));
+    client.extend(words([
+        "-h",
+        "127.0.0.1",
+        "-p",
+        &port,
+        "-U",
+        "bench",
+        "-n",
+        "-S",
+        "-c",
+        &clients,
+        "-T",
+        &seconds,
+        "postgres",
+    ]));
     Ok(Pair { server, client, busy: 0, read: read_pgbench })
 }
 
@@ -223,7 +247,9 @@ fn database(programs: &Programs, bin: &Path) -> anyhow::Result<PathBuf> {
         std::os::unix::process::CommandExt::uid(&mut command, user);
         std::os::unix::process::CommandExt::gid(&mut command, group);
     }
-    process::run(command, Duration::from_secs(120)).and_then(|outcome| outcome.check()).context("cannot make a database")?;
+    process::run(command, Duration::from_secs(120))
+        .and_then(|outcome| outcome.check())
+        .context("cannot make a database")?;
     Ok(data)
 }
 

@@ -45,7 +45,8 @@ pub struct Report {
 
 impl LineReport {
     pub fn of(line: &Line, samples: BTreeMap<Way, Vec<f64>>, cache_line_s: Option<f64>) -> Self {
-        let median = |way: Way| samples.get(&way).and_then(|samples| Summary::of(samples)).map(|summary| summary.median);
+        let median =
+            |way: Way| samples.get(&way).and_then(|samples| Summary::of(samples)).map(|summary| summary.median);
         let better = |than: Way| Some(times_better(median(Way::Weft)?, median(than)?, line.unit));
         let bars = line.bars.iter().map(|bar| BarReport {
             text: bar_text(*bar, line.unit),
@@ -60,7 +61,9 @@ impl LineReport {
     }
 
     fn cell(&self, way: Way) -> String {
-        let Some(summary) = self.samples.get(&way).and_then(|samples| Summary::of(samples)) else { return String::new() };
+        let Some(summary) = self.samples.get(&way).and_then(|samples| Summary::of(samples)) else {
+            return String::new();
+        };
         format!("{} ±{:.0}%", value(summary.median, self.unit), summary.spread_percent())
     }
 

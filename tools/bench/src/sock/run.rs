@@ -1,9 +1,9 @@
 //! Runs the lines, each way by turns.
 
+use super::SockArgs;
 use super::lines::{self, Job, Line, Way};
 use super::programs::{self, Programs};
 use super::report::{LineReport, Report};
-use super::SockArgs;
 use crate::machine::Machine;
 use crate::{limits, process};
 use anyhow::{Context, bail};
@@ -103,7 +103,15 @@ pub fn run(args: &SockArgs) -> anyhow::Result<Report> {
     }
     let cache_line_s = limits::against(&cache_line).cache_line_s;
     let lines = lines.iter().map(|(line, samples)| LineReport::of(line, samples.clone(), cache_line_s)).collect();
-    Ok(Report { machine: bench.machine, turns: args.turns(), seconds: bench.seconds, cache_line_s, lines, left_out, failures })
+    Ok(Report {
+        machine: bench.machine,
+        turns: args.turns(),
+        seconds: bench.seconds,
+        cache_line_s,
+        lines,
+        left_out,
+        failures,
+    })
 }
 
 /// One sample for each line and way. What failed once is not tried again.
@@ -147,7 +155,9 @@ fn compile(folder: &Path) -> anyhow::Result<PathBuf> {
     std::fs::write(&source, SOURCE)?;
     let mut command = Command::new("cc");
     command.arg("-O2").arg(&source).arg("-o").arg(&program);
-    process::run(command, Duration::from_secs(120)).and_then(|outcome| outcome.check()).context("cannot compile with cc")?;
+    process::run(command, Duration::from_secs(120))
+        .and_then(|outcome| outcome.check())
+        .context("cannot compile with cc")?;
     Ok(program)
 }
 
