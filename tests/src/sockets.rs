@@ -230,7 +230,7 @@ mod tests {
     #[test]
     fn random_bytes_are_as_many_as_asked_for_and_do_not_repeat() {
         let bytes = random_bytes(1, 4099);
-        assert_eq!((bytes.len(), &bytes == &random_bytes(1, 4099)), (4099, true));
+        assert_eq!((bytes.len(), bytes == random_bytes(1, 4099)), (4099, true));
         assert_ne!(bytes[..2048], bytes[2048..4096]);
     }
 }

@@ -10,7 +10,7 @@ use std::sync::OnceLock;
 use weft_tests::{root, sockets};
 
 /// Operations of a run, few enough for every change.
-const BUDGET: u64 = 15_000;
+const BUDGET: u64 = 100_000;
 /// A sequence that is the same in each run.
 const FIXED_SEED: u64 = 7;
 
@@ -70,4 +70,31 @@ fn both_sides_at_once_lose_nothing() {
 #[test]
 fn both_sides_at_once_lose_nothing_with_a_fresh_seed() {
     passes("free", variable("ORACLE_SEED"));
+}
+
+/// Libraries that break TCP in one way each.
+#[test]
+fn an_oracle_that_is_lied_to_says_so() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let library = folder.path().join("liar.so");
+    let compiled = Command::new("cc")
+        .args(["-O1", "-Wall", "-Wextra", "-Werror", "-shared", "-fPIC", "-o"])
+        .arg(&library)
+        .arg(root().join("tests/c/sockets/liar.c"))
+        .output()
+        .expect("a C compiler");
+    assert!(compiled.status.success(), "{}", String::from_utf8_lossy(&compiled.stderr));
+    let ends_well = |lie: &str, only: &str| {
+        let mut command = Command::new(program());
+        command.args(["--only", only, "--operations", "20000", "--preload"]).arg(&library).arg("7").env("LIE", lie);
+        // What it leaves behind for a person to look at goes with the folder.
+        command.env("TMPDIR", folder.path()).output().expect("the oracle can be started").status.success()
+    };
+    assert!(ends_well("nothing", "lockstep") && ends_well("nothing", "free"));
+    for lie in ["lost", "swapped", "ended", "errno", "twice"] {
+        assert!(!ends_well(lie, "lockstep"), "{lie}");
+    }
+    for lie in ["lost", "swapped", "ended", "twice"] {
+        assert!(!ends_well(lie, "free"), "{lie}");
+    }
 }
