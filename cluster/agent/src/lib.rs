@@ -30,6 +30,7 @@ mod link;
 mod output;
 mod preload;
 mod program;
+pub mod rendezvous;
 mod signals;
 mod stdin;
 mod supervisor;

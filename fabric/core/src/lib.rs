@@ -26,6 +26,7 @@ mod port;
 mod raw;
 pub mod shared;
 mod status;
+pub mod stream;
 
 pub use api::{Envelope, Fault, MatchedId, Outcome, Peer, RequestId, Selector, SendMode, Waiting};
 pub use endpoint::Endpoint;

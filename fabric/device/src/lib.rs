@@ -11,7 +11,7 @@
 //!   What waits for sockets or pipes ([`handover`], a few calls of [`sys`]) is for start and end only.
 //! - What a peer wrote is copied, checked, then used. No reference ever points at bytes that a peer may change;
 //!   payloads are [`Foreign`], which can only be copied out.
-//! - System calls of the data path stand in [`sys`], nowhere else.
+//! - System calls of the data path stand in [`sys`] and, for what lives in preloaded libraries, [`kernel`]; nowhere else.
 //! - In [`shm`] offsets become references in one file only (`views`).
 //!
 //! Not here: what a packet means (`weft-fabric`), where things stand in the segment (`weft-wire`).
@@ -22,6 +22,7 @@
 mod contract;
 #[cfg(not(loom))]
 pub mod handover;
+pub mod kernel;
 pub mod loopback;
 #[cfg(not(loom))]
 mod probe;

@@ -28,11 +28,31 @@ pub enum Label {
     /// The consumer's barrier between returning credits and its look at the starved flag.
     StarvedConsumer,
     FinishChunk,
+    StreamHeadStore,
+    StreamHeadLoad,
+    StreamTailStore,
+    StreamTailLoad,
+    StreamModeStore,
+    StreamModeLoad,
+    /// A publisher's barrier between head (or tail) and its look at who sleeps.
+    StreamPublisher,
+    /// A sleeper's barrier between arming and its last look.
+    StreamSleeper,
+    /// A publisher's barrier between marking a slot active and its look at the set's bell.
+    StreamMarker,
+    /// The receiver's barrier between saying that it reads the kernel and its look at the mode.
+    StreamReader,
+    /// The sender's barrier between the final mode and its look at who reads the kernel.
+    StreamFinal,
+    /// The sender's barrier between saying that it sends and its look at the receiver's wish.
+    StreamSending,
+    /// The receiver's barrier between its wish and its look at the sender.
+    StreamWish,
 }
 
 #[cfg(loom)]
 impl Label {
-    pub const ALL: [(Self, &'static str); 11] = [
+    pub const ALL: [(Self, &'static str); 24] = [
         (Self::PublishCellStore, "publish-cell-store"),
         (Self::PublishCellLoad, "publish-cell-load"),
         (Self::ReturnCreditStore, "return-credit-store"),
@@ -44,6 +64,19 @@ impl Label {
         (Self::LieDownOwner, "lie-down-owner"),
         (Self::StarvedConsumer, "starved-consumer"),
         (Self::FinishChunk, "finish-chunk"),
+        (Self::StreamHeadStore, "stream-head-store"),
+        (Self::StreamHeadLoad, "stream-head-load"),
+        (Self::StreamTailStore, "stream-tail-store"),
+        (Self::StreamTailLoad, "stream-tail-load"),
+        (Self::StreamModeStore, "stream-mode-store"),
+        (Self::StreamModeLoad, "stream-mode-load"),
+        (Self::StreamPublisher, "stream-publisher"),
+        (Self::StreamSleeper, "stream-sleeper"),
+        (Self::StreamMarker, "stream-marker"),
+        (Self::StreamReader, "stream-reader"),
+        (Self::StreamFinal, "stream-final"),
+        (Self::StreamSending, "stream-sending"),
+        (Self::StreamWish, "stream-wish"),
     ];
 
     fn is_weakened(self) -> bool {
@@ -86,6 +119,16 @@ pub fn sender_barrier(label: Label, fences: bool) {
     }
     #[cfg(loom)]
     let _ = fences;
+}
+
+/// A fence that both sides make.
+pub fn full_barrier(label: Label) {
+    #[cfg(loom)]
+    if label.is_weakened() {
+        return;
+    }
+    let _ = label;
+    fence(Ordering::SeqCst);
 }
 
 /// The owner's side of the asymmetric barrier, which pays for both.

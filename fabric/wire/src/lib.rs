@@ -14,3 +14,4 @@ pub mod cell;
 pub mod segment;
 pub mod settings;
 pub mod status;
+pub mod stream;

@@ -12,7 +12,7 @@ mod ps;
 mod run;
 mod sock;
 
-use anyhow::Result;
+use anyhow::{Context as _, Result};
 use cc::Language;
 use clap::{CommandFactory, Parser, Subcommand};
 use std::ffi::OsString;
@@ -49,6 +49,13 @@ enum Command {
     Ps(ps::Arguments),
     /// Show version, devices and settings.
     Info,
+    /// Serve as the place where connected processes of this host find each other.
+    #[command(hide = true)]
+    Rendezvous {
+        /// Return at once: when one answers already, or one that was started in the background does.
+        #[arg(long)]
+        ensure: bool,
+    },
     /// Write the manual pages.
     #[command(hide = true)]
     Man { folder: PathBuf },
@@ -97,12 +104,19 @@ fn weft(arguments: Vec<OsString>) -> Result<i32> {
         Command::Bench(given) => weft_bench::run(given).map(|()| 0)?,
         Command::Ps(given) => ps::run(given)?,
         Command::Info => info::run(weft_fabric::probe),
+        Command::Rendezvous { ensure } => rendezvous(ensure).map(|()| 0)?,
         Command::Man { folder } => manual::man(Cli::command(), &folder).map(|()| 0)?,
         Command::Completions { shell } => {
             manual::completions(Cli::command(), shell, &mut std::io::stdout());
             0
         }
     })
+}
+
+fn rendezvous(ensure: bool) -> Result<()> {
+    use weft_agent::rendezvous;
+    let outcome = if ensure { rendezvous::ensure() } else { rendezvous::run(rendezvous::IDLE) };
+    outcome.context("cannot serve as rendezvous")
 }
 
 /// Ends with one line that says what is wrong with the command line; help and version are printed as they are.

@@ -19,6 +19,7 @@ mod ring;
 mod ring_properties;
 mod segment;
 mod slots;
+pub mod stream;
 mod views;
 
 pub use copy::{Copied, CopyJob, CopySlot, Direction};

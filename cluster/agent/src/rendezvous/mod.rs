@@ -1,0 +1,65 @@
+//! Where processes of a host that are connected by TCP find each other, to go on over shared memory.
+//!
+//! A process shows a connected socket (the descriptor itself, so that nobody can speak for a connection that is not
+//! his). When both ends of a connection have been shown, both processes are told, and given an arena: memory that the
+//! two share. Which bytes go where is theirs; here nobody reads them.
+//!
+//! Invariants:
+//! - what is shown is looked at and closed at once: an end of a connection is never kept alive here;
+//! - nobody is waited for: a process that does not read its mail loses it;
+//! - the death of this process costs future meetings, nothing else. It ends by itself when nobody needs it.
+//!
+//! Test: `cargo test -p weft-agent rendezvous`; `cargo test -p weft-fabric --test streams` with real processes.
+
+mod server;
+mod survey;
+#[allow(unsafe_code)]
+mod sys;
+mod table;
+
+pub use survey::{Connection, Process, Survey, survey};
+
+use std::io;
+use std::time::Duration;
+use weft_wire::stream::packet::{COMMON_NAME, user_name};
+
+/// How long the rendezvous lives without anybody.
+pub const IDLE: Duration = Duration::from_secs(60);
+
+/// Sees to it that a rendezvous answers this user's processes: root's, this user's own, or a new one that runs by
+/// itself. The process that calls this must have one thread only.
+///
+/// # Errors
+/// When none can be started.
+pub fn ensure() -> io::Result<()> {
+    if sys::connect().is_ok() {
+        return Ok(());
+    }
+    let sockets = match listen() {
+        Ok(sockets) => sockets,
+        // Somebody else was faster.
+        Err(error) if error.kind() == io::ErrorKind::AddrInUse => return Ok(()),
+        Err(error) => return Err(error),
+    };
+    sys::detached(move || drop(server::run(sockets, IDLE)))
+}
+
+/// Serves until nobody has been there for `idle`.
+///
+/// # Errors
+/// `AddrInUse` when this user has one already; what else the kernel refuses.
+pub fn run(idle: Duration) -> io::Result<()> {
+    server::run(listen()?, idle)
+}
+
+/// Root's serves everybody, under a second name.
+fn listen() -> io::Result<Vec<sys::Listener>> {
+    let (name, length) = user_name(sys::user());
+    let mut sockets = vec![sys::Listener::bind(&name[..length])?];
+    if sys::user() == 0
+        && let Ok(common) = sys::Listener::bind(COMMON_NAME.as_bytes())
+    {
+        sockets.push(common);
+    }
+    Ok(sockets)
+}

@@ -1,0 +1,196 @@
+//! The loop of the rendezvous.
+
+use super::sys::{self, Guest, Listener, Set};
+use super::table::{Client, End, Meeting, Table, Tuple};
+use std::collections::HashMap;
+use std::fs::File;
+use std::io;
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::unix::fs::FileExt;
+use std::time::{Duration, Instant};
+use weft_wire::stream::packet::{Answer, BYTES, Request, VERSION};
+use weft_wire::stream::{arena, page};
+
+/// A process, once it has said hello with its page.
+struct Process {
+    socket: OwnedFd,
+    pid: u32,
+    user: u32,
+    page: Option<File>,
+    mails: u32,
+}
+
+impl Process {
+    /// Sends mail, then counts it. False when it is not taken.
+    fn mail(&mut self, answer: &Answer, descriptor: Option<i32>) -> bool {
+        let Some(page) = &self.page else { return false };
+        if sys::send(&self.socket, &answer.pack(), descriptor).is_err() {
+            return false;
+        }
+        self.mails = self.mails.wrapping_add(1);
+        page.write_all_at(&self.mails.to_le_bytes(), page::MAILS_AT as u64).is_ok()
+    }
+}
+
+pub struct Server {
+    listeners: Vec<Listener>,
+    set: Set,
+    table: Table,
+    processes: HashMap<Client, Process>,
+    arenas: HashMap<u64, File>,
+    next: Client,
+}
+
+/// Packets of one process before others are looked at.
+const TURN: usize = 32;
+
+/// Serves until nobody has been there for `idle`.
+pub fn run(listeners: Vec<Listener>, idle: Duration) -> io::Result<()> {
+    sys::raise_limit();
+    let set = Set::new()?;
+    for (key, listener) in listeners.iter().enumerate() {
+        set.add(&listener.socket, key as u64)?;
+    }
+    let next = listeners.len() as Client;
+    let (processes, arenas) = (HashMap::new(), HashMap::new());
+    let mut server = Server { listeners, set, table: Table::default(), processes, arenas, next };
+    let mut last = Instant::now();
+    while !server.processes.is_empty() || last.elapsed() < idle {
+        let limit = if server.processes.is_empty() { idle.saturating_sub(last.elapsed()) } else { idle };
+        for key in server.set.wait(limit)? {
+            server.serve(key);
+            last = Instant::now();
+        }
+    }
+    Ok(())
+}
+
+impl Server {
+    fn serve(&mut self, key: u64) {
+        if let Some(listener) = self.listeners.get(key as usize) {
+            while let Ok(guest) = listener.accept() {
+                if guest.user == sys::user() || sys::user() == 0 {
+                    admit(&self.set, &mut self.processes, &mut self.next, guest);
+                }
+            }
+            return;
+        }
+        for _ in 0..TURN {
+            let Some(process) = self.processes.get(&key) else { return };
+            let mut packet = [0; BYTES];
+            match sys::receive(&process.socket, &mut packet) {
+                Ok((BYTES, descriptor)) => match Request::parse(&packet) {
+                    Some(request) => self.answer(key, request, descriptor),
+                    None => return self.leave(key),
+                },
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return,
+                _ => return self.leave(key),
+            }
+        }
+    }
+
+    fn leave(&mut self, client: Client) {
+        self.processes.remove(&client);
+        for (arena, other) in self.table.leave(client) {
+            self.arenas.remove(&arena);
+            if let Some(other) = self.processes.get_mut(&other) {
+                other.mail(&Answer::Retired { arena }, None);
+            }
+        }
+    }
+
+    fn answer(&mut self, client: Client, request: Request, descriptor: Option<OwnedFd>) {
+        match (request, descriptor) {
+            (Request::Hello { version: VERSION }, Some(page)) => {
+                if let Some(process) = self.processes.get_mut(&client) {
+                    process.page = sys::as_page(page);
+                }
+            }
+            (Request::Offer { cookie }, Some(shown)) => self.offer(client, cookie, shown),
+            (Request::Release(place), None) => self.table.release(place),
+            (Request::Survey, None) => self.survey(client),
+            // Another version, or what must come with a descriptor without one.
+            _ => self.leave(client),
+        }
+    }
+
+    fn offer(&mut self, client: Client, cookie: u64, shown: OwnedFd) {
+        let found = sys::look_at(&shown);
+        // An end of a connection is never kept alive here.
+        drop(shown);
+        let Some(found) = found.filter(|found| found.cookie == cookie) else { return };
+        let tuple = Tuple::new(found.namespace, found.local, found.remote);
+        let arenas = &mut self.arenas;
+        let meeting = self.table.show(tuple, End { client, cookie }, || {
+            let name = sys::random().ok()?;
+            arenas.insert(name, sys::new_arena(name).ok()?);
+            Some(name)
+        });
+        if let Some(meeting) = meeting {
+            self.tell(&meeting);
+        }
+    }
+
+    fn tell(&mut self, meeting: &Meeting) {
+        for (side, (end, place)) in meeting.ends.iter().enumerate() {
+            let memory = self.arenas.get(&place.arena).filter(|_| meeting.new_to[side]).map(|file| file.as_raw_fd());
+            let answer = Answer::Mail { cookie: end.cookie, place: *place };
+            let told = self.processes.get_mut(&end.client).is_some_and(|process| process.mail(&answer, memory));
+            if !told {
+                // A side that does not know stays with the kernel, and with it the other one.
+                self.table.release(*place);
+                if meeting.new_to[side] {
+                    self.table.forget_known(place.arena, side);
+                }
+            }
+        }
+    }
+
+    /// Root sees everything of everybody; others see this only where all is theirs.
+    fn survey(&self, client: Client) {
+        let Some(asking) = self.processes.get(&client) else { return };
+        if asking.user == sys::user() {
+            for (key, process) in self.processes.iter().filter(|(_, process)| process.page.is_some()) {
+                let offers = self.table.waiting_of(*key) as u32;
+                let mut packet = Answer::Process { pid: process.pid, offers }.pack().to_vec();
+                packet.extend(counters(process));
+                let _ = sys::send(&asking.socket, &packet, None);
+            }
+            for arena in self.table.arenas() {
+                self.survey_arena(asking, arena);
+            }
+        }
+        let _ = sys::send(&asking.socket, &Answer::End.pack(), None);
+    }
+
+    fn survey_arena(&self, asking: &Process, arena: &super::table::Arena) {
+        let pids = arena.clients.map(|client| self.processes.get(&client).map_or(0, |process| process.pid));
+        let Some(memory) = self.arenas.get(&arena.name) else { return };
+        for (slot, ports) in arena.connections() {
+            let bytes = [0, 1].map(|side| {
+                let mut head = [0; 8];
+                let at = arena::direction_at(slot, side) + arena::direction::sender::HEAD;
+                memory.read_exact_at(&mut head, at as u64).map_or(0, |()| u64::from_le_bytes(head))
+            });
+            let _ = sys::send(&asking.socket, &Answer::Connection { pids, ports, bytes }.pack(), None);
+        }
+    }
+}
+
+fn admit(set: &Set, processes: &mut HashMap<Client, Process>, next: &mut Client, guest: Guest) {
+    let key = *next;
+    *next += 1;
+    if set.add(&guest.socket, key).is_ok() {
+        let Guest { socket, pid, user } = guest;
+        processes.insert(key, Process { socket, pid, user, page: None, mails: 0 });
+    }
+}
+
+/// The counters of a page, as they stand there.
+fn counters(process: &Process) -> Vec<u8> {
+    let mut counters = vec![0; (page::COUNTER_NAMES.len() + page::REASON_NAMES.len()) * 8];
+    if let Some(page) = &process.page {
+        let _ = page.read_exact_at(&mut counters, page::COUNTERS_AT as u64);
+    }
+    counters
+}

@@ -1,0 +1,89 @@
+//! Asking the rendezvous who is there.
+
+use super::sys;
+use std::io;
+use std::time::{Duration, Instant};
+use weft_wire::stream::packet::{Answer, BYTES, Request};
+use weft_wire::stream::page;
+
+const NUMBERS: usize = page::COUNTER_NAMES.len() + page::REASON_NAMES.len();
+const PATIENCE: Duration = Duration::from_secs(2);
+
+/// A process that offers connections.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Process {
+    pub pid: u32,
+    /// Connections that it has shown and whose other end nobody has shown.
+    pub waiting: u32,
+    /// In the order of [`page::COUNTER_NAMES`].
+    pub counters: Vec<u64>,
+    /// In the order of [`page::REASON_NAMES`].
+    pub fallen_back: Vec<u64>,
+}
+
+/// A connection that goes over shared memory. Side n of each.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Connection {
+    pub pids: [u32; 2],
+    pub ports: [u16; 2],
+    /// Bytes that this side has sent so.
+    pub bytes: [u64; 2],
+}
+
+/// What the rendezvous knows.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Survey {
+    pub processes: Vec<Process>,
+    pub connections: Vec<Connection>,
+}
+
+/// Asks this user's rendezvous, or root's, which tells only root.
+///
+/// # Errors
+/// `ConnectionRefused` when there is none; `TimedOut` when it does not answer.
+pub fn survey() -> io::Result<Survey> {
+    let socket = sys::connect()?;
+    sys::send(&socket, &Request::Survey.pack(), None)?;
+    let set = sys::Set::new()?;
+    set.add(&socket, 0)?;
+    let end = Instant::now() + PATIENCE;
+    let mut found = Survey::default();
+    loop {
+        let mut packet = [0; BYTES + NUMBERS * 8];
+        match sys::receive(&socket, &mut packet) {
+            Ok((0, _)) => return Err(io::ErrorKind::UnexpectedEof.into()),
+            Ok(_) => {
+                if !note(&mut found, &packet) {
+                    return Ok(found);
+                }
+            }
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                let rest = end.saturating_duration_since(Instant::now());
+                if rest.is_zero() || (set.wait(rest)?.is_empty() && Instant::now() >= end) {
+                    return Err(io::ErrorKind::TimedOut.into());
+                }
+            }
+            Err(error) => return Err(error),
+        }
+    }
+}
+
+/// False at the end of the list.
+fn note(found: &mut Survey, packet: &[u8; BYTES + NUMBERS * 8]) -> bool {
+    let (head, numbers) = packet.split_first_chunk::<BYTES>().unwrap_or((&[0; BYTES], &[]));
+    match Answer::parse(head) {
+        Some(Answer::Process { pid, offers }) => {
+            let all: Vec<u64> =
+                numbers.chunks_exact(8).map(|n| u64::from_le_bytes(n.try_into().unwrap_or_default())).collect();
+            let (counters, fallen_back) = all.split_at(page::COUNTER_NAMES.len());
+            let (counters, fallen_back) = (counters.to_vec(), fallen_back.to_vec());
+            found.processes.push(Process { pid, waiting: offers, counters, fallen_back });
+        }
+        Some(Answer::Connection { pids, ports, bytes }) => {
+            found.connections.push(Connection { pids, ports, bytes });
+        }
+        Some(Answer::End) => return false,
+        _ => {}
+    }
+    true
+}

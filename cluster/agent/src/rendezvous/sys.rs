@@ -1,0 +1,310 @@
+//! The system calls of the rendezvous. Nothing here waits, except [`wait`].
+
+use std::fs::File;
+use std::io;
+use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
+use std::os::unix::fs::FileExt;
+use std::time::Duration;
+use weft_wire::stream::packet::{COMMON_NAME, user_name};
+use weft_wire::stream::{arena, page};
+
+fn check(result: i32) -> io::Result<i32> {
+    if result < 0 { Err(io::Error::last_os_error()) } else { Ok(result) }
+}
+
+pub fn user() -> u32 {
+    // SAFETY: asks a number.
+    unsafe { libc::geteuid() }
+}
+
+fn socket() -> io::Result<OwnedFd> {
+    let kind = libc::SOCK_SEQPACKET | libc::SOCK_CLOEXEC | libc::SOCK_NONBLOCK;
+    // SAFETY: a new descriptor that nobody else owns.
+    Ok(unsafe { OwnedFd::from_raw_fd(check(libc::socket(libc::AF_UNIX, kind, 0))?) })
+}
+
+fn address(name: &[u8]) -> (libc::sockaddr_un, libc::socklen_t) {
+    let mut address = libc::sockaddr_un { sun_family: libc::AF_UNIX as libc::sa_family_t, sun_path: [0; 108] };
+    for (to, from) in address.sun_path[1..].iter_mut().zip(name) {
+        *to = *from as libc::c_char;
+    }
+    (address, (size_of::<libc::sa_family_t>() + 1 + name.len()) as libc::socklen_t)
+}
+
+/// A socket option that is plain data.
+fn option<T: Copy>(socket: &OwnedFd, level: i32, name: i32, mut value: T) -> io::Result<T> {
+    let mut bytes = size_of::<T>() as libc::socklen_t;
+    // SAFETY: place and length are valid; it is called with plain data only.
+    check(unsafe { libc::getsockopt(socket.as_raw_fd(), level, name, (&raw mut value).cast(), &mut bytes) })?;
+    Ok(value)
+}
+
+/// User and process at the other end.
+fn peer(socket: &OwnedFd) -> io::Result<libc::ucred> {
+    option(socket, libc::SOL_SOCKET, libc::SO_PEERCRED, libc::ucred { pid: 0, uid: u32::MAX, gid: 0 })
+}
+
+/// Connects to root's rendezvous or to this user's.
+pub fn connect() -> io::Result<OwnedFd> {
+    let me = user();
+    let (name, length) = user_name(me);
+    connect_to(COMMON_NAME.as_bytes(), 0).or_else(|_| connect_to(&name[..length], me))
+}
+
+fn connect_to(name: &[u8], must_be: u32) -> io::Result<OwnedFd> {
+    let socket = socket()?;
+    let (address, length) = address(name);
+    // SAFETY: the address is valid for the length said.
+    check(unsafe { libc::connect(socket.as_raw_fd(), (&raw const address).cast(), length) })?;
+    if peer(&socket)?.uid != must_be {
+        return Err(io::Error::new(io::ErrorKind::PermissionDenied, "the process that answers is another user's"));
+    }
+    Ok(socket)
+}
+
+pub struct Listener {
+    pub socket: OwnedFd,
+}
+
+/// A process that has come.
+pub struct Guest {
+    pub socket: OwnedFd,
+    pub pid: u32,
+    pub user: u32,
+}
+
+impl Listener {
+    pub fn bind(name: &[u8]) -> io::Result<Self> {
+        let socket = socket()?;
+        let (address, length) = address(name);
+        // SAFETY: the address is valid for the length said.
+        check(unsafe { libc::bind(socket.as_raw_fd(), (&raw const address).cast(), length) })?;
+        // SAFETY: no memory.
+        check(unsafe { libc::listen(socket.as_raw_fd(), 1024) })?;
+        Ok(Self { socket })
+    }
+
+    pub fn accept(&self) -> io::Result<Guest> {
+        let flags = libc::SOCK_CLOEXEC | libc::SOCK_NONBLOCK;
+        let nobody = std::ptr::null_mut();
+        // SAFETY: no address is asked for; the descriptor is new and ours.
+        let socket = unsafe {
+            OwnedFd::from_raw_fd(check(libc::accept4(self.socket.as_raw_fd(), nobody, std::ptr::null_mut(), flags))?)
+        };
+        let peer = peer(&socket)?;
+        Ok(Guest { socket, pid: peer.pid as u32, user: peer.uid })
+    }
+}
+
+/// Room for one control message with one descriptor. More descriptors than that are closed by the kernel.
+#[repr(C, align(8))]
+struct Control([u8; 24]);
+
+fn message(part: &mut libc::iovec, control: Option<&mut Control>) -> libc::msghdr {
+    // SAFETY: plain data, for which zero is a value.
+    let mut message: libc::msghdr = unsafe { std::mem::zeroed() };
+    message.msg_iov = part;
+    message.msg_iovlen = 1;
+    if let Some(control) = control {
+        message.msg_control = control.0.as_mut_ptr().cast();
+        message.msg_controllen = size_of::<Control>() as _;
+    }
+    message
+}
+
+/// Sends a packet, with a descriptor if there is one.
+pub fn send(socket: &OwnedFd, packet: &[u8], descriptor: Option<RawFd>) -> io::Result<()> {
+    let mut part = libc::iovec { iov_base: packet.as_ptr() as *mut libc::c_void, iov_len: packet.len() };
+    let mut control = Control([0; 24]);
+    let message = message(&mut part, descriptor.is_some().then_some(&mut control));
+    if let Some(descriptor) = descriptor {
+        // SAFETY: the message has room for one descriptor, checked below by the compiler's arithmetic.
+        unsafe {
+            let header = libc::CMSG_FIRSTHDR(&message);
+            (*header).cmsg_level = libc::SOL_SOCKET;
+            (*header).cmsg_type = libc::SCM_RIGHTS;
+            (*header).cmsg_len = libc::CMSG_LEN(4) as _;
+            libc::CMSG_DATA(header).cast::<RawFd>().write_unaligned(descriptor);
+        }
+    }
+    let flags = libc::MSG_DONTWAIT | libc::MSG_NOSIGNAL;
+    // SAFETY: all that the message points at lives across the call.
+    let sent = unsafe { libc::sendmsg(socket.as_raw_fd(), &message, flags) };
+    if sent < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
+}
+// SAFETY: computes a size.
+const _: () = assert!(unsafe { libc::CMSG_SPACE(4) } as usize <= size_of::<Control>());
+
+/// Receives a packet: how long it is (0: the end) and its descriptor.
+pub fn receive(socket: &OwnedFd, packet: &mut [u8]) -> io::Result<(usize, Option<OwnedFd>)> {
+    let mut part = libc::iovec { iov_base: packet.as_mut_ptr().cast(), iov_len: packet.len() };
+    let mut control = Control([0; 24]);
+    let mut message = message(&mut part, Some(&mut control));
+    let flags = libc::MSG_DONTWAIT | libc::MSG_CMSG_CLOEXEC;
+    // SAFETY: all that the message points at lives across the call and is ours. A descriptor in the control message is
+    // new and nobody else's.
+    unsafe {
+        let got = libc::recvmsg(socket.as_raw_fd(), &mut message, flags);
+        if got < 0 {
+            return Err(io::Error::last_os_error());
+        }
+        let header = libc::CMSG_FIRSTHDR(&message);
+        let told = !header.is_null()
+            && (*header).cmsg_type == libc::SCM_RIGHTS
+            && (*header).cmsg_len as usize >= libc::CMSG_LEN(4) as usize;
+        let descriptor = told.then(|| OwnedFd::from_raw_fd(libc::CMSG_DATA(header).cast::<RawFd>().read_unaligned()));
+        Ok((got as usize, descriptor))
+    }
+}
+
+/// What a shown socket is, asked from the kernel.
+pub struct Shown {
+    pub namespace: u64,
+    pub cookie: u64,
+    pub local: SocketAddr,
+    pub remote: SocketAddr,
+}
+
+const SO_NETNS_COOKIE: i32 = 71;
+const TCP_ESTABLISHED: u8 = 1;
+
+/// `None` if it is not an established TCP connection.
+pub fn look_at(shown: &OwnedFd) -> Option<Shown> {
+    let number = |name| option(shown, libc::SOL_SOCKET, name, 0i32).ok();
+    if number(libc::SO_TYPE)? != libc::SOCK_STREAM || number(libc::SO_PROTOCOL)? != libc::IPPROTO_TCP {
+        return None;
+    }
+    // The first byte of the information is the state.
+    if option(shown, libc::IPPROTO_TCP, libc::TCP_INFO, [0u8; 8]).ok()?[0] != TCP_ESTABLISHED {
+        return None;
+    }
+    Some(Shown {
+        namespace: option(shown, libc::SOL_SOCKET, SO_NETNS_COOKIE, 0u64).ok()?,
+        cookie: option(shown, libc::SOL_SOCKET, libc::SO_COOKIE, 0u64).ok()?,
+        local: name_of(shown, libc::getsockname)?,
+        remote: name_of(shown, libc::getpeername)?,
+    })
+}
+
+type AskName = unsafe extern "C" fn(i32, *mut libc::sockaddr, *mut libc::socklen_t) -> i32;
+
+fn name_of(socket: &OwnedFd, ask: AskName) -> Option<SocketAddr> {
+    // SAFETY: plain data; the kernel writes at most the length said. The family says what was written.
+    unsafe {
+        let mut storage: libc::sockaddr_storage = std::mem::zeroed();
+        let mut length = size_of_val(&storage) as libc::socklen_t;
+        check(ask(socket.as_raw_fd(), (&raw mut storage).cast(), &mut length)).ok()?;
+        match i32::from(storage.ss_family) {
+            libc::AF_INET => {
+                let v4 = (&raw const storage).cast::<libc::sockaddr_in>().read();
+                let ip = Ipv4Addr::from(u32::from_be(v4.sin_addr.s_addr));
+                Some(SocketAddr::new(ip.into(), u16::from_be(v4.sin_port)))
+            }
+            libc::AF_INET6 => {
+                let v6 = (&raw const storage).cast::<libc::sockaddr_in6>().read();
+                Some(SocketAddr::new(Ipv6Addr::from(v6.sin6_addr.s6_addr).into(), u16::from_be(v6.sin6_port)))
+            }
+            _ => None,
+        }
+    }
+}
+
+/// New memory for two processes, of a size that they cannot change.
+pub fn new_arena(name: u64) -> io::Result<File> {
+    let flags = libc::MFD_CLOEXEC | libc::MFD_ALLOW_SEALING;
+    // SAFETY: a C string; a new descriptor that nobody else owns.
+    let file = unsafe { File::from_raw_fd(check(libc::memfd_create(c"weft-streams".as_ptr(), flags))?) };
+    file.set_len(arena::BYTES as u64)?;
+    file.write_all_at(&arena::heading(name), 0)?;
+    let seals = libc::F_SEAL_SHRINK | libc::F_SEAL_GROW | libc::F_SEAL_SEAL;
+    // SAFETY: numbers only.
+    check(unsafe { libc::fcntl(file.as_raw_fd(), libc::F_ADD_SEALS, seals) })?;
+    Ok(file)
+}
+
+/// A process's page, if it is memory of the right size whose size nobody can change: writing there never waits.
+pub fn as_page(descriptor: OwnedFd) -> Option<File> {
+    // SAFETY: numbers only.
+    let seals = unsafe { libc::fcntl(descriptor.as_raw_fd(), libc::F_GET_SEALS) };
+    let wanted = libc::F_SEAL_SHRINK | libc::F_SEAL_GROW;
+    let file = File::from(descriptor);
+    let right = seals >= 0 && seals & wanted == wanted && file.metadata().ok()?.len() == page::BYTES as u64;
+    right.then_some(file)
+}
+
+/// A number that nobody can guess; not 0.
+pub fn random() -> io::Result<u64> {
+    let mut bytes = [0u8; 8];
+    // SAFETY: a valid place; so few bytes come whole.
+    match unsafe { libc::getrandom(bytes.as_mut_ptr().cast(), 8, 0) } {
+        8 => Ok(u64::from_le_bytes(bytes).max(1)),
+        _ => Err(io::Error::last_os_error()),
+    }
+}
+
+/// As many descriptors as this process may have.
+pub fn raise_limit() {
+    let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
+    // SAFETY: a valid place, then a valid value.
+    unsafe {
+        if libc::getrlimit(libc::RLIMIT_NOFILE, &mut limit) == 0 {
+            limit.rlim_cur = limit.rlim_max;
+            libc::setrlimit(libc::RLIMIT_NOFILE, &limit);
+        }
+    }
+}
+
+/// A set of descriptors to wait for.
+pub struct Set(OwnedFd);
+
+impl Set {
+    pub fn new() -> io::Result<Self> {
+        // SAFETY: a new descriptor that nobody else owns.
+        Ok(Self(unsafe { OwnedFd::from_raw_fd(check(libc::epoll_create1(libc::EPOLL_CLOEXEC))?) }))
+    }
+
+    pub fn add(&self, descriptor: &OwnedFd, key: u64) -> io::Result<()> {
+        let mut event = libc::epoll_event { events: libc::EPOLLIN as u32, u64: key };
+        let (set, added) = (self.0.as_raw_fd(), descriptor.as_raw_fd());
+        // SAFETY: a valid event.
+        check(unsafe { libc::epoll_ctl(set, libc::EPOLL_CTL_ADD, added, &mut event) }).map(drop)
+    }
+
+    /// The keys of what is ready, none after `limit`.
+    pub fn wait(&self, limit: Duration) -> io::Result<Vec<u64>> {
+        let mut events = [libc::epoll_event { events: 0, u64: 0 }; 64];
+        let limit = i32::try_from(limit.as_millis()).unwrap_or(i32::MAX);
+        // SAFETY: a valid place for so many events.
+        match unsafe { libc::epoll_wait(self.0.as_raw_fd(), events.as_mut_ptr(), events.len() as i32, limit) } {
+            ..0 if io::Error::last_os_error().kind() == io::ErrorKind::Interrupted => Ok(Vec::new()),
+            ..0 => Err(io::Error::last_os_error()),
+            found => Ok(events[..found as usize].iter().map(|event| event.u64).collect()),
+        }
+    }
+}
+
+/// Runs `body` in a process of its own, in a session of its own, without a terminal, that is nobody's child.
+pub fn detached(body: impl FnOnce()) -> io::Result<()> {
+    let nothing = File::options().read(true).write(true).open("/dev/null")?;
+    // SAFETY: the caller has one thread only (contract of `ensure`), so the child may do what it likes.
+    let child = check(unsafe { libc::fork() })?;
+    if child > 0 {
+        crate::sys::wait_for(child);
+        return Ok(());
+    }
+    // SAFETY: numbers only; in the child nobody needs the three descriptors.
+    unsafe {
+        libc::setsid();
+        if libc::fork() != 0 {
+            libc::_exit(0);
+        }
+        for standard in 0..3 {
+            libc::dup2(nothing.as_raw_fd(), standard);
+        }
+        libc::chdir(c"/".as_ptr());
+    }
+    crate::sys::set_name(c"weft-rendezvous");
+    body();
+    crate::sys::exit_now(0)
+}

@@ -1,0 +1,311 @@
+//! Who has shown what, who shares which arena, which slots are used: pure.
+
+use std::collections::{HashMap, VecDeque};
+use std::net::{IpAddr, SocketAddr};
+use weft_wire::stream::arena::SLOTS;
+use weft_wire::stream::packet::Place;
+
+/// A process that is connected to us.
+pub type Client = u64;
+
+/// A connection as one end names it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Tuple {
+    /// Network namespace, by the kernel's number.
+    pub namespace: u64,
+    local: SocketAddr,
+    remote: SocketAddr,
+}
+
+/// One address has several spellings.
+fn plain(address: SocketAddr) -> SocketAddr {
+    let ip = match address.ip() {
+        IpAddr::V6(ip) => ip.to_ipv4_mapped().map_or(IpAddr::V6(ip), IpAddr::V4),
+        ip => ip,
+    };
+    SocketAddr::new(ip, address.port())
+}
+
+impl Tuple {
+    pub fn new(namespace: u64, local: SocketAddr, remote: SocketAddr) -> Self {
+        Self { namespace, local: plain(local), remote: plain(remote) }
+    }
+
+    fn other_end(&self) -> Self {
+        Self { namespace: self.namespace, local: self.remote, remote: self.local }
+    }
+}
+
+/// A shown end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct End {
+    pub client: Client,
+    pub cookie: u64,
+}
+
+/// Both ends are known: what to tell whom.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Meeting {
+    pub ends: [(End, Place); 2],
+    /// The arena, new for these sides.
+    pub new_to: [bool; 2],
+}
+
+/// Ends that one process may have waiting for their other end; the oldest are forgotten.
+const WAITING: usize = 16 * 1024;
+
+#[derive(Default)]
+struct Slot {
+    generation: u32,
+    used: bool,
+    released: [bool; 2],
+    ports: [u16; 2],
+}
+
+/// What two processes share. Side n is that of `clients[n]`.
+pub struct Arena {
+    pub name: u64,
+    pub clients: [Client; 2],
+    known: [bool; 2],
+    slots: Vec<Slot>,
+    free: Vec<u32>,
+}
+
+impl Arena {
+    fn new(name: u64, clients: [Client; 2]) -> Self {
+        Self { name, clients, known: [false; 2], slots: Vec::new(), free: Vec::new() }
+    }
+
+    fn take(&mut self, ports: [u16; 2]) -> Option<(u32, u32)> {
+        let slot = match self.free.pop() {
+            Some(slot) => slot,
+            None if self.slots.len() < SLOTS as usize => {
+                self.slots.push(Slot::default());
+                self.slots.len() as u32 - 1
+            }
+            None => return None,
+        };
+        let entry = &mut self.slots[slot as usize];
+        // After four thousand million uses a number comes back; 0 never.
+        let generation = entry.generation.checked_add(1).unwrap_or(1);
+        *entry = Slot { generation, used: true, released: [false; 2], ports };
+        Some((slot, generation))
+    }
+
+    fn release(&mut self, place: Place) {
+        let Some(entry) = self.slots.get_mut(place.slot as usize) else { return };
+        if !entry.used || entry.generation != place.generation {
+            return;
+        }
+        entry.released[place.side as usize & 1] = true;
+        if entry.released == [true; 2] {
+            entry.used = false;
+            self.free.push(place.slot);
+        }
+    }
+
+    /// Used slots with the ports at their ends.
+    pub fn connections(&self) -> impl Iterator<Item = (u32, [u16; 2])> + '_ {
+        let used = self.slots.iter().enumerate().filter(|(_, slot)| slot.used && slot.released == [false; 2]);
+        used.map(|(index, slot)| (index as u32, slot.ports))
+    }
+}
+
+/// Everything that is known.
+#[derive(Default)]
+pub struct Table {
+    waiting: HashMap<Tuple, End>,
+    /// In the order of showing, for forgetting.
+    shown: HashMap<Client, VecDeque<Tuple>>,
+    arenas: HashMap<u64, Arena>,
+    pairs: HashMap<[Client; 2], Vec<u64>>,
+}
+
+impl Table {
+    /// `end` of the connection `tuple` was shown. `new_arena` makes an arena and answers its name.
+    pub fn show(&mut self, tuple: Tuple, end: End, new_arena: impl FnOnce() -> Option<u64>) -> Option<Meeting> {
+        // A socket connected to itself has one end only.
+        if tuple.local == tuple.remote {
+            return None;
+        }
+        let Some(other) = self.waiting.get(&tuple.other_end()).copied() else {
+            self.wait(tuple, end);
+            return None;
+        };
+        self.waiting.remove(&tuple.other_end());
+        let mut ends = [(other, tuple.remote.port()), (end, tuple.local.port())];
+        ends.sort_by_key(|(end, _)| end.client);
+        self.meet(ends, new_arena)
+    }
+
+    fn wait(&mut self, tuple: Tuple, end: End) {
+        let shown = self.shown.entry(end.client).or_default();
+        shown.push_back(tuple);
+        self.waiting.insert(tuple, end);
+        while shown.len() > WAITING {
+            let Some(oldest) = shown.pop_front() else { break };
+            if oldest != tuple && self.waiting.get(&oldest).is_some_and(|e| e.client == end.client) {
+                self.waiting.remove(&oldest);
+            }
+        }
+    }
+
+    fn meet(&mut self, ends: [(End, u16); 2], new_arena: impl FnOnce() -> Option<u64>) -> Option<Meeting> {
+        let pair = ends.map(|(end, _)| end.client);
+        let ports = ends.map(|(_, port)| port);
+        let names = self.pairs.entry(pair).or_default();
+        let room = names.iter().find_map(|name| {
+            let arena = self.arenas.get_mut(name)?;
+            arena.take(ports).map(|taken| (*name, taken))
+        });
+        let (name, (slot, generation)) = match room {
+            Some(found) => found,
+            None => {
+                let name = new_arena()?;
+                names.push(name);
+                let arena = self.arenas.entry(name).or_insert_with(|| Arena::new(name, pair));
+                (name, arena.take(ports)?)
+            }
+        };
+        let arena = self.arenas.get_mut(&name)?;
+        let new_to = arena.known.map(|known| !known);
+        arena.known = [true; 2];
+        let place = |side: usize| Place { arena: name, slot, side: side as u32, generation };
+        Some(Meeting { ends: [(ends[0].0, place(0)), (ends[1].0, place(1))], new_to })
+    }
+
+    /// This side has not got the arena after all: it comes again with the next meeting.
+    pub fn forget_known(&mut self, arena: u64, side: usize) {
+        if let Some(arena) = self.arenas.get_mut(&arena) {
+            arena.known[side & 1] = false;
+        }
+    }
+
+    pub fn release(&mut self, place: Place) {
+        if let Some(arena) = self.arenas.get_mut(&place.arena) {
+            arena.release(place);
+        }
+    }
+
+    /// A process is gone. Answers the arenas that are used no further, each with the other process.
+    pub fn leave(&mut self, client: Client) -> Vec<(u64, Client)> {
+        for tuple in self.shown.remove(&client).unwrap_or_default() {
+            if self.waiting.get(&tuple).is_some_and(|end| end.client == client) {
+                self.waiting.remove(&tuple);
+            }
+        }
+        let ended: Vec<[Client; 2]> = self.pairs.keys().filter(|pair| pair.contains(&client)).copied().collect();
+        let mut retired = Vec::new();
+        for pair in ended {
+            let other = if pair[0] == client { pair[1] } else { pair[0] };
+            for name in self.pairs.remove(&pair).unwrap_or_default() {
+                self.arenas.remove(&name);
+                retired.push((name, other));
+            }
+        }
+        retired
+    }
+
+    /// Ends of this process that wait for their other end.
+    pub fn waiting_of(&self, client: Client) -> usize {
+        self.waiting.values().filter(|end| end.client == client).count()
+    }
+
+    pub fn arenas(&self) -> impl Iterator<Item = &Arena> {
+        self.arenas.values()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn tuple(local: &str, remote: &str) -> Tuple {
+        Tuple::new(7, local.parse().expect("an address"), remote.parse().expect("an address"))
+    }
+
+    fn end(client: Client, cookie: u64) -> End {
+        End { client, cookie }
+    }
+
+    const A: &str = "127.0.0.1:1000";
+    const B: &str = "127.0.0.1:2000";
+
+    #[test]
+    fn both_ends_meet_and_know_their_sides() {
+        let mut table = Table::default();
+        assert_eq!(table.show(tuple(A, B), end(2, 20), || panic!("too early")), None);
+        let meeting = table.show(tuple(B, A), end(1, 10), || Some(99)).expect("both are known");
+        let place = |side| Place { arena: 99, slot: 0, side, generation: 1 };
+        assert_eq!(meeting.ends, [(end(1, 10), place(0)), (end(2, 20), place(1))]);
+        assert_eq!(meeting.new_to, [true, true]);
+        assert_eq!(table.arenas().next().expect("one").connections().collect::<Vec<_>>(), [(0, [2000, 1000])]);
+    }
+
+    #[test]
+    fn mapped_addresses_are_the_same() {
+        let mut table = Table::default();
+        table.show(tuple("[::ffff:127.0.0.1]:1000", "[::ffff:127.0.0.1]:2000"), end(1, 1), || None);
+        assert!(table.show(tuple(B, A), end(2, 2), || Some(5)).is_some());
+    }
+
+    #[test]
+    fn other_namespaces_and_other_ports_do_not_meet() {
+        let mut table = Table::default();
+        table.show(tuple(A, B), end(1, 1), || None);
+        assert_eq!(table.show(Tuple { namespace: 8, ..tuple(B, A) }, end(2, 2), || Some(5)), None);
+        assert_eq!(table.show(tuple(B, "127.0.0.1:1001"), end(2, 3), || Some(5)), None);
+        assert_eq!(table.show(tuple(A, A), end(2, 4), || Some(5)), None);
+        assert_eq!(table.show(tuple(A, A), end(2, 4), || Some(5)), None);
+    }
+
+    fn connect(table: &mut Table, port: u16) -> Meeting {
+        let here = format!("127.0.0.1:{port}");
+        table.show(tuple(&here, B), end(1, u64::from(port)), || None);
+        table.show(tuple(B, &here), end(2, u64::from(port)), || Some(u64::from(port))).expect("both are known")
+    }
+
+    #[test]
+    fn a_slot_is_used_again_only_after_both_sides_left_it() {
+        let mut table = Table::default();
+        let first = connect(&mut table, 1);
+        let second = connect(&mut table, 2);
+        assert_eq!((second.ends[0].1.slot, second.new_to), (1, [false, false]));
+        table.release(first.ends[0].1);
+        assert_eq!(connect(&mut table, 3).ends[0].1.slot, 2);
+        table.release(Place { generation: 2, ..first.ends[1].1 });
+        assert_eq!(connect(&mut table, 4).ends[0].1.slot, 3, "another generation's word");
+        table.release(first.ends[1].1);
+        let again = connect(&mut table, 5).ends[0].1;
+        assert_eq!((again.slot, again.generation), (0, 2));
+    }
+
+    #[test]
+    fn a_full_arena_gets_a_second_one() {
+        let mut table = Table::default();
+        (0..SLOTS as u16).for_each(|port| assert_eq!(connect(&mut table, port + 1).ends[0].1.arena, 1));
+        let next = connect(&mut table, 5000);
+        assert_eq!((next.ends[1].1.arena, next.ends[1].1.slot, next.new_to), (5000, 0, [true, true]));
+    }
+
+    #[test]
+    fn who_leaves_takes_its_offers_and_arenas_along() {
+        let mut table = Table::default();
+        connect(&mut table, 1);
+        table.show(tuple(A, B), end(1, 9), || None);
+        assert_eq!(table.leave(1), [(1, 2)]);
+        assert_eq!(table.show(tuple(B, A), end(2, 9), || Some(5)), None);
+        assert_eq!((table.waiting_of(1), table.waiting_of(2), table.arenas().count()), (0, 1, 0));
+    }
+
+    #[test]
+    fn the_oldest_offers_are_forgotten() {
+        let mut table = Table::default();
+        for port in 0..=WAITING as u16 {
+            table.show(tuple(&format!("127.0.0.1:{}", port + 1), B), end(1, 1), || None);
+        }
+        assert_eq!(table.waiting_of(1), WAITING);
+        assert_eq!(table.show(tuple(B, "127.0.0.1:1"), end(2, 2), || Some(5)), None, "forgotten");
+        assert!(table.show(tuple(B, "127.0.0.1:2"), end(2, 2), || Some(5)).is_some());
+    }
+}

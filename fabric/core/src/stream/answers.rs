@@ -1,0 +1,106 @@
+//! What the calls of this room answer.
+
+/// What became of showing an anchor to the rendezvous.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Offer {
+    /// Shown. Mail comes if the other end is shown, too.
+    Sent,
+    /// There is no rendezvous, or it is busy. May be tried again later.
+    Unreachable,
+}
+
+/// Why a connection stays with the kernel, or went back to it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u32)]
+pub enum Reason {
+    /// Not a TCP stream, or not between two addresses of this host.
+    NotLocal = 0,
+    /// Nobody answers as rendezvous.
+    Unreachable = 1,
+    /// The byte counts never agreed with the kernel's.
+    Uncountable = 2,
+    /// Urgent data, or another option that only the kernel has.
+    Option = 3,
+    /// Standard input and output of C on the descriptor.
+    Stdio = 4,
+    /// The descriptor was inherited over exec.
+    Exec = 5,
+    /// The descriptor was handed to another process.
+    Passed = 6,
+    /// Asynchronous or vectored kernel interfaces (io_uring, aio, splice).
+    KernelCall = 7,
+    /// The other side asked for it.
+    Peer = 8,
+    /// The other side broke the rules of the ring.
+    Broken = 9,
+    /// The user's rules.
+    Rule = 10,
+    /// No memory, no descriptor or no slot.
+    Resources = 11,
+}
+
+/// Number of [`Reason`]s.
+pub const REASONS: usize = 12;
+
+/// Who waits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Waiter {
+    /// A thread that sleeps for this stream now: its bell is rung by the next byte.
+    Wait,
+    /// A set of many streams: the stream is marked active by the next byte, and the bell rung only between
+    /// [`Streams::lie_down`] and [`Streams::get_up`].
+    Set,
+}
+
+/// What a receiver finds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Readable {
+    /// So many bytes in the ring.
+    Ring(usize),
+    /// The kernel must be asked (not switched yet, or for good).
+    Kernel,
+    /// Switched to the ring, and nothing in it. Not an end of the stream: only the kernel knows that.
+    Empty,
+    /// The peer broke the rules: shut the anchor down.
+    Broken,
+}
+
+/// What a sender finds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Writable {
+    /// So many bytes can be pushed, enough for the kernel to call a socket writable.
+    Ring(usize),
+    /// The kernel must be asked.
+    Kernel,
+    /// Less than a quarter of the ring is free.
+    Full,
+    /// The peer broke the rules: shut the anchor down.
+    Broken,
+}
+
+/// Where a sender's next bytes go.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SendRoute {
+    /// To the kernel.
+    Kernel,
+    /// To the kernel, or, after [`SendGuard::switch_to_ring`], to the ring.
+    MaySwitch,
+    Ring,
+    /// The receiver wants the kernel: [`SendGuard::give_back`] first.
+    GiveBack,
+    /// The peer broke the rules: shut the anchor down.
+    Broken,
+}
+
+/// Where a receiver's next bytes come from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ReceiveRoute {
+    /// From the kernel, without waiting there (`MSG_DONTWAIT`) and while the guard is held; with a limit, not more
+    /// than so many bytes before the next look.
+    Kernel {
+        at_most: Option<u64>,
+    },
+    Ring,
+    /// The peer broke the rules: shut the anchor down.
+    Broken,
+}

@@ -1,0 +1,268 @@
+//! Talking to the rendezvous: showing anchors, taking mail. Never blocks; whoever finds another thread here goes on.
+
+use super::answers::Offer;
+use super::page::{self, PAGE};
+use std::io;
+use std::os::fd::RawFd;
+use std::sync::atomic::{AtomicI32, AtomicU32, AtomicU64, Ordering};
+use weft_device::kernel::{self, Abstract};
+use weft_device::shm::stream::Arena;
+use weft_wire::stream::packet::{Answer, BYTES, COMMON_NAME, Place, Request, VERSION, user_name};
+
+/// Arenas that a process can have at the same time: processes that it talks to.
+const ARENAS: usize = 1024;
+static ARENAS_HERE: [Arena; ARENAS] = [const { Arena::vacant() }; ARENAS];
+/// One more than the last place that was ever used.
+static ARENAS_USED: AtomicU32 = AtomicU32::new(0);
+
+static SOCKET: AtomicI32 = AtomicI32::new(-1);
+static COOKIE: AtomicU64 = AtomicU64::new(0);
+/// A failed connection is not tried again before.
+static NOT_BEFORE: AtomicU64 = AtomicU64::new(0);
+static TAKEN: AtomicU32 = AtomicU32::new(0);
+/// The thread that is here, 0 if nobody.
+static BUSY: AtomicU32 = AtomicU32::new(0);
+
+const SECOND_NS: u64 = 1_000_000_000;
+const PATIENCE: u32 = 2000;
+
+/// Being the one thread that talks.
+struct Turn;
+
+impl Turn {
+    fn try_take() -> Option<Self> {
+        BUSY.compare_exchange(0, 1, Ordering::Acquire, Ordering::Relaxed).is_ok().then_some(Self)
+    }
+
+    fn take() -> Option<Self> {
+        (0..PATIENCE).find_map(|_| {
+            std::hint::spin_loop();
+            Self::try_take()
+        })
+    }
+}
+
+impl Drop for Turn {
+    fn drop(&mut self) {
+        BUSY.store(0, Ordering::Release);
+    }
+}
+
+/// Our socket, if it is still ours.
+fn socket() -> Option<RawFd> {
+    let socket = SOCKET.load(Ordering::Acquire);
+    (socket >= 0 && kernel::cookie(socket).ok() == Some(COOKIE.load(Ordering::Relaxed))).then_some(socket)
+}
+
+fn connect_to(name: &[u8], must_be: u32) -> io::Result<RawFd> {
+    let socket = kernel::socket(libc::AF_UNIX, libc::SOCK_SEQPACKET)?;
+    let right = kernel::connect(socket, &Abstract::new(name)).and_then(|()| kernel::peer_user(socket));
+    match right {
+        Ok(user) if user == must_be => Ok(kernel::out_of_the_way(socket)),
+        Ok(_) => {
+            kernel::close(socket);
+            Err(io::Error::from_raw_os_error(libc::EACCES))
+        }
+        Err(error) => {
+            kernel::close(socket);
+            Err(error)
+        }
+    }
+}
+
+fn greet(socket: RawFd) -> io::Result<()> {
+    let page = page::share()?;
+    TAKEN.store(0, Ordering::Relaxed);
+    let said = kernel::send_packet(socket, &Request::Hello { version: VERSION }.pack(), Some(page));
+    kernel::close(page);
+    said
+}
+
+/// Opens a connection: root's rendezvous, or our user's.
+fn connect() -> io::Result<RawFd> {
+    let me = kernel::user();
+    let (name, length) = user_name(me);
+    let socket = connect_to(COMMON_NAME.as_bytes(), 0).or_else(|_| connect_to(&name[..length], me))?;
+    let greeted = kernel::cookie(socket).and_then(|cookie| greet(socket).map(|()| cookie));
+    match greeted {
+        Ok(cookie) => {
+            COOKIE.store(cookie, Ordering::Relaxed);
+            SOCKET.store(socket, Ordering::Release);
+            Ok(socket)
+        }
+        Err(error) => {
+            kernel::close(socket);
+            Err(error)
+        }
+    }
+}
+
+fn hang_up() {
+    if let Some(socket) = socket() {
+        kernel::close(socket);
+    }
+    SOCKET.store(-1, Ordering::Release);
+    // No mail will come from there.
+    TAKEN.store(PAGE.mails.load(Ordering::Relaxed), Ordering::Relaxed);
+}
+
+fn connected() -> Option<RawFd> {
+    if let Some(socket) = socket() {
+        return Some(socket);
+    }
+    hang_up();
+    if kernel::now() < NOT_BEFORE.load(Ordering::Relaxed) {
+        return None;
+    }
+    let made = connect().ok();
+    if made.is_none() {
+        NOT_BEFORE.store(kernel::now() + SECOND_NS, Ordering::Relaxed);
+    }
+    made
+}
+
+pub(super) fn offer(anchor: RawFd, cookie: u64) -> Offer {
+    let Some(_turn) = Turn::take() else { return Offer::Unreachable };
+    // Twice: a rendezvous that has ended is noticed only by talking to it.
+    for _ in 0..2 {
+        let Some(socket) = connected() else { break };
+        match kernel::send_packet(socket, &Request::Offer { cookie }.pack(), Some(anchor)) {
+            Ok(()) => return Offer::Sent,
+            Err(error) if is_gone(&error) => hang_up(),
+            Err(_) => break,
+        }
+    }
+    Offer::Unreachable
+}
+
+fn is_gone(error: &io::Error) -> bool {
+    matches!(error.raw_os_error(), Some(libc::EPIPE | libc::ECONNRESET | libc::ENOTCONN | libc::EBADF | libc::ENOTSOCK))
+}
+
+/// Says that a side of a slot is free. Lost words cost the slot, until one of the two processes ends.
+pub(super) fn release(place: Place) {
+    let Some(_turn) = Turn::take() else { return };
+    if let Some(socket) = socket() {
+        let _ = kernel::send_packet(socket, &Request::Release(place).pack(), None);
+    }
+}
+
+#[inline]
+pub(super) fn has_mail() -> bool {
+    PAGE.mails.load(Ordering::Relaxed) != TAKEN.load(Ordering::Relaxed)
+}
+
+/// The next mail with the arena that it is about. The slot is held.
+pub(super) fn take_mail() -> Option<(u64, Place, &'static Arena)> {
+    let _turn = Turn::try_take()?;
+    while has_mail() {
+        let socket = socket()?;
+        let (answer, memory) = next_answer(socket)?;
+        TAKEN.fetch_add(1, Ordering::Relaxed);
+        let found = match answer {
+            Some(Answer::Mail { cookie, place }) => accept(socket, cookie, place, memory),
+            Some(Answer::Retired { arena }) => {
+                retire(arena);
+                None
+            }
+            _ => None,
+        };
+        if let Some(memory) = memory {
+            kernel::close(memory);
+        }
+        if found.is_some() {
+            return found;
+        }
+    }
+    None
+}
+
+fn next_answer(socket: RawFd) -> Option<(Option<Answer>, Option<RawFd>)> {
+    let mut packet = [0; BYTES];
+    match kernel::receive_packet(socket, &mut packet) {
+        Ok((BYTES, memory)) => Some((Answer::parse(&packet), memory)),
+        Ok((0, _)) => {
+            hang_up();
+            None
+        }
+        Ok((_, memory)) => Some((None, memory)),
+        Err(error) => {
+            if is_gone(&error) {
+                hang_up();
+            } else {
+                // Counted, and not there.
+                TAKEN.store(PAGE.mails.load(Ordering::Relaxed), Ordering::Relaxed);
+            }
+            None
+        }
+    }
+}
+
+fn accept(socket: RawFd, cookie: u64, place: Place, memory: Option<RawFd>) -> Option<(u64, Place, &'static Arena)> {
+    let known = arenas().find(|arena| arena.name() == place.arena && arena.side() == place.side as usize);
+    let arena = known.or_else(|| open(place, memory?));
+    let Some(arena) = arena else {
+        let _ = kernel::send_packet(socket, &Request::Release(place).pack(), None);
+        return None;
+    };
+    arena.held.fetch_add(1, Ordering::Relaxed);
+    Some((cookie, place, arena))
+}
+
+fn open(place: Place, memory: RawFd) -> Option<&'static Arena> {
+    arenas().for_each(close_if_done);
+    let vacant = ARENAS_HERE.iter().position(|arena| arena.name() == 0)?;
+    let arena = &ARENAS_HERE[vacant];
+    if !arena.open(memory, place.arena, place.side) {
+        return None;
+    }
+    ARENAS_USED.fetch_max(vacant as u32 + 1, Ordering::Release);
+    Some(arena)
+}
+
+fn retire(name: u64) {
+    for arena in arenas().filter(|arena| arena.name() == name) {
+        arena.retired.store(1, Ordering::Relaxed);
+    }
+}
+
+fn close_if_done(arena: &Arena) {
+    if arena.retired.load(Ordering::Relaxed) != 0 && arena.held.load(Ordering::Acquire) == 0 {
+        let name = arena.hide();
+        if VISITORS.load(Ordering::SeqCst) == 0 {
+            // SAFETY: nothing is held, and nothing will be; callers keep what they use held. Visitors that come now do
+            // not find it.
+            unsafe { arena.close() };
+        } else {
+            arena.show(name);
+        }
+    }
+}
+
+/// Threads that look through all arenas now, held or not: none is unmapped meanwhile.
+static VISITORS: AtomicU32 = AtomicU32::new(0);
+
+/// Calls `each` with every arena of this process.
+pub(super) fn visit_arenas(each: impl FnMut(&'static Arena)) {
+    VISITORS.fetch_add(1, Ordering::SeqCst);
+    arenas().for_each(each);
+    VISITORS.fetch_sub(1, Ordering::Release);
+}
+
+fn arenas() -> impl Iterator<Item = &'static Arena> {
+    let used = ARENAS_USED.load(Ordering::Acquire) as usize;
+    ARENAS_HERE[..used.min(ARENAS)].iter().filter(|arena| arena.name() != 0)
+}
+
+/// In the child of a fork: talks for itself, with new connection, page and listeners.
+pub(super) fn forked() {
+    BUSY.store(0, Ordering::Relaxed);
+    VISITORS.store(0, Ordering::Relaxed);
+    if let Some(socket) = socket() {
+        kernel::close(socket);
+    }
+    SOCKET.store(-1, Ordering::Relaxed);
+    page::forget();
+    TAKEN.store(0, Ordering::Relaxed);
+    arenas().for_each(Arena::claim_listener);
+}

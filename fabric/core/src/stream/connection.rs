@@ -1,0 +1,283 @@
+//! One side of a connection.
+
+use super::answers::{Readable, Waiter, Writable};
+use super::bells::{BellAddress, ring};
+use super::client;
+use super::guards::{ReceiveGuard, SendGuard, me, receive_lock, send_lock};
+use super::page::PAGE;
+use std::sync::atomic::{AtomicU64, Ordering};
+use weft_device::shm::stream::lines::{Direction, Own};
+use weft_device::shm::stream::{Arena, Found, LOW_WATER, Receiver, Room, Sender, arm, disarm, find, fire_all, room};
+use weft_wire::stream::arena::{Armed, RING_BYTES, SLEEPERS};
+use weft_wire::stream::packet::Place;
+
+/// One side of a connection. A copyable name: all state is in shared memory and lives until the last reference of this
+/// side is dropped.
+#[derive(Clone, Copy)]
+pub struct Stream {
+    arena: &'static Arena,
+    slot: u32,
+}
+
+impl std::fmt::Debug for Stream {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Stream({:x}, {}, {})", self.arena.name(), self.slot, self.arena.side())
+    }
+}
+
+impl Stream {
+    /// Takes a slot for its next generation: everything of ours begins at zero. Nothing of it counts for the peer before
+    /// [`Self::attach`], which names the generation.
+    pub(super) fn begin(arena: &'static Arena, place: Place) -> Self {
+        let stream = Self { arena, slot: place.slot };
+        let own = stream.own();
+        let (out, into) = (stream.outgoing(), stream.incoming());
+        let zero_u64 = [
+            &own.sender.head,
+            &own.sender.tail,
+            &own.receiver.head,
+            &own.receiver.tail,
+            &out.sender.head,
+            &out.sender.kernel_before,
+            &out.sender.final_at,
+            &out.room.wait,
+            &out.room.set,
+            &into.receiver.tail,
+            &into.watch.wait,
+            &into.watch.set,
+        ];
+        let zero_u32 = [
+            &own.sender.lock,
+            &own.sender.contended,
+            &own.sender.phase,
+            &own.sender.broken,
+            &own.sender.giving,
+            &own.receiver.lock,
+            &own.receiver.contended,
+            &own.receiver.phase,
+            &own.receiver.broken,
+            &own.receiver.wants,
+            &own.side.nonblocking,
+            &out.sender.mode,
+            &out.sender.closing,
+            &into.watch.want_kernel,
+            &into.watch.reading_kernel,
+        ];
+        zero_u64.into_iter().for_each(|word| word.store(0, Ordering::Relaxed));
+        zero_u32.into_iter().for_each(|word| word.store(0, Ordering::Relaxed));
+        own.side.generation.store(place.generation, Ordering::Relaxed);
+        own.side.references.store(1, Ordering::Release);
+        stream
+    }
+
+    #[inline(always)]
+    fn own(&self) -> &'static Own {
+        self.arena.own(self.slot)
+    }
+
+    #[inline(always)]
+    fn outgoing(&self) -> &'static Direction {
+        self.arena.direction(self.slot, self.arena.side())
+    }
+
+    #[inline(always)]
+    fn incoming(&self) -> &'static Direction {
+        self.arena.direction(self.slot, 1 - self.arena.side())
+    }
+
+    #[inline(always)]
+    fn generation(&self) -> u32 {
+        self.own().side.generation.load(Ordering::Relaxed)
+    }
+
+    fn place(&self) -> Place {
+        let (arena, side) = (self.arena.name(), self.arena.side() as u32);
+        Place { arena, slot: self.slot, side, generation: self.generation() }
+    }
+
+    /// Promises to follow the switches: from now on the peer may send into the ring, and no thread of this side may
+    /// wait inside a receive call of the kernel on the anchor.
+    pub fn attach(&self, token: u32) {
+        self.set_token(token);
+        let generation = self.generation();
+        self.outgoing().sender.attached.store(generation, Ordering::Release);
+        self.incoming().watch.attached.store(generation, Ordering::Release);
+        PAGE.counters.accelerated.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// What [`super::Streams::scan_active`] says for this stream in this process.
+    pub fn set_token(&self, token: u32) {
+        self.arena.token(self.slot).store(token, Ordering::Relaxed);
+    }
+
+    /// Exclusive use of our sending direction, among threads and processes that share it. Waits (spins, then sleeps) for
+    /// the other; one whose holder died is taken over. A signal handler that interrupted a holder gets a guard whose
+    /// ring is full.
+    #[inline(always)]
+    pub fn lock_send(&self) -> SendGuard {
+        let (own, side) = (self.own(), self.arena.side());
+        let lock = send_lock(&own.sender);
+        let held = lock.acquire(me());
+        let context = (self.slot, self.generation(), self.arena.fences());
+        let (direction, ring) = (self.arena.direction(self.slot, side), self.arena.ring(self.slot, side));
+        let sender = Sender::new(direction, &own.sender, ring, self.arena.listeners(1 - side), context);
+        SendGuard { sender, lock, held }
+    }
+
+    /// Exclusive use of our receiving direction. As [`Self::lock_send`]; the guard of an interrupted holder's signal
+    /// handler has an empty ring.
+    #[inline(always)]
+    pub fn lock_receive(&self) -> ReceiveGuard {
+        let (own, side) = (self.own(), 1 - self.arena.side());
+        let lock = receive_lock(&own.receiver);
+        let held = lock.acquire(me());
+        let context = (self.slot, self.generation(), self.arena.fences());
+        let (direction, ring) = (self.arena.direction(self.slot, side), self.arena.ring(self.slot, side));
+        let receiver = Receiver::new(direction, &own.receiver, ring, self.arena.listeners(side), context);
+        ReceiveGuard { receiver, lock, held, stream: *self }
+    }
+
+    /// What a receiver would find, without the lock.
+    #[inline]
+    pub fn readable(&self, received_by_kernel: u64) -> Readable {
+        let own = &self.own().receiver;
+        match find(self.incoming(), own, self.generation(), RING_BYTES as u64, received_by_kernel) {
+            Found::Ring(bytes) => Readable::Ring(bytes as usize),
+            Found::Kernel => Readable::Kernel,
+            Found::Empty => Readable::Empty,
+            Found::Broken => Readable::Broken,
+        }
+    }
+
+    /// What a sender would find, without the lock.
+    #[inline]
+    pub fn writable(&self) -> Writable {
+        match room(self.outgoing(), &self.own().sender, RING_BYTES as u64) {
+            Room::Ring(bytes) if bytes >= LOW_WATER => Writable::Ring(bytes as usize),
+            Room::Ring(_) => Writable::Full,
+            Room::Kernel => Writable::Kernel,
+            Room::Broken => Writable::Broken,
+        }
+    }
+
+    /// The peer wants its incoming direction back in the kernel, and waits for [`SendGuard::give_back`].
+    #[inline]
+    pub fn asked_back(&self) -> bool {
+        use weft_wire::stream::arena::Mode;
+        self.outgoing().watch.want_kernel.load(Ordering::Acquire) != 0
+            && self.outgoing().watch.attached.load(Ordering::Relaxed) == self.generation()
+            && self.own().sender.phase.load(Ordering::Relaxed) != Mode::Final as u32
+    }
+
+    fn wish(&self, bell: BellAddress, kind: Waiter) -> Armed {
+        match (kind, self.arena.listener()) {
+            (Waiter::Wait, _) => Armed::Bell(bell.number),
+            (Waiter::Set, Some((listener, _))) if bell.index < SLEEPERS => Armed::Set { listener, sleeper: bell.index },
+            // Too many processes or sets: nobody would tell us.
+            (Waiter::Set, _) => Armed::Nobody,
+        }
+    }
+
+    fn arm(&self, words: [&AtomicU64; 2], bell: BellAddress, kind: Waiter) -> bool {
+        match self.wish(bell, kind) {
+            Armed::Nobody => false,
+            wish => arm(words[kind as usize], wish),
+        }
+    }
+
+    /// Asks to be woken by the next byte (or request of the peer). False when another waiter is armed: look again after
+    /// a few milliseconds. After arming: [`super::sleep_barrier`], look again, then sleep on the bell and the anchor.
+    pub fn arm_receive(&self, bell: BellAddress, kind: Waiter) -> bool {
+        let watch = &self.incoming().watch;
+        self.arm([&watch.wait, &watch.set], bell, kind)
+    }
+
+    /// Takes the wish back. Nothing happens when it has been answered or was another's.
+    pub fn disarm_receive(&self, bell: BellAddress, kind: Waiter) {
+        let watch = &self.incoming().watch;
+        disarm([&watch.wait, &watch.set][kind as usize], self.wish(bell, kind));
+    }
+
+    /// As [`Self::arm_receive`], for a quarter of the ring being free.
+    pub fn arm_space(&self, bell: BellAddress, kind: Waiter) -> bool {
+        let room = &self.outgoing().room;
+        self.arm([&room.wait, &room.set], bell, kind)
+    }
+
+    pub fn disarm_space(&self, bell: BellAddress, kind: Waiter) {
+        let room = &self.outgoing().room;
+        disarm([&room.wait, &room.set][kind as usize], self.wish(bell, kind));
+    }
+
+    /// Wakes whoever of the peer's side sleeps for this connection.
+    pub(super) fn rouse_peer(&self) {
+        let (peer, slot, fences) = (1 - self.arena.side(), self.slot, self.arena.fences());
+        let listeners = self.arena.listeners(peer);
+        let (out, into) = (self.outgoing(), self.incoming());
+        ring(fire_all([&out.watch.wait, &out.watch.set], listeners, slot, fences));
+        ring(fire_all([&into.room.wait, &into.room.set], listeners, slot, fences));
+    }
+
+    /// Remembers `O_NONBLOCK`, which belongs to the open description and so to all who share this side.
+    pub fn set_nonblocking(&self, on: bool) {
+        self.own().side.nonblocking.store(on as u32, Ordering::Relaxed);
+    }
+
+    #[inline]
+    pub fn nonblocking(&self) -> bool {
+        self.own().side.nonblocking.load(Ordering::Relaxed) != 0
+    }
+
+    /// Hint for the peer that this side is closing or has shut its sending direction: look at the kernel. Also wakes
+    /// whoever waits there.
+    pub fn set_closing(&self) {
+        self.outgoing().sender.closing.store(1, Ordering::SeqCst);
+        super::sleep_barrier();
+        self.rouse_peer();
+    }
+
+    #[inline]
+    pub fn peer_closing(&self) -> bool {
+        self.peer_attached() && self.incoming().sender.closing.load(Ordering::Relaxed) != 0
+    }
+
+    /// Whether the peer's side is attached.
+    #[inline]
+    pub fn peer_attached(&self) -> bool {
+        self.incoming().sender.attached.load(Ordering::Acquire) == self.generation()
+    }
+
+    /// Asks for the line that the next byte will come in: to be called between looks while spinning.
+    #[inline]
+    pub fn expect(&self) {
+        use weft_device::shm::stream::RingBytes;
+        let tail = self.own().receiver.tail.load(Ordering::Relaxed);
+        self.arena.ring(self.slot, 1 - self.arena.side()).fetch(tail);
+    }
+
+    /// One more process holds this side: called by the parent, once for each stream, before a fork. The child then calls
+    /// [`Self::drop_ref`] as any holder.
+    pub fn add_ref(&self) {
+        self.own().side.references.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// This process holds it no more. The last one gives the slot back; what was sent stays for the peer to read. No
+    /// thread of this process may use any copy afterwards.
+    pub fn drop_ref(&self) {
+        if self.own().side.references.fetch_sub(1, Ordering::AcqRel) == 1 {
+            self.leave();
+        }
+        self.arena.held.fetch_sub(1, Ordering::Release);
+    }
+
+    fn leave(&self) {
+        let (place, generation) = (self.place(), self.generation());
+        let (out, into) = (self.outgoing(), self.incoming());
+        out.sender.gone.store(generation, Ordering::SeqCst);
+        if into.sender.gone.load(Ordering::SeqCst) == generation {
+            // SAFETY: both sides have left, and the slot is used again only after both have said so.
+            unsafe { self.arena.forget_rings(self.slot) };
+        }
+        client::release(place);
+    }
+}

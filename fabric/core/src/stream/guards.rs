@@ -1,0 +1,214 @@
+//! Exclusive use of the directions of a stream.
+
+use super::answers::{ReceiveRoute, SendRoute};
+use super::bells::ring;
+use super::connection::Stream;
+use std::cell::Cell;
+use std::io;
+use weft_device::kernel;
+use weft_device::shm::stream::lines::{OwnReceiver, OwnSender};
+use weft_device::shm::stream::{Held, Lock, Receiver, Ring, Sender, Source, Target};
+
+thread_local! {
+    /// Number of the thread, 0 when not asked yet. Nothing to be dropped, nothing to be initialised.
+    static ME: Cell<u32> = const { Cell::new(0) };
+}
+
+#[inline(always)]
+pub(super) fn me() -> u32 {
+    ME.with(|me| {
+        if me.get() == 0 {
+            me.set(kernel::thread());
+        }
+        me.get()
+    })
+}
+
+/// In the child of a fork: the one thread has another number.
+pub(super) fn forked() {
+    ME.with(|me| me.set(0));
+}
+
+#[inline(always)]
+pub(super) fn send_lock(own: &OwnSender) -> Lock<'_> {
+    Lock { word: &own.lock, contended: &own.contended }
+}
+
+#[inline(always)]
+pub(super) fn receive_lock(own: &OwnReceiver) -> Lock<'_> {
+    Lock { word: &own.lock, contended: &own.contended }
+}
+
+/// How long a sender that goes back to the kernel waits for a receiver inside a call that does not wait.
+const LET_GO_NS: u64 = 2_000_000_000;
+
+/// Exclusive use of a sending direction.
+pub struct SendGuard {
+    pub(super) sender: Sender<'static, Ring<'static>>,
+    pub(super) lock: Lock<'static>,
+    pub(super) held: Held,
+}
+
+impl SendGuard {
+    #[inline(always)]
+    pub fn route(&mut self) -> SendRoute {
+        if self.held == Held::Nested {
+            return SendRoute::Ring;
+        }
+        match self.sender.route() {
+            Target::Ring => SendRoute::Ring,
+            Target::Kernel => SendRoute::Kernel,
+            Target::MaySwitch => SendRoute::MaySwitch,
+            Target::GiveBack => SendRoute::GiveBack,
+            Target::Broken => SendRoute::Broken,
+        }
+    }
+
+    /// After [`SendRoute::MaySwitch`]: everything from now on goes by the ring. Call only when all `sent_by_kernel`
+    /// bytes were accepted by the kernel.
+    pub fn switch_to_ring(&mut self, sent_by_kernel: u64) {
+        self.sender.switch_to_ring(sent_by_kernel);
+    }
+
+    /// Copies as many of `bytes` into the ring as fit: 0 when it is full. Longer pieces become visible on the way; the
+    /// rest with [`Self::publish`].
+    #[inline(always)]
+    pub fn push(&mut self, bytes: &[u8]) -> usize {
+        if self.held == Held::Nested { 0 } else { self.sender.push(bytes, ring) }
+    }
+
+    /// Free bytes of the ring.
+    pub fn room(&mut self) -> usize {
+        if self.held == Held::Nested { 0 } else { self.sender.free(u64::MAX) as usize }
+    }
+
+    /// Makes everything pushed visible and wakes who waits for it. Dropping the guard does so, too.
+    #[inline(always)]
+    pub fn publish(&mut self) {
+        if self.held == Held::Yes {
+            ring(self.sender.publish());
+        }
+    }
+
+    /// Everything from now on goes by the kernel, for good; the peer reads the rest of the ring first. False when the
+    /// receiver did not let go of the kernel in time (it is stopped in the middle of a call): shut the anchor down.
+    pub fn switch_to_kernel(&mut self) -> bool {
+        if self.held == Held::Nested {
+            return false;
+        }
+        ring(self.sender.switch_to_kernel());
+        let end = kernel::now() + LET_GO_NS;
+        while !self.sender.receiver_let_go() {
+            if kernel::now() > end {
+                return false;
+            }
+            kernel::yield_core();
+        }
+        true
+    }
+
+    /// Answers [`SendRoute::GiveBack`]: sends what the receiver has not read through `write` (the kernel, which may
+    /// block), then switches to the kernel for good.
+    ///
+    /// # Errors
+    /// Those of `write`; on `WouldBlock` and `Interrupted` call it again to go on: nothing is sent twice.
+    pub fn give_back(&mut self, write: impl FnMut(&[u8]) -> io::Result<usize>) -> io::Result<()> {
+        if self.held == Held::Nested {
+            return Err(io::Error::from_raw_os_error(libc::EAGAIN));
+        }
+        self.sender.give_back(write).map(ring)
+    }
+}
+
+impl Drop for SendGuard {
+    #[inline(always)]
+    fn drop(&mut self) {
+        if self.held == Held::Yes {
+            ring(self.sender.publish());
+            self.sender.end();
+            self.lock.release();
+        }
+    }
+}
+
+/// Exclusive use of a receiving direction.
+pub struct ReceiveGuard {
+    pub(super) stream: Stream,
+    pub(super) receiver: Receiver<'static, Ring<'static>>,
+    pub(super) lock: Lock<'static>,
+    pub(super) held: Held,
+}
+
+impl ReceiveGuard {
+    #[inline(always)]
+    pub fn route(&mut self, received_by_kernel: u64) -> ReceiveRoute {
+        if self.held == Held::Nested {
+            return ReceiveRoute::Ring;
+        }
+        match self.receiver.route(received_by_kernel) {
+            Source::Ring => ReceiveRoute::Ring,
+            Source::Kernel(at_most) => ReceiveRoute::Kernel { at_most },
+            Source::Broken => ReceiveRoute::Broken,
+        }
+    }
+
+    /// Bytes in the ring, not yet pulled.
+    pub fn available(&mut self) -> usize {
+        if self.held == Held::Nested { 0 } else { self.receiver.available(u64::MAX) as usize }
+    }
+
+    /// Moves bytes out of the ring: 0 when it is empty.
+    #[inline(always)]
+    pub fn pull(&mut self, into: &mut [u8]) -> usize {
+        if self.held == Held::Nested { 0 } else { self.receiver.pull(into, ring) }
+    }
+
+    /// Copies bytes `offset` bytes ahead without taking them.
+    pub fn peek(&mut self, offset: u64, into: &mut [u8]) -> usize {
+        if self.held == Held::Nested { 0 } else { self.receiver.peek(offset, into) }
+    }
+
+    /// Drops up to `bytes` bytes; answers how many.
+    pub fn skip(&mut self, bytes: usize) -> usize {
+        if self.held == Held::Nested { 0 } else { self.receiver.skip(bytes as u64) as usize }
+    }
+
+    /// Gives the room back and wakes who waits for it. Dropping the guard does so, too.
+    #[inline(always)]
+    pub fn publish(&mut self) {
+        if self.held == Held::Yes {
+            ring(self.receiver.publish());
+        }
+    }
+
+    /// Asks the sender to come back to the kernel, and pulls nothing more from the ring. True when the kernel may be
+    /// read from now on by whoever likes: nothing is left in the ring. False: the sender must answer first; call again,
+    /// and shut the anchor down when that takes too long.
+    pub fn want_kernel(&mut self) -> bool {
+        if self.held == Held::Nested {
+            return false;
+        }
+        ring(self.receiver.publish());
+        let done = self.receiver.want_kernel();
+        if !done {
+            self.stream.rouse_peer();
+        }
+        done
+    }
+
+    /// Whether the ring is not believed any more.
+    pub fn is_broken(&self) -> bool {
+        self.receiver.is_broken()
+    }
+}
+
+impl Drop for ReceiveGuard {
+    #[inline(always)]
+    fn drop(&mut self) {
+        if self.held == Held::Yes {
+            ring(self.receiver.publish());
+            self.receiver.end();
+            self.lock.release();
+        }
+    }
+}

@@ -1,0 +1,121 @@
+//! Byte streams between two processes of a host beside a connected kernel socket, the *anchor*.
+//!
+//! Each direction begins in the kernel, moves to a ring of bytes in shared memory when the other side is attached, and
+//! may go back to the kernel once, for good. Everything else about the connection (its end, its errors, its addresses)
+//! stays the kernel's.
+//!
+//! Written for code that is loaded into programs which know nothing of it: no call here allocates, uses the C library's
+//! names of system calls, or blocks, except the guards, which wait for each other. All state is the process's own and
+//! static, or in shared memory.
+//!
+//! Counting: `sent_by_kernel` and `received_by_kernel` are all bytes of the connection's life that went through the
+//! kernel in that direction, as the caller counts them.
+//!
+//! Not here: descriptors of programs, their calls, when to offer, waiting (`weft-sockets`); the rendezvous
+//! (`weft-agent`); rings and switches (`weft-device`).
+
+mod answers;
+mod bells;
+mod client;
+mod connection;
+mod guards;
+mod page;
+
+pub use answers::{Offer, REASONS, Readable, Reason, ReceiveRoute, SendRoute, Waiter, Writable};
+pub use bells::{Bell, BellAddress};
+pub use connection::Stream;
+pub use guards::{ReceiveGuard, SendGuard};
+pub use page::Counters;
+
+use std::os::fd::RawFd;
+use std::sync::atomic::Ordering;
+use weft_device::shm::stream as device;
+
+/// This process's streams: any number of these are the same one.
+#[derive(Clone, Copy, Debug)]
+pub struct Streams {
+    _private: (),
+}
+
+impl Streams {
+    /// No system call. Connects to the rendezvous at the first offer.
+    pub const fn open() -> Self {
+        Self { _private: () }
+    }
+
+    /// To be called in the child right after a fork, before any other call here: the child is a process of its own for
+    /// the rendezvous, with counters and bells of its own. Streams that it inherited stay usable; the parent has called
+    /// [`Stream::add_ref`] for each before the fork.
+    pub fn forked(&self) {
+        guards::forked();
+        device::bell::forked();
+        client::forked();
+    }
+
+    /// Shows `anchor`, a connected TCP socket, to the rendezvous. Never blocks. Once per cookie is enough: the caller
+    /// remembers. A failed connection to the rendezvous is remembered for a second.
+    pub fn offer(&self, anchor: RawFd, cookie: u64) -> Offer {
+        client::offer(anchor, cookie)
+    }
+
+    /// Whether [`Self::take_mail`] may have something. Two loads.
+    #[inline(always)]
+    pub fn has_mail(&self) -> bool {
+        client::has_mail()
+    }
+
+    /// The next connection for which the rendezvous has found both ends: cookie of our anchor and our side, which is
+    /// not attached yet. `None` also while another thread takes mail.
+    pub fn take_mail(&self) -> Option<(u64, Stream)> {
+        let (cookie, place, arena) = client::take_mail()?;
+        Some((cookie, Stream::begin(arena, place)))
+    }
+
+    /// Gives a stream back that was never attached; the connection stays with the kernel.
+    pub fn decline(&self, stream: Stream) {
+        stream.drop_ref();
+    }
+
+    /// Calls `each` with the token of every stream that came alive since (data, room or a request of the peer, for
+    /// which a set was armed). Tokens are those of [`Stream::set_token`]; one may come more than once, and for nothing.
+    pub fn scan_active(&self, mut each: impl FnMut(u32)) {
+        client::visit_arenas(|arena| {
+            if let Some((_, listener)) = arena.listener() {
+                device::scan(listener, |slot| each(arena.token(slot).load(Ordering::Relaxed)));
+            }
+        });
+    }
+
+    /// The owner of a set's bell is about to sleep on it: from now on senders ring it. Order: arm what is to be waited
+    /// for, `lie_down`, [`sleep_barrier`], [`Self::scan_active`] and a look at what was armed, then the kernel's sleep,
+    /// then [`Self::get_up`].
+    pub fn lie_down(&self, bell: BellAddress) {
+        self.set_sleeping(bell, bell.number);
+    }
+
+    /// The set's owner is awake: senders only mark streams active.
+    pub fn get_up(&self, bell: BellAddress) {
+        self.set_sleeping(bell, 0);
+    }
+
+    fn set_sleeping(&self, bell: BellAddress, number: u64) {
+        if bell.index < weft_wire::stream::arena::SLEEPERS {
+            client::visit_arenas(|arena| {
+                if let Some((_, listener)) = arena.listener() {
+                    device::lie_down(listener, bell.index, number);
+                }
+            });
+        }
+    }
+
+    /// Counters of this process, always at this address; a child of a fork begins anew.
+    pub fn counters(&self) -> &'static Counters {
+        &page::PAGE.counters
+    }
+}
+
+/// The sleeper's barrier between arming and the last look: orders them for all senders.
+pub fn sleep_barrier() {
+    weft_device::kernel::barrier();
+    std::sync::atomic::fence(Ordering::SeqCst);
+}

@@ -1,0 +1,187 @@
+//! Bells: abstract datagram sockets that sleepers wait on. Anyone who knows a bell's number can ring it, with nothing
+//! handed over; a bell that rings for nothing costs a look.
+
+use crate::kernel::{self, Abstract};
+use std::io;
+use std::os::fd::RawFd;
+use std::sync::atomic::{AtomicI32, AtomicU32, AtomicU64, Ordering};
+use weft_wire::stream::arena::{BELL_BITS, bell_name};
+
+const VACANT: u32 = 0;
+const FREE: u32 = 1;
+const TAKEN: u32 = 2;
+
+/// A descriptor of ours that a program may have closed behind our back: recognised by its cookie.
+struct Kept {
+    descriptor: AtomicI32,
+    cookie: AtomicU64,
+}
+
+impl Kept {
+    const fn none() -> Self {
+        Self { descriptor: AtomicI32::new(-1), cookie: AtomicU64::new(0) }
+    }
+
+    fn intact(&self) -> Option<RawFd> {
+        let descriptor = self.descriptor.load(Ordering::Acquire);
+        let same = descriptor >= 0 && kernel::cookie(descriptor).ok() == Some(self.cookie.load(Ordering::Relaxed));
+        same.then_some(descriptor)
+    }
+
+    fn keep(&self, descriptor: RawFd) -> io::Result<()> {
+        self.cookie.store(kernel::cookie(descriptor)?, Ordering::Relaxed);
+        self.descriptor.store(descriptor, Ordering::Release);
+        Ok(())
+    }
+}
+
+struct Entry {
+    state: AtomicU32,
+    socket: Kept,
+    number: AtomicU64,
+}
+
+const BELLS: usize = 512;
+static POOL: [Entry; BELLS] =
+    [const { Entry { state: AtomicU32::new(VACANT), socket: Kept::none(), number: AtomicU64::new(0) } }; BELLS];
+static RINGER: Kept = Kept::none();
+
+/// A bell of this process.
+#[derive(Debug)]
+pub struct Bell {
+    index: usize,
+    number: u64,
+    descriptor: RawFd,
+}
+
+fn new_bell(entry: &Entry) -> io::Result<()> {
+    let socket = kernel::socket(libc::AF_UNIX, libc::SOCK_DGRAM)?;
+    let bound = (0..8).find_map(|_| {
+        let number = kernel::random() >> (64 - BELL_BITS);
+        (number != 0 && kernel::bind(socket, &Abstract::new(&bell_name(number))).is_ok()).then_some(number)
+    });
+    let Some(number) = bound else {
+        kernel::close(socket);
+        return Err(io::Error::from_raw_os_error(libc::EADDRINUSE));
+    };
+    entry.socket.keep(kernel::out_of_the_way(socket))?;
+    entry.number.store(number, Ordering::Relaxed);
+    Ok(())
+}
+
+impl Bell {
+    /// Takes a bell that is not rung out of the pool.
+    ///
+    /// # Errors
+    /// Those of `socket` and `bind`; `EMFILE` also when the pool is exhausted.
+    pub fn take() -> io::Result<Self> {
+        let take = |entry: &Entry, from| {
+            entry.state.compare_exchange(from, TAKEN, Ordering::Acquire, Ordering::Relaxed).is_ok()
+        };
+        let taken = POOL.iter().position(|e| take(e, FREE)).or_else(|| POOL.iter().position(|e| take(e, VACANT)));
+        let index = taken.ok_or(io::Error::from_raw_os_error(libc::EMFILE))?;
+        let entry = &POOL[index];
+        if entry.socket.intact().is_none()
+            && let Err(error) = new_bell(entry)
+        {
+            entry.state.store(VACANT, Ordering::Release);
+            return Err(error);
+        }
+        let (number, descriptor) =
+            (entry.number.load(Ordering::Relaxed), entry.socket.descriptor.load(Ordering::Relaxed));
+        let bell = Self { index, number, descriptor };
+        bell.drain();
+        Ok(bell)
+    }
+
+    /// Which of the process's bells it is.
+    pub fn index(&self) -> usize {
+        self.index
+    }
+
+    pub fn number(&self) -> u64 {
+        self.number
+    }
+
+    pub fn descriptor(&self) -> RawFd {
+        self.descriptor
+    }
+
+    /// Whether the descriptor is still the bell's.
+    pub fn is_intact(&self) -> bool {
+        POOL[self.index].socket.intact() == Some(self.descriptor)
+    }
+
+    /// Makes it unreadable until it is rung again.
+    pub fn drain(&self) {
+        let mut byte = [0];
+        while kernel::receive(self.descriptor, &mut byte).is_ok_and(|bytes| bytes > 0) {}
+    }
+
+    pub fn give_back(self) {
+        POOL[self.index].state.store(FREE, Ordering::Release);
+    }
+}
+
+/// Rings a bell. One that is gone, or was rung and not answered yet, is left alone.
+pub fn ring(number: u64) {
+    let ringer = match RINGER.intact() {
+        Some(ringer) => ringer,
+        None => match kernel::socket(libc::AF_UNIX, libc::SOCK_DGRAM) {
+            Ok(socket) => {
+                let socket = kernel::out_of_the_way(socket);
+                // Two threads may do so at once; the loser's socket stays open and is used no more.
+                let _ = RINGER.keep(socket);
+                socket
+            }
+            // Without a descriptor nobody can be rung: sleepers look by themselves after a while.
+            Err(_) => return,
+        },
+    };
+    let _ = kernel::send_to(ringer, &[1], &Abstract::new(&bell_name(number)));
+}
+
+/// In the child of a fork: the bells are the parent's.
+pub fn forked() {
+    for entry in &POOL {
+        if entry.state.swap(VACANT, Ordering::Relaxed) != VACANT
+            && let Some(descriptor) = entry.socket.intact()
+        {
+            kernel::close(descriptor);
+        }
+        entry.socket.descriptor.store(-1, Ordering::Relaxed);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_rung_bell_is_readable_until_it_is_drained() {
+        let bell = Bell::take().expect("a bell");
+        let mut byte = [0];
+        assert!(kernel::receive(bell.descriptor(), &mut byte).is_err(), "silent at first");
+        ring(bell.number());
+        ring(bell.number());
+        assert_eq!(kernel::receive(bell.descriptor(), &mut byte).expect("rung"), 1);
+        bell.drain();
+        assert!(kernel::receive(bell.descriptor(), &mut byte).is_err(), "drained");
+        bell.give_back();
+    }
+
+    #[test]
+    fn a_bell_that_was_closed_behind_our_back_is_made_anew() {
+        let bell = Bell::take().expect("a bell");
+        kernel::close(bell.descriptor());
+        assert!(!bell.is_intact());
+        let (index, number) = (bell.index(), bell.number());
+        let others: Vec<Bell> = std::iter::from_fn(|| Bell::take().ok()).take(3).collect();
+        bell.give_back();
+        let again = Bell::take().expect("a bell");
+        assert!(again.is_intact());
+        assert!(again.index() != index || again.number() != number);
+        again.give_back();
+        others.into_iter().for_each(Bell::give_back);
+    }
+}

@@ -1,0 +1,137 @@
+//! The lines of a slot as atomics, shared ones and those of one side.
+
+use crate::sync::{AtomicU32, AtomicU64};
+use weft_wire::stream::arena::{SLEEPERS, listener};
+
+/// Written by the sender.
+#[repr(C, align(64))]
+pub struct SenderLine {
+    pub head: AtomicU64,
+    pub mode: AtomicU32,
+    pub attached: AtomicU32,
+    pub kernel_before: AtomicU64,
+    pub final_at: AtomicU64,
+    pub closing: AtomicU32,
+    pub gone: AtomicU32,
+}
+
+/// Written by the receiver (but `sending`), looked at by the sender with every publication. Armed words are swapped to
+/// zero by the sender.
+#[repr(C, align(64))]
+pub struct WatchLine {
+    pub wait: AtomicU64,
+    pub set: AtomicU64,
+    pub attached: AtomicU32,
+    pub want_kernel: AtomicU32,
+    pub reading_kernel: AtomicU32,
+    pub sending: AtomicU32,
+}
+
+/// Written by the receiver.
+#[repr(C, align(64))]
+pub struct ReceiverLine {
+    pub tail: AtomicU64,
+}
+
+/// Armed by the sender, swapped to zero by the receiver.
+#[repr(C, align(64))]
+pub struct RoomLine {
+    pub wait: AtomicU64,
+    pub set: AtomicU64,
+}
+
+/// One direction of a slot.
+#[repr(C, align(64))]
+pub struct Direction {
+    pub sender: SenderLine,
+    pub watch: WatchLine,
+    pub receiver: ReceiverLine,
+    pub room: RoomLine,
+}
+
+/// What one process of a side is told.
+#[repr(C, align(1024))]
+pub struct Listener {
+    pub summary: AtomicU64,
+    _line: [u64; 7],
+    pub active: [AtomicU64; listener::ACTIVE_WORDS],
+    _gap: [u64; 8],
+    pub sleeping: [AtomicU64; SLEEPERS],
+}
+
+/// What the sender knows of itself. In memory of its side only; everything but the lock is touched under it.
+#[repr(C, align(64))]
+pub struct OwnSender {
+    pub lock: AtomicU32,
+    /// 1: somebody sleeps for the lock.
+    pub contended: AtomicU32,
+    /// Published, so that the bytes of a call whose process died are as if never sent.
+    pub head: AtomicU64,
+    /// Last believed tail.
+    pub tail: AtomicU64,
+    /// [`weft_wire::stream::arena::Mode`]
+    pub phase: AtomicU32,
+    pub broken: AtomicU32,
+    /// While the ring is given back: up to where it went through the kernel, and where the receiver stopped.
+    pub given: AtomicU64,
+    pub stopped_at: AtomicU64,
+    pub giving: AtomicU32,
+}
+
+/// What the receiver knows of itself.
+#[repr(C, align(64))]
+pub struct OwnReceiver {
+    pub lock: AtomicU32,
+    pub contended: AtomicU32,
+    pub tail: AtomicU64,
+    /// Last believed head.
+    pub head: AtomicU64,
+    pub phase: AtomicU32,
+    pub broken: AtomicU32,
+    /// 1: it wants the kernel and takes nothing more from the ring.
+    pub wants: AtomicU32,
+}
+
+/// What the processes of a side share about it.
+#[repr(C, align(64))]
+pub struct OwnSide {
+    pub references: AtomicU32,
+    pub nonblocking: AtomicU32,
+    pub generation: AtomicU32,
+}
+
+/// A slot as one side knows it.
+#[repr(C, align(64))]
+pub struct Own {
+    pub sender: OwnSender,
+    pub receiver: OwnReceiver,
+    pub side: OwnSide,
+}
+
+#[cfg(not(loom))]
+mod layout {
+    use super::*;
+    use std::mem::offset_of;
+    use weft_wire::stream::arena::direction;
+
+    const _: () = assert!(size_of::<Direction>() == direction::BYTES && size_of::<Listener>() == listener::BYTES);
+    const _: () = assert!(offset_of!(Direction, sender.head) == direction::sender::HEAD);
+    const _: () = assert!(offset_of!(Direction, sender.mode) == direction::sender::MODE);
+    const _: () = assert!(offset_of!(Direction, sender.attached) == direction::sender::ATTACHED);
+    const _: () = assert!(offset_of!(Direction, sender.kernel_before) == direction::sender::KERNEL_BEFORE);
+    const _: () = assert!(offset_of!(Direction, sender.final_at) == direction::sender::FINAL_AT);
+    const _: () = assert!(offset_of!(Direction, sender.closing) == direction::sender::CLOSING);
+    const _: () = assert!(offset_of!(Direction, sender.gone) == direction::sender::GONE);
+    const _: () = assert!(offset_of!(Direction, watch.wait) == direction::watch::WAIT);
+    const _: () = assert!(offset_of!(Direction, watch.set) == direction::watch::SET);
+    const _: () = assert!(offset_of!(Direction, watch.attached) == direction::watch::ATTACHED);
+    const _: () = assert!(offset_of!(Direction, watch.want_kernel) == direction::watch::WANT_KERNEL);
+    const _: () = assert!(offset_of!(Direction, watch.reading_kernel) == direction::watch::READING_KERNEL);
+    const _: () = assert!(offset_of!(Direction, watch.sending) == direction::watch::SENDING);
+    const _: () = assert!(offset_of!(Direction, receiver.tail) == direction::receiver::TAIL);
+    const _: () = assert!(offset_of!(Direction, room.wait) == direction::room::WAIT);
+    const _: () = assert!(offset_of!(Direction, room.set) == direction::room::SET);
+    const _: () = assert!(offset_of!(Listener, summary) == listener::SUMMARY);
+    const _: () = assert!(offset_of!(Listener, active) == listener::ACTIVE);
+    const _: () = assert!(offset_of!(Listener, sleeping) == listener::SLEEPING);
+}

@@ -1,0 +1,141 @@
+//! The lock of one end of a side: among the threads and processes that share it, and robust against their deaths.
+
+use crate::kernel;
+use crate::sync::{AtomicU32, Ordering};
+
+/// How a lock was got.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Held {
+    Yes,
+    /// Not at all: this very thread holds it, further out, interrupted by a signal.
+    Nested,
+}
+
+/// Names its holder by the thread's number.
+#[derive(Clone, Copy)]
+pub struct Lock<'a> {
+    pub word: &'a AtomicU32,
+    pub contended: &'a AtomicU32,
+}
+
+const SPINS: u32 = 200;
+/// A sleeper looks at least so often whether the holder lives.
+const LOOK_NS: u32 = 20_000_000;
+
+impl Lock<'_> {
+    /// Waits for the lock, as the thread `me`.
+    #[inline(always)]
+    pub fn acquire(&self, me: u32) -> Held {
+        match self.word.compare_exchange(0, me, Ordering::Acquire, Ordering::Relaxed) {
+            Ok(_) => Held::Yes,
+            Err(holder) if holder == me => Held::Nested,
+            Err(_) => self.acquire_slowly(me),
+        }
+    }
+
+    fn try_from(&self, before: u32, me: u32) -> bool {
+        self.word.compare_exchange(before, me, Ordering::Acquire, Ordering::Relaxed).is_ok()
+    }
+
+    #[cold]
+    fn acquire_slowly(&self, me: u32) -> Held {
+        for _ in 0..SPINS {
+            std::hint::spin_loop();
+            if self.word.load(Ordering::Relaxed) == 0 && self.try_from(0, me) {
+                return Held::Yes;
+            }
+        }
+        loop {
+            // Who releases stores 0, then looks here; the barrier is for both. Whoever slept says so again: there may
+            // be further ones.
+            self.contended.store(1, Ordering::SeqCst);
+            kernel::barrier();
+            let holder = self.word.load(Ordering::Relaxed);
+            let free = holder == 0 || !kernel::is_alive(holder);
+            if free && self.try_from(holder, me) {
+                return Held::Yes;
+            }
+            if !free {
+                kernel::futex_wait(self.word, holder, LOOK_NS);
+            }
+        }
+    }
+
+    #[inline(always)]
+    pub fn release(&self) {
+        self.word.store(0, Ordering::Release);
+        std::sync::atomic::compiler_fence(Ordering::SeqCst);
+        if self.contended.load(Ordering::Relaxed) != 0 {
+            self.wake();
+        }
+    }
+
+    #[cold]
+    fn wake(&self) {
+        self.contended.store(0, Ordering::SeqCst);
+        kernel::futex_wake_one(self.word);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::cell::UnsafeCell;
+    use std::sync::Arc;
+
+    struct Guarded {
+        word: AtomicU32,
+        contended: AtomicU32,
+        value: UnsafeCell<u64>,
+    }
+
+    // SAFETY: the value is touched under the lock.
+    unsafe impl Sync for Guarded {}
+    // SAFETY: plain data.
+    unsafe impl Send for Guarded {}
+
+    impl Guarded {
+        fn new(holder: u32) -> Arc<Self> {
+            let (word, contended) = (AtomicU32::new(holder), AtomicU32::new(0));
+            Arc::new(Self { word, contended, value: UnsafeCell::new(0) })
+        }
+
+        fn lock(&self) -> Lock<'_> {
+            Lock { word: &self.word, contended: &self.contended }
+        }
+    }
+
+    #[test]
+    fn only_one_is_inside() {
+        kernel::register_for_barriers();
+        let guarded = Guarded::new(0);
+        std::thread::scope(|scope| {
+            for _ in 0..4 {
+                scope.spawn(|| {
+                    for _ in 0..20_000 {
+                        assert_eq!(guarded.lock().acquire(kernel::thread()), Held::Yes);
+                        // SAFETY: under the lock.
+                        unsafe { *guarded.value.get() += 1 };
+                        guarded.lock().release();
+                    }
+                });
+            }
+        });
+        // SAFETY: all threads have ended.
+        assert_eq!(unsafe { *guarded.value.get() }, 80_000);
+    }
+
+    #[test]
+    fn who_holds_it_is_told_so() {
+        let guarded = Guarded::new(kernel::thread());
+        assert_eq!(guarded.lock().acquire(kernel::thread()), Held::Nested);
+    }
+
+    #[test]
+    fn a_dead_holder_is_taken_over_even_before_it_is_collected() {
+        let mut child = std::process::Command::new("true").spawn().expect("true");
+        let guarded = Guarded::new(child.id());
+        assert_eq!(guarded.lock().acquire(kernel::thread()), Held::Yes);
+        child.wait().expect("collected");
+    }
+}

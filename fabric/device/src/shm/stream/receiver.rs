@@ -1,0 +1,308 @@
+//! The receiving end of a direction. One at a time, by the lock of the side.
+
+use super::armed::{Calls, look};
+use super::bytes::RingBytes;
+use super::lines::{Direction, Listener, OwnReceiver};
+use crate::sync::{Label, Ordering, full_barrier, ordering, owner_barrier};
+use weft_wire::stream::arena::Mode;
+
+/// Where the next bytes come from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Source {
+    /// With a limit, not more than so many before the next look.
+    Kernel(Option<u64>),
+    Ring,
+    Broken,
+}
+
+/// What a look from outside finds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Found {
+    Ring(u64),
+    Kernel,
+    Empty,
+    Broken,
+}
+
+/// Room of long pieces is given back in steps of so many bytes.
+const STEP: usize = 32 * 1024;
+
+pub struct Receiver<'a, B> {
+    direction: &'a Direction,
+    own: &'a OwnReceiver,
+    bytes: B,
+    /// Of the sender's side.
+    listeners: &'a [Listener],
+    slot: u32,
+    generation: u32,
+    fences: bool,
+    tail: u64,
+    published: u64,
+    head: u64,
+    phase: u32,
+    reading_kernel: bool,
+}
+
+impl<'a, B: RingBytes> Receiver<'a, B> {
+    /// Begins a call. The lock is held.
+    #[inline(always)]
+    pub fn new(
+        direction: &'a Direction,
+        own: &'a OwnReceiver,
+        bytes: B,
+        listeners: &'a [Listener],
+        (slot, generation, fences): (u32, u32, bool),
+    ) -> Self {
+        let tail = own.tail.load(Ordering::Relaxed);
+        Self {
+            direction,
+            own,
+            bytes,
+            listeners,
+            slot,
+            generation,
+            fences,
+            tail,
+            published: tail,
+            head: own.head.load(Ordering::Relaxed),
+            phase: own.phase.load(Ordering::Relaxed),
+            reading_kernel: false,
+        }
+    }
+
+    fn set_phase(&mut self, phase: Mode) {
+        self.phase = phase as u32;
+        self.own.phase.store(phase as u32, Ordering::Relaxed);
+    }
+
+    #[inline(always)]
+    pub fn is_broken(&self) -> bool {
+        self.own.broken.load(Ordering::Relaxed) != 0
+    }
+
+    /// Where the next bytes come from, `received_by_kernel` having come through the kernel so far. When it is the
+    /// kernel, read there before [`Self::end`], without waiting.
+    #[inline(always)]
+    pub fn route(&mut self, received_by_kernel: u64) -> Source {
+        if self.phase == Mode::Ring as u32 && self.direction.sender.mode.load(Ordering::Relaxed) == Mode::Ring as u32 {
+            let wants = self.own.wants.load(Ordering::Relaxed) != 0;
+            return if self.is_broken() {
+                Source::Broken
+            } else if wants {
+                Source::Kernel(None)
+            } else {
+                Source::Ring
+            };
+        }
+        self.route_at_switch(received_by_kernel)
+    }
+
+    #[cold]
+    fn route_at_switch(&mut self, received_by_kernel: u64) -> Source {
+        if self.is_broken() {
+            return Source::Broken;
+        }
+        if self.phase == Mode::Final as u32 {
+            return Source::Kernel(None);
+        }
+        match (mode(self.direction, self.generation), self.phase == Mode::Ring as u32) {
+            (Some(Mode::Kernel), false) => self.believe_in_kernel(received_by_kernel),
+            (Some(_), false) => self.reach_ring(received_by_kernel),
+            (Some(Mode::Final), true) => self.reach_end(),
+            // It went back from the ring to the beginning, or is no mode.
+            _ => self.broken(),
+        }
+    }
+
+    fn broken(&self) -> Source {
+        self.own.broken.store(1, Ordering::Relaxed);
+        Source::Broken
+    }
+
+    /// Not switched: says that the kernel is read, and looks again.
+    fn believe_in_kernel(&mut self, received_by_kernel: u64) -> Source {
+        let reading = &self.direction.watch.reading_kernel;
+        reading.store(1, Ordering::Relaxed);
+        // ORDER: stream-final
+        full_barrier(Label::StreamReader);
+        if mode(self.direction, self.generation) == Some(Mode::Kernel) {
+            self.reading_kernel = true;
+            return Source::Kernel(None);
+        }
+        reading.store(0, Ordering::Release);
+        self.reach_ring(received_by_kernel)
+    }
+
+    /// Switched: the kernel's part first.
+    fn reach_ring(&mut self, received_by_kernel: u64) -> Source {
+        let before = self.direction.sender.kernel_before.load(Ordering::Relaxed);
+        match before.checked_sub(received_by_kernel) {
+            None => self.broken(),
+            Some(0) => {
+                self.set_phase(Mode::Ring);
+                match mode(self.direction, self.generation) {
+                    Some(Mode::Final) => self.reach_end(),
+                    _ if self.own.wants.load(Ordering::Relaxed) != 0 => Source::Kernel(None),
+                    _ => Source::Ring,
+                }
+            }
+            rest => Source::Kernel(rest),
+        }
+    }
+
+    /// Switched back: the ring's part first.
+    fn reach_end(&mut self) -> Source {
+        let end = self.direction.sender.final_at.load(Ordering::Relaxed);
+        match end.checked_sub(self.tail) {
+            Some(0) => {
+                self.set_phase(Mode::Final);
+                Source::Kernel(None)
+            }
+            // It went through the kernel, or it would not have been given back.
+            Some(_) if self.own.wants.load(Ordering::Relaxed) != 0 => self.broken(),
+            Some(rest) if rest <= self.bytes.size() => Source::Ring,
+            _ => self.broken(),
+        }
+    }
+
+    /// Bytes that can be pulled, looking at the sender only when fewer than `wanted` are known to be there.
+    #[inline(always)]
+    pub fn available(&mut self, wanted: u64) -> u64 {
+        if self.phase != Mode::Ring as u32 || self.own.wants.load(Ordering::Relaxed) != 0 {
+            return 0;
+        }
+        if self.head - self.tail < wanted {
+            // ORDER: stream-head
+            let claimed = self.direction.sender.head.load(ordering(Label::StreamHeadLoad, Ordering::Acquire));
+            if claimed < self.head || claimed - self.tail > self.bytes.size() {
+                self.own.broken.store(1, Ordering::Relaxed);
+                return 0;
+            }
+            self.head = claimed;
+            self.own.head.store(claimed, Ordering::Relaxed);
+        }
+        self.head - self.tail
+    }
+
+    /// Moves bytes out of the ring; 0 when nothing is there.
+    #[inline(always)]
+    pub fn pull(&mut self, into: &mut [u8], ring: impl FnMut(Calls)) -> usize {
+        let bytes = self.available(into.len() as u64).min(into.len() as u64) as usize;
+        if bytes <= STEP {
+            self.bytes.read(self.tail, &mut into[..bytes]);
+            self.tail += bytes as u64;
+            return bytes;
+        }
+        self.pull_in_steps(&mut into[..bytes], ring);
+        bytes
+    }
+
+    #[cold]
+    fn pull_in_steps(&mut self, into: &mut [u8], mut ring: impl FnMut(Calls)) {
+        for step in into.chunks_mut(STEP) {
+            self.bytes.read(self.tail, step);
+            self.tail += step.len() as u64;
+            ring(self.publish());
+        }
+    }
+
+    /// Copies bytes that are `offset` ahead without taking them.
+    pub fn peek(&mut self, offset: u64, into: &mut [u8]) -> usize {
+        let there = self.available(offset.saturating_add(into.len() as u64)).saturating_sub(offset);
+        let bytes = there.min(into.len() as u64) as usize;
+        self.bytes.read(self.tail.wrapping_add(offset), &mut into[..bytes]);
+        bytes
+    }
+
+    /// Drops bytes; answers how many were there.
+    pub fn skip(&mut self, bytes: u64) -> u64 {
+        let bytes = self.available(bytes).min(bytes);
+        self.tail += bytes;
+        bytes
+    }
+
+    /// Gives the room back.
+    #[inline(always)]
+    pub fn publish(&mut self) -> Calls {
+        if self.tail == self.published {
+            return Calls::NONE;
+        }
+        // Ours first: others of this side who look without the lock never see more than a ring's worth.
+        self.own.tail.store(self.tail, Ordering::Relaxed);
+        self.published = self.tail;
+        // ORDER: stream-tail
+        self.direction.receiver.tail.store(self.tail, ordering(Label::StreamTailStore, Ordering::Release));
+        // Who sleeps for room sleeps until it is worth it. A head from earlier makes this too often, never too seldom.
+        if self.bytes.size() - (self.head - self.tail) < self.bytes.size() / 4 {
+            return Calls::NONE;
+        }
+        let room = &self.direction.room;
+        look([&room.wait, &room.set], self.listeners, self.slot, self.fences)
+    }
+
+    /// Wants the kernel. True when nothing is left in the ring and nothing will come there, so that everything that
+    /// follows comes through the kernel. False: the sender must answer.
+    pub fn want_kernel(&mut self) -> bool {
+        self.own.wants.store(1, Ordering::Relaxed);
+        self.direction.watch.want_kernel.store(1, Ordering::SeqCst);
+        // ORDER: stream-wish
+        owner_barrier(Label::StreamWish, self.fences);
+        let sending = self.direction.watch.sending.load(Ordering::Acquire) != 0;
+        match mode(self.direction, self.generation) {
+            None | Some(Mode::Kernel) => !sending,
+            Some(Mode::Ring) => !sending && self.direction.sender.head.load(Ordering::Acquire) == self.tail,
+            Some(Mode::Final) => self.direction.sender.final_at.load(Ordering::Relaxed) == self.tail,
+        }
+    }
+
+    /// Asks for the line that the next byte will come in.
+    #[inline(always)]
+    pub fn expect(&self) {
+        self.bytes.fetch(self.tail);
+    }
+
+    /// Ends the call: the kernel is not read any more.
+    #[inline(always)]
+    pub fn end(&mut self) {
+        if self.reading_kernel {
+            self.reading_kernel = false;
+            self.direction.watch.reading_kernel.store(0, Ordering::Release);
+        }
+    }
+}
+
+/// The sender's mode; `None` is a broken rule. What stands there from an earlier use of the slot does not count.
+fn mode(direction: &Direction, generation: u32) -> Option<Mode> {
+    if direction.sender.attached.load(Ordering::Acquire) != generation {
+        return Some(Mode::Kernel);
+    }
+    // ORDER: stream-mode
+    Mode::from_word(direction.sender.mode.load(ordering(Label::StreamModeLoad, Ordering::Acquire)))
+}
+
+/// What a receiver would find, without the lock.
+pub fn find(direction: &Direction, own: &OwnReceiver, generation: u32, size: u64, received_by_kernel: u64) -> Found {
+    if own.broken.load(Ordering::Relaxed) != 0 {
+        return Found::Broken;
+    }
+    let phase = own.phase.load(Ordering::Relaxed);
+    if phase == Mode::Final as u32 || own.wants.load(Ordering::Relaxed) != 0 {
+        return Found::Kernel;
+    }
+    let mode = mode(direction, generation);
+    let before = direction.sender.kernel_before.load(Ordering::Relaxed);
+    if mode == Some(Mode::Kernel) || (phase == Mode::Kernel as u32 && received_by_kernel < before) {
+        return Found::Kernel;
+    }
+    let tail = own.tail.load(Ordering::Relaxed);
+    // ORDER: stream-head
+    let head = direction.sender.head.load(ordering(Label::StreamHeadLoad, Ordering::Acquire));
+    match (mode, head.checked_sub(tail)) {
+        (Some(Mode::Final), Some(0)) => Found::Kernel,
+        (Some(_), Some(0)) => Found::Empty,
+        (Some(_), Some(bytes)) if bytes <= size => Found::Ring(bytes),
+        // Somebody pulled meanwhile.
+        (Some(_), _) if own.tail.load(Ordering::Relaxed) != tail => Found::Empty,
+        _ => Found::Broken,
+    }
+}

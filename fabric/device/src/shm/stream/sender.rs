@@ -1,0 +1,263 @@
+//! The sending end of a direction. One at a time, by the lock of the side.
+
+use super::armed::{Calls, fire_all, look};
+use super::bytes::RingBytes;
+use super::lines::{Direction, Listener, OwnSender};
+use crate::sync::{Label, Ordering, full_barrier, ordering, sender_barrier};
+use std::io;
+use weft_wire::stream::arena::Mode;
+
+/// Where the next bytes go.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Target {
+    Kernel,
+    /// The kernel, or the ring after [`Sender::switch_to_ring`].
+    MaySwitch,
+    Ring,
+    /// The receiver wants the kernel.
+    GiveBack,
+    Broken,
+}
+
+/// What a look from outside finds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Room {
+    Ring(u64),
+    Kernel,
+    Broken,
+}
+
+/// Long pieces become visible in steps of so many bytes, so that the receiver copies meanwhile.
+const STEP: usize = 16 * 1024;
+/// Bytes that go back through the kernel at a time.
+const GIVE_BACK: usize = 4096;
+
+pub struct Sender<'a, B> {
+    direction: &'a Direction,
+    own: &'a OwnSender,
+    bytes: B,
+    /// Of the receiver's side.
+    listeners: &'a [Listener],
+    slot: u32,
+    generation: u32,
+    fences: bool,
+    head: u64,
+    published: u64,
+    tail: u64,
+    phase: u32,
+}
+
+impl<'a, B: RingBytes> Sender<'a, B> {
+    /// Begins a call. The lock is held.
+    #[inline(always)]
+    pub fn new(
+        direction: &'a Direction,
+        own: &'a OwnSender,
+        bytes: B,
+        listeners: &'a [Listener],
+        (slot, generation, fences): (u32, u32, bool),
+    ) -> Self {
+        direction.watch.sending.store(1, Ordering::Relaxed);
+        // ORDER: stream-wish
+        sender_barrier(Label::StreamSending, fences);
+        let head = own.head.load(Ordering::Relaxed);
+        let (tail, phase) = (own.tail.load(Ordering::Relaxed), own.phase.load(Ordering::Relaxed));
+        Self { direction, own, bytes, listeners, slot, generation, fences, head, published: head, tail, phase }
+    }
+
+    #[inline(always)]
+    pub fn route(&mut self) -> Target {
+        let watch = &self.direction.watch;
+        if self.phase == Mode::Ring as u32 {
+            if watch.want_kernel.load(Ordering::Relaxed) != 0 {
+                return Target::GiveBack;
+            }
+            return if self.own.broken.load(Ordering::Relaxed) != 0 { Target::Broken } else { Target::Ring };
+        }
+        self.route_of_kernel()
+    }
+
+    #[cold]
+    fn route_of_kernel(&mut self) -> Target {
+        let watch = &self.direction.watch;
+        if self.phase == Mode::Final as u32 || watch.attached.load(Ordering::Acquire) != self.generation {
+            return Target::Kernel;
+        }
+        if watch.want_kernel.load(Ordering::Relaxed) != 0 {
+            self.set_phase(Mode::Final);
+            return Target::Kernel;
+        }
+        Target::MaySwitch
+    }
+
+    fn set_phase(&mut self, phase: Mode) {
+        self.phase = phase as u32;
+        self.own.phase.store(phase as u32, Ordering::Relaxed);
+    }
+
+    fn set_mode(&self, mode: Mode) {
+        // ORDER: stream-mode
+        self.direction.sender.mode.store(mode as u32, ordering(Label::StreamModeStore, Ordering::Release));
+    }
+
+    /// Everything from now on goes by the ring. Only where [`Self::route`] said that it may.
+    pub fn switch_to_ring(&mut self, sent_by_kernel: u64) {
+        if self.phase != Mode::Kernel as u32 {
+            return;
+        }
+        self.direction.sender.kernel_before.store(sent_by_kernel, Ordering::Relaxed);
+        self.set_mode(Mode::Ring);
+        self.set_phase(Mode::Ring);
+    }
+
+    /// Believes the receiver's tail if it is possible.
+    #[cold]
+    fn refresh(&mut self) {
+        // ORDER: stream-tail
+        let claimed = self.direction.receiver.tail.load(ordering(Label::StreamTailLoad, Ordering::Acquire));
+        if claimed < self.tail || claimed > self.published {
+            self.own.broken.store(1, Ordering::Relaxed);
+            return;
+        }
+        self.tail = claimed;
+        self.own.tail.store(claimed, Ordering::Relaxed);
+    }
+
+    /// Free bytes, looking at the receiver only when fewer than `wanted` are known to be.
+    #[inline(always)]
+    pub fn free(&mut self, wanted: u64) -> u64 {
+        if self.phase != Mode::Ring as u32 {
+            return 0;
+        }
+        if self.bytes.size() - (self.head - self.tail) < wanted {
+            self.refresh();
+        }
+        self.bytes.size() - (self.head - self.tail)
+    }
+
+    /// Copies what fits; 0 when the ring is full, or not where the bytes go.
+    #[inline(always)]
+    pub fn push(&mut self, from: &[u8], ring: impl FnMut(Calls)) -> usize {
+        let fits = self.free(from.len() as u64).min(from.len() as u64) as usize;
+        if fits <= STEP {
+            self.bytes.write(self.head, &from[..fits]);
+            self.head += fits as u64;
+            return fits;
+        }
+        self.push_in_steps(&from[..fits], ring);
+        fits
+    }
+
+    #[cold]
+    fn push_in_steps(&mut self, from: &[u8], mut ring: impl FnMut(Calls)) {
+        for step in from.chunks(STEP) {
+            self.bytes.write(self.head, step);
+            self.head += step.len() as u64;
+            ring(self.publish());
+        }
+    }
+
+    /// Makes everything pushed visible.
+    #[inline(always)]
+    pub fn publish(&mut self) -> Calls {
+        if self.head == self.published {
+            return Calls::NONE;
+        }
+        // Ours first: who takes over from a process that dies between the two must not write what the peer may read.
+        self.own.head.store(self.head, Ordering::Relaxed);
+        self.published = self.head;
+        // ORDER: stream-head
+        self.direction.sender.head.store(self.head, ordering(Label::StreamHeadStore, Ordering::Release));
+        let watch = &self.direction.watch;
+        look([&watch.wait, &watch.set], self.listeners, self.slot, self.fences)
+    }
+
+    /// Everything from now on goes by the kernel, after the rest of the ring. Bytes may be given to the kernel once
+    /// [`Self::receiver_let_go`].
+    pub fn switch_to_kernel(&mut self) -> Calls {
+        let calls = self.publish();
+        match Mode::from_word(self.phase) {
+            Some(Mode::Ring) => {}
+            Some(Mode::Final) => return calls,
+            // Never switched: the receiver reads the kernel, and goes on so.
+            _ => {
+                self.set_phase(Mode::Final);
+                return calls;
+            }
+        }
+        // The receiver may just have been told of the bytes; now everyone must look again.
+        let again = self.finish(self.head);
+        Calls(std::array::from_fn(|n| if calls.0[n] == 0 { again.0[n] } else { calls.0[n] }))
+    }
+
+    fn finish(&mut self, at: u64) -> Calls {
+        self.direction.sender.final_at.store(at, Ordering::Relaxed);
+        self.set_mode(Mode::Final);
+        self.set_phase(Mode::Final);
+        // ORDER: stream-final
+        full_barrier(Label::StreamFinal);
+        let watch = &self.direction.watch;
+        fire_all([&watch.wait, &watch.set], self.listeners, self.slot, self.fences)
+    }
+
+    /// Whether no receiver is inside a read of the kernel that it began when the direction had not switched.
+    pub fn receiver_let_go(&self) -> bool {
+        self.direction.watch.reading_kernel.load(Ordering::SeqCst) == 0
+    }
+
+    /// Sends what the receiver, who has stopped reading, left in the ring through the kernel, then switches to the
+    /// kernel for good.
+    ///
+    /// # Errors
+    /// Those of `write`; called again, it goes on where it was.
+    pub fn give_back(&mut self, mut write: impl FnMut(&[u8]) -> io::Result<usize>) -> io::Result<Calls> {
+        let calls = self.publish();
+        if self.phase != Mode::Ring as u32 {
+            self.set_phase(Mode::Final);
+            return Ok(calls);
+        }
+        if self.own.giving.load(Ordering::Relaxed) == 0 {
+            self.refresh();
+            self.own.given.store(self.tail, Ordering::Relaxed);
+            self.own.stopped_at.store(self.tail, Ordering::Relaxed);
+            self.own.giving.store(1, Ordering::Relaxed);
+        }
+        let mut given = self.own.given.load(Ordering::Relaxed);
+        let mut piece = [0; GIVE_BACK];
+        while given < self.head {
+            let bytes = (self.head - given).min(GIVE_BACK as u64) as usize;
+            self.bytes.read(given, &mut piece[..bytes]);
+            given += write(&piece[..bytes])? as u64;
+            self.own.given.store(given, Ordering::Relaxed);
+        }
+        Ok(self.finish(self.own.stopped_at.load(Ordering::Relaxed)))
+    }
+
+    /// Ends the call. What was pushed and not published stays unsent.
+    #[inline(always)]
+    pub fn end(&self) {
+        self.direction.watch.sending.store(0, Ordering::Release);
+    }
+}
+
+/// What a sender would find, without the lock.
+pub fn room(direction: &Direction, own: &OwnSender, size: u64) -> Room {
+    if own.broken.load(Ordering::Relaxed) != 0 {
+        return Room::Broken;
+    }
+    // To give back, the caller must come to its route.
+    if own.phase.load(Ordering::Relaxed) != Mode::Ring as u32
+        || direction.watch.want_kernel.load(Ordering::Relaxed) != 0
+    {
+        return Room::Kernel;
+    }
+    // Tail first: a head from later makes the room smaller than it is, never larger.
+    let tail = direction.receiver.tail.load(ordering(Label::StreamTailLoad, Ordering::Acquire));
+    let head = direction.sender.head.load(Ordering::Relaxed);
+    match head.checked_sub(tail) {
+        Some(used) if used <= size => Room::Ring(size - used),
+        // Both have moved since.
+        Some(_) if direction.receiver.tail.load(Ordering::Relaxed) != tail => Room::Ring(0),
+        _ => Room::Broken,
+    }
+}
