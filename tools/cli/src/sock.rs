@@ -6,7 +6,7 @@
 use std::ffi::{OsStr, OsString};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::Command;
 use weft_cluster::job::Program;
 
 const FRONT: &str = "weft sock";
@@ -148,13 +148,8 @@ pub fn preload(library: &Path, before: Option<&OsStr>) -> OsString {
 /// Starts the process through which programs find each other, if none runs for this user. Without it everything works,
 /// through the kernel; so failing is said, and no error.
 pub fn ensure_rendezvous(front: &str) {
-    let started = std::env::current_exe().and_then(|own| {
-        let mut command = Command::new(own);
-        command.args(["rendezvous", "--ensure"]).env_remove(PRELOAD);
-        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).status()
-    });
-    if !started.is_ok_and(|status| status.success()) {
-        eprintln!("{front}: the rendezvous of this user could not be started; connections stay with the kernel");
+    if let Err(error) = weft_agent::rendezvous::ensure() {
+        eprintln!("{front}: the rendezvous cannot be started: {error}; connections stay with the kernel");
     }
 }
 

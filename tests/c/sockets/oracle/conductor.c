@@ -182,7 +182,7 @@ static void open_connection(Session *session, int connection) {
   if (one_in(random, 4)) flags |= FLAG_CLOEXEC;
   opened->nonblocking[0] = flags & FLAG_NONBLOCK;
   int handle = hold(session, 0, connection, flags & FLAG_CLOEXEC);
-  Command command = {.op = OP_CONNECT, .handle = (uint32_t)handle, .count = (uint32_t)session->port, .flags = flags};
+  Command command = {.op = OP_CONNECT, .handle = (uint32_t)handle, .key = (uint64_t)session->port, .flags = flags};
   if (flags & FLAG_EARLY_EPOLL) {
     session->holders[0][0].watched[handle] = 1 | 0x2000; /* EPOLLIN | EPOLLRDHUP */
     session->holders[0][0].armed[handle] = true;

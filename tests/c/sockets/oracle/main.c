@@ -23,6 +23,8 @@ const char *const op_names[OPS] = {
     "pending", "flood", "drain", "dup", "close", "fork", "exit", "reap", "spawn", "pass", "take", "shutdown", "nonblock",
     "option", "names", "epoll-set", "epoll-wait", "broken", "reset", "linger", "lowat"};
 
+bool failing_ends_all;
+
 void fail(const char *format, ...) {
   va_list arguments;
   char line[600];
@@ -30,6 +32,7 @@ void fail(const char *format, ...) {
   vsnprintf(line, sizeof line, format, arguments);
   va_end(arguments);
   fprintf(stderr, "oracle: error: %s\n", line);
+  if (failing_ends_all) kill(0, SIGKILL);
   _exit(1);
 }
 
@@ -78,6 +81,9 @@ static Options read_options(int argc, char **argv) {
 
 /* The sequence itself, in a process of its own. */
 static void run_here(const Options *options) {
+  /* A group of its own: whoever fails ends it as a whole, and nobody waits for somebody who is gone. */
+  check_call(setpgid(0, 0), "setpgid");
+  failing_ends_all = true;
   Run run = {options->seed, options->operations, fopen(options->trace, "w")};
   if (!run.trace) fail("%s cannot be written", options->trace);
   if (!options->only || !strcmp(options->only, "lockstep")) run_lockstep(&run);

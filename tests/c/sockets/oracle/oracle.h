@@ -53,7 +53,8 @@ void fill_stream(uint8_t *bytes, uint64_t key, uint64_t position, size_t count);
 /* Says where the first wrong byte stands and ends the program. */
 void check_stream(const uint8_t *bytes, uint64_t key, uint64_t position, size_t count, const char *what);
 
-/* Ends this process as failed, after one line on standard error. */
+/* Ends this process as failed, after one line on standard error; within a run, all processes of the run. */
+extern bool failing_ends_all;
 _Noreturn void fail(const char *format, ...) __attribute__((format(printf, 1, 2)));
 void check_call(long result, const char *what);
 double now_ms(void);

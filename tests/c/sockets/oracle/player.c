@@ -68,7 +68,7 @@ static void without_delay(int fd) {
 
 static void connect_to(Player *player, const Command *command) {
   struct sockaddr_storage address;
-  socklen_t bytes = loopback(&address, command->flags, (int)command->count);
+  socklen_t bytes = loopback(&address, command->flags, (int)command->key);
   int type = SOCK_STREAM | (command->flags & FLAG_NONBLOCK ? SOCK_NONBLOCK : 0);
   if (command->flags & FLAG_CLOEXEC) type |= SOCK_CLOEXEC;
   int fd = socket(address.ss_family, type, 0);
@@ -166,6 +166,7 @@ static void become_fresh(Player *player) {
 
 _Noreturn void play_after_exec(int argc, char **argv) {
   int numbers[WORDS];
+  failing_ends_all = true;
   if (argc != 2 + WORDS) fail("a player has %d arguments", argc);
   for (int i = 0; i < WORDS; i++) numbers[i] = atoi(argv[2 + i]);
   Player player = {.side = numbers[0], .slot = numbers[1], .listener = -1};

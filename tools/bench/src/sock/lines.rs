@@ -91,6 +91,7 @@ fn pair(id: &'static str, title: &'static str, job: Job, ways: &'static [Way], b
     let Job::Pair { what, .. } = job else { unreachable!("only pairs") };
     let (unit, figure) = match what {
         "pingpong" => (Unit::Seconds, "pingpong"),
+        "stream" if id == "stream-64" => (Unit::PerSecond, "stream"),
         "stream" => (Unit::BytesPerSecond, "stream"),
         "connect" => (Unit::PerSecond, "connect"),
         _ if id == "idle-cpu" => (Unit::Percent, "idle-cpu"),

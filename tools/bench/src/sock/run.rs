@@ -4,6 +4,7 @@ use super::SockArgs;
 use super::lines::{self, Job, Line, Way};
 use super::programs::{self, Programs};
 use super::report::{LineReport, Report};
+use crate::lines::Unit;
 use crate::machine::Machine;
 use crate::{limits, process};
 use anyhow::{Context, bail};
@@ -53,7 +54,10 @@ impl Bench {
         command.args([cpu(self.machine.cpus_used.first()), cpu(self.machine.cpus_used.last())]);
         let outcome = process::run(command, self.limit())?;
         outcome.check()?;
-        figure(&outcome.stdout, line.figure)
+        let value = figure(&outcome.stdout, line.figure)?;
+        // A stream is measured in bytes, and may be shown in calls.
+        let calls = what == "stream" && line.unit == Unit::PerSecond;
+        Ok(if calls { value / bytes as f64 } else { value })
     }
 
     /// After which a job counts as hanging.
