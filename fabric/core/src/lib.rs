@@ -37,4 +37,5 @@ pub use port::Limits;
 pub use status::Counters;
 pub use weft_device::shm::Segment;
 pub use weft_device::{Report, probe};
-pub use weft_wire::settings::{Collectives, Settings};
+pub use weft_wire::settings::Ports;
+pub use weft_wire::settings::{Collectives, Settings, SocketLog};

@@ -13,6 +13,8 @@ pub enum Kind {
     Size { min: u64, max: u64 },
     /// One of these words.
     Choice(&'static [&'static str]),
+    /// Port numbers and ranges of them, separated by commas, or the word `all`.
+    Ports,
 }
 
 /// A value that fits its kind.
@@ -24,6 +26,7 @@ pub enum Value {
     Size(u64),
     /// The word itself, out of the kind's list.
     Choice(&'static str),
+    Ports(Ports),
 }
 
 impl Kind {
@@ -37,6 +40,7 @@ impl Kind {
             }
             Kind::Size { min, max } => in_range(parse_size(text)?, min, max).map(Value::Size),
             Kind::Choice(words) => words.iter().find(|word| text.eq_ignore_ascii_case(word)).map(|w| Value::Choice(w)),
+            Kind::Ports => Ports::parse(text).map(Value::Ports),
         }
     }
 
@@ -47,6 +51,7 @@ impl Kind {
             Kind::Integer { word, .. } => word.into_iter().collect(),
             Kind::Size { .. } => Vec::new(),
             Kind::Choice(words) => words.to_vec(),
+            Kind::Ports => vec!["all"],
         }
     }
 }
@@ -66,6 +71,7 @@ impl Display for Kind {
                 write!(f, "a number of bytes from {} to {} (suffixes K, M, G)", Bytes(min), Bytes(max))
             }
             Kind::Choice(words) => write!(f, "{}", words.join(", ")),
+            Kind::Ports => write!(f, "all, or up to {} ports and ranges such as 80,7000-7010", Ports::RANGES),
         }
     }
 }
@@ -153,6 +159,70 @@ impl Field for u64 {
     }
 }
 
+/// A set of ports, as ranges.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Ports {
+    ranges: [(u16, u16); Ports::RANGES],
+    count: usize,
+}
+
+impl Ports {
+    /// How many ranges a set may have.
+    pub const RANGES: usize = 16;
+
+    /// Every port.
+    pub const ALL: Ports = Ports { ranges: [(0, u16::MAX); Ports::RANGES], count: 1 };
+
+    /// The set that `text` means: `all`, or `80,7000-7010`.
+    fn parse(text: &str) -> Option<Ports> {
+        if text.eq_ignore_ascii_case("all") {
+            return Some(Ports::ALL);
+        }
+        let mut ports = Ports { ranges: [(0, 0); Ports::RANGES], count: 0 };
+        for part in text.split(',') {
+            let (first, last) = part.split_once('-').unwrap_or((part, part));
+            let range: (u16, u16) = (first.trim().parse().ok()?, last.trim().parse().ok()?);
+            if range.0 > range.1 {
+                return None;
+            }
+            *ports.ranges.get_mut(ports.count)? = range;
+            ports.count += 1;
+        }
+        Some(ports)
+    }
+
+    /// Whether `port` is in the set.
+    pub fn contains(&self, port: u16) -> bool {
+        self.ranges[..self.count].iter().any(|&(first, last)| (first..=last).contains(&port))
+    }
+}
+
+impl Display for Ports {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if *self == Ports::ALL {
+            return f.write_str("all");
+        }
+        for (index, (first, last)) in self.ranges[..self.count].iter().enumerate() {
+            let comma = if index > 0 { "," } else { "" };
+            match first == last {
+                true => write!(f, "{comma}{first}")?,
+                false => write!(f, "{comma}{first}-{last}")?,
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Field for Ports {
+    fn from_value(value: Value) -> Option<Self> {
+        if let Value::Ports(ports) = value { Some(ports) } else { None }
+    }
+
+    fn text(&self, _: &Kind) -> String {
+        self.to_string()
+    }
+}
+
 /// Defines an enum whose variants are the words of a choice, so that neither can be without the other.
 macro_rules! choice {
     ($(#[$doc:meta])* $name:ident { $($(#[$variant_doc:meta])* $variant:ident = $word:literal),+ $(,)? }) => {
@@ -210,5 +280,17 @@ choice! {
         Core = "core",
         /// Not at all.
         None = "none",
+    }
+}
+
+choice! {
+    /// What the socket library says on the standard error output.
+    SocketLog {
+        /// Nothing.
+        Off = "off",
+        /// Connections that fell back to the kernel, and why.
+        Fallbacks = "fallbacks",
+        /// Also those that were accelerated.
+        All = "all",
     }
 }

@@ -14,7 +14,7 @@ mod table;
 #[cfg(test)]
 mod tests;
 
-pub use kind::{Bind, Collectives, Field, Kind, SingleCopy};
+pub use kind::{Bind, Collectives, Field, Kind, Ports, SingleCopy, SocketLog};
 pub use nearest::nearest;
 pub use parse::SettingError;
 pub use table::{COUNT, DEFINITIONS, Settings};

@@ -2,7 +2,7 @@
 
 use std::ffi::OsStr;
 
-use super::kind::{Bind, Collectives, Field, Kind, SingleCopy};
+use super::kind::{Bind, Collectives, Field, Kind, Ports, SingleCopy, SocketLog};
 use super::parse::{SettingError, Values};
 use super::{Definition, Origin, Row};
 
@@ -134,4 +134,19 @@ settings! {
     tag_output: bool, "WEFT_TAG_OUTPUT", Some("tag-output"),
         Kind::Switch, "off",
         "Whether each line of output begins with the rank that wrote it.";
+    sock_spin_us: Option<u64>, "WEFT_SOCK_SPIN_US", None,
+        Kind::Integer { unit: "microseconds", min: 0, max: ONE_SECOND_US, word: AUTO }, "auto",
+        "Longest busy wait of a socket call before it sleeps; auto follows how often waiting has helped.";
+    sock_attach_calls: Option<u64>, "WEFT_SOCK_ATTACH_CALLS", None,
+        Kind::Integer { unit: "calls", min: 1, max: ONE_SECOND_US, word: Some("never") }, "4",
+        "After how many data calls a connection is offered for acceleration.";
+    sock_only: Ports, "WEFT_SOCK_ONLY", None,
+        Kind::Ports, "all",
+        "Accelerate only connections of which one end has one of these ports.";
+    sock_log: SocketLog, "WEFT_SOCK_LOG", None,
+        Kind::Choice(SocketLog::WORDS), "off",
+        "What the socket library says on the standard error output about its connections.";
+    sock_stats: bool, "WEFT_SOCK_STATS", None,
+        Kind::Switch, "off",
+        "Whether a process with the socket library says at its end what was accelerated and what was not.";
 }

@@ -98,3 +98,19 @@ fn bytes_that_are_no_text_are_an_error_of_ours_only() {
     assert!(Settings::from_env([(OsStr::new("OTHER"), junk)]).is_ok());
     assert_eq!(Settings::from_env([(OsStr::new("WEFT_BIND"), junk)]).unwrap_err().len(), 1);
 }
+
+#[test]
+fn ports_are_a_list_of_numbers_and_ranges() {
+    let ports = |text: &str| Settings::from_env([("WEFT_SOCK_ONLY", text)]).map(|settings| settings.sock_only);
+    let some = ports("80, 7000-7010,65535").unwrap();
+    assert_eq!(some.to_string(), "80,7000-7010,65535");
+    for (port, inside) in
+        [(79, false), (80, true), (81, false), (6999, false), (7000, true), (7010, true), (7011, false)]
+    {
+        assert_eq!(some.contains(port), inside, "{port}");
+    }
+    assert!(ports("ALL").unwrap().contains(0) && ports("all").unwrap().contains(u16::MAX));
+    for text in ["", "x", "80,", "65536", "9-8", "1-2-3", "1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16,17"] {
+        assert!(ports(text).is_err(), "{text}");
+    }
+}

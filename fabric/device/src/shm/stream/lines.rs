@@ -108,6 +108,80 @@ pub struct Own {
     pub side: OwnSide,
 }
 
+#[cfg(test)]
+pub(super) mod zero {
+    //! Lines as new memory holds them.
+    use super::*;
+
+    fn word() -> AtomicU32 {
+        AtomicU32::new(0)
+    }
+
+    fn long() -> AtomicU64 {
+        AtomicU64::new(0)
+    }
+
+    pub fn direction() -> Direction {
+        Direction {
+            sender: SenderLine {
+                head: long(),
+                mode: word(),
+                attached: word(),
+                kernel_before: long(),
+                final_at: long(),
+                closing: word(),
+                gone: word(),
+            },
+            watch: WatchLine {
+                wait: long(),
+                set: long(),
+                attached: word(),
+                want_kernel: word(),
+                reading_kernel: word(),
+                sending: word(),
+            },
+            receiver: ReceiverLine { tail: long() },
+            room: RoomLine { wait: long(), set: long() },
+        }
+    }
+
+    pub fn listener() -> Listener {
+        Listener {
+            summary: long(),
+            _line: [0; 7],
+            active: std::array::from_fn(|_| long()),
+            _gap: [0; 8],
+            sleeping: std::array::from_fn(|_| long()),
+        }
+    }
+
+    pub fn own_sender() -> OwnSender {
+        OwnSender {
+            lock: word(),
+            contended: word(),
+            head: long(),
+            tail: long(),
+            phase: word(),
+            broken: word(),
+            given: long(),
+            stopped_at: long(),
+            giving: word(),
+        }
+    }
+
+    pub fn own_receiver() -> OwnReceiver {
+        OwnReceiver {
+            lock: word(),
+            contended: word(),
+            tail: long(),
+            head: long(),
+            phase: word(),
+            broken: word(),
+            wants: word(),
+        }
+    }
+}
+
 #[cfg(not(loom))]
 mod layout {
     use super::*;

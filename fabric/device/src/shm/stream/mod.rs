@@ -28,6 +28,12 @@ mod bytes;
 pub mod lines;
 #[cfg(not(loom))]
 mod lock;
+#[cfg(all(test, loom))]
+mod loom_models;
+#[cfg(all(test, not(loom)))]
+mod nonsense;
+#[cfg(all(test, not(loom)))]
+mod properties;
 mod receiver;
 mod sender;
 

@@ -1,0 +1,161 @@
+//! A peer that writes anything into any word of a direction: the direction is broken, or it looks empty or full, and
+//! nothing else happens.
+
+use super::armed::{fire_all, scan};
+use super::properties::{GENERATION, SIZE, World};
+use super::receiver::{Found, Source, find};
+use super::sender::{Room, Target, room};
+use crate::sync::{AtomicU32, AtomicU64, Ordering};
+use proptest::prelude::*;
+
+#[derive(Clone, Debug)]
+enum Step {
+    Long(usize, u64),
+    Word(usize, u32),
+    Send(usize),
+    Receive(usize, u64),
+    Peek(u64),
+    GiveBack,
+    Leave,
+    Want,
+}
+
+/// Numbers as a hostile peer would choose them: near the right ones, near the ends, and any.
+fn number() -> impl Strategy<Value = u64> {
+    prop_oneof![0..200u64, (0..200u64).prop_map(|n| u64::MAX - n), any::<u64>(), (0..64u32).prop_map(|n| 1 << n)]
+}
+
+fn steps() -> impl Strategy<Value = Vec<Step>> {
+    let step = prop_oneof![
+        4 => (any::<usize>(), number()).prop_map(|(at, value)| Step::Long(at, value)),
+        2 => (any::<usize>(), number()).prop_map(|(at, value)| Step::Word(at, value as u32 % 5)),
+        3 => (0..200usize).prop_map(Step::Send),
+        3 => (0..200usize, 0..50u64).prop_map(|(bytes, kernel)| Step::Receive(bytes, kernel)),
+        1 => number().prop_map(Step::Peek),
+        1 => Just(Step::GiveBack),
+        1 => Just(Step::Leave),
+        1 => Just(Step::Want),
+    ];
+    prop::collection::vec(step, 1..200)
+}
+
+fn longs(world: &World) -> Vec<&AtomicU64> {
+    let direction = &world.direction;
+    let listener = &world.listeners[2];
+    vec![
+        &direction.sender.head,
+        &direction.sender.kernel_before,
+        &direction.sender.final_at,
+        &direction.watch.wait,
+        &direction.watch.set,
+        &direction.receiver.tail,
+        &direction.room.wait,
+        &direction.room.set,
+        &listener.summary,
+        &listener.active[3],
+        &listener.sleeping[5],
+    ]
+}
+
+fn words(world: &World) -> Vec<&AtomicU32> {
+    let direction = &world.direction;
+    let (sender, watch) = (&direction.sender, &direction.watch);
+    vec![
+        &sender.mode,
+        &sender.attached,
+        &sender.closing,
+        &sender.gone,
+        &watch.attached,
+        &watch.want_kernel,
+        &watch.reading_kernel,
+        &watch.sending,
+    ]
+}
+
+fn send(world: &World, bytes: usize) {
+    let mut sender = world.sender();
+    if sender.route() == Target::MaySwitch {
+        sender.switch_to_ring(10);
+    }
+    assert!(sender.free(1) <= SIZE as u64);
+    assert!(sender.push(&vec![7; bytes], |_| {}) <= bytes.min(SIZE));
+    let _ = sender.publish();
+    sender.end();
+    if let Room::Ring(free) = room(&world.direction, &world.own_sender, SIZE as u64) {
+        assert!(free <= SIZE as u64);
+    }
+}
+
+fn receive(world: &World, bytes: usize, by_kernel: u64) {
+    let mut receiver = world.receiver();
+    if receiver.route(by_kernel) == Source::Ring {
+        assert!(receiver.available(u64::MAX) <= SIZE as u64);
+        assert!(receiver.pull(&mut vec![0; bytes], |_| {}) <= bytes.min(SIZE));
+    }
+    let _ = receiver.publish();
+    receiver.end();
+    if let Found::Ring(there) = find(&world.direction, &world.own_receiver, GENERATION, SIZE as u64, by_kernel) {
+        assert!(there <= SIZE as u64);
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 2000, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn no_word_of_the_peer_leads_outside(steps in steps()) {
+        let world = World::new();
+        for step in steps {
+            match step {
+                Step::Long(at, value) => {
+                    let longs = longs(&world);
+                    longs[at % longs.len()].store(value, Ordering::Relaxed);
+                }
+                Step::Word(at, value) => {
+                    let words = words(&world);
+                    words[at % words.len()].store(value, Ordering::Relaxed);
+                }
+                Step::Send(bytes) => send(&world, bytes),
+                Step::Receive(bytes, by_kernel) => receive(&world, bytes, by_kernel),
+                Step::Peek(offset) => {
+                    prop_assert!(world.receiver().peek(offset, &mut [0; 90]) <= SIZE);
+                }
+                Step::GiveBack => {
+                    let mut given = 0;
+                    let _ = world.sender().give_back(|piece| {
+                        given += piece.len();
+                        Ok(piece.len())
+                    });
+                    prop_assert!(given <= SIZE);
+                }
+                Step::Leave => {
+                    let _ = world.sender().switch_to_kernel();
+                }
+                Step::Want => {
+                    let _ = world.receiver().want_kernel();
+                }
+            }
+            let watch = &world.direction.watch;
+            let _ = fire_all([&watch.wait, &watch.set], &world.listeners, 5, false);
+            scan(&world.listeners[2], |slot| assert!(slot < weft_wire::stream::arena::SLOTS));
+        }
+    }
+}
+
+#[test]
+fn impossible_positions_break_the_direction_and_stay_so() {
+    let world = World::new();
+    send(&world, 20);
+    world.receiver().route(10);
+    for head in [SIZE as u64 + 1, u64::MAX] {
+        world.own_receiver.broken.store(0, Ordering::Relaxed);
+        world.direction.sender.head.store(head, Ordering::Relaxed);
+        assert_eq!(world.receiver().available(u64::MAX), 0, "head {head}");
+        assert_eq!(world.receiver().route(10), Source::Broken, "head {head}");
+    }
+    world.direction.sender.head.store(20, Ordering::Relaxed);
+    assert_eq!(world.receiver().route(10), Source::Broken, "a right word comes too late");
+    world.direction.receiver.tail.store(21, Ordering::Relaxed);
+    assert_eq!(world.sender().push(&[0; SIZE], |_| {}), SIZE - 20, "what is known to be free");
+    assert_eq!(world.sender().route(), Target::Broken);
+}

@@ -1,0 +1,207 @@
+//! A direction against a plain queue, for any order of operations and any place of the switches.
+
+use super::armed::Calls;
+use super::bytes::Ring;
+use super::lines::{Direction, Listener, OwnReceiver, OwnSender, zero};
+use super::receiver::{Receiver, Source};
+use super::sender::{Sender, Target};
+use crate::sync::Ordering;
+use proptest::prelude::*;
+use std::collections::VecDeque;
+
+pub(super) const SIZE: usize = 64;
+pub(super) const GENERATION: u32 = 3;
+
+/// One direction with memory of its own.
+pub(super) struct World {
+    pub direction: Direction,
+    pub own_sender: OwnSender,
+    pub own_receiver: OwnReceiver,
+    memory: Box<[u8; SIZE]>,
+    pub listeners: Vec<Listener>,
+}
+
+impl World {
+    pub fn new() -> Self {
+        let world = Self {
+            direction: zero::direction(),
+            own_sender: zero::own_sender(),
+            own_receiver: zero::own_receiver(),
+            memory: Box::new([0; SIZE]),
+            listeners: (0..8).map(|_| zero::listener()).collect(),
+        };
+        world.direction.sender.attached.store(GENERATION, Ordering::Relaxed);
+        world.direction.watch.attached.store(GENERATION, Ordering::Relaxed);
+        world
+    }
+
+    fn ring(&self) -> Ring<'_> {
+        // SAFETY: the memory lives as long as the world, and only these rings of this one thread touch it.
+        unsafe { Ring::new(self.memory.as_ptr().cast_mut(), SIZE) }
+    }
+
+    pub fn sender(&self) -> Sender<'_, Ring<'_>> {
+        Sender::new(&self.direction, &self.own_sender, self.ring(), &self.listeners, (5, GENERATION, false))
+    }
+
+    pub fn receiver(&self) -> Receiver<'_, Ring<'_>> {
+        Receiver::new(&self.direction, &self.own_receiver, self.ring(), &self.listeners, (5, GENERATION, false))
+    }
+}
+
+#[derive(Clone, Debug)]
+enum Step {
+    Send(usize),
+    /// Pushed by a process that died before it published.
+    SendAndDie(usize),
+    Receive(usize),
+    Peek(u64, usize),
+    Skip(usize),
+    SwitchToKernel,
+    WantKernel,
+}
+
+fn steps() -> impl Strategy<Value = Vec<Step>> {
+    let step = prop_oneof![
+        60 => (1..90usize).prop_map(Step::Send),
+        5 => (1..90usize).prop_map(Step::SendAndDie),
+        60 => (1..90usize).prop_map(Step::Receive),
+        10 => (0..80u64, 1..40usize).prop_map(|(offset, bytes)| Step::Peek(offset, bytes)),
+        10 => (1..40usize).prop_map(Step::Skip),
+        1 => Just(Step::SwitchToKernel),
+        1 => Just(Step::WantKernel),
+    ];
+    prop::collection::vec(step, 1..400)
+}
+
+/// The kernel's stream, and what was counted there.
+#[derive(Default)]
+struct Kernel {
+    bytes: VecDeque<u8>,
+    sent: u64,
+    received: u64,
+}
+
+impl Kernel {
+    fn send(&mut self, bytes: &[u8]) {
+        self.bytes.extend(bytes);
+        self.sent += bytes.len() as u64;
+    }
+
+    fn receive(&mut self, most: usize) -> Vec<u8> {
+        let got: Vec<u8> = self.bytes.drain(..most.min(self.bytes.len())).collect();
+        self.received += got.len() as u64;
+        got
+    }
+}
+
+fn send(world: &World, kernel: &mut Kernel, bytes: &[u8]) -> usize {
+    let mut sender = world.sender();
+    if sender.route() == Target::GiveBack {
+        let given = sender.give_back(|piece| {
+            kernel.send(piece);
+            Ok(piece.len())
+        });
+        assert_eq!(given.expect("the kernel takes all"), Calls::NONE);
+    }
+    // The switch comes a while after the beginning.
+    if sender.route() == Target::MaySwitch && kernel.sent > 100 {
+        sender.switch_to_ring(kernel.sent);
+    }
+    let sent = match sender.route() {
+        Target::Ring => sender.push(bytes, |_| {}),
+        Target::Kernel | Target::MaySwitch => {
+            kernel.send(bytes);
+            bytes.len()
+        }
+        other => panic!("{other:?}"),
+    };
+    assert_eq!(sender.publish(), Calls::NONE);
+    sender.end();
+    sent
+}
+
+fn receive(world: &World, kernel: &mut Kernel, most: usize) -> Vec<u8> {
+    let mut receiver = world.receiver();
+    let got = match receiver.route(kernel.received) {
+        Source::Kernel(limit) => kernel.receive(limit.map_or(most, |limit| most.min(limit as usize))),
+        Source::Ring => {
+            let mut place = vec![0; most];
+            let bytes = receiver.pull(&mut place, |_| {});
+            place.truncate(bytes);
+            place
+        }
+        Source::Broken => panic!("nobody broke it"),
+    };
+    assert_eq!(receiver.publish(), Calls::NONE);
+    receiver.end();
+    got
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 600, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn what_is_sent_is_received_in_order_over_every_switch(steps in steps()) {
+        let (world, mut kernel) = (World::new(), Kernel::default());
+        let (mut queue, mut next) = (VecDeque::new(), 0u8);
+        for step in steps {
+            match step {
+                Step::Send(length) => {
+                    let bytes: Vec<u8> = (0..length).map(|n| next.wrapping_add(n as u8)).collect();
+                    let sent = send(&world, &mut kernel, &bytes);
+                    queue.extend(&bytes[..sent]);
+                    next = next.wrapping_add(sent as u8);
+                }
+                Step::SendAndDie(length) => {
+                    world.sender().push(&vec![0xee; length], |_| {});
+                    world.sender().end();
+                }
+                Step::Receive(most) => {
+                    let got = receive(&world, &mut kernel, most);
+                    let right: Vec<u8> = queue.drain(..got.len()).collect();
+                    prop_assert_eq!(got, right);
+                }
+                Step::Peek(offset, length) => {
+                    let mut place = vec![0; length];
+                    let mut receiver = world.receiver();
+                    if receiver.route(kernel.received) == Source::Ring {
+                        let bytes = receiver.peek(offset, &mut place);
+                        let right: Vec<u8> = queue.iter().skip(offset as usize).take(bytes).copied().collect();
+                        prop_assert_eq!(&place[..bytes], &right[..]);
+                    }
+                    receiver.end();
+                }
+                Step::Skip(most) => {
+                    let mut receiver = world.receiver();
+                    if receiver.route(kernel.received) == Source::Ring {
+                        let bytes = receiver.skip(most as u64);
+                        queue.drain(..bytes as usize);
+                        prop_assert_eq!(receiver.publish(), Calls::NONE);
+                    }
+                    receiver.end();
+                }
+                // The sender's own wish. Not after the receiver's: that one is answered by giving back.
+                Step::SwitchToKernel => if world.sender().route() != Target::GiveBack {
+                    prop_assert_eq!(world.sender().switch_to_kernel(), Calls::NONE);
+                    prop_assert!(world.sender().receiver_let_go());
+                    world.sender().end();
+                }
+                // As a preloaded library does: nobody wants what the peer has left in the ring for good.
+                Step::WantKernel => if world.own_sender.phase.load(Ordering::Relaxed) != 2 {
+                    let done = world.receiver().want_kernel();
+                    let in_ring = world.direction.sender.head.load(Ordering::Relaxed)
+                        - world.own_receiver.tail.load(Ordering::Relaxed);
+                    prop_assert_eq!(done, in_ring == 0);
+                }
+            }
+        }
+        send(&world, &mut kernel, &[]);
+        while !queue.is_empty() {
+            let got = receive(&world, &mut kernel, 1000);
+            prop_assert!(!got.is_empty(), "{} bytes are lost", queue.len());
+            let right: Vec<u8> = queue.drain(..got.len()).collect();
+            prop_assert_eq!(got, right);
+        }
+    }
+}

@@ -1,0 +1,359 @@
+//! Calls that move bytes.
+
+use std::ffi::{c_int, c_uint, c_void};
+
+use libc::{iovec, mmsghdr, msghdr, off_t, size_t, sockaddr, socklen_t, ssize_t, timespec};
+use weft_fabric::stream::Reason;
+
+use crate::{conn, life, real, route};
+
+unsafe extern "C-unwind" {
+    fn __chk_fail() -> !;
+}
+
+fn piece(buffer: *const c_void, length: size_t) -> [iovec; 1] {
+    [iovec { iov_base: buffer.cast_mut(), iov_len: length }]
+}
+
+/// # Safety
+/// The program's list of buffers.
+unsafe fn list<'a>(pieces: *const iovec, count: usize) -> &'a [iovec] {
+    // The kernel's own limit; it refuses more, and so the call is left to it.
+    const MOST: usize = 1024;
+    if pieces.is_null() || count > MOST {
+        return &[];
+    }
+    // SAFETY: the caller's promise.
+    unsafe { std::slice::from_raw_parts(pieces, count) }
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C-unwind" fn read(fd: c_int, buffer: *mut c_void, length: size_t) -> ssize_t {
+    // SAFETY: the program's own arguments.
+    route::receive(fd, &piece(buffer, length), 0, || unsafe { real::read(fd, buffer, length) })
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C-unwind" fn __read(fd: c_int, buffer: *mut c_void, length: size_t) -> ssize_t {
+    // SAFETY: an alias.
+    unsafe { read(fd, buffer, length) }
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C-unwind" fn __read_chk(fd: c_int, buffer: *mut c_void, length: size_t, room: size_t) -> ssize_t {
+    // SAFETY: as `read`, with the compiler's knowledge of the buffer.
+    unsafe {
+        if length > room {
+            __chk_fail();
+        }
+        read(fd, buffer, length)
+    }
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C-unwind" fn write(fd: c_int, buffer: *const c_void, length: size_t) -> ssize_t {
+    // SAFETY: the program's own arguments.
+    route::send(fd, &piece(buffer, length), 0, || unsafe { real::write(fd, buffer, length) })
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C-unwind" fn __write(fd: c_int, buffer: *const c_void, length: size_t) -> ssize_t {
+    // SAFETY: an alias.
+    unsafe { write(fd, buffer, length) }
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C-unwind" fn readv(fd: c_int, pieces: *const iovec, count: c_int) -> ssize_t {
+    // SAFETY: the program's own arguments.
+    unsafe { route::receive(fd, list(pieces, count as usize), 0, || real::readv(fd, pieces, count)) }
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C-unwind" fn writev(fd: c_int, pieces: *const iovec, count: c_int) -> ssize_t {
+    // SAFETY: the program's own arguments.
+    unsafe { route::send(fd, list(pieces, count as usize), 0, || real::writev(fd, pieces, count)) }
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C-unwind" fn preadv2(
+    fd: c_int,
+    pieces: *const iovec,
+    count: c_int,
+    offset: off_t,
+    flags: c_int,
+) -> ssize_t {
+    // SAFETY: the program's own arguments.
+    let plain = || unsafe { real::preadv2(fd, pieces, count, offset, flags) };
+    if offset != -1 {
+        return plain();
+    }
+    // SAFETY: as above.
+    unsafe { route::receive(fd, list(pieces, count as usize), route::flags_of_vector_call(flags), plain) }
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C-unwind" fn preadv64v2(
+    fd: c_int,
+    pieces: *const iovec,
+    count: c_int,
+    offset: off_t,
+    flags: c_int,
+) -> ssize_t {
+    // SAFETY: the same call.
+    unsafe { preadv2(fd, pieces, count, offset, flags) }
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C-unwind" fn pwritev2(
+    fd: c_int,
+    pieces: *const iovec,
+    count: c_int,
+    offset: off_t,
+    flags: c_int,
+) -> ssize_t {
+    // SAFETY: the program's own arguments.
+    let plain = || unsafe { real::pwritev2(fd, pieces, count, offset, flags) };
+    if offset != -1 {
+        return plain();
+    }
+    // SAFETY: as above.
+    unsafe { route::send(fd, list(pieces, count as usize), route::flags_of_vector_call(flags), plain) }
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C-unwind" fn pwritev64v2(
+    fd: c_int,
+    pieces: *const iovec,
+    count: c_int,
+    offset: off_t,
+    flags: c_int,
+) -> ssize_t {
+    // SAFETY: the same call.
+    unsafe { pwritev2(fd, pieces, count, offset, flags) }
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C-unwind" fn recv(fd: c_int, buffer: *mut c_void, length: size_t, flags: c_int) -> ssize_t {
+    // SAFETY: the program's own arguments.
+    route::receive(fd, &piece(buffer, length), flags, || unsafe { real::recv(fd, buffer, length, flags) })
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C-unwind" fn __recv(fd: c_int, buffer: *mut c_void, length: size_t, flags: c_int) -> ssize_t {
+    // SAFETY: an alias.
+    unsafe { recv(fd, buffer, length, flags) }
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C-unwind" fn __recv_chk(
+    fd: c_int,
+    buffer: *mut c_void,
+    length: size_t,
+    room: size_t,
+    flags: c_int,
+) -> ssize_t {
+    // SAFETY: as `recv`, with the compiler's knowledge of the buffer.
+    unsafe {
+        if length > room {
+            __chk_fail();
+        }
+        recv(fd, buffer, length, flags)
+    }
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C-unwind" fn send(fd: c_int, buffer: *const c_void, length: size_t, flags: c_int) -> ssize_t {
+    // SAFETY: the program's own arguments.
+    route::send(fd, &piece(buffer, length), flags, || unsafe { real::send(fd, buffer, length, flags) })
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C-unwind" fn __send(fd: c_int, buffer: *const c_void, length: size_t, flags: c_int) -> ssize_t {
+    // SAFETY: an alias.
+    unsafe { send(fd, buffer, length, flags) }
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C-unwind" fn recvfrom(
+    fd: c_int,
+    buffer: *mut c_void,
+    length: size_t,
+    flags: c_int,
+    address: *mut sockaddr,
+    size: *mut socklen_t,
+) -> ssize_t {
+    let mut by_kernel = false;
+    let came = route::receive(fd, &piece(buffer, length), flags, || {
+        by_kernel = true;
+        // SAFETY: the program's own arguments.
+        unsafe { real::recvfrom(fd, buffer, length, flags, address, size) }
+    });
+    if !by_kernel && came >= 0 && !size.is_null() {
+        // SAFETY: as above. A stream names no sender.
+        unsafe { *size = 0 };
+    }
+    came
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C-unwind" fn __recvfrom_chk(
+    fd: c_int,
+    buffer: *mut c_void,
+    length: size_t,
+    room: size_t,
+    flags: c_int,
+    address: *mut sockaddr,
+    size: *mut socklen_t,
+) -> ssize_t {
+    // SAFETY: as `recvfrom`, with the compiler's knowledge of the buffer.
+    unsafe {
+        if length > room {
+            __chk_fail();
+        }
+        recvfrom(fd, buffer, length, flags, address, size)
+    }
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C-unwind" fn sendto(
+    fd: c_int,
+    buffer: *const c_void,
+    length: size_t,
+    flags: c_int,
+    address: *const sockaddr,
+    size: socklen_t,
+) -> ssize_t {
+    // A connected stream ignores the address.
+    // SAFETY: the program's own arguments.
+    route::send(fd, &piece(buffer, length), flags, || unsafe { real::sendto(fd, buffer, length, flags, address, size) })
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C-unwind" fn recvmsg(fd: c_int, header: *mut msghdr, flags: c_int) -> ssize_t {
+    // SAFETY: the program's own arguments.
+    let plain = || unsafe { real::recvmsg(fd, header, flags) };
+    if conn::hold(fd).is_none() || header.is_null() {
+        return plain();
+    }
+    let mut by_kernel = false;
+    // SAFETY: as above.
+    unsafe {
+        let pieces = list((*header).msg_iov, (*header).msg_iovlen);
+        let came = route::receive(fd, pieces, flags, || {
+            by_kernel = true;
+            plain()
+        });
+        if !by_kernel && came >= 0 {
+            ((*header).msg_namelen, (*header).msg_controllen, (*header).msg_flags) = (0, 0, 0);
+        }
+        came
+    }
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C-unwind" fn sendmsg(fd: c_int, header: *const msghdr, flags: c_int) -> ssize_t {
+    // SAFETY: the program's own arguments.
+    let plain = || unsafe { real::sendmsg(fd, header, flags) };
+    if header.is_null() {
+        return plain();
+    }
+    // SAFETY: as above.
+    unsafe {
+        if conn::hold(fd).is_none() {
+            route::before_passing(&*header);
+            return plain();
+        }
+        if (*header).msg_controllen > 0 {
+            life::hand_back(fd, Reason::Option);
+        }
+        route::send(fd, list((*header).msg_iov, (*header).msg_iovlen), flags, plain)
+    }
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C-unwind" fn recvmmsg(
+    fd: c_int,
+    headers: *mut mmsghdr,
+    count: c_uint,
+    flags: c_int,
+    timeout: *mut timespec,
+) -> c_int {
+    if conn::hold(fd).is_none() {
+        // SAFETY: the program's own arguments.
+        return unsafe { real::recvmmsg(fd, headers, count, flags, timeout) };
+    }
+    let mut now = flags & !libc::MSG_WAITFORONE;
+    for at in 0..count as usize {
+        // SAFETY: the program promises `count` headers.
+        unsafe {
+            let one = headers.add(at);
+            let came = recvmsg(fd, &raw mut (*one).msg_hdr, now);
+            if came < 0 || (came == 0 && at > 0) {
+                return if at > 0 { at as c_int } else { -1 };
+            }
+            (*one).msg_len = came as c_uint;
+        }
+        if flags & libc::MSG_WAITFORONE != 0 {
+            now |= libc::MSG_DONTWAIT;
+        }
+    }
+    count as c_int
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C-unwind" fn sendmmsg(fd: c_int, headers: *mut mmsghdr, count: c_uint, flags: c_int) -> c_int {
+    if conn::hold(fd).is_none() {
+        // SAFETY: the program's own arguments.
+        unsafe {
+            for at in 0..count as usize {
+                route::before_passing(&(*headers.add(at)).msg_hdr);
+            }
+            return real::sendmmsg(fd, headers, count, flags);
+        }
+    }
+    for at in 0..count as usize {
+        // SAFETY: the program promises `count` headers.
+        unsafe {
+            let one = headers.add(at);
+            let went = sendmsg(fd, &raw const (*one).msg_hdr, flags);
+            if went < 0 {
+                return if at > 0 { at as c_int } else { -1 };
+            }
+            (*one).msg_len = went as c_uint;
+        }
+    }
+    count as c_int
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C-unwind" fn __sendmmsg(fd: c_int, headers: *mut mmsghdr, count: c_uint, flags: c_int) -> c_int {
+    // SAFETY: an alias.
+    unsafe { sendmmsg(fd, headers, count, flags) }
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C-unwind" fn sendfile(out: c_int, from: c_int, offset: *mut off_t, count: size_t) -> ssize_t {
+    // SAFETY: the program's own arguments.
+    unsafe { route::send_file(out, from, offset, count, || real::sendfile(out, from, offset, count)) }
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C-unwind" fn sendfile64(out: c_int, from: c_int, offset: *mut off_t, count: size_t) -> ssize_t {
+    // SAFETY: the same call.
+    unsafe { sendfile(out, from, offset, count) }
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C-unwind" fn splice(
+    from: c_int,
+    offset_from: *mut i64,
+    to: c_int,
+    offset_to: *mut i64,
+    length: size_t,
+    flags: c_uint,
+) -> ssize_t {
+    life::hand_back(from, Reason::KernelCall);
+    life::hand_back(to, Reason::KernelCall);
+    // SAFETY: the program's own arguments.
+    unsafe { real::splice(from, offset_from, to, offset_to, length, flags) }
+}

@@ -1,0 +1,224 @@
+//! Calls that make, copy, close and set descriptors.
+
+use std::ffi::{c_char, c_int, c_uint, c_void};
+
+use libc::{FILE, sockaddr, socklen_t};
+use weft_fabric::stream::Reason;
+
+use crate::{conn, life, options, real, table};
+
+const CLOSE_RANGE_CLOEXEC: c_int = 4;
+const KIND_MASK: c_int = 0xf;
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C-unwind" fn socket(domain: c_int, kind: c_int, protocol: c_int) -> c_int {
+    // SAFETY: numbers only.
+    let fd = unsafe { real::socket(domain, kind, protocol) };
+    let stream = matches!(domain, libc::AF_INET | libc::AF_INET6) && kind & KIND_MASK == libc::SOCK_STREAM;
+    if fd >= 0 && stream {
+        conn::note(fd);
+    }
+    fd
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C-unwind" fn __socket(domain: c_int, kind: c_int, protocol: c_int) -> c_int {
+    // SAFETY: an alias.
+    unsafe { socket(domain, kind, protocol) }
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C-unwind" fn accept(fd: c_int, address: *mut sockaddr, length: *mut socklen_t) -> c_int {
+    // SAFETY: the program's own arguments.
+    let accepted = unsafe { real::accept(fd, address, length) };
+    if accepted >= 0 {
+        conn::note(accepted);
+    }
+    accepted
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C-unwind" fn accept4(
+    fd: c_int,
+    address: *mut sockaddr,
+    length: *mut socklen_t,
+    flags: c_int,
+) -> c_int {
+    // SAFETY: the program's own arguments.
+    let accepted = unsafe { real::accept4(fd, address, length, flags) };
+    if accepted >= 0 {
+        conn::note(accepted);
+    }
+    accepted
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C-unwind" fn connect(fd: c_int, address: *const sockaddr, length: socklen_t) -> c_int {
+    options::before_connect(fd, address, length);
+    // SAFETY: the program's own arguments.
+    unsafe { real::connect(fd, address, length) }
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C-unwind" fn __connect(fd: c_int, address: *const sockaddr, length: socklen_t) -> c_int {
+    // SAFETY: an alias.
+    unsafe { connect(fd, address, length) }
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C-unwind" fn listen(fd: c_int, backlog: c_int) -> c_int {
+    options::before_listen(fd);
+    // SAFETY: numbers only.
+    unsafe { real::listen(fd, backlog) }
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C-unwind" fn shutdown(fd: c_int, how: c_int) -> c_int {
+    life::before_shutdown(fd, how);
+    // SAFETY: numbers only.
+    unsafe { real::shutdown(fd, how) }
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C-unwind" fn setsockopt(
+    fd: c_int,
+    level: c_int,
+    name: c_int,
+    value: *const c_void,
+    length: socklen_t,
+) -> c_int {
+    options::before_set(fd, level, name);
+    // SAFETY: the program's own arguments.
+    let answer = unsafe { real::setsockopt(fd, level, name, value, length) };
+    if answer == 0 {
+        options::after_set(fd, level, name);
+    }
+    answer
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C-unwind" fn getsockopt(
+    fd: c_int,
+    level: c_int,
+    name: c_int,
+    value: *mut c_void,
+    length: *mut socklen_t,
+) -> c_int {
+    options::before_get(fd, level, name);
+    // SAFETY: the program's own arguments.
+    unsafe { real::getsockopt(fd, level, name, value, length) }
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C-unwind" fn close(fd: c_int) -> c_int {
+    conn::forget(fd);
+    // SAFETY: a number.
+    unsafe { real::close(fd) }
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C-unwind" fn __close(fd: c_int) -> c_int {
+    // SAFETY: an alias.
+    unsafe { close(fd) }
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C-unwind" fn close_range(first: c_uint, last: c_uint, flags: c_int) -> c_int {
+    if flags & CLOSE_RANGE_CLOEXEC == 0 && first <= last {
+        forget_range(first.min(c_int::MAX as c_uint) as c_int, last.min(c_int::MAX as c_uint) as c_int);
+    }
+    // SAFETY: numbers only.
+    unsafe { real::close_range(first, last, flags) }
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C-unwind" fn closefrom(first: c_int) {
+    forget_range(first, c_int::MAX);
+    // SAFETY: a number.
+    unsafe { real::closefrom(first) };
+}
+
+fn forget_range(first: c_int, last: c_int) {
+    table::entries(first, last).for_each(|(fd, _)| conn::forget(fd));
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C-unwind" fn dup(fd: c_int) -> c_int {
+    // SAFETY: a number.
+    let copy = unsafe { real::dup(fd) };
+    if copy >= 0 {
+        conn::duplicate(fd, copy);
+    }
+    copy
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C-unwind" fn dup2(fd: c_int, to: c_int) -> c_int {
+    // SAFETY: numbers only.
+    let copy = unsafe { real::dup2(fd, to) };
+    if copy >= 0 {
+        conn::duplicate(fd, copy);
+    }
+    copy
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C-unwind" fn __dup2(fd: c_int, to: c_int) -> c_int {
+    // SAFETY: an alias.
+    unsafe { dup2(fd, to) }
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C-unwind" fn dup3(fd: c_int, to: c_int, flags: c_int) -> c_int {
+    // SAFETY: numbers only.
+    let copy = unsafe { real::dup3(fd, to, flags) };
+    if copy >= 0 {
+        conn::duplicate(fd, copy);
+    }
+    copy
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C-unwind" fn fcntl(fd: c_int, command: c_int, argument: usize) -> c_int {
+    // SAFETY: the program's own arguments; one word is what every command takes.
+    let answer = unsafe { real::fcntl(fd, command, argument) };
+    options::after_fcntl(fd, command, argument, answer);
+    answer
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C-unwind" fn fcntl64(fd: c_int, command: c_int, argument: usize) -> c_int {
+    // SAFETY: an alias.
+    unsafe { fcntl(fd, command, argument) }
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C-unwind" fn __fcntl(fd: c_int, command: c_int, argument: usize) -> c_int {
+    // SAFETY: an alias.
+    unsafe { fcntl(fd, command, argument) }
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C-unwind" fn ioctl(fd: c_int, request: usize, argument: usize) -> c_int {
+    // SAFETY: the program's own arguments; one word is what every request takes.
+    let answer = unsafe { real::ioctl(fd, request, argument) };
+    if answer >= 0 {
+        // SAFETY: the request succeeded, so its argument is what it must be.
+        unsafe { options::after_ioctl(fd, request, argument) };
+    }
+    answer
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C-unwind" fn fdopen(fd: c_int, mode: *const c_char) -> *mut FILE {
+    life::hand_back(fd, Reason::Stdio);
+    // SAFETY: the program's own arguments.
+    unsafe { real::fdopen(fd, mode) }
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C-unwind" fn vdprintf(fd: c_int, format: *const c_char, arguments: *mut c_void) -> c_int {
+    life::hand_back(fd, Reason::Stdio);
+    // SAFETY: the program's own arguments.
+    unsafe { real::vdprintf(fd, format, arguments) }
+}

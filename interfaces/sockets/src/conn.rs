@@ -1,0 +1,372 @@
+//! Connections of this process: one record per open socket that may be accelerated, shared by all its descriptors.
+//!
+//! Invariants:
+//! - A record is in use while a descriptor or a call holds it (`holds`: descriptors above, calls below), so a stream is
+//!   never given back under a call of another thread.
+//! - `stream` is written before the state says [`GRANTED`] and not after, and read only from then on.
+//! - The state word carries a generation, so that a late release cannot free a record that was given out again.
+
+use std::cell::UnsafeCell;
+use std::ffi::c_int;
+use std::mem::MaybeUninit;
+use std::sync::atomic::{AtomicI32, AtomicPtr, AtomicU32, AtomicU64, Ordering};
+
+use weft_fabric::stream::{Readable, Stream};
+
+use super::table::{self, Entry, PLACES};
+use super::{epoll, meet, raw};
+
+/// Not in use.
+pub const FREE: u32 = 0;
+/// The kernel's; calls are counted.
+pub const FRESH: u32 = 1;
+/// Shown to the rendezvous.
+pub const OFFERED: u32 = 2;
+/// The rendezvous has answered; not attached yet.
+pub const GRANTED: u32 = 3;
+/// A thread is comparing counts; calls wait for it.
+pub const ATTACHING: u32 = 4;
+/// Bytes may be in the rings.
+pub const ATTACHED: u32 = 5;
+/// The kernel's for good.
+pub const NEVER: u32 = 6;
+const STATE_MASK: u32 = 7;
+const GENERATION: u32 = 8;
+
+const DESCRIPTOR: u64 = 1 << 32;
+const CALLS: u64 = DESCRIPTOR - 1;
+
+/// The kernel has something to say (it reported an end or an error): look before saying "would block".
+pub const ASK_KERNEL: u32 = 1;
+/// A send found the ring full: the next room is an edge for epoll.
+pub const WAS_FULL: u32 = 2;
+/// See [`Connection::set`].
+pub const MANY_SETS: u32 = u32::MAX;
+/// The stream is ours to give back.
+pub const WAS_ATTACHED: u32 = 8;
+
+/// One connection.
+#[repr(align(128))]
+pub struct Connection {
+    state: AtomicU32,
+    pub flags: AtomicU32,
+    holds: AtomicU64,
+    stream: UnsafeCell<MaybeUninit<Stream>>,
+    /// Bytes that went through the kernel.
+    pub sent: AtomicU64,
+    pub received: AtomicU64,
+    /// Bytes taken out of the ring.
+    pub pulled: AtomicU64,
+    /// Data calls so far; offered when the setting is reached.
+    pub calls: AtomicU32,
+    /// One of its descriptors, as long as there is only one: the rule.
+    pub descriptor: AtomicI32,
+    /// The epoll set it is registered in: 0 for none, [`MANY_SETS`] for several.
+    pub set: AtomicU32,
+    /// How often nobody could be shown it.
+    pub attempts: AtomicU32,
+    /// Looks at an empty ring since the kernel was asked.
+    pub empty_looks: AtomicU32,
+    /// Clock of the last look at the kernel by a sender.
+    pub looked_at: AtomicU64,
+    /// An error that the kernel has told and that is still owed to the program.
+    pub owed_error: AtomicI32,
+    /// `SO_RCVLOWAT`.
+    pub low_water: AtomicU32,
+    /// `SO_RCVTIMEO` and `SO_SNDTIMEO` in nanoseconds, 0 for none.
+    pub receive_timeout: AtomicU64,
+    pub send_timeout: AtomicU64,
+    pub cookie: AtomicU64,
+    /// The cell in which processes of a fork family count who holds the socket; 0 for none.
+    pub family: AtomicU32,
+    next_free: AtomicU32,
+}
+
+// SAFETY: all is atomic but `stream`, which is written once per life of the record before the state that allows reading.
+unsafe impl Sync for Connection {}
+
+static POOL: AtomicPtr<Connection> = AtomicPtr::new(std::ptr::null_mut());
+static FREE_LIST: AtomicU64 = AtomicU64::new(0);
+static UNUSED_FROM: AtomicU32 = AtomicU32::new(1);
+
+/// Makes room for the records (address space only). False when there is none.
+pub fn start() -> bool {
+    let at = raw::map(PLACES * size_of::<Connection>(), false);
+    POOL.store(at.cast(), Ordering::Release);
+    !at.is_null()
+}
+
+/// The record with this index.
+pub fn at(index: u32) -> &'static Connection {
+    // SAFETY: indices come from `take_record`, below PLACES; the pool is never unmapped; zeros are a valid record.
+    unsafe { &*POOL.load(Ordering::Relaxed).add(index as usize) }
+}
+
+fn take_record() -> Option<u32> {
+    loop {
+        let head = FREE_LIST.load(Ordering::Acquire);
+        let index = head as u32;
+        if index == 0 {
+            let fresh = UNUSED_FROM.fetch_add(1, Ordering::Relaxed);
+            if fresh as usize >= PLACES {
+                UNUSED_FROM.store(PLACES as u32, Ordering::Relaxed);
+                return None;
+            }
+            return Some(fresh);
+        }
+        let next = (head >> 32).wrapping_add(1) << 32 | u64::from(at(index).next_free.load(Ordering::Relaxed));
+        if FREE_LIST.compare_exchange(head, next, Ordering::AcqRel, Ordering::Relaxed).is_ok() {
+            return Some(index);
+        }
+    }
+}
+
+fn put_record(index: u32) {
+    loop {
+        let head = FREE_LIST.load(Ordering::Relaxed);
+        at(index).next_free.store(head as u32, Ordering::Relaxed);
+        let next = (head >> 32).wrapping_add(1) << 32 | u64::from(index);
+        if FREE_LIST.compare_exchange(head, next, Ordering::AcqRel, Ordering::Relaxed).is_ok() {
+            return;
+        }
+    }
+}
+
+/// Notes that `fd` is a new socket of this process that may be accelerated one day.
+pub fn note(fd: c_int) {
+    forget(fd);
+    if !super::is_on() || !table::has_place(fd) {
+        return;
+    }
+    let Some(index) = take_record() else { return };
+    let conn = at(index);
+    for counter in [
+        &conn.sent,
+        &conn.received,
+        &conn.pulled,
+        &conn.looked_at,
+        &conn.receive_timeout,
+        &conn.send_timeout,
+        &conn.cookie,
+    ] {
+        counter.store(0, Ordering::Relaxed);
+    }
+    for counter in [&conn.flags, &conn.calls, &conn.attempts, &conn.set, &conn.empty_looks, &conn.family] {
+        counter.store(0, Ordering::Relaxed);
+    }
+    conn.owed_error.store(0, Ordering::Relaxed);
+    conn.descriptor.store(fd, Ordering::Relaxed);
+    conn.low_water.store(1, Ordering::Relaxed);
+    conn.holds.fetch_add(DESCRIPTOR, Ordering::Relaxed);
+    conn.change_state(FRESH);
+    table::replace(fd, Some(Entry::Connection(index)));
+}
+
+/// `fd` is closed, or something else from now on.
+pub fn forget(fd: c_int) {
+    if table::entry(fd).is_some() {
+        epoll::closed(fd);
+    }
+    match table::entry(fd).and_then(|_| table::replace(fd, None)) {
+        Some(Entry::Connection(index)) => at(index).release(index, DESCRIPTOR),
+        Some(Entry::Set(index)) => epoll::drop_descriptor(index),
+        None => {}
+    }
+}
+
+/// `copy` is a duplicate of `fd` from now on.
+pub fn duplicate(fd: c_int, copy: c_int) {
+    if fd == copy {
+        return;
+    }
+    forget(copy);
+    match table::entry(fd) {
+        Some(entry @ Entry::Connection(index)) if table::has_place(copy) => {
+            at(index).holds.fetch_add(DESCRIPTOR, Ordering::SeqCst);
+            table::replace(copy, Some(entry));
+        }
+        Some(entry @ Entry::Set(index)) if table::has_place(copy) => {
+            epoll::add_descriptor(index);
+            table::replace(copy, Some(entry));
+        }
+        _ => {}
+    }
+}
+
+/// A call's hold on a connection.
+#[derive(Debug)]
+pub struct Held {
+    pub index: u32,
+}
+
+impl std::ops::Deref for Held {
+    type Target = Connection;
+
+    #[inline]
+    fn deref(&self) -> &Connection {
+        at(self.index)
+    }
+}
+
+/// Holds the connection that `fd` is; `None` when it is none.
+#[inline]
+pub fn hold(fd: c_int) -> Option<Held> {
+    loop {
+        let Entry::Connection(index) = table::entry(fd)? else { return None };
+        at(index).holds.fetch_add(1, Ordering::SeqCst);
+        let held = Held { index };
+        // Between the look and the hold it may have been closed, and the record given to another socket.
+        if table::entry(fd) == Some(Entry::Connection(index)) {
+            return Some(held);
+        }
+    }
+}
+
+/// The same for a record that is known to be in use.
+pub fn hold_index(index: u32) -> Held {
+    at(index).holds.fetch_add(1, Ordering::SeqCst);
+    Held { index }
+}
+
+impl Drop for Held {
+    #[inline]
+    fn drop(&mut self) {
+        at(self.index).release(self.index, 1);
+    }
+}
+
+impl Connection {
+    /// The state now; waits while another thread compares counts, which is short.
+    #[inline]
+    pub fn state(&self) -> u32 {
+        loop {
+            let state = self.state.load(Ordering::SeqCst) & STATE_MASK;
+            if state != ATTACHING {
+                return state;
+            }
+            raw::yield_core();
+        }
+    }
+
+    /// The state now, without waiting.
+    pub fn state_now(&self) -> u32 {
+        self.state.load(Ordering::SeqCst) & STATE_MASK
+    }
+
+    /// Sets the state, in the same life of the record.
+    pub fn set_state(&self, state: u32) {
+        let generation = self.state.load(Ordering::Relaxed) & !STATE_MASK;
+        self.state.store(generation | state, Ordering::SeqCst);
+    }
+
+    /// Sets the state if it is `from`.
+    pub fn change(&self, from: u32, to: u32) -> bool {
+        let word = self.state.load(Ordering::Relaxed);
+        let next = word & !STATE_MASK | to;
+        word & STATE_MASK == from
+            && self.state.compare_exchange(word, next, Ordering::SeqCst, Ordering::Relaxed).is_ok()
+    }
+
+    /// A new life.
+    fn change_state(&self, state: u32) {
+        let generation = (self.state.load(Ordering::Relaxed) & !STATE_MASK).wrapping_add(GENERATION);
+        self.state.store(generation | state, Ordering::SeqCst);
+    }
+
+    /// Whether no other call of this process is inside.
+    pub fn alone(&self) -> bool {
+        self.holds.load(Ordering::SeqCst) & CALLS == 1
+    }
+
+    /// Calls `each` with every descriptor of this connection, whose index is `index`.
+    pub fn descriptors(&self, index: u32, mut each: impl FnMut(c_int)) {
+        let one = self.descriptor.load(Ordering::Relaxed);
+        let many = self.holds.load(Ordering::Relaxed) >> 32 > 1;
+        if !many && table::entry(one) == Some(Entry::Connection(index)) {
+            return each(one);
+        }
+        for (fd, entry) in table::entries(0, c_int::MAX) {
+            if entry == Entry::Connection(index) {
+                self.descriptor.store(fd, Ordering::Relaxed);
+                each(fd);
+            }
+        }
+    }
+
+    /// In a child after a fork: calls of other threads are gone.
+    pub fn forget_calls(&self) {
+        self.holds.fetch_and(!CALLS, Ordering::SeqCst);
+    }
+
+    #[inline]
+    fn release(&self, index: u32, hold: u64) {
+        let state = self.state.load(Ordering::SeqCst);
+        let before = self.holds.fetch_sub(hold, Ordering::SeqCst);
+        if hold == DESCRIPTOR && before >> 32 == 1 {
+            // Nobody in this process can reach it any more: the peer may look for the end.
+            if self.has_flag(WAS_ATTACHED) {
+                self.stream().set_closing();
+            }
+        }
+        if before == hold {
+            self.free(index, state);
+        }
+    }
+
+    /// Gives the record back, if it still lives the life in which its state was `seen`.
+    #[cold]
+    fn free(&self, index: u32, seen: u32) {
+        let mut word = seen;
+        while word & STATE_MASK != FREE {
+            let next = (word & !STATE_MASK).wrapping_add(GENERATION) | FREE;
+            match self.state.compare_exchange(word, next, Ordering::SeqCst, Ordering::Relaxed) {
+                Ok(_) => {
+                    meet::left(self, word & STATE_MASK);
+                    return put_record(index);
+                }
+                Err(now) if now & !STATE_MASK == seen & !STATE_MASK => word = now,
+                Err(_) => return,
+            }
+        }
+    }
+
+    /// What a receiver would find now.
+    #[inline]
+    pub fn readable(&self) -> Readable {
+        self.stream().readable(self.received.load(Ordering::Relaxed))
+    }
+
+    /// All bytes that have come by the ring as far as this process knows: another number, another arrival.
+    pub fn arrived(&self) -> u64 {
+        match self.readable() {
+            Readable::Ring(bytes) => self.pulled.load(Ordering::Relaxed) + bytes as u64,
+            _ => self.pulled.load(Ordering::Relaxed),
+        }
+    }
+
+    /// To be called once per life, before the state [`GRANTED`].
+    pub fn set_stream(&self, stream: Stream) {
+        // SAFETY: nobody reads before the state says so (invariant of this module).
+        unsafe { (*self.stream.get()).write(stream) };
+    }
+
+    /// The stream of a connection that was granted.
+    #[inline]
+    pub fn stream(&self) -> Stream {
+        // SAFETY: written before the state that let the caller come here.
+        unsafe { (*self.stream.get()).assume_init() }
+    }
+
+    pub fn set_flag(&self, flag: u32) {
+        self.flags.fetch_or(flag, Ordering::Relaxed);
+    }
+
+    /// Takes a flag away; whether it was there.
+    pub fn take_flag(&self, flag: u32) -> bool {
+        self.has_flag(flag) && self.flags.fetch_and(!flag, Ordering::Relaxed) & flag != 0
+    }
+
+    pub fn has_flag(&self, flag: u32) -> bool {
+        self.flags.load(Ordering::Relaxed) & flag != 0
+    }
+}

@@ -1,0 +1,296 @@
+//! Registering, and what changes about registrations behind the program's back.
+
+use std::ffi::c_int;
+use std::sync::atomic::{AtomicI32, Ordering};
+
+use libc::epoll_event;
+use libc::{EPOLL_CTL_ADD, EPOLL_CTL_DEL, EPOLL_CTL_MOD, EPOLLET, EPOLLEXCLUSIVE, EPOLLIN, EPOLLONESHOT, EPOLLOUT};
+use weft_fabric::stream::{Bell, Reason, Writable};
+
+use super::members;
+use super::set::{self, Inner, Set};
+use crate::conn::{self, ATTACHED, Connection, Held, MANY_SETS, NEVER};
+use crate::table::{self, Entry};
+use crate::{life, raw, real};
+
+/// What stands as the user's word of our registrations in the kernel: this pattern and the descriptor. The program's own
+/// word is remembered. (A program that uses the very same pattern for its own is not to be expected.)
+const TAG: u64 = 0xFFD3_57EF_7A00_0000;
+const TAG_MASK: u64 = 0xFFFF_FFFF_FF00_0000;
+/// Numbers beyond the table stand for the bell, and for the poke.
+const BELL: u64 = TAG | 0xFF_FFFF;
+const POKE: u64 = TAG | 0xFF_FFFE;
+
+/// What a word from the kernel's set means.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Word {
+    Programs,
+    Ours(c_int),
+    Bell,
+    Poke,
+}
+
+/// Tells our words from the program's.
+pub fn word(data: u64) -> Word {
+    match data {
+        BELL => Word::Bell,
+        POKE => Word::Poke,
+        _ if data & TAG_MASK == TAG => Word::Ours((data & !TAG_MASK) as c_int),
+        _ => Word::Programs,
+    }
+}
+
+/// `epoll_ctl`.
+///
+/// # Safety
+/// As `epoll_ctl`.
+pub unsafe fn control(epfd: c_int, operation: c_int, fd: c_int, event: *mut epoll_event) -> c_int {
+    // SAFETY: the program's own arguments, handed on.
+    let plain = || unsafe { real::epoll_ctl(epfd, operation, fd, event) };
+    let Some(kind) = table::entry(fd) else { return plain() };
+    let Some(Entry::Set(index)) = table::entry(epfd) else {
+        // A set that we know nothing of: what is in it must be the kernel's.
+        life::hand_back(fd, Reason::KernelCall);
+        return plain();
+    };
+    if operation == EPOLL_CTL_DEL {
+        let answer = plain();
+        if answer == 0 {
+            forget(set::at(index), fd);
+        }
+        return answer;
+    }
+    if event.is_null() || !matches!(operation, EPOLL_CTL_ADD | EPOLL_CTL_MOD) {
+        return plain();
+    }
+    // SAFETY: the program promises an event at this place.
+    let given = unsafe { event.read_unaligned() };
+    if given.events & EPOLLEXCLUSIVE as u32 != 0 && matches!(kind, Entry::Connection(_)) {
+        life::hand_back(fd, Reason::Option);
+        return plain();
+    }
+    register(epfd, index, operation, fd, kind, given)
+}
+
+fn register(epfd: c_int, index: u32, operation: c_int, fd: c_int, kind: Entry, given: epoll_event) -> c_int {
+    let set = set::at(index);
+    let mut inner = set.lock();
+    let mut ours = epoll_event { events: given.events, u64: TAG | fd as u64 };
+    // SAFETY: the event is on our stack.
+    let answer = unsafe { real::epoll_ctl(epfd, operation, fd, &mut ours) };
+    if answer != 0 {
+        return answer;
+    }
+    let Some(place) = inner.place(fd) else { return answer };
+    place.present = true;
+    (place.events, place.kernel_events, place.data) = (given.events, given.events, given.u64);
+    (place.told, place.spent) = (u64::MAX, false);
+    place.nested = matches!(kind, Entry::Set(_));
+    if let Entry::Connection(connection) = kind {
+        note_set(conn::at(connection), index);
+    }
+    let member = match kind {
+        Entry::Connection(connection) => conn::at(connection).state_now() == ATTACHED,
+        Entry::Set(_) => true,
+    };
+    if member {
+        join(set, &mut inner, epfd, fd);
+    }
+    answer
+}
+
+fn note_set(conn: &Connection, index: u32) {
+    let known = conn.set.load(Ordering::Relaxed);
+    let now = if known == 0 || known == index + 1 { index + 1 } else { MANY_SETS };
+    conn.set.store(now, Ordering::Relaxed);
+}
+
+/// `fd` is looked at from now on.
+fn join(set: &Set, inner: &mut Inner, epfd: c_int, fd: c_int) {
+    let Some(place) = inner.registered(fd) else { return };
+    if !place.member {
+        place.member = true;
+        set.members.fetch_add(1, Ordering::SeqCst);
+    }
+    make_bell(inner, epfd);
+    if !inner.make_hot(fd) {
+        members::cool(inner);
+        inner.slices |= !inner.make_hot(fd);
+    }
+}
+
+/// The set needs a bell of this process in the kernel's set.
+fn make_bell(inner: &mut Inner, epfd: c_int) {
+    if inner.bell.is_some() && inner.bell_of == set::forks() {
+        return;
+    }
+    // One that was taken before a fork is the parent's, and is only forgotten.
+    let Ok(bell) = Bell::take() else {
+        inner.slices = true;
+        return;
+    };
+    let mut event = epoll_event { events: EPOLLIN as u32, u64: BELL };
+    if raw::epoll_control(epfd, EPOLL_CTL_ADD, bell.fd(), &mut event).is_err() {
+        inner.slices = true;
+    }
+    (inner.bell, inner.bell_of) = (Some(bell), set::forks());
+}
+
+fn forget(set: &'static Set, fd: c_int) {
+    let mut inner = set.lock();
+    inner.make_cold(fd);
+    let Some(place) = inner.registered(fd) else { return };
+    let was_member = place.member;
+    (place.present, place.member, place.armed, place.armed_room) = (false, false, false, false);
+    if was_member {
+        set.members.fetch_sub(1, Ordering::SeqCst);
+    }
+}
+
+/// `fd` is about to be closed: the kernel takes it out of all sets.
+pub fn closed(fd: c_int) {
+    for_each_set_of(fd, |_, set| forget(set, fd));
+}
+
+fn for_each_set_of(fd: c_int, mut each: impl FnMut(u32, &'static Set)) {
+    let known = match table::entry(fd) {
+        Some(Entry::Connection(index)) => conn::at(index).set.load(Ordering::Relaxed),
+        Some(Entry::Set(_)) => MANY_SETS,
+        None => return,
+    };
+    match known {
+        0 => {}
+        MANY_SETS => set::all().for_each(|(index, set)| each(index, set)),
+        one => each(one - 1, set::at(one - 1)),
+    }
+}
+
+/// Calls `each` under the lock of every set, with every descriptor of the connection that is registered in it.
+pub fn for_each_registration(held: &Held, mut each: impl FnMut(&mut Inner, c_int)) {
+    held.descriptors(held.index, |fd| {
+        for_each_set_of(fd, |_, set| {
+            let mut inner = set.lock();
+            if inner.registered(fd).is_some_and(|place| place.member) {
+                each(&mut inner, fd);
+            }
+        });
+    });
+}
+
+/// A connection was attached: sets in which it is registered look at it from now on, also those that sleep already.
+pub fn attached(held: &Held) {
+    held.descriptors(held.index, |fd| {
+        for_each_set_of(fd, |index, set| {
+            let Some(epfd) = descriptor_of(index) else { return };
+            let mut inner = set.lock();
+            if inner.registered(fd).is_some() {
+                join(set, &mut inner, epfd, fd);
+                poke(epfd);
+            }
+        });
+    });
+}
+
+fn descriptor_of(index: u32) -> Option<c_int> {
+    table::entries(0, c_int::MAX).find(|(_, entry)| *entry == Entry::Set(index)).map(|(fd, _)| fd)
+}
+
+static ALWAYS_READY: AtomicI32 = AtomicI32::new(-1);
+
+/// Wakes one thread that sleeps in the kernel's set, so that it looks at the rings.
+fn poke(epfd: c_int) {
+    let ready = ALWAYS_READY.load(Ordering::Relaxed);
+    let mut event = epoll_event { events: (EPOLLIN | EPOLLONESHOT) as u32, u64: POKE };
+    if ready >= 0 && raw::epoll_control(epfd, EPOLL_CTL_MOD, ready, &mut event).is_ok() {
+        return;
+    }
+    if ready >= 0 && raw::epoll_control(epfd, EPOLL_CTL_ADD, ready, &mut event).is_ok() {
+        return;
+    }
+    let Some(made) = raw::ready_descriptor() else { return };
+    ALWAYS_READY.store(made, Ordering::Relaxed);
+    let _ = raw::epoll_control(epfd, EPOLL_CTL_ADD, made, &mut event);
+}
+
+/// The way of a connection has changed (back to the kernel): the kernel's word on writing is right again.
+pub fn refresh(held: &Held) {
+    held.descriptors(held.index, |fd| {
+        for_each_set_of(fd, |index, set| {
+            let mut inner = set.lock();
+            if let Some(place) = inner.registered(fd) {
+                let wanted = place.events;
+                restore(index, place, fd, wanted);
+            }
+        });
+        if held.state_now() == NEVER {
+            for_each_set_of(fd, |_, set| leave(set, fd));
+        }
+    });
+}
+
+/// The member is the kernel's from now on; its registration there stays.
+fn leave(set: &'static Set, fd: c_int) {
+    let mut inner = set.lock();
+    inner.make_cold(fd);
+    if let Some(place) = inner.registered(fd)
+        && place.member
+    {
+        place.member = false;
+        set.members.fetch_sub(1, Ordering::SeqCst);
+    }
+}
+
+fn restore(index: u32, place: &mut set::Registration, fd: c_int, wanted: u32) {
+    if place.kernel_events == wanted || place.spent {
+        return;
+    }
+    place.kernel_events = wanted;
+    let mut event = epoll_event { events: wanted, u64: TAG | fd as u64 };
+    if let Some(epfd) = descriptor_of(index) {
+        let _ = raw::epoll_control(epfd, EPOLL_CTL_MOD, fd, &mut event);
+    }
+}
+
+/// What of the kernel's events for `fd` is true, as the program shall see it; `None` for nothing. The caller holds the
+/// lock.
+pub fn translate(inner: &mut Inner, epfd: c_int, fd: c_int, seen: u32) -> Option<epoll_event> {
+    let entry = table::entry(fd);
+    let place = inner.registered(fd)?;
+    if place.spent {
+        return None;
+    }
+    let mut events = seen;
+    if place.nested {
+        let Some(Entry::Set(nested)) = entry else { return None };
+        events = if members::is_ready_inside(nested, fd) { events } else { 0 };
+    } else if let (true, Some(Entry::Connection(index))) = (place.member, entry) {
+        let held = conn::hold_index(index);
+        held.set_flag(conn::ASK_KERNEL);
+        events = without_false_room(&held, place, epfd, fd, events);
+    }
+    if events == 0 {
+        return None;
+    }
+    place.spent = place.events & EPOLLONESHOT as u32 != 0;
+    Some(epoll_event { events, u64: place.data })
+}
+
+/// The kernel calls a socket writable whose ring is full: a level that would be reported for ever is taken out of the
+/// kernel's set until the connection is the kernel's again.
+fn without_false_room(held: &Held, place: &mut set::Registration, epfd: c_int, fd: c_int, seen: u32) -> u32 {
+    let room = EPOLLOUT as u32;
+    if seen & room == 0 {
+        return seen;
+    }
+    match held.stream().writable() {
+        Writable::Kernel | Writable::Broken => return seen,
+        Writable::Ring(_) => {}
+        Writable::Full => held.set_flag(conn::WAS_FULL),
+    }
+    if place.events & (EPOLLET | EPOLLONESHOT) as u32 == 0 {
+        place.kernel_events &= !room;
+        let mut event = epoll_event { events: place.kernel_events, u64: TAG | fd as u64 };
+        let _ = raw::epoll_control(epfd, EPOLL_CTL_MOD, fd, &mut event);
+    }
+    if matches!(held.stream().writable(), Writable::Full) { seen & !room } else { seen }
+}

@@ -1,0 +1,260 @@
+//! The sets of this process and their memory.
+
+use std::cell::UnsafeCell;
+use std::ffi::c_int;
+use std::ops::{Deref, DerefMut};
+use std::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
+
+use weft_fabric::stream::Bell;
+
+use crate::table::{self, Entry, PLACES};
+use crate::{conn, raw};
+
+/// Sets at one time; beyond that a set is only the kernel's, and what is put into it stays with the kernel.
+const SETS: usize = 4096;
+/// Members that can be looked at one by one.
+pub const HOT: usize = 1 << 14;
+
+/// What the program has registered for one descriptor.
+#[derive(Clone, Copy)]
+#[repr(C)]
+pub struct Registration {
+    /// As the program gave them.
+    pub events: u32,
+    /// As they stand in the kernel.
+    pub kernel_events: u32,
+    pub data: u64,
+    /// Arrivals when a reading edge was last told; `u64::MAX` for never.
+    pub told: u64,
+    /// Where it stands in the list of hot members.
+    at: u32,
+    /// The last call that told of it, and at which place of the answer.
+    pub call: u32,
+    pub answer: u32,
+    pub present: bool,
+    pub hot: bool,
+    /// One-shot, and told.
+    pub spent: bool,
+    /// Armed for arrivals; for room.
+    pub armed: bool,
+    pub armed_room: bool,
+    /// Attached, or itself a set.
+    pub member: bool,
+    pub nested: bool,
+}
+
+/// What a set consists of.
+pub struct Inner {
+    registrations: *mut Registration,
+    pub hot: [c_int; HOT],
+    pub hot_count: usize,
+    /// Where the next look begins, so that no member starves.
+    pub turn: usize,
+    /// Calls so far.
+    pub calls: u32,
+    pub bell: Option<Bell>,
+    /// In which process the bell was taken.
+    pub bell_of: u32,
+    /// Threads asleep on the bell.
+    pub sleepers: u32,
+    /// A member could not be armed: sleeps are short.
+    pub slices: bool,
+}
+
+pub struct Set {
+    lock: AtomicU32,
+    descriptors: AtomicU32,
+    /// Attached connections and sets in it.
+    pub members: AtomicU32,
+    inner: UnsafeCell<Inner>,
+}
+
+// SAFETY: `inner` is touched under the lock only.
+unsafe impl Sync for Set {}
+
+static SETS_AT: AtomicPtr<Set> = AtomicPtr::new(std::ptr::null_mut());
+static SETS_USED: AtomicU32 = AtomicU32::new(0);
+/// Forks so far, to know a bell that belongs to the parent.
+static FORKS: AtomicU32 = AtomicU32::new(0);
+
+/// Makes room for the sets (address space only). False when there is none.
+pub fn start() -> bool {
+    let at = raw::map(SETS * size_of::<Set>(), false);
+    SETS_AT.store(at.cast(), Ordering::Release);
+    !at.is_null()
+}
+
+/// The set with this index.
+pub fn at(index: u32) -> &'static Set {
+    // SAFETY: indices come from `create`, below SETS; the memory is never unmapped; zeros are a valid set of nothing.
+    unsafe { &*SETS_AT.load(Ordering::Relaxed).add(index as usize) }
+}
+
+/// All sets that are or were in use.
+pub fn all() -> impl Iterator<Item = (u32, &'static Set)> {
+    let used = SETS_USED.load(Ordering::Acquire);
+    (0..used).map(|index| (index, at(index))).filter(|(_, set)| set.descriptors.load(Ordering::Relaxed) > 0)
+}
+
+pub fn forks() -> u32 {
+    FORKS.load(Ordering::Relaxed)
+}
+
+/// Notes that `fd` is a new epoll set.
+pub fn create(fd: c_int) {
+    conn::forget(fd);
+    if !crate::is_on() || !table::has_place(fd) {
+        return;
+    }
+    let registrations = raw::map(PLACES * size_of::<Registration>(), false).cast::<Registration>();
+    if registrations.is_null() {
+        return;
+    }
+    let Some(index) = take() else {
+        // SAFETY: nobody has seen it.
+        return unsafe { raw::unmap(registrations.cast(), PLACES * size_of::<Registration>()) };
+    };
+    at(index).lock().registrations = registrations;
+    table::replace(fd, Some(Entry::Set(index)));
+}
+
+fn take() -> Option<u32> {
+    let free = |index: &u32| at(*index).descriptors.compare_exchange(0, 1, Ordering::AcqRel, Ordering::Relaxed).is_ok();
+    let index = (0..SETS as u32).find(free)?;
+    SETS_USED.fetch_max(index + 1, Ordering::AcqRel);
+    Some(index)
+}
+
+pub fn add_descriptor(index: u32) {
+    at(index).descriptors.fetch_add(1, Ordering::Relaxed);
+}
+
+/// A descriptor of the set is closed; with the last one the set is gone.
+pub fn drop_descriptor(index: u32) {
+    let set = at(index);
+    if set.descriptors.load(Ordering::Relaxed) > 1 {
+        set.descriptors.fetch_sub(1, Ordering::Relaxed);
+        return;
+    }
+    let mut inner = set.lock();
+    // SAFETY: mapped in `create`; under the lock nobody uses it, and later users find null.
+    unsafe { raw::unmap(inner.registrations.cast(), PLACES * size_of::<Registration>()) };
+    inner.registrations = std::ptr::null_mut();
+    set.members.store(0, Ordering::Relaxed);
+    (inner.hot_count, inner.turn, inner.calls, inner.sleepers, inner.slices) = (0, 0, 0, 0, false);
+    if let Some(bell) = inner.bell.take() {
+        // A bell that was taken before a fork is the parent's.
+        if inner.bell_of == forks() {
+            bell.give_back();
+        }
+    }
+    drop(inner);
+    set.descriptors.store(0, Ordering::Release);
+}
+
+/// Whether the rings matter to this set.
+#[inline]
+pub fn has_members(index: u32) -> bool {
+    at(index).members.load(Ordering::SeqCst) > 0
+}
+
+/// Before a fork: no set is half changed.
+pub fn lock_all() {
+    for (_, set) in all() {
+        std::mem::forget(set.lock());
+    }
+}
+
+/// After a fork, on both sides.
+pub fn unlock_all() {
+    FORKS.fetch_add(1, Ordering::Relaxed);
+    for (_, set) in all() {
+        set.lock.store(0, Ordering::Release);
+    }
+}
+
+/// Exclusive use of a set.
+pub struct Locked {
+    set: &'static Set,
+}
+
+impl Set {
+    /// Held for a bounded number of steps, without any wait.
+    pub fn lock(&'static self) -> Locked {
+        let mut tries = 0u32;
+        while self.lock.compare_exchange_weak(0, 1, Ordering::Acquire, Ordering::Relaxed).is_err() {
+            tries += 1;
+            if tries.is_multiple_of(64) { raw::yield_core() } else { std::hint::spin_loop() }
+        }
+        Locked { set: self }
+    }
+}
+
+impl Deref for Locked {
+    type Target = Inner;
+
+    fn deref(&self) -> &Inner {
+        // SAFETY: the lock is ours.
+        unsafe { &*self.set.inner.get() }
+    }
+}
+
+impl DerefMut for Locked {
+    fn deref_mut(&mut self) -> &mut Inner {
+        // SAFETY: the lock is ours.
+        unsafe { &mut *self.set.inner.get() }
+    }
+}
+
+impl Drop for Locked {
+    fn drop(&mut self) {
+        self.set.lock.store(0, Ordering::Release);
+    }
+}
+
+impl Inner {
+    /// What is registered for `fd`; `None` when nothing is.
+    #[inline]
+    pub fn registered(&mut self, fd: c_int) -> Option<&mut Registration> {
+        self.place(fd).filter(|registration| registration.present)
+    }
+
+    /// The place for `fd`.
+    pub fn place(&mut self, fd: c_int) -> Option<&mut Registration> {
+        if self.registrations.is_null() || fd as u32 as usize >= PLACES {
+            return None;
+        }
+        // SAFETY: one place per number below PLACES, zeros are an absent registration; the lock is held.
+        Some(unsafe { &mut *self.registrations.add(fd as usize) })
+    }
+
+    /// Makes `fd` hot. False when there is no room.
+    pub fn make_hot(&mut self, fd: c_int) -> bool {
+        if self.registered(fd).is_none_or(|registration| registration.hot) {
+            return true;
+        }
+        if self.hot_count == HOT {
+            return false;
+        }
+        let at = self.hot_count;
+        self.hot[at] = fd;
+        self.hot_count += 1;
+        if let Some(registration) = self.registered(fd) {
+            (registration.hot, registration.at) = (true, at as u32);
+        }
+        true
+    }
+
+    /// `fd` is hot no more.
+    pub fn make_cold(&mut self, fd: c_int) {
+        let Some(registration) = self.place(fd).filter(|registration| registration.hot) else { return };
+        registration.hot = false;
+        let at = registration.at;
+        self.hot_count -= 1;
+        let moved = self.hot[self.hot_count];
+        self.hot[at as usize] = moved;
+        if let Some(registration) = self.place(moved) {
+            registration.at = at;
+        }
+    }
+}

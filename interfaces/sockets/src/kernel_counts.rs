@@ -1,0 +1,163 @@
+//! What the kernel says about a connection: whether it may be accelerated at all, how many bytes it has carried, and
+//! the options that calls on it must follow.
+
+use std::ffi::c_int;
+use std::sync::atomic::Ordering;
+
+use libc::{AF_INET, AF_INET6, IPPROTO_TCP, SOL_SOCKET, sockaddr_in, sockaddr_in6, sockaddr_storage};
+use weft_fabric::stream::Reason;
+
+use super::conn::Connection;
+use super::{raw, settings};
+
+const ESTABLISHED: u8 = 1;
+const SO_COOKIE: c_int = 57;
+
+/// The part of the kernel's `tcp_info` that is needed, with its layout (`linux/tcp.h`): the counts lie at these offsets.
+#[repr(C, align(8))]
+#[derive(Clone, Copy)]
+struct TcpInfo([u8; 216]);
+
+impl TcpInfo {
+    fn of(fd: c_int) -> Option<Self> {
+        raw::option(fd, IPPROTO_TCP, libc::TCP_INFO, TcpInfo([0; 216])).ok()
+    }
+
+    fn number(&self, offset: usize, size: usize) -> u64 {
+        let mut bytes = [0; 8];
+        bytes[..size].copy_from_slice(&self.0[offset..offset + size]);
+        u64::from_ne_bytes(bytes)
+    }
+
+    fn established(&self) -> bool {
+        self.0[0] == ESTABLISHED
+    }
+
+    fn bytes_received(&self) -> u64 {
+        self.number(128, 8)
+    }
+
+    /// Bytes that the program has handed over: those that went out at least once and those still to go. (Bytes
+    /// acknowledged would count the first packet of a connection in one direction.)
+    fn bytes_written(&self) -> u64 {
+        let (sent, again, waiting) = (self.number(200, 8), self.number(208, 8), self.number(144, 4));
+        sent.wrapping_sub(again) + waiting
+    }
+}
+
+/// Whether `fd` is an established TCP connection between two addresses of this host that the user's rules allow; its
+/// cookie.
+pub fn may_be_accelerated(fd: c_int) -> Result<u64, Reason> {
+    let protocol = raw::option(fd, SOL_SOCKET, libc::SO_PROTOCOL, 0 as c_int);
+    if protocol != Ok(IPPROTO_TCP) || !TcpInfo::of(fd).is_some_and(|info| info.established()) {
+        return Err(Reason::NotLocal);
+    }
+    let (Ok(here), Ok(there)) = (raw::name(libc::SYS_getsockname, fd), raw::name(libc::SYS_getpeername, fd)) else {
+        return Err(Reason::NotLocal);
+    };
+    let (Some(here), Some(there)) = (End::of(&here), End::of(&there)) else { return Err(Reason::NotLocal) };
+    if here.address != there.address && !(here.is_loopback() && there.is_loopback()) {
+        return Err(Reason::NotLocal);
+    }
+    if !settings::port_allowed(here.port) && !settings::port_allowed(there.port) {
+        return Err(Reason::Rule);
+    }
+    raw::option(fd, SOL_SOCKET, SO_COOKIE, 0u64).map_err(|_| Reason::Resources)
+}
+
+/// One end of a connection; IPv4 in its mapped form.
+struct End {
+    address: [u8; 16],
+    port: u16,
+}
+
+impl End {
+    fn of(name: &sockaddr_storage) -> Option<End> {
+        match c_int::from(name.ss_family) {
+            AF_INET => {
+                // SAFETY: the family says which type it is; the storage is large enough for all and aligned.
+                let name = unsafe { &*(&raw const *name).cast::<sockaddr_in>() };
+                let mut address = [0; 16];
+                address[10..12].copy_from_slice(&[0xff, 0xff]);
+                address[12..].copy_from_slice(&name.sin_addr.s_addr.to_ne_bytes());
+                Some(End { address, port: u16::from_be(name.sin_port) })
+            }
+            AF_INET6 => {
+                // SAFETY: as above.
+                let name = unsafe { &*(&raw const *name).cast::<sockaddr_in6>() };
+                Some(End { address: name.sin6_addr.s6_addr, port: u16::from_be(name.sin6_port) })
+            }
+            _ => None,
+        }
+    }
+
+    fn is_loopback(&self) -> bool {
+        let mapped = self.address[..10] == [0; 10] && self.address[10..12] == [0xff, 0xff];
+        (mapped && self.address[12] == 127) || self.address == *std::net::Ipv6Addr::LOCALHOST.octets().as_slice()
+    }
+}
+
+/// Whether the kernel has carried exactly what was counted, in a connection where nothing has ended.
+pub fn agree(fd: c_int, sent: u64, received: u64) -> bool {
+    // Bytes may arrive between the questions: then the next sample decides.
+    let Ok(waiting) = raw::ioctl_number(fd, libc::FIONREAD) else { return false };
+    let Some(info) = TcpInfo::of(fd) else { return false };
+    info.established() && info.bytes_written() == sent && info.bytes_received().wrapping_sub(waiting as u64) == received
+}
+
+/// Reads the options that data calls must follow.
+pub fn read_options(conn: &Connection, fd: c_int) {
+    conn.receive_timeout.store(timeout(fd, libc::SO_RCVTIMEO), Ordering::Relaxed);
+    conn.send_timeout.store(timeout(fd, libc::SO_SNDTIMEO), Ordering::Relaxed);
+    let low = raw::option(fd, SOL_SOCKET, libc::SO_RCVLOWAT, 1 as c_int).unwrap_or(1);
+    conn.low_water.store(low.max(1) as u32, Ordering::Relaxed);
+}
+
+fn timeout(fd: c_int, name: c_int) -> u64 {
+    let none = libc::timeval { tv_sec: 0, tv_usec: 0 };
+    let time = raw::option(fd, SOL_SOCKET, name, none).unwrap_or(none);
+    time.tv_sec as u64 * 1_000_000_000 + time.tv_usec as u64 * 1000
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::{Read, Write};
+    use std::net::{TcpListener, TcpStream};
+    use std::os::fd::AsRawFd;
+
+    use super::*;
+
+    #[test]
+    fn counts_of_the_kernel_are_those_of_the_program_on_both_sides() {
+        for address in ["127.0.0.1:0", "[::1]:0"] {
+            let listener = TcpListener::bind(address).unwrap();
+            let mut client = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+            let (mut server, _) = listener.accept().unwrap();
+            for (from, to) in [(&client, &server), (&server, &client)] {
+                assert!(agree(from.as_raw_fd(), 0, 0) && agree(to.as_raw_fd(), 0, 0));
+            }
+            client.write_all(&[1; 1000]).unwrap();
+            server.read_exact(&mut [0; 400]).unwrap();
+            let eventually = |fd, sent, received| (0..1_000_000).any(|_| agree(fd, sent, received));
+            assert!(eventually(client.as_raw_fd(), 1000, 0) && eventually(server.as_raw_fd(), 0, 400));
+            assert!(!agree(client.as_raw_fd(), 999, 0) && !agree(server.as_raw_fd(), 0, 401));
+            server.write_all(&[2; 7]).unwrap();
+            client.read_exact(&mut [0; 7]).unwrap();
+            assert!(eventually(client.as_raw_fd(), 1000, 7) && eventually(server.as_raw_fd(), 7, 400));
+            assert!(may_be_accelerated(client.as_raw_fd()).is_ok());
+            drop(server);
+            assert!(!(0..10).any(|_| agree(client.as_raw_fd(), 1000, 7)));
+        }
+    }
+
+    #[test]
+    fn other_sockets_are_not_accelerated() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        assert_eq!(may_be_accelerated(listener.as_raw_fd()), Err(Reason::NotLocal));
+        let (unix, _) = std::os::unix::net::UnixStream::pair().unwrap();
+        assert_eq!(may_be_accelerated(unix.as_raw_fd()), Err(Reason::NotLocal));
+        let udp = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
+        udp.connect(udp.local_addr().unwrap()).unwrap();
+        assert_eq!(may_be_accelerated(udp.as_raw_fd()), Err(Reason::NotLocal));
+    }
+}

@@ -1,0 +1,100 @@
+//! The socket interface over the fabric: preloaded into programs that know nothing of it.
+//!
+//! The library stands in front of the C library's calls on descriptors. TCP connections between two such programs of one
+//! host move to rings in shared memory after a few calls; everything else, and every doubt, stays with the kernel. The
+//! descriptor is always the kernel's own connected socket, so that its end, its errors, its addresses and its options are
+//! the kernel's.
+//!
+//! - `table`: what each descriptor number is; `conn`: one record per socket; `meet`: counted, offered, attached;
+//!   `family`, `life`: fork, exec, close, handing back to the kernel.
+//! - `route`: where a data call goes; `outgoing`, `incoming`: the rings; `wait`, `pace`, `signals`: waiting.
+//! - `poll`, `select`, `epoll`: many descriptors at once.
+//! - `abi`: the names of C, and nothing else; `real`: what stood behind them; `raw`: the library's own system calls.
+//!
+//! Not here: rings, bells and the rendezvous (fabric). UDP is the kernel's.
+//!
+//! Invariants:
+//! - A descriptor that is not a TCP connection of this host costs one load per call.
+//! - Nothing allocates, takes a lock of the C library or prints (except for the log) in a hook.
+//! - `errno` is left alone by calls that succeed.
+//! - No thread waits inside the kernel's receive call on an attached connection.
+//! - Bytes are never handed to two ways at once: every switch is made under the lock of its direction.
+//!
+//! Test: `cargo test -p weft-sockets`; whole programs in `tests`.
+
+mod abi;
+mod conn;
+mod cookies;
+mod epoll;
+mod family;
+mod incoming;
+mod kernel_counts;
+mod life;
+mod log;
+mod meet;
+mod options;
+mod outgoing;
+mod pace;
+mod pieces;
+mod poll;
+mod raw;
+mod real;
+mod route;
+mod select;
+mod settings;
+mod signals;
+mod table;
+mod wait;
+
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// Whether new connections may be accelerated.
+static ON: AtomicBool = AtomicBool::new(false);
+
+/// Whether the library does more than hand on.
+fn is_on() -> bool {
+    ON.load(Ordering::Relaxed)
+}
+
+/// From now on new sockets are only handed on.
+fn turn_off() {
+    ON.store(false, Ordering::Relaxed);
+}
+
+/// Runs when the library is loaded, before the program's own code. (The tests of this crate have the hooks in them, but
+/// never run this: there everything is handed on.)
+#[cfg_attr(test, allow(dead_code))]
+extern "C" fn load() {
+    real::resolve_all();
+    if !settings::read() || !table::start() || !conn::start() || !cookies::start() || !epoll::start() {
+        return;
+    }
+    // SAFETY: the three functions live as long as the process.
+    unsafe {
+        libc::pthread_atfork(
+            Some(life::before_fork as unsafe extern "C" fn()),
+            Some(life::after_fork_in_parent as unsafe extern "C" fn()),
+            Some(life::after_fork_in_child as unsafe extern "C" fn()),
+        )
+    };
+    ON.store(true, Ordering::Relaxed);
+}
+
+/// Runs when the process ends by `exit`.
+#[cfg_attr(test, allow(dead_code))]
+extern "C" fn unload() {
+    if settings::wants_stats() && is_on() {
+        log::sums();
+    }
+    life::leave();
+}
+
+#[cfg(not(test))]
+#[used]
+#[unsafe(link_section = ".init_array")]
+static LOAD: extern "C" fn() = load;
+
+#[cfg(not(test))]
+#[used]
+#[unsafe(link_section = ".fini_array")]
+static UNLOAD: extern "C" fn() = unload;

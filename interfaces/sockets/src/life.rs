@@ -1,0 +1,172 @@
+//! What happens to connections besides data: handed back to the kernel, shut down, forked, carried over exec.
+
+use std::ffi::c_int;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use libc::{FD_CLOEXEC, SHUT_RD, SHUT_RDWR};
+use weft_fabric::stream::Reason;
+
+use super::conn::{self, ATTACHED, Connection, FRESH, GRANTED, Held, NEVER, OFFERED};
+use super::meet::STREAMS;
+use super::table::{self, Entry};
+use super::{epoll, family, log, meet, outgoing, raw, wait};
+
+/// How long the peer may take to answer that it sends by the kernel again.
+const ANSWER_NS: u64 = 3_000_000_000;
+/// Between two looks for that answer.
+const LOOK_EVERY_NS: u64 = 200_000;
+
+/// Set while records are counted for a fork or an exec, so that a connection with two descriptors counts once.
+const MARK: u32 = 1 << 31;
+
+/// Whether this process came from a fork after the library was loaded; such a process gives back its references when it
+/// ends, because the rendezvous does not know it by itself.
+static IS_CHILD: AtomicBool = AtomicBool::new(false);
+
+/// From now on this connection is the kernel's alone, in both directions, so that somebody who bypasses us may use the
+/// descriptor. Waits for the peer; one that does not answer costs the connection, never bytes.
+pub fn hand_back(fd: c_int, reason: Reason) {
+    let Some(held) = conn::hold(fd) else { return };
+    let _errno = raw::KeepErrno::new();
+    meet::give_up(&held, fd, reason);
+    if held.state() == ATTACHED {
+        hand_back_attached(&held, fd, reason);
+    }
+}
+
+#[cold]
+fn hand_back_attached(held: &Held, fd: c_int, reason: Reason) {
+    let stream = held.stream();
+    outgoing::to_kernel(held, fd, &stream);
+    let deadline = raw::now_ns() + ANSWER_NS;
+    while !stream.lock_receive().want_kernel() {
+        if raw::now_ns() > deadline {
+            log::line(format_args!("descriptor {fd}: the other side does not answer; the connection is shut down"));
+            let _ = raw::shutdown(fd, SHUT_RDWR);
+            break;
+        }
+        wait::serve(held, fd);
+        let _ = raw::poll(&mut [], Some(LOOK_EVERY_NS), None);
+    }
+    if held.change(ATTACHED, NEVER) {
+        STREAMS.counters().fell_back(reason);
+        log::fell_back(fd, reason);
+    }
+    epoll::refresh(held);
+}
+
+/// The peer broke the rules of the shared memory: the program sees a connection that was reset.
+#[cold]
+pub fn reset(held: &Held, fd: c_int) {
+    let _ = raw::shutdown(fd, SHUT_RDWR);
+    if held.change(ATTACHED, NEVER) {
+        STREAMS.counters().fell_back(Reason::Broken);
+        log::fell_back(fd, Reason::Broken);
+    }
+    epoll::refresh(held);
+}
+
+/// Before `shutdown`: what is sent afterwards must fail as the kernel has it.
+pub fn before_shutdown(fd: c_int, how: c_int) {
+    let Some(held) = conn::hold(fd) else { return };
+    if how != SHUT_RD && held.state() == ATTACHED {
+        let stream = held.stream();
+        outgoing::to_kernel(&held, fd, &stream);
+        stream.set_closing();
+    }
+}
+
+/// Calls `each` once for every connection of this process, with one of its descriptors.
+fn for_each_connection(mut each: impl FnMut(c_int, u32, &Connection)) {
+    for (fd, entry) in table::entries(0, c_int::MAX) {
+        let Entry::Connection(index) = entry else { continue };
+        let conn = conn::at(index);
+        if conn.flags.fetch_or(MARK, Ordering::Relaxed) & MARK == 0 {
+            each(fd, index, conn);
+        }
+    }
+    for (_, entry) in table::entries(0, c_int::MAX) {
+        if let Entry::Connection(index) = entry {
+            conn::at(index).take_flag(MARK);
+        }
+    }
+}
+
+/// Before a fork: the child will hold everything that this process holds.
+pub extern "C" fn before_fork() {
+    if !super::is_on() {
+        return;
+    }
+    epoll::lock_all();
+    for_each_connection(|_, _, conn| match conn.state_now() {
+        NEVER if !conn.has_flag(conn::WAS_ATTACHED) => {}
+        ATTACHED | NEVER => conn.stream().add_ref(),
+        _ => family::share(conn),
+    });
+}
+
+/// After a fork, in the parent.
+pub extern "C" fn after_fork_in_parent() {
+    if super::is_on() {
+        epoll::unlock_all();
+    }
+}
+
+/// After a fork, in the child: other threads are gone, and what the parent has shown to the rendezvous is the parent's.
+pub extern "C" fn after_fork_in_child() {
+    if !super::is_on() {
+        return;
+    }
+    IS_CHILD.store(true, Ordering::Relaxed);
+    epoll::unlock_all();
+    STREAMS.forked();
+    for_each_connection(|_, _, conn| {
+        conn.forget_calls();
+        if matches!(conn.state_now(), OFFERED | GRANTED | conn::ATTACHING) {
+            conn.calls.store(0, Ordering::Relaxed);
+            conn.set_state(FRESH);
+        }
+    });
+}
+
+/// Before another program is started beside us (`spawn`) or in our place: what it would inherit becomes the kernel's.
+pub fn before_exec(reason: Reason) {
+    if !super::is_on() {
+        return;
+    }
+    for (fd, entry) in table::entries(0, c_int::MAX) {
+        let Entry::Connection(index) = entry else { continue };
+        let state = conn::at(index).state_now();
+        if state != NEVER && survives_exec(fd) {
+            hand_back(fd, reason);
+        }
+    }
+}
+
+fn survives_exec(fd: c_int) -> bool {
+    raw::fcntl(fd, libc::F_GETFD, 0).is_ok_and(|flags| flags & FD_CLOEXEC as usize == 0)
+}
+
+/// A process that came from a fork ends, or becomes another program: it holds nothing any more.
+pub fn leave() {
+    if !super::is_on() || !IS_CHILD.load(Ordering::Relaxed) {
+        return;
+    }
+    for_each_connection(|_, _, conn| match conn.state_now() {
+        NEVER | ATTACHED if conn.has_flag(conn::WAS_ATTACHED) => conn.stream().drop_ref(),
+        FRESH | OFFERED | GRANTED => family::leave(conn),
+        _ => {}
+    });
+}
+
+/// The program that was to take our place could not be started.
+pub fn stay() {
+    if !super::is_on() || !IS_CHILD.load(Ordering::Relaxed) {
+        return;
+    }
+    for_each_connection(|_, _, conn| match conn.state_now() {
+        NEVER | ATTACHED if conn.has_flag(conn::WAS_ATTACHED) => conn.stream().add_ref(),
+        FRESH | OFFERED | GRANTED => family::share(conn),
+        _ => {}
+    });
+}

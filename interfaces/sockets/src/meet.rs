@@ -1,0 +1,174 @@
+//! How a connection comes to its rings: counted, offered to the rendezvous, granted, attached.
+//!
+//! Nothing here blocks. What is not sure stays with the kernel.
+
+use std::ffi::c_int;
+use std::sync::atomic::Ordering;
+
+use weft_fabric::stream::{Offer, Reason, Stream, Streams};
+
+use super::conn::{self, ATTACHED, ATTACHING, Connection, FRESH, GRANTED, Held, NEVER, OFFERED, WAS_ATTACHED};
+use super::{cookies, epoll, family, kernel_counts, log, raw, settings};
+
+pub static STREAMS: Streams = Streams::open();
+
+/// How often counts are compared before the kernel keeps the connection.
+const SAMPLES: u32 = 50;
+/// A connection that nobody could be shown is tried again after this many times as many calls.
+const RETRY_FACTOR: u32 = 8;
+
+/// Before a data call on a connection that is not attached: attaches it if both ends are known by now. True if it is
+/// attached.
+#[inline]
+pub fn before_call(held: &Held, fd: c_int) -> bool {
+    match held.state() {
+        ATTACHED => true,
+        OFFERED | GRANTED => look_for_mail(held, fd),
+        _ => false,
+    }
+}
+
+/// After a data call that went to the kernel.
+#[inline]
+pub fn after_call(held: &Held, fd: c_int) {
+    let calls = held.calls.fetch_add(1, Ordering::Relaxed) + 1;
+    if calls >= settings::attach_calls() && held.state_now() == FRESH {
+        offer(held, fd);
+    }
+}
+
+/// Stays with the kernel from now on.
+pub fn refuse(conn: &Connection, from: u32, reason: Reason, fd: c_int) {
+    if conn.change(from, NEVER) {
+        STREAMS.counters().fell_back(reason);
+        log::fell_back(fd, reason);
+    }
+}
+
+/// A connection that was never attached shall never be; gives back what the rendezvous granted.
+pub fn give_up(held: &Held, fd: c_int, reason: Reason) {
+    match held.state() {
+        GRANTED => {
+            let stream = held.stream();
+            if held.change(GRANTED, NEVER) {
+                STREAMS.decline(stream);
+                STREAMS.counters().fell_back(reason);
+                log::fell_back(fd, reason);
+            }
+        }
+        state @ (FRESH | OFFERED) => {
+            cookies::remove(held.cookie.load(Ordering::Relaxed), held.index);
+            refuse(held, state, reason, fd);
+        }
+        _ => {}
+    }
+}
+
+#[cold]
+fn offer(held: &Held, fd: c_int) {
+    let _errno = raw::KeepErrno::new();
+    if !family::alone(held) {
+        held.calls.store(0, Ordering::Relaxed);
+        return;
+    }
+    let cookie = match kernel_counts::may_be_accelerated(fd) {
+        Ok(cookie) => cookie,
+        Err(reason) => return refuse(held, FRESH, reason, fd),
+    };
+    held.cookie.store(cookie, Ordering::Relaxed);
+    if !cookies::insert(cookie, held.index) {
+        return refuse(held, FRESH, Reason::Resources, fd);
+    }
+    // Before it is shown: the answer may be in the mail before the call has returned.
+    if !held.change(FRESH, OFFERED) {
+        return;
+    }
+    if STREAMS.offer(fd, cookie) == Offer::Unreachable {
+        cookies::remove(cookie, held.index);
+        if held.change(OFFERED, FRESH) {
+            let tried = held.attempts.fetch_add(1, Ordering::Relaxed);
+            held.calls.store(0, Ordering::Relaxed);
+            if tried >= RETRY_FACTOR {
+                refuse(held, FRESH, Reason::Unreachable, fd);
+            }
+        }
+    }
+}
+
+#[inline]
+fn look_for_mail(held: &Held, fd: c_int) -> bool {
+    if STREAMS.has_mail() {
+        read_mail();
+    }
+    held.state_now() == GRANTED && attach(held, fd)
+}
+
+#[cold]
+fn read_mail() {
+    let _errno = raw::KeepErrno::new();
+    while let Some((cookie, stream)) = STREAMS.take_mail() {
+        if !deliver(cookie, stream) {
+            STREAMS.decline(stream);
+        }
+    }
+}
+
+/// Puts an answer of the rendezvous to the connection that was offered; false when there is none any more.
+fn deliver(cookie: u64, stream: Stream) -> bool {
+    let Some(index) = cookies::take(cookie) else { return false };
+    let held = conn::hold_index(index);
+    if held.cookie.load(Ordering::Relaxed) != cookie || held.state_now() != OFFERED {
+        return false;
+    }
+    held.set_stream(stream);
+    held.change(OFFERED, GRANTED)
+}
+
+/// Attaches if no other call of this process is inside; otherwise the next call tries again.
+#[cold]
+fn attach(held: &Held, fd: c_int) -> bool {
+    let _errno = raw::KeepErrno::new();
+    // A signal handler on this thread that used the connection would wait for us.
+    let mask = raw::signal_mask(u64::MAX);
+    let attached = attach_undisturbed(held, fd);
+    raw::signal_mask(mask);
+    attached
+}
+
+fn attach_undisturbed(held: &Held, fd: c_int) -> bool {
+    if !held.change(GRANTED, ATTACHING) {
+        return held.state_now() == ATTACHED;
+    }
+    if !held.alone() || !family::alone(held) {
+        held.change(ATTACHING, GRANTED);
+        return false;
+    }
+    let (sent, received) = (held.sent.load(Ordering::Relaxed), held.received.load(Ordering::Relaxed));
+    let stream = held.stream();
+    if !(0..SAMPLES).any(|_| kernel_counts::agree(fd, sent, received)) {
+        STREAMS.decline(stream);
+        refuse(held, ATTACHING, Reason::Uncountable, fd);
+        return false;
+    }
+    kernel_counts::read_options(held, fd);
+    let flags = raw::fcntl(fd, libc::F_GETFL, 0).unwrap_or(0);
+    stream.set_nonblocking(flags & libc::O_NONBLOCK as usize != 0);
+    stream.attach(held.index);
+    held.set_flag(WAS_ATTACHED);
+    held.change(ATTACHING, ATTACHED);
+    log::attached(fd);
+    epoll::attached(held);
+    true
+}
+
+/// The last descriptor and the last call are gone.
+pub fn left(conn: &Connection, state: u32) {
+    let _errno = raw::KeepErrno::new();
+    family::leave(conn);
+    match state {
+        OFFERED => cookies::remove_of(conn),
+        GRANTED => STREAMS.decline(conn.stream()),
+        _ if conn.has_flag(WAS_ATTACHED) => conn.stream().drop_ref(),
+        _ => {}
+    }
+}

@@ -1,0 +1,172 @@
+//! Sending on an attached connection.
+
+use std::ffi::c_int;
+use std::sync::atomic::Ordering;
+
+use libc::{MSG_DONTWAIT, MSG_NOSIGNAL, POLLERR, POLLHUP, POLLRDHUP, SHUT_RDWR};
+use weft_fabric::stream::{SendGuard, SendRoute, Stream};
+
+use super::conn::{Held, WAS_FULL};
+use super::meet::STREAMS;
+use super::pieces::{NO_PIECE, Pieces};
+use super::raw::{self, Errno};
+use super::signals::Slept;
+use super::wait::{self, Want};
+use super::{epoll, life};
+
+/// A sender looks whether the kernel knows of an end after this many ticks: a millisecond or two.
+const LOOK_TICKS: u64 = 1 << 22;
+
+/// What one turn with the lock came to.
+enum Turn {
+    /// So many bytes went.
+    Went,
+    /// None, and the kernel or the ring is full.
+    Full,
+    Failed(Errno),
+}
+
+/// Sends as the kernel would with these flags: all bytes when it may block, what fits when not.
+#[inline]
+pub fn send(held: &Held, fd: c_int, mut pieces: Pieces<'_>, flags: c_int) -> Result<usize, Errno> {
+    let stream = held.stream();
+    let all = pieces.left();
+    let mut deadline = None;
+    look_for_end(held, fd, &stream);
+    loop {
+        match turn(held, fd, &stream, &mut pieces, flags) {
+            Turn::Went if pieces.left() == 0 => return Ok(all),
+            Turn::Went => continue,
+            Turn::Failed(error) if pieces.left() == all => return Err(fail(error, flags)),
+            Turn::Failed(_) => return Ok(all - pieces.left()),
+            Turn::Full => {}
+        }
+        if flags & MSG_DONTWAIT != 0 || stream.nonblocking() {
+            held.set_flag(WAS_FULL);
+            epoll::watch(held);
+            return some_or(all - pieces.left(), libc::EAGAIN);
+        }
+        if deadline.is_none() {
+            deadline = wait::deadline(held.send_timeout.load(Ordering::Relaxed));
+        }
+        match wait::wait(held, fd, Want::Room, deadline) {
+            Slept::Woken => leave_a_dead_ring(held, fd, &stream),
+            Slept::TimedOut => return some_or(all - pieces.left(), libc::EAGAIN),
+            Slept::Interrupted => return some_or(all - pieces.left(), libc::EINTR),
+        }
+    }
+}
+
+fn some_or(done: usize, error: Errno) -> Result<usize, Errno> {
+    if done > 0 { Ok(done) } else { Err(error) }
+}
+
+/// The kernel was asked not to raise the signal while we held the lock.
+fn fail(error: Errno, flags: c_int) -> Errno {
+    if error == libc::EPIPE && flags & MSG_NOSIGNAL == 0 {
+        raw::raise(libc::SIGPIPE);
+    }
+    error
+}
+
+#[inline]
+fn turn(held: &Held, fd: c_int, stream: &Stream, pieces: &mut Pieces<'_>, flags: c_int) -> Turn {
+    let mut guard = stream.lock_send();
+    match guard.route() {
+        SendRoute::Ring => push(&mut guard, pieces),
+        SendRoute::MaySwitch => {
+            guard.switch_to_ring(held.sent.load(Ordering::Relaxed));
+            push(&mut guard, pieces)
+        }
+        SendRoute::Kernel => by_kernel(held, fd, pieces, flags),
+        SendRoute::GiveBack => give_back(guard, held, fd),
+        SendRoute::Broken => {
+            drop(guard);
+            broken(held, fd)
+        }
+    }
+}
+
+#[inline]
+fn push(guard: &mut SendGuard, pieces: &mut Pieces<'_>) -> Turn {
+    let mut went = 0;
+    while let Some((at, length)) = pieces.first() {
+        // SAFETY: the program promises that its buffer is readable for this call.
+        let pushed = guard.push(unsafe { std::slice::from_raw_parts(at, length) });
+        pieces.advance(pushed);
+        went += pushed;
+        if pushed < length {
+            break;
+        }
+    }
+    guard.publish();
+    STREAMS.counters().bytes_ring_out.fetch_add(went as u64, Ordering::Relaxed);
+    if went > 0 { Turn::Went } else { Turn::Full }
+}
+
+fn by_kernel(held: &Held, fd: c_int, pieces: &mut Pieces<'_>, flags: c_int) -> Turn {
+    let mut list = [NO_PIECE; 16];
+    match raw::send_pieces(fd, pieces.list(usize::MAX, &mut list), flags | MSG_DONTWAIT | MSG_NOSIGNAL) {
+        Ok(went) => {
+            held.sent.fetch_add(went as u64, Ordering::Relaxed);
+            STREAMS.counters().bytes_kernel_out.fetch_add(went as u64, Ordering::Relaxed);
+            pieces.advance(went);
+            Turn::Went
+        }
+        Err(libc::EAGAIN) => Turn::Full,
+        Err(error) => Turn::Failed(error),
+    }
+}
+
+#[cold]
+fn give_back(mut guard: SendGuard, held: &Held, fd: c_int) -> Turn {
+    let answer = guard.give_back(|bytes| raw::send_now(fd, bytes).map_err(std::io::Error::from_raw_os_error));
+    drop(guard);
+    epoll::refresh(held);
+    match answer.map_err(|error| error.raw_os_error().unwrap_or(libc::EIO)) {
+        Ok(()) => Turn::Went,
+        Err(libc::EAGAIN) => Turn::Full,
+        Err(error) => Turn::Failed(error),
+    }
+}
+
+/// The peer wrote nonsense into the shared memory: the connection is reset, nothing else.
+#[cold]
+fn broken(held: &Held, fd: c_int) -> Turn {
+    life::reset(held, fd);
+    Turn::Failed(libc::ECONNRESET)
+}
+
+/// Now and then, and when the peer hints at it: whether the other side is gone. Then the kernel decides what a sender is
+/// told, from here on.
+#[inline]
+fn look_for_end(held: &Held, fd: c_int, stream: &Stream) {
+    let now = raw::ticks();
+    if stream.peer_closing() || now.wrapping_sub(held.looked_at.load(Ordering::Relaxed)) > LOOK_TICKS {
+        held.looked_at.store(now, Ordering::Relaxed);
+        leave_a_dead_ring(held, fd, stream);
+    }
+}
+
+/// To the kernel for good, if the other side has ended its direction or is gone: perhaps nobody reads the ring.
+#[cold]
+fn leave_a_dead_ring(held: &Held, fd: c_int, stream: &Stream) {
+    if raw::poll_one(fd, POLLRDHUP) & (POLLRDHUP | POLLHUP | POLLERR) == 0 {
+        return;
+    }
+    to_kernel(held, fd, stream);
+}
+
+/// Everything that is sent from now on goes by the kernel.
+pub fn to_kernel(held: &Held, fd: c_int, stream: &Stream) {
+    let mut guard = stream.lock_send();
+    let there = match guard.route() {
+        SendRoute::Ring | SendRoute::MaySwitch => guard.switch_to_kernel(),
+        _ => true,
+    };
+    drop(guard);
+    if !there {
+        raw::shutdown(fd, SHUT_RDWR).ok();
+    }
+    epoll::refresh(held);
+}

@@ -1,0 +1,285 @@
+//! `poll` and its relatives over descriptors of all kinds.
+//!
+//! The kernel is asked about every descriptor, as the program wants it, with one exception: room to send on a connection
+//! whose bytes go by the ring. What the rings have is added.
+
+use std::ffi::c_int;
+use std::sync::atomic::Ordering;
+
+use libc::{POLLIN, POLLOUT, POLLRDNORM, POLLWRNORM, pollfd};
+use weft_fabric::stream::{Bell, BellAddress, Readable, Waiter, Writable, sleep_barrier};
+
+use super::conn::{self, ASK_KERNEL, ATTACHED, FRESH, GRANTED, Held, OFFERED};
+use super::meet::STREAMS;
+use super::raw::{self, Errno};
+use super::table::{self, Entry};
+use super::wait::left_ns;
+use super::{epoll, pace, real};
+
+const READING: i16 = POLLIN | POLLRDNORM;
+const WRITING: i16 = POLLOUT | POLLWRNORM;
+/// Sleep no longer where something could not be armed.
+const SLICE_NS: u64 = 5_000_000;
+/// While spinning, the kernel is asked every so many looks.
+const KERNEL_LOOKS: u32 = 16;
+/// Places on the stack.
+const FEW: usize = 66;
+
+/// What one descriptor of the list is to us.
+enum Kind {
+    Plain,
+    Attached(Held),
+    Set(u32),
+}
+
+fn kind(fd: c_int) -> Kind {
+    match table::entry(fd) {
+        Some(Entry::Set(index)) => Kind::Set(index),
+        Some(Entry::Connection(_)) => match conn::hold(fd) {
+            Some(held) if held.state_now() == ATTACHED => Kind::Attached(held),
+            _ => Kind::Plain,
+        },
+        None => Kind::Plain,
+    }
+}
+
+/// A list for the kernel, on the stack if it is short.
+pub struct Scratch {
+    few: [pollfd; FEW],
+    many: *mut pollfd,
+    count: usize,
+}
+
+impl Scratch {
+    /// Room for `count`; `None` without memory.
+    pub fn new(count: usize) -> Option<Self> {
+        let many: *mut pollfd =
+            if count <= FEW { std::ptr::null_mut() } else { raw::map(count * size_of::<pollfd>(), false).cast() };
+        (count <= FEW || !many.is_null()).then_some(Self { few: [NOTHING; FEW], many, count })
+    }
+
+    pub fn list(&mut self) -> &mut [pollfd] {
+        if self.many.is_null() {
+            return &mut self.few[..self.count];
+        }
+        // SAFETY: mapped for `count` records; zeros are valid ones.
+        unsafe { std::slice::from_raw_parts_mut(self.many, self.count) }
+    }
+}
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        if !self.many.is_null() {
+            // SAFETY: mapped in `new` with this size, used by nobody else.
+            unsafe { raw::unmap(self.many.cast(), self.count * size_of::<pollfd>()) };
+        }
+    }
+}
+
+/// A place that asks for nothing.
+pub const NOTHING: pollfd = pollfd { fd: -1, events: 0, revents: 0 };
+
+/// Whether any of the descriptors needs more than the kernel.
+pub fn concerns(fds: &[pollfd]) -> bool {
+    fds.iter().any(|one| table::entry(one.fd).is_some())
+}
+
+/// `ppoll` over a list of which [`concerns`] is true.
+pub fn poll(fds: &mut [pollfd], timeout_ns: Option<u64>, mask: *const libc::sigset_t) -> Result<usize, Errno> {
+    let Some(mut scratch) = Scratch::new(fds.len() + 1) else { return Err(libc::ENOMEM) };
+    if !fds.iter().any(|one| !matches!(kind(one.fd), Kind::Plain)) {
+        return by_kernel(fds, scratch.list(), timeout_ns, mask);
+    }
+    let deadline = timeout_ns.filter(|ns| *ns > 0).map(|ns| raw::now_ns().saturating_add(ns));
+    let left = || if timeout_ns == Some(0) { Some(0) } else { left_ns(deadline) };
+    let list = scratch.list();
+    loop {
+        let found = look(fds, list, true)?;
+        if found > 0 || left() == Some(0) {
+            return Ok(found);
+        }
+        let mut looks = 0u32;
+        let mut answer = Ok(0);
+        pace::spin(|| {
+            looks += 1;
+            answer = look(fds, list, looks.is_multiple_of(KERNEL_LOOKS));
+            answer != Ok(0)
+        });
+        if answer != Ok(0) {
+            return answer;
+        }
+        sleep(fds, list, left(), mask)?;
+    }
+}
+
+/// All of them are the kernel's now. While we sleep there no other thread shall attach one: we would not be woken.
+fn by_kernel(
+    fds: &mut [pollfd],
+    list: &mut [pollfd],
+    timeout_ns: Option<u64>,
+    mask: *const libc::sigset_t,
+) -> Result<usize, Errno> {
+    for (place, one) in list.iter_mut().zip(fds.iter()) {
+        place.fd = hold_candidate(one.fd);
+    }
+    let answer = kernel_poll(fds, timeout_ns, mask);
+    for place in list.iter().filter(|place| place.fd > 0) {
+        drop(Held { index: place.fd as u32 });
+    }
+    answer
+}
+
+/// Keeps a connection from being attached; answers its index, or -1.
+fn hold_candidate(fd: c_int) -> c_int {
+    let Some(held) = conn::hold(fd) else { return -1 };
+    match held.state() {
+        FRESH | OFFERED | GRANTED => {
+            let index = held.index;
+            std::mem::forget(held);
+            index as c_int
+        }
+        _ => -1,
+    }
+}
+
+/// The C library's own call: a thread can be cancelled in it, and signals interrupt it.
+fn kernel_poll(fds: &mut [pollfd], timeout_ns: Option<u64>, mask: *const libc::sigset_t) -> Result<usize, Errno> {
+    let _errno = raw::KeepErrno::new();
+    let time = timeout_ns.map(raw::timespec_of);
+    let time = time.as_ref().map_or(std::ptr::null(), |time| time as *const libc::timespec);
+    // SAFETY: slice, time and mask live across the call.
+    let ready = unsafe { real::ppoll(fds.as_mut_ptr(), fds.len() as libc::nfds_t, time, mask) };
+    if ready < 0 { Err(raw::errno()) } else { Ok(ready as usize) }
+}
+
+/// One look at the rings and, if wanted, at the kernel. Sets all `revents`; answers how many are not 0.
+fn look(fds: &mut [pollfd], list: &mut [pollfd], kernel: bool) -> Result<usize, Errno> {
+    epoll::dispatch_active();
+    let mut found = 0;
+    for one in fds.iter_mut() {
+        one.revents = ring_events(one);
+        found += usize::from(one.revents != 0);
+    }
+    if !kernel && found == 0 {
+        return Ok(0);
+    }
+    substitute(fds, list);
+    let count = fds.len();
+    if raw::poll(&mut list[..count], Some(0), None)? > 0 {
+        add_kernel_events(fds, list);
+    }
+    Ok(fds.iter().filter(|one| one.revents != 0).count())
+}
+
+/// What the ring of a descriptor has of the events asked for.
+fn ring_events(one: &pollfd) -> i16 {
+    match kind(one.fd) {
+        Kind::Plain => 0,
+        Kind::Set(index) if one.events & READING != 0 && epoll::has_members(index) && epoll::any_ready(index) => {
+            one.events & READING
+        }
+        Kind::Set(_) => 0,
+        Kind::Attached(held) => {
+            let stream = held.stream();
+            let low = held.low_water.load(Ordering::Relaxed) as usize;
+            let reading = match held.readable() {
+                Readable::Ring(bytes) => bytes >= low,
+                Readable::Broken => true,
+                _ => false,
+            };
+            let writing = matches!(stream.writable(), Writable::Ring(_) | Writable::Broken);
+            one.events & (if reading { READING } else { 0 } | if writing { WRITING } else { 0 })
+        }
+    }
+}
+
+/// The list as the kernel is asked.
+fn substitute(fds: &[pollfd], list: &mut [pollfd]) {
+    for (place, one) in list.iter_mut().zip(fds) {
+        *place = pollfd { fd: one.fd, events: one.events, revents: 0 };
+        if let Kind::Attached(held) = kind(one.fd)
+            && held.stream().writable() != Writable::Kernel
+        {
+            place.events &= !WRITING;
+        }
+    }
+    list[fds.len()] = NOTHING;
+}
+
+fn add_kernel_events(fds: &mut [pollfd], list: &[pollfd]) {
+    for (one, place) in fds.iter_mut().zip(list).filter(|(_, place)| place.revents != 0) {
+        match kind(one.fd) {
+            Kind::Set(index) if !epoll::is_ready_inside(index, one.fd) => continue,
+            Kind::Attached(held) => held.set_flag(ASK_KERNEL),
+            _ => {}
+        }
+        one.revents |= place.revents;
+    }
+}
+
+fn sleep(fds: &mut [pollfd], list: &mut [pollfd], left: Option<u64>, mask: *const libc::sigset_t) -> Result<(), Errno> {
+    let bell = Bell::take().ok();
+    let mut short = bell.is_none();
+    if let Some(bell) = &bell {
+        short |= !arm(fds, bell.address());
+    }
+    sleep_barrier();
+    substitute(fds, list);
+    list[fds.len()] = pollfd { fd: bell.as_ref().map_or(-1, Bell::fd), events: POLLIN, revents: 0 };
+    let answer = if look_at_rings(fds) {
+        Ok(0)
+    } else {
+        STREAMS.counters().sleeps.fetch_add(1, Ordering::Relaxed);
+        kernel_poll(list, if short { Some(left.map_or(SLICE_NS, |left| left.min(SLICE_NS))) } else { left }, mask)
+    };
+    if let Some(bell) = bell {
+        disarm(fds, bell.address());
+        if list[fds.len()].revents != 0 {
+            bell.drain();
+        }
+        bell.give_back();
+    }
+    for one in fds.iter() {
+        if let Some(held) = conn::hold(one.fd)
+            && held.state_now() == ATTACHED
+        {
+            super::wait::serve(&held, one.fd);
+        }
+    }
+    answer.map(|_| ())
+}
+
+fn look_at_rings(fds: &[pollfd]) -> bool {
+    epoll::dispatch_active();
+    fds.iter().any(|one| ring_events(one) != 0)
+}
+
+/// Arms everything that is waited for. False when not all could be.
+fn arm(fds: &[pollfd], bell: BellAddress) -> bool {
+    let mut all = true;
+    for one in fds {
+        match kind(one.fd) {
+            Kind::Plain => {}
+            Kind::Set(index) => all &= !epoll::rest_before_sleep(index),
+            Kind::Attached(held) => {
+                let stream = held.stream();
+                all &= one.events & READING == 0 || stream.arm_receive(bell, Waiter::Wait);
+                all &= one.events & WRITING == 0 || stream.arm_space(bell, Waiter::Wait);
+            }
+        }
+    }
+    all
+}
+
+fn disarm(fds: &[pollfd], bell: BellAddress) {
+    for one in fds {
+        match kind(one.fd) {
+            Kind::Plain => {}
+            Kind::Set(index) => epoll::rest_after_sleep(index),
+            Kind::Attached(held) => {
+                held.stream().disarm_receive(bell, Waiter::Wait);
+                held.stream().disarm_space(bell, Waiter::Wait);
+            }
+        }
+    }
+}

@@ -1,0 +1,333 @@
+//! System calls of the library itself, by the instruction: they meet no hook, touch no `errno` and never lock in libc.
+
+use std::ffi::c_int;
+
+use libc::{c_long, iovec, pollfd, timespec};
+
+/// The error of a system call: a number of `errno.h`.
+pub type Errno = c_int;
+
+/// Any system call. What the kernel answers: negative values from -4095 are errors.
+///
+/// # Safety
+/// As the call named by `number` demands of its arguments.
+#[cfg(target_arch = "x86_64")]
+#[inline]
+pub unsafe fn call(number: c_long, a: [usize; 6]) -> isize {
+    let answer: isize;
+    // SAFETY: the kernel's convention: it clobbers rcx and r11 and nothing else; memory is the caller's promise.
+    unsafe {
+        std::arch::asm!(
+            "syscall",
+            inlateout("rax") number as isize => answer,
+            in("rdi") a[0], in("rsi") a[1], in("rdx") a[2], in("r10") a[3], in("r8") a[4], in("r9") a[5],
+            lateout("rcx") _, lateout("r11") _,
+            options(nostack)
+        );
+    }
+    answer
+}
+
+/// Any system call. What the kernel answers: negative values from -4095 are errors.
+///
+/// # Safety
+/// As the call named by `number` demands of its arguments.
+#[cfg(target_arch = "aarch64")]
+#[inline]
+pub unsafe fn call(number: c_long, a: [usize; 6]) -> isize {
+    let answer: isize;
+    // SAFETY: the kernel's convention: it changes x0 and nothing else; memory is the caller's promise.
+    unsafe {
+        std::arch::asm!(
+            "svc 0",
+            in("x8") number as isize,
+            inlateout("x0") a[0] as isize => answer,
+            in("x1") a[1], in("x2") a[2], in("x3") a[3], in("x4") a[4], in("x5") a[5],
+            options(nostack)
+        );
+    }
+    answer
+}
+
+fn checked(answer: isize) -> Result<usize, Errno> {
+    if (-4095..0).contains(&answer) { Err(-answer as Errno) } else { Ok(answer as usize) }
+}
+
+/// A system call with up to six arguments, as a result.
+macro_rules! kernel {
+    ($number:expr $(, $argument:expr)*) => { checked(call($number, padded([$($argument as usize),*]))) };
+}
+
+fn padded<const N: usize>(given: [usize; N]) -> [usize; 6] {
+    let mut all = [0; 6];
+    all[..N].copy_from_slice(&given);
+    all
+}
+
+/// Sends the pieces of `iov` as one `sendmsg`.
+pub fn send_pieces(fd: c_int, iov: &[iovec], flags: c_int) -> Result<usize, Errno> {
+    // SAFETY: a header of zeros is an empty one; the kernel checks what `iov` points to and answers EFAULT.
+    unsafe {
+        let mut header: libc::msghdr = std::mem::zeroed();
+        header.msg_iov = iov.as_ptr().cast_mut();
+        header.msg_iovlen = iov.len() as _;
+        kernel!(libc::SYS_sendmsg, fd, &raw const header, flags)
+    }
+}
+
+/// Receives into the pieces of `iov` as one `recvmsg`.
+pub fn receive_pieces(fd: c_int, iov: &[iovec], flags: c_int) -> Result<usize, Errno> {
+    // SAFETY: as in `send_pieces`.
+    unsafe {
+        let mut header: libc::msghdr = std::mem::zeroed();
+        header.msg_iov = iov.as_ptr().cast_mut();
+        header.msg_iovlen = iov.len() as _;
+        kernel!(libc::SYS_recvmsg, fd, &raw mut header, flags)
+    }
+}
+
+/// Sends `bytes` without waiting and without a signal.
+pub fn send_now(fd: c_int, bytes: &[u8]) -> Result<usize, Errno> {
+    let piece = iovec { iov_base: bytes.as_ptr().cast_mut().cast(), iov_len: bytes.len() };
+    send_pieces(fd, &[piece], libc::MSG_DONTWAIT | libc::MSG_NOSIGNAL)
+}
+
+/// What the kernel would say to a receiver now, taking nothing: a number of bytes (0: the end), or an error.
+pub fn look(fd: c_int) -> Result<usize, Errno> {
+    let mut byte = 0u8;
+    let piece = iovec { iov_base: (&raw mut byte).cast(), iov_len: 1 };
+    receive_pieces(fd, &[piece], libc::MSG_DONTWAIT | libc::MSG_PEEK)
+}
+
+/// Waits for descriptors. `timeout` `None` is for ever; `mask` is the signal mask meanwhile, 0 for the present one.
+pub fn poll(fds: &mut [pollfd], timeout_ns: Option<u64>, mask: Option<u64>) -> Result<usize, Errno> {
+    let time = timeout_ns.map(timespec_of);
+    let time = time.as_ref().map_or(std::ptr::null(), |time| time as *const timespec);
+    let mask = mask.as_ref().map_or(std::ptr::null(), |mask| mask as *const u64);
+    // SAFETY: slice, time and mask live across the call.
+    unsafe { kernel!(libc::SYS_ppoll, fds.as_mut_ptr(), fds.len(), time, mask, 8) }
+}
+
+/// What is ready of `events` on one descriptor now.
+pub fn poll_one(fd: c_int, events: i16) -> i16 {
+    let mut one = [pollfd { fd, events, revents: 0 }];
+    match poll(&mut one, Some(0), None) {
+        Ok(_) => one[0].revents,
+        Err(_) => 0,
+    }
+}
+
+pub fn timespec_of(ns: u64) -> timespec {
+    timespec { tv_sec: (ns / 1_000_000_000) as i64, tv_nsec: (ns % 1_000_000_000) as i64 }
+}
+
+/// One plain value of an option of a socket.
+pub fn option<T: Copy>(fd: c_int, level: c_int, name: c_int, mut value: T) -> Result<T, Errno> {
+    let mut length = size_of::<T>() as libc::socklen_t;
+    // SAFETY: the kernel writes at most `length` bytes into `value`; callers use types of plain numbers.
+    unsafe { kernel!(libc::SYS_getsockopt, fd, level, name, &raw mut value, &raw mut length) }?;
+    Ok(value)
+}
+
+/// One of `getsockname` and `getpeername`, by number.
+pub fn name(call_number: c_long, fd: c_int) -> Result<libc::sockaddr_storage, Errno> {
+    // SAFETY: zeros are a valid address of no family; the kernel writes at most `length` bytes.
+    unsafe {
+        let mut address: libc::sockaddr_storage = std::mem::zeroed();
+        let mut length = size_of_val(&address) as libc::socklen_t;
+        kernel!(call_number, fd, &raw mut address, &raw mut length)?;
+        Ok(address)
+    }
+}
+
+/// `ioctl` that answers one number.
+pub fn ioctl_number(fd: c_int, request: u64) -> Result<c_int, Errno> {
+    let mut number: c_int = 0;
+    // SAFETY: the requests used here write one int.
+    unsafe { kernel!(libc::SYS_ioctl, fd, request, &raw mut number) }?;
+    Ok(number)
+}
+
+/// `fcntl` with a number as argument.
+pub fn fcntl(fd: c_int, command: c_int, argument: usize) -> Result<usize, Errno> {
+    // SAFETY: the commands used here take a number.
+    unsafe { kernel!(libc::SYS_fcntl, fd, command, argument) }
+}
+
+pub fn shutdown(fd: c_int, how: c_int) -> Result<usize, Errno> {
+    // SAFETY: numbers only.
+    unsafe { kernel!(libc::SYS_shutdown, fd, how) }
+}
+
+/// Memory of zeros that is not there before it is touched; `shared` is shared with children. Null when there is none.
+pub fn map(bytes: usize, shared: bool) -> *mut u8 {
+    let kind = if shared { libc::MAP_SHARED } else { libc::MAP_PRIVATE };
+    let flags = kind | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE;
+    // SAFETY: asks for new memory only.
+    let answer = unsafe {
+        call(libc::SYS_mmap, [0, bytes, (libc::PROT_READ | libc::PROT_WRITE) as usize, flags as usize, usize::MAX, 0])
+    };
+    checked(answer).map_or(std::ptr::null_mut(), |at| at as *mut u8)
+}
+
+/// Gives memory of [`map`] back.
+///
+/// # Safety
+/// Nobody uses it any more.
+pub unsafe fn unmap(at: *mut u8, bytes: usize) {
+    // SAFETY: the caller's promise.
+    let _ = unsafe { kernel!(libc::SYS_munmap, at, bytes) };
+}
+
+/// Sets the signal mask of this thread; answers the one before.
+pub fn signal_mask(mask: u64) -> u64 {
+    let mut before = 0u64;
+    // SAFETY: both places live across the call, 8 bytes are the kernel's size of a set.
+    let _ = unsafe { kernel!(libc::SYS_rt_sigprocmask, libc::SIG_SETMASK, &raw const mask, &raw mut before, 8) };
+    before
+}
+
+/// Sends a signal to the calling thread.
+pub fn raise(signal: c_int) {
+    // SAFETY: numbers only.
+    unsafe {
+        let process = call(libc::SYS_getpid, [0; 6]);
+        let thread = call(libc::SYS_gettid, [0; 6]);
+        let _ = kernel!(libc::SYS_tgkill, process, thread, signal);
+    }
+}
+
+pub fn yield_core() {
+    // SAFETY: no arguments.
+    unsafe { call(libc::SYS_sched_yield, [0; 6]) };
+}
+
+pub fn write(fd: c_int, bytes: &[u8]) {
+    // SAFETY: the slice lives across the call.
+    let _ = unsafe { kernel!(libc::SYS_write, fd, bytes.as_ptr(), bytes.len()) };
+}
+
+pub fn process_id() -> c_int {
+    // SAFETY: no arguments.
+    unsafe { call(libc::SYS_getpid, [0; 6]) as c_int }
+}
+
+pub fn read_at(fd: c_int, into: &mut [u8], offset: i64) -> Result<usize, Errno> {
+    // SAFETY: the slice lives across the call.
+    unsafe { kernel!(libc::SYS_pread64, fd, into.as_mut_ptr(), into.len(), offset) }
+}
+
+pub fn seek(fd: c_int, offset: i64, whence: c_int) -> Result<usize, Errno> {
+    // SAFETY: numbers only.
+    unsafe { kernel!(libc::SYS_lseek, fd, offset, whence) }
+}
+
+pub fn epoll_control(set: c_int, operation: c_int, fd: c_int, event: &mut libc::epoll_event) -> Result<usize, Errno> {
+    // SAFETY: the event lives across the call.
+    unsafe { kernel!(libc::SYS_epoll_ctl, set, operation, fd, event as *mut libc::epoll_event) }
+}
+
+/// What a set of the kernel has now, without waiting; signals that `mask` allows are let through.
+pub fn epoll_look(set: c_int, events: &mut [libc::epoll_event], mask: *const libc::sigset_t) -> Result<usize, Errno> {
+    // SAFETY: the slice lives across the call; the mask is the program's own.
+    unsafe { kernel!(libc::SYS_epoll_pwait, set, events.as_mut_ptr(), events.len(), 0, mask, 8) }
+}
+
+/// How the process treats a signal: its handler (0 default, 1 ignored) and its flags.
+pub fn signal_action(signal: c_int) -> Option<(usize, u64)> {
+    // The kernel's own layout: handler, flags, then words that do not matter here.
+    let mut action = [0u64; 4];
+    // SAFETY: the kernel writes its structure of 32 bytes.
+    unsafe { kernel!(libc::SYS_rt_sigaction, signal, 0, action.as_mut_ptr(), 8) }.ok()?;
+    Some((action[0] as usize, action[1]))
+}
+
+/// Nanoseconds of the monotonic clock.
+pub fn now_ns() -> u64 {
+    let mut time = timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: `time` is a valid place; the C library answers this without a system call, and it is not hooked.
+    unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &mut time) };
+    time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
+}
+
+/// A cheap clock of unknown unit, a few billions to tens of millions a second.
+#[inline]
+pub fn ticks() -> u64 {
+    #[cfg(target_arch = "x86_64")]
+    // SAFETY: reads a counter.
+    unsafe {
+        std::arch::x86_64::_rdtsc()
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    now_ns()
+}
+
+/// `errno` of the C library.
+pub fn set_errno(error: Errno) {
+    // SAFETY: the place of this thread.
+    unsafe { *libc::__errno_location() = error };
+}
+
+pub fn errno() -> Errno {
+    // SAFETY: the place of this thread.
+    unsafe { *libc::__errno_location() }
+}
+
+/// Keeps `errno` over calls into the fabric, which may set it.
+#[derive(Debug)]
+pub struct KeepErrno(Errno);
+
+impl KeepErrno {
+    pub fn new() -> Self {
+        Self(errno())
+    }
+}
+
+impl Drop for KeepErrno {
+    fn drop(&mut self) {
+        set_errno(self.0);
+    }
+}
+
+/// The signals that wait for this thread or process.
+pub fn pending_signals() -> u64 {
+    let mut pending = 0u64;
+    // SAFETY: the kernel writes 8 bytes.
+    let _ = unsafe { kernel!(libc::SYS_rt_sigpending, &raw mut pending, 8) };
+    pending
+}
+
+/// A descriptor that is readable when any signal is pending: a new one (-1), or the one given, if it still is one.
+pub fn signal_descriptor(fd: c_int) -> Option<c_int> {
+    let all = u64::MAX;
+    let flags = libc::SFD_CLOEXEC | libc::SFD_NONBLOCK;
+    // SAFETY: the mask lives across the call.
+    unsafe { kernel!(libc::SYS_signalfd4, fd, &raw const all, 8, flags) }.ok().map(|fd| fd as c_int)
+}
+
+/// Moves a descriptor of our own to where programs do not look.
+pub fn move_high(fd: c_int) -> c_int {
+    match fcntl(fd, libc::F_DUPFD_CLOEXEC, 900) {
+        Ok(high) => {
+            // SAFETY: a number of our own.
+            let _ = unsafe { kernel!(libc::SYS_close, fd) };
+            high as c_int
+        }
+        Err(_) => fd,
+    }
+}
+
+/// A new descriptor that is always readable.
+pub fn ready_descriptor() -> Option<c_int> {
+    // SAFETY: numbers only.
+    let made = unsafe { kernel!(libc::SYS_eventfd2, 1, libc::EFD_CLOEXEC | libc::EFD_NONBLOCK) };
+    made.ok().map(|fd| move_high(fd as c_int))
+}
+
+/// Ends the process.
+pub fn exit(status: c_int) -> ! {
+    loop {
+        // SAFETY: a number.
+        unsafe { call(libc::SYS_exit_group, padded([status as usize])) };
+    }
+}

@@ -1,0 +1,184 @@
+//! Where a data call goes: to the C library (what is none of our business, or the kernel's for good), there and counted
+//! (what may be accelerated one day), or to the rings.
+
+use std::ffi::c_int;
+use std::sync::atomic::Ordering;
+
+use libc::{MSG_DONTWAIT, MSG_ERRQUEUE, MSG_FASTOPEN, MSG_OOB, MSG_PEEK, MSG_ZEROCOPY, iovec, off_t, ssize_t};
+use weft_fabric::stream::Reason;
+
+use super::conn::{self, ATTACHED, Held, NEVER};
+use super::meet::{self, STREAMS};
+use super::pieces::Pieces;
+use super::raw::{self, Errno};
+use super::{incoming, life, outgoing};
+
+/// Sends with these flags only the kernel can do; the connection is the kernel's from then on.
+const KERNEL_SENDS: c_int = MSG_OOB | MSG_FASTOPEN | MSG_ZEROCOPY;
+const KERNEL_RECEIVES: c_int = MSG_OOB | MSG_ERRQUEUE;
+/// A file is sent in pieces of this size.
+const FILE_PIECE: usize = 16 << 10;
+
+/// What a C function answers.
+pub fn answer(result: Result<usize, Errno>) -> ssize_t {
+    match result {
+        Ok(count) => count as ssize_t,
+        Err(error) => {
+            raw::set_errno(error);
+            -1
+        }
+    }
+}
+
+/// A receiving call; `real` is the program's own call in the C library.
+#[inline]
+pub fn receive(fd: c_int, pieces: &[iovec], flags: c_int, real: impl FnOnce() -> ssize_t) -> ssize_t {
+    let Some(held) = conn::hold(fd) else { return real() };
+    if held.state() == ATTACHED || meet::before_call(&held, fd) {
+        let pieces = Pieces::new(pieces);
+        if pieces.left() == 0 || flags & KERNEL_RECEIVES != 0 {
+            return real();
+        }
+        return answer(incoming::receive(&held, fd, pieces, flags));
+    }
+    receive_counted(held, fd, flags, real)
+}
+
+#[cold]
+fn receive_counted(held: Held, fd: c_int, flags: c_int, real: impl FnOnce() -> ssize_t) -> ssize_t {
+    if held.state_now() == NEVER {
+        drop(held);
+        return real();
+    }
+    if flags & KERNEL_RECEIVES != 0 {
+        meet::give_up(&held, fd, Reason::Option);
+    }
+    let came = real();
+    if came > 0 && flags & MSG_PEEK == 0 {
+        held.received.fetch_add(came as u64, Ordering::Relaxed);
+        STREAMS.counters().bytes_kernel_in.fetch_add(came as u64, Ordering::Relaxed);
+        meet::after_call(&held, fd);
+    }
+    came
+}
+
+/// A sending call; `real` is the program's own call in the C library.
+#[inline]
+pub fn send(fd: c_int, pieces: &[iovec], flags: c_int, real: impl FnOnce() -> ssize_t) -> ssize_t {
+    let Some(held) = conn::hold(fd) else { return real() };
+    if flags & KERNEL_SENDS == 0 && (held.state() == ATTACHED || meet::before_call(&held, fd)) {
+        let pieces = Pieces::new(pieces);
+        if pieces.left() == 0 {
+            return real();
+        }
+        return answer(outgoing::send(&held, fd, pieces, flags));
+    }
+    send_counted(held, fd, flags, real)
+}
+
+#[cold]
+fn send_counted(held: Held, fd: c_int, flags: c_int, real: impl FnOnce() -> ssize_t) -> ssize_t {
+    if flags & KERNEL_SENDS != 0 {
+        life::hand_back(fd, Reason::Option);
+    }
+    if held.state_now() == NEVER {
+        drop(held);
+        return real();
+    }
+    let went = real();
+    if went > 0 {
+        held.sent.fetch_add(went as u64, Ordering::Relaxed);
+        STREAMS.counters().bytes_kernel_out.fetch_add(went as u64, Ordering::Relaxed);
+        meet::after_call(&held, fd);
+    }
+    went
+}
+
+/// `sendfile`: on an attached connection the file is read and sent piece by piece; its position moves by what was sent.
+///
+/// # Safety
+/// `offset` is null or a place that may be read and written.
+pub unsafe fn send_file(
+    fd: c_int,
+    file: c_int,
+    offset: *mut off_t,
+    count: usize,
+    real: impl FnOnce() -> ssize_t,
+) -> ssize_t {
+    let Some(held) = conn::hold(fd) else { return real() };
+    if held.state() != ATTACHED && !meet::before_call(&held, fd) {
+        return send_counted(held, fd, 0, real);
+    }
+    // SAFETY: the caller's promise.
+    let given = (!offset.is_null()).then(|| unsafe { *offset });
+    let result = given.map_or_else(|| raw::seek(file, 0, libc::SEEK_CUR).map(|at| at as i64), Ok);
+    let start = match result {
+        Ok(start) => start,
+        Err(error) => return answer(Err(error)),
+    };
+    let sent = send_file_from(&held, fd, file, start, count);
+    if let Ok(sent) = sent {
+        match given {
+            // SAFETY: the caller's promise.
+            Some(_) => unsafe { *offset = start + sent as i64 },
+            None => drop(raw::seek(file, sent as i64, libc::SEEK_CUR)),
+        }
+    }
+    answer(sent)
+}
+
+fn send_file_from(held: &Held, fd: c_int, file: c_int, start: i64, count: usize) -> Result<usize, Errno> {
+    let mut buffer = [0u8; FILE_PIECE];
+    let mut sent = 0;
+    while sent < count {
+        let wanted = (count - sent).min(FILE_PIECE);
+        let read = match raw::read_at(file, &mut buffer[..wanted], start + sent as i64) {
+            Ok(0) => break,
+            Ok(read) => read,
+            Err(_) if sent > 0 => break,
+            Err(error) => return Err(error),
+        };
+        let piece = iovec { iov_base: buffer.as_mut_ptr().cast(), iov_len: read };
+        match outgoing::send(held, fd, Pieces::new(&[piece]), 0) {
+            Ok(went) => {
+                sent += went;
+                if went < read {
+                    break;
+                }
+            }
+            Err(_) if sent > 0 => break,
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(sent)
+}
+
+/// The flags of `preadv2` and `pwritev2` that a socket knows.
+pub fn flags_of_vector_call(flags: c_int) -> c_int {
+    const RWF_NOWAIT: c_int = 8;
+    if flags & RWF_NOWAIT != 0 { MSG_DONTWAIT } else { 0 }
+}
+
+/// The program is about to pass descriptors to another process: connections among them become the kernel's.
+///
+/// # Safety
+/// `header` is a valid message header.
+pub unsafe fn before_passing(header: &libc::msghdr) {
+    if header.msg_controllen == 0 || header.msg_control.is_null() {
+        return;
+    }
+    // SAFETY: the caller's header describes its control messages; the macros walk inside of them.
+    unsafe {
+        let mut message = libc::CMSG_FIRSTHDR(header);
+        while !message.is_null() {
+            if (*message).cmsg_level == libc::SOL_SOCKET && (*message).cmsg_type == libc::SCM_RIGHTS {
+                let bytes = (*message).cmsg_len.saturating_sub(libc::CMSG_LEN(0) as usize);
+                let passed = libc::CMSG_DATA(message).cast::<c_int>();
+                for at in 0..bytes / size_of::<c_int>() {
+                    life::hand_back(passed.add(at).read_unaligned(), Reason::Passed);
+                }
+            }
+            message = libc::CMSG_NXTHDR(header, message);
+        }
+    }
+}

@@ -1,0 +1,128 @@
+//! Whether a sleep that a signal handler interrupted goes on.
+//!
+//! The kernel restarts a blocking `recv` after a handler that was installed with `SA_RESTART`, but never the `ppoll` in
+//! which we sleep for it, and nobody tells which handler has run. So: while all handlers of the process are of one kind,
+//! that kind decides. Where both kinds are installed, the sleep is done with signals blocked and a signal descriptor
+//! beside the others, so that what is pending can be looked at before it is let through.
+
+use std::ffi::c_int;
+use std::sync::atomic::{AtomicI32, AtomicU8, Ordering};
+
+use libc::pollfd;
+
+use super::raw::{self, Errno};
+use super::real;
+
+const UNKNOWN: u8 = 0;
+const RESTART: u8 = 1;
+const INTERRUPT: u8 = 2;
+const MIXED: u8 = 3;
+static PICTURE: AtomicU8 = AtomicU8::new(UNKNOWN);
+static DESCRIPTOR: AtomicI32 = AtomicI32::new(-1);
+
+/// How a sleep ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Slept {
+    /// Something is ready, or it is time to look.
+    Woken,
+    TimedOut,
+    /// A handler has run that interrupts the call.
+    Interrupted,
+}
+
+/// The program has changed how it treats a signal.
+pub fn changed() {
+    PICTURE.store(UNKNOWN, Ordering::SeqCst);
+}
+
+fn has_handler(signal: c_int) -> Option<bool> {
+    let (handler, flags) = raw::signal_action(signal)?;
+    (handler > 1).then_some(flags & libc::SA_RESTART as u64 != 0)
+}
+
+/// All signals but those that the C library keeps for itself.
+fn signals() -> impl Iterator<Item = c_int> {
+    (1..=64).filter(|signal| !matches!(signal, 32 | 33))
+}
+
+fn picture() -> u8 {
+    let known = PICTURE.load(Ordering::SeqCst);
+    if known != UNKNOWN {
+        return known;
+    }
+    let (mut restarts, mut interrupts) = (false, false);
+    for restart in signals().filter_map(has_handler) {
+        restarts |= restart;
+        interrupts |= !restart;
+    }
+    let seen = match (restarts, interrupts) {
+        (_, false) => RESTART,
+        (false, true) => INTERRUPT,
+        (true, true) => MIXED,
+    };
+    PICTURE.store(seen, Ordering::SeqCst);
+    seen
+}
+
+/// Sleeps on `fds` as a call that the kernel would restart. The last place of `fds` is free for our use.
+pub fn sleep(fds: &mut [pollfd], timeout_ns: Option<u64>, restartable: bool) -> Slept {
+    let (last, others) = match fds.split_last_mut() {
+        Some(parts) => parts,
+        None => return Slept::Woken,
+    };
+    if !restartable {
+        return poll(others, timeout_ns, false);
+    }
+    match picture() {
+        RESTART => poll(others, timeout_ns, true),
+        INTERRUPT => poll(others, timeout_ns, false),
+        _ => {
+            *last = pollfd { fd: signal_descriptor(), events: libc::POLLIN, revents: 0 };
+            poll_exactly(fds, timeout_ns)
+        }
+    }
+}
+
+fn poll(fds: &mut [pollfd], timeout_ns: Option<u64>, restart: bool) -> Slept {
+    match poll_cancellable(fds, timeout_ns) {
+        Ok(0) => Slept::TimedOut,
+        Err(libc::EINTR) if !restart => Slept::Interrupted,
+        _ => Slept::Woken,
+    }
+}
+
+/// The C library's own call, in which a thread can be cancelled.
+fn poll_cancellable(fds: &mut [pollfd], timeout_ns: Option<u64>) -> Result<usize, Errno> {
+    let _errno = raw::KeepErrno::new();
+    let time = timeout_ns.map(raw::timespec_of);
+    let time = time.as_ref().map_or(std::ptr::null(), |time| time as *const libc::timespec);
+    // SAFETY: slice and time live across the call.
+    let ready = unsafe { real::ppoll(fds.as_mut_ptr(), fds.len() as libc::nfds_t, time, std::ptr::null()) };
+    if ready < 0 { Err(raw::errno()) } else { Ok(ready as usize) }
+}
+
+/// With signals blocked: what is pending afterwards is what will be handled when they are let through again.
+fn poll_exactly(fds: &mut [pollfd], timeout_ns: Option<u64>) -> Slept {
+    let mask = raw::signal_mask(u64::MAX);
+    let ready = raw::poll(fds, timeout_ns, None);
+    let pending = raw::pending_signals() & !mask;
+    let due = |signal: &c_int| pending & 1 << (signal - 1) != 0;
+    let interrupted = signals().filter(due).filter_map(has_handler).any(|restarts| !restarts);
+    raw::signal_mask(mask);
+    match ready {
+        _ if interrupted => Slept::Interrupted,
+        Ok(0) => Slept::TimedOut,
+        _ => Slept::Woken,
+    }
+}
+
+/// The descriptor that is readable when a signal is pending; made again when the program has closed it.
+fn signal_descriptor() -> c_int {
+    let known = DESCRIPTOR.load(Ordering::Relaxed);
+    if let Some(fd) = raw::signal_descriptor(known) {
+        return fd;
+    }
+    let made = raw::signal_descriptor(-1).map_or(-1, raw::move_high);
+    DESCRIPTOR.store(made, Ordering::Relaxed);
+    made
+}

@@ -1,0 +1,165 @@
+//! The one place where a data call waits for its peer: a short spin, then a sleep on the anchor and a bell.
+//!
+//! The sleep is in the kernel and on the real descriptor, so that an end, an error, a shutdown by another thread and
+//! signals wake it. No lock is held meanwhile.
+
+use std::ffi::c_int;
+use std::sync::atomic::Ordering;
+
+use libc::{POLLIN, POLLOUT, POLLRDHUP, pollfd};
+use weft_fabric::stream::{Bell, BellAddress, Readable, SendRoute, Stream, Waiter, Writable, sleep_barrier};
+
+use super::conn::{ASK_KERNEL, Held};
+use super::meet::STREAMS;
+use super::signals::{self, Slept};
+use super::{epoll, pace, raw};
+
+/// Sleep no longer than this when nobody can ring us (no bell left, or another thread is the one who is rung).
+const SLICE_NS: u64 = 5_000_000;
+
+/// More bytes than this are not waited for at once: the ring must be able to hold them.
+const MOST_BYTES: usize = 64 << 10;
+
+/// What a call waits for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Want {
+    /// So many bytes to read, or an end.
+    Data { bytes: usize },
+    /// Room to send.
+    Room,
+}
+
+/// What is there now.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Now {
+    Ready,
+    Nothing,
+    /// Only the kernel can tell.
+    Kernel,
+}
+
+impl Want {
+    #[inline]
+    fn now(self, held: &Held, stream: &Stream) -> Now {
+        match self {
+            Want::Data { bytes } => match held.readable() {
+                Readable::Ring(there) if there >= bytes.min(MOST_BYTES) => Now::Ready,
+                Readable::Ring(_) | Readable::Empty => Now::Nothing,
+                Readable::Kernel => Now::Kernel,
+                Readable::Broken => Now::Ready,
+            },
+            Want::Room => match stream.writable() {
+                Writable::Ring(_) | Writable::Broken => Now::Ready,
+                Writable::Full => Now::Nothing,
+                Writable::Kernel => Now::Kernel,
+            },
+        }
+    }
+
+    /// What is asked of the kernel meanwhile. An end of the other side's sending matters to a sender, too: it may be
+    /// that nobody makes room any more.
+    fn events(self, now: Now) -> i16 {
+        match self {
+            Want::Data { .. } => POLLIN,
+            Want::Room if now == Now::Kernel => POLLOUT,
+            Want::Room => POLLRDHUP,
+        }
+    }
+
+    fn arm(self, stream: &Stream, bell: BellAddress) -> bool {
+        match self {
+            Want::Data { .. } => stream.arm_receive(bell, Waiter::Wait),
+            Want::Room => stream.arm_space(bell, Waiter::Wait),
+        }
+    }
+
+    fn disarm(self, stream: &Stream, bell: BellAddress) {
+        match self {
+            Want::Data { .. } => stream.disarm_receive(bell, Waiter::Wait),
+            Want::Room => stream.disarm_space(bell, Waiter::Wait),
+        }
+    }
+}
+
+/// When a call that may wait for `timeout_ns` (0: for ever) must end.
+pub fn deadline(timeout_ns: u64) -> Option<u64> {
+    (timeout_ns > 0).then(|| raw::now_ns() + timeout_ns)
+}
+
+/// What is left of the time until `deadline`.
+pub fn left_ns(deadline: Option<u64>) -> Option<u64> {
+    deadline.map(|deadline| deadline.saturating_sub(raw::now_ns()))
+}
+
+/// Waits until what is wanted may be there. [`Slept::Woken`] means: look.
+pub fn wait(held: &Held, fd: c_int, want: Want, deadline: Option<u64>) -> Slept {
+    let stream = held.stream();
+    let closing = stream.peer_closing();
+    let came = || want.now(held, &stream) == Now::Ready || stream.peer_closing() != closing || stream.asked_back();
+    if want.now(held, &stream) != Now::Kernel && pace::spin(came) {
+        if stream.peer_closing() {
+            held.set_flag(ASK_KERNEL);
+        }
+        serve(held, fd);
+        return Slept::Woken;
+    }
+    let slept = sleep(held, fd, &stream, want, deadline);
+    serve(held, fd);
+    slept
+}
+
+fn sleep(held: &Held, fd: c_int, stream: &Stream, want: Want, deadline: Option<u64>) -> Slept {
+    let bell = Bell::take().ok();
+    let armed = bell.as_ref().is_some_and(|bell| want.arm(stream, bell.address()));
+    sleep_barrier();
+    let now = want.now(held, stream);
+    let slept = match now == Now::Ready || stream.asked_back() {
+        true => Slept::Woken,
+        false => sleep_armed(held, fd, bell.as_ref().filter(|_| armed), want.events(now), deadline),
+    };
+    if let Some(bell) = bell {
+        if armed {
+            want.disarm(stream, bell.address());
+        }
+        bell.give_back();
+    }
+    slept
+}
+
+fn sleep_armed(held: &Held, fd: c_int, bell: Option<&Bell>, events: i16, deadline: Option<u64>) -> Slept {
+    let mut fds = [
+        pollfd { fd, events, revents: 0 },
+        pollfd { fd: bell.map_or(-1, Bell::fd), events: POLLIN, revents: 0 },
+        pollfd { fd: -1, events: 0, revents: 0 },
+    ];
+    let left = left_ns(deadline);
+    let slice = if bell.is_none() { Some(left.map_or(SLICE_NS, |left| left.min(SLICE_NS))) } else { left };
+    STREAMS.counters().sleeps.fetch_add(1, Ordering::Relaxed);
+    // As the kernel has it: a call with a time limit is interrupted by every handler.
+    let slept = signals::sleep(&mut fds, slice, deadline.is_none());
+    if fds[0].revents != 0 {
+        held.set_flag(ASK_KERNEL);
+    }
+    if let (Some(bell), true) = (bell, fds[1].revents != 0) {
+        bell.drain();
+    }
+    match slept {
+        Slept::TimedOut if left_ns(deadline) != Some(0) => Slept::Woken,
+        other => other,
+    }
+}
+
+/// Does what the peer asks for: it wants its incoming direction back in the kernel.
+pub fn serve(held: &Held, fd: c_int) {
+    let stream = held.stream();
+    if !stream.asked_back() {
+        return;
+    }
+    let mut guard = stream.lock_send();
+    if guard.route() == SendRoute::GiveBack {
+        // What does not go now goes with the next call, or when the peer has read.
+        let _ = guard.give_back(|bytes| raw::send_now(fd, bytes).map_err(std::io::Error::from_raw_os_error));
+    }
+    drop(guard);
+    epoll::refresh(held);
+}
