@@ -8,7 +8,8 @@
  *   sockbench beside PORT BUSY SERVER... then CLIENT...      runs the client while the server runs, beside BUSY others
  *
  * WAY: block, spin (MSG_DONTWAIT in a loop), level, edge (through epoll), outside (like block; the other process is
- * started again without what LD_PRELOAD names). FAMILY: tcp or unix. Every message carries its number at both ends. */
+ * started again without what LD_PRELOAD names). FAMILY: tcp or unix. Every message carries its number at both ends, and is
+ * checked. */
 #define _GNU_SOURCE
 #include <arpa/inet.h>
 #include <errno.h>
@@ -120,9 +121,22 @@ static bool give_all(End *end, const uint8_t *bytes, size_t count) {
   return true;
 }
 
+static uint8_t middle(size_t at) { return (uint8_t)(at * 7 + (at >> 8)); }
+
+/* Written in full: pages that nobody has written are all one page to the kernel. */
+static uint8_t *new_message(size_t count) {
+  uint8_t *bytes = malloc(count);
+  if (!bytes) fail("no memory");
+  for (size_t i = 0; i < count; i++) bytes[i] = middle(i);
+  return bytes;
+}
+
 static void mark(uint8_t *bytes, size_t count, uint64_t number) { bytes[0] = bytes[count - 1] = (uint8_t)number; }
 
+/* Both ends of each message, and all of some. */
 static void look(const uint8_t *bytes, size_t count, uint64_t number) {
+  for (size_t i = 1; number % 1024 == 0 && i + 1 < count; i++)
+    if (bytes[i] != middle(i)) fail("message %llu is wrong at byte %zu", (unsigned long long)number, i);
   if (bytes[0] != (uint8_t)number || bytes[count - 1] != (uint8_t)number)
     fail("message %llu is wrong: %u and %u", (unsigned long long)number, bytes[0], bytes[count - 1]);
 }
@@ -132,7 +146,7 @@ static void figure(const char *id, double value, const char *unit) { printf("fig
 /* The server's side of everything: what comes in is answered (ping-pong), swallowed (stream), or closed (connect). */
 static void serve_one(int fd, const Plan *plan) {
   End end = open_end(fd, plan);
-  uint8_t *bytes = calloc(1, plan->bytes);
+  uint8_t *bytes = new_message(plan->bytes);
   bool answers = strcmp(plan->what, "stream") != 0;
   for (uint64_t number = 0; take_all(&end, bytes, plan->bytes); number++) {
     look(bytes, plan->bytes, number);
@@ -195,7 +209,7 @@ static int dial(const Address *address, socklen_t size) {
 
 static void ping(int fd, const Plan *plan) {
   End end = open_end(fd, plan);
-  uint8_t *bytes = calloc(1, plan->bytes);
+  uint8_t *bytes = new_message(plan->bytes);
   uint64_t number = 0, first = 0;
   double start = now(), warm = start + plan->seconds / 10, stop = warm + plan->seconds, time = start;
   for (bool measuring = false; time < stop; number++) {
@@ -210,7 +224,7 @@ static void ping(int fd, const Plan *plan) {
 
 static void pour(int fd, const Plan *plan) {
   End end = open_end(fd, plan);
-  uint8_t *bytes = calloc(1, plan->bytes);
+  uint8_t *bytes = new_message(plan->bytes);
   uint64_t number = 0, first = 0;
   double start = now(), warm = start + plan->seconds / 10, stop = warm + plan->seconds, time = start;
   for (bool measuring = false; time < stop; number++) {
