@@ -86,6 +86,8 @@ static void run_here(const Options *options) {
   failing_ends_all = true;
   Run run = {options->seed, options->operations, fopen(options->trace, "w")};
   if (!run.trace) fail("%s cannot be written", options->trace);
+  /* By lines: who fails ends the run without another word. */
+  setvbuf(run.trace, NULL, _IOLBF, 0);
   if (!options->only || !strcmp(options->only, "lockstep")) run_lockstep(&run);
   if (!options->only || !strcmp(options->only, "free")) run_free(&run);
   if (fclose(run.trace) != 0) fail("%s cannot be written", options->trace);
