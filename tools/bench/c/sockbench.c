@@ -8,8 +8,8 @@
  *   sockbench beside PORT BUSY SERVER... then CLIENT...      runs the client while the server runs, beside BUSY others
  *
  * WAY: block, spin (MSG_DONTWAIT in a loop), level, edge (through epoll), outside (like block; the other process is
- * started again without what LD_PRELOAD names). FAMILY: tcp or unix. Every message carries its number at both ends, and is
- * checked. */
+ * started again without what LD_PRELOAD names). FAMILY: tcp or unix. Every message carries its number in
+ * several places, and is checked. */
 #define _GNU_SOURCE
 #include <arpa/inet.h>
 #include <errno.h>
@@ -131,14 +131,19 @@ static uint8_t *new_message(size_t count) {
   return bytes;
 }
 
-static void mark(uint8_t *bytes, size_t count, uint64_t number) { bytes[0] = bytes[count - 1] = (uint8_t)number; }
+/* The number of the message stands in its first and last byte and once in each page between. */
+static void mark(uint8_t *bytes, size_t count, uint64_t number) {
+  for (size_t at = 0; at < count; at += 4096) bytes[at] = (uint8_t)number;
+  bytes[count - 1] = (uint8_t)number;
+}
 
-/* Both ends of each message, and all of some. */
+/* The numbers in each message, and all of some. */
 static void look(const uint8_t *bytes, size_t count, uint64_t number) {
-  for (size_t i = 1; number % 1024 == 0 && i + 1 < count; i++)
-    if (bytes[i] != middle(i)) fail("message %llu is wrong at byte %zu", (unsigned long long)number, i);
-  if (bytes[0] != (uint8_t)number || bytes[count - 1] != (uint8_t)number)
-    fail("message %llu is wrong: %u and %u", (unsigned long long)number, bytes[0], bytes[count - 1]);
+  for (size_t at = 0; at < count; at += number % 1024 == 0 ? 1 : 4096) {
+    uint8_t expected = at % 4096 == 0 || at + 1 == count ? (uint8_t)number : middle(at);
+    if (bytes[at] != expected) fail("message %llu is wrong at byte %zu", (unsigned long long)number, at);
+  }
+  if (bytes[count - 1] != (uint8_t)number) fail("message %llu is wrong at its end", (unsigned long long)number);
 }
 
 static void figure(const char *id, double value, const char *unit) { printf("figure %s %.9g %s\n", id, value, unit); }
