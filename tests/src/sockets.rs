@@ -1,6 +1,6 @@
 //! Network programs under test: started with the socket library preloaded, waited for, ended by their process ids.
 
-use crate::{root, tree};
+use crate::tree;
 use std::ffi::OsStr;
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
@@ -12,22 +12,18 @@ const PATIENCE: Duration = Duration::from_secs(20);
 /// Between two looks at a program that is about to start or end.
 const LOOK: Duration = Duration::from_millis(10);
 
-/// The library that `weft sock` preloads. `None` in a repository that has none: then programs run on the kernel alone.
+/// The library that `weft sock` preloads.
 ///
 /// # Panics
-/// When the repository has the library and it is not installed.
-pub fn library() -> Option<PathBuf> {
+/// When it is not installed.
+pub fn library() -> PathBuf {
     let library = tree().join("lib/libweft_sockets.so");
-    let made_here = root().join("interfaces/sockets/Cargo.toml").is_file();
-    assert!(library.is_file() || !made_here, "{} is missing; run `cargo xtask tree`", library.display());
-    made_here.then_some(library)
+    assert!(library.is_file(), "{} is missing; run `cargo xtask tree`", library.display());
+    library
 }
 
 /// A program under `weft sock --stats`.
 pub fn sock(program: impl AsRef<OsStr>) -> Command {
-    if library().is_none() {
-        return Command::new(program);
-    }
     let mut command = Command::new(tree().join("bin/weft"));
     command.args(["sock", "--stats", "--"]).arg(program);
     command
@@ -62,8 +58,8 @@ impl Server {
     /// # Panics
     /// When it ends, or does not listen in time.
     pub fn start(command: &mut Command, port: u16, stop: libc::c_int, folder: &Path) -> Self {
-        let wrapped = if library().is_some() { command.get_args().nth(3) } else { None };
-        let name = wrapped.unwrap_or(command.get_program()).to_string_lossy().into_owned();
+        // Behind `weft sock --stats --`.
+        let name = command.get_args().nth(3).unwrap_or(command.get_program()).to_string_lossy().into_owned();
         let log = folder.join(format!("log-{port}"));
         let file = std::fs::File::create(&log).expect("a file for what the server says");
         command.stdin(Stdio::null()).stdout(file.try_clone().expect("a descriptor")).stderr(file);
@@ -194,9 +190,6 @@ impl Moved {
 /// # Panics
 /// When less did.
 pub fn assert_by_ring(said: &str) {
-    if library().is_none() {
-        return;
-    }
     let moved = Moved::of(said);
     let all = moved.by_ring + moved.by_kernel;
     assert!(moved.accelerated > 0 && moved.by_ring * 100 >= all * 99, "not by ring: {moved:?}\n{said}");

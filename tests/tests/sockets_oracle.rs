@@ -41,10 +41,8 @@ fn program() -> &'static PathBuf {
 fn passes(only: &str, seed: Option<u64>) {
     let mut command = Command::new(program());
     command.args(["--only", only, "--operations", &variable("ORACLE_OPERATIONS").unwrap_or(BUDGET).to_string()]);
-    if let Some(library) = sockets::library() {
-        sockets::ensure_rendezvous();
-        command.arg("--preload").arg(library);
-    }
+    sockets::ensure_rendezvous();
+    command.arg("--preload").arg(sockets::library());
     command.args(seed.map(|seed| seed.to_string()));
     let output = command.output().expect("the oracle can be started");
     let said = [output.stdout, output.stderr].concat();

@@ -4,6 +4,7 @@
 //! Servers are ordinary processes on free ports with temporary folders, ended by their process ids.
 
 mod sockets_programs {
+    mod command;
     mod databases;
     mod languages;
     mod streams;

@@ -33,26 +33,15 @@ pub fn tree(quick: bool) -> Result<PathBuf> {
 }
 
 fn fill(prefix: &Path, profile: &str) -> Result<()> {
-    let mut packages = vec!["-p", "weft", "-p", "weft-mpi"];
-    if has_sockets() {
-        packages.extend(["-p", "weft-sockets"]);
-    }
-    cargo(&[&["build", "--profile", profile], packages.as_slice()].concat()).run()?;
+    cargo(&["build", "--profile", profile, "-p", "weft", "-p", "weft-mpi", "-p", "weft-sockets"]).run()?;
     let built = target().join(if profile == "dev" { "debug" } else { profile });
     commands(&built, &prefix.join("bin"))?;
     library(&built, &prefix.join("lib"))?;
-    if has_sockets() {
-        place(&built.join(SOCKETS), &prefix.join("lib").join(SOCKETS))?;
-    }
+    place(&built.join(SOCKETS), &prefix.join("lib").join(SOCKETS))?;
     let header = root().join("interfaces/mpi/include/mpi.h");
     place(&header, &prefix.join("include/mpi.h"))?;
     pkg_config(&prefix.join("lib/pkgconfig"))?;
     manual(prefix)
-}
-
-/// Whether this repository has the socket library.
-fn has_sockets() -> bool {
-    root().join("interfaces/sockets/Cargo.toml").is_file()
 }
 
 fn commands(built: &Path, bin: &Path) -> Result<()> {
