@@ -111,7 +111,9 @@ static void run_again(const Options *options, const char *library, const char *t
   }
   int status;
   check_call(waitpid(child, &status, 0), "waitpid");
-  if (status != 0) fail("seed %s failed %s (status %#x)", seed, library ? "with the library" : "on kernel TCP", (unsigned)status);
+  if (status != 0)
+    fail("seed %s failed %s (status %#x); what was done stands in %s", seed, library ? "with the library" : "on kernel TCP",
+         (unsigned)status, trace);
 }
 
 static void compare(const char *kernel, const char *preloaded, uint64_t seed) {
