@@ -14,6 +14,9 @@ const NAMES: [&str; 5] = ["mpicc", "mpicxx", "mpic++", "mpiexec", "mpirun"];
 const LIBRARY: &str = "libmpi_abi.so";
 const LIBRARY_VERSIONED: &str = "libmpi_abi.so.1";
 
+/// Preloaded by `weft sock`; nobody links with it, so it has no version.
+const SOCKETS: &str = "libweft_sockets.so";
+
 /// Builds for release and installs under `prefix`.
 pub fn run(prefix: &Path) -> Result<()> {
     let prefix = std::path::absolute(prefix)?;
@@ -30,10 +33,11 @@ pub fn tree(quick: bool) -> Result<PathBuf> {
 }
 
 fn fill(prefix: &Path, profile: &str) -> Result<()> {
-    cargo(&["build", "--profile", profile, "-p", "weft", "-p", "weft-mpi"]).run()?;
+    cargo(&["build", "--profile", profile, "-p", "weft", "-p", "weft-mpi", "-p", "weft-sockets"]).run()?;
     let built = target().join(if profile == "dev" { "debug" } else { profile });
     commands(&built, &prefix.join("bin"))?;
     library(&built, &prefix.join("lib"))?;
+    place(&built.join(SOCKETS), &prefix.join("lib").join(SOCKETS))?;
     let header = root().join("interfaces/mpi/include/mpi.h");
     place(&header, &prefix.join("include/mpi.h"))?;
     pkg_config(&prefix.join("lib/pkgconfig"))?;

@@ -18,10 +18,22 @@ pub enum Need {
     Make,
     PythonVenv,
     IpRoute,
+    Redis,
+    Nginx,
+    Wrk,
+    Curl,
+    Memcached,
+    Postgres,
+    Iperf,
+    Sockperf,
+    Socat,
+    Python,
+    Node,
+    Java,
 }
 
 impl Need {
-    const ALL: [Need; 8] = [
+    const ALL: [Need; 20] = [
         Need::CCompiler,
         Need::CxxCompiler,
         Need::PkgConfig,
@@ -30,6 +42,35 @@ impl Need {
         Need::Make,
         Need::PythonVenv,
         Need::IpRoute,
+        Need::Redis,
+        Need::Nginx,
+        Need::Wrk,
+        Need::Curl,
+        Need::Memcached,
+        Need::Postgres,
+        Need::Iperf,
+        Need::Sockperf,
+        Need::Socat,
+        Need::Python,
+        Need::Node,
+        Need::Java,
+    ];
+
+    /// The programs that the stage `sockets` runs as they are.
+    pub const NETWORK_PROGRAMS: &[Need] = &[
+        Need::CCompiler,
+        Need::Redis,
+        Need::Nginx,
+        Need::Wrk,
+        Need::Curl,
+        Need::Memcached,
+        Need::Postgres,
+        Need::Iperf,
+        Need::Sockperf,
+        Need::Socat,
+        Need::Python,
+        Need::Node,
+        Need::Java,
     ];
 
     /// Debian's package and what it is needed for.
@@ -43,6 +84,18 @@ impl Need {
             Need::Make => ("make", "CMake builds with it"),
             Need::PythonVenv => ("python3-venv", "`weft bench` keeps the other libraries in a Python environment"),
             Need::IpRoute => ("iproute2", "tests between hosts make network namespaces with `ip`"),
+            Need::Redis => ("redis-server", "the socket tests load it with redis-benchmark"),
+            Need::Nginx => ("nginx", "the socket tests fetch files from it"),
+            Need::Wrk => ("wrk", "loads nginx in the socket tests"),
+            Need::Curl => ("curl", "fetches files in the socket tests"),
+            Need::Memcached => ("memcached", "the socket tests store and fetch with it"),
+            Need::Postgres => ("postgresql", "the socket tests load it with pgbench"),
+            Need::Iperf => ("iperf3", "streams in the socket tests"),
+            Need::Sockperf => ("sockperf", "ping-pongs in the socket tests"),
+            Need::Socat => ("socat", "passes streams on in the socket tests"),
+            Need::Python => ("python3", "runs servers and clients of the socket tests"),
+            Need::Node => ("nodejs", "runs a web server and its client in the socket tests"),
+            Need::Java => ("default-jdk-headless", "runs a web server and its client in the socket tests"),
         }
     }
 
@@ -56,6 +109,20 @@ impl Need {
             Need::Make => on_path("make"),
             Need::PythonVenv => Program::new("python3").args(["-c", "import venv, ensurepip"]).succeeds(),
             Need::IpRoute => on_path("ip"),
+            Need::Redis => on_path("redis-server"),
+            Need::Nginx => on_path("nginx"),
+            Need::Wrk => on_path("wrk"),
+            Need::Curl => on_path("curl"),
+            Need::Memcached => on_path("memcached"),
+            Need::Postgres => {
+                std::fs::read_dir("/usr/lib/postgresql").is_ok_and(|mut versions| versions.next().is_some())
+            }
+            Need::Iperf => on_path("iperf3"),
+            Need::Sockperf => on_path("sockperf"),
+            Need::Socat => on_path("socat"),
+            Need::Python => on_path("python3"),
+            Need::Node => on_path("node"),
+            Need::Java => on_path("javac"),
         }
     }
 }
@@ -80,7 +147,7 @@ pub fn provide(needs: &[Need]) -> Result<()> {
     println!("this machine lacks:");
     for need in &missing {
         let (package, why) = need.package();
-        println!("  {package:<14} {why}");
+        println!("  {package:<20} {why}");
     }
     let packages: BTreeSet<&str> = missing.iter().map(|need| need.package().0).collect();
     let packages: Vec<&str> = packages.into_iter().collect();
@@ -98,7 +165,7 @@ pub fn doctor(install: bool) -> Result<bool> {
     }
     for need in Need::ALL {
         let (package, why) = need.package();
-        println!("{:<8} {package:<14} {why}", if need.is_there() { "there" } else { "missing" });
+        println!("{:<8} {package:<20} {why}", if need.is_there() { "there" } else { "missing" });
     }
     Ok(missing(&Need::ALL).is_empty())
 }

@@ -1,5 +1,5 @@
-//! Which shared libraries a program is linked with, read from its dynamic section (ELF, 64 bit, little-endian; all else
-//! is "unknown"). The file is a claim: every number in it is checked by reading only what is there.
+//! How a program is linked: with which shared libraries, and whether dynamically at all (ELF, 64 bit, little-endian; all
+//! else is "unknown"). The file is a claim: every number in it is checked by reading only what is there.
 
 use std::fs::File;
 use std::os::unix::fs::FileExt;
@@ -7,12 +7,43 @@ use std::path::Path;
 
 const PT_LOAD: u32 = 1;
 const PT_DYNAMIC: u32 = 2;
+const PT_INTERP: u32 = 3;
+const EM_X86_64: u16 = 62;
+const EM_AARCH64: u16 = 183;
 const DT_NEEDED: u64 = 1;
 const DT_STRTAB: u64 = 5;
 /// More of any table than this is not looked at.
 const TABLE_BYTES: usize = 64 * 1024;
 /// Longest name of a library that is looked at.
 const NAME_BYTES: usize = 256;
+
+/// What decides whether a library can be preloaded.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Facts {
+    /// `e_machine`.
+    pub machine: u16,
+    /// It asks for a dynamic linker.
+    pub has_interpreter: bool,
+    /// It was made by the Go compiler.
+    pub is_go: bool,
+}
+
+/// The facts about a program; `None` when it is not one of the kind that is read here.
+pub fn facts(program: &Path) -> Option<Facts> {
+    let file = File::open(program).ok()?;
+    let header = header(&file)?;
+    let segments = segments(&file, &header)?;
+    Some(Facts {
+        machine: u16_at(&header, 18)?,
+        has_interpreter: segments.iter().any(|segment| segment.kind == PT_INTERP),
+        is_go: has_section(&file, &header, ".go.buildinfo").unwrap_or(false),
+    })
+}
+
+/// The machine that this process runs on.
+pub fn own_machine() -> u16 {
+    if cfg!(target_arch = "aarch64") { EM_AARCH64 } else { EM_X86_64 }
+}
 
 /// The library of Open MPI that `program` is linked with, if any. Open MPI is started over PMIx only.
 pub fn open_mpi_library(program: &Path) -> Option<String> {
@@ -25,15 +56,34 @@ fn is_open_mpi(library: &str) -> bool {
     number.is_some_and(|number| number >= 20)
 }
 
+/// The first bytes of a 64-bit little-endian program.
+fn header(file: &File) -> Option<Vec<u8>> {
+    read(file, 0, 64).filter(|header| header.get(..6) == Some(b"\x7fELF\x02\x01"))
+}
+
+fn segments(file: &File, header: &[u8]) -> Option<Vec<Segment>> {
+    let entry_bytes = usize::from(u16_at(header, 54)?).max(56);
+    let count = usize::from(u16_at(header, 56)?);
+    let table = read(file, u64_at(header, 32)?, (entry_bytes * count).min(TABLE_BYTES))?;
+    Some(table.chunks_exact(entry_bytes).filter_map(Segment::parse).collect())
+}
+
+/// Whether a section of this name stands in the section table.
+fn has_section(file: &File, header: &[u8], wanted: &str) -> Option<bool> {
+    let entry_bytes = usize::from(u16_at(header, 58)?).max(64);
+    let count = usize::from(u16_at(header, 60)?);
+    let table = read(file, u64_at(header, 40)?, (entry_bytes * count).min(TABLE_BYTES))?;
+    let names = table.chunks_exact(entry_bytes).nth(usize::from(u16_at(header, 62)?))?;
+    let names = read(file, u64_at(names, 24)?, usize::try_from(u64_at(names, 32)?).ok()?.min(TABLE_BYTES))?;
+    let name_of = |section: &[u8]| {
+        let at = u32::from_le_bytes(section.get(..4)?.try_into().ok()?);
+        names.get(usize::try_from(at).ok()?..)?.split(|byte| *byte == 0).next().map(<[u8]>::to_vec)
+    };
+    Some(table.chunks_exact(entry_bytes).any(|section| name_of(section).is_some_and(|name| name == wanted.as_bytes())))
+}
+
 fn needed(file: &File) -> Option<Vec<String>> {
-    let header = read(file, 0, 64)?;
-    if header.get(..6)? != b"\x7fELF\x02\x01" {
-        return None;
-    }
-    let entry_bytes = usize::from(u16_at(&header, 54)?).max(56);
-    let count = usize::from(u16_at(&header, 56)?);
-    let table = read(file, u64_at(&header, 32)?, (entry_bytes * count).min(TABLE_BYTES))?;
-    let segments: Vec<Segment> = table.chunks_exact(entry_bytes).filter_map(Segment::parse).collect();
+    let segments = segments(file, &header(file)?)?;
     let dynamic = segments.iter().find(|segment| segment.kind == PT_DYNAMIC)?;
     let dynamic = read(file, dynamic.offset, usize::try_from(dynamic.bytes).ok()?.min(TABLE_BYTES))?;
     let entries = || dynamic.chunks_exact(16).filter_map(|entry| Some((u64_at(entry, 0)?, u64_at(entry, 8)?)));
@@ -99,6 +149,17 @@ mod tests {
     }
 
     #[test]
+    fn this_very_program_is_dynamic_and_has_its_sections() {
+        let path = std::env::current_exe().unwrap();
+        let facts = facts(&path).expect("a program");
+        assert_eq!(facts, Facts { machine: own_machine(), has_interpreter: true, is_go: false });
+        let file = File::open(path).unwrap();
+        let header = header(&file).unwrap();
+        assert_eq!(has_section(&file, &header, ".text"), Some(true));
+        assert_eq!(has_section(&file, &header, ".no-such"), Some(false));
+    }
+
+    #[test]
     fn numbers_tell_the_libraries_apart() {
         assert!(is_open_mpi("libmpi.so.40") && is_open_mpi("libmpi.so.20.10.1"));
         assert!(!is_open_mpi("libmpi.so.12") && !is_open_mpi("libmpi_abi.so.1") && !is_open_mpi("libmpich.so.40"));
@@ -113,6 +174,7 @@ mod tests {
             let mut file = tempfile::tempfile().unwrap();
             file.write_all(&bytes).unwrap();
             let _ = needed(&file);
+            let _ = header(&file).and_then(|header| has_section(&file, &header, ".go.buildinfo"));
         }
     }
 }

@@ -30,6 +30,7 @@ mod elf;
 mod keeper;
 mod link;
 mod output;
+mod preload;
 mod program;
 pub mod rendezvous;
 mod signals;
@@ -38,7 +39,8 @@ mod supervisor;
 #[allow(unsafe_code)]
 mod sys;
 
-pub use program::ProgramError;
+pub use preload::{Obstacle, Why, obstacle};
+pub use program::{ProgramError, find};
 
 use std::os::fd::OwnedFd;
 use std::path::PathBuf;

@@ -292,6 +292,14 @@ pub fn may_execute(path: &CStr) -> bool {
     unsafe { libc::access(path.as_ptr(), libc::X_OK) == 0 }
 }
 
+/// Whether the file gives capabilities to who executes it.
+pub fn has_capabilities(path: &std::path::Path) -> bool {
+    use std::os::unix::ffi::OsStrExt as _;
+    let Ok(path) = std::ffi::CString::new(path.as_os_str().as_bytes()) else { return false };
+    // SAFETY: both texts end with a zero byte; with a size of 0 nothing is written.
+    unsafe { libc::getxattr(path.as_ptr(), c"security.capability".as_ptr(), std::ptr::null_mut(), 0) > 0 }
+}
+
 /// The name of this host.
 pub fn host_name() -> String {
     let mut name = [0u8; 256];

@@ -15,7 +15,10 @@ use std::path::PathBuf;
 /// the shortest cache lines if there is a choice; the table says whether that is "near", as near as the cores came in
 /// this run, or "far". Failing that all samples count: "any".
 #[derive(Clone, Debug, clap::Args)]
+#[command(args_conflicts_with_subcommands = true)]
 pub struct BenchArgs {
+    #[command(subcommand)]
+    pub what: Option<What>,
     /// Short run for a first look: fewer lines, 0.1 s each, 3 turns
     #[arg(long)]
     pub quick: bool,
@@ -63,7 +66,15 @@ pub struct BenchArgs {
     pub plot: Option<PathBuf>,
 }
 
-fn seconds(text: &str) -> Result<f64, String> {
+/// What else can be measured.
+#[derive(Clone, Debug, clap::Subcommand)]
+pub enum What {
+    /// Measure sockets with and without the library that `weft sock` preloads.
+    Sock(crate::sock::SockArgs),
+}
+
+/// A time of a line.
+pub fn seconds(text: &str) -> Result<f64, String> {
     match text.parse::<f64>() {
         Ok(s) if (0.001..=3600.0).contains(&s) => Ok(s),
         _ => Err(format!("{text:?} is not a time between 0.001 and 3600 seconds")),

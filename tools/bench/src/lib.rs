@@ -27,6 +27,7 @@ mod plan;
 mod plot;
 mod process;
 mod report;
+mod sock;
 mod state;
 mod stats;
 mod table;
@@ -39,6 +40,9 @@ use anyhow::Context;
 /// Runs the whole comparison and writes the outputs asked for. Exits with an error when a line could not be measured
 /// (wrong data, a job that failed or hung); a missed bar is a result, not an error.
 pub fn run(args: BenchArgs) -> anyhow::Result<()> {
+    if let Some(args::What::Sock(args)) = &args.what {
+        return sock::run(args);
+    }
     if args.list {
         print!("{}", table::line_list());
         return Ok(());

@@ -10,6 +10,7 @@ mod manual;
 mod mpiexec;
 mod ps;
 mod run;
+mod sock;
 
 use anyhow::{Context as _, Result};
 use cc::Language;
@@ -39,6 +40,9 @@ enum Command {
     /// Compile a C++ program.
     #[command(name = "c++", disable_help_flag = true, long_about = cc::LONG_ABOUT)]
     Cxx(CompilerArguments),
+    /// Run a network program with its sockets over shared memory.
+    #[command(long_about = sock::LONG_ABOUT)]
+    Sock(sock::Arguments),
     /// Compare MPI libraries side by side on this machine.
     Bench(weft_bench::BenchArgs),
     /// Show this user's jobs on this host and what each rank is doing.
@@ -99,6 +103,7 @@ fn weft(arguments: Vec<OsString>) -> Result<i32> {
         Command::Mpiexec(given) => mpiexec::main("weft mpiexec", &given.arguments),
         Command::Cc(compiler) => cc::run(&compiler.arguments, Language::C)?,
         Command::Cxx(compiler) => cc::run(&compiler.arguments, Language::Cxx)?,
+        Command::Sock(given) => sock::main(given),
         Command::Bench(given) => weft_bench::run(given).map(|()| 0)?,
         Command::Ps(given) => ps::run(given)?,
         Command::Info => info::run(weft_fabric::probe),

@@ -7,10 +7,11 @@ mod find;
 mod process;
 mod read;
 mod show;
+mod sockets;
 
 use anyhow::{Context, Result, ensure};
 use read::Job;
-use std::io::{IsTerminal, Write};
+use std::io::{ErrorKind, IsTerminal, Write};
 use std::time::Duration;
 
 /// Options of `weft ps`.
@@ -27,6 +28,10 @@ pub struct Arguments {
     /// A line for each rank, however many there are
     #[arg(long, conflicts_with = "json")]
     all: bool,
+
+    /// Show the network connections that go over shared memory (see weft sock), and why others do not
+    #[arg(long, conflicts_with = "all")]
+    sockets: bool,
 }
 
 /// Jobs with more ranks than this are shown in groups of ranks that do the same.
@@ -35,15 +40,17 @@ const RANKS_SINGLY: usize = 16;
 /// Prints what runs now; with `--watch`, until interrupted.
 pub fn run(given: Arguments) -> Result<i32> {
     let Some(seconds) = given.watch else {
-        print(&given, &snapshot()?, false)?;
+        show(&given, false)?;
         return Ok(0);
     };
     ensure!((0.05..=86_400.0).contains(&seconds), "--watch is '{seconds}', allowed are 0.05 to 86400 seconds");
     let in_place = std::io::stdout().is_terminal() && !given.json;
     loop {
-        if print(&given, &snapshot()?, in_place).is_err() {
-            // Nobody reads any more.
-            return Ok(0);
+        if let Err(error) = show(&given, in_place) {
+            // Nobody reads any more: no error.
+            let closed =
+                error.downcast_ref::<std::io::Error>().is_some_and(|error| error.kind() == ErrorKind::BrokenPipe);
+            return if closed { Ok(0) } else { Err(error) };
         }
         std::thread::sleep(Duration::from_secs_f64(seconds));
     }
@@ -56,11 +63,21 @@ fn snapshot() -> Result<Vec<Job>> {
     Ok(jobs)
 }
 
-fn print(given: &Arguments, jobs: &[Job], in_place: bool) -> Result<()> {
+/// One look at what was asked for.
+fn show(given: &Arguments, in_place: bool) -> Result<()> {
+    if given.sockets {
+        let sockets = sockets::look()?;
+        return print(given, &sockets, || sockets.text(), in_place);
+    }
+    let jobs = snapshot()?;
+    print(given, &jobs, || show::text(&jobs, if given.all { usize::MAX } else { RANKS_SINGLY }), in_place)
+}
+
+fn print(given: &Arguments, what: &impl serde::Serialize, text: impl Fn() -> String, in_place: bool) -> Result<()> {
     let text = match given.json {
-        true if given.watch.is_some() => serde_json::to_string(jobs)? + "\n",
-        true => serde_json::to_string_pretty(jobs)? + "\n",
-        false => show::text(jobs, if given.all { usize::MAX } else { RANKS_SINGLY }),
+        true if given.watch.is_some() => serde_json::to_string(what)? + "\n",
+        true => serde_json::to_string_pretty(what)? + "\n",
+        false => text(),
     };
     let text = if in_place { over_the_last(&text) } else { text };
     let mut out = std::io::stdout().lock();

@@ -1,7 +1,7 @@
 //! `weft run`: a parallel program on this host.
 
-use crate::EXIT_USAGE;
 use crate::defaults::Defaults;
+use crate::{EXIT_USAGE, sock};
 use clap::{Args, Parser};
 use std::collections::HashMap;
 use std::ffi::OsString;
@@ -51,6 +51,10 @@ pub struct Arguments {
     /// Write each rank's output to DIR/rank-N.out and DIR/rank-N.err
     #[arg(long, value_name = "DIR")]
     output: Option<PathBuf>,
+
+    /// Let the ranks' TCP connections to each other go through shared memory (see weft sock)
+    #[arg(long)]
+    sockets: bool,
 
     /// Who gets standard input: a rank, all or none
     #[arg(long, value_name = "WHO", default_value = "0")]
@@ -122,12 +126,25 @@ fn respell_count(part: &mut [OsString]) {
 /// Runs the job and answers the exit code.
 pub fn main(given: Arguments, further: &[Vec<OsString>]) -> i32 {
     match job(given, further) {
-        Ok(job) => start(job),
+        Ok((job, false)) => start(job),
+        Ok((job, true)) => start_with_sockets(job),
         Err(error) => {
             eprintln!("{FRONT}: {error}");
             EXIT_USAGE
         }
     }
+}
+
+/// The same with the socket library preloaded into the ranks.
+fn start_with_sockets(mut job: Job) -> i32 {
+    if let Err(error) = sock::for_ranks(&mut job.programs) {
+        eprintln!("{FRONT}: {error}");
+        return 1;
+    }
+    let paths = job.programs.iter().filter_map(|program| weft_agent::find(program).ok());
+    paths.for_each(|path| sock::warn_of_obstacle(FRONT, &path));
+    sock::ensure_rendezvous(FRONT);
+    start(job)
 }
 
 /// Runs a job that was understood; what keeps it from starting is one line on standard error.
@@ -169,7 +186,8 @@ fn add_segment(job: &mut Job) -> anyhow::Result<()> {
     Ok(())
 }
 
-fn job(given: Arguments, further: &[Vec<OsString>]) -> Result<Job, JobError> {
+/// The job, and whether its sockets are to be accelerated.
+fn job(given: Arguments, further: &[Vec<OsString>]) -> Result<(Job, bool), JobError> {
     let mut programs = vec![given.program.into_program()];
     for part in further {
         // A slip after a `:` ends here, as one before it has.
@@ -179,7 +197,7 @@ fn job(given: Arguments, further: &[Vec<OsString>]) -> Result<Job, JobError> {
     let stdin = parse_stdin(&given.stdin, size(&programs)?)?;
     let defaults = Defaults::of_environment();
     let tag = given.tag_output || defaults.tag;
-    Ok(Job {
+    let job = Job {
         front: FRONT.to_owned(),
         id: JobId::new(),
         programs,
@@ -188,7 +206,8 @@ fn job(given: Arguments, further: &[Vec<OsString>]) -> Result<Job, JobError> {
         output: given.output.map_or(Output::Merged { tag }, Output::Files),
         timeout: given.timeout.or(defaults.timeout),
         inherit: Vec::new(),
-    })
+    };
+    Ok((job, given.sockets))
 }
 
 impl ProgramArguments {

@@ -8,7 +8,9 @@ pub static STAGE: Stage = Stage {
     needs: &[Need::CCompiler],
     gate: true,
     run: || {
-        cargo(&["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"]).run()?;
+        let features = ["--features", "weft-tests/sockets"];
+        cargo(&[&["clippy", "--workspace", "--all-targets"], &features[..], &["--", "-D", "warnings"]].concat())
+            .run()?;
         Ok(Outcome::Passed)
     },
 };

@@ -5,6 +5,7 @@ mod jobs;
 mod lint;
 mod loom;
 mod sanitize;
+mod sockets;
 mod tree;
 mod unit;
 
@@ -16,7 +17,8 @@ use anyhow::{Result, bail};
 use crate::stage::Stage;
 
 /// In the order in which they run: what is quick and finds most comes first.
-pub static ALL: &[&Stage] = &[&format::STAGE, &lint::STAGE, &unit::STAGE, &tree::STAGE, &jobs::STAGE, &LOOM, &SANITIZE];
+pub static ALL: &[&Stage] =
+    &[&format::STAGE, &lint::STAGE, &unit::STAGE, &tree::STAGE, &jobs::STAGE, &sockets::STAGE, &LOOM, &SANITIZE];
 
 /// The stages with these names, all when there are none.
 pub fn chosen(names: &[String]) -> Result<Vec<&'static Stage>> {

@@ -73,6 +73,7 @@ pub const OTHER_VARIABLES: &[(&str, &str)] = &[
     ("WEFT_JOB", "set by the launcher: the job this process belongs to"),
     ("WEFT_SEGMENT", "set by the launcher: the descriptor of the job's shared memory"),
     ("WEFT_BOUND", "set by the launcher: whether it has bound this process to a core of its own"),
+    ("WEFT_SOCK_NOT", "set by weft sock: names of programs, with commas, that the socket library leaves alone"),
     ("WEFT_CC", "the C compiler that weft cc calls"),
     ("WEFT_CXX", "the C++ compiler that weft c++ calls"),
     ("WEFT_UPDATE", "for developers: tests rewrite the committed files that are generated"),

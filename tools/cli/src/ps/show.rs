@@ -174,7 +174,8 @@ fn list(ranks: &[u32]) -> String {
     text
 }
 
-fn bytes(count: u64) -> String {
+/// A number of bytes as people read it.
+pub fn bytes(count: u64) -> String {
     const UNITS: [&str; 6] = ["KiB", "MiB", "GiB", "TiB", "PiB", "EiB"];
     if count < 1024 {
         return format!("{count} B");

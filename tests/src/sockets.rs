@@ -1,0 +1,229 @@
+//! Network programs under test: started with the socket library preloaded, waited for, ended by their process ids.
+
+use crate::tree;
+use std::ffi::OsStr;
+use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus, Output, Stdio};
+use std::time::{Duration, Instant};
+
+/// How long a program may take to start, or to end when asked to.
+const PATIENCE: Duration = Duration::from_secs(20);
+/// Between two looks at a program that is about to start or end.
+const LOOK: Duration = Duration::from_millis(10);
+
+/// The library that `weft sock` preloads.
+///
+/// # Panics
+/// When it is not installed.
+pub fn library() -> PathBuf {
+    let library = tree().join("lib/libweft_sockets.so");
+    assert!(library.is_file(), "{} is missing; run `cargo xtask tree`", library.display());
+    library
+}
+
+/// A program under `weft sock --stats`.
+pub fn sock(program: impl AsRef<OsStr>) -> Command {
+    let mut command = Command::new(tree().join("bin/weft"));
+    command.args(["sock", "--stats", "--"]).arg(program);
+    command
+}
+
+/// Starts the rendezvous of this user where none runs, for programs that are preloaded by hand.
+///
+/// # Panics
+/// When it cannot be started.
+pub fn ensure_rendezvous() {
+    let status = Command::new(tree().join("bin/weft")).args(["rendezvous", "--ensure"]).status();
+    assert!(status.is_ok_and(|status| status.success()), "the rendezvous cannot be started");
+}
+
+/// A port that nobody uses at the moment.
+pub fn free_port() -> u16 {
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a free port");
+    listener.local_addr().expect("an address").port()
+}
+
+/// A server that runs while the test goes on. What it says goes into a file.
+pub struct Server {
+    child: Child,
+    name: String,
+    log: PathBuf,
+    stop: libc::c_int,
+}
+
+impl Server {
+    /// Starts it and waits until its port accepts connections. `stop` is the signal that ends it in good order.
+    ///
+    /// # Panics
+    /// When it ends, or does not listen in time.
+    pub fn start(command: &mut Command, port: u16, stop: libc::c_int, folder: &Path) -> Self {
+        // Behind `weft sock --stats --`.
+        let name = command.get_args().nth(3).unwrap_or(command.get_program()).to_string_lossy().into_owned();
+        let log = folder.join(format!("log-{port}"));
+        let file = std::fs::File::create(&log).expect("a file for what the server says");
+        command.stdin(Stdio::null()).stdout(file.try_clone().expect("a descriptor")).stderr(file);
+        let child = command.spawn().unwrap_or_else(|error| panic!("{name} cannot be started: {error}"));
+        let mut server = Self { child, name, log, stop };
+        let until = Instant::now() + PATIENCE;
+        while TcpStream::connect(SocketAddr::from((Ipv4Addr::LOCALHOST, port))).is_err() {
+            if let Some(status) = server.child.try_wait().expect("our child") {
+                panic!("{} ended ({status}): {}", server.name, server.said());
+            }
+            assert!(Instant::now() < until, "{} does not listen on port {port}: {}", server.name, server.said());
+            std::thread::sleep(LOOK);
+        }
+        server
+    }
+
+    pub fn pid(&self) -> i32 {
+        self.child.id() as i32
+    }
+
+    /// What it has said so far.
+    pub fn said(&self) -> String {
+        std::fs::read_to_string(&self.log).unwrap_or_default()
+    }
+
+    /// Sends a signal to it.
+    pub fn signal(&self, signal: libc::c_int) {
+        crate::signal::send(self.pid(), signal);
+    }
+
+    /// Ends it in good order; what it has said in all, and how it ended.
+    ///
+    /// # Panics
+    /// When it does not end in time.
+    pub fn end(mut self) -> (String, ExitStatus) {
+        self.signal(self.stop);
+        let status = wait(&mut self.child).unwrap_or_else(|| panic!("{} does not end: {}", self.name, self.said()));
+        (self.said(), status)
+    }
+
+    /// Waits for a server that ends by itself.
+    ///
+    /// # Panics
+    /// When it does not end in time.
+    pub fn ended(mut self) -> (String, ExitStatus) {
+        let status = wait(&mut self.child).unwrap_or_else(|| panic!("{} does not end: {}", self.name, self.said()));
+        (self.said(), status)
+    }
+}
+
+/// Also a test that fails leaves no process behind.
+impl Drop for Server {
+    fn drop(&mut self) {
+        if !matches!(self.child.try_wait(), Ok(None)) {
+            return;
+        }
+        self.signal(self.stop);
+        if wait(&mut self.child).is_none() {
+            let _ = self.child.kill();
+            let _ = self.child.wait();
+        }
+    }
+}
+
+fn wait(child: &mut Child) -> Option<ExitStatus> {
+    let until = Instant::now() + PATIENCE;
+    while Instant::now() < until {
+        if let Some(status) = child.try_wait().expect("our child") {
+            return Some(status);
+        }
+        std::thread::sleep(LOOK);
+    }
+    None
+}
+
+/// A client that ran to its end.
+#[derive(Debug)]
+pub struct Finished {
+    pub out: Vec<u8>,
+    pub err: String,
+}
+
+impl Finished {
+    pub fn text(&self) -> String {
+        String::from_utf8_lossy(&self.out).into_owned()
+    }
+}
+
+/// Runs a client to its end.
+///
+/// # Panics
+/// When it fails.
+pub fn run(command: &mut Command) -> Finished {
+    let what = format!("{command:?}");
+    let Output { status, stdout, stderr } = command.output().unwrap_or_else(|error| panic!("{what}: {error}"));
+    let err = String::from_utf8_lossy(&stderr).into_owned();
+    assert!(status.success(), "{what}: {status}\n{}\n{err}", String::from_utf8_lossy(&stdout));
+    Finished { out: stdout, err }
+}
+
+/// Payload that processes with the library have moved, as they say at their ends.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Moved {
+    pub accelerated: u64,
+    pub by_ring: u64,
+    pub by_kernel: u64,
+}
+
+impl Moved {
+    /// The sums over all lines `weft: PID: sockets: accelerated N, ring bytes in A out B, kernel bytes in C out D, ...`.
+    pub fn of(said: &str) -> Self {
+        let mut moved = Self::default();
+        for line in said.lines().filter(|line| line.starts_with("weft: ")) {
+            let Some((_, sums)) = line.split_once(": sockets: accelerated ") else { continue };
+            let numbers: Vec<u64> = sums.split(|c: char| !c.is_ascii_digit()).filter_map(|n| n.parse().ok()).collect();
+            if let [accelerated, ring_in, ring_out, kernel_in, kernel_out, ..] = numbers[..] {
+                moved.accelerated += accelerated;
+                moved.by_ring += ring_in + ring_out;
+                moved.by_kernel += kernel_in + kernel_out;
+            }
+        }
+        moved
+    }
+}
+
+/// Holds that at least 99 % of what a client moved went through rings; both ends have the library.
+///
+/// # Panics
+/// When less did.
+pub fn assert_by_ring(said: &str) {
+    let moved = Moved::of(said);
+    let all = moved.by_ring + moved.by_kernel;
+    assert!(moved.accelerated > 0 && moved.by_ring * 100 >= all * 99, "not by ring: {moved:?}\n{said}");
+}
+
+/// Bytes that no compression and no repetition can be mistaken for: a file, its contents known by a seed.
+pub fn random_bytes(seed: u64, count: usize) -> Vec<u8> {
+    let mut state = seed;
+    let mut word = || {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        ((state >> 33) as u32).rotate_left((state >> 59) as u32)
+    };
+    let mut bytes: Vec<u8> = (0..count.div_ceil(4)).flat_map(|_| word().to_le_bytes()).collect();
+    bytes.truncate(count);
+    bytes
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sums_of_several_processes_are_added() {
+        let said = "hello\nweft: 7: sockets: accelerated 2, ring bytes in 100 out 50, kernel bytes in 3 out 4, bells 9, sleeps 8\n\
+                    weft: 7: sockets: stayed with the kernel 1: a reason\n\
+                    weft: 8: sockets: accelerated 1, ring bytes in 1 out 1, kernel bytes in 1 out 1, bells 0, sleeps 0\n";
+        assert_eq!(Moved::of(said), Moved { accelerated: 3, by_ring: 152, by_kernel: 9 });
+        assert_eq!(Moved::of("nothing"), Moved::default());
+    }
+
+    #[test]
+    fn random_bytes_are_as_many_as_asked_for_and_do_not_repeat() {
+        let bytes = random_bytes(1, 4099);
+        assert_eq!((bytes.len(), bytes == random_bytes(1, 4099)), (4099, true));
+        assert_ne!(bytes[..2048], bytes[2048..4096]);
+    }
+}

@@ -1,0 +1,98 @@
+//! Random socket operations under preload, with kernel TCP as the oracle (`tests/c/sockets/oracle`).
+//!
+//! Every run has a fixed seed and a fresh one, which it prints. To replay one, or to run longer:
+//!
+//!     ORACLE_SEED=17 ORACLE_OPERATIONS=1000000 cargo xtask test sockets
+
+use std::path::PathBuf;
+use std::process::Command;
+use std::sync::OnceLock;
+use weft_tests::{root, sockets};
+
+/// Operations of a run, few enough for every change.
+const BUDGET: u64 = 100_000;
+/// A sequence that is the same in each run.
+const FIXED_SEED: u64 = 7;
+
+fn variable(name: &str) -> Option<u64> {
+    let text = std::env::var(name).ok()?;
+    Some(text.parse().unwrap_or_else(|_| panic!("{name} is '{text}', accepted is a number")))
+}
+
+fn program() -> &'static PathBuf {
+    static PROGRAM: OnceLock<PathBuf> = OnceLock::new();
+    PROGRAM.get_or_init(|| {
+        let folder = root().join("tests/c/sockets/oracle");
+        let mut sources: Vec<PathBuf> =
+            std::fs::read_dir(folder).expect("sources").map(|entry| entry.expect("a file").path()).collect();
+        sources.retain(|path| path.extension().is_some_and(|ending| ending == "c"));
+        let program = weft_tests::build::profile_directory().join("oracle");
+        let output = Command::new("cc")
+            .args(["-O1", "-Wall", "-Wextra", "-Werror", "-pthread", "-o"])
+            .arg(&program)
+            .args(sources)
+            .output()
+            .expect("a C compiler");
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        program
+    })
+}
+
+fn passes(only: &str, seed: Option<u64>) {
+    let mut command = Command::new(program());
+    command.args(["--only", only, "--operations", &variable("ORACLE_OPERATIONS").unwrap_or(BUDGET).to_string()]);
+    sockets::ensure_rendezvous();
+    command.arg("--preload").arg(sockets::library());
+    command.args(seed.map(|seed| seed.to_string()));
+    let output = command.output().expect("the oracle can be started");
+    let said = [output.stdout, output.stderr].concat();
+    println!("{}", String::from_utf8_lossy(&said));
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&said));
+}
+
+#[test]
+fn calls_in_lockstep_answer_what_the_kernel_answers() {
+    passes("lockstep", Some(variable("ORACLE_SEED").unwrap_or(FIXED_SEED)));
+}
+
+#[test]
+fn calls_in_lockstep_answer_so_with_a_fresh_seed() {
+    passes("lockstep", variable("ORACLE_SEED"));
+}
+
+#[test]
+fn both_sides_at_once_lose_nothing() {
+    passes("free", Some(variable("ORACLE_SEED").unwrap_or(FIXED_SEED)));
+}
+
+#[test]
+fn both_sides_at_once_lose_nothing_with_a_fresh_seed() {
+    passes("free", variable("ORACLE_SEED"));
+}
+
+/// Libraries that break TCP in one way each.
+#[test]
+fn an_oracle_that_is_lied_to_says_so() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let library = folder.path().join("liar.so");
+    let compiled = Command::new("cc")
+        .args(["-O1", "-Wall", "-Wextra", "-Werror", "-shared", "-fPIC", "-o"])
+        .arg(&library)
+        .arg(root().join("tests/c/sockets/liar.c"))
+        .output()
+        .expect("a C compiler");
+    assert!(compiled.status.success(), "{}", String::from_utf8_lossy(&compiled.stderr));
+    let ends_well = |lie: &str, only: &str| -> bool {
+        let mut command = Command::new(program());
+        command.args(["--only", only, "--operations", "20000", "--preload"]).arg(&library).arg("7").env("LIE", lie);
+        // What it leaves behind for a person to look at goes with the folder.
+        command.env("TMPDIR", folder.path()).output().expect("the oracle can be started").status.success()
+    };
+    assert!(ends_well("nothing", "lockstep") && ends_well("nothing", "free"));
+    for lie in ["lost", "swapped", "ended", "errno", "twice"] {
+        assert!(!ends_well(lie, "lockstep"), "{lie}");
+    }
+    for lie in ["lost", "swapped"] {
+        assert!(!ends_well(lie, "free"), "{lie}");
+    }
+}

@@ -1,0 +1,181 @@
+//! The lines of the table: what is measured, in which ways, and what it must reach.
+
+use crate::lines::Unit;
+use serde::Serialize;
+
+/// A column of the table.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Way {
+    /// With the library preloaded.
+    Weft,
+    /// Kernel TCP, as programs use it.
+    Kernel,
+    /// Kernel TCP, asked again and again without waiting.
+    Polled,
+    /// A Unix stream socket.
+    Unix,
+}
+
+impl Way {
+    pub const ALL: [Way; 4] = [Way::Weft, Way::Kernel, Way::Polled, Way::Unix];
+
+    pub fn title(self) -> &'static str {
+        match self {
+            Way::Weft => "Weft",
+            Way::Kernel => "kernel TCP",
+            Way::Polled => "TCP polled",
+            Way::Unix => "Unix socket",
+        }
+    }
+}
+
+/// What a line must reach.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Bar {
+    /// At least so many times better than this way.
+    Times(f64, Way),
+    /// At most so many times the time of a cache line from core to core.
+    CacheLines(f64),
+    /// At most this value.
+    AtMost(f64),
+}
+
+/// How a line is measured.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Job {
+    /// The pair program: what, how it waits, bytes (or connections).
+    Pair {
+        what: &'static str,
+        wait: &'static str,
+        bytes: u64,
+    },
+    Redis {
+        clients: u32,
+        pipeline: u32,
+        busy: u32,
+    },
+    Nginx {
+        clients: u32,
+        busy: u32,
+    },
+    Memcached {
+        clients: u32,
+    },
+    Pgbench {
+        clients: u32,
+    },
+}
+
+/// One line.
+#[derive(Clone, Debug)]
+pub struct Line {
+    pub id: &'static str,
+    pub title: &'static str,
+    pub unit: Unit,
+    pub job: Job,
+    /// The figure of the pair program that this line shows.
+    pub figure: &'static str,
+    pub ways: &'static [Way],
+    pub bars: Vec<Bar>,
+}
+
+use Way::{Kernel, Polled, Unix, Weft};
+
+const TWO: &[Way] = &[Weft, Kernel];
+const THREE: &[Way] = &[Weft, Kernel, Unix];
+const KIB: f64 = 1024.0;
+
+fn pair(id: &'static str, title: &'static str, job: Job, ways: &'static [Way], bars: &[Bar]) -> Line {
+    let Job::Pair { what, .. } = job else { unreachable!("only pairs") };
+    let (unit, figure) = match what {
+        "pingpong" => (Unit::Seconds, "pingpong"),
+        "stream" if id == "stream-64" => (Unit::PerSecond, "stream"),
+        "stream" => (Unit::BytesPerSecond, "stream"),
+        "connect" => (Unit::PerSecond, "connect"),
+        _ if id == "idle-cpu" => (Unit::Percent, "idle-cpu"),
+        _ => (Unit::Bytes, "idle-memory"),
+    };
+    Line { id, title, unit, job, figure, ways, bars: bars.to_vec() }
+}
+
+fn program(id: &'static str, title: &'static str, job: Job, times: f64) -> Line {
+    Line { id, title, unit: Unit::PerSecond, job, figure: "", ways: TWO, bars: vec![Bar::Times(times, Kernel)] }
+}
+
+/// Every line, in the order of the table.
+pub fn all() -> Vec<Line> {
+    let job = |what, wait, bytes| Job::Pair { what, wait, bytes };
+    let short = [Bar::Times(50.0, Kernel), Bar::Times(10.0, Polled), Bar::CacheLines(5.0)];
+    let by_epoll = [Bar::Times(20.0, Kernel)];
+    vec![
+        pair("pingpong-1", "one way 1 B", job("pingpong", "block", 1), &Way::ALL, &short),
+        pair("pingpong-64", "one way 64 B", job("pingpong", "block", 64), &Way::ALL, &short),
+        pair("pingpong-level", "one way 64 B, epoll by level", job("pingpong", "level", 64), THREE, &by_epoll),
+        pair("pingpong-edge", "one way 64 B, epoll by edge", job("pingpong", "edge", 64), THREE, &by_epoll),
+        pair("stream-64", "stream of 64 B calls", job("stream", "block", 64), THREE, &[Bar::Times(10.0, Kernel)]),
+        pair(
+            "stream-64K",
+            "stream of 64 KiB calls",
+            job("stream", "block", 65536),
+            THREE,
+            &[Bar::Times(2.0, Kernel), Bar::Times(1.0, Unix)],
+        ),
+        pair("connect", "connections set up", job("connect", "block", 1), THREE, &[Bar::Times(0.7, Kernel)]),
+        pair(
+            "outside-64",
+            "one way 64 B, peer outside",
+            job("pingpong", "outside", 64),
+            TWO,
+            &[Bar::Times(0.97, Kernel)],
+        ),
+        pair(
+            "outside-64K",
+            "stream of 64 KiB, peer outside",
+            job("stream", "outside", 65536),
+            TWO,
+            &[Bar::Times(0.97, Kernel)],
+        ),
+        pair(
+            "idle-memory",
+            "an idle connection of 10,000",
+            job("idle", "block", 10_000),
+            TWO,
+            &[Bar::AtMost(16.0 * KIB)],
+        ),
+        pair("idle-cpu", "core used by 10,000 idle", job("idle", "block", 10_000), TWO, &[Bar::AtMost(1.0)]),
+        program("redis-1", "redis GET, 1 client", Job::Redis { clients: 1, pipeline: 1, busy: 0 }, 4.0),
+        program("redis-50", "redis GET, 50 clients", Job::Redis { clients: 50, pipeline: 1, busy: 0 }, 1.5),
+        program("redis-50-P16", "redis GET, 50 clients, -P 16", Job::Redis { clients: 50, pipeline: 16, busy: 0 }, 1.0),
+        program(
+            "redis-50-busy",
+            "the same without -P, 2 busy besides",
+            Job::Redis { clients: 50, pipeline: 1, busy: 2 },
+            1.0,
+        ),
+        program("nginx-1", "nginx + wrk 600 B, 1 client", Job::Nginx { clients: 1, busy: 0 }, 2.0),
+        program("nginx-16", "nginx + wrk 600 B, 16 clients", Job::Nginx { clients: 16, busy: 0 }, 1.15),
+        program("nginx-16-busy", "the same, 2 busy besides", Job::Nginx { clients: 16, busy: 2 }, 1.0),
+        program("memcached-1", "memcached get, 1 client", Job::Memcached { clients: 1 }, 2.0),
+        program("memcached-16", "memcached get, 16 clients", Job::Memcached { clients: 16 }, 1.15),
+        program("pgbench-1", "pgbench -S, 1 client", Job::Pgbench { clients: 1 }, 2.0),
+        program("pgbench-16", "pgbench -S, 16 clients", Job::Pgbench { clients: 16 }, 1.15),
+    ]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_single_and_bars_refer_to_columns_of_their_line() {
+        let lines = all();
+        for (at, line) in lines.iter().enumerate() {
+            assert!(lines[..at].iter().all(|other| other.id != line.id), "{} twice", line.id);
+            for bar in &line.bars {
+                assert!(!matches!(bar, Bar::Times(_, way) if !line.ways.contains(way)), "{}", line.id);
+            }
+        }
+    }
+}

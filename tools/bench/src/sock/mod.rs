@@ -1,0 +1,80 @@
+//! `weft bench sock`: sockets with the library preloaded, kernel TCP, kernel TCP polled, and Unix sockets, by turns.
+//!
+//! Pairs of processes are one C program (`c/sockbench.c`), which also keeps servers beside their clients. Every job runs
+//! to its end under [`crate::process::run`], which leaves nothing behind.
+
+mod lines;
+mod programs;
+mod report;
+mod run;
+
+use std::path::PathBuf;
+
+/// Sockets with and without the library, and the real programs that are installed.
+///
+/// Every figure is the median over the turns; a ratio says how many times better ours is than kernel TCP.
+#[derive(Clone, Debug, clap::Args)]
+pub struct SockArgs {
+    /// Short run for a first look: 0.1 s per line, 3 turns
+    #[arg(long)]
+    pub quick: bool,
+    /// How often each way gets its turn [default: 5, quick: 3]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1000))]
+    pub turns: Option<u32>,
+    /// Time of a line per turn [default: 1, quick: 0.1]
+    #[arg(long, value_name = "S", value_parser = crate::args::seconds)]
+    pub seconds: Option<f64>,
+    /// Only lines whose name begins with one of these: pingpong,redis
+    #[arg(long, value_name = "NAMES", value_delimiter = ',')]
+    pub only: Vec<String>,
+    /// List the lines with their bars and stop
+    #[arg(long)]
+    pub list: bool,
+    /// Where Weft is installed (DIR/bin/weft, DIR/lib) [default: beside this program]
+    #[arg(long, value_name = "DIR")]
+    pub weft_prefix: Option<PathBuf>,
+    /// Leave Weft out: the kernel alone
+    #[arg(long)]
+    pub kernel_only: bool,
+    /// Print the table as Markdown
+    #[arg(long)]
+    pub markdown: bool,
+    /// Write every sample and the machine's description
+    #[arg(long, value_name = "FILE")]
+    pub json: Option<PathBuf>,
+}
+
+impl SockArgs {
+    fn turns(&self) -> u32 {
+        self.turns.unwrap_or(if self.quick { 3 } else { 5 })
+    }
+
+    fn line_seconds(&self) -> f64 {
+        self.seconds.unwrap_or(if self.quick { 0.1 } else { 1.0 })
+    }
+
+    fn wants(&self, id: &str) -> bool {
+        self.only.is_empty() || self.only.iter().any(|beginning| id.starts_with(beginning.as_str()))
+    }
+}
+
+/// Measures and writes what is asked for. A missed bar is a result; a line that could not be measured is an error.
+///
+/// # Errors
+/// Nothing could be measured, a line failed, or the output cannot be written.
+pub fn run(args: &SockArgs) -> anyhow::Result<()> {
+    if args.list {
+        print!("{}", report::list());
+        return Ok(());
+    }
+    crate::process::watch_for_interrupts();
+    let report = run::run(args)?;
+    print!("{}", if args.markdown { report.markdown() } else { report.text() });
+    if let Some(path) = &args.json {
+        report.write_json(path)?;
+    }
+    match report.failures.len() {
+        0 => Ok(()),
+        n => anyhow::bail!("{n} measurement(s) failed, see above"),
+    }
+}

@@ -1,0 +1,171 @@
+//! `weft ps --sockets`: what the rendezvous of this user knows, with the rate of each connection.
+
+use super::show;
+use anyhow::{Context, Result};
+use serde::Serialize;
+use std::collections::BTreeMap;
+use std::fmt::Write;
+use std::io::ErrorKind;
+use std::time::{Duration, Instant};
+use weft_agent::rendezvous::{self, Survey};
+use weft_wire::stream::page::{COUNTER_NAMES, REASON_NAMES};
+
+/// How long a single look lasts: rates need two.
+const LOOK: Duration = Duration::from_millis(250);
+
+/// One end of a connection.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct End {
+    pub pid: u32,
+    pub program: String,
+    pub port: u16,
+    /// Sent through shared memory, in all and lately.
+    pub bytes: u64,
+    pub bytes_per_second: f64,
+}
+
+/// A process with the socket library.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Process {
+    pub pid: u32,
+    pub program: String,
+    /// Connections whose other end has not been shown: it has no library, or has not sent enough yet.
+    pub waiting: u32,
+    pub counters: BTreeMap<&'static str, u64>,
+    /// Connections that stay with the kernel, by reason; reasons that never occurred are left out.
+    pub fallen_back: BTreeMap<&'static str, u64>,
+}
+
+/// All of it.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct Sockets {
+    pub processes: Vec<Process>,
+    pub connections: Vec<[End; 2]>,
+}
+
+/// Looks twice, a moment apart. Without a rendezvous there is nothing to see, and that is no error.
+///
+/// # Errors
+/// The rendezvous does not answer.
+pub fn look() -> Result<Sockets> {
+    let start = Instant::now();
+    let Some(first) = ask()? else { return Ok(Sockets::default()) };
+    std::thread::sleep(LOOK);
+    let Some(second) = ask()? else { return Ok(Sockets::default()) };
+    Ok(Sockets::between(&first, &second, start.elapsed(), &program))
+}
+
+fn ask() -> Result<Option<Survey>> {
+    match rendezvous::survey() {
+        Ok(survey) => Ok(Some(survey)),
+        Err(error) if matches!(error.kind(), ErrorKind::ConnectionRefused | ErrorKind::NotFound) => Ok(None),
+        Err(error) => Err(error).context("the rendezvous of this user does not answer"),
+    }
+}
+
+/// The name of a process as the kernel knows it.
+fn program(pid: u32) -> String {
+    std::fs::read_to_string(format!("/proc/{pid}/comm")).map_or_else(|_| "?".to_owned(), |name| name.trim().to_owned())
+}
+
+impl Sockets {
+    /// What two looks say, so far apart in time.
+    fn between(first: &Survey, second: &Survey, apart: Duration, program: &dyn Fn(u32) -> String) -> Self {
+        let named = |names: &[&'static str], numbers: &[u64], all: bool| {
+            let pairs = names.iter().copied().zip(numbers.iter().copied());
+            pairs.filter(|(_, number)| all || *number > 0).collect()
+        };
+        let processes = second.processes.iter().map(|process| Process {
+            pid: process.pid,
+            program: program(process.pid),
+            waiting: process.waiting,
+            counters: named(&COUNTER_NAMES, &process.counters, true),
+            fallen_back: named(&REASON_NAMES, &process.fallen_back, false),
+        });
+        let connections = second.connections.iter().map(|connection| {
+            let same =
+                |other: &&rendezvous::Connection| other.pids == connection.pids && other.ports == connection.ports;
+            // One that came in between began at 0.
+            let before = first.connections.iter().find(same).map_or([0, 0], |found| found.bytes);
+            [0, 1].map(|side| End {
+                pid: connection.pids[side],
+                program: program(connection.pids[side]),
+                port: connection.ports[side],
+                bytes: connection.bytes[side],
+                bytes_per_second: connection.bytes[side].saturating_sub(before[side]) as f64 / apart.as_secs_f64(),
+            })
+        });
+        Self { processes: processes.collect(), connections: connections.collect() }
+    }
+
+    /// For people: connections, the busiest first, then processes with what fell back.
+    pub fn text(&self) -> String {
+        if self.processes.is_empty() {
+            return "no program of this user has the socket library loaded and connections to show\n".to_owned();
+        }
+        let mut text = format!("{} connections over shared memory\n", self.connections.len());
+        let rate = |ends: &[End; 2]| ends[0].bytes_per_second + ends[1].bytes_per_second;
+        let mut busiest: Vec<&[End; 2]> = self.connections.iter().collect();
+        busiest.sort_by(|a, b| rate(b).total_cmp(&rate(a)));
+        for [one, other] in busiest {
+            let way =
+                |end: &End| format!("{} ({}/s)", show::bytes(end.bytes), show::bytes(end.bytes_per_second as u64));
+            let name = |end: &End| format!("{} {} port {}", end.program, end.pid, end.port);
+            let _ = writeln!(text, "  {} -> {}: {}, back: {}", name(one), name(other), way(one), way(other));
+        }
+        for process in &self.processes {
+            let count = |name| process.counters.get(name).copied().unwrap_or(0);
+            let _ = write!(text, "{} {}: {} accelerated, ", process.program, process.pid, count("accelerated"));
+            let (ring, kernel) = ("bytes_ring", "bytes_kernel");
+            let both = |what: &str| {
+                let of = |way: &str| process.counters.iter().find(|(name, _)| **name == format!("{what}_{way}"));
+                show::bytes(["in", "out"].into_iter().filter_map(of).map(|(_, bytes)| *bytes).sum())
+            };
+            let _ = writeln!(text, "{} over shared memory, {} through the kernel", both(ring), both(kernel));
+            if process.waiting > 0 {
+                let _ = writeln!(text, "  {} wait for the other end, which may have no library", process.waiting);
+            }
+            for (reason, times) in &process.fallen_back {
+                let _ = writeln!(text, "  {times} with the kernel: {reason}");
+            }
+        }
+        text
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn survey(bytes: [u64; 2]) -> Survey {
+        let mut fallen_back = vec![0; REASON_NAMES.len()];
+        fallen_back[4] = 3;
+        let counters = vec![1, 1024, 1024, 10, 20, 0, 0];
+        Survey {
+            processes: vec![rendezvous::Process { pid: 7, waiting: 2, counters, fallen_back }],
+            connections: vec![rendezvous::Connection { pids: [7, 8], ports: [40000, 80], bytes }],
+        }
+    }
+
+    fn between(first: &Survey, second: &Survey) -> Sockets {
+        Sockets::between(first, second, Duration::from_millis(500), &|pid| format!("p{pid}"))
+    }
+
+    #[test]
+    fn rates_are_differences_over_time() {
+        let sockets = between(&survey([1000, 0]), &survey([3048, 512]));
+        let rates = sockets.connections[0].each_ref().map(|end| end.bytes_per_second);
+        assert_eq!(rates, [4096.0, 1024.0]);
+        let fresh = between(&Survey::default(), &survey([512, 0]));
+        assert_eq!(fresh.connections[0][0].bytes_per_second, 1024.0, "a connection that is new began at 0");
+    }
+
+    #[test]
+    fn people_read_who_talks_with_whom_and_what_fell_back() {
+        let text = between(&survey([0, 0]), &survey([2048, 0])).text();
+        assert!(text.contains("p7 7 port 40000 -> p8 8 port 80: 2.0 KiB (4.0 KiB/s), back: 0 B (0 B/s)"), "{text}");
+        assert!(text.contains("2.0 KiB over shared memory, 30 B through the kernel"), "{text}");
+        assert!(text.contains("  3 with the kernel: stdio\n") && text.contains("  2 wait for the other end"), "{text}");
+        assert!(Sockets::default().text().starts_with("no program"));
+    }
+}
