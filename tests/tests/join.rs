@@ -264,6 +264,23 @@ fn forked_children_that_end_do_not_disturb_their_rank() {
     assert_eq!((alone.code, alone.out.as_str(), alone.err.as_str()), (0, "rank 0 of 1 goes on\n", ""));
 }
 
+/// Each rank has two children that end by `exit` and by `return`.
+#[test]
+fn the_end_of_the_interface_in_a_forked_child_is_said_and_ends_nothing() {
+    let program = build::c_program(&tree().join("bin/mpicc"), "tests/c/join/forked.c");
+    let expected: Vec<String> = (0..3).map(|rank| format!("rank {rank} of 3 goes on")).collect();
+    for (name, mut launcher) in launchers(3) {
+        let done = finish(launcher.arg(&program).arg("finalize"));
+        assert_eq!(done.code, 0, "{name}: {}{}", done.out, done.err);
+        assert_eq!(sorted(&done.out), expected, "{name}");
+        for rank in 0..3 {
+            let said = format!("weft: rank {rank}: MPI_Finalize was called in process ");
+            assert_eq!(done.err.matches(&said).count(), 2, "{name}: {}", done.err);
+        }
+        assert_eq!(done.err.lines().count(), 6, "{name}: {}", done.err);
+    }
+}
+
 #[test]
 fn the_launcher_follows_its_settings_and_flags_win() {
     let tagged = finish(weft("run --bind none -n 1").arg(member()).env("WEFT_TAG_OUTPUT", "on"));

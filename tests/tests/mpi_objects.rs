@@ -65,6 +65,11 @@ fn buffered_sends_find_room_again() {
 }
 
 #[test]
+fn loops_of_questions_hand_over_a_shared_core() {
+    passes("asking", &[2, 3]);
+}
+
+#[test]
 fn topologies() {
     passes("objects_topology", &[1, 2, 3, 6, 8]);
 }

@@ -154,6 +154,34 @@ fn the_filter_of_that_test_kills() {
     assert_eq!(reap(child) & 0x7f, libc::SIGSYS);
 }
 
+/// What it says is not lost, and it needs nothing that threads of this process may hold.
+#[test]
+fn a_child_that_panics_says_so_and_ends() {
+    let mut ends = [0; 2];
+    // SAFETY: room for two descriptors.
+    assert_eq!(unsafe { libc::pipe(ends.as_mut_ptr()) }, 0);
+    let held = std::io::stderr().lock();
+    let child = || {
+        // SAFETY: both are open.
+        unsafe { libc::dup2(ends[1], 2) };
+        panic!("as the test wants it");
+    };
+    let child = std::thread::scope(|scope| scope.spawn(|| fork(child)).join().expect("forked"));
+    drop(held);
+    assert_eq!(reap(child), 1 << 8);
+    let mut said = [0u8; 1000];
+    // SAFETY: ours to read; what the child wrote is there, and we hold the other end, so this does not wait for it.
+    let length = unsafe {
+        libc::fcntl(ends[0], libc::F_SETFL, libc::O_NONBLOCK);
+        let length = libc::read(ends[0], said.as_mut_ptr().cast(), said.len());
+        libc::close(ends[0]);
+        libc::close(ends[1]);
+        length
+    };
+    let said = String::from_utf8_lossy(&said[..length.max(0) as usize]);
+    assert!(said.contains("as the test wants it") && said.contains("kernel.rs"), "`{said}`");
+}
+
 /// The kernel has no more memory to give from here on.
 fn forbid_memory(errno: i32) {
     confine(&[libc::SYS_fallocate], libc::SECCOMP_RET_ERRNO | errno as u32, libc::SECCOMP_RET_ALLOW);

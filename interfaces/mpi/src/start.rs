@@ -7,8 +7,9 @@ use crate::comm::Draft;
 use crate::error::{Class, Error, Result};
 use crate::group::Group;
 use crate::world::{WORLD, World};
+use std::io::Write;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicI32, AtomicU8, Ordering};
+use std::sync::atomic::{AtomicI32, AtomicU8, AtomicU32, Ordering};
 use std::thread::ThreadId;
 use weft_fabric::Endpoint;
 
@@ -19,6 +20,8 @@ const ENDED: u8 = 2;
 static PHASE: AtomicU8 = AtomicU8::new(BEFORE);
 static THREAD_LEVEL: AtomicI32 = AtomicI32::new(0);
 static RANK: AtomicI32 = AtomicI32::new(-1);
+/// The process that joined the job; a forked copy of it has another number.
+static PROCESS: AtomicU32 = AtomicU32::new(0);
 static MAIN: std::sync::OnceLock<ThreadId> = std::sync::OnceLock::new();
 
 /// Between `MPI_Init` and `MPI_Finalize`.
@@ -74,6 +77,7 @@ fn start(level: i32) -> Result<()> {
     crate::datatype::abi::define_predefined(&mut world.types);
     crate::op::abi::define_predefined(&mut world.ops);
     THREAD_LEVEL.store(level, Ordering::Relaxed);
+    PROCESS.store(std::process::id(), Ordering::Relaxed);
     let _ = MAIN.set(std::thread::current().id());
     WORLD.open(world, level == THREAD_MULTIPLE);
     PHASE.store(RUNNING, Ordering::Release);
@@ -95,6 +99,10 @@ fn define_objects(world: &mut World) {
 
 /// Runs what the program attached to the end, waits for the others, and leaves the job.
 fn finish() -> Result<()> {
+    if std::process::id() != PROCESS.load(Ordering::Relaxed) {
+        finish_copy();
+        return Ok(());
+    }
     crate::comm::abi::delete_attributes(COMM_SELF)?;
     let everyone = WORLD.enter().comm(COMM_WORLD)?.clone();
     crate::point::settle();
@@ -102,4 +110,18 @@ fn finish() -> Result<()> {
     PHASE.store(ENDED, Ordering::Release);
     WORLD.close().endpoint.leave();
     Ok(())
+}
+
+/// The end in a forked copy of a rank, which often comes from what the program registered for the end of its process.
+/// The rings and the launcher are the rank's: here nothing is waited for, left or told to others.
+#[cold]
+fn finish_copy() {
+    PHASE.store(ENDED, Ordering::Release);
+    let (rank, process, copy) = (RANK.load(Ordering::Relaxed), PROCESS.load(Ordering::Relaxed), std::process::id());
+    let line = format!(
+        "weft: rank {rank}: MPI_Finalize was called in process {copy}, a forked copy of rank {rank} (process \
+         {process}); it ends nothing there, since only the rank itself can leave the job\n"
+    );
+    // In one piece, so that lines of several processes do not mix; nobody can be told that it cannot be written.
+    let _ = std::io::stderr().write_all(line.as_bytes());
 }

@@ -10,7 +10,8 @@ use crate::handle::{Kind, Table};
 use crate::op::Op;
 use crate::request::Request;
 use std::collections::HashMap;
-use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, OnceLock};
 use weft_fabric::{Driven, Endpoint, Monitor, Outside};
 
 /// Open from `MPI_Init` to `MPI_Finalize`.
@@ -39,6 +40,43 @@ pub struct World {
     type_labels: HashMap<usize, Labels>,
     /// Communicators that are being made without anybody waiting for them.
     pub(crate) constructions: Vec<Construction>,
+}
+
+/// Questions in a row that are answered "not yet" before the core is handed over where ranks outnumber cores.
+const NOT_YETS: u32 = 16;
+
+static NOT_YET: AtomicU32 = AtomicU32::new(0);
+
+/// Asks for what may not be there yet, twice, with a progress pass between, so that a loop of probes or tests sees what
+/// arrives. Such a loop waits, although no call in it does: where ranks share cores it would keep the one away that it
+/// waits for until its time slice ends.
+#[inline]
+pub fn look<R>(mut ask: impl FnMut(&mut World) -> Option<R>) -> Option<R> {
+    let mut answer = ask(&mut WORLD.enter());
+    if answer.is_none() {
+        WORLD.poll();
+        answer = ask(&mut WORLD.enter());
+    }
+    let so_far = NOT_YET.load(Ordering::Relaxed);
+    if answer.is_none() {
+        NOT_YET.store(so_far + 1, Ordering::Relaxed);
+        if so_far + 1 >= NOT_YETS {
+            hand_over();
+        }
+    } else if so_far != 0 {
+        NOT_YET.store(0, Ordering::Relaxed);
+    }
+    answer
+}
+
+#[cold]
+fn hand_over() {
+    static SHARED: OnceLock<bool> = OnceLock::new();
+    NOT_YET.store(0, Ordering::Relaxed);
+    let cores = || std::thread::available_parallelism().map_or(1, usize::from);
+    if *SHARED.get_or_init(|| WORLD.enter().endpoint.world_size() as usize > cores()) {
+        std::thread::yield_now();
+    }
 }
 
 /// What a program may attach to a datatype.

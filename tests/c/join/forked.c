@@ -1,5 +1,6 @@
 /* Ranks with forked children that end in every way in which a process ends by itself, while the ranks go on talking.
-   What was registered to run at the end of the process runs in the children too. */
+   What was registered to run at the end of the process runs in the children too; asked for by an argument, it calls
+   MPI_Finalize, as libraries do that end MPI behind their program's back. */
 #include <mpi.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,7 +11,7 @@
 enum { WAYS = 3, MESSAGES = 500 };
 
 static pid_t parent;
-static int ran[2];
+static int ran[2], finalizes;
 
 static void at_the_end(void)
 {
@@ -19,6 +20,15 @@ static void at_the_end(void)
         return;
     /* A question changes nothing. */
     MPI_Initialized(&flag);
+    if (finalizes) {
+        int before = 1, after = 0;
+        /* Who waits for the others instead is ended and seen. */
+        alarm(30);
+        MPI_Finalized(&before);
+        flag = MPI_Finalize() == MPI_SUCCESS;
+        MPI_Finalized(&after);
+        flag = flag && !before && after;
+    }
     if (write(ran[1], flag ? "x" : "-", 1) != 1)
         _exit(9);
 }
@@ -55,6 +65,7 @@ int main(int argc, char **argv)
     char byte;
 
     parent = getpid();
+    finalizes = argc > 1;
     if (pipe(ran) != 0 || atexit(at_the_end) != 0)
         return 1;
     MPI_Init(&argc, &argv);

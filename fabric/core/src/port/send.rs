@@ -16,9 +16,9 @@ const WHOLE_BYTES: usize = 8 * 1024;
 /// Bytes of a longer message that go in one packet. Short packets let both sides begin to copy early; each costs the
 /// transfer of a line that the receiver polls, so long messages go in longer ones.
 const fn packet_bytes(length: usize) -> usize {
-    match length {
-        ..=16_384 => WHOLE_BYTES,
-        ..=131_072 => 16 * 1024,
+    match length / 1024 {
+        0..=16 => WHOLE_BYTES,
+        17..=128 => 16 * 1024,
         _ => 32 * 1024,
     }
 }

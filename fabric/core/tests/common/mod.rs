@@ -1,6 +1,8 @@
 //! What the tests of the fabric share: endpoints in one segment, messages with known bytes.
 #![allow(dead_code, reason = "each test program uses a part")]
 
+use std::sync::Once;
+use std::sync::atomic::{AtomicBool, Ordering};
 use weft_fabric::{Bounds, Driven, Endpoint, Envelope, Fault, Limits, Monitor, Outcome, Outside, Peer, RequestId};
 use weft_fabric::{Segment, Selector, SendMode, Waiting};
 
@@ -102,14 +104,43 @@ pub fn wait(world: &Monitor<World>, request: RequestId) -> Outcome {
     world.wait(WAIT, |w| w.0.take_outcome(request))
 }
 
-/// Runs `child` in a forked process; its process id.
+/// In a forked child: a panic is told and ends the process at once. What the usual hook needs (locks of the standard
+/// streams, the harness's captured output) may be held by threads that the child does not have, or is lost with it.
+static IN_CHILD: AtomicBool = AtomicBool::new(false);
+
+fn end_children_that_panic() {
+    static SET: Once = Once::new();
+    SET.call_once(|| {
+        let usual = std::panic::take_hook();
+        std::panic::set_hook(Box::new(move |info| {
+            if !IN_CHILD.load(Ordering::Relaxed) {
+                return usual(info);
+            }
+            let line = format!("in a forked child: {info}\n");
+            // SAFETY: the line is readable; ends this process.
+            unsafe {
+                libc::write(2, line.as_ptr().cast(), line.len());
+                libc::_exit(1)
+            }
+        }));
+    });
+}
+
+/// Longest life of a forked child, seconds: the signal of the alarm (14) ends one that hangs.
+const CHILD_LIFE: u32 = 120;
+
+/// Runs `child` in a forked process; its process id. A panic ends it with status 1.
 pub fn fork(child: impl FnOnce()) -> i32 {
+    end_children_that_panic();
     // SAFETY: the child ends with _exit and runs nothing of the test harness.
     match unsafe { libc::fork() } {
         0 => {
-            let result = std::panic::catch_unwind(std::panic::AssertUnwindSafe(child));
+            IN_CHILD.store(true, Ordering::Relaxed);
+            // SAFETY: a timer of this process alone.
+            unsafe { libc::alarm(CHILD_LIFE) };
+            child();
             // SAFETY: ends this process.
-            unsafe { libc::_exit(result.is_err() as i32) }
+            unsafe { libc::_exit(0) }
         }
         pid => {
             assert!(pid > 0, "fork");

@@ -26,15 +26,6 @@ pub(super) fn seen(outcome: &Outcome) -> Status {
     Status::new(outcome.source as i32, outcome.tag, outcome.length)
 }
 
-/// Looks twice, with a progress pass between, so that a loop of probes sees what arrives.
-pub(super) fn look<R>(mut find: impl FnMut(&mut World) -> Option<R>) -> Option<R> {
-    let found = find(&mut WORLD.enter());
-    found.or_else(|| {
-        WORLD.poll();
-        find(&mut WORLD.enter())
-    })
-}
-
 pub(super) fn selected(source: i32, tag: i32, comm: usize) -> Result<Option<Selector>> {
     selection(&WORLD.enter().comms, comm, source, tag)
 }

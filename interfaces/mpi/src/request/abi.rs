@@ -21,21 +21,11 @@ pub(crate) use some::*;
 use super::{End, Taken};
 use crate::abi::Status;
 use crate::error::{Class, Error, Result};
-use crate::world::{WORLD, World};
 use weft_fabric::Waiting;
 
 /// What the status page says of a thread that waits for one of several requests.
 fn waiting(call: &'static str) -> Waiting {
     Waiting { call, peer: None, tag: None, context: 0 }
-}
-
-/// Asks twice, with a progress pass between, so that a loop of tests sees what arrives.
-fn look<R>(mut ask: impl FnMut(&mut World) -> Option<R>) -> Option<R> {
-    let answer = ask(&mut WORLD.enter());
-    answer.or_else(|| {
-        WORLD.poll();
-        ask(&mut WORLD.enter())
-    })
 }
 
 /// The end of what was taken, and whether the handle is gone with it; `None` if it is pending.

@@ -4,9 +4,9 @@ use super::{begin_receive, receive_otherwise};
 use crate::abi::{ANY_TAG, MESSAGE_NO_PROC, MESSAGE_NULL, PROC_NULL, Status};
 use crate::error::Result;
 use crate::point::buffer::Buffer;
-use crate::point::probe::{look, redeem, seen, selected, take};
+use crate::point::probe::{redeem, seen, selected, take};
 use crate::point::route::waiting;
-use crate::world::WORLD;
+use crate::world::{WORLD, look};
 use std::ffi::c_void;
 
 const NO_PROC: Status = Status::new(PROC_NULL, ANY_TAG, 0);

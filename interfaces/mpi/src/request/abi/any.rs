@@ -1,10 +1,10 @@
 //! One of several requests.
 
-use super::{finish, length, look, resolve, waiting};
+use super::{finish, length, resolve, waiting};
 use crate::abi::{REQUEST_NULL, Status, UNDEFINED};
 use crate::error::Result;
 use crate::request::{End, Taken, take};
-use crate::world::{WORLD, World};
+use crate::world::{WORLD, World, look};
 
 /// What a look over several requests found.
 enum Found {

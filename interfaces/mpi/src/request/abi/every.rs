@@ -1,11 +1,11 @@
 //! All of several requests.
 
 use super::batch::Batch;
-use super::{length, look, waiting};
+use super::{length, waiting};
 use crate::abi::Status;
 use crate::error::{Class, Error, Result};
 use crate::request::{Taken, is_complete, take, take_plain};
-use crate::world::{WORLD, World};
+use crate::world::{WORLD, World, look};
 
 /// `MPI_Waitall`. Once a process is lost, what is not complete is left and told as pending.
 pub(crate) unsafe fn waitall(count: i32, requests: *mut usize, statuses: *mut Status) -> Result<()> {

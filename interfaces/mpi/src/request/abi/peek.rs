@@ -3,11 +3,11 @@
 use super::batch::Batch;
 use super::every::all_complete;
 use super::some::any_active;
-use super::{finish, length, look};
+use super::{finish, length};
 use crate::abi::{Status, UNDEFINED};
 use crate::error::Result;
 use crate::request::{End, Taken, peek};
-use crate::world::World;
+use crate::world::{World, look};
 
 /// The end that was seen; the monitor must not be held.
 ///

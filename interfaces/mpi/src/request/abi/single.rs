@@ -1,12 +1,12 @@
 //! One request at a time (MPI 5.0, sections 3.7.3, 3.8.4 and 3.9).
 
-use super::{finish, length, look, resolve, waiting};
+use super::{finish, length, resolve, waiting};
 use crate::abi::{REQUEST_NULL, Status};
 use crate::error::{Class, Error, Result};
 use crate::request::{
     self, Direction, Functions, NO_PROC, Request, SENT, Taken, Transfer, check_startable, release, take,
 };
-use crate::world::WORLD;
+use crate::world::{WORLD, look};
 use weft_fabric::{Endpoint, Waiting};
 
 /// `MPI_Wait`.

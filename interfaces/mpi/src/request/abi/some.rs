@@ -1,11 +1,11 @@
 //! As many of several requests as are complete.
 
 use super::batch::Batch;
-use super::{length, look, waiting};
+use super::{length, waiting};
 use crate::abi::{Status, UNDEFINED};
 use crate::error::Result;
 use crate::request::{Taken, is_active, take};
-use crate::world::{WORLD, World};
+use crate::world::{WORLD, World, look};
 
 /// Settles all that are complete. `None`: there are pending ones and none was complete; otherwise whether any was
 /// active.
