@@ -31,7 +31,11 @@ struct Turn;
 
 impl Turn {
     fn try_take() -> Option<Self> {
-        BUSY.compare_exchange(0, 1, Ordering::Acquire, Ordering::Relaxed).is_ok().then_some(Self)
+        // Made only when it is ours: one that is made and dropped would end the turn of another thread.
+        match BUSY.compare_exchange(0, 1, Ordering::Acquire, Ordering::Relaxed) {
+            Ok(_) => Some(Self),
+            Err(_) => None,
+        }
     }
 
     fn take() -> Option<Self> {
@@ -269,5 +273,19 @@ pub(super) fn forked() {
         // What the parent shares is used further, but what comes to us comes elsewhere.
         arena.retired.store(1, Ordering::Relaxed);
         arena.claim_listener();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_does_not_get_the_turn_leaves_it_to_who_has_it() {
+        let turn = Turn::try_take().expect("nobody else is here");
+        assert!(Turn::try_take().is_none());
+        assert!(Turn::try_take().is_none() && Turn::take().is_none(), "the one that failed has ended the turn");
+        drop(turn);
+        assert!(Turn::take().is_some());
     }
 }
