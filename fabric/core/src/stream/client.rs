@@ -24,7 +24,9 @@ static TAKEN: AtomicU32 = AtomicU32::new(0);
 static BUSY: AtomicU32 = AtomicU32::new(0);
 
 const SECOND_NS: u64 = 1_000_000_000;
-const PATIENCE: u32 = 2000;
+const PATIENCE: u32 = 4000;
+/// Looks between two times that the core is offered to others.
+const YIELD_EVERY: u32 = 16;
 
 /// Being the one thread that talks.
 struct Turn;
@@ -39,7 +41,11 @@ impl Turn {
     }
 
     fn take() -> Option<Self> {
-        (0..PATIENCE).find_map(|_| {
+        (0..PATIENCE).find_map(|look| {
+            // Who has it may have lost the core in the middle.
+            if look % YIELD_EVERY == YIELD_EVERY - 1 {
+                kernel::yield_core();
+            }
             std::hint::spin_loop();
             Self::try_take()
         })
