@@ -60,6 +60,26 @@ pub fn c_program(compiler: &Path, source: &str) -> PathBuf {
     program_in_place
 }
 
+/// Compiles all C files of `folder` (a path below the repository) into one program with threads, and answers the program,
+/// which has the folder's name.
+///
+/// # Panics
+/// When they cannot be compiled.
+pub fn c_folder(folder: &str) -> PathBuf {
+    let folder = root().join(folder);
+    let files = std::fs::read_dir(&folder).expect("sources").map(|entry| entry.expect("a file").path());
+    let sources = files.filter(|path| path.extension().is_some_and(|ending| ending == "c"));
+    let program = profile_directory().join(folder.file_name().expect("a folder has a name"));
+    let output = Command::new("cc")
+        .args(["-O1", "-Wall", "-Wextra", "-Werror", "-pthread", "-o"])
+        .arg(&program)
+        .args(sources)
+        .output()
+        .expect("a C compiler");
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    program
+}
+
 /// Keeps the programs of different compilers apart.
 fn digest(compiler: &Path) -> String {
     compiler.to_string_lossy().chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '-' }).collect()

@@ -21,21 +21,7 @@ fn variable(name: &str) -> Option<u64> {
 
 fn program() -> &'static PathBuf {
     static PROGRAM: OnceLock<PathBuf> = OnceLock::new();
-    PROGRAM.get_or_init(|| {
-        let folder = root().join("tests/c/sockets/oracle");
-        let mut sources: Vec<PathBuf> =
-            std::fs::read_dir(folder).expect("sources").map(|entry| entry.expect("a file").path()).collect();
-        sources.retain(|path| path.extension().is_some_and(|ending| ending == "c"));
-        let program = weft_tests::build::profile_directory().join("oracle");
-        let output = Command::new("cc")
-            .args(["-O1", "-Wall", "-Wextra", "-Werror", "-pthread", "-o"])
-            .arg(&program)
-            .args(sources)
-            .output()
-            .expect("a C compiler");
-        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-        program
-    })
+    PROGRAM.get_or_init(|| weft_tests::build::c_folder("tests/c/sockets/oracle"))
 }
 
 fn passes(only: &str, seed: Option<u64>) {

@@ -13,6 +13,8 @@ use super::{attend, epoll, family, log, meet, outgoing, raw, wait};
 
 /// How long the peer may take to answer that it sends by the kernel again.
 const ANSWER_NS: u64 = 3_000_000_000;
+/// How long we wait for it to read what we sent, or to want it back: what it has not read then stays in the ring for it.
+const SETTLE_NS: u64 = 500_000_000;
 /// When it is called, and how often, if it is not inside one of our calls.
 const CALL_AFTER_NS: u64 = 2_000_000;
 const CALL_EVERY_NS: u64 = 20_000_000;
@@ -40,11 +42,20 @@ pub fn hand_back(fd: c_int, reason: Reason) {
 #[cold]
 fn hand_back_attached(held: &Held, fd: c_int, reason: Reason) {
     let stream = held.stream();
-    outgoing::to_kernel(held, fd, &stream);
     let start = raw::now_ns();
     let mut call_at = start + CALL_AFTER_NS;
-    while !stream.lock_receive().want_kernel() {
+    let mut settled = false;
+    loop {
+        let back = stream.lock_receive().want_kernel();
         let now = raw::now_ns();
+        // The peer may hand back next; then nothing of ours may be left in the ring, where its successor does not look.
+        if !settled && (now > start + SETTLE_NS || stream.unread_by_peer() == 0) {
+            outgoing::to_kernel(held, fd, &stream);
+            settled = true;
+        }
+        if back && settled {
+            break;
+        }
         if now > call_at {
             stream.peer_processes(attend::call);
             call_at = now + CALL_EVERY_NS;

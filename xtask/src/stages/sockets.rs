@@ -11,7 +11,7 @@ pub static STAGE: Stage = Stage {
     needs: Need::NETWORK_PROGRAMS,
     gate: false,
     run: || {
-        let tests = ["--test", "sockets_oracle", "--test", "sockets_programs"];
+        let tests = ["--test", "sockets_behaviour", "--test", "sockets_oracle", "--test", "sockets_programs"];
         let arguments = [&["test", "-p", "weft-tests", "--features", "sockets", "--no-fail-fast"], &tests[..]].concat();
         cargo_test(cargo(&[&arguments[..], &["--", "--test-threads", "1", "--show-output"]].concat()))
     },

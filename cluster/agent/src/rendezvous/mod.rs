@@ -49,7 +49,8 @@ pub fn ensure_for(idle: Duration) -> io::Result<()> {
         Err(error) if error.kind() == io::ErrorKind::AddrInUse => return Ok(()),
         Err(error) => return Err(error),
     };
-    sys::detached(move || drop(server::run(sockets, idle)))
+    let mut keep: Vec<_> = sockets.iter().map(sys::Listener::descriptor).collect();
+    sys::detached(&mut keep, move || drop(server::run(sockets, idle)))
 }
 
 /// Serves until nobody has been there for `idle`.

@@ -85,6 +85,10 @@ impl Listener {
         Ok(Self { socket })
     }
 
+    pub fn descriptor(&self) -> RawFd {
+        self.socket.as_raw_fd()
+    }
+
     pub fn accept(&self) -> io::Result<Guest> {
         let flags = libc::SOCK_CLOEXEC | libc::SOCK_NONBLOCK;
         let nobody = std::ptr::null_mut();
@@ -284,8 +288,23 @@ impl Set {
     }
 }
 
-/// Runs `body` in a process of its own, in a session of its own, without a terminal, that is nobody's child.
-pub fn detached(body: impl FnOnce()) -> io::Result<()> {
+/// Closes every descriptor above the standard ones but those in `keep`. Whatever else a detached process inherited, a
+/// pipe or a socket of the program that started it, would seem to be open for as long as it lives.
+fn close_all_but(keep: &mut [RawFd]) {
+    keep.sort_unstable();
+    let mut first = 3;
+    for kept in keep.iter().copied().chain([RawFd::MAX]) {
+        if kept > first {
+            // SAFETY: numbers only; nobody in this new process uses what is closed, which its parent still has.
+            unsafe { libc::syscall(libc::SYS_close_range, first, kept - 1, 0) };
+        }
+        first = first.max(kept.saturating_add(1));
+    }
+}
+
+/// Runs `body` in a process of its own, in a session of its own, without a terminal, that is nobody's child. Of the
+/// descriptors of this process it has only those in `keep`.
+pub fn detached(keep: &mut [RawFd], body: impl FnOnce()) -> io::Result<()> {
     let nothing = File::options().read(true).write(true).open("/dev/null")?;
     // SAFETY: the caller has one thread only (contract of `ensure`), so the child may do what it likes.
     let child = check(unsafe { libc::fork() })?;
@@ -304,6 +323,8 @@ pub fn detached(body: impl FnOnce()) -> io::Result<()> {
         }
         libc::chdir(c"/".as_ptr());
     }
+    drop(nothing);
+    close_all_but(keep);
     crate::sys::set_name(c"weft-rendezvous");
     body();
     crate::sys::exit_now(0)

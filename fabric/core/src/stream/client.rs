@@ -24,18 +24,28 @@ static TAKEN: AtomicU32 = AtomicU32::new(0);
 static BUSY: AtomicU32 = AtomicU32::new(0);
 
 const SECOND_NS: u64 = 1_000_000_000;
-const PATIENCE: u32 = 2000;
+const PATIENCE: u32 = 4000;
+/// Looks between two times that the core is offered to others.
+const YIELD_EVERY: u32 = 16;
 
 /// Being the one thread that talks.
 struct Turn;
 
 impl Turn {
     fn try_take() -> Option<Self> {
-        BUSY.compare_exchange(0, 1, Ordering::Acquire, Ordering::Relaxed).is_ok().then_some(Self)
+        // Made only when it is ours: one that is made and dropped would end the turn of another thread.
+        match BUSY.compare_exchange(0, 1, Ordering::Acquire, Ordering::Relaxed) {
+            Ok(_) => Some(Self),
+            Err(_) => None,
+        }
     }
 
     fn take() -> Option<Self> {
-        (0..PATIENCE).find_map(|_| {
+        (0..PATIENCE).find_map(|look| {
+            // Who has it may have lost the core in the middle.
+            if look % YIELD_EVERY == YIELD_EVERY - 1 {
+                kernel::yield_core();
+            }
             std::hint::spin_loop();
             Self::try_take()
         })
@@ -269,5 +279,19 @@ pub(super) fn forked() {
         // What the parent shares is used further, but what comes to us comes elsewhere.
         arena.retired.store(1, Ordering::Relaxed);
         arena.claim_listener();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_does_not_get_the_turn_leaves_it_to_who_has_it() {
+        let turn = Turn::try_take().expect("nobody else is here");
+        assert!(Turn::try_take().is_none());
+        assert!(Turn::try_take().is_none() && Turn::take().is_none(), "the one that failed has ended the turn");
+        drop(turn);
+        assert!(Turn::take().is_some());
     }
 }

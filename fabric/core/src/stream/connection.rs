@@ -8,7 +8,7 @@ use super::page::PAGE;
 use std::sync::atomic::{AtomicU64, Ordering, fence};
 use weft_device::shm::stream::lines::{Direction, Own};
 use weft_device::shm::stream::{Arena, Found, LOW_WATER, Receiver, Room, Sender, arm, disarm, find, fire_all, room};
-use weft_wire::stream::arena::{Armed, RING_BYTES, SLEEPERS};
+use weft_wire::stream::arena::{Armed, Mode, RING_BYTES, SLEEPERS};
 use weft_wire::stream::packet::Place;
 
 /// One side of a connection. A copyable name: all state is in shared memory and lives until the last reference of this
@@ -123,7 +123,7 @@ impl Stream {
         let context = (self.slot, self.generation(), self.arena.fences());
         let (direction, ring) = (self.arena.direction(self.slot, side), self.arena.ring(self.slot, side));
         let sender = Sender::new(direction, &own.sender, ring, self.arena.listeners(1 - side), context);
-        SendGuard { sender, lock, held }
+        SendGuard { stream: *self, sender, lock, held }
     }
 
     /// Exclusive use of our receiving direction. As [`Self::lock_send`]; the guard of an interrupted holder's signal
@@ -162,13 +162,30 @@ impl Stream {
         }
     }
 
-    /// The peer wants its incoming direction back in the kernel, and waits for [`SendGuard::give_back`].
+    /// The peer wants its incoming direction back in the kernel, and waits for [`SendGuard::give_back`]; or it has it,
+    /// and the same is to be asked of it, which any [`SendGuard`] does when it is dropped.
     #[inline]
     pub fn asked_back(&self) -> bool {
-        use weft_wire::stream::arena::Mode;
         self.outgoing().watch.want_kernel.load(Ordering::Acquire) != 0
             && self.outgoing().watch.attached.load(Ordering::Relaxed) == self.generation()
-            && self.own().sender.phase.load(Ordering::Relaxed) != Mode::Final as u32
+            && (self.own().sender.phase.load(Ordering::Relaxed) != Mode::Final as u32 || self.owes_wish())
+    }
+
+    /// Whether we still read the ring of a peer that reads ours no more.
+    pub(super) fn owes_wish(&self) -> bool {
+        self.outgoing().watch.attached.load(Ordering::Relaxed) == self.generation()
+            && self.own().receiver.wants.load(Ordering::Relaxed) == 0
+            && self.peer_attached()
+            && self.incoming().sender.mode.load(Ordering::Relaxed) == Mode::Ring as u32
+    }
+
+    /// Bytes in our ring that the peer has not taken, by its own word.
+    pub fn unread_by_peer(&self) -> u64 {
+        let own = &self.own().sender;
+        if own.phase.load(Ordering::Relaxed) != Mode::Ring as u32 {
+            return 0;
+        }
+        own.head.load(Ordering::Relaxed).saturating_sub(self.consumed())
     }
 
     fn wish(&self, bell: BellAddress, kind: Waiter) -> Armed {

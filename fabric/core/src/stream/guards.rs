@@ -44,6 +44,7 @@ const LET_GO_NS: u64 = 2_000_000_000;
 
 /// Exclusive use of a sending direction.
 pub struct SendGuard {
+    pub(super) stream: Stream,
     pub(super) sender: Sender<'static, Ring<'static>>,
     pub(super) lock: Lock<'static>,
     pub(super) held: Held,
@@ -126,7 +127,12 @@ impl Drop for SendGuard {
         if self.held == Held::Yes {
             ring(self.sender.publish());
             self.sender.end();
+            let given_back = self.sender.has_given_back();
+            // Before the other lock is taken: nobody who holds one of them waits for the other.
             self.lock.release();
+            if given_back && self.stream.owes_wish() {
+                self.stream.lock_receive().want_kernel_too();
+            }
         }
     }
 }
@@ -194,6 +200,25 @@ impl ReceiveGuard {
             self.stream.rouse_peer();
         }
         done
+    }
+
+    /// The peer has handed the connection back: what it has sent comes back to the kernel, too, before somebody needs that
+    /// who cannot read the ring.
+    #[cold]
+    fn want_kernel_too(&mut self) {
+        if self.held == Held::Yes {
+            ring(self.receiver.publish());
+            self.receiver.want_kernel_too();
+            self.stream.rouse_peer();
+        }
+    }
+
+    /// The kernel has said that the stream ends: what a dead peer could not give back any more is read from the ring after
+    /// all. To be called before the end is believed; then ask [`Self::route`] again.
+    pub fn kernel_ended(&mut self, received_by_kernel: u64) {
+        if self.held == Held::Yes {
+            self.receiver.kernel_ended(received_by_kernel);
+        }
     }
 
     /// Whether the ring is not believed any more.

@@ -242,3 +242,36 @@ fn model_who_may_read_the_kernel_has_nothing_in_the_ring() {
         assert!(!done || pair.direction.sender.head.load(Ordering::SeqCst) == 0, "a byte is left behind");
     });
 }
+
+#[test]
+fn model_a_wish_that_crosses_a_switch_finds_the_rest_in_one_place() {
+    explore(|| {
+        let pair = Pair::new(Mode::Ring, 0);
+        // Two bytes, of which nothing was read; as above they are there from the beginning.
+        for head in [&pair.own_sender.head, &pair.direction.sender.head] {
+            head.store(2, Ordering::Relaxed);
+        }
+        let there = pair.clone();
+        let sending = thread::spawn(move || {
+            let mut sender = there.sender();
+            if sender.route() == Target::GiveBack {
+                let given = sender.give_back(|piece| {
+                    there.kernel.store(piece.len() as u32, Ordering::SeqCst);
+                    Ok(piece.len())
+                });
+                assert!(given.is_ok());
+            } else {
+                assert_eq!(sender.switch_to_kernel(), Calls::NONE);
+            }
+            sender.end();
+        });
+        pair.receiver().want_kernel();
+        sending.join().expect("the sender");
+        let mut receiver = pair.receiver();
+        match (receiver.route(0), pair.kernel.load(Ordering::SeqCst)) {
+            (Source::Kernel(None), 2) => assert_eq!(receiver.available(2), 0, "twice"),
+            (Source::Ring, 0) => assert_eq!(receiver.available(2), 2, "lost"),
+            other => panic!("{other:?}"),
+        }
+    });
+}

@@ -136,7 +136,14 @@ impl<'a, B: RingBytes> Receiver<'a, B> {
     /// Switched: the kernel's part first.
     fn reach_ring(&mut self, received_by_kernel: u64) -> Source {
         let before = self.direction.sender.kernel_before.load(Ordering::Relaxed);
-        match before.checked_sub(received_by_kernel) {
+        let rest = before.checked_sub(received_by_kernel);
+        // Given back before we came to the ring: the kernel's bytes follow each other.
+        let over = mode(self.direction, self.generation) == Some(Mode::Final);
+        if rest.is_some() && over && self.direction.sender.final_at.load(Ordering::Relaxed) == self.tail {
+            self.set_phase(Mode::Final);
+            return Source::Kernel(None);
+        }
+        match rest {
             None => self.broken(),
             Some(0) => {
                 self.set_phase(Mode::Ring);
@@ -150,7 +157,8 @@ impl<'a, B: RingBytes> Receiver<'a, B> {
         }
     }
 
-    /// Switched back: the ring's part first.
+    /// Switched back: the ring's part first, also where the kernel is wanted. A sender that has given back stopped where
+    /// we did; one that switched before it saw the wish has left the rest in the ring, and only there.
     fn reach_end(&mut self) -> Source {
         let end = self.direction.sender.final_at.load(Ordering::Relaxed);
         match end.checked_sub(self.tail) {
@@ -158,8 +166,6 @@ impl<'a, B: RingBytes> Receiver<'a, B> {
                 self.set_phase(Mode::Final);
                 Source::Kernel(None)
             }
-            // It went through the kernel, or it would not have been given back.
-            Some(_) if self.own.wants.load(Ordering::Relaxed) != 0 => self.broken(),
             Some(rest) if rest <= self.bytes.size() => Source::Ring,
             _ => self.broken(),
         }
@@ -168,7 +174,10 @@ impl<'a, B: RingBytes> Receiver<'a, B> {
     /// Bytes that can be pulled, looking at the sender only when fewer than `wanted` are known to be there.
     #[inline(always)]
     pub fn available(&mut self, wanted: u64) -> u64 {
-        if self.phase != Mode::Ring as u32 || self.own.wants.load(Ordering::Relaxed) != 0 {
+        if self.phase != Mode::Ring as u32 {
+            return 0;
+        }
+        if self.own.wants.load(Ordering::Relaxed) != 0 && !self.is_left_behind() {
             return 0;
         }
         if self.head - self.tail < wanted {
@@ -182,6 +191,13 @@ impl<'a, B: RingBytes> Receiver<'a, B> {
             self.own.head.store(claimed, Ordering::Relaxed);
         }
         self.head - self.tail
+    }
+
+    /// Whether what is in the ring stays there for us, although we want the kernel.
+    #[cold]
+    fn is_left_behind(&self) -> bool {
+        mode(self.direction, self.generation) == Some(Mode::Final)
+            && self.direction.sender.final_at.load(Ordering::Relaxed) != self.tail
     }
 
     /// Moves bytes out of the ring; 0 when nothing is there.
@@ -255,6 +271,36 @@ impl<'a, B: RingBytes> Receiver<'a, B> {
         }
     }
 
+    /// As [`Self::want_kernel`], because the peer wanted the same: nothing is left in either ring then. Not where it has
+    /// switched already.
+    pub fn want_kernel_too(&mut self) {
+        if self.own.wants.load(Ordering::Relaxed) == 0 && mode(self.direction, self.generation) == Some(Mode::Ring) {
+            self.want_kernel();
+        }
+    }
+
+    /// The kernel's stream has ended, `received_by_kernel` bytes having come in all. A sender that died before it gave the
+    /// ring back, or in the middle of that, has left the rest there: it is read from there after all.
+    pub fn kernel_ended(&mut self, received_by_kernel: u64) {
+        let wants = self.own.wants.load(Ordering::Relaxed) != 0;
+        if !wants || self.phase != Mode::Ring as u32 || mode(self.direction, self.generation) != Some(Mode::Ring) {
+            return;
+        }
+        let before = self.direction.sender.kernel_before.load(Ordering::Relaxed);
+        let head = self.direction.sender.head.load(Ordering::Acquire);
+        match received_by_kernel.checked_sub(before).and_then(|given| self.tail.checked_add(given)) {
+            Some(tail) if tail <= head && head - tail <= self.bytes.size() => {
+                self.tail = tail;
+                self.head = self.head.max(tail);
+                self.own.head.store(self.head, Ordering::Relaxed);
+                self.own.wants.store(0, Ordering::Relaxed);
+            }
+            _ => {
+                self.broken();
+            }
+        }
+    }
+
     /// Asks for the line that the next byte will come in.
     #[inline(always)]
     pub fn expect(&self) {
@@ -286,15 +332,20 @@ pub fn find(direction: &Direction, own: &OwnReceiver, generation: u32, size: u64
         return Found::Broken;
     }
     let phase = own.phase.load(Ordering::Relaxed);
-    if phase == Mode::Final as u32 || own.wants.load(Ordering::Relaxed) != 0 {
+    let mode = mode(direction, generation);
+    let tail = own.tail.load(Ordering::Relaxed);
+    if phase == Mode::Final as u32 {
         return Found::Kernel;
     }
-    let mode = mode(direction, generation);
+    if own.wants.load(Ordering::Relaxed) != 0
+        && (mode != Some(Mode::Final) || direction.sender.final_at.load(Ordering::Relaxed) == tail)
+    {
+        return Found::Kernel;
+    }
     let before = direction.sender.kernel_before.load(Ordering::Relaxed);
     if mode == Some(Mode::Kernel) || (phase == Mode::Kernel as u32 && received_by_kernel < before) {
         return Found::Kernel;
     }
-    let tail = own.tail.load(Ordering::Relaxed);
     // ORDER: stream-head
     let head = direction.sender.head.load(ordering(Label::StreamHeadLoad, Ordering::Acquire));
     match (mode, head.checked_sub(tail)) {

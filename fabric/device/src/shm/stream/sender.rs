@@ -233,6 +233,12 @@ impl<'a, B: RingBytes> Sender<'a, B> {
         Ok(self.finish(self.own.stopped_at.load(Ordering::Relaxed)))
     }
 
+    /// Whether the receiver wanted the kernel, and has it.
+    #[inline(always)]
+    pub fn has_given_back(&self) -> bool {
+        self.phase == Mode::Final as u32 && self.direction.watch.want_kernel.load(Ordering::Relaxed) != 0
+    }
+
     /// Ends the call. What was pushed and not published stays unsent.
     #[inline(always)]
     pub fn end(&self) {

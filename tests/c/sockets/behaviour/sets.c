@@ -1,0 +1,155 @@
+/* poll, select and epoll. */
+#include "behaviour.h"
+
+void readiness(void)
+{
+    int b, a = pair(&b);
+    struct pollfd two[2] = { { .fd = a, .events = POLLIN | POLLOUT }, { .fd = b, .events = POLLIN } };
+    must(poll(two, 2, 0) == 1 && two[0].revents == POLLOUT && two[1].revents == 0);
+    send_all(a, "x", 1);
+    must(poll(two + 1, 1, 1000) == 1 && two[1].revents == POLLIN);
+    char byte;
+    receive_all(b, &byte, 1);
+    size_t all = fill_up(a);
+    must(poll(two, 1, 20) == 0);
+    fd_set reading, writing;
+    FD_ZERO(&reading);
+    FD_ZERO(&writing);
+    FD_SET(b, &reading);
+    FD_SET(a, &writing);
+    struct timeval time = { .tv_sec = 1 };
+    must(select(b + 1 > a ? b + 1 : a + 1, &reading, &writing, NULL, &time) == 1);
+    must(FD_ISSET(b, &reading) && !FD_ISSET(a, &writing));
+    drain(b, all);
+    must(poll(two, 1, 1000) == 1 && two[0].revents == POLLOUT);
+    close(b);
+    must(poll(two, 1, 1000) == 1 && two[0].revents & POLLIN);
+    must(recv(a, &byte, 1, 0) == 0);
+    close(a);
+}
+
+static int wait_events(int set, struct epoll_event *events, int timeout)
+{
+    return epoll_wait(set, events, 8, timeout);
+}
+
+void sets(void)
+{
+    int b, a = connected(&b), set = epoll_create1(0), more[2];
+    struct epoll_event event = { .events = EPOLLIN, .data.u64 = 0x1234567890abcdef }, events[8];
+    must(!epoll_ctl(set, EPOLL_CTL_ADD, b, &event));
+    warm(a, b);
+    must(wait_events(set, events, 0) == 0 && wait_events(set, events, 20) == 0);
+    send_all(a, "xy", 2);
+    for (int i = 0; i < 3; i++)
+        must(wait_events(set, events, 1000) == 1 && events[0].events == EPOLLIN && events[0].data.u64 == event.data.u64);
+    drain(b, 1);
+    must(wait_events(set, events, 1000) == 1);
+    drain(b, 1);
+    must(wait_events(set, events, 0) == 0);
+    /* Beside a descriptor of another kind. */
+    must(!pipe(more));
+    struct epoll_event other = { .events = EPOLLIN, .data.u64 = 5 };
+    must(!epoll_ctl(set, EPOLL_CTL_ADD, more[0], &other));
+    must(write(more[1], "p", 1) == 1);
+    must(wait_events(set, events, 1000) == 1 && events[0].data.u64 == 5);
+    send_all(a, "x", 1);
+    int seen = 0;
+    for (int i = 0; i < 20 && seen != 3; i++)
+        for (int n = wait_events(set, events, 1000); n > 0; n--)
+            seen |= events[n - 1].data.u64 == 5 ? 1 : 2;
+    must(seen == 3);
+    drain(b, 1);
+    must(!epoll_ctl(set, EPOLL_CTL_DEL, more[0], NULL));
+    /* Room. */
+    event.events = EPOLLOUT;
+    must(!epoll_ctl(set, EPOLL_CTL_MOD, b, &event));
+    must(wait_events(set, events, 0) == 1 && events[0].events == EPOLLOUT);
+    size_t all = fill_up(b);
+    must(wait_events(set, events, 20) == 0);
+    drain(a, all);
+    must(wait_events(set, events, 1000) == 1 && events[0].events == EPOLLOUT);
+    /* The end. */
+    event.events = EPOLLIN | EPOLLRDHUP;
+    must(!epoll_ctl(set, EPOLL_CTL_MOD, b, &event));
+    send_all(a, "end", 3);
+    close(a);
+    usleep(1000);
+    for (int i = 0; i < 100 && !(events[0].events & EPOLLRDHUP); i++)
+        must(wait_events(set, events, 1000) == 1 && events[0].events & EPOLLIN);
+    must(events[0].events & EPOLLRDHUP);
+    drain(b, 3);
+    must(wait_events(set, events, 1000) == 1 && events[0].events & EPOLLIN);
+    char byte;
+    must(recv(b, &byte, 1, 0) == 0);
+    must(!epoll_ctl(set, EPOLL_CTL_DEL, b, &event));
+    must(epoll_ctl(set, EPOLL_CTL_DEL, b, &event) == -1 && errno == ENOENT);
+    close(b);
+    close(set);
+}
+
+void edges(void)
+{
+    int b, a = pair(&b), set = epoll_create1(0);
+    struct epoll_event event = { .events = EPOLLIN | EPOLLOUT | EPOLLET | EPOLLRDHUP, .data.fd = b }, events[8];
+    must(!epoll_ctl(set, EPOLL_CTL_ADD, b, &event));
+    must(wait_events(set, events, 1000) == 1 && events[0].events == EPOLLOUT);
+    must(wait_events(set, events, 20) == 0);
+    send_all(a, "one", 3);
+    must(wait_events(set, events, 1000) == 1 && events[0].events & EPOLLIN);
+    must(wait_events(set, events, 20) == 0);
+    send_all(a, "two", 3);
+    must(wait_events(set, events, 1000) == 1 && events[0].events & EPOLLIN);
+    drain(b, 6);
+    must(wait_events(set, events, 20) == 0);
+    size_t all = fill_up(b);
+    must(wait_events(set, events, 20) == 0);
+    drain(a, all);
+    must(wait_events(set, events, 1000) == 1 && events[0].events & EPOLLOUT);
+    must(wait_events(set, events, 20) == 0);
+    /* One shot. */
+    event.events = EPOLLIN | EPOLLONESHOT;
+    must(!epoll_ctl(set, EPOLL_CTL_MOD, b, &event));
+    send_all(a, "x", 1);
+    must(wait_events(set, events, 1000) == 1 && events[0].events == EPOLLIN);
+    send_all(a, "x", 1);
+    must(wait_events(set, events, 20) == 0);
+    must(!epoll_ctl(set, EPOLL_CTL_MOD, b, &event));
+    must(wait_events(set, events, 1000) == 1 && events[0].events == EPOLLIN);
+    must(wait_events(set, events, 20) == 0);
+    drain(b, 2);
+    must(!epoll_ctl(set, EPOLL_CTL_MOD, b, &event));
+    must(wait_events(set, events, 20) == 0);
+    close(a);
+    must(wait_events(set, events, 1000) == 1 && events[0].events & EPOLLIN);
+    close(b);
+    close(set);
+}
+
+void nested_sets(void)
+{
+    int b, a = pair(&b), inner = epoll_create1(0), outer = epoll_create1(0);
+    struct epoll_event event = { .events = EPOLLIN, .data.fd = b }, events[8];
+    must(!epoll_ctl(inner, EPOLL_CTL_ADD, b, &event));
+    event.data.fd = inner;
+    must(!epoll_ctl(outer, EPOLL_CTL_ADD, inner, &event));
+    struct pollfd one = { .fd = outer, .events = POLLIN };
+    must(wait_events(outer, events, 20) == 0 && poll(&one, 1, 20) == 0);
+    struct later later = { .fd = a, .microseconds = 20000 };
+    pthread_t thread;
+    must(!pthread_create(&thread, NULL, send_later, &later));
+    must(wait_events(outer, events, 5000) == 1 && events[0].data.fd == inner && events[0].events == EPOLLIN);
+    must(poll(&one, 1, 0) == 1);
+    must(wait_events(inner, events, 0) == 1 && events[0].data.fd == b);
+    pthread_join(thread, NULL);
+    drain(b, 1);
+    must(wait_events(outer, events, 20) == 0 && poll(&one, 1, 20) == 0);
+    must(!pthread_create(&thread, NULL, send_later, &later));
+    must(poll(&one, 1, 5000) == 1);
+    pthread_join(thread, NULL);
+    drain(b, 1);
+    close(a);
+    close(b);
+    close(inner);
+    close(outer);
+}

@@ -1,0 +1,70 @@
+//! What programs may see of TCP sockets (`tests/c/sockets/behaviour`), once on plain kernel TCP and once with the library
+//! preloaded: the same must hold, and with the library the bytes must go through rings where a case is about rings.
+
+use std::path::PathBuf;
+use std::process::{Command, Output};
+use std::sync::OnceLock;
+use weft_tests::sockets::{Moved, sock};
+
+/// Cases whose connections stay accelerated to their end. The others hand them to somebody who bypasses the library.
+const BY_RING: [&str; 14] = [
+    "end_follows_data",
+    "closed_peer_gives_epipe",
+    "broken_pipe_signal",
+    "timeouts",
+    "interrupted",
+    "flags",
+    "duplicates",
+    "forked",
+    "shut_by_a_thread",
+    "cancelled",
+    "readiness",
+    "sets",
+    "edges",
+    "nested_sets",
+];
+
+fn program() -> &'static PathBuf {
+    static PROGRAM: OnceLock<PathBuf> = OnceLock::new();
+    PROGRAM.get_or_init(|| weft_tests::build::c_folder("tests/c/sockets/behaviour"))
+}
+
+fn run(mut command: Command) -> (bool, String) {
+    let Output { status, stdout, stderr } = command.output().expect("a program of ours can be started");
+    (status.success(), String::from_utf8_lossy(&[stdout, stderr].concat()).into_owned())
+}
+
+fn cases() -> Vec<String> {
+    let mut list = Command::new(program());
+    list.arg("list");
+    run(list).1.lines().map(str::to_owned).collect()
+}
+
+#[test]
+fn every_case_holds_on_the_kernel() {
+    let mut all = Command::new(program());
+    all.arg("all");
+    let (well, said) = run(all);
+    assert!(well, "{said}");
+}
+
+#[test]
+fn every_case_holds_with_the_library() {
+    let cases = cases();
+    BY_RING.iter().for_each(|known| assert!(cases.iter().any(|case| case == known), "there is no case {known}"));
+    let mut failed = Vec::new();
+    for case in &cases {
+        let mut command = sock(program());
+        command.arg(case);
+        let (well, said) = run(command);
+        let moved = Moved::of(&said);
+        println!("{case}: {moved:?}");
+        // Every case begins with a talk that is long enough for the library to take the connection over.
+        let as_meant = moved.accelerated > 0 && moved.by_ring > 0;
+        let by_ring = !BY_RING.contains(&case.as_str()) || moved.by_ring > moved.by_kernel;
+        if !well || !as_meant || !by_ring {
+            failed.push(format!("{case}: {moved:?}\n{said}"));
+        }
+    }
+    assert!(failed.is_empty(), "{} of {} cases: {}", failed.len(), cases.len(), failed.join("\n"));
+}
