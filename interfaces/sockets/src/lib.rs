@@ -6,6 +6,7 @@
 //! the kernel's.
 //!
 //! - `table`: what each descriptor number is; `conn`: one record per socket; `meet`: counted, offered, attached;
+//!   `expect`: calls meanwhile;
 //!   `family`, `life`: fork, exec, close, handing back to the kernel.
 //! - `route`: where a data call goes; `outgoing`, `incoming`: the rings; `wait`, `pace`, `signals`: waiting.
 //! - `poll`, `select`, `epoll`: many descriptors at once.
@@ -27,6 +28,7 @@ mod attend;
 mod conn;
 mod cookies;
 mod epoll;
+mod expect;
 mod family;
 mod incoming;
 mod kernel_counts;
