@@ -210,7 +210,12 @@ mod tests {
         let (mut server, _) = listener.accept().unwrap();
         let stop = AtomicBool::new(false);
         std::thread::scope(|scope| {
-            scope.spawn(|| while !stop.load(Ordering::Relaxed) && client.write_all(&[1; 100]).is_ok() {});
+            scope.spawn(|| {
+                let mut went = true;
+                while went && !stop.load(Ordering::Relaxed) {
+                    went = client.write_all(&[1; 100]).is_ok();
+                }
+            });
             let mut buffer = vec![0; 1 << 16];
             let mut received = 0;
             let right = (0..2000).all(|_| {
