@@ -35,6 +35,12 @@ const GENERATION: u32 = 8;
 
 const DESCRIPTOR: u64 = 1 << 32;
 const CALLS: u64 = DESCRIPTOR - 1;
+/// A call that waits outside of the kernel's call and looks at the state before it goes on.
+const ASIDE: u64 = 1 << 16;
+const INSIDE: u64 = ASIDE - 1;
+
+/// How often the calls on a connection wait in pieces for an answer of the rendezvous.
+pub const PATIENCE: u32 = 64;
 
 /// The kernel has something to say (it reported an end or an error): look before saying "would block".
 pub const ASK_KERNEL: u32 = 1;
@@ -65,6 +71,8 @@ pub struct Connection {
     pub descriptor: AtomicI32,
     /// The epoll set it is registered in: 0 for none, [`MANY_SETS`] for several.
     pub set: AtomicU32,
+    /// How many more waits are made in pieces while it is offered or granted.
+    pub patience: AtomicU32,
     /// How often nobody could be shown it.
     pub attempts: AtomicU32,
     /// Looks at an empty ring since the kernel was asked.
@@ -159,6 +167,7 @@ pub fn note(fd: c_int) {
     conn.owed_error.store(0, Ordering::Relaxed);
     conn.descriptor.store(fd, Ordering::Relaxed);
     conn.low_water.store(1, Ordering::Relaxed);
+    conn.patience.store(PATIENCE, Ordering::Relaxed);
     conn.holds.fetch_add(DESCRIPTOR, Ordering::Relaxed);
     conn.change_state(FRESH);
     table::replace(fd, Some(Entry::Connection(index)));
@@ -237,6 +246,15 @@ impl Drop for Held {
     }
 }
 
+/// A call that holds a connection and is not inside; see [`Connection::step_aside`].
+pub struct Aside<'a>(&'a Connection);
+
+impl Drop for Aside<'_> {
+    fn drop(&mut self) {
+        self.0.holds.fetch_sub(ASIDE - 1, Ordering::SeqCst);
+    }
+}
+
 impl Connection {
     /// The state now; waits while another thread compares counts, which is short.
     #[inline]
@@ -275,9 +293,20 @@ impl Connection {
         self.state.store(generation | state, Ordering::SeqCst);
     }
 
-    /// Whether no other call of this process is inside.
+    /// Whether no other call of this process is inside. (Those that wait aside look at the state when they come back.)
     pub fn alone(&self) -> bool {
-        self.holds.load(Ordering::SeqCst) & CALLS == 1
+        self.holds.load(Ordering::SeqCst) & INSIDE == 1
+    }
+
+    /// Takes one wait in pieces; false when there were enough of them.
+    pub fn take_patience(&self) -> bool {
+        self.patience.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(1)).is_ok()
+    }
+
+    /// Another thread may attach the connection until the answer is dropped.
+    pub fn step_aside(&self) -> Aside<'_> {
+        self.holds.fetch_add(ASIDE - 1, Ordering::SeqCst);
+        Aside(self)
     }
 
     /// Calls `each` with every descriptor of this connection, whose index is `index`.

@@ -97,23 +97,74 @@ impl End {
     }
 }
 
-/// Whether the kernel has carried exactly what was counted, in a connection where nothing has ended.
+/// How often counts are compared while the other side is sending.
+const SAMPLES: u32 = 50;
+
+/// What the kernel says about the counts of one side.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Sample {
+    /// They are the kernel's.
+    Equal,
+    /// More has come between the questions: they lie within the bounds.
+    Possible,
+    /// What was sent is not what the kernel says, which may be in the middle of sending something again.
+    Unclear,
+    /// The program has taken something else, or one direction has ended.
+    Other,
+}
+
+/// Whether the kernel has carried exactly what was counted, in a connection where nothing has ended. The caller makes
+/// sure that nobody of this process moves bytes meanwhile.
+///
+/// The peer may go on sending, and under load something arrives between any two questions. What the program has taken is
+/// then known within bounds only; counts that lie in them again and again are believed.
 pub fn agree(fd: c_int, sent: u64, received: u64) -> bool {
-    // Bytes may arrive between the questions: then the next sample decides.
-    let Ok(waiting) = raw::ioctl_number(fd, libc::FIONREAD) else { return false };
-    let Some(info) = TcpInfo::of(fd) else { return false };
-    info.established() && info.bytes_written() == sent && info.bytes_received().wrapping_sub(waiting as u64) == received
+    let mut possible = false;
+    for _ in 0..SAMPLES {
+        match sample(fd, sent, received) {
+            Sample::Equal => return true,
+            Sample::Possible => possible = true,
+            Sample::Unclear => {}
+            Sample::Other => return false,
+        }
+    }
+    possible
+}
+
+fn sample(fd: c_int, sent: u64, received: u64) -> Sample {
+    let (Some(before), Ok(waiting)) = (TcpInfo::of(fd), raw::ioctl_number(fd, libc::FIONREAD)) else {
+        return Sample::Other;
+    };
+    let Some(after) = TcpInfo::of(fd) else { return Sample::Other };
+    // What was written is one answer of the kernel, under its lock: exact.
+    if after.established() && after.bytes_written() != sent {
+        return Sample::Unclear;
+    }
+    if !after.established() {
+        return Sample::Other;
+    }
+    within(received + waiting as u64, before.bytes_received(), after.bytes_received())
+}
+
+/// How a count of what has arrived in all compares to the kernel's, asked before and after.
+fn within(arrived: u64, before: u64, after: u64) -> Sample {
+    match (before..=after).contains(&arrived) {
+        true if before == after => Sample::Equal,
+        true => Sample::Possible,
+        false => Sample::Other,
+    }
 }
 
 /// Reads the options that data calls must follow.
 pub fn read_options(conn: &Connection, fd: c_int) {
-    conn.receive_timeout.store(timeout(fd, libc::SO_RCVTIMEO), Ordering::Relaxed);
-    conn.send_timeout.store(timeout(fd, libc::SO_SNDTIMEO), Ordering::Relaxed);
+    conn.receive_timeout.store(timeout_ns(fd, libc::SO_RCVTIMEO), Ordering::Relaxed);
+    conn.send_timeout.store(timeout_ns(fd, libc::SO_SNDTIMEO), Ordering::Relaxed);
     let low = raw::option(fd, SOL_SOCKET, libc::SO_RCVLOWAT, 1 as c_int).unwrap_or(1);
     conn.low_water.store(low.max(1) as u32, Ordering::Relaxed);
 }
 
-fn timeout(fd: c_int, name: c_int) -> u64 {
+/// `SO_RCVTIMEO` or `SO_SNDTIMEO`; 0 for none.
+pub fn timeout_ns(fd: c_int, name: c_int) -> u64 {
     let none = libc::timeval { tv_sec: 0, tv_usec: 0 };
     let time = raw::option(fd, SOL_SOCKET, name, none).unwrap_or(none);
     time.tv_sec as u64 * 1_000_000_000 + time.tv_usec as u64 * 1000
@@ -148,6 +199,42 @@ mod tests {
             drop(server);
             assert!(!(0..10).any(|_| agree(client.as_raw_fd(), 1000, 7)));
         }
+    }
+
+    #[test]
+    fn counts_agree_while_the_other_side_never_stops_sending() {
+        use std::sync::atomic::AtomicBool;
+
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let mut client = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        let (mut server, _) = listener.accept().unwrap();
+        let stop = AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                let mut went = true;
+                while went && !stop.load(Ordering::Relaxed) {
+                    went = client.write_all(&[1; 100]).is_ok();
+                }
+            });
+            let mut buffer = vec![0; 1 << 16];
+            let mut received = 0;
+            let right = (0..2000).all(|_| {
+                received += server.read(&mut buffer).unwrap() as u64;
+                // One byte too many was never there; one too few may hide behind what has just come.
+                agree(server.as_raw_fd(), 0, received) && !agree(server.as_raw_fd(), 1, received)
+            });
+            let wrong = (0..100).any(|_| agree(server.as_raw_fd(), 0, received + (1 << 30)));
+            stop.store(true, Ordering::Relaxed);
+            drop(server);
+            assert!(right && !wrong);
+        });
+    }
+
+    #[test]
+    fn bounds_hold_the_count_from_both_sides() {
+        assert_eq!(within(10, 10, 10), Sample::Equal);
+        assert_eq!([10, 12, 15].map(|at| within(at, 10, 15)), [Sample::Possible; 3]);
+        assert_eq!([9, 16].map(|at| within(at, 10, 15)), [Sample::Other; 2]);
     }
 
     #[test]

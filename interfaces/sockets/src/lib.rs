@@ -6,8 +6,9 @@
 //! the kernel's.
 //!
 //! - `table`: what each descriptor number is; `conn`: one record per socket; `meet`: counted, offered, attached;
+//!   `expect`: calls meanwhile;
 //!   `family`, `life`: fork, exec, close, handing back to the kernel.
-//! - `route`: where a data call goes; `outgoing`, `incoming`: the rings; `wait`, `pace`, `signals`: waiting.
+//! - `route`: where a data call goes; `outgoing`, `incoming`, `splice`: the rings; `wait`, `pace`, `signals`: waiting.
 //! - `poll`, `select`, `epoll`: many descriptors at once.
 //! - `abi`: the names of C, and nothing else; `real`: what stood behind them; `raw`: the library's own system calls.
 //!
@@ -27,6 +28,7 @@ mod attend;
 mod conn;
 mod cookies;
 mod epoll;
+mod expect;
 mod family;
 mod incoming;
 mod kernel_counts;
@@ -44,6 +46,7 @@ mod route;
 mod select;
 mod settings;
 mod signals;
+mod splice;
 mod table;
 mod wait;
 

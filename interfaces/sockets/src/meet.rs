@@ -12,8 +12,6 @@ use super::{attend, cookies, epoll, family, kernel_counts, log, raw, settings};
 
 pub static STREAMS: Streams = Streams::open();
 
-/// How often counts are compared before the kernel keeps the connection.
-const SAMPLES: u32 = 50;
 /// A connection that nobody could be shown is tried again after this many times as many calls.
 const RETRY_FACTOR: u32 = 8;
 
@@ -124,6 +122,7 @@ fn deliver(cookie: u64, stream: Stream) -> bool {
         return false;
     }
     held.set_stream(stream);
+    held.patience.store(conn::PATIENCE, Ordering::Relaxed);
     held.change(OFFERED, GRANTED)
 }
 
@@ -148,7 +147,7 @@ fn attach_undisturbed(held: &Held, fd: c_int) -> bool {
     }
     let (sent, received) = (held.sent.load(Ordering::Relaxed), held.received.load(Ordering::Relaxed));
     let stream = held.stream();
-    if !(0..SAMPLES).any(|_| kernel_counts::agree(fd, sent, received)) {
+    if !kernel_counts::agree(fd, sent, received) {
         STREAMS.decline(stream);
         refuse(held, ATTACHING, Reason::Uncountable, fd);
         return false;

@@ -66,7 +66,7 @@ fn some_or(done: usize, error: Errno) -> Result<usize, Errno> {
 }
 
 /// The kernel was asked not to raise the signal while we held the lock.
-fn fail(error: Errno, flags: c_int) -> Errno {
+pub fn fail(error: Errno, flags: c_int) -> Errno {
     if error == libc::EPIPE && flags & MSG_NOSIGNAL == 0 {
         raw::raise(libc::SIGPIPE);
     }

@@ -90,10 +90,12 @@ pub fn concerns(fds: &[pollfd]) -> bool {
 /// `ppoll` over a list of which [`concerns`] is true.
 pub fn poll(fds: &mut [pollfd], timeout_ns: Option<u64>, mask: *const libc::sigset_t) -> Result<usize, Errno> {
     let Some(mut scratch) = Scratch::new(fds.len() + 1) else { return Err(libc::ENOMEM) };
-    if !fds.iter().any(|one| !matches!(kind(one.fd), Kind::Plain)) {
-        return by_kernel(fds, scratch.list(), timeout_ns, mask);
-    }
     let deadline = timeout_ns.filter(|ns| *ns > 0).map(|ns| raw::now_ns().saturating_add(ns));
+    if all_plain(fds)
+        && let Some(answer) = by_kernel(fds, scratch.list(), timeout_ns, deadline, mask)
+    {
+        return answer;
+    }
     let left = || if timeout_ns == Some(0) { Some(0) } else { left_ns(deadline) };
     let list = scratch.list();
     loop {
@@ -115,38 +117,54 @@ pub fn poll(fds: &mut [pollfd], timeout_ns: Option<u64>, mask: *const libc::sigs
     }
 }
 
-/// All of them are the kernel's now. While we sleep there no other thread shall attach one: we would not be woken.
+fn all_plain(fds: &[pollfd]) -> bool {
+    !fds.iter().any(|one| !matches!(kind(one.fd), Kind::Plain))
+}
+
+/// All of them are the kernel's now. While we sleep there no other thread shall attach one: we would not be woken. But
+/// for those that wait for the rendezvous we sleep in slices for a while. `None`: one is attached now.
 fn by_kernel(
     fds: &mut [pollfd],
     list: &mut [pollfd],
     timeout_ns: Option<u64>,
+    deadline: Option<u64>,
     mask: *const libc::sigset_t,
-) -> Result<usize, Errno> {
-    for (place, one) in list.iter_mut().zip(fds.iter()) {
-        place.fd = hold_candidate(one.fd);
+) -> Option<Result<usize, Errno>> {
+    let mut left = timeout_ns;
+    loop {
+        let mut sliced = false;
+        for (place, one) in list.iter_mut().zip(fds.iter()) {
+            place.fd = hold_candidate(one.fd, timeout_ns == Some(0), &mut sliced);
+        }
+        let slice = if sliced { Some(left.map_or(SLICE_NS, |left| left.min(SLICE_NS))) } else { left };
+        let answer = kernel_poll(fds, slice, mask);
+        for place in list.iter().filter(|place| place.fd > 0) {
+            drop(Held { index: place.fd as u32 });
+        }
+        left = if timeout_ns == Some(0) { Some(0) } else { left_ns(deadline) };
+        if answer != Ok(0) || left == Some(0) {
+            return Some(answer);
+        }
+        if !all_plain(fds) {
+            return None;
+        }
     }
-    let deadline = timeout_ns.filter(|ns| *ns > 0).map(|ns| raw::now_ns().saturating_add(ns));
-    let mut answer = kernel_poll(fds, timeout_ns, mask);
-    while answer == Ok(0) && timeout_ns != Some(0) && left_ns(deadline) != Some(0) {
-        answer = kernel_poll(fds, left_ns(deadline), mask);
-    }
-    for place in list.iter().filter(|place| place.fd > 0) {
-        drop(Held { index: place.fd as u32 });
-    }
-    answer
 }
 
-/// Keeps a connection from being attached; answers its index, or -1.
-fn hold_candidate(fd: c_int) -> c_int {
+/// Keeps a connection from being attached; answers its index, or -1. Sets `sliced` where that is not to be.
+fn hold_candidate(fd: c_int, only_look: bool, sliced: &mut bool) -> c_int {
     let Some(held) = conn::hold(fd) else { return -1 };
     match held.state() {
+        ATTACHED => *sliced = true,
+        OFFERED | GRANTED if !only_look && held.take_patience() => *sliced = true,
         FRESH | OFFERED | GRANTED => {
             let index = held.index;
             std::mem::forget(held);
-            index as c_int
+            return index as c_int;
         }
-        _ => -1,
+        _ => {}
     }
+    -1
 }
 
 /// The C library's own call: a thread can be cancelled in it, and signals interrupt it.

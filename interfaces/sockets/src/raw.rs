@@ -221,6 +221,18 @@ pub fn write(fd: c_int, bytes: &[u8]) {
     let _ = unsafe { kernel!(libc::SYS_write, fd, bytes.as_ptr(), bytes.len()) };
 }
 
+/// `write`; the kernel raises SIGPIPE where it answers EPIPE.
+pub fn write_some(fd: c_int, bytes: &[u8]) -> Result<usize, Errno> {
+    // SAFETY: the slice lives across the call.
+    unsafe { kernel!(libc::SYS_write, fd, bytes.as_ptr(), bytes.len()) }
+}
+
+/// `read`.
+pub fn read_some(fd: c_int, into: &mut [u8]) -> Result<usize, Errno> {
+    // SAFETY: the slice lives across the call.
+    unsafe { kernel!(libc::SYS_read, fd, into.as_mut_ptr(), into.len()) }
+}
+
 pub fn process_id() -> c_int {
     // SAFETY: no arguments.
     unsafe { call(libc::SYS_getpid, [0; 6]) as c_int }

@@ -11,7 +11,7 @@ use super::conn::{self, ATTACHED, Held, NEVER};
 use super::meet::{self, STREAMS};
 use super::pieces::Pieces;
 use super::raw::{self, Errno};
-use super::{incoming, life, outgoing};
+use super::{expect, incoming, life, outgoing};
 
 /// Sends with these flags only the kernel can do; the connection is the kernel's from then on.
 const KERNEL_SENDS: c_int = MSG_OOB | MSG_FASTOPEN | MSG_ZEROCOPY;
@@ -41,11 +41,21 @@ pub fn receive(fd: c_int, pieces: &[iovec], flags: c_int, real: impl FnOnce() ->
         }
         return answer(incoming::receive(&held, fd, pieces, flags));
     }
-    receive_counted(held, fd, flags, real)
+    receive_counted(held, fd, pieces, flags, real)
 }
 
 #[cold]
-fn receive_counted(held: Held, fd: c_int, flags: c_int, real: impl FnOnce() -> ssize_t) -> ssize_t {
+fn receive_counted(held: Held, fd: c_int, pieces: &[iovec], flags: c_int, real: impl FnOnce() -> ssize_t) -> ssize_t {
+    let owed = held.owed_error.load(Ordering::Relaxed);
+    if owed != 0 && held.owed_error.swap(0, Ordering::Relaxed) == owed {
+        return answer(Err(owed));
+    }
+    if flags & KERNEL_RECEIVES == 0
+        && expect::applies(&held)
+        && let Some(result) = expect::receive(&held, fd, Pieces::new(pieces), flags)
+    {
+        return answer(result);
+    }
     if held.state_now() == NEVER {
         drop(held);
         return real();
@@ -72,6 +82,12 @@ pub fn send(fd: c_int, pieces: &[iovec], flags: c_int, real: impl FnOnce() -> ss
             return real();
         }
         return answer(outgoing::send(&held, fd, pieces, flags));
+    }
+    if flags & KERNEL_SENDS == 0
+        && expect::applies(&held)
+        && let Some(result) = expect::send(&held, fd, Pieces::new(pieces), flags)
+    {
+        return answer(result);
     }
     send_counted(held, fd, flags, real)
 }

@@ -1,5 +1,8 @@
 //! The settings of this library, read once when it is loaded.
 
+use std::ffi::{CStr, OsStr, OsString, c_char};
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 
@@ -15,8 +18,15 @@ static ONLY: OnceLock<Ports> = OnceLock::new();
 static LOG: AtomicU32 = AtomicU32::new(0);
 static STATS: AtomicBool = AtomicBool::new(false);
 
-/// Reads the environment. False when a setting is refused; what is wrong was said.
+/// The names of programs that are left alone, with commas between them. Not a setting of the user's: `weft sock --not`.
+const NOT: &str = "WEFT_SOCK_NOT";
+
+/// Reads the environment. False when a setting is refused, and what is wrong was said, or when this program is to be left
+/// alone.
 pub fn read() -> bool {
+    if std::env::var_os(NOT).is_some_and(|names| program_names().any(|name| is_listed(&names, &name))) {
+        return false;
+    }
     match Settings::from_env(std::env::vars_os()) {
         Ok(settings) => {
             keep(&settings);
@@ -29,6 +39,21 @@ pub fn read() -> bool {
             false
         }
     }
+}
+
+/// What this program is called: the file that was started (a script's own name) and the one that runs (its interpreter).
+fn program_names() -> impl Iterator<Item = OsString> {
+    // SAFETY: the kernel's word for a process; where it is not null it is a string that lives as long as the process.
+    let started = unsafe {
+        let path = libc::getauxval(libc::AT_EXECFN) as *const c_char;
+        (!path.is_null()).then(|| OsStr::from_bytes(CStr::from_ptr(path).to_bytes()).to_owned())
+    };
+    let runs = std::env::current_exe().ok().map(PathBuf::into_os_string);
+    [started, runs].into_iter().flatten().filter_map(|path| Path::new(&path).file_name().map(OsStr::to_owned))
+}
+
+fn is_listed(names: &OsStr, name: &OsStr) -> bool {
+    names.as_bytes().split(|byte| *byte == b',').any(|listed| listed.trim_ascii() == name.as_bytes())
 }
 
 fn keep(settings: &Settings) {
@@ -68,4 +93,24 @@ pub fn log_level() -> u32 {
 
 pub fn wants_stats() -> bool {
     STATS.load(Ordering::Relaxed)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_program_is_left_alone_by_its_whole_name_only() {
+        let listed = |names: &str, name: &str| is_listed(OsStr::new(names), OsStr::new(name));
+        assert!(listed("ssh,git", "ssh") && listed("ssh, git", "git") && listed("git", "git"));
+        assert!(
+            !listed("ssh,git", "gi") && !listed("sshd", "ssh") && !listed("", "ssh") && !listed("ssh,git", "ssh,git")
+        );
+    }
+
+    #[test]
+    fn a_program_knows_its_names() {
+        let own = std::env::current_exe().unwrap();
+        assert!(program_names().any(|name| Some(name.as_os_str()) == own.file_name()));
+    }
 }

@@ -352,8 +352,11 @@ pub unsafe extern "C-unwind" fn splice(
     length: size_t,
     flags: c_uint,
 ) -> ssize_t {
-    life::hand_back(from, Reason::KernelCall);
-    life::hand_back(to, Reason::KernelCall);
     // SAFETY: the program's own arguments.
-    unsafe { real::splice(from, offset_from, to, offset_to, length, flags) }
+    let plain = || unsafe { real::splice(from, offset_from, to, offset_to, length, flags) };
+    // Neither a pipe nor a socket has positions: the kernel refuses them.
+    if !offset_from.is_null() && conn::hold(from).is_some() || !offset_to.is_null() && conn::hold(to).is_some() {
+        return plain();
+    }
+    crate::splice::splice(from, to, length, flags, plain)
 }
