@@ -4,6 +4,7 @@ mod format;
 mod jobs;
 mod lint;
 mod loom;
+mod programs;
 mod sanitize;
 mod sockets;
 mod tree;
@@ -20,14 +21,20 @@ use crate::stage::Stage;
 pub static ALL: &[&Stage] =
     &[&format::STAGE, &lint::STAGE, &unit::STAGE, &tree::STAGE, &jobs::STAGE, &sockets::STAGE, &LOOM, &SANITIZE];
 
-/// The stages with these names, all when there are none.
+/// Runs when it is named only.
+pub static WHEN_NAMED: &[&Stage] = &[&programs::STAGE];
+
+/// The stages with these names, all of [`ALL`] when there are none.
 pub fn chosen(names: &[String]) -> Result<Vec<&'static Stage>> {
-    if let Some(wrong) = names.iter().find(|name| ALL.iter().all(|stage| stage.name != **name)) {
-        let known: Vec<&str> = ALL.iter().map(|stage| stage.name).collect();
+    let stages = || ALL.iter().chain(WHEN_NAMED).copied();
+    if let Some(wrong) = names.iter().find(|name| stages().all(|stage| stage.name != **name)) {
+        let known: Vec<&str> = stages().map(|stage| stage.name).collect();
         bail!("no stage {wrong:?}; there are: {}", known.join(", "));
     }
-    let wanted = |stage: &&Stage| names.is_empty() || names.iter().any(|name| name == stage.name);
-    Ok(ALL.iter().copied().filter(wanted).collect())
+    if names.is_empty() {
+        return Ok(ALL.to_vec());
+    }
+    Ok(stages().filter(|stage| names.iter().any(|name| name == stage.name)).collect())
 }
 
 #[cfg(test)]
@@ -42,6 +49,7 @@ mod tests {
         };
         assert_eq!(names(&["lint", "format"]), ["format", "lint"]);
         assert_eq!(names(&[]).len(), ALL.len());
+        assert_eq!(names(&["programs"]), ["programs"]);
         assert!(chosen(&["format".into(), "wrong".into()]).is_err());
     }
 }

@@ -1,5 +1,4 @@
-//! The feature keeps these tests out of a plain `cargo test`: the programs that they run are many, and nothing else needs
-//! them. Not in parallel: several of the programs keep all cores busy, and time limits of their own.
+//! The feature keeps these tests out of a plain `cargo test`. Not in parallel: the programs time what they see.
 
 use crate::command::cargo;
 use crate::machine::Need;
@@ -7,11 +6,11 @@ use crate::stage::{Stage, cargo_test};
 
 pub static STAGE: Stage = Stage {
     name: "sockets",
-    meaning: "network programs, unmodified, and random socket operations against kernel TCP",
-    needs: Need::NETWORK_PROGRAMS,
+    meaning: "what programs see of sockets, on the kernel and with the library preloaded",
+    needs: &[Need::CCompiler],
     gate: false,
     run: || {
-        let tests = ["--test", "sockets_behaviour", "--test", "sockets_oracle", "--test", "sockets_programs"];
+        let tests = ["--test", "sockets_behaviour", "--test", "sockets_duplex"];
         let arguments = [&["test", "-p", "weft-tests", "--features", "sockets", "--no-fail-fast"], &tests[..]].concat();
         cargo_test(cargo(&[&arguments[..], &["--", "--test-threads", "1", "--show-output"]].concat()))
     },
