@@ -292,7 +292,10 @@ fn disarm(fds: &[pollfd], bell: BellAddress) {
     for one in fds {
         match kind(one.fd) {
             Kind::Plain => {}
-            Kind::Set(index) => epoll::rest_after_sleep(index),
+            Kind::Set(index) => {
+                epoll::rest_after_sleep(index);
+                epoll::leave_to_sleepers(index);
+            }
             Kind::Attached(held) => {
                 held.stream().disarm_receive(bell, Waiter::Wait);
                 held.stream().disarm_space(bell, Waiter::Wait);

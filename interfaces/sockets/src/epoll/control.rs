@@ -166,12 +166,12 @@ fn for_each_set_of(fd: c_int, mut each: impl FnMut(u32, &'static Set)) {
 }
 
 /// Calls `each` under the lock of every set, with every descriptor of the connection that is registered in it.
-pub fn for_each_registration(held: &Held, mut each: impl FnMut(&mut Inner, c_int)) {
+pub fn for_each_registration(held: &Held, mut each: impl FnMut(u32, &mut Inner, c_int)) {
     held.descriptors(held.index, |fd| {
-        for_each_set_of(fd, |_, set| {
+        for_each_set_of(fd, |index, set| {
             let mut inner = set.lock();
             if inner.registered(fd).is_some_and(|place| place.member) {
-                each(&mut inner, fd);
+                each(index, &mut inner, fd);
             }
         });
     });
@@ -185,7 +185,7 @@ pub fn attached(held: &Held) {
             let mut inner = set.lock();
             if inner.registered(fd).is_some() {
                 join(set, &mut inner, epfd, fd);
-                poke(epfd);
+                wake(index, &mut inner);
             }
         });
     });
@@ -197,8 +197,22 @@ fn descriptor_of(index: u32) -> Option<c_int> {
 
 static ALWAYS_READY: AtomicI32 = AtomicI32::new(-1);
 
-/// Wakes one thread that sleeps in the kernel's set, so that it looks at the rings.
-pub fn poke(epfd: c_int) {
+/// Wakes one of those who sleep on the set, so that it looks at the rings and arms what is to be armed. What woke it
+/// before it has come back is not repeated.
+pub fn wake(index: u32, inner: &mut Inner) {
+    if inner.sleepers == 0 || inner.poked {
+        return;
+    }
+    if table::entry(inner.descriptor) != Some(Entry::Set(index)) {
+        let Some(epfd) = descriptor_of(index) else { return };
+        inner.descriptor = epfd;
+    }
+    inner.poked = true;
+    poke(inner.descriptor);
+}
+
+/// Makes the kernel's set readable once.
+fn poke(epfd: c_int) {
     let ready = ALWAYS_READY.load(Ordering::Relaxed);
     let mut event = epoll_event { events: (EPOLLIN | EPOLLONESHOT) as u32, u64: POKE };
     if ready >= 0 && raw::epoll_control(epfd, EPOLL_CTL_MOD, ready, &mut event).is_ok() {

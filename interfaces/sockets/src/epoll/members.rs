@@ -119,20 +119,22 @@ pub fn collect(inner: &mut Inner, out: &mut [epoll_event]) -> usize {
 pub fn dispatch_active() {
     STREAMS.scan_active(|token| {
         let held = conn::hold_index(token);
-        control::for_each_registration(&held, |inner, fd| {
+        control::for_each_registration(&held, |index, inner, fd| {
             if let Some(place) = inner.registered(fd) {
                 (place.armed, place.armed_room) = (false, false);
             }
             if !inner.make_hot(fd) {
                 inner.slices = true;
             }
+            // Its last look may have come between our taking the mark and this.
+            control::wake(index, inner);
         });
     });
 }
 
 /// A send found the ring of a connection full: room is watched from now on, where somebody is interested.
 pub fn watch(held: &Held) {
-    control::for_each_registration(held, |inner, fd| {
+    control::for_each_registration(held, |_, inner, fd| {
         if inner.registered(fd).is_some_and(|place| place.events & WRITING != 0) && !inner.make_hot(fd) {
             inner.slices = true;
         }
@@ -211,6 +213,7 @@ pub fn rest_before_sleep(index: u32) -> bool {
 pub fn rest_after_sleep(index: u32) {
     let mut inner = set::at(index).lock();
     inner.sleepers = inner.sleepers.saturating_sub(1);
+    inner.poked = false;
     if inner.sleepers == 0 {
         if let Some(bell) = &inner.bell {
             STREAMS.get_up(bell.address());
@@ -220,17 +223,22 @@ pub fn rest_after_sleep(index: u32) {
     for_each_nested(&mut inner, rest_after_sleep);
 }
 
-/// This thread leaves the set with something to do while others sleep on it: what comes meanwhile must wake them.
-pub fn leave_to_sleepers(index: u32, epfd: c_int) {
+/// This thread leaves the set with something to do while others sleep on it: what comes meanwhile must wake them. The
+/// ring that woke this thread was the only one of their common sleep: the bell is rung again from now on.
+pub fn leave_to_sleepers(index: u32) {
     let mut inner = set::at(index).lock();
     if inner.sleepers == 0 {
         return;
     }
     arm_hot(&mut inner);
+    if let Some(bell) = &inner.bell {
+        STREAMS.lie_down(bell.address());
+    }
     drop(inner);
     sleep_barrier();
+    dispatch_active();
     if any_ready(index) {
-        control::poke(epfd);
+        control::wake(index, &mut set::at(index).lock());
     }
 }
 

@@ -57,6 +57,10 @@ pub struct Inner {
     pub bell_of: u32,
     /// Threads asleep on the bell.
     pub sleepers: u32,
+    /// One of them has been poked, and has not come back yet.
+    pub poked: bool,
+    /// A descriptor of the set, if it still is one.
+    pub descriptor: c_int,
     /// A member could not be armed: sleeps are short.
     pub slices: bool,
 }
@@ -114,7 +118,9 @@ pub fn create(fd: c_int) {
         // SAFETY: nobody has seen it.
         return unsafe { raw::unmap(registrations.cast(), PLACES * size_of::<Registration>()) };
     };
-    at(index).lock().registrations = registrations;
+    let mut inner = at(index).lock();
+    (inner.registrations, inner.descriptor) = (registrations, fd);
+    drop(inner);
     table::replace(fd, Some(Entry::Set(index)));
 }
 
@@ -141,7 +147,8 @@ pub fn drop_descriptor(index: u32) {
     unsafe { raw::unmap(inner.registrations.cast(), PLACES * size_of::<Registration>()) };
     inner.registrations = std::ptr::null_mut();
     set.members.store(0, Ordering::Relaxed);
-    (inner.hot_count, inner.turn, inner.calls, inner.sleepers, inner.slices) = (0, 0, 0, 0, false);
+    (inner.hot_count, inner.turn, inner.calls, inner.sleepers) = (0, 0, 0, 0);
+    (inner.poked, inner.slices) = (false, false);
     if let Some(bell) = inner.bell.take() {
         // A bell that was taken before a fork is the parent's.
         if inner.bell_of == forks() {

@@ -38,17 +38,41 @@ pub fn wait(
                 answer => return answer.map(|(told, _)| told),
             }
         }
-        let mut told = look(epfd, index, out, mask, false)?;
-        if told == 0 && left() != Some(0) {
-            told = spin(epfd, index, out, mask)?;
-            if told == 0 {
-                told = sleep(epfd, index, out, left(), mask)?;
+        let _leaving = Leaving(index);
+        loop {
+            let mut told = look(epfd, index, out, mask, false)?;
+            if told == 0 && left() != Some(0) {
+                told = spin(epfd, index, out, mask)?;
+                if told == 0 {
+                    told = sleep(epfd, index, out, left(), mask)?;
+                }
+            }
+            if told > 0 || left() == Some(0) {
+                return Ok(told);
+            }
+            attend::catch_up();
+            if !set::has_members(index) {
+                break;
             }
         }
-        if told > 0 || left() == Some(0) {
-            members::leave_to_sleepers(index, epfd);
-            return Ok(told);
-        }
+    }
+}
+
+/// A thread that may have been woken for all who sleep on the set. However it goes, others are woken from then on.
+struct Leaving(u32);
+
+impl Drop for Leaving {
+    fn drop(&mut self) {
+        members::leave_to_sleepers(self.0);
+    }
+}
+
+/// A sleep on the set; it ends also where the thread is cancelled.
+struct Resting(u32);
+
+impl Drop for Resting {
+    fn drop(&mut self) {
+        members::rest_after_sleep(self.0);
     }
 }
 
@@ -83,7 +107,10 @@ fn merge(epfd: c_int, index: u32, out: &mut [epoll_event], told: usize, seen: us
         let event = out[at];
         let translated = match control::word(event.u64) {
             Word::Programs => Some((event, None)),
-            Word::Poke => None,
+            Word::Poke => {
+                inner.poked = false;
+                None
+            }
             Word::Bell => {
                 if let Some(bell) = &inner.bell {
                     bell.drain();
@@ -128,6 +155,7 @@ fn sleep(
     mask: *const sigset_t,
 ) -> Result<usize, Errno> {
     let short = members::rest_before_sleep(index);
+    let _resting = Resting(index);
     sleep_barrier();
     members::dispatch_active();
     let answer = if members::any_ready(index) {
@@ -137,7 +165,6 @@ fn sleep(
         STREAMS.counters().sleeps.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
         by_kernel(epfd, index, out, slice, mask)
     };
-    members::rest_after_sleep(index);
     answer.map(|(told, _)| told)
 }
 
