@@ -95,6 +95,8 @@ fn register(epfd: c_int, index: u32, operation: c_int, fd: c_int, kind: Entry, g
     };
     if member {
         join(set, &mut inner, epfd, fd);
+        // What is in the ring already is news to those who sleep.
+        wake(index, &mut inner);
     }
     answer
 }
