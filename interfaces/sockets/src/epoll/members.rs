@@ -134,10 +134,15 @@ pub fn dispatch_active() {
 
 /// A send found the ring of a connection full: room is watched from now on, where somebody is interested.
 pub fn watch(held: &Held) {
-    control::for_each_registration(held, |_, inner, fd| {
-        if inner.registered(fd).is_some_and(|place| place.events & WRITING != 0) && !inner.make_hot(fd) {
+    control::for_each_registration(held, |index, inner, fd| {
+        if !inner.registered(fd).is_some_and(|place| place.events & WRITING != 0 && !place.armed_room) {
+            return;
+        }
+        if !inner.make_hot(fd) {
             inner.slices = true;
         }
+        // Those who sleep have armed nothing for it.
+        control::wake(index, inner);
     });
 }
 
