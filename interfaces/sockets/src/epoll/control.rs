@@ -17,24 +17,27 @@ use crate::{life, raw, real};
 /// word is remembered. (A program that uses the very same pattern for its own is not to be expected.)
 const TAG: u64 = 0xFFD3_57EF_7A00_0000;
 const TAG_MASK: u64 = 0xFFFF_FFFF_FF00_0000;
-/// Numbers beyond the table stand for the bell, and for the poke.
-const BELL: u64 = TAG | 0xFF_FFFF;
-const POKE: u64 = TAG | 0xFF_FFFE;
+/// Numbers beyond the table stand for the poke, and for bells: for each another one, because after a fork the bells of
+/// several processes may stand in one set of the kernel.
+const POKE: u64 = TAG | 0x7F_FFFF;
+const BELL: u64 = TAG | 0x80_0000;
+const BELL_NUMBERS: u64 = 0x7F_FFFF;
 
 /// What a word from the kernel's set means.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Word {
     Programs,
     Ours(c_int),
-    Bell,
+    /// The bell with these last bits of its number.
+    Bell(u64),
     Poke,
 }
 
 /// Tells our words from the program's.
 pub fn word(data: u64) -> Word {
     match data {
-        BELL => Word::Bell,
         POKE => Word::Poke,
+        _ if data & (TAG_MASK | BELL) == BELL => Word::Bell(data & BELL_NUMBERS),
         _ if data & TAG_MASK == TAG => Word::Ours((data & !TAG_MASK) as c_int),
         _ => Word::Programs,
     }
@@ -126,16 +129,47 @@ fn make_bell(inner: &mut Inner, epfd: c_int) {
     if inner.bell.is_some() && inner.bell_of == set::forks() {
         return;
     }
+    members::disarm_all(inner);
     // One that was taken before a fork is the parent's, and is only forgotten.
+    inner.bell = None;
     let Ok(bell) = Bell::take() else {
         inner.slices = true;
         return;
     };
-    let mut event = epoll_event { events: EPOLLIN as u32, u64: BELL };
+    let mut event = epoll_event { events: EPOLLIN as u32, u64: BELL | number_of(&bell) };
     if raw::epoll_control(epfd, EPOLL_CTL_ADD, bell.fd(), &mut event).is_err() {
         inner.slices = true;
+        return bell.give_back();
     }
     (inner.bell, inner.bell_of) = (Some(bell), set::forks());
+}
+
+fn number_of(bell: &Bell) -> u64 {
+    bell.address().number() & BELL_NUMBERS
+}
+
+/// A bell has rung: ours is quiet again. That of another process of our fork family is for that process to quieten.
+pub fn quieten(inner: &Inner, number: u64) {
+    match &inner.bell {
+        Some(bell) if number_of(bell) == number => bell.drain(),
+        _ => raw::yield_core(),
+    }
+}
+
+/// Before a sleep: a bell that was the parent's, or that the program has closed, is replaced.
+pub fn renew_bell(index: u32, inner: &mut Inner) {
+    let ours = inner.bell_of == set::forks();
+    if ours && inner.bell.as_ref().is_some_and(Bell::is_intact) {
+        return;
+    }
+    let Some(epfd) = descriptor(index, inner) else { return };
+    if ours && inner.bell.is_some() {
+        members::disarm_all(inner);
+        if let Some(lost) = inner.bell.take() {
+            lost.give_back();
+        }
+    }
+    make_bell(inner, epfd);
 }
 
 fn forget(set: &'static Set, fd: c_int) {
@@ -205,12 +239,17 @@ pub fn wake(index: u32, inner: &mut Inner) {
     if inner.sleepers == 0 || inner.poked {
         return;
     }
-    if table::entry(inner.descriptor) != Some(Entry::Set(index)) {
-        let Some(epfd) = descriptor_of(index) else { return };
-        inner.descriptor = epfd;
-    }
+    let Some(epfd) = descriptor(index, inner) else { return };
     inner.poked = true;
-    poke(inner.descriptor);
+    poke(epfd);
+}
+
+/// A descriptor of the set.
+fn descriptor(index: u32, inner: &mut Inner) -> Option<c_int> {
+    if table::entry(inner.descriptor) != Some(Entry::Set(index)) {
+        inner.descriptor = descriptor_of(index)?;
+    }
+    Some(inner.descriptor)
 }
 
 /// Makes the kernel's set readable once.

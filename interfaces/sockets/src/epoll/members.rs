@@ -171,6 +171,22 @@ fn arm_hot(inner: &mut Inner) {
     }
 }
 
+/// The set has another bell from now on, or none: nothing is armed, all members are hot.
+#[cold]
+pub fn disarm_all(inner: &mut Inner) {
+    let bell = inner.bell.as_ref().filter(|_| inner.bell_of == set::forks()).map(|bell| bell.address());
+    for (fd, entry) in table::entries(0, c_int::MAX) {
+        let Some(place) = inner.registered(fd).filter(|place| place.member) else { continue };
+        (place.armed, place.armed_room) = (false, false);
+        if let (Some(bell), Entry::Connection(index)) = (bell, entry) {
+            let stream = conn::at(index).stream();
+            stream.disarm_receive(bell, Waiter::Set);
+            stream.disarm_space(bell, Waiter::Set);
+        }
+        inner.slices |= !inner.make_hot(fd);
+    }
+}
+
 /// Hot members that are armed and have nothing are hot no more.
 fn drop_cold(inner: &mut Inner) {
     let mut at = 0;
@@ -205,6 +221,7 @@ pub fn cool(inner: &mut Inner) {
 pub fn rest_before_sleep(index: u32) -> bool {
     let mut inner = set::at(index).lock();
     inner.sleepers += 1;
+    control::renew_bell(index, &mut inner);
     arm_hot(&mut inner);
     if let Some(bell) = &inner.bell {
         STREAMS.lie_down(bell.address());

@@ -78,7 +78,7 @@ unsafe impl Sync for Set {}
 
 static SETS_AT: AtomicPtr<Set> = AtomicPtr::new(std::ptr::null_mut());
 static SETS_USED: AtomicU32 = AtomicU32::new(0);
-/// Forks so far, to know a bell that belongs to the parent.
+/// Forks between the process that loaded the library and this one, to know a bell that belongs to the parent.
 static FORKS: AtomicU32 = AtomicU32::new(0);
 
 /// Makes room for the sets (address space only). False when there is none.
@@ -172,9 +172,19 @@ pub fn lock_all() {
     }
 }
 
+/// After a fork, in the child: what stands in the sets about bells and sleeping threads is the parent's.
+pub fn forked() {
+    FORKS.fetch_add(1, Ordering::Relaxed);
+    for (_, set) in all() {
+        // SAFETY: the lock was taken before the fork, and this is the only thread.
+        let inner = unsafe { &mut *set.inner.get() };
+        (inner.sleepers, inner.poked) = (0, false);
+    }
+    unlock_all();
+}
+
 /// After a fork, on both sides.
 pub fn unlock_all() {
-    FORKS.fetch_add(1, Ordering::Relaxed);
     for (_, set) in all() {
         set.lock.store(0, Ordering::Release);
     }

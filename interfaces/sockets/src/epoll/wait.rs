@@ -111,10 +111,8 @@ fn merge(epfd: c_int, index: u32, out: &mut [epoll_event], told: usize, seen: us
                 inner.poked = false;
                 None
             }
-            Word::Bell => {
-                if let Some(bell) = &inner.bell {
-                    bell.drain();
-                }
+            Word::Bell(number) => {
+                control::quieten(&inner, number);
                 None
             }
             Word::Ours(fd) => control::translate(&mut inner, epfd, fd, event.events).map(|event| (event, Some(fd))),
