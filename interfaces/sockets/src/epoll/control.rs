@@ -324,10 +324,24 @@ pub fn translate(inner: &mut Inner, epfd: c_int, fd: c_int, seen: u32) -> Option
         events = without_false_room(&held, place, epfd, fd, events);
     }
     if events == 0 {
+        arm_again(place, epfd, fd);
         return None;
     }
     place.spent = place.events & EPOLLONESHOT as u32 != 0;
     Some(epoll_event { events, u64: place.data })
+}
+
+/// The kernel has reported a one-shot registration, and nothing of it is told: it must report again.
+fn arm_again(place: &mut set::Registration, epfd: c_int, fd: c_int) {
+    if place.events & EPOLLONESHOT as u32 == 0 {
+        return;
+    }
+    if !place.nested {
+        // Room is the ring's to tell.
+        place.kernel_events &= !(EPOLLOUT as u32);
+    }
+    let mut event = epoll_event { events: place.kernel_events, u64: TAG | fd as u64 };
+    let _ = raw::epoll_control(epfd, EPOLL_CTL_MOD, fd, &mut event);
 }
 
 /// The kernel calls a socket writable whose ring is full: a level that would be reported for ever is taken out of the
