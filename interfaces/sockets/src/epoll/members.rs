@@ -87,8 +87,8 @@ pub fn any_ready(index: u32) -> bool {
     })
 }
 
-/// Puts what the rings have into `out`; answers how many.
-pub fn collect(inner: &mut Inner, out: &mut [epoll_event]) -> usize {
+/// Puts what the rings have into `out`; answers how many, and the number of this call.
+pub fn collect(inner: &mut Inner, out: &mut [epoll_event]) -> (usize, u32) {
     inner.calls = inner.calls.wrapping_add(1);
     if inner.calls.is_multiple_of(COOL_EVERY) && inner.hot_count > COOL_FROM {
         cool(inner);
@@ -112,7 +112,7 @@ pub fn collect(inner: &mut Inner, out: &mut [epoll_event]) -> usize {
     if told == out.len() && count > 0 {
         inner.turn = (first + told) % count;
     }
-    told
+    (told, inner.calls)
 }
 
 /// Streams that came alive become hot, in all sets.

@@ -86,21 +86,22 @@ fn look(
 ) -> Result<usize, Errno> {
     members::dispatch_active();
     let mut inner = set::at(index).lock();
-    let told = members::collect(&mut inner, out);
+    let (told, call) = members::collect(&mut inner, out);
     let ask = told == 0 && !rings_only || (told > 0 && told < out.len() && inner.calls.is_multiple_of(KERNEL_EVERY));
     drop(inner);
     if !ask {
         return Ok(told);
     }
     match raw::epoll_look(epfd, &mut out[told..], mask) {
-        Ok(seen) => Ok(merge(epfd, index, out, told, seen)),
+        Ok(seen) => Ok(merge(epfd, index, out, (told, call), seen)),
         Err(_) if told > 0 => Ok(told),
         Err(error) => Err(error),
     }
 }
 
-/// Turns `seen` events of the kernel behind `told` of ours into what the program shall see; answers how many there are.
-fn merge(epfd: c_int, index: u32, out: &mut [epoll_event], told: usize, seen: usize) -> usize {
+/// Turns `seen` events of the kernel behind those that call `call` told of ours into what the program shall see; answers
+/// how many there are.
+fn merge(epfd: c_int, index: u32, out: &mut [epoll_event], (told, call): (usize, u32), seen: usize) -> usize {
     let mut inner = set::at(index).lock();
     let mut used = told;
     for at in told..told + seen {
@@ -118,12 +119,11 @@ fn merge(epfd: c_int, index: u32, out: &mut [epoll_event], told: usize, seen: us
             Word::Ours(fd) => control::translate(&mut inner, epfd, fd, event.events).map(|event| (event, Some(fd))),
         };
         let Some((event, fd)) = translated else { continue };
-        let call = inner.calls;
-        let already = fd.and_then(|fd| inner.registered(fd)).filter(|place| told > 0 && place.call == call);
-        match already {
-            Some(place) => {
-                let both = out[place.answer as usize].events | event.events;
-                out[place.answer as usize].events = both;
+        let place = fd.and_then(|fd| inner.registered(fd));
+        match place.and_then(|place| told_already(place, &out[..told], call, &event)) {
+            Some(earlier) => {
+                let both = out[earlier].events | event.events;
+                out[earlier].events = both;
             }
             None => {
                 out[used] = event;
@@ -132,6 +132,17 @@ fn merge(epfd: c_int, index: u32, out: &mut [epoll_event], told: usize, seen: us
         }
     }
     used
+}
+
+/// Where in `out` call `call` has told of this registration. Another thread's call that told of it since has written
+/// its own place there: then the program's word decides, so that nothing is told twice in one answer.
+fn told_already(place: &set::Registration, out: &[epoll_event], call: u32, event: &epoll_event) -> Option<usize> {
+    if place.call == call {
+        return Some(place.answer as usize).filter(|at| *at < out.len());
+    }
+    let data = event.u64;
+    let later = place.call.wrapping_sub(call).cast_signed() > 0;
+    if later { out.iter().position(|told| told.u64 == data) } else { None }
 }
 
 fn spin(epfd: c_int, index: u32, out: &mut [epoll_event], mask: *const sigset_t) -> Result<usize, Errno> {
@@ -186,5 +197,5 @@ fn by_kernel(
         libc::EINTR if attend::calls() != calls => return Ok((0, 1)),
         error => return Err(error),
     }
-    Ok((merge(epfd, index, out, 0, seen as usize), seen as usize))
+    Ok((merge(epfd, index, out, (0, 0), seen as usize), seen as usize))
 }
