@@ -144,7 +144,6 @@ fn received(held: &Held) -> u64 {
 
 #[inline]
 fn count(held: &Held, bytes: usize) {
-    held.pulled.fetch_add(bytes as u64, Ordering::Relaxed);
     STREAMS.counters().bytes_ring_in.fetch_add(bytes as u64, Ordering::Relaxed);
 }
 

@@ -19,8 +19,8 @@ const WRITING: u32 = (EPOLLOUT | EPOLLWRNORM) as u32;
 const COOL_EVERY: u32 = 1024;
 const COOL_FROM: usize = 64;
 
-/// What the ring of a connection has for a registration: events, or 0.
-fn ready(held: &Held, place: &Registration) -> u32 {
+/// What the ring of a connection has for a registration: events, or 0. `arrived` is what had arrived before this look.
+fn ready(held: &Held, place: &Registration, arrived: u64) -> u32 {
     let stream = held.stream();
     let low = held.low_water.load(std::sync::atomic::Ordering::Relaxed) as usize;
     let mut events = 0;
@@ -38,7 +38,7 @@ fn ready(held: &Held, place: &Registration) -> u32 {
         }
     }
     if place.events & EPOLLET as u32 != 0 {
-        let arrived = events & READING != 0 && held.arrived() != place.told;
+        let arrived = events & READING != 0 && arrived != place.told;
         let room = events & WRITING != 0 && held.has_flag(WAS_FULL);
         if !arrived && !room {
             return 0;
@@ -58,9 +58,11 @@ fn look(inner: &mut Inner, fd: c_int, take: bool) -> Option<epoll_event> {
         Entry::Set(nested) if place.nested && any_ready(nested) => place.events & READING,
         Entry::Connection(index) if place.member => {
             let held = conn::hold_index(index);
-            let events = ready(&held, place);
+            // Before the look: what comes later is told again, and never lost.
+            let arrived = held.stream().arrived();
+            let events = ready(&held, place, arrived);
             if take && events != 0 {
-                place.told = held.arrived();
+                place.told = arrived;
                 if events & WRITING != 0 {
                     held.take_flag(WAS_FULL);
                 }
