@@ -229,7 +229,8 @@ pub fn rest_before_sleep(index: u32) -> bool {
         STREAMS.lie_down(bell.address());
     }
     let mut short = inner.slices;
-    for_each_nested(&mut inner, |nested| short |= rest_before_sleep(nested));
+    drop(inner);
+    for_each_nested(index, |nested| short |= rest_before_sleep(nested));
     short
 }
 
@@ -244,7 +245,8 @@ pub fn rest_after_sleep(index: u32) {
         }
         drop_cold(&mut inner);
     }
-    for_each_nested(&mut inner, rest_after_sleep);
+    drop(inner);
+    for_each_nested(index, rest_after_sleep);
 }
 
 /// This thread leaves the set with something to do while others sleep on it: what comes meanwhile must wake them. The
@@ -259,6 +261,7 @@ pub fn leave_to_sleepers(index: u32) {
         STREAMS.lie_down(bell.address());
     }
     drop(inner);
+    for_each_nested(index, leave_to_sleepers);
     sleep_barrier();
     dispatch_active();
     if any_ready(index) {
@@ -266,10 +269,17 @@ pub fn leave_to_sleepers(index: u32) {
     }
 }
 
-fn for_each_nested(inner: &mut Inner, mut each: impl FnMut(u32)) {
-    for at in 0..inner.hot_count {
+/// Calls `each` with the sets inside the set `index`, which is not locked meanwhile.
+fn for_each_nested(index: u32, mut each: impl FnMut(u32)) {
+    for at in 0.. {
+        let mut inner = set::at(index).lock();
+        if at >= inner.hot_count {
+            return;
+        }
         let fd = inner.hot[at];
-        if let (Some(Entry::Set(nested)), true) = (table::entry(fd), inner.registered(fd).is_some_and(|p| p.nested)) {
+        let nested = inner.registered(fd).is_some_and(|place| place.nested);
+        drop(inner);
+        if let (Some(Entry::Set(nested)), true) = (table::entry(fd), nested) {
             each(nested);
         }
     }

@@ -43,6 +43,11 @@ pub struct Registration {
     pub nested: bool,
 }
 
+/// Values of a set's lock: free, held by a thread, held by one that forks.
+const OPEN: u32 = 0;
+const HELD: u32 = 1;
+const FOR_FORK: u32 = 2;
+
 /// What a set consists of.
 pub struct Inner {
     registrations: *mut Registration,
@@ -165,28 +170,40 @@ pub fn has_members(index: u32) -> bool {
     at(index).members.load(Ordering::SeqCst) > 0
 }
 
-/// Before a fork: no set is half changed.
+/// Before a fork: no set is half changed. Whoever holds a set may wait for one nested in it, in any order of their
+/// indices: so nothing is held here while another is waited for.
 pub fn lock_all() {
-    for (_, set) in all() {
-        std::mem::forget(set.lock());
+    while let Err(busy) = try_all() {
+        drop(busy.lock());
     }
+}
+
+/// Locks all sets, or none, and answers the one that was busy.
+fn try_all() -> Result<(), &'static Set> {
+    for (_, set) in all() {
+        if set.lock.compare_exchange(OPEN, FOR_FORK, Ordering::Acquire, Ordering::Relaxed).is_err() {
+            unlock_all();
+            return Err(set);
+        }
+    }
+    Ok(())
 }
 
 /// After a fork, in the child: what stands in the sets about bells and sleeping threads is the parent's.
 pub fn forked() {
     FORKS.fetch_add(1, Ordering::Relaxed);
     for (_, set) in all() {
-        // SAFETY: the lock was taken before the fork, and this is the only thread.
+        // SAFETY: this is the only thread; who held a lock that was not taken for the fork is not in this process.
         let inner = unsafe { &mut *set.inner.get() };
         (inner.sleepers, inner.poked) = (0, false);
+        set.lock.store(OPEN, Ordering::Release);
     }
-    unlock_all();
 }
 
-/// After a fork, on both sides.
+/// After a fork, in the parent. Sets that others have made and locked meanwhile are theirs.
 pub fn unlock_all() {
     for (_, set) in all() {
-        set.lock.store(0, Ordering::Release);
+        let _ = set.lock.compare_exchange(FOR_FORK, OPEN, Ordering::Release, Ordering::Relaxed);
     }
 }
 
@@ -199,7 +216,7 @@ impl Set {
     /// Held for a bounded number of steps, without any wait.
     pub fn lock(&'static self) -> Locked {
         let mut tries = 0u32;
-        while self.lock.compare_exchange_weak(0, 1, Ordering::Acquire, Ordering::Relaxed).is_err() {
+        while self.lock.compare_exchange_weak(OPEN, HELD, Ordering::Acquire, Ordering::Relaxed).is_err() {
             tries += 1;
             if tries.is_multiple_of(64) { raw::yield_core() } else { std::hint::spin_loop() }
         }
@@ -225,7 +242,7 @@ impl DerefMut for Locked {
 
 impl Drop for Locked {
     fn drop(&mut self) {
-        self.set.lock.store(0, Ordering::Release);
+        self.set.lock.store(OPEN, Ordering::Release);
     }
 }
 
