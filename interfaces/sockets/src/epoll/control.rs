@@ -104,10 +104,11 @@ fn register(epfd: c_int, index: u32, operation: c_int, fd: c_int, kind: Entry, g
     answer
 }
 
+/// Before the look at the state: who attaches sets the state and then looks here, so that one of us sees the other.
 fn note_set(conn: &Connection, index: u32) {
     let known = conn.set.load(Ordering::Relaxed);
     let now = if known == 0 || known == index + 1 { index + 1 } else { MANY_SETS };
-    conn.set.store(now, Ordering::Relaxed);
+    conn.set.store(now, Ordering::SeqCst);
 }
 
 /// `fd` is looked at from now on.
@@ -190,7 +191,7 @@ pub fn closed(fd: c_int) {
 
 fn for_each_set_of(fd: c_int, mut each: impl FnMut(u32, &'static Set)) {
     let known = match table::entry(fd) {
-        Some(Entry::Connection(index)) => conn::at(index).set.load(Ordering::Relaxed),
+        Some(Entry::Connection(index)) => conn::at(index).set.load(Ordering::SeqCst),
         Some(Entry::Set(_)) => MANY_SETS,
         None => return,
     };
