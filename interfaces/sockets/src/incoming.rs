@@ -133,7 +133,7 @@ fn from_ring(guard: &mut ReceiveGuard, held: &Held, pieces: &mut Pieces<'_>, fla
         }
     }
     guard.publish();
-    count(held, came);
+    count(came);
     if came > 0 { Turn::Came } else { Turn::Nothing }
 }
 
@@ -143,7 +143,7 @@ fn received(held: &Held) -> u64 {
 }
 
 #[inline]
-fn count(held: &Held, bytes: usize) {
+fn count(bytes: usize) {
     STREAMS.counters().bytes_ring_in.fetch_add(bytes as u64, Ordering::Relaxed);
 }
 
@@ -163,7 +163,7 @@ fn from_ring_oddly(
     if flags & MSG_PEEK == 0 {
         let skipped = guard.skip(available);
         guard.publish();
-        count(held, skipped);
+        count(skipped);
         pieces.advance(skipped);
         return Turn::Came;
     }

@@ -90,13 +90,16 @@ pub fn concerns(fds: &[pollfd]) -> bool {
 /// `ppoll` over a list of which [`concerns`] is true.
 pub fn poll(fds: &mut [pollfd], timeout_ns: Option<u64>, mask: *const libc::sigset_t) -> Result<usize, Errno> {
     let Some(mut scratch) = Scratch::new(fds.len() + 1) else { return Err(libc::ENOMEM) };
-    if !fds.iter().any(|one| !matches!(kind(one.fd), Kind::Plain)) {
-        return by_kernel(fds, scratch.list(), timeout_ns, mask);
-    }
     let deadline = timeout_ns.filter(|ns| *ns > 0).map(|ns| raw::now_ns().saturating_add(ns));
     let left = || if timeout_ns == Some(0) { Some(0) } else { left_ns(deadline) };
     let list = scratch.list();
     loop {
+        if fds.iter().all(|one| matches!(kind(one.fd), Kind::Plain)) {
+            match by_kernel(fds, list, left(), mask) {
+                Some(answer) => return answer,
+                None => continue,
+            }
+        }
         let found = look(fds, list, true)?;
         if found > 0 || left() == Some(0) {
             return Ok(found);
@@ -115,32 +118,51 @@ pub fn poll(fds: &mut [pollfd], timeout_ns: Option<u64>, mask: *const libc::sigs
     }
 }
 
-/// All of them are the kernel's now. While we sleep there no other thread shall attach one: we would not be woken.
+/// All of them are the kernel's now; `None` when that is true no more.
 fn by_kernel(
     fds: &mut [pollfd],
     list: &mut [pollfd],
     timeout_ns: Option<u64>,
     mask: *const libc::sigset_t,
-) -> Result<usize, Errno> {
-    for (place, one) in list.iter_mut().zip(fds.iter()) {
-        place.fd = hold_candidate(one.fd);
+) -> Option<Result<usize, Errno>> {
+    let _candidates = Candidates::hold(list, fds);
+    if fds.iter().any(|one| matches!(kind(one.fd), Kind::Attached(_))) {
+        return None;
     }
     let deadline = timeout_ns.filter(|ns| *ns > 0).map(|ns| raw::now_ns().saturating_add(ns));
     let mut answer = kernel_poll(fds, timeout_ns, mask);
     while answer == Ok(0) && timeout_ns != Some(0) && left_ns(deadline) != Some(0) {
         answer = kernel_poll(fds, left_ns(deadline), mask);
     }
-    for place in list.iter().filter(|place| place.fd > 0) {
-        drop(Held { index: place.fd as u32 });
+    Some(answer)
+}
+
+/// Connections that nobody shall attach while we sleep on them in the kernel: we would not be woken. Those that are
+/// attached already are not among them.
+struct Candidates<'a>(&'a mut [pollfd]);
+
+impl<'a> Candidates<'a> {
+    /// Keeps them in `places`.
+    fn hold(places: &'a mut [pollfd], fds: &[pollfd]) -> Self {
+        for (place, one) in places.iter_mut().zip(fds) {
+            place.fd = hold_candidate(one.fd);
+        }
+        Self(&mut places[..fds.len()])
     }
-    answer
+}
+
+impl Drop for Candidates<'_> {
+    fn drop(&mut self) {
+        for place in self.0.iter().filter(|place| place.fd > 0) {
+            drop(Held { index: place.fd as u32 });
+        }
+    }
 }
 
 /// Keeps a connection from being attached; answers its index, or -1.
 fn hold_candidate(fd: c_int) -> c_int {
-    let Some(held) = conn::hold(fd) else { return -1 };
-    match held.state() {
-        FRESH | OFFERED | GRANTED => {
+    match conn::hold(fd) {
+        Some(held) if matches!(held.state(), FRESH | OFFERED | GRANTED) => {
             let index = held.index;
             std::mem::forget(held);
             index as c_int
@@ -235,6 +257,9 @@ fn add_kernel_events(fds: &mut [pollfd], list: &[pollfd]) {
 }
 
 fn sleep(fds: &mut [pollfd], list: &mut [pollfd], left: Option<u64>, mask: *const libc::sigset_t) -> Result<(), Errno> {
+    // Before the others are armed: what is not attached by now will not be during the sleep.
+    let Some(mut scratch) = Scratch::new(fds.len()) else { return Err(libc::ENOMEM) };
+    let _candidates = Candidates::hold(scratch.list(), fds);
     let bell = Bell::take().ok();
     let mut short = bell.is_none();
     if let Some(bell) = &bell {
