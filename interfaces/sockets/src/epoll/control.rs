@@ -237,12 +237,23 @@ static ALWAYS_READY: AtomicI32 = AtomicI32::new(-1);
 /// Wakes one of those who sleep on the set, so that it looks at the rings and arms what is to be armed. What woke it
 /// before it has come back is not repeated.
 pub fn wake(index: u32, inner: &mut Inner) {
-    if inner.sleepers == 0 || inner.poked {
+    if !has_sleepers(index, inner) || inner.poked {
         return;
     }
     let Some(epfd) = descriptor(index, inner) else { return };
-    inner.poked = true;
-    poke(epfd);
+    inner.poked = poke(epfd, (EPOLLIN | EPOLLONESHOT) as u32);
+}
+
+/// Whether a thread sleeps on the set, or is about to.
+pub fn has_sleepers(index: u32, inner: &Inner) -> bool {
+    inner.sleepers > 0 || set::at(index).in_kernel.load(Ordering::SeqCst) > 0
+}
+
+/// A poke that nobody has seen yet is none any more.
+pub fn take_back(epfd: c_int, inner: &mut Inner) {
+    if std::mem::take(&mut inner.poked) {
+        poke(epfd, 0);
+    }
 }
 
 /// A descriptor of the set.
@@ -253,19 +264,19 @@ fn descriptor(index: u32, inner: &mut Inner) -> Option<c_int> {
     Some(inner.descriptor)
 }
 
-/// Makes the kernel's set readable once.
-fn poke(epfd: c_int) {
+/// Makes the kernel's set readable once, or no more. False if that cannot be done.
+fn poke(epfd: c_int, events: u32) -> bool {
     let ready = ALWAYS_READY.load(Ordering::Relaxed);
-    let mut event = epoll_event { events: (EPOLLIN | EPOLLONESHOT) as u32, u64: POKE };
+    let mut event = epoll_event { events, u64: POKE };
     if ready >= 0 && raw::epoll_control(epfd, EPOLL_CTL_MOD, ready, &mut event).is_ok() {
-        return;
+        return true;
     }
     if ready >= 0 && raw::epoll_control(epfd, EPOLL_CTL_ADD, ready, &mut event).is_ok() {
-        return;
+        return true;
     }
-    let Some(made) = raw::ready_descriptor() else { return };
+    let Some(made) = raw::ready_descriptor() else { return false };
     ALWAYS_READY.store(made, Ordering::Relaxed);
-    let _ = raw::epoll_control(epfd, EPOLL_CTL_ADD, made, &mut event);
+    raw::epoll_control(epfd, EPOLL_CTL_ADD, made, &mut event).is_ok()
 }
 
 /// The way of a connection has changed (back to the kernel): the kernel's word on writing is right again.

@@ -253,7 +253,7 @@ pub fn rest_after_sleep(index: u32) {
 /// ring that woke this thread was the only one of their common sleep: the bell is rung again from now on.
 pub fn leave_to_sleepers(index: u32) {
     let mut inner = set::at(index).lock();
-    if inner.sleepers == 0 {
+    if !control::has_sleepers(index, &inner) {
         return;
     }
     arm_hot(&mut inner);
@@ -290,13 +290,11 @@ pub fn is_ready_inside(index: u32, epfd: c_int) -> bool {
     if !set::has_members(index) {
         return true;
     }
-    drain_bell(index);
-    any_ready(index) || raw::poll_one(epfd, POLLIN) & POLLIN != 0
-}
-
-/// The set's bell has rung: it is quiet again.
-pub fn drain_bell(index: u32) {
-    if let Some(bell) = &set::at(index).lock().bell {
+    let mut inner = set::at(index).lock();
+    control::take_back(epfd, &mut inner);
+    if let Some(bell) = &inner.bell {
         bell.drain();
     }
+    drop(inner);
+    any_ready(index) || raw::poll_one(epfd, POLLIN) & POLLIN != 0
 }

@@ -75,6 +75,8 @@ pub struct Set {
     descriptors: AtomicU32,
     /// Attached connections and sets in it.
     pub members: AtomicU32,
+    /// Threads that sleep in the kernel only, because there were no members.
+    pub in_kernel: AtomicU32,
     inner: UnsafeCell<Inner>,
 }
 
@@ -196,6 +198,7 @@ pub fn forked() {
         // SAFETY: this is the only thread; who held a lock that was not taken for the fork is not in this process.
         let inner = unsafe { &mut *set.inner.get() };
         (inner.sleepers, inner.poked) = (0, false);
+        set.in_kernel.store(0, Ordering::Relaxed);
         set.lock.store(OPEN, Ordering::Release);
     }
 }

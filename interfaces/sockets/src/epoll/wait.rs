@@ -1,6 +1,7 @@
 //! Waiting on a set.
 
 use std::ffi::c_int;
+use std::sync::atomic::Ordering;
 
 use libc::{epoll_event, sigset_t, timespec};
 use weft_fabric::stream::sleep_barrier;
@@ -31,6 +32,7 @@ pub fn wait(
     let left = || if timeout_ns == Some(0) { Some(0) } else { crate::wait::left_ns(deadline) };
     loop {
         attend::catch_up();
+        let resting = InKernel::new(index);
         if !set::has_members(index) {
             match by_kernel(epfd, index, out, left(), mask) {
                 // Only words of ours: look again.
@@ -38,6 +40,7 @@ pub fn wait(
                 answer => return answer.map(|(told, _)| told),
             }
         }
+        drop(resting);
         let _leaving = Leaving(index);
         loop {
             let mut told = look(epfd, index, out, mask, false)?;
@@ -64,6 +67,23 @@ struct Leaving(u32);
 impl Drop for Leaving {
     fn drop(&mut self) {
         members::leave_to_sleepers(self.0);
+    }
+}
+
+/// A sleep in the kernel only. Counted before the look at the members: who becomes the first of them sees us, or we see
+/// it.
+struct InKernel(u32);
+
+impl InKernel {
+    fn new(index: u32) -> Self {
+        set::at(index).in_kernel.fetch_add(1, Ordering::SeqCst);
+        Self(index)
+    }
+}
+
+impl Drop for InKernel {
+    fn drop(&mut self) {
+        set::at(self.0).in_kernel.fetch_sub(1, Ordering::SeqCst);
     }
 }
 
@@ -171,7 +191,7 @@ fn sleep(
         Ok((0, 1))
     } else {
         let slice = if short { Some(left.map_or(SLICE_NS, |left| left.min(SLICE_NS))) } else { left };
-        STREAMS.counters().sleeps.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+        STREAMS.counters().sleeps.fetch_add(1, Ordering::Relaxed);
         by_kernel(epfd, index, out, slice, mask)
     };
     answer.map(|(told, _)| told)
