@@ -1,7 +1,7 @@
 //! Registering, and what changes about registrations behind the program's back.
 
 use std::ffi::c_int;
-use std::sync::atomic::{AtomicI32, Ordering};
+use std::sync::atomic::{AtomicI32, AtomicU64, Ordering};
 
 use libc::epoll_event;
 use libc::{EPOLL_CTL_ADD, EPOLL_CTL_DEL, EPOLL_CTL_MOD, EPOLLET, EPOLLEXCLUSIVE, EPOLLIN, EPOLLONESHOT, EPOLLOUT};
@@ -232,7 +232,21 @@ fn descriptor_of(index: u32) -> Option<c_int> {
     table::entries(0, c_int::MAX).find(|(_, entry)| *entry == Entry::Set(index)).map(|(fd, _)| fd)
 }
 
+/// A descriptor of ours that is always writable, and the cookie by which it is known: the program may have closed it.
 static ALWAYS_READY: AtomicI32 = AtomicI32::new(-1);
+static READY_COOKIE: AtomicU64 = AtomicU64::new(0);
+
+fn ready_descriptor() -> Option<c_int> {
+    let known = ALWAYS_READY.load(Ordering::Acquire);
+    if known >= 0 && raw::cookie(known).ok() == Some(READY_COOKIE.load(Ordering::Relaxed)) {
+        return Some(known);
+    }
+    // Two threads may do so at once; the loser's stays open and is used no more.
+    let made = raw::writable_descriptor()?;
+    READY_COOKIE.store(raw::cookie(made).ok()?, Ordering::Relaxed);
+    ALWAYS_READY.store(made, Ordering::Release);
+    Some(made)
+}
 
 /// Wakes one of those who sleep on the set, so that it looks at the rings and arms what is to be armed. What woke it
 /// before it has come back is not repeated.
@@ -241,7 +255,7 @@ pub fn wake(index: u32, inner: &mut Inner) {
         return;
     }
     let Some(epfd) = descriptor(index, inner) else { return };
-    inner.poked = poke(epfd, (EPOLLIN | EPOLLONESHOT) as u32);
+    inner.poked = poke(epfd, (EPOLLOUT | EPOLLONESHOT) as u32);
 }
 
 /// Whether a thread sleeps on the set, or is about to.
@@ -266,17 +280,10 @@ fn descriptor(index: u32, inner: &mut Inner) -> Option<c_int> {
 
 /// Makes the kernel's set readable once, or no more. False if that cannot be done.
 fn poke(epfd: c_int, events: u32) -> bool {
-    let ready = ALWAYS_READY.load(Ordering::Relaxed);
+    let Some(ready) = ready_descriptor() else { return false };
     let mut event = epoll_event { events, u64: POKE };
-    if ready >= 0 && raw::epoll_control(epfd, EPOLL_CTL_MOD, ready, &mut event).is_ok() {
-        return true;
-    }
-    if ready >= 0 && raw::epoll_control(epfd, EPOLL_CTL_ADD, ready, &mut event).is_ok() {
-        return true;
-    }
-    let Some(made) = raw::ready_descriptor() else { return false };
-    ALWAYS_READY.store(made, Ordering::Relaxed);
-    raw::epoll_control(epfd, EPOLL_CTL_ADD, made, &mut event).is_ok()
+    raw::epoll_control(epfd, EPOLL_CTL_MOD, ready, &mut event).is_ok()
+        || raw::epoll_control(epfd, EPOLL_CTL_ADD, ready, &mut event).is_ok()
 }
 
 /// The way of a connection has changed (back to the kernel): the kernel's word on writing is right again.
