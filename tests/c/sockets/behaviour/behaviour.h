@@ -88,3 +88,4 @@ void forked_beside(void);
 void killed_behind_a_full_ring(void);
 void answers_of_two_threads(void);
 void used_beside_poll(void);
+void all_else_closed(void);

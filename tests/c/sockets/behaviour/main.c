@@ -38,6 +38,7 @@ static const struct {
     { "killed_behind_a_full_ring", killed_behind_a_full_ring },
     { "answers_of_two_threads", answers_of_two_threads },
     { "used_beside_poll", used_beside_poll },
+    { "all_else_closed", all_else_closed },
     { "files", files },
 };
 

@@ -209,3 +209,30 @@ void used_beside_poll(void)
     must(poller.count == 1 && poller.list[1].revents == POLLIN);
     close(a);
 }
+
+/* A program may close all that it has not opened itself, and use the numbers anew. */
+void all_else_closed(void)
+{
+    int b, a = pair(&b), set = epoll_create1(0), old[2];
+    struct sleeper x;
+    put(set, EPOLL_CTL_ADD, b, EPOLLIN | EPOLLONESHOT);
+    lie_down(&x, set);
+    put(set, EPOLL_CTL_MOD, b, EPOLLIN | EPOLLONESHOT);
+    send_all(a, "x", 1);
+    woken(&x);
+    drain(b, 1);
+    for (int fd = 100; fd < 1024; fd++)
+        close(fd);
+    must(!pipe(old));
+    for (int fd = 900; fd < 910; fd++)
+        must(dup2(old[0], fd) == fd);
+    lie_down(&x, set);
+    send_all(a, "x", 1);
+    put(set, EPOLL_CTL_MOD, b, EPOLLIN | EPOLLONESHOT);
+    woken(&x);
+    drain(b, 1);
+    put(set, EPOLL_CTL_MOD, b, EPOLLIN);
+    lie_down(&x, set);
+    send_all(a, "x", 1);
+    woken(&x);
+}
