@@ -7,7 +7,7 @@ use std::sync::OnceLock;
 use weft_tests::sockets::{Moved, sock};
 
 /// Cases whose connections stay accelerated to their end. The others hand them to somebody who bypasses the library.
-const BY_RING: [&str; 14] = [
+const BY_RING: [&str; 20] = [
     "end_follows_data",
     "closed_peer_gives_epipe",
     "broken_pipe_signal",
@@ -22,6 +22,12 @@ const BY_RING: [&str; 14] = [
     "sets",
     "edges",
     "nested_sets",
+    "two_sleepers",
+    "registered_beside",
+    "filled_beside",
+    "killed_behind_a_full_ring",
+    "answers_of_two_threads",
+    "all_else_closed",
 ];
 
 fn program() -> &'static PathBuf {

@@ -63,8 +63,6 @@ pub struct Connection {
     /// Bytes that went through the kernel before attaching (afterwards the stream has the counts).
     pub sent: AtomicU64,
     pub received: AtomicU64,
-    /// Bytes taken out of the ring.
-    pub pulled: AtomicU64,
     /// Data calls so far; offered when the setting is reached.
     pub calls: AtomicU32,
     /// One of its descriptors, as long as there is only one: the rule.
@@ -150,15 +148,9 @@ pub fn note(fd: c_int) {
     }
     let Some(index) = take_record() else { return };
     let conn = at(index);
-    for counter in [
-        &conn.sent,
-        &conn.received,
-        &conn.pulled,
-        &conn.looked_at,
-        &conn.receive_timeout,
-        &conn.send_timeout,
-        &conn.cookie,
-    ] {
+    for counter in
+        [&conn.sent, &conn.received, &conn.looked_at, &conn.receive_timeout, &conn.send_timeout, &conn.cookie]
+    {
         counter.store(0, Ordering::Relaxed);
     }
     for counter in [&conn.flags, &conn.calls, &conn.attempts, &conn.set, &conn.empty_looks, &conn.family] {
@@ -366,14 +358,6 @@ impl Connection {
     pub fn readable(&self) -> Readable {
         let stream = self.stream();
         stream.readable(stream.kernel_counts().1.load(Ordering::Relaxed))
-    }
-
-    /// All bytes that have come by the ring as far as this process knows: another number, another arrival.
-    pub fn arrived(&self) -> u64 {
-        match self.readable() {
-            Readable::Ring(bytes) => self.pulled.load(Ordering::Relaxed) + bytes as u64,
-            _ => self.pulled.load(Ordering::Relaxed),
-        }
     }
 
     /// To be called once per life, before the state [`GRANTED`].

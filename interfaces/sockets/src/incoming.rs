@@ -107,7 +107,7 @@ fn must_ask(held: &Held, stream: &Stream, may_wait: bool) -> bool {
 fn turn(held: &Held, fd: c_int, stream: &Stream, pieces: &mut Pieces<'_>, flags: c_int) -> Turn {
     let mut guard = stream.lock_receive();
     match guard.route(received(held)) {
-        ReceiveRoute::Ring => from_ring(&mut guard, held, pieces, flags),
+        ReceiveRoute::Ring => from_ring(&mut guard, pieces, flags),
         ReceiveRoute::Kernel { at_most } => from_kernel(&mut guard, held, fd, at_most, pieces, flags),
         ReceiveRoute::Broken => {
             drop(guard);
@@ -118,9 +118,9 @@ fn turn(held: &Held, fd: c_int, stream: &Stream, pieces: &mut Pieces<'_>, flags:
 }
 
 #[inline]
-fn from_ring(guard: &mut ReceiveGuard, held: &Held, pieces: &mut Pieces<'_>, flags: c_int) -> Turn {
+fn from_ring(guard: &mut ReceiveGuard, pieces: &mut Pieces<'_>, flags: c_int) -> Turn {
     if flags & (MSG_PEEK | MSG_TRUNC) != 0 {
-        return from_ring_oddly(guard, held, *pieces, pieces, flags);
+        return from_ring_oddly(guard, *pieces, pieces, flags);
     }
     let mut came = 0;
     while let Some((at, length)) = pieces.first() {
@@ -133,7 +133,7 @@ fn from_ring(guard: &mut ReceiveGuard, held: &Held, pieces: &mut Pieces<'_>, fla
         }
     }
     guard.publish();
-    count(held, came);
+    count(came);
     if came > 0 { Turn::Came } else { Turn::Nothing }
 }
 
@@ -143,20 +143,13 @@ fn received(held: &Held) -> u64 {
 }
 
 #[inline]
-fn count(held: &Held, bytes: usize) {
-    held.pulled.fetch_add(bytes as u64, Ordering::Relaxed);
+fn count(bytes: usize) {
     STREAMS.counters().bytes_ring_in.fetch_add(bytes as u64, Ordering::Relaxed);
 }
 
 /// A look ahead (PEEK), or throwing away (TRUNC; nothing is written to the program's buffer).
 #[cold]
-fn from_ring_oddly(
-    guard: &mut ReceiveGuard,
-    held: &Held,
-    mut ahead: Pieces<'_>,
-    pieces: &mut Pieces<'_>,
-    flags: c_int,
-) -> Turn {
+fn from_ring_oddly(guard: &mut ReceiveGuard, mut ahead: Pieces<'_>, pieces: &mut Pieces<'_>, flags: c_int) -> Turn {
     let available = guard.available().min(pieces.left());
     if available == 0 {
         return Turn::Nothing;
@@ -164,7 +157,7 @@ fn from_ring_oddly(
     if flags & MSG_PEEK == 0 {
         let skipped = guard.skip(available);
         guard.publish();
-        count(held, skipped);
+        count(skipped);
         pieces.advance(skipped);
         return Turn::Came;
     }
@@ -217,7 +210,7 @@ fn from_kernel(
 /// The kernel's stream has ended; the peer may have sent into the ring before.
 fn end_of_kernel(guard: &mut ReceiveGuard, held: &Held, pieces: &mut Pieces<'_>, flags: c_int, end: Turn) -> Turn {
     match guard.route(received(held)) {
-        ReceiveRoute::Ring => match from_ring(guard, held, pieces, flags) {
+        ReceiveRoute::Ring => match from_ring(guard, pieces, flags) {
             Turn::Nothing => end,
             other => other,
         },

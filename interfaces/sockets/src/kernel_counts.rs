@@ -11,7 +11,6 @@ use super::conn::Connection;
 use super::{raw, settings};
 
 const ESTABLISHED: u8 = 1;
-const SO_COOKIE: c_int = 57;
 
 /// The part of the kernel's `tcp_info` that is needed, with its layout (`linux/tcp.h`): the counts lie at these offsets.
 #[repr(C, align(8))]
@@ -62,7 +61,7 @@ pub fn may_be_accelerated(fd: c_int) -> Result<u64, Reason> {
     if !settings::port_allowed(here.port) && !settings::port_allowed(there.port) {
         return Err(Reason::Rule);
     }
-    raw::option(fd, SOL_SOCKET, SO_COOKIE, 0u64).map_err(|_| Reason::Resources)
+    raw::cookie(fd).map_err(|_| Reason::Resources)
 }
 
 /// One end of a connection; IPv4 in its mapped form.

@@ -159,7 +159,7 @@ pub extern "C" fn after_fork_in_child() {
         return;
     }
     IS_CHILD.store(true, Ordering::Relaxed);
-    epoll::unlock_all();
+    epoll::forked();
     STREAMS.forked();
     for_each_connection(|_, _, conn| {
         conn.forget_calls();

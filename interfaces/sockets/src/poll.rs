@@ -91,14 +91,15 @@ pub fn concerns(fds: &[pollfd]) -> bool {
 pub fn poll(fds: &mut [pollfd], timeout_ns: Option<u64>, mask: *const libc::sigset_t) -> Result<usize, Errno> {
     let Some(mut scratch) = Scratch::new(fds.len() + 1) else { return Err(libc::ENOMEM) };
     let deadline = timeout_ns.filter(|ns| *ns > 0).map(|ns| raw::now_ns().saturating_add(ns));
-    if all_plain(fds)
-        && let Some(answer) = by_kernel(fds, scratch.list(), timeout_ns, deadline, mask)
-    {
-        return answer;
-    }
     let left = || if timeout_ns == Some(0) { Some(0) } else { left_ns(deadline) };
     let list = scratch.list();
     loop {
+        if all_plain(fds) {
+            match by_kernel(fds, list, left(), deadline, mask) {
+                Some(answer) => return answer,
+                None => continue,
+            }
+        }
         let found = look(fds, list, true)?;
         if found > 0 || left() == Some(0) {
             return Ok(found);
@@ -118,11 +119,11 @@ pub fn poll(fds: &mut [pollfd], timeout_ns: Option<u64>, mask: *const libc::sigs
 }
 
 fn all_plain(fds: &[pollfd]) -> bool {
-    !fds.iter().any(|one| !matches!(kind(one.fd), Kind::Plain))
+    fds.iter().all(|one| matches!(kind(one.fd), Kind::Plain))
 }
 
-/// All of them are the kernel's now. While we sleep there no other thread shall attach one: we would not be woken. But
-/// for those that wait for the rendezvous we sleep in slices for a while. `None`: one is attached now.
+/// All of them are the kernel's now; `None` when that is true no more. Where some wait for the rendezvous we sleep in
+/// slices for a while, so that they may be attached between.
 fn by_kernel(
     fds: &mut [pollfd],
     list: &mut [pollfd],
@@ -132,21 +133,48 @@ fn by_kernel(
 ) -> Option<Result<usize, Errno>> {
     let mut left = timeout_ns;
     loop {
-        let mut sliced = false;
-        for (place, one) in list.iter_mut().zip(fds.iter()) {
-            place.fd = hold_candidate(one.fd, timeout_ns == Some(0), &mut sliced);
+        let candidates = Candidates::hold(list, fds, timeout_ns == Some(0));
+        if !all_plain(fds) {
+            return None;
         }
-        let slice = if sliced { Some(left.map_or(SLICE_NS, |left| left.min(SLICE_NS))) } else { left };
-        let answer = kernel_poll(fds, slice, mask);
-        for place in list.iter().filter(|place| place.fd > 0) {
-            drop(Held { index: place.fd as u32 });
-        }
+        let answer = kernel_poll(fds, candidates.slice(left), mask);
+        drop(candidates);
         left = if timeout_ns == Some(0) { Some(0) } else { left_ns(deadline) };
         if answer != Ok(0) || left == Some(0) {
             return Some(answer);
         }
-        if !all_plain(fds) {
-            return None;
+    }
+}
+
+/// Connections that nobody shall attach while we sleep on them in the kernel: we would not be woken. Those that are
+/// attached already are not among them, and those that the rendezvous may grant any moment only when we have waited for
+/// that often enough.
+struct Candidates<'a> {
+    places: &'a mut [pollfd],
+    /// Some may be attached meanwhile.
+    sliced: bool,
+}
+
+impl<'a> Candidates<'a> {
+    /// Keeps them in `places`. A call that only looks waits for nobody.
+    fn hold(places: &'a mut [pollfd], fds: &[pollfd], only_look: bool) -> Self {
+        let mut sliced = false;
+        for (place, one) in places.iter_mut().zip(fds) {
+            place.fd = hold_candidate(one.fd, only_look, &mut sliced);
+        }
+        Self { places: &mut places[..fds.len()], sliced }
+    }
+
+    /// How long to sleep when `left` is left.
+    fn slice(&self, left: Option<u64>) -> Option<u64> {
+        if self.sliced { Some(left.map_or(SLICE_NS, |left| left.min(SLICE_NS))) } else { left }
+    }
+}
+
+impl Drop for Candidates<'_> {
+    fn drop(&mut self) {
+        for place in self.places.iter().filter(|place| place.fd > 0) {
+            drop(Held { index: place.fd as u32 });
         }
     }
 }
@@ -155,7 +183,6 @@ fn by_kernel(
 fn hold_candidate(fd: c_int, only_look: bool, sliced: &mut bool) -> c_int {
     let Some(held) = conn::hold(fd) else { return -1 };
     match held.state() {
-        ATTACHED => *sliced = true,
         OFFERED | GRANTED if !only_look && held.take_patience() => *sliced = true,
         FRESH | OFFERED | GRANTED => {
             let index = held.index;
@@ -253,8 +280,11 @@ fn add_kernel_events(fds: &mut [pollfd], list: &[pollfd]) {
 }
 
 fn sleep(fds: &mut [pollfd], list: &mut [pollfd], left: Option<u64>, mask: *const libc::sigset_t) -> Result<(), Errno> {
+    // Before the others are armed: what is not attached by now will not be during the sleep.
+    let Some(mut scratch) = Scratch::new(fds.len()) else { return Err(libc::ENOMEM) };
+    let candidates = Candidates::hold(scratch.list(), fds, left == Some(0));
     let bell = Bell::take().ok();
-    let mut short = bell.is_none();
+    let mut short = bell.is_none() || candidates.sliced;
     if let Some(bell) = &bell {
         short |= !arm(fds, bell.address());
     }
@@ -310,7 +340,10 @@ fn disarm(fds: &[pollfd], bell: BellAddress) {
     for one in fds {
         match kind(one.fd) {
             Kind::Plain => {}
-            Kind::Set(index) => epoll::rest_after_sleep(index),
+            Kind::Set(index) => {
+                epoll::rest_after_sleep(index);
+                epoll::leave_to_sleepers(index);
+            }
             Kind::Attached(held) => {
                 held.stream().disarm_receive(bell, Waiter::Wait);
                 held.stream().disarm_space(bell, Waiter::Wait);

@@ -323,31 +323,44 @@ pub fn pending_signals() -> u64 {
     pending
 }
 
-/// A descriptor that is readable when any signal is pending: a new one (-1), or the one given, if it still is one.
-pub fn signal_descriptor(fd: c_int) -> Option<c_int> {
+/// A new descriptor that is readable when any signal is pending.
+pub fn signal_descriptor() -> Option<c_int> {
     let all = u64::MAX;
     let flags = libc::SFD_CLOEXEC | libc::SFD_NONBLOCK;
     // SAFETY: the mask lives across the call.
-    unsafe { kernel!(libc::SYS_signalfd4, fd, &raw const all, 8, flags) }.ok().map(|fd| fd as c_int)
+    let made = unsafe { kernel!(libc::SYS_signalfd4, -1i32, &raw const all, 8, flags) };
+    made.ok().map(|fd| move_high(fd as c_int))
+}
+
+/// Closes a descriptor of our own.
+pub fn close(fd: c_int) {
+    // SAFETY: a number of our own.
+    let _ = unsafe { kernel!(libc::SYS_close, fd) };
 }
 
 /// Moves a descriptor of our own to where programs do not look.
 pub fn move_high(fd: c_int) -> c_int {
     match fcntl(fd, libc::F_DUPFD_CLOEXEC, 900) {
         Ok(high) => {
-            // SAFETY: a number of our own.
-            let _ = unsafe { kernel!(libc::SYS_close, fd) };
+            close(fd);
             high as c_int
         }
         Err(_) => fd,
     }
 }
 
-/// A new descriptor that is always readable.
-pub fn ready_descriptor() -> Option<c_int> {
+/// A new descriptor that is always writable: a socket, so that it has a cookie.
+pub fn writable_descriptor() -> Option<c_int> {
+    let kind = libc::SOCK_DGRAM | libc::SOCK_CLOEXEC | libc::SOCK_NONBLOCK;
     // SAFETY: numbers only.
-    let made = unsafe { kernel!(libc::SYS_eventfd2, 1, libc::EFD_CLOEXEC | libc::EFD_NONBLOCK) };
+    let made = unsafe { kernel!(libc::SYS_socket, libc::AF_UNIX, kind, 0) };
     made.ok().map(|fd| move_high(fd as c_int))
+}
+
+/// What no other socket of this host has.
+pub fn cookie(fd: c_int) -> Result<u64, Errno> {
+    const SO_COOKIE: c_int = 57;
+    option(fd, libc::SOL_SOCKET, SO_COOKIE, 0u64)
 }
 
 /// Ends the process.

@@ -6,7 +6,7 @@
 //! beside the others, so that what is pending can be looked at before it is let through.
 
 use std::ffi::c_int;
-use std::sync::atomic::{AtomicI32, AtomicU8, Ordering};
+use std::sync::atomic::{AtomicU8, Ordering};
 
 use libc::pollfd;
 
@@ -18,7 +18,6 @@ const RESTART: u8 = 1;
 const INTERRUPT: u8 = 2;
 const MIXED: u8 = 3;
 static PICTURE: AtomicU8 = AtomicU8::new(UNKNOWN);
-static DESCRIPTOR: AtomicI32 = AtomicI32::new(-1);
 
 /// How a sleep ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -77,8 +76,12 @@ pub fn sleep(fds: &mut [pollfd], timeout_ns: Option<u64>, restartable: bool) -> 
         RESTART => poll(others, timeout_ns, true),
         INTERRUPT => poll(others, timeout_ns, false),
         _ => {
-            *last = pollfd { fd: signal_descriptor(), events: libc::POLLIN, revents: 0 };
-            poll_exactly(fds, timeout_ns)
+            // Made for this sleep: one that is kept could be the program's by now, and cannot be told from it.
+            let Some(signal) = raw::signal_descriptor() else { return poll(others, timeout_ns, true) };
+            *last = pollfd { fd: signal, events: libc::POLLIN, revents: 0 };
+            let slept = poll_exactly(fds, timeout_ns);
+            raw::close(signal);
+            slept
         }
     }
 }
@@ -116,15 +119,4 @@ fn poll_exactly(fds: &mut [pollfd], timeout_ns: Option<u64>) -> Slept {
         Ok(0) => Slept::TimedOut,
         _ => Slept::Woken,
     }
-}
-
-/// The descriptor that is readable when a signal is pending; made again when the program has closed it.
-fn signal_descriptor() -> c_int {
-    let known = DESCRIPTOR.load(Ordering::Relaxed);
-    if let Some(fd) = raw::signal_descriptor(known) {
-        return fd;
-    }
-    let made = raw::signal_descriptor(-1).map_or(-1, raw::move_high);
-    DESCRIPTOR.store(made, Ordering::Relaxed);
-    made
 }

@@ -15,6 +15,13 @@ pub struct BellAddress {
     pub(super) index: usize,
 }
 
+impl BellAddress {
+    /// The bell's number: another one for every bell that was ever made.
+    pub fn number(&self) -> u64 {
+        self.number
+    }
+}
+
 /// A bell of this process: a descriptor that becomes readable when somebody rings. Taken from a pool. In the child of a
 /// fork the parent's bells are useless: take others.
 #[derive(Debug)]

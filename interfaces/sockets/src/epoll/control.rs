@@ -1,7 +1,7 @@
 //! Registering, and what changes about registrations behind the program's back.
 
 use std::ffi::c_int;
-use std::sync::atomic::{AtomicI32, Ordering};
+use std::sync::atomic::{AtomicI32, AtomicU64, Ordering};
 
 use libc::epoll_event;
 use libc::{EPOLL_CTL_ADD, EPOLL_CTL_DEL, EPOLL_CTL_MOD, EPOLLET, EPOLLEXCLUSIVE, EPOLLIN, EPOLLONESHOT, EPOLLOUT};
@@ -17,24 +17,27 @@ use crate::{life, raw, real};
 /// word is remembered. (A program that uses the very same pattern for its own is not to be expected.)
 const TAG: u64 = 0xFFD3_57EF_7A00_0000;
 const TAG_MASK: u64 = 0xFFFF_FFFF_FF00_0000;
-/// Numbers beyond the table stand for the bell, and for the poke.
-const BELL: u64 = TAG | 0xFF_FFFF;
-const POKE: u64 = TAG | 0xFF_FFFE;
+/// Numbers beyond the table stand for the poke, and for bells: for each another one, because after a fork the bells of
+/// several processes may stand in one set of the kernel.
+const POKE: u64 = TAG | 0x7F_FFFF;
+const BELL: u64 = TAG | 0x80_0000;
+const BELL_NUMBERS: u64 = 0x7F_FFFF;
 
 /// What a word from the kernel's set means.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Word {
     Programs,
     Ours(c_int),
-    Bell,
+    /// The bell with these last bits of its number.
+    Bell(u64),
     Poke,
 }
 
 /// Tells our words from the program's.
 pub fn word(data: u64) -> Word {
     match data {
-        BELL => Word::Bell,
         POKE => Word::Poke,
+        _ if data & (TAG_MASK | BELL) == BELL => Word::Bell(data & BELL_NUMBERS),
         _ if data & TAG_MASK == TAG => Word::Ours((data & !TAG_MASK) as c_int),
         _ => Word::Programs,
     }
@@ -95,14 +98,17 @@ fn register(epfd: c_int, index: u32, operation: c_int, fd: c_int, kind: Entry, g
     };
     if member {
         join(set, &mut inner, epfd, fd);
+        // What is in the ring already is news to those who sleep.
+        wake(index, &mut inner);
     }
     answer
 }
 
+/// Before the look at the state: who attaches sets the state and then looks here, so that one of us sees the other.
 fn note_set(conn: &Connection, index: u32) {
     let known = conn.set.load(Ordering::Relaxed);
     let now = if known == 0 || known == index + 1 { index + 1 } else { MANY_SETS };
-    conn.set.store(now, Ordering::Relaxed);
+    conn.set.store(now, Ordering::SeqCst);
 }
 
 /// `fd` is looked at from now on.
@@ -124,16 +130,47 @@ fn make_bell(inner: &mut Inner, epfd: c_int) {
     if inner.bell.is_some() && inner.bell_of == set::forks() {
         return;
     }
+    members::disarm_all(inner);
     // One that was taken before a fork is the parent's, and is only forgotten.
+    inner.bell = None;
     let Ok(bell) = Bell::take() else {
         inner.slices = true;
         return;
     };
-    let mut event = epoll_event { events: EPOLLIN as u32, u64: BELL };
+    let mut event = epoll_event { events: EPOLLIN as u32, u64: BELL | number_of(&bell) };
     if raw::epoll_control(epfd, EPOLL_CTL_ADD, bell.fd(), &mut event).is_err() {
         inner.slices = true;
+        return bell.give_back();
     }
     (inner.bell, inner.bell_of) = (Some(bell), set::forks());
+}
+
+fn number_of(bell: &Bell) -> u64 {
+    bell.address().number() & BELL_NUMBERS
+}
+
+/// A bell has rung: ours is quiet again. That of another process of our fork family is for that process to quieten.
+pub fn quieten(inner: &Inner, number: u64) {
+    match &inner.bell {
+        Some(bell) if number_of(bell) == number => bell.drain(),
+        _ => raw::yield_core(),
+    }
+}
+
+/// Before a sleep: a bell that was the parent's, or that the program has closed, is replaced.
+pub fn renew_bell(index: u32, inner: &mut Inner) {
+    let ours = inner.bell_of == set::forks();
+    if ours && inner.bell.as_ref().is_some_and(Bell::is_intact) {
+        return;
+    }
+    let Some(epfd) = descriptor(index, inner) else { return };
+    if ours && inner.bell.is_some() {
+        members::disarm_all(inner);
+        if let Some(lost) = inner.bell.take() {
+            lost.give_back();
+        }
+    }
+    make_bell(inner, epfd);
 }
 
 fn forget(set: &'static Set, fd: c_int) {
@@ -154,7 +191,7 @@ pub fn closed(fd: c_int) {
 
 fn for_each_set_of(fd: c_int, mut each: impl FnMut(u32, &'static Set)) {
     let known = match table::entry(fd) {
-        Some(Entry::Connection(index)) => conn::at(index).set.load(Ordering::Relaxed),
+        Some(Entry::Connection(index)) => conn::at(index).set.load(Ordering::SeqCst),
         Some(Entry::Set(_)) => MANY_SETS,
         None => return,
     };
@@ -166,12 +203,12 @@ fn for_each_set_of(fd: c_int, mut each: impl FnMut(u32, &'static Set)) {
 }
 
 /// Calls `each` under the lock of every set, with every descriptor of the connection that is registered in it.
-pub fn for_each_registration(held: &Held, mut each: impl FnMut(&mut Inner, c_int)) {
+pub fn for_each_registration(held: &Held, mut each: impl FnMut(u32, &mut Inner, c_int)) {
     held.descriptors(held.index, |fd| {
-        for_each_set_of(fd, |_, set| {
+        for_each_set_of(fd, |index, set| {
             let mut inner = set.lock();
             if inner.registered(fd).is_some_and(|place| place.member) {
-                each(&mut inner, fd);
+                each(index, &mut inner, fd);
             }
         });
     });
@@ -185,7 +222,7 @@ pub fn attached(held: &Held) {
             let mut inner = set.lock();
             if inner.registered(fd).is_some() {
                 join(set, &mut inner, epfd, fd);
-                poke(epfd);
+                wake(index, &mut inner);
             }
         });
     });
@@ -195,21 +232,58 @@ fn descriptor_of(index: u32) -> Option<c_int> {
     table::entries(0, c_int::MAX).find(|(_, entry)| *entry == Entry::Set(index)).map(|(fd, _)| fd)
 }
 
+/// A descriptor of ours that is always writable, and the cookie by which it is known: the program may have closed it.
 static ALWAYS_READY: AtomicI32 = AtomicI32::new(-1);
+static READY_COOKIE: AtomicU64 = AtomicU64::new(0);
 
-/// Wakes one thread that sleeps in the kernel's set, so that it looks at the rings.
-pub fn poke(epfd: c_int) {
-    let ready = ALWAYS_READY.load(Ordering::Relaxed);
-    let mut event = epoll_event { events: (EPOLLIN | EPOLLONESHOT) as u32, u64: POKE };
-    if ready >= 0 && raw::epoll_control(epfd, EPOLL_CTL_MOD, ready, &mut event).is_ok() {
+fn ready_descriptor() -> Option<c_int> {
+    let known = ALWAYS_READY.load(Ordering::Acquire);
+    if known >= 0 && raw::cookie(known).ok() == Some(READY_COOKIE.load(Ordering::Relaxed)) {
+        return Some(known);
+    }
+    // Two threads may do so at once; the loser's stays open and is used no more.
+    let made = raw::writable_descriptor()?;
+    READY_COOKIE.store(raw::cookie(made).ok()?, Ordering::Relaxed);
+    ALWAYS_READY.store(made, Ordering::Release);
+    Some(made)
+}
+
+/// Wakes one of those who sleep on the set, so that it looks at the rings and arms what is to be armed. What woke it
+/// before it has come back is not repeated.
+pub fn wake(index: u32, inner: &mut Inner) {
+    if !has_sleepers(index, inner) || inner.poked {
         return;
     }
-    if ready >= 0 && raw::epoll_control(epfd, EPOLL_CTL_ADD, ready, &mut event).is_ok() {
-        return;
+    let Some(epfd) = descriptor(index, inner) else { return };
+    inner.poked = poke(epfd, (EPOLLOUT | EPOLLONESHOT) as u32);
+}
+
+/// Whether a thread sleeps on the set, or is about to.
+pub fn has_sleepers(index: u32, inner: &Inner) -> bool {
+    inner.sleepers > 0 || set::at(index).in_kernel.load(Ordering::SeqCst) > 0
+}
+
+/// A poke that nobody has seen yet is none any more.
+pub fn take_back(epfd: c_int, inner: &mut Inner) {
+    if std::mem::take(&mut inner.poked) {
+        poke(epfd, 0);
     }
-    let Some(made) = raw::ready_descriptor() else { return };
-    ALWAYS_READY.store(made, Ordering::Relaxed);
-    let _ = raw::epoll_control(epfd, EPOLL_CTL_ADD, made, &mut event);
+}
+
+/// A descriptor of the set.
+fn descriptor(index: u32, inner: &mut Inner) -> Option<c_int> {
+    if table::entry(inner.descriptor) != Some(Entry::Set(index)) {
+        inner.descriptor = descriptor_of(index)?;
+    }
+    Some(inner.descriptor)
+}
+
+/// Makes the kernel's set readable once, or no more. False if that cannot be done.
+fn poke(epfd: c_int, events: u32) -> bool {
+    let Some(ready) = ready_descriptor() else { return false };
+    let mut event = epoll_event { events, u64: POKE };
+    raw::epoll_control(epfd, EPOLL_CTL_MOD, ready, &mut event).is_ok()
+        || raw::epoll_control(epfd, EPOLL_CTL_ADD, ready, &mut event).is_ok()
 }
 
 /// The way of a connection has changed (back to the kernel): the kernel's word on writing is right again.
@@ -269,10 +343,24 @@ pub fn translate(inner: &mut Inner, epfd: c_int, fd: c_int, seen: u32) -> Option
         events = without_false_room(&held, place, epfd, fd, events);
     }
     if events == 0 {
+        arm_again(place, epfd, fd);
         return None;
     }
     place.spent = place.events & EPOLLONESHOT as u32 != 0;
     Some(epoll_event { events, u64: place.data })
+}
+
+/// The kernel has reported a one-shot registration, and nothing of it is told: it must report again.
+fn arm_again(place: &mut set::Registration, epfd: c_int, fd: c_int) {
+    if place.events & EPOLLONESHOT as u32 == 0 {
+        return;
+    }
+    if !place.nested {
+        // Room is the ring's to tell.
+        place.kernel_events &= !(EPOLLOUT as u32);
+    }
+    let mut event = epoll_event { events: place.kernel_events, u64: TAG | fd as u64 };
+    let _ = raw::epoll_control(epfd, EPOLL_CTL_MOD, fd, &mut event);
 }
 
 /// The kernel calls a socket writable whose ring is full: a level that would be reported for ever is taken out of the

@@ -19,8 +19,8 @@ const WRITING: u32 = (EPOLLOUT | EPOLLWRNORM) as u32;
 const COOL_EVERY: u32 = 1024;
 const COOL_FROM: usize = 64;
 
-/// What the ring of a connection has for a registration: events, or 0.
-fn ready(held: &Held, place: &Registration) -> u32 {
+/// What the ring of a connection has for a registration: events, or 0. `arrived` is what had arrived before this look.
+fn ready(held: &Held, place: &Registration, arrived: u64) -> u32 {
     let stream = held.stream();
     let low = held.low_water.load(std::sync::atomic::Ordering::Relaxed) as usize;
     let mut events = 0;
@@ -38,7 +38,7 @@ fn ready(held: &Held, place: &Registration) -> u32 {
         }
     }
     if place.events & EPOLLET as u32 != 0 {
-        let arrived = events & READING != 0 && held.arrived() != place.told;
+        let arrived = events & READING != 0 && arrived != place.told;
         let room = events & WRITING != 0 && held.has_flag(WAS_FULL);
         if !arrived && !room {
             return 0;
@@ -58,9 +58,11 @@ fn look(inner: &mut Inner, fd: c_int, take: bool) -> Option<epoll_event> {
         Entry::Set(nested) if place.nested && any_ready(nested) => place.events & READING,
         Entry::Connection(index) if place.member => {
             let held = conn::hold_index(index);
-            let events = ready(&held, place);
+            // Before the look: what comes later is told again, and never lost.
+            let arrived = held.stream().arrived();
+            let events = ready(&held, place, arrived);
             if take && events != 0 {
-                place.told = held.arrived();
+                place.told = arrived;
                 if events & WRITING != 0 {
                     held.take_flag(WAS_FULL);
                 }
@@ -87,8 +89,8 @@ pub fn any_ready(index: u32) -> bool {
     })
 }
 
-/// Puts what the rings have into `out`; answers how many.
-pub fn collect(inner: &mut Inner, out: &mut [epoll_event]) -> usize {
+/// Puts what the rings have into `out`; answers how many, and the number of this call.
+pub fn collect(inner: &mut Inner, out: &mut [epoll_event]) -> (usize, u32) {
     inner.calls = inner.calls.wrapping_add(1);
     if inner.calls.is_multiple_of(COOL_EVERY) && inner.hot_count > COOL_FROM {
         cool(inner);
@@ -112,30 +114,37 @@ pub fn collect(inner: &mut Inner, out: &mut [epoll_event]) -> usize {
     if told == out.len() && count > 0 {
         inner.turn = (first + told) % count;
     }
-    told
+    (told, inner.calls)
 }
 
 /// Streams that came alive become hot, in all sets.
 pub fn dispatch_active() {
     STREAMS.scan_active(|token| {
         let held = conn::hold_index(token);
-        control::for_each_registration(&held, |inner, fd| {
+        control::for_each_registration(&held, |index, inner, fd| {
             if let Some(place) = inner.registered(fd) {
                 (place.armed, place.armed_room) = (false, false);
             }
             if !inner.make_hot(fd) {
                 inner.slices = true;
             }
+            // Its last look may have come between our taking the mark and this.
+            control::wake(index, inner);
         });
     });
 }
 
 /// A send found the ring of a connection full: room is watched from now on, where somebody is interested.
 pub fn watch(held: &Held) {
-    control::for_each_registration(held, |inner, fd| {
-        if inner.registered(fd).is_some_and(|place| place.events & WRITING != 0) && !inner.make_hot(fd) {
+    control::for_each_registration(held, |index, inner, fd| {
+        if !inner.registered(fd).is_some_and(|place| place.events & WRITING != 0 && !place.armed_room) {
+            return;
+        }
+        if !inner.make_hot(fd) {
             inner.slices = true;
         }
+        // Those who sleep have armed nothing for it.
+        control::wake(index, inner);
     });
 }
 
@@ -161,6 +170,22 @@ fn arm_hot(inner: &mut Inner) {
         if !inner.registered(fd).is_some_and(|place| place.armed) {
             inner.slices = true;
         }
+    }
+}
+
+/// The set has another bell from now on, or none: nothing is armed, all members are hot.
+#[cold]
+pub fn disarm_all(inner: &mut Inner) {
+    let bell = inner.bell.as_ref().filter(|_| inner.bell_of == set::forks()).map(|bell| bell.address());
+    for (fd, entry) in table::entries(0, c_int::MAX) {
+        let Some(place) = inner.registered(fd).filter(|place| place.member) else { continue };
+        (place.armed, place.armed_room) = (false, false);
+        if let (Some(bell), Entry::Connection(index)) = (bell, entry) {
+            let stream = conn::at(index).stream();
+            stream.disarm_receive(bell, Waiter::Set);
+            stream.disarm_space(bell, Waiter::Set);
+        }
+        inner.slices |= !inner.make_hot(fd);
     }
 }
 
@@ -198,12 +223,14 @@ pub fn cool(inner: &mut Inner) {
 pub fn rest_before_sleep(index: u32) -> bool {
     let mut inner = set::at(index).lock();
     inner.sleepers += 1;
+    control::renew_bell(index, &mut inner);
     arm_hot(&mut inner);
     if let Some(bell) = &inner.bell {
         STREAMS.lie_down(bell.address());
     }
     let mut short = inner.slices;
-    for_each_nested(&mut inner, |nested| short |= rest_before_sleep(nested));
+    drop(inner);
+    for_each_nested(index, |nested| short |= rest_before_sleep(nested));
     short
 }
 
@@ -211,33 +238,48 @@ pub fn rest_before_sleep(index: u32) -> bool {
 pub fn rest_after_sleep(index: u32) {
     let mut inner = set::at(index).lock();
     inner.sleepers = inner.sleepers.saturating_sub(1);
+    inner.poked = false;
     if inner.sleepers == 0 {
         if let Some(bell) = &inner.bell {
             STREAMS.get_up(bell.address());
         }
         drop_cold(&mut inner);
     }
-    for_each_nested(&mut inner, rest_after_sleep);
+    drop(inner);
+    for_each_nested(index, rest_after_sleep);
 }
 
-/// This thread leaves the set with something to do while others sleep on it: what comes meanwhile must wake them.
-pub fn leave_to_sleepers(index: u32, epfd: c_int) {
+/// This thread leaves the set with something to do while others sleep on it: what comes meanwhile must wake them. The
+/// ring that woke this thread was the only one of their common sleep: the bell is rung again from now on.
+pub fn leave_to_sleepers(index: u32) {
     let mut inner = set::at(index).lock();
-    if inner.sleepers == 0 {
+    if !control::has_sleepers(index, &inner) {
         return;
     }
     arm_hot(&mut inner);
+    if let Some(bell) = &inner.bell {
+        STREAMS.lie_down(bell.address());
+    }
     drop(inner);
+    for_each_nested(index, leave_to_sleepers);
     sleep_barrier();
+    dispatch_active();
     if any_ready(index) {
-        control::poke(epfd);
+        control::wake(index, &mut set::at(index).lock());
     }
 }
 
-fn for_each_nested(inner: &mut Inner, mut each: impl FnMut(u32)) {
-    for at in 0..inner.hot_count {
+/// Calls `each` with the sets inside the set `index`, which is not locked meanwhile.
+fn for_each_nested(index: u32, mut each: impl FnMut(u32)) {
+    for at in 0.. {
+        let mut inner = set::at(index).lock();
+        if at >= inner.hot_count {
+            return;
+        }
         let fd = inner.hot[at];
-        if let (Some(Entry::Set(nested)), true) = (table::entry(fd), inner.registered(fd).is_some_and(|p| p.nested)) {
+        let nested = inner.registered(fd).is_some_and(|place| place.nested);
+        drop(inner);
+        if let (Some(Entry::Set(nested)), true) = (table::entry(fd), nested) {
             each(nested);
         }
     }
@@ -248,13 +290,11 @@ pub fn is_ready_inside(index: u32, epfd: c_int) -> bool {
     if !set::has_members(index) {
         return true;
     }
-    drain_bell(index);
-    any_ready(index) || raw::poll_one(epfd, POLLIN) & POLLIN != 0
-}
-
-/// The set's bell has rung: it is quiet again.
-pub fn drain_bell(index: u32) {
-    if let Some(bell) = &set::at(index).lock().bell {
+    let mut inner = set::at(index).lock();
+    control::take_back(epfd, &mut inner);
+    if let Some(bell) = &inner.bell {
         bell.drain();
     }
+    drop(inner);
+    any_ready(index) || raw::poll_one(epfd, POLLIN) & POLLIN != 0
 }

@@ -16,6 +16,8 @@ mod set;
 mod wait;
 
 pub use control::{attached, closed, control, refresh};
-pub use members::{any_ready, dispatch_active, is_ready_inside, rest_after_sleep, rest_before_sleep, watch};
-pub use set::{add_descriptor, create, drop_descriptor, has_members, lock_all, start, unlock_all};
+pub use members::{
+    any_ready, dispatch_active, is_ready_inside, leave_to_sleepers, rest_after_sleep, rest_before_sleep, watch,
+};
+pub use set::{add_descriptor, create, drop_descriptor, forked, has_members, lock_all, start, unlock_all};
 pub use wait::wait;

@@ -43,6 +43,11 @@ pub struct Registration {
     pub nested: bool,
 }
 
+/// Values of a set's lock: free, held by a thread, held by one that forks.
+const OPEN: u32 = 0;
+const HELD: u32 = 1;
+const FOR_FORK: u32 = 2;
+
 /// What a set consists of.
 pub struct Inner {
     registrations: *mut Registration,
@@ -57,6 +62,10 @@ pub struct Inner {
     pub bell_of: u32,
     /// Threads asleep on the bell.
     pub sleepers: u32,
+    /// One of them has been poked, and has not come back yet.
+    pub poked: bool,
+    /// A descriptor of the set, if it still is one.
+    pub descriptor: c_int,
     /// A member could not be armed: sleeps are short.
     pub slices: bool,
 }
@@ -66,6 +75,8 @@ pub struct Set {
     descriptors: AtomicU32,
     /// Attached connections and sets in it.
     pub members: AtomicU32,
+    /// Threads that sleep in the kernel only, because there were no members.
+    pub in_kernel: AtomicU32,
     inner: UnsafeCell<Inner>,
 }
 
@@ -74,7 +85,7 @@ unsafe impl Sync for Set {}
 
 static SETS_AT: AtomicPtr<Set> = AtomicPtr::new(std::ptr::null_mut());
 static SETS_USED: AtomicU32 = AtomicU32::new(0);
-/// Forks so far, to know a bell that belongs to the parent.
+/// Forks between the process that loaded the library and this one, to know a bell that belongs to the parent.
 static FORKS: AtomicU32 = AtomicU32::new(0);
 
 /// Makes room for the sets (address space only). False when there is none.
@@ -114,7 +125,9 @@ pub fn create(fd: c_int) {
         // SAFETY: nobody has seen it.
         return unsafe { raw::unmap(registrations.cast(), PLACES * size_of::<Registration>()) };
     };
-    at(index).lock().registrations = registrations;
+    let mut inner = at(index).lock();
+    (inner.registrations, inner.descriptor) = (registrations, fd);
+    drop(inner);
     table::replace(fd, Some(Entry::Set(index)));
 }
 
@@ -141,7 +154,8 @@ pub fn drop_descriptor(index: u32) {
     unsafe { raw::unmap(inner.registrations.cast(), PLACES * size_of::<Registration>()) };
     inner.registrations = std::ptr::null_mut();
     set.members.store(0, Ordering::Relaxed);
-    (inner.hot_count, inner.turn, inner.calls, inner.sleepers, inner.slices) = (0, 0, 0, 0, false);
+    (inner.hot_count, inner.turn, inner.calls, inner.sleepers) = (0, 0, 0, 0);
+    (inner.poked, inner.slices) = (false, false);
     if let Some(bell) = inner.bell.take() {
         // A bell that was taken before a fork is the parent's.
         if inner.bell_of == forks() {
@@ -158,18 +172,41 @@ pub fn has_members(index: u32) -> bool {
     at(index).members.load(Ordering::SeqCst) > 0
 }
 
-/// Before a fork: no set is half changed.
+/// Before a fork: no set is half changed. Whoever holds a set may wait for one nested in it, in any order of their
+/// indices: so nothing is held here while another is waited for.
 pub fn lock_all() {
-    for (_, set) in all() {
-        std::mem::forget(set.lock());
+    while let Err(busy) = try_all() {
+        drop(busy.lock());
     }
 }
 
-/// After a fork, on both sides.
-pub fn unlock_all() {
+/// Locks all sets, or none, and answers the one that was busy.
+fn try_all() -> Result<(), &'static Set> {
+    for (_, set) in all() {
+        if set.lock.compare_exchange(OPEN, FOR_FORK, Ordering::Acquire, Ordering::Relaxed).is_err() {
+            unlock_all();
+            return Err(set);
+        }
+    }
+    Ok(())
+}
+
+/// After a fork, in the child: what stands in the sets about bells and sleeping threads is the parent's.
+pub fn forked() {
     FORKS.fetch_add(1, Ordering::Relaxed);
     for (_, set) in all() {
-        set.lock.store(0, Ordering::Release);
+        // SAFETY: this is the only thread; who held a lock that was not taken for the fork is not in this process.
+        let inner = unsafe { &mut *set.inner.get() };
+        (inner.sleepers, inner.poked) = (0, false);
+        set.in_kernel.store(0, Ordering::Relaxed);
+        set.lock.store(OPEN, Ordering::Release);
+    }
+}
+
+/// After a fork, in the parent. Sets that others have made and locked meanwhile are theirs.
+pub fn unlock_all() {
+    for (_, set) in all() {
+        let _ = set.lock.compare_exchange(FOR_FORK, OPEN, Ordering::Release, Ordering::Relaxed);
     }
 }
 
@@ -182,7 +219,7 @@ impl Set {
     /// Held for a bounded number of steps, without any wait.
     pub fn lock(&'static self) -> Locked {
         let mut tries = 0u32;
-        while self.lock.compare_exchange_weak(0, 1, Ordering::Acquire, Ordering::Relaxed).is_err() {
+        while self.lock.compare_exchange_weak(OPEN, HELD, Ordering::Acquire, Ordering::Relaxed).is_err() {
             tries += 1;
             if tries.is_multiple_of(64) { raw::yield_core() } else { std::hint::spin_loop() }
         }
@@ -208,7 +245,7 @@ impl DerefMut for Locked {
 
 impl Drop for Locked {
     fn drop(&mut self) {
-        self.set.lock.store(0, Ordering::Release);
+        self.set.lock.store(OPEN, Ordering::Release);
     }
 }
 

@@ -1,6 +1,7 @@
 //! Waiting on a set.
 
 use std::ffi::c_int;
+use std::sync::atomic::Ordering;
 
 use libc::{epoll_event, sigset_t, timespec};
 use weft_fabric::stream::sleep_barrier;
@@ -31,6 +32,7 @@ pub fn wait(
     let left = || if timeout_ns == Some(0) { Some(0) } else { crate::wait::left_ns(deadline) };
     loop {
         attend::catch_up();
+        let resting = InKernel::new(index);
         if !set::has_members(index) {
             match by_kernel(epfd, index, out, left(), mask) {
                 // Only words of ours: look again.
@@ -38,17 +40,59 @@ pub fn wait(
                 answer => return answer.map(|(told, _)| told),
             }
         }
-        let mut told = look(epfd, index, out, mask, false)?;
-        if told == 0 && left() != Some(0) {
-            told = spin(epfd, index, out, mask)?;
-            if told == 0 {
-                told = sleep(epfd, index, out, left(), mask)?;
+        drop(resting);
+        let _leaving = Leaving(index);
+        loop {
+            let mut told = look(epfd, index, out, mask, false)?;
+            if told == 0 && left() != Some(0) {
+                told = spin(epfd, index, out, mask)?;
+                if told == 0 {
+                    told = sleep(epfd, index, out, left(), mask)?;
+                }
+            }
+            if told > 0 || left() == Some(0) {
+                return Ok(told);
+            }
+            attend::catch_up();
+            if !set::has_members(index) {
+                break;
             }
         }
-        if told > 0 || left() == Some(0) {
-            members::leave_to_sleepers(index, epfd);
-            return Ok(told);
-        }
+    }
+}
+
+/// A thread that may have been woken for all who sleep on the set. However it goes, others are woken from then on.
+struct Leaving(u32);
+
+impl Drop for Leaving {
+    fn drop(&mut self) {
+        members::leave_to_sleepers(self.0);
+    }
+}
+
+/// A sleep in the kernel only. Counted before the look at the members: who becomes the first of them sees us, or we see
+/// it.
+struct InKernel(u32);
+
+impl InKernel {
+    fn new(index: u32) -> Self {
+        set::at(index).in_kernel.fetch_add(1, Ordering::SeqCst);
+        Self(index)
+    }
+}
+
+impl Drop for InKernel {
+    fn drop(&mut self) {
+        set::at(self.0).in_kernel.fetch_sub(1, Ordering::SeqCst);
+    }
+}
+
+/// A sleep on the set; it ends also where the thread is cancelled.
+struct Resting(u32);
+
+impl Drop for Resting {
+    fn drop(&mut self) {
+        members::rest_after_sleep(self.0);
     }
 }
 
@@ -62,43 +106,44 @@ fn look(
 ) -> Result<usize, Errno> {
     members::dispatch_active();
     let mut inner = set::at(index).lock();
-    let told = members::collect(&mut inner, out);
+    let (told, call) = members::collect(&mut inner, out);
     let ask = told == 0 && !rings_only || (told > 0 && told < out.len() && inner.calls.is_multiple_of(KERNEL_EVERY));
     drop(inner);
     if !ask {
         return Ok(told);
     }
     match raw::epoll_look(epfd, &mut out[told..], mask) {
-        Ok(seen) => Ok(merge(epfd, index, out, told, seen)),
+        Ok(seen) => Ok(merge(epfd, index, out, (told, call), seen)),
         Err(_) if told > 0 => Ok(told),
         Err(error) => Err(error),
     }
 }
 
-/// Turns `seen` events of the kernel behind `told` of ours into what the program shall see; answers how many there are.
-fn merge(epfd: c_int, index: u32, out: &mut [epoll_event], told: usize, seen: usize) -> usize {
+/// Turns `seen` events of the kernel behind those that call `call` told of ours into what the program shall see; answers
+/// how many there are.
+fn merge(epfd: c_int, index: u32, out: &mut [epoll_event], (told, call): (usize, u32), seen: usize) -> usize {
     let mut inner = set::at(index).lock();
     let mut used = told;
     for at in told..told + seen {
         let event = out[at];
         let translated = match control::word(event.u64) {
             Word::Programs => Some((event, None)),
-            Word::Poke => None,
-            Word::Bell => {
-                if let Some(bell) = &inner.bell {
-                    bell.drain();
-                }
+            Word::Poke => {
+                inner.poked = false;
+                None
+            }
+            Word::Bell(number) => {
+                control::quieten(&inner, number);
                 None
             }
             Word::Ours(fd) => control::translate(&mut inner, epfd, fd, event.events).map(|event| (event, Some(fd))),
         };
         let Some((event, fd)) = translated else { continue };
-        let call = inner.calls;
-        let already = fd.and_then(|fd| inner.registered(fd)).filter(|place| told > 0 && place.call == call);
-        match already {
-            Some(place) => {
-                let both = out[place.answer as usize].events | event.events;
-                out[place.answer as usize].events = both;
+        let place = fd.and_then(|fd| inner.registered(fd));
+        match place.and_then(|place| told_already(place, &out[..told], call, &event)) {
+            Some(earlier) => {
+                let both = out[earlier].events | event.events;
+                out[earlier].events = both;
             }
             None => {
                 out[used] = event;
@@ -107,6 +152,17 @@ fn merge(epfd: c_int, index: u32, out: &mut [epoll_event], told: usize, seen: us
         }
     }
     used
+}
+
+/// Where in `out` call `call` has told of this registration. Another thread's call that told of it since has written
+/// its own place there: then the program's word decides, so that nothing is told twice in one answer.
+fn told_already(place: &set::Registration, out: &[epoll_event], call: u32, event: &epoll_event) -> Option<usize> {
+    if place.call == call {
+        return Some(place.answer as usize).filter(|at| *at < out.len());
+    }
+    let data = event.u64;
+    let later = place.call.wrapping_sub(call).cast_signed() > 0;
+    if later { out.iter().position(|told| told.u64 == data) } else { None }
 }
 
 fn spin(epfd: c_int, index: u32, out: &mut [epoll_event], mask: *const sigset_t) -> Result<usize, Errno> {
@@ -128,16 +184,16 @@ fn sleep(
     mask: *const sigset_t,
 ) -> Result<usize, Errno> {
     let short = members::rest_before_sleep(index);
+    let _resting = Resting(index);
     sleep_barrier();
     members::dispatch_active();
     let answer = if members::any_ready(index) {
         Ok((0, 1))
     } else {
         let slice = if short { Some(left.map_or(SLICE_NS, |left| left.min(SLICE_NS))) } else { left };
-        STREAMS.counters().sleeps.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+        STREAMS.counters().sleeps.fetch_add(1, Ordering::Relaxed);
         by_kernel(epfd, index, out, slice, mask)
     };
-    members::rest_after_sleep(index);
     answer.map(|(told, _)| told)
 }
 
@@ -161,5 +217,5 @@ fn by_kernel(
         libc::EINTR if attend::calls() != calls => return Ok((0, 1)),
         error => return Err(error),
     }
-    Ok((merge(epfd, index, out, 0, seen as usize), seen as usize))
+    Ok((merge(epfd, index, out, (0, 0), seen as usize), seen as usize))
 }

@@ -31,6 +31,14 @@ static const struct {
     { "sets", sets },
     { "edges", edges },
     { "nested_sets", nested_sets },
+    { "two_sleepers", two_sleepers },
+    { "registered_beside", registered_beside },
+    { "filled_beside", filled_beside },
+    { "forked_beside", forked_beside },
+    { "killed_behind_a_full_ring", killed_behind_a_full_ring },
+    { "answers_of_two_threads", answers_of_two_threads },
+    { "used_beside_poll", used_beside_poll },
+    { "all_else_closed", all_else_closed },
     { "files", files },
 };
 

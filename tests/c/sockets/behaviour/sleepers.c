@@ -1,0 +1,238 @@
+/* What wakes a thread that sleeps on several descriptors, when others use them meanwhile. */
+#include "behaviour.h"
+
+struct sleeper {
+    int set;
+    pthread_t thread;
+    volatile pid_t id;
+    volatile int done;
+    int count;
+    struct epoll_event event;
+};
+
+static void *sleep_on_set(void *argument)
+{
+    struct sleeper *sleeper = argument;
+    sleeper->id = syscall(SYS_gettid);
+    sleeper->count = epoll_wait(sleeper->set, &sleeper->event, 1, 3000);
+    sleeper->done = 1;
+    return NULL;
+}
+
+/* Until the thread has slept at some looks, one after the other: a lock is not held for so long. */
+static void until_asleep(volatile pid_t *id)
+{
+    char path[64], line[200];
+    for (int seen = 0; seen < 20; usleep(1000)) {
+        snprintf(path, sizeof path, "/proc/self/task/%d/stat", *id);
+        FILE *file = *id ? fopen(path, "r") : NULL;
+        if (!file)
+            continue;
+        int there = fgets(line, sizeof line, file) != NULL;
+        fclose(file);
+        char *state = there ? strrchr(line, ')') : NULL;
+        seen = state && state[2] == 'S' ? seen + 1 : 0;
+    }
+}
+
+static void lie_down(struct sleeper *sleeper, int set)
+{
+    *sleeper = (struct sleeper){ .set = set };
+    must(!pthread_create(&sleeper->thread, NULL, sleep_on_set, sleeper));
+    until_asleep(&sleeper->id);
+}
+
+static void woken(struct sleeper *sleeper)
+{
+    must(!pthread_join(sleeper->thread, NULL));
+    must(sleeper->count == 1);
+}
+
+static void put(int set, int operation, int fd, unsigned events)
+{
+    struct epoll_event event = { .events = events, .data.fd = fd };
+    must(!epoll_ctl(set, operation, fd, &event));
+}
+
+void two_sleepers(void)
+{
+    int b, a = pair(&b), d, c = pair(&d), set = epoll_create1(0);
+    struct sleeper x, y;
+    put(set, EPOLL_CTL_ADD, b, EPOLLIN | EPOLLONESHOT);
+    put(set, EPOLL_CTL_ADD, d, EPOLLIN | EPOLLONESHOT);
+    lie_down(&x, set);
+    lie_down(&y, set);
+    send_all(a, "x", 1);
+    for (int i = 0; i < 5000 && !x.done && !y.done; i++)
+        usleep(1000);
+    send_all(c, "x", 1);
+    woken(&x);
+    woken(&y);
+    must(x.event.data.fd + y.event.data.fd == b + d);
+}
+
+void registered_beside(void)
+{
+    int b, a = pair(&b), d, c = pair(&d), set = epoll_create1(0);
+    struct epoll_event event;
+    struct sleeper x;
+    put(set, EPOLL_CTL_ADD, b, EPOLLIN | EPOLLONESHOT);
+    send_all(a, "x", 1);
+    must(epoll_wait(set, &event, 1, 1000) == 1);
+    lie_down(&x, set);
+    put(set, EPOLL_CTL_MOD, b, EPOLLIN | EPOLLONESHOT);
+    woken(&x);
+    /* The first of a set. */
+    int other = epoll_create1(0);
+    lie_down(&x, other);
+    send_all(c, "x", 1);
+    put(other, EPOLL_CTL_ADD, d, EPOLLIN);
+    woken(&x);
+}
+
+void filled_beside(void)
+{
+    int b, a = pair(&b), set = epoll_create1(0);
+    struct epoll_event event;
+    struct sleeper x;
+    put(set, EPOLL_CTL_ADD, b, EPOLLIN | EPOLLOUT | EPOLLET);
+    must(epoll_wait(set, &event, 1, 1000) == 1 && event.events == EPOLLOUT);
+    lie_down(&x, set);
+    size_t all = fill_up(b);
+    drain(a, all);
+    woken(&x);
+    must(x.event.events & EPOLLOUT);
+}
+
+void forked_beside(void)
+{
+    int b, a = pair(&b), set = epoll_create1(0);
+    struct epoll_event event;
+    struct sleeper x;
+    put(set, EPOLL_CTL_ADD, b, EPOLLIN);
+    must(epoll_wait(set, &event, 1, 20) == 0);
+    pid_t child = fork();
+    if (child == 0)
+        _exit(0);
+    ended_well(child);
+    int d, c = pair(&d);
+    put(set, EPOLL_CTL_ADD, d, EPOLLIN);
+    must(epoll_wait(set, &event, 1, 20) == 0);
+    lie_down(&x, set);
+    send_all(a, "x", 1);
+    woken(&x);
+    close(c);
+}
+
+static void wait_for_the_end(int fd)
+{
+    (void)fd;
+    pause();
+}
+
+void killed_behind_a_full_ring(void)
+{
+    int fd, set = epoll_create1(0);
+    struct epoll_event event;
+    pid_t child = peer(&fd, wait_for_the_end);
+    fill_up(fd);
+    put(set, EPOLL_CTL_ADD, fd, EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLONESHOT);
+    must(epoll_wait(set, &event, 1, 50) == 0);
+    kill(child, SIGKILL);
+    must(epoll_wait(set, &event, 1, 3000) == 1 && event.events & (EPOLLRDHUP | EPOLLHUP | EPOLLERR));
+}
+
+static int crowd, half_closed[1024];
+
+static void *ask_often(void *most)
+{
+    struct epoll_event events[64];
+    for (int i = 0; i < 100000; i++) {
+        int count = epoll_wait(crowd, events, *(int *)most, 0);
+        for (int at = 0; at < count; at++)
+            must(!(events[at].events & EPOLLRDHUP) || half_closed[events[at].data.fd]);
+    }
+    return NULL;
+}
+
+void answers_of_two_threads(void)
+{
+    pthread_t x, y;
+    int many = 64, few = 3;
+    crowd = epoll_create1(0);
+    for (int i = 0; i < 20; i++) {
+        int b, a = pair(&b);
+        half_closed[b] = i % 2;
+        put(crowd, EPOLL_CTL_ADD, b, EPOLLIN | EPOLLRDHUP);
+        send_all(a, "abc", 3);
+        if (i % 2)
+            must(!shutdown(a, SHUT_WR));
+    }
+    must(!pthread_create(&x, NULL, ask_often, &many) && !pthread_create(&y, NULL, ask_often, &few));
+    must(!pthread_join(x, NULL) && !pthread_join(y, NULL));
+}
+
+struct poller {
+    volatile pid_t id;
+    struct pollfd list[2];
+    int count;
+};
+
+static void *sleep_on_list(void *argument)
+{
+    struct poller *poller = argument;
+    poller->id = syscall(SYS_gettid);
+    poller->count = poll(poller->list, 2, 10000);
+    return NULL;
+}
+
+void used_beside_poll(void)
+{
+    int b, a = pair(&b), d, c = connected(&d);
+    struct poller poller = { .list = { { .fd = b, .events = POLLIN }, { .fd = d, .events = POLLIN } } };
+    pthread_t thread;
+    must(!pthread_create(&thread, NULL, sleep_on_list, &poller));
+    until_asleep(&poller.id);
+    char byte;
+    for (int i = 0; i < 60; i++) {
+        send_all(d, "y", 1);
+        receive_all(c, &byte, 1);
+        usleep(1000);
+    }
+    for (int i = 0; i < 2; i++)
+        must(recv(c, &byte, 1, MSG_DONTWAIT) < 0);
+    send_all(c, "x", 1);
+    struct timespec limit;
+    clock_gettime(CLOCK_REALTIME, &limit);
+    limit.tv_sec += 2;
+    must(!pthread_timedjoin_np(thread, NULL, &limit));
+    must(poller.count == 1 && poller.list[1].revents == POLLIN);
+    close(a);
+}
+
+/* A program may close all that it has not opened itself, and use the numbers anew. */
+void all_else_closed(void)
+{
+    int b, a = pair(&b), set = epoll_create1(0), old[2];
+    struct sleeper x;
+    put(set, EPOLL_CTL_ADD, b, EPOLLIN | EPOLLONESHOT);
+    lie_down(&x, set);
+    put(set, EPOLL_CTL_MOD, b, EPOLLIN | EPOLLONESHOT);
+    send_all(a, "x", 1);
+    woken(&x);
+    drain(b, 1);
+    for (int fd = 100; fd < 1024; fd++)
+        close(fd);
+    must(!pipe(old));
+    for (int fd = 900; fd < 910; fd++)
+        must(dup2(old[0], fd) == fd);
+    lie_down(&x, set);
+    send_all(a, "x", 1);
+    put(set, EPOLL_CTL_MOD, b, EPOLLIN | EPOLLONESHOT);
+    woken(&x);
+    drain(b, 1);
+    put(set, EPOLL_CTL_MOD, b, EPOLLIN);
+    lie_down(&x, set);
+    send_all(a, "x", 1);
+    woken(&x);
+}
