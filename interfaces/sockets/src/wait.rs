@@ -109,21 +109,44 @@ pub fn wait(held: &Held, fd: c_int, want: Want, deadline: Option<u64>) -> Slept 
 }
 
 fn sleep(held: &Held, fd: c_int, stream: &Stream, want: Want, deadline: Option<u64>) -> Slept {
-    let bell = Bell::take().ok();
-    let armed = bell.as_ref().is_some_and(|bell| want.arm(stream, bell.address()));
+    let wish = Wish::new(want, stream);
     sleep_barrier();
     let now = want.now(held, stream);
-    let slept = match now == Now::Ready || stream.asked_back() {
+    match now == Now::Ready || stream.asked_back() {
         true => Slept::Woken,
-        false => sleep_armed(held, fd, bell.as_ref().filter(|_| armed), want.events(now), deadline),
-    };
-    if let Some(bell) = bell {
-        if armed {
-            want.disarm(stream, bell.address());
+        false => sleep_armed(held, fd, wish.armed_bell(), want.events(now), deadline),
+    }
+}
+
+/// A wish to be woken. Taken back when dropped: a thread may be cancelled while it sleeps.
+struct Wish<'a> {
+    want: Want,
+    stream: &'a Stream,
+    bell: Option<Bell>,
+    armed: bool,
+}
+
+impl<'a> Wish<'a> {
+    fn new(want: Want, stream: &'a Stream) -> Self {
+        let bell = Bell::take().ok();
+        let armed = bell.as_ref().is_some_and(|bell| want.arm(stream, bell.address()));
+        Self { want, stream, bell, armed }
+    }
+
+    /// The bell that will be rung; `None` when nobody can ring us.
+    fn armed_bell(&self) -> Option<&Bell> {
+        self.bell.as_ref().filter(|_| self.armed)
+    }
+}
+
+impl Drop for Wish<'_> {
+    fn drop(&mut self) {
+        let Some(bell) = self.bell.take() else { return };
+        if self.armed {
+            self.want.disarm(self.stream, bell.address());
         }
         bell.give_back();
     }
-    slept
 }
 
 fn sleep_armed(held: &Held, fd: c_int, bell: Option<&Bell>, events: i16, deadline: Option<u64>) -> Slept {

@@ -128,6 +128,7 @@ fn sleep(
     mask: *const sigset_t,
 ) -> Result<usize, Errno> {
     let short = members::rest_before_sleep(index);
+    let _rested = Rested(index);
     sleep_barrier();
     members::dispatch_active();
     let answer = if members::any_ready(index) {
@@ -137,8 +138,16 @@ fn sleep(
         STREAMS.counters().sleeps.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
         by_kernel(epfd, index, out, slice, mask)
     };
-    members::rest_after_sleep(index);
     answer.map(|(told, _)| told)
+}
+
+/// A sleeper of a set; gets up also when its thread is cancelled.
+struct Rested(u32);
+
+impl Drop for Rested {
+    fn drop(&mut self) {
+        members::rest_after_sleep(self.0);
+    }
 }
 
 /// The kernel's wait; answers how many events are told, and how many the kernel had.
