@@ -26,6 +26,9 @@ const MARK: u32 = 1 << 31;
 /// ends, because the rendezvous does not know it by itself.
 static IS_CHILD: AtomicBool = AtomicBool::new(false);
 
+/// Whether such a process has given them back.
+static LEFT: AtomicBool = AtomicBool::new(false);
+
 /// From now on this connection is the kernel's alone, in both directions, so that somebody who bypasses us may use the
 /// descriptor. Waits for the peer; one that does not answer costs the connection, never bytes.
 pub fn hand_back(fd: c_int, reason: Reason) {
@@ -148,6 +151,7 @@ pub extern "C" fn after_fork_in_child() {
         return;
     }
     IS_CHILD.store(true, Ordering::Relaxed);
+    LEFT.store(false, Ordering::Relaxed);
     epoll::unlock_all();
     STREAMS.forked();
     for_each_connection(|_, _, conn| {
@@ -177,9 +181,10 @@ fn survives_exec(fd: c_int) -> bool {
     raw::fcntl(fd, libc::F_GETFD, 0).is_ok_and(|flags| flags & FD_CLOEXEC as usize == 0)
 }
 
-/// A process that came from a fork ends, or becomes another program: it holds nothing any more.
+/// A process that came from a fork ends, or becomes another program: it holds nothing any more. Once only: a reference
+/// given back twice would be another process's.
 pub fn leave() {
-    if !super::is_on() || !IS_CHILD.load(Ordering::Relaxed) {
+    if !super::is_on() || !IS_CHILD.load(Ordering::Relaxed) || LEFT.swap(true, Ordering::SeqCst) {
         return;
     }
     for_each_connection(|_, _, conn| match conn.state_now() {
@@ -191,7 +196,7 @@ pub fn leave() {
 
 /// The program that was to take our place could not be started.
 pub fn stay() {
-    if !super::is_on() || !IS_CHILD.load(Ordering::Relaxed) {
+    if !super::is_on() || !IS_CHILD.load(Ordering::Relaxed) || !LEFT.swap(false, Ordering::SeqCst) {
         return;
     }
     for_each_connection(|_, _, conn| match conn.state_now() {
