@@ -68,6 +68,14 @@ pub fn receive(held: &Held, fd: c_int, mut pieces: Pieces<'_>, flags: c_int) -> 
     }
 }
 
+/// A receiving call without room for bytes waits as any other, and takes none.
+#[cold]
+pub fn await_byte(held: &Held, fd: c_int, flags: c_int) -> Result<usize, Errno> {
+    let mut byte = 0u8;
+    let piece = [libc::iovec { iov_base: (&raw mut byte).cast(), iov_len: 1 }];
+    receive(held, fd, Pieces::new(&piece), flags & MSG_DONTWAIT | MSG_PEEK).map(|_| 0)
+}
+
 /// How many bytes a blocking call waits for.
 #[inline]
 fn wanted(held: &Held, all: usize, flags: c_int) -> usize {
