@@ -347,6 +347,11 @@ impl Connection {
         }
     }
 
+    /// How many bytes there must be before it is called readable: `SO_RCVLOWAT`, but never more than the ring holds.
+    pub fn ready_bytes(&self) -> usize {
+        (self.low_water.load(Ordering::Relaxed) as usize).min(super::wait::MOST_BYTES)
+    }
+
     /// To be called once per life, before the state [`GRANTED`].
     pub fn set_stream(&self, stream: Stream) {
         // SAFETY: nobody reads before the state says so (invariant of this module).

@@ -18,7 +18,7 @@ use super::{epoll, pace, raw};
 const SLICE_NS: u64 = 5_000_000;
 
 /// More bytes than this are not waited for at once: the ring must be able to hold them.
-const MOST_BYTES: usize = 64 << 10;
+pub const MOST_BYTES: usize = 64 << 10;
 
 /// What a call waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
