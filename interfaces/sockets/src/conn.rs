@@ -11,10 +11,10 @@ use std::ffi::c_int;
 use std::mem::MaybeUninit;
 use std::sync::atomic::{AtomicI32, AtomicPtr, AtomicU32, AtomicU64, Ordering};
 
-use weft_fabric::stream::{Readable, Stream};
+use weft_fabric::stream::{Readable, Reason, Stream};
 
 use super::table::{self, Entry, PLACES};
-use super::{epoll, meet, raw};
+use super::{epoll, life, meet, raw};
 
 /// Not in use.
 pub const FREE: u32 = 0;
@@ -137,7 +137,8 @@ fn put_record(index: u32) {
 /// Notes that `fd` is a new socket of this process that may be accelerated one day.
 pub fn note(fd: c_int) {
     forget(fd);
-    if !super::may_accelerate() || !table::has_place(fd) {
+    // The C library's streams use the first numbers without us.
+    if !super::may_accelerate() || !table::has_place(fd) || fd <= libc::STDERR_FILENO {
         return;
     }
     let Some(index) = take_record() else { return };
@@ -192,6 +193,10 @@ pub fn duplicate(fd: c_int, copy: c_int) {
             table::replace(copy, Some(entry));
         }
         _ => {}
+    }
+    if copy <= libc::STDERR_FILENO {
+        // The C library's streams use these numbers without us.
+        life::hand_back(copy, Reason::Stdio);
     }
 }
 
