@@ -64,6 +64,7 @@ pub fn receive(held: &Held, fd: c_int, mut pieces: Pieces<'_>, flags: c_int) -> 
             Slept::Woken => asked = false,
             Slept::TimedOut => return some_or(done, libc::EAGAIN),
             Slept::Interrupted => return some_or(done, libc::EINTR),
+            Slept::Closed => return Ok(done + last(held, &stream, &mut pieces, flags)),
         }
     }
 }
@@ -99,6 +100,20 @@ fn ended(held: &Held, done: usize, end: &Turn) -> Result<usize, Errno> {
             Ok(done)
         }
         _ => Ok(done),
+    }
+}
+
+/// What is in the ring, when the descriptor is not ours to ask any more: the end follows.
+#[cold]
+fn last(held: &Held, stream: &Stream, pieces: &mut Pieces<'_>, flags: c_int) -> usize {
+    let left = pieces.left();
+    let mut guard = stream.lock_receive();
+    match guard.route(received(held)) {
+        ReceiveRoute::Ring => match from_ring(&mut guard, held, pieces, flags) {
+            Turn::Seen(seen) => seen,
+            _ => left - pieces.left(),
+        },
+        _ => 0,
     }
 }
 

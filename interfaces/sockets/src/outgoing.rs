@@ -57,6 +57,7 @@ pub fn send(held: &Held, fd: c_int, mut pieces: Pieces<'_>, flags: c_int) -> Res
             Slept::Woken => leave_a_dead_ring(held, fd, &stream),
             Slept::TimedOut => return some_or(all - pieces.left(), libc::EAGAIN),
             Slept::Interrupted => return some_or(all - pieces.left(), libc::EINTR),
+            Slept::Closed => return some_or(all - pieces.left(), libc::EPIPE).map_err(|error| fail(error, flags)),
         }
     }
 }

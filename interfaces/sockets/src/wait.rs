@@ -12,6 +12,7 @@ use weft_fabric::stream::{Bell, BellAddress, Readable, SendRoute, Stream, Waiter
 use super::conn::{ASK_KERNEL, Held};
 use super::meet::STREAMS;
 use super::signals::{self, Slept};
+use super::table::{self, Entry};
 use super::{epoll, pace, raw};
 
 /// Sleep no longer than this when nobody can ring us (no bell left, or another thread is the one who is rung).
@@ -100,10 +101,17 @@ pub fn wait(held: &Held, fd: c_int, want: Want, deadline: Option<u64>) -> Slept 
         if stream.peer_closing() {
             held.set_flag(ASK_KERNEL);
         }
-        serve(held, fd);
-        return Slept::Woken;
+        return look_around(held, fd, Slept::Woken);
     }
     let slept = sleep(held, fd, &stream, want, deadline);
+    look_around(held, fd, slept)
+}
+
+/// What happened to the descriptor meanwhile; answers the peer that wants something.
+fn look_around(held: &Held, fd: c_int, slept: Slept) -> Slept {
+    if table::entry(fd) != Some(Entry::Connection(held.index)) {
+        return Slept::Closed;
+    }
     serve(held, fd);
     slept
 }
