@@ -105,6 +105,7 @@ pub fn before_shutdown(fd: c_int, how: c_int) {
     if how != SHUT_RD && held.state() == ATTACHED {
         let stream = held.stream();
         outgoing::to_kernel(&held, fd, &stream);
+        stream.rouse_senders();
         stream.set_closing();
     }
 }

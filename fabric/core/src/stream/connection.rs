@@ -220,6 +220,15 @@ impl Stream {
         ring(fire_all([&into.room.wait, &into.room.set], listeners, slot, fences));
     }
 
+    /// Wakes whoever of this side sleeps for room: what it waits for will not come by the ring any more.
+    pub fn rouse_senders(&self) {
+        let side = self.arena.side();
+        let room = &self.outgoing().room;
+        // ORDER: stream-sleep, with the switch to the kernel in the place of the tail.
+        fence(Ordering::SeqCst);
+        ring(fire_all([&room.wait, &room.set], self.arena.listeners(side), self.slot, self.arena.fences()));
+    }
+
     /// The bytes that this side has sent and received by the kernel, as all who share it (fork) count them together: for
     /// the caller, who stores what was counted before attaching and adds to them afterwards, under the lock of the
     /// direction.
