@@ -70,8 +70,10 @@ fn hand_back_attached(held: &Held, fd: c_int, reason: Reason) {
 fn cut_off(held: &Held, fd: c_int) {
     log::line(format_args!("descriptor {fd}: the other side does not answer; the connection is shut down"));
     let _guard = held.stream().lock_receive();
-    let _ = raw::shutdown(fd, SHUT_RDWR);
-    raw::throw_away(fd);
+    // Not only shut down: whoever gets the descriptor now must see an error where bytes are missing, not an end.
+    if raw::disconnect(fd).is_err() {
+        let _ = raw::shutdown(fd, SHUT_RDWR);
+    }
     held.owed_error.store(libc::ECONNRESET, Ordering::Relaxed);
     STREAMS.counters().fell_back(Reason::Broken);
 }
