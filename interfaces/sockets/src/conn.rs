@@ -47,6 +47,9 @@ pub const STALE_IN_SETS: u32 = 16;
 /// The stream is ours to give back.
 pub const WAS_ATTACHED: u32 = 8;
 
+/// A direction has been shut down by this process: calls on it end when its descriptor is closed.
+pub const SHUT: u32 = 64;
+
 /// One connection.
 #[repr(align(128))]
 pub struct Connection {
@@ -171,7 +174,15 @@ pub fn forget(fd: c_int) {
         epoll::closed(fd);
     }
     match table::entry(fd).and_then(|_| table::replace(fd, None)) {
-        Some(Entry::Connection(index)) => at(index).release(index, DESCRIPTOR),
+        Some(Entry::Connection(index)) => {
+            let conn = at(index);
+            if conn.has_flag(SHUT) && conn.state_now() == ATTACHED {
+                // One that has looked at the number before it was gone may sleep on another file by now.
+                conn.stream().rouse_receivers();
+                conn.stream().rouse_senders();
+            }
+            conn.release(index, DESCRIPTOR);
+        }
         Some(Entry::Set(index)) => epoll::drop_descriptor(index),
         None => {}
     }

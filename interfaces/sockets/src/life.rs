@@ -104,6 +104,7 @@ pub fn reset(held: &Held, fd: c_int) {
 /// Before `shutdown`: what is sent afterwards must fail as the kernel has it.
 pub fn before_shutdown(fd: c_int, how: c_int) {
     let Some(held) = conn::hold(fd) else { return };
+    held.set_flag(conn::SHUT);
     if how != SHUT_RD && held.state() == ATTACHED {
         let stream = held.stream();
         outgoing::to_kernel(&held, fd, &stream);

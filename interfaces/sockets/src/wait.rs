@@ -94,6 +94,9 @@ pub fn left_ns(deadline: Option<u64>) -> Option<u64> {
 
 /// Waits until what is wanted may be there. [`Slept::Woken`] means: look.
 pub fn wait(held: &Held, fd: c_int, want: Want, deadline: Option<u64>) -> Slept {
+    if !is_open(held, fd) {
+        return Slept::Closed;
+    }
     let stream = held.stream();
     let closing = stream.peer_closing();
     let came = || want.now(held, &stream) == Now::Ready || stream.peer_closing() != closing || stream.asked_back();
@@ -109,18 +112,23 @@ pub fn wait(held: &Held, fd: c_int, want: Want, deadline: Option<u64>) -> Slept 
 
 /// What happened to the descriptor meanwhile; answers the peer that wants something.
 fn look_around(held: &Held, fd: c_int, slept: Slept) -> Slept {
-    if table::entry(fd) != Some(Entry::Connection(held.index)) {
+    if !is_open(held, fd) {
         return Slept::Closed;
     }
     serve(held, fd);
     slept
 }
 
+/// Whether the number still is this connection's: another thread may have closed it, and got it for another file.
+fn is_open(held: &Held, fd: c_int) -> bool {
+    table::entry(fd) == Some(Entry::Connection(held.index))
+}
+
 fn sleep(held: &Held, fd: c_int, stream: &Stream, want: Want, deadline: Option<u64>) -> Slept {
     let wish = Wish::new(want, stream);
     sleep_barrier();
     let now = want.now(held, stream);
-    match now == Now::Ready || stream.asked_back() {
+    match now == Now::Ready || stream.asked_back() || !is_open(held, fd) {
         true => Slept::Woken,
         false => sleep_armed(held, fd, wish.armed_bell(), want.events(now), deadline),
     }

@@ -229,6 +229,15 @@ impl Stream {
         ring(fire_all([&room.wait, &room.set], self.arena.listeners(side), self.slot, self.arena.fences()));
     }
 
+    /// Wakes the call of this side that sleeps for data: the descriptor is closed under it.
+    pub fn rouse_receivers(&self) {
+        let side = self.arena.side();
+        let watch = &self.incoming().watch;
+        // ORDER: stream-sleep, with the closed descriptor in the place of the head.
+        fence(Ordering::SeqCst);
+        ring(fire_all([&watch.wait, &watch.set], self.arena.listeners(side), self.slot, self.arena.fences()));
+    }
+
     /// The bytes that this side has sent and received by the kernel, as all who share it (fork) count them together: for
     /// the caller, who stores what was counted before attaching and adds to them afterwards, under the lock of the
     /// direction.
