@@ -1,7 +1,7 @@
 //! What happens to connections besides data: handed back to the kernel, shut down, forked, carried over exec.
 
 use std::ffi::c_int;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use libc::{FD_CLOEXEC, SHUT_RD, SHUT_RDWR};
 use weft_fabric::stream::Reason;
@@ -175,10 +175,23 @@ pub fn before_exec(reason: Reason) {
     for (fd, entry) in table::entries(0, c_int::MAX) {
         let Entry::Connection(index) = entry else { continue };
         let state = conn::at(index).state_now();
-        if state != NEVER && survives_exec(fd) {
+        if state != NEVER && (is_heir(fd) || survives_exec(fd)) {
             hand_back(fd, reason);
         }
     }
+}
+
+/// Descriptors that some child is to get as another number. Never forgotten: a list of actions may be used again, when
+/// its numbers are other files. A number takes the bit of its remainder; one too many handed back is only slower.
+static HEIRS: AtomicU64 = AtomicU64::new(0);
+
+/// A list of actions for `spawn` duplicates `fd`.
+pub fn note_heir(fd: c_int) {
+    HEIRS.fetch_or(1 << (fd & 63), Ordering::SeqCst);
+}
+
+fn is_heir(fd: c_int) -> bool {
+    HEIRS.load(Ordering::SeqCst) & 1 << (fd & 63) != 0
 }
 
 fn survives_exec(fd: c_int) -> bool {

@@ -115,6 +115,14 @@ pub unsafe extern "C-unwind" fn posix_spawnp(
     unsafe { real::posix_spawnp(pid, file, actions, attributes, arguments, environment) }
 }
 
+/// The child will have this descriptor under another number, whatever its flags say.
+#[unsafe(no_mangle)]
+pub unsafe extern "C-unwind" fn posix_spawn_file_actions_adddup2(actions: *mut c_void, fd: c_int, to: c_int) -> c_int {
+    life::note_heir(fd);
+    // SAFETY: the program's own arguments.
+    unsafe { real::posix_spawn_file_actions_adddup2(actions, fd, to) }
+}
+
 #[unsafe(no_mangle)]
 pub unsafe extern "C-unwind" fn system(command: *const c_char) -> c_int {
     life::before_exec(Reason::Exec);
