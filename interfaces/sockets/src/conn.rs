@@ -50,6 +50,9 @@ pub const WAS_ATTACHED: u32 = 8;
 /// A direction has been shut down by this process: calls on it end when its descriptor is closed.
 pub const SHUT: u32 = 64;
 
+/// It could not be handed back, and is undone.
+pub const CUT_OFF: u32 = 128;
+
 /// One connection.
 #[repr(align(128))]
 pub struct Connection {

@@ -35,7 +35,7 @@ pub fn hand_back(fd: c_int, reason: Reason) {
     let Some(held) = conn::hold(fd) else { return };
     let _errno = raw::KeepErrno::new();
     meet::give_up(&held, fd, reason);
-    if held.state() == ATTACHED {
+    if held.state() == ATTACHED && !held.has_flag(conn::CUT_OFF) {
         hand_back_attached(&held, fd, reason);
     }
 }
@@ -70,6 +70,7 @@ fn hand_back_attached(held: &Held, fd: c_int, reason: Reason) {
 fn cut_off(held: &Held, fd: c_int) {
     log::line(format_args!("descriptor {fd}: the other side does not answer; the connection is shut down"));
     let _guard = held.stream().lock_receive();
+    held.set_flag(conn::CUT_OFF);
     // Not only shut down: whoever gets the descriptor now must see an error where bytes are missing, not an end.
     if raw::disconnect(fd).is_err() {
         let _ = raw::shutdown(fd, SHUT_RDWR);
