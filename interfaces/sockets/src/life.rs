@@ -9,7 +9,7 @@ use weft_fabric::stream::Reason;
 use super::conn::{self, ATTACHED, Connection, FRESH, GRANTED, Held, NEVER, OFFERED};
 use super::meet::STREAMS;
 use super::table::{self, Entry};
-use super::{attend, epoll, family, log, meet, outgoing, raw, wait};
+use super::{attend, cookies, epoll, family, log, meet, outgoing, raw, wait};
 
 /// How long the peer may take to answer that it sends by the kernel again.
 const ANSWER_NS: u64 = 3_000_000_000;
@@ -130,23 +130,57 @@ fn for_each_connection(mut each: impl FnMut(c_int, u32, &Connection)) {
     }
 }
 
+/// One fork at a time, and no signal handler of the forking thread meanwhile: it could fork.
+static FORKING: AtomicBool = AtomicBool::new(false);
+/// The signal mask of the thread that forks.
+static MASK: AtomicU64 = AtomicU64::new(0);
+
+fn begin_fork() {
+    let mask = raw::signal_mask(u64::MAX);
+    while FORKING.compare_exchange(false, true, Ordering::Acquire, Ordering::Relaxed).is_err() {
+        raw::yield_core();
+    }
+    MASK.store(mask, Ordering::Relaxed);
+}
+
+fn end_fork() {
+    let mask = MASK.load(Ordering::Relaxed);
+    FORKING.store(false, Ordering::Release);
+    raw::signal_mask(mask);
+}
+
 /// Before a fork: the child will hold everything that this process holds.
 pub extern "C" fn before_fork() {
     if !super::is_on() {
         return;
     }
+    begin_fork();
     epoll::lock_all();
-    for_each_connection(|_, _, conn| match conn.state_now() {
-        NEVER if !conn.has_flag(conn::WAS_ATTACHED) => {}
-        ATTACHED | NEVER => conn.stream().add_ref(),
-        _ => family::share(conn),
-    });
+    for_each_connection(|_, _, conn| inherit(conn));
+}
+
+/// One more process will hold this connection.
+fn inherit(conn: &Connection) {
+    // Waits for a thread that is attaching it: what it comes to decides what is counted.
+    if matches!(conn.state(), ATTACHED | NEVER) {
+        if conn.has_flag(conn::WAS_ATTACHED) {
+            conn.stream().add_ref();
+        }
+        return;
+    }
+    family::share(conn);
+    // A thread that began before it could see that may have attached it after all. One that begins now does see it.
+    if conn.state() == ATTACHED {
+        family::leave(conn);
+        conn.stream().add_ref();
+    }
 }
 
 /// After a fork, in the parent.
 pub extern "C" fn after_fork_in_parent() {
     if super::is_on() {
         epoll::unlock_all();
+        end_fork();
     }
 }
 
@@ -163,9 +197,11 @@ pub extern "C" fn after_fork_in_child() {
         conn.forget_calls();
         if matches!(conn.state_now(), OFFERED | GRANTED | conn::ATTACHING) {
             conn.calls.store(0, Ordering::Relaxed);
+            cookies::remove_of(conn);
             conn.set_state(FRESH);
         }
     });
+    end_fork();
 }
 
 /// Before another program is started beside us (`spawn`) or in our place: what it would inherit becomes the kernel's.
