@@ -53,6 +53,10 @@ pub const SHUT: u32 = 64;
 /// It could not be handed back, and is undone.
 pub const CUT_OFF: u32 = 128;
 
+/// The last fork counted a reference to its stream for the child, or one more process of its family.
+pub const FORK_REFERENCE: u32 = 256;
+pub const FORK_SHARE: u32 = 512;
+
 /// One connection.
 #[repr(align(128))]
 pub struct Connection {

@@ -132,6 +132,8 @@ fn for_each_connection(mut each: impl FnMut(c_int, u32, &Connection)) {
 
 /// One fork at a time, and no signal handler of the forking thread meanwhile: it could fork.
 static FORKING: AtomicBool = AtomicBool::new(false);
+/// How many have begun.
+static FORKS: AtomicU64 = AtomicU64::new(0);
 /// The signal mask of the thread that forks.
 static MASK: AtomicU64 = AtomicU64::new(0);
 
@@ -141,6 +143,32 @@ fn begin_fork() {
         raw::yield_core();
     }
     MASK.store(mask, Ordering::Relaxed);
+    FORKS.fetch_add(1, Ordering::SeqCst);
+}
+
+/// Runs `fork`; when there is no child, what was counted for it is taken back. (Where another thread has forked since,
+/// it stays counted, which is the safe side.)
+pub fn forking(fork: impl FnOnce() -> libc::pid_t) -> libc::pid_t {
+    let before = FORKS.load(Ordering::SeqCst);
+    let child = fork();
+    if child < 0 && super::is_on() {
+        let _errno = raw::KeepErrno::new();
+        begin_fork();
+        if FORKS.load(Ordering::SeqCst) == before + 2 {
+            for_each_connection(|_, _, conn| disinherit(conn));
+        }
+        end_fork();
+    }
+    child
+}
+
+fn disinherit(conn: &Connection) {
+    if conn.take_flag(conn::FORK_REFERENCE) {
+        conn.stream().drop_ref();
+    }
+    if conn.take_flag(conn::FORK_SHARE) {
+        family::leave(conn);
+    }
 }
 
 fn end_fork() {
@@ -161,10 +189,12 @@ pub extern "C" fn before_fork() {
 
 /// One more process will hold this connection.
 fn inherit(conn: &Connection) {
+    conn.take_flag(conn::FORK_REFERENCE | conn::FORK_SHARE);
     // Waits for a thread that is attaching it: what it comes to decides what is counted.
     if matches!(conn.state(), ATTACHED | NEVER) {
         if conn.has_flag(conn::WAS_ATTACHED) {
             conn.stream().add_ref();
+            conn.set_flag(conn::FORK_REFERENCE);
         }
         return;
     }
@@ -173,6 +203,9 @@ fn inherit(conn: &Connection) {
     if conn.state() == ATTACHED {
         family::leave(conn);
         conn.stream().add_ref();
+        conn.set_flag(conn::FORK_REFERENCE);
+    } else {
+        conn.set_flag(conn::FORK_SHARE);
     }
 }
 
