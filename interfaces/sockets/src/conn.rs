@@ -195,6 +195,20 @@ pub fn forget(fd: c_int) {
     }
 }
 
+/// Before `fd` is closed: where the last holder leaves bytes unread the kernel resets the connection, but it knows nothing
+/// of bytes in the ring.
+pub fn before_close(fd: c_int) {
+    let Some(held) = hold(fd) else { return };
+    let last = held.holds.load(Ordering::SeqCst) == DESCRIPTOR + 1;
+    if last
+        && held.state_now() == ATTACHED
+        && matches!(held.readable(), Readable::Ring(bytes) if bytes > 0)
+        && !held.stream().is_shared()
+    {
+        raw::reset_when_closed(fd);
+    }
+}
+
 /// `copy` is a duplicate of `fd` from now on.
 pub fn duplicate(fd: c_int, copy: c_int) {
     if fd == copy {

@@ -170,6 +170,14 @@ pub fn map(bytes: usize, shared: bool) -> *mut u8 {
     checked(answer).map_or(std::ptr::null_mut(), |at| at as *mut u8)
 }
 
+/// Makes closing this descriptor reset its connection.
+pub fn reset_when_closed(fd: c_int) {
+    let linger = libc::linger { l_onoff: 1, l_linger: 0 };
+    let size = size_of::<libc::linger>();
+    // SAFETY: the option lives across the call.
+    let _ = unsafe { kernel!(libc::SYS_setsockopt, fd, libc::SOL_SOCKET, libc::SO_LINGER, &raw const linger, size) };
+}
+
 /// Undoes a connection: its other side is reset, and every later call says that there is none.
 pub fn disconnect(fd: c_int) -> Result<usize, Errno> {
     let nowhere = libc::sockaddr { sa_family: libc::AF_UNSPEC as u16, sa_data: [0; 14] };

@@ -310,6 +310,11 @@ impl Stream {
         self.own().side.references.fetch_add(1, Ordering::Relaxed);
     }
 
+    /// Whether other processes hold this side, too.
+    pub fn is_shared(&self) -> bool {
+        self.own().side.references.load(Ordering::Relaxed) > 1
+    }
+
     /// This process holds it no more. The last one gives the slot back; what was sent stays for the peer to read. No
     /// thread of this process may use any copy afterwards.
     pub fn drop_ref(&self) {
