@@ -157,7 +157,12 @@ fn from_ring(guard: &mut ReceiveGuard, held: &Held, pieces: &mut Pieces<'_>, fla
     }
     guard.publish();
     count(held, came);
-    if came > 0 { Turn::Came } else { Turn::Nothing }
+    match came {
+        // We are a signal handler, and what it interrupted goes on only when we return: no waiting.
+        0 if guard.is_nested() => Turn::Failed(libc::EAGAIN),
+        0 => Turn::Nothing,
+        _ => Turn::Came,
+    }
 }
 
 #[inline]
@@ -182,7 +187,7 @@ fn from_ring_oddly(
 ) -> Turn {
     let available = guard.available().min(pieces.left());
     if available == 0 {
-        return Turn::Nothing;
+        return if guard.is_nested() { Turn::Failed(libc::EAGAIN) } else { Turn::Nothing };
     }
     if flags & MSG_PEEK == 0 {
         let skipped = guard.skip(available);
