@@ -38,7 +38,11 @@ impl Turn {
     fn take() -> Option<Self> {
         (0..PATIENCE).find_map(|tries| {
             // The one who talks may have no core.
-            if tries < SPINS { std::hint::spin_loop() } else { kernel::yield_core() }
+            if tries < SPINS {
+                std::hint::spin_loop()
+            } else {
+                kernel::yield_core()
+            }
             Self::try_take()
         })
     }
