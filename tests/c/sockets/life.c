@@ -91,6 +91,7 @@ static void failed_exec(void)
     for (int way = 0; way < 4; way++) {
         int b, a = warm(&b);
         memset(sent, 'Q', sizeof sent);
+        send_all(a, sent, sizeof sent);
         pid_t child = fork();
         must(child >= 0);
         if (child == 0) {
@@ -102,7 +103,6 @@ static void failed_exec(void)
             _exit(7);
         }
         must(exit_status(child) == 7);
-        send_all(a, sent, sizeof sent);
         must(!close(a));
         receive_all(b, got, sizeof got);
         must(!memcmp(sent, got, sizeof got) && read(b, got, 1) == 0 && !close(b));
