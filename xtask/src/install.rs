@@ -17,6 +17,9 @@ const LIBRARY_VERSIONED: &str = "libmpi_abi.so.1";
 /// Preloaded by `weft sock`; nobody links with it, so it has no version.
 const SOCKETS: &str = "libweft_sockets.so";
 
+/// The profile of the preloaded library: as the release, but a thread can be cancelled in it.
+const PRELOAD: &str = "preload";
+
 /// Builds for release and installs under `prefix`.
 pub fn run(prefix: &Path) -> Result<()> {
     let prefix = std::path::absolute(prefix)?;
@@ -33,15 +36,22 @@ pub fn tree(quick: bool) -> Result<PathBuf> {
 }
 
 fn fill(prefix: &Path, profile: &str) -> Result<()> {
-    cargo(&["build", "--profile", profile, "-p", "weft", "-p", "weft-mpi", "-p", "weft-sockets"]).run()?;
-    let built = target().join(if profile == "dev" { "debug" } else { profile });
+    cargo(&["build", "--profile", profile, "-p", "weft", "-p", "weft-mpi"]).run()?;
+    let preload = if profile == "dev" { profile } else { PRELOAD };
+    cargo(&["build", "--profile", preload, "-p", "weft-sockets"]).run()?;
+    let built = folder_of(profile);
     commands(&built, &prefix.join("bin"))?;
     library(&built, &prefix.join("lib"))?;
-    place(&built.join(SOCKETS), &prefix.join("lib").join(SOCKETS))?;
+    place(&folder_of(preload).join(SOCKETS), &prefix.join("lib").join(SOCKETS))?;
     let header = root().join("interfaces/mpi/include/mpi.h");
     place(&header, &prefix.join("include/mpi.h"))?;
     pkg_config(&prefix.join("lib/pkgconfig"))?;
     manual(prefix)
+}
+
+/// Where cargo puts what it builds with a profile.
+fn folder_of(profile: &str) -> PathBuf {
+    target().join(if profile == "dev" { "debug" } else { profile })
 }
 
 fn commands(built: &Path, bin: &Path) -> Result<()> {

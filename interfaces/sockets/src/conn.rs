@@ -11,10 +11,10 @@ use std::ffi::c_int;
 use std::mem::MaybeUninit;
 use std::sync::atomic::{AtomicI32, AtomicPtr, AtomicU32, AtomicU64, Ordering};
 
-use weft_fabric::stream::{Readable, Stream};
+use weft_fabric::stream::{Readable, Reason, Stream};
 
 use super::table::{self, Entry, PLACES};
-use super::{epoll, meet, raw};
+use super::{epoll, life, meet, raw};
 
 /// Not in use.
 pub const FREE: u32 = 0;
@@ -52,6 +52,16 @@ pub const MANY_SETS: u32 = u32::MAX;
 pub const STALE_IN_SETS: u32 = 16;
 /// The stream is ours to give back.
 pub const WAS_ATTACHED: u32 = 8;
+
+/// A direction has been shut down by this process: calls on it end when its descriptor is closed.
+pub const SHUT: u32 = 64;
+
+/// It could not be handed back, and is undone.
+pub const CUT_OFF: u32 = 128;
+
+/// The last fork counted a reference to its stream for the child, or one more process of its family.
+pub const FORK_REFERENCE: u32 = 256;
+pub const FORK_SHARE: u32 = 512;
 
 /// One connection.
 #[repr(align(128))]
@@ -143,7 +153,8 @@ fn put_record(index: u32) {
 /// Notes that `fd` is a new socket of this process that may be accelerated one day.
 pub fn note(fd: c_int) {
     forget(fd);
-    if !super::may_accelerate() || !table::has_place(fd) {
+    // The C library's streams use the first numbers without us.
+    if !super::may_accelerate() || !table::has_place(fd) || fd <= libc::STDERR_FILENO {
         return;
     }
     let Some(index) = take_record() else { return };
@@ -171,9 +182,31 @@ pub fn forget(fd: c_int) {
         epoll::closed(fd);
     }
     match table::entry(fd).and_then(|_| table::replace(fd, None)) {
-        Some(Entry::Connection(index)) => at(index).release(index, DESCRIPTOR),
+        Some(Entry::Connection(index)) => {
+            let conn = at(index);
+            if conn.has_flag(SHUT) && conn.state_now() == ATTACHED {
+                // One that has looked at the number before it was gone may sleep on another file by now.
+                conn.stream().rouse_receivers();
+                conn.stream().rouse_senders();
+            }
+            conn.release(index, DESCRIPTOR);
+        }
         Some(Entry::Set(index)) => epoll::drop_descriptor(index),
         None => {}
+    }
+}
+
+/// Before `fd` is closed: where the last holder leaves bytes unread the kernel resets the connection, but it knows nothing
+/// of bytes in the ring.
+pub fn before_close(fd: c_int) {
+    let Some(held) = hold(fd) else { return };
+    let last = held.holds.load(Ordering::SeqCst) == DESCRIPTOR + 1;
+    if last
+        && held.state_now() == ATTACHED
+        && matches!(held.readable(), Readable::Ring(bytes) if bytes > 0)
+        && !held.stream().is_shared()
+    {
+        raw::reset_when_closed(fd);
     }
 }
 
@@ -193,6 +226,10 @@ pub fn duplicate(fd: c_int, copy: c_int) {
             table::replace(copy, Some(entry));
         }
         _ => {}
+    }
+    if copy <= libc::STDERR_FILENO {
+        // The C library's streams use these numbers without us.
+        life::hand_back(copy, Reason::Stdio);
     }
 }
 
@@ -358,6 +395,11 @@ impl Connection {
     pub fn readable(&self) -> Readable {
         let stream = self.stream();
         stream.readable(stream.kernel_counts().1.load(Ordering::Relaxed))
+    }
+
+    /// How many bytes there must be before it is called readable: `SO_RCVLOWAT`, but never more than the ring holds.
+    pub fn ready_bytes(&self) -> usize {
+        (self.low_water.load(Ordering::Relaxed) as usize).min(super::wait::MOST_BYTES)
     }
 
     /// To be called once per life, before the state [`GRANTED`].

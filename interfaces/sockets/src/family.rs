@@ -35,7 +35,8 @@ pub fn share(conn: &Connection) {
     }
     match cell(conn.family.load(Ordering::Relaxed)) {
         Some(count) => drop(count.fetch_add(1, Ordering::SeqCst)),
-        None => conn.family.store(take_cell(), Ordering::Relaxed),
+        // ORDER: with the state of the connection, which who shares looks at next, and who attaches has set before.
+        None => conn.family.store(take_cell(), Ordering::SeqCst),
     }
 }
 
@@ -53,7 +54,7 @@ fn take_cell() -> u32 {
 
 /// Whether only this process holds the socket.
 pub fn alone(conn: &Connection) -> bool {
-    match conn.family.load(Ordering::Relaxed) {
+    match conn.family.load(Ordering::SeqCst) {
         0 => true,
         LOST => false,
         index => cell(index).is_some_and(|count| count.load(Ordering::SeqCst) == 1),

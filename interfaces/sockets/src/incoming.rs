@@ -64,8 +64,17 @@ pub fn receive(held: &Held, fd: c_int, mut pieces: Pieces<'_>, flags: c_int) -> 
             Slept::Woken => asked = false,
             Slept::TimedOut => return some_or(done, libc::EAGAIN),
             Slept::Interrupted => return some_or(done, libc::EINTR),
+            Slept::Closed => return Ok(done + last(held, &stream, &mut pieces, flags)),
         }
     }
+}
+
+/// A receiving call without room for bytes waits as any other, and takes none.
+#[cold]
+pub fn await_byte(held: &Held, fd: c_int, flags: c_int) -> Result<usize, Errno> {
+    let mut byte = 0u8;
+    let piece = [libc::iovec { iov_base: (&raw mut byte).cast(), iov_len: 1 }];
+    receive(held, fd, Pieces::new(&piece), flags & MSG_DONTWAIT | MSG_PEEK).map(|_| 0)
 }
 
 /// How many bytes a blocking call waits for.
@@ -91,6 +100,20 @@ fn ended(held: &Held, done: usize, end: &Turn) -> Result<usize, Errno> {
             Ok(done)
         }
         _ => Ok(done),
+    }
+}
+
+/// What is in the ring, when the descriptor is not ours to ask any more: the end follows.
+#[cold]
+fn last(held: &Held, stream: &Stream, pieces: &mut Pieces<'_>, flags: c_int) -> usize {
+    let left = pieces.left();
+    let mut guard = stream.lock_receive();
+    match guard.route(received(held)) {
+        ReceiveRoute::Ring => match from_ring(&mut guard, pieces, flags) {
+            Turn::Seen(seen) => seen,
+            _ => left - pieces.left(),
+        },
+        _ => 0,
     }
 }
 
@@ -134,7 +157,12 @@ fn from_ring(guard: &mut ReceiveGuard, pieces: &mut Pieces<'_>, flags: c_int) ->
     }
     guard.publish();
     count(came);
-    if came > 0 { Turn::Came } else { Turn::Nothing }
+    match came {
+        // We are a signal handler, and what it interrupted goes on only when we return: no waiting.
+        0 if guard.is_nested() => Turn::Failed(libc::EAGAIN),
+        0 => Turn::Nothing,
+        _ => Turn::Came,
+    }
 }
 
 #[inline]
@@ -152,7 +180,7 @@ fn count(bytes: usize) {
 fn from_ring_oddly(guard: &mut ReceiveGuard, mut ahead: Pieces<'_>, pieces: &mut Pieces<'_>, flags: c_int) -> Turn {
     let available = guard.available().min(pieces.left());
     if available == 0 {
-        return Turn::Nothing;
+        return if guard.is_nested() { Turn::Failed(libc::EAGAIN) } else { Turn::Nothing };
     }
     if flags & MSG_PEEK == 0 {
         let skipped = guard.skip(available);

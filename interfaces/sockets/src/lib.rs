@@ -78,6 +78,7 @@ fn accelerate_no_more() {
 #[cfg_attr(test, allow(dead_code))]
 extern "C" fn load() {
     real::resolve_all();
+    panics_abort();
     if !settings::read() || !table::start() || !conn::start() || !cookies::start() || !epoll::start() {
         return;
     }
@@ -91,6 +92,16 @@ extern "C" fn load() {
     };
     ON.store(true, Ordering::Relaxed);
     NOTES.store(true, Ordering::Relaxed);
+}
+
+/// A panic of ours ends the process, whatever the profile: only the C library's cancellation of a thread may unwind
+/// through these frames, and it never comes here. (This is the library's own copy of the runtime, not the program's.)
+#[cfg_attr(test, allow(dead_code))]
+fn panics_abort() {
+    std::panic::set_hook(Box::new(|panic| {
+        log::line(format_args!("{panic}"));
+        std::process::abort();
+    }));
 }
 
 /// Runs when the process ends by `exit`.

@@ -1,7 +1,7 @@
 //! What happens to connections besides data: handed back to the kernel, shut down, forked, carried over exec.
 
 use std::ffi::c_int;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use libc::{FD_CLOEXEC, SHUT_RD, SHUT_RDWR};
 use weft_fabric::stream::Reason;
@@ -9,7 +9,7 @@ use weft_fabric::stream::Reason;
 use super::conn::{self, ATTACHED, Connection, FRESH, GRANTED, Held, NEVER, OFFERED};
 use super::meet::STREAMS;
 use super::table::{self, Entry};
-use super::{attend, epoll, family, log, meet, outgoing, raw, wait};
+use super::{attend, cookies, epoll, family, log, meet, outgoing, raw, wait};
 
 /// How long the peer may take to answer that it sends by the kernel again.
 const ANSWER_NS: u64 = 3_000_000_000;
@@ -28,13 +28,16 @@ const MARK: u32 = 1 << 31;
 /// ends, because the rendezvous does not know it by itself.
 static IS_CHILD: AtomicBool = AtomicBool::new(false);
 
+/// Whether such a process has given them back.
+static LEFT: AtomicBool = AtomicBool::new(false);
+
 /// From now on this connection is the kernel's alone, in both directions, so that somebody who bypasses us may use the
 /// descriptor. Waits for the peer; one that does not answer costs the connection, never bytes.
 pub fn hand_back(fd: c_int, reason: Reason) {
     let Some(held) = conn::hold(fd) else { return };
     let _errno = raw::KeepErrno::new();
     meet::give_up(&held, fd, reason);
-    if held.state() == ATTACHED {
+    if held.state() == ATTACHED && !held.has_flag(conn::CUT_OFF) {
         hand_back_attached(&held, fd, reason);
     }
 }
@@ -78,8 +81,11 @@ fn hand_back_attached(held: &Held, fd: c_int, reason: Reason) {
 fn cut_off(held: &Held, fd: c_int) {
     log::line(format_args!("descriptor {fd}: the other side does not answer; the connection is shut down"));
     let _guard = held.stream().lock_receive();
-    let _ = raw::shutdown(fd, SHUT_RDWR);
-    raw::throw_away(fd);
+    held.set_flag(conn::CUT_OFF);
+    // Not only shut down: whoever gets the descriptor now must see an error where bytes are missing, not an end.
+    if raw::disconnect(fd).is_err() {
+        let _ = raw::shutdown(fd, SHUT_RDWR);
+    }
     held.owed_error.store(libc::ECONNRESET, Ordering::Relaxed);
     STREAMS.counters().fell_back(Reason::Broken);
 }
@@ -110,9 +116,11 @@ pub fn reset(held: &Held, fd: c_int) {
 /// Before `shutdown`: what is sent afterwards must fail as the kernel has it.
 pub fn before_shutdown(fd: c_int, how: c_int) {
     let Some(held) = conn::hold(fd) else { return };
+    held.set_flag(conn::SHUT);
     if how != SHUT_RD && held.state() == ATTACHED {
         let stream = held.stream();
         outgoing::to_kernel(&held, fd, &stream);
+        stream.rouse_senders();
         stream.set_closing();
     }
 }
@@ -133,23 +141,90 @@ fn for_each_connection(mut each: impl FnMut(c_int, u32, &Connection)) {
     }
 }
 
+/// One fork at a time, and no signal handler of the forking thread meanwhile: it could fork.
+static FORKING: AtomicBool = AtomicBool::new(false);
+/// How many have begun.
+static FORKS: AtomicU64 = AtomicU64::new(0);
+/// The signal mask of the thread that forks.
+static MASK: AtomicU64 = AtomicU64::new(0);
+
+fn begin_fork() {
+    let mask = raw::signal_mask(u64::MAX);
+    while FORKING.compare_exchange(false, true, Ordering::Acquire, Ordering::Relaxed).is_err() {
+        raw::yield_core();
+    }
+    MASK.store(mask, Ordering::Relaxed);
+    FORKS.fetch_add(1, Ordering::SeqCst);
+}
+
+/// Runs `fork`; when there is no child, what was counted for it is taken back. (Where another thread has forked since,
+/// it stays counted, which is the safe side.)
+pub fn forking(fork: impl FnOnce() -> libc::pid_t) -> libc::pid_t {
+    let before = FORKS.load(Ordering::SeqCst);
+    let child = fork();
+    if child < 0 && super::is_on() {
+        let _errno = raw::KeepErrno::new();
+        begin_fork();
+        if FORKS.load(Ordering::SeqCst) == before + 2 {
+            for_each_connection(|_, _, conn| disinherit(conn));
+        }
+        end_fork();
+    }
+    child
+}
+
+fn disinherit(conn: &Connection) {
+    if conn.take_flag(conn::FORK_REFERENCE) {
+        conn.stream().drop_ref();
+    }
+    if conn.take_flag(conn::FORK_SHARE) {
+        family::leave(conn);
+    }
+}
+
+fn end_fork() {
+    let mask = MASK.load(Ordering::Relaxed);
+    FORKING.store(false, Ordering::Release);
+    raw::signal_mask(mask);
+}
+
 /// Before a fork: the child will hold everything that this process holds.
 pub extern "C" fn before_fork() {
     if !super::is_on() {
         return;
     }
+    begin_fork();
     epoll::lock_all();
-    for_each_connection(|_, _, conn| match conn.state_now() {
-        NEVER if !conn.has_flag(conn::WAS_ATTACHED) => {}
-        ATTACHED | NEVER => conn.stream().add_ref(),
-        _ => family::share(conn),
-    });
+    for_each_connection(|_, _, conn| inherit(conn));
+}
+
+/// One more process will hold this connection.
+fn inherit(conn: &Connection) {
+    conn.take_flag(conn::FORK_REFERENCE | conn::FORK_SHARE);
+    // Waits for a thread that is attaching it: what it comes to decides what is counted.
+    if matches!(conn.state(), ATTACHED | NEVER) {
+        if conn.has_flag(conn::WAS_ATTACHED) {
+            conn.stream().add_ref();
+            conn.set_flag(conn::FORK_REFERENCE);
+        }
+        return;
+    }
+    family::share(conn);
+    // A thread that began before it could see that may have attached it after all. One that begins now does see it.
+    if conn.state() == ATTACHED {
+        family::leave(conn);
+        conn.stream().add_ref();
+        conn.set_flag(conn::FORK_REFERENCE);
+    } else {
+        conn.set_flag(conn::FORK_SHARE);
+    }
 }
 
 /// After a fork, in the parent.
 pub extern "C" fn after_fork_in_parent() {
     if super::is_on() {
         epoll::unlock_all();
+        end_fork();
     }
 }
 
@@ -159,15 +234,18 @@ pub extern "C" fn after_fork_in_child() {
         return;
     }
     IS_CHILD.store(true, Ordering::Relaxed);
+    LEFT.store(false, Ordering::Relaxed);
     epoll::forked();
     STREAMS.forked();
     for_each_connection(|_, _, conn| {
         conn.forget_calls();
         if matches!(conn.state_now(), OFFERED | GRANTED | conn::ATTACHING) {
             conn.calls.store(0, Ordering::Relaxed);
+            cookies::remove_of(conn);
             conn.set_state(FRESH);
         }
     });
+    end_fork();
 }
 
 /// Before another program is started beside us (`spawn`) or in our place: what it would inherit becomes the kernel's.
@@ -178,19 +256,33 @@ pub fn before_exec(reason: Reason) {
     for (fd, entry) in table::entries(0, c_int::MAX) {
         let Entry::Connection(index) = entry else { continue };
         let state = conn::at(index).state_now();
-        if state != NEVER && survives_exec(fd) {
+        if state != NEVER && (is_heir(fd) || survives_exec(fd)) {
             hand_back(fd, reason);
         }
     }
+}
+
+/// Descriptors that some child is to get as another number. Never forgotten: a list of actions may be used again, when
+/// its numbers are other files. A number takes the bit of its remainder; one too many handed back is only slower.
+static HEIRS: AtomicU64 = AtomicU64::new(0);
+
+/// A list of actions for `spawn` duplicates `fd`.
+pub fn note_heir(fd: c_int) {
+    HEIRS.fetch_or(1 << (fd & 63), Ordering::SeqCst);
+}
+
+fn is_heir(fd: c_int) -> bool {
+    HEIRS.load(Ordering::SeqCst) & 1 << (fd & 63) != 0
 }
 
 fn survives_exec(fd: c_int) -> bool {
     raw::fcntl(fd, libc::F_GETFD, 0).is_ok_and(|flags| flags & FD_CLOEXEC as usize == 0)
 }
 
-/// A process that came from a fork ends, or becomes another program: it holds nothing any more.
+/// A process that came from a fork ends, or becomes another program: it holds nothing any more. Once only: a reference
+/// given back twice would be another process's.
 pub fn leave() {
-    if !super::is_on() || !IS_CHILD.load(Ordering::Relaxed) {
+    if !super::is_on() || !IS_CHILD.load(Ordering::Relaxed) || LEFT.swap(true, Ordering::SeqCst) {
         return;
     }
     for_each_connection(|_, _, conn| match conn.state_now() {
@@ -202,7 +294,7 @@ pub fn leave() {
 
 /// The program that was to take our place could not be started.
 pub fn stay() {
-    if !super::is_on() || !IS_CHILD.load(Ordering::Relaxed) {
+    if !super::is_on() || !IS_CHILD.load(Ordering::Relaxed) || !LEFT.swap(false, Ordering::SeqCst) {
         return;
     }
     for_each_connection(|_, _, conn| match conn.state_now() {

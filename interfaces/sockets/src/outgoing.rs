@@ -57,6 +57,7 @@ pub fn send(held: &Held, fd: c_int, mut pieces: Pieces<'_>, flags: c_int) -> Res
             Slept::Woken => leave_a_dead_ring(held, fd, &stream),
             Slept::TimedOut => return some_or(all - pieces.left(), libc::EAGAIN),
             Slept::Interrupted => return some_or(all - pieces.left(), libc::EINTR),
+            Slept::Closed => return some_or(all - pieces.left(), libc::EPIPE).map_err(|error| fail(error, flags)),
         }
     }
 }
@@ -105,7 +106,12 @@ fn push(guard: &mut SendGuard, pieces: &mut Pieces<'_>) -> Turn {
     }
     guard.publish();
     STREAMS.counters().bytes_ring_out.fetch_add(went as u64, Ordering::Relaxed);
-    if went > 0 { Turn::Went } else { Turn::Full }
+    match went {
+        // We are a signal handler, and what it interrupted goes on only when we return: no waiting.
+        0 if guard.is_nested() => Turn::Failed(libc::EAGAIN),
+        0 => Turn::Full,
+        _ => Turn::Went,
+    }
 }
 
 fn by_kernel(stream: &Stream, fd: c_int, pieces: &mut Pieces<'_>, flags: c_int) -> Turn {
@@ -167,6 +173,10 @@ pub fn to_kernel(held: &Held, fd: c_int, stream: &Stream) {
     let mut tries = 0;
     let there = loop {
         let mut guard = stream.lock_send();
+        if guard.is_nested() {
+            // A signal handler: the interrupted sender will look itself.
+            return;
+        }
         if guard.route() != SendRoute::GiveBack {
             break guard.switch_to_kernel();
         }

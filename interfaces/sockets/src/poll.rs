@@ -243,7 +243,7 @@ fn ring_events(one: &pollfd, kind: Kind) -> i16 {
         Kind::Set(_) => 0,
         Kind::Attached(held) => {
             let stream = held.stream();
-            let low = held.low_water.load(Ordering::Relaxed) as usize;
+            let low = held.ready_bytes();
             let reading = match held.readable() {
                 Readable::Ring(bytes) => bytes >= low,
                 Readable::Broken => true,

@@ -99,14 +99,6 @@ pub fn look(fd: c_int) -> Result<usize, Errno> {
     receive_pieces(fd, &[piece], libc::MSG_DONTWAIT | libc::MSG_PEEK)
 }
 
-/// Drops all that the kernel has for a receiver.
-pub fn throw_away(fd: c_int) {
-    let mut byte = 0u8;
-    let piece = iovec { iov_base: (&raw mut byte).cast(), iov_len: 1 << 30 };
-    // With this flag the kernel writes nothing to the buffer.
-    while receive_pieces(fd, &[piece], libc::MSG_DONTWAIT | libc::MSG_TRUNC).is_ok_and(|bytes| bytes > 0) {}
-}
-
 /// Waits for descriptors. `timeout` `None` is for ever; `mask` is the signal mask meanwhile, 0 for the present one.
 pub fn poll(fds: &mut [pollfd], timeout_ns: Option<u64>, mask: Option<u64>) -> Result<usize, Errno> {
     let time = timeout_ns.map(timespec_of);
@@ -176,6 +168,21 @@ pub fn map(bytes: usize, shared: bool) -> *mut u8 {
         call(libc::SYS_mmap, [0, bytes, (libc::PROT_READ | libc::PROT_WRITE) as usize, flags as usize, usize::MAX, 0])
     };
     checked(answer).map_or(std::ptr::null_mut(), |at| at as *mut u8)
+}
+
+/// Makes closing this descriptor reset its connection.
+pub fn reset_when_closed(fd: c_int) {
+    let linger = libc::linger { l_onoff: 1, l_linger: 0 };
+    let size = size_of::<libc::linger>();
+    // SAFETY: the option lives across the call.
+    let _ = unsafe { kernel!(libc::SYS_setsockopt, fd, libc::SOL_SOCKET, libc::SO_LINGER, &raw const linger, size) };
+}
+
+/// Undoes a connection: its other side is reset, and every later call says that there is none.
+pub fn disconnect(fd: c_int) -> Result<usize, Errno> {
+    let nowhere = libc::sockaddr { sa_family: libc::AF_UNSPEC as u16, sa_data: [0; 14] };
+    // SAFETY: the address lives across the call.
+    unsafe { kernel!(libc::SYS_connect, fd, &raw const nowhere, size_of::<libc::sockaddr>()) }
 }
 
 /// Gives memory of [`map`] back.

@@ -120,6 +120,7 @@ real! {
     execveat(directory: c_int, path: *const c_char, arguments: Words, environment: Words, flags: c_int) -> c_int;
     posix_spawn(pid: *mut pid_t, path: *const c_char, actions: *const c_void, attributes: *const c_void, arguments: Words, environment: Words) -> c_int;
     posix_spawnp(pid: *mut pid_t, file: *const c_char, actions: *const c_void, attributes: *const c_void, arguments: Words, environment: Words) -> c_int;
+    posix_spawn_file_actions_adddup2(actions: *mut c_void, fd: c_int, to: c_int) -> c_int;
     system(command: *const c_char) -> c_int;
     popen(command: *const c_char, kind: *const c_char) -> *mut FILE;
     sigaction(signal: c_int, new: *const c_void, old: *mut c_void) -> c_int;

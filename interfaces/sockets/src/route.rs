@@ -30,14 +30,23 @@ pub fn answer(result: Result<usize, Errno>) -> ssize_t {
     }
 }
 
+/// `read` and its kin: as [`receive`], but without room for bytes they do not wait for any.
+#[inline]
+pub fn read(fd: c_int, pieces: &[iovec], flags: c_int, real: impl FnOnce() -> ssize_t) -> ssize_t {
+    if pieces.iter().all(|piece| piece.iov_len == 0) { real() } else { receive(fd, pieces, flags, real) }
+}
+
 /// A receiving call; `real` is the program's own call in the C library.
 #[inline]
 pub fn receive(fd: c_int, pieces: &[iovec], flags: c_int, real: impl FnOnce() -> ssize_t) -> ssize_t {
     let Some(held) = conn::hold(fd) else { return real() };
     if held.state() == ATTACHED || meet::before_call(&held, fd) {
         let pieces = Pieces::new(pieces);
-        if pieces.left() == 0 || flags & KERNEL_RECEIVES != 0 {
+        if flags & KERNEL_RECEIVES != 0 {
             return real();
+        }
+        if pieces.left() == 0 {
+            return answer(incoming::await_byte(&held, fd, flags));
         }
         return answer(incoming::receive(&held, fd, pieces, flags));
     }

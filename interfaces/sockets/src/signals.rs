@@ -27,6 +27,8 @@ pub enum Slept {
     TimedOut,
     /// A handler has run that interrupts the call.
     Interrupted,
+    /// Another thread has closed the descriptor: its number may be another file's by now.
+    Closed,
 }
 
 /// The program has changed how it treats a signal.

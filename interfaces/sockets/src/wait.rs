@@ -12,13 +12,14 @@ use weft_fabric::stream::{Bell, BellAddress, Readable, SendRoute, Stream, Waiter
 use super::conn::{ASK_KERNEL, Held};
 use super::meet::STREAMS;
 use super::signals::{self, Slept};
+use super::table::{self, Entry};
 use super::{epoll, pace, raw};
 
 /// Sleep no longer than this when nobody can ring us (no bell left, or another thread is the one who is rung).
 const SLICE_NS: u64 = 5_000_000;
 
 /// More bytes than this are not waited for at once: the ring must be able to hold them.
-const MOST_BYTES: usize = 64 << 10;
+pub const MOST_BYTES: usize = 64 << 10;
 
 /// What a call waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -93,6 +94,9 @@ pub fn left_ns(deadline: Option<u64>) -> Option<u64> {
 
 /// Waits until what is wanted may be there. [`Slept::Woken`] means: look.
 pub fn wait(held: &Held, fd: c_int, want: Want, deadline: Option<u64>) -> Slept {
+    if !is_open(held, fd) {
+        return Slept::Closed;
+    }
     let stream = held.stream();
     let closing = stream.peer_closing();
     let came = || want.now(held, &stream) == Now::Ready || stream.peer_closing() != closing || stream.asked_back();
@@ -100,30 +104,65 @@ pub fn wait(held: &Held, fd: c_int, want: Want, deadline: Option<u64>) -> Slept 
         if stream.peer_closing() {
             held.set_flag(ASK_KERNEL);
         }
-        serve(held, fd);
-        return Slept::Woken;
+        return look_around(held, fd, Slept::Woken);
     }
     let slept = sleep(held, fd, &stream, want, deadline);
+    look_around(held, fd, slept)
+}
+
+/// What happened to the descriptor meanwhile; answers the peer that wants something.
+fn look_around(held: &Held, fd: c_int, slept: Slept) -> Slept {
+    if !is_open(held, fd) {
+        return Slept::Closed;
+    }
     serve(held, fd);
     slept
 }
 
+/// Whether the number still is this connection's: another thread may have closed it, and got it for another file.
+fn is_open(held: &Held, fd: c_int) -> bool {
+    table::entry(fd) == Some(Entry::Connection(held.index))
+}
+
 fn sleep(held: &Held, fd: c_int, stream: &Stream, want: Want, deadline: Option<u64>) -> Slept {
-    let bell = Bell::take().ok();
-    let armed = bell.as_ref().is_some_and(|bell| want.arm(stream, bell.address()));
+    let wish = Wish::new(want, stream);
     sleep_barrier();
     let now = want.now(held, stream);
-    let slept = match now == Now::Ready || stream.asked_back() {
+    match now == Now::Ready || stream.asked_back() || !is_open(held, fd) {
         true => Slept::Woken,
-        false => sleep_armed(held, fd, bell.as_ref().filter(|_| armed), want.events(now), deadline),
-    };
-    if let Some(bell) = bell {
-        if armed {
-            want.disarm(stream, bell.address());
+        false => sleep_armed(held, fd, wish.armed_bell(), want.events(now), deadline),
+    }
+}
+
+/// A wish to be woken. Taken back when dropped: a thread may be cancelled while it sleeps.
+struct Wish<'a> {
+    want: Want,
+    stream: &'a Stream,
+    bell: Option<Bell>,
+    armed: bool,
+}
+
+impl<'a> Wish<'a> {
+    fn new(want: Want, stream: &'a Stream) -> Self {
+        let bell = Bell::take().ok();
+        let armed = bell.as_ref().is_some_and(|bell| want.arm(stream, bell.address()));
+        Self { want, stream, bell, armed }
+    }
+
+    /// The bell that will be rung; `None` when nobody can ring us.
+    fn armed_bell(&self) -> Option<&Bell> {
+        self.bell.as_ref().filter(|_| self.armed)
+    }
+}
+
+impl Drop for Wish<'_> {
+    fn drop(&mut self) {
+        let Some(bell) = self.bell.take() else { return };
+        if self.armed {
+            self.want.disarm(self.stream, bell.address());
         }
         bell.give_back();
     }
-    slept
 }
 
 fn sleep_armed(held: &Held, fd: c_int, bell: Option<&Bell>, events: i16, deadline: Option<u64>) -> Slept {

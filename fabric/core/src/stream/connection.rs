@@ -237,6 +237,24 @@ impl Stream {
         ring(fire_all([&into.room.wait, &into.room.set], listeners, slot, fences));
     }
 
+    /// Wakes whoever of this side sleeps for room: what it waits for will not come by the ring any more.
+    pub fn rouse_senders(&self) {
+        let side = self.arena.side();
+        let room = &self.outgoing().room;
+        // ORDER: stream-sleep, with the switch to the kernel in the place of the tail.
+        fence(Ordering::SeqCst);
+        ring(fire_all([&room.wait, &room.set], self.arena.listeners(side), self.slot, self.arena.fences()));
+    }
+
+    /// Wakes the call of this side that sleeps for data: the descriptor is closed under it.
+    pub fn rouse_receivers(&self) {
+        let side = self.arena.side();
+        let watch = &self.incoming().watch;
+        // ORDER: stream-sleep, with the closed descriptor in the place of the head.
+        fence(Ordering::SeqCst);
+        ring(fire_all([&watch.wait, &watch.set], self.arena.listeners(side), self.slot, self.arena.fences()));
+    }
+
     /// The bytes that this side has sent and received by the kernel, as all who share it (fork) count them together: for
     /// the caller, who stores what was counted before attaching and adds to them afterwards, under the lock of the
     /// direction.
@@ -307,6 +325,11 @@ impl Stream {
     /// [`Self::drop_ref`] as any holder.
     pub fn add_ref(&self) {
         self.own().side.references.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Whether other processes hold this side, too.
+    pub fn is_shared(&self) -> bool {
+        self.own().side.references.load(Ordering::Relaxed) > 1
     }
 
     /// This process holds it no more. The last one gives the slot back; what was sent stays for the peer to read. No

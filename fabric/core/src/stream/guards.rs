@@ -78,6 +78,11 @@ impl SendGuard {
         if self.held == Held::Nested { 0 } else { self.sender.push(bytes, ring) }
     }
 
+    /// Whether this is the guard of a signal handler that interrupted the holder: nothing can be done before it returns.
+    pub fn is_nested(&self) -> bool {
+        self.held == Held::Nested
+    }
+
     /// Free bytes of the ring.
     pub fn room(&mut self) -> usize {
         if self.held == Held::Nested { 0 } else { self.sender.free(u64::MAX) as usize }
@@ -156,6 +161,11 @@ impl ReceiveGuard {
             Source::Kernel(at_most) => ReceiveRoute::Kernel { at_most },
             Source::Broken => ReceiveRoute::Broken,
         }
+    }
+
+    /// Whether this is the guard of a signal handler that interrupted the holder: nothing can be done before it returns.
+    pub fn is_nested(&self) -> bool {
+        self.held == Held::Nested
     }
 
     /// Bytes in the ring, not yet pulled.

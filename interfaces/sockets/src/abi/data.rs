@@ -30,7 +30,7 @@ unsafe fn list<'a>(pieces: *const iovec, count: usize) -> &'a [iovec] {
 #[unsafe(no_mangle)]
 pub unsafe extern "C-unwind" fn read(fd: c_int, buffer: *mut c_void, length: size_t) -> ssize_t {
     // SAFETY: the program's own arguments.
-    route::receive(fd, &piece(buffer, length), 0, || unsafe { real::read(fd, buffer, length) })
+    route::read(fd, &piece(buffer, length), 0, || unsafe { real::read(fd, buffer, length) })
 }
 
 #[unsafe(no_mangle)]
@@ -65,7 +65,7 @@ pub unsafe extern "C-unwind" fn __write(fd: c_int, buffer: *const c_void, length
 #[unsafe(no_mangle)]
 pub unsafe extern "C-unwind" fn readv(fd: c_int, pieces: *const iovec, count: c_int) -> ssize_t {
     // SAFETY: the program's own arguments.
-    unsafe { route::receive(fd, list(pieces, count as usize), 0, || real::readv(fd, pieces, count)) }
+    unsafe { route::read(fd, list(pieces, count as usize), 0, || real::readv(fd, pieces, count)) }
 }
 
 #[unsafe(no_mangle)]
@@ -88,7 +88,7 @@ pub unsafe extern "C-unwind" fn preadv2(
         return plain();
     }
     // SAFETY: as above.
-    unsafe { route::receive(fd, list(pieces, count as usize), route::flags_of_vector_call(flags), plain) }
+    unsafe { route::read(fd, list(pieces, count as usize), route::flags_of_vector_call(flags), plain) }
 }
 
 #[unsafe(no_mangle)]

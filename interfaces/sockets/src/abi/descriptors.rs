@@ -111,6 +111,7 @@ pub unsafe extern "C-unwind" fn getsockopt(
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C-unwind" fn close(fd: c_int) -> c_int {
+    conn::before_close(fd);
     conn::forget(fd);
     // SAFETY: a number.
     unsafe { real::close(fd) }
@@ -139,7 +140,10 @@ pub unsafe extern "C-unwind" fn closefrom(first: c_int) {
 }
 
 fn forget_range(first: c_int, last: c_int) {
-    table::entries(first, last).for_each(|(fd, _)| conn::forget(fd));
+    table::entries(first, last).for_each(|(fd, _)| {
+        conn::before_close(fd);
+        conn::forget(fd);
+    });
 }
 
 #[unsafe(no_mangle)]

@@ -9,25 +9,34 @@ use crate::{life, raw, real, signals};
 
 type Words = *const *const c_char;
 
-/// `fork` itself is not hooked: its handlers are ours, and run also in the C library's own forks. This one has none.
+/// The work is done in the handlers of forks, which run also in the C library's own; they are not told of a failure.
+#[unsafe(no_mangle)]
+pub unsafe extern "C-unwind" fn fork() -> pid_t {
+    // SAFETY: the program's own call.
+    life::forking(|| unsafe { real::fork() })
+}
+
+/// This one has no handlers.
 #[unsafe(no_mangle)]
 pub unsafe extern "C-unwind" fn _Fork() -> pid_t {
-    life::before_fork();
-    // SAFETY: the program's own call.
-    let child = unsafe { real::_Fork() };
-    if child == 0 {
-        life::after_fork_in_child()
-    } else {
-        life::after_fork_in_parent()
-    }
-    child
+    life::forking(|| {
+        life::before_fork();
+        // SAFETY: the program's own call.
+        let child = unsafe { real::_Fork() };
+        if child == 0 {
+            life::after_fork_in_child()
+        } else {
+            life::after_fork_in_parent()
+        }
+        child
+    })
 }
 
 /// A child that shares our memory would change our tables for descriptors that are its own: it gets a copy.
 #[unsafe(no_mangle)]
 pub unsafe extern "C-unwind" fn vfork() -> pid_t {
     // SAFETY: whoever may vfork may fork.
-    unsafe { real::fork() }
+    unsafe { fork() }
 }
 
 #[unsafe(no_mangle)]
@@ -113,6 +122,14 @@ pub unsafe extern "C-unwind" fn posix_spawnp(
     life::before_exec(Reason::Exec);
     // SAFETY: the program's own arguments.
     unsafe { real::posix_spawnp(pid, file, actions, attributes, arguments, environment) }
+}
+
+/// The child will have this descriptor under another number, whatever its flags say.
+#[unsafe(no_mangle)]
+pub unsafe extern "C-unwind" fn posix_spawn_file_actions_adddup2(actions: *mut c_void, fd: c_int, to: c_int) -> c_int {
+    life::note_heir(fd);
+    // SAFETY: the program's own arguments.
+    unsafe { real::posix_spawn_file_actions_adddup2(actions, fd, to) }
 }
 
 #[unsafe(no_mangle)]

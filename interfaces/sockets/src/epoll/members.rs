@@ -22,7 +22,7 @@ const COOL_FROM: usize = 64;
 /// What the ring of a connection has for a registration: events, or 0. `arrived` is what had arrived before this look.
 fn ready(held: &Held, place: &Registration, arrived: u64) -> u32 {
     let stream = held.stream();
-    let low = held.low_water.load(std::sync::atomic::Ordering::Relaxed) as usize;
+    let low = held.ready_bytes();
     let mut events = 0;
     if place.events & READING != 0 {
         match held.readable() {
