@@ -35,13 +35,19 @@ fn program() -> &'static PathBuf {
     PROGRAM.get_or_init(|| weft_tests::build::c_folder("tests/c/sockets/behaviour"))
 }
 
+/// How connections begin, end, and pass to other programs.
+fn lives() -> &'static PathBuf {
+    static PROGRAM: OnceLock<PathBuf> = OnceLock::new();
+    PROGRAM.get_or_init(|| weft_tests::build::c_folder("tests/c/sockets/life"))
+}
+
 fn run(mut command: Command) -> (bool, String) {
     let Output { status, stdout, stderr } = command.output().expect("a program of ours can be started");
     (status.success(), String::from_utf8_lossy(&[stdout, stderr].concat()).into_owned())
 }
 
-fn cases() -> Vec<String> {
-    let mut list = Command::new(program());
+fn cases(program: &PathBuf) -> Vec<String> {
+    let mut list = Command::new(program);
     list.arg("list");
     run(list).1.lines().map(str::to_owned).collect()
 }
@@ -56,7 +62,7 @@ fn every_case_holds_on_the_kernel() {
 
 #[test]
 fn every_case_holds_with_the_library() {
-    let cases = cases();
+    let cases = cases(program());
     BY_RING.iter().for_each(|known| assert!(cases.iter().any(|case| case == known), "there is no case {known}"));
     let mut failed = Vec::new();
     for case in &cases {
@@ -70,6 +76,26 @@ fn every_case_holds_with_the_library() {
         let by_ring = !BY_RING.contains(&case.as_str()) || moved.by_ring > moved.by_kernel;
         if !well || !as_meant || !by_ring {
             failed.push(format!("{case}: {moved:?}\n{said}"));
+        }
+    }
+    assert!(failed.is_empty(), "{} of {} cases: {}", failed.len(), cases.len(), failed.join("\n"));
+}
+
+#[test]
+fn every_life_is_lived_on_the_kernel_and_with_the_library() {
+    let cases = cases(lives());
+    assert!(cases.len() > 5, "{cases:?}");
+    let mut failed = Vec::new();
+    for case in &cases {
+        let mut plain = Command::new(lives());
+        plain.arg(case);
+        let mut preloaded = sock(lives());
+        preloaded.arg(case);
+        let (by_kernel, by_library) = (run(plain), run(preloaded));
+        let moved = Moved::of(&by_library.1);
+        println!("{case}: {moved:?}");
+        if !by_kernel.0 || !by_library.0 {
+            failed.push(format!("{case}: on the kernel {by_kernel:?}, with the library {by_library:?}"));
         }
     }
     assert!(failed.is_empty(), "{} of {} cases: {}", failed.len(), cases.len(), failed.join("\n"));

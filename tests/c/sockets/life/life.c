@@ -380,6 +380,11 @@ static const struct {
 int main(int argc, char **argv)
 {
     int failed = 0, run = 0;
+    if (argc > 1 && !strcmp(argv[1], "list")) {
+        for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+            puts(cases[i].name);
+        return 0;
+    }
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         int wanted = argc > 1 && !strcmp(argv[1], "all");
         for (int at = 1; at < argc; at++)
