@@ -42,7 +42,7 @@ public class Http {
     static void load(int port) throws Exception {
         HttpClient client = HttpClient.newHttpClient();
         int[] sizes = {1, 1000, 65536, 300000, 3000000};
-        for (int round = 0; round < 10; round++) {
+        for (int round = 0; round < 100; round++) {
             ArrayList<CompletableFuture<Void>> answers = new ArrayList<>();
             for (int n = 0; n < sizes.length; n++) answers.add(ask(client, port, round * 10 + n, sizes[n]));
             for (CompletableFuture<Void> answer : answers) answer.get();

@@ -41,7 +41,7 @@ function ask(agent, number, size) {
 
 async function load() {
   const agent = new http.Agent({ keepAlive: true, maxSockets: 4 });
-  for (let round = 0; round < 10; round++) {
+  for (let round = 0; round < 100; round++) {
     await Promise.all(sizes.map((size, n) => ask(agent, round * 10 + n, size)));
   }
   agent.destroy();

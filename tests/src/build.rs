@@ -66,18 +66,31 @@ pub fn c_program(compiler: &Path, source: &str) -> PathBuf {
 /// # Panics
 /// When they cannot be compiled.
 pub fn c_folder(folder: &str) -> PathBuf {
-    let folder = root().join(folder);
-    let files = std::fs::read_dir(&folder).expect("sources").map(|entry| entry.expect("a file").path());
-    let sources = files.filter(|path| path.extension().is_some_and(|ending| ending == "c"));
-    let program = profile_directory().join(folder.file_name().expect("a folder has a name"));
+    c_folders(folder, &[])
+}
+
+/// The same for a program that shares the files of the folders `shared` with others.
+///
+/// # Panics
+/// When they cannot be compiled.
+pub fn c_folders(folder: &str, shared: &[&str]) -> PathBuf {
+    let name = Path::new(folder).file_name().expect("a folder has a name");
+    let program = profile_directory().join(name);
     let output = Command::new("cc")
         .args(["-O1", "-Wall", "-Wextra", "-Werror", "-pthread", "-o"])
         .arg(&program)
-        .args(sources)
+        .args(c_files(folder))
+        .args(shared.iter().flat_map(|folder| c_files(folder)))
         .output()
         .expect("a C compiler");
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     program
+}
+
+fn c_files(folder: &str) -> Vec<PathBuf> {
+    let entries = std::fs::read_dir(root().join(folder)).expect("sources");
+    let files = entries.map(|entry| entry.expect("a file").path());
+    files.filter(|path| path.extension().is_some_and(|ending| ending == "c")).collect()
 }
 
 /// Keeps the programs of different compilers apart.

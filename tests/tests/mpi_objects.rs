@@ -18,9 +18,13 @@ fn program(folder: &TempDir, name: &str) -> PathBuf {
 }
 
 fn run(program: &PathBuf, ranks: u32, arguments: &[&str]) -> Output {
+    command(program, ranks, arguments).output().expect("weft can be started")
+}
+
+fn command(program: &PathBuf, ranks: u32, arguments: &[&str]) -> Command {
     let mut command = Command::new(tree().join("bin/weft"));
     command.args(["run", "--timeout", "60", "-n", &ranks.to_string()]).arg(program).args(arguments);
-    command.output().expect("weft can be started")
+    command
 }
 
 /// Runs it on each number of ranks; every program says `ok` at its end.
@@ -45,6 +49,11 @@ fn intercommunicators() {
 }
 
 #[test]
+fn communicators_go_when_nothing_is_under_way() {
+    passes("disconnect", &[1, 2, 3, 4]);
+}
+
+#[test]
 fn attributes_info_and_errors() {
     passes("objects_attributes", &[1, 2, 4]);
 }
@@ -55,6 +64,11 @@ fn errors_that_return() {
 }
 
 #[test]
+fn errors_name_the_argument_its_value_and_what_is_allowed() {
+    passes("errors_said", &[1, 2]);
+}
+
+#[test]
 fn corners_of_the_standard() {
     passes("corners", &[1, 2, 4]);
 }
@@ -62,6 +76,12 @@ fn corners_of_the_standard() {
 #[test]
 fn buffered_sends_find_room_again() {
     passes("buffered_room", &[2, 3]);
+    let folder = TempDir::new().expect("there is room for a folder");
+    // Taken out of the sender's memory, messages leave without the sender's seeing it.
+    let mut copied = command(&program(&folder, "buffered_room"), 2, &[]);
+    let output = copied.env("WEFT_SINGLE_COPY_BYTES", "65537").output().expect("weft can be started");
+    let (out, err) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    assert!(output.status.success() && out == "ok\n", "{}\n{out}{err}", output.status);
 }
 
 #[test]

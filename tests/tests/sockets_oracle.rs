@@ -1,16 +1,23 @@
 //! Random socket operations under preload, with kernel TCP as the oracle (`tests/c/sockets/oracle`).
 //!
-//! Every run has a fixed seed and a fresh one, which it prints. To replay one, or to run longer:
+//! Every run has a fixed seed and a fresh one, which it prints. To replay one:
 //!
-//!     ORACLE_SEED=17 ORACLE_OPERATIONS=1000000 cargo xtask test sockets
+//!     ORACLE_SEED=17 cargo xtask test tree sockets
+//!
+//! and for a long run, with `ORACLE_SEED` or a fresh seed:
+//!
+//!     ORACLE_OPERATIONS=1000000 cargo xtask test tree sockets
 
 use std::path::PathBuf;
 use std::process::Command;
 use std::sync::OnceLock;
 use weft_tests::{root, sockets};
 
-/// Operations of a run, few enough for every change.
-const BUDGET: u64 = 100_000;
+/// Operations of a run, few enough for every change: some ten seconds each on a machine that does nothing else.
+const LOCKSTEP: u64 = 40_000;
+const FREE: u64 = 150_000;
+/// So many are enough to find every lie.
+const LIES: u64 = 5000;
 /// A sequence that is the same in each run.
 const FIXED_SEED: u64 = 7;
 
@@ -24,36 +31,38 @@ fn program() -> &'static PathBuf {
     PROGRAM.get_or_init(|| weft_tests::build::c_folder("tests/c/sockets/oracle"))
 }
 
-fn passes(only: &str, seed: Option<u64>) {
+fn passes(only: &str, budget: u64, seed: Option<u64>) {
     let mut command = Command::new(program());
-    command.args(["--only", only, "--operations", &variable("ORACLE_OPERATIONS").unwrap_or(BUDGET).to_string()]);
+    let operations = variable("ORACLE_OPERATIONS").unwrap_or(budget).to_string();
+    command.args(["--only", only, "--operations", &operations]);
     sockets::ensure_rendezvous();
     command.arg("--preload").arg(sockets::library());
     command.args(seed.map(|seed| seed.to_string()));
     let output = command.output().expect("the oracle can be started");
     let said = [output.stdout, output.stderr].concat();
     println!("{}", String::from_utf8_lossy(&said));
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&said));
+    let again = "again with ORACLE_SEED= and the seed";
+    assert!(output.status.success(), "{} ({again})", String::from_utf8_lossy(&said));
 }
 
 #[test]
 fn calls_in_lockstep_answer_what_the_kernel_answers() {
-    passes("lockstep", Some(variable("ORACLE_SEED").unwrap_or(FIXED_SEED)));
+    passes("lockstep", LOCKSTEP, Some(variable("ORACLE_SEED").unwrap_or(FIXED_SEED)));
 }
 
 #[test]
 fn calls_in_lockstep_answer_so_with_a_fresh_seed() {
-    passes("lockstep", variable("ORACLE_SEED"));
+    passes("lockstep", LOCKSTEP, variable("ORACLE_SEED"));
 }
 
 #[test]
 fn both_sides_at_once_lose_nothing() {
-    passes("free", Some(variable("ORACLE_SEED").unwrap_or(FIXED_SEED)));
+    passes("free", FREE, Some(variable("ORACLE_SEED").unwrap_or(FIXED_SEED)));
 }
 
 #[test]
 fn both_sides_at_once_lose_nothing_with_a_fresh_seed() {
-    passes("free", variable("ORACLE_SEED"));
+    passes("free", FREE, variable("ORACLE_SEED"));
 }
 
 /// Libraries that break TCP in one way each.
@@ -70,7 +79,11 @@ fn an_oracle_that_is_lied_to_says_so() {
     assert!(compiled.status.success(), "{}", String::from_utf8_lossy(&compiled.stderr));
     let ends_well = |lie: &str, only: &str| -> bool {
         let mut command = Command::new(program());
-        command.args(["--only", only, "--operations", "20000", "--preload"]).arg(&library).arg("7").env("LIE", lie);
+        command
+            .args(["--only", only, "--operations", &LIES.to_string(), "--preload"])
+            .arg(&library)
+            .arg("7")
+            .env("LIE", lie);
         // What it leaves behind for a person to look at goes with the folder.
         command.env("TMPDIR", folder.path()).output().expect("the oracle can be started").status.success()
     };

@@ -7,6 +7,8 @@ mod sockets_programs {
     mod command;
     mod databases;
     mod languages;
+    mod message_passing;
     mod streams;
+    mod users;
     mod web;
 }

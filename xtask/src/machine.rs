@@ -1,7 +1,7 @@
 //! What the machine must have beyond git, a Rust toolchain and a C compiler, and how it gets there.
 
 use std::collections::BTreeSet;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use anyhow::{Result, bail};
 
@@ -30,10 +30,11 @@ pub enum Need {
     Python,
     Node,
     Java,
+    Pvm,
 }
 
 impl Need {
-    const ALL: [Need; 20] = [
+    const ALL: [Need; 21] = [
         Need::CCompiler,
         Need::CxxCompiler,
         Need::PkgConfig,
@@ -54,6 +55,7 @@ impl Need {
         Need::Python,
         Need::Node,
         Need::Java,
+        Need::Pvm,
     ];
 
     /// The programs that the stage `sockets` runs as they are.
@@ -71,6 +73,7 @@ impl Need {
         Need::Python,
         Need::Node,
         Need::Java,
+        Need::Pvm,
     ];
 
     /// Debian's package and what it is needed for.
@@ -95,6 +98,7 @@ impl Need {
             Need::Socat => ("socat", "passes streams on in the socket tests"),
             Need::Python => ("python3", "runs servers and clients of the socket tests"),
             Need::Node => ("nodejs", "runs a web server and its client in the socket tests"),
+            Need::Pvm => ("pvm-dev", "daemons and tasks of the socket tests"),
             Need::Java => ("default-jdk-headless", "runs a web server and its client in the socket tests"),
         }
     }
@@ -123,6 +127,7 @@ impl Need {
             Need::Python => on_path("python3"),
             Need::Node => on_path("node"),
             Need::Java => on_path("javac"),
+            Need::Pvm => on_path("pvmd") && Path::new("/usr/include/pvm3.h").is_file(),
         }
     }
 }

@@ -16,7 +16,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("weft-mpi", &["weft-fabric"]),
     ("weft-sockets", &["weft-fabric"]),
     ("weft-agent", &["weft-wire", "weft-cluster"]),
-    ("weft-bench", &["weft-wire"]),
+    ("weft-bench", &["weft-wire", "weft-fabric"]),
     ("weft", &["weft-wire", "weft-cluster", "weft-fabric", "weft-agent", "weft-bench"]),
     ("weft-tests", &["weft-wire", "weft-cluster"]),
     ("xtask", &[]),

@@ -8,7 +8,7 @@ use std::net::{Ipv4Addr, TcpListener, TcpStream};
 use std::os::fd::AsRawFd;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
-use weft_fabric::stream::{Offer, SendRoute, Stream, Streams};
+use weft_fabric::stream::{Mail, Offer, SendRoute, Stream, Streams};
 
 const STREAMS: Streams = Streams::open();
 const RUNS: usize = 11;
@@ -163,7 +163,7 @@ fn attach(anchor: &TcpStream) -> Stream {
     }
     assert_eq!(STREAMS.offer(anchor.as_raw_fd(), cookie), Offer::Sent, "weft rendezvous --ensure first");
     let stream = loop {
-        if let Some((_, stream)) = STREAMS.take_mail() {
+        if let Some(Mail::Stream { stream, .. }) = STREAMS.take_mail() {
             break stream;
         }
         std::thread::yield_now();

@@ -7,6 +7,7 @@ use crate::port::{Limits, Port};
 use crate::shared::SharedBlocks;
 use crate::status::{Counters, Page, PageCounters, Status};
 use weft_device::Device;
+use weft_device::past_caches::share_of_cache;
 use weft_device::shm::{Doorbell, Segment, ShmDevice};
 use weft_wire::segment::MemberState;
 use weft_wire::settings::{Settings, SingleCopy};
@@ -48,7 +49,8 @@ impl Endpoint {
         let size = segment.members();
         let device = ShmDevice::join(segment.clone(), member)?;
         let single_copy_allowed = limits.single_copy_allowed && try_single_copy(settings.single_copy)?;
-        let limits = Limits { single_copy_allowed, ..limits };
+        let cached = limits.cached.min(share_of_cache(size));
+        let limits = Limits { single_copy_allowed, cached, ..limits };
         let page = Page::new(&segment, member, settings.status);
         let counters = PageCounters::new(page.clone());
         let port = Port::new(member, size, limits, device.copy_slots(), counters);

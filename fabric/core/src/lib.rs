@@ -6,6 +6,7 @@
 //!   the only place where a thread waits for other processes (spin, hand over, sleep) between joining and leaving.
 //! - [`stream`] moves the bytes of connections beside their kernel sockets, for code in programs that know nothing of
 //!   it. It shares nothing with the endpoint.
+//! - [`datagram`] does so for datagrams.
 //! - [`shared`] hands out memory that members of a group use by agreement.
 //!
 //! Not here: communicators, datatypes, collectives' algorithms (interfaces), rings and system calls (devices).
@@ -20,6 +21,7 @@
 //! kernel is asked for).
 
 mod api;
+pub mod datagram;
 mod endpoint;
 mod join;
 mod monitor;

@@ -277,6 +277,18 @@ mod tests {
     }
 
     #[test]
+    fn room_for_those_awake_is_bounded_by_the_quota_too() {
+        let segment = Segment::create(2).expect("segment");
+        let awake = segment.awake() as u32;
+        let has_room = |cores, quota| {
+            let place = Place::Free { cores, segment: segment.clone() };
+            Policy::at(Bounds::default(), place, 2, quota).has_room()
+        };
+        assert!(has_room(awake, None) && has_room(awake, Some(awake)));
+        assert!(awake > 0 && !has_room(awake, Some(awake - 1)));
+    }
+
+    #[test]
     fn an_own_core_spins_then_yields_then_sleeps() {
         let mut policy =
             Policy::at(Bounds { spin_ns: 10_000, yield_ns: 100_000 }, Place::Told { shared: false }, 2, None);

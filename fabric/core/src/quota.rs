@@ -83,13 +83,15 @@ mod tests {
         file("job/one/cpu.max", "150000 50000\n");
         file("job/two/cpu.max", "max 100000\n");
         file("job/three/memory.max", "max\n");
-        let cores = |membership| read(made.path(), membership);
+        let cores = |membership: &str| read(made.path(), membership);
         assert_eq!(cores("0::/job/one\n"), Some(3));
         assert_eq!(cores("0::/job/two\n"), None);
         assert_eq!(cores("0::/job/three\n"), None, "the processor is not controlled here");
         assert_eq!(cores("0::/\n"), Some(7));
         assert_eq!(cores("0::/docker/of-the-host\n"), Some(7), "what is mounted is the container's group");
-        assert_eq!(cores("0::/../job/one\n"), Some(7), "outside of what is mounted");
+        let beside = made.path().file_name().expect("a name").to_str().expect("ASCII");
+        let climbing = format!("0::/../{beside}/job/one\n");
+        assert_eq!(cores(&climbing), Some(7), "a path that leads out of what is mounted is not followed");
         assert_eq!(cores("3:memory:/job/one\n0::/job/one\n"), Some(3));
         assert_eq!(cores("nonsense\n"), None);
     }

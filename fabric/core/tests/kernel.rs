@@ -259,6 +259,7 @@ fn too_little_memory_for_collective_blocks_is_an_answer() {
         assert_eq!(blocks.take(1), Some(before), "what has memory already is still handed out");
     });
     assert_eq!(reap(child), 0);
+    assert_eq!(segment.take_blocks(2).ok(), Some(1), "blocks without memory are not lost");
 }
 
 /// What a sandbox forbids to ask for is not taken for a lack of memory.

@@ -9,9 +9,10 @@ const SIZES: [usize; 25] = [
     131_072, 262_145, 1_048_577, 3_000_001, 8_388_608,
 ];
 
-fn limits() -> [Limits; 3] {
-    let eager = Limits { eager: 1 << 20, single_copy: 1 << 21, single_copy_allowed: true };
-    [copying(), streaming(), eager]
+fn limits() -> [Limits; 4] {
+    let eager = Limits { eager: 1 << 20, single_copy: 1 << 21, single_copy_allowed: true, ..Limits::default() };
+    let past_caches = Limits { cached: 0, ..streaming() };
+    [copying(), streaming(), eager, past_caches]
 }
 
 /// Sends `length` bytes into a buffer of `capacity`; the receive comes before or after the message.

@@ -226,9 +226,10 @@ fn live(seed: u64, limits: Limits) {
 
 #[test]
 fn random_traffic_keeps_the_order_of_messages_and_receives() {
-    let small = Limits { eager: 1000, single_copy: 20_000, single_copy_allowed: true };
+    let small = Limits { eager: 1000, single_copy: 20_000, single_copy_allowed: true, ..Limits::default() };
+    let past_caches = Limits { cached: 100_000, ..streaming() };
     for seed in 0..60 {
-        for limits in [copying(), streaming(), small] {
+        for limits in [copying(), streaming(), small, past_caches] {
             println!("seed {seed}, {limits:?}");
             live(seed, limits);
         }

@@ -248,21 +248,24 @@ conformance! {
 /// Only a device with a doorbell sleeps.
 mod sleeping {
     use super::*;
+    use std::sync::atomic::{AtomicBool, Ordering};
     use std::time::{Duration, Instant};
 
     /// Longer than any scheduling: who sleeps so long was not woken.
     const LOST: Duration = Duration::from_secs(30);
 
-    /// One wait: polls once, then sleeps if it may.
-    fn poll_or_sleep(device: &mut ShmDevice, me: u32, sink: &mut Recorder) -> bool {
+    /// One wait: polls once, then sleeps if it may. `asleep` says so from when nothing but a wake-up ends the wait.
+    fn poll_or_sleep(device: &mut ShmDevice, me: u32, sink: &mut Recorder, asleep: &AtomicBool) -> bool {
         if device.poll(sink) {
             return false;
         }
         let sleeps = device.arm();
         if sleeps {
+            asleep.store(true, Ordering::Release);
             let start = Instant::now();
             device.segment().doorbell(me).sleep(Some(LOST));
             assert!(start.elapsed() < LOST, "a lost wake-up");
+            asleep.store(false, Ordering::Release);
         }
         device.disarm();
         sleeps
@@ -273,8 +276,9 @@ mod sleeping {
         const ROUNDS: i32 = 20_000;
         // In one round of so many the peer surely sleeps; in the others it may be about to.
         const SURE: i32 = 8;
-        let let_sleep = |device: &ShmDevice, round: i32| {
-            while round % SURE == 0 && device.segment().awake() > 1 {
+        static ASLEEP: [AtomicBool; 2] = [AtomicBool::new(false), AtomicBool::new(false)];
+        let let_sleep = |peer: usize, round: i32| {
+            while round % SURE == 0 && !ASLEEP[peer].load(Ordering::Acquire) {
                 std::thread::yield_now();
             }
         };
@@ -287,15 +291,15 @@ mod sleeping {
                     let mut slept = 0;
                     for round in 0..ROUNDS {
                         if me == 0 {
-                            let_sleep(&device, round);
+                            let_sleep(1, round);
                             post(&mut device, me, 1, round, b"ping", false).expect("one at a time");
                         }
                         while sink.got.is_empty() {
-                            slept += poll_or_sleep(&mut device, me, &mut sink) as i32;
+                            slept += poll_or_sleep(&mut device, me, &mut sink, &ASLEEP[me as usize]) as i32;
                         }
                         assert_eq!(sink.got.pop_front().expect("not empty").head.tag, round);
                         if me == 1 {
-                            let_sleep(&device, round);
+                            let_sleep(0, round);
                             post(&mut device, me, 0, round, b"pong", false).expect("one at a time");
                         }
                     }
@@ -320,7 +324,7 @@ mod sleeping {
                 while post(&mut sender, 0, 1, tag, &bytes(if tag % 2 == 0 { 8 } else { 6000 }, 1), tag % 2 != 0)
                     .is_none()
                 {
-                    poll_or_sleep(&mut sender, 0, &mut sink);
+                    poll_or_sleep(&mut sender, 0, &mut sink, &AtomicBool::new(false));
                 }
             }
             sender
@@ -328,7 +332,7 @@ mod sleeping {
         let mut sink = Recorder::default();
         let mut next = 0;
         while next < PACKETS {
-            poll_or_sleep(&mut receiver, 1, &mut sink);
+            poll_or_sleep(&mut receiver, 1, &mut sink, &AtomicBool::new(false));
             for packet in sink.got.drain(..) {
                 assert_eq!(packet.head.tag, next);
                 next += 1;

@@ -87,6 +87,18 @@ impl<'a> Foreign<'a> {
         unsafe { std::ptr::copy_nonoverlapping(self.at, to, n) };
         n
     }
+
+    /// As [`Self::copy_to`], with stores past the caches: for bytes that would leave them before they are read.
+    /// [`crate::past_caches::settle`] comes before anybody is told of the bytes.
+    ///
+    /// # Safety
+    /// As [`Self::copy_to`].
+    pub unsafe fn copy_past_caches(&self, to: *mut u8, n: usize) -> usize {
+        let n = n.min(self.length);
+        // SAFETY: as in `copy_to`.
+        unsafe { crate::past_caches::copy(self.at, to, n) };
+        n
+    }
 }
 
 /// A packet that has arrived, lent to the [`Sink`] while it handles it.

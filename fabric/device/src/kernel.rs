@@ -57,6 +57,18 @@ pub fn process() -> u32 {
     unsafe { call(libc::SYS_getpid, [0; 6]) as u32 }
 }
 
+/// Whether a process with this number has not ended. False also where that cannot be seen.
+pub fn is_running(process: i32) -> bool {
+    // SAFETY: numbers only.
+    let Ok(file) = (unsafe { checked(libc::SYS_pidfd_open, [process as usize, 0, 0, 0, 0, 0]) }) else { return false };
+    let mut asked = libc::pollfd { fd: file as RawFd, events: libc::POLLIN, revents: 0 };
+    let now = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: both places live across the call. Readable means: it has ended, be it waited for or not.
+    let ended = unsafe { checked(libc::SYS_ppoll, [&raw mut asked as usize, 1, &raw const now as usize, 0, 0, 0]) };
+    close(file as RawFd);
+    ended.is_ok_and(|ended| ended == 0)
+}
+
 pub fn user() -> u32 {
     // SAFETY: asks a number.
     unsafe { call(libc::SYS_geteuid, [0; 6]) as u32 }
@@ -78,11 +90,7 @@ pub fn socket(domain: i32, kind: i32) -> io::Result<RawFd> {
 /// Moves a descriptor out of the way of programs: to 900 or more, or as high as the limit allows. Kept as it is where
 /// that is impossible.
 pub fn out_of_the_way(descriptor: RawFd) -> RawFd {
-    let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
-    // SAFETY: a valid place for the answer.
-    let asked =
-        unsafe { call(libc::SYS_prlimit64, [0, libc::RLIMIT_NOFILE as usize, 0, (&raw mut limit) as usize, 0, 0]) };
-    let limit = if asked == 0 { limit.rlim_cur as usize } else { 1024 };
+    let limit = soft_limit(libc::RLIMIT_NOFILE as usize).unwrap_or(1024);
     let base = limit.saturating_sub(64).min(900);
     // SAFETY: no memory.
     let moved =
@@ -94,6 +102,19 @@ pub fn out_of_the_way(descriptor: RawFd) -> RawFd {
         }
         Err(_) => descriptor,
     }
+}
+
+/// The present limit of a resource; the largest number for none.
+fn soft_limit(resource: usize) -> Option<usize> {
+    let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
+    // SAFETY: a valid place for the answer.
+    let asked = unsafe { call(libc::SYS_prlimit64, [0, resource, 0, (&raw mut limit) as usize, 0, 0]) };
+    (asked == 0).then_some(limit.rlim_cur as usize)
+}
+
+/// Whether a file may have so many bytes. Asked before: who makes one longer than that is sent a signal that ends it.
+pub fn may_have_file_of(bytes: usize) -> bool {
+    soft_limit(libc::RLIMIT_FSIZE as usize).is_none_or(|limit| limit >= bytes)
 }
 
 /// A Unix socket's abstract address.
@@ -224,6 +245,9 @@ pub fn receive_packet(socket: RawFd, packet: &mut [u8]) -> io::Result<(usize, Op
 
 /// Anonymous memory that can be shared, of a size that nobody can change.
 pub fn sealed_memory(name: &std::ffi::CStr, bytes: usize) -> io::Result<RawFd> {
+    if !may_have_file_of(bytes) {
+        return Err(io::Error::from_raw_os_error(libc::EFBIG));
+    }
     let flags = (libc::MFD_CLOEXEC | libc::MFD_ALLOW_SEALING) as usize;
     let seals = (libc::F_SEAL_SHRINK | libc::F_SEAL_GROW | libc::F_SEAL_SEAL) as usize;
     // SAFETY: the name is a C string; the others take numbers.

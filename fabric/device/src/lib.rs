@@ -3,7 +3,8 @@
 //! - [`shm`]: processes of one host over a shared segment.
 //! - [`loopback`]: endpoints of one process; the reference.
 //!
-//! Beside them: [`handover`] passes the segment's descriptor on, [`probe`] says what can be used here and why.
+//! Beside them: [`handover`] passes the segment's descriptor on, [`probe`] says what can be used here and why,
+//! [`past_caches`] copies what need not stay in a cache.
 //!
 //! Invariants:
 //! - A device moves packets and knows nothing of messages, matching or ranks' meaning.
@@ -24,6 +25,7 @@ mod contract;
 pub mod handover;
 pub mod kernel;
 pub mod loopback;
+pub mod past_caches;
 #[cfg(not(loom))]
 mod probe;
 pub mod shm;

@@ -48,11 +48,21 @@ pub enum Label {
     StreamSending,
     /// The receiver's barrier between its wish and its look at the sender.
     StreamWish,
+    DatagramHeadStore,
+    DatagramHeadLoad,
+    DatagramTailStore,
+    DatagramTailLoad,
+    /// The sender's barrier between saying that it is inside and its look at the gate.
+    DatagramSending,
+    /// The receiver's barrier between closing the gate and its look at who is inside.
+    DatagramGate,
+    DatagramLeaveStore,
+    DatagramLeaveLoad,
 }
 
 #[cfg(loom)]
 impl Label {
-    pub const ALL: [(Self, &'static str); 24] = [
+    pub const ALL: [(Self, &'static str); 32] = [
         (Self::PublishCellStore, "publish-cell-store"),
         (Self::PublishCellLoad, "publish-cell-load"),
         (Self::ReturnCreditStore, "return-credit-store"),
@@ -77,6 +87,14 @@ impl Label {
         (Self::StreamFinal, "stream-final"),
         (Self::StreamSending, "stream-sending"),
         (Self::StreamWish, "stream-wish"),
+        (Self::DatagramHeadStore, "datagram-head-store"),
+        (Self::DatagramHeadLoad, "datagram-head-load"),
+        (Self::DatagramTailStore, "datagram-tail-store"),
+        (Self::DatagramTailLoad, "datagram-tail-load"),
+        (Self::DatagramSending, "datagram-sending"),
+        (Self::DatagramGate, "datagram-gate"),
+        (Self::DatagramLeaveStore, "datagram-leave-store"),
+        (Self::DatagramLeaveLoad, "datagram-leave-load"),
     ];
 
     fn is_weakened(self) -> bool {

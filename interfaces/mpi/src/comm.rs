@@ -5,6 +5,7 @@ pub(crate) mod agree;
 mod bridge;
 pub(crate) mod context;
 pub(crate) mod create;
+mod disconnect;
 mod exchange;
 pub(crate) mod idup;
 

@@ -5,8 +5,9 @@
 //! else, is sent a signal that means nothing to programs (`SIGURG`; ignored by default, and so harmless where nobody
 //! handles it). A program that handles that signal itself keeps it, and answers with its next call.
 
-use std::ffi::c_int;
-use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::cell::Cell;
+use std::ffi::{c_int, c_void};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::conn::{self, ATTACHED, STALE_IN_SETS};
 use super::table::{self, Entry};
@@ -15,21 +16,26 @@ use super::{epoll, raw, real, wait};
 const SIGNAL: c_int = libc::SIGURG;
 
 static INSTALLED: AtomicBool = AtomicBool::new(false);
-/// How often the signal came.
-static CALLS: AtomicU32 = AtomicU32::new(0);
 /// A connection has gone back to the kernel, and the epoll sets do not know it yet.
 static STALE: AtomicBool = AtomicBool::new(false);
+
+thread_local! {
+    /// How often the signal has interrupted a wait of this thread. Nothing to be dropped, nothing to be initialised.
+    static CALLS: Cell<u32> = const { Cell::new(0) };
+}
 
 /// From the first attached connection on the signal is answered, unless the program has a use for it.
 pub fn begin() {
     if INSTALLED.swap(true, Ordering::Relaxed) || raw::signal_action(SIGNAL).is_none_or(|(handler, _)| handler > 1) {
         return;
     }
-    // SAFETY: zeros are an action with an empty mask; the handler keeps to what a handler may do.
+    // SAFETY: zeros are a valid action; the handler keeps to what a handler may do.
     unsafe {
         let mut action: libc::sigaction = std::mem::zeroed();
         action.sa_sigaction = on_signal as *const () as usize;
-        action.sa_flags = libc::SA_RESTART | libc::SA_ONSTACK;
+        // No other handler runs on top of ours: what it interrupts would be a wait that has ended already.
+        libc::sigfillset(&mut action.sa_mask);
+        action.sa_flags = libc::SA_RESTART | libc::SA_ONSTACK | libc::SA_SIGINFO;
         real::sigaction(SIGNAL, (&raw const action).cast(), std::ptr::null_mut());
     }
 }
@@ -44,14 +50,48 @@ pub fn call(process: c_int) {
     raw::kill(process, SIGNAL);
 }
 
-/// How often this process was called; a wait that was interrupted by nothing else goes on.
+/// How often a wait of this thread has ended for our signal and nothing else; such a wait goes on.
 pub fn calls() -> u32 {
-    CALLS.load(Ordering::SeqCst)
+    CALLS.with(Cell::get)
 }
 
-extern "C" fn on_signal(_: c_int) {
+/// A wait of the program that concerns no connection of ours, and that every handler ends: goes on after our signal.
+/// `wait` is called again with what is left of `whole` nanoseconds (`None` for ever).
+pub fn undisturbed(whole: Option<u64>, mut wait: impl FnMut(Option<u64>) -> c_int) -> c_int {
+    if !INSTALLED.load(Ordering::Relaxed) {
+        return wait(whole);
+    }
+    let deadline = whole.map(|ns| raw::now_ns().saturating_add(ns));
+    let mut left = whole;
+    loop {
+        let before = calls();
+        let answer = wait(left);
+        if answer != -1 || raw::errno() != libc::EINTR || calls() == before {
+            return answer;
+        }
+        left = wait::left_ns(deadline);
+    }
+}
+
+/// Whether the interrupted thread was in a wait of the kernel, which answers EINTR. (Where the handler of another signal
+/// is about to run, that is what was interrupted.)
+fn has_ended_a_wait(context: *const c_void) -> bool {
+    const ENDED: i64 = -(libc::EINTR as i64);
+    // SAFETY: the kernel hands the thread's registers to a handler of this kind.
+    unsafe {
+        let context = &*context.cast::<libc::ucontext_t>();
+        #[cfg(target_arch = "x86_64")]
+        return context.uc_mcontext.gregs[libc::REG_RAX as usize] == ENDED;
+        #[cfg(target_arch = "aarch64")]
+        return context.uc_mcontext.regs[0] as i64 == ENDED;
+    }
+}
+
+extern "C" fn on_signal(_: c_int, _: *const c_void, context: *const c_void) {
     let _errno = raw::KeepErrno::new();
-    CALLS.fetch_add(1, Ordering::SeqCst);
+    if has_ended_a_wait(context) {
+        CALLS.with(|calls| calls.set(calls.get().wrapping_add(1)));
+    }
     for (fd, entry) in table::entries(0, c_int::MAX) {
         if let Entry::Connection(_) = entry
             && let Some(held) = conn::hold(fd)

@@ -14,7 +14,7 @@ use std::sync::atomic::{AtomicI32, AtomicPtr, AtomicU32, AtomicU64, Ordering};
 use weft_fabric::stream::{Readable, Reason, Stream};
 
 use super::table::{self, Entry, PLACES};
-use super::{epoll, life, meet, raw};
+use super::{early, epoll, incoming, life, meet, raw, udp};
 
 /// Not in use.
 pub const FREE: u32 = 0;
@@ -59,6 +59,9 @@ pub const SHUT: u32 = 64;
 /// It could not be handed back, and is undone.
 pub const CUT_OFF: u32 = 128;
 
+/// It was accepted: the service is the one of our port.
+pub const ACCEPTED: u32 = 1024;
+
 /// The last fork counted a reference to its stream for the child, or one more process of its family.
 pub const FORK_REFERENCE: u32 = 256;
 pub const FORK_SHARE: u32 = 512;
@@ -87,14 +90,14 @@ pub struct Connection {
     pub empty_looks: AtomicU32,
     /// Clock of the last look at the kernel by a sender.
     pub looked_at: AtomicU64,
-    /// An error that the kernel has told and that is still owed to the program.
-    pub owed_error: AtomicI32,
-    /// `SO_RCVLOWAT`.
-    pub low_water: AtomicU32,
-    /// `SO_RCVTIMEO` and `SO_SNDTIMEO` in nanoseconds, 0 for none.
-    pub receive_timeout: AtomicU64,
-    pub send_timeout: AtomicU64,
+    /// See [`Connection::owe`].
+    owed_error: AtomicI32,
     pub cookie: AtomicU64,
+    /// So many bytes the kernel may carry before a sender pauses, how often one has paused, and the port of the service
+    /// (see `early`).
+    pub up_to: AtomicU64,
+    pub pauses: AtomicU32,
+    pub service: AtomicU32,
     /// The cell in which processes of a fork family count who holds the socket; 0 for none.
     pub family: AtomicU32,
     next_free: AtomicU32,
@@ -159,21 +162,30 @@ pub fn note(fd: c_int) {
     }
     let Some(index) = take_record() else { return };
     let conn = at(index);
-    for counter in
-        [&conn.sent, &conn.received, &conn.looked_at, &conn.receive_timeout, &conn.send_timeout, &conn.cookie]
-    {
+    for counter in [&conn.sent, &conn.received, &conn.looked_at, &conn.cookie] {
         counter.store(0, Ordering::Relaxed);
     }
     for counter in [&conn.flags, &conn.calls, &conn.attempts, &conn.set, &conn.empty_looks, &conn.family] {
         counter.store(0, Ordering::Relaxed);
     }
+    for counter in [&conn.pauses, &conn.service] {
+        counter.store(0, Ordering::Relaxed);
+    }
+    conn.up_to.store(early::bytes_before_offer(), Ordering::Relaxed);
     conn.owed_error.store(0, Ordering::Relaxed);
     conn.descriptor.store(fd, Ordering::Relaxed);
-    conn.low_water.store(1, Ordering::Relaxed);
     conn.patience.store(PATIENCE, Ordering::Relaxed);
     conn.holds.fetch_add(DESCRIPTOR, Ordering::Relaxed);
     conn.change_state(FRESH);
     table::replace(fd, Some(Entry::Connection(index)));
+}
+
+/// The same for one that was accepted.
+pub fn note_accepted(fd: c_int) {
+    note(fd);
+    if let Some(held) = hold(fd) {
+        held.set_flag(ACCEPTED);
+    }
 }
 
 /// `fd` is closed, or something else from now on.
@@ -192,6 +204,7 @@ pub fn forget(fd: c_int) {
             conn.release(index, DESCRIPTOR);
         }
         Some(Entry::Set(index)) => epoll::drop_descriptor(index),
+        Some(Entry::Datagram(index)) => udp::drop_descriptor(index),
         None => {}
     }
 }
@@ -201,11 +214,7 @@ pub fn forget(fd: c_int) {
 pub fn before_close(fd: c_int) {
     let Some(held) = hold(fd) else { return };
     let last = held.holds.load(Ordering::SeqCst) == DESCRIPTOR + 1;
-    if last
-        && held.state_now() == ATTACHED
-        && matches!(held.readable(), Readable::Ring(bytes) if bytes > 0)
-        && !held.stream().is_shared()
-    {
+    if last && held.state_now() == ATTACHED && held.stream().has_unread() && !held.stream().is_shared() {
         raw::reset_when_closed(fd);
     }
 }
@@ -223,6 +232,10 @@ pub fn duplicate(fd: c_int, copy: c_int) {
         }
         Some(entry @ Entry::Set(index)) if table::has_place(copy) => {
             epoll::add_descriptor(index);
+            table::replace(copy, Some(entry));
+        }
+        Some(entry @ Entry::Datagram(index)) if table::has_place(copy) => {
+            udp::add_descriptor(index);
             table::replace(copy, Some(entry));
         }
         _ => {}
@@ -262,6 +275,59 @@ pub fn hold(fd: c_int) -> Option<Held> {
     }
 }
 
+impl Connection {
+    /// An error of the kernel, which it tells only once, is to be told by the next call: of anybody who shares the socket.
+    pub fn owe(&self, error: raw::Errno) {
+        if self.has_flag(WAS_ATTACHED) {
+            self.stream().options().owed_error.store(error as u32, Ordering::Relaxed);
+        } else {
+            self.owed_error.store(error, Ordering::Relaxed);
+        }
+    }
+
+    /// Whether there is such an error.
+    #[inline]
+    pub fn owes(&self) -> bool {
+        self.owed_error.load(Ordering::Relaxed) != 0
+            || (self.has_flag(WAS_ATTACHED) && self.stream().options().owed_error.load(Ordering::Relaxed) != 0)
+    }
+
+    /// Takes it; 0 for none.
+    #[cold]
+    pub fn take_owed(&self) -> raw::Errno {
+        match self.owed_error.swap(0, Ordering::Relaxed) {
+            0 if self.has_flag(WAS_ATTACHED) => {
+                self.stream().options().owed_error.swap(0, Ordering::Relaxed).cast_signed()
+            }
+            error => error,
+        }
+    }
+}
+
+impl Held {
+    /// What a receiver would find now.
+    #[inline]
+    pub fn readable(&self) -> Readable {
+        let stream = self.stream();
+        let found = stream.readable(stream.kernel_counts().1.load(Ordering::Relaxed));
+        if stream.options().low_water.load(Ordering::Relaxed) > 1 { self.readable_in_all(found) } else { found }
+    }
+
+    /// Where one byte is not enough, the kernel's and the ring's count together.
+    #[cold]
+    fn readable_in_all(&self, found: Readable) -> Readable {
+        let enough = self.ready_bytes();
+        if !matches!(found, Readable::Kernel | Readable::Ring(_))
+            || matches!(found, Readable::Ring(there) if there >= enough)
+        {
+            return found;
+        }
+        let mut there = 0;
+        self.descriptors(self.index, |fd| there = there.max(incoming::pending(self, fd)));
+        if there >= enough { Readable::Ring(there) } else { found }
+    }
+}
+
 /// The same for a record that is known to be in use.
 pub fn hold_index(index: u32) -> Held {
     at(index).holds.fetch_add(1, Ordering::SeqCst);
@@ -295,6 +361,11 @@ impl Connection {
             }
             raw::yield_core();
         }
+    }
+
+    /// Another number in every life of the record.
+    pub fn life(&self) -> u32 {
+        self.state.load(Ordering::Relaxed) & !STATE_MASK
     }
 
     /// The state now, without waiting.
@@ -390,16 +461,9 @@ impl Connection {
         }
     }
 
-    /// What a receiver would find now.
-    #[inline]
-    pub fn readable(&self) -> Readable {
-        let stream = self.stream();
-        stream.readable(stream.kernel_counts().1.load(Ordering::Relaxed))
-    }
-
     /// How many bytes there must be before it is called readable: `SO_RCVLOWAT`, but never more than the ring holds.
     pub fn ready_bytes(&self) -> usize {
-        (self.low_water.load(Ordering::Relaxed) as usize).min(super::wait::MOST_BYTES)
+        (self.stream().options().low_water.load(Ordering::Relaxed) as usize).min(super::wait::MOST_BYTES)
     }
 
     /// To be called once per life, before the state [`GRANTED`].

@@ -9,14 +9,14 @@ use std::sync::atomic::Ordering;
 
 use libc::{MSG_DONTWAIT, MSG_NOSIGNAL, MSG_PEEK, MSG_WAITALL, POLLIN, POLLOUT, pollfd};
 
-use super::conn::{GRANTED, Held, OFFERED};
+use super::conn::{ATTACHED, GRANTED, Held, OFFERED};
 use super::meet::{self, STREAMS};
 use super::pieces::{NO_PIECE, Pieces};
 use super::poll::NOTHING;
 use super::raw::{self, Errno};
 use super::signals::{self, Slept};
 use super::wait::left_ns;
-use super::{incoming, kernel_counts, outgoing, wait};
+use super::{early, incoming, kernel_counts, outgoing, wait};
 
 /// Nobody wakes a call whose connection another thread has attached.
 pub const SLICE_NS: u64 = 5_000_000;
@@ -61,7 +61,7 @@ pub fn receive(held: &Held, fd: c_int, mut pieces: Pieces<'_>, flags: c_int) -> 
             }
             Err(libc::EAGAIN) => {}
             Err(error) if pieces.left() < all => {
-                held.owed_error.store(error, Ordering::Relaxed);
+                held.owe(error);
                 return Some(Ok(all - pieces.left()));
             }
             Err(error) => return Some(Err(error)),
@@ -85,9 +85,17 @@ pub fn send(held: &Held, fd: c_int, mut pieces: Pieces<'_>, flags: c_int) -> Opt
         return None;
     }
     loop {
+        let limit = early::allowance(held, held.sent.load(Ordering::Relaxed), pieces.left());
+        if limit == 0 {
+            early::pause(held, fd);
+            if held.state() == ATTACHED {
+                return Some(sum(all - pieces.left(), outgoing::send(held, fd, pieces, flags), None));
+            }
+            continue;
+        }
         let mut list = [NO_PIECE; 16];
         let now = flags | MSG_DONTWAIT | MSG_NOSIGNAL;
-        match raw::send_pieces(fd, pieces.list(usize::MAX, &mut list), now) {
+        match raw::send_pieces(fd, pieces.list(limit, &mut list), now) {
             Ok(went) => {
                 held.sent.fetch_add(went as u64, Ordering::Relaxed);
                 STREAMS.counters().bytes_kernel_out.fetch_add(went as u64, Ordering::Relaxed);
@@ -118,7 +126,7 @@ fn sum(done: usize, rest: Result<usize, Errno>, owes: Option<&Held>) -> Result<u
         Err(error) if done == 0 => Err(error),
         Err(error) => {
             if let Some(held) = owes.filter(|_| !matches!(error, libc::EAGAIN | libc::EINTR)) {
-                held.owed_error.store(error, Ordering::Relaxed);
+                held.owe(error);
             }
             Ok(done)
         }

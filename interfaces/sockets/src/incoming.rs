@@ -4,18 +4,23 @@ use std::ffi::c_int;
 use std::sync::atomic::Ordering;
 
 use libc::{MSG_DONTWAIT, MSG_PEEK, MSG_TRUNC, MSG_WAITALL};
-use weft_fabric::stream::{ReceiveGuard, ReceiveRoute, Stream};
+use weft_fabric::stream::{Readable, ReceiveGuard, ReceiveRoute, Stream};
 
 use super::conn::{ASK_KERNEL, Held};
 use super::life;
 use super::meet::STREAMS;
 use super::pieces::{NO_PIECE, Pieces};
+use super::poll::NOTHING;
 use super::raw::{self, Errno};
-use super::signals::Slept;
+use super::signals::{self, Slept};
 use super::wait::{self, Want};
 
 /// An empty ring is no end of the stream; every so many looks the kernel is asked.
 const LOOKS: u32 = 16;
+/// Between two looks of a call that waits for more bytes than the kernel has, and must not take them.
+const LOOK_NS: u64 = 1_000_000;
+/// Only the ring may be asked.
+const NO_DESCRIPTOR: c_int = -1;
 
 /// What one turn with the lock came to.
 enum Turn {
@@ -33,16 +38,19 @@ enum Turn {
 pub fn receive(held: &Held, fd: c_int, mut pieces: Pieces<'_>, flags: c_int) -> Result<usize, Errno> {
     let stream = held.stream();
     let all = pieces.left();
-    let wanted = wanted(held, all, flags);
+    let wanted = wanted(&stream, all, flags);
     let mut deadline = None;
     let mut asked = false;
+    let mut seen = 0;
     loop {
         match turn(held, fd, &stream, &mut pieces, flags) {
             Turn::Came if all - pieces.left() >= wanted => return Ok(all - pieces.left()),
             Turn::Came => continue,
-            Turn::Seen(seen) => return Ok(seen),
+            Turn::Seen(enough) if enough >= wanted => return Ok(enough),
+            Turn::Seen(some) => seen = some,
             Turn::Nothing => {}
-            end => return ended(held, all - pieces.left(), &end),
+            _ if !wait::is_open(held, fd) => return closed(held, all, &stream, &mut pieces, flags),
+            end => return ended(held, seen.max(all - pieces.left()), &end),
         }
         let may_wait = flags & MSG_DONTWAIT == 0 && !stream.nonblocking();
         if !asked && must_ask(held, &stream, may_wait) {
@@ -50,21 +58,29 @@ pub fn receive(held: &Held, fd: c_int, mut pieces: Pieces<'_>, flags: c_int) -> 
             match ask_kernel(held, fd, &stream) {
                 Turn::Nothing => {}
                 Turn::Came | Turn::Seen(_) => continue,
-                end => return ended(held, all - pieces.left(), &end),
+                _ if !wait::is_open(held, fd) => return closed(held, all, &stream, &mut pieces, flags),
+                end => return ended(held, seen.max(all - pieces.left()), &end),
             }
         }
-        let done = all - pieces.left();
+        // What a look ahead has seen is not done, and is there with the next look again.
+        let done = seen.max(all - pieces.left());
         if !may_wait {
             return some_or(done, libc::EAGAIN);
         }
         if deadline.is_none() {
-            deadline = wait::deadline(held.receive_timeout.load(Ordering::Relaxed));
+            deadline = wait::deadline(stream.options().receive_timeout.load(Ordering::Relaxed));
         }
-        match wait::wait(held, fd, Want::Data { bytes: wanted - done }, deadline) {
+        let missing = wanted - (all - pieces.left());
+        let slept = if seen > 0 && matches!(held.readable(), Readable::Kernel) {
+            pause(deadline)
+        } else {
+            wait::wait(held, fd, Want::Data { bytes: missing }, deadline)
+        };
+        match slept {
             Slept::Woken => asked = false,
             Slept::TimedOut => return some_or(done, libc::EAGAIN),
             Slept::Interrupted => return some_or(done, libc::EINTR),
-            Slept::Closed => return Ok(done + last(held, &stream, &mut pieces, flags)),
+            Slept::Closed => return closed(held, all, &stream, &mut pieces, flags),
         }
     }
 }
@@ -77,13 +93,23 @@ pub fn await_byte(held: &Held, fd: c_int, flags: c_int) -> Result<usize, Errno> 
     receive(held, fd, Pieces::new(&piece), flags & MSG_DONTWAIT | MSG_PEEK).map(|_| 0)
 }
 
-/// How many bytes a blocking call waits for.
-#[inline]
-fn wanted(held: &Held, all: usize, flags: c_int) -> usize {
-    if flags & MSG_WAITALL != 0 && flags & MSG_PEEK == 0 {
-        return all;
+/// The kernel would wake us at once for bytes that we have only looked at: a look now and then.
+#[cold]
+fn pause(deadline: Option<u64>) -> Slept {
+    let left = wait::left_ns(deadline).map_or(LOOK_NS, |left| left.min(LOOK_NS));
+    match signals::sleep(&mut [NOTHING, NOTHING], Some(left), deadline.is_none()) {
+        Slept::TimedOut if wait::left_ns(deadline) != Some(0) => Slept::Woken,
+        other => other,
     }
-    all.min(held.low_water.load(Ordering::Relaxed) as usize)
+}
+
+/// How many bytes a blocking call waits for. One that only looks cannot have more than a ring holds.
+#[inline]
+fn wanted(stream: &Stream, all: usize, flags: c_int) -> usize {
+    if flags & MSG_WAITALL != 0 {
+        return if flags & MSG_PEEK == 0 { all } else { all.min(wait::MOST_BYTES) };
+    }
+    all.min(stream.options().low_water.load(Ordering::Relaxed) as usize)
 }
 
 fn some_or(done: usize, error: Errno) -> Result<usize, Errno> {
@@ -95,12 +121,20 @@ fn some_or(done: usize, error: Errno) -> Result<usize, Errno> {
 fn ended(held: &Held, done: usize, end: &Turn) -> Result<usize, Errno> {
     match *end {
         Turn::Failed(error) if done == 0 => Err(error),
-        Turn::Failed(error) => {
-            held.owed_error.store(error, Ordering::Relaxed);
+        // The kernel tells an error once, and then an end.
+        Turn::End if done == 0 && held.owes() => Err(held.take_owed()),
+        _ => {
+            owe(held, end);
             Ok(done)
         }
-        _ => Ok(done),
     }
+}
+
+/// Another thread has closed the descriptor: what the kernel says about its number is not about us.
+#[cold]
+fn closed(held: &Held, all: usize, stream: &Stream, pieces: &mut Pieces<'_>, flags: c_int) -> Result<usize, Errno> {
+    let done = all - pieces.left();
+    Ok(done + last(held, stream, pieces, flags))
 }
 
 /// What is in the ring, when the descriptor is not ours to ask any more: the end follows.
@@ -109,7 +143,7 @@ fn last(held: &Held, stream: &Stream, pieces: &mut Pieces<'_>, flags: c_int) -> 
     let left = pieces.left();
     let mut guard = stream.lock_receive();
     match guard.route(received(held)) {
-        ReceiveRoute::Ring => match from_ring(&mut guard, pieces, flags) {
+        ReceiveRoute::Ring => match from_ring(&mut guard, held, NO_DESCRIPTOR, pieces, flags) {
             Turn::Seen(seen) => seen,
             _ => left - pieces.left(),
         },
@@ -122,7 +156,7 @@ fn last(held: &Held, stream: &Stream, pieces: &mut Pieces<'_>, flags: c_int) -> 
 fn must_ask(held: &Held, stream: &Stream, may_wait: bool) -> bool {
     held.has_flag(ASK_KERNEL)
         || stream.peer_closing()
-        || held.owed_error.load(Ordering::Relaxed) != 0
+        || held.owes()
         || (!may_wait && held.empty_looks.fetch_add(1, Ordering::Relaxed) % LOOKS == LOOKS - 1)
 }
 
@@ -130,7 +164,7 @@ fn must_ask(held: &Held, stream: &Stream, may_wait: bool) -> bool {
 fn turn(held: &Held, fd: c_int, stream: &Stream, pieces: &mut Pieces<'_>, flags: c_int) -> Turn {
     let mut guard = stream.lock_receive();
     match guard.route(received(held)) {
-        ReceiveRoute::Ring => from_ring(&mut guard, pieces, flags),
+        ReceiveRoute::Ring => from_ring(&mut guard, held, fd, pieces, flags),
         ReceiveRoute::Kernel { at_most } => from_kernel(&mut guard, held, fd, at_most, pieces, flags),
         ReceiveRoute::Broken => {
             drop(guard);
@@ -141,9 +175,12 @@ fn turn(held: &Held, fd: c_int, stream: &Stream, pieces: &mut Pieces<'_>, flags:
 }
 
 #[inline]
-fn from_ring(guard: &mut ReceiveGuard, pieces: &mut Pieces<'_>, flags: c_int) -> Turn {
-    if flags & (MSG_PEEK | MSG_TRUNC) != 0 {
-        return from_ring_oddly(guard, *pieces, pieces, flags);
+fn from_ring(guard: &mut ReceiveGuard, held: &Held, fd: c_int, pieces: &mut Pieces<'_>, flags: c_int) -> Turn {
+    if flags & MSG_PEEK != 0 {
+        return look_ahead(guard, held, fd, 0, *pieces, flags);
+    }
+    if flags & MSG_TRUNC != 0 {
+        return skip_in_ring(guard, pieces);
     }
     let mut came = 0;
     while let Some((at, length)) = pieces.first() {
@@ -157,12 +194,12 @@ fn from_ring(guard: &mut ReceiveGuard, pieces: &mut Pieces<'_>, flags: c_int) ->
     }
     guard.publish();
     count(came);
-    match came {
-        // We are a signal handler, and what it interrupted goes on only when we return: no waiting.
-        0 if guard.is_nested() => Turn::Failed(libc::EAGAIN),
-        0 => Turn::Nothing,
-        _ => Turn::Came,
-    }
+    if came > 0 { Turn::Came } else { nothing(guard) }
+}
+
+fn nothing(guard: &ReceiveGuard) -> Turn {
+    // A signal handler: what it interrupted goes on only when it returns, so there is no waiting.
+    if guard.is_nested() { Turn::Failed(libc::EAGAIN) } else { Turn::Nothing }
 }
 
 #[inline]
@@ -175,34 +212,92 @@ fn count(bytes: usize) {
     STREAMS.counters().bytes_ring_in.fetch_add(bytes as u64, Ordering::Relaxed);
 }
 
-/// A look ahead (PEEK), or throwing away (TRUNC; nothing is written to the program's buffer).
+/// Throws away (TRUNC; nothing is written to the program's buffer).
 #[cold]
-fn from_ring_oddly(guard: &mut ReceiveGuard, mut ahead: Pieces<'_>, pieces: &mut Pieces<'_>, flags: c_int) -> Turn {
-    let available = guard.available().min(pieces.left());
-    if available == 0 {
-        return if guard.is_nested() { Turn::Failed(libc::EAGAIN) } else { Turn::Nothing };
-    }
-    if flags & MSG_PEEK == 0 {
-        let skipped = guard.skip(available);
-        guard.publish();
-        count(skipped);
-        pieces.advance(skipped);
-        return Turn::Came;
-    }
-    let mut seen = 0;
-    while let Some((at, length)) = ahead.first() {
-        let length = length.min(available - seen);
-        if length == 0 {
-            break;
+fn skip_in_ring(guard: &mut ReceiveGuard, pieces: &mut Pieces<'_>) -> Turn {
+    let skipped = guard.skip(pieces.left());
+    guard.publish();
+    count(skipped);
+    pieces.advance(skipped);
+    if skipped > 0 { Turn::Came } else { nothing(guard) }
+}
+
+/// A look at all that is there, without taking it: `first` bytes that the kernel still has from before the switch, then
+/// the ring's, then what the kernel has behind those.
+#[cold]
+fn look_ahead(
+    guard: &mut ReceiveGuard,
+    held: &Held,
+    fd: c_int,
+    first: u64,
+    mut pieces: Pieces<'_>,
+    flags: c_int,
+) -> Turn {
+    let all = pieces.left();
+    let first = usize::try_from(first).unwrap_or(usize::MAX).min(all);
+    let (ring, more) = guard.ahead();
+    let ring = ring.min(all - first);
+    let mut list = [NO_PIECE; 16];
+    let list = if more { pieces.list_around(first, ring, &mut list) } else { pieces.list(first, &mut list) };
+    let by_kernel = match list.is_empty() {
+        true => Err(libc::EAGAIN),
+        false => raw::receive_pieces(fd, list, flags & !MSG_WAITALL | MSG_DONTWAIT),
+    };
+    let behind = match by_kernel {
+        Ok(bytes) if bytes >= first => bytes - first,
+        // The end, or an error, stands behind bytes of the ring: it is told when it is reached.
+        Err(libc::EAGAIN) if first == 0 => 0,
+        Err(error) if first == 0 => {
+            held.owe(error);
+            0
         }
-        if flags & MSG_TRUNC == 0 {
-            // SAFETY: the program promises that its buffer is writable for this call.
-            guard.peek(seen as u64, unsafe { std::slice::from_raw_parts_mut(at, length) });
-        }
-        ahead.advance(length);
-        seen += length;
+        Ok(0) => return end_of_kernel(guard, held, fd, &mut pieces, flags, Turn::End),
+        Ok(seen) => return Turn::Seen(seen),
+        Err(libc::EAGAIN) => return Turn::Nothing,
+        Err(error) => return end_of_kernel(guard, held, fd, &mut pieces, flags, Turn::Failed(error)),
+    };
+    if flags & MSG_TRUNC == 0 {
+        pieces.advance(first);
+        copy_ahead(guard, pieces, ring);
     }
-    Turn::Seen(seen)
+    match first + ring + behind {
+        0 => nothing(guard),
+        seen => Turn::Seen(seen),
+    }
+}
+
+/// Copies `bytes` of the ring without taking them.
+fn copy_ahead(guard: &mut ReceiveGuard, mut pieces: Pieces<'_>, bytes: usize) {
+    let mut copied = 0;
+    while let Some((at, length)) = pieces.first().filter(|_| copied < bytes) {
+        let length = length.min(bytes - copied);
+        // SAFETY: the program promises that its buffer is writable for this call.
+        guard.peek(copied as u64, unsafe { std::slice::from_raw_parts_mut(at, length) });
+        pieces.advance(length);
+        copied += length;
+    }
+}
+
+/// How many bytes a receiver could take now, on both ways together (`FIONREAD`).
+#[cold]
+pub fn pending(held: &Held, fd: c_int) -> usize {
+    let stream = held.stream();
+    let mut guard = stream.lock_receive();
+    let in_kernel = || raw::ioctl_number(fd, libc::FIONREAD).unwrap_or(0) as u64;
+    let first = match guard.route(received(held)) {
+        ReceiveRoute::Ring if guard.is_nested() => {
+            return if let Readable::Ring(bytes) = stream.readable(received(held)) { bytes } else { 0 };
+        }
+        ReceiveRoute::Ring => 0,
+        ReceiveRoute::Kernel { at_most: Some(first) } => first,
+        _ => return in_kernel() as usize,
+    };
+    let in_kernel = if first > 0 || guard.ahead().1 { in_kernel() } else { 0 };
+    match guard.ahead() {
+        _ if in_kernel < first => in_kernel as usize,
+        (ring, true) => ring + in_kernel as usize,
+        (ring, false) => ring + first as usize,
+    }
 }
 
 /// What is still to be read from the kernel, or is read from there for good. The lock is held: that makes the switch
@@ -215,41 +310,70 @@ fn from_kernel(
     pieces: &mut Pieces<'_>,
     flags: c_int,
 ) -> Turn {
+    if let Some(first) = at_most
+        && flags & MSG_PEEK != 0
+    {
+        return look_ahead(guard, held, fd, first, *pieces, flags);
+    }
     let mut list = [NO_PIECE; 16];
     let limit = at_most.map_or(usize::MAX, |bytes| bytes as usize);
     let flags = flags & !MSG_WAITALL | MSG_DONTWAIT;
     match raw::receive_pieces(fd, pieces.list(limit, &mut list), flags) {
-        Ok(0) => end_of_kernel(guard, held, pieces, flags, Turn::End),
+        Ok(0) => end_of_kernel(guard, held, fd, pieces, flags, Turn::End),
         Ok(came) if flags & MSG_PEEK != 0 => Turn::Seen(came),
         Ok(came) => {
             held.stream().kernel_counts().1.fetch_add(came as u64, Ordering::Relaxed);
             STREAMS.counters().bytes_kernel_in.fetch_add(came as u64, Ordering::Relaxed);
             pieces.advance(came);
+            // What follows in the ring came before the program asked: it belongs to the same answer.
+            if limit == came && pieces.left() > 0 && guard.route(received(held)) == ReceiveRoute::Ring {
+                from_ring(guard, held, fd, pieces, flags);
+            }
             Turn::Came
         }
         Err(libc::EAGAIN) => {
             held.take_flag(ASK_KERNEL);
             Turn::Nothing
         }
-        Err(error) => end_of_kernel(guard, held, pieces, flags, Turn::Failed(error)),
+        Err(error) => end_of_kernel(guard, held, fd, pieces, flags, Turn::Failed(error)),
     }
 }
 
-/// The kernel's stream has ended; the peer may have sent into the ring before.
-fn end_of_kernel(guard: &mut ReceiveGuard, held: &Held, pieces: &mut Pieces<'_>, flags: c_int, end: Turn) -> Turn {
+/// The kernel's stream has ended; the peer may have sent into the ring before, or was to give back what it had sent there
+/// when it died.
+#[cold]
+fn end_of_kernel(
+    guard: &mut ReceiveGuard,
+    held: &Held,
+    fd: c_int,
+    pieces: &mut Pieces<'_>,
+    flags: c_int,
+    end: Turn,
+) -> Turn {
+    guard.kernel_ended(received(held));
     match guard.route(received(held)) {
-        ReceiveRoute::Ring => match from_ring(guard, pieces, flags) {
+        ReceiveRoute::Ring => match from_ring(guard, held, fd, pieces, flags) {
             Turn::Nothing => end,
-            other => other,
+            other => {
+                owe(held, &end);
+                other
+            }
         },
         _ => end,
+    }
+}
+
+/// What the kernel says once only is told behind the bytes that came before it.
+fn owe(held: &Held, end: &Turn) {
+    if let Turn::Failed(error) = *end {
+        held.owe(error);
     }
 }
 
 /// The ring is empty: what the kernel knows. `Came`: look again, there is something.
 #[cold]
 fn ask_kernel(held: &Held, fd: c_int, stream: &Stream) -> Turn {
-    let owed = held.owed_error.swap(0, Ordering::Relaxed);
+    let owed = held.take_owed();
     if owed != 0 {
         return Turn::Failed(owed);
     }
@@ -260,9 +384,14 @@ fn ask_kernel(held: &Held, fd: c_int, stream: &Stream) -> Turn {
     }
     // What the peer sent before it ended is there by now.
     let mut guard = stream.lock_receive();
+    if !matches!(answer, Ok(1..)) {
+        guard.kernel_ended(received(held));
+    }
     match (guard.route(received(held)), answer) {
         (ReceiveRoute::Ring, _) if guard.available() > 0 => {
-            held.owed_error.store(answer.err().unwrap_or(0), Ordering::Relaxed);
+            if let Err(error) = answer {
+                held.owe(error);
+            }
             Turn::Came
         }
         (ReceiveRoute::Kernel { .. }, Ok(bytes)) if bytes > 0 => Turn::Came,

@@ -45,8 +45,8 @@ impl TcpInfo {
 }
 
 /// Whether `fd` is an established TCP connection between two addresses of this host that the user's rules allow; its
-/// cookie.
-pub fn may_be_accelerated(fd: c_int) -> Result<u64, Reason> {
+/// cookie, and the ports of this end and the other.
+pub fn may_be_accelerated(fd: c_int) -> Result<(u64, [u16; 2]), Reason> {
     let protocol = raw::option(fd, SOL_SOCKET, libc::SO_PROTOCOL, 0 as c_int);
     if protocol != Ok(IPPROTO_TCP) || !TcpInfo::of(fd).is_some_and(|info| info.established()) {
         return Err(Reason::NotLocal);
@@ -61,7 +61,18 @@ pub fn may_be_accelerated(fd: c_int) -> Result<u64, Reason> {
     if !settings::port_allowed(here.port) && !settings::port_allowed(there.port) {
         return Err(Reason::Rule);
     }
-    raw::cookie(fd).map_err(|_| Reason::Resources)
+    let cookie = raw::cookie(fd).map_err(|_| Reason::Resources)?;
+    Ok((cookie, [here.port, there.port]))
+}
+
+/// Makes the kernel send what it holds back until a packet is full (Nagle's rule, `TCP_CORK`): setting `TCP_NODELAY` does
+/// that, also where it is set already or has no effect later.
+pub fn push(fd: c_int) {
+    let before = raw::option(fd, IPPROTO_TCP, libc::TCP_NODELAY, 1 as c_int).unwrap_or(1);
+    let _ = raw::set_option(fd, IPPROTO_TCP, libc::TCP_NODELAY, 1);
+    if before == 0 {
+        let _ = raw::set_option(fd, IPPROTO_TCP, libc::TCP_NODELAY, 0);
+    }
 }
 
 /// One end of a connection; IPv4 in its mapped form.
@@ -154,19 +165,20 @@ fn within(arrived: u64, before: u64, after: u64) -> Sample {
     }
 }
 
-/// Reads the options that data calls must follow.
+/// Reads the options that data calls on an attached connection must follow.
 pub fn read_options(conn: &Connection, fd: c_int) {
-    conn.receive_timeout.store(timeout_ns(fd, libc::SO_RCVTIMEO), Ordering::Relaxed);
-    conn.send_timeout.store(timeout_ns(fd, libc::SO_SNDTIMEO), Ordering::Relaxed);
+    let options = conn.stream().options();
+    options.receive_timeout.store(timeout_ns(fd, libc::SO_RCVTIMEO), Ordering::Relaxed);
+    options.send_timeout.store(timeout_ns(fd, libc::SO_SNDTIMEO), Ordering::Relaxed);
     let low = raw::option(fd, SOL_SOCKET, libc::SO_RCVLOWAT, 1 as c_int).unwrap_or(1);
-    conn.low_water.store(low.max(1) as u32, Ordering::Relaxed);
+    options.low_water.store(low.max(1) as u32, Ordering::Relaxed);
 }
 
 /// `SO_RCVTIMEO` or `SO_SNDTIMEO`; 0 for none.
 pub fn timeout_ns(fd: c_int, name: c_int) -> u64 {
     let none = libc::timeval { tv_sec: 0, tv_usec: 0 };
     let time = raw::option(fd, SOL_SOCKET, name, none).unwrap_or(none);
-    time.tv_sec as u64 * 1_000_000_000 + time.tv_usec as u64 * 1000
+    (time.tv_sec as u64).saturating_mul(1_000_000_000).saturating_add(time.tv_usec as u64 * 1000)
 }
 
 #[cfg(test)]

@@ -12,7 +12,9 @@
 //! - `poll`, `select`, `epoll`: many descriptors at once.
 //! - `abi`: the names of C, and nothing else; `real`: what stood behind them; `raw`: the library's own system calls.
 //!
-//! Not here: rings, bells and the rendezvous (fabric). UDP is the kernel's.
+//! - `udp`: datagrams, which have rules of their own.
+//!
+//! Not here: rings, bells and the rendezvous (fabric).
 //!
 //! Invariants:
 //! - A descriptor that is not a TCP connection of this host costs one load per call.
@@ -27,6 +29,7 @@ mod abi;
 mod attend;
 mod conn;
 mod cookies;
+mod early;
 mod epoll;
 mod expect;
 mod family;
@@ -48,6 +51,7 @@ mod settings;
 mod signals;
 mod splice;
 mod table;
+mod udp;
 mod wait;
 
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -79,7 +83,7 @@ fn accelerate_no_more() {
 extern "C" fn load() {
     real::resolve_all();
     panics_abort();
-    if !settings::read() || !table::start() || !conn::start() || !cookies::start() || !epoll::start() {
+    if !settings::read() || !table::start() || !conn::start() || !cookies::start() || !epoll::start() || !udp::start() {
         return;
     }
     // SAFETY: the three functions live as long as the process.
@@ -90,6 +94,8 @@ extern "C" fn load() {
             Some(life::after_fork_in_child as unsafe extern "C" fn()),
         )
     };
+    // Later, with threads, this takes milliseconds, and would be done in the middle of a call.
+    raw::take_part_in_barriers();
     ON.store(true, Ordering::Relaxed);
     NOTES.store(true, Ordering::Relaxed);
 }

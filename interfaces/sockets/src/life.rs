@@ -3,13 +3,13 @@
 use std::ffi::c_int;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-use libc::{FD_CLOEXEC, SHUT_RD, SHUT_RDWR};
+use libc::{FD_CLOEXEC, SHUT_RD, SHUT_RDWR, SHUT_WR};
 use weft_fabric::stream::Reason;
 
 use super::conn::{self, ATTACHED, Connection, FRESH, GRANTED, Held, NEVER, OFFERED};
 use super::meet::STREAMS;
 use super::table::{self, Entry};
-use super::{attend, cookies, epoll, family, log, meet, outgoing, raw, wait};
+use super::{attend, cookies, epoll, family, log, meet, outgoing, raw, udp, wait};
 
 /// How long the peer may take to answer that it sends by the kernel again.
 const ANSWER_NS: u64 = 3_000_000_000;
@@ -34,18 +34,25 @@ static LEFT: AtomicBool = AtomicBool::new(false);
 /// From now on this connection is the kernel's alone, in both directions, so that somebody who bypasses us may use the
 /// descriptor. Waits for the peer; one that does not answer costs the connection, never bytes.
 pub fn hand_back(fd: c_int, reason: Reason) {
+    hand_back_since(fd, reason, None);
+}
+
+/// The same, asked for at the time `start`.
+fn hand_back_since(fd: c_int, reason: Reason, start: Option<u64>) {
+    if udp::withdraw(fd, reason) {
+        return;
+    }
     let Some(held) = conn::hold(fd) else { return };
     let _errno = raw::KeepErrno::new();
     meet::give_up(&held, fd, reason);
     if held.state() == ATTACHED && !held.has_flag(conn::CUT_OFF) {
-        hand_back_attached(&held, fd, reason);
+        hand_back_attached(&held, fd, reason, start.unwrap_or_else(raw::now_ns));
     }
 }
 
 #[cold]
-fn hand_back_attached(held: &Held, fd: c_int, reason: Reason) {
+fn hand_back_attached(held: &Held, fd: c_int, reason: Reason, start: u64) {
     let stream = held.stream();
-    let start = raw::now_ns();
     let mut call_at = start + CALL_AFTER_NS;
     let mut settled = false;
     loop {
@@ -54,6 +61,7 @@ fn hand_back_attached(held: &Held, fd: c_int, reason: Reason) {
         // The peer may hand back next; then nothing of ours may be left in the ring, where its successor does not look.
         if !settled && (now > start + SETTLE_NS || stream.unread_by_peer() == 0) {
             outgoing::to_kernel(held, fd, &stream);
+            outgoing::await_kernel(fd, &stream);
             settled = true;
         }
         if back && settled {
@@ -86,7 +94,7 @@ fn cut_off(held: &Held, fd: c_int) {
     if raw::disconnect(fd).is_err() {
         let _ = raw::shutdown(fd, SHUT_RDWR);
     }
-    held.owed_error.store(libc::ECONNRESET, Ordering::Relaxed);
+    held.owe(libc::ECONNRESET);
     STREAMS.counters().fell_back(Reason::Broken);
 }
 
@@ -115,13 +123,18 @@ pub fn reset(held: &Held, fd: c_int) {
 
 /// Before `shutdown`: what is sent afterwards must fail as the kernel has it.
 pub fn before_shutdown(fd: c_int, how: c_int) {
+    udp::withdraw(fd, Reason::Option);
     let Some(held) = conn::hold(fd) else { return };
     held.set_flag(conn::SHUT);
     if how != SHUT_RD && held.state() == ATTACHED {
         let stream = held.stream();
         outgoing::to_kernel(&held, fd, &stream);
         stream.rouse_senders();
-        stream.set_closing();
+        if how == SHUT_WR {
+            stream.set_half_closed();
+        } else {
+            stream.set_closing();
+        }
     }
 }
 
@@ -196,6 +209,7 @@ pub extern "C" fn before_fork() {
     begin_fork();
     epoll::lock_all();
     for_each_connection(|_, _, conn| inherit(conn));
+    udp::before_fork();
 }
 
 /// One more process will hold this connection.
@@ -237,6 +251,7 @@ pub extern "C" fn after_fork_in_child() {
     LEFT.store(false, Ordering::Relaxed);
     epoll::forked();
     STREAMS.forked();
+    udp::after_fork_in_child();
     for_each_connection(|_, _, conn| {
         conn.forget_calls();
         if matches!(conn.state_now(), OFFERED | GRANTED | conn::ATTACHING) {
@@ -248,16 +263,34 @@ pub extern "C" fn after_fork_in_child() {
     end_fork();
 }
 
-/// Before another program is started beside us (`spawn`) or in our place: what it would inherit becomes the kernel's.
+/// Before another program is started beside us (`spawn`) or in our place: what it would inherit becomes the kernel's. All
+/// peers are asked before one is waited for.
 pub fn before_exec(reason: Reason) {
     if !super::is_on() {
         return;
     }
+    let start = raw::now_ns();
+    for_each_inherited(|fd| {
+        if let Some(held) = conn::hold(fd)
+            && held.state_now() == ATTACHED
+            && !held.has_flag(conn::CUT_OFF)
+        {
+            held.stream().lock_receive().want_kernel();
+        }
+    });
+    for_each_inherited(|fd| hand_back_since(fd, reason, Some(start)));
+}
+
+/// Calls `each` with every descriptor of a connection that a program started now would get.
+fn for_each_inherited(mut each: impl FnMut(c_int)) {
     for (fd, entry) in table::entries(0, c_int::MAX) {
-        let Entry::Connection(index) = entry else { continue };
-        let state = conn::at(index).state_now();
-        if state != NEVER && (is_heir(fd) || survives_exec(fd)) {
-            hand_back(fd, reason);
+        let may_go = match entry {
+            Entry::Connection(index) => conn::at(index).state_now() != NEVER,
+            Entry::Datagram(_) => true,
+            Entry::Set(_) => false,
+        };
+        if may_go && (is_heir(fd) || survives_exec(fd)) {
+            each(fd);
         }
     }
 }

@@ -95,6 +95,10 @@ pub fn sums() {
         count(&counters.bells),
         count(&counters.sleeps),
     ));
+    let (datagrams_in, datagrams_out) = (count(&counters.datagrams_ring_in), count(&counters.datagrams_ring_out));
+    if datagrams_in + datagrams_out > 0 {
+        line(format_args!("sockets: datagrams by ring in {datagrams_in} out {datagrams_out}"));
+    }
     for reason in ALL {
         let times = count(&counters.fallen_back[reason as usize]);
         if times > 0 {

@@ -5,34 +5,52 @@
 use std::ffi::c_int;
 use std::sync::atomic::Ordering;
 
-use weft_fabric::stream::{Offer, Reason, Stream, Streams};
+use weft_fabric::stream::{Mail, Offer, Reason, Stream, Streams};
 
-use super::conn::{self, ATTACHED, ATTACHING, Connection, FRESH, GRANTED, Held, NEVER, OFFERED, WAS_ATTACHED};
-use super::{attend, cookies, epoll, family, kernel_counts, log, raw, settings};
+use super::conn::{
+    self, ACCEPTED, ATTACHED, ATTACHING, Connection, FRESH, GRANTED, Held, NEVER, OFFERED, WAS_ATTACHED,
+};
+use super::{attend, cookies, early, epoll, family, kernel_counts, log, raw, settings, udp};
 
 pub static STREAMS: Streams = Streams::open();
 
 /// A connection that nobody could be shown is tried again after this many times as many calls.
 const RETRY_FACTOR: u32 = 8;
 
-/// Before a data call on a connection that is not attached: attaches it if both ends are known by now. True if it is
-/// attached.
+/// Before a data call: attaches a connection if both ends are known by now, and leaves one to the kernel that has gone back
+/// to it. True if it is attached.
 #[inline]
 pub fn before_call(held: &Held, fd: c_int) -> bool {
     match held.state() {
-        ATTACHED => true,
+        ATTACHED => !held.stream().is_over() || !leave(held),
         OFFERED | GRANTED => look_for_mail(held, fd),
         _ => false,
     }
+}
+
+/// Another process that shares the socket may have handed it back: what we know of its options is old from then on. False
+/// where an error is still to be told.
+#[cold]
+fn leave(held: &Held) -> bool {
+    let left = !held.owes() && held.change(ATTACHED, NEVER);
+    if left {
+        epoll::refresh(held);
+    }
+    left
 }
 
 /// After a data call that went to the kernel.
 #[inline]
 pub fn after_call(held: &Held, fd: c_int) {
     let calls = held.calls.fetch_add(1, Ordering::Relaxed) + 1;
-    if calls >= settings::attach_calls() && held.state_now() == FRESH {
+    if (calls >= settings::attach_calls() || early::is_much(held, 0)) && held.state_now() == FRESH {
         offer(held, fd);
     }
+}
+
+/// Before a call that will move much.
+pub fn offer_now(held: &Held, fd: c_int) {
+    offer(held, fd);
 }
 
 /// Stays with the kernel from now on.
@@ -73,7 +91,11 @@ fn offer(held: &Held, fd: c_int) {
         return;
     }
     let cookie = match kernel_counts::may_be_accelerated(fd) {
-        Ok(cookie) => cookie,
+        Ok((cookie, [here, there])) => {
+            let service = if held.has_flag(ACCEPTED) { here } else { there };
+            held.service.store(u32::from(service), Ordering::Relaxed);
+            cookie
+        }
         Err(reason) => return refuse(held, FRESH, reason, fd),
     };
     held.cookie.store(cookie, Ordering::Relaxed);
@@ -105,11 +127,13 @@ fn look_for_mail(held: &Held, fd: c_int) -> bool {
 }
 
 #[cold]
-fn read_mail() {
+pub fn read_mail() {
     let _errno = raw::KeepErrno::new();
-    while let Some((cookie, stream)) = STREAMS.take_mail() {
-        if !deliver(cookie, stream) {
-            STREAMS.decline(stream);
+    while let Some(mail) = STREAMS.take_mail() {
+        match mail {
+            Mail::Stream { cookie, stream } if !deliver(cookie, stream) => STREAMS.decline(stream),
+            Mail::Pair { cookie, peer, channel } if !udp::deliver(cookie, &peer, channel) => channel.leave(),
+            _ => {}
         }
     }
 }
@@ -162,6 +186,7 @@ fn attach_undisturbed(held: &Held, fd: c_int) -> bool {
     held.set_flag(WAS_ATTACHED);
     attend::begin();
     held.change(ATTACHING, ATTACHED);
+    early::worked(held);
     log::attached(fd);
     epoll::attached(held);
     true

@@ -3,10 +3,10 @@
 use std::ffi::c_int;
 
 use libc::{FIOASYNC, FIONBIO, FIONREAD, IPPROTO_TCP, O_ASYNC, O_NONBLOCK, SOL_SOCKET, sockaddr, socklen_t};
-use weft_fabric::stream::{Readable, Reason};
+use weft_fabric::stream::Reason;
 
 use super::conn::{self, ATTACHED};
-use super::{kernel_counts, life};
+use super::{incoming, kernel_counts, life, udp};
 
 const SO_RCVTIMEO_NEW: c_int = 66;
 const SO_SNDTIMEO_NEW: c_int = 67;
@@ -14,6 +14,7 @@ const TCP_ZEROCOPY_RECEIVE: c_int = 35;
 
 /// Before `setsockopt`: an option that changes what the bytes of the stream are makes the connection the kernel's.
 pub fn before_set(fd: c_int, level: c_int, name: c_int) {
+    udp::before_set(fd, level, name);
     let kernels = match level {
         SOL_SOCKET => name == libc::SO_ZEROCOPY,
         IPPROTO_TCP => matches!(name, libc::TCP_ULP | libc::TCP_REPAIR),
@@ -100,11 +101,14 @@ pub unsafe fn after_ioctl(fd: c_int, request: usize, argument: usize) {
         FIONBIO => set_nonblocking(fd, number() != 0),
         FIOASYNC if number() != 0 => life::hand_back(fd, Reason::Option),
         FIONREAD => {
+            if let Some(length) = udp::first_length(fd) {
+                // SAFETY: as above.
+                unsafe { (argument as *mut c_int).write_unaligned(length as c_int) };
+            }
             if let Some(held) = conn::hold(fd)
                 && held.state() == ATTACHED
-                && let Readable::Ring(bytes) = held.readable()
             {
-                let all = bytes.min(c_int::MAX as usize) as c_int;
+                let all = incoming::pending(&held, fd).min(c_int::MAX as usize) as c_int;
                 // SAFETY: as above.
                 unsafe { (argument as *mut c_int).write_unaligned(all) };
             }

@@ -12,10 +12,15 @@ use super::pieces::{NO_PIECE, Pieces};
 use super::raw::{self, Errno};
 use super::signals::Slept;
 use super::wait::{self, Want};
-use super::{epoll, life};
+use super::{early, epoll, kernel_counts, life};
 
 /// A sender looks whether the kernel knows of an end after this many ticks: a millisecond or two.
 const LOOK_TICKS: u64 = 1 << 22;
+
+/// How long a call waits for a receiver that must let go of the kernel: one that may wait, and one that may not. It takes
+/// an instant unless the receiver lost its core in that instant, is stopped, or is hostile.
+const LET_GO_NS: u64 = 2_000_000_000;
+const LET_GO_NOW_NS: u64 = 200_000;
 
 /// How long giving back may wait for the kernel: so often, so long.
 const GIVE_TRIES: u32 = 300;
@@ -27,6 +32,10 @@ enum Turn {
     Went,
     /// None, and the kernel or the ring is full.
     Full,
+    /// None: the other end is given time to come.
+    Early,
+    /// None; the receiver must let go of the kernel first.
+    NotYet,
     Failed(Errno),
 }
 
@@ -36,14 +45,41 @@ pub fn send(held: &Held, fd: c_int, mut pieces: Pieces<'_>, flags: c_int) -> Res
     let stream = held.stream();
     let all = pieces.left();
     let mut deadline = None;
+    let mut patience = None;
     look_for_end(held, fd, &stream);
     loop {
         match turn(held, fd, &stream, &mut pieces, flags) {
             Turn::Went if pieces.left() == 0 => return Ok(all),
             Turn::Went => continue,
+            // Another thread has closed the descriptor: what the kernel says about its number is not about us.
+            Turn::Failed(_) if pieces.left() == all && !wait::is_open(held, fd) => {
+                return Err(fail(libc::EPIPE, flags));
+            }
             Turn::Failed(error) if pieces.left() == all => return Err(fail(error, flags)),
             Turn::Failed(_) => return Ok(all - pieces.left()),
+            Turn::Early => {
+                early::pause(held, fd);
+                continue;
+            }
             Turn::Full => {}
+            Turn::NotYet => {
+                let may_wait = flags & MSG_DONTWAIT == 0 && !stream.nonblocking();
+                let end =
+                    *patience.get_or_insert_with(|| raw::now_ns() + if may_wait { LET_GO_NS } else { LET_GO_NOW_NS });
+                match raw::now_ns() > end {
+                    false => raw::yield_core(),
+                    true if may_wait => {
+                        let _ = raw::shutdown(fd, SHUT_RDWR);
+                        return some_or(all - pieces.left(), libc::EPIPE).map_err(|error| fail(error, flags));
+                    }
+                    true => {
+                        // Who waits for an edge of the kernel's room has seen it: another one.
+                        epoll::refresh(held);
+                        return some_or(all - pieces.left(), libc::EAGAIN);
+                    }
+                }
+                continue;
+            }
         }
         if flags & MSG_DONTWAIT != 0 || stream.nonblocking() {
             held.set_flag(WAS_FULL);
@@ -51,7 +87,7 @@ pub fn send(held: &Held, fd: c_int, mut pieces: Pieces<'_>, flags: c_int) -> Res
             return some_or(all - pieces.left(), libc::EAGAIN);
         }
         if deadline.is_none() {
-            deadline = wait::deadline(held.send_timeout.load(Ordering::Relaxed));
+            deadline = wait::deadline(stream.options().send_timeout.load(Ordering::Relaxed));
         }
         match wait::wait(held, fd, Want::Room, deadline) {
             Slept::Woken => leave_a_dead_ring(held, fd, &stream),
@@ -80,11 +116,17 @@ fn turn(held: &Held, fd: c_int, stream: &Stream, pieces: &mut Pieces<'_>, flags:
     match guard.route() {
         SendRoute::Ring => push(&mut guard, pieces),
         SendRoute::MaySwitch => {
-            guard.switch_to_ring(stream.kernel_counts().0.load(Ordering::Relaxed));
+            let before = stream.kernel_counts().0.load(Ordering::Relaxed);
+            guard.switch_to_ring(before);
+            if before > 0 {
+                // The other side reads what the kernel has first.
+                kernel_counts::push(fd);
+            }
             push(&mut guard, pieces)
         }
-        SendRoute::Kernel => by_kernel(stream, fd, pieces, flags),
+        SendRoute::Kernel => by_kernel(held, stream, fd, pieces, flags),
         SendRoute::GiveBack => give_back(guard, held, fd),
+        SendRoute::NotYet => Turn::NotYet,
         SendRoute::Broken => {
             drop(guard);
             broken(held, fd)
@@ -114,9 +156,17 @@ fn push(guard: &mut SendGuard, pieces: &mut Pieces<'_>) -> Turn {
     }
 }
 
-fn by_kernel(stream: &Stream, fd: c_int, pieces: &mut Pieces<'_>, flags: c_int) -> Turn {
+fn by_kernel(held: &Held, stream: &Stream, fd: c_int, pieces: &mut Pieces<'_>, flags: c_int) -> Turn {
+    if stream.sends_by_kernel() {
+        // There is nobody to wait for.
+        held.up_to.store(early::UNBOUNDED, Ordering::Relaxed);
+    }
+    let limit = early::allowance(held, stream.kernel_counts().0.load(Ordering::Relaxed), pieces.left());
+    if limit == 0 {
+        return Turn::Early;
+    }
     let mut list = [NO_PIECE; 16];
-    match raw::send_pieces(fd, pieces.list(usize::MAX, &mut list), flags | MSG_DONTWAIT | MSG_NOSIGNAL) {
+    match raw::send_pieces(fd, pieces.list(limit, &mut list), flags | MSG_DONTWAIT | MSG_NOSIGNAL) {
         Ok(went) => {
             stream.kernel_counts().0.fetch_add(went as u64, Ordering::Relaxed);
             STREAMS.counters().bytes_kernel_out.fetch_add(went as u64, Ordering::Relaxed);
@@ -152,7 +202,8 @@ fn broken(held: &Held, fd: c_int) -> Turn {
 #[inline]
 fn look_for_end(held: &Held, fd: c_int, stream: &Stream) {
     let now = raw::ticks();
-    if stream.peer_closing() || now.wrapping_sub(held.looked_at.load(Ordering::Relaxed)) > LOOK_TICKS {
+    let hint = stream.peer_closing() && !stream.peer_half_closed();
+    if hint || now.wrapping_sub(held.looked_at.load(Ordering::Relaxed)) > LOOK_TICKS {
         held.looked_at.store(now, Ordering::Relaxed);
         leave_a_dead_ring(held, fd, stream);
     }
@@ -160,15 +211,26 @@ fn look_for_end(held: &Held, fd: c_int, stream: &Stream) {
 
 /// To the kernel for good, if the other side has ended its direction or is gone: perhaps nobody reads the ring.
 #[cold]
-fn leave_a_dead_ring(held: &Held, fd: c_int, stream: &Stream) {
-    if raw::poll_one(fd, POLLRDHUP) & (POLLRDHUP | POLLHUP | POLLERR) == 0 {
+pub fn leave_a_dead_ring(held: &Held, fd: c_int, stream: &Stream) {
+    let said = raw::poll_one(fd, POLLRDHUP) & (POLLRDHUP | POLLHUP | POLLERR);
+    if said == 0 || (said == POLLRDHUP && stream.peer_reads_on()) {
         return;
     }
     to_kernel(held, fd, stream);
 }
 
+/// The kernel's own call on a connection that is not attached, counted.
+#[cold]
+pub fn plainly(held: &Held, fd: c_int, pieces: Pieces<'_>) -> Result<usize, Errno> {
+    let mut list = [NO_PIECE; 16];
+    let went = raw::send_pieces(fd, pieces.list(usize::MAX, &mut list), 0)?;
+    held.sent.fetch_add(went as u64, Ordering::Relaxed);
+    STREAMS.counters().bytes_kernel_out.fetch_add(went as u64, Ordering::Relaxed);
+    Ok(went)
+}
+
 /// Everything that is sent from now on goes by the kernel, also where the ring was never used: others may send by the
-/// kernel uncounted.
+/// kernel uncounted. They must wait until the receiver has let go: [`await_kernel`].
 pub fn to_kernel(held: &Held, fd: c_int, stream: &Stream) {
     let mut tries = 0;
     let there = loop {
@@ -178,7 +240,8 @@ pub fn to_kernel(held: &Held, fd: c_int, stream: &Stream) {
             return;
         }
         if guard.route() != SendRoute::GiveBack {
-            break guard.switch_to_kernel();
+            guard.switch_to_kernel();
+            break true;
         }
         // What the peer wants back comes first.
         match guard.give_back(|bytes| raw::send_now(fd, bytes).map_err(std::io::Error::from_raw_os_error)) {
@@ -193,5 +256,24 @@ pub fn to_kernel(held: &Held, fd: c_int, stream: &Stream) {
     if !there {
         let _ = raw::shutdown(fd, SHUT_RDWR);
     }
+    // Room is the kernel's to tell from now on, also to those who share the socket.
+    stream.rouse_senders();
     epoll::refresh(held);
+}
+
+/// After [`to_kernel`]: waits until anybody may send by the kernel. A receiver that does not let go costs the connection.
+pub fn await_kernel(fd: c_int, stream: &Stream) {
+    let end = raw::now_ns() + LET_GO_NS;
+    loop {
+        let mut guard = stream.lock_send();
+        if guard.is_nested() || guard.route() != SendRoute::NotYet {
+            return;
+        }
+        drop(guard);
+        if raw::now_ns() > end {
+            let _ = raw::shutdown(fd, SHUT_RDWR);
+            return;
+        }
+        raw::yield_core();
+    }
 }

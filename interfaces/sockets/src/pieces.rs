@@ -62,7 +62,26 @@ impl<'a> Pieces<'a> {
     }
 
     /// The rest as a list for the kernel, of at most `limit` bytes and 16 pieces.
-    pub fn list(mut self, limit: usize, into: &mut [iovec; 16]) -> &[iovec] {
+    pub fn list(self, limit: usize, into: &mut [iovec; 16]) -> &[iovec] {
+        let used = self.fill(limit, into);
+        &into[..used]
+    }
+
+    /// The same without `gap` bytes behind the first `limit`; without anything behind the gap where the first ones need
+    /// all places.
+    pub fn list_around(mut self, limit: usize, gap: usize, into: &mut [iovec; 16]) -> &[iovec] {
+        let mut used = self.fill(limit, into);
+        let listed: usize = into[..used].iter().map(|piece| piece.iov_len).sum();
+        if listed == limit.min(self.left) {
+            self.advance(listed);
+            self.advance(gap.min(self.left));
+            used += self.fill(usize::MAX, &mut into[used..]);
+        }
+        &into[..used]
+    }
+
+    /// Writes the first `limit` bytes into a list; answers how many places were used.
+    fn fill(mut self, limit: usize, into: &mut [iovec]) -> usize {
         let mut used = 0;
         self.left = self.left.min(limit);
         while used < into.len() {
@@ -71,7 +90,7 @@ impl<'a> Pieces<'a> {
             used += 1;
             self.advance(length);
         }
-        &into[..used]
+        used
     }
 }
 
@@ -117,5 +136,30 @@ mod tests {
         later.advance(4);
         assert_eq!(lengths(later.list(5, &mut into)), [2, 3]);
         assert_eq!(lengths(later.list(0, &mut into)), []);
+    }
+
+    #[test]
+    fn a_list_around_a_gap_has_what_stands_before_and_behind_it() {
+        let mut memory = [0u8; 64];
+        let base = memory.as_mut_ptr();
+        let piece = |at: usize, length: usize| iovec { iov_base: base.wrapping_add(at).cast(), iov_len: length };
+        let list = [piece(0, 10), piece(10, 20)];
+        let mut into = [NO_PIECE; 16];
+        for (limit, gap, expected) in [
+            (4, 3, vec![4, 3, 20]),
+            (4, 10, vec![4, 16]),
+            (12, 30, vec![10, 2]),
+            (0, 5, vec![5, 20]),
+            (40, 1, vec![10, 20]),
+        ] {
+            let found = Pieces::new(&list).list_around(limit, gap, &mut into).to_vec();
+            assert_eq!(lengths(&found), expected, "{limit} {gap}");
+            let end = found.last().expect("a piece");
+            let reaches = end.iov_base as usize + end.iov_len - base as usize;
+            assert_eq!(reaches, if limit + gap < 30 { 30 } else { limit.min(30) });
+        }
+        // No place is left behind pieces that are listed only in part.
+        let many = [piece(0, 1); 20];
+        assert_eq!(Pieces::new(&many).list_around(18, 1, &mut into).len(), 16);
     }
 }

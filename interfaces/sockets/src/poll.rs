@@ -6,15 +6,15 @@
 use std::ffi::c_int;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use libc::{POLLIN, POLLOUT, POLLRDNORM, POLLWRNORM, pollfd};
+use libc::{POLLIN, POLLOUT, POLLRDHUP, POLLRDNORM, POLLWRNORM, pollfd};
 use weft_fabric::stream::{Bell, BellAddress, Readable, Waiter, Writable, sleep_barrier};
 
 use super::conn::{self, ASK_KERNEL, ATTACHED, FRESH, GRANTED, Held, OFFERED};
 use super::meet::STREAMS;
 use super::raw::{self, Errno};
 use super::table::{self, Entry};
-use super::wait::left_ns;
-use super::{attend, epoll, pace, real};
+use super::wait::{LOOK_NS, left_ns};
+use super::{attend, epoll, outgoing, pace, real, udp};
 
 const READING: i16 = POLLIN | POLLRDNORM;
 const WRITING: i16 = POLLOUT | POLLWRNORM;
@@ -33,11 +33,15 @@ enum Kind {
     Plain,
     Attached(Held),
     Set(u32),
+    /// A datagram socket with channels.
+    Datagram(u32),
 }
 
 fn kind(fd: c_int) -> Kind {
     match table::entry(fd) {
         Some(Entry::Set(index)) => Kind::Set(index),
+        Some(Entry::Datagram(index)) if udp::has_channels(index) => Kind::Datagram(index),
+        Some(Entry::Datagram(_)) => Kind::Plain,
         Some(Entry::Connection(_)) => match conn::hold(fd) {
             Some(held) if held.state_now() == ATTACHED => Kind::Attached(held),
             _ => Kind::Plain,
@@ -133,6 +137,8 @@ fn by_kernel(
 ) -> Option<Result<usize, Errno>> {
     let mut left = timeout_ns;
     loop {
+        // Before the look: who has got channels by then is seen, and later nobody opens a gate.
+        let Some(_resting) = Resting::new(fds, timeout_ns == Some(0)) else { return Some(Err(libc::ENOMEM)) };
         let candidates = Candidates::hold(list, fds, timeout_ns == Some(0));
         if !all_plain(fds) {
             return None;
@@ -179,6 +185,36 @@ impl Drop for Candidates<'_> {
     }
 }
 
+/// Datagram sockets on which we sleep: what comes for them comes by the kernel meanwhile.
+struct Resting(Option<Scratch>);
+
+impl Resting {
+    /// `None` without memory. A call that only looks needs nobody's rest.
+    fn new(fds: &[pollfd], only_look: bool) -> Option<Self> {
+        let is_datagram = |one: &pollfd| matches!(table::entry(one.fd), Some(Entry::Datagram(_)));
+        if only_look || !fds.iter().any(is_datagram) {
+            return Some(Self(None));
+        }
+        let mut resting = Self(Some(Scratch::new(fds.len())?));
+        for (place, one) in resting.places().iter_mut().zip(fds) {
+            place.fd = udp::hold(one.fd).map_or(-1, |held| udp::rest(held, one.fd).keep());
+        }
+        Some(resting)
+    }
+
+    fn places(&mut self) -> &mut [pollfd] {
+        self.0.as_mut().map_or(&mut [], Scratch::list)
+    }
+}
+
+impl Drop for Resting {
+    fn drop(&mut self) {
+        for place in self.places().iter().filter(|place| place.fd > 0) {
+            drop(udp::Rest::kept(place.fd));
+        }
+    }
+}
+
 /// Keeps a connection from being attached; answers its index, or -1. Sets `sliced` where that is not to be.
 fn hold_candidate(fd: c_int, only_look: bool, sliced: &mut bool) -> c_int {
     let Some(held) = conn::hold(fd) else { return -1 };
@@ -215,7 +251,12 @@ fn look(fds: &mut [pollfd], list: &mut [pollfd], kernel: bool) -> Result<usize, 
     let (mut found, mut whole) = (0, true);
     for one in fds.iter_mut() {
         let kind = kind(one.fd);
-        let ring = matches!(kind, Kind::Attached(_));
+        let ring = match kind {
+            Kind::Attached(_) => true,
+            // Room to send is the kernel's to tell.
+            Kind::Datagram(_) => one.events & !READING == 0,
+            _ => false,
+        };
         one.revents = ring_events(one, kind);
         whole &= ring && (one.revents == 0 || one.revents == one.events);
         found += usize::from(one.revents != 0);
@@ -241,6 +282,8 @@ fn ring_events(one: &pollfd, kind: Kind) -> i16 {
             one.events & READING
         }
         Kind::Set(_) => 0,
+        Kind::Datagram(index) if one.events & READING != 0 && udp::is_waiting(index) => one.events & READING,
+        Kind::Datagram(_) => 0,
         Kind::Attached(held) => {
             let stream = held.stream();
             let low = held.ready_bytes();
@@ -283,35 +326,86 @@ fn sleep(fds: &mut [pollfd], list: &mut [pollfd], left: Option<u64>, mask: *cons
     // Before the others are armed: what is not attached by now will not be during the sleep.
     let Some(mut scratch) = Scratch::new(fds.len()) else { return Err(libc::ENOMEM) };
     let candidates = Candidates::hold(scratch.list(), fds, left == Some(0));
-    let bell = Bell::take().ok();
-    let mut short = bell.is_none() || candidates.sliced;
-    if let Some(bell) = &bell {
-        short |= !arm(fds, bell.address());
-    }
+    let Some(_resting) = Resting::new(fds, false) else { return Err(libc::ENOMEM) };
+    let mut rest = Rest::begin(fds);
     sleep_barrier();
     substitute(fds, list);
-    list[fds.len()] = pollfd { fd: bell.as_ref().map_or(-1, Bell::fd), events: POLLIN, revents: 0 };
+    let ends = ask_for_ends(fds, list);
+    list[fds.len()] = pollfd { fd: rest.bell.as_ref().map_or(-1, Bell::fd), events: POLLIN, revents: 0 };
     let answer = if look_at_rings(fds) {
         Ok(0)
     } else {
         STREAMS.counters().sleeps.fetch_add(1, Ordering::Relaxed);
-        kernel_poll(list, if short { Some(left.map_or(SLICE_NS, |left| left.min(SLICE_NS))) } else { left }, mask)
+        let short = rest.short || candidates.sliced;
+        let slice = if short { Some(SLICE_NS) } else { ends.or(rest.looks.then_some(LOOK_NS)) };
+        kernel_poll(list, slice.map_or(left, |slice| Some(left.map_or(slice, |left| left.min(slice)))), mask)
     };
-    if let Some(bell) = bell {
-        disarm(fds, bell.address());
-        if list[fds.len()].revents != 0 {
-            bell.drain();
-        }
-        bell.give_back();
-    }
+    rest.rung = list[fds.len()].revents != 0;
+    drop(rest);
     for one in fds.iter() {
         if let Some(held) = conn::hold(one.fd)
             && held.state_now() == ATTACHED
         {
             super::wait::serve(&held, one.fd);
+            if awaits_room(one, &held) {
+                outgoing::leave_a_dead_ring(&held, one.fd, &held.stream());
+            }
+        }
+        if let Some(Entry::Set(index)) = table::entry(one.fd) {
+            epoll::leave_dead_rings(index);
         }
     }
     answer.map(|_| ())
+}
+
+fn awaits_room(one: &pollfd, held: &Held) -> bool {
+    one.events & WRITING != 0 && held.stream().writable() == Writable::Full
+}
+
+/// Whoever waits for room in a ring must learn that nobody reads it any more: of the kernel, whose end of the stream is
+/// that, or by a look now and then where that end is known and means nothing. Answers how long to sleep then.
+fn ask_for_ends(fds: &[pollfd], list: &mut [pollfd]) -> Option<u64> {
+    let mut slice = None;
+    for (place, one) in list.iter_mut().zip(fds) {
+        match kind(one.fd) {
+            Kind::Attached(held) if !awaits_room(one, &held) => {}
+            Kind::Attached(held) if held.stream().peer_half_closed() => slice = Some(LOOK_NS),
+            Kind::Attached(_) => place.events |= POLLRDHUP,
+            _ => {}
+        }
+    }
+    slice
+}
+
+/// What is done for a sleep and undone after it, also where the thread is cancelled in it.
+struct Rest<'a> {
+    fds: &'a [pollfd],
+    bell: Option<Bell>,
+    /// The sleep must be short: nobody can ring us for all of them.
+    short: bool,
+    /// Somebody looks now and then during the sleep: a set inside may wait for room.
+    looks: bool,
+    rung: bool,
+}
+
+impl<'a> Rest<'a> {
+    fn begin(fds: &'a [pollfd]) -> Self {
+        let bell = Bell::take().ok();
+        let armed = bell.as_ref().is_some_and(|bell| arm(fds, bell.address()));
+        let looks = fds.iter().any(|one| matches!(kind(one.fd), Kind::Set(index) if epoll::awaits_room(index)));
+        Self { fds, bell, short: !armed, looks, rung: false }
+    }
+}
+
+impl Drop for Rest<'_> {
+    fn drop(&mut self) {
+        let Some(bell) = self.bell.take() else { return };
+        disarm(self.fds, bell.address());
+        if self.rung {
+            bell.drain();
+        }
+        bell.give_back();
+    }
 }
 
 fn look_at_rings(fds: &[pollfd]) -> bool {
@@ -324,7 +418,7 @@ fn arm(fds: &[pollfd], bell: BellAddress) -> bool {
     let mut all = true;
     for one in fds {
         match kind(one.fd) {
-            Kind::Plain => {}
+            Kind::Plain | Kind::Datagram(_) => {}
             Kind::Set(index) => all &= !epoll::rest_before_sleep(index),
             Kind::Attached(held) => {
                 let stream = held.stream();
@@ -339,7 +433,7 @@ fn arm(fds: &[pollfd], bell: BellAddress) -> bool {
 fn disarm(fds: &[pollfd], bell: BellAddress) {
     for one in fds {
         match kind(one.fd) {
-            Kind::Plain => {}
+            Kind::Plain | Kind::Datagram(_) => {}
             Kind::Set(index) => {
                 epoll::rest_after_sleep(index);
                 epoll::leave_to_sleepers(index);

@@ -75,6 +75,21 @@ pub fn send_pieces(fd: c_int, iov: &[iovec], flags: c_int) -> Result<usize, Errn
     }
 }
 
+/// `sendmsg`.
+///
+/// # Safety
+/// The header and all that it points at live across the call.
+pub unsafe fn send_message(fd: c_int, header: &libc::msghdr, flags: c_int) -> Result<usize, Errno> {
+    // SAFETY: the caller's promise.
+    unsafe { kernel!(libc::SYS_sendmsg, fd, header as *const libc::msghdr, flags) }
+}
+
+/// `sendfile` from a position.
+pub fn send_file(fd: c_int, file: c_int, mut at: i64, count: usize) -> Result<usize, Errno> {
+    // SAFETY: the position lives across the call.
+    unsafe { kernel!(libc::SYS_sendfile, fd, file, &raw mut at, count) }
+}
+
 /// Receives into the pieces of `iov` as one `recvmsg`.
 pub fn receive_pieces(fd: c_int, iov: &[iovec], flags: c_int) -> Result<usize, Errno> {
     // SAFETY: as in `send_pieces`.
@@ -121,12 +136,30 @@ pub fn timespec_of(ns: u64) -> timespec {
     timespec { tv_sec: (ns / 1_000_000_000) as i64, tv_nsec: (ns % 1_000_000_000) as i64 }
 }
 
+/// The same as `poll` has it: never shorter, -1 for ever.
+pub fn milliseconds_of(left_ns: Option<u64>) -> c_int {
+    left_ns.map_or(-1, |ns| ns.div_ceil(1_000_000).min(c_int::MAX as u64) as c_int)
+}
+
 /// One plain value of an option of a socket.
 pub fn option<T: Copy>(fd: c_int, level: c_int, name: c_int, mut value: T) -> Result<T, Errno> {
     let mut length = size_of::<T>() as libc::socklen_t;
     // SAFETY: the kernel writes at most `length` bytes into `value`; callers use types of plain numbers.
     unsafe { kernel!(libc::SYS_getsockopt, fd, level, name, &raw mut value, &raw mut length) }?;
     Ok(value)
+}
+
+/// Sets an option that is a number.
+pub fn set_option(fd: c_int, level: c_int, name: c_int, value: c_int) -> Result<usize, Errno> {
+    // SAFETY: the value lives across the call.
+    unsafe { kernel!(libc::SYS_setsockopt, fd, level, name, &raw const value, size_of::<c_int>()) }
+}
+
+/// Lets other processes' memory barriers reach this one.
+pub fn take_part_in_barriers() {
+    const REGISTER_GLOBAL_EXPEDITED: usize = 1 << 2;
+    // SAFETY: numbers only.
+    let _ = unsafe { kernel!(libc::SYS_membarrier, REGISTER_GLOBAL_EXPEDITED, 0, 0) };
 }
 
 /// One of `getsockname` and `getpeername`, by number.
@@ -354,14 +387,6 @@ pub fn move_high(fd: c_int) -> c_int {
         }
         Err(_) => fd,
     }
-}
-
-/// A new descriptor that is always writable: a socket, so that it has a cookie.
-pub fn writable_descriptor() -> Option<c_int> {
-    let kind = libc::SOCK_DGRAM | libc::SOCK_CLOEXEC | libc::SOCK_NONBLOCK;
-    // SAFETY: numbers only.
-    let made = unsafe { kernel!(libc::SYS_socket, libc::AF_UNIX, kind, 0) };
-    made.ok().map(|fd| move_high(fd as c_int))
 }
 
 /// What no other socket of this host has.

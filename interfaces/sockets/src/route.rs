@@ -11,7 +11,7 @@ use super::conn::{self, ATTACHED, Held, NEVER};
 use super::meet::{self, STREAMS};
 use super::pieces::Pieces;
 use super::raw::{self, Errno};
-use super::{expect, incoming, life, outgoing};
+use super::{early, expect, incoming, life, outgoing};
 
 /// Sends with these flags only the kernel can do; the connection is the kernel's from then on.
 const KERNEL_SENDS: c_int = MSG_OOB | MSG_FASTOPEN | MSG_ZEROCOPY;
@@ -40,7 +40,7 @@ pub fn read(fd: c_int, pieces: &[iovec], flags: c_int, real: impl FnOnce() -> ss
 #[inline]
 pub fn receive(fd: c_int, pieces: &[iovec], flags: c_int, real: impl FnOnce() -> ssize_t) -> ssize_t {
     let Some(held) = conn::hold(fd) else { return real() };
-    if held.state() == ATTACHED || meet::before_call(&held, fd) {
+    if meet::before_call(&held, fd) {
         let pieces = Pieces::new(pieces);
         if flags & KERNEL_RECEIVES != 0 {
             return real();
@@ -55,9 +55,11 @@ pub fn receive(fd: c_int, pieces: &[iovec], flags: c_int, real: impl FnOnce() ->
 
 #[cold]
 fn receive_counted(held: Held, fd: c_int, pieces: &[iovec], flags: c_int, real: impl FnOnce() -> ssize_t) -> ssize_t {
-    let owed = held.owed_error.load(Ordering::Relaxed);
-    if owed != 0 && held.owed_error.swap(0, Ordering::Relaxed) == owed {
-        return answer(Err(owed));
+    if held.owes() {
+        let owed = held.take_owed();
+        if owed != 0 {
+            return answer(Err(owed));
+        }
     }
     if flags & KERNEL_RECEIVES == 0
         && expect::applies(&held)
@@ -81,11 +83,15 @@ fn receive_counted(held: Held, fd: c_int, pieces: &[iovec], flags: c_int, real: 
     came
 }
 
+fn bytes_of(pieces: &[iovec]) -> usize {
+    Pieces::new(pieces).left()
+}
+
 /// A sending call; `real` is the program's own call in the C library.
 #[inline]
 pub fn send(fd: c_int, pieces: &[iovec], flags: c_int, real: impl FnOnce() -> ssize_t) -> ssize_t {
     let Some(held) = conn::hold(fd) else { return real() };
-    if flags & KERNEL_SENDS == 0 && (held.state() == ATTACHED || meet::before_call(&held, fd)) {
+    if flags & KERNEL_SENDS == 0 && meet::before_call(&held, fd) {
         let pieces = Pieces::new(pieces);
         if pieces.left() == 0 {
             return real();
@@ -93,7 +99,7 @@ pub fn send(fd: c_int, pieces: &[iovec], flags: c_int, real: impl FnOnce() -> ss
         return answer(outgoing::send(&held, fd, pieces, flags));
     }
     if flags & KERNEL_SENDS == 0
-        && expect::applies(&held)
+        && (expect::applies(&held) || early::applies(&held, bytes_of(pieces)))
         && let Some(result) = expect::send(&held, fd, Pieces::new(pieces), flags)
     {
         return answer(result);
@@ -131,7 +137,7 @@ pub unsafe fn send_file(
     real: impl FnOnce() -> ssize_t,
 ) -> ssize_t {
     let Some(held) = conn::hold(fd) else { return real() };
-    if held.state() != ATTACHED && !meet::before_call(&held, fd) {
+    if !meet::before_call(&held, fd) && !early::applies(&held, count) {
         return send_counted(held, fd, 0, real);
     }
     // SAFETY: the caller's promise.
@@ -156,6 +162,9 @@ fn send_file_from(held: &Held, fd: c_int, file: c_int, start: i64, count: usize)
     let mut buffer = [0u8; FILE_PIECE];
     let mut sent = 0;
     while sent < count {
+        if held.state() != ATTACHED && !early::applies(held, count - sent) {
+            return rest_of_file(held, fd, file, start, (sent, count));
+        }
         let wanted = (count - sent).min(FILE_PIECE);
         let read = match raw::read_at(file, &mut buffer[..wanted], start + sent as i64) {
             Ok(0) => break,
@@ -163,8 +172,14 @@ fn send_file_from(held: &Held, fd: c_int, file: c_int, start: i64, count: usize)
             Err(_) if sent > 0 => break,
             Err(error) => return Err(error),
         };
-        let piece = iovec { iov_base: buffer.as_mut_ptr().cast(), iov_len: read };
-        match outgoing::send(held, fd, Pieces::new(&[piece]), 0) {
+        let piece = [iovec { iov_base: buffer.as_mut_ptr().cast(), iov_len: read }];
+        let pieces = Pieces::new(&piece);
+        let result = if held.state() == ATTACHED {
+            outgoing::send(held, fd, pieces, 0)
+        } else {
+            expect::send(held, fd, pieces, 0).unwrap_or_else(|| outgoing::plainly(held, fd, pieces))
+        };
+        match result {
             Ok(went) => {
                 sent += went;
                 if went < read {
@@ -176,6 +191,26 @@ fn send_file_from(held: &Held, fd: c_int, file: c_int, start: i64, count: usize)
         }
     }
     Ok(sent)
+}
+
+/// The other end did not come: the kernel sends what is left from `sent`.
+#[cold]
+fn rest_of_file(
+    held: &Held,
+    fd: c_int,
+    file: c_int,
+    start: i64,
+    (sent, count): (usize, usize),
+) -> Result<usize, Errno> {
+    match raw::send_file(fd, file, start + sent as i64, count - sent) {
+        Ok(went) => {
+            held.sent.fetch_add(went as u64, Ordering::Relaxed);
+            STREAMS.counters().bytes_kernel_out.fetch_add(went as u64, Ordering::Relaxed);
+            Ok(sent + went)
+        }
+        Err(_) if sent > 0 => Ok(sent),
+        Err(error) => Err(error),
+    }
 }
 
 /// The flags of `preadv2` and `pwritev2` that a socket knows.

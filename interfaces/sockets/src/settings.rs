@@ -17,6 +17,7 @@ static SPIN_FIXED: AtomicBool = AtomicBool::new(false);
 static ONLY: OnceLock<Ports> = OnceLock::new();
 static LOG: AtomicU32 = AtomicU32::new(0);
 static STATS: AtomicBool = AtomicBool::new(false);
+static UDP: AtomicBool = AtomicBool::new(false);
 
 /// The names of programs that are left alone, with commas between them. Not a setting of the user's: `weft sock --not`.
 const NOT: &str = "WEFT_SOCK_NOT";
@@ -69,6 +70,7 @@ fn keep(settings: &Settings) {
     };
     LOG.store(level, Ordering::Relaxed);
     STATS.store(settings.sock_stats, Ordering::Relaxed);
+    UDP.store(settings.sock_udp, Ordering::Relaxed);
 }
 
 /// After how many data calls a connection is offered.
@@ -89,6 +91,11 @@ pub fn port_allowed(port: u16) -> bool {
 /// 0: nothing is logged; 1: what fell back; 2: all.
 pub fn log_level() -> u32 {
     LOG.load(Ordering::Relaxed)
+}
+
+/// Whether datagrams are accelerated, too.
+pub fn udp() -> bool {
+    UDP.load(Ordering::Relaxed)
 }
 
 pub fn wants_stats() -> bool {

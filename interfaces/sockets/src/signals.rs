@@ -80,10 +80,9 @@ pub fn sleep(fds: &mut [pollfd], timeout_ns: Option<u64>, restartable: bool) -> 
         _ => {
             // Made for this sleep: one that is kept could be the program's by now, and cannot be told from it.
             let Some(signal) = raw::signal_descriptor() else { return poll(others, timeout_ns, true) };
-            *last = pollfd { fd: signal, events: libc::POLLIN, revents: 0 };
-            let slept = poll_exactly(fds, timeout_ns);
-            raw::close(signal);
-            slept
+            let signal = Signals(signal);
+            *last = pollfd { fd: signal.0, events: libc::POLLIN, revents: 0 };
+            poll_exactly(fds, timeout_ns)
         }
     }
 }
@@ -108,14 +107,40 @@ fn poll_cancellable(fds: &mut [pollfd], timeout_ns: Option<u64>) -> Result<usize
     if ready < 0 { Err(raw::errno()) } else { Ok(ready as usize) }
 }
 
+/// A descriptor of ours, closed also where the thread is cancelled.
+struct Signals(c_int);
+
+impl Drop for Signals {
+    fn drop(&mut self) {
+        raw::close(self.0);
+    }
+}
+
+/// All signals are blocked until it is dropped, also where the thread is cancelled. Not those of the C library: by them a
+/// thread is cancelled, and takes over the user that another thread has set.
+struct Blocked(u64);
+
+impl Blocked {
+    fn all() -> Self {
+        let all = signals().fold(0, |mask, signal| mask | 1 << (signal - 1));
+        Self(raw::signal_mask(all))
+    }
+}
+
+impl Drop for Blocked {
+    fn drop(&mut self) {
+        raw::signal_mask(self.0);
+    }
+}
+
 /// With signals blocked: what is pending afterwards is what will be handled when they are let through again.
 fn poll_exactly(fds: &mut [pollfd], timeout_ns: Option<u64>) -> Slept {
-    let mask = raw::signal_mask(u64::MAX);
-    let ready = raw::poll(fds, timeout_ns, None);
-    let pending = raw::pending_signals() & !mask;
+    let blocked = Blocked::all();
+    let ready = poll_cancellable(fds, timeout_ns);
+    let pending = raw::pending_signals() & !blocked.0;
     let due = |signal: &c_int| pending & 1 << (signal - 1) != 0;
     let interrupted = signals().filter(due).filter_map(has_handler).any(|restarts| !restarts);
-    raw::signal_mask(mask);
+    drop(blocked);
     match ready {
         _ if interrupted => Slept::Interrupted,
         Ok(0) => Slept::TimedOut,

@@ -6,7 +6,7 @@ use std::sync::atomic::Ordering;
 use libc::{MSG_DONTWAIT, O_NONBLOCK, POLLERR, POLLHUP, POLLIN, POLLOUT, SPLICE_F_NONBLOCK, c_uint, iovec, ssize_t};
 use weft_fabric::stream::Writable;
 
-use super::conn::{self, ATTACHED, Held, NEVER, WAS_FULL};
+use super::conn::{self, Held, NEVER, WAS_FULL};
 use super::pieces::Pieces;
 use super::raw::{self, Errno};
 use super::{epoll, incoming, meet, outgoing, route};
@@ -16,18 +16,19 @@ const PIECE: usize = 4096;
 
 /// `splice` without positions; `real` is the program's own call.
 pub fn splice(from: c_int, to: c_int, length: usize, flags: c_uint, real: impl FnOnce() -> ssize_t) -> ssize_t {
-    let (Some(held), outward) = (match conn::hold(from) {
-        Some(held) => (Some(held), false),
-        None => (conn::hold(to), true),
-    }) else {
-        return real();
-    };
-    let (fd, pipe) = if outward { (to, from) } else { (from, to) };
-    // The kernel refuses what is no pipe.
-    if length == 0 || raw::fcntl(pipe, libc::F_GETPIPE_SZ, 0).is_err() {
+    if conn::hold(from).is_none() && conn::hold(to).is_none() {
         return real();
     }
-    if held.state() != ATTACHED && !meet::before_call(&held, fd) {
+    // Only the kernel knows what a number is: the C library closes files of its own without a word to us, and a pipe may
+    // have the number that a connection had.
+    let outward = is_pipe(from);
+    let (fd, pipe) = if outward { (to, from) } else { (from, to) };
+    let Some(held) = conn::hold(fd) else { return real() };
+    // The kernel refuses what is no pipe, and knows pipes at both ends.
+    if length == 0 || !is_pipe(pipe) || is_pipe(fd) {
+        return real();
+    }
+    if !meet::before_call(&held, fd) {
         return counted(&held, fd, outward, real);
     }
     let patient = flags & SPLICE_F_NONBLOCK == 0 && !is_nonblocking(pipe);
@@ -61,6 +62,10 @@ fn counted(held: &Held, fd: c_int, outward: bool, real: impl FnOnce() -> ssize_t
     moved
 }
 
+fn is_pipe(fd: c_int) -> bool {
+    raw::fcntl(fd, libc::F_GETPIPE_SZ, 0).is_ok()
+}
+
 enum Step {
     /// 0: the end.
     Moved(usize),
@@ -86,7 +91,7 @@ fn receive(held: &Held, fd: c_int, pipe: c_int, wanted: usize, done: usize) -> R
     let came = match incoming::receive(held, fd, Pieces::new(&piece), flags) {
         Err(error) if done > 0 && error != libc::EAGAIN => {
             // The bytes before it are told first.
-            held.owed_error.store(error, Ordering::Relaxed);
+            held.owe(error);
             return Err(error);
         }
         answer => answer?,

@@ -11,6 +11,7 @@ pub const PLACES: usize = 1 << 20;
 const INDEX_BITS: u32 = 28;
 const CONNECTION: u32 = 1 << INDEX_BITS;
 const SET: u32 = 2 << INDEX_BITS;
+const DATAGRAM: u32 = 3 << INDEX_BITS;
 
 static TABLE: AtomicPtr<AtomicU32> = AtomicPtr::new(std::ptr::null_mut());
 /// The highest number that ever had an entry.
@@ -23,6 +24,8 @@ pub enum Entry {
     Connection(u32),
     /// An epoll set: its index among the sets.
     Set(u32),
+    /// A datagram socket: its index among them.
+    Datagram(u32),
 }
 
 impl Entry {
@@ -30,6 +33,7 @@ impl Entry {
         match self {
             Entry::Connection(index) => CONNECTION | index,
             Entry::Set(index) => SET | index,
+            Entry::Datagram(index) => DATAGRAM | index,
         }
     }
 
@@ -38,6 +42,7 @@ impl Entry {
         match word & !(CONNECTION - 1) {
             CONNECTION => Some(Entry::Connection(index)),
             SET => Some(Entry::Set(index)),
+            DATAGRAM => Some(Entry::Datagram(index)),
             _ => None,
         }
     }
@@ -83,6 +88,11 @@ pub fn has_place(fd: c_int) -> bool {
     place(fd).is_some()
 }
 
+/// The highest number that ever was more than plain; -1 for none.
+pub fn highest() -> c_int {
+    HIGHEST.load(Ordering::Relaxed)
+}
+
 /// All numbers from `first` to `last` that are not plain, with what they are.
 pub fn entries(first: c_int, last: c_int) -> impl Iterator<Item = (c_int, Entry)> {
     let last = last.min(HIGHEST.load(Ordering::Relaxed));
@@ -96,7 +106,7 @@ mod tests {
     #[test]
     fn entries_come_back_as_they_were_put() {
         assert!(start());
-        for entry in [Entry::Connection(0), Entry::Connection(PLACES as u32 - 1), Entry::Set(7)] {
+        for entry in [Entry::Connection(0), Entry::Connection(PLACES as u32 - 1), Entry::Set(7), Entry::Datagram(9)] {
             assert_eq!(replace(40, Some(entry)), None);
             assert_eq!(super::entry(40), Some(entry));
             assert_eq!(entries(0, c_int::MAX).collect::<Vec<_>>(), [(40, entry)]);

@@ -18,6 +18,9 @@ use super::{epoll, pace, raw};
 /// Sleep no longer than this when nobody can ring us (no bell left, or another thread is the one who is rung).
 const SLICE_NS: u64 = 5_000_000;
 
+/// The kernel does not wake a sender whose peer has shut its own sending direction and is killed afterwards.
+pub const LOOK_NS: u64 = 50_000_000;
+
 /// More bytes than this are not waited for at once: the ring must be able to hold them.
 pub const MOST_BYTES: usize = 64 << 10;
 
@@ -59,10 +62,12 @@ impl Want {
 
     /// What is asked of the kernel meanwhile. An end of the other side's sending matters to a sender, too: it may be
     /// that nobody makes room any more.
-    fn events(self, now: Now) -> i16 {
+    fn events(self, now: Now, stream: &Stream) -> i16 {
         match self {
             Want::Data { .. } => POLLIN,
             Want::Room if now == Now::Kernel => POLLOUT,
+            // That end is known, and looked at now and then.
+            Want::Room if stream.peer_half_closed() => 0,
             Want::Room => POLLRDHUP,
         }
     }
@@ -84,7 +89,7 @@ impl Want {
 
 /// When a call that may wait for `timeout_ns` (0: for ever) must end.
 pub fn deadline(timeout_ns: u64) -> Option<u64> {
-    (timeout_ns > 0).then(|| raw::now_ns() + timeout_ns)
+    (timeout_ns > 0).then(|| raw::now_ns().saturating_add(timeout_ns))
 }
 
 /// What is left of the time until `deadline`.
@@ -120,7 +125,7 @@ fn look_around(held: &Held, fd: c_int, slept: Slept) -> Slept {
 }
 
 /// Whether the number still is this connection's: another thread may have closed it, and got it for another file.
-fn is_open(held: &Held, fd: c_int) -> bool {
+pub fn is_open(held: &Held, fd: c_int) -> bool {
     table::entry(fd) == Some(Entry::Connection(held.index))
 }
 
@@ -130,7 +135,7 @@ fn sleep(held: &Held, fd: c_int, stream: &Stream, want: Want, deadline: Option<u
     let now = want.now(held, stream);
     match now == Now::Ready || stream.asked_back() || !is_open(held, fd) {
         true => Slept::Woken,
-        false => sleep_armed(held, fd, wish.armed_bell(), want.events(now), deadline),
+        false => sleep_armed(held, fd, wish.armed_bell(), want.events(now, stream), deadline),
     }
 }
 
@@ -172,7 +177,12 @@ fn sleep_armed(held: &Held, fd: c_int, bell: Option<&Bell>, events: i16, deadlin
         pollfd { fd: -1, events: 0, revents: 0 },
     ];
     let left = left_ns(deadline);
-    let slice = if bell.is_none() { Some(left.map_or(SLICE_NS, |left| left.min(SLICE_NS))) } else { left };
+    let slice = match (bell, events) {
+        (None, _) => Some(SLICE_NS),
+        (_, 0) => Some(LOOK_NS),
+        _ => None,
+    };
+    let slice = slice.map_or(left, |slice| Some(left.map_or(slice, |left| left.min(slice))));
     STREAMS.counters().sleeps.fetch_add(1, Ordering::Relaxed);
     // As the kernel has it: a call with a time limit is interrupted by every handler.
     let slept = signals::sleep(&mut fds, slice, deadline.is_none());

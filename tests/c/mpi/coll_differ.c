@@ -59,7 +59,6 @@ static void reductions(int who, int odd, int even)
     /* With few ranks everybody sees everybody. */
     CHECK(truncated(code, "this one", 1), "%d and %d elements", odd, even);
     goes_on();
-    if (odd * 4 > 28672 || even * 4 > 28672) return;
     doing = "MPI_Reduce";
     code = MPI_Reduce(data, result, count, MPI_INT, MPI_MAX, who, MPI_COMM_WORLD);
     CHECK(rank != who || truncated(code, "this one", 1), "%d and %d elements", odd, even);
@@ -94,6 +93,53 @@ static void messages(void)
     goes_on();
 }
 
+/* Where a rank has passed on what it got, those behind it see it too. */
+static void shorter(void)
+{
+    MPI_Request request;
+    int here = rank == 0, code;
+    for (int more = 0; more < 2; more++) {
+        int n = here == more ? 20 : 10;
+        doing = "MPI_Ibcast";
+        OK(MPI_Ibcast(data, n, MPI_INT, 0, MPI_COMM_WORLD, &request));
+        code = MPI_Wait(&request, MPI_STATUS_IGNORE);
+        CHECK(here || truncated(code, "all ranks have to pass the same", 1), "%d elements", n);
+        goes_on();
+        doing = "MPI_Ireduce";
+        OK(MPI_Ireduce(data, result, n, MPI_INT, MPI_MAX, 0, MPI_COMM_WORLD, &request));
+        code = MPI_Wait(&request, MPI_STATUS_IGNORE);
+        CHECK(!here || truncated(code, "all ranks have to pass the same", 1), "%d elements", n);
+        goes_on();
+        doing = "MPI_Iallreduce";
+        OK(MPI_Iallreduce(data, result, n, MPI_INT, MPI_MAX, MPI_COMM_WORLD, &request));
+        code = MPI_Wait(&request, MPI_STATUS_IGNORE);
+        CHECK(truncated(code, "all ranks have to pass the same", 1), "%d elements", n);
+        goes_on();
+        doing = "MPI_Scatter";
+        code = MPI_Scatter(data, 15, MPI_INT, result, n, MPI_INT, 0, MPI_COMM_WORLD);
+        CHECK(truncated(code, "the same", 1), "%d elements", n);
+        goes_on();
+        doing = "MPI_Allgather";
+        code = MPI_Allgather(data, here ? n : 15, MPI_INT, result, 15, MPI_INT, MPI_COMM_WORLD);
+        CHECK(truncated(code, "the same", 1), "%d elements", n);
+        goes_on();
+    }
+}
+
+/* A refused call is as if it had not been made: with better arguments it meets those of the others. */
+static void repeated(void)
+{
+    int *numbers = (int *)result, mine = rank, code;
+    doing = "MPI_Gather";
+    if (rank == 0) {
+        code = MPI_Gather(numbers, 1, MPI_INT, numbers, 1, MPI_INT, 0, MPI_COMM_WORLD);
+        CHECK(code != MPI_SUCCESS, "one buffer for both");
+    }
+    OK(MPI_Gather(&mine, 1, MPI_INT, numbers, 1, MPI_INT, 0, MPI_COMM_WORLD));
+    for (int i = 0; rank == 0 && i < size; i++) CHECK(numbers[i] == i, "block %d has %d", i, numbers[i]);
+    goes_on();
+}
+
 int main(int argc, char **argv)
 {
     static const int lengths[] = {0, 2, 56, 58, 2048, 28672, 28674, 40000, 70000, MOST};
@@ -103,6 +149,8 @@ int main(int argc, char **argv)
     MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
     /* Before anything has gone well, so that the first operation that does finds the ranks in step. */
     messages();
+    shorter();
+    repeated();
     for (int i = 0; i < LENGTHS; i++) {
         for (int j = 0; j < LENGTHS; j++) {
             if (i == j) continue;

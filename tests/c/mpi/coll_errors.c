@@ -43,6 +43,12 @@ int main(int argc, char **argv)
     REFUSES(MPI_ERR_COUNT, MPI_Reduce_scatter(in, out, negative, MPI_INT, MPI_SUM, world));
     REFUSES(MPI_ERR_OP, MPI_Scan(in, out, 1, MPI_FLOAT, MPI_BXOR, world));
 
+    int ones[64], places[64];
+    for (int i = 0; i < 64; i++) ones[i] = 1, places[i] = i;
+    REFUSES(MPI_ERR_BUFFER, MPI_Allgather(&in[rank], 1, MPI_INT, in, 1, MPI_INT, world));
+    REFUSES(MPI_ERR_BUFFER, MPI_Allgatherv(&in[rank], 1, MPI_INT, in, ones, places, MPI_INT, world));
+    REFUSES(MPI_ERR_BUFFER, MPI_Alltoall(in, 1, MPI_INT, in, 1, MPI_INT, world));
+    REFUSES(MPI_ERR_BUFFER, MPI_Alltoallv(in, ones, places, MPI_INT, in, ones, places, MPI_INT, world));
     REFUSES(MPI_ERR_COUNT, MPI_Alltoallv(in, zero, zero, MPI_INT, out, negative, zero, MPI_INT, world));
     REFUSES(MPI_ERR_COUNT, MPI_Allgatherv(in, 1, MPI_INT, out, negative, zero, MPI_INT, world));
     REFUSES(MPI_ERR_TOPOLOGY, MPI_Neighbor_allgather(in, 1, MPI_INT, out, 1, MPI_INT, world));

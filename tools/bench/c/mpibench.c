@@ -154,6 +154,13 @@ static void run_pingpong(struct work *w, long n) {
     }
 }
 
+/* Both send, then both receive. A plain send of a long message would wait for a receive that comes after the other's. */
+static void run_exchange(struct work *w, long n) {
+    int count = (int)w->bytes, peer = 1 - w->rank;
+    for (long i = 0; i < n; i++)
+        MPI_Sendrecv(w->out, count, MPI_BYTE, peer, TAG, w->in, count, MPI_BYTE, peer, TAG, w->comm, MPI_STATUS_IGNORE);
+}
+
 /* A window of sends from one buffer into as many buffers: receives that overlap in memory would not be correct MPI. */
 static void run_window(struct work *w, long n) {
     MPI_Request request[WINDOW];
@@ -228,6 +235,7 @@ static double messages_per_s(const struct work *w, double s) { return (void)w, W
 
 static const struct kind kinds[] = {
     {"latency", "s", 1, 1, run_pingpong, fill_pair, check_pair, one_way, 1},
+    {"exchange", "s", 1, 1, run_exchange, fill_pair, check_pair, per_call, 1},
     {"bandwidth", "B/s", 1, WINDOW, run_window, fill_pair, check_window, bytes_per_s, 1},
     {"rate", "1/s", 1, WINDOW, run_window, fill_pair, check_window, messages_per_s, 1},
     {"barrier", "s", 1, 1, run_barrier, fill_nothing, check_nothing, per_call, 0},

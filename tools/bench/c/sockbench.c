@@ -2,151 +2,20 @@
  *
  *   sockbench pingpong WAY FAMILY BYTES SECONDS CPU CPU      one way, seconds
  *   sockbench stream   WAY FAMILY BYTES SECONDS CPU CPU      bytes per second
+ *   sockbench exchange WAY FAMILY BYTES SECONDS CPU CPU      seconds in which both send a message and receive one
+ *   sockbench self-pingpong, self-exchange ...               the same, both ends in one process on the first CPU
+ *   sockbench line CPU CPU                                   a cache line one way, seconds
  *   sockbench connect  WAY FAMILY BYTES SECONDS CPU CPU      connections per second
  *   sockbench idle     WAY FAMILY COUNT SECONDS CPU CPU      bytes of memory per connection, and per cent of a core
+ *   sockbench talked   WAY FAMILY COUNT SECONDS CPU CPU      the same after eight requests on each, not one
  *   sockbench memcached PORT CONNECTIONS SECONDS             requests per second
- *   sockbench beside PORT BUSY SERVER... then CLIENT...      runs the client while the server runs, beside BUSY others
+ *   sockbench beside PORT BUSY CPU CPU SERVER... then CLIENT...   runs the client while the server runs, beside BUSY others
  *
  * WAY: block, spin (MSG_DONTWAIT in a loop), level, edge (through epoll), outside (like block; the other process is
  * started again without what LD_PRELOAD names). FAMILY: tcp or unix. Every message carries its number in
- * several places, and is checked. */
-#define _GNU_SOURCE
-#include <arpa/inet.h>
-#include <errno.h>
-#include <fcntl.h>
-#include <netinet/in.h>
-#include <netinet/tcp.h>
-#include <sched.h>
-#include <signal.h>
-#include <stdarg.h>
-#include <stdbool.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/epoll.h>
-#include <sys/prctl.h>
-#include <sys/resource.h>
-#include <sys/socket.h>
-#include <sys/un.h>
-#include <sys/wait.h>
-#include <time.h>
-#include <unistd.h>
-
-enum way { BLOCK, SPIN, LEVEL, EDGE, OUTSIDE, WAYS };
-static const char *const way_names[WAYS] = {"block", "spin", "level", "edge", "outside"};
-
-typedef struct {
-  const char *what;
-  enum way way;
-  bool local; /* a Unix socket */
-  size_t bytes;
-  double seconds;
-  int cpus[2];
-} Plan;
-
-static _Noreturn void fail(const char *format, ...) {
-  va_list arguments;
-  char line[300];
-  va_start(arguments, format);
-  vsnprintf(line, sizeof line, format, arguments);
-  va_end(arguments);
-  fprintf(stderr, "sockbench: error: %s\n", line);
-  exit(1);
-}
-
-static long check(long result, const char *what) {
-  if (result < 0) fail("%s: %s", what, strerror(errno));
-  return result;
-}
-
-static double now(void) {
-  struct timespec time;
-  clock_gettime(CLOCK_MONOTONIC, &time);
-  return (double)time.tv_sec + (double)time.tv_nsec * 1e-9;
-}
-
-static void bind_to(int cpu) {
-  cpu_set_t set;
-  CPU_ZERO(&set);
-  CPU_SET(cpu, &set);
-  check(sched_setaffinity(0, sizeof set, &set), "sched_setaffinity");
-}
-
-/* One end of a connection, and how it waits. */
-typedef struct {
-  int fd, set;
-  enum way way;
-} End;
-
-static End open_end(int fd, const Plan *plan) {
-  End end = {.fd = fd, .set = -1, .way = plan->way};
-  int on = 1;
-  if (!plan->local) check(setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on), "TCP_NODELAY");
-  if (plan->way != LEVEL && plan->way != EDGE) return end;
-  end.set = (int)check(epoll_create1(EPOLL_CLOEXEC), "epoll_create1");
-  struct epoll_event event = {.events = EPOLLIN | (plan->way == EDGE ? EPOLLET : 0)};
-  check(epoll_ctl(end.set, EPOLL_CTL_ADD, fd, &event), "epoll_ctl");
-  return end;
-}
-
-/* Some bytes, or 0 at the end. By edges, the kernel is asked again only after it had nothing more. */
-static size_t take(End *end, uint8_t *bytes, size_t count) {
-  int flags = end->way == BLOCK || end->way == OUTSIDE ? 0 : MSG_DONTWAIT;
-  for (bool wait = end->way == LEVEL;; wait = true) {
-    struct epoll_event event;
-    if (wait && end->set >= 0) check(epoll_wait(end->set, &event, 1, -1), "epoll_wait");
-    ssize_t got = recv(end->fd, bytes, count, flags);
-    if (got >= 0) return (size_t)got;
-    if (errno == ECONNRESET) return 0;
-    if (errno != EAGAIN) fail("recv: %s", strerror(errno));
-  }
-}
-
-static bool take_all(End *end, uint8_t *bytes, size_t count) {
-  for (size_t got = 0; got < count;) {
-    size_t once = take(end, bytes + got, count - got);
-    if (once == 0) return false;
-    got += once;
-  }
-  return true;
-}
-
-static bool give_all(End *end, const uint8_t *bytes, size_t count) {
-  for (size_t sent = 0; sent < count;) {
-    ssize_t once = send(end->fd, bytes + sent, count - sent, MSG_NOSIGNAL);
-    if (once < 0 && (errno == EPIPE || errno == ECONNRESET)) return false;
-    sent += (size_t)check(once, "send");
-  }
-  return true;
-}
-
-static uint8_t middle(size_t at) { return (uint8_t)(at * 7 + (at >> 8)); }
-
-/* Written in full: pages that nobody has written are all one page to the kernel. */
-static uint8_t *new_message(size_t count) {
-  uint8_t *bytes = malloc(count);
-  if (!bytes) fail("no memory");
-  for (size_t i = 0; i < count; i++) bytes[i] = middle(i);
-  return bytes;
-}
-
-/* The number of the message stands in its first and last byte and once in each page between. */
-static void mark(uint8_t *bytes, size_t count, uint64_t number) {
-  for (size_t at = 0; at < count; at += 4096) bytes[at] = (uint8_t)number;
-  bytes[count - 1] = (uint8_t)number;
-}
-
-/* The numbers in each message, and all of some. */
-static void look(const uint8_t *bytes, size_t count, uint64_t number) {
-  for (size_t at = 0; at < count; at += number % 1024 == 0 ? 1 : 4096) {
-    uint8_t expected = at % 4096 == 0 || at + 1 == count ? (uint8_t)number : middle(at);
-    if (bytes[at] != expected) fail("message %llu is wrong at byte %zu", (unsigned long long)number, at);
-  }
-  if (bytes[count - 1] != (uint8_t)number) fail("message %llu is wrong at its end", (unsigned long long)number);
-}
-
-static void figure(const char *id, double value, const char *unit) { printf("figure %s %.9g %s\n", id, value, unit); }
+ * several places, and is checked. What a cache line takes between the two processors is measured before and after, while
+ * nobody else of ours runs. */
+#include "sockbench.h"
 
 /* The server's side of everything: what comes in is answered (ping-pong), swallowed (stream), or closed (connect). */
 static void serve_one(int fd, const Plan *plan) {
@@ -163,12 +32,15 @@ static void serve_one(int fd, const Plan *plan) {
   close(fd);
 }
 
+/* How many requests each of many connections has seen before it is idle. */
+static int requests_of(const Plan *plan) { return strcmp(plan->what, "talked") ? 1 : 8; }
+
 static void serve_idle(int listener, const Plan *plan) {
   for (size_t i = 0; i < plan->bytes; i++) {
     uint8_t bytes[64];
-    Plan blocking = *plan;
-    End end = open_end((int)check(accept(listener, NULL, NULL), "accept"), &blocking);
-    if (!take_all(&end, bytes, sizeof bytes) || !give_all(&end, bytes, sizeof bytes)) fail("no request");
+    End end = open_end((int)check(accept(listener, NULL, NULL), "accept"), plan);
+    for (int request = 0; request < requests_of(plan); request++)
+      if (!take_all(&end, bytes, sizeof bytes) || !give_all(&end, bytes, sizeof bytes)) fail("no request");
   }
   int set = (int)check(epoll_create1(0), "epoll_create1");
   struct epoll_event event = {.events = EPOLLIN};
@@ -176,40 +48,18 @@ static void serve_idle(int listener, const Plan *plan) {
   epoll_wait(set, &event, 1, -1);
 }
 
+static void cross_for_ever(int fd, const Plan *plan);
+
 static _Noreturn void serve(int listener, const Plan *plan) {
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   bind_to(plan->cpus[1]);
-  if (!strcmp(plan->what, "idle")) serve_idle(listener, plan);
+  if (!strcmp(plan->what, "idle") || !strcmp(plan->what, "talked")) serve_idle(listener, plan);
   if (!strcmp(plan->what, "connect"))
     for (;;) close((int)check(accept(listener, NULL, NULL), "accept"));
-  serve_one((int)check(accept(listener, NULL, NULL), "accept"), plan);
+  int fd = (int)check(accept(listener, NULL, NULL), "accept");
+  if (!strcmp(plan->what, "exchange")) cross_for_ever(fd, plan);
+  else serve_one(fd, plan);
   exit(0);
-}
-
-typedef union {
-  struct sockaddr any;
-  struct sockaddr_in tcp;
-  struct sockaddr_un local;
-} Address;
-
-static int open_listener(const Plan *plan, Address *address, socklen_t *size) {
-  memset(address, 0, sizeof *address);
-  int family = plan->local ? AF_UNIX : AF_INET;
-  address->any.sa_family = (sa_family_t)family;
-  *size = plan->local ? sizeof(sa_family_t) : sizeof address->tcp; /* The kernel chooses an abstract name. */
-  if (!plan->local) address->tcp.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  int listener = (int)check(socket(family, SOCK_STREAM, 0), "socket");
-  check(bind(listener, &address->any, *size), "bind");
-  check(listen(listener, 1024), "listen");
-  *size = sizeof *address;
-  check(getsockname(listener, &address->any, size), "getsockname");
-  return listener;
-}
-
-static int dial(const Address *address, socklen_t size) {
-  int fd = (int)check(socket(address->any.sa_family, SOCK_STREAM, 0), "socket");
-  check(connect(fd, &address->any, size), "connect");
-  return fd;
 }
 
 static void ping(int fd, const Plan *plan) {
@@ -243,6 +93,96 @@ static void pour(int fd, const Plan *plan) {
   figure("stream", (double)((number - first) * plan->bytes) / (now() - start), "B/s");
 }
 
+/* A message that is sent on one descriptor and received on another: the same one where the other end is another process,
+ * which sends at the same time. */
+typedef struct {
+  int on, from;
+  uint8_t *out, *in;
+  size_t sent, got;
+} Crossing;
+
+static Crossing new_crossing(int on, int from, const Plan *plan) {
+  return (Crossing){.on = on, .from = from, .out = new_message(plan->bytes), .in = new_message(plan->bytes)};
+}
+
+/* How many of the bytes could be moved now, or -1 at the end. */
+static ssize_t moved(ssize_t result, const char *what) {
+  if (result > 0) return result;
+  if (result == 0 || errno == EPIPE || errno == ECONNRESET) return -1;
+  if (errno != EAGAIN) fail("%s: %s", what, strerror(errno));
+  return 0;
+}
+
+/* Sends first, then receives. A message that the connection cannot hold goes in parts, so that nobody waits for room that
+ * only he can make. False at the end. */
+static bool cross(Crossing *all, int count, size_t bytes, uint64_t number) {
+  size_t to_send = bytes * (size_t)count, to_get = to_send;
+  for (int i = 0; i < count; i++) mark(all[i].out, bytes, number), all[i].sent = all[i].got = 0;
+  while (to_send + to_get > 0) {
+    size_t before = to_send + to_get;
+    for (Crossing *c = all; c < all + count; c++) {
+      if (c->sent == bytes) continue;
+      ssize_t once = moved(send(c->on, c->out + c->sent, bytes - c->sent, MSG_DONTWAIT | MSG_NOSIGNAL), "send");
+      if (once < 0) return false;
+      c->sent += (size_t)once, to_send -= (size_t)once;
+    }
+    for (Crossing *c = all; c < all + count; c++) {
+      if (c->got == bytes) continue;
+      ssize_t once = moved(recv(c->from, c->in + c->got, bytes - c->got, to_send ? MSG_DONTWAIT : 0), "recv");
+      if (once < 0) return false;
+      c->got += (size_t)once, to_get -= (size_t)once;
+    }
+    struct pollfd ready = {.fd = all->on, .events = (to_send ? POLLOUT : 0) | (to_get ? POLLIN : 0)};
+    if (before == to_send + to_get && count == 1 && all->on == all->from) check(poll(&ready, 1, -1), "poll");
+  }
+  for (int i = 0; i < count; i++) look(all[i].in, bytes, number);
+  return true;
+}
+
+/* Prints the mean time of a round: all crossings at once, or one after the other. */
+static void cross_on(Crossing *all, int count, bool at_once, const Plan *plan) {
+  uint64_t number = 0, first = 0;
+  double start = now(), warm = start + plan->seconds / 10, time = start;
+  /* The first messages may take longer than all the time there is: a connection that begins waits for its other end. */
+  for (bool measuring = false; !measuring || time < start + plan->seconds; number++) {
+    bool well = at_once ? cross(all, count, plan->bytes, number) : true;
+    for (int i = 0; i < count && !at_once; i++) well = well && cross(all + i, 1, plan->bytes, number);
+    if (!well) fail("the other end is gone");
+    if (number % 8 == 0) time = now();
+    if (!measuring && time >= warm) measuring = true, first = number + 1, start = time;
+  }
+  double round = (time - start) / (double)(number - first);
+  figure(at_once ? "exchange" : "pingpong", at_once ? round : round / 2, "s");
+}
+
+/* The process that does not measure. */
+static void cross_for_ever(int fd, const Plan *plan) {
+  open_end(fd, plan);
+  Crossing one = new_crossing(fd, fd, plan);
+  for (uint64_t number = 0; cross(&one, 1, plan->bytes, number); number++) continue;
+}
+
+static void exchange_messages(int fd, const Plan *plan) {
+  open_end(fd, plan);
+  Crossing one = new_crossing(fd, fd, plan);
+  cross_on(&one, 1, true, plan);
+}
+
+/* Both ends are ours. */
+static int talk_to_self(char **words) {
+  Plan plan = read_plan(words);
+  Address address;
+  socklen_t size;
+  bind_to(plan.cpus[0]);
+  int listener = open_listener(&plan, &address, &size);
+  int here = dial(&address, size), there = (int)check(accept(listener, NULL, NULL), "accept");
+  open_end(here, &plan);
+  open_end(there, &plan);
+  Crossing both[2] = {new_crossing(here, there, &plan), new_crossing(there, here, &plan)};
+  cross_on(both, 2, !strcmp(plan.what, "self-exchange"), &plan);
+  return 0;
+}
+
 static void dial_on(const Address *address, socklen_t size, const Plan *plan) {
   double start = now(), time = start;
   uint64_t count = 0;
@@ -268,11 +208,18 @@ static double memory_of(pid_t pid) {
   return kib * 1024;
 }
 
+/* Seconds on a processor, exact where the kernel keeps account. */
 static double cpu_of(pid_t pid) {
   char path[64];
+  unsigned long long running = 0;
   unsigned long user = 0, system = 0;
-  snprintf(path, sizeof path, "/proc/%d/stat", pid);
+  snprintf(path, sizeof path, "/proc/%d/schedstat", pid);
   FILE *file = fopen(path, "r");
+  bool exact = file && fscanf(file, "%llu", &running) == 1;
+  if (file) fclose(file);
+  if (exact) return (double)running * 1e-9;
+  snprintf(path, sizeof path, "/proc/%d/stat", pid);
+  file = fopen(path, "r");
   if (!file || fscanf(file, "%*d %*s %*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %lu %lu", &user, &system) != 2)
     fail("%s cannot be read", path);
   fclose(file);
@@ -285,13 +232,17 @@ static void stay_idle(const Address *address, socklen_t size, const Plan *plan, 
   for (size_t i = 0; i < plan->bytes; i++) {
     uint8_t bytes[64] = {0};
     End end = open_end(dial(address, size), plan);
-    if (!give_all(&end, bytes, sizeof bytes) || !take_all(&end, bytes, sizeof bytes)) fail("no reply");
+    for (int request = 0; request < requests_of(plan); request++)
+      if (!give_all(&end, bytes, sizeof bytes) || !take_all(&end, bytes, sizeof bytes)) fail("no reply");
     struct epoll_event event = {.events = EPOLLIN};
     check(epoll_ctl(set, EPOLL_CTL_ADD, end.fd, &event), "epoll_ctl");
   }
-  double after = memory_of(getpid()) + memory_of(other), cpu = cpu_of(getpid()) + cpu_of(other), start = now();
+  double after = memory_of(getpid()) + memory_of(other);
+  /* Both go to sleep first: what that takes is not what sleeping takes. */
   struct epoll_event event;
-  if (epoll_wait(set, &event, 1, (int)(plan->seconds * 1000)) != 0) fail("an idle connection has an event");
+  if (epoll_wait(set, &event, 1, 100) != 0) fail("an idle connection has an event");
+  double cpu = cpu_of(getpid()) + cpu_of(other), start = now();
+  if (epoll_wait(set, &event, 1, 1000 + (int)(plan->seconds * 1000)) != 0) fail("an idle connection has an event");
   figure("idle-memory", (after - before) / (double)plan->bytes, "B");
   figure("idle-cpu", 100 * (cpu_of(getpid()) + cpu_of(other) - cpu) / (now() - start), "%");
 }
@@ -301,18 +252,6 @@ static void more_descriptors(void) {
   check(getrlimit(RLIMIT_NOFILE, &limit), "getrlimit");
   limit.rlim_cur = limit.rlim_max;
   check(setrlimit(RLIMIT_NOFILE, &limit), "setrlimit");
-}
-
-static Plan read_plan(char **words) {
-  Plan plan = {.what = words[1], .way = WAYS};
-  for (int way = 0; way < WAYS; way++)
-    if (!strcmp(words[2], way_names[way])) plan.way = (enum way)way;
-  plan.local = !strcmp(words[3], "unix");
-  plan.bytes = strtoul(words[4], NULL, 10);
-  plan.seconds = atof(words[5]);
-  for (int i = 0; i < 2; i++) plan.cpus[i] = atoi(words[6 + i]);
-  if (plan.way == WAYS || plan.bytes == 0 || plan.seconds <= 0) fail("wrong arguments");
-  return plan;
 }
 
 /* The other process without the library: the same program, started again with the listener. */
@@ -329,6 +268,7 @@ static int pair(int count, char **words) {
   Plan plan = read_plan(words);
   more_descriptors();
   if (count == 9) serve(atoi(words[8]), &plan);
+  time_line("line-before", plan.cpus);
   Address address;
   socklen_t size;
   int listener = open_listener(&plan, &address, &size);
@@ -339,13 +279,14 @@ static int pair(int count, char **words) {
   close(listener);
   bind_to(plan.cpus[0]);
   if (!strcmp(plan.what, "pingpong")) ping(dial(&address, size), &plan);
+  else if (!strcmp(plan.what, "exchange")) exchange_messages(dial(&address, size), &plan);
   else if (!strcmp(plan.what, "stream")) pour(dial(&address, size), &plan);
   else if (!strcmp(plan.what, "connect")) dial_on(&address, size, &plan);
-  else if (!strcmp(plan.what, "idle")) stay_idle(&address, size, &plan, other);
+  else if (!strcmp(plan.what, "idle") || !strcmp(plan.what, "talked")) stay_idle(&address, size, &plan, other);
   else fail("'%s' is not known", plan.what);
-  fflush(stdout);
   kill(other, SIGKILL);
   waitpid(other, NULL, 0);
+  time_line("line-after", plan.cpus);
   return 0;
 }
 
@@ -422,11 +363,12 @@ static _Noreturn void be_busy(void) {
 }
 
 static int run_beside(int count, char **words) {
-  int port = atoi(words[2]), busy = atoi(words[3]), cut = 4;
+  int port = atoi(words[2]), busy = atoi(words[3]), cpus[2] = {atoi(words[4]), atoi(words[5])}, cut = 6;
   while (cut < count && strcmp(words[cut], "then")) cut++;
   if (cut >= count - 1) fail("no client");
   words[cut] = NULL;
-  pid_t server = start(words + 4), burners[8];
+  time_line("line-before", cpus);
+  pid_t server = start(words + 6), burners[8];
   wait_for_port(port, server);
   for (int i = 0; i < busy && i < 8; i++)
     if ((burners[i] = fork()) == 0) be_busy();
@@ -438,11 +380,14 @@ static int run_beside(int count, char **words) {
   kill(server, SIGTERM);
   for (double end = now() + 5; waitpid(server, &server_status, WNOHANG) == 0; usleep(2000))
     if (now() > end) kill(server, SIGKILL);
+  time_line("line-after", cpus);
   return WIFEXITED(status) ? WEXITSTATUS(status) : 128;
 }
 
 int main(int count, char **words) {
   if (count == 5 && !strcmp(words[1], "memcached")) return load_memcached(words);
-  if (count > 6 && !strcmp(words[1], "beside")) return run_beside(count, words);
+  if (count > 8 && !strcmp(words[1], "beside")) return run_beside(count, words);
+  if (count == 8 && !strncmp(words[1], "self-", 5)) return talk_to_self(words);
+  if (count == 4 && !strcmp(words[1], "line")) return time_line("line", (int[]){atoi(words[2]), atoi(words[3])}), 0;
   return pair(count, words);
 }

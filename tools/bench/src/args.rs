@@ -71,6 +71,11 @@ pub struct BenchArgs {
 pub enum What {
     /// Measure sockets with and without the library that `weft sock` preloads.
     Sock(crate::sock::SockArgs),
+    /// Measure the layers one above the other, from the raw channel to MPI.
+    Layers(crate::layers::LayersArgs),
+    /// Measure one layer of the fabric between two processes (what `layers` starts).
+    #[command(hide = true)]
+    FabricPair(crate::layers::PairArgs),
 }
 
 /// A time of a line.

@@ -4,8 +4,8 @@
 //! library's own launcher, by turns in one run. This crate installs the peers, starts the jobs, reads what they print
 //! and shows it: table, JSON, plot.
 //!
-//! What is deliberately not here: any MPI call, any timing of messages (the C program does both), any absolute
-//! judgement of a time. Bars are ratios to the best peer or to a limit measured in the same run.
+//! What is deliberately not here: any MPI call, any timing of messages (the C programs do both; only the fabric's own
+//! layers, which have no C interface, are timed in [`layers`]), any absolute judgement of a time. Bars are ratios to the best peer or to a limit measured in the same run.
 //!
 //! Invariants: libraries are compared by samples of one state of the machine, or the table says that it could not be
 //! ([`state`]); libraries never see each other's environment ([`library`]); whatever ends a run, no process that it
@@ -16,6 +16,7 @@
 mod args;
 mod bars;
 mod format;
+mod layers;
 mod leftovers;
 mod library;
 mod limits;
@@ -40,8 +41,11 @@ use anyhow::Context;
 /// Runs the whole comparison and writes the outputs asked for. Exits with an error when a line could not be measured
 /// (wrong data, a job that failed or hung); a missed bar is a result, not an error.
 pub fn run(args: BenchArgs) -> anyhow::Result<()> {
-    if let Some(args::What::Sock(args)) = &args.what {
-        return sock::run(args);
+    match &args.what {
+        Some(args::What::Sock(args)) => return sock::run(args),
+        Some(args::What::Layers(args)) => return layers::run(args),
+        Some(args::What::FabricPair(args)) => return layers::run_pair(args),
+        None => {}
     }
     if args.list {
         print!("{}", table::line_list());

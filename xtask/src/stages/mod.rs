@@ -18,15 +18,21 @@ use anyhow::{Result, bail};
 use crate::stage::Stage;
 
 /// In the order in which they run: what is quick and finds most comes first.
-pub static ALL: &[&Stage] =
-    &[&format::STAGE, &lint::STAGE, &unit::STAGE, &tree::STAGE, &jobs::STAGE, &sockets::STAGE, &LOOM, &SANITIZE];
-
-/// Runs when it is named only.
-pub static WHEN_NAMED: &[&Stage] = &[&programs::STAGE];
+pub static ALL: &[&Stage] = &[
+    &format::STAGE,
+    &lint::STAGE,
+    &unit::STAGE,
+    &tree::STAGE,
+    &jobs::STAGE,
+    &sockets::STAGE,
+    &programs::STAGE,
+    &LOOM,
+    &SANITIZE,
+];
 
 /// The stages with these names, all of [`ALL`] when there are none.
 pub fn chosen(names: &[String]) -> Result<Vec<&'static Stage>> {
-    let stages = || ALL.iter().chain(WHEN_NAMED).copied();
+    let stages = || ALL.iter().copied();
     if let Some(wrong) = names.iter().find(|name| stages().all(|stage| stage.name != **name)) {
         let known: Vec<&str> = stages().map(|stage| stage.name).collect();
         bail!("no stage {wrong:?}; there are: {}", known.join(", "));
@@ -49,7 +55,6 @@ mod tests {
         };
         assert_eq!(names(&["lint", "format"]), ["format", "lint"]);
         assert_eq!(names(&[]).len(), ALL.len());
-        assert_eq!(names(&["programs"]), ["programs"]);
         assert!(chosen(&["format".into(), "wrong".into()]).is_err());
     }
 }

@@ -6,12 +6,13 @@ use crate::stage::{Stage, cargo_test};
 
 pub static STAGE: Stage = Stage {
     name: "sockets",
-    meaning: "what programs see of sockets, on the kernel and with the library preloaded",
+    meaning: "what programs see of sockets, on the kernel and with the library preloaded, and random operations on both",
     needs: &[Need::CCompiler],
     gate: false,
     run: || {
-        let tests = ["--test", "sockets_behaviour", "--test", "sockets_duplex"];
-        let arguments = [&["test", "-p", "weft-tests", "--features", "sockets", "--no-fail-fast"], &tests[..]].concat();
-        cargo_test(cargo(&[&arguments[..], &["--", "--test-threads", "1", "--show-output"]].concat()))
+        let tests = ["behaviour", "duplex", "oracle", "udp"].map(|part| format!("--test sockets_{part}")).join(" ");
+        let arguments =
+            format!("test -p weft-tests --features sockets --no-fail-fast {tests} -- --test-threads 1 --show-output");
+        cargo_test(cargo(&arguments.split(' ').collect::<Vec<_>>()))
     },
 };

@@ -11,6 +11,7 @@
 //!
 //! Test: `cargo test -p weft-agent rendezvous`; `cargo test -p weft-fabric --test streams` with real processes.
 
+mod datagrams;
 mod server;
 mod survey;
 #[allow(unsafe_code)]

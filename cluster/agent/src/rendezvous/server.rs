@@ -1,5 +1,6 @@
 //! The loop of the rendezvous.
 
+use super::datagrams;
 use super::sys::{self, Guest, Listener, Set};
 use super::table::{Client, End, Meeting, Table, Tuple};
 use std::collections::HashMap;
@@ -8,6 +9,7 @@ use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::fs::FileExt;
 use std::time::{Duration, Instant};
+use weft_wire::stream::datagram::Peer;
 use weft_wire::stream::packet::{Answer, BYTES, Request, VERSION};
 use weft_wire::stream::{arena, page};
 
@@ -107,6 +109,7 @@ impl Server {
                 }
             }
             (Request::Offer { cookie }, Some(shown)) => self.offer(client, cookie, shown),
+            (Request::OfferPair { cookie, peer }, Some(shown)) => self.offer_pair(client, cookie, &peer, shown),
             (Request::Release(place), None) => self.table.release(place),
             (Request::Survey, None) => self.survey(client),
             // Another version, or what must come with a descriptor without one.
@@ -120,8 +123,21 @@ impl Server {
         drop(shown);
         let Some(found) = found.filter(|found| found.cookie == cookie) else { return };
         let tuple = Tuple::new(found.namespace, found.local, found.remote);
+        self.show(tuple, End { client, cookie, peer: None });
+    }
+
+    fn offer_pair(&mut self, client: Client, cookie: u64, peer: &Peer, shown: OwnedFd) {
+        let Some(user) = self.processes.get(&client).map(|process| process.user) else { return };
+        let found = datagrams::look_at(&shown, peer);
+        drop(shown);
+        let Some(found) = found.filter(|found| found.cookie == cookie) else { return };
+        let tuple = Tuple::of_datagrams(found.namespace, found.local, found.remote, user);
+        self.show(tuple, End { client, cookie, peer: Some(*peer) });
+    }
+
+    fn show(&mut self, tuple: Tuple, end: End) {
         let arenas = &mut self.arenas;
-        let meeting = self.table.show(tuple, End { client, cookie }, || {
+        let meeting = self.table.show(tuple, end, || {
             let name = sys::random().ok()?;
             arenas.insert(name, sys::new_arena(name).ok()?);
             Some(name)
@@ -134,7 +150,11 @@ impl Server {
     fn tell(&mut self, meeting: &Meeting) {
         for (side, (end, place)) in meeting.ends.iter().enumerate() {
             let memory = self.arenas.get(&place.arena).filter(|_| meeting.new_to[side]).map(|file| file.as_raw_fd());
-            let answer = Answer::Mail { cookie: end.cookie, place: *place };
+            let (cookie, place_of_end) = (end.cookie, *place);
+            let answer = match end.peer {
+                None => Answer::Mail { cookie, place: place_of_end },
+                Some(peer) => Answer::Pair { cookie, place: place_of_end, peer },
+            };
             let told = self.processes.get_mut(&end.client).is_some_and(|process| process.mail(&answer, memory));
             if !told {
                 // A side that does not know stays with the kernel, and with it the other one.

@@ -191,6 +191,41 @@ pub fn look_at(shown: &OwnedFd) -> Option<Shown> {
     })
 }
 
+/// What a shown datagram socket is, asked from the kernel.
+pub struct DatagramSocket {
+    pub namespace: u64,
+    pub cookie: u64,
+    pub local: SocketAddr,
+    /// The peer of a connected one.
+    pub remote: Option<SocketAddr>,
+    /// Others may be bound to the same address.
+    pub shares_address: bool,
+}
+
+/// `None` if it is no UDP socket.
+pub fn datagram_socket(shown: &OwnedFd) -> Option<DatagramSocket> {
+    let number = |name| option(shown, libc::SOL_SOCKET, name, 0i32).ok();
+    if number(libc::SO_TYPE)? != libc::SOCK_DGRAM || number(libc::SO_PROTOCOL)? != libc::IPPROTO_UDP {
+        return None;
+    }
+    Some(DatagramSocket {
+        namespace: option(shown, libc::SOL_SOCKET, SO_NETNS_COOKIE, 0u64).ok()?,
+        cookie: option(shown, libc::SOL_SOCKET, libc::SO_COOKIE, 0u64).ok()?,
+        local: name_of(shown, libc::getsockname)?,
+        remote: name_of(shown, libc::getpeername),
+        shares_address: number(libc::SO_REUSEADDR)? != 0 || number(libc::SO_REUSEPORT)? != 0,
+    })
+}
+
+/// Sets an option to 1.
+#[cfg(test)]
+pub fn set_for_test(socket: &impl AsRawFd, name: i32) {
+    let one = 1i32;
+    // SAFETY: the number lives across the call.
+    let set = unsafe { libc::setsockopt(socket.as_raw_fd(), libc::SOL_SOCKET, name, (&raw const one).cast(), 4) };
+    assert_eq!(set, 0);
+}
+
 type AskName = unsafe extern "C" fn(i32, *mut libc::sockaddr, *mut libc::socklen_t) -> i32;
 
 fn name_of(socket: &OwnedFd, ask: AskName) -> Option<SocketAddr> {

@@ -3,6 +3,7 @@
 use std::collections::{HashMap, VecDeque};
 use std::net::{IpAddr, SocketAddr};
 use weft_wire::stream::arena::SLOTS;
+use weft_wire::stream::datagram::Peer;
 use weft_wire::stream::packet::Place;
 
 /// A process that is connected to us.
@@ -15,6 +16,8 @@ pub struct Tuple {
     pub namespace: u64,
     local: SocketAddr,
     remote: SocketAddr,
+    /// Of datagrams: whose, because only processes of one user exchange them beside the kernel.
+    datagrams_of: Option<u32>,
 }
 
 /// One address has several spellings.
@@ -28,11 +31,16 @@ fn plain(address: SocketAddr) -> SocketAddr {
 
 impl Tuple {
     pub fn new(namespace: u64, local: SocketAddr, remote: SocketAddr) -> Self {
-        Self { namespace, local: plain(local), remote: plain(remote) }
+        Self { namespace, local: plain(local), remote: plain(remote), datagrams_of: None }
+    }
+
+    /// A pair of datagram sockets of `user`.
+    pub fn of_datagrams(namespace: u64, local: SocketAddr, remote: SocketAddr, user: u32) -> Self {
+        Self { datagrams_of: Some(user), ..Self::new(namespace, local, remote) }
     }
 
     fn other_end(&self) -> Self {
-        Self { namespace: self.namespace, local: self.remote, remote: self.local }
+        Self { local: self.remote, remote: self.local, ..*self }
     }
 }
 
@@ -41,6 +49,8 @@ impl Tuple {
 pub struct End {
     pub client: Client,
     pub cookie: u64,
+    /// Of a datagram socket: the other one, as its process names it.
+    pub peer: Option<Peer>,
 }
 
 /// Both ends are known: what to tell whom.
@@ -225,7 +235,7 @@ mod tests {
     }
 
     fn end(client: Client, cookie: u64) -> End {
-        End { client, cookie }
+        End { client, cookie, peer: None }
     }
 
     const A: &str = "127.0.0.1:1000";
@@ -257,6 +267,18 @@ mod tests {
         assert_eq!(table.show(tuple(B, "127.0.0.1:1001"), end(2, 3), || Some(5)), None);
         assert_eq!(table.show(tuple(A, A), end(2, 4), || Some(5)), None);
         assert_eq!(table.show(tuple(A, A), end(2, 4), || Some(5)), None);
+    }
+
+    #[test]
+    fn datagram_sockets_meet_their_own_user_s_and_no_connections() {
+        let mut table = Table::default();
+        let pair = |local: &str, remote: &str, user| {
+            Tuple::of_datagrams(7, local.parse().expect("an address"), remote.parse().expect("an address"), user)
+        };
+        table.show(pair(A, B, 1000), end(1, 1), || None);
+        assert_eq!(table.show(tuple(B, A), end(2, 2), || Some(5)), None);
+        assert_eq!(table.show(pair(B, A, 1001), end(2, 3), || Some(5)), None);
+        assert!(table.show(pair(B, A, 1000), end(2, 4), || Some(5)).is_some());
     }
 
     fn connect(table: &mut Table, port: u16) -> Meeting {

@@ -92,4 +92,6 @@ pub(crate) struct OpenStream {
     pub target: Target,
     pub received: usize,
     pub total: usize,
+    /// Stored past the caches.
+    pub past_caches: bool,
 }

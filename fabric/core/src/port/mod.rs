@@ -23,7 +23,7 @@ use crate::status::PageCounters;
 use inbound::{ArrivedTable, OpenStream};
 use outbound::{Control, Outbound};
 use receive::EAGER_CEILING;
-use requests::Requests;
+use requests::{Requests, State};
 use std::collections::VecDeque;
 use weft_device::shm::{CopyJob, CopySlots};
 use weft_device::{NoMemory, Packet, PeerFault, Sink};
@@ -39,6 +39,9 @@ pub struct Limits {
     /// Smallest message copied out of the sender's memory.
     pub single_copy: usize,
     pub single_copy_allowed: bool,
+    /// So much on its way to us is taken to be in the caches still when the user reads it; of more than that, streams
+    /// are stored past the caches.
+    pub cached: usize,
 }
 
 impl From<&Settings> for Limits {
@@ -47,6 +50,7 @@ impl From<&Settings> for Limits {
             eager: settings.eager_bytes as usize,
             single_copy: settings.single_copy_bytes as usize,
             single_copy_allowed: settings.single_copy != SingleCopy::Off,
+            cached: usize::MAX,
         }
     }
 }
@@ -76,6 +80,8 @@ pub(crate) struct Port {
     jobs: VecDeque<Job>,
     slots: CopySlots,
     limits: Limits,
+    /// Bytes of granted streams that have not begun.
+    granted: usize,
     pub raw: Raw,
     pub counters: PageCounters,
     lost: Vec<bool>,
@@ -99,6 +105,7 @@ impl Port {
             jobs: VecDeque::new(),
             slots,
             limits,
+            granted: 0,
             raw: Raw::new(peers),
             counters,
             lost: vec![false; peers as usize],
@@ -164,7 +171,11 @@ impl Port {
     }
 
     fn fail(&mut self, id: RequestId, fault: Fault) {
-        self.requests.at(id).outcome.fault = Some(fault);
+        let entry = self.requests.at(id);
+        entry.outcome.fault = Some(fault);
+        if entry.state == State::Granted {
+            self.granted = self.granted.wrapping_sub(entry.wanted() as usize);
+        }
         self.requests.complete(id);
     }
 

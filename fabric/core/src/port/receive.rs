@@ -4,6 +4,7 @@ use super::inbound::{Arrived, Body, OpenStream, Target};
 use super::requests::{Requests, State};
 use super::{Breach, Port, RequestId};
 use crate::api::{Fault, Outcome, Peer, Selector};
+use weft_device::past_caches::settle;
 use weft_device::{Foreign, Packet};
 use weft_protocol::matching::{Label, Pattern};
 use weft_wire::cell::INLINE_WORDS;
@@ -192,7 +193,8 @@ impl Port {
                 Target::Arrived(self.keep(&packet, outcome, body))
             }
         };
-        self.advance_stream(from, OpenStream { target, received: 0, total: total as usize }, bulk)
+        let stream = OpenStream { target, received: 0, total: total as usize, past_caches: false };
+        self.advance_stream(from, stream, bulk)
     }
 
     pub(super) fn on_more(&mut self, packet: Packet<'_>) -> Result<(), Breach> {
@@ -213,8 +215,11 @@ impl Port {
             return Err("a stream for a receive that did not grant it");
         }
         entry.state = State::Receiving;
-        let total = (entry.outcome.length as usize).min(entry.capacity);
-        self.advance_stream(from as usize, OpenStream { target: Target::Receive(id), received: 0, total }, bulk)
+        let total = entry.wanted() as usize;
+        let past_caches = self.granted > self.limits.cached;
+        self.granted = self.granted.wrapping_sub(total);
+        let stream = OpenStream { target: Target::Receive(id), received: 0, total, past_caches };
+        self.advance_stream(from as usize, stream, bulk)
     }
 
     /// Takes the next bytes of a stream, and closes it with its last one.
@@ -227,8 +232,9 @@ impl Port {
             Target::Receive(id) => {
                 let entry = self.requests.at(id);
                 let room = entry.capacity.saturating_sub(stream.received);
+                let to = entry.buffer.wrapping_add(stream.received);
                 // SAFETY: at most `room` bytes behind `received` stay inside the buffer; BUFFER-LIVES.
-                unsafe { bulk.copy_to(entry.buffer.wrapping_add(stream.received), room) };
+                unsafe { if stream.past_caches { bulk.copy_past_caches(to, room) } else { bulk.copy_to(to, room) } };
             }
             Target::Arrived(message) => {
                 if let Body::Kept { data, received } = &mut self.arrived.at(message).body {
@@ -242,6 +248,9 @@ impl Port {
         if after < stream.total {
             self.streams[from] = Some(stream);
             return Ok(());
+        }
+        if stream.past_caches {
+            settle();
         }
         match stream.target {
             Target::Receive(id) => self.requests.complete(id),

@@ -10,7 +10,7 @@ use weft_wire::cell::Kind;
 
 impl Entry {
     /// Bytes of the message that go into the buffer.
-    fn wanted(&self) -> u64 {
+    pub(super) fn wanted(&self) -> u64 {
         (self.capacity as u64).min(self.outcome.length)
     }
 }
@@ -46,6 +46,7 @@ impl Port {
         let entry = self.requests.at(id);
         entry.state = State::Granted;
         let values = [entry.remote as u64, id.0 as u64, entry.wanted()];
+        self.granted = self.granted.wrapping_add(entry.wanted() as usize);
         self.reply(from, Kind::GrantStream, &values);
     }
 

@@ -88,6 +88,10 @@ pub enum SendRoute {
     Ring,
     /// The receiver wants the kernel: [`super::SendGuard::give_back`] first.
     GiveBack,
+    /// To the kernel, but not yet: the receiver is in the middle of a look there that began before the ring was used.
+    /// It takes an instant, unless the receiver is stopped or does not keep to the rules: look again, and for how long is
+    /// the caller's choice. Then shut the anchor down.
+    NotYet,
     /// The peer broke the rules: shut the anchor down.
     Broken,
 }

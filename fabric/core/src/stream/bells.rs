@@ -48,6 +48,12 @@ impl Bell {
         self.0.is_intact()
     }
 
+    /// Rings it, for another thread of this process.
+    pub fn ring(&self) {
+        PAGE.counters.bells.fetch_add(1, Ordering::Relaxed);
+        bell::ring(self.0.number());
+    }
+
     /// Makes it unreadable again.
     pub fn drain(&self) {
         self.0.drain();

@@ -6,7 +6,8 @@ use std::io;
 use std::os::fd::RawFd;
 use std::sync::atomic::{AtomicI32, AtomicU32, AtomicU64, Ordering};
 use weft_device::kernel::{self, Abstract};
-use weft_device::shm::stream::Arena;
+use weft_device::shm::stream::{Arena, bell};
+use weft_wire::stream::datagram::Peer;
 use weft_wire::stream::packet::{Answer, BYTES, COMMON_NAME, Place, Request, VERSION, user_name};
 
 /// Arenas that a process can have at the same time: processes that it talks to.
@@ -133,11 +134,19 @@ fn connected() -> Option<RawFd> {
 }
 
 pub(super) fn offer(anchor: RawFd, cookie: u64) -> Offer {
+    show(anchor, &Request::Offer { cookie })
+}
+
+pub(super) fn offer_pair(socket: RawFd, cookie: u64, peer: Peer) -> Offer {
+    show(socket, &Request::OfferPair { cookie, peer })
+}
+
+fn show(shown: RawFd, request: &Request) -> Offer {
     let Some(_turn) = Turn::take() else { return Offer::Unreachable };
     // Twice: a rendezvous that has ended is noticed only by talking to it.
     for _ in 0..2 {
         let Some(socket) = connected() else { break };
-        match kernel::send_packet(socket, &Request::Offer { cookie }.pack(), Some(anchor)) {
+        match kernel::send_packet(socket, &request.pack(), Some(shown)) {
             Ok(()) => return Offer::Sent,
             Err(error) if is_gone(&error) => hang_up(),
             Err(_) => break,
@@ -163,15 +172,24 @@ pub(super) fn has_mail() -> bool {
     PAGE.mails.load(Ordering::Relaxed) != TAKEN.load(Ordering::Relaxed)
 }
 
+/// An answer of the rendezvous: cookie of our socket, the other one's address if it is a pair, and the slot, held.
+pub(super) struct Granted {
+    pub cookie: u64,
+    pub peer: Option<Peer>,
+    pub place: Place,
+    pub arena: &'static Arena,
+}
+
 /// The next mail with the arena that it is about. The slot is held.
-pub(super) fn take_mail() -> Option<(u64, Place, &'static Arena)> {
+pub(super) fn take_mail() -> Option<Granted> {
     let _turn = Turn::try_take()?;
     while has_mail() {
         let socket = socket()?;
         let (answer, memory) = next_answer(socket)?;
         TAKEN.fetch_add(1, Ordering::Relaxed);
         let found = match answer {
-            Some(Answer::Mail { cookie, place }) => accept(socket, cookie, place, memory),
+            Some(Answer::Mail { cookie, place }) => accept(socket, (cookie, None), place, memory),
+            Some(Answer::Pair { cookie, place, peer }) => accept(socket, (cookie, Some(peer)), place, memory),
             Some(Answer::Retired { arena }) => {
                 retire(arena);
                 None
@@ -209,15 +227,16 @@ fn next_answer(socket: RawFd) -> Option<(Option<Answer>, Option<RawFd>)> {
     }
 }
 
-fn accept(socket: RawFd, cookie: u64, place: Place, memory: Option<RawFd>) -> Option<(u64, Place, &'static Arena)> {
+fn accept(socket: RawFd, (cookie, peer): (u64, Option<Peer>), place: Place, memory: Option<RawFd>) -> Option<Granted> {
     let known = arenas().find(|arena| arena.name() == place.arena && arena.side() == place.side as usize);
-    let arena = known.or_else(|| open(place, memory?));
+    // Who could not ring anybody shares nothing: its peer would sleep for ever.
+    let arena = known.or_else(|| open(place, memory?)).filter(|_| bell::prepare());
     let Some(arena) = arena else {
         let _ = kernel::send_packet(socket, &Request::Release(place).pack(), None);
         return None;
     };
     arena.held.fetch_add(1, Ordering::Relaxed);
-    Some((cookie, place, arena))
+    Some(Granted { cookie, peer, place, arena })
 }
 
 fn open(place: Place, memory: RawFd) -> Option<&'static Arena> {

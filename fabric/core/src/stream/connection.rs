@@ -6,17 +6,20 @@ use super::client;
 use super::guards::{ReceiveGuard, SendGuard, me, receive_lock, send_lock};
 use super::page::PAGE;
 use std::sync::atomic::{AtomicU64, Ordering, fence};
-use weft_device::shm::stream::lines::{Direction, Own};
-use weft_device::shm::stream::{Arena, Found, LOW_WATER, Receiver, Room, Sender, arm, disarm, find, fire_all, room};
-use weft_wire::stream::arena::{Armed, Mode, RING_BYTES, SLEEPERS};
+use weft_device::kernel;
+use weft_device::shm::stream::lines::{CallOptions, Direction, Own};
+use weft_device::shm::stream::{
+    Arena, Found, LOW_WATER, Receiver, Room, Sender, arm, disarm, find, fire_all, has_rest, room,
+};
+use weft_wire::stream::arena::{Armed, HALF_CLOSED, Mode, RING_BYTES, SLEEPERS};
 use weft_wire::stream::packet::Place;
 
 /// One side of a connection. A copyable name: all state is in shared memory and lives until the last reference of this
 /// side is dropped.
 #[derive(Clone, Copy)]
 pub struct Stream {
-    arena: &'static Arena,
-    slot: u32,
+    pub(crate) arena: &'static Arena,
+    pub(crate) slot: u32,
 }
 
 impl std::fmt::Debug for Stream {
@@ -28,7 +31,7 @@ impl std::fmt::Debug for Stream {
 impl Stream {
     /// Takes a slot for its next generation: everything of ours begins at zero. Nothing of it counts for the peer before
     /// [`Self::attach`], which names the generation.
-    pub(super) fn begin(arena: &'static Arena, place: Place) -> Self {
+    pub(crate) fn begin(arena: &'static Arena, place: Place) -> Self {
         let stream = Self { arena, slot: place.slot };
         let own = stream.own();
         let (out, into) = (stream.outgoing(), stream.incoming());
@@ -39,6 +42,8 @@ impl Stream {
             &own.receiver.tail,
             &own.side.sent_by_kernel,
             &own.side.received_by_kernel,
+            &own.side.options.receive_timeout,
+            &own.side.options.send_timeout,
             &out.sender.head,
             &out.sender.kernel_before,
             &out.sender.final_at,
@@ -54,12 +59,15 @@ impl Stream {
             &own.sender.phase,
             &own.sender.broken,
             &own.sender.giving,
+            &own.sender.unsettled,
             &own.receiver.lock,
             &own.receiver.contended,
             &own.receiver.phase,
             &own.receiver.broken,
             &own.receiver.wants,
             &own.side.nonblocking,
+            &own.side.options.low_water,
+            &own.side.options.owed_error,
             &out.sender.mode,
             &out.sender.closing,
             &into.watch.want_kernel,
@@ -73,22 +81,22 @@ impl Stream {
     }
 
     #[inline(always)]
-    fn own(&self) -> &'static Own {
+    pub(crate) fn own(&self) -> &'static Own {
         self.arena.own(self.slot)
     }
 
     #[inline(always)]
-    fn outgoing(&self) -> &'static Direction {
+    pub(crate) fn outgoing(&self) -> &'static Direction {
         self.arena.direction(self.slot, self.arena.side())
     }
 
     #[inline(always)]
-    fn incoming(&self) -> &'static Direction {
+    pub(crate) fn incoming(&self) -> &'static Direction {
         self.arena.direction(self.slot, 1 - self.arena.side())
     }
 
     #[inline(always)]
-    fn generation(&self) -> u32 {
+    pub(crate) fn generation(&self) -> u32 {
         self.own().side.generation.load(Ordering::Relaxed)
     }
 
@@ -151,10 +159,44 @@ impl Stream {
         }
     }
 
+    /// Whether the ring has bytes behind those that must be read from the kernel first.
+    pub fn has_rest_in_ring(&self) -> bool {
+        has_rest(self.incoming(), &self.own().receiver, self.generation())
+    }
+
+    /// Whether both directions are the kernel's for good, and nothing is left in our ring.
+    #[inline]
+    pub fn is_over(&self) -> bool {
+        let own = self.own();
+        own.receiver.phase.load(Ordering::Relaxed) == Mode::Final as u32
+            && own.sender.phase.load(Ordering::Relaxed) == Mode::Final as u32
+            && own.sender.unsettled.load(Ordering::Relaxed) == 0
+    }
+
+    /// Whether what we send goes by the kernel for good.
+    #[inline]
+    pub fn sends_by_kernel(&self) -> bool {
+        self.own().sender.phase.load(Ordering::Relaxed) == Mode::Final as u32
+    }
+
+    /// Whether a receiver would still have bytes of the ring to read, also where it waits for them to come back by the
+    /// kernel.
+    pub fn has_unread(&self) -> bool {
+        let receiver = &self.own().receiver;
+        let tail = receiver.tail.load(Ordering::Relaxed);
+        let sender = &self.incoming().sender;
+        let end = match sender.mode.load(Ordering::Acquire) {
+            mode if !self.peer_attached() || mode == Mode::Kernel as u32 => tail,
+            mode if mode == Mode::Final as u32 => sender.final_at.load(Ordering::Relaxed),
+            _ => sender.head.load(Ordering::Acquire),
+        };
+        receiver.phase.load(Ordering::Relaxed) != Mode::Final as u32 && end != tail
+    }
+
     /// What a sender would find, without the lock.
     #[inline]
     pub fn writable(&self) -> Writable {
-        match room(self.outgoing(), &self.own().sender, RING_BYTES as u64) {
+        match room(self.outgoing(), &self.own().sender, self.generation(), RING_BYTES as u64) {
             Room::Ring(bytes) if bytes >= LOW_WATER => Writable::Ring(bytes as usize),
             Room::Ring(_) => Writable::Full,
             Room::Kernel => Writable::Kernel,
@@ -264,6 +306,12 @@ impl Stream {
         (&side.sent_by_kernel, &side.received_by_kernel)
     }
 
+    /// Options that calls on this side follow, for all who share it (fork). The caller stores them; zeros are none.
+    #[inline]
+    pub fn options(&self) -> &'static CallOptions {
+        &self.own().side.options
+    }
+
     /// Calls `each` with the processes of the peer's side, as they say themselves; never 0 or 1.
     pub fn peer_processes(&self, each: impl FnMut(i32)) {
         let said = self.arena.processes(1 - self.arena.side());
@@ -287,6 +335,33 @@ impl Stream {
         // ORDER: stream-sleep, with the hint in the place of the head.
         fence(Ordering::SeqCst);
         self.rouse_peer();
+    }
+
+    /// The same hint where this side has shut its sending direction and goes on reading.
+    pub fn set_half_closed(&self) {
+        let closing = &self.outgoing().sender.closing;
+        let _ = closing.compare_exchange(0, HALF_CLOSED, Ordering::SeqCst, Ordering::Relaxed);
+        // ORDER: as in `set_closing`.
+        fence(Ordering::SeqCst);
+        self.rouse_peer();
+    }
+
+    /// Whether the peer has said that it sends no more and goes on reading, and a process that could do so is there. The
+    /// kernel tells no difference between that and a peer that was killed.
+    pub fn peer_reads_on(&self) -> bool {
+        let from = &self.incoming().sender;
+        if !self.peer_half_closed() || from.gone.load(Ordering::Acquire) == self.generation() {
+            return false;
+        }
+        let mut there = false;
+        self.peer_processes(|process| there |= kernel::is_running(process));
+        there
+    }
+
+    /// Its word alone.
+    #[inline]
+    pub fn peer_half_closed(&self) -> bool {
+        self.peer_attached() && self.incoming().sender.closing.load(Ordering::Relaxed) == HALF_CLOSED
     }
 
     #[inline]

@@ -15,7 +15,7 @@ thread_local! {
 }
 
 #[inline(always)]
-pub(super) fn me() -> u32 {
+pub(crate) fn me() -> u32 {
     ME.with(|me| {
         if me.get() == 0 {
             me.set(kernel::thread());
@@ -30,17 +30,14 @@ pub(super) fn forked() {
 }
 
 #[inline(always)]
-pub(super) fn send_lock(own: &OwnSender) -> Lock<'_> {
+pub(crate) fn send_lock(own: &OwnSender) -> Lock<'_> {
     Lock { word: &own.lock, contended: &own.contended }
 }
 
 #[inline(always)]
-pub(super) fn receive_lock(own: &OwnReceiver) -> Lock<'_> {
+pub(crate) fn receive_lock(own: &OwnReceiver) -> Lock<'_> {
     Lock { word: &own.lock, contended: &own.contended }
 }
-
-/// How long a sender that goes back to the kernel waits for a receiver inside a call that does not wait.
-const LET_GO_NS: u64 = 2_000_000_000;
 
 /// Exclusive use of a sending direction.
 pub struct SendGuard {
@@ -61,6 +58,7 @@ impl SendGuard {
             Target::Kernel => SendRoute::Kernel,
             Target::MaySwitch => SendRoute::MaySwitch,
             Target::GiveBack => SendRoute::GiveBack,
+            Target::NotYet => SendRoute::NotYet,
             Target::Broken => SendRoute::Broken,
         }
     }
@@ -96,21 +94,14 @@ impl SendGuard {
         }
     }
 
-    /// Everything from now on goes by the kernel, for good; the peer reads the rest of the ring first. False when the
-    /// receiver did not let go of the kernel in time (it is stopped in the middle of a call): shut the anchor down.
+    /// Everything from now on goes by the kernel, for good; the peer reads the rest of the ring first. Does not wait. False
+    /// as long as bytes must not be given to the kernel yet ([`SendRoute::NotYet`]); call it again.
     pub fn switch_to_kernel(&mut self) -> bool {
         if self.held == Held::Nested {
             return false;
         }
         ring(self.sender.switch_to_kernel());
-        let end = kernel::now() + LET_GO_NS;
-        while !self.sender.receiver_let_go() {
-            if kernel::now() > end {
-                return false;
-            }
-            kernel::yield_core();
-        }
-        true
+        self.sender.settled()
     }
 
     /// Answers [`SendRoute::GiveBack`]: sends what the receiver has not read through `write` (the kernel, which may
@@ -179,7 +170,17 @@ impl ReceiveGuard {
         if self.held == Held::Nested { 0 } else { self.receiver.pull(into, ring) }
     }
 
-    /// Copies bytes `offset` bytes ahead without taking them.
+    /// What follows the bytes that [`Self::route`] has just sent us to the kernel for (none, if it answered the ring): so
+    /// many in the ring, and whether the kernel has the bytes behind those. Nothing where there was no limit.
+    pub fn ahead(&mut self) -> (usize, bool) {
+        if self.held == Held::Nested {
+            return (0, false);
+        }
+        let (bytes, over) = self.receiver.ahead();
+        (bytes as usize, over)
+    }
+
+    /// Copies bytes of the ring `offset` bytes ahead without taking them.
     pub fn peek(&mut self, offset: u64, into: &mut [u8]) -> usize {
         if self.held == Held::Nested { 0 } else { self.receiver.peek(offset, into) }
     }

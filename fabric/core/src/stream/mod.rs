@@ -17,8 +17,8 @@
 mod answers;
 mod bells;
 mod client;
-mod connection;
-mod guards;
+pub(crate) mod connection;
+pub(crate) mod guards;
 mod page;
 
 pub use answers::{Offer, REASONS, Readable, Reason, ReceiveRoute, SendRoute, Waiter, Writable};
@@ -27,9 +27,18 @@ pub use connection::Stream;
 pub use guards::{ReceiveGuard, SendGuard};
 pub use page::Counters;
 
+use crate::datagram::{Channel, Peer};
 use std::os::fd::RawFd;
 use std::sync::atomic::Ordering;
 use weft_device::shm::stream as device;
+pub use weft_device::shm::stream::lines::CallOptions;
+
+/// What the rendezvous has found: cookie of our socket, and our side, which is not attached yet.
+#[derive(Debug)]
+pub enum Mail {
+    Stream { cookie: u64, stream: Stream },
+    Pair { cookie: u64, peer: Peer, channel: Channel },
+}
 
 /// This process's streams: any number of these are the same one.
 #[derive(Clone, Copy, Debug)]
@@ -64,11 +73,20 @@ impl Streams {
         client::has_mail()
     }
 
-    /// The next connection for which the rendezvous has found both ends: cookie of our anchor and our side, which is
-    /// not attached yet. `None` also while another thread takes mail.
-    pub fn take_mail(&self) -> Option<(u64, Stream)> {
-        let (cookie, place, arena) = client::take_mail()?;
-        Some((cookie, Stream::begin(arena, place)))
+    /// The next connection, or pair of datagram sockets, for which the rendezvous has found both ends. `None` also while
+    /// another thread takes mail.
+    pub fn take_mail(&self) -> Option<Mail> {
+        let granted = client::take_mail()?;
+        let (cookie, stream) = (granted.cookie, Stream::begin(granted.arena, granted.place));
+        Some(match granted.peer {
+            None => Mail::Stream { cookie, stream },
+            Some(peer) => Mail::Pair { cookie, peer, channel: Channel::begin(stream) },
+        })
+    }
+
+    /// Shows a datagram socket that has exchanged datagrams with `peer`. Never blocks. As [`Self::offer`] otherwise.
+    pub fn offer_pair(&self, socket: RawFd, cookie: u64, peer: Peer) -> Offer {
+        client::offer_pair(socket, cookie, peer)
     }
 
     /// Gives a stream back that was never attached; the connection stays with the kernel.
@@ -114,8 +132,8 @@ impl Streams {
     }
 }
 
-/// The sleeper's barrier between arming and the last look: orders them for all senders.
+/// The sleeper's barrier between arming and the last look. All arenas that we have opened say that publishers fence, too.
 pub fn sleep_barrier() {
-    weft_device::kernel::barrier();
+    // ORDER: stream-sleep, stream-mark
     std::sync::atomic::fence(Ordering::SeqCst);
 }

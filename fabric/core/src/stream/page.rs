@@ -26,9 +26,14 @@ pub struct Counters {
     pub bells: AtomicU64,
     /// Sleeps in the kernel.
     pub sleeps: AtomicU64,
+    /// Datagrams taken out of rings, and put into them.
+    pub datagrams_ring_in: AtomicU64,
+    pub datagrams_ring_out: AtomicU64,
     /// By [`Reason`].
     pub fallen_back: [AtomicU64; REASONS],
 }
+/// How many numbers they are.
+const NUMBERS: usize = page::COUNTER_NAMES.len() + page::REASON_NAMES.len();
 const _: () = assert!(size_of::<Counters>() == (page::COUNTER_NAMES.len() + page::REASON_NAMES.len()) * 8);
 
 impl Counters {
@@ -41,6 +46,8 @@ impl Counters {
             bytes_kernel_out: AtomicU64::new(0),
             bells: AtomicU64::new(0),
             sleeps: AtomicU64::new(0),
+            datagrams_ring_in: AtomicU64::new(0),
+            datagrams_ring_out: AtomicU64::new(0),
             fallen_back: [const { AtomicU64::new(0) }; REASONS],
         }
     }
@@ -58,7 +65,7 @@ pub(super) struct Page {
     pub mails: AtomicU32,
     _line: [u32; 15],
     pub counters: Counters,
-    _rest: [u64; 512 - 16 - 19],
+    _rest: [u64; 512 - 16 - NUMBERS],
 }
 const _: () = assert!(size_of::<Page>() == page::BYTES && offset_of!(Page, mails) == page::MAILS_AT);
 const _: () = assert!(offset_of!(Page, counters) == page::COUNTERS_AT && offset_of!(Page, version) == page::VERSION_AT);
@@ -71,7 +78,7 @@ pub(super) static PAGE: Page = Page {
     mails: AtomicU32::new(0),
     _line: [0; 15],
     counters: Counters::new(),
-    _rest: [0; 512 - 16 - 19],
+    _rest: [0; 512 - 16 - NUMBERS],
 };
 
 const NAME: &CStr = c"weft-page";
@@ -96,7 +103,7 @@ pub(super) fn forget() {
     }
 }
 
-fn counters() -> [&'static AtomicU64; 19] {
+fn counters() -> [&'static AtomicU64; NUMBERS] {
     let c = &PAGE.counters;
     std::array::from_fn(|at| match at {
         0 => &c.accelerated,
@@ -106,7 +113,9 @@ fn counters() -> [&'static AtomicU64; 19] {
         4 => &c.bytes_kernel_out,
         5 => &c.bells,
         6 => &c.sleeps,
-        reason => &c.fallen_back[reason - 7],
+        7 => &c.datagrams_ring_in,
+        8 => &c.datagrams_ring_out,
+        reason => &c.fallen_back[reason - page::COUNTER_NAMES.len()],
     })
 }
 

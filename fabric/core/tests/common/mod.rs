@@ -23,7 +23,7 @@ pub fn net(members: u32) -> Vec<Endpoint> {
 
 /// Long messages are copied by both sides.
 pub fn copying() -> Limits {
-    Limits { eager: 32 << 10, single_copy: 64 << 10, single_copy_allowed: true }
+    Limits { eager: 32 << 10, single_copy: 64 << 10, single_copy_allowed: true, ..Limits::default() }
 }
 
 pub fn streaming() -> Limits {

@@ -7,6 +7,7 @@
 pub mod block;
 mod blocks;
 pub mod copy;
+pub mod datagram;
 mod device;
 mod doorbell;
 mod incoming;

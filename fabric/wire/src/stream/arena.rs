@@ -20,6 +20,8 @@ pub const RING_BYTES: usize = 256 * 1024;
 pub const LISTENERS: usize = 8;
 /// Sets of one process that can sleep at the same time and still be rung only when they do.
 pub const SLEEPERS: usize = 64;
+/// In the word that says that a sender is closing: it sends no more, and its side goes on reading.
+pub const HALF_CLOSED: u32 = 2;
 
 /// Offsets in the header.
 pub mod header {
@@ -67,7 +69,7 @@ pub mod direction {
         pub const KERNEL_BEFORE: usize = 16;
         /// Position in the ring where the kernel goes on (64 bits).
         pub const FINAL_AT: usize = 24;
-        /// 1: the sender is closing; a hint (32 bits).
+        /// 1: the sender is closing; 2: it has shut its sending direction only; a hint (32 bits).
         pub const CLOSING: usize = 32;
         /// The slot's generation, once the sender's side is gone (32 bits).
         pub const GONE: usize = 36;

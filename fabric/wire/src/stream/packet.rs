@@ -2,17 +2,22 @@
 //! descriptor. One is longer: a process with its counters.
 
 use super::arena::SLOTS;
+use super::datagram::Peer;
 
 pub const BYTES: usize = 64;
-/// Changes with every change of a packet; said in the first one.
-pub const VERSION: u32 = 1;
+/// Changes with every change of a packet; said in the first one, and part of the names, so that programs of two versions
+/// on one host have a rendezvous each.
+pub const VERSION: u32 = 2;
 
 /// The rendezvous that joins different users' processes; believed only where the kernel says that root answers.
-pub const COMMON_NAME: &str = "weft-rendezvous";
+pub const COMMON_NAME: &str = "weft-rendezvous-v2";
 
-/// The abstract name of a user's rendezvous, without the leading zero byte: `weft-rendezvous-` and the number.
-pub fn user_name(user: u32) -> ([u8; 26], usize) {
-    let mut name = *b"weft-rendezvous-0000000000";
+/// Where the user's number stands in a name.
+const NUMBER_AT: usize = COMMON_NAME.len() + 1;
+
+/// The abstract name of a user's rendezvous, without the leading zero byte: `weft-rendezvous-v2-` and the number.
+pub fn user_name(user: u32) -> ([u8; NUMBER_AT + 10], usize) {
+    let mut name = *b"weft-rendezvous-v2-0000000000";
     let mut digits = [0; 10];
     let (mut rest, mut count) = (user, 0);
     while rest > 0 || count == 0 {
@@ -21,9 +26,9 @@ pub fn user_name(user: u32) -> ([u8; 26], usize) {
         count += 1;
     }
     for at in 0..count {
-        name[16 + at] = digits[count - 1 - at];
+        name[NUMBER_AT + at] = digits[count - 1 - at];
     }
-    (name, 16 + count)
+    (name, NUMBER_AT + count)
 }
 
 /// One side of a slot.
@@ -45,6 +50,8 @@ pub enum Request {
     Hello { version: u32 },
     /// The descriptor is a connected socket of this cookie.
     Offer { cookie: u64 },
+    /// The descriptor is a datagram socket of this cookie, which has exchanged datagrams with this peer.
+    OfferPair { cookie: u64, peer: Peer },
     /// This side of the slot is not used any more.
     Release(Place),
     /// Asks for the list of processes and connections.
@@ -57,6 +64,8 @@ pub enum Answer {
     /// Both ends of the connection whose end here has this cookie are known. With a descriptor, the arena's, when this
     /// process has not had it.
     Mail { cookie: u64, place: Place },
+    /// As `Mail`, for a pair of datagram sockets: ours has this cookie, the other one this address.
+    Pair { cookie: u64, place: Place, peer: Peer },
     /// No further slot of this arena will be used.
     Retired { arena: u64 },
     /// A process. The counters of its page follow in the same packet.
@@ -88,6 +97,17 @@ fn of_kind(kind: u32) -> Packet {
 }
 
 const PLACE: usize = 16;
+const PEER: usize = 40;
+
+fn write_peer(packet: &mut Packet, peer: &Peer) {
+    put(packet, PEER, &peer.address);
+    put(packet, PEER + 16, &peer.port.to_le_bytes());
+}
+
+fn read_peer(packet: &Packet) -> Peer {
+    let address = packet[PEER..PEER + 16].try_into().unwrap_or_default();
+    Peer::new(address, u16::from_le_bytes([packet[PEER + 16], packet[PEER + 17]]))
+}
 
 impl Place {
     fn write(&self, packet: &mut Packet) {
@@ -127,6 +147,12 @@ impl Request {
                 packet
             }
             Self::Survey => of_kind(4),
+            Self::OfferPair { cookie, peer } => {
+                let mut packet = of_kind(5);
+                put(&mut packet, 8, &cookie.to_le_bytes());
+                write_peer(&mut packet, peer);
+                packet
+            }
         }
     }
 
@@ -136,6 +162,7 @@ impl Request {
             2 => Self::Offer { cookie: u64_at(packet, 8) },
             3 => Self::Release(Place::read(packet)?),
             4 => Self::Survey,
+            5 => Self::OfferPair { cookie: u64_at(packet, 8), peer: read_peer(packet) },
             _ => return None,
         })
     }
@@ -171,6 +198,13 @@ impl Answer {
                 packet
             }
             Self::End => of_kind(20),
+            Self::Pair { cookie, place, peer } => {
+                let mut packet = of_kind(21);
+                put(&mut packet, 8, &cookie.to_le_bytes());
+                place.write(&mut packet);
+                write_peer(&mut packet, peer);
+                packet
+            }
         }
     }
 
@@ -186,6 +220,7 @@ impl Answer {
                 bytes: [u64_at(packet, 24), u64_at(packet, 32)],
             },
             20 => Self::End,
+            21 => Self::Pair { cookie: u64_at(packet, 8), place: Place::read(packet)?, peer: read_peer(packet) },
             _ => return None,
         })
     }
@@ -195,6 +230,10 @@ impl Answer {
 mod tests {
     use super::*;
 
+    fn peer() -> Peer {
+        Peer::of_v4([127, 0, 0, 1], 0x1234)
+    }
+
     const PLACE: Place = Place { arena: 0x1122_3344_5566_7788, slot: 5, side: 1, generation: 9 };
 
     #[test]
@@ -202,6 +241,7 @@ mod tests {
         for request in [
             Request::Hello { version: VERSION },
             Request::Offer { cookie: 77 },
+            Request::OfferPair { cookie: 78, peer: peer() },
             Request::Release(PLACE),
             Request::Survey,
         ] {
@@ -213,6 +253,7 @@ mod tests {
     fn answers_come_back() {
         for answer in [
             Answer::Mail { cookie: 5, place: PLACE },
+            Answer::Pair { cookie: 6, place: PLACE, peer: peer() },
             Answer::Retired { arena: 7 },
             Answer::Process { pid: 4, offers: 2 },
             Answer::Connection { pids: [3, 4], ports: [80, 65535], bytes: [1 << 40, 7] },
@@ -235,6 +276,19 @@ mod tests {
     }
 
     #[test]
+    fn bytes_of_a_pair() {
+        let mut golden = [0; BYTES];
+        golden[0] = 21;
+        golden[8] = 6;
+        golden[16..24].copy_from_slice(&[0x88, 0x77, 0x66, 0x55, 0x44, 0x33, 0x22, 0x11]);
+        golden[24] = 5;
+        golden[28] = 1;
+        golden[32] = 9;
+        golden[50..58].copy_from_slice(&[0xff, 0xff, 127, 0, 0, 1, 0x34, 0x12]);
+        assert_eq!(Answer::Pair { cookie: 6, place: PLACE, peer: peer() }.pack(), golden);
+    }
+
+    #[test]
     fn a_place_outside_the_arena_is_refused() {
         for place in [Place { slot: SLOTS, ..PLACE }, Place { side: 2, ..PLACE }, Place { generation: 0, ..PLACE }] {
             assert_eq!(Request::parse(&Request::Release(place).pack()), None, "{place:?}");
@@ -243,9 +297,10 @@ mod tests {
 
     #[test]
     fn names_of_users() {
+        assert_eq!(COMMON_NAME, format!("weft-rendezvous-v{VERSION}"));
         for user in [0, 7, 1000, u32::MAX] {
             let (name, length) = user_name(user);
-            assert_eq!(std::str::from_utf8(&name[..length]).expect("text"), format!("weft-rendezvous-{user}"));
+            assert_eq!(std::str::from_utf8(&name[..length]).expect("text"), format!("{COMMON_NAME}-{user}"));
         }
     }
 }

@@ -3,7 +3,7 @@
 /// `weft-mai` as little-endian bytes.
 pub const MAGIC: u64 = u64::from_le_bytes(*b"weft-mai");
 /// Changes with every change of what stands on the page.
-pub const VERSION: u32 = 1;
+pub const VERSION: u32 = 2;
 pub const BYTES: usize = 4096;
 
 pub const MAGIC_AT: usize = 0;
@@ -13,8 +13,17 @@ pub const MAILS_AT: usize = 64;
 /// The counters (64 bits each), in the order of [`COUNTER_NAMES`] and then [`REASON_NAMES`].
 pub const COUNTERS_AT: usize = 128;
 
-pub const COUNTER_NAMES: [&str; 7] =
-    ["accelerated", "bytes_ring_in", "bytes_ring_out", "bytes_kernel_in", "bytes_kernel_out", "bells", "sleeps"];
+pub const COUNTER_NAMES: [&str; 9] = [
+    "accelerated",
+    "bytes_ring_in",
+    "bytes_ring_out",
+    "bytes_kernel_in",
+    "bytes_kernel_out",
+    "bells",
+    "sleeps",
+    "datagrams_ring_in",
+    "datagrams_ring_out",
+];
 
 /// Why connections are, or went back, with the kernel; one counter each.
 pub const REASON_NAMES: [&str; 12] = [

@@ -119,6 +119,12 @@ impl Active {
         self.moving.is_empty()
     }
 
+    /// Whether nothing is under way on this context.
+    pub fn is_quiet_on(&self, context: u32) -> bool {
+        let operation = |index: &u32| self.operations[*index as usize].as_ref();
+        self.moving.iter().filter_map(operation).all(|operation| operation.run.context() != context)
+    }
+
     /// Moves everything that can move; one fold that has to be performed outside is handed out.
     #[inline]
     pub fn advance(&mut self, endpoint: &mut Endpoint) -> Option<Outside> {

@@ -13,6 +13,8 @@ use weft_fabric::{Peer, Waiting};
 pub struct Prepared {
     /// What is wrong with this rank's part although it can be performed; the others, who wait for it, cannot know.
     pub error: Option<Error>,
+    /// This rank's part has another length than the others expect, so what it sends shows that.
+    pub misfit: bool,
     pub schedule: Schedule,
     pub input: *const u8,
     pub output: *mut u8,
@@ -22,7 +24,7 @@ pub struct Prepared {
 impl Default for Prepared {
     fn default() -> Self {
         let (input, output) = (std::ptr::null(), std::ptr::null_mut());
-        Self { error: None, schedule: Schedule::default(), input, output, folding: None }
+        Self { error: None, misfit: false, schedule: Schedule::default(), input, output, folding: None }
     }
 }
 
@@ -52,6 +54,7 @@ fn job(comm: &Arc<Comm>, tag: i32, prepared: Prepared) -> Job {
         output: prepared.output,
         folding: prepared.folding,
         error: prepared.error,
+        misfit: prepared.misfit,
     }
 }
 
@@ -90,9 +93,9 @@ pub unsafe fn blocking(
     let job = {
         let world = WORLD.enter();
         let comm = world.comm(comm)?;
-        // Also where the arguments are refused, since the other ranks count this call.
-        let tag = comm.collective.next_tag();
-        job(comm, tag, prepare(&Scene { world: &world, comm })?)
+        let prepared = prepare(&Scene { world: &world, comm })?;
+        // A call that is refused is not counted: it may be repeated with better arguments, for which the others wait.
+        job(comm, comm.collective.next_tag(), prepared)
     };
     // SAFETY: the caller's promise.
     unsafe { complete(call, job) }
@@ -110,8 +113,8 @@ pub unsafe fn nonblocking(
     let mut guard = WORLD.enter();
     let world = &mut *guard;
     let comm = world.comm(handle)?.clone();
-    let tag = comm.collective.next_tag();
-    let job = job(&comm, tag, prepare(&Scene { world, comm: &comm })?);
+    let prepared = prepare(&Scene { world, comm: &comm })?;
+    let job = job(&comm, comm.collective.next_tag(), prepared);
     // SAFETY: the caller's promise.
     let run = unsafe { Run::new(job) };
     let id = world.collectives.start(run, &mut world.endpoint);
@@ -133,8 +136,8 @@ pub unsafe fn persistent(
     let mut guard = WORLD.enter();
     let world = &mut *guard;
     let comm = world.comm(handle)?.clone();
-    let tag = comm.collective.next_persistent_tag();
-    let job = job(&comm, tag, prepare(&Scene { world, comm: &comm })?);
+    let prepared = prepare(&Scene { world, comm: &comm })?;
+    let job = job(&comm, comm.collective.next_persistent_tag(), prepared);
     // SAFETY: the caller's promise.
     let run = unsafe { Run::new(job) };
     let id = world.collectives.keep(run);

@@ -86,6 +86,8 @@ pub struct Job {
     pub folding: Option<Folding>,
     /// How it ends if nothing else fails: see [`super::call::Prepared::error`].
     pub error: Option<Error>,
+    /// See [`super::call::Prepared::misfit`].
+    pub misfit: bool,
 }
 
 // SAFETY: the buffers belong to whoever waits for the operation, whichever thread moves it (`Run::new`).
@@ -120,6 +122,7 @@ pub enum Turn {
 /// A receive or send that was started, with the packed copy it works on.
 struct Pending<I> {
     id: I,
+    receives: bool,
     bytes: usize,
     packed: Option<Box<[u8]>>,
     /// Where to unpack to.
@@ -134,6 +137,9 @@ pub struct Run<I = RequestId> {
     pending: Vec<Pending<I>>,
     scratch: Scratch,
     error: Option<Error>,
+    /// The ranks were called with different lengths, as far as we have seen. Then nothing is folded any more, and what we
+    /// send has a wrong length on purpose, so that those who would take it for good see it too.
+    misfit: bool,
 }
 
 /// Aligned memory for the scratch area; what it holds is never read before it was written.
@@ -163,8 +169,13 @@ impl<I: Copy> Run<I> {
     /// done or, if it is started again, as long as it lives.
     pub unsafe fn new(job: Job) -> Self {
         let scratch = Scratch::new(job.schedule.scratch);
-        let error = job.error.clone();
-        Self { job, next: 0, pending: Vec::new(), scratch, error }
+        let (error, misfit) = (job.error.clone(), job.misfit);
+        Self { job, next: 0, pending: Vec::new(), scratch, error, misfit }
+    }
+
+    /// On which the messages travel.
+    pub fn context(&self) -> u32 {
+        self.job.context
     }
 
     /// Back to the first step, for the next start of a persistent operation.
@@ -172,6 +183,7 @@ impl<I: Copy> Run<I> {
         debug_assert!(self.pending.is_empty());
         self.next = 0;
         self.error = self.job.error.clone();
+        self.misfit = self.job.misfit;
     }
 
     /// How a run that is done ended.
@@ -188,6 +200,7 @@ impl<I: Copy> Run<I> {
                 Step::Wait if !self.all_complete(net) => return Turn::Blocked,
                 Step::Wait => {}
                 Step::Copy { from, to } => self.copy(from, to),
+                Step::Fold { .. } if self.misfit => {}
                 Step::Fold { left, into } => {
                     let fold = self.fold(left, into);
                     self.next += 1;
@@ -221,9 +234,10 @@ impl<I: Copy> Run<I> {
             None => packed.insert(self.packed(view)).as_ptr(),
         };
         let envelope = Envelope { context: self.job.context, tag: self.job.tag, source: self.job.source };
+        let (data, bytes) = if self.misfit { another_length(bytes) } else { (data, bytes) };
         // SAFETY: `Run::new` promises the user's buffers; scratch and packed bytes live in this run until it is done.
         let id = unsafe { net.send(self.job.route.peer(to), envelope, data, bytes) };
-        self.pending.extend(id.map(|id| Pending { id, bytes, packed, target: None }));
+        self.pending.extend(id.map(|id| Pending { id, receives: false, bytes, packed, target: None }));
     }
 
     fn start_receive(&mut self, net: &mut impl Network<Id = I>, from: u32, view: View) {
@@ -238,7 +252,8 @@ impl<I: Copy> Run<I> {
         let selector = Selector { context: self.job.context, peer, tag: Some(self.job.tag) };
         // SAFETY: as for sends.
         let id = unsafe { net.receive(selector, buffer, bytes) };
-        self.pending.push(Pending { id, bytes, packed, target: flat.is_none().then_some(view) });
+        let target = flat.is_none().then_some(view);
+        self.pending.push(Pending { id, receives: true, bytes, packed, target });
     }
 
     /// Ends what is complete; true if nothing is left.
@@ -250,8 +265,13 @@ impl<I: Copy> Run<I> {
                 continue;
             };
             let ended = self.pending.swap_remove(at);
-            match fault {
-                Some(fault) => self.error = self.error.take().or_else(|| Some(fault_error(fault, length, ended.bytes))),
+            // Where all ranks were called alike, every message has the length that is expected.
+            let short = ended.receives && length < ended.bytes as u64;
+            match fault.or(short.then_some(Fault::Truncated)) {
+                Some(fault) => {
+                    self.misfit |= fault == Fault::Truncated;
+                    self.error = self.error.take().or_else(|| Some(fault_error(fault, length, ended.bytes)));
+                }
                 None => self.unpack(&ended),
             }
         }
@@ -323,12 +343,20 @@ impl<I: Copy> Run<I> {
     }
 }
 
+/// What is sent instead of so many bytes.
+#[cold]
+fn another_length(bytes: usize) -> (*const u8, usize) {
+    static ONE: u8 = 0;
+    (&raw const ONE, if bytes == 0 { 1 } else { 0 })
+}
+
 #[cold]
 fn fault_error(fault: Fault, length: u64, room: usize) -> Error {
     match fault {
         Fault::Truncated => {
             let detail = format!(
-                "a message of the collective has {length} bytes, and this rank's counts and types leave room for {room}"
+                "a message of the collective has {length} bytes, and this rank's counts and types expect {room}; all \
+                 ranks have to pass the same"
             );
             Error::new(Class::Truncate, detail)
         }

@@ -179,6 +179,7 @@ pub fn run_groups(seed: u64, ranks: Vec<Rank>, first: u32, combine: Option<Combi
             output: outputs[me as usize].as_mut_ptr(),
             folding: combine.clone().map(|combine| Folding { combine, foreign: seed % 2 == 1 }),
             error: None,
+            misfit: false,
         };
         // SAFETY: the buffers live to the end of this function and are as large as the tests' views.
         runs.push(Some(unsafe { Run::<u32>::new(job) }));

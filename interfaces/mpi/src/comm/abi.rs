@@ -2,7 +2,7 @@
 
 use super::agree::agree;
 use super::bridge::{self, Bridge};
-use super::{Comm, create, idup};
+use super::{Comm, create, disconnect as leaving, idup};
 use crate::abi::{
     COMM_NULL, COMM_TYPE_HW_GUIDED, COMM_TYPE_HW_UNGUIDED, COMM_TYPE_RESOURCE_GUIDED, COMM_TYPE_SHARED, UNDEFINED,
 };
@@ -208,11 +208,14 @@ pub(crate) unsafe fn free(comm: *mut usize) -> Result<()> {
     Ok(())
 }
 
+fn check_not_predefined(handle: usize) -> Result<()> {
+    let refused = || Error::new(Class::Comm, format!("comm ({handle:#x}) is predefined and cannot be freed"));
+    if handle < FIRST_USER { Err(refused()) } else { Ok(()) }
+}
+
 fn release(handle: usize) -> Result<()> {
     of(handle)?;
-    if handle < FIRST_USER {
-        return Err(Error::new(Class::Comm, format!("comm ({handle:#x}) is predefined and cannot be freed")));
-    }
+    check_not_predefined(handle)?;
     delete_attributes(handle)?;
     let mut world = WORLD.enter();
     let comm = world.comms.remove(handle)?;
@@ -279,13 +282,14 @@ pub(crate) unsafe fn get_parent(out: *mut usize) -> Result<()> {
     unsafe { answer(None, out) }
 }
 
-/// Like `MPI_Comm_free` once all members are here, since what they sent before is then under way, and once what waits in
-/// the communicator's own buffer has left.
+/// Like `MPI_Comm_free` once nothing is under way on the communicator, here and at the other members.
 pub(crate) unsafe fn disconnect(comm: *mut usize) -> Result<()> {
     // SAFETY: the program's handle.
     let handle = unsafe { *comm };
-    super::agree::meet("MPI_Comm_disconnect", &*of(handle)?)?;
-    crate::point::drain("MPI_Comm_disconnect", Owner::Comm(handle));
+    let drained = of(handle)?;
+    check_not_predefined(handle)?;
+    leaving::drain(&drained)?;
+    drop(drained);
     // SAFETY: as the caller says.
     unsafe { free(comm) }
 }

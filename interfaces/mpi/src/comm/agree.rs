@@ -63,6 +63,11 @@ impl Agreement {
         Self { circle, says, attempt: 0, step, said: Vec::new() }
     }
 
+    /// The context of the messages.
+    pub fn context(&self) -> u32 {
+        self.circle.context
+    }
+
     /// The result, once it is there. The context is claimed then.
     pub fn poll(&mut self, world: &mut World) -> Option<Result<Agreed>> {
         loop {

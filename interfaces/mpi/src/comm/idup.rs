@@ -56,6 +56,11 @@ fn advance_some(world: &mut World) {
 }
 
 impl Construction {
+    /// On which the members agree.
+    pub(super) fn context(&self) -> u32 {
+        self.agreement.context()
+    }
+
     /// True once the request is complete.
     fn advance(&mut self, world: &mut World) -> bool {
         let Some(result) = self.agreement.poll(world) else { return false };

@@ -52,6 +52,7 @@ struct Stored<I> {
     /// Its place elsewhere, kept until it has left.
     _own: Option<Packed>,
     number: u64,
+    context: u32,
 }
 
 /// The lowest place with room for `bytes` among messages sorted by place.
@@ -98,7 +99,7 @@ impl Attached {
             post(endpoint, route, Mode::Standard, Run { at, bytes: packed.bytes })
         };
         let before = self.messages.partition_point(|message| (message.from, message.to) <= (from, to));
-        self.messages.insert(before, Stored { id, from, to, _own: own, number });
+        self.messages.insert(before, Stored { id, from, to, _own: own, number, context: route.envelope.context });
         Ok(())
     }
 }
@@ -221,6 +222,12 @@ impl State {
         meant.all(|message| endpoint.is_complete(message.id))
     }
 
+    /// Whether all messages on this context have left, whichever buffer they are in.
+    pub(super) fn buffers_are_quiet(&self, context: u32, endpoint: &Endpoint) -> bool {
+        let mut messages = self.attached.iter().chain(&self.abandoned).flat_map(|attached| &attached.messages);
+        messages.all(|message| message.context != context || endpoint.is_complete(message.id))
+    }
+
     /// Forgets what has left; true if nothing is left in any buffer.
     pub(super) fn is_empty_after_sweep(&mut self, endpoint: &mut Endpoint) -> bool {
         let mut all = self.attached.iter_mut().chain(&mut self.abandoned);
@@ -246,7 +253,7 @@ mod tests {
     use super::*;
 
     fn stored(places: &[(usize, usize)]) -> Vec<Stored<()>> {
-        let stored = |&(from, to): &(usize, usize)| Stored { id: (), from, to, _own: None, number: 0 };
+        let stored = |&(from, to): &(usize, usize)| Stored { id: (), from, to, _own: None, number: 0, context: 0 };
         places.iter().map(stored).collect()
     }
 

@@ -17,7 +17,6 @@ mod probe;
 mod route;
 mod transfer;
 
-pub(crate) use abi::flush as drain;
 pub use buffer::{Buffer, Packed, Run, Scattered};
 pub use buffered::{Drain, Owner};
 pub use probe::Message;
@@ -38,7 +37,7 @@ pub struct State {
     abandoned: Vec<Attached>,
     /// Buffered messages so far.
     buffered: u64,
-    /// Operations whose requests were freed before they were complete, and which have something left to do then.
+    /// Operations whose requests were freed before they were complete.
     detached: Vec<Transfer>,
 }
 
@@ -50,6 +49,13 @@ impl State {
     /// Takes an operation that completes on its own.
     pub fn detach(&mut self, transfer: Transfer) {
         self.detached.push(transfer);
+    }
+
+    /// Whether all that was sent from here on the communicator has left: messages in buffers, and those whose requests
+    /// were freed, which may also be receives.
+    pub fn is_quiet(&self, comm: usize, context: u32, endpoint: &Endpoint) -> bool {
+        let mut detached = self.detached.iter().filter(|transfer| transfer.comm as usize == comm);
+        detached.all(|transfer| endpoint.is_complete(transfer.id)) && self.buffers_are_quiet(context, endpoint)
     }
 
     /// Ends what was detached and is complete; called after each progress pass.

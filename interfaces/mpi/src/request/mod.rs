@@ -142,6 +142,17 @@ impl Request {
         }
     }
 
+    /// Whether something is under way on the communicator with this handle, or waits there to be completed.
+    pub fn is_on(&self, comm: usize) -> bool {
+        match self {
+            Self::Transfer(transfer) => transfer.comm as usize == comm,
+            Self::Exchange(exchange) => exchange.parts().any(|part| part.is_on(comm)),
+            Self::Persistent(persistent) => persistent.comm == comm,
+            Self::Collective(collective) => collective.comm as usize == comm,
+            Self::Done(_) | Self::Pending | Self::Flush(_) | Self::Generalized(_) => false,
+        }
+    }
+
     /// Whether [`Self::end`] would answer. An inactive request counts as complete.
     pub fn is_complete(&self, ground: &Ground) -> bool {
         match self {
@@ -182,7 +193,6 @@ impl Request {
     /// Gives an operation under way up: it completes on its own.
     pub(crate) fn abandon(self, ground: &mut Ground) {
         match self {
-            Self::Transfer(transfer) if transfer.is_forgettable() => ground.endpoint.release(transfer.id),
             Self::Transfer(transfer) => ground.point.detach(transfer),
             Self::Exchange(exchange) => exchange.into_parts().into_iter().for_each(|part| part.abandon(ground)),
             Self::Persistent(persistent) => {

@@ -1,8 +1,8 @@
 //! Balanced grids for `MPI_Dims_create` (MPI 5.0, section 8.5.2).
 
 /// Factors of `n` into `count` numbers in falling order that are as close to each other as possible: the largest and the
-/// smallest one differ by as little as can be. Among those, the largest one is as small as it can be, then the second
-/// one, and so on.
+/// smallest one differ by as little as can be. Among those the largest one is as
+/// large as it can be, which is what other libraries choose, and the others as small as they can be, in their order.
 ///
 /// `n` and `count` are at least 1.
 pub fn balance(n: u32, count: usize) -> Vec<u32> {
@@ -11,10 +11,13 @@ pub fn balance(n: u32, count: usize) -> Vec<u32> {
     // None has a smaller largest factor; a larger one has to pay by a larger smallest one.
     let first = best[0];
     for &largest in divisors.iter().filter(|&&factor| factor >= first) {
-        let low = |best: &[u32]| largest - (best[0] - best[best.len() - 1]).min(largest) + 1;
-        while let Some(others) = lowest(n / largest, count - 1, (low(&best), largest), &divisors).filter(|_| count > 1)
+        let spread = |best: &[u32]| best[0] - best[best.len() - 1];
+        let mut low = largest.saturating_sub(spread(&best));
+        while count > 1
+            && let Some(others) = lowest(n / largest, count - 1, (low, largest), &divisors)
         {
             best = std::iter::once(largest).chain(others).collect();
+            low = best[count - 1] + 1;
         }
     }
     best
@@ -82,7 +85,8 @@ mod tests {
             (2310, 3, &[15, 14, 11]),
             // 24 x 24 x 13 has a smaller largest factor, but is spread wider.
             (7488, 3, &[26, 18, 16]),
-            (5040, 3, &[20, 18, 14]),
+            // 20 x 18 x 14 is spread as wide.
+            (5040, 3, &[21, 16, 15]),
             (17, 1, &[17]),
             (2, 20, &[2, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1]),
         ];

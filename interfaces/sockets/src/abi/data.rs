@@ -5,7 +5,7 @@ use std::ffi::{c_int, c_uint, c_void};
 use libc::{iovec, mmsghdr, msghdr, off_t, size_t, sockaddr, socklen_t, ssize_t, timespec};
 use weft_fabric::stream::Reason;
 
-use crate::{conn, life, real, route};
+use crate::{conn, life, real, route, udp};
 
 unsafe extern "C-unwind" {
     fn __chk_fail() -> !;
@@ -27,10 +27,29 @@ unsafe fn list<'a>(pieces: *const iovec, count: usize) -> &'a [iovec] {
     unsafe { std::slice::from_raw_parts(pieces, count) }
 }
 
+/// No room for a sender's name, and no receiver's name.
+const NAMELESS: (*mut sockaddr, *mut socklen_t) = (std::ptr::null_mut(), std::ptr::null_mut());
+const NOWHERE: (*const sockaddr, socklen_t) = (std::ptr::null(), 0);
+
+/// As `read` has it: without room it takes no datagram.
+///
+/// # Safety
+/// The program's own arguments.
+unsafe fn read_datagram(fd: c_int, pieces: &[iovec], flags: c_int, plain: impl FnOnce() -> ssize_t) -> ssize_t {
+    if pieces.iter().all(|piece| piece.iov_len == 0) {
+        return plain();
+    }
+    // SAFETY: the caller's promise.
+    unsafe { udp::receive(fd, pieces, flags, NAMELESS, plain) }
+}
+
 #[unsafe(no_mangle)]
 pub unsafe extern "C-unwind" fn read(fd: c_int, buffer: *mut c_void, length: size_t) -> ssize_t {
     // SAFETY: the program's own arguments.
-    route::read(fd, &piece(buffer, length), 0, || unsafe { real::read(fd, buffer, length) })
+    let plain = || unsafe { real::read(fd, buffer, length) };
+    let pieces = piece(buffer, length);
+    // SAFETY: as above.
+    route::read(fd, &pieces, 0, || unsafe { read_datagram(fd, &pieces, 0, plain) })
 }
 
 #[unsafe(no_mangle)]
@@ -53,7 +72,10 @@ pub unsafe extern "C-unwind" fn __read_chk(fd: c_int, buffer: *mut c_void, lengt
 #[unsafe(no_mangle)]
 pub unsafe extern "C-unwind" fn write(fd: c_int, buffer: *const c_void, length: size_t) -> ssize_t {
     // SAFETY: the program's own arguments.
-    route::send(fd, &piece(buffer, length), 0, || unsafe { real::write(fd, buffer, length) })
+    let plain = || unsafe { real::write(fd, buffer, length) };
+    let pieces = piece(buffer, length);
+    // SAFETY: as above.
+    route::send(fd, &pieces, 0, || unsafe { udp::send(fd, &pieces, 0, NOWHERE, plain) })
 }
 
 #[unsafe(no_mangle)]
@@ -65,13 +87,20 @@ pub unsafe extern "C-unwind" fn __write(fd: c_int, buffer: *const c_void, length
 #[unsafe(no_mangle)]
 pub unsafe extern "C-unwind" fn readv(fd: c_int, pieces: *const iovec, count: c_int) -> ssize_t {
     // SAFETY: the program's own arguments.
-    unsafe { route::read(fd, list(pieces, count as usize), 0, || real::readv(fd, pieces, count)) }
+    unsafe {
+        let list = list(pieces, count as usize);
+        route::read(fd, list, 0, || read_datagram(fd, list, 0, || real::readv(fd, pieces, count)))
+    }
 }
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C-unwind" fn writev(fd: c_int, pieces: *const iovec, count: c_int) -> ssize_t {
     // SAFETY: the program's own arguments.
-    unsafe { route::send(fd, list(pieces, count as usize), 0, || real::writev(fd, pieces, count)) }
+    unsafe {
+        let list = list(pieces, count as usize);
+        let plain = || real::writev(fd, pieces, count);
+        route::send(fd, list, 0, || if list.is_empty() { plain() } else { udp::send(fd, list, 0, NOWHERE, plain) })
+    }
 }
 
 #[unsafe(no_mangle)]
@@ -88,7 +117,10 @@ pub unsafe extern "C-unwind" fn preadv2(
         return plain();
     }
     // SAFETY: as above.
-    unsafe { route::read(fd, list(pieces, count as usize), route::flags_of_vector_call(flags), plain) }
+    unsafe {
+        let (list, flags) = (list(pieces, count as usize), route::flags_of_vector_call(flags));
+        route::read(fd, list, flags, || read_datagram(fd, list, flags, plain))
+    }
 }
 
 #[unsafe(no_mangle)]
@@ -135,7 +167,10 @@ pub unsafe extern "C-unwind" fn pwritev64v2(
 #[unsafe(no_mangle)]
 pub unsafe extern "C-unwind" fn recv(fd: c_int, buffer: *mut c_void, length: size_t, flags: c_int) -> ssize_t {
     // SAFETY: the program's own arguments.
-    route::receive(fd, &piece(buffer, length), flags, || unsafe { real::recv(fd, buffer, length, flags) })
+    let plain = || unsafe { real::recv(fd, buffer, length, flags) };
+    let pieces = piece(buffer, length);
+    // SAFETY: as above.
+    route::receive(fd, &pieces, flags, || unsafe { udp::receive(fd, &pieces, flags, NAMELESS, plain) })
 }
 
 #[unsafe(no_mangle)]
@@ -164,7 +199,10 @@ pub unsafe extern "C-unwind" fn __recv_chk(
 #[unsafe(no_mangle)]
 pub unsafe extern "C-unwind" fn send(fd: c_int, buffer: *const c_void, length: size_t, flags: c_int) -> ssize_t {
     // SAFETY: the program's own arguments.
-    route::send(fd, &piece(buffer, length), flags, || unsafe { real::send(fd, buffer, length, flags) })
+    let plain = || unsafe { real::send(fd, buffer, length, flags) };
+    let pieces = piece(buffer, length);
+    // SAFETY: as above.
+    route::send(fd, &pieces, flags, || unsafe { udp::send(fd, &pieces, flags, NOWHERE, plain) })
 }
 
 #[unsafe(no_mangle)]
@@ -183,10 +221,14 @@ pub unsafe extern "C-unwind" fn recvfrom(
     size: *mut socklen_t,
 ) -> ssize_t {
     let mut by_kernel = false;
-    let came = route::receive(fd, &piece(buffer, length), flags, || {
+    let pieces = piece(buffer, length);
+    let came = route::receive(fd, &pieces, flags, || {
         by_kernel = true;
         // SAFETY: the program's own arguments.
-        unsafe { real::recvfrom(fd, buffer, length, flags, address, size) }
+        unsafe {
+            let plain = || real::recvfrom(fd, buffer, length, flags, address, size);
+            udp::receive(fd, &pieces, flags, (address, size), plain)
+        }
     });
     if !by_kernel && came >= 0 && !size.is_null() {
         // SAFETY: as above. A stream names no sender.
@@ -225,13 +267,16 @@ pub unsafe extern "C-unwind" fn sendto(
 ) -> ssize_t {
     // A connected stream ignores the address.
     // SAFETY: the program's own arguments.
-    route::send(fd, &piece(buffer, length), flags, || unsafe { real::sendto(fd, buffer, length, flags, address, size) })
+    let plain = || unsafe { real::sendto(fd, buffer, length, flags, address, size) };
+    let pieces = piece(buffer, length);
+    // SAFETY: as above.
+    route::send(fd, &pieces, flags, || unsafe { udp::send(fd, &pieces, flags, (address, size), plain) })
 }
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C-unwind" fn recvmsg(fd: c_int, header: *mut msghdr, flags: c_int) -> ssize_t {
     // SAFETY: the program's own arguments.
-    let plain = || unsafe { real::recvmsg(fd, header, flags) };
+    let plain = || unsafe { udp::receive_header(fd, header, flags, || real::recvmsg(fd, header, flags)) };
     if conn::hold(fd).is_none() || header.is_null() {
         return plain();
     }
@@ -253,7 +298,7 @@ pub unsafe extern "C-unwind" fn recvmsg(fd: c_int, header: *mut msghdr, flags: c
 #[unsafe(no_mangle)]
 pub unsafe extern "C-unwind" fn sendmsg(fd: c_int, header: *const msghdr, flags: c_int) -> ssize_t {
     // SAFETY: the program's own arguments.
-    let plain = || unsafe { real::sendmsg(fd, header, flags) };
+    let plain = || unsafe { udp::send_header(fd, header, flags, || real::sendmsg(fd, header, flags)) };
     if header.is_null() {
         return plain();
     }
@@ -280,7 +325,7 @@ pub unsafe extern "C-unwind" fn recvmmsg(
 ) -> c_int {
     if conn::hold(fd).is_none() {
         // SAFETY: the program's own arguments.
-        return unsafe { real::recvmmsg(fd, headers, count, flags, timeout) };
+        return unsafe { udp::receive_headers(fd, headers, count, flags, timeout) };
     }
     let mut now = flags & !libc::MSG_WAITFORONE;
     for at in 0..count as usize {
@@ -308,7 +353,7 @@ pub unsafe extern "C-unwind" fn sendmmsg(fd: c_int, headers: *mut mmsghdr, count
             for at in 0..count as usize {
                 route::before_passing(&(*headers.add(at)).msg_hdr);
             }
-            return real::sendmmsg(fd, headers, count, flags);
+            return udp::send_headers(fd, headers, count, flags, || real::sendmmsg(fd, headers, count, flags));
         }
     }
     for at in 0..count as usize {

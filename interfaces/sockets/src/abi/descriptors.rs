@@ -5,7 +5,7 @@ use std::ffi::{c_char, c_int, c_uint, c_void};
 use libc::{FILE, sockaddr, socklen_t};
 use weft_fabric::stream::Reason;
 
-use crate::{conn, life, options, real, table};
+use crate::{conn, life, options, raw, real, table, udp};
 
 const CLOSE_RANGE_CLOEXEC: c_int = 4;
 const KIND_MASK: c_int = 0xf;
@@ -17,8 +17,16 @@ pub unsafe extern "C-unwind" fn socket(domain: c_int, kind: c_int, protocol: c_i
     let stream = matches!(domain, libc::AF_INET | libc::AF_INET6) && kind & KIND_MASK == libc::SOCK_STREAM;
     if fd >= 0 && stream {
         conn::note(fd);
+    } else if fd >= 0 && is_datagram(domain, kind, protocol) {
+        udp::note(fd, domain);
     }
     fd
+}
+
+fn is_datagram(domain: c_int, kind: c_int, protocol: c_int) -> bool {
+    matches!(domain, libc::AF_INET | libc::AF_INET6)
+        && kind & KIND_MASK == libc::SOCK_DGRAM
+        && matches!(protocol, 0 | libc::IPPROTO_UDP)
 }
 
 #[unsafe(no_mangle)]
@@ -32,7 +40,7 @@ pub unsafe extern "C-unwind" fn accept(fd: c_int, address: *mut sockaddr, length
     // SAFETY: the program's own arguments.
     let accepted = unsafe { real::accept(fd, address, length) };
     if accepted >= 0 {
-        conn::note(accepted);
+        conn::note_accepted(accepted);
     }
     accepted
 }
@@ -47,13 +55,23 @@ pub unsafe extern "C-unwind" fn accept4(
     // SAFETY: the program's own arguments.
     let accepted = unsafe { real::accept4(fd, address, length, flags) };
     if accepted >= 0 {
-        conn::note(accepted);
+        conn::note_accepted(accepted);
     }
     accepted
 }
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C-unwind" fn connect(fd: c_int, address: *const sockaddr, length: socklen_t) -> c_int {
+    if let Some(held) = udp::before_connect(fd) {
+        // SAFETY: the program's own arguments.
+        unsafe {
+            let answer = real::connect(fd, address, length);
+            if answer == 0 {
+                udp::after_connect(&held, address, length);
+            }
+            return answer;
+        }
+    }
     options::before_connect(fd, address, length);
     // SAFETY: the program's own arguments.
     unsafe { real::connect(fd, address, length) }
@@ -156,8 +174,16 @@ pub unsafe extern "C-unwind" fn dup(fd: c_int) -> c_int {
     copy
 }
 
+/// A copy onto a number closes what that was; not one of a file that is none, or of the same number.
+fn before_copy(fd: c_int, to: c_int) {
+    if fd != to && raw::fcntl(fd, libc::F_GETFD, 0).is_ok() {
+        conn::before_close(to);
+    }
+}
+
 #[unsafe(no_mangle)]
 pub unsafe extern "C-unwind" fn dup2(fd: c_int, to: c_int) -> c_int {
+    before_copy(fd, to);
     // SAFETY: numbers only.
     let copy = unsafe { real::dup2(fd, to) };
     if copy >= 0 {
@@ -174,6 +200,7 @@ pub unsafe extern "C-unwind" fn __dup2(fd: c_int, to: c_int) -> c_int {
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C-unwind" fn dup3(fd: c_int, to: c_int, flags: c_int) -> c_int {
+    before_copy(fd, to);
     // SAFETY: numbers only.
     let copy = unsafe { real::dup3(fd, to, flags) };
     if copy >= 0 {

@@ -8,4 +8,5 @@ mod data;
 mod descriptors;
 mod multiplex;
 mod process;
+mod sleeping;
 mod variadic;

@@ -7,7 +7,7 @@ use libc::{epoll_event, fd_set, nfds_t, pollfd, sigset_t, size_t, timespec, time
 use crate::raw::{self, Errno};
 use crate::select::Sets;
 use crate::table::{self, Entry};
-use crate::{epoll, poll as polling, real, select as selecting};
+use crate::{attend, epoll, poll as polling, real, select as selecting};
 
 unsafe extern "C-unwind" {
     fn __chk_fail() -> !;
@@ -31,6 +31,34 @@ fn of_timespec(time: Option<&timespec>) -> Result<Option<u64>, Errno> {
     }
 }
 
+/// A wait of the program on nothing of ours; the sets of a `select` are as they were when it was interrupted.
+///
+/// # Safety
+/// The program's time.
+unsafe fn plain(time: *const timespec, mut wait: impl FnMut(*const timespec) -> c_int) -> c_int {
+    // SAFETY: the caller's promise.
+    let Ok(whole) = of_timespec(unsafe { time.as_ref() }) else { return wait(time) };
+    attend::undisturbed(whole, |left| {
+        let left = left.map(raw::timespec_of);
+        wait(left.as_ref().map_or(std::ptr::null(), |left| left as *const timespec))
+    })
+}
+
+/// `select` writes what is left into the program's time by itself, also when it is interrupted.
+///
+/// # Safety
+/// The program's own arguments.
+unsafe fn plain_select(
+    count: c_int,
+    read: *mut fd_set,
+    write: *mut fd_set,
+    except: *mut fd_set,
+    time: *mut timeval,
+) -> c_int {
+    // SAFETY: the program's own arguments.
+    attend::undisturbed(None, |_| unsafe { real::select(count, read, write, except, time) })
+}
+
 /// # Safety
 /// The program's list.
 unsafe fn list<'a>(fds: *mut pollfd, count: nfds_t) -> &'a mut [pollfd] {
@@ -47,7 +75,8 @@ pub unsafe extern "C-unwind" fn poll(fds: *mut pollfd, count: nfds_t, timeout: c
     unsafe {
         let list = list(fds, count);
         if !polling::concerns(list) {
-            return real::poll(fds, count, timeout);
+            let wait = |left| real::poll(fds, count, raw::milliseconds_of(left));
+            return attend::undisturbed(of_milliseconds(timeout), wait);
         }
         answer(polling::poll(list, of_milliseconds(timeout), std::ptr::null()))
     }
@@ -81,7 +110,7 @@ pub unsafe extern "C-unwind" fn ppoll(
     unsafe {
         let list = list(fds, count);
         if !polling::concerns(list) {
-            return real::ppoll(fds, count, timeout, mask);
+            return plain(timeout, |time| real::ppoll(fds, count, time, mask));
         }
         answer(of_timespec(timeout.as_ref()).and_then(|time| polling::poll(list, time, mask)))
     }
@@ -116,7 +145,7 @@ pub unsafe extern "C-unwind" fn select(
     // SAFETY: the program's own arguments.
     unsafe {
         if !sets.concern() {
-            return real::select(count, read, write, except, timeout);
+            return plain_select(count, read, write, except, timeout);
         }
         let Some(time) = timeout.as_mut() else { return answer(selecting::select(&sets, None, std::ptr::null())) };
         let (Ok(seconds), Ok(us)) = (u64::try_from(time.tv_sec), u64::try_from(time.tv_usec)) else {
@@ -157,7 +186,7 @@ pub unsafe extern "C-unwind" fn pselect(
     // SAFETY: the program's own arguments.
     unsafe {
         if !sets.concern() {
-            return real::pselect(count, read, write, except, timeout, mask);
+            return plain(timeout, |time| real::pselect(count, read, write, except, time, mask));
         }
         answer(of_timespec(timeout.as_ref()).and_then(|time| selecting::select(&sets, time, mask)))
     }
@@ -213,7 +242,9 @@ pub unsafe extern "C-unwind" fn epoll_wait(
     unsafe {
         match set_and_list(set, events, count) {
             Some((index, out)) => answer(epoll::wait(set, index, out, of_milliseconds(timeout), std::ptr::null())),
-            None => real::epoll_wait(set, events, count, timeout),
+            None => attend::undisturbed(of_milliseconds(timeout), |left| {
+                real::epoll_wait(set, events, count, raw::milliseconds_of(left))
+            }),
         }
     }
 }
@@ -230,7 +261,9 @@ pub unsafe extern "C-unwind" fn epoll_pwait(
     unsafe {
         match set_and_list(set, events, count) {
             Some((index, out)) => answer(epoll::wait(set, index, out, of_milliseconds(timeout), mask)),
-            None => real::epoll_pwait(set, events, count, timeout, mask),
+            None => attend::undisturbed(of_milliseconds(timeout), |left| {
+                real::epoll_pwait(set, events, count, raw::milliseconds_of(left), mask)
+            }),
         }
     }
 }
@@ -249,7 +282,7 @@ pub unsafe extern "C-unwind" fn epoll_pwait2(
             Some((index, out)) => {
                 answer(of_timespec(timeout.as_ref()).and_then(|time| epoll::wait(set, index, out, time, mask)))
             }
-            None => real::epoll_pwait2(set, events, count, timeout, mask),
+            None => plain(timeout, |time| real::epoll_pwait2(set, events, count, time, mask)),
         }
     }
 }

@@ -1,7 +1,7 @@
 //! Registering, and what changes about registrations behind the program's back.
 
 use std::ffi::c_int;
-use std::sync::atomic::{AtomicI32, AtomicU64, Ordering};
+use std::sync::atomic::Ordering;
 
 use libc::epoll_event;
 use libc::{EPOLL_CTL_ADD, EPOLL_CTL_DEL, EPOLL_CTL_MOD, EPOLLET, EPOLLEXCLUSIVE, EPOLLIN, EPOLLONESHOT, EPOLLOUT};
@@ -11,15 +11,14 @@ use super::members;
 use super::set::{self, Inner, Set};
 use crate::conn::{self, ATTACHED, Connection, Held, MANY_SETS, NEVER};
 use crate::table::{self, Entry};
-use crate::{life, raw, real};
+use crate::{life, raw, real, udp};
 
 /// What stands as the user's word of our registrations in the kernel: this pattern and the descriptor. The program's own
 /// word is remembered. (A program that uses the very same pattern for its own is not to be expected.)
 const TAG: u64 = 0xFFD3_57EF_7A00_0000;
 const TAG_MASK: u64 = 0xFFFF_FFFF_FF00_0000;
-/// Numbers beyond the table stand for the poke, and for bells: for each another one, because after a fork the bells of
-/// several processes may stand in one set of the kernel.
-const POKE: u64 = TAG | 0x7F_FFFF;
+/// Numbers beyond the table stand for bells: for each another one, because after a fork the bells of several processes
+/// may stand in one set of the kernel.
 const BELL: u64 = TAG | 0x80_0000;
 const BELL_NUMBERS: u64 = 0x7F_FFFF;
 
@@ -30,13 +29,11 @@ pub enum Word {
     Ours(c_int),
     /// The bell with these last bits of its number.
     Bell(u64),
-    Poke,
 }
 
 /// Tells our words from the program's.
 pub fn word(data: u64) -> Word {
     match data {
-        POKE => Word::Poke,
         _ if data & (TAG_MASK | BELL) == BELL => Word::Bell(data & BELL_NUMBERS),
         _ if data & TAG_MASK == TAG => Word::Ours((data & !TAG_MASK) as c_int),
         _ => Word::Programs,
@@ -59,7 +56,7 @@ pub unsafe fn control(epfd: c_int, operation: c_int, fd: c_int, event: *mut epol
     if operation == EPOLL_CTL_DEL {
         let answer = plain();
         if answer == 0 {
-            forget(set::at(index), fd);
+            forget(set::at(index), fd, false);
         }
         return answer;
     }
@@ -68,7 +65,7 @@ pub unsafe fn control(epfd: c_int, operation: c_int, fd: c_int, event: *mut epol
     }
     // SAFETY: the program promises an event at this place.
     let given = unsafe { event.read_unaligned() };
-    if given.events & EPOLLEXCLUSIVE as u32 != 0 && matches!(kind, Entry::Connection(_)) {
+    if given.events & EPOLLEXCLUSIVE as u32 != 0 && matches!(kind, Entry::Connection(_) | Entry::Datagram(_)) {
         life::hand_back(fd, Reason::Option);
         return plain();
     }
@@ -77,7 +74,11 @@ pub unsafe fn control(epfd: c_int, operation: c_int, fd: c_int, event: *mut epol
 
 fn register(epfd: c_int, index: u32, operation: c_int, fd: c_int, kind: Entry, given: epoll_event) -> c_int {
     let set = set::at(index);
-    let mut inner = set.lock();
+    let Some(mut inner) = set.lock() else {
+        // We are a signal handler, and this very set is being changed: as if there were no memory for the registration.
+        raw::set_errno(libc::ENOMEM);
+        return -1;
+    };
     let mut ours = epoll_event { events: given.events, u64: TAG | fd as u64 };
     // SAFETY: the event is on our stack.
     let answer = unsafe { real::epoll_ctl(epfd, operation, fd, &mut ours) };
@@ -87,14 +88,17 @@ fn register(epfd: c_int, index: u32, operation: c_int, fd: c_int, kind: Entry, g
     let Some(place) = inner.place(fd) else { return answer };
     place.present = true;
     (place.events, place.kernel_events, place.data) = (given.events, given.events, given.u64);
-    (place.told, place.spent) = (u64::MAX, false);
+    (place.told, place.spent, place.lingers) = (u64::MAX, false, false);
     place.nested = matches!(kind, Entry::Set(_));
+    members::end_rest(place);
+    place.life = life_of(kind);
     if let Entry::Connection(connection) = kind {
         note_set(conn::at(connection), index);
     }
     let member = match kind {
         Entry::Connection(connection) => conn::at(connection).state_now() == ATTACHED,
         Entry::Set(_) => true,
+        Entry::Datagram(socket) => udp::has_channels(socket),
     };
     if member {
         join(set, &mut inner, epfd, fd);
@@ -104,18 +108,30 @@ fn register(epfd: c_int, index: u32, operation: c_int, fd: c_int, kind: Entry, g
     answer
 }
 
+fn life_of(entry: Entry) -> u64 {
+    match entry {
+        Entry::Connection(index) => u64::from(conn::at(index).life()) << 32 | u64::from(index),
+        Entry::Datagram(index) => u64::from(udp::life(index)) << 32 | u64::from(index),
+        Entry::Set(_) => 0,
+    }
+}
+
 /// Before the look at the state: who attaches sets the state and then looks here, so that one of us sees the other.
 fn note_set(conn: &Connection, index: u32) {
-    let known = conn.set.load(Ordering::Relaxed);
-    let now = if known == 0 || known == index + 1 { index + 1 } else { MANY_SETS };
-    conn.set.store(now, Ordering::SeqCst);
+    let with = |known| if known == 0 || known == index + 1 { index + 1 } else { MANY_SETS };
+    // Stored also where it stays the same: it is the store that orders.
+    let _ = conn.set.fetch_update(Ordering::SeqCst, Ordering::Relaxed, |known| Some(with(known)));
 }
 
 /// `fd` is looked at from now on.
 fn join(set: &Set, inner: &mut Inner, epfd: c_int, fd: c_int) {
     let Some(place) = inner.registered(fd) else { return };
-    if !place.member {
-        place.member = true;
+    let writes = place.events & EPOLLOUT as u32 != 0;
+    let is_new = !std::mem::replace(&mut place.member, true);
+    if writes {
+        inner.note_room();
+    }
+    if is_new {
         set.members.fetch_add(1, Ordering::SeqCst);
     }
     make_bell(inner, epfd);
@@ -149,12 +165,16 @@ fn number_of(bell: &Bell) -> u64 {
     bell.address().number() & BELL_NUMBERS
 }
 
-/// A bell has rung: ours is quiet again. That of another process of our fork family is for that process to quieten.
-pub fn quieten(inner: &Inner, number: u64) {
-    match &inner.bell {
-        Some(bell) if number_of(bell) == number => bell.drain(),
-        _ => raw::yield_core(),
+/// A bell has rung: ours is quiet again. False for that of another process of our fork family, which is for that process
+/// to quieten. (The parent's may still stand here; its descriptor is not the bell's in this process.)
+pub fn quieten(inner: &mut Inner, number: u64) -> bool {
+    let taken_here = inner.bell_of == set::forks();
+    let ours = inner.bell.as_ref().filter(|bell| taken_here && number_of(bell) == number);
+    if let Some(bell) = ours {
+        bell.drain();
+        inner.poked = false;
     }
+    ours.is_some()
 }
 
 /// Before a sleep: a bell that was the parent's, or that the program has closed, is replaced.
@@ -173,26 +193,75 @@ pub fn renew_bell(index: u32, inner: &mut Inner) {
     make_bell(inner, epfd);
 }
 
-fn forget(set: &'static Set, fd: c_int) {
-    let mut inner = set.lock();
-    inner.make_cold(fd);
+fn forget(set: &'static Set, fd: c_int, lingers: bool) {
+    match set.lock() {
+        Some(mut inner) => forget_in(set, &mut inner, fd, lingers),
+        None => set.note_changed(),
+    }
+}
+
+fn forget_in(set: &Set, inner: &mut Inner, fd: c_int, lingers: bool) {
     let Some(place) = inner.registered(fd) else { return };
-    let was_member = place.member;
-    (place.present, place.member, place.armed, place.armed_room) = (false, false, false, false);
+    let was_member = std::mem::take(&mut place.member);
+    members::end_rest(place);
+    inner.make_cold(fd);
+    if let Some(place) = inner.registered(fd) {
+        (place.present, place.armed, place.armed_room) = (false, false, false);
+        place.lingers = lingers;
+    }
     if was_member {
         set.members.fetch_sub(1, Ordering::SeqCst);
     }
 }
 
-/// `fd` is about to be closed: the kernel takes it out of all sets.
+/// There is a note: anything may have changed about what is registered, and nothing was said.
+#[cold]
+pub fn put_right(set: &Set, inner: &mut Inner) {
+    let Some(index) = set::index_of(set) else { return };
+    for fd in 0..=table::highest() {
+        let Some(place) = inner.registered(fd) else { continue };
+        let (life, member, nested) = (place.life, place.member, place.nested);
+        match table::entry(fd) {
+            Some(Entry::Set(_)) if nested => {}
+            Some(entry @ Entry::Connection(connection)) if !nested && life_of(entry) == life => {
+                match conn::at(connection).state_now() {
+                    ATTACHED => rejoin(set, inner, index, fd),
+                    NEVER if member => leave_in(set, inner, index, fd),
+                    _ => {}
+                }
+            }
+            Some(entry @ Entry::Datagram(socket)) if !nested && life_of(entry) == life => {
+                if udp::has_channels(socket) {
+                    rejoin(set, inner, index, fd);
+                }
+            }
+            _ => forget_in(set, inner, fd, true),
+        }
+    }
+    wake(index, inner);
+}
+
+/// Whether it was one or not, and whatever was armed: a hot member.
+fn rejoin(set: &Set, inner: &mut Inner, index: u32, fd: c_int) {
+    let Some(place) = inner.registered(fd) else { return };
+    (place.armed, place.armed_room) = (false, false);
+    match descriptor(index, inner) {
+        Some(epfd) if !inner.is_member(fd) => join(set, inner, epfd, fd),
+        // A bell is seen to before the next sleep.
+        _ => inner.slices |= !inner.make_hot(fd),
+    }
+}
+
+/// `fd` is about to be closed: the kernel takes it out of all sets, if nobody else holds the file (under another number,
+/// or in another process of our fork family). Otherwise it goes on to report what it knows.
 pub fn closed(fd: c_int) {
-    for_each_set_of(fd, |_, set| forget(set, fd));
+    for_each_set_of(fd, |_, set| forget(set, fd, true));
 }
 
 fn for_each_set_of(fd: c_int, mut each: impl FnMut(u32, &'static Set)) {
     let known = match table::entry(fd) {
         Some(Entry::Connection(index)) => conn::at(index).set.load(Ordering::SeqCst),
-        Some(Entry::Set(_)) => MANY_SETS,
+        Some(Entry::Set(_) | Entry::Datagram(_)) => MANY_SETS,
         None => return,
     };
     match known {
@@ -205,11 +274,13 @@ fn for_each_set_of(fd: c_int, mut each: impl FnMut(u32, &'static Set)) {
 /// Calls `each` under the lock of every set, with every descriptor of the connection that is registered in it.
 pub fn for_each_registration(held: &Held, mut each: impl FnMut(u32, &mut Inner, c_int)) {
     held.descriptors(held.index, |fd| {
-        for_each_set_of(fd, |index, set| {
-            let mut inner = set.lock();
-            if inner.registered(fd).is_some_and(|place| place.member) {
-                each(index, &mut inner, fd);
+        for_each_set_of(fd, |index, set| match set.lock() {
+            Some(mut inner) => {
+                if inner.registered(fd).is_some_and(|place| place.member) {
+                    each(index, &mut inner, fd);
+                }
             }
+            None => set.note_changed(),
         });
     });
 }
@@ -218,9 +289,10 @@ pub fn for_each_registration(held: &Held, mut each: impl FnMut(u32, &mut Inner, 
 pub fn attached(held: &Held) {
     held.descriptors(held.index, |fd| {
         for_each_set_of(fd, |index, set| {
-            let Some(epfd) = descriptor_of(index) else { return };
-            let mut inner = set.lock();
-            if inner.registered(fd).is_some() {
+            let Some(mut inner) = set.lock() else { return set.note_changed() };
+            if inner.registered(fd).is_some()
+                && let Some(epfd) = descriptor(index, &mut inner)
+            {
                 join(set, &mut inner, epfd, fd);
                 wake(index, &mut inner);
             }
@@ -228,24 +300,24 @@ pub fn attached(held: &Held) {
     });
 }
 
-fn descriptor_of(index: u32) -> Option<c_int> {
-    table::entries(0, c_int::MAX).find(|(_, entry)| *entry == Entry::Set(index)).map(|(fd, _)| fd)
+/// The same for a datagram socket, one of whose descriptors is `fd`.
+pub fn datagrams_attached(fd: c_int) {
+    let socket = table::entry(fd);
+    for (fd, _) in table::entries(0, c_int::MAX).filter(|(_, entry)| Some(*entry) == socket) {
+        for_each_set_of(fd, |index, set| {
+            let Some(mut inner) = set.lock() else { return set.note_changed() };
+            if inner.registered(fd).is_some()
+                && let Some(epfd) = descriptor(index, &mut inner)
+            {
+                join(set, &mut inner, epfd, fd);
+                wake(index, &mut inner);
+            }
+        });
+    }
 }
 
-/// A descriptor of ours that is always writable, and the cookie by which it is known: the program may have closed it.
-static ALWAYS_READY: AtomicI32 = AtomicI32::new(-1);
-static READY_COOKIE: AtomicU64 = AtomicU64::new(0);
-
-fn ready_descriptor() -> Option<c_int> {
-    let known = ALWAYS_READY.load(Ordering::Acquire);
-    if known >= 0 && raw::cookie(known).ok() == Some(READY_COOKIE.load(Ordering::Relaxed)) {
-        return Some(known);
-    }
-    // Two threads may do so at once; the loser's stays open and is used no more.
-    let made = raw::writable_descriptor()?;
-    READY_COOKIE.store(raw::cookie(made).ok()?, Ordering::Relaxed);
-    ALWAYS_READY.store(made, Ordering::Release);
-    Some(made)
+fn descriptor_of(index: u32) -> Option<c_int> {
+    table::entries(0, c_int::MAX).find(|(_, entry)| *entry == Entry::Set(index)).map(|(fd, _)| fd)
 }
 
 /// Wakes one of those who sleep on the set, so that it looks at the rings and arms what is to be armed. What woke it
@@ -254,20 +326,16 @@ pub fn wake(index: u32, inner: &mut Inner) {
     if !has_sleepers(index, inner) || inner.poked {
         return;
     }
-    let Some(epfd) = descriptor(index, inner) else { return };
-    inner.poked = poke(epfd, (EPOLLOUT | EPOLLONESHOT) as u32);
+    // Without a bell sleeps are short.
+    if let Some(bell) = inner.bell.as_ref().filter(|_| inner.bell_of == set::forks()) {
+        bell.ring();
+        inner.poked = true;
+    }
 }
 
 /// Whether a thread sleeps on the set, or is about to.
 pub fn has_sleepers(index: u32, inner: &Inner) -> bool {
     inner.sleepers > 0 || set::at(index).in_kernel.load(Ordering::SeqCst) > 0
-}
-
-/// A poke that nobody has seen yet is none any more.
-pub fn take_back(epfd: c_int, inner: &mut Inner) {
-    if std::mem::take(&mut inner.poked) {
-        poke(epfd, 0);
-    }
 }
 
 /// A descriptor of the set.
@@ -278,33 +346,21 @@ fn descriptor(index: u32, inner: &mut Inner) -> Option<c_int> {
     Some(inner.descriptor)
 }
 
-/// Makes the kernel's set readable once, or no more. False if that cannot be done.
-fn poke(epfd: c_int, events: u32) -> bool {
-    let Some(ready) = ready_descriptor() else { return false };
-    let mut event = epoll_event { events, u64: POKE };
-    raw::epoll_control(epfd, EPOLL_CTL_MOD, ready, &mut event).is_ok()
-        || raw::epoll_control(epfd, EPOLL_CTL_ADD, ready, &mut event).is_ok()
-}
-
 /// The way of a connection has changed (back to the kernel): the kernel's word on writing is right again.
 pub fn refresh(held: &Held) {
+    let never = held.state_now() == NEVER;
     held.descriptors(held.index, |fd| {
-        for_each_set_of(fd, |index, set| {
-            let mut inner = set.lock();
-            if let Some(place) = inner.registered(fd) {
-                let wanted = place.events;
-                restore(index, place, fd, wanted);
-            }
+        for_each_set_of(fd, |index, set| match set.lock() {
+            Some(mut inner) if never => leave_in(set, &mut inner, index, fd),
+            Some(mut inner) => restore(&mut inner, index, fd),
+            None => set.note_changed(),
         });
-        if held.state_now() == NEVER {
-            for_each_set_of(fd, |_, set| leave(set, fd));
-        }
     });
 }
 
 /// The member is the kernel's from now on; its registration there stays.
-fn leave(set: &'static Set, fd: c_int) {
-    let mut inner = set.lock();
+fn leave_in(set: &Set, inner: &mut Inner, index: u32, fd: c_int) {
+    restore(inner, index, fd);
     inner.make_cold(fd);
     if let Some(place) = inner.registered(fd)
         && place.member
@@ -314,13 +370,29 @@ fn leave(set: &'static Set, fd: c_int) {
     }
 }
 
-fn restore(index: u32, place: &mut set::Registration, fd: c_int, wanted: u32) {
-    if place.kernel_events == wanted || place.spent {
+fn restore(inner: &mut Inner, index: u32, fd: c_int) {
+    let Some(place) = inner.registered(fd) else { return };
+    let wanted = place.events;
+    if place.spent {
         return;
     }
+    // Also where it stands there already, as we know it: another process that shares the set may have changed it.
     place.kernel_events = wanted;
     let mut event = epoll_event { events: wanted, u64: TAG | fd as u64 };
-    if let Some(epfd) = descriptor_of(index) {
+    if let Some(epfd) = descriptor(index, inner) {
+        let _ = raw::epoll_control(epfd, EPOLL_CTL_MOD, fd, &mut event);
+    }
+}
+
+/// Another process that shares the socket may have taken it back to the kernel, whose word on writing is right again.
+pub fn restore_room(inner: &mut Inner, epfd: c_int, fd: c_int) {
+    let Some(place) = inner.registered(fd).filter(|place| place.kernel_events != place.events && !place.spent) else {
+        return;
+    };
+    let Some(Entry::Connection(index)) = table::entry(fd).filter(|_| place.member && !place.nested) else { return };
+    if conn::at(index).stream().writable() == Writable::Kernel {
+        place.kernel_events = place.events;
+        let mut event = epoll_event { events: place.events, u64: TAG | fd as u64 };
         let _ = raw::epoll_control(epfd, EPOLL_CTL_MOD, fd, &mut event);
     }
 }
@@ -329,7 +401,10 @@ fn restore(index: u32, place: &mut set::Registration, fd: c_int, wanted: u32) {
 /// lock.
 pub fn translate(inner: &mut Inner, epfd: c_int, fd: c_int, seen: u32) -> Option<epoll_event> {
     let entry = table::entry(fd);
-    let place = inner.registered(fd)?;
+    let place = inner.place(fd)?;
+    if !place.present {
+        return place.lingers.then_some(epoll_event { events: seen, u64: place.data });
+    }
     if place.spent {
         return None;
     }

@@ -7,10 +7,11 @@ use weft_fabric::stream::{Readable, Waiter, Writable, sleep_barrier};
 
 use super::control;
 use super::set::{self, Inner, Registration};
-use crate::conn::{self, Held, WAS_FULL};
+use crate::conn::{self, ATTACHED, Held, WAS_FULL};
 use crate::meet::STREAMS;
-use crate::raw;
 use crate::table::{self, Entry};
+use crate::wait::LOOK_NS;
+use crate::{outgoing, raw, udp};
 
 const READING: u32 = (EPOLLIN | EPOLLRDNORM) as u32;
 const WRITING: u32 = (EPOLLOUT | EPOLLWRNORM) as u32;
@@ -19,32 +20,59 @@ const WRITING: u32 = (EPOLLOUT | EPOLLWRNORM) as u32;
 const COOL_EVERY: u32 = 1024;
 const COOL_FROM: usize = 64;
 
-/// What the ring of a connection has for a registration: events, or 0. `arrived` is what had arrived before this look.
-fn ready(held: &Held, place: &Registration, arrived: u64) -> u32 {
+/// What the ring of a connection has for a registration: events, or 0; and whether the kernel must be asked for the others.
+/// `arrived` is what had arrived before this look.
+fn ready(held: &Held, place: &Registration, arrived: u64) -> (u32, bool) {
     let stream = held.stream();
     let low = held.ready_bytes();
-    let mut events = 0;
+    let (mut events, mut partly) = (0, false);
     if place.events & READING != 0 {
         match held.readable() {
             Readable::Ring(bytes) if bytes >= low => events |= READING,
             Readable::Broken => events |= READING,
+            Readable::Kernel => {
+                partly = true;
+                // The kernel has told of its own bytes, and knows nothing of these.
+                if place.events & EPOLLET as u32 != 0 && stream.has_rest_in_ring() {
+                    events |= READING;
+                }
+            }
             _ => {}
         }
     }
     if place.events & WRITING != 0 {
         match stream.writable() {
             Writable::Ring(_) | Writable::Broken => events |= WRITING,
-            _ => {}
+            Writable::Kernel => partly = true,
+            Writable::Full => {}
         }
     }
     if place.events & EPOLLET as u32 != 0 {
         let arrived = events & READING != 0 && arrived != place.told;
         let room = events & WRITING != 0 && held.has_flag(WAS_FULL);
         if !arrived && !room {
-            return 0;
+            return (0, partly);
         }
     }
-    events & place.events
+    (events & place.events, partly)
+}
+
+/// What the rings of a datagram socket have for a registration. Room is the kernel's to tell.
+fn datagrams(index: u32, place: &mut Registration, take: bool) -> u32 {
+    let events = place.events & READING;
+    if events == 0 {
+        return 0;
+    }
+    // Before the look: what comes later is told again, and never lost.
+    let arrived = udp::arrived(index);
+    let told = place.events & EPOLLET as u32 != 0 && place.told == arrived;
+    if told || !udp::is_waiting(index) {
+        return 0;
+    }
+    if take {
+        place.told = arrived;
+    }
+    events
 }
 
 /// Looks at the hot member `fd`; with `take` it is told to the program.
@@ -60,15 +88,21 @@ fn look(inner: &mut Inner, fd: c_int, take: bool) -> Option<epoll_event> {
             let held = conn::hold_index(index);
             // Before the look: what comes later is told again, and never lost.
             let arrived = held.stream().arrived();
-            let events = ready(&held, place, arrived);
+            let (mut events, partly) = ready(&held, place, arrived);
             if take && events != 0 {
                 place.told = arrived;
+                if partly {
+                    // The rest of the same answer: directions switch one by one.
+                    let rest = place.events & (READING | WRITING) & !events;
+                    events |= raw::poll_one(fd, rest as i16) as u32 & rest;
+                }
                 if events & WRITING != 0 {
                     held.take_flag(WAS_FULL);
                 }
             }
             events
         }
+        Entry::Datagram(index) if place.member => datagrams(index, place, take),
         _ => 0,
     };
     if events == 0 {
@@ -80,9 +114,9 @@ fn look(inner: &mut Inner, fd: c_int, take: bool) -> Option<epoll_event> {
     Some(epoll_event { events, u64: place.data })
 }
 
-/// Whether a ring of the set has something to tell.
+/// Whether a ring of the set has something to tell. A signal handler that cannot know is told so: it must not wait.
 pub fn any_ready(index: u32) -> bool {
-    let mut inner = set::at(index).lock();
+    let Some(mut inner) = set::at(index).lock() else { return true };
     (0..inner.hot_count).any(|at| {
         let fd = inner.hot[at];
         look(&mut inner, fd, false).is_some()
@@ -90,7 +124,7 @@ pub fn any_ready(index: u32) -> bool {
 }
 
 /// Puts what the rings have into `out`; answers how many, and the number of this call.
-pub fn collect(inner: &mut Inner, out: &mut [epoll_event]) -> (usize, u32) {
+pub fn collect(inner: &mut Inner, epfd: c_int, out: &mut [epoll_event]) -> (usize, u32) {
     inner.calls = inner.calls.wrapping_add(1);
     if inner.calls.is_multiple_of(COOL_EVERY) && inner.hot_count > COOL_FROM {
         cool(inner);
@@ -102,6 +136,7 @@ pub fn collect(inner: &mut Inner, out: &mut [epoll_event]) -> (usize, u32) {
             break;
         }
         let fd = inner.hot[(first + step) % count];
+        control::restore_room(inner, epfd, fd);
         let Some(event) = look(inner, fd, true) else { continue };
         let call = inner.calls;
         if let Some(place) = inner.registered(fd) {
@@ -140,6 +175,7 @@ pub fn watch(held: &Held) {
         if !inner.registered(fd).is_some_and(|place| place.events & WRITING != 0 && !place.armed_room) {
             return;
         }
+        inner.note_room();
         if !inner.make_hot(fd) {
             inner.slices = true;
         }
@@ -155,6 +191,7 @@ fn arm_hot(inner: &mut Inner) {
         return;
     };
     inner.slices = false;
+    let mut full = false;
     for at in 0..inner.hot_count {
         let fd = inner.hot[at];
         let Some(Entry::Connection(index)) = table::entry(fd) else { continue };
@@ -162,6 +199,7 @@ fn arm_hot(inner: &mut Inner) {
         let stream = conn::at(index).stream();
         place.armed = place.armed || stream.arm_receive(bell, Waiter::Set);
         if place.events & WRITING != 0 && matches!(stream.writable(), Writable::Full) {
+            full = true;
             place.armed_room = place.armed_room || stream.arm_space(bell, Waiter::Set);
             if !place.armed_room {
                 inner.slices = true;
@@ -171,6 +209,50 @@ fn arm_hot(inner: &mut Inner) {
             inner.slices = true;
         }
     }
+    if full {
+        inner.note_room();
+    }
+}
+
+/// Whether a member, or one of a set inside, may wait for room: sleeps must end for [`leave_dead_rings`] now and then.
+pub fn awaits_room(index: u32) -> bool {
+    let mut awaits = set::at(index).lock().is_some_and(|inner| inner.awaits_room);
+    for_each_nested(index, |nested| awaits |= awaits_room(nested));
+    awaits
+}
+
+/// The kernel does not tell a set of the end of a peer that has left bytes in a ring, unless the program reads: members
+/// that wait for room behind them are the kernel's from then on. Looks now and then only.
+pub fn leave_dead_rings(index: u32) {
+    let Some(mut inner) = set::at(index).lock() else { return };
+    let now = if inner.awaits_room { raw::now_ns() } else { 0 };
+    let due = now.saturating_sub(inner.looked_at) >= LOOK_NS;
+    if due {
+        (inner.awaits_newly, inner.looked_at) = (false, now);
+    }
+    drop(inner);
+    if due {
+        let mut awaits = false;
+        table::entries(0, c_int::MAX).for_each(|(fd, entry)| awaits |= leave_dead_ring(index, fd, entry));
+        if let Some(mut inner) = set::at(index).lock() {
+            inner.awaits_room = awaits || inner.awaits_newly;
+        }
+    }
+    for_each_nested(index, leave_dead_rings);
+}
+
+/// Whether this member waits for room, or did until now.
+fn leave_dead_ring(index: u32, fd: c_int, entry: Entry) -> bool {
+    let Entry::Connection(_) = entry else { return false };
+    let Some(held) = conn::hold(fd).filter(|held| held.state_now() == ATTACHED) else { return false };
+    let Some(mut inner) = set::at(index).lock() else { return true };
+    let waits = inner.registered(fd).is_some_and(|place| place.member && place.events & WRITING != 0 && !place.spent);
+    drop(inner);
+    if !waits || held.stream().writable() != Writable::Full {
+        return false;
+    }
+    outgoing::leave_a_dead_ring(&held, fd, &held.stream());
+    true
 }
 
 /// The set has another bell from now on, or none: nothing is armed, all members are hot.
@@ -218,13 +300,50 @@ pub fn cool(inner: &mut Inner) {
     drop_cold(inner);
 }
 
+/// Datagram sockets of a set somebody is about to sleep on rest until nobody does.
+fn begin_rests(inner: &mut Inner) {
+    for at in 0..inner.hot_count {
+        let fd = inner.hot[at];
+        let Some(place) = inner.registered(fd).filter(|place| place.member && !is_resting(place)) else { continue };
+        if let Some(held) = udp::hold(fd) {
+            // Before the rest: a handler may fork meanwhile.
+            place.resting_of = set::forks();
+            place.resting = udp::rest(held, fd).keep();
+        }
+    }
+}
+
+/// One of before a fork is the parent's.
+fn is_resting(place: &Registration) -> bool {
+    place.resting != 0 && place.resting_of == set::forks()
+}
+
+pub fn end_rests(inner: &mut Inner) {
+    for at in 0..inner.hot_count {
+        let fd = inner.hot[at];
+        if let Some(place) = inner.registered(fd) {
+            end_rest(place);
+        }
+    }
+}
+
+/// Nobody sleeps on this member of the set any more.
+pub fn end_rest(place: &mut Registration) {
+    let ours = is_resting(place);
+    let kept = std::mem::take(&mut place.resting);
+    if ours {
+        drop(udp::Rest::kept(kept));
+    }
+}
+
 /// Before a sleep on the set (or on something that has it inside): all is armed, the bell rings. To be followed by
 /// [`sleep_barrier`], [`dispatch_active`] and a last look. True if the sleep must be short.
 pub fn rest_before_sleep(index: u32) -> bool {
-    let mut inner = set::at(index).lock();
+    let Some(mut inner) = set::at(index).lock() else { return true };
     inner.sleepers += 1;
     control::renew_bell(index, &mut inner);
     arm_hot(&mut inner);
+    begin_rests(&mut inner);
     if let Some(bell) = &inner.bell {
         STREAMS.lie_down(bell.address());
     }
@@ -236,13 +355,14 @@ pub fn rest_before_sleep(index: u32) -> bool {
 
 /// After it.
 pub fn rest_after_sleep(index: u32) {
-    let mut inner = set::at(index).lock();
+    let Some(mut inner) = set::at(index).lock() else { return };
     inner.sleepers = inner.sleepers.saturating_sub(1);
     inner.poked = false;
     if inner.sleepers == 0 {
         if let Some(bell) = &inner.bell {
             STREAMS.get_up(bell.address());
         }
+        end_rests(&mut inner);
         drop_cold(&mut inner);
     }
     drop(inner);
@@ -252,11 +372,13 @@ pub fn rest_after_sleep(index: u32) {
 /// This thread leaves the set with something to do while others sleep on it: what comes meanwhile must wake them. The
 /// ring that woke this thread was the only one of their common sleep: the bell is rung again from now on.
 pub fn leave_to_sleepers(index: u32) {
-    let mut inner = set::at(index).lock();
+    let Some(mut inner) = set::at(index).lock() else { return };
     if !control::has_sleepers(index, &inner) {
         return;
     }
     arm_hot(&mut inner);
+    // Sockets that were attached during their sleep, too.
+    begin_rests(&mut inner);
     if let Some(bell) = &inner.bell {
         STREAMS.lie_down(bell.address());
     }
@@ -264,18 +386,17 @@ pub fn leave_to_sleepers(index: u32) {
     for_each_nested(index, leave_to_sleepers);
     sleep_barrier();
     dispatch_active();
-    if any_ready(index) {
-        control::wake(index, &mut set::at(index).lock());
+    if any_ready(index)
+        && let Some(mut inner) = set::at(index).lock()
+    {
+        control::wake(index, &mut inner);
     }
 }
 
 /// Calls `each` with the sets inside the set `index`, which is not locked meanwhile.
 fn for_each_nested(index: u32, mut each: impl FnMut(u32)) {
     for at in 0.. {
-        let mut inner = set::at(index).lock();
-        if at >= inner.hot_count {
-            return;
-        }
+        let Some(mut inner) = set::at(index).lock().filter(|inner| at < inner.hot_count) else { return };
         let fd = inner.hot[at];
         let nested = inner.registered(fd).is_some_and(|place| place.nested);
         drop(inner);
@@ -290,10 +411,10 @@ pub fn is_ready_inside(index: u32, epfd: c_int) -> bool {
     if !set::has_members(index) {
         return true;
     }
-    let mut inner = set::at(index).lock();
-    control::take_back(epfd, &mut inner);
-    if let Some(bell) = &inner.bell {
+    let Some(mut inner) = set::at(index).lock() else { return true };
+    if let Some(bell) = inner.bell.as_ref().filter(|_| inner.bell_of == set::forks()) {
         bell.drain();
+        inner.poked = false;
     }
     drop(inner);
     any_ready(index) || raw::poll_one(epfd, POLLIN) & POLLIN != 0

@@ -8,16 +8,19 @@
 //! Members are *hot* (looked at one by one) or armed (the peer marks them active and rings the set's bell, which stands
 //! in the kernel's set). Before a sleep all are armed; what comes alive becomes hot.
 //!
-//! Invariant: a member that is not hot is armed, or its mark is on the way. Everything of a set is touched under its lock.
+//! Invariant: a member that is not hot is armed, or its mark is on the way. Everything of a set is touched under its lock;
+//! signal handlers that interrupted its holder touch nothing, and leave a note.
 
 mod control;
+mod lock;
 mod members;
 mod set;
 mod wait;
 
-pub use control::{attached, closed, control, refresh};
+pub use control::{attached, closed, control, datagrams_attached, refresh};
 pub use members::{
-    any_ready, dispatch_active, is_ready_inside, leave_to_sleepers, rest_after_sleep, rest_before_sleep, watch,
+    any_ready, awaits_room, dispatch_active, is_ready_inside, leave_dead_rings, leave_to_sleepers, rest_after_sleep,
+    rest_before_sleep, watch,
 };
 pub use set::{add_descriptor, create, drop_descriptor, forked, has_members, lock_all, start, unlock_all};
 pub use wait::wait;

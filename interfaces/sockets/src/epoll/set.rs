@@ -2,11 +2,12 @@
 
 use std::cell::UnsafeCell;
 use std::ffi::c_int;
-use std::ops::{Deref, DerefMut};
 use std::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
 
+use libc::{EPOLL_CTL_DEL, epoll_event};
 use weft_fabric::stream::Bell;
 
+use super::lock::Lock;
 use crate::table::{self, Entry, PLACES};
 use crate::{conn, raw};
 
@@ -38,15 +39,18 @@ pub struct Registration {
     /// Armed for arrivals; for room.
     pub armed: bool,
     pub armed_room: bool,
+    /// A datagram socket at rest while somebody sleeps on the set: 0, or what [`crate::udp::Rest::keep`] answered.
+    pub resting: c_int,
+    /// In which process it was put to rest.
+    pub resting_of: u32,
     /// Attached, or itself a set.
     pub member: bool,
     pub nested: bool,
+    /// Its number was closed, but the kernel may still report the file.
+    pub lingers: bool,
+    /// Which life of which connection is meant.
+    pub life: u64,
 }
-
-/// Values of a set's lock: free, held by a thread, held by one that forks.
-const OPEN: u32 = 0;
-const HELD: u32 = 1;
-const FOR_FORK: u32 = 2;
 
 /// What a set consists of.
 pub struct Inner {
@@ -62,22 +66,26 @@ pub struct Inner {
     pub bell_of: u32,
     /// Threads asleep on the bell.
     pub sleepers: u32,
-    /// One of them has been poked, and has not come back yet.
+    /// The bell was rung for one of them, and nobody has seen it yet.
     pub poked: bool,
     /// A descriptor of the set, if it still is one.
     pub descriptor: c_int,
     /// A member could not be armed: sleeps are short.
     pub slices: bool,
+    /// A member may wait for room; one has begun to since the last look whether its peer is there; when that was.
+    pub awaits_room: bool,
+    pub awaits_newly: bool,
+    pub looked_at: u64,
 }
 
 pub struct Set {
-    lock: AtomicU32,
+    pub lock: Lock,
     descriptors: AtomicU32,
     /// Attached connections and sets in it.
     pub members: AtomicU32,
     /// Threads that sleep in the kernel only, because there were no members.
     pub in_kernel: AtomicU32,
-    inner: UnsafeCell<Inner>,
+    pub inner: UnsafeCell<Inner>,
 }
 
 // SAFETY: `inner` is touched under the lock only.
@@ -99,6 +107,13 @@ pub fn start() -> bool {
 pub fn at(index: u32) -> &'static Set {
     // SAFETY: indices come from `create`, below SETS; the memory is never unmapped; zeros are a valid set of nothing.
     unsafe { &*SETS_AT.load(Ordering::Relaxed).add(index as usize) }
+}
+
+/// The index of a set.
+pub fn index_of(set: &Set) -> Option<u32> {
+    // SAFETY: both lie in the one mapping of sets.
+    let at = unsafe { std::ptr::from_ref(set).offset_from(SETS_AT.load(Ordering::Relaxed)) };
+    u32::try_from(at).ok()
 }
 
 /// All sets that are or were in use.
@@ -125,7 +140,8 @@ pub fn create(fd: c_int) {
         // SAFETY: nobody has seen it.
         return unsafe { raw::unmap(registrations.cast(), PLACES * size_of::<Registration>()) };
     };
-    let mut inner = at(index).lock();
+    // Nobody has this index yet, so nobody this thread has interrupted.
+    let Some(mut inner) = at(index).lock() else { return };
     (inner.registrations, inner.descriptor) = (registrations, fd);
     drop(inner);
     table::replace(fd, Some(Entry::Set(index)));
@@ -149,21 +165,10 @@ pub fn drop_descriptor(index: u32) {
         set.descriptors.fetch_sub(1, Ordering::Relaxed);
         return;
     }
-    let mut inner = set.lock();
-    // SAFETY: mapped in `create`; under the lock nobody uses it, and later users find null.
-    unsafe { raw::unmap(inner.registrations.cast(), PLACES * size_of::<Registration>()) };
-    inner.registrations = std::ptr::null_mut();
-    set.members.store(0, Ordering::Relaxed);
-    (inner.hot_count, inner.turn, inner.calls, inner.sleepers) = (0, 0, 0, 0);
-    (inner.poked, inner.slices) = (false, false);
-    if let Some(bell) = inner.bell.take() {
-        // A bell that was taken before a fork is the parent's.
-        if inner.bell_of == forks() {
-            bell.give_back();
-        }
+    match set.lock() {
+        Some(mut inner) => set.give_up(&mut inner),
+        None => set.note_closed(),
     }
-    drop(inner);
-    set.descriptors.store(0, Ordering::Release);
 }
 
 /// Whether the rings matter to this set.
@@ -182,70 +187,57 @@ pub fn lock_all() {
 
 /// Locks all sets, or none, and answers the one that was busy.
 fn try_all() -> Result<(), &'static Set> {
-    for (_, set) in all() {
-        if set.lock.compare_exchange(OPEN, FOR_FORK, Ordering::Acquire, Ordering::Relaxed).is_err() {
+    match all().find(|(_, set)| !set.lock.take_for_fork()) {
+        Some((_, busy)) => {
             unlock_all();
-            return Err(set);
+            Err(busy)
         }
+        None => Ok(()),
     }
-    Ok(())
 }
 
 /// After a fork, in the child: what stands in the sets about bells and sleeping threads is the parent's.
 pub fn forked() {
     FORKS.fetch_add(1, Ordering::Relaxed);
     for (_, set) in all() {
+        set.in_kernel.store(0, Ordering::Relaxed);
+        if !set.lock.break_open() {
+            // Of the thread that was interrupted for this fork, which goes on here, too.
+            continue;
+        }
         // SAFETY: this is the only thread; who held a lock that was not taken for the fork is not in this process.
         let inner = unsafe { &mut *set.inner.get() };
         (inner.sleepers, inner.poked) = (0, false);
-        set.in_kernel.store(0, Ordering::Relaxed);
-        set.lock.store(OPEN, Ordering::Release);
+        // What is armed tells the parent. Put right when it is used: most children never do.
+        if set.members.load(Ordering::Relaxed) > 0 {
+            set.note_changed();
+        }
     }
 }
 
 /// After a fork, in the parent. Sets that others have made and locked meanwhile are theirs.
 pub fn unlock_all() {
-    for (_, set) in all() {
-        let _ = set.lock.compare_exchange(FOR_FORK, OPEN, Ordering::Release, Ordering::Relaxed);
-    }
-}
-
-/// Exclusive use of a set.
-pub struct Locked {
-    set: &'static Set,
+    all().for_each(|(_, set)| set.lock.leave_after_fork());
 }
 
 impl Set {
-    /// Held for a bounded number of steps, without any wait.
-    pub fn lock(&'static self) -> Locked {
-        let mut tries = 0u32;
-        while self.lock.compare_exchange_weak(OPEN, HELD, Ordering::Acquire, Ordering::Relaxed).is_err() {
-            tries += 1;
-            if tries.is_multiple_of(64) { raw::yield_core() } else { std::hint::spin_loop() }
+    /// Nobody has it any more.
+    pub fn give_up(&self, inner: &mut Inner) {
+        super::members::end_rests(inner);
+        let registrations = std::mem::replace(&mut inner.registrations, std::ptr::null_mut());
+        // SAFETY: mapped in `create`; under the lock nobody uses it, and later users find null.
+        unsafe { raw::unmap(registrations.cast(), PLACES * size_of::<Registration>()) };
+        self.members.store(0, Ordering::Relaxed);
+        (inner.hot_count, inner.turn, inner.calls, inner.sleepers) = (0, 0, 0, 0);
+        (inner.poked, inner.slices, inner.awaits_room) = (false, false, false);
+        // A bell that was taken before a fork is the parent's.
+        if let Some(bell) = inner.bell.take().filter(|_| inner.bell_of == forks()) {
+            // Another process may keep the set.
+            let mut nothing = epoll_event { events: 0, u64: 0 };
+            let _ = raw::epoll_control(inner.descriptor, EPOLL_CTL_DEL, bell.fd(), &mut nothing);
+            bell.give_back();
         }
-        Locked { set: self }
-    }
-}
-
-impl Deref for Locked {
-    type Target = Inner;
-
-    fn deref(&self) -> &Inner {
-        // SAFETY: the lock is ours.
-        unsafe { &*self.set.inner.get() }
-    }
-}
-
-impl DerefMut for Locked {
-    fn deref_mut(&mut self) -> &mut Inner {
-        // SAFETY: the lock is ours.
-        unsafe { &mut *self.set.inner.get() }
-    }
-}
-
-impl Drop for Locked {
-    fn drop(&mut self) {
-        self.set.lock.store(OPEN, Ordering::Release);
+        self.descriptors.store(0, Ordering::Release);
     }
 }
 
@@ -256,6 +248,10 @@ impl Inner {
         self.place(fd).filter(|registration| registration.present)
     }
 
+    pub fn is_member(&mut self, fd: c_int) -> bool {
+        self.registered(fd).is_some_and(|registration| registration.member)
+    }
+
     /// The place for `fd`.
     pub fn place(&mut self, fd: c_int) -> Option<&mut Registration> {
         if self.registrations.is_null() || fd as u32 as usize >= PLACES {
@@ -263,6 +259,11 @@ impl Inner {
         }
         // SAFETY: one place per number below PLACES, zeros are an absent registration; the lock is held.
         Some(unsafe { &mut *self.registrations.add(fd as usize) })
+    }
+
+    /// Somebody waits for room from now on.
+    pub fn note_room(&mut self) {
+        (self.awaits_room, self.awaits_newly) = (true, true);
     }
 
     /// Makes `fd` hot. False when there is no room.

@@ -19,6 +19,8 @@ const KERNEL_EVERY: u32 = 8;
 const KERNEL_LOOKS: u32 = 16;
 /// Sleep no longer where a member could not be armed.
 const SLICE_NS: u64 = 5_000_000;
+/// Between two looks at a set that reports nothing but what is for other processes.
+const STRANGE_NS: u64 = 100_000;
 
 /// `epoll_pwait2` on a set of ours: `timeout_ns` `None` is for ever.
 pub fn wait(
@@ -30,6 +32,10 @@ pub fn wait(
 ) -> Result<usize, Errno> {
     let deadline = timeout_ns.filter(|ns| *ns > 0).map(|ns| raw::now_ns().saturating_add(ns));
     let left = || if timeout_ns == Some(0) { Some(0) } else { crate::wait::left_ns(deadline) };
+    if set::at(index).lock.is_ours() {
+        // We are a signal handler, and what it interrupted goes on only when we return: no waiting.
+        return if timeout_ns == Some(0) { Ok(0) } else { Err(libc::EINTR) };
+    }
     loop {
         attend::catch_up();
         let resting = InKernel::new(index);
@@ -54,6 +60,7 @@ pub fn wait(
                 return Ok(told);
             }
             attend::catch_up();
+            members::leave_dead_rings(index);
             if !set::has_members(index) {
                 break;
             }
@@ -105,38 +112,48 @@ fn look(
     rings_only: bool,
 ) -> Result<usize, Errno> {
     members::dispatch_active();
-    let mut inner = set::at(index).lock();
-    let (told, call) = members::collect(&mut inner, out);
-    let ask = told == 0 && !rings_only || (told > 0 && told < out.len() && inner.calls.is_multiple_of(KERNEL_EVERY));
+    let Some(mut inner) = set::at(index).lock() else { return Ok(0) };
+    let turn = !rings_only && inner.calls.wrapping_add(1).is_multiple_of(KERNEL_EVERY);
+    // The rings may fill the answer every time: when it is the kernel's turn, half of it is kept free.
+    let part = if turn { out.len() / 2 } else { out.len() };
+    let (told, call) = members::collect(&mut inner, epfd, &mut out[..part]);
     drop(inner);
-    if !ask {
+    if !turn && (told > 0 || rings_only) {
         return Ok(told);
     }
     match raw::epoll_look(epfd, &mut out[told..], mask) {
-        Ok(seen) => Ok(merge(epfd, index, out, (told, call), seen)),
+        Ok(seen) => match merge(epfd, index, out, (told, call), seen) {
+            0 if part < out.len() => Ok(collect(epfd, index, out)),
+            all => Ok(all),
+        },
         Err(_) if told > 0 => Ok(told),
         Err(error) => Err(error),
     }
 }
 
+/// What the rings have, all of it.
+fn collect(epfd: c_int, index: u32, out: &mut [epoll_event]) -> usize {
+    set::at(index).lock().map_or(0, |mut inner| members::collect(&mut inner, epfd, out).0)
+}
+
 /// Turns `seen` events of the kernel behind those that call `call` told of ours into what the program shall see; answers
 /// how many there are.
 fn merge(epfd: c_int, index: u32, out: &mut [epoll_event], (told, call): (usize, u32), seen: usize) -> usize {
-    let mut inner = set::at(index).lock();
-    let mut used = told;
+    let Some(mut inner) = set::at(index).lock() else { return told };
+    let (mut used, mut strange) = (told, false);
     for at in told..told + seen {
         let event = out[at];
         let translated = match control::word(event.u64) {
             Word::Programs => Some((event, None)),
-            Word::Poke => {
-                inner.poked = false;
-                None
-            }
             Word::Bell(number) => {
-                control::quieten(&inner, number);
+                strange |= !control::quieten(&mut inner, number);
                 None
             }
-            Word::Ours(fd) => control::translate(&mut inner, epfd, fd, event.events).map(|event| (event, Some(fd))),
+            Word::Ours(fd) => {
+                let event = control::translate(&mut inner, epfd, fd, event.events);
+                strange |= event.is_none() && inner.registered(fd).is_none();
+                event.map(|event| (event, Some(fd)))
+            }
         };
         let Some((event, fd)) = translated else { continue };
         let place = fd.and_then(|fd| inner.registered(fd));
@@ -150,6 +167,11 @@ fn merge(epfd: c_int, index: u32, out: &mut [epoll_event], (told, call): (usize,
                 used += 1;
             }
         }
+    }
+    drop(inner);
+    if strange && used == 0 {
+        // Another process of our fork family has put it into the set that we share, and is to look at it.
+        let _ = raw::poll(&mut [], Some(STRANGE_NS), None);
     }
     used
 }
@@ -190,7 +212,8 @@ fn sleep(
     let answer = if members::any_ready(index) {
         Ok((0, 1))
     } else {
-        let slice = if short { Some(left.map_or(SLICE_NS, |left| left.min(SLICE_NS))) } else { left };
+        let slice = if short { Some(SLICE_NS) } else { members::awaits_room(index).then_some(crate::wait::LOOK_NS) };
+        let slice = slice.map_or(left, |slice| Some(left.map_or(slice, |left| left.min(slice))));
         STREAMS.counters().sleeps.fetch_add(1, Ordering::Relaxed);
         by_kernel(epfd, index, out, slice, mask)
     };
@@ -210,7 +233,15 @@ fn by_kernel(
     let _errno = raw::KeepErrno::new();
     let calls = attend::calls();
     // SAFETY: slice, time and mask live across the call.
-    let seen = unsafe { real::epoll_pwait2(epfd, out.as_mut_ptr(), out.len() as c_int, time, mask) };
+    let seen = unsafe {
+        match real::epoll_pwait2(epfd, out.as_mut_ptr(), out.len() as c_int, time, mask) {
+            // An older kernel or C library.
+            -1 if raw::errno() == libc::ENOSYS => {
+                real::epoll_pwait(epfd, out.as_mut_ptr(), out.len() as c_int, raw::milliseconds_of(left), mask)
+            }
+            seen => seen,
+        }
+    };
     match raw::errno() {
         _ if seen >= 0 => {}
         // To be looked at again.

@@ -153,3 +153,20 @@ void nested_sets(void)
     close(inner);
     close(outer);
 }
+
+/* Nobody starves, however short the answers and however busy one of them. */
+void short_answers(void)
+{
+    int b, a = pair(&b), set = epoll_create1(0), more[2];
+    struct epoll_event event;
+    must(!pipe(more) && write(more[1], "p", 1) == 1);
+    put(set, EPOLL_CTL_ADD, b, EPOLLIN);
+    put(set, EPOLL_CTL_ADD, more[0], EPOLLIN);
+    send_all(a, "x", 1);
+    for (int round = 0; round < 10; round++)
+        for (int seen = 0, i = 0; seen != 3; i++) {
+            must(i < 100 && epoll_wait(set, &event, 1, 1000) == 1);
+            seen |= event.data.fd == b ? 1 : 2;
+        }
+    must(!close(a) && !close(b) && !close(set));
+}

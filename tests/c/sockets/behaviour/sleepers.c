@@ -19,22 +19,6 @@ static void *sleep_on_set(void *argument)
     return NULL;
 }
 
-/* Until the thread has slept at some looks, one after the other: a lock is not held for so long. */
-static void until_asleep(volatile pid_t *id)
-{
-    char path[64], line[200];
-    for (int seen = 0; seen < 20; usleep(1000)) {
-        snprintf(path, sizeof path, "/proc/self/task/%d/stat", *id);
-        FILE *file = *id ? fopen(path, "r") : NULL;
-        if (!file)
-            continue;
-        int there = fgets(line, sizeof line, file) != NULL;
-        fclose(file);
-        char *state = there ? strrchr(line, ')') : NULL;
-        seen = state && state[2] == 'S' ? seen + 1 : 0;
-    }
-}
-
 static void lie_down(struct sleeper *sleeper, int set)
 {
     *sleeper = (struct sleeper){ .set = set };
@@ -46,12 +30,6 @@ static void woken(struct sleeper *sleeper)
 {
     must(!pthread_join(sleeper->thread, NULL));
     must(sleeper->count == 1);
-}
-
-static void put(int set, int operation, int fd, unsigned events)
-{
-    struct epoll_event event = { .events = events, .data.fd = fd };
-    must(!epoll_ctl(set, operation, fd, &event));
 }
 
 void two_sleepers(void)
@@ -140,6 +118,54 @@ void killed_behind_a_full_ring(void)
     must(epoll_wait(set, &event, 1, 50) == 0);
     kill(child, SIGKILL);
     must(epoll_wait(set, &event, 1, 3000) == 1 && event.events & (EPOLLRDHUP | EPOLLHUP | EPOLLERR));
+}
+
+static void shut_and_wait(int fd)
+{
+    must(!shutdown(fd, SHUT_WR));
+    pause();
+}
+
+/* Only room is waited for, by poll (events 0) or by a set with these events, when the one who should make it is killed. */
+static void killed_while_room_is_awaited(void (*role)(int), unsigned events)
+{
+    char byte;
+    int fd, set = epoll_create1(0);
+    struct epoll_event event;
+    pid_t child = peer(&fd, role);
+    if (role == shut_and_wait)
+        must(recv(fd, &byte, 1, 0) == 0);
+    fill_up(fd);
+    struct pollfd one = { .fd = events ? set : fd, .events = events ? POLLIN : POLLOUT };
+    if (events) {
+        put(set, EPOLL_CTL_ADD, fd, events);
+        while (epoll_wait(set, &event, 1, 50) > 0)
+            fill_up(fd);
+    }
+    must(poll(&one, 1, 50) == 0);
+    kill(child, SIGKILL);
+    must((events ? epoll_wait(set, &event, 1, 3000) : poll(&one, 1, 3000)) == 1);
+    must(poll(&one, 1, 0) == !(events & EPOLLET));
+    must(waitpid(child, NULL, 0) == child && !close(fd) && !close(set));
+}
+
+void killed_while_the_ring_is_full(void)
+{
+    const unsigned ways[] = { 0, EPOLLOUT, EPOLLOUT | EPOLLET };
+    for (size_t i = 0; i < sizeof ways / sizeof *ways; i++) {
+        killed_while_room_is_awaited(wait_for_the_end, ways[i]);
+        killed_while_room_is_awaited(shut_and_wait, ways[i]);
+    }
+}
+
+void covered_with_bytes_unread(void)
+{
+    char byte;
+    int b, a = pair(&b), null = open("/dev/null", O_RDWR | O_CLOEXEC);
+    send_all(a, "abc", 3);
+    must(recv(b, &byte, 1, MSG_PEEK) == 1);
+    must(dup2(null, b) == b);
+    must(recv(a, &byte, 1, 0) == -1 && errno == ECONNRESET);
 }
 
 static int crowd, half_closed[1024];

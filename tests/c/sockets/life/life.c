@@ -1,95 +1,14 @@
-/* Ends, forks, programs started and threads cancelled in the middle of a connection, one case each; run with and without
- * the library, they must see the same.
- *
- *   life CASE... | all
- *
- * Both ends are in this process, or in a child of it. Prints one line per case. */
-#define _GNU_SOURCE
-#include <arpa/inet.h>
-#include <errno.h>
-#include <fcntl.h>
-#include <netinet/in.h>
-#include <netinet/tcp.h>
-#include <poll.h>
-#include <pthread.h>
-#include <signal.h>
-#include <spawn.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/epoll.h>
-#include <sys/socket.h>
-#include <sys/wait.h>
-#include <time.h>
-#include <unistd.h>
-
-static const char *name = "?";
-
-#define must(condition)                                                                              \
-    do {                                                                                             \
-        if (!(condition)) {                                                                          \
-            fprintf(stderr, "life: %s: line %d: %s (%s)\n", name, __LINE__, #condition, strerror(errno)); \
-            _exit(1);                                                                                \
-        }                                                                                            \
-    } while (0)
-
-static int connected(int *other)
-{
-    struct sockaddr_in address = { .sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
-    socklen_t length = sizeof address;
-    int listener = socket(AF_INET, SOCK_STREAM, 0), one = 1;
-    must(!bind(listener, (struct sockaddr *)&address, sizeof address) && !listen(listener, 4));
-    must(!getsockname(listener, (struct sockaddr *)&address, &length));
-    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    must(!connect(fd, (struct sockaddr *)&address, length));
-    *other = accept4(listener, NULL, NULL, SOCK_CLOEXEC);
-    must(*other >= 0 && !close(listener));
-    setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
-    setsockopt(*other, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
-    return fd;
-}
-
-static void send_all(int fd, const void *from, size_t bytes)
-{
-    must(send(fd, from, bytes, 0) == (ssize_t)bytes);
-}
-
-static void receive_all(int fd, void *into, size_t bytes)
-{
-    must(recv(fd, into, bytes, MSG_WAITALL) == (ssize_t)bytes);
-}
-
-/* Two ends that have talked enough for the library to take them over. */
-static int warm(int *other)
-{
-    char byte = 'w';
-    int fd = connected(other);
-    for (int i = 0; i < 40; i++) {
-        send_all(fd, &byte, 1);
-        receive_all(*other, &byte, 1);
-        send_all(*other, &byte, 1);
-        receive_all(fd, &byte, 1);
-        if (i > 8)
-            usleep(100);
-    }
-    return fd;
-}
-
-static int exit_status(pid_t child)
-{
-    int status = -1;
-    must(waitpid(child, &status, 0) == child && WIFEXITED(status));
-    return WEXITSTATUS(status);
-}
+/* Ends, forks, programs started and threads cancelled in the middle of a connection. */
+#include "life.h"
 
 /* Children that fail to become another program, in each way of saying so: the parent's bytes are untouched, and those of
  * the child that stays. */
-static void failed_exec(void)
+void failed_exec(void)
 {
     static char sent[100000], got[sizeof sent];
     const char *nowhere = "/nonexistent/program";
     for (int way = 0; way < 4; way++) {
-        int b, a = warm(&b);
+        int b, a = closing_pair(&b);
         memset(sent, 'Q', sizeof sent);
         send_all(a, sent, sizeof sent);
         pid_t child = fork();
@@ -110,7 +29,7 @@ static void failed_exec(void)
 }
 
 /* The words of execl and execle come over whole, from registers and from the stack. */
-static void listed_words(void)
+void listed_words(void)
 {
     const char *script = "test \"$#,$1,$9\" = 9,1,9 && test \"${WORD-none}\" = \"$0\"";
     char *environment[] = { "WORD=there", NULL };
@@ -178,16 +97,8 @@ static pthread_t blocked(void *(*body)(void *))
     return thread;
 }
 
-static void join_in_time(pthread_t thread, void **result)
-{
-    struct timespec end;
-    clock_gettime(CLOCK_REALTIME, &end);
-    end.tv_sec += 5;
-    must(!pthread_timedjoin_np(thread, result, &end));
-}
-
 /* A thread is cancelled in each call that blocks, and the connection works on. */
-static void cancelled_calls(void)
+void cancelled_calls(void)
 {
     void *(*bodies[])(void *) = { receive_one, read_one, poll_one, wait_set, send_much };
     int pipe_ends[2];
@@ -196,7 +107,7 @@ static void cancelled_calls(void)
         for (size_t i = 0; i < sizeof bodies / sizeof *bodies; i++) {
             if (plain && (bodies[i] == receive_one || bodies[i] == send_much))
                 continue;
-            int b, a = warm(&b);
+            int b, a = closing_pair(&b);
             char byte = 'c';
             void *result;
             struct epoll_event event = { .events = EPOLLIN };
@@ -217,9 +128,9 @@ static void cancelled_calls(void)
 }
 
 /* A receive without room waits for a byte and leaves it; a read without room does not. */
-static void no_room(void)
+void no_room(void)
 {
-    int b, a = warm(&b);
+    int b, a = closing_pair(&b);
     char byte = 'n';
     must(read(a, &byte, 0) == 0);
     must(recv(a, &byte, 0, MSG_DONTWAIT) == -1 && errno == EAGAIN);
@@ -235,9 +146,9 @@ static void no_room(void)
 }
 
 /* A low-water mark above what the library holds at once. */
-static void high_low_water(void)
+void high_low_water(void)
 {
-    int b, a = warm(&b), mark = 400000, room = 4 << 20;
+    int b, a = closing_pair(&b), mark = 400000, room = 4 << 20;
     must(!setsockopt(a, SOL_SOCKET, SO_RCVBUF, &room, sizeof room));
     must(!setsockopt(a, SOL_SOCKET, SO_RCVLOWAT, &mark, sizeof mark));
     shared_fd = b;
@@ -259,9 +170,9 @@ static void high_low_water(void)
 }
 
 /* The standard output of this process is a connection for a while. */
-static void standard_output(void)
+void standard_output(void)
 {
-    int b, a = warm(&b), before = dup(1);
+    int b, a = closing_pair(&b), before = dup(1);
     char got[6] = "";
     must(dup2(a, 1) == 1);
     printf("hello");
@@ -271,11 +182,11 @@ static void standard_output(void)
 }
 
 /* A thread is in a receive when another shuts the connection down, closes it, and gets the number for another file. */
-static void closed_under_a_call(void)
+void closed_under_a_call(void)
 {
     for (int i = 0; i < 10; i++) {
         int b, pair[2];
-        shared_fd = warm(&b);
+        shared_fd = closing_pair(&b);
         pthread_t thread = blocked(receive_one);
         must(!shutdown(shared_fd, SHUT_RDWR) && !close(shared_fd));
         must(!socketpair(AF_UNIX, SOCK_STREAM, 0, pair));
@@ -286,10 +197,10 @@ static void closed_under_a_call(void)
 }
 
 /* A thread is blocked in a send when another shuts that direction. */
-static void shut_under_a_send(void)
+void shut_under_a_send(void)
 {
     int b;
-    shared_fd = warm(&b);
+    shared_fd = closing_pair(&b);
     pthread_t thread = blocked(send_much);
     must(!shutdown(shared_fd, SHUT_WR));
     join_in_time(thread, NULL);
@@ -298,9 +209,9 @@ static void shut_under_a_send(void)
 }
 
 /* A program is started with a connection as its standard input, which would close on exec under its own number. */
-static void spawned_with_actions(void)
+void spawned_with_actions(void)
 {
-    int b, a = warm(&b), out[2];
+    int b, a = closing_pair(&b), out[2];
     char got[6] = "", *words[] = { "head", "-c", "5", NULL };
     posix_spawn_file_actions_t actions;
     pid_t child;
@@ -315,11 +226,11 @@ static void spawned_with_actions(void)
 }
 
 /* Who closes with unread bytes resets the connection; who has read everything ends it. */
-static void closed_unread(void)
+void closed_unread(void)
 {
     char byte = 'u';
     for (int unread = 0; unread < 2; unread++) {
-        int b, a = warm(&b);
+        int b, a = closing_pair(&b);
         if (unread)
             send_all(a, &byte, 1);
         must(!close(b));
@@ -344,9 +255,9 @@ static void *fork_often(void *argument)
 }
 
 /* Two threads fork at once, again and again, while the connection lives. */
-static void two_forkers(void)
+void two_forkers(void)
 {
-    int b, a = warm(&b);
+    int b, a = closing_pair(&b);
     char got[5] = "";
     pthread_t threads[2];
     for (int i = 0; i < 2; i++)
@@ -359,51 +270,4 @@ static void two_forkers(void)
         must(!strcmp(got, "ring"));
     }
     must(!close(a) && read(b, got, 1) == 0 && !close(b));
-}
-
-static const struct {
-    const char *name;
-    void (*run)(void);
-} cases[] = {
-    { "failed_exec", failed_exec },
-    { "listed_words", listed_words },
-    { "cancelled_calls", cancelled_calls },
-    { "no_room", no_room },
-    { "high_low_water", high_low_water },
-    { "standard_output", standard_output },
-    { "closed_under_a_call", closed_under_a_call },
-    { "shut_under_a_send", shut_under_a_send },
-    { "spawned_with_actions", spawned_with_actions },
-    { "closed_unread", closed_unread },
-    { "two_forkers", two_forkers },
-};
-int main(int argc, char **argv)
-{
-    int failed = 0, run = 0;
-    if (argc > 1 && !strcmp(argv[1], "list")) {
-        for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
-            puts(cases[i].name);
-        return 0;
-    }
-    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        int wanted = argc > 1 && !strcmp(argv[1], "all");
-        for (int at = 1; at < argc; at++)
-            wanted |= !strcmp(argv[at], cases[i].name);
-        if (!wanted)
-            continue;
-        run++;
-        name = cases[i].name;
-        fflush(stdout);
-        pid_t child = fork();
-        if (child == 0) {
-            alarm(20);
-            cases[i].run();
-            exit(0);
-        }
-        int status;
-        waitpid(child, &status, 0);
-        printf("%s: %s (%d)\n", name, status ? "FAILED" : "passed", status);
-        failed += status != 0;
-    }
-    return failed || !run;
 }

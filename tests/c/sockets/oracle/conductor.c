@@ -33,14 +33,18 @@ static void close_channels(int end) {
 
 void tell(Session *session, int side, int slot, const Command *command) {
   session->operations++;
+  session->told[side][slot] = *command;
   if (write(channels[side][slot][0], command, sizeof *command) != sizeof *command) fail("a player cannot be told");
 }
 
 Reply hear(Session *session, int side, int slot) {
   struct pollfd look = {.fd = channels[side][slot][0], .events = POLLIN};
   Reply reply;
+  const Command *told = &session->told[side][slot];
   if (poll(&look, 1, 4 * PATIENCE_MS) != 1)
-    fail("operation %llu: player %d.%d does not answer", (unsigned long long)session->operations, side, slot);
+    fail("operation %llu: player %d.%d does not answer to %s, way %u, handle %u, count %u, position %llu",
+         (unsigned long long)session->operations, side, slot, op_names[told->op], told->way, told->handle, told->count,
+         (unsigned long long)told->position);
   if (read(look.fd, &reply, sizeof reply) != sizeof reply) fail("player %d.%d is gone", side, slot);
   session->late += reply.late;
   return reply;

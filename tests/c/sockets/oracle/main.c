@@ -24,6 +24,7 @@ const char *const op_names[OPS] = {
     "option", "names", "epoll-set", "epoll-wait", "broken", "reset", "linger", "lowat"};
 
 bool failing_ends_all;
+const char *failing_at = "";
 
 void fail(const char *format, ...) {
   va_list arguments;
@@ -31,7 +32,7 @@ void fail(const char *format, ...) {
   va_start(arguments, format);
   vsnprintf(line, sizeof line, format, arguments);
   va_end(arguments);
-  fprintf(stderr, "oracle: error: %s\n", line);
+  fprintf(stderr, "oracle: error: %s%s\n", line, failing_at);
   if (failing_ends_all) kill(0, SIGKILL);
   _exit(1);
 }
@@ -50,11 +51,24 @@ void fill_stream(uint8_t *bytes, uint64_t key, uint64_t position, size_t count) 
   for (size_t i = 0; i < count; i++) bytes[i] = stream_byte(key, position + i);
 }
 
+/* Where else in the stream these bytes stand, for who looks for the reason; -1: nowhere near. */
+static long long found_at(const uint8_t *bytes, size_t count, uint64_t key, uint64_t position) {
+  uint64_t near = 1 << 20, from = position > near ? position - near : 0;
+  size_t some = count < 16 ? count : 16;
+  for (uint64_t at = from; some > 3 && at < position + near; at++) {
+    size_t same = 0;
+    while (same < some && bytes[same] == stream_byte(key, at + same)) same++;
+    if (same == some) return (long long)at;
+  }
+  return -1;
+}
+
 void check_stream(const uint8_t *bytes, uint64_t key, uint64_t position, size_t count, const char *what) {
   for (size_t i = 0; i < count; i++)
     if (bytes[i] != stream_byte(key, position + i))
-      fail("%s: byte %llu of the stream is %#x, sent was %#x", what, (unsigned long long)(position + i), bytes[i],
-           stream_byte(key, position + i));
+      fail("%s: byte %llu of the stream is %#x, sent was %#x; what came was sent as byte %lld", what,
+           (unsigned long long)(position + i), bytes[i], stream_byte(key, position + i),
+           found_at(bytes + i, count - i, key, position + i));
 }
 
 typedef struct {

@@ -42,6 +42,7 @@ typedef struct {
   bool calm;                /* no call that takes a connection back to the kernel */
   Connection connections[CONNECTIONS];
   Holder holders[2][SLOTS];
+  Command told[2][SLOTS];   /* the last word to each */
   int port;
 } Session;
 

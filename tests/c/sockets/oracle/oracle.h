@@ -55,6 +55,7 @@ void check_stream(const uint8_t *bytes, uint64_t key, uint64_t position, size_t 
 
 /* Ends this process as failed, after one line on standard error; within a run, all processes of the run. */
 extern bool failing_ends_all;
+extern const char *failing_at; /* added to what is said */
 _Noreturn void fail(const char *format, ...) __attribute__((format(printf, 1, 2)));
 void check_call(long result, const char *what);
 double now_ms(void);

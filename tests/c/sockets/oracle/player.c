@@ -295,6 +295,10 @@ static void reset(Player *player, const Command *command, Reply *reply) {
 }
 
 static void play_one(Player *player, const Command *command, Reply *reply) {
+  static char at[160];
+  snprintf(at, sizeof at, " (player %d.%d, handle %u: %s, way %u, count %u, position %llu)", player->side, player->slot,
+           command->handle, op_names[command->op], command->way, command->count, (unsigned long long)command->position);
+  failing_at = at;
   switch (command->op) {
     case OP_LISTEN: listen_anywhere(player, reply); break;
     case OP_CONNECT: connect_to(player, command); break;

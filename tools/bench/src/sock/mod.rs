@@ -6,13 +6,14 @@
 mod lines;
 mod programs;
 mod report;
-mod run;
+pub mod run;
 
 use std::path::PathBuf;
 
 /// Sockets with and without the library, and the real programs that are installed.
 ///
-/// Every figure is the median over the turns; a ratio says how many times better ours is than kernel TCP.
+/// Every figure is the median over the turns; a ratio says how many times better ours is than kernel TCP. Programs that
+/// are not installed are named with their Debian package, and their lines count as not measured.
 #[derive(Clone, Debug, clap::Args)]
 pub struct SockArgs {
     /// Short run for a first look: 0.1 s per line, 3 turns

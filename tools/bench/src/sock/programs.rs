@@ -11,6 +11,9 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
+/// Programs need so long at least: before that a connection's beginning counts more than what follows.
+const SHORTEST_S: f64 = 0.4;
+
 /// What is installed, and folders that the servers need.
 pub struct Programs {
     folder: PathBuf,
@@ -28,17 +31,17 @@ impl Programs {
         Ok(Self { folder: folder.to_path_buf(), postgres: newest_postgres(), owner: database_owner() })
     }
 
-    /// The program that a job needs and that is not there.
+    /// The Debian package with the program that a job needs and that is not there.
     pub fn missing(&self, job: Job) -> Option<&'static str> {
-        let needs: &[&str] = match job {
+        let needs: &[(&str, &'static str)] = match job {
             Job::Pair { .. } => &[],
-            Job::Redis { .. } => &["redis-server", "redis-benchmark"],
-            Job::Nginx { .. } => &["nginx", "wrk"],
-            Job::Memcached { .. } => &["memcached"],
+            Job::Redis { .. } => &[("redis-server", "redis-server"), ("redis-benchmark", "redis-tools")],
+            Job::Nginx { .. } => &[("nginx", "nginx"), ("wrk", "wrk")],
+            Job::Memcached { .. } => &[("memcached", "memcached")],
             Job::Pgbench { .. } if self.postgres.is_some() => &[],
-            Job::Pgbench { .. } => return Some("PostgreSQL"),
+            Job::Pgbench { .. } => return Some("postgresql"),
         };
-        needs.iter().copied().find(|name| found(name).is_none())
+        needs.iter().find(|(program, _)| found(program).is_none()).map(|(_, package)| *package)
     }
 }
 
@@ -80,18 +83,18 @@ struct Pair {
     read: fn(&str) -> anyhow::Result<f64>,
 }
 
-/// Requests per second.
-pub fn measure(bench: &Bench, programs: &Programs, job: Job, way: Way) -> anyhow::Result<f64> {
+/// Requests per second, and all that was printed.
+pub fn measure(bench: &Bench, programs: &Programs, job: Job, way: Way) -> anyhow::Result<(f64, String)> {
     let port = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?.local_addr()?.port();
     let pair = match job {
         Job::Pair { .. } => bail!("a pair is no program"),
         Job::Redis { clients, pipeline, busy } => redis(bench, way, port, clients, pipeline, busy)?,
         Job::Nginx { clients, busy } => nginx(bench, programs, way, port, clients, busy)?,
-        Job::Memcached { clients } => memcached(bench, way, port, clients),
-        Job::Pgbench { clients } => pgbench(bench, programs, way, port, clients)?,
+        Job::Memcached { clients, busy } => memcached(bench, way, port, clients, busy),
+        Job::Pgbench { clients, busy } => pgbench(bench, programs, way, port, clients, busy)?,
     };
     let mut command = Command::new(&bench.pairs);
-    command.args(["beside", &port.to_string(), &pair.busy.to_string()]);
+    command.args(["beside", &port.to_string(), &pair.busy.to_string()]).args(bench.cpus());
     command.args(pair.server).arg("then").args(pair.client);
     if let (Job::Pgbench { .. }, Some((user, group))) = (job, programs.owner) {
         std::os::unix::process::CommandExt::uid(&mut command, user);
@@ -100,7 +103,7 @@ pub fn measure(bench: &Bench, programs: &Programs, job: Job, way: Way) -> anyhow
     }
     let outcome = process::run(command, bench.limit())?;
     outcome.check()?;
-    (pair.read)(&outcome.stdout)
+    Ok(((pair.read)(&outcome.stdout)?, outcome.stdout))
 }
 
 fn command(bench: &Bench, way: Way, program: &str, arguments: Words) -> Words {
@@ -115,7 +118,7 @@ fn redis(bench: &Bench, way: Way, port: u16, clients: u32, pipeline: u32, busy: 
     let options = ["--port", &port, "--bind", "127.0.0.1", "--save", "", "--loglevel", "warning"];
     // As many requests as fit into the time at the kernel's usual rate, so that faster ways take less of it.
     let rate = if clients == 1 { 20_000.0 } else { 80_000.0 * f64::from(pipeline.min(6)) };
-    let requests = (rate * bench.seconds).max(1000.0).round().to_string();
+    let requests = (rate * bench.seconds.max(SHORTEST_S)).round().to_string();
     let (clients, pipeline) = (clients.to_string(), pipeline.to_string());
     let load = ["-p", &port, "-t", "get", "-c", &clients, "-P", &pipeline, "-n", &requests, "--csv"];
     Ok(Pair {
@@ -167,16 +170,16 @@ fn read_wrk(out: &str) -> anyhow::Result<f64> {
     rate.with_context(|| format!("wrk says {:?}", out.trim()))
 }
 
-fn memcached(bench: &Bench, way: Way, port: u16, clients: u32) -> Pair {
+fn memcached(bench: &Bench, way: Way, port: u16, clients: u32, busy: u32) -> Pair {
     let port = port.to_string();
     let options = ["-l", "127.0.0.1", "-p", &port, "-U", "0", "-t", "2", "-u", "nobody"];
     let mut client = bench.words(way, &bench.pairs);
-    client.extend(words(["memcached", &port, &clients.to_string(), &bench.seconds.to_string()]));
+    client.extend(words(["memcached", &port, &clients.to_string(), &bench.seconds.max(SHORTEST_S).to_string()]));
     let server = command(bench, way, "memcached", words(options));
-    Pair { server, client, busy: 0, read: |out| figure(out, "memcached") }
+    Pair { server, client, busy, read: |out| figure(out, "memcached") }
 }
 
-fn pgbench(bench: &Bench, programs: &Programs, way: Way, port: u16, clients: u32) -> anyhow::Result<Pair> {
+fn pgbench(bench: &Bench, programs: &Programs, way: Way, port: u16, clients: u32, busy: u32) -> anyhow::Result<Pair> {
     let bin = programs.postgres.as_ref().context("no PostgreSQL")?;
     let data = database(programs, bin)?;
     let (port, clients, seconds) = (port.to_string(), clients.to_string(), bench.seconds.ceil().to_string());
@@ -193,7 +196,10 @@ fn pgbench(bench: &Bench, programs: &Programs, way: Way, port: u16, clients: u32
         "unix_socket_directories=",
     ]));
     server.extend(words(["-c", "fsync=off", "-c", "log_min_messages=fatal"]));
-    let mut client = bench.words(way, &bin.join("pgbench"));
+    // Its port is open before it lets anybody in.
+    let mut client = words(["sh", "-c", WHEN_READY, "sh"]);
+    client.extend([bin.join("pg_isready").into(), port.clone().into()]);
+    client.extend(bench.words(way, &bin.join("pgbench")));
     client.extend(words([
         "-h",
         "127.0.0.1",
@@ -209,8 +215,12 @@ fn pgbench(bench: &Bench, programs: &Programs, way: Way, port: u16, clients: u32
         &seconds,
         "postgres",
     ]));
-    Ok(Pair { server, client, busy: 0, read: read_pgbench })
+    Ok(Pair { server, client, busy, read: read_pgbench })
 }
+
+/// Runs a command when PostgreSQL says that it is ready; words: `pg_isready`, the port, the command.
+const WHEN_READY: &str =
+    "ready=$1 port=$2; shift 2; until $ready -q -h 127.0.0.1 -p $port; do sleep 0.01; done; exec \"$@\"";
 
 /// `tps = 12345.6 (without initial connection time)`
 fn read_pgbench(out: &str) -> anyhow::Result<f64> {

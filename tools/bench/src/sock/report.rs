@@ -1,20 +1,21 @@
 //! What was measured, held against the bars, as text, Markdown and JSON.
 
 use super::lines::{self, Bar, Line, Way};
+use super::run::Samples;
 use crate::format::{digits, figure};
 use crate::lines::Unit;
 use crate::machine::Machine;
+use crate::state::{self, NEAR, Sample, State};
 use crate::stats::Summary;
 use anyhow::Context;
 use serde::Serialize;
-use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::path::Path;
 
 #[derive(Clone, Debug, Serialize)]
 pub struct BarReport {
     pub text: String,
-    /// `None`: what it is held against was not measured.
+    /// `None`: it, or what it is held against, was not measured.
     pub met: Option<bool>,
 }
 
@@ -23,58 +24,120 @@ pub struct LineReport {
     pub id: &'static str,
     pub title: &'static str,
     pub unit: Unit,
-    /// One per turn and way, base units.
-    pub samples: BTreeMap<Way, Vec<f64>>,
+    /// In which state the samples that count were taken.
+    pub state: State,
+    /// Samples count whose cache lines both lie between this and `state::NEAR` times this; none: all samples count.
+    pub shared_from_ns: Option<f64>,
+    /// All there are, one per turn and way.
+    pub samples: Samples,
     /// How many times better ours is than kernel TCP.
     pub ratio: Option<f64>,
     pub bars: Vec<BarReport>,
+    /// The Debian package without which the line cannot be measured.
+    pub wants: Option<&'static str>,
 }
 
 #[derive(Clone, Debug, Serialize)]
 pub struct Report {
     pub machine: Machine,
+    /// Asked for. Lines that were not measured in one state so often took more.
     pub turns: u32,
+    pub turns_taken: u32,
     pub seconds: f64,
-    /// One way from core to core, measured in the same run.
+    pub took_s: f64,
+    /// One way from core to core, measured once per turn.
     pub cache_line_s: Option<f64>,
+    /// The shortest on both sides of a sample; what begins within `state::NEAR` times this is called near.
+    pub shortest_line_ns: Option<f64>,
     pub lines: Vec<LineReport>,
-    /// Lines that were left out, and why.
-    pub left_out: Vec<String>,
     pub failures: Vec<String>,
 }
 
 impl LineReport {
-    pub fn of(line: &Line, samples: BTreeMap<Way, Vec<f64>>, cache_line_s: Option<f64>) -> Self {
-        let median =
-            |way: Way| samples.get(&way).and_then(|samples| Summary::of(samples)).map(|summary| summary.median);
-        let better = |than: Way| Some(times_better(median(Way::Weft)?, median(than)?, line.unit));
-        let bars = line.bars.iter().map(|bar| BarReport {
-            text: bar_text(*bar, line.unit),
-            met: match *bar {
-                Bar::Times(times, way) => better(way).map(|ratio| ratio >= times),
-                Bar::CacheLines(times) => median(Way::Weft).zip(cache_line_s).map(|(ours, line)| ours <= times * line),
-                Bar::AtMost(most) => median(Way::Weft).map(|ours| ours <= most),
-            },
-        });
-        let bars = bars.collect();
-        Self { id: line.id, title: line.title, unit: line.unit, ratio: better(Way::Kernel), bars, samples }
+    /// Judges the samples of `line` in a run of so many `turns` with this shortest cache line.
+    pub fn of(line: &Line, samples: &Samples, turns: u32, shortest_ns: f64) -> Self {
+        let all: Vec<&[Sample]> = samples.values().map(Vec::as_slice).collect();
+        let shared_from_ns = state::shared_from_ns(&all, turns);
+        let mut report = Self {
+            id: line.id,
+            title: line.title,
+            unit: line.unit,
+            state: state::named(shared_from_ns, shortest_ns),
+            shared_from_ns,
+            samples: samples.clone(),
+            ratio: None,
+            bars: Vec::new(),
+            wants: None,
+        };
+        report.ratio = report.times_better(Way::Kernel).filter(|_| !matches!(line.unit, Unit::Bytes | Unit::Percent));
+        let bars = line.bars.iter().map(|bar| BarReport { text: bar_text(*bar, line.unit), met: report.met(*bar) });
+        report.bars = bars.collect();
+        report
+    }
+
+    /// A line that nobody could measure: its bars are not met.
+    pub fn left_out(line: &Line, package: &'static str) -> Self {
+        Self { wants: Some(package), ..Self::of(line, &Samples::new(), 1, f64::INFINITY) }
+    }
+
+    fn counted(&self, way: Way) -> impl Iterator<Item = &Sample> {
+        let samples = self.samples.get(&way).map_or(&[][..], Vec::as_slice);
+        state::counted(samples, self.shared_from_ns)
+    }
+
+    fn summary(&self, way: Way) -> Option<Summary> {
+        Summary::of(&self.counted(way).map(|sample| sample.value).collect::<Vec<_>>())
+    }
+
+    fn median(&self, way: Way) -> Option<f64> {
+        self.summary(way).map(|summary| summary.median)
+    }
+
+    fn times_better(&self, than: Way) -> Option<f64> {
+        let (ours, theirs) = (self.median(Way::Weft)?, self.median(than)?);
+        Some(if self.unit.higher_is_better() { ours / theirs } else { theirs / ours })
+    }
+
+    /// As it was beside our samples that count.
+    fn cache_line_s(&self) -> Option<f64> {
+        let lines_ns: Vec<f64> = self.counted(Way::Weft).flat_map(Sample::lines_ns).collect();
+        Summary::of(&lines_ns).map(|summary| summary.median * 1e-9)
+    }
+
+    fn met(&self, bar: Bar) -> Option<bool> {
+        match bar {
+            Bar::Times(times, way) => self.times_better(way).map(|ratio| ratio >= times),
+            Bar::CacheLines(times) => Some(self.median(Way::Weft)? <= times * self.cache_line_s()?),
+            Bar::AtMost(most) => self.median(Way::Weft).map(|ours| ours <= most),
+        }
     }
 
     fn cell(&self, way: Way) -> String {
-        let Some(summary) = self.samples.get(&way).and_then(|samples| Summary::of(samples)) else {
-            return String::new();
-        };
+        let Some(summary) = self.summary(way) else { return String::new() };
         format!("{} ±{:.0}%", value(summary.median, self.unit), summary.spread_percent())
+    }
+
+    /// How many samples count, and in which state they were taken.
+    fn samples_text(&self) -> String {
+        if let Some(package) = self.wants {
+            return format!("wants the Debian package {package}");
+        }
+        let counts: Vec<usize> = self.samples.keys().map(|way| self.counted(*way).count()).collect();
+        let (Some(min), Some(max)) = (counts.iter().min(), counts.iter().max()) else { return "failed".into() };
+        let number = if min < max { format!("{min}-{max}") } else { min.to_string() };
+        let from = self.shared_from_ns.map_or(String::new(), |ns| format!(", {ns:.0} ns"));
+        format!("{number} {}{from}", self.state.text())
     }
 
     fn row(&self) -> Vec<String> {
         let mut row = vec![self.title.to_owned()];
         row.extend(Way::ALL.map(|way| self.cell(way)));
         row.push(self.ratio.filter(|ratio| ratio.is_finite()).map_or(String::new(), digits));
+        row.push(self.samples_text());
         let verdict = |bar: &BarReport| match bar.met {
             Some(true) => format!("{} PASS", bar.text),
             Some(false) => format!("{} MISS", bar.text),
-            None => bar.text.clone(),
+            None => format!("{} not measured", bar.text),
         };
         row.push(self.bars.iter().map(verdict).collect::<Vec<_>>().join(", "));
         row
@@ -86,10 +149,6 @@ fn value(value: f64, unit: Unit) -> String {
     if unit == Unit::Bytes { format!("{} KiB", digits(value / 1024.0)) } else { figure(value, unit) }
 }
 
-fn times_better(ours: f64, theirs: f64, unit: Unit) -> f64 {
-    if unit.higher_is_better() { ours / theirs } else { theirs / ours }
-}
-
 fn bar_text(bar: Bar, unit: Unit) -> String {
     match bar {
         Bar::Times(times, way) => format!(">= {times} x {}", way.title()),
@@ -98,7 +157,7 @@ fn bar_text(bar: Bar, unit: Unit) -> String {
     }
 }
 
-const HEAD: [&str; 7] = ["what", "Weft", "kernel TCP", "TCP polled", "Unix socket", "times", "must be"];
+const HEAD: [&str; 8] = ["what", "Weft", "kernel TCP", "TCP polled", "Unix socket", "times", "samples", "must be"];
 
 impl Report {
     fn rows(&self) -> Vec<Vec<String>> {
@@ -106,54 +165,76 @@ impl Report {
         std::iter::once(head).chain(self.lines.iter().map(LineReport::row)).collect()
     }
 
-    fn heading(&self) -> String {
-        let mut text = format!("{}, {}\n", self.machine.text(), self.machine.date);
-        let _ = writeln!(text, "median of {} turns of {} s by turns, ± half the range", self.turns, self.seconds);
+    fn heading(&self) -> Vec<String> {
+        let more = match self.turns_taken {
+            taken if taken > self.turns => format!(", for some lines up to {taken}"),
+            _ => String::new(),
+        };
+        let mut lines = vec![
+            format!("{}, {}", self.machine.text(), self.machine.date),
+            format!(
+                "median of {} turns{more} of {} s, by turns, ± half the range; {:.0} s in all; load average before: {}",
+                self.turns, self.seconds, self.took_s, self.machine.load_before
+            ),
+        ];
         if let Some(line) = self.cache_line_s {
-            let _ = writeln!(text, "cache line one way between two cores: {}", figure(line, Unit::Seconds));
+            lines.push(format!("cache line one way between two cores: {}", figure(line, Unit::Seconds)));
         }
-        text
+        if let Some(shortest) = self.shortest_line_ns {
+            let bound = digits(NEAR * shortest);
+            lines.push(format!(
+                "samples: how many count, beside cache lines of the time given to {NEAR} times that; \
+                 near: at most {bound} ns; far: more; any: all samples"
+            ));
+        }
+        lines
     }
 
-    fn remarks(&self) -> String {
-        let missed = self.lines.iter().flat_map(|line| {
-            let missed = line.bars.iter().filter(|bar| bar.met == Some(false));
-            missed.map(move |bar| format!("missed: {}: {}\n", line.title, bar.text))
-        });
-        let left_out = self.left_out.iter().map(|what| format!("left out: {what}\n"));
-        let failures = self.failures.iter().map(|what| format!("failed: {what}\n"));
-        missed.chain(left_out).chain(failures).collect()
+    fn remarks(&self) -> Vec<String> {
+        let bars = || self.lines.iter().flat_map(|line| line.bars.iter().map(move |bar| (line, bar)));
+        let count = |met| bars().filter(|(_, bar)| bar.met == met).count();
+        let (met, missed, unknown) = (count(Some(true)), count(Some(false)), count(None));
+        let mut lines = vec![format!("{met} of {} bars met", met + missed + unknown)];
+        if unknown > 0 {
+            lines[0] += &format!(", {unknown} not measured");
+        }
+        let missed = bars().filter(|(_, bar)| bar.met == Some(false));
+        lines.extend(missed.map(|(line, bar)| format!("missed: {}: {}", line.title, bar.text)));
+        let wants = |line: &LineReport| Some(format!("{} wants the Debian package {}", line.title, line.wants?));
+        lines.extend(self.lines.iter().filter_map(wants).map(|what| format!("not measured: {what}")));
+        lines.extend(self.failures.iter().map(|what| format!("failed: {what}")));
+        lines
     }
 
     pub fn text(&self) -> String {
         let rows = self.rows();
         let width = |column: usize| rows.iter().map(|row| row[column].chars().count()).max().unwrap_or(0);
-        let mut text = self.heading() + "\n";
+        let mut text = self.heading().join("\n") + "\n\n";
         for row in &rows {
             for (column, cell) in row.iter().enumerate() {
                 let width = width(column);
                 let _ = match column {
                     0 => write!(text, "{cell:<width$}"),
-                    6 => write!(text, "  {cell}"),
+                    6 | 7 => write!(text, "  {cell:<width$}"),
                     _ => write!(text, "  {cell:>width$}"),
                 };
             }
             text.truncate(text.trim_end().len());
             text.push('\n');
         }
-        text + "\n" + &self.remarks()
+        text + "\n" + &self.remarks().join("\n") + "\n"
     }
 
     pub fn markdown(&self) -> String {
-        let mut text = self.heading() + "\n";
+        let list = |lines: Vec<String>| lines.iter().map(|line| format!("- {line}\n")).collect::<String>();
+        let mut text = list(self.heading()) + "\n";
         for (at, row) in self.rows().iter().enumerate() {
             let _ = writeln!(text, "| {} |", row.join(" | "));
             if at == 0 {
-                text.push_str("|---|--:|--:|--:|--:|--:|---|\n");
+                text.push_str("|---|--:|--:|--:|--:|--:|---|---|\n");
             }
         }
-        let remarks: String = self.remarks().lines().map(|line| format!("- {line}\n")).collect();
-        text + "\n" + &remarks
+        text + "\n" + &list(self.remarks())
     }
 
     pub fn write_json(&self, path: &Path) -> anyhow::Result<()> {
@@ -176,45 +257,67 @@ mod tests {
         lines::all().into_iter().find(|line| line.id == id).expect("a line")
     }
 
-    fn report(id: &str, ours: f64, kernel: f64, cache_line_s: Option<f64>) -> LineReport {
+    /// A sample beside a cache line of so many nanoseconds.
+    fn beside(value: f64, line_ns: f64) -> Sample {
+        Sample { value, line_ns_before: Some(line_ns), line_ns_after: Some(line_ns) }
+    }
+
+    fn report(id: &str, ours: f64, kernel: f64) -> LineReport {
         let samples = [(Way::Weft, vec![ours]), (Way::Kernel, vec![kernel; 3]), (Way::Polled, vec![kernel / 6.0])];
-        LineReport::of(&line(id), samples.into(), cache_line_s)
+        let plain = samples.map(|(way, values)| (way, values.into_iter().map(|v| beside(v, 70.0)).collect()));
+        LineReport::of(&line(id), &plain.into(), 1, 70.0)
+    }
+
+    fn verdicts(report: &LineReport) -> Vec<Option<bool>> {
+        report.bars.iter().map(|bar| bar.met).collect()
     }
 
     #[test]
     fn a_shorter_time_is_better_and_each_bar_has_its_own_measure() {
-        let got = report("pingpong-64", 0.4e-6, 24e-6, Some(70e-9));
+        let got = report("pingpong-64", 0.4e-6, 24e-6);
         assert_eq!(got.ratio.map(f64::round), Some(60.0));
-        let verdicts: Vec<_> = got.bars.iter().map(|bar| bar.met).collect();
-        assert_eq!(verdicts, [Some(true), Some(true), Some(false)], "0.4 us are more than five cache lines");
+        assert_eq!(verdicts(&got), [Some(true), Some(true), Some(false)], "0.4 us are more than five cache lines");
     }
 
     #[test]
     fn a_higher_rate_is_better() {
-        assert_eq!(report("redis-50", 3e5, 2e5, None).bars[0].met, Some(true));
-        assert_eq!(report("redis-50", 2.9e5, 2e5, None).bars[0].met, Some(false));
+        assert_eq!(verdicts(&report("redis-50", 3e5, 2e5)), [Some(true)]);
+        assert_eq!(verdicts(&report("redis-50", 2.9e5, 2e5)), [Some(false)]);
+    }
+
+    #[test]
+    fn only_samples_of_one_state_count_and_lines_are_those_beside_them() {
+        let ours = vec![beside(0.3e-6, 60.0), beside(1.3e-6, 280.0), beside(0.31e-6, 61.0)];
+        let kernel = vec![beside(24e-6, 60.0), beside(25e-6, 62.0), beside(60e-6, 280.0)];
+        let got = LineReport::of(&line("pingpong-64"), &[(Way::Weft, ours), (Way::Kernel, kernel)].into(), 2, 60.0);
+        assert_eq!((got.state, got.samples_text().as_str()), (State::Near, "2 near, 60 ns"));
+        assert_eq!(got.ratio.map(f64::round), Some(80.0));
+        assert_eq!(verdicts(&got), [Some(true), None, Some(false)], "0.305 us are more than 5 x 60.5 ns");
     }
 
     #[test]
     fn without_us_nothing_is_claimed() {
-        let got = LineReport::of(&line("connect"), [(Way::Kernel, vec![1e5])].into(), None);
-        assert_eq!((got.ratio, got.bars[0].met), (None, None));
+        let got = LineReport::of(&line("connect"), &[(Way::Kernel, vec![Sample::plain(1e5)])].into(), 1, 70.0);
+        assert_eq!((got.ratio, verdicts(&got)), (None, vec![None]));
     }
 
     #[test]
-    fn misses_and_failures_stand_below_the_table() {
+    fn misses_failures_and_programs_that_are_missing_stand_below_the_table() {
         let report = Report {
             machine: Machine::default(),
             turns: 3,
+            turns_taken: 3,
             seconds: 1.0,
+            took_s: 1.0,
             cache_line_s: Some(60e-9),
-            lines: vec![report("redis-50", 1e5, 2e5, None)],
-            left_out: vec!["nginx-1: not installed".into()],
-            failures: vec![],
+            shortest_line_ns: None,
+            lines: vec![report("redis-50", 1e5, 2e5), LineReport::left_out(&line("nginx-1"), "wrk")],
+            failures: vec!["connect: no".into()],
         };
         let text = report.text();
-        assert!(text.contains("missed: redis GET, 50 clients: >= 1.5 x kernel TCP"), "{text}");
-        assert!(text.contains("0.500  >= 1.5 x kernel TCP MISS") && text.contains("left out: nginx-1"), "{text}");
+        assert!(text.contains("0 of 2 bars met, 1 not measured\nmissed: redis GET, 50 clients: >= 1.5 x"), "{text}");
+        assert!(text.contains("not measured: nginx + wrk 600 B, 1 client wants the Debian package wrk"), "{text}");
+        assert!(text.contains(">= 1.5 x kernel TCP MISS") && text.contains("failed: connect: no"), "{text}");
         assert!(report.markdown().contains("| redis GET, 50 clients | 100 k/s ±0% |"), "{}", report.markdown());
     }
 }

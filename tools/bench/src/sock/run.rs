@@ -6,14 +6,27 @@ use super::programs::{self, Programs};
 use super::report::{LineReport, Report};
 use crate::lines::Unit;
 use crate::machine::Machine;
+use crate::state::{self, Sample};
 use crate::{limits, process};
 use anyhow::{Context, bail};
+use indicatif::{ProgressBar, ProgressStyle};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::process::Command;
-use std::time::Duration;
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
 
 const SOURCE: &str = include_str!("../../c/sockbench.c");
+const HEADER: &str = include_str!("../../c/sockbench.h");
+
+/// Lines that were not measured in one state so often as asked for get more turns only while a run is younger than this.
+const LONG: Duration = Duration::from_secs(600);
+/// A piece of a turn is no shorter, if the turn is not: TCP must have found its pace.
+const SHORTEST_S: f64 = 0.1;
+/// Seconds after which the rendezvous that a run has started ends, when nobody is there.
+const RENDEZVOUS_IDLE: &str = "20";
+
+/// Samples by way, one per turn.
+pub type Samples = BTreeMap<Way, Vec<Sample>>;
 
 /// What all jobs of a run need.
 pub struct Bench {
@@ -24,6 +37,12 @@ pub struct Bench {
     /// `weft`, `None` when the kernel is measured alone.
     weft: Option<PathBuf>,
     programs: Programs,
+}
+
+/// What a job printed, and its figure where that is not among it.
+struct Printed {
+    rate: Option<f64>,
+    text: String,
 }
 
 impl Bench {
@@ -37,33 +56,62 @@ impl Bench {
         words
     }
 
-    fn measure(&self, line: &Line, way: Way) -> anyhow::Result<f64> {
-        match line.job {
-            Job::Pair { what, wait, bytes } => self.measure_pair(line, way, what, wait, bytes),
-            job => programs::measure(self, &self.programs, job, way),
+    /// The two processors of the run, as the pair program takes them.
+    pub fn cpus(&self) -> [String; 2] {
+        let cpu = |at: Option<&usize>| at.copied().unwrap_or(0).to_string();
+        [cpu(self.machine.cpus_used.first()), cpu(self.machine.cpus_used.last())]
+    }
+
+    fn has(&self, way: Way) -> bool {
+        way != Way::Weft || self.weft.is_some()
+    }
+
+    fn measure(&self, job: Job, way: Way) -> anyhow::Result<Printed> {
+        match job {
+            Job::Pair { what, wait, bytes } => {
+                let seconds = (self.seconds / f64::from(job.pieces())).max(SHORTEST_S.min(self.seconds));
+                self.measure_pair(way, [what, wait], bytes, seconds)
+            }
+            job => {
+                programs::measure(self, &self.programs, job, way).map(|(rate, text)| Printed { rate: Some(rate), text })
+            }
         }
     }
 
-    fn measure_pair(&self, line: &Line, way: Way, what: &str, wait: &str, bytes: u64) -> anyhow::Result<f64> {
+    fn measure_pair(&self, way: Way, [what, wait]: [&str; 2], bytes: u64, seconds: f64) -> anyhow::Result<Printed> {
         let wait = if way == Way::Polled { "spin" } else { wait };
         let family = if way == Way::Unix { "unix" } else { "tcp" };
-        let cpu = |at: Option<&usize>| at.copied().unwrap_or(0).to_string();
         let words = self.words(way, &self.pairs);
         let mut command = Command::new(&words[0]);
-        command.args(&words[1..]).args([what, wait, family, &bytes.to_string(), &self.seconds.to_string()]);
-        command.args([cpu(self.machine.cpus_used.first()), cpu(self.machine.cpus_used.last())]);
+        command.args(&words[1..]).args([what, wait, family, &bytes.to_string(), &seconds.to_string()]);
+        command.args(self.cpus());
         let outcome = process::run(command, self.limit())?;
         outcome.check()?;
-        let value = figure(&outcome.stdout, line.figure)?;
-        // A stream is measured in bytes, and may be shown in calls.
-        let calls = what == "stream" && line.unit == Unit::PerSecond;
-        Ok(if calls { value / bytes as f64 } else { value })
+        Ok(Printed { rate: None, text: outcome.stdout })
     }
 
     /// After which a job counts as hanging.
     pub fn limit(&self) -> Duration {
-        Duration::from_secs_f64(60.0 + 20.0 * self.seconds)
+        Duration::from_secs_f64(40.0 + 10.0 * self.seconds)
     }
+}
+
+/// The sample of a line in what its job printed.
+fn sample(line: &Line, printed: &Printed) -> anyhow::Result<Sample> {
+    let value = match printed.rate {
+        Some(rate) => rate,
+        None => figure(&printed.text, line.figure)?,
+    };
+    // A stream is measured in bytes, and may be shown in calls.
+    let value = match line.job {
+        Job::Pair { what: "stream", bytes, .. } if line.unit == Unit::PerSecond => value / bytes as f64,
+        _ => value,
+    };
+    if !line.job.is_between_cores() {
+        return Ok(Sample::plain(value));
+    }
+    let line_ns = |name| figure(&printed.text, name).map(|seconds| seconds * 1e9);
+    Ok(Sample { value, line_ns_before: Some(line_ns("line-before")?), line_ns_after: Some(line_ns("line-after")?) })
 }
 
 /// The value that a job printed under this name.
@@ -74,73 +122,174 @@ pub fn figure(stdout: &str, name: &str) -> anyhow::Result<f64> {
     value.with_context(|| format!("no figure {name:?} in {:?}", stdout.trim()))
 }
 
+/// A run under way.
+struct Run {
+    bench: Bench,
+    turns: u32,
+    lines: Vec<(Line, Samples)>,
+    failures: Vec<String>,
+    bar: ProgressBar,
+}
+
 /// Measures every line that is wanted.
 pub fn run(args: &SockArgs) -> anyhow::Result<Report> {
+    let start = Instant::now();
     let wanted: Vec<Line> = lines::all().into_iter().filter(|line| args.wants(line.id)).collect();
     if wanted.is_empty() {
         bail!("no line begins with {}; --list shows them all", args.only.join(" or "));
     }
-    let folder = tempfile::tempdir().context("a temporary folder")?;
-    let machine = Machine::look();
-    let weft = if args.kernel_only { None } else { Some(weft(args)?) };
+    let folder = tempfile::Builder::new().prefix("weft-bench-").tempdir().context("a temporary folder")?;
+    let limits = limits::compile(folder.path())?;
     let bench = Bench {
         pairs: compile(folder.path())?,
         programs: Programs::look(folder.path())?,
         seconds: args.line_seconds(),
-        machine,
-        weft,
+        machine: Machine::look(),
+        weft: if args.kernel_only { None } else { Some(weft(args)?) },
     };
-    let limits = limits::compile(folder.path())?;
-    let mut cache_line = limits::all();
-    let mut left_out = Vec::new();
-    let mut lines: Vec<(Line, BTreeMap<Way, Vec<f64>>)> = Vec::new();
+    let (mut lines, mut left_out) = (Vec::new(), Vec::new());
     for line in wanted {
         match bench.programs.missing(line.job) {
-            Some(program) => left_out.push(format!("{}: {program} is not installed", line.title)),
-            None => lines.push((line, BTreeMap::new())),
+            Some(package) => left_out.push((line, package)),
+            None => lines.push((line, Samples::new())),
         }
     }
-    let mut failures = Vec::new();
-    for turn in 0..args.turns() {
-        limits::measure(&limits, &bench.machine, bench.seconds.min(0.2), &mut cache_line)?;
-        take_turn(&bench, turn, args.turns(), &mut lines, &mut failures)?;
+    let mut run = Run { bench, turns: args.turns(), lines, failures: Vec::new(), bar: ProgressBar::hidden() };
+    run.bar = progress_bar(run.samples_expected());
+    let mut cache_line = limits::all();
+    for turn in 0..run.turns {
+        run.start_rendezvous()?;
+        limits::measure(&limits, &run.bench.machine, run.bench.seconds.min(0.1), &mut cache_line)?;
+        run.turn(turn, |_, _| true)?;
     }
-    let cache_line_s = limits::against(&cache_line).cache_line_s;
-    let lines = lines.iter().map(|(line, samples)| LineReport::of(line, samples.clone(), cache_line_s)).collect();
+    let turns_taken = run.more_turns(args.quick, start)?;
+    run.bar.finish_and_clear();
+    let shortest_ns = state::shortest_ns(run.lines.iter().flat_map(|(_, samples)| samples.values().flatten()));
+    let report = |(line, samples): &(Line, Samples)| LineReport::of(line, samples, run.turns, shortest_ns);
+    let mut lines: Vec<LineReport> = run.lines.iter().map(report).collect();
+    lines.extend(left_out.iter().map(|(line, package)| LineReport::left_out(line, package)));
     Ok(Report {
-        machine: bench.machine,
-        turns: args.turns(),
-        seconds: bench.seconds,
-        cache_line_s,
+        turns: run.turns,
+        turns_taken,
+        seconds: run.bench.seconds,
+        took_s: start.elapsed().as_secs_f64(),
+        cache_line_s: limits::against(&cache_line).cache_line_s,
+        shortest_line_ns: shortest_ns.is_finite().then_some(shortest_ns),
         lines,
-        left_out,
-        failures,
+        failures: run.failures,
+        machine: run.bench.machine,
     })
 }
 
-/// One sample for each line and way. What failed once is not tried again.
-fn take_turn(
-    bench: &Bench,
-    turn: u32,
-    turns: u32,
-    lines: &mut [(Line, BTreeMap<Way, Vec<f64>>)],
-    failures: &mut Vec<String>,
-) -> anyhow::Result<()> {
-    for (line, samples) in lines {
-        for &way in line.ways.iter().filter(|way| **way != Way::Weft || bench.weft.is_some()) {
-            let what = format!("{}, {}", line.title, way.title());
-            if failures.iter().any(|failure| failure.starts_with(&format!("{what}: "))) {
+fn progress_bar(steps: usize) -> ProgressBar {
+    let template = "{bar:30} {percent:>3} % {msg} ({elapsed}, about {eta} to go)";
+    let style = ProgressStyle::with_template(template).expect("the template is constant");
+    // No steady tick: a thread that wakes up now and then would disturb what is measured.
+    ProgressBar::new(steps as u64).with_style(style)
+}
+
+impl Run {
+    /// Before the first job needs it, and outside of all jobs: a job that started it would be waited for until it ends.
+    fn start_rendezvous(&self) -> anyhow::Result<()> {
+        self.bench.weft.as_deref().map_or(Ok(()), start_rendezvous)
+    }
+
+    fn samples_expected(&self) -> usize {
+        let ways = |line: &Line| line.ways.iter().filter(|way| self.bench.has(**way)).count();
+        let turns = |line: &Line| if line.job.is_once() { 1 } else { (self.turns * line.job.pieces()) as usize };
+        self.lines.iter().map(|(line, _)| ways(line) * turns(line)).sum()
+    }
+
+    /// After the turns asked for: more of them for the lines that were measured in changing states, all ways alike.
+    /// Returns how many turns there were in all.
+    fn more_turns(&mut self, quick: bool, start: Instant) -> anyhow::Result<u32> {
+        let most = if quick { self.turns } else { state::MOST * self.turns };
+        for turn in self.turns..most {
+            let unsettled = self.lines.iter().filter(|(line, samples)| !is_settled(line, samples, self.turns));
+            let unsettled: Vec<&str> = unsettled.map(|(line, _)| line.id).collect();
+            if unsettled.is_empty() || start.elapsed() > LONG {
+                return Ok(turn);
+            }
+            self.bar.inc_length(3 * unsettled.len() as u64);
+            self.turn(turn, |line, _| unsettled.contains(&line.id))?;
+        }
+        Ok(most)
+    }
+
+    /// One sample for each way of the lines that are `wanted`. Lines of the same job share it.
+    fn turn(&mut self, turn: u32, wanted: impl Fn(&Line, &Samples) -> bool) -> anyhow::Result<()> {
+        let mut lines = std::mem::take(&mut self.lines);
+        let mut result = Ok(());
+        for same in lines.chunk_by_mut(|(a, _), (b, _)| a.job == b.job) {
+            let once = same[0].0.job.is_once() && turn > 0;
+            if once || !same.iter().any(|(line, samples)| wanted(line, samples)) {
                 continue;
             }
-            eprintln!("turn {}/{turns}: {what}", turn + 1);
-            process::check_interrupt()?;
-            match bench.measure(line, way) {
-                Ok(value) => samples.entry(way).or_default().push(value),
-                Err(error) => failures.push(format!("{what}: {error:#}")),
+            result = self.job_turn(turn, same);
+            if result.is_err() {
+                break;
             }
         }
+        self.lines = lines;
+        result
+    }
+
+    /// A job in each way. What failed once is not tried again; only an interrupt ends the run.
+    fn job_turn(&mut self, turn: u32, lines: &mut [(Line, Samples)]) -> anyhow::Result<()> {
+        let (ways, title) = (lines[0].0.ways, lines[0].0.title);
+        let pieces = lines[0].0.job.pieces() as usize;
+        for i in 0..pieces * ways.len() {
+            // Nobody is always first.
+            let way = ways[(i + i / ways.len() + turn as usize) % ways.len()];
+            let what = format!("{title}, {}", way.title());
+            if !self.bench.has(way) || self.failures.iter().any(|failure| failure.starts_with(&format!("{what}: "))) {
+                continue;
+            }
+            self.note(turn, &what);
+            let result = self.take_samples(lines, way);
+            process::check_interrupt()?;
+            self.bar.inc(1);
+            if let Err(error) = result {
+                self.bar.suspend(|| eprintln!("{what} failed: {error:#}"));
+                self.failures.push(format!("{what}: {error:#}"));
+            }
+        }
+        Ok(())
+    }
+
+    fn take_samples(&self, lines: &mut [(Line, Samples)], way: Way) -> anyhow::Result<()> {
+        let printed = self.bench.measure(lines[0].0.job, way)?;
+        for (line, samples) in lines {
+            samples.entry(way).or_default().push(sample(line, &printed)?);
+        }
+        Ok(())
+    }
+
+    /// A bar where somebody looks, else a line each.
+    fn note(&self, turn: u32, what: &str) {
+        if self.bar.is_hidden() {
+            eprintln!("turn {}: {what}", turn + 1);
+        }
+        self.bar.set_message(format!("turn {}: {what}", turn + 1));
+        self.bar.tick();
+    }
+}
+
+/// Starts the rendezvous where none answers.
+pub fn start_rendezvous(weft: &Path) -> anyhow::Result<()> {
+    let mut command = Command::new(weft);
+    command.args(["rendezvous", "--ensure", "--idle", RENDEZVOUS_IDLE]);
+    command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+    let status = command.status().with_context(|| format!("cannot start {}", weft.display()))?;
+    if !status.success() {
+        bail!("'{} rendezvous --ensure' failed with {status}", weft.display());
     }
     Ok(())
+}
+
+fn is_settled(line: &Line, samples: &Samples, turns: u32) -> bool {
+    let all: Vec<&[Sample]> = samples.values().map(Vec::as_slice).collect();
+    !line.job.is_between_cores() || state::settled(&all, turns)
 }
 
 fn weft(args: &SockArgs) -> anyhow::Result<PathBuf> {
@@ -154,9 +303,11 @@ fn weft(args: &SockArgs) -> anyhow::Result<PathBuf> {
     Ok(weft)
 }
 
-fn compile(folder: &Path) -> anyhow::Result<PathBuf> {
+/// Compiles the pair program. The cache line's header lies there already: `limits::compile` needs it, too.
+pub fn compile(folder: &Path) -> anyhow::Result<PathBuf> {
     let (source, program) = (folder.join("sockbench.c"), folder.join("sockbench"));
     std::fs::write(&source, SOURCE)?;
+    std::fs::write(folder.join("sockbench.h"), HEADER)?;
     let mut command = Command::new("cc");
     command.arg("-O2").arg(&source).arg("-o").arg(&program);
     process::run(command, Duration::from_secs(120))
@@ -180,6 +331,7 @@ mod tests {
     #[test]
     fn the_pair_program_measures_every_way_on_the_kernel() {
         let folder = tempfile::tempdir().unwrap();
+        limits::compile(folder.path()).unwrap();
         let bench = Bench {
             pairs: compile(folder.path()).unwrap(),
             programs: Programs::look(folder.path()).unwrap(),
@@ -188,12 +340,14 @@ mod tests {
             weft: None,
         };
         for mut line in lines::all().into_iter().filter(|line| matches!(line.job, Job::Pair { .. })) {
-            if let Job::Pair { what: "idle", bytes, .. } = &mut line.job {
+            if let Job::Pair { what: "idle" | "talked", bytes, .. } = &mut line.job {
                 *bytes = 50;
             }
             for way in line.ways.iter().filter(|way| **way != Way::Weft) {
-                let value = bench.measure(&line, *way).unwrap_or_else(|error| panic!("{} {way:?}: {error:#}", line.id));
-                assert!(value > 0.0 || line.id.starts_with("idle"), "{} {way:?}: {value}", line.id);
+                let sample = bench.measure(line.job, *way).and_then(|printed| sample(&line, &printed));
+                let sample = sample.unwrap_or_else(|error| panic!("{} {way:?}: {error:#}", line.id));
+                assert!(sample.value > 0.0 || line.job.is_once(), "{} {way:?}: {sample:?}", line.id);
+                assert_eq!(sample.lines_ns().count(), if line.job.is_between_cores() { 2 } else { 0 }, "{}", line.id);
             }
         }
     }

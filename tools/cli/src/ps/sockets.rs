@@ -122,6 +122,10 @@ impl Sockets {
                 show::bytes(["in", "out"].into_iter().filter_map(of).map(|(_, bytes)| *bytes).sum())
             };
             let _ = writeln!(text, "{} over shared memory, {} through the kernel", both(ring), both(kernel));
+            let datagrams = count("datagrams_ring_in") + count("datagrams_ring_out");
+            if datagrams > 0 {
+                let _ = writeln!(text, "  {datagrams} datagrams over shared memory");
+            }
             if process.waiting > 0 {
                 let _ = writeln!(text, "  {} wait for the other end, which may have no library", process.waiting);
             }
@@ -140,7 +144,7 @@ mod tests {
     fn survey(bytes: [u64; 2]) -> Survey {
         let mut fallen_back = vec![0; REASON_NAMES.len()];
         fallen_back[4] = 3;
-        let counters = vec![1, 1024, 1024, 10, 20, 0, 0];
+        let counters = vec![1, 1024, 1024, 10, 20, 0, 0, 3, 4];
         Survey {
             processes: vec![rendezvous::Process { pid: 7, waiting: 2, counters, fallen_back }],
             connections: vec![rendezvous::Connection { pids: [7, 8], ports: [40000, 80], bytes }],
@@ -165,6 +169,7 @@ mod tests {
         let text = between(&survey([0, 0]), &survey([2048, 0])).text();
         assert!(text.contains("p7 7 port 40000 -> p8 8 port 80: 2.0 KiB (4.0 KiB/s), back: 0 B (0 B/s)"), "{text}");
         assert!(text.contains("2.0 KiB over shared memory, 30 B through the kernel"), "{text}");
+        assert!(text.contains("  7 datagrams over shared memory\n"), "{text}");
         assert!(text.contains("  3 with the kernel: stdio\n") && text.contains("  2 wait for the other end"), "{text}");
         assert!(Sockets::default().text().starts_with("no program"));
     }

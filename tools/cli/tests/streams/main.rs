@@ -11,7 +11,7 @@ use std::os::fd::{FromRawFd, IntoRawFd};
 use std::os::unix::net::UnixStream;
 use std::sync::atomic::Ordering;
 use weft_agent::rendezvous::survey;
-use weft_fabric::stream::{Bell, Offer, Waiter, sleep_barrier};
+use weft_fabric::stream::{Bell, Mail, Offer, Waiter, sleep_barrier};
 
 /// Numbers that look random and are the same at both ends.
 struct Noise(u64);
@@ -389,7 +389,7 @@ fn both_ends_may_be_in_one_process() {
         let (mut one, mut other) = (Socket::new(one), Socket::new(other));
         assert_eq!((one.offer(), other.offer()), (Offer::Sent, Offer::Sent));
         while one.stream.is_none() || other.stream.is_none() {
-            if let Some((cookie, stream)) = STREAMS.take_mail() {
+            if let Some(Mail::Stream { cookie, stream }) = STREAMS.take_mail() {
                 stream.attach(1);
                 [&mut one, &mut other]
                     .into_iter()

@@ -4,7 +4,7 @@ use std::io::{self, Read, Write};
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
 use std::os::fd::{AsRawFd, RawFd};
 use weft_fabric::stream::{
-    Bell, Offer, Readable, ReceiveRoute, SendRoute, Stream, Streams, Waiter, Writable, sleep_barrier,
+    Bell, Mail, Offer, Readable, ReceiveRoute, SendRoute, Stream, Streams, Waiter, Writable, sleep_barrier,
 };
 
 pub const STREAMS: Streams = Streams::open();
@@ -71,7 +71,7 @@ impl Socket {
 
     /// Looks for mail, and attaches.
     pub fn look(&mut self) {
-        while let Some((cookie_of, stream)) = STREAMS.take_mail() {
+        while let Some(Mail::Stream { cookie: cookie_of, stream }) = STREAMS.take_mail() {
             assert_eq!(cookie_of, self.cookie());
             stream.attach(1);
             self.stream = Some(stream);
@@ -218,7 +218,9 @@ impl Socket {
         let Some(stream) = self.stream else { return self.send_by_kernel(from) };
         let mut guard = stream.lock_send();
         if self.ended {
-            assert!(guard.switch_to_kernel());
+            while !guard.switch_to_kernel() {
+                std::thread::yield_now();
+            }
         } else if guard.route() == SendRoute::MaySwitch {
             guard.switch_to_ring(self.sent_by_kernel);
         }
@@ -231,7 +233,7 @@ impl Socket {
                 }
             },
             SendRoute::Broken => Err(io::ErrorKind::ConnectionReset.into()),
-            SendRoute::GiveBack => Err(io::ErrorKind::WouldBlock.into()),
+            SendRoute::GiveBack | SendRoute::NotYet => Err(io::ErrorKind::WouldBlock.into()),
             SendRoute::Kernel | SendRoute::MaySwitch => {
                 drop(guard);
                 self.send_by_kernel(from)

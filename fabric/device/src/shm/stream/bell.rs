@@ -123,22 +123,30 @@ impl Bell {
     }
 }
 
+/// Sees to it that bells can be rung also when the process has no descriptors left later. False when that is so already.
+pub fn prepare() -> bool {
+    ringer().is_some()
+}
+
+/// A socket to ring from.
+fn ringer() -> Option<RawFd> {
+    RINGER.intact().or_else(new_ringer).or_else(|| POOL.iter().find_map(|entry| entry.socket.intact()))
+}
+
+#[cold]
+fn new_ringer() -> Option<RawFd> {
+    let socket = kernel::out_of_the_way(kernel::socket(libc::AF_UNIX, libc::SOCK_DGRAM).ok()?);
+    // Two threads may do so at once; the loser's socket stays open and is used no more.
+    let _ = RINGER.keep(socket);
+    Some(socket)
+}
+
 /// Rings a bell. One that is gone, or was rung and not answered yet, is left alone.
 pub fn ring(number: u64) {
-    let ringer = match RINGER.intact() {
-        Some(ringer) => ringer,
-        None => match kernel::socket(libc::AF_UNIX, libc::SOCK_DGRAM) {
-            Ok(socket) => {
-                let socket = kernel::out_of_the_way(socket);
-                // Two threads may do so at once; the loser's socket stays open and is used no more.
-                let _ = RINGER.keep(socket);
-                socket
-            }
-            // Without a descriptor nobody can be rung: sleepers look by themselves after a while.
-            Err(_) => return,
-        },
-    };
-    let _ = kernel::send_to(ringer, &[1], &Abstract::new(&bell_name(number)));
+    // Without a descriptor nobody can be rung: only where the program has closed ours, and used up all others since.
+    if let Some(ringer) = ringer() {
+        let _ = kernel::send_to(ringer, &[1], &Abstract::new(&bell_name(number)));
+    }
 }
 
 /// In the child of a fork: the bells are the parent's.

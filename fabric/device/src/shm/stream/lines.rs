@@ -76,6 +76,9 @@ pub struct OwnSender {
     pub given: AtomicU64,
     pub stopped_at: AtomicU64,
     pub giving: AtomicU32,
+    /// 1: after the switch to the kernel the receiver was not seen yet outside of a read that it may have begun before
+    /// the switch to the ring.
+    pub unsettled: AtomicU32,
 }
 
 /// What the receiver knows of itself.
@@ -101,6 +104,20 @@ pub struct OwnSide {
     /// Bytes that went through the kernel, as all processes of the side count them together.
     pub sent_by_kernel: AtomicU64,
     pub received_by_kernel: AtomicU64,
+    pub options: CallOptions,
+}
+
+/// Options of the socket that calls follow: they are the open description's, and so belong to all who share it. Kept by
+/// the caller.
+#[repr(C)]
+pub struct CallOptions {
+    /// Fewer bytes do not wake a receiver.
+    pub low_water: AtomicU32,
+    /// Nanoseconds that a call may wait, 0 for ever.
+    pub receive_timeout: AtomicU64,
+    pub send_timeout: AtomicU64,
+    /// An error that the kernel has told one of them, and that is still owed to the program; 0 for none.
+    pub owed_error: AtomicU32,
 }
 
 /// A slot as one side knows it.
@@ -112,7 +129,7 @@ pub struct Own {
 }
 
 #[cfg(test)]
-pub(super) mod zero {
+pub(in crate::shm) mod zero {
     //! Lines as new memory holds them.
     use super::*;
 
@@ -169,6 +186,7 @@ pub(super) mod zero {
             given: long(),
             stopped_at: long(),
             giving: word(),
+            unsettled: word(),
         }
     }
 

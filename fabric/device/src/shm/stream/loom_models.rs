@@ -211,7 +211,7 @@ fn model_what_follows_the_ring_in_the_kernel_is_not_read_before_the_ring() {
             let mut sender = there.sender();
             sender.switch_to_ring(0);
             assert_eq!(sender.switch_to_kernel(), Calls::NONE);
-            if sender.receiver_let_go() {
+            if sender.settled() {
                 there.kernel.store(1, Ordering::SeqCst);
             }
         });

@@ -45,7 +45,7 @@ pub use bytes::Ring;
 pub use bytes::RingBytes;
 #[cfg(not(loom))]
 pub use lock::{Held, Lock};
-pub use receiver::{Found, Receiver, Source, find};
+pub use receiver::{Found, Receiver, Source, find, has_rest};
 pub use sender::{Room, Sender, Target, room};
 
 /// A sender is writable, and is woken, when so much of the ring is free.

@@ -81,7 +81,7 @@ fn send(world: &World, bytes: usize) {
     assert!(sender.push(&vec![7; bytes], |_| {}) <= bytes.min(SIZE));
     let _ = sender.publish();
     sender.end();
-    if let Room::Ring(free) = room(&world.direction, &world.own_sender, SIZE as u64) {
+    if let Room::Ring(free) = room(&world.direction, &world.own_sender, GENERATION, SIZE as u64) {
         assert!(free <= SIZE as u64);
     }
 }

@@ -180,17 +180,41 @@ impl<'a, B: RingBytes> Receiver<'a, B> {
         if self.own.wants.load(Ordering::Relaxed) != 0 && !self.is_left_behind() {
             return 0;
         }
-        if self.head - self.tail < wanted {
-            // ORDER: stream-head
-            let claimed = self.direction.sender.head.load(ordering(Label::StreamHeadLoad, Ordering::Acquire));
-            if claimed < self.head || claimed - self.tail > self.bytes.size() {
-                self.own.broken.store(1, Ordering::Relaxed);
-                return 0;
-            }
-            self.head = claimed;
-            self.own.head.store(claimed, Ordering::Relaxed);
+        if self.head - self.tail < wanted && !self.refresh() {
+            return 0;
         }
         self.head - self.tail
+    }
+
+    /// Believes the sender's head if it is possible.
+    #[inline(always)]
+    fn refresh(&mut self) -> bool {
+        // ORDER: stream-head
+        let claimed = self.direction.sender.head.load(ordering(Label::StreamHeadLoad, Ordering::Acquire));
+        if claimed < self.head || claimed - self.tail > self.bytes.size() {
+            self.own.broken.store(1, Ordering::Relaxed);
+            return false;
+        }
+        self.head = claimed;
+        self.own.head.store(claimed, Ordering::Relaxed);
+        true
+    }
+
+    /// What follows the bytes that are still to be read from the kernel: so many in the ring, and whether the kernel has
+    /// the bytes behind those. After [`Self::route`] answered a limit, or the ring (then nothing stands before them).
+    #[cold]
+    pub fn ahead(&mut self) -> (u64, bool) {
+        let over = mode(self.direction, self.generation) == Some(Mode::Final);
+        let wants = self.own.wants.load(Ordering::Relaxed) != 0;
+        // Wanted back, they come by the kernel.
+        if (wants && !self.is_left_behind()) || !self.refresh() {
+            return (0, false);
+        }
+        let end = if over { self.direction.sender.final_at.load(Ordering::Relaxed) } else { self.head };
+        match end.checked_sub(self.tail) {
+            Some(bytes) if end <= self.head => (bytes, over),
+            _ => (0, false),
+        }
     }
 
     /// Whether what is in the ring stays there for us, although we want the kernel.
@@ -222,10 +246,12 @@ impl<'a, B: RingBytes> Receiver<'a, B> {
         }
     }
 
-    /// Copies bytes that are `offset` ahead without taking them.
+    /// Copies bytes that are `offset` ahead of the next one of the ring without taking them. Where the kernel's come first,
+    /// those that [`Self::ahead`] has found.
     pub fn peek(&mut self, offset: u64, into: &mut [u8]) -> usize {
-        let there = self.available(offset.saturating_add(into.len() as u64)).saturating_sub(offset);
-        let bytes = there.min(into.len() as u64) as usize;
+        let wanted = offset.saturating_add(into.len() as u64);
+        let there = if self.phase == Mode::Kernel as u32 { self.head - self.tail } else { self.available(wanted) };
+        let bytes = there.saturating_sub(offset).min(into.len() as u64) as usize;
         self.bytes.read(self.tail.wrapping_add(offset), &mut into[..bytes]);
         bytes
     }
@@ -264,11 +290,16 @@ impl<'a, B: RingBytes> Receiver<'a, B> {
         // ORDER: stream-wish
         owner_barrier(Label::StreamWish, self.fences);
         let sending = self.direction.watch.sending.load(Ordering::Acquire) != 0;
-        match mode(self.direction, self.generation) {
+        let done = match mode(self.direction, self.generation) {
+            _ if self.phase == Mode::Final as u32 => true,
             None | Some(Mode::Kernel) => !sending,
             Some(Mode::Ring) => !sending && self.direction.sender.head.load(Ordering::Acquire) == self.tail,
             Some(Mode::Final) => self.direction.sender.final_at.load(Ordering::Relaxed) == self.tail,
+        };
+        if done {
+            self.set_phase(Mode::Final);
         }
+        done
     }
 
     /// As [`Self::want_kernel`], because the peer wanted the same: nothing is left in either ring then. Not where it has
@@ -324,6 +355,15 @@ fn mode(direction: &Direction, generation: u32) -> Option<Mode> {
     }
     // ORDER: stream-mode
     Mode::from_word(direction.sender.mode.load(ordering(Label::StreamModeLoad, Ordering::Acquire)))
+}
+
+/// Whether the ring has bytes behind those of the kernel that come first, without the lock.
+pub fn has_rest(direction: &Direction, own: &OwnReceiver, generation: u32) -> bool {
+    let switched = matches!(mode(direction, generation), Some(Mode::Ring | Mode::Final));
+    switched
+        && own.phase.load(Ordering::Relaxed) == Mode::Kernel as u32
+        && own.wants.load(Ordering::Relaxed) == 0
+        && direction.sender.head.load(Ordering::Acquire) != own.tail.load(Ordering::Relaxed)
 }
 
 /// What a receiver would find, without the lock.

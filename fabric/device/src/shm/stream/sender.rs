@@ -16,6 +16,8 @@ pub enum Target {
     Ring,
     /// The receiver wants the kernel.
     GiveBack,
+    /// The kernel, but not yet: the receiver may be inside a read that would take these bytes before those of the ring.
+    NotYet,
     Broken,
 }
 
@@ -80,7 +82,10 @@ impl<'a, B: RingBytes> Sender<'a, B> {
     #[cold]
     fn route_of_kernel(&mut self) -> Target {
         let watch = &self.direction.watch;
-        if self.phase == Mode::Final as u32 || watch.attached.load(Ordering::Acquire) != self.generation {
+        if self.phase == Mode::Final as u32 {
+            return if self.settled() { Target::Kernel } else { Target::NotYet };
+        }
+        if watch.attached.load(Ordering::Acquire) != self.generation {
             return Target::Kernel;
         }
         if watch.want_kernel.load(Ordering::Relaxed) != 0 {
@@ -173,7 +178,7 @@ impl<'a, B: RingBytes> Sender<'a, B> {
     }
 
     /// Everything from now on goes by the kernel, after the rest of the ring. Bytes may be given to the kernel once
-    /// [`Self::receiver_let_go`].
+    /// [`Self::settled`].
     pub fn switch_to_kernel(&mut self) -> Calls {
         let calls = self.publish();
         match Mode::from_word(self.phase) {
@@ -185,6 +190,7 @@ impl<'a, B: RingBytes> Sender<'a, B> {
                 return calls;
             }
         }
+        self.own.unsettled.store(1, Ordering::Relaxed);
         // The receiver may just have been told of the bytes; now everyone must look again.
         let again = self.finish(self.head);
         Calls(std::array::from_fn(|n| if calls.0[n] == 0 { again.0[n] } else { calls.0[n] }))
@@ -200,9 +206,14 @@ impl<'a, B: RingBytes> Sender<'a, B> {
         fire_all([&watch.wait, &watch.set], self.listeners, self.slot, self.fences)
     }
 
-    /// Whether no receiver is inside a read of the kernel that it began when the direction had not switched.
-    pub fn receiver_let_go(&self) -> bool {
-        self.direction.watch.reading_kernel.load(Ordering::SeqCst) == 0
+    /// After the switch to the kernel: whether the receiver was seen outside of a read of the kernel that it may have
+    /// begun when the direction had not switched.
+    pub fn settled(&self) -> bool {
+        let unsettled = &self.own.unsettled;
+        if unsettled.load(Ordering::Relaxed) != 0 && self.direction.watch.reading_kernel.load(Ordering::SeqCst) == 0 {
+            unsettled.store(0, Ordering::Relaxed);
+        }
+        unsettled.load(Ordering::Relaxed) == 0
     }
 
     /// Sends what the receiver, who has stopped reading, left in the ring through the kernel, then switches to the
@@ -247,15 +258,20 @@ impl<'a, B: RingBytes> Sender<'a, B> {
 }
 
 /// What a sender would find, without the lock.
-pub fn room(direction: &Direction, own: &OwnSender, size: u64) -> Room {
+pub fn room(direction: &Direction, own: &OwnSender, generation: u32, size: u64) -> Room {
     if own.broken.load(Ordering::Relaxed) != 0 {
         return Room::Broken;
     }
+    let phase = own.phase.load(Ordering::Relaxed);
+    let watch = &direction.watch;
+    let attached = watch.attached.load(Ordering::Acquire) == generation;
     // To give back, the caller must come to its route.
-    if own.phase.load(Ordering::Relaxed) != Mode::Ring as u32
-        || direction.watch.want_kernel.load(Ordering::Relaxed) != 0
-    {
+    if phase == Mode::Final as u32 || !attached || watch.want_kernel.load(Ordering::Relaxed) != 0 {
         return Room::Kernel;
+    }
+    // Not switched: the next bytes go into the ring, which is empty.
+    if phase != Mode::Ring as u32 {
+        return Room::Ring(size);
     }
     // Tail first: a head from later makes the room smaller than it is, never larger.
     let tail = direction.receiver.tail.load(ordering(Label::StreamTailLoad, Ordering::Acquire));

@@ -199,7 +199,7 @@ pub(crate) unsafe fn reduce(
     comm: usize,
 ) -> Result<()> {
     if let (Some(datatype), Some(function)) = (datatype(handle), operation(op))
-        && let Some(vector) = vector(&function, &datatype, count).filter(|v| v.bytes() <= BUFFER_BYTES)
+        && let Some(vector) = vector(&function, &datatype, count)
         && let Some(team) = team(comm, "MPI_Reduce")?
         && let Some(root) = u32::try_from(root).ok().filter(|root| *root < team.size)
     {
@@ -208,9 +208,16 @@ pub(crate) unsafe fn reduce(
         let output = if team.me == root { received } else { std::ptr::without_provenance_mut(NOWHERE) };
         let place = buffers(sent, output, bytes).filter(|_| team.me == root || bytes == 0 || sent as usize != IN_PLACE);
         if let Some((input, output)) = place {
-            // SAFETY: the program's buffers hold `count` elements; the output counts at the root only.
-            let alike = unsafe { team.reduce(root, vector, input, output) };
-            return alike.map_err(|differs| differs.error(bytes));
+            let here = bytes <= BUFFER_BYTES;
+            let alike = match here {
+                // SAFETY: the program's buffers hold `count` elements; the output counts at the root only.
+                true => unsafe { team.reduce(root, vector, input, output) },
+                false => team.announce_reduce(root, bytes),
+            };
+            alike.map_err(|differs| differs.error(bytes))?;
+            if here {
+                return Ok(());
+            }
         }
     }
     // SAFETY: the caller's promise.

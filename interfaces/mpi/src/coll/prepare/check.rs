@@ -185,14 +185,16 @@ impl<'a> Draft<'a> {
         }
     }
 
-    /// What is sent to ourselves has to fit where we receive it. The operation is performed all the same, with as much
-    /// as fits: the others wait for our part.
-    pub fn check_fits(&mut self, sent: View, room: View) {
+    /// What is sent to ourselves has to be what we receive. If it is not, the operation is performed all the same, with as
+    /// much as fits: the others wait for our part.
+    pub fn check_fits(&mut self, sent: View, room: View) -> bool {
         let (sent, room) = (self.prepared.schedule.size(sent), self.prepared.schedule.size(room));
-        if sent > room {
-            let detail = format!("this rank's own block has {sent} bytes to send and room for {room} to receive");
-            self.prepared.error = Some(Error::new(Class::Truncate, detail));
+        if sent == room {
+            return true;
         }
+        let detail = format!("this rank's own block has {sent} bytes to send and room for {room} to receive");
+        self.prepared.error = Some(Error::new(Class::Truncate, format!("{detail}; both have to be the same")));
+        false
     }
 
     /// For operations that only one group can do.
@@ -205,11 +207,23 @@ impl<'a> Draft<'a> {
 
     /// One buffer must not be both sent from and received into.
     pub fn check_distinct(&self, sent: *const c_void, received: *const c_void, bytes: u64) -> Result<()> {
-        if sent != received || bytes == 0 || sent.is_null() {
-            return Ok(());
-        }
-        Err(Error::new(Class::Buffer, "sendbuf and recvbuf are the same; pass MPI_IN_PLACE where it is allowed"))
+        if sent == received && bytes > 0 && !sent.is_null() { Err(same_buffer()) } else { Ok(()) }
     }
+
+    /// Nor must a rank's own block be sent from where it is received.
+    pub fn check_blocks(&self, sent: View, received: View) -> Result<()> {
+        let place = |base: *const u8, view: View| (base as usize).wrapping_add(view.at as usize);
+        let (from, to) = (place(self.prepared.input, sent), place(self.prepared.output.cast_const(), received));
+        let sizes = (self.prepared.schedule.size(sent), self.prepared.schedule.size(received));
+        // Of types with gaps both may lie at one address without sharing a byte.
+        let solid = [sent, received].iter().all(|view| self.prepared.schedule.flat(*view).is_some());
+        if from == to && solid && sizes.0 > 0 && sizes.1 > 0 { Err(same_buffer()) } else { Ok(()) }
+    }
+}
+
+#[cold]
+fn same_buffer() -> Error {
+    Error::new(Class::Buffer, "sendbuf and recvbuf are the same; pass MPI_IN_PLACE where it is allowed")
 }
 
 pub fn is_in_place(buffer: *const c_void) -> bool {

@@ -75,6 +75,7 @@ pub fn gather(scene: &Scene, mine: Uniform, all: Blocks, root: i32) -> Result<Pr
         if let Some(given) = given {
             draft.check_fits(given, places[root as usize]);
             draft.check_distinct(mine.buffer, all.buffer(), block_bytes)?;
+            draft.check_blocks(given, places[root as usize])?;
         }
     }
     let schedule = &mut draft.prepared.schedule;
@@ -114,6 +115,7 @@ pub fn scatter(scene: &Scene, all: Blocks, mine: Uniform, root: i32) -> Result<P
         if let Some(taken) = taken {
             draft.check_fits(places[root as usize], taken);
             draft.check_distinct(all.buffer(), mine.buffer, block_bytes)?;
+            draft.check_blocks(places[root as usize], taken)?;
         }
     }
     let schedule = &mut draft.prepared.schedule;
@@ -148,8 +150,10 @@ pub fn allgather(scene: &Scene, mine: Uniform, all: Blocks) -> Result<Prepared> 
         return Ok(draft.prepared);
     }
     if let Some(given) = given {
-        draft.check_fits(given, places[me.rank as usize]);
+        // Everybody gets our own block from where it was copied to.
+        draft.prepared.misfit = !draft.check_fits(given, places[me.rank as usize]);
         draft.check_distinct(mine.buffer, all.buffer(), draft.prepared.schedule.size(given))?;
+        draft.check_blocks(given, places[me.rank as usize])?;
     }
     allgather::allgather(&mut draft.prepared.schedule, me, given, &places);
     Ok(draft.prepared)
@@ -199,8 +203,8 @@ pub fn alltoall(scene: &Scene, sent: Side, received: Side) -> Result<Prepared> {
     }
     let own = me.rank as usize;
     draft.check_fits(inputs[own], outputs[own]);
-    if !in_place && !matches!(sent, Side::Mixed(_)) {
-        draft.check_distinct(sent.buffer(), received.buffer(), draft.prepared.schedule.size(inputs[own]))?;
+    if !in_place {
+        draft.check_blocks(inputs[own], outputs[own])?;
     }
     match received {
         Side::Uniform(_) => alltoall::alltoall(&mut draft.prepared.schedule, me, &inputs, &outputs),

@@ -216,12 +216,31 @@ impl Team {
         let mut alike = Ok(());
         if self.me == root {
             alike = self.await_all(ONE, operation, vector.bytes());
-            if alike.is_ok() {
+            match alike {
                 // SAFETY: all contributions are there.
-                unsafe { self.fold_all(vector, operation, short, output) };
+                Ok(()) => unsafe { self.fold_all(vector, operation, short, output) },
+                // Members that bring more than a buffer look at everybody.
+                Err(_) => self.publish(operation, vector.bytes(), 0..self.size),
             }
         } else {
             self.publish(operation, vector.bytes(), root..root + 1);
+        }
+        self.finish(operation);
+        alike
+    }
+
+    /// Everybody tells everybody the length of what goes by messages: their way depends on it, so that members that differ
+    /// would wait for ever. The root wakes those that wait for a member that brings less, which looks at nobody.
+    ///
+    /// # Errors
+    /// The members bring different lengths; then nobody who knows sends anything.
+    pub fn announce_reduce(&self, root: u32, bytes: usize) -> Alike {
+        let operation = self.begin();
+        self.slot_room(ONE, operation);
+        self.publish(operation, bytes, 0..self.size);
+        let alike = self.await_all(ONE, operation, bytes);
+        if alike.is_err() && self.me == root {
+            self.wake(0..self.size);
         }
         self.finish(operation);
         alike

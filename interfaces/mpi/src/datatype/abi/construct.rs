@@ -27,6 +27,11 @@ unsafe fn ints(at: *const i32, length: i32) -> Result<Vec<i64>> {
     Ok(unsafe { slice_of(at, length, "ndims")? }.iter().map(|&number| i64::from(number)).collect())
 }
 
+/// The type that another one is made of, by the name of the argument.
+fn made_of(argument: &'static str, handle: usize) -> Result<Datatype> {
+    WORLD.enter().types.named(argument, handle).cloned()
+}
+
 unsafe fn answer(datatype: Datatype, out: *mut usize) -> Result<()> {
     let handle = WORLD.enter().types.insert(datatype);
     // SAFETY: the program's place for the handle.
@@ -36,7 +41,7 @@ unsafe fn answer(datatype: Datatype, out: *mut usize) -> Result<()> {
 
 pub(crate) unsafe fn contiguous(count: i64, old: usize, out: *mut usize, wide: bool) -> Result<()> {
     // SAFETY: as the caller says.
-    unsafe { answer(Datatype::contiguous(count, &of(old)?, width(wide))?, out) }
+    unsafe { answer(Datatype::contiguous(count, &made_of("oldtype", old)?, width(wide))?, out) }
 }
 
 pub(crate) unsafe fn vector(
@@ -48,7 +53,7 @@ pub(crate) unsafe fn vector(
     wide: bool,
 ) -> Result<()> {
     // SAFETY: as the caller says.
-    unsafe { answer(Datatype::vector(count, length, stride, &of(old)?, width(wide))?, out) }
+    unsafe { answer(Datatype::vector(count, length, stride, &made_of("oldtype", old)?, width(wide))?, out) }
 }
 
 pub(crate) unsafe fn create_hvector(
@@ -60,7 +65,7 @@ pub(crate) unsafe fn create_hvector(
     wide: bool,
 ) -> Result<()> {
     // SAFETY: as the caller says.
-    unsafe { answer(Datatype::hvector(count, length, stride, &of(old)?, width(wide))?, out) }
+    unsafe { answer(Datatype::hvector(count, length, stride, &made_of("oldtype", old)?, width(wide))?, out) }
 }
 
 pub(crate) unsafe fn indexed(
@@ -74,7 +79,7 @@ pub(crate) unsafe fn indexed(
     // SAFETY: the program's arrays of count numbers.
     unsafe {
         let (lengths, displacements) = (numbers(lengths, count, "count")?, numbers(displacements, count, "count")?);
-        answer(Datatype::indexed(&lengths, &displacements, &of(old)?, width(wide))?, out)
+        answer(Datatype::indexed(&lengths, &displacements, &made_of("oldtype", old)?, width(wide))?, out)
     }
 }
 
@@ -89,7 +94,7 @@ pub(crate) unsafe fn create_hindexed(
     // SAFETY: the program's arrays of count numbers.
     unsafe {
         let (lengths, displacements) = (numbers(lengths, count, "count")?, numbers(displacements, count, "count")?);
-        answer(Datatype::hindexed(&lengths, &displacements, &of(old)?, width(wide))?, out)
+        answer(Datatype::hindexed(&lengths, &displacements, &made_of("oldtype", old)?, width(wide))?, out)
     }
 }
 
@@ -104,7 +109,7 @@ pub(crate) unsafe fn create_indexed_block(
     // SAFETY: the program's array of count numbers.
     unsafe {
         let displacements = numbers(displacements, count, "count")?;
-        answer(Datatype::indexed_block(length, &displacements, &of(old)?, width(wide))?, out)
+        answer(Datatype::indexed_block(length, &displacements, &made_of("oldtype", old)?, width(wide))?, out)
     }
 }
 
@@ -119,7 +124,7 @@ pub(crate) unsafe fn create_hindexed_block(
     // SAFETY: the program's array of count numbers.
     unsafe {
         let displacements = numbers(displacements, count, "count")?;
-        answer(Datatype::hindexed_block(length, &displacements, &of(old)?, width(wide))?, out)
+        answer(Datatype::hindexed_block(length, &displacements, &made_of("oldtype", old)?, width(wide))?, out)
     }
 }
 
@@ -134,14 +139,16 @@ pub(crate) unsafe fn create_struct(
     // SAFETY: the program's arrays of count elements.
     unsafe {
         let (lengths, displacements) = (numbers(lengths, count, "count")?, numbers(displacements, count, "count")?);
-        let types = (0..count as usize).map(|place| of(*types.add(place))).collect::<Result<Vec<_>>>()?;
+        let types = (0..count as usize)
+            .map(|place| made_of("array_of_types", *types.add(place)))
+            .collect::<Result<Vec<_>>>()?;
         answer(Datatype::structure(&lengths, &displacements, &types, width(wide))?, out)
     }
 }
 
 pub(crate) unsafe fn create_resized(old: usize, lb: i64, extent: i64, out: *mut usize, wide: bool) -> Result<()> {
     // SAFETY: as the caller says.
-    unsafe { answer(Datatype::resized(&of(old)?, lb, extent, width(wide))?, out) }
+    unsafe { answer(Datatype::resized(&made_of("oldtype", old)?, lb, extent, width(wide))?, out) }
 }
 
 pub(crate) unsafe fn create_subarray(
@@ -159,7 +166,7 @@ pub(crate) unsafe fn create_subarray(
     unsafe {
         let (sizes, subsizes) = (numbers(sizes, n, "ndims")?, numbers(subsizes, n, "ndims")?);
         let starts = numbers(starts, n, "ndims")?;
-        answer(Datatype::subarray(&sizes, &subsizes, &starts, order, &of(old)?, width(wide))?, out)
+        answer(Datatype::subarray(&sizes, &subsizes, &starts, order, &made_of("oldtype", old)?, width(wide))?, out)
     }
 }
 
@@ -184,7 +191,7 @@ pub(crate) unsafe fn create_darray(
         let distributions = ints(distributions, ndims)?.into_iter().map(Distribution::from_code);
         let distributions = distributions.collect::<Result<Vec<_>>>()?;
         let (arguments, grid) = (ints(arguments, ndims)?, ints(grid, ndims)?);
-        let old = of(old)?;
+        let old = made_of("oldtype", old)?;
         let made = Datatype::darray(size, rank, &sizes, &distributions, &arguments, &grid, order, &old, width(wide))?;
         answer(made, out)
     }

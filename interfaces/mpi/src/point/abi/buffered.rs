@@ -112,7 +112,7 @@ unsafe fn detach(call: &'static str, owner: Owner, address: *mut c_void, size: C
 }
 
 /// Waits until the messages that are in the buffer now have left.
-pub(crate) fn flush(call: &'static str, owner: Owner) {
+fn flush(call: &'static str, owner: Owner) {
     let drain = WORLD.enter().point.drain(owner);
     WORLD.wait(waiting(call), |world| world.point.is_drained(&drain, &world.endpoint).then_some(()));
 }

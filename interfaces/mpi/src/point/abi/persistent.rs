@@ -18,66 +18,31 @@ fn make_send(mode: Mode, (buf, count, datatype): Described, dest: i32, tag: i32,
     Ok(world.requests.insert(Request::Persistent(Box::new(persistent))))
 }
 
-/// `MPI_Send_init`.
-pub(crate) unsafe fn send_init(
-    buf: *const c_void,
-    count: i64,
-    datatype: usize,
-    dest: i32,
-    tag: i32,
-    comm: usize,
-    request: *mut usize,
-) -> Result<()> {
-    let handle = make_send(Mode::Standard, (buf, count, datatype), dest, tag, comm)?;
-    // SAFETY: the program's own place for the handle.
-    unsafe { *request = handle };
-    Ok(())
+/// The bodies of the sends, which differ in name and mode.
+macro_rules! sends {
+    ($($name:ident: $mode:ident;)*) => {$(
+        pub(crate) unsafe fn $name(
+            buf: *const c_void,
+            count: i64,
+            datatype: usize,
+            dest: i32,
+            tag: i32,
+            comm: usize,
+            request: *mut usize,
+        ) -> Result<()> {
+            let handle = make_send(Mode::$mode, (buf, count, datatype), dest, tag, comm)?;
+            // SAFETY: the program's own place for the handle.
+            unsafe { *request = handle };
+            Ok(())
+        }
+    )*};
 }
 
-/// `MPI_Rsend_init`.
-pub(crate) unsafe fn rsend_init(
-    buf: *const c_void,
-    count: i64,
-    datatype: usize,
-    dest: i32,
-    tag: i32,
-    comm: usize,
-    request: *mut usize,
-) -> Result<()> {
-    // SAFETY: the same call.
-    unsafe { send_init(buf, count, datatype, dest, tag, comm, request) }
-}
-
-/// `MPI_Ssend_init`.
-pub(crate) unsafe fn ssend_init(
-    buf: *const c_void,
-    count: i64,
-    datatype: usize,
-    dest: i32,
-    tag: i32,
-    comm: usize,
-    request: *mut usize,
-) -> Result<()> {
-    let handle = make_send(Mode::Synchronous, (buf, count, datatype), dest, tag, comm)?;
-    // SAFETY: the program's own place for the handle.
-    unsafe { *request = handle };
-    Ok(())
-}
-
-/// `MPI_Bsend_init`.
-pub(crate) unsafe fn bsend_init(
-    buf: *const c_void,
-    count: i64,
-    datatype: usize,
-    dest: i32,
-    tag: i32,
-    comm: usize,
-    request: *mut usize,
-) -> Result<()> {
-    let handle = make_send(Mode::Buffered, (buf, count, datatype), dest, tag, comm)?;
-    // SAFETY: the program's own place for the handle.
-    unsafe { *request = handle };
-    Ok(())
+sends! {
+    send_init: Standard;
+    rsend_init: Standard;
+    ssend_init: Synchronous;
+    bsend_init: Buffered;
 }
 
 /// `MPI_Recv_init`.

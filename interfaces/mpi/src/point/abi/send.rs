@@ -38,30 +38,28 @@ pub(crate) unsafe fn send(
     unsafe { send_run("MPI_Send", Mode::Standard, route, run, comm) }
 }
 
-/// `MPI_Rsend`: that the receive is posted makes nothing easier.
-pub(crate) unsafe fn rsend(
-    buf: *const c_void,
-    count: i64,
-    datatype: usize,
-    dest: i32,
-    tag: i32,
-    comm: usize,
-) -> Result<()> {
-    // SAFETY: the program's buffer, for the time of the call.
-    unsafe { send_mode("MPI_Rsend", Mode::Standard, (buf, count, datatype), dest, tag, comm) }
+/// The modes that have no way of their own: bodies that differ in name and mode.
+macro_rules! blocking {
+    ($($(#[$about:meta])* $name:ident, $call:literal: $mode:ident;)*) => {$(
+        $(#[$about])*
+        pub(crate) unsafe fn $name(
+            buf: *const c_void,
+            count: i64,
+            datatype: usize,
+            dest: i32,
+            tag: i32,
+            comm: usize,
+        ) -> Result<()> {
+            // SAFETY: the program's buffer, for the time of the call.
+            unsafe { send_mode($call, Mode::$mode, (buf, count, datatype), dest, tag, comm) }
+        }
+    )*};
 }
 
-/// `MPI_Ssend`.
-pub(crate) unsafe fn ssend(
-    buf: *const c_void,
-    count: i64,
-    datatype: usize,
-    dest: i32,
-    tag: i32,
-    comm: usize,
-) -> Result<()> {
-    // SAFETY: as for `rsend`.
-    unsafe { send_mode("MPI_Ssend", Mode::Synchronous, (buf, count, datatype), dest, tag, comm) }
+blocking! {
+    /// That the receive is posted makes nothing easier.
+    rsend, "MPI_Rsend": Standard;
+    ssend, "MPI_Ssend": Synchronous;
 }
 
 /// `MPI_Bsend`.
@@ -173,49 +171,31 @@ pub(crate) unsafe fn isend(
     Ok(())
 }
 
-/// `MPI_Irsend`.
-pub(crate) unsafe fn irsend(
-    buf: *const c_void,
-    count: i64,
-    datatype: usize,
-    dest: i32,
-    tag: i32,
-    comm: usize,
-    request: *mut usize,
-) -> Result<()> {
-    // SAFETY: the program keeps the buffer until the request is complete; `request` is its own.
-    unsafe { *request = begin_send(Mode::Standard, (buf, count, datatype), dest, tag, comm)? };
-    Ok(())
+/// As `blocking`, for the nonblocking ones.
+macro_rules! nonblocking {
+    ($($(#[$about:meta])* $name:ident: $mode:ident;)*) => {$(
+        $(#[$about])*
+        pub(crate) unsafe fn $name(
+            buf: *const c_void,
+            count: i64,
+            datatype: usize,
+            dest: i32,
+            tag: i32,
+            comm: usize,
+            request: *mut usize,
+        ) -> Result<()> {
+            // SAFETY: the program keeps the buffer until the request is complete; `request` is its own.
+            unsafe { *request = begin_send(Mode::$mode, (buf, count, datatype), dest, tag, comm)? };
+            Ok(())
+        }
+    )*};
 }
 
-/// `MPI_Issend`.
-pub(crate) unsafe fn issend(
-    buf: *const c_void,
-    count: i64,
-    datatype: usize,
-    dest: i32,
-    tag: i32,
-    comm: usize,
-    request: *mut usize,
-) -> Result<()> {
-    // SAFETY: as for `irsend`.
-    unsafe { *request = begin_send(Mode::Synchronous, (buf, count, datatype), dest, tag, comm)? };
-    Ok(())
-}
-
-/// `MPI_Ibsend`: complete at once, since the message is copied.
-pub(crate) unsafe fn ibsend(
-    buf: *const c_void,
-    count: i64,
-    datatype: usize,
-    dest: i32,
-    tag: i32,
-    comm: usize,
-    request: *mut usize,
-) -> Result<()> {
-    // SAFETY: as for `irsend`.
-    unsafe { *request = begin_send(Mode::Buffered, (buf, count, datatype), dest, tag, comm)? };
-    Ok(())
+nonblocking! {
+    irsend: Standard;
+    issend: Synchronous;
+    /// Complete at once, since the message is copied.
+    ibsend: Buffered;
 }
 
 /// Starts a send and answers its handle.

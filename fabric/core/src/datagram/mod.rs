@@ -1,0 +1,211 @@
+//! Datagrams between two processes of a host beside their kernel sockets.
+//!
+//! A [`Channel`] is one side of a pair of sockets that have found each other by the rendezvous
+//! ([`Streams::offer_pair`](crate::stream::Streams::offer_pair)). Each direction has a ring of datagrams and a *gate*
+//! that its receiver opens and closes. While it is closed everything goes by the kernel, and so wakes whoever waits
+//! there: nobody is rung from here. The sequence of a receiver that may sleep: [`Channel::close_gate`] for each,
+//! [`sleep_barrier`](crate::stream::sleep_barrier), [`Channel::settled`] for each until it is true, and no sleep where
+//! one is [`Channel::waiting`].
+//!
+//! As in [`stream`](crate::stream) nothing here allocates, blocks, or uses the C library's names of system calls, but for
+//! the locks, which wait for each other.
+//!
+//! Not here: which socket has which channels, addresses, what else the kernel has for the program (`weft-sockets`).
+
+use crate::stream::connection::Stream;
+use crate::stream::guards::{me, receive_lock, send_lock};
+use std::sync::atomic::Ordering;
+use weft_device::kernel;
+use weft_device::shm::datagram::{self as device, Next, Receiver, Sender};
+use weft_device::shm::stream::{Held, Lock, Ring};
+use weft_wire::stream::datagram::Heading;
+
+pub use weft_wire::stream::datagram::{LONGEST, Peer};
+
+/// One side of a pair. A copyable name, as [`Stream`] is.
+#[derive(Clone, Copy)]
+pub struct Channel(Stream);
+
+impl std::fmt::Debug for Channel {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Channel({:?})", self.0)
+    }
+}
+
+/// What became of a datagram that was to go by the ring.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Sent {
+    ByRing,
+    /// The receiver sleeps or may sleep, or its ring is full, or it has gone: the kernel's.
+    Kernel,
+}
+
+impl Channel {
+    /// The gate is closed at first.
+    pub(crate) fn begin(stream: Stream) -> Self {
+        device::close(stream.incoming());
+        Self(stream)
+    }
+
+    /// From now on the peer may send into the ring whenever the gate is open.
+    pub fn attach(&self) {
+        self.0.attach(0);
+    }
+
+    /// Opens the gate: the ring is looked at from now on.
+    pub fn open_gate(&self) {
+        device::open(self.0.incoming());
+    }
+
+    pub fn close_gate(&self) {
+        device::close(self.0.incoming());
+    }
+
+    /// After the gate was closed and the barrier made: whether no sender is inside any more that saw it open.
+    pub fn settled(&self) -> bool {
+        !device::is_inside(self.0.incoming())
+    }
+
+    /// Whether a datagram is in the ring. No lock.
+    #[inline(always)]
+    pub fn waiting(&self) -> bool {
+        device::waiting(self.0.incoming(), &self.0.own().receiver)
+    }
+
+    /// A number that is another one after each arrival.
+    #[inline]
+    pub fn arrived(&self) -> u64 {
+        self.0.arrived()
+    }
+
+    /// Bytes in our ring that the peer has not taken, by its own word.
+    pub fn unread_by_peer(&self) -> u64 {
+        self.0.own().sender.head.load(Ordering::Relaxed).saturating_sub(self.0.consumed())
+    }
+
+    /// Bytes that the peer has ever taken, by its own word.
+    #[inline]
+    pub fn consumed(&self) -> u64 {
+        self.0.consumed()
+    }
+
+    /// Whether the peer's side is not used any more, or its process has ended as far as the rendezvous has said.
+    #[inline]
+    pub fn peer_gone(&self) -> bool {
+        let generation = self.0.generation();
+        self.0.incoming().sender.gone.load(Ordering::Relaxed) == generation
+            || self.0.arena.retired.load(Ordering::Relaxed) != 0
+    }
+
+    /// Whether every process of the peer's side has ended: asks the kernel.
+    pub fn peer_dead(&self) -> bool {
+        let mut alive = false;
+        self.0.peer_processes(|process| alive |= kernel::is_alive(process.unsigned_abs()));
+        !alive
+    }
+
+    /// Sends a datagram of `length` bytes that `write` hands over piece by piece, all of them, by the ring.
+    /// `after_kernel`: something was sent by the kernel since the last one.
+    #[inline]
+    pub fn send(&self, length: usize, after_kernel: bool, write: impl FnOnce(&mut dyn FnMut(&[u8]))) -> Sent {
+        let lock = send_lock(&self.0.own().sender);
+        // A signal handler that interrupted the holder goes by the kernel.
+        if lock.acquire(me()) == Held::Nested {
+            return Sent::Kernel;
+        }
+        let _unlock = Unlock(lock);
+        let mut sender = self.sender();
+        if !sender.enter(self.0.generation(), self.0.arena.fences()) {
+            return Sent::Kernel;
+        }
+        let fits = sender.begin(Heading { length: length as u32, after_kernel });
+        if fits {
+            write(&mut |piece| sender.append(piece));
+            sender.publish();
+        }
+        sender.leave();
+        if fits { Sent::ByRing } else { Sent::Kernel }
+    }
+
+    /// Exclusive use of the receiving ring; `None` for a signal handler that interrupted the holder.
+    #[inline]
+    pub fn lock_receive(&self) -> Option<ReceiveGuard> {
+        let lock = receive_lock(&self.0.own().receiver);
+        if lock.acquire(me()) == Held::Nested {
+            return None;
+        }
+        let side = 1 - self.0.arena.side();
+        let ring = self.0.arena.ring(self.0.slot, side);
+        let receiver = Receiver::new(self.0.incoming(), &self.0.own().receiver, ring);
+        Some(ReceiveGuard { receiver, _unlock: Unlock(lock) })
+    }
+
+    /// Calls `each` with what the peer, who reads no more, has left in our ring: see
+    /// [`unread`](Sender::unread) of the device.
+    pub fn take_back(&self, each: impl FnMut(usize, &dyn Fn(&mut [u8])) -> bool) {
+        let lock = send_lock(&self.0.own().sender);
+        if lock.acquire(me()) == Held::Yes {
+            let _unlock = Unlock(lock);
+            self.sender().unread(each);
+        }
+    }
+
+    /// Whether the peer has written what cannot be, or [`Self::give_up`] was called.
+    pub fn is_broken(&self) -> bool {
+        self.0.own().receiver.broken.load(Ordering::Relaxed) != 0
+    }
+
+    /// Nothing is believed any more that comes by this ring.
+    pub fn give_up(&self) {
+        self.0.own().receiver.broken.store(1, Ordering::Relaxed);
+    }
+
+    #[inline(always)]
+    fn sender(&self) -> Sender<'static, Ring<'static>> {
+        let ring = self.0.arena.ring(self.0.slot, self.0.arena.side());
+        Sender::new(self.0.outgoing(), &self.0.own().sender, ring)
+    }
+
+    /// Gives our side back. No thread of this process may use any copy afterwards.
+    pub fn leave(&self) {
+        self.0.drop_ref();
+    }
+}
+
+struct Unlock(Lock<'static>);
+
+impl Drop for Unlock {
+    #[inline(always)]
+    fn drop(&mut self) {
+        self.0.release();
+    }
+}
+
+/// Exclusive use of a receiving ring.
+pub struct ReceiveGuard {
+    receiver: Receiver<'static, Ring<'static>>,
+    _unlock: Unlock,
+}
+
+impl ReceiveGuard {
+    /// The datagram that comes next: its length, and whether what the kernel has came before it.
+    #[inline]
+    pub fn first(&mut self) -> Option<(usize, bool)> {
+        match self.receiver.look() {
+            Next::Datagram(heading) => Some((heading.length as usize, heading.after_kernel)),
+            Next::Nothing | Next::Broken => None,
+        }
+    }
+
+    /// Copies bytes of it, from `offset` on, not beyond its end.
+    #[inline]
+    pub fn read(&self, offset: usize, into: &mut [u8]) {
+        self.receiver.read(offset, into);
+    }
+
+    /// It is done.
+    #[inline]
+    pub fn take(&mut self) {
+        self.receiver.take();
+    }
+}

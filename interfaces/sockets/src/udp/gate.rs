@@ -1,0 +1,208 @@
+//! When rings may be used: the gates of a socket are open while somebody looks, and closed before anybody sleeps.
+//!
+//! Who sleeps counts himself first and then looks whether the gates are open; who opens says so first and then looks who
+//! sleeps. One of them sees the other. Gates themselves change under the lock.
+
+use std::ffi::c_int;
+use std::sync::atomic::Ordering;
+
+use weft_fabric::datagram::Channel;
+use weft_fabric::stream::{Reason, sleep_barrier};
+
+use crate::meet::STREAMS;
+use crate::table::{self, Entry};
+use crate::{log, raw};
+
+use super::outgoing;
+use super::pairs;
+use super::socket::{self, ATTACHED, Held, Socket};
+
+/// How long a sender may be inside with the gate closed: one that was stopped there costs its ring, not our sleep.
+const INSIDE_NS: u64 = 1_000_000_000;
+
+/// The lock of a socket, with signals blocked: a handler of this thread that used the socket would wait for us.
+pub struct Locked<'a> {
+    socket: &'a Socket,
+    mask: u64,
+}
+
+impl<'a> Locked<'a> {
+    pub fn new(socket: &'a Socket) -> Self {
+        let mask = raw::signal_mask(u64::MAX);
+        while socket.lock.compare_exchange(0, 1, Ordering::Acquire, Ordering::Relaxed).is_err() {
+            raw::yield_core();
+        }
+        Self { socket, mask }
+    }
+}
+
+impl Drop for Locked<'_> {
+    fn drop(&mut self) {
+        self.socket.lock.store(0, Ordering::Release);
+        raw::signal_mask(self.mask);
+    }
+}
+
+/// Opens the gates, unless somebody sleeps; whether they are open. The caller looks at the rings from now on.
+#[inline]
+pub fn open(held: &Held) -> bool {
+    held.open.load(Ordering::Relaxed) != 0 || open_slowly(held)
+}
+
+#[cold]
+fn open_slowly(held: &Held) -> bool {
+    if held.asleep.load(Ordering::Relaxed) != 0 || held.kernels.load(Ordering::Relaxed) != 0 {
+        return false;
+    }
+    let _locked = Locked::new(held);
+    held.open.store(1, Ordering::SeqCst);
+    if held.asleep.load(Ordering::SeqCst) != 0 || held.kernels.load(Ordering::SeqCst) != 0 {
+        held.open.store(0, Ordering::SeqCst);
+        return false;
+    }
+    for channel in attached(held) {
+        channel.open_gate();
+    }
+    true
+}
+
+fn attached(socket: &Socket) -> impl Iterator<Item = Channel> {
+    let open = |pairing: &&socket::Pairing| pairing.state.load(Ordering::Acquire) == ATTACHED;
+    socket.known().iter().filter(open).filter_map(socket::Pairing::channel)
+}
+
+/// Somebody may sleep on the socket in the kernel until this is dropped.
+#[derive(Debug)]
+pub struct Rest(Held);
+
+impl std::ops::Deref for Rest {
+    type Target = Held;
+
+    fn deref(&self) -> &Held {
+        &self.0
+    }
+}
+
+impl Rest {
+    /// As a number, never 0, from which [`Self::kept`] makes it again.
+    pub fn keep(self) -> c_int {
+        let index = self.0.index;
+        std::mem::forget(self);
+        index as c_int
+    }
+
+    /// What was kept, once.
+    pub fn kept(number: c_int) -> Self {
+        Self(Held { index: number as u32 })
+    }
+
+    /// Ends it, and goes on with the socket.
+    pub fn into_held(self) -> Held {
+        socket::hold_again(&self.0)
+    }
+}
+
+impl Drop for Rest {
+    fn drop(&mut self) {
+        self.0.asleep.fetch_sub(1, Ordering::SeqCst);
+    }
+}
+
+/// From now on what comes for the socket comes by the kernel. The caller looks at the rings once more, and sleeps only
+/// where they are empty.
+pub fn rest(held: Held, fd: c_int) -> Rest {
+    held.asleep.fetch_add(1, Ordering::SeqCst);
+    let rest = Rest(held);
+    if rest.0.open.load(Ordering::SeqCst) != 0 || rest.0.channels.load(Ordering::SeqCst) != 0 {
+        close(&rest.0);
+        outgoing::send_again_what_the_dead_left(&rest.0, fd);
+    }
+    rest
+}
+
+/// Closes the gates, and waits for senders that saw them open.
+#[cold]
+fn close(socket: &Socket) {
+    let _errno = raw::KeepErrno::new();
+    {
+        let _locked = Locked::new(socket);
+        if socket.open.swap(0, Ordering::SeqCst) != 0 {
+            attached(socket).for_each(|channel| channel.close_gate());
+        }
+    }
+    sleep_barrier();
+    settle(socket);
+}
+
+/// Waits for senders that may have seen a gate open.
+fn settle(socket: &Socket) {
+    let mut end = 0;
+    for (pairing, channel) in socket.live_channels() {
+        let mut looks = 0u32;
+        while !channel.settled() {
+            looks += 1;
+            if looks.is_multiple_of(64) {
+                raw::yield_core();
+                let now = raw::now_ns();
+                end = if end == 0 { now + INSIDE_NS } else { end };
+                if now > end || channel.peer_dead() {
+                    channel.give_up();
+                    pairs::drain(pairing, &Locked::new(socket));
+                    break;
+                }
+            }
+            std::hint::spin_loop();
+        }
+    }
+}
+
+/// The socket is the kernel's from now on: somebody will use it who does not look at rings, or it asks for what only the
+/// kernel has. What is in the rings is still read by this process. False when `fd` is no datagram socket of ours.
+pub fn withdraw(fd: c_int, reason: Reason) -> bool {
+    let Some(held) = socket::hold(fd) else { return false };
+    if held.kernels.swap(1, Ordering::SeqCst) != 0 {
+        return true;
+    }
+    if held.channels.load(Ordering::SeqCst) > 0 {
+        STREAMS.counters().fell_back(reason);
+        log::fell_back(fd, reason);
+    }
+    leave_all(&held);
+    if held.waiting() {
+        log::line(format_args!("descriptor {fd}: datagrams in the ring are for this process only"));
+    }
+    true
+}
+
+/// No ring of this socket is used for further datagrams; what is there is still read.
+pub fn leave_all(held: &Held) {
+    let _errno = raw::KeepErrno::new();
+    {
+        let locked = Locked::new(held);
+        for pairing in held.known() {
+            pairs::drain(pairing, &locked);
+            pairs::forget_offer(pairing);
+        }
+    }
+    sleep_barrier();
+    settle(held);
+    pairs::sweep(held);
+}
+
+/// Before a fork: the child would hold the sockets, too, and could not know what the parent takes out of rings.
+pub fn before_fork() {
+    for (fd, entry) in table::entries(0, c_int::MAX) {
+        if let Entry::Datagram(_) = entry {
+            withdraw(fd, Reason::Passed);
+        }
+    }
+}
+
+/// In the child: the rings are the parent's.
+pub fn after_fork_in_child() {
+    for (_, entry) in table::entries(0, c_int::MAX) {
+        if let Entry::Datagram(index) = entry {
+            pairs::disown(socket::at(index));
+        }
+    }
+}

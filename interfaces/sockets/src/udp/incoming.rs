@@ -1,0 +1,296 @@
+//! Receiving datagrams.
+
+use std::ffi::c_int;
+use std::sync::atomic::Ordering;
+
+use libc::{MSG_DONTWAIT, MSG_PEEK, MSG_TRUNC, iovec, msghdr, ssize_t};
+use weft_fabric::datagram::{Channel, Peer, ReceiveGuard};
+
+use crate::meet::STREAMS;
+use crate::{pace, raw, real};
+
+use super::socket::{Held, Socket};
+use super::{gate, names, pairs};
+
+/// Flags that a ring can follow; calls with others are the kernel's.
+const KNOWN: c_int =
+    MSG_DONTWAIT | MSG_PEEK | MSG_TRUNC | libc::MSG_WAITALL | libc::MSG_NOSIGNAL | libc::MSG_CMSG_CLOEXEC;
+/// While rings have something in every call, the kernel comes first every so many datagrams, so that those who send by
+/// the kernel do not starve.
+const KERNEL_EVERY: u32 = 32;
+/// A datagram that came after some by the kernel waits for so many of those at most.
+const KERNEL_FIRST: u32 = 512;
+/// While spinning, the kernel is asked every so many looks.
+const KERNEL_LOOKS: u32 = 64;
+
+/// What a look at the rings came to.
+enum Look {
+    Took(usize),
+    /// There is something in the ring of this pairing that was sent after what the kernel has.
+    KernelFirst(usize),
+    /// The kernel has its turn before the next one of this pairing, if nobody is overtaken so.
+    KernelsTurn(usize),
+    Nothing,
+}
+
+/// Of which pairings all that the kernel had before the next datagram in the ring is received.
+#[derive(Clone, Copy)]
+enum Cleared {
+    None,
+    One(usize),
+    All,
+}
+
+impl Cleared {
+    fn has(self, place: usize) -> bool {
+        match self {
+            Self::None => false,
+            Self::One(one) => one == place,
+            Self::All => true,
+        }
+    }
+}
+
+/// `recvmsg`, with `flags`.
+///
+/// # Safety
+/// The program's header, its buffers and its room for a name.
+pub unsafe fn receive(held: Held, fd: c_int, header: &mut msghdr, flags: c_int) -> ssize_t {
+    pairs::look_for_mail();
+    if flags & !KNOWN != 0 || held.channels.load(Ordering::Acquire) == 0 {
+        let rest = gate::rest(held, fd);
+        // SAFETY: the caller's promise.
+        return unsafe { by_kernel(&rest, fd, header, flags) };
+    }
+    let mut held = held;
+    // This call has seen rings and kernel empty: what is in a ring now is older than what comes by the kernel since the
+    // gate was closed.
+    let mut drained = false;
+    loop {
+        let open = gate::open(&held);
+        if !open {
+            pairs::sweep(&held);
+        }
+        // SAFETY: the caller's promise.
+        if let Some(answer) = unsafe { receive_now(&held, fd, header, flags, drained) } {
+            return answer;
+        }
+        if flags & MSG_DONTWAIT != 0 || is_nonblocking(fd) {
+            raw::set_errno(libc::EAGAIN);
+            return -1;
+        }
+        if open && spin(&held, fd) {
+            continue;
+        }
+        let rest = gate::rest(held, fd);
+        if !rest.waiting() {
+            STREAMS.counters().sleeps.fetch_add(1, Ordering::Relaxed);
+            // SAFETY: the caller's promise.
+            return unsafe { by_kernel(&rest, fd, header, flags) };
+        }
+        held = rest.into_held();
+        drained = true;
+    }
+}
+
+/// Without waiting: the rings, the kernel, and the rings again if they let the kernel go first. `None` when nothing is
+/// there. `drained`: what is in the rings comes first in any case.
+#[inline]
+unsafe fn receive_now(held: &Held, fd: c_int, header: &mut msghdr, flags: c_int, drained: bool) -> Option<ssize_t> {
+    // The kernel had nothing since the next one of this pairing was seen. Nothing is known about what came later.
+    let mut cleared = if drained { Cleared::All } else { Cleared::None };
+    let mut asked = false;
+    loop {
+        // SAFETY: the caller's promise.
+        match unsafe { from_rings(held, header, flags, cleared) } {
+            Look::Took(bytes) => return Some(bytes as ssize_t),
+            Look::Nothing if asked => return None,
+            Look::Nothing => cleared = Cleared::None,
+            Look::KernelFirst(place) => cleared = Cleared::One(place),
+            Look::KernelsTurn(place) => {
+                cleared = Cleared::One(place);
+                match kernel_may_be_first(held, fd) {
+                    Ok(true) => {}
+                    Ok(false) => continue,
+                    Err(error) => {
+                        raw::set_errno(error);
+                        return Some(-1);
+                    }
+                }
+            }
+        }
+        let before = raw::errno();
+        // SAFETY: the caller's promise.
+        let came = unsafe { kernel_counted(held, fd, header, flags | MSG_DONTWAIT) };
+        if came >= 0 || raw::errno() != libc::EAGAIN {
+            return Some(came);
+        }
+        raw::set_errno(before);
+        asked = true;
+    }
+}
+
+/// Whether the kernel has a datagram of somebody who has nothing in a ring: what lies there unmarked was sent before. An
+/// error that was due is told once, here.
+#[cold]
+fn kernel_may_be_first(held: &Held, fd: c_int) -> Result<bool, raw::Errno> {
+    let _errno = raw::KeepErrno::new();
+    // SAFETY: zeros are an address, and a header without buffers; the name lives across the call.
+    let (came, name, length) = unsafe {
+        let mut name: libc::sockaddr_storage = std::mem::zeroed();
+        let mut header: msghdr = std::mem::zeroed();
+        header.msg_name = (&raw mut name).cast();
+        header.msg_namelen = size_of_val(&name) as libc::socklen_t;
+        (real::recvmsg(fd, &raw mut header, MSG_PEEK | MSG_DONTWAIT), name, header.msg_namelen as usize)
+    };
+    if came < 0 {
+        return if raw::errno() == libc::EAGAIN { Ok(false) } else { Err(raw::errno()) };
+    }
+    // SAFETY: the kernel has written that much.
+    let peer = unsafe { names::read((&raw const name).cast(), length.min(size_of_val(&name)), held.family()) };
+    Ok(peer.is_none_or(|peer| !held.live_channels().any(|(known, channel)| known.is(&peer) && channel.waiting())))
+}
+
+/// Whether something has come while it was worth looking.
+fn spin(held: &Socket, fd: c_int) -> bool {
+    let mut looks = 0u32;
+    pace::spin(|| {
+        looks += 1;
+        held.waiting() || (looks.is_multiple_of(KERNEL_LOOKS) && raw::poll_one(fd, libc::POLLIN) != 0)
+    })
+}
+
+fn is_nonblocking(fd: c_int) -> bool {
+    raw::fcntl(fd, libc::F_GETFL, 0).is_ok_and(|flags| flags & libc::O_NONBLOCK as usize != 0)
+}
+
+/// The kernel's call, which may sleep.
+unsafe fn by_kernel(rest: &gate::Rest, fd: c_int, header: &mut msghdr, flags: c_int) -> ssize_t {
+    // SAFETY: the caller's promise.
+    unsafe { kernel_counted(rest, fd, header, flags) }
+}
+
+/// The kernel's call; what comes is counted for the peer that it comes from.
+unsafe fn kernel_counted(held: &Held, fd: c_int, header: &mut msghdr, flags: c_int) -> ssize_t {
+    // SAFETY: zeros are an address.
+    let mut name: libc::sockaddr_storage = unsafe { std::mem::zeroed() };
+    let unnamed = header.msg_name.is_null();
+    let given = header.msg_namelen;
+    if unnamed {
+        header.msg_name = (&raw mut name).cast();
+        header.msg_namelen = size_of_val(&name) as libc::socklen_t;
+    }
+    // SAFETY: the caller's promise; the name is the program's or ours.
+    let came = unsafe { real::recvmsg(fd, header, flags) };
+    let room = if unnamed { size_of_val(&name) as u32 } else { given };
+    if came >= 0 && flags & MSG_PEEK == 0 && flags & libc::MSG_ERRQUEUE == 0 {
+        STREAMS.counters().bytes_kernel_in.fetch_add(came as u64, Ordering::Relaxed);
+        let length = header.msg_namelen.min(room) as usize;
+        // SAFETY: the kernel has written that much.
+        if let Some(peer) = unsafe { names::read(header.msg_name.cast(), length, held.family()) }
+            && held.attached(&peer).is_none()
+        {
+            pairs::count(held, fd, &peer);
+        }
+    }
+    if unnamed {
+        header.msg_name = std::ptr::null_mut();
+        header.msg_namelen = if came >= 0 { 0 } else { given };
+    }
+    came
+}
+
+/// The next datagram of the rings. `cleared`: of this pairing whatever the kernel may have.
+unsafe fn from_rings(held: &Held, header: &mut msghdr, flags: c_int, cleared: Cleared) -> Look {
+    let known = held.known();
+    let first = held.turn.load(Ordering::Relaxed) as usize;
+    for step in 0..known.len() {
+        let place = (first + step) % known.len();
+        let Some(channel) = known[place].channel().filter(Channel::waiting) else { continue };
+        // SAFETY: the caller's promise.
+        match unsafe { from_ring(held, place, &channel, header, flags, cleared.has(place)) } {
+            Look::Nothing => {}
+            Look::Took(bytes) => {
+                // Many peers take turns.
+                held.turn.store(place as u32 + u32::from(known.len() > 1), Ordering::Relaxed);
+                return Look::Took(bytes);
+            }
+            kernel => return kernel,
+        }
+    }
+    Look::Nothing
+}
+
+unsafe fn from_ring(
+    held: &Held,
+    place: usize,
+    channel: &Channel,
+    header: &mut msghdr,
+    flags: c_int,
+    cleared: bool,
+) -> Look {
+    let pairing = &held.known()[place];
+    let Some(mut guard) = channel.lock_receive() else { return Look::Nothing };
+    let Some((length, after_kernel)) = guard.first() else {
+        drop(guard);
+        if channel.is_broken() {
+            pairs::retire(held, pairing);
+        }
+        return Look::Nothing;
+    };
+    if !cleared && is_kernel_s_turn(held, after_kernel) {
+        return if after_kernel { Look::KernelFirst(place) } else { Look::KernelsTurn(place) };
+    }
+    // SAFETY: the caller's promise.
+    let copied = unsafe { copy_out(&guard, length, header) };
+    if flags & MSG_PEEK == 0 {
+        guard.take();
+        held.takes.fetch_add(1, Ordering::Relaxed);
+        held.kernel_first.store(0, Ordering::Relaxed);
+        let counters = STREAMS.counters();
+        counters.datagrams_ring_in.fetch_add(1, Ordering::Relaxed);
+        counters.bytes_ring_in.fetch_add(length as u64, Ordering::Relaxed);
+    }
+    drop(guard);
+    // SAFETY: the caller's promise.
+    unsafe { describe(&pairing.peer(), held.family(), header, length > copied) };
+    Look::Took(if flags & MSG_TRUNC != 0 { length } else { copied })
+}
+
+/// Whether the kernel is to be asked before a datagram is taken out of a ring.
+#[inline]
+fn is_kernel_s_turn(held: &Socket, after_kernel: bool) -> bool {
+    if after_kernel {
+        return held.kernel_first.fetch_add(1, Ordering::Relaxed) < KERNEL_FIRST;
+    }
+    held.takes.load(Ordering::Relaxed) % KERNEL_EVERY == KERNEL_EVERY - 1
+}
+
+/// Copies what fits into the program's buffers; answers how much.
+unsafe fn copy_out(guard: &ReceiveGuard, length: usize, header: &msghdr) -> usize {
+    let mut copied = 0;
+    for at in 0..header.msg_iovlen {
+        // SAFETY: the program promises so many buffers, and that they are writable.
+        unsafe {
+            let iovec { iov_base, iov_len } = header.msg_iov.add(at).read_unaligned();
+            let part = iov_len.min(length - copied);
+            if part > 0 {
+                guard.read(copied, std::slice::from_raw_parts_mut(iov_base.cast(), part));
+                copied += part;
+            }
+        }
+    }
+    copied
+}
+
+/// Fills in what `recvmsg` answers beside the bytes.
+unsafe fn describe(peer: &Peer, family: c_int, header: &mut msghdr, cut: bool) {
+    if !header.msg_name.is_null() {
+        // SAFETY: the program promises so much room.
+        header.msg_namelen = unsafe { names::write(peer, family, header.msg_name.cast(), header.msg_namelen as usize) };
+    } else {
+        header.msg_namelen = 0;
+    }
+    header.msg_controllen = 0;
+    header.msg_flags = if cut { MSG_TRUNC } else { 0 };
+}

@@ -1,0 +1,161 @@
+//! Sending datagrams.
+
+use std::ffi::c_int;
+use std::sync::atomic::Ordering;
+
+use libc::{MSG_CONFIRM, MSG_DONTWAIT, MSG_NOSIGNAL, iovec, msghdr, ssize_t};
+use weft_fabric::datagram::{Channel, LONGEST, Peer, Sent};
+
+use crate::meet::STREAMS;
+use crate::{raw, real};
+
+use super::socket::{ATTACHED, Held, Pairing, Socket};
+use super::{gate, names, pairs};
+
+/// Flags that mean nothing to a ring; sends with others are the kernel's.
+const KNOWN: c_int = MSG_DONTWAIT | MSG_NOSIGNAL | MSG_CONFIRM;
+/// The kernel's own limit of buffers.
+const MOST_PIECES: usize = 1024;
+/// Between two looks whether the peer takes anything out of its ring: about a millisecond.
+const LOOK_TICKS: u64 = 1 << 21;
+
+/// `sendmsg`, with `flags`.
+///
+/// # Safety
+/// The program's header, its buffers and its name.
+pub unsafe fn send(held: &Held, fd: c_int, header: &msghdr, flags: c_int) -> ssize_t {
+    pairs::look_for_mail();
+    // SAFETY: the caller's promise.
+    let peer = unsafe { destination(held, header) };
+    if let Some(peer) = &peer
+        && flags & !KNOWN == 0
+        && header.msg_controllen == 0
+        && let Some(pairing) = held.attached(peer)
+        // SAFETY: the caller's promise.
+        && let Some(length) = unsafe { by_ring(held, pairing, header) }
+    {
+        return length as ssize_t;
+    }
+    // SAFETY: the caller's promise.
+    let went = unsafe { real::sendmsg(fd, header, flags) };
+    if went >= 0 {
+        STREAMS.counters().bytes_kernel_out.fetch_add(went as u64, Ordering::Relaxed);
+        if let Some(peer) = &peer {
+            match held.attached(peer) {
+                Some(pairing) => pairing.after_kernel.store(1, Ordering::Relaxed),
+                None => pairs::count(held, fd, peer),
+            }
+        }
+    }
+    went
+}
+
+/// Where the datagram goes, if that may have a ring.
+unsafe fn destination(held: &Socket, header: &msghdr) -> Option<Peer> {
+    if header.msg_name.is_null() {
+        return held.connected();
+    }
+    // SAFETY: the caller's promise.
+    unsafe { names::read(header.msg_name.cast(), header.msg_namelen as usize, held.family()) }
+}
+
+/// Sends by the ring if it can; how many bytes.
+#[inline]
+unsafe fn by_ring(held: &Held, pairing: &Pairing, header: &msghdr) -> Option<usize> {
+    let channel = pairing.channel()?;
+    if channel.peer_gone() {
+        pairs::retire(held, pairing);
+        return None;
+    }
+    let count = header.msg_iovlen;
+    if count > MOST_PIECES || is_stalled(pairing, &channel) {
+        return None;
+    }
+    let pieces = if count == 0 {
+        &[]
+    } else {
+        // SAFETY: the program promises so many buffers.
+        unsafe { std::slice::from_raw_parts(header.msg_iov, count) }
+    };
+    let length = pieces.iter().fold(0usize, |sum, piece| sum.saturating_add(piece.iov_len));
+    if length > LONGEST {
+        return None;
+    }
+    let after_kernel = pairing.after_kernel.load(Ordering::Relaxed) != 0;
+    let sent = channel.send(length, after_kernel, |write| {
+        for iovec { iov_base, iov_len } in pieces.iter().filter(|piece| piece.iov_len > 0) {
+            // SAFETY: the program promises that its buffers are readable for this call.
+            write(unsafe { std::slice::from_raw_parts(iov_base.cast(), *iov_len) });
+        }
+    });
+    if sent == Sent::Kernel {
+        return None;
+    }
+    if after_kernel {
+        pairing.after_kernel.store(0, Ordering::Relaxed);
+    }
+    let counters = STREAMS.counters();
+    counters.datagrams_ring_out.fetch_add(1, Ordering::Relaxed);
+    counters.bytes_ring_out.fetch_add(length as u64, Ordering::Relaxed);
+    Some(length)
+}
+
+/// Whether the peer leaves what is in its ring: it may be dead, which the kernel knows.
+#[inline]
+fn is_stalled(pairing: &Pairing, channel: &Channel) -> bool {
+    let now = raw::ticks();
+    if now.wrapping_sub(pairing.looked_at.load(Ordering::Relaxed)) >= LOOK_TICKS {
+        pairing.looked_at.store(now, Ordering::Relaxed);
+        // Where all is taken there is nothing that could stand until the next look.
+        let taken = if channel.unread_by_peer() > 0 { channel.consumed() } else { u64::MAX };
+        let stands = pairing.seen.swap(taken, Ordering::Relaxed) == taken && taken != u64::MAX;
+        pairing.stalled.store(u32::from(stands), Ordering::Relaxed);
+    }
+    pairing.stalled.load(Ordering::Relaxed) != 0
+}
+
+/// Before a sleep: what a peer that has died before it read it would have been told to us as an error. The kernel says so
+/// when it gets it.
+pub fn send_again_what_the_dead_left(held: &Held, fd: c_int) {
+    for pairing in held.known() {
+        let Some(channel) = pairing.channel() else { continue };
+        if pairing.state.load(Ordering::Relaxed) != ATTACHED || channel.unread_by_peer() == 0 || !channel.peer_dead() {
+            continue;
+        }
+        send_again(held, fd, pairing, &channel);
+    }
+}
+
+#[cold]
+fn send_again(held: &Held, fd: c_int, pairing: &Pairing, channel: &Channel) {
+    let _errno = raw::KeepErrno::new();
+    pairs::drain(pairing, &gate::Locked::new(held));
+    let buffer = raw::map(LONGEST, false);
+    if !buffer.is_null() {
+        // SAFETY: new memory of that length, ours alone.
+        let buffer = unsafe { std::slice::from_raw_parts_mut(buffer, LONGEST) };
+        channel.take_back(|length, read| {
+            read(&mut buffer[..length]);
+            send_to(fd, &buffer[..length], &pairing.peer(), held);
+            true
+        });
+        // SAFETY: mapped above with this size, used by nobody any more.
+        unsafe { raw::unmap(buffer.as_mut_ptr(), LONGEST) };
+    }
+}
+
+fn send_to(fd: c_int, bytes: &[u8], peer: &Peer, held: &Held) {
+    let mut name = [0u8; 32];
+    // SAFETY: a place of that size; a header of zeros is an empty one, and what it points at lives across the call.
+    unsafe {
+        let mut piece = iovec { iov_base: bytes.as_ptr().cast_mut().cast(), iov_len: bytes.len() };
+        let mut header: msghdr = std::mem::zeroed();
+        if held.connected().is_none() {
+            header.msg_namelen = names::write(peer, held.family(), name.as_mut_ptr(), name.len());
+            header.msg_name = name.as_mut_ptr().cast();
+        }
+        header.msg_iov = &raw mut piece;
+        header.msg_iovlen = 1;
+        let _ = raw::send_message(fd, &header, MSG_DONTWAIT | MSG_NOSIGNAL);
+    }
+}

@@ -1,0 +1,395 @@
+//! Datagram sockets of this process: one record per open socket, shared by all its descriptors.
+//!
+//! Invariants:
+//! - A record is in use while a descriptor or a call holds it (`holds`: descriptors above, calls below).
+//! - A pairing's channel is written before its state says [`ATTACHED`], and read only in that state or [`DRAINING`],
+//!   which a call reads before the key. It is given back only while nobody else is inside.
+
+use std::cell::UnsafeCell;
+use std::ffi::c_int;
+use std::mem::MaybeUninit;
+use std::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, Ordering};
+
+use weft_fabric::datagram::{Channel, Peer};
+
+use crate::raw;
+use crate::table::{self, Entry};
+
+use super::{gate, pairs};
+
+/// Peers of one socket that are counted or have a channel. More stay with the kernel.
+pub const PEERS: usize = 32;
+const SOCKETS: usize = 1 << 14;
+
+/// Nobody.
+pub const VACANT: u32 = 0;
+/// Datagrams with it are counted.
+pub const COUNTED: u32 = 1;
+/// Shown to the rendezvous.
+pub const OFFERED: u32 = 2;
+/// Has a channel.
+pub const ATTACHED: u32 = 3;
+/// Nothing is sent by its channel any more; what is in the ring is still to be read.
+pub const DRAINING: u32 = 4;
+/// Being given back.
+pub const LEAVING: u32 = 5;
+
+/// One peer of a socket.
+pub struct Pairing {
+    pub state: AtomicU32,
+    /// Datagrams exchanged.
+    pub count: AtomicU32,
+    key: [AtomicU64; 3],
+    /// Something went by the kernel since the last datagram in the ring.
+    pub after_kernel: AtomicU32,
+    /// The peer takes nothing out of its ring.
+    pub stalled: AtomicU32,
+    /// Clock of the last look at that, and what the peer had taken then.
+    pub looked_at: AtomicU64,
+    pub seen: AtomicU64,
+    channel: UnsafeCell<MaybeUninit<Channel>>,
+}
+
+/// One socket.
+#[repr(align(128))]
+pub struct Socket {
+    /// Generation, and in the last bit whether it is in use.
+    life: AtomicU64,
+    holds: AtomicU64,
+    /// AF_INET or AF_INET6.
+    family: AtomicU32,
+    /// 1: it stays with the kernel.
+    pub kernels: AtomicU32,
+    /// Pairings from here on were never used.
+    pub used: AtomicU32,
+    /// Pairings with a channel.
+    pub channels: AtomicU32,
+    /// Threads that sleep on it in the kernel, or are about to.
+    pub asleep: AtomicU32,
+    /// 1: the gates are open.
+    pub open: AtomicU32,
+    /// Held, with signals blocked, while gates or pairings change.
+    pub lock: AtomicU32,
+    /// Where the next look at the rings begins.
+    pub turn: AtomicU32,
+    /// Datagrams taken, and taken from the kernel in the place of one from a ring.
+    pub takes: AtomicU32,
+    pub kernel_first: AtomicU32,
+    /// The pairing of the last send.
+    pub last: AtomicU32,
+    pub cookie: AtomicU64,
+    /// Where it is connected to, if that may have a ring; port 0 for nowhere.
+    connected: [AtomicU64; 3],
+    next_free: AtomicU32,
+    pub pairings: [Pairing; PEERS],
+}
+
+// SAFETY: all is atomic but the channels, which are written once per life of a pairing before the state that allows
+// reading.
+unsafe impl Sync for Socket {}
+
+const LIVE: u64 = 1;
+const DESCRIPTOR: u64 = 1 << 32;
+
+static POOL: AtomicPtr<Socket> = AtomicPtr::new(std::ptr::null_mut());
+static FREE_LIST: AtomicU64 = AtomicU64::new(0);
+static UNUSED_FROM: AtomicU32 = AtomicU32::new(1);
+
+/// Makes room for the records (address space only). False when there is none.
+pub fn start() -> bool {
+    let at = raw::map(SOCKETS * size_of::<Socket>(), false);
+    POOL.store(at.cast(), Ordering::Release);
+    !at.is_null()
+}
+
+/// The record with this index.
+pub fn at(index: u32) -> &'static Socket {
+    // SAFETY: indices come from `take_record`, below SOCKETS; the pool is never unmapped; zeros are a valid record.
+    unsafe { &*POOL.load(Ordering::Relaxed).add(index as usize) }
+}
+
+fn take_record() -> Option<u32> {
+    loop {
+        let head = FREE_LIST.load(Ordering::Acquire);
+        let index = head as u32;
+        if index == 0 {
+            let fresh = UNUSED_FROM.fetch_add(1, Ordering::Relaxed);
+            if fresh as usize >= SOCKETS {
+                UNUSED_FROM.store(SOCKETS as u32, Ordering::Relaxed);
+                return None;
+            }
+            return Some(fresh);
+        }
+        let next = (head >> 32).wrapping_add(1) << 32 | u64::from(at(index).next_free.load(Ordering::Relaxed));
+        if FREE_LIST.compare_exchange(head, next, Ordering::AcqRel, Ordering::Relaxed).is_ok() {
+            return Some(index);
+        }
+    }
+}
+
+fn put_record(index: u32) {
+    loop {
+        let head = FREE_LIST.load(Ordering::Relaxed);
+        at(index).next_free.store(head as u32, Ordering::Relaxed);
+        let next = (head >> 32).wrapping_add(1) << 32 | u64::from(index);
+        if FREE_LIST.compare_exchange(head, next, Ordering::AcqRel, Ordering::Relaxed).is_ok() {
+            return;
+        }
+    }
+}
+
+/// Notes that `fd` is a new UDP socket of this process.
+pub fn note(fd: c_int, family: c_int) {
+    crate::conn::forget(fd);
+    let wanted = crate::may_accelerate() && crate::settings::udp();
+    if !wanted || !table::has_place(fd) || fd <= libc::STDERR_FILENO {
+        return;
+    }
+    let Some(index) = take_record() else { return };
+    let socket = at(index);
+    for word in [
+        &socket.kernels,
+        &socket.used,
+        &socket.channels,
+        &socket.asleep,
+        &socket.open,
+        &socket.lock,
+        &socket.turn,
+        &socket.takes,
+        &socket.kernel_first,
+        &socket.last,
+    ] {
+        word.store(0, Ordering::Relaxed);
+    }
+    socket.family.store(family as u32, Ordering::Relaxed);
+    socket.cookie.store(0, Ordering::Relaxed);
+    socket.connected[2].store(0, Ordering::Relaxed);
+    // Before it lives: a call that came too late for the life before may look and leave meanwhile.
+    socket.holds.fetch_add(DESCRIPTOR, Ordering::SeqCst);
+    socket.life.store((socket.life.load(Ordering::Relaxed) | LIVE).wrapping_add(2), Ordering::SeqCst);
+    table::replace(fd, Some(Entry::Datagram(index)));
+}
+
+/// One more descriptor of the socket.
+pub fn add_descriptor(index: u32) {
+    at(index).holds.fetch_add(DESCRIPTOR, Ordering::SeqCst);
+}
+
+/// One less; the table does not lead from it to the record any more.
+pub fn drop_descriptor(index: u32) {
+    let socket = at(index);
+    if socket.holds.load(Ordering::SeqCst) >> 32 == 1 {
+        // Nobody will look at the rings any more.
+        let held = hold_index(index);
+        gate::leave_all(&held);
+    }
+    socket.release(index, DESCRIPTOR);
+}
+
+/// A call's hold on a socket.
+#[derive(Debug)]
+pub struct Held {
+    pub index: u32,
+}
+
+impl std::ops::Deref for Held {
+    type Target = Socket;
+
+    #[inline]
+    fn deref(&self) -> &Socket {
+        at(self.index)
+    }
+}
+
+impl Drop for Held {
+    #[inline]
+    fn drop(&mut self) {
+        at(self.index).release(self.index, 1);
+    }
+}
+
+/// Holds the datagram socket that `fd` is; `None` when it is none of ours.
+#[inline]
+pub fn hold(fd: c_int) -> Option<Held> {
+    loop {
+        let Entry::Datagram(index) = table::entry(fd)? else { return None };
+        let held = hold_index(index);
+        // Between the look and the hold it may have been closed, and the record given to another socket.
+        if table::entry(fd) == Some(Entry::Datagram(index)) {
+            return Some(held);
+        }
+    }
+}
+
+/// One more hold of a socket that is held.
+pub fn hold_again(held: &Held) -> Held {
+    hold_index(held.index)
+}
+
+fn hold_index(index: u32) -> Held {
+    at(index).holds.fetch_add(1, Ordering::SeqCst);
+    Held { index }
+}
+
+/// Whether a datagram is in a ring of the socket with this index, which is in the table.
+pub fn is_waiting(index: u32) -> bool {
+    hold_index(index).waiting()
+}
+
+/// Whether it has channels: whether a look at the kernel is not enough.
+pub fn has_channels(index: u32) -> bool {
+    at(index).channels.load(Ordering::SeqCst) > 0
+}
+
+/// Another number in every life of the record.
+pub fn life(index: u32) -> u32 {
+    (at(index).life.load(Ordering::SeqCst) >> 1) as u32
+}
+
+/// A number that changes with each arrival in a ring.
+pub fn arrived(index: u32) -> u64 {
+    let held = hold_index(index);
+    held.live_channels().fold(0, |sum, (_, channel)| sum.wrapping_add(channel.arrived()))
+}
+
+impl Socket {
+    fn release(&self, index: u32, hold: u64) {
+        let life = self.life.load(Ordering::SeqCst);
+        if self.holds.fetch_sub(hold, Ordering::SeqCst) == hold
+            && life & LIVE != 0
+            && self.life.compare_exchange(life, life & !LIVE, Ordering::SeqCst, Ordering::Relaxed).is_ok()
+        {
+            pairs::forget_all(self);
+            put_record(index);
+        }
+    }
+
+    pub fn family(&self) -> c_int {
+        self.family.load(Ordering::Relaxed) as c_int
+    }
+
+    /// Whether no other call of this process is inside.
+    pub fn alone(&self) -> bool {
+        self.holds.load(Ordering::SeqCst) & (DESCRIPTOR - 1) == 1
+    }
+
+    /// In a child after a fork: calls of other threads are gone.
+    pub fn forget_calls(&self) {
+        self.holds.fetch_and(!(DESCRIPTOR - 1), Ordering::SeqCst);
+        self.asleep.store(0, Ordering::Relaxed);
+        self.lock.store(0, Ordering::Relaxed);
+    }
+
+    pub fn connect(&self, peer: Option<Peer>) {
+        let [high, low, port] = peer.map_or([0; 3], |peer| words(&peer));
+        self.connected[0].store(high, Ordering::Relaxed);
+        self.connected[1].store(low, Ordering::Relaxed);
+        self.connected[2].store(port, Ordering::Release);
+    }
+
+    #[inline]
+    pub fn connected(&self) -> Option<Peer> {
+        let port = self.connected[2].load(Ordering::Acquire);
+        let words = [self.connected[0].load(Ordering::Relaxed), self.connected[1].load(Ordering::Relaxed), port];
+        (port != 0).then(|| peer(words))
+    }
+
+    /// The pairings that were ever used.
+    #[inline]
+    pub fn known(&self) -> &[Pairing] {
+        &self.pairings[..(self.used.load(Ordering::Acquire) as usize).min(PEERS)]
+    }
+
+    /// Those with a ring to be read.
+    #[inline]
+    pub fn live_channels(&self) -> impl Iterator<Item = (&Pairing, Channel)> {
+        self.known().iter().filter_map(|pairing| pairing.channel().map(|channel| (pairing, channel)))
+    }
+
+    /// Whether a datagram is in a ring. Another one's turn at the kernel does not count.
+    #[inline]
+    pub fn waiting(&self) -> bool {
+        self.channels.load(Ordering::Acquire) > 0 && self.live_channels().any(|(_, channel)| channel.waiting())
+    }
+
+    /// The pairing with this peer, if it has a channel to send by.
+    #[inline]
+    pub fn attached(&self, peer: &Peer) -> Option<&Pairing> {
+        let known = self.known();
+        let is_it = |pairing: &Pairing| pairing.state.load(Ordering::Acquire) == ATTACHED && pairing.is(peer);
+        if let Some(last) = known.get(self.last.load(Ordering::Relaxed) as usize).filter(|last| is_it(last)) {
+            return Some(last);
+        }
+        let found = known.iter().position(is_it)?;
+        self.last.store(found as u32, Ordering::Relaxed);
+        Some(&known[found])
+    }
+}
+
+fn words(peer: &Peer) -> [u64; 3] {
+    let [high, low] = [0, 8].map(|at| {
+        let mut half = [0; 8];
+        half.copy_from_slice(&peer.address[at..at + 8]);
+        u64::from_ne_bytes(half)
+    });
+    [high, low, u64::from(peer.port)]
+}
+
+fn peer([high, low, port]: [u64; 3]) -> Peer {
+    let mut address = [0; 16];
+    address[..8].copy_from_slice(&high.to_ne_bytes());
+    address[8..].copy_from_slice(&low.to_ne_bytes());
+    Peer::new(address, port as u16)
+}
+
+impl Pairing {
+    #[inline]
+    pub fn is(&self, peer: &Peer) -> bool {
+        self.key.each_ref().map(|word| word.load(Ordering::Relaxed)) == words(peer)
+    }
+
+    pub fn peer(&self) -> Peer {
+        peer(self.key.each_ref().map(|word| word.load(Ordering::Relaxed)))
+    }
+
+    /// Gives the place to another peer. The lock is held, and the place has no channel.
+    pub fn name(&self, peer: &Peer) {
+        for (word, value) in self.key.iter().zip(words(peer)) {
+            word.store(value, Ordering::Relaxed);
+        }
+        for word in [&self.count, &self.after_kernel, &self.stalled] {
+            word.store(0, Ordering::Relaxed);
+        }
+        self.state.store(COUNTED, Ordering::Release);
+    }
+
+    /// The lock is held, and the state is none that allows reading.
+    pub fn set_channel(&self, channel: Channel) {
+        // SAFETY: nobody reads before the state says so (invariant of this module).
+        unsafe { (*self.channel.get()).write(channel) };
+        self.after_kernel.store(1, Ordering::Relaxed);
+        self.stalled.store(0, Ordering::Relaxed);
+        self.looked_at.store(raw::ticks(), Ordering::Relaxed);
+        self.seen.store(u64::MAX, Ordering::Relaxed);
+    }
+
+    /// The channel, if there is one to be read.
+    #[inline]
+    pub fn channel(&self) -> Option<Channel> {
+        match self.state.load(Ordering::Acquire) {
+            // SAFETY: written before the state that was just read.
+            ATTACHED | DRAINING => Some(unsafe { (*self.channel.get()).assume_init() }),
+            _ => None,
+        }
+    }
+
+    /// The channel of a pairing that this thread has made [`LEAVING`].
+    pub fn last_of_channel(&self) -> Channel {
+        // SAFETY: a pairing comes to that state from those that have one only.
+        unsafe { (*self.channel.get()).assume_init() }
+    }
+
+    pub fn change(&self, from: u32, to: u32) -> bool {
+        self.state.compare_exchange(from, to, Ordering::SeqCst, Ordering::Relaxed).is_ok()
+    }
+}

@@ -1,0 +1,37 @@
+/* The cases. */
+#include "../cases/cases.h"
+
+void failed_exec(void);
+void listed_words(void);
+void cancelled_calls(void);
+void no_room(void);
+void high_low_water(void);
+void standard_output(void);
+void closed_under_a_call(void);
+void shut_under_a_send(void);
+void spawned_with_actions(void);
+void closed_unread(void);
+void two_forkers(void);
+void signals_that_interrupt(void);
+void signals_that_restart(void);
+void signals_of_both_kinds(void);
+void signals_under_waits(void);
+void forks_in_masses(void);
+void handlers_that_use_sets(void);
+void many_sets(void);
+void many_receivers(void);
+void many_processes(void);
+void cancelled_often(void);
+void cancelled_among_handlers(void);
+void set_of_two_processes(void);
+void looked_at_by_a_child(void);
+void closed_and_held(void);
+void called_elsewhere(void);
+void spawned_beside(void);
+void spawned_before_readers(void);
+void no_descriptors(void);
+void no_files(void);
+void no_memory(void);
+void killed_while_sending(void);
+void killed_while_receiving(void);
+void rendezvous_killed(void);

@@ -1,0 +1,19 @@
+/* What a program may see of UDP sockets, one case each; run with and without the library, it must see the same.
+ *
+ *   udp CASE... | all | list */
+#include "udp.h"
+
+#define CASE(what) { #what, what }
+static const struct a_case cases[] = {
+    CASE(names_and_lengths), CASE(six), CASE(mapped), CASE(flags), CASE(vectors), CASE(many_at_once), CASE(sizes),
+    CASE(burst_is_kept), CASE(order_of_a_stream), CASE(nonblocking), CASE(time_limits), CASE(interrupted), CASE(polled),
+    CASE(polled_asleep), CASE(selected), CASE(sets), CASE(edges), CASE(sets_asleep), CASE(registered_later),
+    CASE(two_threads), CASE(closed_peer_refuses), CASE(killed_peer_refuses), CASE(killed_while_asleep),
+    CASE(connected_hears_one), CASE(disconnected), CASE(strangers_are_heard), CASE(forked), CASE(shut), CASE(options),
+    CASE(duplicates), CASE(passed_on),
+};
+
+int main(int argc, char **argv)
+{
+    return run_cases(argc, argv, cases, sizeof cases / sizeof *cases);
+}

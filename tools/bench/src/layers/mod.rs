@@ -1,0 +1,70 @@
+//! `weft bench layers`: what each layer adds to the one below it, by ping-pong and by pairwise exchange, by turns.
+//!
+//! The layers of the fabric are timed in a process of our own ([`pair`]), sockets by `c/sockbench.c`, MPI by
+//! `c/mpibench.c`. All move messages that carry their number and check them.
+
+mod pair;
+mod report;
+mod rows;
+mod run;
+
+pub use pair::{PairArgs, run as run_pair};
+
+use std::path::PathBuf;
+
+/// The layers one above the other: raw channel, port, socket, MPI, beside the kernel's own sockets.
+///
+/// Ping-pong: half of the time there and back. Pairwise exchange: both processes send, then both receive; the time of
+/// one exchange, and the bytes of both messages in it. A socket to itself has both ends in one process. Every figure
+/// is the median over the turns.
+#[derive(Clone, Debug, clap::Args)]
+pub struct LayersArgs {
+    /// Short run for a first look: 0.1 s per figure, 3 turns
+    #[arg(long)]
+    pub quick: bool,
+    /// How often each layer gets its turn [default: 5, quick: 3]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1000))]
+    pub turns: Option<u32>,
+    /// Time of a figure per turn [default: 0.5, quick: 0.1]
+    #[arg(long, value_name = "S", value_parser = crate::args::seconds)]
+    pub seconds: Option<f64>,
+    /// Size of the messages for throughput
+    #[arg(long, value_name = "BYTES", default_value_t = 1 << 20, value_parser = clap::value_parser!(u32).range(1..=1 << 26))]
+    pub bytes: u32,
+    /// Where Weft is installed (DIR/bin/weft, DIR/lib) [default: beside this program]
+    #[arg(long, value_name = "DIR")]
+    pub weft_prefix: Option<PathBuf>,
+    /// Print the table as Markdown
+    #[arg(long)]
+    pub markdown: bool,
+    /// Write every sample and the machine's description
+    #[arg(long, value_name = "FILE")]
+    pub json: Option<PathBuf>,
+}
+
+impl LayersArgs {
+    fn turns(&self) -> u32 {
+        self.turns.unwrap_or(if self.quick { 3 } else { 5 })
+    }
+
+    fn figure_seconds(&self) -> f64 {
+        self.seconds.unwrap_or(if self.quick { 0.1 } else { 0.5 })
+    }
+}
+
+/// Measures and writes what is asked for.
+///
+/// # Errors
+/// Nothing could be measured, a layer failed, or the output cannot be written.
+pub fn run(args: &LayersArgs) -> anyhow::Result<()> {
+    crate::process::watch_for_interrupts();
+    let report = run::run(args)?;
+    print!("{}", if args.markdown { report.markdown() } else { report.text() });
+    if let Some(path) = &args.json {
+        report.write_json(path)?;
+    }
+    match report.failures.len() {
+        0 => Ok(()),
+        n => anyhow::bail!("{n} measurement(s) failed, see above"),
+    }
+}

@@ -1,0 +1,277 @@
+//! The fabric's own layers between two processes: the raw channel, and ports with matching.
+//!
+//! Runs in a process of its own, which forks: only the hidden command `weft bench fabric-pair` comes here. The other
+//! process answers (ping-pong) or does the same as this one (exchange) until it is killed.
+
+use anyhow::{Context, bail};
+use std::time::Instant;
+use weft_fabric::{
+    Driven, Endpoint, Envelope, Monitor, Outside, Peer, RequestId, Segment, Selector, SendMode, Waiting,
+};
+
+/// One layer of the fabric, timed between two processes.
+#[derive(Clone, Debug, clap::Args)]
+pub struct PairArgs {
+    layer: Layer,
+    what: What,
+    #[arg(value_parser = clap::value_parser!(u32).range(1..=1 << 26))]
+    bytes: u32,
+    #[arg(value_parser = crate::args::seconds)]
+    seconds: f64,
+    /// Where this process runs, and where the other one
+    #[arg(num_args = 2)]
+    cpus: Vec<usize>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+enum Layer {
+    Raw,
+    Port,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+enum What {
+    Pingpong,
+    Exchange,
+}
+
+struct World(Endpoint);
+
+impl Driven for World {
+    fn endpoint(&mut self) -> &mut Endpoint {
+        &mut self.0
+    }
+
+    #[inline]
+    fn advance(&mut self) -> Option<Outside> {
+        None
+    }
+}
+
+static WORLD: Monitor<World> = Monitor::new();
+const WAIT: Waiting = Waiting { call: "fabric-pair", peer: None, tag: None, context: 0 };
+const TAG: i32 = 1;
+/// The clock is read once per so many messages.
+const CLOCK_EVERY: u64 = 8;
+/// A message carries its number so often, and once more at its end.
+const PAGE: usize = 4096;
+
+/// One side, with the buffers that it sends from and receives into.
+struct Side {
+    layer: Layer,
+    me: u32,
+    out: Vec<u8>,
+    into: Vec<u8>,
+}
+
+impl Side {
+    fn new(layer: Layer, me: u32, bytes: usize) -> Self {
+        let message: Vec<u8> = (0..bytes).map(middle).collect();
+        Self { layer, me, out: message.clone(), into: message }
+    }
+
+    fn other(&self) -> Peer {
+        Peer(1 - self.me)
+    }
+
+    /// The message `number` may come into our buffer from now on.
+    fn expect(&mut self) -> RequestId {
+        let (from, length) = (self.other(), self.into.len());
+        let world = &mut *WORLD.enter();
+        // SAFETY: the buffer is neither touched nor dropped before `arrive` has seen the request complete.
+        unsafe {
+            match self.layer {
+                Layer::Raw => world.0.post_raw_receive(from, self.into.as_mut_ptr(), length),
+                Layer::Port => {
+                    let selector = Selector { context: 0, peer: Some(from), tag: Some(TAG) };
+                    world.0.post_receive(selector, self.into.as_mut_ptr(), length)
+                }
+            }
+        }
+    }
+
+    fn arrive(&mut self, request: RequestId, number: u64) -> anyhow::Result<()> {
+        let outcome = WORLD.wait(WAIT, |world| world.0.take_outcome(request));
+        if let Some(fault) = outcome.fault {
+            bail!("message {number} has not arrived: {fault:?}");
+        }
+        look(&self.into, number)
+    }
+
+    /// Sends the message `number` and waits until its buffer is ours again.
+    fn send(&mut self, number: u64) {
+        mark(&mut self.out, number);
+        match self.layer {
+            Layer::Raw => self.send_raw(),
+            Layer::Port => self.send_to_port(),
+        }
+    }
+
+    fn send_raw(&mut self) {
+        let mut sent = 0;
+        loop {
+            let rest = &self.out[sent..];
+            // SAFETY: all of `rest` is readable.
+            sent += unsafe { WORLD.enter().0.try_raw_send(self.other(), rest.as_ptr(), rest.len()) };
+            if sent == self.out.len() {
+                return;
+            }
+            // Who cannot send receives meanwhile.
+            WORLD.poll();
+        }
+    }
+
+    fn send_to_port(&mut self) {
+        let (to, envelope) = (self.other(), Envelope { context: 0, tag: TAG, source: self.me });
+        let (data, length) = (self.out.as_ptr(), self.out.len());
+        // SAFETY: the buffer is not touched before the send is complete, which is waited for here.
+        unsafe {
+            if WORLD.enter().0.try_send(to, envelope, data, length) {
+                return;
+            }
+            let request = WORLD.enter().0.post_send(to, envelope, data, length, SendMode::Standard);
+            WORLD.wait(WAIT, |world| world.0.take_outcome(request));
+        }
+    }
+
+    /// Sends and receives the message `number`: ours first, so that it answers itself in a ping-pong.
+    fn lead(&mut self, number: u64) -> anyhow::Result<()> {
+        let request = self.expect();
+        self.send(number);
+        self.arrive(request, number)
+    }
+
+    /// Receives, then answers.
+    fn follow(&mut self, number: u64) -> anyhow::Result<()> {
+        let request = self.expect();
+        self.arrive(request, number)?;
+        self.send(number);
+        Ok(())
+    }
+}
+
+fn middle(at: usize) -> u8 {
+    (at * 7 + (at >> 8)) as u8
+}
+
+fn mark(message: &mut [u8], number: u64) {
+    message.iter_mut().step_by(PAGE).for_each(|byte| *byte = number as u8);
+    if let Some(last) = message.last_mut() {
+        *last = number as u8;
+    }
+}
+
+/// The numbers in each message, and all of some.
+fn look(message: &[u8], number: u64) -> anyhow::Result<()> {
+    let step = if number.is_multiple_of(1024) { 1 } else { PAGE };
+    let is_number = |at: usize| at.is_multiple_of(PAGE) || at + 1 == message.len();
+    let right = |at: usize| message[at] == if is_number(at) { number as u8 } else { middle(at) };
+    let wrong = (0..message.len()).step_by(step).chain([message.len() - 1]).find(|at| !right(*at));
+    match wrong {
+        Some(at) => bail!("message {number} is wrong at byte {at}"),
+        None => Ok(()),
+    }
+}
+
+/// Measures and prints the mean time: of one way, or of an exchange.
+///
+/// # Errors
+/// The other process cannot be had, or wrong data arrived.
+pub fn run(args: &PairArgs) -> anyhow::Result<()> {
+    let &[here, there] = &args.cpus[..] else { bail!("two processors are needed, not {}", args.cpus.len()) };
+    let segment = Segment::create(2).context("shared memory")?;
+    // SAFETY: this process has one thread.
+    let other = unsafe { libc::fork() };
+    if other < 0 {
+        return Err(std::io::Error::last_os_error()).context("cannot fork");
+    }
+    let me = u32::from(other == 0);
+    if me == 1 {
+        // SAFETY: no memory is passed.
+        unsafe { libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL) };
+    }
+    bind_to(if me == 0 { here } else { there })?;
+    WORLD.open(World(Endpoint::join_segment(segment, me).context("cannot join")?), false);
+    let mut side = Side::new(args.layer, me, args.bytes as usize);
+    if me == 1 {
+        keep_company(&mut side, args.what);
+    }
+    let measured = lead(&mut side, args.seconds);
+    // SAFETY: the child is ours and was not waited for.
+    unsafe {
+        libc::kill(other, libc::SIGKILL);
+        libc::waitpid(other, std::ptr::null_mut(), 0);
+    }
+    let round = measured?;
+    match args.what {
+        What::Pingpong => println!("figure pingpong {:e} s", round / 2.0),
+        What::Exchange => println!("figure exchange {round:e} s"),
+    }
+    Ok(())
+}
+
+/// Mean seconds of a round.
+fn lead(side: &mut Side, seconds: f64) -> anyhow::Result<f64> {
+    let (mut begin, mut first, mut number) = (Instant::now(), 0, 0);
+    let (mut measuring, mut spent) = (false, 0.0);
+    while !measuring || spent < seconds {
+        side.lead(number)?;
+        number += 1;
+        if number.is_multiple_of(CLOCK_EVERY) {
+            spent = begin.elapsed().as_secs_f64();
+            if !measuring && spent >= seconds / 10.0 {
+                (measuring, begin, first, spent) = (true, Instant::now(), number, 0.0);
+            }
+        }
+    }
+    Ok(spent / (number - first) as f64)
+}
+
+/// The other process, until it is killed.
+fn keep_company(side: &mut Side, what: What) -> ! {
+    for number in 0.. {
+        let well = match what {
+            What::Pingpong => side.follow(number),
+            What::Exchange => side.lead(number),
+        };
+        if let Err(error) = well {
+            eprintln!("fabric-pair: error: {error:#}");
+            std::process::exit(1);
+        }
+    }
+    unreachable!("there are more numbers than time")
+}
+
+fn bind_to(cpu: usize) -> anyhow::Result<()> {
+    anyhow::ensure!(cpu < libc::CPU_SETSIZE as usize, "there is no processor {cpu}");
+    // SAFETY: an all-zero set is valid, the number is below its size, and the call reads as much as it is told.
+    let result = unsafe {
+        let mut set: libc::cpu_set_t = std::mem::zeroed();
+        libc::CPU_SET(cpu, &mut set);
+        libc::sched_setaffinity(0, size_of_val(&set), &set)
+    };
+    if result != 0 {
+        return Err(std::io::Error::last_os_error()).with_context(|| format!("cannot run on processor {cpu}"));
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_wrong_number_and_a_wrong_byte_are_noticed() {
+        let mut message = Side::new(Layer::Raw, 0, 3 * PAGE + 5).out;
+        mark(&mut message, 1024);
+        look(&message, 1024).unwrap();
+        assert!(look(&message, 1025).is_err());
+        message[PAGE + 7] ^= 1;
+        assert_eq!(look(&message, 1024).unwrap_err().to_string(), "message 1024 is wrong at byte 4103");
+        mark(&mut message, 7);
+        look(&message, 7).unwrap();
+        let end = message.len() - 1;
+        message[end] ^= 1;
+        assert!(look(&message, 7).is_err());
+    }
+}

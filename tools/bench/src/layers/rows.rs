@@ -1,0 +1,132 @@
+//! The rows and columns of the table.
+
+use crate::lines::Unit;
+use serde::Serialize;
+
+/// A row: a layer, or what it is held against.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Row {
+    /// Bytes in order, no tags, no matching.
+    Raw,
+    /// Messages with tags, matched.
+    Port,
+    /// TCP sockets of a preloaded program.
+    Socket,
+    /// The same, both ends in one process.
+    SocketSelf,
+    Mpi,
+    Tcp,
+    TcpSelf,
+    Unix,
+    UnixSelf,
+}
+
+impl Row {
+    pub const ALL: [Row; 9] =
+        [Row::Raw, Row::Port, Row::Socket, Row::SocketSelf, Row::Mpi, Row::Tcp, Row::TcpSelf, Row::Unix, Row::UnixSelf];
+
+    pub fn title(self) -> &'static str {
+        match self {
+            Row::Raw => "raw",
+            Row::Port => "port",
+            Row::Socket => "socket",
+            Row::SocketSelf => "socket to self",
+            Row::Mpi => "MPI",
+            Row::Tcp => "kernel TCP",
+            Row::TcpSelf => "kernel TCP to self",
+            Row::Unix => "Unix socket",
+            Row::UnixSelf => "Unix socket to self",
+        }
+    }
+
+    /// Both ends are in one process: which core is how near does not matter.
+    pub fn is_to_self(self) -> bool {
+        matches!(self, Row::SocketSelf | Row::TcpSelf | Row::UnixSelf)
+    }
+
+    /// A socket of a preloaded program.
+    pub fn is_preloaded(self) -> bool {
+        matches!(self, Row::Socket | Row::SocketSelf)
+    }
+}
+
+/// How messages go.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Pattern {
+    PingPong,
+    Exchange,
+}
+
+impl Pattern {
+    /// As the measuring programs name it.
+    pub fn word(self) -> &'static str {
+        match self {
+            Pattern::PingPong => "pingpong",
+            Pattern::Exchange => "exchange",
+        }
+    }
+}
+
+/// A column.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Column {
+    Pingpong,
+    Exchange,
+    PingpongRate,
+    ExchangeRate,
+}
+
+/// Bytes of the messages whose time counts.
+pub const SHORT: u32 = 8;
+
+impl Column {
+    pub const ALL: [Column; 4] = [Column::Pingpong, Column::Exchange, Column::PingpongRate, Column::ExchangeRate];
+
+    pub fn pattern(self) -> Pattern {
+        match self {
+            Column::Pingpong | Column::PingpongRate => Pattern::PingPong,
+            Column::Exchange | Column::ExchangeRate => Pattern::Exchange,
+        }
+    }
+
+    fn is_rate(self) -> bool {
+        matches!(self, Column::PingpongRate | Column::ExchangeRate)
+    }
+
+    pub fn unit(self) -> Unit {
+        if self.is_rate() { Unit::BytesPerSecond } else { Unit::Seconds }
+    }
+
+    /// Bytes of a message, in a run with throughput of messages of so many bytes.
+    pub fn bytes(self, long: u32) -> u32 {
+        if self.is_rate() { long } else { SHORT }
+    }
+
+    pub fn title(self, long: u32) -> String {
+        let what = if self.pattern() == Pattern::PingPong { "one way" } else { "exchange" };
+        format!("{what} {}", crate::format::size(self.bytes(long).into()))
+    }
+
+    /// What the table shows of a message that took so long: one way, or exchanged with another.
+    pub fn value(self, seconds: f64, long: u32) -> f64 {
+        match self {
+            Column::Pingpong | Column::Exchange => seconds,
+            Column::PingpongRate => f64::from(long) / seconds,
+            Column::ExchangeRate => 2.0 * f64::from(long) / seconds,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_exchange_moves_two_messages() {
+        assert_eq!(Column::ALL.map(|column| column.value(0.5, 100)), [0.5, 0.5, 200.0, 400.0]);
+        assert_eq!(Column::ALL.map(|column| column.bytes(100)), [8, 8, 100, 100]);
+        assert_eq!(Column::ExchangeRate.title(1 << 20), "exchange 1 MiB");
+    }
+}

@@ -1,0 +1,310 @@
+//! Runs the rows by turns, column by column.
+
+use super::LayersArgs;
+use super::report::{ColumnReport, Report, RowReport};
+use super::rows::{Column, Pattern, Row};
+use crate::library::{self, Library, Placement};
+use crate::machine::Machine;
+use crate::sock::run::{compile, figure, start_rendezvous};
+use crate::state::{self, Sample};
+use crate::{limits, parse, process};
+use anyhow::{Context, bail, ensure};
+use indicatif::{ProgressBar, ProgressStyle};
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+const MPI_SOURCE: &str = include_str!("../../c/mpibench.c");
+const COMPILE_LIMIT: Duration = Duration::from_secs(120);
+const LINE_LIMIT: Duration = Duration::from_secs(60);
+
+/// Samples by column and row, one per turn.
+pub type Samples = BTreeMap<(Column, Row), Vec<Sample>>;
+
+/// What all jobs of a run need.
+struct Bench {
+    machine: Machine,
+    /// For the programs, and what libraries leave behind.
+    folder: tempfile::TempDir,
+    /// The pair program of the sockets.
+    pairs: PathBuf,
+    /// Weft and the MPI program, `None` where only the kernel is measured (tests).
+    weft: Option<(Library, PathBuf)>,
+    seconds: f64,
+    long: u32,
+}
+
+impl Bench {
+    fn new(args: &LayersArgs, weft: Option<Library>) -> anyhow::Result<(Self, PathBuf)> {
+        let folder = tempfile::Builder::new().prefix("weft-bench-").tempdir().context("a temporary folder")?;
+        let limits = limits::compile(folder.path())?;
+        let weft = match weft {
+            Some(library) => Some(compile_mpi(library, folder.path())?),
+            None => None,
+        };
+        let pairs = compile(folder.path())?;
+        let seconds = args.figure_seconds();
+        Ok((Self { machine: Machine::look(), folder, pairs, weft, seconds, long: args.bytes }, limits))
+    }
+
+    /// The two processors of the run, as the measuring programs take them.
+    fn cpus(&self) -> [String; 2] {
+        let cpu = |at: Option<&usize>| at.copied().unwrap_or(0).to_string();
+        [cpu(self.machine.cpus_used.first()), cpu(self.machine.cpus_used.last())]
+    }
+
+    fn weft(&self) -> anyhow::Result<&(Library, PathBuf)> {
+        self.weft.as_ref().context("Weft is not installed")
+    }
+
+    fn weft_command(&self) -> anyhow::Result<Command> {
+        Ok(Command::new(self.weft()?.0.prefix.join("bin/weft")))
+    }
+
+    /// One sample, with the cache line around it where it is between two cores.
+    fn sample(&self, column: Column, row: Row) -> anyhow::Result<Sample> {
+        let value = |seconds: f64| {
+            ensure!(seconds > 0.0, "{seconds} s is no measurement");
+            Ok(column.value(seconds, self.long))
+        };
+        if row.is_to_self() || self.machine.cpus_used.len() < 2 {
+            return self.time(column, row).and_then(value).map(Sample::plain);
+        }
+        let before = self.cache_line_ns()?;
+        let value = self.time(column, row).and_then(value)?;
+        Ok(Sample { value, line_ns_before: Some(before), line_ns_after: Some(self.cache_line_ns()?) })
+    }
+
+    fn cache_line_ns(&self) -> anyhow::Result<f64> {
+        let mut command = Command::new(&self.pairs);
+        command.arg("line").args(self.cpus());
+        let outcome = process::run(command, LINE_LIMIT)?;
+        outcome.check().context("the cache line")?;
+        figure(&outcome.stdout, "line").map(|seconds| seconds * 1e9)
+    }
+
+    /// Seconds of a message one way, or of an exchange.
+    fn time(&self, column: Column, row: Row) -> anyhow::Result<f64> {
+        let (pattern, bytes) = (column.pattern(), column.bytes(self.long));
+        match row {
+            Row::Raw => self.time_fabric("raw", pattern, bytes),
+            Row::Port => self.time_fabric("port", pattern, bytes),
+            Row::Mpi => self.time_mpi(pattern, bytes),
+            _ => self.time_socket(row, pattern, bytes),
+        }
+    }
+
+    fn time_fabric(&self, layer: &str, pattern: Pattern, bytes: u32) -> anyhow::Result<f64> {
+        let mut command = self.weft_command()?;
+        command.args(["bench", "fabric-pair", layer, pattern.word(), &bytes.to_string(), &self.seconds.to_string()]);
+        command.args(self.cpus());
+        let outcome = process::run(command, self.limit())?;
+        outcome.check()?;
+        figure(&outcome.stdout, pattern.word())
+    }
+
+    fn time_mpi(&self, pattern: Pattern, bytes: u32) -> anyhow::Result<f64> {
+        let (library, program) = self.weft()?;
+        let mut command = library.launch(Placement { ranks: 2, bound: self.machine.cpus_used.len() > 1 });
+        command.env("TMPDIR", self.folder.path());
+        process::confine(&mut command, &self.machine.cpus_used);
+        let kind = if pattern == Pattern::PingPong { "latency" } else { "exchange" };
+        let spec = format!("{kind}:{bytes}");
+        command.arg(program).args([&self.seconds.to_string(), &spec]);
+        let outcome = process::run(command, self.limit())?;
+        outcome.check()?;
+        let output = parse::output("mpibench", &outcome.stdout)?;
+        let sample = parse::sample(&output.figures, &spec, "s");
+        sample.map(|sample| sample.value).with_context(|| format!("no figure for {spec}"))
+    }
+
+    fn time_socket(&self, row: Row, pattern: Pattern, bytes: u32) -> anyhow::Result<f64> {
+        let family = if matches!(row, Row::Unix | Row::UnixSelf) { "unix" } else { "tcp" };
+        let what = format!("{}{}", if row.is_to_self() { "self-" } else { "" }, pattern.word());
+        let mut command = if row.is_preloaded() { self.weft_command()? } else { Command::new(&self.pairs) };
+        if row.is_preloaded() {
+            command.args(["sock", "--stats", "--"]).arg(&self.pairs);
+        }
+        command.args([&what, "block", family, &bytes.to_string(), &self.seconds.to_string()]).args(self.cpus());
+        let outcome = process::run(command, self.limit())?;
+        outcome.check()?;
+        if row.is_preloaded() {
+            check_accelerated(&outcome.stderr)?;
+        }
+        figure(&outcome.stdout, pattern.word())
+    }
+
+    /// After which a job counts as hanging.
+    fn limit(&self) -> Duration {
+        Duration::from_secs_f64(60.0 + 10.0 * self.seconds)
+    }
+}
+
+/// A figure of a connection that the kernel carried would be another row's.
+fn check_accelerated(said: &str) -> anyhow::Result<()> {
+    let lines = || said.lines().filter_map(|line| line.split_once(": sockets: ")).map(|(_, rest)| rest);
+    let count = |text: &str| text.strip_prefix("accelerated ")?.split(',').next()?.parse::<u64>().ok();
+    if lines().filter_map(count).sum::<u64>() > 0 {
+        return Ok(());
+    }
+    match lines().find(|line| line.starts_with("stayed")) {
+        Some(why) => bail!("the connection {why}"),
+        None => bail!("the connection stayed with the kernel: it was offered and not taken up"),
+    }
+}
+
+fn compile_mpi(library: Library, folder: &Path) -> anyhow::Result<(Library, PathBuf)> {
+    let (source, program) = (folder.join("mpibench.c"), folder.join("mpibench"));
+    std::fs::write(&source, MPI_SOURCE)?;
+    let compiled = process::run(library.compile(&source, &program), COMPILE_LIMIT).and_then(|outcome| outcome.check());
+    compiled.context("mpicc failed")?;
+    Ok((library, program))
+}
+
+/// A run under way.
+struct Run {
+    bench: Bench,
+    samples: Samples,
+    failures: Vec<String>,
+    /// What failed once is not tried again.
+    given_up: BTreeSet<(Column, Row)>,
+    bar: ProgressBar,
+}
+
+/// Measures every row in every column.
+pub fn run(args: &LayersArgs) -> anyhow::Result<Report> {
+    let start = Instant::now();
+    let library = library::find_weft(args.weft_prefix.as_deref())?;
+    let weft = library.prefix.join("bin/weft");
+    let (bench, limits_program) = Bench::new(args, Some(library))?;
+    let turns = args.turns();
+    let mut run = Run {
+        bench,
+        samples: Samples::new(),
+        failures: Vec::new(),
+        given_up: BTreeSet::new(),
+        bar: progress_bar(turns as usize * Column::ALL.len() * Row::ALL.len()),
+    };
+    let mut limits = limits::all();
+    let most = if args.quick { turns } else { state::MOST * turns };
+    let mut taken = 0;
+    while taken < most {
+        let columns = run.unsettled(turns);
+        if taken >= turns && columns.is_empty() {
+            break;
+        }
+        start_rendezvous(&weft)?;
+        if taken < turns {
+            limits::measure(&limits_program, &run.bench.machine, run.bench.seconds.min(0.1), &mut limits)?;
+        }
+        for column in if taken < turns { Column::ALL.to_vec() } else { columns } {
+            run.turn(taken, column, &Row::ALL)?;
+        }
+        taken += 1;
+    }
+    run.bar.finish_and_clear();
+    let shortest_ns = state::shortest_ns(run.samples.values().flatten());
+    Ok(Report {
+        turns,
+        turns_taken: taken,
+        seconds: run.bench.seconds,
+        long_bytes: run.bench.long,
+        took_s: start.elapsed().as_secs_f64(),
+        shortest_line_ns: shortest_ns.is_finite().then_some(shortest_ns),
+        columns: Column::ALL.map(|column| ColumnReport::of(column, &run.samples, turns, shortest_ns)).to_vec(),
+        rows: Row::ALL.map(|row| RowReport::of(row, &run.samples)).to_vec(),
+        limits,
+        failures: run.failures,
+        machine: run.bench.machine,
+    })
+}
+
+fn progress_bar(steps: usize) -> ProgressBar {
+    let template = "{bar:30} {percent:>3} % {msg} ({elapsed}, about {eta} to go)";
+    let style = ProgressStyle::with_template(template).expect("the template is constant");
+    // No steady tick: a thread that wakes up now and then would disturb what is measured.
+    ProgressBar::new(steps as u64).with_style(style)
+}
+
+impl Run {
+    /// Columns whose rows have not been measured in one state so often.
+    fn unsettled(&self, turns: u32) -> Vec<Column> {
+        let settled = |column: &Column| state::settled(&super::report::between_cores(*column, &self.samples), turns);
+        Column::ALL.into_iter().filter(|column| !settled(column)).collect()
+    }
+
+    /// One sample of each row. A failure is noted; only an interrupt ends the run.
+    fn turn(&mut self, turn: u32, column: Column, rows: &[Row]) -> anyhow::Result<()> {
+        for i in 0..rows.len() {
+            // Nobody is always first.
+            let row = rows[(i + turn as usize) % rows.len()];
+            if self.given_up.contains(&(column, row)) {
+                continue;
+            }
+            let what = format!("{}, {}", row.title(), column.title(self.bench.long));
+            self.note(turn, &what);
+            let sample = self.bench.sample(column, row);
+            process::check_interrupt()?;
+            self.bar.inc(1);
+            match sample {
+                Ok(sample) => self.samples.entry((column, row)).or_default().push(sample),
+                Err(error) => {
+                    self.bar.suspend(|| eprintln!("{what} failed: {error:#}"));
+                    self.failures.push(format!("{what}: {error:#}"));
+                    self.given_up.insert((column, row));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// A bar where somebody looks, else a line each.
+    fn note(&self, turn: u32, what: &str) {
+        if self.bar.is_hidden() {
+            eprintln!("turn {}: {what}", turn + 1);
+        }
+        self.bar.set_message(format!("turn {}: {what}", turn + 1));
+        self.bar.tick();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_preloaded_program_that_stayed_with_the_kernel_is_found_out() {
+        let none =
+            "weft: 7: sockets: accelerated 0, ring bytes in 0 out 0, kernel bytes in 9 out 9, bells 0, sleeps 0\n";
+        let why = "weft: 7: sockets: stayed with the kernel 1: no rendezvous answers\n";
+        assert!(check_accelerated(none).unwrap_err().to_string().contains("stayed with the kernel"));
+        let error = check_accelerated(&format!("{none}{why}")).unwrap_err().to_string();
+        assert_eq!(error, "the connection stayed with the kernel 1: no rendezvous answers");
+        check_accelerated(&none.replace("accelerated 0", "accelerated 2")).unwrap();
+        assert!(check_accelerated("").is_err());
+    }
+
+    #[test]
+    fn every_row_of_the_kernel_is_measured_in_every_column() {
+        let args = LayersArgs {
+            quick: true,
+            turns: Some(1),
+            seconds: Some(0.02),
+            bytes: 1 << 20,
+            weft_prefix: None,
+            markdown: false,
+            json: None,
+        };
+        let (bench, _) = Bench::new(&args, None).unwrap();
+        for column in Column::ALL {
+            for row in [Row::Tcp, Row::TcpSelf, Row::Unix, Row::UnixSelf] {
+                let sample = bench.sample(column, row).unwrap_or_else(|error| panic!("{row:?} {column:?}: {error:#}"));
+                let between = !row.is_to_self() && bench.machine.cpus_used.len() > 1;
+                assert!(sample.value > 0.0, "{row:?} {column:?}: {sample:?}");
+                assert_eq!(sample.lines_ns().count(), if between { 2 } else { 0 }, "{row:?} {column:?}");
+            }
+            assert!(bench.sample(column, Row::Raw).unwrap_err().to_string().contains("not installed"));
+        }
+    }
+}
