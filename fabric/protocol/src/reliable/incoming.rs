@@ -229,3 +229,105 @@ fn join<'a>(pieces: [&'a [u8]; 2], whole: &'a mut [u8; INLINE_BYTES]) -> &'a [u8
     whole[a.len()..length].copy_from_slice(b);
     &whole[..length]
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use weft_wire::cell::Kind;
+    use weft_wire::link::record::{END, open};
+
+    const FIRST: u32 = u32::MAX - 100;
+
+    fn head(number: usize) -> Head {
+        Head { kind: Kind::Raw, context: number as u32, tag: 0, source: 0 }
+    }
+
+    fn bytes(number: usize, length: usize) -> Vec<u8> {
+        (0..length).map(|at| (number * 31 + at * 7) as u8).collect()
+    }
+
+    /// A stream of packets with so many inline and bulk bytes, and the end.
+    fn stream(packets: &[(usize, usize)]) -> Vec<u8> {
+        let mut stream = Vec::new();
+        for (number, (inline, bulk)) in packets.iter().enumerate() {
+            stream.extend(open(&head(number), *inline, *bulk > 0));
+            stream.extend(bytes(number, *inline));
+            if *bulk > 0 {
+                stream.extend((*bulk as u32).to_le_bytes());
+                stream.extend(bytes(number, *bulk));
+            }
+        }
+        stream.extend(END);
+        stream
+    }
+
+    fn piece(
+        incoming: &mut Incoming,
+        stream: &[u8],
+        from: usize,
+        to: usize,
+        deliver: &mut impl FnMut(Packet<'_>) -> bool,
+    ) {
+        let position = FIRST.wrapping_add(from as u32);
+        let start = incoming.place(position, to - from).expect("within the credit");
+        incoming.handle(start, &stream[from..to], deliver).expect("sound");
+    }
+
+    proptest! {
+        #[test]
+        fn pieces_in_any_order_are_the_packets_in_their_own(
+            packets in prop::collection::vec((0..49usize, prop_oneof![Just(0), 1..400usize]), 0..12),
+            pieces in prop::collection::vec((any::<prop::sample::Index>(), 1..300usize), 0..60),
+            refuse in prop::collection::vec(any::<bool>(), 64),
+        ) {
+            let stream = stream(&packets);
+            let (mut incoming, mut delivered, mut offers) = (Incoming::new(FIRST, 0), 0, 0);
+            let mut deliver = |packet: Packet<'_>| {
+                offers += 1;
+                if refuse[offers % refuse.len()] && offers < 200 {
+                    return false;
+                }
+                let (inline, bulk) = packets[delivered];
+                assert_eq!(packet.head, head(delivered));
+                assert_eq!(packet.inline, bytes(delivered, inline));
+                assert_eq!(packet.bulk.concat(), bytes(delivered, bulk));
+                delivered += 1;
+                true
+            };
+            for (at, length) in pieces {
+                let from = at.index(stream.len());
+                piece(&mut incoming, &stream, from, (from + length).min(stream.len()), &mut deliver);
+            }
+            piece(&mut incoming, &stream, 0, stream.len(), &mut deliver);
+            for _ in 0..200 {
+                incoming.hand_on(&mut deliver).expect("sound");
+            }
+            prop_assert_eq!(delivered, packets.len());
+            prop_assert!(incoming.ended());
+            prop_assert_eq!(incoming.received(), FIRST.wrapping_add(stream.len() as u32));
+        }
+    }
+
+    #[test]
+    fn nothing_is_taken_beyond_what_was_promised() {
+        let mut incoming = Incoming::new(0, 0);
+        let most = FIRST_CREDIT_BYTES as usize;
+        assert!(incoming.place(0, most).is_some());
+        assert_eq!(incoming.place(1, most), None);
+        incoming.promise();
+        assert!(incoming.place(1, most).is_some());
+    }
+
+    #[test]
+    fn gaps_without_number_are_not_noted() {
+        let mut incoming = Incoming::new(0, 0);
+        for island in 1..=MOST_ISLANDS as u32 {
+            let start = incoming.place(island * 10, 1).expect("room to note it");
+            incoming.handle(start, &[0], &mut |_| true).expect("sound");
+        }
+        assert_eq!(incoming.place(5, 1), None);
+        assert!(incoming.place(11, 1).is_some(), "it makes an island longer");
+        assert!(incoming.place(0, 1).is_some(), "it is the next byte");
+    }
+}

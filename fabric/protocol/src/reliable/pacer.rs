@@ -15,6 +15,11 @@ impl Pacer {
         Self { burst, allowed: burst, bytes_per_ns: f64::INFINITY, at_ns: now_ns }
     }
 
+    /// Bytes that may go at once from now on.
+    pub fn set_burst(&mut self, burst_bytes: u64) {
+        self.burst = burst_bytes as f64;
+    }
+
     /// A window and the round trip in which it goes; a quarter more is allowed, and twice as much while looking for the
     /// window.
     pub fn set_rate(&mut self, window_bytes: u64, round_ns: u64, slow_start: bool) {

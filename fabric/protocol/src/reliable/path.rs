@@ -115,10 +115,10 @@ impl Path {
         }
     }
 
-    /// A datagram of this size that began at `start` was lost; everything below `acked` has arrived. True if the size has
-    /// fallen.
-    pub fn handle_lost(&mut self, now_ns: u64, start: u64, acked: u64, bytes: usize) -> bool {
-        if start > acked || bytes <= self.sizes.smallest {
+    /// A datagram of this size was lost that held the first byte that has not arrived, at position `acked`. True if the
+    /// size has fallen.
+    pub fn handle_first_lost(&mut self, now_ns: u64, acked: u64, bytes: usize) -> bool {
+        if bytes <= self.sizes.smallest {
             return false;
         }
         self.head_lost = if self.head == acked { self.head_lost + 1 } else { 1 };
@@ -182,7 +182,7 @@ mod tests {
     fn a_black_hole_is_left_and_looked_at_again() {
         let mut path = Path::new(SIZES, 0);
         path.handle_arrived(0, 9_000);
-        let falls: Vec<bool> = (0..4).map(|_| path.handle_lost(7, 100, 100, 9_000)).collect();
+        let falls: Vec<bool> = (0..4).map(|_| path.handle_first_lost(7, 100, 9_000)).collect();
         assert_eq!((falls, path.size()), (vec![false, false, false, true], 1_200));
         assert_eq!(path.try_at_ns(), 7 + FIRST_RETRY_NS);
     }
@@ -190,6 +190,6 @@ mod tests {
     #[test]
     fn losses_in_different_places_are_no_black_hole() {
         let mut path = Path::new(SIZES, 0);
-        assert!((0..100).all(|at| !path.handle_lost(0, at, at, 1_400)));
+        assert!((0..100).all(|at| !path.handle_first_lost(0, at, 1_400)));
     }
 }

@@ -2,7 +2,7 @@
 
 use super::incoming::{Arrival, Packet};
 use super::sent::Acked;
-use super::{Gone, LEAST_DATAGRAMS, Link, Phase, Seal};
+use super::{BURST_DATAGRAMS, Gone, LEAST_DATAGRAMS, Link, Phase, Seal};
 use weft_wire::link::header::{self, AT_ONCE, DELAY_UNIT_NS, DONE, Header, WANTS_ACK};
 
 /// Why a datagram was not taken. Nothing has changed but a counter.
@@ -142,14 +142,21 @@ impl<S: Seal> Link<S> {
         if let Some(rtt_ns) = rtt_ns {
             self.rtt.handle_sample(rtt_ns);
         }
-        if self.path.handle_arrived(now_ns, entry.bytes as usize) {
-            self.congestion.set_least(LEAST_DATAGRAMS * self.path.size() as u64);
+        if self.path.handle_arrived(now_ns, acked.longest as usize) {
+            self.handle_new_size();
         }
         let (numbers, in_flight) = ((newest, self.sent.next()), self.sent.in_flight_bytes());
         if self.congestion.handle_arrived(now_ns, acked.bytes, numbers, rtt_ns, in_flight) {
             self.rtt.forget_overtaken();
             self.set_rate();
         }
+    }
+
+    /// Datagrams have another size from now on.
+    pub(super) fn handle_new_size(&mut self) {
+        let size = self.path.size() as u64;
+        self.congestion.set_least(LEAST_DATAGRAMS * size);
+        self.pacer.set_burst(BURST_DATAGRAMS * size);
     }
 
     /// The rate follows window and round trip, once a round.

@@ -9,7 +9,6 @@ pub struct Rtt {
     smoothed_ns: u64,
     variation_ns: u64,
     latest_ns: u64,
-    least_ns: u64,
     sampled: bool,
     /// Eighths of the round trip that a datagram may be overtaken by; grows when one was given up that then arrived.
     reordering: u64,
@@ -25,7 +24,6 @@ impl Rtt {
             smoothed_ns: first_ns,
             variation_ns: first_ns / 2,
             latest_ns: first_ns,
-            least_ns: u64::MAX,
             sampled: false,
             reordering: FIRST_REORDERING,
         }
@@ -35,7 +33,6 @@ impl Rtt {
     pub fn handle_sample(&mut self, sample_ns: u64) {
         let sample_ns = sample_ns.max(1);
         self.latest_ns = sample_ns;
-        self.least_ns = self.least_ns.min(sample_ns);
         if !self.sampled {
             self.sampled = true;
             (self.smoothed_ns, self.variation_ns) = (sample_ns, sample_ns / 2);

@@ -30,6 +30,8 @@ pub struct Acked {
     pub bytes: u64,
     /// The newest of them: its number, when it was sent, and its size.
     pub newest: Option<(u64, Entry)>,
+    /// Bytes of the longest of them.
+    pub longest: u32,
     /// Datagrams that had been given up.
     pub overtaken: u32,
 }
@@ -184,6 +186,7 @@ impl Sent {
             new &= new - 1;
             let entry = self.settle(number);
             acked.bytes += u64::from(entry.bytes);
+            acked.longest = acked.longest.max(entry.bytes);
             if acked.newest.is_none_or(|(newest, _)| newest < number) {
                 acked.newest = Some((number, entry));
             }
@@ -274,6 +277,14 @@ mod tests {
         let acked = ack(&mut sent, numbers[5], 1, &[0b01101 << 59]);
         assert_eq!((acked.bytes, sent.in_flight_bytes()), (400, 200));
         assert_eq!(sent.floor(), 5, "the second is the oldest on its way");
+    }
+
+    #[test]
+    fn a_long_datagram_is_seen_to_arrive_though_a_newer_one_has() {
+        let mut sent = Sent::new(0);
+        let long = sent.record(Entry { sent_ns: 0, start: 0, length: 0, bytes: 9_000 });
+        send(&mut sent, 1);
+        assert_eq!(ack(&mut sent, long + 1, 2, &[]).longest, 9_000);
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! What happens because time goes by. All deadlines stand in [`Link::deadlines`]; none is stored, so none can be stale.
 
-use super::{LEAST_DATAGRAMS, Link, Phase, Seal};
+use super::sent::Entry;
+use super::{Link, Phase, Seal};
 
 /// Without answer to so many questions, what was known of the path does not hold.
 const SILENT_QUESTIONS: u32 = 2;
@@ -112,7 +113,7 @@ impl<S: Seal> Link<S> {
 
     fn handle_black_hole(&mut self) {
         self.counters.black_holes += 1;
-        self.congestion.set_least(LEAST_DATAGRAMS * self.path.size() as u64);
+        self.handle_new_size();
     }
 
     /// Whatever counts as lost now is to be sent again.
@@ -123,7 +124,7 @@ impl<S: Seal> Link<S> {
         }
     }
 
-    pub(super) fn handle_lost(&mut self, now_ns: u64, entry: &super::sent::Entry) {
+    pub(super) fn handle_lost(&mut self, now_ns: u64, entry: &Entry) {
         self.counters.lost += 1;
         if entry.length == 0 {
             self.path.handle_try_lost(now_ns, entry.bytes as usize);
@@ -132,7 +133,8 @@ impl<S: Seal> Link<S> {
         self.outgoing.handle_lost(entry.start, entry.length);
         self.congestion.handle_lost(u64::from(entry.bytes));
         let acked = self.outgoing.acked();
-        if self.path.handle_lost(now_ns, entry.start, acked, entry.bytes as usize) {
+        let holds_first = (entry.start..entry.start + u64::from(entry.length)).contains(&acked);
+        if holds_first && self.path.handle_first_lost(now_ns, acked, entry.bytes as usize) {
             self.handle_black_hole();
         }
     }

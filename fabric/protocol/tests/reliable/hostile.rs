@@ -126,6 +126,9 @@ fn noise_is_dropped_whatever_it_looks_like() {
     counted(&mut world, noise.collect());
 }
 
+/// What it is, a payload, and what is wrong with the header.
+type Case = (&'static str, Vec<u8>, fn(&mut Header));
+
 /// The seal is right: the peer itself breaks the rules, and only its link ends.
 #[test]
 fn a_peer_that_sends_nonsense_loses_its_link() {
@@ -141,7 +144,7 @@ fn a_peer_that_sends_nonsense_loses_its_link() {
         (link.handle_datagram(0, &datagram, |_| true), link.phase())
     };
     let end = [[0, 0xff].to_vec(), vec![0; 15]].concat();
-    let cases: [(&str, Vec<u8>, fn(&mut Header)); 4] = [
+    let cases: [Case; 4] = [
         ("a record of no kind", vec![0; 16], |_| {}),
         ("bytes behind the end", end, |_| {}),
         ("a receipt for what was not sent", vec![], |header| header.received = 5),
