@@ -19,8 +19,9 @@ enum Plan {
 }
 
 impl<S: Seal> Link<S> {
-    /// Writes the next datagram that is to be sent now into `buffer` and answers its length; `None` when there is none, or
-    /// `buffer` is shorter than a useful datagram. Without network, what was written counts as lost on its way.
+    /// Writes the next datagram that is to be sent now into `buffer`, which has room for [`super::Sizes::largest`] bytes, and
+    /// answers its length; `None` when there is none. What was written counts as sent: a caller that cannot send it after
+    /// all may drop it, as the network may.
     #[inline]
     pub fn poll_transmit(&mut self, now_ns: u64, buffer: &mut [u8]) -> Option<usize> {
         if !self.life.is_alive() {

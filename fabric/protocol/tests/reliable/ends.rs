@@ -43,6 +43,8 @@ pub struct End {
     pub keeps: Option<Vec<Vec<u8>>>,
     /// When it is next to be driven.
     pub wakes_ns: u64,
+    /// It has lost its core until then: what arrives waits.
+    pub stalled_until_ns: u64,
     /// A killed process: it neither sends nor takes anything.
     pub is_killed: bool,
 }
@@ -62,6 +64,7 @@ impl End {
             refusing_until_ns: 0,
             keeps: None,
             wakes_ns: 0,
+            stalled_until_ns: 0,
             is_killed: false,
         }
     }

@@ -25,6 +25,9 @@ pub struct Faults {
     /// Times at which everything is held up.
     pub spike_ppm: u32,
     pub spike_ns: u64,
+    /// How often an end loses its core after it was driven, and for how long at most.
+    pub stall_ppm: u32,
+    pub stall_ns: u64,
     pub delay_ns: u64,
     pub jitter_ns: u64,
     pub partitions: Vec<Partition>,
@@ -41,6 +44,8 @@ impl Faults {
             corrupt_ppm: 0,
             spike_ppm: 0,
             spike_ns: 0,
+            stall_ppm: 0,
+            stall_ns: 0,
             delay_ns,
             jitter_ns: 0,
             partitions: Vec::new(),
@@ -60,6 +65,8 @@ impl Faults {
             corrupt_ppm,
             spike_ppm,
             spike_ns: random.range(1, 50) * MS,
+            stall_ppm: random.pick(&[0, 0, 1_000, 20_000]),
+            stall_ns: random.pick(&[MS, 100 * MS, S]),
             delay_ns,
             jitter_ns: delay_ns * random.pick(&[0, 0, 1, 4]),
             partitions: Self::partitions(random),

@@ -11,5 +11,6 @@ mod parting;
 mod random;
 mod seeds;
 mod sharing;
+mod sizes;
 mod traffic;
 mod world;

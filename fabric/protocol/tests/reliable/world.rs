@@ -49,6 +49,11 @@ impl World {
     fn step(&mut self) {
         self.steps += 1;
         while let Some((to, datagram)) = self.network.poll(self.now_ns) {
+            let stalled_until_ns = self.ends[to].stalled_until_ns;
+            if stalled_until_ns > self.now_ns {
+                self.network.inject(stalled_until_ns, to, datagram);
+                continue;
+            }
             self.take(to, Some(&datagram));
             self.ends[to].wakes_ns = 0;
         }
@@ -74,7 +79,10 @@ impl World {
     pub fn drive(&mut self, at: usize) {
         let end = &mut self.ends[at];
         end.drive(self.now_ns, &mut self.network);
-        end.wakes_ns = end.next_ns(self.now_ns).unwrap_or(u64::MAX);
+        if self.network.random.chance(end.way.faults.stall_ppm) {
+            end.stalled_until_ns = self.now_ns + self.network.random.range(0, end.way.faults.stall_ns + 1);
+        }
+        end.wakes_ns = end.next_ns(self.now_ns).unwrap_or(u64::MAX).max(end.stalled_until_ns);
     }
 
     /// Runs until nothing will ever happen, `until` says so, or time is over; false only if time is over.
