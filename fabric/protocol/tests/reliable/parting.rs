@@ -102,3 +102,13 @@ fn who_was_away_does_not_take_its_peer_for_dead() {
         assert!(rounds < 100, "it asks again and again");
     }
 }
+
+#[test]
+fn both_ends_part_at_once_and_without_asking() {
+    let mut world = open_pair(&Faults::none(50 * US), [queue(20, 500), queue(1, 0)]);
+    world.ends.iter_mut().for_each(|end| end.closes = true);
+    assert!(world.run(5 * MS, World::all_over), "it takes longer than 5 ms");
+    for end in &world.ends {
+        assert_eq!((end.link.phase(), end.link.counters().questions), (Phase::Ended, 0));
+    }
+}

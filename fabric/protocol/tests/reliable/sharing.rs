@@ -1,6 +1,5 @@
 //! Many links over one bottleneck, and one over a bad path: how much gets through, and who gets it.
 
-use crate::ends::End;
 use crate::faults::{Faults, MS, US};
 use crate::network::Bottleneck;
 use crate::random::Random;
@@ -20,8 +19,8 @@ const TEN_GIGABIT: Shape = Shape { bytes_per_ns: 1.25, delay_ns: 20 * US, queue_
 /// A cheap switch: far less room than eight senders want.
 const SHORT_QUEUE: Shape = Shape { queue_bytes: 64 << 10, ..GIGABIT };
 
-/// Bytes of payload that each sender got through between two times, when sender `n` begins after `n * apart_ns`.
-fn goodput(shape: Shape, senders: usize, apart_ns: u64, loss_ppm: u32, between_ns: (u64, u64)) -> Vec<u64> {
+/// Senders with as much to send as there is room for; sender `n` begins after `n * apart_ns`.
+fn world(shape: Shape, senders: usize, apart_ns: u64, loss_ppm: u32) -> World {
     let bottleneck = Bottleneck::new(shape.bytes_per_ns, shape.queue_bytes);
     let mut world = World::new(Random::new(5), vec![bottleneck]);
     let faults = Faults { loss_ppm, ..Faults::none(shape.delay_ns) };
@@ -32,15 +31,18 @@ fn goodput(shape: Shape, senders: usize, apart_ns: u64, loss_ppm: u32, between_n
         (first.closes, second.closes) = (false, false);
         first.starts_ns = sender as u64 * apart_ns;
     }
-    let delivered = |world: &World| -> Vec<u64> { world.ends.iter().skip(1).step_by(2).map(delivered).collect() };
+    world
+}
+
+/// Bytes of payload that each sender gets through between two times.
+fn goodput(shape: Shape, senders: usize, apart_ns: u64, loss_ppm: u32, between_ns: (u64, u64)) -> Vec<u64> {
+    let mut world = world(shape, senders, apart_ns, loss_ppm);
+    let delivered =
+        |world: &World| -> Vec<u64> { world.ends.iter().skip(1).step_by(2).map(|end| end.bytes_delivered).collect() };
     world.run_for(between_ns.0);
     let before = delivered(&world);
     world.run_for(between_ns.1 - between_ns.0);
     delivered(&world).iter().zip(before).map(|(after, before)| after - before).collect()
-}
-
-fn delivered(end: &End) -> u64 {
-    end.bytes_delivered
 }
 
 /// What the bottleneck carries of payload, if nothing but full datagrams pass.
@@ -73,6 +75,19 @@ fn two_senders_share_a_bottleneck_whenever_they_began() {
         let (least, sum) = (parts[0].min(parts[1]), parts[0] + parts[1]);
         assert!(least >= 0.4 * sum, "{parts:?} of one alone, {shape:?} {apart_ns}");
         assert!(sum >= 0.9, "{parts:?} of one alone, {shape:?} {apart_ns}");
+    }
+}
+
+/// What waits at the bottleneck is what the senders aim at, not what the queue would hold.
+#[test]
+fn the_queue_of_a_full_bottleneck_stays_short() {
+    let mut world = world(GIGABIT, 2, 0, 0);
+    world.run_for(150 * MS);
+    let wanted_bytes = 2 * configs(0, 1_472)[0].queue_bytes;
+    let wanted_ns = 2 * GIGABIT.delay_ns + (wanted_bytes as f64 / GIGABIT.bytes_per_ns) as u64;
+    for end in world.ends.iter().step_by(2) {
+        let rtt_ns = end.link.rtt_ns();
+        assert!((wanted_ns / 2..wanted_ns * 3 / 2).contains(&rtt_ns), "{rtt_ns} ns, {wanted_ns} are wanted");
     }
 }
 
