@@ -2,9 +2,9 @@
 //!
 //! A [`Link`] is one end of what two processes have between them. It does no I/O and knows no clock. Whoever drives it
 //! - hands it what arrived: [`Link::handle_datagram`], which hands on the packets that are complete;
-//! - hands it packets to send: [`Link::try_send`];
-//! - after either, and after [`Link::handle_timeout`], sends what [`Link::poll_transmit`] writes, until it writes nothing;
-//! - calls `handle_timeout` when [`Link::next_timeout`] has come. Later is allowed, and earlier does nothing.
+//! - hands it packets to send, and says when there are no more: [`Link::try_send`], [`Link::close`];
+//! - calls [`Link::handle_timeout`] when [`Link::next_timeout`] has come. Later is allowed, and earlier does nothing;
+//! - after any of these sends what [`Link::poll_transmit`] writes, until it writes nothing.
 //!
 //! Packets that are accepted before the next `poll_transmit` share datagrams; who wants latency calls it after each one,
 //! who wants rate after many. A datagram may be written straight into the memory of a card, and several one after another
