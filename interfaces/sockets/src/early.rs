@@ -101,11 +101,9 @@ pub fn allowance(held: &Held, sent: u64, bytes: usize) -> usize {
 #[cold]
 pub fn pause(held: &Held, fd: c_int, may_wait: bool) {
     let _errno = raw::KeepErrno::new();
-    if held.state_now() == FRESH {
-        meet::offer_now(held, fd);
-    }
+    let busy = held.state_now() == FRESH && meet::offer_now(held, fd);
     let first = held.pauses.load(Ordering::Relaxed) == 0;
-    let waits = matches!(held.state_now(), OFFERED | GRANTED | ATTACHED)
+    let waits = (busy || matches!(held.state_now(), OFFERED | GRANTED | ATTACHED))
         && is_worth_it(held)
         && !(first && other_end_is_idle_here(held, fd));
     if !waits || wait(held, fd, may_wait) {
