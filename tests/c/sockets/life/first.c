@@ -49,6 +49,20 @@ void sent_to_nobody(void)
     }
 }
 
+/* Of several messages none goes before the rest of the one before it. */
+void sent_in_messages(void)
+{
+    static char bytes[100000];
+    int fd;
+    pid_t child = silent(&fd);
+    struct iovec pieces[2] = { { bytes, sizeof bytes }, { bytes, sizeof bytes } };
+    struct mmsghdr messages[2] = { { .msg_hdr = { .msg_iov = &pieces[0], .msg_iovlen = 1 } },
+                                   { .msg_hdr = { .msg_iov = &pieces[1], .msg_iovlen = 1 } } };
+    int sent = sendmmsg(fd, messages, 2, 0);
+    must(sent == 1 || (sent == 2 && messages[0].msg_len == sizeof bytes));
+    must(!kill(child, SIGKILL) && waitpid(child, NULL, 0) == child && !close(fd));
+}
+
 /* The only thread sends much to itself, and does not wait for anybody to read. */
 void sent_to_itself(void)
 {

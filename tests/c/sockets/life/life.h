@@ -42,4 +42,5 @@ void left_behind_our_end(void);
 void inherited_from_the_dead(void);
 void shut_for_reading(void);
 void sent_to_nobody(void);
+void sent_in_messages(void);
 void sent_to_itself(void);

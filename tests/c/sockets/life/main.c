@@ -48,6 +48,7 @@ static const struct a_case cases[] = {
     { "inherited_from_the_dead", inherited_from_the_dead },
     { "shut_for_reading", shut_for_reading },
     { "sent_to_nobody", sent_to_nobody },
+    { "sent_in_messages", sent_in_messages },
     { "sent_to_itself", sent_to_itself },
 };
 
