@@ -130,6 +130,21 @@ impl Network for Port<'_> {
     fn ended(&mut self, id: u32) -> Option<Ended> {
         self.wires.ended[id as usize]
     }
+
+    fn withdraw(&mut self, id: u32) -> bool {
+        let posted = &mut self.wires.posted[self.me as usize];
+        let before = posted.len();
+        posted.retain(|posted| posted.id != id);
+        posted.len() < before
+    }
+
+    fn discard(&mut self, from: Selector) {
+        let from = from.peer.expect("collectives never receive from any source").0;
+        let pair = (from * self.wires.ranks + self.me) as usize;
+        for message in std::mem::take(&mut self.wires.arrived[pair]) {
+            self.wires.ended[message.id as usize] = Some(Ended { length: message.length as u64, fault: None });
+        }
+    }
 }
 
 /// Ranks of the other group follow those of our own.
@@ -142,6 +157,10 @@ impl Route for Groups {
     fn peer(&self, rank: u32) -> Peer {
         let local = self.local.get(rank as usize);
         Peer(*local.unwrap_or_else(|| &self.remote[rank as usize - self.local.len()]))
+    }
+
+    fn ranks(&self) -> u32 {
+        (self.local.len() + self.remote.len()) as u32
     }
 }
 
