@@ -41,6 +41,11 @@ fn has_handler(signal: c_int) -> Option<bool> {
     (handler > 1 && !attend::is_ours(signal, handler)).then_some(flags & libc::SA_RESTART as u64 != 0)
 }
 
+/// Whether the program handles any of these signals, one bit each.
+pub fn has_handlers(set: u64) -> bool {
+    set != 0 && signals().any(|signal| set & 1 << (signal - 1) != 0 && has_handler(signal).is_some())
+}
+
 /// All signals but those that the C library keeps for itself.
 fn signals() -> impl Iterator<Item = c_int> {
     (1..=64).filter(|signal| !matches!(signal, 32 | 33))
