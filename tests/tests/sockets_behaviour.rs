@@ -7,7 +7,7 @@ use std::sync::OnceLock;
 use weft_tests::sockets::{Moved, sock};
 
 /// Cases whose connections stay accelerated to their end. The others hand them to somebody who bypasses the library.
-const BY_RING: [&str; 21] = [
+const BY_RING: [&str; 25] = [
     "end_follows_data",
     "closed_peer_gives_epipe",
     "broken_pipe_signal",
@@ -29,6 +29,10 @@ const BY_RING: [&str; 21] = [
     "killed_behind_a_full_ring",
     "answers_of_two_threads",
     "all_else_closed",
+    "put_into_a_set_beside",
+    "told_on_two_levels",
+    "looked_at_beside",
+    "jumped_out",
 ];
 
 /// Lives whose bytes must have gone through rings, and how many at least: both ways, of one process.

@@ -210,13 +210,12 @@ pub fn forget(fd: c_int) {
 }
 
 /// Before `fd` is closed: where the last holder leaves bytes unread the kernel resets the connection, but it knows nothing
-/// of bytes in the ring.
-pub fn before_close(fd: c_int) {
-    let Some(held) = hold(fd) else { return };
+/// of bytes in the ring. Answers what closing it did before, if that was changed.
+pub fn before_close(fd: c_int) -> Option<libc::linger> {
+    let held = hold(fd)?;
     let last = held.holds.load(Ordering::SeqCst) == DESCRIPTOR + 1;
-    if last && held.state_now() == ATTACHED && held.stream().has_unread() && !held.stream().is_shared() {
-        raw::reset_when_closed(fd);
-    }
+    let unread = last && held.state_now() == ATTACHED && held.stream().has_unread() && !held.stream().is_shared();
+    if unread { raw::reset_when_closed(fd) } else { None }
 }
 
 /// `copy` is a duplicate of `fd` from now on.
