@@ -14,7 +14,7 @@ use super::meet::STREAMS;
 use super::raw::{self, Errno};
 use super::table::{self, Entry};
 use super::wait::{LOOK_NS, left_ns};
-use super::{attend, epoll, outgoing, pace, real, udp};
+use super::{attend, epoll, outgoing, pace, real, signals, udp};
 
 const READING: i16 = POLLIN | POLLRDNORM;
 const WRITING: i16 = POLLOUT | POLLWRNORM;
@@ -93,6 +93,7 @@ pub fn concerns(fds: &[pollfd]) -> bool {
 
 /// `ppoll` over a list of which [`concerns`] is true.
 pub fn poll(fds: &mut [pollfd], timeout_ns: Option<u64>, mask: *const libc::sigset_t) -> Result<usize, Errno> {
+    signals::may_be_cancelled();
     let Some(mut scratch) = Scratch::new(fds.len() + 1) else { return Err(libc::ENOMEM) };
     let deadline = timeout_ns.filter(|ns| *ns > 0).map(|ns| raw::now_ns().saturating_add(ns));
     let left = || if timeout_ns == Some(0) { Some(0) } else { left_ns(deadline) };
@@ -353,7 +354,12 @@ fn sleep(
         STREAMS.counters().sleeps.fetch_add(1, Ordering::Relaxed);
         let short = rest.short || candidates.sliced;
         let slice = if short { Some(SLICE_NS) } else { ends.or(rest.looks.then_some(LOOK_NS)) };
-        kernel_poll(list, slice.map_or(left, |slice| Some(left.map_or(slice, |left| left.min(slice)))), mask)
+        let at_most = |slice: u64| Some(left.map_or(slice, |left| left.min(slice)));
+        match kernel_poll(list, slice.map_or(left, at_most), mask) {
+            // A list may be as long as there may be descriptors: with the bell it is longer.
+            Err(libc::EINVAL) => kernel_poll(&mut list[..fds.len()], at_most(SLICE_NS), mask),
+            answer => answer,
+        }
     };
     rest.rung = list[fds.len()].revents != 0;
     let by_kernel = answer.is_ok_and(|ready| ready > usize::from(rest.rung));

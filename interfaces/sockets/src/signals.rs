@@ -102,6 +102,14 @@ fn poll(fds: &mut [pollfd], timeout_ns: Option<u64>, restart: bool) -> Slept {
     }
 }
 
+/// A call that finds all in shared memory never comes to where the C library would end a cancelled thread. It ends here;
+/// nothing may be held that is not given back by dropping it.
+#[inline]
+pub fn may_be_cancelled() {
+    // SAFETY: no arguments; where it does not return it unwinds, as any call of the C library here may.
+    unsafe { real::pthread_testcancel() }
+}
+
 /// The C library's own call, in which a thread can be cancelled.
 fn poll_cancellable(fds: &mut [pollfd], timeout_ns: Option<u64>) -> Result<usize, Errno> {
     let _errno = raw::KeepErrno::new();

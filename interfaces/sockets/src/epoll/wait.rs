@@ -12,7 +12,7 @@ use super::resting::Resting;
 use super::set;
 use crate::meet::STREAMS;
 use crate::raw::{self, Errno};
-use crate::{attend, pace, real};
+use crate::{attend, pace, real, signals};
 
 /// While rings have something in every call, the kernel's set is asked every so many calls.
 const KERNEL_EVERY: u32 = 8;
@@ -42,6 +42,7 @@ pub fn wait(
     timeout_ns: Option<u64>,
     mask: *const sigset_t,
 ) -> Result<usize, Errno> {
+    signals::may_be_cancelled();
     let deadline = timeout_ns.filter(|ns| *ns > 0).map(|ns| raw::now_ns().saturating_add(ns));
     let left = || if timeout_ns == Some(0) { Some(0) } else { crate::wait::left_ns(deadline) };
     if set::at(index).is_held_further_out() {

@@ -53,3 +53,6 @@ void told_on_two_levels(void);
 void looked_at_beside(void);
 void jumped_out(void);
 void two_signals(void);
+void cancelled_while_busy(void);
+void longest_list(void);
+void select_beside_an_end(void);

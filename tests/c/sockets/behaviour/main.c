@@ -43,6 +43,9 @@ static const struct a_case cases[] = {
     { "looked_at_beside", looked_at_beside },
     { "jumped_out", jumped_out },
     { "two_signals", two_signals },
+    { "cancelled_while_busy", cancelled_while_busy },
+    { "longest_list", longest_list },
+    { "select_beside_an_end", select_beside_an_end },
     { "files", files },
 };
 
