@@ -100,12 +100,15 @@ impl Bell {
     /// # Errors
     /// Those of `socket` and `bind`; `EMFILE` also when the pool is exhausted.
     pub fn take() -> io::Result<Self> {
-        let take = |entry: &Entry, from| {
-            entry.state.compare_exchange(from, TAKEN, Ordering::Acquire, Ordering::Relaxed).is_ok()
+        let take = |entry: &Entry, wanted: &[u32]| {
+            let state = entry.state.load(Ordering::Relaxed);
+            let right = wanted.contains(&state);
+            (right && entry.state.compare_exchange(state, TAKEN, Ordering::Acquire, Ordering::Relaxed).is_ok())
+                .then_some(state)
         };
-        let first = |state| POOL.iter().position(|entry| take(entry, state)).map(|index| (index, state));
-        let taken = first(SILENT).or_else(|| first(FREE)).or_else(|| first(VACANT));
-        let (index, state) = taken.ok_or(io::Error::from_raw_os_error(libc::EMFILE))?;
+        let first = |wanted: &[u32]| POOL.iter().enumerate().find_map(|(at, e)| take(e, wanted).map(|was| (at, was)));
+        let (index, state) =
+            first(&[SILENT, FREE]).or_else(|| first(&[VACANT])).ok_or(io::Error::from_raw_os_error(libc::EMFILE))?;
         let entry = &POOL[index];
         if entry.socket.intact().is_none()
             && let Err(error) = new_bell(entry)
