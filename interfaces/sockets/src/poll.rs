@@ -4,7 +4,7 @@
 //! whose bytes go by the ring. What the rings have is added.
 
 use std::ffi::c_int;
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
 use libc::{POLLIN, POLLOUT, POLLRDHUP, POLLRDNORM, POLLWRNORM, pollfd};
 use weft_fabric::stream::{Bell, BellAddress, Readable, Waiter, Writable, sleep_barrier};
@@ -20,11 +20,13 @@ const READING: i16 = POLLIN | POLLRDNORM;
 const WRITING: i16 = POLLOUT | POLLWRNORM;
 /// Sleep no longer where something could not be armed.
 const SLICE_NS: u64 = 5_000_000;
-/// While spinning, the kernel is asked every so many looks.
+/// While spinning, the kernel is asked at first and every so many looks.
 const KERNEL_LOOKS: u32 = 64;
 /// While rings have something in every call, the kernel is asked every so many calls.
 const KERNEL_EVERY: u32 = 8;
 static LOOKS: AtomicU32 = AtomicU32::new(0);
+/// What was told last came from the kernel: it is asked before a sleep, which costs more than to ask.
+static KERNEL_TOLD: AtomicBool = AtomicBool::new(false);
 /// Places on the stack.
 const FEW: usize = 66;
 
@@ -98,8 +100,8 @@ pub fn poll(fds: &mut [pollfd], timeout_ns: Option<u64>, mask: *const libc::sigs
     let deadline = timeout_ns.filter(|ns| *ns > 0).map(|ns| raw::now_ns().saturating_add(ns));
     let left = || if timeout_ns == Some(0) { Some(0) } else { left_ns(deadline) };
     let list = scratch.list();
-    // Before a sleep the rings are enough: the sleep asks the kernel, and says so when it has something.
-    let mut kernel = false;
+    // Otherwise the rings are enough before a sleep: it asks the kernel, and says so when that has something.
+    let mut kernel = KERNEL_TOLD.load(Ordering::Relaxed);
     loop {
         if all_plain(fds) {
             match by_kernel(fds, list, left(), deadline, mask) {
@@ -115,8 +117,8 @@ pub fn poll(fds: &mut [pollfd], timeout_ns: Option<u64>, mask: *const libc::sigs
         let mut looks = 0u32;
         let mut answer = Ok(0);
         pace::spin(|| {
-            looks += 1;
             answer = look(fds, list, looks.is_multiple_of(KERNEL_LOOKS));
+            looks += 1;
             answer != Ok(0)
         });
         if answer != Ok(0) {
@@ -267,6 +269,9 @@ fn look(fds: &mut [pollfd], list: &mut [pollfd], kernel: bool) -> Result<usize, 
     }
     // Where all are rings, and those that have something have all that was asked for, the kernel can wait for its turn.
     let turn = LOOKS.fetch_add(1, Ordering::Relaxed).is_multiple_of(KERNEL_EVERY);
+    if found > 0 {
+        note(false);
+    }
     if (!kernel && found == 0) || (found > 0 && whole && !turn) {
         return Ok(found);
     }
@@ -275,7 +280,17 @@ fn look(fds: &mut [pollfd], list: &mut [pollfd], kernel: bool) -> Result<usize, 
     if raw::poll(&mut list[..count], Some(0), None)? > 0 {
         add_kernel_events(fds, list);
     }
-    Ok(fds.iter().filter(|one| one.revents != 0).count())
+    let all = fds.iter().filter(|one| one.revents != 0).count();
+    if found == 0 && all > 0 {
+        note(true);
+    }
+    Ok(all)
+}
+
+fn note(kernel_told: bool) {
+    if KERNEL_TOLD.load(Ordering::Relaxed) != kernel_told {
+        KERNEL_TOLD.store(kernel_told, Ordering::Relaxed);
+    }
 }
 
 /// What the ring of a descriptor has of the events asked for.

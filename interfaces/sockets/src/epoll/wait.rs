@@ -1,7 +1,7 @@
 //! Waiting on a set.
 
 use std::ffi::c_int;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use libc::{epoll_event, sigset_t, timespec};
 use weft_fabric::stream::sleep_barrier;
@@ -16,8 +16,10 @@ use crate::{attend, pace, real, signals};
 
 /// While rings have something in every call, the kernel's set is asked every so many calls.
 const KERNEL_EVERY: u32 = 8;
-/// While spinning, every so many looks.
+/// While spinning, at first and every so many looks.
 const KERNEL_LOOKS: u32 = 64;
+/// What was told last came from the kernel: it is asked before a sleep, which costs more than to ask.
+static KERNEL_TOLD: AtomicBool = AtomicBool::new(false);
 /// Sleep no longer where a member could not be armed.
 const SLICE_NS: u64 = 5_000_000;
 /// Between two looks at a set that reports nothing but what is for other processes.
@@ -63,7 +65,8 @@ pub fn wait(
         let _leaving = Leaving(index);
         loop {
             let over = left() == Some(0);
-            let mut told = look(epfd, index, out, mask, if over { Ask::Now } else { Ask::InTurn })?;
+            let ask = if over || KERNEL_TOLD.load(Ordering::Relaxed) { Ask::Now } else { Ask::InTurn };
+            let mut told = look(epfd, index, out, mask, ask)?;
             if told == 0 && !over {
                 told = spin(epfd, index, out, mask)?;
                 if told == 0 {
@@ -118,6 +121,9 @@ fn look(epfd: c_int, index: u32, out: &mut [epoll_event], mask: *const sigset_t,
     let part = if turn { out.len() / 2 } else { out.len() };
     let (told, call) = members::collect(&mut inner, epfd, &mut out[..part]);
     drop(inner);
+    if told > 0 {
+        note(false);
+    }
     if !turn && (told > 0 || ask != Ask::Now) {
         return Ok(told);
     }
@@ -128,6 +134,12 @@ fn look(epfd: c_int, index: u32, out: &mut [epoll_event], mask: *const sigset_t,
         },
         Err(_) if told > 0 => Ok(told),
         Err(error) => Err(error),
+    }
+}
+
+fn note(kernel_told: bool) {
+    if KERNEL_TOLD.load(Ordering::Relaxed) != kernel_told {
+        KERNEL_TOLD.store(kernel_told, Ordering::Relaxed);
     }
 }
 
@@ -169,6 +181,9 @@ fn merge(epfd: c_int, index: u32, out: &mut [epoll_event], (told, call): (usize,
         }
     }
     drop(inner);
+    if told == 0 && used > 0 {
+        note(true);
+    }
     if strange && used == 0 {
         // Another process of our fork family has put it into the set that we share, and is to look at it.
         let _ = raw::poll(&mut [], Some(STRANGE_NS), None);
@@ -191,8 +206,8 @@ fn spin(epfd: c_int, index: u32, out: &mut [epoll_event], mask: *const sigset_t)
     let mut answer = Ok(0);
     let mut looks = 0u32;
     pace::spin(|| {
-        looks += 1;
         let ask = if looks.is_multiple_of(KERNEL_LOOKS) { Ask::Now } else { Ask::Never };
+        looks += 1;
         answer = look(epfd, index, out, mask, ask);
         answer != Ok(0)
     });
