@@ -16,12 +16,10 @@ use super::conn::{self, ASK_KERNEL, ATTACHED, Connection, Held};
 use super::raw::{self, Errno};
 use super::{kernel_counts, life};
 
-/// Before `fd` is closed, the last descriptor of its connection.
-pub fn before_close(fd: c_int) {
-    let Some(held) = conn::hold(fd) else { return };
-    if held.is_last_descriptor() {
-        reset_if_unread(&held, fd);
-    }
+/// Before `fd` is closed, the last descriptor of its connection. Answers what closing it did before, if that was changed.
+pub fn before_close(fd: c_int) -> Option<libc::linger> {
+    let held = conn::hold(fd)?;
+    if held.is_last_descriptor() { reset_if_unread(&held, fd) } else { None }
 }
 
 /// Before the process exits, which closes everything. Not a child that was made without a word to us: what it seems to hold
@@ -38,10 +36,9 @@ pub fn before_exit() {
     });
 }
 
-fn reset_if_unread(conn: &Connection, fd: c_int) {
-    if conn.state_now() == ATTACHED && conn.stream().has_unread() && !conn.stream().is_shared() {
-        raw::reset_when_closed(fd);
-    }
+fn reset_if_unread(conn: &Connection, fd: c_int) -> Option<libc::linger> {
+    let unread = conn.state_now() == ATTACHED && conn.stream().has_unread() && !conn.stream().is_shared();
+    if unread { raw::reset_when_closed(fd) } else { None }
 }
 
 /// The kernel has told of an error itself: if it is a reset, there is not to be another one.

@@ -14,8 +14,8 @@ use super::signals::Slept;
 use super::wait::{self, Want};
 use super::{early, ends, epoll, kernel_counts, life};
 
-/// A sender looks whether the kernel knows of an end after this many ticks: a millisecond or two.
-const LOOK_TICKS: u64 = 1 << 22;
+/// A sender looks whether the kernel knows of an end after this many ticks: some milliseconds.
+const LOOK_TICKS: u64 = 1 << 24;
 
 /// How long a call waits for a receiver that must let go of the kernel: one that may wait, and one that may not. It takes
 /// an instant unless the receiver lost its core in that instant, is stopped, or is hostile.

@@ -203,9 +203,15 @@ pub fn map(bytes: usize, shared: bool) -> *mut u8 {
     checked(answer).map_or(std::ptr::null_mut(), |at| at as *mut u8)
 }
 
-/// Makes closing this descriptor reset its connection.
-pub fn reset_when_closed(fd: c_int) {
-    let linger = libc::linger { l_onoff: 1, l_linger: 0 };
+/// Makes closing this descriptor reset its connection. Answers what closing it did before.
+pub fn reset_when_closed(fd: c_int) -> Option<libc::linger> {
+    let nothing = libc::linger { l_onoff: 0, l_linger: 0 };
+    let before = option(fd, libc::SOL_SOCKET, libc::SO_LINGER, nothing).ok();
+    set_linger(fd, libc::linger { l_onoff: 1, l_linger: 0 });
+    before
+}
+
+pub fn set_linger(fd: c_int, linger: libc::linger) {
     let size = size_of::<libc::linger>();
     // SAFETY: the option lives across the call.
     let _ = unsafe { kernel!(libc::SYS_setsockopt, fd, libc::SOL_SOCKET, libc::SO_LINGER, &raw const linger, size) };
@@ -417,6 +423,14 @@ impl Drop for KeepErrno {
     fn drop(&mut self) {
         set_errno(self.0);
     }
+}
+
+/// Whether this thread runs on a stack that it has set aside for signal handlers.
+pub fn on_other_stack() -> bool {
+    let mut stack = libc::stack_t { ss_sp: std::ptr::null_mut(), ss_flags: 0, ss_size: 0 };
+    // SAFETY: the kernel writes its structure.
+    let _ = unsafe { kernel!(libc::SYS_sigaltstack, 0, &raw mut stack) };
+    stack.ss_flags & libc::SS_ONSTACK != 0
 }
 
 /// The signals that wait for this thread or process.

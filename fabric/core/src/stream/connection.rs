@@ -264,10 +264,10 @@ impl Stream {
         self.arm([&watch.wait, &watch.set], bell, kind)
     }
 
-    /// Takes the wish back. Nothing happens when it has been answered or was another's.
-    pub fn disarm_receive(&self, bell: BellAddress, kind: Waiter) {
+    /// Takes the wish back. Nothing happens when it has been answered or was another's: then the bell may still ring.
+    pub fn disarm_receive(&self, bell: BellAddress, kind: Waiter) -> bool {
         let watch = &self.incoming().watch;
-        disarm([&watch.wait, &watch.set][kind as usize], self.wish(bell, kind));
+        disarm([&watch.wait, &watch.set][kind as usize], self.wish(bell, kind))
     }
 
     /// As [`Self::arm_receive`], for a quarter of the ring being free.
@@ -276,9 +276,10 @@ impl Stream {
         self.arm([&room.wait, &room.set], bell, kind)
     }
 
-    pub fn disarm_space(&self, bell: BellAddress, kind: Waiter) {
+    /// As [`Self::disarm_receive`].
+    pub fn disarm_space(&self, bell: BellAddress, kind: Waiter) -> bool {
         let room = &self.outgoing().room;
-        disarm([&room.wait, &room.set][kind as usize], self.wish(bell, kind));
+        disarm([&room.wait, &room.set][kind as usize], self.wish(bell, kind))
     }
 
     /// Wakes whoever of the peer's side sleeps for this connection.

@@ -89,12 +89,10 @@ pub fn arm(word: &AtomicU64, wish: Armed) -> bool {
     before == 0 && word.compare_exchange(0, wish, Ordering::SeqCst, Ordering::Relaxed).is_ok()
 }
 
-/// Takes a wish back, unless it was answered.
-pub fn disarm(word: &AtomicU64, wish: Armed) {
+/// Takes a wish back, unless it was answered. True: it was not, and never will be.
+pub fn disarm(word: &AtomicU64, wish: Armed) -> bool {
     let wish = wish.word();
-    if word.load(Ordering::Relaxed) == wish {
-        let _ = word.compare_exchange(wish, 0, Ordering::SeqCst, Ordering::Relaxed);
-    }
+    word.load(Ordering::Relaxed) == wish && word.compare_exchange(wish, 0, Ordering::SeqCst, Ordering::Relaxed).is_ok()
 }
 
 /// The owner of a set is about to sleep: its bell is rung from now on. Then: [`sleeper_barrier`], [`scan`], and sleep.
