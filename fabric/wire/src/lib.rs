@@ -1,7 +1,9 @@
-//! Every byte of shared memory that another process reads: cells, the segment, the status page, streams; and the settings.
+//! Every byte that another process or host reads: cells, the segment, the status page, streams, the datagrams between
+//! hosts; and the settings.
 //!
 //! Pure layout: this crate computes offsets, packs and unpacks words, and touches no memory but its arguments.
-//! What comes out of shared memory is a claim, so decoding never trusts: unknown kinds and lengths are answers.
+//! What comes out of shared memory or a datagram is a claim, so decoding never trusts: unknown kinds and lengths are
+//! answers.
 //! `docs/wire` shows the whole on one page.
 //!
 //! Not here: atomics, mappings, system calls (`weft-device`); which message goes where (`weft-protocol`); what launcher
@@ -11,6 +13,7 @@
 #![forbid(unsafe_code)]
 
 pub mod cell;
+pub mod link;
 pub mod segment;
 pub mod settings;
 pub mod status;

@@ -14,7 +14,7 @@ use super::meet::STREAMS;
 use super::raw::{self, Errno};
 use super::table::{self, Entry};
 use super::wait::{LOOK_NS, left_ns};
-use super::{attend, epoll, outgoing, pace, real, udp};
+use super::{attend, ends, epoll, outgoing, pace, real, udp};
 
 const READING: i16 = POLLIN | POLLRDNORM;
 const WRITING: i16 = POLLOUT | POLLWRNORM;
@@ -315,7 +315,12 @@ fn add_kernel_events(fds: &mut [pollfd], list: &[pollfd]) {
     for (one, place) in fds.iter_mut().zip(list).filter(|(_, place)| place.revents != 0) {
         match kind(one.fd) {
             Kind::Set(index) if !epoll::is_ready_inside(index, one.fd) => continue,
-            Kind::Attached(held) => held.set_flag(ASK_KERNEL),
+            Kind::Attached(held) => {
+                held.set_flag(ASK_KERNEL);
+                if ends::notice(&held, one.fd, place.revents) {
+                    one.revents |= raw::poll_one(one.fd, one.events);
+                }
+            }
             _ => {}
         }
         one.revents |= place.revents;

@@ -218,6 +218,70 @@ pub fn disconnect(fd: c_int) -> Result<usize, Errno> {
     unsafe { kernel!(libc::SYS_connect, fd, &raw const nowhere, size_of::<libc::sockaddr>()) }
 }
 
+/// Two ends of a new connection between two addresses of this host, ports aside, with as much of `room` as may be. Both
+/// close on exec.
+pub fn connected_pair(
+    near: &libc::sockaddr_storage,
+    far: &libc::sockaddr_storage,
+    room: c_int,
+) -> Option<(c_int, c_int)> {
+    let listener = bound(far, room)?;
+    let made = bound(near, room).and_then(|near| match connect_to_own(near, listener) {
+        Some(far) => Some((near, far)),
+        None => {
+            close(near);
+            None
+        }
+    });
+    close(listener);
+    made
+}
+
+/// Connects `near` to `listener`; the other end, if it is that.
+fn connect_to_own(near: c_int, listener: c_int) -> Option<c_int> {
+    // SAFETY: the addresses live across the calls; null pointers ask for none.
+    unsafe {
+        kernel!(libc::SYS_listen, listener, 1).ok()?;
+        let name = name(libc::SYS_getsockname, listener).ok()?;
+        kernel!(libc::SYS_connect, near, &raw const name, length_of(&name)).ok()?;
+        let far = kernel!(libc::SYS_accept4, listener, 0, 0, libc::SOCK_CLOEXEC).ok()? as c_int;
+        let ours = super::kernel_counts::ends(near).zip(super::kernel_counts::ends(far));
+        if ours.is_some_and(|((here, there), (its_here, its_there))| here == its_there && there == its_here) {
+            return Some(far);
+        }
+        close(far);
+    }
+    None
+}
+
+fn length_of(name: &libc::sockaddr_storage) -> usize {
+    if c_int::from(name.ss_family) == libc::AF_INET { size_of::<libc::sockaddr_in>() } else { size_of_val(name) }
+}
+
+/// A socket that is bound to this address, and any port.
+fn bound(name: &libc::sockaddr_storage, room: c_int) -> Option<c_int> {
+    let mut name = *name;
+    // SAFETY: the address lives across the calls, and is large enough for both families, whose ports lie at one place.
+    unsafe {
+        (*(&raw mut name).cast::<libc::sockaddr_in>()).sin_port = 0;
+        let kind = libc::SOCK_STREAM | libc::SOCK_CLOEXEC;
+        let fd = kernel!(libc::SYS_socket, c_int::from(name.ss_family), kind, 0).ok()? as c_int;
+        let _ = set_option(fd, libc::SOL_SOCKET, libc::SO_RCVBUF, room);
+        let _ = set_option(fd, libc::SOL_SOCKET, libc::SO_SNDBUF, room);
+        if kernel!(libc::SYS_bind, fd, &raw const name, length_of(&name)).is_err() {
+            close(fd);
+            return None;
+        }
+        Some(fd)
+    }
+}
+
+/// Makes `to` another descriptor of the file that `fd` is.
+pub fn copy_onto(fd: c_int, to: c_int, flags: c_int) -> Result<usize, Errno> {
+    // SAFETY: numbers only.
+    unsafe { kernel!(libc::SYS_dup3, fd, to, flags) }
+}
+
 /// Gives memory of [`map`] back.
 ///
 /// # Safety

@@ -83,7 +83,8 @@ fn receive_counted(held: Held, fd: c_int, pieces: &[iovec], flags: c_int, real: 
     came
 }
 
-fn bytes_of(pieces: &[iovec]) -> usize {
+/// What a call with these buffers asks for.
+pub fn bytes_of(pieces: &[iovec]) -> usize {
     Pieces::new(pieces).left()
 }
 

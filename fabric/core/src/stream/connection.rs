@@ -230,6 +230,17 @@ impl Stream {
         own.head.load(Ordering::Relaxed).saturating_sub(self.consumed())
     }
 
+    /// Bytes that we have put into the ring, wherever we send by now, and the peer has not taken, by its own word.
+    pub fn left_unread(&self) -> u64 {
+        let own = &self.own().sender;
+        let end = match Mode::from_word(own.phase.load(Ordering::Relaxed)) {
+            Some(Mode::Ring) => own.head.load(Ordering::Relaxed),
+            Some(Mode::Final) => self.outgoing().sender.final_at.load(Ordering::Relaxed),
+            _ => return 0,
+        };
+        end.saturating_sub(self.consumed())
+    }
+
     fn wish(&self, bell: BellAddress, kind: Waiter) -> Armed {
         match (kind, self.arena.listener()) {
             (Waiter::Wait, _) => Armed::Bell(bell.number),

@@ -5,7 +5,7 @@ use std::ffi::{c_char, c_int, c_uint, c_void};
 use libc::{FILE, sockaddr, socklen_t};
 use weft_fabric::stream::Reason;
 
-use crate::{conn, life, options, raw, real, table, udp};
+use crate::{conn, ends, life, options, raw, real, table, udp};
 
 const CLOSE_RANGE_CLOEXEC: c_int = 4;
 const KIND_MASK: c_int = 0xf;
@@ -129,7 +129,7 @@ pub unsafe extern "C-unwind" fn getsockopt(
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C-unwind" fn close(fd: c_int) -> c_int {
-    conn::before_close(fd);
+    ends::before_close(fd);
     conn::forget(fd);
     // SAFETY: a number.
     unsafe { real::close(fd) }
@@ -159,7 +159,7 @@ pub unsafe extern "C-unwind" fn closefrom(first: c_int) {
 
 fn forget_range(first: c_int, last: c_int) {
     table::entries(first, last).for_each(|(fd, _)| {
-        conn::before_close(fd);
+        ends::before_close(fd);
         conn::forget(fd);
     });
 }
@@ -177,7 +177,7 @@ pub unsafe extern "C-unwind" fn dup(fd: c_int) -> c_int {
 /// A copy onto a number closes what that was; not one of a file that is none, or of the same number.
 fn before_copy(fd: c_int, to: c_int) {
     if fd != to && raw::fcntl(fd, libc::F_GETFD, 0).is_ok() {
-        conn::before_close(to);
+        ends::before_close(to);
     }
 }
 

@@ -11,7 +11,7 @@ use super::members;
 use super::set::{self, Inner, Set};
 use crate::conn::{self, ATTACHED, Connection, Held, MANY_SETS, NEVER};
 use crate::table::{self, Entry};
-use crate::{life, raw, real, udp};
+use crate::{ends, life, raw, real, udp};
 
 /// What stands as the user's word of our registrations in the kernel: this pattern and the descriptor. The program's own
 /// word is remembered. (A program that uses the very same pattern for its own is not to be expected.)
@@ -415,6 +415,9 @@ pub fn translate(inner: &mut Inner, epfd: c_int, fd: c_int, seen: u32) -> Option
     } else if let (true, Some(Entry::Connection(index))) = (place.member, entry) {
         let held = conn::hold_index(index);
         held.set_flag(conn::ASK_KERNEL);
+        if ends::notice(&held, fd, seen as i16) {
+            events |= raw::poll_one(fd, place.events as i16) as u32;
+        }
         events = without_false_room(&held, place, epfd, fd, events);
     }
     if events == 0 {

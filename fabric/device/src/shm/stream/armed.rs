@@ -11,6 +11,11 @@ pub struct Calls(pub [u64; 2]);
 
 impl Calls {
     pub const NONE: Self = Self([0; 2]);
+
+    /// These, and where there are none `others`.
+    pub(super) fn or(self, others: Self) -> Self {
+        Self(std::array::from_fn(|n| if self.0[n] == 0 { others.0[n] } else { self.0[n] }))
+    }
 }
 
 /// Looks, after something was published, who sleeps for it.
