@@ -117,6 +117,7 @@ extern "C" fn unload() {
         log::sums();
     }
     life::leave();
+    udp::leave();
 }
 
 #[cfg(not(test))]
