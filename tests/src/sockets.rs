@@ -2,7 +2,7 @@
 
 use crate::tree;
 use std::ffi::OsStr;
-use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
+use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream, UdpSocket};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Output, Stdio};
 use std::time::{Duration, Instant};
@@ -44,6 +44,12 @@ pub fn free_port() -> u16 {
     listener.local_addr().expect("an address").port()
 }
 
+/// The same for datagrams.
+pub fn free_datagram_port() -> u16 {
+    let socket = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).expect("a free port");
+    socket.local_addr().expect("an address").port()
+}
+
 /// A server that runs while the test goes on. What it says goes into a file.
 pub struct Server {
     child: Child,
@@ -58,6 +64,27 @@ impl Server {
     /// # Panics
     /// When it ends, or does not listen in time.
     pub fn start(command: &mut Command, port: u16, stop: libc::c_int, folder: &Path) -> Self {
+        let listens = || TcpStream::connect(SocketAddr::from((Ipv4Addr::LOCALHOST, port))).is_ok();
+        Self::start_until(command, port, stop, folder, listens)
+    }
+
+    /// The same for a server of datagrams: waits until a socket is bound to its port.
+    ///
+    /// # Panics
+    /// As above.
+    pub fn start_datagrams(command: &mut Command, port: u16, stop: libc::c_int, folder: &Path) -> Self {
+        let word = format!(":{port:04X} ");
+        let has = |table: &str| std::fs::read_to_string(table).is_ok_and(|text| text.contains(&word));
+        Self::start_until(command, port, stop, folder, || has("/proc/net/udp") || has("/proc/net/udp6"))
+    }
+
+    fn start_until(
+        command: &mut Command,
+        port: u16,
+        stop: libc::c_int,
+        folder: &Path,
+        is_there: impl Fn() -> bool,
+    ) -> Self {
         // Behind `weft sock --stats --`.
         let name = command.get_args().nth(3).unwrap_or(command.get_program()).to_string_lossy().into_owned();
         let log = folder.join(format!("log-{port}"));
@@ -66,7 +93,7 @@ impl Server {
         let child = command.spawn().unwrap_or_else(|error| panic!("{name} cannot be started: {error}"));
         let mut server = Self { child, name, log, stop };
         let until = Instant::now() + PATIENCE;
-        while TcpStream::connect(SocketAddr::from((Ipv4Addr::LOCALHOST, port))).is_err() {
+        while !is_there() {
             if let Some(status) = server.child.try_wait().expect("our child") {
                 panic!("{} ended ({status}): {}", server.name, server.said());
             }
@@ -183,6 +210,17 @@ impl Moved {
         }
         moved
     }
+}
+
+/// Datagrams that came and went by rings, as processes with the library say at their ends.
+pub fn datagrams_by_ring(said: &str) -> [u64; 2] {
+    let mut all = [0; 2];
+    for line in said.lines().filter(|line| line.starts_with("weft: ")) {
+        let Some((_, sums)) = line.split_once(": sockets: datagrams by ring ") else { continue };
+        let numbers = sums.split(|c: char| !c.is_ascii_digit()).filter_map(|n| n.parse::<u64>().ok());
+        all.iter_mut().zip(numbers).for_each(|(sum, number)| *sum += number);
+    }
+    all
 }
 
 /// Holds that at least 99 % of what a client moved went through rings; both ends have the library.

@@ -6,6 +6,7 @@
 mod sockets_programs {
     mod command;
     mod databases;
+    mod datagrams;
     mod languages;
     mod message_passing;
     mod streams;

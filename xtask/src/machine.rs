@@ -27,6 +27,8 @@ pub enum Need {
     Iperf,
     Sockperf,
     Socat,
+    Dnsmasq,
+    Dig,
     Python,
     Node,
     Java,
@@ -34,7 +36,7 @@ pub enum Need {
 }
 
 impl Need {
-    const ALL: [Need; 21] = [
+    const ALL: [Need; 23] = [
         Need::CCompiler,
         Need::CxxCompiler,
         Need::PkgConfig,
@@ -52,6 +54,8 @@ impl Need {
         Need::Iperf,
         Need::Sockperf,
         Need::Socat,
+        Need::Dnsmasq,
+        Need::Dig,
         Need::Python,
         Need::Node,
         Need::Java,
@@ -70,6 +74,8 @@ impl Need {
         Need::Iperf,
         Need::Sockperf,
         Need::Socat,
+        Need::Dnsmasq,
+        Need::Dig,
         Need::Python,
         Need::Node,
         Need::Java,
@@ -96,6 +102,8 @@ impl Need {
             Need::Iperf => ("iperf3", "streams in the socket tests"),
             Need::Sockperf => ("sockperf", "ping-pongs in the socket tests"),
             Need::Socat => ("socat", "passes streams on in the socket tests"),
+            Need::Dnsmasq => ("dnsmasq-base", "answers names in the socket tests"),
+            Need::Dig => ("bind9-dnsutils", "asks for names in the socket tests"),
             Need::Python => ("python3", "runs servers and clients of the socket tests"),
             Need::Node => ("nodejs", "runs a web server and its client in the socket tests"),
             Need::Pvm => ("pvm-dev", "daemons and tasks of the socket tests"),
@@ -124,6 +132,8 @@ impl Need {
             Need::Iperf => on_path("iperf3"),
             Need::Sockperf => on_path("sockperf"),
             Need::Socat => on_path("socat"),
+            Need::Dnsmasq => Path::new("/usr/sbin/dnsmasq").is_file(),
+            Need::Dig => on_path("dig"),
             Need::Python => on_path("python3"),
             Need::Node => on_path("node"),
             Need::Java => on_path("javac"),

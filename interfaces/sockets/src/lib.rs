@@ -124,6 +124,7 @@ extern "C" fn unload() {
         ends::before_exit();
     }
     life::leave();
+    udp::leave();
 }
 
 #[cfg(not(test))]

@@ -350,6 +350,7 @@ pub fn exit(status: c_int) -> ! {
         ends::before_exit();
     }
     leave();
+    udp::leave();
     raw::exit(status)
 }
 

@@ -13,8 +13,9 @@ const SO_SNDTIMEO_NEW: c_int = 67;
 const TCP_ZEROCOPY_RECEIVE: c_int = 35;
 
 /// Before `setsockopt`: an option that changes what the bytes of the stream are makes the connection the kernel's.
-pub fn before_set(fd: c_int, level: c_int, name: c_int) {
-    udp::before_set(fd, level, name);
+/// `number`: its value, if it may be one.
+pub fn before_set(fd: c_int, level: c_int, name: c_int, number: Option<c_int>) {
+    udp::before_set(fd, level, name, number);
     let kernels = match level {
         SOL_SOCKET => name == libc::SO_ZEROCOPY,
         IPPROTO_TCP => matches!(name, libc::TCP_ULP | libc::TCP_REPAIR),

@@ -42,7 +42,7 @@ enum Kind {
 fn kind(fd: c_int) -> Kind {
     match table::entry(fd) {
         Some(Entry::Set(index)) => Kind::Set(index),
-        Some(Entry::Datagram(index)) if udp::has_channels(index) => Kind::Datagram(index),
+        Some(Entry::Datagram(index)) if udp::has_rings(index) => Kind::Datagram(index),
         Some(Entry::Datagram(_)) => Kind::Plain,
         Some(Entry::Connection(_)) => match conn::hold(fd) {
             Some(held) if held.state_now() == ATTACHED => Kind::Attached(held),

@@ -17,7 +17,7 @@ static SPIN_FIXED: AtomicBool = AtomicBool::new(false);
 static ONLY: OnceLock<Ports> = OnceLock::new();
 static LOG: AtomicU32 = AtomicU32::new(0);
 static STATS: AtomicBool = AtomicBool::new(false);
-static UDP: AtomicBool = AtomicBool::new(false);
+static UDP: AtomicBool = AtomicBool::new(true);
 
 /// The names of programs that are left alone, with commas between them. Not a setting of the user's: `weft sock --not`.
 const NOT: &str = "WEFT_SOCK_NOT";

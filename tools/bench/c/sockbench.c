@@ -2,6 +2,7 @@
  *
  *   sockbench pingpong WAY FAMILY BYTES SECONDS CPU CPU      one way, seconds
  *   sockbench stream   WAY FAMILY BYTES SECONDS CPU CPU      bytes per second
+ *   sockbench datagrams WAY FAMILY BYTES SECONDS CPU CPU     one way over UDP, seconds
  *   sockbench exchange WAY FAMILY BYTES SECONDS CPU CPU      seconds in which both send a message and receive one
  *   sockbench self-pingpong, self-exchange ...               the same, both ends in one process on the first CPU
  *   sockbench line CPU CPU                                   a cache line one way, seconds
@@ -263,12 +264,48 @@ static void start_outside(char **words, int listener) {
   fail("exec: %s", strerror(errno));
 }
 
+static _Noreturn void serve_datagrams(int tell, const Plan *plan) {
+  Address own, from;
+  uint8_t byte;
+  socklen_t size;
+  prctl(PR_SET_PDEATHSIG, SIGKILL);
+  bind_to(plan->cpus[1]);
+  int fd = open_datagrams(&own, &size);
+  check(write(tell, &own, sizeof own), "write");
+  size = sizeof from;
+  check(recvfrom(fd, &byte, 1, MSG_PEEK, &from.any, &size), "recvfrom");
+  check(connect(fd, &from.any, size), "connect");
+  serve_one(fd, plan);
+  exit(0);
+}
+
+/* Each process makes its own socket: one that was there at a fork stays with the kernel. */
+static int exchange_datagrams(const Plan *plan) {
+  Address own, other;
+  socklen_t size;
+  int ends[2];
+  check(pipe(ends), "pipe");
+  pid_t child = fork();
+  check(child, "fork");
+  if (child == 0) serve_datagrams(ends[1], plan);
+  bind_to(plan->cpus[0]);
+  int fd = open_datagrams(&own, &size);
+  if (check(read(ends[0], &other, sizeof other), "read") != sizeof other) fail("no address");
+  check(connect(fd, &other.any, size), "connect");
+  ping(fd, plan);
+  kill(child, SIGKILL);
+  waitpid(child, NULL, 0);
+  time_line("line-after", plan->cpus);
+  return 0;
+}
+
 static int pair(int count, char **words) {
   if (count != 8 && count != 9) fail("wrong number of arguments");
   Plan plan = read_plan(words);
   more_descriptors();
   if (count == 9) serve(atoi(words[8]), &plan);
   time_line("line-before", plan.cpus);
+  if (plan.datagrams) return exchange_datagrams(&plan);
   Address address;
   socklen_t size;
   int listener = open_listener(&plan, &address, &size);

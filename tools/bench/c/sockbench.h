@@ -34,6 +34,7 @@ typedef struct {
   const char *what;
   enum way way;
   bool local; /* a Unix socket */
+  bool datagrams;
   size_t bytes;
   double seconds;
   int cpus[2];
@@ -107,7 +108,7 @@ typedef struct {
 static End open_end(int fd, const Plan *plan) {
   End end = {.fd = fd, .set = -1, .way = plan->way};
   int on = 1;
-  if (!plan->local) check(setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on), "TCP_NODELAY");
+  if (!plan->local && !plan->datagrams) check(setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on), "TCP_NODELAY");
   if (plan->way != LEVEL && plan->way != EDGE) return end;
   end.set = (int)check(epoll_create1(EPOLL_CLOEXEC), "epoll_create1");
   struct epoll_event event = {.events = EPOLLIN | (plan->way == EDGE ? EPOLLET : 0)};
@@ -191,6 +192,16 @@ static int open_listener(const Plan *plan, Address *address, socklen_t *size) {
   return listener;
 }
 
+static int open_datagrams(Address *address, socklen_t *size) {
+  memset(address, 0, sizeof *address);
+  address->tcp = (struct sockaddr_in){.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+  int fd = (int)check(socket(AF_INET, SOCK_DGRAM, 0), "socket");
+  check(bind(fd, &address->any, sizeof address->tcp), "bind");
+  *size = sizeof *address;
+  check(getsockname(fd, &address->any, size), "getsockname");
+  return fd;
+}
+
 static int dial(const Address *address, socklen_t size) {
   int fd = (int)check(socket(address->any.sa_family, SOCK_STREAM, 0), "socket");
   check(connect(fd, &address->any, size), "connect");
@@ -202,6 +213,7 @@ static Plan read_plan(char **words) {
   for (int way = 0; way < WAYS; way++)
     if (!strcmp(words[2], way_names[way])) plan.way = (enum way)way;
   plan.local = !strcmp(words[3], "unix");
+  plan.datagrams = !strcmp(plan.what, "datagrams");
   plan.bytes = strtoul(words[4], NULL, 10);
   plan.seconds = atof(words[5]);
   for (int i = 0; i < 2; i++) plan.cpus[i] = atoi(words[6 + i]);

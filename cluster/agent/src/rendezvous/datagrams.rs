@@ -86,4 +86,10 @@ mod tests {
             assert!(look_at(&shown(&socket), &peer(&other)).is_none());
         }
     }
+
+    #[test]
+    fn processes_that_cannot_be_looked_at_count_otherwise() {
+        assert!(sys::counts_as_we_do(std::process::id()));
+        assert!(!sys::counts_as_we_do(0) && !sys::counts_as_we_do(u32::MAX));
+    }
 }

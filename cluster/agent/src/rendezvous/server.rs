@@ -150,7 +150,11 @@ impl Server {
     }
 
     fn offer_pair(&mut self, client: Client, cookie: u64, peer: &Peer, shown: OwnedFd) {
-        let Some(user) = self.processes.get(&client).map(|process| process.user) else { return };
+        let process = self.processes.get(&client);
+        // They ask the kernel for each other by their numbers, which must mean the same to both.
+        let Some(user) = process.filter(|process| sys::counts_as_we_do(process.pid)).map(|process| process.user) else {
+            return;
+        };
         let found = datagrams::look_at(&shown, peer);
         drop(shown);
         let Some(found) = found.filter(|found| found.cookie == cookie) else { return };

@@ -191,6 +191,12 @@ pub fn look_at(shown: &OwnedFd) -> Option<Shown> {
     })
 }
 
+/// Whether this process is in our own namespace of process numbers.
+pub fn counts_as_we_do(pid: u32) -> bool {
+    let of = |process: &str| std::fs::read_link(format!("/proc/{process}/ns/pid")).ok();
+    pid != 0 && of(&pid.to_string()).is_some_and(|its| of("self").is_some_and(|own| own == its))
+}
+
 /// What a shown datagram socket is, asked from the kernel.
 pub struct DatagramSocket {
     pub namespace: u64,

@@ -150,6 +150,6 @@ settings! {
         Kind::Switch, "off",
         "Whether a process with the socket library says at its end what was accelerated and what was not.";
     sock_udp: bool, "WEFT_SOCK_UDP", None,
-        Kind::Switch, "off",
+        Kind::Switch, "on",
         "Whether UDP datagrams between programs with the socket library go over shared memory, too.";
 }

@@ -3,9 +3,10 @@
 use std::ffi::{c_int, c_long, c_uint};
 
 use libc::c_void;
+use weft_fabric::stream::Reason;
 
 use super::{data, descriptors, multiplex, process};
-use crate::{life, real};
+use crate::{life, real, udp};
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C-unwind" fn syscall(
@@ -27,6 +28,7 @@ pub unsafe extern "C-unwind" fn syscall(
                     if number == libc::SYS_io_uring_setup {
                         // Its requests cannot be seen: what is not attached yet stays with the kernel.
                         crate::accelerate_no_more();
+                        udp::withdraw_all(Reason::KernelCall);
                     }
                     real::syscall(number, a, b, c, d, e, f)
                 }

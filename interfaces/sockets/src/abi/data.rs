@@ -149,7 +149,15 @@ pub unsafe extern "C-unwind" fn pwritev2(
         return plain();
     }
     // SAFETY: as above.
-    unsafe { route::send(fd, list(pieces, count as usize), route::flags_of_vector_call(flags), plain) }
+    unsafe {
+        let (list, flags) = (list(pieces, count as usize), route::flags_of_vector_call(flags));
+        route::send(
+            fd,
+            list,
+            flags,
+            || if list.is_empty() { plain() } else { udp::send(fd, list, flags, NOWHERE, plain) },
+        )
+    }
 }
 
 #[unsafe(no_mangle)]
@@ -383,6 +391,7 @@ pub unsafe extern "C-unwind" fn __sendmmsg(fd: c_int, headers: *mut mmsghdr, cou
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C-unwind" fn sendfile(out: c_int, from: c_int, offset: *mut off_t, count: size_t) -> ssize_t {
+    udp::withdraw(out, Reason::KernelCall);
     // SAFETY: the program's own arguments.
     unsafe { route::send_file(out, from, offset, count, || real::sendfile(out, from, offset, count)) }
 }
@@ -408,5 +417,7 @@ pub unsafe extern "C-unwind" fn splice(
     if !offset_from.is_null() && conn::hold(from).is_some() || !offset_to.is_null() && conn::hold(to).is_some() {
         return plain();
     }
+    udp::withdraw(from, Reason::KernelCall);
+    udp::withdraw(to, Reason::KernelCall);
     crate::splice::splice(from, to, length, flags, plain)
 }

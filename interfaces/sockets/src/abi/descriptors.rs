@@ -106,7 +106,10 @@ pub unsafe extern "C-unwind" fn setsockopt(
     value: *const c_void,
     length: socklen_t,
 ) -> c_int {
-    options::before_set(fd, level, name);
+    let is_number = !value.is_null() && length as usize >= size_of::<c_int>();
+    // SAFETY: the program promises `length` bytes.
+    let number = is_number.then(|| unsafe { value.cast::<c_int>().read_unaligned() });
+    options::before_set(fd, level, name, number);
     // SAFETY: the program's own arguments.
     let answer = unsafe { real::setsockopt(fd, level, name, value, length) };
     if answer == 0 {
@@ -221,6 +224,7 @@ pub unsafe extern "C-unwind" fn dup3(fd: c_int, to: c_int, flags: c_int) -> c_in
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C-unwind" fn fcntl(fd: c_int, command: c_int, argument: usize) -> c_int {
+    udp::before_fcntl(fd, command, argument);
     // SAFETY: the program's own arguments; one word is what every command takes.
     let answer = unsafe { real::fcntl(fd, command, argument) };
     options::after_fcntl(fd, command, argument, answer);
@@ -241,6 +245,7 @@ pub unsafe extern "C-unwind" fn __fcntl(fd: c_int, command: c_int, argument: usi
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C-unwind" fn ioctl(fd: c_int, request: usize, argument: usize) -> c_int {
+    udp::before_ioctl(fd, request);
     // SAFETY: the program's own arguments; one word is what every request takes.
     let answer = unsafe { real::ioctl(fd, request, argument) };
     if answer >= 0 {

@@ -5,7 +5,7 @@ use std::ffi::{c_char, c_int, c_void};
 use libc::{FILE, pid_t};
 use weft_fabric::stream::Reason;
 
-use crate::{life, real, signals};
+use crate::{life, real, signals, udp};
 
 type Words = *const *const c_char;
 
@@ -49,6 +49,7 @@ pub unsafe extern "C-unwind" fn __vfork() -> pid_t {
 fn replace(call: impl FnOnce() -> c_int) -> c_int {
     life::before_exec(Reason::Exec);
     life::leave();
+    udp::leave();
     let answer = call();
     life::stay();
     answer

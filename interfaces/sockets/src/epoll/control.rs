@@ -102,7 +102,7 @@ fn register(epfd: c_int, index: u32, operation: c_int, fd: c_int, kind: Entry, g
     let member = match kind {
         Entry::Connection(connection) => conn::at(connection).state_now() == ATTACHED,
         Entry::Set(_) => true,
-        Entry::Datagram(socket) => udp::has_channels(socket),
+        Entry::Datagram(socket) => udp::has_rings(socket),
     };
     if member {
         join(set, &mut inner, epfd, fd);
@@ -237,7 +237,7 @@ pub fn put_right(set: &Set, inner: &mut Inner) {
                 }
             }
             Some(entry @ Entry::Datagram(socket)) if !nested && life_of(entry) == life => {
-                if udp::has_channels(socket) {
+                if udp::has_rings(socket) {
                     rejoin(set, inner, index, fd);
                 }
             }

@@ -1,14 +1,19 @@
 //! What the calls of C come to on a datagram socket of ours; on anything else they are handed on.
 
 use std::ffi::{c_int, c_uint};
+use std::sync::atomic::Ordering;
 
-use libc::{SOL_SOCKET, iovec, mmsghdr, msghdr, sockaddr, socklen_t, ssize_t, timespec};
+use libc::{MSG_DONTWAIT, MSG_WAITFORONE, SOL_SOCKET, iovec, mmsghdr, msghdr, sockaddr, socklen_t, ssize_t, timespec};
 use weft_fabric::stream::Reason;
 
-use crate::real;
+use crate::{raw, real};
 
-use super::socket::{self, Held};
-use super::{gate, incoming, names, outgoing};
+use super::incoming::Way;
+use super::socket::{self, Held, OFFERED};
+use super::{gate, incoming, names, outgoing, pairs};
+
+/// The kernel's own limit of buffers, and of datagrams in one call.
+const MOST_PIECES: usize = 1024;
 
 fn header_of(pieces: &[iovec]) -> msghdr {
     // SAFETY: zeros are an empty header.
@@ -16,6 +21,11 @@ fn header_of(pieces: &[iovec]) -> msghdr {
     header.msg_iov = pieces.as_ptr().cast_mut();
     header.msg_iovlen = pieces.len() as _;
     header
+}
+
+/// Whether the kernel refuses or cuts such arguments.
+fn is_odd(header: &msghdr) -> bool {
+    header.msg_iovlen > MOST_PIECES || header.msg_namelen.cast_signed() < 0
 }
 
 /// A receiving call with buffers and, where `size` is not null, room for a name.
@@ -31,21 +41,34 @@ pub unsafe fn receive(
 ) -> ssize_t {
     let Some(held) = socket::hold(fd) else { return plain() };
     let mut header = header_of(pieces);
-    if !name.is_null() {
-        if size.is_null() {
-            return plain();
-        }
+    if !name.is_null() && !size.is_null() {
         header.msg_name = name.cast();
-        // SAFETY: the program's own argument. A negative one is the kernel's to refuse.
+        // SAFETY: the program's own argument.
         header.msg_namelen = unsafe { *size };
     }
+    let odd = is_odd(&header) || (!name.is_null() && size.is_null());
     // SAFETY: the caller's promise.
     unsafe {
-        let came = incoming::receive(held, fd, &mut header, flags);
-        if came >= 0 && !name.is_null() {
-            *size = header.msg_namelen;
+        match incoming::way(held, fd, flags, odd) {
+            Way::Kernel => plain(),
+            // Who has sent it nobody would know.
+            Way::Counted(rest) if name.is_null() && rest.connected().is_none() => {
+                incoming::by_kernel(&rest, fd, &mut header, flags)
+            }
+            Way::Counted(rest) => {
+                let came = plain();
+                let length = if size.is_null() { 0 } else { header.msg_namelen.min(*size) };
+                incoming::count(&rest, fd, (came, flags), name.cast(), length as usize);
+                came
+            }
+            Way::Rings(held) => {
+                let came = incoming::receive(held, fd, &mut header, flags);
+                if came >= 0 && !name.is_null() {
+                    *size = header.msg_namelen;
+                }
+                came
+            }
         }
-        came
     }
 }
 
@@ -54,14 +77,27 @@ pub unsafe fn receive(
 /// # Safety
 /// The program's own arguments.
 pub unsafe fn receive_header(fd: c_int, header: *mut msghdr, flags: c_int, plain: impl FnOnce() -> ssize_t) -> ssize_t {
-    match socket::hold(fd) {
-        // SAFETY: the caller's promise.
-        Some(held) if !header.is_null() => unsafe { incoming::receive(held, fd, &mut *header, flags) },
-        _ => plain(),
+    let Some(held) = socket::hold(fd).filter(|_| !header.is_null()) else { return plain() };
+    // SAFETY: the caller's promise.
+    unsafe {
+        match incoming::way(held, fd, flags, is_odd(&*header)) {
+            Way::Kernel => plain(),
+            Way::Counted(rest) if (*header).msg_name.is_null() && rest.connected().is_none() => {
+                incoming::by_kernel(&rest, fd, &mut *header, flags)
+            }
+            Way::Counted(rest) => {
+                let room = (*header).msg_namelen;
+                let came = plain();
+                let length = room.min((*header).msg_namelen) as usize;
+                incoming::count(&rest, fd, (came, flags), (*header).msg_name.cast(), length);
+                came
+            }
+            Way::Rings(held) => incoming::receive(held, fd, &mut *header, flags),
+        }
     }
 }
 
-/// `recvmmsg`.
+/// `recvmmsg`; `plain` is the program's own call, of `count` headers from `at` on.
 ///
 /// # Safety
 /// The program's own arguments.
@@ -72,39 +108,70 @@ pub unsafe fn receive_headers(
     flags: c_int,
     timeout: *mut timespec,
 ) -> c_int {
-    // SAFETY: the caller's promise.
-    let plain = || unsafe { real::recvmmsg(fd, headers, count, flags, timeout) };
-    if socket::hold(fd).is_none() || headers.is_null() || count == 0 {
-        return plain();
-    }
-    let mut now = flags & !libc::MSG_WAITFORONE;
-    if !timeout.is_null() {
-        // The time limit is the kernel's: what is there already, or its own call.
-        now |= libc::MSG_DONTWAIT;
-    }
-    for at in 0..count as usize {
-        let Some(held) = socket::hold(fd) else { return at as c_int };
-        // SAFETY: the program promises `count` headers.
-        unsafe {
-            let one = headers.add(at);
-            let came = incoming::receive(held, fd, &mut (*one).msg_hdr, now);
-            if came < 0 && at == 0 && !timeout.is_null() && crate::raw::errno() == libc::EAGAIN {
-                let Some(held) = socket::hold(fd) else { return plain() };
-                let rest = gate::rest(held, fd);
-                return if rest.waiting() {
-                    drop(rest);
-                    receive_headers(fd, headers, count, flags, timeout)
-                } else {
-                    plain()
-                };
+    // SAFETY: the caller's promise; `at` is below `count`.
+    let plain = |at: usize| unsafe { real::recvmmsg(fd, headers.add(at), count - at as c_uint, flags, timeout) };
+    let Some(held) = socket::hold(fd).filter(|_| !headers.is_null() && count > 0) else { return plain(0) };
+    match incoming::way(held, fd, flags & !MSG_WAITFORONE, false) {
+        Way::Kernel => plain(0),
+        // SAFETY: the caller's promise.
+        Way::Counted(rest) => unsafe {
+            let rooms =
+                [0, 1, 2, 3].map(|at| if at < count { (*headers.add(at as usize)).msg_hdr.msg_namelen } else { 0 });
+            let came = plain(0);
+            for (at, room) in rooms.into_iter().enumerate().take(usize::try_from(came).unwrap_or(0)) {
+                let mmsghdr { msg_hdr, msg_len } = headers.add(at).read();
+                let length = room.min(msg_hdr.msg_namelen) as usize;
+                incoming::count(&rest, fd, (msg_len as ssize_t, flags), msg_hdr.msg_name.cast(), length);
             }
-            if came < 0 {
-                return if at > 0 { at as c_int } else { -1 };
-            }
-            (*one).msg_len = came as c_uint;
+            came
+        },
+        // SAFETY: the caller's promise.
+        Way::Rings(held) => unsafe {
+            drop(held);
+            by_rings(fd, headers, count as usize, flags, (!timeout.is_null()).then_some(&plain))
+        },
+    }
+}
+
+/// One after the other. `limited`: how to wait for the others where there is a time limit.
+unsafe fn by_rings(
+    fd: c_int,
+    headers: *mut mmsghdr,
+    count: usize,
+    flags: c_int,
+    limited: Option<&dyn Fn(usize) -> c_int>,
+) -> c_int {
+    let mut now = flags & !MSG_WAITFORONE;
+    if limited.is_some() {
+        now |= MSG_DONTWAIT;
+    }
+    let some = |at: usize| if at > 0 { at as c_int } else { -1 };
+    let mut at = 0;
+    while at < count {
+        let Some(held) = socket::hold(fd) else { return some(at) };
+        // What has come is told before an error, which the kernel keeps for the next call.
+        if at > 0 && !held.waiting() && raw::poll_one(fd, libc::POLLIN) & libc::POLLERR != 0 {
+            return some(at);
         }
-        if flags & libc::MSG_WAITFORONE != 0 {
-            now |= libc::MSG_DONTWAIT;
+        // SAFETY: the program promises `count` headers.
+        let came = unsafe { incoming::receive(held, fd, &mut (*headers.add(at)).msg_hdr, now) };
+        if came >= 0 {
+            // SAFETY: as above.
+            unsafe { (*headers.add(at)).msg_len = came as c_uint };
+            at += 1;
+            if flags & MSG_WAITFORONE != 0 {
+                now |= MSG_DONTWAIT;
+            }
+            continue;
+        }
+        let may_wait =
+            raw::errno() == libc::EAGAIN && flags & MSG_DONTWAIT == 0 && (at == 0 || flags & MSG_WAITFORONE == 0);
+        let (Some(limited), true) = (limited, may_wait) else { return some(at) };
+        let Some(held) = socket::hold(fd) else { return some(at) };
+        let rest = gate::rest(held, fd);
+        if !rest.waiting() {
+            let more = limited(at);
+            return if more >= 0 { at as c_int + more } else { some(at) };
         }
     }
     count as c_int
@@ -128,7 +195,7 @@ pub unsafe fn send(
         header.msg_namelen = size;
     }
     // SAFETY: the caller's promise.
-    unsafe { outgoing::send(&held, fd, &header, flags) }
+    unsafe { outgoing::send(&held, fd, &header, flags, plain) }
 }
 
 /// `sendmsg`.
@@ -138,7 +205,7 @@ pub unsafe fn send(
 pub unsafe fn send_header(fd: c_int, header: *const msghdr, flags: c_int, plain: impl FnOnce() -> ssize_t) -> ssize_t {
     match socket::hold(fd) {
         // SAFETY: the caller's promise.
-        Some(held) if !header.is_null() => unsafe { outgoing::send(&held, fd, &*header, flags) },
+        Some(held) if !header.is_null() => unsafe { outgoing::send(&held, fd, &*header, flags, plain) },
         _ => plain(),
     }
 }
@@ -155,11 +222,29 @@ pub unsafe fn send_headers(
     plain: impl FnOnce() -> c_int,
 ) -> c_int {
     let Some(held) = socket::hold(fd).filter(|_| !headers.is_null()) else { return plain() };
-    for at in 0..count as usize {
+    if held.is_kernel_s() {
+        return plain();
+    }
+    // As many as the kernel takes at once.
+    let count = (count as usize).min(MOST_PIECES);
+    if !held.has_rings() && flags & libc::MSG_MORE == 0 {
+        pairs::look_for_mail();
+        let went = plain();
+        for at in 0..usize::try_from(went).unwrap_or(0).min(count) {
+            // SAFETY: the program promises `count` headers.
+            let one = unsafe { headers.add(at).read() };
+            // SAFETY: the program's header and name.
+            let peer = unsafe { outgoing::destination(&held, &one.msg_hdr) };
+            outgoing::sent_by_kernel(&held, fd, peer.as_ref(), one.msg_len as usize);
+        }
+        return went;
+    }
+    for at in 0..count {
         // SAFETY: the program promises `count` headers.
         unsafe {
             let one = headers.add(at);
-            let went = outgoing::send(&held, fd, &(*one).msg_hdr, flags);
+            let header = &raw const (*one).msg_hdr;
+            let went = outgoing::send(&held, fd, &*header, flags, || real::sendmsg(fd, header, flags));
             if went < 0 {
                 return if at > 0 { at as c_int } else { -1 };
             }
@@ -172,6 +257,10 @@ pub unsafe fn send_headers(
 /// Before `connect`: from then on only one peer is heard, or again all.
 pub fn before_connect(fd: c_int) -> Option<Held> {
     let held = socket::hold(fd)?;
+    if held.known().iter().any(|pairing| pairing.state.load(Ordering::Acquire) == OFFERED) {
+        // The answer to what was shown may come when the socket has another address.
+        gate::withdraw(fd, Reason::Option);
+    }
     held.connect(None);
     gate::leave_all(&held);
     Some(held)
@@ -187,9 +276,11 @@ pub unsafe fn after_connect(held: &Held, name: *const sockaddr, size: socklen_t)
 }
 
 /// Before `setsockopt`: options that change nothing about what is received, or from whom, leave a socket to us.
-pub fn before_set(fd: c_int, level: c_int, name: c_int) {
+pub fn before_set(fd: c_int, level: c_int, name: c_int, number: Option<c_int>) {
     const SO_RCVTIMEO_NEW: c_int = 66;
     const SO_SNDTIMEO_NEW: c_int = 67;
+    const IP_MULTICAST_ALL: c_int = 49;
+    const IPV6_MULTICAST_ALL: c_int = 29;
     let harmless = match level {
         SOL_SOCKET => matches!(
             name,
@@ -204,11 +295,52 @@ pub fn before_set(fd: c_int, level: c_int, name: c_int) {
                 | libc::SO_BROADCAST
                 | libc::SO_PRIORITY
         ),
-        libc::IPPROTO_IP => matches!(name, libc::IP_TOS | libc::IP_MTU_DISCOVER | libc::IP_RECVERR),
-        libc::IPPROTO_IPV6 => matches!(name, libc::IPV6_V6ONLY | libc::IPV6_MTU_DISCOVER | libc::IPV6_RECVERR),
+        // What is about multicast concerns no ring, and the JDK sets it on every socket.
+        libc::IPPROTO_IP => matches!(
+            name,
+            libc::IP_TOS
+                | libc::IP_RECVERR
+                | libc::IP_MULTICAST_IF
+                | libc::IP_MULTICAST_TTL
+                | libc::IP_MULTICAST_LOOP
+                | IP_MULTICAST_ALL
+        ),
+        libc::IPPROTO_IPV6 => matches!(
+            name,
+            libc::IPV6_V6ONLY
+                | libc::IPV6_RECVERR
+                | libc::IPV6_MULTICAST_IF
+                | libc::IPV6_MULTICAST_HOPS
+                | libc::IPV6_MULTICAST_LOOP
+                | IPV6_MULTICAST_ALL
+        ),
         _ => false,
     };
-    if !harmless {
+    // What was on had its effect when it was turned on. The JDK turns the last one off on every socket.
+    let switches = [
+        (SOL_SOCKET, libc::SO_REUSEADDR),
+        (SOL_SOCKET, libc::SO_REUSEPORT),
+        (libc::IPPROTO_IP, libc::IP_PKTINFO),
+        (libc::IPPROTO_IPV6, libc::IPV6_RECVPKTINFO),
+    ];
+    let off = number == Some(0) && switches.contains(&(level, name));
+    if !harmless && !off {
+        gate::withdraw(fd, Reason::Option);
+    }
+}
+
+/// Before `fcntl`: who wants signals gets them from the kernel only.
+pub fn before_fcntl(fd: c_int, command: c_int, argument: usize) {
+    if command == libc::F_SETFL && argument & libc::O_ASYNC as usize != 0 {
+        gate::withdraw(fd, Reason::Option);
+    }
+}
+
+/// Before `ioctl`: signals, as above, and the time at which the last datagram came.
+pub fn before_ioctl(fd: c_int, request: usize) {
+    const TIMES: [u32; 4] = [0x8906, 0x8907, 0x8010_8906, 0x8010_8907];
+    let request = request as u32;
+    if u64::from(request) == libc::FIOASYNC || TIMES.contains(&request) {
         gate::withdraw(fd, Reason::Option);
     }
 }
@@ -216,5 +348,5 @@ pub fn before_set(fd: c_int, level: c_int, name: c_int) {
 /// The length of the datagram that comes next, if it comes by a ring.
 pub fn first_length(fd: c_int) -> Option<usize> {
     let held = socket::hold(fd)?;
-    held.live_channels().find_map(|(_, channel)| channel.lock_receive()?.first().map(|(length, _)| length))
+    if held.is_kernel_s() { None } else { incoming::next_length(&held, fd) }
 }

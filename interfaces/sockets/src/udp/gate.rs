@@ -13,9 +13,10 @@ use crate::meet::STREAMS;
 use crate::table::{self, Entry};
 use crate::{log, raw};
 
+use super::left;
 use super::outgoing;
 use super::pairs;
-use super::socket::{self, ATTACHED, Held, Socket};
+use super::socket::{self, ATTACHED, Held, Pairing, Socket};
 
 /// How long a sender may be inside with the gate closed: one that was stopped there costs its ring, not our sleep.
 const INSIDE_NS: u64 = 1_000_000_000;
@@ -60,15 +61,28 @@ fn open_slowly(held: &Held) -> bool {
         held.open.store(0, Ordering::SeqCst);
         return false;
     }
-    for channel in attached(held) {
-        channel.open_gate();
+    for pairing in attached(held).filter(|pairing| pairing.heard.load(Ordering::SeqCst) != 0) {
+        pairing.channel().inspect(Channel::open_gate);
     }
     true
 }
 
-fn attached(socket: &Socket) -> impl Iterator<Item = Channel> {
-    let open = |pairing: &&socket::Pairing| pairing.state.load(Ordering::Acquire) == ATTACHED;
-    socket.known().iter().filter(open).filter_map(socket::Pairing::channel)
+fn attached(socket: &Socket) -> impl Iterator<Item = &Pairing> {
+    socket.known().iter().filter(|pairing| pairing.state.load(Ordering::Acquire) == ATTACHED)
+}
+
+/// The first datagram of this peer has come by the kernel: from now on its gate is open whenever the others are.
+#[cold]
+pub fn heard(held: &Held, pairing: &Pairing) {
+    let _errno = raw::KeepErrno::new();
+    let _locked = Locked::new(held);
+    pairing.heard.store(1, Ordering::SeqCst);
+    if held.open.load(Ordering::SeqCst) != 0
+        && pairing.state.load(Ordering::Acquire) == ATTACHED
+        && let Some(channel) = pairing.channel()
+    {
+        channel.open_gate();
+    }
 }
 
 /// Somebody may sleep on the socket in the kernel until this is dropped.
@@ -127,7 +141,7 @@ fn close(socket: &Socket) {
     {
         let _locked = Locked::new(socket);
         if socket.open.swap(0, Ordering::SeqCst) != 0 {
-            attached(socket).for_each(|channel| channel.close_gate());
+            attached(socket).filter_map(Pairing::channel).for_each(|channel| channel.close_gate());
         }
     }
     sleep_barrier();
@@ -160,18 +174,35 @@ fn settle(socket: &Socket) {
 /// kernel has. What is in the rings is still read by this process. False when `fd` is no datagram socket of ours.
 pub fn withdraw(fd: c_int, reason: Reason) -> bool {
     let Some(held) = socket::hold(fd) else { return false };
+    if give_to_kernel(&held, fd, reason) && held.waiting() && matches!(reason, Reason::Passed | Reason::Exec) {
+        log::line(format_args!("descriptor {fd}: datagrams in the ring are for this process only"));
+    }
+    true
+}
+
+/// False when it was the kernel's already.
+fn give_to_kernel(held: &Held, fd: c_int, reason: Reason) -> bool {
     if held.kernels.swap(1, Ordering::SeqCst) != 0 {
-        return true;
+        return false;
     }
     if held.channels.load(Ordering::SeqCst) > 0 {
         STREAMS.counters().fell_back(reason);
         log::fell_back(fd, reason);
     }
-    leave_all(&held);
-    if held.waiting() {
-        log::line(format_args!("descriptor {fd}: datagrams in the ring are for this process only"));
-    }
+    leave_all(held);
     true
+}
+
+/// Before a fork: the child would hold the sockets, too, and could not know what the parent takes out of rings.
+pub fn before_fork() {
+    for (fd, entry) in table::entries(0, c_int::MAX) {
+        if let Entry::Datagram(_) = entry
+            && let Some(held) = socket::hold(fd)
+        {
+            give_to_kernel(&held, fd, Reason::Passed);
+            left::keep(&held);
+        }
+    }
 }
 
 /// No ring of this socket is used for further datagrams; what is there is still read.
@@ -189,11 +220,24 @@ pub fn leave_all(held: &Held) {
     pairs::sweep(held);
 }
 
-/// Before a fork: the child would hold the sockets, too, and could not know what the parent takes out of rings.
-pub fn before_fork() {
+/// All sockets are the kernel's: somebody may wait for them whom we do not see.
+pub fn withdraw_all(reason: Reason) {
     for (fd, entry) in table::entries(0, c_int::MAX) {
         if let Entry::Datagram(_) = entry {
-            withdraw(fd, Reason::Passed);
+            withdraw(fd, reason);
+        }
+    }
+}
+
+/// The process ends, or becomes another program: nobody looks at its rings from now on, and those who send learn it from
+/// the kernel.
+pub fn leave() {
+    for (fd, entry) in table::entries(0, c_int::MAX) {
+        if let Entry::Datagram(index) = entry
+            && socket::has_rings(index)
+            && let Some(held) = socket::hold(fd)
+        {
+            leave_all(&held);
         }
     }
 }

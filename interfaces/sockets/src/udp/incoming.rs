@@ -4,12 +4,12 @@ use std::ffi::c_int;
 use std::sync::atomic::Ordering;
 
 use libc::{MSG_DONTWAIT, MSG_PEEK, MSG_TRUNC, iovec, msghdr, ssize_t};
-use weft_fabric::datagram::{Channel, Peer, ReceiveGuard};
+use weft_fabric::datagram::{Channel, Peer};
 
 use crate::meet::STREAMS;
 use crate::{pace, raw, real};
 
-use super::socket::{Held, Socket};
+use super::socket::{Held, NEXT_KERNEL, Socket};
 use super::{gate, names, pairs};
 
 /// Flags that a ring can follow; calls with others are the kernel's.
@@ -19,7 +19,8 @@ const KNOWN: c_int =
 /// the kernel do not starve.
 const KERNEL_EVERY: u32 = 32;
 /// A datagram that came after some by the kernel waits for so many of those at most.
-const KERNEL_FIRST: u32 = 512;
+/// More than what any receive buffer of a usual size holds, so that none of the same sender are overtaken.
+const KERNEL_FIRST: u32 = 1 << 14;
 /// While spinning, the kernel is asked every so many looks.
 const KERNEL_LOOKS: u32 = 64;
 
@@ -51,21 +52,55 @@ impl Cleared {
     }
 }
 
-/// `recvmsg`, with `flags`.
+/// How a call receives.
+pub enum Way {
+    /// By the program's own call. The socket is the kernel's for good.
+    Kernel,
+    /// By the program's own call, and what comes is counted: see [`count`].
+    Counted(gate::Rest),
+    /// By [`receive`].
+    Rings(Held),
+}
+
+/// How a call with `flags` receives; `odd`: its arguments are such as the kernel refuses or cuts.
+pub fn way(held: Held, fd: c_int, flags: c_int, odd: bool) -> Way {
+    if held.is_kernel_s() {
+        return Way::Kernel;
+    }
+    pairs::look_for_mail();
+    if odd || flags & !KNOWN != 0 || !held.has_rings() {
+        return Way::Counted(gate::rest(held, fd));
+    }
+    Way::Rings(held)
+}
+
+/// After the program's own call has answered `came`, with `flags`. `length` bytes of the sender's name can be read at
+/// `name`; where it is null the program did not ask for one.
+///
+/// # Safety
+/// As said.
+pub unsafe fn count(held: &Held, fd: c_int, (came, flags): (ssize_t, c_int), name: *const u8, length: usize) {
+    if came < 0 || flags & (MSG_PEEK | libc::MSG_ERRQUEUE) != 0 {
+        return;
+    }
+    STREAMS.counters().bytes_kernel_in.fetch_add(came as u64, Ordering::Relaxed);
+    // SAFETY: the caller's promise.
+    let peer = if name.is_null() { held.connected() } else { unsafe { names::read(name, length, held.family()) } };
+    if let Some(peer) = peer {
+        pairs::heard(held, fd, &peer);
+    }
+}
+
+/// `recvmsg`, with `flags`, of a socket with rings.
 ///
 /// # Safety
 /// The program's header, its buffers and its room for a name.
 pub unsafe fn receive(held: Held, fd: c_int, header: &mut msghdr, flags: c_int) -> ssize_t {
-    pairs::look_for_mail();
-    if flags & !KNOWN != 0 || held.channels.load(Ordering::Acquire) == 0 {
-        let rest = gate::rest(held, fd);
-        // SAFETY: the caller's promise.
-        return unsafe { by_kernel(&rest, fd, header, flags) };
-    }
     let mut held = held;
     // This call has seen rings and kernel empty: what is in a ring now is older than what comes by the kernel since the
     // gate was closed.
     let mut drained = false;
+    let mut spun = false;
     loop {
         let open = gate::open(&held);
         if !open {
@@ -79,11 +114,13 @@ pub unsafe fn receive(held: Held, fd: c_int, header: &mut msghdr, flags: c_int) 
             raw::set_errno(libc::EAGAIN);
             return -1;
         }
-        if open && spin(&held, fd) {
+        // Once: what it saw another thread may have taken, or is out of reach for a signal handler.
+        if open && !spun && spin(&held, fd) {
+            spun = true;
             continue;
         }
         let rest = gate::rest(held, fd);
-        if !rest.waiting() {
+        if !has_something(&rest) {
             STREAMS.counters().sleeps.fetch_add(1, Ordering::Relaxed);
             // SAFETY: the caller's promise.
             return unsafe { by_kernel(&rest, fd, header, flags) };
@@ -93,6 +130,13 @@ pub unsafe fn receive(held: Held, fd: c_int, header: &mut msghdr, flags: c_int) 
     }
 }
 
+/// Whether there is a datagram in a ring that this thread can take: a signal handler cannot where it has interrupted a
+/// call that takes one.
+fn has_something(held: &Socket) -> bool {
+    !held.left.is_empty()
+        || held.live_channels().any(|(_, channel)| channel.waiting() && channel.lock_receive().is_some())
+}
+
 /// Without waiting: the rings, the kernel, and the rings again if they let the kernel go first. `None` when nothing is
 /// there. `drained`: what is in the rings comes first in any case.
 #[inline]
@@ -100,6 +144,30 @@ unsafe fn receive_now(held: &Held, fd: c_int, header: &mut msghdr, flags: c_int,
     // The kernel had nothing since the next one of this pairing was seen. Nothing is known about what came later.
     let mut cleared = if drained { Cleared::All } else { Cleared::None };
     let mut asked = false;
+    // SAFETY: the caller's promise.
+    if let Some(bytes) = unsafe { from_left(held, header, flags) } {
+        return Some(bytes as ssize_t);
+    }
+    match held.next.load(Ordering::Relaxed) {
+        0 => {}
+        NEXT_KERNEL => {
+            // SAFETY: the caller's promise.
+            if let Some(came) = unsafe { kernel_now(held, fd, header, flags) } {
+                return Some(came);
+            }
+            held.next.store(0, Ordering::Relaxed);
+        }
+        next => {
+            let place = next as usize - 1;
+            if let Some(channel) = held.pairings[place].channel() {
+                // SAFETY: the caller's promise.
+                if let Look::Took(bytes) = unsafe { from_ring(held, place, &channel, header, flags, true) } {
+                    return Some(bytes as ssize_t);
+                }
+            }
+            held.next.store(0, Ordering::Relaxed);
+        }
+    }
     loop {
         // SAFETY: the caller's promise.
         match unsafe { from_rings(held, header, flags, cleared) } {
@@ -119,15 +187,67 @@ unsafe fn receive_now(held: &Held, fd: c_int, header: &mut msghdr, flags: c_int,
                 }
             }
         }
-        let before = raw::errno();
         // SAFETY: the caller's promise.
-        let came = unsafe { kernel_counted(held, fd, header, flags | MSG_DONTWAIT) };
-        if came >= 0 || raw::errno() != libc::EAGAIN {
+        if let Some(came) = unsafe { kernel_now(held, fd, header, flags) } {
             return Some(came);
         }
-        raw::set_errno(before);
         asked = true;
     }
+}
+
+/// The kernel's call, which does not wait; `None` when it has nothing.
+unsafe fn kernel_now(held: &Held, fd: c_int, header: &mut msghdr, flags: c_int) -> Option<ssize_t> {
+    let before = raw::errno();
+    // SAFETY: the caller's promise.
+    let came = unsafe { kernel_counted(held, fd, header, flags | MSG_DONTWAIT) };
+    if came < 0 && raw::errno() == libc::EAGAIN {
+        raw::set_errno(before);
+        return None;
+    }
+    if came >= 0 {
+        shown(held, flags, NEXT_KERNEL);
+    }
+    Some(came)
+}
+
+/// A look has shown the datagram of `next`, which the next receive must take, or it was taken.
+#[inline]
+fn shown(held: &Socket, flags: c_int, next: u32) {
+    if flags & MSG_PEEK != 0 {
+        held.next.store(next, Ordering::Relaxed);
+    } else if held.next.load(Ordering::Relaxed) != 0 {
+        held.next.store(0, Ordering::Relaxed);
+    }
+}
+
+/// The length of the datagram that the next receive takes, if it takes it out of a ring. From now on it does.
+pub fn next_length(held: &Held, fd: c_int) -> Option<usize> {
+    if let Some(left) = held.left.first() {
+        return Some(left.bytes.len());
+    }
+    let first = |place: usize| held.pairings[place].channel()?.lock_receive()?.first();
+    let next = held.next.load(Ordering::Relaxed);
+    if next != 0 && next != NEXT_KERNEL {
+        return first(next as usize - 1).map(|(length, _)| length);
+    }
+    let (known, turn) = (held.known().len(), held.turn.load(Ordering::Relaxed) as usize);
+    let found = (0..known).map(|step| (turn + step) % known).find_map(|place| first(place).map(|found| (place, found)));
+    match found {
+        Some((place, (length, after_kernel))) if next == 0 && (!after_kernel || !kernel_has(fd)) => {
+            held.next.store(place as u32 + 1, Ordering::Relaxed);
+            Some(length)
+        }
+        _ => {
+            if kernel_has(fd) {
+                held.next.store(NEXT_KERNEL, Ordering::Relaxed);
+            }
+            None
+        }
+    }
+}
+
+fn kernel_has(fd: c_int) -> bool {
+    raw::poll_one(fd, libc::POLLIN) & libc::POLLIN != 0
 }
 
 /// Whether the kernel has a datagram of somebody who has nothing in a ring: what lies there unmarked was sent before. An
@@ -165,7 +285,10 @@ fn is_nonblocking(fd: c_int) -> bool {
 }
 
 /// The kernel's call, which may sleep.
-unsafe fn by_kernel(rest: &gate::Rest, fd: c_int, header: &mut msghdr, flags: c_int) -> ssize_t {
+///
+/// # Safety
+/// The program's header, its buffers and its room for a name.
+pub unsafe fn by_kernel(rest: &gate::Rest, fd: c_int, header: &mut msghdr, flags: c_int) -> ssize_t {
     // SAFETY: the caller's promise.
     unsafe { kernel_counted(rest, fd, header, flags) }
 }
@@ -187,10 +310,8 @@ unsafe fn kernel_counted(held: &Held, fd: c_int, header: &mut msghdr, flags: c_i
         STREAMS.counters().bytes_kernel_in.fetch_add(came as u64, Ordering::Relaxed);
         let length = header.msg_namelen.min(room) as usize;
         // SAFETY: the kernel has written that much.
-        if let Some(peer) = unsafe { names::read(header.msg_name.cast(), length, held.family()) }
-            && held.attached(&peer).is_none()
-        {
-            pairs::count(held, fd, &peer);
+        if let Some(peer) = unsafe { names::read(header.msg_name.cast(), length, held.family()) } {
+            pairs::heard(held, fd, &peer);
         }
     }
     if unnamed {
@@ -242,7 +363,7 @@ unsafe fn from_ring(
         return if after_kernel { Look::KernelFirst(place) } else { Look::KernelsTurn(place) };
     }
     // SAFETY: the caller's promise.
-    let copied = unsafe { copy_out(&guard, length, header) };
+    let copied = unsafe { copy_out(length, header, |offset, into| guard.read(offset, into)) };
     if flags & MSG_PEEK == 0 {
         guard.take();
         held.takes.fetch_add(1, Ordering::Relaxed);
@@ -252,9 +373,25 @@ unsafe fn from_ring(
         counters.bytes_ring_in.fetch_add(length as u64, Ordering::Relaxed);
     }
     drop(guard);
+    shown(held, flags, place as u32 + 1);
     // SAFETY: the caller's promise.
-    unsafe { describe(&pairing.peer(), held.family(), header, length > copied) };
-    Look::Took(if flags & MSG_TRUNC != 0 { length } else { copied })
+    Look::Took(unsafe { describe(&pairing.peer(), held.family(), header, flags, (length, copied)) })
+}
+
+/// The next datagram of those that lay in rings at a fork.
+unsafe fn from_left(held: &Held, header: &mut msghdr, flags: c_int) -> Option<usize> {
+    loop {
+        let left = held.left.first()?;
+        let length = left.bytes.len();
+        // SAFETY: the caller's promise.
+        let copied = unsafe {
+            copy_out(length, header, |offset, into| into.copy_from_slice(&left.bytes[offset..offset + into.len()]))
+        };
+        if flags & MSG_PEEK != 0 || held.left.take(&left) {
+            // SAFETY: as above.
+            return Some(unsafe { describe(&left.peer, held.family(), header, flags, (length, copied)) });
+        }
+    }
 }
 
 /// Whether the kernel is to be asked before a datagram is taken out of a ring.
@@ -267,7 +404,7 @@ fn is_kernel_s_turn(held: &Socket, after_kernel: bool) -> bool {
 }
 
 /// Copies what fits into the program's buffers; answers how much.
-unsafe fn copy_out(guard: &ReceiveGuard, length: usize, header: &msghdr) -> usize {
+unsafe fn copy_out(length: usize, header: &msghdr, read: impl Fn(usize, &mut [u8])) -> usize {
     let mut copied = 0;
     for at in 0..header.msg_iovlen {
         // SAFETY: the program promises so many buffers, and that they are writable.
@@ -275,7 +412,7 @@ unsafe fn copy_out(guard: &ReceiveGuard, length: usize, header: &msghdr) -> usiz
             let iovec { iov_base, iov_len } = header.msg_iov.add(at).read_unaligned();
             let part = iov_len.min(length - copied);
             if part > 0 {
-                guard.read(copied, std::slice::from_raw_parts_mut(iov_base.cast(), part));
+                read(copied, std::slice::from_raw_parts_mut(iov_base.cast(), part));
                 copied += part;
             }
         }
@@ -283,8 +420,14 @@ unsafe fn copy_out(guard: &ReceiveGuard, length: usize, header: &msghdr) -> usiz
     copied
 }
 
-/// Fills in what `recvmsg` answers beside the bytes.
-unsafe fn describe(peer: &Peer, family: c_int, header: &mut msghdr, cut: bool) {
+/// Fills in what `recvmsg` answers beside the bytes of a datagram of `length`, and answers their number.
+unsafe fn describe(
+    peer: &Peer,
+    family: c_int,
+    header: &mut msghdr,
+    flags: c_int,
+    (length, copied): (usize, usize),
+) -> usize {
     if !header.msg_name.is_null() {
         // SAFETY: the program promises so much room.
         header.msg_namelen = unsafe { names::write(peer, family, header.msg_name.cast(), header.msg_namelen as usize) };
@@ -292,5 +435,6 @@ unsafe fn describe(peer: &Peer, family: c_int, header: &mut msghdr, cut: bool) {
         header.msg_namelen = 0;
     }
     header.msg_controllen = 0;
-    header.msg_flags = if cut { MSG_TRUNC } else { 0 };
+    header.msg_flags = flags & libc::MSG_CMSG_CLOEXEC | if length > copied { MSG_TRUNC } else { 0 };
+    if flags & MSG_TRUNC != 0 { length } else { copied }
 }

@@ -3,11 +3,12 @@
 use std::ffi::c_int;
 use std::sync::atomic::Ordering;
 
-use libc::{MSG_CONFIRM, MSG_DONTWAIT, MSG_NOSIGNAL, iovec, msghdr, ssize_t};
+use libc::{MSG_CONFIRM, MSG_DONTWAIT, MSG_MORE, MSG_NOSIGNAL, iovec, msghdr, ssize_t};
 use weft_fabric::datagram::{Channel, LONGEST, Peer, Sent};
+use weft_fabric::stream::Reason;
 
 use crate::meet::STREAMS;
-use crate::{raw, real};
+use crate::raw;
 
 use super::socket::{ATTACHED, Held, Pairing, Socket};
 use super::{gate, names, pairs};
@@ -19,39 +20,52 @@ const MOST_PIECES: usize = 1024;
 /// Between two looks whether the peer takes anything out of its ring: about a millisecond.
 const LOOK_TICKS: u64 = 1 << 21;
 
-/// `sendmsg`, with `flags`.
+/// `sendmsg`, with `flags`; `plain` is the program's own call.
 ///
 /// # Safety
 /// The program's header, its buffers and its name.
-pub unsafe fn send(held: &Held, fd: c_int, header: &msghdr, flags: c_int) -> ssize_t {
+pub unsafe fn send(held: &Held, fd: c_int, header: &msghdr, flags: c_int, plain: impl FnOnce() -> ssize_t) -> ssize_t {
+    if held.is_kernel_s() {
+        return plain();
+    }
     pairs::look_for_mail();
     // SAFETY: the caller's promise.
     let peer = unsafe { destination(held, header) };
+    if flags & MSG_MORE != 0 {
+        // The datagram ends with a later call, which must be the kernel's, too.
+        gate::withdraw(fd, Reason::Option);
+    }
     if let Some(peer) = &peer
         && flags & !KNOWN == 0
         && header.msg_controllen == 0
         && let Some(pairing) = held.attached(peer)
         // SAFETY: the caller's promise.
-        && let Some(length) = unsafe { by_ring(held, pairing, header) }
+        && let Some(length) = unsafe { by_ring(held, fd, pairing, header) }
     {
         return length as ssize_t;
     }
-    // SAFETY: the caller's promise.
-    let went = unsafe { real::sendmsg(fd, header, flags) };
+    let went = plain();
     if went >= 0 {
-        STREAMS.counters().bytes_kernel_out.fetch_add(went as u64, Ordering::Relaxed);
-        if let Some(peer) = &peer {
-            match held.attached(peer) {
-                Some(pairing) => pairing.after_kernel.store(1, Ordering::Relaxed),
-                None => pairs::count(held, fd, peer),
-            }
-        }
+        sent_by_kernel(held, fd, peer.as_ref(), went as usize);
     }
     went
 }
 
+/// After the kernel has sent a datagram: what goes to the same peer by a ring later comes after it.
+pub fn sent_by_kernel(held: &Held, fd: c_int, peer: Option<&Peer>, bytes: usize) {
+    STREAMS.counters().bytes_kernel_out.fetch_add(bytes as u64, Ordering::Relaxed);
+    match peer {
+        Some(peer) => pairs::sent(held, fd, peer),
+        // Its address is spelled in a way that we do not read: it may be any of them.
+        None => held.known().iter().for_each(|pairing| pairing.after_kernel.store(1, Ordering::Relaxed)),
+    }
+}
+
 /// Where the datagram goes, if that may have a ring.
-unsafe fn destination(held: &Socket, header: &msghdr) -> Option<Peer> {
+///
+/// # Safety
+/// The program's header and its name.
+pub unsafe fn destination(held: &Socket, header: &msghdr) -> Option<Peer> {
     if header.msg_name.is_null() {
         return held.connected();
     }
@@ -61,10 +75,11 @@ unsafe fn destination(held: &Socket, header: &msghdr) -> Option<Peer> {
 
 /// Sends by the ring if it can; how many bytes.
 #[inline]
-unsafe fn by_ring(held: &Held, pairing: &Pairing, header: &msghdr) -> Option<usize> {
+unsafe fn by_ring(held: &Held, fd: c_int, pairing: &Pairing, header: &msghdr) -> Option<usize> {
     let channel = pairing.channel()?;
     if channel.peer_gone() {
-        pairs::retire(held, pairing);
+        leave_the_gone(held, fd);
+        pairs::sweep(held);
         return None;
     }
     let count = header.msg_iovlen;
@@ -123,6 +138,17 @@ pub fn send_again_what_the_dead_left(held: &Held, fd: c_int) {
             continue;
         }
         send_again(held, fd, pairing, &channel);
+    }
+}
+
+/// Nothing more goes to sockets that are gone. What they have sent is still read, and then their places are free.
+#[cold]
+pub fn leave_the_gone(held: &Held, fd: c_int) {
+    let _errno = raw::KeepErrno::new();
+    send_again_what_the_dead_left(held, fd);
+    let gone = |pairing: &&Pairing| pairing.channel().is_some_and(|channel| channel.peer_gone());
+    for pairing in held.known().iter().filter(gone) {
+        pairs::drain(pairing, &gate::Locked::new(held));
     }
 }
 

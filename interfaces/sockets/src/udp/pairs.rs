@@ -11,7 +11,8 @@ use crate::meet::{self, STREAMS};
 use crate::table::{self, Entry};
 use crate::{epoll, log, raw, settings};
 
-use super::gate::Locked;
+use super::gate::{self, Locked};
+use super::outgoing;
 use super::socket::{self, ATTACHED, COUNTED, DRAINING, Held, LEAVING, OFFERED, PEERS, Pairing, Socket, VACANT};
 
 /// Before a call: answers of the rendezvous.
@@ -22,22 +23,46 @@ pub fn look_for_mail() {
     }
 }
 
-/// A datagram was exchanged with `peer` by the kernel.
-pub fn count(held: &Held, fd: c_int, peer: &Peer) {
+/// A datagram was sent to `peer` by the kernel.
+pub fn sent(held: &Held, fd: c_int, peer: &Peer) {
+    if let Some(pairing) = known(held, fd, peer) {
+        pairing.after_kernel.store(1, Ordering::Relaxed);
+        count(held, fd, pairing);
+    }
+}
+
+/// A datagram of `peer` came by the kernel.
+pub fn heard(held: &Held, fd: c_int, peer: &Peer) {
+    if let Some(pairing) = known(held, fd, peer) {
+        if pairing.heard.load(Ordering::Relaxed) == 0 {
+            gate::heard(held, pairing);
+        }
+        count(held, fd, pairing);
+    }
+}
+
+fn known<'a>(held: &'a Held, fd: c_int, peer: &Peer) -> Option<&'a Pairing> {
     if held.kernels.load(Ordering::Relaxed) != 0 {
-        return;
+        return None;
     }
     let known = held.known().iter().find(|pairing| pairing.state.load(Ordering::Acquire) != VACANT && pairing.is(peer));
-    let Some(pairing) = known.or_else(|| begin(held, peer)) else { return };
+    known.or_else(|| begin(held, fd, peer))
+}
+
+fn count(held: &Held, fd: c_int, pairing: &Pairing) {
+    if pairing.state.load(Ordering::Relaxed) != COUNTED {
+        return;
+    }
     let count = pairing.count.fetch_add(1, Ordering::Relaxed) + 1;
-    if count >= settings::attach_calls() && pairing.state.load(Ordering::Relaxed) == COUNTED {
+    if count >= settings::attach_calls() {
         offer(held, fd, pairing);
     }
 }
 
 /// A place for a new peer: a vacant one, or that of the one with whom least was exchanged.
 #[cold]
-fn begin<'a>(held: &'a Held, peer: &Peer) -> Option<&'a Pairing> {
+fn begin<'a>(held: &'a Held, fd: c_int, peer: &Peer) -> Option<&'a Pairing> {
+    outgoing::leave_the_gone(held, fd);
     sweep(held);
     let _locked = Locked::new(held);
     let used = held.used.load(Ordering::Relaxed) as usize;
@@ -107,14 +132,16 @@ fn attach(held: &Held, peer: &Peer, channel: Channel) -> bool {
     let _locked = Locked::new(held);
     let asked = |pairing: &&Pairing| pairing.state.load(Ordering::Acquire) == OFFERED && pairing.is(peer);
     let Some(pairing) = held.known().iter().find(asked) else { return false };
-    if held.kernels.load(Ordering::SeqCst) != 0 {
+    // Since it was shown it may have been connected to somebody else.
+    let elsewhere = held.connected().is_some_and(|connected| connected != *peer);
+    if elsewhere || held.kernels.load(Ordering::SeqCst) != 0 {
         return false;
     }
     pairing.set_channel(channel);
     held.channels.fetch_add(1, Ordering::SeqCst);
     pairing.state.store(ATTACHED, Ordering::SeqCst);
     channel.attach();
-    if held.open.load(Ordering::SeqCst) != 0 {
+    if held.open.load(Ordering::SeqCst) != 0 && pairing.heard.load(Ordering::SeqCst) != 0 {
         channel.open_gate();
     }
     true
@@ -185,6 +212,7 @@ pub fn forget_all(socket: &Socket) {
         pairing.state.store(VACANT, Ordering::SeqCst);
     }
     socket.channels.store(0, Ordering::SeqCst);
+    socket.left.forget();
 }
 
 /// In the child of a fork: its rings are the parent's, who gives them back.

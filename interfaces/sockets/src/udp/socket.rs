@@ -15,11 +15,13 @@ use weft_fabric::datagram::{Channel, Peer};
 use crate::raw;
 use crate::table::{self, Entry};
 
+use super::left::Left;
 use super::{gate, pairs};
 
 /// Peers of one socket that are counted or have a channel. More stay with the kernel.
 pub const PEERS: usize = 32;
-const SOCKETS: usize = 1 << 14;
+/// Fewer than an epoll set can look at one by one: none of them is ever left out there.
+const SOCKETS: usize = 1 << 12;
 
 /// Nobody.
 pub const VACANT: u32 = 0;
@@ -34,11 +36,17 @@ pub const DRAINING: u32 = 4;
 /// Being given back.
 pub const LEAVING: u32 = 5;
 
+/// The kernel's datagram was shown.
+pub const NEXT_KERNEL: u32 = u32::MAX;
+
 /// One peer of a socket.
 pub struct Pairing {
     pub state: AtomicU32,
     /// Datagrams exchanged.
     pub count: AtomicU32,
+    /// 1: one of its datagrams has come by the kernel. Only then it may use the ring: what the host's own rules drop or
+    /// lead elsewhere does not come by a ring either.
+    pub heard: AtomicU32,
     key: [AtomicU64; 3],
     /// Something went by the kernel since the last datagram in the ring.
     pub after_kernel: AtomicU32,
@@ -75,12 +83,16 @@ pub struct Socket {
     /// Datagrams taken, and taken from the kernel in the place of one from a ring.
     pub takes: AtomicU32,
     pub kernel_first: AtomicU32,
+    /// What a look has shown, and the next receive takes: 0 for nothing, [`NEXT_KERNEL`], or one more than a place.
+    pub next: AtomicU32,
     /// The pairing of the last send.
     pub last: AtomicU32,
     pub cookie: AtomicU64,
     /// Where it is connected to, if that may have a ring; port 0 for nowhere.
     connected: [AtomicU64; 3],
     next_free: AtomicU32,
+    /// What lay in rings at a fork.
+    pub left: Left,
     pub pairings: [Pairing; PEERS],
 }
 
@@ -157,6 +169,7 @@ pub fn note(fd: c_int, family: c_int) {
         &socket.turn,
         &socket.takes,
         &socket.kernel_first,
+        &socket.next,
         &socket.last,
     ] {
         word.store(0, Ordering::Relaxed);
@@ -231,14 +244,15 @@ fn hold_index(index: u32) -> Held {
     Held { index }
 }
 
-/// Whether a datagram is in a ring of the socket with this index, which is in the table.
+/// Whether a datagram is in a ring (or left of one) of the socket with this index, which is in the table.
 pub fn is_waiting(index: u32) -> bool {
     hold_index(index).waiting()
 }
 
-/// Whether it has channels: whether a look at the kernel is not enough.
-pub fn has_channels(index: u32) -> bool {
-    at(index).channels.load(Ordering::SeqCst) > 0
+/// Whether a look at the kernel is not enough.
+pub fn has_rings(index: u32) -> bool {
+    let held = hold_index(index);
+    held.channels.load(Ordering::SeqCst) > 0 || !held.left.is_empty()
 }
 
 /// Another number in every life of the record.
@@ -266,6 +280,18 @@ impl Socket {
 
     pub fn family(&self) -> c_int {
         self.family.load(Ordering::Relaxed) as c_int
+    }
+
+    /// Whether nothing of it is ours to look at: the kernel's for good, and nothing is left in a ring.
+    #[inline]
+    pub fn is_kernel_s(&self) -> bool {
+        self.kernels.load(Ordering::Acquire) != 0 && !self.has_rings()
+    }
+
+    /// Whether a look at the kernel is not enough.
+    #[inline]
+    pub fn has_rings(&self) -> bool {
+        self.channels.load(Ordering::Acquire) > 0 || !self.left.is_empty()
     }
 
     /// Whether no other call of this process is inside.
@@ -309,7 +335,7 @@ impl Socket {
     /// Whether a datagram is in a ring. Another one's turn at the kernel does not count.
     #[inline]
     pub fn waiting(&self) -> bool {
-        self.channels.load(Ordering::Acquire) > 0 && self.live_channels().any(|(_, channel)| channel.waiting())
+        self.has_rings() && (!self.left.is_empty() || self.live_channels().any(|(_, channel)| channel.waiting()))
     }
 
     /// The pairing with this peer, if it has a channel to send by.
@@ -357,7 +383,7 @@ impl Pairing {
         for (word, value) in self.key.iter().zip(words(peer)) {
             word.store(value, Ordering::Relaxed);
         }
-        for word in [&self.count, &self.after_kernel, &self.stalled] {
+        for word in [&self.count, &self.heard, &self.after_kernel, &self.stalled] {
             word.store(0, Ordering::Relaxed);
         }
         self.state.store(COUNTED, Ordering::Release);

@@ -36,11 +36,12 @@ void mapped(void)
     int server = socket(AF_INET6, SOCK_DGRAM, 0);
     struct sockaddr_in6 any = { .sin6_family = AF_INET6 }, from;
     struct sockaddr_in to = { .sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
-    struct sockaddr_storage own;
+    struct sockaddr_storage own, there;
     socklen_t size = sizeof any;
     must(!bind(server, (struct sockaddr *)&any, size) && !getsockname(server, (struct sockaddr *)&any, &size));
     to.sin_port = any.sin6_port;
     int client = on_loopback(AF_INET, &own);
+    memcpy(&there, &to, sizeof to);
     must(!connect(client, (struct sockaddr *)&to, sizeof to));
     for (int i = 0; i < 60; i++) {
         char in[10];
@@ -51,8 +52,8 @@ void mapped(void)
         must(IN6_IS_ADDR_V4MAPPED(&from.sin6_addr) && from.sin6_addr.s6_addr[12] == 127);
         must(sendto(server, in, 4, 0, (struct sockaddr *)&from, size) == 4);
         must(recv(client, in, 10, 0) == 4);
-        if (i > 6 && i < 30)
-            usleep(200);
+        if (i == 10)
+            until_by_ring(client, server, &there);
     }
 }
 

@@ -10,7 +10,9 @@ static const struct a_case cases[] = {
     CASE(polled_asleep), CASE(selected), CASE(sets), CASE(edges), CASE(sets_asleep), CASE(registered_later),
     CASE(two_threads), CASE(closed_peer_refuses), CASE(killed_peer_refuses), CASE(killed_while_asleep),
     CASE(connected_hears_one), CASE(disconnected), CASE(strangers_are_heard), CASE(forked), CASE(shut), CASE(options),
-    CASE(duplicates), CASE(passed_on),
+    CASE(duplicates), CASE(passed_on), CASE(shown_is_taken), CASE(corked), CASE(one_way), CASE(unheard),
+    CASE(address_is_shared), CASE(asks_for_signals), CASE(asks_for_times), CASE(many_come_and_go), CASE(errors_are_told),
+    CASE(all_in_time), CASE(spliced), CASE(to_itself), CASE(left_at_a_fork), CASE(connected_elsewhere), CASE(exits),
 };
 
 int main(int argc, char **argv)

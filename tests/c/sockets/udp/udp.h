@@ -9,6 +9,14 @@ struct pair {
     struct sockaddr_storage at_a, at_b;
 };
 struct pair pair_of(int family, int connected);
+/* Whether the kernel has a datagram for a socket. */
+int kernel_has(int fd);
+/* Whether the library is there, and to take datagrams over. */
+int rings(void);
+/* Where it is: until a datagram of one socket of this process has come to another one by a ring; or until one that came
+ * back from an echo. */
+void until_by_ring(int from, int to, struct sockaddr_storage *at);
+void until_answered_by_ring(int fd);
 /* Datagrams to and fro, by blocking calls. */
 void exchange(struct pair *p, int rounds);
 void to_b(struct pair *p, const void *bytes, size_t length);
@@ -47,3 +55,18 @@ void order_of_a_stream(void);
 void duplicates(void);
 void passed_on(void);
 void killed_while_asleep(void);
+void shown_is_taken(void);
+void corked(void);
+void one_way(void);
+void unheard(void);
+void address_is_shared(void);
+void asks_for_signals(void);
+void asks_for_times(void);
+void many_come_and_go(void);
+void errors_are_told(void);
+void all_in_time(void);
+void spliced(void);
+void to_itself(void);
+void left_at_a_fork(void);
+void connected_elsewhere(void);
+void exits(void);

@@ -232,7 +232,9 @@ void registered_later(void)
     must(!epoll_ctl(sleeper.set, EPOLL_CTL_ADD, silent, &edge));
     pthread_t thread;
     must(!pthread_create(&thread, NULL, sleeps, &sleeper));
-    exchange(&p, 100);
+    exchange(&p, 10);
+    until_by_ring(p.a, p.b, &p.at_b);
+    exchange(&p, 20);
     edge.data.fd = p.b;
     edge.events = EPOLLIN;
     must(!epoll_ctl(sleeper.set, EPOLL_CTL_ADD, p.b, &edge));

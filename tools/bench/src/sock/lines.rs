@@ -74,7 +74,7 @@ impl Job {
     /// Two processes on a core each, whose cache line decides: samples are told apart by it.
     pub fn is_between_cores(self) -> bool {
         match self {
-            Job::Pair { what, .. } => matches!(what, "pingpong" | "stream"),
+            Job::Pair { what, .. } => matches!(what, "pingpong" | "datagrams" | "stream"),
             Job::Redis { clients, busy, .. } => clients == 1 && busy == 0,
             Job::Nginx { clients, busy } | Job::Memcached { clients, busy } | Job::Pgbench { clients, busy } => {
                 clients == 1 && busy == 0
@@ -119,7 +119,7 @@ const KIB: f64 = 1024.0;
 fn pair(id: &'static str, title: &'static str, job: Job, ways: &'static [Way], bars: &[Bar]) -> Line {
     let Job::Pair { what, .. } = job else { unreachable!("only pairs") };
     let (unit, figure) = match what {
-        "pingpong" => (Unit::Seconds, "pingpong"),
+        "pingpong" | "datagrams" => (Unit::Seconds, "pingpong"),
         "stream" if id == "stream-64" => (Unit::PerSecond, "stream"),
         "stream" => (Unit::BytesPerSecond, "stream"),
         "connect" => (Unit::PerSecond, "connect"),
@@ -144,6 +144,7 @@ pub fn all() -> Vec<Line> {
         pair("pingpong-64", "one way 64 B", job("pingpong", "block", 64), &Way::ALL, &short),
         pair("pingpong-level", "one way 64 B, epoll by level", job("pingpong", "level", 64), THREE, &by_epoll),
         pair("pingpong-edge", "one way 64 B, epoll by edge", job("pingpong", "edge", 64), THREE, &by_epoll),
+        pair("udp-64", "one way 64 B, UDP beside kernel UDP", job("datagrams", "block", 64), TWO, &[]),
         pair("stream-64", "stream of 64 B calls", job("stream", "block", 64), THREE, &[Bar::Times(10.0, Kernel)]),
         pair(
             "stream-64K",
