@@ -3,7 +3,7 @@
 
 use crate::keeper::{Keeper, Kept, RankInput, Start as Command};
 use crate::link::{Link, Message, Received};
-use crate::relay::{Place, Relay};
+use crate::relay::{self, Place, Relay};
 use crate::signals::{self, Signals};
 use crate::{Hosts, Job, LaunchError, Output, checksum, sys};
 use std::collections::VecDeque;
@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use weft_cluster::frame::{Frame, Frames, GREETING_BYTES, Hello, MAGIC, PROTOCOL, Start};
 use weft_cluster::job::is_reserved;
 use weft_cluster::state::Exit;
-use weft_wire::job_map::{Host as MapHost, JobMap, Rank as MapRank};
+use weft_wire::job_map::{Host as MapHost, JobMap, MAX_ADDRESSES, Rank as MapRank};
 
 mod host;
 
@@ -174,7 +174,10 @@ impl Round<'_> {
         let random = std::fs::File::open("/dev/urandom");
         let filled = random.and_then(|mut random| std::io::Read::read_exact(&mut random, &mut key));
         filled.map_err(LaunchError::system("random numbers"))?;
-        let map_host = |host: &Host| MapHost { name: host.name.clone(), addresses: host.addresses().to_vec() };
+        let map_host = |host: &Host| {
+            let addresses = host.addresses().iter().take(MAX_ADDRESSES).copied().collect();
+            MapHost { name: host.name.clone(), addresses }
+        };
         let mut members = vec![0; self.hosts.len()];
         let rank = |place: &usize| {
             let member: u32 = members[*place];

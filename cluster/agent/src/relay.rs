@@ -19,6 +19,9 @@ const LANE_MAX: usize = 8 << 20;
 const CREDIT_BYTES: usize = WINDOW_BYTES / 4;
 const READ_BYTES: usize = 64 << 10;
 
+/// The reason when the other end has just ended.
+pub const ENDED: &str = "it has ended";
+
 /// What a relay waits for on a descriptor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Place {
@@ -195,7 +198,7 @@ impl Relay {
         match sys::read(fd.as_raw_fd(), &mut bytes) {
             Ok(0) => {
                 self.incoming = None;
-                self.gone.get_or_insert("it has ended".to_owned());
+                self.gone.get_or_insert(ENDED.to_owned());
             }
             Ok(count) => {
                 self.frames.handle_bytes(&bytes[..count]);

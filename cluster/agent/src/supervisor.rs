@@ -22,6 +22,8 @@ mod far;
 
 /// Between the polite signal and the end by force.
 const GRACE: Duration = Duration::from_secs(2);
+/// From the end by force until an agent that does not answer is given up.
+const GIVE_UP: Duration = Duration::from_secs(5);
 /// How long a rank is silent in the middle of a line before a prompt is shown, or others are let in.
 const SILENCE: Duration = Duration::from_millis(100);
 /// How often we look whether the terminal's foreground is ours.
@@ -62,6 +64,8 @@ struct Supervisor {
     deadline: Option<Instant>,
     /// When politeness ends.
     force_at: Option<Instant>,
+    /// When agents that are still to end their ranks are given up.
+    give_up_at: Option<Instant>,
     interrupts: u32,
     /// Processes that had outlived the ranks, so far.
     leftovers: usize,
@@ -160,6 +164,7 @@ impl Supervisor {
             half: Half { sinks: [1, 2].map(|fd| Sink::new(fd, Merger::new(size, tag))), pump },
             deadline: job.timeout.map(|timeout| now + timeout),
             force_at: None,
+            give_up_at: None,
             interrupts: 0,
             leftovers: 0,
             reported: 0,
@@ -211,7 +216,7 @@ impl Supervisor {
         let pump = self.half.pump.as_ref();
         let foreground = pump.is_some_and(|pump| pump.waits_for_foreground()).then_some(FOREGROUND_CHECK);
         let silence = self.streams.iter().filter(|stream| self.is_watched(stream)).map(|s| left(s.heard + SILENCE));
-        let times = [self.deadline.map(left), self.force_at.map(left), foreground];
+        let times = [self.deadline.map(left), self.force_at.map(left), self.give_up_at.map(left), foreground];
         let next = times.into_iter().flatten().chain(silence).min();
         // Rounded up: to wake up a little late is better than to spin through the last millisecond.
         next.map_or(-1, |left| i32::try_from(left.as_millis() + 1).unwrap_or(i32::MAX))
@@ -233,8 +238,11 @@ impl Supervisor {
             self.obey(decision);
         }
         if self.force_at.is_some_and(|at| at <= now) {
-            self.force_at = None;
-            self.tell(Message::Kill);
+            self.end_by_force();
+        }
+        if self.give_up_at.is_some_and(|at| at <= now) {
+            self.give_up_at = None;
+            self.give_up();
         }
         for at in 0..self.streams.len() {
             if self.is_watched(&self.streams[at]) && self.streams[at].heard + SILENCE <= now {
@@ -271,6 +279,12 @@ impl Supervisor {
         // A stopped rank acts on the first signal only when it runs again.
         self.tell(Message::Signal { signal: libc::SIGCONT });
         self.force_at.get_or_insert(Instant::now() + GRACE);
+    }
+
+    fn end_by_force(&mut self) {
+        self.force_at = None;
+        self.tell(Message::Kill);
+        self.give_up_at.get_or_insert(Instant::now() + GIVE_UP);
     }
 
     fn break_down(&mut self, reason: &str) {

@@ -164,6 +164,7 @@ impl Host {
             }
         }
         match relay.gone().map(str::to_owned) {
+            Some(reason) if reason != relay::ENDED => Err(host_error(&self.name, format!("its agent: {reason}"))),
             Some(_) if self.ended.is_none() || self.error.is_open() => Ok(()),
             Some(reason) => Err(self.lost(&reason)),
             None => Ok(()),

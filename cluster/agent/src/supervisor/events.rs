@@ -199,6 +199,7 @@ impl Supervisor {
             eprintln!("{}: {} {processes} left behind by the ranks ended", self.front, self.leftovers);
         }
         self.force_at = None;
+        self.give_up_at = None;
         self.deadline = None;
         self.half.pump = None;
         self.half.sinks.iter_mut().for_each(|sink| sink.merger.handle_end_of_all());
@@ -226,8 +227,7 @@ impl Supervisor {
         }
         let _ = self.state.handle_insistence(libc::SIGINT);
         self.report();
-        self.force_at = None;
-        self.tell(Message::Kill);
+        self.end_by_force();
     }
 
     fn read_pmi(&mut self, rank: usize) {

@@ -135,6 +135,19 @@ impl Supervisor {
         self.handle_over(watch);
     }
 
+    /// Agents that have not ended their ranks in all that time are not waited for. Near by there is nobody to give up: a
+    /// keeper's end always shows.
+    pub fn give_up(&mut self) {
+        for watch in 0..self.watches.len() {
+            let over = self.watches[watch].over;
+            if let (Way::Far { host, relay, .. }, false) = (&mut self.watches[watch].way, over) {
+                eprintln!("{}: the agent of host '{host}' does not answer; the job may live on there", self.front);
+                relay.break_off("it does not answer");
+                self.handle_frames(watch);
+            }
+        }
+    }
+
     pub fn read_error(&mut self, watch: usize) {
         if let Way::Far { error, .. } = &mut self.watches[watch].way {
             error.read();

@@ -18,7 +18,7 @@ pub struct HostArguments {
     hostfile: Option<PathBuf>,
 
     /// The command that starts a program on a host, {host} being its name; its standard input and output must reach
-    /// the program [default: ssh with -o BatchMode=yes and time limits]
+    /// the program [default: WEFT_LAUNCH, else ssh with -o BatchMode=yes and time limits]
     #[arg(long, value_name = "COMMAND")]
     launch: Option<Launch>,
 
@@ -27,6 +27,8 @@ pub struct HostArguments {
     #[arg(long, value_name = "HOW", default_value = "slot")]
     map: Map,
 }
+
+const VARIABLE: &str = "WEFT_LAUNCH";
 
 /// Hosts as they were given.
 pub struct Given {
@@ -58,7 +60,15 @@ impl HostArguments {
             }
             (None, None) => return Ok(None),
         };
-        Ok(Some(Given { hosts, map: self.map, launch: self.launch.unwrap_or_default(), patience, option }))
+        let launch = self.launch.map_or_else(launch_of_environment, Ok)?;
+        Ok(Some(Given { hosts, map: self.map, launch, patience, option }))
+    }
+}
+
+fn launch_of_environment() -> Result<Launch, Vec<String>> {
+    match std::env::var(VARIABLE) {
+        Ok(given) => given.parse().map_err(|error| vec![format!("{VARIABLE}: {error}")]),
+        Err(_) => Ok(Launch::default()),
     }
 }
 
