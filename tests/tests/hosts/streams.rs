@@ -9,8 +9,7 @@ use std::process::Stdio;
 fn every_line_is_tagged_with_its_rank_on_both_streams() {
     let done = run(2, "--tag-output", "echo one; echo two; echo bad >&2");
     assert_eq!(done.code, 0);
-    let expected: Vec<String> =
-        (0..4).flat_map(|rank| [format!("[{rank}] one"), format!("[{rank}] two")]).collect();
+    let expected: Vec<String> = (0..4).flat_map(|rank| [format!("[{rank}] one"), format!("[{rank}] two")]).collect();
     assert_eq!(lines_sorted(&done.out), expected);
     assert_eq!(lines_sorted(&done.err), ["[0] bad", "[1] bad", "[2] bad", "[3] bad"]);
 }
@@ -38,9 +37,9 @@ fn output_goes_into_a_file_for_each_rank() {
     assert_eq!((read("rank-0.out"), read("rank-1.err")), ("0\n".into(), "bad 1\n".into()));
 }
 
-/// What `cksum` says of these bytes comes from the ranks that read them.
+/// How much of these bytes each rank has read.
 fn fed(options: &str, slots: usize, bytes: &[u8]) -> Vec<String> {
-    let mut command = script(on_hosts(slots, options), "echo $PMI_RANK $(wc -c) $(cksum < /dev/null | wc -l)");
+    let mut command = script(on_hosts(slots, options), "echo $PMI_RANK $(wc -c)");
     let mut weft = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
     weft.stdin.take().unwrap().write_all(bytes).unwrap();
     let output = weft.wait_with_output().unwrap();
@@ -52,15 +51,16 @@ fn fed(options: &str, slots: usize, bytes: &[u8]) -> Vec<String> {
 #[test]
 fn input_goes_to_rank_0_to_the_one_that_is_named_or_to_all() {
     let bytes = vec![b'x'; 3_000_000];
-    assert_eq!(fed("", 1, &bytes), ["0 3000000 1", "1 0 1"]);
-    assert_eq!(fed("--stdin 1", 1, &bytes), ["0 0 1", "1 3000000 1"]);
-    assert_eq!(fed("--stdin all", 1, &bytes), ["0 3000000 1", "1 3000000 1"]);
-    assert_eq!(fed("--stdin all", 1, b""), ["0 0 1", "1 0 1"]);
+    assert_eq!(fed("", 1, &bytes), ["0 3000000", "1 0"]);
+    assert_eq!(fed("--stdin 1", 1, &bytes), ["0 0", "1 3000000"]);
+    assert_eq!(fed("--stdin all", 1, &bytes), ["0 3000000", "1 3000000"]);
+    assert_eq!(fed("--stdin all", 1, b""), ["0 0", "1 0"]);
 }
 
 #[test]
 fn input_comes_back_unchanged() {
-    let bytes: Vec<u8> = (0..2_000_000u32).map(|at| if at % 61 == 60 { b'\n' } else { b'a' + (at % 23) as u8 }).collect();
+    let bytes: Vec<u8> =
+        (0..2_000_000u32).map(|at| if at % 61 == 60 { b'\n' } else { b'a' + (at % 23) as u8 }).collect();
     let mut command = script(on_hosts(1, "--stdin 1"), "test $PMI_RANK = 0 || exec cat");
     let mut weft = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
     let mut input = weft.stdin.take().unwrap();
