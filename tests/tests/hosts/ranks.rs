@@ -1,7 +1,7 @@
 //! What the ranks find, and how they end.
 
 use super::support::{on_hosts, run, script};
-use crate::launcher::{Running, finish, lines_sorted};
+use crate::launcher::{Running, finish, lines_sorted, on_ranks};
 use weft_tests::namespaces::Namespaces;
 use weft_wire::job_map::JobMap;
 
@@ -42,11 +42,18 @@ fn programs_are_numbered_through_and_keep_their_options() {
 #[test]
 fn environment_and_working_directory_are_those_of_the_launcher() {
     let directory = tempfile::tempdir().unwrap();
-    let mut command = script(on_hosts(1, ""), "echo \"$ODD|$PWD|$PMI_ID\"");
+    let mut command = script(on_hosts(1, ""), "echo \"${ODD@Q}|$PWD|$PMI_ID\"");
     command.current_dir(directory.path()).env("ODD", "a b\nc").env("PMI_ID", "of another launcher");
     let done = finish(&mut command);
-    let line = format!("a b\nc|{}|\n", directory.path().display());
+    let line = format!("$'a b\\nc'|{}|\n", directory.path().display());
     assert_eq!(done.out, line.repeat(2), "{}", done.err);
+}
+
+#[test]
+fn on_one_host_there_is_no_map() {
+    let text = "echo ${WEFT_JOB_MAP-none} ${WEFT_TCP_LISTENER-none} ${WEFT_UDP_SOCKET-none}";
+    let done = finish(&mut on_ranks("-n 1", text));
+    assert_eq!((done.out.as_str(), done.code), ("none none none\n", 0), "{}", done.err);
 }
 
 #[test]
