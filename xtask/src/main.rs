@@ -9,6 +9,7 @@
 mod bench;
 mod command;
 mod demo;
+mod hosts;
 mod install;
 mod machine;
 mod stage;
@@ -59,6 +60,11 @@ enum Command {
         #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
         arguments: Vec<String>,
     },
+    /// Several hosts on this machine, made of network namespaces (needs root)
+    Hosts {
+        #[command(subcommand)]
+        command: hosts::Command,
+    },
     /// Explore thread interleavings of the lock-free parts
     Loom,
     /// Run the tests of the rooms with unsafe code under the address sanitizer
@@ -94,6 +100,7 @@ fn run(command: Command) -> Result<bool> {
         Command::Install { prefix } => install::run(&prefix).map(|()| true),
         Command::Tree { quick } => install::tree(quick).map(|_| true),
         Command::Bench { arguments } => bench::run(&arguments).map(|()| true),
+        Command::Hosts { command } => hosts::run(&command),
         Command::Loom => stage::run(&[&stages::LOOM], stage::Missing::Fails),
         Command::Sanitize => stage::run(&[&stages::SANITIZE], stage::Missing::Fails),
         Command::Doctor { install } => machine::doctor(install),

@@ -60,19 +60,20 @@ pub struct Failure {
 #[derive(Clone, Debug)]
 pub struct JobState {
     ranks: Vec<Rank>,
-    host: String,
+    /// The name of each rank's host.
+    hosts: Vec<String>,
     failures: Vec<Failure>,
     /// We have begun to end the ranks.
     ending: bool,
-    /// Ranks that still ran when we began to end them.
+    /// Ranks that had not ended when we began to end them. Of some, that they run may not have been heard yet.
     ended_by_us: usize,
 }
 
 impl JobState {
-    /// A job of `size` ranks on `host`, none of which runs yet.
-    pub fn new(size: usize, host: &str) -> Self {
+    /// A job with a rank on each of `hosts`, which are named once for every rank; none runs yet.
+    pub fn new(hosts: Vec<String>) -> Self {
         let rank = Rank { pid: 0, mpi: Mpi::Never, life: Life::Waiting };
-        Self { ranks: vec![rank; size], host: host.to_owned(), failures: Vec::new(), ending: false, ended_by_us: 0 }
+        Self { ranks: vec![rank; hosts.len()], hosts, failures: Vec::new(), ending: false, ended_by_us: 0 }
     }
 
     pub fn handle_started(&mut self, rank: usize, pid: u32) {
@@ -155,7 +156,7 @@ impl JobState {
             return Decision::Continue;
         }
         self.ending = true;
-        self.ended_by_us = self.running() - aborting;
+        self.ended_by_us = self.not_ended() - aborting;
         Decision::EndOthers
     }
 
@@ -165,6 +166,10 @@ impl JobState {
             self.failures.push(Failure { rank, cause });
         }
         !self.ending
+    }
+
+    fn not_ended(&self) -> usize {
+        self.ranks.iter().filter(|rank| !matches!(rank.life, Life::Ended(_))).count()
     }
 
     /// Ranks that have been started and not ended.
@@ -224,7 +229,7 @@ impl JobState {
             None => format!("{cause}"),
             Some(rank) => {
                 let pid = self.pid(*rank).map(|pid| format!(" (pid {pid})")).unwrap_or_default();
-                format!("rank {rank}{pid} on {} {cause}{more}", self.host)
+                format!("rank {rank}{pid} on {} {cause}{more}", self.hosts[*rank])
             }
         }
     }

@@ -1,6 +1,7 @@
 //! The stages of `cargo xtask test`, one file each.
 
 mod format;
+mod hosts;
 mod jobs;
 mod lint;
 mod loom;
@@ -24,6 +25,7 @@ pub static ALL: &[&Stage] = &[
     &unit::STAGE,
     &tree::STAGE,
     &jobs::STAGE,
+    &hosts::STAGE,
     &sockets::STAGE,
     &programs::STAGE,
     &LOOM,

@@ -1,0 +1,20 @@
+//! The feature keeps these tests out of a plain `cargo test`, and this stage away from machines that do not let us make
+//! network namespaces.
+
+use crate::command::cargo;
+use crate::hosts;
+use crate::machine::Need;
+use crate::stage::{Outcome, Stage, cargo_test};
+
+pub static STAGE: Stage = Stage {
+    name: "hosts",
+    meaning: "jobs on several hosts, which are network namespaces",
+    needs: &[Need::CCompiler],
+    gate: false,
+    run: || {
+        if let Err(lack) = hosts::try_out() {
+            return Ok(Outcome::NotRun(format!("{lack:#}")));
+        }
+        cargo_test(cargo(&["test", "-p", "weft-tests", "--features", "hosts", "--no-fail-fast", "--test", "hosts"]))
+    },
+};
