@@ -1,4 +1,5 @@
-//! Every byte of shared memory that another process reads: cells, the segment, the status page, streams; and the settings.
+//! Every byte of shared memory that another process reads: cells, the segment, the status page, streams; what ranks say
+//! to each other over TCP; and the settings.
 //!
 //! Pure layout: this crate computes offsets, packs and unpacks words, and touches no memory but its arguments.
 //! What comes out of shared memory is a claim, so decoding never trusts: unknown kinds and lengths are answers.
@@ -13,5 +14,7 @@
 pub mod cell;
 pub mod segment;
 pub mod settings;
+pub mod siphash;
 pub mod status;
 pub mod stream;
+pub mod tcp;
