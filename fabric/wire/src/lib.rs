@@ -1,5 +1,5 @@
-//! Every byte of shared memory that another process reads: cells, the segment, the status page, streams; what ranks say
-//! to each other over TCP; and the settings.
+//! Every byte of shared memory that another process reads: cells, the segment, the status page, streams; what other hosts
+//! read: the job map, and what ranks say to each other over TCP; and the settings.
 //!
 //! Pure layout: this crate computes offsets, packs and unpacks words, and touches no memory but its arguments.
 //! What comes out of shared memory is a claim, so decoding never trusts: unknown kinds and lengths are answers.
@@ -12,6 +12,7 @@
 #![forbid(unsafe_code)]
 
 pub mod cell;
+pub mod job_map;
 pub mod segment;
 pub mod settings;
 pub mod siphash;

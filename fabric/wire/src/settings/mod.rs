@@ -74,6 +74,9 @@ pub struct Row {
 pub const OTHER_VARIABLES: &[(&str, &str)] = &[
     ("WEFT_JOB", "set by the launcher: the job this process belongs to"),
     ("WEFT_SEGMENT", "set by the launcher: the descriptor of the job's shared memory"),
+    ("WEFT_JOB_MAP", "set by the launcher: the descriptor of the map of a job on several hosts"),
+    ("WEFT_TCP_LISTENER", "set by the launcher: the descriptor where a rank of a job on several hosts listens"),
+    ("WEFT_UDP_SOCKET", "set by the launcher: the descriptor where a rank of a job on several hosts takes datagrams"),
     ("WEFT_BOUND", "set by the launcher: whether it has bound this process to a core of its own"),
     ("WEFT_SOCK_NOT", "set by weft sock: names of programs, with commas, that the socket library leaves alone"),
     ("WEFT_CC", "the C compiler that weft cc calls"),
