@@ -26,6 +26,14 @@ pub struct Counters {
     pub sleeps: u64,
     pub wakeups_sent: u64,
     pub collectives_shared: u64,
+    /// Packets that left by a device, and what they took there, headers included. Brought up to date before each sleep
+    /// and at the end.
+    pub shm_packets: u64,
+    pub shm_bytes: u64,
+    pub tcp_packets: u64,
+    pub tcp_bytes: u64,
+    /// Connections of those who are no ranks of the job.
+    pub strangers: u64,
 }
 const _: () = assert!(size_of::<Counters>() == page::COUNTER_NAMES.len() * 8);
 
