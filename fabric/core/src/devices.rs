@@ -219,7 +219,9 @@ impl Devices {
 
     pub fn disarm(&mut self) {
         self.shm.disarm();
-        self.look_soon();
+        if let Some(net) = &mut self.net {
+            net.tcp.disarm();
+        }
     }
 
     /// The next poll looks at the network.

@@ -206,6 +206,12 @@ impl TcpDevice {
         self.buffered.is_empty() && self.faults.is_empty()
     }
 
+    /// After a sleep, by who has slept.
+    pub fn disarm(&mut self) {
+        self.bell.iter().for_each(OwnBell::drain);
+        self.look.soon();
+    }
+
     /// How to sleep until something comes, or is to be done. Usable without the device, while another thread uses that.
     pub fn sleeper(&self) -> Sleeper {
         let next_ns = |rank: &u32| self.peers[*rank as usize].dial.as_ref().map(|dial| dial.next_ns());
@@ -344,10 +350,8 @@ impl TcpDevice {
                 token::DIAL => self.on_attempt(number, attempt),
                 token::GUEST => self.on_guest(number as usize),
                 token::LISTENER => self.on_listener(),
-                _ => {
-                    self.bell.iter().for_each(OwnBell::drain);
-                    false
-                }
+                // It stays rung until who sleeps on it has got up, which may be another thread than this one.
+                _ => false,
             };
         }
         self.ready = ready;

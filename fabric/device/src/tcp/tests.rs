@@ -367,9 +367,28 @@ mod sleeping {
             assert!(start.elapsed() < LOST, "not woken");
             ringing.join().expect("rung");
             // Answered: the next sleep does not end at once by this ring.
+            device.disarm();
+        }
+        let mut ready = Vec::new();
+        device.epoll.wait(&mut ready, Some(Duration::ZERO));
+        assert_eq!(ready, []);
+    }
+
+    /// One thread sleeps while another one polls: what is meant for the sleeper must not be taken by who is awake.
+    #[test]
+    fn a_bell_that_others_see_still_wakes_who_sleeps() {
+        let mut device = network(1).pop().expect("one");
+        let number = device.hang_bell().expect("a bell");
+        assert!(device.arm());
+        let sleeper = device.sleeper();
+        bell::ring(number);
+        for _ in 0..3 {
             device.look_soon();
             device.poll(&mut Got::default());
         }
+        let start = Instant::now();
+        sleeper.sleep(Some(LOST));
+        assert!(start.elapsed() < LOST, "not woken");
     }
 }
 

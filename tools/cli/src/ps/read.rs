@@ -139,6 +139,8 @@ impl Source<'_> {
             started_ns: 0,
         };
         if let Some(page) = page {
+            // On several hosts the members here are some of the ranks.
+            rank.rank = page.rank;
             rank.counters = COUNTER_NAMES.into_iter().zip(page.counters).collect();
             rank.blocked = page.blocked.map(Blocked::from);
             rank.program = page.program;
