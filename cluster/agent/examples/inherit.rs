@@ -21,6 +21,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         output: Output::Merged { tag: false },
         timeout: Some(Duration::from_secs(60)),
         inherit: vec![("WEFT_SEGMENT".into(), file.into())],
+        hosts: None,
     })?;
     std::process::exit(code)
 }

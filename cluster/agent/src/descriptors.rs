@@ -1,8 +1,7 @@
-//! Everything that connects launcher and ranks: made before the keeper is forked, then split into two halves.
+//! Everything that connects the ranks of this host with the launcher, or with the agent that stands for it: made before
+//! the keeper is forked, then split into two halves.
 
 use crate::keeper::{RankInput, Start};
-use crate::output::{Merger, Sink};
-use crate::stdin::Pump;
 use crate::{JOB_VARIABLE, Job, LaunchError, Output, program, sys};
 use std::collections::HashMap;
 use std::ffi::OsString;
@@ -19,20 +18,46 @@ const PER_RANK: u64 = 8;
 /// Descriptors of the launcher itself, and what it inherited.
 const OWN: u64 = 64;
 
-/// A stream of one rank, as the launcher reads it.
+/// The ranks of a job that this host runs.
+#[derive(Default)]
+pub struct Here {
+    /// Their numbers in the job, in the order of their members.
+    pub ranks: Vec<usize>,
+    /// Ranks of the whole job.
+    pub size: usize,
+    /// What their environment is made from.
+    pub environment: HashMap<OsString, OsString>,
+    /// Descriptors for one member each, with the variables that tell their numbers.
+    pub own: Vec<Vec<(&'static str, OwnedFd)>>,
+    /// Our standard input is the user's.
+    pub with_the_user: bool,
+}
+
+impl Here {
+    /// All ranks of a job on the launcher's own host.
+    pub fn all(size: usize) -> Self {
+        let own = (0..size).map(|_| Vec::new()).collect();
+        Self { ranks: (0..size).collect(), size, environment: std::env::vars_os().collect(), own, with_the_user: true }
+    }
+}
+
+/// A stream of one rank, as it is read.
 pub struct Source {
+    /// In the launcher the rank, in an agent the member.
     pub rank: usize,
     /// 0 for standard output, 1 for standard error.
     pub sink: usize,
     pub pipe: OwnedFd,
 }
 
-/// What stays with the launcher.
-pub struct LauncherHalf {
+/// What stays with the launcher or agent. Members are counted as in [`Here::ranks`].
+#[derive(Default)]
+pub struct OurHalf {
+    /// One for each member.
     pub pmi: Vec<UnixStream>,
     pub sources: Vec<Source>,
-    pub sinks: [Sink; 2],
-    pub pump: Option<Pump>,
+    /// Where the standard input of a member is written, unless it reads nothing or the user's own.
+    pub inputs: Vec<(usize, OwnedFd)>,
 }
 
 /// Raises the soft limit of descriptors as far as `ranks` ranks need, and answers the limits as they were.
@@ -51,7 +76,7 @@ pub fn make_room(ranks: usize) -> Result<(u64, u64), LaunchError> {
 /// Keeps from our ranks what a launcher above has handed to this process alone: they are not of that job, and would hold
 /// its socket and its shared memory open.
 pub fn keep_the_outer_jobs() {
-    for name in ["PMI_FD", "WEFT_SEGMENT"] {
+    for name in ["PMI_FD", "WEFT_SEGMENT", "WEFT_JOB_MAP", "WEFT_TCP_LISTENER", "WEFT_UDP_SOCKET"] {
         let number = std::env::var(name).ok().and_then(|number| number.parse().ok());
         if let Some(number) = number.filter(|number| *number > 2) {
             sys::keep_to_ourselves(number);
@@ -59,41 +84,62 @@ pub fn keep_the_outer_jobs() {
     }
 }
 
-/// Makes both halves for `size` ranks.
-pub fn connect(job: &Job, size: usize, cores: Option<Vec<Core>>) -> Result<(LauncherHalf, Vec<Start>), LaunchError> {
-    let tag = matches!(job.output, Output::Merged { tag: true });
-    let templates = templates(job, size)?;
-    let files = Files::prepare(&job.output, size)?;
-    let mut ours = LauncherHalf {
-        pmi: Vec::new(),
-        sources: Vec::new(),
-        sinks: [1, 2].map(|fd| Sink::new(fd, Merger::new(size, tag))),
-        pump: None,
-    };
-    let mut input = Input::prepare(job.stdin);
+/// Makes both halves for the ranks that run here.
+pub fn connect(job: &Job, here: Here, cores: Option<Vec<Core>>) -> Result<(OurHalf, Vec<Start>), LaunchError> {
+    let templates = templates(job, &here)?;
+    let files = Files::prepare(&job.output, here.size)?;
+    let programs = programs_by_rank(&job.programs);
+    let direct = here.with_the_user && gets_input_directly(job.stdin);
+    let mut ours = OurHalf::default();
     let mut cores = cores.map(Vec::into_iter);
     let mut starts = Vec::new();
-    for (rank, number) in programs_by_rank(&job.programs).into_iter().enumerate() {
-        let command = templates[number].command(rank);
-        let outputs = [stream(rank, 0, &files, &mut ours)?, stream(rank, 1, &files, &mut ours)?];
-        let (here, there) = UnixStream::pair().map_err(LaunchError::system("socket pair"))?;
-        here.set_nonblocking(true).map_err(LaunchError::system("socket pair"))?;
-        ours.pmi.push(here);
+    for ((member, rank), mut own) in here.ranks.into_iter().enumerate().zip(here.own) {
+        let command = templates[programs[rank]].command(rank, member);
+        let (out, err) = (files.open(rank, "out")?, files.open(rank, "err")?);
+        let outputs = [output(member, 0, out, &mut ours)?, output(member, 1, err, &mut ours)?];
+        let (near, far) = UnixStream::pair().map_err(LaunchError::system("socket pair"))?;
+        near.set_nonblocking(true).map_err(LaunchError::system("socket pair"))?;
+        ours.pmi.push(near);
+        own.push(("PMI_FD", far.into()));
+        let input = match reads(job.stdin, rank) {
+            false => RankInput::Nothing,
+            true if direct => RankInput::Ours,
+            true => RankInput::Pipe(input(member, &mut ours)?),
+        };
         let core = cores.as_mut().and_then(Iterator::next);
-        starts.push(Start { command, core, input: input.of(rank)?, outputs, pmi: there.into() });
+        starts.push(Start { command, core, input, outputs, own });
     }
-    ours.pump = input.pump()?;
     Ok((ours, starts))
 }
 
-fn stream(rank: usize, sink: usize, files: &Files, ours: &mut LauncherHalf) -> Result<OwnedFd, LaunchError> {
-    if let Some(file) = files.open(rank, ["out", "err"][sink])? {
+fn output(member: usize, sink: usize, file: Option<File>, ours: &mut OurHalf) -> Result<OwnedFd, LaunchError> {
+    if let Some(file) = file {
         return Ok(file.into());
     }
     let (reader, writer) = std::io::pipe().map_err(LaunchError::system("pipe"))?;
     sys::set_nonblocking(&reader).map_err(LaunchError::system("pipe"))?;
-    ours.sources.push(Source { rank, sink, pipe: reader.into() });
+    ours.sources.push(Source { rank: member, sink, pipe: reader.into() });
     Ok(writer.into())
+}
+
+fn input(member: usize, ours: &mut OurHalf) -> Result<OwnedFd, LaunchError> {
+    let (reader, writer) = std::io::pipe().map_err(LaunchError::system("pipe"))?;
+    ours.inputs.push((member, writer.into()));
+    Ok(reader.into())
+}
+
+/// Whether `rank` gets standard input.
+pub fn reads(stdin: StdinTo, rank: usize) -> bool {
+    match stdin {
+        StdinTo::All => true,
+        StdinTo::Nobody => false,
+        StdinTo::Rank(chosen) => chosen == rank,
+    }
+}
+
+/// One rank and no terminal: the rank gets our own standard input, nothing is copied and nothing read in vain.
+fn gets_input_directly(stdin: StdinTo) -> bool {
+    matches!(stdin, StdinTo::Rank(_)) && sys::kind(0) != sys::Kind::Terminal
 }
 
 /// What the ranks of one program have in common.
@@ -105,14 +151,14 @@ struct Template {
     environment: HashMap<OsString, OsString>,
 }
 
-fn templates(job: &Job, size: usize) -> Result<Vec<Template>, LaunchError> {
+fn templates(job: &Job, here: &Here) -> Result<Vec<Template>, LaunchError> {
     // What another process manager told us is not for our ranks.
-    let mut common: HashMap<OsString, OsString> = std::env::vars_os().collect();
+    let mut common = here.environment.clone();
     common.retain(|name, _| !name.to_str().is_some_and(is_reserved));
     let mut set = |name: &str, value: String| common.insert(name.into(), value.into());
     set(JOB_VARIABLE, job.id.as_str().to_owned());
-    set("PMI_SIZE", size.to_string());
-    set("MPI_LOCALNRANKS", size.to_string());
+    set("PMI_SIZE", here.size.to_string());
+    set("MPI_LOCALNRANKS", here.ranks.len().to_string());
     for (name, fd) in &job.inherit {
         set(name, fd.as_raw_fd().to_string());
     }
@@ -120,7 +166,7 @@ fn templates(job: &Job, size: usize) -> Result<Vec<Template>, LaunchError> {
         let mut environment = common.clone();
         environment.extend(given.environment.iter().map(|(name, value)| (name.into(), value.into())));
         let path = program::find(given)?;
-        program::check_mpi(&path, size)?;
+        program::check_mpi(&path, here.size)?;
         let (name, arguments) = (given.program.clone(), given.arguments.clone());
         Ok(Template { path, name, arguments, directory: given.directory.clone(), environment })
     };
@@ -128,11 +174,11 @@ fn templates(job: &Job, size: usize) -> Result<Vec<Template>, LaunchError> {
 }
 
 impl Template {
-    fn command(&self, rank: usize) -> Command {
+    fn command(&self, rank: usize, member: usize) -> Command {
         use std::os::unix::process::CommandExt;
         let mut command = Command::new(&self.path);
         command.arg0(&self.name).args(&self.arguments).env_clear().envs(&self.environment);
-        command.env("PMI_RANK", rank.to_string()).env("MPI_LOCALRANKID", rank.to_string());
+        command.env("PMI_RANK", rank.to_string()).env("MPI_LOCALRANKID", member.to_string());
         if let Some(directory) = &self.directory {
             command.current_dir(directory);
         }
@@ -164,43 +210,4 @@ impl Files {
 
 fn output_error(path: &Path) -> impl Fn(std::io::Error) -> LaunchError {
     move |error| LaunchError::Output { directory: path.to_path_buf(), error }
-}
-
-/// Who gets standard input, and how.
-struct Input {
-    to: StdinTo,
-    /// One rank and no terminal: the rank gets our own standard input, nothing is copied and nothing read in vain.
-    direct: bool,
-    pipes: Vec<OwnedFd>,
-}
-
-impl Input {
-    fn prepare(to: StdinTo) -> Self {
-        let direct = matches!(to, StdinTo::Rank(_)) && sys::kind(0) != sys::Kind::Terminal;
-        Self { to, direct, pipes: Vec::new() }
-    }
-
-    fn of(&mut self, rank: usize) -> Result<RankInput, LaunchError> {
-        let reads = match self.to {
-            StdinTo::All => true,
-            StdinTo::Nobody => false,
-            StdinTo::Rank(chosen) => chosen == rank,
-        };
-        if !reads {
-            return Ok(RankInput::Nothing);
-        }
-        if self.direct {
-            return Ok(RankInput::Ours);
-        }
-        let (reader, writer) = std::io::pipe().map_err(LaunchError::system("pipe"))?;
-        self.pipes.push(writer.into());
-        Ok(RankInput::Pipe(reader.into()))
-    }
-
-    fn pump(self) -> Result<Option<Pump>, LaunchError> {
-        if self.pipes.is_empty() {
-            return Ok(None);
-        }
-        Pump::new(0, self.pipes).map(Some).map_err(LaunchError::system("standard input"))
-    }
 }

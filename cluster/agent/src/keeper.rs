@@ -1,11 +1,12 @@
 //! The keeper: parent of all ranks, and the guardian that leaves nothing behind.
 //!
-//! It does little, so that little can go wrong: start the ranks, tell the launcher who started and who ended, pass on
+//! It is forked from the launcher, or, on each host of a job on several, from the agent. It does little, so that little
+//! can go wrong: start the ranks, tell the launcher who started and who ended, pass on
 //! signals, and at the end, or when the launcher is gone, kill every descendant. Orphans of the job become its children
 //! (it is a subreaper), so "every descendant" is found by killing children until there are none.
 
 use crate::link::{Link, Message, Received};
-use crate::sys;
+use crate::{LaunchError, sys};
 use std::collections::HashMap;
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
@@ -24,8 +25,8 @@ pub struct Start {
     pub input: RankInput,
     /// Standard output and standard error.
     pub outputs: [OwnedFd; 2],
-    /// The rank's end of its PMI socket.
-    pub pmi: OwnedFd,
+    /// Descriptors for this rank alone, each with the variable that tells its number.
+    pub own: Vec<(&'static str, OwnedFd)>,
 }
 
 /// What a rank reads.
@@ -36,9 +37,8 @@ pub enum RankInput {
     Pipe(OwnedFd),
 }
 
-/// What the keeper takes with it from the launcher.
+/// What the keeper takes with it from the process that forks it.
 pub struct Keeper {
-    pub link: Link,
     pub starts: Vec<Start>,
     /// Descriptors for every rank.
     pub inherit: Vec<OwnedFd>,
@@ -48,10 +48,31 @@ pub struct Keeper {
     pub mask: sys::SignalSet,
 }
 
+/// A keeper as its parent sees it.
+pub struct Kept {
+    pub link: Link,
+    pub pid: i32,
+}
+
 impl Keeper {
+    /// Forks the keeper. `ours` is what it must not hold open, and comes back.
+    pub fn start<T>(self, ours: T) -> Result<(Kept, T), LaunchError> {
+        let (link, far_link) = Link::pair().map_err(LaunchError::system("socket pair"))?;
+        // Should the keeper be killed, its children become ours.
+        sys::become_subreaper().map_err(LaunchError::system("subreaper"))?;
+        match sys::fork().map_err(LaunchError::system("fork"))? {
+            sys::Fork::Child => {
+                drop((ours, link));
+                self.keep(far_link);
+                sys::exit_now(0)
+            }
+            sys::Fork::Parent { child: pid } => Ok((Kept { link, pid }, ours)),
+        }
+    }
+
     /// Lives as the keeper; returns when nothing of the job is left.
-    pub fn keep(self) {
-        let Self { link, starts, inherit, limits, mask } = self;
+    fn keep(self, link: Link) {
+        let Self { starts, inherit, limits, mask } = self;
         // Failure of any of these leaves a keeper that is easier to kill, but one that works.
         let _ = sys::own_group();
         let _ = sys::SignalSet::all().block();
@@ -155,10 +176,12 @@ impl Family {
 impl Start {
     fn run(mut self, mask: &sys::SignalSet, limit: u64) -> io::Result<u32> {
         let low = |fd: OwnedFd| below(fd, limit);
-        let pmi = low(self.pmi)?;
         let [out, err] = self.outputs;
-        sys::set_inherited(&pmi, true)?;
-        self.command.env("PMI_FD", pmi.as_raw_fd().to_string());
+        let own = self.own.into_iter().map(|(name, fd)| Ok((name, low(fd)?))).collect::<io::Result<Vec<_>>>()?;
+        for (name, fd) in &own {
+            sys::set_inherited(fd, true)?;
+            self.command.env(name, fd.as_raw_fd().to_string());
+        }
         self.command.stdout(low(out)?).stderr(low(err)?).stdin(match self.input {
             RankInput::Nothing => Stdio::null(),
             RankInput::Ours => Stdio::inherit(),

@@ -1,12 +1,17 @@
-//! Starts the processes of a job on this host and looks after them until nothing of the job is left.
+//! Starts the processes of a job, on this host or on several, and looks after them until nothing of the job is left.
 //!
-//! Two processes share the work, and each survives the death of the other:
+//! On one host two processes share the work, and each survives the death of the other:
 //!
 //! - the *launcher* (the process that calls [`run`]) serves PMI, merges output, feeds standard input, forwards signals
 //!   and keeps the time, all in one poll loop ([`supervisor`]);
 //! - the *keeper*, forked from it, is the parent of all ranks ([`keeper`]). It starts them, collects them and ends
 //!   what they leave behind. It is a child subreaper in a process group of its own with every signal blocked, so that
 //!   it outlives whatever happens to the launcher; it learns of the launcher's death by the end of their socket.
+//!
+//! On several hosts there is one more on each of them: the *agent* ([`agent`]), started through a launch command. It has
+//! a keeper of its own, and passes on what the keeper reports and the ranks say; the launcher serves PMI, merges output
+//! and so on as ever ([`gather`] brings the agents together, [`relay`] is both ends of the link to one). The launch
+//! commands themselves are children of a keeper of the launcher, so that none of them is left either.
 //!
 //! Beside them, and with nothing in common: [`rendezvous`], where connected processes of the host find each other.
 //!
@@ -17,21 +22,26 @@
 //! - no flag of a descriptor that is shared with other programs (standard input and output) is changed;
 //! - memory for output is bounded; who writes faster than we can pass on waits.
 //!
-//! Not here: decisions about ranks, exit codes and placement (weft-cluster), more than this one host.
+//! Not here: decisions about ranks, exit codes and placement, and what the bytes between launcher and agent mean
+//! (weft-cluster).
 //!
 //! [`run`] forks, so the process that calls it must have one thread only.
 //!
 //! Test: `cargo test -p weft-agent` (the parts); `cargo test -p weft-tests --test launcher` (whole jobs, killed ones too).
 #![deny(unsafe_code)]
 
+mod agent;
+mod checksum;
 mod cores;
 mod descriptors;
 mod elf;
+mod gather;
 mod keeper;
 mod link;
 mod output;
 mod preload;
 mod program;
+mod relay;
 pub mod rendezvous;
 mod signals;
 mod stdin;
@@ -39,14 +49,17 @@ mod supervisor;
 #[allow(unsafe_code)]
 mod sys;
 
+pub use agent::serve;
 pub use preload::{Obstacle, Why, obstacle};
 pub use program::{ProgramError, find};
 
 use std::os::fd::OwnedFd;
 use std::path::PathBuf;
 use std::time::Duration;
+use weft_cluster::hosts::Launch;
 use weft_cluster::job::{JobError, Program, StdinTo};
 use weft_cluster::placement::{Bind, PlacementError};
+use weft_cluster::state::signal_name;
 
 /// The variable that tells a rank its job.
 pub const JOB_VARIABLE: &str = "WEFT_JOB";
@@ -65,6 +78,11 @@ impl JobId {
 
     pub fn as_str(&self) -> &str {
         &self.0
+    }
+
+    /// One that another host has made.
+    fn named(name: String) -> Self {
+        Self(name)
     }
 }
 
@@ -97,6 +115,37 @@ pub struct Job {
     pub timeout: Option<Duration>,
     /// Descriptors that every rank inherits, each with the variable that tells its number.
     pub inherit: Vec<(String, OwnedFd)>,
+    /// The hosts it runs on, when it is not this one alone.
+    pub hosts: Option<Hosts>,
+}
+
+/// The hosts of a job.
+#[derive(Clone, Debug)]
+pub struct Hosts {
+    pub launch: Launch,
+    /// Names of the hosts that get ranks.
+    pub names: Vec<String>,
+    /// The host of each rank, as a number in `names`.
+    pub places: Vec<usize>,
+    /// How long a host may take to answer.
+    pub patience: Option<Duration>,
+}
+
+impl Hosts {
+    /// For the places that [`weft_cluster::hosts::spread`] gives on `hosts`; who gets no rank is left out.
+    pub fn new(
+        hosts: &[weft_cluster::hosts::Host],
+        spread: &[usize],
+        launch: Launch,
+        patience: Option<Duration>,
+    ) -> Self {
+        let mut used = spread.to_vec();
+        used.sort_unstable();
+        used.dedup();
+        let names = used.iter().map(|host| hosts[*host].name.clone()).collect();
+        let places = spread.iter().filter_map(|host| used.binary_search(host).ok()).collect();
+        Self { launch, names, places, patience }
+    }
 }
 
 /// A job that could not be started. Nothing has run.
@@ -112,6 +161,18 @@ pub enum LaunchError {
     TooFewDescriptors { ranks: usize, needed: u64, limit: u64 },
     #[error("output directory '{}' cannot be used: {error}", .directory.display())]
     Output { directory: PathBuf, error: std::io::Error },
+    #[error("working directory '{}' cannot be used: {error}", .directory.display())]
+    Directory { directory: PathBuf, error: std::io::Error },
+    #[error("the memory that the ranks share: {0}")]
+    Segment(String),
+    #[error("{0}")]
+    Map(String),
+    #[error("host '{host}': {reason}")]
+    Host { host: String, reason: String },
+    #[error("host '{host}': {reason}")]
+    Refused { host: String, code: i32, reason: String },
+    #[error("ended by {} before the job began", signal_name(*.signal))]
+    Interrupted { signal: i32 },
     #[error("{what}: {error}")]
     System { what: &'static str, error: std::io::Error },
 }
@@ -122,6 +183,8 @@ impl LaunchError {
     pub fn exit_code(&self) -> i32 {
         match self {
             Self::Program(error) => error.exit_code(),
+            Self::Refused { code, .. } => *code,
+            Self::Interrupted { signal } => 128 + signal,
             _ => 1,
         }
     }

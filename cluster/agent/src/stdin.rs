@@ -67,7 +67,7 @@ impl Pump {
     pub fn handle_readable(&mut self) {
         self.piece.resize(CHUNK_BYTES, 0);
         let read = sys::read(self.source, &mut self.piece);
-        let again = matches!(&read, Err(error) if is_temporary(error) || self.is_in_background());
+        let again = matches!(&read, Err(error) if sys::is_temporary(error) || self.is_in_background());
         let count = read.unwrap_or(0);
         self.piece.truncate(count);
         self.ended = count == 0 && !again;
@@ -100,16 +100,12 @@ impl Target {
         while self.taken < piece.len() {
             match sys::write(self.pipe.as_raw_fd(), &piece[self.taken..]) {
                 Ok(count) => self.taken += count,
-                Err(error) if is_temporary(&error) => return true,
+                Err(error) if sys::is_temporary(&error) => return true,
                 Err(_) => return false,
             }
         }
         true
     }
-}
-
-fn is_temporary(error: &io::Error) -> bool {
-    matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted)
 }
 
 #[cfg(test)]

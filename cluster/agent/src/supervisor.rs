@@ -1,10 +1,14 @@
-//! The launcher's half: one poll loop over the keeper's link, signals, PMI, output and input.
+//! The launcher's half: one poll loop over the keeper's link, or those to the agents, signals, PMI, output and input.
 
-use crate::descriptors::{self, LauncherHalf, Source};
-use crate::keeper::{self, Keeper};
-use crate::link::{Link, Message, Received};
+use crate::descriptors::{self, Here, OurHalf, Source};
+use crate::gather::{self, Guard, Tail};
+use crate::keeper::{self, Keeper, Kept};
+use crate::link::{Message, Received};
+use crate::output::{Merger, Sink};
+use crate::relay::Relay;
 use crate::signals::{self, Signals};
-use crate::{Job, LaunchError, cores, sys};
+use crate::stdin::Pump;
+use crate::{Hosts, Job, LaunchError, Output, cores, sys};
 use std::io::{Read, Write};
 use std::os::fd::AsRawFd;
 use std::os::unix::net::UnixStream;
@@ -14,6 +18,7 @@ use weft_cluster::pmi::{Event, Server};
 use weft_cluster::state::{Decision, JobState};
 
 mod events;
+mod far;
 
 /// Between the polite signal and the end by force.
 const GRACE: Duration = Duration::from_secs(2);
@@ -44,8 +49,9 @@ struct Supervisor {
     /// The rank that may ask questions on a terminal.
     asker: Option<usize>,
     timeout: Option<Duration>,
-    link: Link,
-    keeper_pid: i32,
+    watches: Vec<Watch>,
+    /// The keeper of the launch commands, in a job on several hosts.
+    guard: Option<Guard>,
     signals: Signals,
     state: JobState,
     server: Server,
@@ -57,59 +63,86 @@ struct Supervisor {
     /// When politeness ends.
     force_at: Option<Instant>,
     interrupts: u32,
-    /// Messages for the keeper that found no room.
-    unsent: Vec<Message>,
-    /// Nothing of the job lives any more.
-    over: bool,
+    /// Processes that had outlived the ranks, so far.
+    leftovers: usize,
     /// Lines of the report that have been printed.
     reported: usize,
     /// The user wants out now, with this code.
     leave: Option<i32>,
 }
 
-/// What is left of the launcher's half after its sources and PMI sockets have found their places.
+/// Where the ranks of one host are watched.
+struct Watch {
+    /// The ranks of its members.
+    ranks: Vec<usize>,
+    way: Way,
+    /// Nothing of the job lives there any more.
+    over: bool,
+}
+
+/// How we speak with who watches them.
+enum Way {
+    /// Our keeper, with messages for it that found no room.
+    Near { kept: Kept, unsent: Vec<Message> },
+    /// The agent of another host.
+    Far { host: String, relay: Box<Relay>, error: Tail },
+}
+
+/// Where output goes and input comes from.
 struct Half {
-    sinks: [crate::output::Sink; 2],
-    pump: Option<crate::stdin::Pump>,
+    sinks: [Sink; 2],
+    pump: Option<Pump>,
+}
+
+/// What has been made ready before the poll loop begins.
+struct Begun {
+    watches: Vec<Watch>,
+    guard: Option<Guard>,
+    signals: Signals,
+    ours: OurHalf,
+    /// The name of each rank's host, and its number.
+    hosts: Vec<String>,
+    places: Vec<usize>,
 }
 
 /// See [`crate::run`].
-pub fn run(job: Job) -> Result<i32, LaunchError> {
+pub fn run(mut job: Job) -> Result<i32, LaunchError> {
     let size = job::size(&job.programs)?;
     descriptors::keep_the_outer_jobs();
     let limits = descriptors::make_room(size)?;
-    let (cores, claims) = cores::place(job.bind, size)?;
-    let (ours, starts) = descriptors::connect(&job, size, cores)?;
-    let signals = Signals::take().map_err(LaunchError::system("signals"))?;
-    let (link, far_link) = Link::pair().map_err(LaunchError::system("socket pair"))?;
-    let mut job = job;
-    let inherit = std::mem::take(&mut job.inherit).into_iter().map(|(_, fd)| fd).collect();
-    let keeper = Keeper { link: far_link, starts, inherit, limits, mask: signals.mask_before() };
-    // Should the keeper be killed, its children become ours.
-    sys::become_subreaper().map_err(LaunchError::system("subreaper"))?;
-    match sys::fork().map_err(LaunchError::system("fork"))? {
-        sys::Fork::Child => {
-            // The claims stay with the keeper too: they hold until the last of both is gone.
-            drop((ours, signals, link));
-            keeper.keep();
-            sys::exit_now(0)
-        }
-        sys::Fork::Parent { child } => {
-            drop(keeper);
-            let code = Supervisor::new(&job, size, ours, link, signals, child).supervise();
-            drop(claims);
-            Ok(code)
-        }
+    if let Some(hosts) = job.hosts.take() {
+        let begun = far::begin(&job, &hosts, size, limits)?;
+        return Ok(Supervisor::new(&job, begun)?.supervise());
     }
+    let (cores, claims) = cores::place(job.bind, size)?;
+    let (ours, starts) = descriptors::connect(&job, Here::all(size), cores)?;
+    let signals = Signals::take().map_err(LaunchError::system("signals"))?;
+    let inherit = std::mem::take(&mut job.inherit).into_iter().map(|(_, fd)| fd).collect();
+    let keeper = Keeper { starts, inherit, limits, mask: signals.mask_before() };
+    // The claims stay with the keeper too: they hold until the last of both is gone.
+    let (kept, (ours, signals)) = keeper.start((ours, signals))?;
+    let way = Way::Near { kept, unsent: Vec::new() };
+    let watches = vec![Watch { ranks: (0..size).collect(), way, over: false }];
+    let hosts = vec![sys::host_name(); size];
+    let begun = Begun { watches, guard: None, signals, ours, hosts, places: vec![0; size] };
+    let code = Supervisor::new(&job, begun)?.supervise();
+    drop(claims);
+    Ok(code)
 }
 
 impl Supervisor {
-    fn new(job: &Job, size: usize, ours: LauncherHalf, link: Link, signals: Signals, keeper_pid: i32) -> Self {
+    fn new(job: &Job, begun: Begun) -> Result<Self, LaunchError> {
+        let Begun { watches, guard, signals, ours, hosts, places } = begun;
         let now = Instant::now();
+        let size = hosts.len();
         let appnum = job::programs_by_rank(&job.programs);
         let programs = appnum.iter().map(|number| job.programs[*number].program.clone()).collect();
         let stream = |source| Stream { source, heard: now, fresh: false };
-        Self {
+        let tag = matches!(job.output, Output::Merged { tag: true });
+        let inputs: Vec<_> = ours.inputs.into_iter().map(|(_, pipe)| pipe).collect();
+        let pump = if inputs.is_empty() { None } else { Some(Pump::new(0, inputs)) };
+        let pump = pump.transpose().map_err(LaunchError::system("standard input"))?;
+        Ok(Self {
             front: job.front.clone(),
             programs,
             asker: match job.stdin {
@@ -117,26 +150,32 @@ impl Supervisor {
                 _ => None,
             },
             timeout: job.timeout,
-            link,
-            keeper_pid,
+            watches,
+            guard,
             signals,
-            state: JobState::new(size, &sys::host_name()),
-            server: Server::new(&format!("weft-{}", job.id.as_str()), appnum),
+            state: JobState::new(hosts),
+            server: Server::on_hosts(&format!("weft-{}", job.id.as_str()), appnum, &places),
             peers: ours.pmi.into_iter().map(|socket| Peer { socket: Some(socket), queue: Vec::new() }).collect(),
             streams: ours.sources.into_iter().map(stream).collect(),
-            half: Half { sinks: ours.sinks, pump: ours.pump },
+            half: Half { sinks: [1, 2].map(|fd| Sink::new(fd, Merger::new(size, tag))), pump },
             deadline: job.timeout.map(|timeout| now + timeout),
             force_at: None,
             interrupts: 0,
-            unsent: Vec::new(),
-            over: false,
+            leftovers: 0,
             reported: 0,
             leave: None,
-        }
+        })
+    }
+
+    /// Nothing of the job lives any more.
+    fn is_over(&self) -> bool {
+        self.watches.iter().all(|watch| watch.over)
     }
 
     fn supervise(mut self) -> i32 {
         let mut interest = events::Interest::default();
+        // Agents may have spoken before this loop began.
+        (0..self.watches.len()).for_each(|watch| self.handle_frames(watch));
         while !self.is_finished() {
             interest.collect(&self);
             if let Err(error) = sys::poll(&mut interest.fds, self.poll_timeout_ms()) {
@@ -152,18 +191,19 @@ impl Supervisor {
 
     fn is_finished(&self) -> bool {
         let written = !self.half.sinks.iter().any(|sink| sink.has_work());
-        self.leave.is_some() || (self.over && self.streams.is_empty() && written)
+        self.leave.is_some() || (self.is_over() && self.streams.is_empty() && written)
     }
 
     fn finish(mut self) -> i32 {
-        sys::wait_for(self.keeper_pid);
+        self.part();
         self.report();
         self.leave.unwrap_or_else(|| self.state.exit_code())
     }
 
     /// What the poll may wait: until the next of our times.
     fn poll_timeout_ms(&self) -> i32 {
-        if !self.unsent.is_empty() {
+        let has_unsent = |watch: &Watch| matches!(&watch.way, Way::Near { unsent, .. } if !unsent.is_empty());
+        if self.watches.iter().any(has_unsent) {
             return 1;
         }
         let now = Instant::now();
@@ -205,14 +245,17 @@ impl Supervisor {
                 merger.handle_silence(rank);
             }
         }
-        let unsent = std::mem::take(&mut self.unsent);
-        unsent.into_iter().for_each(|message| self.tell(message));
+        for watch in &mut self.watches {
+            if let Way::Near { unsent, .. } = &mut watch.way {
+                let unsent = std::mem::take(unsent);
+                unsent.into_iter().for_each(|message| watch.tell(message));
+            }
+        }
     }
 
+    /// To all who watch ranks.
     fn tell(&mut self, message: Message) {
-        if !self.link.try_send(message) {
-            self.unsent.push(message);
-        }
+        self.watches.iter_mut().for_each(|watch| watch.tell(message));
     }
 
     /// Carries out what the state machine decided, and says why at once.

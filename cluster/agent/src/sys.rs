@@ -2,6 +2,7 @@
 
 use std::ffi::CStr;
 use std::io;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 use std::os::unix::process::CommandExt as _;
 
@@ -216,6 +217,78 @@ pub fn keep_to_ourselves(number: RawFd) {
         if is_socket || libc::fcntl(number, libc::F_GET_SEALS) >= 0 {
             libc::fcntl(number, libc::F_SETFD, libc::FD_CLOEXEC);
         }
+    }
+}
+
+/// Makes the descriptor `number` lead to where `fd` leads; it goes to programs that are started.
+pub fn replace(number: RawFd, fd: &impl AsRawFd) -> io::Result<()> {
+    // SAFETY: no memory is passed; nobody owns the standard streams, which this is for.
+    check(unsafe { libc::dup2(fd.as_raw_fd(), number) }).map(drop)
+}
+
+/// Nothing more will be written into this socket.
+pub fn end_writing(fd: RawFd) {
+    // SAFETY: no memory is passed.
+    unsafe { libc::shutdown(fd, libc::SHUT_WR) };
+}
+
+/// Whether the same call may succeed later.
+pub fn is_temporary(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted)
+}
+
+/// Memory with these bytes that nobody can change any more (close-on-exec).
+pub fn sealed_memory(name: &CStr, bytes: &[u8]) -> io::Result<OwnedFd> {
+    use std::io::Write as _;
+    // SAFETY: `name` ends with a zero byte.
+    let fd = check(unsafe { libc::memfd_create(name.as_ptr(), libc::MFD_CLOEXEC | libc::MFD_ALLOW_SEALING) })?;
+    // SAFETY: a new descriptor that nobody else owns.
+    let fd = unsafe { OwnedFd::from_raw_fd(fd) };
+    let mut file = std::fs::File::from(fd);
+    file.write_all(bytes)?;
+    let seals = libc::F_SEAL_SEAL | libc::F_SEAL_SHRINK | libc::F_SEAL_GROW | libc::F_SEAL_WRITE;
+    // SAFETY: no memory is passed.
+    check(unsafe { libc::fcntl(file.as_raw_fd(), libc::F_ADD_SEALS, seals) })?;
+    Ok(file.into())
+}
+
+/// The addresses of the interfaces that are up, without loopback and those that count on one link only.
+pub fn interface_addresses() -> Vec<IpAddr> {
+    let mut list = std::ptr::null_mut();
+    // SAFETY: a valid place for the list.
+    if unsafe { libc::getifaddrs(&mut list) } != 0 {
+        return Vec::new();
+    }
+    let mut addresses = Vec::new();
+    let mut at = list;
+    // SAFETY: the list was made by `getifaddrs`, is not changed, and ends with a null pointer.
+    while let Some(entry) = unsafe { at.as_ref() } {
+        let wanted = entry.ifa_flags & (libc::IFF_UP | libc::IFF_LOOPBACK) as u32 == libc::IFF_UP as u32;
+        addresses.extend(wanted.then(|| address_of(entry.ifa_addr)).flatten());
+        at = entry.ifa_next;
+    }
+    // SAFETY: made by `getifaddrs`, freed once, and no longer used.
+    unsafe { libc::freeifaddrs(list) };
+    addresses
+}
+
+/// `address` is null or leads to an address of the size that its family has.
+fn address_of(address: *const libc::sockaddr) -> Option<IpAddr> {
+    // SAFETY: as said.
+    let family = unsafe { address.as_ref() }?.sa_family;
+    match i32::from(family) {
+        libc::AF_INET => {
+            // SAFETY: the family says what it is.
+            let address = unsafe { address.cast::<libc::sockaddr_in>().read_unaligned() };
+            Some(Ipv4Addr::from(u32::from_be(address.sin_addr.s_addr)).into())
+        }
+        libc::AF_INET6 => {
+            // SAFETY: the family says what it is.
+            let address = unsafe { address.cast::<libc::sockaddr_in6>().read_unaligned() };
+            let address = Ipv6Addr::from(address.sin6_addr.s6_addr);
+            (!address.is_unicast_link_local()).then(|| address.into())
+        }
+        _ => None,
     }
 }
 

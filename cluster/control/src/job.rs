@@ -1,6 +1,6 @@
 //! What is to be started: the programs of a job and how its ranks are spread over them.
 
-/// Most ranks that one job may have on one host. Beyond it lies a slip of the keyboard, not a job.
+/// Most ranks that one job may have. Beyond it lies a slip of the keyboard, not a job.
 pub const RANKS_MAX: usize = 4096;
 
 /// One of the programs of a job (between two `:` on the command line).
@@ -87,9 +87,12 @@ pub fn parse_environment(
 /// environment would believe the wrong one.
 pub fn is_reserved(name: &str) -> bool {
     const PREFIXES: [&str; 4] = ["PMI_", "PMIX_", "OMPI_COMM_WORLD_", "HYDI_"];
-    const NAMES: [&str; 7] = [
+    const NAMES: [&str; 10] = [
         "WEFT_JOB",
         "WEFT_SEGMENT",
+        "WEFT_JOB_MAP",
+        "WEFT_TCP_LISTENER",
+        "WEFT_UDP_SOCKET",
         "MPI_LOCALRANKID",
         "MPI_LOCALNRANKS",
         "MPIR_CVAR_PMI_VERSION",

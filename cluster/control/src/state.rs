@@ -60,7 +60,8 @@ pub struct Failure {
 #[derive(Clone, Debug)]
 pub struct JobState {
     ranks: Vec<Rank>,
-    host: String,
+    /// The name of each rank's host.
+    hosts: Vec<String>,
     failures: Vec<Failure>,
     /// We have begun to end the ranks.
     ending: bool,
@@ -69,10 +70,10 @@ pub struct JobState {
 }
 
 impl JobState {
-    /// A job of `size` ranks on `host`, none of which runs yet.
-    pub fn new(size: usize, host: &str) -> Self {
+    /// A job with a rank on each of `hosts`, which are named once for every rank; none runs yet.
+    pub fn new(hosts: Vec<String>) -> Self {
         let rank = Rank { pid: 0, mpi: Mpi::Never, life: Life::Waiting };
-        Self { ranks: vec![rank; size], host: host.to_owned(), failures: Vec::new(), ending: false, ended_by_us: 0 }
+        Self { ranks: vec![rank; hosts.len()], hosts, failures: Vec::new(), ending: false, ended_by_us: 0 }
     }
 
     pub fn handle_started(&mut self, rank: usize, pid: u32) {
@@ -224,7 +225,7 @@ impl JobState {
             None => format!("{cause}"),
             Some(rank) => {
                 let pid = self.pid(*rank).map(|pid| format!(" (pid {pid})")).unwrap_or_default();
-                format!("rank {rank}{pid} on {} {cause}{more}", self.host)
+                format!("rank {rank}{pid} on {} {cause}{more}", self.hosts[*rank])
             }
         }
     }

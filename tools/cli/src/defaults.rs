@@ -11,6 +11,8 @@ pub struct Defaults {
     pub timeout: Option<Duration>,
     /// Whether each line of output begins with its rank.
     pub tag: bool,
+    /// How long a host may take to answer.
+    pub launch_timeout: Option<Duration>,
 }
 
 impl Defaults {
@@ -27,7 +29,12 @@ impl From<&Settings> for Defaults {
             Bind::Core => placement::Bind::Core,
             Bind::None => placement::Bind::None,
         };
-        Self { bind, timeout: settings.timeout.map(Duration::from_secs), tag: settings.tag_output }
+        Self {
+            bind,
+            timeout: settings.timeout.map(Duration::from_secs),
+            tag: settings.tag_output,
+            launch_timeout: settings.launch_timeout.map(Duration::from_secs),
+        }
     }
 }
 
@@ -37,11 +44,22 @@ mod tests {
 
     #[test]
     fn the_environment_speaks_where_the_command_line_does_not() {
-        let env = [("WEFT_BIND", "none"), ("WEFT_TIMEOUT", "30"), ("WEFT_TAG_OUTPUT", "on")];
+        let env =
+            [("WEFT_BIND", "none"), ("WEFT_TIMEOUT", "30"), ("WEFT_TAG_OUTPUT", "on"), ("WEFT_LAUNCH_TIMEOUT", "9")];
         let defaults = Defaults::from(&Settings::from_env(env).expect("accepted"));
-        let expected = Defaults { bind: placement::Bind::None, timeout: Some(Duration::from_secs(30)), tag: true };
+        let expected = Defaults {
+            bind: placement::Bind::None,
+            timeout: Some(Duration::from_secs(30)),
+            tag: true,
+            launch_timeout: Some(Duration::from_secs(9)),
+        };
         assert_eq!(defaults, expected);
-        let plain = Defaults { bind: placement::Bind::Auto, timeout: None, tag: false };
+        let plain = Defaults {
+            bind: placement::Bind::Auto,
+            timeout: None,
+            tag: false,
+            launch_timeout: Some(Duration::from_secs(4)),
+        };
         assert_eq!(Defaults::from(&Settings::default()), plain);
     }
 }

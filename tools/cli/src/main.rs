@@ -28,7 +28,7 @@ struct Cli {
 
 #[derive(Subcommand)]
 enum Command {
-    /// Start a parallel program on this host.
+    /// Start a parallel program on this host or on several.
     #[command(long_about = run::LONG_ABOUT)]
     Run(run::Arguments),
     /// Start a parallel program with the options of mpiexec and mpirun.
@@ -59,6 +59,9 @@ enum Command {
         #[arg(long, value_name = "SECONDS", default_value_t = weft_agent::rendezvous::IDLE.as_secs())]
         idle: u64,
     },
+    /// Stand for the launcher on one of several hosts: started by it, through its launch command.
+    #[command(hide = true)]
+    Agent,
     /// Write the manual pages.
     #[command(hide = true)]
     Man { folder: PathBuf },
@@ -108,6 +111,7 @@ fn weft(arguments: Vec<OsString>) -> Result<i32> {
         Command::Ps(given) => ps::run(given)?,
         Command::Info => info::run(weft_fabric::probe),
         Command::Rendezvous { ensure, idle } => rendezvous(ensure, idle).map(|()| 0)?,
+        Command::Agent => weft_agent::serve(run::segment),
         Command::Man { folder } => manual::man(Cli::command(), &folder).map(|()| 0)?,
         Command::Completions { shell } => {
             manual::completions(Cli::command(), shell, &mut std::io::stdout());

@@ -36,7 +36,7 @@ For the job:
   -l, -prepend-rank, --tag-output   begin every line of output with its rank
   -s, --stdin WHO               who gets standard input: a rank, all or none (0)
   -timeout, --timeout SECONDS   end the job after this time
-  -host, -hosts, -f, -hostfile, -machinefile   where to run: this host is the only one possible so far
+  -host, -hosts, -f, -hostfile, -machinefile   where to run: this host only; weft run --hosts takes others
   -ppn, -N, -map-by, -rank-by, --oversubscribe, --allow-run-as-root   accepted; one host has no choice there
 ";
 
@@ -233,6 +233,7 @@ impl<'a> Reader<'a> {
             output: Output::Merged { tag: self.tag },
             timeout: self.timeout,
             inherit: Vec::new(),
+            hosts: None,
         })
     }
 }
@@ -244,7 +245,9 @@ fn check_hosts<'a>(option: &str, hosts: impl Iterator<Item = &'a str>) -> Result
     for host in hosts.map(|host| host.split(':').next().unwrap_or_default().trim()) {
         let is_here = ["localhost", "127.0.0.1", "::1", here.as_str(), short.as_str()].contains(&host);
         if !is_here {
-            return Err(format!("{option}: host '{host}' is not this one ('{here}'); other hosts cannot be used yet"));
+            return Err(format!(
+                "{option}: host '{host}' is not this one ('{here}'); weft run --hosts starts on other hosts"
+            ));
         }
     }
     Ok(())

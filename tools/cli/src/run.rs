@@ -1,10 +1,12 @@
-//! `weft run`: a parallel program on this host.
+//! `weft run`: a parallel program on this host, or on several.
 
 use crate::defaults::Defaults;
+use crate::run::hosts::HostArguments;
 use crate::{EXIT_USAGE, sock};
 use clap::{Args, Parser};
 use std::collections::HashMap;
 use std::ffi::OsString;
+use std::os::fd::OwnedFd;
 use std::path::PathBuf;
 use std::time::Duration;
 use weft_agent::{Job, JobId, Output};
@@ -12,14 +14,22 @@ use weft_cluster::job::{JobError, Program, parse_count, parse_environment, parse
 use weft_cluster::placement::Bind;
 use weft_fabric::{Segment, Settings};
 
+mod hosts;
+
 const FRONT: &str = "weft run";
 
 /// What `weft run --help` begins with.
 pub const LONG_ABOUT: &str = "\
-Starts N ranks of a program on this host and waits for them.
+Starts N ranks of a program, on this host or on those of --hosts or --hostfile, and waits for them.
 
 Several programs, separated by ':', form one job; their ranks are numbered through:
   weft run -n 1 ./master : -n 3 --env LEVEL=2 ./worker
+
+On several hosts it behaves as on one. Weft must be installed there under the same path, in the same version; nothing \
+has to run there. Each host is reached over the standard input and output of one command, ssh unless --launch names \
+another:
+  weft run --hosts node1:2,node2:2 ./program
+  weft run --hostfile hosts --launch 'ip netns exec {host}' ./program
 
 The exit code is that of the first rank that fails, in time: its own code, or 128 + the number of the signal that \
 killed it; 124 after --timeout. When a rank fails the others are ended (SIGTERM, SIGKILL 2 s later), and whatever the \
@@ -35,6 +45,9 @@ pub struct Arguments {
     #[command(flatten)]
     program: ProgramArguments,
 
+    #[command(flatten)]
+    hosts: HostArguments,
+
     /// Bind ranks to cores: a core each (core), not at all (none), or a core each if all find a free one (auto)
     /// [default: WEFT_BIND, else auto]
     #[arg(long, value_name = "HOW")]
@@ -48,12 +61,12 @@ pub struct Arguments {
     #[arg(long, conflicts_with = "output")]
     tag_output: bool,
 
-    /// Write each rank's output to DIR/rank-N.out and DIR/rank-N.err
+    /// Write each rank's output to DIR/rank-N.out and DIR/rank-N.err, on its host
     #[arg(long, value_name = "DIR")]
     output: Option<PathBuf>,
 
     /// Let the ranks' TCP connections to each other go through shared memory (see weft sock)
-    #[arg(long)]
+    #[arg(long, conflicts_with_all = ["hosts", "hostfile"])]
     sockets: bool,
 
     /// Who gets standard input: a rank, all or none
@@ -64,9 +77,9 @@ pub struct Arguments {
 /// Options that each of several programs has for itself.
 #[derive(Args)]
 struct ProgramArguments {
-    /// How many ranks run the program (also -np)
-    #[arg(short = 'n', long = "ranks", value_name = "N", default_value = "1", value_parser = parse_count, allow_negative_numbers = true)]
-    ranks: usize,
+    /// How many ranks run the program (also -np) [default: 1; on several hosts, all slots]
+    #[arg(short = 'n', long = "ranks", value_name = "N", value_parser = parse_count, allow_negative_numbers = true)]
+    ranks: Option<usize>,
 
     /// Set a variable for the ranks, or pass on one that is set here; the whole environment is passed on anyway
     #[arg(long, value_name = "NAME[=VALUE]", value_parser = parse_variable)]
@@ -112,7 +125,20 @@ pub fn first_program_only(arguments: Vec<OsString>) -> CommandLine {
 
 /// `-np` becomes `-n` among the options, which end where the program's name stands.
 fn respell_count(part: &mut [OsString]) {
-    const WITH_VALUE: [&str; 8] = ["-n", "--ranks", "--env", "--wdir", "--bind", "--timeout", "--output", "--stdin"];
+    const WITH_VALUE: [&str; 12] = [
+        "-n",
+        "--ranks",
+        "--env",
+        "--wdir",
+        "--bind",
+        "--timeout",
+        "--output",
+        "--stdin",
+        "--hosts",
+        "--hostfile",
+        "--launch",
+        "--map",
+    ];
     let mut at = 0;
     while let Some(word) = part.get_mut(at).filter(|word| word.to_string_lossy().starts_with('-')) {
         if word == "-np" {
@@ -128,8 +154,8 @@ pub fn main(given: Arguments, further: &[Vec<OsString>]) -> i32 {
     match job(given, further) {
         Ok((job, false)) => start(job),
         Ok((job, true)) => start_with_sockets(job),
-        Err(error) => {
-            eprintln!("{FRONT}: {error}");
+        Err(errors) => {
+            errors.iter().for_each(|error| eprintln!("{FRONT}: {error}"));
             EXIT_USAGE
         }
     }
@@ -155,7 +181,10 @@ pub fn start(mut job: Job) -> i32 {
         refused.iter().for_each(|error| eprintln!("{front}: {error}"));
         return EXIT_USAGE;
     }
-    if let Err(error) = add_segment(&mut job) {
+    // On several hosts, each agent makes the segment of its host.
+    if job.hosts.is_none()
+        && let Err(error) = add_segment(&mut job)
+    {
         eprintln!("{front}: {error}");
         return 1;
     }
@@ -181,21 +210,32 @@ fn refused_settings(job: &Job) -> Vec<String> {
 
 /// The memory that the ranks share. It exists as long as one of them lives, whatever becomes of the launcher.
 fn add_segment(job: &mut Job) -> anyhow::Result<()> {
-    let segment = Segment::create(u32::try_from(size(&job.programs)?)?)?;
-    job.inherit.push(("WEFT_SEGMENT".to_owned(), segment.descriptor().try_clone_to_owned()?));
+    let segment = segment(u32::try_from(size(&job.programs)?)?).map_err(anyhow::Error::msg)?;
+    job.inherit.push(("WEFT_SEGMENT".to_owned(), segment));
     Ok(())
 }
 
-/// The job, and whether its sockets are to be accelerated.
-fn job(given: Arguments, further: &[Vec<OsString>]) -> Result<(Job, bool), JobError> {
-    let mut programs = vec![given.program.into_program()];
+/// The memory for so many members of one host.
+pub fn segment(members: u32) -> Result<OwnedFd, String> {
+    let segment = Segment::create(members).map_err(|error| error.to_string())?;
+    segment.descriptor().try_clone_to_owned().map_err(|error| error.to_string())
+}
+
+/// The job, and whether its sockets are to be accelerated. An error is one line for each slip.
+fn job(given: Arguments, further: &[Vec<OsString>]) -> Result<(Job, bool), Vec<String>> {
+    let defaults = Defaults::of_environment();
+    let mut hosts = given.hosts.read(defaults.launch_timeout)?;
+    let all_slots = hosts.as_ref().filter(|_| further.is_empty()).map(hosts::Given::ranks);
+    let mut programs = vec![given.program.into_program(all_slots.unwrap_or(1))];
     for part in further {
         // A slip after a `:` ends here, as one before it has.
         let part = FurtherArguments::try_parse_from(part).unwrap_or_else(|error| crate::refuse(FRONT, &error));
-        programs.push(part.program.into_program());
+        programs.push(part.program.into_program(1));
     }
-    let stdin = parse_stdin(&given.stdin, size(&programs)?)?;
-    let defaults = Defaults::of_environment();
+    let one = |error: JobError| vec![error.to_string()];
+    let size = size(&programs).map_err(one)?;
+    let stdin = parse_stdin(&given.stdin, size).map_err(one)?;
+    let hosts = hosts.take().map(|hosts| hosts.spread(size)).transpose()?;
     let tag = given.tag_output || defaults.tag;
     let job = Job {
         front: FRONT.to_owned(),
@@ -206,17 +246,19 @@ fn job(given: Arguments, further: &[Vec<OsString>]) -> Result<(Job, bool), JobEr
         output: given.output.map_or(Output::Merged { tag }, Output::Files),
         timeout: given.timeout.or(defaults.timeout),
         inherit: Vec::new(),
+        hosts,
     };
     Ok((job, given.sockets))
 }
 
 impl ProgramArguments {
-    fn into_program(self) -> Program {
+    /// `ranks`: how many when it is not said.
+    fn into_program(self, ranks: usize) -> Program {
         let mut command = self.command.into_iter();
         Program {
             program: command.next().unwrap_or_default().to_string_lossy().into_owned(),
             arguments: command.collect(),
-            ranks: self.ranks,
+            ranks: self.ranks.unwrap_or(ranks),
             environment: self.env,
             directory: self.wdir,
         }

@@ -1,6 +1,7 @@
 //! What the poll loop waits for, and what it does when it comes.
 
 use super::*;
+use crate::relay::Place;
 use libc::{POLLERR, POLLHUP, POLLIN, POLLNVAL, POLLOUT};
 
 /// Read from a rank's stream at once.
@@ -9,7 +10,13 @@ const CHUNK_BYTES: usize = 64 * 1024;
 /// Who a polled descriptor belongs to.
 #[derive(Clone, Copy, Debug)]
 pub enum Token {
-    Keeper,
+    /// Of a watch near by.
+    Keeper(usize),
+    /// Of a watch on another host.
+    Relay(usize, Place),
+    /// What the launch command of another host says.
+    Error(usize),
+    Guard,
     Signal,
     Pmi(usize),
     /// By descriptor, since streams come and go.
@@ -35,8 +42,22 @@ impl Interest {
     pub(super) fn collect(&mut self, of: &Supervisor) {
         self.fds.clear();
         self.tokens.clear();
-        if !of.over {
-            self.add(of.link.fd(), POLLIN, Token::Keeper);
+        for (number, watch) in of.watches.iter().enumerate() {
+            match &watch.way {
+                _ if watch.over => {}
+                Way::Near { kept, .. } => self.add(kept.link.fd(), POLLIN, Token::Keeper(number)),
+                Way::Far { relay, error, .. } => {
+                    if let Some(fd) = error.fd() {
+                        self.add(fd, POLLIN, Token::Error(number));
+                    }
+                    for (fd, events, place) in relay.interest() {
+                        self.add(fd, events, Token::Relay(number, place));
+                    }
+                }
+            }
+        }
+        if let Some(guard) = of.guard.as_ref().filter(|_| !of.is_over()) {
+            self.add(guard.kept.link.fd(), POLLIN, Token::Guard);
         }
         self.add(of.signals.fd(), POLLIN, Token::Signal);
         for (rank, peer) in of.peers.iter().enumerate() {
@@ -80,7 +101,10 @@ impl Interest {
 impl Supervisor {
     pub(super) fn handle(&mut self, token: Token, found: i16) {
         match token {
-            Token::Keeper => self.handle_keeper(),
+            Token::Keeper(watch) => self.handle_keeper(watch),
+            Token::Relay(watch, place) => self.handle_relay(watch, place, found),
+            Token::Error(watch) => self.read_error(watch),
+            Token::Guard => self.handle_guard(),
             Token::Signal => {
                 while let Some(signal) = self.signals.poll_signal() {
                     self.handle_signal(signal);
@@ -102,25 +126,33 @@ impl Supervisor {
         }
     }
 
-    fn handle_keeper(&mut self) {
-        while !self.over {
-            match self.link.try_receive() {
-                Received::Message(message) => self.handle_message(message),
+    fn handle_keeper(&mut self, watch: usize) {
+        while !self.watches[watch].over {
+            let Way::Near { kept, .. } = &self.watches[watch].way else { return };
+            match kept.link.try_receive() {
+                Received::Message(message) => self.handle_message(watch, message),
                 Received::NothingYet => return,
-                Received::Gone => self.handle_keeper_gone(),
+                Received::Gone => {
+                    let pid = kept.pid;
+                    self.handle_keeper_gone(watch, pid);
+                }
             }
         }
     }
 
-    fn handle_message(&mut self, message: Message) {
+    /// Messages name members of the watch.
+    pub(super) fn handle_message(&mut self, watch: usize, message: Message) {
+        let rank_of = |member: usize| self.watches[watch].ranks[member];
         match message {
-            Message::Started { rank, pid } => self.state.handle_started(rank, pid),
+            Message::Started { rank, pid } => self.state.handle_started(rank_of(rank), pid),
             Message::NotStarted { rank, errno } => {
+                let rank = rank_of(rank);
                 let reason = std::io::Error::from_raw_os_error(errno).to_string();
                 let decision = self.state.handle_not_started(rank, &self.programs[rank], &reason);
                 self.obey(decision);
             }
             Message::Ended { rank, exit } => {
+                let rank = rank_of(rank);
                 // What it said before it ended comes first.
                 self.read_pmi(rank);
                 let decision = self.state.handle_exit(rank, exit);
@@ -128,36 +160,47 @@ impl Supervisor {
                 self.obey(decision);
             }
             Message::Over { leftovers } => {
-                if self.state.is_over() && leftovers > 0 {
-                    let processes = if leftovers == 1 { "process" } else { "processes" };
-                    eprintln!("{}: {leftovers} {processes} left behind by the ranks ended", self.front);
-                }
-                self.handle_over();
+                self.leftovers += leftovers;
+                self.handle_over(watch);
             }
             Message::Signal { .. } | Message::Kill => {}
         }
     }
 
     /// The keeper was killed. Its children are ours now, and what it did last is ours to do.
-    fn handle_keeper_gone(&mut self) {
-        self.break_down(&format!("its keeper process (pid {}) was killed", self.keeper_pid));
-        let set = sys::SignalSet::of(&[libc::SIGCHLD]);
-        if let (Ok(_), Ok(child_signals)) = (set.block(), set.descriptor()) {
-            keeper::kill_descendants(&child_signals);
-        }
-        self.handle_over();
+    fn handle_keeper_gone(&mut self, watch: usize, pid: i32) {
+        self.break_down(&format!("its keeper process (pid {pid}) was killed"));
+        kill_orphans();
+        self.handle_over(watch);
     }
 
-    /// Nobody is left who could write: what is in the pipes is all.
-    fn handle_over(&mut self) {
-        self.over = true;
+    /// Nobody is left there who could write: what is in the pipes is all.
+    pub(super) fn handle_over(&mut self, watch: usize) {
+        self.watches[watch].over = true;
+        let ranks = self.watches[watch].ranks.clone();
+        ranks.iter().for_each(|rank| self.peers[*rank].socket = None);
+        let theirs = |stream: &Stream| ranks.binary_search(&stream.source.rank).is_ok();
+        while let Some(stream) = self.streams.iter().find(|stream| theirs(stream)) {
+            let Source { rank, sink, ref pipe } = stream.source;
+            self.read_stream(pipe.as_raw_fd(), true);
+            self.take_rest(watch, rank, sink);
+        }
+        if let Way::Far { relay, .. } = &mut self.watches[watch].way {
+            relay.close();
+        }
+        if self.is_over() {
+            self.handle_all_over();
+        }
+    }
+
+    fn handle_all_over(&mut self) {
+        if self.state.is_over() && self.leftovers > 0 {
+            let processes = if self.leftovers == 1 { "process" } else { "processes" };
+            eprintln!("{}: {} {processes} left behind by the ranks ended", self.front, self.leftovers);
+        }
         self.force_at = None;
         self.deadline = None;
-        self.peers.iter_mut().for_each(|peer| peer.socket = None);
         self.half.pump = None;
-        while let Some(stream) = self.streams.first() {
-            self.read_stream(stream.source.pipe.as_raw_fd(), true);
-        }
         self.half.sinks.iter_mut().for_each(|sink| sink.merger.handle_end_of_all());
     }
 
@@ -167,9 +210,9 @@ impl Supervisor {
                 self.tell(Message::Signal { signal });
                 signals::stop_here();
             }
-            libc::SIGINT if self.over => self.leave = Some(128 + signal),
+            libc::SIGINT if self.is_over() => self.leave = Some(128 + signal),
             libc::SIGINT => self.handle_interrupt(),
-            libc::SIGTERM | libc::SIGHUP | libc::SIGQUIT if self.over => self.leave = Some(128 + signal),
+            libc::SIGTERM | libc::SIGHUP | libc::SIGQUIT if self.is_over() => self.leave = Some(128 + signal),
             _ => self.tell(Message::Signal { signal }),
         }
     }
@@ -263,7 +306,9 @@ impl Supervisor {
             }
         };
         if ended {
-            self.half.sinks[sink].merger.handle_end(rank);
+            if !to_its_end {
+                self.half.sinks[sink].merger.handle_end(rank);
+            }
             self.streams.swap_remove(at);
         }
     }
@@ -288,5 +333,13 @@ impl Supervisor {
                 self.half.pump = None;
             }
         }
+    }
+}
+
+/// Kills all who have become our children because their keeper is gone.
+pub fn kill_orphans() {
+    let set = sys::SignalSet::of(&[libc::SIGCHLD]);
+    if let (Ok(_), Ok(child_signals)) = (set.block(), set.descriptor()) {
+        keeper::kill_descendants(&child_signals);
     }
 }

@@ -35,7 +35,7 @@ struct Block {
     so_far: u32,
 }
 
-/// Serves protocol 1.1 to all ranks of one job on one host.
+/// Serves protocol 1.1 to all ranks of one job.
 ///
 /// A `put` is visible at once, thus also after the next barrier. A second `put` of a key replaces the value.
 pub struct Server {
@@ -49,8 +49,14 @@ pub struct Server {
 }
 
 impl Server {
-    /// A server for a job named `job` whose rank `r` belongs to program number `appnum[r]`.
+    /// A server for a job named `job` whose rank `r` belongs to program number `appnum[r]`; all on one host.
     pub fn new(job: &str, appnum: Vec<usize>) -> Self {
+        let places = vec![0; appnum.len()];
+        Self::on_hosts(job, appnum, &places)
+    }
+
+    /// The same where rank `r` runs on host number `places[r]`.
+    pub fn on_hosts(job: &str, appnum: Vec<usize>, places: &[usize]) -> Self {
         let size = appnum.len();
         let client = || Client {
             input: LineBuffer::new(LINE_MAX),
@@ -62,7 +68,7 @@ impl Server {
         Self {
             job: job.chars().take(KVSNAME_MAX).collect(),
             appnum,
-            mapping: format!("(vector,(0,1,{size}))"),
+            mapping: mapping(places),
             store: HashMap::new(),
             published: HashMap::new(),
             clients: (0..size).map(|_| client()).collect(),
@@ -262,6 +268,24 @@ impl Server {
     }
 }
 
+/// `(vector,(first host,hosts,ranks on each),...)`. Nothing where it would not fit into a line: clients then ask no more.
+fn mapping(places: &[usize]) -> String {
+    let mut blocks: Vec<(usize, usize, usize)> = Vec::new();
+    for run in places.chunk_by(|one, next| one == next) {
+        let (host, ranks) = (run[0], run.len());
+        match blocks.last_mut() {
+            Some((first, hosts, each)) if *first + *hosts == host && *each == ranks => *hosts += 1,
+            _ => blocks.push((host, 1, ranks)),
+        }
+    }
+    let blocks: String = blocks.iter().map(|(first, hosts, each)| format!(",({first},{hosts},{each})")).collect();
+    let text = format!("(vector{blocks})");
+    if text.len() <= MAPPING_MAX { text } else { String::new() }
+}
+
+/// Old clients read lines of 1023 bytes, and the words of the answer stand before the value.
+const MAPPING_MAX: usize = 960;
+
 const SPAWN_REFUSED: &str = "spawn_is_not_supported_by_weft_run";
 
 /// The beginning of what a rank sent, fit to stand in one line of a message.
@@ -325,6 +349,15 @@ mod tests {
     fn mapping_puts_all_ranks_on_one_host() {
         let line = answer(&mut server(3), 0, "cmd=get kvsname=job key=PMI_process_mapping");
         assert!(line.ends_with("value=(vector,(0,1,3))"), "{line}");
+    }
+
+    #[test]
+    fn mapping_tells_the_host_of_every_rank() {
+        assert_eq!(mapping(&[0, 0, 1, 1, 2]), "(vector,(0,2,2),(2,1,1))");
+        assert_eq!(mapping(&[0, 1, 0, 1]), "(vector,(0,2,1),(0,2,1))");
+        assert_eq!(mapping(&[1, 0]), "(vector,(1,1,1),(0,1,1))");
+        let ragged: Vec<usize> = (0..2000).map(|rank| rank % 7 * 2).collect();
+        assert_eq!(mapping(&ragged), "");
     }
 
     #[test]

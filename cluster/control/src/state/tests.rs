@@ -2,7 +2,7 @@ use super::*;
 use proptest::prelude::*;
 
 fn running(size: usize) -> JobState {
-    let mut job = JobState::new(size, "h");
+    let mut job = JobState::new(vec!["h".to_owned(); size]);
     (0..size).for_each(|rank| job.handle_started(rank, 100 + rank as u32));
     job
 }
@@ -100,7 +100,7 @@ fn timeout_and_insistence_concern_the_whole_job() {
 
 #[test]
 fn program_that_cannot_start_is_126() {
-    let mut job = JobState::new(2, "h");
+    let mut job = JobState::new(vec!["h".to_owned(); 2]);
     assert_eq!(job.handle_not_started(0, "./p", "no such file"), Decision::EndOthers);
     assert_eq!(job.exit_code(), 126);
     assert_eq!(job.report()[0], "rank 0 on h could not be started from './p': no such file");

@@ -135,6 +135,9 @@ settings! {
     timeout: Option<u64>, "WEFT_TIMEOUT", Some("timeout"),
         Kind::Integer { unit: "seconds", min: 1, max: ONE_YEAR_S, word: Some("none") }, "none",
         "How long a job may run before it is ended.";
+    launch_timeout: Option<u64>, "WEFT_LAUNCH_TIMEOUT", None,
+        Kind::Integer { unit: "seconds", min: 1, max: 3600, word: Some("none") }, "4",
+        "How long a host of a job may take to answer before the job is given up.";
     tag_output: bool, "WEFT_TAG_OUTPUT", Some("tag-output"),
         Kind::Switch, "off",
         "Whether each line of output begins with the rank that wrote it.";

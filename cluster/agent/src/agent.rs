@@ -1,0 +1,309 @@
+//! The agent: what runs on each host of a job on several, and stands there for the launcher.
+//!
+//! It is started through the launch command and talks to the launcher over its own standard input and output. It finds
+//! the programs, makes the segment of its host and the sockets of its ranks, and forks the keeper as a launcher does.
+//! From then on it only passes on: records of the keeper, and the streams of the ranks.
+//!
+//! When the launcher is gone, which shows by the end of its standard input, it lets the keeper end everything. When it is
+//! killed itself, the keeper does so by itself.
+
+use crate::descriptors::{self, Here, OurHalf};
+use crate::keeper::{self, Keeper, Kept};
+use crate::link::{Message, Received};
+use crate::relay::{Relay, output_stream};
+use crate::{Job, JobId, LaunchError, Output, checksum, cores, sys};
+use std::collections::HashMap;
+use std::net::{TcpListener, UdpSocket};
+use std::os::fd::{AsFd, OwnedFd};
+use weft_cluster::frame::{Channel, Frame, Frames, Hello, Start, Stream};
+use weft_wire::job_map::JobMap;
+
+/// The variable of a rank that tells where its job map is.
+const MAP_VARIABLE: &str = "WEFT_JOB_MAP";
+const SEGMENT_VARIABLE: &str = "WEFT_SEGMENT";
+const LISTENER_VARIABLE: &str = "WEFT_TCP_LISTENER";
+const DATAGRAMS_VARIABLE: &str = "WEFT_UDP_SOCKET";
+
+/// Lives as the agent of one job; answers the exit code. `segment` makes the shared memory of so many members.
+pub fn serve(segment: impl FnOnce(u32) -> Result<OwnedFd, String>) -> i32 {
+    sys::set_name(c"weft-agent");
+    match greet().map(|relay| run(relay, segment)) {
+        Ok(code) => code,
+        Err(error) => {
+            // Nobody listens to anything else yet.
+            eprintln!("weft agent: {error}");
+            1
+        }
+    }
+}
+
+/// Takes standard input and output for the link, so that nothing else is read or written there, and says hello.
+fn greet() -> std::io::Result<Relay> {
+    let incoming = std::io::stdin().as_fd().try_clone_to_owned()?;
+    let outgoing = std::io::stdout().as_fd().try_clone_to_owned()?;
+    let nothing = std::fs::File::options().read(true).write(true).open("/dev/null")?;
+    sys::replace(0, &nothing)?;
+    sys::replace(1, &nothing)?;
+    // The launch command has made them for us alone.
+    sys::set_nonblocking(&incoming)?;
+    sys::set_nonblocking(&outgoing)?;
+    let mut relay = Relay::new(incoming, outgoing, Frames::default());
+    relay.greet();
+    relay.send(&Frame::Hello(Hello {
+        version: env!("CARGO_PKG_VERSION").to_owned(),
+        checksum: checksum::of_this_program()?,
+        pid: std::process::id(),
+        host: sys::host_name(),
+        addresses: sys::interface_addresses(),
+    }));
+    Ok(relay)
+}
+
+fn run(mut relay: Relay, segment: impl FnOnce(u32) -> Result<OwnedFd, String>) -> i32 {
+    let Some(Frame::Start(start)) = wait_for_frame(&mut relay) else { return 1 };
+    let mut prepared = match Prepared::new(*start, segment) {
+        Ok(prepared) => prepared,
+        Err(error) => return refuse(&mut relay, &error),
+    };
+    relay.send(&Frame::Ready(prepared.ports.clone()));
+    let Some(Frame::Go(map)) = wait_for_frame(&mut relay) else { return 1 };
+    let (ours, keeper) = match prepared.connect(&map) {
+        Ok(halves) => halves,
+        Err(error) => return refuse(&mut relay, &error),
+    };
+    match keeper.start((ours, relay)) {
+        // The claims on cores stay, here and in the keeper, until both are gone.
+        Ok((kept, (ours, relay))) => Agent::new(relay, kept, ours).watch(),
+        Err(error) => {
+            eprintln!("weft agent: {error}");
+            1
+        }
+    }
+}
+
+/// The next frame of the launcher; nothing when it is gone.
+fn wait_for_frame(relay: &mut Relay) -> Option<Frame> {
+    loop {
+        if let Some(frame) = relay.poll_frame() {
+            return Some(frame);
+        }
+        if relay.gone().is_some() {
+            return None;
+        }
+        wait(relay, &mut []);
+    }
+}
+
+/// Waits for something to do, does what is the relay's, and leaves in `others` what was found on them.
+fn wait(relay: &mut Relay, others: &mut [libc::pollfd]) {
+    let places = relay.interest();
+    let own = places.iter().map(|(fd, events, _)| libc::pollfd { fd: *fd, events: *events, revents: 0 });
+    let mut fds: Vec<libc::pollfd> = others.iter().copied().chain(own).collect();
+    if let Err(error) = sys::poll(&mut fds, -1) {
+        return relay.break_off(&error.to_string());
+    }
+    let (found, own) = fds.split_at(others.len());
+    others.copy_from_slice(found);
+    for (fd, (_, _, place)) in own.iter().zip(places).filter(|(fd, _)| fd.revents != 0) {
+        relay.handle(place, fd.revents);
+    }
+}
+
+/// Says why it cannot be, and stays until that has been heard.
+fn refuse(relay: &mut Relay, error: &LaunchError) -> i32 {
+    relay.send(&Frame::Refused { code: error.exit_code(), reason: error.to_string() });
+    while wait_for_frame(relay).is_some() {}
+    1
+}
+
+/// Everything that can fail before the job begins is done.
+struct Prepared {
+    job: Job,
+    here: Here,
+    limits: (u64, u64),
+    cores: Option<Vec<weft_cluster::placement::Core>>,
+    _claims: cores::Claims,
+    ports: Vec<(u16, u16)>,
+}
+
+impl Prepared {
+    fn new(start: Start, segment: impl FnOnce(u32) -> Result<OwnedFd, String>) -> Result<Self, LaunchError> {
+        let members = start.ranks.len();
+        let bad_directory = |error| LaunchError::Directory { directory: start.directory.clone(), error };
+        std::env::set_current_dir(&start.directory).map_err(bad_directory)?;
+        descriptors::keep_the_outer_jobs();
+        let limits = descriptors::make_room(members)?;
+        let (cores, claims) = cores::place(start.bind, members)?;
+        let segment = segment(members as u32).map_err(LaunchError::Segment)?;
+        let mut ports = Vec::new();
+        let mut own = Vec::new();
+        for _ in 0..members {
+            let (listener, datagrams) = sockets().map_err(LaunchError::system("sockets of a rank"))?;
+            let addresses = listener.local_addr().and_then(|tcp| Ok((tcp, datagrams.local_addr()?)));
+            let (tcp, udp) = addresses.map_err(LaunchError::system("sockets of a rank"))?;
+            ports.push((tcp.port(), udp.port()));
+            own.push(vec![(LISTENER_VARIABLE, listener.into()), (DATAGRAMS_VARIABLE, datagrams.into())]);
+        }
+        let environment: HashMap<_, _> = start.environment.into_iter().collect();
+        let mut programs = start.programs;
+        if let Some(path) = environment.get("PATH".as_ref() as &std::ffi::OsStr).map(|path| path.to_string_lossy()) {
+            // Programs are found by the launcher's path, not by that of this process.
+            let path = ("PATH".to_owned(), path.into_owned());
+            programs.iter_mut().for_each(|program| program.environment.insert(0, path.clone()));
+        }
+        let job = Job {
+            front: start.front,
+            id: JobId::named(start.job),
+            programs,
+            bind: start.bind,
+            stdin: start.stdin,
+            output: start.output.map_or(Output::Merged { tag: false }, Output::Files),
+            timeout: None,
+            inherit: vec![(SEGMENT_VARIABLE.to_owned(), segment)],
+            hosts: None,
+        };
+        let ranks = start.ranks.iter().map(|rank| *rank as usize).collect();
+        let here = Here { ranks, size: start.size as usize, environment, own, with_the_user: false };
+        // What is missing is told before any rank of any host runs.
+        for program in &job.programs {
+            crate::program::find(program)?;
+        }
+        Ok(Self { job, here, limits, cores, _claims: claims, ports })
+    }
+
+    /// Everything but the fork.
+    fn connect(&mut self, map: &[u8]) -> Result<(OurHalf, Keeper), LaunchError> {
+        JobMap::decode(map).map_err(|error| LaunchError::Map(error.to_string()))?;
+        let map = sys::sealed_memory(c"weft-job-map", map).map_err(LaunchError::system("memory of the job map"))?;
+        self.job.inherit.push((MAP_VARIABLE.to_owned(), map));
+        let here = std::mem::take(&mut self.here);
+        let (ours, starts) = descriptors::connect(&self.job, here, self.cores.take())?;
+        let inherit = std::mem::take(&mut self.job.inherit).into_iter().map(|(_, fd)| fd).collect();
+        let mask = sys::SignalSet::of(&[]).block().map_err(LaunchError::system("signals"))?;
+        Ok((ours, Keeper { starts, inherit, limits: self.limits, mask }))
+    }
+}
+
+/// A TCP listener and a UDP socket on every address of the host.
+fn sockets() -> std::io::Result<(TcpListener, UdpSocket)> {
+    use std::net::{Ipv4Addr, Ipv6Addr};
+    // A host may be without IPv6.
+    let listener =
+        TcpListener::bind((Ipv6Addr::UNSPECIFIED, 0)).or_else(|_| TcpListener::bind((Ipv4Addr::UNSPECIFIED, 0)))?;
+    let datagrams =
+        UdpSocket::bind((Ipv6Addr::UNSPECIFIED, 0)).or_else(|_| UdpSocket::bind((Ipv4Addr::UNSPECIFIED, 0)))?;
+    Ok((listener, datagrams))
+}
+
+/// The agent of a job that runs.
+struct Agent {
+    relay: Relay,
+    kept: Kept,
+    /// Messages for the keeper that found no room.
+    unsent: Vec<Message>,
+    /// The keeper has said all that it will say.
+    over: bool,
+}
+
+impl Agent {
+    fn new(mut relay: Relay, kept: Kept, ours: OurHalf) -> Self {
+        let channel = |member: usize, stream| Channel { member: member as u32, stream };
+        for (member, socket) in ours.pmi.into_iter().enumerate() {
+            relay.add_socket(channel(member, Stream::Pmi), socket.into());
+        }
+        for source in ours.sources {
+            relay.add_reader(channel(source.rank, output_stream(source.sink)), source.pipe);
+        }
+        for (member, pipe) in ours.inputs {
+            // One that waits would hold all others up.
+            if sys::set_nonblocking(&pipe).is_ok() {
+                relay.add_writer(channel(member, Stream::Input), pipe);
+            }
+        }
+        Self { relay, kept, unsent: Vec::new(), over: false }
+    }
+
+    fn watch(mut self) -> i32 {
+        loop {
+            while let Some(frame) = self.relay.poll_frame() {
+                self.handle_frame(&frame);
+            }
+            if self.relay.gone().is_some() || (self.over && self.relay.has_sent_all()) {
+                return self.leave();
+            }
+            let events = if self.unsent.is_empty() { libc::POLLIN } else { libc::POLLIN | libc::POLLOUT };
+            let fd = if self.over { -1 } else { self.kept.link.fd() };
+            let mut link = [libc::pollfd { fd, events, revents: 0 }];
+            wait(&mut self.relay, &mut link);
+            if link[0].revents != 0 {
+                self.handle_link();
+            }
+        }
+    }
+
+    /// The keeper sees the end of its link, ends what still lives, and goes.
+    fn leave(self) -> i32 {
+        let Self { kept: Kept { link, pid }, over, .. } = self;
+        drop(link);
+        sys::wait_for(pid);
+        if over { 0 } else { 1 }
+    }
+
+    fn handle_frame(&mut self, frame: &Frame) {
+        match frame {
+            Frame::Signal { signal } => self.tell(Message::Signal { signal: *signal }),
+            Frame::Kill => self.tell(Message::Kill),
+            _ => self.relay.break_off("the launcher said what means nothing here"),
+        }
+    }
+
+    fn tell(&mut self, message: Message) {
+        if !self.unsent.is_empty() || !self.kept.link.try_send(message) {
+            self.unsent.push(message);
+        }
+    }
+
+    fn handle_link(&mut self) {
+        let unsent = std::mem::take(&mut self.unsent);
+        unsent.into_iter().for_each(|message| self.tell(message));
+        while !self.over {
+            match self.kept.link.try_receive() {
+                Received::Message(message) => self.handle_message(message),
+                Received::NothingYet => return,
+                Received::Gone => self.handle_keeper_gone(),
+            }
+        }
+    }
+
+    fn handle_message(&mut self, message: Message) {
+        match message {
+            Message::Started { rank, pid } => self.relay.send(&Frame::Started { member: rank as u32, pid }),
+            Message::NotStarted { rank, errno } => self.relay.send(&Frame::NotStarted { member: rank as u32, errno }),
+            Message::Ended { rank, exit } => {
+                let member = rank as u32;
+                // What it said before it ended comes first.
+                self.relay.drain(|channel| channel == Channel { member, stream: Stream::Pmi });
+                self.relay.send(&Frame::Ended { member, exit });
+            }
+            Message::Over { leftovers } => self.handle_over(leftovers),
+            Message::Signal { .. } | Message::Kill => {}
+        }
+    }
+
+    /// The keeper was killed. Its children are ours now, and what it did last is ours to do.
+    fn handle_keeper_gone(&mut self) {
+        let set = sys::SignalSet::of(&[libc::SIGCHLD]);
+        if let (Ok(_), Ok(child_signals)) = (set.block(), set.descriptor()) {
+            keeper::kill_descendants(&child_signals);
+        }
+        self.relay.send(&Frame::KeeperGone { pid: self.kept.pid as u32 });
+        self.handle_over(0);
+    }
+
+    /// Nobody is left who could write: what is in the pipes is all.
+    fn handle_over(&mut self, leftovers: usize) {
+        self.relay.drain(|_| true);
+        self.relay.send(&Frame::Over { leftovers: leftovers as u32 });
+        self.over = true;
+    }
+}

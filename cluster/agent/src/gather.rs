@@ -1,0 +1,280 @@
+//! Bringing the hosts of a job together: an agent is started on each, asked who it is, told what to start, and let go when
+//! all are ready. Until then nothing of the job runs anywhere, and whatever fails is one line that names its host.
+
+use crate::keeper::{Keeper, Kept, RankInput, Start as Command};
+use crate::link::{Link, Message, Received};
+use crate::relay::{Place, Relay};
+use crate::signals::{self, Signals};
+use crate::{Hosts, Job, LaunchError, Output, checksum, sys};
+use std::collections::VecDeque;
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::time::{Duration, Instant};
+use weft_cluster::frame::{Frame, Frames, GREETING_BYTES, Hello, MAGIC, PROTOCOL, Start};
+use weft_cluster::job::is_reserved;
+use weft_cluster::state::Exit;
+use weft_wire::job_map::{Host as MapHost, JobMap, Rank as MapRank};
+
+mod host;
+
+use host::Progress;
+pub use host::{Host, Tail};
+
+/// Kept of what a launch command writes on its standard error.
+const SAID_BYTES: usize = 4096;
+/// How long launch commands get to end by themselves when they should.
+const LEAVE_TIME: Duration = Duration::from_secs(2);
+
+/// The keeper of the launch commands.
+pub struct Guard {
+    pub kept: Kept,
+}
+
+/// All hosts of a job, ready to start their ranks.
+pub struct Gathered {
+    pub guard: Guard,
+    pub hosts: Vec<Host>,
+}
+
+/// See above. When it fails, nothing of the job is left on this host, and the agents elsewhere know that we are gone.
+pub fn gather(
+    job: &Job,
+    hosts: &Hosts,
+    size: usize,
+    signals: &Signals,
+    limits: (u64, u64),
+) -> Result<Gathered, LaunchError> {
+    let (guard, list) = start_commands(hosts, signals, limits)?;
+    let mut round = Round { hosts: list, guard, signals, deadline: None, patience: hosts.patience };
+    match round.all_ready(job, hosts, size) {
+        Ok(()) => Ok(Gathered { guard: round.guard, hosts: round.hosts }),
+        Err(error) => {
+            drop(round.hosts);
+            round.guard.end(Duration::ZERO);
+            Err(error)
+        }
+    }
+}
+
+/// Starts the launch command of every host, as children of a keeper.
+fn start_commands(hosts: &Hosts, signals: &Signals, limits: (u64, u64)) -> Result<(Guard, Vec<Host>), LaunchError> {
+    let program = std::env::current_exe().map_err(LaunchError::system("path of this program"))?;
+    let mut starts = Vec::new();
+    let mut list = Vec::new();
+    for (number, name) in hosts.names.iter().enumerate() {
+        let words = hosts.launch.command(name, &program.to_string_lossy(), "agent");
+        let mut command = std::process::Command::new(&words[0]);
+        command.args(&words[1..]);
+        let ([input, output, error], [near_input, near_output, near_error]) =
+            pipes().map_err(LaunchError::system("pipe"))?;
+        let input = RankInput::Pipe(input);
+        starts.push(Command { command, core: None, input, outputs: [output, error], own: Vec::new() });
+        let ranks = (0..hosts.places.len()).filter(|rank| hosts.places[*rank] == number).collect();
+        list.push(Host::new(name, ranks, words.join(" "), near_output, near_input, near_error));
+    }
+    let keeper = Keeper { starts, inherit: Vec::new(), limits, mask: signals.mask_before() };
+    let (kept, list) = keeper.start(list)?;
+    Ok((Guard { kept }, list))
+}
+
+/// The ends of a command (input, output, error), and ours, which do not wait.
+fn pipes() -> std::io::Result<([OwnedFd; 3], [OwnedFd; 3])> {
+    let (input, near_input) = std::io::pipe()?;
+    let (near_output, output) = std::io::pipe()?;
+    let (near_error, error) = std::io::pipe()?;
+    let near: [OwnedFd; 3] = [near_input.into(), near_output.into(), near_error.into()];
+    near.iter().try_for_each(sys::set_nonblocking)?;
+    Ok(([input.into(), output.into(), error.into()], near))
+}
+
+impl Guard {
+    /// Waits until the launch commands have ended; those that do not in `time` are killed.
+    pub fn end(self, time: Duration) {
+        let Kept { link, pid } = self.kept;
+        let end = Instant::now() + time;
+        loop {
+            let left = end.saturating_duration_since(Instant::now());
+            match link.try_receive() {
+                Received::Message(Message::Over { .. }) | Received::Gone => break,
+                Received::Message(_) => {}
+                Received::NothingYet if left.is_zero() => break,
+                Received::NothingYet => wait_for(&link, left),
+            }
+        }
+        // The keeper ends everything when it finds us gone.
+        drop(link);
+        sys::wait_for(pid);
+    }
+}
+
+/// How long [`Guard::end`] should wait when all has gone well.
+pub fn leave_time() -> Duration {
+    LEAVE_TIME
+}
+
+fn wait_for(link: &Link, left: Duration) {
+    let mut fds = [libc::pollfd { fd: link.fd(), events: libc::POLLIN, revents: 0 }];
+    let _ = sys::poll(&mut fds, i32::try_from(left.as_millis() + 1).unwrap_or(i32::MAX));
+}
+
+/// What is polled while the hosts are gathered.
+#[derive(Clone, Copy)]
+enum Token {
+    Signal,
+    Guard,
+    Error(usize),
+    /// Before the agent has greeted.
+    Greeting(usize),
+    Relay(usize, Place),
+}
+
+struct Round<'a> {
+    hosts: Vec<Host>,
+    guard: Guard,
+    signals: &'a Signals,
+    deadline: Option<Instant>,
+    patience: Option<Duration>,
+}
+
+impl Round<'_> {
+    fn all_ready(&mut self, job: &Job, hosts: &Hosts, size: usize) -> Result<(), LaunchError> {
+        let ours = checksum::of_this_program().map_err(LaunchError::system("reading this program"))?;
+        self.wait_until(Progress::has_greeted)?;
+        for host in &self.hosts {
+            host.check(ours)?;
+        }
+        let directory = std::env::current_dir().map_err(LaunchError::system("working directory"))?;
+        let environment: Vec<_> =
+            std::env::vars_os().filter(|(name, _)| !name.to_str().is_some_and(is_reserved)).collect();
+        for host in &mut self.hosts {
+            let start = Start {
+                job: job.id.as_str().to_owned(),
+                front: job.front.clone(),
+                size: size as u32,
+                ranks: host.ranks.iter().map(|rank| *rank as u32).collect(),
+                programs: job.programs.clone(),
+                environment: environment.clone(),
+                directory: directory.clone(),
+                bind: job.bind,
+                stdin: job.stdin,
+                output: match &job.output {
+                    Output::Merged { .. } => None,
+                    Output::Files(directory) => Some(directory.clone()),
+                },
+            };
+            host.send(&Frame::Start(Box::new(start)));
+        }
+        self.wait_until(Progress::is_ready)?;
+        let map = self.job_map(hosts)?.encode();
+        self.hosts.iter_mut().for_each(|host| host.send(&Frame::Go(map.clone())));
+        Ok(())
+    }
+
+    fn job_map(&self, hosts: &Hosts) -> Result<JobMap, LaunchError> {
+        let mut key = [0; 16];
+        let random = std::fs::File::open("/dev/urandom");
+        let filled = random.and_then(|mut random| std::io::Read::read_exact(&mut random, &mut key));
+        filled.map_err(LaunchError::system("random numbers"))?;
+        let map_host = |host: &Host| MapHost { name: host.name.clone(), addresses: host.addresses().to_vec() };
+        let mut members = vec![0; self.hosts.len()];
+        let rank = |place: &usize| {
+            let member: u32 = members[*place];
+            members[*place] += 1;
+            let (tcp_port, udp_port) = self.hosts[*place].ports().get(member as usize).copied().unwrap_or_default();
+            MapRank { host: *place as u32, member, tcp_port, udp_port }
+        };
+        Ok(JobMap {
+            key,
+            ranks: hosts.places.iter().map(rank).collect(),
+            hosts: self.hosts.iter().map(map_host).collect(),
+        })
+    }
+
+    /// Returns when all hosts have come so far.
+    fn wait_until(&mut self, far_enough: impl Fn(&Progress) -> bool) -> Result<(), LaunchError> {
+        self.deadline = self.patience.map(|patience| Instant::now() + patience);
+        loop {
+            self.hosts.iter_mut().try_for_each(Host::advance)?;
+            if self.hosts.iter().all(|host| far_enough(&host.progress)) {
+                return Ok(());
+            }
+            let now = Instant::now();
+            if self.deadline.is_some_and(|at| at <= now) {
+                let late = self.hosts.iter().find(|host| !far_enough(&host.progress));
+                return Err(late.map_or(LaunchError::Interrupted { signal: libc::SIGALRM }, |host| {
+                    host.late(self.patience.unwrap_or_default())
+                }));
+            }
+            self.wait_once(now)?;
+        }
+    }
+
+    fn wait_once(&mut self, now: Instant) -> Result<(), LaunchError> {
+        let mut fds = Vec::new();
+        let mut tokens = Vec::new();
+        let mut add = |fd: i32, events: i16, token: Token| {
+            fds.push(libc::pollfd { fd, events, revents: 0 });
+            tokens.push(token);
+        };
+        add(self.signals.fd(), libc::POLLIN, Token::Signal);
+        add(self.guard.kept.link.fd(), libc::POLLIN, Token::Guard);
+        for (number, host) in self.hosts.iter().enumerate() {
+            host.interest(|fd, events, place| {
+                add(
+                    fd,
+                    events,
+                    match place {
+                        host::Source::Error => Token::Error(number),
+                        host::Source::Greeting => Token::Greeting(number),
+                        host::Source::Relay(place) => Token::Relay(number, place),
+                    },
+                );
+            });
+        }
+        let left = self.deadline.map(|at| at.saturating_duration_since(now));
+        let timeout = left.map_or(-1, |left| i32::try_from(left.as_millis() + 1).unwrap_or(i32::MAX));
+        sys::poll(&mut fds, timeout).map_err(LaunchError::system("poll"))?;
+        for (fd, token) in fds.iter().zip(tokens).filter(|(fd, _)| fd.revents != 0) {
+            match token {
+                Token::Signal => self.handle_signals()?,
+                Token::Guard => self.handle_guard()?,
+                Token::Error(number) => self.hosts[number].read_error(),
+                Token::Greeting(number) => self.hosts[number].read_greeting(),
+                Token::Relay(number, place) => self.hosts[number].handle(place, fd.revents),
+            }
+        }
+        Ok(())
+    }
+
+    fn handle_signals(&mut self) -> Result<(), LaunchError> {
+        while let Some(signal) = self.signals.poll_signal() {
+            match signal {
+                libc::SIGTSTP => signals::stop_here(),
+                libc::SIGINT | libc::SIGTERM | libc::SIGHUP | libc::SIGQUIT => {
+                    return Err(LaunchError::Interrupted { signal });
+                }
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+
+    fn handle_guard(&mut self) -> Result<(), LaunchError> {
+        loop {
+            match self.guard.kept.link.try_receive() {
+                Received::NothingYet => return Ok(()),
+                Received::Message(Message::Ended { rank, exit }) => self.hosts[rank].ended = Some(exit),
+                Received::Message(Message::NotStarted { rank, errno }) => {
+                    let reason = std::io::Error::from_raw_os_error(errno).to_string();
+                    return Err(self.hosts[rank].not_started(&reason));
+                }
+                // Of all that ended, each host says itself what is wrong.
+                Received::Message(_) => {}
+                Received::Gone if self.hosts.iter().all(|host| host.ended.is_some()) => return Ok(()),
+                Received::Gone => {
+                    let error = std::io::Error::other("the keeper of the launch commands was killed");
+                    return Err(LaunchError::System { what: "hosts", error });
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,306 @@
+//! One host on its way to being ready.
+
+use super::*;
+use std::net::IpAddr;
+use std::os::fd::RawFd;
+
+/// How far an agent has come.
+pub enum Progress {
+    /// What it has written so far; not a greeting yet.
+    Silent(Vec<u8>),
+    /// It has greeted.
+    Greeted(Hello),
+    /// It can start; the ports of its ranks.
+    Ready(Hello, Vec<(u16, u16)>),
+}
+
+impl Progress {
+    pub fn has_greeted(&self) -> bool {
+        !matches!(self, Self::Silent(_))
+    }
+
+    pub fn is_ready(&self) -> bool {
+        matches!(self, Self::Ready(..))
+    }
+}
+
+/// A host of the job, with the agent there.
+pub struct Host {
+    pub name: String,
+    /// The ranks of its members.
+    pub ranks: Vec<usize>,
+    /// The launch command, for messages.
+    command: String,
+    pub progress: Progress,
+    link: Side,
+    error: Tail,
+    /// How the launch command has ended.
+    pub ended: Option<Exit>,
+}
+
+/// Our side of the link to an agent.
+enum Side {
+    /// Where it will greet, if it has not closed it, and where we will answer.
+    Raw {
+        output: Option<OwnedFd>,
+        input: OwnedFd,
+    },
+    Framed(Box<Relay>),
+    /// On its way from one to the other.
+    Between,
+}
+
+/// What of a host is polled.
+pub enum Source {
+    Error,
+    Greeting,
+    Relay(Place),
+}
+
+impl Host {
+    pub fn new(
+        name: &str,
+        ranks: Vec<usize>,
+        command: String,
+        output: OwnedFd,
+        input: OwnedFd,
+        error: OwnedFd,
+    ) -> Self {
+        Self {
+            name: name.to_owned(),
+            ranks,
+            command,
+            progress: Progress::Silent(Vec::new()),
+            link: Side::Raw { output: Some(output), input },
+            error: Tail { fd: Some(error), said: VecDeque::new() },
+            ended: None,
+        }
+    }
+
+    /// What is needed of it when the job runs: the link, and the standard error of the launch command. `None` for one
+    /// that is not ready.
+    pub fn into_parts(self) -> Option<(String, Vec<usize>, Relay, Tail)> {
+        let Side::Framed(relay) = self.link else { return None };
+        Some((self.name, self.ranks, *relay, self.error))
+    }
+
+    pub fn addresses(&self) -> &[IpAddr] {
+        match &self.progress {
+            Progress::Silent(_) => &[],
+            Progress::Greeted(hello) | Progress::Ready(hello, _) => &hello.addresses,
+        }
+    }
+
+    pub fn ports(&self) -> &[(u16, u16)] {
+        if let Progress::Ready(_, ports) = &self.progress { ports } else { &[] }
+    }
+
+    pub fn send(&mut self, frame: &Frame) {
+        if let Side::Framed(relay) = &mut self.link {
+            relay.send(frame);
+        }
+    }
+
+    pub fn interest(&self, mut add: impl FnMut(RawFd, i16, Source)) {
+        if let Some(fd) = self.error.fd() {
+            add(fd, libc::POLLIN, Source::Error);
+        }
+        match &self.link {
+            Side::Raw { output: Some(output), .. } => add(output.as_raw_fd(), libc::POLLIN, Source::Greeting),
+            Side::Framed(relay) => {
+                relay.interest().into_iter().for_each(|(fd, events, place)| add(fd, events, Source::Relay(place)));
+            }
+            _ => {}
+        }
+    }
+
+    pub fn handle(&mut self, place: Place, found: i16) {
+        if let Side::Framed(relay) = &mut self.link {
+            relay.handle(place, found);
+        }
+    }
+
+    pub fn read_error(&mut self) {
+        self.error.read();
+    }
+
+    /// Reads no more than a greeting: what follows it is for the relay. What is no greeting is read to be shown.
+    pub fn read_greeting(&mut self) {
+        let (Side::Raw { output, .. }, Progress::Silent(seen)) = (&mut self.link, &mut self.progress) else { return };
+        let Some(open) = output else { return };
+        let most =
+            if MAGIC.starts_with(&seen[..seen.len().min(MAGIC.len())]) { GREETING_BYTES - seen.len() } else { 256 };
+        let mut bytes = [0; 256];
+        match sys::read(open.as_raw_fd(), &mut bytes[..most]) {
+            Ok(count @ 1..) => seen.extend_from_slice(&bytes[..count]),
+            Err(error) if sys::is_temporary(&error) => {}
+            _ => *output = None,
+        }
+    }
+
+    /// Takes what has come as far as it leads.
+    pub fn advance(&mut self) -> Result<(), LaunchError> {
+        if let Progress::Silent(seen) = &self.progress
+            && matches!(self.link, Side::Raw { .. })
+        {
+            let seen = seen.clone();
+            self.look_at_greeting(&seen)?;
+        }
+        let Side::Framed(relay) = &mut self.link else { return Ok(()) };
+        while let Some(frame) = relay.poll_frame() {
+            let progress = std::mem::replace(&mut self.progress, Progress::Silent(Vec::new()));
+            self.progress = match (progress, frame) {
+                (Progress::Silent(_), Frame::Hello(hello)) => Progress::Greeted(hello),
+                (Progress::Greeted(hello), Frame::Ready(ports)) if ports.len() == self.ranks.len() => {
+                    Progress::Ready(hello, ports)
+                }
+                (_, Frame::Refused { code, reason }) => {
+                    return Err(LaunchError::Refused { host: self.name.clone(), code, reason });
+                }
+                _ => return Err(host_error(&self.name, "its agent said what means nothing here".to_owned())),
+            };
+            if self.progress.is_ready() {
+                break;
+            }
+        }
+        match relay.gone().map(str::to_owned) {
+            Some(_) if self.ended.is_none() || self.error.is_open() => Ok(()),
+            Some(reason) => Err(self.lost(&reason)),
+            None => Ok(()),
+        }
+    }
+
+    fn look_at_greeting(&mut self, seen: &[u8]) -> Result<(), LaunchError> {
+        let Side::Raw { output, .. } = &self.link else { return Ok(()) };
+        let closed = output.is_none();
+        let is_noise = !MAGIC.starts_with(&seen[..seen.len().min(MAGIC.len())]);
+        if is_noise && (closed || seen.contains(&b'\n') || seen.len() >= 256) {
+            return Err(self.noise(seen));
+        }
+        if !is_noise && seen.len() == GREETING_BYTES {
+            let protocol = seen[MAGIC.len()..].iter().rev().fold(0u32, |number, byte| number << 8 | u32::from(*byte));
+            if protocol != PROTOCOL {
+                let reason =
+                    format!("its weft speaks protocol {protocol} with launchers, this one {PROTOCOL}; {SAME_VERSION}");
+                return Err(host_error(&self.name, reason));
+            }
+            self.link = match std::mem::replace(&mut self.link, Side::Between) {
+                Side::Raw { output: Some(output), input } => {
+                    Side::Framed(Box::new(Relay::new(output, input, Frames::default())))
+                }
+                other => other,
+            };
+        }
+        // How it has ended, and what it has said, comes by other ways: that is waited for.
+        if closed && self.ended.is_some() && !self.error.is_open() { Err(self.lost("it has ended")) } else { Ok(()) }
+    }
+
+    /// Whether it is the same program as this one.
+    pub fn check(&self, checksum: u64) -> Result<(), LaunchError> {
+        let Progress::Greeted(hello) = &self.progress else { return Ok(()) };
+        let version = env!("CARGO_PKG_VERSION");
+        if hello.version != version {
+            let reason = format!("its weft is version {}, this one {version}; {SAME_VERSION}", shown(&hello.version));
+            return Err(host_error(&self.name, reason));
+        }
+        if hello.checksum != checksum {
+            let reason = format!(
+                "its weft {version} is another build (checksum {:016x}) than this one ({checksum:016x}); {SAME_VERSION}",
+                hello.checksum
+            );
+            return Err(host_error(&self.name, reason));
+        }
+        Ok(())
+    }
+
+    fn noise(&self, seen: &[u8]) -> LaunchError {
+        let first = seen.split(|byte| *byte == b'\n').next().unwrap_or_default();
+        let line = shown(&String::from_utf8_lossy(first));
+        let reason = format!(
+            "'{line}' came in place of the agent's greeting; on that host, something prints to standard output when a \
+             command is started (a login script, a banner), which must be silent"
+        );
+        host_error(&self.name, reason)
+    }
+
+    /// It did not come so far in time.
+    pub fn late(&self, patience: Duration) -> LaunchError {
+        match &self.progress {
+            Progress::Silent(seen) if !seen.is_empty() && !MAGIC.starts_with(seen) => return self.noise(seen),
+            _ => {}
+        }
+        if self.ended.is_some() {
+            return self.lost("");
+        }
+        let what = if self.progress.has_greeted() { "its agent was not ready" } else { "nothing was heard" };
+        let seconds = patience.as_secs();
+        let reason =
+            format!("{what} within {seconds} s (WEFT_LAUNCH_TIMEOUT) of '{}'{}", self.command, self.error.last_line());
+        host_error(&self.name, reason)
+    }
+
+    pub fn not_started(&self, reason: &str) -> LaunchError {
+        host_error(&self.name, format!("launch command '{}' could not be started: {reason}", self.command))
+    }
+
+    fn lost(&self, reason: &str) -> LaunchError {
+        let how = match self.ended {
+            Some(Exit::Code(code)) => format!("ended with code {code}"),
+            Some(Exit::Signal(signal)) => {
+                format!("was killed by signal {signal} ({})", weft_cluster::state::signal_text(signal))
+            }
+            None => format!("is not heard any more ({reason})"),
+        };
+        host_error(&self.name, format!("launch command '{}' {how}{}", self.command, self.error.last_line()))
+    }
+}
+
+const SAME_VERSION: &str = "install the same on both";
+
+fn host_error(host: &str, reason: String) -> LaunchError {
+    LaunchError::Host { host: host.to_owned(), reason }
+}
+
+/// The standard error of a launch command, of which the end is kept.
+pub struct Tail {
+    /// Until it ends.
+    fd: Option<OwnedFd>,
+    said: VecDeque<u8>,
+}
+
+impl Tail {
+    pub fn fd(&self) -> Option<RawFd> {
+        self.fd.as_ref().map(AsRawFd::as_raw_fd)
+    }
+
+    pub fn is_open(&self) -> bool {
+        self.fd.is_some()
+    }
+
+    pub fn read(&mut self) {
+        let mut bytes = [0; SAID_BYTES];
+        let Some(fd) = &self.fd else { return };
+        match sys::read(fd.as_raw_fd(), &mut bytes) {
+            Ok(count @ 1..) => {
+                self.said.extend(&bytes[..count]);
+                let surplus = self.said.len().saturating_sub(SAID_BYTES);
+                self.said.drain(..surplus);
+            }
+            Err(error) if sys::is_temporary(&error) => {}
+            _ => self.fd = None,
+        }
+    }
+
+    /// To be appended to a message: what was said last, if anything was.
+    pub fn last_line(&self) -> String {
+        let bytes: Vec<u8> = self.said.iter().copied().collect();
+        let text = String::from_utf8_lossy(&bytes);
+        let last = text.lines().rev().map(str::trim).find(|line| !line.is_empty());
+        last.map(|line| format!(": {}", shown(line))).unwrap_or_default()
+    }
+}
+
+/// Fit to stand in one line of a message.
+fn shown(text: &str) -> String {
+    text.chars().map(|c| if c.is_control() { '?' } else { c }).take(200).collect()
+}

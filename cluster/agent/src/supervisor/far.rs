@@ -1,0 +1,188 @@
+//! What is different for a job on several hosts: how it begins, what agents say, and how it is left.
+
+use super::*;
+use crate::relay::{Place, output_stream};
+use std::os::fd::OwnedFd;
+use weft_cluster::frame::{Channel, Frame, Stream as RankStream};
+
+/// Gathers the hosts and makes for every rank the pipes and the socket that it would have had here. The ranks start when
+/// the poll loop runs.
+pub fn begin(job: &Job, hosts: &Hosts, size: usize, limits: (u64, u64)) -> Result<Begun, LaunchError> {
+    let signals = Signals::take().map_err(LaunchError::system("signals"))?;
+    let gather::Gathered { guard, hosts: gathered } = gather::gather(job, hosts, size, &signals, limits)?;
+    let mut pmi: Vec<Option<UnixStream>> = (0..size).map(|_| None).collect();
+    let mut ours = OurHalf::default();
+    let mut watches = Vec::new();
+    for (host, ranks, mut relay, error) in gathered.into_iter().filter_map(gather::Host::into_parts) {
+        for (member, rank) in ranks.iter().enumerate() {
+            let socket = connect(job, *rank, member as u32, &mut relay, &mut ours);
+            pmi[*rank] = Some(socket.map_err(LaunchError::system("streams of a rank"))?);
+        }
+        let way = Way::Far { host, relay: Box::new(relay), error };
+        watches.push(Watch { ranks, way, over: false });
+    }
+    ours.pmi = pmi.into_iter().flatten().collect();
+    let names = hosts.places.iter().map(|place| hosts.names[*place].clone()).collect();
+    Ok(Begun { watches, guard: Some(guard), signals, ours, hosts: names, places: hosts.places.clone() })
+}
+
+/// The relay's half goes to the relay, ours to us; the end of the rank's PMI socket is answered.
+fn connect(job: &Job, rank: usize, member: u32, relay: &mut Relay, ours: &mut OurHalf) -> std::io::Result<UnixStream> {
+    let channel = |stream| Channel { member, stream };
+    if matches!(job.output, Output::Merged { .. }) {
+        for sink in [0, 1] {
+            let (reader, writer) = nonblocking_pipe()?;
+            relay.add_writer(channel(output_stream(sink)), writer);
+            ours.sources.push(Source { rank, sink, pipe: reader });
+        }
+    }
+    if descriptors::reads(job.stdin, rank) {
+        let (reader, writer) = nonblocking_pipe()?;
+        relay.add_reader(channel(RankStream::Input), reader);
+        ours.inputs.push((rank, writer));
+    }
+    let (near, far) = UnixStream::pair()?;
+    near.set_nonblocking(true)?;
+    far.set_nonblocking(true)?;
+    relay.add_socket(channel(RankStream::Pmi), far.into());
+    Ok(near)
+}
+
+fn nonblocking_pipe() -> std::io::Result<(OwnedFd, OwnedFd)> {
+    let (reader, writer) = std::io::pipe()?;
+    sys::set_nonblocking(&reader)?;
+    sys::set_nonblocking(&writer)?;
+    Ok((reader.into(), writer.into()))
+}
+
+impl Watch {
+    pub fn tell(&mut self, message: Message) {
+        match &mut self.way {
+            _ if self.over => {}
+            Way::Near { kept, unsent } => {
+                if !kept.link.try_send(message) {
+                    unsent.push(message);
+                }
+            }
+            Way::Far { relay, .. } => match message {
+                Message::Signal { signal } => relay.send(&Frame::Signal { signal }),
+                Message::Kill => relay.send(&Frame::Kill),
+                _ => {}
+            },
+        }
+    }
+}
+
+impl Supervisor {
+    pub fn handle_relay(&mut self, watch: usize, place: Place, found: i16) {
+        if let Way::Far { relay, .. } = &mut self.watches[watch].way {
+            relay.handle(place, found);
+        }
+        self.handle_frames(watch);
+    }
+
+    /// Takes what an agent has said.
+    pub fn handle_frames(&mut self, watch: usize) {
+        while !self.watches[watch].over {
+            let Way::Far { relay, .. } = &mut self.watches[watch].way else { return };
+            match (relay.poll_frame(), relay.gone().map(str::to_owned)) {
+                (Some(frame), _) => self.handle_frame(watch, &frame),
+                (None, Some(reason)) => self.handle_agent_gone(watch, &reason),
+                (None, None) => return,
+            }
+        }
+    }
+
+    fn handle_frame(&mut self, watch: usize, frame: &Frame) {
+        let members = self.watches[watch].ranks.len();
+        let message = match *frame {
+            Frame::Started { member, pid } => Some(Message::Started { rank: member as usize, pid }),
+            Frame::NotStarted { member, errno } => Some(Message::NotStarted { rank: member as usize, errno }),
+            Frame::Ended { member, exit } => Some(Message::Ended { rank: member as usize, exit }),
+            Frame::Over { leftovers } => Some(Message::Over { leftovers: leftovers as usize }),
+            Frame::KeeperGone { pid } => {
+                let host = self.host_of(watch);
+                return self.break_down(&format!("the keeper process (pid {pid}) on host '{host}' was killed"));
+            }
+            _ => None,
+        };
+        let is_of_the_job = |message: &Message| match message {
+            Message::Started { rank, .. } | Message::NotStarted { rank, .. } | Message::Ended { rank, .. } => {
+                *rank < members
+            }
+            _ => true,
+        };
+        match message.filter(is_of_the_job) {
+            Some(message) => self.handle_message(watch, message),
+            None => {
+                if let Way::Far { relay, .. } = &mut self.watches[watch].way {
+                    relay.break_off("it said what means nothing here");
+                }
+            }
+        }
+    }
+
+    fn host_of(&self, watch: usize) -> &str {
+        if let Way::Far { host, .. } = &self.watches[watch].way { host } else { "" }
+    }
+
+    /// An agent that was killed has a keeper, which ends the ranks there; we end all others.
+    fn handle_agent_gone(&mut self, watch: usize, reason: &str) {
+        let Way::Far { host, error, .. } = &mut self.watches[watch].way else { return };
+        error.read();
+        let reason = format!("the agent of host '{host}' is gone: {reason}{}", error.last_line());
+        self.break_down(&reason);
+        self.handle_over(watch);
+    }
+
+    pub fn read_error(&mut self, watch: usize) {
+        if let Way::Far { error, .. } = &mut self.watches[watch].way {
+            error.read();
+        }
+    }
+
+    /// Of the keeper of the launch commands, only its death says something that the agents do not.
+    pub fn handle_guard(&mut self) {
+        while let Some(Guard { kept }) = &self.guard {
+            match kept.link.try_receive() {
+                Received::NothingYet => return,
+                // All launch commands have ended. What that means for the job shows at their relays.
+                Received::Message(Message::Over { .. }) => {
+                    sys::wait_for(kept.pid);
+                    self.guard = None;
+                }
+                Received::Message(_) => {}
+                Received::Gone => {
+                    let pid = kept.pid;
+                    self.guard = None;
+                    self.break_down(&format!("the keeper process of the launch commands (pid {pid}) was killed"));
+                    events::kill_orphans();
+                }
+            }
+        }
+    }
+
+    /// What came for a rank's stream and had no room in the pipe to us.
+    pub fn take_rest(&mut self, watch: usize, rank: usize, sink: usize) {
+        let Watch { ranks, way, .. } = &mut self.watches[watch];
+        let merger = &mut self.half.sinks[sink].merger;
+        if let (Way::Far { relay, .. }, Ok(member)) = (way, ranks.binary_search(&rank)) {
+            let rest = relay.take_rest(Channel { member: member as u32, stream: output_stream(sink) });
+            merger.handle_bytes(rank, &rest);
+        }
+        merger.handle_end(rank);
+    }
+
+    /// The job is over: lets agents and launch commands end, and waits for them.
+    pub fn part(&mut self) {
+        let watches = std::mem::take(&mut self.watches);
+        for watch in watches {
+            if let Way::Near { kept, .. } = watch.way {
+                sys::wait_for(kept.pid);
+            }
+        }
+        if let Some(guard) = self.guard.take() {
+            guard.end(gather::leave_time());
+        }
+    }
+}

@@ -1,0 +1,251 @@
+//! What launcher and agent say to each other, over the standard input and output of the command that started the agent.
+//!
+//! First the agent writes its greeting ([`greeting`]): eight bytes that no login script prints, and its protocol. Then
+//! frames go both ways, each with its length before it. Numbers are little-endian. `docs/wire/agent.md` shows them byte
+//! by byte.
+
+mod bytes;
+mod start;
+
+pub use start::{Hello, Start};
+
+use crate::state::Exit;
+use bytes::{Bytes, Put};
+
+/// What an agent begins with.
+pub const MAGIC: [u8; 8] = *b"weft-agt";
+/// Changes with every change of what follows.
+pub const PROTOCOL: u32 = 1;
+/// Bytes before the agent's first frame.
+pub const GREETING_BYTES: usize = 12;
+/// The longest frame: a start with a large environment, or a job map. Beyond it lies no frame, but something else.
+pub const FRAME_MAX: usize = 64 << 20;
+/// The largest piece of a stream in one frame.
+pub const PIECE_BYTES: usize = 32 << 10;
+/// What may be on its way in one direction of one channel.
+pub const WINDOW_BYTES: usize = 128 << 10;
+/// Bytes of the length before each frame.
+const LENGTH_BYTES: usize = 4;
+
+/// What an agent writes before its first frame.
+pub fn greeting() -> [u8; GREETING_BYTES] {
+    let mut bytes = [0; GREETING_BYTES];
+    bytes[..8].copy_from_slice(&MAGIC);
+    bytes[8..].copy_from_slice(&PROTOCOL.to_le_bytes());
+    bytes
+}
+
+/// A stream of a rank.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Channel {
+    /// The rank, as a member of its host.
+    pub member: u32,
+    pub stream: Stream,
+}
+
+/// Which of the streams of a rank.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Stream {
+    Input,
+    Output,
+    Error,
+    /// Goes both ways.
+    Pmi,
+}
+
+impl Stream {
+    pub const ALL: [Self; 4] = [Self::Input, Self::Output, Self::Error, Self::Pmi];
+}
+
+/// One thing said.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Frame {
+    /// Agent: who it is.
+    Hello(Hello),
+    /// Launcher: what is to be started.
+    Start(Box<Start>),
+    /// Agent: it can be started; the ports of TCP listener and UDP socket of each member.
+    Ready(Vec<(u16, u16)>),
+    /// Agent: it cannot, and what the launcher is to exit with.
+    Refused { code: i32, reason: String },
+    /// Launcher: start the ranks; the job map.
+    Go(Vec<u8>),
+    /// Agent: a rank runs.
+    Started { member: u32, pid: u32 },
+    /// Agent: a rank could not be started; the system's number for the reason.
+    NotStarted { member: u32, errno: i32 },
+    /// Agent: a rank has ended. What it said over PMI came before.
+    Ended { member: u32, exit: Exit },
+    /// Agent: the keeper of this host was killed, and what it kept has been ended.
+    KeeperGone { pid: u32 },
+    /// Agent: nothing of the job lives on this host any more, and no more comes.
+    Over { leftovers: u32 },
+    /// Launcher: send this signal to every rank.
+    Signal { signal: i32 },
+    /// Launcher: end everything now.
+    Kill,
+    /// Bytes of a stream.
+    Data { channel: Channel, bytes: Vec<u8> },
+    /// No more bytes will come.
+    End { channel: Channel },
+    /// Nobody reads these bytes any more.
+    Stop { channel: Channel },
+    /// So many bytes more may be sent.
+    Credit { channel: Channel, bytes: u32 },
+}
+
+/// Bytes that are no frame.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum FrameError {
+    #[error("a frame of {0} bytes")]
+    Length(usize),
+    #[error("a frame of the unknown kind {0}")]
+    Kind(u8),
+    #[error("a frame of kind {0} that ends in the middle or has too much")]
+    Cut(u8),
+    #[error("a frame of kind {0} with a value that means nothing")]
+    Value(u8),
+}
+
+mod kind {
+    pub const HELLO: u8 = 1;
+    pub const START: u8 = 2;
+    pub const READY: u8 = 3;
+    pub const REFUSED: u8 = 4;
+    pub const GO: u8 = 5;
+    pub const STARTED: u8 = 6;
+    pub const NOT_STARTED: u8 = 7;
+    pub const EXITED: u8 = 8;
+    pub const KILLED: u8 = 9;
+    pub const KEEPER_GONE: u8 = 10;
+    pub const OVER: u8 = 11;
+    pub const SIGNAL: u8 = 12;
+    pub const KILL: u8 = 13;
+    pub const DATA: u8 = 14;
+    pub const END: u8 = 15;
+    pub const STOP: u8 = 16;
+    pub const CREDIT: u8 = 17;
+}
+
+impl Frame {
+    fn kind(&self) -> u8 {
+        match self {
+            Self::Hello(_) => kind::HELLO,
+            Self::Start(_) => kind::START,
+            Self::Ready(_) => kind::READY,
+            Self::Refused { .. } => kind::REFUSED,
+            Self::Go(_) => kind::GO,
+            Self::Started { .. } => kind::STARTED,
+            Self::NotStarted { .. } => kind::NOT_STARTED,
+            Self::Ended { exit: Exit::Code(_), .. } => kind::EXITED,
+            Self::Ended { exit: Exit::Signal(_), .. } => kind::KILLED,
+            Self::KeeperGone { .. } => kind::KEEPER_GONE,
+            Self::Over { .. } => kind::OVER,
+            Self::Signal { .. } => kind::SIGNAL,
+            Self::Kill => kind::KILL,
+            Self::Data { .. } => kind::DATA,
+            Self::End { .. } => kind::END,
+            Self::Stop { .. } => kind::STOP,
+            Self::Credit { .. } => kind::CREDIT,
+        }
+    }
+
+    /// Appends the frame, with its length before it.
+    pub fn encode(&self, to: &mut Vec<u8>) {
+        let begin = to.len();
+        to.extend([0; LENGTH_BYTES]);
+        to.push(self.kind());
+        match self {
+            Self::Hello(hello) => hello.encode(to),
+            Self::Start(start) => start.encode(to),
+            Self::Ready(ports) => to.list(ports, |to, (tcp, udp)| {
+                to.half(*tcp);
+                to.half(*udp);
+            }),
+            Self::Refused { code, reason } => {
+                to.word(*code as u32);
+                to.text(reason);
+            }
+            Self::Go(map) => to.extend(map),
+            Self::Started { member, pid } => to.words([*member, *pid]),
+            Self::NotStarted { member, errno } => to.words([*member, *errno as u32]),
+            Self::Ended { member, exit: Exit::Code(number) | Exit::Signal(number) } => {
+                to.words([*member, *number as u32]);
+            }
+            Self::KeeperGone { pid: number } | Self::Over { leftovers: number } => to.word(*number),
+            Self::Signal { signal } => to.word(*signal as u32),
+            Self::Kill => {}
+            Self::Data { channel, bytes } => {
+                to.channel(*channel);
+                to.extend(bytes);
+            }
+            Self::End { channel } | Self::Stop { channel } => to.channel(*channel),
+            Self::Credit { channel, bytes } => {
+                to.channel(*channel);
+                to.word(*bytes);
+            }
+        }
+        let length = u32::try_from(to.len() - begin - LENGTH_BYTES).unwrap_or(u32::MAX);
+        to[begin..begin + LENGTH_BYTES].copy_from_slice(&length.to_le_bytes());
+    }
+
+    /// Reads what stands behind the length.
+    fn decode(frame: &[u8]) -> Result<Self, FrameError> {
+        let (kind, rest) = frame.split_first().ok_or(FrameError::Length(0))?;
+        let mut from = Bytes { rest, kind: *kind };
+        let frame = match *kind {
+            kind::HELLO => Self::Hello(Hello::decode(&mut from)?),
+            kind::START => Self::Start(Box::new(Start::decode(&mut from)?)),
+            kind::READY => Self::Ready(from.list(|from| Ok((from.half()?, from.half()?)))?),
+            kind::REFUSED => Self::Refused { code: from.word()? as i32, reason: from.text()? },
+            kind::GO => Self::Go(from.all()),
+            kind::STARTED => Self::Started { member: from.word()?, pid: from.word()? },
+            kind::NOT_STARTED => Self::NotStarted { member: from.word()?, errno: from.word()? as i32 },
+            kind::EXITED => Self::Ended { member: from.word()?, exit: Exit::Code(from.word()? as i32) },
+            kind::KILLED => Self::Ended { member: from.word()?, exit: Exit::Signal(from.word()? as i32) },
+            kind::KEEPER_GONE => Self::KeeperGone { pid: from.word()? },
+            kind::OVER => Self::Over { leftovers: from.word()? },
+            kind::SIGNAL => Self::Signal { signal: from.word()? as i32 },
+            kind::KILL => Self::Kill,
+            kind::DATA => Self::Data { channel: from.channel()?, bytes: from.all() },
+            kind::END => Self::End { channel: from.channel()? },
+            kind::STOP => Self::Stop { channel: from.channel()? },
+            kind::CREDIT => Self::Credit { channel: from.channel()?, bytes: from.word()? },
+            other => return Err(FrameError::Kind(other)),
+        };
+        from.ended().map(|()| frame)
+    }
+}
+
+/// Cuts what was read into frames.
+#[derive(Debug, Default)]
+pub struct Frames {
+    buffer: Vec<u8>,
+    /// The begin of the buffer that has become frames.
+    taken: usize,
+}
+
+impl Frames {
+    pub fn handle_bytes(&mut self, bytes: &[u8]) {
+        self.buffer.drain(..self.taken);
+        self.taken = 0;
+        self.buffer.extend_from_slice(bytes);
+    }
+
+    /// The next whole frame. After an error nothing more of these bytes means anything.
+    pub fn poll_frame(&mut self) -> Result<Option<Frame>, FrameError> {
+        let waiting = &self.buffer[self.taken..];
+        let Some((length, rest)) = waiting.split_first_chunk::<LENGTH_BYTES>() else { return Ok(None) };
+        let length = u32::from_le_bytes(*length) as usize;
+        if length == 0 || length > FRAME_MAX {
+            return Err(FrameError::Length(length));
+        }
+        let Some(frame) = rest.get(..length) else { return Ok(None) };
+        let frame = Frame::decode(frame)?;
+        self.taken += LENGTH_BYTES + length;
+        Ok(Some(frame))
+    }
+}
+
+#[cfg(test)]
+mod tests;

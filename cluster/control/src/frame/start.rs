@@ -1,0 +1,166 @@
+//! The two long frames: who an agent is, and what it is to start.
+
+use super::bytes::{Bytes, Put};
+use super::{FrameError, kind};
+use crate::job::{Program, StdinTo};
+use crate::placement::Bind;
+use std::ffi::OsString;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::path::PathBuf;
+
+/// Who an agent is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Hello {
+    /// Of the package.
+    pub version: String,
+    /// Of the executable: two that differ here are different builds.
+    pub checksum: u64,
+    pub pid: u32,
+    /// The name that the host gives itself.
+    pub host: String,
+    /// Of its interfaces, loopback left out.
+    pub addresses: Vec<IpAddr>,
+}
+
+/// What the agent of one host is to start.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Start {
+    pub job: String,
+    /// How messages begin.
+    pub front: String,
+    /// Ranks of the whole job.
+    pub size: u32,
+    /// The ranks of this host, in the order of its members.
+    pub ranks: Vec<u32>,
+    /// Of the whole job: its ranks are numbered through them.
+    pub programs: Vec<Program>,
+    /// The launcher's own.
+    pub environment: Vec<(OsString, OsString)>,
+    pub directory: PathBuf,
+    pub bind: Bind,
+    pub stdin: StdinTo,
+    /// Where each rank writes its output into files of its own.
+    pub output: Option<PathBuf>,
+}
+
+impl Hello {
+    pub(super) fn encode(&self, to: &mut Vec<u8>) {
+        to.text(&self.version);
+        to.extend(self.checksum.to_le_bytes());
+        to.word(self.pid);
+        to.text(&self.host);
+        to.list(&self.addresses, |to, address| match address {
+            IpAddr::V4(address) => to.blob(&address.octets()),
+            IpAddr::V6(address) => to.blob(&address.octets()),
+        });
+    }
+
+    pub(super) fn decode(from: &mut Bytes) -> Result<Self, FrameError> {
+        Ok(Self {
+            version: from.text()?,
+            checksum: u64::from_le_bytes(from.array()?),
+            pid: from.word()?,
+            host: from.text()?,
+            addresses: from.list(address)?,
+        })
+    }
+}
+
+fn address(from: &mut Bytes) -> Result<IpAddr, FrameError> {
+    let bytes = from.blob()?;
+    let v4 = <[u8; 4]>::try_from(bytes).map(|bytes| Ipv4Addr::from(bytes).into());
+    v4.or_else(|_| <[u8; 16]>::try_from(bytes).map(|bytes| Ipv6Addr::from(bytes).into())).map_err(|_| from.wrong())
+}
+
+impl Start {
+    pub(super) fn encode(&self, to: &mut Vec<u8>) {
+        to.text(&self.job);
+        to.text(&self.front);
+        to.word(self.size);
+        to.list(&self.ranks, |to, rank| to.word(*rank));
+        to.list(&self.programs, put_program);
+        to.list(&self.environment, |to, (name, value)| {
+            to.os(name);
+            to.os(value);
+        });
+        to.os(self.directory.as_os_str());
+        to.push(match self.bind {
+            Bind::Auto => 0,
+            Bind::Core => 1,
+            Bind::None => 2,
+        });
+        let (who, rank) = match self.stdin {
+            StdinTo::Rank(rank) => (0, rank as u32),
+            StdinTo::All => (1, 0),
+            StdinTo::Nobody => (2, 0),
+        };
+        to.push(who);
+        to.word(rank);
+        put_path(to, self.output.as_ref());
+    }
+
+    pub(super) fn decode(from: &mut Bytes) -> Result<Self, FrameError> {
+        let start = Self {
+            job: from.text()?,
+            front: from.text()?,
+            size: from.word()?,
+            ranks: from.list(Bytes::word)?,
+            programs: from.list(program)?,
+            environment: from.list(|from| Ok((from.os()?, from.os()?)))?,
+            directory: from.os()?.into(),
+            bind: match from.byte()? {
+                0 => Bind::Auto,
+                1 => Bind::Core,
+                2 => Bind::None,
+                _ => return Err(from.wrong()),
+            },
+            stdin: match (from.byte()?, from.word()?) {
+                (0, rank) => StdinTo::Rank(rank as usize),
+                (1, 0) => StdinTo::All,
+                (2, 0) => StdinTo::Nobody,
+                _ => return Err(from.wrong()),
+            },
+            output: path(from)?,
+        };
+        let rising = start.ranks.is_sorted_by(|rank, next| rank < next);
+        let sound = rising && start.ranks.last().is_some_and(|last| *last < start.size);
+        let sound = sound && crate::job::size(&start.programs) == Ok(start.size as usize);
+        if sound { Ok(start) } else { Err(FrameError::Value(kind::START)) }
+    }
+}
+
+fn put_program(to: &mut Vec<u8>, program: &Program) {
+    to.text(&program.program);
+    to.list(&program.arguments, |to, argument| to.os(argument));
+    to.word(program.ranks as u32);
+    to.list(&program.environment, |to, (name, value)| {
+        to.text(name);
+        to.text(value);
+    });
+    put_path(to, program.directory.as_ref());
+}
+
+fn program(from: &mut Bytes) -> Result<Program, FrameError> {
+    Ok(Program {
+        program: from.text()?,
+        arguments: from.list(Bytes::os)?,
+        ranks: from.word()? as usize,
+        environment: from.list(|from| Ok((from.text()?, from.text()?)))?,
+        directory: path(from)?,
+    })
+}
+
+fn put_path(to: &mut Vec<u8>, path: Option<&PathBuf>) {
+    to.push(path.is_some().into());
+    if let Some(path) = path {
+        to.os(path.as_os_str());
+    }
+}
+
+fn path(from: &mut Bytes) -> Result<Option<PathBuf>, FrameError> {
+    match from.byte()? {
+        0 => Ok(None),
+        1 => Ok(Some(from.os()?.into())),
+        _ => Err(from.wrong()),
+    }
+}

@@ -1,0 +1,74 @@
+//! The options of `weft run` that say on which hosts.
+
+use clap::Args;
+use std::path::PathBuf;
+use std::time::Duration;
+use weft_agent::Hosts;
+use weft_cluster::hosts::{Host, Launch, Map, parse_file, parse_list, ranks_wanted, spread};
+
+/// Where the ranks run, when it is not this host.
+#[derive(Args)]
+pub struct HostArguments {
+    /// Run on these hosts: NAME or NAME:SLOTS, with commas; a slot takes a rank, and a host has one unless it says more
+    #[arg(long, value_name = "LIST", conflicts_with = "hostfile")]
+    hosts: Option<String>,
+
+    /// The same from a file: one host a line, as NAME, NAME:SLOTS or NAME slots=SLOTS; '#' begins a comment
+    #[arg(long, value_name = "FILE")]
+    hostfile: Option<PathBuf>,
+
+    /// The command that starts a program on a host, {host} being its name; its standard input and output must reach
+    /// the program [default: ssh with -o BatchMode=yes and time limits]
+    #[arg(long, value_name = "COMMAND")]
+    launch: Option<Launch>,
+
+    /// How ranks are spread: fill the slots of one host after the other (slot), one for each host in turn (host), or
+    /// N for each host (N-per-host)
+    #[arg(long, value_name = "HOW", default_value = "slot")]
+    map: Map,
+}
+
+/// Hosts as they were given.
+pub struct Given {
+    hosts: Vec<Host>,
+    map: Map,
+    launch: Launch,
+    patience: Option<Duration>,
+    /// The option that gave them, for messages.
+    option: String,
+}
+
+impl HostArguments {
+    /// The hosts, if any were given; or one line for each slip.
+    pub fn read(self, patience: Option<Duration>) -> Result<Option<Given>, Vec<String>> {
+        let (hosts, option) = match (&self.hosts, &self.hostfile) {
+            (Some(list), _) => (parse_list(list).map_err(|error| vec![format!("--hosts: {error}")])?, "--hosts".into()),
+            (None, Some(file)) => {
+                let option = format!("--hostfile '{}'", file.display());
+                let text = std::fs::read_to_string(file).map_err(|error| vec![format!("{option}: {error}")])?;
+                let prefixed = |errors: Vec<_>| errors.iter().map(|error| format!("{option}: {error}")).collect();
+                (parse_file(&text).map_err(|errors: Vec<weft_cluster::hosts::HostsError>| prefixed(errors))?, option)
+            }
+            (None, None) if self.launch.is_some() => {
+                return Err(vec![
+                    "--launch says how hosts are reached, but neither --hosts nor --hostfile which".into(),
+                ]);
+            }
+            (None, None) => return Ok(None),
+        };
+        Ok(Some(Given { hosts, map: self.map, launch: self.launch.unwrap_or_default(), patience, option }))
+    }
+}
+
+impl Given {
+    /// How many ranks a job has here that does not say it.
+    pub fn ranks(&self) -> usize {
+        ranks_wanted(&self.hosts, self.map)
+    }
+
+    /// The hosts of a job of so many ranks.
+    pub fn spread(self, ranks: usize) -> Result<Hosts, Vec<String>> {
+        let places = spread(&self.hosts, self.map, ranks).map_err(|error| vec![format!("{}: {error}", self.option)])?;
+        Ok(Hosts::new(&self.hosts, &places, self.launch, self.patience))
+    }
+}
