@@ -1,4 +1,5 @@
-//! MPI over TCP: the programs under tests/c/mpi, whose ranks share no memory although they run on one host.
+//! MPI over TCP: the programs under tests/c/mpi, whose ranks share no memory although they run on one host, or share it
+//! with some of the others only.
 
 use serde_json::Value;
 use std::io::{BufRead, BufReader};
@@ -29,17 +30,27 @@ fn compile(name: &str, folder: &Path) -> PathBuf {
     program
 }
 
-/// Runs the program at each number of ranks: it says nothing and ends well.
-fn passes_at(name: &str, ranks: &[u32]) {
+/// Runs the program in each of these ways: it ends well, and says nothing but that.
+fn passes(name: &str, ways: &[&[&str]]) {
     let folder = TempDir::new().expect("a temporary folder");
     let program = compile(name, folder.path());
-    for ranks in ranks {
-        let mut command = weft(&format!("run --device tcp --bind none --timeout 100 -n {ranks}"));
-        let output = command.arg(&program).output().expect("the launcher can be started");
+    for way in ways {
+        let mut command = weft("run --bind none --timeout 100");
+        let output = command.args(*way).arg(&program).output().expect("the launcher can be started");
         let said = [output.stdout, output.stderr].concat();
         let said = String::from_utf8_lossy(&said);
-        assert!(output.status.success() && said.is_empty(), "{name} at {ranks} ranks: {}\n{said}", output.status);
+        let quiet = ["", "ok"].contains(&said.trim());
+        assert!(output.status.success() && quiet, "{name}, {way:?}: {}\n{said}", output.status);
     }
+}
+
+/// This host under several names, each with an agent of its own: what ranks of several hosts see.
+const TWO_HOSTS: &[&str] = &["--launch", "env NAME={host}", "--hosts", "a:2,b:2"];
+const THREE_HOSTS: &[&str] = &["--launch", "env NAME={host}", "--hosts", "a:2,b:2,c:2"];
+
+/// One host without shared memory.
+const fn near(ranks: &'static str) -> [&'static str; 4] {
+    ["--device", "tcp", "-n", ranks]
 }
 
 macro_rules! programs {
@@ -47,7 +58,7 @@ macro_rules! programs {
         $(
             #[test]
             fn $name() {
-                passes_at(stringify!($name), &[2, 3, 5]);
+                passes(stringify!($name), &[&near("2"), &near("5"), TWO_HOSTS]);
             }
         )*
     };
@@ -58,8 +69,9 @@ programs! {
     coll_move
     coll_neighbor
     coll_reduce
-    objects_groups
+    coll_threads
     objects_inter
+    objects_threads
     objects_topology
     point_ask
     point_buffered
@@ -71,6 +83,11 @@ programs! {
     point_probe
     point_threads
     point_types
+}
+
+#[test]
+fn ranks_share_memory_with_those_of_their_host() {
+    passes("hosts_split", &[TWO_HOSTS, THREE_HOSTS]);
 }
 
 /// The job that this launcher has started, once `holds` says so of its ranks.
@@ -102,10 +119,12 @@ fn the_counters_say_which_way_messages_took() {
         let mut lines = BufReader::new(launcher.stdout.take().expect("piped")).lines();
         (0..3).for_each(|_| assert!(lines.next().is_some_and(|line| line.is_ok_and(|line| line.contains("sum 6")))));
         // Brought up to date when a rank goes to sleep, which all three come to do.
+        let says = format!("{} to 2", used.split('_').next().expect("a name"));
         shown(launcher.id(), |ranks| {
             let count = |name: &str| ranks.iter().filter_map(|rank| rank["counters"][name].as_u64()).sum::<u64>();
             ranks.len() == 3
                 && ranks.iter().all(|rank| rank["counters"][used].as_u64() > Some(0))
+                && ranks.iter().all(|rank| rank["devices"].as_str().is_some_and(|text| text.contains(&says)))
                 && count(unused) == 0
                 && count("strangers") == 0
         });

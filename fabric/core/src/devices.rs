@@ -44,6 +44,7 @@ struct Net {
     ways: Vec<Way>,
     /// The ranks of the members of the segment.
     ranks: Vec<u32>,
+    order: DeviceOrder,
     tcp: TcpDevice,
 }
 
@@ -89,7 +90,7 @@ impl Devices {
         let places = map.ranks.iter().map(|rank| place(&map, rank, my_host)).collect();
         let mut tcp = TcpDevice::new(me, map.key, listener, places, alone).map_err(JoinError::Network)?;
         shm.sleep_on_bell(tcp.hang_bell().map_err(JoinError::Network)?);
-        Ok(Self { shm, me, net: Some(Box::new(Net { ways, ranks, tcp })) })
+        Ok(Self { shm, me, net: Some(Box::new(Net { ways, ranks, order, tcp })) })
     }
 
     pub fn segment(&self) -> &Segment {
@@ -107,6 +108,16 @@ impl Devices {
 
     pub fn is_local(&self, rank: u32) -> bool {
         self.member_of(rank).is_some()
+    }
+
+    /// Which devices lead to whom, for people.
+    pub fn ways(&self) -> String {
+        let Some(net) = &self.net else {
+            return "shm to all ranks, which are of one host".to_owned();
+        };
+        let others = net.ways.iter().enumerate().filter(|(rank, _)| *rank as u32 != self.me);
+        let (near, far): (Vec<_>, Vec<_>) = others.partition(|(_, way)| **way != Way::Tcp);
+        format!("shm to {} of this host, tcp to {}; WEFT_DEVICE is {}", near.len(), far.len(), net.order)
     }
 
     /// The member that this process is.

@@ -76,7 +76,7 @@ impl Endpoint {
         let page = Page::new(&segment, member, settings.status);
         let counters = PageCounters::new(page.clone());
         let port = Port::new(me, size, limits, devices.slots(), counters);
-        let status = Status::new(page, me, size, &job);
+        let status = Status::new(page, me, size, &job, &devices.ways());
         let policy = Policy::new(bounds, &segment, member);
         segment.set_state(member, MemberState::Joined);
         Ok(Self { devices, port, policy, status, settings, manager, me, size })

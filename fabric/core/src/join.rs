@@ -56,7 +56,9 @@ pub enum JoinError {
         "no device leads to rank {rank}: WEFT_DEVICE is {order}, and none of these does; auto uses every device that there is"
     )]
     NoWay { rank: u32, order: String },
-    #[error("the job has {size} ranks here, but the launcher's shared segment has {members} members: they are of different jobs")]
+    #[error(
+        "the job has {size} ranks here, but the launcher's shared segment has {members} members: they are of different jobs"
+    )]
     Size { size: u32, members: u32 },
     #[error("{}", texts(.0))]
     Settings(Vec<SettingError>),

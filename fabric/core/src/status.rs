@@ -111,16 +111,17 @@ pub(crate) struct Status {
 
 impl Status {
     /// Writes who this process is.
-    pub fn new(page: Page, member: u32, size: u32, job: &str) -> Self {
+    pub fn new(page: Page, rank: u32, size: u32, job: &str, ways: &str) -> Self {
         let status = Self { page };
         let program = std::env::current_exe().map(|p| p.display().to_string()).unwrap_or_default();
         let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).map_or(0, |d| d.as_nanos() as u64);
-        status.word(page::RANK).store(member, Ordering::Relaxed);
+        status.word(page::RANK).store(rank, Ordering::Relaxed);
         status.word(page::SIZE).store(size, Ordering::Relaxed);
         status.word(page::PID).store(std::process::id(), Ordering::Relaxed);
         status.long(page::STARTED_NS).store(now, Ordering::Relaxed);
         status.text(page::JOB, page::JOB_BYTES, job);
         status.text(page::PROGRAM, page::PROGRAM_BYTES, &program);
+        status.text(page::WAYS, page::WAYS_BYTES, ways);
         status.word(page::VERSION_AT).store(page::VERSION, Ordering::Relaxed);
         status.long(page::MAGIC_AT).store(page::MAGIC, Ordering::Release);
         status

@@ -67,8 +67,7 @@ fn every_size_arrives_whole_from_another_host() {
 #[test]
 fn ranks_of_one_host_talk_through_shared_memory_and_others_over_the_network() {
     let mut net = net_across(&[1, 0, 1, 0], copying());
-    let locals: Vec<Vec<bool>> =
-        net.iter().map(|at| (0..4).map(|peer| at.is_local(Peer(peer))).collect()).collect();
+    let locals: Vec<Vec<bool>> = net.iter().map(|at| (0..4).map(|peer| at.is_local(Peer(peer))).collect()).collect();
     assert_eq!(locals[0], [true, false, true, false]);
     assert_eq!(locals[3], [false, true, false, true]);
     assert_eq!((net[0].world_size(), net[0].host_size()), (4, 2));

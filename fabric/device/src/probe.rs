@@ -23,7 +23,8 @@ pub fn probe() -> Vec<Report> {
 
 /// Whether two sockets of this host reach each other.
 fn tcp() -> Report {
-    let tried = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).and_then(|listener| TcpStream::connect(listener.local_addr()?));
+    let tried =
+        TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).and_then(|listener| TcpStream::connect(listener.local_addr()?));
     let reason = match &tried {
         Ok(_) => "between hosts, and inside one where shared memory is not wanted".to_owned(),
         Err(error) => format!("no connection on the loopback interface: {error}"),

@@ -91,7 +91,11 @@ mod tests {
 
     #[test]
     fn tags_differ_where_one_bit_does() {
-        let (key, other) = ([7; KEY_BYTES], { let mut k = [7; KEY_BYTES]; k[15] ^= 1; k });
+        let (key, other) = ([7; KEY_BYTES], {
+            let mut k = [7; KEY_BYTES];
+            k[15] ^= 1;
+            k
+        });
         assert!(same(&tag(&key, b"text"), &tag(&key, b"text")));
         assert!(!same(&tag(&key, b"text"), &tag(&other, b"text")));
         assert!(!same(&tag(&key, b"text"), &tag(&key, b"texu")));

@@ -53,6 +53,9 @@ pub const BLOCKED_TAG: usize = 276;
 pub const BLOCKED_CONTEXT: usize = 280;
 pub const BLOCKED_CALL: usize = 288;
 pub const BLOCKED_CALL_BYTES: usize = 48;
+/// Which devices lead to whom, for people.
+pub const WAYS: usize = 384;
+pub const WAYS_BYTES: usize = 128;
 pub const COUNTERS: usize = 1024;
 
 const _: () = assert!(COUNTERS + COUNTER_NAMES.len() * 8 <= PAGE_BYTES);
@@ -81,6 +84,7 @@ pub struct Page {
     pub started_ns: u64,
     pub job: String,
     pub program: String,
+    pub ways: String,
     pub blocked: Option<Blocked>,
     /// In the order of [`COUNTER_NAMES`].
     pub counters: [u64; COUNTER_NAMES.len()],
@@ -103,6 +107,7 @@ impl Page {
             started_ns: long(bytes, STARTED_NS),
             job: text(&bytes[JOB..JOB + JOB_BYTES]),
             program: text(&bytes[PROGRAM..PROGRAM + PROGRAM_BYTES]),
+            ways: text(&bytes[WAYS..WAYS + WAYS_BYTES]),
             blocked: blocked(bytes),
             counters,
             is_settled: word(bytes, BLOCKED_SEQUENCE).is_multiple_of(2),

@@ -83,7 +83,11 @@ impl Call {
         let mut nonce = [0; NONCE_BYTES];
         nonce.copy_from_slice(&bytes[24..SIGNED_BYTES]);
         let call = Self { from: word(12), to: word(16), nonce };
-        if same(&tail(bytes), &call.tag(key, *b"hello---", &[0; NONCE_BYTES])) { Ok(call) } else { Err(GreetingError::Key) }
+        if same(&tail(bytes), &call.tag(key, *b"hello---", &[0; NONCE_BYTES])) {
+            Ok(call)
+        } else {
+            Err(GreetingError::Key)
+        }
     }
 
     /// What the one who was called says, with a nonce of its own.
@@ -172,10 +176,16 @@ impl Front {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Frame {
     /// A packet: its header, where its inline payload begins, and its bulk payload, which follows that.
-    Packet { claim: Claim, inline_at: usize, bulk: Option<usize> },
+    Packet {
+        claim: Claim,
+        inline_at: usize,
+        bulk: Option<usize>,
+    },
     Farewell,
     /// So many bytes are needed before more can be said.
-    Partial { needed: usize },
+    Partial {
+        needed: usize,
+    },
 }
 
 impl Frame {

@@ -1,9 +1,9 @@
 //! What the tests of the fabric share: endpoints in one segment, messages with known bytes.
 #![allow(dead_code, reason = "each test program uses a part")]
 
+use std::net::TcpListener;
 use std::sync::Once;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::net::TcpListener;
 use weft_fabric::job_map::{Host, JobMap, Rank};
 use weft_fabric::{Across, DeviceOrder, Segment, Selector, SendMode, Waiting};
 use weft_fabric::{Bounds, Driven, Endpoint, Envelope, Fault, Limits, Monitor, Outcome, Outside, Peer, RequestId};
@@ -55,7 +55,12 @@ pub fn job_across(hosts: &[u32]) -> Vec<(Segment, Across)> {
         .collect()
 }
 
-pub fn join_across((segment, across): (Segment, Across), order: DeviceOrder, limits: Limits, bounds: Bounds) -> Endpoint {
+pub fn join_across(
+    (segment, across): (Segment, Across),
+    order: DeviceOrder,
+    limits: Limits,
+    bounds: Bounds,
+) -> Endpoint {
     Endpoint::join_across(segment, across, order, limits, bounds).expect("join")
 }
 

@@ -11,9 +11,9 @@
 //! - `ring-doorbell`: sender's cell store, light barrier, load of doorbell | owner's doorbell store, membarrier, poll.
 //! - `join-active`: sender's cell store, light barrier, load of its bit | owner's clearing of bits, membarrier, poll.
 
-use crate::sync::{AtomicU32, AtomicU64, Label, Ordering, owner_barrier, sender_barrier};
 #[cfg(not(loom))]
 use super::stream::bell;
+use crate::sync::{AtomicU32, AtomicU64, Label, Ordering, owner_barrier, sender_barrier};
 #[cfg(not(loom))]
 use crate::sys;
 

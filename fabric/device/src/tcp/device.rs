@@ -78,6 +78,7 @@ pub struct TcpDevice {
     /// Not yet told.
     pub(super) faults: Vec<PeerFault>,
     pub(super) notices: Vec<String>,
+    pub(super) said_deaf: bool,
     pub(super) counters: Counters,
     /// What the kernel may keep for a connection in each direction, where a test says so.
     #[cfg(test)]
@@ -136,6 +137,7 @@ impl TcpDevice {
             look: Look::new(alone),
             faults: Vec::new(),
             notices: Vec::new(),
+            said_deaf: false,
             counters: Counters::default(),
             #[cfg(test)]
             kernel_bytes: None,

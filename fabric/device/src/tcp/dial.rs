@@ -23,7 +23,9 @@ const LIMIT_NS: u64 = 12_000 * MS;
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Stage {
     /// To be tried from then on.
-    Waiting { from_ns: u64 },
+    Waiting {
+        from_ns: u64,
+    },
     Connecting,
     /// Connected, and the greeting is sent.
     Greeted,

@@ -62,7 +62,8 @@ impl TcpDevice {
         match due {
             Due::Nothing => {}
             Due::Notice(story) => {
-                self.notices.push(format!("no connection to rank {rank} on host {host} yet: {story}; it is tried again"));
+                self.notices
+                    .push(format!("no connection to rank {rank} on host {host} yet: {story}; it is tried again"));
             }
             Due::Unreachable(story) => self.lose(rank, &format!("no address of its host leads to it: {story}")),
         }
@@ -83,8 +84,11 @@ impl TcpDevice {
                 Ok(Some(socket)) => self.admit(socket),
                 Ok(None) => break,
                 Err(error) => {
-                    self.notices.push(format!("a connection of another rank cannot be taken: {error}"));
-                    break;
+                    // Such as too few descriptors, which lasts: it is tried with each look, and said once.
+                    if !std::mem::replace(&mut self.said_deaf, true) {
+                        self.notices.push(format!("a connection of another rank cannot be taken: {error}"));
+                    }
+                    return false;
                 }
             }
         }

@@ -91,9 +91,8 @@ impl Socket {
         socket.prepare();
         let (name, length) = Address::new(address);
         // SAFETY: the address lives across the call.
-        let begun = unsafe {
-            checked(libc::SYS_connect, [socket.raw() as usize, (&raw const name) as usize, length, 0, 0, 0])
-        };
+        let begun =
+            unsafe { checked(libc::SYS_connect, [socket.raw() as usize, (&raw const name) as usize, length, 0, 0, 0]) };
         match begun {
             Err(error) if error.raw_os_error() != Some(libc::EINPROGRESS) => Err(error),
             _ => Ok(socket),

@@ -79,7 +79,11 @@ impl Display for Kind {
             Kind::Choice(words) => write!(f, "{}", words.join(", ")),
             Kind::Ports => write!(f, "all, or up to {} ports and ranges such as 80,7000-7010", Ports::RANGES),
             Kind::Devices => {
-                write!(f, "auto, or some of {}, with commas, the first to be used first", DeviceOrder::WORDS[1..].join(", "))
+                write!(
+                    f,
+                    "auto, or some of {}, with commas, the first to be used first",
+                    DeviceOrder::WORDS[1..].join(", ")
+                )
             }
         }
     }

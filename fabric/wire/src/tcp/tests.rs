@@ -50,7 +50,10 @@ fn golden_bytes() {
     assert_eq!(tags, GOLDEN_TAGS);
 
     let head = Head { kind: Kind::Short, context: 0x1122_3344, tag: 5, source: 6 };
-    assert_eq!(text(Front::new(head, b"abc", None).bytes()), "5001030044332211" .to_owned() + "0500000006000000" + "616263");
+    assert_eq!(
+        text(Front::new(head, b"abc", None).bytes()),
+        "5001030044332211".to_owned() + "0500000006000000" + "616263"
+    );
     let head = Head::control(Kind::More);
     assert_eq!(
         text(Front::new(head, &[], Some(0x1234)).bytes()),
@@ -65,7 +68,8 @@ const GOLDEN_TAGS: [&str; 3] =
 #[test]
 fn a_frame_is_known_from_any_beginning_and_whole_only_at_its_end() {
     let head = Head { kind: Kind::Ask, context: 7, tag: -1, source: u32::MAX };
-    for (inline, bulk) in [(0, None), (1, None), (48, None), (0, Some(1)), (40, Some(3000)), (5, Some(LARGEST_PACKET))] {
+    for (inline, bulk) in [(0, None), (1, None), (48, None), (0, Some(1)), (40, Some(3000)), (5, Some(LARGEST_PACKET))]
+    {
         let inline_bytes = vec![7u8; inline];
         let mut bytes = Front::new(head, &inline_bytes, bulk).bytes().to_vec();
         let inline_at = bytes.len() - inline;
@@ -76,7 +80,9 @@ fn a_frame_is_known_from_any_beginning_and_whole_only_at_its_end() {
         assert_eq!(Frame::decode(&bytes), Ok(Frame::Packet { claim, inline_at, bulk }));
         let mut have = 0;
         while have < whole {
-            let Ok(Frame::Partial { needed }) = Frame::decode(&bytes[..have]) else { panic!("{have} of {whole} bytes") };
+            let Ok(Frame::Partial { needed }) = Frame::decode(&bytes[..have]) else {
+                panic!("{have} of {whole} bytes")
+            };
             assert!(needed > have && needed <= whole, "{needed} after {have} of {whole}");
             have = if have % 3 == 0 { needed } else { have + 1 };
         }

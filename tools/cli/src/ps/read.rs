@@ -38,6 +38,8 @@ pub struct Rank {
     pub pid: u32,
     pub program: String,
     pub cpu: Cpu,
+    /// Which devices lead to whom.
+    pub devices: String,
     pub blocked: Option<Blocked>,
     /// By name; empty where the rank shows no status page.
     pub counters: BTreeMap<&'static str, u64>,
@@ -133,6 +135,7 @@ impl Source<'_> {
             stage,
             pid,
             program: String::new(),
+            devices: String::new(),
             cpu,
             blocked: None,
             counters: BTreeMap::new(),
@@ -144,6 +147,7 @@ impl Source<'_> {
             rank.counters = COUNTER_NAMES.into_iter().zip(page.counters).collect();
             rank.blocked = page.blocked.map(Blocked::from);
             rank.program = page.program;
+            rank.devices = page.ways;
             rank.started_ns = page.started_ns;
         }
         rank

@@ -4,7 +4,7 @@ use clap::Args;
 use std::path::PathBuf;
 use std::time::Duration;
 use weft_agent::Hosts;
-use weft_cluster::hosts::{Host, Launch, Map, parse_file, parse_list, ranks_wanted, spread};
+use weft_cluster::hosts::{Host, HostsError, Launch, Map, parse_file, parse_list, ranks_wanted, spread};
 
 /// Where the ranks run, when it is not this host.
 #[derive(Args)]
@@ -46,8 +46,10 @@ impl HostArguments {
             (None, Some(file)) => {
                 let option = format!("--hostfile '{}'", file.display());
                 let text = std::fs::read_to_string(file).map_err(|error| vec![format!("{option}: {error}")])?;
-                let prefixed = |errors: Vec<_>| errors.iter().map(|error| format!("{option}: {error}")).collect();
-                (parse_file(&text).map_err(|errors: Vec<weft_cluster::hosts::HostsError>| prefixed(errors))?, option)
+                let told = |errors: Vec<HostsError>| -> Vec<String> {
+                    errors.iter().map(|error| format!("{option}: {error}")).collect()
+                };
+                (parse_file(&text).map_err(told)?, option)
             }
             (None, None) if self.launch.is_some() => {
                 return Err(vec![
