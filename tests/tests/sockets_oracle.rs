@@ -20,6 +20,8 @@ const FREE: u64 = 150_000;
 const LIES: u64 = 5000;
 /// A sequence that is the same in each run.
 const FIXED_SEED: u64 = 7;
+/// One in which a process takes a connection back to the kernel that waits for room in a set of another.
+const TAKEN_BACK: u64 = 2910430068537102574;
 
 fn variable(name: &str) -> Option<u64> {
     let text = std::env::var(name).ok()?;
@@ -48,6 +50,11 @@ fn passes(only: &str, budget: u64, seed: Option<u64>) {
 #[test]
 fn calls_in_lockstep_answer_what_the_kernel_answers() {
     passes("lockstep", LOCKSTEP, Some(variable("ORACLE_SEED").unwrap_or(FIXED_SEED)));
+}
+
+#[test]
+fn a_set_shows_room_in_what_another_process_took_back() {
+    passes("lockstep", LOCKSTEP, Some(TAKEN_BACK));
 }
 
 #[test]

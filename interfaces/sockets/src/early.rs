@@ -91,10 +91,8 @@ pub fn allowance(held: &Held, sent: u64, bytes: usize) -> usize {
 #[cold]
 pub fn pause(held: &Held, fd: c_int) {
     let _errno = raw::KeepErrno::new();
-    if held.state_now() == FRESH {
-        meet::offer_now(held, fd);
-    }
-    let waits = matches!(held.state_now(), OFFERED | GRANTED | ATTACHED) && is_worth_it(held);
+    let busy = held.state_now() == FRESH && meet::offer_now(held, fd);
+    let waits = (busy || matches!(held.state_now(), OFFERED | GRANTED | ATTACHED)) && is_worth_it(held);
     if !waits || wait(held, fd) {
         held.up_to.store(UNBOUNDED, Ordering::Relaxed);
         return;

@@ -48,9 +48,9 @@ pub fn after_call(held: &Held, fd: c_int) {
     }
 }
 
-/// Before a call that will move much.
-pub fn offer_now(held: &Held, fd: c_int) {
-    offer(held, fd);
+/// Before a call that will move much. True if it is to be tried again.
+pub fn offer_now(held: &Held, fd: c_int) -> bool {
+    offer(held, fd) == Some(Offer::Busy)
 }
 
 /// Stays with the kernel from now on.
@@ -83,12 +83,13 @@ pub fn give_up(held: &Held, fd: c_int, reason: Reason) {
     }
 }
 
+/// Shows the connection to the rendezvous; `None` where it is not to be shown.
 #[cold]
-fn offer(held: &Held, fd: c_int) {
+fn offer(held: &Held, fd: c_int) -> Option<Offer> {
     let _errno = raw::KeepErrno::new();
     if !super::may_accelerate() || !family::alone(held) {
         held.calls.store(0, Ordering::Relaxed);
-        return;
+        return None;
     }
     let cookie = match kernel_counts::may_be_accelerated(fd) {
         Ok((cookie, [here, there])) => {
@@ -96,26 +97,33 @@ fn offer(held: &Held, fd: c_int) {
             held.service.store(u32::from(service), Ordering::Relaxed);
             cookie
         }
-        Err(reason) => return refuse(held, FRESH, reason, fd),
+        Err(reason) => {
+            refuse(held, FRESH, reason, fd);
+            return None;
+        }
     };
     held.cookie.store(cookie, Ordering::Relaxed);
     if !cookies::insert(cookie, held.index) {
-        return refuse(held, FRESH, Reason::Resources, fd);
+        refuse(held, FRESH, Reason::Resources, fd);
+        return None;
     }
     // Before it is shown: the answer may be in the mail before the call has returned.
     if !held.change(FRESH, OFFERED) {
-        return;
+        return None;
     }
-    if STREAMS.offer(fd, cookie) == Offer::Unreachable {
-        cookies::remove(cookie, held.index);
-        if held.change(OFFERED, FRESH) {
-            let tried = held.attempts.fetch_add(1, Ordering::Relaxed);
-            held.calls.store(0, Ordering::Relaxed);
-            if tried >= RETRY_FACTOR {
-                refuse(held, FRESH, Reason::Unreachable, fd);
-            }
+    let answer = STREAMS.offer(fd, cookie);
+    if answer == Offer::Sent {
+        return Some(answer);
+    }
+    cookies::remove(cookie, held.index);
+    if held.change(OFFERED, FRESH) {
+        held.calls.store(0, Ordering::Relaxed);
+        // Who is busy answers some calls later: a thread that lost its core while it talked is no reason to give up.
+        if answer == Offer::Unreachable && held.attempts.fetch_add(1, Ordering::Relaxed) >= RETRY_FACTOR {
+            refuse(held, FRESH, Reason::Unreachable, fd);
         }
     }
+    Some(answer)
 }
 
 #[inline]

@@ -5,7 +5,9 @@
 pub enum Offer {
     /// Shown. Mail comes if the other end is shown, too.
     Sent,
-    /// There is no rendezvous, or it is busy. May be tried again later.
+    /// Another thread of this process talks to the rendezvous, or that has its hands full: to be tried again soon.
+    Busy,
+    /// There is no rendezvous. May be tried again later.
     Unreachable,
 }
 

@@ -142,14 +142,14 @@ pub(super) fn offer_pair(socket: RawFd, cookie: u64, peer: Peer) -> Offer {
 }
 
 fn show(shown: RawFd, request: &Request) -> Offer {
-    let Some(_turn) = Turn::take() else { return Offer::Unreachable };
+    let Some(_turn) = Turn::take() else { return Offer::Busy };
     // Twice: a rendezvous that has ended is noticed only by talking to it.
     for _ in 0..2 {
         let Some(socket) = connected() else { break };
         match kernel::send_packet(socket, &request.pack(), Some(shown)) {
             Ok(()) => return Offer::Sent,
             Err(error) if is_gone(&error) => hang_up(),
-            Err(_) => break,
+            Err(_) => return Offer::Busy,
         }
     }
     Offer::Unreachable
@@ -310,6 +310,7 @@ mod tests {
         let turn = Turn::try_take().expect("nobody else is here");
         assert!(Turn::try_take().is_none());
         assert!(Turn::try_take().is_none() && Turn::take().is_none(), "the one that failed has ended the turn");
+        assert_eq!(offer(-1, 0), Offer::Busy, "which says nothing about the rendezvous");
         drop(turn);
         assert!(Turn::take().is_some());
     }

@@ -339,7 +339,7 @@ pub fn has_sleepers(index: u32, inner: &Inner) -> bool {
 }
 
 /// A descriptor of the set.
-fn descriptor(index: u32, inner: &mut Inner) -> Option<c_int> {
+pub fn descriptor(index: u32, inner: &mut Inner) -> Option<c_int> {
     if table::entry(inner.descriptor) != Some(Entry::Set(index)) {
         inner.descriptor = descriptor_of(index)?;
     }

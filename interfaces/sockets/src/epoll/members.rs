@@ -117,8 +117,11 @@ fn look(inner: &mut Inner, fd: c_int, take: bool) -> Option<epoll_event> {
 /// Whether a ring of the set has something to tell. A signal handler that cannot know is told so: it must not wait.
 pub fn any_ready(index: u32) -> bool {
     let Some(mut inner) = set::at(index).lock() else { return true };
+    let epfd = control::descriptor(index, &mut inner);
     (0..inner.hot_count).any(|at| {
         let fd = inner.hot[at];
+        // What the kernel is asked next is to be the truth.
+        epfd.inspect(|epfd| control::restore_room(&mut inner, *epfd, fd));
         look(&mut inner, fd, false).is_some()
     })
 }

@@ -70,7 +70,7 @@ fn offer(held: &Held, fd: c_int, pairing: &Pairing) {
     }
     held.cookie.store(cookie, Ordering::Relaxed);
     // Before it is shown: the answer may be in the mail before the call has returned.
-    if pairing.change(COUNTED, OFFERED) && STREAMS.offer_pair(fd, cookie, peer) == Offer::Unreachable {
+    if pairing.change(COUNTED, OFFERED) && STREAMS.offer_pair(fd, cookie, peer) != Offer::Sent {
         pairing.count.store(0, Ordering::Relaxed);
         pairing.change(OFFERED, COUNTED);
     }
