@@ -2,6 +2,7 @@
 #![deny(unsafe_code)]
 
 pub mod build;
+pub mod namespaces;
 pub mod peers;
 #[allow(unsafe_code)]
 pub mod signal;

@@ -8,7 +8,6 @@
 //! came before; nothing is read from a stream while much waits to be sent.
 
 use crate::sys;
-use std::collections::VecDeque;
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 use weft_cluster::frame::{self, Channel, Frame, Frames, PIECE_BYTES, Stream, WINDOW_BYTES};
 
@@ -54,7 +53,8 @@ pub struct Relay {
     incoming: Option<OwnedFd>,
     outgoing: Option<OwnedFd>,
     frames: Frames,
-    received: VecDeque<Frame>,
+    /// A frame that is not of a stream. What came after it is looked at when it has been taken.
+    received: Option<Frame>,
     sending: Vec<u8>,
     lanes: Vec<Lane>,
     /// Why nothing more is heard from the other end.
@@ -64,17 +64,15 @@ pub struct Relay {
 impl Relay {
     /// Both descriptors must not wait (`O_NONBLOCK`). `frames` may hold what was read already.
     pub fn new(incoming: OwnedFd, outgoing: OwnedFd, frames: Frames) -> Self {
-        let mut relay = Self {
+        Self {
             incoming: Some(incoming),
             outgoing: Some(outgoing),
             frames,
-            received: VecDeque::new(),
+            received: None,
             sending: Vec::new(),
             lanes: Vec::new(),
             gone: None,
-        };
-        relay.take_frames();
-        relay
+        }
     }
 
     /// Reads `fd` for the other end.
@@ -114,7 +112,7 @@ impl Relay {
         wanted
     }
 
-    /// Something has happened at that place.
+    /// Something has happened at that place. The streams may have been closed since it was asked for.
     pub fn handle(&mut self, place: Place, found: i16) {
         match place {
             Place::Incoming => self.read_frames(),
@@ -130,14 +128,16 @@ impl Relay {
         }
     }
 
-    /// The next frame that is not of a stream. All bytes of streams that came before it have been passed on.
+    /// The next frame that is not of a stream. All bytes of streams that came before it have been passed on, and none of
+    /// those that came after it: it may be what makes the streams.
     pub fn poll_frame(&mut self) -> Option<Frame> {
-        self.received.pop_front()
+        self.take_frames();
+        self.received.take()
     }
 
-    /// Why the other end is not heard any more; what it said before has been answered by [`Relay::poll_frame`] first.
+    /// Why the other end is not heard any more. What it said before has been taken with [`Relay::poll_frame`] then.
     pub fn gone(&self) -> Option<&str> {
-        self.gone.as_deref().filter(|_| self.received.is_empty())
+        self.gone.as_deref()
     }
 
     /// Sends a frame, at once if there is room.
@@ -180,6 +180,7 @@ impl Relay {
         self.incoming = None;
         self.outgoing = None;
         self.sending.clear();
+        self.frames = Frames::default();
         self.gone.get_or_insert(reason.to_owned());
     }
 
@@ -206,11 +207,11 @@ impl Relay {
     }
 
     fn take_frames(&mut self) {
-        while self.incoming.is_some() {
+        while self.received.is_none() {
             match self.frames.poll_frame() {
                 Ok(Some(frame)) => self.on_frame(frame),
                 Ok(None) => return,
-                Err(error) => self.break_off(&format!("it sent what means nothing: {error}")),
+                Err(error) => return self.break_off(&format!("it sent what means nothing: {error}")),
             }
         }
     }
@@ -221,7 +222,7 @@ impl Relay {
             | Frame::End { channel }
             | Frame::Stop { channel }
             | Frame::Credit { channel, .. } => *channel,
-            _ => return self.received.push_back(frame),
+            _ => return self.received = Some(frame),
         };
         // A stream that is not there has been closed here, and the other end does not know it yet.
         let Some(at) = self.lanes.iter().position(|lane| lane.channel == channel) else { return };
@@ -254,7 +255,7 @@ impl Relay {
 
     /// Writes what waits for the descriptor; `broken`: nobody will read it.
     fn write_lane(&mut self, at: usize, broken: bool) {
-        let lane = &mut self.lanes[at];
+        let Some(lane) = self.lanes.get_mut(at) else { return };
         let (Some(fd), Some(writing)) = (&lane.fd, lane.writing.as_mut()) else { return };
         let mut broken = broken;
         while !writing.queue.is_empty() && !broken {
@@ -283,7 +284,7 @@ impl Relay {
     /// Reads a piece and sends it; answers whether there may be more. Without `by_credit`, whatever the credit is, and
     /// nothing to read is taken for the end.
     fn read_lane(&mut self, at: usize, by_credit: bool) -> bool {
-        let lane = &mut self.lanes[at];
+        let Some(lane) = self.lanes.get_mut(at) else { return false };
         let (Some(fd), Some(credit)) = (&lane.fd, lane.reading) else { return false };
         let mut bytes = [0; PIECE_BYTES];
         let most = if by_credit { credit.min(PIECE_BYTES) } else { PIECE_BYTES };

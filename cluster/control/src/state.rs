@@ -65,7 +65,7 @@ pub struct JobState {
     failures: Vec<Failure>,
     /// We have begun to end the ranks.
     ending: bool,
-    /// Ranks that still ran when we began to end them.
+    /// Ranks that had not ended when we began to end them. Of some, that they run may not have been heard yet.
     ended_by_us: usize,
 }
 
@@ -156,7 +156,7 @@ impl JobState {
             return Decision::Continue;
         }
         self.ending = true;
-        self.ended_by_us = self.running() - aborting;
+        self.ended_by_us = self.not_ended() - aborting;
         Decision::EndOthers
     }
 
@@ -166,6 +166,10 @@ impl JobState {
             self.failures.push(Failure { rank, cause });
         }
         !self.ending
+    }
+
+    fn not_ended(&self) -> usize {
+        self.ranks.iter().filter(|rank| !matches!(rank.life, Life::Ended(_))).count()
     }
 
     /// Ranks that have been started and not ended.

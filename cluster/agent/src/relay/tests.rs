@@ -152,6 +152,31 @@ fn frames_come_after_the_bytes_that_were_sent_before() {
 }
 
 #[test]
+fn bytes_behind_a_frame_wait_until_it_has_been_taken() {
+    let [mut one, mut other] = joined();
+    let (reader, far) = pipe().unwrap();
+    sys::set_nonblocking(&reader).unwrap();
+    one.send(&Frame::Go(vec![1]));
+    one.send(&Frame::Data { channel: OUTPUT, bytes: b"early".to_vec() });
+    one.send(&Frame::End { channel: OUTPUT });
+    drop(one);
+    turn(std::slice::from_mut(&mut other));
+    assert_eq!(other.poll_frame(), Some(Frame::Go(vec![1])));
+    // Only now is it known that there is such a stream.
+    other.add_writer(OUTPUT, far.into());
+    assert_eq!(other.poll_frame(), None);
+    assert_eq!((take(&reader), other.gone()), (b"early".to_vec(), Some("it has ended")));
+}
+
+#[test]
+fn what_was_found_on_a_stream_that_has_been_closed_since_is_nothing() {
+    let mut relays = joined();
+    let (_writer, _reader) = stream(&mut relays);
+    relays[0].close();
+    relays[0].handle(Place::Lane(0), libc::POLLIN | libc::POLLOUT);
+}
+
+#[test]
 fn what_found_no_room_is_there_at_the_end() {
     let mut relays = joined();
     let (writer, reader) = stream(&mut relays);
@@ -179,6 +204,7 @@ fn nonsense_and_the_end_of_the_other_side_are_told() {
     assert_eq!(relay.gone(), None);
     other.write_all(b"Welcome to host a\n").unwrap();
     turn(std::slice::from_mut(&mut relay));
+    assert_eq!(relay.poll_frame(), None);
     assert!(relay.gone().unwrap().contains("means nothing"), "{:?}", relay.gone());
 
     let [mut one, other] = joined();
