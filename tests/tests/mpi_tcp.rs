@@ -111,7 +111,11 @@ fn shown(launcher: u32, holds: impl Fn(&[Value]) -> bool) {
 #[test]
 fn the_counters_say_which_way_messages_took() {
     let program = build::c_program(&tree().join("bin/mpicc"), "tests/c/join/member.c");
-    for (device, used, unused) in [("tcp", "tcp_packets", "shm_packets"), ("shm,tcp", "shm_packets", "tcp_packets")] {
+    let ways = [
+        ("tcp", "tcp_packets", "shm_packets", "tcp to 2"),
+        ("shm,tcp", "shm_packets", "tcp_packets", "shm to all ranks"),
+    ];
+    for (device, used, unused, says) in ways {
         let mut command = weft(&format!("run --device {device} --bind none --timeout 100 -n 3"));
         // The collectives of one host would need no packets at all.
         command.env("WEFT_COLLECTIVES", "messages").arg(&program).arg("wait").stdout(Stdio::piped());
@@ -119,12 +123,11 @@ fn the_counters_say_which_way_messages_took() {
         let mut lines = BufReader::new(launcher.stdout.take().expect("piped")).lines();
         (0..3).for_each(|_| assert!(lines.next().is_some_and(|line| line.is_ok_and(|line| line.contains("sum 6")))));
         // Brought up to date when a rank goes to sleep, which all three come to do.
-        let says = format!("{} to 2", used.split('_').next().expect("a name"));
         shown(launcher.id(), |ranks| {
             let count = |name: &str| ranks.iter().filter_map(|rank| rank["counters"][name].as_u64()).sum::<u64>();
             ranks.len() == 3
                 && ranks.iter().all(|rank| rank["counters"][used].as_u64() > Some(0))
-                && ranks.iter().all(|rank| rank["devices"].as_str().is_some_and(|text| text.contains(&says)))
+                && ranks.iter().all(|rank| rank["devices"].as_str().is_some_and(|text| text.contains(says)))
                 && count(unused) == 0
                 && count("strangers") == 0
         });

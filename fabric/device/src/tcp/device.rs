@@ -79,6 +79,8 @@ pub struct TcpDevice {
     pub(super) faults: Vec<PeerFault>,
     pub(super) notices: Vec<String>,
     pub(super) said_deaf: bool,
+    /// We have taken our leave.
+    leaving: bool,
     pub(super) counters: Counters,
     /// What the kernel may keep for a connection in each direction, where a test says so.
     #[cfg(test)]
@@ -138,6 +140,7 @@ impl TcpDevice {
             faults: Vec::new(),
             notices: Vec::new(),
             said_deaf: false,
+            leaving: false,
             counters: Counters::default(),
             #[cfg(test)]
             kernel_bytes: None,
@@ -177,6 +180,7 @@ impl TcpDevice {
 
     /// Takes leave of everybody; what was posted before goes first. Nothing may be posted after it.
     pub fn say_farewell(&mut self) {
+        self.leaving = true;
         for rank in 0..self.peers.len() as u32 {
             let peer = &mut self.peers[rank as usize];
             if peer.standing == Standing::Open && (peer.link.is_some() || !peer.output.is_empty()) {
@@ -295,6 +299,8 @@ impl TcpDevice {
             Turn::Moved { more: false } => {}
             Turn::Moved { more: true } => self.buffered.push(rank),
             Turn::Farewell => self.close(rank, Standing::Left),
+            // Who hears our farewell closes, and need not say anything more.
+            Turn::Ended(_) if self.leaving => self.close(rank, Standing::Left),
             Turn::Ended(None) => self.lose(rank, "its connection has ended, so its process has"),
             Turn::Ended(Some(error)) => self.lose(rank, &format!("its connection has ended: {error}")),
             Turn::Nonsense(what) => self.lose(rank, &format!("it has sent nonsense: {what}")),

@@ -212,6 +212,26 @@ fn a_farewell_comes_after_everything_and_is_no_fault() {
     assert!(got[1].faults[0].to_string().contains("rank 0 on host host0"), "{:?}", got[1].faults);
 }
 
+/// While a rank that leaves still waits for others, those that have heard it close.
+#[test]
+fn who_leaves_is_not_told_that_others_have_closed() {
+    let (mut net, mut got) = (network(2), sinks(2));
+    send(&mut net[0], 1, 1);
+    until(&mut net, &mut got, |got| got[1].tags.len() == 1);
+    net[0].say_farewell();
+    let start = Instant::now();
+    while !(net[1].has_ended(0) && net[0].has_ended(1)) {
+        net[0].poll(&mut got[0]);
+        net[1].poll(&mut got[1]);
+        assert!(start.elapsed() < LOST, "nobody closes");
+    }
+    (0..3).for_each(|_| {
+        net[0].look_soon();
+        net[0].poll(&mut got[0]);
+    });
+    assert!(got.iter().all(|got| got.faults.is_empty()), "{:?}", got[0].faults);
+}
+
 #[test]
 fn a_rank_that_breaks_the_protocol_is_lost_and_the_others_do_not_notice() {
     let (mut net, mut got) = (network(3), sinks(3));
