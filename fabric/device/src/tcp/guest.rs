@@ -77,7 +77,8 @@ impl Guest {
                     Ok(_) => Step::Gone,
                     Err(_) => Step::Stranger,
                 },
-                Err(_) => Step::Stranger,
+                // A rank whose other attempt was faster leaves this one without a word.
+                Err(_) => Step::Gone,
             },
             Stage::Answered(call, nonce) => match self.heard.read::<PROOF_BYTES>(&self.socket) {
                 Ok(None) => Step::Waiting,
