@@ -376,6 +376,33 @@ mod sleeping {
     }
 
     #[test]
+    fn room_wakes_who_was_refused() {
+        let (mut net, mut got) = (narrow_network(2), sinks(2));
+        send(&mut net[0], 1, 1);
+        until(&mut net, &mut got, |got| got[1].tags.len() == 1);
+        let data = vec![1; 60_000];
+        let mut quiet = 0;
+        // Until the kernel takes nothing more, of which a post would be told only when the output has left.
+        while quiet < 100 {
+            // SAFETY: the data is readable.
+            let refused = unsafe { net[0].post_bulk(1, head(1), &[], data.as_ptr(), data.len()) } == Posted::Full;
+            net[0].look_soon();
+            quiet = if net[0].poll(&mut got[0]) || !refused { 0 } else { quiet + 1 };
+        }
+        assert!(net[0].arm() && net[0].has_output());
+        let sleeper = net[0].sleeper();
+        let sleeping = std::thread::spawn(move || {
+            let start = Instant::now();
+            sleeper.sleep(Some(LOST));
+            start.elapsed()
+        });
+        while !sleeping.is_finished() {
+            net[1].poll(&mut got[1]);
+        }
+        assert!(sleeping.join().expect("the sleeper") < LOST, "not woken");
+    }
+
+    #[test]
     fn the_bell_wakes_who_sleeps_on_sockets() {
         let mut device = network(1).pop().expect("one");
         let number = device.hang_bell().expect("a bell");
