@@ -1,13 +1,15 @@
 //! What programs may see of TCP sockets (`tests/c/sockets/behaviour`), once on plain kernel TCP and once with the library
 //! preloaded: the same must hold, and with the library the bytes must go through rings where a case is about rings.
 
+use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
 use std::process::{Command, Output};
 use std::sync::OnceLock;
 use weft_tests::sockets::{Moved, sock};
+use weft_tests::tree;
 
 /// Cases whose connections stay accelerated to their end. The others hand them to somebody who bypasses the library.
-const BY_RING: [&str; 21] = [
+const BY_RING: [&str; 25] = [
     "end_follows_data",
     "closed_peer_gives_epipe",
     "broken_pipe_signal",
@@ -29,10 +31,14 @@ const BY_RING: [&str; 21] = [
     "killed_behind_a_full_ring",
     "answers_of_two_threads",
     "all_else_closed",
+    "put_into_a_set_beside",
+    "told_on_two_levels",
+    "looked_at_beside",
+    "jumped_out",
 ];
 
 /// Lives whose bytes must have gone through rings, and how many at least: both ways, of one process.
-const LIVES_BY_RING: [(&str, u64); 12] = [
+const LIVES_BY_RING: [(&str, u64); 13] = [
     ("signals_that_interrupt", 8 << 20),
     ("signals_that_restart", 8 << 20),
     ("signals_of_both_kinds", 8 << 20),
@@ -44,6 +50,7 @@ const LIVES_BY_RING: [(&str, u64); 12] = [
     ("many_processes", 200_000),
     ("set_of_two_processes", 100),
     ("killed_while_sending", 1 << 20),
+    ("left_unread", 200),
     // Five of seven times a mebibyte, sent and received: not those of the connection that nobody could be shown.
     ("rendezvous_killed", 10 << 20),
 ];
@@ -121,4 +128,40 @@ fn every_life_is_lived_on_the_kernel_and_with_the_library() {
         }
     }
     assert!(failed.is_empty(), "{} of {} cases: {}", failed.len(), cases.len(), failed.join("\n"));
+}
+
+/// A network of its own, with a loopback, and so a rendezvous of its own; the same network where that is not allowed.
+fn alone_in_the_network() -> std::io::Result<()> {
+    // SAFETY: system calls with numbers and valid places.
+    unsafe {
+        if libc::unshare(libc::CLONE_NEWNET) != 0 && libc::unshare(libc::CLONE_NEWUSER | libc::CLONE_NEWNET) != 0 {
+            return Ok(());
+        }
+        let mut interface: libc::ifreq = std::mem::zeroed();
+        (interface.ifr_name[0], interface.ifr_name[1]) = (b'l' as libc::c_char, b'o' as libc::c_char);
+        interface.ifr_ifru.ifru_flags = (libc::IFF_UP | libc::IFF_RUNNING) as libc::c_short;
+        let socket = libc::socket(libc::AF_INET, libc::SOCK_DGRAM | libc::SOCK_CLOEXEC, 0);
+        let answer = libc::ioctl(socket, libc::SIOCSIFFLAGS, &interface);
+        if answer == 0 { Ok(()) } else { Err(std::io::Error::last_os_error()) }
+    }
+}
+
+#[test]
+fn what_killed_processes_have_counted_is_in_the_sums() {
+    let mut both = Command::new("sh");
+    both.args(["-c", "$0 sock --stats -- $1 killed_while_sending && exec $0 ps --sockets --json"]);
+    both.arg(tree().join("bin/weft")).arg(lives());
+    // SAFETY: only system calls.
+    unsafe { both.pre_exec(alone_in_the_network) };
+    let Output { status, stdout, stderr } = both.output().expect("a shell");
+    let (said, errors) = (String::from_utf8_lossy(&stdout), String::from_utf8_lossy(&stderr));
+    assert!(status.success(), "{said}{errors}");
+    // What the one that lived has received was sent by those that were killed.
+    let received = Moved::of(&errors);
+    let json = said.find('{').map_or("", |at| &said[at..]);
+    let sums: serde_json::Value = serde_json::from_str(json).unwrap_or_else(|error| panic!("{error}: {said}"));
+    let ended = &sums["ended"];
+    let sent = ended["counters"]["bytes_ring_out"].as_u64().unwrap_or(0);
+    assert!(received.by_ring > 1 << 20 && sent > received.by_ring / 2, "{received:?}, {ended}");
+    assert!(ended["processes"].as_u64() > Some(12), "{ended}");
 }

@@ -9,6 +9,7 @@ use crate::port::Port;
 use crate::status::Counters;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::os::fd::OwnedFd;
+use std::time::Duration;
 use weft_device::shm::{CopySlots, Doorbell, Segment, ShmDevice, TakenSlot};
 use weft_device::tcp::{self, Place, TcpDevice};
 use weft_device::{Device, NoMemory, Packet, PeerFault, Posted, Sink};
@@ -404,10 +405,11 @@ pub(crate) enum Sleeper {
 }
 
 impl Sleeper {
-    pub fn sleep(&self) {
+    /// At most for `limit`.
+    pub fn sleep(&self, limit: Option<Duration>) {
         match self {
-            Self::Doorbell(doorbell) => doorbell.sleep(None),
-            Self::Sockets(sockets) => sockets.sleep(None),
+            Self::Doorbell(doorbell) => doorbell.sleep(limit),
+            Self::Sockets(sockets) => sockets.sleep(limit),
         }
     }
 }

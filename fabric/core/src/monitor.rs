@@ -23,6 +23,18 @@ pub trait Driven {
     /// Moves what stands on top of the endpoint (nonblocking collectives); called after each progress pass.
     /// Work that calls user code is handed back, to be run outside.
     fn advance(&mut self) -> Option<Outside>;
+
+    /// Called where a pass moved nothing: by [`Monitor::poll`], and by a thread that waits before it `sleeps`. What is too
+    /// rare to be looked at in every pass has its place here. True if anything changed.
+    fn idle(&mut self, sleeps: bool) -> bool {
+        let _ = sleeps;
+        false
+    }
+
+    /// How long a thread may sleep before it looks again; `None`: until it is woken.
+    fn longest_sleep(&self) -> Option<Duration> {
+        None
+    }
 }
 
 /// One per process and interface: `static WORLD: Monitor<World>`.
@@ -107,7 +119,7 @@ impl<T: Driven> Monitor<T> {
                 drop(guard);
                 work();
             }
-            None if moved => drop(guard),
+            None if moved || guard.idle(false) => drop(guard),
             None => guard.leave_quietly(),
         }
     }
@@ -156,6 +168,7 @@ impl<T: Driven> Monitor<T> {
             }
             match pace.idle(value.endpoint().policy()) {
                 Step::Poll => guard.leave_quietly(),
+                Step::Sleep if guard.idle(true) => {}
                 Step::Sleep => {
                     self.say(&mut guard, &what, &pace, &mut said);
                     if let Some(answer) = self.sleep(guard, beside_limit, &mut done) {
@@ -207,12 +220,12 @@ impl<T: Driven> Monitor<T> {
             value.endpoint().clear_blocked();
             return Some(answer);
         }
-        let sleeper = value.endpoint().sleeper();
+        let (sleeper, limit) = (value.endpoint().sleeper(), value.longest_sleep());
         self.watched.store(true, Ordering::Relaxed);
         self.sleepers.fetch_add(1, Ordering::Relaxed);
         // From here on another thread of ours that moves something rings (see the guard's drop).
         guard.leave_quietly();
-        sleeper.sleep();
+        sleeper.sleep(limit);
         let mut guard = self.enter();
         self.sleepers.fetch_sub(1, Ordering::Relaxed);
         self.watched.store(false, Ordering::Relaxed);
@@ -227,6 +240,7 @@ impl<T: Driven> Monitor<T> {
         if !guard.endpoint().arm_beside() {
             return guard.leave_quietly();
         }
+        let limit = limit.into_iter().chain(guard.longest_sleep()).min();
         let seen = self.changes.load(Ordering::Relaxed);
         self.sleepers.fetch_add(1, Ordering::Relaxed);
         guard.leave_quietly();

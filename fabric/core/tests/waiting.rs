@@ -5,7 +5,7 @@ use common::*;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
-use weft_fabric::{Bounds, Endpoint, Limits, Monitor, Segment, Selector, SendMode};
+use weft_fabric::{Bounds, Driven, Endpoint, Limits, Monitor, Outside, Segment, Selector, SendMode};
 
 fn sleepy(segment: &Segment, me: u32) -> Endpoint {
     Endpoint::join_segment_with(segment.clone(), me, Limits::default(), ASLEEP).expect("join")
@@ -219,4 +219,39 @@ fn a_killed_peer_does_not_take_the_survivor_with_it() {
         }
         at.progress();
     }
+}
+
+/// Counts how often it may look before a sleep; what it waits for nobody wakes it for.
+struct Looker {
+    endpoint: Endpoint,
+    looks: u32,
+}
+
+impl Driven for Looker {
+    fn endpoint(&mut self) -> &mut Endpoint {
+        &mut self.endpoint
+    }
+
+    fn advance(&mut self) -> Option<Outside> {
+        None
+    }
+
+    fn idle(&mut self, sleeps: bool) -> bool {
+        self.looks += u32::from(sleeps);
+        // At the last look it changes something itself.
+        self.looks == 4
+    }
+
+    fn longest_sleep(&self) -> Option<Duration> {
+        (self.looks < 4).then_some(Duration::from_millis(1))
+    }
+}
+
+#[test]
+fn what_is_driven_looks_before_each_sleep_and_sleeps_no_longer_than_it_wants() {
+    let _watchdog = Watchdog::new();
+    let segment = Segment::create(1).expect("segment");
+    let world = for_good(Monitor::new());
+    world.open(Looker { endpoint: sleepy(&segment, 0), looks: 0 }, false);
+    assert_eq!(world.wait(WAIT, |looker: &mut Looker| (looker.looks == 4).then_some(looker.looks)), 4);
 }

@@ -149,9 +149,10 @@ pub fn connect(socket: RawFd, name: &Abstract) -> io::Result<()> {
     unsafe { checked(libc::SYS_connect, [socket as usize, name.at(), name.length as usize, 0, 0, 0]) }.map(drop)
 }
 
-/// Sends a datagram to a name, without waiting.
+/// Sends a datagram to a name, without waiting. A socket of TCP, should the descriptor have become one, refuses it: a
+/// connected one would not look at the name, but for the third flag, which means nothing to others.
 pub fn send_to(socket: RawFd, bytes: &[u8], name: &Abstract) -> io::Result<usize> {
-    let flags = (libc::MSG_DONTWAIT | libc::MSG_NOSIGNAL) as usize;
+    let flags = (libc::MSG_DONTWAIT | libc::MSG_NOSIGNAL | libc::MSG_FASTOPEN) as usize;
     let (at, length) = (bytes.as_ptr() as usize, bytes.len());
     // SAFETY: bytes and address live across the call.
     unsafe { checked(libc::SYS_sendto, [socket as usize, at, length, flags, name.at(), name.length as usize]) }
@@ -162,6 +163,17 @@ pub fn receive(socket: RawFd, bytes: &mut [u8]) -> io::Result<usize> {
     let (at, length) = (bytes.as_mut_ptr() as usize, bytes.len());
     // SAFETY: the place is valid and ours across the call.
     unsafe { checked(libc::SYS_recvfrom, [socket as usize, at, length, libc::MSG_DONTWAIT as usize, 0, 0]) }
+}
+
+/// Takes all datagrams that are there, up to so many in one call, and looks at none. Answers whether there may be more.
+pub fn discard(socket: RawFd) -> bool {
+    const AT_ONCE: usize = 8;
+    // SAFETY: zeros are headers of nothing.
+    let mut headers: [libc::mmsghdr; AT_ONCE] = unsafe { std::mem::zeroed() };
+    let (at, flags) = (headers.as_mut_ptr() as usize, libc::MSG_DONTWAIT as usize);
+    // SAFETY: the headers live across the call and point nowhere.
+    let taken = unsafe { checked(libc::SYS_recvmmsg, [socket as usize, at, AT_ONCE, flags, 0, 0]) };
+    taken.is_ok_and(|taken| taken == AT_ONCE)
 }
 
 /// A socket option that is a plain value, for a place of the size that the option has.

@@ -1,11 +1,13 @@
 //! Pure state machines of the protocols: no I/O, no clock, no threads, no memory but their own.
 //!
 //! - [`matching`]: which receive gets which message (port protocol).
+//! - [`reliable`]: packets in order, each once, over datagrams that may be lost.
 //!
 //! A machine is fed by `handle_x` and asked by `poll_x`; it never calls out. Not here: bytes and buffers (core), rings
 //! (devices).
 //!
-//! Test: `cargo test -p weft-protocol` (against a plain list as oracle).
+//! Test: `cargo test -p weft-protocol` (matching against a plain list as oracle; links over a simulated network).
 #![forbid(unsafe_code)]
 
 pub mod matching;
+pub mod reliable;

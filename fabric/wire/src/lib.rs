@@ -1,8 +1,9 @@
-//! Every byte of shared memory that another process reads: cells, the segment, the status page, streams; what other hosts
-//! read: the job map, and what ranks say to each other over TCP; and the settings.
+//! Every byte that another process or host reads: cells, the segment, the status page, streams, the job map, what ranks say
+//! to each other over TCP, the datagrams between hosts; and the settings.
 //!
 //! Pure layout: this crate computes offsets, packs and unpacks words, and touches no memory but its arguments.
-//! What comes out of shared memory is a claim, so decoding never trusts: unknown kinds and lengths are answers.
+//! What comes out of shared memory or a datagram is a claim, so decoding never trusts: unknown kinds and lengths are
+//! answers.
 //! `docs/wire` shows the whole on one page.
 //!
 //! Not here: atomics, mappings, system calls (`weft-device`); which message goes where (`weft-protocol`); what launcher
@@ -13,6 +14,7 @@
 
 pub mod cell;
 pub mod job_map;
+pub mod link;
 pub mod segment;
 pub mod settings;
 pub mod siphash;

@@ -16,13 +16,16 @@ pub fn write(table: &Table) -> String {
     text
 }
 
-/// What `MPI_Type_get_name` answers for predefined types; aliases come second and lose.
+/// What `MPI_Type_get_name` answers for predefined types. The first one counts: of two names of one type the ABI makes
+/// those an alias that the standard lists first, with the other one as their synonym (MPI 5.0, section 3.2.2).
 fn write_names(text: &mut String, table: &Table) {
     text.push_str(
         "/// Names of the predefined datatypes by handle.\npub const DATATYPE_NAMES: &[(usize, &str)] = &[\n",
     );
     let types = table.constants.iter().filter(|section| section.handle.as_deref() == Some("MPI_Datatype"));
-    for constant in types.flat_map(|section| &section.constants) {
+    let mut types: Vec<&Constant> = types.flat_map(|section| &section.constants).collect();
+    types.sort_by_key(|constant| !constant.value.starts_with("MPI_"));
+    for constant in types {
         let _ = writeln!(text, "    ({}, \"{}\"),", value(constant), constant.name);
     }
     text.push_str("];\n");

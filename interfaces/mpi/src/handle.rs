@@ -233,6 +233,11 @@ impl<T> Table<T> {
         self.free.push((handle & INDEX_MASK) as u32);
     }
 
+    /// All live objects, with the predefined ones.
+    pub fn every(&self) -> impl Iterator<Item = &T> {
+        self.predefined.iter().flatten().chain(self.slots.iter().filter_map(|slot| slot.value.as_ref()))
+    }
+
     /// The program's own live objects.
     pub fn iter(&self) -> impl Iterator<Item = (usize, &T)> {
         self.slots.iter().filter_map(|slot| slot.value.as_ref().map(|value| (slot.handle as usize, value)))

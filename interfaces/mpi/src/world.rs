@@ -12,6 +12,7 @@ use crate::request::Request;
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, OnceLock};
+use std::time::Duration;
 use weft_fabric::{Driven, Endpoint, Monitor, Outside};
 
 /// Open from `MPI_Init` to `MPI_Finalize`.
@@ -141,5 +142,13 @@ impl Driven for World {
         self.point.advance(&mut self.endpoint);
         crate::comm::idup::advance(self);
         crate::coll::advance(self)
+    }
+
+    fn idle(&mut self, sleeps: bool) -> bool {
+        crate::coll::inquiry::idle(self, sleeps)
+    }
+
+    fn longest_sleep(&self) -> Option<Duration> {
+        self.collectives.longest_sleep()
     }
 }

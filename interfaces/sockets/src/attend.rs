@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::conn::{self, ATTACHED, STALE_IN_SETS};
 use super::table::{self, Entry};
-use super::{epoll, raw, real, wait};
+use super::{epoll, raw, real, signals, wait};
 
 const SIGNAL: c_int = libc::SIGURG;
 
@@ -73,18 +73,20 @@ pub fn undisturbed(whole: Option<u64>, mut wait: impl FnMut(Option<u64>) -> c_in
     }
 }
 
-/// Whether the interrupted thread was in a wait of the kernel, which answers EINTR. (Where the handler of another signal
-/// is about to run, that is what was interrupted.)
+/// Whether the interrupted thread was in a wait of the kernel, which answers EINTR for our signal and no other. (Where the
+/// handler of another signal is about to run, that is what was interrupted; or it waits until we have returned.)
 fn has_ended_a_wait(context: *const c_void) -> bool {
     const ENDED: i64 = -(libc::EINTR as i64);
-    // SAFETY: the kernel hands the thread's registers to a handler of this kind.
-    unsafe {
+    // SAFETY: the kernel hands the thread's registers, and its signal mask of 8 bytes, to a handler of this kind.
+    let (answer, blocked) = unsafe {
         let context = &*context.cast::<libc::ucontext_t>();
         #[cfg(target_arch = "x86_64")]
-        return context.uc_mcontext.gregs[libc::REG_RAX as usize] == ENDED;
+        let answer = context.uc_mcontext.gregs[libc::REG_RAX as usize];
         #[cfg(target_arch = "aarch64")]
-        return context.uc_mcontext.regs[0] as i64 == ENDED;
-    }
+        let answer = context.uc_mcontext.regs[0] as i64;
+        (answer, (&raw const context.uc_sigmask).cast::<u64>().read_unaligned())
+    };
+    answer == ENDED && !signals::has_handlers(raw::pending_signals() & !blocked)
 }
 
 extern "C" fn on_signal(_: c_int, _: *const c_void, context: *const c_void) {

@@ -209,16 +209,6 @@ pub fn forget(fd: c_int) {
     }
 }
 
-/// Before `fd` is closed: where the last holder leaves bytes unread the kernel resets the connection, but it knows nothing
-/// of bytes in the ring.
-pub fn before_close(fd: c_int) {
-    let Some(held) = hold(fd) else { return };
-    let last = held.holds.load(Ordering::SeqCst) == DESCRIPTOR + 1;
-    if last && held.state_now() == ATTACHED && held.stream().has_unread() && !held.stream().is_shared() {
-        raw::reset_when_closed(fd);
-    }
-}
-
 /// `copy` is a duplicate of `fd` from now on.
 pub fn duplicate(fd: c_int, copy: c_int) {
     if fd == copy {
@@ -393,6 +383,16 @@ impl Connection {
         self.state.store(generation | state, Ordering::SeqCst);
     }
 
+    /// Whether no call holds it.
+    pub fn is_idle(&self) -> bool {
+        self.holds.load(Ordering::SeqCst) & CALLS == 0
+    }
+
+    /// Whether the caller's hold and one descriptor are all that holds it.
+    pub fn is_last_descriptor(&self) -> bool {
+        self.holds.load(Ordering::SeqCst) == DESCRIPTOR + 1
+    }
+
     /// Whether no other call of this process is inside. (Those that wait aside look at the state when they come back.)
     pub fn alone(&self) -> bool {
         self.holds.load(Ordering::SeqCst) & INSIDE == 1
@@ -434,8 +434,9 @@ impl Connection {
         let state = self.state.load(Ordering::SeqCst);
         let before = self.holds.fetch_sub(hold, Ordering::SeqCst);
         if hold == DESCRIPTOR && before >> 32 == 1 {
-            // Nobody in this process can reach it any more: the peer may look for the end.
-            if self.has_flag(WAS_ATTACHED) {
+            // Nobody can reach it any more: the peer may look for the end. Where other processes hold it there is none yet,
+            // and `ends` takes the hint for the word of one who has looked for unread bytes.
+            if self.has_flag(WAS_ATTACHED) && !self.stream().is_shared() {
                 self.stream().set_closing();
             }
         }

@@ -6,15 +6,20 @@
 //! after some of these waits the kernel has its way. That takes some milliseconds at most, once per connection, and where it
 //! was in vain on some connections of a service it is hardly tried on its next ones.
 //!
-//! A call that does not block pauses here, too: a short send could not tell its caller when to go on.
+//! A call that does not block pauses here only for an instant, and once. What it may send afterwards is little; its caller
+//! finds that there is room at once, and comes again.
+//!
+//! Where the other end is idle in this very process, it does not come while we wait: the thread that pauses may be the one
+//! that would read.
 
 use std::ffi::c_int;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use weft_fabric::stream::SendRoute;
 
-use super::conn::{ATTACHED, Connection, FRESH, GRANTED, Held, NEVER, OFFERED};
-use super::{kernel_counts, meet, raw, settings};
+use super::conn::{self, ACCEPTED, ATTACHED, Connection, FRESH, GRANTED, Held, NEVER, OFFERED};
+use super::table::{self, Entry};
+use super::{epoll, kernel_counts, meet, raw, settings};
 
 /// As many bytes count as a data call.
 const BYTES_OF_A_CALL: u64 = 4 << 10;
@@ -28,14 +33,19 @@ const SHORT_NS: u64 = 300_000;
 /// The others, and those where the other end is known to be one of us: it may be busy, or not have begun.
 const LONG_NS: u64 = 1_000_000;
 const KNOWN_NS: u64 = 4_000_000;
+/// For calls that do not block: so many, so long.
+const BRIEF_PAUSES: u32 = 64;
+const BRIEF_NS: u64 = 60_000;
 const NAP_NS: u64 = 20_000;
 const PROD: u64 = 4 << 10;
+/// In a process with more connections its other end is not looked for everywhere.
+const MOST_LOOKED_AT: usize = 256;
 
 /// Connections of a service that paused in vain, one after the other, before its next ones do not; after so many of those,
 /// and then after twice as many each time, one tries again.
 const VAIN: u32 = 3;
 const TRY_AFTER: u32 = 256;
-/// The last connection of the service was attached.
+/// The last connection of the service went by the ring.
 const KNOWN: u32 = 1 << 31;
 
 /// By port: for how many of its last connections nobody came, or [`KNOWN`].
@@ -45,7 +55,7 @@ fn in_vain(held: &Connection) -> &'static AtomicU32 {
     &IN_VAIN[held.service.load(Ordering::Relaxed) as usize % IN_VAIN.len()]
 }
 
-/// A connection of this service was attached.
+/// A connection of this service goes by the ring.
 pub fn worked(conn: &Connection) {
     let word = in_vain(conn);
     if word.load(Ordering::Relaxed) != KNOWN {
@@ -89,15 +99,19 @@ pub fn allowance(held: &Held, sent: u64, bytes: usize) -> usize {
 /// Gives the other end a little time to come. Afterwards the connection is attached at both ends, or the kernel may carry
 /// more. No lock is held.
 #[cold]
-pub fn pause(held: &Held, fd: c_int) {
+pub fn pause(held: &Held, fd: c_int, may_wait: bool) {
     let _errno = raw::KeepErrno::new();
     let busy = held.state_now() == FRESH && meet::offer_now(held, fd);
-    let waits = (busy || matches!(held.state_now(), OFFERED | GRANTED | ATTACHED)) && is_worth_it(held);
-    if !waits || wait(held, fd) {
+    let first = held.pauses.load(Ordering::Relaxed) == 0;
+    let waits = (busy || matches!(held.state_now(), OFFERED | GRANTED | ATTACHED))
+        && is_worth_it(held)
+        && !(first && other_end_is_idle_here(held, fd));
+    if !waits || wait(held, fd, may_wait) {
         held.up_to.store(UNBOUNDED, Ordering::Relaxed);
         return;
     }
-    if held.pauses.fetch_add(1, Ordering::Relaxed) + 1 >= PAUSES {
+    let pauses = if may_wait { PAUSES } else { BRIEF_PAUSES };
+    if held.pauses.fetch_add(1, Ordering::Relaxed) + 1 >= pauses {
         let word = in_vain(held);
         let vain = word.load(Ordering::Relaxed) & !KNOWN;
         word.store(vain + 1, Ordering::Relaxed);
@@ -105,6 +119,28 @@ pub fn pause(held: &Held, fd: c_int) {
     } else {
         held.up_to.fetch_add(PROD, Ordering::Relaxed);
     }
+}
+
+/// The answer of a call that does not block, and has sent `done` bytes and paused already. There is room: who waits for an
+/// edge of it has seen that one, and gets another.
+#[cold]
+pub fn short(held: &Held, done: usize) -> Result<usize, raw::Errno> {
+    epoll::refresh(held);
+    Ok(done)
+}
+
+/// Whether the other end is a descriptor of this process that nobody uses at the moment, and that would not come by itself.
+fn other_end_is_idle_here(held: &Held, fd: c_int) -> bool {
+    let Some((here, there)) = kernel_counts::ends(fd) else { return false };
+    let accepted = held.has_flag(ACCEPTED);
+    let others = table::entries(0, c_int::MAX).filter_map(|(fd, entry)| match entry {
+        Entry::Connection(index) if conn::at(index).has_flag(ACCEPTED) != accepted => Some((fd, index)),
+        _ => None,
+    });
+    let other = others.take(MOST_LOOKED_AT).find(|(fd, _)| {
+        kernel_counts::ends(*fd).is_some_and(|(its_here, its_there)| its_here == there && its_there == here)
+    });
+    other.is_some_and(|(_, index)| conn::at(index).is_idle() && conn::at(index).state_now() != ATTACHED)
 }
 
 /// Whether others of this service have come lately, or it is time to see.
@@ -118,8 +154,10 @@ fn is_worth_it(held: &Held) -> bool {
     vain >= TRY_AFTER && vain.is_power_of_two()
 }
 
-fn pause_ns(held: &Held) -> u64 {
-    if held.pauses.load(Ordering::Relaxed) < SHORT_PAUSES {
+fn pause_ns(held: &Held, may_wait: bool) -> u64 {
+    if !may_wait {
+        BRIEF_NS
+    } else if held.pauses.load(Ordering::Relaxed) < SHORT_PAUSES {
         SHORT_NS
     } else if held.state_now() == OFFERED && in_vain(held).load(Ordering::Relaxed) != KNOWN {
         LONG_NS
@@ -129,10 +167,10 @@ fn pause_ns(held: &Held) -> u64 {
 }
 
 /// Whether both ends were attached in time.
-fn wait(held: &Held, fd: c_int) -> bool {
+fn wait(held: &Held, fd: c_int, may_wait: bool) -> bool {
     // What the kernel holds back to fill a packet would not wake anybody.
     kernel_counts::push(fd);
-    let end = raw::now_ns() + pause_ns(held);
+    let end = raw::now_ns() + pause_ns(held, may_wait);
     loop {
         if meet::before_call(held, fd) && may_switch(held) {
             return true;

@@ -81,13 +81,19 @@ pub fn send(held: &Held, fd: c_int, mut pieces: Pieces<'_>, flags: c_int) -> Opt
     let all = pieces.left();
     let may_block = flags & MSG_DONTWAIT == 0;
     let mut waiting = Waiting { option: libc::SO_SNDTIMEO, events: POLLOUT, deadline: None };
+    let (mut may_wait, mut paused) = (None, false);
     if all == 0 {
         return None;
     }
     loop {
         let limit = early::allowance(held, held.sent.load(Ordering::Relaxed), pieces.left());
         if limit == 0 {
-            early::pause(held, fd);
+            let may_wait = *may_wait.get_or_insert_with(|| may_block && !is_nonblocking(fd));
+            if paused && !may_wait && pieces.left() < all {
+                return Some(early::short(held, all - pieces.left()));
+            }
+            paused = true;
+            early::pause(held, fd, may_wait);
             if held.state() == ATTACHED {
                 return Some(sum(all - pieces.left(), outgoing::send(held, fd, pieces, flags), None));
             }
@@ -133,6 +139,10 @@ fn sum(done: usize, rest: Result<usize, Errno>, owes: Option<&Held>) -> Result<u
     }
 }
 
+fn is_nonblocking(fd: c_int) -> bool {
+    raw::fcntl(fd, libc::F_GETFL, 0).is_ok_and(|flags| flags & libc::O_NONBLOCK as usize != 0)
+}
+
 /// How one call waits.
 struct Waiting {
     option: c_int,
@@ -144,8 +154,7 @@ struct Waiting {
 impl Waiting {
     #[cold]
     fn wait(&mut self, held: &Held, fd: c_int, may_block: bool, done: usize) -> Next {
-        let nonblocking = || raw::fcntl(fd, libc::F_GETFL, 0).is_ok_and(|flags| flags & libc::O_NONBLOCK as usize != 0);
-        if !may_block || (self.deadline.is_none() && nonblocking()) {
+        if !may_block || (self.deadline.is_none() && is_nonblocking(fd)) {
             return Next::Failed(libc::EAGAIN);
         }
         let option = self.option;

@@ -6,7 +6,9 @@ use std::sync::atomic::Ordering;
 use libc::{MSG_DONTWAIT, MSG_PEEK, MSG_TRUNC, MSG_WAITALL};
 use weft_fabric::stream::{Readable, ReceiveGuard, ReceiveRoute, Stream};
 
-use super::conn::{ASK_KERNEL, Held};
+use super::conn::{ASK_KERNEL, Held, SHUT};
+use super::ends;
+use super::kernel_counts;
 use super::life;
 use super::meet::STREAMS;
 use super::pieces::{NO_PIECE, Pieces};
@@ -154,7 +156,7 @@ fn last(held: &Held, stream: &Stream, pieces: &mut Pieces<'_>, flags: c_int) -> 
 /// Whether the kernel is to be asked before a call says that there is nothing.
 #[inline]
 fn must_ask(held: &Held, stream: &Stream, may_wait: bool) -> bool {
-    held.has_flag(ASK_KERNEL)
+    held.has_flag(ASK_KERNEL | SHUT)
         || stream.peer_closing()
         || held.owes()
         || (!may_wait && held.empty_looks.fetch_add(1, Ordering::Relaxed) % LOOKS == LOOKS - 1)
@@ -350,16 +352,39 @@ fn end_of_kernel(
     flags: c_int,
     end: Turn,
 ) -> Turn {
-    guard.kernel_ended(received(held));
+    // An end that this side has made itself says nothing about the other one.
+    if kernel_counts::has_ended(fd) {
+        guard.kernel_ended(received(held));
+    }
+    let reset = match end {
+        Turn::End => ends::judge_locked(held, fd),
+        Turn::Failed(error) => {
+            ends::told(held, fd, error);
+            false
+        }
+        _ => false,
+    };
     match guard.route(received(held)) {
         ReceiveRoute::Ring => match from_ring(guard, held, fd, pieces, flags) {
-            Turn::Nothing => end,
+            Turn::Nothing => end_now(held, fd, end, reset),
             other => {
                 owe(held, &end);
                 other
             }
         },
-        _ => end,
+        _ => end_now(held, fd, end, reset),
+    }
+}
+
+/// The end as the kernel tells of it by now, if it became a reset meanwhile.
+fn end_now(held: &Held, fd: c_int, end: Turn, reset: bool) -> Turn {
+    if !reset {
+        return end;
+    }
+    match (held.take_owed(), raw::look(fd)) {
+        (0, Err(error)) => Turn::Failed(error),
+        (0, Ok(_)) => Turn::End,
+        (error, _) => Turn::Failed(error),
     }
 }
 
@@ -384,8 +409,12 @@ fn ask_kernel(held: &Held, fd: c_int, stream: &Stream) -> Turn {
     }
     // What the peer sent before it ended is there by now.
     let mut guard = stream.lock_receive();
-    if !matches!(answer, Ok(1..)) {
+    if !matches!(answer, Ok(1..)) && kernel_counts::has_ended(fd) {
         guard.kernel_ended(received(held));
+    }
+    let reset = answer == Ok(0) && ends::judge_locked(held, fd);
+    if let Err(error) = answer {
+        ends::told(held, fd, error);
     }
     match (guard.route(received(held)), answer) {
         (ReceiveRoute::Ring, _) if guard.available() > 0 => {
@@ -395,7 +424,7 @@ fn ask_kernel(held: &Held, fd: c_int, stream: &Stream) -> Turn {
             Turn::Came
         }
         (ReceiveRoute::Kernel { .. }, Ok(bytes)) if bytes > 0 => Turn::Came,
-        (_, Ok(0)) => Turn::End,
+        (_, Ok(0)) => end_now(held, fd, Turn::End, reset),
         (_, Ok(_)) => Turn::Came,
         (_, Err(error)) => Turn::Failed(error),
     }

@@ -11,6 +11,13 @@ use super::conn::Connection;
 use super::{raw, settings};
 
 const ESTABLISHED: u8 = 1;
+/// The states of a connection whose other side has ended it: by an end of its own direction, or altogether.
+const ENDED: [u8; 5] = [TIME_WAIT, CLOSE, CLOSE_WAIT, LAST_ACK, CLOSING];
+const TIME_WAIT: u8 = 6;
+const CLOSE: u8 = 7;
+const CLOSE_WAIT: u8 = 8;
+const LAST_ACK: u8 = 9;
+const CLOSING: u8 = 11;
 
 /// The part of the kernel's `tcp_info` that is needed, with its layout (`linux/tcp.h`): the counts lie at these offsets.
 #[repr(C, align(8))]
@@ -32,6 +39,10 @@ impl TcpInfo {
         self.0[0] == ESTABLISHED
     }
 
+    fn ended(&self) -> bool {
+        ENDED.contains(&self.0[0])
+    }
+
     fn bytes_received(&self) -> u64 {
         self.number(128, 8)
     }
@@ -51,10 +62,7 @@ pub fn may_be_accelerated(fd: c_int) -> Result<(u64, [u16; 2]), Reason> {
     if protocol != Ok(IPPROTO_TCP) || !TcpInfo::of(fd).is_some_and(|info| info.established()) {
         return Err(Reason::NotLocal);
     }
-    let (Ok(here), Ok(there)) = (raw::name(libc::SYS_getsockname, fd), raw::name(libc::SYS_getpeername, fd)) else {
-        return Err(Reason::NotLocal);
-    };
-    let (Some(here), Some(there)) = (End::of(&here), End::of(&there)) else { return Err(Reason::NotLocal) };
+    let Some((here, there)) = ends(fd) else { return Err(Reason::NotLocal) };
     if here.address != there.address && !(here.is_loopback() && there.is_loopback()) {
         return Err(Reason::NotLocal);
     }
@@ -63,6 +71,24 @@ pub fn may_be_accelerated(fd: c_int) -> Result<(u64, [u16; 2]), Reason> {
     }
     let cookie = raw::cookie(fd).map_err(|_| Reason::Resources)?;
     Ok((cookie, [here.port, there.port]))
+}
+
+/// Whether the other side has ended the connection, or its direction of it: the kernel calls also that an end for readers
+/// that this side has shut against itself.
+pub fn has_ended(fd: c_int) -> bool {
+    TcpInfo::of(fd).is_some_and(|info| info.ended())
+}
+
+/// The other side has ended its direction, and this side has not.
+pub fn awaits_our_end(fd: c_int) -> bool {
+    TcpInfo::of(fd).is_some_and(|info| info.0[0] == CLOSE_WAIT)
+}
+
+/// This end and the other one, as the kernel names them.
+pub fn ends(fd: c_int) -> Option<(End, End)> {
+    let here = raw::name(libc::SYS_getsockname, fd).ok()?;
+    let there = raw::name(libc::SYS_getpeername, fd).ok()?;
+    Some((End::of(&here)?, End::of(&there)?))
 }
 
 /// Makes the kernel send what it holds back until a packet is full (Nagle's rule, `TCP_CORK`): setting `TCP_NODELAY` does
@@ -76,7 +102,8 @@ pub fn push(fd: c_int) {
 }
 
 /// One end of a connection; IPv4 in its mapped form.
-struct End {
+#[derive(PartialEq, Eq)]
+pub struct End {
     address: [u8; 16],
     port: u16,
 }

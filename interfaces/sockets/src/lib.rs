@@ -7,7 +7,8 @@
 //!
 //! - `table`: what each descriptor number is; `conn`: one record per socket; `meet`: counted, offered, attached;
 //!   `expect`: calls meanwhile;
-//!   `family`, `life`: fork, exec, close, handing back to the kernel.
+//!   `family`, `life`: fork, exec, close, handing back to the kernel; `rescue`: bytes of a peer that is gone.
+//! - `ends`: what closing, exiting and being killed do to bytes that nobody has read.
 //! - `route`: where a data call goes; `outgoing`, `incoming`, `splice`: the rings; `wait`, `pace`, `signals`: waiting.
 //! - `poll`, `select`, `epoll`: many descriptors at once.
 //! - `abi`: the names of C, and nothing else; `real`: what stood behind them; `raw`: the library's own system calls.
@@ -30,6 +31,7 @@ mod attend;
 mod conn;
 mod cookies;
 mod early;
+mod ends;
 mod epoll;
 mod expect;
 mod family;
@@ -45,6 +47,7 @@ mod pieces;
 mod poll;
 mod raw;
 mod real;
+mod rescue;
 mod route;
 mod select;
 mod settings;
@@ -96,6 +99,7 @@ extern "C" fn load() {
     };
     // Later, with threads, this takes milliseconds, and would be done in the middle of a call.
     raw::take_part_in_barriers();
+    life::note_process();
     ON.store(true, Ordering::Relaxed);
     NOTES.store(true, Ordering::Relaxed);
 }
@@ -115,6 +119,9 @@ fn panics_abort() {
 extern "C" fn unload() {
     if settings::wants_stats() && is_on() {
         log::sums();
+    }
+    if is_on() {
+        ends::before_exit();
     }
     life::leave();
 }

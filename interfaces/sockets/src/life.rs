@@ -1,7 +1,7 @@
 //! What happens to connections besides data: handed back to the kernel, shut down, forked, carried over exec.
 
 use std::ffi::c_int;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU64, Ordering};
 
 use libc::{FD_CLOEXEC, SHUT_RD, SHUT_RDWR, SHUT_WR};
 use weft_fabric::stream::Reason;
@@ -9,7 +9,7 @@ use weft_fabric::stream::Reason;
 use super::conn::{self, ATTACHED, Connection, FRESH, GRANTED, Held, NEVER, OFFERED};
 use super::meet::STREAMS;
 use super::table::{self, Entry};
-use super::{attend, cookies, epoll, family, log, meet, outgoing, raw, udp, wait};
+use super::{attend, cookies, ends, epoll, family, log, meet, outgoing, raw, rescue, udp, wait};
 
 /// How long the peer may take to answer that it sends by the kernel again.
 const ANSWER_NS: u64 = 3_000_000_000;
@@ -27,6 +27,9 @@ const MARK: u32 = 1 << 31;
 /// Whether this process came from a fork after the library was loaded; such a process gives back its references when it
 /// ends, because the rendezvous does not know it by itself.
 static IS_CHILD: AtomicBool = AtomicBool::new(false);
+
+/// The process in which we were loaded, or that came from a fork that we know of.
+static PROCESS: AtomicI32 = AtomicI32::new(0);
 
 /// Whether such a process has given them back.
 static LEFT: AtomicBool = AtomicBool::new(false);
@@ -67,6 +70,12 @@ fn hand_back_attached(held: &Held, fd: c_int, reason: Reason, start: u64) {
         if back && settled {
             break;
         }
+        if !back && settled && rescue::is_due(held, fd) {
+            if rescue::replace(held, fd) {
+                break;
+            }
+            return cut_off(held, fd);
+        }
         if now > call_at {
             stream.peer_processes(attend::call);
             call_at = now + CALL_EVERY_NS;
@@ -96,6 +105,15 @@ fn cut_off(held: &Held, fd: c_int) {
     }
     held.owe(libc::ECONNRESET);
     STREAMS.counters().fell_back(Reason::Broken);
+}
+
+/// This process is one that we know.
+pub fn note_process() {
+    PROCESS.store(raw::process_id(), Ordering::Relaxed);
+}
+
+pub fn is_known_process() -> bool {
+    PROCESS.load(Ordering::Relaxed) == raw::process_id()
 }
 
 /// Answers all peers: the one that we wait for may be this process itself, or wait for us elsewhere.
@@ -139,7 +157,7 @@ pub fn before_shutdown(fd: c_int, how: c_int) {
 }
 
 /// Calls `each` once for every connection of this process, with one of its descriptors.
-fn for_each_connection(mut each: impl FnMut(c_int, u32, &Connection)) {
+pub fn for_each_connection(mut each: impl FnMut(c_int, u32, &Connection)) {
     for (fd, entry) in table::entries(0, c_int::MAX) {
         let Entry::Connection(index) = entry else { continue };
         let conn = conn::at(index);
@@ -247,6 +265,7 @@ pub extern "C" fn after_fork_in_child() {
     if !super::is_on() {
         return;
     }
+    note_process();
     IS_CHILD.store(true, Ordering::Relaxed);
     LEFT.store(false, Ordering::Relaxed);
     epoll::forked();
@@ -323,6 +342,15 @@ pub fn leave() {
         FRESH | OFFERED | GRANTED => family::leave(conn),
         _ => {}
     });
+}
+
+/// Ends the process at once.
+pub fn exit(status: c_int) -> ! {
+    if super::is_on() {
+        ends::before_exit();
+    }
+    leave();
+    raw::exit(status)
 }
 
 /// The program that was to take our place could not be started.

@@ -194,7 +194,6 @@ fn attach_undisturbed(held: &Held, fd: c_int) -> bool {
     held.set_flag(WAS_ATTACHED);
     attend::begin();
     held.change(ATTACHING, ATTACHED);
-    early::worked(held);
     log::attached(fd);
     epoll::attached(held);
     true

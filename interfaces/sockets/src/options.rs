@@ -6,7 +6,7 @@ use libc::{FIOASYNC, FIONBIO, FIONREAD, IPPROTO_TCP, O_ASYNC, O_NONBLOCK, SOL_SO
 use weft_fabric::stream::Reason;
 
 use super::conn::{self, ATTACHED};
-use super::{incoming, kernel_counts, life, udp};
+use super::{ends, incoming, kernel_counts, life, raw, udp};
 
 const SO_RCVTIMEO_NEW: c_int = 66;
 const SO_SNDTIMEO_NEW: c_int = 67;
@@ -29,6 +29,13 @@ pub fn before_set(fd: c_int, level: c_int, name: c_int) {
 pub fn before_get(fd: c_int, level: c_int, name: c_int) {
     if level == IPPROTO_TCP && name == TCP_ZEROCOPY_RECEIVE {
         life::hand_back(fd, Reason::Option);
+    }
+    if level == SOL_SOCKET
+        && name == libc::SO_ERROR
+        && let Some(held) = conn::hold(fd)
+        && held.state_now() == ATTACHED
+    {
+        ends::notice(&held, fd, raw::poll_one(fd, libc::POLLRDHUP));
     }
 }
 

@@ -12,10 +12,10 @@ use super::pieces::{NO_PIECE, Pieces};
 use super::raw::{self, Errno};
 use super::signals::Slept;
 use super::wait::{self, Want};
-use super::{early, epoll, kernel_counts, life};
+use super::{early, ends, epoll, kernel_counts, life};
 
-/// A sender looks whether the kernel knows of an end after this many ticks: a millisecond or two.
-const LOOK_TICKS: u64 = 1 << 22;
+/// A sender looks whether the kernel knows of an end after this many ticks: some milliseconds.
+const LOOK_TICKS: u64 = 1 << 24;
 
 /// How long a call waits for a receiver that must let go of the kernel: one that may wait, and one that may not. It takes
 /// an instant unless the receiver lost its core in that instant, is stopped, or is hostile.
@@ -46,6 +46,7 @@ pub fn send(held: &Held, fd: c_int, mut pieces: Pieces<'_>, flags: c_int) -> Res
     let all = pieces.left();
     let mut deadline = None;
     let mut patience = None;
+    let mut paused = false;
     look_for_end(held, fd, &stream);
     loop {
         match turn(held, fd, &stream, &mut pieces, flags) {
@@ -58,7 +59,12 @@ pub fn send(held: &Held, fd: c_int, mut pieces: Pieces<'_>, flags: c_int) -> Res
             Turn::Failed(error) if pieces.left() == all => return Err(fail(error, flags)),
             Turn::Failed(_) => return Ok(all - pieces.left()),
             Turn::Early => {
-                early::pause(held, fd);
+                let may_wait = flags & MSG_DONTWAIT == 0 && !stream.nonblocking();
+                if paused && !may_wait && pieces.left() < all {
+                    return early::short(held, all - pieces.left());
+                }
+                paused = true;
+                early::pause(held, fd, may_wait);
                 continue;
             }
             Turn::Full => {}
@@ -118,6 +124,7 @@ fn turn(held: &Held, fd: c_int, stream: &Stream, pieces: &mut Pieces<'_>, flags:
         SendRoute::MaySwitch => {
             let before = stream.kernel_counts().0.load(Ordering::Relaxed);
             guard.switch_to_ring(before);
+            early::worked(held);
             if before > 0 {
                 // The other side reads what the kernel has first.
                 kernel_counts::push(fd);
@@ -216,6 +223,7 @@ pub fn leave_a_dead_ring(held: &Held, fd: c_int, stream: &Stream) {
     if said == 0 || (said == POLLRDHUP && stream.peer_reads_on()) {
         return;
     }
+    ends::notice(held, fd, said);
     to_kernel(held, fd, stream);
 }
 

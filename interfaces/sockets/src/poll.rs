@@ -4,7 +4,7 @@
 //! whose bytes go by the ring. What the rings have is added.
 
 use std::ffi::c_int;
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
 use libc::{POLLIN, POLLOUT, POLLRDHUP, POLLRDNORM, POLLWRNORM, pollfd};
 use weft_fabric::stream::{Bell, BellAddress, Readable, Waiter, Writable, sleep_barrier};
@@ -14,17 +14,19 @@ use super::meet::STREAMS;
 use super::raw::{self, Errno};
 use super::table::{self, Entry};
 use super::wait::{LOOK_NS, left_ns};
-use super::{attend, epoll, outgoing, pace, real, udp};
+use super::{attend, ends, epoll, outgoing, pace, real, signals, udp};
 
 const READING: i16 = POLLIN | POLLRDNORM;
 const WRITING: i16 = POLLOUT | POLLWRNORM;
 /// Sleep no longer where something could not be armed.
 const SLICE_NS: u64 = 5_000_000;
-/// While spinning, the kernel is asked every so many looks.
-const KERNEL_LOOKS: u32 = 16;
+/// While spinning, the kernel is asked at first and every so many looks.
+const KERNEL_LOOKS: u32 = 64;
 /// While rings have something in every call, the kernel is asked every so many calls.
 const KERNEL_EVERY: u32 = 8;
 static LOOKS: AtomicU32 = AtomicU32::new(0);
+/// What was told last came from the kernel: it is asked before a sleep, which costs more than to ask.
+static KERNEL_TOLD: AtomicBool = AtomicBool::new(false);
 /// Places on the stack.
 const FEW: usize = 66;
 
@@ -93,10 +95,13 @@ pub fn concerns(fds: &[pollfd]) -> bool {
 
 /// `ppoll` over a list of which [`concerns`] is true.
 pub fn poll(fds: &mut [pollfd], timeout_ns: Option<u64>, mask: *const libc::sigset_t) -> Result<usize, Errno> {
+    signals::may_be_cancelled();
     let Some(mut scratch) = Scratch::new(fds.len() + 1) else { return Err(libc::ENOMEM) };
     let deadline = timeout_ns.filter(|ns| *ns > 0).map(|ns| raw::now_ns().saturating_add(ns));
     let left = || if timeout_ns == Some(0) { Some(0) } else { left_ns(deadline) };
     let list = scratch.list();
+    // Otherwise the rings are enough before a sleep: it asks the kernel, and says so when that has something.
+    let mut kernel = KERNEL_TOLD.load(Ordering::Relaxed);
     loop {
         if all_plain(fds) {
             match by_kernel(fds, list, left(), deadline, mask) {
@@ -104,21 +109,22 @@ pub fn poll(fds: &mut [pollfd], timeout_ns: Option<u64>, mask: *const libc::sigs
                 None => continue,
             }
         }
-        let found = look(fds, list, true)?;
-        if found > 0 || left() == Some(0) {
+        let over = left() == Some(0);
+        let found = look(fds, list, kernel || over)?;
+        if found > 0 || over {
             return Ok(found);
         }
         let mut looks = 0u32;
         let mut answer = Ok(0);
         pace::spin(|| {
-            looks += 1;
             answer = look(fds, list, looks.is_multiple_of(KERNEL_LOOKS));
+            looks += 1;
             answer != Ok(0)
         });
         if answer != Ok(0) {
             return answer;
         }
-        sleep(fds, list, left(), mask)?;
+        kernel = sleep(fds, list, left(), mask)?;
     }
 }
 
@@ -263,6 +269,9 @@ fn look(fds: &mut [pollfd], list: &mut [pollfd], kernel: bool) -> Result<usize, 
     }
     // Where all are rings, and those that have something have all that was asked for, the kernel can wait for its turn.
     let turn = LOOKS.fetch_add(1, Ordering::Relaxed).is_multiple_of(KERNEL_EVERY);
+    if found > 0 {
+        note(false);
+    }
     if (!kernel && found == 0) || (found > 0 && whole && !turn) {
         return Ok(found);
     }
@@ -271,7 +280,17 @@ fn look(fds: &mut [pollfd], list: &mut [pollfd], kernel: bool) -> Result<usize, 
     if raw::poll(&mut list[..count], Some(0), None)? > 0 {
         add_kernel_events(fds, list);
     }
-    Ok(fds.iter().filter(|one| one.revents != 0).count())
+    let all = fds.iter().filter(|one| one.revents != 0).count();
+    if found == 0 && all > 0 {
+        note(true);
+    }
+    Ok(all)
+}
+
+fn note(kernel_told: bool) {
+    if KERNEL_TOLD.load(Ordering::Relaxed) != kernel_told {
+        KERNEL_TOLD.store(kernel_told, Ordering::Relaxed);
+    }
 }
 
 /// What the ring of a descriptor has of the events asked for.
@@ -314,15 +333,32 @@ fn substitute(fds: &[pollfd], list: &mut [pollfd]) {
 fn add_kernel_events(fds: &mut [pollfd], list: &[pollfd]) {
     for (one, place) in fds.iter_mut().zip(list).filter(|(_, place)| place.revents != 0) {
         match kind(one.fd) {
-            Kind::Set(index) if !epoll::is_ready_inside(index, one.fd) => continue,
-            Kind::Attached(held) => held.set_flag(ASK_KERNEL),
+            Kind::Set(index) => {
+                let ready = epoll::is_ready_inside(index, one.fd);
+                epoll::leave_to_sleepers(index);
+                if !ready {
+                    continue;
+                }
+            }
+            Kind::Attached(held) => {
+                held.set_flag(ASK_KERNEL);
+                if ends::notice(&held, one.fd, place.revents) {
+                    one.revents |= raw::poll_one(one.fd, one.events);
+                }
+            }
             _ => {}
         }
         one.revents |= place.revents;
     }
 }
 
-fn sleep(fds: &mut [pollfd], list: &mut [pollfd], left: Option<u64>, mask: *const libc::sigset_t) -> Result<(), Errno> {
+/// Answers whether the kernel has something to tell.
+fn sleep(
+    fds: &mut [pollfd],
+    list: &mut [pollfd],
+    left: Option<u64>,
+    mask: *const libc::sigset_t,
+) -> Result<bool, Errno> {
     // Before the others are armed: what is not attached by now will not be during the sleep.
     let Some(mut scratch) = Scratch::new(fds.len()) else { return Err(libc::ENOMEM) };
     let candidates = Candidates::hold(scratch.list(), fds, left == Some(0));
@@ -338,9 +374,15 @@ fn sleep(fds: &mut [pollfd], list: &mut [pollfd], left: Option<u64>, mask: *cons
         STREAMS.counters().sleeps.fetch_add(1, Ordering::Relaxed);
         let short = rest.short || candidates.sliced;
         let slice = if short { Some(SLICE_NS) } else { ends.or(rest.looks.then_some(LOOK_NS)) };
-        kernel_poll(list, slice.map_or(left, |slice| Some(left.map_or(slice, |left| left.min(slice)))), mask)
+        let at_most = |slice: u64| Some(left.map_or(slice, |left| left.min(slice)));
+        match kernel_poll(list, slice.map_or(left, at_most), mask) {
+            // A list may be as long as there may be descriptors: with the bell it is longer.
+            Err(libc::EINVAL) => kernel_poll(&mut list[..fds.len()], at_most(SLICE_NS), mask),
+            answer => answer,
+        }
     };
     rest.rung = list[fds.len()].revents != 0;
+    let by_kernel = answer.is_ok_and(|ready| ready > usize::from(rest.rung));
     drop(rest);
     for one in fds.iter() {
         if let Some(held) = conn::hold(one.fd)
@@ -355,7 +397,7 @@ fn sleep(fds: &mut [pollfd], list: &mut [pollfd], left: Option<u64>, mask: *cons
             epoll::leave_dead_rings(index);
         }
     }
-    answer.map(|_| ())
+    answer.map(|_| by_kernel)
 }
 
 fn awaits_room(one: &pollfd, held: &Held) -> bool {
@@ -381,6 +423,8 @@ fn ask_for_ends(fds: &[pollfd], list: &mut [pollfd]) -> Option<u64> {
 struct Rest<'a> {
     fds: &'a [pollfd],
     bell: Option<Bell>,
+    /// On the sets among them.
+    _sets: epoll::Resting,
     /// The sleep must be short: nobody can ring us for all of them.
     short: bool,
     /// Somebody looks now and then during the sleep: a set inside may wait for room.
@@ -391,20 +435,21 @@ struct Rest<'a> {
 impl<'a> Rest<'a> {
     fn begin(fds: &'a [pollfd]) -> Self {
         let bell = Bell::take().ok();
-        let armed = bell.as_ref().is_some_and(|bell| arm(fds, bell.address()));
+        let mut sets = epoll::Resting::new();
+        let armed = bell.as_ref().is_some_and(|bell| arm(fds, bell.address(), &mut sets));
         let looks = fds.iter().any(|one| matches!(kind(one.fd), Kind::Set(index) if epoll::awaits_room(index)));
-        Self { fds, bell, short: !armed, looks, rung: false }
+        Self { fds, bell, short: !armed || sets.is_short(), _sets: sets, looks, rung: false }
     }
 }
 
 impl Drop for Rest<'_> {
     fn drop(&mut self) {
         let Some(bell) = self.bell.take() else { return };
-        disarm(self.fds, bell.address());
+        let answered = disarm(self.fds, bell.address());
         if self.rung {
             bell.drain();
         }
-        bell.give_back();
+        bell.give_back(answered <= usize::from(self.rung));
     }
 }
 
@@ -414,12 +459,12 @@ fn look_at_rings(fds: &[pollfd]) -> bool {
 }
 
 /// Arms everything that is waited for. False when not all could be.
-fn arm(fds: &[pollfd], bell: BellAddress) -> bool {
+fn arm(fds: &[pollfd], bell: BellAddress, sets: &mut epoll::Resting) -> bool {
     let mut all = true;
     for one in fds {
         match kind(one.fd) {
             Kind::Plain | Kind::Datagram(_) => {}
-            Kind::Set(index) => all &= !epoll::rest_before_sleep(index),
+            Kind::Set(index) => sets.lie_down(index),
             Kind::Attached(held) => {
                 let stream = held.stream();
                 all &= one.events & READING == 0 || stream.arm_receive(bell, Waiter::Wait);
@@ -430,18 +475,15 @@ fn arm(fds: &[pollfd], bell: BellAddress) -> bool {
     all
 }
 
-fn disarm(fds: &[pollfd], bell: BellAddress) {
+/// Takes all wishes back; answers how many were answered, or stand no more for another reason.
+fn disarm(fds: &[pollfd], bell: BellAddress) -> usize {
+    let mut answered = 0;
     for one in fds {
-        match kind(one.fd) {
-            Kind::Plain | Kind::Datagram(_) => {}
-            Kind::Set(index) => {
-                epoll::rest_after_sleep(index);
-                epoll::leave_to_sleepers(index);
-            }
-            Kind::Attached(held) => {
-                held.stream().disarm_receive(bell, Waiter::Wait);
-                held.stream().disarm_space(bell, Waiter::Wait);
-            }
+        if let Kind::Attached(held) = kind(one.fd) {
+            let stream = held.stream();
+            answered += usize::from(one.events & READING != 0 && !stream.disarm_receive(bell, Waiter::Wait));
+            answered += usize::from(one.events & WRITING != 0 && !stream.disarm_space(bell, Waiter::Wait));
         }
     }
+    answered
 }

@@ -203,9 +203,15 @@ pub fn map(bytes: usize, shared: bool) -> *mut u8 {
     checked(answer).map_or(std::ptr::null_mut(), |at| at as *mut u8)
 }
 
-/// Makes closing this descriptor reset its connection.
-pub fn reset_when_closed(fd: c_int) {
-    let linger = libc::linger { l_onoff: 1, l_linger: 0 };
+/// Makes closing this descriptor reset its connection. Answers what closing it did before.
+pub fn reset_when_closed(fd: c_int) -> Option<libc::linger> {
+    let nothing = libc::linger { l_onoff: 0, l_linger: 0 };
+    let before = option(fd, libc::SOL_SOCKET, libc::SO_LINGER, nothing).ok();
+    set_linger(fd, libc::linger { l_onoff: 1, l_linger: 0 });
+    before
+}
+
+pub fn set_linger(fd: c_int, linger: libc::linger) {
     let size = size_of::<libc::linger>();
     // SAFETY: the option lives across the call.
     let _ = unsafe { kernel!(libc::SYS_setsockopt, fd, libc::SOL_SOCKET, libc::SO_LINGER, &raw const linger, size) };
@@ -216,6 +222,70 @@ pub fn disconnect(fd: c_int) -> Result<usize, Errno> {
     let nowhere = libc::sockaddr { sa_family: libc::AF_UNSPEC as u16, sa_data: [0; 14] };
     // SAFETY: the address lives across the call.
     unsafe { kernel!(libc::SYS_connect, fd, &raw const nowhere, size_of::<libc::sockaddr>()) }
+}
+
+/// Two ends of a new connection between two addresses of this host, ports aside, with as much of `room` as may be. Both
+/// close on exec.
+pub fn connected_pair(
+    near: &libc::sockaddr_storage,
+    far: &libc::sockaddr_storage,
+    room: c_int,
+) -> Option<(c_int, c_int)> {
+    let listener = bound(far, room)?;
+    let made = bound(near, room).and_then(|near| match connect_to_own(near, listener) {
+        Some(far) => Some((near, far)),
+        None => {
+            close(near);
+            None
+        }
+    });
+    close(listener);
+    made
+}
+
+/// Connects `near` to `listener`; the other end, if it is that.
+fn connect_to_own(near: c_int, listener: c_int) -> Option<c_int> {
+    // SAFETY: the addresses live across the calls; null pointers ask for none.
+    unsafe {
+        kernel!(libc::SYS_listen, listener, 1).ok()?;
+        let name = name(libc::SYS_getsockname, listener).ok()?;
+        kernel!(libc::SYS_connect, near, &raw const name, length_of(&name)).ok()?;
+        let far = kernel!(libc::SYS_accept4, listener, 0, 0, libc::SOCK_CLOEXEC).ok()? as c_int;
+        let ours = super::kernel_counts::ends(near).zip(super::kernel_counts::ends(far));
+        if ours.is_some_and(|((here, there), (its_here, its_there))| here == its_there && there == its_here) {
+            return Some(far);
+        }
+        close(far);
+    }
+    None
+}
+
+fn length_of(name: &libc::sockaddr_storage) -> usize {
+    if c_int::from(name.ss_family) == libc::AF_INET { size_of::<libc::sockaddr_in>() } else { size_of_val(name) }
+}
+
+/// A socket that is bound to this address, and any port.
+fn bound(name: &libc::sockaddr_storage, room: c_int) -> Option<c_int> {
+    let mut name = *name;
+    // SAFETY: the address lives across the calls, and is large enough for both families, whose ports lie at one place.
+    unsafe {
+        (*(&raw mut name).cast::<libc::sockaddr_in>()).sin_port = 0;
+        let kind = libc::SOCK_STREAM | libc::SOCK_CLOEXEC;
+        let fd = kernel!(libc::SYS_socket, c_int::from(name.ss_family), kind, 0).ok()? as c_int;
+        let _ = set_option(fd, libc::SOL_SOCKET, libc::SO_RCVBUF, room);
+        let _ = set_option(fd, libc::SOL_SOCKET, libc::SO_SNDBUF, room);
+        if kernel!(libc::SYS_bind, fd, &raw const name, length_of(&name)).is_err() {
+            close(fd);
+            return None;
+        }
+        Some(fd)
+    }
+}
+
+/// Makes `to` another descriptor of the file that `fd` is.
+pub fn copy_onto(fd: c_int, to: c_int, flags: c_int) -> Result<usize, Errno> {
+    // SAFETY: numbers only.
+    unsafe { kernel!(libc::SYS_dup3, fd, to, flags) }
 }
 
 /// Gives memory of [`map`] back.
@@ -353,6 +423,14 @@ impl Drop for KeepErrno {
     fn drop(&mut self) {
         set_errno(self.0);
     }
+}
+
+/// Whether this thread runs on a stack that it has set aside for signal handlers.
+pub fn on_other_stack() -> bool {
+    let mut stack = libc::stack_t { ss_sp: std::ptr::null_mut(), ss_flags: 0, ss_size: 0 };
+    // SAFETY: the kernel writes its structure.
+    let _ = unsafe { kernel!(libc::SYS_sigaltstack, 0, &raw mut stack) };
+    stack.ss_flags & libc::SS_ONSTACK != 0
 }
 
 /// The signals that wait for this thread or process.

@@ -11,7 +11,7 @@ use super::conn::{self, ATTACHED, Held, NEVER};
 use super::meet::{self, STREAMS};
 use super::pieces::Pieces;
 use super::raw::{self, Errno};
-use super::{early, expect, incoming, life, outgoing};
+use super::{early, expect, incoming, life, outgoing, signals};
 
 /// Sends with these flags only the kernel can do; the connection is the kernel's from then on.
 const KERNEL_SENDS: c_int = MSG_OOB | MSG_FASTOPEN | MSG_ZEROCOPY;
@@ -41,6 +41,7 @@ pub fn read(fd: c_int, pieces: &[iovec], flags: c_int, real: impl FnOnce() -> ss
 pub fn receive(fd: c_int, pieces: &[iovec], flags: c_int, real: impl FnOnce() -> ssize_t) -> ssize_t {
     let Some(held) = conn::hold(fd) else { return real() };
     if meet::before_call(&held, fd) {
+        signals::may_be_cancelled();
         let pieces = Pieces::new(pieces);
         if flags & KERNEL_RECEIVES != 0 {
             return real();
@@ -83,7 +84,8 @@ fn receive_counted(held: Held, fd: c_int, pieces: &[iovec], flags: c_int, real: 
     came
 }
 
-fn bytes_of(pieces: &[iovec]) -> usize {
+/// What a call with these buffers asks for.
+pub fn bytes_of(pieces: &[iovec]) -> usize {
     Pieces::new(pieces).left()
 }
 
@@ -92,6 +94,7 @@ fn bytes_of(pieces: &[iovec]) -> usize {
 pub fn send(fd: c_int, pieces: &[iovec], flags: c_int, real: impl FnOnce() -> ssize_t) -> ssize_t {
     let Some(held) = conn::hold(fd) else { return real() };
     if flags & KERNEL_SENDS == 0 && meet::before_call(&held, fd) {
+        signals::may_be_cancelled();
         let pieces = Pieces::new(pieces);
         if pieces.left() == 0 {
             return real();

@@ -6,8 +6,9 @@ use libc::{POLLERR, POLLHUP, POLLIN, POLLNVAL, POLLOUT, POLLPRI, POLLRDBAND, POL
 use libc::{fd_set, pollfd};
 
 use super::poll::{self, Scratch};
-use super::raw::Errno;
+use super::raw::{self, Errno};
 use super::table;
+use super::wait::left_ns;
 
 const READ: i16 = POLLRDNORM | POLLRDBAND | POLLIN | POLLHUP | POLLERR;
 const WRITE: i16 = POLLWRBAND | POLLWRNORM | POLLOUT | POLLERR;
@@ -79,16 +80,20 @@ impl Sets {
         let mut told = 0;
         self.clear();
         for one in list {
-            let asked = [POLLIN, POLLOUT, POLLPRI];
-            for (set, events) in [READ, WRITE, EXCEPT].into_iter().enumerate() {
-                if one.events & asked[set] != 0 && one.revents & events != 0 {
-                    self.set(set, one.fd);
-                    told += 1;
-                }
+            for set in answers(one) {
+                self.set(set, one.fd);
+                told += 1;
             }
         }
         told
     }
+}
+
+/// The sets in whose answer this one stands.
+fn answers(one: &pollfd) -> impl Iterator<Item = usize> + '_ {
+    let asked_and_told = [(POLLIN, READ), (POLLOUT, WRITE), (POLLPRI, EXCEPT)].into_iter().enumerate();
+    let told = asked_and_told.filter(|(_, (asked, told))| one.events & asked != 0 && one.revents & told != 0);
+    told.map(|(set, _)| set)
 }
 
 /// `pselect` over sets of which [`Sets::concern`] is true.
@@ -98,11 +103,21 @@ pub fn select(sets: &Sets, timeout_ns: Option<u64>, mask: *const libc::sigset_t)
     for (place, one) in list.iter_mut().zip(sets.members()) {
         *place = one;
     }
-    poll::poll(list, timeout_ns, mask)?;
-    if list.iter().any(|one| one.revents & POLLNVAL != 0) {
-        return Err(libc::EBADF);
+    let deadline = timeout_ns.filter(|ns| *ns > 0).map(|ns| raw::now_ns().saturating_add(ns));
+    let mut left = timeout_ns;
+    loop {
+        let found = poll::poll(list, left, mask)?;
+        if list.iter().any(|one| one.revents & POLLNVAL != 0) {
+            return Err(libc::EBADF);
+        }
+        if found == 0 || left == Some(0) || list.iter().any(|one| answers(one).next().is_some()) {
+            return Ok(sets.answer(list));
+        }
+        // What `poll` tells unasked, such as an end of both ways, is nothing to those who asked for other things; it
+        // stays so.
+        list.iter_mut().filter(|one| one.revents != 0).for_each(|one| (one.fd, one.revents) = (-1, 0));
+        left = if timeout_ns == Some(0) { Some(0) } else { left_ns(deadline) };
     }
-    Ok(sets.answer(list))
 }
 
 #[cfg(test)]

@@ -41,6 +41,11 @@ fn has_handler(signal: c_int) -> Option<bool> {
     (handler > 1 && !attend::is_ours(signal, handler)).then_some(flags & libc::SA_RESTART as u64 != 0)
 }
 
+/// Whether the program handles any of these signals, one bit each.
+pub fn has_handlers(set: u64) -> bool {
+    set != 0 && signals().any(|signal| set & 1 << (signal - 1) != 0 && has_handler(signal).is_some())
+}
+
 /// All signals but those that the C library keeps for itself.
 fn signals() -> impl Iterator<Item = c_int> {
     (1..=64).filter(|signal| !matches!(signal, 32 | 33))
@@ -95,6 +100,14 @@ fn poll(fds: &mut [pollfd], timeout_ns: Option<u64>, restart: bool) -> Slept {
         Err(libc::EINTR) if !restart => Slept::Interrupted,
         _ => Slept::Woken,
     }
+}
+
+/// A call that finds all in shared memory never comes to where the C library would end a cancelled thread. It ends here;
+/// nothing may be held that is not given back by dropping it.
+#[inline]
+pub fn may_be_cancelled() {
+    // SAFETY: no arguments; where it does not return it unwinds, as any call of the C library here may.
+    unsafe { real::pthread_testcancel() }
 }
 
 /// The C library's own call, in which a thread can be cancelled.

@@ -9,10 +9,12 @@ use weft_fabric::stream::Writable;
 use super::conn::{self, Held, NEVER, WAS_FULL};
 use super::pieces::Pieces;
 use super::raw::{self, Errno};
-use super::{epoll, incoming, meet, outgoing, route};
+use super::{epoll, incoming, life, meet, outgoing, route};
 
 /// A pipe that is writable has room for so much, and a piece takes one of its places.
 const PIECE: usize = 4096;
+/// How long a call that may not wait goes on to send what it has taken out of the pipe.
+const PATIENCE_NS: u64 = 10_000_000_000;
 
 /// `splice` without positions; `real` is the program's own call.
 pub fn splice(from: c_int, to: c_int, length: usize, flags: c_uint, real: impl FnOnce() -> ssize_t) -> ssize_t {
@@ -130,12 +132,20 @@ fn send(held: &Held, fd: c_int, pipe: c_int, wanted: usize) -> Result<Step, Errn
     let mut buffer = [0u8; PIECE];
     let read = raw::read_some(pipe, &mut buffer[..wanted.min(room)])?;
     let mut sent = 0;
+    let end = raw::now_ns() + PATIENCE_NS;
     while sent < read {
         let piece = [iovec { iov_base: buffer[sent..].as_mut_ptr().cast(), iov_len: read - sent }];
         match outgoing::send(held, fd, Pieces::new(&piece), 0) {
             Ok(bytes) => sent += bytes,
-            // Another sender was faster, or a signal came.
-            Err(libc::EAGAIN | libc::EINTR) => drop(raw::poll(&mut [], Some(1_000_000), None)),
+            // Another sender was faster, or a signal came. A peer that makes room seem to be there, and never to come, is
+            // not waited for for ever; what was taken cannot be put back.
+            Err(libc::EAGAIN | libc::EINTR) if raw::now_ns() < end || !stream.nonblocking() => {
+                let _ = raw::poll(&mut [], Some(1_000_000), None);
+            }
+            Err(libc::EAGAIN | libc::EINTR) => {
+                life::reset(held, fd);
+                return Err(libc::ECONNRESET);
+            }
             Err(error) => return Err(error),
         }
     }

@@ -3,6 +3,7 @@
 //! The sleep is in the kernel and on the real descriptor, so that an end, an error, a shutdown by another thread and
 //! signals wake it. No lock is held meanwhile.
 
+use std::cell::Cell;
 use std::ffi::c_int;
 use std::sync::atomic::Ordering;
 
@@ -79,7 +80,7 @@ impl Want {
         }
     }
 
-    fn disarm(self, stream: &Stream, bell: BellAddress) {
+    fn disarm(self, stream: &Stream, bell: BellAddress) -> bool {
         match self {
             Want::Data { .. } => stream.disarm_receive(bell, Waiter::Wait),
             Want::Room => stream.disarm_space(bell, Waiter::Wait),
@@ -135,7 +136,7 @@ fn sleep(held: &Held, fd: c_int, stream: &Stream, want: Want, deadline: Option<u
     let now = want.now(held, stream);
     match now == Now::Ready || stream.asked_back() || !is_open(held, fd) {
         true => Slept::Woken,
-        false => sleep_armed(held, fd, wish.armed_bell(), want.events(now, stream), deadline),
+        false => sleep_armed(held, fd, &wish, want.events(now, stream), deadline),
     }
 }
 
@@ -145,32 +146,40 @@ struct Wish<'a> {
     stream: &'a Stream,
     bell: Option<Bell>,
     armed: bool,
+    /// It was answered, and the bell is silent again.
+    answered: Cell<bool>,
 }
 
 impl<'a> Wish<'a> {
     fn new(want: Want, stream: &'a Stream) -> Self {
         let bell = Bell::take().ok();
         let armed = bell.as_ref().is_some_and(|bell| want.arm(stream, bell.address()));
-        Self { want, stream, bell, armed }
+        Self { want, stream, bell, armed, answered: Cell::new(false) }
     }
 
     /// The bell that will be rung; `None` when nobody can ring us.
     fn armed_bell(&self) -> Option<&Bell> {
         self.bell.as_ref().filter(|_| self.armed)
     }
+
+    fn answered(&self) {
+        if let Some(bell) = self.armed_bell() {
+            bell.drain();
+            self.answered.set(true);
+        }
+    }
 }
 
 impl Drop for Wish<'_> {
     fn drop(&mut self) {
         let Some(bell) = self.bell.take() else { return };
-        if self.armed {
-            self.want.disarm(self.stream, bell.address());
-        }
-        bell.give_back();
+        let silent = !self.armed || self.want.disarm(self.stream, bell.address()) || self.answered.get();
+        bell.give_back(silent);
     }
 }
 
-fn sleep_armed(held: &Held, fd: c_int, bell: Option<&Bell>, events: i16, deadline: Option<u64>) -> Slept {
+fn sleep_armed(held: &Held, fd: c_int, wish: &Wish<'_>, events: i16, deadline: Option<u64>) -> Slept {
+    let bell = wish.armed_bell();
     let mut fds = [
         pollfd { fd, events, revents: 0 },
         pollfd { fd: bell.map_or(-1, Bell::fd), events: POLLIN, revents: 0 },
@@ -189,8 +198,8 @@ fn sleep_armed(held: &Held, fd: c_int, bell: Option<&Bell>, events: i16, deadlin
     if fds[0].revents != 0 {
         held.set_flag(ASK_KERNEL);
     }
-    if let (Some(bell), true) = (bell, fds[1].revents != 0) {
-        bell.drain();
+    if fds[1].revents != 0 {
+        wish.answered();
     }
     match slept {
         Slept::TimedOut if left_ns(deadline) != Some(0) => Slept::Woken,

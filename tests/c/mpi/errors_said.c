@@ -42,6 +42,19 @@ static void point_to_point(void)
     SAYS(MPI_ERR_RANK, bound, MPI_Probe(size, 0, world, &status));
     SAYS(MPI_ERR_RANK, bound, MPI_Iprobe(size, 0, world, &flag, &status));
     SAYS(MPI_ERR_RANK, bound, MPI_Sendrecv(in, 1, MPI_INT, size, 0, out, 1, MPI_INT, 0, 0, world, &status));
+    /* Which of the two ranks, tags, counts, buffers and types it is. */
+    SAYS(MPI_ERR_RANK, "dest: rank", MPI_Sendrecv(in, 1, MPI_INT, size, 0, out, 1, MPI_INT, 0, 0, world, &status));
+    SAYS(MPI_ERR_RANK, "source: rank", MPI_Sendrecv(in, 1, MPI_INT, 0, 0, out, 1, MPI_INT, size, 0, world, &status));
+    SAYS(MPI_ERR_RANK, "source: rank", MPI_Sendrecv_replace(in, 1, MPI_INT, 0, 0, size, 0, world, &status));
+    SAYS(MPI_ERR_TAG, "sendtag: tag -5", MPI_Sendrecv(in, 1, MPI_INT, 0, -5, out, 1, MPI_INT, 0, 0, world, &status));
+    SAYS(MPI_ERR_TAG, "recvtag: tag -5", MPI_Isendrecv(in, 1, MPI_INT, 0, 0, out, 1, MPI_INT, 0, -5, world, &request));
+    SAYS(MPI_ERR_TAG, "sendtag: tag -5", MPI_Isendrecv_replace(in, 1, MPI_INT, 0, -5, 0, 0, world, &request));
+    SAYS(MPI_ERR_COUNT, "sendcount: count -3", MPI_Sendrecv(in, -3, MPI_INT, 0, 0, out, 1, MPI_INT, 0, 0, world, &status));
+    SAYS(MPI_ERR_COUNT, "recvcount: count -3", MPI_Sendrecv(in, 1, MPI_INT, 0, 0, out, -3, MPI_INT, 0, 0, world, &status));
+    SAYS(MPI_ERR_COUNT, "count -3", MPI_Sendrecv_replace(in, -3, MPI_INT, 0, 0, 0, 0, world, &status));
+    SAYS(MPI_ERR_BUFFER, "sendbuf: the buffer", MPI_Sendrecv(NULL, 1, MPI_INT, 0, 0, out, 1, MPI_INT, 0, 0, world, &status));
+    SAYS(MPI_ERR_BUFFER, "recvbuf: the buffer", MPI_Sendrecv(in, 1, MPI_INT, 0, 0, NULL, 1, MPI_INT, 0, 0, world, &status));
+    SAYS(MPI_ERR_TYPE, "datatype|null", MPI_Sendrecv_replace(in, 1, MPI_DATATYPE_NULL, 0, 0, 0, 0, world, &status));
     SAYS(MPI_ERR_TAG, "tag -5", MPI_Send(in, 1, MPI_INT, 0, -5, world));
     SAYS(MPI_ERR_TAG, "tag -5", MPI_Irecv(in, 1, MPI_INT, 0, -5, world, &request));
     SAYS(MPI_ERR_TAG, "tag -5|0..=2147483647", MPI_Sendrecv(in, 1, MPI_INT, 0, 0, out, 1, MPI_INT, 0, -5, world, &status));

@@ -81,6 +81,11 @@ static void names(void)
     MPI_Datatype pair;
     OK(MPI_Comm_get_name(MPI_COMM_WORLD, name, &length));
     CHECK(strcmp(name, "MPI_COMM_WORLD") == 0 && length == 14);
+    /* Of two names for one type the one that the standard does not call a synonym. */
+    OK(MPI_Type_get_name(MPI_LONG_LONG, name, &length));
+    CHECK(!strcmp(name, "MPI_LONG_LONG_INT"));
+    OK(MPI_Type_get_name(MPI_C_FLOAT_COMPLEX, name, &length));
+    CHECK(!strcmp(name, "MPI_C_COMPLEX"));
     OK(MPI_Type_get_name(MPI_DOUBLE, name, &length));
     CHECK(strcmp(name, "MPI_DOUBLE") == 0);
     OK(MPI_Type_contiguous(2, MPI_INT, &pair));

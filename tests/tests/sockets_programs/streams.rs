@@ -61,11 +61,14 @@ fn socat_passes_a_file_on_and_back() {
     let mut command = sock("socat");
     command.args([format!("TCP-LISTEN:{port},bind=127.0.0.1,reuseaddr,fork"), "EXEC:cat".to_owned()]);
     let server = Server::start(&mut command, port, libc::SIGTERM, folder.path());
-    for mut client in [sock("socat"), Command::new("socat")] {
+    for (mut client, preloaded) in [(sock("socat"), true), (Command::new("socat"), false)] {
         let input = std::fs::File::open(&file).expect("the file");
         // Long enough for what is still on its way back when the file has ended.
         let back = run(client.args(["-t", "10", "-", &format!("TCP:127.0.0.1:{port}")]).stdin(input));
         assert!(back.out == bytes, "{} of {} bytes came back", back.out.len(), bytes.len());
+        if preloaded {
+            assert_by_ring(&back.err);
+        }
     }
     server.end();
 }

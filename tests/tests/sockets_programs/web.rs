@@ -49,16 +49,18 @@ fn nginx_sends_files_right_and_survives_reloads() {
     std::fs::write(files.join("large.bin"), &large).expect("a file");
     std::fs::write(files.join("small.html"), random_bytes(6, 600)).expect("a file");
     let server = nginx(folder.path(), port);
-    let fetch = |mut curl: Command| run(curl.args(["-sSf", &format!("http://127.0.0.1:{port}/large.bin")])).out;
-    assert!(fetch(sock("curl")) == large, "with the library");
-    assert!(fetch(Command::new("curl")) == large, "without, from the same server");
+    let fetch = |mut curl: Command| run(curl.args(["-sSf", &format!("http://127.0.0.1:{port}/large.bin")]));
+    let fetched = fetch(sock("curl"));
+    assert!(fetched.out == large, "with the library");
+    assert_by_ring(&fetched.err);
+    assert!(fetch(Command::new("curl")).out == large, "without, from the same server");
     assert_by_ring(&wrk(port, "-t1 -c1 -d1s", "small.html"));
     assert_by_ring(&wrk(port, "-t2 -c16 -d1s", "small.html"));
-    wrk(port, "-t1 -c4 -d1s", "large.bin");
+    assert_by_ring(&wrk(port, "-t1 -c4 -d1s", "large.bin"));
     for _ in 0..3 {
         let old = children(server.pid());
         server.signal(libc::SIGHUP);
-        assert!(fetch(sock("curl")) == large, "right after a reload");
+        assert!(fetch(sock("curl")).out == large, "right after a reload");
         // A worker that is about to end closes connections that are idle, and a client would count that.
         while children(server.pid()).iter().any(|worker| old.contains(worker)) {
             std::thread::yield_now();

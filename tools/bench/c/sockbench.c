@@ -66,13 +66,13 @@ static void ping(int fd, const Plan *plan) {
   End end = open_end(fd, plan);
   uint8_t *bytes = new_message(plan->bytes);
   uint64_t number = 0, first = 0;
-  double start = now(), warm = start + plan->seconds / 10, stop = warm + plan->seconds, time = start;
-  for (bool measuring = false; time < stop; number++) {
+  double start = now(), warm = start + plan->seconds / 10, time = start;
+  for (bool measuring = false; !measuring || time < start + plan->seconds; number++) {
     mark(bytes, plan->bytes, number);
     if (!give_all(&end, bytes, plan->bytes) || !take_all(&end, bytes, plan->bytes)) fail("the other process is gone");
     look(bytes, plan->bytes, number);
     if (number % 8 == 0) time = now();
-    if (!measuring && time >= warm) measuring = true, first = number, start = time;
+    if (!measuring && time >= warm) measuring = true, first = number + 1, start = time;
   }
   figure("pingpong", (time - start) / (double)(number - first) / 2, "s");
 }
@@ -81,12 +81,12 @@ static void pour(int fd, const Plan *plan) {
   End end = open_end(fd, plan);
   uint8_t *bytes = new_message(plan->bytes);
   uint64_t number = 0, first = 0;
-  double start = now(), warm = start + plan->seconds / 10, stop = warm + plan->seconds, time = start;
-  for (bool measuring = false; time < stop; number++) {
+  double start = now(), warm = start + plan->seconds / 10, time = start;
+  for (bool measuring = false; !measuring || time < start + plan->seconds; number++) {
     mark(bytes, plan->bytes, number);
     if (!give_all(&end, bytes, plan->bytes)) fail("the other process is gone");
     if (number % 8 == 0) time = now();
-    if (!measuring && time >= warm) measuring = true, first = number, start = time;
+    if (!measuring && time >= warm) measuring = true, first = number + 1, start = time;
   }
   check(shutdown(fd, SHUT_WR), "shutdown");
   if (!take_all(&end, bytes, 1)) fail("the other process has not received everything");

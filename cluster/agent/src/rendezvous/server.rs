@@ -34,6 +34,25 @@ impl Process {
     }
 }
 
+/// What processes had counted that have ended since, however they ended.
+#[derive(Default)]
+struct Ended {
+    processes: u32,
+    counters: [u64; COUNTERS],
+}
+
+impl Ended {
+    fn add(&mut self, process: &Process) {
+        self.processes += 1;
+        for (sum, counted) in self.counters.iter_mut().zip(counters(process).chunks_exact(8)) {
+            // What a process says of itself may be anything.
+            *sum = sum.wrapping_add(u64::from_le_bytes(counted.try_into().unwrap_or_default()));
+        }
+    }
+}
+
+const COUNTERS: usize = page::COUNTER_NAMES.len() + page::REASON_NAMES.len();
+
 pub struct Server {
     listeners: Vec<Listener>,
     set: Set,
@@ -41,6 +60,7 @@ pub struct Server {
     processes: HashMap<Client, Process>,
     arenas: HashMap<u64, File>,
     next: Client,
+    ended: Ended,
 }
 
 /// Packets of one process before others are looked at.
@@ -55,7 +75,8 @@ pub fn run(listeners: Vec<Listener>, idle: Duration) -> io::Result<()> {
     }
     let next = listeners.len() as Client;
     let (processes, arenas) = (HashMap::new(), HashMap::new());
-    let mut server = Server { listeners, set, table: Table::default(), processes, arenas, next };
+    let mut server =
+        Server { listeners, set, table: Table::default(), processes, arenas, next, ended: Ended::default() };
     let mut last = Instant::now();
     while !server.processes.is_empty() || last.elapsed() < idle {
         let limit = if server.processes.is_empty() { idle.saturating_sub(last.elapsed()) } else { idle };
@@ -92,7 +113,9 @@ impl Server {
     }
 
     fn leave(&mut self, client: Client) {
-        self.processes.remove(&client);
+        if let Some(process) = self.processes.remove(&client).filter(|process| process.page.is_some()) {
+            self.ended.add(&process);
+        }
         for (arena, other) in self.table.leave(client) {
             self.arenas.remove(&arena);
             if let Some(other) = self.processes.get_mut(&other) {
@@ -176,6 +199,11 @@ impl Server {
                 packet.extend(counters(process));
                 let _ = sys::send(&asking.socket, &packet, None);
             }
+            if self.ended.processes > 0 {
+                let mut packet = Answer::Process { pid: 0, offers: self.ended.processes }.pack().to_vec();
+                packet.extend(self.ended.counters.iter().flat_map(|sum| sum.to_le_bytes()));
+                let _ = sys::send(&asking.socket, &packet, None);
+            }
             for arena in self.table.arenas() {
                 self.survey_arena(asking, arena);
             }
@@ -208,7 +236,7 @@ fn admit(set: &Set, processes: &mut HashMap<Client, Process>, next: &mut Client,
 
 /// The counters of a page, as they stand there.
 fn counters(process: &Process) -> Vec<u8> {
-    let mut counters = vec![0; (page::COUNTER_NAMES.len() + page::REASON_NAMES.len()) * 8];
+    let mut counters = vec![0; COUNTERS * 8];
     if let Some(page) = &process.page {
         let _ = page.read_exact_at(&mut counters, page::COUNTERS_AT as u64);
     }

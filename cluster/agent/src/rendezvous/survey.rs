@@ -9,11 +9,12 @@ use weft_wire::stream::page;
 const NUMBERS: usize = page::COUNTER_NAMES.len() + page::REASON_NAMES.len();
 const PATIENCE: Duration = Duration::from_secs(2);
 
-/// A process that offers connections.
+/// A process that offers connections; or all that have ended, as one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Process {
+    /// 0 for those that have ended.
     pub pid: u32,
-    /// Connections that it has shown and whose other end nobody has shown.
+    /// Connections that it has shown and whose other end nobody has shown. Of those that have ended: how many they are.
     pub waiting: u32,
     /// In the order of [`page::COUNTER_NAMES`].
     pub counters: Vec<u64>,
@@ -34,6 +35,8 @@ pub struct Connection {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Survey {
     pub processes: Vec<Process>,
+    /// What all had counted that have ended since the rendezvous began.
+    pub ended: Option<Process>,
     pub connections: Vec<Connection>,
 }
 
@@ -77,7 +80,12 @@ fn note(found: &mut Survey, packet: &[u8; BYTES + NUMBERS * 8]) -> bool {
                 numbers.chunks_exact(8).map(|n| u64::from_le_bytes(n.try_into().unwrap_or_default())).collect();
             let (counters, fallen_back) = all.split_at(page::COUNTER_NAMES.len());
             let (counters, fallen_back) = (counters.to_vec(), fallen_back.to_vec());
-            found.processes.push(Process { pid, waiting: offers, counters, fallen_back });
+            let process = Process { pid, waiting: offers, counters, fallen_back };
+            if pid == 0 {
+                found.ended = Some(process);
+            } else {
+                found.processes.push(process);
+            }
         }
         Some(Answer::Connection { pids, ports, bytes }) => {
             found.connections.push(Connection { pids, ports, bytes });

@@ -59,8 +59,9 @@ impl Bell {
         self.0.drain();
     }
 
-    pub fn give_back(self) {
-        self.0.give_back();
+    /// `silent`: it was not rung since it was last drained, and nobody is left who would.
+    pub fn give_back(self, silent: bool) {
+        self.0.give_back(silent);
     }
 }
 

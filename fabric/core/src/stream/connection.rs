@@ -230,6 +230,17 @@ impl Stream {
         own.head.load(Ordering::Relaxed).saturating_sub(self.consumed())
     }
 
+    /// Bytes that we have put into the ring, wherever we send by now, and the peer has not taken, by its own word.
+    pub fn left_unread(&self) -> u64 {
+        let own = &self.own().sender;
+        let end = match Mode::from_word(own.phase.load(Ordering::Relaxed)) {
+            Some(Mode::Ring) => own.head.load(Ordering::Relaxed),
+            Some(Mode::Final) => self.outgoing().sender.final_at.load(Ordering::Relaxed),
+            _ => return 0,
+        };
+        end.saturating_sub(self.consumed())
+    }
+
     fn wish(&self, bell: BellAddress, kind: Waiter) -> Armed {
         match (kind, self.arena.listener()) {
             (Waiter::Wait, _) => Armed::Bell(bell.number),
@@ -253,10 +264,10 @@ impl Stream {
         self.arm([&watch.wait, &watch.set], bell, kind)
     }
 
-    /// Takes the wish back. Nothing happens when it has been answered or was another's.
-    pub fn disarm_receive(&self, bell: BellAddress, kind: Waiter) {
+    /// Takes the wish back. Nothing happens when it has been answered or was another's: then the bell may still ring.
+    pub fn disarm_receive(&self, bell: BellAddress, kind: Waiter) -> bool {
         let watch = &self.incoming().watch;
-        disarm([&watch.wait, &watch.set][kind as usize], self.wish(bell, kind));
+        disarm([&watch.wait, &watch.set][kind as usize], self.wish(bell, kind))
     }
 
     /// As [`Self::arm_receive`], for a quarter of the ring being free.
@@ -265,9 +276,10 @@ impl Stream {
         self.arm([&room.wait, &room.set], bell, kind)
     }
 
-    pub fn disarm_space(&self, bell: BellAddress, kind: Waiter) {
+    /// As [`Self::disarm_receive`].
+    pub fn disarm_space(&self, bell: BellAddress, kind: Waiter) -> bool {
         let room = &self.outgoing().room;
-        disarm([&room.wait, &room.set][kind as usize], self.wish(bell, kind));
+        disarm([&room.wait, &room.set][kind as usize], self.wish(bell, kind))
     }
 
     /// Wakes whoever of the peer's side sleeps for this connection.

@@ -104,6 +104,17 @@ impl SendGuard {
         self.sender.settled()
     }
 
+    /// Nobody will read the ring any more, or wants it back: everything goes by the kernel for good, and the bytes that are
+    /// there are not counted any more ([`Stream::left_unread`]). Answers how many they were; 0 for all calls but one.
+    pub fn abandon_ring(&mut self) -> u64 {
+        if self.held == Held::Nested {
+            return 0;
+        }
+        let left = self.stream.left_unread();
+        ring(self.sender.abandon());
+        left
+    }
+
     /// Answers [`SendRoute::GiveBack`]: sends what the receiver has not read through `write` (the kernel, which may
     /// block), then switches to the kernel for good.
     ///

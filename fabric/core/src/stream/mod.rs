@@ -126,6 +126,12 @@ impl Streams {
         }
     }
 
+    /// The program has closed the descriptors from `first` to `last`, or put other files in their place: bells may be
+    /// among them. To be said after it is done; who closes them unseen will not be woken.
+    pub fn closed(&self, first: RawFd, last: RawFd) {
+        device::bell::closed(first, last);
+    }
+
     /// Counters of this process, always at this address; a child of a fork begins anew.
     pub fn counters(&self) -> &'static Counters {
         &page::PAGE.counters

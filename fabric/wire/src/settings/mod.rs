@@ -82,4 +82,6 @@ pub const OTHER_VARIABLES: &[(&str, &str)] = &[
     ("WEFT_CC", "the C compiler that weft cc calls"),
     ("WEFT_CXX", "the C++ compiler that weft c++ calls"),
     ("WEFT_UPDATE", "for developers: tests rewrite the committed files that are generated"),
+    ("WEFT_TEST_SEEDS", "for developers: how many seeds the tests of the simulated network run"),
+    ("WEFT_TEST_SEED", "for developers: the one seed that they run"),
 ];

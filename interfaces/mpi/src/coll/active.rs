@@ -1,5 +1,6 @@
 //! Schedules that run beside the program: nonblocking and persistent collectives.
 
+use super::inquiry::{Letters, Name, Patience};
 use super::run::{OutsideFold, Run, Turn};
 use crate::error::Result;
 use crate::world::WORLD;
@@ -21,10 +22,11 @@ enum State {
     Done,
 }
 
-struct Operation {
-    run: Run,
+pub(super) struct Operation {
+    pub(super) run: Run,
     state: State,
-    persistent: bool,
+    pub(super) persistent: bool,
+    pub(super) patience: Patience,
     /// The request is gone; the operation goes when it is done.
     released: bool,
 }
@@ -32,10 +34,12 @@ struct Operation {
 /// Operations under way and persistent ones.
 #[derive(Default)]
 pub struct Active {
-    operations: Vec<Option<Box<Operation>>>,
+    pub(super) operations: Vec<Option<Box<Operation>>>,
     free: Vec<u32>,
     /// The numbers of those running, wanting or away.
-    moving: Vec<u32>,
+    pub(super) moving: Vec<u32>,
+    /// What `inquiry` has under way.
+    pub(super) letters: Letters,
 }
 
 impl Active {
@@ -52,7 +56,9 @@ impl Active {
     }
 
     fn insert(&mut self, run: Run, persistent: bool) -> CollectiveId {
-        let operation = Some(Box::new(Operation { run, state: State::Idle, persistent, released: false }));
+        let patience = Patience::default();
+        let operation = Operation { run, state: State::Idle, persistent, patience, released: false };
+        let operation = Some(Box::new(operation));
         match self.free.pop() {
             Some(index) => {
                 self.operations[index as usize] = operation;
@@ -74,6 +80,7 @@ impl Active {
         let operation = self.get(id);
         debug_assert!(matches!(operation.state, State::Idle));
         operation.run.rewind();
+        operation.patience = Patience::default();
         operation.state = State::Running;
         operation.step(endpoint);
         self.moving.push(id.0);
@@ -123,6 +130,15 @@ impl Active {
     pub fn is_quiet_on(&self, context: u32) -> bool {
         let operation = |index: &u32| self.operations[*index as usize].as_ref();
         self.moving.iter().filter_map(operation).all(|operation| operation.run.context() != context)
+    }
+
+    /// The operation of this name, if it is under way.
+    pub(super) fn under_way(&mut self, name: Name) -> Option<&mut Operation> {
+        let Self { operations, moving, .. } = self;
+        let is =
+            |index: &&u32| operations[**index as usize].as_ref().is_some_and(|operation| operation.run.name() == name);
+        let index = *moving.iter().find(is)?;
+        operations[index as usize].as_deref_mut()
     }
 
     /// Moves everything that can move; one fold that has to be performed outside is handed out.
@@ -179,6 +195,11 @@ impl Active {
 }
 
 impl Operation {
+    /// Under way, and not with a function of the program.
+    pub(super) fn is_running(&self) -> bool {
+        matches!(self.state, State::Running)
+    }
+
     fn step(&mut self, endpoint: &mut Endpoint) {
         if matches!(self.state, State::Running) {
             self.state = match self.run.advance(endpoint) {

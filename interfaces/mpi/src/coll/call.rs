@@ -1,5 +1,6 @@
 //! The three ways to run what was prepared: to the end, beside the program, or again and again.
 
+use super::inquiry::{self, Name, Patience};
 use super::run::{Folding, Job, Route, Run, Turn};
 use super::schedule::Schedule;
 use crate::comm::{COLLECTIVE, Comm};
@@ -41,6 +42,10 @@ impl Route for Comm {
             _ => self.local.peer(rank),
         }
     }
+
+    fn ranks(&self) -> u32 {
+        self.size() + self.remote.as_ref().map_or(0, |remote| remote.size())
+    }
 }
 
 fn job(comm: &Arc<Comm>, tag: i32, prepared: Prepared) -> Job {
@@ -58,29 +63,6 @@ fn job(comm: &Arc<Comm>, tag: i32, prepared: Prepared) -> Job {
     }
 }
 
-/// Runs a job to its end.
-///
-/// # Safety
-/// As [`Run::new`].
-pub unsafe fn complete(call: &'static str, job: Job) -> Result<()> {
-    if job.schedule.steps.is_empty() {
-        return job.error.map_or(Ok(()), Err);
-    }
-    let waiting = Waiting { call, peer: None, tag: None, context: job.context };
-    // SAFETY: the caller's promise.
-    let mut run = unsafe { Run::new(job) };
-    loop {
-        let turn = WORLD.wait(waiting, |world| match run.advance(&mut world.endpoint) {
-            Turn::Blocked => None,
-            turn => Some(turn),
-        });
-        match turn {
-            Turn::Outside(fold) => fold.perform(),
-            Turn::Done | Turn::Blocked => return run.result(),
-        }
-    }
-}
-
 /// A blocking collective.
 ///
 /// # Safety
@@ -91,14 +73,50 @@ pub unsafe fn blocking(
     prepare: impl FnOnce(&Scene) -> Result<Prepared>,
 ) -> Result<()> {
     let job = {
-        let world = WORLD.enter();
+        let mut guard = WORLD.enter();
+        let world = &mut *guard;
         let comm = world.comm(comm)?;
-        let prepared = prepare(&Scene { world: &world, comm })?;
+        let prepared = prepare(&Scene { world, comm })?;
         // A call that is refused is not counted: it may be repeated with better arguments, for which the others wait.
-        job(comm, comm.collective.next_tag(), prepared)
+        let job = job(comm, comm.collective.next_tag(), prepared);
+        if job.schedule.steps.is_empty() {
+            return job.error.map_or(Ok(()), Err);
+        }
+        world.collectives.letters.begin(Name::of(&job));
+        job
     };
     // SAFETY: the caller's promise.
     unsafe { complete(call, job) }
+}
+
+/// Runs a job to its end.
+///
+/// # Safety
+/// As [`Run::new`].
+unsafe fn complete(call: &'static str, job: Job) -> Result<()> {
+    let waiting = Waiting { call, peer: None, tag: None, context: job.context };
+    // SAFETY: the caller's promise.
+    let mut run = unsafe { Run::new(job) };
+    let mut patience = Patience::default();
+    loop {
+        let turn = WORLD.wait(waiting, |world| {
+            loop {
+                match run.advance(&mut world.endpoint) {
+                    Turn::Blocked if inquiry::attend(world, &mut run, &mut patience) => {}
+                    Turn::Blocked => return None,
+                    Turn::Done => {
+                        inquiry::end(world, &run);
+                        return Some(Turn::Done);
+                    }
+                    turn => return Some(turn),
+                }
+            }
+        });
+        match turn {
+            Turn::Outside(fold) => fold.perform(),
+            Turn::Done | Turn::Blocked => return run.result(),
+        }
+    }
 }
 
 /// A nonblocking collective.

@@ -4,6 +4,7 @@
 //! for one rank, and a [`run::Run`] moves it. A blocking call runs it on its own stack; a nonblocking or persistent one
 //! gives it to [`Active`], which moves with every progress pass.
 //!
+//! - `inquiry`: how ranks find out that they were called with lengths whose schedules do not meet.
 //! - `algorithm`: the builders, pure functions; `simulate` runs them for all ranks in memory, for tests.
 //! - `abi`: validation and the entry points.
 //!
@@ -14,6 +15,7 @@ pub(crate) mod abi;
 pub mod active;
 pub mod algorithm;
 pub mod call;
+pub(crate) mod inquiry;
 pub mod prepare;
 pub mod run;
 pub mod schedule;
@@ -42,6 +44,13 @@ impl CommState {
     /// The tag of the next collective operation. All ranks call collectives in the same order, so they count alike.
     pub fn next_tag(&self) -> i32 {
         self.sequence.fetch_add(1, Ordering::Relaxed) as i32 & (PERSISTENT_TAG - 1)
+    }
+
+    /// Whether the operation with this tag was called here, if it is no persistent one.
+    pub fn has_begun(&self, tag: i32) -> bool {
+        const HALF: u32 = 1 << 29;
+        let (next, tag) = (self.sequence.load(Ordering::Relaxed), tag as u32);
+        (next.wrapping_sub(tag).wrapping_sub(1)) & (PERSISTENT_TAG as u32 - 1) < HALF
     }
 
     /// The tag of the next persistent operation. Its starts may come in any order among others, so it needs its own.

@@ -3,9 +3,7 @@
 
 use super::run::{Combine, Ended, Folding, Job, Network, Route, Run, Turn};
 use super::schedule::Schedule;
-use std::cell::RefCell;
 use std::collections::VecDeque;
-use std::rc::Rc;
 use std::sync::Arc;
 use weft_fabric::{Envelope, Fault, Peer, Selector};
 
@@ -130,6 +128,21 @@ impl Network for Port<'_> {
     fn ended(&mut self, id: u32) -> Option<Ended> {
         self.wires.ended[id as usize]
     }
+
+    fn withdraw(&mut self, id: u32) -> bool {
+        let posted = &mut self.wires.posted[self.me as usize];
+        let before = posted.len();
+        posted.retain(|posted| posted.id != id);
+        posted.len() < before
+    }
+
+    fn discard(&mut self, from: Selector) {
+        let from = from.peer.expect("collectives never receive from any source").0;
+        let pair = (from * self.wires.ranks + self.me) as usize;
+        for message in std::mem::take(&mut self.wires.arrived[pair]) {
+            self.wires.ended[message.id as usize] = Some(Ended { length: message.length as u64, fault: None });
+        }
+    }
 }
 
 /// Ranks of the other group follow those of our own.
@@ -142,6 +155,10 @@ impl Route for Groups {
     fn peer(&self, rank: u32) -> Peer {
         let local = self.local.get(rank as usize);
         Peer(*local.unwrap_or_else(|| &self.remote[rank as usize - self.local.len()]))
+    }
+
+    fn ranks(&self) -> u32 {
+        (self.local.len() + self.remote.len()) as u32
     }
 }
 
@@ -160,53 +177,120 @@ pub fn run(seed: u64, ranks: Vec<Rank>, combine: Option<Combine>) -> Vec<Vec<u8>
 
 /// Runs the schedules of two groups: the first `first` ranks and the others.
 pub fn run_groups(seed: u64, ranks: Vec<Rank>, first: u32, combine: Option<Combine>) -> Vec<Vec<u8>> {
-    let n = ranks.len() as u32;
-    let wires = Rc::new(RefCell::new(Wires::new(n, seed)));
-    let groups: [Vec<u32>; 2] = [(0..first).collect(), (first..n).collect()];
-    let (mut runs, mut outputs, mut inputs) = (Vec::new(), Vec::new(), Vec::new());
-    for (me, rank) in (0..n).zip(ranks) {
-        let mine = usize::from(me >= first);
-        let route = Groups { local: groups[mine].clone(), remote: groups[1 - mine].clone() };
-        outputs.push(rank.output);
-        inputs.push(rank.input);
-        let job = Job {
-            schedule: rank.schedule,
-            route: Arc::new(route),
-            context: 7,
-            tag: 11,
-            source: me,
-            input: inputs[me as usize].as_ptr(),
-            output: outputs[me as usize].as_mut_ptr(),
-            folding: combine.clone().map(|combine| Folding { combine, foreign: seed % 2 == 1 }),
-            error: None,
-            misfit: false,
-        };
-        // SAFETY: the buffers live to the end of this function and are as large as the tests' views.
-        runs.push(Some(unsafe { Run::<u32>::new(job) }));
-    }
-    play(&mut wires.borrow_mut(), &mut runs);
-    outputs
+    let mut stage = Stage::new(seed, ranks, first, combine);
+    stage.play();
+    stage.outputs
 }
 
-fn play(wires: &mut Wires, runs: &mut [Option<Run<u32>>]) {
-    let mut idle = 0;
-    while runs.iter().any(Option::is_some) {
-        let me = wires.random.below(runs.len() as u64) as usize;
-        if wires.random.below(2) == 0 {
-            wires.deliver();
-        }
-        let Some(run) = &mut runs[me] else { continue };
-        let before = wires.ended.len();
-        match run.advance(&mut Port { wires, me: me as u32 }) {
-            Turn::Outside(fold) => fold.perform(),
-            Turn::Done => {
-                run.result().unwrap();
-                runs[me] = None;
-            }
-            Turn::Blocked if wires.ended.len() == before => idle += 1,
-            Turn::Blocked => idle = 0,
-        }
-        assert!(idle < 20_000, "the schedules block each other");
+/// Runs schedules that may not meet. Whenever nobody can move, everybody asks whom it waits for (see `inquiry`). Answers
+/// whether each of the ranks saw an error.
+pub fn run_differing(seed: u64, ranks: Vec<Rank>, combine: Option<Combine>) -> Vec<bool> {
+    let all = ranks.len() as u32;
+    let mut stage = Stage::new(seed, ranks, all, combine);
+    let mut questions = 0;
+    while stage.play_until_stuck() {
+        stage.ask();
+        questions += 1;
+        assert!(questions < 1000, "ranks wait for ever");
     }
-    assert!(wires.sent.iter().chain(&wires.arrived).all(VecDeque::is_empty), "a message that nobody received");
+    stage.failed
+}
+
+struct Stage {
+    wires: Wires,
+    /// `None` once a run is done.
+    runs: Vec<Option<Run<u32>>>,
+    _inputs: Vec<Vec<u8>>,
+    outputs: Vec<Vec<u8>>,
+    failed: Vec<bool>,
+}
+
+impl Stage {
+    fn new(seed: u64, ranks: Vec<Rank>, first: u32, combine: Option<Combine>) -> Self {
+        let n = ranks.len() as u32;
+        let groups: [Vec<u32>; 2] = [(0..first).collect(), (first..n).collect()];
+        let (mut runs, mut outputs, mut inputs) = (Vec::new(), Vec::new(), Vec::new());
+        for (me, rank) in (0..n).zip(ranks) {
+            let mine = usize::from(me >= first);
+            let route = Groups { local: groups[mine].clone(), remote: groups[1 - mine].clone() };
+            outputs.push(rank.output);
+            inputs.push(rank.input);
+            let job = Job {
+                schedule: rank.schedule,
+                route: Arc::new(route),
+                context: 7,
+                tag: 11,
+                source: me,
+                input: inputs[me as usize].as_ptr(),
+                output: outputs[me as usize].as_mut_ptr(),
+                folding: combine.clone().map(|combine| Folding { combine, foreign: seed % 2 == 1 }),
+                error: None,
+                misfit: false,
+            };
+            // SAFETY: the buffers live as long as the runs and are as large as the tests' views.
+            runs.push(Some(unsafe { Run::<u32>::new(job) }));
+        }
+        let failed = vec![false; runs.len()];
+        Self { wires: Wires::new(n, seed), runs, _inputs: inputs, outputs, failed }
+    }
+
+    fn play(&mut self) {
+        assert!(!self.play_until_stuck(), "the schedules block each other");
+        assert!(!self.failed.contains(&true), "ranks that were called alike saw an error");
+        let mut lists = self.wires.sent.iter().chain(&self.wires.arrived);
+        assert!(lists.all(VecDeque::is_empty), "a message that nobody received");
+    }
+
+    /// True if runs are left and none of them can move.
+    fn play_until_stuck(&mut self) -> bool {
+        let mut idle = 0;
+        while self.runs.iter().any(Option::is_some) {
+            let wires = &mut self.wires;
+            let me = wires.random.below(self.runs.len() as u64) as usize;
+            let delivered = wires.random.below(2) == 0 && wires.deliver();
+            let Some(run) = &mut self.runs[me] else { continue };
+            let before = wires.ended.len();
+            match run.advance(&mut Port { wires, me: me as u32 }) {
+                Turn::Outside(fold) => fold.perform(),
+                Turn::Done => {
+                    self.failed[me] = run.result().is_err();
+                    self.runs[me] = None;
+                }
+                Turn::Blocked if wires.ended.len() == before && !delivered => idle += 1,
+                Turn::Blocked => idle = 0,
+            }
+            if idle > 300 * self.runs.len() {
+                return true;
+            }
+        }
+        false
+    }
+
+    /// Every run asks everybody that it waits for, and all hear the answers.
+    fn ask(&mut self) {
+        while self.wires.deliver() {}
+        for a in 0..self.runs.len() as u32 {
+            for b in self.runs[a as usize].as_ref().map_or(Vec::new(), Run::awaited) {
+                self.exchange_letters(a, b);
+            }
+        }
+    }
+
+    fn exchange_letters(&mut self, a: u32, b: u32) {
+        let wires = &mut self.wires;
+        let Ok([asking, asked]) = self.runs.get_disjoint_mut([a as usize, b as usize]) else { return };
+        let Some(asking) = asking else { return };
+        let Some(asked) = asked else {
+            let from = Selector { context: 7, peer: Some(Peer(a)), tag: Some(11) };
+            Port { wires, me: b }.discard(from);
+            return asking.end_of(&mut Port { wires, me: a }, b);
+        };
+        if asking.dealings(b) == asked.dealings(a).mirrored() {
+            return;
+        }
+        for (run, me, other) in [(asked, b, a), (asking, a, b)] {
+            run.part(&mut Port { wires, me }, other);
+            run.discard(&mut Port { wires, me }, other);
+        }
+    }
 }

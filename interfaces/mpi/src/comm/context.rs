@@ -1,7 +1,7 @@
 //! Which contexts are taken in this process.
 
 use super::CONTEXTS_EACH;
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, VecDeque};
 
 /// Numbers of contexts are agreed on by the members of each new communicator; a process may not be in two
 /// communicators with the same one.
@@ -10,7 +10,12 @@ pub struct Contexts {
     taken: BTreeSet<u32>,
     /// Above every context that this process took or proposed.
     next: u32,
+    /// Those given back last, for members that are not as far.
+    released: VecDeque<u32>,
 }
+
+/// How many contexts are remembered after their end.
+const REMEMBERED: usize = 1024;
 
 impl Contexts {
     /// A context that nothing in this process uses.
@@ -32,7 +37,15 @@ impl Contexts {
     }
 
     pub fn release(&mut self, context: u32) {
-        self.taken.remove(&context);
+        if self.taken.remove(&context) {
+            self.released.truncate(REMEMBERED - 1);
+            self.released.push_front(context);
+        }
+    }
+
+    /// Whether a communicator of this process had the context and is gone (as far as that is remembered).
+    pub fn was_released(&self, context: u32) -> bool {
+        self.released.contains(&context)
     }
 }
 
@@ -47,7 +60,9 @@ mod tests {
         assert!(contexts.claim(first + 8) && !contexts.claim(first + 8));
         let second = contexts.propose(3);
         assert!(second >= first + 8 + CONTEXTS_EACH + 3 * CONTEXTS_EACH);
+        assert!(!contexts.was_released(first + 8));
         contexts.release(first + 8);
+        assert!(contexts.was_released(first + 8) && !contexts.was_released(first));
         assert!(contexts.claim(first + 8));
         assert!(contexts.propose(0) > second);
     }

@@ -27,6 +27,23 @@ fn of(handle: usize) -> Result<Datatype> {
     WORLD.enter().types.get(handle).cloned()
 }
 
+/// What the type with this handle answers. Programs ask for sizes element by element, so the type is not counted for it.
+#[inline]
+fn ask<R>(handle: usize, question: impl FnOnce(&Datatype) -> R) -> Result<R> {
+    match Datatype::predefined(handle) {
+        Some(datatype) => Ok(question(datatype)),
+        None => WORLD.enter().types.get(handle).map(question),
+    }
+}
+
+fn bounds(datatype: &Datatype) -> (i64, i64) {
+    (datatype.lower_bound(), datatype.extent())
+}
+
+fn true_bounds(datatype: &Datatype) -> (i64, i64) {
+    (datatype.true_lower_bound(), datatype.true_extent())
+}
+
 /// A handle for a type that may be known already: predefined ones, and those of Fortran that are always the same.
 fn known_handle(world: &mut World, datatype: &Datatype) -> usize {
     if let Some(code) = datatype.code() {
@@ -38,54 +55,51 @@ fn known_handle(world: &mut World, datatype: &Datatype) -> usize {
 
 pub(crate) unsafe fn size(datatype: usize, out: CountOut) -> Result<()> {
     // SAFETY: the program's place for the size.
-    unsafe { out.set(of(datatype)?.size()) };
+    unsafe { out.set(ask(datatype, Datatype::size)?) };
     Ok(())
 }
 
 pub(crate) unsafe fn size_x(datatype: usize, out: *mut i64) -> Result<()> {
     // SAFETY: the program's place for the size.
-    unsafe { *out = of(datatype)?.size() };
+    unsafe { *out = ask(datatype, Datatype::size)? };
     Ok(())
 }
 
 pub(crate) unsafe fn get_extent(datatype: usize, lb: CountOut, extent: CountOut) -> Result<()> {
-    let datatype = of(datatype)?;
+    let (low, length) = ask(datatype, bounds)?;
     // SAFETY: the program's places.
     unsafe {
-        lb.set(datatype.lower_bound());
-        extent.set(datatype.extent());
+        lb.set(low);
+        extent.set(length);
     }
     Ok(())
 }
 
 pub(crate) unsafe fn get_extent_x(datatype: usize, lb: *mut i64, extent: *mut i64) -> Result<()> {
-    let datatype = of(datatype)?;
     // SAFETY: the program's places.
-    unsafe { (*lb, *extent) = (datatype.lower_bound(), datatype.extent()) };
+    unsafe { (*lb, *extent) = ask(datatype, bounds)? };
     Ok(())
 }
 
 pub(crate) unsafe fn get_true_extent(datatype: usize, lb: CountOut, extent: CountOut) -> Result<()> {
-    let datatype = of(datatype)?;
+    let (low, length) = ask(datatype, true_bounds)?;
     // SAFETY: the program's places.
     unsafe {
-        lb.set(datatype.true_lower_bound());
-        extent.set(datatype.true_extent());
+        lb.set(low);
+        extent.set(length);
     }
     Ok(())
 }
 
 pub(crate) unsafe fn get_true_extent_x(datatype: usize, lb: *mut i64, extent: *mut i64) -> Result<()> {
-    let datatype = of(datatype)?;
     // SAFETY: the program's places.
-    unsafe { (*lb, *extent) = (datatype.true_lower_bound(), datatype.true_extent()) };
+    unsafe { (*lb, *extent) = ask(datatype, true_bounds)? };
     Ok(())
 }
 
 pub(crate) unsafe fn commit(datatype: *mut usize) -> Result<()> {
     // SAFETY: the program's handle.
-    of(unsafe { *datatype })?.commit();
-    Ok(())
+    ask(unsafe { *datatype }, Datatype::commit)
 }
 
 /// A copy has the attributes that their copy functions let through.

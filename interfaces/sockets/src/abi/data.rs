@@ -365,6 +365,11 @@ pub unsafe extern "C-unwind" fn sendmmsg(fd: c_int, headers: *mut mmsghdr, count
                 return if at > 0 { at as c_int } else { -1 };
             }
             (*one).msg_len = went as c_uint;
+            let whole = list((*one).msg_hdr.msg_iov, (*one).msg_hdr.msg_iovlen);
+            // What follows a part of a message must wait for its rest.
+            if went.cast_unsigned() < route::bytes_of(whole) {
+                return at as c_int + 1;
+            }
         }
     }
     count as c_int

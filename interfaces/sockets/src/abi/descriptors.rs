@@ -5,9 +5,10 @@ use std::ffi::{c_char, c_int, c_uint, c_void};
 use libc::{FILE, sockaddr, socklen_t};
 use weft_fabric::stream::Reason;
 
-use crate::{conn, life, options, raw, real, table, udp};
+use crate::meet::STREAMS;
+use crate::{conn, ends, life, options, raw, real, table, udp};
 
-const CLOSE_RANGE_CLOEXEC: c_int = 4;
+const CLOSE_RANGE_UNSHARE: c_int = 2;
 const KIND_MASK: c_int = 0xf;
 
 #[unsafe(no_mangle)]
@@ -129,10 +130,14 @@ pub unsafe extern "C-unwind" fn getsockopt(
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C-unwind" fn close(fd: c_int) -> c_int {
-    conn::before_close(fd);
+    ends::before_close(fd);
     conn::forget(fd);
     // SAFETY: a number.
-    unsafe { real::close(fd) }
+    let answer = unsafe { real::close(fd) };
+    if answer == 0 {
+        STREAMS.closed(fd, fd);
+    }
+    answer
 }
 
 #[unsafe(no_mangle)]
@@ -143,11 +148,17 @@ pub unsafe extern "C-unwind" fn __close(fd: c_int) -> c_int {
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C-unwind" fn close_range(first: c_uint, last: c_uint, flags: c_int) -> c_int {
-    if flags & CLOSE_RANGE_CLOEXEC == 0 && first <= last {
-        forget_range(first.min(c_int::MAX as c_uint) as c_int, last.min(c_int::MAX as c_uint) as c_int);
+    // Others close nothing, or are refused.
+    if flags & !CLOSE_RANGE_UNSHARE != 0 || first > last {
+        // SAFETY: numbers only.
+        return unsafe { real::close_range(first, last, flags) };
     }
+    let [low, high] = [first, last].map(|number| number.min(c_int::MAX as c_uint) as c_int);
+    forget_range(low, high);
     // SAFETY: numbers only.
-    unsafe { real::close_range(first, last, flags) }
+    let answer = unsafe { real::close_range(first, last, flags) };
+    STREAMS.closed(low, high);
+    answer
 }
 
 #[unsafe(no_mangle)]
@@ -155,11 +166,12 @@ pub unsafe extern "C-unwind" fn closefrom(first: c_int) {
     forget_range(first, c_int::MAX);
     // SAFETY: a number.
     unsafe { real::closefrom(first) };
+    STREAMS.closed(first, c_int::MAX);
 }
 
 fn forget_range(first: c_int, last: c_int) {
     table::entries(first, last).for_each(|(fd, _)| {
-        conn::before_close(fd);
+        ends::before_close(fd);
         conn::forget(fd);
     });
 }
@@ -174,22 +186,25 @@ pub unsafe extern "C-unwind" fn dup(fd: c_int) -> c_int {
     copy
 }
 
-/// A copy onto a number closes what that was; not one of a file that is none, or of the same number.
-fn before_copy(fd: c_int, to: c_int) {
-    if fd != to && raw::fcntl(fd, libc::F_GETFD, 0).is_ok() {
-        conn::before_close(to);
+/// A copy onto a number, which closes what that was. The kernel refuses some: then that was left as it is.
+fn copy_onto(fd: c_int, to: c_int, copy: impl FnOnce() -> c_int) -> c_int {
+    let closes = fd != to && raw::fcntl(fd, libc::F_GETFD, 0).is_ok();
+    let before = if closes { ends::before_close(to) } else { None };
+    let answer = copy();
+    if answer >= 0 {
+        conn::duplicate(fd, answer);
+        STREAMS.closed(answer, answer);
+    } else if let Some(linger) = before {
+        let _errno = raw::KeepErrno::new();
+        raw::set_linger(to, linger);
     }
+    answer
 }
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C-unwind" fn dup2(fd: c_int, to: c_int) -> c_int {
-    before_copy(fd, to);
     // SAFETY: numbers only.
-    let copy = unsafe { real::dup2(fd, to) };
-    if copy >= 0 {
-        conn::duplicate(fd, copy);
-    }
-    copy
+    copy_onto(fd, to, || unsafe { real::dup2(fd, to) })
 }
 
 #[unsafe(no_mangle)]
@@ -200,13 +215,8 @@ pub unsafe extern "C-unwind" fn __dup2(fd: c_int, to: c_int) -> c_int {
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C-unwind" fn dup3(fd: c_int, to: c_int, flags: c_int) -> c_int {
-    before_copy(fd, to);
     // SAFETY: numbers only.
-    let copy = unsafe { real::dup3(fd, to, flags) };
-    if copy >= 0 {
-        conn::duplicate(fd, copy);
-    }
-    copy
+    copy_onto(fd, to, || unsafe { real::dup3(fd, to, flags) })
 }
 
 #[unsafe(no_mangle)]

@@ -5,7 +5,7 @@ use std::ffi::{c_char, c_int, c_void};
 use libc::{FILE, pid_t};
 use weft_fabric::stream::Reason;
 
-use crate::{life, raw, real, signals};
+use crate::{life, real, signals};
 
 type Words = *const *const c_char;
 
@@ -148,14 +148,12 @@ pub unsafe extern "C-unwind" fn popen(command: *const c_char, kind: *const c_cha
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C-unwind" fn _exit(status: c_int) -> ! {
-    life::leave();
-    raw::exit(status)
+    life::exit(status)
 }
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C-unwind" fn _Exit(status: c_int) -> ! {
-    life::leave();
-    raw::exit(status)
+    life::exit(status)
 }
 
 #[unsafe(no_mangle)]

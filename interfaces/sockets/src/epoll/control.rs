@@ -11,7 +11,7 @@ use super::members;
 use super::set::{self, Inner, Set};
 use crate::conn::{self, ATTACHED, Connection, Held, MANY_SETS, NEVER};
 use crate::table::{self, Entry};
-use crate::{life, raw, real, udp};
+use crate::{ends, life, raw, real, udp};
 
 /// What stands as the user's word of our registrations in the kernel: this pattern and the descriptor. The program's own
 /// word is remembered. (A program that uses the very same pattern for its own is not to be expected.)
@@ -85,11 +85,15 @@ fn register(epfd: c_int, index: u32, operation: c_int, fd: c_int, kind: Entry, g
     if answer != 0 {
         return answer;
     }
+    let nested = matches!(kind, Entry::Set(_));
+    if inner.registered(fd).is_some_and(|place| place.nested != nested) {
+        forget_in(set, &mut inner, fd, false);
+    }
     let Some(place) = inner.place(fd) else { return answer };
     place.present = true;
     (place.events, place.kernel_events, place.data) = (given.events, given.events, given.u64);
     (place.told, place.spent, place.lingers) = (u64::MAX, false, false);
-    place.nested = matches!(kind, Entry::Set(_));
+    place.nested = nested;
     members::end_rest(place);
     place.life = life_of(kind);
     if let Entry::Connection(connection) = kind {
@@ -126,12 +130,13 @@ fn note_set(conn: &Connection, index: u32) {
 /// `fd` is looked at from now on.
 fn join(set: &Set, inner: &mut Inner, epfd: c_int, fd: c_int) {
     let Some(place) = inner.registered(fd) else { return };
-    let writes = place.events & EPOLLOUT as u32 != 0;
+    let (writes, nested) = (place.events & EPOLLOUT as u32 != 0, place.nested);
     let is_new = !std::mem::replace(&mut place.member, true);
     if writes {
         inner.note_room();
     }
     if is_new {
+        inner.nested += usize::from(nested);
         set.members.fetch_add(1, Ordering::SeqCst);
     }
     make_bell(inner, epfd);
@@ -156,7 +161,7 @@ fn make_bell(inner: &mut Inner, epfd: c_int) {
     let mut event = epoll_event { events: EPOLLIN as u32, u64: BELL | number_of(&bell) };
     if raw::epoll_control(epfd, EPOLL_CTL_ADD, bell.fd(), &mut event).is_err() {
         inner.slices = true;
-        return bell.give_back();
+        return bell.give_back(true);
     }
     (inner.bell, inner.bell_of) = (Some(bell), set::forks());
 }
@@ -187,7 +192,7 @@ pub fn renew_bell(index: u32, inner: &mut Inner) {
     if ours && inner.bell.is_some() {
         members::disarm_all(inner);
         if let Some(lost) = inner.bell.take() {
-            lost.give_back();
+            lost.give_back(false);
         }
     }
     make_bell(inner, epfd);
@@ -202,7 +207,7 @@ fn forget(set: &'static Set, fd: c_int, lingers: bool) {
 
 fn forget_in(set: &Set, inner: &mut Inner, fd: c_int, lingers: bool) {
     let Some(place) = inner.registered(fd) else { return };
-    let was_member = std::mem::take(&mut place.member);
+    let (was_member, nested) = (std::mem::take(&mut place.member), place.nested);
     members::end_rest(place);
     inner.make_cold(fd);
     if let Some(place) = inner.registered(fd) {
@@ -210,6 +215,7 @@ fn forget_in(set: &Set, inner: &mut Inner, fd: c_int, lingers: bool) {
         place.lingers = lingers;
     }
     if was_member {
+        inner.nested -= usize::from(nested).min(inner.nested);
         set.members.fetch_sub(1, Ordering::SeqCst);
     }
 }
@@ -415,6 +421,9 @@ pub fn translate(inner: &mut Inner, epfd: c_int, fd: c_int, seen: u32) -> Option
     } else if let (true, Some(Entry::Connection(index))) = (place.member, entry) {
         let held = conn::hold_index(index);
         held.set_flag(conn::ASK_KERNEL);
+        if ends::notice(&held, fd, seen as i16) {
+            events |= raw::poll_one(fd, place.events as i16) as u32;
+        }
         events = without_false_room(&held, place, epfd, fd, events);
     }
     if events == 0 {

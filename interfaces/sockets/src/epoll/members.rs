@@ -6,7 +6,7 @@ use libc::{EPOLLET, EPOLLIN, EPOLLONESHOT, EPOLLOUT, EPOLLRDNORM, EPOLLWRNORM, P
 use weft_fabric::stream::{Readable, Waiter, Writable, sleep_barrier};
 
 use super::control;
-use super::set::{self, Inner, Registration};
+use super::set::{self, HOT, Inner, Registration};
 use crate::conn::{self, ATTACHED, Held, WAS_FULL};
 use crate::meet::STREAMS;
 use crate::table::{self, Entry};
@@ -339,10 +339,10 @@ pub fn end_rest(place: &mut Registration) {
     }
 }
 
-/// Before a sleep on the set (or on something that has it inside): all is armed, the bell rings. To be followed by
-/// [`sleep_barrier`], [`dispatch_active`] and a last look. True if the sleep must be short.
-pub fn rest_before_sleep(index: u32) -> bool {
-    let Some(mut inner) = set::at(index).lock() else { return true };
+/// For [`Resting`](super::Resting): one more sleeps on this set. Answers the set's life, and whether the sleep must be
+/// short.
+pub fn lie_down(index: u32) -> Option<(u32, bool)> {
+    let mut inner = set::at(index).lock()?;
     inner.sleepers += 1;
     control::renew_bell(index, &mut inner);
     arm_hot(&mut inner);
@@ -350,15 +350,12 @@ pub fn rest_before_sleep(index: u32) -> bool {
     if let Some(bell) = &inner.bell {
         STREAMS.lie_down(bell.address());
     }
-    let mut short = inner.slices;
-    drop(inner);
-    for_each_nested(index, |nested| short |= rest_before_sleep(nested));
-    short
+    Some((inner.life, inner.slices))
 }
 
-/// After it.
-pub fn rest_after_sleep(index: u32) {
-    let Some(mut inner) = set::at(index).lock() else { return };
+/// One that lay down in this life of the set sleeps no more. Where others do, they are woken from now on.
+pub fn get_up(index: u32, life: u32) {
+    let Some(mut inner) = set::at(index).lock().filter(|inner| inner.life == life) else { return };
     inner.sleepers = inner.sleepers.saturating_sub(1);
     inner.poked = false;
     if inner.sleepers == 0 {
@@ -369,12 +366,19 @@ pub fn rest_after_sleep(index: u32) {
         drop_cold(&mut inner);
     }
     drop(inner);
-    for_each_nested(index, rest_after_sleep);
+    rouse_sleepers(index);
 }
 
-/// This thread leaves the set with something to do while others sleep on it: what comes meanwhile must wake them. The
-/// ring that woke this thread was the only one of their common sleep: the bell is rung again from now on.
+/// This thread leaves the set, and those inside it, with something to do while others sleep there: what comes meanwhile
+/// must wake them.
 pub fn leave_to_sleepers(index: u32) {
+    rouse_sleepers(index);
+    for_each_nested(index, leave_to_sleepers);
+}
+
+/// The ring that woke this thread, or that it has taken for another reason, was the only one of the sleep of all who sleep
+/// on the set: the bell is rung again from now on, and at once if there is something.
+fn rouse_sleepers(index: u32) {
     let Some(mut inner) = set::at(index).lock() else { return };
     if !control::has_sleepers(index, &inner) {
         return;
@@ -386,7 +390,6 @@ pub fn leave_to_sleepers(index: u32) {
         STREAMS.lie_down(bell.address());
     }
     drop(inner);
-    for_each_nested(index, leave_to_sleepers);
     sleep_barrier();
     dispatch_active();
     if any_ready(index)
@@ -396,29 +399,45 @@ pub fn leave_to_sleepers(index: u32) {
     }
 }
 
-/// Calls `each` with the sets inside the set `index`, which is not locked meanwhile.
-fn for_each_nested(index: u32, mut each: impl FnMut(u32)) {
-    for at in 0.. {
-        let Some(mut inner) = set::at(index).lock().filter(|inner| at < inner.hot_count) else { return };
-        let fd = inner.hot[at];
-        let nested = inner.registered(fd).is_some_and(|place| place.nested);
+/// Calls `each` with the sets inside the set `index`, which is not locked meanwhile; with some of them twice where the set
+/// changes. From the last on: who goes out of the list leaves its place to the last.
+pub fn for_each_nested(index: u32, mut each: impl FnMut(u32)) {
+    let mut at = HOT;
+    loop {
+        let Some(mut inner) = set::at(index).lock().filter(|inner| inner.nested > 0) else { return };
+        at = at.min(inner.hot_count);
+        let nested = loop {
+            let Some(before) = at.checked_sub(1) else { return };
+            at = before;
+            let fd = inner.hot[at];
+            if inner.registered(fd).is_some_and(|place| place.nested) {
+                break table::entry(fd);
+            }
+        };
         drop(inner);
-        if let (Some(Entry::Set(nested)), true) = (table::entry(fd), nested) {
+        if let Some(Entry::Set(nested)) = nested {
             each(nested);
         }
     }
 }
 
-/// Whether the set `index`, whose descriptor is `epfd` and which the kernel calls readable, really has something.
+/// Whether the set `index`, whose descriptor is `epfd` and which the kernel calls readable, really has something. If not,
+/// its bell and those inside are quiet from then on, also for others who sleep there: [`leave_to_sleepers`] follows, when
+/// the caller holds no set any more.
 pub fn is_ready_inside(index: u32, epfd: c_int) -> bool {
-    if !set::has_members(index) {
+    if !set::has_members(index) || any_ready(index) {
         return true;
     }
-    let Some(mut inner) = set::at(index).lock() else { return true };
+    quieten_all(index);
+    any_ready(index) || raw::poll_one(epfd, POLLIN) & POLLIN != 0
+}
+
+fn quieten_all(index: u32) {
+    let Some(mut inner) = set::at(index).lock() else { return };
     if let Some(bell) = inner.bell.as_ref().filter(|_| inner.bell_of == set::forks()) {
         bell.drain();
         inner.poked = false;
     }
     drop(inner);
-    any_ready(index) || raw::poll_one(epfd, POLLIN) & POLLIN != 0
+    for_each_nested(index, quieten_all);
 }

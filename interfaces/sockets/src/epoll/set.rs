@@ -12,7 +12,7 @@ use crate::table::{self, Entry, PLACES};
 use crate::{conn, raw};
 
 /// Sets at one time; beyond that a set is only the kernel's, and what is put into it stays with the kernel.
-const SETS: usize = 4096;
+pub const SETS: usize = 4096;
 /// Members that can be looked at one by one.
 pub const HOT: usize = 1 << 14;
 
@@ -57,6 +57,10 @@ pub struct Inner {
     registrations: *mut Registration,
     pub hot: [c_int; HOT],
     pub hot_count: usize,
+    /// How many of the members are sets.
+    pub nested: usize,
+    /// Another number in every life of the set.
+    pub life: u32,
     /// Where the next look begins, so that no member starves.
     pub turn: usize,
     /// Calls so far.
@@ -228,20 +232,40 @@ impl Set {
         // SAFETY: mapped in `create`; under the lock nobody uses it, and later users find null.
         unsafe { raw::unmap(registrations.cast(), PLACES * size_of::<Registration>()) };
         self.members.store(0, Ordering::Relaxed);
-        (inner.hot_count, inner.turn, inner.calls, inner.sleepers) = (0, 0, 0, 0);
+        (inner.hot_count, inner.nested, inner.turn, inner.calls, inner.sleepers) = (0, 0, 0, 0, 0);
+        inner.life = inner.life.wrapping_add(1);
         (inner.poked, inner.slices, inner.awaits_room) = (false, false, false);
         // A bell that was taken before a fork is the parent's.
         if let Some(bell) = inner.bell.take().filter(|_| inner.bell_of == forks()) {
             // Another process may keep the set.
             let mut nothing = epoll_event { events: 0, u64: 0 };
             let _ = raw::epoll_control(inner.descriptor, EPOLL_CTL_DEL, bell.fd(), &mut nothing);
-            bell.give_back();
+            bell.give_back(false);
         }
         self.descriptors.store(0, Ordering::Release);
     }
 }
 
 impl Inner {
+    /// Who held the set has left it in the middle: what is said twice in it is made from what is said of the members.
+    #[cold]
+    pub fn count_anew(&mut self) -> u32 {
+        (self.hot_count, self.nested, self.poked) = (0, 0, false);
+        let mut members = 0;
+        for fd in 0..=table::highest() {
+            let Some(place) = self.place(fd) else { break };
+            place.hot = false;
+            if !place.present || !place.member {
+                place.member = false;
+                continue;
+            }
+            members += 1;
+            self.nested += usize::from(self.registered(fd).is_some_and(|place| place.nested));
+            self.slices |= !self.make_hot(fd);
+        }
+        members
+    }
+
     /// What is registered for `fd`; `None` when nothing is.
     #[inline]
     pub fn registered(&mut self, fd: c_int) -> Option<&mut Registration> {

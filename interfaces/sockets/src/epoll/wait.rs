@@ -1,26 +1,40 @@
 //! Waiting on a set.
 
 use std::ffi::c_int;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use libc::{epoll_event, sigset_t, timespec};
 use weft_fabric::stream::sleep_barrier;
 
 use super::control::{self, Word};
 use super::members;
+use super::resting::Resting;
 use super::set;
 use crate::meet::STREAMS;
 use crate::raw::{self, Errno};
-use crate::{attend, pace, real};
+use crate::{attend, pace, real, signals};
 
 /// While rings have something in every call, the kernel's set is asked every so many calls.
 const KERNEL_EVERY: u32 = 8;
-/// While spinning, every so many looks.
-const KERNEL_LOOKS: u32 = 16;
+/// While spinning, at first and every so many looks.
+const KERNEL_LOOKS: u32 = 64;
+/// What was told last came from the kernel: it is asked before a sleep, which costs more than to ask.
+static KERNEL_TOLD: AtomicBool = AtomicBool::new(false);
 /// Sleep no longer where a member could not be armed.
 const SLICE_NS: u64 = 5_000_000;
 /// Between two looks at a set that reports nothing but what is for other processes.
 const STRANGE_NS: u64 = 100_000;
+
+/// When a look asks the kernel, too.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Ask {
+    Never,
+    /// Every so many calls, so that it has its turn where rings have something every time. Before a sleep that is enough:
+    /// the sleep asks.
+    InTurn,
+    /// In turn, and where the rings have nothing.
+    Now,
+}
 
 /// `epoll_pwait2` on a set of ours: `timeout_ns` `None` is for ever.
 pub fn wait(
@@ -30,9 +44,10 @@ pub fn wait(
     timeout_ns: Option<u64>,
     mask: *const sigset_t,
 ) -> Result<usize, Errno> {
+    signals::may_be_cancelled();
     let deadline = timeout_ns.filter(|ns| *ns > 0).map(|ns| raw::now_ns().saturating_add(ns));
     let left = || if timeout_ns == Some(0) { Some(0) } else { crate::wait::left_ns(deadline) };
-    if set::at(index).lock.is_ours() {
+    if set::at(index).is_held_further_out() {
         // We are a signal handler, and what it interrupted goes on only when we return: no waiting.
         return if timeout_ns == Some(0) { Ok(0) } else { Err(libc::EINTR) };
     }
@@ -49,14 +64,17 @@ pub fn wait(
         drop(resting);
         let _leaving = Leaving(index);
         loop {
-            let mut told = look(epfd, index, out, mask, false)?;
-            if told == 0 && left() != Some(0) {
+            let over = left() == Some(0);
+            let ask = if over || KERNEL_TOLD.load(Ordering::Relaxed) { Ask::Now } else { Ask::InTurn };
+            let mut told = look(epfd, index, out, mask, ask)?;
+            if told == 0 && !over {
                 told = spin(epfd, index, out, mask)?;
                 if told == 0 {
                     told = sleep(epfd, index, out, left(), mask)?;
                 }
             }
-            if told > 0 || left() == Some(0) {
+            // A time that is over by now may have ended after something came: one more look.
+            if told > 0 || over {
                 return Ok(told);
             }
             attend::catch_up();
@@ -94,31 +112,19 @@ impl Drop for InKernel {
     }
 }
 
-/// A sleep on the set; it ends also where the thread is cancelled.
-struct Resting(u32);
-
-impl Drop for Resting {
-    fn drop(&mut self) {
-        members::rest_after_sleep(self.0);
-    }
-}
-
-/// One look: the rings, and the kernel if the rings have nothing or its turn has come.
-fn look(
-    epfd: c_int,
-    index: u32,
-    out: &mut [epoll_event],
-    mask: *const sigset_t,
-    rings_only: bool,
-) -> Result<usize, Errno> {
+/// One look: the rings, and the kernel when it is to be asked.
+fn look(epfd: c_int, index: u32, out: &mut [epoll_event], mask: *const sigset_t, ask: Ask) -> Result<usize, Errno> {
     members::dispatch_active();
     let Some(mut inner) = set::at(index).lock() else { return Ok(0) };
-    let turn = !rings_only && inner.calls.wrapping_add(1).is_multiple_of(KERNEL_EVERY);
+    let turn = ask != Ask::Never && inner.calls.wrapping_add(1).is_multiple_of(KERNEL_EVERY);
     // The rings may fill the answer every time: when it is the kernel's turn, half of it is kept free.
     let part = if turn { out.len() / 2 } else { out.len() };
     let (told, call) = members::collect(&mut inner, epfd, &mut out[..part]);
     drop(inner);
-    if !turn && (told > 0 || rings_only) {
+    if told > 0 {
+        note(false);
+    }
+    if !turn && (told > 0 || ask != Ask::Now) {
         return Ok(told);
     }
     match raw::epoll_look(epfd, &mut out[told..], mask) {
@@ -128,6 +134,12 @@ fn look(
         },
         Err(_) if told > 0 => Ok(told),
         Err(error) => Err(error),
+    }
+}
+
+fn note(kernel_told: bool) {
+    if KERNEL_TOLD.load(Ordering::Relaxed) != kernel_told {
+        KERNEL_TOLD.store(kernel_told, Ordering::Relaxed);
     }
 }
 
@@ -169,6 +181,9 @@ fn merge(epfd: c_int, index: u32, out: &mut [epoll_event], (told, call): (usize,
         }
     }
     drop(inner);
+    if told == 0 && used > 0 {
+        note(true);
+    }
     if strange && used == 0 {
         // Another process of our fork family has put it into the set that we share, and is to look at it.
         let _ = raw::poll(&mut [], Some(STRANGE_NS), None);
@@ -191,8 +206,9 @@ fn spin(epfd: c_int, index: u32, out: &mut [epoll_event], mask: *const sigset_t)
     let mut answer = Ok(0);
     let mut looks = 0u32;
     pace::spin(|| {
+        let ask = if looks.is_multiple_of(KERNEL_LOOKS) { Ask::Now } else { Ask::Never };
         looks += 1;
-        answer = look(epfd, index, out, mask, !looks.is_multiple_of(KERNEL_LOOKS));
+        answer = look(epfd, index, out, mask, ask);
         answer != Ok(0)
     });
     answer
@@ -205,14 +221,18 @@ fn sleep(
     left: Option<u64>,
     mask: *const sigset_t,
 ) -> Result<usize, Errno> {
-    let short = members::rest_before_sleep(index);
-    let _resting = Resting(index);
+    let mut resting = Resting::new();
+    resting.lie_down(index);
     sleep_barrier();
     members::dispatch_active();
     let answer = if members::any_ready(index) {
         Ok((0, 1))
     } else {
-        let slice = if short { Some(SLICE_NS) } else { members::awaits_room(index).then_some(crate::wait::LOOK_NS) };
+        let slice = if resting.is_short() {
+            Some(SLICE_NS)
+        } else {
+            members::awaits_room(index).then_some(crate::wait::LOOK_NS)
+        };
         let slice = slice.map_or(left, |slice| Some(left.map_or(slice, |left| left.min(slice))));
         STREAMS.counters().sleeps.fetch_add(1, Ordering::Relaxed);
         by_kernel(epfd, index, out, slice, mask)

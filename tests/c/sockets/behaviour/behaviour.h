@@ -1,6 +1,20 @@
 /* The cases. */
 #include "../cases/cases.h"
 
+/* A thread that sleeps on a set for so long, or until it is told of something. */
+struct sleeper {
+    int set, milliseconds;
+    pthread_t thread;
+    volatile pid_t id;
+    volatile int done;
+    int count;
+    struct epoll_event event;
+};
+
+void lie_down(struct sleeper *sleeper, int set);
+void lie_down_for(struct sleeper *sleeper, int set, int milliseconds);
+void woken(struct sleeper *sleeper);
+
 void end_follows_data(void);
 void closed_peer_gives_epipe(void);
 void broken_pipe_signal(void);
@@ -33,3 +47,12 @@ void covered_with_bytes_unread(void);
 void answers_of_two_threads(void);
 void used_beside_poll(void);
 void all_else_closed(void);
+void refused_copies(void);
+void put_into_a_set_beside(void);
+void told_on_two_levels(void);
+void looked_at_beside(void);
+void jumped_out(void);
+void two_signals(void);
+void cancelled_while_busy(void);
+void longest_list(void);
+void select_beside_an_end(void);

@@ -37,6 +37,15 @@ static const struct a_case cases[] = {
     { "answers_of_two_threads", answers_of_two_threads },
     { "used_beside_poll", used_beside_poll },
     { "all_else_closed", all_else_closed },
+    { "refused_copies", refused_copies },
+    { "put_into_a_set_beside", put_into_a_set_beside },
+    { "told_on_two_levels", told_on_two_levels },
+    { "looked_at_beside", looked_at_beside },
+    { "jumped_out", jumped_out },
+    { "two_signals", two_signals },
+    { "cancelled_while_busy", cancelled_while_busy },
+    { "longest_list", longest_list },
+    { "select_beside_an_end", select_beside_an_end },
     { "files", files },
 };
 

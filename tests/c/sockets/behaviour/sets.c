@@ -170,3 +170,45 @@ void short_answers(void)
         }
     must(!close(a) && !close(b) && !close(set));
 }
+
+/* A list may have as many places as the process may have descriptors. */
+void longest_list(void)
+{
+    struct rlimit limit;
+    struct pollfd list[256];
+    int b, a = pair(&b);
+    must(!getrlimit(RLIMIT_NOFILE, &limit));
+    limit.rlim_cur = sizeof list / sizeof *list;
+    must(!setrlimit(RLIMIT_NOFILE, &limit));
+    for (size_t i = 0; i < limit.rlim_cur; i++)
+        list[i] = (struct pollfd){ .fd = i ? -1 : b, .events = POLLIN };
+    must(poll(list, limit.rlim_cur, 20) == 0);
+    struct later later = { .fd = a, .microseconds = 20000 };
+    pthread_t thread;
+    must(!pthread_create(&thread, NULL, send_later, &later));
+    must(poll(list, limit.rlim_cur, 5000) == 1 && list[0].revents == POLLIN);
+    must(!pthread_join(thread, NULL));
+}
+
+/* An end is nothing that was asked for, and no reason for select to return. */
+void select_beside_an_end(void)
+{
+    int b, a = pair(&b), d, c = pair(&d);
+    char byte;
+    close(a);
+    must(recv(b, &byte, 1, 0) == 0 && !shutdown(b, SHUT_RDWR));
+    struct pollfd one = { .fd = b };
+    must(poll(&one, 1, 1000) == 1 && one.revents == POLLHUP);
+    fd_set reading, other;
+    FD_ZERO(&reading);
+    FD_ZERO(&other);
+    FD_SET(d, &reading);
+    FD_SET(b, &other);
+    struct later later = { .fd = c, .microseconds = 20000 };
+    struct timeval time = { .tv_sec = 5 };
+    pthread_t thread;
+    must(!pthread_create(&thread, NULL, send_later, &later));
+    must(select((b > d ? b : d) + 1, &reading, NULL, &other, &time) == 1);
+    must(FD_ISSET(d, &reading) && !FD_ISSET(b, &other));
+    must(!pthread_join(thread, NULL));
+}

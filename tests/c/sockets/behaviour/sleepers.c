@@ -1,32 +1,28 @@
 /* What wakes a thread that sleeps on several descriptors, when others use them meanwhile. */
 #include "behaviour.h"
 
-struct sleeper {
-    int set;
-    pthread_t thread;
-    volatile pid_t id;
-    volatile int done;
-    int count;
-    struct epoll_event event;
-};
-
 static void *sleep_on_set(void *argument)
 {
     struct sleeper *sleeper = argument;
     sleeper->id = syscall(SYS_gettid);
-    sleeper->count = epoll_wait(sleeper->set, &sleeper->event, 1, 3000);
+    sleeper->count = epoll_wait(sleeper->set, &sleeper->event, 1, sleeper->milliseconds);
     sleeper->done = 1;
     return NULL;
 }
 
-static void lie_down(struct sleeper *sleeper, int set)
+void lie_down_for(struct sleeper *sleeper, int set, int milliseconds)
 {
-    *sleeper = (struct sleeper){ .set = set };
+    *sleeper = (struct sleeper){ .set = set, .milliseconds = milliseconds };
     must(!pthread_create(&sleeper->thread, NULL, sleep_on_set, sleeper));
     until_asleep(&sleeper->id);
 }
 
-static void woken(struct sleeper *sleeper)
+void lie_down(struct sleeper *sleeper, int set)
+{
+    lie_down_for(sleeper, set, 3000);
+}
+
+void woken(struct sleeper *sleeper)
 {
     must(!pthread_join(sleeper->thread, NULL));
     must(sleeper->count == 1);
@@ -156,6 +152,27 @@ void killed_while_the_ring_is_full(void)
         killed_while_room_is_awaited(wait_for_the_end, ways[i]);
         killed_while_room_is_awaited(shut_and_wait, ways[i]);
     }
+}
+
+/* What the kernel refuses leaves the connection as it was. */
+void refused_copies(void)
+{
+    char bytes[3];
+    struct linger linger;
+    socklen_t length = sizeof linger;
+    int b, a = pair(&b), null = open("/dev/null", O_RDWR | O_CLOEXEC);
+    send_all(a, "abc", 3);
+    must(recv(b, bytes, 1, MSG_PEEK) == 1);
+    must(dup3(null, b, O_APPEND) == -1 && errno == EINVAL);
+    must(dup3(b, b, 0) == -1 && errno == EINVAL);
+    must(!getsockopt(b, SOL_SOCKET, SO_LINGER, &linger, &length) && !linger.l_onoff);
+    must(syscall(SYS_close_range, b, b, 1 << 10) == -1 && errno == EINVAL);
+    receive_all(b, bytes, 3);
+    must(!memcmp(bytes, "abc", 3));
+    send_all(b, "d", 1);
+    receive_all(a, bytes, 1);
+    close(b);
+    must(recv(a, bytes, 1, 0) == 0);
 }
 
 void covered_with_bytes_unread(void)

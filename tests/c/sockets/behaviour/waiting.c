@@ -102,3 +102,56 @@ void cancelled(void)
     close(a);
     close(b);
 }
+
+static int busy_a, busy_b, busy_set;
+
+static void *exchange_for_ever(void *argument)
+{
+    char byte = 'x';
+    (void)argument;
+    for (;;) {
+        send_all(busy_a, &byte, 1);
+        receive_all(busy_b, &byte, 1);
+    }
+    return NULL;
+}
+
+static void *poll_for_ever(void *argument)
+{
+    struct pollfd one = { .fd = busy_b, .events = POLLIN };
+    (void)argument;
+    for (;;)
+        must(poll(&one, 1, 1000) == 1);
+    return NULL;
+}
+
+static void *wait_for_ever(void *argument)
+{
+    struct epoll_event event;
+    (void)argument;
+    for (;;)
+        must(epoll_wait(busy_set, &event, 1, 1000) == 1);
+    return NULL;
+}
+
+/* A thread whose calls always find something at once. */
+void cancelled_while_busy(void)
+{
+    void *(*bodies[])(void *) = { exchange_for_ever, poll_for_ever, wait_for_ever };
+    busy_a = pair(&busy_b), busy_set = epoll_create1(0);
+    put(busy_set, EPOLL_CTL_ADD, busy_b, EPOLLIN);
+    for (size_t i = 0; i < sizeof bodies / sizeof *bodies; i++) {
+        pthread_t thread;
+        void *answer;
+        if (i == 1)
+            send_all(busy_a, "y", 1);
+        must(!pthread_create(&thread, NULL, bodies[i], NULL));
+        usleep(20000);
+        must(!pthread_cancel(thread));
+        join_in_time(thread, &answer);
+        must(answer == PTHREAD_CANCELED);
+        while (i == 0 && recv(busy_b, &answer, 1, MSG_DONTWAIT) == 1)
+            ;
+    }
+    drain(busy_b, 1);
+}

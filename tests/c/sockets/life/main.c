@@ -41,6 +41,15 @@ static const struct a_case cases[] = {
     { "killed_while_sending", killed_while_sending },
     { "killed_while_receiving", killed_while_receiving },
     { "rendezvous_killed", rendezvous_killed },
+    { "left_unread", left_unread },
+    { "left_in_order", left_in_order },
+    { "left_after_its_end", left_after_its_end },
+    { "left_behind_our_end", left_behind_our_end },
+    { "inherited_from_the_dead", inherited_from_the_dead },
+    { "shut_for_reading", shut_for_reading },
+    { "sent_to_nobody", sent_to_nobody },
+    { "sent_in_messages", sent_in_messages },
+    { "sent_to_itself", sent_to_itself },
 };
 
 int main(int argc, char **argv)

@@ -36,10 +36,19 @@ pub struct Process {
     pub fallen_back: BTreeMap<&'static str, u64>,
 }
 
+/// All processes that have ended while the rendezvous ran, also those that were killed.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Ended {
+    pub processes: u32,
+    pub counters: BTreeMap<&'static str, u64>,
+    pub fallen_back: BTreeMap<&'static str, u64>,
+}
+
 /// All of it.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Sockets {
     pub processes: Vec<Process>,
+    pub ended: Option<Ended>,
     pub connections: Vec<[End; 2]>,
 }
 
@@ -95,12 +104,17 @@ impl Sockets {
                 bytes_per_second: connection.bytes[side].saturating_sub(before[side]) as f64 / apart.as_secs_f64(),
             })
         });
-        Self { processes: processes.collect(), connections: connections.collect() }
+        let ended = second.ended.as_ref().map(|all| Ended {
+            processes: all.waiting,
+            counters: named(&COUNTER_NAMES, &all.counters, true),
+            fallen_back: named(&REASON_NAMES, &all.fallen_back, false),
+        });
+        Self { processes: processes.collect(), ended, connections: connections.collect() }
     }
 
     /// For people: connections, the busiest first, then processes with what fell back.
     pub fn text(&self) -> String {
-        if self.processes.is_empty() {
+        if self.processes.is_empty() && self.ended.is_none() {
             return "no program of this user has the socket library loaded and connections to show\n".to_owned();
         }
         let mut text = format!("{} connections over shared memory\n", self.connections.len());
@@ -114,26 +128,39 @@ impl Sockets {
             let _ = writeln!(text, "  {} -> {}: {}, back: {}", name(one), name(other), way(one), way(other));
         }
         for process in &self.processes {
-            let count = |name| process.counters.get(name).copied().unwrap_or(0);
-            let _ = write!(text, "{} {}: {} accelerated, ", process.program, process.pid, count("accelerated"));
-            let (ring, kernel) = ("bytes_ring", "bytes_kernel");
-            let both = |what: &str| {
-                let of = |way: &str| process.counters.iter().find(|(name, _)| **name == format!("{what}_{way}"));
-                show::bytes(["in", "out"].into_iter().filter_map(of).map(|(_, bytes)| *bytes).sum())
-            };
-            let _ = writeln!(text, "{} over shared memory, {} through the kernel", both(ring), both(kernel));
-            let datagrams = count("datagrams_ring_in") + count("datagrams_ring_out");
-            if datagrams > 0 {
-                let _ = writeln!(text, "  {datagrams} datagrams over shared memory");
-            }
+            let _ = write!(text, "{} {}: ", process.program, process.pid);
+            counted(&mut text, &process.counters);
             if process.waiting > 0 {
                 let _ = writeln!(text, "  {} wait for the other end, which may have no library", process.waiting);
             }
-            for (reason, times) in &process.fallen_back {
-                let _ = writeln!(text, "  {times} with the kernel: {reason}");
-            }
+            stayed(&mut text, &process.fallen_back);
+        }
+        if let Some(ended) = &self.ended {
+            let _ = write!(text, "{} that have ended: ", ended.processes);
+            counted(&mut text, &ended.counters);
+            stayed(&mut text, &ended.fallen_back);
         }
         text
+    }
+}
+
+fn counted(text: &mut String, counters: &BTreeMap<&'static str, u64>) {
+    let count = |name: &str| counters.get(name).copied().unwrap_or(0);
+    let both = |what: &str| {
+        let [into, out] = ["in", "out"].map(|way| count(&format!("{what}_{way}")));
+        show::bytes(into.wrapping_add(out))
+    };
+    let _ = write!(text, "{} accelerated, ", count("accelerated"));
+    let _ = writeln!(text, "{} over shared memory, {} through the kernel", both("bytes_ring"), both("bytes_kernel"));
+    let datagrams = count("datagrams_ring_in").wrapping_add(count("datagrams_ring_out"));
+    if datagrams > 0 {
+        let _ = writeln!(text, "  {datagrams} datagrams over shared memory");
+    }
+}
+
+fn stayed(text: &mut String, fallen_back: &BTreeMap<&'static str, u64>) {
+    for (reason, times) in fallen_back {
+        let _ = writeln!(text, "  {times} with the kernel: {reason}");
     }
 }
 
@@ -146,6 +173,7 @@ mod tests {
         fallen_back[4] = 3;
         let counters = vec![1, 1024, 1024, 10, 20, 0, 0, 3, 4];
         Survey {
+            ended: Some(rendezvous::Process { pid: 0, waiting: 3, counters: counters.clone(), fallen_back: vec![] }),
             processes: vec![rendezvous::Process { pid: 7, waiting: 2, counters, fallen_back }],
             connections: vec![rendezvous::Connection { pids: [7, 8], ports: [40000, 80], bytes }],
         }
@@ -171,6 +199,7 @@ mod tests {
         assert!(text.contains("2.0 KiB over shared memory, 30 B through the kernel"), "{text}");
         assert!(text.contains("  7 datagrams over shared memory\n"), "{text}");
         assert!(text.contains("  3 with the kernel: stdio\n") && text.contains("  2 wait for the other end"), "{text}");
+        assert!(text.ends_with("3 that have ended: 1 accelerated, 2.0 KiB over shared memory, 30 B through the kernel\n  7 datagrams over shared memory\n"), "{text}");
         assert!(Sockets::default().text().starts_with("no program"));
     }
 }

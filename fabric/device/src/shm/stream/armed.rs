@@ -11,6 +11,11 @@ pub struct Calls(pub [u64; 2]);
 
 impl Calls {
     pub const NONE: Self = Self([0; 2]);
+
+    /// These, and where there are none `others`.
+    pub(super) fn or(self, others: Self) -> Self {
+        Self(std::array::from_fn(|n| if self.0[n] == 0 { others.0[n] } else { self.0[n] }))
+    }
 }
 
 /// Looks, after something was published, who sleeps for it.
@@ -84,12 +89,10 @@ pub fn arm(word: &AtomicU64, wish: Armed) -> bool {
     before == 0 && word.compare_exchange(0, wish, Ordering::SeqCst, Ordering::Relaxed).is_ok()
 }
 
-/// Takes a wish back, unless it was answered.
-pub fn disarm(word: &AtomicU64, wish: Armed) {
+/// Takes a wish back, unless it was answered. True: it was not, and never will be.
+pub fn disarm(word: &AtomicU64, wish: Armed) -> bool {
     let wish = wish.word();
-    if word.load(Ordering::Relaxed) == wish {
-        let _ = word.compare_exchange(wish, 0, Ordering::SeqCst, Ordering::Relaxed);
-    }
+    word.load(Ordering::Relaxed) == wish && word.compare_exchange(wish, 0, Ordering::SeqCst, Ordering::Relaxed).is_ok()
 }
 
 /// The owner of a set is about to sleep: its bell is rung from now on. Then: [`sleeper_barrier`], [`scan`], and sleep.

@@ -8,27 +8,52 @@ use std::sync::atomic::{AtomicI32, AtomicU32, AtomicU64, Ordering};
 use weft_wire::stream::arena::{BELL_BITS, bell_name};
 
 const VACANT: u32 = 0;
+/// Free, and perhaps rung; free, and surely not.
 const FREE: u32 = 1;
+const SILENT: u32 = 3;
 const TAKEN: u32 = 2;
 
-/// A descriptor of ours that a program may have closed behind our back: recognised by its cookie.
+/// Another number whenever the program may have closed one of our descriptors: see [`closed`].
+static CLOSINGS: AtomicU32 = AtomicU32::new(0);
+/// The lowest number that one of them ever had.
+static LOWEST: AtomicI32 = AtomicI32::new(i32::MAX);
+
+/// The program has closed the descriptor `first`, or all from there on.
+pub fn closed(first: RawFd, last: RawFd) {
+    if last >= LOWEST.load(Ordering::Relaxed) && first <= last {
+        CLOSINGS.fetch_add(1, Ordering::SeqCst);
+    }
+}
+
+/// A descriptor of ours that a program may have closed behind our back: recognised by its cookie, which is compared again
+/// after everything that may have been its end.
 struct Kept {
     descriptor: AtomicI32,
     cookie: AtomicU64,
+    /// One more than the closings before it was last compared; 0 for never.
+    compared: AtomicU64,
 }
 
 impl Kept {
     const fn none() -> Self {
-        Self { descriptor: AtomicI32::new(-1), cookie: AtomicU64::new(0) }
+        Self { descriptor: AtomicI32::new(-1), cookie: AtomicU64::new(0), compared: AtomicU64::new(0) }
     }
 
     fn intact(&self) -> Option<RawFd> {
         let descriptor = self.descriptor.load(Ordering::Acquire);
+        // Before the comparison: what is closed meanwhile is seen the next time.
+        let closings = 1 + u64::from(CLOSINGS.load(Ordering::SeqCst));
+        if descriptor >= 0 && self.compared.load(Ordering::Relaxed) == closings {
+            return Some(descriptor);
+        }
         let same = descriptor >= 0 && kernel::cookie(descriptor).ok() == Some(self.cookie.load(Ordering::Relaxed));
+        self.compared.store(if same { closings } else { 0 }, Ordering::Relaxed);
         same.then_some(descriptor)
     }
 
     fn keep(&self, descriptor: RawFd) -> io::Result<()> {
+        LOWEST.fetch_min(descriptor, Ordering::SeqCst);
+        self.compared.store(0, Ordering::Relaxed);
         self.cookie.store(kernel::cookie(descriptor)?, Ordering::Relaxed);
         self.descriptor.store(descriptor, Ordering::Release);
         Ok(())
@@ -75,11 +100,15 @@ impl Bell {
     /// # Errors
     /// Those of `socket` and `bind`; `EMFILE` also when the pool is exhausted.
     pub fn take() -> io::Result<Self> {
-        let take = |entry: &Entry, from| {
-            entry.state.compare_exchange(from, TAKEN, Ordering::Acquire, Ordering::Relaxed).is_ok()
+        let take = |entry: &Entry, wanted: &[u32]| {
+            let state = entry.state.load(Ordering::Relaxed);
+            let right = wanted.contains(&state);
+            (right && entry.state.compare_exchange(state, TAKEN, Ordering::Acquire, Ordering::Relaxed).is_ok())
+                .then_some(state)
         };
-        let taken = POOL.iter().position(|e| take(e, FREE)).or_else(|| POOL.iter().position(|e| take(e, VACANT)));
-        let index = taken.ok_or(io::Error::from_raw_os_error(libc::EMFILE))?;
+        let first = |wanted: &[u32]| POOL.iter().enumerate().find_map(|(at, e)| take(e, wanted).map(|was| (at, was)));
+        let (index, state) =
+            first(&[SILENT, FREE]).or_else(|| first(&[VACANT])).ok_or(io::Error::from_raw_os_error(libc::EMFILE))?;
         let entry = &POOL[index];
         if entry.socket.intact().is_none()
             && let Err(error) = new_bell(entry)
@@ -90,7 +119,9 @@ impl Bell {
         let (number, descriptor) =
             (entry.number.load(Ordering::Relaxed), entry.socket.descriptor.load(Ordering::Relaxed));
         let bell = Self { index, number, descriptor };
-        bell.drain();
+        if state == FREE {
+            bell.drain();
+        }
         Ok(bell)
     }
 
@@ -114,12 +145,12 @@ impl Bell {
 
     /// Makes it unreadable until it is rung again.
     pub fn drain(&self) {
-        let mut byte = [0];
-        while kernel::receive(self.descriptor, &mut byte).is_ok_and(|bytes| bytes > 0) {}
+        while kernel::discard(self.descriptor) {}
     }
 
-    pub fn give_back(self) {
-        POOL[self.index].state.store(FREE, Ordering::Release);
+    /// `silent`: it was not rung since it was last drained, and nobody is left who would.
+    pub fn give_back(self, silent: bool) {
+        POOL[self.index].state.store(if silent { SILENT } else { FREE }, Ordering::Release);
     }
 }
 
@@ -175,21 +206,22 @@ mod tests {
         assert_eq!(kernel::receive(bell.descriptor(), &mut byte).expect("rung"), 1);
         bell.drain();
         assert!(kernel::receive(bell.descriptor(), &mut byte).is_err(), "drained");
-        bell.give_back();
+        bell.give_back(true);
     }
 
     #[test]
     fn a_bell_that_was_closed_behind_our_back_is_made_anew() {
         let bell = Bell::take().expect("a bell");
         kernel::close(bell.descriptor());
+        closed(bell.descriptor(), bell.descriptor());
         assert!(!bell.is_intact());
         let (index, number) = (bell.index(), bell.number());
         let others: Vec<Bell> = std::iter::from_fn(|| Bell::take().ok()).take(3).collect();
-        bell.give_back();
+        bell.give_back(true);
         let again = Bell::take().expect("a bell");
         assert!(again.is_intact());
         assert!(again.index() != index || again.number() != number);
-        again.give_back();
-        others.into_iter().for_each(Bell::give_back);
+        again.give_back(true);
+        others.into_iter().for_each(|bell| bell.give_back(true));
     }
 }

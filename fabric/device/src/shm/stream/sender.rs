@@ -193,7 +193,7 @@ impl<'a, B: RingBytes> Sender<'a, B> {
         self.own.unsettled.store(1, Ordering::Relaxed);
         // The receiver may just have been told of the bytes; now everyone must look again.
         let again = self.finish(self.head);
-        Calls(std::array::from_fn(|n| if calls.0[n] == 0 { again.0[n] } else { calls.0[n] }))
+        calls.or(again)
     }
 
     fn finish(&mut self, at: u64) -> Calls {
@@ -214,6 +214,19 @@ impl<'a, B: RingBytes> Sender<'a, B> {
             unsettled.store(0, Ordering::Relaxed);
         }
         unsettled.load(Ordering::Relaxed) == 0
+    }
+
+    /// The receiver is gone. Everything from now on goes by the kernel, at once, and nothing stands before it.
+    pub fn abandon(&mut self) -> Calls {
+        let calls = self.publish();
+        self.own.unsettled.store(0, Ordering::Relaxed);
+        if self.phase == Mode::Kernel as u32 {
+            self.set_phase(Mode::Final);
+            return calls;
+        }
+        let taken = self.direction.receiver.tail.load(Ordering::Acquire);
+        let again = self.finish(taken.min(self.head));
+        calls.or(again)
     }
 
     /// Sends what the receiver, who has stopped reading, left in the ring through the kernel, then switches to the

@@ -11,4 +11,6 @@ pub mod scan;
 pub mod tree;
 
 #[cfg(test)]
+mod differing;
+#[cfg(test)]
 mod tests;

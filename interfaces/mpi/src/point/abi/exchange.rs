@@ -2,7 +2,7 @@
 
 use super::{Described, finish};
 use crate::abi::Status;
-use crate::error::Result;
+use crate::error::{Class, Error, Result};
 use crate::point::buffer::Buffer;
 use crate::point::route::{Route, Source, destination, selection, waiting};
 use crate::point::transfer::{Mode, start_packed, start_receive, start_send};
@@ -23,16 +23,61 @@ struct Halves {
 /// Partners: destination and its tag, source and its tag, communicator.
 type Partners = (i32, i32, i32, i32, usize);
 
-impl Halves {
-    fn find(world: &World, send: Described, receive: Described, partners: Partners) -> Result<Self> {
-        let (dest, sendtag, source, recvtag, comm) = partners;
-        let route = destination(&world.comms, comm, dest, sendtag)?;
-        let from = selection(&world.comms, comm, source, recvtag)?;
-        let buffer = |what: Described, argument, has_partner| {
-            Buffer::with_partner(&world.types, (what.0, what.1), (argument, what.2), has_partner)
+/// What the standard calls the arguments of one half: both have a rank, a tag and a count, so an error says whose.
+struct Names {
+    rank: &'static str,
+    tag: &'static str,
+    buffer: &'static str,
+    count: &'static str,
+    datatype: &'static str,
+}
+
+const SEND: Names = Names { rank: "dest", tag: "sendtag", buffer: "sendbuf", count: "sendcount", datatype: "sendtype" };
+const RECEIVE: Names =
+    Names { rank: "source", tag: "recvtag", buffer: "recvbuf", count: "recvcount", datatype: "recvtype" };
+/// Where one buffer serves both.
+const SEND_PLACE: Names = Names { buffer: "buf", count: "count", datatype: "datatype", ..SEND };
+const RECEIVE_PLACE: Names = Names { buffer: "buf", count: "count", datatype: "datatype", ..RECEIVE };
+
+impl Names {
+    #[cold]
+    fn blame(&self, error: Error) -> Error {
+        let argument = match error.class {
+            Class::Rank => self.rank,
+            Class::Tag => self.tag,
+            Class::Buffer => self.buffer,
+            Class::Count => self.count,
+            Class::Type => self.datatype,
+            _ => return error,
         };
-        let send = buffer(send, "sendtype", route.is_some())?;
-        let receive = buffer(receive, "recvtype", from.is_some())?;
+        if error.detail.starts_with(argument) {
+            return error;
+        }
+        Error { detail: format!("{argument}: {}", error.detail), ..error }
+    }
+}
+
+impl Halves {
+    /// Two buffers.
+    fn find(world: &World, send: Described, receive: Described, partners: Partners) -> Result<Self> {
+        Self::named(world, (send, SEND), (receive, RECEIVE), partners)
+    }
+
+    /// One buffer for both.
+    fn find_place(world: &World, what: Described, partners: Partners) -> Result<Self> {
+        Self::named(world, (what, SEND_PLACE), (what, RECEIVE_PLACE), partners)
+    }
+
+    fn named(world: &World, send: (Described, Names), receive: (Described, Names), partners: Partners) -> Result<Self> {
+        let (dest, sendtag, source, recvtag, comm) = partners;
+        let route = destination(&world.comms, comm, dest, sendtag).map_err(|error| send.1.blame(error))?;
+        let from = selection(&world.comms, comm, source, recvtag).map_err(|error| receive.1.blame(error))?;
+        let buffer = |(what, names): (Described, Names), has_partner| {
+            Buffer::with_partner(&world.types, (what.0, what.1), (names.datatype, what.2), has_partner)
+                .map_err(|error| names.blame(error))
+        };
+        let send = buffer(send, route.is_some())?;
+        let receive = buffer(receive, from.is_some())?;
         Ok(Self { route, from, send, receive, comm })
     }
 
@@ -156,7 +201,7 @@ pub(crate) unsafe fn sendrecv_replace(
 ) -> Result<()> {
     let what = (buf.cast_const(), count, datatype);
     let mut world = WORLD.enter();
-    let halves = Halves::find(&world, what, what, (dest, sendtag, source, recvtag, comm))?;
+    let halves = Halves::find_place(&world, what, (dest, sendtag, source, recvtag, comm))?;
     let from = halves.from;
     // SAFETY: the program's buffer and status, for the time of the call.
     unsafe {
@@ -209,7 +254,7 @@ pub(crate) unsafe fn isendrecv_replace(
 ) -> Result<()> {
     let what = (buf.cast_const(), count, datatype);
     let mut world = WORLD.enter();
-    let halves = Halves::find(&world, what, what, (dest, sendtag, source, recvtag, comm))?;
+    let halves = Halves::find_place(&world, what, (dest, sendtag, source, recvtag, comm))?;
     let (requests, mut ground) = world.split();
     // SAFETY: the program's buffer, until the request is complete; `request` is its own.
     unsafe {

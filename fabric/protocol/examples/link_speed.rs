@@ -1,0 +1,142 @@
+//! What a link costs, both ends together, on one core and without a network:
+//! `cargo run --release -p weft-protocol --example link_speed`.
+//!
+//! *ping-pong*: each message has a datagram of its own, and acknowledges the one before. *64 at once*: short messages share
+//! datagrams. *bulk*: packets that fill a datagram. Each with every seal, and with none, which is the machine alone.
+//! Medians of several runs.
+
+use std::hint::black_box;
+use std::time::Instant;
+use weft_protocol::reliable::{Checksum, Config, Keyed, Link, Packet, Posted, Seal};
+use weft_wire::cell::{Head, Kind};
+use weft_wire::link::header::Process;
+use weft_wire::link::mac::Key;
+
+const MESSAGES: u64 = 400_000;
+const RUNS: usize = 7;
+const HEAD: Head = Head { kind: Kind::Short, context: 1, tag: 2, source: 3 };
+
+/// No checksum at all.
+struct Nothing;
+
+impl Seal for Nothing {
+    fn seal(&self, _: u64, _: &[u8]) -> u64 {
+        0
+    }
+}
+
+/// CRC32C by the instruction of the processor, as a device would hand it to the link; by tables where there is none.
+fn hardware(crc: u32, bytes: &[u8]) -> u32 {
+    #[cfg(target_arch = "x86_64")]
+    if std::arch::is_x86_feature_detected!("sse4.2") {
+        // SAFETY: the processor has the instruction.
+        return unsafe { by_instruction(crc, bytes) };
+    }
+    weft_wire::link::crc32c::extend(crc, bytes)
+}
+
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "sse4.2")]
+fn by_instruction(crc: u32, bytes: &[u8]) -> u32 {
+    use std::arch::x86_64::{_mm_crc32_u8, _mm_crc32_u64};
+    let (eights, rest) = bytes.as_chunks::<8>();
+    let crc = eights.iter().fold(u64::from(!crc), |crc, eight| _mm_crc32_u64(crc, u64::from_le_bytes(*eight)));
+    !rest.iter().fold(crc as u32, |crc, byte| _mm_crc32_u8(crc, *byte))
+}
+
+struct Pair<S: Seal> {
+    links: [Link<S>; 2],
+    now_ns: u64,
+    received: u64,
+    buffer: Vec<u8>,
+}
+
+impl<S: Seal> Pair<S> {
+    fn new(seal: impl Fn() -> S) -> Self {
+        let process = |rank| Process { rank, incarnation: 1 };
+        let link = |side: u32| Link::new(Config::new(process(side), process(1 - side), 1_472), seal(), 0);
+        Self { links: [link(0), link(1)], now_ns: 0, received: 0, buffer: vec![0; 1_472] }
+    }
+
+    /// Carries what one side has to send to the other.
+    fn carry(&mut self, from: usize) {
+        self.now_ns += 400;
+        while let Some(length) = self.links[from].poll_transmit(self.now_ns, &mut self.buffer) {
+            let received = &mut self.received;
+            let deliver = |packet: Packet<'_>| {
+                black_box((packet.inline, packet.bulk));
+                *received += 1;
+                true
+            };
+            self.links[1 - from].handle_datagram(self.now_ns, &self.buffer[..length], deliver).expect("taken");
+        }
+        if self.links[from].next_timeout().is_some_and(|at_ns| at_ns <= self.now_ns) {
+            self.links[from].handle_timeout(self.now_ns);
+        }
+    }
+
+    fn ping_pong(&mut self) {
+        for turn in 0..MESSAGES {
+            let from = (turn % 2) as usize;
+            assert_eq!(self.links[from].try_send(&HEAD, black_box(&[7; 8]), None), Posted::Sent(0));
+            self.carry(from);
+        }
+    }
+
+    fn many_at_once(&mut self) {
+        for _ in 0..MESSAGES / 64 {
+            for _ in 0..64 {
+                assert_eq!(self.links[0].try_send(&HEAD, black_box(&[7; 8]), None), Posted::Sent(0));
+            }
+            self.carry(0);
+            self.carry(1);
+        }
+    }
+
+    fn bulk(&mut self, bytes: usize) {
+        let data = vec![7; self.links[0].bulk_bytes()];
+        for _ in 0..bytes / data.len() {
+            while self.links[0].try_send(&HEAD, &[], Some(black_box(&data))) == Posted::Full {
+                self.now_ns += 20_000;
+                self.carry(0);
+                self.carry(1);
+            }
+        }
+    }
+}
+
+fn median(mut of: impl FnMut() -> f64) -> f64 {
+    let mut runs: Vec<f64> = (0..RUNS).map(|_| of()).collect();
+    runs.sort_by(f64::total_cmp);
+    runs[RUNS / 2]
+}
+
+fn measure<S: Seal>(name: &str, seal: impl Fn() -> S) {
+    let per_message = |work: fn(&mut Pair<S>)| {
+        median(|| {
+            let mut pair = Pair::new(&seal);
+            let begun = Instant::now();
+            work(&mut pair);
+            let took = begun.elapsed().as_nanos() as f64;
+            assert!(pair.received >= MESSAGES / 64 * 64, "{} of {MESSAGES} messages arrived", pair.received);
+            took / pair.received as f64
+        })
+    };
+    let (ping_pong, many) = (per_message(Pair::ping_pong), per_message(Pair::many_at_once));
+    const BULK: usize = 256 << 20;
+    let bulk = median(|| {
+        let mut pair = Pair::new(&seal);
+        let begun = Instant::now();
+        pair.bulk(BULK);
+        BULK as f64 / begun.elapsed().as_nanos() as f64
+    });
+    println!("{name:20} {ping_pong:12.0} ns {many:12.1} ns {bulk:10.2} GB/s");
+}
+
+fn main() {
+    println!("{:20} {:>15} {:>15} {:>15}", "seal", "ping-pong", "64 at once", "bulk");
+    measure("none", || Nothing);
+    measure("CRC32C, instruction", || Checksum { extend: hardware });
+    measure("CRC32C, tables", Checksum::default);
+    measure("key", || Keyed { key: Key([7; 16]) });
+}
