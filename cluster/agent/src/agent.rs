@@ -11,18 +11,13 @@ use crate::descriptors::{self, Here, OurHalf};
 use crate::keeper::{self, Keeper, Kept};
 use crate::link::{Message, Received};
 use crate::relay::{Relay, output_stream};
-use crate::{Job, JobId, LaunchError, Output, checksum, cores, sys};
+use crate::{Job, JobId, LaunchError, Output, checksum, cores, network, sys};
 use std::collections::HashMap;
-use std::net::{TcpListener, UdpSocket};
 use std::os::fd::{AsFd, OwnedFd};
 use weft_cluster::frame::{Channel, Frame, Frames, Hello, Start, Stream};
 use weft_wire::job_map::JobMap;
 
-/// The variable of a rank that tells where its job map is.
-const MAP_VARIABLE: &str = "WEFT_JOB_MAP";
 const SEGMENT_VARIABLE: &str = "WEFT_SEGMENT";
-const LISTENER_VARIABLE: &str = "WEFT_TCP_LISTENER";
-const DATAGRAMS_VARIABLE: &str = "WEFT_UDP_SOCKET";
 
 /// Lives as the agent of one job; answers the exit code. `segment` makes the shared memory of so many members.
 pub fn serve(segment: impl FnOnce(u32) -> Result<OwnedFd, String>) -> i32 {
@@ -138,11 +133,9 @@ impl Prepared {
         let mut ports = Vec::new();
         let mut own = Vec::new();
         for _ in 0..members {
-            let (listener, datagrams) = sockets().map_err(LaunchError::system("sockets of a rank"))?;
-            let addresses = listener.local_addr().and_then(|tcp| Ok((tcp, datagrams.local_addr()?)));
-            let (tcp, udp) = addresses.map_err(LaunchError::system("sockets of a rank"))?;
-            ports.push((tcp.port(), udp.port()));
-            own.push(vec![(LISTENER_VARIABLE, listener.into()), (DATAGRAMS_VARIABLE, datagrams.into())]);
+            let (sockets, at) = network::sockets()?;
+            ports.push(at);
+            own.push(sockets);
         }
         let environment: HashMap<_, _> = start.environment.into_iter().collect();
         let mut programs = start.programs;
@@ -161,6 +154,7 @@ impl Prepared {
             timeout: None,
             inherit: vec![(SEGMENT_VARIABLE.to_owned(), segment)],
             hosts: None,
+            network: false,
         };
         let ranks = start.ranks.iter().map(|rank| *rank as usize).collect();
         let here = Here { ranks, size: start.size as usize, environment, own, with_the_user: false };
@@ -174,25 +168,13 @@ impl Prepared {
     /// Everything but the fork.
     fn connect(&mut self, map: &[u8]) -> Result<(OurHalf, Keeper), LaunchError> {
         JobMap::decode(map).map_err(|error| LaunchError::Map(error.to_string()))?;
-        let map = sys::sealed_memory(c"weft-job-map", map).map_err(LaunchError::system("memory of the job map"))?;
-        self.job.inherit.push((MAP_VARIABLE.to_owned(), map));
+        self.job.inherit.push(network::map_in_memory(map)?);
         let here = std::mem::take(&mut self.here);
         let (ours, starts) = descriptors::connect(&self.job, here, self.cores.take())?;
         let inherit = std::mem::take(&mut self.job.inherit).into_iter().map(|(_, fd)| fd).collect();
         let mask = sys::SignalSet::of(&[]).block().map_err(LaunchError::system("signals"))?;
         Ok((ours, Keeper { starts, inherit, limits: self.limits, mask }))
     }
-}
-
-/// A TCP listener and a UDP socket on every address of the host.
-fn sockets() -> std::io::Result<(TcpListener, UdpSocket)> {
-    use std::net::{Ipv4Addr, Ipv6Addr};
-    // A host may be without IPv6.
-    let listener =
-        TcpListener::bind((Ipv6Addr::UNSPECIFIED, 0)).or_else(|_| TcpListener::bind((Ipv4Addr::UNSPECIFIED, 0)))?;
-    let datagrams =
-        UdpSocket::bind((Ipv6Addr::UNSPECIFIED, 0)).or_else(|_| UdpSocket::bind((Ipv4Addr::UNSPECIFIED, 0)))?;
-    Ok((listener, datagrams))
 }
 
 /// The agent of a job that runs.

@@ -5,7 +5,7 @@ use crate::keeper::{Keeper, Kept, RankInput, Start as Command};
 use crate::link::{Link, Message, Received};
 use crate::relay::{self, Place, Relay};
 use crate::signals::{self, Signals};
-use crate::{Hosts, Job, LaunchError, Output, checksum, sys};
+use crate::{Hosts, Job, LaunchError, Output, checksum, network, sys};
 use std::collections::VecDeque;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::time::{Duration, Instant};
@@ -170,10 +170,6 @@ impl Round<'_> {
     }
 
     fn job_map(&self, hosts: &Hosts) -> Result<JobMap, LaunchError> {
-        let mut key = [0; 16];
-        let random = std::fs::File::open("/dev/urandom");
-        let filled = random.and_then(|mut random| std::io::Read::read_exact(&mut random, &mut key));
-        filled.map_err(LaunchError::system("random numbers"))?;
         let map_host = |host: &Host| {
             let addresses = host.addresses().iter().take(MAX_ADDRESSES).copied().collect();
             MapHost { name: host.name.clone(), addresses }
@@ -186,7 +182,7 @@ impl Round<'_> {
             MapRank { host: *place as u32, member, tcp_port, udp_port }
         };
         Ok(JobMap {
-            key,
+            key: network::new_key()?,
             ranks: hosts.places.iter().map(rank).collect(),
             hosts: self.hosts.iter().map(map_host).collect(),
         })

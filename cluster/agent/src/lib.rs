@@ -38,6 +38,7 @@ mod elf;
 mod gather;
 mod keeper;
 mod link;
+mod network;
 mod output;
 mod preload;
 mod program;
@@ -117,6 +118,8 @@ pub struct Job {
     pub inherit: Vec<(String, OwnedFd)>,
     /// The hosts it runs on, when it is not this one alone.
     pub hosts: Option<Hosts>,
+    /// On this host alone: ranks get what they need to reach each other over the network all the same.
+    pub network: bool,
 }
 
 /// The hosts of a job.

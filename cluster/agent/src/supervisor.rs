@@ -8,7 +8,7 @@ use crate::output::{Merger, Sink};
 use crate::relay::Relay;
 use crate::signals::{self, Signals};
 use crate::stdin::Pump;
-use crate::{Hosts, Job, LaunchError, Output, cores, sys};
+use crate::{Hosts, Job, LaunchError, Output, cores, network, sys};
 use std::io::{Read, Write};
 use std::os::fd::AsRawFd;
 use std::os::unix::net::UnixStream;
@@ -119,7 +119,8 @@ pub fn run(mut job: Job) -> Result<i32, LaunchError> {
         return Ok(Supervisor::new(&job, begun)?.supervise());
     }
     let (cores, claims) = cores::place(job.bind, size)?;
-    let (ours, starts) = descriptors::connect(&job, Here::all(size), cores)?;
+    let here = if job.network { network::here(&mut job, size)? } else { Here::all(size) };
+    let (ours, starts) = descriptors::connect(&job, here, cores)?;
     let signals = Signals::take().map_err(LaunchError::system("signals"))?;
     let inherit = std::mem::take(&mut job.inherit).into_iter().map(|(_, fd)| fd).collect();
     let keeper = Keeper { starts, inherit, limits, mask: signals.mask_before() };

@@ -1,23 +1,23 @@
 //! The endpoint: a process's place in the fabric.
 
 use crate::api::{Envelope, MatchedId, Outcome, Peer, RequestId, Selector, SendMode, Waiting};
+use crate::devices::{Across, Devices, Sleeper};
 use crate::join::{self, JoinError, Joined, Manager};
 use crate::pace::{Bounds, Policy};
 use crate::port::{Limits, Port};
 use crate::shared::SharedBlocks;
 use crate::status::{Counters, Page, PageCounters, Status};
-use weft_device::Device;
 use weft_device::past_caches::share_of_cache;
 use weft_device::shm::{Doorbell, Segment, ShmDevice};
 use weft_wire::segment::MemberState;
-use weft_wire::settings::{Settings, SingleCopy};
+use weft_wire::settings::{DeviceOrder, Settings, SingleCopy};
 
 /// Passes without progress between two looks at whether those we wait for at the end still live.
 const IDLE_PASSES_PER_LOOK: u32 = 500;
 
 /// A process's place in the fabric. Not synchronised: see [`crate::Monitor`].
 pub struct Endpoint {
-    device: ShmDevice,
+    devices: Devices,
     port: Port,
     policy: Policy,
     status: Status,
@@ -44,20 +44,42 @@ impl Endpoint {
         Self::from_joined(Joined { limits, bounds, ..Joined::plain(segment, member) })
     }
 
+    /// Joins as a rank of a job on several hosts, of which `segment` has the members of this one.
+    pub fn join_across(
+        segment: Segment,
+        across: Across,
+        order: DeviceOrder,
+        limits: Limits,
+        bounds: Bounds,
+    ) -> Result<Self, JoinError> {
+        let mut settings = Settings::default();
+        settings.device = order;
+        let member = across.map.ranks[across.rank as usize].member;
+        let plain = Joined::plain(segment, member);
+        Self::from_joined(Joined { across: Some(across), limits, bounds, settings, ..plain })
+    }
+
     fn from_joined(joined: Joined) -> Result<Self, JoinError> {
-        let Joined { segment, member, job, limits, bounds, settings, manager } = joined;
-        let size = segment.members();
+        let Joined { segment, member, across, job, limits, bounds, settings, manager } = joined;
         let device = ShmDevice::join(segment.clone(), member)?;
+        let (me, size) = match &across {
+            None => (member, segment.members()),
+            Some(across) => (across.rank, across.map.ranks.len() as u32),
+        };
+        let devices = match across {
+            None => Devices::local(device, me, size, settings.device)?,
+            Some(across) => Devices::across(device, across, settings.device)?,
+        };
         let single_copy_allowed = limits.single_copy_allowed && try_single_copy(settings.single_copy)?;
-        let cached = limits.cached.min(share_of_cache(size));
+        let cached = limits.cached.min(share_of_cache(segment.members()));
         let limits = Limits { single_copy_allowed, cached, ..limits };
         let page = Page::new(&segment, member, settings.status);
         let counters = PageCounters::new(page.clone());
-        let port = Port::new(member, size, limits, device.copy_slots(), counters);
-        let status = Status::new(page, member, size, &job);
+        let port = Port::new(me, size, limits, devices.slots(), counters);
+        let status = Status::new(page, me, size, &job, &devices.ways());
         let policy = Policy::new(bounds, &segment, member);
         segment.set_state(member, MemberState::Joined);
-        Ok(Self { device, port, policy, status, settings, manager, me: member, size })
+        Ok(Self { devices, port, policy, status, settings, manager, me, size })
     }
 
     /// The settings that this process started with.
@@ -74,9 +96,14 @@ impl Endpoint {
         self.size
     }
 
-    /// Whether `peer` runs on this host (shares memory with us).
+    /// Processes of the world on this host.
+    pub fn host_size(&self) -> u32 {
+        self.devices.segment().members()
+    }
+
+    /// Whether `peer` runs on this host and shares memory with us. Where the setting forbids shared memory nobody does.
     pub fn is_local(&self, peer: Peer) -> bool {
-        peer.0 < self.size
+        peer.0 < self.size && self.devices.is_local(peer.0)
     }
 
     /// Sends at once if the whole message can leave now; otherwise does nothing and answers false.
@@ -86,7 +113,7 @@ impl Endpoint {
     #[inline]
     pub unsafe fn try_send(&mut self, to: Peer, envelope: Envelope, data: *const u8, length: usize) -> bool {
         // SAFETY: the caller's promise.
-        unsafe { self.port.try_send(&mut self.device, to, envelope, data, length) }
+        unsafe { self.port.try_send(&mut self.devices, to, envelope, data, length) }
     }
 
     /// Starts a send.
@@ -102,7 +129,7 @@ impl Endpoint {
         mode: SendMode,
     ) -> RequestId {
         // SAFETY: the caller's promise.
-        unsafe { self.port.post_send(&mut self.device, to, envelope, data, length, mode) }
+        unsafe { self.port.post_send(&mut self.devices, to, envelope, data, length, mode) }
     }
 
     /// Starts a receive.
@@ -168,7 +195,7 @@ impl Endpoint {
     /// `data` is readable for `length` bytes.
     pub unsafe fn try_raw_send(&mut self, to: Peer, data: *const u8, length: usize) -> usize {
         // SAFETY: the caller's promise.
-        let sent = unsafe { crate::raw::try_send(&mut self.device, to, data, length) };
+        let sent = unsafe { crate::raw::try_send(&mut self.devices, to, data, length) };
         self.give_up_unreachable();
         sent
     }
@@ -185,17 +212,17 @@ impl Endpoint {
     /// One bounded duty cycle over the device and what waits; true if anything moved.
     #[inline]
     pub fn progress(&mut self) -> bool {
-        let moved = self.device.poll(&mut self.port);
+        let moved = self.devices.poll(&mut self.port);
         if self.port.has_work() { self.work() | moved } else { moved }
     }
 
     #[cold]
     fn work(&mut self) -> bool {
-        let moved = self.port.pump(&mut self.device) | self.give_up_unreachable();
+        let moved = self.port.pump(&mut self.devices) | self.give_up_unreachable();
         let copied = self.port.step_copies();
         // What a finished copy has to say goes out at once.
         if copied {
-            self.port.pump(&mut self.device);
+            self.port.pump(&mut self.devices);
         }
         moved | copied
     }
@@ -203,7 +230,7 @@ impl Endpoint {
     /// Ends what waits for peers that nothing can be sent to; true if there were any.
     fn give_up_unreachable(&mut self) -> bool {
         let mut any = false;
-        while let Some(refusal) = self.device.take_refusal() {
+        while let Some(refusal) = self.devices.take_refusal() {
             self.port.handle_no_memory(&refusal);
             any = true;
         }
@@ -213,8 +240,19 @@ impl Endpoint {
     /// Makes progress until everything started has left this process, except for peers that have ended; then leaves the
     /// job.
     pub fn leave(mut self) {
+        self.finish(|endpoint| endpoint.port.has_work());
+        self.devices.say_farewell();
+        self.finish(|endpoint| endpoint.devices.has_output());
+        self.devices.count(&mut self.port.counters);
+        self.devices.segment().set_state(self.devices.my_member(), MemberState::Left);
+        if let Some(Err(error)) = self.manager.take().map(Manager::finalise) {
+            eprintln!("weft: rank {}: {error}", self.me);
+        }
+    }
+
+    fn finish(&mut self, more: impl Fn(&Self) -> bool) {
         let mut idle = 0u32;
-        while self.port.has_work() {
+        while more(self) {
             if self.progress() {
                 idle = 0;
                 continue;
@@ -225,16 +263,11 @@ impl Endpoint {
             }
             weft_device::sys::yield_core();
         }
-        self.port.counters.wakeups_sent = self.device.wakeups;
-        self.device.segment().set_state(self.me, MemberState::Left);
-        if let Some(Err(error)) = self.manager.take().map(Manager::finalise) {
-            eprintln!("weft: rank {}: {error}", self.me);
-        }
     }
 
     fn give_up_ended(&mut self) {
         for peer in self.port.awaited() {
-            if self.device.segment().has_ended(peer) {
+            if self.devices.has_ended(peer) {
                 self.port.handle_end(peer);
             }
         }
@@ -242,19 +275,19 @@ impl Endpoint {
 
     /// Collective blocks: shared memory for the members of a communicator.
     pub fn shared_blocks(&mut self) -> SharedBlocks {
-        SharedBlocks::new(self.device.segment().clone())
+        SharedBlocks::new(self.devices.segment().clone())
     }
 
     /// Wakes `peer` if it sleeps: to be called after storing into a shared block what it may wait for.
     #[inline]
     pub fn wake(&mut self, peer: Peer) {
-        self.device.wake(peer.0);
+        self.devices.wake(peer.0);
     }
 
     /// Orders an earlier store into a shared block before a later look at whether somebody waits for it.
     #[inline]
     pub fn order_before_look(&mut self) {
-        self.device.order_before_look();
+        self.devices.order_before_look();
     }
 
     #[inline]
@@ -277,6 +310,7 @@ impl Endpoint {
 
     pub(crate) fn note_yield(&mut self) {
         self.port.counters.yields += 1;
+        self.devices.look_soon();
     }
 
     pub(crate) fn arm(&mut self) -> bool {
@@ -284,26 +318,31 @@ impl Endpoint {
             return false;
         }
         self.port.counters.sleeps += 1;
-        self.port.counters.wakeups_sent = self.device.wakeups;
-        self.device.arm()
+        self.devices.count(&mut self.port.counters);
+        self.devices.arm()
     }
 
     /// For a thread that waits beside one that sleeps on the doorbell: false if there is something to do.
     pub(crate) fn arm_beside(&mut self) -> bool {
-        !self.port.has_copies() && self.device.arm_beside()
+        !self.port.has_copies() && self.devices.arm_beside()
     }
 
     /// What this process has counted; the same numbers as on its status page.
-    pub fn counters(&self) -> &Counters {
+    pub fn counters(&mut self) -> &Counters {
+        self.devices.count(&mut self.port.counters);
         &self.port.counters
     }
 
     pub(crate) fn disarm(&mut self) {
-        self.device.disarm();
+        self.devices.disarm();
     }
 
     pub(crate) fn doorbell(&self) -> Doorbell {
-        self.device.segment().doorbell(self.me)
+        self.devices.doorbell()
+    }
+
+    pub(crate) fn sleeper(&self) -> Sleeper {
+        self.devices.sleeper()
     }
 }
 

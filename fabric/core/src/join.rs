@@ -1,7 +1,8 @@
 //! Start-up: how a process finds its job.
 //!
 //! 1. `WEFT_SEGMENT` names an inherited descriptor: our launcher made the segment, and no message is needed to join.
-//!    `PMI_FD` beside it serves to tell the launcher of start, end and abort; nobody waits for that at the start.
+//!    `PMI_FD` beside it serves to tell the launcher of start, end and abort; nobody waits for that at the start. Where the
+//!    job lies on several hosts, `WEFT_JOB_MAP` says where everybody is, and `WEFT_TCP_LISTENER` is where others reach us.
 //! 2. `PMI_FD` alone: a launcher of somebody else that speaks PMI-1. The ranks [`meet`](meeting): the lowest one makes
 //!    the segment and hands it to the others.
 //! 3. Neither: a job of one, unless the environment shows a launcher that wanted more ([`environment`]).
@@ -14,16 +15,20 @@ mod kin;
 mod manager;
 mod meeting;
 
+use crate::devices::Across;
 use crate::pace::Bounds;
 use crate::port::Limits;
-use environment::Start;
+use environment::{Network, Start};
 pub(crate) use manager::Manager;
 pub use manager::{ManagerError, abort};
+use std::fs::File;
 use std::io;
 use std::os::fd::OwnedFd;
+use std::os::unix::fs::FileExt;
 use weft_cluster::pmi::Request;
 use weft_device::shm::{Segment, SegmentError};
 use weft_device::sys::{self, Inherited};
+use weft_wire::job_map::{JobMap, JobMapError};
 use weft_wire::settings::{SettingError, Settings};
 
 /// Why a process could not join its job. Ends the process's membership.
@@ -39,7 +44,21 @@ pub enum JoinError {
         "descriptor {number} of {name} cannot be used: {cause}; a program between launcher and rank may have closed it"
     )]
     Descriptor { name: &'static str, number: i32, cause: io::Error },
-    #[error("PMI_SIZE is {size}, but the launcher's shared segment has {members} members: they are of different jobs")]
+    #[error("the launcher's map of the job cannot be read: {0}")]
+    MapRead(io::Error),
+    #[error(transparent)]
+    Map(#[from] JobMapError),
+    #[error("PMI_SIZE is {size}, but the launcher's map of the job has {ranks} ranks: they are of different jobs")]
+    MapSize { size: u32, ranks: usize },
+    #[error("the network cannot be used: {0}")]
+    Network(io::Error),
+    #[error(
+        "no device leads to rank {rank}: WEFT_DEVICE is {order}, and none of these does; auto uses every device that there is"
+    )]
+    NoWay { rank: u32, order: String },
+    #[error(
+        "the job has {size} ranks here, but the launcher's shared segment has {members} members: they are of different jobs"
+    )]
     Size { size: u32, members: u32 },
     #[error("{}", texts(.0))]
     Settings(Vec<SettingError>),
@@ -75,6 +94,8 @@ fn texts(errors: &[SettingError]) -> String {
 pub(crate) struct Joined {
     pub segment: Segment,
     pub member: u32,
+    /// Given to ranks of jobs on several hosts.
+    pub across: Option<Across>,
     pub job: String,
     pub limits: Limits,
     pub bounds: Bounds,
@@ -87,7 +108,7 @@ impl Joined {
     pub fn plain(segment: Segment, member: u32) -> Self {
         let settings = Settings::default();
         let (limits, bounds) = (Limits::from(&settings), Bounds::from(&settings));
-        Self { segment, member, job: String::new(), limits, bounds, settings, manager: None }
+        Self { segment, member, across: None, job: String::new(), limits, bounds, settings, manager: None }
     }
 }
 
@@ -100,7 +121,9 @@ pub(crate) fn join() -> Result<Joined, JoinError> {
     })?;
     let start = start?;
     let mut joined = match start {
-        Start::Launcher { segment, rank, size, manager } => join_launcher(segment, rank, size, manager)?,
+        Start::Launcher { segment, rank, size, manager, network } => {
+            join_launcher(segment, rank, size, manager, network)?
+        }
         Start::Manager { descriptor, rank, size } => join_manager(descriptor, rank, size)?,
         Start::Alone => alone()?,
     };
@@ -132,7 +155,13 @@ fn adopt(name: &'static str, number: i32, kind: Inherited) -> Result<OwnedFd, Jo
     sys::adopt(number, kind).map_err(|cause| JoinError::Descriptor { name, number, cause })
 }
 
-fn join_launcher(segment: i32, rank: u32, size: u32, manager: Option<i32>) -> Result<Joined, JoinError> {
+fn join_launcher(
+    segment: i32,
+    rank: u32,
+    size: u32,
+    manager: Option<i32>,
+    network: Option<Network>,
+) -> Result<Joined, JoinError> {
     let descriptor = match adopt("WEFT_SEGMENT", segment, Inherited::Memory) {
         // The variables of a rank in a program that it started with an environment of its own making.
         Err(_) if kin::is_child_of_rank() => return alone(),
@@ -142,14 +171,37 @@ fn join_launcher(segment: i32, rank: u32, size: u32, manager: Option<i32>) -> Re
     let manager = manager.map(|fd| adopt("PMI_FD", fd, Inherited::Socket)).transpose()?;
     let mut manager = manager.map(Manager::new);
     let segment = Segment::open(descriptor)?;
+    let across = network.map(|network| read_network(network, rank, size)).transpose()?;
+    let (member, expected) = match &across {
+        None => (rank, size),
+        Some(across) => {
+            let place = across.map.ranks[rank as usize];
+            (place.member, across.map.ranks_on(place.host).count() as u32)
+        }
+    };
     let members = segment.members();
-    if size != members {
-        return Err(JoinError::Size { size, members });
+    if expected != members {
+        return Err(JoinError::Size { size: expected, members });
     }
     if let Some(manager) = &mut manager {
         manager.announce()?;
     }
-    Ok(Joined { manager, ..Joined::plain(segment, rank) })
+    Ok(Joined { manager, across, ..Joined::plain(segment, member) })
+}
+
+fn read_network(network: Network, rank: u32, size: u32) -> Result<Across, JoinError> {
+    let map = File::from(adopt("WEFT_JOB_MAP", network.map, Inherited::Memory)?);
+    let listener = adopt("WEFT_TCP_LISTENER", network.listener, Inherited::Socket)?;
+    // No device sends datagrams yet; what is taken over here is closed, and no program that we start has it.
+    let _datagrams = network.datagrams.map(|number| adopt("WEFT_UDP_SOCKET", number, Inherited::Socket)).transpose()?;
+    // Inherited, it shares its position with the other ranks of the host.
+    let mut bytes = vec![0; map.metadata().map_err(JoinError::MapRead)?.len() as usize];
+    map.read_exact_at(&mut bytes, 0).map_err(JoinError::MapRead)?;
+    let map = JobMap::decode(&bytes)?;
+    match map.ranks.len() == size as usize {
+        true => Ok(Across { map, rank, listener }),
+        false => Err(JoinError::MapSize { size, ranks: map.ranks.len() }),
+    }
 }
 
 fn join_manager(descriptor: i32, rank: u32, size: u32) -> Result<Joined, JoinError> {
@@ -166,9 +218,7 @@ fn join_manager(descriptor: i32, rank: u32, size: u32) -> Result<Joined, JoinErr
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::fs::File;
     use std::os::fd::{AsRawFd, IntoRawFd};
-    use std::os::unix::fs::FileExt;
     use weft_wire::segment::{VERSION, header};
 
     /// A descriptor as a launcher passes it on.
@@ -181,22 +231,22 @@ mod tests {
         let segment = Segment::create(2).expect("segment");
         let file = File::from(segment.descriptor().try_clone_to_owned().expect("dup"));
         file.write_all_at(&(VERSION + 1).to_le_bytes(), header::VERSION as u64).expect("write");
-        let error = join_launcher(passed_on(&segment), 0, 2, None).err().expect("refused").to_string();
+        let error = join_launcher(passed_on(&segment), 0, 2, None, None).err().expect("refused").to_string();
         assert!(error.contains(&format!("has version {}", VERSION + 1)) && error.contains("different Weft"), "{error}");
     }
 
     #[test]
     fn a_segment_of_another_size_is_refused() {
         let segment = Segment::create(2).expect("segment");
-        let error = join_launcher(passed_on(&segment), 0, 3, None).err().expect("refused").to_string();
-        assert!(error.contains("PMI_SIZE is 3") && error.contains("2 members"), "{error}");
+        let error = join_launcher(passed_on(&segment), 0, 3, None, None).err().expect("refused").to_string();
+        assert!(error.contains("3 ranks here") && error.contains("2 members"), "{error}");
     }
 
     #[test]
     fn what_was_passed_on_is_not_passed_on_further() {
         let segment = Segment::create(2).expect("segment");
         let number = passed_on(&segment);
-        let joined = join_launcher(number, 1, 2, None).expect("joined");
+        let joined = join_launcher(number, 1, 2, None, None).expect("joined");
         assert_eq!((joined.member, joined.segment.descriptor().as_raw_fd()), (1, number));
         let flags = std::fs::read_to_string(format!("/proc/self/fdinfo/{number}")).expect("open");
         let flags = flags.lines().find_map(|line| line.strip_prefix("flags:")).expect("flags");
@@ -206,7 +256,7 @@ mod tests {
 
     #[test]
     fn a_descriptor_that_is_not_there_is_named() {
-        let error = join_launcher(1 << 20, 0, 2, None).err().expect("refused").to_string();
+        let error = join_launcher(1 << 20, 0, 2, None, None).err().expect("refused").to_string();
         assert!(error.starts_with("descriptor 1048576 of WEFT_SEGMENT cannot be used: it is not open"), "{error}");
     }
 }

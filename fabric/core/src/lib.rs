@@ -22,6 +22,7 @@
 
 mod api;
 pub mod datagram;
+mod devices;
 mod endpoint;
 mod join;
 mod monitor;
@@ -34,6 +35,7 @@ mod status;
 pub mod stream;
 
 pub use api::{Envelope, Fault, MatchedId, Outcome, Peer, RequestId, Selector, SendMode, Waiting};
+pub use devices::Across;
 pub use endpoint::Endpoint;
 pub use join::{JoinError, ManagerError, abort};
 pub use monitor::{Driven, Guard, Monitor, Outside};
@@ -42,5 +44,6 @@ pub use port::Limits;
 pub use status::Counters;
 pub use weft_device::shm::Segment;
 pub use weft_device::{Report, probe};
+pub use weft_wire::job_map;
 pub use weft_wire::settings::Ports;
-pub use weft_wire::settings::{Collectives, Settings, SocketLog};
+pub use weft_wire::settings::{Collectives, DeviceName, DeviceOrder, Settings, SocketLog};

@@ -220,12 +220,12 @@ impl<T: Driven> Monitor<T> {
             value.endpoint().clear_blocked();
             return Some(answer);
         }
-        let (doorbell, limit) = (value.endpoint().doorbell(), value.longest_sleep());
+        let (sleeper, limit) = (value.endpoint().sleeper(), value.longest_sleep());
         self.watched.store(true, Ordering::Relaxed);
         self.sleepers.fetch_add(1, Ordering::Relaxed);
         // From here on another thread of ours that moves something rings (see the guard's drop).
         guard.leave_quietly();
-        doorbell.sleep(limit);
+        sleeper.sleep(limit);
         let mut guard = self.enter();
         self.sleepers.fetch_sub(1, Ordering::Relaxed);
         self.watched.store(false, Ordering::Relaxed);

@@ -4,10 +4,10 @@
 //! Bytes that come before a buffer is posted are kept until one is.
 
 use crate::api::{Peer, RequestId};
+use crate::devices::Devices;
 use crate::port::requests::{Requests, State};
 use std::collections::VecDeque;
-use weft_device::shm::ShmDevice;
-use weft_device::{Device, Packet, Posted};
+use weft_device::{Packet, Posted};
 use weft_wire::cell::{Head, INLINE_BYTES, Kind};
 
 #[derive(Default)]
@@ -97,7 +97,7 @@ impl Raw {
 ///
 /// # Safety
 /// `data` is readable for `length` bytes.
-pub(crate) unsafe fn try_send(device: &mut ShmDevice, to: Peer, data: *const u8, length: usize) -> usize {
+pub(crate) unsafe fn try_send(device: &mut Devices, to: Peer, data: *const u8, length: usize) -> usize {
     let head = Head::control(Kind::Raw);
     let mut sent = 0;
     while sent < length {

@@ -26,6 +26,14 @@ pub struct Counters {
     pub sleeps: u64,
     pub wakeups_sent: u64,
     pub collectives_shared: u64,
+    /// Packets that left by a device, and what they took there, headers included. Brought up to date before each sleep
+    /// and at the end.
+    pub shm_packets: u64,
+    pub shm_bytes: u64,
+    pub tcp_packets: u64,
+    pub tcp_bytes: u64,
+    /// Connections of those who are no ranks of the job.
+    pub strangers: u64,
 }
 const _: () = assert!(size_of::<Counters>() == page::COUNTER_NAMES.len() * 8);
 
@@ -103,16 +111,17 @@ pub(crate) struct Status {
 
 impl Status {
     /// Writes who this process is.
-    pub fn new(page: Page, member: u32, size: u32, job: &str) -> Self {
+    pub fn new(page: Page, rank: u32, size: u32, job: &str, ways: &str) -> Self {
         let status = Self { page };
         let program = std::env::current_exe().map(|p| p.display().to_string()).unwrap_or_default();
         let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).map_or(0, |d| d.as_nanos() as u64);
-        status.word(page::RANK).store(member, Ordering::Relaxed);
+        status.word(page::RANK).store(rank, Ordering::Relaxed);
         status.word(page::SIZE).store(size, Ordering::Relaxed);
         status.word(page::PID).store(std::process::id(), Ordering::Relaxed);
         status.long(page::STARTED_NS).store(now, Ordering::Relaxed);
         status.text(page::JOB, page::JOB_BYTES, job);
         status.text(page::PROGRAM, page::PROGRAM_BYTES, &program);
+        status.text(page::WAYS, page::WAYS_BYTES, ways);
         status.word(page::VERSION_AT).store(page::VERSION, Ordering::Relaxed);
         status.long(page::MAGIC_AT).store(page::MAGIC, Ordering::Release);
         status

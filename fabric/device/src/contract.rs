@@ -6,7 +6,8 @@
 //! 2. *Order*: on ordered devices packets from one peer arrive in the order in which they were posted.
 //! 3. *Would block is an answer*: posting never waits. [`Posted::Full`] means "poll, then try again".
 //! 4. *Progress*: if the receiver keeps polling, a sender that keeps trying gets through.
-//! 5. *Bounded*: one `poll` handles a bounded number of packets and makes no system call.
+//! 5. *Bounded*: one `poll` handles a bounded number of packets. On devices of shared memory it makes no system call, on
+//!    others a bounded number, and in most polls none.
 //! 6. *No lost wake-up*: after `arm` answered true, a packet posted by anyone ends the sleep.
 //! 7. *Isolation*: whatever a peer writes, the worst that happens is [`PeerFault`] for that peer; after it, nothing
 //!    more arrives from the peer, and the others do not notice.
@@ -35,12 +36,23 @@ pub enum Posted {
     Full,
 }
 
-/// A peer broke the rules of the device; its packets are no longer read.
+/// Nothing more comes from a peer, and nothing reaches it.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("peer {peer} wrote nonsense into its ring: {what}")]
-pub struct PeerFault {
-    pub peer: u32,
-    pub what: &'static str,
+pub enum PeerFault {
+    /// It broke the rules of the device; its packets are no longer read.
+    #[error("peer {peer} wrote nonsense into its ring: {what}")]
+    Nonsense { peer: u32, what: &'static str },
+    /// It cannot be reached, or has ended, or broke the rules, as the story says, which names it.
+    #[error("{story}")]
+    Lost { peer: u32, story: String },
+}
+
+impl PeerFault {
+    pub fn peer(&self) -> u32 {
+        match self {
+            Self::Nonsense { peer, .. } | Self::Lost { peer, .. } => *peer,
+        }
+    }
 }
 
 /// The memory through which packets to a peer would go is not to be had. Nothing leaves for the peer any more.

@@ -37,7 +37,7 @@ fn check(answer: isize) -> io::Result<usize> {
 ///
 /// # Safety
 /// As [`call`].
-unsafe fn checked(number: libc::c_long, arguments: [usize; 6]) -> io::Result<usize> {
+pub(crate) unsafe fn checked(number: libc::c_long, arguments: [usize; 6]) -> io::Result<usize> {
     // SAFETY: the caller's.
     check(unsafe { call(number, arguments) })
 }
@@ -177,7 +177,7 @@ pub fn discard(socket: RawFd) -> bool {
 }
 
 /// A socket option that is a plain value, for a place of the size that the option has.
-fn option<T: Copy>(socket: RawFd, level: i32, name: i32, mut value: T) -> io::Result<T> {
+pub(crate) fn option<T: Copy>(socket: RawFd, level: i32, name: i32, mut value: T) -> io::Result<T> {
     let mut bytes = size_of::<T>() as u32;
     let (at, length) = ((&raw mut value) as usize, (&raw mut bytes) as usize);
     // SAFETY: place and length are valid; callers ask with types for which any bytes are a value.

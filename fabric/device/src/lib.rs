@@ -1,6 +1,7 @@
 //! The hardware abstraction layer: one [`Device`] contract and the devices that keep it.
 //!
 //! - [`shm`]: processes of one host over a shared segment.
+//! - [`tcp`]: processes of any hosts, over the kernel's TCP.
 //! - [`loopback`]: endpoints of one process; the reference.
 //!
 //! Beside them: [`handover`] passes the segment's descriptor on, [`probe`] says what can be used here and why,
@@ -8,11 +9,13 @@
 //!
 //! Invariants:
 //! - A device moves packets and knows nothing of messages, matching or ranks' meaning.
-//! - On the data path nothing here blocks except [`Doorbell::sleep`](shm::Doorbell::sleep) and the futex behind it.
+//! - On the data path nothing here blocks except [`Doorbell::sleep`](shm::Doorbell::sleep) with the futex behind it, and
+//!   [`Sleeper::sleep`](tcp::Sleeper::sleep).
 //!   What waits for sockets or pipes ([`handover`], a few calls of [`sys`]) is for start and end only.
 //! - What a peer wrote is copied, checked, then used. No reference ever points at bytes that a peer may change;
 //!   payloads are [`Foreign`], which can only be copied out.
-//! - System calls of the data path stand in [`sys`] and, for what lives in preloaded libraries, [`kernel`]; nowhere else.
+//! - System calls of the data path stand in [`sys`], in `tcp/socket` and, for what lives in preloaded libraries, [`kernel`];
+//!   nowhere else.
 //! - In [`shm`] offsets become references in two files only (`views` for the segment, `stream/arena` for arenas).
 //!
 //! Not here: what a packet means (`weft-fabric`), where things stand in the segment (`weft-wire`).
@@ -31,6 +34,8 @@ mod probe;
 pub mod shm;
 mod sync;
 pub mod sys;
+#[cfg(not(loom))]
+pub mod tcp;
 
 #[cfg(all(test, not(loom)))]
 mod conformance;

@@ -117,7 +117,7 @@ impl Device for Loopback {
                 });
                 if let Err(what) = answer {
                     broken[from] = true;
-                    sink.handle_fault(PeerFault { peer: from as u32, what });
+                    sink.handle_fault(PeerFault::Nonsense { peer: from as u32, what });
                 }
             }
         }

@@ -4,6 +4,7 @@ use crate::shm::Memory;
 use crate::sys;
 use std::fs::read_to_string;
 use std::io;
+use std::net::{Ipv4Addr, TcpListener, TcpStream};
 
 /// One device and whether it can be used here.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -17,7 +18,18 @@ pub struct Report {
 /// Tries every device. Forks two short-lived processes, so the caller should have one thread.
 pub fn probe() -> Vec<Report> {
     let loopback = "between endpoints of one process; the reference for tests".to_owned();
-    vec![shm(), Report { name: "loopback", usable: true, reasons: vec![loopback] }]
+    vec![shm(), tcp(), Report { name: "loopback", usable: true, reasons: vec![loopback] }]
+}
+
+/// Whether two sockets of this host reach each other.
+fn tcp() -> Report {
+    let tried =
+        TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).and_then(|listener| TcpStream::connect(listener.local_addr()?));
+    let reason = match &tried {
+        Ok(_) => "between hosts, and inside one where shared memory is not wanted".to_owned(),
+        Err(error) => format!("no connection on the loopback interface: {error}"),
+    };
+    Report { name: "tcp", usable: tried.is_ok(), reasons: vec![reason] }
 }
 
 fn shm() -> Report {
@@ -148,7 +160,7 @@ mod tests {
     #[test]
     fn every_device_has_a_reason() {
         let reports = probe();
-        assert_eq!(reports.iter().map(|r| r.name).collect::<Vec<_>>(), ["shm", "loopback"]);
+        assert_eq!(reports.iter().map(|r| r.name).collect::<Vec<_>>(), ["shm", "tcp", "loopback"]);
         assert!(reports.iter().all(|r| !r.reasons.is_empty() && r.reasons.iter().all(|line| !line.contains('\n'))));
     }
 

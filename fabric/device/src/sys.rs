@@ -16,6 +16,17 @@ pub fn now_ns() -> u64 {
     t.tv_sec as u64 * 1_000_000_000 + t.tv_nsec as u64
 }
 
+/// A clock that is cheaper to read, for short spans that need not be exact: it has one to four ticks in a nanosecond, or
+/// on machines with a slow one fewer.
+#[inline]
+pub fn ticks() -> u64 {
+    #[cfg(target_arch = "x86_64")]
+    // SAFETY: reads a counter that every such processor has.
+    return unsafe { std::arch::x86_64::_rdtsc() };
+    #[cfg(not(target_arch = "x86_64"))]
+    now_ns()
+}
+
 /// The cores that the calling thread may use.
 pub fn affinity() -> Vec<u32> {
     // SAFETY: a zeroed set is an empty set; the kernel fills it.
@@ -165,6 +176,17 @@ pub enum Inherited {
     Socket,
     /// Memory that can be sealed.
     Memory,
+}
+
+/// From now on nothing that is asked of the descriptor waits.
+pub fn set_nonblocking(descriptor: &impl AsFd) -> io::Result<()> {
+    let number = descriptor.as_fd().as_raw_fd();
+    // SAFETY: flags of a descriptor that lives across the calls.
+    let set = unsafe {
+        let flags = libc::fcntl(number, libc::F_GETFL);
+        libc::fcntl(number, libc::F_SETFL, flags | libc::O_NONBLOCK)
+    };
+    if set < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
 }
 
 /// Takes over a descriptor whose number the process was told at its start, and keeps it from being inherited further.

@@ -11,7 +11,7 @@ use crate::cell::CELL_BYTES;
 /// `weft-seg` as little-endian bytes.
 pub const MAGIC: u64 = u64::from_le_bytes(*b"weft-seg");
 /// Changes with every change of what stands in the segment.
-pub const VERSION: u32 = 2;
+pub const VERSION: u32 = 3;
 /// Most members of a segment.
 pub const MAX_MEMBERS: u32 = 4096;
 
@@ -35,7 +35,7 @@ pub mod header {
 
 /// Offsets in a member's mailbox page.
 pub mod mailbox {
-    /// The doorbell (32 bits): 1 while the owner sleeps on it.
+    /// The doorbell (32 bits): 1 while the owner sleeps on it, 2 while it sleeps on its bell.
     pub const DOORBELL: usize = 0;
     /// 1 once the owner has said that it orders others before it sleeps; until then who sends to it must fence. In the
     /// doorbell's line, which senders look at anyway.
@@ -50,6 +50,8 @@ pub mod mailbox {
     pub const CORE: usize = 2056;
     /// Which process ids [`PID`] is one of: number of the member's process id namespace, 0 if unknown.
     pub const NAMESPACE: usize = 2060;
+    /// Number of the bell that the owner sleeps on (64 bits), 0 if it has none.
+    pub const BELL: usize = 2064;
 }
 
 /// How far a member has come; the launcher reads it.

@@ -3,7 +3,7 @@
 //! The owner writes with plain stores, tools read without its help. Text is UTF-8, cut to its field, zero-padded.
 
 /// Counters with stable names, each a 64-bit word at [`COUNTERS`] + 8 x index.
-pub const COUNTER_NAMES: [&str; 14] = [
+pub const COUNTER_NAMES: [&str; 19] = [
     "sends",
     "receives",
     "bytes_sent",
@@ -18,6 +18,11 @@ pub const COUNTER_NAMES: [&str; 14] = [
     "sleeps",
     "wakeups_sent",
     "collectives_shared",
+    "shm_packets",
+    "shm_bytes",
+    "tcp_packets",
+    "tcp_bytes",
+    "strangers",
 ];
 
 /// Bytes of a page.
@@ -27,7 +32,7 @@ pub const PAGE_BYTES: usize = crate::segment::PAGE_BYTES;
 pub const MAGIC_AT: usize = 0;
 pub const MAGIC: u64 = u64::from_le_bytes(*b"weftstat");
 pub const VERSION_AT: usize = 8;
-pub const VERSION: u32 = 1;
+pub const VERSION: u32 = 2;
 pub const RANK: usize = 16;
 pub const SIZE: usize = 20;
 pub const PID: usize = 24;
@@ -48,6 +53,9 @@ pub const BLOCKED_TAG: usize = 276;
 pub const BLOCKED_CONTEXT: usize = 280;
 pub const BLOCKED_CALL: usize = 288;
 pub const BLOCKED_CALL_BYTES: usize = 48;
+/// Which devices lead to whom, for people.
+pub const WAYS: usize = 384;
+pub const WAYS_BYTES: usize = 128;
 pub const COUNTERS: usize = 1024;
 
 const _: () = assert!(COUNTERS + COUNTER_NAMES.len() * 8 <= PAGE_BYTES);
@@ -76,6 +84,7 @@ pub struct Page {
     pub started_ns: u64,
     pub job: String,
     pub program: String,
+    pub ways: String,
     pub blocked: Option<Blocked>,
     /// In the order of [`COUNTER_NAMES`].
     pub counters: [u64; COUNTER_NAMES.len()],
@@ -98,6 +107,7 @@ impl Page {
             started_ns: long(bytes, STARTED_NS),
             job: text(&bytes[JOB..JOB + JOB_BYTES]),
             program: text(&bytes[PROGRAM..PROGRAM + PROGRAM_BYTES]),
+            ways: text(&bytes[WAYS..WAYS + WAYS_BYTES]),
             blocked: blocked(bytes),
             counters,
             is_settled: word(bytes, BLOCKED_SEQUENCE).is_multiple_of(2),

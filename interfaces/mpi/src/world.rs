@@ -75,7 +75,7 @@ fn hand_over() {
     static SHARED: OnceLock<bool> = OnceLock::new();
     NOT_YET.store(0, Ordering::Relaxed);
     let cores = || std::thread::available_parallelism().map_or(1, usize::from);
-    if *SHARED.get_or_init(|| WORLD.enter().endpoint.world_size() as usize > cores()) {
+    if *SHARED.get_or_init(|| WORLD.enter().endpoint.host_size() as usize > cores()) {
         std::thread::yield_now();
     }
 }

@@ -234,6 +234,7 @@ impl<'a> Reader<'a> {
             timeout: self.timeout,
             inherit: Vec::new(),
             hosts: None,
+            network: false,
         })
     }
 }

@@ -12,11 +12,13 @@ use std::time::Duration;
 use weft_agent::{Job, JobId, Output};
 use weft_cluster::job::{JobError, Program, parse_count, parse_environment, parse_stdin, size};
 use weft_cluster::placement::Bind;
-use weft_fabric::{Segment, Settings};
+use weft_fabric::{DeviceName, Segment, Settings};
 
 mod hosts;
 
 const FRONT: &str = "weft run";
+/// The setting that `--device` gives to the ranks.
+const DEVICE_VARIABLE: &str = "WEFT_DEVICE";
 
 /// What `weft run --help` begins with.
 pub const LONG_ABOUT: &str = "\
@@ -56,6 +58,11 @@ pub struct Arguments {
     /// End the job after this time: seconds, or a number with ms, s, m or h [default: WEFT_TIMEOUT]
     #[arg(long, value_name = "TIME", value_parser = parse_time)]
     timeout: Option<Duration>,
+
+    /// Which devices may carry messages, the first to be used first: shm, tcp, both with a comma, or auto [default:
+    /// WEFT_DEVICE, else auto]
+    #[arg(long, value_name = "ORDER")]
+    device: Option<String>,
 
     /// Begin every line of output with its rank
     #[arg(long, conflicts_with = "output")]
@@ -181,6 +188,7 @@ pub fn start(mut job: Job) -> i32 {
         refused.iter().for_each(|error| eprintln!("{front}: {error}"));
         return EXIT_USAGE;
     }
+    job.network = job.programs.iter().any(wants_network);
     // On several hosts, each agent makes the segment of its host.
     if job.hosts.is_none()
         && let Err(error) = add_segment(&mut job)
@@ -194,13 +202,24 @@ pub fn start(mut job: Job) -> i32 {
     })
 }
 
+/// What a program's ranks find in their environment.
+fn environment(program: &Program) -> HashMap<OsString, OsString> {
+    let mut environment: HashMap<OsString, OsString> = std::env::vars_os().collect();
+    environment.extend(program.environment.iter().map(|(name, value)| (name.into(), value.into())));
+    environment
+}
+
+/// Whether ranks of one host are to reach each other otherwise than through shared memory.
+fn wants_network(program: &Program) -> bool {
+    let settings = Settings::from_env(environment(program)).unwrap_or_default();
+    settings.device.names().next() != Some(DeviceName::Shm)
+}
+
 /// Settings that the ranks would refuse: said once here instead of by each of them.
 fn refused_settings(job: &Job) -> Vec<String> {
     let mut refused = Vec::new();
     for program in &job.programs {
-        let mut environment: HashMap<OsString, OsString> = std::env::vars_os().collect();
-        environment.extend(program.environment.iter().map(|(name, value)| (name.into(), value.into())));
-        let errors = Settings::from_env(&environment).err().unwrap_or_default();
+        let errors = Settings::from_env(environment(program)).err().unwrap_or_default();
         refused.extend(errors.iter().map(ToString::to_string));
     }
     refused.sort();
@@ -233,6 +252,9 @@ fn job(given: Arguments, further: &[Vec<OsString>]) -> Result<(Job, bool), Vec<S
         programs.push(part.program.into_program(1));
     }
     let one = |error: JobError| vec![error.to_string()];
+    if let Some(order) = given.device {
+        programs.iter_mut().for_each(|program| program.environment.push((DEVICE_VARIABLE.to_owned(), order.clone())));
+    }
     let size = size(&programs).map_err(one)?;
     let stdin = parse_stdin(&given.stdin, size).map_err(one)?;
     let hosts = hosts.take().map(|hosts| hosts.spread(size)).transpose()?;
@@ -247,6 +269,7 @@ fn job(given: Arguments, further: &[Vec<OsString>]) -> Result<(Job, bool), Vec<S
         timeout: given.timeout.or(defaults.timeout),
         inherit: Vec::new(),
         hosts,
+        network: false,
     };
     Ok((job, given.sockets))
 }

@@ -12,6 +12,7 @@ pub enum Start {
         rank: u32,
         size: u32,
         manager: Option<i32>,
+        network: Option<Network>,
     },
     /// Somebody else's launcher that speaks PMI-1.
     Manager {
@@ -20,6 +21,14 @@ pub enum Start {
         size: u32,
     },
     Alone,
+}
+
+/// What the launcher of a job on several hosts gives a rank besides: descriptors of the job map and of its two sockets.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Network {
+    pub map: i32,
+    pub listener: i32,
+    pub datagrams: Option<i32>,
 }
 
 /// Launchers that speak no PMI-1, each by a variable of theirs that tells the number of ranks.
@@ -40,7 +49,8 @@ pub fn read(variable: impl Fn(&'static str) -> Option<String>) -> Result<Start, 
     let manager = variables.descriptor("PMI_FD")?;
     if let Some(segment) = segment {
         let (rank, size) = variables.place("WEFT_SEGMENT")?;
-        return Ok(Start::Launcher { segment, rank, size, manager });
+        let network = variables.network()?;
+        return Ok(Start::Launcher { segment, rank, size, manager, network });
     }
     if let Some(descriptor) = manager {
         let (rank, size) = variables.place("PMI_FD")?;
@@ -73,6 +83,13 @@ impl<F: Fn(&'static str) -> Option<String>> Variables<F> {
         self.number(name, 0..=i32::MAX, || "the number of an open descriptor".into())
     }
 
+    fn network(&self) -> Result<Option<Network>, JoinError> {
+        let Some(map) = self.descriptor("WEFT_JOB_MAP")? else { return Ok(None) };
+        let listener = self.descriptor("WEFT_TCP_LISTENER")?;
+        let listener = listener.ok_or(JoinError::Missing { name: "WEFT_JOB_MAP", missing: "WEFT_TCP_LISTENER" })?;
+        Ok(Some(Network { map, listener, datagrams: self.descriptor("WEFT_UDP_SOCKET")? }))
+    }
+
     /// Rank and number of ranks, which `beside` needs.
     fn place(&self, beside: &'static str) -> Result<(u32, u32), JoinError> {
         let missing = |missing| JoinError::Missing { name: beside, missing };
@@ -95,7 +112,7 @@ impl<F: Fn(&'static str) -> Option<String>> Variables<F> {
 
 /// Removes what named this process's descriptors, so that programs it starts do not take them for their own.
 pub fn forget() {
-    for name in ["WEFT_SEGMENT", "PMI_FD"] {
+    for name in ["WEFT_SEGMENT", "PMI_FD", "WEFT_JOB_MAP", "WEFT_TCP_LISTENER", "WEFT_UDP_SOCKET"] {
         // SAFETY: the interface starts once, and its user keeps other threads off the environment meanwhile, as the C
         // library wants it of everybody who starts a library.
         unsafe { std::env::remove_var(name) };
@@ -114,10 +131,21 @@ mod tests {
     #[test]
     fn three_ways_to_find_a_job() {
         let ours = [("WEFT_SEGMENT", "5"), ("PMI_FD", "6"), ("PMI_RANK", "2"), ("PMI_SIZE", "3")];
-        assert_eq!(start(&ours), Ok(Start::Launcher { segment: 5, rank: 2, size: 3, manager: Some(6) }));
+        let launched = Start::Launcher { segment: 5, rank: 2, size: 3, manager: Some(6), network: None };
+        assert_eq!(start(&ours), Ok(launched));
         assert_eq!(start(&ours[1..]), Ok(Start::Manager { descriptor: 6, rank: 2, size: 3 }));
         assert_eq!(start(&ours[2..]), Ok(Start::Alone), "a program that a rank started");
         assert_eq!(start(&[]), Ok(Start::Alone));
+    }
+
+    #[test]
+    fn a_job_on_several_hosts_has_a_map_and_a_listener() {
+        let ours = [("WEFT_SEGMENT", "5"), ("PMI_RANK", "2"), ("PMI_SIZE", "3"), ("WEFT_JOB_MAP", "7")];
+        let error = start(&ours).unwrap_err();
+        assert!(error.starts_with("WEFT_JOB_MAP is set, but WEFT_TCP_LISTENER is not"), "{error}");
+        let with = [&ours[..], &[("WEFT_TCP_LISTENER", "8"), ("WEFT_UDP_SOCKET", "9")]].concat();
+        let network = Some(Network { map: 7, listener: 8, datagrams: Some(9) });
+        assert_eq!(start(&with), Ok(Start::Launcher { segment: 5, rank: 2, size: 3, manager: None, network }));
     }
 
     #[test]

@@ -18,6 +18,7 @@ pub(crate) mod requests;
 mod send;
 
 use crate::api::{Fault, Peer, RequestId};
+use crate::devices::Slots;
 use crate::raw::Raw;
 use crate::status::PageCounters;
 use inbound::{ArrivedTable, OpenStream};
@@ -25,7 +26,7 @@ use outbound::{Control, Outbound};
 use receive::EAGER_CEILING;
 use requests::{Requests, State};
 use std::collections::VecDeque;
-use weft_device::shm::{CopyJob, CopySlots};
+use weft_device::shm::CopyJob;
 use weft_device::{NoMemory, Packet, PeerFault, Sink};
 use weft_protocol::matching::Matcher;
 use weft_wire::cell::Kind;
@@ -78,7 +79,7 @@ pub(crate) struct Port {
     /// Peers whose `outbound` is not clear.
     backlog: Vec<u32>,
     jobs: VecDeque<Job>,
-    slots: CopySlots,
+    slots: Slots,
     limits: Limits,
     /// Bytes of granted streams that have not begun.
     granted: usize,
@@ -91,7 +92,7 @@ pub(crate) struct Port {
 unsafe impl Send for Port {}
 
 impl Port {
-    pub fn new(me: u32, peers: u32, limits: Limits, slots: CopySlots, counters: PageCounters) -> Self {
+    pub fn new(me: u32, peers: u32, limits: Limits, slots: Slots, counters: PageCounters) -> Self {
         // A receiver takes a longer one for nonsense.
         let limits = Limits { eager: limits.eager.min(EAGER_CEILING as usize), ..limits };
         Self {
@@ -151,9 +152,14 @@ impl Port {
         self.raw.lose_peer(Peer(peer));
     }
 
+    /// Tells the user what goes wrong with the devices.
+    pub fn tell(&self, what: &dyn std::fmt::Display) {
+        eprintln!("weft: rank {}: {what}", self.me);
+    }
+
     /// Nothing can be sent to a peer any more.
     pub fn handle_no_memory(&mut self, refusal: &NoMemory) {
-        eprintln!("weft: {refusal}");
+        self.tell(refusal);
         self.lose_peer(refusal.peer);
     }
 
@@ -204,8 +210,8 @@ impl Sink for Port {
     }
 
     fn handle_fault(&mut self, fault: PeerFault) {
-        eprintln!("weft: {fault}");
-        self.lose_peer(fault.peer);
+        self.tell(&fault);
+        self.lose_peer(fault.peer());
     }
 }
 

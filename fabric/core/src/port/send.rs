@@ -5,23 +5,13 @@ use super::outbound::{Message, Stream};
 use super::requests::{Requests, State};
 use super::{Port, RequestId};
 use crate::api::{Envelope, Fault, Outcome, Peer, SendMode};
-use weft_device::shm::ShmDevice;
-use weft_device::{Device, Posted};
+use crate::devices::Devices;
+use weft_device::Posted;
 use weft_protocol::matching::Label;
 use weft_wire::cell::{Head, INLINE_BYTES, Kind};
 
 /// Longest message that leaves in one packet.
 const WHOLE_BYTES: usize = 8 * 1024;
-
-/// Bytes of a longer message that go in one packet. Short packets let both sides begin to copy early; each costs the
-/// transfer of a line that the receiver polls, so long messages go in longer ones.
-const fn packet_bytes(length: usize) -> usize {
-    match length / 1024 {
-        0..=16 => WHOLE_BYTES,
-        17..=128 => 16 * 1024,
-        _ => 32 * 1024,
-    }
-}
 
 impl Port {
     #[inline]
@@ -36,7 +26,7 @@ impl Port {
     #[inline]
     pub unsafe fn try_send(
         &mut self,
-        device: &mut ShmDevice,
+        device: &mut Devices,
         to: Peer,
         envelope: Envelope,
         data: *const u8,
@@ -68,7 +58,7 @@ impl Port {
     /// `data` stays readable for `length` bytes until the request is complete.
     pub unsafe fn post_send(
         &mut self,
-        device: &mut ShmDevice,
+        device: &mut Devices,
         to: Peer,
         envelope: Envelope,
         data: *const u8,
@@ -140,7 +130,7 @@ impl Port {
     }
 
     /// Moves what waits into the device as far as there is room; true if anything moved.
-    pub fn pump(&mut self, device: &mut ShmDevice) -> bool {
+    pub fn pump(&mut self, device: &mut Devices) -> bool {
         let mut moved = false;
         let mut i = 0;
         while i < self.backlog.len() {
@@ -155,7 +145,7 @@ impl Port {
         moved
     }
 
-    fn pump_peer(&mut self, device: &mut ShmDevice, to: u32) -> bool {
+    fn pump_peer(&mut self, device: &mut Devices, to: u32) -> bool {
         let mut moved = false;
         while let Some(control) = self.outbound[to as usize].control.front() {
             if device.post_control(to, control.head, control.values()) == Posted::Full {
@@ -168,10 +158,10 @@ impl Port {
         moved | self.pump_messages(device, to)
     }
 
-    fn pump_streams(&mut self, device: &mut ShmDevice, to: u32) -> bool {
+    fn pump_streams(&mut self, device: &mut Devices, to: u32) -> bool {
         let mut moved = false;
         while let Some(stream) = self.outbound[to as usize].streams.front_mut() {
-            let rest = (stream.length - stream.sent).min(packet_bytes(stream.length));
+            let rest = (stream.length - stream.sent).min(device.packet_bytes(to, stream.length));
             let opening = [stream.open_for.unwrap_or(0) as u64];
             let (kind, control) = match stream.open_for {
                 Some(_) => (Kind::Open, &opening[..]),
@@ -193,7 +183,7 @@ impl Port {
         moved
     }
 
-    fn pump_messages(&mut self, device: &mut ShmDevice, to: u32) -> bool {
+    fn pump_messages(&mut self, device: &mut Devices, to: u32) -> bool {
         let mut moved = false;
         while let Some(message) = self.outbound[to as usize].messages.front().copied() {
             let stream_open = !self.outbound[to as usize].streams.is_empty();
@@ -204,7 +194,7 @@ impl Port {
                 Kind::Eager if stream_open => break,
                 // SAFETY: BUFFER-LIVES.
                 Kind::Eager => unsafe {
-                    device.post_bulk(to, head, &[length as u64], data, length.min(packet_bytes(length)))
+                    device.post_bulk(to, head, &[length as u64], data, length.min(device.packet_bytes(to, length)))
                 },
                 _ => device.post_control(to, head, &[length as u64, data as u64, request.0 as u64]),
             };

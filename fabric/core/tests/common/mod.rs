@@ -1,10 +1,12 @@
 //! What the tests of the fabric share: endpoints in one segment, messages with known bytes.
 #![allow(dead_code, reason = "each test program uses a part")]
 
+use std::net::TcpListener;
 use std::sync::Once;
 use std::sync::atomic::{AtomicBool, Ordering};
+use weft_fabric::job_map::{Host, JobMap, Rank};
+use weft_fabric::{Across, DeviceOrder, Segment, Selector, SendMode, Waiting};
 use weft_fabric::{Bounds, Driven, Endpoint, Envelope, Fault, Limits, Monitor, Outcome, Outside, Peer, RequestId};
-use weft_fabric::{Segment, Selector, SendMode, Waiting};
 
 /// Sleep at once.
 pub const ASLEEP: Bounds = Bounds { spin_ns: 0, yield_ns: 0 };
@@ -28,6 +30,44 @@ pub fn copying() -> Limits {
 
 pub fn streaming() -> Limits {
     Limits { single_copy_allowed: false, ..Limits::default() }
+}
+
+/// What the ranks of a job need to join it: rank `i` is on host `hosts[i]`. The hosts are this one, told apart by name.
+pub fn job_across(hosts: &[u32]) -> Vec<(Segment, Across)> {
+    let listeners: Vec<_> = hosts.iter().map(|_| TcpListener::bind("127.0.0.1:0").expect("a port")).collect();
+    let count = hosts.iter().max().expect("a rank") + 1;
+    let address = "127.0.0.1".parse().expect("an address");
+    let host = |number| Host { name: format!("host{number}"), addresses: vec![address] };
+    let mut members = vec![0; count as usize];
+    let rank = |(host, listener): (&u32, &TcpListener)| {
+        let member = members[*host as usize];
+        members[*host as usize] += 1;
+        let tcp_port = listener.local_addr().expect("bound").port();
+        Rank { host: *host, member, tcp_port, udp_port: 1 }
+    };
+    let ranks = hosts.iter().zip(&listeners).map(rank).collect();
+    let map = JobMap { key: *b"the key of tests", hosts: (0..count).map(host).collect(), ranks };
+    let segments: Vec<_> = members.iter().map(|count| Segment::create((*count).max(1)).expect("segment")).collect();
+    (hosts.iter().zip(0..).zip(listeners))
+        .map(|((host, rank), listener)| {
+            (segments[*host as usize].clone(), Across { map: map.clone(), rank, listener: listener.into() })
+        })
+        .collect()
+}
+
+pub fn join_across(
+    (segment, across): (Segment, Across),
+    order: DeviceOrder,
+    limits: Limits,
+    bounds: Bounds,
+) -> Endpoint {
+    Endpoint::join_across(segment, across, order, limits, bounds).expect("join")
+}
+
+/// Endpoints of which number `i` is on host `hosts[i]`.
+pub fn net_across(hosts: &[u32], limits: Limits) -> Vec<Endpoint> {
+    let join = |rank| join_across(rank, DeviceOrder::AUTO, limits, Bounds::default());
+    job_across(hosts).into_iter().map(join).collect()
 }
 
 pub fn any() -> Selector {

@@ -9,7 +9,7 @@ use super::views::{PairView, Views};
 use crate::contract::{Capabilities, Device, NoMemory, Posted, Sink};
 use crate::sync::{Label, Ordering, owner_barrier, sender_barrier};
 use std::ops::Range;
-use weft_wire::cell::{CONTROL_WORDS, Head, INLINE_BYTES, INLINE_WORDS};
+use weft_wire::cell::{CELL_BYTES, CONTROL_WORDS, Head, INLINE_BYTES, INLINE_WORDS};
 use weft_wire::segment::{BULK_BYTES, pair};
 
 /// Largest bulk payload of one packet: a quarter of the area, so that both sides copy at the same time.
@@ -286,6 +286,19 @@ impl ShmDevice {
             self.ordering += 1;
         }
         true
+    }
+
+    /// From now on this member sleeps on the bell of this number, and not on its doorbell.
+    pub fn sleep_on_bell(&mut self, number: u64) {
+        self.mailbox.bell.store(number, Ordering::Relaxed);
+    }
+
+    /// Packets that were posted, and the bytes that they have taken: cells, and whole lines of bulk.
+    pub fn posted(&self) -> (u64, u64) {
+        self.outgoing.iter().flatten().fold((0, 0), |(packets, bytes), out| {
+            let cells = out.cells.published();
+            (packets + cells, bytes + cells * CELL_BYTES as u64 + out.bulk.taken())
+        })
     }
 
     /// The copy slots of the segment, for long messages.

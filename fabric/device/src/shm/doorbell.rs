@@ -11,6 +11,8 @@
 //! - `ring-doorbell`: sender's cell store, light barrier, load of doorbell | owner's doorbell store, membarrier, poll.
 //! - `join-active`: sender's cell store, light barrier, load of its bit | owner's clearing of bits, membarrier, poll.
 
+#[cfg(not(loom))]
+use super::stream::bell;
 use crate::sync::{AtomicU32, AtomicU64, Label, Ordering, owner_barrier, sender_barrier};
 #[cfg(not(loom))]
 use crate::sys;
@@ -22,12 +24,25 @@ pub struct Mailbox<'a> {
     pub active: &'a [AtomicU64],
     /// 1 once the owner has said that it orders others with `membarrier`.
     pub orders: &'a AtomicU32,
+    /// The bell that the owner sleeps on, 0 for none: then it sleeps on the doorbell itself.
+    pub bell: &'a AtomicU64,
     /// `membarrier` is refused to this process: it does not order others, and they do not order it.
     pub fences: bool,
 }
 
 const AWAKE: u32 = 0;
 const ASLEEP: u32 = 1;
+/// Asleep on sockets, one of which is the bell of the mailbox.
+const ON_BELL: u32 = 2;
+
+/// Wakes an owner whose doorbell has said how it sleeps. Both are claims; a bell that does not exist is nobody's.
+#[cfg(not(loom))]
+fn wake(doorbell: &AtomicU32, how: u32, number: u64) {
+    match how {
+        ASLEEP => sys::futex_wake(doorbell),
+        _ => bell::ring(number),
+    }
+}
 
 impl Mailbox<'_> {
     /// Owner: has joined, and says whether it orders others.
@@ -62,7 +77,7 @@ impl Mailbox<'_> {
             sender_barrier(Label::JoinActiveSender, self.needs_fence());
         }
         // ORDER: ring-doorbell
-        self.doorbell.load(Ordering::Relaxed) == ASLEEP && self.ring()
+        self.doorbell.load(Ordering::Relaxed) != AWAKE && self.ring()
     }
 
     /// To be called after storing what the owner may wait for in other shared memory than a ring. True if it was woken.
@@ -70,17 +85,18 @@ impl Mailbox<'_> {
     pub fn rouse(&self) -> bool {
         self.order();
         // ORDER: ring-doorbell, with that store in the place of the cell.
-        self.doorbell.load(Ordering::Relaxed) == ASLEEP && self.ring()
+        self.doorbell.load(Ordering::Relaxed) != AWAKE && self.ring()
     }
 
     /// Wakes the owner if it sleeps; once per sleep, however many ring.
     #[cold]
     pub fn ring(&self) -> bool {
-        if self.doorbell.swap(AWAKE, Ordering::SeqCst) != ASLEEP {
+        let how = self.doorbell.swap(AWAKE, Ordering::SeqCst);
+        if how == AWAKE {
             return false;
         }
         #[cfg(not(loom))]
-        sys::futex_wake(self.doorbell);
+        wake(self.doorbell, how, self.bell.load(Ordering::Relaxed));
         true
     }
 
@@ -91,8 +107,9 @@ impl Mailbox<'_> {
             // ORDER: join-active
             was_active(index, word.swap(0, Ordering::SeqCst));
         }
+        let how = if self.bell.load(Ordering::Relaxed) == 0 { ASLEEP } else { ON_BELL };
         // ORDER: ring-doorbell
-        self.doorbell.store(ASLEEP, Ordering::SeqCst);
+        self.doorbell.store(how, Ordering::SeqCst);
         owner_barrier(Label::LieDownOwner, self.fences);
     }
 
@@ -130,7 +147,7 @@ impl Mailbox<'_> {
     }
 
     pub fn is_asleep(&self) -> bool {
-        self.doorbell.load(Ordering::SeqCst) == ASLEEP
+        self.doorbell.load(Ordering::SeqCst) != AWAKE
     }
 }
 
@@ -147,10 +164,12 @@ pub fn members_of(index: usize, mut word: u64) -> impl Iterator<Item = u32> {
 #[derive(Clone, Copy)]
 pub struct Doorbell {
     pub(super) word: &'static AtomicU32,
+    pub(super) bell: &'static AtomicU64,
 }
 
 impl Doorbell {
-    /// Sleeps until rung, or `limit` has passed. Returns at once if the bell has rung since lying down.
+    /// Sleeps until rung, or `limit` has passed. Returns at once if the bell has rung since lying down. Not for an owner
+    /// that sleeps on a bell.
     #[cfg(not(loom))]
     pub fn sleep(&self, limit: Option<std::time::Duration>) {
         sys::futex_wait(self.word, ASLEEP, limit);
@@ -159,8 +178,9 @@ impl Doorbell {
     /// Rings one's own bell: wakes the other threads of this process.
     #[cfg(not(loom))]
     pub fn ring(&self) {
-        if self.word.swap(AWAKE, Ordering::SeqCst) == ASLEEP {
-            sys::futex_wake(self.word);
+        let how = self.word.swap(AWAKE, Ordering::SeqCst);
+        if how != AWAKE {
+            wake(self.word, how, self.bell.load(Ordering::Relaxed));
         }
     }
 }

@@ -78,7 +78,7 @@ impl Incoming {
         }
         if let Err(what) = self.deliver(from, cell, first, sink) {
             self.broken = true;
-            sink.handle_fault(PeerFault { peer: from, what });
+            sink.handle_fault(PeerFault::Nonsense { peer: from, what });
             return true;
         }
         if self.cells.consume() {

@@ -30,6 +30,7 @@ struct Pair {
     starved: AtomicU32,
     doorbell: AtomicU32,
     orders: AtomicU32,
+    bell: AtomicU64,
     active: Vec<AtomicU64>,
 }
 
@@ -47,12 +48,19 @@ impl Pair {
             starved: AtomicU32::new(0),
             doorbell: AtomicU32::new(0),
             orders: AtomicU32::new(1),
+            bell: AtomicU64::new(0),
             active: vec![AtomicU64::new(active)],
         })
     }
 
     fn mailbox(&self) -> Mailbox<'_> {
-        Mailbox { doorbell: &self.doorbell, active: &self.active, orders: &self.orders, fences: false }
+        Mailbox {
+            doorbell: &self.doorbell,
+            active: &self.active,
+            orders: &self.orders,
+            bell: &self.bell,
+            fences: false,
+        }
     }
 
     fn write(&self, at: usize, value: u64) {

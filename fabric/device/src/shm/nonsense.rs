@@ -147,7 +147,7 @@ fn one_life(seed: u64) -> Counting {
         net[VICTIM as usize].poll(&mut sink);
     }
     assert_eq!(sink.next, posted, "the others do not notice");
-    assert!(sink.faults.iter().all(|fault| fault.peer == ROGUE) && sink.faults.len() <= 1);
+    assert!(sink.faults.iter().all(|fault| fault.peer() == ROGUE) && sink.faults.len() <= 1);
     sink
 }
 

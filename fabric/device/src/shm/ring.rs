@@ -86,6 +86,11 @@ impl<'a> Producer<'a> {
         Some(&self.cells[self.next.index])
     }
 
+    /// Cells published so far.
+    pub fn published(&self) -> u64 {
+        self.next.count
+    }
+
     /// Fetches the line of the next cell for writing, to overlap that with other work of ours.
     #[inline]
     pub fn fetch_for_writing(&self) {
@@ -208,6 +213,11 @@ impl<'a> BulkProducer<'a> {
         }
         let piece = piece.min(free);
         (piece > 0).then_some((offset as usize, piece as usize))
+    }
+
+    /// Bytes taken so far.
+    pub fn taken(&self) -> u64 {
+        self.next
     }
 
     #[inline]

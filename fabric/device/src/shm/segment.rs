@@ -134,7 +134,8 @@ impl Segment {
 
     /// The member's doorbell, for its owner.
     pub fn doorbell(&self, member: u32) -> Doorbell {
-        Doorbell { word: self.views.mailbox(member, true).doorbell }
+        let mailbox = self.views.mailbox(member, true);
+        Doorbell { word: mailbox.doorbell, bell: mailbox.bell }
     }
 
     /// The `count` collective blocks from `first` on.

@@ -72,6 +72,7 @@ impl Views {
             doorbell: self.one(base + mailbox::DOORBELL),
             active: self.many(base + mailbox::ACTIVE, self.geometry.members.div_ceil(64) as usize),
             orders: self.one(base + mailbox::ORDERS),
+            bell: self.one(base + mailbox::BELL),
             fences,
         }
     }

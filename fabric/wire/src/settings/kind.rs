@@ -1,5 +1,6 @@
 //! What a setting accepts, and the Rust types its values have.
 
+use super::devices::DeviceOrder;
 use std::fmt::{self, Display};
 
 /// What a setting accepts.
@@ -15,6 +16,8 @@ pub enum Kind {
     Choice(&'static [&'static str]),
     /// Port numbers and ranges of them, separated by commas, or the word `all`.
     Ports,
+    /// Names of devices, separated by commas, or the word `auto`.
+    Devices,
 }
 
 /// A value that fits its kind.
@@ -27,6 +30,7 @@ pub enum Value {
     /// The word itself, out of the kind's list.
     Choice(&'static str),
     Ports(Ports),
+    Devices(DeviceOrder),
 }
 
 impl Kind {
@@ -41,6 +45,7 @@ impl Kind {
             Kind::Size { min, max } => in_range(parse_size(text)?, min, max).map(Value::Size),
             Kind::Choice(words) => words.iter().find(|word| text.eq_ignore_ascii_case(word)).map(|w| Value::Choice(w)),
             Kind::Ports => Ports::parse(text).map(Value::Ports),
+            Kind::Devices => DeviceOrder::parse(text).map(Value::Devices),
         }
     }
 
@@ -52,6 +57,7 @@ impl Kind {
             Kind::Size { .. } => Vec::new(),
             Kind::Choice(words) => words.to_vec(),
             Kind::Ports => vec!["all"],
+            Kind::Devices => DeviceOrder::WORDS.to_vec(),
         }
     }
 }
@@ -72,6 +78,13 @@ impl Display for Kind {
             }
             Kind::Choice(words) => write!(f, "{}", words.join(", ")),
             Kind::Ports => write!(f, "all, or up to {} ports and ranges such as 80,7000-7010", Ports::RANGES),
+            Kind::Devices => {
+                write!(
+                    f,
+                    "auto, or some of {}, with commas, the first to be used first",
+                    DeviceOrder::WORDS[1..].join(", ")
+                )
+            }
         }
     }
 }

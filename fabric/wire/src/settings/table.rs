@@ -2,6 +2,7 @@
 
 use std::ffi::OsStr;
 
+use super::devices::DeviceOrder;
 use super::kind::{Bind, Collectives, Field, Kind, Ports, SingleCopy, SocketLog};
 use super::parse::{SettingError, Values};
 use super::{Definition, Origin, Row};
@@ -122,6 +123,9 @@ settings! {
     collectives: Collectives, "WEFT_COLLECTIVES", None,
         Kind::Choice(Collectives::WORDS), "auto",
         "How collective operations inside a host travel: through shared memory or as messages.";
+    device: DeviceOrder, "WEFT_DEVICE", Some("device"),
+        Kind::Devices, "auto",
+        "Which devices may carry messages; to each rank goes the first that leads there. auto: shared memory, then TCP.";
     status: bool, "WEFT_STATUS", None,
         Kind::Switch, "on",
         "Whether each process keeps a status page that `weft ps` can read.";

@@ -38,6 +38,8 @@ pub struct Rank {
     pub pid: u32,
     pub program: String,
     pub cpu: Cpu,
+    /// Which devices lead to whom.
+    pub devices: String,
     pub blocked: Option<Blocked>,
     /// By name; empty where the rank shows no status page.
     pub counters: BTreeMap<&'static str, u64>,
@@ -133,15 +135,19 @@ impl Source<'_> {
             stage,
             pid,
             program: String::new(),
+            devices: String::new(),
             cpu,
             blocked: None,
             counters: BTreeMap::new(),
             started_ns: 0,
         };
         if let Some(page) = page {
+            // On several hosts the members here are some of the ranks.
+            rank.rank = page.rank;
             rank.counters = COUNTER_NAMES.into_iter().zip(page.counters).collect();
             rank.blocked = page.blocked.map(Blocked::from);
             rank.program = page.program;
+            rank.devices = page.ways;
             rank.started_ns = page.started_ns;
         }
         rank

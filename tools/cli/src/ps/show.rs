@@ -230,6 +230,7 @@ mod tests {
             stage: Stage::Joined,
             pid: 100 + number,
             program: "/bin/prog".into(),
+            devices: String::new(),
             cpu: Cpu::Sleeping,
             blocked,
             counters: [("sends", 3), ("receives", 1), ("bytes_sent", 2048), ("bytes_received", 0)].into(),

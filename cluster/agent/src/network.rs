@@ -1,0 +1,60 @@
+//! What ranks need to reach each other over the network: sockets, and the map that says where everybody is.
+
+use crate::descriptors::Here;
+use crate::{Job, LaunchError, sys};
+use std::net::{Ipv4Addr, Ipv6Addr, TcpListener, UdpSocket};
+use std::os::fd::OwnedFd;
+use weft_wire::job_map::{Host, JobMap, Rank};
+use weft_wire::tcp::Key;
+
+/// The variables of a rank that tell the numbers of its descriptors.
+const MAP_VARIABLE: &str = "WEFT_JOB_MAP";
+const LISTENER_VARIABLE: &str = "WEFT_TCP_LISTENER";
+const DATAGRAMS_VARIABLE: &str = "WEFT_UDP_SOCKET";
+
+/// Descriptors of one rank, with the variables that tell their numbers.
+type Sockets = Vec<(&'static str, OwnedFd)>;
+
+/// A TCP listener and a UDP socket on every address of the host, and their ports in this order.
+pub fn sockets() -> Result<(Sockets, (u16, u16)), LaunchError> {
+    let made = || -> std::io::Result<(Sockets, (u16, u16))> {
+        // A host may be without IPv6.
+        let listener =
+            TcpListener::bind((Ipv6Addr::UNSPECIFIED, 0)).or_else(|_| TcpListener::bind((Ipv4Addr::UNSPECIFIED, 0)))?;
+        let datagrams =
+            UdpSocket::bind((Ipv6Addr::UNSPECIFIED, 0)).or_else(|_| UdpSocket::bind((Ipv4Addr::UNSPECIFIED, 0)))?;
+        let ports = (listener.local_addr()?.port(), datagrams.local_addr()?.port());
+        Ok((vec![(LISTENER_VARIABLE, listener.into()), (DATAGRAMS_VARIABLE, datagrams.into())], ports))
+    };
+    made().map_err(LaunchError::system("sockets of a rank"))
+}
+
+/// A job map as ranks inherit it.
+pub fn map_in_memory(map: &[u8]) -> Result<(String, OwnedFd), LaunchError> {
+    let memory = sys::sealed_memory(c"weft-job-map", map).map_err(LaunchError::system("memory of the job map"))?;
+    Ok((MAP_VARIABLE.to_owned(), memory))
+}
+
+/// The key of a new job.
+pub fn new_key() -> Result<Key, LaunchError> {
+    let mut key = Key::default();
+    let random = std::fs::File::open("/dev/urandom");
+    let filled = random.and_then(|mut random| std::io::Read::read_exact(&mut random, &mut key));
+    filled.map_err(LaunchError::system("random numbers")).map(|()| key)
+}
+
+/// All ranks of a job on this host, which reach each other as those of several hosts do. Ranks of one host find each other
+/// on the loopback interface, so the map has no address.
+pub fn here(job: &mut Job, size: usize) -> Result<Here, LaunchError> {
+    let mut here = Here::all(size);
+    let mut ranks = Vec::new();
+    for (member, own) in here.own.iter_mut().enumerate() {
+        let (sockets, (tcp_port, udp_port)) = sockets()?;
+        own.extend(sockets);
+        ranks.push(Rank { host: 0, member: member as u32, tcp_port, udp_port });
+    }
+    let host = Host { name: sys::host_name(), addresses: Vec::new() };
+    let map = JobMap { key: new_key()?, hosts: vec![host], ranks }.encode();
+    job.inherit.push(map_in_memory(&map)?);
+    Ok(here)
+}

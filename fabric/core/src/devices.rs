@@ -1,0 +1,415 @@
+//! The devices of an endpoint, and which of them leads to which rank.
+//!
+//! A job on one host has one device, whose members are the ranks. On several hosts a member of the segment is one of the
+//! ranks of this host, and a table says for every rank of the job which device leads there, under which number. Above
+//! this room everybody is a rank.
+
+use crate::join::JoinError;
+use crate::port::Port;
+use crate::status::Counters;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::os::fd::OwnedFd;
+use std::time::Duration;
+use weft_device::shm::{CopySlots, Doorbell, Segment, ShmDevice, TakenSlot};
+use weft_device::tcp::{self, Place, TcpDevice};
+use weft_device::{Device, NoMemory, Packet, PeerFault, Posted, Sink};
+use weft_wire::cell::Head;
+use weft_wire::job_map::JobMap;
+use weft_wire::settings::{DeviceName, DeviceOrder};
+
+/// What a rank of a job on several hosts is given at its start.
+pub struct Across {
+    pub map: JobMap,
+    pub rank: u32,
+    /// Where other ranks reach this one.
+    pub listener: OwnedFd,
+}
+
+/// How packets reach a rank.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Way {
+    /// This member of the segment.
+    Shm(u32),
+    Tcp,
+}
+
+pub(crate) struct Devices {
+    shm: ShmDevice,
+    me: u32,
+    /// More than the segment; `None` where all ranks are its members, under their own numbers.
+    net: Option<Box<Net>>,
+}
+
+struct Net {
+    /// By rank.
+    ways: Vec<Way>,
+    /// The ranks of the members of the segment.
+    ranks: Vec<u32>,
+    order: DeviceOrder,
+    tcp: TcpDevice,
+}
+
+/// Longest bulk payload that is worth one packet, of a message of `length` bytes in shared memory. Short packets let both
+/// sides begin to copy early; each costs the transfer of a line that the receiver polls, so long messages go in longer
+/// ones.
+const fn shm_packet_bytes(length: usize) -> usize {
+    match length / 1024 {
+        0..=16 => 8 * 1024,
+        17..=128 => 16 * 1024,
+        _ => 32 * 1024,
+    }
+}
+
+impl Devices {
+    /// The one device of a job on one host.
+    pub fn local(shm: ShmDevice, me: u32, size: u32, order: DeviceOrder) -> Result<Self, JoinError> {
+        if size > 1 && !order.contains(DeviceName::Shm) {
+            return Err(JoinError::NoWay { rank: u32::from(me == 0), order: order.to_string() });
+        }
+        Ok(Self { shm, me, net: None })
+    }
+
+    /// The devices of a rank of a job on several hosts: to each other rank the first in `order` that can lead there.
+    pub fn across(mut shm: ShmDevice, across: Across, order: DeviceOrder) -> Result<Self, JoinError> {
+        let Across { map, rank: me, listener } = across;
+        let my_host = map.ranks[me as usize].host;
+        let way = |rank: &weft_wire::job_map::Rank| {
+            order.names().find_map(|name| match name {
+                DeviceName::Shm => (rank.host == my_host).then_some(Way::Shm(rank.member)),
+                DeviceName::Tcp => Some(Way::Tcp),
+            })
+        };
+        let no_way = |rank: usize| JoinError::NoWay { rank: rank as u32, order: order.to_string() };
+        let ways: Vec<Way> = (map.ranks.iter().enumerate())
+            .map(|(number, rank)| match number as u32 == me {
+                true => Ok(Way::Shm(rank.member)),
+                false => way(rank).ok_or_else(|| no_way(number)),
+            })
+            .collect::<Result<_, _>>()?;
+        let ranks = map.ranks_on(my_host).map(|rank| rank as u32).collect();
+        let alone = !ways.iter().enumerate().any(|(rank, way)| rank as u32 != me && *way != Way::Tcp);
+        let places = map.ranks.iter().map(|rank| place(&map, rank, my_host)).collect();
+        let mut tcp = TcpDevice::new(me, map.key, listener, places, alone).map_err(JoinError::Network)?;
+        shm.sleep_on_bell(tcp.hang_bell().map_err(JoinError::Network)?);
+        Ok(Self { shm, me, net: Some(Box::new(Net { ways, ranks, order, tcp })) })
+    }
+
+    pub fn segment(&self) -> &Segment {
+        self.shm.segment()
+    }
+
+    /// The member of the segment that is `rank`, if shared memory leads there.
+    #[inline]
+    pub fn member_of(&self, rank: u32) -> Option<u32> {
+        match &self.net {
+            None => Some(rank),
+            Some(net) => net.member_of(rank),
+        }
+    }
+
+    pub fn is_local(&self, rank: u32) -> bool {
+        self.member_of(rank).is_some()
+    }
+
+    /// Which devices lead to whom, for people.
+    pub fn ways(&self) -> String {
+        let Some(net) = &self.net else {
+            return "shm to all ranks, which are of one host".to_owned();
+        };
+        let others = net.ways.iter().enumerate().filter(|(rank, _)| *rank as u32 != self.me);
+        let (near, far): (Vec<_>, Vec<_>) = others.partition(|(_, way)| **way != Way::Tcp);
+        format!("shm to {} of this host, tcp to {}; WEFT_DEVICE is {}", near.len(), far.len(), net.order)
+    }
+
+    /// The member that this process is.
+    pub fn my_member(&self) -> u32 {
+        self.member_of(self.me).unwrap_or_default()
+    }
+
+    pub fn slots(&self) -> Slots {
+        let members = |net: &Net| (0..net.ways.len() as u32).map(|rank| net.member_of(rank)).collect();
+        Slots { slots: self.shm.copy_slots(), members: self.net.as_deref().map(members) }
+    }
+
+    /// # Safety
+    /// As [`Device::post_short`].
+    #[inline]
+    pub unsafe fn post_short(&mut self, to: u32, head: Head, data: *const u8, length: usize) -> Posted {
+        match &mut self.net {
+            // SAFETY: the caller's promise.
+            None => unsafe { self.shm.post_short(to, head, data, length) },
+            // SAFETY: the caller's promise.
+            Some(net) => unsafe { net.post_short(&mut self.shm, to, head, data, length) },
+        }
+    }
+
+    #[inline]
+    pub fn post_control(&mut self, to: u32, head: Head, control: &[u64]) -> Posted {
+        match self.net.as_deref_mut().map(|net| (net.ways[to as usize], net)) {
+            None => self.shm.post_control(to, head, control),
+            Some((Way::Shm(member), _)) => self.shm.post_control(member, head, control),
+            Some((Way::Tcp, net)) => net.tcp.post_control(to, head, control),
+        }
+    }
+
+    /// # Safety
+    /// As [`Device::post_bulk`].
+    #[inline]
+    pub unsafe fn post_bulk(&mut self, to: u32, head: Head, control: &[u64], data: *const u8, length: usize) -> Posted {
+        match &mut self.net {
+            // SAFETY: the caller's promise.
+            None => unsafe { self.shm.post_bulk(to, head, control, data, length) },
+            // SAFETY: the caller's promise.
+            Some(net) => unsafe { net.post_bulk(&mut self.shm, to, head, control, data, length) },
+        }
+    }
+
+    /// Whether a bulk payload of `length` bytes would leave whole, as one packet.
+    #[inline]
+    pub fn takes_whole(&mut self, to: u32, length: usize) -> bool {
+        match self.net.as_deref().map(|net| net.ways[to as usize]) {
+            None => self.shm.takes_whole(to, length),
+            Some(Way::Shm(member)) => self.shm.takes_whole(member, length),
+            Some(Way::Tcp) => tcp::takes_whole(length),
+        }
+    }
+
+    /// Bytes of a message of `length` bytes to `to` that go in one packet.
+    #[inline]
+    pub fn packet_bytes(&self, to: u32, length: usize) -> usize {
+        match &self.net {
+            Some(net) if net.ways[to as usize] == Way::Tcp => weft_wire::tcp::LARGEST_PACKET,
+            _ => shm_packet_bytes(length),
+        }
+    }
+
+    #[inline]
+    pub fn poll(&mut self, port: &mut Port) -> bool {
+        match &mut self.net {
+            None => self.shm.poll(port),
+            Some(net) => net.poll(&mut self.shm, port),
+        }
+    }
+
+    /// Why nothing can be sent to a rank any more, told once.
+    pub fn take_refusal(&mut self) -> Option<NoMemory> {
+        let refusal = self.shm.take_refusal()?;
+        let peer = self.net.as_ref().map_or(refusal.peer, |net| net.ranks[refusal.peer as usize]);
+        Some(NoMemory { peer, ..refusal })
+    }
+
+    /// Whether a rank takes nothing any more.
+    pub fn has_ended(&self, rank: u32) -> bool {
+        match self.net.as_deref().map(|net| (net.ways[rank as usize], net)) {
+            None => self.segment().has_ended(rank),
+            Some((Way::Shm(member), _)) => self.segment().has_ended(member),
+            Some((Way::Tcp, net)) => net.tcp.has_ended(rank),
+        }
+    }
+
+    /// Wakes a rank with which we share memory.
+    #[inline]
+    pub fn wake(&mut self, rank: u32) {
+        if let Some(member) = self.member_of(rank) {
+            self.shm.wake(member);
+        }
+    }
+
+    #[inline]
+    pub fn order_before_look(&mut self) {
+        self.shm.order_before_look();
+    }
+
+    /// Before a sleep: whether the caller may sleep, or must poll.
+    pub fn arm(&mut self) -> bool {
+        self.shm.arm() & self.net.as_mut().is_none_or(|net| net.tcp.arm())
+    }
+
+    pub fn arm_beside(&mut self) -> bool {
+        self.shm.arm_beside() & self.net.as_mut().is_none_or(|net| net.tcp.arm())
+    }
+
+    pub fn disarm(&mut self) {
+        self.shm.disarm();
+        if let Some(net) = &mut self.net {
+            net.tcp.disarm();
+        }
+    }
+
+    /// The next poll looks at the network.
+    pub fn look_soon(&mut self) {
+        if let Some(net) = &mut self.net {
+            net.tcp.look_soon();
+        }
+    }
+
+    pub fn doorbell(&self) -> Doorbell {
+        self.segment().doorbell(self.my_member())
+    }
+
+    pub fn sleeper(&self) -> Sleeper {
+        match &self.net {
+            None => Sleeper::Doorbell(self.doorbell()),
+            Some(net) => Sleeper::Sockets(net.tcp.sleeper()),
+        }
+    }
+
+    /// Takes leave of everybody; nothing is posted after it.
+    pub fn say_farewell(&mut self) {
+        if let Some(net) = &mut self.net {
+            net.tcp.say_farewell();
+        }
+    }
+
+    /// Whether something that was posted has not left this process.
+    pub fn has_output(&self) -> bool {
+        self.net.as_ref().is_some_and(|net| net.tcp.has_output())
+    }
+
+    /// Brings the devices' counters up to date.
+    pub fn count(&self, counters: &mut Counters) {
+        counters.wakeups_sent = self.shm.wakeups;
+        (counters.shm_packets, counters.shm_bytes) = self.shm.posted();
+        if let Some(net) = &self.net {
+            let counted = net.tcp.counters();
+            (counters.tcp_packets, counters.tcp_bytes) = (counted.packets, counted.bytes);
+            counters.strangers = counted.strangers;
+        }
+    }
+}
+
+impl Net {
+    fn member_of(&self, rank: u32) -> Option<u32> {
+        match self.ways.get(rank as usize) {
+            Some(Way::Shm(member)) => Some(*member),
+            _ => None,
+        }
+    }
+
+    /// # Safety
+    /// As [`Device::post_short`].
+    unsafe fn post_short(
+        &mut self,
+        shm: &mut ShmDevice,
+        to: u32,
+        head: Head,
+        data: *const u8,
+        length: usize,
+    ) -> Posted {
+        // SAFETY: the caller's promise.
+        unsafe {
+            match self.ways[to as usize] {
+                Way::Shm(member) => shm.post_short(member, head, data, length),
+                Way::Tcp => self.tcp.post_short(to, head, data, length),
+            }
+        }
+    }
+
+    /// # Safety
+    /// As [`Device::post_bulk`].
+    unsafe fn post_bulk(
+        &mut self,
+        shm: &mut ShmDevice,
+        to: u32,
+        head: Head,
+        control: &[u64],
+        data: *const u8,
+        length: usize,
+    ) -> Posted {
+        // SAFETY: the caller's promise.
+        unsafe {
+            match self.ways[to as usize] {
+                Way::Shm(member) => shm.post_bulk(member, head, control, data, length),
+                Way::Tcp => self.tcp.post_bulk(to, head, control, data, length),
+            }
+        }
+    }
+
+    fn poll(&mut self, shm: &mut ShmDevice, port: &mut Port) -> bool {
+        let near = shm.poll(&mut Named { sink: port, ranks: &self.ranks });
+        let far = self.tcp.poll(port);
+        while let Some(notice) = self.tcp.take_notice() {
+            port.tell(&notice);
+        }
+        near | far
+    }
+}
+
+/// Where other ranks reach `rank`: on its own host also where no address of that leads to itself.
+fn place(map: &JobMap, rank: &weft_wire::job_map::Rank, my_host: u32) -> Place {
+    let host = &map.hosts[rank.host as usize];
+    let near = (rank.host == my_host).then_some(IpAddr::V4(Ipv4Addr::LOCALHOST));
+    let addresses = near.into_iter().chain(host.addresses.iter().copied());
+    Place { host: host.name.clone(), addresses: addresses.map(|ip| SocketAddr::new(ip, rank.tcp_port)).collect() }
+}
+
+/// Hands packets of members on as those of ranks.
+struct Named<'a, S> {
+    sink: &'a mut S,
+    ranks: &'a [u32],
+}
+
+impl<S: Sink> Sink for Named<'_, S> {
+    #[inline]
+    fn handle_packet(&mut self, mut packet: Packet<'_>) -> Result<(), &'static str> {
+        packet.from = self.ranks[packet.from as usize];
+        self.sink.handle_packet(packet)
+    }
+
+    fn handle_fault(&mut self, fault: PeerFault) {
+        self.sink.handle_fault(match fault {
+            PeerFault::Nonsense { peer, what } => PeerFault::Nonsense { peer: self.ranks[peer as usize], what },
+            lost => lost,
+        });
+    }
+}
+
+/// The copy slots, by rank. Who is not of this host has none.
+pub(crate) struct Slots {
+    slots: CopySlots,
+    /// `None`: every rank is the member of its number.
+    members: Option<Vec<Option<u32>>>,
+}
+
+impl Slots {
+    fn member(&self, rank: u32) -> Option<u32> {
+        match &self.members {
+            None => Some(rank),
+            Some(members) => members[rank as usize],
+        }
+    }
+
+    pub fn pid(&self, rank: u32) -> Option<i32> {
+        self.slots.pid(self.member(rank)?)
+    }
+
+    pub fn take(&self, from: u32) -> Option<TakenSlot> {
+        self.slots.take(self.member(from)?)
+    }
+
+    pub fn free(&self, from: u32, index: u32) {
+        if let Some(member) = self.member(from) {
+            self.slots.free(member, index);
+        }
+    }
+
+    pub fn granted(&self, to: u32, index: u32, generation: u32) -> Option<TakenSlot> {
+        self.slots.granted(self.member(to)?, index, generation)
+    }
+}
+
+/// How a thread sleeps until something comes, without holding the endpoint meanwhile.
+pub(crate) enum Sleeper {
+    Doorbell(Doorbell),
+    Sockets(tcp::Sleeper),
+}
+
+impl Sleeper {
+    /// At most for `limit`.
+    pub fn sleep(&self, limit: Option<Duration>) {
+        match self {
+            Self::Doorbell(doorbell) => doorbell.sleep(limit),
+            Self::Sockets(sockets) => sockets.sleep(limit),
+        }
+    }
+}

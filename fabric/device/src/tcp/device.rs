@@ -1,0 +1,461 @@
+//! The `tcp` device: a connection to every peer that we talk to.
+
+use super::dial::Dial;
+use super::guest::Guest;
+use super::link::{Link, Turn};
+use super::look::Look;
+use super::output::Output;
+use super::socket::{Epoll, Token, Watch};
+use crate::contract::{Capabilities, Device, PeerFault, Posted, Sink};
+use crate::shm::stream::bell::Bell;
+use crate::sys;
+use std::io;
+use std::net::SocketAddr;
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::sync::Arc;
+use std::time::Duration;
+use weft_wire::cell::{CONTROL_WORDS, Head, INLINE_BYTES, INLINE_WORDS};
+use weft_wire::tcp::{FAREWELL_BYTES, Front, Key, LARGEST_PACKET};
+
+/// Where a peer is waited for.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Place {
+    /// The name of its host, for people.
+    pub host: String,
+    /// Where it may be reached, in the order in which that is tried.
+    pub addresses: Vec<SocketAddr>,
+}
+
+/// What a peer may still do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Standing {
+    Open,
+    /// It has taken its leave.
+    Left,
+    Lost,
+}
+
+pub(super) struct Peer {
+    pub place: Place,
+    pub standing: Standing,
+    pub link: Option<Box<Link>>,
+    /// Where the link leads.
+    pub address: Option<SocketAddr>,
+    pub dial: Option<Box<Dial>>,
+    pub output: Output,
+    /// The link is watched for room as well.
+    pub wants_room: bool,
+}
+
+/// What the device has counted.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counters {
+    /// Packets that were posted, and their bytes with everything around them.
+    pub packets: u64,
+    pub bytes: u64,
+    /// Connections of those who are no ranks of the job.
+    pub strangers: u64,
+}
+
+/// The device of one rank. A packet's `from`, and where it is posted to, is a rank of the job.
+pub struct TcpDevice {
+    pub(super) me: u32,
+    pub(super) key: Key,
+    pub(super) listener: OwnedFd,
+    pub(super) epoll: Arc<Epoll>,
+    /// Rung by who would wake a sleeper on shared memory.
+    bell: Option<OwnBell>,
+    pub(super) peers: Vec<Peer>,
+    pub(super) guests: Vec<Option<Guest>>,
+    /// Peers that are being dialled.
+    pub(super) dialing: Vec<u32>,
+    /// Peers of which whole packets are in the buffer.
+    buffered: Vec<u32>,
+    /// Peers whose output waits for room in the kernel.
+    pub(super) waiting: Vec<u32>,
+    ready: Vec<Token>,
+    look: Look,
+    /// Not yet told.
+    pub(super) faults: Vec<PeerFault>,
+    pub(super) notices: Vec<String>,
+    pub(super) said_deaf: bool,
+    /// We have taken our leave.
+    leaving: bool,
+    pub(super) counters: Counters,
+    /// What the kernel may keep for a connection in each direction, where a test says so.
+    #[cfg(test)]
+    pub(super) kernel_bytes: Option<i32>,
+}
+
+/// What a token stands for: the kind in its highest byte, then the number of an attempt, then that of a rank or a guest.
+pub(super) mod token {
+    use super::Token;
+    pub const LISTENER: u8 = 1;
+    pub const BELL: u8 = 2;
+    pub const GUEST: u8 = 3;
+    pub const DIAL: u8 = 4;
+    pub const LINK: u8 = 5;
+
+    pub fn new(kind: u8, attempt: usize, number: u32) -> Token {
+        u64::from(kind) << 56 | (attempt as u64 & 0xff_ffff) << 32 | u64::from(number)
+    }
+
+    pub fn parts(token: Token) -> (u8, usize, u32) {
+        ((token >> 56) as u8, (token >> 32 & 0xff_ffff) as usize, token as u32)
+    }
+}
+
+impl TcpDevice {
+    /// The device of rank `me`, which others reach at `listener`; `places` has a place for every rank of the job. With
+    /// `alone` no other device is polled beside this one.
+    ///
+    /// # Errors
+    /// Those of making a set of sockets.
+    pub fn new(me: u32, key: Key, listener: OwnedFd, places: Vec<Place>, alone: bool) -> io::Result<Self> {
+        let epoll = Epoll::new()?;
+        sys::set_nonblocking(&listener)?;
+        epoll.add(listener.as_raw_fd(), Watch::Input, token::new(token::LISTENER, 0, 0))?;
+        let peer = |place| Peer {
+            place,
+            standing: Standing::Open,
+            link: None,
+            address: None,
+            dial: None,
+            output: Output::default(),
+            wants_room: false,
+        };
+        Ok(Self {
+            me,
+            key,
+            listener,
+            epoll: Arc::new(epoll),
+            bell: None,
+            peers: places.into_iter().map(peer).collect(),
+            guests: Vec::new(),
+            dialing: Vec::new(),
+            buffered: Vec::new(),
+            waiting: Vec::new(),
+            ready: Vec::new(),
+            look: Look::new(alone),
+            faults: Vec::new(),
+            notices: Vec::new(),
+            said_deaf: false,
+            leaving: false,
+            counters: Counters::default(),
+            #[cfg(test)]
+            kernel_bytes: None,
+        })
+    }
+
+    /// Makes a bell that ends the sleep on the sockets; its number.
+    ///
+    /// # Errors
+    /// Those of making a socket.
+    pub fn hang_bell(&mut self) -> io::Result<u64> {
+        let bell = Bell::take()?;
+        self.epoll.add(bell.descriptor(), Watch::Input, token::new(token::BELL, 0, 0))?;
+        let number = bell.number();
+        self.bell = Some(OwnBell(Some(bell)));
+        Ok(number)
+    }
+
+    pub fn counters(&self) -> Counters {
+        self.counters
+    }
+
+    /// What the user should know and nobody is lost by, each once.
+    pub fn take_notice(&mut self) -> Option<String> {
+        self.notices.pop()
+    }
+
+    /// Whether the peer takes nothing any more.
+    pub fn has_ended(&self, rank: u32) -> bool {
+        self.peers[rank as usize].standing != Standing::Open
+    }
+
+    /// Whether the next poll should look at the sockets, however short ago the last did.
+    pub fn look_soon(&mut self) {
+        self.look.soon();
+    }
+
+    /// Takes leave of everybody; what was posted before goes first. Nothing may be posted after it.
+    pub fn say_farewell(&mut self) {
+        self.leaving = true;
+        for rank in 0..self.peers.len() as u32 {
+            let peer = &mut self.peers[rank as usize];
+            if peer.standing == Standing::Open && (peer.link.is_some() || !peer.output.is_empty()) {
+                let waits = !peer.output.is_empty();
+                peer.output.add(&FAREWELL_BYTES);
+                if !waits {
+                    self.waiting.push(rank);
+                }
+            }
+        }
+    }
+
+    /// Whether anything that was posted has not left this process, for peers that may still take it.
+    pub fn has_output(&self) -> bool {
+        self.peers.iter().any(|peer| peer.standing == Standing::Open && !peer.output.is_empty())
+    }
+
+    /// Before a sleep: whether the caller may sleep, or must poll. What comes from now on ends the sleep.
+    pub fn arm(&mut self) -> bool {
+        for rank in &self.waiting {
+            let peer = &mut self.peers[*rank as usize];
+            if let Some(link) = &peer.link
+                && !std::mem::replace(&mut peer.wants_room, true)
+            {
+                let changed = self.epoll.change(link.socket.raw(), Watch::Both, token::new(token::LINK, 0, *rank));
+                debug_assert!(changed.is_ok(), "a socket of the set");
+            }
+        }
+        self.buffered.is_empty() && self.faults.is_empty()
+    }
+
+    /// After a sleep, by who has slept.
+    pub fn disarm(&mut self) {
+        self.bell.iter().for_each(OwnBell::drain);
+        self.look.soon();
+    }
+
+    /// How to sleep until something comes, or is to be done. Usable without the device, while another thread uses that.
+    pub fn sleeper(&self) -> Sleeper {
+        let next_ns = |rank: &u32| self.peers[*rank as usize].dial.as_ref().map(|dial| dial.next_ns());
+        Sleeper { epoll: self.epoll.clone(), until_ns: self.dialing.iter().filter_map(next_ns).min() }
+    }
+
+    fn post(&mut self, to: u32, front: &Front, bulk: &[u8]) -> Posted {
+        let front = front.bytes();
+        let peer = &mut self.peers[to as usize];
+        if peer.standing != Standing::Open {
+            return self.refuse(to);
+        }
+        let length = front.len() + bulk.len();
+        match &peer.link {
+            Some(link) if peer.output.is_empty() => {
+                // A connection that has ended is noticed where it is read, after all that came before its end.
+                let Ok(sent) = link.socket.write(front, bulk) else { return Posted::Full };
+                if sent < length {
+                    peer.output.add(front.get(sent..).unwrap_or_default());
+                    peer.output.add(&bulk[sent.saturating_sub(front.len())..]);
+                    self.waiting.push(to);
+                }
+            }
+            link => {
+                if !peer.output.has_room(length) {
+                    return Posted::Full;
+                }
+                let dialled = link.is_some() || peer.dial.is_some();
+                peer.output.add(front);
+                peer.output.add(bulk);
+                if !dialled {
+                    self.dial(to);
+                }
+            }
+        }
+        self.counters.packets += 1;
+        self.counters.bytes += length as u64;
+        Posted::Sent(bulk.len())
+    }
+
+    /// A post to a peer that takes nothing any more.
+    #[cold]
+    fn refuse(&mut self, to: u32) -> Posted {
+        if self.peers[to as usize].standing == Standing::Left {
+            self.lose(to, "it has left the job, and takes no messages any more");
+        }
+        Posted::Full
+    }
+
+    /// Nothing more goes to or comes from the peer; the next poll says so.
+    pub(super) fn lose(&mut self, rank: u32, why: &str) {
+        let peer = &mut self.peers[rank as usize];
+        let at = peer.address.map_or(String::new(), |address| format!(" ({address})"));
+        let story = format!("rank {rank} on host {}{at} is lost: {why}", peer.place.host);
+        self.close(rank, Standing::Lost);
+        self.faults.push(PeerFault::Lost { peer: rank, story });
+    }
+
+    fn close(&mut self, rank: u32, standing: Standing) {
+        let peer = &mut self.peers[rank as usize];
+        peer.standing = standing;
+        (peer.link, peer.dial, peer.output) = (None, None, Output::default());
+        for list in [&mut self.dialing, &mut self.buffered, &mut self.waiting] {
+            list.retain(|other| *other != rank);
+        }
+    }
+
+    /// Takes in what has come from a peer.
+    fn receive<S: Sink>(&mut self, rank: u32, sink: &mut S) -> bool {
+        let Some(peer) = self.peers.get_mut(rank as usize) else { return false };
+        let Some(link) = &mut peer.link else { return false };
+        let turn = link.receive(rank, sink);
+        self.take_turn(rank, turn)
+    }
+
+    fn take_turn(&mut self, rank: u32, turn: Turn) -> bool {
+        match turn {
+            Turn::Quiet => return false,
+            Turn::Moved { more: false } => {}
+            Turn::Moved { more: true } => self.buffered.push(rank),
+            Turn::Farewell => self.close(rank, Standing::Left),
+            // Who hears our farewell closes, and need not say anything more.
+            Turn::Ended(_) if self.leaving => self.close(rank, Standing::Left),
+            Turn::Ended(None) => self.lose(rank, "its connection has ended, so its process has"),
+            Turn::Ended(Some(error)) => self.lose(rank, &format!("its connection has ended: {error}")),
+            Turn::Nonsense(what) => self.lose(rank, &format!("it has sent nonsense: {what}")),
+        }
+        true
+    }
+
+    fn hand_on_buffered<S: Sink>(&mut self, sink: &mut S) -> bool {
+        let ranks = std::mem::take(&mut self.buffered);
+        for rank in &ranks {
+            if let Some(link) = &mut self.peers[*rank as usize].link {
+                let turn = link.hand_on(*rank, sink);
+                self.take_turn(*rank, turn);
+            }
+        }
+        !ranks.is_empty()
+    }
+
+    /// Sends what waits, as far as there is room.
+    pub(super) fn flush(&mut self) -> bool {
+        let mut any = false;
+        let mut index = 0;
+        while index < self.waiting.len() {
+            let rank = self.waiting[index];
+            let peer = &mut self.peers[rank as usize];
+            let Some(link) = &peer.link else {
+                index += 1;
+                continue;
+            };
+            // As in `post`: an end is noticed where it is read.
+            any |= peer.output.flush(&link.socket).unwrap_or(false);
+            if !peer.output.is_empty() {
+                index += 1;
+                continue;
+            }
+            if std::mem::take(&mut peer.wants_room) {
+                let changed = self.epoll.change(link.socket.raw(), Watch::Input, token::new(token::LINK, 0, rank));
+                debug_assert!(changed.is_ok(), "a socket of the set");
+            }
+            self.waiting.swap_remove(index);
+        }
+        any
+    }
+
+    /// Looks at all sockets at once.
+    #[inline(never)]
+    fn look_at_sockets<S: Sink>(&mut self, sink: &mut S) -> bool {
+        let mut ready = std::mem::take(&mut self.ready);
+        self.epoll.wait(&mut ready, Some(Duration::ZERO));
+        let mut any = false;
+        for token in ready.drain(..) {
+            let (kind, attempt, number) = token::parts(token);
+            any |= match kind {
+                token::LINK => self.receive(number, sink),
+                token::DIAL => self.on_attempt(number, attempt),
+                token::GUEST => self.on_guest(number as usize),
+                token::LISTENER => self.on_listener(),
+                // It stays rung until who sleeps on it has got up, which may be another thread than this one.
+                _ => false,
+            };
+        }
+        self.ready = ready;
+        any |= !self.waiting.is_empty() && self.flush();
+        if !self.dialing.is_empty() || !self.guests.is_empty() {
+            self.on_time();
+        }
+        any | self.tell_faults(sink)
+    }
+
+    fn tell_faults<S: Sink>(&mut self, sink: &mut S) -> bool {
+        let faults = std::mem::take(&mut self.faults);
+        let any = !faults.is_empty();
+        faults.into_iter().for_each(|fault| sink.handle_fault(fault));
+        any
+    }
+}
+
+/// A bell that goes back when its owner goes.
+struct OwnBell(Option<Bell>);
+
+impl OwnBell {
+    fn drain(&self) {
+        self.0.iter().for_each(Bell::drain);
+    }
+}
+
+impl Drop for OwnBell {
+    fn drop(&mut self) {
+        if let Some(bell) = self.0.take() {
+            bell.give_back(false);
+        }
+    }
+}
+
+/// Whether a bulk payload of `length` bytes would leave as one packet.
+pub fn takes_whole(length: usize) -> bool {
+    length <= LARGEST_PACKET
+}
+
+impl Device for TcpDevice {
+    fn capabilities(&self) -> Capabilities {
+        Capabilities { largest_packet: LARGEST_PACKET, reliable: true, ordered: true, inline_bytes: INLINE_BYTES }
+    }
+
+    unsafe fn post_short(&mut self, to: u32, head: Head, data: *const u8, length: usize) -> Posted {
+        debug_assert!(length <= INLINE_BYTES);
+        // SAFETY: the caller's promise; an empty range may come with any pointer.
+        let inline = if length == 0 { &[][..] } else { unsafe { std::slice::from_raw_parts(data, length) } };
+        self.post(to, &Front::new(head, inline, None), &[])
+    }
+
+    fn post_control(&mut self, to: u32, head: Head, control: &[u64]) -> Posted {
+        debug_assert!(control.len() <= INLINE_WORDS);
+        self.post(to, &Front::new(head, &inline_of(control)[..control.len() * 8], None), &[])
+    }
+
+    unsafe fn post_bulk(&mut self, to: u32, head: Head, control: &[u64], data: *const u8, length: usize) -> Posted {
+        debug_assert!(control.len() <= CONTROL_WORDS);
+        let piece = length.min(LARGEST_PACKET);
+        // SAFETY: piece <= length, readable by the caller's promise.
+        let bulk = unsafe { std::slice::from_raw_parts(data, piece) };
+        self.post(to, &Front::new(head, &inline_of(control)[..control.len() * 8], Some(piece)), bulk)
+    }
+
+    fn poll<S: Sink>(&mut self, sink: &mut S) -> bool {
+        let any = !self.buffered.is_empty() && self.hand_on_buffered(sink);
+        if any || !self.look.is_due() {
+            return any;
+        }
+        let any = self.look_at_sockets(sink);
+        self.look.learn(any);
+        any
+    }
+}
+
+fn inline_of(control: &[u64]) -> [u8; INLINE_BYTES] {
+    let mut bytes = [0; INLINE_BYTES];
+    for (to, word) in bytes.chunks_exact_mut(8).zip(control) {
+        to.copy_from_slice(&word.to_le_bytes());
+    }
+    bytes
+}
+
+/// Sleeps on the sockets and the bell.
+pub struct Sleeper {
+    epoll: Arc<Epoll>,
+    /// Something is to be done then.
+    until_ns: Option<u64>,
+}
+
+impl Sleeper {
+    /// Sleeps until something comes, or `limit` has passed.
+    pub fn sleep(&self, limit: Option<Duration>) {
+        let due = self.until_ns.map(|until| Duration::from_nanos(until.saturating_sub(sys::now_ns())));
+        let limit = limit.into_iter().chain(due).min();
+        self.epoll.wait(&mut Vec::new(), limit);
+    }
+}

@@ -1,0 +1,266 @@
+//! Reaching one peer: every address of its host is tried until one leads to the peer itself.
+//!
+//! An address is a claim. Whoever answers there must prove that it knows the key of the job, and is the rank that was
+//! called; until then the other addresses are tried beside it. A peer that computes answers late, so one that has taken
+//! the connection is waited for as long as that takes, and only where no connection comes about there is a limit.
+
+use super::socket::{Epoll, Read, Socket, Token, Watch};
+use std::io;
+use std::net::SocketAddr;
+use weft_wire::tcp::{ANSWER_BYTES, Call, Key, USE};
+
+const MS: u64 = 1_000_000;
+/// The next address is tried after so long without an answer from the ones before.
+const STAGGER_NS: u64 = 100 * MS;
+/// Before an address is tried again, for the first time; twice that for the second, and so on up to eight times.
+const PAUSE_NS: u64 = 250 * MS;
+/// After so long without a connection the user is told.
+const NOTICE_NS: u64 = 3_000 * MS;
+/// After so long without a connection the peer is given up: networks recover from short faults meanwhile.
+const LIMIT_NS: u64 = 12_000 * MS;
+
+/// How far an attempt has come.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Stage {
+    /// To be tried from then on.
+    Waiting {
+        from_ns: u64,
+    },
+    Connecting,
+    /// Connected, and the greeting is sent.
+    Greeted,
+    /// Both have proven themselves; the other side decides.
+    Proven,
+}
+
+struct Attempt {
+    address: SocketAddr,
+    stage: Stage,
+    /// Unless it waits.
+    socket: Option<Socket>,
+    heard: Heard,
+    failures: u32,
+    cause: Option<String>,
+}
+
+/// Bytes of a message of the greeting, as far as they have come.
+#[derive(Default)]
+pub struct Heard {
+    bytes: Vec<u8>,
+}
+
+impl Heard {
+    /// Reads until `N` bytes are there, and not one more; `None` while some are missing.
+    pub fn read<const N: usize>(&mut self, socket: &Socket) -> io::Result<Option<[u8; N]>> {
+        let have = self.bytes.len();
+        self.bytes.resize(N, 0);
+        let read = socket.read(&mut self.bytes[have..]);
+        self.bytes.truncate(have + if let Ok(Read::Bytes(count)) = read { count } else { 0 });
+        if read? == Read::End {
+            return Err(io::ErrorKind::UnexpectedEof.into());
+        }
+        let whole = self.bytes.first_chunk().copied();
+        if whole.is_some() {
+            self.bytes.clear();
+        }
+        Ok(whole)
+    }
+}
+
+/// The attempts to reach one peer.
+pub struct Dial {
+    call: Call,
+    attempts: Vec<Attempt>,
+    since_ns: u64,
+    noticed: bool,
+}
+
+/// What time has brought.
+pub enum Due {
+    Nothing,
+    /// To be told to the user, once.
+    Notice(String),
+    /// Nothing leads to the peer.
+    Unreachable(String),
+}
+
+impl Dial {
+    pub fn new(call: Call, addresses: &[SocketAddr], now_ns: u64) -> Self {
+        let attempt = |(index, address): (usize, &SocketAddr)| Attempt {
+            address: *address,
+            stage: Stage::Waiting { from_ns: now_ns + index as u64 * STAGGER_NS },
+            socket: None,
+            heard: Heard::default(),
+            failures: 0,
+            cause: None,
+        };
+        let attempts = addresses.iter().enumerate().map(attempt).collect();
+        Self { call, attempts, since_ns: now_ns, noticed: false }
+    }
+
+    /// When [`Self::handle_time`] has something to do next.
+    pub fn next_ns(&self) -> u64 {
+        let limit = if self.noticed { LIMIT_NS } else { NOTICE_NS };
+        let starts = self.attempts.iter().filter_map(|attempt| match attempt.stage {
+            Stage::Waiting { from_ns } => Some(from_ns),
+            _ => None,
+        });
+        let limit = if self.attempts.is_empty() { 0 } else { limit };
+        let limit = Some(self.since_ns + limit).filter(|_| !self.is_connected());
+        starts.chain(limit).min().unwrap_or(u64::MAX)
+    }
+
+    #[cfg(test)]
+    pub fn is_connecting(&self) -> bool {
+        self.attempts.iter().any(|attempt| attempt.stage == Stage::Connecting)
+    }
+
+    #[cfg(test)]
+    pub fn tries(&self) -> u32 {
+        self.attempts.iter().map(|attempt| attempt.failures).sum()
+    }
+
+    fn is_connected(&self) -> bool {
+        self.attempts.iter().any(|attempt| matches!(attempt.stage, Stage::Greeted | Stage::Proven))
+    }
+
+    /// Begins the attempts that are due. `token` names the attempt of an index.
+    pub fn handle_time(&mut self, now_ns: u64, epoll: &Epoll, token: impl Fn(usize) -> Token) -> Due {
+        for index in 0..self.attempts.len() {
+            let attempt = &mut self.attempts[index];
+            if matches!(attempt.stage, Stage::Waiting { from_ns } if from_ns <= now_ns)
+                && let Err(cause) = attempt.begin(epoll, token(index))
+            {
+                self.fail(index, cause.to_string(), now_ns);
+            }
+        }
+        if self.is_connected() {
+            return Due::Nothing;
+        }
+        let waited_ns = now_ns.saturating_sub(self.since_ns);
+        if waited_ns >= LIMIT_NS || self.attempts.is_empty() {
+            return Due::Unreachable(self.story());
+        }
+        if waited_ns >= NOTICE_NS && !std::mem::replace(&mut self.noticed, true) {
+            return Due::Notice(self.story());
+        }
+        Due::Nothing
+    }
+
+    /// Every address, and what happened there.
+    fn story(&self) -> String {
+        if self.attempts.is_empty() {
+            return "its host has no address".to_owned();
+        }
+        let lines: Vec<String> = self.attempts.iter().map(Attempt::story).collect();
+        lines.join("; ")
+    }
+
+    /// Moves the attempt whose socket is ready. The pair's connection, if it is this one: for the lower rank one that
+    /// has been proven, for the higher one that the lower has chosen.
+    pub fn handle_ready(
+        &mut self,
+        index: usize,
+        key: &Key,
+        now_ns: u64,
+        epoll: &Epoll,
+        token: Token,
+    ) -> Option<(Socket, SocketAddr)> {
+        let call = self.call;
+        let attempt = self.attempts.get_mut(index)?;
+        match attempt.step(&call, key, epoll, token) {
+            Ok(false) => None,
+            Ok(true) => attempt.socket.take().map(|socket| (socket, attempt.address)),
+            Err(cause) => {
+                self.fail(index, cause, now_ns);
+                None
+            }
+        }
+    }
+
+    fn fail(&mut self, index: usize, cause: String, now_ns: u64) {
+        let attempt = &mut self.attempts[index];
+        attempt.stage = Stage::Waiting { from_ns: now_ns + (PAUSE_NS << attempt.failures.min(3)) };
+        attempt.socket = None;
+        attempt.heard = Heard::default();
+        attempt.failures += 1;
+        attempt.cause = Some(cause);
+        // Nobody need wait for this one any more.
+        let untried = self.attempts.iter_mut().find(|attempt| attempt.failures == 0);
+        if let Some(Attempt { stage: Stage::Waiting { from_ns }, .. }) = untried {
+            *from_ns = now_ns;
+        }
+    }
+}
+
+impl Attempt {
+    fn begin(&mut self, epoll: &Epoll, token: Token) -> io::Result<()> {
+        let socket = Socket::dial(&self.address)?;
+        epoll.add(socket.raw(), Watch::Both, token)?;
+        self.stage = Stage::Connecting;
+        self.socket = Some(socket);
+        Ok(())
+    }
+
+    fn story(&self) -> String {
+        let what = match (self.stage, &self.cause) {
+            (Stage::Greeted, _) => "connected, but nobody has answered our greeting",
+            (Stage::Proven, _) => "connected and greeted",
+            (_, Some(cause)) => cause,
+            (Stage::Connecting, None) => "no answer to the request for a connection",
+            (Stage::Waiting { .. }, None) => "not tried yet",
+        };
+        format!("{}: {what}", self.address)
+    }
+
+    /// One step of the greeting; true when the connection may be used.
+    fn step(&mut self, call: &Call, key: &Key, epoll: &Epoll, token: Token) -> Result<bool, String> {
+        let Some(socket) = &self.socket else { return Ok(false) };
+        match self.stage {
+            Stage::Waiting { .. } => Ok(false),
+            Stage::Connecting => {
+                if let Some(error) = socket.error() {
+                    return Err(error.to_string());
+                }
+                epoll.change(socket.raw(), Watch::Input, token).map_err(|error| error.to_string())?;
+                send(socket, &call.hello(key))?;
+                self.stage = Stage::Greeted;
+                Ok(false)
+            }
+            Stage::Greeted => {
+                let Some(answer) = self.heard.read::<ANSWER_BYTES>(socket).map_err(told)? else { return Ok(false) };
+                let nonce = call.from_answer(&answer, key);
+                let nonce = nonce.ok_or("who answered there is no rank of this job: it does not know the key")?;
+                send(socket, &call.proof(key, &nonce))?;
+                self.stage = Stage::Proven;
+                if call.from < call.to {
+                    send(socket, &USE)?;
+                }
+                Ok(call.from < call.to)
+            }
+            Stage::Proven => match self.heard.read::<{ USE.len() }>(socket).map_err(told)? {
+                None => Ok(false),
+                Some(USE) => Ok(true),
+                Some(_) => Err("who answered there does not keep the protocol".to_owned()),
+            },
+        }
+    }
+}
+
+fn told(error: io::Error) -> String {
+    match error.kind() {
+        io::ErrorKind::UnexpectedEof => {
+            "the connection was taken and closed again; another program may listen there".to_owned()
+        }
+        _ => error.to_string(),
+    }
+}
+
+/// Sends a short message on a connection on which little has been said, so that it has room.
+pub fn send(socket: &Socket, bytes: &[u8]) -> Result<(), String> {
+    match socket.write(bytes, &[]) {
+        Ok(count) if count == bytes.len() => Ok(()),
+        Ok(_) => Err("no room for a greeting".to_owned()),
+        Err(error) => Err(error.to_string()),
+    }
+}

@@ -1,0 +1,179 @@
+//! How connections come about: guests at the listener, and peers that we dial.
+
+use super::device::{Standing, TcpDevice, token};
+use super::dial::{Dial, Due, send};
+use super::guest::{Guest, Step};
+use super::link::Link;
+use super::socket::{Socket, Watch};
+use crate::kernel;
+use crate::sys;
+use std::net::SocketAddr;
+use weft_wire::tcp::{Call, Nonce, USE};
+
+/// Connections that are taken in one look.
+const ACCEPTS: usize = 16;
+/// Guests that may say nothing at the same time. The one that has for longest makes room.
+const SILENT_GUESTS: usize = 64;
+/// Guests that say to be one and the same rank.
+const GUESTS_PER_RANK: usize = 8;
+
+fn nonce() -> Nonce {
+    let mut nonce = [0; 16];
+    nonce[..8].copy_from_slice(&kernel::random().to_le_bytes());
+    nonce[8..].copy_from_slice(&kernel::random().to_le_bytes());
+    nonce
+}
+
+impl TcpDevice {
+    /// Begins to reach a peer.
+    #[cold]
+    pub(super) fn dial(&mut self, to: u32) {
+        let call = Call { from: self.me, to, nonce: nonce() };
+        let now_ns = sys::now_ns();
+        let peer = &mut self.peers[to as usize];
+        peer.dial = Some(Box::new(Dial::new(call, &peer.place.addresses, now_ns)));
+        self.dialing.push(to);
+        self.move_dial(to, now_ns);
+    }
+
+    /// What is to be done without anything having come.
+    pub(super) fn on_time(&mut self) {
+        let now_ns = sys::now_ns();
+        for rank in self.dialing.clone() {
+            self.move_dial(rank, now_ns);
+        }
+        for index in 0..self.guests.len() {
+            if self.guests[index].as_ref().is_some_and(|guest| guest.is_silent_for_long(now_ns)) {
+                self.turn_away(index);
+            }
+        }
+        while self.guests.last().is_some_and(Option::is_none) {
+            self.guests.pop();
+        }
+    }
+
+    fn move_dial(&mut self, rank: u32, now_ns: u64) {
+        let Some(dial) = &mut self.peers[rank as usize].dial else { return };
+        let due = match dial.next_ns() <= now_ns {
+            true => dial.handle_time(now_ns, &self.epoll, |attempt| token::new(token::DIAL, attempt, rank)),
+            false => Due::Nothing,
+        };
+        let host = &self.peers[rank as usize].place.host;
+        match due {
+            Due::Nothing => {}
+            Due::Notice(story) => {
+                self.notices
+                    .push(format!("no connection to rank {rank} on host {host} yet: {story}; it is tried again"));
+            }
+            Due::Unreachable(story) => self.lose(rank, &format!("no address of its host leads to it: {story}")),
+        }
+    }
+
+    pub(super) fn on_attempt(&mut self, rank: u32, attempt: usize) -> bool {
+        let Some(dial) = self.peers.get_mut(rank as usize).and_then(|peer| peer.dial.as_mut()) else { return false };
+        let token = token::new(token::DIAL, attempt, rank);
+        if let Some((socket, address)) = dial.handle_ready(attempt, &self.key, sys::now_ns(), &self.epoll, token) {
+            self.establish(rank, socket, Some(address));
+        }
+        true
+    }
+
+    pub(super) fn on_listener(&mut self) -> bool {
+        for _ in 0..ACCEPTS {
+            match Socket::accept(&self.listener) {
+                Ok(Some(socket)) => self.admit(socket),
+                Ok(None) => break,
+                Err(error) => {
+                    // Such as too few descriptors, which lasts: it is tried with each look, and said once.
+                    if !std::mem::replace(&mut self.said_deaf, true) {
+                        self.notices.push(format!("a connection of another rank cannot be taken: {error}"));
+                    }
+                    return false;
+                }
+            }
+        }
+        true
+    }
+
+    fn admit(&mut self, socket: Socket) {
+        let silent = |guest: &Option<Guest>| guest.as_ref().is_some_and(|guest| guest.rank().is_none());
+        if self.guests.iter().filter(|guest| silent(guest)).count() >= SILENT_GUESTS
+            && let Some(oldest) = self.oldest_silent()
+        {
+            self.turn_away(oldest);
+        }
+        let index = self.guests.iter().position(Option::is_none).unwrap_or(self.guests.len());
+        if self.epoll.add(socket.raw(), Watch::Input, token::new(token::GUEST, 0, index as u32)).is_err() {
+            return;
+        }
+        let guest = Some(Guest::new(socket, sys::now_ns()));
+        if index == self.guests.len() { self.guests.push(guest) } else { self.guests[index] = guest }
+    }
+
+    fn oldest_silent(&self) -> Option<usize> {
+        let since = |guest: &Option<Guest>| guest.as_ref().filter(|g| g.rank().is_none()).map(Guest::since_ns);
+        let all = self.guests.iter().enumerate().filter_map(|(index, guest)| Some((since(guest)?, index)));
+        all.min().map(|(_, index)| index)
+    }
+
+    fn turn_away(&mut self, index: usize) {
+        self.guests[index] = None;
+        self.counters.strangers += 1;
+    }
+
+    pub(super) fn on_guest(&mut self, index: usize) -> bool {
+        let (me, size) = (self.me, self.peers.len() as u32);
+        let Some(guest) = self.guests.get_mut(index).and_then(Option::as_mut) else { return false };
+        match guest.handle_ready(me, size, &self.key, nonce) {
+            Step::Waiting => self.limit_guests_of(index),
+            Step::Gone => self.guests[index] = None,
+            Step::Stranger => self.turn_away(index),
+            Step::Rank(rank) => {
+                let socket = self.guests[index].take().map(Guest::into_socket);
+                if let Some(socket) = socket.filter(|socket| me > rank || self.choose(rank, socket)) {
+                    self.establish(rank, socket, None);
+                }
+            }
+        }
+        true
+    }
+
+    /// A rank tries several ways at a time, but not any number.
+    fn limit_guests_of(&mut self, index: usize) {
+        let rank = |guest: &Option<Guest>| guest.as_ref().and_then(Guest::rank);
+        let Some(of) = rank(&self.guests[index]) else { return };
+        if self.guests.iter().filter(|guest| rank(guest) == Some(of)).count() > GUESTS_PER_RANK {
+            self.guests[index] = None;
+        }
+    }
+
+    /// As the lower rank of a pair: whether this connection is to be the pair's, which the other side is then told.
+    fn choose(&mut self, rank: u32, socket: &Socket) -> bool {
+        let peer = &self.peers[rank as usize];
+        peer.link.is_none() && peer.standing == Standing::Open && send(socket, &USE).is_ok()
+    }
+
+    /// Both sides know that this is the connection of the pair.
+    fn establish(&mut self, rank: u32, socket: Socket, address: Option<SocketAddr>) {
+        let peer = &mut self.peers[rank as usize];
+        let watched = self.epoll.change(socket.raw(), Watch::Input, token::new(token::LINK, 0, rank));
+        if peer.link.is_some() || peer.standing != Standing::Open || watched.is_err() {
+            return;
+        }
+        peer.address = address.or_else(|| socket.peer());
+        #[cfg(test)]
+        self.kernel_bytes.iter().for_each(|bytes| socket.keep_little(*bytes));
+        peer.link = Some(Box::new(Link::new(socket)));
+        peer.dial = None;
+        self.dialing.retain(|other| *other != rank);
+        if !peer.output.is_empty() {
+            self.waiting.push(rank);
+            self.flush();
+        }
+        for guest in &mut self.guests {
+            if guest.as_ref().and_then(Guest::rank) == Some(rank) {
+                *guest = None;
+            }
+        }
+    }
+}

@@ -1,0 +1,112 @@
+//! The connection of a pair once both ranks have proven themselves: packets out of received bytes.
+
+use super::socket::{Read, Socket};
+use crate::contract::{Foreign, Packet, Sink};
+use crate::sync::AtomicU64;
+use std::io;
+use weft_wire::cell::INLINE_WORDS;
+use weft_wire::tcp::{FRONT_BYTES, Frame, LARGEST_PACKET};
+
+/// Bytes that are received before they are handed on: a packet of the largest kind that has come in part, and room for as
+/// much again. Memory that is never written to costs nothing, so a peer that sends little takes little.
+const BUFFER_BYTES: usize = 2 * (LARGEST_PACKET + FRONT_BYTES);
+/// Packets of one peer that are handed on before the next peer has its turn.
+const PACKETS_PER_TURN: usize = 64;
+
+/// How a turn has ended.
+#[derive(Debug)]
+pub enum Turn {
+    /// Nothing was there.
+    Quiet,
+    /// Packets were handed on; if `more`, whole ones are still in the buffer.
+    Moved { more: bool },
+    /// The peer has taken its leave.
+    Farewell,
+    /// The connection has ended without one.
+    Ended(Option<io::Error>),
+    /// The peer has broken a rule.
+    Nonsense(&'static str),
+}
+
+/// The receiving side of a connection.
+pub struct Link {
+    pub socket: Socket,
+    buffer: Box<[u8]>,
+    /// What has been received and not handed on.
+    from: usize,
+    to: usize,
+}
+
+impl Link {
+    pub fn new(socket: Socket) -> Self {
+        Self { socket, buffer: vec![0; BUFFER_BYTES].into_boxed_slice(), from: 0, to: 0 }
+    }
+
+    /// Takes in what has arrived and hands its packets on as those of `peer`.
+    pub fn receive<S: Sink>(&mut self, peer: u32, sink: &mut S) -> Turn {
+        self.make_room();
+        match self.socket.read(&mut self.buffer[self.to..]) {
+            Ok(Read::Bytes(count)) => {
+                self.to += count;
+                self.hand_on(peer, sink)
+            }
+            Ok(Read::Nothing) => Turn::Quiet,
+            Ok(Read::End) => Turn::Ended(None),
+            Err(error) => Turn::Ended(Some(error)),
+        }
+    }
+
+    /// Puts a packet that has come in part to the beginning, where the rest of it has room.
+    fn make_room(&mut self) {
+        if self.from == self.to {
+            (self.from, self.to) = (0, 0);
+        } else if self.buffer.len() - self.from < LARGEST_PACKET + FRONT_BYTES {
+            self.buffer.copy_within(self.from..self.to, 0);
+            (self.from, self.to) = (0, self.to - self.from);
+        }
+    }
+
+    /// Hands on packets that are in the buffer.
+    pub fn hand_on<S: Sink>(&mut self, peer: u32, sink: &mut S) -> Turn {
+        for _ in 0..PACKETS_PER_TURN {
+            let bytes = &self.buffer[self.from..self.to];
+            match Frame::decode(bytes) {
+                Ok(Frame::Packet { claim, inline_at, bulk }) => {
+                    let inline = &bytes[inline_at..inline_at + claim.inline_bytes as usize];
+                    let words = words_of(inline);
+                    let rest = &bytes[inline_at + inline.len()..];
+                    let packet = Packet {
+                        from: peer,
+                        head: claim.head,
+                        inline_bytes: inline.len(),
+                        words: &words,
+                        bulk: bulk.map(|length| {
+                            let bulk = &rest[..length];
+                            // SAFETY: the bytes are ours and outlive the call.
+                            unsafe { Foreign::new(bulk.as_ptr(), bulk.len()) }
+                        }),
+                    };
+                    if let Err(what) = sink.handle_packet(packet) {
+                        return Turn::Nonsense(what);
+                    }
+                    self.from += inline_at + inline.len() + bulk.unwrap_or(0);
+                }
+                Ok(Frame::Farewell) => return Turn::Farewell,
+                Ok(Frame::Partial { .. }) => return Turn::Moved { more: false },
+                Err(what) => return Turn::Nonsense(what),
+            }
+        }
+        Turn::Moved { more: true }
+    }
+}
+
+/// Inline payload as the words of a cell.
+fn words_of(inline: &[u8]) -> [AtomicU64; INLINE_WORDS] {
+    let mut words = [0; INLINE_WORDS];
+    for (word, bytes) in words.iter_mut().zip(inline.chunks(8)) {
+        let mut whole = [0; 8];
+        whole[..bytes.len()].copy_from_slice(bytes);
+        *word = u64::from_le_bytes(whole);
+    }
+    words.map(AtomicU64::new)
+}

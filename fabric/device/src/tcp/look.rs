@@ -1,0 +1,61 @@
+//! When to look at the sockets: a look is a system call, and takes as long as ten polls of shared memory.
+
+use crate::sys;
+
+/// Between two looks, at least: the clock's own ticks, of which there are one to four in a nanosecond.
+const LEAST_TICKS: u64 = 64;
+/// And at most, where other devices are polled as well: about two microseconds.
+const MOST_TICKS: u64 = 4096;
+/// And where they are not.
+const MOST_TICKS_ALONE: u64 = 512;
+
+/// Looks often while something comes, less often while nothing does.
+pub struct Look {
+    last: u64,
+    interval: u64,
+    most: u64,
+}
+
+impl Look {
+    pub fn new(alone: bool) -> Self {
+        Self { last: 0, interval: LEAST_TICKS, most: if alone { MOST_TICKS_ALONE } else { MOST_TICKS } }
+    }
+
+    /// Whether it is time for a look, which then takes place.
+    #[inline]
+    pub fn is_due(&mut self) -> bool {
+        let now = sys::ticks();
+        let due = now.wrapping_sub(self.last) >= self.interval;
+        if due {
+            self.last = now;
+        }
+        due
+    }
+
+    /// What the look has found.
+    pub fn learn(&mut self, any: bool) {
+        self.interval = if any { LEAST_TICKS } else { (self.interval * 2).min(self.most) };
+    }
+
+    /// The next poll looks.
+    pub fn soon(&mut self) {
+        self.last = self.last.wrapping_sub(self.most);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn looks_become_rare_while_nothing_comes_and_are_frequent_again_when_something_does() {
+        let mut look = Look::new(false);
+        (0..20).for_each(|_| look.learn(false));
+        assert_eq!(look.interval, MOST_TICKS);
+        look.learn(true);
+        assert_eq!(look.interval, LEAST_TICKS);
+        (0..20).for_each(|_| look.learn(false));
+        look.soon();
+        assert!(look.is_due(), "however short ago the last was");
+    }
+}

@@ -1,0 +1,56 @@
+//! Bytes that a socket had no room for yet, or that have no socket yet.
+
+use super::socket::Socket;
+use std::io;
+use weft_wire::tcp::{FRONT_BYTES, LARGEST_PACKET};
+
+/// So many bytes wait at most. Posts beyond that are refused, which is how a receiver that does not keep up slows its
+/// senders down.
+const LIMIT_BYTES: usize = LARGEST_PACKET + 16 * 1024;
+
+/// A queue of bytes.
+#[derive(Default)]
+pub struct Output {
+    bytes: Vec<u8>,
+    /// So many of them have left.
+    gone: usize,
+}
+
+impl Output {
+    pub fn is_empty(&self) -> bool {
+        self.gone == self.bytes.len()
+    }
+
+    fn waiting(&self) -> usize {
+        self.bytes.len() - self.gone
+    }
+
+    /// Whether so many bytes may be added.
+    pub fn has_room(&self, length: usize) -> bool {
+        self.is_empty() || self.waiting() + length <= LIMIT_BYTES
+    }
+
+    pub fn add(&mut self, bytes: &[u8]) {
+        if self.is_empty() {
+            self.bytes.clear();
+            self.gone = 0;
+        }
+        self.bytes.extend_from_slice(bytes);
+    }
+
+    /// Sends what there is room for; true if anything has left.
+    pub fn flush(&mut self, socket: &Socket) -> io::Result<bool> {
+        if self.is_empty() {
+            return Ok(false);
+        }
+        let sent = socket.write(&self.bytes[self.gone..], &[])?;
+        self.gone += sent;
+        if self.gone >= LIMIT_BYTES {
+            self.bytes.drain(..self.gone);
+            self.gone = 0;
+        }
+        Ok(sent > 0)
+    }
+}
+
+const _: () = assert!(LIMIT_BYTES >= LARGEST_PACKET + FRONT_BYTES);

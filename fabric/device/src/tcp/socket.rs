@@ -1,0 +1,311 @@
+//! Sockets and their readiness, each call in its thinnest safe form; none of them waits except [`Epoll::wait`].
+
+use crate::kernel::{self, checked};
+use std::io;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
+use std::time::Duration;
+
+/// The kernel's form of an address, of either family.
+#[repr(C)]
+union Address {
+    v4: libc::sockaddr_in,
+    v6: libc::sockaddr_in6,
+    family: libc::sa_family_t,
+}
+
+impl Address {
+    fn new(address: &SocketAddr) -> (Self, usize) {
+        let port = address.port().to_be();
+        match address.ip() {
+            IpAddr::V4(ip) => {
+                let sin_addr = libc::in_addr { s_addr: u32::from_ne_bytes(ip.octets()) };
+                let sin_family = libc::AF_INET as libc::sa_family_t;
+                let v4 = libc::sockaddr_in { sin_family, sin_port: port, sin_addr, sin_zero: [0; 8] };
+                (Self { v4 }, size_of::<libc::sockaddr_in>())
+            }
+            IpAddr::V6(ip) => {
+                let v6 = libc::sockaddr_in6 {
+                    sin6_family: libc::AF_INET6 as libc::sa_family_t,
+                    sin6_port: port,
+                    sin6_flowinfo: 0,
+                    sin6_addr: libc::in6_addr { s6_addr: ip.octets() },
+                    sin6_scope_id: 0,
+                };
+                (Self { v6 }, size_of::<libc::sockaddr_in6>())
+            }
+        }
+    }
+
+    /// What the kernel has written; `None` where it is of no family that we know.
+    fn read(&self) -> Option<SocketAddr> {
+        // SAFETY: the places are plain numbers of the union's zeroed bytes, which the kernel has written over.
+        unsafe {
+            match i32::from(self.family) {
+                libc::AF_INET => {
+                    let ip = Ipv4Addr::from(self.v4.sin_addr.s_addr.to_ne_bytes());
+                    Some(SocketAddr::new(ip.into(), u16::from_be(self.v4.sin_port)))
+                }
+                libc::AF_INET6 => {
+                    let ip = Ipv6Addr::from(self.v6.sin6_addr.s6_addr);
+                    Some(SocketAddr::new(ip.to_canonical(), u16::from_be(self.v6.sin6_port)))
+                }
+                _ => None,
+            }
+        }
+    }
+}
+
+/// A connected socket, or one on its way to be.
+pub struct Socket(OwnedFd);
+
+/// What reading has brought.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Read {
+    Bytes(usize),
+    /// Nothing is there now.
+    Nothing,
+    /// The other side sends no more.
+    End,
+}
+
+fn own(descriptor: usize) -> OwnedFd {
+    // SAFETY: a new descriptor that the kernel has just given us.
+    unsafe { OwnedFd::from_raw_fd(descriptor as RawFd) }
+}
+
+/// Nothing now is an answer; so is an interruption, after which one looks again.
+fn unless_now(result: io::Result<usize>) -> io::Result<Option<usize>> {
+    match result {
+        Ok(count) => Ok(Some(count)),
+        Err(error) if matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted) => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+impl Socket {
+    /// Begins to connect; when it is writable, [`Self::error`] says how that went.
+    pub fn dial(address: &SocketAddr) -> io::Result<Self> {
+        let domain = if address.is_ipv4() { libc::AF_INET } else { libc::AF_INET6 };
+        let socket = Self(own(kernel::socket(domain, libc::SOCK_STREAM)? as usize));
+        socket.prepare();
+        let (name, length) = Address::new(address);
+        // SAFETY: the address lives across the call.
+        let begun =
+            unsafe { checked(libc::SYS_connect, [socket.raw() as usize, (&raw const name) as usize, length, 0, 0, 0]) };
+        match begun {
+            Err(error) if error.raw_os_error() != Some(libc::EINPROGRESS) => Err(error),
+            _ => Ok(socket),
+        }
+    }
+
+    /// Takes the next connection that waits at `listener`.
+    pub fn accept(listener: &OwnedFd) -> io::Result<Option<Self>> {
+        let flags = (libc::SOCK_NONBLOCK | libc::SOCK_CLOEXEC) as usize;
+        // SAFETY: numbers only; the other side's address is not asked for.
+        let taken = unsafe { checked(libc::SYS_accept4, [listener.as_raw_fd() as usize, 0, 0, flags, 0, 0]) };
+        Ok(unless_now(taken)?.map(|descriptor| {
+            let socket = Self(own(descriptor));
+            socket.prepare();
+            socket
+        }))
+    }
+
+    /// Short packets leave at once, and a host that is gone is noticed. Neither can fail on a socket of this kind.
+    fn prepare(&self) {
+        let options = [
+            (libc::IPPROTO_TCP, libc::TCP_NODELAY, 1),
+            (libc::SOL_SOCKET, libc::SO_KEEPALIVE, 1),
+            (libc::IPPROTO_TCP, libc::TCP_KEEPIDLE, 5),
+            (libc::IPPROTO_TCP, libc::TCP_KEEPINTVL, 5),
+            (libc::IPPROTO_TCP, libc::TCP_KEEPCNT, 5),
+        ];
+        options.into_iter().for_each(|(level, name, value)| self.set(level, name, value));
+    }
+
+    fn set(&self, level: i32, name: i32, value: i32) {
+        let (at, length) = ((&raw const value) as usize, size_of::<i32>());
+        // SAFETY: the value lives across the call.
+        let _ = unsafe {
+            checked(libc::SYS_setsockopt, [self.raw() as usize, level as usize, name as usize, at, length, 0])
+        };
+    }
+
+    /// Lets the kernel keep no more than so many bytes in either direction.
+    #[cfg(test)]
+    pub fn keep_little(&self, bytes: i32) {
+        [libc::SO_SNDBUF, libc::SO_RCVBUF].into_iter().for_each(|name| self.set(libc::SOL_SOCKET, name, bytes));
+    }
+
+    pub fn raw(&self) -> RawFd {
+        self.0.as_raw_fd()
+    }
+
+    /// The other end of a connected socket.
+    pub fn peer(&self) -> Option<SocketAddr> {
+        self.ask_name(libc::SYS_getpeername)
+    }
+
+    /// Our end.
+    #[cfg(test)]
+    pub fn name(&self) -> Option<SocketAddr> {
+        self.ask_name(libc::SYS_getsockname)
+    }
+
+    fn ask_name(&self, call: libc::c_long) -> Option<SocketAddr> {
+        // SAFETY: plain numbers, for which zero is a value.
+        let mut name: Address = unsafe { std::mem::zeroed() };
+        let mut length = size_of::<Address>() as u32;
+        let (at, length_at) = ((&raw mut name) as usize, (&raw mut length) as usize);
+        // SAFETY: both places are valid and ours across the call.
+        let asked = unsafe { checked(call, [self.raw() as usize, at, length_at, 0, 0, 0]) };
+        asked.ok().and_then(|_| name.read())
+    }
+
+    /// What has gone wrong with the connection since the last question.
+    pub fn error(&self) -> Option<io::Error> {
+        match kernel::option(self.raw(), libc::SOL_SOCKET, libc::SO_ERROR, 0i32) {
+            Ok(0) => None,
+            Ok(number) => Some(io::Error::from_raw_os_error(number)),
+            Err(error) => Some(error),
+        }
+    }
+
+    pub fn read(&self, bytes: &mut [u8]) -> io::Result<Read> {
+        match unless_now(kernel::receive(self.raw(), bytes))? {
+            None => Ok(Read::Nothing),
+            Some(0) if !bytes.is_empty() => Ok(Read::End),
+            Some(count) => Ok(Read::Bytes(count)),
+        }
+    }
+
+    /// Sends as much of `first` and then `second` as there is room for; answers how much.
+    pub fn write(&self, first: &[u8], second: &[u8]) -> io::Result<usize> {
+        let part = |bytes: &[u8]| libc::iovec { iov_base: bytes.as_ptr() as *mut _, iov_len: bytes.len() };
+        let parts = [part(first), part(second)];
+        // SAFETY: plain data, for which zero is a value.
+        let mut message: libc::msghdr = unsafe { std::mem::zeroed() };
+        message.msg_iov = parts.as_ptr().cast_mut();
+        message.msg_iovlen = if second.is_empty() { 1 } else { 2 };
+        let flags = (libc::MSG_DONTWAIT | libc::MSG_NOSIGNAL) as usize;
+        let at = (&raw const message) as usize;
+        // SAFETY: all that the message points at lives across the call; the kernel only reads it.
+        let sent = unsafe { checked(libc::SYS_sendmsg, [self.raw() as usize, at, flags, 0, 0, 0]) };
+        Ok(unless_now(sent)?.unwrap_or(0))
+    }
+}
+
+/// What a socket is watched for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Watch {
+    Input,
+    Both,
+}
+
+/// A set of sockets of which the kernel says which are ready.
+pub struct Epoll(OwnedFd);
+
+/// What is ready, as the token that it was added with.
+pub type Token = u64;
+
+/// So many are told of at a time.
+const EVENTS: usize = 64;
+
+impl Epoll {
+    pub fn new() -> io::Result<Self> {
+        // SAFETY: no memory.
+        let made = unsafe { checked(libc::SYS_epoll_create1, [libc::EPOLL_CLOEXEC as usize, 0, 0, 0, 0, 0]) };
+        made.map(|descriptor| Self(own(descriptor)))
+    }
+
+    fn control(&self, operation: i32, descriptor: RawFd, watch: Watch, token: Token) -> io::Result<()> {
+        let events = match watch {
+            Watch::Input => libc::EPOLLIN,
+            Watch::Both => libc::EPOLLIN | libc::EPOLLOUT,
+        };
+        let event = libc::epoll_event { events: events as u32, u64: token };
+        let (set, at) = (self.0.as_raw_fd() as usize, (&raw const event) as usize);
+        // SAFETY: the event lives across the call.
+        unsafe { checked(libc::SYS_epoll_ctl, [set, operation as usize, descriptor as usize, at, 0, 0]) }.map(drop)
+    }
+
+    /// Watches a socket until it is closed.
+    pub fn add(&self, descriptor: RawFd, watch: Watch, token: Token) -> io::Result<()> {
+        self.control(libc::EPOLL_CTL_ADD, descriptor, watch, token)
+    }
+
+    pub fn change(&self, descriptor: RawFd, watch: Watch, token: Token) -> io::Result<()> {
+        self.control(libc::EPOLL_CTL_MOD, descriptor, watch, token)
+    }
+
+    /// Adds the tokens of what is ready to `ready`; sleeps until something is, at most for `limit`.
+    pub fn wait(&self, ready: &mut Vec<Token>, limit: Option<Duration>) {
+        let mut events = [libc::epoll_event { events: 0, u64: 0 }; EVENTS];
+        // Rounded up: a sleep that ends before its time would be followed by another one at once.
+        let limit_ms = limit.map_or(-1, |limit| i32::try_from(limit.as_micros().div_ceil(1000)).unwrap_or(i32::MAX));
+        let (set, at) = (self.0.as_raw_fd() as usize, events.as_mut_ptr() as usize);
+        // SAFETY: the events are valid and ours across the call. No signal mask is given.
+        let count = unsafe { checked(libc::SYS_epoll_pwait, [set, at, EVENTS, limit_ms as usize, 0, 8]) };
+        // The one error that there can be is an interruption.
+        ready.extend(events[..count.unwrap_or(0)].iter().map(|event| event.u64));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::net::TcpListener;
+
+    #[test]
+    fn addresses_survive_the_kernel() {
+        for text in ["127.0.0.1:80", "10.1.2.3:65535", "[::1]:7", "[fe80::1]:443"] {
+            let address: SocketAddr = text.parse().expect("an address");
+            assert_eq!(Address::new(&address).0.read(), Some(address));
+        }
+    }
+
+    #[test]
+    fn what_is_ready_is_told_by_its_token_and_the_end_by_its_name() {
+        let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+        let address = listener.local_addr().expect("bound");
+        let listener = OwnedFd::from(listener);
+        let set = Epoll::new().expect("a set");
+        let mut ready = Vec::new();
+        set.wait(&mut ready, Some(Duration::ZERO));
+        assert_eq!(ready, []);
+        let dialled = Socket::dial(&address).expect("begun");
+        set.add(dialled.raw(), Watch::Both, 5).expect("added");
+        set.wait(&mut ready, None);
+        assert_eq!((&ready[..], dialled.error().is_none()), (&[5][..], true));
+        let accepted = Socket::accept(&listener).expect("no error").expect("one waits");
+        assert_eq!(dialled.peer(), Some(address));
+        assert_eq!(dialled.write(b"ab", b"c").expect("sent"), 3);
+        let mut bytes = [0; 8];
+        assert_eq!(accepted.read(&mut bytes).expect("read"), Read::Bytes(3));
+        assert_eq!(bytes[..3], *b"abc");
+        assert_eq!(accepted.read(&mut bytes).expect("read"), Read::Nothing);
+        drop(dialled);
+        set.wait(&mut ready, Some(Duration::ZERO));
+        assert_eq!(ready, [5], "a closed socket is watched no more");
+        let mut end = accepted.read(&mut bytes).expect("read");
+        while end == Read::Nothing {
+            end = accepted.read(&mut bytes).expect("read");
+        }
+        assert_eq!(end, Read::End);
+    }
+
+    #[test]
+    fn a_port_without_a_listener_is_an_error_with_a_name() {
+        let free = TcpListener::bind("127.0.0.1:0").expect("a port").local_addr().expect("bound");
+        let error = match Socket::dial(&free) {
+            Err(error) => error,
+            Ok(socket) => {
+                let set = Epoll::new().expect("a set");
+                set.add(socket.raw(), Watch::Both, 0).expect("added");
+                set.wait(&mut Vec::new(), None);
+                socket.error().expect("refused")
+            }
+        };
+        assert_eq!(error.kind(), io::ErrorKind::ConnectionRefused);
+    }
+}

@@ -1,0 +1,110 @@
+use super::*;
+use crate::cell::Kind;
+
+const KEY: Key = [9; KEY_BYTES];
+const CALL: Call = Call { from: 3, to: 1, nonce: [0x5a; NONCE_BYTES] };
+const THEIRS: Nonce = [0xa5; NONCE_BYTES];
+
+#[test]
+fn a_greeting_is_believed_with_the_key_only() {
+    let hello = CALL.hello(&KEY);
+    assert_eq!(Call::from_hello(&hello, &KEY), Ok(CALL));
+    assert_eq!(Call::from_hello(&hello, &[8; KEY_BYTES]), Err(GreetingError::Key));
+    for at in 12..HELLO_BYTES {
+        let mut bent = hello;
+        bent[at] ^= 4;
+        let unsigned = (20..24).contains(&at);
+        assert_eq!(Call::from_hello(&bent, &KEY).is_err(), !unsigned, "byte {at}");
+    }
+    let mut other = hello;
+    other[8] = 2;
+    assert_eq!(Call::from_hello(&other, &KEY), Err(GreetingError::Version(2)));
+    other[0] = b'G';
+    assert_eq!(Call::from_hello(&other, &KEY), Err(GreetingError::Foreign));
+}
+
+#[test]
+fn no_step_serves_as_another_and_no_call_as_another() {
+    let answer = CALL.answer(&KEY, &THEIRS);
+    assert_eq!(CALL.from_answer(&answer, &KEY), Some(THEIRS));
+    assert_eq!(CALL.from_answer(&answer, &[8; KEY_BYTES]), None);
+    let back = Call { from: 1, to: 3, ..CALL };
+    assert_eq!(back.from_answer(&answer, &KEY), None, "sent back to who sent it");
+    let proof = CALL.proof(&KEY, &THEIRS);
+    assert!(CALL.is_proven_by(&proof, &KEY, &THEIRS));
+    assert!(!CALL.is_proven_by(&proof, &KEY, &[0xa4; NONCE_BYTES]), "of another time");
+    assert!(!CALL.is_proven_by(&tail(&answer), &KEY, &THEIRS));
+    assert_ne!(tail(&CALL.hello(&KEY)), CALL.proof(&KEY, &[0; NONCE_BYTES]));
+}
+
+/// The bytes that docs/wire/tcp.md shows.
+#[test]
+fn golden_bytes() {
+    let text = |bytes: &[u8]| bytes.iter().map(|byte| format!("{byte:02x}")).collect::<String>();
+    let hello = text(&CALL.hello(&KEY));
+    let mut said = String::from("776566742d746370" /* weft-tcp */);
+    said += "01000000 03000000 01000000 00000000".replace(' ', "").as_str();
+    said += &"5a".repeat(16);
+    assert_eq!(hello[..80], said);
+    let tags = [&hello[80..], &text(&CALL.answer(&KEY, &THEIRS))[32..], &text(&CALL.proof(&KEY, &THEIRS))];
+    assert_eq!(tags, GOLDEN_TAGS);
+
+    let head = Head { kind: Kind::Short, context: 0x1122_3344, tag: 5, source: 6 };
+    assert_eq!(
+        text(Front::new(head, b"abc", None).bytes()),
+        "5001030044332211".to_owned() + "0500000006000000" + "616263"
+    );
+    let head = Head::control(Kind::More);
+    assert_eq!(
+        text(Front::new(head, &[], Some(0x1234)).bytes()),
+        "5007000100000000".to_owned() + "0000000000000000" + "3412000000000000"
+    );
+    assert_eq!(text(&FAREWELL_BYTES), "46".to_owned() + &"00".repeat(15));
+}
+
+const GOLDEN_TAGS: [&str; 3] =
+    ["43633e24b061ef578229bbd9ca3a5796", "915373663f3fb6c7c4765547aa9a12d4", "a19eb2208828d894b136d2599eaa4480"];
+
+#[test]
+fn a_frame_is_known_from_any_beginning_and_whole_only_at_its_end() {
+    let head = Head { kind: Kind::Ask, context: 7, tag: -1, source: u32::MAX };
+    for (inline, bulk) in [(0, None), (1, None), (48, None), (0, Some(1)), (40, Some(3000)), (5, Some(LARGEST_PACKET))]
+    {
+        let inline_bytes = vec![7u8; inline];
+        let mut bytes = Front::new(head, &inline_bytes, bulk).bytes().to_vec();
+        let inline_at = bytes.len() - inline;
+        bytes.extend(vec![9; bulk.unwrap_or(0)]);
+        let whole = bytes.len();
+        bytes.extend(b"more");
+        let claim = Claim { head, inline_bytes: inline as u8, bulk: bulk.is_some() };
+        assert_eq!(Frame::decode(&bytes), Ok(Frame::Packet { claim, inline_at, bulk }));
+        let mut have = 0;
+        while have < whole {
+            let Ok(Frame::Partial { needed }) = Frame::decode(&bytes[..have]) else {
+                panic!("{have} of {whole} bytes")
+            };
+            assert!(needed > have && needed <= whole, "{needed} after {have} of {whole}");
+            have = if have % 3 == 0 { needed } else { have + 1 };
+        }
+        assert_eq!(have, whole);
+    }
+    assert_eq!(Frame::decode(&FAREWELL_BYTES), Ok(Frame::Farewell));
+}
+
+#[test]
+fn nonsense_is_refused() {
+    let good = Front::new(Head::control(Kind::More), &[], Some(LARGEST_PACKET));
+    let bent = |at: usize, value: u8| {
+        let mut bytes = good.bytes().to_vec();
+        bytes[at] = value;
+        Frame::decode(&bytes)
+    };
+    assert_eq!(bent(0, 0x80), Err("bytes between two packets"));
+    assert_eq!(bent(0, FAREWELL), Err("bytes between two packets"));
+    for (at, value) in [(1, 0), (1, 200), (2, 49), (3, 2)] {
+        assert!(bent(at, value).is_err(), "{value} at {at}");
+    }
+    assert!(bent(16, 1).is_err(), "one more than the largest");
+    assert!(bent(18, 0).is_err(), "none");
+    assert!(bent(23, 1).is_err(), "far too many");
+}
