@@ -46,8 +46,12 @@ pub fn free_port() -> u16 {
 
 /// The same for datagrams.
 pub fn free_datagram_port() -> u16 {
-    let socket = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).expect("a free port");
-    socket.local_addr().expect("an address").port()
+    let free = |listener: TcpListener| {
+        let port = listener.local_addr().expect("an address").port();
+        UdpSocket::bind((Ipv4Addr::LOCALHOST, port)).is_ok().then_some(port)
+    };
+    let listener = || TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a free port");
+    (0..100).find_map(|_| free(listener())).expect("a port that is free for both")
 }
 
 /// A server that runs while the test goes on. What it says goes into a file.

@@ -19,7 +19,7 @@ use super::{kernel_counts, life};
 /// Before `fd` is closed, the last descriptor of its connection. Answers what closing it did before, if that was changed.
 pub fn before_close(fd: c_int) -> Option<libc::linger> {
     let held = conn::hold(fd)?;
-    if held.is_last_descriptor() { reset_if_unread(&held, fd) } else { None }
+    if held.is_last_descriptor() && life::is_known_process() { reset_if_unread(&held, fd) } else { None }
 }
 
 /// Before the process exits, which closes everything. Not a child that was made without a word to us: what it seems to hold

@@ -45,6 +45,10 @@ impl Drop for Pair {
 /// Moves what is left into a connection that takes the place of all descriptors of this one. False where that cannot be:
 /// then bytes may be missing, and nobody must take the rest for the whole.
 pub fn replace(held: &Held, fd: c_int) -> bool {
+    // What others of the fork family have still to read is theirs.
+    if held.stream().is_shared() {
+        return false;
+    }
     let Ok(here) = raw::name(libc::SYS_getsockname, fd) else { return false };
     let there = raw::name(libc::SYS_getpeername, fd).unwrap_or(here);
     let Some((near, far)) = raw::connected_pair(&here, &there, ROOM) else { return false };
@@ -71,11 +75,20 @@ fn move_all(held: &Held, fd: c_int, to: c_int) -> Option<bool> {
         held.set_flag(ASK_KERNEL);
         match incoming::receive(held, fd, Pieces::new(&piece), MSG_DONTWAIT) {
             Ok(0) => return Some(false),
-            Ok(came) => write_all(to, &buffer[..came])?,
-            Err(libc::EAGAIN | libc::EINTR) => return None,
+            Ok(came) if write_all(to, &buffer[..came]).is_some() => {}
+            // Nobody shall read what is behind the hole.
+            Ok(_) => return discard_rest(held, fd),
+            Err(libc::EAGAIN | libc::EINTR) => return discard_rest(held, fd),
             Err(_) => return Some(true),
         }
     }
+}
+
+fn discard_rest(held: &Held, fd: c_int) -> Option<bool> {
+    let mut buffer = [0u8; PIECE];
+    let piece = [iovec { iov_base: buffer.as_mut_ptr().cast(), iov_len: PIECE }];
+    while incoming::receive(held, fd, Pieces::new(&piece), MSG_DONTWAIT).is_ok_and(|came| came > 0) {}
+    None
 }
 
 fn write_all(to: c_int, mut bytes: &[u8]) -> Option<()> {
@@ -84,7 +97,7 @@ fn write_all(to: c_int, mut bytes: &[u8]) -> Option<()> {
             Ok(went) => bytes = &bytes[went..],
             Err(libc::EAGAIN) => {
                 let mut room = [pollfd { fd: to, events: POLLOUT, revents: 0 }];
-                if raw::poll(&mut room, Some(FULL_NS), None) != Ok(1) {
+                if raw::poll(&mut room, Some(FULL_NS), None) == Ok(0) {
                     return None;
                 }
             }

@@ -115,8 +115,13 @@ impl Supervisor {
         match message.filter(is_of_the_job) {
             Some(message) => self.handle_message(watch, message),
             None => {
+                let why = match frame {
+                    // What only showed when the others were ready.
+                    Frame::Refused { reason, .. } => reason,
+                    _ => "it said what means nothing here",
+                };
                 if let Way::Far { relay, .. } = &mut self.watches[watch].way {
-                    relay.break_off("it said what means nothing here");
+                    relay.break_off(why);
                 }
             }
         }

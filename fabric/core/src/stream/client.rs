@@ -149,10 +149,15 @@ fn show(shown: RawFd, request: &Request) -> Offer {
         match kernel::send_packet(socket, &request.pack(), Some(shown)) {
             Ok(()) => return Offer::Sent,
             Err(error) if is_gone(&error) => hang_up(),
-            Err(_) => return Offer::Busy,
+            Err(error) if is_passing(&error) => return Offer::Busy,
+            Err(_) => break,
         }
     }
     Offer::Unreachable
+}
+
+fn is_passing(error: &io::Error) -> bool {
+    matches!(error.raw_os_error(), Some(libc::EAGAIN | libc::EINTR | libc::ENOBUFS))
 }
 
 fn is_gone(error: &io::Error) -> bool {

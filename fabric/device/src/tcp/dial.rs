@@ -19,6 +19,9 @@ const NOTICE_NS: u64 = 3_000 * MS;
 /// After so long without a connection the peer is given up: networks recover from short faults meanwhile.
 const LIMIT_NS: u64 = 12_000 * MS;
 
+/// An address is tried so often at least.
+const TRIES: u32 = 3;
+
 /// How far an attempt has come.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Stage {
@@ -36,6 +39,8 @@ enum Stage {
 struct Attempt {
     address: SocketAddr,
     stage: Stage,
+    /// When it was last begun.
+    begun_ns: u64,
     /// Unless it waits.
     socket: Option<Socket>,
     heard: Heard,
@@ -89,6 +94,7 @@ impl Dial {
         let attempt = |(index, address): (usize, &SocketAddr)| Attempt {
             address: *address,
             stage: Stage::Waiting { from_ns: now_ns + index as u64 * STAGGER_NS },
+            begun_ns: now_ns,
             socket: None,
             heard: Heard::default(),
             failures: 0,
@@ -100,14 +106,14 @@ impl Dial {
 
     /// When [`Self::handle_time`] has something to do next.
     pub fn next_ns(&self) -> u64 {
-        let limit = if self.noticed { LIMIT_NS } else { NOTICE_NS };
+        let notice = (!self.noticed).then_some(self.since_ns + NOTICE_NS);
         let starts = self.attempts.iter().filter_map(|attempt| match attempt.stage {
             Stage::Waiting { from_ns } => Some(from_ns),
             _ => None,
         });
-        let limit = if self.attempts.is_empty() { 0 } else { limit };
-        let limit = Some(self.since_ns + limit).filter(|_| !self.is_connected());
-        starts.chain(limit).min().unwrap_or(u64::MAX)
+        let limit = self.attempts.iter().map(|attempt| attempt.hopeless_ns(self.since_ns)).max().unwrap_or(0);
+        let told = notice.into_iter().chain([limit]).min().filter(|_| !self.is_connected());
+        starts.chain(told).min().unwrap_or(u64::MAX)
     }
 
     #[cfg(test)]
@@ -129,7 +135,7 @@ impl Dial {
         for index in 0..self.attempts.len() {
             let attempt = &mut self.attempts[index];
             if matches!(attempt.stage, Stage::Waiting { from_ns } if from_ns <= now_ns)
-                && let Err(cause) = attempt.begin(epoll, token(index))
+                && let Err(cause) = attempt.begin(now_ns, epoll, token(index))
             {
                 self.fail(index, cause.to_string(), now_ns);
             }
@@ -137,10 +143,10 @@ impl Dial {
         if self.is_connected() {
             return Due::Nothing;
         }
-        let waited_ns = now_ns.saturating_sub(self.since_ns);
-        if waited_ns >= LIMIT_NS || self.attempts.is_empty() {
+        if self.attempts.iter().all(|attempt| attempt.hopeless_ns(self.since_ns) <= now_ns) {
             return Due::Unreachable(self.story());
         }
+        let waited_ns = now_ns.saturating_sub(self.since_ns);
         if waited_ns >= NOTICE_NS && !std::mem::replace(&mut self.noticed, true) {
             return Due::Notice(self.story());
         }
@@ -194,7 +200,18 @@ impl Dial {
 }
 
 impl Attempt {
-    fn begin(&mut self, epoll: &Epoll, token: Token) -> io::Result<()> {
+    /// From when on nothing is to be hoped of it. Time alone proves nothing: a rank that computes looks at its sockets
+    /// after any time, and an address that has failed before has then to be tried again.
+    fn hopeless_ns(&self, since_ns: u64) -> u64 {
+        match self.stage {
+            _ if self.failures >= TRIES => since_ns + LIMIT_NS,
+            Stage::Waiting { from_ns } => from_ns.max(since_ns) + LIMIT_NS,
+            _ => self.begun_ns + LIMIT_NS,
+        }
+    }
+
+    fn begin(&mut self, now_ns: u64, epoll: &Epoll, token: Token) -> io::Result<()> {
+        self.begun_ns = now_ns;
         let socket = Socket::dial(&self.address)?;
         epoll.add(socket.raw(), Watch::Both, token)?;
         self.stage = Stage::Connecting;

@@ -316,6 +316,31 @@ fn a_peer_that_no_address_leads_to_is_given_up_with_the_story_of_each() {
     assert!(dial.tries() > 2 * 4, "each is tried again and again: {}", dial.tries());
 }
 
+/// A rank that computes looks at its sockets after any time.
+#[test]
+fn who_looks_late_still_tries_the_other_address() {
+    const LATE_NS: u64 = 60_000_000_000;
+    let refused = TcpListener::bind("127.0.0.1:0").expect("a port").local_addr().expect("bound");
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let addresses = [refused, listener.local_addr().expect("bound")];
+    let epoll = Epoll::new().expect("a set");
+    let mut dial = Dial::new(Call { from: 0, to: 1, nonce: [0; 16] }, &addresses, 0);
+    let look = |dial: &mut Dial, now_ns: u64| {
+        let due = dial.handle_time(now_ns, &epoll, |index| index as u64);
+        assert!(!matches!(due, Due::Unreachable(_)), "one address was not tried yet");
+        let mut ready = Vec::new();
+        epoll.wait(&mut ready, Some(LOST));
+        assert!(!ready.is_empty(), "the kernel answers");
+        ready
+            .into_iter()
+            .for_each(|token| assert!(dial.handle_ready(token as usize, &KEY, now_ns, &epoll, token).is_none()));
+    };
+    look(&mut dial, 0);
+    assert_eq!(dial.tries(), 1, "the first one was refused");
+    look(&mut dial, LATE_NS);
+    assert!(matches!(dial.handle_time(LATE_NS, &epoll, |index| index as u64), Due::Nothing));
+}
+
 #[test]
 fn a_host_without_an_address_is_given_up_at_once() {
     let mut dial = Dial::new(Call { from: 0, to: 1, nonce: [0; 16] }, &[], 0);

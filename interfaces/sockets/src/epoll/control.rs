@@ -385,8 +385,11 @@ fn restore(inner: &mut Inner, index: u32, fd: c_int) {
     // Also where it stands there already, as we know it: another process that shares the set may have changed it.
     place.kernel_events = wanted;
     let mut event = epoll_event { events: wanted, u64: TAG | fd as u64 };
-    if let Some(epfd) = descriptor(index, inner) {
-        let _ = raw::epoll_control(epfd, EPOLL_CTL_MOD, fd, &mut event);
+    if let Some(epfd) = descriptor(index, inner)
+        && raw::epoll_control(epfd, EPOLL_CTL_MOD, fd, &mut event) == Err(libc::ENOENT)
+    {
+        // The number has got another file, with what was left of this connection.
+        let _ = raw::epoll_control(epfd, EPOLL_CTL_ADD, fd, &mut event);
     }
 }
 

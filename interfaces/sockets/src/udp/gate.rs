@@ -230,8 +230,11 @@ pub fn withdraw_all(reason: Reason) {
 }
 
 /// The process ends, or becomes another program: nobody looks at its rings from now on, and those who send learn it from
-/// the kernel.
+/// the kernel. Not a child that was made without a word to us: what it seems to hold is its parent's.
 pub fn leave() {
+    if !crate::life::is_known_process() {
+        return;
+    }
     for (fd, entry) in table::entries(0, c_int::MAX) {
         if let Entry::Datagram(index) = entry
             && socket::has_rings(index)
