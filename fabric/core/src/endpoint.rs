@@ -265,6 +265,11 @@ impl Endpoint {
         }
     }
 
+    /// Whether `peer` has left the job, as far as is known here: it takes no messages any more.
+    pub fn has_ended(&self, peer: Peer) -> bool {
+        self.devices.has_ended(peer.0)
+    }
+
     fn give_up_ended(&mut self) {
         for peer in self.port.awaited() {
             if self.devices.has_ended(peer) {

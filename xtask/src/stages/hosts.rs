@@ -15,6 +15,7 @@ pub static STAGE: Stage = Stage {
         if let Err(lack) = hosts::try_out() {
             return Ok(Outcome::NotRun(format!("{lack:#}")));
         }
-        cargo_test(cargo(&["test", "-p", "weft-tests", "--features", "hosts", "--no-fail-fast", "--test", "hosts"]))
+        let arguments = "test -p weft-tests --features hosts --no-fail-fast --test hosts --test hosts_mpi";
+        cargo_test(cargo(&arguments.split(' ').collect::<Vec<_>>()))
     },
 };

@@ -153,6 +153,10 @@ impl Letters {
 
     fn post(&mut self, endpoint: &mut Endpoint, to: Peer, letter: Letter) {
         self.leaving.retain(|(id, _)| endpoint.take_outcome(*id).is_none());
+        // Whoever has left the job had everything that it asked about.
+        if endpoint.has_ended(to) {
+            return;
+        }
         let words = Box::new(letter.words());
         let envelope = Envelope { context: CONTEXT, tag: 0, source: 0 };
         let (data, length) = (words.as_ptr().cast(), size_of_val(&*words));
