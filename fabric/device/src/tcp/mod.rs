@@ -15,7 +15,7 @@ mod guest;
 mod link;
 mod look;
 mod output;
-mod socket;
+pub(crate) mod socket;
 #[cfg(test)]
 mod tests;
 
