@@ -20,6 +20,7 @@ pub(crate) mod socket;
 mod tests;
 
 pub use device::{Place, Sleeper, TcpDevice, takes_whole};
+pub use look::Look;
 
 /// Ranks of as many hosts on the loopback interface, on narrow connections.
 #[cfg(test)]
