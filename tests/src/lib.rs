@@ -4,6 +4,7 @@
 pub mod build;
 pub mod namespaces;
 pub mod peers;
+mod programs;
 #[allow(unsafe_code)]
 pub mod signal;
 pub mod sockets;

@@ -59,6 +59,10 @@ struct Net {
     changed: bool,
 }
 
+/// Longest message that is best sent by datagrams without asking, where another device carries long ones: what datagrams
+/// cost more for each byte is then less than the question and the answer cost.
+const LINK_EAGER_BYTES: usize = 4 * 1024;
+
 /// Longest bulk payload that is worth one packet, of a message of `length` bytes in shared memory. Short packets let both
 /// sides begin to copy early; each costs the transfer of a line that the receiver polls, so long messages go in longer
 /// ones.
@@ -154,7 +158,8 @@ impl Devices {
             Way::Udp => udp += 1,
             Way::Tcp => tcp += 1,
         });
-        let by_udp = if net.links.is_some() { format!("udp to {udp}, ") } else { String::new() };
+        let long = if net.order.contains(DeviceName::Tcp) { " (long messages by tcp)" } else { "" };
+        let by_udp = if net.links.is_some() { format!("udp to {udp}{long}, ") } else { String::new() };
         format!("shm to {near} of this host, {by_udp}tcp to {tcp}; WEFT_DEVICE is {}", net.order)
     }
 
@@ -214,7 +219,9 @@ impl Devices {
         match self.net.as_deref().map(|net| (net.ways[to as usize], net)) {
             None => self.shm.takes_whole(to, length),
             Some((Way::Shm(member), _)) => self.shm.takes_whole(member, length),
-            Some((Way::Udp, net)) => length <= net.link_bytes(to),
+            Some((Way::Udp, net)) => {
+                length <= LINK_EAGER_BYTES && net.links.as_ref().is_some_and(|links| links.has_room(to, length))
+            }
             Some((Way::Tcp, _)) => tcp::takes_whole(length),
         }
     }
@@ -223,9 +230,42 @@ impl Devices {
     #[inline]
     pub fn packet_bytes(&self, to: u32, length: usize) -> usize {
         match self.net.as_deref().map(|net| (net.ways[to as usize], net)) {
-            Some((Way::Udp, net)) => net.link_bytes(to),
+            Some((Way::Udp, net)) => net.link_bytes(to, length),
             Some((Way::Tcp, _)) => weft_wire::tcp::LARGEST_PACKET,
             _ => shm_packet_bytes(length),
+        }
+    }
+
+    /// Whether a message of `length` bytes to `to` is best sent without asking, as far as the device goes.
+    #[inline]
+    pub fn takes_eagerly(&mut self, to: u32, length: usize) -> bool {
+        self.net.is_none() || length <= LINK_EAGER_BYTES || !self.has_long_way(to)
+    }
+
+    /// Whether another device than the usual one carries long messages to `to`. Where it could and does not reach the rank
+    /// yet, it is asked to.
+    #[inline]
+    pub fn has_long_way(&mut self, to: u32) -> bool {
+        let Some(net) = &mut self.net else { return false };
+        if net.ways[to as usize] != Way::Udp || !net.order.contains(DeviceName::Tcp) {
+            return false;
+        }
+        net.tcp.reach(to);
+        net.tcp.is_linked(to)
+    }
+
+    /// Most bytes of a packet by that device.
+    pub const LONG_PACKET_BYTES: usize = weft_wire::tcp::LARGEST_PACKET;
+
+    /// As [`Self::post_bulk`], by that device.
+    ///
+    /// # Safety
+    /// As [`Device::post_bulk`].
+    pub unsafe fn post_long(&mut self, to: u32, head: Head, control: &[u64], data: *const u8, length: usize) -> Posted {
+        match &mut self.net {
+            // SAFETY: the caller's promise.
+            Some(net) => unsafe { net.tcp.post_bulk(to, head, control, data, length) },
+            None => Posted::Full,
         }
     }
 
@@ -403,7 +443,7 @@ impl Net {
             match self.ways[to as usize] {
                 Way::Shm(member) => shm.post_bulk(member, head, control, data, length),
                 Way::Udp => {
-                    let bulk = bytes_at(data, length.min(self.link_bytes(to)));
+                    let bulk = bytes_at(data, length.min(self.link_bytes(to, length)));
                     self.post_link(to, head, &bytes_of(control)[..8 * control.len()], Some(bulk))
                 }
                 Way::Tcp => self.tcp.post_bulk(to, head, control, data, length),
@@ -417,7 +457,9 @@ impl Net {
             Some(links) => links.poll(port),
             None => false,
         };
+        port.by_long_way = true;
         let far = self.tcp.poll(port);
+        port.by_long_way = false;
         while let Some(notice) = self.tcp.take_notice() {
             port.tell(&notice);
         }
@@ -433,8 +475,13 @@ impl Net {
     }
 
     #[inline]
-    fn link_bytes(&self, to: u32) -> usize {
-        self.links.as_ref().map_or(1, |links| links.packet_bytes(to))
+    fn link_bytes(&self, to: u32, length: usize) -> usize {
+        match &self.links {
+            // Cut by the link, which costs less than packets of their own.
+            _ if length <= LINK_EAGER_BYTES => length,
+            Some(links) => links.packet_bytes(to),
+            None => 1,
+        }
     }
 
     /// What one of the two devices to other hosts has to know of the other.

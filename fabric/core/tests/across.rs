@@ -26,6 +26,12 @@ macro_rules! on_each_device {
             fn udp() {
                 run("shm,udp");
             }
+
+            /// Long messages by one, others by the other.
+            #[test]
+            fn both() {
+                run("shm,udp,tcp");
+            }
         }
     )*};
 }
@@ -101,8 +107,9 @@ fn ranks_of_one_host_talk_through_shared_memory_and_others_over_the_network(devi
     assert!(copied > 0 && packets(&mut net)[3].1 == 0, "within a host long messages are copied once");
     one(&mut net, (3, 0), 1 << 20, 1 << 20, SendMode::Standard, true);
     let counters = net[3].counters();
-    let used = if devices.contains("udp") { (counters.udp_bytes, counters.tcp_bytes) } else { (counters.tcp_bytes, counters.udp_bytes) };
-    assert!(used.0 > 1 << 20 && used.1 == 0, "{used:?}");
+    let (udp, tcp) = (counters.udp_bytes, counters.tcp_bytes);
+    assert!(udp + tcp > 1 << 20, "{udp} {tcp}");
+    assert_eq!((udp > 0, tcp > 0), (devices.contains("udp"), devices.contains("tcp") && tcp > 0), "{udp} {tcp}");
 }
 }
 

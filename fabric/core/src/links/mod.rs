@@ -177,6 +177,13 @@ impl Links {
         self.peers[to as usize].link.as_ref().map_or(smallest, |link| link.bulk_bytes())
     }
 
+    /// Whether a bulk payload of so many bytes would be accepted whole.
+    #[inline]
+    pub fn has_room(&self, to: u32, length: usize) -> bool {
+        let kept = |link: &Link<Keyed>| link.kept_bytes() as usize + record::MOST_HEAD_BYTES + length;
+        self.peers[to as usize].link.as_deref().is_some_and(|link| kept(link) <= self.window_bytes)
+    }
+
     /// Accepts a packet: a header, up to 48 bytes inline, and bulk payload, which is not empty if it is there. It leaves
     /// when it is pushed.
     #[inline]

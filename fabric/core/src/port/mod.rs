@@ -74,7 +74,10 @@ pub(crate) struct Port {
     pub requests: Requests,
     matcher: Matcher,
     arrived: ArrivedTable,
+    /// Of each peer two: long messages may come by a device of their own.
     streams: Vec<Option<OpenStream>>,
+    /// What is handled now comes by the device for long messages.
+    pub by_long_way: bool,
     outbound: Vec<Outbound>,
     /// Peers whose `outbound` is not clear.
     backlog: Vec<u32>,
@@ -100,7 +103,8 @@ impl Port {
             requests: Requests::default(),
             matcher: Matcher::new(peers),
             arrived: ArrivedTable::default(),
-            streams: vec![None; peers as usize],
+            streams: vec![None; 2 * peers as usize],
+            by_long_way: false,
             outbound: (0..peers).map(|_| Outbound::default()).collect(),
             backlog: Vec::new(),
             jobs: VecDeque::new(),
@@ -147,7 +151,7 @@ impl Port {
         }
         self.arrived.forget_taken_from(Peer(peer));
         self.outbound[peer as usize] = Outbound::default();
-        self.streams[peer as usize] = None;
+        self.streams[2 * peer as usize..][..2].fill(None);
         self.jobs.retain(|job| job.peer != peer);
         self.raw.lose_peer(Peer(peer));
     }

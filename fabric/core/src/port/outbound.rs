@@ -42,6 +42,8 @@ pub(crate) struct Stream {
     pub sent: usize,
     /// The receiver's request, for the packet that opens a granted stream; `None` once open.
     pub open_for: Option<u32>,
+    /// It goes by the device for long messages.
+    pub by_long_way: bool,
 }
 
 #[derive(Default)]

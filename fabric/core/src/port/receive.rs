@@ -165,7 +165,7 @@ impl Port {
 
     #[inline]
     pub(super) fn on_eager(&mut self, packet: Packet<'_>) -> Result<(), Breach> {
-        let from = packet.from as usize;
+        let from = self.stream_of(packet.from);
         let total = packet.word(0);
         let bulk = packet.bulk.ok_or("an eager message without bytes")?;
         if self.streams[from].is_some() {
@@ -198,7 +198,7 @@ impl Port {
     }
 
     pub(super) fn on_more(&mut self, packet: Packet<'_>) -> Result<(), Breach> {
-        let from = packet.from as usize;
+        let from = self.stream_of(packet.from);
         let stream = self.streams[from].take().ok_or("bytes outside any message")?;
         let bulk = packet.bulk.ok_or("a continuation without bytes")?;
         self.advance_stream(from, stream, bulk)
@@ -206,7 +206,7 @@ impl Port {
 
     pub(super) fn on_open(&mut self, packet: Packet<'_>) -> Result<(), Breach> {
         let from = packet.from;
-        if self.streams[from as usize].is_some() {
+        if self.streams[self.stream_of(from)].is_some() {
             return Err("a message inside another");
         }
         let bulk = packet.bulk.ok_or("a granted stream without bytes")?;
@@ -219,7 +219,13 @@ impl Port {
         let past_caches = self.granted > self.limits.cached;
         self.granted = self.granted.wrapping_sub(total);
         let stream = OpenStream { target: Target::Receive(id), received: 0, total, past_caches };
-        self.advance_stream(from as usize, stream, bulk)
+        self.advance_stream(self.stream_of(from), stream, bulk)
+    }
+
+    /// Where the stream is noted that is open from a peer by the device that is being polled.
+    #[inline]
+    fn stream_of(&self, from: u32) -> usize {
+        2 * from as usize + usize::from(self.by_long_way)
     }
 
     /// Takes the next bytes of a stream, and closes it with its last one.

@@ -69,7 +69,7 @@ impl Port {
         }
         entry.state = State::Sending;
         let open_for = Some(packet.word(1) as u32);
-        let stream = Stream { request: id, data: entry.buffer, length, sent: 0, open_for };
+        let stream = Stream { request: id, data: entry.buffer, length, sent: 0, open_for, by_long_way: false };
         self.outbound[packet.from as usize].streams.push_back(stream);
         self.note_backlog(packet.from);
         Ok(())

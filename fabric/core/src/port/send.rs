@@ -86,7 +86,7 @@ impl Port {
         }
         let kind = match mode {
             SendMode::Standard if length <= INLINE_BYTES => Kind::Short,
-            SendMode::Standard if length <= self.limits.eager => Kind::Eager,
+            SendMode::Standard if length <= self.limits.eager && device.takes_eagerly(to.0, length) => Kind::Eager,
             _ => Kind::Ask,
         };
         let message = Message { request, head: Self::head(kind, envelope), data, length };
@@ -161,15 +161,27 @@ impl Port {
     fn pump_streams(&mut self, device: &mut Devices, to: u32) -> bool {
         let mut moved = false;
         while let Some(stream) = self.outbound[to as usize].streams.front_mut() {
-            let rest = (stream.length - stream.sent).min(device.packet_bytes(to, stream.length));
+            if stream.open_for.is_some() {
+                stream.by_long_way = device.has_long_way(to);
+            }
+            let most = match stream.by_long_way {
+                true => Devices::LONG_PACKET_BYTES,
+                false => device.packet_bytes(to, stream.length),
+            };
+            let rest = (stream.length - stream.sent).min(most);
             let opening = [stream.open_for.unwrap_or(0) as u64];
             let (kind, control) = match stream.open_for {
                 Some(_) => (Kind::Open, &opening[..]),
                 None => (Kind::More, &[][..]),
             };
             // SAFETY: sent <= length, and BUFFER-LIVES.
-            let posted =
-                unsafe { device.post_bulk(to, Head::control(kind), control, stream.data.add(stream.sent), rest) };
+            let posted = unsafe {
+                let data = stream.data.add(stream.sent);
+                match stream.by_long_way {
+                    true => device.post_long(to, Head::control(kind), control, data, rest),
+                    false => device.post_bulk(to, Head::control(kind), control, data, rest),
+                }
+            };
             let Posted::Sent(piece) = posted else { break };
             moved = true;
             stream.open_for = None;
@@ -210,7 +222,7 @@ impl Port {
                     self.requests.at(request).state = State::Asked;
                 }
                 Kind::Eager if piece < length => {
-                    let stream = Stream { request, data, length, sent: piece, open_for: None };
+                    let stream = Stream { request, data, length, sent: piece, open_for: None, by_long_way: false };
                     self.outbound[to as usize].streams.push_back(stream);
                     self.pump_streams(device, to);
                 }

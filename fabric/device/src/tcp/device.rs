@@ -45,6 +45,8 @@ pub(super) struct Peer {
     pub output: Output,
     /// The link is watched for room as well.
     pub wants_room: bool,
+    /// It could not be reached when nothing was posted.
+    pub unreached: bool,
 }
 
 /// What the device has counted.
@@ -128,6 +130,7 @@ impl TcpDevice {
             dial: None,
             output: Output::default(),
             wants_room: false,
+            unreached: false,
         };
         Ok(Self {
             me,
@@ -168,10 +171,11 @@ impl TcpDevice {
         self.stands_by = true;
     }
 
-    /// Reaches a peer, though nothing is posted.
+    /// Reaches a peer, though nothing is posted. Where that cannot be, it is tried once, and nobody is lost by it.
+    #[inline]
     pub fn reach(&mut self, rank: u32) {
         let peer = &self.peers[rank as usize];
-        if peer.standing == Standing::Open && peer.link.is_none() && peer.dial.is_none() {
+        if peer.standing == Standing::Open && peer.link.is_none() && peer.dial.is_none() && !peer.unreached {
             self.dial(rank);
         }
     }

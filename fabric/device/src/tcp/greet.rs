@@ -58,9 +58,16 @@ impl TcpDevice {
             true => dial.handle_time(now_ns, &self.epoll, |attempt| token::new(token::DIAL, attempt, rank)),
             false => Due::Nothing,
         };
-        let host = &self.peers[rank as usize].place.host;
+        let peer = &mut self.peers[rank as usize];
+        let host = &peer.place.host;
         match due {
             Due::Nothing => {}
+            // Nobody waits for it.
+            Due::Notice(_) if peer.output.is_empty() => {}
+            Due::Unreachable(_) if peer.output.is_empty() => {
+                (peer.dial, peer.unreached) = (None, true);
+                self.dialing.retain(|other| *other != rank);
+            }
             Due::Notice(story) => {
                 self.notices
                     .push(format!("no connection to rank {rank} on host {host} yet: {story}; it is tried again"));

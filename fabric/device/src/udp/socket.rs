@@ -128,11 +128,20 @@ impl Socket {
 
     /// Sends runs, whose bytes are `arena`'s; answers how many of them have left. An error is that of the first one.
     pub fn send(&self, runs: &[Run], arena: &[u8]) -> io::Result<usize> {
+        // Mostly there is one, and what is not needed is not made.
+        if runs.len() == 1 {
+            self.send_some::<1>(runs, arena)
+        } else {
+            self.send_some::<{ Self::AT_ONCE }>(runs, arena)
+        }
+    }
+
+    fn send_some<const MOST: usize>(&self, runs: &[Run], arena: &[u8]) -> io::Result<usize> {
         // SAFETY: plain data, for which zero is a value.
-        let (mut headers, mut parts): ([libc::mmsghdr; Self::AT_ONCE], [libc::iovec; Self::AT_ONCE]) =
+        let (mut headers, mut parts): ([libc::mmsghdr; MOST], [libc::iovec; MOST]) =
             unsafe { (std::mem::zeroed(), std::mem::zeroed()) };
-        let mut controls = [Control::NONE; Self::AT_ONCE];
-        let count = runs.len().min(Self::AT_ONCE);
+        let mut controls = [Control::NONE; MOST];
+        let count = runs.len().min(MOST);
         for (index, run) in runs[..count].iter().enumerate() {
             let bytes = &arena[run.start..run.start + run.bytes];
             parts[index] = libc::iovec { iov_base: bytes.as_ptr() as *mut _, iov_len: bytes.len() };
@@ -155,13 +164,17 @@ impl Socket {
 
     /// Takes what has come, up to `most` parts of the inbox; answers how many.
     pub fn receive(&self, inbox: &mut Inbox, most: usize) -> io::Result<usize> {
+        if most == 1 { self.receive_some::<1>(inbox, 1) } else { self.receive_some::<{ Inbox::SLOTS }>(inbox, most) }
+    }
+
+    fn receive_some<const MOST: usize>(&self, inbox: &mut Inbox, most: usize) -> io::Result<usize> {
         // SAFETY: plain data, for which zero is a value.
-        let (mut headers, mut parts): ([libc::mmsghdr; Inbox::SLOTS], [libc::iovec; Inbox::SLOTS]) =
+        let (mut headers, mut parts): ([libc::mmsghdr; MOST], [libc::iovec; MOST]) =
             unsafe { (std::mem::zeroed(), std::mem::zeroed()) };
         // SAFETY: as above; the kernel writes names over it.
-        let mut names: [Address; Inbox::SLOTS] = unsafe { std::mem::zeroed() };
-        let mut controls = [Control::NONE; Inbox::SLOTS];
-        let most = most.min(Inbox::SLOTS);
+        let mut names: [Address; MOST] = unsafe { std::mem::zeroed() };
+        let mut controls = [Control::NONE; MOST];
+        let most = most.min(MOST);
         for (index, slot) in inbox.slots().enumerate().take(most) {
             parts[index] = libc::iovec { iov_base: slot.as_mut_ptr().cast(), iov_len: slot.len() };
             let header = &mut headers[index].msg_hdr;

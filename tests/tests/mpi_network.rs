@@ -1,4 +1,4 @@
-//! MPI over TCP: the programs under tests/c/mpi, whose ranks share no memory although they run on one host, or share it
+//! MPI over TCP and over datagrams: the programs under tests/c/mpi, whose ranks share no memory although they run on one host, or share it
 //! with some of the others only.
 
 use serde_json::Value;
@@ -49,45 +49,43 @@ const TWO_HOSTS: &[&str] = &["--launch", "env NAME={host}", "--hosts", "a:2,b:2"
 const THREE_HOSTS: &[&str] = &["--launch", "env NAME={host}", "--hosts", "a:2,b:2,c:2"];
 
 /// One host without shared memory.
-const fn near(ranks: &'static str) -> [&'static str; 4] {
-    ["--device", "tcp", "-n", ranks]
+const fn near(device: &'static str, ranks: &'static str) -> [&'static str; 4] {
+    ["--device", device, "-n", ranks]
 }
 
 macro_rules! programs {
     ($($name:ident)*) => {
         $(
-            #[test]
-            fn $name() {
-                passes(stringify!($name), &[&near("2"), &near("5"), TWO_HOSTS]);
+            mod $name {
+                #[test]
+                fn tcp() {
+                    let hosts = [&["--device", "shm,tcp"], super::TWO_HOSTS].concat();
+                    super::passes(stringify!($name), &[&super::near("tcp", "2"), &super::near("tcp", "5"), &hosts]);
+                }
+
+                #[test]
+                fn udp() {
+                    let hosts = [&["--device", "shm,udp"], super::TWO_HOSTS].concat();
+                    super::passes(stringify!($name), &[&super::near("udp", "2"), &super::near("udp", "5"), &hosts]);
+                }
+
+                #[test]
+                fn both() {
+                    super::passes(stringify!($name), &[&super::near("udp,tcp", "3"), super::TWO_HOSTS]);
+                }
             }
         )*
     };
 }
 
-programs! {
-    coll_inter
-    coll_move
-    coll_neighbor
-    coll_reduce
-    coll_threads
-    objects_inter
-    objects_threads
-    objects_topology
-    point_ask
-    point_buffered
-    point_cancel
-    point_complete
-    point_exchange
-    point_modes
-    point_persistent
-    point_probe
-    point_threads
-    point_types
-}
+weft_tests::programs_between_hosts!(programs);
 
 #[test]
 fn ranks_share_memory_with_those_of_their_host() {
-    passes("hosts_split", &[TWO_HOSTS, THREE_HOSTS]);
+    for device in ["shm,tcp", "shm,udp", "auto"] {
+        let with = |hosts: &[&'static str]| [&["--device", device], hosts].concat();
+        passes("hosts_split", &[&with(TWO_HOSTS), &with(THREE_HOSTS)]);
+    }
 }
 
 /// The job that this launcher has started, once `holds` says so of its ranks.
@@ -113,6 +111,7 @@ fn the_counters_say_which_way_messages_took() {
     let program = build::c_program(&tree().join("bin/mpicc"), "tests/c/join/member.c");
     let ways = [
         ("tcp", "tcp_packets", "shm_packets", "tcp to 2"),
+        ("udp", "udp_packets", "tcp_packets", "udp to 2"),
         ("shm,tcp", "shm_packets", "tcp_packets", "shm to all ranks"),
     ];
     for (device, used, unused, says) in ways {

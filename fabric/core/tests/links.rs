@@ -1,0 +1,155 @@
+//! Ranks that reach each other by datagrams only, over networks that lose, double, overtake and spoil them, and among
+//! strangers.
+
+mod common;
+use common::*;
+use std::net::{SocketAddr, UdpSocket};
+use std::time::{Duration, Instant};
+use weft_fabric::job_map::JobMap;
+use weft_fabric::{Bounds, Endpoint, Faults, Limits, SendMode};
+
+/// Longer than any scheduling.
+const LOST: Duration = Duration::from_secs(60);
+
+/// Two ranks on two hosts; what arrives at either suffers `faults`, with another seed for each.
+fn pair(devices: &str, faults: impl Fn(u64) -> Faults) -> Vec<Endpoint> {
+    let job = job_across(&[0, 1]).into_iter().zip(0..);
+    let join = |((segment, mut across), seed): ((_, weft_fabric::Across), u64)| {
+        across.faults = Some(faults(seed));
+        join_across((segment, across), order(devices), Limits::default(), Bounds::default())
+    };
+    job.map(join).collect()
+}
+
+fn until(net: &mut [Endpoint], what: &str, mut done: impl FnMut(&mut [Endpoint]) -> bool) {
+    let start = Instant::now();
+    while !done(net) {
+        if !turn(net) {
+            assert!(start.elapsed() < LOST, "{what}");
+            std::thread::yield_now();
+        }
+    }
+}
+
+/// Messages of these sizes in both directions at the same time, in order and whole.
+fn exchange(net: &mut [Endpoint], sizes: &[usize]) {
+    let data: Vec<Vec<u8>> = sizes.iter().enumerate().map(|(at, size)| bytes(*size, at)).collect();
+    let mut buffers: Vec<Vec<u8>> = [sizes, sizes].concat().iter().map(|size| vec![0; *size]).collect();
+    let (mut receives, mut sends) = (Vec::new(), Vec::new());
+    for (at, buffer) in buffers.iter_mut().enumerate() {
+        let (me, other) = if at < sizes.len() { (0, 1) } else { (1, 0) };
+        receives.push((me, receive(&mut net[me], from(other, 1), buffer)));
+    }
+    for (me, other) in [(0, 1), (1, 0)] {
+        sends.extend(data.iter().map(|data| (me, send_as(&mut net[me], other, 1, data, SendMode::Standard))));
+    }
+    for (me, request) in receives.into_iter().chain(sends) {
+        let mut outcome = None;
+        until(net, "a message does not arrive", |net| {
+            outcome = net[me].take_outcome(request);
+            outcome.is_some()
+        });
+        assert_eq!(outcome.expect("taken").fault, None);
+    }
+    assert!(buffers.iter().zip(data.iter().chain(&data)).all(|(got, sent)| got == sent), "bytes are as they were sent");
+}
+
+#[test]
+fn over_a_bad_network_every_message_arrives_once_and_whole() {
+    // Seeds enough, and as many more until each kind of fault has been met.
+    let (mut lost, mut spoilt, start) = (0, 0, Instant::now());
+    for seed in 0.. {
+        if seed >= 12 && lost > 0 && spoilt > 0 {
+            break;
+        }
+        assert!(start.elapsed() < LOST, "{lost} lost, {spoilt} spoilt");
+        println!("seed {seed}");
+        let mut net = pair("udp", |side| Faults::new(2 * seed + side, 50, 30, 30, 50));
+        let sizes: Vec<usize> =
+            (0..40).map(|at| [0, 8, 48, 700, 5_000, 70_000][(at * 7 + seed as usize) % 6]).collect();
+        exchange(&mut net, &sizes);
+        for at in &mut net {
+            let counters = at.counters();
+            assert!(counters.udp_packets > 0 && counters.tcp_packets == 0, "{counters:?}");
+            (lost, spoilt) = (lost + counters.udp_lost, spoilt + counters.strangers);
+        }
+    }
+}
+
+#[test]
+fn over_a_bad_network_who_leaves_has_sent_everything() {
+    let mut net = pair("udp", |side| Faults::new(side, 100, 50, 50, 50));
+    exchange(&mut net, &[8]);
+    let data = bytes(30_000, 1);
+    let request = send(&mut net[0], 1, 2, &data);
+    net[0].release(request);
+    let (first, mut rest) = (net.remove(0), net);
+    std::thread::scope(|scope| {
+        scope.spawn(|| first.leave());
+        let mut buffer = vec![0; data.len()];
+        let request = receive(&mut rest[0], from(0, 2), &mut buffer);
+        until(&mut rest, "the last message does not arrive", |rest| rest[0].take_outcome(request).is_some());
+        assert!(buffer == data);
+        rest.remove(0).leave();
+    });
+}
+
+#[test]
+fn where_datagrams_are_dropped_another_device_is_used_and_nothing_is_lost() {
+    let mut net = pair("udp,tcp", |side| Faults::new(side, 1000, 0, 0, 0));
+    exchange(&mut net, &[8, 0, 100_000, 48]);
+    for at in &mut net {
+        let counters = at.counters();
+        assert!(counters.tcp_packets > 0 && counters.udp_packets == 0, "{counters:?}");
+    }
+}
+
+#[test]
+fn where_datagrams_pass_they_carry_what_is_short_and_a_connection_what_is_long() {
+    let mut net = pair("udp,tcp", |_| Faults::default());
+    exchange(&mut net, &[8, 48, 0]);
+    assert!(net.iter_mut().all(|at| at.counters().udp_packets >= 3 && at.counters().tcp_packets == 0));
+    // The first long ones may go before there is a connection.
+    let start = Instant::now();
+    while net.iter_mut().any(|at| at.counters().tcp_bytes < 1 << 20) {
+        exchange(&mut net, &[8, 2_000_000, 8, 50_000, 8]);
+        assert!(start.elapsed() < LOST, "no connection");
+    }
+}
+
+/// Nonsense, pieces of what ranks say, and a rank of another job that has the right addresses.
+#[test]
+fn what_strangers_send_is_counted_and_changes_nothing() {
+    let job = job_across(&[0, 1]);
+    let map = job[0].1.map.clone();
+    let join = |rank| join_across(rank, order("udp"), Limits::default(), Bounds::default());
+    let mut net: Vec<_> = job.into_iter().map(join).collect();
+    exchange(&mut net, &[8, 5_000]);
+
+    let socket = UdpSocket::bind("127.0.0.1:0").expect("a port");
+    let there = SocketAddr::new("127.0.0.1".parse().expect("an address"), map.ranks[1].udp_port);
+    let mut nonsense = 0;
+    for length in [1, 2, 51, 52, 60, 1232, 1472, 9000] {
+        for first in [&b"WL\x01\x01"[..], b"WH\x01\x01", b"GET /"] {
+            let mut junk = vec![0x5a; length];
+            let count = first.len().min(length);
+            junk[..count].copy_from_slice(&first[..count]);
+            nonsense += u64::from(socket.send_to(&junk, there).is_ok());
+        }
+    }
+    let (segment, mut across) = job_across(&[0, 1]).remove(0);
+    across.map = JobMap { key: *b"a key of nobody!", ..map };
+    let mut liar = join((segment, across));
+    let data = [1; 8];
+    let sending = send(&mut liar, 1, 1, &data);
+    let start = Instant::now();
+    // Some of the nonsense may not have found room; the liar calls again and again.
+    while net[1].counters().strangers <= nonsense {
+        liar.progress();
+        turn(&mut net);
+        assert!(start.elapsed() < LOST, "{:?}", net[1].counters());
+    }
+    assert!(!liar.is_complete(sending) && liar.counters().udp_packets == 0, "nobody has answered");
+    exchange(&mut net, &[8, 5_000]);
+    assert_eq!(net[1].counters().receives, 4, "nothing of the liar's was received");
+}
