@@ -142,6 +142,11 @@ impl Devices {
         }
     }
 
+    /// Whether the job has other devices than shared memory.
+    pub fn is_across(&self) -> bool {
+        self.net.is_some()
+    }
+
     pub fn is_local(&self, rank: u32) -> bool {
         self.member_of(rank).is_some()
     }

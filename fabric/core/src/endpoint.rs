@@ -15,6 +15,10 @@ use weft_wire::settings::{DeviceOrder, Settings, SingleCopy};
 /// Passes without progress between two looks at whether those we wait for at the end still live.
 const IDLE_PASSES_PER_LOOK: u32 = 500;
 
+/// Who leaves a job on several hosts and waits for others sleeps after so many, at most for so long at a time.
+const IDLE_PASSES_BEFORE_SLEEP: u32 = 4 * IDLE_PASSES_PER_LOOK;
+const LEAVING_SLEEP: std::time::Duration = std::time::Duration::from_millis(10);
+
 /// A process's place in the fabric. Not synchronised: see [`crate::Monitor`].
 pub struct Endpoint {
     devices: Devices,
@@ -144,7 +148,8 @@ impl Endpoint {
     ) -> RequestId {
         // SAFETY: the caller's promise.
         let request = unsafe { self.port.post_send(&mut self.devices, to, envelope, data, length, mode) };
-        self.devices.push_soon(to.0);
+        // The message may be complete for its sender, who then need not come back for long.
+        self.devices.push(to.0);
         request
     }
 
@@ -276,10 +281,18 @@ impl Endpoint {
                 continue;
             }
             idle = idle.wrapping_add(1);
-            if idle.is_multiple_of(IDLE_PASSES_PER_LOOK) {
+            if idle.is_multiple_of(IDLE_PASSES_PER_LOOK) || idle > IDLE_PASSES_BEFORE_SLEEP {
                 self.give_up_ended();
             }
-            weft_device::sys::yield_core();
+            // A rank that computes may let us wait for long.
+            if idle >= IDLE_PASSES_BEFORE_SLEEP && self.devices.is_across() {
+                if self.devices.arm() {
+                    self.devices.sleeper().sleep(Some(LEAVING_SLEEP));
+                }
+                self.devices.disarm();
+            } else {
+                weft_device::sys::yield_core();
+            }
         }
     }
 

@@ -6,7 +6,12 @@ use common::*;
 use std::net::{SocketAddr, UdpSocket};
 use std::time::{Duration, Instant};
 use weft_fabric::job_map::JobMap;
-use weft_fabric::{Bounds, Endpoint, Faults, Limits, SendMode};
+use weft_fabric::{Bounds, Endpoint, Fault, Faults, Limits, Peer, SendMode};
+use weft_protocol::reliable::{Config, Keyed, Link, Posted};
+use weft_wire::cell::{Head, Kind};
+use weft_wire::link::header::Process;
+use weft_wire::link::mac;
+use weft_wire::siphash;
 
 /// Longer than any scheduling.
 const LOST: Duration = Duration::from_secs(60);
@@ -152,4 +157,40 @@ fn what_strangers_send_is_counted_and_changes_nothing() {
     assert!(!liar.is_complete(sending) && liar.counters().udp_packets == 0, "nobody has answered");
     exchange(&mut net, &[8, 5_000]);
     assert_eq!(net[1].counters().receives, 4, "nothing of the liar's was received");
+}
+
+/// A rank that has the key, and breaks the rules above the link.
+#[test]
+fn a_rank_that_breaks_the_protocol_is_lost_and_the_others_do_not_notice() {
+    let mut job = job_across(&[0, 1, 2]);
+    let (_, rogue) = job.remove(1);
+    let map = rogue.map;
+    let join = |rank| join_across(rank, order("udp"), Limits::default(), Bounds::default());
+    let mut net: Vec<_> = job.into_iter().map(join).collect();
+    let process = |rank: u32| {
+        let tag = siphash::tag(&map.key, &[&b"weft rank "[..], &rank.to_le_bytes()].concat());
+        Process { rank, incarnation: u32::from_le_bytes([tag[0], tag[1], tag[2], tag[3]]) }
+    };
+    let key = mac::Key(siphash::tag(&map.key, b"weft links"));
+    let mut link = Link::new(Config::new(process(1), process(0), 1472), Keyed { key }, 1);
+    assert_eq!(link.try_send(&Head::control(Kind::More), &[], Some(&[1; 10])), Posted::Sent(10));
+    let mut datagram = [0; 1472];
+    let length = link.poll_transmit(2, &mut datagram).expect("there is something to send");
+
+    let (mut lost, mut good) = ([0; 8], [0; 8]);
+    let waiting = receive(&mut net[0], from(1, 1), &mut lost);
+    let other = receive(&mut net[0], from(2, 1), &mut good);
+    let socket = UdpSocket::from(rogue.datagrams.expect("a socket"));
+    let there = SocketAddr::new("127.0.0.1".parse().expect("an address"), map.ranks[0].udp_port);
+    assert_eq!(socket.send_to(&datagram[..length], there).expect("sent"), length);
+    let mut outcome = None;
+    until(&mut net, "nobody notices", |net| {
+        outcome = net[0].take_outcome(waiting);
+        outcome.is_some()
+    });
+    assert_eq!(outcome.expect("taken").fault, Some(Fault::PeerLost));
+    let sending = send(&mut net[1], 0, 1, &[7; 8]);
+    until(&mut net, "the other rank does not get through", |net| net[0].is_complete(other));
+    assert_eq!((good, net[0].has_ended(Peer(1)), net[0].has_ended(Peer(2))), ([7; 8], true, false));
+    net[1].release(sending);
 }

@@ -4,7 +4,8 @@ use crate::shm::Memory;
 use crate::sys;
 use std::fs::read_to_string;
 use std::io;
-use std::net::{Ipv4Addr, TcpListener, TcpStream};
+use std::net::{Ipv4Addr, TcpListener, TcpStream, UdpSocket};
+use std::time::Duration;
 
 /// One device and whether it can be used here.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -18,7 +19,7 @@ pub struct Report {
 /// Tries every device. Forks two short-lived processes, so the caller should have one thread.
 pub fn probe() -> Vec<Report> {
     let loopback = "between endpoints of one process; the reference for tests".to_owned();
-    vec![shm(), tcp(), Report { name: "loopback", usable: true, reasons: vec![loopback] }]
+    vec![shm(), udp(), tcp(), Report { name: "loopback", usable: true, reasons: vec![loopback] }]
 }
 
 /// Whether two sockets of this host reach each other.
@@ -30,6 +31,20 @@ fn tcp() -> Report {
         Err(error) => format!("no connection on the loopback interface: {error}"),
     };
     Report { name: "tcp", usable: tried.is_ok(), reasons: vec![reason] }
+}
+
+/// Whether a datagram reaches another socket of this host.
+fn udp() -> Report {
+    let tried = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).and_then(|socket| {
+        socket.send_to(b"weft", socket.local_addr()?)?;
+        sys::wait_readable(&socket, Duration::from_secs(1))
+    });
+    let (usable, reason) = match tried {
+        Ok(true) => (true, "between hosts, for what is short; what is long goes by tcp".to_owned()),
+        Ok(false) => (false, "a datagram on the loopback interface does not arrive".to_owned()),
+        Err(error) => (false, format!("no datagrams on the loopback interface: {error}")),
+    };
+    Report { name: "udp", usable, reasons: vec![reason] }
 }
 
 fn shm() -> Report {
@@ -160,7 +175,7 @@ mod tests {
     #[test]
     fn every_device_has_a_reason() {
         let reports = probe();
-        assert_eq!(reports.iter().map(|r| r.name).collect::<Vec<_>>(), ["shm", "tcp", "loopback"]);
+        assert_eq!(reports.iter().map(|r| r.name).collect::<Vec<_>>(), ["shm", "udp", "tcp", "loopback"]);
         assert!(reports.iter().all(|r| !r.reasons.is_empty() && r.reasons.iter().all(|line| !line.contains('\n'))));
     }
 

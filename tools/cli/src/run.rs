@@ -59,7 +59,7 @@ pub struct Arguments {
     #[arg(long, value_name = "TIME", value_parser = parse_time)]
     timeout: Option<Duration>,
 
-    /// Which devices may carry messages, the first to be used first: shm, tcp, both with a comma, or auto [default:
+    /// Which devices may carry messages, the first to be used first: shm, udp, tcp, several with commas, or auto [default:
     /// WEFT_DEVICE, else auto]
     #[arg(long, value_name = "ORDER")]
     device: Option<String>,

@@ -57,12 +57,16 @@ impl Links {
 
     /// What datagrams have made of the links that they were for.
     fn look_at_phases(&mut self, now_ns: u64) {
-        for index in 0..self.dirty.len() {
-            let Some(rank) = self.dirty.get(index).copied() else { return };
+        // From the end: who is lost is taken from the list.
+        for index in (0..self.dirty.len()).rev() {
+            let Some(rank) = self.dirty.get(index).copied() else { continue };
             let peer = &mut self.peers[rank as usize];
             let Some(link) = &mut peer.link else { continue };
-            if let Phase::Gone(Gone::Nonsense { what }) = link.phase() {
-                let what = peer.nonsense.take().unwrap_or(what);
+            let broken = match link.phase() {
+                Phase::Gone(Gone::Nonsense { what }) => Some(what),
+                _ => None,
+            };
+            if let Some(what) = peer.nonsense.take().or(broken) {
                 self.lose(rank, &format!("it has sent nonsense: {what}"));
             } else if link.peer_has_closed() && peer.standing == Standing::Open {
                 // It wants nothing more; what was kept for it has no use.

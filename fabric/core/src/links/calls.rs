@@ -82,6 +82,10 @@ impl Links {
     pub(super) fn move_calls(&mut self, rank: u32, now_ns: u64) {
         let peer = &mut self.peers[rank as usize];
         let Way::Calling(calls) = &mut peer.way else { return };
+        if peer.standing != Standing::Open {
+            peer.way = Way::Unknown;
+            return;
+        }
         let waited_ns = now_ns - calls.began_ns;
         if calls.next_ns <= now_ns {
             if calls.is_deaf(now_ns) {

@@ -166,10 +166,10 @@ impl Port {
 
     #[inline]
     pub(super) fn on_eager(&mut self, packet: Packet<'_>) -> Result<(), Breach> {
-        let from = self.stream_of(packet.from);
+        let stream_at = self.stream_of(packet.from);
         let total = packet.word(0);
         let bulk = packet.bulk.ok_or("an eager message without bytes")?;
-        if self.streams[from].is_some() {
+        if self.streams[stream_at].is_some() {
             return Err("a message inside another");
         }
         if total > EAGER_CEILING || total < bulk.len() as u64 {
@@ -197,14 +197,14 @@ impl Port {
         let since_ns = self.offers.times(total).then(sys::now_ns);
         let stream =
             OpenStream { target, received: 0, total: total as usize, past_caches: false, packets: 0, since_ns };
-        self.advance_stream(from, stream, bulk)
+        self.advance_stream(stream_at, stream, bulk)
     }
 
     pub(super) fn on_more(&mut self, packet: Packet<'_>) -> Result<(), Breach> {
-        let from = self.stream_of(packet.from);
-        let stream = self.streams[from].take().ok_or("bytes outside any message")?;
+        let stream_at = self.stream_of(packet.from);
+        let stream = self.streams[stream_at].take().ok_or("bytes outside any message")?;
         let bulk = packet.bulk.ok_or("a continuation without bytes")?;
-        self.advance_stream(from, stream, bulk)
+        self.advance_stream(stream_at, stream, bulk)
     }
 
     pub(super) fn on_open(&mut self, packet: Packet<'_>) -> Result<(), Breach> {
@@ -233,7 +233,7 @@ impl Port {
     }
 
     /// Takes the next bytes of a stream, and closes it with its last one.
-    fn advance_stream(&mut self, from: usize, mut stream: OpenStream, bulk: Foreign<'_>) -> Result<(), Breach> {
+    fn advance_stream(&mut self, stream_at: usize, mut stream: OpenStream, bulk: Foreign<'_>) -> Result<(), Breach> {
         let after = stream.received + bulk.len();
         if after > stream.total {
             return Err("more bytes than the message has");
@@ -257,7 +257,7 @@ impl Port {
         stream.received = after;
         stream.packets += 1;
         if after < stream.total {
-            self.streams[from] = Some(stream);
+            self.streams[stream_at] = Some(stream);
             return Ok(());
         }
         if stream.past_caches {

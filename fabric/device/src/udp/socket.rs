@@ -192,7 +192,7 @@ impl Socket {
             let header = &headers[index];
             let cut = header.msg_hdr.msg_flags & libc::MSG_TRUNC != 0;
             let length = if cut { 0 } else { header.msg_len as usize };
-            let joined = controls[index].joined(header.msg_hdr.msg_controllen as usize);
+            let joined = controls[index].joined(header.msg_hdr.msg_controllen);
             inbox.note(index, names[index].read(), length, joined);
         }
         Ok(count)
@@ -215,7 +215,7 @@ impl Socket {
         let at = (&raw mut header) as usize;
         // SAFETY: all that the header points at lives across the call and is ours alone.
         unsafe { checked(libc::SYS_recvmsg, [self.raw(), at, flags, 0, 0, 0]) }.ok()?;
-        let told = header.msg_controllen as usize >= Control::HEADER_BYTES + size_of::<libc::sock_extended_err>();
+        let told = header.msg_controllen >= Control::HEADER_BYTES + size_of::<libc::sock_extended_err>();
         let error = if told { control.error.ee_errno as i32 } else { libc::EIO };
         let address = name.read().unwrap_or(SocketAddr::new(Ipv4Addr::UNSPECIFIED.into(), 0));
         Some(Report { address, error: io::Error::from_raw_os_error(error) })

@@ -125,7 +125,7 @@ settings! {
         "How collective operations inside a host travel: through shared memory or as messages.";
     device: DeviceOrder, "WEFT_DEVICE", Some("device"),
         Kind::Devices, "auto",
-        "Which devices may carry messages; to each rank goes the first that leads there. auto: shared memory, then TCP.";
+        "Which devices may carry messages; to each rank goes the first that leads there. auto: shared memory, then udp, with tcp for long messages and where datagrams do not pass.";
     status: bool, "WEFT_STATUS", None,
         Kind::Switch, "on",
         "Whether each process keeps a status page that `weft ps` can read.";
