@@ -194,3 +194,23 @@ fn a_rank_that_breaks_the_protocol_is_lost_and_the_others_do_not_notice() {
     assert_eq!((good, net[0].has_ended(Peer(1)), net[0].has_ended(Peer(2))), ([7; 8], true, false));
     net[1].release(sending);
 }
+
+/// A blocking send that is complete need not be followed by any other call for long.
+#[test]
+fn what_is_complete_for_its_sender_leaves_though_the_sender_does_not_come_back() {
+    let join = |rank| join_across(rank, order("udp"), Limits::default(), Bounds::default());
+    let mut net: Vec<_> = job_across(&[0, 1]).into_iter().map(join).collect();
+    exchange(&mut net, &[8]);
+    let data = bytes(48, 1);
+    let mut buffers = [[0; 48]; 40];
+    let receives: Vec<_> = buffers.iter_mut().map(|buffer| receive(&mut net[1], from(0, 2), buffer)).collect();
+    for _ in &receives {
+        let request = send(&mut net[0], 1, 2, &data);
+        assert!(net[0].is_complete(request));
+        net[0].release(request);
+    }
+    for request in receives {
+        until(&mut net[1..], "a message waits for its sender", |net| net[0].take_outcome(request).is_some());
+    }
+    assert!(buffers.iter().all(|buffer| *buffer == data[..]));
+}
