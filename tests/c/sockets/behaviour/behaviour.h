@@ -47,6 +47,7 @@ void covered_with_bytes_unread(void);
 void answers_of_two_threads(void);
 void used_beside_poll(void);
 void all_else_closed(void);
+void numbers_of_nobody(void);
 void refused_copies(void);
 void put_into_a_set_beside(void);
 void told_on_two_levels(void);
