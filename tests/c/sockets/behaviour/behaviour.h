@@ -49,6 +49,7 @@ void used_beside_poll(void);
 void all_else_closed(void);
 void numbers_of_nobody(void);
 void refused_copies(void);
+void headers(void);
 void put_into_a_set_beside(void);
 void told_on_two_levels(void);
 void looked_at_beside(void);

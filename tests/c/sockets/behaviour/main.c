@@ -48,6 +48,7 @@ static const struct a_case cases[] = {
     { "longest_list", longest_list },
     { "select_beside_an_end", select_beside_an_end },
     { "files", files },
+    { "headers", headers },
 };
 
 int main(int argc, char **argv)
