@@ -236,13 +236,13 @@ impl Endpoint {
     #[inline]
     pub fn progress(&mut self) -> bool {
         let moved = self.devices.poll(&mut self.port);
-        if self.port.has_work() { self.work() | moved } else { moved }
+        if self.port.has_work() { self.work(moved) } else { moved }
     }
 
     #[cold]
-    fn work(&mut self) -> bool {
-        let moved = self.port.pump(&mut self.devices) | self.give_up_unreachable();
-        let copied = self.port.step_copies();
+    fn work(&mut self, polled: bool) -> bool {
+        let moved = self.port.pump(&mut self.devices) | self.give_up_unreachable() | polled;
+        let copied = self.port.step_copies() || !moved && self.port.keep_offer();
         // What a finished copy has to say goes out at once.
         if copied {
             self.port.pump(&mut self.devices);

@@ -106,6 +106,27 @@ fn an_address_of_nothing_ends_in_a_stream_and_not_in_a_crash() {
 }
 
 #[test]
+fn an_offer_of_nothing_ends_in_a_stream_too() {
+    for posted in [true, false] {
+        let mut scene = Scene::new(choosing());
+        let mut buffer = vec![0; 50_000];
+        if !posted {
+            scene.say(Kind::Ask, &[50_000, u64::MAX - 4000, 3, 1]);
+            scene.turns();
+        }
+        let receiving = receive(&mut scene.net[0], from(1, 1), &mut buffer);
+        if posted {
+            scene.say(Kind::Ask, &[50_000, u64::MAX - 4000, 3, 1]);
+        }
+        scene.turns();
+        let [_, request, ..] = scene.last(Kind::GrantStream);
+        scene.say_bulk(Kind::Open, &[request], 8192);
+        scene.say(Kind::DoneReceive, &[request, 0]);
+        scene.check_lost(receiving);
+    }
+}
+
+#[test]
 fn a_stream_cannot_be_opened_for_what_is_being_copied() {
     let mut buffer = vec![0; 200_000];
     let (mut scene, receiving) = asked(copying(), 200_000, &mut buffer);
@@ -131,9 +152,10 @@ fn a_second_stream_or_more_bytes_than_granted_are_refused() {
 
 #[test]
 fn impossible_messages_are_refused() {
-    let impossible: [(Kind, &[u64], usize); 9] = [
+    let impossible: [(Kind, &[u64], usize); 10] = [
         (Kind::Ask, &[u64::MAX, 0, 0], 0),
         (Kind::Ask, &[1 << 63, 0, 0], 0),
+        (Kind::Ask, &[1 << 30, 4096, 0, 1], 0),
         (Kind::Eager, &[1 << 40], 100),
         (Kind::Eager, &[99], 100),
         (Kind::Eager, &[10], 0),

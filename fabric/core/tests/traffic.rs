@@ -232,10 +232,10 @@ fn live(seed: u64, net: Vec<Endpoint>) {
 
 #[test]
 fn random_traffic_keeps_the_order_of_messages_and_receives() {
-    let small = Limits { eager: 1000, single_copy: 20_000, single_copy_allowed: true, ..Limits::default() };
+    let small = Limits { eager: 1000, single_copy: Some(20_000), single_copy_allowed: true, ..Limits::default() };
     let past_caches = Limits { cached: 100_000, ..streaming() };
     for seed in 0..60 {
-        for limits in [copying(), streaming(), small, past_caches] {
+        for limits in [copying(), streaming(), small, past_caches, choosing()] {
             println!("seed {seed}, {limits:?}");
             live(seed, net_with(MEMBERS as u32, limits));
         }
@@ -244,9 +244,9 @@ fn random_traffic_keeps_the_order_of_messages_and_receives() {
 
 #[test]
 fn so_does_traffic_between_hosts() {
-    let small = Limits { eager: 1000, single_copy: 20_000, single_copy_allowed: true, ..Limits::default() };
+    let small = Limits { eager: 1000, single_copy: Some(20_000), single_copy_allowed: true, ..Limits::default() };
     for seed in 0..20 {
-        for (hosts, limits) in [([0, 1, 2, 3], streaming()), ([0, 0, 1, 1], copying()), ([1, 0, 1, 0], small)] {
+        for (hosts, limits) in [([0, 1, 2, 3], streaming()), ([0, 0, 1, 1], choosing()), ([1, 0, 1, 0], small)] {
             println!("seed {seed}, {hosts:?}, {limits:?}");
             live(seed, net_across(&hosts, limits));
         }

@@ -32,7 +32,8 @@ pub enum Kind {
     Short = 1,
     /// Port protocol: opens a longer message sent without asking. Control: total length. Bulk: its first bytes.
     Eager = 2,
-    /// Port protocol: asks to send. Control: total length, address in the sender, sender's request.
+    /// Port protocol: asks to send. Control: total length, address in the sender, sender's request, 1 if it may be taken at
+    /// once, also where nobody receives it yet.
     Ask = 3,
     /// Port protocol: answers [`Kind::Ask`]: stream the bytes. Control: sender's request, receiver's request, bytes wanted.
     GrantStream = 4,
@@ -43,7 +44,8 @@ pub enum Kind {
     Open = 6,
     /// Further bytes of the stream that is open from this peer. Bulk only.
     More = 7,
-    /// Port protocol: the receiver has everything. Control: sender's request.
+    /// Port protocol: the receiver has everything. Control: sender's request, what a byte of a stream takes there in
+    /// picoseconds or 0 (an offer's answer).
     DoneSend = 8,
     /// Port protocol: the sender has copied the last chunk. Control: receiver's request, 0 good or 1 failed.
     DoneReceive = 9,

@@ -9,8 +9,8 @@ pub(crate) enum Body {
     Inline([u64; INLINE_WORDS]),
     /// Copied here as they come in; `received` counts them.
     Kept { data: Vec<u8>, received: usize },
-    /// Still in the sender, who asked to send.
-    Asked { address: u64, request: u32 },
+    /// Still in the sender, who asked to send, or offers that it be taken at once.
+    Asked { address: u64, request: u32, offered: bool },
     /// Still in our own memory: a message to oneself.
     Own { data: *const u8, request: RequestId },
 }
@@ -59,6 +59,15 @@ impl ArrivedTable {
         self.entries[index as usize].as_mut().expect("a message that has arrived and was not received")
     }
 
+    /// Where an offered message that is still in its sender is: address and request.
+    pub fn offer(&self, index: u32) -> Option<(Outcome, u64, u32)> {
+        let arrived = self.entries.get(index as usize)?.as_ref()?;
+        match arrived.body {
+            Body::Asked { address, request, offered: true } => Some((arrived.outcome, address, request)),
+            _ => None,
+        }
+    }
+
     pub fn outcome(&self, index: u32) -> Outcome {
         self.entries[index as usize].as_ref().expect("a message that has arrived and was not received").outcome
     }
@@ -94,4 +103,7 @@ pub(crate) struct OpenStream {
     pub total: usize,
     /// Stored past the caches.
     pub past_caches: bool,
+    pub packets: u32,
+    /// When its first packet came, if it is timed.
+    pub since_ns: Option<u64>,
 }

@@ -6,11 +6,14 @@
 //!
 //! How a message goes (`n` its bytes):
 //! - `n` <= 48: [`Kind::Short`], header and payload in one cell.
-//! - `n` <= `eager_bytes`: [`Kind::Eager`], then [`Kind::More`] until all is there.
+//! - `n` <= `eager_bytes`: [`Kind::Eager`], then [`Kind::More`] until all is there; or, where that is faster, [`Kind::Ask`]
+//!   as an offer, and the receiver copies at once.
 //! - longer, or synchronous: [`Kind::Ask`]; the receiver answers with [`Kind::GrantStream`] (the sender streams) or
 //!   [`Kind::GrantCopy`] (both sides copy chunks out of the sender's memory); whoever finishes tells the other.
 
+mod choice;
 mod inbound;
+mod offers;
 mod outbound;
 mod receive;
 mod rendezvous;
@@ -21,7 +24,9 @@ use crate::api::{Fault, Peer, RequestId};
 use crate::devices::Slots;
 use crate::raw::Raw;
 use crate::status::PageCounters;
+use choice::Choice;
 use inbound::{ArrivedTable, OpenStream};
+use offers::Offers;
 use outbound::{Control, Outbound};
 use receive::EAGER_CEILING;
 use requests::{Requests, State};
@@ -37,8 +42,8 @@ use weft_wire::settings::{Settings, SingleCopy};
 pub struct Limits {
     /// Largest message sent without asking.
     pub eager: usize,
-    /// Smallest message copied out of the sender's memory.
-    pub single_copy: usize,
+    /// Smallest message copied out of the sender's memory; `None`: what has been faster lately.
+    pub single_copy: Option<usize>,
     pub single_copy_allowed: bool,
     /// So much on its way to us is taken to be in the caches still when the user reads it; of more than that, streams
     /// are stored past the caches.
@@ -49,7 +54,7 @@ impl From<&Settings> for Limits {
     fn from(settings: &Settings) -> Self {
         Self {
             eager: settings.eager_bytes as usize,
-            single_copy: settings.single_copy_bytes as usize,
+            single_copy: settings.single_copy_bytes.map(|bytes| bytes as usize),
             single_copy_allowed: settings.single_copy != SingleCopy::Off,
             cached: usize::MAX,
         }
@@ -80,6 +85,12 @@ pub(crate) struct Port {
     backlog: Vec<u32>,
     jobs: VecDeque<Job>,
     slots: Slots,
+    /// Receives that wait for a copy slot, with the address of the message in the sender.
+    without_slot: VecDeque<(RequestId, u64)>,
+    choice: Choice,
+    offers: Offers,
+    /// Messages that have arrived as offers. Some have been received since.
+    offered: VecDeque<u32>,
     limits: Limits,
     /// Bytes of granted streams that have not begun.
     granted: usize,
@@ -105,6 +116,10 @@ impl Port {
             backlog: Vec::new(),
             jobs: VecDeque::new(),
             slots,
+            without_slot: VecDeque::new(),
+            choice: Choice::default(),
+            offers: Offers::default(),
+            offered: VecDeque::new(),
             limits,
             granted: 0,
             raw: Raw::new(peers),
@@ -116,11 +131,11 @@ impl Port {
     /// Whether anything waits for room in the device or for a copy.
     #[inline]
     pub fn has_work(&self) -> bool {
-        !(self.backlog.is_empty() && self.jobs.is_empty())
+        !(self.backlog.is_empty() && self.jobs.is_empty() && self.offered.is_empty())
     }
 
     pub fn has_copies(&self) -> bool {
-        !self.jobs.is_empty()
+        !(self.jobs.is_empty() && self.offered.is_empty())
     }
 
     fn reply(&mut self, to: u32, kind: Kind, values: &[u64]) {
@@ -149,6 +164,7 @@ impl Port {
         self.outbound[peer as usize] = Outbound::default();
         self.streams[peer as usize] = None;
         self.jobs.retain(|job| job.peer != peer);
+        self.without_slot.retain(|(id, _)| self.requests.at(*id).state == State::WithoutSlot);
         self.raw.lose_peer(Peer(peer));
     }
 
@@ -182,6 +198,10 @@ impl Port {
         if entry.state == State::Granted {
             self.granted = self.granted.wrapping_sub(entry.wanted() as usize);
         }
+        if std::mem::take(&mut entry.timed) {
+            self.choice.abandon();
+        }
+        self.offers.abandon(id);
         self.requests.complete(id);
     }
 

@@ -31,6 +31,8 @@ pub(crate) struct Message {
     pub head: Head,
     pub data: *const u8,
     pub length: usize,
+    /// May be taken at once; see [`super::offers`].
+    pub offered: bool,
 }
 
 /// Bytes of one message that follow each other in packets. One stream at a time per peer.

@@ -5,7 +5,7 @@ use super::requests::{Requests, State};
 use super::{Breach, Port, RequestId};
 use crate::api::{Fault, Outcome, Peer, Selector};
 use weft_device::past_caches::settle;
-use weft_device::{Foreign, Packet};
+use weft_device::{Foreign, Packet, sys};
 use weft_protocol::matching::{Label, Pattern};
 use weft_wire::cell::INLINE_WORDS;
 
@@ -133,7 +133,8 @@ impl Port {
                 unsafe { self.deliver_bytes(id, outcome, data, outcome.length as usize) };
                 self.requests.complete(request);
             }
-            Body::Asked { address, request } => self.grant(id, outcome, address, request),
+            Body::Asked { address, request, offered: true } => self.take_offer(id, outcome, address, request),
+            Body::Asked { address, request, offered: false } => self.grant(id, outcome, address, request),
         }
     }
 
@@ -193,7 +194,9 @@ impl Port {
                 Target::Arrived(self.keep(&packet, outcome, body))
             }
         };
-        let stream = OpenStream { target, received: 0, total: total as usize, past_caches: false };
+        let since_ns = self.offers.times(total).then(sys::now_ns);
+        let stream =
+            OpenStream { target, received: 0, total: total as usize, past_caches: false, packets: 0, since_ns };
         self.advance_stream(from, stream, bulk)
     }
 
@@ -218,7 +221,8 @@ impl Port {
         let total = entry.wanted() as usize;
         let past_caches = self.granted > self.limits.cached;
         self.granted = self.granted.wrapping_sub(total);
-        let stream = OpenStream { target: Target::Receive(id), received: 0, total, past_caches };
+        let target = Target::Receive(id);
+        let stream = OpenStream { target, received: 0, total, past_caches, packets: 0, since_ns: None };
         self.advance_stream(from as usize, stream, bulk)
     }
 
@@ -245,6 +249,7 @@ impl Port {
             }
         }
         stream.received = after;
+        stream.packets += 1;
         if after < stream.total {
             self.streams[from] = Some(stream);
             return Ok(());
@@ -252,8 +257,12 @@ impl Port {
         if stream.past_caches {
             settle();
         }
+        if let Some(since_ns) = stream.since_ns {
+            let ns = sys::now_ns().saturating_sub(since_ns);
+            self.offers.streamed(stream.total as u64, ns, stream.packets.into());
+        }
         match stream.target {
-            Target::Receive(id) => self.requests.complete(id),
+            Target::Receive(id) => self.complete_granted(id),
             Target::Arrived(message) => {
                 if let Some(id) = self.arrived.at(message).taken_by {
                     self.receive_arrived(id, message);
@@ -265,14 +274,19 @@ impl Port {
 
     pub(super) fn on_ask(&mut self, packet: Packet<'_>) -> Result<(), Breach> {
         let (length, address, request) = (packet.word(0), packet.word(1), packet.word(2) as u32);
-        if length > isize::MAX as u64 {
+        let offered = packet.word(3) != 0;
+        if length > if offered { EAGER_CEILING } else { isize::MAX as u64 } {
             return Err("a message of impossible length");
         }
         let outcome = outcome(&packet, length);
         match self.matcher.handle_message(&label(&packet)) {
+            Some(receive) if offered => self.take_offer(RequestId(receive), outcome, address, request),
             Some(receive) => self.grant(RequestId(receive), outcome, address, request),
             None => {
-                self.keep(&packet, outcome, Body::Asked { address, request });
+                let message = self.keep(&packet, outcome, Body::Asked { address, request, offered });
+                if offered {
+                    self.offered.push_back(message);
+                }
             }
         }
         Ok(())

@@ -1,11 +1,14 @@
 //! Long messages: grants, copies shared by both sides, and how each learns that it is done.
 
+use super::choice::Way;
+use super::inbound::Body;
 use super::outbound::Stream;
 use super::requests::{Entry, State};
 use super::{Breach, Job, Port, RequestId};
 use crate::api::{Outcome, Peer};
 use weft_device::Packet;
 use weft_device::shm::{Copied, CopyJob, Direction};
+use weft_device::sys;
 use weft_wire::cell::Kind;
 
 impl Entry {
@@ -22,24 +25,117 @@ impl Port {
         let from = outcome.peer.0;
         let entry = self.requests.at(id);
         entry.remote = remote;
-        let (bytes, local) = (entry.wanted(), entry.buffer);
+        let bytes = entry.wanted();
         if bytes == 0 {
             self.reply(from, Kind::DoneSend, &[remote as u64]);
             return self.requests.complete(id);
         }
-        if !self.limits.single_copy_allowed || bytes < self.limits.single_copy as u64 {
-            return self.grant_stream(from, id);
-        }
-        let (Some(pid), Some(slot)) = (self.slots.pid(from), self.slots.take(from)) else {
+        let Some(pid) = self.slots.pid(from).filter(|_| self.limits.single_copy_allowed) else {
             return self.grant_stream(from, id);
         };
+        let way = match self.limits.single_copy {
+            Some(least) if bytes < least as u64 => Way::Stream,
+            Some(_) => Way::Copy,
+            None => {
+                self.requests.at(id).timed = true;
+                self.choice.begin(bytes, sys::now_ns())
+            }
+        };
+        match way {
+            Way::Stream => self.grant_stream(from, id),
+            Way::Copy => self.grant_copy(from, pid, id, address),
+        }
+    }
+
+    /// Copies an offered message into its receive; if that cannot be, it is streamed.
+    pub(super) fn take_offer(&mut self, id: RequestId, outcome: Outcome, address: u64, remote: u32) {
+        self.begin(id, outcome);
+        let from = outcome.peer.0;
         let entry = self.requests.at(id);
+        entry.remote = remote;
+        let (bytes, local) = (entry.wanted() as usize, entry.buffer);
+        // SAFETY: BUFFER-LIVES, and bytes <= capacity.
+        if bytes == 0 || unsafe { self.pull(from, address, local, bytes) } {
+            self.answer_offer(from, outcome.length, remote);
+            return self.requests.complete(id);
+        }
+        self.grant_stream(from, id);
+    }
+
+    /// Takes one offered message that nobody receives yet, so that its sender goes on; true if there was one. A receive
+    /// that comes soon saves a copy: this is for passes in which nothing else is to be done.
+    pub fn keep_offer(&mut self) -> bool {
+        let Some(message) = self.offered.pop_front() else { return false };
+        // The entry may be another message's by now; if that one is offered, taking it is right, too.
+        let Some((outcome, address, remote)) = self.arrived.offer(message) else { return true };
+        let from = outcome.peer.0;
+        let mut data = vec![0; outcome.length as usize];
+        // SAFETY: the vector is as long.
+        let good = !self.lost[from as usize] && unsafe { self.pull(from, address, data.as_mut_ptr(), data.len()) };
+        if good {
+            self.arrived.at(message).body = Body::Kept { received: data.len(), data };
+            self.answer_offer(from, outcome.length, remote);
+        }
+        true
+    }
+
+    fn answer_offer(&mut self, from: u32, length: u64, remote: u32) {
+        let told = self.offers.tell(length);
+        self.reply(from, Kind::DoneSend, &[remote as u64, told]);
+    }
+
+    /// Copies out of the memory of `from`; false if that cannot be.
+    ///
+    /// # Safety
+    /// `to` is writable for `length` bytes.
+    unsafe fn pull(&mut self, from: u32, address: u64, to: *mut u8, length: usize) -> bool {
+        let Some(pid) = self.slots.pid(from).filter(|_| self.limits.single_copy_allowed) else { return false };
+        // SAFETY: the caller's promise. The address is a claim: the kernel refuses what is not mapped there.
+        let good = unsafe { sys::copy_from_process(pid, address, to, length) }.is_ok();
+        if good {
+            self.counters.single_copy_bytes += length as u64;
+        } else {
+            self.limits.single_copy_allowed = false;
+            self.counters.single_copy_refused += 1;
+        }
+        good
+    }
+
+    /// Both sides copy, once there is a slot for it.
+    fn grant_copy(&mut self, from: u32, pid: i32, id: RequestId, address: u64) {
+        let entry = self.requests.at(id);
+        let Some(slot) = self.slots.take(from) else {
+            entry.state = State::WithoutSlot;
+            return self.without_slot.push_back((id, address));
+        };
+        let (bytes, local, remote) = (entry.wanted(), entry.buffer, entry.remote);
         entry.slot = slot.index;
         entry.state = State::Copying;
         let copy = CopyJob { slot, pid, local, remote: address, bytes, direction: Direction::Pull };
         self.jobs.push_back(Job { copy, peer: from, request: id });
         let place = slot.index as u64 | (slot.generation as u64) << 32;
         self.reply(from, Kind::GrantCopy, &[remote as u64, id.0 as u64, place, local as u64, bytes]);
+    }
+
+    /// Gives a slot back, and to the first that waits for one.
+    fn free_slot(&mut self, from: u32, slot: u32) {
+        self.slots.free(from, slot);
+        let waits = |(id, _): &(RequestId, u64)| self.requests.at(*id).outcome.peer == Peer(from);
+        let Some(place) = self.without_slot.iter().position(waits) else { return };
+        let Some((id, address)) = self.without_slot.remove(place) else { return };
+        match self.slots.pid(from) {
+            Some(pid) => self.grant_copy(from, pid, id, address),
+            None => self.grant_stream(from, id),
+        }
+    }
+
+    /// The bytes of a receive that was granted are all here.
+    pub(super) fn complete_granted(&mut self, id: RequestId) {
+        let entry = self.requests.at(id);
+        if std::mem::take(&mut entry.timed) {
+            self.choice.end(entry.wanted(), sys::now_ns());
+        }
+        self.requests.complete(id);
     }
 
     fn grant_stream(&mut self, from: u32, id: RequestId) {
@@ -62,6 +158,7 @@ impl Port {
     pub(super) fn on_grant_stream(&mut self, packet: Packet<'_>) -> Result<(), Breach> {
         let id = self.answered(&packet)?;
         self.jobs.retain(|job| job.request != id);
+        self.offers.refuse(id);
         let entry = self.requests.at(id);
         let length = packet.word(2) as usize;
         if length > entry.capacity || length == 0 {
@@ -102,14 +199,16 @@ impl Port {
         let Some(job) = self.jobs.front() else { return false };
         // SAFETY: BUFFER-LIVES, and the range lies inside the request's buffer (checked with the grant).
         let copied = unsafe { job.copy.step() };
-        if let Copied::Chunk(bytes) = copied {
+        if let Copied::Chunk(bytes) | Copied::Last(bytes) = copied {
             self.counters.single_copy_bytes += bytes;
+        }
+        if let Copied::Chunk(_) = copied {
             return true;
         }
         let Some(Job { copy, peer, request }) = self.jobs.pop_front() else { return false };
         match (copied, copy.direction) {
             (Copied::Chunk(_) | Copied::NothingLeft, _) => {}
-            (Copied::Last, Direction::Pull) => {
+            (Copied::Last(_), Direction::Pull) => {
                 let remote = self.requests.at(request).remote;
                 self.reply(peer, Kind::DoneSend, &[remote as u64]);
                 self.finish_receive(peer, request);
@@ -128,8 +227,9 @@ impl Port {
     }
 
     fn finish_receive(&mut self, from: u32, id: RequestId) {
-        self.slots.free(from, self.requests.at(id).slot);
-        self.requests.complete(id);
+        let slot = self.requests.at(id).slot;
+        self.complete_granted(id);
+        self.free_slot(from, slot);
     }
 
     /// The kernel refused a copy: everything once more through shared memory, and no attempts from now on.
@@ -138,12 +238,17 @@ impl Port {
         self.limits.single_copy_allowed = false;
         self.counters.single_copy_refused += 1;
         self.grant_stream(from, id);
+        while let Some((id, _)) = self.without_slot.pop_front() {
+            let from = self.requests.at(id).outcome.peer.0;
+            self.grant_stream(from, id);
+        }
     }
 
     /// The receiver has copied the last chunk.
     pub(super) fn on_done_send(&mut self, packet: Packet<'_>) -> Result<(), Breach> {
         let id = self.answered(&packet)?;
         self.jobs.retain(|job| job.request != id);
+        self.offers.end(id, packet.word(1), sys::now_ns);
         self.requests.complete(id);
         Ok(())
     }

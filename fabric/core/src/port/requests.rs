@@ -18,6 +18,8 @@ pub(crate) enum State {
     Receiving,
     /// A receive whose sender was told to stream and has not begun.
     Granted,
+    /// A receive whose bytes both sides are to copy once there is a slot for it.
+    WithoutSlot,
     /// A receive whose bytes both sides copy.
     Copying,
     Complete,
@@ -36,6 +38,8 @@ pub(crate) struct Entry {
     pub remote: u32,
     /// Copy slot of a long receive, or `u32::MAX`.
     pub slot: u32,
+    /// A long receive that [`super::choice`] is told of when it ends.
+    pub timed: bool,
     pub outcome: Outcome,
 }
 
@@ -66,7 +70,7 @@ impl Requests {
     /// A started operation of `state` with nothing known of its outcome yet.
     pub fn entry(state: State, buffer: *mut u8, capacity: usize, peer: Peer) -> Entry {
         let outcome = Outcome { peer, ..VACANT };
-        Entry { state, released: false, buffer, capacity, remote: 0, slot: u32::MAX, outcome }
+        Entry { state, released: false, buffer, capacity, remote: 0, slot: u32::MAX, timed: false, outcome }
     }
 
     #[inline]

@@ -6,7 +6,7 @@ use super::requests::{Requests, State};
 use super::{Port, RequestId};
 use crate::api::{Envelope, Fault, Outcome, Peer, SendMode};
 use crate::devices::Devices;
-use weft_device::Posted;
+use weft_device::{Posted, sys};
 use weft_protocol::matching::Label;
 use weft_wire::cell::{Head, INLINE_BYTES, Kind};
 
@@ -84,16 +84,26 @@ impl Port {
             self.send_to_self(request, envelope, data, length, mode);
             return request;
         }
+        let offered = mode == SendMode::Standard && self.offers_to(to.0, length);
         let kind = match mode {
             SendMode::Standard if length <= INLINE_BYTES => Kind::Short,
-            SendMode::Standard if length <= self.limits.eager => Kind::Eager,
+            SendMode::Standard if length <= self.limits.eager && !offered => Kind::Eager,
             _ => Kind::Ask,
         };
-        let message = Message { request, head: Self::head(kind, envelope), data, length };
+        let message = Message { request, head: Self::head(kind, envelope), data, length, offered };
         self.outbound[to.0 as usize].messages.push_back(message);
         self.note_backlog(to.0);
         self.pump(device);
         request
+    }
+
+    /// Whether a message that may go without asking is offered instead.
+    fn offers_to(&mut self, to: u32, length: usize) -> bool {
+        (WHOLE_BYTES + 1..=self.limits.eager).contains(&length)
+            && self.limits.single_copy_allowed
+            && self.limits.single_copy.is_none()
+            && self.slots.pid(to).is_some()
+            && self.offers.pick(length as u64)
     }
 
     /// A message to oneself: matched here and copied once, or kept where it is until a receive comes.
@@ -187,7 +197,7 @@ impl Port {
         let mut moved = false;
         while let Some(message) = self.outbound[to as usize].messages.front().copied() {
             let stream_open = !self.outbound[to as usize].streams.is_empty();
-            let Message { request, head, data, length } = message;
+            let Message { request, head, data, length, offered } = message;
             let posted = match head.kind {
                 // SAFETY: BUFFER-LIVES.
                 Kind::Short => unsafe { device.post_short(to, head, data, length) },
@@ -196,7 +206,7 @@ impl Port {
                 Kind::Eager => unsafe {
                     device.post_bulk(to, head, &[length as u64], data, length.min(device.packet_bytes(to, length)))
                 },
-                _ => device.post_control(to, head, &[length as u64, data as u64, request.0 as u64]),
+                _ => device.post_control(to, head, &[length as u64, data as u64, request.0 as u64, u64::from(offered)]),
             };
             let Posted::Sent(piece) = posted else {
                 self.counters.ring_full += 1;
@@ -208,6 +218,9 @@ impl Port {
                 Kind::Ask => {
                     self.counters.rendezvous += 1;
                     self.requests.at(request).state = State::Asked;
+                    if offered {
+                        self.offers.begin(request, length as u64, sys::now_ns);
+                    }
                 }
                 Kind::Eager if piece < length => {
                     let stream = Stream { request, data, length, sent: piece, open_for: None };

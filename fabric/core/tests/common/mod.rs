@@ -25,7 +25,12 @@ pub fn net(members: u32) -> Vec<Endpoint> {
 
 /// Long messages are copied by both sides.
 pub fn copying() -> Limits {
-    Limits { eager: 32 << 10, single_copy: 64 << 10, single_copy_allowed: true, ..Limits::default() }
+    Limits { eager: 32 << 10, single_copy: Some(64 << 10), single_copy_allowed: true, ..Limits::default() }
+}
+
+/// What is faster is tried; the first messages of a length go all ways.
+pub fn choosing() -> Limits {
+    Limits { single_copy: None, single_copy_allowed: true, ..Limits::default() }
 }
 
 pub fn streaming() -> Limits {

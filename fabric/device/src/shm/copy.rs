@@ -60,7 +60,7 @@ impl CopySlot {
     }
 }
 
-/// Bytes of a chunk: short enough to share a 256 KiB message, long enough to amortise the system call.
+/// Bytes of the shortest chunk: both sides share a message of 128 KiB, and a system call is still worth it.
 pub const CHUNK_BYTES: u64 = 64 * 1024;
 
 /// Which way this side copies.
@@ -90,8 +90,8 @@ pub enum Copied {
     Chunk(u64),
     /// Nothing was left to claim; the other side finishes.
     NothingLeft,
-    /// This side finished the last chunk, all of them well.
-    Last,
+    /// This side finished the last chunk, of so many bytes, all of them well.
+    Last(u64),
     /// This side finished the last chunk, and one of them failed.
     LastFailed,
 }
@@ -101,9 +101,9 @@ impl CopyJob {
         self.bytes.div_ceil(self.chunk_bytes())
     }
 
-    /// Larger messages go in larger chunks, up to 512 KiB.
+    /// A quarter of a message, up to 512 KiB: each chunk costs a claim, and sharing wants a few of them.
     fn chunk_bytes(&self) -> u64 {
-        (self.bytes / 16).next_multiple_of(4096).clamp(CHUNK_BYTES, 8 * CHUNK_BYTES)
+        (self.bytes / 4).next_multiple_of(4096).clamp(CHUNK_BYTES, 8 * CHUNK_BYTES)
     }
 
     /// Claims and copies one chunk.
@@ -127,7 +127,7 @@ impl CopyJob {
         };
         match self.slot.slot.finish(chunks, result.is_ok()) {
             None => Copied::Chunk(length as u64),
-            Some(true) => Copied::Last,
+            Some(true) => Copied::Last(length as u64),
             Some(false) => Copied::LastFailed,
         }
     }

@@ -10,8 +10,8 @@ pub enum Kind {
     Switch,
     /// A whole number of `unit` within `min..=max`, or the word that stands for "no number" (`auto`, `none`).
     Integer { unit: &'static str, min: u64, max: u64, word: Option<&'static str> },
-    /// A number of bytes within `min..=max`; the suffixes K, M and G count in steps of 1024.
-    Size { min: u64, max: u64 },
+    /// A number of bytes within `min..=max`, or the word; the suffixes K, M and G count in steps of 1024.
+    Size { min: u64, max: u64, word: Option<&'static str> },
     /// One of these words.
     Choice(&'static [&'static str]),
     /// Port numbers and ranges of them, separated by commas, or the word `all`.
@@ -26,7 +26,7 @@ pub enum Value {
     Switch(bool),
     /// `None` is the kind's word.
     Integer(Option<u64>),
-    Size(u64),
+    Size(Option<u64>),
     /// The word itself, out of the kind's list.
     Choice(&'static str),
     Ports(Ports),
@@ -39,10 +39,11 @@ impl Kind {
         match *self {
             Kind::Switch => parse_switch(text).map(Value::Switch),
             Kind::Integer { word: Some(word), .. } if text.eq_ignore_ascii_case(word) => Some(Value::Integer(None)),
+            Kind::Size { word: Some(word), .. } if text.eq_ignore_ascii_case(word) => Some(Value::Size(None)),
             Kind::Integer { min, max, .. } => {
                 in_range(text.parse().ok()?, min, max).map(|number| Value::Integer(Some(number)))
             }
-            Kind::Size { min, max } => in_range(parse_size(text)?, min, max).map(Value::Size),
+            Kind::Size { min, max, .. } => in_range(parse_size(text)?, min, max).map(|bytes| Value::Size(Some(bytes))),
             Kind::Choice(words) => words.iter().find(|word| text.eq_ignore_ascii_case(word)).map(|w| Value::Choice(w)),
             Kind::Ports => Ports::parse(text).map(Value::Ports),
             Kind::Devices => DeviceOrder::parse(text).map(Value::Devices),
@@ -53,8 +54,7 @@ impl Kind {
     pub fn words(&self) -> Vec<&'static str> {
         match *self {
             Kind::Switch => vec!["on", "off"],
-            Kind::Integer { word, .. } => word.into_iter().collect(),
-            Kind::Size { .. } => Vec::new(),
+            Kind::Integer { word, .. } | Kind::Size { word, .. } => word.into_iter().collect(),
             Kind::Choice(words) => words.to_vec(),
             Kind::Ports => vec!["all"],
             Kind::Devices => DeviceOrder::WORDS.to_vec(),
@@ -73,7 +73,10 @@ impl Display for Kind {
                 }
                 write!(f, "a whole number of {unit} from {min} to {max}")
             }
-            Kind::Size { min, max } => {
+            Kind::Size { min, max, word } => {
+                if let Some(word) = word {
+                    write!(f, "{word} or ")?;
+                }
                 write!(f, "a number of bytes from {} to {} (suffixes K, M, G)", Bytes(min), Bytes(max))
             }
             Kind::Choice(words) => write!(f, "{}", words.join(", ")),
@@ -150,13 +153,14 @@ impl Field for bool {
 
 impl Field for Option<u64> {
     fn from_value(value: Value) -> Option<Self> {
-        if let Value::Integer(number) = value { Some(number) } else { None }
+        if let Value::Integer(number) | Value::Size(number) = value { Some(number) } else { None }
     }
 
     fn text(&self, kind: &Kind) -> String {
         match (self, kind) {
+            (Some(bytes), Kind::Size { .. }) => Bytes(*bytes).to_string(),
             (Some(number), _) => number.to_string(),
-            (None, Kind::Integer { word: Some(word), .. }) => (*word).to_owned(),
+            (None, Kind::Integer { word: Some(word), .. } | Kind::Size { word: Some(word), .. }) => (*word).to_owned(),
             (None, _) => "none".to_owned(),
         }
     }
@@ -164,7 +168,7 @@ impl Field for Option<u64> {
 
 impl Field for u64 {
     fn from_value(value: Value) -> Option<Self> {
-        if let Value::Size(bytes) = value { Some(bytes) } else { None }
+        if let Value::Size(bytes) = value { bytes } else { None }
     }
 
     fn text(&self, _: &Kind) -> String {

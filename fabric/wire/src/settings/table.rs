@@ -112,14 +112,14 @@ settings! {
         Kind::Integer { unit: "microseconds", min: 0, max: ONE_SECOND_US, word: AUTO }, "auto",
         "How long the core is handed over again and again before the process sleeps.";
     eager_bytes: u64, "WEFT_EAGER_BYTES", None,
-        Kind::Size { min: 0, max: ONE_GIB }, "64K",
+        Kind::Size { min: 0, max: ONE_GIB, word: None }, "64K",
         "Largest message that is sent without asking the receiver first.";
     single_copy: SingleCopy, "WEFT_SINGLE_COPY", None,
         Kind::Choice(SingleCopy::WORDS), "auto",
         "Whether long messages are copied straight out of the sender's memory (cross-memory attach).";
-    single_copy_bytes: u64, "WEFT_SINGLE_COPY_BYTES", None,
-        Kind::Size { min: 0, max: ONE_GIB }, "16M",
-        "Smallest message that is copied straight out of the sender's memory.";
+    single_copy_bytes: Option<u64>, "WEFT_SINGLE_COPY_BYTES", None,
+        Kind::Size { min: 0, max: ONE_GIB, word: AUTO }, "auto",
+        "Smallest message that is copied straight out of the sender's memory; auto follows what has been faster lately.";
     collectives: Collectives, "WEFT_COLLECTIVES", None,
         Kind::Choice(Collectives::WORDS), "auto",
         "How collective operations inside a host travel: through shared memory or as messages.";
