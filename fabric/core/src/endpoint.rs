@@ -116,6 +116,26 @@ impl Endpoint {
         unsafe { self.port.try_send(&mut self.devices, to, envelope, data, length) }
     }
 
+    /// As [`Self::try_send`], where more sends may follow before anything is waited for: to another host, short messages
+    /// that follow each other closely then travel together.
+    ///
+    /// # Safety
+    /// As [`Self::try_send`].
+    #[inline]
+    pub unsafe fn try_send_among_others(
+        &mut self,
+        to: Peer,
+        envelope: Envelope,
+        data: *const u8,
+        length: usize,
+    ) -> bool {
+        self.devices.gather(true);
+        // SAFETY: the caller's promise.
+        let sent = unsafe { self.try_send(to, envelope, data, length) };
+        self.devices.gather(false);
+        sent
+    }
+
     /// Starts a send.
     ///
     /// # Safety
@@ -128,8 +148,11 @@ impl Endpoint {
         length: usize,
         mode: SendMode,
     ) -> RequestId {
+        self.devices.gather(true);
         // SAFETY: the caller's promise.
-        unsafe { self.port.post_send(&mut self.devices, to, envelope, data, length, mode) }
+        let request = unsafe { self.port.post_send(&mut self.devices, to, envelope, data, length, mode) };
+        self.devices.gather(false);
+        request
     }
 
     /// Starts a receive.
@@ -311,6 +334,12 @@ impl Endpoint {
 
     pub(crate) fn clear_blocked(&mut self) {
         self.status.clear_blocked();
+    }
+
+    /// Nothing more is posted for now: what waits for company goes. Waiting does this by itself.
+    #[inline]
+    pub fn push_out(&mut self) {
+        self.devices.push_out();
     }
 
     pub(crate) fn note_yield(&mut self) {
