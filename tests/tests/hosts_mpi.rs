@@ -4,12 +4,18 @@ use std::process::{Command, Stdio};
 use weft_tests::namespaces::Namespaces;
 use weft_tests::{build, tree};
 
+const LAUNCH: &str = "ip netns exec {host}";
+
 /// Runs the program on both hosts with these devices: it ends well, and says nothing but that.
 fn passes(name: &str, devices: &str) {
+    passes_with(name, devices, LAUNCH);
+}
+
+fn passes_with(name: &str, devices: &str, launch: &str) {
     let program = build::c_program(&tree().join("bin/mpicc"), &format!("tests/c/mpi/{name}.c"));
     let hosts = Namespaces::pair();
     let mut command = Command::new(tree().join("bin/weft"));
-    command.args(["run", "--bind", "none", "--timeout", "100", "--launch", "ip netns exec {host}", "--hosts"]);
+    command.args(["run", "--bind", "none", "--timeout", "100", "--launch", launch, "--hosts"]);
     command.arg(format!("{}:2,{}:2", hosts.name(1), hosts.name(2))).args(["--device", devices]).arg(program);
     // A host may take long to answer: the machine may be loaded.
     command.env("WEFT_LAUNCH_TIMEOUT", "100").stdin(Stdio::null());
@@ -18,6 +24,51 @@ fn passes(name: &str, devices: &str) {
     let said = String::from_utf8_lossy(&said);
     let quiet = ["", "ok"].contains(&said.trim());
     assert!(output.status.success() && quiet, "{name}, {devices}: {}\n{said}", output.status);
+}
+
+/// Where sockets for IPv6 take no connections by IPv4 unless they are told to. The setting is the namespace's own.
+#[test]
+fn hosts_whose_sockets_are_of_one_family_are_reached() {
+    let setting = "sh -c 'echo 1 > /proc/sys/net/ipv6/bindv6only; exec \"$@\"' sh";
+    passes_with("point_exchange", "auto", &format!("{LAUNCH} {setting}"));
+}
+
+/// What `weft hosts check` says of these hosts, and its exit code.
+fn check(options: &str, hosts: &[&str]) -> (Option<i32>, String) {
+    let mut command = Command::new(tree().join("bin/weft"));
+    command.args(["hosts", "check", "--launch", LAUNCH]).args(options.split_whitespace()).args(hosts);
+    let output = command.env("WEFT_LAUNCH_TIMEOUT", "100").stdin(Stdio::null()).output().expect("weft can be started");
+    assert!(output.stderr.is_empty(), "{}", String::from_utf8_lossy(&output.stderr));
+    (output.status.code(), String::from_utf8(output.stdout).expect("text"))
+}
+
+#[test]
+fn hosts_that_can_be_used_are_told_with_the_way_between_them() {
+    let [first, second] = [1, 2].map(|number| Namespaces::pair().name(number));
+    let (code, text) = check("--json", &[&first, &second]);
+    assert_eq!(code, Some(0), "{text}");
+    let found: serde_json::Value = serde_json::from_str(&text).expect("JSON");
+    for (at, name) in [&first, &second].into_iter().enumerate() {
+        let [host, about] = [&found["hosts"][at][0], &found["hosts"][at][1]["good"]];
+        assert_eq!((host.as_str(), about["version"].as_str()), (Some(&name[..]), Some(env!("CARGO_PKG_VERSION"))));
+        assert!(about["addresses"].to_string().contains(&Namespaces::pair().address(at + 1).to_string()), "{text}");
+    }
+    let way = &found["pairs"][0][2]["good"];
+    assert!(way["latency_s"].as_f64() > Some(0.0) && way["bandwidth"].as_f64() > Some(0.0), "{text}");
+    assert!(way["udp_packets"].as_u64() > Some(2000), "the way is the network: {text}");
+}
+
+#[test]
+fn a_host_that_cannot_be_used_is_told_with_the_cause_and_the_others_are_looked_at() {
+    let first = Namespaces::pair().name(1);
+    let (code, text) = check("", &[&first, "nowhere"]);
+    assert_eq!(code, Some(1), "{text}");
+    let line = |name: &str| text.lines().find(|line| line.trim_start().starts_with(name)).expect("a line").to_owned();
+    assert!(
+        line(&first).contains("usable      weft") && line("nowhere").contains("not usable  launch command"),
+        "{text}"
+    );
+    assert!(!text.contains("pairs"), "{text}");
 }
 
 macro_rules! programs {

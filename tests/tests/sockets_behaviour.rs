@@ -9,7 +9,7 @@ use weft_tests::sockets::{Moved, sock};
 use weft_tests::tree;
 
 /// Cases whose connections stay accelerated to their end. The others hand them to somebody who bypasses the library.
-const BY_RING: [&str; 25] = [
+const BY_RING: [&str; 27] = [
     "end_follows_data",
     "closed_peer_gives_epipe",
     "broken_pipe_signal",
@@ -31,6 +31,8 @@ const BY_RING: [&str; 25] = [
     "killed_behind_a_full_ring",
     "answers_of_two_threads",
     "all_else_closed",
+    "numbers_of_nobody",
+    "headers",
     "put_into_a_set_beside",
     "told_on_two_levels",
     "looked_at_beside",
@@ -128,6 +130,22 @@ fn every_life_is_lived_on_the_kernel_and_with_the_library() {
         }
     }
     assert!(failed.is_empty(), "{} of {} cases: {}", failed.len(), cases.len(), failed.join("\n"));
+}
+
+/// Lives in which some are numbered in another way, how many ends are accelerated, and more bytes than go by rings.
+const NUMBERED_OTHERWISE: [(&str, u64, u64); 2] = [("other_numbers", 0, 1), ("forked_into_other_numbers", 2, 1000)];
+
+#[test]
+fn who_is_numbered_otherwise_shares_no_ring() {
+    for (case, ends, bytes) in NUMBERED_OTHERWISE {
+        let mut preloaded = sock(lives());
+        preloaded.arg(case);
+        // SAFETY: only system calls.
+        unsafe { preloaded.pre_exec(alone_in_the_network) };
+        let (well, said) = run(preloaded);
+        let moved = Moved::of(&said);
+        assert!(well && moved.accelerated == ends && moved.by_ring < bytes, "{case}: {moved:?}\n{said}");
+    }
 }
 
 /// A network of its own, with a loopback, and so a rendezvous of its own; the same network where that is not allowed.

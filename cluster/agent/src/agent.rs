@@ -160,7 +160,7 @@ impl Prepared {
         let here = Here { ranks, size: start.size as usize, environment, own, with_the_user: false };
         // What is missing is told before any rank of any host runs.
         for program in &job.programs {
-            crate::program::find(program)?;
+            crate::program::check_mpi(&crate::program::find(program)?, here.size)?;
         }
         Ok(Self { job, here, limits, cores, _claims: claims, ports })
     }

@@ -202,6 +202,23 @@ pub fn run(job: Job) -> Result<i32, LaunchError> {
     supervisor::run(job)
 }
 
+/// What tells this program on this host from others.
+#[derive(Clone, Debug)]
+pub struct About {
+    pub version: &'static str,
+    /// Of the executable: two that differ here are different builds.
+    pub checksum: u64,
+    /// Of the host's interfaces, without loopback.
+    pub addresses: Vec<std::net::IpAddr>,
+}
+
+/// # Errors
+/// The executable cannot be read.
+pub fn about() -> std::io::Result<About> {
+    let checksum = checksum::of_this_program()?;
+    Ok(About { version: env!("CARGO_PKG_VERSION"), checksum, addresses: sys::interface_addresses() })
+}
+
 /// The name of this host, as reports give it.
 pub fn host_name() -> String {
     sys::host_name()

@@ -2,7 +2,7 @@
 
 use crate::descriptors::Here;
 use crate::{Job, LaunchError, sys};
-use std::net::{Ipv4Addr, Ipv6Addr, TcpListener, UdpSocket};
+use std::net::{TcpListener, UdpSocket};
 use std::os::fd::OwnedFd;
 use weft_wire::job_map::{Host, JobMap, Rank};
 use weft_wire::tcp::Key;
@@ -18,11 +18,8 @@ type Sockets = Vec<(&'static str, OwnedFd)>;
 /// A TCP listener and a UDP socket on every address of the host, and their ports in this order.
 pub fn sockets() -> Result<(Sockets, (u16, u16)), LaunchError> {
     let made = || -> std::io::Result<(Sockets, (u16, u16))> {
-        // A host may be without IPv6.
-        let listener =
-            TcpListener::bind((Ipv6Addr::UNSPECIFIED, 0)).or_else(|_| TcpListener::bind((Ipv4Addr::UNSPECIFIED, 0)))?;
-        let datagrams =
-            UdpSocket::bind((Ipv6Addr::UNSPECIFIED, 0)).or_else(|_| UdpSocket::bind((Ipv4Addr::UNSPECIFIED, 0)))?;
+        let listener = TcpListener::from(sys::socket_on_every_address(libc::SOCK_STREAM)?);
+        let datagrams = UdpSocket::from(sys::socket_on_every_address(libc::SOCK_DGRAM)?);
         let ports = (listener.local_addr()?.port(), datagrams.local_addr()?.port());
         Ok((vec![(LISTENER_VARIABLE, listener.into()), (DATAGRAMS_VARIABLE, datagrams.into())], ports))
     };

@@ -384,8 +384,51 @@ pub fn host_name() -> String {
     }
 }
 
-/// Starts `command` in a process group of its own. No closure runs between fork and exec, so that the standard
-/// library may use `posix_spawn`, which does not copy our page tables.
+/// Starts `command` in a process group of its own. The kernel kills it when we are gone: whoever else would have is then
+/// gone, too.
 pub fn spawn(command: &mut std::process::Command) -> io::Result<u32> {
+    let us = std::process::id() as i32;
+    let die_with_us = move || {
+        // SAFETY: this option takes one integer.
+        check(unsafe { libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL) })?;
+        // Whose parent was gone before that is told by nobody.
+        // SAFETY: no preconditions.
+        if unsafe { libc::getppid() } == us { Ok(()) } else { Err(io::Error::from_raw_os_error(libc::ESRCH)) }
+    };
+    // SAFETY: two system calls, and no memory is asked for: fit to run between fork and exec.
+    unsafe { command.pre_exec(die_with_us) };
     command.process_group(0).spawn().map(|child| child.id())
+}
+
+/// A socket of this kind (`SOCK_STREAM`: one that listens) on every address of the host, of both families whatever the
+/// host's own setting is (`net.ipv6.bindv6only`), at a port that the system chooses. A host may be without IPv6.
+pub fn socket_on_every_address(kind: i32) -> io::Result<OwnedFd> {
+    // SAFETY: plain data.
+    let mut six: libc::sockaddr_in6 = unsafe { std::mem::zeroed() };
+    six.sin6_family = libc::AF_INET6 as libc::sa_family_t;
+    // SAFETY: plain data.
+    let mut four: libc::sockaddr_in = unsafe { std::mem::zeroed() };
+    four.sin_family = libc::AF_INET as libc::sa_family_t;
+    bound(libc::AF_INET6, kind, &six).or_else(|_| bound(libc::AF_INET, kind, &four))
+}
+
+fn bound<T>(family: i32, kind: i32, address: &T) -> io::Result<OwnedFd> {
+    // SAFETY: no memory is passed.
+    let fd = check(unsafe { libc::socket(family, kind | libc::SOCK_CLOEXEC, 0) })?;
+    // SAFETY: a new descriptor that nobody else owns.
+    let fd = unsafe { OwnedFd::from_raw_fd(fd) };
+    let raw = fd.as_raw_fd();
+    let off = 0i32;
+    // SAFETY: pointers and lengths describe what they point at.
+    unsafe {
+        if family == libc::AF_INET6 {
+            let (at, length) = ((&raw const off).cast(), size_of_val(&off) as u32);
+            check(libc::setsockopt(raw, libc::IPPROTO_IPV6, libc::IPV6_V6ONLY, at, length))?;
+        }
+        check(libc::bind(raw, (&raw const *address).cast(), size_of::<T>() as u32))?;
+        if kind == libc::SOCK_STREAM {
+            check(libc::listen(raw, libc::SOMAXCONN))?;
+        }
+    }
+    Ok(fd)
 }

@@ -218,6 +218,23 @@ impl Devices {
         }
     }
 
+    /// Whether more posts may follow the next ones before anything is polled or waited for: short ones may then share what
+    /// the network carries in one piece, until the next poll or [`Self::push_out`].
+    #[inline]
+    pub fn gather(&mut self, may_follow: bool) {
+        if let Some(net) = &mut self.net {
+            net.tcp.gather(may_follow);
+        }
+    }
+
+    /// Lets go what waits for company.
+    #[inline]
+    pub fn push_out(&mut self) {
+        if let Some(net) = &mut self.net {
+            net.tcp.push_out();
+        }
+    }
+
     /// Whether a bulk payload of `length` bytes would leave whole, as one packet.
     #[inline]
     pub fn takes_whole(&mut self, to: u32, length: usize) -> bool {

@@ -122,14 +122,23 @@ impl Endpoint {
         sent
     }
 
-    /// As [`Self::try_send`], for one of several messages: it may wait for the next progress pass with those before it.
+    /// As [`Self::try_send`], where more sends may follow before anything is waited for: to another host, short messages
+    /// that follow each other closely then travel together.
     ///
     /// # Safety
     /// As [`Self::try_send`].
     #[inline]
-    pub unsafe fn try_send_of_many(&mut self, to: Peer, envelope: Envelope, data: *const u8, length: usize) -> bool {
+    pub unsafe fn try_send_among_others(
+        &mut self,
+        to: Peer,
+        envelope: Envelope,
+        data: *const u8,
+        length: usize,
+    ) -> bool {
+        self.devices.gather(true);
         // SAFETY: the caller's promise.
         let sent = unsafe { self.port.try_send(&mut self.devices, to, envelope, data, length) };
+        self.devices.gather(false);
         self.devices.push_soon(to.0);
         sent
     }
@@ -146,8 +155,10 @@ impl Endpoint {
         length: usize,
         mode: SendMode,
     ) -> RequestId {
+        self.devices.gather(true);
         // SAFETY: the caller's promise.
         let request = unsafe { self.port.post_send(&mut self.devices, to, envelope, data, length, mode) };
+        self.devices.gather(false);
         // The message may be complete for its sender, who then need not come back for long.
         self.devices.push(to.0);
         request
@@ -342,6 +353,12 @@ impl Endpoint {
 
     pub(crate) fn clear_blocked(&mut self) {
         self.status.clear_blocked();
+    }
+
+    /// Nothing more is posted for now: what waits for company goes. Waiting does this by itself.
+    #[inline]
+    pub fn push_out(&mut self) {
+        self.devices.push_out();
     }
 
     pub(crate) fn note_yield(&mut self) {

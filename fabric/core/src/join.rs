@@ -73,7 +73,7 @@ pub enum JoinError {
     Port(String),
     #[error(transparent)]
     Manager(#[from] ManagerError),
-    #[error("rank {rank} is not on the host of rank 0: a job over several hosts cannot be started yet")]
+    #[error("rank {rank} is not on the host of rank 0: weft run --hosts starts jobs on several hosts")]
     OtherHost { rank: u32 },
     #[error(
         "rank {rank} cannot reach rank 0 on the same machine: {cause}; are they in different network namespaces \

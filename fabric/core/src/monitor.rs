@@ -154,6 +154,7 @@ impl<T: Driven> Monitor<T> {
                 if said {
                     value.endpoint().clear_blocked();
                 }
+                value.endpoint().push_out();
                 return answer;
             }
             let moved = value.endpoint().progress();

@@ -56,8 +56,8 @@ pub const WAS_ATTACHED: u32 = 8;
 /// A direction has been shut down by this process: calls on it end when its descriptor is closed.
 pub const SHUT: u32 = 64;
 
-/// It could not be handed back, and is undone.
-pub const CUT_OFF: u32 = 128;
+/// The other side's end was judged to be a reset, here: the kernel says so since.
+pub const UNDONE: u32 = 128;
 
 /// It was accepted: the service is the one of our port.
 pub const ACCEPTED: u32 = 1024;
@@ -465,6 +465,11 @@ impl Connection {
     /// How many bytes there must be before it is called readable: `SO_RCVLOWAT`, but never more than the ring holds.
     pub fn ready_bytes(&self) -> usize {
         (self.stream().options().low_water.load(Ordering::Relaxed) as usize).min(super::wait::MOST_BYTES)
+    }
+
+    /// Whether somebody who shares it, once attached, could not hand it back, and has undone it.
+    pub fn is_cut_off(&self) -> bool {
+        self.stream().options().cut_off.load(Ordering::Relaxed) != 0
     }
 
     /// To be called once per life, before the state [`GRANTED`].

@@ -12,7 +12,7 @@ use std::ffi::c_int;
 
 use libc::{POLLHUP, POLLIN, POLLRDHUP, SHUT_RDWR};
 
-use super::conn::{self, ASK_KERNEL, ATTACHED, Connection, Held};
+use super::conn::{self, ASK_KERNEL, ATTACHED, Connection, Held, UNDONE};
 use super::raw::{self, Errno};
 use super::{kernel_counts, life};
 
@@ -59,7 +59,7 @@ pub fn notice(held: &Held, fd: c_int, events: i16) -> bool {
         && judge(held, fd)
 }
 
-/// The same for one who holds no lock of the connection, and must not wait for one.
+/// The same for one who holds no lock of the connection, nor of a set.
 #[cold]
 fn judge(held: &Held, fd: c_int) -> bool {
     let guard = held.stream().lock_receive();
@@ -70,7 +70,8 @@ fn judge(held: &Held, fd: c_int) -> bool {
 #[cold]
 pub fn judge_locked(held: &Held, fd: c_int) -> bool {
     let stream = held.stream();
-    if stream.left_unread() == 0
+    if held.is_cut_off()
+        || stream.left_unread() == 0
         // Whoever has said something looked itself, and may still be reading.
         || stream.peer_closing()
         || !kernel_counts::has_ended(fd)
@@ -89,6 +90,6 @@ pub fn judge_locked(held: &Held, fd: c_int) -> bool {
         let _ = raw::option::<c_int>(fd, libc::SOL_SOCKET, libc::SO_ERROR, 0);
         held.owe(libc::ECONNRESET);
     }
-    held.set_flag(ASK_KERNEL);
+    held.set_flag(ASK_KERNEL | UNDONE);
     true
 }

@@ -33,6 +33,8 @@ enum Turn {
     Nothing,
     End,
     Failed(Errno),
+    /// The peer broke the rules of the ring.
+    Broken,
 }
 
 /// Receives as the kernel would with these flags.
@@ -165,13 +167,44 @@ fn must_ask(held: &Held, stream: &Stream, may_wait: bool) -> bool {
 #[inline]
 fn turn(held: &Held, fd: c_int, stream: &Stream, pieces: &mut Pieces<'_>, flags: c_int) -> Turn {
     let mut guard = stream.lock_receive();
-    match guard.route(received(held)) {
-        ReceiveRoute::Ring => from_ring(&mut guard, held, fd, pieces, flags),
-        ReceiveRoute::Kernel { at_most } => from_kernel(&mut guard, held, fd, at_most, pieces, flags),
-        ReceiveRoute::Broken => {
+    match turn_held(&mut guard, held, fd, pieces, flags) {
+        Turn::Broken => {
             drop(guard);
             life::reset(held, fd);
             Turn::Failed(libc::ECONNRESET)
+        }
+        other => other,
+    }
+}
+
+#[inline]
+fn turn_held(guard: &mut ReceiveGuard, held: &Held, fd: c_int, pieces: &mut Pieces<'_>, flags: c_int) -> Turn {
+    match guard.route(received(held)) {
+        ReceiveRoute::Ring => from_ring(guard, held, fd, pieces, flags),
+        ReceiveRoute::Kernel { at_most } => from_kernel(guard, held, fd, at_most, pieces, flags),
+        ReceiveRoute::Broken => Turn::Broken,
+    }
+}
+
+/// Receives what is there, for one who keeps the direction: nobody else takes anything out of it between two of these.
+#[cold]
+pub fn receive_held(guard: &mut ReceiveGuard, held: &Held, fd: c_int, mut pieces: Pieces<'_>) -> Result<usize, Errno> {
+    let all = pieces.left();
+    let mut asked = false;
+    loop {
+        let found = match turn_held(guard, held, fd, &mut pieces, MSG_DONTWAIT) {
+            Turn::Came => return Ok(all - pieces.left()),
+            Turn::Nothing if asked => return Err(libc::EAGAIN),
+            Turn::Nothing => match held.take_owed() {
+                0 => ask_held(guard, held, fd, raw::look(fd)),
+                owed => Turn::Failed(owed),
+            },
+            other => other,
+        };
+        match found {
+            Turn::Came | Turn::Nothing => asked = true,
+            Turn::Broken => return Err(libc::ECONNRESET),
+            end => return ended(held, 0, &end),
         }
     }
 }
@@ -407,8 +440,16 @@ fn ask_kernel(held: &Held, fd: c_int, stream: &Stream) -> Turn {
         held.take_flag(ASK_KERNEL);
         return Turn::Nothing;
     }
+    ask_held(&mut stream.lock_receive(), held, fd, answer)
+}
+
+/// The same, after the kernel's answer to a look.
+#[cold]
+fn ask_held(guard: &mut ReceiveGuard, held: &Held, fd: c_int, answer: Result<usize, Errno>) -> Turn {
+    if answer == Err(libc::EAGAIN) {
+        return Turn::Nothing;
+    }
     // What the peer sent before it ended is there by now.
-    let mut guard = stream.lock_receive();
     if !matches!(answer, Ok(1..)) && kernel_counts::has_ended(fd) {
         guard.kernel_ended(received(held));
     }

@@ -48,7 +48,7 @@ fn hand_back_since(fd: c_int, reason: Reason, start: Option<u64>) {
     let Some(held) = conn::hold(fd) else { return };
     let _errno = raw::KeepErrno::new();
     meet::give_up(&held, fd, reason);
-    if held.state() == ATTACHED && !held.has_flag(conn::CUT_OFF) {
+    if held.state() == ATTACHED && !held.is_cut_off() {
         hand_back_attached(&held, fd, reason, start.unwrap_or_else(raw::now_ns));
     }
 }
@@ -97,8 +97,10 @@ fn hand_back_attached(held: &Held, fd: c_int, reason: Reason, start: u64) {
 /// in order, and then the connection is reset.
 fn cut_off(held: &Held, fd: c_int) {
     log::line(format_args!("descriptor {fd}: the other side does not answer; the connection is shut down"));
-    let _guard = held.stream().lock_receive();
-    held.set_flag(conn::CUT_OFF);
+    let stream = held.stream();
+    let _guard = stream.lock_receive();
+    // For all who share it, and for good: later looks at the same end come to nothing else.
+    stream.options().cut_off.store(1, Ordering::Relaxed);
     // Not only shut down: whoever gets the descriptor now must see an error where bytes are missing, not an end.
     if raw::disconnect(fd).is_err() {
         let _ = raw::shutdown(fd, SHUT_RDWR);
@@ -224,10 +226,34 @@ pub extern "C" fn before_fork() {
     if !super::is_on() {
         return;
     }
+    if may_count_otherwise() {
+        // What is shared by both would be locked in the names of threads, which mean nothing to each other.
+        for (fd, entry) in table::entries(0, c_int::MAX) {
+            if matches!(entry, Entry::Connection(index) if conn::at(index).state_now() == ATTACHED) {
+                hand_back(fd, Reason::Passed);
+            }
+        }
+    }
     begin_fork();
+    // Before the sets are held: rings of datagrams have locks that are waited for.
+    udp::before_fork();
     epoll::lock_all();
     for_each_connection(|_, _, conn| inherit(conn));
-    udp::before_fork();
+}
+
+/// Whether a child would be in another namespace of process numbers than we are.
+fn may_count_otherwise() -> bool {
+    let attached = |entry| matches!(entry, Entry::Connection(index) if conn::at(index).state_now() == ATTACHED);
+    if !table::entries(0, c_int::MAX).any(|(_, entry)| attached(entry)) {
+        return false;
+    }
+    let (ours, theirs) = (c"/proc/thread-self/ns/pid", c"/proc/thread-self/ns/pid_for_children");
+    match (raw::read_link(ours), raw::read_link(theirs)) {
+        (Ok(ours), Ok(theirs)) => ours != theirs,
+        // There is none as long as nobody lives in it.
+        (Ok(_), Err(error)) => error == libc::ENOENT,
+        (Err(_), _) => false,
+    }
 }
 
 /// One more process will hold this connection.
@@ -289,15 +315,42 @@ pub fn before_exec(reason: Reason) {
         return;
     }
     let start = raw::now_ns();
-    for_each_inherited(|fd| {
-        if let Some(held) = conn::hold(fd)
-            && held.state_now() == ATTACHED
-            && !held.has_flag(conn::CUT_OFF)
-        {
-            held.stream().lock_receive().want_kernel();
-        }
-    });
+    await_all(start);
     for_each_inherited(|fd| hand_back_since(fd, reason, Some(start)));
+}
+
+/// Asks all peers of what would be inherited, calls those that do not answer, and waits for them together: one that never
+/// answers uses up nobody else's time.
+fn await_all(start: u64) {
+    let mut call_at = start + CALL_AFTER_NS;
+    loop {
+        let now = raw::now_ns();
+        let calls = now > call_at;
+        if calls {
+            call_at = now + CALL_EVERY_NS;
+        }
+        let mut waits = false;
+        for_each_inherited(|fd| waits |= awaits_answer(fd, calls));
+        if !waits || now > start + ANSWER_NS {
+            return;
+        }
+        serve_all();
+        let _ = raw::poll(&mut [], Some(LOOK_EVERY_NS), None);
+    }
+}
+
+/// Whether the peer of this connection still has to answer, and may: it is asked, and called with `calls`.
+fn awaits_answer(fd: c_int, calls: bool) -> bool {
+    let Some(held) = conn::hold(fd).filter(|held| held.state_now() == ATTACHED && !held.is_cut_off()) else {
+        return false;
+    };
+    if held.stream().lock_receive().want_kernel() {
+        return false;
+    }
+    if calls {
+        held.stream().peer_processes(attend::call);
+    }
+    !rescue::is_due(&held, fd)
 }
 
 /// Calls `each` with every descriptor of a connection that a program started now would get.

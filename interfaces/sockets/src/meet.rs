@@ -14,8 +14,8 @@ use super::{attend, cookies, early, epoll, family, kernel_counts, log, raw, sett
 
 pub static STREAMS: Streams = Streams::open();
 
-/// A connection that nobody could be shown is tried again after this many times as many calls.
-const RETRY_FACTOR: u32 = 8;
+/// So often a connection, or a datagram socket, that nobody could be shown is tried again, each time after as many calls.
+pub const RETRY_FACTOR: u32 = 8;
 
 /// Before a data call: attaches a connection if both ends are known by now, and leaves one to the kernel that has gone back
 /// to it. True if it is attached.

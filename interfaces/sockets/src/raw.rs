@@ -1,6 +1,6 @@
 //! System calls of the library itself, by the instruction: they meet no hook, touch no `errno` and never lock in libc.
 
-use std::ffi::c_int;
+use std::ffi::{CStr, c_int};
 
 use libc::{c_long, iovec, pollfd, timespec};
 
@@ -454,6 +454,14 @@ pub fn signal_descriptor() -> Option<c_int> {
 pub fn close(fd: c_int) {
     // SAFETY: a number of our own.
     let _ = unsafe { kernel!(libc::SYS_close, fd) };
+}
+
+/// What a symbolic link of /proc that names a namespace says; zeros behind it.
+pub fn read_link(path: &CStr) -> Result<[u8; 64], Errno> {
+    let mut name = [0u8; 64];
+    // SAFETY: a C string, and a place of the length said.
+    unsafe { kernel!(libc::SYS_readlinkat, libc::AT_FDCWD, path.as_ptr(), name.as_mut_ptr(), name.len()) }?;
+    Ok(name)
 }
 
 /// Moves a descriptor of our own to where programs do not look.

@@ -3,10 +3,14 @@
 //! Only the other end of a TCP connection can put bytes into it, and that end is gone. So they are put into a connection
 //! that is made for them, between the same addresses (but not the same ports), and ended as the old one was; its end takes
 //! the place of the descriptor.
+//!
+//! The direction is kept all the time: a call of another thread finds the bytes either where they were, or all of them,
+//! in their order, behind the new descriptor.
 
 use std::ffi::c_int;
 
-use libc::{MSG_DONTWAIT, O_CLOEXEC, POLLOUT, iovec, pollfd};
+use libc::{O_CLOEXEC, POLLOUT, iovec, pollfd};
+use weft_fabric::stream::ReceiveGuard;
 
 use super::conn::{ASK_KERNEL, Held};
 use super::pieces::Pieces;
@@ -53,7 +57,8 @@ pub fn replace(held: &Held, fd: c_int) -> bool {
     let there = raw::name(libc::SYS_getpeername, fd).unwrap_or(here);
     let Some((near, far)) = raw::connected_pair(&here, &there, ROOM) else { return false };
     let pair = Pair { near, far };
-    let Some(reset) = move_all(held, fd, pair.far) else { return false };
+    let mut guard = held.stream().lock_receive();
+    let Some(reset) = move_all(&mut guard, held, fd, pair.far) else { return false };
     if reset && has_arrived(pair.far) {
         raw::reset_when_closed(pair.far);
     }
@@ -64,30 +69,33 @@ pub fn replace(held: &Held, fd: c_int) -> bool {
         let closes = raw::fcntl(fd, libc::F_GETFD, 0).is_ok_and(|flags| flags & libc::FD_CLOEXEC as usize != 0);
         replaced &= raw::copy_onto(pair.near, fd, if closes { O_CLOEXEC } else { 0 }).is_ok();
     });
+    if replaced {
+        guard.finish();
+    }
     replaced
 }
 
 /// Everything up to the end; whether that is a reset. `None`: it cannot be moved.
-fn move_all(held: &Held, fd: c_int, to: c_int) -> Option<bool> {
+fn move_all(guard: &mut ReceiveGuard, held: &Held, fd: c_int, to: c_int) -> Option<bool> {
     let mut buffer = [0u8; PIECE];
     loop {
         let piece = [iovec { iov_base: buffer.as_mut_ptr().cast(), iov_len: PIECE }];
         held.set_flag(ASK_KERNEL);
-        match incoming::receive(held, fd, Pieces::new(&piece), MSG_DONTWAIT) {
+        match incoming::receive_held(guard, held, fd, Pieces::new(&piece)) {
             Ok(0) => return Some(false),
             Ok(came) if write_all(to, &buffer[..came]).is_some() => {}
             // Nobody shall read what is behind the hole.
-            Ok(_) => return discard_rest(held, fd),
-            Err(libc::EAGAIN | libc::EINTR) => return discard_rest(held, fd),
+            Ok(_) => return discard_rest(guard, held, fd),
+            Err(libc::EAGAIN | libc::EINTR) => return discard_rest(guard, held, fd),
             Err(_) => return Some(true),
         }
     }
 }
 
-fn discard_rest(held: &Held, fd: c_int) -> Option<bool> {
+fn discard_rest(guard: &mut ReceiveGuard, held: &Held, fd: c_int) -> Option<bool> {
     let mut buffer = [0u8; PIECE];
     let piece = [iovec { iov_base: buffer.as_mut_ptr().cast(), iov_len: PIECE }];
-    while incoming::receive(held, fd, Pieces::new(&piece), MSG_DONTWAIT).is_ok_and(|came| came > 0) {}
+    while incoming::receive_held(guard, held, fd, Pieces::new(&piece)).is_ok_and(|came| came > 0) {}
     None
 }
 

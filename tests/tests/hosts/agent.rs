@@ -1,5 +1,6 @@
 //! The agent alone, spoken to by the test in the place of a launcher.
 
+use crate::launcher::kill;
 use std::io::{Read, Write};
 use std::os::fd::AsRawFd;
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
@@ -93,8 +94,11 @@ impl Agent {
 }
 
 fn start(script: &str) -> Frame {
-    let arguments = vec!["-c".into(), script.into()];
-    let program = Program { program: "bash".into(), arguments, ranks: 2, ..Program::default() };
+    start_program("bash", vec!["-c".into(), script.into()])
+}
+
+fn start_program(program: &str, arguments: Vec<std::ffi::OsString>) -> Frame {
+    let program = Program { program: program.into(), arguments, ranks: 2, ..Program::default() };
     Frame::Start(Box::new(Start {
         job: "test".into(),
         front: "test".into(),
@@ -117,6 +121,26 @@ fn agent_that_loses_the_launcher_ends_its_ranks() {
     assert_eq!(agent.output_of(6), "up\nup\n");
     drop(agent.input.take());
     assert_eq!(agent.wait_until_nothing_lives(), Some(1));
+}
+
+/// Neither can do the other's work then.
+#[test]
+fn agent_and_keeper_killed_at_once_leave_no_rank() {
+    for _ in 0..4 {
+        let mut agent = Agent::start();
+        agent.job("echo $PPID; exec sleep 1000");
+        let mut said = String::new();
+        while said.lines().count() < 2 || !said.ends_with('\n') {
+            said += &agent.output_of(1);
+        }
+        let keeper: i32 = said.lines().next().and_then(|line| line.parse().ok()).expect("a number");
+        // Stopped first, so that neither sees the other's end.
+        let both = [keeper, agent.process.id() as i32];
+        for signal in [libc::SIGSTOP, libc::SIGKILL] {
+            both.into_iter().for_each(|process| kill(process, signal));
+        }
+        assert_eq!(agent.wait_until_nothing_lives(), None);
+    }
 }
 
 #[test]
@@ -170,4 +194,24 @@ fn a_whole_job_says_each_thing_once_and_then_goodbye() {
     assert_eq!((seen, leftovers), ([2, 2, 6], 0));
     assert_eq!(agent.hear(), None);
     assert_eq!(agent.wait_until_nothing_lives(), Some(0));
+}
+
+/// What no rank can be is said before any host is told to go.
+#[test]
+fn program_of_another_mpi_is_refused_before_anything_runs() {
+    let directory = tempfile::tempdir().unwrap();
+    let compile = |arguments: &[&str], text: &str| {
+        std::fs::write(directory.path().join("a.c"), text).unwrap();
+        let mut compiler = Command::new("cc");
+        compiler.arg("a.c").args(arguments).current_dir(directory.path());
+        assert!(compiler.status().unwrap().success());
+    };
+    compile(&["-shared", "-Wl,-soname,libmpi.so.40", "-o", "libmpi.so.40"], "int a;");
+    compile(&["-Wl,--no-as-needed", "./libmpi.so.40", "-o", "program"], "int main(void) { return 0; }");
+    let mut agent = Agent::start();
+    assert!(matches!(agent.hear(), Some(Frame::Hello(_))));
+    agent.say(&start_program(&directory.path().join("program").to_string_lossy(), Vec::new()));
+    let Some(Frame::Refused { code: 1, reason }) = agent.hear() else { panic!("refused") };
+    assert!(reason.contains("Open MPI (libmpi.so.40)"), "{reason}");
+    assert_eq!(agent.wait_until_nothing_lives(), Some(1));
 }

@@ -78,6 +78,14 @@ impl Running {
         self.witness.read_to_end(&mut nothing).expect("the end of the pipe");
     }
 
+    /// Whether no process of the job lives before so much time has passed.
+    #[allow(dead_code)]
+    pub fn nothing_lives_within(&self, time: std::time::Duration) -> bool {
+        let mut end = libc::pollfd { fd: self.witness.as_raw_fd(), events: libc::POLLIN, revents: 0 };
+        // SAFETY: one place, which is valid.
+        unsafe { libc::poll(&mut end, 1, time.as_millis() as i32) == 1 }
+    }
+
     /// Waits for the launcher; the code, or 128 + signal.
     pub fn code(&mut self) -> i32 {
         use std::os::unix::process::ExitStatusExt;

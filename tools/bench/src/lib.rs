@@ -34,6 +34,7 @@ mod stats;
 mod table;
 
 pub use args::BenchArgs;
+pub use layers::{Distance, run_distance};
 pub use report::Report;
 
 use anyhow::Context;

@@ -5,6 +5,7 @@
 
 mod cc;
 mod defaults;
+mod hosts;
 mod info;
 mod manual;
 mod mpiexec;
@@ -49,6 +50,15 @@ enum Command {
     Ps(ps::Arguments),
     /// Show version, devices and settings.
     Info,
+    /// Look at the hosts that jobs may run on.
+    #[command(subcommand)]
+    Hosts(hosts::Command),
+    /// Say in JSON what this host has; for `weft hosts check`, through a launch command.
+    #[command(hide = true)]
+    About,
+    /// Be one of two ranks and measure the way to the other one; for `weft hosts check`.
+    #[command(hide = true)]
+    Distance,
     /// Serve as the place where connected processes of this host find each other.
     #[command(hide = true)]
     Rendezvous {
@@ -110,6 +120,9 @@ fn weft(arguments: Vec<OsString>) -> Result<i32> {
         Command::Bench(given) => weft_bench::run(given).map(|()| 0)?,
         Command::Ps(given) => ps::run(given)?,
         Command::Info => info::run(weft_fabric::probe),
+        Command::Hosts(given) => hosts::main(given),
+        Command::About => hosts::about(weft_fabric::probe).map(|()| 0)?,
+        Command::Distance => weft_bench::run_distance().map(|()| 0)?,
         Command::Rendezvous { ensure, idle } => rendezvous(ensure, idle).map(|()| 0)?,
         Command::Agent => weft_agent::serve(run::segment),
         Command::Man { folder } => manual::man(Cli::command(), &folder).map(|()| 0)?,

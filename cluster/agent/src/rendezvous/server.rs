@@ -17,6 +17,8 @@ use weft_wire::stream::{arena, page};
 struct Process {
     socket: OwnedFd,
     pid: u32,
+    /// It names processes and threads by the numbers that we name them by.
+    counts_as_we_do: bool,
     user: u32,
     page: Option<File>,
     mails: u32,
@@ -131,6 +133,9 @@ impl Server {
                     process.page = sys::as_page(page);
                 }
             }
+            // Two who meet name each other to the kernel by their numbers, which must mean the same to both. Others, in
+            // containers that share a network, stay with it.
+            (Request::Offer { .. } | Request::OfferPair { .. }, Some(_)) if !self.counts_as_we_do(client) => {}
             (Request::Offer { cookie }, Some(shown)) => self.offer(client, cookie, shown),
             (Request::OfferPair { cookie, peer }, Some(shown)) => self.offer_pair(client, cookie, &peer, shown),
             (Request::Release(place), None) => self.table.release(place),
@@ -138,6 +143,10 @@ impl Server {
             // Another version, or what must come with a descriptor without one.
             _ => self.leave(client),
         }
+    }
+
+    fn counts_as_we_do(&self, client: Client) -> bool {
+        self.processes.get(&client).is_some_and(|process| process.counts_as_we_do)
     }
 
     fn offer(&mut self, client: Client, cookie: u64, shown: OwnedFd) {
@@ -150,11 +159,7 @@ impl Server {
     }
 
     fn offer_pair(&mut self, client: Client, cookie: u64, peer: &Peer, shown: OwnedFd) {
-        let process = self.processes.get(&client);
-        // They ask the kernel for each other by their numbers, which must mean the same to both.
-        let Some(user) = process.filter(|process| sys::counts_as_we_do(process.pid)).map(|process| process.user) else {
-            return;
-        };
+        let Some(user) = self.processes.get(&client).map(|process| process.user) else { return };
         let found = datagrams::look_at(&shown, peer);
         drop(shown);
         let Some(found) = found.filter(|found| found.cookie == cookie) else { return };
@@ -234,7 +239,8 @@ fn admit(set: &Set, processes: &mut HashMap<Client, Process>, next: &mut Client,
     *next += 1;
     if set.add(&guest.socket, key).is_ok() {
         let Guest { socket, pid, user } = guest;
-        processes.insert(key, Process { socket, pid, user, page: None, mails: 0 });
+        let counts_as_we_do = sys::counts_as_we_do(pid);
+        processes.insert(key, Process { socket, pid, counts_as_we_do, user, page: None, mails: 0 });
     }
 }
 

@@ -191,10 +191,17 @@ pub fn look_at(shown: &OwnedFd) -> Option<Shown> {
     })
 }
 
-/// Whether this process is in our own namespace of process numbers.
+/// Whether this process, which we know as `pid`, is in our own namespace of process numbers. (Its link to that namespace
+/// can be read only by those who may debug it; this may be read by all.)
 pub fn counts_as_we_do(pid: u32) -> bool {
-    let of = |process: &str| std::fs::read_link(format!("/proc/{process}/ns/pid")).ok();
-    pid != 0 && of(&pid.to_string()).is_some_and(|its| of("self").is_some_and(|own| own == its))
+    // Its numbers, from the namespace of /proc inwards to its own.
+    let numbers_of = |process: &str| -> Option<Vec<u32>> {
+        let status = std::fs::read_to_string(format!("/proc/{process}/status")).ok()?;
+        let line = status.lines().find_map(|line| line.strip_prefix("NSpid:"))?;
+        line.split_ascii_whitespace().map(|number| number.parse().ok()).collect()
+    };
+    let (Some(its), Some(own)) = (numbers_of(&pid.to_string()), numbers_of("self")) else { return false };
+    its.len() == own.len() && its.last() == Some(&pid)
 }
 
 /// What a shown datagram socket is, asked from the kernel.

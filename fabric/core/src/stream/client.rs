@@ -65,6 +65,13 @@ fn socket() -> Option<RawFd> {
     (socket >= 0 && kernel::cookie(socket).ok() == Some(COOKIE.load(Ordering::Relaxed))).then_some(socket)
 }
 
+/// It, if its number lies from `first` to `last`.
+#[inline]
+pub(super) fn socket_within(first: RawFd, last: RawFd) -> Option<RawFd> {
+    let number = SOCKET.load(Ordering::Relaxed);
+    if (first..=last).contains(&number) { socket() } else { None }
+}
+
 fn connect_to(name: &[u8], must_be: u32) -> io::Result<RawFd> {
     let socket = kernel::socket(libc::AF_UNIX, libc::SOCK_SEQPACKET)?;
     let right = kernel::connect(socket, &Abstract::new(name)).and_then(|()| kernel::peer_user(socket));

@@ -65,9 +65,11 @@ impl Stream {
             &own.receiver.phase,
             &own.receiver.broken,
             &own.receiver.wants,
+            &own.receiver.ended,
             &own.side.nonblocking,
             &own.side.options.low_water,
             &own.side.options.owed_error,
+            &own.side.options.cut_off,
             &out.sender.mode,
             &out.sender.closing,
             &into.watch.want_kernel,
@@ -217,6 +219,7 @@ impl Stream {
     pub(super) fn owes_wish(&self) -> bool {
         self.outgoing().watch.attached.load(Ordering::Relaxed) == self.generation()
             && self.own().receiver.wants.load(Ordering::Relaxed) == 0
+            && self.own().receiver.ended.load(Ordering::Relaxed) == 0
             && self.peer_attached()
             && self.incoming().sender.mode.load(Ordering::Relaxed) == Mode::Ring as u32
     }

@@ -243,6 +243,15 @@ impl ReceiveGuard {
         }
     }
 
+    /// The caller has taken everything that was there and will ever be: what is read from now on is what it has put in the
+    /// place of the anchor.
+    pub fn finish(&mut self) {
+        if self.held == Held::Yes {
+            ring(self.receiver.publish());
+            self.receiver.finish();
+        }
+    }
+
     /// Whether the ring is not believed any more.
     pub fn is_broken(&self) -> bool {
         self.receiver.is_broken()

@@ -126,8 +126,21 @@ impl Streams {
         }
     }
 
-    /// The program has closed the descriptors from `first` to `last`, or put other files in their place: bells may be
-    /// among them. To be said after it is done; who closes them unseen will not be woken.
+    /// The lowest descriptor of ours from `first` to `last`: not for the program to close. Nobody has given it such a
+    /// number, so that the kernel would tell it that there is nothing.
+    #[inline]
+    pub fn first_of_ours(&self, first: RawFd, last: RawFd) -> Option<RawFd> {
+        let ours = [device::bell::first_of_ours(first, last), client::socket_within(first, last)];
+        ours.into_iter().flatten().min()
+    }
+
+    /// The program is about to put another file in the place of this descriptor of ours, which it may.
+    pub fn give_up(&self, descriptor: RawFd) {
+        device::bell::give_up(descriptor);
+    }
+
+    /// The program has put other files in the place of the descriptors from `first` to `last`: bells may have been among
+    /// them. To be said after it is done; who does it unseen will not be woken.
     pub fn closed(&self, first: RawFd, last: RawFd) {
         device::bell::closed(first, last);
     }

@@ -7,6 +7,7 @@ use super::segment::{Segment, SegmentError};
 use super::slots::CopySlots;
 use super::views::{PairView, Views};
 use crate::contract::{Capabilities, Device, NoMemory, Posted, Sink};
+use crate::past_caches::hand_on;
 use crate::sync::{Label, Ordering, owner_barrier, sender_barrier};
 use std::ops::Range;
 use weft_wire::cell::{CELL_BYTES, CONTROL_WORDS, Head, INLINE_BYTES, INLINE_WORDS};
@@ -17,6 +18,9 @@ pub const LARGEST_PACKET: usize = 32 * 1024;
 
 /// Steps in which the bulk area gets its memory during its first lap.
 const POPULATE_BYTES: usize = 16 * 1024;
+
+/// So many of the first bytes of an answer are handed on; the reader fetches those behind them ahead.
+const HANDED_ON_BYTES: usize = 2048;
 
 /// What a post lacked when it was last refused.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -56,6 +60,8 @@ pub struct ShmDevice {
     refusals: Vec<NoMemory>,
     unreachable: Vec<u32>,
     me: u32,
+    /// Something has come since the last packet with bulk payload left: whoever sent it may wait for an answer.
+    heard: bool,
     /// Wake-ups sent, for the status page.
     pub wakeups: u64,
     segment: Segment,
@@ -94,6 +100,7 @@ impl ShmDevice {
             refusals: Vec::new(),
             unreachable: Vec::new(),
             me,
+            heard: false,
             wakeups: 0,
             segment,
             views,
@@ -369,7 +376,7 @@ impl Device for ShmDevice {
 
     unsafe fn post_bulk(&mut self, to: u32, head: Head, control: &[u64], data: *const u8, length: usize) -> Posted {
         debug_assert!(control.len() <= CONTROL_WORDS);
-        let me = self.me;
+        let (me, heard) = (self.me, std::mem::take(&mut self.heard));
         let Some(out) = self.outgoing(to) else { return Posted::Full };
         let Some(cell) = out.cells.vacant() else { return out.refuse(Lack::Bulk) };
         let Some((offset, piece)) = out.bulk.room(length.min(LARGEST_PACKET)) else { return out.refuse(Lack::Bulk) };
@@ -383,6 +390,9 @@ impl Device for ShmDevice {
         out.cells.fetch_for_writing();
         // SAFETY: offset + piece lies inside the bulk area, and the peer has given these bytes back (return-credit).
         unsafe { std::ptr::copy_nonoverlapping(data, out.pair.bulk.add(offset), piece) };
+        if heard {
+            hand_on(out.pair.bulk.wrapping_add(offset), piece.min(HANDED_ON_BYTES));
+        }
         out.bulk.take(piece);
         cell.head[1].store(head.second_word(), Ordering::Relaxed);
         for (word, value) in cell.inline.iter().zip(control) {
@@ -404,6 +414,7 @@ impl Device for ShmDevice {
             let ring = self.incoming[from as usize].as_mut().expect("polled rings are open");
             any |= ring.drain(from, sink, &mut self.wakeups);
         }
+        self.heard |= any;
         any
     }
 }

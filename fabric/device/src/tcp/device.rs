@@ -9,13 +9,14 @@ use super::socket::{Epoll, Token, Watch};
 use crate::contract::{Capabilities, Device, PeerFault, Posted, Sink};
 use crate::shm::stream::bell::Bell;
 use crate::sys;
+use std::collections::HashSet;
 use std::io;
 use std::net::SocketAddr;
 use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 use std::time::Duration;
 use weft_wire::cell::{CONTROL_WORDS, Head, INLINE_BYTES, INLINE_WORDS};
-use weft_wire::tcp::{FAREWELL_BYTES, Front, Key, LARGEST_PACKET};
+use weft_wire::tcp::{FAREWELL_BYTES, Front, Key, LARGEST_PACKET, Nonce};
 
 /// Where a peer is waited for.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -35,6 +36,18 @@ pub(super) enum Standing {
     Lost,
 }
 
+/// What a peer was sent since the last poll, of posts that more may follow.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Lately {
+    Nothing,
+    Sent,
+    /// The kernel may still have some, and waits for more.
+    Held,
+}
+
+/// Packets up to this length wait for company where more may follow.
+const SHORT_BYTES: usize = 512;
+
 pub(super) struct Peer {
     pub place: Place,
     pub standing: Standing,
@@ -47,6 +60,7 @@ pub(super) struct Peer {
     pub wants_room: bool,
     /// It could not be reached when nothing was posted.
     pub unreached: bool,
+    lately: Lately,
 }
 
 /// What the device has counted.
@@ -75,6 +89,10 @@ pub struct TcpDevice {
     buffered: Vec<u32>,
     /// Peers whose output waits for room in the kernel.
     pub(super) waiting: Vec<u32>,
+    /// Posts may be followed by more before the next poll.
+    gathering: bool,
+    /// Peers of which `lately` is not `Nothing`.
+    written: Vec<u32>,
     ready: Vec<Token>,
     look: Look,
     /// Another device is preferred, and so many connections there have been all the same.
@@ -84,6 +102,13 @@ pub struct TcpDevice {
     pub(super) faults: Vec<PeerFault>,
     pub(super) notices: Vec<String>,
     pub(super) said_deaf: bool,
+    pub(super) said_crowded: bool,
+    /// The listener is not watched until then, because what waits there cannot be taken.
+    pub(super) deaf_until_ns: Option<u64>,
+    /// When peers' hosts are looked at next.
+    pub(super) next_check_ns: u64,
+    /// Calls of ranks that were heard. A rank makes each once, so a second one is somebody else's.
+    pub(super) heard_calls: HashSet<(u32, Nonce)>,
     /// We have taken our leave.
     leaving: bool,
     pub(super) counters: Counters,
@@ -131,6 +156,7 @@ impl TcpDevice {
             output: Output::default(),
             wants_room: false,
             unreached: false,
+            lately: Lately::Nothing,
         };
         Ok(Self {
             me,
@@ -143,6 +169,8 @@ impl TcpDevice {
             dialing: Vec::new(),
             buffered: Vec::new(),
             waiting: Vec::new(),
+            gathering: false,
+            written: Vec::new(),
             ready: Vec::new(),
             look: Look::new(alone),
             stands_by: false,
@@ -150,6 +178,10 @@ impl TcpDevice {
             faults: Vec::new(),
             notices: Vec::new(),
             said_deaf: false,
+            said_crowded: false,
+            deaf_until_ns: None,
+            next_check_ns: 0,
+            heard_calls: HashSet::new(),
             leaving: false,
             counters: Counters::default(),
             #[cfg(test)]
@@ -236,9 +268,39 @@ impl TcpDevice {
         }
     }
 
-    /// Whether anything that was posted has not left this process, for peers that may still take it.
+    /// Whether anything that was posted has not left this process, for peers that may still take it. After the farewell,
+    /// whether anything has not arrived: who closes a connection on which something has come that was not read takes back
+    /// what has not arrived yet.
     pub fn has_output(&self) -> bool {
-        self.peers.iter().any(|peer| peer.standing == Standing::Open && !peer.output.is_empty())
+        let open = || self.peers.iter().filter(|peer| peer.standing == Standing::Open);
+        let owed = |peer: &Peer| peer.link.as_ref().is_some_and(|link| link.socket.is_owed());
+        open().any(|peer| !peer.output.is_empty()) || self.leaving && open().any(owed)
+    }
+
+    /// Whether more posts may follow the next ones before the next poll. Short ones to a peer that has just been sent one
+    /// then wait for company: until that poll, or [`Self::push_out`], or the kernel's patience ends. The first never
+    /// waits.
+    #[inline]
+    pub fn gather(&mut self, may_follow: bool) {
+        self.gathering = may_follow;
+    }
+
+    /// Lets go what waits for company.
+    #[inline]
+    pub fn push_out(&mut self) {
+        if !self.written.is_empty() {
+            self.push_written();
+        }
+    }
+
+    #[cold]
+    fn push_written(&mut self) {
+        for rank in self.written.drain(..) {
+            let peer = &mut self.peers[rank as usize];
+            if let (Lately::Held, Some(link)) = (std::mem::replace(&mut peer.lately, Lately::Nothing), &peer.link) {
+                link.socket.push();
+            }
+        }
     }
 
     /// Before a sleep: whether the caller may sleep, or must poll. What comes from now on ends the sleep.
@@ -264,7 +326,10 @@ impl TcpDevice {
     /// How to sleep until something comes, or is to be done. Usable without the device, while another thread uses that.
     pub fn sleeper(&self) -> Sleeper {
         let next_ns = |rank: &u32| self.peers[*rank as usize].dial.as_ref().map(|dial| dial.next_ns());
-        Sleeper { epoll: self.epoll.clone(), until_ns: self.dialing.iter().filter_map(next_ns).min() }
+        let dials = self.dialing.iter().filter_map(next_ns);
+        let check = self.peers.iter().any(|peer| peer.link.is_some()).then_some(self.next_check_ns);
+        let until_ns = dials.chain(self.deaf_until_ns).chain(check).min();
+        Sleeper { epoll: self.epoll.clone(), until_ns }
     }
 
     fn post(&mut self, to: u32, front: &Front, bulk: &[u8]) -> Posted {
@@ -276,8 +341,16 @@ impl TcpDevice {
         let length = front.len() + bulk.len();
         match &peer.link {
             Some(link) if peer.output.is_empty() => {
+                let short = self.gathering && length <= SHORT_BYTES;
+                let more = short && peer.lately != Lately::Nothing;
                 // A connection that has ended is noticed where it is read, after all that came before its end.
-                let Ok(sent) = link.socket.write(front, bulk) else { return Posted::Full };
+                let Ok(sent) = link.socket.write(front, bulk, more) else { return Posted::Full };
+                if more {
+                    peer.lately = Lately::Held;
+                } else if short {
+                    peer.lately = Lately::Sent;
+                    self.written.push(to);
+                }
                 if sent < length {
                     peer.output.add(front.get(sent..).unwrap_or_default());
                     peer.output.add(&bulk[sent.saturating_sub(front.len())..]);
@@ -407,9 +480,7 @@ impl TcpDevice {
         }
         self.ready = ready;
         any |= !self.waiting.is_empty() && self.flush();
-        if !self.dialing.is_empty() || !self.guests.is_empty() {
-            self.on_time();
-        }
+        self.on_time();
         any | self.tell_faults(sink)
     }
 
@@ -469,6 +540,7 @@ impl Device for TcpDevice {
     }
 
     fn poll<S: Sink>(&mut self, sink: &mut S) -> bool {
+        self.push_out();
         let any = !self.buffered.is_empty() && self.hand_on_buffered(sink);
         if any || !self.look.is_due() {
             return any;

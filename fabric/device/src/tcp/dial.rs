@@ -5,9 +5,11 @@
 //! the connection is waited for as long as that takes, and only where no connection comes about there is a limit.
 
 use super::socket::{Epoll, Read, Socket, Token, Watch};
+use crate::kernel;
 use std::io;
 use std::net::SocketAddr;
-use weft_wire::tcp::{ANSWER_BYTES, Call, Key, USE};
+use std::sync::Arc;
+use weft_wire::tcp::{ANSWER_BYTES, Call, Key, Nonce, USE};
 
 const MS: u64 = 1_000_000;
 /// The next address is tried after so long without an answer from the ones before.
@@ -16,11 +18,22 @@ const STAGGER_NS: u64 = 100 * MS;
 const PAUSE_NS: u64 = 250 * MS;
 /// After so long without a connection the user is told.
 const NOTICE_NS: u64 = 3_000 * MS;
-/// After so long without a connection the peer is given up: networks recover from short faults meanwhile.
+/// And after so long where connections are taken and nobody answers: a rank that computes does so as well.
+const QUIET_NOTICE_NS: u64 = 30_000 * MS;
+/// After so long without a connection the peer is given up: networks recover from short faults meanwhile. The time in
+/// which one was taken does not count.
 const LIMIT_NS: u64 = 12_000 * MS;
 
 /// An address is tried so often at least.
 const TRIES: u32 = 3;
+
+/// One that was never used.
+pub fn nonce() -> Nonce {
+    let mut nonce = [0; 16];
+    nonce[..8].copy_from_slice(&kernel::random().to_le_bytes());
+    nonce[8..].copy_from_slice(&kernel::random().to_le_bytes());
+    nonce
+}
 
 /// How far an attempt has come.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -38,6 +51,8 @@ enum Stage {
 
 struct Attempt {
     address: SocketAddr,
+    /// With a nonce of its own, which counts once.
+    call: Call,
     stage: Stage,
     /// When it was last begun.
     begun_ns: u64,
@@ -74,25 +89,32 @@ impl Heard {
 
 /// The attempts to reach one peer.
 pub struct Dial {
-    call: Call,
     attempts: Vec<Attempt>,
+    began_ns: u64,
+    /// When it would have begun if no connection had been taken in between.
     since_ns: u64,
+    /// Since when one is taken.
+    connected_ns: Option<u64>,
     noticed: bool,
 }
 
 /// What time has brought.
 pub enum Due {
     Nothing,
-    /// To be told to the user, once.
+    /// No connection yet. To be told to the user, as the next one; one of both, once.
     Notice(String),
+    /// Connections are taken, and nobody answers.
+    Quiet(String),
     /// Nothing leads to the peer.
     Unreachable(String),
 }
 
 impl Dial {
-    pub fn new(call: Call, addresses: &[SocketAddr], now_ns: u64) -> Self {
+    /// From rank `from` to rank `to`, which has these addresses.
+    pub fn new(from: u32, to: u32, addresses: &[SocketAddr], now_ns: u64) -> Self {
         let attempt = |(index, address): (usize, &SocketAddr)| Attempt {
             address: *address,
+            call: Call { from, to, nonce: [0; 16] },
             stage: Stage::Waiting { from_ns: now_ns + index as u64 * STAGGER_NS },
             begun_ns: now_ns,
             socket: None,
@@ -101,19 +123,24 @@ impl Dial {
             cause: None,
         };
         let attempts = addresses.iter().enumerate().map(attempt).collect();
-        Self { call, attempts, since_ns: now_ns, noticed: false }
+        Self { attempts, began_ns: now_ns, since_ns: now_ns, connected_ns: None, noticed: false }
     }
 
     /// When [`Self::handle_time`] has something to do next.
     pub fn next_ns(&self) -> u64 {
-        let notice = (!self.noticed).then_some(self.since_ns + NOTICE_NS);
+        let notice = (!self.noticed).then_some(self.notice_ns());
         let starts = self.attempts.iter().filter_map(|attempt| match attempt.stage {
             Stage::Waiting { from_ns } => Some(from_ns),
             _ => None,
         });
         let limit = self.attempts.iter().map(|attempt| attempt.hopeless_ns(self.since_ns)).max().unwrap_or(0);
-        let told = notice.into_iter().chain([limit]).min().filter(|_| !self.is_connected());
-        starts.chain(told).min().unwrap_or(u64::MAX)
+        let limit = (!self.is_connected()).then_some(limit);
+        starts.chain(notice).chain(limit).min().unwrap_or(u64::MAX)
+    }
+
+    /// When the user is told that there is nothing yet.
+    fn notice_ns(&self) -> u64 {
+        if self.is_connected() { self.began_ns + QUIET_NOTICE_NS } else { self.since_ns + NOTICE_NS }
     }
 
     #[cfg(test)]
@@ -131,7 +158,7 @@ impl Dial {
     }
 
     /// Begins the attempts that are due. `token` names the attempt of an index.
-    pub fn handle_time(&mut self, now_ns: u64, epoll: &Epoll, token: impl Fn(usize) -> Token) -> Due {
+    pub fn handle_time(&mut self, now_ns: u64, epoll: &Arc<Epoll>, token: impl Fn(usize) -> Token) -> Due {
         for index in 0..self.attempts.len() {
             let attempt = &mut self.attempts[index];
             if matches!(attempt.stage, Stage::Waiting { from_ns } if from_ns <= now_ns)
@@ -140,17 +167,15 @@ impl Dial {
                 self.fail(index, cause.to_string(), now_ns);
             }
         }
-        if self.is_connected() {
-            return Due::Nothing;
-        }
-        if self.attempts.iter().all(|attempt| attempt.hopeless_ns(self.since_ns) <= now_ns) {
+        let connected = self.is_connected();
+        if !connected && self.attempts.iter().all(|attempt| attempt.hopeless_ns(self.since_ns) <= now_ns) {
             return Due::Unreachable(self.story());
         }
-        let waited_ns = now_ns.saturating_sub(self.since_ns);
-        if waited_ns >= NOTICE_NS && !std::mem::replace(&mut self.noticed, true) {
-            return Due::Notice(self.story());
+        if self.noticed || now_ns < self.notice_ns() {
+            return Due::Nothing;
         }
-        Due::Nothing
+        self.noticed = true;
+        if connected { Due::Quiet(self.story()) } else { Due::Notice(self.story()) }
     }
 
     /// Every address, and what happened there.
@@ -172,10 +197,14 @@ impl Dial {
         epoll: &Epoll,
         token: Token,
     ) -> Option<(Socket, SocketAddr)> {
-        let call = self.call;
         let attempt = self.attempts.get_mut(index)?;
-        match attempt.step(&call, key, epoll, token) {
-            Ok(false) => None,
+        match attempt.step(key, epoll, token) {
+            Ok(false) => {
+                if self.is_connected() {
+                    self.connected_ns.get_or_insert(now_ns);
+                }
+                None
+            }
             Ok(true) => attempt.socket.take().map(|socket| (socket, attempt.address)),
             Err(cause) => {
                 self.fail(index, cause, now_ns);
@@ -196,6 +225,11 @@ impl Dial {
         if let Some(Attempt { stage: Stage::Waiting { from_ns }, .. }) = untried {
             *from_ns = now_ns;
         }
+        if !self.is_connected()
+            && let Some(from_ns) = self.connected_ns.take()
+        {
+            self.since_ns += now_ns.saturating_sub(from_ns);
+        }
     }
 }
 
@@ -210,10 +244,11 @@ impl Attempt {
         }
     }
 
-    fn begin(&mut self, now_ns: u64, epoll: &Epoll, token: Token) -> io::Result<()> {
+    fn begin(&mut self, now_ns: u64, epoll: &Arc<Epoll>, token: Token) -> io::Result<()> {
         self.begun_ns = now_ns;
-        let socket = Socket::dial(&self.address)?;
-        epoll.add(socket.raw(), Watch::Both, token)?;
+        self.call.nonce = nonce();
+        let mut socket = Socket::dial(&self.address)?;
+        socket.watch(epoll, Watch::Both, token)?;
         self.stage = Stage::Connecting;
         self.socket = Some(socket);
         Ok(())
@@ -231,8 +266,9 @@ impl Attempt {
     }
 
     /// One step of the greeting; true when the connection may be used.
-    fn step(&mut self, call: &Call, key: &Key, epoll: &Epoll, token: Token) -> Result<bool, String> {
+    fn step(&mut self, key: &Key, epoll: &Epoll, token: Token) -> Result<bool, String> {
         let Some(socket) = &self.socket else { return Ok(false) };
+        let call = &self.call;
         match self.stage {
             Stage::Waiting { .. } => Ok(false),
             Stage::Connecting => {
@@ -267,7 +303,9 @@ impl Attempt {
 fn told(error: io::Error) -> String {
     match error.kind() {
         io::ErrorKind::UnexpectedEof => {
-            "the connection was taken and closed again; another program may listen there".to_owned()
+            "the connection was taken and closed again; another program may listen there, or too many that said nothing \
+             were connected to it"
+                .to_owned()
         }
         _ => error.to_string(),
     }
@@ -275,7 +313,7 @@ fn told(error: io::Error) -> String {
 
 /// Sends a short message on a connection on which little has been said, so that it has room.
 pub fn send(socket: &Socket, bytes: &[u8]) -> Result<(), String> {
-    match socket.write(bytes, &[]) {
+    match socket.write(bytes, &[], false) {
         Ok(count) if count == bytes.len() => Ok(()),
         Ok(_) => Err("no room for a greeting".to_owned()),
         Err(error) => Err(error.to_string()),

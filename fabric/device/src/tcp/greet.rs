@@ -5,33 +5,28 @@ use super::dial::{Dial, Due, send};
 use super::guest::{Guest, Step};
 use super::link::Link;
 use super::socket::{Socket, Watch};
-use crate::kernel;
 use crate::sys;
 use std::net::SocketAddr;
-use weft_wire::tcp::{Call, Nonce, USE};
+use std::os::fd::AsRawFd;
+use weft_wire::tcp::USE;
 
 /// Connections that are taken in one look.
 const ACCEPTS: usize = 16;
-/// Guests that may say nothing at the same time. The one that has for longest makes room.
+/// Guests that may say nothing at the same time. The one that has for longest makes room; until then each may: a rank that
+/// has connected and computes says nothing either.
 const SILENT_GUESTS: usize = 64;
-/// Guests that say to be one and the same rank.
-const GUESTS_PER_RANK: usize = 8;
-
-fn nonce() -> Nonce {
-    let mut nonce = [0; 16];
-    nonce[..8].copy_from_slice(&kernel::random().to_le_bytes());
-    nonce[8..].copy_from_slice(&kernel::random().to_le_bytes());
-    nonce
-}
+/// Where connections cannot be taken, as without a free descriptor, it is tried again after so long.
+const DEAF_NS: u64 = 100_000_000;
+/// Between two looks at whether peers' hosts still answer.
+pub(super) const CHECK_NS: u64 = 2_000_000_000;
 
 impl TcpDevice {
     /// Begins to reach a peer.
     #[cold]
     pub(super) fn dial(&mut self, to: u32) {
-        let call = Call { from: self.me, to, nonce: nonce() };
         let now_ns = sys::now_ns();
         let peer = &mut self.peers[to as usize];
-        peer.dial = Some(Box::new(Dial::new(call, &peer.place.addresses, now_ns)));
+        peer.dial = Some(Box::new(Dial::new(self.me, to, &peer.place.addresses, now_ns)));
         self.dialing.push(to);
         self.move_dial(to, now_ns);
     }
@@ -42,10 +37,13 @@ impl TcpDevice {
         for rank in self.dialing.clone() {
             self.move_dial(rank, now_ns);
         }
-        for index in 0..self.guests.len() {
-            if self.guests[index].as_ref().is_some_and(|guest| guest.is_silent_for_long(now_ns)) {
-                self.turn_away(index);
-            }
+        if self.deaf_until_ns.is_some_and(|until| until <= now_ns) {
+            self.deaf_until_ns = None;
+            self.listen();
+        }
+        if self.next_check_ns <= now_ns {
+            self.next_check_ns = now_ns + CHECK_NS;
+            self.check_silence();
         }
         while self.guests.last().is_some_and(Option::is_none) {
             self.guests.pop();
@@ -72,6 +70,11 @@ impl TcpDevice {
                 self.notices
                     .push(format!("no connection to rank {rank} on host {host} yet: {story}; it is tried again"));
             }
+            Due::Quiet(story) => {
+                self.notices.push(format!(
+                    "rank {rank} on host {host} has not answered yet, which is no error while it computes: {story}"
+                ));
+            }
             Due::Unreachable(story) => self.lose(rank, &format!("no address of its host leads to it: {story}")),
         }
     }
@@ -91,7 +94,10 @@ impl TcpDevice {
                 Ok(Some(socket)) => self.admit(socket),
                 Ok(None) => break,
                 Err(error) => {
-                    // Such as too few descriptors, which lasts: it is tried with each look, and said once.
+                    // Such as too few descriptors, which lasts. The listener stays ready meanwhile, and would let nobody
+                    // sleep.
+                    self.epoll.forget(self.listener.as_raw_fd());
+                    self.deaf_until_ns = Some(sys::now_ns() + DEAF_NS);
                     if !std::mem::replace(&mut self.said_deaf, true) {
                         self.notices.push(format!("a connection of another rank cannot be taken: {error}"));
                     }
@@ -102,15 +108,40 @@ impl TcpDevice {
         true
     }
 
-    fn admit(&mut self, socket: Socket) {
+    /// Watches the listener again.
+    fn listen(&mut self) {
+        let token = token::new(token::LISTENER, 0, 0);
+        if self.epoll.add(self.listener.as_raw_fd(), Watch::Input, token).is_err() {
+            self.deaf_until_ns = Some(sys::now_ns() + DEAF_NS);
+        }
+    }
+
+    /// Looks for peers whose host is gone without a word.
+    fn check_silence(&mut self) {
+        for rank in 0..self.peers.len() as u32 {
+            let link = self.peers[rank as usize].link.as_ref();
+            if let Some(silence) = link.map(|link| link.socket.silence()).filter(|silence| silence.is_final()) {
+                let seconds = silence.since_ms / 1000;
+                self.lose(rank, &format!("nothing has been heard of its host for {seconds} s"));
+            }
+        }
+    }
+
+    fn admit(&mut self, mut socket: Socket) {
         let silent = |guest: &Option<Guest>| guest.as_ref().is_some_and(|guest| guest.rank().is_none());
         if self.guests.iter().filter(|guest| silent(guest)).count() >= SILENT_GUESTS
             && let Some(oldest) = self.oldest_silent()
         {
             self.turn_away(oldest);
+            if !std::mem::replace(&mut self.said_crowded, true) {
+                self.notices.push(format!(
+                    "{SILENT_GUESTS} connections that say nothing wait here, and the oldest ones are closed; a rank among \
+                     them tries again"
+                ));
+            }
         }
         let index = self.guests.iter().position(Option::is_none).unwrap_or(self.guests.len());
-        if self.epoll.add(socket.raw(), Watch::Input, token::new(token::GUEST, 0, index as u32)).is_err() {
+        if socket.watch(&self.epoll, Watch::Input, token::new(token::GUEST, 0, index as u32)).is_err() {
             return;
         }
         let guest = Some(Guest::new(socket, sys::now_ns()));
@@ -131,8 +162,9 @@ impl TcpDevice {
     pub(super) fn on_guest(&mut self, index: usize) -> bool {
         let (me, size) = (self.me, self.peers.len() as u32);
         let Some(guest) = self.guests.get_mut(index).and_then(Option::as_mut) else { return false };
-        match guest.handle_ready(me, size, &self.key, nonce) {
-            Step::Waiting => self.limit_guests_of(index),
+        let heard = &mut self.heard_calls;
+        match guest.handle_ready(me, size, &self.key, &mut |call| heard.insert((call.from, call.nonce))) {
+            Step::Waiting => {}
             Step::Gone => self.guests[index] = None,
             Step::Stranger => self.turn_away(index),
             Step::Rank(rank) => {
@@ -143,15 +175,6 @@ impl TcpDevice {
             }
         }
         true
-    }
-
-    /// A rank tries several ways at a time, but not any number.
-    fn limit_guests_of(&mut self, index: usize) {
-        let rank = |guest: &Option<Guest>| guest.as_ref().and_then(Guest::rank);
-        let Some(of) = rank(&self.guests[index]) else { return };
-        if self.guests.iter().filter(|guest| rank(guest) == Some(of)).count() > GUESTS_PER_RANK {
-            self.guests[index] = None;
-        }
     }
 
     /// As the lower rank of a pair: whether this connection is to be the pair's, which the other side is then told.

@@ -1,11 +1,8 @@
 //! Who has connected to us and has not proven yet to be a rank of the job.
 
-use super::dial::{Heard, send};
+use super::dial::{Heard, nonce, send};
 use super::socket::Socket;
 use weft_wire::tcp::{Call, HELLO_BYTES, Key, Nonce, PROOF_BYTES, USE};
-
-/// Who has said nothing for so long is a stranger.
-const SILENCE_NS: u64 = 60_000_000_000;
 
 enum Stage {
     /// Nothing is known yet.
@@ -55,18 +52,18 @@ impl Guest {
         }
     }
 
-    pub fn is_silent_for_long(&self, now_ns: u64) -> bool {
-        matches!(self.stage, Stage::Silent) && now_ns.saturating_sub(self.since_ns) > SILENCE_NS
-    }
-
-    /// Hears what has come. `me` is the rank that was called, of so many; `nonce_of` answers one that was never used.
-    pub fn handle_ready(&mut self, me: u32, size: u32, key: &Key, nonce_of: fn() -> Nonce) -> Step {
+    /// Hears what has come. `me` is the rank that was called, of so many; `is_new` says whether a call was never heard.
+    pub fn handle_ready(&mut self, me: u32, size: u32, key: &Key, is_new: &mut impl FnMut(&Call) -> bool) -> Step {
         match &self.stage {
             Stage::Silent => match self.heard.read::<HELLO_BYTES>(&self.socket) {
                 Ok(None) => Step::Waiting,
                 Ok(Some(hello)) => match Call::from_hello(&hello, key) {
                     Ok(call) if call.to == me && call.from < size && call.from != me => {
-                        let nonce = nonce_of();
+                        // A rank makes a new nonce for each call: who repeats one is not it.
+                        if !is_new(&call) {
+                            return Step::Stranger;
+                        }
+                        let nonce = nonce();
                         if send(&self.socket, &call.answer(key, &nonce)).is_err() {
                             return Step::Gone;
                         }
@@ -89,7 +86,7 @@ impl Guest {
                     }
                     self.stage = Stage::Proven(*call);
                     // What chooses comes with what proves.
-                    self.handle_ready(me, size, key, nonce_of)
+                    self.handle_ready(me, size, key, is_new)
                 }
                 Ok(Some(_)) => Step::Stranger,
                 Err(_) => Step::Gone,

@@ -43,7 +43,7 @@ impl Output {
         if self.is_empty() {
             return Ok(false);
         }
-        let sent = socket.write(&self.bytes[self.gone..], &[])?;
+        let sent = socket.write(&self.bytes[self.gone..], &[], false)?;
         self.gone += sent;
         if self.gone >= LIMIT_BYTES {
             self.bytes.drain(..self.gone);

@@ -4,6 +4,7 @@ use crate::kernel::{self, checked};
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
+use std::sync::Arc;
 use std::time::Duration;
 
 /// The kernel's form of an address, of either family.
@@ -58,7 +59,11 @@ impl Address {
 }
 
 /// A connected socket, or one on its way to be.
-pub struct Socket(OwnedFd);
+pub struct Socket {
+    descriptor: OwnedFd,
+    /// The set that watches it.
+    set: Option<Arc<Epoll>>,
+}
 
 /// What reading has brought.
 #[derive(Debug, PartialEq, Eq)]
@@ -75,6 +80,9 @@ fn own(descriptor: usize) -> OwnedFd {
     unsafe { OwnedFd::from_raw_fd(descriptor as RawFd) }
 }
 
+/// How long a silent connection lives: keep-alive asks after so many seconds, then every so many, so many times.
+const KEEP_ALIVE: [i32; 3] = [5, 3, 6];
+
 /// Nothing now is an answer; so is an interruption, after which one looks again.
 fn unless_now(result: io::Result<usize>) -> io::Result<Option<usize>> {
     match result {
@@ -84,12 +92,33 @@ fn unless_now(result: io::Result<usize>) -> io::Result<Option<usize>> {
     }
 }
 
+/// As [`unless_now`] for a write: where the kernel lacks memory for the moment there is no room now. That must be told
+/// from an end of the connection, because who has no room is woken when there is some.
+fn unless_full(result: io::Result<usize>) -> io::Result<Option<usize>> {
+    match result {
+        Err(error) if matches!(error.raw_os_error(), Some(libc::ENOBUFS | libc::ENOMEM)) => Ok(None),
+        other => unless_now(other),
+    }
+}
+
 impl Socket {
+    fn new(descriptor: usize) -> Self {
+        let socket = Self { descriptor: own(descriptor), set: None };
+        socket.prepare();
+        socket
+    }
+
+    /// Has a set watch this socket, until it is dropped.
+    pub fn watch(&mut self, set: &Arc<Epoll>, watch: Watch, token: Token) -> io::Result<()> {
+        set.add(self.raw(), watch, token)?;
+        self.set = Some(set.clone());
+        Ok(())
+    }
+
     /// Begins to connect; when it is writable, [`Self::error`] says how that went.
     pub fn dial(address: &SocketAddr) -> io::Result<Self> {
         let domain = if address.is_ipv4() { libc::AF_INET } else { libc::AF_INET6 };
-        let socket = Self(own(kernel::socket(domain, libc::SOCK_STREAM)? as usize));
-        socket.prepare();
+        let socket = Self::new(kernel::socket(domain, libc::SOCK_STREAM)? as usize);
         let (name, length) = Address::new(address);
         // SAFETY: the address lives across the call.
         let begun =
@@ -105,21 +134,18 @@ impl Socket {
         let flags = (libc::SOCK_NONBLOCK | libc::SOCK_CLOEXEC) as usize;
         // SAFETY: numbers only; the other side's address is not asked for.
         let taken = unsafe { checked(libc::SYS_accept4, [listener.as_raw_fd() as usize, 0, 0, flags, 0, 0]) };
-        Ok(unless_now(taken)?.map(|descriptor| {
-            let socket = Self(own(descriptor));
-            socket.prepare();
-            socket
-        }))
+        Ok(unless_now(taken)?.map(Self::new))
     }
 
     /// Short packets leave at once, and a host that is gone is noticed. Neither can fail on a socket of this kind.
     fn prepare(&self) {
+        let [idle, interval, count] = KEEP_ALIVE;
         let options = [
             (libc::IPPROTO_TCP, libc::TCP_NODELAY, 1),
             (libc::SOL_SOCKET, libc::SO_KEEPALIVE, 1),
-            (libc::IPPROTO_TCP, libc::TCP_KEEPIDLE, 5),
-            (libc::IPPROTO_TCP, libc::TCP_KEEPINTVL, 5),
-            (libc::IPPROTO_TCP, libc::TCP_KEEPCNT, 5),
+            (libc::IPPROTO_TCP, libc::TCP_KEEPIDLE, idle),
+            (libc::IPPROTO_TCP, libc::TCP_KEEPINTVL, interval),
+            (libc::IPPROTO_TCP, libc::TCP_KEEPCNT, count),
         ];
         options.into_iter().for_each(|(level, name, value)| self.set(level, name, value));
     }
@@ -139,7 +165,7 @@ impl Socket {
     }
 
     pub fn raw(&self) -> RawFd {
-        self.0.as_raw_fd()
+        self.descriptor.as_raw_fd()
     }
 
     /// The other end of a connected socket.
@@ -180,19 +206,84 @@ impl Socket {
         }
     }
 
-    /// Sends as much of `first` and then `second` as there is room for; answers how much.
-    pub fn write(&self, first: &[u8], second: &[u8]) -> io::Result<usize> {
+    /// Whether the other side's kernel has not confirmed everything that was written; false for a connection that has
+    /// ended.
+    pub fn is_owed(&self) -> bool {
+        let mut bytes = 0i32;
+        let at = (&raw mut bytes) as usize;
+        // SAFETY: the place is valid and ours across the call.
+        let asked = unsafe { checked(libc::SYS_ioctl, [self.raw() as usize, libc::TIOCOUTQ as usize, at, 0, 0, 0]) };
+        asked.is_ok() && bytes > 0
+    }
+
+    /// How the other side's kernel answers ours.
+    pub fn silence(&self) -> Silence {
+        // SAFETY: plain numbers, for which zero is a value.
+        let info: libc::tcp_info = unsafe { std::mem::zeroed() };
+        let info = kernel::option(self.raw(), libc::IPPROTO_TCP, libc::TCP_INFO, info);
+        info.map_or(Silence::default(), |info| Silence {
+            since_ms: info.tcpi_last_ack_recv,
+            repeated: info.tcpi_retransmits,
+            asked: info.tcpi_probes,
+        })
+    }
+
+    /// Lets go what was written with more to follow.
+    pub fn push(&self) {
+        self.set(libc::IPPROTO_TCP, libc::TCP_NODELAY, 1);
+    }
+
+    /// Sends as much of `first` and then `second` as there is room for; answers how much. With `more` to follow, the
+    /// kernel may keep it for company, until [`Self::push`], the other side's next word, or for a fifth of a second.
+    pub fn write(&self, first: &[u8], second: &[u8], more: bool) -> io::Result<usize> {
         let part = |bytes: &[u8]| libc::iovec { iov_base: bytes.as_ptr() as *mut _, iov_len: bytes.len() };
         let parts = [part(first), part(second)];
         // SAFETY: plain data, for which zero is a value.
         let mut message: libc::msghdr = unsafe { std::mem::zeroed() };
         message.msg_iov = parts.as_ptr().cast_mut();
         message.msg_iovlen = if second.is_empty() { 1 } else { 2 };
-        let flags = (libc::MSG_DONTWAIT | libc::MSG_NOSIGNAL) as usize;
+        let more = if more { libc::MSG_MORE } else { 0 };
+        let flags = (libc::MSG_DONTWAIT | libc::MSG_NOSIGNAL | more) as usize;
         let at = (&raw const message) as usize;
         // SAFETY: all that the message points at lives across the call; the kernel only reads it.
         let sent = unsafe { checked(libc::SYS_sendmsg, [self.raw() as usize, at, flags, 0, 0, 0]) };
-        Ok(unless_now(sent)?.unwrap_or(0))
+        Ok(unless_full(sent)?.unwrap_or(0))
+    }
+}
+
+impl Drop for Socket {
+    /// A process that was forked holds the connection as well, without knowing of it, and with that closing alone neither
+    /// ends the watch nor tells the other side.
+    fn drop(&mut self) {
+        if let Some(set) = self.set.take().filter(|set| set.is_ours()) {
+            set.forget(self.raw());
+            // SAFETY: no memory.
+            let _ = unsafe { checked(libc::SYS_shutdown, [self.raw() as usize, libc::SHUT_RDWR as usize, 0, 0, 0, 0]) };
+        }
+    }
+}
+
+/// How the kernel of the other side answers ours.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Silence {
+    /// Milliseconds since its last word.
+    pub since_ms: u32,
+    /// What was sent, and how often sent again since its last word.
+    pub repeated: u8,
+    /// How often it was asked since its last word, when nothing was on its way.
+    pub asked: u8,
+}
+
+impl Silence {
+    /// Sent again and again at intervals that double, bytes get through at the latest when a fault has lasted as long
+    /// again: a fault of ten seconds is over for both kernels after not much more than twenty.
+    const LIMIT_MS: u32 = 30_000;
+
+    /// Whether the other host must be gone. A kernel that is asked and answers nothing is; one that was not asked, or
+    /// whose process takes nothing for hours, is not. (The kernel's own limit, `TCP_USER_TIMEOUT`, is not for us: it ends
+    /// also the connection to a process that only takes nothing.)
+    pub fn is_final(self) -> bool {
+        self.since_ms >= Self::LIMIT_MS && (self.repeated > 0 || self.asked > 2)
     }
 }
 
@@ -204,7 +295,11 @@ pub enum Watch {
 }
 
 /// A set of sockets of which the kernel says which are ready.
-pub struct Epoll(OwnedFd);
+pub struct Epoll {
+    descriptor: OwnedFd,
+    /// The process that has made it. One that was forked shares it, and must not change it.
+    process: u32,
+}
 
 /// What is ready, as the token that it was added with.
 pub type Token = u64;
@@ -216,7 +311,11 @@ impl Epoll {
     pub fn new() -> io::Result<Self> {
         // SAFETY: no memory.
         let made = unsafe { checked(libc::SYS_epoll_create1, [libc::EPOLL_CLOEXEC as usize, 0, 0, 0, 0, 0]) };
-        made.map(|descriptor| Self(own(descriptor)))
+        made.map(|descriptor| Self { descriptor: own(descriptor), process: kernel::process() })
+    }
+
+    fn is_ours(&self) -> bool {
+        self.process == kernel::process()
     }
 
     fn control(&self, operation: i32, descriptor: RawFd, watch: Watch, token: Token) -> io::Result<()> {
@@ -225,12 +324,12 @@ impl Epoll {
             Watch::Both => libc::EPOLLIN | libc::EPOLLOUT,
         };
         let event = libc::epoll_event { events: events as u32, u64: token };
-        let (set, at) = (self.0.as_raw_fd() as usize, (&raw const event) as usize);
+        let (set, at) = (self.descriptor.as_raw_fd() as usize, (&raw const event) as usize);
         // SAFETY: the event lives across the call.
         unsafe { checked(libc::SYS_epoll_ctl, [set, operation as usize, descriptor as usize, at, 0, 0]) }.map(drop)
     }
 
-    /// Watches a socket until it is closed.
+    /// Watches what is not a [`Socket`] (see [`Socket::watch`]).
     pub fn add(&self, descriptor: RawFd, watch: Watch, token: Token) -> io::Result<()> {
         self.control(libc::EPOLL_CTL_ADD, descriptor, watch, token)
     }
@@ -239,12 +338,17 @@ impl Epoll {
         self.control(libc::EPOLL_CTL_MOD, descriptor, watch, token)
     }
 
+    /// Watches a socket no more. One that is not watched is left alone.
+    pub fn forget(&self, descriptor: RawFd) {
+        let _ = self.control(libc::EPOLL_CTL_DEL, descriptor, Watch::Input, 0);
+    }
+
     /// Adds the tokens of what is ready to `ready`; sleeps until something is, at most for `limit`.
     pub fn wait(&self, ready: &mut Vec<Token>, limit: Option<Duration>) {
         let mut events = [libc::epoll_event { events: 0, u64: 0 }; EVENTS];
         // Rounded up: a sleep that ends before its time would be followed by another one at once.
         let limit_ms = limit.map_or(-1, |limit| i32::try_from(limit.as_micros().div_ceil(1000)).unwrap_or(i32::MAX));
-        let (set, at) = (self.0.as_raw_fd() as usize, events.as_mut_ptr() as usize);
+        let (set, at) = (self.descriptor.as_raw_fd() as usize, events.as_mut_ptr() as usize);
         // SAFETY: the events are valid and ours across the call. No signal mask is given.
         let count = unsafe { checked(libc::SYS_epoll_pwait, [set, at, EVENTS, limit_ms as usize, 0, 8]) };
         // The one error that there can be is an interruption.
@@ -270,17 +374,17 @@ mod tests {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
         let address = listener.local_addr().expect("bound");
         let listener = OwnedFd::from(listener);
-        let set = Epoll::new().expect("a set");
+        let set = Arc::new(Epoll::new().expect("a set"));
         let mut ready = Vec::new();
         set.wait(&mut ready, Some(Duration::ZERO));
         assert_eq!(ready, []);
-        let dialled = Socket::dial(&address).expect("begun");
-        set.add(dialled.raw(), Watch::Both, 5).expect("added");
+        let mut dialled = Socket::dial(&address).expect("begun");
+        dialled.watch(&set, Watch::Both, 5).expect("added");
         set.wait(&mut ready, None);
         assert_eq!((&ready[..], dialled.error().is_none()), (&[5][..], true));
         let accepted = Socket::accept(&listener).expect("no error").expect("one waits");
         assert_eq!(dialled.peer(), Some(address));
-        assert_eq!(dialled.write(b"ab", b"c").expect("sent"), 3);
+        assert_eq!(dialled.write(b"ab", b"c", false).expect("sent"), 3);
         let mut bytes = [0; 8];
         assert_eq!(accepted.read(&mut bytes).expect("read"), Read::Bytes(3));
         assert_eq!(bytes[..3], *b"abc");
@@ -301,12 +405,50 @@ mod tests {
         let error = match Socket::dial(&free) {
             Err(error) => error,
             Ok(socket) => {
-                let set = Epoll::new().expect("a set");
-                set.add(socket.raw(), Watch::Both, 0).expect("added");
+                let set = Arc::new(Epoll::new().expect("a set"));
+                let mut socket = socket;
+                socket.watch(&set, Watch::Both, 0).expect("added");
                 set.wait(&mut Vec::new(), None);
                 socket.error().expect("refused")
             }
         };
         assert_eq!(error.kind(), io::ErrorKind::ConnectionRefused);
+    }
+
+    /// As after a fork: whoever was forked holds the connection as well.
+    #[test]
+    fn a_socket_that_others_hold_as_well_is_watched_no_more_and_its_end_is_told() {
+        let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+        let address = listener.local_addr().expect("bound");
+        let set = Arc::new(Epoll::new().expect("a set"));
+        let mut ours = Socket::dial(&address).expect("begun");
+        ours.watch(&set, Watch::Both, 5).expect("added");
+        let (mut far, _) = listener.accept().expect("one waits");
+        let held = ours.descriptor.try_clone().expect("a second descriptor");
+        drop(ours);
+        let mut ready = Vec::new();
+        set.wait(&mut ready, Some(Duration::ZERO));
+        assert_eq!(ready, []);
+        far.set_read_timeout(Some(Duration::from_secs(60))).expect("set");
+        assert_eq!(io::Read::read(&mut far, &mut [0; 8]).expect("the end"), 0);
+        drop(held);
+    }
+
+    #[test]
+    fn too_little_memory_of_the_kernel_is_no_room_and_not_an_end() {
+        let error = |number| unless_full(Err(io::Error::from_raw_os_error(number)));
+        for number in [libc::ENOBUFS, libc::ENOMEM, libc::EAGAIN, libc::EINTR] {
+            assert!(matches!(error(number), Ok(None)), "{number}");
+        }
+        assert!(error(libc::EPIPE).is_err() && error(libc::ECONNRESET).is_err());
+    }
+
+    #[test]
+    fn a_host_is_gone_when_its_kernel_has_long_answered_nothing() {
+        let silence = |since_ms, repeated, asked| Silence { since_ms, repeated, asked };
+        assert!(silence(30_000, 1, 0).is_final() && silence(90_000, 0, 3).is_final());
+        assert!(!silence(3_600_000, 0, 0).is_final(), "nothing was said to it");
+        assert!(!silence(25_000, 7, 0).is_final(), "a fault of ten seconds");
+        assert!(!silence(100_000, 0, 1).is_final(), "a process that takes nothing; its kernel was asked just now");
     }
 }

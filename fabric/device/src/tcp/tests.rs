@@ -7,6 +7,7 @@ use crate::contract::{Device, Packet, PeerFault, Posted, Sink};
 use std::io::{Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::os::fd::OwnedFd;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 use weft_wire::cell::{Head, Kind};
 use weft_wire::tcp::{ANSWER_BYTES, Call, Key, USE};
@@ -47,7 +48,10 @@ fn listeners(count: u32) -> (Vec<TcpListener>, Vec<Place>) {
 pub fn network(members: u32) -> Vec<TcpDevice> {
     let (listeners, places) = listeners(members);
     let device = |(me, listener): (usize, TcpListener)| {
-        TcpDevice::new(me as u32, KEY, OwnedFd::from(listener), places.clone(), true).expect("a device")
+        let mut device = TcpDevice::new(me as u32, KEY, OwnedFd::from(listener), places.clone(), true);
+        // Who sleeps is woken by what the test is about, and by nothing else.
+        device.iter_mut().for_each(|device| device.next_check_ns = u64::MAX);
+        device.expect("a device")
     };
     listeners.into_iter().enumerate().map(device).collect()
 }
@@ -287,14 +291,15 @@ fn the_address_that_leads_to_the_peer_is_found_among_others() {
 fn a_peer_that_no_address_leads_to_is_given_up_with_the_story_of_each() {
     let places = listeners(2).1;
     let addresses: Vec<SocketAddr> = places.iter().map(|place| place.addresses[0]).collect();
-    let epoll = Epoll::new().expect("a set");
-    let mut dial = Dial::new(Call { from: 0, to: 1, nonce: [0; 16] }, &addresses, 5);
+    let epoll = Arc::new(Epoll::new().expect("a set"));
+    let mut dial = Dial::new(0, 1, &addresses, 5);
     let (mut now_ns, mut noticed_ns, mut steps) = (5, 0, 0);
     let story = loop {
         match dial.handle_time(now_ns, &epoll, |index| index as u64) {
             Due::Nothing => {}
             Due::Notice(_) if noticed_ns != 0 => panic!("told twice"),
             Due::Notice(_) => noticed_ns = now_ns,
+            Due::Quiet(story) => panic!("nobody has taken a connection: {story}"),
             Due::Unreachable(story) => break story,
         }
         while dial.is_connecting() {
@@ -323,8 +328,8 @@ fn who_looks_late_still_tries_the_other_address() {
     let refused = TcpListener::bind("127.0.0.1:0").expect("a port").local_addr().expect("bound");
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
     let addresses = [refused, listener.local_addr().expect("bound")];
-    let epoll = Epoll::new().expect("a set");
-    let mut dial = Dial::new(Call { from: 0, to: 1, nonce: [0; 16] }, &addresses, 0);
+    let epoll = Arc::new(Epoll::new().expect("a set"));
+    let mut dial = Dial::new(0, 1, &addresses, 0);
     let look = |dial: &mut Dial, now_ns: u64| {
         let due = dial.handle_time(now_ns, &epoll, |index| index as u64);
         assert!(!matches!(due, Due::Unreachable(_)), "one address was not tried yet");
@@ -343,10 +348,12 @@ fn who_looks_late_still_tries_the_other_address() {
 
 #[test]
 fn a_host_without_an_address_is_given_up_at_once() {
-    let mut dial = Dial::new(Call { from: 0, to: 1, nonce: [0; 16] }, &[], 0);
-    let due = dial.handle_time(0, &Epoll::new().expect("a set"), |_| 0);
+    let mut dial = Dial::new(0, 1, &[], 0);
+    let due = dial.handle_time(0, &Arc::new(Epoll::new().expect("a set")), |_| 0);
     assert!(matches!(due, Due::Unreachable(story) if story == "its host has no address"));
 }
+
+mod trouble;
 
 mod sleeping {
     use super::*;

@@ -297,7 +297,11 @@ pub unsafe extern "C-unwind" fn recvmsg(fd: c_int, header: *mut msghdr, flags: c
             plain()
         });
         if !by_kernel && came >= 0 {
-            ((*header).msg_namelen, (*header).msg_controllen, (*header).msg_flags) = (0, 0, 0);
+            // As the kernel: where there is no place for a name nothing is said about one.
+            if !(*header).msg_name.is_null() {
+                (*header).msg_namelen = 0;
+            }
+            ((*header).msg_controllen, (*header).msg_flags) = (0, flags & libc::MSG_CMSG_CLOEXEC);
         }
         came
     }

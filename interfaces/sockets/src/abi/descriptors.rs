@@ -133,14 +133,15 @@ pub unsafe extern "C-unwind" fn getsockopt(
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C-unwind" fn close(fd: c_int) -> c_int {
+    if STREAMS.first_of_ours(fd, fd).is_some() {
+        // A program that closes all numbers. It has no such file.
+        raw::set_errno(libc::EBADF);
+        return -1;
+    }
     ends::before_close(fd);
     conn::forget(fd);
     // SAFETY: a number.
-    let answer = unsafe { real::close(fd) };
-    if answer == 0 {
-        STREAMS.closed(fd, fd);
-    }
-    answer
+    unsafe { real::close(fd) }
 }
 
 #[unsafe(no_mangle)]
@@ -158,18 +159,31 @@ pub unsafe extern "C-unwind" fn close_range(first: c_uint, last: c_uint, flags: 
     }
     let [low, high] = [first, last].map(|number| number.min(c_int::MAX as c_uint) as c_int);
     forget_range(low, high);
+    let mut from = first;
+    while let Some(ours) = STREAMS.first_of_ours(from.min(c_int::MAX as c_uint) as c_int, high) {
+        let ours = ours.cast_unsigned();
+        // SAFETY: numbers only.
+        if from < ours && unsafe { real::close_range(from, ours - 1, flags) } != 0 {
+            return -1;
+        }
+        from = ours + 1;
+    }
     // SAFETY: numbers only.
-    let answer = unsafe { real::close_range(first, last, flags) };
-    STREAMS.closed(low, high);
-    answer
+    if from <= last { unsafe { real::close_range(from, last, flags) } } else { 0 }
 }
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C-unwind" fn closefrom(first: c_int) {
+    let first = first.max(0);
     forget_range(first, c_int::MAX);
+    let mut from = first;
+    while let Some(ours) = STREAMS.first_of_ours(from, c_int::MAX) {
+        // One by one, as it has to be done where the kernel cannot close ranges.
+        (from..ours).for_each(raw::close);
+        from = ours + 1;
+    }
     // SAFETY: a number.
-    unsafe { real::closefrom(first) };
-    STREAMS.closed(first, c_int::MAX);
+    unsafe { real::closefrom(from) };
 }
 
 fn forget_range(first: c_int, last: c_int) {
@@ -193,6 +207,9 @@ pub unsafe extern "C-unwind" fn dup(fd: c_int) -> c_int {
 fn copy_onto(fd: c_int, to: c_int, copy: impl FnOnce() -> c_int) -> c_int {
     let closes = fd != to && raw::fcntl(fd, libc::F_GETFD, 0).is_ok();
     let before = if closes { ends::before_close(to) } else { None };
+    if closes && STREAMS.first_of_ours(to, to).is_some() {
+        STREAMS.give_up(to);
+    }
     let answer = copy();
     if answer >= 0 {
         conn::duplicate(fd, answer);

@@ -406,8 +406,23 @@ pub fn restore_room(inner: &mut Inner, epfd: c_int, fd: c_int) {
     }
 }
 
+/// Whether ends that the kernel tells of are resets. Before the set is held: it takes the locks of a stream, and those are
+/// never waited for under that of a set. Who holds a stream may be stopped (it belongs to all who share the socket), or
+/// be interrupted by a handler that waits for this very set.
+pub fn judge_ends(seen: &[epoll_event]) {
+    for event in seen {
+        let (data, events) = (event.u64, event.events);
+        if let Word::Ours(fd) = word(data)
+            && let Some(held) = conn::hold(fd)
+            && held.state_now() == ATTACHED
+        {
+            ends::notice(&held, fd, events as i16);
+        }
+    }
+}
+
 /// What of the kernel's events for `fd` is true, as the program shall see it; `None` for nothing. The caller holds the
-/// lock.
+/// lock, and has judged the ends.
 pub fn translate(inner: &mut Inner, epfd: c_int, fd: c_int, seen: u32) -> Option<epoll_event> {
     let entry = table::entry(fd);
     let place = inner.place(fd)?;
@@ -424,7 +439,7 @@ pub fn translate(inner: &mut Inner, epfd: c_int, fd: c_int, seen: u32) -> Option
     } else if let (true, Some(Entry::Connection(index))) = (place.member, entry) {
         let held = conn::hold_index(index);
         held.set_flag(conn::ASK_KERNEL);
-        if ends::notice(&held, fd, seen as i16) {
+        if held.has_flag(conn::UNDONE) {
             events |= raw::poll_one(fd, place.events as i16) as u32;
         }
         events = without_false_room(&held, place, epfd, fd, events);

@@ -151,6 +151,7 @@ fn collect(epfd: c_int, index: u32, out: &mut [epoll_event]) -> usize {
 /// Turns `seen` events of the kernel behind those that call `call` told of ours into what the program shall see; answers
 /// how many there are.
 fn merge(epfd: c_int, index: u32, out: &mut [epoll_event], (told, call): (usize, u32), seen: usize) -> usize {
+    control::judge_ends(&out[told..told + seen]);
     let Some(mut inner) = set::at(index).lock() else { return told };
     let (mut used, mut strange) = (told, false);
     for at in told..told + seen {

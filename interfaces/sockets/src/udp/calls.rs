@@ -83,7 +83,7 @@ pub unsafe fn receive_header(fd: c_int, header: *mut msghdr, flags: c_int, plain
         match incoming::way(held, fd, flags, is_odd(&*header)) {
             Way::Kernel => plain(),
             Way::Counted(rest) if (*header).msg_name.is_null() && rest.connected().is_none() => {
-                incoming::by_kernel(&rest, fd, &mut *header, flags)
+                with_copy(header, |own| incoming::by_kernel(&rest, fd, own, flags))
             }
             Way::Counted(rest) => {
                 let room = (*header).msg_namelen;
@@ -92,9 +92,30 @@ pub unsafe fn receive_header(fd: c_int, header: *mut msghdr, flags: c_int, plain
                 incoming::count(&rest, fd, (came, flags), (*header).msg_name.cast(), length);
                 came
             }
-            Way::Rings(held) => incoming::receive(held, fd, &mut *header, flags),
+            Way::Rings(held) => with_copy(header, |own| incoming::receive(held, fd, own, flags)),
         }
     }
+}
+
+/// Receives with a copy of the program's header, which is not to change while the call waits or where it fails: other
+/// threads may use it, and a thread that is cancelled, or jumps out of a handler, leaves it as it is then. Afterwards it
+/// gets what the kernel writes.
+///
+/// # Safety
+/// The program's header.
+unsafe fn with_copy(header: *mut msghdr, receive: impl FnOnce(&mut msghdr) -> ssize_t) -> ssize_t {
+    // SAFETY: the caller's promise.
+    let mut own = unsafe { header.read() };
+    let came = receive(&mut own);
+    if came >= 0 {
+        // SAFETY: as above.
+        let theirs = unsafe { &mut *header };
+        if !theirs.msg_name.is_null() {
+            theirs.msg_namelen = own.msg_namelen;
+        }
+        (theirs.msg_controllen, theirs.msg_flags) = (own.msg_controllen, own.msg_flags);
+    }
+    came
 }
 
 /// `recvmmsg`; `plain` is the program's own call, of `count` headers from `at` on.
@@ -154,7 +175,8 @@ unsafe fn by_rings(
             return some(at);
         }
         // SAFETY: the program promises `count` headers.
-        let came = unsafe { incoming::receive(held, fd, &mut (*headers.add(at)).msg_hdr, now) };
+        let came =
+            unsafe { with_copy(&raw mut (*headers.add(at)).msg_hdr, |own| incoming::receive(held, fd, own, now)) };
         if came >= 0 {
             // SAFETY: as above.
             unsafe { (*headers.add(at)).msg_len = came as c_uint };

@@ -74,11 +74,16 @@ fn attached(socket: &Socket) -> impl Iterator<Item = &Pairing> {
 /// The first datagram of this peer has come by the kernel: from now on its gate is open whenever the others are.
 #[cold]
 pub fn heard(held: &Held, pairing: &Pairing) {
+    // Said before the look: who attaches, or opens the gates, says so first and then looks whether it was heard. One of us
+    // sees the other.
+    pairing.heard.store(1, Ordering::SeqCst);
+    let is_open = || held.open.load(Ordering::SeqCst) != 0 && pairing.state.load(Ordering::SeqCst) == ATTACHED;
+    if !is_open() {
+        return;
+    }
     let _errno = raw::KeepErrno::new();
     let _locked = Locked::new(held);
-    pairing.heard.store(1, Ordering::SeqCst);
-    if held.open.load(Ordering::SeqCst) != 0
-        && pairing.state.load(Ordering::Acquire) == ATTACHED
+    if is_open()
         && let Some(channel) = pairing.channel()
     {
         channel.open_gate();
@@ -200,19 +205,23 @@ pub fn before_fork() {
             && let Some(held) = socket::hold(fd)
         {
             give_to_kernel(&held, fd, Reason::Passed);
-            left::keep(&held);
+            left::keep(&held, fd);
         }
     }
 }
 
 /// No ring of this socket is used for further datagrams; what is there is still read.
 pub fn leave_all(held: &Held) {
+    // Who was only counted has no ring, and asks for none from now on.
+    if held.known().iter().all(pairs::forget_counted) {
+        return;
+    }
     let _errno = raw::KeepErrno::new();
     {
         let locked = Locked::new(held);
         for pairing in held.known() {
             pairs::drain(pairing, &locked);
-            pairs::forget_offer(pairing);
+            pairs::forget_offer(pairing, &locked);
         }
     }
     sleep_barrier();

@@ -91,10 +91,10 @@ pub unsafe fn count(held: &Held, fd: c_int, (came, flags): (ssize_t, c_int), nam
     }
 }
 
-/// `recvmsg`, with `flags`, of a socket with rings.
+/// `recvmsg`, with `flags`, of a socket with rings. The header is ours, and changes on the way.
 ///
 /// # Safety
-/// The program's header, its buffers and its room for a name.
+/// What the program's header points at: buffers and room for a name.
 pub unsafe fn receive(held: Held, fd: c_int, header: &mut msghdr, flags: c_int) -> ssize_t {
     let mut held = held;
     // This call has seen rings and kernel empty: what is in a ring now is older than what comes by the kernel since the
@@ -297,8 +297,7 @@ pub unsafe fn by_kernel(rest: &gate::Rest, fd: c_int, header: &mut msghdr, flags
 unsafe fn kernel_counted(held: &Held, fd: c_int, header: &mut msghdr, flags: c_int) -> ssize_t {
     // SAFETY: zeros are an address.
     let mut name: libc::sockaddr_storage = unsafe { std::mem::zeroed() };
-    let unnamed = header.msg_name.is_null();
-    let given = header.msg_namelen;
+    let (unnamed, given) = (header.msg_name.is_null(), header.msg_namelen);
     if unnamed {
         header.msg_name = (&raw mut name).cast();
         header.msg_namelen = size_of_val(&name) as libc::socklen_t;
@@ -315,8 +314,7 @@ unsafe fn kernel_counted(held: &Held, fd: c_int, header: &mut msghdr, flags: c_i
         }
     }
     if unnamed {
-        header.msg_name = std::ptr::null_mut();
-        header.msg_namelen = if came >= 0 { 0 } else { given };
+        (header.msg_name, header.msg_namelen) = (std::ptr::null_mut(), given);
     }
     came
 }
@@ -431,8 +429,6 @@ unsafe fn describe(
     if !header.msg_name.is_null() {
         // SAFETY: the program promises so much room.
         header.msg_namelen = unsafe { names::write(peer, family, header.msg_name.cast(), header.msg_namelen as usize) };
-    } else {
-        header.msg_namelen = 0;
     }
     header.msg_controllen = 0;
     header.msg_flags = flags & libc::MSG_CMSG_CLOEXEC | if length > copied { MSG_TRUNC } else { 0 };

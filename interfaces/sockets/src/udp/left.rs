@@ -3,13 +3,19 @@
 //!
 //! The memory is shared by those who come from the fork, written before it, and never afterwards but for the place of the
 //! next datagram. Whoever moves that place on has taken it.
+//!
+//! What comes after the fork comes by the kernel, so all that is here is older. What the kernel had before, and is to be
+//! received before something in a ring, therefore lies here, too, before that.
 
+use std::ffi::c_int;
 use std::sync::atomic::{AtomicPtr, AtomicU64, Ordering};
 
-use weft_fabric::datagram::Peer;
+use libc::{MSG_DONTWAIT, MSG_PEEK, iovec, msghdr};
+use weft_fabric::datagram::{LONGEST, Peer};
 
-use crate::raw;
+use crate::{raw, real};
 
+use super::names;
 use super::socket::{NEXT_KERNEL, Socket};
 
 /// What all rings of a socket could hold lies in this, with what stands before each datagram: address space only.
@@ -79,9 +85,70 @@ fn place_of(length: usize) -> usize {
     (HEADING + length).next_multiple_of(8)
 }
 
+/// New memory that is being filled.
+struct Filling {
+    base: *mut u8,
+    at: usize,
+}
+
+impl Filling {
+    fn has_room(&self, length: usize) -> bool {
+        self.at + place_of(length) <= BYTES
+    }
+
+    /// Puts a datagram there, whose bytes `write` writes. There is room.
+    fn put(&mut self, Peer { address, port }: Peer, length: usize, write: impl FnOnce(&mut [u8])) {
+        // SAFETY: new memory, which nobody else knows yet; the datagram fits behind its heading.
+        unsafe {
+            let heading = self.base.add(self.at);
+            heading.cast::<[u32; 2]>().write([length as u32, u32::from(port)]);
+            heading.add(8).cast::<[u8; 16]>().write(address);
+            write(std::slice::from_raw_parts_mut(heading.add(HEADING), length));
+        }
+        self.at += place_of(length);
+    }
+
+    /// Moves here what the kernel has, `most` datagrams. It ends where one comes from an address that cannot stand here, or
+    /// with more than bytes, or an error is due: those are the program's to receive, and come a little late.
+    fn take_from_kernel(&mut self, socket: &Socket, fd: c_int, most: usize) {
+        let _errno = raw::KeepErrno::new();
+        for _ in 0..most {
+            if !self.has_room(LONGEST) || raw::poll_one(fd, libc::POLLIN) != libc::POLLIN {
+                return;
+            }
+            // SAFETY: new memory, which nobody else knows yet, with room for the longest behind the heading.
+            let into = unsafe { std::slice::from_raw_parts_mut(self.base.add(self.at + HEADING), LONGEST) };
+            if from_kernel(socket, fd, into, MSG_PEEK).is_none() {
+                return;
+            }
+            let Some((peer, length)) = from_kernel(socket, fd, into, 0) else { return };
+            self.put(peer, length, |_| ());
+        }
+    }
+}
+
+/// What the kernel has next: its sender and its length, if those and its bytes are all there is about it.
+fn from_kernel(socket: &Socket, fd: c_int, into: &mut [u8], flags: c_int) -> Option<(Peer, usize)> {
+    let mut control = [0u64; 32];
+    // SAFETY: zeros are an address and a header; all that it points at lives across the call.
+    unsafe {
+        let mut name: libc::sockaddr_storage = std::mem::zeroed();
+        let mut piece = iovec { iov_base: into.as_mut_ptr().cast(), iov_len: into.len() };
+        let mut header: msghdr = std::mem::zeroed();
+        (header.msg_name, header.msg_namelen) = ((&raw mut name).cast(), size_of_val(&name) as u32);
+        (header.msg_iov, header.msg_iovlen) = (&raw mut piece, 1);
+        (header.msg_control, header.msg_controllen) = (control.as_mut_ptr().cast(), size_of_val(&control) as _);
+        let length = real::recvmsg(fd, &raw mut header, flags | MSG_DONTWAIT);
+        let whole = header.msg_controllen == 0 && header.msg_flags & (libc::MSG_CTRUNC | libc::MSG_TRUNC) == 0;
+        let room = (header.msg_namelen as usize).min(size_of_val(&name));
+        let peer = names::read((&raw const name).cast(), room, socket.family());
+        usize::try_from(length).ok().filter(|_| whole).zip(peer).map(|(length, peer)| (peer, length))
+    }
+}
+
 /// Before a fork, when nothing more comes into the rings: what is there lies in shared memory from now on. Without memory
 /// it stays in the rings, for the parent.
-pub fn keep(socket: &Socket) {
+pub fn keep(socket: &Socket, fd: c_int) {
     if !socket.waiting() || !socket.left.is_empty() {
         return;
     }
@@ -89,30 +156,32 @@ pub fn keep(socket: &Socket) {
     if base.is_null() {
         return;
     }
+    let mut filling = Filling { base, at: FIRST_AT };
     let known = socket.known();
     let shown = match socket.next.swap(0, Ordering::Relaxed) {
-        0 | NEXT_KERNEL => 0,
+        0 => 0,
+        NEXT_KERNEL => {
+            filling.take_from_kernel(socket, fd, 1);
+            0
+        }
         next => next as usize - 1,
     };
-    let mut at = FIRST_AT;
     for step in 0..known.len() {
         let pairing = &known[(shown + step) % known.len()];
         let Some(mut guard) = pairing.channel().and_then(|channel| channel.lock_receive()) else { continue };
-        while let Some((length, _)) = guard.first().filter(|(length, _)| at + place_of(*length) <= BYTES) {
-            let Peer { address, port } = pairing.peer();
-            // SAFETY: new memory, which nobody else knows yet; the datagram fits behind its heading.
-            unsafe {
-                let heading = base.add(at);
-                heading.cast::<[u32; 2]>().write([length as u32, u32::from(port)]);
-                heading.add(8).cast::<[u8; 16]>().write(address);
-                guard.read(0, std::slice::from_raw_parts_mut(heading.add(HEADING), length));
+        while let Some((length, after_kernel)) = guard.first().filter(|(length, _)| filling.has_room(*length)) {
+            if after_kernel {
+                filling.take_from_kernel(socket, fd, usize::MAX);
+                if !filling.has_room(length) {
+                    break;
+                }
             }
+            filling.put(pairing.peer(), length, |into| guard.read(0, into));
             guard.take();
-            at += place_of(length);
         }
     }
-    // SAFETY: as above.
-    unsafe { base.cast::<[u64; 2]>().write([FIRST_AT as u64, at as u64]) };
+    // SAFETY: new memory of that size, which nobody else knows yet.
+    unsafe { base.cast::<[u64; 2]>().write([FIRST_AT as u64, filling.at as u64]) };
     // What is there already was taken to its end.
     socket.left.forget();
     socket.left.0.store(base, Ordering::Release);

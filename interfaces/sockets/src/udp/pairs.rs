@@ -95,9 +95,18 @@ fn offer(held: &Held, fd: c_int, pairing: &Pairing) {
     }
     held.cookie.store(cookie, Ordering::Relaxed);
     // Before it is shown: the answer may be in the mail before the call has returned.
-    if pairing.change(COUNTED, OFFERED) && STREAMS.offer_pair(fd, cookie, peer) != Offer::Sent {
-        pairing.count.store(0, Ordering::Relaxed);
-        pairing.change(OFFERED, COUNTED);
+    if !pairing.change(COUNTED, OFFERED) {
+        return;
+    }
+    let answer = STREAMS.offer_pair(fd, cookie, peer);
+    if answer == Offer::Sent {
+        return;
+    }
+    pairing.count.store(0, Ordering::Relaxed);
+    pairing.change(OFFERED, COUNTED);
+    // As a connection: tried some times, and then no more.
+    if answer == Offer::Unreachable && held.attempts.fetch_add(1, Ordering::Relaxed) >= meet::RETRY_FACTOR {
+        gate::withdraw(fd, Reason::Unreachable);
     }
 }
 
@@ -147,11 +156,16 @@ fn attach(held: &Held, peer: &Peer, channel: Channel) -> bool {
     true
 }
 
-/// Nothing is waited for from the rendezvous any more.
-pub fn forget_offer(pairing: &Pairing) {
+/// Nothing is waited for from the rendezvous any more. Under the lock, so that no answer is being taken.
+pub fn forget_offer(pairing: &Pairing, _: &Locked<'_>) {
     if !pairing.change(OFFERED, VACANT) {
         pairing.change(COUNTED, VACANT);
     }
+}
+
+/// Forgets one of whom the rendezvous knows nothing; whether it was such a one, or nobody.
+pub fn forget_counted(pairing: &Pairing) -> bool {
+    pairing.change(COUNTED, VACANT) || pairing.state.load(Ordering::SeqCst) == VACANT
 }
 
 /// The other socket is gone, or its process, or nobody is there to say so: nothing more goes by this ring, and what has

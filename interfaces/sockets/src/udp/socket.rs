@@ -87,6 +87,8 @@ pub struct Socket {
     pub next: AtomicU32,
     /// The pairing of the last send.
     pub last: AtomicU32,
+    /// How often nobody could be shown it.
+    pub attempts: AtomicU32,
     pub cookie: AtomicU64,
     /// Where it is connected to, if that may have a ring; port 0 for nowhere.
     connected: [AtomicU64; 3],
@@ -171,6 +173,7 @@ pub fn note(fd: c_int, family: c_int) {
         &socket.kernel_first,
         &socket.next,
         &socket.last,
+        &socket.attempts,
     ] {
         word.store(0, Ordering::Relaxed);
     }

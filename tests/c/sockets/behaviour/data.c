@@ -124,3 +124,20 @@ void files(void)
     close(b);
     close(file);
 }
+
+/* What a header says after a call, and after one that failed. */
+void headers(void)
+{
+    int b, a = pair(&b);
+    char in[10], name[16];
+    struct iovec into = { in, sizeof in };
+    struct msghdr before = { .msg_namelen = 77, .msg_iov = &into, .msg_iovlen = 1, .msg_flags = 0x5555 }, header = before;
+    must(recvmsg(b, &header, MSG_DONTWAIT) == -1 && errno == EAGAIN && !memcmp(&header, &before, sizeof before));
+    send_all(a, "x", 1);
+    must(recvmsg(b, &header, 0) == 1 && header.msg_namelen == 77 && header.msg_flags == 0);
+    send_all(a, "x", 1);
+    header.msg_name = name;
+    header.msg_namelen = sizeof name;
+    must(recvmsg(b, &header, MSG_CMSG_CLOEXEC) == 1 && header.msg_namelen == 0 && header.msg_flags == MSG_CMSG_CLOEXEC);
+    must(!close(a) && !close(b));
+}

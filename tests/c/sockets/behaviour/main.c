@@ -37,6 +37,7 @@ static const struct a_case cases[] = {
     { "answers_of_two_threads", answers_of_two_threads },
     { "used_beside_poll", used_beside_poll },
     { "all_else_closed", all_else_closed },
+    { "numbers_of_nobody", numbers_of_nobody },
     { "refused_copies", refused_copies },
     { "put_into_a_set_beside", put_into_a_set_beside },
     { "told_on_two_levels", told_on_two_levels },
@@ -47,6 +48,7 @@ static const struct a_case cases[] = {
     { "longest_list", longest_list },
     { "select_beside_an_end", select_beside_an_end },
     { "files", files },
+    { "headers", headers },
 };
 
 int main(int argc, char **argv)

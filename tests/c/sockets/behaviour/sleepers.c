@@ -279,3 +279,25 @@ void all_else_closed(void)
     send_all(a, "x", 1);
     woken(&x);
 }
+
+/* Numbers that the program was never given are no files to it, whatever the library keeps there for sleepers. */
+void numbers_of_nobody(void)
+{
+    /* What whoever started us has left open. */
+    for (int fd = 100; fd < 1024; fd++)
+        close(fd);
+    int b, a = pair(&b), set = epoll_create1(0);
+    struct sleeper x;
+    put(set, EPOLL_CTL_ADD, b, EPOLLIN);
+    for (int i = 0; i < 3; i++) {
+        lie_down(&x, set);
+        if (i == 2)
+            must(!close_range(100, ~0u, 0));
+        for (int fd = 100; fd < 1024; fd++)
+            must(close(fd) == -1 && errno == EBADF);
+        send_all(a, "x", 1);
+        woken(&x);
+        drain(b, 1);
+    }
+    must(!close(a) && !close(b) && !close(set));
+}

@@ -50,6 +50,12 @@ static const struct a_case cases[] = {
     { "sent_to_nobody", sent_to_nobody },
     { "sent_in_messages", sent_in_messages },
     { "sent_to_itself", sent_to_itself },
+    { "looked_at_by_a_handler", looked_at_by_a_handler },
+    { "read_beside_a_spawn", read_beside_a_spawn },
+    { "cut_off_for_good", cut_off_for_good },
+    { "one_is_stopped", one_is_stopped },
+    { "other_numbers", other_numbers },
+    { "forked_into_other_numbers", forked_into_other_numbers },
 };
 
 int main(int argc, char **argv)

@@ -13,6 +13,7 @@ static const struct a_case cases[] = {
     CASE(duplicates), CASE(passed_on), CASE(shown_is_taken), CASE(corked), CASE(one_way), CASE(unheard),
     CASE(address_is_shared), CASE(asks_for_signals), CASE(asks_for_times), CASE(many_come_and_go), CASE(errors_are_told),
     CASE(all_in_time), CASE(spliced), CASE(to_itself), CASE(left_at_a_fork), CASE(connected_elsewhere), CASE(exits),
+    CASE(order_over_a_fork), CASE(headers_stay), CASE(no_needless_calls), CASE(nobody_to_ask),
 };
 
 int main(int argc, char **argv)

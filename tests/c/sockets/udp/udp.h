@@ -70,3 +70,7 @@ void to_itself(void);
 void left_at_a_fork(void);
 void connected_elsewhere(void);
 void exits(void);
+void order_over_a_fork(void);
+void headers_stay(void);
+void no_needless_calls(void);
+void nobody_to_ask(void);

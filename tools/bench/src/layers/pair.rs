@@ -242,6 +242,54 @@ fn keep_company(side: &mut Side, what: What) -> ! {
     unreachable!("there are more numbers than time")
 }
 
+/// Two ranks of a job, one on each of two hosts.
+#[derive(Clone, Copy, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
+pub struct Distance {
+    /// Seconds for 8 bytes, one way.
+    pub latency_s: f64,
+    /// Bytes a second in messages of 1 MiB.
+    pub bandwidth: f64,
+    /// Packets that left by the devices between hosts.
+    pub udp_packets: u64,
+    pub tcp_packets: u64,
+}
+
+/// Runs as one of the two ranks of a job that was started for this; rank 0 prints a [`Distance`].
+///
+/// # Errors
+/// It was not started so, or wrong data arrived.
+pub fn run_distance() -> anyhow::Result<()> {
+    let endpoint = Endpoint::join().context("cannot join")?;
+    let me = endpoint.me().0;
+    anyhow::ensure!(endpoint.world_size() == 2, "{} ranks, where two are needed", endpoint.world_size());
+    WORLD.open(World(endpoint), false);
+    let latency_s = rounds(me, 8, 2_000)? / 2.0;
+    let bytes = 1 << 20;
+    let bandwidth = bytes as f64 / (rounds(me, bytes, 40)? / 2.0);
+    let mut endpoint = WORLD.close().0;
+    let counters = endpoint.counters();
+    let (udp_packets, tcp_packets) = (counters.udp_packets, counters.tcp_packets);
+    endpoint.leave();
+    if me == 0 {
+        println!("{}", serde_json::to_string(&Distance { latency_s, bandwidth, udp_packets, tcp_packets })?);
+    }
+    Ok(())
+}
+
+/// Mean seconds of so many rounds, of which a tenth more go before.
+fn rounds(me: u32, bytes: usize, count: u64) -> anyhow::Result<f64> {
+    let mut side = Side::new(Layer::Port, me, bytes);
+    let mut begin = Instant::now();
+    let early = count / 10;
+    for number in 0..early + count {
+        if number == early {
+            begin = Instant::now();
+        }
+        if me == 0 { side.lead(number)? } else { side.follow(number)? }
+    }
+    Ok(begin.elapsed().as_secs_f64() / count as f64)
+}
+
 fn bind_to(cpu: usize) -> anyhow::Result<()> {
     anyhow::ensure!(cpu < libc::CPU_SETSIZE as usize, "there is no processor {cpu}");
     // SAFETY: an all-zero set is valid, the number is below its size, and the call reads as much as it is told.

@@ -15,10 +15,64 @@ const TAKEN: u32 = 2;
 
 /// Another number whenever the program may have closed one of our descriptors: see [`closed`].
 static CLOSINGS: AtomicU32 = AtomicU32::new(0);
-/// The lowest number that one of them ever had.
+/// The lowest and the highest number that one of them ever had.
 static LOWEST: AtomicI32 = AtomicI32::new(i32::MAX);
+static HIGHEST: AtomicI32 = AtomicI32::new(-1);
+/// Calls of the kernel on descriptors of ours that were just found intact.
+static INSIDE: AtomicU32 = AtomicU32::new(0);
+/// For how many looks somebody waits for those: one may have been interrupted by the very thread that waits.
+const INSIDE_LOOKS: u32 = 1000;
 
-/// The program has closed the descriptor `first`, or all from there on.
+/// A descriptor that is looked up from now on is not given to the program before this is dropped: see [`give_up`].
+struct Inside;
+
+impl Inside {
+    fn enter() -> Self {
+        // ORDER: bell-lost
+        INSIDE.fetch_add(1, Ordering::SeqCst);
+        Self
+    }
+}
+
+impl Drop for Inside {
+    fn drop(&mut self) {
+        INSIDE.fetch_sub(1, Ordering::Release);
+    }
+}
+
+/// All that is kept at present.
+fn all_kept() -> impl Iterator<Item = &'static Kept> {
+    let of_bells = POOL.iter().filter(|entry| entry.state.load(Ordering::Relaxed) != VACANT).map(|entry| &entry.socket);
+    of_bells.chain([&RINGER])
+}
+
+/// The lowest descriptor of ours from `first` to `last`. What is ours no call of the program closes: between our look at a
+/// number and the kernel's call on it the number would become a file of the program's.
+pub fn first_of_ours(first: RawFd, last: RawFd) -> Option<RawFd> {
+    let (low, high) = (LOWEST.load(Ordering::Relaxed).max(first), HIGHEST.load(Ordering::Relaxed).min(last));
+    if low > high {
+        return None;
+    }
+    let within = |kept: &&Kept| (low..=high).contains(&kept.descriptor.load(Ordering::Relaxed));
+    all_kept().filter(within).filter_map(Kept::intact).min()
+}
+
+/// The program is about to put another file in the place of `descriptor`, which it may: that is ours no more, and nobody
+/// is in the middle of a call on it when this returns.
+pub fn give_up(descriptor: RawFd) {
+    for kept in all_kept().filter(|kept| kept.descriptor.load(Ordering::Relaxed) == descriptor) {
+        // ORDER: bell-lost
+        kept.descriptor.store(-1, Ordering::SeqCst);
+    }
+    for _ in 0..INSIDE_LOOKS {
+        if INSIDE.load(Ordering::SeqCst) == 0 {
+            return;
+        }
+        kernel::yield_core();
+    }
+}
+
+/// The program has put other files in the places of the descriptors from `first` to `last`, or closed them unseen.
 pub fn closed(first: RawFd, last: RawFd) {
     if last >= LOWEST.load(Ordering::Relaxed) && first <= last {
         CLOSINGS.fetch_add(1, Ordering::SeqCst);
@@ -40,7 +94,7 @@ impl Kept {
     }
 
     fn intact(&self) -> Option<RawFd> {
-        let descriptor = self.descriptor.load(Ordering::Acquire);
+        let descriptor = self.descriptor.load(Ordering::SeqCst);
         // Before the comparison: what is closed meanwhile is seen the next time.
         let closings = 1 + u64::from(CLOSINGS.load(Ordering::SeqCst));
         if descriptor >= 0 && self.compared.load(Ordering::Relaxed) == closings {
@@ -53,6 +107,7 @@ impl Kept {
 
     fn keep(&self, descriptor: RawFd) -> io::Result<()> {
         LOWEST.fetch_min(descriptor, Ordering::SeqCst);
+        HIGHEST.fetch_max(descriptor, Ordering::SeqCst);
         self.compared.store(0, Ordering::Relaxed);
         self.cookie.store(kernel::cookie(descriptor)?, Ordering::Relaxed);
         self.descriptor.store(descriptor, Ordering::Release);
@@ -145,7 +200,9 @@ impl Bell {
 
     /// Makes it unreadable until it is rung again.
     pub fn drain(&self) {
-        while kernel::discard(self.descriptor) {}
+        let _inside = Inside::enter();
+        // What stands in its place would lose bytes of the program's.
+        while self.is_intact() && kernel::discard(self.descriptor) {}
     }
 
     /// `silent`: it was not rung since it was last drained, and nobody is left who would.
@@ -174,6 +231,7 @@ fn new_ringer() -> Option<RawFd> {
 
 /// Rings a bell. One that is gone, or was rung and not answered yet, is left alone.
 pub fn ring(number: u64) {
+    let _inside = Inside::enter();
     // Without a descriptor nobody can be rung: only where the program has closed ours, and used up all others since.
     if let Some(ringer) = ringer() {
         let _ = kernel::send_to(ringer, &[1], &Abstract::new(&bell_name(number)));
@@ -182,6 +240,7 @@ pub fn ring(number: u64) {
 
 /// In the child of a fork: the bells are the parent's.
 pub fn forked() {
+    INSIDE.store(0, Ordering::Relaxed);
     for entry in &POOL {
         if entry.state.swap(VACANT, Ordering::Relaxed) != VACANT
             && let Some(descriptor) = entry.socket.intact()
@@ -206,6 +265,21 @@ mod tests {
         assert_eq!(kernel::receive(bell.descriptor(), &mut byte).expect("rung"), 1);
         bell.drain();
         assert!(kernel::receive(bell.descriptor(), &mut byte).is_err(), "drained");
+        bell.give_back(true);
+    }
+
+    #[test]
+    fn what_is_given_up_is_used_no_more() {
+        let bell = Bell::take().expect("a bell");
+        let descriptor = bell.descriptor();
+        assert_eq!(first_of_ours(descriptor, descriptor), Some(descriptor));
+        give_up(descriptor);
+        assert_eq!(first_of_ours(descriptor, descriptor), None);
+        ring(bell.number());
+        bell.drain();
+        let mut byte = [0];
+        assert_eq!(kernel::receive(descriptor, &mut byte).expect("still there"), 1, "it is another's by now");
+        kernel::close(descriptor);
         bell.give_back(true);
     }
 

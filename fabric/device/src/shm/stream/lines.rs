@@ -93,6 +93,8 @@ pub struct OwnReceiver {
     pub broken: AtomicU32,
     /// 1: it wants the kernel and takes nothing more from the ring.
     pub wants: AtomicU32,
+    /// 1: it wanted the kernel, the sender has ended without an answer, and what is left is read from the ring.
+    pub ended: AtomicU32,
 }
 
 /// What the processes of a side share about it.
@@ -118,6 +120,8 @@ pub struct CallOptions {
     pub send_timeout: AtomicU64,
     /// An error that the kernel has told one of them, and that is still owed to the program; 0 for none.
     pub owed_error: AtomicU32,
+    /// 1: one of them has given the connection up, and its end is decided.
+    pub cut_off: AtomicU32,
 }
 
 /// A slot as one side knows it.
@@ -199,6 +203,7 @@ pub(in crate::shm) mod zero {
             phase: word(),
             broken: word(),
             wants: word(),
+            ended: word(),
         }
     }
 }

@@ -285,7 +285,9 @@ impl<'a, B: RingBytes> Receiver<'a, B> {
     /// Wants the kernel. True when nothing is left in the ring and nothing will come there, so that everything that
     /// follows comes through the kernel. False: the sender must answer.
     pub fn want_kernel(&mut self) -> bool {
-        self.own.wants.store(1, Ordering::Relaxed);
+        // A sender that has ended answers nobody, and what it left is read from the ring.
+        let ended = self.own.ended.load(Ordering::Relaxed);
+        self.own.wants.store(1 - ended.min(1), Ordering::Relaxed);
         self.direction.watch.want_kernel.store(1, Ordering::SeqCst);
         // ORDER: stream-wish
         owner_barrier(Label::StreamWish, self.fences);
@@ -300,6 +302,11 @@ impl<'a, B: RingBytes> Receiver<'a, B> {
             self.set_phase(Mode::Final);
         }
         done
+    }
+
+    /// Nothing more is read from the ring, whatever is there.
+    pub fn finish(&mut self) {
+        self.set_phase(Mode::Final);
     }
 
     /// As [`Self::want_kernel`], because the peer wanted the same: nothing is left in either ring then. Not where it has
@@ -325,6 +332,7 @@ impl<'a, B: RingBytes> Receiver<'a, B> {
                 self.head = self.head.max(tail);
                 self.own.head.store(self.head, Ordering::Relaxed);
                 self.own.wants.store(0, Ordering::Relaxed);
+                self.own.ended.store(1, Ordering::Relaxed);
             }
             _ => {
                 self.broken();

@@ -18,6 +18,7 @@ pub(crate) unsafe fn wait(request: *mut usize, status: *mut Status) -> Result<()
         if handle == SENT {
             *request = REQUEST_NULL;
             Status::EMPTY.store(status);
+            WORLD.enter().endpoint.push_out();
             return Ok(());
         }
         let mut guard = WORLD.enter();

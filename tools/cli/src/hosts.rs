@@ -1,0 +1,238 @@
+//! `weft hosts check`: whether jobs can run on some hosts, and how far apart these are.
+//!
+//! Each host is asked through the launch command, by the command that starts agents too. The way between two hosts is
+//! measured by a job of two ranks, started as any other. So what is checked is what `weft run --hosts` does.
+
+mod ask;
+mod show;
+
+use crate::EXIT_USAGE;
+use crate::defaults::Defaults;
+use serde::{Deserialize, Serialize};
+use std::io::{IsTerminal, Write};
+use std::path::{Path, PathBuf};
+use std::process::Command as Process;
+use weft_bench::Distance;
+use weft_cluster::hosts::{Host, HostsError, Launch, parse_file, parse_list};
+use weft_fabric::Report;
+
+const FRONT: &str = "weft hosts check";
+
+#[derive(clap::Subcommand)]
+pub enum Command {
+    /// Say for each host whether it can be used and why not, and measure the way between every two.
+    Check(Arguments),
+}
+
+#[derive(clap::Args)]
+pub struct Arguments {
+    /// The hosts
+    #[arg(value_name = "HOST", required_unless_present = "hostfile", conflicts_with = "hostfile")]
+    hosts: Vec<String>,
+
+    /// The hosts of a file, one a line, as weft run has it
+    #[arg(long, value_name = "FILE")]
+    hostfile: Option<PathBuf>,
+
+    /// The command that starts a program on a host, {host} being its name [default: WEFT_LAUNCH, else ssh]
+    #[arg(long, value_name = "COMMAND")]
+    launch: Option<String>,
+
+    /// Write JSON
+    #[arg(long)]
+    json: bool,
+}
+
+/// What a host says of itself.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+struct About {
+    version: String,
+    /// Of the executable, in hexadecimal digits.
+    checksum: String,
+    cores: usize,
+    addresses: Vec<String>,
+    devices: Vec<Device>,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+struct Device {
+    name: String,
+    usable: bool,
+    reasons: Vec<String>,
+}
+
+/// A host, or a pair, and what was found or is wrong.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "snake_case")]
+enum Found<T> {
+    Good(T),
+    Bad(String),
+}
+
+#[derive(Debug, Serialize)]
+struct Checked {
+    hosts: Vec<(String, Found<About>)>,
+    pairs: Vec<(String, String, Found<Distance>)>,
+}
+
+/// What `weft about` prints.
+///
+/// # Errors
+/// This program cannot be read.
+pub fn about(probe: impl FnOnce() -> Vec<Report>) -> anyhow::Result<()> {
+    println!("{}", serde_json::to_string(&About::here(probe())?)?);
+    Ok(())
+}
+
+impl About {
+    fn here(devices: Vec<Report>) -> anyhow::Result<Self> {
+        let about = weft_agent::about()?;
+        let device = |report: Report| Device {
+            name: report.name.to_string(),
+            usable: report.usable,
+            reasons: report.reasons.iter().map(ToString::to_string).collect(),
+        };
+        Ok(Self {
+            version: about.version.to_owned(),
+            checksum: format!("{:016x}", about.checksum),
+            cores: std::thread::available_parallelism().map_or(1, usize::from),
+            addresses: about.addresses.iter().map(ToString::to_string).collect(),
+            devices: devices.into_iter().map(device).collect(),
+        })
+    }
+}
+
+pub fn main(Command::Check(given): Command) -> i32 {
+    let (names, launch) = match given.read() {
+        Ok(read) => read,
+        Err(errors) => {
+            errors.iter().for_each(|error| eprintln!("{FRONT}: {error}"));
+            return EXIT_USAGE;
+        }
+    };
+    match check(&names, &launch, given.launch.as_deref()) {
+        Ok(checked) => {
+            match given.json.then(|| serde_json::to_string_pretty(&checked)) {
+                Some(json) => println!("{}", json.unwrap_or_default()),
+                None => print!("{}", show::text(&checked)),
+            }
+            i32::from(!checked.is_good())
+        }
+        Err(error) => {
+            eprintln!("{FRONT}: {error:#}");
+            1
+        }
+    }
+}
+
+impl Arguments {
+    fn read(&self) -> Result<(Vec<String>, Launch), Vec<String>> {
+        let hosts = match &self.hostfile {
+            None => parse_list(&self.hosts.join(",")).map_err(|error| vec![error.to_string()])?,
+            Some(file) => {
+                let front = format!("--hostfile '{}'", file.display());
+                let text = std::fs::read_to_string(file).map_err(|error| vec![format!("{front}: {error}")])?;
+                let told = |errors: Vec<HostsError>| errors.iter().map(|error| format!("{front}: {error}")).collect();
+                parse_file(&text).map_err(|errors| -> Vec<String> { told(errors) })?
+            }
+        };
+        let launch = match self.launch.clone().or_else(|| std::env::var("WEFT_LAUNCH").ok()) {
+            None => Launch::default(),
+            Some(given) => given.parse().map_err(|error: HostsError| vec![error.to_string()])?,
+        };
+        Ok((hosts.into_iter().map(|Host { name, .. }| name).collect(), launch))
+    }
+}
+
+fn check(names: &[String], launch: &Launch, given: Option<&str>) -> anyhow::Result<Checked> {
+    let program = std::env::current_exe()?;
+    let ours = weft_agent::about()?;
+    let ours = (ours.version, format!("{:016x}", ours.checksum));
+    let patience = Defaults::of_environment().launch_timeout;
+    let mut bar = Bar::new(1 + names.len() * (names.len() - 1) / 2);
+    bar.show("asking the hosts");
+    let found = ask::all(names, launch, &program, patience);
+    let hosts: Vec<_> = names.iter().cloned().zip(found.into_iter().map(|found| same_build(found, &ours))).collect();
+    let good: Vec<&String> = hosts.iter().filter(|(_, found)| found.is_good()).map(|(name, _)| name).collect();
+    let mut pairs = Vec::new();
+    for (at, first) in good.iter().enumerate() {
+        for second in &good[at + 1..] {
+            bar.show(&format!("{first} and {second}"));
+            let found = distance([first, second], &program, given);
+            pairs.push(((*first).clone(), (*second).clone(), found));
+        }
+    }
+    bar.clear();
+    Ok(Checked { hosts, pairs })
+}
+
+fn same_build(found: Found<About>, (version, checksum): &(&str, String)) -> Found<About> {
+    match found {
+        Found::Good(about) if about.version != *version => Found::Bad(format!(
+            "its weft is version {}, this one {version}; install the same on both",
+            ask::shown(&about.version)
+        )),
+        Found::Good(about) if about.checksum != *checksum => {
+            Found::Bad(format!("its weft {version} is another build than this one; install the same on both"))
+        }
+        other => other,
+    }
+}
+
+/// Runs two ranks, one on each host.
+fn distance(hosts: [&str; 2], program: &Path, launch: Option<&str>) -> Found<Distance> {
+    let mut job = Process::new(program);
+    job.args(["run", "--bind", "none", "--stdin", "none", "--timeout", "60", "--hosts", &hosts.join(",")]);
+    job.args(launch.into_iter().flat_map(|launch| ["--launch", launch])).arg(program).arg("distance");
+    let output = match job.output() {
+        Ok(output) => output,
+        Err(error) => return Found::Bad(error.to_string()),
+    };
+    match serde_json::from_slice(&output.stdout) {
+        Ok(distance) if output.status.success() => Found::Good(distance),
+        // The first line is the cause, what follows are its consequences.
+        _ => Found::Bad(ask::line(&output.stderr, false).unwrap_or_else(|| "nothing was measured".to_owned())),
+    }
+}
+
+impl<T> Found<T> {
+    fn is_good(&self) -> bool {
+        matches!(self, Self::Good(_))
+    }
+}
+
+impl Checked {
+    fn is_good(&self) -> bool {
+        self.hosts.iter().all(|(_, found)| found.is_good()) && self.pairs.iter().all(|(_, _, found)| found.is_good())
+    }
+}
+
+/// How far it is, on a terminal.
+struct Bar {
+    done: usize,
+    all: usize,
+    visible: bool,
+}
+
+impl Bar {
+    fn new(all: usize) -> Self {
+        Self { done: 0, all, visible: std::io::stderr().is_terminal() }
+    }
+
+    /// What is begun.
+    fn show(&mut self, what: &str) {
+        const WIDTH: usize = 24;
+        let filled = WIDTH * self.done / self.all.max(1);
+        if self.visible {
+            eprint!("\r\x1b[K[{}{}] {what}", "#".repeat(filled), "-".repeat(WIDTH - filled));
+            let _ = std::io::stderr().flush();
+        }
+        self.done = (self.done + 1).min(self.all);
+    }
+
+    fn clear(&self) {
+        if self.visible {
+            eprint!("\r\x1b[K");
+        }
+    }
+}

@@ -1,0 +1,88 @@
+//! What was found, in plain words.
+
+use super::{About, Checked, Found};
+use std::fmt::Write;
+use weft_bench::Distance;
+
+pub fn text(checked: &Checked) -> String {
+    let width = checked.hosts.iter().map(|(name, _)| name.chars().count()).max().unwrap_or(0);
+    let mut text = String::from("hosts\n");
+    for (name, found) in &checked.hosts {
+        let (usable, what) = match found {
+            Found::Good(about) => ("usable", host(about)),
+            Found::Bad(why) => ("not usable", why.clone()),
+        };
+        let _ = writeln!(text, "  {name:width$}  {usable:<10}  {what}");
+        if let Found::Good(about) = found {
+            for device in about.devices.iter().filter(|device| !device.usable) {
+                let why = device.reasons.join("; ");
+                let _ = writeln!(text, "  {:width$}  {:<10}  {} cannot be used: {why}", "", "", device.name);
+            }
+        }
+    }
+    if !checked.pairs.is_empty() {
+        text += "\npairs: 8 bytes one way, messages of 1 MiB\n";
+    }
+    for (first, second, found) in &checked.pairs {
+        let what = match found {
+            Found::Good(distance) => way(distance),
+            Found::Bad(why) => format!("no way: {why}"),
+        };
+        let _ = writeln!(text, "  {first:width$}  {second:width$}  {what}");
+    }
+    text
+}
+
+fn host(about: &About) -> String {
+    let usable: Vec<&str> = about.devices.iter().filter(|device| device.usable).map(|d| d.name.as_str()).collect();
+    let cores = if about.cores == 1 { "core" } else { "cores" };
+    let addresses = if about.addresses.is_empty() { "no address".to_owned() } else { about.addresses.join(", ") };
+    format!("weft {}, {} {cores}; {addresses}; devices {}", about.version, about.cores, usable.join(", "))
+}
+
+fn way(distance: &Distance) -> String {
+    let device = match (distance.udp_packets > 0, distance.tcp_packets > 0) {
+        (true, true) => "udp, long messages by tcp",
+        (true, false) => "udp",
+        (false, true) => "tcp",
+        (false, false) => "another device than udp and tcp",
+    };
+    format!("{:8.1} us  {:9.1} MB/s  by {device}", distance.latency_s * 1e6, distance.bandwidth / 1e6)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::Device;
+    use super::*;
+
+    #[test]
+    fn hosts_and_pairs_are_told_with_what_is_wrong() {
+        let device = |name: &str, usable: bool, reason: &str| Device {
+            name: name.to_owned(),
+            usable,
+            reasons: vec![reason.to_owned()],
+        };
+        let about = About {
+            version: "1.0".to_owned(),
+            checksum: "0".to_owned(),
+            cores: 4,
+            addresses: vec!["10.0.0.1".to_owned()],
+            devices: vec![device("shm", true, ""), device("xdp", false, "no permission")],
+        };
+        let good = Distance { latency_s: 12e-6, bandwidth: 1.2e9, udp_packets: 0, tcp_packets: 3 };
+        let checked = Checked {
+            hosts: vec![("node1".to_owned(), Found::Good(about)), ("n2".to_owned(), Found::Bad("down".to_owned()))],
+            pairs: vec![
+                ("node1".to_owned(), "n3".to_owned(), Found::Good(good)),
+                ("node1".to_owned(), "n4".to_owned(), Found::Bad("why".to_owned())),
+            ],
+        };
+        assert_eq!(
+            text(&checked),
+            "hosts\n  node1  usable      weft 1.0, 4 cores; 10.0.0.1; devices shm\n                     xdp cannot be used: no \
+             permission\n  n2     not usable  down\n\npairs: 8 bytes one way, messages of 1 MiB\n  node1  n3         12.0 \
+             us     1200.0 MB/s  by tcp\n  node1  n4     no way: why\n"
+        );
+        assert!(!checked.is_good());
+    }
+}
