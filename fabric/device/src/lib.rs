@@ -36,6 +36,8 @@ mod sync;
 pub mod sys;
 #[cfg(not(loom))]
 pub mod tcp;
+#[cfg(not(loom))]
+pub mod xdp;
 
 #[cfg(all(test, not(loom)))]
 mod conformance;
