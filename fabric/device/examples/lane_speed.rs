@@ -1,7 +1,7 @@
 //! What a lane costs beside polled UDP of the kernel, and what its filter costs the kernel's TCP: two hosts that are network
 //! namespaces with a cable between them, one thread on each, bound to cores 0 and 1. Needs root.
 //!
-//!     cargo run --release -p weft-device --features hosts --example lane_speed
+//!     cargo run --release -p weft-device --features hosts --example lane_speed [lane]
 
 #[path = "../tests/xdp/cable.rs"]
 #[allow(dead_code)]
@@ -255,7 +255,10 @@ fn by_sockets(cable: &Cable, state: &str) {
 
 fn main() {
     let cable = Cable::new();
-    by_sockets(&cable, "no filter");
+    let only_lane = std::env::args().nth(1).is_some_and(|word| word == "lane");
+    if !only_lane {
+        by_sockets(&cable, "no filter");
+    }
     let own = [cable.socket(1), cable.socket(2)];
     let mut attached = [cable.open(1, &[&own[0]]), cable.open(2, &[&own[1]])];
     let mut lanes = attached.each_mut().map(|lanes| lane(lanes, 0));
@@ -269,8 +272,10 @@ fn main() {
     });
     let ([a, b], [there, back]) = (lanes, routes);
     let (mut a, mut b) = (ByLane(a, there), ByLane(b, back));
-    print("lane, 64 B ping-pong", "us one way", || ping_pong(&mut a, &mut b, 50_000));
+    print("lane, 64 B ping-pong", "us one way", || ping_pong(&mut a, &mut b, 200_000));
     print("lane, 64 B datagrams", "million/s", || stream(&mut a, &mut b, SHORT, 500_000));
     print("lane, 1472 B datagrams", "GB/s", || stream(&mut a, &mut b, LONG, 200_000) * LONG as f64 / 1e3);
-    by_sockets(&cable, "filters attached");
+    if !only_lane {
+        by_sockets(&cable, "filters attached");
+    }
 }

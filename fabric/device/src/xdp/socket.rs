@@ -1,5 +1,6 @@
 //! AF_XDP sockets: making them, their rings in our memory, and the calls on them.
 
+use crate::kernel;
 use crate::sync::{AtomicU32, AtomicU64, Ordering};
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
@@ -181,10 +182,10 @@ impl Socket {
 
     /// Has the kernel send what stands in the ring of packets to send, some of it at least.
     pub fn kick(&self) -> io::Result<()> {
+        let [socket, flags] = [self.0.as_raw_fd() as usize, libc::MSG_DONTWAIT as usize];
+        // Not by the C library, whose call is a point where threads are cancelled, and may be a preloaded library's.
         // SAFETY: no memory.
-        let sent =
-            unsafe { libc::sendto(self.0.as_raw_fd(), std::ptr::null(), 0, libc::MSG_DONTWAIT, std::ptr::null(), 0) };
-        if sent >= 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+        unsafe { kernel::checked(libc::SYS_sendto, [socket, 0, 0, flags, 0, 0]) }.map(drop)
     }
 
     pub fn statistics(&self) -> io::Result<Statistics> {
