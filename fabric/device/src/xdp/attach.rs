@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 use weft_wire::xdp::Layout;
 
 /// The kernel clears away behind a job that has ended; who comes next waits for that so long.
-const PATIENCE: Duration = Duration::from_secs(1);
+const PATIENCE: Duration = Duration::from_secs(3);
 
 /// Why an interface has no lanes.
 #[derive(Debug, thiserror::Error)]

@@ -260,12 +260,9 @@ impl Lane {
 
     /// Before a sleep on [`Self::descriptor`]. False where something has arrived meanwhile, so that there is nothing to sleep
     /// for. What arrives after this makes the descriptor readable, and ends the sleep: a wake-up cannot be lost, since the
-    /// kernel looks at the ring itself.
-    pub fn arm(&mut self) -> bool {
-        if !self.held.is_empty() {
-            self.tend();
-        }
-        self.fault.is_some() || self.receive.producer() == self.received
+    /// kernel looks at the ring itself. After a fault the descriptor may stay readable, and is left out.
+    pub fn arm(&self) -> bool {
+        self.receive.producer() == self.received
     }
 
     /// What only one lane of the host may do at a time: gives frames back to the kernel, and takes back, for all lanes,

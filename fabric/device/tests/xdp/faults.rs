@@ -144,8 +144,10 @@ fn flow(plain: &UdpSocket, socket: &UdpSocket, lane: &mut Lane, count: u32) -> u
         let end = got + BATCH;
         while got < end && lane.statistics().expect("numbers").receive_dropped == 0 {
             lane.receive(|frame| {
-                assert_eq!(frame.payload, pattern(got, 300));
-                got += 1;
+                if frame.payload != b"mark" {
+                    assert_eq!(frame.payload, pattern(got, 300));
+                    got += 1;
+                }
             });
             assert!(begin.elapsed() < LIMIT, "{got} of {end} came");
             std::thread::yield_now();
@@ -197,16 +199,24 @@ fn ranks_that_do_not_look_lose_their_own_datagrams_only() {
     let (sockets, plain) = ([cable.socket(1), cable.socket(1), cable.socket(1)], cable.socket(2));
     let mut lanes = cable.open(1, &[&sockets[0], &sockets[1], &sockets[2]]);
     let [mut first, asleep, dead] = [0, 1, 2].map(|number| lane(&mut lanes, number));
-    for _ in 0..2 * asleep.layout().receive_entries {
+    let is_full = |lane: &Lane| lane.statistics().expect("numbers").receive_ring_full > 100;
+    let begin = Instant::now();
+    while !is_full(&asleep) || !is_full(&dead) {
         for socket in [&sockets[1], &sockets[2]] {
             plain.send_to(&[1; 1000], v4(1, port(socket))).expect("sent");
         }
+        assert!(begin.elapsed() < LIMIT, "the rings do not fill");
+    }
+    // All that is still on the cable comes before this, unless the cable has no room for it.
+    let mut marked = false;
+    while !marked {
+        plain.send_to(b"mark", v4(1, port(&sockets[0]))).expect("sent");
+        first.receive(|_| marked = true);
+        assert!(begin.elapsed() < LIMIT, "nothing comes to who looks");
     }
     drop(dead);
     let frames = first.layout().receive_frames().next_multiple_of(BATCH);
     assert_eq!(flow(&plain, &sockets[0], &mut first, 2 * frames), 2 * frames);
-    let lost = asleep.statistics().expect("numbers");
-    assert!(lost.receive_ring_full >= asleep.layout().receive_entries.into(), "{lost:?}");
     // The port of a rank that has ended belongs to its socket again.
     plain.send_to(b"kernel", v4(1, port(&sockets[2]))).expect("sent");
     assert_eq!(sockets[2].recv(&mut [0; 64]).expect("by the socket"), 6);
@@ -258,6 +268,6 @@ fn an_interface_that_vanishes_ends_its_lanes() {
         send(from, &route, b"anybody?");
         from.flush();
     }
-    assert!(!send(from, &route, b"anybody?") && !from.flush() && from.arm());
+    assert!(!send(from, &route, b"anybody?") && !from.flush());
     assert_eq!(to.receive(|_| panic!("from nowhere")), 0);
 }
