@@ -5,6 +5,7 @@
 //! this room everybody is a rank.
 
 use crate::join::JoinError;
+use crate::links::Links;
 use crate::port::Port;
 use crate::status::Counters;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
@@ -12,8 +13,10 @@ use std::os::fd::OwnedFd;
 use std::time::Duration;
 use weft_device::shm::{CopySlots, Doorbell, Segment, ShmDevice, TakenSlot};
 use weft_device::tcp::{self, Place, TcpDevice};
+use weft_device::udp::Faults;
+use weft_device::xdp::Lane;
 use weft_device::{Device, NoMemory, Packet, PeerFault, Posted, Sink};
-use weft_wire::cell::Head;
+use weft_wire::cell::{Head, INLINE_BYTES};
 use weft_wire::job_map::JobMap;
 use weft_wire::settings::{DeviceName, DeviceOrder};
 
@@ -23,6 +26,12 @@ pub struct Across {
     pub rank: u32,
     /// Where other ranks reach this one.
     pub listener: OwnedFd,
+    /// Where their datagrams do.
+    pub datagrams: Option<OwnedFd>,
+    /// A faster way for those, if there is one.
+    pub lane: Option<Lane>,
+    /// What those suffer that arrive, in tests.
+    pub faults: Option<Faults>,
 }
 
 /// How packets reach a rank.
@@ -30,6 +39,7 @@ pub struct Across {
 enum Way {
     /// This member of the segment.
     Shm(u32),
+    Udp,
     Tcp,
 }
 
@@ -46,7 +56,10 @@ struct Net {
     /// The ranks of the members of the segment.
     ranks: Vec<u32>,
     order: DeviceOrder,
+    links: Option<Links>,
     tcp: TcpDevice,
+    /// The ways are others than they were.
+    changed: bool,
 }
 
 /// Longest bulk payload that is worth one packet, of a message of `length` bytes in shared memory. Short packets let both
@@ -71,11 +84,15 @@ impl Devices {
 
     /// The devices of a rank of a job on several hosts: to each other rank the first in `order` that can lead there.
     pub fn across(mut shm: ShmDevice, across: Across, order: DeviceOrder) -> Result<Self, JoinError> {
-        let Across { map, rank: me, listener } = across;
+        let Across { map, rank: me, listener, datagrams, lane, faults } = across;
+        let lane = lane.filter(|_| order.contains(DeviceName::Xdp));
         let my_host = map.ranks[me as usize].host;
         let way = |rank: &weft_wire::job_map::Rank| {
             order.names().find_map(|name| match name {
                 DeviceName::Shm => (rank.host == my_host).then_some(Way::Shm(rank.member)),
+                // The same datagrams, by the lane where it leads and otherwise by the socket.
+                DeviceName::Xdp => (datagrams.is_some() && lane.is_some()).then_some(Way::Udp),
+                DeviceName::Udp => datagrams.is_some().then_some(Way::Udp),
                 DeviceName::Tcp => Some(Way::Tcp),
             })
         };
@@ -87,11 +104,35 @@ impl Devices {
             })
             .collect::<Result<_, _>>()?;
         let ranks = map.ranks_on(my_host).map(|rank| rank as u32).collect();
-        let alone = !ways.iter().enumerate().any(|(rank, way)| rank as u32 != me && *way != Way::Tcp);
-        let places = map.ranks.iter().map(|rank| place(&map, rank, my_host)).collect();
-        let mut tcp = TcpDevice::new(me, map.key, listener, places, alone).map_err(JoinError::Network)?;
+        let others =
+            |wanted: fn(&Way) -> bool| ways.iter().enumerate().any(|(rank, way)| rank as u32 != me && wanted(way));
+        let alone = !others(|way| matches!(way, Way::Shm(_)));
+        let places = |port: fn(&weft_wire::job_map::Rank) -> u16| {
+            map.ranks.iter().map(|rank| place(&map, rank, my_host, port(rank))).collect()
+        };
+        let mut tcp =
+            TcpDevice::new(me, map.key, listener, places(|rank| rank.tcp_port), alone).map_err(JoinError::Network)?;
         shm.sleep_on_bell(tcp.hang_bell().map_err(JoinError::Network)?);
-        Ok(Self { shm, me, net: Some(Box::new(Net { ways, ranks, order, tcp })) })
+        let links = match datagrams {
+            Some(socket) if order.contains(DeviceName::Udp) || lane.is_some() => {
+                let has_other = order.contains(DeviceName::Tcp);
+                let places = places(|rank| rank.udp_port);
+                let mut links =
+                    Links::new(me, &map.key, socket, places, alone, has_other).map_err(JoinError::Network)?;
+                tcp.watch(links.descriptor()).map_err(JoinError::Network)?;
+                if !others(|way| *way == Way::Tcp) {
+                    tcp.stand_by();
+                }
+                faults.into_iter().for_each(|faults| links.set_faults(faults));
+                if let Some(lane) = lane {
+                    tcp.watch(lane.descriptor()).map_err(JoinError::Network)?;
+                    links.set_lane(lane);
+                }
+                Some(links)
+            }
+            _ => None,
+        };
+        Ok(Self { shm, me, net: Some(Box::new(Net { ways, ranks, order, links, tcp, changed: false })) })
     }
 
     pub fn segment(&self) -> &Segment {
@@ -117,8 +158,24 @@ impl Devices {
             return "shm to all ranks, which are of one host".to_owned();
         };
         let others = net.ways.iter().enumerate().filter(|(rank, _)| *rank as u32 != self.me);
-        let (near, far): (Vec<_>, Vec<_>) = others.partition(|(_, way)| **way != Way::Tcp);
-        format!("shm to {} of this host, tcp to {}; WEFT_DEVICE is {}", near.len(), far.len(), net.order)
+        let [mut near, mut udp, mut tcp] = [0; 3];
+        others.for_each(|(_, way)| match way {
+            Way::Shm(_) => near += 1,
+            Way::Udp => udp += 1,
+            Way::Tcp => tcp += 1,
+        });
+        let by_udp = match &net.links {
+            Some(links) if links.has_lane() => format!("xdp (with udp) to {udp}, "),
+            Some(_) => format!("udp to {udp}, "),
+            None => String::new(),
+        };
+        format!("shm to {near} of this host, {by_udp}tcp to {tcp}; WEFT_DEVICE is {}", net.order)
+    }
+
+    /// The ways, if they are others than when this was last asked.
+    pub fn new_ways(&mut self) -> Option<String> {
+        let changed = self.net.as_mut().is_some_and(|net| std::mem::take(&mut net.changed));
+        changed.then(|| self.ways())
     }
 
     /// The member that this process is.
@@ -148,6 +205,7 @@ impl Devices {
         match self.net.as_deref_mut().map(|net| (net.ways[to as usize], net)) {
             None => self.shm.post_control(to, head, control),
             Some((Way::Shm(member), _)) => self.shm.post_control(member, head, control),
+            Some((Way::Udp, net)) => net.post_link(to, head, &bytes_of(control)[..8 * control.len()], None),
             Some((Way::Tcp, net)) => net.tcp.post_control(to, head, control),
         }
     }
@@ -167,19 +225,45 @@ impl Devices {
     /// Whether a bulk payload of `length` bytes would leave whole, as one packet.
     #[inline]
     pub fn takes_whole(&mut self, to: u32, length: usize) -> bool {
-        match self.net.as_deref().map(|net| net.ways[to as usize]) {
+        match self.net.as_deref().map(|net| (net.ways[to as usize], net)) {
             None => self.shm.takes_whole(to, length),
-            Some(Way::Shm(member)) => self.shm.takes_whole(member, length),
-            Some(Way::Tcp) => tcp::takes_whole(length),
+            Some((Way::Shm(member), _)) => self.shm.takes_whole(member, length),
+            Some((Way::Udp, net)) => length <= net.link_bytes(to),
+            Some((Way::Tcp, _)) => tcp::takes_whole(length),
         }
     }
 
     /// Bytes of a message of `length` bytes to `to` that go in one packet.
     #[inline]
     pub fn packet_bytes(&self, to: u32, length: usize) -> usize {
-        match &self.net {
-            Some(net) if net.ways[to as usize] == Way::Tcp => weft_wire::tcp::LARGEST_PACKET,
+        match self.net.as_deref().map(|net| (net.ways[to as usize], net)) {
+            Some((Way::Udp, net)) => net.link_bytes(to),
+            Some((Way::Tcp, _)) => weft_wire::tcp::LARGEST_PACKET,
             _ => shm_packet_bytes(length),
+        }
+    }
+
+    /// A message to `to` is complete: what still waits for company leaves.
+    #[inline]
+    pub fn push(&mut self, to: u32) {
+        if let Some(net) = &mut self.net {
+            net.links.iter_mut().for_each(|links| links.push(to));
+        }
+    }
+
+    /// A message to `to` is complete, and more may follow at once.
+    #[inline]
+    pub fn push_soon(&mut self, to: u32) {
+        if let Some(net) = &mut self.net {
+            net.links.iter_mut().for_each(|links| links.push_soon(to));
+        }
+    }
+
+    /// What still waits for company leaves.
+    #[inline]
+    pub fn push_all(&mut self) {
+        if let Some(net) = &mut self.net {
+            net.links.iter_mut().for_each(Links::push_all);
         }
     }
 
@@ -203,6 +287,7 @@ impl Devices {
         match self.net.as_deref().map(|net| (net.ways[rank as usize], net)) {
             None => self.segment().has_ended(rank),
             Some((Way::Shm(member), _)) => self.segment().has_ended(member),
+            Some((Way::Udp, net)) => net.links.as_ref().is_some_and(|links| links.has_ended(rank)),
             Some((Way::Tcp, net)) => net.tcp.has_ended(rank),
         }
     }
@@ -222,17 +307,18 @@ impl Devices {
 
     /// Before a sleep: whether the caller may sleep, or must poll.
     pub fn arm(&mut self) -> bool {
-        self.shm.arm() & self.net.as_mut().is_none_or(|net| net.tcp.arm())
+        self.shm.arm() & self.net.as_mut().is_none_or(|net| net.arm())
     }
 
     pub fn arm_beside(&mut self) -> bool {
-        self.shm.arm_beside() & self.net.as_mut().is_none_or(|net| net.tcp.arm())
+        self.shm.arm_beside() & self.net.as_mut().is_none_or(|net| net.arm())
     }
 
     pub fn disarm(&mut self) {
         self.shm.disarm();
         if let Some(net) = &mut self.net {
             net.tcp.disarm();
+            net.links.iter_mut().for_each(Links::look_soon);
         }
     }
 
@@ -240,6 +326,7 @@ impl Devices {
     pub fn look_soon(&mut self) {
         if let Some(net) = &mut self.net {
             net.tcp.look_soon();
+            net.links.iter_mut().for_each(Links::look_soon);
         }
     }
 
@@ -250,7 +337,7 @@ impl Devices {
     pub fn sleeper(&self) -> Sleeper {
         match &self.net {
             None => Sleeper::Doorbell(self.doorbell()),
-            Some(net) => Sleeper::Sockets(net.tcp.sleeper()),
+            Some(net) => Sleeper::Sockets(net.tcp.sleeper().until(net.links.as_ref().and_then(Links::until_ns))),
         }
     }
 
@@ -258,12 +345,14 @@ impl Devices {
     pub fn say_farewell(&mut self) {
         if let Some(net) = &mut self.net {
             net.tcp.say_farewell();
+            net.links.iter_mut().for_each(Links::say_farewell);
         }
     }
 
     /// Whether something that was posted has not left this process.
     pub fn has_output(&self) -> bool {
-        self.net.as_ref().is_some_and(|net| net.tcp.has_output())
+        let has = |net: &Net| net.tcp.has_output() || net.links.as_ref().is_some_and(Links::has_output);
+        self.net.as_deref().is_some_and(has)
     }
 
     /// Brings the devices' counters up to date.
@@ -274,6 +363,13 @@ impl Devices {
             let counted = net.tcp.counters();
             (counters.tcp_packets, counters.tcp_bytes) = (counted.packets, counted.bytes);
             counters.strangers = counted.strangers;
+            if let Some(links) = &net.links {
+                let counted = links.counters();
+                (counters.udp_packets, counters.udp_bytes) = (counted.packets, counted.bytes);
+                (counters.udp_datagrams, counters.udp_lost) = (counted.datagrams, counted.lost);
+                counters.strangers += counted.strangers;
+                counters.xdp_datagrams = links.lane_datagrams();
+            }
         }
     }
 }
@@ -300,6 +396,7 @@ impl Net {
         unsafe {
             match self.ways[to as usize] {
                 Way::Shm(member) => shm.post_short(member, head, data, length),
+                Way::Udp => self.post_link(to, head, bytes_at(data, length), None),
                 Way::Tcp => self.tcp.post_short(to, head, data, length),
             }
         }
@@ -320,6 +417,10 @@ impl Net {
         unsafe {
             match self.ways[to as usize] {
                 Way::Shm(member) => shm.post_bulk(member, head, control, data, length),
+                Way::Udp => {
+                    let bulk = bytes_at(data, length.min(self.link_bytes(to)));
+                    self.post_link(to, head, &bytes_of(control)[..8 * control.len()], Some(bulk))
+                }
                 Way::Tcp => self.tcp.post_bulk(to, head, control, data, length),
             }
         }
@@ -327,20 +428,83 @@ impl Net {
 
     fn poll(&mut self, shm: &mut ShmDevice, port: &mut Port) -> bool {
         let near = shm.poll(&mut Named { sink: port, ranks: &self.ranks });
+        let links = match &mut self.links {
+            Some(links) => links.poll(port),
+            None => false,
+        };
         let far = self.tcp.poll(port);
         while let Some(notice) = self.tcp.take_notice() {
             port.tell(&notice);
         }
-        near | far
+        if self.links.is_some() {
+            self.settle_links(port, far);
+        }
+        near | links | far
+    }
+
+    #[inline]
+    fn post_link(&mut self, to: u32, head: Head, inline: &[u8], bulk: Option<&[u8]>) -> Posted {
+        self.links.as_mut().map_or(Posted::Full, |links| links.post(to, &head, inline, bulk))
+    }
+
+    #[inline]
+    fn link_bytes(&self, to: u32) -> usize {
+        self.links.as_ref().map_or(1, |links| links.packet_bytes(to))
+    }
+
+    /// What one of the two devices to other hosts has to know of the other.
+    #[inline]
+    fn settle_links(&mut self, port: &mut Port, tcp_moved: bool) {
+        let Some(links) = &mut self.links else { return };
+        while let Some(notice) = links.take_notice() {
+            port.tell(&notice);
+        }
+        while let Some(rank) = links.take_doubt() {
+            self.tcp.reach(rank);
+        }
+        if tcp_moved {
+            let lost = |rank: &u32| self.tcp.has_lost(*rank);
+            (0..self.ways.len() as u32).filter(lost).for_each(|rank| links.handle_lost(rank));
+        }
+        if !links.has_doubts() {
+            return;
+        }
+        links.settle_doubts(|rank| self.tcp.is_linked(rank));
+        while let Some(rank) = links.take_other() {
+            self.ways[rank as usize] = Way::Tcp;
+            self.changed = true;
+        }
+    }
+
+    fn arm(&mut self) -> bool {
+        self.tcp.arm() & self.links.as_mut().is_none_or(Links::arm)
     }
 }
 
+/// Control words as bytes.
+#[inline]
+fn bytes_of(control: &[u64]) -> [u8; INLINE_BYTES] {
+    let mut bytes = [0; INLINE_BYTES];
+    for (to, word) in bytes.chunks_exact_mut(8).zip(control) {
+        to.copy_from_slice(&word.to_le_bytes());
+    }
+    bytes
+}
+
+/// # Safety
+/// `data` is readable for `length` bytes while the answer lives.
+#[inline]
+unsafe fn bytes_at<'a>(data: *const u8, length: usize) -> &'a [u8] {
+    // SAFETY: the caller's promise; an empty range may come with any pointer.
+    if length == 0 { &[] } else { unsafe { std::slice::from_raw_parts(data, length) } }
+}
+
 /// Where other ranks reach `rank`: on its own host also where no address of that leads to itself.
-fn place(map: &JobMap, rank: &weft_wire::job_map::Rank, my_host: u32) -> Place {
+fn place(map: &JobMap, rank: &weft_wire::job_map::Rank, my_host: u32, port: u16) -> Place {
     let host = &map.hosts[rank.host as usize];
     let near = (rank.host == my_host).then_some(IpAddr::V4(Ipv4Addr::LOCALHOST));
     let addresses = near.into_iter().chain(host.addresses.iter().copied());
-    Place { host: host.name.clone(), addresses: addresses.map(|ip| SocketAddr::new(ip, rank.tcp_port)).collect() }
+    Place { host: host.name.clone(), addresses: addresses.map(|ip| SocketAddr::new(ip, port)).collect() }
 }
 
 /// Hands packets of members on as those of ranks.

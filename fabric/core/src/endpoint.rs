@@ -113,7 +113,21 @@ impl Endpoint {
     #[inline]
     pub unsafe fn try_send(&mut self, to: Peer, envelope: Envelope, data: *const u8, length: usize) -> bool {
         // SAFETY: the caller's promise.
-        unsafe { self.port.try_send(&mut self.devices, to, envelope, data, length) }
+        let sent = unsafe { self.port.try_send(&mut self.devices, to, envelope, data, length) };
+        self.devices.push(to.0);
+        sent
+    }
+
+    /// As [`Self::try_send`], for one of several messages: it may wait for the next progress pass with those before it.
+    ///
+    /// # Safety
+    /// As [`Self::try_send`].
+    #[inline]
+    pub unsafe fn try_send_of_many(&mut self, to: Peer, envelope: Envelope, data: *const u8, length: usize) -> bool {
+        // SAFETY: the caller's promise.
+        let sent = unsafe { self.port.try_send(&mut self.devices, to, envelope, data, length) };
+        self.devices.push_soon(to.0);
+        sent
     }
 
     /// Starts a send.
@@ -129,7 +143,9 @@ impl Endpoint {
         mode: SendMode,
     ) -> RequestId {
         // SAFETY: the caller's promise.
-        unsafe { self.port.post_send(&mut self.devices, to, envelope, data, length, mode) }
+        let request = unsafe { self.port.post_send(&mut self.devices, to, envelope, data, length, mode) };
+        self.devices.push_soon(to.0);
+        request
     }
 
     /// Starts a receive.
@@ -196,6 +212,7 @@ impl Endpoint {
     pub unsafe fn try_raw_send(&mut self, to: Peer, data: *const u8, length: usize) -> usize {
         // SAFETY: the caller's promise.
         let sent = unsafe { crate::raw::try_send(&mut self.devices, to, data, length) };
+        self.devices.push(to.0);
         self.give_up_unreachable();
         sent
     }
@@ -224,6 +241,7 @@ impl Endpoint {
         if copied {
             self.port.pump(&mut self.devices);
         }
+        self.devices.push_all();
         moved | copied
     }
 
@@ -324,6 +342,9 @@ impl Endpoint {
         }
         self.port.counters.sleeps += 1;
         self.devices.count(&mut self.port.counters);
+        if let Some(ways) = self.devices.new_ways() {
+            self.status.set_ways(&ways);
+        }
         self.devices.arm()
     }
 

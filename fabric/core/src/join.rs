@@ -2,7 +2,7 @@
 //!
 //! 1. `WEFT_SEGMENT` names an inherited descriptor: our launcher made the segment, and no message is needed to join.
 //!    `PMI_FD` beside it serves to tell the launcher of start, end and abort; nobody waits for that at the start. Where the
-//!    job lies on several hosts, `WEFT_JOB_MAP` says where everybody is, and `WEFT_TCP_LISTENER` is where others reach us.
+//!    job lies on several hosts, `WEFT_JOB_MAP` says where everybody is, and `WEFT_TCP_LISTENER` is where others reach us, as `WEFT_UDP_SOCKET` is for datagrams.
 //! 2. `PMI_FD` alone: a launcher of somebody else that speaks PMI-1. The ranks [`meet`](meeting): the lowest one makes
 //!    the segment and hands it to the others.
 //! 3. Neither: a job of one, unless the environment shows a launcher that wanted more ([`environment`]).
@@ -28,6 +28,7 @@ use std::os::unix::fs::FileExt;
 use weft_cluster::pmi::Request;
 use weft_device::shm::{Segment, SegmentError};
 use weft_device::sys::{self, Inherited};
+use weft_device::xdp::Lane;
 use weft_wire::job_map::{JobMap, JobMapError};
 use weft_wire::settings::{SettingError, Settings};
 
@@ -192,14 +193,22 @@ fn join_launcher(
 fn read_network(network: Network, rank: u32, size: u32) -> Result<Across, JoinError> {
     let map = File::from(adopt("WEFT_JOB_MAP", network.map, Inherited::Memory)?);
     let listener = adopt("WEFT_TCP_LISTENER", network.listener, Inherited::Socket)?;
-    // No device sends datagrams yet; what is taken over here is closed, and no program that we start has it.
-    let _datagrams = network.datagrams.map(|number| adopt("WEFT_UDP_SOCKET", number, Inherited::Socket)).transpose()?;
+    let datagrams = network.datagrams.map(|number| adopt("WEFT_UDP_SOCKET", number, Inherited::Socket)).transpose()?;
+    let lane = network.lane.map(|(memory, socket)| -> Result<_, JoinError> {
+        Ok((adopt("WEFT_XDP_MEMORY", memory, Inherited::Memory)?, adopt("WEFT_XDP_SOCKET", socket, Inherited::Socket)?))
+    });
+    let lane = lane.transpose()?;
     // Inherited, it shares its position with the other ranks of the host.
     let mut bytes = vec![0; map.metadata().map_err(JoinError::MapRead)?.len() as usize];
     map.read_exact_at(&mut bytes, 0).map_err(JoinError::MapRead)?;
     let map = JobMap::decode(&bytes)?;
     match map.ranks.len() == size as usize {
-        true => Ok(Across { map, rank, listener }),
+        true => {
+            let member = map.ranks[rank as usize].member;
+            // Without one datagrams go by the socket.
+            let lane = lane.and_then(|(memory, socket)| Lane::adopt(memory, socket, member).ok());
+            Ok(Across { map, rank, listener, datagrams, lane, faults: None })
+        }
         false => Err(JoinError::MapSize { size, ranks: map.ranks.len() }),
     }
 }

@@ -32,7 +32,14 @@ pub struct Counters {
     pub shm_bytes: u64,
     pub tcp_packets: u64,
     pub tcp_bytes: u64,
-    /// Connections of those who are no ranks of the job.
+    pub udp_packets: u64,
+    pub udp_bytes: u64,
+    /// Datagrams of links that were sent, and those of them that counted as lost.
+    pub udp_datagrams: u64,
+    pub udp_lost: u64,
+    /// Datagrams of those that went by a lane.
+    pub xdp_datagrams: u64,
+    /// Connections and datagrams of those who are no ranks of the job.
     pub strangers: u64,
 }
 const _: () = assert!(size_of::<Counters>() == page::COUNTER_NAMES.len() * 8);
@@ -149,6 +156,11 @@ impl Status {
             std::ptr::write_bytes(self.page.at.add(offset), 0, bytes);
             std::ptr::copy_nonoverlapping(text.as_ptr(), self.page.at.add(offset), cut);
         }
+    }
+
+    /// The devices lead otherwise than before.
+    pub fn set_ways(&self, ways: &str) {
+        self.text(page::WAYS, page::WAYS_BYTES, ways);
     }
 
     /// Says what this process is blocked in. Called once a wait has become long, so that short ones do not pay.

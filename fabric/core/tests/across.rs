@@ -4,13 +4,30 @@ mod common;
 use common::*;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
-use weft_fabric::{Bounds, DeviceOrder, Endpoint, Fault, Limits, Monitor, Peer, Segment, SendMode, Settings};
+use weft_fabric::{Bounds, Endpoint, Fault, Limits, Monitor, Peer, Segment, SendMode};
 
 /// Longer than any scheduling.
 const LOST: Duration = Duration::from_secs(60);
 
-fn order(text: &str) -> DeviceOrder {
-    Settings::from_env([("WEFT_DEVICE", text)]).expect("a setting").device
+/// Tests of what any device between hosts does, with the devices that a rank may use.
+macro_rules! on_each_device {
+    ($($(#[$about:meta])* fn $name:ident($devices:ident: &'static str) $body:block)*) => {$(
+        $(#[$about])*
+        mod $name {
+            use super::*;
+            fn run($devices: &'static str) $body
+
+            #[test]
+            fn tcp() {
+                run("shm,tcp");
+            }
+
+            #[test]
+            fn udp() {
+                run("shm,udp");
+            }
+        }
+    )*};
 }
 
 fn until(net: &mut [Endpoint], mut done: impl FnMut(&mut [Endpoint]) -> bool) {
@@ -49,10 +66,10 @@ const SIZES: [usize; 20] = [
     3_000_001, 20_000_000,
 ];
 
-#[test]
-fn every_size_arrives_whole_from_another_host() {
+on_each_device! {
+fn every_size_arrives_whole_from_another_host(devices: &'static str) {
     for limits in [Limits::default(), Limits { eager: 1 << 20, ..copying() }] {
-        let mut net = net_across(&[0, 1], limits);
+        let mut net = net_across(&[0, 1], devices, limits);
         for size in SIZES {
             for mode in [SendMode::Standard, SendMode::Synchronous] {
                 one(&mut net, (0, 1), size, size, mode, true);
@@ -63,16 +80,17 @@ fn every_size_arrives_whole_from_another_host() {
         assert_eq!(net[0].counters().single_copy_bytes, 0, "nothing is copied out of another host's memory");
     }
 }
+}
 
-#[test]
-fn ranks_of_one_host_talk_through_shared_memory_and_others_over_the_network() {
-    let mut net = net_across(&[1, 0, 1, 0], copying());
+on_each_device! {
+fn ranks_of_one_host_talk_through_shared_memory_and_others_over_the_network(devices: &'static str) {
+    let mut net = net_across(&[1, 0, 1, 0], devices, copying());
     let locals: Vec<Vec<bool>> = net.iter().map(|at| (0..4).map(|peer| at.is_local(Peer(peer))).collect()).collect();
     assert_eq!(locals[0], [true, false, true, false]);
     assert_eq!(locals[3], [false, true, false, true]);
     assert_eq!((net[0].world_size(), net[0].host_size()), (4, 2));
     let packets = |net: &mut [Endpoint]| -> Vec<(u64, u64)> {
-        net.iter_mut().map(|at| (at.counters().shm_packets, at.counters().tcp_packets)).collect()
+        net.iter_mut().map(|at| (at.counters().shm_packets, at.counters().tcp_packets + at.counters().udp_packets)).collect()
     };
     one(&mut net, (0, 2), 8, 8, SendMode::Standard, true);
     assert_eq!(packets(&mut net), [(1, 0), (0, 0), (0, 0), (0, 0)]);
@@ -82,14 +100,17 @@ fn ranks_of_one_host_talk_through_shared_memory_and_others_over_the_network() {
     let copied = net[1].counters().single_copy_bytes + net[3].counters().single_copy_bytes;
     assert!(copied > 0 && packets(&mut net)[3].1 == 0, "within a host long messages are copied once");
     one(&mut net, (3, 0), 1 << 20, 1 << 20, SendMode::Standard, true);
-    assert!(net[3].counters().tcp_bytes > 1 << 20);
+    let counters = net[3].counters();
+    let used = if devices.contains("udp") { (counters.udp_bytes, counters.tcp_bytes) } else { (counters.tcp_bytes, counters.udp_bytes) };
+    assert!(used.0 > 1 << 20 && used.1 == 0, "{used:?}");
+}
 }
 
-#[test]
-fn without_shared_memory_ranks_of_one_host_use_the_network_too() {
+on_each_device! {
+fn without_shared_memory_ranks_of_one_host_use_the_network_too(devices: &'static str) {
     let job = job_across(&[0, 0, 0]);
     let mut net: Vec<_> =
-        job.into_iter().map(|rank| join_across(rank, order("tcp"), copying(), Bounds::default())).collect();
+        job.into_iter().map(|rank| join_across(rank, order(devices.trim_start_matches("shm,")), copying(), Bounds::default())).collect();
     for ends in [(0, 1), (1, 2), (2, 0), (1, 0)] {
         one(&mut net, ends, 100_000, 100_000, SendMode::Standard, true);
     }
@@ -97,6 +118,7 @@ fn without_shared_memory_ranks_of_one_host_use_the_network_too() {
         assert!(!at.is_local(Peer((at.me().0 + 1) % 3)) && at.is_local(at.me()));
         assert_eq!((at.counters().shm_packets, at.counters().single_copy_bytes), (0, 0));
     }
+}
 }
 
 #[test]
@@ -107,10 +129,10 @@ fn a_rank_that_no_allowed_device_leads_to_is_named() {
     assert!(text.contains("rank 1") && text.contains("WEFT_DEVICE is shm"), "{text}");
 }
 
-fn monitors(hosts: &[u32]) -> Vec<Monitor<World>> {
+fn monitors(hosts: &[u32], devices: &str) -> Vec<Monitor<World>> {
     let open = |rank| {
         let world = Monitor::new();
-        world.open(World(join_across(rank, DeviceOrder::AUTO, Limits::default(), ASLEEP)), false);
+        world.open(World(join_across(rank, order(devices), Limits::default(), ASLEEP)), false);
         world
     };
     job_across(hosts).into_iter().map(open).collect()
@@ -132,13 +154,13 @@ fn watch(what: impl FnOnce() + Send + 'static) {
     }
 }
 
+on_each_device! {
 /// Who sleeps is woken by a socket as well as by a ring, whichever comes.
-#[test]
-fn sleepers_are_woken_by_the_network_and_by_shared_memory() {
+fn sleepers_are_woken_by_the_network_and_by_shared_memory(devices: &'static str) {
     watch(|| {
         const ROUNDS: i32 = 3000;
         let slept = AtomicU32::new(0);
-        let worlds = monitors(&[0, 0, 1]);
+        let worlds = monitors(&[0, 0, 1], devices);
         std::thread::scope(|scope| {
             for world in &worlds {
                 let slept = &slept;
@@ -170,11 +192,12 @@ fn sleepers_are_woken_by_the_network_and_by_shared_memory() {
         std::thread::scope(|scope| worlds.iter().for_each(|world| drop(scope.spawn(|| world.close().0.leave()))));
     });
 }
+}
 
-#[test]
-fn who_leaves_has_sent_everything_first() {
+on_each_device! {
+fn who_leaves_has_sent_everything_first(devices: &'static str) {
     watch(|| {
-        let mut net = net_across(&[0, 1], Limits::default());
+        let mut net = net_across(&[0, 1], devices, Limits::default());
         let (mut last, first) = (net.pop().expect("two"), net.pop().expect("two"));
         let leaving = std::thread::spawn(move || {
             let mut first = first;
@@ -194,10 +217,11 @@ fn who_leaves_has_sent_everything_first() {
         last.leave();
     });
 }
+}
 
-#[test]
-fn a_rank_that_dies_takes_only_what_needs_it_along() {
-    let mut net = net_across(&[0, 1, 2], Limits::default());
+on_each_device! {
+fn a_rank_that_dies_takes_only_what_needs_it_along(devices: &'static str) {
+    let mut net = net_across(&[0, 1, 2], devices, Limits::default());
     one(&mut net, (0, 1), 8, 8, SendMode::Standard, true);
     one(&mut net, (0, 2), 8, 8, SendMode::Standard, true);
     let (mut lost, mut good) = ([0; 8], [0; 8]);
@@ -219,10 +243,11 @@ fn a_rank_that_dies_takes_only_what_needs_it_along() {
     assert_eq!((finish(&mut net, 0, other).fault, finish(&mut net, 1, sent).fault), (None, None));
     assert_eq!(good, [5; 8]);
 }
+}
 
-#[test]
-fn raw_bytes_go_to_another_host() {
-    let mut net = net_across(&[0, 1], Limits::default());
+on_each_device! {
+fn raw_bytes_go_to_another_host(devices: &'static str) {
+    let mut net = net_across(&[0, 1], devices, Limits::default());
     let data = bytes(300_000, 3);
     let mut buffer = vec![0; data.len()];
     // SAFETY: the buffer outlives the request.
@@ -235,6 +260,7 @@ fn raw_bytes_go_to_another_host() {
     });
     assert_eq!(finish(&mut net, 1, request).fault, None);
     assert!(buffer == data);
+}
 }
 
 /// A job on one host has one device, and no setting makes it another.

@@ -151,6 +151,27 @@ impl Packet<'_> {
     }
 }
 
+/// Hands on a packet that lies in memory of our own. An error is the sink's: the packet is against the rules above.
+#[inline]
+pub fn hand_on<S: Sink>(
+    sink: &mut S,
+    from: u32,
+    head: Head,
+    inline: &[u8],
+    bulk: Option<&[u8]>,
+) -> Result<(), &'static str> {
+    let mut words = [0; INLINE_WORDS];
+    for (word, bytes) in words.iter_mut().zip(inline.chunks(8)) {
+        let mut whole = [0; 8];
+        whole[..bytes.len()].copy_from_slice(bytes);
+        *word = u64::from_le_bytes(whole);
+    }
+    // SAFETY: the bytes are ours and outlive the call.
+    let bulk = bulk.map(|bulk| unsafe { Foreign::new(bulk.as_ptr(), bulk.len()) });
+    let words = words.map(AtomicU64::new);
+    sink.handle_packet(Packet { from, head, inline_bytes: inline.len(), words: &words, bulk })
+}
+
 /// Where polled packets go.
 pub trait Sink {
     /// An error says why the packet is against the protocol above: the device then treats the peer as one that broke

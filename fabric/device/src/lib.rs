@@ -2,6 +2,8 @@
 //!
 //! - [`shm`]: processes of one host over a shared segment.
 //! - [`tcp`]: processes of any hosts, over the kernel's TCP.
+//! - [`udp`]: no device but half of one: datagrams between any hosts, which may be lost. What makes packets in order of
+//!   them knows no socket, and stands above (`weft-fabric`).
 //! - [`xdp`]: no device of its own, but a faster way for the datagrams of one.
 //! - [`loopback`]: endpoints of one process; the reference.
 //!
@@ -15,7 +17,8 @@
 //!   What waits for sockets or pipes ([`handover`], a few calls of [`sys`]) is for start and end only.
 //! - What a peer wrote is copied, checked, then used. No reference ever points at bytes that a peer may change;
 //!   payloads are [`Foreign`], which can only be copied out.
-//! - System calls of the data path stand in [`sys`], in `tcp/socket`, in `xdp/socket` and, for what lives in preloaded libraries, [`kernel`];
+//! - System calls of the data path stand in [`sys`], in `tcp/socket`, `udp/socket`, `xdp/socket` and, for what lives in
+//!   preloaded libraries, [`kernel`];
 //!   nowhere else.
 //! - In [`shm`] offsets become references in two files only (`views` for the segment, `stream/arena` for arenas).
 //!
@@ -38,6 +41,8 @@ pub mod sys;
 #[cfg(not(loom))]
 pub mod tcp;
 #[cfg(not(loom))]
+pub mod udp;
+#[cfg(not(loom))]
 pub mod xdp;
 
 #[cfg(all(test, not(loom)))]
@@ -46,4 +51,4 @@ mod conformance;
 #[cfg(not(loom))]
 pub use probe::{Report, probe};
 
-pub use contract::{Capabilities, Device, Foreign, NoMemory, Packet, PeerFault, Posted, Sink};
+pub use contract::{Capabilities, Device, Foreign, NoMemory, Packet, PeerFault, Posted, Sink, hand_on};

@@ -111,7 +111,7 @@ fn weft(arguments: Vec<OsString>) -> Result<i32> {
         Command::Ps(given) => ps::run(given)?,
         Command::Info => info::run(weft_fabric::probe),
         Command::Rendezvous { ensure, idle } => rendezvous(ensure, idle).map(|()| 0)?,
-        Command::Agent => weft_agent::serve(run::segment),
+        Command::Agent => weft_agent::serve(run::segment, run::lanes),
         Command::Man { folder } => manual::man(Cli::command(), &folder).map(|()| 0)?,
         Command::Completions { shell } => {
             manual::completions(Cli::command(), shell, &mut std::io::stdout());

@@ -1,11 +1,11 @@
 //! What the tests of the fabric share: endpoints in one segment, messages with known bytes.
 #![allow(dead_code, reason = "each test program uses a part")]
 
-use std::net::TcpListener;
+use std::net::{TcpListener, UdpSocket};
 use std::sync::Once;
 use std::sync::atomic::{AtomicBool, Ordering};
 use weft_fabric::job_map::{Host, JobMap, Rank};
-use weft_fabric::{Across, DeviceOrder, Segment, Selector, SendMode, Waiting};
+use weft_fabric::{Across, DeviceOrder, Segment, Selector, SendMode, Settings, Waiting};
 use weft_fabric::{Bounds, Driven, Endpoint, Envelope, Fault, Limits, Monitor, Outcome, Outside, Peer, RequestId};
 
 /// Sleep at once.
@@ -35,22 +35,25 @@ pub fn streaming() -> Limits {
 /// What the ranks of a job need to join it: rank `i` is on host `hosts[i]`. The hosts are this one, told apart by name.
 pub fn job_across(hosts: &[u32]) -> Vec<(Segment, Across)> {
     let listeners: Vec<_> = hosts.iter().map(|_| TcpListener::bind("127.0.0.1:0").expect("a port")).collect();
+    let sockets: Vec<_> = hosts.iter().map(|_| UdpSocket::bind("127.0.0.1:0").expect("a port")).collect();
     let count = hosts.iter().max().expect("a rank") + 1;
     let address = "127.0.0.1".parse().expect("an address");
     let host = |number| Host { name: format!("host{number}"), addresses: vec![address] };
     let mut members = vec![0; count as usize];
-    let rank = |(host, listener): (&u32, &TcpListener)| {
+    let rank = |((host, listener), socket): ((&u32, &TcpListener), &UdpSocket)| {
         let member = members[*host as usize];
         members[*host as usize] += 1;
         let tcp_port = listener.local_addr().expect("bound").port();
-        Rank { host: *host, member, tcp_port, udp_port: 1 }
+        Rank { host: *host, member, tcp_port, udp_port: socket.local_addr().expect("bound").port() }
     };
-    let ranks = hosts.iter().zip(&listeners).map(rank).collect();
+    let ranks = hosts.iter().zip(&listeners).zip(&sockets).map(rank).collect();
     let map = JobMap { key: *b"the key of tests", hosts: (0..count).map(host).collect(), ranks };
     let segments: Vec<_> = members.iter().map(|count| Segment::create((*count).max(1)).expect("segment")).collect();
-    (hosts.iter().zip(0..).zip(listeners))
-        .map(|((host, rank), listener)| {
-            (segments[*host as usize].clone(), Across { map: map.clone(), rank, listener: listener.into() })
+    (hosts.iter().zip(0..).zip(listeners).zip(sockets))
+        .map(|(((host, rank), listener), socket)| {
+            let (listener, datagrams) = (listener.into(), Some(socket.into()));
+            let across = Across { map: map.clone(), rank, listener, datagrams, lane: None, faults: None };
+            (segments[*host as usize].clone(), across)
         })
         .collect()
 }
@@ -64,9 +67,13 @@ pub fn join_across(
     Endpoint::join_across(segment, across, order, limits, bounds).expect("join")
 }
 
-/// Endpoints of which number `i` is on host `hosts[i]`.
-pub fn net_across(hosts: &[u32], limits: Limits) -> Vec<Endpoint> {
-    let join = |rank| join_across(rank, DeviceOrder::AUTO, limits, Bounds::default());
+pub fn order(text: &str) -> DeviceOrder {
+    Settings::from_env([("WEFT_DEVICE", text)]).expect("a setting").device
+}
+
+/// Endpoints of which number `i` is on host `hosts[i]`, and which may use these devices.
+pub fn net_across(hosts: &[u32], devices: &str, limits: Limits) -> Vec<Endpoint> {
+    let join = |rank| join_across(rank, order(devices), limits, Bounds::default());
     job_across(hosts).into_iter().map(join).collect()
 }
 

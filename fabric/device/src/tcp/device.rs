@@ -11,7 +11,7 @@ use crate::shm::stream::bell::Bell;
 use crate::sys;
 use std::io;
 use std::net::SocketAddr;
-use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 use std::time::Duration;
 use weft_wire::cell::{CONTROL_WORDS, Head, INLINE_BYTES, INLINE_WORDS};
@@ -75,6 +75,9 @@ pub struct TcpDevice {
     pub(super) waiting: Vec<u32>,
     ready: Vec<Token>,
     look: Look,
+    /// Another device is preferred, and so many connections there have been all the same.
+    stands_by: bool,
+    pub(super) established: u32,
     /// Not yet told.
     pub(super) faults: Vec<PeerFault>,
     pub(super) notices: Vec<String>,
@@ -95,6 +98,8 @@ pub(super) mod token {
     pub const GUEST: u8 = 3;
     pub const DIAL: u8 = 4;
     pub const LINK: u8 = 5;
+    /// Another device's, which looks for itself.
+    pub const OTHER: u8 = 6;
 
     pub fn new(kind: u8, attempt: usize, number: u32) -> Token {
         u64::from(kind) << 56 | (attempt as u64 & 0xff_ffff) << 32 | u64::from(number)
@@ -137,6 +142,8 @@ impl TcpDevice {
             waiting: Vec::new(),
             ready: Vec::new(),
             look: Look::new(alone),
+            stands_by: false,
+            established: 0,
             faults: Vec::new(),
             notices: Vec::new(),
             said_deaf: false,
@@ -145,6 +152,38 @@ impl TcpDevice {
             #[cfg(test)]
             kernel_bytes: None,
         })
+    }
+
+    /// What comes at this descriptor ends the sleep, too.
+    ///
+    /// # Errors
+    /// It cannot be watched.
+    pub fn watch(&mut self, descriptor: BorrowedFd<'_>) -> io::Result<()> {
+        self.epoll.add(descriptor.as_raw_fd(), Watch::Input, token::new(token::OTHER, 0, 0))
+    }
+
+    /// Another device leads to the same peers and is preferred: while there is no connection, and nobody wants one, looks
+    /// are rare.
+    pub fn stand_by(&mut self) {
+        self.stands_by = true;
+    }
+
+    /// Reaches a peer, though nothing is posted.
+    pub fn reach(&mut self, rank: u32) {
+        let peer = &self.peers[rank as usize];
+        if peer.standing == Standing::Open && peer.link.is_none() && peer.dial.is_none() {
+            self.dial(rank);
+        }
+    }
+
+    /// Whether there is a connection to the peer.
+    pub fn is_linked(&self, rank: u32) -> bool {
+        self.peers[rank as usize].link.is_some()
+    }
+
+    /// Whether the peer was lost.
+    pub fn has_lost(&self, rank: u32) -> bool {
+        self.peers[rank as usize].standing == Standing::Lost
     }
 
     /// Makes a bell that ends the sleep on the sockets; its number.
@@ -431,6 +470,9 @@ impl Device for TcpDevice {
             return any;
         }
         let any = self.look_at_sockets(sink);
+        if self.stands_by {
+            self.look.set_idle(self.established == 0 && self.dialing.is_empty() && self.guests.is_empty());
+        }
         self.look.learn(any);
         any
     }
@@ -452,6 +494,11 @@ pub struct Sleeper {
 }
 
 impl Sleeper {
+    /// The same, where something else is to be done at `at_ns`.
+    pub fn until(self, at_ns: Option<u64>) -> Self {
+        Self { until_ns: self.until_ns.into_iter().chain(at_ns).min(), ..self }
+    }
+
     /// Sleeps until something comes, or `limit` has passed.
     pub fn sleep(&self, limit: Option<Duration>) {
         let due = self.until_ns.map(|until| Duration::from_nanos(until.saturating_sub(sys::now_ns())));

@@ -164,6 +164,7 @@ impl TcpDevice {
         #[cfg(test)]
         self.kernel_bytes.iter().for_each(|bytes| socket.keep_little(*bytes));
         peer.link = Some(Box::new(Link::new(socket)));
+        self.established += 1;
         peer.dial = None;
         self.dialing.retain(|other| *other != rank);
         if !peer.output.is_empty() {

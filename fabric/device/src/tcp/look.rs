@@ -8,17 +8,21 @@ const LEAST_TICKS: u64 = 64;
 const MOST_TICKS: u64 = 4096;
 /// And where they are not.
 const MOST_TICKS_ALONE: u64 = 512;
+/// And where nothing is expected: about a tenth of a millisecond.
+const MOST_TICKS_IDLE: u64 = 1 << 18;
 
 /// Looks often while something comes, less often while nothing does.
 pub struct Look {
     last: u64,
     interval: u64,
     most: u64,
+    /// Nothing is expected.
+    idle: bool,
 }
 
 impl Look {
     pub fn new(alone: bool) -> Self {
-        Self { last: 0, interval: LEAST_TICKS, most: if alone { MOST_TICKS_ALONE } else { MOST_TICKS } }
+        Self { last: 0, interval: LEAST_TICKS, most: if alone { MOST_TICKS_ALONE } else { MOST_TICKS }, idle: false }
     }
 
     /// Whether it is time for a look, which then takes place.
@@ -34,12 +38,18 @@ impl Look {
 
     /// What the look has found.
     pub fn learn(&mut self, any: bool) {
-        self.interval = if any { LEAST_TICKS } else { (self.interval * 2).min(self.most) };
+        let most = if self.idle { MOST_TICKS_IDLE } else { self.most };
+        self.interval = if any { LEAST_TICKS } else { (self.interval * 2).min(most) };
+    }
+
+    /// Whether nothing is expected from now on: looks may become rarer still.
+    pub fn set_idle(&mut self, idle: bool) {
+        self.idle = idle;
     }
 
     /// The next poll looks.
     pub fn soon(&mut self) {
-        self.last = self.last.wrapping_sub(self.most);
+        self.last = self.last.wrapping_sub(self.interval);
     }
 }
 

@@ -15,11 +15,12 @@ mod guest;
 mod link;
 mod look;
 mod output;
-mod socket;
+pub(crate) mod socket;
 #[cfg(test)]
 mod tests;
 
 pub use device::{Place, Sleeper, TcpDevice, takes_whole};
+pub use look::Look;
 
 /// Ranks of as many hosts on the loopback interface, on narrow connections.
 #[cfg(test)]

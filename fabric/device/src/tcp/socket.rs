@@ -7,15 +7,16 @@ use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 use std::time::Duration;
 
 /// The kernel's form of an address, of either family.
+#[derive(Clone, Copy)]
 #[repr(C)]
-union Address {
+pub(crate) union Address {
     v4: libc::sockaddr_in,
     v6: libc::sockaddr_in6,
     family: libc::sa_family_t,
 }
 
 impl Address {
-    fn new(address: &SocketAddr) -> (Self, usize) {
+    pub(crate) fn new(address: &SocketAddr) -> (Self, usize) {
         let port = address.port().to_be();
         match address.ip() {
             IpAddr::V4(ip) => {
@@ -38,7 +39,7 @@ impl Address {
     }
 
     /// What the kernel has written; `None` where it is of no family that we know.
-    fn read(&self) -> Option<SocketAddr> {
+    pub(crate) fn read(&self) -> Option<SocketAddr> {
         // SAFETY: the places are plain numbers of the union's zeroed bytes, which the kernel has written over.
         unsafe {
             match i32::from(self.family) {

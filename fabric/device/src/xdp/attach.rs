@@ -7,7 +7,7 @@ use super::interface::{self, Interface};
 use super::program::{Filter, assemble};
 use super::socket::{Socket, Which};
 use std::io;
-use std::net::IpAddr;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, UdpSocket};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::time::{Duration, Instant};
 use weft_wire::xdp::Layout;
@@ -20,6 +20,8 @@ const PATIENCE: Duration = Duration::from_secs(3);
 pub enum Unusable {
     #[error("xdp needs root, or the capabilities CAP_NET_ADMIN, CAP_NET_RAW and CAP_BPF")]
     NotPermitted,
+    #[error("no interface leads to the other hosts")]
+    NoWay,
     #[error("interface {0} is not Ethernet")]
     NoEthernet(String),
     #[error("interface {0} has no address that others can reach")]
@@ -33,9 +35,7 @@ pub enum Unusable {
     Taken { interface: String, program: String, id: u32 },
     #[error("queue 0 of interface {0} is used by AF_XDP sockets of another process")]
     QueueTaken(String),
-    #[error(
-        "the driver of interface {interface} has no native XDP ({cause}); WEFT_XDP=generic would use the slower generic one"
-    )]
+    #[error("the driver of interface {interface} has no native XDP ({cause})")]
     NotNative { interface: String, cause: io::Error },
     #[error("the memory for xdp cannot be registered ({0}); RLIMIT_MEMLOCK (ulimit -l) may be too low")]
     Memory(io::Error),
@@ -112,6 +112,17 @@ impl Lanes {
         Ok(Self { area, sockets: sockets.into_iter().map(Some).collect(), note, _link: link })
     }
 
+    /// The same on the interface by which the kernel would send to the first of these addresses that it can send to.
+    ///
+    /// # Errors
+    /// As [`Self::open`], or no interface leads there.
+    pub fn facing(addresses: &[IpAddr], ports: &[u16], generic: bool) -> Result<Self, Unusable> {
+        let all = interface::all().map_err(kernel("asking for interfaces"))?;
+        let own = addresses.iter().find_map(|address| own_address_towards(*address));
+        let interface = own.and_then(|own| all.iter().find(|interface| interface.addresses.contains(&own)));
+        Self::open(interface.ok_or(Unusable::NoWay)?, ports, generic)
+    }
+
     /// What the user should know beside that it works.
     pub fn note(&self) -> Option<&str> {
         self.note.as_deref()
@@ -127,6 +138,16 @@ impl Lanes {
     pub fn take_socket(&mut self, lane: usize) -> Option<OwnedFd> {
         self.sockets.get_mut(lane)?.take().map(Socket::into_descriptor)
     }
+}
+
+/// Our address in what the kernel would send there. Nothing is sent.
+fn own_address_towards(address: IpAddr) -> Option<IpAddr> {
+    let any: IpAddr = if address.is_ipv4() { Ipv4Addr::UNSPECIFIED.into() } else { Ipv6Addr::UNSPECIFIED.into() };
+    let socket = UdpSocket::bind((any, 0)).ok()?;
+    // A port that means nothing.
+    socket.connect((address, 9)).ok()?;
+    let own = socket.local_addr().ok()?.ip();
+    (!own.is_loopback() && own != address).then_some(own)
 }
 
 fn taken(interface: &Interface, id: u32) -> Unusable {

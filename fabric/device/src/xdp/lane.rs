@@ -229,8 +229,8 @@ impl Lane {
     /// Has the kernel send what has been written. False where some of it is still there, for which it is asked again with
     /// the next flush.
     pub fn flush(&mut self) -> bool {
-        if self.published == self.written && self.send.consumer() == self.written {
-            return true;
+        if !self.is_stuck() {
+            return self.fault.is_none();
         }
         if self.fault.is_some() || self.down_ns.is_some_and(|since| sys::now_ns() < since + DOWN_NS) {
             return false;
@@ -256,6 +256,11 @@ impl Lane {
             }
         }
         false
+    }
+
+    /// Whether something that was written has not left.
+    pub fn is_stuck(&self) -> bool {
+        self.fault.is_none() && (self.published != self.written || self.send.consumer() != self.written)
     }
 
     /// Before a sleep on [`Self::descriptor`]. False where something has arrived meanwhile, so that there is nothing to sleep

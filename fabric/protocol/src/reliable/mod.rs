@@ -193,6 +193,11 @@ impl<S: Seal> Link<S> {
         self.incoming.ended()
     }
 
+    /// Whether this side has closed, and the other has everything.
+    pub fn is_through(&self) -> bool {
+        self.outgoing.is_through()
+    }
+
     /// Bytes that were accepted and are not known to have arrived.
     pub fn kept_bytes(&self) -> u64 {
         self.outgoing.kept_bytes()

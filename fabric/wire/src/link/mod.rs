@@ -2,10 +2,11 @@
 //!
 //! A datagram is a [`header`], up to 16 words of acknowledgements, payload, padding, and a [seal](SEAL_BYTES). The payload
 //! is a piece of the sender's stream; the stream is a row of [`record`]s, each a packet as a device has it. A record may
-//! be cut anywhere. All numbers are little-endian. `docs/wire/link.md` shows the whole on one page.
+//! be cut anywhere. Before the first one the two say [`hello`]. All numbers are little-endian. `docs/wire/link.md` shows the whole on one page.
 
 pub mod crc32c;
 pub mod header;
+pub mod hello;
 pub mod mac;
 pub mod record;
 

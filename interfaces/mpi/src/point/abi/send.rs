@@ -155,7 +155,7 @@ pub(crate) unsafe fn isend(
     // SAFETY: the program keeps the buffer until the request is complete; `request` is its own.
     unsafe {
         if let (Some(route), Some(run)) = (route, run) {
-            if world.endpoint.try_send(route.to, route.envelope, run.at, run.bytes) {
+            if world.endpoint.try_send_of_many(route.to, route.envelope, run.at, run.bytes) {
                 *request = SENT;
                 return Ok(());
             }

@@ -1,0 +1,167 @@
+//! Datagrams that arrive: a claim each, until its seal has been checked.
+
+use super::Links;
+use super::peer::{Peer, Standing};
+use std::net::SocketAddr;
+use weft_device::{Sink, hand_on};
+use weft_protocol::reliable::{Dropped, Gone, Keyed, Packet, Phase, Seal};
+use weft_wire::link::header::{self, Header, Process};
+use weft_wire::link::hello::Hello;
+use weft_wire::link::mac;
+
+/// What becomes of a datagram.
+enum Fate {
+    /// A link has taken it.
+    Taken(u32),
+    /// It is the first of a rank without a link.
+    First(u32),
+    Hello(Hello),
+    /// Of nobody whom we believe.
+    Stranger,
+    /// Of no use, and no offence either.
+    Useless,
+}
+
+impl Links {
+    /// Takes what has arrived; true if anything had.
+    pub(super) fn receive<S: Sink>(&mut self, now_ns: u64, look_at_socket: bool, sink: &mut S) -> bool {
+        let mut firsts: Vec<(u32, SocketAddr, Vec<u8>)> = Vec::new();
+        let Self { port, peers, me, key, whole, dirty, hellos, counters, .. } = self;
+        let any = port.receive(look_at_socket, |from, datagram| match look_at(peers, me, key, datagram) {
+            Fate::Taken(rank) => {
+                let peer = &mut peers[rank as usize];
+                let believed = take(peer, rank, now_ns, from, datagram, whole, sink);
+                if believed && !std::mem::replace(&mut peer.is_dirty, true) {
+                    dirty.push(rank);
+                }
+                believed
+            }
+            Fate::First(rank) => {
+                firsts.push((rank, from, datagram.to_vec()));
+                true
+            }
+            Fate::Hello(hello) => {
+                hellos.push((from, hello));
+                true
+            }
+            Fate::Stranger => {
+                counters.strangers += 1;
+                false
+            }
+            Fate::Useless => false,
+        });
+        for (rank, from, datagram) in firsts {
+            self.make_link(rank, from, now_ns);
+            let peer = &mut self.peers[rank as usize];
+            take(peer, rank, now_ns, from, &datagram, &mut self.whole, sink);
+            self.note_dirty(rank);
+        }
+        if !self.hellos.is_empty() {
+            self.handle_hellos(now_ns);
+        }
+        if any {
+            self.look_at_phases(now_ns);
+        }
+        any
+    }
+
+    /// What datagrams have made of the links that they were for.
+    fn look_at_phases(&mut self, now_ns: u64) {
+        for index in 0..self.dirty.len() {
+            let Some(rank) = self.dirty.get(index).copied() else { return };
+            let peer = &mut self.peers[rank as usize];
+            let Some(link) = &mut peer.link else { continue };
+            if let Phase::Gone(Gone::Nonsense { what }) = link.phase() {
+                let what = peer.nonsense.take().unwrap_or(what);
+                self.lose(rank, &format!("it has sent nonsense: {what}"));
+            } else if link.peer_has_closed() && peer.standing == Standing::Open {
+                // It wants nothing more; what was kept for it has no use.
+                (peer.standing, peer.left_ns) = (Standing::Left, now_ns);
+                link.close();
+                self.due_ns = 0;
+            }
+        }
+    }
+}
+
+/// Whom a datagram is of, as far as can be said without changing anything.
+#[inline]
+fn look_at(peers: &[Peer], me: &Process, key: &mac::Key, datagram: &[u8]) -> Fate {
+    let Some(header) = Header::parse(datagram) else {
+        return match Hello::is_one(datagram).then(|| Hello::parse(datagram, key)).flatten() {
+            Some(hello) if hello.to == *me && is_known(peers, me, hello.from) => Fate::Hello(hello),
+            _ => Fate::Stranger,
+        };
+    };
+    if header.to != *me || !is_known(peers, me, header.from) {
+        return Fate::Stranger;
+    }
+    let rank = header.from.rank;
+    let peer = &peers[rank as usize];
+    if peer.standing == Standing::Lost {
+        return Fate::Useless;
+    }
+    if peer.link.is_some() {
+        return Fate::Taken(rank);
+    }
+    let seal = Keyed { key: *key };
+    let number = 1 << 32 | u64::from(header.number);
+    let sealed = header::split_seal(datagram).is_some_and(|(bytes, code)| seal.seal(number, bytes) == code);
+    match peer.standing {
+        _ if !sealed => Fate::Stranger,
+        // Repeated after our part of the farewell; the link is gone.
+        Standing::Left => Fate::Useless,
+        _ => Fate::First(rank),
+    }
+}
+
+fn is_known(peers: &[Peer], me: &Process, from: Process) -> bool {
+    from.rank != me.rank && peers.get(from.rank as usize).is_some_and(|peer| peer.process == from)
+}
+
+/// Gives a datagram to the link of its sender; true if that believes it. What it completes goes to `sink`.
+#[inline]
+fn take<S: Sink>(
+    peer: &mut Peer,
+    rank: u32,
+    now_ns: u64,
+    from: SocketAddr,
+    datagram: &[u8],
+    whole: &mut Vec<u8>,
+    sink: &mut S,
+) -> bool {
+    let Some(link) = &mut peer.link else { return false };
+    let nonsense = &mut peer.nonsense;
+    let taken = link.handle_datagram(now_ns, datagram, |packet| {
+        if nonsense.is_none()
+            && let Err(what) = deliver(rank, &packet, whole, sink)
+        {
+            *nonsense = Some(what);
+        }
+        true
+    });
+    match taken {
+        Ok(()) => {
+            peer.route = Some(from);
+            peer.trouble = None;
+            true
+        }
+        Err(Dropped::Malformed | Dropped::Stranger | Dropped::Stale | Dropped::Replayed) => false,
+        Err(Dropped::Forged | Dropped::BeyondCredit | Dropped::NotAlive) => false,
+    }
+}
+
+#[inline]
+fn deliver<S: Sink>(rank: u32, packet: &Packet<'_>, whole: &mut Vec<u8>, sink: &mut S) -> Result<(), &'static str> {
+    let bulk = match packet.bulk {
+        [[], []] => None,
+        [bulk, []] => Some(bulk),
+        [first, second] => {
+            whole.clear();
+            whole.extend_from_slice(first);
+            whole.extend_from_slice(second);
+            Some(&whole[..])
+        }
+    };
+    hand_on(sink, rank, packet.head, packet.inline, bulk)
+}

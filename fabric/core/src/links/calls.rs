@@ -1,0 +1,223 @@
+//! Calls: whether a rank is reached by datagrams, and at which of its addresses.
+//!
+//! All addresses are called, again and again, and whose answer comes first is used. Nothing is posted before, so nothing
+//! has to be taken back where no answer comes. A rank that computes does not answer either, so silence alone decides
+//! nothing: only where another device has reached the rank, and it has heard calls since and still not answered, is that
+//! one used.
+
+use super::Links;
+use super::peer::{Standing, Way};
+use std::io;
+use std::net::SocketAddr;
+use weft_device::tcp::Place;
+use weft_device::{PeerFault, kernel, sys};
+use weft_wire::link::hello::Hello;
+
+const MS: u64 = 1_000_000;
+/// Between the first call and the second; then twice as long each time, up to the most.
+const FIRST_PAUSE_NS: u64 = 4 * MS;
+const MOST_PAUSE_NS: u64 = 250 * MS;
+/// Another device is asked to reach a rank that has not answered for so long.
+const DOUBT_NS: u64 = 100 * MS;
+/// A rank that another device has reached answers within this, and so many calls, or datagrams do not get through.
+const DEAF_NS: u64 = 1000 * MS;
+const DEAF_CALLS: u32 = 4;
+/// A rank that nobody reaches is told of after this.
+const NOTICE_NS: u64 = 10_000 * MS;
+
+/// The calls of one rank.
+pub struct Calls {
+    nonce: u64,
+    began_ns: u64,
+    next_ns: u64,
+    pause_ns: u64,
+    /// Each address, with what the network has said of it.
+    addresses: Vec<(SocketAddr, Option<io::Error>)>,
+    doubted: bool,
+    told: bool,
+    /// Since when another device reaches it, and how often it was called since.
+    linked: Option<(u64, u32)>,
+}
+
+impl Calls {
+    pub fn new(place: &Place, now_ns: u64) -> Self {
+        Self {
+            nonce: kernel::random(),
+            began_ns: now_ns,
+            next_ns: now_ns,
+            pause_ns: FIRST_PAUSE_NS,
+            addresses: place.addresses.iter().map(|address| (*address, None)).collect(),
+            doubted: false,
+            told: false,
+            linked: None,
+        }
+    }
+
+    /// The network has said something of an address.
+    pub fn handle_report(&mut self, address: &SocketAddr, error: io::Error) {
+        if let Some((_, said)) = self.addresses.iter_mut().find(|(other, _)| other == address) {
+            *said = Some(error);
+        }
+    }
+
+    /// Whether the rank hears what another device brings, and no datagrams.
+    fn is_deaf(&self, now_ns: u64) -> bool {
+        self.linked.is_some_and(|(since_ns, calls)| calls >= DEAF_CALLS && now_ns - since_ns >= DEAF_NS)
+    }
+
+    /// What happened at each address, if no address is left that could still answer.
+    fn story(&self) -> Option<String> {
+        let said =
+            |(address, error): &(SocketAddr, Option<io::Error>)| error.as_ref().map(|e| format!("{address}: {e}"));
+        let all: Option<Vec<String>> = self.addresses.iter().map(said).collect();
+        all.map(|all| match all.is_empty() {
+            true => "its host has no address".to_owned(),
+            false => all.join("; "),
+        })
+    }
+}
+
+impl Links {
+    /// Does for a rank that is being called what is to be done now.
+    pub(super) fn move_calls(&mut self, rank: u32, now_ns: u64) {
+        let peer = &mut self.peers[rank as usize];
+        let Way::Calling(calls) = &mut peer.way else { return };
+        let waited_ns = now_ns - calls.began_ns;
+        if calls.next_ns <= now_ns {
+            if calls.is_deaf(now_ns) {
+                peer.way = Way::Other;
+                self.others.push(rank);
+                return;
+            }
+            calls.next_ns = now_ns + calls.pause_ns;
+            calls.pause_ns = (2 * calls.pause_ns).min(MOST_PAUSE_NS);
+            if let Some((_, count)) = &mut calls.linked {
+                *count += 1;
+            }
+            let hello = Hello { is_answer: false, to: peer.process, from: self.me, nonce: calls.nonce };
+            let packed = hello.pack(&self.key);
+            for (address, _) in &calls.addresses {
+                send(&mut self.port, address, &packed);
+            }
+        }
+        self.due_ns = self.due_ns.min(calls.next_ns);
+        if self.has_other && waited_ns >= DOUBT_NS && !std::mem::replace(&mut calls.doubted, true) {
+            self.doubts.push(rank);
+        }
+        if waited_ns < NOTICE_NS || std::mem::replace(&mut calls.told, true) || self.has_other {
+            return;
+        }
+        let (story, host) = (calls.story(), peer.place.host.clone());
+        match story {
+            Some(story) => {
+                peer.standing = Standing::Lost;
+                let story = format!("rank {rank} on host {host} cannot be reached by udp: {story}");
+                self.faults.push(PeerFault::Lost { peer: rank, story });
+                self.live.retain(|other| *other != rank);
+            }
+            None => self.notices.push(format!(
+                "rank {rank} on host {host} has not answered by udp for {} s: it computes, or datagrams to it are dropped on \
+                 the way",
+                NOTICE_NS / (1000 * MS)
+            )),
+        }
+    }
+
+    /// A rank that another device should try to reach.
+    pub fn take_doubt(&mut self) -> Option<u32> {
+        let rank = self.doubts.pop();
+        self.asked.extend(rank);
+        rank
+    }
+
+    /// Whether an answer is awaited of a rank that the other device was asked for.
+    #[inline]
+    pub fn has_doubts(&self) -> bool {
+        !self.asked.is_empty()
+    }
+
+    /// `is_linked` says whether the other device has reached a rank that it was asked for.
+    pub fn settle_doubts(&mut self, is_linked: impl Fn(u32) -> bool) {
+        let peers = &mut self.peers;
+        self.asked.retain(|rank| match &mut peers[*rank as usize].way {
+            Way::Calling(calls) => {
+                if calls.linked.is_none() && is_linked(*rank) {
+                    calls.linked = Some((sys::now_ns(), 0));
+                }
+                true
+            }
+            _ => false,
+        });
+    }
+
+    /// A rank that datagrams do not reach and the other device does.
+    pub fn take_other(&mut self) -> Option<u32> {
+        self.others.pop()
+    }
+
+    /// Answers calls, and takes answers.
+    pub(super) fn handle_hellos(&mut self, now_ns: u64) {
+        let hellos = std::mem::take(&mut self.hellos);
+        for (from, hello) in &hellos {
+            if hello.is_answer {
+                self.handle_answer(*from, hello, now_ns);
+            } else {
+                let packed = hello.answer().pack(&self.key);
+                send(&mut self.port, from, &packed);
+            }
+        }
+        self.hellos = hellos;
+        self.hellos.clear();
+    }
+
+    fn handle_answer(&mut self, from: SocketAddr, hello: &Hello, now_ns: u64) {
+        let rank = hello.from.rank;
+        let peer = &mut self.peers[rank as usize];
+        match &peer.way {
+            Way::Calling(calls) if calls.nonce == hello.nonce => {
+                peer.way = Way::Open;
+                self.make_link(rank, from, now_ns);
+            }
+            // Late, or of another address.
+            _ => {}
+        }
+    }
+}
+
+/// Sends what is no part of a link. What there is no room for is lost, as it may be on the way.
+fn send(port: &mut weft_device::udp::Port, to: &SocketAddr, bytes: &[u8]) {
+    port.send(to, |place| {
+        place[..bytes.len()].copy_from_slice(bytes);
+        Some(bytes.len())
+    });
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn calls(addresses: &[&str]) -> Calls {
+        let addresses = addresses.iter().map(|text| text.parse().expect("an address")).collect();
+        Calls::new(&Place { host: "there".to_owned(), addresses }, 0)
+    }
+
+    #[test]
+    fn silence_is_no_answer_and_no_refusal() {
+        let mut calls = calls(&["10.0.0.1:5", "10.0.1.1:5"]);
+        assert!(!calls.is_deaf(u64::MAX), "nobody knows whether it computes");
+        calls.handle_report(&calls.addresses[0].0.clone(), io::Error::from_raw_os_error(libc::ECONNREFUSED));
+        assert_eq!(calls.story(), None, "the other one is silent");
+        calls.handle_report(&calls.addresses[1].0.clone(), io::Error::from_raw_os_error(libc::EHOSTUNREACH));
+        let story = calls.story().expect("all have been refused");
+        assert!(story.contains("10.0.0.1:5: Connection refused") && story.contains("10.0.1.1:5: No route"), "{story}");
+    }
+
+    #[test]
+    fn who_hears_by_another_way_only_is_deaf() {
+        let mut calls = calls(&["10.0.0.1:5"]);
+        calls.linked = Some((7, DEAF_CALLS - 1));
+        assert!(!calls.is_deaf(u64::MAX), "it was not called often enough");
+        calls.linked = Some((7, DEAF_CALLS));
+        assert!(!calls.is_deaf(DEAF_NS) && calls.is_deaf(DEAF_NS + 7));
+    }
+}

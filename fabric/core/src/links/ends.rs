@@ -1,0 +1,167 @@
+//! Who has left, who is lost, and how we leave.
+
+use super::Links;
+use super::peer::{Peer, Standing, Way};
+use std::io;
+use weft_device::{PeerFault, Posted, sys};
+use weft_protocol::reliable::Phase;
+
+const MS: u64 = 1_000_000;
+/// A rank of which the network says for so long, and so often, that it cannot be reached is lost. Shorter faults are ridden
+/// out.
+const LOST_NS: u64 = 10_000 * MS;
+const LOST_REPORTS: u32 = 3;
+/// Who has taken leave hears our part of it, if it is still there, within this.
+const COURTESY_NS: u64 = 200 * MS;
+
+/// What the network says of a rank, since it was last heard.
+pub struct Trouble {
+    since_ns: u64,
+    reports: u32,
+    /// What the last report said, and when.
+    error: io::Error,
+    last_ns: u64,
+}
+
+impl Peer {
+    /// Whether what we have to say to it has been heard, or need not be.
+    fn has_all(&self, now_ns: u64) -> bool {
+        let Some(link) = &self.link else { return true };
+        match link.phase() {
+            Phase::Ended | Phase::Gone(_) => true,
+            _ if self.standing == Standing::Left => now_ns.saturating_sub(self.left_ns) >= COURTESY_NS,
+            _ => link.is_through(),
+        }
+    }
+}
+
+impl Links {
+    /// Takes leave of everybody; what was posted before goes first. Nothing may be posted after it.
+    pub fn say_farewell(&mut self) {
+        self.leaving = true;
+        for rank in self.live.clone() {
+            if let Some(link) = &mut self.peers[rank as usize].link {
+                link.close();
+                self.note_dirty(rank);
+            }
+        }
+        self.push_all();
+    }
+
+    /// Whether something that was posted may not have arrived at a rank that still takes it.
+    pub fn has_output(&self) -> bool {
+        let now_ns = sys::now_ns();
+        self.live.iter().any(|rank| !self.peers[*rank as usize].has_all(now_ns))
+    }
+
+    /// Whether the rank takes nothing any more.
+    pub fn has_ended(&self, rank: u32) -> bool {
+        self.peers[rank as usize].standing != Standing::Open
+    }
+
+    /// A post that is not accepted.
+    #[cold]
+    pub(super) fn refuse(&mut self, to: u32) -> Posted {
+        let peer = &self.peers[to as usize];
+        match (peer.standing, &peer.way) {
+            (Standing::Left, _) => self.lose(to, "it has left the job, and takes no messages any more"),
+            (Standing::Open, Way::Unknown) => self.call(to),
+            _ => {}
+        }
+        Posted::Full
+    }
+
+    /// Nothing more goes to or comes from the rank; the next look says so.
+    pub(super) fn lose(&mut self, rank: u32, why: &str) {
+        let peer = &self.peers[rank as usize];
+        let at = peer.route.map_or(String::new(), |route| format!(" (udp {route})"));
+        let story = format!("rank {rank} on host {}{at} is lost: {why}", peer.place.host);
+        self.forget(rank, Standing::Lost);
+        self.faults.push(PeerFault::Lost { peer: rank, story });
+    }
+
+    /// The rank is lost, and whoever needs it knows.
+    pub fn handle_lost(&mut self, rank: u32) {
+        if self.peers[rank as usize].standing != Standing::Lost {
+            self.forget(rank, Standing::Lost);
+        }
+    }
+
+    fn forget(&mut self, rank: u32, standing: Standing) {
+        let peer = &mut self.peers[rank as usize];
+        peer.standing = standing;
+        peer.is_dirty = false;
+        if let Some(link) = peer.link.take() {
+            let (past, counters) = (&mut self.past, link.counters());
+            past.datagrams_sent += counters.datagrams_sent;
+            past.lost += counters.lost;
+            past.malformed += counters.malformed;
+            past.strangers += counters.strangers;
+            past.stale += counters.stale;
+            past.forged += counters.forged;
+            past.beyond_credit += counters.beyond_credit;
+        }
+        self.live.retain(|other| *other != rank);
+        self.dirty.retain(|other| *other != rank);
+    }
+
+    /// Ends a link whose time has come.
+    pub(super) fn look_for_end(&mut self, rank: u32, now_ns: u64) {
+        let peer = &self.peers[rank as usize];
+        if peer.standing == Standing::Left {
+            if peer.has_all(now_ns) && !self.leaving {
+                self.forget(rank, Standing::Left);
+            } else {
+                self.due_ns = self.due_ns.min(peer.left_ns + COURTESY_NS);
+            }
+            return;
+        }
+        let Some(trouble) = &peer.trouble else { return };
+        let lasts = trouble.reports >= LOST_REPORTS && trouble.last_ns - trouble.since_ns >= LOST_NS;
+        if lasts && peer.standing == Standing::Open {
+            let why = format!("the network says for {} s: {}", LOST_NS / (1000 * MS), trouble.error);
+            self.lose(rank, &why);
+        }
+    }
+
+    /// Hears what the network says.
+    pub(super) fn take_reports(&mut self, now_ns: u64) {
+        while let Some(report) = self.port.take_report() {
+            for index in (0..self.live.len()).rev() {
+                let rank = self.live[index];
+                let peer = &mut self.peers[rank as usize];
+                if let Way::Calling(calls) = &mut peer.way {
+                    calls.handle_report(&report.address, copy(&report.error));
+                } else if peer.route == Some(report.address) {
+                    self.handle_trouble(rank, copy(&report.error), now_ns);
+                }
+            }
+        }
+    }
+
+    fn handle_trouble(&mut self, rank: u32, error: io::Error, now_ns: u64) {
+        // Too large for the way: the sizes that pass are tried, and this was one that does not.
+        if error.raw_os_error() == Some(libc::EMSGSIZE) {
+            return;
+        }
+        let peer = &mut self.peers[rank as usize];
+        let refused = error.kind() == io::ErrorKind::ConnectionRefused;
+        if refused && (self.leaving || peer.standing == Standing::Left) {
+            // Nobody is there any more who could hear our part of the farewell.
+            self.forget(rank, Standing::Left);
+            return;
+        }
+        match &mut peer.trouble {
+            Some(trouble) => {
+                (trouble.error, trouble.last_ns) = (error, now_ns);
+                trouble.reports += 1;
+            }
+            None => peer.trouble = Some(Trouble { since_ns: now_ns, reports: 1, error, last_ns: now_ns }),
+        }
+        self.due_ns = self.due_ns.min(now_ns + 1);
+    }
+}
+
+fn copy(error: &io::Error) -> io::Error {
+    io::Error::from_raw_os_error(error.raw_os_error().unwrap_or(libc::EIO))
+}

@@ -1,0 +1,416 @@
+//! Links: packets in order between ranks, over datagrams that may be lost.
+//!
+//! What is here drives the reliability machine (`weft_protocol::reliable`, one link for each rank that we talk to) over a
+//! port (`weft_device::udp`): neither knows the other. Above it is a device like others: posts are accepted or refused,
+//! and a poll hands on packets and moves everything.
+//!
+//! | file | concern |
+//! |---|---|
+//! | `peer` | what is known of a rank |
+//! | `calls` | finding out whether a rank is reached, and where, before anything is sent that could be lost |
+//! | `arrive` | datagrams that arrive |
+//! | `ends` | who has left, and who is lost |
+//!
+//! - *When datagrams leave*: what was posted leaves with [`Links::push`], which whoever posts calls when a message is
+//!   complete. Of messages that follow each other faster than datagrams can be sent the later ones may wait for the next
+//!   poll, and then share datagrams ([`Links::push_soon`]).
+//! - *Whom to believe*: every datagram carries a code that only ranks of the job can make, and the incarnation of both
+//!   ranks, which the key of the job decides. What fails is counted, and changes nothing.
+//! - *Silence is not death.* A rank that computes looks at no socket, perhaps for minutes. The launcher knows of ranks
+//!   that end, and ends the job. A rank is lost here only where the network itself says for ten seconds that it cannot
+//!   be reached, or where it breaks the rules.
+
+mod arrive;
+mod calls;
+mod ends;
+mod peer;
+
+use calls::Calls;
+use peer::{Peer, Standing, Way};
+use std::io;
+use std::net::SocketAddr;
+use std::os::fd::{BorrowedFd, OwnedFd};
+use weft_device::tcp::{Look, Place};
+use weft_device::udp::{self, Faults};
+use weft_device::xdp::Lane;
+use weft_device::{PeerFault, Posted, Sink, sys};
+use weft_protocol::reliable::{self, Config, Keyed, Link};
+use weft_wire::cell::Head;
+use weft_wire::link::header::Process;
+use weft_wire::link::{OVERHEAD_BYTES, hello, mac, record};
+use weft_wire::siphash;
+
+/// Bytes that are posted to one rank before they are sent, whoever posts more.
+const PUSH_BYTES: usize = 32 << 10;
+/// Messages that follow each other within so many ticks of the processor's clock may share datagrams. A tick is a
+/// quarter of a nanosecond to one.
+const BURST_TICKS: u64 = 1 << 13;
+/// What a link holds in either direction, at most and at least.
+const MOST_WINDOW: usize = 1 << 20;
+const LEAST_WINDOW: usize = 128 << 10;
+/// What stays in the port for want of room in the kernel is tried again after this.
+const STUCK_NS: u64 = 200_000;
+/// A sleep takes longer than this, so that what is due sooner is polled for.
+const SHORT_NS: u64 = 60_000;
+/// A silent rank is asked so often, and a question is repeated at the latest after this.
+const KEEP_ALIVE_NS: u64 = 5_000_000_000;
+const MOST_PROBE_NS: u64 = 1_000_000_000;
+
+/// What has been counted.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Counters {
+    /// Packets that were posted, and their bytes with everything around them.
+    pub packets: u64,
+    pub bytes: u64,
+    /// Datagrams that were sent, those of them that counted as lost, and those that were not believed.
+    pub datagrams: u64,
+    pub lost: u64,
+    pub strangers: u64,
+}
+
+pub(crate) struct Links {
+    me: Process,
+    key: mac::Key,
+    port: udp::Port,
+    window_bytes: usize,
+    peers: Vec<Peer>,
+    /// Ranks that are called, or have a link.
+    live: Vec<u32>,
+    /// Ranks for which something may be there to send.
+    dirty: Vec<u32>,
+    /// Nothing is to be done before, but for what arrives.
+    due_ns: u64,
+    look: Look,
+    /// Calls of others and answers to ours, of this look.
+    hellos: Vec<(SocketAddr, hello::Hello)>,
+    /// A bulk payload that was cut in two.
+    whole: Vec<u8>,
+    faults: Vec<PeerFault>,
+    notices: Vec<String>,
+    /// Where another device leads: ranks that do not answer, each once.
+    doubts: Vec<u32>,
+    /// Those that it was told of, and those that it has.
+    asked: Vec<u32>,
+    others: Vec<u32>,
+    has_other: bool,
+    leaving: bool,
+    counters: Counters,
+    /// Of a lane that is gone.
+    lane_datagrams: u64,
+    /// Those of links that are gone.
+    past: reliable::Counters,
+}
+
+/// Which start of a rank this is: that of the job with this key.
+fn process(key: &[u8; 16], rank: u32) -> Process {
+    let mut text = *b"weft rank \0\0\0\0";
+    text[10..].copy_from_slice(&rank.to_le_bytes());
+    let [a, b, c, d, ..] = siphash::tag(key, &text);
+    Process { rank, incarnation: u32::from_le_bytes([a, b, c, d]) }
+}
+
+impl Links {
+    /// The links of rank `me` of the job with this key, which others reach at the socket; `places` has a place for every
+    /// rank. With `alone` no other device is polled beside; with `has_other` there is one for ranks that do not answer.
+    ///
+    /// # Errors
+    /// The descriptor is no socket.
+    pub fn new(
+        me: u32,
+        key: &[u8; 16],
+        socket: OwnedFd,
+        places: Vec<Place>,
+        alone: bool,
+        has_other: bool,
+    ) -> io::Result<Self> {
+        let port = udp::Port::new(socket)?;
+        let peers = places.into_iter().zip(0..).map(|(place, rank)| Peer::new(place, process(key, rank))).collect();
+        Ok(Self {
+            me: process(key, me),
+            key: mac::Key(siphash::tag(key, b"weft links")),
+            window_bytes: port.kept_bytes().clamp(LEAST_WINDOW, MOST_WINDOW),
+            port,
+            peers,
+            live: Vec::new(),
+            dirty: Vec::new(),
+            due_ns: u64::MAX,
+            look: Look::new(alone),
+            hellos: Vec::new(),
+            whole: Vec::new(),
+            faults: Vec::new(),
+            notices: Vec::new(),
+            doubts: Vec::new(),
+            asked: Vec::new(),
+            others: Vec::new(),
+            has_other,
+            leaving: false,
+            counters: Counters::default(),
+            lane_datagrams: 0,
+            past: reliable::Counters::default(),
+        })
+    }
+
+    pub fn descriptor(&self) -> BorrowedFd<'_> {
+        self.port.descriptor()
+    }
+
+    /// From now on datagrams that arrive suffer this.
+    pub fn set_faults(&mut self, faults: Faults) {
+        self.port.set_faults(faults);
+    }
+
+    /// Datagrams go by this lane where it leads.
+    pub fn set_lane(&mut self, lane: Lane) {
+        self.port.set_lane(lane);
+        self.look = Look::new(false);
+    }
+
+    /// Whether there is one that works.
+    pub fn has_lane(&self) -> bool {
+        self.port.lane().is_some()
+    }
+
+    /// Datagrams that went by it.
+    pub fn lane_datagrams(&self) -> u64 {
+        self.lane_datagrams + self.port.lane().map_or(0, |lane| lane.counters().sent)
+    }
+
+    /// What failed is given up, and the socket goes on.
+    fn look_at_lane(&mut self) {
+        let sent = self.lane_datagrams();
+        if let Some(why) = self.port.take_failed_lane() {
+            self.lane_datagrams = sent;
+            self.notices.push(format!("xdp is no longer used, udp is: {why}"));
+        }
+    }
+
+    pub fn counters(&self) -> Counters {
+        let links = self.peers.iter().filter_map(|peer| peer.link.as_deref()).map(Link::counters);
+        let mut counters = self.counters;
+        for link in links.chain([&self.past]) {
+            counters.datagrams += link.datagrams_sent;
+            counters.lost += link.lost;
+            counters.strangers += link.malformed + link.strangers + link.stale + link.forged + link.beyond_credit;
+        }
+        counters
+    }
+
+    pub fn take_notice(&mut self) -> Option<String> {
+        self.notices.pop()
+    }
+
+    /// Bulk payload of a packet that fills a datagram to `to`.
+    #[inline]
+    pub fn packet_bytes(&self, to: u32) -> usize {
+        let smallest = hello::BYTES - OVERHEAD_BYTES - record::MOST_HEAD_BYTES;
+        self.peers[to as usize].link.as_ref().map_or(smallest, |link| link.bulk_bytes())
+    }
+
+    /// Accepts a packet: a header, up to 48 bytes inline, and bulk payload, which is not empty if it is there. It leaves
+    /// when it is pushed.
+    #[inline]
+    pub fn post(&mut self, to: u32, head: &Head, inline: &[u8], bulk: Option<&[u8]>) -> Posted {
+        let peer = &mut self.peers[to as usize];
+        let (Way::Open, Standing::Open, Some(link)) = (&peer.way, peer.standing, &mut peer.link) else {
+            return self.refuse(to);
+        };
+        match link.try_send(head, inline, bulk) {
+            reliable::Posted::Sent(bytes) => {
+                let taken = record::bytes(inline.len(), bytes);
+                self.counters.packets += 1;
+                self.counters.bytes += taken as u64;
+                peer.posted_bytes += taken;
+                let full = peer.posted_bytes >= PUSH_BYTES;
+                self.note_dirty(to);
+                if full {
+                    self.push(to);
+                }
+                Posted::Sent(bytes)
+            }
+            reliable::Posted::Full => {
+                self.push(to);
+                Posted::Full
+            }
+            reliable::Posted::Gone => Posted::Full,
+        }
+    }
+
+    #[inline]
+    fn note_dirty(&mut self, rank: u32) {
+        if !std::mem::replace(&mut self.peers[rank as usize].is_dirty, true) {
+            self.dirty.push(rank);
+        }
+    }
+
+    /// Sends what was posted to a rank.
+    #[inline]
+    pub fn push(&mut self, to: u32) {
+        let peer = &mut self.peers[to as usize];
+        if !peer.is_dirty {
+            return;
+        }
+        peer.pushed_ticks = sys::ticks();
+        self.transmit(to, sys::now_ns());
+        self.port.flush();
+    }
+
+    /// Sends what was posted to a rank, unless something was sent there only just: then it waits for the next poll.
+    #[inline]
+    pub fn push_soon(&mut self, to: u32) {
+        let peer = &self.peers[to as usize];
+        if peer.is_dirty && sys::ticks().wrapping_sub(peer.pushed_ticks) >= BURST_TICKS {
+            self.push(to);
+        }
+    }
+
+    /// Sends all that was posted.
+    #[inline]
+    pub fn push_all(&mut self) {
+        if !self.dirty.is_empty() {
+            self.transmit_dirty(sys::now_ns());
+            self.port.flush();
+        }
+    }
+
+    fn transmit_dirty(&mut self, now_ns: u64) {
+        for index in (0..self.dirty.len()).rev() {
+            if let Some(rank) = self.dirty.get(index) {
+                self.transmit(*rank, now_ns);
+            }
+        }
+    }
+
+    /// Hands the port what the link to a rank has to send now.
+    #[inline]
+    fn transmit(&mut self, rank: u32, now_ns: u64) {
+        let peer = &mut self.peers[rank as usize];
+        let mut all = true;
+        if let (Some(link), Some(route)) = (&mut peer.link, &peer.route) {
+            let (mut none, port) = (false, &mut self.port);
+            while port.send(route, |place| {
+                let length = link.poll_transmit(now_ns, place);
+                none = length.is_none();
+                length
+            }) {}
+            // Otherwise the port had no room, and there may be more.
+            all = none;
+            self.due_ns = self.due_ns.min(link.next_timeout().unwrap_or(u64::MAX));
+        }
+        if all {
+            (peer.is_dirty, peer.posted_bytes) = (false, 0);
+            match self.dirty.last() {
+                Some(last) if *last == rank => _ = self.dirty.pop(),
+                _ => self.dirty.retain(|other| *other != rank),
+            }
+        }
+    }
+
+    /// Takes what has arrived and moves everything; true if anything came.
+    #[inline]
+    pub fn poll<S: Sink>(&mut self, sink: &mut S) -> bool {
+        self.push_all();
+        let due = self.look.is_due();
+        if !due && !self.port.has_arrived() {
+            return false;
+        }
+        let any = self.look_at_port(due, sink);
+        if due {
+            // Beside a lane little comes by the socket.
+            self.look.learn(any && self.port.lane().is_none());
+        }
+        any
+    }
+
+    fn look_at_port<S: Sink>(&mut self, look_at_socket: bool, sink: &mut S) -> bool {
+        let now_ns = sys::now_ns();
+        let any = self.receive(now_ns, look_at_socket, sink);
+        if now_ns >= self.due_ns {
+            self.on_time(now_ns);
+        }
+        self.transmit_dirty(now_ns);
+        self.port.flush();
+        self.take_reports(now_ns);
+        self.look_at_lane();
+        let faults = std::mem::take(&mut self.faults);
+        let told = !faults.is_empty();
+        faults.into_iter().for_each(|fault| sink.handle_fault(fault));
+        any | told
+    }
+
+    /// What is to be done without anything having come.
+    #[cold]
+    fn on_time(&mut self, now_ns: u64) {
+        self.due_ns = u64::MAX;
+        for index in (0..self.live.len()).rev() {
+            let Some(rank) = self.live.get(index).copied() else { continue };
+            self.move_calls(rank, now_ns);
+            self.look_for_end(rank, now_ns);
+            let Some(link) = &mut self.peers[rank as usize].link else { continue };
+            if link.next_timeout().is_some_and(|at_ns| at_ns <= now_ns) {
+                link.handle_timeout(now_ns);
+                self.note_dirty(rank);
+            }
+            if let Some(link) = &self.peers[rank as usize].link {
+                self.due_ns = self.due_ns.min(link.next_timeout().unwrap_or(u64::MAX));
+            }
+        }
+    }
+
+    /// The link to a rank, made if there is none, over datagrams as large as the way to `route` carries.
+    fn make_link(&mut self, rank: u32, route: SocketAddr, now_ns: u64) {
+        let peer = &mut self.peers[rank as usize];
+        peer.route = Some(route);
+        if peer.link.is_some() {
+            return;
+        }
+        let largest = udp::largest_datagram(&route).max(hello::BYTES);
+        let config = Config {
+            send_bytes: self.window_bytes,
+            window_bytes: self.window_bytes,
+            most_in_flight: self.window_bytes as u64,
+            probe_ns: (300_000, MOST_PROBE_NS),
+            keep_alive_ns: KEEP_ALIVE_NS,
+            // See the module: silence is not death.
+            dead_after_ns: u64::MAX / 2,
+            ..Config::new(self.me, peer.process, largest)
+        };
+        peer.link = Some(Box::new(Link::new(config, Keyed { key: self.key }, now_ns)));
+        self.note_live(rank);
+    }
+
+    fn note_live(&mut self, rank: u32) {
+        if !self.live.contains(&rank) {
+            self.live.push(rank);
+        }
+    }
+
+    /// The next poll looks at the port, however short ago the last did.
+    pub fn look_soon(&mut self) {
+        self.look.soon();
+    }
+
+    /// Before a sleep on the descriptor: whether the caller may sleep, or must poll.
+    pub fn arm(&mut self) -> bool {
+        self.push_all();
+        // What waits there would end every sleep at once.
+        self.port.look_for_reports();
+        let quiet = self.faults.is_empty() && self.dirty.is_empty() && !self.port.has_arrived();
+        quiet && self.due_ns.saturating_sub(sys::now_ns()) > SHORT_NS
+    }
+
+    /// When something is to be done though nothing has come; `None` if nothing is.
+    pub fn until_ns(&self) -> Option<u64> {
+        let stuck = self.port.is_stuck().then(|| sys::now_ns() + STUCK_NS);
+        let due = (self.due_ns != u64::MAX).then_some(self.due_ns);
+        stuck.into_iter().chain(due).min()
+    }
+
+    fn call(&mut self, rank: u32) {
+        let now_ns = sys::now_ns();
+        let calls = Calls::new(&self.peers[rank as usize].place, now_ns);
+        self.peers[rank as usize].way = Way::Calling(Box::new(calls));
+        self.note_live(rank);
+        self.move_calls(rank, now_ns);
+        self.port.flush();
+    }
+}
