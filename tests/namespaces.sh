@@ -5,12 +5,14 @@
 #   namespaces.sh up PREFIX N      makes them; after an error nothing is left
 #   namespaces.sh down PREFIX      deletes them
 #   namespaces.sh guard PREFIX N   makes them, says "up", and deletes them when its standard input ends
+#   namespaces.sh cable PREFIX     as guard, for two hosts with nothing but one cable between them, and with the addresses
+#                                  fd77::1 and fd77::2 as well
 set -eu
 command=$1 prefix=$2 count=${3:-0}
 switch=$prefix-switch
 
 down() {
-    ip netns list | while read -r name rest; do
+    ip netns list 2> /dev/null | while read -r name rest; do
         case $name in
             "$switch") ip netns del "$name" ;;
             "$prefix"*[!0-9]*) ;;
@@ -37,6 +39,19 @@ up() {
     done
 }
 
+cable() {
+    ip netns add "${prefix}1"
+    ip netns add "${prefix}2"
+    ip -n "${prefix}1" link add eth0 type veth peer name eth0 netns "${prefix}2"
+    for number in 1 2; do
+        host=$prefix$number
+        ip -n "$host" link set lo up
+        ip -n "$host" addr add "10.77.0.$number/24" dev eth0
+        ip -n "$host" addr add "fd77::$number/64" dev eth0 nodad
+        ip -n "$host" link set eth0 up
+    done
+}
+
 case $command in
     up)
         trap 'down' EXIT
@@ -44,16 +59,16 @@ case $command in
         trap - EXIT
         ;;
     down) down ;;
-    guard)
+    guard | cable)
         trap 'down' EXIT
         # What a terminal sends is not for this one: it ends after those that it looks after.
         trap '' INT HUP QUIT TERM
-        up
+        if [ "$command" = cable ]; then cable; else up; fi
         echo up
         cat > /dev/null
         ;;
     *)
-        echo "namespaces.sh: '$command' is not up, down or guard" >&2
+        echo "namespaces.sh: '$command' is not up, down, guard or cable" >&2
         exit 2
         ;;
 esac

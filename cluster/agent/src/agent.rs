@@ -10,6 +10,7 @@
 use crate::descriptors::{self, Here, OurHalf};
 use crate::keeper::{self, Keeper, Kept};
 use crate::link::{Message, Received};
+use crate::network::MakeLanes;
 use crate::relay::{Relay, output_stream};
 use crate::{Job, JobId, LaunchError, Output, checksum, cores, network, sys};
 use std::collections::HashMap;
@@ -18,11 +19,13 @@ use weft_cluster::frame::{Channel, Frame, Frames, Hello, Start, Stream};
 use weft_wire::job_map::JobMap;
 
 const SEGMENT_VARIABLE: &str = "WEFT_SEGMENT";
+const DEVICES_VARIABLE: &str = "WEFT_DEVICE";
 
 /// Lives as the agent of one job; answers the exit code. `segment` makes the shared memory of so many members.
-pub fn serve(segment: impl FnOnce(u32) -> Result<OwnedFd, String>) -> i32 {
+/// `lanes` makes lanes past the kernel, where that is permitted.
+pub fn serve(segment: impl FnOnce(u32) -> Result<OwnedFd, String>, lanes: MakeLanes) -> i32 {
     sys::set_name(c"weft-agent");
-    match greet().map(|relay| run(relay, segment)) {
+    match greet().map(|relay| run(relay, segment, lanes)) {
         Ok(code) => code,
         Err(error) => {
             // Nobody listens to anything else yet.
@@ -54,7 +57,7 @@ fn greet() -> std::io::Result<Relay> {
     Ok(relay)
 }
 
-fn run(mut relay: Relay, segment: impl FnOnce(u32) -> Result<OwnedFd, String>) -> i32 {
+fn run(mut relay: Relay, segment: impl FnOnce(u32) -> Result<OwnedFd, String>, lanes: MakeLanes) -> i32 {
     let Some(Frame::Start(start)) = wait_for_frame(&mut relay) else { return 1 };
     let mut prepared = match Prepared::new(*start, segment) {
         Ok(prepared) => prepared,
@@ -62,7 +65,7 @@ fn run(mut relay: Relay, segment: impl FnOnce(u32) -> Result<OwnedFd, String>) -
     };
     relay.send(&Frame::Ready(prepared.ports.clone()));
     let Some(Frame::Go(map)) = wait_for_frame(&mut relay) else { return 1 };
-    let (ours, keeper) = match prepared.connect(&map) {
+    let (ours, keeper) = match prepared.connect(&map, lanes) {
         Ok(halves) => halves,
         Err(error) => return refuse(&mut relay, &error),
     };
@@ -119,6 +122,8 @@ struct Prepared {
     cores: Option<Vec<weft_cluster::placement::Core>>,
     _claims: cores::Claims,
     ports: Vec<(u16, u16)>,
+    /// What has to stay for lanes to work, here and in the keeper: the filter goes with the last of us.
+    lanes: Option<Box<dyn std::any::Any>>,
 }
 
 impl Prepared {
@@ -162,12 +167,40 @@ impl Prepared {
         for program in &job.programs {
             crate::program::check_mpi(&crate::program::find(program)?, here.size)?;
         }
-        Ok(Self { job, here, limits, cores, _claims: claims, ports })
+        Ok(Self { job, here, limits, cores, _claims: claims, ports, lanes: None })
+    }
+
+    /// Lanes for our ranks, if the job wants them and they can be had. Who asks for them by name is told why not.
+    fn make_lanes(&mut self, map: &JobMap, make: MakeLanes) {
+        // What a program of the job is given counts before what all inherit.
+        let given = self.job.programs.iter().flat_map(|program| &program.environment);
+        let given = given.filter(|(name, _)| name == DEVICES_VARIABLE).map(|(_, value)| value.clone()).next();
+        let inherited = || self.here.environment.get(DEVICES_VARIABLE.as_ref() as &std::ffi::OsStr);
+        let wanted = given.or_else(|| inherited().map(|devices| devices.to_string_lossy().into_owned()));
+        let wanted = wanted.map(|devices| devices.to_ascii_lowercase());
+        let by_name = wanted.as_ref().is_some_and(|devices| devices.contains("xdp"));
+        let others = network::addresses_of_others(map);
+        if others.is_empty() || !(by_name || wanted.is_none_or(|devices| devices == "auto")) {
+            return;
+        }
+        let ports: Vec<u16> = self.ports.iter().map(|(_, udp)| *udp).collect();
+        match make(&others, &ports) {
+            Ok(lanes) => {
+                self.job.inherit.push((network::LANES_VARIABLE.to_owned(), lanes.memory));
+                for (own, socket) in self.here.own.iter_mut().zip(lanes.sockets) {
+                    own.push((network::LANE_VARIABLE, socket));
+                }
+                self.lanes = Some(lanes.attached);
+            }
+            Err(why) if by_name => eprintln!("weft agent: host {}: no xdp, udp is used: {why}", sys::host_name()),
+            Err(_) => {}
+        }
     }
 
     /// Everything but the fork.
-    fn connect(&mut self, map: &[u8]) -> Result<(OurHalf, Keeper), LaunchError> {
-        JobMap::decode(map).map_err(|error| LaunchError::Map(error.to_string()))?;
+    fn connect(&mut self, map: &[u8], lanes: MakeLanes) -> Result<(OurHalf, Keeper), LaunchError> {
+        let places = JobMap::decode(map).map_err(|error| LaunchError::Map(error.to_string()))?;
+        self.make_lanes(&places, lanes);
         self.job.inherit.push(network::map_in_memory(map)?);
         let here = std::mem::take(&mut self.here);
         let (ours, starts) = descriptors::connect(&self.job, here, self.cores.take())?;

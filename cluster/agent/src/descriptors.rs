@@ -76,7 +76,15 @@ pub fn make_room(ranks: usize) -> Result<(u64, u64), LaunchError> {
 /// Keeps from our ranks what a launcher above has handed to this process alone: they are not of that job, and would hold
 /// its socket and its shared memory open.
 pub fn keep_the_outer_jobs() {
-    for name in ["PMI_FD", "WEFT_SEGMENT", "WEFT_JOB_MAP", "WEFT_TCP_LISTENER", "WEFT_UDP_SOCKET"] {
+    for name in [
+        "PMI_FD",
+        "WEFT_SEGMENT",
+        "WEFT_JOB_MAP",
+        "WEFT_TCP_LISTENER",
+        "WEFT_UDP_SOCKET",
+        "WEFT_XDP_MEMORY",
+        "WEFT_XDP_SOCKET",
+    ] {
         let number = std::env::var(name).ok().and_then(|number| number.parse().ok());
         if let Some(number) = number.filter(|number| *number > 2) {
             sys::keep_to_ourselves(number);

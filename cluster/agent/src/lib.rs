@@ -51,6 +51,7 @@ mod supervisor;
 mod sys;
 
 pub use agent::serve;
+pub use network::Lanes;
 pub use preload::{Obstacle, Why, obstacle};
 pub use program::{ProgramError, find};
 

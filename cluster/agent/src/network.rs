@@ -2,7 +2,7 @@
 
 use crate::descriptors::Here;
 use crate::{Job, LaunchError, sys};
-use std::net::{TcpListener, UdpSocket};
+use std::net::{IpAddr, TcpListener, UdpSocket};
 use std::os::fd::OwnedFd;
 use weft_wire::job_map::{Host, JobMap, Rank};
 use weft_wire::tcp::Key;
@@ -11,6 +11,8 @@ use weft_wire::tcp::Key;
 const MAP_VARIABLE: &str = "WEFT_JOB_MAP";
 const LISTENER_VARIABLE: &str = "WEFT_TCP_LISTENER";
 const DATAGRAMS_VARIABLE: &str = "WEFT_UDP_SOCKET";
+pub const LANES_VARIABLE: &str = "WEFT_XDP_MEMORY";
+pub const LANE_VARIABLE: &str = "WEFT_XDP_SOCKET";
 
 /// Descriptors of one rank, with the variables that tell their numbers.
 type Sockets = Vec<(&'static str, OwnedFd)>;
@@ -38,6 +40,24 @@ pub fn new_key() -> Result<Key, LaunchError> {
     let random = std::fs::File::open("/dev/urandom");
     let filled = random.and_then(|mut random| std::io::Read::read_exact(&mut random, &mut key));
     filled.map_err(LaunchError::system("random numbers")).map(|()| key)
+}
+
+/// Lanes past the kernel underneath the UDP ports of this host's ranks.
+pub struct Lanes {
+    pub memory: OwnedFd,
+    /// One for each port.
+    pub sockets: Vec<OwnedFd>,
+    /// They are there as long as this is.
+    pub attached: Box<dyn std::any::Any>,
+}
+
+/// Makes lanes towards hosts at these addresses, for these ports; what it answers otherwise is why there are none.
+pub type MakeLanes = fn(&[IpAddr], &[u16]) -> Result<Lanes, String>;
+
+/// Addresses of the other hosts of a job.
+pub fn addresses_of_others(map: &JobMap) -> Vec<IpAddr> {
+    let own = sys::interface_addresses();
+    map.hosts.iter().flat_map(|host| &host.addresses).filter(|address| !own.contains(address)).copied().collect()
 }
 
 /// All ranks of a job on this host, which reach each other as those of several hosts do. Ranks of one host find each other

@@ -14,6 +14,7 @@ use std::time::Duration;
 use weft_device::shm::{CopySlots, Doorbell, Segment, ShmDevice, TakenSlot};
 use weft_device::tcp::{self, Place, TcpDevice};
 use weft_device::udp::Faults;
+use weft_device::xdp::Lane;
 use weft_device::{Device, NoMemory, Packet, PeerFault, Posted, Sink};
 use weft_wire::cell::{Head, INLINE_BYTES};
 use weft_wire::job_map::JobMap;
@@ -27,6 +28,8 @@ pub struct Across {
     pub listener: OwnedFd,
     /// Where their datagrams do.
     pub datagrams: Option<OwnedFd>,
+    /// A faster way for those, if there is one.
+    pub lane: Option<Lane>,
     /// What those suffer that arrive, in tests.
     pub faults: Option<Faults>,
 }
@@ -85,11 +88,14 @@ impl Devices {
 
     /// The devices of a rank of a job on several hosts: to each other rank the first in `order` that can lead there.
     pub fn across(mut shm: ShmDevice, across: Across, order: DeviceOrder) -> Result<Self, JoinError> {
-        let Across { map, rank: me, listener, datagrams, faults } = across;
+        let Across { map, rank: me, listener, datagrams, lane, faults } = across;
+        let lane = lane.filter(|_| order.contains(DeviceName::Xdp));
         let my_host = map.ranks[me as usize].host;
         let way = |rank: &weft_wire::job_map::Rank| {
             order.names().find_map(|name| match name {
                 DeviceName::Shm => (rank.host == my_host).then_some(Way::Shm(rank.member)),
+                // The same datagrams, by the lane where it leads and otherwise by the socket.
+                DeviceName::Xdp => (datagrams.is_some() && lane.is_some()).then_some(Way::Udp),
                 DeviceName::Udp => datagrams.is_some().then_some(Way::Udp),
                 DeviceName::Tcp => Some(Way::Tcp),
             })
@@ -112,7 +118,7 @@ impl Devices {
             TcpDevice::new(me, map.key, listener, places(|rank| rank.tcp_port), alone).map_err(JoinError::Network)?;
         shm.sleep_on_bell(tcp.hang_bell().map_err(JoinError::Network)?);
         let links = match datagrams {
-            Some(socket) if order.contains(DeviceName::Udp) => {
+            Some(socket) if order.contains(DeviceName::Udp) || lane.is_some() => {
                 let has_other = order.contains(DeviceName::Tcp);
                 let places = places(|rank| rank.udp_port);
                 let mut links =
@@ -122,6 +128,10 @@ impl Devices {
                     tcp.stand_by();
                 }
                 faults.into_iter().for_each(|faults| links.set_faults(faults));
+                if let Some(lane) = lane {
+                    tcp.watch(lane.descriptor()).map_err(JoinError::Network)?;
+                    links.set_lane(lane);
+                }
                 Some(links)
             }
             _ => None,
@@ -164,7 +174,11 @@ impl Devices {
             Way::Tcp => tcp += 1,
         });
         let long = if net.order.contains(DeviceName::Tcp) { " (long messages by tcp)" } else { "" };
-        let by_udp = if net.links.is_some() { format!("udp to {udp}{long}, ") } else { String::new() };
+        let by_udp = match &net.links {
+            Some(links) if links.has_lane() => format!("xdp (with udp) to {udp}{long}, "),
+            Some(_) => format!("udp to {udp}{long}, "),
+            None => String::new(),
+        };
         format!("shm to {near} of this host, {by_udp}tcp to {tcp}; WEFT_DEVICE is {}", net.order)
     }
 
@@ -416,6 +430,7 @@ impl Devices {
                 (counters.udp_packets, counters.udp_bytes) = (counted.packets, counted.bytes);
                 (counters.udp_datagrams, counters.udp_lost) = (counted.datagrams, counted.lost);
                 counters.strangers += counted.strangers;
+                counters.xdp_datagrams = links.lane_datagrams();
             }
         }
     }

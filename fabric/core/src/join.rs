@@ -28,6 +28,7 @@ use std::os::unix::fs::FileExt;
 use weft_cluster::pmi::Request;
 use weft_device::shm::{Segment, SegmentError};
 use weft_device::sys::{self, Inherited};
+use weft_device::xdp::Lane;
 use weft_wire::job_map::{JobMap, JobMapError};
 use weft_wire::settings::{SettingError, Settings};
 
@@ -193,12 +194,21 @@ fn read_network(network: Network, rank: u32, size: u32) -> Result<Across, JoinEr
     let map = File::from(adopt("WEFT_JOB_MAP", network.map, Inherited::Memory)?);
     let listener = adopt("WEFT_TCP_LISTENER", network.listener, Inherited::Socket)?;
     let datagrams = network.datagrams.map(|number| adopt("WEFT_UDP_SOCKET", number, Inherited::Socket)).transpose()?;
+    let lane = network.lane.map(|(memory, socket)| -> Result<_, JoinError> {
+        Ok((adopt("WEFT_XDP_MEMORY", memory, Inherited::Memory)?, adopt("WEFT_XDP_SOCKET", socket, Inherited::Socket)?))
+    });
+    let lane = lane.transpose()?;
     // Inherited, it shares its position with the other ranks of the host.
     let mut bytes = vec![0; map.metadata().map_err(JoinError::MapRead)?.len() as usize];
     map.read_exact_at(&mut bytes, 0).map_err(JoinError::MapRead)?;
     let map = JobMap::decode(&bytes)?;
     match map.ranks.len() == size as usize {
-        true => Ok(Across { map, rank, listener, datagrams, faults: None }),
+        true => {
+            let member = map.ranks[rank as usize].member;
+            // Without one datagrams go by the socket.
+            let lane = lane.and_then(|(memory, socket)| Lane::adopt(memory, socket, member).ok());
+            Ok(Across { map, rank, listener, datagrams, lane, faults: None })
+        }
         false => Err(JoinError::MapSize { size, ranks: map.ranks.len() }),
     }
 }

@@ -45,6 +45,7 @@ pub use port::Limits;
 pub use status::Counters;
 pub use weft_device::shm::Segment;
 pub use weft_device::udp::Faults;
+pub use weft_device::xdp::Lanes;
 pub use weft_device::{Report, probe};
 pub use weft_wire::job_map;
 pub use weft_wire::settings::Ports;

@@ -37,6 +37,8 @@ pub struct Counters {
     /// Datagrams of links that were sent, and those of them that counted as lost.
     pub udp_datagrams: u64,
     pub udp_lost: u64,
+    /// Datagrams of those that went by a lane.
+    pub xdp_datagrams: u64,
     /// Connections and datagrams of those who are no ranks of the job.
     pub strangers: u64,
 }

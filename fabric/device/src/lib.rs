@@ -4,6 +4,7 @@
 //! - [`tcp`]: processes of any hosts, over the kernel's TCP.
 //! - [`udp`]: no device but half of one: datagrams between any hosts, which may be lost. What makes packets in order of
 //!   them knows no socket, and stands above (`weft-fabric`).
+//! - [`xdp`]: no device of its own, but a faster way for the datagrams of one.
 //! - [`loopback`]: endpoints of one process; the reference.
 //!
 //! Beside them: [`handover`] passes the segment's descriptor on, [`probe`] says what can be used here and why,
@@ -16,7 +17,8 @@
 //!   What waits for sockets or pipes ([`handover`], a few calls of [`sys`]) is for start and end only.
 //! - What a peer wrote is copied, checked, then used. No reference ever points at bytes that a peer may change;
 //!   payloads are [`Foreign`], which can only be copied out.
-//! - System calls of the data path stand in [`sys`], in `tcp/socket`, `udp/socket` and, for what lives in preloaded libraries, [`kernel`];
+//! - System calls of the data path stand in [`sys`], in `tcp/socket`, `udp/socket`, `xdp/socket` and, for what lives in
+//!   preloaded libraries, [`kernel`];
 //!   nowhere else.
 //! - In [`shm`] offsets become references in two files only (`views` for the segment, `stream/arena` for arenas).
 //!
@@ -40,6 +42,8 @@ pub mod sys;
 pub mod tcp;
 #[cfg(not(loom))]
 pub mod udp;
+#[cfg(not(loom))]
+pub mod xdp;
 
 #[cfg(all(test, not(loom)))]
 mod conformance;

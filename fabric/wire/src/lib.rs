@@ -21,3 +21,4 @@ pub mod siphash;
 pub mod status;
 pub mod stream;
 pub mod tcp;
+pub mod xdp;

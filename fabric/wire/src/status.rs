@@ -3,7 +3,7 @@
 //! The owner writes with plain stores, tools read without its help. Text is UTF-8, cut to its field, zero-padded.
 
 /// Counters with stable names, each a 64-bit word at [`COUNTERS`] + 8 x index.
-pub const COUNTER_NAMES: [&str; 23] = [
+pub const COUNTER_NAMES: [&str; 24] = [
     "sends",
     "receives",
     "bytes_sent",
@@ -26,6 +26,7 @@ pub const COUNTER_NAMES: [&str; 23] = [
     "udp_bytes",
     "udp_datagrams",
     "udp_lost",
+    "xdp_datagrams",
     "strangers",
 ];
 
@@ -36,7 +37,7 @@ pub const PAGE_BYTES: usize = crate::segment::PAGE_BYTES;
 pub const MAGIC_AT: usize = 0;
 pub const MAGIC: u64 = u64::from_le_bytes(*b"weftstat");
 pub const VERSION_AT: usize = 8;
-pub const VERSION: u32 = 3;
+pub const VERSION: u32 = 4;
 pub const RANK: usize = 16;
 pub const SIZE: usize = 20;
 pub const PID: usize = 24;

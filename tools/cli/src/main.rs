@@ -124,7 +124,7 @@ fn weft(arguments: Vec<OsString>) -> Result<i32> {
         Command::About => hosts::about(weft_fabric::probe).map(|()| 0)?,
         Command::Distance => weft_bench::run_distance().map(|()| 0)?,
         Command::Rendezvous { ensure, idle } => rendezvous(ensure, idle).map(|()| 0)?,
-        Command::Agent => weft_agent::serve(run::segment),
+        Command::Agent => weft_agent::serve(run::segment, run::lanes),
         Command::Man { folder } => manual::man(Cli::command(), &folder).map(|()| 0)?,
         Command::Completions { shell } => {
             manual::completions(Cli::command(), shell, &mut std::io::stdout());

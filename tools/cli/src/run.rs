@@ -6,13 +6,14 @@ use crate::{EXIT_USAGE, sock};
 use clap::{Args, Parser};
 use std::collections::HashMap;
 use std::ffi::OsString;
+use std::net::IpAddr;
 use std::os::fd::OwnedFd;
 use std::path::PathBuf;
 use std::time::Duration;
 use weft_agent::{Job, JobId, Output};
 use weft_cluster::job::{JobError, Program, parse_count, parse_environment, parse_stdin, size};
 use weft_cluster::placement::Bind;
-use weft_fabric::{DeviceName, Segment, Settings};
+use weft_fabric::{DeviceName, Lanes, Segment, Settings};
 
 mod hosts;
 
@@ -238,6 +239,14 @@ fn add_segment(job: &mut Job) -> anyhow::Result<()> {
 pub fn segment(members: u32) -> Result<OwnedFd, String> {
     let segment = Segment::create(members).map_err(|error| error.to_string())?;
     segment.descriptor().try_clone_to_owned().map_err(|error| error.to_string())
+}
+
+/// Lanes towards hosts at these addresses, for the ranks at these ports of this host.
+pub fn lanes(others: &[IpAddr], ports: &[u16]) -> Result<weft_agent::Lanes, String> {
+    let mut lanes = Lanes::facing(others, ports, false).map_err(|error| error.to_string())?;
+    let memory = lanes.memory().try_clone_to_owned().map_err(|error| error.to_string())?;
+    let sockets = (0..ports.len()).filter_map(|lane| lanes.take_socket(lane)).collect();
+    Ok(weft_agent::Lanes { memory, sockets, attached: Box::new(lanes) })
 }
 
 /// The job, and whether its sockets are to be accelerated. An error is one line for each slip.

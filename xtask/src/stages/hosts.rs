@@ -15,8 +15,8 @@ pub static STAGE: Stage = Stage {
         if let Err(lack) = hosts::try_out() {
             return Ok(Outcome::NotRun(format!("{lack:#}")));
         }
-        let arguments =
-            "test -p weft-tests --features hosts --no-fail-fast --test hosts --test hosts_mpi --test hosts_kill";
-        cargo_test(cargo(&arguments.split(' ').collect::<Vec<_>>()))
+        let arguments = "test -p weft-tests -p weft-device --features weft-tests/hosts,weft-device/hosts --no-fail-fast \
+                         --test hosts --test hosts_mpi --test hosts_kill --test xdp";
+        cargo_test(cargo(&arguments.split_whitespace().collect::<Vec<_>>()))
     },
 };

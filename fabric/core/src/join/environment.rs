@@ -29,6 +29,8 @@ pub struct Network {
     pub map: i32,
     pub listener: i32,
     pub datagrams: Option<i32>,
+    /// Memory and socket of a lane.
+    pub lane: Option<(i32, i32)>,
 }
 
 /// Launchers that speak no PMI-1, each by a variable of theirs that tells the number of ranks.
@@ -87,7 +89,8 @@ impl<F: Fn(&'static str) -> Option<String>> Variables<F> {
         let Some(map) = self.descriptor("WEFT_JOB_MAP")? else { return Ok(None) };
         let listener = self.descriptor("WEFT_TCP_LISTENER")?;
         let listener = listener.ok_or(JoinError::Missing { name: "WEFT_JOB_MAP", missing: "WEFT_TCP_LISTENER" })?;
-        Ok(Some(Network { map, listener, datagrams: self.descriptor("WEFT_UDP_SOCKET")? }))
+        let lane = self.descriptor("WEFT_XDP_MEMORY")?.zip(self.descriptor("WEFT_XDP_SOCKET")?);
+        Ok(Some(Network { map, listener, datagrams: self.descriptor("WEFT_UDP_SOCKET")?, lane }))
     }
 
     /// Rank and number of ranks, which `beside` needs.
@@ -112,7 +115,15 @@ impl<F: Fn(&'static str) -> Option<String>> Variables<F> {
 
 /// Removes what named this process's descriptors, so that programs it starts do not take them for their own.
 pub fn forget() {
-    for name in ["WEFT_SEGMENT", "PMI_FD", "WEFT_JOB_MAP", "WEFT_TCP_LISTENER", "WEFT_UDP_SOCKET"] {
+    for name in [
+        "WEFT_SEGMENT",
+        "PMI_FD",
+        "WEFT_JOB_MAP",
+        "WEFT_TCP_LISTENER",
+        "WEFT_UDP_SOCKET",
+        "WEFT_XDP_MEMORY",
+        "WEFT_XDP_SOCKET",
+    ] {
         // SAFETY: the interface starts once, and its user keeps other threads off the environment meanwhile, as the C
         // library wants it of everybody who starts a library.
         unsafe { std::env::remove_var(name) };
@@ -143,8 +154,17 @@ mod tests {
         let ours = [("WEFT_SEGMENT", "5"), ("PMI_RANK", "2"), ("PMI_SIZE", "3"), ("WEFT_JOB_MAP", "7")];
         let error = start(&ours).unwrap_err();
         assert!(error.starts_with("WEFT_JOB_MAP is set, but WEFT_TCP_LISTENER is not"), "{error}");
-        let with = [&ours[..], &[("WEFT_TCP_LISTENER", "8"), ("WEFT_UDP_SOCKET", "9")]].concat();
-        let network = Some(Network { map: 7, listener: 8, datagrams: Some(9) });
+        let with = [
+            &ours[..],
+            &[
+                ("WEFT_TCP_LISTENER", "8"),
+                ("WEFT_UDP_SOCKET", "9"),
+                ("WEFT_XDP_MEMORY", "10"),
+                ("WEFT_XDP_SOCKET", "11"),
+            ],
+        ]
+        .concat();
+        let network = Some(Network { map: 7, listener: 8, datagrams: Some(9), lane: Some((10, 11)) });
         assert_eq!(start(&with), Ok(Start::Launcher { segment: 5, rank: 2, size: 3, manager: None, network }));
     }
 

@@ -24,21 +24,31 @@ enum Fate {
 
 impl Links {
     /// Takes what has arrived; true if anything had.
-    pub(super) fn receive<S: Sink>(&mut self, now_ns: u64, sink: &mut S) -> bool {
+    pub(super) fn receive<S: Sink>(&mut self, now_ns: u64, look_at_socket: bool, sink: &mut S) -> bool {
         let mut firsts: Vec<(u32, SocketAddr, Vec<u8>)> = Vec::new();
         let Self { port, peers, me, key, whole, dirty, hellos, counters, .. } = self;
-        let any = port.receive(|from, datagram| match look_at(peers, me, key, datagram) {
+        let any = port.receive(look_at_socket, |from, datagram| match look_at(peers, me, key, datagram) {
             Fate::Taken(rank) => {
                 let peer = &mut peers[rank as usize];
-                if take(peer, rank, now_ns, from, datagram, whole, sink) && !std::mem::replace(&mut peer.is_dirty, true)
-                {
+                let believed = take(peer, rank, now_ns, from, datagram, whole, sink);
+                if believed && !std::mem::replace(&mut peer.is_dirty, true) {
                     dirty.push(rank);
                 }
+                believed
             }
-            Fate::First(rank) => firsts.push((rank, from, datagram.to_vec())),
-            Fate::Hello(hello) => hellos.push((from, hello)),
-            Fate::Stranger => counters.strangers += 1,
-            Fate::Useless => {}
+            Fate::First(rank) => {
+                firsts.push((rank, from, datagram.to_vec()));
+                true
+            }
+            Fate::Hello(hello) => {
+                hellos.push((from, hello));
+                true
+            }
+            Fate::Stranger => {
+                counters.strangers += 1;
+                false
+            }
+            Fate::Useless => false,
         });
         for (rank, from, datagram) in firsts {
             self.make_link(rank, from, now_ns);

@@ -32,6 +32,7 @@ use std::net::SocketAddr;
 use std::os::fd::{BorrowedFd, OwnedFd};
 use weft_device::tcp::{Look, Place};
 use weft_device::udp::{self, Faults};
+use weft_device::xdp::Lane;
 use weft_device::{PeerFault, Posted, Sink, sys};
 use weft_protocol::reliable::{self, Config, Keyed, Link};
 use weft_wire::cell::Head;
@@ -97,6 +98,8 @@ pub(crate) struct Links {
     has_other: bool,
     leaving: bool,
     counters: Counters,
+    /// Of a lane that is gone.
+    lane_datagrams: u64,
     /// Those of links that are gone.
     past: reliable::Counters,
 }
@@ -145,6 +148,7 @@ impl Links {
             has_other,
             leaving: false,
             counters: Counters::default(),
+            lane_datagrams: 0,
             past: reliable::Counters::default(),
         })
     }
@@ -156,6 +160,31 @@ impl Links {
     /// From now on datagrams that arrive suffer this.
     pub fn set_faults(&mut self, faults: Faults) {
         self.port.set_faults(faults);
+    }
+
+    /// Datagrams go by this lane where it leads.
+    pub fn set_lane(&mut self, lane: Lane) {
+        self.port.set_lane(lane);
+        self.look = Look::new(false);
+    }
+
+    /// Whether there is one that works.
+    pub fn has_lane(&self) -> bool {
+        self.port.lane().is_some()
+    }
+
+    /// Datagrams that went by it.
+    pub fn lane_datagrams(&self) -> u64 {
+        self.lane_datagrams + self.port.lane().map_or(0, |lane| lane.counters().sent)
+    }
+
+    /// What failed is given up, and the socket goes on.
+    fn look_at_lane(&mut self) {
+        let sent = self.lane_datagrams();
+        if let Some(why) = self.port.take_failed_lane() {
+            self.lane_datagrams = sent;
+            self.notices.push(format!("xdp is no longer used, udp is: {why}"));
+        }
     }
 
     pub fn counters(&self) -> Counters {
@@ -290,23 +319,28 @@ impl Links {
     #[inline]
     pub fn poll<S: Sink>(&mut self, sink: &mut S) -> bool {
         self.push_all();
-        if !self.look.is_due() {
+        let due = self.look.is_due();
+        if !due && !self.port.has_arrived() {
             return false;
         }
-        let any = self.look_at_port(sink);
-        self.look.learn(any);
+        let any = self.look_at_port(due, sink);
+        if due {
+            // Beside a lane little comes by the socket.
+            self.look.learn(any && self.port.lane().is_none());
+        }
         any
     }
 
-    fn look_at_port<S: Sink>(&mut self, sink: &mut S) -> bool {
+    fn look_at_port<S: Sink>(&mut self, look_at_socket: bool, sink: &mut S) -> bool {
         let now_ns = sys::now_ns();
-        let any = self.receive(now_ns, sink);
+        let any = self.receive(now_ns, look_at_socket, sink);
         if now_ns >= self.due_ns {
             self.on_time(now_ns);
         }
         self.transmit_dirty(now_ns);
         self.port.flush();
         self.take_reports(now_ns);
+        self.look_at_lane();
         let faults = std::mem::take(&mut self.faults);
         let told = !faults.is_empty();
         faults.into_iter().for_each(|fault| sink.handle_fault(fault));
@@ -370,7 +404,7 @@ impl Links {
         self.push_all();
         // What waits there would end every sleep at once.
         self.port.look_for_reports();
-        let quiet = self.faults.is_empty() && self.dirty.is_empty();
+        let quiet = self.faults.is_empty() && self.dirty.is_empty() && !self.port.has_arrived();
         quiet && self.due_ns.saturating_sub(sys::now_ns()) > SHORT_NS
     }
 

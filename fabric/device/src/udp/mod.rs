@@ -9,9 +9,10 @@
 //! - What the kernel says of an address, at once or later by a message of the network, is told as a [`Report`].
 //! - A datagram is never cut by the network: one too large for the way is dropped.
 //!
-//! A faster way of moving the same datagrams may take the place of the socket in [`Port::send`], [`Port::flush`] and
-//! [`Port::receive`], one datagram at a time; whatever it does not take goes by the socket, which always works.
+//! A lane ([`crate::xdp`]) may lie underneath the socket's address. Then a datagram goes by it to whom a believed one has
+//! come from by it, not long ago; whatever the lane does not take goes by the socket, which always works.
 
+mod by_lane;
 mod faults;
 mod inbox;
 mod outbox;

@@ -1,10 +1,12 @@
 //! The port: datagrams out, datagrams in.
 
 use super::LONGEST;
+use super::by_lane::ByLane;
 use super::faults::Faults;
 use super::inbox::Inbox;
 use super::outbox::Outbox;
 use super::socket::{Socket, interface_bytes};
+use crate::xdp::Lane;
 use std::io;
 use std::net::SocketAddr;
 use std::os::fd::{BorrowedFd, OwnedFd};
@@ -31,6 +33,7 @@ pub struct Port {
     most: usize,
     reports: Vec<Report>,
     faults: Option<Box<Faults>>,
+    lane: Option<Box<ByLane>>,
 }
 
 impl Port {
@@ -41,12 +44,43 @@ impl Port {
     pub fn new(descriptor: OwnedFd) -> io::Result<Self> {
         let socket = Socket::new(descriptor)?;
         socket.join_received();
-        Ok(Self { socket, outbox: Outbox::new(), inbox: Inbox::new(), most: 1, reports: Vec::new(), faults: None })
+        Ok(Self {
+            socket,
+            outbox: Outbox::new(),
+            inbox: Inbox::new(),
+            most: 1,
+            reports: Vec::new(),
+            faults: None,
+            lane: None,
+        })
     }
 
     /// What to sleep on: readable when something has come.
     pub fn descriptor(&self) -> BorrowedFd<'_> {
         self.socket.descriptor()
+    }
+
+    /// From now on datagrams go by this lane, which lies underneath the socket's address, where it leads.
+    pub fn set_lane(&mut self, lane: Lane) {
+        self.lane = Some(Box::new(ByLane::new(lane)));
+    }
+
+    /// The lane, while it works. What it has counted is among its own counters.
+    pub fn lane(&self) -> Option<&Lane> {
+        self.lane.as_deref().map(ByLane::lane)
+    }
+
+    /// Gives up a lane that has failed, and says why; the socket goes on. Its descriptor must not be slept on any more.
+    pub fn take_failed_lane(&mut self) -> Option<String> {
+        let why = self.lane()?.fault()?.to_owned();
+        self.lane = None;
+        Some(why)
+    }
+
+    /// Whether something has come that [`Self::receive`] takes without a system call.
+    #[inline]
+    pub fn has_arrived(&self) -> bool {
+        self.lane().is_some_and(|lane| !lane.arm())
     }
 
     /// Bytes of datagrams, at least of the usual size, that the kernel keeps for us.
@@ -68,8 +102,15 @@ impl Port {
     /// if there is no place, or no datagram. What was written leaves with [`Self::flush`].
     #[inline]
     pub fn send(&mut self, to: &SocketAddr, write: impl FnOnce(&mut [u8]) -> Option<usize>) -> bool {
-        if self.outbox.room().is_none() && !self.flush() {
-            return false;
+        let mut write = Some(write);
+        if let Some(lane) = &mut self.lane
+            && lane.send(to, &mut write)
+        {
+            return true;
+        }
+        let Some(write) = write else { return false };
+        if self.outbox.room().is_none() {
+            self.flush();
         }
         let Some(length) = self.outbox.room().and_then(write) else { return false };
         let socket = &self.socket;
@@ -80,17 +121,41 @@ impl Port {
     /// Sends what was written; true if nothing is left.
     #[inline]
     pub fn flush(&mut self) -> bool {
-        self.outbox.is_empty() || self.outbox.flush(&self.socket, &mut self.reports)
+        let by_lane = self.lane.as_mut().is_none_or(|lane| lane.flush());
+        let by_socket = self.outbox.is_empty() || self.outbox.flush(&self.socket, &mut self.reports);
+        by_lane && by_socket
     }
 
     /// Whether something that was written has not left.
     pub fn is_stuck(&self) -> bool {
-        !self.outbox.is_empty()
+        !self.outbox.is_empty() || self.lane().is_some_and(Lane::is_stuck)
     }
 
-    /// Hands on what has come, a bounded number of datagrams; false if nothing had. One system call.
+    /// Hands on what has come, a bounded number of datagrams; false if nothing had. `handle` answers whether it believes
+    /// that the datagram is of whom it says: the way that such a one came is the way back. One system call, or with
+    /// `look_at_socket` false none.
     #[inline]
-    pub fn receive(&mut self, mut handle: impl FnMut(SocketAddr, &[u8])) -> bool {
+    pub fn receive(&mut self, look_at_socket: bool, mut handle: impl FnMut(SocketAddr, &[u8]) -> bool) -> bool {
+        let mut any = false;
+        if let Some(lane) = &mut self.lane {
+            any = match &mut self.faults {
+                // Whether it is believed shows perhaps later.
+                Some(faults) => lane.receive(|from, datagram| {
+                    let mut believed = false;
+                    faults.pass(from, datagram, &mut |from, datagram| believed = handle(from, datagram));
+                    believed
+                }),
+                None => lane.receive(&mut handle),
+            };
+        }
+        if look_at_socket {
+            any |= self.receive_by_socket(|from, datagram| _ = handle(from, datagram));
+        }
+        any
+    }
+
+    #[inline]
+    fn receive_by_socket(&mut self, mut handle: impl FnMut(SocketAddr, &[u8])) -> bool {
         let count = match self.socket.receive(&mut self.inbox, self.most) {
             Ok(count) => count,
             Err(error) => {
@@ -151,7 +216,10 @@ mod tests {
     fn take(port: &mut Port, count: usize) -> Vec<(SocketAddr, Vec<u8>)> {
         let (mut got, start) = (Vec::new(), Instant::now());
         while got.len() < count {
-            port.receive(|from, datagram| got.push((from, datagram.to_vec())));
+            port.receive(true, |from, datagram| {
+                got.push((from, datagram.to_vec()));
+                true
+            });
             assert!(start.elapsed() < LOST, "what was sent does not come");
         }
         got
@@ -193,7 +261,7 @@ mod tests {
         let (mut reports, start) = (Vec::new(), Instant::now());
         while reports.is_empty() {
             assert!(send(&mut a, &nobody, b"anybody?") && send(&mut a, &b_at, b"b") && a.flush());
-            a.receive(|_, _| {});
+            a.receive(true, |_, _| true);
             reports.extend(std::iter::from_fn(|| a.take_report()));
             assert!(start.elapsed() < LOST, "no report");
         }

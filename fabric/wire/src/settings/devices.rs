@@ -7,13 +7,15 @@ use std::fmt::{self, Display};
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum DeviceName {
     Shm,
+    /// As udp, and by a lane past the kernel where there is one.
+    Xdp,
     Udp,
     Tcp,
 }
 
 /// Every device, the best first.
-const BEST_FIRST: [(DeviceName, &str); 3] =
-    [(DeviceName::Shm, "shm"), (DeviceName::Udp, "udp"), (DeviceName::Tcp, "tcp")];
+const BEST_FIRST: [(DeviceName, &str); 4] =
+    [(DeviceName::Shm, "shm"), (DeviceName::Xdp, "xdp"), (DeviceName::Udp, "udp"), (DeviceName::Tcp, "tcp")];
 
 /// The devices that may be used: to each rank goes the first that leads there.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -24,10 +26,12 @@ pub struct DeviceOrder {
 
 impl DeviceOrder {
     /// Every device, the best first.
-    pub const AUTO: DeviceOrder =
-        DeviceOrder { names: [Some(DeviceName::Shm), Some(DeviceName::Udp), Some(DeviceName::Tcp)], auto: true };
+    pub const AUTO: DeviceOrder = DeviceOrder {
+        names: [Some(DeviceName::Shm), Some(DeviceName::Xdp), Some(DeviceName::Udp), Some(DeviceName::Tcp)],
+        auto: true,
+    };
     /// The words of the devices, for the nearest one to a wrong value.
-    pub const WORDS: [&'static str; BEST_FIRST.len() + 1] = ["auto", "shm", "udp", "tcp"];
+    pub const WORDS: [&'static str; BEST_FIRST.len() + 1] = ["auto", "shm", "xdp", "udp", "tcp"];
 
     /// The order that `text` means: `auto`, or names with commas, none of them twice.
     pub(super) fn parse(text: &str) -> Option<DeviceOrder> {

@@ -77,6 +77,8 @@ pub const OTHER_VARIABLES: &[(&str, &str)] = &[
     ("WEFT_JOB_MAP", "set by the launcher: the descriptor of the map of a job on several hosts"),
     ("WEFT_TCP_LISTENER", "set by the launcher: the descriptor where a rank of a job on several hosts listens"),
     ("WEFT_UDP_SOCKET", "set by the launcher: the descriptor where a rank of a job on several hosts takes datagrams"),
+    ("WEFT_XDP_MEMORY", "set by the launcher: the descriptor of the memory of xdp lanes"),
+    ("WEFT_XDP_SOCKET", "set by the launcher: the descriptor of the rank's xdp lane"),
     ("WEFT_BOUND", "set by the launcher: whether it has bound this process to a core of its own"),
     ("WEFT_LAUNCH", "the command that starts a program on another host, where --launch does not give it"),
     ("WEFT_SOCK_NOT", "set by weft sock: names of programs, with commas, that the socket library leaves alone"),

@@ -1,0 +1,73 @@
+//! Datagrams that go by a lane instead of the socket, to those from whom a believed one has come by it.
+
+use crate::sys;
+use crate::xdp::{Ends, Lane, Route};
+use std::collections::HashMap;
+use std::net::SocketAddr;
+
+/// Who has not been heard by the lane for so long (a tenth to half of a second) is sent to by the socket again, where the
+/// kernel asks anew for the way: the other side may have moved to another card, or its filter may be gone.
+const TRUSTED_TICKS: u64 = 1 << 29;
+
+pub struct ByLane {
+    lane: Lane,
+    ways: HashMap<SocketAddr, Way>,
+}
+
+struct Way {
+    route: Route,
+    heard_ticks: u64,
+    /// The lane carries the largest datagram that goes there.
+    fits: bool,
+}
+
+impl ByLane {
+    pub fn new(lane: Lane) -> Self {
+        Self { lane, ways: HashMap::new() }
+    }
+
+    pub fn lane(&self) -> &Lane {
+        &self.lane
+    }
+
+    /// As [`super::Port::send`]; leaves `write` where it is if the lane is not the way, or has no room.
+    #[inline]
+    pub fn send<F>(&mut self, to: &SocketAddr, write: &mut Option<F>) -> bool
+    where
+        F: FnOnce(&mut [u8]) -> Option<usize>,
+    {
+        let Some(way) = self.ways.get(to) else { return false };
+        if !way.fits || sys::ticks().wrapping_sub(way.heard_ticks) > TRUSTED_TICKS {
+            return false;
+        }
+        let sent = self.lane.send(&way.route, |place| write.take().and_then(|write| write(place)).unwrap_or(0));
+        sent.is_some_and(|length| length > 0)
+    }
+
+    /// True if nothing is left.
+    #[inline]
+    pub fn flush(&mut self) -> bool {
+        self.lane.flush()
+    }
+
+    /// Hands on what has come. The way of what is believed is the way back.
+    #[inline]
+    pub fn receive(&mut self, mut handle: impl FnMut(SocketAddr, &[u8]) -> bool) -> bool {
+        let Self { lane, ways } = self;
+        let mut learned: Option<Ends> = None;
+        let any = lane.receive(|frame| {
+            if handle(frame.ends.from, frame.payload) {
+                match ways.get_mut(&frame.ends.from) {
+                    Some(way) if way.route.is_of(&frame.ends) => way.heard_ticks = sys::ticks(),
+                    _ => learned = Some(frame.ends),
+                }
+            }
+        });
+        if let Some(ends) = learned {
+            let route = Route::learn(&ends);
+            let fits = lane.largest_payload(&route) >= super::largest_datagram(&ends.from);
+            ways.insert(ends.from, Way { route, heard_ticks: sys::ticks(), fits });
+        }
+        any > 0
+    }
+}

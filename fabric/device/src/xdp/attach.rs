@@ -1,0 +1,207 @@
+//! The privileged half: memory, sockets, and the filter on an interface. What comes of it is descriptors, which ranks
+//! without any privilege take over.
+
+use super::area::Area;
+use super::bpf;
+use super::interface::{self, Interface};
+use super::program::{Filter, assemble};
+use super::socket::{Socket, Which};
+use std::io;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, UdpSocket};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::time::{Duration, Instant};
+use weft_wire::xdp::Layout;
+
+/// The kernel clears away behind a job that has ended; who comes next waits for that so long.
+const PATIENCE: Duration = Duration::from_secs(3);
+
+/// Why an interface has no lanes.
+#[derive(Debug, thiserror::Error)]
+pub enum Unusable {
+    #[error("xdp needs root, or the capabilities CAP_NET_ADMIN, CAP_NET_RAW and CAP_BPF")]
+    NotPermitted,
+    #[error("no interface leads to the other hosts")]
+    NoWay,
+    #[error("interface {0} is not Ethernet")]
+    NoEthernet(String),
+    #[error("interface {0} has no address that others can reach")]
+    NoAddress(String),
+    #[error("{count} ranks on one host are too many for xdp")]
+    TooMany { count: usize },
+    #[error(
+        "XDP program '{program}' (id {id}) is attached to interface {interface} already; `ip link set dev {interface} \
+             xdp off` detaches one that is not held by another process"
+    )]
+    Taken { interface: String, program: String, id: u32 },
+    #[error("queue 0 of interface {0} is used by AF_XDP sockets of another process")]
+    QueueTaken(String),
+    #[error("the driver of interface {interface} has no native XDP ({cause})")]
+    NotNative { interface: String, cause: io::Error },
+    #[error("the memory for xdp cannot be registered ({0}); RLIMIT_MEMLOCK (ulimit -l) may be too low")]
+    Memory(io::Error),
+    #[error("{what}: {cause}")]
+    Kernel { what: &'static str, cause: io::Error },
+}
+
+/// An error of the kernel, with what was asked of it.
+fn kernel(what: &'static str) -> impl FnOnce(io::Error) -> Unusable {
+    move |cause| match cause.raw_os_error() {
+        Some(libc::EPERM | libc::EACCES) => Unusable::NotPermitted,
+        _ => Unusable::Kernel { what, cause },
+    }
+}
+
+/// Lanes on an interface. They end, and the filter is detached, when this is dropped, or the process that has it ends in
+/// whatever way. Nothing of it is in a file system, nor does it outlive the process.
+pub struct Lanes {
+    area: Area,
+    sockets: Vec<Option<Socket>>,
+    note: Option<String>,
+    /// The filter is attached as long as this is open.
+    _link: OwnedFd,
+}
+
+impl Lanes {
+    /// Makes one lane for each of `ports`, UDP ports of sockets on this host, which get what the lanes do not.
+    ///
+    /// # Errors
+    /// Why it cannot be had; nothing is left then.
+    pub fn open(interface: &Interface, ports: &[u16], generic: bool) -> Result<Self, Unusable> {
+        let hardware = interface.hardware.ok_or_else(|| Unusable::NoEthernet(interface.name.clone()))?;
+        if interface.addresses.is_empty() {
+            return Err(Unusable::NoAddress(interface.name.clone()));
+        }
+        let facts = interface::facts(interface).map_err(kernel("asking about an interface"))?;
+        if let Some(id) = facts.program {
+            return Err(taken(interface, id));
+        }
+        let layout = Layout::new(ports.len() as u32, facts.mtu, interface.number);
+        let layout = layout.ok_or(Unusable::TooMany { count: ports.len() })?;
+        let filter = Filter {
+            queue: layout.queue,
+            hardware,
+            v4: interface
+                .addresses
+                .iter()
+                .filter_map(|a| if let IpAddr::V4(a) = a { Some(*a) } else { None })
+                .collect(),
+            v6: interface
+                .addresses
+                .iter()
+                .filter_map(|a| if let IpAddr::V6(a) = a { Some(*a) } else { None })
+                .collect(),
+            largest_packet: layout.largest_packet(),
+        };
+        // What is asked first is what is most often not permitted.
+        let most = ports.iter().max().map_or(0, |port| u32::from(*port));
+        let map = bpf::socket_map(most + 1).map_err(kernel("making a map of sockets"))?;
+        let program = bpf::load(&assemble(&filter, map.as_raw_fd())).map_err(kernel("loading the XDP filter"))?;
+        let area = Area::create(layout).map_err(Unusable::Memory)?;
+        let sockets = sockets(interface, &area)?;
+        for (socket, port) in sockets.iter().zip(ports) {
+            bpf::put_socket(map.as_fd(), u32::from(*port), socket.as_fd()).map_err(kernel("naming a socket"))?;
+        }
+        let link = bpf::attach(program.as_fd(), interface.number, generic);
+        let link = link.map_err(|cause| not_attached(interface, cause))?;
+        let note = (facts.queues > 1).then(|| {
+            format!(
+                "interface {} has {} queues and xdp uses the first: `ethtool -L {} combined 1` brings it all packets",
+                interface.name, facts.queues, interface.name
+            )
+        });
+        Ok(Self { area, sockets: sockets.into_iter().map(Some).collect(), note, _link: link })
+    }
+
+    /// The same on the interface by which the kernel would send to the first of these addresses that it can send to.
+    ///
+    /// # Errors
+    /// As [`Self::open`], or no interface leads there.
+    pub fn facing(addresses: &[IpAddr], ports: &[u16], generic: bool) -> Result<Self, Unusable> {
+        let all = interface::all().map_err(kernel("asking for interfaces"))?;
+        let own = addresses.iter().find_map(|address| own_address_towards(*address));
+        let interface = own.and_then(|own| all.iter().find(|interface| interface.addresses.contains(&own)));
+        Self::open(interface.ok_or(Unusable::NoWay)?, ports, generic)
+    }
+
+    /// What the user should know beside that it works.
+    pub fn note(&self) -> Option<&str> {
+        self.note.as_deref()
+    }
+
+    /// The memory of all lanes.
+    pub fn memory(&self) -> BorrowedFd<'_> {
+        self.area.descriptor()
+    }
+
+    /// The socket of a lane, which goes over to its rank: while anybody else has it, too, the end of the rank does not end
+    /// the lane. None the second time.
+    pub fn take_socket(&mut self, lane: usize) -> Option<OwnedFd> {
+        self.sockets.get_mut(lane)?.take().map(Socket::into_descriptor)
+    }
+}
+
+/// Our address in what the kernel would send there. Nothing is sent.
+fn own_address_towards(address: IpAddr) -> Option<IpAddr> {
+    let any: IpAddr = if address.is_ipv4() { Ipv4Addr::UNSPECIFIED.into() } else { Ipv6Addr::UNSPECIFIED.into() };
+    let socket = UdpSocket::bind((any, 0)).ok()?;
+    // A port that means nothing.
+    socket.connect((address, 9)).ok()?;
+    let own = socket.local_addr().ok()?.ip();
+    (!own.is_loopback() && own != address).then_some(own)
+}
+
+fn taken(interface: &Interface, id: u32) -> Unusable {
+    let program = bpf::program_name(id).unwrap_or_else(|_| "?".into());
+    Unusable::Taken { interface: interface.name.clone(), program, id }
+}
+
+fn not_attached(interface: &Interface, cause: io::Error) -> Unusable {
+    match (cause.raw_os_error(), interface::facts(interface).ok().and_then(|facts| facts.program)) {
+        (Some(libc::EBUSY | libc::EEXIST), Some(id)) => taken(interface, id),
+        (Some(libc::EPERM | libc::EACCES), _) => Unusable::NotPermitted,
+        _ => Unusable::NotNative { interface: interface.name.clone(), cause },
+    }
+}
+
+/// The lanes' sockets. The first has the frames, which are all with the kernel then, and the others share them.
+fn sockets(interface: &Interface, area: &Area) -> Result<Vec<Socket>, Unusable> {
+    let layout = area.layout();
+    let mut sockets: Vec<Socket> = Vec::with_capacity(layout.lanes as usize);
+    for _ in 0..layout.lanes {
+        let socket = Socket::new().map_err(kernel("making an AF_XDP socket"))?;
+        let ring = |which, entries| socket.make_ring(which, entries).map_err(kernel("making a ring"));
+        ring(Which::Receive, layout.receive_entries)?;
+        ring(Which::Send, layout.send_frames)?;
+        if sockets.is_empty() {
+            let (at, bytes) = area.frames();
+            // SAFETY: shared memory, into whose frames there are no references; the kernel keeps its pages.
+            unsafe { socket.register(at, bytes, layout.frame_bytes) }.map_err(Unusable::Memory)?;
+            ring(Which::Fill, layout.fill_entries())?;
+            ring(Which::Completion, layout.completion_entries())?;
+        }
+        bind(&socket, interface, layout, sockets.first())?;
+        socket.widen(layout.send_frames as usize * 4096);
+        sockets.push(socket);
+    }
+    let fill = sockets[0].map(Which::Fill, layout.fill_entries()).map_err(kernel("mapping a ring"))?;
+    for frame in 0..layout.receive_frames() {
+        fill.set_address(frame, u64::from(frame) * u64::from(layout.frame_bytes));
+    }
+    fill.produce(layout.receive_frames());
+    Ok(sockets)
+}
+
+/// A queue is busy for a moment after its last user has ended.
+fn bind(socket: &Socket, interface: &Interface, layout: &Layout, first: Option<&Socket>) -> Result<(), Unusable> {
+    let end = Instant::now() + PATIENCE;
+    loop {
+        match socket.bind(layout.interface, layout.queue, first.map(|first| first.as_fd())) {
+            Ok(()) => return Ok(()),
+            Err(error) if error.raw_os_error() != Some(libc::EBUSY) => {
+                return Err(kernel("binding an AF_XDP socket")(error));
+            }
+            Err(_) if Instant::now() < end => std::thread::sleep(Duration::from_millis(5)),
+            Err(_) => return Err(Unusable::QueueTaken(interface.name.clone())),
+        }
+    }
+}

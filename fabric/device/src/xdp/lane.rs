@@ -1,0 +1,301 @@
+//! One rank's way to and from the wire.
+
+use super::area::Area;
+use super::header::{Ends, Route, parse};
+use super::socket::{Ring, Socket, Statistics, Which};
+use crate::sys;
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use weft_wire::xdp::{HELD_FRAMES, Layout, TURN_BYTES};
+
+/// Packets that one call of [`Lane::receive`] hands on at most.
+pub const BATCH: u32 = 32;
+/// Frames that are held before they are given back together: it takes a lock.
+const GIVE_BACK: usize = 32;
+/// Calls that one flush makes at most; the kernel sends 32 packets in each.
+const KICKS: u32 = 64;
+/// Between two attempts to send while the interface is down.
+const DOWN_NS: u64 = 1_000_000;
+/// Larger than any frame.
+const PACKET_BYTES: usize = 4096;
+
+/// A datagram that has arrived, lent while it is handled.
+pub struct Frame<'a> {
+    pub ends: Ends,
+    pub payload: &'a [u8],
+}
+
+/// What went through a lane.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counters {
+    pub received: u64,
+    pub sent: u64,
+    /// System calls that sent them.
+    pub kicks: u64,
+    /// Packets that were no whole datagram.
+    pub malformed: u64,
+}
+
+/// One rank's way to and from the wire. It is a way that may fail at any time: then [`Lane::fault`] says why, nothing more
+/// comes and nothing more goes, and the kernel's UDP socket at the same address is what remains.
+pub struct Lane {
+    area: Area,
+    socket: Socket,
+    receive: Ring,
+    send: Ring,
+    fill: Ring,
+    completion: Ring,
+    /// The first frame that we send from, and its word.
+    first_sent: (u32, u32),
+    /// How far we have read what arrives.
+    received: u32,
+    /// Frames that we have read, to be given back.
+    held: Vec<u64>,
+    /// How far we have written what is to be sent, and how far the kernel knows.
+    written: u32,
+    published: u32,
+    /// Frames of ours that no packet is in.
+    free: Vec<u32>,
+    /// By frame: where its packet begins, the frame's turn.
+    turns: Vec<u32>,
+    /// By frame: whether it is on its way.
+    away: Vec<bool>,
+    incoming: Box<[u8; PACKET_BYTES]>,
+    outgoing: Box<[u8; PACKET_BYTES]>,
+    /// When the kernel last said that the interface is down.
+    down_ns: Option<u64>,
+    fault: Option<String>,
+    counters: Counters,
+}
+
+impl Lane {
+    /// Takes over what the privileged party has made for the lane of this number.
+    ///
+    /// # Errors
+    /// Memory or socket are not what they should be.
+    pub fn adopt(memory: OwnedFd, socket: OwnedFd, lane: u32) -> io::Result<Self> {
+        let area = Area::adopt(memory)?;
+        let layout = *area.layout();
+        if lane >= layout.lanes {
+            return Err(io::Error::other(format!("there are {} xdp lanes, and none has number {lane}", layout.lanes)));
+        }
+        let socket = Socket::adopt(socket);
+        let receive = socket.map(Which::Receive, layout.receive_entries)?;
+        let send = socket.map(Which::Send, layout.send_frames)?;
+        let fill = socket.map(Which::Fill, layout.fill_entries())?;
+        let completion = socket.map(Which::Completion, layout.completion_entries())?;
+        let (received, written) = (receive.consumer(), send.producer());
+        let frames = layout.send_frames as usize;
+        Ok(Self {
+            first_sent: layout.first_sent(lane),
+            received,
+            held: Vec::with_capacity(HELD_FRAMES as usize),
+            written,
+            published: written,
+            free: (0..layout.send_frames).rev().collect(),
+            turns: vec![0; frames],
+            away: vec![false; frames],
+            incoming: Box::new([0; PACKET_BYTES]),
+            outgoing: Box::new([0; PACKET_BYTES]),
+            down_ns: None,
+            fault: None,
+            counters: Counters::default(),
+            area,
+            socket,
+            receive,
+            send,
+            fill,
+            completion,
+        })
+    }
+
+    pub fn layout(&self) -> &Layout {
+        self.area.layout()
+    }
+
+    /// Why nothing comes and goes any more.
+    pub fn fault(&self) -> Option<&str> {
+        self.fault.as_deref()
+    }
+
+    pub fn counters(&self) -> Counters {
+        self.counters
+    }
+
+    /// What the kernel has counted.
+    pub fn statistics(&self) -> io::Result<Statistics> {
+        self.socket.statistics()
+    }
+
+    /// Becomes readable when something has arrived. For sleeping, after [`Self::arm`].
+    pub fn descriptor(&self) -> BorrowedFd<'_> {
+        self.socket.as_fd()
+    }
+
+    /// The largest payload that goes by a route.
+    pub fn largest_payload(&self, route: &Route) -> usize {
+        let layout = self.layout();
+        let packet = layout.largest_packet().min(layout.frame_bytes - TURN_BYTES);
+        (packet as usize).saturating_sub(route.header_bytes())
+    }
+
+    fn fail(&mut self, why: impl Into<String>) {
+        self.fault.get_or_insert_with(|| why.into());
+    }
+
+    /// Hands on what has arrived, at most [`BATCH`] datagrams; answers how many packets there were.
+    pub fn receive(&mut self, mut handle: impl FnMut(Frame<'_>)) -> usize {
+        let waiting = self.receive.producer().wrapping_sub(self.received);
+        if waiting == 0 || self.fault.is_some() {
+            return 0;
+        }
+        if waiting > self.receive.entries() {
+            self.fail("the ring of what arrives holds more than it has room for");
+            return 0;
+        }
+        let room = HELD_FRAMES - self.held.len() as u32;
+        let count = waiting.min(BATCH).min(room);
+        for _ in 0..count {
+            let (address, length) = self.receive.packet(self.received);
+            if !self.area.is_received(address, length) {
+                self.fail(format!("a packet of {length} bytes at {address} is in no frame"));
+                break;
+            }
+            self.received = self.received.wrapping_add(1);
+            self.held.push(address - address % u64::from(self.layout().frame_bytes));
+            let packet = &mut self.incoming[..length as usize];
+            self.area.copy_out(address, packet);
+            match parse(packet) {
+                Some((ends, payload)) => handle(Frame { ends, payload: &packet[payload] }),
+                None => self.counters.malformed += 1,
+            }
+        }
+        self.receive.consume(self.received);
+        self.counters.received += u64::from(count);
+        if self.held.len() >= GIVE_BACK {
+            self.tend();
+        }
+        count as usize
+    }
+
+    /// Writes a datagram for the peer that the route leads to: `write` gets the place for the payload, of
+    /// [`Self::largest_payload`] bytes, and answers how many it has written. Nothing is sent where that is 0. It leaves with
+    /// the next [`Self::flush`]. None where there is no room, or the interface is down: `write` was not asked.
+    pub fn send(&mut self, route: &Route, write: impl FnOnce(&mut [u8]) -> usize) -> Option<usize> {
+        if self.fault.is_some() || self.down_ns.is_some() {
+            return None;
+        }
+        let index = self.free_frame()?;
+        let most = self.largest_payload(route);
+        let start = route.header_bytes();
+        let length = write(&mut self.outgoing[start..start + most]);
+        assert!(length <= most, "{length} bytes were written into a place of {most}");
+        if length == 0 {
+            self.free.push(index);
+            return Some(0);
+        }
+        let bytes = route.complete(&mut self.outgoing[..], length);
+        let turn = &mut self.turns[index as usize];
+        *turn ^= TURN_BYTES;
+        let address =
+            u64::from(self.first_sent.0 + index) * u64::from(self.area.layout().frame_bytes) + u64::from(*turn);
+        self.area.copy_in(address, &self.outgoing[..bytes]);
+        self.area.begin(self.first_sent.1 + index, address);
+        self.away[index as usize] = true;
+        self.send.set_packet(self.written, address, bytes as u32);
+        self.written = self.written.wrapping_add(1);
+        self.counters.sent += 1;
+        Some(length)
+    }
+
+    /// A frame to send from, if one is free and the ring has room.
+    fn free_frame(&mut self) -> Option<u32> {
+        if self.written.wrapping_sub(self.send.consumer()) >= self.send.entries() {
+            return None;
+        }
+        if self.free.is_empty() {
+            self.tend();
+            let (first, away) = (self.first_sent.1, &mut self.away);
+            for index in (0..away.len() as u32).rev() {
+                if away[index as usize] && self.area.is_free(first + index) {
+                    away[index as usize] = false;
+                    self.free.push(index);
+                }
+            }
+        }
+        self.free.pop()
+    }
+
+    /// Has the kernel send what has been written. False where some of it is still there, for which it is asked again with
+    /// the next flush.
+    pub fn flush(&mut self) -> bool {
+        if !self.is_stuck() {
+            return self.fault.is_none();
+        }
+        if self.fault.is_some() || self.down_ns.is_some_and(|since| sys::now_ns() < since + DOWN_NS) {
+            return false;
+        }
+        self.send.produce(self.written);
+        self.published = self.written;
+        for _ in 0..KICKS {
+            let before = self.send.consumer();
+            if before == self.written || !self.send.waits() {
+                return true;
+            }
+            self.counters.kicks += 1;
+            let kicked = self.socket.kick();
+            let moved = self.send.consumer() != before;
+            match kicked.map_err(|error| (error.raw_os_error(), error)) {
+                Ok(()) => self.down_ns = None,
+                Err((Some(libc::EAGAIN | libc::EBUSY | libc::ENOBUFS | libc::EINTR), _)) => self.down_ns = None,
+                Err((Some(libc::ENETDOWN), _)) => self.down_ns = Some(sys::now_ns()),
+                Err((_, error)) => self.fail(format!("the interface cannot be sent by any more: {error}")),
+            }
+            if !moved {
+                return self.send.consumer() == self.written;
+            }
+        }
+        false
+    }
+
+    /// Whether something that was written has not left.
+    pub fn is_stuck(&self) -> bool {
+        self.fault.is_none() && (self.published != self.written || self.send.consumer() != self.written)
+    }
+
+    /// Before a sleep on [`Self::descriptor`]. False where something has arrived meanwhile, so that there is nothing to sleep
+    /// for. What arrives after this makes the descriptor readable, and ends the sleep: a wake-up cannot be lost, since the
+    /// kernel looks at the ring itself. After a fault the descriptor may stay readable, and is left out.
+    pub fn arm(&self) -> bool {
+        self.receive.producer() == self.received
+    }
+
+    /// What only one lane of the host may do at a time: gives frames back to the kernel, and takes back, for all lanes,
+    /// those that have been sent from. Where another is at it, later.
+    ///
+    /// Whoever is killed in here leaves both rings as they were, or as they are afterwards: what is new counts from the one
+    /// store on that says so. What he had not given back is lost, and there are frames enough for that.
+    fn tend(&mut self) {
+        let Some(locked) = self.area.try_lock() else { return };
+        let mut position = self.fill.producer();
+        let waiting = position.wrapping_sub(self.fill.consumer());
+        let mut finished = self.completion.consumer();
+        let end = self.completion.producer();
+        if waiting > self.fill.entries() || end.wrapping_sub(finished) > self.completion.entries() {
+            drop(locked);
+            self.fail("a ring that all lanes of the host share holds more than it has room for");
+            return;
+        }
+        let room = (self.fill.entries() - waiting) as usize;
+        for address in self.held.drain(self.held.len().saturating_sub(room)..) {
+            self.fill.set_address(position, address);
+            position = position.wrapping_add(1);
+        }
+        self.fill.produce(position);
+        while finished != end {
+            self.area.finish(self.completion.address(finished));
+            finished = finished.wrapping_add(1);
+        }
+        self.completion.consume(finished);
+    }
+}
