@@ -37,6 +37,7 @@ fn hosts_whose_sockets_are_of_one_family_are_reached() {
 fn check(options: &str, hosts: &[&str]) -> (Option<i32>, String) {
     let mut command = Command::new(tree().join("bin/weft"));
     command.args(["hosts", "check", "--launch", LAUNCH]).args(options.split_whitespace()).args(hosts);
+    command.env("WEFT_DEVICE", "shm,xdp,udp,tcp");
     let output = command.env("WEFT_LAUNCH_TIMEOUT", "100").stdin(Stdio::null()).output().expect("weft can be started");
     assert!(output.stderr.is_empty(), "{}", String::from_utf8_lossy(&output.stderr));
     (output.status.code(), String::from_utf8(output.stdout).expect("text"))
@@ -56,6 +57,8 @@ fn hosts_that_can_be_used_are_told_with_the_way_between_them() {
     let way = &found["pairs"][0][2]["good"];
     assert!(way["latency_s"].as_f64() > Some(0.0) && way["bandwidth"].as_f64() > Some(0.0), "{text}");
     assert!(way["udp_packets"].as_u64() > Some(2000), "the way is the network: {text}");
+    // Both hosts can do it here: most of what went, went past the kernel.
+    assert!(way["xdp_datagrams"].as_u64() > Some(2000), "{text}");
 }
 
 #[test]
@@ -76,7 +79,7 @@ macro_rules! programs {
         $(
             #[test]
             fn $name() {
-                for devices in ["shm,tcp", "shm,udp", "auto"] {
+                for devices in ["shm,tcp", "shm,udp", "shm,xdp", "auto"] {
                     passes(stringify!($name), devices);
                 }
             }

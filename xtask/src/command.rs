@@ -33,7 +33,9 @@ pub fn target() -> PathBuf {
 /// Cargo, the same that started us.
 pub fn cargo(arguments: &[&str]) -> Program {
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
-    let mut program = Program::new(cargo).args(arguments);
+    // Tests send signals that may be ignored here, as under nohup; what is ignored is ignored by all that is started.
+    let mut program = Program::new("env").args(["--default-signal=HUP,INT,QUIT"]);
+    program.command.arg(cargo).args(arguments);
     program.text = format!("cargo {}", arguments.join(" "));
     program
 }

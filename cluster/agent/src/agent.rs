@@ -170,17 +170,15 @@ impl Prepared {
         Ok(Self { job, here, limits, cores, _claims: claims, ports, lanes: None })
     }
 
-    /// Lanes for our ranks, if the job wants them and they can be had. Who asks for them by name is told why not.
+    /// Lanes for our ranks, if the job asks for them and they can be had. Who asks is told why not.
     fn make_lanes(&mut self, map: &JobMap, make: MakeLanes) {
         // What a program of the job is given counts before what all inherit.
         let given = self.job.programs.iter().flat_map(|program| &program.environment);
         let given = given.filter(|(name, _)| name == DEVICES_VARIABLE).map(|(_, value)| value.clone()).next();
         let inherited = || self.here.environment.get(DEVICES_VARIABLE.as_ref() as &std::ffi::OsStr);
         let wanted = given.or_else(|| inherited().map(|devices| devices.to_string_lossy().into_owned()));
-        let wanted = wanted.map(|devices| devices.to_ascii_lowercase());
-        let by_name = wanted.as_ref().is_some_and(|devices| devices.contains("xdp"));
         let others = network::addresses_of_others(map);
-        if others.is_empty() || !(by_name || wanted.is_none_or(|devices| devices == "auto")) {
+        if others.is_empty() || !wanted.is_some_and(|devices| devices.to_ascii_lowercase().contains("xdp")) {
             return;
         }
         let ports: Vec<u16> = self.ports.iter().map(|(_, udp)| *udp).collect();
@@ -192,8 +190,7 @@ impl Prepared {
                 }
                 self.lanes = Some(lanes.attached);
             }
-            Err(why) if by_name => eprintln!("weft agent: host {}: no xdp, udp is used: {why}", sys::host_name()),
-            Err(_) => {}
+            Err(why) => eprintln!("weft agent: host {}: no xdp, udp is used: {why}", sys::host_name()),
         }
     }
 

@@ -14,7 +14,7 @@ use weft_cluster::job::{StdinTo, is_reserved, programs_by_rank};
 use weft_cluster::placement::Core;
 
 /// Descriptors per rank while both halves are in one process: two pipes, a socket pair, perhaps one for input.
-const PER_RANK: u64 = 8;
+const PER_RANK: u64 = 12;
 /// Descriptors of the launcher itself, and what it inherited.
 const OWN: u64 = 64;
 

@@ -246,6 +246,7 @@ impl Devices {
     pub fn push_out(&mut self) {
         if let Some(net) = &mut self.net {
             net.tcp.push_out();
+            net.links.iter_mut().for_each(Links::push_all);
         }
     }
 
@@ -534,6 +535,9 @@ impl Net {
         if tcp_moved {
             let lost = |rank: &u32| self.tcp.has_lost(*rank);
             (0..self.ways.len() as u32).filter(lost).for_each(|rank| links.handle_lost(rank));
+        }
+        while let Some((rank, story)) = self.tcp.take_unreached() {
+            links.give_up_other(rank, &story);
         }
         if !links.has_doubts() {
             return;

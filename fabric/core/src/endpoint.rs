@@ -171,7 +171,18 @@ impl Endpoint {
     #[inline]
     pub unsafe fn post_receive(&mut self, from: Selector, buffer: *mut u8, capacity: usize) -> RequestId {
         // SAFETY: the caller's promise.
-        unsafe { self.port.post_receive(from, buffer, capacity) }
+        let request = unsafe { self.port.post_receive(from, buffer, capacity) };
+        self.answer();
+        request
+    }
+
+    /// What a receive answered at once leaves at once: if it is complete by that, nobody need come back for long, and the
+    /// sender waits.
+    #[inline]
+    fn answer(&mut self) {
+        if self.port.has_backlog() {
+            self.port.pump(&mut self.devices);
+        }
     }
 
     /// The first message that `from` would receive, if one has arrived. Does not make progress.
@@ -190,7 +201,9 @@ impl Endpoint {
     /// As [`Self::post_receive`].
     pub unsafe fn post_matched_receive(&mut self, message: MatchedId, buffer: *mut u8, capacity: usize) -> RequestId {
         // SAFETY: the caller's promise.
-        unsafe { self.port.post_matched_receive(message.0, buffer, capacity) }
+        let request = unsafe { self.port.post_matched_receive(message.0, buffer, capacity) };
+        self.answer();
+        request
     }
 
     /// Cancels a receive that no message has matched yet; true if so (it is then complete with
@@ -252,7 +265,7 @@ impl Endpoint {
     #[cold]
     fn work(&mut self, polled: bool) -> bool {
         let moved = self.port.pump(&mut self.devices) | self.give_up_unreachable() | polled;
-        let copied = self.port.step_copies() || !moved && self.port.keep_offer();
+        let copied = self.port.step_copies() || self.port.keep_offer(!moved);
         // What a finished copy has to say goes out at once.
         if copied {
             self.port.pump(&mut self.devices);

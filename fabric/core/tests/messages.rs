@@ -308,6 +308,29 @@ fn offered_messages_wait_for_no_receive() {
     assert!(net[0].counters().single_copy_bytes >= 50_000, "some were offered");
 }
 
+/// The receiver computes after its receive, which was complete when it was posted.
+#[test]
+fn an_offered_message_needs_no_more_of_its_receiver_than_the_receive() {
+    let mut net = net_with(2, choosing());
+    for round in 0..20 {
+        let data = bytes(50_000, round);
+        let sending = send(&mut net[0], 1, 3, &data);
+        // It arrives while nobody receives it.
+        while net[1].probe(from(0, 3)).is_none() {
+            net[1].progress();
+        }
+        let mut buffer = vec![0; 50_000];
+        let receiving = receive(&mut net[1], from(0, 3), &mut buffer);
+        for _ in 0..1000 {
+            net[0].progress();
+        }
+        assert!(net[0].is_complete(sending), "round {round}: the sender is not kept waiting");
+        check(finish(&mut net, 1, receiving), 0, 3, 50_000, None);
+        assert_eq!(finish(&mut net, 0, sending).fault, None);
+        assert!(buffer == data, "round {round}");
+    }
+}
+
 #[test]
 fn more_long_messages_than_copy_slots_are_all_copied() {
     let mut net = net_with(2, copying());

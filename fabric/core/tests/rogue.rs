@@ -127,6 +127,26 @@ fn an_offer_of_nothing_ends_in_a_stream_too() {
 }
 
 #[test]
+fn an_offer_that_cannot_be_copied_is_streamed_though_nobody_receives_it() {
+    let mut scene = Scene::new(choosing());
+    scene.say(Kind::Ask, &[20_000, u64::MAX - 4000, 3, 1]);
+    scene.turns();
+    let [_, request, wanted, ..] = scene.last(Kind::GrantStream);
+    assert_eq!(wanted, 20_000);
+    scene.say_bulk(Kind::Open, &[request], 8_000);
+    scene.turns();
+    let mut buffer = vec![0; 20_000];
+    let receiving = receive(&mut scene.net[0], from(1, 1), &mut buffer);
+    scene.turns();
+    assert!(!scene.net[0].is_complete(receiving), "12000 bytes are still to come");
+    scene.say_bulk(Kind::More, &[], 8_000);
+    scene.turns();
+    scene.say_bulk(Kind::More, &[], 4_000);
+    scene.turns();
+    assert_eq!(finish(&mut scene.net, 0, receiving).fault, None);
+}
+
+#[test]
 fn a_stream_cannot_be_opened_for_what_is_being_copied() {
     let mut buffer = vec![0; 200_000];
     let (mut scene, receiving) = asked(copying(), 200_000, &mut buffer);

@@ -1,7 +1,7 @@
 //! What can be used on this machine, found out by trying, and why.
 
 use crate::shm::Memory;
-use crate::sys;
+use crate::{sys, xdp};
 use std::fs::read_to_string;
 use std::io;
 use std::net::{Ipv4Addr, TcpListener, TcpStream, UdpSocket};
@@ -19,7 +19,7 @@ pub struct Report {
 /// Tries every device. Forks two short-lived processes, so the caller should have one thread.
 pub fn probe() -> Vec<Report> {
     let loopback = "between endpoints of one process; the reference for tests".to_owned();
-    vec![shm(), udp(), tcp(), Report { name: "loopback", usable: true, reasons: vec![loopback] }]
+    vec![shm(), xdp(), udp(), tcp(), Report { name: "loopback", usable: true, reasons: vec![loopback] }]
 }
 
 /// Whether two sockets of this host reach each other.
@@ -31,6 +31,31 @@ fn tcp() -> Report {
         Err(error) => format!("no connection on the loopback interface: {error}"),
     };
     Report { name: "tcp", usable: tried.is_ok(), reasons: vec![reason] }
+}
+
+/// Whether an agent that runs as this process does could make lanes, and on which interfaces.
+fn xdp() -> Report {
+    let tried = xdp::permitted().map_err(|cause| cause.to_string());
+    let interfaces = tried.and_then(|()| xdp::interfaces().map_err(|cause| format!("no list of interfaces: {cause}")));
+    let interfaces = match interfaces {
+        Err(reason) => return Report { name: "xdp", usable: false, reasons: vec![reason] },
+        Ok(interfaces) => interfaces,
+    };
+    let mut report = Report { name: "xdp", usable: false, reasons: Vec::new() };
+    for interface in interfaces.iter().filter(|interface| interface.hardware.is_some()) {
+        report.reasons.push(match xdp::look(interface) {
+            Ok((_, facts)) if facts.queues > 1 => {
+                format!("datagrams past the kernel on {}, by the first of its {} queues", interface.name, facts.queues)
+            }
+            Ok(_) => format!("datagrams past the kernel on {}", interface.name),
+            Err(cause) => cause.to_string(),
+        });
+        report.usable |= xdp::look(interface).is_ok();
+    }
+    if report.reasons.is_empty() {
+        report.reasons.push("no interface is Ethernet".to_owned());
+    }
+    report
 }
 
 /// Whether a datagram reaches another socket of this host.
@@ -175,7 +200,7 @@ mod tests {
     #[test]
     fn every_device_has_a_reason() {
         let reports = probe();
-        assert_eq!(reports.iter().map(|r| r.name).collect::<Vec<_>>(), ["shm", "udp", "tcp", "loopback"]);
+        assert_eq!(reports.iter().map(|r| r.name).collect::<Vec<_>>(), ["shm", "xdp", "udp", "tcp", "loopback"]);
         assert!(reports.iter().all(|r| !r.reasons.is_empty() && r.reasons.iter().all(|line| !line.contains('\n'))));
     }
 

@@ -11,7 +11,7 @@ use crate::cell::CELL_BYTES;
 /// `weft-seg` as little-endian bytes.
 pub const MAGIC: u64 = u64::from_le_bytes(*b"weft-seg");
 /// Changes with every change of what stands in the segment.
-pub const VERSION: u32 = 3;
+pub const VERSION: u32 = 4;
 /// Most members of a segment.
 pub const MAX_MEMBERS: u32 = 4096;
 

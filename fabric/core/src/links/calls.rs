@@ -154,6 +154,19 @@ impl Links {
         });
     }
 
+    /// The other device cannot reach a rank either, as its story says: then nothing does.
+    pub fn give_up_other(&mut self, rank: u32, story: &str) {
+        let peer = &mut self.peers[rank as usize];
+        let Way::Calling(calls) = &peer.way else { return };
+        let said = calls.story().unwrap_or_else(|| "no answer".to_owned());
+        let host = &peer.place.host;
+        let story = format!("rank {rank} on host {host} cannot be reached: by udp: {said}; by tcp: {story}");
+        peer.standing = Standing::Lost;
+        self.faults.push(PeerFault::Lost { peer: rank, story });
+        self.asked.retain(|other| *other != rank);
+        self.live.retain(|other| *other != rank);
+    }
+
     /// A rank that datagrams do not reach and the other device does.
     pub fn take_other(&mut self) -> Option<u32> {
         self.others.pop()

@@ -152,11 +152,12 @@ impl Links {
             return;
         }
         match &mut peer.trouble {
-            Some(trouble) => {
+            // What was said long ago was another fault, which has passed.
+            Some(trouble) if now_ns - trouble.last_ns < LOST_NS => {
                 (trouble.error, trouble.last_ns) = (error, now_ns);
                 trouble.reports += 1;
             }
-            None => peer.trouble = Some(Trouble { since_ns: now_ns, reports: 1, error, last_ns: now_ns }),
+            _ => peer.trouble = Some(Trouble { since_ns: now_ns, reports: 1, error, last_ns: now_ns }),
         }
         self.due_ns = self.due_ns.min(now_ns + 1);
     }

@@ -154,6 +154,7 @@ impl Choice {
             }
             Some(period) => {
                 period.spoilt = true;
+                period.messages += 1;
                 self.classes[class].preferred().unwrap_or(Way::Stream)
             }
             None => {

@@ -94,6 +94,8 @@ pub(crate) struct Port {
     offers: Offers,
     /// Messages that have arrived as offers. Some have been received since.
     offered: VecDeque<u32>,
+    /// Passes since one of them was looked at.
+    busy_passes: u32,
     limits: Limits,
     /// Bytes of granted streams that have not begun.
     granted: usize,
@@ -124,6 +126,7 @@ impl Port {
             choice: Choice::default(),
             offers: Offers::default(),
             offered: VecDeque::new(),
+            busy_passes: 0,
             limits,
             granted: 0,
             raw: Raw::new(peers),
@@ -136,6 +139,11 @@ impl Port {
     #[inline]
     pub fn has_work(&self) -> bool {
         !(self.backlog.is_empty() && self.jobs.is_empty() && self.offered.is_empty())
+    }
+
+    #[inline]
+    pub fn has_backlog(&self) -> bool {
+        !self.backlog.is_empty()
     }
 
     pub fn has_copies(&self) -> bool {

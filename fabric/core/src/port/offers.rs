@@ -12,6 +12,9 @@ use crate::api::RequestId;
 /// Of so many streams one is timed: a look at the clock is not free beside a short stream.
 const STREAMS_PER_LOOK: u32 = 16;
 
+/// An offer that has taken longer is not waited for to judge it.
+const SLOW_NS: u64 = 1_000_000;
+
 /// The offer that is being timed.
 #[derive(Clone, Copy)]
 struct Timed {
@@ -39,8 +42,16 @@ impl Offers {
 
     /// Sender: an offer has left. One at a time is timed.
     pub fn begin(&mut self, request: RequestId, bytes: u64, now_ns: impl FnOnce() -> u64) {
-        if self.timed.is_none() {
+        let Some(timed) = &self.timed else {
             self.timed = Some(Timed { request, bytes, since_ns: now_ns() });
+            return;
+        };
+        let now_ns = now_ns();
+        let ns = now_ns.saturating_sub(timed.since_ns);
+        if ns > SLOW_NS {
+            // It has been slow enough to be judged.
+            self.sent[class_of(timed.bytes)].record(Way::Copy, per_byte(ns, timed.bytes));
+            self.timed = Some(Timed { request, bytes, since_ns: now_ns });
         }
     }
 
@@ -152,9 +163,23 @@ mod tests {
     fn only_the_timed_offer_ends() {
         let mut offers = Offers::default();
         offers.begin(RequestId(1), BYTES, || 0);
-        offers.begin(RequestId(2), BYTES, || panic!("one is timed already"));
+        offers.begin(RequestId(2), BYTES, || SLOW_NS);
         offers.end(RequestId(2), 0, || panic!("not this one"));
         offers.abandon(RequestId(1));
         offers.end(RequestId(1), 0, || panic!("abandoned"));
+    }
+
+    #[test]
+    fn an_offer_that_nobody_answers_is_slow_and_not_the_last_that_is_timed() {
+        let mut offers = Offers::default();
+        offers.begin(RequestId(1), BYTES, || 0);
+        offers.begin(RequestId(2), BYTES, || SLOW_NS + 1);
+        offers.end(RequestId(1), 0, || panic!("no longer timed"));
+        let mut ended = false;
+        offers.end(RequestId(2), 0, || {
+            ended = true;
+            SLOW_NS + 2
+        });
+        assert!(ended);
     }
 }

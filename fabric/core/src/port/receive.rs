@@ -194,7 +194,8 @@ impl Port {
                 Target::Arrived(self.keep(&packet, outcome, body))
             }
         };
-        let since_ns = self.offers.times(total).then(sys::now_ns);
+        // One packet is no stream.
+        let since_ns = (total > bulk.len() as u64 && self.offers.times(total)).then(sys::now_ns);
         let stream =
             OpenStream { target, received: 0, total: total as usize, past_caches: false, packets: 0, since_ns };
         self.advance_stream(stream_at, stream, bulk)
@@ -218,10 +219,17 @@ impl Port {
             return Err("a stream for a receive that did not grant it");
         }
         entry.state = State::Receiving;
-        let total = entry.wanted() as usize;
+        let (total, keeps) = (entry.wanted() as usize, entry.keeps);
         let past_caches = self.granted > self.limits.cached;
         self.granted = self.granted.wrapping_sub(total);
-        let target = Target::Receive(id);
+        let target = match keeps {
+            None => Target::Receive(id),
+            Some(message) => {
+                self.requests.complete(id);
+                Target::Arrived(message)
+            }
+        };
+        let past_caches = past_caches && keeps.is_none();
         let stream = OpenStream { target, received: 0, total, past_caches, packets: 0, since_ns: None };
         self.advance_stream(self.stream_of(from), stream, bulk)
     }

@@ -3,13 +3,16 @@
 use super::choice::Way;
 use super::inbound::Body;
 use super::outbound::Stream;
-use super::requests::{Entry, State};
+use super::requests::{Entry, Requests, State};
 use super::{Breach, Job, Port, RequestId};
 use crate::api::{Outcome, Peer};
 use weft_device::Packet;
 use weft_device::shm::{Copied, CopyJob, Direction};
 use weft_device::sys;
 use weft_wire::cell::Kind;
+
+/// Passes with something else to do before an offered message is looked at all the same.
+const BUSY_PASSES: u32 = 64;
 
 impl Entry {
     /// Bytes of the message that go into the buffer.
@@ -63,19 +66,34 @@ impl Port {
     }
 
     /// Takes one offered message that nobody receives yet, so that its sender goes on; true if there was one. A receive
-    /// that comes soon saves a copy: this is for passes in which nothing else is to be done.
-    pub fn keep_offer(&mut self) -> bool {
+    /// that comes soon saves a copy: this is for passes in which nothing else is to be done (`idle`), and for one of many
+    /// others, since a receiver of much from others may never have such a pass.
+    pub fn keep_offer(&mut self, idle: bool) -> bool {
+        if self.offered.is_empty() || (!idle && self.busy_passes < BUSY_PASSES) {
+            self.busy_passes += u32::from(!self.offered.is_empty());
+            return false;
+        }
+        self.busy_passes = 0;
         let Some(message) = self.offered.pop_front() else { return false };
         // The entry may be another message's by now; if that one is offered, taking it is right, too.
         let Some((outcome, address, remote)) = self.arrived.offer(message) else { return true };
         let from = outcome.peer.0;
+        if self.lost[from as usize] {
+            return true;
+        }
         let mut data = vec![0; outcome.length as usize];
         // SAFETY: the vector is as long.
-        let good = !self.lost[from as usize] && unsafe { self.pull(from, address, data.as_mut_ptr(), data.len()) };
-        if good {
+        if unsafe { self.pull(from, address, data.as_mut_ptr(), data.len()) } {
             self.arrived.at(message).body = Body::Kept { received: data.len(), data };
             self.answer_offer(from, outcome.length, remote);
+            return true;
         }
+        // It is streamed to us. The request stands for the message until its stream begins.
+        let mut entry = Requests::entry(State::Granted, data.as_mut_ptr(), data.len(), Peer(from));
+        (entry.outcome, entry.remote, entry.released, entry.keeps) = (outcome, remote, true, Some(message));
+        let id = self.requests.insert(entry);
+        self.arrived.at(message).body = Body::Kept { received: 0, data };
+        self.grant_stream(from, id);
         true
     }
 

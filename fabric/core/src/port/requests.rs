@@ -40,6 +40,8 @@ pub(crate) struct Entry {
     pub slot: u32,
     /// A long receive that [`super::choice`] is told of when it ends.
     pub timed: bool,
+    /// The message that is kept until somebody receives it, for which this request stands.
+    pub keeps: Option<u32>,
     pub outcome: Outcome,
 }
 
@@ -70,7 +72,17 @@ impl Requests {
     /// A started operation of `state` with nothing known of its outcome yet.
     pub fn entry(state: State, buffer: *mut u8, capacity: usize, peer: Peer) -> Entry {
         let outcome = Outcome { peer, ..VACANT };
-        Entry { state, released: false, buffer, capacity, remote: 0, slot: u32::MAX, timed: false, outcome }
+        Entry {
+            state,
+            released: false,
+            buffer,
+            capacity,
+            remote: 0,
+            slot: u32::MAX,
+            timed: false,
+            keeps: None,
+            outcome,
+        }
     }
 
     #[inline]

@@ -84,12 +84,13 @@ impl Port {
             self.send_to_self(request, envelope, data, length, mode);
             return request;
         }
-        let offered = mode == SendMode::Standard && self.offers_to(to.0, length);
+        let unasked = mode == SendMode::Standard && length <= self.limits.eager;
+        // What goes without asking everywhere else is not held up where it is asked for because that is faster.
+        let offered =
+            unasked && length > INLINE_BYTES && (self.offers_to(to.0, length) || !device.takes_eagerly(to.0, length));
         let kind = match mode {
             SendMode::Standard if length <= INLINE_BYTES => Kind::Short,
-            SendMode::Standard if length <= self.limits.eager && !offered && device.takes_eagerly(to.0, length) => {
-                Kind::Eager
-            }
+            SendMode::Standard if unasked && !offered => Kind::Eager,
             _ => Kind::Ask,
         };
         let message = Message { request, head: Self::head(kind, envelope), data, length, offered };

@@ -42,10 +42,11 @@ impl CopySlots {
         Some(TakenSlot { index, generation, slot })
     }
 
-    /// The process id of a member that has joined. A claim of the member.
+    /// The process id of a member that has joined and counts processes as we do. A claim of the member.
     pub fn pid(&self, member: u32) -> Option<i32> {
+        let namespace = |member| self.views.namespace(member).load(Ordering::Relaxed);
         match self.views.pid(member).load(Ordering::Relaxed) as i32 {
-            pid if pid > 0 => Some(pid),
+            pid if pid > 0 && namespace(member) == namespace(self.me) && namespace(member) != 0 => Some(pid),
             _ => None,
         }
     }

@@ -100,6 +100,8 @@ pub struct TcpDevice {
     pub(super) established: u32,
     /// Not yet told.
     pub(super) faults: Vec<PeerFault>,
+    /// Peers that were to be reached and cannot be.
+    pub(super) unreached: Vec<(u32, String)>,
     pub(super) notices: Vec<String>,
     pub(super) said_deaf: bool,
     pub(super) said_crowded: bool,
@@ -176,6 +178,7 @@ impl TcpDevice {
             stands_by: false,
             established: 0,
             faults: Vec::new(),
+            unreached: Vec::new(),
             notices: Vec::new(),
             said_deaf: false,
             said_crowded: false,
@@ -210,6 +213,11 @@ impl TcpDevice {
         if peer.standing == Standing::Open && peer.link.is_none() && peer.dial.is_none() && !peer.unreached {
             self.dial(rank);
         }
+    }
+
+    /// A peer that was to be reached and cannot be, with what happened at each address.
+    pub fn take_unreached(&mut self) -> Option<(u32, String)> {
+        self.unreached.pop()
     }
 
     /// Whether there is a connection to the peer.

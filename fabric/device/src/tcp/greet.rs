@@ -62,9 +62,10 @@ impl TcpDevice {
             Due::Nothing => {}
             // Nobody waits for it.
             Due::Notice(_) if peer.output.is_empty() => {}
-            Due::Unreachable(_) if peer.output.is_empty() => {
+            Due::Unreachable(story) if peer.output.is_empty() => {
                 (peer.dial, peer.unreached) = (None, true);
                 self.dialing.retain(|other| *other != rank);
+                self.unreached.push((rank, story));
             }
             Due::Notice(story) => {
                 self.notices

@@ -51,6 +51,40 @@ fn kernel(what: &'static str) -> impl FnOnce(io::Error) -> Unusable {
     }
 }
 
+/// Whether this process may make lanes at all: the kernel takes a map, the filter, and a socket.
+///
+/// # Errors
+/// Why not.
+pub fn permitted() -> Result<(), Unusable> {
+    let filter = Filter {
+        queue: 0,
+        hardware: [0; 6],
+        v4: vec![Ipv4Addr::LOCALHOST],
+        v6: vec![Ipv6Addr::LOCALHOST],
+        largest_packet: 1500,
+    };
+    let map = bpf::socket_map(1).map_err(kernel("making a map of sockets"))?;
+    bpf::load(&assemble(&filter, map.as_raw_fd())).map_err(kernel("loading the XDP filter"))?;
+    Socket::new().map_err(kernel("making an AF_XDP socket"))?;
+    Ok(())
+}
+
+/// What is to be known of an interface that may have lanes: its hardware address, and the rest.
+///
+/// # Errors
+/// Why it may not.
+pub fn look(interface: &Interface) -> Result<([u8; 6], interface::Facts), Unusable> {
+    let hardware = interface.hardware.ok_or_else(|| Unusable::NoEthernet(interface.name.clone()))?;
+    if interface.addresses.is_empty() {
+        return Err(Unusable::NoAddress(interface.name.clone()));
+    }
+    let facts = interface::facts(interface).map_err(kernel("asking about an interface"))?;
+    match facts.program {
+        Some(id) => Err(taken(interface, id)),
+        None => Ok((hardware, facts)),
+    }
+}
+
 /// Lanes on an interface. They end, and the filter is detached, when this is dropped, or the process that has it ends in
 /// whatever way. Nothing of it is in a file system, nor does it outlive the process.
 pub struct Lanes {
@@ -67,14 +101,7 @@ impl Lanes {
     /// # Errors
     /// Why it cannot be had; nothing is left then.
     pub fn open(interface: &Interface, ports: &[u16], generic: bool) -> Result<Self, Unusable> {
-        let hardware = interface.hardware.ok_or_else(|| Unusable::NoEthernet(interface.name.clone()))?;
-        if interface.addresses.is_empty() {
-            return Err(Unusable::NoAddress(interface.name.clone()));
-        }
-        let facts = interface::facts(interface).map_err(kernel("asking about an interface"))?;
-        if let Some(id) = facts.program {
-            return Err(taken(interface, id));
-        }
+        let (hardware, facts) = look(interface)?;
         let layout = Layout::new(ports.len() as u32, facts.mtu, interface.number);
         let layout = layout.ok_or(Unusable::TooMany { count: ports.len() })?;
         let filter = Filter {

@@ -36,7 +36,7 @@ mod lane;
 mod program;
 mod socket;
 
-pub use attach::{Lanes, Unusable};
+pub use attach::{Lanes, Unusable, look, permitted};
 pub use header::{Ends, Route};
 pub use interface::{Facts, Interface, all as interfaces, facts};
 pub use lane::{BATCH, Counters, Frame, Lane};

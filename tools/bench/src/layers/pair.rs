@@ -249,7 +249,8 @@ pub struct Distance {
     pub latency_s: f64,
     /// Bytes a second in messages of 1 MiB.
     pub bandwidth: f64,
-    /// Packets that left by the devices between hosts.
+    /// Packets that left by the devices between hosts; datagrams that went past the kernel in either direction.
+    pub xdp_datagrams: u64,
     pub udp_packets: u64,
     pub tcp_packets: u64,
 }
@@ -268,10 +269,16 @@ pub fn run_distance() -> anyhow::Result<()> {
     let bandwidth = bytes as f64 / (rounds(me, bytes, 40)? / 2.0);
     let mut endpoint = WORLD.close().0;
     let counters = endpoint.counters();
-    let (udp_packets, tcp_packets) = (counters.udp_packets, counters.tcp_packets);
+    let distance = Distance {
+        latency_s,
+        bandwidth,
+        xdp_datagrams: counters.xdp_datagrams,
+        udp_packets: counters.udp_packets,
+        tcp_packets: counters.tcp_packets,
+    };
     endpoint.leave();
     if me == 0 {
-        println!("{}", serde_json::to_string(&Distance { latency_s, bandwidth, udp_packets, tcp_packets })?);
+        println!("{}", serde_json::to_string(&distance)?);
     }
     Ok(())
 }

@@ -41,11 +41,16 @@ fn host(about: &About) -> String {
 }
 
 fn way(distance: &Distance) -> String {
-    let device = match (distance.udp_packets > 0, distance.tcp_packets > 0) {
-        (true, true) => "udp, long messages by tcp",
-        (true, false) => "udp",
-        (false, true) => "tcp",
-        (false, false) => "another device than udp and tcp",
+    let short = match (distance.xdp_datagrams > 0, distance.udp_packets > 0) {
+        (true, _) => Some("xdp"),
+        (false, true) => Some("udp"),
+        (false, false) => None,
+    };
+    let device = match (short, distance.tcp_packets > 0) {
+        (Some(short), true) => format!("{short}, long messages by tcp"),
+        (Some(short), false) => short.to_owned(),
+        (None, true) => "tcp".to_owned(),
+        (None, false) => "another device than xdp, udp and tcp".to_owned(),
     };
     format!("{:8.1} us  {:9.1} MB/s  by {device}", distance.latency_s * 1e6, distance.bandwidth / 1e6)
 }
@@ -69,7 +74,7 @@ mod tests {
             addresses: vec!["10.0.0.1".to_owned()],
             devices: vec![device("shm", true, ""), device("xdp", false, "no permission")],
         };
-        let good = Distance { latency_s: 12e-6, bandwidth: 1.2e9, udp_packets: 0, tcp_packets: 3 };
+        let good = Distance { latency_s: 12e-6, bandwidth: 1.2e9, xdp_datagrams: 0, udp_packets: 0, tcp_packets: 3 };
         let checked = Checked {
             hosts: vec![("node1".to_owned(), Found::Good(about)), ("n2".to_owned(), Found::Bad("down".to_owned()))],
             pairs: vec![

@@ -30,7 +30,10 @@ pub(crate) unsafe fn wait(request: *mut usize, status: *mut Status) -> Result<()
         let (id, with) = (transfer.id, transfer.with);
         let early = world.endpoint.take_outcome(id);
         let outcome = match early {
-            Some(outcome) => outcome,
+            Some(outcome) => {
+                world.endpoint.push_out();
+                outcome
+            }
             None => {
                 drop(guard);
                 let waiting = Waiting { call: "MPI_Wait", peer: with.peer, tag: with.tag, context: with.context };
