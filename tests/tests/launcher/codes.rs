@@ -145,11 +145,12 @@ fn ranks_have_the_limits_that_the_launcher_was_started_with() {
 
 #[test]
 fn executable_of_an_unknown_format_is_told_and_nothing_is_left_waiting() {
-    use std::os::unix::fs::PermissionsExt;
     let directory = tempfile::tempdir().unwrap();
     let file = directory.path().join("nonsense");
-    std::fs::write(&file, "\x7f neither a program nor a script").unwrap();
-    std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o755)).unwrap();
+    // Another process writes it: what this one has open for writing another test may be starting a program with, and while
+    // that lasts the kernel says "text file busy" instead.
+    let write = "printf '\\177 neither a program nor a script' > \"$0\" && chmod 755 \"$0\"";
+    assert!(std::process::Command::new("sh").args(["-c", write]).arg(&file).status().unwrap().success());
     let done = finish(weft_run("-n 2").arg(&file));
     assert_eq!(done.code, 126);
     assert!(done.err.contains("nonsense': Exec format error"), "{}", done.err);
