@@ -2,8 +2,6 @@
 
 use super::support::{LAUNCH, with_hosts};
 use crate::launcher::Running;
-use std::os::unix::fs::PermissionsExt;
-use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use weft_cluster::frame::{Frame, Hello, greeting};
 use weft_tests::namespaces::Namespaces;
@@ -151,10 +149,10 @@ fn noise_before_the_greeting_is_shown() {
 fn agent_that_says(directory: &tempfile::TempDir, bytes: &[u8]) -> String {
     let (words, script) = (directory.path().join("words"), directory.path().join("agent"));
     std::fs::write(&words, bytes).unwrap();
-    std::fs::write(&script, format!("#!/bin/sh\ncat '{}'\nexec cat > /dev/null\n", words.display())).unwrap();
-    std::fs::set_permissions(&script, std::fs::Permissions::from_mode(0o755)).unwrap();
-    let script: PathBuf = script;
-    format!("{} {{host}}", script.display())
+    std::fs::write(&script, format!("cat '{}'\nexec cat > /dev/null\n", words.display())).unwrap();
+    // Read by a shell: a program that has just been written may be open for writing still, in a process that another test
+    // is starting.
+    format!("sh {} {{host}}", script.display())
 }
 
 fn hello(version: &str) -> Vec<u8> {
