@@ -1,10 +1,18 @@
 //! MPI on two hosts, which are network namespaces: the programs under tests/c/mpi, with two ranks on each.
 
 use std::process::{Command, Stdio};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use weft_tests::namespaces::Namespaces;
 use weft_tests::{build, tree};
 
 const LAUNCH: &str = "ip netns exec {host}";
+
+/// One job at a time has lanes on an interface, and all tests here share two hosts.
+static LANES: Mutex<()> = Mutex::new(());
+
+fn alone_if(devices: &str) -> Option<MutexGuard<'static, ()>> {
+    devices.contains("xdp").then(|| LANES.lock().unwrap_or_else(PoisonError::into_inner))
+}
 
 /// Runs the program on both hosts with these devices: it ends well, and says nothing but that.
 fn passes(name: &str, devices: &str) {
@@ -15,6 +23,7 @@ fn passes_with(name: &str, devices: &str, launch: &str) {
     let program = build::c_program(&tree().join("bin/mpicc"), &format!("tests/c/mpi/{name}.c"));
     let hosts = Namespaces::pair();
     let mut command = Command::new(tree().join("bin/weft"));
+    let _alone = alone_if(devices);
     command.args(["run", "--bind", "none", "--timeout", "100", "--launch", launch, "--hosts"]);
     command.arg(format!("{}:2,{}:2", hosts.name(1), hosts.name(2))).args(["--device", devices]).arg(program);
     // A host may take long to answer: the machine may be loaded.
@@ -37,7 +46,9 @@ fn hosts_whose_sockets_are_of_one_family_are_reached() {
 fn check(options: &str, hosts: &[&str]) -> (Option<i32>, String) {
     let mut command = Command::new(tree().join("bin/weft"));
     command.args(["hosts", "check", "--launch", LAUNCH]).args(options.split_whitespace()).args(hosts);
-    command.env("WEFT_DEVICE", "shm,xdp,udp,tcp");
+    let devices = "shm,xdp,udp,tcp";
+    let _alone = alone_if(devices);
+    command.env("WEFT_DEVICE", devices);
     let output = command.env("WEFT_LAUNCH_TIMEOUT", "100").stdin(Stdio::null()).output().expect("weft can be started");
     assert!(output.stderr.is_empty(), "{}", String::from_utf8_lossy(&output.stderr));
     (output.status.code(), String::from_utf8(output.stdout).expect("text"))

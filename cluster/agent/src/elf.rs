@@ -8,6 +8,7 @@ use std::path::Path;
 const PT_LOAD: u32 = 1;
 const PT_DYNAMIC: u32 = 2;
 const PT_INTERP: u32 = 3;
+const EM_386: u16 = 3;
 const EM_X86_64: u16 = 62;
 const EM_AARCH64: u16 = 183;
 const DT_NEEDED: u64 = 1;
@@ -26,6 +27,31 @@ pub struct Facts {
     pub has_interpreter: bool,
     /// It was made by the Go compiler.
     pub is_go: bool,
+}
+
+/// Whether the kernel can be expected to execute a file: a script that names its interpreter, ELF for this kind of
+/// processor, anything else only where other formats may be registered. What cannot be read is left to the kernel.
+///
+/// The C library would give a file that the kernel refuses to a shell, which tries each of its lines.
+pub fn is_executable_format(program: &Path) -> bool {
+    let mut head = [0; 20];
+    let Ok(read) = File::open(program).and_then(|file| file.read_at(&mut head, 0)) else { return true };
+    if head.starts_with(b"#!") || has_other_formats() {
+        return true;
+    }
+    let machine = u16::from_le_bytes([head[18], head[19]]);
+    let is_ours = match std::env::consts::ARCH {
+        "x86_64" => [EM_X86_64, EM_386].contains(&machine),
+        "aarch64" => machine == EM_AARCH64,
+        _ => true,
+    };
+    read == head.len() && head.starts_with(b"\x7fELF") && is_ours
+}
+
+/// Whether formats beyond the kernel's own are registered (binfmt_misc).
+fn has_other_formats() -> bool {
+    let entries = std::fs::read_dir("/proc/sys/fs/binfmt_misc").into_iter().flatten().flatten();
+    entries.into_iter().any(|entry| !["register", "status"].contains(&&*entry.file_name().to_string_lossy()))
 }
 
 /// The facts about a program; `None` when it is not one of the kind that is read here.

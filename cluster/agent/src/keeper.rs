@@ -6,10 +6,11 @@
 //! (it is a subreaper), so "every descendant" is found by killing children until there are none.
 
 use crate::link::{Link, Message, Received};
-use crate::{LaunchError, sys};
+use crate::{LaunchError, elf, sys};
 use std::collections::HashMap;
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
+use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 use weft_cluster::placement::Core;
@@ -187,6 +188,9 @@ impl Start {
             RankInput::Ours => Stdio::inherit(),
             RankInput::Pipe(pipe) => low(pipe)?.into(),
         });
+        if !elf::is_executable_format(Path::new(self.command.get_program())) {
+            return Err(io::Error::from_raw_os_error(libc::ENOEXEC));
+        }
         let ours = self.core.as_ref().map(|_| sys::affinity()).transpose()?;
         if let Some(core) = &self.core {
             sys::set_affinity(core)?;
