@@ -111,6 +111,16 @@ fn every_case_holds_with_the_library() {
     assert!(failed.is_empty(), "{} of {} cases: {}", failed.len(), cases.len(), failed.join("\n"));
 }
 
+/// Who spins asks the kernel meanwhile, and does not come to the sleep that this is about.
+#[test]
+fn bytes_behind_those_of_the_kernel_are_told_to_who_does_not_spin() {
+    let mut command = sock(program());
+    command.env("WEFT_SOCK_SPIN_US", "0").arg("behind_the_kernel");
+    let (well, said) = run(command);
+    let moved = Moved::of(&said);
+    assert!(well && moved.by_ring > 0, "{moved:?}\n{said}");
+}
+
 #[test]
 fn every_life_is_lived_on_the_kernel_and_with_the_library() {
     let cases = cases(lives());

@@ -4,8 +4,12 @@ use std::ffi::{OsStr, OsString};
 use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::sync::mpsc::{self, RecvTimeoutError};
+use std::thread;
 
 use anyhow::{Context, Result, bail};
+
+use crate::silence;
 
 /// The word as a shell reads it back.
 fn quoted(word: &str) -> String {
@@ -73,19 +77,30 @@ impl Program {
         Ok(())
     }
 
-    /// Runs it, hands every line of its standard output to `see` and prints it; `false` is an exit code other than 0.
+    /// Runs it, hands every line of its standard output to `see` and prints it; `false` is an exit code other than 0. Who
+    /// hangs below it is ended.
     pub fn run_seeing(mut self, mut see: impl FnMut(&str)) -> Result<bool> {
         self.say();
         let mut child =
             self.command.stdout(Stdio::piped()).spawn().with_context(|| format!("cannot start `{}`", self.text))?;
         let output = child.stdout.take().context("standard output is piped")?;
-        let mut out = std::io::stdout().lock();
-        for line in BufReader::new(output).split(b'\n') {
-            let line = line?;
+        let (said, heard) = mpsc::channel();
+        let reader = thread::spawn(move || BufReader::new(output).split(b'\n').try_for_each(|line| said.send(line)));
+        loop {
+            let line = match heard.recv_timeout(silence::LIMIT) {
+                Ok(line) => line?,
+                Err(RecvTimeoutError::Timeout) => {
+                    silence::end_who_hangs(child.id());
+                    continue;
+                }
+                Err(RecvTimeoutError::Disconnected) => break,
+            };
             see(&String::from_utf8_lossy(&line));
+            let mut out = std::io::stdout().lock();
             out.write_all(&line)?;
             out.write_all(b"\n")?;
         }
+        let _ = reader.join();
         Ok(child.wait()?.success())
     }
 

@@ -12,6 +12,7 @@ mod demo;
 mod hosts;
 mod install;
 mod machine;
+mod silence;
 mod stage;
 mod stages;
 

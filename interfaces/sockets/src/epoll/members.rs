@@ -280,7 +280,7 @@ fn drop_cold(inner: &mut Inner) {
     while at < inner.hot_count {
         let fd = inner.hot[at];
         let armed = inner.registered(fd).is_some_and(|place| place.armed && !place.nested);
-        if armed && look(inner, fd, false).is_none() && !is_full(inner, fd) {
+        if armed && look(inner, fd, false).is_none() && !is_full(inner, fd) && !is_hidden(fd) {
             inner.make_cold(fd);
         } else {
             at += 1;
@@ -293,6 +293,12 @@ fn is_full(inner: &mut Inner, fd: c_int) -> bool {
     let Some(Entry::Connection(index)) = table::entry(fd) else { return false };
     let Some(place) = inner.registered(fd) else { return false };
     place.events & WRITING != 0 && !place.armed_room && matches!(conn::at(index).stream().writable(), Writable::Full)
+}
+
+/// Whether the ring has bytes that cannot be told before those of the kernel are read. They may have come before the member
+/// was armed: then nobody tells of them again.
+fn is_hidden(fd: c_int) -> bool {
+    matches!(table::entry(fd), Some(Entry::Connection(index)) if conn::at(index).stream().has_rest_in_ring())
 }
 
 /// Leaves only the busy ones among the hot members.

@@ -36,6 +36,7 @@ void readiness(void);
 void sets(void);
 void edges(void);
 void nested_sets(void);
+void behind_the_kernel(void);
 void short_answers(void);
 void two_sleepers(void);
 void registered_beside(void);

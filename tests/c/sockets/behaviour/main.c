@@ -26,6 +26,7 @@ static const struct a_case cases[] = {
     { "sets", sets },
     { "edges", edges },
     { "nested_sets", nested_sets },
+    { "behind_the_kernel", behind_the_kernel },
     { "short_answers", short_answers },
     { "two_sleepers", two_sleepers },
     { "registered_beside", registered_beside },

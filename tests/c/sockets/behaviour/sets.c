@@ -212,3 +212,25 @@ void select_beside_an_end(void)
     must(FD_ISSET(d, &reading) && !FD_ISSET(b, &other));
     must(!pthread_join(thread, NULL));
 }
+
+/* Bytes from before the switch to the ring, and behind them some that came before anybody slept on the set. */
+void behind_the_kernel(void)
+{
+    enum { BYTES = 60 };
+    int b, a = connected(&b), set = epoll_create1(0);
+    struct epoll_event event = { .events = EPOLLIN }, events[8];
+    must(!epoll_ctl(set, EPOLL_CTL_ADD, b, &event));
+    for (int i = 0; i < BYTES; i++) {
+        char byte;
+        send_all(a, "x", 1);
+        send_all(b, "y", 1);
+        receive_all(a, &byte, 1);
+        if (i > 8)
+            usleep(100);
+    }
+    for (int i = 0; i < BYTES; i++) {
+        must(wait_events(set, events, 2000) == 1 && events[0].events == EPOLLIN);
+        drain(b, 1);
+    }
+    must(wait_events(set, events, 0) == 0);
+}
