@@ -361,8 +361,13 @@ fn from_kernel(
             STREAMS.counters().bytes_kernel_in.fetch_add(came as u64, Ordering::Relaxed);
             pieces.advance(came);
             // What follows in the ring came before the program asked: it belongs to the same answer.
-            if limit == came && pieces.left() > 0 && guard.route(received(held)) == ReceiveRoute::Ring {
-                from_ring(guard, held, fd, pieces, flags);
+            if limit == came && guard.route(received(held)) == ReceiveRoute::Ring {
+                if pieces.left() > 0 {
+                    from_ring(guard, held, fd, pieces, flags);
+                }
+                // Another one who looked before, and sleeps since, was to be woken by what we have taken; the ring may have
+                // more, of which nobody else tells it. Once in the life of a connection.
+                held.stream().rouse_receivers();
             }
             Turn::Came
         }

@@ -228,11 +228,7 @@ pub extern "C" fn before_fork() {
     }
     if may_count_otherwise() {
         // What is shared by both would be locked in the names of threads, which mean nothing to each other.
-        for (fd, entry) in table::entries(0, c_int::MAX) {
-            if matches!(entry, Entry::Connection(index) if conn::at(index).state_now() == ATTACHED) {
-                hand_back(fd, Reason::Passed);
-            }
-        }
+        hand_back_all(Reason::Passed, for_each_attached);
     }
     begin_fork();
     // Before the sets are held: rings of datagrams have locks that are waited for.
@@ -243,8 +239,7 @@ pub extern "C" fn before_fork() {
 
 /// Whether a child would be in another namespace of process numbers than we are.
 fn may_count_otherwise() -> bool {
-    let attached = |entry| matches!(entry, Entry::Connection(index) if conn::at(index).state_now() == ATTACHED);
-    if !table::entries(0, c_int::MAX).any(|(_, entry)| attached(entry)) {
+    if !table::entries(0, c_int::MAX).any(|(_, entry)| is_attached(entry)) {
         return false;
     }
     let (ours, theirs) = (c"/proc/thread-self/ns/pid", c"/proc/thread-self/ns/pid_for_children");
@@ -254,6 +249,15 @@ fn may_count_otherwise() -> bool {
         (Ok(_), Err(error)) => error == libc::ENOENT,
         (Err(_), _) => false,
     }
+}
+
+fn is_attached(entry: Entry) -> bool {
+    matches!(entry, Entry::Connection(index) if conn::at(index).state_now() == ATTACHED)
+}
+
+/// Calls `each` with every descriptor of a connection whose bytes go by the ring.
+fn for_each_attached(each: &mut dyn FnMut(c_int)) {
+    table::entries(0, c_int::MAX).filter(|(_, entry)| is_attached(*entry)).for_each(|(fd, _)| each(fd));
 }
 
 /// One more process will hold this connection.
@@ -308,20 +312,26 @@ pub extern "C" fn after_fork_in_child() {
     end_fork();
 }
 
-/// Before another program is started beside us (`spawn`) or in our place: what it would inherit becomes the kernel's. All
-/// peers are asked before one is waited for.
+/// Before another program is started beside us (`spawn`) or in our place: what it would inherit becomes the kernel's.
 pub fn before_exec(reason: Reason) {
-    if !super::is_on() {
-        return;
+    if super::is_on() {
+        hand_back_all(reason, for_each_inherited);
     }
-    let start = raw::now_ns();
-    await_all(start);
-    for_each_inherited(|fd| hand_back_since(fd, reason, Some(start)));
 }
 
-/// Asks all peers of what would be inherited, calls those that do not answer, and waits for them together: one that never
-/// answers uses up nobody else's time.
-fn await_all(start: u64) {
+/// Calls what it is given with each of some descriptors.
+type ForEach = fn(&mut dyn FnMut(c_int));
+
+/// Hands all of these back. All peers are asked before one is waited for.
+fn hand_back_all(reason: Reason, for_each: ForEach) {
+    let start = raw::now_ns();
+    await_all(start, for_each);
+    for_each(&mut |fd| hand_back_since(fd, reason, Some(start)));
+}
+
+/// Asks the peers of all of these, calls those that do not answer, and waits for them together: one that never answers
+/// uses up nobody else's time.
+fn await_all(start: u64, for_each: ForEach) {
     let mut call_at = start + CALL_AFTER_NS;
     loop {
         let now = raw::now_ns();
@@ -330,7 +340,7 @@ fn await_all(start: u64) {
             call_at = now + CALL_EVERY_NS;
         }
         let mut waits = false;
-        for_each_inherited(|fd| waits |= awaits_answer(fd, calls));
+        for_each(&mut |fd| waits |= awaits_answer(fd, calls));
         if !waits || now > start + ANSWER_NS {
             return;
         }
@@ -354,7 +364,7 @@ fn awaits_answer(fd: c_int, calls: bool) -> bool {
 }
 
 /// Calls `each` with every descriptor of a connection that a program started now would get.
-fn for_each_inherited(mut each: impl FnMut(c_int)) {
+fn for_each_inherited(each: &mut dyn FnMut(c_int)) {
     for (fd, entry) in table::entries(0, c_int::MAX) {
         let may_go = match entry {
             Entry::Connection(index) => conn::at(index).state_now() != NEVER,

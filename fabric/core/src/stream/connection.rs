@@ -303,11 +303,12 @@ impl Stream {
         ring(fire_all([&room.wait, &room.set], self.arena.listeners(side), self.slot, self.arena.fences()));
     }
 
-    /// Wakes the call of this side that sleeps for data: the descriptor is closed under it.
+    /// Wakes who of this side sleeps for data: the descriptor is closed under it, or what is there now is not what the
+    /// kernel would wake it for.
     pub fn rouse_receivers(&self) {
         let side = self.arena.side();
         let watch = &self.incoming().watch;
-        // ORDER: stream-sleep, with the closed descriptor in the place of the head.
+        // ORDER: stream-sleep, with the closed descriptor, or the count of the kernel's bytes, in the place of the head.
         fence(Ordering::SeqCst);
         ring(fire_all([&watch.wait, &watch.set], self.arena.listeners(side), self.slot, self.arena.fences()));
     }

@@ -11,7 +11,7 @@ use std::ffi::c_int;
 use std::sync::atomic::{AtomicPtr, AtomicU64, Ordering};
 
 use libc::{MSG_DONTWAIT, MSG_PEEK, iovec, msghdr};
-use weft_fabric::datagram::{LONGEST, Peer};
+use weft_fabric::datagram::Peer;
 
 use crate::{raw, real};
 
@@ -22,6 +22,8 @@ use super::socket::{NEXT_KERNEL, Socket};
 const BYTES: usize = 64 << 20;
 /// The place of the next one, and the end of the last.
 const FIRST_AT: usize = 16;
+/// No datagram is longer; one that came by a ring never is as long.
+const LONGEST_FROM_KERNEL: usize = u16::MAX as usize;
 /// Length (u32), port (u32), address.
 const HEADING: usize = 24;
 
@@ -109,26 +111,58 @@ impl Filling {
     }
 
     /// Moves here what the kernel has, `most` datagrams. It ends where one comes from an address that cannot stand here, or
-    /// with more than bytes, or an error is due: those are the program's to receive, and come a little late.
+    /// with more than bytes, or an error is due: those are the program's to receive, and come a little late. Where another
+    /// thread takes what was looked at, the next one is received unseen, and kept whatever it comes with: nobody else has it.
     fn take_from_kernel(&mut self, socket: &Socket, fd: c_int, most: usize) {
         let _errno = raw::KeepErrno::new();
         for _ in 0..most {
-            if !self.has_room(LONGEST) || raw::poll_one(fd, libc::POLLIN) != libc::POLLIN {
+            if !self.has_room(LONGEST_FROM_KERNEL) || raw::poll_one(fd, libc::POLLIN) != libc::POLLIN {
                 return;
             }
             // SAFETY: new memory, which nobody else knows yet, with room for the longest behind the heading.
-            let into = unsafe { std::slice::from_raw_parts_mut(self.base.add(self.at + HEADING), LONGEST) };
-            if from_kernel(socket, fd, into, MSG_PEEK).is_none() {
+            let into = unsafe { std::slice::from_raw_parts_mut(self.base.add(self.at + HEADING), LONGEST_FROM_KERNEL) };
+            if !receive(fd, into, MSG_PEEK).is_some_and(|seen| seen.may_stand_here(socket.family())) {
                 return;
             }
-            let Some((peer, length)) = from_kernel(socket, fd, into, 0) else { return };
-            self.put(peer, length, |_| ());
+            let Some(taken) = receive(fd, into, 0) else { return };
+            self.put(taken.sender(), taken.length, |_| ());
         }
     }
 }
 
-/// What the kernel has next: its sender and its length, if those and its bytes are all there is about it.
-fn from_kernel(socket: &Socket, fd: c_int, into: &mut [u8], flags: c_int) -> Option<(Peer, usize)> {
+/// A datagram of the kernel's, whose bytes lie elsewhere.
+struct Received {
+    name: libc::sockaddr_storage,
+    name_size: usize,
+    length: usize,
+    /// Its bytes are all of it, and there is nothing about it but the address.
+    whole: bool,
+}
+
+impl Received {
+    /// Whether nothing is lost where only its sender and its bytes are kept.
+    fn may_stand_here(&self, family: c_int) -> bool {
+        // SAFETY: as much was written there.
+        self.whole && unsafe { names::read((&raw const self.name).cast(), self.name_size, family) }.is_some()
+    }
+
+    /// Its sender, as far as a place here can say it.
+    fn sender(&self) -> Peer {
+        let name = &raw const self.name;
+        // SAFETY: the storage is as large as either address, and zeros beyond what the kernel wrote.
+        unsafe {
+            if c_int::from(self.name.ss_family) == libc::AF_INET6 {
+                let v6 = name.cast::<libc::sockaddr_in6>().read();
+                return Peer::new(v6.sin6_addr.s6_addr, u16::from_be(v6.sin6_port));
+            }
+            let v4 = name.cast::<libc::sockaddr_in>().read();
+            Peer::of_v4(v4.sin_addr.s_addr.to_ne_bytes(), u16::from_be(v4.sin_port))
+        }
+    }
+}
+
+/// What the kernel has next.
+fn receive(fd: c_int, into: &mut [u8], flags: c_int) -> Option<Received> {
     let mut control = [0u64; 32];
     // SAFETY: zeros are an address and a header; all that it points at lives across the call.
     unsafe {
@@ -138,11 +172,10 @@ fn from_kernel(socket: &Socket, fd: c_int, into: &mut [u8], flags: c_int) -> Opt
         (header.msg_name, header.msg_namelen) = ((&raw mut name).cast(), size_of_val(&name) as u32);
         (header.msg_iov, header.msg_iovlen) = (&raw mut piece, 1);
         (header.msg_control, header.msg_controllen) = (control.as_mut_ptr().cast(), size_of_val(&control) as _);
-        let length = real::recvmsg(fd, &raw mut header, flags | MSG_DONTWAIT);
+        let length = usize::try_from(real::recvmsg(fd, &raw mut header, flags | MSG_DONTWAIT)).ok()?;
         let whole = header.msg_controllen == 0 && header.msg_flags & (libc::MSG_CTRUNC | libc::MSG_TRUNC) == 0;
-        let room = (header.msg_namelen as usize).min(size_of_val(&name));
-        let peer = names::read((&raw const name).cast(), room, socket.family());
-        usize::try_from(length).ok().filter(|_| whole).zip(peer).map(|(length, peer)| (peer, length))
+        let name_size = (header.msg_namelen as usize).min(size_of_val(&name));
+        Some(Received { name, name_size, length, whole })
     }
 }
 
@@ -185,4 +218,30 @@ pub fn keep(socket: &Socket, fd: c_int) {
     // What is there already was taken to its end.
     socket.left.forget();
     socket.left.0.store(base, Ordering::Release);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::net::UdpSocket;
+    use std::os::fd::AsRawFd;
+
+    #[test]
+    fn what_was_taken_is_there_also_where_it_came_with_more_than_bytes() {
+        let [socket, sender] = [(); 2].map(|()| UdpSocket::bind("127.0.0.1:0").unwrap());
+        let one: c_int = 1;
+        // SAFETY: a value of this size.
+        let set = unsafe {
+            let value = (&raw const one).cast();
+            libc::setsockopt(socket.as_raw_fd(), libc::SOL_SOCKET, libc::SO_TIMESTAMP, value, size_of_val(&one) as u32)
+        };
+        assert_eq!(set, 0);
+        sender.send_to(b"with a time", socket.local_addr().unwrap()).unwrap();
+        let mut into = [0; 64];
+        let seen = receive(socket.as_raw_fd(), &mut into, MSG_PEEK).expect("there is one");
+        assert!(!seen.may_stand_here(libc::AF_INET), "its time would be lost");
+        let taken = receive(socket.as_raw_fd(), &mut into, 0).expect("it is taken nevertheless");
+        let from = Peer::of_v4([127, 0, 0, 1], sender.local_addr().unwrap().port());
+        assert_eq!((taken.sender(), &into[..taken.length]), (from, &b"with a time"[..]));
+    }
 }

@@ -49,6 +49,7 @@ void answers_of_two_threads(void);
 void used_beside_poll(void);
 void all_else_closed(void);
 void numbers_of_nobody(void);
+void numbers_taken_unseen(void);
 void refused_copies(void);
 void headers(void);
 void put_into_a_set_beside(void);

@@ -39,6 +39,7 @@ static const struct a_case cases[] = {
     { "used_beside_poll", used_beside_poll },
     { "all_else_closed", all_else_closed },
     { "numbers_of_nobody", numbers_of_nobody },
+    { "numbers_taken_unseen", numbers_taken_unseen },
     { "refused_copies", refused_copies },
     { "put_into_a_set_beside", put_into_a_set_beside },
     { "told_on_two_levels", told_on_two_levels },

@@ -301,3 +301,28 @@ void numbers_of_nobody(void)
     }
     must(!close(a) && !close(b) && !close(set));
 }
+
+/* Numbers that the library keeps something under become files of the program's without a word to it: then they are its own
+ * to close. */
+void numbers_taken_unseen(void)
+{
+    int b, a = pair(&b), set = epoll_create1(0), from = open("/dev/null", O_RDWR | O_CLOEXEC);
+    struct sleeper x;
+    for (int fd = 100; fd < 1024; fd++)
+        close(fd);
+    put(set, EPOLL_CTL_ADD, b, EPOLLIN);
+    for (int i = 0; i < 2; i++) {
+        lie_down(&x, set);
+        send_all(a, "x", 1);
+        woken(&x);
+        drain(b, 1);
+    }
+    for (int fd = 100; fd < 1024; fd++) {
+        /* The C library closes what is under its streams by itself. */
+        FILE *file = fdopen(fd, "r");
+        if (file)
+            must(!fclose(file));
+        must(fcntl(from, F_DUPFD_CLOEXEC, fd) == fd && !close(fd));
+    }
+    must(!close(a) && !close(b) && !close(set) && !close(from));
+}

@@ -41,6 +41,12 @@ void cut_off_for_good(void)
     must(!close(fd));
 }
 
+/* The next child begins a namespace of process numbers. */
+static void number_children_anew(void)
+{
+    must(!unshare(CLONE_NEWPID) || !unshare(CLONE_NEWUSER | CLONE_NEWPID));
+}
+
 static int first;
 
 static void say_and_do_something_else(int fd)
@@ -72,10 +78,59 @@ void one_is_stopped(void)
     must(!close(first) && !close(second) && !close(out[0]));
 }
 
-/* The next child begins a namespace of process numbers. */
-static void number_children_anew(void)
+static pid_t held_up;
+
+static void say_stop_and_stay(int fd)
 {
-    must(!unshare(CLONE_NEWPID) || !unshare(CLONE_NEWUSER | CLONE_NEWPID));
+    send_all(fd, "x", 1);
+    raise(SIGSTOP);
+    for (;;)
+        pause();
+}
+
+static void let_it_go_on(int number)
+{
+    (void)number;
+    kill(held_up, SIGCONT);
+}
+
+/* This program has a use of its own for the signal with which the library calls it, and answers with its next call. */
+static void say_and_let_the_first_go_on(int fd)
+{
+    struct pollfd nothing = { fd, POLLIN, 0 };
+    must(!close(first) && signal(SIGURG, let_it_go_on) != SIG_ERR);
+    send_all(fd, "of second", 9);
+    for (;;) {
+        pause();
+        must(poll(&nothing, 1, 1) <= 0);
+    }
+}
+
+/* The other side of a first connection is stopped, and goes on when that of a second one is called: a fork that takes both
+ * back asks both before it waits for one. */
+void one_is_stopped_at_a_fork(void)
+{
+    int second, status;
+    char got[9];
+    pid_t one = held_up = peer(&first, say_stop_and_stay);
+    must(waitpid(one, &status, WUNTRACED) == one && WIFSTOPPED(status));
+    pid_t other = peer(&second, say_and_let_the_first_go_on);
+    struct pollfd said = { second, POLLIN, 0 };
+    must(poll(&said, 1, 5000) == 1 && first < second);
+    number_children_anew();
+    pid_t child = fork();
+    if (child == 0) {
+        receive_all(first, got, 1);
+        receive_all(second, got, 9);
+        must(*got == 'o' && !memcmp(got, "of second", 9));
+        exit(0);
+    }
+    ended_well(child);
+    must(recv(first, got, 1, MSG_DONTWAIT) == -1 && errno == EAGAIN);
+    must(recv(second, got, 1, MSG_DONTWAIT) == -1 && errno == EAGAIN);
+    end(one);
+    end(other);
+    must(!close(first) && !close(second));
 }
 
 /* As two containers that share a network. */

@@ -47,14 +47,15 @@ fn all_kept() -> impl Iterator<Item = &'static Kept> {
 }
 
 /// The lowest descriptor of ours from `first` to `last`. What is ours no call of the program closes: between our look at a
-/// number and the kernel's call on it the number would become a file of the program's.
+/// number and the kernel's call on it the number would become a file of the program's. Compared at every call: what the
+/// program has put there unseen is its own to close.
 pub fn first_of_ours(first: RawFd, last: RawFd) -> Option<RawFd> {
     let (low, high) = (LOWEST.load(Ordering::Relaxed).max(first), HIGHEST.load(Ordering::Relaxed).min(last));
     if low > high {
         return None;
     }
     let within = |kept: &&Kept| (low..=high).contains(&kept.descriptor.load(Ordering::Relaxed));
-    all_kept().filter(within).filter_map(Kept::intact).min()
+    all_kept().filter(within).filter_map(Kept::compare).min()
 }
 
 /// The program is about to put another file in the place of `descriptor`, which it may: that is ours no more, and nobody
@@ -79,6 +80,11 @@ pub fn closed(first: RawFd, last: RawFd) {
     }
 }
 
+/// One more than those so far.
+fn closings() -> u64 {
+    1 + u64::from(CLOSINGS.load(Ordering::SeqCst))
+}
+
 /// A descriptor of ours that a program may have closed behind our back: recognised by its cookie, which is compared again
 /// after everything that may have been its end.
 struct Kept {
@@ -95,11 +101,18 @@ impl Kept {
 
     fn intact(&self) -> Option<RawFd> {
         let descriptor = self.descriptor.load(Ordering::SeqCst);
-        // Before the comparison: what is closed meanwhile is seen the next time.
-        let closings = 1 + u64::from(CLOSINGS.load(Ordering::SeqCst));
-        if descriptor >= 0 && self.compared.load(Ordering::Relaxed) == closings {
+        if descriptor >= 0 && self.compared.load(Ordering::Relaxed) == closings() {
             return Some(descriptor);
         }
+        self.compare()
+    }
+
+    /// The same, whatever was found before.
+    #[cold]
+    fn compare(&self) -> Option<RawFd> {
+        let descriptor = self.descriptor.load(Ordering::SeqCst);
+        // Before the comparison: what is closed meanwhile is seen the next time.
+        let closings = closings();
         let same = descriptor >= 0 && kernel::cookie(descriptor).ok() == Some(self.cookie.load(Ordering::Relaxed));
         self.compared.store(if same { closings } else { 0 }, Ordering::Relaxed);
         same.then_some(descriptor)
