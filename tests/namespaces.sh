@@ -61,8 +61,9 @@ case $command in
     down) down ;;
     guard | cable)
         trap 'down' EXIT
-        # What a terminal sends is not for this one: it ends after those that it looks after.
-        trap '' INT HUP QUIT TERM
+        # What a terminal sends is not for this one: it ends after those that it looks after. Nor does it end where it
+        # stands when nobody is there any more to hear that they are up.
+        trap '' INT HUP QUIT TERM PIPE
         if [ "$command" = cable ]; then cable; else up; fi
         echo up
         cat > /dev/null

@@ -37,17 +37,22 @@ impl Peer {
         let environment = peers.join(self.package());
         let lock = File::create(peers.join(format!("{}.lock", self.package()))).expect("a lock file");
         lock.lock().expect("one test at a time installs");
+        // What is installed, as `weft bench` has it there, so that it finds these as its own.
         let ready = environment.join("installed");
-        if !ready.exists() {
+        if std::fs::read(&ready).map_or(true, |versions| versions.is_empty()) {
             run(Command::new("python3").args(["-m", "venv"]).arg(&environment));
-            run(Command::new(environment.join("bin/pip")).args(["install", "--quiet", self.package()]));
-            File::create(ready).expect("a mark that it is complete");
+            let pip = environment.join("bin/pip");
+            run(Command::new(&pip).args(["install", "--quiet", self.package()]));
+            let versions = run(Command::new(&pip).args(["list", "--format=freeze", "--disable-pip-version-check"]));
+            std::fs::write(ready, versions).expect("a mark that it is complete");
         }
         environment
     }
 }
 
-fn run(command: &mut Command) {
+/// What the command prints.
+fn run(command: &mut Command) -> Vec<u8> {
     let output = command.output().unwrap_or_else(|error| panic!("{command:?} cannot be started: {error}"));
     assert!(output.status.success(), "{command:?} failed: {}", String::from_utf8_lossy(&output.stderr));
+    output.stdout
 }

@@ -13,7 +13,8 @@
  *   sockbench beside PORT BUSY CPU CPU SERVER... then CLIENT...   runs the client while the server runs, beside BUSY others
  *
  * WAY: block, spin (MSG_DONTWAIT in a loop), level, edge (through epoll), outside (like block; the other process is
- * started again without what LD_PRELOAD names). FAMILY: tcp or unix. Every message carries its number in
+ * started again without what LD_PRELOAD names). FAMILY: tcp or unix, or tcp@ADDRESS@NAMESPACE: the other
+ * process listens at that address in the network namespace of that file, which takes root. Every message carries its number in
  * several places, and is checked. What a cache line takes between the two processors is measured before and after, while
  * nobody else of ours runs. */
 #include "sockbench.h"

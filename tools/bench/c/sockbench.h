@@ -34,6 +34,8 @@ typedef struct {
   const char *what;
   enum way way;
   bool local; /* a Unix socket */
+  struct in_addr address; /* where the other process listens */
+  const char *place;      /* in which network namespace, NULL: in ours */
   bool datagrams;
   size_t bytes;
   double seconds;
@@ -178,13 +180,24 @@ typedef union {
   struct sockaddr_un local;
 } Address;
 
+/* Sockets that are made from now on are of the network namespace `place`. Returns the one before. */
+static int enter(const char *place) {
+  int before = (int)check(open("/proc/self/ns/net", O_RDONLY | O_CLOEXEC), "open");
+  int there = (int)check(open(place, O_RDONLY | O_CLOEXEC), place);
+  check(setns(there, CLONE_NEWNET), "setns");
+  close(there);
+  return before;
+}
+
 static int open_listener(const Plan *plan, Address *address, socklen_t *size) {
   memset(address, 0, sizeof *address);
   int family = plan->local ? AF_UNIX : AF_INET;
   address->any.sa_family = (sa_family_t)family;
   *size = plan->local ? sizeof(sa_family_t) : sizeof address->tcp; /* The kernel chooses an abstract name. */
-  if (!plan->local) address->tcp.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  if (!plan->local) address->tcp.sin_addr = plan->address;
+  int before = plan->place ? enter(plan->place) : -1;
   int listener = (int)check(socket(family, SOCK_STREAM, 0), "socket");
+  if (before >= 0) check(setns(before, CLONE_NEWNET), "setns"), close(before);
   check(bind(listener, &address->any, *size), "bind");
   check(listen(listener, 1024), "listen");
   *size = sizeof *address;
@@ -208,8 +221,22 @@ static int dial(const Address *address, socklen_t size) {
   return fd;
 }
 
+/* tcp@ADDRESS@NAMESPACE */
+static void read_place(Plan *plan, const char *family) {
+  char address[INET_ADDRSTRLEN];
+  plan->address.s_addr = htonl(INADDR_LOOPBACK);
+  if (strncmp(family, "tcp@", 4)) return;
+  const char *end = strchr(family + 4, '@');
+  if (!end || end - family - 4 >= INET_ADDRSTRLEN) fail("'%s' is not tcp@ADDRESS@NAMESPACE", family);
+  memcpy(address, family + 4, (size_t)(end - family - 4));
+  address[end - family - 4] = 0;
+  if (inet_pton(AF_INET, address, &plan->address) != 1) fail("'%s' is no address", address);
+  plan->place = end + 1;
+}
+
 static Plan read_plan(char **words) {
   Plan plan = {.what = words[1], .way = WAYS};
+  read_place(&plan, words[3]);
   for (int way = 0; way < WAYS; way++)
     if (!strcmp(words[2], way_names[way])) plan.way = (enum way)way;
   plan.local = !strcmp(words[3], "unix");

@@ -73,9 +73,14 @@ pub enum What {
     Sock(crate::sock::SockArgs),
     /// Measure the layers one above the other, from the raw channel to MPI.
     Layers(crate::layers::LayersArgs),
+    /// Measure MPI between two hosts, beside MPICH and kernel TCP on the same cable.
+    Net(crate::net::NetArgs),
     /// Measure one layer of the fabric between two processes (what `layers` starts).
     #[command(hide = true)]
     FabricPair(crate::layers::PairArgs),
+    /// Keep an XDP filter attached (what `net` starts).
+    #[command(hide = true)]
+    HoldFilter(crate::net::HoldArgs),
 }
 
 /// A time of a line.

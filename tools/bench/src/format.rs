@@ -9,6 +9,7 @@ pub fn figure(value: f64, unit: Unit) -> String {
         Unit::BytesPerSecond => scaled(value, &[(1e6, 1e-3, "kB/s"), (1e9, 1e-6, "MB/s")], (1e-9, "GB/s")),
         Unit::PerSecond => scaled(value, &[(1e3, 1.0, "/s"), (1e6, 1e-3, "k/s")], (1e-6, "M/s")),
         Unit::Percent => format!("{} %", digits(value)),
+        Unit::Times => format!("{} x", digits(value)),
         Unit::Bytes => format!("{} MiB", digits(value / (1024.0 * 1024.0))),
     }
 }

@@ -22,11 +22,13 @@ mod library;
 mod limits;
 mod lines;
 mod machine;
+mod net;
 mod parse;
 mod peers;
 mod plan;
 mod plot;
 mod process;
+mod progress;
 mod report;
 mod sock;
 mod state;
@@ -45,7 +47,9 @@ pub fn run(args: BenchArgs) -> anyhow::Result<()> {
     match &args.what {
         Some(args::What::Sock(args)) => return sock::run(args),
         Some(args::What::Layers(args)) => return layers::run(args),
+        Some(args::What::Net(args)) => return net::run(args),
         Some(args::What::FabricPair(args)) => return layers::run_pair(args),
+        Some(args::What::HoldFilter(args)) => return net::hold(args),
         None => {}
     }
     if args.list {

@@ -137,7 +137,7 @@ impl Library {
     }
 
     /// A program of this library, with nothing in its environment that belongs to another one.
-    fn command(&self, program: &str) -> Command {
+    pub fn command(&self, program: &str) -> Command {
         let bin = self.prefix.join("bin");
         let mut command = Command::new(bin.join(program));
         for (key, _) in std::env::vars_os() {

@@ -12,11 +12,13 @@ pub enum Unit {
     PerSecond,
     Percent,
     Bytes,
+    /// So many times another figure of the same job.
+    Times,
 }
 
 impl Unit {
     pub fn higher_is_better(self) -> bool {
-        matches!(self, Unit::BytesPerSecond | Unit::PerSecond)
+        matches!(self, Unit::BytesPerSecond | Unit::PerSecond | Unit::Times)
     }
 
     /// The name that the C program prints.
@@ -27,6 +29,7 @@ impl Unit {
             Unit::PerSecond => "1/s",
             Unit::Percent => "%",
             Unit::Bytes => "B",
+            Unit::Times => "x",
         }
     }
 }
@@ -194,7 +197,7 @@ pub fn select(lines: Vec<Line>, quick: bool, patterns: &[String]) -> anyhow::Res
 }
 
 /// A pattern is a name, the part of names before a slash, or has `*` for anything.
-fn matches(pattern: &str, id: &str) -> bool {
+pub fn matches(pattern: &str, id: &str) -> bool {
     let below = || id.strip_prefix(pattern).is_some_and(|rest| rest.starts_with('/'));
     glob(pattern.as_bytes(), id.as_bytes()) || below()
 }

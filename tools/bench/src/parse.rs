@@ -9,6 +9,8 @@ pub struct Figure {
     pub spec: String,
     pub value: f64,
     pub unit: String,
+    /// How often what was timed was done; 0 where that is not said.
+    pub iterations: u64,
 }
 
 /// Everything one job said.
@@ -52,7 +54,8 @@ fn figure(text: &str) -> anyhow::Result<Figure> {
     if !value.is_finite() || value < 0.0 {
         bail!("{value} is not a measurement");
     }
-    Ok(Figure { spec: spec.into(), value, unit: unit.into() })
+    let iterations = words.next().and_then(|word| word.parse().ok()).unwrap_or(0);
+    Ok(Figure { spec: spec.into(), value, unit: unit.into(), iterations })
 }
 
 /// The name and version in a library's own version text, short enough for a heading.

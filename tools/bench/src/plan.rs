@@ -7,9 +7,9 @@ use crate::machine::Machine;
 use crate::report::Conditions;
 use crate::report::{Failure, LeftOut, LibraryReport, LineReport, Report};
 use crate::state::{self, Sample};
-use crate::{leftovers, limits, parse, peers, process};
+use crate::{leftovers, limits, parse, peers, process, progress};
 use anyhow::{Context, ensure};
-use indicatif::{ProgressBar, ProgressStyle};
+use indicatif::ProgressBar;
 use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -69,7 +69,7 @@ pub fn run(args: &BenchArgs) -> anyhow::Result<Report> {
     announce(&left_out);
     ensure!(!run.libraries.is_empty(), "no library can take part");
     let mut limits = limits::all();
-    run.bar = progress_bar(run.expected_s());
+    run.bar = progress::bar((run.expected_s() * 1000.0) as u64);
     for turn in 0..run.turns {
         run.note(turn, "the machine's limits");
         let measured = limits::measure(&limits_program, &run.machine, (run.seconds / 5.0).min(0.5), &mut limits);
@@ -114,13 +114,6 @@ fn announce(left_out: &[LeftOut]) {
     for l in left_out {
         eprintln!("{} is left out: {}", l.name.title(), l.reason);
     }
-}
-
-fn progress_bar(expected_s: f64) -> ProgressBar {
-    let template = "{bar:30} {percent:>3} % {msg} ({elapsed}, about {eta} to go)";
-    let style = ProgressStyle::with_template(template).expect("the template is constant");
-    // No steady tick: a thread that wakes up now and then would disturb what is measured.
-    ProgressBar::new((expected_s * 1000.0) as u64).with_style(style)
 }
 
 impl Run {
@@ -386,7 +379,7 @@ fn group_text(group: Group) -> String {
 }
 
 /// The command line that made the report, without the directories it was given.
-fn command_text() -> String {
+pub fn command_text() -> String {
     let mut words = vec!["weft".to_string(), "bench".to_string()];
     let mut arguments = std::env::args().skip(1).skip_while(|a| a == "bench");
     while let Some(word) = arguments.next() {

@@ -138,7 +138,7 @@ fn cell(summary: Summary, unit: Unit) -> String {
 }
 
 /// Columns padded to their widest cell, the first and last to the left, figures to the right.
-fn aligned(rows: &[Vec<String>]) -> String {
+pub fn aligned(rows: &[Vec<String>]) -> String {
     let columns = rows[0].len();
     let width = |c: usize| rows.iter().map(|r| r[c].chars().count()).max().unwrap_or(0);
     let widths: Vec<usize> = (0..columns).map(width).collect();
@@ -158,7 +158,7 @@ fn aligned(rows: &[Vec<String>]) -> String {
     out
 }
 
-fn piped(rows: &[Vec<String>]) -> String {
+pub fn piped(rows: &[Vec<String>]) -> String {
     let mut out = String::new();
     for (n, row) in rows.iter().enumerate() {
         let cells: Vec<_> = row.iter().map(|c| c.replace('|', "\\|").replace('*', "\\*")).collect();

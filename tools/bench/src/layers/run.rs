@@ -7,9 +7,9 @@ use crate::library::{self, Library, Placement};
 use crate::machine::Machine;
 use crate::sock::run::{compile, figure, start_rendezvous};
 use crate::state::{self, Sample};
-use crate::{limits, parse, process};
+use crate::{limits, parse, process, progress};
 use anyhow::{Context, bail, ensure};
-use indicatif::{ProgressBar, ProgressStyle};
+use indicatif::ProgressBar;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -184,7 +184,7 @@ pub fn run(args: &LayersArgs) -> anyhow::Result<Report> {
         samples: Samples::new(),
         failures: Vec::new(),
         given_up: BTreeSet::new(),
-        bar: progress_bar(turns as usize * Column::ALL.len() * Row::ALL.len()),
+        bar: progress::bar(u64::from(turns) * (Column::ALL.len() * Row::ALL.len()) as u64),
     };
     let mut limits = limits::all();
     let most = if args.quick { turns } else { state::MOST * turns };
@@ -220,13 +220,6 @@ pub fn run(args: &LayersArgs) -> anyhow::Result<Report> {
     })
 }
 
-fn progress_bar(steps: usize) -> ProgressBar {
-    let template = "{bar:30} {percent:>3} % {msg} ({elapsed}, about {eta} to go)";
-    let style = ProgressStyle::with_template(template).expect("the template is constant");
-    // No steady tick: a thread that wakes up now and then would disturb what is measured.
-    ProgressBar::new(steps as u64).with_style(style)
-}
-
 impl Run {
     /// Columns whose rows have not been measured in one state so often.
     fn unsettled(&self, turns: u32) -> Vec<Column> {
@@ -243,7 +236,7 @@ impl Run {
                 continue;
             }
             let what = format!("{}, {}", row.title(), column.title(self.bench.long));
-            self.note(turn, &what);
+            progress::note(&self.bar, turn, &what);
             let sample = self.bench.sample(column, row);
             process::check_interrupt()?;
             self.bar.inc(1);
@@ -257,15 +250,6 @@ impl Run {
             }
         }
         Ok(())
-    }
-
-    /// A bar where somebody looks, else a line each.
-    fn note(&self, turn: u32, what: &str) {
-        if self.bar.is_hidden() {
-            eprintln!("turn {}: {what}", turn + 1);
-        }
-        self.bar.set_message(format!("turn {}: {what}", turn + 1));
-        self.bar.tick();
     }
 }
 

@@ -7,9 +7,9 @@ use super::report::{LineReport, Report};
 use crate::lines::Unit;
 use crate::machine::Machine;
 use crate::state::{self, Sample};
-use crate::{limits, process};
+use crate::{limits, process, progress};
 use anyhow::{Context, bail};
-use indicatif::{ProgressBar, ProgressStyle};
+use indicatif::ProgressBar;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -155,7 +155,7 @@ pub fn run(args: &SockArgs) -> anyhow::Result<Report> {
         }
     }
     let mut run = Run { bench, turns: args.turns(), lines, failures: Vec::new(), bar: ProgressBar::hidden() };
-    run.bar = progress_bar(run.samples_expected());
+    run.bar = progress::bar(run.samples_expected() as u64);
     let mut cache_line = limits::all();
     for turn in 0..run.turns {
         run.start_rendezvous()?;
@@ -179,13 +179,6 @@ pub fn run(args: &SockArgs) -> anyhow::Result<Report> {
         failures: run.failures,
         machine: run.bench.machine,
     })
-}
-
-fn progress_bar(steps: usize) -> ProgressBar {
-    let template = "{bar:30} {percent:>3} % {msg} ({elapsed}, about {eta} to go)";
-    let style = ProgressStyle::with_template(template).expect("the template is constant");
-    // No steady tick: a thread that wakes up now and then would disturb what is measured.
-    ProgressBar::new(steps as u64).with_style(style)
 }
 
 impl Run {
@@ -245,7 +238,7 @@ impl Run {
             if !self.bench.has(way) || self.failures.iter().any(|failure| failure.starts_with(&format!("{what}: "))) {
                 continue;
             }
-            self.note(turn, &what);
+            progress::note(&self.bar, turn, &what);
             let result = self.take_samples(lines, way);
             process::check_interrupt()?;
             self.bar.inc(1);
@@ -263,15 +256,6 @@ impl Run {
             samples.entry(way).or_default().push(sample(line, &printed)?);
         }
         Ok(())
-    }
-
-    /// A bar where somebody looks, else a line each.
-    fn note(&self, turn: u32, what: &str) {
-        if self.bar.is_hidden() {
-            eprintln!("turn {}: {what}", turn + 1);
-        }
-        self.bar.set_message(format!("turn {}: {what}", turn + 1));
-        self.bar.tick();
     }
 }
 

@@ -1,0 +1,231 @@
+//! Two hosts for a run: network namespaces joined by one cable, a core each.
+//!
+//! They go with a guard process that deletes them when its standard input ends, so also when we are killed. Jobs are
+//! started there by a launch script, which serves Weft's launcher and MPICH's.
+
+use crate::process;
+use anyhow::{Context, bail, ensure};
+use std::io::{BufRead, BufReader, Read};
+use std::net::{IpAddr, Ipv4Addr, UdpSocket};
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+
+const SCRIPT: &str = include_str!("../../../../tests/namespaces.sh");
+const ADDRESSES: [Ipv4Addr; 2] = [Ipv4Addr::new(10, 77, 0, 1), Ipv4Addr::new(10, 77, 0, 2)];
+/// The end of the cable in either.
+pub const INTERFACE: &str = "eth0";
+const ASK_LIMIT: Duration = Duration::from_secs(30);
+
+/// Runs a command on a host, whose core follows from its name. Hydra says -x as to ssh, and gives words for a shell.
+const LAUNCH: &str = r#"#!/bin/sh
+if [ "$1" = -x ]; then
+    shift
+    host=$1
+    shift
+    set -- sh -c "$*"
+else
+    host=$1
+    shift
+fi
+case $host in
+    *1) cpu=FIRST ;;
+    *) cpu=SECOND ;;
+esac
+exec ip netns exec "$host" taskset -c "$cpu" "$@"
+"#;
+
+/// Two namespaces that live as long as this value, or the process.
+pub struct Hosts {
+    prefix: String,
+    pub launch: PathBuf,
+    guard: Child,
+}
+
+impl Hosts {
+    /// Makes them, and in `folder` the script that starts programs there, the first host's on the first processor.
+    ///
+    /// # Errors
+    /// That is not permitted here, or what it needs is missing, in one line.
+    pub fn up(folder: &Path, cpus: [usize; 2]) -> anyhow::Result<Self> {
+        let is_root = std::fs::metadata("/proc/self").is_ok_and(|us| us.uid() == 0);
+        ensure!(is_root, "hosts are network namespaces here, and only root makes those");
+        for (program, package) in [("ip", "iproute2"), ("taskset", "util-linux")] {
+            let mut command = Command::new(program);
+            command.arg("-V");
+            let there = process::run(command, ASK_LIMIT).is_ok();
+            process::check_interrupt()?;
+            ensure!(there, "there is no `{program}` here (Debian: apt-get install {package})");
+        }
+        let launch = folder.join("launch");
+        let text = LAUNCH.replace("FIRST", &cpus[0].to_string()).replace("SECOND", &cpus[1].to_string());
+        std::fs::write(&launch, text)?;
+        std::fs::set_permissions(&launch, std::fs::Permissions::from_mode(0o755))?;
+        let prefix = format!("wb{}x", std::process::id());
+        let mut command = Command::new("sh");
+        command.args(["-c", SCRIPT, "namespaces.sh", "cable", &prefix]).process_group(0);
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut guard = command.spawn().context("cannot start a shell")?;
+        if !says_up(&mut guard)? {
+            bail!("network namespaces cannot be made here: {}", last_words(&mut guard));
+        }
+        Ok(Self { prefix, launch, guard })
+    }
+
+    /// The name of host 0 or 1.
+    pub fn name(&self, at: usize) -> String {
+        format!("{}{}", self.prefix, at + 1)
+    }
+
+    /// Both, as launchers want them.
+    pub fn names(&self) -> String {
+        [0, 1].map(|at| self.name(at)).join(",")
+    }
+
+    pub fn address(at: usize) -> Ipv4Addr {
+        ADDRESSES[at]
+    }
+
+    /// A command on a host, on whatever core.
+    pub fn command(&self, at: usize, program: &Path) -> Command {
+        let mut command = Command::new("ip");
+        command.args(["netns", "exec", &self.name(at)]).arg(program);
+        command
+    }
+
+    /// The first host's end of the cable: what has crossed it, and whether a native XDP program is attached.
+    ///
+    /// # Errors
+    /// The kernel cannot be asked.
+    pub fn cable(&self) -> anyhow::Result<Cable> {
+        let mut command = Command::new("ip");
+        command.args(["-n", &self.name(0), "-s", "-j", "link", "show", "dev", INTERFACE]);
+        let outcome = process::run(command, ASK_LIMIT)?;
+        outcome.check().context("asking about the cable")?;
+        cable(&outcome.stdout)
+    }
+
+    /// Attaches the filter that the device xdp uses to both ends of the cable until the value is dropped.
+    ///
+    /// # Errors
+    /// Why it cannot be attached.
+    pub fn attach(&self, weft: &Path) -> anyhow::Result<[Holder; 2]> {
+        let hold = |at: usize| -> anyhow::Result<Holder> {
+            let mut command = self.command(at, weft);
+            command.args(["bench", "hold-filter", &ADDRESSES[1 - at].to_string()]).process_group(0);
+            command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+            let mut holder = Holder(command.spawn().context("cannot start `ip`")?);
+            match says_up(&mut holder.0)? {
+                true => Ok(holder),
+                false => bail!("the XDP program cannot be attached: {}", last_words(&mut holder.0)),
+            }
+        };
+        Ok([hold(0)?, hold(1)?])
+    }
+}
+
+impl Drop for Hosts {
+    fn drop(&mut self) {
+        end(&mut self.guard);
+    }
+}
+
+/// A process that keeps a filter attached.
+pub struct Holder(Child);
+
+impl Drop for Holder {
+    fn drop(&mut self) {
+        end(&mut self.0);
+    }
+}
+
+/// It ends by itself when nobody can write to it any more.
+fn end(child: &mut Child) {
+    drop(child.stdin.take());
+    // An error says that there is no such child any more.
+    let _ = child.wait();
+}
+
+fn says_up(child: &mut Child) -> anyhow::Result<bool> {
+    let mut said = String::new();
+    BufReader::new(child.stdout.take().context("its output is piped")?).read_line(&mut said)?;
+    Ok(said == "up\n")
+}
+
+/// What a process that has failed said last.
+fn last_words(child: &mut Child) -> String {
+    let mut said = String::new();
+    if let Some(mut stream) = child.stderr.take() {
+        // Nothing more can be said than what can be read.
+        let _ = stream.read_to_string(&mut said);
+    }
+    said.trim().lines().last().unwrap_or("it does not say why").to_owned()
+}
+
+/// One end of the cable.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Cable {
+    /// In both directions.
+    pub bytes: u64,
+    pub has_program: bool,
+}
+
+fn cable(json: &str) -> anyhow::Result<Cable> {
+    let all: serde_json::Value = serde_json::from_str(json).context("what `ip` says of the cable")?;
+    let count = |direction: &str| all[0]["stats64"][direction]["bytes"].as_u64();
+    let (received, sent) = count("rx").zip(count("tx")).context("`ip` counts no bytes of the cable")?;
+    Ok(Cable { bytes: received + sent, has_program: all[0]["xdp"]["prog"].is_object() })
+}
+
+/// Keep the XDP filter attached that leads to an address, until standard input ends.
+#[derive(Clone, Debug, clap::Args)]
+pub struct HoldArgs {
+    address: IpAddr,
+}
+
+/// Attaches, says so, waits, and ends.
+///
+/// # Errors
+/// Why the filter cannot be attached.
+pub fn hold(args: &HoldArgs) -> anyhow::Result<()> {
+    // A port that is ours, so that the filter takes nobody's datagrams.
+    let socket = UdpSocket::bind((Ipv4Addr::UNSPECIFIED, 0))?;
+    let lanes = weft_fabric::Lanes::facing(&[args.address], &[socket.local_addr()?.port()], false)?;
+    println!("up");
+    std::io::copy(&mut std::io::stdin(), &mut std::io::sink())?;
+    drop(lanes);
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bytes_and_program_of_the_cable_are_read() {
+        let plain = r#"[{"ifname":"eth0","stats64":{"rx":{"bytes":30,"packets":1},"tx":{"bytes":12,"packets":1}}}]"#;
+        assert_eq!(cable(plain).unwrap(), Cable { bytes: 42, has_program: false });
+        let xdp = plain.replace(r#""ifname""#, r#""xdp":{"mode":1,"prog":{"id":7}},"ifname""#);
+        assert_eq!(cable(&xdp).unwrap(), Cable { bytes: 42, has_program: true });
+        assert!(cable("[]").is_err() && cable("no JSON").is_err());
+    }
+
+    #[test]
+    fn the_launch_script_is_one_for_a_shell_and_knows_both_launchers() {
+        let folder = tempfile::tempdir().unwrap();
+        let script = folder.path().join("launch");
+        std::fs::write(&script, LAUNCH.replace("ip netns exec", "echo")).unwrap();
+        let say = |words: &[&str]| {
+            let mut command = Command::new("sh");
+            command.arg(&script).args(words);
+            process::run(command, ASK_LIMIT).unwrap().stdout
+        };
+        assert_eq!(say(&["wb7x1", "weft", "a b"]), "wb7x1 taskset -c FIRST weft a b\n");
+        assert_eq!(
+            say(&["-x", "wb7x2", "\"proxy\"", "--port", "1"]),
+            "wb7x2 taskset -c SECOND sh -c \"proxy\" --port 1\n"
+        );
+    }
+}

@@ -1,0 +1,211 @@
+//! The lines of both tables: what is measured, in which ways, and what it must reach.
+
+use super::ways::Way;
+use crate::format::size;
+use crate::lines::Unit;
+use serde::Serialize;
+
+/// The state of the cable: which of the two tables.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Wire {
+    /// TCP has its segmentation offload.
+    Plain,
+    /// A native XDP program is attached to both ends.
+    Xdp,
+}
+
+impl Wire {
+    pub const ALL: [Wire; 2] = [Wire::Plain, Wire::Xdp];
+
+    pub fn title(self) -> &'static str {
+        match self {
+            Wire::Plain => "the bare cable",
+            Wire::Xdp => "with a native XDP program attached to both ends",
+        }
+    }
+}
+
+/// What runs once for all lines of it that follow each other.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Job {
+    /// The measuring program. Several short jobs and not one long one, so that ways follow each other quickly.
+    Short,
+    Long,
+    Collective,
+    /// The application, whose own table says how much faster two hosts are than one.
+    Heat,
+    /// Bytes of a ping-pong over one connection.
+    Ping(u64),
+    /// Bytes of each call of a stream over one connection.
+    Stream(u64),
+}
+
+/// What one of our ways must reach, held against the best of others.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Bar {
+    pub ours: Way,
+    /// At most this share of the best other one's time; or, from 1 on, so many times as good at least.
+    pub factor: f64,
+}
+
+#[derive(Clone, Debug)]
+pub struct Line {
+    /// Stable name, for `--only` and JSON.
+    pub id: String,
+    pub title: String,
+    pub wire: Wire,
+    pub job: Job,
+    /// What the measuring program is told.
+    pub spec: String,
+    pub unit: Unit,
+    pub ways: &'static [Way],
+    pub bar: Option<Bar>,
+}
+
+use Way::{KernelTcp, MpichOfi, MpichUcx, PolledTcp, WeftAll, WeftDefault, WeftTcp, WeftUdp, WeftXdp};
+
+const BARE: &[Way] = &[WeftDefault, WeftUdp, WeftTcp, MpichOfi, MpichUcx];
+const FILTERED: &[Way] = &[WeftXdp, WeftAll, WeftDefault, MpichOfi, MpichUcx];
+/// For the application, of which each way takes seconds.
+const DEFAULT: &[Way] = &[WeftDefault, MpichOfi, MpichUcx];
+const BEST: &[Way] = &[WeftXdp, WeftAll, MpichOfi, MpichUcx];
+
+/// Who is the other side of bars.
+pub const PEERS: [Way; 2] = [MpichOfi, MpichUcx];
+
+fn bar(ours: Way, factor: f64) -> Option<Bar> {
+    Some(Bar { ours, factor })
+}
+
+/// Every line, in the order of the tables.
+pub fn all() -> Vec<Line> {
+    let mut lines = Vec::new();
+    for wire in Wire::ALL {
+        let ways = if wire == Wire::Plain { BARE } else { FILTERED };
+        let mut mpi = |job, what: &str, title: &str, bytes: Option<u64>, unit, bar| {
+            let bytes_title = bytes.map_or(String::new(), |bytes| format!(" {}", size(bytes)));
+            lines.push(Line {
+                id: line_id(wire, what, bytes),
+                title: format!("{title}{bytes_title}"),
+                wire,
+                job,
+                spec: bytes.map_or(what.into(), |bytes| format!("{what}:{bytes}")),
+                unit,
+                ways,
+                bar,
+            });
+        };
+        let plain = wire == Wire::Plain;
+        let share = |plain_bar: Option<f64>, xdp: f64| match plain {
+            true => plain_bar.and_then(|factor| bar(WeftUdp, factor)),
+            false => bar(WeftXdp, xdp),
+        };
+        let long = if plain { bar(WeftDefault, 1.0) } else { bar(WeftAll, 1.3) };
+        mpi(Job::Short, "latency", "one way", Some(8), Unit::Seconds, share(Some(0.7), 0.3));
+        mpi(Job::Short, "rate", "message rate, window 64,", Some(8), Unit::PerSecond, share(Some(5.0), 5.0));
+        mpi(Job::Long, "latency", "one way", Some(16 << 10), Unit::Seconds, None);
+        mpi(Job::Long, "latency", "one way", Some(64 << 10), Unit::Seconds, long);
+        mpi(Job::Long, "latency", "one way", Some(1 << 20), Unit::Seconds, long);
+        mpi(Job::Collective, "barrier", "barrier", None, Unit::Seconds, share(None, 0.35));
+        mpi(Job::Collective, "allreduce", "allreduce", Some(8), Unit::Seconds, share(None, 0.35));
+        lines.push(heat(wire));
+        lines.push(socket(wire, "ping", Job::Ping(64), "TCP connection, one way 64 B", Unit::Seconds));
+        lines.push(socket(
+            wire,
+            "stream",
+            Job::Stream(1 << 16),
+            "TCP connection, stream of 64 KiB",
+            Unit::BytesPerSecond,
+        ));
+    }
+    lines
+}
+
+fn line_id(wire: Wire, what: &str, bytes: Option<u64>) -> String {
+    let wire = if wire == Wire::Plain { "plain" } else { "xdp" };
+    bytes.map_or(format!("{wire}/{what}"), |bytes| format!("{wire}/{what}/{bytes}"))
+}
+
+fn heat(wire: Wire) -> Line {
+    let (ways, ours) = if wire == Wire::Plain { (DEFAULT, WeftDefault) } else { (BEST, WeftAll) };
+    Line {
+        id: line_id(wire, "heat", Some(1024)),
+        title: "heat, n = 1024: speed-up by the second host".into(),
+        wire,
+        job: Job::Heat,
+        spec: String::new(),
+        unit: Unit::Times,
+        ways,
+        bar: bar(ours, 1.0),
+    }
+}
+
+/// For comparison: sockets between hosts are the kernel's.
+fn socket(wire: Wire, what: &str, job: Job, title: &str, unit: Unit) -> Line {
+    let ways: &[Way] = if unit == Unit::Seconds { &[KernelTcp, PolledTcp] } else { &[KernelTcp] };
+    Line {
+        id: line_id(wire, "sock", None) + "/" + what,
+        title: title.into(),
+        wire,
+        job,
+        spec: String::new(),
+        unit,
+        ways,
+        bar: None,
+    }
+}
+
+impl Bar {
+    /// As the table prints it: `udp <= 0.7 x best MPICH`.
+    pub fn text(self) -> String {
+        let ours = self.ours.title().trim_start_matches("Weft ");
+        let relation = if self.factor < 1.0 { "<=" } else { ">=" };
+        format!("{ours} {relation} {} x best MPICH", self.factor)
+    }
+
+    /// Ours beside the best other one as the bar means it: a share of its time, or how many times as good.
+    pub fn ratio(self, unit: Unit, ours: f64, best: f64) -> f64 {
+        let is_share = self.factor < 1.0;
+        if is_share || unit.higher_is_better() { ours / best } else { best / ours }
+    }
+
+    pub fn is_met(self, ratio: f64) -> bool {
+        if self.factor < 1.0 { ratio <= self.factor } else { ratio >= self.factor }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_single_and_bars_refer_to_columns_of_their_line() {
+        let lines = all();
+        for (at, line) in lines.iter().enumerate() {
+            assert!(lines[..at].iter().all(|other| other.id != line.id), "{} twice", line.id);
+            let Some(bar) = line.bar else { continue };
+            assert!(line.ways.contains(&bar.ours) && PEERS.iter().all(|peer| line.ways.contains(peer)), "{}", line.id);
+            assert!(bar.factor >= 1.0 || !line.unit.higher_is_better(), "{}: a share of what is good", line.id);
+        }
+    }
+
+    #[test]
+    fn nobody_who_attaches_the_filter_is_measured_on_the_bare_cable() {
+        let bare = all().into_iter().filter(|line| line.wire == Wire::Plain);
+        assert!(bare.flat_map(|line| line.ways).all(|way| !way.attaches()));
+    }
+
+    #[test]
+    fn a_share_wants_less_and_a_multiple_wants_more() {
+        let share = Bar { ours: Way::WeftXdp, factor: 0.3 };
+        let ratio = share.ratio(Unit::Seconds, 1e-6, 5e-6);
+        assert!((ratio - 0.2).abs() < 1e-9 && share.is_met(ratio) && !share.is_met(0.31));
+        let times = Bar { ours: Way::WeftAll, factor: 1.3 };
+        assert!(
+            (times.ratio(Unit::Seconds, 10e-6, 20e-6) - 2.0).abs() < 1e-9 && times.is_met(2.0) && !times.is_met(1.29)
+        );
+        assert!((times.ratio(Unit::PerSecond, 3e6, 1e6) - 3.0).abs() < 1e-9);
+        assert_eq!(times.text(), "xdp,udp,tcp >= 1.3 x best MPICH");
+    }
+}

@@ -1,0 +1,92 @@
+//! `weft bench net`: MPI between two hosts, beside MPICH and kernel TCP on the same cable, by turns.
+//!
+//! The hosts are network namespaces ([`hosts`]), which the run makes and deletes, with one cable between them and a core
+//! each. A native XDP program on that cable takes segmentation offload from everybody's TCP. So there are two tables, one
+//! without such a program and one with it, and libraries are compared inside a table only.
+//!
+//! What must hold: a figure counts only if its bytes have crossed the cable ([`run`]); nobody is measured with a filter
+//! attached that others have not; whatever ends a run, the namespaces go with it.
+
+mod hosts;
+mod lines;
+mod report;
+mod run;
+mod ways;
+
+use std::path::PathBuf;
+
+pub use hosts::{HoldArgs, hold};
+
+/// MPI between two hosts with a core each, beside MPICH and kernel TCP on the same cable.
+///
+/// The hosts are network namespaces, which the run makes and deletes: it needs root and iproute2. Everybody is measured
+/// twice: on the bare cable, and with a native XDP program attached to both ends, which Weft's device xdp needs and which
+/// takes segmentation offload from TCP. Samples are told apart by the cache line between the two cores, as `weft bench`
+/// does. MPICH is installed as there, and measured in both of its ways over TCP, libfabric and UCX.
+#[derive(Clone, Debug, clap::Args)]
+pub struct NetArgs {
+    /// Short run for a first look: 0.1 s per line, 3 turns
+    #[arg(long)]
+    pub quick: bool,
+    /// How often each way gets its turn [default: 5, quick: 3]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1000))]
+    pub turns: Option<u32>,
+    /// Time of a line per turn [default: 1, quick: 0.1]
+    #[arg(long, value_name = "S", value_parser = crate::args::seconds)]
+    pub seconds: Option<f64>,
+    /// Only these lines; a first part stands for all below it, `*` for anything: plain,xdp/latency,*/rate/8
+    #[arg(long, visible_alias = "lines", value_name = "PATTERNS", value_delimiter = ',')]
+    pub only: Vec<String>,
+    /// List the lines with their bars and stop
+    #[arg(long)]
+    pub list: bool,
+    /// Leave MPICH out
+    #[arg(long)]
+    pub without_peers: bool,
+    /// Where Weft is installed (DIR/bin/weft, DIR/bin/mpicc) [default: beside this program]
+    #[arg(long, value_name = "DIR")]
+    pub weft_prefix: Option<PathBuf>,
+    /// Where MPICH is installed [default: weft/peers in the user's cache directory]
+    #[arg(long, value_name = "DIR")]
+    pub peers_dir: Option<PathBuf>,
+    /// Use the MPICH that is installed and install none
+    #[arg(long)]
+    pub offline: bool,
+    /// Print the tables as Markdown
+    #[arg(long)]
+    pub markdown: bool,
+    /// Write every sample and the machine's description
+    #[arg(long, value_name = "FILE")]
+    pub json: Option<PathBuf>,
+}
+
+impl NetArgs {
+    fn turns(&self) -> u32 {
+        self.turns.unwrap_or(if self.quick { 3 } else { 5 })
+    }
+
+    fn line_seconds(&self) -> f64 {
+        self.seconds.unwrap_or(if self.quick { 0.1 } else { 1.0 })
+    }
+}
+
+/// Measures and writes what is asked for. A missed bar is a result; a line that could not be measured is an error.
+///
+/// # Errors
+/// Namespaces cannot be made, nothing could be measured, a line failed, or the output cannot be written.
+pub fn run(args: &NetArgs) -> anyhow::Result<()> {
+    if args.list {
+        print!("{}", report::list());
+        return Ok(());
+    }
+    crate::process::watch_for_interrupts();
+    let report = run::run(args)?;
+    print!("{}", if args.markdown { report.markdown() } else { report.text() });
+    if let Some(path) = &args.json {
+        report.write_json(path)?;
+    }
+    match report.failures.len() {
+        0 => Ok(()),
+        n => anyhow::bail!("{n} measurement(s) failed, see above"),
+    }
+}

@@ -1,0 +1,301 @@
+//! What was measured, held against the bars, as text, Markdown and JSON.
+
+use super::lines::{self, Bar, Line, PEERS, Wire};
+use super::run::Samples;
+use super::ways::Way;
+use crate::format::{digits, figure};
+use crate::library::Name;
+use crate::lines::Unit;
+use crate::machine::Machine;
+use crate::state::{self, NEAR, Sample, State};
+use crate::stats::Summary;
+use crate::table::{aligned, piped};
+use anyhow::Context;
+use serde::Serialize;
+use std::path::Path;
+
+#[derive(Clone, Debug, Serialize)]
+pub struct Report {
+    /// Of this structure; changes when a field changes its meaning.
+    pub format: u32,
+    pub machine: Machine,
+    /// The command that made this.
+    pub command: String,
+    /// Asked for. Lines that were not measured in one state so often took more.
+    pub turns: u32,
+    pub turns_taken: u32,
+    pub seconds: f64,
+    pub took_s: f64,
+    /// The shortest on both sides of a sample; what begins within `state::NEAR` times this is called near.
+    pub shortest_line_ns: Option<f64>,
+    pub ways: Vec<WayReport>,
+    pub left_out: Vec<LeftOut>,
+    pub lines: Vec<LineReport>,
+    pub failures: Vec<String>,
+}
+
+/// A column.
+#[derive(Clone, Debug, Serialize)]
+pub struct WayReport {
+    pub way: Way,
+    pub title: &'static str,
+    /// The name and version that the loaded library gave itself.
+    pub version: Option<String>,
+    pub command: String,
+}
+
+#[derive(Clone, Debug, Serialize)]
+pub struct LeftOut {
+    pub name: Name,
+    pub reason: String,
+}
+
+#[derive(Clone, Debug, Serialize)]
+pub struct BarReport {
+    pub text: String,
+    /// As the bar means it. `None`: it, or what it is held against, was not measured.
+    pub ratio: Option<f64>,
+    pub met: Option<bool>,
+}
+
+/// A line and what each way reached. Values are in base units: seconds, bytes per second, per second, times.
+#[derive(Clone, Debug, Serialize)]
+pub struct LineReport {
+    pub id: String,
+    pub title: String,
+    pub wire: Wire,
+    pub unit: Unit,
+    /// In which state the samples that count were taken.
+    pub state: State,
+    /// Samples count whose cache lines both lie between this and `state::NEAR` times this; none: all samples count.
+    pub shared_from_ns: Option<f64>,
+    /// All there are, one per turn and way.
+    pub samples: Samples,
+    /// The median of those that count.
+    pub medians: std::collections::BTreeMap<Way, f64>,
+    pub best_peer: Option<Way>,
+    pub bar: Option<BarReport>,
+}
+
+impl LineReport {
+    /// Judges the samples of `line` in a run of so many `turns` with this shortest cache line.
+    pub fn of(line: &Line, samples: &Samples, turns: u32, shortest_ns: f64) -> Self {
+        let all: Vec<&[Sample]> = samples.values().map(Vec::as_slice).collect();
+        let shared_from_ns = state::shared_from_ns(&all, turns);
+        let mut report = Self {
+            id: line.id.clone(),
+            title: line.title.clone(),
+            wire: line.wire,
+            unit: line.unit,
+            state: state::named(shared_from_ns, shortest_ns),
+            shared_from_ns,
+            samples: samples.clone(),
+            medians: Default::default(),
+            best_peer: None,
+            bar: None,
+        };
+        let median = |way: &Way| Some((*way, report.summary(*way)?.median));
+        report.medians = samples.keys().filter_map(median).collect();
+        let of_peer = |way: Way| Some((way, *report.medians.get(&way)?));
+        let better = |a: &(Way, f64), b: &(Way, f64)| match line.unit.higher_is_better() {
+            true => b.1.total_cmp(&a.1),
+            false => a.1.total_cmp(&b.1),
+        };
+        report.best_peer = PEERS.into_iter().filter_map(of_peer).min_by(better).map(|(way, _)| way);
+        report.bar = line.bar.map(|bar| report.judge(bar));
+        report
+    }
+
+    fn judge(&self, bar: Bar) -> BarReport {
+        let median = |way: Option<Way>| way.and_then(|way| self.medians.get(&way)).filter(|median| **median > 0.0);
+        let both = median(Some(bar.ours)).zip(median(self.best_peer));
+        let ratio = both.map(|(ours, best)| bar.ratio(self.unit, *ours, *best));
+        BarReport { text: bar.text(), ratio, met: ratio.map(|ratio| bar.is_met(ratio)) }
+    }
+
+    fn counted(&self, way: Way) -> impl Iterator<Item = &Sample> {
+        let samples = self.samples.get(&way).map_or(&[][..], Vec::as_slice);
+        state::counted(samples, self.shared_from_ns)
+    }
+
+    fn summary(&self, way: Way) -> Option<Summary> {
+        Summary::of(&self.counted(way).map(|sample| sample.value).collect::<Vec<_>>())
+    }
+
+    fn cell(&self, way: Way) -> String {
+        let Some(summary) = self.summary(way) else { return String::new() };
+        let mark = if self.best_peer == Some(way) { " *" } else { "" };
+        format!("{} ±{:.0}%{mark}", figure(summary.median, self.unit), summary.spread_percent())
+    }
+
+    /// How many samples count, and in which state they were taken.
+    fn samples_text(&self) -> String {
+        let counts: Vec<usize> = self.samples.keys().map(|way| self.counted(*way).count()).collect();
+        let (Some(min), Some(max)) = (counts.iter().min(), counts.iter().max()) else { return "failed".into() };
+        let number = if min < max { format!("{min}-{max}") } else { min.to_string() };
+        let from = self.shared_from_ns.map_or(String::new(), |ns| format!(", {ns:.0} ns"));
+        format!("{number} {}{from}", self.state.text())
+    }
+
+    fn bar_text(&self) -> String {
+        let Some(bar) = &self.bar else { return String::new() };
+        match bar.ratio.zip(bar.met) {
+            Some((ratio, true)) => format!("{}: {} PASS", bar.text, digits(ratio)),
+            Some((ratio, false)) => format!("{}: {} MISS", bar.text, digits(ratio)),
+            None => format!("{} not measured", bar.text),
+        }
+    }
+}
+
+impl Report {
+    /// A table: its heading, then a row per line; columns nobody was measured in are left away.
+    fn rows(&self, wire: Wire) -> Vec<Vec<String>> {
+        let lines: Vec<&LineReport> = self.lines.iter().filter(|line| line.wire == wire).collect();
+        let measured = |way: &Way| lines.iter().any(|line| line.samples.contains_key(way));
+        let ways: Vec<Way> = Way::ALL.into_iter().filter(measured).collect();
+        let mut head = vec!["what".to_owned()];
+        head.extend(ways.iter().map(|way| way.title().to_owned()));
+        head.extend(["samples", "must be"].map(str::to_owned));
+        let row = |line: &&LineReport| {
+            let mut row = vec![line.title.clone()];
+            row.extend(ways.iter().map(|way| line.cell(*way)));
+            row.extend([line.samples_text(), line.bar_text()]);
+            row
+        };
+        std::iter::once(head).chain(lines.iter().map(row)).collect()
+    }
+
+    fn tables(&self) -> impl Iterator<Item = (Wire, Vec<Vec<String>>)> {
+        Wire::ALL.into_iter().map(|wire| (wire, self.rows(wire))).filter(|(_, rows)| rows.len() > 1)
+    }
+
+    fn heading(&self) -> Vec<String> {
+        let more = match self.turns_taken {
+            taken if taken > self.turns => format!(", for some lines up to {taken}"),
+            _ => String::new(),
+        };
+        let mut lines = vec![
+            format!("{}, {}", self.machine.text(), self.machine.date),
+            "two network namespaces, one veth pair between them, a rank and a core each".into(),
+            format!(
+                "median of {} turns{more} of {} s, by turns, ± half the range; * the best MPICH; {:.0} s in all; \
+                 load average before: {}",
+                self.turns, self.seconds, self.took_s, self.machine.load_before
+            ),
+        ];
+        for way in &self.ways {
+            let version = way.version.as_ref().map_or(String::new(), |version| format!("{version}; "));
+            lines.push(format!("{}: {version}{}", way.title, way.command));
+        }
+        lines.extend(self.left_out.iter().map(|l| format!("{} is left out: {}", l.name.title(), l.reason)));
+        if let Some(shortest) = self.shortest_line_ns {
+            let bound = digits(NEAR * shortest);
+            lines.push(format!(
+                "samples: how many count, beside cache lines of the time given to {NEAR} times that; \
+                 near: at most {bound} ns; far: more; any: all samples"
+            ));
+        }
+        lines
+    }
+
+    fn remarks(&self) -> Vec<String> {
+        let bars = || self.lines.iter().filter_map(|line| Some((line, line.bar.as_ref()?)));
+        let count = |met| bars().filter(|(_, bar)| bar.met == met).count();
+        let (met, missed, unknown) = (count(Some(true)), count(Some(false)), count(None));
+        let mut lines = vec![format!("{met} of {} bars met", met + missed + unknown)];
+        if unknown > 0 {
+            lines[0] += &format!(", {unknown} not measured");
+        }
+        let missed = bars().filter(|(_, bar)| bar.met == Some(false));
+        lines.extend(missed.map(|(line, bar)| format!("missed: {}: {}", line.id, bar.text)));
+        lines.extend(self.failures.iter().map(|what| format!("failed: {what}")));
+        lines
+    }
+
+    /// For a terminal.
+    pub fn text(&self) -> String {
+        let tables = self.tables().map(|(wire, rows)| format!("{}\n\n{}\n", wire.title(), aligned(&rows)));
+        let tables = tables.collect::<String>();
+        format!("weft bench net\n{}\n\n{tables}{}\n", self.heading().join("\n"), self.remarks().join("\n"))
+    }
+
+    /// For PERFORMANCE.md.
+    pub fn markdown(&self) -> String {
+        let list = |lines: Vec<String>| lines.iter().map(|line| format!("- {line}\n")).collect::<String>();
+        let table = |(wire, rows): (Wire, Vec<Vec<String>>)| {
+            let title = wire.title();
+            let (first, rest) = title.split_at(1);
+            format!("{}{rest}:\n\n{}\n", first.to_uppercase(), piped(&rows))
+        };
+        let tables = self.tables().map(table).collect::<String>();
+        format!("`{}`\n\n{}\n{tables}{}", self.command, list(self.heading()), list(self.remarks()))
+    }
+
+    pub fn write_json(&self, path: &Path) -> anyhow::Result<()> {
+        let json = serde_json::to_string_pretty(self).context("report to JSON")?;
+        std::fs::write(path, json + "\n").with_context(|| format!("cannot write {}", path.display()))
+    }
+}
+
+/// Every line with its bar.
+pub fn list() -> String {
+    let row = |line: &Line| vec![line.id.clone(), line.title.clone(), line.bar.map_or(String::new(), Bar::text)];
+    let head = ["name", "what", "must be"].map(str::to_owned).to_vec();
+    aligned(&std::iter::once(head).chain(lines::all().iter().map(row)).collect::<Vec<_>>())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn report(id: &str, values: &[(Way, f64)]) -> LineReport {
+        let line = lines::all().into_iter().find(|line| line.id == id).expect("a line");
+        let samples = values.iter().map(|(way, value)| (*way, vec![Sample::plain(*value); 3])).collect();
+        LineReport::of(&line, &samples, 3, f64::INFINITY)
+    }
+
+    #[test]
+    fn a_bar_is_held_against_the_better_setting_of_the_peer() {
+        let short = [(Way::WeftXdp, 1.2e-6), (Way::MpichOfi, 5e-6), (Way::MpichUcx, 4e-6)];
+        let got = report("xdp/latency/8", &short);
+        assert_eq!(got.best_peer, Some(Way::MpichUcx));
+        assert_eq!(got.bar_text(), "xdp <= 0.3 x best MPICH: 0.300 PASS");
+        let rates = [(Way::WeftXdp, 1.9e6), (Way::MpichOfi, 0.4e6), (Way::MpichUcx, 0.3e6)];
+        let got = report("xdp/rate/8", &rates);
+        assert_eq!((got.best_peer, got.bar_text().as_str()), (Some(Way::MpichOfi), "xdp >= 5 x best MPICH: 4.75 MISS"));
+    }
+
+    #[test]
+    fn without_the_peer_nothing_is_claimed() {
+        let got = report("xdp/latency/8", &[(Way::WeftXdp, 1.2e-6)]);
+        assert_eq!((got.best_peer, got.bar.as_ref().and_then(|bar| bar.met)), (None, None));
+        assert_eq!(got.bar_text(), "xdp <= 0.3 x best MPICH not measured");
+    }
+
+    #[test]
+    fn each_state_of_the_cable_has_a_table_with_the_columns_that_were_measured() {
+        let long = [(Way::WeftDefault, 30e-6), (Way::MpichUcx, 25e-6)];
+        let report = Report {
+            format: 1,
+            machine: Machine::default(),
+            command: "weft bench net".into(),
+            turns: 3,
+            turns_taken: 3,
+            seconds: 1.0,
+            took_s: 1.0,
+            shortest_line_ns: None,
+            ways: Vec::new(),
+            left_out: Vec::new(),
+            lines: vec![report("plain/latency/65536", &long), report("xdp/latency/8", &[(Way::WeftXdp, 1e-6)])],
+            failures: vec!["xdp/barrier, Weft xdp: no".into()],
+        };
+        let text = report.markdown();
+        assert!(text.contains("The bare cable:\n\n| what | Weft default | MPICH ucx | samples | must be |"), "{text}");
+        assert!(text.contains("| one way 64 KiB | 30.0 us ±0% | 25.0 us ±0% \\* | 3 any | default >= 1 x"), "{text}");
+        assert!(text.contains("both ends:\n\n| what | Weft xdp | samples | must be |"), "{text}");
+        let end = "- 0 of 2 bars met, 1 not measured\n- missed: plain/latency/65536: default >= 1 x best MPICH\n\
+                   - failed: xdp/barrier, Weft xdp: no\n";
+        assert!(text.ends_with(end), "{text}");
+        assert!(report.text().contains("the bare cable\n\nwhat"), "{}", report.text());
+    }
+}

@@ -1,0 +1,480 @@
+//! Runs the lines of both tables, each way by turns.
+
+use super::NetArgs;
+use super::hosts::{Cable, Hosts};
+use super::lines::{self, Job, Line, Wire};
+use super::report::{LeftOut, LineReport, Report, WayReport};
+use super::ways::Way;
+use crate::library::{self, Library, Name};
+use crate::machine::Machine;
+use crate::sock::run::{compile as compile_pairs, figure};
+use crate::state::{self, Sample};
+use crate::{leftovers, limits, parse, peers, plan, process, progress};
+use anyhow::{Context, bail, ensure};
+use indicatif::ProgressBar;
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+const SOURCE: &str = include_str!("../../c/mpibench.c");
+/// The application, as users compile it.
+const HEAT: [(&str, &str); 15] = [
+    ("check.c", include_str!("../../../../apps/heat/check.c")),
+    ("heat.c", include_str!("../../../../apps/heat/heat.c")),
+    ("options.c", include_str!("../../../../apps/heat/options.c")),
+    ("options.h", include_str!("../../../../apps/heat/options.h")),
+    ("picture.c", include_str!("../../../../apps/heat/picture.c")),
+    ("picture.h", include_str!("../../../../apps/heat/picture.h")),
+    ("plate.c", include_str!("../../../../apps/heat/plate.c")),
+    ("plate.h", include_str!("../../../../apps/heat/plate.h")),
+    ("run.c", include_str!("../../../../apps/heat/run.c")),
+    ("run.h", include_str!("../../../../apps/heat/run.h")),
+    ("scene.c", include_str!("../../../../apps/heat/scene.c")),
+    ("scene.h", include_str!("../../../../apps/heat/scene.h")),
+    ("screen.c", include_str!("../../../../apps/heat/screen.c")),
+    ("screen.h", include_str!("../../../../apps/heat/screen.h")),
+    ("table.c", include_str!("../../../../apps/heat/table.c")),
+];
+/// Iterations of each of its plates, for a second of a line.
+const HEAT_STEPS: f64 = 400.0;
+/// Bytes of half its largest plate, which crosses the cable whenever the plate is gathered.
+const HALF_PLATE: u64 = 1024 * 512 * 8;
+const COMPILE_LIMIT: Duration = Duration::from_secs(120);
+/// Lines that were not measured in one state so often as asked for get more turns only while a run is younger than this.
+const LONG: Duration = Duration::from_secs(360);
+/// The kernel detaches the filter of a job that has ended when it gets to it.
+const PATIENCE: Duration = Duration::from_secs(5);
+/// Messages of a window of `mpibench`.
+const WINDOW: u64 = 64;
+
+/// Samples by way, one per turn.
+pub type Samples = BTreeMap<Way, Vec<Sample>>;
+
+/// A library with what was compiled for it.
+struct Compiled {
+    library: Library,
+    bench: PathBuf,
+    /// Why the application could not be compiled.
+    heat: Result<PathBuf, String>,
+}
+
+/// What all jobs of a run need.
+struct Bench {
+    // Namespaces go before the folder with their launch script.
+    hosts: Hosts,
+    machine: Machine,
+    seconds: f64,
+    libraries: HashMap<Name, Compiled>,
+    /// `weft` itself, which holds filters.
+    weft: PathBuf,
+    pairs: PathBuf,
+    folder: tempfile::TempDir,
+}
+
+/// What a job said of its lines, in their order, and how many bytes must have crossed the cable for that.
+struct Measured {
+    samples: Vec<Sample>,
+    least_bytes: u64,
+    loaded: Option<String>,
+}
+
+impl Bench {
+    fn has(&self, way: Way) -> bool {
+        way.library().is_none_or(|name| self.libraries.contains_key(&name))
+    }
+
+    fn compiled(&self, way: Way) -> anyhow::Result<&Compiled> {
+        way.library().and_then(|name| self.libraries.get(&name)).context("no MPI library")
+    }
+
+    /// The two processors of the run.
+    fn cpus(&self) -> [usize; 2] {
+        cpus(&self.machine)
+    }
+
+    /// A job in this state of the cable. That its bytes went there and nowhere else is looked at.
+    fn measure(&self, lines: &[&Line], way: Way) -> anyhow::Result<Measured> {
+        let (job, wire) = (lines[0].job, lines[0].wire);
+        let held = wire == Wire::Xdp && !way.attaches();
+        let _holders = if held { Some(self.hosts.attach(&self.weft)?) } else { None };
+        let before = self.cable(held)?;
+        let measured = match job {
+            Job::Short | Job::Long | Job::Collective => self.measure_mpi(lines, way),
+            Job::Heat => self.measure_heat(way),
+            Job::Ping(bytes) => self.measure_connection("pingpong", bytes, way),
+            Job::Stream(bytes) => self.measure_connection("stream", bytes, way),
+        }?;
+        let crossed = self.cable(held)?.bytes.saturating_sub(before.bytes);
+        let least = measured.least_bytes;
+        ensure!(crossed >= least, "{crossed} bytes have crossed the cable, where there must be {least}");
+        Ok(measured)
+    }
+
+    /// The cable, once the filter of others is gone, or ours is there.
+    fn cable(&self, held: bool) -> anyhow::Result<Cable> {
+        let end = Instant::now() + PATIENCE;
+        loop {
+            let cable = self.hosts.cable()?;
+            if cable.has_program == held {
+                return Ok(cable);
+            }
+            let what = if held { "no XDP program is" } else { "an XDP program is still" };
+            ensure!(Instant::now() < end, "{what} attached to the cable");
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    }
+
+    fn measure_mpi(&self, lines: &[&Line], way: Way) -> anyhow::Result<Measured> {
+        let compiled = self.compiled(way)?;
+        let mut command = self.launch(way)?;
+        command.arg(&compiled.bench);
+        let [first, second] = self.cpus();
+        if first != second {
+            let page = self.folder.path().join("cache-line");
+            std::fs::write(&page, [0; 4096])?;
+            command.arg("--cache-line").arg(page);
+        }
+        command.arg(self.seconds.to_string()).args(lines.iter().map(|line| &line.spec));
+        let outcome = process::run(command, self.limit(lines.len()))?;
+        outcome.check()?;
+        check_quiet(way, &outcome.stderr)?;
+        let output = parse::output("mpibench", &outcome.stdout)?;
+        if let Some(text) = &output.library {
+            compiled.library.check_loaded(text)?;
+        }
+        let sample = |line: &&Line| {
+            let sample = parse::sample(&output.figures, &line.spec, line.unit.symbol());
+            sample.with_context(|| format!("no figure for {}", line.id))
+        };
+        Ok(Measured {
+            samples: lines.iter().map(sample).collect::<anyhow::Result<_>>()?,
+            least_bytes: output.figures.iter().map(least_bytes).sum(),
+            loaded: output.library.as_deref().map(parse::short_library_name),
+        })
+    }
+
+    fn launch(&self, way: Way) -> anyhow::Result<Command> {
+        let mut command = way.launch(&self.compiled(way)?.library, &self.hosts);
+        // What a launcher leaves that is killed goes with ours.
+        command.env("TMPDIR", self.folder.path());
+        Ok(command)
+    }
+
+    fn measure_heat(&self, way: Way) -> anyhow::Result<Measured> {
+        let program = self.compiled(way)?.heat.as_ref().map_err(|why| anyhow::anyhow!("{why}"))?;
+        let steps = (HEAT_STEPS * self.seconds).ceil().max(20.0);
+        let mut command = self.launch(way)?;
+        command.arg(program).args(["--table", "--steps", &steps.to_string()]);
+        let outcome = process::run(command, self.limit(10))?;
+        outcome.check()?;
+        check_quiet(way, &outcome.stderr)?;
+        let samples = vec![Sample::plain(speed_up(&outcome.stdout)?)];
+        Ok(Measured { samples, least_bytes: HALF_PLATE, loaded: None })
+    }
+
+    fn measure_connection(&self, what: &str, bytes: u64, way: Way) -> anyhow::Result<Measured> {
+        let wait = if way == Way::PolledTcp { "spin" } else { "block" };
+        let there = format!("tcp@{}@/run/netns/{}", Hosts::address(1), self.hosts.name(1));
+        let mut command = self.hosts.command(0, &self.pairs);
+        command.args([what, wait, &there, &bytes.to_string(), &self.seconds.to_string()]);
+        command.args(self.cpus().map(|cpu| cpu.to_string()));
+        let outcome = process::run(command, self.limit(1))?;
+        outcome.check()?;
+        let value = figure(&outcome.stdout, what)?;
+        let line_ns = |name| figure(&outcome.stdout, name).map(|seconds| seconds * 1e9).ok();
+        let sample = Sample { value, line_ns_before: line_ns("line-before"), line_ns_after: line_ns("line-after") };
+        Ok(Measured { samples: vec![sample], least_bytes: bytes, loaded: None })
+    }
+
+    /// After which a job counts as hanging.
+    fn limit(&self, lines: usize) -> Duration {
+        Duration::from_secs_f64(60.0 + 10.0 * self.seconds * lines as f64)
+    }
+}
+
+fn cpus(machine: &Machine) -> [usize; 2] {
+    [machine.cpus_used.first(), machine.cpus_used.last()].map(|cpu| cpu.copied().unwrap_or(0))
+}
+
+/// Weft says what it could not do as it was asked to, such as past the kernel. Launchers of others like to talk.
+fn check_quiet(way: Way, stderr: &str) -> anyhow::Result<()> {
+    match stderr.trim() {
+        said if way.library() == Some(Name::Weft) && !said.is_empty() => bail!("it said: {said}"),
+        _ => Ok(()),
+    }
+}
+
+/// What the iterations of a figure must have brought over the cable at least, whatever they are wrapped in.
+fn least_bytes(figure: &parse::Figure) -> u64 {
+    let (kind, bytes) = figure.spec.split_once(':').unwrap_or((&figure.spec, "1"));
+    let messages = match kind {
+        "cache-line" => 0,
+        "rate" => WINDOW,
+        _ => 1,
+    };
+    figure.iterations.saturating_mul(messages).saturating_mul(bytes.parse().unwrap_or(0))
+}
+
+/// The last figure in the application's line for its largest plate: how many times as fast both ranks are as one.
+fn speed_up(table: &str) -> anyhow::Result<f64> {
+    let line = table.lines().find(|line| line.trim_start().starts_with("1024 |"));
+    let word = line.and_then(|line| line.split_whitespace().last()).context("no line for n = 1024")?;
+    word.parse().with_context(|| format!("{word:?} is no speed-up"))
+}
+
+/// A run under way.
+struct Run {
+    bench: Bench,
+    turns: u32,
+    lines: Vec<(Line, Samples)>,
+    loaded: HashMap<Name, String>,
+    failures: Vec<String>,
+    /// What failed once is not tried again: the first line of a job, and who.
+    given_up: HashSet<(String, Way)>,
+    bar: ProgressBar,
+}
+
+/// Measures every line that is wanted.
+pub fn run(args: &NetArgs) -> anyhow::Result<Report> {
+    let start = Instant::now();
+    let lines = select(&args.only)?;
+    let machine = Machine::look();
+    let folder = tempfile::Builder::new().prefix("weft-bench-").tempdir().context("a temporary folder")?;
+    let hosts = Hosts::up(folder.path(), cpus(&machine))?;
+    limits::compile(folder.path())?;
+    let mut left_out = Vec::new();
+    let libraries = libraries(args, folder.path(), &mut left_out)?;
+    let weft = libraries.get(&Name::Weft).context("Weft cannot take part")?.library.prefix.join("bin/weft");
+    let pairs = compile_pairs(folder.path())?;
+    let bench = Bench { hosts, machine, seconds: args.line_seconds(), libraries, weft, pairs, folder };
+    let mut run = Run {
+        bench,
+        turns: args.turns(),
+        lines: lines.into_iter().map(|line| (line, Samples::new())).collect(),
+        loaded: HashMap::new(),
+        failures: Vec::new(),
+        given_up: HashSet::new(),
+        bar: ProgressBar::hidden(),
+    };
+    run.bar = progress::bar(u64::from(run.turns) * run.samples_of_a_turn());
+    for turn in 0..run.turns {
+        run.turn(turn, |_| true)?;
+    }
+    let turns_taken = run.more_turns(args.quick, start)?;
+    run.bar.finish_and_clear();
+    Ok(run.report(left_out, turns_taken, start))
+}
+
+/// The lines that match a pattern, all without one.
+fn select(patterns: &[String]) -> anyhow::Result<Vec<Line>> {
+    let all = lines::all();
+    for pattern in patterns {
+        let known = all.iter().any(|line| crate::lines::matches(pattern, &line.id));
+        ensure!(known, "--only {pattern}: no line has such a name; --list shows them all");
+    }
+    let wanted = |line: &Line| patterns.is_empty() || patterns.iter().any(|p| crate::lines::matches(p, &line.id));
+    Ok(all.into_iter().filter(wanted).collect())
+}
+
+/// Weft and, if wanted, MPICH, with the programs compiled for each.
+fn libraries(args: &NetArgs, folder: &Path, left_out: &mut Vec<LeftOut>) -> anyhow::Result<HashMap<Name, Compiled>> {
+    let mut found = HashMap::new();
+    let weft = library::find_weft(args.weft_prefix.as_deref())?;
+    found.insert(Name::Weft, compile(weft, folder)?);
+    if args.without_peers {
+        return Ok(found);
+    }
+    let directory = match &args.peers_dir {
+        Some(directory) => std::path::absolute(directory)?,
+        None => peers::default_directory()?,
+    };
+    let mode = if args.offline { peers::Mode::Offline } else { peers::Mode::Missing };
+    let mpich = peers::provide(Name::Mpich, &directory, mode, false).and_then(|library| compile(library, folder));
+    process::check_interrupt()?;
+    match mpich {
+        Ok(mpich) => drop(found.insert(Name::Mpich, mpich)),
+        Err(error) => {
+            let reason = format!("{error:#}");
+            eprintln!("MPICH is left out: {reason}");
+            left_out.push(LeftOut { name: Name::Mpich, reason });
+        }
+    }
+    Ok(found)
+}
+
+fn compile(library: Library, folder: &Path) -> anyhow::Result<Compiled> {
+    let source = folder.join("mpibench.c");
+    std::fs::write(&source, SOURCE)?;
+    let program = |what: &str| folder.join(format!("{what}-{}", library.name as usize));
+    let bench = program("mpibench");
+    process::run(library.compile(&source, &bench), COMPILE_LIMIT)
+        .and_then(|outcome| outcome.check())
+        .with_context(|| format!("mpicc of {} failed", library.name.title()))?;
+    let heat = program("heat");
+    let compiled = compile_heat(&library, folder, &heat);
+    process::check_interrupt()?;
+    let heat = compiled.map(|()| heat).map_err(|error| format!("apps/heat cannot be compiled: {error:#}"));
+    Ok(Compiled { library, bench, heat })
+}
+
+fn compile_heat(library: &Library, folder: &Path, program: &Path) -> anyhow::Result<()> {
+    let sources = folder.join("heat");
+    std::fs::create_dir_all(&sources)?;
+    let mut command = library.command("mpicc");
+    command.arg("-O2");
+    for (name, text) in HEAT {
+        std::fs::write(sources.join(name), text)?;
+        if name.ends_with(".c") {
+            command.arg(sources.join(name));
+        }
+    }
+    command.arg("-o").arg(program).args(["-lpng", "-lm"]);
+    process::run(command, COMPILE_LIMIT)?.check().context("it needs libpng (Debian: apt-get install libpng-dev)")
+}
+
+impl Run {
+    fn samples_of_a_turn(&self) -> u64 {
+        let ways = |lines: &[(Line, Samples)]| lines[0].0.ways.iter().filter(|way| self.bench.has(**way)).count();
+        self.lines.chunk_by(|a, b| same_job(&a.0, &b.0)).map(|lines| ways(lines) as u64).sum()
+    }
+
+    /// After the turns asked for: more of them for the lines that were measured in changing states, all ways alike.
+    /// Returns how many turns there were in all.
+    fn more_turns(&mut self, quick: bool, start: Instant) -> anyhow::Result<u32> {
+        let most = if quick { self.turns } else { state::MOST * self.turns };
+        for turn in self.turns..most {
+            let unsettled = self.lines.iter().filter(|(_, samples)| !is_settled(samples, self.turns));
+            let unsettled: HashSet<String> = unsettled.map(|(line, _)| line.id.clone()).collect();
+            if unsettled.is_empty() || start.elapsed() > LONG {
+                return Ok(turn);
+            }
+            self.bar.inc_length(3 * unsettled.len() as u64);
+            self.turn(turn, |line| unsettled.contains(&line.id))?;
+        }
+        Ok(most)
+    }
+
+    /// One sample for each way of the lines that are `wanted`. Lines of the same job share it.
+    fn turn(&mut self, turn: u32, wanted: impl Fn(&Line) -> bool) -> anyhow::Result<()> {
+        let mut lines = std::mem::take(&mut self.lines);
+        let mut result = Ok(());
+        for same in lines.chunk_by_mut(|a, b| same_job(&a.0, &b.0)) {
+            let mut same: Vec<_> = same.iter_mut().filter(|(line, _)| wanted(line)).collect();
+            if !same.is_empty() && result.is_ok() {
+                result = self.job_turn(turn, &mut same);
+            }
+        }
+        self.lines = lines;
+        result
+    }
+
+    /// A job in each way. Only an interrupt ends the run.
+    fn job_turn(&mut self, turn: u32, lines: &mut [&mut (Line, Samples)]) -> anyhow::Result<()> {
+        let first = lines[0].0.clone();
+        for i in 0..first.ways.len() {
+            // Nobody is always first.
+            let way = first.ways[(i + turn as usize) % first.ways.len()];
+            if !self.bench.has(way) || self.given_up.contains(&(first.id.clone(), way)) {
+                continue;
+            }
+            let what = format!("{}, {}", first.id, way.title());
+            progress::note(&self.bar, turn, &what);
+            let shared_memory = leftovers::Before::look();
+            let result = self.bench.measure(&lines.iter().map(|line| &line.0).collect::<Vec<_>>(), way);
+            self.bar.inc(1);
+            if result.is_err() {
+                shared_memory.clean();
+            }
+            process::check_interrupt()?;
+            match result {
+                Ok(measured) => self.keep(lines, way, measured),
+                Err(error) => {
+                    self.bar.suspend(|| eprintln!("{what} failed: {error:#}"));
+                    self.failures.push(format!("{what}: {error:#}"));
+                    self.given_up.insert((first.id.clone(), way));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn keep(&mut self, lines: &mut [&mut (Line, Samples)], way: Way, measured: Measured) {
+        if let (Some(name), Some(text)) = (way.library(), measured.loaded) {
+            self.loaded.entry(name).or_insert(text);
+        }
+        for (line, sample) in lines.iter_mut().zip(measured.samples) {
+            line.1.entry(way).or_default().push(sample);
+        }
+    }
+
+    fn report(self, left_out: Vec<LeftOut>, turns_taken: u32, start: Instant) -> Report {
+        let shortest_ns = state::shortest_ns(self.lines.iter().flat_map(|(_, samples)| samples.values().flatten()));
+        let measured = |way: &Way| self.lines.iter().any(|(_, samples)| samples.contains_key(way));
+        let way = |way: Way| WayReport {
+            way,
+            title: way.title(),
+            version: way.library().and_then(|name| self.loaded.get(&name).cloned()),
+            command: way.launch_text(),
+        };
+        Report {
+            format: 1,
+            command: plan::command_text(),
+            turns: self.turns,
+            turns_taken,
+            seconds: self.bench.seconds,
+            took_s: start.elapsed().as_secs_f64(),
+            shortest_line_ns: shortest_ns.is_finite().then_some(shortest_ns),
+            ways: Way::ALL.into_iter().filter(measured).map(way).collect(),
+            left_out,
+            lines: self.lines.iter().map(|(l, s)| LineReport::of(l, s, self.turns, shortest_ns)).collect(),
+            failures: self.failures,
+            machine: self.bench.machine,
+        }
+    }
+}
+
+fn same_job(a: &Line, b: &Line) -> bool {
+    a.wire == b.wire && a.job == b.job
+}
+
+fn is_settled(samples: &Samples, turns: u32) -> bool {
+    let all: Vec<&[Sample]> = samples.values().map(Vec::as_slice).collect();
+    state::settled(&all, turns)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_speed_up_of_the_largest_plate_is_read() {
+        let table = "      512 |   0.3511 |   0.2111      1.66\n     1024 |   1.4211 |   0.7511      1.89\n\nheat: every line\n";
+        assert_eq!(speed_up(table).unwrap(), 1.89);
+        assert!(speed_up("heat: no memory\n").is_err());
+        assert!(speed_up("1024 | -").unwrap_err().to_string().contains("no speed-up"));
+    }
+
+    #[test]
+    fn what_must_have_crossed_the_cable_follows_from_the_iterations() {
+        let text = "mpibench: cache-line 6e-08 s 1 0.1\nmpibench: latency:8 1e-06 s 500 0.1\n\
+                    mpibench: rate:8 1e6 1/s 10 0.1\nmpibench: barrier 1e-06 s 7 0.1\n";
+        let figures = parse::output("mpibench", text).unwrap().figures;
+        assert_eq!(figures.iter().map(least_bytes).collect::<Vec<_>>(), [0, 4000, 5120, 7]);
+    }
+
+    #[test]
+    fn patterns_choose_lines_and_unknown_ones_are_refused() {
+        let ids = |pattern: &str| select(&[pattern.into()]).map(|lines| lines.len());
+        assert_eq!(ids("*/rate/8").unwrap(), 2);
+        assert_eq!(ids("plain").unwrap() + ids("xdp").unwrap(), select(&[]).unwrap().len());
+        assert!(ids("shm").unwrap_err().to_string().contains("--only shm"));
+    }
+
+    #[test]
+    fn only_weft_must_say_nothing() {
+        assert!(check_quiet(Way::WeftXdp, "weft: xdp cannot be had\n").is_err());
+        check_quiet(Way::WeftXdp, "\n").unwrap();
+        check_quiet(Way::MpichUcx, "[proxy] hello\n").unwrap();
+    }
+}

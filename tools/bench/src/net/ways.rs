@@ -1,0 +1,123 @@
+//! The columns: a library with the devices it may use, or the kernel's sockets.
+
+use super::hosts::Hosts;
+use crate::library::{Library, Name};
+use serde::Serialize;
+use std::path::Path;
+use std::process::Command;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Way {
+    WeftXdp,
+    /// All devices between hosts, the best first.
+    WeftAll,
+    /// What it does unless told.
+    WeftDefault,
+    WeftUdp,
+    WeftTcp,
+    MpichOfi,
+    MpichUcx,
+    KernelTcp,
+    PolledTcp,
+}
+
+impl Way {
+    /// In the order of the table.
+    pub const ALL: [Way; 9] = [
+        Way::WeftXdp,
+        Way::WeftAll,
+        Way::WeftDefault,
+        Way::WeftUdp,
+        Way::WeftTcp,
+        Way::MpichOfi,
+        Way::MpichUcx,
+        Way::KernelTcp,
+        Way::PolledTcp,
+    ];
+
+    pub fn title(self) -> &'static str {
+        match self {
+            Way::WeftXdp => "Weft xdp",
+            Way::WeftAll => "Weft xdp,udp,tcp",
+            Way::WeftDefault => "Weft default",
+            Way::WeftUdp => "Weft udp",
+            Way::WeftTcp => "Weft tcp",
+            Way::MpichOfi => "MPICH ofi",
+            Way::MpichUcx => "MPICH ucx",
+            Way::KernelTcp => "kernel TCP",
+            Way::PolledTcp => "TCP polled",
+        }
+    }
+
+    /// Whose MPI this is, if it is MPI.
+    pub fn library(self) -> Option<Name> {
+        match self {
+            Way::WeftXdp | Way::WeftAll | Way::WeftDefault | Way::WeftUdp | Way::WeftTcp => Some(Name::Weft),
+            Way::MpichOfi | Way::MpichUcx => Some(Name::Mpich),
+            Way::KernelTcp | Way::PolledTcp => None,
+        }
+    }
+
+    /// Whether its job attaches the filter itself, and fails or falls back where another one is attached.
+    pub fn attaches(self) -> bool {
+        matches!(self, Way::WeftXdp | Way::WeftAll)
+    }
+
+    fn devices(self) -> &'static str {
+        match self {
+            Way::WeftXdp => "xdp",
+            Way::WeftAll => "xdp,udp,tcp",
+            Way::WeftUdp => "udp",
+            Way::WeftTcp => "tcp",
+            _ => "auto",
+        }
+    }
+
+    /// What MPICH is told by its environment. UCX would find the shared memory of the two namespaces, which are one
+    /// machine, and libfabric might.
+    fn settings(self) -> &'static [(&'static str, &'static str)] {
+        match self {
+            Way::MpichOfi => &[("MPIR_CVAR_CH4_NETMOD", "ofi"), ("FI_PROVIDER", "tcp")],
+            Way::MpichUcx => &[("MPIR_CVAR_CH4_NETMOD", "ucx"), ("UCX_TLS", "tcp,self")],
+            _ => &[],
+        }
+    }
+
+    /// The launcher with everything up to the program, a rank on each host.
+    pub fn launch(self, library: &Library, hosts: &Hosts) -> Command {
+        if library.name == Name::Weft {
+            let mut command = library.command("weft");
+            command.args(["run", "--device", self.devices(), "--hosts", &hosts.names(), "--launch"]);
+            command.arg(format!("sh '{}' {{host}}", hosts.launch.display()));
+            // A host may take long to answer: the machine may be loaded.
+            command.env("WEFT_LAUNCH_TIMEOUT", "60");
+            return command;
+        }
+        // Its agents dial the launcher, which so has to be on one of the hosts itself.
+        let mpiexec = library.command("mpiexec");
+        let mut command = hosts.command(0, Path::new(mpiexec.get_program()));
+        for (key, value) in mpiexec.get_envs() {
+            match value {
+                Some(value) => command.env(key, value),
+                None => command.env_remove(key),
+            };
+        }
+        command.envs(self.settings().iter().copied());
+        command.args(["-launcher", "ssh", "-launcher-exec"]).arg(&hosts.launch);
+        command.args(["-iface", super::hosts::INTERFACE, "-hosts", &hosts.names(), "-n", "2"]);
+        command
+    }
+
+    /// As a person would type it, for the report.
+    pub fn launch_text(self) -> String {
+        match self.library() {
+            Some(Name::Weft) => format!("weft run --device {} --hosts HOST,HOST", self.devices()),
+            Some(_) => {
+                let settings = self.settings().iter().map(|(k, v)| format!("{k}={v} ")).collect::<String>();
+                format!("{settings}mpiexec -hosts HOST,HOST -n 2")
+            }
+            None => "two processes with a connection".into(),
+        }
+    }
+}
