@@ -1,7 +1,7 @@
 //! Operations of ranks on several hosts, in two levels: inside each host, and between one rank of each, its leader.
 //!
-//! Both levels are the algorithms of the other modules, among fewer ranks ([`Schedule::among`]). So each host takes part
-//! in what goes over the network once, however many ranks it has and however they are numbered.
+//! Both levels are the algorithms of the other modules, among fewer ranks ([`Schedule::among`]). So each host takes
+//! part in what goes over the network once, however many ranks it has and however they are numbered.
 
 use super::{allgather, bcast, gather, reduce, tree};
 use crate::coll::schedule::{Party, Schedule, View};
@@ -22,8 +22,8 @@ pub struct Hosts {
 }
 
 impl Hosts {
-    /// Of ranks whose hosts have these numbers, as rank `me` sees it. `None` where one level is all there is: everybody on
-    /// one host, or on a host of its own.
+    /// Of ranks whose hosts have these numbers, as rank `me` sees it. `None` where one level is all there is: everybody
+    /// on one host, or on a host of its own.
     pub fn of(numbers: &[u32], me: u32) -> Option<Self> {
         let mut ranks: Vec<Vec<u32>> = Vec::new();
         let mut places = std::collections::HashMap::new();
