@@ -20,12 +20,20 @@ fn passes(name: &str, devices: &str) {
 }
 
 fn passes_with(name: &str, devices: &str, launch: &str) {
+    passes_on([2, 2], name, devices, launch);
+}
+
+/// With so many ranks on each of the hosts.
+fn passes_on(ranks: [u32; 2], name: &str, devices: &str, launch: &str) {
     let program = build::c_program(&tree().join("bin/mpicc"), &format!("tests/c/mpi/{name}.c"));
     let hosts = Namespaces::pair();
     let mut command = Command::new(tree().join("bin/weft"));
     let _alone = alone_if(devices);
     command.args(["run", "--bind", "none", "--timeout", "100", "--launch", launch, "--hosts"]);
-    command.arg(format!("{}:2,{}:2", hosts.name(1), hosts.name(2))).args(["--device", devices]).arg(program);
+    command
+        .arg(format!("{}:{},{}:{}", hosts.name(1), ranks[0], hosts.name(2), ranks[1]))
+        .args(["--device", devices])
+        .arg(program);
     // A host may take long to answer: the machine may be loaded.
     command.env("WEFT_LAUNCH_TIMEOUT", "100").stdin(Stdio::null());
     let output = command.output().expect("the launcher can be started");
@@ -40,6 +48,13 @@ fn passes_with(name: &str, devices: &str, launch: &str) {
 fn hosts_whose_sockets_are_of_one_family_are_reached() {
     let setting = "sh -c 'echo 1 > /proc/sys/net/ipv6/bindv6only; exec \"$@\"' sh";
     passes_with("point_exchange", "auto", &format!("{LAUNCH} {setting}"));
+}
+
+#[test]
+fn collectives_of_hosts_with_different_numbers_of_ranks_are_right() {
+    for (ranks, devices) in [([3, 1], "shm,tcp"), ([1, 3], "shm,xdp"), ([3, 2], "auto")] {
+        passes_on(ranks, "coll_hosts", devices, LAUNCH);
+    }
 }
 
 /// What `weft hosts check` says of these hosts, and its exit code.
@@ -99,4 +114,4 @@ macro_rules! programs {
 }
 
 weft_tests::programs_between_hosts!(programs);
-programs!(hosts_split);
+programs!(hosts_split coll_hosts);

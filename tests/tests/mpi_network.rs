@@ -88,6 +88,36 @@ fn ranks_share_memory_with_those_of_their_host() {
     }
 }
 
+#[test]
+fn collectives_of_ranks_that_lie_on_hosts_in_any_way_are_right() {
+    let uneven = ["--launch", "env NAME={host}", "--hosts", "a:3,b:1"];
+    let in_turn = ["--map", "host", "--launch", "env NAME={host}", "--hosts", "a:1,b:2,c:2"];
+    passes("coll_hosts", &[&["-n", "3"], TWO_HOSTS, &uneven, &in_turn]);
+}
+
+/// Every host of this job has two ranks; only the first of them speaks to the other host.
+#[test]
+fn collectives_use_the_network_once_for_each_host() {
+    let program = build::c_program(&tree().join("bin/mpicc"), "tests/c/mpi/hosts_leaders.c");
+    for (device, used) in [("shm,tcp", "tcp_packets"), ("shm,udp", "udp_packets")] {
+        let mut command = weft(&format!("run --device {device} --bind none --timeout 100"));
+        let mut launcher = command.args(TWO_HOSTS).arg(&program).stdout(Stdio::piped()).spawn().expect("the launcher");
+        let mut lines = BufReader::new(launcher.stdout.take().expect("piped")).lines();
+        (0..4).for_each(|_| assert!(lines.next().is_some_and(|line| line.is_ok_and(|line| line.contains("done")))));
+        shown(launcher.id(), |ranks| {
+            let counts = |name: &str| ranks.iter().map(|rank| rank["counters"][name].as_u64()).collect::<Vec<_>>();
+            let (network, near) = (counts(used), counts("shm_packets"));
+            // Of each of the 100 rounds the leader sends at least the barrier's and the sum's message.
+            network.len() == 2
+                && network[0] >= Some(200)
+                && network[1] == Some(0)
+                && near.iter().all(|count| *count >= Some(200))
+        });
+        launcher.kill().expect("still there");
+        launcher.wait().expect("ended");
+    }
+}
+
 /// The job that this launcher has started, once `holds` says so of its ranks.
 fn shown(launcher: u32, holds: impl Fn(&[Value]) -> bool) {
     let name = format!("{launcher}-");

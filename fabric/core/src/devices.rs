@@ -55,6 +55,8 @@ struct Net {
     ways: Vec<Way>,
     /// The ranks of the members of the segment.
     ranks: Vec<u32>,
+    /// The host of each rank, as the map of the job numbers them.
+    hosts: Vec<u32>,
     order: DeviceOrder,
     links: Option<Links>,
     tcp: TcpDevice,
@@ -108,6 +110,7 @@ impl Devices {
             })
             .collect::<Result<_, _>>()?;
         let ranks = map.ranks_on(my_host).map(|rank| rank as u32).collect();
+        let hosts = map.ranks.iter().map(|rank| rank.host).collect();
         let others =
             |wanted: fn(&Way) -> bool| ways.iter().enumerate().any(|(rank, way)| rank as u32 != me && wanted(way));
         let alone = !others(|way| matches!(way, Way::Shm(_)));
@@ -136,7 +139,7 @@ impl Devices {
             }
             _ => None,
         };
-        Ok(Self { shm, me, net: Some(Box::new(Net { ways, ranks, order, links, tcp, changed: false })) })
+        Ok(Self { shm, me, net: Some(Box::new(Net { ways, ranks, hosts, order, links, tcp, changed: false })) })
     }
 
     pub fn segment(&self) -> &Segment {
@@ -159,6 +162,11 @@ impl Devices {
 
     pub fn is_local(&self, rank: u32) -> bool {
         self.member_of(rank).is_some()
+    }
+
+    /// The number of a rank's host; the same in every process of the job, whatever devices it may use.
+    pub fn host_of(&self, rank: u32) -> u32 {
+        self.net.as_ref().map_or(0, |net| net.hosts[rank as usize])
     }
 
     /// Which devices lead to whom, for people.

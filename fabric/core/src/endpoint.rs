@@ -110,6 +110,11 @@ impl Endpoint {
         peer.0 < self.size && self.devices.is_local(peer.0)
     }
 
+    /// The number of the host that `peer`, a process of the world, runs on; the same in every process of the job.
+    pub fn host_of(&self, peer: Peer) -> u32 {
+        self.devices.host_of(peer.0)
+    }
+
     /// Sends at once if the whole message can leave now; otherwise does nothing and answers false.
     ///
     /// # Safety

@@ -1,5 +1,6 @@
 //! The three ways to run what was prepared: to the end, beside the program, or again and again.
 
+use super::algorithm::levels::Hosts;
 use super::inquiry::{self, Name, Patience};
 use super::run::{Folding, Job, Route, Run, Turn};
 use super::schedule::Schedule;
@@ -33,6 +34,17 @@ impl Default for Prepared {
 pub struct Scene<'a> {
     pub world: &'a World,
     pub comm: &'a Arc<Comm>,
+}
+
+impl Scene<'_> {
+    /// How the ranks lie on hosts, where operations are best done in two levels.
+    pub fn hosts(&self) -> Option<&Hosts> {
+        let (comm, endpoint) = (self.comm, &self.world.endpoint);
+        if comm.is_inter() {
+            return None;
+        }
+        comm.collective.hosts(comm.local.peers(), comm.rank, |peer| endpoint.host_of(peer))
+    }
 }
 
 impl Route for Comm {

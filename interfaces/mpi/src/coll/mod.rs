@@ -26,8 +26,10 @@ mod simulate;
 
 use crate::world::World;
 pub use active::{Active, CollectiveId};
+use algorithm::levels::Hosts;
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, Ordering};
-use weft_fabric::Outside;
+use weft_fabric::{Outside, Peer};
 
 /// What collectives keep for each communicator.
 #[derive(Default)]
@@ -35,12 +37,19 @@ pub struct CommState {
     sequence: AtomicU32,
     /// The communicator's shared memory.
     pub team: shared::TeamCell,
+    /// How its ranks lie on hosts, once it has been asked for.
+    hosts: OnceLock<Option<Hosts>>,
 }
 
 /// Tags of persistent operations have this bit; they keep the number they were made with.
 const PERSISTENT_TAG: i32 = 1 << 30;
 
 impl CommState {
+    /// How the ranks lie on hosts where that matters; the first call asks for the host of each of the members.
+    pub fn hosts(&self, members: impl Iterator<Item = Peer>, me: u32, host: impl Fn(Peer) -> u32) -> Option<&Hosts> {
+        self.hosts.get_or_init(|| Hosts::of(&members.map(host).collect::<Vec<_>>(), me)).as_ref()
+    }
+
     /// The tag of the next collective operation. All ranks call collectives in the same order, so they count alike.
     pub fn next_tag(&self) -> i32 {
         self.sequence.fetch_add(1, Ordering::Relaxed) as i32 & (PERSISTENT_TAG - 1)

@@ -141,6 +141,19 @@ impl Schedule {
         }
     }
 
+    /// Appends what rank `me` does in an operation of `members` only, which `build` makes as if these were all ranks, in
+    /// this order. Nothing if it is none of them.
+    pub fn among(&mut self, members: &[u32], me: u32, build: impl FnOnce(&mut Self, Party)) {
+        let Some(place) = members.iter().position(|member| *member == me) else { return };
+        let first = self.steps.len();
+        build(self, Party { rank: place as u32, size: members.len() as u32 });
+        for step in &mut self.steps[first..] {
+            if let Step::Send { to: rank, .. } | Step::Receive { from: rank, .. } = step {
+                *rank = members[*rank as usize];
+            }
+        }
+    }
+
     pub fn copy(&mut self, from: View, to: View) {
         if from != to && self.size(from) > 0 {
             self.steps.push(Step::Copy { from, to });

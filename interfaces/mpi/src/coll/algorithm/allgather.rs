@@ -3,7 +3,7 @@
 use crate::coll::schedule::{Party, Schedule, View};
 
 /// Up to this many bytes in all the number of rounds counts more than the bytes.
-const SHORT_BYTES: u64 = 64 << 10;
+pub const SHORT_BYTES: u64 = 64 << 10;
 
 /// Every rank's block reaches everyone. `mine` is our block, `None` if it already lies in its place; `blocks` are the
 /// places by rank.
@@ -25,7 +25,7 @@ pub fn allgather(s: &mut Schedule, me: Party, mine: Option<View>, blocks: &[View
 }
 
 /// All blocks as one stretch of bytes, if they lie in order without gaps.
-fn joined(s: &Schedule, blocks: &[View]) -> Option<View> {
+pub fn joined(s: &Schedule, blocks: &[View]) -> Option<View> {
     let mut end = None;
     for &block in blocks {
         let flat = s.flat(block)?;

@@ -1,7 +1,7 @@
 //! Ranks that were called with different lengths: whatever the algorithms that they come to, nobody waits for ever.
 
 use super::gather::{gather, gatherv, scatter, scatterv};
-use super::{allgather, alltoall, bcast, reduce, scan};
+use super::{allgather, alltoall, bcast, levels, reduce, scan};
 use crate::coll::run::Combine;
 use crate::coll::schedule::{Area, Party, Schedule, View};
 use crate::coll::shape::Shape;
@@ -18,6 +18,12 @@ fn views(s: &mut Schedule, count: u64) -> (View, View) {
 
 fn blocks(view: View, me: Party) -> Vec<View> {
     (0..i64::from(me.size)).map(|rank| View { at: rank * view.count as i64 * 8, ..view }).collect()
+}
+
+/// Ranks on three hosts in turn, and one more on the first; too few of them have one level.
+fn on_hosts(me: Party, build: impl FnOnce(&levels::Hosts)) {
+    let placement: Vec<u32> = (0..me.size).map(|rank| if rank + 1 == me.size { 0 } else { rank % 3 }).collect();
+    levels::Hosts::of(&placement, me.rank).as_ref().map(build);
 }
 
 const OPERATIONS: &[(&str, Build)] = &[
@@ -67,6 +73,22 @@ const OPERATIONS: &[(&str, Build)] = &[
         let (input, output) = views(s, count);
         let places = if me.rank == 0 { blocks(output, me) } else { vec![] };
         gatherv(s, me, 0, Some(input), &places);
+    }),
+    ("bcast in two levels", |s, me, count| {
+        let (_, output) = views(s, count);
+        on_hosts(me, |hosts| levels::bcast(s, hosts, 0, output));
+    }),
+    ("reduce in two levels", |s, me, count| {
+        let (input, output) = views(s, count);
+        on_hosts(me, |hosts| levels::reduce(s, hosts, me.size - 1, input, output, true));
+    }),
+    ("allreduce in two levels", |s, me, count| {
+        let (input, output) = views(s, count);
+        on_hosts(me, |hosts| levels::allreduce(s, hosts, input, output, true));
+    }),
+    ("allgather in two levels", |s, me, count| {
+        let (input, output) = views(s, count);
+        on_hosts(me, |hosts| levels::allgather(s, hosts, Some(input), &blocks(output, me)));
     }),
     ("scatter", |s, me, count| {
         let (input, output) = views(s, count);

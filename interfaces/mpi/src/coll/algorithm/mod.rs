@@ -6,6 +6,7 @@ pub mod barrier;
 pub mod bcast;
 pub mod gather;
 pub mod inter;
+pub mod levels;
 pub mod reduce;
 pub mod scan;
 pub mod tree;

@@ -1,6 +1,8 @@
 //! Every algorithm for 1 to 17 ranks, several layouts of the elements and several orders of events, against the
 //! definition of the operation.
 
+mod levels;
+
 use super::*;
 use crate::coll::run::Combine;
 use crate::coll::schedule::{Area, Party, Schedule, ShapeId, View};
@@ -426,9 +428,9 @@ fn reduce_folds_in_the_order_of_ranks() {
     });
 }
 
-#[test]
-fn a_commutative_reduce_begins_at_its_root() {
-    let sum: Combine = Arc::new(|left, into, count| {
+/// Adds dense elements.
+fn sum() -> Combine {
+    Arc::new(|left, into, count| {
         for i in 0..2 * count as usize {
             // SAFETY: both have `count` elements of two numbers.
             unsafe {
@@ -437,7 +439,11 @@ fn a_commutative_reduce_begins_at_its_root() {
                 into.cast::<u32>().add(i).write_unaligned(sum);
             }
         }
-    });
+    })
+}
+
+#[test]
+fn a_commutative_reduce_begins_at_its_root() {
     for size in 1..=17 {
         for root in 0..size {
             let ranks = parties(size).map(|me| {
@@ -448,7 +454,7 @@ fn a_commutative_reduce_begins_at_its_root() {
                 };
                 rank(build, buffer(Layout::Dense, 3, 0, &vector(me.rank, 0..3)), buffer(Layout::Dense, 3, 0, &[]))
             });
-            let outputs = simulate::run(u64::from(size * 20 + root), ranks.collect(), Some(sum.clone()));
+            let outputs = simulate::run(u64::from(size * 20 + root), ranks.collect(), Some(sum()));
             let add = |x: Element, y: Element| (x.0.wrapping_add(y.0), x.1.wrapping_add(y.1));
             let expected: Vec<_> = (0..3).map(|i| (0..size).map(|rank| value(rank, i)).reduce(add).unwrap()).collect();
             assert_eq!(outputs[root as usize], buffer(Layout::Dense, 3, 0, &expected));

@@ -43,6 +43,19 @@ impl Place {
     }
 }
 
+/// A message without bytes from all up to rank 0.
+pub fn collect(s: &mut Schedule, me: Party) {
+    let place = Place::new(me, 0);
+    for &(child, ..) in &place.children() {
+        s.await_signal(child);
+    }
+    s.wait();
+    if let Some(parent) = place.parent() {
+        s.signal(parent);
+    }
+    s.wait();
+}
+
 /// A message without bytes from rank 0 down to all.
 pub fn release(s: &mut Schedule, me: Party) {
     let place = Place::new(me, 0);

@@ -2,7 +2,7 @@
 
 use super::check::{Draft, Mixed, Names, ONLY, RECEIVE, SEND, Uniform, Various, is_in_place, reject_in_place};
 use crate::coll::algorithm::inter::{self, Role};
-use crate::coll::algorithm::{allgather, alltoall, barrier, bcast, gather};
+use crate::coll::algorithm::{allgather, alltoall, barrier, bcast, gather, levels};
 use crate::coll::call::{Prepared, Scene};
 use crate::coll::schedule::{Area, View};
 use crate::error::Result;
@@ -11,9 +11,11 @@ use std::ffi::c_void;
 pub fn barrier(scene: &Scene) -> Result<Prepared> {
     let mut draft = Draft::new(scene);
     let me = draft.party();
-    match draft.comm().is_inter() {
-        true => barrier::inter_barrier(&mut draft.prepared.schedule, me),
-        false => barrier::barrier(&mut draft.prepared.schedule, me),
+    let schedule = &mut draft.prepared.schedule;
+    match scene.hosts() {
+        _ if scene.comm.is_inter() => barrier::inter_barrier(schedule, me),
+        Some(hosts) => levels::barrier(schedule, hosts),
+        None => barrier::barrier(schedule, me),
     }
     Ok(draft.prepared)
 }
@@ -31,7 +33,10 @@ pub fn bcast(scene: &Scene, data: Uniform, root: i32) -> Result<Prepared> {
     }
     let root = draft.root(root)?;
     let view = draft.single(Area::Output, ONLY, data)?;
-    bcast::bcast(&mut draft.prepared.schedule, me, root, view);
+    match scene.hosts() {
+        Some(hosts) => levels::bcast(&mut draft.prepared.schedule, hosts, root, view),
+        None => bcast::bcast(&mut draft.prepared.schedule, me, root, view),
+    }
     Ok(draft.prepared)
 }
 
@@ -155,7 +160,10 @@ pub fn allgather(scene: &Scene, mine: Uniform, all: Blocks) -> Result<Prepared> 
         draft.check_distinct(mine.buffer, all.buffer(), draft.prepared.schedule.size(given))?;
         draft.check_blocks(given, places[me.rank as usize])?;
     }
-    allgather::allgather(&mut draft.prepared.schedule, me, given, &places);
+    match scene.hosts() {
+        Some(hosts) => levels::allgather(&mut draft.prepared.schedule, hosts, given, &places),
+        None => allgather::allgather(&mut draft.prepared.schedule, me, given, &places),
+    }
     Ok(draft.prepared)
 }
 

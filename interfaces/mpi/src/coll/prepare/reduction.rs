@@ -3,7 +3,7 @@
 use super::check::{Draft, Names, Uniform, counts, is_in_place, reject_in_place};
 use crate::abi::Counts;
 use crate::coll::algorithm::inter::{self, Role};
-use crate::coll::algorithm::{reduce, scan};
+use crate::coll::algorithm::{levels, reduce, scan};
 use crate::coll::call::{Prepared, Scene};
 use crate::coll::schedule::{Area, View};
 use crate::error::Result;
@@ -79,7 +79,11 @@ pub fn reduce(scene: &Scene, folded: Folded, root: i32) -> Result<Prepared> {
         (input, View { area: Area::Output, ..input })
     };
     let commutative = reduction.commutative;
-    reduce::reduce(&mut reduction.draft.prepared.schedule, me, root, input, output, commutative);
+    let schedule = &mut reduction.draft.prepared.schedule;
+    match scene.hosts().filter(|hosts| hosts.may_fold(commutative)) {
+        Some(hosts) => levels::reduce(schedule, hosts, root, input, output, commutative),
+        None => reduce::reduce(schedule, me, root, input, output, commutative),
+    }
     Ok(reduction.draft.prepared)
 }
 
@@ -98,11 +102,12 @@ fn inter_reduce(mut reduction: Reduction, root: i32) -> Result<Prepared> {
 pub fn allreduce(scene: &Scene, folded: Folded) -> Result<Prepared> {
     let mut reduction = Reduction::new(scene, folded)?;
     let (input, output) = reduction.both()?;
-    let (me, inter, commutative) = (reduction.draft.party(), scene.comm.is_inter(), reduction.commutative);
+    let (me, commutative) = (reduction.draft.party(), reduction.commutative);
     let schedule = &mut reduction.draft.prepared.schedule;
-    match inter {
-        true => inter::allreduce(schedule, me, input, output, commutative),
-        false => reduce::allreduce(schedule, me, input, output),
+    match scene.hosts().filter(|hosts| hosts.may_fold(commutative)) {
+        _ if scene.comm.is_inter() => inter::allreduce(schedule, me, input, output, commutative),
+        Some(hosts) => levels::allreduce(schedule, hosts, input, output, commutative),
+        None => reduce::allreduce(schedule, me, input, output),
     }
     Ok(reduction.draft.prepared)
 }
