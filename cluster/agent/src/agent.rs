@@ -184,6 +184,9 @@ impl Prepared {
         let ports: Vec<u16> = self.ports.iter().map(|(_, udp)| *udp).collect();
         match make(&others, &ports) {
             Ok(lanes) => {
+                if let Some(note) = &lanes.note {
+                    eprintln!("weft agent: host {}: {note}", sys::host_name());
+                }
                 self.job.inherit.push((network::LANES_VARIABLE.to_owned(), lanes.memory));
                 for (own, socket) in self.here.own.iter_mut().zip(lanes.sockets) {
                     own.push((network::LANE_VARIABLE, socket));

@@ -47,6 +47,8 @@ pub struct Lanes {
     pub memory: OwnedFd,
     /// One for each port.
     pub sockets: Vec<OwnedFd>,
+    /// What the user should know beside that there are some.
+    pub note: Option<String>,
     /// They are there as long as this is.
     pub attached: Box<dyn std::any::Any>,
 }

@@ -91,7 +91,7 @@ impl Devices {
     /// The devices of a rank of a job on several hosts: to each other rank the first in `order` that can lead there.
     pub fn across(mut shm: ShmDevice, across: Across, order: DeviceOrder) -> Result<Self, JoinError> {
         let Across { map, rank: me, listener, datagrams, lane, faults } = across;
-        let lane = lane.filter(|_| order.contains(DeviceName::Xdp));
+        let sends_by_lane = order.contains(DeviceName::Xdp);
         let my_host = map.ranks[me as usize].host;
         let way = |rank: &weft_wire::job_map::Rank| {
             order.names().find_map(|name| match name {
@@ -121,7 +121,7 @@ impl Devices {
             TcpDevice::new(me, map.key, listener, places(|rank| rank.tcp_port), alone).map_err(JoinError::Network)?;
         shm.sleep_on_bell(tcp.hang_bell().map_err(JoinError::Network)?);
         let links = match datagrams {
-            Some(socket) if order.contains(DeviceName::Udp) || lane.is_some() => {
+            Some(socket) if order.contains(DeviceName::Udp) || sends_by_lane && lane.is_some() => {
                 let has_other = order.contains(DeviceName::Tcp);
                 let places = places(|rank| rank.udp_port);
                 let mut links =
@@ -133,7 +133,8 @@ impl Devices {
                 faults.into_iter().for_each(|faults| links.set_faults(faults));
                 if let Some(lane) = lane {
                     tcp.watch(lane.descriptor()).map_err(JoinError::Network)?;
-                    links.set_lane(lane);
+                    // Without xdp, too: whoever started us may keep it open, and then datagrams come by it.
+                    links.set_lane(lane, sends_by_lane);
                 }
                 Some(links)
             }

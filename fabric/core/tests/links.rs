@@ -10,8 +10,8 @@ use weft_fabric::{Bounds, Endpoint, Fault, Faults, Limits, Peer, SendMode};
 use weft_protocol::reliable::{Config, Keyed, Link, Posted};
 use weft_wire::cell::{Head, Kind};
 use weft_wire::link::header::Process;
-use weft_wire::link::mac;
-use weft_wire::siphash;
+use weft_wire::link::hello::Hello;
+use weft_wire::link::keys;
 
 /// Longer than any scheduling.
 const LOST: Duration = Duration::from_secs(60);
@@ -167,21 +167,29 @@ fn a_rank_that_breaks_the_protocol_is_lost_and_the_others_do_not_notice() {
     let map = rogue.map;
     let join = |rank| join_across(rank, order("udp"), Limits::default(), Bounds::default());
     let mut net: Vec<_> = job.into_iter().map(join).collect();
-    let process = |rank: u32| {
-        let tag = siphash::tag(&map.key, &[&b"weft rank "[..], &rank.to_le_bytes()].concat());
-        Process { rank, incarnation: u32::from_le_bytes([tag[0], tag[1], tag[2], tag[3]]) }
-    };
-    let key = mac::Key(siphash::tag(&map.key, b"weft links"));
-    let mut link = Link::new(Config::new(process(1), process(0), 1472), Keyed { key }, 1);
+    let socket = UdpSocket::from(rogue.datagrams.expect("a socket"));
+    socket.set_nonblocking(true).expect("set");
+    let there = SocketAddr::new("127.0.0.1".parse().expect("an address"), map.ranks[0].udp_port);
+    let me = Process { rank: 1, incarnation: 9 };
+    // Whom it talks to is said in the answer to a call.
+    let hello = Hello { is_answer: false, to: Process { rank: 0, incarnation: 0 }, from: me, nonce: 5, count: 1 };
+    let key = keys::of_hellos(&map.key);
+    assert!(socket.send_to(&hello.pack(&key), there).is_ok());
+    let (mut datagram, mut answer) = ([0; 1472], None);
+    until(&mut net, "no answer", |_| {
+        let length = socket.recv(&mut datagram).unwrap_or(0);
+        answer = Hello::parse(&datagram[..length], &key);
+        answer.is_some()
+    });
+    let other = answer.expect("heard").from;
+    let key = keys::of_link(&map.key, me, other);
+    let mut link = Link::new(Config::new(me, other, 1472), Keyed { key }, 1);
     assert_eq!(link.try_send(&Head::control(Kind::More), &[], Some(&[1; 10])), Posted::Sent(10));
-    let mut datagram = [0; 1472];
     let length = link.poll_transmit(2, &mut datagram).expect("there is something to send");
 
     let (mut lost, mut good) = ([0; 8], [0; 8]);
     let waiting = receive(&mut net[0], from(1, 1), &mut lost);
     let other = receive(&mut net[0], from(2, 1), &mut good);
-    let socket = UdpSocket::from(rogue.datagrams.expect("a socket"));
-    let there = SocketAddr::new("127.0.0.1".parse().expect("an address"), map.ranks[0].udp_port);
     assert_eq!(socket.send_to(&datagram[..length], there).expect("sent"), length);
     let mut outcome = None;
     until(&mut net, "nobody notices", |net| {

@@ -246,7 +246,8 @@ pub fn lanes(others: &[IpAddr], ports: &[u16]) -> Result<weft_agent::Lanes, Stri
     let mut lanes = Lanes::facing(others, ports, false).map_err(|error| error.to_string())?;
     let memory = lanes.memory().try_clone_to_owned().map_err(|error| error.to_string())?;
     let sockets = (0..ports.len()).filter_map(|lane| lanes.take_socket(lane)).collect();
-    Ok(weft_agent::Lanes { memory, sockets, attached: Box::new(lanes) })
+    let note = lanes.note().map(str::to_owned);
+    Ok(weft_agent::Lanes { memory, sockets, note, attached: Box::new(lanes) })
 }
 
 /// The job, and whether its sockets are to be accelerated. An error is one line for each slip.

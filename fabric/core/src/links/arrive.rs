@@ -1,13 +1,13 @@
 //! Datagrams that arrive: a claim each, until its seal has been checked.
 
 use super::Links;
-use super::peer::{Peer, Standing};
+use super::peer::{Peer, Standing, UNKNOWN, Way};
 use std::net::SocketAddr;
 use weft_device::{Sink, hand_on};
 use weft_protocol::reliable::{Dropped, Gone, Keyed, Packet, Phase, Seal};
 use weft_wire::link::header::{self, Header, Process};
 use weft_wire::link::hello::Hello;
-use weft_wire::link::mac;
+use weft_wire::link::{keys, mac};
 
 /// What becomes of a datagram.
 enum Fate {
@@ -26,8 +26,8 @@ impl Links {
     /// Takes what has arrived; true if anything had.
     pub(super) fn receive<S: Sink>(&mut self, now_ns: u64, look_at_socket: bool, sink: &mut S) -> bool {
         let mut firsts: Vec<(u32, SocketAddr, Vec<u8>)> = Vec::new();
-        let Self { port, peers, me, key, whole, dirty, hellos, counters, .. } = self;
-        let any = port.receive(look_at_socket, |from, datagram| match look_at(peers, me, key, datagram) {
+        let Self { port, peers, me, key, hello_key, whole, dirty, hellos, counters, .. } = self;
+        let any = port.receive(look_at_socket, |from, datagram| match look_at(peers, me, key, hello_key, datagram) {
             Fate::Taken(rank) => {
                 let peer = &mut peers[rank as usize];
                 let believed = take(peer, rank, now_ns, from, datagram, whole, sink);
@@ -40,9 +40,12 @@ impl Links {
                 firsts.push((rank, from, datagram.to_vec()));
                 true
             }
+            // Anybody may have sent a call that he has heard: where it comes from means nothing. The answer to our own
+            // one is new.
             Fate::Hello(hello) => {
+                let is_answer = hello.is_answer;
                 hellos.push((from, hello));
-                true
+                is_answer
             }
             Fate::Stranger => {
                 counters.strangers += 1;
@@ -51,7 +54,9 @@ impl Links {
             Fate::Useless => false,
         });
         for (rank, from, datagram) in firsts {
-            self.make_link(rank, from, now_ns);
+            if let (None, Some(header)) = (&self.peers[rank as usize].link, Header::parse(&datagram)) {
+                self.make_link(header.from, from, now_ns);
+            }
             let peer = &mut self.peers[rank as usize];
             take(peer, rank, now_ns, from, &datagram, &mut self.whole, sink);
             self.note_dirty(rank);
@@ -90,10 +95,10 @@ impl Links {
 
 /// Whom a datagram is of, as far as can be said without changing anything.
 #[inline]
-fn look_at(peers: &[Peer], me: &Process, key: &mac::Key, datagram: &[u8]) -> Fate {
+fn look_at(peers: &[Peer], me: &Process, key: &[u8; 16], hello_key: &mac::Key, datagram: &[u8]) -> Fate {
     let Some(header) = Header::parse(datagram) else {
-        return match Hello::is_one(datagram).then(|| Hello::parse(datagram, key)).flatten() {
-            Some(hello) if hello.to == *me && is_known(peers, me, hello.from) => Fate::Hello(hello),
+        return match Hello::is_one(datagram).then(|| Hello::parse(datagram, hello_key)).flatten() {
+            Some(hello) if is_for(&hello, me) && is_known(peers, me, hello.from) => look_at_hello(peers, hello),
             _ => Fate::Stranger,
         };
     };
@@ -108,7 +113,7 @@ fn look_at(peers: &[Peer], me: &Process, key: &mac::Key, datagram: &[u8]) -> Fat
     if peer.link.is_some() {
         return Fate::Taken(rank);
     }
-    let seal = Keyed { key: *key };
+    let seal = Keyed { key: keys::of_link(key, *me, header.from) };
     let number = 1 << 32 | u64::from(header.number);
     let sealed = header::split_seal(datagram).is_some_and(|(bytes, code)| seal.seal(number, bytes) == code);
     match peer.standing {
@@ -119,8 +124,25 @@ fn look_at(peers: &[Peer], me: &Process, key: &mac::Key, datagram: &[u8]) -> Fat
     }
 }
 
+/// An answer is to this start of our rank, a call perhaps to whichever there is.
+fn is_for(hello: &Hello, me: &Process) -> bool {
+    let Process { rank, incarnation } = hello.to;
+    rank == me.rank && (incarnation == me.incarnation || !hello.is_answer && incarnation == UNKNOWN)
+}
+
+/// A hello that somebody of the job has made, perhaps long ago. What is not new is of no use.
+fn look_at_hello(peers: &[Peer], hello: Hello) -> Fate {
+    let peer = &peers[hello.from.rank as usize];
+    let is_new = match (&peer.way, hello.is_answer) {
+        (Way::Calling(calls), true) => calls.is_answered_by(&hello),
+        (_, true) => false,
+        (_, false) => peer.answered.0 != hello.from.incarnation || hello.count > peer.answered.1,
+    };
+    if is_new { Fate::Hello(hello) } else { Fate::Useless }
+}
+
 fn is_known(peers: &[Peer], me: &Process, from: Process) -> bool {
-    from.rank != me.rank && peers.get(from.rank as usize).is_some_and(|peer| peer.process == from)
+    from.rank != me.rank && peers.get(from.rank as usize).is_some_and(|peer| peer.may_be(from))
 }
 
 /// Gives a datagram to the link of its sender; true if that believes it. What it completes goes to `sink`.
@@ -146,7 +168,10 @@ fn take<S: Sink>(
     });
     match taken {
         Ok(()) => {
-            peer.route = Some(from);
+            // Who hears a datagram can send it on from elsewhere, and be faster than its sender.
+            if peer.route != Some(from) && peer.is_at(&from) {
+                peer.route = Some(from);
+            }
             peer.trouble = None;
             true
         }

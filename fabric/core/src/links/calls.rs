@@ -31,8 +31,8 @@ pub struct Calls {
     began_ns: u64,
     next_ns: u64,
     pause_ns: u64,
-    /// Each address, with what the network has said of it.
-    addresses: Vec<(SocketAddr, Option<io::Error>)>,
+    /// Each address, with what was said of it last, and whether our own kernel has said it.
+    addresses: Vec<(SocketAddr, Option<(io::Error, bool)>)>,
     doubted: bool,
     told: bool,
     /// Since when another device reaches it, and how often it was called since.
@@ -53,11 +53,18 @@ impl Calls {
         }
     }
 
-    /// The network has said something of an address.
-    pub fn handle_report(&mut self, address: &SocketAddr, error: io::Error) {
-        if let Some((_, said)) = self.addresses.iter_mut().find(|(other, _)| other == address) {
-            *said = Some(error);
+    /// Something is said of an address. What our own kernel has said before weighs more than what comes from elsewhere.
+    pub fn handle_report(&mut self, address: &SocketAddr, error: io::Error, is_own: bool) {
+        if let Some((_, said)) = self.addresses.iter_mut().find(|(other, _)| other == address)
+            && (is_own || !matches!(said, Some((_, true))))
+        {
+            *said = Some((error, is_own));
         }
+    }
+
+    /// Whether an answer is to one of these calls.
+    pub fn is_answered_by(&self, answer: &Hello) -> bool {
+        self.nonce == answer.nonce
     }
 
     /// Whether the rank hears what another device brings, and no datagrams.
@@ -65,15 +72,22 @@ impl Calls {
         self.linked.is_some_and(|(since_ns, calls)| calls >= DEAF_CALLS && now_ns - since_ns >= DEAF_NS)
     }
 
-    /// What happened at each address, if no address is left that could still answer.
-    fn story(&self) -> Option<String> {
-        let said =
-            |(address, error): &(SocketAddr, Option<io::Error>)| error.as_ref().map(|e| format!("{address}: {e}"));
-        let all: Option<Vec<String>> = self.addresses.iter().map(said).collect();
-        all.map(|all| match all.is_empty() {
-            true => "its host has no address".to_owned(),
-            false => all.join("; "),
-        })
+    /// Whether our own kernel has no way to any of the addresses. What others say may be forged.
+    fn is_hopeless(&self) -> bool {
+        self.addresses.iter().all(|(_, said)| matches!(said, Some((_, true))))
+    }
+
+    /// What happened at each address.
+    fn story(&self) -> String {
+        if self.addresses.is_empty() {
+            return "its host has no address".to_owned();
+        }
+        let said = |(address, said): &(SocketAddr, Option<(io::Error, bool)>)| match said {
+            Some((error, true)) => format!("{address}: {error}"),
+            Some((error, false)) => format!("{address}: somebody on the way says: {error}"),
+            None => format!("{address}: no answer"),
+        };
+        self.addresses.iter().map(said).collect::<Vec<_>>().join("; ")
     }
 }
 
@@ -98,10 +112,11 @@ impl Links {
             if let Some((_, count)) = &mut calls.linked {
                 *count += 1;
             }
-            let hello = Hello { is_answer: false, to: peer.process, from: self.me, nonce: calls.nonce };
-            let packed = hello.pack(&self.key);
             for (address, _) in &calls.addresses {
-                send(&mut self.port, address, &packed);
+                peer.calls += 1;
+                let (nonce, count) = (calls.nonce, peer.calls);
+                let hello = Hello { is_answer: false, to: peer.process, from: self.me, nonce, count };
+                send(&mut self.port, address, &hello.pack(&self.hello_key));
             }
         }
         self.due_ns = self.due_ns.min(calls.next_ns);
@@ -111,19 +126,18 @@ impl Links {
         if waited_ns < NOTICE_NS || std::mem::replace(&mut calls.told, true) || self.has_other {
             return;
         }
-        let (story, host) = (calls.story(), peer.place.host.clone());
-        match story {
-            Some(story) => {
-                peer.standing = Standing::Lost;
-                let story = format!("rank {rank} on host {host} cannot be reached by udp: {story}");
-                self.faults.push(PeerFault::Lost { peer: rank, story });
-                self.live.retain(|other| *other != rank);
-            }
-            None => self.notices.push(format!(
+        let (story, host) = (calls.story(), &peer.place.host);
+        if calls.is_hopeless() {
+            let story = format!("rank {rank} on host {host} cannot be reached by udp: {story}");
+            peer.standing = Standing::Lost;
+            self.faults.push(PeerFault::Lost { peer: rank, story });
+            self.live.retain(|other| *other != rank);
+        } else {
+            self.notices.push(format!(
                 "rank {rank} on host {host} has not answered by udp for {} s: it computes, or datagrams to it are dropped on \
-                 the way",
+                 the way ({story})",
                 NOTICE_NS / (1000 * MS)
-            )),
+            ));
         }
     }
 
@@ -158,7 +172,7 @@ impl Links {
     pub fn give_up_other(&mut self, rank: u32, story: &str) {
         let peer = &mut self.peers[rank as usize];
         let Way::Calling(calls) = &peer.way else { return };
-        let said = calls.story().unwrap_or_else(|| "no answer".to_owned());
+        let said = calls.story();
         let host = &peer.place.host;
         let story = format!("rank {rank} on host {host} cannot be reached: by udp: {said}; by tcp: {story}");
         peer.standing = Standing::Lost;
@@ -179,21 +193,36 @@ impl Links {
             if hello.is_answer {
                 self.handle_answer(*from, hello, now_ns);
             } else {
-                let packed = hello.answer().pack(&self.key);
-                send(&mut self.port, from, &packed);
+                self.handle_call(*from, hello);
             }
         }
         self.hellos = hellos;
         self.hellos.clear();
     }
 
+    /// A call makes nobody known: it may be one of long ago. Each is answered once.
+    fn handle_call(&mut self, from: SocketAddr, hello: &Hello) {
+        let peer = &mut self.peers[hello.from.rank as usize];
+        let (whose, last) = peer.answered;
+        if whose == hello.from.incarnation && hello.count <= last {
+            return;
+        }
+        // Whoever has not talked to us before will talk to who is started here next.
+        if self.leaving && peer.link.is_none() {
+            return;
+        }
+        peer.answered = (hello.from.incarnation, hello.count);
+        let packed = hello.answer(self.me).pack(&self.hello_key);
+        send(&mut self.port, &from, &packed);
+    }
+
     fn handle_answer(&mut self, from: SocketAddr, hello: &Hello, now_ns: u64) {
-        let rank = hello.from.rank;
-        let peer = &mut self.peers[rank as usize];
+        let peer = &mut self.peers[hello.from.rank as usize];
         match &peer.way {
-            Way::Calling(calls) if calls.nonce == hello.nonce => {
+            // An answer that another passes on leads to him.
+            Way::Calling(calls) if calls.is_answered_by(hello) && peer.may_be(hello.from) && peer.is_at(&from) => {
                 peer.way = Way::Open;
-                self.make_link(rank, from, now_ns);
+                self.make_link(hello.from, from, now_ns);
             }
             // Late, or of another address.
             _ => {}
@@ -219,14 +248,21 @@ mod tests {
     }
 
     #[test]
-    fn silence_is_no_answer_and_no_refusal() {
+    fn silence_is_no_refusal_and_only_our_own_kernel_is_believed() {
+        let error = io::Error::from_raw_os_error;
         let mut calls = calls(&["10.0.0.1:5", "10.0.1.1:5"]);
+        let [first, second] = [0, 1].map(|at: usize| calls.addresses[at].0);
         assert!(!calls.is_deaf(u64::MAX), "nobody knows whether it computes");
-        calls.handle_report(&calls.addresses[0].0.clone(), io::Error::from_raw_os_error(libc::ECONNREFUSED));
-        assert_eq!(calls.story(), None, "the other one is silent");
-        calls.handle_report(&calls.addresses[1].0.clone(), io::Error::from_raw_os_error(libc::EHOSTUNREACH));
-        let story = calls.story().expect("all have been refused");
-        assert!(story.contains("10.0.0.1:5: Connection refused") && story.contains("10.0.1.1:5: No route"), "{story}");
+        calls.handle_report(&first, error(libc::ENETUNREACH), true);
+        assert!(!calls.is_hopeless(), "the other one is silent");
+        calls.handle_report(&second, error(libc::ECONNREFUSED), false);
+        assert!(!calls.is_hopeless(), "anybody can say that");
+        calls.handle_report(&second, error(libc::EHOSTUNREACH), true);
+        assert!(calls.is_hopeless());
+        calls.handle_report(&second, error(libc::ECONNREFUSED), false);
+        let story = calls.story();
+        assert!(calls.is_hopeless() && story.contains("10.0.0.1:5: Network is unreachable"), "{story}");
+        assert!(story.contains("10.0.1.1:5: No route"), "{story}");
     }
 
     #[test]

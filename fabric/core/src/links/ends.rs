@@ -7,20 +7,27 @@ use weft_device::{PeerFault, Posted, sys};
 use weft_protocol::reliable::Phase;
 
 const MS: u64 = 1_000_000;
-/// A rank of which the network says for so long, and so often, that it cannot be reached is lost. Shorter faults are ridden
-/// out.
+/// A rank that our own kernel has no way to for so long, and says so as often, is lost. Shorter faults are ridden out.
 const LOST_NS: u64 = 10_000 * MS;
 const LOST_REPORTS: u32 = 3;
 /// Who has taken leave hears our part of it, if it is still there, within this.
 const COURTESY_NS: u64 = 200 * MS;
 
-/// What the network says of a rank, since it was last heard.
+/// What is said of a rank since it was last heard: by our own kernel, or by others, who may be anybody.
 pub struct Trouble {
+    is_own: bool,
     since_ns: u64,
     reports: u32,
     /// What the last report said, and when.
     error: io::Error,
     last_ns: u64,
+    told: bool,
+}
+
+impl Trouble {
+    fn lasts(&self) -> bool {
+        self.reports >= LOST_REPORTS && self.last_ns - self.since_ns >= LOST_NS
+    }
 }
 
 impl Peer {
@@ -87,10 +94,10 @@ impl Links {
         }
     }
 
-    fn forget(&mut self, rank: u32, standing: Standing) {
+    pub(super) fn forget(&mut self, rank: u32, standing: Standing) {
         let peer = &mut self.peers[rank as usize];
         peer.standing = standing;
-        peer.is_dirty = false;
+        (peer.is_dirty, peer.window_bytes) = (false, 0);
         if let Some(link) = peer.link.take() {
             let (past, counters) = (&mut self.past, link.counters());
             past.datagrams_sent += counters.datagrams_sent;
@@ -107,57 +114,73 @@ impl Links {
 
     /// Ends a link whose time has come.
     pub(super) fn look_for_end(&mut self, rank: u32, now_ns: u64) {
-        let peer = &self.peers[rank as usize];
+        let peer = &mut self.peers[rank as usize];
         if peer.standing == Standing::Left {
-            if peer.has_all(now_ns) && !self.leaving {
-                self.forget(rank, Standing::Left);
-            } else {
-                self.due_ns = self.due_ns.min(peer.left_ns + COURTESY_NS);
+            match peer.has_all(now_ns) {
+                false => self.due_ns = self.due_ns.min(peer.left_ns + COURTESY_NS),
+                // Who leaves is not held up by it any more, and still answers.
+                true if self.leaving => {}
+                true => self.forget(rank, Standing::Left),
             }
             return;
         }
-        let Some(trouble) = &peer.trouble else { return };
-        let lasts = trouble.reports >= LOST_REPORTS && trouble.last_ns - trouble.since_ns >= LOST_NS;
-        if lasts && peer.standing == Standing::Open {
-            let why = format!("the network says for {} s: {}", LOST_NS / (1000 * MS), trouble.error);
+        let Some(trouble) = &mut peer.trouble else { return };
+        if peer.standing != Standing::Open || !trouble.lasts() {
+            return;
+        }
+        let (seconds, error) = (LOST_NS / (1000 * MS), &trouble.error);
+        if trouble.is_own {
+            let why = format!("there is no way to it for {seconds} s: {error}");
             self.lose(rank, &why);
+        } else if !std::mem::replace(&mut trouble.told, true) {
+            // Anybody can send such messages, and a rank that computes says nothing to the contrary.
+            self.notices.push(format!(
+                "rank {rank} on host {}: the network says for {seconds} s: {error}; that may be wrong, so the rank is \
+                 waited for",
+                peer.place.host
+            ));
         }
     }
 
-    /// Hears what the network says.
+    /// Hears what is said of addresses.
     pub(super) fn take_reports(&mut self, now_ns: u64) {
         while let Some(report) = self.port.take_report() {
             for index in (0..self.live.len()).rev() {
                 let rank = self.live[index];
                 let peer = &mut self.peers[rank as usize];
                 if let Way::Calling(calls) = &mut peer.way {
-                    calls.handle_report(&report.address, copy(&report.error));
+                    calls.handle_report(&report.address, copy(&report.error), report.is_own);
                 } else if peer.route == Some(report.address) {
-                    self.handle_trouble(rank, copy(&report.error), now_ns);
+                    self.handle_trouble(rank, copy(&report.error), report.is_own, now_ns);
                 }
             }
         }
     }
 
-    fn handle_trouble(&mut self, rank: u32, error: io::Error, now_ns: u64) {
+    pub(super) fn handle_trouble(&mut self, rank: u32, error: io::Error, is_own: bool, now_ns: u64) {
         // Too large for the way: the sizes that pass are tried, and this was one that does not.
         if error.raw_os_error() == Some(libc::EMSGSIZE) {
             return;
         }
         let peer = &mut self.peers[rank as usize];
-        let refused = error.kind() == io::ErrorKind::ConnectionRefused;
+        let refused = is_own && error.kind() == io::ErrorKind::ConnectionRefused;
         if refused && (self.leaving || peer.standing == Standing::Left) {
             // Nobody is there any more who could hear our part of the farewell.
             self.forget(rank, Standing::Left);
             return;
         }
         match &mut peer.trouble {
+            // What comes from elsewhere changes nothing in what we know ourselves.
+            Some(trouble) if trouble.is_own && !is_own => {}
             // What was said long ago was another fault, which has passed.
-            Some(trouble) if now_ns - trouble.last_ns < LOST_NS => {
+            Some(trouble) if trouble.is_own == is_own && now_ns - trouble.last_ns < LOST_NS => {
                 (trouble.error, trouble.last_ns) = (error, now_ns);
                 trouble.reports += 1;
             }
-            _ => peer.trouble = Some(Trouble { since_ns: now_ns, reports: 1, error, last_ns: now_ns }),
+            trouble => {
+                let told = trouble.as_ref().is_some_and(|trouble| trouble.told);
+                *trouble = Some(Trouble { is_own, since_ns: now_ns, reports: 1, error, last_ns: now_ns, told });
+            }
         }
         self.due_ns = self.due_ns.min(now_ns + 1);
     }

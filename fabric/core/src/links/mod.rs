@@ -14,31 +14,35 @@
 //! - *When datagrams leave*: what was posted leaves with [`Links::push`], which whoever posts calls when a message is
 //!   complete. Of messages that follow each other faster than datagrams can be sent the later ones may wait for the next
 //!   poll, and then share datagrams ([`Links::push_soon`]).
-//! - *Whom to believe*: every datagram carries a code that only ranks of the job can make, and the incarnation of both
-//!   ranks, which the key of the job decides. What fails is counted, and changes nothing.
+//! - *Whom to believe*: every datagram carries a code that only ranks of the job can make, and the incarnations of both
+//!   ranks, random numbers of each start, which the link's key is made from, too. What fails is counted, and changes
+//!   nothing. An incarnation is learned from the answer to a call of ours, or from a datagram that names ours: either is
+//!   new, whereas a call may be one that somebody has recorded, and changes nothing.
 //! - *Silence is not death.* A rank that computes looks at no socket, perhaps for minutes. The launcher knows of ranks
-//!   that end, and ends the job. A rank is lost here only where the network itself says for ten seconds that it cannot
-//!   be reached, or where it breaks the rules.
+//!   that end, and ends the job. A rank is lost here only where our own kernel says for ten seconds that there is no way
+//!   to it, or where it breaks the rules. What a message of the network says (ICMP) anybody may have sent: it is told,
+//!   and decides nothing.
 
 mod arrive;
 mod calls;
 mod ends;
 mod peer;
+#[cfg(test)]
+mod tests;
 
 use calls::Calls;
-use peer::{Peer, Standing, Way};
+use peer::{Peer, Standing, UNKNOWN, Way};
 use std::io;
 use std::net::SocketAddr;
 use std::os::fd::{BorrowedFd, OwnedFd};
 use weft_device::tcp::{Look, Place};
 use weft_device::udp::{self, Faults};
 use weft_device::xdp::Lane;
-use weft_device::{PeerFault, Posted, Sink, sys};
+use weft_device::{PeerFault, Posted, Sink, kernel, sys};
 use weft_protocol::reliable::{self, Config, Keyed, Link};
 use weft_wire::cell::Head;
 use weft_wire::link::header::Process;
-use weft_wire::link::{OVERHEAD_BYTES, hello, mac, record};
-use weft_wire::siphash;
+use weft_wire::link::{OVERHEAD_BYTES, hello, keys, mac, record};
 
 /// Bytes that are posted to one rank before they are sent, whoever posts more.
 const PUSH_BYTES: usize = 32 << 10;
@@ -51,6 +55,10 @@ const JUMBO_BYTES: usize = 9000 - 28;
 /// What a link holds in either direction, at most and at least.
 const MOST_WINDOW: usize = 1 << 20;
 const LEAST_WINDOW: usize = 128 << 10;
+/// What all links hold in both directions, but for what the least windows of very many are more than that. A new link
+/// takes at most one part of so many of what is left of it.
+const MOST_HELD: usize = 64 << 20;
+const SHARE: usize = 16;
 /// What stays in the port for want of room in the kernel is tried again after this.
 const STUCK_NS: u64 = 200_000;
 /// A sleep takes longer than this, so that what is due sooner is polled for.
@@ -73,7 +81,9 @@ pub(crate) struct Counters {
 
 pub(crate) struct Links {
     me: Process,
-    key: mac::Key,
+    /// That of the job, and that of hellos.
+    key: [u8; 16],
+    hello_key: mac::Key,
     port: udp::Port,
     window_bytes: usize,
     peers: Vec<Peer>,
@@ -96,6 +106,7 @@ pub(crate) struct Links {
     asked: Vec<u32>,
     others: Vec<u32>,
     has_other: bool,
+    sends_by_lane: bool,
     leaving: bool,
     counters: Counters,
     /// Of a lane that is gone.
@@ -104,12 +115,9 @@ pub(crate) struct Links {
     past: reliable::Counters,
 }
 
-/// Which start of a rank this is: that of the job with this key.
-fn process(key: &[u8; 16], rank: u32) -> Process {
-    let mut text = *b"weft rank \0\0\0\0";
-    text[10..].copy_from_slice(&rank.to_le_bytes());
-    let [a, b, c, d, ..] = siphash::tag(key, &text);
-    Process { rank, incarnation: u32::from_le_bytes([a, b, c, d]) }
+/// A number that no other start of a rank has, but for one in four thousand millions.
+fn new_incarnation() -> u32 {
+    (kernel::random() as u32).max(UNKNOWN + 1)
 }
 
 impl Links {
@@ -127,10 +135,11 @@ impl Links {
         has_other: bool,
     ) -> io::Result<Self> {
         let port = udp::Port::new(socket)?;
-        let peers = places.into_iter().zip(0..).map(|(place, rank)| Peer::new(place, process(key, rank))).collect();
+        let peers = places.into_iter().zip(0..).map(|(place, rank)| Peer::new(place, rank)).collect();
         Ok(Self {
-            me: process(key, me),
-            key: mac::Key(siphash::tag(key, b"weft links")),
+            me: Process { rank: me, incarnation: new_incarnation() },
+            key: *key,
+            hello_key: keys::of_hellos(key),
             window_bytes: port.kept_bytes().clamp(LEAST_WINDOW, MOST_WINDOW),
             port,
             peers,
@@ -146,6 +155,7 @@ impl Links {
             asked: Vec::new(),
             others: Vec::new(),
             has_other,
+            sends_by_lane: false,
             leaving: false,
             counters: Counters::default(),
             lane_datagrams: 0,
@@ -162,15 +172,16 @@ impl Links {
         self.port.set_faults(faults);
     }
 
-    /// Datagrams go by this lane where it leads.
-    pub fn set_lane(&mut self, lane: Lane) {
-        self.port.set_lane(lane);
+    /// Datagrams come by this lane, and with `sends` they go by it where it leads.
+    pub fn set_lane(&mut self, lane: Lane, sends: bool) {
+        self.port.set_lane(lane, sends);
+        self.sends_by_lane = sends;
         self.look = Look::new(false);
     }
 
-    /// Whether there is one that works.
+    /// Whether there is one that works, and datagrams go by it.
     pub fn has_lane(&self) -> bool {
-        self.port.lane().is_some()
+        self.sends_by_lane && self.port.lane().is_some()
     }
 
     /// Datagrams that went by it.
@@ -213,7 +224,7 @@ impl Links {
     #[inline]
     pub fn has_room(&self, to: u32, length: usize) -> bool {
         let kept = |link: &Link<Keyed>| link.kept_bytes() as usize + record::MOST_HEAD_BYTES + length;
-        self.peers[to as usize].link.as_deref().is_some_and(|link| kept(link) <= self.window_bytes)
+        self.peers[to as usize].link.as_deref().is_some_and(|link| kept(link) <= self.peers[to as usize].window_bytes)
     }
 
     /// Accepts a packet: a header, up to 48 bytes inline, and bulk payload, which is not empty if it is there. It leaves
@@ -366,26 +377,44 @@ impl Links {
         }
     }
 
-    /// The link to a rank, made if there is none, over datagrams as large as the way to `route` carries.
-    fn make_link(&mut self, rank: u32, route: SocketAddr, now_ns: u64) {
+    /// The link to a process that is known to be this rank now, made if there is none, over datagrams as large as the way
+    /// to `route` carries.
+    fn make_link(&mut self, process: Process, route: SocketAddr, now_ns: u64) {
+        let rank = process.rank;
+        let left = MOST_HELD.saturating_sub(2 * self.held_bytes());
+        let window_bytes = (left / SHARE).clamp(LEAST_WINDOW, self.window_bytes);
         let peer = &mut self.peers[rank as usize];
         peer.route = Some(route);
         if peer.link.is_some() {
             return;
         }
+        (peer.process, peer.window_bytes) = (process, window_bytes);
         let largest = udp::largest_datagram(&route).clamp(hello::BYTES, JUMBO_BYTES);
         let config = Config {
-            send_bytes: self.window_bytes,
-            window_bytes: self.window_bytes,
-            most_in_flight: self.window_bytes as u64,
+            send_bytes: window_bytes,
+            window_bytes,
+            most_in_flight: window_bytes as u64,
             probe_ns: (300_000, MOST_PROBE_NS),
             keep_alive_ns: KEEP_ALIVE_NS,
             // See the module: silence is not death.
             dead_after_ns: u64::MAX / 2,
             ..Config::new(self.me, peer.process, largest)
         };
-        peer.link = Some(Box::new(Link::new(config, Keyed { key: self.key }, now_ns)));
+        let mut link = Box::new(Link::new(config, Keyed { key: keys::of_link(&self.key, self.me, process) }, now_ns));
+        if self.leaving {
+            // It has not heard our farewell.
+            link.close();
+        }
+        peer.link = Some(link);
         self.note_live(rank);
+        if self.leaving {
+            self.note_dirty(rank);
+        }
+    }
+
+    /// What all links hold at most in either direction.
+    fn held_bytes(&self) -> usize {
+        self.live.iter().map(|rank| self.peers[*rank as usize].window_bytes).sum()
     }
 
     fn note_live(&mut self, rank: u32) {

@@ -7,6 +7,9 @@ use weft_device::tcp::Place;
 use weft_protocol::reliable::{Keyed, Link};
 use weft_wire::link::header::Process;
 
+/// The incarnation of nobody.
+pub const UNKNOWN: u32 = 0;
+
 /// What a rank may still do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Standing {
@@ -29,10 +32,16 @@ pub enum Way {
 
 pub struct Peer {
     pub place: Place,
+    /// Its incarnation is 0 until it is known.
     pub process: Process,
+    /// Calls to it so far, and the last one of its own that was answered: whose, and which.
+    pub calls: u32,
+    pub answered: (u32, u32),
     pub standing: Standing,
     pub way: Way,
     pub link: Option<Box<Link<Keyed>>>,
+    /// What the link holds at most in either direction.
+    pub window_bytes: usize,
     /// Where it last was.
     pub route: Option<SocketAddr>,
     /// Something may be there to send.
@@ -49,13 +58,28 @@ pub struct Peer {
 }
 
 impl Peer {
-    pub fn new(place: Place, process: Process) -> Self {
+    /// Whether a process may be this rank, as far as is known.
+    #[inline]
+    pub fn may_be(&self, process: Process) -> bool {
+        let known = self.process.incarnation;
+        process.incarnation != UNKNOWN && (known == UNKNOWN || known == process.incarnation)
+    }
+
+    /// Whether this is one of the addresses that it was said to have at the start.
+    pub fn is_at(&self, address: &SocketAddr) -> bool {
+        self.place.addresses.iter().any(|own| (own.ip(), own.port()) == (address.ip(), address.port()))
+    }
+
+    pub fn new(place: Place, rank: u32) -> Self {
         Self {
             place,
-            process,
+            process: Process { rank, incarnation: UNKNOWN },
+            calls: 0,
+            answered: (UNKNOWN, 0),
             standing: Standing::Open,
             way: Way::Unknown,
             link: None,
+            window_bytes: 0,
             route: None,
             is_dirty: false,
             posted_bytes: 0,

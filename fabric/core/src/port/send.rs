@@ -103,10 +103,13 @@ impl Port {
     /// Whether a message that may go without asking is offered instead.
     fn offers_to(&mut self, to: u32, length: usize) -> bool {
         (WHOLE_BYTES + 1..=self.limits.eager).contains(&length)
-            && self.limits.single_copy_allowed
-            && self.limits.single_copy.is_none()
-            && self.slots.pid(to).is_some()
+            && self.chooses_to_offer(to)
             && self.offers.pick(length as u64)
+    }
+
+    /// Whether messages to a rank are offered where that is measured to be faster.
+    pub(super) fn chooses_to_offer(&self, to: u32) -> bool {
+        self.limits.single_copy_allowed && self.limits.single_copy.is_none() && self.slots.pid(to).is_some()
     }
 
     /// A message to oneself: matched here and copied once, or kept where it is until a receive comes.
@@ -233,7 +236,8 @@ impl Port {
                 Kind::Ask => {
                     self.counters.rendezvous += 1;
                     self.requests.at(request).state = State::Asked;
-                    if offered {
+                    // An ask in the place of a long eager message, which another host gets, is no offer to be judged.
+                    if offered && self.chooses_to_offer(to) {
                         self.offers.begin(request, length as u64, sys::now_ns);
                     }
                 }

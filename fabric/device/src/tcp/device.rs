@@ -112,7 +112,7 @@ pub struct TcpDevice {
     /// Calls of ranks that were heard. A rank makes each once, so a second one is somebody else's.
     pub(super) heard_calls: HashSet<(u32, Nonce)>,
     /// We have taken our leave.
-    leaving: bool,
+    pub(super) leaving: bool,
     pub(super) counters: Counters,
     /// What the kernel may keep for a connection in each direction, where a test says so.
     #[cfg(test)]
@@ -206,7 +206,8 @@ impl TcpDevice {
         self.stands_by = true;
     }
 
-    /// Reaches a peer, though nothing is posted. Where that cannot be, it is tried once, and nobody is lost by it.
+    /// Reaches a peer, though nothing is posted. Where that cannot be, it is tried once and told by [`Self::take_unreached`];
+    /// whether the peer is lost by it depends on whether anything else reaches it, which the caller knows.
     #[inline]
     pub fn reach(&mut self, rank: u32) {
         let peer = &self.peers[rank as usize];

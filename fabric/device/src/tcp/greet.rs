@@ -8,7 +8,7 @@ use super::socket::{Socket, Watch};
 use crate::sys;
 use std::net::SocketAddr;
 use std::os::fd::AsRawFd;
-use weft_wire::tcp::USE;
+use weft_wire::tcp::{FAREWELL_BYTES, USE};
 
 /// Connections that are taken in one look.
 const ACCEPTS: usize = 16;
@@ -198,6 +198,10 @@ impl TcpDevice {
         self.established += 1;
         peer.dial = None;
         self.dialing.retain(|other| *other != rank);
+        if self.leaving && peer.output.is_empty() {
+            // It is no sign of life: we have taken leave, and the other side has not heard it.
+            peer.output.add(&FAREWELL_BYTES);
+        }
         if !peer.output.is_empty() {
             self.waiting.push(rank);
             self.flush();

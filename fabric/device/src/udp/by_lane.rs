@@ -9,8 +9,13 @@ use std::net::SocketAddr;
 /// kernel asks anew for the way: the other side may have moved to another card, or its filter may be gone.
 const TRUSTED_TICKS: u64 = 1 << 29;
 
+/// More ways than ranks have addresses. Beyond that those that are not trusted any more are forgotten.
+const MOST_WAYS: usize = 4096;
+
 pub struct ByLane {
     lane: Lane,
+    /// Otherwise it is received from only.
+    sends: bool,
     ways: HashMap<SocketAddr, Way>,
 }
 
@@ -22,8 +27,8 @@ struct Way {
 }
 
 impl ByLane {
-    pub fn new(lane: Lane) -> Self {
-        Self { lane, ways: HashMap::new() }
+    pub fn new(lane: Lane, sends: bool) -> Self {
+        Self { lane, sends, ways: HashMap::new() }
     }
 
     pub fn lane(&self) -> &Lane {
@@ -53,10 +58,10 @@ impl ByLane {
     /// Hands on what has come. The way of what is believed is the way back.
     #[inline]
     pub fn receive(&mut self, mut handle: impl FnMut(SocketAddr, &[u8]) -> bool) -> bool {
-        let Self { lane, ways } = self;
+        let Self { lane, sends, ways } = self;
         let mut learned: Option<Ends> = None;
         let any = lane.receive(|frame| {
-            if handle(frame.ends.from, frame.payload) {
+            if handle(frame.ends.from, frame.payload) && *sends {
                 match ways.get_mut(&frame.ends.from) {
                     Some(way) if way.route.is_of(&frame.ends) => way.heard_ticks = sys::ticks(),
                     _ => learned = Some(frame.ends),
@@ -66,6 +71,13 @@ impl ByLane {
         if let Some(ends) = learned {
             let route = Route::learn(&ends);
             let fits = lane.largest_payload(&route) >= super::largest_datagram(&ends.from);
+            if ways.len() >= MOST_WAYS {
+                let now = sys::ticks();
+                ways.retain(|_, way| now.wrapping_sub(way.heard_ticks) <= TRUSTED_TICKS);
+            }
+            if ways.len() >= MOST_WAYS {
+                ways.clear();
+            }
             ways.insert(ends.from, Way { route, heard_ticks: sys::ticks(), fits });
         }
         any > 0

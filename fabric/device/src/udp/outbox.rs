@@ -96,7 +96,11 @@ impl Outbox {
                     Next::Wait => return false,
                     Next::Part => self.part_run(),
                     Next::Drop => {
-                        reports.push(Report { address: self.runs[self.gone].address, error });
+                        // If the network has said something meanwhile, that may be what was told.
+                        let before = reports.len();
+                        reports.extend(std::iter::from_fn(|| socket.take_report()));
+                        let is_own = reports.len() == before;
+                        reports.push(Report { address: self.runs[self.gone].address, error, is_own });
                         self.gone += 1;
                         again = true;
                     }

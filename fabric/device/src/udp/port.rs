@@ -22,6 +22,8 @@ const USUAL_BYTES: usize = 1500;
 pub struct Report {
     pub address: SocketAddr,
     pub error: io::Error,
+    /// This host says so. Otherwise it is a message from the network, and anybody can send such messages.
+    pub is_own: bool,
 }
 
 /// Sends and receives datagrams; see the module.
@@ -60,9 +62,11 @@ impl Port {
         self.socket.descriptor()
     }
 
-    /// From now on datagrams go by this lane, which lies underneath the socket's address, where it leads.
-    pub fn set_lane(&mut self, lane: Lane) {
-        self.lane = Some(Box::new(ByLane::new(lane)));
+    /// From now on what comes by this lane, which lies underneath the socket's address, is received; with `sends` datagrams
+    /// go by it where it leads. Who has a lane and is not to use it receives all the same: what the filter hands to a lane
+    /// does not come by the socket.
+    pub fn set_lane(&mut self, lane: Lane, sends: bool) {
+        self.lane = Some(Box::new(ByLane::new(lane, sends)));
     }
 
     /// The lane, while it works. What it has counted is among its own counters.
@@ -267,6 +271,7 @@ mod tests {
         }
         assert!(reports.iter().all(|report| report.address == nobody));
         assert_eq!(reports[0].error.kind(), io::ErrorKind::ConnectionRefused);
+        assert!(reports.iter().all(|report| report.is_own), "it is an address of this host that says so");
         assert_eq!(take(&mut b, 1)[0].1, b"b");
     }
 

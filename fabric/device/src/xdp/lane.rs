@@ -16,6 +16,11 @@ const GIVE_BACK: usize = 32;
 const KICKS: u32 = 64;
 /// Between two attempts to send while the interface is down.
 const DOWN_NS: u64 = 1_000_000;
+/// Who is kept out of what all lanes share for so long, and can receive nothing more before, leaves his lane: whoever is
+/// inside does not run, and may never again.
+const STALLED_NS: u64 = 1_000_000_000;
+/// And has tried so often: a rank that computes in between has found others inside by chance.
+const STALLED_TRIES: u32 = 1000;
 /// Larger than any frame.
 const PACKET_BYTES: usize = 4096;
 
@@ -64,6 +69,9 @@ pub struct Lane {
     outgoing: Box<[u8; PACKET_BYTES]>,
     /// When the kernel last said that the interface is down.
     down_ns: Option<u64>,
+    /// Since when there is no room to receive, and another lane is inside the lock.
+    stalled_ns: Option<u64>,
+    stalled_tries: u32,
     fault: Option<String>,
     counters: Counters,
 }
@@ -98,6 +106,8 @@ impl Lane {
             incoming: Box::new([0; PACKET_BYTES]),
             outgoing: Box::new([0; PACKET_BYTES]),
             down_ns: None,
+            stalled_ns: None,
+            stalled_tries: 0,
             fault: None,
             counters: Counters::default(),
             area,
@@ -174,8 +184,24 @@ impl Lane {
         self.counters.received += u64::from(count);
         if self.held.len() >= GIVE_BACK {
             self.tend();
+            self.look_for_stall();
         }
         count as usize
+    }
+
+    /// Nobody can take the lock from a process that has been stopped: it could go on, inside, at any time. But nobody need
+    /// wait for it either: once this lane's socket is closed, the filter finds no lane for the port, and the kernel's
+    /// socket gets what comes.
+    fn look_for_stall(&mut self) {
+        if self.held.len() < HELD_FRAMES as usize {
+            (self.stalled_ns, self.stalled_tries) = (None, 0);
+            return;
+        }
+        let now_ns = sys::now_ns();
+        self.stalled_tries = self.stalled_tries.saturating_add(1);
+        if now_ns - *self.stalled_ns.get_or_insert(now_ns) >= STALLED_NS && self.stalled_tries >= STALLED_TRIES {
+            self.fail("another rank of this host has been inside the lock of the lanes for 1 s: has it been stopped?");
+        }
     }
 
     /// Writes a datagram for the peer that the route leads to: `write` gets the place for the payload, of
@@ -297,5 +323,14 @@ impl Lane {
             finished = finished.wrapping_add(1);
         }
         self.completion.consume(finished);
+    }
+}
+
+/// The next program of the same rank finds as many frames as this one has.
+impl Drop for Lane {
+    fn drop(&mut self) {
+        if self.fault.is_none() && !self.held.is_empty() {
+            self.tend();
+        }
     }
 }

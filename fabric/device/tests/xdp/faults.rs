@@ -194,6 +194,35 @@ fn a_rank_that_is_killed_inside_the_lock_holds_nobody_up() {
 }
 
 #[test]
+fn a_rank_that_is_stopped_inside_the_lock_costs_others_their_lanes_and_no_more() {
+    let cable = Cable::new();
+    let (sockets, plain) = ([cable.socket(1), cable.socket(1)], cable.socket(2));
+    let mut lanes = cable.open(1, &[&sockets[0], &sockets[1]]);
+    let mut first = lane(&mut lanes, 0);
+    let (shared, second) = (memory(&lanes), lanes.take_socket(1).expect("a socket"));
+    let again = shared.try_clone().expect("another");
+    let numbers = [shared.as_raw_fd(), second.as_raw_fd(), again.as_raw_fd()];
+    let locker = Part::new(&format!("locker {} {} {}", numbers[0], numbers[1], numbers[2]), &numbers);
+    let begin = Instant::now();
+    while first.fault().is_none() {
+        plain.send_to(&[1; 300], v4(1, port(&sockets[0]))).expect("sent");
+        first.receive(|_| {});
+        assert!(begin.elapsed() < LIMIT, "a lane waits for the lock for ever");
+        std::thread::yield_now();
+    }
+    assert!(first.fault().is_some_and(|why| why.contains("inside the lock")), "{:?}", first.fault());
+    drop(first);
+    let mut place = [0; 512];
+    loop {
+        plain.send_to(b"kernel", v4(1, port(&sockets[0]))).expect("sent");
+        if sockets[0].recv(&mut place).expect("it comes by the socket") == 6 {
+            break;
+        }
+    }
+    locker.kill();
+}
+
+#[test]
 fn ranks_that_do_not_look_lose_their_own_datagrams_only() {
     let cable = Cable::new();
     let (sockets, plain) = ([cable.socket(1), cable.socket(1), cable.socket(1)], cable.socket(2));

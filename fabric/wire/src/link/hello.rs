@@ -3,14 +3,15 @@
 //! | at | type | what |
 //! |---|---|---|
 //! | 0 | 2 x u8 | `WH` |
-//! | 2 | u8 | version, now 1 |
+//! | 2 | u8 | version, now 2 |
 //! | 3 | u8 | 1: a call; 2: the answer to one |
 //! | 4 | u32 | rank that it goes to |
-//! | 8 | u32 | incarnation of that rank |
+//! | 8 | u32 | incarnation of that rank; 0 in a call: whichever it is |
 //! | 12 | u32 | rank that it comes from |
 //! | 16 | u32 | incarnation of that rank |
 //! | 20 | u64 | nonce of the call: chosen by the caller, repeated by the answer |
-//! | 28 | zeros | up to [`BYTES`] in all, so that who is heard is known to pass datagrams of that size |
+//! | 28 | u32 | count of the calls from this rank to that one, of which each is one more; the answer repeats it |
+//! | 32 | zeros | up to [`BYTES`] in all, so that who is heard is known to pass datagrams of that size |
 //! | then | u64 | message authentication code of all before it, with the nonce as the packet number |
 
 use super::header::Process;
@@ -18,11 +19,11 @@ use super::{SEAL_BYTES, header, mac};
 
 /// Bytes of a hello: the smallest size that a link falls back to.
 pub const BYTES: usize = 1232;
-const VERSION: u8 = 1;
+const VERSION: u8 = 2;
 const MAGIC: [u8; 2] = *b"WH";
 const CALL: u8 = 1;
 const ANSWER: u8 = 2;
-const HEAD_BYTES: usize = 28;
+const HEAD_BYTES: usize = 32;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Hello {
@@ -30,12 +31,13 @@ pub struct Hello {
     pub to: Process,
     pub from: Process,
     pub nonce: u64,
+    pub count: u32,
 }
 
 impl Hello {
-    /// The answer to a call.
-    pub fn answer(&self) -> Self {
-        Self { is_answer: true, to: self.from, from: self.to, nonce: self.nonce }
+    /// The answer of a process to a call.
+    pub fn answer(&self, from: Process) -> Self {
+        Self { is_answer: true, to: self.from, from, ..*self }
     }
 
     /// Whether these bytes say to be a hello.
@@ -53,7 +55,8 @@ impl Hello {
         for (at, word) in words.iter().enumerate() {
             packed[4 + 4 * at..8 + 4 * at].copy_from_slice(&word.to_le_bytes());
         }
-        packed[20..HEAD_BYTES].copy_from_slice(&self.nonce.to_le_bytes());
+        packed[20..28].copy_from_slice(&self.nonce.to_le_bytes());
+        packed[28..HEAD_BYTES].copy_from_slice(&self.count.to_le_bytes());
         let (sealed, seal) = packed.split_at_mut(BYTES - SEAL_BYTES);
         seal.copy_from_slice(&mac::code(key, self.nonce, sealed).to_le_bytes());
         packed
@@ -79,6 +82,7 @@ impl Hello {
             to: Process { rank: u32_at(4), incarnation: u32_at(8) },
             from: Process { rank: u32_at(12), incarnation: u32_at(16) },
             nonce,
+            count: u32_at(28),
         })
     }
 }
@@ -93,6 +97,7 @@ mod tests {
         to: Process { rank: 0x0102_0304, incarnation: 0x0506_0708 },
         from: Process { rank: 0x1112_1314, incarnation: 0x1516_1718 },
         nonce: 0x2122_2324_2526_2728,
+        count: 0x3132_3334,
     };
 
     #[test]
@@ -100,20 +105,23 @@ mod tests {
         let packed = HELLO.pack(&KEY);
         #[rustfmt::skip]
         let golden = [
-            0x57, 0x48, 1, 1,
+            0x57, 0x48, 2, 1,
             4, 3, 2, 1,  8, 7, 6, 5,  0x14, 0x13, 0x12, 0x11,  0x18, 0x17, 0x16, 0x15,
             0x28, 0x27, 0x26, 0x25, 0x24, 0x23, 0x22, 0x21,
+            0x34, 0x33, 0x32, 0x31,
         ];
-        assert_eq!(packed[..28], golden);
-        assert!(packed[28..BYTES - 8].iter().all(|byte| *byte == 0));
+        assert_eq!(packed[..32], golden);
+        assert!(packed[32..BYTES - 8].iter().all(|byte| *byte == 0));
         assert_eq!(packed[BYTES - 8..], mac::code(&KEY, HELLO.nonce, &packed[..BYTES - 8]).to_le_bytes());
     }
 
     #[test]
     fn a_hello_and_its_answer_come_back() {
         assert_eq!(Hello::parse(&HELLO.pack(&KEY), &KEY), Some(HELLO));
-        let answer = HELLO.answer();
-        assert_eq!((answer.to, answer.from, answer.nonce), (HELLO.from, HELLO.to, HELLO.nonce));
+        let own = Process { rank: HELLO.to.rank, incarnation: 7 };
+        let answer = HELLO.answer(own);
+        assert_eq!((answer.to, answer.from), (HELLO.from, own));
+        assert_eq!((answer.is_answer, answer.nonce, answer.count), (true, HELLO.nonce, HELLO.count));
         assert_eq!(Hello::parse(&answer.pack(&KEY), &KEY), Some(answer));
     }
 

@@ -7,6 +7,7 @@
 pub mod crc32c;
 pub mod header;
 pub mod hello;
+pub mod keys;
 pub mod mac;
 pub mod record;
 
