@@ -96,7 +96,7 @@ fn nobody_leaves_a_barrier_of_several_hosts_before_everyone_has_come() {
         let all = schedules(placement.len() as u32, |s, me| levels::barrier(s, &hosts(placement, me)));
         assert!(heard(&all).iter().flatten().all(|heard| *heard), "{placement:?}");
     });
-    let one_level = schedules(5, |s, me| barrier::barrier(s, me));
+    let one_level = schedules(5, barrier::barrier);
     assert!(heard(&one_level).iter().flatten().all(|heard| *heard));
 }
 
