@@ -159,7 +159,8 @@ static void different_lengths(int who, int odd, int even)
     CHECK(sum > 0, "nobody saw that rank %d brought %d elements, not %d", who, odd, even);
     doing = "MPI_Bcast";
     said = is_truncated(MPI_Bcast(data, count, MPI_INT, who, comm));
-    CHECK(size == 1 || said == (rank != who), "rank %d has %d elements, not %d", who, odd, even);
+    /* The root hears of it where it has to ask because others are slow. */
+    CHECK(said || rank == who, "rank %d has %d elements, not %d", who, odd, even);
     doing = "MPI_Reduce";
     is_truncated(MPI_Reduce(data, all, count, MPI_INT, MPI_MAX, 0, comm));
     doing = "MPI_Allgather";
