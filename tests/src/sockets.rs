@@ -2,10 +2,13 @@
 
 use crate::tree;
 use std::ffi::OsStr;
+use std::fs::Permissions;
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream, UdpSocket};
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Output, Stdio};
 use std::time::{Duration, Instant};
+use tempfile::TempDir;
 
 /// How long a program may take to start, or to end when asked to.
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -24,9 +27,41 @@ pub fn library() -> PathBuf {
 
 /// A program under `weft sock --stats`.
 pub fn sock(program: impl AsRef<OsStr>) -> Command {
-    let mut command = Command::new(tree().join("bin/weft"));
+    sock_of(&tree(), program.as_ref())
+}
+
+fn sock_of(tree: &Path, program: &OsStr) -> Command {
+    let mut command = Command::new(tree.join("bin/weft"));
     command.args(["sock", "--stats", "--"]).arg(program);
     command
+}
+
+/// The command and the library where every user can read them: the checkout may lie in a folder that is its owner's only.
+pub struct ForAll(TempDir);
+
+impl ForAll {
+    /// # Panics
+    /// When they cannot be copied.
+    #[must_use]
+    pub fn copy() -> Self {
+        let folder = TempDir::new().expect("a folder");
+        let open = |path: &Path| std::fs::set_permissions(path, Permissions::from_mode(0o755)).expect("our folder");
+        open(folder.path());
+        for file in ["bin/weft", "lib/libweft_sockets.so"] {
+            let to = folder.path().join(file);
+            let parent = to.parent().expect("a folder");
+            std::fs::create_dir_all(parent).expect("a folder");
+            open(parent);
+            std::fs::copy(tree().join(file), &to).unwrap_or_else(|error| panic!("{file} cannot be copied: {error}"));
+            open(&to);
+        }
+        Self(folder)
+    }
+
+    /// As [`sock`].
+    pub fn sock(&self, program: impl AsRef<OsStr>) -> Command {
+        sock_of(self.0.path(), program.as_ref())
+    }
 }
 
 /// Starts the rendezvous of this user where none runs, for programs that are preloaded by hand.

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use tempfile::TempDir;
 use weft_tests::root;
-use weft_tests::sockets::{Server, assert_by_ring, free_port, random_bytes, run, sock};
+use weft_tests::sockets::{ForAll, Server, assert_by_ring, free_port, random_bytes, run, sock};
 
 fn redis(folder: &Path, port: u16) -> Server {
     let mut command = sock("redis-server");
@@ -63,7 +63,7 @@ fn redis_keeps_large_values_and_saves_them_while_it_is_loaded() {
         assert!(fetch(key) == value, "what was stored under {key} comes back");
     }
     assert!(ask(port, &["bgsave"]).contains("started"));
-    redis_benchmark(port, "-t set -c 20 -n 30000 -d 100");
+    redis_benchmark(port, "-t set -c 20 -n 200000 -d 100");
     // The child holds the same descriptors as the server and ends while they are in use.
     while ask(port, &["info", "persistence"]).contains("rdb_bgsave_in_progress:1") {}
     assert!(ask(port, &["info", "persistence"]).contains("rdb_last_bgsave_status:ok"));
@@ -133,19 +133,19 @@ fn postgres_program(name: &str) -> PathBuf {
 #[test]
 fn postgresql_keeps_its_books_in_order_under_pgbench() {
     let folder = TempDir::new().expect("a folder");
-    let owner = Owner::choose();
+    let (owner, copy) = (Owner::choose(), ForAll::copy());
     owner.give(folder.path());
     let (data, port) = (folder.path().join("data"), free_port().to_string());
     let mut initdb = Command::new(postgres_program("initdb"));
     initdb.args(["--no-sync", "-A", "trust", "-U", "bench", "-D"]).arg(&data);
     run(owner.runs(&mut initdb));
-    let mut postgres = sock(postgres_program("postgres"));
+    let mut postgres = copy.sock(postgres_program("postgres"));
     postgres.arg("-D").arg(&data).args(["-p", &port, "-c", "listen_addresses=127.0.0.1", "-c", "fsync=off"]);
     postgres.args(["-c", "unix_socket_directories="]);
     let number = port.parse().expect("a number");
     let server = Server::start(owner.runs(&mut postgres), number, libc::SIGINT, folder.path());
     let client = |name: &str, options: &str| {
-        let mut command = sock(postgres_program(name));
+        let mut command = copy.sock(postgres_program(name));
         command.args(["-h", "127.0.0.1", "-p", &port, "-U", "bench"]).args(options.split('|'));
         let finished = run(owner.runs(&mut command));
         assert!(!finished.err.contains("ERROR") && !finished.err.contains("aborted"), "{}", finished.err);

@@ -5,14 +5,13 @@ use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::Command;
 use tempfile::TempDir;
-use weft_tests::sockets::{Moved, Server, assert_by_ring, free_port, run, sock};
+use weft_tests::sockets::{ForAll, Moved, Server, assert_by_ring, free_port, run, sock};
 use weft_tests::tree;
 
 /// Debian's number for a user and a group of nobody.
 const NOBODY: u32 = 65534;
 
-fn redis(folder: &Path, port: u16, user: Option<u32>) -> Server {
-    let mut command = sock("redis-server");
+fn redis(mut command: Command, folder: &Path, port: u16, user: Option<u32>) -> Server {
     command.args(["--port", &port.to_string(), "--bind", "127.0.0.1", "--save", "", "--dir", "/"]);
     if let Some(user) = user {
         command.uid(user).gid(user);
@@ -25,11 +24,12 @@ fn programs_of_two_users_meet_at_the_rendezvous_of_root() {
     let user = std::fs::metadata("/proc/self").expect("/proc").uid();
     assert_eq!(user, 0, "only root can start programs of two users");
     weft_tests::sockets::ensure_rendezvous();
+    let copy = ForAll::copy();
     for [server_user, client_user] in [[None, Some(NOBODY)], [Some(NOBODY), None]] {
         let folder = TempDir::new().expect("a folder");
         let port = free_port();
-        let server = redis(folder.path(), port, server_user);
-        let mut client = sock("redis-benchmark");
+        let server = redis(copy.sock("redis-server"), folder.path(), port, server_user);
+        let mut client = copy.sock("redis-benchmark");
         client.args(["-p", &port.to_string(), "--csv", "-t", "set,get", "-c", "4", "-n", "20000", "-d", "200"]);
         if let Some(user) = client_user {
             client.uid(user).gid(user).current_dir("/");
@@ -45,7 +45,7 @@ fn programs_of_two_users_meet_at_the_rendezvous_of_root() {
 fn moved_with(options: &[&str]) -> Moved {
     let folder = TempDir::new().expect("a folder");
     let port = free_port();
-    let server = redis(folder.path(), port, None);
+    let server = redis(sock("redis-server"), folder.path(), port, None);
     let mut client = Command::new(tree().join("bin/weft"));
     client.arg("sock").args(options).args(["--", "sh", "-c"]);
     client.arg(format!("redis-benchmark -p {port} --csv -t get -c 1 -n 5000; true"));
