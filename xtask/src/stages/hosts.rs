@@ -9,7 +9,7 @@ use crate::stage::{Outcome, Stage, cargo_test};
 pub static STAGE: Stage = Stage {
     name: "hosts",
     meaning: "jobs on several hosts, which are network namespaces",
-    needs: &[Need::CCompiler],
+    needs: &[Need::CCompiler, Need::IpRoute, Need::PkgConfig, Need::LibPng, Need::PythonVenv],
     gate: false,
     run: || {
         if let Err(lack) = hosts::try_out() {
