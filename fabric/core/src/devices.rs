@@ -8,6 +8,7 @@ use crate::join::JoinError;
 use crate::links::Links;
 use crate::port::Port;
 use crate::status::Counters;
+use crate::watch::Watch;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::os::fd::OwnedFd;
 use std::time::Duration;
@@ -60,6 +61,7 @@ struct Net {
     order: DeviceOrder,
     links: Option<Links>,
     tcp: TcpDevice,
+    watch: Watch,
     /// The ways are others than they were.
     changed: bool,
 }
@@ -126,13 +128,11 @@ impl Devices {
                 let places = places(|rank| rank.udp_port);
                 let mut links =
                     Links::new(me, &map.key, socket, places, alone, has_other).map_err(JoinError::Network)?;
-                tcp.watch(links.descriptor()).map_err(JoinError::Network)?;
                 if !others(|way| *way == Way::Tcp) {
                     tcp.stand_by();
                 }
                 faults.into_iter().for_each(|faults| links.set_faults(faults));
                 if let Some(lane) = lane {
-                    tcp.watch(lane.descriptor()).map_err(JoinError::Network)?;
                     // Without xdp, too: whoever started us may keep it open, and then datagrams come by it.
                     links.set_lane(lane, sends_by_lane);
                 }
@@ -140,7 +140,11 @@ impl Devices {
             }
             _ => None,
         };
-        Ok(Self { shm, me, net: Some(Box::new(Net { ways, ranks, hosts, order, links, tcp, changed: false })) })
+        Ok(Self {
+            shm,
+            me,
+            net: Some(Box::new(Net { ways, ranks, hosts, order, links, tcp, watch: Watch::default(), changed: false })),
+        })
     }
 
     pub fn segment(&self) -> &Segment {
@@ -379,7 +383,7 @@ impl Devices {
 
     /// Before a sleep: whether the caller may sleep, or must poll.
     pub fn arm(&mut self) -> bool {
-        self.shm.arm() & self.net.as_mut().is_none_or(|net| net.arm())
+        self.shm.arm() & self.net.as_mut().is_none_or(|net| net.arm() && net.watch_links())
     }
 
     pub fn arm_beside(&mut self) -> bool {
@@ -390,6 +394,7 @@ impl Devices {
         self.shm.disarm();
         if let Some(net) = &mut self.net {
             net.tcp.disarm();
+            net.watch.disarm();
             net.links.iter_mut().for_each(Links::look_soon);
         }
     }
@@ -504,6 +509,10 @@ impl Net {
             Some(links) => links.poll(port),
             None => false,
         };
+        if links {
+            let descriptors = self.links.iter().flat_map(Links::descriptors);
+            self.watch.note_find(|| descriptors.for_each(|descriptor| self.tcp.unwatch(descriptor)));
+        }
         port.by_long_way = true;
         let far = self.tcp.poll(port);
         port.by_long_way = false;
@@ -560,6 +569,12 @@ impl Net {
 
     fn arm(&mut self) -> bool {
         self.tcp.arm() & self.links.as_mut().is_none_or(Links::arm)
+    }
+
+    /// Before a sleep on the sockets, for the one thread that does.
+    fn watch_links(&mut self) -> bool {
+        let mut descriptors = self.links.iter().flat_map(Links::descriptors);
+        self.watch.arm(|| descriptors.all(|descriptor| self.tcp.watch(descriptor).is_ok()))
     }
 }
 

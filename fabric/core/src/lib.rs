@@ -34,6 +34,7 @@ mod raw;
 pub mod shared;
 mod status;
 pub mod stream;
+mod watch;
 
 pub use api::{Envelope, Fault, MatchedId, Outcome, Peer, RequestId, Selector, SendMode, Waiting};
 pub use devices::Across;

@@ -3,6 +3,7 @@
 use super::Links;
 use super::peer::{Peer, Standing, UNKNOWN, Way};
 use std::net::SocketAddr;
+use weft_device::udp::Came;
 use weft_device::{Sink, hand_on};
 use weft_protocol::reliable::{Dropped, Gone, Keyed, Packet, Phase, Seal};
 use weft_wire::link::header::{self, Header, Process};
@@ -23,16 +24,16 @@ enum Fate {
 }
 
 impl Links {
-    /// Takes what has arrived; true if anything had.
-    pub(super) fn receive<S: Sink>(&mut self, now_ns: u64, look_at_socket: bool, sink: &mut S) -> bool {
+    /// Takes what has arrived.
+    pub(super) fn receive<S: Sink>(&mut self, now_ns: u64, look_at_socket: bool, sink: &mut S) -> Came {
         let mut firsts: Vec<(u32, SocketAddr, Vec<u8>)> = Vec::new();
-        let Self { port, peers, me, key, hello_key, whole, dirty, hellos, counters, .. } = self;
-        let any = port.receive(look_at_socket, |from, datagram| match look_at(peers, me, key, hello_key, datagram) {
+        let Self { port, peers, me, key, hello_key, whole, heard, hellos, counters, .. } = self;
+        let came = port.receive(look_at_socket, |from, datagram| match look_at(peers, me, key, hello_key, datagram) {
             Fate::Taken(rank) => {
                 let peer = &mut peers[rank as usize];
                 let believed = take(peer, rank, now_ns, from, datagram, whole, sink);
-                if believed && !std::mem::replace(&mut peer.is_dirty, true) {
-                    dirty.push(rank);
+                if believed && heard.last() != Some(&rank) {
+                    heard.push(rank);
                 }
                 believed
             }
@@ -59,36 +60,45 @@ impl Links {
             }
             let peer = &mut self.peers[rank as usize];
             take(peer, rank, now_ns, from, &datagram, &mut self.whole, sink);
-            self.note_dirty(rank);
+            self.heard.push(rank);
         }
         if !self.hellos.is_empty() {
             self.handle_hellos(now_ns);
         }
-        if any {
-            self.look_at_phases(now_ns);
+        while let Some(rank) = self.heard.pop() {
+            self.look_at_heard(rank, now_ns);
         }
-        any
+        came
     }
 
-    /// What datagrams have made of the links that they were for.
-    fn look_at_phases(&mut self, now_ns: u64) {
-        // From the end: who is lost is taken from the list.
-        for index in (0..self.dirty.len()).rev() {
-            let Some(rank) = self.dirty.get(index).copied() else { continue };
-            let peer = &mut self.peers[rank as usize];
-            let Some(link) = &mut peer.link else { continue };
-            let broken = match link.phase() {
-                Phase::Gone(Gone::Nonsense { what }) => Some(what),
-                _ => None,
-            };
-            if let Some(what) = peer.nonsense.take().or(broken) {
-                self.lose(rank, &format!("it has sent nonsense: {what}"));
-            } else if link.peer_has_closed() && peer.standing == Standing::Open {
-                // It wants nothing more; what was kept for it has no use.
-                (peer.standing, peer.left_ns) = (Standing::Left, now_ns);
-                link.close();
-                self.due_ns = 0;
-            }
+    /// What datagrams have made of the link that they were for. Often it need say nothing at once: then what it has to say
+    /// goes with the next that is posted.
+    #[inline]
+    fn look_at_heard(&mut self, rank: u32, now_ns: u64) {
+        self.look_at_phase(rank, now_ns);
+        let Some(link) = &mut self.peers[rank as usize].link else { return };
+        if link.may_transmit(now_ns) {
+            self.note_dirty(rank);
+        } else {
+            self.note_due(rank);
+        }
+    }
+
+    #[inline]
+    fn look_at_phase(&mut self, rank: u32, now_ns: u64) {
+        let peer = &mut self.peers[rank as usize];
+        let Some(link) = &mut peer.link else { return };
+        let broken = match link.phase() {
+            Phase::Gone(Gone::Nonsense { what }) => Some(what),
+            _ => None,
+        };
+        if let Some(what) = peer.nonsense.take().or(broken) {
+            self.lose(rank, &format!("it has sent nonsense: {what}"));
+        } else if link.peer_has_closed() && peer.standing == Standing::Open {
+            // It wants nothing more; what was kept for it has no use.
+            (peer.standing, peer.left_ns) = (Standing::Left, now_ns);
+            link.close();
+            self.due_ns = 0;
         }
     }
 }

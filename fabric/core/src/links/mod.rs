@@ -36,7 +36,7 @@ use std::io;
 use std::net::SocketAddr;
 use std::os::fd::{BorrowedFd, OwnedFd};
 use weft_device::tcp::{Look, Place};
-use weft_device::udp::{self, Faults};
+use weft_device::udp::{self, Came, Faults};
 use weft_device::xdp::Lane;
 use weft_device::{PeerFault, Posted, Sink, kernel, sys};
 use weft_protocol::reliable::{self, Config, Keyed, Link};
@@ -91,9 +91,13 @@ pub(crate) struct Links {
     live: Vec<u32>,
     /// Ranks for which something may be there to send.
     dirty: Vec<u32>,
+    /// Ranks whose datagrams this look has brought.
+    heard: Vec<u32>,
     /// Nothing is to be done before, but for what arrives.
     due_ns: u64,
     look: Look,
+    /// Beside a lane: when to look at the socket, too. Little comes by it while the lane brings something.
+    socket_look: Look,
     /// Calls of others and answers to ours, of this look.
     hellos: Vec<(SocketAddr, hello::Hello)>,
     /// A bulk payload that was cut in two.
@@ -145,8 +149,10 @@ impl Links {
             peers,
             live: Vec::new(),
             dirty: Vec::new(),
+            heard: Vec::new(),
             due_ns: u64::MAX,
             look: Look::new(alone),
+            socket_look: Look::new(false),
             hellos: Vec::new(),
             whole: Vec::new(),
             faults: Vec::new(),
@@ -161,10 +167,6 @@ impl Links {
             lane_datagrams: 0,
             past: reliable::Counters::default(),
         })
-    }
-
-    pub fn descriptor(&self) -> BorrowedFd<'_> {
-        self.port.descriptor()
     }
 
     /// From now on datagrams that arrive suffer this.
@@ -273,6 +275,7 @@ impl Links {
         peer.pushed_ticks = sys::ticks();
         self.transmit(to, sys::now_ns());
         self.port.flush();
+        self.note_due(to);
     }
 
     /// Sends what was posted to a rank, unless something was sent there only just: then it waits for the next poll.
@@ -295,27 +298,40 @@ impl Links {
 
     fn transmit_dirty(&mut self, now_ns: u64) {
         for index in (0..self.dirty.len()).rev() {
-            if let Some(rank) = self.dirty.get(index) {
-                self.transmit(*rank, now_ns);
+            if let Some(rank) = self.dirty.get(index).copied() {
+                self.transmit(rank, now_ns);
+                self.note_due(rank);
             }
         }
     }
 
-    /// Hands the port what the link to a rank has to send now.
+    /// What has been sent to a rank, or has come from it, may have to be looked after.
+    #[inline]
+    fn note_due(&mut self, rank: u32) {
+        if let Some(at_ns) = self.peers[rank as usize].link.as_ref().and_then(|link| link.next_timeout()) {
+            self.due_ns = self.due_ns.min(at_ns);
+        }
+    }
+
+    /// Hands the port what the link to a rank has to send now. The caller sees to [`Self::note_due`].
     #[inline]
     fn transmit(&mut self, rank: u32, now_ns: u64) {
         let peer = &mut self.peers[rank as usize];
         let mut all = true;
         if let (Some(link), Some(route)) = (&mut peer.link, &peer.route) {
-            let (mut none, port) = (false, &mut self.port);
-            while port.send(route, |place| {
-                let length = link.poll_transmit(now_ns, place);
-                none = length.is_none();
-                length
-            }) {}
-            // Otherwise the port had no room, and there may be more.
-            all = none;
-            self.due_ns = self.due_ns.min(link.next_timeout().unwrap_or(u64::MAX));
+            while all && link.may_transmit(now_ns) {
+                let mut none = false;
+                let sent = self.port.send(route, |place| {
+                    let length = link.poll_transmit(now_ns, place);
+                    none = length.is_none();
+                    length
+                });
+                if none {
+                    break;
+                }
+                // Otherwise the port had no room, and there is more.
+                all = sent;
+            }
         }
         if all {
             (peer.is_dirty, peer.posted_bytes) = (false, 0);
@@ -334,17 +350,33 @@ impl Links {
         if !due && !self.port.has_arrived() {
             return false;
         }
-        let any = self.look_at_port(due, sink);
+        let by_lane = self.port.lane().is_some();
+        let look_at_socket = due && (!by_lane || self.socket_look.is_due());
+        let (any, came) = self.look_at_port(look_at_socket, sink);
         if due {
-            // Beside a lane little comes by the socket.
-            self.look.learn(any && self.port.lane().is_none());
+            self.look.learn(came.by_socket && !by_lane);
+        }
+        if by_lane {
+            self.learn_beside_lane(look_at_socket, came);
         }
         any
     }
 
-    fn look_at_port<S: Sink>(&mut self, look_at_socket: bool, sink: &mut S) -> bool {
+    /// A look at the socket is a system call: while the lane brings what is sent to us, few are taken.
+    #[inline]
+    fn learn_beside_lane(&mut self, looked_at_socket: bool, came: Came) {
+        if came.by_socket || came.by_lane {
+            self.socket_look.set_idle(!came.by_socket);
+        }
+        if looked_at_socket {
+            self.socket_look.learn(came.by_socket);
+        }
+    }
+
+    /// True if anything was moved, and what has come.
+    fn look_at_port<S: Sink>(&mut self, look_at_socket: bool, sink: &mut S) -> (bool, Came) {
         let now_ns = sys::now_ns();
-        let any = self.receive(now_ns, look_at_socket, sink);
+        let came = self.receive(now_ns, look_at_socket, sink);
         if now_ns >= self.due_ns {
             self.on_time(now_ns);
         }
@@ -355,7 +387,7 @@ impl Links {
         let faults = std::mem::take(&mut self.faults);
         let told = !faults.is_empty();
         faults.into_iter().for_each(|fault| sink.handle_fault(fault));
-        any | told
+        (came.any() | told, came)
     }
 
     /// What is to be done without anything having come.
@@ -426,6 +458,12 @@ impl Links {
     /// The next poll looks at the port, however short ago the last did.
     pub fn look_soon(&mut self) {
         self.look.soon();
+        self.socket_look.soon();
+    }
+
+    /// What to sleep on: readable when something has come.
+    pub fn descriptors(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
+        [self.port.descriptor()].into_iter().chain(self.port.lane().map(Lane::descriptor))
     }
 
     /// Before a sleep on the descriptor: whether the caller may sleep, or must poll.

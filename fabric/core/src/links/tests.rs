@@ -306,3 +306,20 @@ fn many_links_hold_less_each_and_what_a_link_held_comes_back() {
     (1..ranks as u32).for_each(|rank| links.forget(rank, Standing::Left));
     assert_eq!(links.held_bytes(), 0);
 }
+
+#[test]
+fn beside_a_lane_the_socket_is_looked_at_rarely_while_nothing_comes_by_it() {
+    let (_sockets, [mut links, _], _) = pair();
+    let (by_lane, by_socket) = (Came { by_lane: true, by_socket: false }, Came { by_lane: false, by_socket: true });
+    let settle = |links: &mut Links| {
+        (0..30).for_each(|_| links.learn_beside_lane(true, Came::default()));
+        links.socket_look.interval_ticks()
+    };
+    let often = settle(&mut links);
+    links.learn_beside_lane(false, by_lane);
+    let rarely = settle(&mut links);
+    assert!(rarely > 10 * often, "{rarely} and {often}");
+    links.learn_beside_lane(true, by_socket);
+    assert!(links.socket_look.interval_ticks() < often);
+    assert_eq!(settle(&mut links), often, "it may be the way of this peer");
+}

@@ -192,12 +192,21 @@ impl TcpDevice {
         })
     }
 
-    /// What comes at this descriptor ends the sleep, too.
+    /// What comes at this descriptor ends the sleep, too. As long as that is so, the kernel notes each time that something
+    /// comes, which whoever sends may have to pay for.
     ///
     /// # Errors
     /// It cannot be watched.
-    pub fn watch(&mut self, descriptor: BorrowedFd<'_>) -> io::Result<()> {
-        self.epoll.add(descriptor.as_raw_fd(), Watch::Input, token::new(token::OTHER, 0, 0))
+    pub fn watch(&self, descriptor: BorrowedFd<'_>) -> io::Result<()> {
+        match self.epoll.add(descriptor.as_raw_fd(), Watch::Input, token::new(token::OTHER, 0, 0)) {
+            Err(error) if error.raw_os_error() == Some(libc::EEXIST) => Ok(()),
+            answer => answer,
+        }
+    }
+
+    /// What comes at this descriptor ends no sleep any more.
+    pub fn unwatch(&self, descriptor: BorrowedFd<'_>) {
+        self.epoll.forget(descriptor.as_raw_fd());
     }
 
     /// Another device leads to the same peers and is preferred: while there is no connection, and nobody wants one, looks

@@ -42,6 +42,11 @@ impl Look {
         self.interval = if any { LEAST_TICKS } else { (self.interval * 2).min(most) };
     }
 
+    /// How long the next look waits, in the clock's ticks.
+    pub fn interval_ticks(&self) -> u64 {
+        self.interval
+    }
+
     /// Whether nothing is expected from now on: looks may become rarer still.
     pub fn set_idle(&mut self, idle: bool) {
         self.idle = idle;

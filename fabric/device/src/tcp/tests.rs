@@ -5,8 +5,8 @@ use super::dial::{Dial, Due};
 use super::socket::Epoll;
 use crate::contract::{Device, Packet, PeerFault, Posted, Sink};
 use std::io::{Read, Write};
-use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
-use std::os::fd::OwnedFd;
+use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream, UdpSocket};
+use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use weft_wire::cell::{Head, Kind};
@@ -494,4 +494,25 @@ impl TcpDevice {
         let links = self.peers.iter().filter_map(|peer| peer.link.as_ref());
         links.map(|link| (link.socket.name().expect("bound"), link.socket.peer().expect("connected"))).collect()
     }
+}
+
+#[test]
+fn what_is_watched_ends_a_sleep_and_what_is_not_ends_none() {
+    let device = network(1).remove(0);
+    let socket = UdpSocket::bind("127.0.0.1:0").expect("a port");
+    socket.send_to(b"x", socket.local_addr().expect("bound")).expect("sent");
+    let ready = || {
+        let mut ready = Vec::new();
+        device.epoll.wait(&mut ready, Some(Duration::ZERO));
+        ready.len()
+    };
+    assert_eq!(ready(), 0);
+    // What has come before is there. Who begins twice has begun.
+    device.watch(socket.as_fd()).expect("watched");
+    device.watch(socket.as_fd()).expect("watched");
+    assert_eq!(ready(), 1);
+    device.sleeper().sleep(None);
+    device.unwatch(socket.as_fd());
+    assert_eq!(ready(), 0);
+    device.unwatch(socket.as_fd());
 }

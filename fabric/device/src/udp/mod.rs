@@ -20,7 +20,7 @@ mod port;
 mod socket;
 
 pub use faults::Faults;
-pub use port::{Port, Report, largest_datagram};
+pub use port::{Came, Port, Report, largest_datagram};
 
 /// The longest datagram.
 pub const LONGEST: usize = weft_wire::link::LONGEST;

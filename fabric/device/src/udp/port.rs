@@ -26,13 +26,28 @@ pub struct Report {
     pub is_own: bool,
 }
 
+/// What a look has brought.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Came {
+    pub by_lane: bool,
+    pub by_socket: bool,
+}
+
+impl Came {
+    pub fn any(self) -> bool {
+        self.by_lane || self.by_socket
+    }
+}
+
 /// Sends and receives datagrams; see the module.
 pub struct Port {
     socket: Socket,
     outbox: Outbox,
     inbox: Inbox,
-    /// Slots that the next look offers: more where the last one was full.
+    /// Slots that the next look offers: more where the last ones were full.
     most: usize,
+    /// Looks in a row that filled all slots.
+    full: u32,
     reports: Vec<Report>,
     faults: Option<Box<Faults>>,
     lane: Option<Box<ByLane>>,
@@ -51,6 +66,7 @@ impl Port {
             outbox: Outbox::new(),
             inbox: Inbox::new(),
             most: 1,
+            full: 0,
             reports: Vec::new(),
             faults: None,
             lane: None,
@@ -135,14 +151,14 @@ impl Port {
         !self.outbox.is_empty() || self.lane().is_some_and(Lane::is_stuck)
     }
 
-    /// Hands on what has come, a bounded number of datagrams; false if nothing had. `handle` answers whether it believes
+    /// Hands on what has come, a bounded number of datagrams. `handle` answers whether it believes
     /// that the datagram is of whom it says: the way that such a one came is the way back. One system call, or with
     /// `look_at_socket` false none.
     #[inline]
-    pub fn receive(&mut self, look_at_socket: bool, mut handle: impl FnMut(SocketAddr, &[u8]) -> bool) -> bool {
-        let mut any = false;
+    pub fn receive(&mut self, look_at_socket: bool, mut handle: impl FnMut(SocketAddr, &[u8]) -> bool) -> Came {
+        let mut came = Came::default();
         if let Some(lane) = &mut self.lane {
-            any = match &mut self.faults {
+            came.by_lane = match &mut self.faults {
                 // Whether it is believed shows perhaps later.
                 Some(faults) => lane.receive(|from, datagram| {
                     let mut believed = false;
@@ -153,9 +169,9 @@ impl Port {
             };
         }
         if look_at_socket {
-            any |= self.receive_by_socket(|from, datagram| _ = handle(from, datagram));
+            came.by_socket = self.receive_by_socket(|from, datagram| _ = handle(from, datagram));
         }
-        any
+        came
     }
 
     #[inline]
@@ -169,7 +185,9 @@ impl Port {
                 0
             }
         };
-        self.most = if count == self.most { (2 * count).min(Inbox::SLOTS) } else { count.max(1) };
+        // One that comes alone fills the one slot, and the look after it had better be the short one as well.
+        self.full = if count == self.most { self.full + 1 } else { 0 };
+        self.most = if self.full > 1 { (2 * count).min(Inbox::SLOTS) } else { count.max(1) };
         if let Some(faults) = &mut self.faults {
             self.inbox.datagrams(count).for_each(|(from, datagram)| faults.pass(from, datagram, &mut handle));
             return count > 0 || faults.release(&mut handle);

@@ -128,15 +128,24 @@ impl Socket {
 
     /// Sends runs, whose bytes are `arena`'s; answers how many of them have left. An error is that of the first one.
     pub fn send(&self, runs: &[Run], arena: &[u8]) -> io::Result<usize> {
-        // Mostly there is one, and what is not needed is not made.
-        if runs.len() == 1 {
-            self.send_some::<1>(runs, arena)
-        } else {
-            self.send_some::<{ Self::AT_ONCE }>(runs, arena)
+        match runs {
+            // Mostly it is so, and this is the call for which the kernel does least.
+            [run] if run.count == 1 => self.send_one(run, arena),
+            _ => self.send_some(runs, arena),
         }
     }
 
-    fn send_some<const MOST: usize>(&self, runs: &[Run], arena: &[u8]) -> io::Result<usize> {
+    fn send_one(&self, run: &Run, arena: &[u8]) -> io::Result<usize> {
+        let bytes = &arena[run.start..run.start + run.bytes];
+        let flags = (libc::MSG_DONTWAIT | libc::MSG_NOSIGNAL) as usize;
+        let name = (&raw const run.to.address) as usize;
+        let words = [self.raw(), bytes.as_ptr() as usize, bytes.len(), flags, name, run.to.bytes];
+        // SAFETY: bytes and name live across the call; the kernel only reads them.
+        unsafe { checked(libc::SYS_sendto, words) }.map(|_| 1)
+    }
+
+    fn send_some(&self, runs: &[Run], arena: &[u8]) -> io::Result<usize> {
+        const MOST: usize = Socket::AT_ONCE;
         // SAFETY: plain data, for which zero is a value.
         let (mut headers, mut parts): ([libc::mmsghdr; MOST], [libc::iovec; MOST]) =
             unsafe { (std::mem::zeroed(), std::mem::zeroed()) };
@@ -164,10 +173,33 @@ impl Socket {
 
     /// Takes what has come, up to `most` parts of the inbox; answers how many.
     pub fn receive(&self, inbox: &mut Inbox, most: usize) -> io::Result<usize> {
-        if most == 1 { self.receive_some::<1>(inbox, 1) } else { self.receive_some::<{ Inbox::SLOTS }>(inbox, most) }
+        if most == 1 { self.receive_one(inbox) } else { self.receive_some(inbox, most) }
     }
 
-    fn receive_some<const MOST: usize>(&self, inbox: &mut Inbox, most: usize) -> io::Result<usize> {
+    /// Most looks find nothing, so that is to be heard soon: this is the call for which the kernel does less.
+    fn receive_one(&self, inbox: &mut Inbox) -> io::Result<usize> {
+        // SAFETY: plain data, for which zero is a value; the kernel writes a name over it.
+        let (mut header, mut name): (libc::msghdr, Address) = unsafe { (std::mem::zeroed(), std::mem::zeroed()) };
+        let mut control = Control::NONE;
+        let Some(slot) = inbox.slots().next() else { return Ok(0) };
+        let mut part = libc::iovec { iov_base: slot.as_mut_ptr().cast(), iov_len: slot.len() };
+        header.msg_name = (&raw mut name).cast();
+        header.msg_namelen = size_of::<Address>() as _;
+        header.msg_iov = &raw mut part;
+        header.msg_iovlen = 1;
+        header.msg_control = (&raw mut control).cast();
+        header.msg_controllen = size_of::<Control>() as _;
+        let (at, flags) = ((&raw mut header) as usize, libc::MSG_DONTWAIT as usize);
+        // SAFETY: all that the header points at lives across the call and is ours alone.
+        let length = unsafe { checked(libc::SYS_recvmsg, [self.raw(), at, flags, 0, 0, 0]) }?;
+        let cut = header.msg_flags & libc::MSG_TRUNC != 0;
+        let joined = control.joined(header.msg_controllen);
+        inbox.note(0, name.read(), if cut { 0 } else { length }, joined);
+        Ok(1)
+    }
+
+    fn receive_some(&self, inbox: &mut Inbox, most: usize) -> io::Result<usize> {
+        const MOST: usize = Inbox::SLOTS;
         // SAFETY: plain data, for which zero is a value.
         let (mut headers, mut parts): ([libc::mmsghdr; MOST], [libc::iovec; MOST]) =
             unsafe { (std::mem::zeroed(), std::mem::zeroed()) };

@@ -19,6 +19,19 @@ enum Plan {
 }
 
 impl<S: Seal> Link<S> {
+    /// Whether [`Self::poll_transmit`] may have something to write now. Where this says no it has nothing, and this is cheaper
+    /// to ask.
+    #[inline]
+    pub fn may_transmit(&mut self, now_ns: u64) -> bool {
+        self.life.is_alive()
+            && (self.questions > 0
+                || self.outgoing.has_piece()
+                || self.received.due(now_ns)
+                || self.life.phase == Phase::Closing
+                || self.life.has_done_to_say()
+                || self.sent.in_flight_bytes() > 0 && self.path.wanted(now_ns).is_some())
+    }
+
     /// Writes the next datagram that is to be sent now into `buffer`, which has room for [`super::Sizes::largest`] bytes, and
     /// answers its length; `None` when there is none. What was written counts as sent: a caller that cannot send it after
     /// all may drop it, as the network may.

@@ -103,13 +103,16 @@ impl End {
         }
         self.feed(now_ns);
         let mut buffer = [0; 9_100];
-        while let Some(length) = self.link.poll_transmit(now_ns, &mut buffer) {
+        // Whoever asks first whether there is anything misses nothing.
+        while self.link.may_transmit(now_ns) {
+            let Some(length) = self.link.poll_transmit(now_ns, &mut buffer) else { break };
             if let Some(kept) = &mut self.keeps {
                 kept.push(buffer[..length].to_vec());
             }
             network.send(now_ns, &mut self.way, &buffer[..length]);
             self.feed(now_ns);
         }
+        assert_eq!(self.link.poll_transmit(now_ns, &mut buffer), None, "there was something");
     }
 
     pub fn take(&mut self, now_ns: u64, datagram: Option<&[u8]>, expected: &mut VecDeque<Item>, random: &mut Random) {

@@ -2,6 +2,7 @@
 //!
 //! `WEFT_TEST_SEEDS=100000` runs more seeds, `WEFT_TEST_SEED=17` replays one; a test that fails prints the line.
 
+mod answers;
 mod ends;
 mod faults;
 mod golden;
