@@ -188,8 +188,8 @@ impl Prepared {
                     eprintln!("weft agent: host {}: {note}", sys::host_name());
                 }
                 self.job.inherit.push((network::LANES_VARIABLE.to_owned(), lanes.memory));
-                for (own, socket) in self.here.own.iter_mut().zip(lanes.sockets) {
-                    own.push((network::LANE_VARIABLE, socket));
+                for (own, sockets) in self.here.own.iter_mut().zip(lanes.sockets) {
+                    own.extend(network::LANE_VARIABLES.into_iter().zip(sockets));
                 }
                 self.lanes = Some(lanes.attached);
             }

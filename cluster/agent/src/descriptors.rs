@@ -83,7 +83,8 @@ pub fn keep_the_outer_jobs() {
         "WEFT_TCP_LISTENER",
         "WEFT_UDP_SOCKET",
         "WEFT_XDP_MEMORY",
-        "WEFT_XDP_SOCKET",
+        "WEFT_XDP_RECEIVER",
+        "WEFT_XDP_SENDER",
     ] {
         let number = std::env::var(name).ok().and_then(|number| number.parse().ok());
         if let Some(number) = number.filter(|number| *number > 2) {

@@ -12,7 +12,8 @@ const MAP_VARIABLE: &str = "WEFT_JOB_MAP";
 const LISTENER_VARIABLE: &str = "WEFT_TCP_LISTENER";
 const DATAGRAMS_VARIABLE: &str = "WEFT_UDP_SOCKET";
 pub const LANES_VARIABLE: &str = "WEFT_XDP_MEMORY";
-pub const LANE_VARIABLE: &str = "WEFT_XDP_SOCKET";
+/// Of the sockets of a lane.
+pub const LANE_VARIABLES: [&str; 2] = ["WEFT_XDP_RECEIVER", "WEFT_XDP_SENDER"];
 
 /// Descriptors of one rank, with the variables that tell their numbers.
 type Sockets = Vec<(&'static str, OwnedFd)>;
@@ -45,8 +46,8 @@ pub fn new_key() -> Result<Key, LaunchError> {
 /// Lanes past the kernel underneath the UDP ports of this host's ranks.
 pub struct Lanes {
     pub memory: OwnedFd,
-    /// One for each port.
-    pub sockets: Vec<OwnedFd>,
+    /// For each port the one that receives, and the one that sends.
+    pub sockets: Vec<[OwnedFd; 2]>,
     /// What the user should know beside that there are some.
     pub note: Option<String>,
     /// They are there as long as this is.

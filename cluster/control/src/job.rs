@@ -87,14 +87,15 @@ pub fn parse_environment(
 /// environment would believe the wrong one.
 pub fn is_reserved(name: &str) -> bool {
     const PREFIXES: [&str; 4] = ["PMI_", "PMIX_", "OMPI_COMM_WORLD_", "HYDI_"];
-    const NAMES: [&str; 12] = [
+    const NAMES: [&str; 13] = [
         "WEFT_JOB",
         "WEFT_SEGMENT",
         "WEFT_JOB_MAP",
         "WEFT_TCP_LISTENER",
         "WEFT_UDP_SOCKET",
         "WEFT_XDP_MEMORY",
-        "WEFT_XDP_SOCKET",
+        "WEFT_XDP_RECEIVER",
+        "WEFT_XDP_SENDER",
         "MPI_LOCALRANKID",
         "MPI_LOCALNRANKS",
         "MPIR_CVAR_PMI_VERSION",

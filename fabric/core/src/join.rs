@@ -28,7 +28,7 @@ use std::os::unix::fs::FileExt;
 use weft_cluster::pmi::Request;
 use weft_device::shm::{Segment, SegmentError};
 use weft_device::sys::{self, Inherited};
-use weft_device::xdp::Lane;
+use weft_device::xdp::{Lane, Sockets};
 use weft_wire::job_map::{JobMap, JobMapError};
 use weft_wire::settings::{SettingError, Settings};
 
@@ -194,8 +194,10 @@ fn read_network(network: Network, rank: u32, size: u32) -> Result<Across, JoinEr
     let map = File::from(adopt("WEFT_JOB_MAP", network.map, Inherited::Memory)?);
     let listener = adopt("WEFT_TCP_LISTENER", network.listener, Inherited::Socket)?;
     let datagrams = network.datagrams.map(|number| adopt("WEFT_UDP_SOCKET", number, Inherited::Socket)).transpose()?;
-    let lane = network.lane.map(|(memory, socket)| -> Result<_, JoinError> {
-        Ok((adopt("WEFT_XDP_MEMORY", memory, Inherited::Memory)?, adopt("WEFT_XDP_SOCKET", socket, Inherited::Socket)?))
+    let lane = network.lane.map(|[memory, receiver, sender]| -> Result<_, JoinError> {
+        let memory = adopt("WEFT_XDP_MEMORY", memory, Inherited::Memory)?;
+        let receiver = adopt("WEFT_XDP_RECEIVER", receiver, Inherited::Socket)?;
+        Ok((memory, Sockets { receiver, sender: adopt("WEFT_XDP_SENDER", sender, Inherited::Socket)? }))
     });
     let lane = lane.transpose()?;
     // Inherited, it shares its position with the other ranks of the host.
@@ -206,7 +208,7 @@ fn read_network(network: Network, rank: u32, size: u32) -> Result<Across, JoinEr
         true => {
             let member = map.ranks[rank as usize].member;
             // Without one datagrams go by the socket.
-            let lane = lane.and_then(|(memory, socket)| Lane::adopt(memory, socket, member).ok());
+            let lane = lane.and_then(|(memory, sockets)| Lane::adopt(memory, sockets, member).ok());
             Ok(Across { map, rank, listener, datagrams, lane, faults: None })
         }
         false => Err(JoinError::MapSize { size, ranks: map.ranks.len() }),

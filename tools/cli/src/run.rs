@@ -245,7 +245,8 @@ pub fn segment(members: u32) -> Result<OwnedFd, String> {
 pub fn lanes(others: &[IpAddr], ports: &[u16]) -> Result<weft_agent::Lanes, String> {
     let mut lanes = Lanes::facing(others, ports, false).map_err(|error| error.to_string())?;
     let memory = lanes.memory().try_clone_to_owned().map_err(|error| error.to_string())?;
-    let sockets = (0..ports.len()).filter_map(|lane| lanes.take_socket(lane)).collect();
+    let sockets = (0..ports.len()).filter_map(|lane| lanes.take_sockets(lane));
+    let sockets = sockets.map(|sockets| [sockets.receiver, sockets.sender]).collect();
     let note = lanes.note().map(str::to_owned);
     Ok(weft_agent::Lanes { memory, sockets, note, attached: Box::new(lanes) })
 }

@@ -29,8 +29,8 @@ pub struct Network {
     pub map: i32,
     pub listener: i32,
     pub datagrams: Option<i32>,
-    /// Memory and socket of a lane.
-    pub lane: Option<(i32, i32)>,
+    /// Memory of a lane, and the sockets by which it receives and sends.
+    pub lane: Option<[i32; 3]>,
 }
 
 /// Launchers that speak no PMI-1, each by a variable of theirs that tells the number of ranks.
@@ -89,7 +89,8 @@ impl<F: Fn(&'static str) -> Option<String>> Variables<F> {
         let Some(map) = self.descriptor("WEFT_JOB_MAP")? else { return Ok(None) };
         let listener = self.descriptor("WEFT_TCP_LISTENER")?;
         let listener = listener.ok_or(JoinError::Missing { name: "WEFT_JOB_MAP", missing: "WEFT_TCP_LISTENER" })?;
-        let lane = self.descriptor("WEFT_XDP_MEMORY")?.zip(self.descriptor("WEFT_XDP_SOCKET")?);
+        let sockets = self.descriptor("WEFT_XDP_RECEIVER")?.zip(self.descriptor("WEFT_XDP_SENDER")?);
+        let lane = self.descriptor("WEFT_XDP_MEMORY")?.zip(sockets).map(|(memory, (a, b))| [memory, a, b]);
         Ok(Some(Network { map, listener, datagrams: self.descriptor("WEFT_UDP_SOCKET")?, lane }))
     }
 
@@ -122,7 +123,8 @@ pub fn forget() {
         "WEFT_TCP_LISTENER",
         "WEFT_UDP_SOCKET",
         "WEFT_XDP_MEMORY",
-        "WEFT_XDP_SOCKET",
+        "WEFT_XDP_RECEIVER",
+        "WEFT_XDP_SENDER",
     ] {
         // SAFETY: the interface starts once, and its user keeps other threads off the environment meanwhile, as the C
         // library wants it of everybody who starts a library.
@@ -160,11 +162,12 @@ mod tests {
                 ("WEFT_TCP_LISTENER", "8"),
                 ("WEFT_UDP_SOCKET", "9"),
                 ("WEFT_XDP_MEMORY", "10"),
-                ("WEFT_XDP_SOCKET", "11"),
+                ("WEFT_XDP_RECEIVER", "11"),
+                ("WEFT_XDP_SENDER", "12"),
             ],
         ]
         .concat();
-        let network = Some(Network { map: 7, listener: 8, datagrams: Some(9), lane: Some((10, 11)) });
+        let network = Some(Network { map: 7, listener: 8, datagrams: Some(9), lane: Some([10, 11, 12]) });
         assert_eq!(start(&with), Ok(Start::Launcher { segment: 5, rank: 2, size: 3, manager: None, network }));
     }
 

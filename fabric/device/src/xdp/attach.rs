@@ -4,6 +4,7 @@
 use super::area::Area;
 use super::bpf;
 use super::interface::{self, Interface};
+use super::lane::Sockets;
 use super::program::{Filter, assemble};
 use super::socket::{Socket, Which};
 use std::io;
@@ -89,7 +90,7 @@ pub fn look(interface: &Interface) -> Result<([u8; 6], interface::Facts), Unusab
 /// whatever way. Nothing of it is in a file system, nor does it outlive the process.
 pub struct Lanes {
     area: Area,
-    sockets: Vec<Option<Socket>>,
+    sockets: Vec<Option<Sockets>>,
     note: Option<String>,
     /// The filter is attached as long as this is open.
     _link: OwnedFd,
@@ -126,7 +127,8 @@ impl Lanes {
         let area = Area::create(layout).map_err(Unusable::Memory)?;
         let sockets = sockets(interface, &area)?;
         for (socket, port) in sockets.iter().zip(ports) {
-            bpf::put_socket(map.as_fd(), u32::from(*port), socket.as_fd()).map_err(kernel("naming a socket"))?;
+            bpf::put_socket(map.as_fd(), u32::from(*port), socket.receiver.as_fd())
+                .map_err(kernel("naming a socket"))?;
         }
         let link = bpf::attach(program.as_fd(), interface.number, generic);
         let link = link.map_err(|cause| not_attached(interface, cause))?;
@@ -160,10 +162,10 @@ impl Lanes {
         self.area.descriptor()
     }
 
-    /// The socket of a lane, which goes over to its rank: while anybody else has it, too, the end of the rank does not end
+    /// The sockets of a lane, which go over to its rank: while anybody else has them, too, the end of the rank does not end
     /// the lane. None the second time.
-    pub fn take_socket(&mut self, lane: usize) -> Option<OwnedFd> {
-        self.sockets.get_mut(lane)?.take().map(Socket::into_descriptor)
+    pub fn take_sockets(&mut self, lane: usize) -> Option<Sockets> {
+        self.sockets.get_mut(lane)?.take()
     }
 }
 
@@ -191,38 +193,53 @@ fn not_attached(interface: &Interface, cause: io::Error) -> Unusable {
 }
 
 /// The lanes' sockets. The first has the frames, which are all with the kernel then, and the others share them.
-fn sockets(interface: &Interface, area: &Area) -> Result<Vec<Socket>, Unusable> {
+fn sockets(interface: &Interface, area: &Area) -> Result<Vec<Sockets>, Unusable> {
     let layout = area.layout();
-    let mut sockets: Vec<Socket> = Vec::with_capacity(layout.lanes as usize);
+    let mut lanes: Vec<Sockets> = Vec::with_capacity(layout.lanes as usize);
     for _ in 0..layout.lanes {
-        let socket = Socket::new().map_err(kernel("making an AF_XDP socket"))?;
-        let ring = |which, entries| socket.make_ring(which, entries).map_err(kernel("making a ring"));
-        ring(Which::Receive, layout.receive_entries)?;
-        ring(Which::Send, layout.send_frames)?;
-        if sockets.is_empty() {
+        let receiver = with_ring(Which::Receive, layout.receive_entries)?;
+        if lanes.is_empty() {
             let (at, bytes) = area.frames();
             // SAFETY: shared memory, into whose frames there are no references; the kernel keeps its pages.
-            unsafe { socket.register(at, bytes, layout.frame_bytes) }.map_err(Unusable::Memory)?;
-            ring(Which::Fill, layout.fill_entries())?;
-            ring(Which::Completion, layout.completion_entries())?;
+            unsafe { receiver.register(at, bytes, layout.frame_bytes) }.map_err(Unusable::Memory)?;
+            for (which, entries) in
+                [(Which::Fill, layout.fill_entries()), (Which::Completion, layout.completion_entries())]
+            {
+                receiver.make_ring(which, entries).map_err(kernel("making a ring"))?;
+            }
         }
-        bind(&socket, interface, layout, sockets.first())?;
-        socket.widen(layout.send_frames as usize * 4096);
-        sockets.push(socket);
+        bind(&receiver, interface, layout, lanes.first().map(|first| first.receiver.as_fd()))?;
+        let first = lanes.first().map_or(receiver.as_fd(), |first| first.receiver.as_fd());
+        let sender = with_ring(Which::Send, layout.send_frames)?;
+        bind(&sender, interface, layout, Some(first))?;
+        sender.widen(layout.send_frames as usize * 4096);
+        lanes.push(Sockets { receiver: receiver.into_descriptor(), sender: sender.into_descriptor() });
     }
-    let fill = sockets[0].map(Which::Fill, layout.fill_entries()).map_err(kernel("mapping a ring"))?;
+    let first = Socket::adopt(lanes[0].receiver.try_clone().map_err(kernel("copying a descriptor"))?);
+    let fill = first.map(Which::Fill, layout.fill_entries()).map_err(kernel("mapping a ring"))?;
     for frame in 0..layout.receive_frames() {
         fill.set_address(frame, u64::from(frame) * u64::from(layout.frame_bytes));
     }
     fill.produce(layout.receive_frames());
-    Ok(sockets)
+    Ok(lanes)
+}
+
+fn with_ring(which: Which, entries: u32) -> Result<Socket, Unusable> {
+    let socket = Socket::new().map_err(kernel("making an AF_XDP socket"))?;
+    socket.make_ring(which, entries).map_err(kernel("making a ring"))?;
+    Ok(socket)
 }
 
 /// A queue is busy for a moment after its last user has ended.
-fn bind(socket: &Socket, interface: &Interface, layout: &Layout, first: Option<&Socket>) -> Result<(), Unusable> {
+fn bind(
+    socket: &Socket,
+    interface: &Interface,
+    layout: &Layout,
+    first: Option<BorrowedFd<'_>>,
+) -> Result<(), Unusable> {
     let end = Instant::now() + PATIENCE;
     loop {
-        match socket.bind(layout.interface, layout.queue, first.map(|first| first.as_fd())) {
+        match socket.bind(layout.interface, layout.queue, first) {
             Ok(()) => return Ok(()),
             Err(error) if error.raw_os_error() != Some(libc::EBUSY) => {
                 return Err(kernel("binding an AF_XDP socket")(error));

@@ -41,11 +41,20 @@ pub struct Counters {
     pub malformed: u64,
 }
 
+/// The sockets of a lane. They are two because the kernel keeps in one place what it needs of a socket to send by it and
+/// what it needs to bring it something, which happens on other cores: with one socket for both, each message waits some
+/// lines longer for the other side.
+pub struct Sockets {
+    pub receiver: OwnedFd,
+    pub sender: OwnedFd,
+}
+
 /// One rank's way to and from the wire. It is a way that may fail at any time: then [`Lane::fault`] says why, nothing more
 /// comes and nothing more goes, and the kernel's UDP socket at the same address is what remains.
 pub struct Lane {
     area: Area,
-    socket: Socket,
+    receiver: Socket,
+    sender: Socket,
     receive: Ring,
     send: Ring,
     fill: Ring,
@@ -80,18 +89,18 @@ impl Lane {
     /// Takes over what the privileged party has made for the lane of this number.
     ///
     /// # Errors
-    /// Memory or socket are not what they should be.
-    pub fn adopt(memory: OwnedFd, socket: OwnedFd, lane: u32) -> io::Result<Self> {
+    /// Memory or sockets are not what they should be.
+    pub fn adopt(memory: OwnedFd, sockets: Sockets, lane: u32) -> io::Result<Self> {
         let area = Area::adopt(memory)?;
         let layout = *area.layout();
         if lane >= layout.lanes {
             return Err(io::Error::other(format!("there are {} xdp lanes, and none has number {lane}", layout.lanes)));
         }
-        let socket = Socket::adopt(socket);
-        let receive = socket.map(Which::Receive, layout.receive_entries)?;
-        let send = socket.map(Which::Send, layout.send_frames)?;
-        let fill = socket.map(Which::Fill, layout.fill_entries())?;
-        let completion = socket.map(Which::Completion, layout.completion_entries())?;
+        let [receiver, sender] = [sockets.receiver, sockets.sender].map(Socket::adopt);
+        let receive = receiver.map(Which::Receive, layout.receive_entries)?;
+        let send = sender.map(Which::Send, layout.send_frames)?;
+        let fill = receiver.map(Which::Fill, layout.fill_entries())?;
+        let completion = receiver.map(Which::Completion, layout.completion_entries())?;
         let (received, written) = (receive.consumer(), send.producer());
         let frames = layout.send_frames as usize;
         Ok(Self {
@@ -111,7 +120,8 @@ impl Lane {
             fault: None,
             counters: Counters::default(),
             area,
-            socket,
+            receiver,
+            sender,
             receive,
             send,
             fill,
@@ -134,12 +144,14 @@ impl Lane {
 
     /// What the kernel has counted.
     pub fn statistics(&self) -> io::Result<Statistics> {
-        self.socket.statistics()
+        let sent = self.sender.statistics()?;
+        let received = self.receiver.statistics()?;
+        Ok(Statistics { send_invalid: sent.send_invalid, send_ring_empty: sent.send_ring_empty, ..received })
     }
 
     /// Becomes readable when something has arrived. For sleeping, after [`Self::arm`].
     pub fn descriptor(&self) -> BorrowedFd<'_> {
-        self.socket.as_fd()
+        self.receiver.as_fd()
     }
 
     /// The largest payload that goes by a route.
@@ -269,7 +281,7 @@ impl Lane {
                 return true;
             }
             self.counters.kicks += 1;
-            let kicked = self.socket.kick();
+            let kicked = self.sender.kick();
             let moved = self.send.consumer() != before;
             match kicked.map_err(|error| (error.raw_os_error(), error)) {
                 Ok(()) => self.down_ns = None,

@@ -39,5 +39,5 @@ mod socket;
 pub use attach::{Lanes, Unusable, look, permitted};
 pub use header::{Ends, Route};
 pub use interface::{Facts, Interface, all as interfaces, facts};
-pub use lane::{BATCH, Counters, Frame, Lane};
+pub use lane::{BATCH, Counters, Frame, Lane, Sockets};
 pub use socket::Statistics;

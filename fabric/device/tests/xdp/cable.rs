@@ -112,8 +112,8 @@ pub fn v6(host: u8, port: u16) -> SocketAddr {
 
 /// The lane of this number, which can be taken once.
 pub fn lane(lanes: &mut Lanes, number: u32) -> Lane {
-    let socket = lanes.take_socket(number as usize).expect("not taken yet");
-    Lane::adopt(memory(lanes), socket, number).expect("a lane")
+    let sockets = lanes.take_sockets(number as usize).expect("not taken yet");
+    Lane::adopt(memory(lanes), sockets, number).expect("a lane")
 }
 
 pub fn memory(lanes: &Lanes) -> OwnedFd {

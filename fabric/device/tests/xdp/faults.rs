@@ -7,7 +7,7 @@ use std::net::UdpSocket;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 use std::process::{Child, Command, Stdio};
 use std::time::Instant;
-use weft_device::xdp::{BATCH, Lane, Lanes, Route, interfaces};
+use weft_device::xdp::{BATCH, Lane, Lanes, Route, Sockets, interfaces};
 
 const ROLE: &str = "WEFT_TEST_XDP_ROLE";
 
@@ -49,6 +49,10 @@ fn part() {
     let number = |at: usize| words[at].parse::<i32>().expect("a number");
     // SAFETY: descriptors that were left to us alone.
     let owned = |at: usize| unsafe { OwnedFd::from_raw_fd(number(at)) };
+    let adopt = |lane| {
+        let sockets = Sockets { receiver: owned(2), sender: owned(3) };
+        Lane::adopt(owned(1).try_clone().expect("another"), sockets, lane).expect("a lane")
+    };
     let mut kept = None;
     let mut lane = None;
     match words[0] {
@@ -59,22 +63,22 @@ fn part() {
             kept = Some(Lanes::open(interface, &[number(2) as u16], false).expect("lanes"));
         }
         "locker" => {
-            lane = Some(Lane::adopt(owned(1).try_clone().expect("another"), owned(2), 1).expect("a lane"));
+            lane = Some(adopt(1));
             // SAFETY: plain data.
             let mut lock: libc::flock = unsafe { std::mem::zeroed() };
             (lock.l_type, lock.l_len) = (libc::F_WRLCK as i16, 1);
             // SAFETY: the kernel reads the lock during the call.
-            assert_eq!(unsafe { libc::fcntl(number(3), libc::F_SETLK, &raw const lock) }, 0, "nobody has the lock");
+            assert_eq!(unsafe { libc::fcntl(number(4), libc::F_SETLK, &raw const lock) }, 0, "nobody has the lock");
         }
         "nobody" => {
             // SAFETY: numbers only; all capabilities go with the user.
             unsafe {
                 assert_eq!((libc::setgid(65534), libc::setuid(65534)), (0, 0));
             }
-            let mut lane = Lane::adopt(owned(1), owned(2), 0).expect("a lane");
+            let mut lane = adopt(0);
             println!("ready");
             let mut echoed = 0;
-            while echoed < number(3) {
+            while echoed < number(4) {
                 let mut got = Vec::new();
                 lane.receive(|frame| got.push((Route::learn(&frame.ends), frame.payload.to_vec())));
                 for (route, payload) in got {
@@ -119,9 +123,9 @@ fn a_rank_needs_no_privilege() {
     let cable = Cable::new();
     let (socket, plain) = (cable.socket(1), cable.socket(2));
     let mut lanes = cable.open(1, &[&socket]);
-    let (memory, lane) = (memory(&lanes), lanes.take_socket(0).expect("a socket"));
-    let numbers = [memory.as_raw_fd(), lane.as_raw_fd()];
-    let mut rank = Part::new(&format!("nobody {} {} 100", numbers[0], numbers[1]), &numbers);
+    let (memory, lane) = (memory(&lanes), lanes.take_sockets(0).expect("sockets"));
+    let numbers = [memory.as_raw_fd(), lane.receiver.as_raw_fd(), lane.sender.as_raw_fd()];
+    let mut rank = Part::new(&format!("nobody {} {} {} 100", numbers[0], numbers[1], numbers[2]), &numbers);
     drop((memory, lane));
     for number in 0..100 {
         plain.send_to(&pattern(number, 700), v4(1, port(&socket))).expect("sent");
@@ -165,10 +169,11 @@ fn a_rank_that_is_killed_inside_the_lock_holds_nobody_up() {
     let (sockets, plain) = ([cable.socket(1), cable.socket(1)], cable.socket(2));
     let mut lanes = cable.open(1, &[&sockets[0], &sockets[1]]);
     let mut first = lane(&mut lanes, 0);
-    let (shared, second) = (memory(&lanes), lanes.take_socket(1).expect("a socket"));
+    let (shared, second) = (memory(&lanes), lanes.take_sockets(1).expect("sockets"));
     let again = shared.try_clone().expect("another");
-    let numbers = [shared.as_raw_fd(), second.as_raw_fd(), again.as_raw_fd()];
-    let locker = Part::new(&format!("locker {} {} {}", numbers[0], numbers[1], numbers[2]), &numbers);
+    let numbers = [&shared, &second.receiver, &second.sender, &again].map(AsRawFd::as_raw_fd);
+    let [a, b, c, d] = numbers;
+    let locker = Part::new(&format!("locker {a} {b} {c} {d}"), &numbers);
     drop(second);
     // Nobody else gets in. What is received meanwhile stays held, up to a bound, and then waits in the ring.
     for number in 0..200 {
@@ -199,10 +204,11 @@ fn a_rank_that_is_stopped_inside_the_lock_costs_others_their_lanes_and_no_more()
     let (sockets, plain) = ([cable.socket(1), cable.socket(1)], cable.socket(2));
     let mut lanes = cable.open(1, &[&sockets[0], &sockets[1]]);
     let mut first = lane(&mut lanes, 0);
-    let (shared, second) = (memory(&lanes), lanes.take_socket(1).expect("a socket"));
+    let (shared, second) = (memory(&lanes), lanes.take_sockets(1).expect("sockets"));
     let again = shared.try_clone().expect("another");
-    let numbers = [shared.as_raw_fd(), second.as_raw_fd(), again.as_raw_fd()];
-    let locker = Part::new(&format!("locker {} {} {}", numbers[0], numbers[1], numbers[2]), &numbers);
+    let numbers = [&shared, &second.receiver, &second.sender, &again].map(AsRawFd::as_raw_fd);
+    let [a, b, c, d] = numbers;
+    let locker = Part::new(&format!("locker {a} {b} {c} {d}"), &numbers);
     let begin = Instant::now();
     while first.fault().is_none() {
         plain.send_to(&[1; 300], v4(1, port(&sockets[0]))).expect("sent");
