@@ -13,6 +13,7 @@
 //! - `poll`, `select`, `epoll`: many descriptors at once.
 //! - `abi`: the names of C, and nothing else; `real`: what stood behind them; `raw`: the library's own system calls.
 //!
+//! - `far`: connections to other hosts: the kernel's, and looked at before a sleep.
 //! - `udp`: datagrams, which have rules of their own.
 //!
 //! Not here: rings, bells and the rendezvous (fabric).
@@ -35,6 +36,7 @@ mod ends;
 mod epoll;
 mod expect;
 mod family;
+mod far;
 mod incoming;
 mod kernel_counts;
 mod life;

@@ -18,13 +18,15 @@ pub enum Way {
     WeftTcp,
     MpichOfi,
     MpichUcx,
+    /// An unmodified program's connection with the library preloaded.
+    WeftSock,
     KernelTcp,
     PolledTcp,
 }
 
 impl Way {
     /// In the order of the table.
-    pub const ALL: [Way; 9] = [
+    pub const ALL: [Way; 10] = [
         Way::WeftXdp,
         Way::WeftAll,
         Way::WeftDefault,
@@ -32,6 +34,7 @@ impl Way {
         Way::WeftTcp,
         Way::MpichOfi,
         Way::MpichUcx,
+        Way::WeftSock,
         Way::KernelTcp,
         Way::PolledTcp,
     ];
@@ -45,6 +48,7 @@ impl Way {
             Way::WeftTcp => "Weft tcp",
             Way::MpichOfi => "MPICH ofi",
             Way::MpichUcx => "MPICH ucx",
+            Way::WeftSock => "Weft sock",
             Way::KernelTcp => "kernel TCP",
             Way::PolledTcp => "TCP polled",
         }
@@ -55,7 +59,7 @@ impl Way {
         match self {
             Way::WeftXdp | Way::WeftAll | Way::WeftDefault | Way::WeftUdp | Way::WeftTcp => Some(Name::Weft),
             Way::MpichOfi | Way::MpichUcx => Some(Name::Mpich),
-            Way::KernelTcp | Way::PolledTcp => None,
+            Way::WeftSock | Way::KernelTcp | Way::PolledTcp => None,
         }
     }
 
@@ -117,6 +121,7 @@ impl Way {
                 let settings = self.settings().iter().map(|(k, v)| format!("{k}={v} ")).collect::<String>();
                 format!("{settings}mpiexec -hosts HOST,HOST -n 2")
             }
+            None if self == Way::WeftSock => "the same under weft sock".into(),
             None => "two processes with a connection".into(),
         }
     }
