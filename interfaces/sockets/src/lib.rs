@@ -19,7 +19,7 @@
 //! Not here: rings, bells and the rendezvous (fabric).
 //!
 //! Invariants:
-//! - A descriptor that is not a TCP connection of this host costs one load per call.
+//! - A descriptor that is no TCP connection costs one load per call.
 //! - Nothing allocates, takes a lock of the C library or prints (except for the log) in a hook.
 //! - `errno` is left alone by calls that succeed.
 //! - No thread waits inside the kernel's receive call on an attached connection.
