@@ -28,8 +28,8 @@ Starts N ranks of a program, on this host or on those of --hosts or --hostfile, 
 Several programs, separated by ':', form one job; their ranks are numbered through:
   weft run -n 1 ./master : -n 3 --env LEVEL=2 ./worker
 
-On several hosts it behaves as on one. Weft must be installed there under the same path, in the same version; nothing \
-has to run there. Each host is reached over the standard input and output of one command, ssh unless --launch names \
+On several hosts it behaves as on one. Weft must be installed there under the same path, in the same build, or is \
+copied with --stage; nothing has to run there. Each host is reached over the standard input and output of one command, ssh unless --launch names \
 another:
   weft run --hosts node1:2,node2:2 ./program
   weft run --hostfile hosts --launch 'ip netns exec {host}' ./program
