@@ -20,7 +20,7 @@
 //! | `received` | packet numbers: duplicates and replay, when to acknowledge |
 //! | `rtt`, `congestion`, `pacer`, `path` | how long, how much, how fast, how large |
 //! | `life` | dead peers, and parting in order |
-//! | `seal` | checksum or authentication |
+//! | `seal` | checksum, authentication or encryption |
 //! | `receive`, `transmit`, `timeout` | what the parent does: it routes between these, and decides nothing else |
 //!
 //! Budget of a short message in a datagram of its own, both ends together, with its acknowledgement: 150 ns where the
@@ -36,7 +36,7 @@
 //! - Dropped datagrams change nothing but a counter.
 //!
 //! Not here: addresses and sockets, which link a datagram is for ([`weft_wire::link::header::Header::parse`] says from
-//! whom it comes), encryption.
+//! whom it comes).
 //!
 //! Test: `cargo test -p weft-protocol`. Beside each file its own tests; `tests/reliable` has two and more links over a
 //! simulated network. `WEFT_TEST_SEEDS=100000` runs more seeds, `WEFT_TEST_SEED=17` replays one.
@@ -67,7 +67,7 @@ pub use life::{Gone, Phase};
 pub use path::Sizes;
 pub use receive::Dropped;
 pub use received::AckPolicy;
-pub use seal::{Checksum, Keyed, Seal};
+pub use seal::{Checksum, Encrypted, JobSeal, Keyed, Seal};
 
 use congestion::{Congestion, Limits};
 use incoming::Incoming;
@@ -79,7 +79,7 @@ use received::Received;
 use rtt::Rtt;
 use sent::Sent;
 use weft_wire::cell::{Head, INLINE_BYTES};
-use weft_wire::link::OVERHEAD_BYTES;
+use weft_wire::link::header;
 use weft_wire::link::record::MOST_HEAD_BYTES;
 
 /// The answer to [`Link::try_send`].
@@ -104,6 +104,8 @@ const FIRST_DATAGRAMS: u64 = 16;
 pub struct Link<S: Seal = Checksum> {
     config: Config,
     seal: S,
+    /// Room for a datagram that is decrypted.
+    opened: Vec<u8>,
     outgoing: Outgoing,
     incoming: Incoming,
     sent: Sent,
@@ -154,6 +156,7 @@ impl<S: Seal> Link<S> {
             counters: Counters::default(),
             config,
             seal,
+            opened: Vec::new(),
         }
     }
 
@@ -174,7 +177,13 @@ impl<S: Seal> Link<S> {
     /// Bulk payload that fills one datagram of today's size, whatever goes with it.
     #[inline]
     pub fn bulk_bytes(&self) -> usize {
-        self.path.size() - OVERHEAD_BYTES - MOST_HEAD_BYTES
+        self.path.size() - self.overhead_bytes() - MOST_HEAD_BYTES
+    }
+
+    /// What a datagram has besides payload and words of acknowledgements.
+    #[inline]
+    fn overhead_bytes(&self) -> usize {
+        header::BYTES + self.seal.bytes()
     }
 
     /// Accepts nothing more. The link ends when both sides have closed and have everything.
