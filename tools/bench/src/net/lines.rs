@@ -63,10 +63,11 @@ pub struct Line {
     pub bar: Option<Bar>,
 }
 
-use Way::{KernelTcp, MpichOfi, MpichUcx, PolledTcp, WeftAll, WeftDefault, WeftSock, WeftTcp, WeftUdp, WeftXdp};
+use Way::{KernelTcp, MpichOfi, MpichUcx, PolledTcp, WeftSock};
+use Way::{WeftAll, WeftAllEncrypted, WeftDefault, WeftEncrypted, WeftTcp, WeftUdp, WeftXdp};
 
-const BARE: &[Way] = &[WeftDefault, WeftUdp, WeftTcp, MpichOfi, MpichUcx];
-const FILTERED: &[Way] = &[WeftXdp, WeftAll, WeftDefault, MpichOfi, MpichUcx];
+const BARE: &[Way] = &[WeftDefault, WeftUdp, WeftTcp, WeftEncrypted, MpichOfi, MpichUcx];
+const FILTERED: &[Way] = &[WeftXdp, WeftAll, WeftDefault, WeftAllEncrypted, MpichOfi, MpichUcx];
 /// For the application, of which each way takes seconds.
 const DEFAULT: &[Way] = &[WeftDefault, MpichOfi, MpichUcx];
 const BEST: &[Way] = &[WeftXdp, WeftAll, MpichOfi, MpichUcx];
