@@ -39,6 +39,11 @@ impl Namespaces {
         format!("{}{number}", self.prefix)
     }
 
+    /// The namespace of what is between them.
+    pub fn switch(&self) -> String {
+        format!("{}-switch", self.prefix)
+    }
+
     /// The address of host `number`, from 1.
     pub fn address(&self, number: usize) -> std::net::IpAddr {
         std::net::Ipv4Addr::new(10, 77, 0, number as u8).into()

@@ -8,6 +8,7 @@ mod hosts {
     mod cleanup;
     mod ranks;
     mod refusals;
+    mod stage;
     mod streams;
     mod support;
 }

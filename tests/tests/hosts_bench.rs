@@ -58,11 +58,11 @@ fn lines_of_both_tables_are_measured_and_nothing_is_left() {
     let ways = |line: &Value| line["medians"].as_object().expect("medians").keys().cloned().collect::<Vec<_>>();
     let measured: Vec<_> = lines.iter().map(|line| (line["id"].as_str().expect("a name"), ways(line))).collect();
     let mpich = ["mpich-ofi", "mpich-ucx"];
-    let mpi = |ours: [&str; 3]| ours.iter().chain(&mpich).map(|way| (*way).to_owned()).collect::<Vec<_>>();
+    let mpi = |ours: [&str; 4]| ours.iter().chain(&mpich).map(|way| (*way).to_owned()).collect::<Vec<_>>();
     let mut expected = [
-        ("plain/latency/8", mpi(["weft-default", "weft-udp", "weft-tcp"])),
-        ("xdp/rate/8", mpi(["weft-xdp", "weft-all", "weft-default"])),
-        ("xdp/sock/ping", ["kernel-tcp", "polled-tcp"].map(String::from).to_vec()),
+        ("plain/latency/8", mpi(["weft-default", "weft-encrypted", "weft-udp", "weft-tcp"])),
+        ("xdp/rate/8", mpi(["weft-xdp", "weft-all", "weft-all-encrypted", "weft-default"])),
+        ("xdp/sock/ping", ["weft-sock", "kernel-tcp", "polled-tcp"].map(String::from).to_vec()),
     ];
     // The names of an object stand in their own order.
     expected.iter_mut().for_each(|(_, ways)| ways.sort());

@@ -12,20 +12,29 @@ use crate::keeper::{self, Keeper, Kept};
 use crate::link::{Message, Received};
 use crate::network::MakeLanes;
 use crate::relay::{Relay, output_stream};
+use crate::stage::Instead;
 use crate::{Job, JobId, LaunchError, Output, checksum, cores, network, sys};
 use std::collections::HashMap;
 use std::os::fd::{AsFd, OwnedFd};
+use std::path::Path;
 use weft_cluster::frame::{Channel, Frame, Frames, Hello, Start, Stream};
 use weft_wire::job_map::JobMap;
 
 const SEGMENT_VARIABLE: &str = "WEFT_SEGMENT";
+const LIBRARIES_VARIABLE: &str = "LD_LIBRARY_PATH";
 const DEVICES_VARIABLE: &str = "WEFT_DEVICE";
 
 /// Lives as the agent of one job; answers the exit code. `segment` makes the shared memory of so many members.
-/// `lanes` makes lanes past the kernel, where that is permitted.
-pub fn serve(segment: impl FnOnce(u32) -> Result<OwnedFd, String>, lanes: MakeLanes) -> i32 {
+/// `lanes` makes lanes past the kernel, where that is permitted. In a copy, what is beside it stands `in_place_of` the
+/// libraries in that directory of the launcher.
+pub fn serve(
+    segment: impl FnOnce(u32) -> Result<OwnedFd, String>,
+    lanes: MakeLanes,
+    in_place_of: Option<&Path>,
+) -> i32 {
     sys::set_name(c"weft-agent");
-    match greet().map(|relay| run(relay, segment, lanes)) {
+    let instead = in_place_of.and_then(Instead::of);
+    match greet().map(|relay| run(relay, segment, lanes, instead.as_ref())) {
         Ok(code) => code,
         Err(error) => {
             // Nobody listens to anything else yet.
@@ -57,8 +66,16 @@ fn greet() -> std::io::Result<Relay> {
     Ok(relay)
 }
 
-fn run(mut relay: Relay, segment: impl FnOnce(u32) -> Result<OwnedFd, String>, lanes: MakeLanes) -> i32 {
-    let Some(Frame::Start(start)) = wait_for_frame(&mut relay) else { return 1 };
+fn run(
+    mut relay: Relay,
+    segment: impl FnOnce(u32) -> Result<OwnedFd, String>,
+    lanes: MakeLanes,
+    instead: Option<&Instead>,
+) -> i32 {
+    let Some(Frame::Start(mut start)) = wait_for_frame(&mut relay) else { return 1 };
+    if let Some(instead) = instead {
+        lead_to_copies(&mut start, instead);
+    }
     let mut prepared = match Prepared::new(*start, segment) {
         Ok(prepared) => prepared,
         Err(error) => return refuse(&mut relay, &error),
@@ -104,6 +121,21 @@ fn wait(relay: &mut Relay, others: &mut [libc::pollfd]) {
     others.copy_from_slice(found);
     for (fd, (_, _, place)) in own.iter().zip(places).filter(|(fd, _)| fd.revents != 0) {
         relay.handle(place, fd.revents);
+    }
+}
+
+/// Lets the ranks load the libraries beside us.
+fn lead_to_copies(start: &mut Start, instead: &Instead) {
+    for (name, value) in &mut start.environment {
+        *value = name.to_str().and_then(|name| instead.value(name, value)).unwrap_or_else(|| std::mem::take(value));
+    }
+    if !start.environment.iter().any(|(name, _)| name == LIBRARIES_VARIABLE) {
+        start.environment.push((LIBRARIES_VARIABLE.into(), instead.library_path("".as_ref())));
+    }
+    for (name, value) in start.programs.iter_mut().flat_map(|program| &mut program.environment) {
+        if let Some(led) = instead.value(name, value.as_ref()) {
+            *value = led.to_string_lossy().into_owned();
+        }
     }
 }
 

@@ -5,6 +5,7 @@ use crate::keeper::{Keeper, Kept, RankInput, Start as Command};
 use crate::link::{Link, Message, Received};
 use crate::relay::{self, Place, Relay};
 use crate::signals::{self, Signals};
+use crate::stage::Stage;
 use crate::{Hosts, Job, LaunchError, Output, checksum, network, sys};
 use std::collections::VecDeque;
 use std::os::fd::{AsRawFd, OwnedFd};
@@ -43,8 +44,10 @@ pub fn gather(
     signals: &Signals,
     limits: (u64, u64),
 ) -> Result<Gathered, LaunchError> {
-    let (guard, list) = start_commands(hosts, signals, limits)?;
-    let mut round = Round { hosts: list, guard, signals, deadline: None, patience: hosts.patience };
+    let stage =
+        if hosts.stage { Some(Stage::new().map_err(LaunchError::system("reading this program"))?) } else { None };
+    let (guard, list) = start_commands(hosts, stage.as_ref(), signals, limits)?;
+    let mut round = Round { hosts: list, guard, signals, deadline: None, patience: hosts.patience, stage };
     match round.all_ready(job, hosts, size) {
         Ok(()) => Ok(Gathered { guard: round.guard, hosts: round.hosts }),
         Err(error) => {
@@ -56,12 +59,19 @@ pub fn gather(
 }
 
 /// Starts the launch command of every host, as children of a keeper.
-fn start_commands(hosts: &Hosts, signals: &Signals, limits: (u64, u64)) -> Result<(Guard, Vec<Host>), LaunchError> {
+fn start_commands(
+    hosts: &Hosts,
+    stage: Option<&Stage>,
+    signals: &Signals,
+    limits: (u64, u64),
+) -> Result<(Guard, Vec<Host>), LaunchError> {
     let program = std::env::current_exe().map_err(LaunchError::system("path of this program"))?;
+    let agent = [program.to_string_lossy().into_owned(), "agent".to_owned()];
     let mut starts = Vec::new();
     let mut list = Vec::new();
     for (number, name) in hosts.names.iter().enumerate() {
-        let words = hosts.launch.command(name, &program.to_string_lossy(), "agent");
+        let words = hosts.launch.command(name, &stage.map_or_else(|| agent.to_vec(), Stage::words));
+        let shown = hosts.launch.command(name, &agent).join(" ");
         let mut command = std::process::Command::new(&words[0]);
         command.args(&words[1..]);
         let ([input, output, error], [near_input, near_output, near_error]) =
@@ -69,7 +79,7 @@ fn start_commands(hosts: &Hosts, signals: &Signals, limits: (u64, u64)) -> Resul
         let input = RankInput::Pipe(input);
         starts.push(Command { command, core: None, input, outputs: [output, error], own: Vec::new() });
         let ranks = (0..hosts.places.len()).filter(|rank| hosts.places[*rank] == number).collect();
-        list.push(Host::new(name, ranks, words.join(" "), near_output, near_input, near_error));
+        list.push(Host::new(name, ranks, shown, near_output, near_input, near_error));
     }
     let keeper = Keeper { starts, inherit: Vec::new(), limits, mask: signals.mask_before() };
     let (kept, list) = keeper.start(list)?;
@@ -124,6 +134,8 @@ enum Token {
     Error(usize),
     /// Before the agent has greeted.
     Greeting(usize),
+    /// There may be room for what is copied there.
+    Copy(usize),
     Relay(usize, Place),
 }
 
@@ -133,6 +145,8 @@ struct Round<'a> {
     signals: &'a Signals,
     deadline: Option<Instant>,
     patience: Option<Duration>,
+    /// What a host gets that has asked for it.
+    stage: Option<Stage>,
 }
 
 impl Round<'_> {
@@ -140,8 +154,9 @@ impl Round<'_> {
         let ours = checksum::of_this_program().map_err(LaunchError::system("reading this program"))?;
         self.wait_until(Progress::has_greeted)?;
         for host in &self.hosts {
-            host.check(ours)?;
+            host.check(ours, self.stage.is_some())?;
         }
+        self.tell_copies(&job.front);
         let directory = std::env::current_dir().map_err(LaunchError::system("working directory"))?;
         let environment: Vec<_> =
             std::env::vars_os().filter(|(name, _)| !name.to_str().is_some_and(is_reserved)).collect();
@@ -169,6 +184,13 @@ impl Round<'_> {
         Ok(())
     }
 
+    fn tell_copies(&self, front: &str) {
+        let places: Vec<_> = self.hosts.iter().filter_map(Host::copied).collect();
+        if let (Some(stage), [_, ..]) = (&self.stage, &places[..]) {
+            eprintln!("{front}: {}", stage.report(&places));
+        }
+    }
+
     fn job_map(&self, hosts: &Hosts) -> Result<JobMap, LaunchError> {
         let map_host = |host: &Host| {
             let addresses = host.addresses().iter().take(MAX_ADDRESSES).copied().collect();
@@ -190,9 +212,18 @@ impl Round<'_> {
 
     /// Returns when all hosts have come so far.
     fn wait_until(&mut self, far_enough: impl Fn(&Progress) -> bool) -> Result<(), LaunchError> {
+        let mut copied = 0;
         self.deadline = self.patience.map(|patience| Instant::now() + patience);
         loop {
-            self.hosts.iter_mut().try_for_each(Host::advance)?;
+            for host in &mut self.hosts {
+                host.advance(self.stage.as_mut())?;
+            }
+            // While something is copied, a host that takes it is heard of.
+            let copied_before =
+                std::mem::replace(&mut copied, self.hosts.iter().map(Host::copied_bytes).sum::<usize>());
+            if copied != copied_before {
+                self.deadline = self.patience.map(|patience| Instant::now() + patience);
+            }
             if self.hosts.iter().all(|host| far_enough(&host.progress)) {
                 return Ok(());
             }
@@ -224,6 +255,7 @@ impl Round<'_> {
                     match place {
                         host::Source::Error => Token::Error(number),
                         host::Source::Greeting => Token::Greeting(number),
+                        host::Source::Copy => Token::Copy(number),
                         host::Source::Relay(place) => Token::Relay(number, place),
                     },
                 );
@@ -238,6 +270,7 @@ impl Round<'_> {
                 Token::Guard => self.handle_guard()?,
                 Token::Error(number) => self.hosts[number].read_error(),
                 Token::Greeting(number) => self.hosts[number].read_greeting(),
+                Token::Copy(number) => self.hosts[number].copy(),
                 Token::Relay(number, place) => self.hosts[number].handle(place, fd.revents),
             }
         }

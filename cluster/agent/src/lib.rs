@@ -18,7 +18,7 @@
 //! Invariants:
 //! - when `run` returns, or after either process was killed, no process of the job lives: also not one that a rank
 //!   started in another session;
-//! - nothing is ever made in a file system, except what the user asks for with [`Output::Files`];
+//! - nothing is ever made in a file system, except what the user asks for with [`Output::Files`] and [`Hosts::stage`];
 //! - no flag of a descriptor that is shared with other programs (standard input and output) is changed;
 //! - memory for output is bounded; who writes faster than we can pass on waits.
 //!
@@ -45,6 +45,7 @@ mod program;
 mod relay;
 pub mod rendezvous;
 mod signals;
+mod stage;
 mod stdin;
 mod supervisor;
 #[allow(unsafe_code)]
@@ -133,6 +134,8 @@ pub struct Hosts {
     pub places: Vec<usize>,
     /// How long a host may take to answer.
     pub patience: Option<Duration>,
+    /// Hosts where this program is missing, or another build, get a copy.
+    pub stage: bool,
 }
 
 impl Hosts {
@@ -142,13 +145,14 @@ impl Hosts {
         spread: &[usize],
         launch: Launch,
         patience: Option<Duration>,
+        stage: bool,
     ) -> Self {
         let mut used = spread.to_vec();
         used.sort_unstable();
         used.dedup();
         let names = used.iter().map(|host| hosts[*host].name.clone()).collect();
         let places = spread.iter().filter_map(|host| used.binary_search(host).ok()).collect();
-        Self { launch, names, places, patience }
+        Self { launch, names, places, patience, stage }
     }
 }
 
@@ -218,6 +222,14 @@ pub struct About {
 pub fn about() -> std::io::Result<About> {
     let checksum = checksum::of_this_program()?;
     Ok(About { version: env!("CARGO_PKG_VERSION"), checksum, addresses: sys::interface_addresses() })
+}
+
+/// A checksum of this program and the libraries that are installed with it, in hexadecimal digits.
+///
+/// # Errors
+/// One of them cannot be read.
+pub fn checksum_of_kit() -> std::io::Result<String> {
+    stage::Kit::here()?.checksum()
 }
 
 /// The name of this host, as reports give it.

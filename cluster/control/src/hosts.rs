@@ -225,12 +225,12 @@ impl std::str::FromStr for Launch {
 }
 
 impl Launch {
-    /// The words that start `program`, with one argument, on `host`.
-    pub fn command(&self, host: &str, program: &str, argument: &str) -> Vec<String> {
+    /// The words that start `program`, which has its arguments with it, on `host`.
+    pub fn command(&self, host: &str, program: &[impl AsRef<str>]) -> Vec<String> {
         let mut words: Vec<String> = self.0.iter().map(|word| word.replace(PLACE, host)).collect();
         let name = self.0[0].rsplit('/').next().unwrap_or_default();
-        let program = if SHELLS.contains(&name) { quoted(program) } else { program.to_owned() };
-        words.extend([program, argument.to_owned()]);
+        let word = |word: &str| if SHELLS.contains(&name) { quoted(word) } else { word.to_owned() };
+        words.extend(program.iter().map(|given| word(given.as_ref())));
         words
     }
 }

@@ -33,6 +33,8 @@ pub struct Across {
     pub lane: Option<Lane>,
     /// What those suffer that arrive, in tests.
     pub faults: Option<Faults>,
+    /// What goes by other devices than shared memory is encrypted, for all ranks of the job.
+    pub encrypts: bool,
 }
 
 /// How packets reach a rank.
@@ -59,6 +61,7 @@ struct Net {
     /// The host of each rank, as the map of the job numbers them.
     hosts: Vec<u32>,
     order: DeviceOrder,
+    encrypts: bool,
     links: Option<Links>,
     tcp: TcpDevice,
     watch: Watch,
@@ -92,7 +95,7 @@ impl Devices {
 
     /// The devices of a rank of a job on several hosts: to each other rank the first in `order` that can lead there.
     pub fn across(mut shm: ShmDevice, across: Across, order: DeviceOrder) -> Result<Self, JoinError> {
-        let Across { map, rank: me, listener, datagrams, lane, faults } = across;
+        let Across { map, rank: me, listener, datagrams, lane, faults, encrypts } = across;
         let sends_by_lane = order.contains(DeviceName::Xdp);
         let my_host = map.ranks[me as usize].host;
         let way = |rank: &weft_wire::job_map::Rank| {
@@ -121,13 +124,14 @@ impl Devices {
         };
         let mut tcp =
             TcpDevice::new(me, map.key, listener, places(|rank| rank.tcp_port), alone).map_err(JoinError::Network)?;
+        tcp.set_encrypts(encrypts);
         shm.sleep_on_bell(tcp.hang_bell().map_err(JoinError::Network)?);
         let links = match datagrams {
             Some(socket) if order.contains(DeviceName::Udp) || sends_by_lane && lane.is_some() => {
                 let has_other = order.contains(DeviceName::Tcp);
                 let places = places(|rank| rank.udp_port);
                 let mut links =
-                    Links::new(me, &map.key, socket, places, alone, has_other).map_err(JoinError::Network)?;
+                    Links::new(me, &map.key, encrypts, socket, places, alone, has_other).map_err(JoinError::Network)?;
                 if !others(|way| *way == Way::Tcp) {
                     tcp.stand_by();
                 }
@@ -143,7 +147,17 @@ impl Devices {
         Ok(Self {
             shm,
             me,
-            net: Some(Box::new(Net { ways, ranks, hosts, order, links, tcp, watch: Watch::default(), changed: false })),
+            net: Some(Box::new(Net {
+                ways,
+                ranks,
+                hosts,
+                order,
+                encrypts,
+                links,
+                tcp,
+                watch: Watch::default(),
+                changed: false,
+            })),
         })
     }
 
@@ -192,7 +206,8 @@ impl Devices {
             Some(_) => format!("udp to {udp}{long}, "),
             None => String::new(),
         };
-        format!("shm to {near} of this host, {by_udp}tcp to {tcp}; WEFT_DEVICE is {}", net.order)
+        let encrypted = if net.encrypts { ", both encrypted" } else { "" };
+        format!("shm to {near} of this host, {by_udp}tcp to {tcp}{encrypted}; WEFT_DEVICE is {}", net.order)
     }
 
     /// The ways, if they are others than when this was last asked.

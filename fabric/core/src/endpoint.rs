@@ -355,6 +355,12 @@ impl Endpoint {
         self.devices.order_before_look();
     }
 
+    /// Whether ranks of this job want more cores than there are for them.
+    #[inline]
+    pub fn shares_core(&self) -> bool {
+        self.policy.shares_core()
+    }
+
     #[inline]
     pub fn count_shared_collective(&mut self) {
         self.port.counters.collectives_shared += 1;

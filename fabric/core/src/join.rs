@@ -131,6 +131,7 @@ pub(crate) fn join() -> Result<Joined, JoinError> {
     joined.limits = Limits::from(&settings);
     joined.bounds = Bounds::from(&settings);
     joined.settings = settings;
+    joined.across.iter_mut().for_each(|across| across.encrypts = settings.encrypt);
     joined.job = std::env::var("WEFT_JOB").unwrap_or_default();
     environment::forget();
     Ok(joined)
@@ -209,7 +210,7 @@ fn read_network(network: Network, rank: u32, size: u32) -> Result<Across, JoinEr
             let member = map.ranks[rank as usize].member;
             // Without one datagrams go by the socket.
             let lane = lane.and_then(|(memory, sockets)| Lane::adopt(memory, sockets, member).ok());
-            Ok(Across { map, rank, listener, datagrams, lane, faults: None })
+            Ok(Across { map, rank, listener, datagrams, lane, faults: None, encrypts: false })
         }
         false => Err(JoinError::MapSize { size, ranks: map.ranks.len() }),
     }

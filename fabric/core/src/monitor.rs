@@ -177,7 +177,9 @@ impl<T: Driven> Monitor<T> {
                     }
                 }
                 Step::Yielded => {
-                    self.say(&mut guard, &what, &pace, &mut said);
+                    if pace.long_since_ns() != 0 {
+                        self.say(&mut guard, &what, &pace, &mut said);
+                    }
                     guard.endpoint().note_yield();
                     guard.leave_quietly();
                 }

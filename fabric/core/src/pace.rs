@@ -39,8 +39,11 @@ impl Default for Bounds {
 
 /// Polls between two looks at the clock while spinning.
 const POLLS_PER_LOOK: u32 = 128;
-/// Polls before the core is handed over where ranks of this job want it: what comes from another core may be about to arrive.
-const POLLS_BEFORE_YIELD: u32 = 16;
+/// Polls before the core is handed over where ranks of this job want it: few, for most of what is awaited there comes from
+/// ranks that cannot run while we poll.
+const POLLS_BEFORE_YIELD: u32 = 3;
+/// How many waits a look at who sleeps holds for when it found no room: it takes a line from every rank.
+const WAITS_WITHOUT_ROOM: u32 = 16;
 /// Shortest spin that is ever chosen while a core is ours.
 const LEAST_SPIN_NS: u64 = 2_000;
 /// How often the kernel is asked who else wants to run.
@@ -118,6 +121,8 @@ pub struct Policy {
     free_polls: u32,
     /// The present bound of spinning.
     spin_ns: u64,
+    /// Waits that begin before the next look at who sleeps.
+    waits_to_look: u32,
 }
 
 impl Policy {
@@ -145,12 +150,30 @@ impl Policy {
             looked_ns: 0,
             free_polls: if shared { POLLS_BEFORE_YIELD } else { POLLS_PER_LOOK },
             spin_ns: bounds.spin_ns,
+            waits_to_look: 0,
         }
+    }
+
+    #[inline]
+    pub fn shares_core(&self) -> bool {
+        self.shared
     }
 
     /// Whether so many ranks of this job sleep that those awake have a core each.
     fn has_room(&self) -> bool {
         self.place.awake().is_some_and(|(awake, cores)| awake <= self.quota.map_or(cores, |quota| quota.min(cores)))
+    }
+
+    /// The same at the begin of a wait: a look that found no room holds for some waits more.
+    fn may_have_room(&mut self) -> bool {
+        if self.waits_to_look > 0 {
+            self.waits_to_look -= 1;
+            return false;
+        }
+        let room = self.has_room();
+        (self.waits_to_look, self.free_polls) =
+            if room { (0, POLLS_PER_LOOK) } else { (WAITS_WITHOUT_ROOM, POLLS_BEFORE_YIELD) };
+        room
     }
 
     fn look_around(&mut self, now_ns: u64) {
@@ -192,6 +215,8 @@ pub enum Step {
 #[derive(Debug, Default)]
 pub struct Pace {
     polls: u32,
+    /// The core has been handed over; from then on it is after every poll.
+    yielded: bool,
     since_ns: u64,
     yielding_since_ns: u64,
     spun: bool,
@@ -202,14 +227,24 @@ impl Pace {
     #[inline]
     pub fn idle(&mut self, policy: &mut Policy) -> Step {
         self.polls += 1;
-        if self.yielding_since_ns == 0 && !self.polls.is_multiple_of(policy.free_polls) {
+        if !self.yielded && !self.polls.is_multiple_of(policy.free_polls) {
             return Step::Poll;
         }
         self.slow(policy)
     }
 
+    fn hand_over(&mut self) -> Step {
+        self.yielded = true;
+        sys::yield_core();
+        Step::Yielded
+    }
+
     #[cold]
     fn slow(&mut self, policy: &mut Policy) -> Step {
+        // Most waits among ranks that share cores end after one such turn: it goes without the clock.
+        if policy.shared && !self.yielded && !policy.may_have_room() {
+            return self.hand_over();
+        }
         let now = sys::now_ns();
         if self.since_ns == 0 {
             self.since_ns = now;
@@ -229,8 +264,7 @@ impl Pace {
         if policy.crowded || now - self.yielding_since_ns >= policy.bounds.yield_ns {
             return Step::Sleep;
         }
-        sys::yield_core();
-        Step::Yielded
+        self.hand_over()
     }
 
     /// Something moved: the wait for the next thing begins anew.
@@ -261,6 +295,19 @@ mod tests {
         }
         assert_eq!(pace.idle(&mut policy), Step::Yielded);
         assert_eq!(pace.idle(&mut policy), Step::Yielded, "no more spinning in this wait");
+    }
+
+    #[test]
+    fn ranks_that_lie_down_leave_room_after_some_waits() {
+        let segment = Segment::create(2).expect("segment");
+        let place = Place::Free { cores: segment.awake() as u32 - 1, segment: segment.clone() };
+        let mut policy = Policy::at(Bounds::default(), place, 2, None);
+        assert!(!policy.may_have_room());
+        policy.place = Place::Free { cores: segment.awake() as u32, segment };
+        let waits = (1..).find(|_| policy.may_have_room()).expect("room");
+        assert_eq!(waits, WAITS_WITHOUT_ROOM + 1, "and not a look in each wait");
+        assert!(policy.may_have_room(), "where there was room each wait looks");
+        assert_eq!(policy.free_polls, POLLS_PER_LOOK, "and spins");
     }
 
     #[test]

@@ -172,7 +172,14 @@ fn a_rank_that_breaks_the_protocol_is_lost_and_the_others_do_not_notice() {
     let there = SocketAddr::new("127.0.0.1".parse().expect("an address"), map.ranks[0].udp_port);
     let me = Process { rank: 1, incarnation: 9 };
     // Whom it talks to is said in the answer to a call.
-    let hello = Hello { is_answer: false, to: Process { rank: 0, incarnation: 0 }, from: me, nonce: 5, count: 1 };
+    let hello = Hello {
+        is_answer: false,
+        to: Process { rank: 0, incarnation: 0 },
+        from: me,
+        nonce: 5,
+        count: 1,
+        encrypts: false,
+    };
     let key = keys::of_hellos(&map.key);
     assert!(socket.send_to(&hello.pack(&key), there).is_ok());
     let (mut datagram, mut answer) = ([0; 1472], None);

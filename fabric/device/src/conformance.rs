@@ -32,6 +32,16 @@ impl Network for Tcp {
     }
 }
 
+struct EncryptedTcp;
+impl Network for EncryptedTcp {
+    type Endpoint = TcpDevice;
+    fn of(members: u32) -> Vec<TcpDevice> {
+        let mut net = crate::tcp::network(members);
+        net.iter_mut().for_each(|device| device.set_encrypts(true));
+        net
+    }
+}
+
 struct SharedMemory;
 impl Network for SharedMemory {
     type Endpoint = ShmDevice;
@@ -297,6 +307,7 @@ macro_rules! conformance {
     ($($promise:ident)*) => {
         mod loopback { $(#[test] fn $promise() { super::$promise::<super::InProcess>(); })* }
         mod tcp { $(#[test] fn $promise() { super::$promise::<super::Tcp>(); })* }
+        mod encrypted_tcp { $(#[test] fn $promise() { super::$promise::<super::EncryptedTcp>(); })* }
         mod shm { $(#[test] fn $promise() { super::$promise::<super::SharedMemory>(); })* }
     };
 }

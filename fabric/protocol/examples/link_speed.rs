@@ -7,7 +7,7 @@
 
 use std::hint::black_box;
 use std::time::Instant;
-use weft_protocol::reliable::{Checksum, Config, Keyed, Link, Packet, Posted, Seal};
+use weft_protocol::reliable::{Checksum, Config, JobSeal, Keyed, Link, Packet, Posted, Seal};
 use weft_wire::cell::{Head, Kind};
 use weft_wire::link::header::Process;
 use weft_wire::link::mac::Key;
@@ -20,8 +20,10 @@ const HEAD: Head = Head { kind: Kind::Short, context: 1, tag: 2, source: 3 };
 struct Nothing;
 
 impl Seal for Nothing {
-    fn seal(&self, _: u64, _: &[u8]) -> u64 {
-        0
+    fn seal(&self, _: u64, _: &mut [u8], _: usize) {}
+
+    fn open<'a>(&self, _: u64, datagram: &'a [u8], _: usize, _: &'a mut Vec<u8>) -> Option<&'a [u8]> {
+        Some(datagram)
     }
 }
 
@@ -52,9 +54,12 @@ struct Pair<S: Seal> {
 }
 
 impl<S: Seal> Pair<S> {
-    fn new(seal: impl Fn() -> S) -> Self {
+    fn new(seal: impl Fn(&Config) -> S) -> Self {
         let process = |rank| Process { rank, incarnation: 1 };
-        let link = |side: u32| Link::new(Config::new(process(side), process(1 - side), 1_472), seal(), 0);
+        let link = |side: u32| {
+            let config = Config::new(process(side), process(1 - side), 1_472);
+            Link::new(config, seal(&config), 0)
+        };
         Self { links: [link(0), link(1)], now_ns: 0, received: 0, buffer: vec![0; 1_472] }
     }
 
@@ -111,7 +116,7 @@ fn median(mut of: impl FnMut() -> f64) -> f64 {
     runs[RUNS / 2]
 }
 
-fn measure<S: Seal>(name: &str, seal: impl Fn() -> S) {
+fn measure<S: Seal>(name: &str, seal: impl Fn(&Config) -> S) {
     let per_message = |work: fn(&mut Pair<S>)| {
         median(|| {
             let mut pair = Pair::new(&seal);
@@ -135,8 +140,9 @@ fn measure<S: Seal>(name: &str, seal: impl Fn() -> S) {
 
 fn main() {
     println!("{:20} {:>15} {:>15} {:>15}", "seal", "ping-pong", "64 at once", "bulk");
-    measure("none", || Nothing);
-    measure("CRC32C, instruction", || Checksum { extend: hardware });
-    measure("CRC32C, tables", Checksum::default);
-    measure("key", || Keyed { key: Key([7; 16]) });
+    measure("none", |_| Nothing);
+    measure("CRC32C, instruction", |_| Checksum { extend: hardware });
+    measure("CRC32C, tables", |_| Checksum::default());
+    measure("key", |_| Keyed { key: Key([7; 16]) });
+    measure("encrypted", |config| JobSeal::new(&[7; 16], true, config.local, config.remote));
 }

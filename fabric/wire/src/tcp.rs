@@ -9,7 +9,10 @@
 //!         packets, in both directions, until a farewell
 //! ```
 //! Each tag is one under the key of the job over all that was said before it, and over the name of the step, so that no
-//! tag can serve in the place of another. `docs/wire/tcp.md` shows the bytes.
+//! tag can serve in the place of another. Where the job is encrypted, packets go in [`record`]s. `docs/wire/tcp.md` shows
+//! the bytes.
+
+pub mod record;
 
 use crate::cell::{Claim, Head, INLINE_BYTES, decode};
 use crate::siphash::{KEY_BYTES, TAG_BYTES, same, tag};
@@ -37,6 +40,8 @@ pub struct Call {
     pub from: u32,
     pub to: u32,
     pub nonce: Nonce,
+    /// Whether what is said after the greeting is encrypted. Both sides must want the same.
+    pub encrypts: bool,
 }
 
 /// Why a greeting is none of this job's.
@@ -57,6 +62,7 @@ impl Call {
         bytes[8..12].copy_from_slice(&VERSION.to_le_bytes());
         bytes[12..16].copy_from_slice(&self.from.to_le_bytes());
         bytes[16..20].copy_from_slice(&self.to.to_le_bytes());
+        bytes[20] = u8::from(self.encrypts);
         bytes[24..].copy_from_slice(&self.nonce);
         bytes
     }
@@ -80,9 +86,12 @@ impl Call {
         if word(8) != VERSION {
             return Err(GreetingError::Version(word(8)));
         }
+        if word(20) > 1 {
+            return Err(GreetingError::Foreign);
+        }
         let mut nonce = [0; NONCE_BYTES];
         nonce.copy_from_slice(&bytes[24..SIGNED_BYTES]);
-        let call = Self { from: word(12), to: word(16), nonce };
+        let call = Self { from: word(12), to: word(16), nonce, encrypts: word(20) == 1 };
         if same(&tail(bytes), &call.tag(key, *b"hello---", &[0; NONCE_BYTES])) {
             Ok(call)
         } else {
@@ -98,7 +107,12 @@ impl Call {
         bytes
     }
 
-    /// The nonce of an answer to this call; `None` if it was not said by a rank of the job.
+    /// The same call from a rank that wants otherwise about encryption.
+    pub fn with(self, encrypts: bool) -> Self {
+        Self { encrypts, ..self }
+    }
+
+    /// The nonce of an answer to this call; `None` if it was not said by a rank of the job that wants the same.
     pub fn from_answer(&self, bytes: &[u8; ANSWER_BYTES], key: &Key) -> Option<Nonce> {
         let mut nonce = [0; NONCE_BYTES];
         nonce.copy_from_slice(&bytes[..NONCE_BYTES]);
@@ -121,6 +135,16 @@ impl Call {
         text[8..8 + SIGNED_BYTES].copy_from_slice(&self.signed());
         text[8 + SIGNED_BYTES..].copy_from_slice(nonce);
         tag(key, &text)
+    }
+}
+
+/// Why a rank cannot be talked to that wants otherwise about encryption than one that `encrypts`, or does not.
+pub fn differs(encrypts: bool) -> &'static str {
+    match encrypts {
+        true => {
+            "it does not encrypt and this rank does; WEFT_ENCRYPT (--encrypt) must be the same for all ranks of a job"
+        }
+        false => "it encrypts and this rank does not; WEFT_ENCRYPT (--encrypt) must be the same for all ranks of a job",
     }
 }
 

@@ -62,6 +62,9 @@ pub const UNDONE: u32 = 128;
 /// It was accepted: the service is the one of our port.
 pub const ACCEPTED: u32 = 1024;
 
+/// It leads to another host: see `far`.
+pub const FAR: u32 = 2048;
+
 /// The last fork counted a reference to its stream for the child, or one more process of its family.
 pub const FORK_REFERENCE: u32 = 256;
 pub const FORK_SHARE: u32 = 512;

@@ -63,7 +63,7 @@ pub fn may_be_accelerated(fd: c_int) -> Result<(u64, [u16; 2]), Reason> {
         return Err(Reason::NotLocal);
     }
     let Some((here, there)) = ends(fd) else { return Err(Reason::NotLocal) };
-    if here.address != there.address && !(here.is_loopback() && there.is_loopback()) {
+    if !same_host(&here, &there) {
         return Err(Reason::NotLocal);
     }
     if !settings::port_allowed(here.port) && !settings::port_allowed(there.port) {
@@ -71,6 +71,21 @@ pub fn may_be_accelerated(fd: c_int) -> Result<(u64, [u16; 2]), Reason> {
     }
     let cookie = raw::cookie(fd).map_err(|_| Reason::Resources)?;
     Ok((cookie, [here.port, there.port]))
+}
+
+/// Whether `fd` is an established TCP connection to an address that is not its own, with a port that the user's rules
+/// allow.
+pub fn leads_elsewhere(fd: c_int) -> bool {
+    raw::option(fd, SOL_SOCKET, libc::SO_PROTOCOL, 0 as c_int) == Ok(IPPROTO_TCP)
+        && TcpInfo::of(fd).is_some_and(|info| info.established())
+        && ends(fd).is_some_and(|(here, there)| {
+            !same_host(&here, &there) && (settings::port_allowed(here.port) || settings::port_allowed(there.port))
+        })
+}
+
+/// Whether both are this host, as far as the two addresses tell.
+fn same_host(here: &End, there: &End) -> bool {
+    here.address == there.address || (here.is_loopback() && there.is_loopback())
 }
 
 /// Whether the other side has ended the connection, or its direction of it: the kernel calls also that an end for readers

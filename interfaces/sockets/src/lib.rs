@@ -13,12 +13,13 @@
 //! - `poll`, `select`, `epoll`: many descriptors at once.
 //! - `abi`: the names of C, and nothing else; `real`: what stood behind them; `raw`: the library's own system calls.
 //!
+//! - `far`: connections to other hosts: the kernel's, and looked at before a sleep.
 //! - `udp`: datagrams, which have rules of their own.
 //!
 //! Not here: rings, bells and the rendezvous (fabric).
 //!
 //! Invariants:
-//! - A descriptor that is not a TCP connection of this host costs one load per call.
+//! - A descriptor that is no TCP connection costs one load per call.
 //! - Nothing allocates, takes a lock of the C library or prints (except for the log) in a hook.
 //! - `errno` is left alone by calls that succeed.
 //! - No thread waits inside the kernel's receive call on an attached connection.
@@ -35,6 +36,7 @@ mod ends;
 mod epoll;
 mod expect;
 mod family;
+mod far;
 mod incoming;
 mod kernel_counts;
 mod life;

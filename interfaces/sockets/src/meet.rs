@@ -10,7 +10,7 @@ use weft_fabric::stream::{Mail, Offer, Reason, Stream, Streams};
 use super::conn::{
     self, ACCEPTED, ATTACHED, ATTACHING, Connection, FRESH, GRANTED, Held, NEVER, OFFERED, WAS_ATTACHED,
 };
-use super::{attend, cookies, early, epoll, family, kernel_counts, log, raw, settings, udp};
+use super::{attend, cookies, early, epoll, family, far, kernel_counts, log, raw, settings, udp};
 
 pub static STREAMS: Streams = Streams::open();
 
@@ -98,6 +98,7 @@ fn offer(held: &Held, fd: c_int) -> Option<Offer> {
             cookie
         }
         Err(reason) => {
+            far::note(held, fd, reason);
             refuse(held, FRESH, reason, fd);
             return None;
         }

@@ -13,6 +13,8 @@ use super::{raw, settings};
 
 /// Looks between two looks at the clock.
 const LOOKS: u32 = 32;
+/// The same where each look is a system call.
+const FAR_LOOKS: u32 = 4;
 /// Below this a bound is none.
 const SHORTEST_NS: u64 = 1_000;
 /// A trial of spinning where it did not help lately, and how many waits go by between two.
@@ -25,7 +27,9 @@ const LONG_TRIAL_SELDOM: u32 = 8192;
 const OFFER_EVERY_NS: u64 = 5_000;
 const FREE_CORE_NS: u64 = 2_000;
 
-static PACE: Pace = Pace::new();
+static PACE: Pace = Pace::new(LOOKS);
+/// Of connections to other hosts: what they teach says nothing about rings, nor the other way round.
+static FAR: Pace = Pace::new(FAR_LOOKS);
 
 /// What the process has learnt.
 struct Pace {
@@ -36,6 +40,8 @@ struct Pace {
     since_long: AtomicU32,
     /// Waits until the next one.
     long_every: AtomicU32,
+    /// Looks between two looks at the clock.
+    looks: u32,
 }
 
 /// How long one call may spin.
@@ -47,8 +53,9 @@ enum Spin {
 }
 
 impl Pace {
-    const fn new() -> Self {
+    const fn new(looks: u32) -> Self {
         Self {
+            looks,
             bound: AtomicU64::new(settings::SPIN_NS),
             waits: AtomicU32::new(0),
             since_long: AtomicU32::new(0),
@@ -90,6 +97,43 @@ impl Pace {
     fn give_way(&self) {
         self.bound.store(0, Ordering::Relaxed);
     }
+
+    /// How long the next wait may spin, if at all.
+    fn next(&self) -> Option<Spin> {
+        let (longest, fixed) = settings::spin_bound_ns();
+        let spin = if fixed { Spin::Bound(longest) } else { self.present(longest) };
+        (spin.ns() > 0).then_some(spin)
+    }
+
+    fn spin(&self, spin: Spin, mut ready: impl FnMut() -> bool) -> bool {
+        let (longest, fixed) = settings::spin_bound_ns();
+        let bound = spin.ns();
+        // Where the core is handed over to work of others it comes back a time slice later: trials do not do that.
+        let offers = !fixed && matches!(spin, Spin::Bound(_));
+        let start = raw::now_ns();
+        let mut offered = start;
+        loop {
+            for _ in 0..self.looks {
+                if ready() {
+                    self.helped(spin, longest);
+                    return true;
+                }
+                std::hint::spin_loop();
+            }
+            let now = raw::now_ns();
+            if now - start >= bound {
+                self.failed(spin);
+                return false;
+            }
+            if offers && now - offered >= OFFER_EVERY_NS {
+                if !core_is_free() {
+                    self.give_way();
+                    return ready();
+                }
+                offered = now;
+            }
+        }
+    }
 }
 
 impl Spin {
@@ -101,37 +145,15 @@ impl Spin {
 }
 
 /// Looks until `ready`, for the time that is worth it. False: sleep.
-pub fn spin(mut ready: impl FnMut() -> bool) -> bool {
-    let (longest, fixed) = settings::spin_bound_ns();
-    let spin = if fixed { Spin::Bound(longest) } else { PACE.present(longest) };
-    let bound = spin.ns();
-    if bound == 0 {
-        return false;
-    }
-    // Where the core is handed over to work of others it comes back a time slice later: trials do not do that.
-    let offers = !fixed && matches!(spin, Spin::Bound(_));
-    let start = raw::now_ns();
-    let mut offered = start;
-    loop {
-        for _ in 0..LOOKS {
-            if ready() {
-                PACE.helped(spin, longest);
-                return true;
-            }
-            std::hint::spin_loop();
-        }
-        let now = raw::now_ns();
-        if now - start >= bound {
-            PACE.failed(spin);
-            return false;
-        }
-        if offers && now - offered >= OFFER_EVERY_NS {
-            if !core_is_free() {
-                PACE.give_way();
-                return ready();
-            }
-            offered = now;
-        }
+pub fn spin(ready: impl FnMut() -> bool) -> bool {
+    PACE.next().is_some_and(|spin| PACE.spin(spin, ready))
+}
+
+/// The same where the kernel is asked about a connection to another host. What is there at once teaches nothing.
+pub fn spin_far(mut ready: impl FnMut() -> bool) -> bool {
+    match FAR.next() {
+        Some(spin) => ready() || FAR.spin(spin, ready),
+        None => false,
     }
 }
 
@@ -160,7 +182,7 @@ mod tests {
 
     #[test]
     fn spinning_that_does_not_help_ends_soon_and_is_tried_in_full_later() {
-        let pace = Pace::new();
+        let pace = Pace::new(LOOKS);
         fail_until_asleep(&pace);
         assert_eq!(pace.bound.load(Ordering::Relaxed), 0);
         assert!(waits_to_a_long_trial(&pace) <= LONG_TRIAL_EVERY);
@@ -170,7 +192,7 @@ mod tests {
 
     #[test]
     fn long_trials_that_lead_to_nothing_become_rare_until_spinning_helps_again() {
-        let pace = Pace::new();
+        let pace = Pace::new(LOOKS);
         fail_until_asleep(&pace);
         for _ in 0..20 {
             waits_to_a_long_trial(&pace);

@@ -14,7 +14,7 @@ use super::meet::STREAMS;
 use super::raw::{self, Errno};
 use super::table::{self, Entry};
 use super::wait::{LOOK_NS, left_ns};
-use super::{attend, ends, epoll, outgoing, pace, real, signals, udp};
+use super::{attend, ends, epoll, far, outgoing, pace, real, signals, udp};
 
 const READING: i16 = POLLIN | POLLRDNORM;
 const WRITING: i16 = POLLOUT | POLLWRNORM;
@@ -141,18 +141,20 @@ fn by_kernel(
     deadline: Option<u64>,
     mask: *const libc::sigset_t,
 ) -> Option<Result<usize, Errno>> {
-    let mut left = timeout_ns;
+    let left = || if timeout_ns == Some(0) { Some(0) } else { left_ns(deadline) };
     loop {
+        if let Err(error) = far::before_poll(fds, left()) {
+            return Some(Err(error));
+        }
         // Before the look: who has got channels by then is seen, and later nobody opens a gate.
         let Some(_resting) = Resting::new(fds, timeout_ns == Some(0)) else { return Some(Err(libc::ENOMEM)) };
         let candidates = Candidates::hold(list, fds, timeout_ns == Some(0));
         if !all_plain(fds) {
             return None;
         }
-        let answer = kernel_poll(fds, candidates.slice(left), mask);
+        let answer = kernel_poll(fds, candidates.slice(left()), mask);
         drop(candidates);
-        left = if timeout_ns == Some(0) { Some(0) } else { left_ns(deadline) };
-        if answer != Ok(0) || left == Some(0) {
+        if answer != Ok(0) || left() == Some(0) {
             return Some(answer);
         }
     }

@@ -11,7 +11,7 @@ use super::conn::{self, ATTACHED, Held, NEVER};
 use super::meet::{self, STREAMS};
 use super::pieces::Pieces;
 use super::raw::{self, Errno};
-use super::{early, expect, incoming, life, outgoing, signals};
+use super::{early, expect, far, incoming, life, outgoing, signals};
 
 /// Sends with these flags only the kernel can do; the connection is the kernel's from then on.
 const KERNEL_SENDS: c_int = MSG_OOB | MSG_FASTOPEN | MSG_ZEROCOPY;
@@ -69,6 +69,7 @@ fn receive_counted(held: Held, fd: c_int, pieces: &[iovec], flags: c_int, real: 
         return answer(result);
     }
     if held.state_now() == NEVER {
+        far::before_receive(&held, fd, flags);
         drop(held);
         return real();
     }
@@ -116,6 +117,7 @@ fn send_counted(held: Held, fd: c_int, flags: c_int, real: impl FnOnce() -> ssiz
         life::hand_back(fd, Reason::Option);
     }
     if held.state_now() == NEVER {
+        far::before_send(&held);
         drop(held);
         return real();
     }

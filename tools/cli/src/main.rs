@@ -71,7 +71,14 @@ enum Command {
     },
     /// Stand for the launcher on one of several hosts: started by it, through its launch command.
     #[command(hide = true)]
-    Agent,
+    Agent {
+        /// Run from a copy: the libraries beside it stand for those in this directory of the launcher.
+        #[arg(long, value_name = "DIR")]
+        in_place_of: Option<PathBuf>,
+    },
+    /// Say which build this is, with the libraries beside it.
+    #[command(hide = true)]
+    Checksum,
     /// Write the manual pages.
     #[command(hide = true)]
     Man { folder: PathBuf },
@@ -124,7 +131,11 @@ fn weft(arguments: Vec<OsString>) -> Result<i32> {
         Command::About => hosts::about(weft_fabric::probe).map(|()| 0)?,
         Command::Distance => weft_bench::run_distance().map(|()| 0)?,
         Command::Rendezvous { ensure, idle } => rendezvous(ensure, idle).map(|()| 0)?,
-        Command::Agent => weft_agent::serve(run::segment, run::lanes),
+        Command::Agent { in_place_of } => weft_agent::serve(run::segment, run::lanes, in_place_of.as_deref()),
+        Command::Checksum => {
+            println!("{}", weft_agent::checksum_of_kit()?);
+            0
+        }
         Command::Man { folder } => manual::man(Cli::command(), &folder).map(|()| 0)?,
         Command::Completions { shell } => {
             manual::completions(Cli::command(), shell, &mut std::io::stdout());

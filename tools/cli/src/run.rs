@@ -20,6 +20,8 @@ mod hosts;
 const FRONT: &str = "weft run";
 /// The setting that `--device` gives to the ranks.
 const DEVICE_VARIABLE: &str = "WEFT_DEVICE";
+/// The setting that `--encrypt` switches on for them.
+const ENCRYPT_VARIABLE: &str = "WEFT_ENCRYPT";
 
 /// What `weft run --help` begins with.
 pub const LONG_ABOUT: &str = "\
@@ -28,8 +30,8 @@ Starts N ranks of a program, on this host or on those of --hosts or --hostfile, 
 Several programs, separated by ':', form one job; their ranks are numbered through:
   weft run -n 1 ./master : -n 3 --env LEVEL=2 ./worker
 
-On several hosts it behaves as on one. Weft must be installed there under the same path, in the same version; nothing \
-has to run there. Each host is reached over the standard input and output of one command, ssh unless --launch names \
+On several hosts it behaves as on one. Weft must be installed there under the same path, in the same build, or is \
+copied with --stage; nothing has to run there. Each host is reached over the standard input and output of one command, ssh unless --launch names \
 another:
   weft run --hosts node1:2,node2:2 ./program
   weft run --hostfile hosts --launch 'ip netns exec {host}' ./program
@@ -64,6 +66,10 @@ pub struct Arguments {
     /// WEFT_DEVICE, else auto]
     #[arg(long, value_name = "ORDER")]
     device: Option<String>,
+
+    /// Encrypt what ranks of different hosts send each other [default: WEFT_ENCRYPT, else off]
+    #[arg(long)]
+    encrypt: bool,
 
     /// Begin every line of output with its rank
     #[arg(long, conflicts_with = "output")]
@@ -133,12 +139,13 @@ pub fn first_program_only(arguments: Vec<OsString>) -> CommandLine {
 
 /// `-np` becomes `-n` among the options, which end where the program's name stands.
 fn respell_count(part: &mut [OsString]) {
-    const WITH_VALUE: [&str; 12] = [
+    const WITH_VALUE: [&str; 13] = [
         "-n",
         "--ranks",
         "--env",
         "--wdir",
         "--bind",
+        "--device",
         "--timeout",
         "--output",
         "--stdin",
@@ -266,6 +273,10 @@ fn job(given: Arguments, further: &[Vec<OsString>]) -> Result<(Job, bool), Vec<S
     if let Some(order) = given.device {
         programs.iter_mut().for_each(|program| program.environment.push((DEVICE_VARIABLE.to_owned(), order.clone())));
     }
+    if given.encrypt {
+        let on = || (ENCRYPT_VARIABLE.to_owned(), "on".to_owned());
+        programs.iter_mut().for_each(|program| program.environment.push(on()));
+    }
     let size = size(&programs).map_err(one)?;
     let stdin = parse_stdin(&given.stdin, size).map_err(one)?;
     let hosts = hosts.take().map(|hosts| hosts.spread(size)).transpose()?;
@@ -330,8 +341,8 @@ mod tests {
 
     #[test]
     fn command_line_is_cut_at_colons() {
-        let line = first_program_only(words("weft run -np 2 --env A=1 a -np : -np 3 b : c"));
-        assert_eq!(line.own, words("weft run -n 2 --env A=1 a -np"));
+        let line = first_program_only(words("weft run --device udp -np 2 --env A=1 a -np : -np 3 b : c"));
+        assert_eq!(line.own, words("weft run --device udp -n 2 --env A=1 a -np"));
         assert_eq!(line.further, [words("-n 3 b"), words("c")]);
     }
 

@@ -1,6 +1,7 @@
 //! One host on its way to being ready.
 
 use super::*;
+use crate::stage::{ASK, ASK_BYTES, Parcel};
 use std::net::IpAddr;
 use std::os::fd::RawFd;
 
@@ -33,6 +34,7 @@ pub struct Host {
     command: String,
     pub progress: Progress,
     link: Side,
+    copying: Copying,
     error: Tail,
     /// How the launch command has ended.
     pub ended: Option<Exit>,
@@ -50,10 +52,21 @@ enum Side {
     Between,
 }
 
+/// What is copied to a host before its agent greets.
+#[derive(Default)]
+struct Copying {
+    /// Where to, once it has asked.
+    place: Option<String>,
+    parcel: Option<Parcel>,
+    /// There is more to be written.
+    is_open: bool,
+}
+
 /// What of a host is polled.
 pub enum Source {
     Error,
     Greeting,
+    Copy,
     Relay(Place),
 }
 
@@ -72,6 +85,7 @@ impl Host {
             command,
             progress: Progress::Silent(Vec::new()),
             link: Side::Raw { output: Some(output), input },
+            copying: Copying::default(),
             error: Tail { fd: Some(error), said: VecDeque::new() },
             ended: None,
         }
@@ -104,6 +118,9 @@ impl Host {
     pub fn interest(&self, mut add: impl FnMut(RawFd, i16, Source)) {
         if let Some(fd) = self.error.fd() {
             add(fd, libc::POLLIN, Source::Error);
+        }
+        if let (Side::Raw { input, .. }, true) = (&self.link, self.copying.is_open) {
+            add(input.as_raw_fd(), libc::POLLOUT, Source::Copy);
         }
         match &self.link {
             Side::Raw { output: Some(output), .. } => add(output.as_raw_fd(), libc::POLLIN, Source::Greeting),
@@ -138,13 +155,45 @@ impl Host {
         }
     }
 
-    /// Takes what has come as far as it leads.
-    pub fn advance(&mut self) -> Result<(), LaunchError> {
+    /// Writes on what it has asked for.
+    pub fn copy(&mut self) {
+        if let (Side::Raw { input, .. }, Some(parcel)) = (&self.link, &mut self.copying.parcel) {
+            self.copying.is_open = parcel.write(input.as_raw_fd());
+        }
+    }
+
+    /// Its name, and where it has a new copy of this program.
+    pub fn copied(&self) -> Option<(&str, &str)> {
+        self.copying.place.as_deref().map(|place| (&*self.name, place))
+    }
+
+    pub fn copied_bytes(&self) -> usize {
+        self.copying.parcel.as_ref().map_or(0, Parcel::sent)
+    }
+
+    /// Begins to copy where that is asked for, for the first time.
+    fn handle_ask(&mut self, stage: &mut Stage) -> Result<(), LaunchError> {
+        let Progress::Silent(seen) = &mut self.progress else { return Ok(()) };
+        let asked = seen.strip_prefix(&ASK).and_then(|rest| rest.strip_suffix(b"\n"));
+        let (Some(place), None) = (asked, &self.copying.place) else { return Ok(()) };
+        self.copying.place = Some(shown(&String::from_utf8_lossy(place)));
+        self.copying.parcel = Some(stage.parcel().map_err(LaunchError::system("reading this program"))?);
+        self.copying.is_open = true;
+        seen.clear();
+        Ok(())
+    }
+
+    /// Takes what has come as far as it leads. Who asks gets what `stage` has.
+    pub fn advance(&mut self, stage: Option<&mut Stage>) -> Result<(), LaunchError> {
+        let may_ask = stage.is_some() && self.copying.place.is_none();
+        if let Some(stage) = stage {
+            self.handle_ask(stage)?;
+        }
         if let Progress::Silent(seen) = &self.progress
             && matches!(self.link, Side::Raw { .. })
         {
             let seen = seen.clone();
-            self.look_at_greeting(&seen)?;
+            self.look_at_greeting(&seen, may_ask)?;
         }
         let Side::Framed(relay) = &mut self.link else { return Ok(()) };
         while let Some(frame) = relay.poll_frame() {
@@ -171,11 +220,13 @@ impl Host {
         }
     }
 
-    fn look_at_greeting(&mut self, seen: &[u8]) -> Result<(), LaunchError> {
+    fn look_at_greeting(&mut self, seen: &[u8], may_ask: bool) -> Result<(), LaunchError> {
         let Side::Raw { output, .. } = &self.link else { return Ok(()) };
         let closed = output.is_none();
-        let is_noise = !MAGIC.starts_with(&seen[..seen.len().min(MAGIC.len())]);
-        if is_noise && (closed || seen.contains(&b'\n') || seen.len() >= 256) {
+        let begin = &seen[..seen.len().min(MAGIC.len())];
+        let is_noise = !MAGIC.starts_with(begin);
+        let asks = may_ask && ASK.starts_with(begin) && seen.len() < ASK_BYTES;
+        if is_noise && (closed || !asks && (seen.contains(&b'\n') || seen.len() >= 256)) {
             return Err(self.noise(seen));
         }
         if !is_noise && seen.len() == GREETING_BYTES {
@@ -196,17 +247,18 @@ impl Host {
         if closed && self.ended.is_some() && !self.error.is_open() { Err(self.lost("it has ended")) } else { Ok(()) }
     }
 
-    /// Whether it is the same program as this one.
-    pub fn check(&self, checksum: u64) -> Result<(), LaunchError> {
+    /// Whether it is the same program as this one. With `staged`, it ought to be.
+    pub fn check(&self, checksum: u64, staged: bool) -> Result<(), LaunchError> {
         let Progress::Greeted(hello) = &self.progress else { return Ok(()) };
         let version = env!("CARGO_PKG_VERSION");
+        let remedy = if staged { "although it was copied" } else { SAME_VERSION };
         if hello.version != version {
-            let reason = format!("its weft is version {}, this one {version}; {SAME_VERSION}", shown(&hello.version));
+            let reason = format!("its weft is version {}, this one {version}; {remedy}", shown(&hello.version));
             return Err(host_error(&self.name, reason));
         }
         if hello.checksum != checksum {
             let reason = format!(
-                "its weft {version} is another build (checksum {:016x}) than this one ({checksum:016x}); {SAME_VERSION}",
+                "its weft {version} is another build (checksum {:016x}) than this one ({checksum:016x}); {remedy}",
                 hello.checksum
             );
             return Err(host_error(&self.name, reason));
@@ -256,7 +308,7 @@ impl Host {
     }
 }
 
-const SAME_VERSION: &str = "install the same on both";
+const SAME_VERSION: &str = "install the same on both, or let --stage copy it";
 
 fn host_error(host: &str, reason: String) -> LaunchError {
     LaunchError::Host { host: host.to_owned(), reason }

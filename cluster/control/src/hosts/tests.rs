@@ -71,7 +71,7 @@ fn too_many_ranks_are_refused_with_the_numbers() {
 
 #[test]
 fn launch_commands_are_cut_as_a_shell_does() {
-    let command = |given: &str| given.parse::<Launch>().map(|launch| launch.command("h", "/w x", "agent"));
+    let command = |given: &str| given.parse::<Launch>().map(|launch| launch.command("h", &["/w x", "agent"]));
     assert_eq!(command("ip netns exec {host}").unwrap(), ["ip", "netns", "exec", "h", "/w x", "agent"]);
     assert_eq!(command("sh -c 'a \"b\"' \"c 'd'\" e\\ f {host}:1").unwrap()[2..6], ["a \"b\"", "c 'd'", "e f", "h:1"]);
     assert_eq!(command("/usr/bin/ssh {host}").unwrap(), ["/usr/bin/ssh", "h", "'/w x'", "agent"]);
@@ -83,7 +83,7 @@ fn launch_commands_are_cut_as_a_shell_does() {
 
 #[test]
 fn hosts_are_reached_by_ssh_unless_told_otherwise() {
-    let command = Launch::default().command("node1", "/opt/weft/bin/weft", "agent");
+    let command = Launch::default().command("node1", &["/opt/weft/bin/weft", "agent"]);
     assert_eq!(
         (command[0].as_str(), &command[command.len() - 3..]),
         ("ssh", &["node1", "/opt/weft/bin/weft", "agent"].map(String::from)[..])

@@ -5,10 +5,10 @@ use super::peer::{Peer, Standing, UNKNOWN, Way};
 use std::net::SocketAddr;
 use weft_device::udp::Came;
 use weft_device::{Sink, hand_on};
-use weft_protocol::reliable::{Dropped, Gone, Keyed, Packet, Phase, Seal};
-use weft_wire::link::header::{self, Header, Process};
+use weft_protocol::reliable::{Dropped, Gone, JobSeal, Packet, Phase, Seal};
+use weft_wire::link::header::{Header, Process};
 use weft_wire::link::hello::Hello;
-use weft_wire::link::{keys, mac};
+use weft_wire::link::mac;
 
 /// What becomes of a datagram.
 enum Fate {
@@ -27,32 +27,34 @@ impl Links {
     /// Takes what has arrived.
     pub(super) fn receive<S: Sink>(&mut self, now_ns: u64, look_at_socket: bool, sink: &mut S) -> Came {
         let mut firsts: Vec<(u32, SocketAddr, Vec<u8>)> = Vec::new();
-        let Self { port, peers, me, key, hello_key, whole, heard, hellos, counters, .. } = self;
-        let came = port.receive(look_at_socket, |from, datagram| match look_at(peers, me, key, hello_key, datagram) {
-            Fate::Taken(rank) => {
-                let peer = &mut peers[rank as usize];
-                let believed = take(peer, rank, now_ns, from, datagram, whole, sink);
-                if believed && heard.last() != Some(&rank) {
-                    heard.push(rank);
+        let Self { port, peers, me, key, hello_key, encrypts, whole, heard, hellos, counters, .. } = self;
+        let came = port.receive(look_at_socket, |from, datagram| {
+            match look_at(peers, me, (key, *encrypts), hello_key, datagram) {
+                Fate::Taken(rank) => {
+                    let peer = &mut peers[rank as usize];
+                    let believed = take(peer, rank, now_ns, from, datagram, whole, sink);
+                    if believed && heard.last() != Some(&rank) {
+                        heard.push(rank);
+                    }
+                    believed
                 }
-                believed
+                Fate::First(rank) => {
+                    firsts.push((rank, from, datagram.to_vec()));
+                    true
+                }
+                // Anybody may have sent a call that he has heard: where it comes from means nothing. The answer to our own
+                // one is new.
+                Fate::Hello(hello) => {
+                    let is_answer = hello.is_answer;
+                    hellos.push((from, hello));
+                    is_answer
+                }
+                Fate::Stranger => {
+                    counters.strangers += 1;
+                    false
+                }
+                Fate::Useless => false,
             }
-            Fate::First(rank) => {
-                firsts.push((rank, from, datagram.to_vec()));
-                true
-            }
-            // Anybody may have sent a call that he has heard: where it comes from means nothing. The answer to our own
-            // one is new.
-            Fate::Hello(hello) => {
-                let is_answer = hello.is_answer;
-                hellos.push((from, hello));
-                is_answer
-            }
-            Fate::Stranger => {
-                counters.strangers += 1;
-                false
-            }
-            Fate::Useless => false,
         });
         for (rank, from, datagram) in firsts {
             if let (None, Some(header)) = (&self.peers[rank as usize].link, Header::parse(&datagram)) {
@@ -105,7 +107,13 @@ impl Links {
 
 /// Whom a datagram is of, as far as can be said without changing anything.
 #[inline]
-fn look_at(peers: &[Peer], me: &Process, key: &[u8; 16], hello_key: &mac::Key, datagram: &[u8]) -> Fate {
+fn look_at(
+    peers: &[Peer],
+    me: &Process,
+    (key, encrypts): (&[u8; 16], bool),
+    hello_key: &mac::Key,
+    datagram: &[u8],
+) -> Fate {
     let Some(header) = Header::parse(datagram) else {
         return match Hello::is_one(datagram).then(|| Hello::parse(datagram, hello_key)).flatten() {
             Some(hello) if is_for(&hello, me) && is_known(peers, me, hello.from) => look_at_hello(peers, hello),
@@ -123,9 +131,9 @@ fn look_at(peers: &[Peer], me: &Process, key: &[u8; 16], hello_key: &mac::Key, d
     if peer.link.is_some() {
         return Fate::Taken(rank);
     }
-    let seal = Keyed { key: keys::of_link(key, *me, header.from) };
+    let seal = JobSeal::new(key, encrypts, *me, header.from);
     let number = 1 << 32 | u64::from(header.number);
-    let sealed = header::split_seal(datagram).is_some_and(|(bytes, code)| seal.seal(number, bytes) == code);
+    let sealed = seal.open(number, datagram, header.payload_at(), &mut Vec::new()).is_some();
     match peer.standing {
         _ if !sealed => Fate::Stranger,
         // Repeated after our part of the farewell; the link is gone.

@@ -115,7 +115,8 @@ impl Links {
             for (address, _) in &calls.addresses {
                 peer.calls += 1;
                 let (nonce, count) = (calls.nonce, peer.calls);
-                let hello = Hello { is_answer: false, to: peer.process, from: self.me, nonce, count };
+                let encrypts = self.encrypts;
+                let hello = Hello { is_answer: false, to: peer.process, from: self.me, nonce, count, encrypts };
                 send(&mut self.port, address, &hello.pack(&self.hello_key));
             }
         }
@@ -212,7 +213,7 @@ impl Links {
             return;
         }
         peer.answered = (hello.from.incarnation, hello.count);
-        let packed = hello.answer(self.me).pack(&self.hello_key);
+        let packed = hello.answer(self.me, self.encrypts).pack(&self.hello_key);
         send(&mut self.port, &from, &packed);
     }
 
@@ -221,6 +222,10 @@ impl Links {
         match &peer.way {
             // An answer that another passes on leads to him.
             Way::Calling(calls) if calls.is_answered_by(hello) && peer.may_be(hello.from) && peer.is_at(&from) => {
+                if hello.encrypts != self.encrypts {
+                    let rank = hello.from.rank;
+                    return self.lose(rank, weft_wire::tcp::differs(self.encrypts));
+                }
                 peer.way = Way::Open;
                 self.make_link(hello.from, from, now_ns);
             }

@@ -39,10 +39,11 @@ use weft_device::tcp::{Look, Place};
 use weft_device::udp::{self, Came, Faults};
 use weft_device::xdp::Lane;
 use weft_device::{PeerFault, Posted, Sink, kernel, sys};
-use weft_protocol::reliable::{self, Config, Keyed, Link};
+use weft_protocol::reliable::{self, Config, JobSeal, Link};
 use weft_wire::cell::Head;
+use weft_wire::cipher::TAG_BYTES;
 use weft_wire::link::header::Process;
-use weft_wire::link::{OVERHEAD_BYTES, hello, keys, mac, record};
+use weft_wire::link::{header, hello, keys, mac, record};
 
 /// Bytes that are posted to one rank before they are sent, whoever posts more.
 const PUSH_BYTES: usize = 32 << 10;
@@ -84,6 +85,7 @@ pub(crate) struct Links {
     /// That of the job, and that of hellos.
     key: [u8; 16],
     hello_key: mac::Key,
+    encrypts: bool,
     port: udp::Port,
     window_bytes: usize,
     peers: Vec<Peer>,
@@ -126,13 +128,15 @@ fn new_incarnation() -> u32 {
 
 impl Links {
     /// The links of rank `me` of the job with this key, which others reach at the socket; `places` has a place for every
-    /// rank. With `alone` no other device is polled beside; with `has_other` there is one for ranks that do not answer.
+    /// rank. With `encrypts` datagrams are encrypted, as those of all ranks are then. With `alone` no other device is polled
+    /// beside; with `has_other` there is one for ranks that do not answer.
     ///
     /// # Errors
     /// The descriptor is no socket.
     pub fn new(
         me: u32,
         key: &[u8; 16],
+        encrypts: bool,
         socket: OwnedFd,
         places: Vec<Place>,
         alone: bool,
@@ -144,6 +148,7 @@ impl Links {
             me: Process { rank: me, incarnation: new_incarnation() },
             key: *key,
             hello_key: keys::of_hellos(key),
+            encrypts,
             window_bytes: port.kept_bytes().clamp(LEAST_WINDOW, MOST_WINDOW),
             port,
             peers,
@@ -218,14 +223,14 @@ impl Links {
     /// Bulk payload of a packet that fills a datagram to `to`.
     #[inline]
     pub fn packet_bytes(&self, to: u32) -> usize {
-        let smallest = hello::BYTES - OVERHEAD_BYTES - record::MOST_HEAD_BYTES;
+        let smallest = hello::BYTES - header::BYTES - TAG_BYTES - record::MOST_HEAD_BYTES;
         self.peers[to as usize].link.as_ref().map_or(smallest, |link| link.bulk_bytes())
     }
 
     /// Whether a bulk payload of so many bytes would be accepted whole.
     #[inline]
     pub fn has_room(&self, to: u32, length: usize) -> bool {
-        let kept = |link: &Link<Keyed>| link.kept_bytes() as usize + record::MOST_HEAD_BYTES + length;
+        let kept = |link: &Link<JobSeal>| link.kept_bytes() as usize + record::MOST_HEAD_BYTES + length;
         self.peers[to as usize].link.as_deref().is_some_and(|link| kept(link) <= self.peers[to as usize].window_bytes)
     }
 
@@ -432,7 +437,8 @@ impl Links {
             dead_after_ns: u64::MAX / 2,
             ..Config::new(self.me, peer.process, largest)
         };
-        let mut link = Box::new(Link::new(config, Keyed { key: keys::of_link(&self.key, self.me, process) }, now_ns));
+        let seal = JobSeal::new(&self.key, self.encrypts, self.me, process);
+        let mut link = Box::new(Link::new(config, seal, now_ns));
         if self.leaving {
             // It has not heard our farewell.
             link.close();

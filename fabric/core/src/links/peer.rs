@@ -4,7 +4,7 @@ use super::calls::Calls;
 use super::ends::Trouble;
 use std::net::SocketAddr;
 use weft_device::tcp::Place;
-use weft_protocol::reliable::{Keyed, Link};
+use weft_protocol::reliable::{JobSeal, Link};
 use weft_wire::link::header::Process;
 
 /// The incarnation of nobody.
@@ -39,7 +39,7 @@ pub struct Peer {
     pub answered: (u32, u32),
     pub standing: Standing,
     pub way: Way,
-    pub link: Option<Box<Link<Keyed>>>,
+    pub link: Option<Box<Link<JobSeal>>>,
     /// What the link holds at most in either direction.
     pub window_bytes: usize,
     /// Where it last was.

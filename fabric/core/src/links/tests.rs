@@ -4,6 +4,7 @@ use super::*;
 use std::net::UdpSocket;
 use std::time::{Duration, Instant};
 use weft_device::Packet;
+use weft_protocol::reliable::Keyed;
 use weft_wire::cell::Kind;
 use weft_wire::link::hello::Hello;
 
@@ -42,7 +43,7 @@ fn sockets(count: u32) -> (Vec<UdpSocket>, Vec<Place>) {
 /// A start of the rank; its socket stays with us, too.
 fn start(me: u32, sockets: &[UdpSocket], places: &[Place]) -> Links {
     let socket = sockets[me as usize].try_clone().expect("another");
-    Links::new(me, &KEY, socket.into(), places.to_vec(), true, false).expect("a socket")
+    Links::new(me, &KEY, false, socket.into(), places.to_vec(), true, false).expect("a socket")
 }
 
 fn post(links: &mut Links, to: u32) -> bool {
@@ -86,7 +87,7 @@ struct Scribe<'a> {
 
 impl Scribe<'_> {
     fn call(&self, to: Process, nonce: u64, count: u32) -> [u8; hello::BYTES] {
-        Hello { is_answer: false, to, from: self.own, nonce, count }.pack(&keys::of_hellos(&KEY))
+        Hello { is_answer: false, to, from: self.own, nonce, count, encrypts: false }.pack(&keys::of_hellos(&KEY))
     }
 
     fn send(&self, bytes: &[u8]) {
@@ -144,11 +145,11 @@ fn an_answer_counts_once_to_its_own_call_and_from_where_the_rank_is() {
     let call = scribe.hear(&mut links, &mut got);
     assert_eq!((call.from, call.to), (links.me, Process { rank: 1, incarnation: UNKNOWN }));
     let key = keys::of_hellos(&KEY);
-    let old = Hello { nonce: call.nonce ^ 1, ..call.answer(scribe.own) };
+    let old = Hello { nonce: call.nonce ^ 1, ..call.answer(scribe.own, false) };
     scribe.send(&old.pack(&key));
-    let passed_on = call.answer(Process { rank: 1, incarnation: 8 }).pack(&key);
+    let passed_on = call.answer(Process { rank: 1, incarnation: 8 }, false).pack(&key);
     assert_eq!(stranger.send_to(&passed_on, scribe.there).expect("sent"), passed_on.len());
-    scribe.send(&call.answer(scribe.own).pack(&key));
+    scribe.send(&call.answer(scribe.own, false).pack(&key));
     wait("the answer does not count", || {
         poll(&mut links, &mut got);
         links.peers[1].link.is_some()

@@ -57,7 +57,8 @@ pub fn job_across(hosts: &[u32]) -> Vec<(Segment, Across)> {
     (hosts.iter().zip(0..).zip(listeners).zip(sockets))
         .map(|(((host, rank), listener), socket)| {
             let (listener, datagrams) = (listener.into(), Some(socket.into()));
-            let across = Across { map: map.clone(), rank, listener, datagrams, lane: None, faults: None };
+            let across =
+                Across { map: map.clone(), rank, listener, datagrams, lane: None, faults: None, encrypts: false };
             (segments[*host as usize].clone(), across)
         })
         .collect()

@@ -63,6 +63,19 @@ pub(super) struct Peer {
     lately: Lately,
 }
 
+impl Peer {
+    /// Adds a packet to what waits.
+    pub fn add(&mut self, front: &[u8], bulk: &[u8]) {
+        match self.link.as_mut().and_then(|link| link.sealed.as_mut()) {
+            Some(sealed) => self.output.add(sealed.record_of(front, bulk)),
+            None => {
+                self.output.add(front);
+                self.output.add(bulk);
+            }
+        }
+    }
+}
+
 /// What the device has counted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counters {
@@ -77,6 +90,7 @@ pub struct Counters {
 pub struct TcpDevice {
     pub(super) me: u32,
     pub(super) key: Key,
+    pub(super) encrypts: bool,
     pub(super) listener: OwnedFd,
     pub(super) epoll: Arc<Epoll>,
     /// Rung by who would wake a sleeper on shared memory.
@@ -163,6 +177,7 @@ impl TcpDevice {
         Ok(Self {
             me,
             key,
+            encrypts: false,
             listener,
             epoll: Arc::new(epoll),
             bell: None,
@@ -190,6 +205,11 @@ impl TcpDevice {
             #[cfg(test)]
             kernel_bytes: None,
         })
+    }
+
+    /// Whether connections are encrypted, from the next one on: for all ranks of a job the same.
+    pub fn set_encrypts(&mut self, encrypts: bool) {
+        self.encrypts = encrypts;
     }
 
     /// What comes at this descriptor ends the sleep, too. As long as that is so, the kernel notes each time that something
@@ -278,7 +298,7 @@ impl TcpDevice {
             let peer = &mut self.peers[rank as usize];
             if peer.standing == Standing::Open && (peer.link.is_some() || !peer.output.is_empty()) {
                 let waits = !peer.output.is_empty();
-                peer.output.add(&FAREWELL_BYTES);
+                peer.add(&FAREWELL_BYTES, &[]);
                 if !waits {
                     self.waiting.push(rank);
                 }
@@ -357,10 +377,14 @@ impl TcpDevice {
             return self.refuse(to);
         }
         let length = front.len() + bulk.len();
-        match &peer.link {
+        match &mut peer.link {
             Some(link) if peer.output.is_empty() => {
                 let short = self.gathering && length <= SHORT_BYTES;
                 let more = short && peer.lately != Lately::Nothing;
+                let (front, bulk) = match &mut link.sealed {
+                    None => (front, bulk),
+                    Some(sealed) => (sealed.record_of(front, bulk), &[][..]),
+                };
                 // A connection that has ended is noticed where it is read, after all that came before its end.
                 let Ok(sent) = link.socket.write(front, bulk, more) else { return Posted::Full };
                 if more {
@@ -369,7 +393,7 @@ impl TcpDevice {
                     peer.lately = Lately::Sent;
                     self.written.push(to);
                 }
-                if sent < length {
+                if sent < front.len() + bulk.len() {
                     peer.output.add(front.get(sent..).unwrap_or_default());
                     peer.output.add(&bulk[sent.saturating_sub(front.len())..]);
                     self.waiting.push(to);
@@ -380,8 +404,7 @@ impl TcpDevice {
                     return Posted::Full;
                 }
                 let dialled = link.is_some() || peer.dial.is_some();
-                peer.output.add(front);
-                peer.output.add(bulk);
+                peer.add(front, bulk);
                 if !dialled {
                     self.dial(to);
                 }

@@ -9,7 +9,8 @@ use crate::kernel;
 use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
-use weft_wire::tcp::{ANSWER_BYTES, Call, Key, Nonce, USE};
+use weft_wire::tcp::record::Session;
+use weft_wire::tcp::{ANSWER_BYTES, Call, Key, Nonce, USE, differs};
 
 const MS: u64 = 1_000_000;
 /// The next address is tried after so long without an answer from the ones before.
@@ -61,6 +62,10 @@ struct Attempt {
     heard: Heard,
     failures: u32,
     cause: Option<String>,
+    /// The keys of the connection, where it is encrypted and both have proven themselves.
+    session: Option<Session>,
+    /// The rank wants otherwise about encryption.
+    differs: bool,
 }
 
 /// Bytes of a message of the greeting, as far as they have come.
@@ -111,16 +116,18 @@ pub enum Due {
 
 impl Dial {
     /// From rank `from` to rank `to`, which has these addresses.
-    pub fn new(from: u32, to: u32, addresses: &[SocketAddr], now_ns: u64) -> Self {
+    pub fn new(from: u32, to: u32, encrypts: bool, addresses: &[SocketAddr], now_ns: u64) -> Self {
         let attempt = |(index, address): (usize, &SocketAddr)| Attempt {
             address: *address,
-            call: Call { from, to, nonce: [0; 16] },
+            call: Call { from, to, nonce: [0; 16], encrypts },
             stage: Stage::Waiting { from_ns: now_ns + index as u64 * STAGGER_NS },
             begun_ns: now_ns,
             socket: None,
             heard: Heard::default(),
             failures: 0,
             cause: None,
+            session: None,
+            differs: false,
         };
         let attempts = addresses.iter().enumerate().map(attempt).collect();
         Self { attempts, began_ns: now_ns, since_ns: now_ns, connected_ns: None, noticed: false }
@@ -128,6 +135,9 @@ impl Dial {
 
     /// When [`Self::handle_time`] has something to do next.
     pub fn next_ns(&self) -> u64 {
+        if self.differs() {
+            return 0;
+        }
         let notice = (!self.noticed).then_some(self.notice_ns());
         let starts = self.attempts.iter().filter_map(|attempt| match attempt.stage {
             Stage::Waiting { from_ns } => Some(from_ns),
@@ -153,12 +163,20 @@ impl Dial {
         self.attempts.iter().map(|attempt| attempt.failures).sum()
     }
 
+    /// Whether the rank itself has said that there is no way to talk.
+    fn differs(&self) -> bool {
+        self.attempts.iter().any(|attempt| attempt.differs)
+    }
+
     fn is_connected(&self) -> bool {
         self.attempts.iter().any(|attempt| matches!(attempt.stage, Stage::Greeted | Stage::Proven))
     }
 
     /// Begins the attempts that are due. `token` names the attempt of an index.
     pub fn handle_time(&mut self, now_ns: u64, epoll: &Arc<Epoll>, token: impl Fn(usize) -> Token) -> Due {
+        if self.differs() {
+            return Due::Unreachable(self.story());
+        }
         for index in 0..self.attempts.len() {
             let attempt = &mut self.attempts[index];
             if matches!(attempt.stage, Stage::Waiting { from_ns } if from_ns <= now_ns)
@@ -196,7 +214,7 @@ impl Dial {
         now_ns: u64,
         epoll: &Epoll,
         token: Token,
-    ) -> Option<(Socket, SocketAddr)> {
+    ) -> Option<(Socket, SocketAddr, Option<Session>)> {
         let attempt = self.attempts.get_mut(index)?;
         match attempt.step(key, epoll, token) {
             Ok(false) => {
@@ -205,7 +223,7 @@ impl Dial {
                 }
                 None
             }
-            Ok(true) => attempt.socket.take().map(|socket| (socket, attempt.address)),
+            Ok(true) => attempt.socket.take().map(|socket| (socket, attempt.address, attempt.session)),
             Err(cause) => {
                 self.fail(index, cause, now_ns);
                 None
@@ -282,8 +300,15 @@ impl Attempt {
             }
             Stage::Greeted => {
                 let Some(answer) = self.heard.read::<ANSWER_BYTES>(socket).map_err(told)? else { return Ok(false) };
-                let nonce = call.from_answer(&answer, key);
-                let nonce = nonce.ok_or("who answered there is no rank of this job: it does not know the key")?;
+                let Some(nonce) = call.from_answer(&answer, key) else {
+                    self.differs = call.with(!call.encrypts).from_answer(&answer, key).is_some();
+                    return Err(match self.differs {
+                        true => differs(call.encrypts),
+                        false => "who answered there is no rank of this job: it does not know the key",
+                    }
+                    .to_owned());
+                };
+                self.session = call.encrypts.then(|| Session::of_caller(key, call, &nonce));
                 send(socket, &call.proof(key, &nonce))?;
                 self.stage = Stage::Proven;
                 if call.from < call.to {

@@ -8,6 +8,7 @@ use super::socket::{Socket, Watch};
 use crate::sys;
 use std::net::SocketAddr;
 use std::os::fd::AsRawFd;
+use weft_wire::tcp::record::Session;
 use weft_wire::tcp::{FAREWELL_BYTES, USE};
 
 /// Connections that are taken in one look.
@@ -26,7 +27,7 @@ impl TcpDevice {
     pub(super) fn dial(&mut self, to: u32) {
         let now_ns = sys::now_ns();
         let peer = &mut self.peers[to as usize];
-        peer.dial = Some(Box::new(Dial::new(self.me, to, &peer.place.addresses, now_ns)));
+        peer.dial = Some(Box::new(Dial::new(self.me, to, self.encrypts, &peer.place.addresses, now_ns)));
         self.dialing.push(to);
         self.move_dial(to, now_ns);
     }
@@ -83,8 +84,10 @@ impl TcpDevice {
     pub(super) fn on_attempt(&mut self, rank: u32, attempt: usize) -> bool {
         let Some(dial) = self.peers.get_mut(rank as usize).and_then(|peer| peer.dial.as_mut()) else { return false };
         let token = token::new(token::DIAL, attempt, rank);
-        if let Some((socket, address)) = dial.handle_ready(attempt, &self.key, sys::now_ns(), &self.epoll, token) {
-            self.establish(rank, socket, Some(address));
+        if let Some((socket, address, session)) =
+            dial.handle_ready(attempt, &self.key, sys::now_ns(), &self.epoll, token)
+        {
+            self.establish(rank, socket, Some(address), session);
         }
         true
     }
@@ -164,14 +167,16 @@ impl TcpDevice {
         let (me, size) = (self.me, self.peers.len() as u32);
         let Some(guest) = self.guests.get_mut(index).and_then(Option::as_mut) else { return false };
         let heard = &mut self.heard_calls;
-        match guest.handle_ready(me, size, &self.key, &mut |call| heard.insert((call.from, call.nonce))) {
+        match guest
+            .handle_ready(me, size, (&self.key, self.encrypts), &mut |call| heard.insert((call.from, call.nonce)))
+        {
             Step::Waiting => {}
             Step::Gone => self.guests[index] = None,
             Step::Stranger => self.turn_away(index),
-            Step::Rank(rank) => {
+            Step::Rank(rank, session) => {
                 let socket = self.guests[index].take().map(Guest::into_socket);
                 if let Some(socket) = socket.filter(|socket| me > rank || self.choose(rank, socket)) {
-                    self.establish(rank, socket, None);
+                    self.establish(rank, socket, None, session);
                 }
             }
         }
@@ -185,7 +190,7 @@ impl TcpDevice {
     }
 
     /// Both sides know that this is the connection of the pair.
-    fn establish(&mut self, rank: u32, socket: Socket, address: Option<SocketAddr>) {
+    fn establish(&mut self, rank: u32, socket: Socket, address: Option<SocketAddr>, session: Option<Session>) {
         let peer = &mut self.peers[rank as usize];
         let watched = self.epoll.change(socket.raw(), Watch::Input, token::new(token::LINK, 0, rank));
         if peer.link.is_some() || peer.standing != Standing::Open || watched.is_err() {
@@ -194,13 +199,18 @@ impl TcpDevice {
         peer.address = address.or_else(|| socket.peer());
         #[cfg(test)]
         self.kernel_bytes.iter().for_each(|bytes| socket.keep_little(*bytes));
-        peer.link = Some(Box::new(Link::new(socket)));
+        let mut link = Box::new(Link::new(socket, session));
+        if let Some(sealed) = &mut link.sealed {
+            // What waits was posted before there was a key.
+            peer.output = sealed.records_of(&peer.output);
+        }
+        peer.link = Some(link);
         self.established += 1;
         peer.dial = None;
         self.dialing.retain(|other| *other != rank);
         if self.leaving && peer.output.is_empty() {
             // It is no sign of life: we have taken leave, and the other side has not heard it.
-            peer.output.add(&FAREWELL_BYTES);
+            peer.add(&FAREWELL_BYTES, &[]);
         }
         if !peer.output.is_empty() {
             self.waiting.push(rank);

@@ -2,6 +2,7 @@
 
 use super::dial::{Heard, nonce, send};
 use super::socket::Socket;
+use weft_wire::tcp::record::Session;
 use weft_wire::tcp::{Call, HELLO_BYTES, Key, Nonce, PROOF_BYTES, USE};
 
 enum Stage {
@@ -10,7 +11,7 @@ enum Stage {
     /// It has said that it is a rank, and has our nonce.
     Answered(Call, Nonce),
     /// It has proven that, and decides whether this connection is the pair's.
-    Proven(Call),
+    Proven(Call, Nonce),
 }
 
 pub struct Guest {
@@ -25,7 +26,7 @@ pub enum Step {
     /// Not known yet.
     Waiting,
     /// The rank that has called. It has proven itself, and if it is the lower one of the pair has chosen this connection.
-    Rank(u32),
+    Rank(u32, Option<Session>),
     /// Gone, as who has tried several ways leaves the others.
     Gone,
     Stranger,
@@ -48,12 +49,20 @@ impl Guest {
     pub fn rank(&self) -> Option<u32> {
         match &self.stage {
             Stage::Silent => None,
-            Stage::Answered(call, _) | Stage::Proven(call) => Some(call.from),
+            Stage::Answered(call, _) | Stage::Proven(call, _) => Some(call.from),
         }
     }
 
-    /// Hears what has come. `me` is the rank that was called, of so many; `is_new` says whether a call was never heard.
-    pub fn handle_ready(&mut self, me: u32, size: u32, key: &Key, is_new: &mut impl FnMut(&Call) -> bool) -> Step {
+    /// Hears what has come. `me` is the rank that was called, of so many, which encrypts or does not; `is_new` says whether a
+    /// call was never heard.
+    pub fn handle_ready(
+        &mut self,
+        me: u32,
+        size: u32,
+        (key, encrypts): (&Key, bool),
+        is_new: &mut impl FnMut(&Call) -> bool,
+    ) -> Step {
+        let session = |call: &Call, nonce: &Nonce| encrypts.then(|| Session::of_called(key, call, nonce));
         match &self.stage {
             Stage::Silent => match self.heard.read::<HELLO_BYTES>(&self.socket) {
                 Ok(None) => Step::Waiting,
@@ -63,8 +72,10 @@ impl Guest {
                         if !is_new(&call) {
                             return Step::Stranger;
                         }
-                        let nonce = nonce();
-                        if send(&self.socket, &call.answer(key, &nonce)).is_err() {
+                        let (nonce, differs) = (nonce(), call.encrypts != encrypts);
+                        // Who wants otherwise about encryption learns it from this, and is left.
+                        let call = call.with(encrypts);
+                        if send(&self.socket, &call.answer(key, &nonce)).is_err() || differs {
                             return Step::Gone;
                         }
                         self.stage = Stage::Answered(call, nonce);
@@ -82,18 +93,18 @@ impl Guest {
                 Ok(Some(proof)) if call.is_proven_by(&proof, key, nonce) => {
                     let from = call.from;
                     if me < from {
-                        return Step::Rank(from);
+                        return Step::Rank(from, session(call, nonce));
                     }
-                    self.stage = Stage::Proven(*call);
+                    self.stage = Stage::Proven(*call, *nonce);
                     // What chooses comes with what proves.
-                    self.handle_ready(me, size, key, is_new)
+                    self.handle_ready(me, size, (key, encrypts), is_new)
                 }
                 Ok(Some(_)) => Step::Stranger,
                 Err(_) => Step::Gone,
             },
-            Stage::Proven(call) => match self.heard.read::<{ USE.len() }>(&self.socket) {
+            Stage::Proven(call, nonce) => match self.heard.read::<{ USE.len() }>(&self.socket) {
                 Ok(None) => Step::Waiting,
-                Ok(Some(USE)) => Step::Rank(call.from),
+                Ok(Some(USE)) => Step::Rank(call.from, session(call, nonce)),
                 Ok(Some(_)) => Step::Stranger,
                 Err(_) => Step::Gone,
             },

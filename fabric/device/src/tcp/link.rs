@@ -1,10 +1,12 @@
 //! The connection of a pair once both ranks have proven themselves: packets out of received bytes.
 
+use super::sealed::Sealed;
 use super::socket::{Read, Socket};
 use crate::contract::{Foreign, Packet, Sink};
 use crate::sync::AtomicU64;
 use std::io;
 use weft_wire::cell::INLINE_WORDS;
+use weft_wire::tcp::record::{MOST_BYTES, Session};
 use weft_wire::tcp::{FRONT_BYTES, Frame, LARGEST_PACKET};
 
 /// Bytes that are received before they are handed on: a packet of the largest kind that has come in part, and room for as
@@ -35,19 +37,26 @@ pub struct Link {
     /// What has been received and not handed on.
     from: usize,
     to: usize,
+    /// Where the connection is encrypted: both ends of that.
+    pub sealed: Option<Box<Sealed>>,
 }
 
 impl Link {
-    pub fn new(socket: Socket) -> Self {
-        Self { socket, buffer: vec![0; BUFFER_BYTES].into_boxed_slice(), from: 0, to: 0 }
+    pub fn new(socket: Socket, session: Option<Session>) -> Self {
+        let sealed = session.map(|session| Box::new(Sealed::new(&session)));
+        Self { socket, buffer: vec![0; BUFFER_BYTES].into_boxed_slice(), from: 0, to: 0, sealed }
     }
 
     /// Takes in what has arrived and hands its packets on as those of `peer`.
     pub fn receive<S: Sink>(&mut self, peer: u32, sink: &mut S) -> Turn {
         self.make_room();
-        match self.socket.read(&mut self.buffer[self.to..]) {
+        let read = match &mut self.sealed {
+            None => self.socket.read(&mut self.buffer[self.to..]),
+            Some(sealed) => sealed.read(&self.socket),
+        };
+        match read {
             Ok(Read::Bytes(count)) => {
-                self.to += count;
+                self.to += if self.sealed.is_none() { count } else { 0 };
                 self.hand_on(peer, sink)
             }
             Ok(Read::Nothing) => Turn::Quiet,
@@ -64,6 +73,22 @@ impl Link {
             self.buffer.copy_within(self.from..self.to, 0);
             (self.from, self.to) = (0, self.to - self.from);
         }
+    }
+
+    /// Decrypts the next record, if one has come whole; true if there is more in the buffer now.
+    fn open_next(&mut self) -> Result<bool, &'static str> {
+        if self.sealed.is_none() {
+            return Ok(false);
+        }
+        // A packet that has come in part is shorter than the largest, so that the largest piece has room behind it.
+        if self.buffer.len() - self.to < MOST_BYTES {
+            self.buffer.copy_within(self.from..self.to, 0);
+            (self.from, self.to) = (0, self.to - self.from);
+        }
+        let Some(sealed) = &mut self.sealed else { return Ok(false) };
+        let count = sealed.open_next(&mut self.buffer[self.to..])?;
+        self.to += count;
+        Ok(count > 0)
     }
 
     /// Hands on packets that are in the buffer.
@@ -92,7 +117,11 @@ impl Link {
                     self.from += inline_at + inline.len() + bulk.unwrap_or(0);
                 }
                 Ok(Frame::Farewell) => return Turn::Farewell,
-                Ok(Frame::Partial { .. }) => return Turn::Moved { more: false },
+                Ok(Frame::Partial { .. }) => match self.open_next() {
+                    Ok(true) => {}
+                    Ok(false) => return Turn::Moved { more: false },
+                    Err(what) => return Turn::Nonsense(what),
+                },
                 Err(what) => return Turn::Nonsense(what),
             }
         }

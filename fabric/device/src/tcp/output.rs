@@ -21,6 +21,11 @@ impl Output {
         self.gone == self.bytes.len()
     }
 
+    /// What waits.
+    pub fn bytes(&self) -> &[u8] {
+        &self.bytes[self.gone..]
+    }
+
     fn waiting(&self) -> usize {
         self.bytes.len() - self.gone
     }

@@ -131,7 +131,7 @@ fn who_is_not_of_the_job_is_counted_and_keeps_nobody_waiting() {
         stream.write_all(bytes).expect("sent");
         stream
     };
-    let call = Call { from: 1, to: 0, nonce: [1; 16] };
+    let call = Call { from: 1, to: 0, nonce: [1; 16], encrypts: false };
     let mut others = vec![says(&[b'x'; 200]), says(&call.hello(b"another job key!"))];
     drop(TcpStream::connect(at).expect("connected"));
     // One that repeats what it has heard of a rank gets an answer, and can do nothing with it.
@@ -159,7 +159,7 @@ fn who_repeats_a_whole_greeting_is_turned_away() {
     let at = places[0].addresses[0];
     let listener = OwnedFd::from(listeners.remove(0));
     let mut device = TcpDevice::new(0, KEY, listener, places, true).expect("a device");
-    let call = Call { from: 1, to: 0, nonce: [1; 16] };
+    let call = Call { from: 1, to: 0, nonce: [1; 16], encrypts: false };
     let mut replay = TcpStream::connect(at).expect("connected");
     replay.write_all(&call.hello(&KEY)).expect("sent");
     replay.write_all(&call.proof(&KEY, &[9; 16])).expect("sent");
@@ -260,7 +260,7 @@ fn a_rank_that_breaks_the_protocol_is_lost_and_the_others_do_not_notice() {
     until(&mut net, &mut got, |got| got[1].tags.len() == 1);
     // Rank 0 knows the key, and is a rogue.
     let mut rogue = TcpStream::connect(net[1].peers[1].place.addresses[0]).expect("connected");
-    let call = Call { from: 0, to: 1, nonce: [3; 16] };
+    let call = Call { from: 0, to: 1, nonce: [3; 16], encrypts: false };
     rogue.write_all(&call.hello(&KEY)).expect("sent");
     rogue.set_nonblocking(true).expect("set");
     let mut answer = [0; ANSWER_BYTES];
@@ -309,7 +309,7 @@ fn a_peer_that_no_address_leads_to_is_given_up_with_the_story_of_each() {
     let places = listeners(2).1;
     let addresses: Vec<SocketAddr> = places.iter().map(|place| place.addresses[0]).collect();
     let epoll = Arc::new(Epoll::new().expect("a set"));
-    let mut dial = Dial::new(0, 1, &addresses, 5);
+    let mut dial = Dial::new(0, 1, false, &addresses, 5);
     let (mut now_ns, mut noticed_ns, mut steps) = (5, 0, 0);
     let story = loop {
         match dial.handle_time(now_ns, &epoll, |index| index as u64) {
@@ -346,7 +346,7 @@ fn who_looks_late_still_tries_the_other_address() {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
     let addresses = [refused, listener.local_addr().expect("bound")];
     let epoll = Arc::new(Epoll::new().expect("a set"));
-    let mut dial = Dial::new(0, 1, &addresses, 0);
+    let mut dial = Dial::new(0, 1, false, &addresses, 0);
     let look = |dial: &mut Dial, now_ns: u64| {
         let due = dial.handle_time(now_ns, &epoll, |index| index as u64);
         assert!(!matches!(due, Due::Unreachable(_)), "one address was not tried yet");
@@ -365,11 +365,12 @@ fn who_looks_late_still_tries_the_other_address() {
 
 #[test]
 fn a_host_without_an_address_is_given_up_at_once() {
-    let mut dial = Dial::new(0, 1, &[], 0);
+    let mut dial = Dial::new(0, 1, false, &[], 0);
     let due = dial.handle_time(0, &Arc::new(Epoll::new().expect("a set")), |_| 0);
     assert!(matches!(due, Due::Unreachable(story) if story == "its host has no address"));
 }
 
+mod encrypted;
 mod trouble;
 
 mod sleeping {

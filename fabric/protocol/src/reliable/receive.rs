@@ -23,11 +23,29 @@ impl<S: Seal> Link<S> {
     /// One that it does not take is offered again, with the next datagram or by [`Self::poll_delivered`], and the other
     /// side gets no credit for it meanwhile.
     #[inline]
-    pub fn handle_datagram<F>(&mut self, now_ns: u64, datagram: &[u8], mut deliver: F) -> Result<(), Dropped>
+    pub fn handle_datagram<F>(&mut self, now_ns: u64, datagram: &[u8], deliver: F) -> Result<(), Dropped>
     where
         F: FnMut(Packet<'_>) -> bool,
     {
-        let (header, number, start) = match self.admit(datagram) {
+        let mut room = std::mem::take(&mut self.opened);
+        let taken = self.take_datagram(now_ns, datagram, &mut room, deliver);
+        self.opened = room;
+        taken
+    }
+
+    #[inline]
+    fn take_datagram<F>(
+        &mut self,
+        now_ns: u64,
+        datagram: &[u8],
+        room: &mut Vec<u8>,
+        mut deliver: F,
+    ) -> Result<(), Dropped>
+    where
+        F: FnMut(Packet<'_>) -> bool,
+    {
+        let length = datagram.len();
+        let (header, number, start, datagram) = match self.admit(datagram, room) {
             Ok(admitted) => admitted,
             Err(why) => {
                 self.count(why);
@@ -35,7 +53,7 @@ impl<S: Seal> Link<S> {
             }
         };
         self.counters.datagrams_received += 1;
-        self.counters.bytes_received += datagram.len() as u64;
+        self.counters.bytes_received += length as u64;
         self.received.take(now_ns, number, header.floor);
         self.life.handle_heard(now_ns, header.flags & DONE != 0);
         let understood = self.handle_answers(now_ns, &header, datagram).and_then(|()| {
@@ -71,9 +89,9 @@ impl<S: Seal> Link<S> {
         self.look_for_end(now_ns);
     }
 
-    /// Whether a datagram is ours, new and whole: its header, its number, and where its payload lies.
+    /// Whether a datagram is ours, new and whole: its header, its number, where its payload belongs, and what was sealed.
     #[inline]
-    fn admit(&self, datagram: &[u8]) -> Result<(Header, u64, u64), Dropped> {
+    fn admit<'a>(&self, datagram: &'a [u8], room: &'a mut Vec<u8>) -> Result<(Header, u64, u64, &'a [u8]), Dropped> {
         if !self.life.is_alive() {
             return Err(Dropped::NotAlive);
         }
@@ -84,12 +102,13 @@ impl<S: Seal> Link<S> {
             return Err(if ranks { Dropped::Stale } else { Dropped::Stranger });
         }
         let number = self.received.fresh(header.number).ok_or(Dropped::Replayed)?;
-        let (sealed, seal) = header::split_seal(datagram).ok_or(Dropped::Malformed)?;
-        if self.seal.seal(number, sealed) != seal {
-            return Err(Dropped::Forged);
+        let payload_bytes = header.payload_bytes as usize;
+        if header.payload_at() + payload_bytes + self.seal.bytes() > datagram.len() {
+            return Err(Dropped::Malformed);
         }
-        let start = self.incoming.place(header.position, header.payload_bytes as usize).ok_or(Dropped::BeyondCredit)?;
-        Ok((header, number, start))
+        let opened = self.seal.open(number, datagram, header.payload_at(), room).ok_or(Dropped::Forged)?;
+        let start = self.incoming.place(header.position, payload_bytes).ok_or(Dropped::BeyondCredit)?;
+        Ok((header, number, start, opened))
     }
 
     fn count(&mut self, why: Dropped) {

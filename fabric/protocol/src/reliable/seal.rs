@@ -1,10 +1,23 @@
-//! What makes a datagram believed: a checksum, or a message authentication code.
+//! What makes a datagram believed: a checksum, a message authentication code, or the tag of an encryption.
 
-use weft_wire::link::{crc32c, mac};
+use weft_wire::cipher::{Cipher, TAG_BYTES};
+use weft_wire::link::header::Process;
+use weft_wire::link::{SEAL_BYTES, crc32c, header, keys, mac};
 
-/// Computes the seal of a datagram: over its bytes before the seal, and its packet number in full.
+/// Seals and opens datagrams. A seal is over all bytes before it, and the packet number in full.
 pub trait Seal {
-    fn seal(&self, number: u64, bytes: &[u8]) -> u64;
+    /// Bytes of a seal, which are the last ones of a datagram.
+    #[inline]
+    fn bytes(&self) -> usize {
+        SEAL_BYTES
+    }
+
+    /// Seals a datagram whose last bytes are to be the seal. The first `clear` bytes stay as they are.
+    fn seal(&self, number: u64, datagram: &mut [u8], clear: usize);
+
+    /// A datagram as it was before it was sealed, but for the seal; `None` if that was not done by the other side. `room` is
+    /// for one that has to be changed. `clear` is at most its length.
+    fn open<'a>(&self, number: u64, datagram: &'a [u8], clear: usize, room: &'a mut Vec<u8>) -> Option<&'a [u8]>;
 }
 
 /// CRC32C against corruption, for networks that are trusted. `extend` continues a checksum as
@@ -20,10 +33,22 @@ impl Default for Checksum {
     }
 }
 
+impl Checksum {
+    #[inline]
+    pub fn code(&self, number: u64, bytes: &[u8]) -> u64 {
+        number >> 32 << 32 | u64::from((self.extend)(0, bytes))
+    }
+}
+
 impl Seal for Checksum {
     #[inline]
-    fn seal(&self, number: u64, bytes: &[u8]) -> u64 {
-        number >> 32 << 32 | u64::from((self.extend)(0, bytes))
+    fn seal(&self, number: u64, datagram: &mut [u8], _: usize) {
+        put_code(datagram, |bytes| self.code(number, bytes));
+    }
+
+    #[inline]
+    fn open<'a>(&self, number: u64, datagram: &'a [u8], _: usize, _: &'a mut Vec<u8>) -> Option<&'a [u8]> {
+        check_code(datagram, |bytes| self.code(number, bytes))
     }
 }
 
@@ -33,8 +58,115 @@ pub struct Keyed {
     pub key: mac::Key,
 }
 
-impl Seal for Keyed {
-    fn seal(&self, number: u64, bytes: &[u8]) -> u64 {
+impl Keyed {
+    #[inline]
+    pub fn code(&self, number: u64, bytes: &[u8]) -> u64 {
         mac::code(&self.key, number, bytes)
+    }
+}
+
+impl Seal for Keyed {
+    #[inline]
+    fn seal(&self, number: u64, datagram: &mut [u8], _: usize) {
+        put_code(datagram, |bytes| self.code(number, bytes));
+    }
+
+    #[inline]
+    fn open<'a>(&self, number: u64, datagram: &'a [u8], _: usize, _: &'a mut Vec<u8>) -> Option<&'a [u8]> {
+        check_code(datagram, |bytes| self.code(number, bytes))
+    }
+}
+
+#[inline]
+fn put_code(datagram: &mut [u8], code: impl FnOnce(&[u8]) -> u64) {
+    if let Some((bytes, seal)) = datagram.split_last_chunk_mut::<SEAL_BYTES>() {
+        *seal = code(bytes).to_le_bytes();
+    }
+}
+
+#[inline]
+fn check_code(datagram: &[u8], code: impl FnOnce(&[u8]) -> u64) -> Option<&[u8]> {
+    header::split_seal(datagram).filter(|(bytes, seal)| code(bytes) == *seal).map(|(bytes, _)| bytes)
+}
+
+/// With the key of two processes, nobody else reads what they send each other either. What is clear is the header, with its
+/// acknowledgements.
+#[derive(Clone)]
+pub struct Encrypted {
+    cipher: Cipher,
+    local: u32,
+    remote: u32,
+}
+
+impl Encrypted {
+    pub fn new(job: &[u8; 16], local: Process, remote: Process) -> Self {
+        let cipher = Cipher::new(&keys::of_cipher(job, local, remote));
+        Self { cipher, local: local.rank, remote: remote.rank }
+    }
+}
+
+impl Seal for Encrypted {
+    #[inline]
+    fn bytes(&self) -> usize {
+        TAG_BYTES
+    }
+
+    fn seal(&self, number: u64, datagram: &mut [u8], clear: usize) {
+        let (clear, rest) = datagram.split_at_mut(clear);
+        if let Some((payload, seal)) = rest.split_last_chunk_mut::<TAG_BYTES>() {
+            *seal = self.cipher.seal(&keys::nonce(self.local, number), clear, payload);
+        }
+    }
+
+    fn open<'a>(&self, number: u64, datagram: &'a [u8], clear: usize, room: &'a mut Vec<u8>) -> Option<&'a [u8]> {
+        let (bytes, seal) = datagram.split_last_chunk::<TAG_BYTES>()?;
+        room.clear();
+        room.extend_from_slice(bytes);
+        let (clear, payload) = room.split_at_mut_checked(clear)?;
+        let opened = self.cipher.open(&keys::nonce(self.remote, number), clear, payload, seal);
+        opened.then_some(&room[..])
+    }
+}
+
+/// How the datagrams of a job are sealed.
+#[derive(Clone)]
+pub enum JobSeal {
+    Keyed(Keyed),
+    Encrypted(Box<Encrypted>),
+}
+
+impl JobSeal {
+    /// Between these two processes of the job with this key.
+    pub fn new(job: &[u8; 16], encrypts: bool, local: Process, remote: Process) -> Self {
+        match encrypts {
+            true => Self::Encrypted(Box::new(Encrypted::new(job, local, remote))),
+            false => Self::Keyed(Keyed { key: keys::of_link(job, local, remote) }),
+        }
+    }
+}
+
+impl Seal for JobSeal {
+    #[inline]
+    fn bytes(&self) -> usize {
+        match self {
+            Self::Keyed(keyed) => keyed.bytes(),
+            Self::Encrypted(encrypted) => encrypted.bytes(),
+        }
+    }
+
+    #[inline]
+    fn seal(&self, number: u64, datagram: &mut [u8], clear: usize) {
+        match self {
+            Self::Keyed(keyed) => keyed.seal(number, datagram, clear),
+            Self::Encrypted(encrypted) => encrypted.seal(number, datagram, clear),
+        }
+    }
+
+    #[inline]
+    fn open<'a>(&self, number: u64, datagram: &'a [u8], clear: usize, room: &'a mut Vec<u8>) -> Option<&'a [u8]> {
+        match self {
+            Self::Keyed(keyed) => keyed.open(number, datagram, clear, room),
+            Self::Encrypted(encrypted) => encrypted.open(number, datagram, clear, room),
+        }
     }
 }

@@ -4,7 +4,6 @@ use super::outgoing::Piece;
 use super::sent::Entry;
 use super::{Link, Phase, Seal};
 use weft_wire::link::header::{AT_ONCE, BYTES, DONE, Header, MOST_WORDS, WANTS_ACK};
-use weft_wire::link::{OVERHEAD_BYTES, SEAL_BYTES};
 
 /// What the next datagram is for.
 enum Plan {
@@ -57,7 +56,7 @@ impl<S: Seal> Link<S> {
     #[inline]
     fn payload_room(&self, buffer_bytes: usize) -> usize {
         let words = self.received.words();
-        self.path.size().min(buffer_bytes).saturating_sub(OVERHEAD_BYTES + 8 * words)
+        self.path.size().min(buffer_bytes).saturating_sub(self.overhead_bytes() + 8 * words)
     }
 
     #[inline]
@@ -119,7 +118,8 @@ impl<S: Seal> Link<S> {
             Plan::Acknowledge => (nothing, 0),
         };
         let payload_at = header.payload_at();
-        let least = payload_at + piece.length + SEAL_BYTES;
+        let seal_bytes = self.seal.bytes();
+        let least = payload_at + piece.length + seal_bytes;
         let length = if let Plan::Try(size) = plan { least.max(*size) } else { least };
         let buffer = &mut buffer[..length];
 
@@ -133,7 +133,7 @@ impl<S: Seal> Link<S> {
         header.credit = self.incoming.promise();
         header.payload_bytes = piece.length as u16;
 
-        let (sealed, seal) = buffer.split_at_mut(length - SEAL_BYTES);
+        let sealed = &mut buffer[..length - seal_bytes];
         sealed[..BYTES].copy_from_slice(&header.pack());
         for (at, word) in words[..header.words as usize].iter().enumerate() {
             sealed[BYTES + 8 * at..BYTES + 8 * at + 8].copy_from_slice(&word.to_le_bytes());
@@ -142,7 +142,7 @@ impl<S: Seal> Link<S> {
         sealed[payload_at..payload_at + first.len()].copy_from_slice(first);
         sealed[payload_at + first.len()..payload_at + piece.length].copy_from_slice(second);
         sealed[payload_at + piece.length..].fill(0);
-        seal.copy_from_slice(&self.seal.seal(number, sealed).to_le_bytes());
+        self.seal.seal(number, buffer, payload_at);
         length
     }
 

@@ -5,26 +5,57 @@ use crate::network::{Network, Way};
 use crate::random::Random;
 use crate::traffic::{Item, Source};
 use std::collections::VecDeque;
-use weft_protocol::reliable::{Checksum, Config, Keyed, Link, Phase, Posted, Seal};
+use weft_protocol::reliable::{Checksum, Config, JobSeal, Keyed, Link, Phase, Posted, Seal};
 
-/// With or without a key.
+/// With or without a key, or encrypted with one.
 #[derive(Clone, Copy)]
 pub enum Sealer {
     Checksum(Checksum),
     Keyed(Keyed),
+    Encrypted([u8; 16]),
 }
 
-impl Seal for Sealer {
-    fn seal(&self, number: u64, bytes: &[u8]) -> u64 {
+/// The same as one end has it.
+pub enum Sealing {
+    Checksum(Checksum),
+    Job(JobSeal),
+}
+
+impl Sealer {
+    pub fn at(self, config: &Config) -> Sealing {
         match self {
-            Self::Checksum(checksum) => checksum.seal(number, bytes),
-            Self::Keyed(keyed) => keyed.seal(number, bytes),
+            Self::Checksum(checksum) => Sealing::Checksum(checksum),
+            Self::Keyed(keyed) => Sealing::Job(JobSeal::Keyed(keyed)),
+            Self::Encrypted(key) => Sealing::Job(JobSeal::new(&key, true, config.local, config.remote)),
+        }
+    }
+}
+
+impl Seal for Sealing {
+    fn bytes(&self) -> usize {
+        match self {
+            Self::Checksum(checksum) => checksum.bytes(),
+            Self::Job(seal) => seal.bytes(),
+        }
+    }
+
+    fn seal(&self, number: u64, datagram: &mut [u8], clear: usize) {
+        match self {
+            Self::Checksum(checksum) => checksum.seal(number, datagram, clear),
+            Self::Job(seal) => seal.seal(number, datagram, clear),
+        }
+    }
+
+    fn open<'a>(&self, number: u64, datagram: &'a [u8], clear: usize, room: &'a mut Vec<u8>) -> Option<&'a [u8]> {
+        match self {
+            Self::Checksum(checksum) => checksum.open(number, datagram, clear, room),
+            Self::Job(seal) => seal.open(number, datagram, clear, room),
         }
     }
 }
 
 pub struct End {
-    pub link: Link<Sealer>,
+    pub link: Link<Sealing>,
     pub way: Way,
     pub source: Source,
     /// Sends nothing before.
@@ -52,7 +83,7 @@ pub struct End {
 impl End {
     pub fn new(config: Config, sealer: Sealer, way: Way, source: Source) -> Self {
         Self {
-            link: Link::new(config, sealer, 0),
+            link: Link::new(config, sealer.at(&config), 0),
             way,
             source,
             starts_ns: 0,

@@ -1,17 +1,12 @@
 //! The bytes of a whole datagram, as `docs/wire/link.md` shows them.
 
-use weft_protocol::reliable::{Checksum, Config, Link};
+use weft_protocol::reliable::{Checksum, Config, JobSeal, Link, Seal};
 use weft_wire::cell::{Head, Kind};
 use weft_wire::link::header::Process;
 
 #[test]
 fn bytes_of_the_first_datagram() {
-    let process = |rank, incarnation| Process { rank, incarnation };
-    let mut link = Link::new(Config::new(process(2, 9), process(3, 10), 1_472), Checksum::default(), 0);
-    let head = Head { kind: Kind::Short, context: 5, tag: 6, source: 2 };
-    link.try_send(&head, &[1, 2, 3, 4, 5, 6, 7, 8], None);
-    let mut buffer = [0; 1_472];
-    let length = link.poll_transmit(0, &mut buffer).expect("a datagram");
+    let first = first_datagram(|_| Checksum::default());
     #[rustfmt::skip]
     let golden = [
         0x57, 0x4c, 1, 1,  3, 0, 0, 0,  10, 0, 0, 0,  2, 0, 0, 0,  9, 0, 0, 0,
@@ -20,5 +15,28 @@ fn bytes_of_the_first_datagram() {
         0, 1, 8, 0, 5, 0, 0, 0,  6, 0, 0, 0, 2, 0, 0, 0,  1, 2, 3, 4, 5, 6, 7, 8,
         0x2c, 0x8b, 0xaf, 0x68, 0x01, 0x00, 0x00, 0x00,
     ];
-    assert_eq!(buffer[..length], golden);
+    assert_eq!(first, golden);
+}
+
+#[test]
+fn bytes_of_the_same_encrypted() {
+    let first = first_datagram(|config| JobSeal::new(b"the key of tests", true, config.local, config.remote));
+    let plain = first_datagram(|_| Checksum::default());
+    assert_eq!(first[..52], plain[..52], "the header is clear");
+    let text: String = first[52..].iter().map(|byte| format!("{byte:02x}")).collect();
+    assert_eq!(text, ENCRYPTED);
+}
+
+/// Payload and tag.
+const ENCRYPTED: &str = "9a49a4a7c1e8121f9a2e8d31f5d344eca7c45a635a1524c4fcc44c9a75864bd1f0b1cae7c5e4671c";
+
+fn first_datagram<S: Seal>(seal: impl Fn(&Config) -> S) -> Vec<u8> {
+    let process = |rank, incarnation| Process { rank, incarnation };
+    let config = Config::new(process(2, 9), process(3, 10), 1_472);
+    let mut link = Link::new(config, seal(&config), 0);
+    let head = Head { kind: Kind::Short, context: 5, tag: 6, source: 2 };
+    link.try_send(&head, &[1, 2, 3, 4, 5, 6, 7, 8], None);
+    let mut buffer = [0; 1_472];
+    let length = link.poll_transmit(0, &mut buffer).expect("a datagram");
+    buffer[..length].to_vec()
 }

@@ -5,7 +5,7 @@ use crate::faults::{Faults, MS, S, US};
 use crate::random::Random;
 use crate::traffic::{Source, item};
 use crate::world::{SEALER, World, configs};
-use weft_protocol::reliable::{Checksum, Config, Counters, Dropped, Gone, Keyed, Link, Phase, Seal};
+use weft_protocol::reliable::{Checksum, Config, Counters, Dropped, Gone, Keyed, Link, Phase};
 use weft_wire::link::header::{Header, Process};
 use weft_wire::link::mac::Key;
 
@@ -16,6 +16,8 @@ fn queue(count: usize, bulk: usize) -> Source {
 fn keyed(byte: u8) -> Sealer {
     Sealer::Keyed(Keyed { key: Key([byte; 16]) })
 }
+
+const ENCRYPTED: Sealer = Sealer::Encrypted([5; 16]);
 
 /// A pair that has exchanged some packets, and every datagram of the first end.
 fn after_talk(sealer: Sealer) -> (World, Vec<Vec<u8>>) {
@@ -48,7 +50,7 @@ fn counted(world: &mut World, datagrams: Vec<Vec<u8>>) -> Counters {
 
 #[test]
 fn what_is_replayed_is_dropped() {
-    for sealer in [SEALER(), keyed(1)] {
+    for sealer in [SEALER(), keyed(1), ENCRYPTED] {
         let (mut world, kept) = after_talk(sealer);
         let count = kept.len() as u64;
         assert!(count > 100);
@@ -71,12 +73,51 @@ fn what_has_another_number_or_no_key_is_forged() {
     let reseal = |mut datagram: Vec<u8>| {
         let at = datagram.len() - 8;
         let number = (1 << 32) + u64::from(Header::parse(&datagram).expect("sound").number);
-        let seal = keyed(2).seal(number, &datagram[..at]);
+        let seal = Keyed { key: Key([2; 16]) }.code(number, &datagram[..at]);
         datagram[at..].copy_from_slice(&seal.to_le_bytes());
         datagram
     };
     let resealed = datagrams.into_iter().map(reseal).collect();
     assert_eq!(counted(&mut world, resealed).forged, 2 * count);
+}
+
+#[test]
+fn an_encrypted_datagram_of_which_a_bit_was_changed_is_dropped_and_counted() {
+    let [ours, theirs] = configs(0, 1_472);
+    let mut from = Link::new(ours, ENCRYPTED.at(&ours), 0);
+    let mut to = Link::new(theirs, ENCRYPTED.at(&theirs), 0);
+    let item = item(0, 8, 30);
+    from.try_send(&item.head, item.inline(), item.bulk());
+    let mut buffer = [0; 1_472];
+    let length = from.poll_transmit(0, &mut buffer).expect("a datagram");
+    for at in 0..length {
+        let mut datagram = buffer[..length].to_vec();
+        datagram[at] ^= 1 << (at % 8);
+        assert!(to.handle_datagram(0, &datagram, |_| panic!("it was taken")).is_err(), "byte {at}");
+    }
+    let dropped = *to.counters();
+    // All but what the header tells by itself: where it goes and comes from, and lengths that cannot be.
+    assert!(dropped.forged >= length as u64 - 30, "{dropped:?}");
+    let all = dropped.forged + dropped.malformed + dropped.strangers + dropped.stale + dropped.replayed;
+    assert_eq!(all, length as u64, "{dropped:?}");
+    let mut count = 0;
+    let taken = to.handle_datagram(0, &buffer[..length], |packet| {
+        item.check(&packet);
+        count += 1;
+        true
+    });
+    assert_eq!((taken, count), (Ok(()), 1));
+}
+
+#[test]
+fn what_is_encrypted_shows_nothing_of_the_payload() {
+    let text = item(3, 8, 700);
+    let shows = |kept: &[Vec<u8>]| {
+        let bulk = text.bulk().expect("it has one");
+        kept.iter().any(|datagram| datagram.windows(16).any(|window| window == &bulk[..16]))
+    };
+    assert!(shows(&after_talk(keyed(1)).1), "what is not encrypted shows it");
+    assert!(!shows(&after_talk(ENCRYPTED).1));
 }
 
 #[test]
@@ -138,7 +179,7 @@ fn a_peer_that_sends_nonsense_loses_its_link() {
             Header { to: config.local, from: theirs.local, payload_bytes: payload.len() as u16, ..Header::default() };
         change(&mut header);
         let mut datagram = [&header.pack()[..], payload].concat();
-        let seal = Checksum::default().seal((1 << 32) + u64::from(header.number), &datagram);
+        let seal = Checksum::default().code((1 << 32) + u64::from(header.number), &datagram);
         datagram.extend(seal.to_le_bytes());
         let mut link = Link::new(config, Checksum::default(), 0);
         (link.handle_datagram(0, &datagram, |_| true), link.phase())

@@ -15,7 +15,10 @@ fn sealer(random: &mut Random) -> Sealer {
     if random.chance(500_000) {
         Sealer::Checksum(Checksum::default())
     } else {
-        Sealer::Keyed(Keyed { key: Key([random.next() as u8; 16]) })
+        match random.next() as u8 {
+            key if key % 2 == 0 => Sealer::Keyed(Keyed { key: Key([key; 16]) }),
+            key => Sealer::Encrypted([key; 16]),
+        }
     }
 }
 

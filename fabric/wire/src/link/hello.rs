@@ -11,7 +11,8 @@
 //! | 16 | u32 | incarnation of that rank |
 //! | 20 | u64 | nonce of the call: chosen by the caller, repeated by the answer |
 //! | 28 | u32 | count of the calls from this rank to that one, of which each is one more; the answer repeats it |
-//! | 32 | zeros | up to [`BYTES`] in all, so that who is heard is known to pass datagrams of that size |
+//! | 32 | u8 | 1: datagrams of the link are encrypted; 0: they are not |
+//! | 33 | zeros | up to [`BYTES`] in all, so that who is heard is known to pass datagrams of that size |
 //! | then | u64 | message authentication code of all before it, with the nonce as the packet number |
 
 use super::header::Process;
@@ -23,7 +24,7 @@ const VERSION: u8 = 2;
 const MAGIC: [u8; 2] = *b"WH";
 const CALL: u8 = 1;
 const ANSWER: u8 = 2;
-const HEAD_BYTES: usize = 32;
+const HEAD_BYTES: usize = 33;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Hello {
@@ -32,12 +33,14 @@ pub struct Hello {
     pub from: Process,
     pub nonce: u64,
     pub count: u32,
+    /// Whether whoever says this encrypts. Both sides must.
+    pub encrypts: bool,
 }
 
 impl Hello {
     /// The answer of a process to a call.
-    pub fn answer(&self, from: Process) -> Self {
-        Self { is_answer: true, to: self.from, from, ..*self }
+    pub fn answer(&self, from: Process, encrypts: bool) -> Self {
+        Self { is_answer: true, to: self.from, from, encrypts, ..*self }
     }
 
     /// Whether these bytes say to be a hello.
@@ -56,7 +59,8 @@ impl Hello {
             packed[4 + 4 * at..8 + 4 * at].copy_from_slice(&word.to_le_bytes());
         }
         packed[20..28].copy_from_slice(&self.nonce.to_le_bytes());
-        packed[28..HEAD_BYTES].copy_from_slice(&self.count.to_le_bytes());
+        packed[28..32].copy_from_slice(&self.count.to_le_bytes());
+        packed[32] = u8::from(self.encrypts);
         let (sealed, seal) = packed.split_at_mut(BYTES - SEAL_BYTES);
         seal.copy_from_slice(&mac::code(key, self.nonce, sealed).to_le_bytes());
         packed
@@ -71,6 +75,11 @@ impl Hello {
             ANSWER => true,
             _ => return None,
         };
+        let encrypts = match head[32] {
+            0 => false,
+            1 => true,
+            _ => return None,
+        };
         let nonce = u64::from(u32_at(20)) | u64::from(u32_at(24)) << 32;
         let known = Self::is_one(datagram) && head[2] == VERSION && datagram.len() == BYTES;
         let (sealed, seal) = header::split_seal(datagram)?;
@@ -83,6 +92,7 @@ impl Hello {
             from: Process { rank: u32_at(12), incarnation: u32_at(16) },
             nonce,
             count: u32_at(28),
+            encrypts,
         })
     }
 }
@@ -98,6 +108,7 @@ mod tests {
         from: Process { rank: 0x1112_1314, incarnation: 0x1516_1718 },
         nonce: 0x2122_2324_2526_2728,
         count: 0x3132_3334,
+        encrypts: false,
     };
 
     #[test]
@@ -119,9 +130,10 @@ mod tests {
     fn a_hello_and_its_answer_come_back() {
         assert_eq!(Hello::parse(&HELLO.pack(&KEY), &KEY), Some(HELLO));
         let own = Process { rank: HELLO.to.rank, incarnation: 7 };
-        let answer = HELLO.answer(own);
+        let answer = HELLO.answer(own, true);
         assert_eq!((answer.to, answer.from), (HELLO.from, own));
         assert_eq!((answer.is_answer, answer.nonce, answer.count), (true, HELLO.nonce, HELLO.count));
+        assert!(answer.encrypts && answer.pack(&KEY)[32] == 1);
         assert_eq!(Hello::parse(&answer.pack(&KEY), &KEY), Some(answer));
     }
 

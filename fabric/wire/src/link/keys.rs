@@ -2,7 +2,7 @@
 
 use super::header::Process;
 use super::mac::Key;
-use crate::siphash;
+use crate::{cipher, siphash};
 
 /// The key of hellos, which are said before the two know of each other which start of its rank each is.
 pub fn of_hellos(job: &[u8; 16]) -> Key {
@@ -12,12 +12,30 @@ pub fn of_hellos(job: &[u8; 16]) -> Key {
 /// The key of the link between two processes, in whichever order they are named. It is theirs alone: a rank that is
 /// started once more in the same job begins with the same packet numbers, and must not do so with the same key.
 pub fn of_link(job: &[u8; 16], one: Process, other: Process) -> Key {
+    Key(siphash::tag(job, &text_of(*b"weft link ", one, other)))
+}
+
+/// The key of what is encrypted between two processes; theirs alone, as that of [`of_link`].
+pub fn of_cipher(job: &[u8; 16], one: Process, other: Process) -> [u8; 16] {
+    siphash::tag(job, &text_of(*b"weft crypt", one, other))
+}
+
+/// The nonce of a datagram: who sends it, and its number, which nobody else and nothing later has.
+pub fn nonce(from: u32, number: u64) -> cipher::Nonce {
+    let mut nonce = cipher::Nonce::default();
+    nonce[..4].copy_from_slice(&from.to_le_bytes());
+    nonce[4..].copy_from_slice(&number.to_le_bytes());
+    nonce
+}
+
+fn text_of(what: [u8; 10], one: Process, other: Process) -> [u8; 26] {
     let (low, high) = if one.rank <= other.rank { (one, other) } else { (other, one) };
-    let mut text = *b"weft link ................";
+    let mut text = [0; 26];
+    text[..10].copy_from_slice(&what);
     for (at, word) in [low.rank, low.incarnation, high.rank, high.incarnation].into_iter().enumerate() {
         text[10 + 4 * at..14 + 4 * at].copy_from_slice(&word.to_le_bytes());
     }
-    Key(siphash::tag(job, &text))
+    text
 }
 
 #[cfg(test)]
@@ -48,6 +66,7 @@ mod tests {
             of_link(&JOB, process(1, 9), other),
             of_link(b"another job's key"[..16].try_into().expect("16 bytes"), one, other),
             of_hellos(&JOB),
+            Key(of_cipher(&JOB, one, other)),
         ];
         assert!(others.iter().all(|other| *other != key));
     }

@@ -13,7 +13,7 @@ pub mod record;
 
 /// The last bytes of a datagram: over everything before them, and the packet number in full.
 /// Without a key: CRC32C in the lower half, the upper half of the packet number in the upper half. With a key:
-/// a message authentication code.
+/// a message authentication code. Where the payload is encrypted, the tag of that stands there instead, which is longer.
 pub const SEAL_BYTES: usize = 8;
 
 /// What a datagram has besides payload and words of acknowledgements.

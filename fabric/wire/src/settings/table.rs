@@ -126,6 +126,9 @@ settings! {
     device: DeviceOrder, "WEFT_DEVICE", Some("device"),
         Kind::Devices, "auto",
         "Which devices may carry messages; to each rank goes the first that leads there. auto: shared memory, then udp, with tcp for long messages and where datagrams do not pass.";
+    encrypt: bool, "WEFT_ENCRYPT", Some("encrypt"),
+        Kind::Switch, "off",
+        "Whether what ranks of different hosts send each other is encrypted; the same for all ranks of a job.";
     status: bool, "WEFT_STATUS", None,
         Kind::Switch, "on",
         "Whether each process keeps a status page that `weft ps` can read.";

@@ -2,7 +2,7 @@ use super::*;
 use crate::cell::Kind;
 
 const KEY: Key = [9; KEY_BYTES];
-const CALL: Call = Call { from: 3, to: 1, nonce: [0x5a; NONCE_BYTES] };
+const CALL: Call = Call { from: 3, to: 1, nonce: [0x5a; NONCE_BYTES], encrypts: false };
 const THEIRS: Nonce = [0xa5; NONCE_BYTES];
 
 #[test]
@@ -13,10 +13,12 @@ fn a_greeting_is_believed_with_the_key_only() {
     for at in 12..HELLO_BYTES {
         let mut bent = hello;
         bent[at] ^= 4;
-        let unsigned = (20..24).contains(&at);
-        assert_eq!(Call::from_hello(&bent, &KEY).is_err(), !unsigned, "byte {at}");
+        assert!(Call::from_hello(&bent, &KEY).is_err(), "byte {at}");
     }
     let mut other = hello;
+    other[20] = 1;
+    assert_eq!(Call::from_hello(&other, &KEY), Err(GreetingError::Key));
+    other = hello;
     other[8] = 2;
     assert_eq!(Call::from_hello(&other, &KEY), Err(GreetingError::Version(2)));
     other[0] = b'G';
@@ -30,6 +32,9 @@ fn no_step_serves_as_another_and_no_call_as_another() {
     assert_eq!(CALL.from_answer(&answer, &[8; KEY_BYTES]), None);
     let back = Call { from: 1, to: 3, ..CALL };
     assert_eq!(back.from_answer(&answer, &KEY), None, "sent back to who sent it");
+    assert_eq!(CALL.with(true).from_answer(&answer, &KEY), None, "who answers does not encrypt");
+    let hello = CALL.with(true).hello(&KEY);
+    assert_eq!((hello[20], Call::from_hello(&hello, &KEY)), (1, Ok(CALL.with(true))));
     let proof = CALL.proof(&KEY, &THEIRS);
     assert!(CALL.is_proven_by(&proof, &KEY, &THEIRS));
     assert!(!CALL.is_proven_by(&proof, &KEY, &[0xa4; NONCE_BYTES]), "of another time");

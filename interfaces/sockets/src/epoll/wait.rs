@@ -12,7 +12,7 @@ use super::resting::Resting;
 use super::set;
 use crate::meet::STREAMS;
 use crate::raw::{self, Errno};
-use crate::{attend, pace, real, signals};
+use crate::{attend, far, pace, real, signals};
 
 /// While rings have something in every call, the kernel's set is asked every so many calls.
 const KERNEL_EVERY: u32 = 8;
@@ -55,7 +55,9 @@ pub fn wait(
         attend::catch_up();
         let resting = InKernel::new(index);
         if !set::has_members(index) {
-            match by_kernel(epfd, index, out, left(), mask) {
+            match look_for_far(epfd, index, out, left(), mask)
+                .unwrap_or_else(|| by_kernel(epfd, index, out, left(), mask))
+            {
                 // Only words of ours: look again.
                 Ok((0, seen)) if seen > 0 => continue,
                 answer => return answer.map(|(told, _)| told),
@@ -213,6 +215,23 @@ fn spin(epfd: c_int, index: u32, out: &mut [epoll_event], mask: *const sigset_t)
         answer != Ok(0)
     });
     answer
+}
+
+/// What came while it was worth looking for what is awaited from another host.
+fn look_for_far(
+    epfd: c_int,
+    index: u32,
+    out: &mut [epoll_event],
+    left: Option<u64>,
+    mask: *const sigset_t,
+) -> Option<Result<(usize, usize), Errno>> {
+    let mut found = None;
+    far::before_set_wait(left, || {
+        let answer = by_kernel(epfd, index, out, Some(0), mask);
+        found = (answer != Ok((0, 0))).then_some(answer);
+        found.is_some()
+    });
+    found
 }
 
 fn sleep(

@@ -63,10 +63,11 @@ pub struct Line {
     pub bar: Option<Bar>,
 }
 
-use Way::{KernelTcp, MpichOfi, MpichUcx, PolledTcp, WeftAll, WeftDefault, WeftTcp, WeftUdp, WeftXdp};
+use Way::{KernelTcp, MpichOfi, MpichUcx, PolledTcp, WeftSock};
+use Way::{WeftAll, WeftAllEncrypted, WeftDefault, WeftEncrypted, WeftTcp, WeftUdp, WeftXdp};
 
-const BARE: &[Way] = &[WeftDefault, WeftUdp, WeftTcp, MpichOfi, MpichUcx];
-const FILTERED: &[Way] = &[WeftXdp, WeftAll, WeftDefault, MpichOfi, MpichUcx];
+const BARE: &[Way] = &[WeftDefault, WeftUdp, WeftTcp, WeftEncrypted, MpichOfi, MpichUcx];
+const FILTERED: &[Way] = &[WeftXdp, WeftAll, WeftDefault, WeftAllEncrypted, MpichOfi, MpichUcx];
 /// For the application, of which each way takes seconds.
 const DEFAULT: &[Way] = &[WeftDefault, MpichOfi, MpichUcx];
 const BEST: &[Way] = &[WeftXdp, WeftAll, MpichOfi, MpichUcx];
@@ -141,9 +142,9 @@ fn heat(wire: Wire) -> Line {
     }
 }
 
-/// For comparison: sockets between hosts are the kernel's.
+/// Sockets between hosts are the kernel's; ours look before they sleep.
 fn socket(wire: Wire, what: &str, job: Job, title: &str, unit: Unit) -> Line {
-    let ways: &[Way] = if unit == Unit::Seconds { &[KernelTcp, PolledTcp] } else { &[KernelTcp] };
+    let ways: &[Way] = if unit == Unit::Seconds { &[WeftSock, KernelTcp, PolledTcp] } else { &[WeftSock, KernelTcp] };
     Line {
         id: line_id(wire, "sock", None) + "/" + what,
         title: title.into(),

@@ -45,6 +45,8 @@ const COMPILE_LIMIT: Duration = Duration::from_secs(120);
 const LONG: Duration = Duration::from_secs(360);
 /// The kernel detaches the filter of a job that has ended when it gets to it.
 const PATIENCE: Duration = Duration::from_secs(5);
+/// Seconds after which the rendezvous of a host ends, when nobody is there.
+const RENDEZVOUS_IDLE: &str = "1";
 /// Messages of a window of `mpibench`.
 const WINDOW: u64 = 64;
 
@@ -176,7 +178,12 @@ impl Bench {
     fn measure_connection(&self, what: &str, bytes: u64, way: Way) -> anyhow::Result<Measured> {
         let wait = if way == Way::PolledTcp { "spin" } else { "block" };
         let there = format!("tcp@{}@/run/netns/{}", Hosts::address(1), self.hosts.name(1));
-        let mut command = self.hosts.command(0, &self.pairs);
+        let program = if way == Way::WeftSock { &self.weft } else { &self.pairs };
+        let mut command = self.hosts.command(0, program);
+        if way == Way::WeftSock {
+            self.ensure_rendezvous()?;
+            command.args(["sock", "--"]).arg(&self.pairs);
+        }
         command.args([what, wait, &there, &bytes.to_string(), &self.seconds.to_string()]);
         command.args(self.cpus().map(|cpu| cpu.to_string()));
         let outcome = process::run(command, self.limit(1))?;
@@ -185,6 +192,13 @@ impl Bench {
         let line_ns = |name| figure(&outcome.stdout, name).map(|seconds| seconds * 1e9).ok();
         let sample = Sample { value, line_ns_before: line_ns("line-before"), line_ns_after: line_ns("line-after") };
         Ok(Measured { samples: vec![sample], least_bytes: bytes, loaded: None })
+    }
+
+    /// One that ends soon: it would keep its host for as long as it lives.
+    fn ensure_rendezvous(&self) -> anyhow::Result<()> {
+        let mut command = self.hosts.command(0, &self.weft);
+        command.args(["rendezvous", "--ensure", "--idle", RENDEZVOUS_IDLE]);
+        process::run(command, self.limit(0))?.check()
     }
 
     /// After which a job counts as hanging.

@@ -16,22 +16,30 @@ pub enum Way {
     WeftDefault,
     WeftUdp,
     WeftTcp,
+    /// As `WeftAll` and `WeftDefault`, encrypted.
+    WeftAllEncrypted,
+    WeftEncrypted,
     MpichOfi,
     MpichUcx,
+    /// An unmodified program's connection with the library preloaded.
+    WeftSock,
     KernelTcp,
     PolledTcp,
 }
 
 impl Way {
     /// In the order of the table.
-    pub const ALL: [Way; 9] = [
+    pub const ALL: [Way; 12] = [
         Way::WeftXdp,
         Way::WeftAll,
         Way::WeftDefault,
         Way::WeftUdp,
         Way::WeftTcp,
+        Way::WeftAllEncrypted,
+        Way::WeftEncrypted,
         Way::MpichOfi,
         Way::MpichUcx,
+        Way::WeftSock,
         Way::KernelTcp,
         Way::PolledTcp,
     ];
@@ -43,8 +51,11 @@ impl Way {
             Way::WeftDefault => "Weft default",
             Way::WeftUdp => "Weft udp",
             Way::WeftTcp => "Weft tcp",
+            Way::WeftAllEncrypted => "xdp,udp,tcp encrypted",
+            Way::WeftEncrypted => "default encrypted",
             Way::MpichOfi => "MPICH ofi",
             Way::MpichUcx => "MPICH ucx",
+            Way::WeftSock => "Weft sock",
             Way::KernelTcp => "kernel TCP",
             Way::PolledTcp => "TCP polled",
         }
@@ -53,25 +64,29 @@ impl Way {
     /// Whose MPI this is, if it is MPI.
     pub fn library(self) -> Option<Name> {
         match self {
-            Way::WeftXdp | Way::WeftAll | Way::WeftDefault | Way::WeftUdp | Way::WeftTcp => Some(Name::Weft),
             Way::MpichOfi | Way::MpichUcx => Some(Name::Mpich),
-            Way::KernelTcp | Way::PolledTcp => None,
+            Way::WeftSock | Way::KernelTcp | Way::PolledTcp => None,
+            _ => Some(Name::Weft),
         }
     }
 
     /// Whether its job attaches the filter itself, and fails or falls back where another one is attached.
     pub fn attaches(self) -> bool {
-        matches!(self, Way::WeftXdp | Way::WeftAll)
+        matches!(self, Way::WeftXdp | Way::WeftAll | Way::WeftAllEncrypted)
     }
 
     fn devices(self) -> &'static str {
         match self {
             Way::WeftXdp => "xdp",
-            Way::WeftAll => "xdp,udp,tcp",
+            Way::WeftAll | Way::WeftAllEncrypted => "xdp,udp,tcp",
             Way::WeftUdp => "udp",
             Way::WeftTcp => "tcp",
             _ => "auto",
         }
+    }
+
+    fn encrypts(self) -> bool {
+        matches!(self, Way::WeftAllEncrypted | Way::WeftEncrypted)
     }
 
     /// What MPICH is told by its environment. UCX would find the shared memory of the two namespaces, which are one
@@ -90,6 +105,7 @@ impl Way {
             let mut command = library.command("weft");
             command.args(["run", "--device", self.devices(), "--hosts", &hosts.names(), "--launch"]);
             command.arg(format!("sh '{}' {{host}}", hosts.launch.display()));
+            command.args(self.encrypts().then_some("--encrypt"));
             // A host may take long to answer: the machine may be loaded.
             command.env("WEFT_LAUNCH_TIMEOUT", "60");
             return command;
@@ -112,11 +128,15 @@ impl Way {
     /// As a person would type it, for the report.
     pub fn launch_text(self) -> String {
         match self.library() {
-            Some(Name::Weft) => format!("weft run --device {} --hosts HOST,HOST", self.devices()),
+            Some(Name::Weft) => {
+                let encrypt = if self.encrypts() { " --encrypt" } else { "" };
+                format!("weft run --device {}{encrypt} --hosts HOST,HOST", self.devices())
+            }
             Some(_) => {
                 let settings = self.settings().iter().map(|(k, v)| format!("{k}={v} ")).collect::<String>();
                 format!("{settings}mpiexec -hosts HOST,HOST -n 2")
             }
+            None if self == Way::WeftSock => "the same under weft sock".into(),
             None => "two processes with a connection".into(),
         }
     }

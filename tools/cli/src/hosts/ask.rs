@@ -13,7 +13,7 @@ const LOOK: Duration = Duration::from_millis(10);
 /// What each host answers, in their order.
 pub fn all(names: &[String], launch: &Launch, program: &Path, patience: Option<Duration>) -> Vec<Found<About>> {
     let begin = |name: &String| {
-        let words = launch.command(name, &program.to_string_lossy(), "about");
+        let words = launch.command(name, &[&program.to_string_lossy(), "about"]);
         let mut command = Command::new(&words[0]);
         command.args(&words[1..]).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
         (words.join(" "), command.spawn())

@@ -22,6 +22,11 @@ pub struct HostArguments {
     #[arg(long, value_name = "COMMAND")]
     launch: Option<Launch>,
 
+    /// Copy this Weft, program and libraries, to hosts that do not have it in the same build, into the cache directory of
+    /// the user there; what was copied is told
+    #[arg(long)]
+    stage: bool,
+
     /// How ranks are spread: fill the slots of one host after the other (slot), one for each host in turn (host), or
     /// N for each host (N-per-host)
     #[arg(long, value_name = "HOW", default_value = "slot")]
@@ -35,6 +40,7 @@ pub struct Given {
     hosts: Vec<Host>,
     map: Map,
     launch: Launch,
+    stage: bool,
     patience: Option<Duration>,
     /// The option that gave them, for messages.
     option: String,
@@ -58,10 +64,15 @@ impl HostArguments {
                     "--launch says how hosts are reached, but neither --hosts nor --hostfile which".into(),
                 ]);
             }
+            (None, None) if self.stage => {
+                return Err(vec![
+                    "--stage copies Weft to other hosts, but neither --hosts nor --hostfile is given".into(),
+                ]);
+            }
             (None, None) => return Ok(None),
         };
         let launch = self.launch.map_or_else(launch_of_environment, Ok)?;
-        Ok(Some(Given { hosts, map: self.map, launch, patience, option }))
+        Ok(Some(Given { hosts, map: self.map, launch, stage: self.stage, patience, option }))
     }
 }
 
@@ -81,6 +92,6 @@ impl Given {
     /// The hosts of a job of so many ranks.
     pub fn spread(self, ranks: usize) -> Result<Hosts, Vec<String>> {
         let places = spread(&self.hosts, self.map, ranks).map_err(|error| vec![format!("{}: {error}", self.option)])?;
-        Ok(Hosts::new(&self.hosts, &places, self.launch, self.patience))
+        Ok(Hosts::new(&self.hosts, &places, self.launch, self.patience, self.stage))
     }
 }

@@ -30,7 +30,7 @@ fn who_repeats_a_rank_s_calls_does_not_keep_the_rank_out() {
         (0..2).map(|rank| device_at(rank, &mut listeners, &places)).collect()
     };
     let mut got = sinks(2);
-    let call = Call { from: 1, to: 0, nonce: [1; 16] };
+    let call = Call { from: 1, to: 0, nonce: [1; 16], encrypts: false };
     let repeated: Vec<_> = (0..40)
         .map(|_| {
             let mut stream = TcpStream::connect(at).expect("connected");
@@ -172,7 +172,7 @@ impl Silent {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
         let refused = TcpListener::bind("127.0.0.1:0").expect("a port").local_addr().expect("bound");
         let addresses = [listener.local_addr().expect("bound"), refused];
-        let dial = Dial::new(0, 1, &addresses, 0);
+        let dial = Dial::new(0, 1, false, &addresses, 0);
         Self { listener, taken: Vec::new(), dial, epoll: Arc::new(Epoll::new().expect("a set")) }
     }
 

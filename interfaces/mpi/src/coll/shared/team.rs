@@ -17,8 +17,9 @@ use crate::comm::Comm;
 use crate::comm::agree::tell;
 use crate::error::Result;
 use crate::world::WORLD;
+use std::ops::Range;
 use std::sync::OnceLock;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use weft_fabric::shared::{Block, SharedBlocks};
 use weft_fabric::{Collectives, Peer, Waiting};
 
@@ -46,8 +47,8 @@ const _: () = assert!(BUFFERS + 2 * BUFFER_BYTES <= SMALLEST_AREA);
 const MOST_MEMBERS: u32 = 256;
 /// Up to here everybody looks at everybody; larger teams meet at member 0.
 pub const FLAT_MEMBERS: u32 = 16;
-/// Looks at a slot before the fabric's waiting policy takes over.
-const QUICK_LOOKS: usize = 50;
+/// Looks at a slot before the fabric's waiting policy takes over, where ranks have cores of their own.
+const QUICK_LOOKS: u32 = 50;
 
 /// What a communicator keeps: its team once it has been asked for, or that there is none.
 #[derive(Default)]
@@ -65,6 +66,7 @@ pub struct Team {
     area_bytes: usize,
     peers: Vec<Peer>,
     context: u32,
+    quick_looks: AtomicU32,
     /// Number of the last operation that we have begun.
     last: AtomicU64,
     /// Everybody is known to have finished this operation.
@@ -141,6 +143,7 @@ impl Team {
             area_bytes: area_bytes(size),
             peers,
             context: comm.context,
+            quick_looks: AtomicU32::new(QUICK_LOOKS),
             last: AtomicU64::new(0),
             all_done: AtomicU64::new(0),
         }))
@@ -208,7 +211,7 @@ impl Team {
         }
         let waiting = self.block.word(WAITING);
         waiting.fetch_add(1, Ordering::SeqCst);
-        self.wait(call, || self.look_at_done() >= done);
+        self.wait(call, || (self.look_at_done() >= done).then_some(()));
         waiting.fetch_sub(1, Ordering::SeqCst);
     }
 
@@ -221,7 +224,7 @@ impl Team {
 
     /// Publishes our contribution to `operation`, `bytes` long, and wakes those of `readers` that sleep.
     #[inline]
-    pub fn publish(&self, operation: u64, bytes: usize, readers: std::ops::Range<u32>) {
+    pub fn publish(&self, operation: u64, bytes: usize, readers: Range<u32>) {
         if bytes as u64 > EXACT {
             self.write_length(operation, bytes as u64);
         }
@@ -242,15 +245,17 @@ impl Team {
     }
 
     #[inline]
-    fn publish_word(&self, operation: u64, word: u64, readers: std::ops::Range<u32>) {
+    fn publish_word(&self, operation: u64, word: u64, readers: Range<u32>) {
         self.block.publish(self.slot(self.me, operation), word);
         self.wake(readers);
     }
 
     /// Wakes those of `readers` that sleep.
     #[inline]
-    pub fn wake(&self, readers: std::ops::Range<u32>) {
+    pub fn wake(&self, readers: Range<u32>) {
         let mut world = WORLD.enter();
+        let looks = if world.endpoint.shares_core() { 1 } else { QUICK_LOOKS };
+        self.quick_looks.store(looks, Ordering::Relaxed);
         for reader in readers {
             if reader != self.me {
                 world.endpoint.wake(self.peers[reader as usize]);
@@ -261,16 +266,40 @@ impl Team {
     /// Waits for `member`'s contribution to `operation`, which has to be `bytes` long like ours.
     #[inline]
     pub fn await_one(&self, call: &'static str, member: u32, operation: u64, bytes: usize) -> Alike {
-        let slot = self.block.word(self.slot(member, operation));
+        self.await_members(call, member..member + 1, operation, bytes)
+    }
+
+    /// Waits for everybody's contribution to `operation`; then everybody has finished all operations before it.
+    #[inline]
+    pub fn await_all(&self, call: &'static str, operation: u64, bytes: usize) -> Alike {
+        self.await_members(call, 0..self.size, operation, bytes)?;
+        self.all_met(operation);
+        Ok(())
+    }
+
+    /// Waits for those of `members` that are not ourselves. Who comes first with another length ends the wait.
+    #[inline]
+    fn await_members(&self, call: &'static str, members: Range<u32>, operation: u64, bytes: usize) -> Alike {
         let expected = word(operation, bytes);
-        for _ in 0..QUICK_LOOKS {
-            if slot.load(Ordering::Acquire) == expected {
-                return Ok(());
+        let mut next = members.start;
+        let mut have_come = || {
+            while next < members.end {
+                if next != self.me {
+                    let found = self.block.word(self.slot(next, operation)).load(Ordering::Acquire);
+                    if found != expected {
+                        return is_of(operation, found).then(|| Err(self.difference(next, operation, found)));
+                    }
+                }
+                next += 1;
+            }
+            Some(Ok(()))
+        };
+        for _ in 0..self.quick_looks.load(Ordering::Relaxed) {
+            if let Some(alike) = have_come() {
+                return alike;
             }
         }
-        self.wait(call, || is_of(operation, slot.load(Ordering::Acquire)));
-        let found = slot.load(Ordering::Acquire);
-        if found == expected { Ok(()) } else { Err(self.difference(member, operation, found)) }
+        self.wait(call, have_come)
     }
 
     #[cold]
@@ -280,18 +309,6 @@ impl Team {
         Differs { member, bytes: told(found, in_full) }
     }
 
-    /// Waits for everybody's contribution to `operation`; then everybody has finished all operations before it.
-    #[inline]
-    pub fn await_all(&self, call: &'static str, operation: u64, bytes: usize) -> Alike {
-        for member in 0..self.size {
-            if member != self.me {
-                self.await_one(call, member, operation, bytes)?;
-            }
-        }
-        self.all_met(operation);
-        Ok(())
-    }
-
     /// Everybody has contributed to `operation`.
     #[inline]
     pub fn all_met(&self, operation: u64) {
@@ -299,9 +316,9 @@ impl Team {
     }
 
     #[inline]
-    fn wait(&self, call: &'static str, mut arrived: impl FnMut() -> bool) {
+    fn wait<R>(&self, call: &'static str, mut arrived: impl FnMut() -> Option<R>) -> R {
         let waiting = Waiting { call, peer: None, tag: None, context: self.context };
-        WORLD.wait_for_memory(waiting, |_| arrived().then_some(()));
+        WORLD.wait_for_memory(waiting, |_| arrived())
     }
 
     /// We have read everything that we need of `operation`.

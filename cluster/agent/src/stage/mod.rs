@@ -1,0 +1,256 @@
+//! `--stage`: a host where Weft is missing, or another build, gets a copy of ours over its launch command.
+//!
+//! What the launch command starts there is a shell with a script ([`host.sh`](../stage/host.sh)). Where the installed program
+//! is the same as here, it becomes the agent. Otherwise one in the user's cache does, `$XDG_CACHE_HOME/weft` or
+//! `~/.cache/weft`, in a directory whose name has the checksum. Where that is missing or spoilt, the script asks for the
+//! files with one line on its standard output, reads them from its standard input, puts them under their names when they
+//! are whole, and looks at the checksum again.
+
+use crate::checksum;
+use std::ffi::{OsStr, OsString};
+use std::os::fd::RawFd;
+use std::path::{Path, PathBuf};
+use std::rc::Rc;
+
+/// What the script says when it wants the files; the place where it puts them follows, and a line end.
+pub const ASK: [u8; 8] = *b"weft-stg";
+/// The longest line that begins so.
+pub const ASK_BYTES: usize = 4096 + ASK.len();
+
+/// Beside the program, in `../lib`: what the ranks of our programs load.
+const LIBRARIES: [&str; 2] = ["libmpi_abi.so.1", "libweft_sockets.so"];
+const SCRIPT: &str = include_str!("host.sh");
+
+/// A program of ours and the libraries that are installed with it.
+pub struct Kit {
+    program: PathBuf,
+    /// Where the libraries are.
+    folder: PathBuf,
+    /// Those that are there.
+    libraries: Vec<&'static str>,
+}
+
+impl Kit {
+    /// What this process runs from.
+    ///
+    /// # Errors
+    /// The system does not say where that is.
+    pub fn here() -> std::io::Result<Self> {
+        let program = std::env::current_exe()?;
+        let folder = folder_of(&program);
+        let libraries = LIBRARIES.into_iter().filter(|name| folder.join(name).is_file()).collect();
+        Ok(Self { program, folder, libraries })
+    }
+
+    /// The files under the names that they have below a prefix.
+    fn files(&self) -> impl Iterator<Item = (String, PathBuf)> {
+        let libraries = self.libraries.iter().map(|name| (format!("lib/{name}"), self.folder.join(name)));
+        // Whatever became of its path, the kernel has the program that runs.
+        std::iter::once(("bin/weft".to_owned(), "/proc/self/exe".into())).chain(libraries)
+    }
+
+    /// A checksum of all files and their names, in hexadecimal digits.
+    ///
+    /// # Errors
+    /// One of them cannot be read.
+    pub fn checksum(&self) -> std::io::Result<String> {
+        let mut all = String::new();
+        for (name, path) in self.files() {
+            all += &format!("{name} {:016x}\n", checksum::of(std::fs::File::open(path)?)?);
+        }
+        Ok(format!("{:016x}", checksum::of(all.as_bytes())?))
+    }
+}
+
+/// Where the libraries of an installed program are.
+fn folder_of(program: &Path) -> PathBuf {
+    program.parent().and_then(Path::parent).unwrap_or(Path::new("/")).join("lib")
+}
+
+/// What hosts may be sent.
+pub struct Stage {
+    kit: Kit,
+    checksum: String,
+    files: Vec<(String, u64)>,
+    /// All of them, one behind the other, once a host has asked.
+    bytes: Option<Rc<Vec<u8>>>,
+}
+
+impl Stage {
+    /// # Errors
+    /// A file of this installation cannot be read.
+    pub fn new() -> std::io::Result<Self> {
+        let kit = Kit::here()?;
+        let sized = |(name, path): (String, PathBuf)| Ok((name, std::fs::metadata(path)?.len()));
+        let files = kit.files().map(sized).collect::<std::io::Result<_>>()?;
+        Ok(Self { checksum: kit.checksum()?, files, kit, bytes: None })
+    }
+
+    /// The words that a host runs in the place of the agent's.
+    pub fn words(&self) -> Vec<String> {
+        let total: u64 = self.files.iter().map(|(_, bytes)| bytes).sum();
+        let text = |path: &Path| path.to_string_lossy().into_owned();
+        let name = format!("{}-{}", env!("CARGO_PKG_VERSION"), self.checksum);
+        let mut words = vec!["sh".to_owned(), "-c".to_owned(), one_line(SCRIPT), "weft".to_owned()];
+        words.extend([text(&self.kit.program), name, self.checksum.clone(), text(&self.kit.folder)]);
+        words.extend([std::env::consts::ARCH.to_owned(), total.to_string()]);
+        words.extend(self.files.iter().flat_map(|(name, bytes)| [name.clone(), bytes.to_string()]));
+        words
+    }
+
+    /// The files, for a host that has asked.
+    ///
+    /// # Errors
+    /// One of them cannot be read, or is no longer what it was.
+    pub fn parcel(&mut self) -> std::io::Result<Parcel> {
+        if self.bytes.is_none() {
+            let mut all = Vec::new();
+            for ((_, path), (name, bytes)) in self.kit.files().zip(&self.files) {
+                let file = std::fs::read(path)?;
+                if file.len() as u64 != *bytes {
+                    return Err(std::io::Error::other(format!("{name} has changed since the start")));
+                }
+                all.extend(file);
+            }
+            self.bytes = Some(Rc::new(all));
+        }
+        Ok(Parcel { bytes: self.bytes.clone().unwrap_or_default(), sent: 0 })
+    }
+
+    /// What was copied where, in one line; `places` has host and directory of each.
+    pub fn report(&self, places: &[(&str, &str)]) -> String {
+        let total: u64 = self.files.iter().map(|(_, bytes)| bytes).sum();
+        let with = match &self.kit.libraries[..] {
+            [] => String::new(),
+            libraries => format!(" with {}", libraries.join(", ")),
+        };
+        let places = places.iter().map(|(host, place)| format!("{host}:{place}")).collect::<Vec<_>>().join(", ");
+        format!(
+            "copied weft {}{with} ({}.{} MB) to {places}",
+            env!("CARGO_PKG_VERSION"),
+            total / 1_000_000,
+            total / 100_000 % 10
+        )
+    }
+}
+
+/// The files on their way to one host.
+pub struct Parcel {
+    bytes: Rc<Vec<u8>>,
+    sent: usize,
+}
+
+impl Parcel {
+    /// Writes as much as there is room for; false when there is nothing more to write, or nobody who reads.
+    pub fn write(&mut self, fd: RawFd) -> bool {
+        match crate::sys::write(fd, &self.bytes[self.sent..]) {
+            Ok(count) => self.sent += count,
+            Err(error) if crate::sys::is_temporary(&error) => {}
+            // Why, the end of the launch command will say.
+            Err(_) => return false,
+        }
+        self.sent < self.bytes.len()
+    }
+
+    pub fn sent(&self) -> usize {
+        self.sent
+    }
+}
+
+/// What stands in several lines, for shells that do not take them in quotes.
+fn one_line(script: &str) -> String {
+    let lines = script.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with('#'));
+    lines.collect::<Vec<_>>().join(" ")
+}
+
+/// For the agent in a copy: where the ranks' environment leads to the launcher's libraries, it is to lead to the copies.
+pub struct Instead {
+    /// As the launcher has it.
+    launcher: PathBuf,
+    ours: PathBuf,
+}
+
+impl Instead {
+    /// In the place of that directory of the launcher; `None` where no library was copied.
+    pub fn of(launcher: &Path) -> Option<Self> {
+        let kit = Kit::here().ok()?;
+        (!kit.libraries.is_empty()).then(|| Self { launcher: launcher.to_owned(), ours: kit.folder })
+    }
+
+    /// `None` for a variable that does not lead to libraries.
+    pub fn value(&self, name: &str, given: &OsStr) -> Option<OsString> {
+        match name {
+            "LD_LIBRARY_PATH" => Some(self.library_path(given)),
+            "LD_PRELOAD" => {
+                // Blanks and colons separate the names, and nothing quotes them.
+                let given = given.to_str()?;
+                let name = |word: &str| match Path::new(word).strip_prefix(&self.launcher) {
+                    Ok(name) => self.ours.join(name).to_string_lossy().into_owned(),
+                    Err(_) => word.to_owned(),
+                };
+                Some(given.split([' ', ':']).map(name).collect::<Vec<_>>().join(":").into())
+            }
+            _ => None,
+        }
+    }
+
+    /// Our directory stands where the launcher's does, or comes last: still before what is written into programs.
+    pub fn library_path(&self, given: &OsStr) -> OsString {
+        let mut found = false;
+        let mut parts = Vec::new();
+        for part in std::env::split_paths(given).filter(|part| !part.as_os_str().is_empty()) {
+            found |= part == self.launcher;
+            parts.push(if part == self.launcher { self.ours.clone() } else { part });
+        }
+        if !found {
+            parts.push(self.ours.clone());
+        }
+        std::env::join_paths(parts).unwrap_or_else(|_| self.ours.clone().into())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn any_login_shell_passes_the_script_on_as_it_is() {
+        let line = one_line(SCRIPT);
+        assert!(!line.contains(['\'', '\\', '!', '\n']), "{line}");
+        // What is cut off in the middle is no program.
+        let check = std::process::Command::new("sh").args(["-n", "-c", &line]).status();
+        assert!(check.expect("a shell").success());
+    }
+
+    #[test]
+    fn checksum_is_of_all_files_and_the_same_each_time() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let kit = |libraries: &[&'static str]| Kit {
+            program: "weft".into(),
+            folder: folder.path().into(),
+            libraries: libraries.to_vec(),
+        };
+        let sum = |libraries: &[&'static str]| kit(libraries).checksum().expect("readable");
+        std::fs::write(folder.path().join(LIBRARIES[0]), "one").expect("written");
+        std::fs::write(folder.path().join(LIBRARIES[1]), "one").expect("written");
+        let sums = [sum(&[]), sum(&LIBRARIES[..1]), sum(&LIBRARIES[1..]), sum(&LIBRARIES)];
+        assert_eq!(sums[3], sum(&LIBRARIES));
+        assert!((0..4).all(|at| !sums[..at].contains(&sums[at])), "{sums:?}");
+        std::fs::write(folder.path().join(LIBRARIES[1]), "two").expect("written");
+        assert_ne!(sum(&LIBRARIES), sums[3]);
+    }
+
+    #[test]
+    fn the_environment_leads_to_the_copies_where_it_led_to_the_launcher_s() {
+        let instead = Instead { launcher: "/opt/weft/lib".into(), ours: "/c/lib".into() };
+        let value = |name: &str, given: &str| {
+            instead.value(name, given.as_ref()).map(|value| value.into_string().expect("text"))
+        };
+        let paths = |given: &str| value("LD_LIBRARY_PATH", given).expect("a value");
+        assert_eq!(paths("/a:/opt/weft/lib:/b"), "/a:/c/lib:/b");
+        assert_eq!([paths("/a"), paths("")], ["/a:/c/lib", "/c/lib"]);
+        let preload = value("LD_PRELOAD", "/opt/weft/lib/libweft_sockets.so /x/y.so:z.so");
+        assert_eq!(preload.as_deref(), Some("/c/lib/libweft_sockets.so:/x/y.so:z.so"));
+        assert_eq!(value("PATH", "/opt/weft/lib"), None);
+    }
+}

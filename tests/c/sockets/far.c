@@ -1,0 +1,165 @@
+/* Two hosts bounce messages of 64 bytes over TCP and check every byte.
+ *
+ *   far serve PORT block|poll|select|epoll ROUNDS
+ *   far ADDRESS PORT block|poll|select|epoll ROUNDS
+ *
+ * Both say how often they have slept in these rounds, after some that do not count. Before the end the caller looks whether
+ * calls that must not wait do not, and then whether it is told of the end. */
+#define _GNU_SOURCE
+#include <arpa/inet.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/resource.h>
+#include <sys/select.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+enum { BYTES = 64, FIRST = 32 };
+static const char *how;
+static int set = -1;
+
+static void die(const char *what)
+{
+    fprintf(stderr, "far: %s: %s\n", what, strerror(errno));
+    exit(1);
+}
+
+static void check(int holds, const char *what)
+{
+    if (!holds)
+        die(what);
+}
+
+static void wait_for_byte(int fd)
+{
+    if (how[0] == 'p') {
+        struct pollfd one = { .fd = fd, .events = POLLIN };
+        check(poll(&one, 1, -1) == 1 && one.revents & POLLIN, "poll");
+    } else if (how[0] == 's') {
+        fd_set reading;
+        FD_ZERO(&reading);
+        FD_SET(fd, &reading);
+        check(select(fd + 1, &reading, NULL, NULL, NULL) == 1 && FD_ISSET(fd, &reading), "select");
+    } else if (how[0] == 'e') {
+        struct epoll_event event[2];
+        check(epoll_wait(set, event, 2, -1) == 1 && event[0].data.fd == fd, "epoll_wait");
+    }
+}
+
+static void prepare(int fd)
+{
+    int one = 1;
+    check(!setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one), "TCP_NODELAY");
+    if (how[0] == 'e') {
+        struct epoll_event event = { .events = EPOLLIN, .data.fd = fd };
+        check((set = epoll_create1(0)) >= 0 && !epoll_ctl(set, EPOLL_CTL_ADD, fd, &event), "epoll");
+    }
+    if (how[0] != 'b')
+        check(!fcntl(fd, F_SETFL, O_NONBLOCK), "O_NONBLOCK");
+}
+
+static void receive(int fd, unsigned char *into)
+{
+    size_t have = 0;
+    while (have < BYTES) {
+        ssize_t n = recv(fd, into + have, BYTES - have, 0);
+        if (n < 0 && errno == EAGAIN && how[0] != 'b') {
+            wait_for_byte(fd);
+            continue;
+        }
+        check(n > 0, "recv");
+        have += (size_t)n;
+    }
+}
+
+static void fill(unsigned char *bytes, int round, int from)
+{
+    for (int at = 0; at < BYTES; at++)
+        bytes[at] = (unsigned char)(round * 7 + at * 3 + from);
+}
+
+static void bounce(int fd, int calls, int from, int to)
+{
+    unsigned char ours[BYTES], theirs[BYTES], expected[BYTES];
+    for (int round = from; round < to; round++) {
+        fill(ours, round, calls);
+        fill(expected, round, !calls);
+        if (calls)
+            check(send(fd, ours, BYTES, 0) == BYTES, "send");
+        receive(fd, theirs);
+        check(!memcmp(theirs, expected, BYTES), "other bytes than were sent");
+        if (!calls)
+            check(send(fd, ours, BYTES, 0) == BYTES, "send");
+    }
+}
+
+static long sleeps(void)
+{
+    struct rusage used;
+    check(!getrusage(RUSAGE_SELF, &used), "getrusage");
+    return used.ru_nvcsw;
+}
+
+static int connection(const char *address, int port)
+{
+    struct sockaddr_in to = { .sin_family = AF_INET, .sin_port = htons((unsigned short)port) };
+    int fd = socket(AF_INET, SOCK_STREAM, 0), one = 1;
+    check(fd >= 0, "socket");
+    if (!strcmp(address, "serve")) {
+        check(!setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof one), "SO_REUSEADDR");
+        check(!bind(fd, (struct sockaddr *)&to, sizeof to) && !listen(fd, 1), "listen");
+        puts("listening");
+        fflush(stdout);
+        int taken = accept(fd, NULL, NULL);
+        close(fd);
+        fd = taken;
+    } else {
+        check(inet_pton(AF_INET, address, &to.sin_addr) == 1, "address");
+        check(!connect(fd, (struct sockaddr *)&to, sizeof to), "connect");
+    }
+    check(fd >= 0, "connection");
+    return fd;
+}
+
+int main(int count, char **words)
+{
+    if (count != 5) {
+        fprintf(stderr, "usage: far serve|ADDRESS PORT block|poll|select|epoll ROUNDS\n");
+        return 2;
+    }
+    how = words[3];
+    int calls = strcmp(words[1], "serve") != 0, rounds = atoi(words[4]);
+    int fd = connection(words[1], atoi(words[2]));
+    prepare(fd);
+    bounce(fd, calls, 0, FIRST);
+    long before = sleeps();
+    bounce(fd, calls, FIRST, FIRST + rounds);
+    printf("slept %ld\n", sleeps() - before);
+
+    unsigned char byte;
+    if (calls) {
+        struct pollfd one = { .fd = fd, .events = POLLIN };
+        check(send(fd, "?", 1, 0) == 1, "send");
+        check(recv(fd, &byte, 1, MSG_DONTWAIT) == -1 && errno == EAGAIN, "a look that found something");
+        check(send(fd, "?", 1, 0) == 1, "send");
+        check(poll(&one, 1, 0) == 0, "a poll that found something");
+        check(send(fd, "!", 1, 0) == 1, "send");
+        wait_for_byte(fd);
+        check(recv(fd, &byte, 1, 0) == 0, "the end");
+    } else {
+        do {
+            if (how[0] != 'b')
+                wait_for_byte(fd);
+        } while (recv(fd, &byte, 1, 0) == 1 && byte != '!');
+        check(byte == '!', "the last byte");
+    }
+    close(fd);
+    return 0;
+}
