@@ -6,7 +6,7 @@
 
 use crate::join::JoinError;
 use crate::links::Links;
-use crate::port::Port;
+use crate::port::{By, Ordered, Port};
 use crate::status::Counters;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::os::fd::OwnedFd;
@@ -16,7 +16,7 @@ use weft_device::tcp::{self, Place, TcpDevice};
 use weft_device::udp::Faults;
 use weft_device::xdp::Lane;
 use weft_device::{Device, NoMemory, Packet, PeerFault, Posted, Sink};
-use weft_wire::cell::{Head, INLINE_BYTES};
+use weft_wire::cell::{Head, INLINE_BYTES, Kind};
 use weft_wire::job_map::JobMap;
 use weft_wire::settings::{DeviceName, DeviceOrder};
 
@@ -60,8 +60,19 @@ struct Net {
     order: DeviceOrder,
     links: Option<Links>,
     tcp: TcpDevice,
+    /// By rank: what was sent there by datagrams and over the connection.
+    sent: Vec<Sent>,
     /// The ways are others than they were.
     changed: bool,
+}
+
+/// Messages to a rank to which two devices lead, for the order that its port keeps among them.
+#[derive(Clone, Copy, Default)]
+struct Sent {
+    by_datagrams: u64,
+    over_connection: u64,
+    /// So many of those over the connection were named by datagrams.
+    named: u64,
 }
 
 /// Longest message that is best sent by datagrams without asking, where another device carries long ones: what datagrams
@@ -140,7 +151,8 @@ impl Devices {
             }
             _ => None,
         };
-        Ok(Self { shm, me, net: Some(Box::new(Net { ways, ranks, hosts, order, links, tcp, changed: false })) })
+        let sent = vec![Sent::default(); ways.len()];
+        Ok(Self { shm, me, net: Some(Box::new(Net { ways, ranks, hosts, order, links, tcp, sent, changed: false })) })
     }
 
     pub fn segment(&self) -> &Segment {
@@ -282,10 +294,10 @@ impl Devices {
         }
     }
 
-    /// Whether a message of `length` bytes to `to` is best sent without asking, as far as the device goes.
+    /// Whether a message of `length` bytes to `to`, sent without asking, is best sent by another device than the usual one.
     #[inline]
-    pub fn takes_eagerly(&mut self, to: u32, length: usize) -> bool {
-        self.net.is_none() || length <= LINK_EAGER_BYTES || !self.has_long_way(to)
+    pub fn prefers_long_way(&mut self, to: u32, length: usize) -> bool {
+        self.net.is_some() && length > LINK_EAGER_BYTES && self.has_long_way(to)
     }
 
     /// Whether another device than the usual one carries long messages to `to`. Where it could and does not reach the rank
@@ -313,6 +325,20 @@ impl Devices {
             Some(net) => unsafe { net.tcp.post_bulk(to, head, control, data, length) },
             None => Posted::Full,
         }
+    }
+
+    /// Begins a message of `length` bytes, not 0, by that device without asking, with as many of them as one packet takes.
+    /// It is matched where it was posted, among those of both devices.
+    ///
+    /// # Safety
+    /// As [`Device::post_bulk`].
+    pub unsafe fn post_long_eager(&mut self, to: u32, head: Head, data: *const u8, length: usize) -> Posted {
+        let Some(net) = &mut self.net else { return Posted::Full };
+        let sent = &mut net.sent[to as usize];
+        // SAFETY: the caller's promise.
+        let posted = unsafe { net.tcp.post_bulk(to, head, &[length as u64, sent.by_datagrams], data, length) };
+        sent.over_connection += u64::from(posted != Posted::Full);
+        posted
     }
 
     /// A message to `to` is complete: what still waits for company leaves.
@@ -501,11 +527,11 @@ impl Net {
     fn poll(&mut self, shm: &mut ShmDevice, port: &mut Port) -> bool {
         let near = shm.poll(&mut Named { sink: port, ranks: &self.ranks });
         let links = match &mut self.links {
-            Some(links) => links.poll(port),
+            Some(links) => links.poll(&mut Ordered { port, by: By::Datagrams }),
             None => false,
         };
         port.by_long_way = true;
-        let far = self.tcp.poll(port);
+        let far = self.tcp.poll(&mut Ordered { port, by: By::Connection });
         port.by_long_way = false;
         while let Some(notice) = self.tcp.take_notice() {
             port.tell(&notice);
@@ -518,7 +544,21 @@ impl Net {
 
     #[inline]
     fn post_link(&mut self, to: u32, head: Head, inline: &[u8], bulk: Option<&[u8]>) -> Posted {
-        self.links.as_mut().map_or(Posted::Full, |links| links.post(to, &head, inline, bulk))
+        let Some(links) = &mut self.links else { return Posted::Full };
+        if !matches!(head.kind, Kind::Short | Kind::Eager | Kind::Ask) {
+            return links.post(to, &head, inline, bulk);
+        }
+        let sent = &mut self.sent[to as usize];
+        if sent.named != sent.over_connection {
+            let place = sent.over_connection.to_le_bytes();
+            if links.post(to, &Head::control(Kind::Order), &place, None) == Posted::Full {
+                return Posted::Full;
+            }
+            sent.named = sent.over_connection;
+        }
+        let posted = links.post(to, &head, inline, bulk);
+        sent.by_datagrams += u64::from(posted != Posted::Full);
+        posted
     }
 
     #[inline]
