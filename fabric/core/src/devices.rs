@@ -75,9 +75,10 @@ struct Sent {
     named: u64,
 }
 
-/// Longest message that is best sent by datagrams without asking, where another device carries long ones: what datagrams
-/// cost more for each byte is then less than the question and the answer cost.
+/// Longest message that goes by datagrams as one packet.
 const LINK_EAGER_BYTES: usize = 4 * 1024;
+/// Longest message that is best sent by datagrams where there is a connection as well: what fits in one datagram anywhere.
+const SHORT_BYTES: usize = 1024;
 
 /// Longest bulk payload that is worth one packet, of a message of `length` bytes in shared memory. Short packets let both
 /// sides begin to copy early; each costs the transfer of a line that the receiver polls, so long messages go in longer
@@ -278,7 +279,8 @@ impl Devices {
             None => self.shm.takes_whole(to, length),
             Some((Way::Shm(member), _)) => self.shm.takes_whole(member, length),
             Some((Way::Udp, net)) => {
-                length <= LINK_EAGER_BYTES && net.links.as_ref().is_some_and(|links| links.has_room(to, length))
+                let has_room = |net: &Net| net.links.as_ref().is_some_and(|links| links.has_room(to, length));
+                length <= LINK_EAGER_BYTES && has_room(net) && !self.prefers_long_way(to, length)
             }
             Some((Way::Tcp, _)) => tcp::takes_whole(length),
         }
@@ -297,7 +299,7 @@ impl Devices {
     /// Whether a message of `length` bytes to `to`, sent without asking, is best sent by another device than the usual one.
     #[inline]
     pub fn prefers_long_way(&mut self, to: u32, length: usize) -> bool {
-        self.net.is_some() && length > LINK_EAGER_BYTES && self.has_long_way(to)
+        self.net.is_some() && length > SHORT_BYTES && self.has_long_way(to)
     }
 
     /// Whether another device than the usual one carries long messages to `to`. Where it could and does not reach the rank

@@ -141,10 +141,16 @@ fn where_there_is_a_connection_what_needs_no_asking_goes_over_it_at_once() {
         [now.rendezvous, now.udp_packets, now.tcp_packets, now.tcp_bytes]
     };
     let before: Vec<_> = net.iter_mut().map(counted).collect();
-    exchange(&mut net, &[5_000, 65_536, 30_000]);
+    exchange(&mut net, &[1_025, 65_536, 30_000]);
     for (at, [asked, by_datagrams, packets, bytes]) in net.iter_mut().zip(before) {
         // Each is one packet with its head, nothing is asked, and no datagram goes with it.
-        assert_eq!(counted(at), [asked, by_datagrams, packets + 3, bytes + 100_536 + 3 * 40]);
+        assert_eq!(counted(at), [asked, by_datagrams, packets + 3, bytes + 96_561 + 3 * 40]);
+    }
+    let before: Vec<_> = net.iter_mut().map(counted).collect();
+    exchange(&mut net, &[1_024]);
+    for (at, [asked, by_datagrams, packets, bytes]) in net.iter_mut().zip(before) {
+        // Its place among those over the connection, and itself.
+        assert_eq!(counted(at), [asked, by_datagrams + 2, packets, bytes]);
     }
 }
 
