@@ -4,14 +4,17 @@
 //! ranks of this host, and a table says for every rank of the job which device leads there, under which number. Above
 //! this room everybody is a rank.
 
+mod slots;
+
 use crate::join::JoinError;
 use crate::links::Links;
 use crate::port::{By, Ordered, Port};
 use crate::status::Counters;
+pub(crate) use slots::Slots;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::os::fd::OwnedFd;
 use std::time::Duration;
-use weft_device::shm::{CopySlots, Doorbell, Segment, ShmDevice, TakenSlot};
+use weft_device::shm::{Doorbell, Segment, ShmDevice};
 use weft_device::tcp::{self, Place, TcpDevice};
 use weft_device::udp::Faults;
 use weft_device::xdp::Lane;
@@ -217,7 +220,7 @@ impl Devices {
 
     pub fn slots(&self) -> Slots {
         let members = |net: &Net| (0..net.ways.len() as u32).map(|rank| net.member_of(rank)).collect();
-        Slots { slots: self.shm.copy_slots(), members: self.net.as_deref().map(members) }
+        Slots::new(self.shm.copy_slots(), self.net.as_deref().map(members))
     }
 
     /// # Safety
@@ -532,6 +535,9 @@ impl Net {
             Some(links) => links.poll(&mut Ordered { port, by: By::Datagrams }),
             None => false,
         };
+        if links {
+            self.tcp.note_elsewhere();
+        }
         port.by_long_way = true;
         let far = self.tcp.poll(&mut Ordered { port, by: By::Connection });
         port.by_long_way = false;
@@ -595,6 +601,7 @@ impl Net {
         }
         links.settle_doubts(|rank| self.tcp.is_linked(rank));
         while let Some(rank) = links.take_other() {
+            // Nothing has gone by datagrams: their order with what goes over the connection begins and ends with that.
             self.ways[rank as usize] = Way::Tcp;
             self.changed = true;
         }
@@ -649,40 +656,6 @@ impl<S: Sink> Sink for Named<'_, S> {
             PeerFault::Nonsense { peer, what } => PeerFault::Nonsense { peer: self.ranks[peer as usize], what },
             lost => lost,
         });
-    }
-}
-
-/// The copy slots, by rank. Who is not of this host has none.
-pub(crate) struct Slots {
-    slots: CopySlots,
-    /// `None`: every rank is the member of its number.
-    members: Option<Vec<Option<u32>>>,
-}
-
-impl Slots {
-    fn member(&self, rank: u32) -> Option<u32> {
-        match &self.members {
-            None => Some(rank),
-            Some(members) => members[rank as usize],
-        }
-    }
-
-    pub fn pid(&self, rank: u32) -> Option<i32> {
-        self.slots.pid(self.member(rank)?)
-    }
-
-    pub fn take(&self, from: u32) -> Option<TakenSlot> {
-        self.slots.take(self.member(from)?)
-    }
-
-    pub fn free(&self, from: u32, index: u32) {
-        if let Some(member) = self.member(from) {
-            self.slots.free(member, index);
-        }
-    }
-
-    pub fn granted(&self, to: u32, index: u32, generation: u32) -> Option<TakenSlot> {
-        self.slots.granted(self.member(to)?, index, generation)
     }
 }
 
