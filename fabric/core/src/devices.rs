@@ -4,20 +4,23 @@
 //! ranks of this host, and a table says for every rank of the job which device leads there, under which number. Above
 //! this room everybody is a rank.
 
+mod slots;
+
 use crate::join::JoinError;
 use crate::links::Links;
-use crate::port::Port;
+use crate::port::{By, Ordered, Port};
 use crate::status::Counters;
 use crate::watch::Watch;
+pub(crate) use slots::Slots;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::os::fd::OwnedFd;
 use std::time::Duration;
-use weft_device::shm::{CopySlots, Doorbell, Segment, ShmDevice, TakenSlot};
+use weft_device::shm::{Doorbell, Segment, ShmDevice};
 use weft_device::tcp::{self, Place, TcpDevice};
 use weft_device::udp::Faults;
 use weft_device::xdp::Lane;
 use weft_device::{Device, NoMemory, Packet, PeerFault, Posted, Sink};
-use weft_wire::cell::{Head, INLINE_BYTES};
+use weft_wire::cell::{Head, INLINE_BYTES, Kind};
 use weft_wire::job_map::JobMap;
 use weft_wire::settings::{DeviceName, DeviceOrder};
 
@@ -65,13 +68,25 @@ struct Net {
     links: Option<Links>,
     tcp: TcpDevice,
     watch: Watch,
+    /// By rank: what was sent there by datagrams and over the connection.
+    sent: Vec<Sent>,
     /// The ways are others than they were.
     changed: bool,
 }
 
-/// Longest message that is best sent by datagrams without asking, where another device carries long ones: what datagrams
-/// cost more for each byte is then less than the question and the answer cost.
+/// Messages to a rank to which two devices lead, for the order that its port keeps among them.
+#[derive(Clone, Copy, Default)]
+struct Sent {
+    by_datagrams: u64,
+    over_connection: u64,
+    /// So many of those over the connection were named by datagrams.
+    named: u64,
+}
+
+/// Longest message that goes by datagrams as one packet.
 const LINK_EAGER_BYTES: usize = 4 * 1024;
+/// Longest message that is best sent by datagrams where there is a connection as well: what fits in one datagram anywhere.
+const SHORT_BYTES: usize = 1024;
 
 /// Longest bulk payload that is worth one packet, of a message of `length` bytes in shared memory. Short packets let both
 /// sides begin to copy early; each costs the transfer of a line that the receiver polls, so long messages go in longer
@@ -144,6 +159,7 @@ impl Devices {
             }
             _ => None,
         };
+        let sent = vec![Sent::default(); ways.len()];
         Ok(Self {
             shm,
             me,
@@ -156,6 +172,7 @@ impl Devices {
                 links,
                 tcp,
                 watch: Watch::default(),
+                sent,
                 changed: false,
             })),
         })
@@ -223,7 +240,7 @@ impl Devices {
 
     pub fn slots(&self) -> Slots {
         let members = |net: &Net| (0..net.ways.len() as u32).map(|rank| net.member_of(rank)).collect();
-        Slots { slots: self.shm.copy_slots(), members: self.net.as_deref().map(members) }
+        Slots::new(self.shm.copy_slots(), self.net.as_deref().map(members))
     }
 
     /// # Safety
@@ -285,7 +302,8 @@ impl Devices {
             None => self.shm.takes_whole(to, length),
             Some((Way::Shm(member), _)) => self.shm.takes_whole(member, length),
             Some((Way::Udp, net)) => {
-                length <= LINK_EAGER_BYTES && net.links.as_ref().is_some_and(|links| links.has_room(to, length))
+                let has_room = |net: &Net| net.links.as_ref().is_some_and(|links| links.has_room(to, length));
+                length <= LINK_EAGER_BYTES && has_room(net) && !self.prefers_long_way(to, length)
             }
             Some((Way::Tcp, _)) => tcp::takes_whole(length),
         }
@@ -301,10 +319,10 @@ impl Devices {
         }
     }
 
-    /// Whether a message of `length` bytes to `to` is best sent without asking, as far as the device goes.
+    /// Whether a message of `length` bytes to `to`, sent without asking, is best sent by another device than the usual one.
     #[inline]
-    pub fn takes_eagerly(&mut self, to: u32, length: usize) -> bool {
-        self.net.is_none() || length <= LINK_EAGER_BYTES || !self.has_long_way(to)
+    pub fn prefers_long_way(&mut self, to: u32, length: usize) -> bool {
+        self.net.is_some() && length > SHORT_BYTES && self.has_long_way(to)
     }
 
     /// Whether another device than the usual one carries long messages to `to`. Where it could and does not reach the rank
@@ -332,6 +350,20 @@ impl Devices {
             Some(net) => unsafe { net.tcp.post_bulk(to, head, control, data, length) },
             None => Posted::Full,
         }
+    }
+
+    /// Begins a message of `length` bytes, not 0, by that device without asking, with as many of them as one packet takes.
+    /// It is matched where it was posted, among those of both devices.
+    ///
+    /// # Safety
+    /// As [`Device::post_bulk`].
+    pub unsafe fn post_long_eager(&mut self, to: u32, head: Head, data: *const u8, length: usize) -> Posted {
+        let Some(net) = &mut self.net else { return Posted::Full };
+        let sent = &mut net.sent[to as usize];
+        // SAFETY: the caller's promise.
+        let posted = unsafe { net.tcp.post_bulk(to, head, &[length as u64, sent.by_datagrams], data, length) };
+        sent.over_connection += u64::from(posted != Posted::Full);
+        posted
     }
 
     /// A message to `to` is complete: what still waits for company leaves.
@@ -521,15 +553,16 @@ impl Net {
     fn poll(&mut self, shm: &mut ShmDevice, port: &mut Port) -> bool {
         let near = shm.poll(&mut Named { sink: port, ranks: &self.ranks });
         let links = match &mut self.links {
-            Some(links) => links.poll(port),
+            Some(links) => links.poll(&mut Ordered { port, by: By::Datagrams }),
             None => false,
         };
         if links {
             let descriptors = self.links.iter().flat_map(Links::descriptors);
             self.watch.note_find(|| descriptors.for_each(|descriptor| self.tcp.unwatch(descriptor)));
+            self.tcp.note_elsewhere();
         }
         port.by_long_way = true;
-        let far = self.tcp.poll(port);
+        let far = self.tcp.poll(&mut Ordered { port, by: By::Connection });
         port.by_long_way = false;
         while let Some(notice) = self.tcp.take_notice() {
             port.tell(&notice);
@@ -542,7 +575,21 @@ impl Net {
 
     #[inline]
     fn post_link(&mut self, to: u32, head: Head, inline: &[u8], bulk: Option<&[u8]>) -> Posted {
-        self.links.as_mut().map_or(Posted::Full, |links| links.post(to, &head, inline, bulk))
+        let Some(links) = &mut self.links else { return Posted::Full };
+        if !matches!(head.kind, Kind::Short | Kind::Eager | Kind::Ask) {
+            return links.post(to, &head, inline, bulk);
+        }
+        let sent = &mut self.sent[to as usize];
+        if sent.named != sent.over_connection {
+            let place = sent.over_connection.to_le_bytes();
+            if links.post(to, &Head::control(Kind::Order), &place, None) == Posted::Full {
+                return Posted::Full;
+            }
+            sent.named = sent.over_connection;
+        }
+        let posted = links.post(to, &head, inline, bulk);
+        sent.by_datagrams += u64::from(posted != Posted::Full);
+        posted
     }
 
     #[inline]
@@ -577,6 +624,7 @@ impl Net {
         }
         links.settle_doubts(|rank| self.tcp.is_linked(rank));
         while let Some(rank) = links.take_other() {
+            // Nothing has gone by datagrams: their order with what goes over the connection begins and ends with that.
             self.ways[rank as usize] = Way::Tcp;
             self.changed = true;
         }
@@ -637,40 +685,6 @@ impl<S: Sink> Sink for Named<'_, S> {
             PeerFault::Nonsense { peer, what } => PeerFault::Nonsense { peer: self.ranks[peer as usize], what },
             lost => lost,
         });
-    }
-}
-
-/// The copy slots, by rank. Who is not of this host has none.
-pub(crate) struct Slots {
-    slots: CopySlots,
-    /// `None`: every rank is the member of its number.
-    members: Option<Vec<Option<u32>>>,
-}
-
-impl Slots {
-    fn member(&self, rank: u32) -> Option<u32> {
-        match &self.members {
-            None => Some(rank),
-            Some(members) => members[rank as usize],
-        }
-    }
-
-    pub fn pid(&self, rank: u32) -> Option<i32> {
-        self.slots.pid(self.member(rank)?)
-    }
-
-    pub fn take(&self, from: u32) -> Option<TakenSlot> {
-        self.slots.take(self.member(from)?)
-    }
-
-    pub fn free(&self, from: u32, index: u32) {
-        if let Some(member) = self.member(from) {
-            self.slots.free(member, index);
-        }
-    }
-
-    pub fn granted(&self, to: u32, index: u32, generation: u32) -> Option<TakenSlot> {
-        self.slots.granted(self.member(to)?, index, generation)
     }
 }
 

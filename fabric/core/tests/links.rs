@@ -122,6 +122,86 @@ fn where_datagrams_pass_they_carry_what_is_short_and_a_connection_what_is_long()
     }
 }
 
+/// Two ranks with a connection beside their datagrams.
+fn connected(faults: impl Fn(u64) -> Faults) -> Vec<Endpoint> {
+    let mut net = pair("udp,tcp", faults);
+    let start = Instant::now();
+    while net.iter_mut().any(|at| at.counters().tcp_packets < 2) {
+        exchange(&mut net, &[8, 50_000]);
+        assert!(start.elapsed() < LOST, "no connection");
+    }
+    net
+}
+
+#[test]
+fn where_there_is_a_connection_what_needs_no_asking_goes_over_it_at_once() {
+    let mut net = connected(|_| Faults::default());
+    let counted = |at: &mut Endpoint| {
+        let now = at.counters();
+        [now.rendezvous, now.udp_packets, now.tcp_packets, now.tcp_bytes]
+    };
+    let before: Vec<_> = net.iter_mut().map(counted).collect();
+    exchange(&mut net, &[1_025, 65_536, 30_000]);
+    for (at, [asked, by_datagrams, packets, bytes]) in net.iter_mut().zip(before) {
+        // Each is one packet with its head, nothing is asked, and no datagram goes with it.
+        assert_eq!(counted(at), [asked, by_datagrams, packets + 3, bytes + 96_561 + 3 * 40]);
+    }
+    let before: Vec<_> = net.iter_mut().map(counted).collect();
+    exchange(&mut net, &[1_024]);
+    for (at, [asked, by_datagrams, packets, bytes]) in net.iter_mut().zip(before) {
+        // Its place among those over the connection, and itself.
+        assert_eq!(counted(at), [asked, by_datagrams + 2, packets, bytes]);
+    }
+}
+
+#[test]
+fn messages_that_go_by_two_devices_are_matched_in_the_order_in_which_they_were_sent() {
+    const SIZES: [usize; 8] = [8, 20_000, 48, 700, 65_000, 100_000, 0, 9_000];
+    for seed in 0..12 {
+        println!("seed {seed}");
+        let mut net = connected(|side| Faults::new(2 * seed + side, 100, 30, 30, 50));
+        for round in 0..5 {
+            let sizes: Vec<usize> = (0..40).map(|at| SIZES[(at * 3 + at / 8 + round + seed as usize) % 8]).collect();
+            exchange(&mut net, &sizes);
+        }
+    }
+}
+
+/// What has arrived before it is received, too, also where the later ones came first.
+#[test]
+fn messages_that_nobody_receives_yet_keep_their_order_among_two_devices() {
+    let mut net = connected(|_| Faults::default());
+    let sizes = [20_000, 8, 30_000, 48, 100_000, 0, 700, 9_000, 8];
+    let data: Vec<Vec<u8>> = sizes.iter().enumerate().map(|(at, size)| bytes(*size, at)).collect();
+    for early in [1, 4, 9] {
+        let sends: Vec<_> = data.iter().map(|data| send(&mut net[0], 1, 3, data)).collect();
+        // The first ones are taken in; each look takes datagrams first, of which the second message is one.
+        let selector = any();
+        until(&mut net, "nothing arrives", |net| net[1].probe(selector).is_some());
+        let mut buffers: Vec<Vec<u8>> = sizes.iter().map(|size| vec![0; *size]).collect();
+        let mut receives = Vec::new();
+        for (at, buffer) in buffers.iter_mut().enumerate() {
+            if at == early {
+                (0..100).for_each(|_| _ = turn(&mut net));
+            }
+            receives.push(receive(&mut net[1], selector, buffer));
+        }
+        for (request, size) in receives.into_iter().zip(sizes) {
+            let mut outcome = None;
+            until(&mut net, "a message does not arrive", |net| {
+                outcome = net[1].take_outcome(request);
+                outcome.is_some()
+            });
+            let outcome = outcome.expect("taken");
+            assert_eq!((outcome.length, outcome.fault), (size as u64, None));
+        }
+        for request in sends {
+            until(&mut net, "a send does not end", |net| net[0].take_outcome(request).is_some());
+        }
+        assert!(buffers == data);
+    }
+}
+
 /// Nonsense, pieces of what ranks say, and a rank of another job that has the right addresses.
 #[test]
 fn what_strangers_send_is_counted_and_changes_nothing() {

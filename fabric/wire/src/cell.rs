@@ -30,7 +30,8 @@ pub const CONTROL_WORDS: usize = INLINE_WORDS - 1;
 pub enum Kind {
     /// Port protocol: a whole short message, inline.
     Short = 1,
-    /// Port protocol: opens a longer message sent without asking. Control: total length. Bulk: its first bytes.
+    /// Port protocol: opens a longer message sent without asking. Control: total length, and where two devices lead to the
+    /// receiver and this is the one for long messages, how many messages went by the other before it. Bulk: its first bytes.
     Eager = 2,
     /// Port protocol: asks to send. Control: total length, address in the sender, sender's request, 1 if it may be taken at
     /// once, also where nobody receives it yet.
@@ -51,6 +52,9 @@ pub enum Kind {
     DoneReceive = 9,
     /// Raw protocol: bytes for the raw channel. Bulk or inline.
     Raw = 10,
+    /// Port protocol, where two devices lead to the receiver: the next message by this one comes behind so many that went
+    /// by the other. Control: that number.
+    Order = 11,
 }
 
 impl Kind {
@@ -66,6 +70,7 @@ impl Kind {
             8 => Self::DoneSend,
             9 => Self::DoneReceive,
             10 => Self::Raw,
+            11 => Self::Order,
             _ => return None,
         })
     }
@@ -153,6 +158,7 @@ mod tests {
         assert_eq!(decode(0x00_31_01_80, 0), None, "49 inline bytes");
         assert_eq!(decode(0x02_08_01_80, 0), None, "bulk flag 2");
         assert_eq!(decode(0x00_08_ff_80, 0), None, "unknown kind");
+        assert_eq!(decode(0x00_08_0c_80, 0), None, "the first unknown kind");
     }
 
     #[test]

@@ -14,6 +14,7 @@
 mod choice;
 mod inbound;
 mod offers;
+mod order;
 mod outbound;
 mod receive;
 mod rendezvous;
@@ -27,6 +28,8 @@ use crate::status::PageCounters;
 use choice::Choice;
 use inbound::{ArrivedTable, OpenStream};
 use offers::Offers;
+use order::Order;
+pub(crate) use order::{By, Ordered};
 use outbound::{Control, Outbound};
 use receive::EAGER_CEILING;
 use requests::{Requests, State};
@@ -79,6 +82,8 @@ pub(crate) struct Port {
     pub requests: Requests,
     matcher: Matcher,
     arrived: ArrivedTable,
+    /// Of each peer.
+    orders: Vec<Order>,
     /// Of each peer two: long messages may come by a device of their own.
     streams: Vec<Option<OpenStream>>,
     /// What is handled now comes by the device for long messages.
@@ -116,6 +121,7 @@ impl Port {
             requests: Requests::default(),
             matcher: Matcher::new(peers),
             arrived: ArrivedTable::default(),
+            orders: (0..peers).map(|_| Order::default()).collect(),
             streams: vec![None; 2 * peers as usize],
             by_long_way: false,
             outbound: (0..peers).map(|_| Outbound::default()).collect(),
@@ -172,6 +178,7 @@ impl Port {
         for id in failed {
             self.fail(id, Fault::PeerLost);
         }
+        self.forget_held(peer);
         self.arrived.forget_taken_from(Peer(peer));
         self.outbound[peer as usize] = Outbound::default();
         self.streams[2 * peer as usize..][..2].fill(None);
@@ -266,6 +273,7 @@ impl Port {
                 self.raw.on_packet(packet, &mut self.requests);
                 Ok(())
             }
+            Kind::Order => Err("a place among messages of another way, where there is one way"),
         }
     }
 }

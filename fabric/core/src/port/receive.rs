@@ -19,12 +19,12 @@ fn pattern(from: Selector) -> Pattern {
 }
 
 #[inline]
-fn label(packet: &Packet<'_>) -> Label {
+pub(super) fn label(packet: &Packet<'_>) -> Label {
     Label { context: packet.head.context, peer: packet.from, tag: packet.head.tag }
 }
 
 #[inline]
-fn outcome(packet: &Packet<'_>, length: u64) -> Outcome {
+pub(super) fn outcome(packet: &Packet<'_>, length: u64) -> Outcome {
     Outcome { peer: Peer(packet.from), source: packet.head.source, tag: packet.head.tag, length, fault: None }
 }
 
@@ -100,7 +100,7 @@ impl Port {
     }
 
     /// Gives a message that had arrived to a receive.
-    fn receive_arrived(&mut self, id: RequestId, message: u32) {
+    pub(super) fn receive_arrived(&mut self, id: RequestId, message: u32) {
         let arrived = self.arrived.at(message);
         let peer = arrived.outcome.peer;
         if self.lost[peer.0 as usize] && !arrived.body.is_here() {
@@ -158,23 +158,23 @@ impl Port {
     }
 
     fn keep(&mut self, packet: &Packet<'_>, outcome: Outcome, body: Body) -> u32 {
-        self.counters.unexpected_messages += 1;
         let message = self.arrived.insert(Arrived { outcome, body, taken_by: None });
-        self.matcher.handle_unexpected(&label(packet), message);
+        self.leave(&label(packet), message);
         message
+    }
+
+    /// Leaves a message that has arrived to be received.
+    pub(super) fn leave(&mut self, label: &Label, message: u32) {
+        self.counters.unexpected_messages += 1;
+        self.matcher.handle_unexpected(label, message);
+        if self.arrived.offer(message).is_some() {
+            self.offered.push_back(message);
+        }
     }
 
     #[inline]
     pub(super) fn on_eager(&mut self, packet: Packet<'_>) -> Result<(), Breach> {
-        let stream_at = self.stream_of(packet.from);
-        let total = packet.word(0);
-        let bulk = packet.bulk.ok_or("an eager message without bytes")?;
-        if self.streams[stream_at].is_some() {
-            return Err("a message inside another");
-        }
-        if total > EAGER_CEILING || total < bulk.len() as u64 {
-            return Err("an eager message of impossible length");
-        }
+        let (total, bulk) = self.eager(&packet)?;
         let outcome = outcome(&packet, total);
         let target = match self.matcher.handle_message(&label(&packet)) {
             Some(receive) => {
@@ -194,11 +194,35 @@ impl Port {
                 Target::Arrived(self.keep(&packet, outcome, body))
             }
         };
+        self.open_eager(packet.from, target, total, bulk)
+    }
+
+    /// What a message that comes without asking says of itself, and its first bytes.
+    #[inline]
+    pub(super) fn eager<'a>(&self, packet: &Packet<'a>) -> Result<(u64, Foreign<'a>), Breach> {
+        let total = packet.word(0);
+        let bulk = packet.bulk.ok_or("an eager message without bytes")?;
+        if self.streams[self.stream_of(packet.from)].is_some() {
+            return Err("a message inside another");
+        }
+        if total > EAGER_CEILING || total < bulk.len() as u64 {
+            return Err("an eager message of impossible length");
+        }
+        Ok((total, bulk))
+    }
+
+    pub(super) fn open_eager(
+        &mut self,
+        from: u32,
+        target: Target,
+        total: u64,
+        bulk: Foreign<'_>,
+    ) -> Result<(), Breach> {
         // One packet is no stream.
         let since_ns = (total > bulk.len() as u64 && self.offers.times(total)).then(sys::now_ns);
         let stream =
             OpenStream { target, received: 0, total: total as usize, past_caches: false, packets: 0, since_ns };
-        self.advance_stream(stream_at, stream, bulk)
+        self.advance_stream(self.stream_of(from), stream, bulk)
     }
 
     pub(super) fn on_more(&mut self, packet: Packet<'_>) -> Result<(), Breach> {
@@ -287,22 +311,29 @@ impl Port {
     }
 
     pub(super) fn on_ask(&mut self, packet: Packet<'_>) -> Result<(), Breach> {
+        let (length, body) = Self::asked(&packet)?;
+        let outcome = outcome(&packet, length);
+        let Some(receive) = self.matcher.handle_message(&label(&packet)) else {
+            self.keep(&packet, outcome, body);
+            return Ok(());
+        };
+        match body {
+            Body::Asked { address, request, offered: true } => {
+                self.take_offer(RequestId(receive), outcome, address, request);
+            }
+            Body::Asked { address, request, .. } => self.grant(RequestId(receive), outcome, address, request),
+            _ => {}
+        }
+        Ok(())
+    }
+
+    /// What is asked, and how long the message is.
+    pub(super) fn asked(packet: &Packet<'_>) -> Result<(u64, Body), Breach> {
         let (length, address, request) = (packet.word(0), packet.word(1), packet.word(2) as u32);
         let offered = packet.word(3) != 0;
         if length > if offered { EAGER_CEILING } else { isize::MAX as u64 } {
             return Err("a message of impossible length");
         }
-        let outcome = outcome(&packet, length);
-        match self.matcher.handle_message(&label(&packet)) {
-            Some(receive) if offered => self.take_offer(RequestId(receive), outcome, address, request),
-            Some(receive) => self.grant(RequestId(receive), outcome, address, request),
-            None => {
-                let message = self.keep(&packet, outcome, Body::Asked { address, request, offered });
-                if offered {
-                    self.offered.push_back(message);
-                }
-            }
-        }
-        Ok(())
+        Ok((length, Body::Asked { address, request, offered }))
     }
 }

@@ -42,6 +42,9 @@ impl Port {
             let head = Self::head(Kind::Eager, envelope);
             // SAFETY: the caller's promise.
             unsafe { device.post_bulk(to.0, head, &[length as u64], data, length) }
+        } else if length <= Devices::LONG_PACKET_BYTES.min(self.limits.eager) && device.prefers_long_way(to.0, length) {
+            // SAFETY: the caller's promise.
+            unsafe { device.post_long_eager(to.0, Self::head(Kind::Eager, envelope), data, length) }
         } else {
             return false;
         };
@@ -85,9 +88,7 @@ impl Port {
             return request;
         }
         let unasked = mode == SendMode::Standard && length <= self.limits.eager;
-        // What goes without asking everywhere else is not held up where it is asked for because that is faster.
-        let offered =
-            unasked && length > INLINE_BYTES && (self.offers_to(to.0, length) || !device.takes_eagerly(to.0, length));
+        let offered = unasked && length > INLINE_BYTES && self.offers_to(to.0, length);
         let kind = match mode {
             SendMode::Standard if length <= INLINE_BYTES => Kind::Short,
             SendMode::Standard if unasked && !offered => Kind::Eager,
@@ -216,10 +217,16 @@ impl Port {
         while let Some(message) = self.outbound[to as usize].messages.front().copied() {
             let stream_open = !self.outbound[to as usize].streams.is_empty();
             let Message { request, head, data, length, offered } = message;
+            let mut by_long_way = false;
             let posted = match head.kind {
                 // SAFETY: BUFFER-LIVES.
                 Kind::Short => unsafe { device.post_short(to, head, data, length) },
                 Kind::Eager if stream_open => break,
+                Kind::Eager if device.prefers_long_way(to, length) => {
+                    by_long_way = true;
+                    // SAFETY: BUFFER-LIVES.
+                    unsafe { device.post_long_eager(to, head, data, length) }
+                }
                 // SAFETY: BUFFER-LIVES.
                 Kind::Eager => unsafe {
                     device.post_bulk(to, head, &[length as u64], data, length.min(device.packet_bytes(to, length)))
@@ -236,13 +243,12 @@ impl Port {
                 Kind::Ask => {
                     self.counters.rendezvous += 1;
                     self.requests.at(request).state = State::Asked;
-                    // An ask in the place of a long eager message, which another host gets, is no offer to be judged.
-                    if offered && self.chooses_to_offer(to) {
+                    if offered {
                         self.offers.begin(request, length as u64, sys::now_ns);
                     }
                 }
                 Kind::Eager if piece < length => {
-                    let stream = Stream { request, data, length, sent: piece, open_for: None, by_long_way: false };
+                    let stream = Stream { request, data, length, sent: piece, open_for: None, by_long_way };
                     self.outbound[to as usize].streams.push_back(stream);
                     self.pump_streams(device, to);
                 }

@@ -291,6 +291,12 @@ impl TcpDevice {
         self.look.soon();
     }
 
+    /// Another device, which is polled beside this one, has brought something.
+    #[inline]
+    pub fn note_elsewhere(&mut self) {
+        self.look.note_elsewhere();
+    }
+
     /// Takes leave of everybody; what was posted before goes first. Nothing may be posted after it.
     pub fn say_farewell(&mut self) {
         self.leaving = true;

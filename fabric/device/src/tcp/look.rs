@@ -11,6 +11,10 @@ const MOST_TICKS_ALONE: u64 = 512;
 /// And where nothing is expected: about a tenth of a millisecond.
 const MOST_TICKS_IDLE: u64 = 1 << 18;
 
+/// And where another device has brought so much since anything came here: some ten microseconds.
+const MOST_TICKS_ASIDE: u64 = 1 << 15;
+const FINDS_ELSEWHERE: u32 = 32;
+
 /// Looks often while something comes, less often while nothing does.
 pub struct Look {
     last: u64,
@@ -18,11 +22,14 @@ pub struct Look {
     most: u64,
     /// Nothing is expected.
     idle: bool,
+    /// What another device has brought since anything came here.
+    elsewhere: u32,
 }
 
 impl Look {
     pub fn new(alone: bool) -> Self {
-        Self { last: 0, interval: LEAST_TICKS, most: if alone { MOST_TICKS_ALONE } else { MOST_TICKS }, idle: false }
+        let most = if alone { MOST_TICKS_ALONE } else { MOST_TICKS };
+        Self { last: 0, interval: LEAST_TICKS, most, idle: false, elsewhere: 0 }
     }
 
     /// Whether it is time for a look, which then takes place.
@@ -38,8 +45,20 @@ impl Look {
 
     /// What the look has found.
     pub fn learn(&mut self, any: bool) {
-        let most = if self.idle { MOST_TICKS_IDLE } else { self.most };
+        let most = match self.idle {
+            true => MOST_TICKS_IDLE,
+            false if self.elsewhere >= FINDS_ELSEWHERE => MOST_TICKS_ASIDE,
+            false => self.most,
+        };
         self.interval = if any { LEAST_TICKS } else { (self.interval * 2).min(most) };
+        if any {
+            self.elsewhere = 0;
+        }
+    }
+
+    /// Another device has brought something: where that is all that comes, looks become rarer.
+    pub fn note_elsewhere(&mut self) {
+        self.elsewhere = self.elsewhere.saturating_add(1);
     }
 
     /// How long the next look waits, in the clock's ticks.
@@ -72,5 +91,16 @@ mod tests {
         (0..20).for_each(|_| look.learn(false));
         look.soon();
         assert!(look.is_due(), "however short ago the last was");
+    }
+
+    #[test]
+    fn where_all_comes_by_another_device_looks_are_rare_until_something_comes_here() {
+        let mut look = Look::new(false);
+        (0..FINDS_ELSEWHERE).for_each(|_| look.note_elsewhere());
+        (0..20).for_each(|_| look.learn(false));
+        assert_eq!(look.interval, MOST_TICKS_ASIDE);
+        look.learn(true);
+        (0..20).for_each(|_| look.learn(false));
+        assert_eq!(look.interval, MOST_TICKS);
     }
 }
