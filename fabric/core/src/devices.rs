@@ -4,13 +4,15 @@
 //! ranks of this host, and a table says for every rank of the job which device leads there, under which number. Above
 //! this room everybody is a rank.
 
+mod net;
 mod slots;
 
 use crate::join::JoinError;
 use crate::links::Links;
-use crate::port::{By, Ordered, Port};
+use crate::port::Port;
 use crate::status::Counters;
 use crate::watch::Watch;
+use net::{LINK_EAGER_BYTES, Net, Sent, bytes_of};
 pub(crate) use slots::Slots;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::os::fd::OwnedFd;
@@ -19,8 +21,8 @@ use weft_device::shm::{Doorbell, Segment, ShmDevice};
 use weft_device::tcp::{self, Place, TcpDevice};
 use weft_device::udp::Faults;
 use weft_device::xdp::Lane;
-use weft_device::{Device, NoMemory, Packet, PeerFault, Posted, Sink};
-use weft_wire::cell::{Head, INLINE_BYTES, Kind};
+use weft_device::{Device, NoMemory, Posted};
+use weft_wire::cell::Head;
 use weft_wire::job_map::JobMap;
 use weft_wire::settings::{DeviceName, DeviceOrder};
 
@@ -56,35 +58,6 @@ pub(crate) struct Devices {
     net: Option<Box<Net>>,
 }
 
-struct Net {
-    /// By rank.
-    ways: Vec<Way>,
-    /// The ranks of the members of the segment.
-    ranks: Vec<u32>,
-    /// The host of each rank, as the map of the job numbers them.
-    hosts: Vec<u32>,
-    order: DeviceOrder,
-    encrypts: bool,
-    links: Option<Links>,
-    tcp: TcpDevice,
-    watch: Watch,
-    /// By rank: what was sent there by datagrams and over the connection.
-    sent: Vec<Sent>,
-    /// The ways are others than they were.
-    changed: bool,
-}
-
-/// Messages to a rank to which two devices lead, for the order that its port keeps among them.
-#[derive(Clone, Copy, Default)]
-struct Sent {
-    by_datagrams: u64,
-    over_connection: u64,
-    /// So many of those over the connection were named by datagrams.
-    named: u64,
-}
-
-/// Longest message that goes by datagrams as one packet.
-const LINK_EAGER_BYTES: usize = 4 * 1024;
 /// Longest message that is best sent by datagrams where there is a connection as well: what fits in one datagram anywhere.
 const SHORT_BYTES: usize = 1024;
 
@@ -498,194 +471,12 @@ impl Devices {
     }
 }
 
-impl Net {
-    fn member_of(&self, rank: u32) -> Option<u32> {
-        match self.ways.get(rank as usize) {
-            Some(Way::Shm(member)) => Some(*member),
-            _ => None,
-        }
-    }
-
-    /// # Safety
-    /// As [`Device::post_short`].
-    unsafe fn post_short(
-        &mut self,
-        shm: &mut ShmDevice,
-        to: u32,
-        head: Head,
-        data: *const u8,
-        length: usize,
-    ) -> Posted {
-        // SAFETY: the caller's promise.
-        unsafe {
-            match self.ways[to as usize] {
-                Way::Shm(member) => shm.post_short(member, head, data, length),
-                Way::Udp => self.post_link(to, head, bytes_at(data, length), None),
-                Way::Tcp => self.tcp.post_short(to, head, data, length),
-            }
-        }
-    }
-
-    /// # Safety
-    /// As [`Device::post_bulk`].
-    unsafe fn post_bulk(
-        &mut self,
-        shm: &mut ShmDevice,
-        to: u32,
-        head: Head,
-        control: &[u64],
-        data: *const u8,
-        length: usize,
-    ) -> Posted {
-        // SAFETY: the caller's promise.
-        unsafe {
-            match self.ways[to as usize] {
-                Way::Shm(member) => shm.post_bulk(member, head, control, data, length),
-                Way::Udp => {
-                    let bulk = bytes_at(data, length.min(self.link_bytes(to, length)));
-                    self.post_link(to, head, &bytes_of(control)[..8 * control.len()], Some(bulk))
-                }
-                Way::Tcp => self.tcp.post_bulk(to, head, control, data, length),
-            }
-        }
-    }
-
-    fn poll(&mut self, shm: &mut ShmDevice, port: &mut Port) -> bool {
-        let near = shm.poll(&mut Named { sink: port, ranks: &self.ranks });
-        let links = match &mut self.links {
-            Some(links) => links.poll(&mut Ordered { port, by: By::Datagrams }),
-            None => false,
-        };
-        if links {
-            let descriptors = self.links.iter().flat_map(Links::descriptors);
-            self.watch.note_find(|| descriptors.for_each(|descriptor| self.tcp.unwatch(descriptor)));
-            self.tcp.note_elsewhere();
-        }
-        port.by_long_way = true;
-        let far = self.tcp.poll(&mut Ordered { port, by: By::Connection });
-        port.by_long_way = false;
-        while let Some(notice) = self.tcp.take_notice() {
-            port.tell(&notice);
-        }
-        if self.links.is_some() {
-            self.settle_links(port, far);
-        }
-        near | links | far
-    }
-
-    #[inline]
-    fn post_link(&mut self, to: u32, head: Head, inline: &[u8], bulk: Option<&[u8]>) -> Posted {
-        let Some(links) = &mut self.links else { return Posted::Full };
-        if !matches!(head.kind, Kind::Short | Kind::Eager | Kind::Ask) {
-            return links.post(to, &head, inline, bulk);
-        }
-        let sent = &mut self.sent[to as usize];
-        if sent.named != sent.over_connection {
-            let place = sent.over_connection.to_le_bytes();
-            if links.post(to, &Head::control(Kind::Order), &place, None) == Posted::Full {
-                return Posted::Full;
-            }
-            sent.named = sent.over_connection;
-        }
-        let posted = links.post(to, &head, inline, bulk);
-        sent.by_datagrams += u64::from(posted != Posted::Full);
-        posted
-    }
-
-    #[inline]
-    fn link_bytes(&self, to: u32, length: usize) -> usize {
-        match &self.links {
-            // Cut by the link, which costs less than packets of their own.
-            _ if length <= LINK_EAGER_BYTES => length,
-            Some(links) => links.packet_bytes(to),
-            None => 1,
-        }
-    }
-
-    /// What one of the two devices to other hosts has to know of the other.
-    #[inline]
-    fn settle_links(&mut self, port: &mut Port, tcp_moved: bool) {
-        let Some(links) = &mut self.links else { return };
-        while let Some(notice) = links.take_notice() {
-            port.tell(&notice);
-        }
-        while let Some(rank) = links.take_doubt() {
-            self.tcp.reach(rank);
-        }
-        if tcp_moved {
-            let lost = |rank: &u32| self.tcp.has_lost(*rank);
-            (0..self.ways.len() as u32).filter(lost).for_each(|rank| links.handle_lost(rank));
-        }
-        while let Some((rank, story)) = self.tcp.take_unreached() {
-            links.give_up_other(rank, &story);
-        }
-        if !links.has_doubts() {
-            return;
-        }
-        links.settle_doubts(|rank| self.tcp.is_linked(rank));
-        while let Some(rank) = links.take_other() {
-            // Nothing has gone by datagrams: their order with what goes over the connection begins and ends with that.
-            self.ways[rank as usize] = Way::Tcp;
-            self.changed = true;
-        }
-    }
-
-    fn arm(&mut self) -> bool {
-        self.tcp.arm() & self.links.as_mut().is_none_or(Links::arm)
-    }
-
-    /// Before a sleep on the sockets, for the one thread that does.
-    fn watch_links(&mut self) -> bool {
-        let mut descriptors = self.links.iter().flat_map(Links::descriptors);
-        self.watch.arm(|| descriptors.all(|descriptor| self.tcp.watch(descriptor).is_ok()))
-    }
-}
-
-/// Control words as bytes.
-#[inline]
-fn bytes_of(control: &[u64]) -> [u8; INLINE_BYTES] {
-    let mut bytes = [0; INLINE_BYTES];
-    for (to, word) in bytes.chunks_exact_mut(8).zip(control) {
-        to.copy_from_slice(&word.to_le_bytes());
-    }
-    bytes
-}
-
-/// # Safety
-/// `data` is readable for `length` bytes while the answer lives.
-#[inline]
-unsafe fn bytes_at<'a>(data: *const u8, length: usize) -> &'a [u8] {
-    // SAFETY: the caller's promise; an empty range may come with any pointer.
-    if length == 0 { &[] } else { unsafe { std::slice::from_raw_parts(data, length) } }
-}
-
 /// Where other ranks reach `rank`: on its own host also where no address of that leads to itself.
 fn place(map: &JobMap, rank: &weft_wire::job_map::Rank, my_host: u32, port: u16) -> Place {
     let host = &map.hosts[rank.host as usize];
     let near = (rank.host == my_host).then_some(IpAddr::V4(Ipv4Addr::LOCALHOST));
     let addresses = near.into_iter().chain(host.addresses.iter().copied());
     Place { host: host.name.clone(), addresses: addresses.map(|ip| SocketAddr::new(ip, port)).collect() }
-}
-
-/// Hands packets of members on as those of ranks.
-struct Named<'a, S> {
-    sink: &'a mut S,
-    ranks: &'a [u32],
-}
-
-impl<S: Sink> Sink for Named<'_, S> {
-    #[inline]
-    fn handle_packet(&mut self, mut packet: Packet<'_>) -> Result<(), &'static str> {
-        packet.from = self.ranks[packet.from as usize];
-        self.sink.handle_packet(packet)
-    }
-
-    fn handle_fault(&mut self, fault: PeerFault) {
-        self.sink.handle_fault(match fault {
-            PeerFault::Nonsense { peer, what } => PeerFault::Nonsense { peer: self.ranks[peer as usize], what },
-            lost => lost,
-        });
-    }
 }
 
 /// How a thread sleeps until something comes, without holding the endpoint meanwhile.

@@ -1,0 +1,224 @@
+//! The devices to other hosts, beside the segment of this one: which of them a packet goes by, and what they have to know
+//! of each other.
+
+use super::Way;
+use crate::links::Links;
+use crate::port::{By, Ordered, Port};
+use crate::watch::Watch;
+use weft_device::shm::ShmDevice;
+use weft_device::tcp::TcpDevice;
+use weft_device::{Device, Packet, PeerFault, Posted, Sink};
+use weft_wire::cell::{Head, INLINE_BYTES, Kind};
+use weft_wire::settings::DeviceOrder;
+
+/// Longest message that goes by datagrams as one packet.
+pub(super) const LINK_EAGER_BYTES: usize = 4 * 1024;
+
+pub(super) struct Net {
+    /// By rank.
+    pub(super) ways: Vec<Way>,
+    /// The ranks of the members of the segment.
+    pub(super) ranks: Vec<u32>,
+    /// The host of each rank, as the map of the job numbers them.
+    pub(super) hosts: Vec<u32>,
+    pub(super) order: DeviceOrder,
+    pub(super) encrypts: bool,
+    pub(super) links: Option<Links>,
+    pub(super) tcp: TcpDevice,
+    pub(super) watch: Watch,
+    /// By rank: what was sent there by datagrams and over the connection.
+    pub(super) sent: Vec<Sent>,
+    /// The ways are others than they were.
+    pub(super) changed: bool,
+}
+
+/// Messages to a rank to which two devices lead, for the order that its port keeps among them.
+#[derive(Clone, Copy, Default)]
+pub(super) struct Sent {
+    pub(super) by_datagrams: u64,
+    pub(super) over_connection: u64,
+    /// So many of those over the connection were named by datagrams.
+    pub(super) named: u64,
+}
+
+impl Net {
+    pub(super) fn member_of(&self, rank: u32) -> Option<u32> {
+        match self.ways.get(rank as usize) {
+            Some(Way::Shm(member)) => Some(*member),
+            _ => None,
+        }
+    }
+
+    /// # Safety
+    /// As [`Device::post_short`].
+    pub(super) unsafe fn post_short(
+        &mut self,
+        shm: &mut ShmDevice,
+        to: u32,
+        head: Head,
+        data: *const u8,
+        length: usize,
+    ) -> Posted {
+        // SAFETY: the caller's promise.
+        unsafe {
+            match self.ways[to as usize] {
+                Way::Shm(member) => shm.post_short(member, head, data, length),
+                Way::Udp => self.post_link(to, head, bytes_at(data, length), None),
+                Way::Tcp => self.tcp.post_short(to, head, data, length),
+            }
+        }
+    }
+
+    /// # Safety
+    /// As [`Device::post_bulk`].
+    pub(super) unsafe fn post_bulk(
+        &mut self,
+        shm: &mut ShmDevice,
+        to: u32,
+        head: Head,
+        control: &[u64],
+        data: *const u8,
+        length: usize,
+    ) -> Posted {
+        // SAFETY: the caller's promise.
+        unsafe {
+            match self.ways[to as usize] {
+                Way::Shm(member) => shm.post_bulk(member, head, control, data, length),
+                Way::Udp => {
+                    let bulk = bytes_at(data, length.min(self.link_bytes(to, length)));
+                    self.post_link(to, head, &bytes_of(control)[..8 * control.len()], Some(bulk))
+                }
+                Way::Tcp => self.tcp.post_bulk(to, head, control, data, length),
+            }
+        }
+    }
+
+    pub(super) fn poll(&mut self, shm: &mut ShmDevice, port: &mut Port) -> bool {
+        let near = shm.poll(&mut Named { sink: port, ranks: &self.ranks });
+        let links = match &mut self.links {
+            Some(links) => links.poll(&mut Ordered { port, by: By::Datagrams }),
+            None => false,
+        };
+        if links {
+            let descriptors = self.links.iter().flat_map(Links::descriptors);
+            self.watch.note_find(|| descriptors.for_each(|descriptor| self.tcp.unwatch(descriptor)));
+            self.tcp.note_elsewhere();
+        }
+        port.by_long_way = true;
+        let far = self.tcp.poll(&mut Ordered { port, by: By::Connection });
+        port.by_long_way = false;
+        while let Some(notice) = self.tcp.take_notice() {
+            port.tell(&notice);
+        }
+        if self.links.is_some() {
+            self.settle_links(port, far);
+        }
+        near | links | far
+    }
+
+    #[inline]
+    pub(super) fn post_link(&mut self, to: u32, head: Head, inline: &[u8], bulk: Option<&[u8]>) -> Posted {
+        let Some(links) = &mut self.links else { return Posted::Full };
+        if !matches!(head.kind, Kind::Short | Kind::Eager | Kind::Ask) {
+            return links.post(to, &head, inline, bulk);
+        }
+        let sent = &mut self.sent[to as usize];
+        if sent.named != sent.over_connection {
+            let place = sent.over_connection.to_le_bytes();
+            if links.post(to, &Head::control(Kind::Order), &place, None) == Posted::Full {
+                return Posted::Full;
+            }
+            sent.named = sent.over_connection;
+        }
+        let posted = links.post(to, &head, inline, bulk);
+        sent.by_datagrams += u64::from(posted != Posted::Full);
+        posted
+    }
+
+    #[inline]
+    pub(super) fn link_bytes(&self, to: u32, length: usize) -> usize {
+        match &self.links {
+            // Cut by the link, which costs less than packets of their own.
+            _ if length <= LINK_EAGER_BYTES => length,
+            Some(links) => links.packet_bytes(to),
+            None => 1,
+        }
+    }
+
+    /// What one of the two devices to other hosts has to know of the other.
+    #[inline]
+    pub(super) fn settle_links(&mut self, port: &mut Port, tcp_moved: bool) {
+        let Some(links) = &mut self.links else { return };
+        while let Some(notice) = links.take_notice() {
+            port.tell(&notice);
+        }
+        while let Some(rank) = links.take_doubt() {
+            self.tcp.reach(rank);
+        }
+        if tcp_moved {
+            let lost = |rank: &u32| self.tcp.has_lost(*rank);
+            (0..self.ways.len() as u32).filter(lost).for_each(|rank| links.handle_lost(rank));
+        }
+        while let Some((rank, story)) = self.tcp.take_unreached() {
+            links.give_up_other(rank, &story);
+        }
+        if !links.has_doubts() {
+            return;
+        }
+        links.settle_doubts(|rank| self.tcp.is_linked(rank));
+        while let Some(rank) = links.take_other() {
+            // Nothing has gone by datagrams: their order with what goes over the connection begins and ends with that.
+            self.ways[rank as usize] = Way::Tcp;
+            self.changed = true;
+        }
+    }
+
+    pub(super) fn arm(&mut self) -> bool {
+        self.tcp.arm() & self.links.as_mut().is_none_or(Links::arm)
+    }
+
+    /// Before a sleep on the sockets, for the one thread that does.
+    pub(super) fn watch_links(&mut self) -> bool {
+        let mut descriptors = self.links.iter().flat_map(Links::descriptors);
+        self.watch.arm(|| descriptors.all(|descriptor| self.tcp.watch(descriptor).is_ok()))
+    }
+}
+
+/// Control words as bytes.
+#[inline]
+pub(super) fn bytes_of(control: &[u64]) -> [u8; INLINE_BYTES] {
+    let mut bytes = [0; INLINE_BYTES];
+    for (to, word) in bytes.chunks_exact_mut(8).zip(control) {
+        to.copy_from_slice(&word.to_le_bytes());
+    }
+    bytes
+}
+
+/// # Safety
+/// `data` is readable for `length` bytes while the answer lives.
+#[inline]
+unsafe fn bytes_at<'a>(data: *const u8, length: usize) -> &'a [u8] {
+    // SAFETY: the caller's promise; an empty range may come with any pointer.
+    if length == 0 { &[] } else { unsafe { std::slice::from_raw_parts(data, length) } }
+}
+
+/// Hands packets of members on as those of ranks.
+struct Named<'a, S> {
+    sink: &'a mut S,
+    ranks: &'a [u32],
+}
+
+impl<S: Sink> Sink for Named<'_, S> {
+    #[inline]
+    fn handle_packet(&mut self, mut packet: Packet<'_>) -> Result<(), &'static str> {
+        packet.from = self.ranks[packet.from as usize];
+        self.sink.handle_packet(packet)
+    }
+
+    fn handle_fault(&mut self, fault: PeerFault) {
+        self.sink.handle_fault(match fault {
+            PeerFault::Nonsense { peer, what } => PeerFault::Nonsense { peer: self.ranks[peer as usize], what },
+            lost => lost,
+        });
+    }
+}
