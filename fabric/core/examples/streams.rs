@@ -50,7 +50,6 @@ impl Way for Stream {
         let mut done = 0;
         while done < bytes.len() {
             while !matches!(self.readable(0), weft_fabric::stream::Readable::Ring(_)) {
-                self.expect();
                 std::hint::spin_loop();
             }
             let mut guard = self.lock_receive();

@@ -132,7 +132,8 @@ impl Stream {
         let held = lock.acquire(me());
         let context = (self.slot, self.generation(), self.arena.fences());
         let (direction, ring) = (self.arena.direction(self.slot, side), self.arena.ring(self.slot, side));
-        let sender = Sender::new(direction, &own.sender, ring, self.arena.listeners(1 - side), context);
+        let mut sender = Sender::new(direction, &own.sender, ring, self.arena.listeners(1 - side), context);
+        sender.note_received(own.receiver.tail.load(Ordering::Relaxed));
         SendGuard { stream: *self, sender, lock, held }
     }
 
@@ -402,14 +403,6 @@ impl Stream {
     #[inline]
     pub fn consumed(&self) -> u64 {
         self.outgoing().receiver.tail.load(Ordering::Acquire)
-    }
-
-    /// Asks for the line that the next byte will come in: to be called between looks while spinning.
-    #[inline]
-    pub fn expect(&self) {
-        use weft_device::shm::stream::RingBytes;
-        let tail = self.own().receiver.tail.load(Ordering::Relaxed);
-        self.arena.ring(self.slot, 1 - self.arena.side()).fetch(tail);
     }
 
     /// One more process holds this side: called by the parent, once for each stream, before a fork. The child then calls

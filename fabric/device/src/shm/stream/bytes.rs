@@ -10,9 +10,9 @@ pub trait RingBytes {
     fn write(&self, at: u64, from: &[u8]);
     /// Copies out of the ring.
     fn read(&self, at: u64, into: &mut [u8]);
-    /// Asks for the line at a position. A hint.
-    fn fetch(&self, at: u64) {
-        let _ = at;
+    /// Offers lines just written to the receiver's core. A hint.
+    fn hand_on(&self, at: u64, bytes: usize) {
+        let _ = (at, bytes);
     }
 }
 
@@ -76,14 +76,9 @@ impl RingBytes for Ring<'_> {
     }
 
     #[inline(always)]
-    fn fetch(&self, at: u64) {
-        #[cfg(target_arch = "x86_64")]
-        // SAFETY: a hint on an address inside the ring.
-        unsafe {
-            use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
-            _mm_prefetch::<_MM_HINT_T0>(self.base.add((at & (self.size - 1)) as usize).cast());
-        }
-        let _ = at;
+    fn hand_on(&self, at: u64, bytes: usize) {
+        let (place, first) = self.pieces(at, bytes);
+        crate::past_caches::hand_on(place, first);
     }
 }
 

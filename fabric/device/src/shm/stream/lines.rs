@@ -79,6 +79,17 @@ pub struct OwnSender {
     /// 1: after the switch to the kernel the receiver was not seen yet outside of a read that it may have begun before
     /// the switch to the ring.
     pub unsettled: AtomicU32,
+    /// What the side had received of the other direction when it last sent.
+    pub received: AtomicU64,
+}
+
+impl SenderLine {
+    /// Offers the line to the receiver's core. A hint.
+    #[inline(always)]
+    pub fn hand_on(&self) {
+        #[cfg(not(loom))]
+        crate::past_caches::hand_on((&raw const *self).cast(), size_of::<Self>());
+    }
 }
 
 /// What the receiver knows of itself.
@@ -191,6 +202,7 @@ pub(in crate::shm) mod zero {
             stopped_at: long(),
             giving: word(),
             unsettled: word(),
+            received: long(),
         }
     }
 

@@ -340,12 +340,6 @@ impl<'a, B: RingBytes> Receiver<'a, B> {
         }
     }
 
-    /// Asks for the line that the next byte will come in.
-    #[inline(always)]
-    pub fn expect(&self) {
-        self.bytes.fetch(self.tail);
-    }
-
     /// Ends the call: the kernel is not read any more.
     #[inline(always)]
     pub fn end(&mut self) {

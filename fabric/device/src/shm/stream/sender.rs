@@ -31,6 +31,8 @@ pub enum Room {
 
 /// Long pieces become visible in steps of so many bytes, so that the receiver copies meanwhile.
 const STEP: usize = 16 * 1024;
+/// Up to so many bytes of an answer are handed on: longer ones take longer to be copied than their lines to be fetched.
+const HANDED_ON_BYTES: usize = 2048;
 /// Bytes that go back through the kernel at a time.
 const GIVE_BACK: usize = 4096;
 
@@ -47,6 +49,8 @@ pub struct Sender<'a, B> {
     published: u64,
     tail: u64,
     phase: u32,
+    /// Something was received since the last call: the receiver waits for this and polls, so the lines are handed on to it.
+    answers: bool,
 }
 
 impl<'a, B: RingBytes> Sender<'a, B> {
@@ -64,7 +68,29 @@ impl<'a, B: RingBytes> Sender<'a, B> {
         sender_barrier(Label::StreamSending, fences);
         let head = own.head.load(Ordering::Relaxed);
         let (tail, phase) = (own.tail.load(Ordering::Relaxed), own.phase.load(Ordering::Relaxed));
-        Self { direction, own, bytes, listeners, slot, generation, fences, head, published: head, tail, phase }
+        Self {
+            direction,
+            own,
+            bytes,
+            listeners,
+            slot,
+            generation,
+            fences,
+            head,
+            published: head,
+            tail,
+            phase,
+            answers: false,
+        }
+    }
+
+    /// Our side has received all bytes up to `position` of the other direction.
+    #[inline(always)]
+    pub fn note_received(&mut self, position: u64) {
+        self.answers = self.own.received.load(Ordering::Relaxed) != position;
+        if self.answers {
+            self.own.received.store(position, Ordering::Relaxed);
+        }
     }
 
     #[inline(always)]
@@ -146,6 +172,9 @@ impl<'a, B: RingBytes> Sender<'a, B> {
         let fits = self.free(from.len() as u64).min(from.len() as u64) as usize;
         if fits <= STEP {
             self.bytes.write(self.head, &from[..fits]);
+            if self.answers && fits <= HANDED_ON_BYTES {
+                self.bytes.hand_on(self.head, fits);
+            }
             self.head += fits as u64;
             return fits;
         }
@@ -174,7 +203,11 @@ impl<'a, B: RingBytes> Sender<'a, B> {
         // ORDER: stream-head
         self.direction.sender.head.store(self.head, ordering(Label::StreamHeadStore, Ordering::Release));
         let watch = &self.direction.watch;
-        look([&watch.wait, &watch.set], self.listeners, self.slot, self.fences)
+        let calls = look([&watch.wait, &watch.set], self.listeners, self.slot, self.fences);
+        if self.answers {
+            self.direction.sender.hand_on();
+        }
+        calls
     }
 
     /// Everything from now on goes by the kernel, after the rest of the ring. Bytes may be given to the kernel once
