@@ -24,6 +24,8 @@ pub use host::{Host, Tail};
 const SAID_BYTES: usize = 4096;
 /// How long launch commands get to end by themselves when they should.
 const LEAVE_TIME: Duration = Duration::from_secs(2);
+/// How long a host that is being copied to may be silent: what was written for it may still lie on the way.
+const COPY_PATIENCE: Duration = Duration::from_secs(30);
 
 /// The keeper of the launch commands.
 pub struct Guard {
@@ -212,17 +214,19 @@ impl Round<'_> {
 
     /// Returns when all hosts have come so far.
     fn wait_until(&mut self, far_enough: impl Fn(&Progress) -> bool) -> Result<(), LaunchError> {
-        let mut copied = 0;
-        self.deadline = self.patience.map(|patience| Instant::now() + patience);
+        let (mut copied, mut patience) = (0, self.patience);
+        self.deadline = patience.map(|patience| Instant::now() + patience);
         loop {
             for host in &mut self.hosts {
                 host.advance(self.stage.as_mut())?;
             }
-            // While something is copied, a host that takes it is heard of.
+            // While something is copied, a host that takes it is heard of; what the way there still holds, and checking it,
+            // takes its time as well.
             let copied_before =
                 std::mem::replace(&mut copied, self.hosts.iter().map(Host::copied_bytes).sum::<usize>());
             if copied != copied_before {
-                self.deadline = self.patience.map(|patience| Instant::now() + patience);
+                patience = self.patience.map(|patience| patience.max(COPY_PATIENCE));
+                self.deadline = patience.map(|patience| Instant::now() + patience);
             }
             if self.hosts.iter().all(|host| far_enough(&host.progress)) {
                 return Ok(());
@@ -231,7 +235,7 @@ impl Round<'_> {
             if self.deadline.is_some_and(|at| at <= now) {
                 let late = self.hosts.iter().find(|host| !far_enough(&host.progress));
                 return Err(late.map_or(LaunchError::Interrupted { signal: libc::SIGALRM }, |host| {
-                    host.late(self.patience.unwrap_or_default())
+                    host.late(patience.unwrap_or_default())
                 }));
             }
             self.wait_once(now)?;

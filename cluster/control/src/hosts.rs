@@ -228,8 +228,10 @@ impl Launch {
     /// The words that start `program`, which has its arguments with it, on `host`.
     pub fn command(&self, host: &str, program: &[impl AsRef<str>]) -> Vec<String> {
         let mut words: Vec<String> = self.0.iter().map(|word| word.replace(PLACE, host)).collect();
-        let name = self.0[0].rsplit('/').next().unwrap_or_default();
-        let word = |word: &str| if SHELLS.contains(&name) { quoted(word) } else { word.to_owned() };
+        // Also behind a word that starts it: `timeout 60 ssh {host}`.
+        let is_shell = |word: &String| SHELLS.contains(&word.rsplit('/').next().unwrap_or_default());
+        let by_shell = self.0.iter().any(is_shell);
+        let word = |word: &str| if by_shell { quoted(word) } else { word.to_owned() };
         words.extend(program.iter().map(|given| word(given.as_ref())));
         words
     }

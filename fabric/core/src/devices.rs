@@ -292,6 +292,11 @@ impl Devices {
         }
     }
 
+    /// Whether bytes for a rank wait for room in the kernel.
+    pub fn has_tail(&self, to: u32) -> bool {
+        self.net.as_ref().is_some_and(|net| net.tcp.has_tail(to))
+    }
+
     /// Whether a message of `length` bytes to `to`, sent without asking, is best sent by another device than the usual one.
     #[inline]
     pub fn prefers_long_way(&mut self, to: u32, length: usize) -> bool {
@@ -303,7 +308,11 @@ impl Devices {
     #[inline]
     pub fn has_long_way(&mut self, to: u32) -> bool {
         let Some(net) = &mut self.net else { return false };
-        if net.ways[to as usize] != Way::Udp || !net.order.contains(DeviceName::Tcp) {
+        let is_alive = |links: &Links| !links.has_ended(to);
+        if net.ways[to as usize] != Way::Udp
+            || !net.order.contains(DeviceName::Tcp)
+            || !net.links.as_ref().is_some_and(is_alive)
+        {
             return false;
         }
         net.tcp.reach(to);

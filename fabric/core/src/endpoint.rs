@@ -270,6 +270,7 @@ impl Endpoint {
     #[cold]
     fn work(&mut self, polled: bool) -> bool {
         let moved = self.port.pump(&mut self.devices) | self.give_up_unreachable() | polled;
+        let moved = self.port.complete_tails(&self.devices) | moved;
         let copied = self.port.step_copies() || self.port.keep_offer(!moved);
         // What a finished copy has to say goes out at once.
         if copied {

@@ -242,7 +242,7 @@ impl Pace {
     #[cold]
     fn slow(&mut self, policy: &mut Policy) -> Step {
         // Most waits among ranks that share cores end after one such turn: it goes without the clock.
-        if policy.shared && !self.yielded && !policy.may_have_room() {
+        if policy.shared && !self.yielded && policy.bounds.yield_ns > 0 && !policy.may_have_room() {
             return self.hand_over();
         }
         let now = sys::now_ns();

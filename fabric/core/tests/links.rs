@@ -309,3 +309,42 @@ fn what_is_complete_for_its_sender_leaves_though_the_sender_does_not_come_back()
     }
     assert!(buffers.iter().all(|buffer| *buffer == data[..]));
 }
+
+/// The same where the message goes over the connection and is more than the kernel has room for.
+#[test]
+fn what_the_kernel_has_no_room_for_is_not_complete() {
+    const LENGTH: usize = 60_000;
+    let join = |rank| join_across(rank, order("udp,tcp"), Limits::default(), Bounds::default());
+    let mut net: Vec<_> = job_across(&[0, 1]).into_iter().map(join).collect();
+    let data = bytes(LENGTH, 1);
+    until(&mut net, "no connection", |net| {
+        let before = net[0].counters().tcp_packets;
+        exchange(net, &[LENGTH]);
+        net[0].counters().tcp_packets == before + 1
+    });
+    // Nobody receives, so some time the kernel takes no more.
+    let mut complete = 0;
+    let pending = loop {
+        let request = send(&mut net[0], 1, 2, &data);
+        if !net[0].is_complete(request) {
+            break request;
+        }
+        net[0].release(request);
+        complete += 1;
+    };
+    let short = send(&mut net[0], 1, 3, b"behind");
+    let mut buffer = vec![0; LENGTH];
+    for _ in 0..complete {
+        let request = receive(&mut net[1], from(0, 2), &mut buffer);
+        until(&mut net[1..], "a message waits for its sender", |net| net[0].take_outcome(request).is_some());
+        assert!(std::mem::take(&mut buffer) == data);
+        buffer = vec![0; LENGTH];
+    }
+    let mut behind = [0; 6];
+    let last = [receive(&mut net[1], from(0, 2), &mut buffer), receive(&mut net[1], from(0, 3), &mut behind)];
+    for request in last {
+        until(&mut net, "the last ones do not come", |net| net[1].take_outcome(request).is_some());
+    }
+    until(&mut net, "a send does not end", |net| net[0].is_complete(pending) && net[0].is_complete(short));
+    assert!(buffer == data && behind == *b"behind");
+}

@@ -13,7 +13,7 @@ use weft_fabric::stream::Reason;
 use super::conn::{self, FAR, Held, NEVER};
 use super::raw::Errno;
 use super::table::{self, Entry};
-use super::{attend, pace, raw, settings, wait};
+use super::{pace, raw, settings, wait};
 
 /// Longer lists are not looked at: one look would take as long as a sleep.
 const FEW: usize = 16;
@@ -38,10 +38,11 @@ pub fn before_send(held: &Held) {
     }
 }
 
-/// Whether a wait of so long is worth looking before: once after each send. Nobody is kept longer than he wants to wait.
+/// Whether a wait of so long is worth looking before: once after each send. Nobody is kept longer than he wants to wait,
+/// and who waits too shortly leaves the looking to the next wait.
 fn is_worth_it(timeout_ns: Option<u64>) -> bool {
     let longest = settings::spin_bound_ns().0;
-    AWAITS.with(|awaits| awaits.replace(false)) && longest > 0 && timeout_ns.is_none_or(|ns| ns > longest)
+    longest > 0 && timeout_ns.is_none_or(|ns| ns > longest) && AWAITS.with(|awaits| awaits.replace(false))
 }
 
 /// Before a receiving call on a connection that is the kernel's: looks, if the call may sleep.
@@ -62,25 +63,26 @@ fn look_before_sleep(held: &Held, fd: c_int) {
     }
 }
 
-/// Before a wait for descriptors that are the kernel's: looks, if an answer is awaited on one of them.
+/// Before a wait for descriptors that are the kernel's: looks, if an answer is awaited on one of them, by calls of `poll`
+/// that take no time and let in the signals that the wait does.
 ///
 /// # Errors
 /// `EINTR` when a handler of the program has run meanwhile.
-pub fn before_poll(fds: &mut [pollfd], timeout_ns: Option<u64>) -> Result<(), Errno> {
+pub fn before_poll(
+    fds: &mut [pollfd],
+    timeout_ns: Option<u64>,
+    mut poll: impl FnMut(&mut [pollfd]) -> Result<usize, Errno>,
+) -> Result<(), Errno> {
     let awaited = |one: &pollfd| one.events & POLLIN != 0 && is_far(one.fd);
     if fds.len() > FEW || !fds.iter().any(awaited) || !is_worth_it(timeout_ns) {
         return Ok(());
     }
-    let calls = attend::calls();
     let mut answer = Ok(0);
     pace::spin_far(|| {
-        answer = raw::poll(fds, Some(0), None);
+        answer = poll(fds);
         answer != Ok(0)
     });
-    match answer {
-        Err(libc::EINTR) if attend::calls() == calls => Err(libc::EINTR),
-        _ => Ok(()),
-    }
+    if answer == Err(libc::EINTR) { Err(libc::EINTR) } else { Ok(()) }
 }
 
 /// Before a wait on a set whose members are the kernel's: `look` answers whether there is something.

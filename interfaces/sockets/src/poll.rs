@@ -143,7 +143,7 @@ fn by_kernel(
 ) -> Option<Result<usize, Errno>> {
     let left = || if timeout_ns == Some(0) { Some(0) } else { left_ns(deadline) };
     loop {
-        if let Err(error) = far::before_poll(fds, left()) {
+        if let Err(error) = far::before_poll(fds, left(), |fds| kernel_poll(fds, Some(0), mask)) {
             return Some(Err(error));
         }
         // Before the look: who has got channels by then is seen, and later nobody opens a gate.

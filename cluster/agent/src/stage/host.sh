@@ -3,6 +3,7 @@
 # there is no single quote, backslash or exclamation mark here.
 #
 # PROGRAM NAME SUM LIBRARIES MACHINE TOTAL, then FILE and BYTES of each file that is to be copied, in their order.
+test $# -ge 6 || { echo "the launch command does not keep the words together that it passes on" >&2; exit 1; };
 program=$1; name=$2; sum=$3; libraries=$4; machine=$5; total=$6; shift 6;
 say() { echo "$*" >&2; };
 
@@ -18,6 +19,8 @@ clean() { rm -rf "$new"; };
 stage() {
 test "$(uname -m)" = "$machine" || { say "its processor is $(uname -m), this weft is made for $machine"; return 1; };
 mkdir -p "$place/bin" "$place/lib" || return 1;
+# Of copies whose host was killed.
+find "$place" -maxdepth 1 -name "new.*" -mmin +60 -exec rm -rf {} + 2>/dev/null;
 new=$(mktemp -d "$place/new.XXXXXX") || return 1;
 trap clean EXIT; trap "exit 1" HUP INT TERM PIPE;
 mkdir "$new/bin" "$new/lib" || return 1;
@@ -38,7 +41,7 @@ fi;
 # Where the cache is one of several hosts, another one may be as far, and run already what it has put there: that stays.
 for file in $files; do ln "$new/$file" "$place/$file" 2>/dev/null; done;
 if fits "$place/bin/weft"; then return 0; fi;
-for file in $files; do mv -f "$new/$file" "$place/$file" || return 1; done;
+for file in $files; do cmp -s "$new/$file" "$place/$file" || mv -f "$new/$file" "$place/$file" || return 1; done;
 if fits "$place/bin/weft"; then return 0; fi;
 say "the copy in $place is not what it should be"; return 1;
 };

@@ -194,7 +194,7 @@ impl Instead {
         }
     }
 
-    /// Our directory stands where the launcher's does, or comes last: still before what is written into programs.
+    /// Our directory stands where the launcher's does, or comes first: what the user put before it may hold another build.
     pub fn library_path(&self, given: &OsStr) -> OsString {
         let mut found = false;
         let mut parts = Vec::new();
@@ -203,7 +203,7 @@ impl Instead {
             parts.push(if part == self.launcher { self.ours.clone() } else { part });
         }
         if !found {
-            parts.push(self.ours.clone());
+            parts.insert(0, self.ours.clone());
         }
         std::env::join_paths(parts).unwrap_or_else(|_| self.ours.clone().into())
     }
@@ -248,7 +248,7 @@ mod tests {
         };
         let paths = |given: &str| value("LD_LIBRARY_PATH", given).expect("a value");
         assert_eq!(paths("/a:/opt/weft/lib:/b"), "/a:/c/lib:/b");
-        assert_eq!([paths("/a"), paths("")], ["/a:/c/lib", "/c/lib"]);
+        assert_eq!([paths("/a"), paths("")], ["/c/lib:/a", "/c/lib"]);
         let preload = value("LD_PRELOAD", "/opt/weft/lib/libweft_sockets.so /x/y.so:z.so");
         assert_eq!(preload.as_deref(), Some("/c/lib/libweft_sockets.so:/x/y.so:z.so"));
         assert_eq!(value("PATH", "/opt/weft/lib"), None);

@@ -75,6 +75,7 @@ fn launch_commands_are_cut_as_a_shell_does() {
     assert_eq!(command("ip netns exec {host}").unwrap(), ["ip", "netns", "exec", "h", "/w x", "agent"]);
     assert_eq!(command("sh -c 'a \"b\"' \"c 'd'\" e\\ f {host}:1").unwrap()[2..6], ["a \"b\"", "c 'd'", "e f", "h:1"]);
     assert_eq!(command("/usr/bin/ssh {host}").unwrap(), ["/usr/bin/ssh", "h", "'/w x'", "agent"]);
+    assert_eq!(command("timeout 60 ssh {host}").unwrap()[3..], ["h", "'/w x'", "agent"]);
     assert!(matches!(command("ssh host"), Err(HostsError::NoHostInLaunch { .. })));
     assert!(matches!(command("{host}"), Err(HostsError::NoHostInLaunch { .. })));
     assert!(matches!(command("sh 'x {host}"), Err(HostsError::OpenQuote { .. })));

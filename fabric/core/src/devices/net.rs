@@ -110,6 +110,9 @@ impl Net {
         while let Some(notice) = self.tcp.take_notice() {
             port.tell(&notice);
         }
+        while let Some(rank) = port.take_newly_lost() {
+            self.tcp.give_up(rank);
+        }
         if self.links.is_some() {
             self.settle_links(port, far);
         }
@@ -179,8 +182,14 @@ impl Net {
 
     /// Before a sleep on the sockets, for the one thread that does.
     pub(super) fn watch_links(&mut self) -> bool {
-        let mut descriptors = self.links.iter().flat_map(Links::descriptors);
-        self.watch.arm(|| descriptors.all(|descriptor| self.tcp.watch(descriptor).is_ok()))
+        let descriptors = || self.links.iter().flat_map(Links::descriptors);
+        self.watch.arm(|| {
+            let all = descriptors().all(|descriptor| self.tcp.watch(descriptor).is_ok());
+            if !all {
+                descriptors().for_each(|descriptor| self.tcp.unwatch(descriptor));
+            }
+            all
+        })
     }
 }
 

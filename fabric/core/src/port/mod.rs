@@ -107,6 +107,10 @@ pub(crate) struct Port {
     pub raw: Raw,
     pub counters: PageCounters,
     lost: Vec<bool>,
+    /// Lost since the devices were last told.
+    newly_lost: Vec<u32>,
+    /// Sends whose last bytes wait in a device, and to whom.
+    tails: Vec<(RequestId, u32)>,
 }
 
 // SAFETY: the pointers lead to users' buffers (BUFFER-LIVES), which any thread may touch; a port is used by one at a time.
@@ -138,13 +142,15 @@ impl Port {
             raw: Raw::new(peers),
             counters,
             lost: vec![false; peers as usize],
+            newly_lost: Vec::new(),
+            tails: Vec::new(),
         }
     }
 
     /// Whether anything waits for room in the device or for a copy.
     #[inline]
     pub fn has_work(&self) -> bool {
-        !(self.backlog.is_empty() && self.jobs.is_empty() && self.offered.is_empty())
+        !(self.backlog.is_empty() && self.jobs.is_empty() && self.offered.is_empty() && self.tails.is_empty())
     }
 
     #[inline]
@@ -178,6 +184,8 @@ impl Port {
         for id in failed {
             self.fail(id, Fault::PeerLost);
         }
+        self.newly_lost.push(peer);
+        self.tails.retain(|(_, to)| *to != peer);
         self.forget_held(peer);
         self.arrived.forget_taken_from(Peer(peer));
         self.outbound[peer as usize] = Outbound::default();
@@ -185,6 +193,12 @@ impl Port {
         self.jobs.retain(|job| job.peer != peer);
         self.without_slot.retain(|(id, _)| self.requests.at(*id).state == State::WithoutSlot);
         self.raw.lose_peer(Peer(peer));
+    }
+
+    /// A peer that one device has lost: no other shall bring anything of it, nor take anything for it.
+    #[inline]
+    pub fn take_newly_lost(&mut self) -> Option<u32> {
+        self.newly_lost.pop()
     }
 
     /// Tells the user what goes wrong with the devices.

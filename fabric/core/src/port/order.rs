@@ -88,6 +88,10 @@ pub(crate) struct Ordered<'a> {
 impl Sink for Ordered<'_> {
     #[inline]
     fn handle_packet(&mut self, packet: Packet<'_>) -> Result<(), Breach> {
+        // What the other device still brings of it has no place any more.
+        if self.port.lost[packet.from as usize] {
+            return Ok(());
+        }
         match packet.head.kind {
             Kind::Short | Kind::Eager | Kind::Ask => self.port.on_message(packet, self.by),
             Kind::Order => {

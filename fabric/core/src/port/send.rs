@@ -32,7 +32,7 @@ impl Port {
         data: *const u8,
         length: usize,
     ) -> bool {
-        if to.0 == self.me || !self.outbound[to.0 as usize].is_clear() {
+        if !self.is_next(to) {
             return false;
         }
         let posted = if length <= INLINE_BYTES {
@@ -42,12 +42,20 @@ impl Port {
             let head = Self::head(Kind::Eager, envelope);
             // SAFETY: the caller's promise.
             unsafe { device.post_bulk(to.0, head, &[length as u64], data, length) }
-        } else if length <= Devices::LONG_PACKET_BYTES.min(self.limits.eager) && device.prefers_long_way(to.0, length) {
-            // SAFETY: the caller's promise.
-            unsafe { device.post_long_eager(to.0, Self::head(Kind::Eager, envelope), data, length) }
         } else {
             return false;
         };
+        self.has_left(posted, length)
+    }
+
+    /// Whether nothing waits to be sent to a peer before what comes now.
+    #[inline]
+    fn is_next(&self, to: Peer) -> bool {
+        to.0 != self.me && self.outbound[to.0 as usize].is_clear()
+    }
+
+    #[inline]
+    fn has_left(&mut self, posted: Posted, length: usize) -> bool {
         if posted == Posted::Full {
             self.counters.ring_full += 1;
             return false;
@@ -55,6 +63,41 @@ impl Port {
         self.counters.sends += 1;
         self.counters.bytes_sent += length as u64;
         true
+    }
+
+    /// As [`Self::try_send`], by the device that carries long messages.
+    ///
+    /// # Safety
+    /// As there.
+    unsafe fn try_send_long(
+        &mut self,
+        device: &mut Devices,
+        to: Peer,
+        envelope: Envelope,
+        data: *const u8,
+        length: usize,
+    ) -> bool {
+        let longest = Devices::LONG_PACKET_BYTES.min(self.limits.eager);
+        if length > longest || !self.is_next(to) || !device.prefers_long_way(to.0, length) {
+            return false;
+        }
+        // SAFETY: the caller's promise.
+        let posted = unsafe { device.post_long_eager(to.0, Self::head(Kind::Eager, envelope), data, length) };
+        self.has_left(posted, length)
+    }
+
+    /// Completes sends whose last bytes the kernel has taken by now.
+    pub fn complete_tails(&mut self, device: &Devices) -> bool {
+        let all = self.tails.len();
+        let requests = &mut self.requests;
+        self.tails.retain(|(request, to)| {
+            let waits = device.has_tail(*to);
+            if !waits {
+                requests.complete(*request);
+            }
+            waits
+        });
+        self.tails.len() < all
     }
 
     /// # Safety
@@ -75,6 +118,17 @@ impl Port {
         if mode == SendMode::Standard && unsafe { self.try_send(device, to, envelope, data, length) } {
             entry.state = State::Complete;
             return self.requests.insert(entry);
+        }
+        // SAFETY: the caller's promise.
+        if mode == SendMode::Standard && unsafe { self.try_send_long(device, to, envelope, data, length) } {
+            // What the kernel had no room for leaves only while somebody calls us, so until then the send is not complete.
+            if !device.has_tail(to.0) {
+                entry.state = State::Complete;
+                return self.requests.insert(entry);
+            }
+            let request = self.requests.insert(entry);
+            self.tails.push((request, to.0));
+            return request;
         }
         let request = self.requests.insert(entry);
         if self.lost[to.0 as usize] {

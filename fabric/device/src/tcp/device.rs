@@ -255,6 +255,18 @@ impl TcpDevice {
         self.peers[rank as usize].link.is_some()
     }
 
+    /// Nothing more goes to or comes from a peer that another device has lost.
+    pub fn give_up(&mut self, rank: u32) {
+        if self.peers[rank as usize].standing == Standing::Open {
+            self.close(rank, Standing::Lost);
+        }
+    }
+
+    /// Whether bytes for the peer wait for room in the kernel.
+    pub fn has_tail(&self, rank: u32) -> bool {
+        !self.peers[rank as usize].output.is_empty()
+    }
+
     /// Whether the peer was lost.
     pub fn has_lost(&self, rank: u32) -> bool {
         self.peers[rank as usize].standing == Standing::Lost

@@ -10,7 +10,7 @@ use crate::datatype::Scalar;
 /// A loop over `count` elements: left operand, right operand, result. The result may be one of the operands.
 ///
 /// Safety: all three are valid for `count` elements of the type that the kernel was chosen for; alignment does not matter.
-pub(super) type Kernel = unsafe fn(*const u8, *const u8, *mut u8, usize);
+pub type Kernel = unsafe fn(*const u8, *const u8, *mut u8, usize);
 
 /// # Safety
 /// As [`Kernel`].

@@ -18,6 +18,7 @@ mod tests;
 
 use std::ffi::c_void;
 
+pub use kernels::Kernel;
 pub use predefined::Predefined;
 
 use crate::datatype::Datatype;

@@ -78,7 +78,7 @@ impl Predefined {
 
     /// The loop that does it.
     #[inline]
-    pub(super) fn kernel(self, datatype: &Datatype) -> Result<Kernel> {
+    pub fn kernel(self, datatype: &Datatype) -> Result<Kernel> {
         let found = datatype.named().filter(|named| self.groups().contains(&named.group));
         found.and_then(|named| self.kernel_for(named)).ok_or_else(|| self.refusal(datatype))
     }

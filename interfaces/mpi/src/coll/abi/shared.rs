@@ -143,14 +143,16 @@ unsafe fn packed_bcast(
 }
 
 /// What a reduction folds (nothing, if that is asked for), if shared memory can do it: a predefined operation on a predefined type.
-fn vector<'a>(op: &'a Op, datatype: &'a Datatype, count: i64) -> Option<Vector<'a>> {
+fn vector(op: &Op, datatype: &Datatype, count: i64) -> Option<Vector> {
     let size = usize::try_from(datatype.size()).ok()?;
     let count = usize::try_from(count).ok()?;
     // More bytes than there can be are for messages to refuse.
     count.checked_mul(size)?;
     let fits = size > 0 && datatype.named().is_some() && datatype.extent() == datatype.size();
-    let folds = matches!(op, Op::Predefined(op) if !matches!(op, Predefined::Replace | Predefined::NoOp));
-    (fits && folds && op.check(datatype).is_ok()).then_some(Vector { op, datatype, count, size })
+    match op {
+        Op::Predefined(Predefined::Replace | Predefined::NoOp) | Op::User { .. } => None,
+        Op::Predefined(op) => op.kernel(datatype).ok().filter(|_| fits).map(|kernel| Vector { kernel, count, size }),
+    }
 }
 
 fn operation(handle: usize) -> Option<Op> {

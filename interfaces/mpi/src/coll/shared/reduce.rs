@@ -2,25 +2,23 @@
 
 use super::team::{FLAT_MEMBERS, SLOT_BYTES, Team};
 use super::word::Alike;
-use crate::datatype::Datatype;
-use crate::op::{Elements, Op};
+use crate::op::Kernel;
 
 const ALL: &str = "MPI_Allreduce";
 const ONE: &str = "MPI_Reduce";
 /// Up to so many bytes everybody reduces everything by itself, which saves a second meeting.
 const ALONE_BYTES: usize = 2048;
 
-/// What is folded: `count` elements of a predefined type by an operation that was checked for it.
+/// What is folded: `count` elements of a predefined type, and the loop of a predefined operation on that type.
 #[derive(Clone, Copy)]
-pub struct Vector<'a> {
-    pub op: &'a Op,
-    pub datatype: &'a Datatype,
+pub struct Vector {
+    pub kernel: Kernel,
     pub count: usize,
     /// Bytes of one element.
     pub size: usize,
 }
 
-impl Vector<'_> {
+impl Vector {
     pub fn bytes(&self) -> usize {
         self.count * self.size
     }
@@ -34,10 +32,8 @@ impl Vector<'_> {
     /// # Safety
     /// All are valid for the vector; `out` may be `a` or `b`.
     unsafe fn fold(&self, a: *const u8, b: *const u8, out: *mut u8) {
-        let elements = Elements { count: self.count as i64, datatype: self.datatype, handle: 0 };
-        // SAFETY: the caller's promise.
-        let outcome = unsafe { self.op.reduce_into(a, b, out, elements) };
-        debug_assert!(outcome.is_ok(), "the operation was checked for the type");
+        // SAFETY: the caller's promise; the kernel is the one for the type.
+        unsafe { (self.kernel)(a, b, out, self.count) };
     }
 }
 
@@ -46,7 +42,7 @@ impl Team {
     ///
     /// # Safety
     /// Everybody has published the vector; `output` is writable for it.
-    unsafe fn fold_all(&self, vector: Vector<'_>, operation: u64, short: bool, output: *mut u8) {
+    unsafe fn fold_all(&self, vector: Vector, operation: u64, short: bool, output: *mut u8) {
         // SAFETY: the places hold the vector; `output` is ours.
         unsafe { self.fold_from(vector, |member| self.place(member, operation, short).cast_const(), output) };
     }
@@ -55,7 +51,7 @@ impl Team {
     ///
     /// # Safety
     /// `at` answers addresses of vectors; `output` is writable for one. It may be where `at` finds our own.
-    unsafe fn fold_from(&self, vector: Vector<'_>, at: impl Fn(u32) -> *const u8, output: *mut u8) {
+    unsafe fn fold_from(&self, vector: Vector, at: impl Fn(u32) -> *const u8, output: *mut u8) {
         // Nothing that is still to be read is overwritten: our own vector, which `output` may be, is folded from
         // where it stands only if it is one of the first two.
         debug_assert!(self.me < 2 || at(self.me) != output.cast_const());
@@ -73,7 +69,7 @@ impl Team {
     ///
     /// # Errors
     /// The members bring different lengths. All of them find it in the first part, so that none is left waiting.
-    pub unsafe fn allreduce(&self, vector: Vector<'_>, input: *const u8, output: *mut u8) -> Alike {
+    pub unsafe fn allreduce(&self, vector: Vector, input: *const u8, output: *mut u8) -> Alike {
         let alone = vector.bytes() <= SLOT_BYTES || (vector.bytes() <= ALONE_BYTES && self.size <= FLAT_MEMBERS);
         if alone {
             // SAFETY: the caller's promise.
@@ -94,7 +90,7 @@ impl Team {
     ///
     /// # Safety
     /// As [`Self::allreduce`]; the vector fits into a buffer, and into a slot when the team is large.
-    unsafe fn allreduce_alone(&self, vector: Vector<'_>, input: *const u8, output: *mut u8) -> Alike {
+    unsafe fn allreduce_alone(&self, vector: Vector, input: *const u8, output: *mut u8) -> Alike {
         let operation = self.begin();
         // SAFETY: the caller's promise.
         let short = unsafe { self.contribute(ALL, operation, vector, input) };
@@ -132,7 +128,7 @@ impl Team {
     ///
     /// # Safety
     /// As [`Self::allreduce`]; our contribution stands in our slot.
-    unsafe fn allreduce_for_all(&self, vector: Vector<'_>, operation: u64, output: *mut u8) -> Alike {
+    unsafe fn allreduce_for_all(&self, vector: Vector, operation: u64, output: *mut u8) -> Alike {
         let bytes = vector.bytes();
         if let Err(differs) = self.await_all(ALL, operation, bytes) {
             self.publish_difference(operation);
@@ -151,7 +147,7 @@ impl Team {
     ///
     /// # Safety
     /// As [`Self::allreduce`]; the vector fits into a buffer.
-    unsafe fn allreduce_sliced(&self, vector: Vector<'_>, all: usize, input: *const u8, output: *mut u8) -> Alike {
+    unsafe fn allreduce_sliced(&self, vector: Vector, all: usize, input: *const u8, output: *mut u8) -> Alike {
         let bounds = |member: u32| member as usize * vector.count / self.size as usize * vector.size;
         let (from, to) = (bounds(self.me), bounds(self.me + 1));
         let slice = vector.part((to - from) / vector.size);
@@ -209,7 +205,7 @@ impl Team {
     ///
     /// # Errors
     /// At the root: somebody brings another length.
-    pub unsafe fn reduce(&self, root: u32, vector: Vector<'_>, input: *const u8, output: *mut u8) -> Alike {
+    pub unsafe fn reduce(&self, root: u32, vector: Vector, input: *const u8, output: *mut u8) -> Alike {
         let operation = self.begin();
         // SAFETY: the caller's promise.
         let short = unsafe { self.contribute(ONE, operation, vector, input) };
@@ -250,7 +246,7 @@ impl Team {
     ///
     /// # Safety
     /// `input` is readable for the vector, which fits into a buffer.
-    unsafe fn contribute(&self, call: &'static str, operation: u64, vector: Vector<'_>, input: *const u8) -> bool {
+    unsafe fn contribute(&self, call: &'static str, operation: u64, vector: Vector, input: *const u8) -> bool {
         let short = vector.bytes() <= SLOT_BYTES;
         match short {
             true => self.slot_room(call, operation),
