@@ -36,7 +36,7 @@ pub fn tree(quick: bool) -> Result<PathBuf> {
 }
 
 fn fill(prefix: &Path, profile: &str) -> Result<()> {
-    cargo(&["build", "--profile", profile, "-p", "weft", "-p", "weft-mpi"]).run()?;
+    cargo(&["build", "--profile", profile, "-p", "weft", "-p", "weft-mpi-standard"]).run()?;
     let preload = if profile == "dev" { profile } else { PRELOAD };
     cargo(&["build", "--profile", preload, "-p", "weft-sockets"]).run()?;
     let built = folder_of(profile);

@@ -14,6 +14,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("weft-cluster", &["weft-wire"]),
     ("weft-fabric", &["weft-wire", "weft-protocol", "weft-device", "weft-cluster"]),
     ("weft-mpi", &["weft-fabric"]),
+    ("weft-mpi-standard", &["weft-mpi"]),
     ("weft-sockets", &["weft-fabric"]),
     ("weft-agent", &["weft-wire", "weft-cluster"]),
     ("weft-bench", &["weft-wire", "weft-fabric"]),

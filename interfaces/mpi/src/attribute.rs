@@ -1,6 +1,6 @@
 //! Attributes: values that programs cache on communicators and datatypes (MPI 5.0, section 7.7).
 
-pub(crate) mod abi;
+pub mod abi;
 mod predefined;
 
 pub use predefined::{set_last_used_code, set_predefined};

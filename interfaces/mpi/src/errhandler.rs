@@ -1,6 +1,6 @@
 //! Error handlers (MPI 5.0, section 9.3).
 
-pub(crate) mod abi;
+pub mod abi;
 
 use crate::abi::{COMM_SELF, COMM_WORLD, ERRORS_ABORT, ERRORS_ARE_FATAL, ERRORS_RETURN};
 use crate::comm::Comm;

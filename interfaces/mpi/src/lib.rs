@@ -1,7 +1,8 @@
-//! The MPI 5.0 standard ABI over the fabric.
+//! MPI 5.0 over the fabric. The table of all functions and constants is `abi/*.abi`.
 //!
-//! - `abi`: the C boundary. Entry points are generated from the table in `abi/*.abi` (see `build.rs`); each calls one
-//!   body in the `abi.rs` of a room and turns an error into the call of the right error handler.
+//! - `abi`: types and constants of the standard ABI, which bodies take. A body stands in the `abi.rs` of a room. Entry
+//!   points, which call bodies and turn an error into the call of the right error handler, are generated from the table in
+//!   crates beside this one: `standard` (`libmpi_abi`).
 //! - `world`: everything kept between calls, beside the endpoint, under one monitor.
 //! - `handle`: what C programs hold, and the tables behind it.
 //! - rooms: `comm`, `group`, `topology`, `attribute`, `info`, `errhandler`, `error`, `start`, `datatype`, `op`,
@@ -19,12 +20,16 @@
 //! Test: `cargo test -p weft-mpi` (datatypes, operations, algorithms of collectives, the header against the table);
 //! the C programs of `tests/c/mpi` on several ranks (`cargo test -p weft-tests`, after `cargo xtask tree`).
 #![allow(clippy::too_many_arguments, reason = "bodies have the arguments that the standard gives them")]
+#![allow(
+    clippy::missing_safety_doc,
+    reason = "what a body asks of its caller is what the standard asks of the program"
+)]
 
 pub mod abi;
 pub mod attribute;
 pub mod coll;
 pub mod comm;
-pub(crate) mod convert;
+pub mod convert;
 pub mod datatype;
 pub mod errhandler;
 pub mod error;
@@ -35,6 +40,6 @@ pub mod op;
 pub mod point;
 pub mod request;
 pub mod start;
-pub(crate) mod status;
+pub mod status;
 pub mod topology;
 pub mod world;

@@ -1,6 +1,6 @@
 //! Start and end (MPI 5.0, chapter 11).
 
-pub(crate) mod abi;
+pub mod abi;
 
 use crate::abi::{COMM_SELF, COMM_WORLD, GROUP_EMPTY, THREAD_MULTIPLE};
 use crate::comm::Draft;

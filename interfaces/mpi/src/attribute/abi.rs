@@ -100,42 +100,42 @@ fn on_type(datatype: usize, change: &mut dyn FnMut(&mut Attributes)) -> Result<(
     Ok(())
 }
 
-pub(crate) unsafe fn comm_create_keyval(copy: usize, delete: usize, out: *mut i32, extra: *mut c_void) -> Result<()> {
+pub unsafe fn comm_create_keyval(copy: usize, delete: usize, out: *mut i32, extra: *mut c_void) -> Result<()> {
     // SAFETY: as the caller says.
     unsafe { create(Kind::Comm, copy, delete, out, extra) }
 }
 
-pub(crate) unsafe fn type_create_keyval(copy: usize, delete: usize, out: *mut i32, extra: *mut c_void) -> Result<()> {
+pub unsafe fn type_create_keyval(copy: usize, delete: usize, out: *mut i32, extra: *mut c_void) -> Result<()> {
     // SAFETY: as the caller says.
     unsafe { create(Kind::Datatype, copy, delete, out, extra) }
 }
 
-pub(crate) unsafe fn win_create_keyval(copy: usize, delete: usize, out: *mut i32, extra: *mut c_void) -> Result<()> {
+pub unsafe fn win_create_keyval(copy: usize, delete: usize, out: *mut i32, extra: *mut c_void) -> Result<()> {
     // SAFETY: as the caller says.
     unsafe { create(Kind::Win, copy, delete, out, extra) }
 }
 
-pub(crate) unsafe fn comm_free_keyval(keyval: *mut i32) -> Result<()> {
+pub unsafe fn comm_free_keyval(keyval: *mut i32) -> Result<()> {
     // SAFETY: as the caller says.
     unsafe { free(keyval, Kind::Comm) }
 }
 
-pub(crate) unsafe fn type_free_keyval(keyval: *mut i32) -> Result<()> {
+pub unsafe fn type_free_keyval(keyval: *mut i32) -> Result<()> {
     // SAFETY: as the caller says.
     unsafe { free(keyval, Kind::Datatype) }
 }
 
-pub(crate) unsafe fn win_free_keyval(keyval: *mut i32) -> Result<()> {
+pub unsafe fn win_free_keyval(keyval: *mut i32) -> Result<()> {
     // SAFETY: as the caller says.
     unsafe { free(keyval, Kind::Win) }
 }
 
-pub(crate) unsafe fn comm_set_attr(comm: usize, keyval: i32, value: *mut c_void) -> Result<()> {
+pub unsafe fn comm_set_attr(comm: usize, keyval: i32, value: *mut c_void) -> Result<()> {
     of(comm)?;
     put(comm, keyval, Kind::Comm, value as usize, |change| on_comm(comm, change))
 }
 
-pub(crate) unsafe fn comm_get_attr(comm: usize, keyval: i32, value: *mut c_void, flag: *mut i32) -> Result<()> {
+pub unsafe fn comm_get_attr(comm: usize, keyval: i32, value: *mut c_void, flag: *mut i32) -> Result<()> {
     let comm = of(comm)?;
     let found = match predefined::place(keyval) {
         Some(place) => Some(place),
@@ -152,16 +152,16 @@ pub(crate) unsafe fn comm_get_attr(comm: usize, keyval: i32, value: *mut c_void,
     Ok(())
 }
 
-pub(crate) unsafe fn comm_delete_attr(comm: usize, keyval: i32) -> Result<()> {
+pub unsafe fn comm_delete_attr(comm: usize, keyval: i32) -> Result<()> {
     of(comm)?;
     delete(comm, keyval, Kind::Comm, |change| on_comm(comm, change))
 }
 
-pub(crate) unsafe fn type_set_attr(datatype: usize, keyval: i32, value: *mut c_void) -> Result<()> {
+pub unsafe fn type_set_attr(datatype: usize, keyval: i32, value: *mut c_void) -> Result<()> {
     put(datatype, keyval, Kind::Datatype, value as usize, |change| on_type(datatype, change))
 }
 
-pub(crate) unsafe fn type_get_attr(datatype: usize, keyval: i32, value: *mut c_void, flag: *mut i32) -> Result<()> {
+pub unsafe fn type_get_attr(datatype: usize, keyval: i32, value: *mut c_void, flag: *mut i32) -> Result<()> {
     let mut found = None;
     on_type(datatype, &mut |attributes| found = attributes.find(keyval).map(|attribute| attribute.value))?;
     if found.is_none() {
@@ -172,33 +172,33 @@ pub(crate) unsafe fn type_get_attr(datatype: usize, keyval: i32, value: *mut c_v
     Ok(())
 }
 
-pub(crate) unsafe fn type_delete_attr(datatype: usize, keyval: i32) -> Result<()> {
+pub unsafe fn type_delete_attr(datatype: usize, keyval: i32) -> Result<()> {
     delete(datatype, keyval, Kind::Datatype, |change| on_type(datatype, change))
 }
 
 // The names of MPI-1.
 
-pub(crate) unsafe fn keyval_create(copy: usize, delete: usize, out: *mut i32, extra: *mut c_void) -> Result<()> {
+pub unsafe fn keyval_create(copy: usize, delete: usize, out: *mut i32, extra: *mut c_void) -> Result<()> {
     // SAFETY: as the caller says.
     unsafe { create(Kind::Comm, copy, delete, out, extra) }
 }
 
-pub(crate) unsafe fn keyval_free(keyval: *mut i32) -> Result<()> {
+pub unsafe fn keyval_free(keyval: *mut i32) -> Result<()> {
     // SAFETY: as the caller says.
     unsafe { free(keyval, Kind::Comm) }
 }
 
-pub(crate) unsafe fn attr_put(comm: usize, keyval: i32, value: *mut c_void) -> Result<()> {
+pub unsafe fn attr_put(comm: usize, keyval: i32, value: *mut c_void) -> Result<()> {
     // SAFETY: as the caller says.
     unsafe { comm_set_attr(comm, keyval, value) }
 }
 
-pub(crate) unsafe fn attr_get(comm: usize, keyval: i32, value: *mut c_void, flag: *mut i32) -> Result<()> {
+pub unsafe fn attr_get(comm: usize, keyval: i32, value: *mut c_void, flag: *mut i32) -> Result<()> {
     // SAFETY: as the caller says.
     unsafe { comm_get_attr(comm, keyval, value, flag) }
 }
 
-pub(crate) unsafe fn attr_delete(comm: usize, keyval: i32) -> Result<()> {
+pub unsafe fn attr_delete(comm: usize, keyval: i32) -> Result<()> {
     // SAFETY: as the caller says.
     unsafe { comm_delete_attr(comm, keyval) }
 }
@@ -215,27 +215,27 @@ unsafe fn name_of(name: *const c_char, argument: &str) -> Result<String> {
     Ok(name)
 }
 
-pub(crate) unsafe fn comm_set_name(comm: usize, name: *const c_char) -> Result<()> {
+pub unsafe fn comm_set_name(comm: usize, name: *const c_char) -> Result<()> {
     // SAFETY: as the caller says.
     of(comm)?.state().name = unsafe { name_of(name, "comm_name")? };
     Ok(())
 }
 
-pub(crate) unsafe fn comm_get_name(comm: usize, name: *mut c_char, length: *mut i32) -> Result<()> {
+pub unsafe fn comm_get_name(comm: usize, name: *mut c_char, length: *mut i32) -> Result<()> {
     let text = if comm == COMM_NULL { "MPI_COMM_NULL".to_owned() } else { of(comm)?.state().name.clone() };
     // SAFETY: the program gave room for MPI_MAX_OBJECT_NAME bytes.
     unsafe { store_string(&text, MAX_OBJECT_NAME as usize, name, length) };
     Ok(())
 }
 
-pub(crate) unsafe fn type_set_name(datatype: usize, name: *const c_char) -> Result<()> {
+pub unsafe fn type_set_name(datatype: usize, name: *const c_char) -> Result<()> {
     // SAFETY: as the caller says.
     let name = unsafe { name_of(name, "type_name")? };
     WORLD.enter().labels_of_type(datatype)?.name = Some(name);
     Ok(())
 }
 
-pub(crate) unsafe fn type_get_name(datatype: usize, name: *mut c_char, length: *mut i32) -> Result<()> {
+pub unsafe fn type_get_name(datatype: usize, name: *mut c_char, length: *mut i32) -> Result<()> {
     let text = if datatype == DATATYPE_NULL {
         "MPI_DATATYPE_NULL".to_owned()
     } else {

@@ -17,27 +17,27 @@ unsafe fn create(function: usize, kind: Kind, out: *mut usize) -> Result<()> {
     Ok(())
 }
 
-pub(crate) unsafe fn comm_create_errhandler(function: usize, out: *mut usize) -> Result<()> {
+pub unsafe fn comm_create_errhandler(function: usize, out: *mut usize) -> Result<()> {
     // SAFETY: as the caller says.
     unsafe { create(function, Kind::Comm, out) }
 }
 
-pub(crate) unsafe fn win_create_errhandler(function: usize, out: *mut usize) -> Result<()> {
+pub unsafe fn win_create_errhandler(function: usize, out: *mut usize) -> Result<()> {
     // SAFETY: as the caller says.
     unsafe { create(function, Kind::Win, out) }
 }
 
-pub(crate) unsafe fn file_create_errhandler(function: usize, out: *mut usize) -> Result<()> {
+pub unsafe fn file_create_errhandler(function: usize, out: *mut usize) -> Result<()> {
     // SAFETY: as the caller says.
     unsafe { create(function, Kind::File, out) }
 }
 
-pub(crate) unsafe fn session_create_errhandler(function: usize, out: *mut usize) -> Result<()> {
+pub unsafe fn session_create_errhandler(function: usize, out: *mut usize) -> Result<()> {
     // SAFETY: as the caller says.
     unsafe { create(function, Kind::Session, out) }
 }
 
-pub(crate) unsafe fn errhandler_free(errhandler: *mut usize) -> Result<()> {
+pub unsafe fn errhandler_free(errhandler: *mut usize) -> Result<()> {
     // SAFETY: the program's handle.
     let handle = unsafe { *errhandler };
     if Handler::predefined(handle).is_none() {
@@ -48,21 +48,21 @@ pub(crate) unsafe fn errhandler_free(errhandler: *mut usize) -> Result<()> {
     Ok(())
 }
 
-pub(crate) unsafe fn comm_set_errhandler(comm: usize, errhandler: usize) -> Result<()> {
+pub unsafe fn comm_set_errhandler(comm: usize, errhandler: usize) -> Result<()> {
     let world = WORLD.enter();
     let comm = world.comm(comm)?;
     comm.state().errhandler = resolve(errhandler, Kind::Comm)?;
     Ok(())
 }
 
-pub(crate) unsafe fn comm_get_errhandler(comm: usize, out: *mut usize) -> Result<()> {
+pub unsafe fn comm_get_errhandler(comm: usize, out: *mut usize) -> Result<()> {
     let handler = WORLD.enter().comm(comm)?.state().errhandler.clone();
     // SAFETY: the program's place for the handle.
     unsafe { *out = handle_of(&handler) };
     Ok(())
 }
 
-pub(crate) unsafe fn comm_call_errhandler(comm: usize, code: i32) -> Result<()> {
+pub unsafe fn comm_call_errhandler(comm: usize, code: i32) -> Result<()> {
     let (handler, handle) = {
         let world = WORLD.enter();
         let comm = world.comm(comm)?;
@@ -81,21 +81,21 @@ fn no_file(file: usize) -> Result<()> {
     if file == FILE_NULL { Ok(()) } else { Err(Kind::File.unknown("file", file)) }
 }
 
-pub(crate) unsafe fn file_set_errhandler(file: usize, errhandler: usize) -> Result<()> {
+pub unsafe fn file_set_errhandler(file: usize, errhandler: usize) -> Result<()> {
     no_file(file)?;
     let handler = resolve(errhandler, Kind::File)?;
     *FOR_FILES.lock().unwrap_or_else(PoisonError::into_inner) = Some(handler);
     Ok(())
 }
 
-pub(crate) unsafe fn file_get_errhandler(file: usize, out: *mut usize) -> Result<()> {
+pub unsafe fn file_get_errhandler(file: usize, out: *mut usize) -> Result<()> {
     no_file(file)?;
     // SAFETY: the program's place for the handle.
     unsafe { *out = handle_of(&super::for_files()) };
     Ok(())
 }
 
-pub(crate) unsafe fn file_call_errhandler(file: usize, code: i32) -> Result<()> {
+pub unsafe fn file_call_errhandler(file: usize, code: i32) -> Result<()> {
     no_file(file)?;
     run(&super::for_files(), file, code, &called(code));
     Ok(())

@@ -5,7 +5,7 @@
 //!
 //! Tests: every allowed combination against plain formulas (`tests`).
 
-pub(crate) mod abi;
+pub mod abi;
 mod arithmetic;
 mod kernels;
 mod pairs;

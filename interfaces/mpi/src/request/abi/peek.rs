@@ -30,7 +30,7 @@ fn complete(world: &mut World, handle: usize) -> Option<Result<Taken>> {
 }
 
 /// `MPI_Request_get_status`.
-pub(crate) unsafe fn get_status(request: usize, flag: *mut i32, status: *mut Status) -> Result<()> {
+pub unsafe fn get_status(request: usize, flag: *mut i32, status: *mut Status) -> Result<()> {
     // SAFETY: the program's flag, status and functions.
     unsafe {
         let taken = look(|world| complete(world, request));
@@ -43,12 +43,7 @@ pub(crate) unsafe fn get_status(request: usize, flag: *mut i32, status: *mut Sta
 }
 
 /// `MPI_Request_get_status_all`.
-pub(crate) unsafe fn get_status_all(
-    count: i32,
-    requests: *const usize,
-    flag: *mut i32,
-    statuses: *mut Status,
-) -> Result<()> {
+pub unsafe fn get_status_all(count: i32, requests: *const usize, flag: *mut i32, statuses: *mut Status) -> Result<()> {
     let count = length(count)?;
     // SAFETY: the program's arrays of `count`, its flag and functions.
     unsafe {
@@ -73,7 +68,7 @@ fn see_all(world: &mut World, batch: &mut Batch, count: usize) -> Result<()> {
 }
 
 /// `MPI_Request_get_status_any`.
-pub(crate) unsafe fn get_status_any(
+pub unsafe fn get_status_any(
     count: i32,
     requests: *const usize,
     index: *mut i32,
@@ -114,7 +109,7 @@ fn see_any(world: &mut World, batch: &Batch, count: usize) -> Option<Result<Opti
 }
 
 /// `MPI_Request_get_status_some`.
-pub(crate) unsafe fn get_status_some(
+pub unsafe fn get_status_some(
     count: i32,
     requests: *const usize,
     outcount: *mut i32,
