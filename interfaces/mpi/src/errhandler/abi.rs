@@ -49,9 +49,14 @@ pub unsafe fn errhandler_free(errhandler: *mut usize) -> Result<()> {
 }
 
 pub unsafe fn comm_set_errhandler(comm: usize, errhandler: usize) -> Result<()> {
-    let world = WORLD.enter();
-    let comm = world.comm(comm)?;
-    comm.state().errhandler = resolve(errhandler, Kind::Comm)?;
+    let mut world = WORLD.enter();
+    let handler = resolve(errhandler, Kind::Comm)?;
+    // Programs set the handler of a duplicate that is not finished.
+    if let Some(draft) = crate::comm::idup::draft(&mut world, comm) {
+        draft.errhandler = handler;
+        return Ok(());
+    }
+    world.comm(comm)?.state().errhandler = handler;
     Ok(())
 }
 

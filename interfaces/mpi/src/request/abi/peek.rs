@@ -4,7 +4,7 @@ use super::batch::Batch;
 use super::every::all_complete;
 use super::some::any_active;
 use super::{finish, length};
-use crate::abi::{Status, UNDEFINED};
+use crate::abi::{SUCCESS, Status, UNDEFINED};
 use crate::error::Result;
 use crate::request::{End, Taken, peek};
 use crate::world::{World, look};
@@ -84,7 +84,13 @@ pub unsafe fn get_status_any(
         *index = UNDEFINED;
         let Some(found) = found else { return Ok(()) };
         match found? {
-            None => finish(End::EMPTY, status),
+            None => {
+                // Nothing was waited for: the empty status has no error (MPI 5.0, section 3.7.3).
+                if !status.is_null() {
+                    (*status).error = SUCCESS;
+                }
+                finish(End::EMPTY, status)
+            }
             Some((place, taken)) => {
                 *index = place as i32;
                 finish(seen(taken), status)
