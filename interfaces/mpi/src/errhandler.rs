@@ -95,9 +95,9 @@ pub(crate) fn run(handler: &Handler, object: usize, code: i32, line: &str) -> i3
     match *handler {
         Handler::Fatal | Handler::Abort => crate::start::abort_with(code, line),
         Handler::Return => recent::remember(code, line),
-        Handler::User { function, .. } => {
+        Handler::User { function, kind } => {
             recent::remember(code, line);
-            let (mut object, mut passed) = (object, code);
+            let (mut object, mut passed) = (crate::program::handle(kind, object), crate::program::code(code));
             // SAFETY: the program said that this is a function of this type (MPI 5.0, section 9.3.1).
             unsafe {
                 let function: unsafe extern "C" fn(*mut usize, *mut i32, ...) = std::mem::transmute(function);

@@ -2,7 +2,7 @@
 //!
 //! - `abi`: types and constants of the standard ABI, which bodies take. A body stands in the `abi.rs` of a room. Entry
 //!   points, which call bodies and turn an error into the call of the right error handler, are generated from the table in
-//!   crates beside this one: `standard` (`libmpi_abi`).
+//!   crates beside this one: `standard` (`libmpi_abi`) and `mpich` (`libmpi`, which converts values of another ABI).
 //! - `world`: everything kept between calls, beside the endpoint, under one monitor.
 //! - `handle`: what C programs hold, and the tables behind it.
 //! - rooms: `comm`, `group`, `topology`, `attribute`, `info`, `errhandler`, `error`, `start`, `datatype`, `op`,
@@ -38,6 +38,7 @@ pub mod handle;
 pub mod info;
 pub mod op;
 pub mod point;
+pub mod program;
 pub mod request;
 pub mod start;
 pub mod status;
