@@ -14,12 +14,12 @@ pub fn write(table: &Table) -> String {
 }
 
 /// How a parameter goes from C to the body.
-struct Passing {
-    name: String,
+pub struct Passing {
+    pub name: String,
     /// Type at the C boundary.
-    foreign: &'static str,
+    pub foreign: &'static str,
     /// Expression handed to the body.
-    handed: String,
+    pub handed: String,
 }
 
 fn write_function(text: &mut String, function: &Function, wide: bool) {
@@ -79,7 +79,7 @@ fn inner(function: &Function, wide: bool, passing: &[Passing]) -> String {
 
 /// Refuses null for the places of single results, which no function may leave out (arrays, buffers and statuses may be
 /// null; `argc` too).
-fn null_places(function: &Function) -> String {
+pub fn null_places(function: &Function) -> String {
     let mut text = String::new();
     for parameter in &function.parameters {
         let base = parameter.kind.trim_end_matches(['*', ' ']);
@@ -104,7 +104,7 @@ fn null_places(function: &Function) -> String {
 }
 
 /// Whose error handler an error of the function goes to, unless the error says otherwise.
-fn object(function: &Function) -> String {
+pub fn object(function: &Function) -> String {
     if function.name.starts_with("MPI_File_") {
         let file = function.parameters.iter().find(|parameter| parameter.kind == "MPI_File");
         let handle = file.map_or("weft_mpi::abi::FILE_NULL".to_owned(), |file| rust_name(&file.name));
@@ -128,7 +128,7 @@ fn answer(kind: &str) -> &'static str {
     }
 }
 
-fn pass(parameter: &Parameter, wide: bool, function: &Function) -> Passing {
+pub fn pass(parameter: &Parameter, wide: bool, function: &Function) -> Passing {
     let name = rust_name(&parameter.name);
     let is_const = parameter.kind.starts_with("const ");
     let kind = parameter.kind.trim_start_matches("const ");
@@ -163,7 +163,7 @@ fn pass(parameter: &Parameter, wide: bool, function: &Function) -> Passing {
     Passing { handed: name.clone(), name, foreign }
 }
 
-fn foreign(base: &str, stars: usize, is_const: bool, array: &str) -> &'static str {
+pub fn foreign(base: &str, stars: usize, is_const: bool, array: &str) -> &'static str {
     if array == "[][3]" {
         return if is_const { "*const [i32; 3]" } else { "*mut [i32; 3]" };
     }
@@ -191,6 +191,6 @@ fn foreign(base: &str, stars: usize, is_const: bool, array: &str) -> &'static st
     }
 }
 
-fn rust_name(name: &str) -> String {
+pub fn rust_name(name: &str) -> String {
     if matches!(name, "type" | "match" | "ref" | "in") { format!("{name}_") } else { name.to_owned() }
 }
