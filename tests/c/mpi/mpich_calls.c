@@ -351,8 +351,9 @@ static void buffers(void)
 {
     void *address;
     int size;
+    unsigned short terms[2] = {0x4000, 0x4200}; /* 2 and 3 */
     char room[1024];
-    MPI_Datatype half = (MPI_Datatype)0x4c000246; /* MPIX_C_FLOAT16 */
+    MPI_Datatype half = (MPI_Datatype)0x4c000246; /* MPIX_C_FLOAT16, which is a real number of two bytes */
     OK(MPI_Buffer_attach(room, sizeof room));
     OK(MPI_Buffer_detach(&address, &size));
     CHECK(address == room && size == sizeof room);
@@ -361,6 +362,8 @@ static void buffers(void)
     CHECK(address == MPI_BUFFER_AUTOMATIC);
     OK(MPI_Type_size(half, &size));
     CHECK(size == 2);
+    OK(MPI_Reduce_local(&terms[0], &terms[1], 1, half, MPI_SUM));
+    CHECK(terms[1] == 0x4500);
 }
 
 static void fortran(void)

@@ -7,6 +7,7 @@
 
 pub mod abi;
 mod arithmetic;
+mod half;
 mod kernels;
 mod pairs;
 mod predefined;
