@@ -151,6 +151,26 @@ static void bottom_is_no_buffer(void)
     free(out); free(in); free(ones); free(zeros); free(from); free(to);
 }
 
+/* Both sides of an intercommunicator meet again where they share memory. */
+static void both_sides_share_memory(void)
+{
+    MPI_Comm mine, between, near;
+    int side = check_rank % 2, inter, far;
+    if (check_size < 2)
+        return;
+    OK(MPI_Comm_split(MPI_COMM_WORLD, side, 0, &mine));
+    OK(MPI_Intercomm_create(mine, 0, MPI_COMM_WORLD, 1 - side, 0, &between));
+    OK(MPI_Comm_split_type(between, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &near));
+    OK(MPI_Comm_test_inter(near, &inter));
+    OK(MPI_Comm_remote_size(near, &far));
+    CHECK(inter && far == (side ? (check_size + 1) / 2 : check_size / 2));
+    OK(MPI_Comm_free(&near));
+    OK(MPI_Comm_split_type(between, MPI_UNDEFINED, 0, MPI_INFO_NULL, &near));
+    CHECK(near == MPI_COMM_NULL);
+    OK(MPI_Comm_free(&between));
+    OK(MPI_Comm_free(&mine));
+}
+
 /* What was waited for by nobody has no error; a handler may be set for a duplicate that is not finished. */
 static void nothing_and_not_yet(void)
 {
@@ -191,6 +211,7 @@ int main(int argc, char **argv)
     buffers_go_with_their_communicator();
     kinds_of_hardware();
     bottom_is_no_buffer();
+    both_sides_share_memory();
     nothing_and_not_yet();
     check_end();
     MPI_Info after;

@@ -172,7 +172,7 @@ pub unsafe fn split(comm: usize, color: i32, key: i32, out: *mut usize) -> Resul
 /// Besides shared memory no kinds of hardware are told apart, and no process sets but by sessions: such splits give
 /// nobody a communicator, as the standard allows.
 pub unsafe fn split_type(comm: usize, kind: i32, key: i32, info: usize, out: *mut usize) -> Result<()> {
-    let comm = intra(comm)?;
+    let comm = of(comm)?;
     let wanted = info::value(info, "mpi_hw_resource_type")?;
     let shares_memory = match kind {
         COMM_TYPE_SHARED => true,
