@@ -1,6 +1,6 @@
 //! The accumulate family: what combines, and what fetches what was there before.
 
-use super::elements::{Span, basic, operation, spans};
+use super::elements::{Span, Spans, basic, operation, spans};
 use super::epoch::wait_in_window;
 use super::message::{Head, Kind, Landing, Reply};
 use super::transfer::{Aim, Described, expect, packed, pieces, send_when_room};
@@ -47,7 +47,7 @@ impl Action {
 /// A checked operation.
 struct Deed {
     rank: usize,
-    spans: Vec<Span>,
+    spans: Spans,
     action: Action,
     op: Predefined,
     basic: &'static Datatype,
@@ -126,18 +126,18 @@ pub struct Call {
 /// # Safety
 /// The buffers are the program's for this purpose, until the operation is complete.
 pub unsafe fn accumulate(call: &Call) -> Result<usize> {
-    let deed = {
-        let mut guard = WORLD.enter();
-        let World { windows, types, ops, .. } = &mut *guard;
-        let window = &mut **windows.table.get_mut(call.handle)?;
-        let op = operation(ops, call.op)?;
-        // SAFETY: the caller's promise.
-        match unsafe { plan(window, types, op, call)? } {
-            Some(deed) => deed,
-            None => return Ok(SENT),
-        }
+    let mut guard = WORLD.enter();
+    let World { windows, types, ops, endpoint, .. } = &mut *guard;
+    let window = &mut **windows.table.get_mut(call.handle)?;
+    let op = operation(ops, call.op)?;
+    // SAFETY: the caller's promise; the deed was checked against the window's sizes.
+    let (deed, tried) = unsafe {
+        let Some(deed) = plan(window, types, op, call)? else { return Ok(SENT) };
+        let tried = try_deed(window, endpoint, &deed)?;
+        (deed, tried)
     };
-    perform(call.name, call.handle, deed, call.has_request)
+    drop(guard);
+    finish(call.name, call.handle, deed, tried, call.has_request)
 }
 
 /// # Safety
@@ -218,9 +218,11 @@ pub unsafe fn compare_and_swap(
     datatype: usize,
     (rank, disp): (i32, isize),
 ) -> Result<()> {
-    let deed = {
+    // Twice the longest integer.
+    let mut held = [0u8; 16];
+    let (deed, tried) = {
         let mut guard = WORLD.enter();
-        let World { windows, types, .. } = &mut *guard;
+        let World { windows, types, endpoint, .. } = &mut *guard;
         let window = &mut **windows.table.get_mut(handle)?;
         let kind = types.get(datatype)?;
         let allowed = [Group::CInteger, Group::FortranInteger, Group::Logical, Group::MultiLanguage, Group::Byte];
@@ -237,27 +239,30 @@ pub unsafe fn compare_and_swap(
             return Err(Error::new(Class::Buffer, format!("{name} is a null pointer")));
         }
         let size = sight.bytes;
-        let mut held = vec![0u8; 2 * size];
+        assert!(2 * size <= held.len(), "no integer is longer");
         // SAFETY: the program's elements.
         unsafe {
             std::ptr::copy_nonoverlapping(compare.cast(), held.as_mut_ptr(), size);
             std::ptr::copy_nonoverlapping(origin.cast(), held.as_mut_ptr().add(size), size);
         }
-        Deed {
+        let deed = Deed {
             rank: sight.rank,
-            spans: vec![Span { at: sight.at, count: 1 }],
+            spans: Spans::One([Span { at: sight.at, count: 1 }]),
             action: Action::Swap,
             op: Predefined::Replace,
             basic,
             elements: 1,
             origin: held.as_ptr(),
             origin_bytes: 2 * size,
-            _held: held,
+            _held: Vec::new(),
             result: result.cast(),
             landing: Landing::There,
-        }
+        };
+        // SAFETY: the deed was checked against the window's sizes, and its buffers are the program's.
+        let tried = unsafe { try_deed(window, endpoint, &deed)? };
+        (deed, tried)
     };
-    perform("MPI_Compare_and_swap", handle, deed, false).map(drop)
+    finish("MPI_Compare_and_swap", handle, deed, tried, false).map(drop)
 }
 
 /// Whether an operation could be done.
@@ -269,14 +274,14 @@ pub(super) enum Tried {
     Elsewhere,
 }
 
-fn perform(call: &'static str, handle: usize, deed: Deed, has_request: bool) -> Result<usize> {
+/// What is left to be done after the first try.
+fn finish(call: &'static str, handle: usize, deed: Deed, mut tried: Tried, has_request: bool) -> Result<usize> {
     let attempt = |world: &mut World| -> Result<Tried> {
         let World { windows, endpoint, .. } = world;
         let window = &mut **windows.table.get_mut(handle)?;
         // SAFETY: the deed was checked against the window's sizes, and its buffers are the program's.
         unsafe { try_deed(window, endpoint, &deed) }
     };
-    let mut tried = attempt(&mut WORLD.enter())?;
     if let Tried::Busy = tried {
         let rank = deed.rank;
         tried = wait_in_window(call, handle, Some(rank), |world, looks| match attempt(world) {
@@ -427,9 +432,9 @@ fn send(call: &'static str, handle: usize, deed: Deed, has_request: bool) -> Res
         _ if fetches => Kind::FetchAccumulate,
         _ => Kind::Accumulate,
     };
-    // SAFETY: the origin's elements, as long as the deed lives.
-    let origin = match deed.origin_bytes {
+    let origin: &[u8] = match deed.origin_bytes {
         0 => &[],
+        // SAFETY: the origin's elements, as long as the deed lives.
         bytes => unsafe { std::slice::from_raw_parts(deed.origin, bytes) },
     };
     let mut head = Head { element: deed.basic.code().map_or(0, u64::from), op: deed.op as u64, ..Head::new(kind) };

@@ -171,7 +171,6 @@ fn make(comm: &Arc<Comm>, plan: &Plan, shares: &[Share], apart: bool, me: Peer) 
         comm: comm.clone(),
         flavor: plan.flavor,
         base,
-        size: plan.size as usize,
         epochs: Epochs::new(targets.len()),
         targets,
         host: if words.is_shared() { host.ranks } else { vec![comm.rank] },

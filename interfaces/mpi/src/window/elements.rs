@@ -3,6 +3,7 @@
 use crate::datatype::{Datatype, Scalar};
 use crate::error::{Class, Error, Result};
 use crate::op::{Op, Predefined};
+use std::ops::Deref;
 
 /// The code of the bytes' datatype.
 const BYTE: usize = crate::abi::BYTE;
@@ -20,13 +21,10 @@ pub fn basic(datatype: &Datatype, op: Predefined) -> Result<&'static Datatype> {
     if matches!(op, Predefined::Replace | Predefined::NoOp) {
         return Ok(Datatype::predefined(BYTE).expect("bytes are predefined"));
     }
-    let named = datatype.named().and_then(|named| Datatype::predefined(usize::from(named.code)));
-    let basic = match named {
-        Some(named) => named,
-        None => only_type(datatype, op)?,
-    };
-    op.check(basic)?;
-    Ok(basic)
+    match datatype.named().and_then(|named| Datatype::predefined(usize::from(named.code))) {
+        Some(named) => Ok(named),
+        None => only_type(datatype, op),
+    }
 }
 
 /// The predefined type that a derived one consists of: a pair for the operations on pairs.
@@ -65,14 +63,30 @@ pub fn operation(ops: &crate::handle::Table<Op>, handle: usize) -> Result<Predef
     }
 }
 
+/// Where elements are; most often in one place, which needs no memory of its own.
+pub enum Spans {
+    One([Span; 1]),
+    Many(Vec<Span>),
+}
+
+impl Deref for Spans {
+    type Target = [Span];
+    fn deref(&self) -> &[Span] {
+        match self {
+            Self::One(one) => one,
+            Self::Many(many) => many,
+        }
+    }
+}
+
 /// The elements of `basic` in `count` elements of `datatype` whose first lies at `at`, in the order of the type map.
-pub fn spans(datatype: &Datatype, count: i64, at: i64, basic: &Datatype) -> Vec<Span> {
+pub fn spans(datatype: &Datatype, count: i64, at: i64, basic: &Datatype) -> Spans {
     let (size, extent) = (basic.size(), basic.extent());
     if size == extent
         && let Some((disp, bytes)) = datatype.contiguous_span(count)
     {
         let count = bytes as usize / size.max(1) as usize;
-        return if count == 0 { Vec::new() } else { vec![Span { at: at + disp, count }] };
+        return if count == 0 { Spans::Many(Vec::new()) } else { Spans::One([Span { at: at + disp, count }]) };
     }
     let mut spans: Vec<Span> = Vec::new();
     let bytes = datatype.packed_size(count).unwrap_or(0);
@@ -92,11 +106,11 @@ pub fn spans(datatype: &Datatype, count: i64, at: i64, basic: &Datatype) -> Vec<
         }
         packed += length;
     });
-    spans
+    Spans::Many(spans)
 }
 
 /// The bytes of `count` elements of `datatype` at `at`, in the order of the type map, as [`Span`]s of bytes.
-pub fn runs(datatype: &Datatype, count: i64, at: i64) -> Vec<Span> {
+pub fn runs(datatype: &Datatype, count: i64, at: i64) -> Spans {
     spans(datatype, count, at, Datatype::predefined(BYTE).expect("bytes are predefined"))
 }
 
@@ -122,16 +136,16 @@ mod tests {
     #[test]
     fn elements_side_by_side_are_one_span() {
         let int = predefined(crate::abi::INT);
-        assert_eq!(spans(int, 5, 100, int), [Span { at: 100, count: 5 }]);
-        assert_eq!(spans(int, 0, 100, int), []);
-        assert_eq!(runs(int, 5, 8), [Span { at: 8, count: 20 }]);
+        assert_eq!(*spans(int, 5, 100, int), [Span { at: 100, count: 5 }]);
+        assert!(spans(int, 0, 100, int).is_empty());
+        assert_eq!(*runs(int, 5, 8), [Span { at: 8, count: 20 }]);
     }
 
     #[test]
     fn pairs_with_gaps_are_found_where_they_begin() {
         for code in [crate::abi::DOUBLE_INT, crate::abi::SHORT_INT, crate::abi::LONG_DOUBLE_INT] {
             let pair = predefined(code);
-            assert_eq!(spans(pair, 3, 64, pair), [Span { at: 64, count: 3 }], "{pair:?}");
+            assert_eq!(*spans(pair, 3, 64, pair), [Span { at: 64, count: 3 }], "{pair:?}");
         }
     }
 
@@ -140,7 +154,7 @@ mod tests {
         let double = predefined(crate::abi::DOUBLE);
         let vector = Datatype::vector(3, 2, 5, double, Width::Int).expect("small");
         let expected = [Span { at: 0, count: 2 }, Span { at: 40, count: 2 }, Span { at: 80, count: 2 }];
-        assert_eq!(spans(&vector, 1, 0, double), expected);
+        assert_eq!(*spans(&vector, 1, 0, double), expected);
         assert_eq!(basic(&vector, Predefined::Sum).expect("doubles only").code(), double.code());
         assert_eq!(bounds(&vector, 1, 16), (16, 16 + 96));
     }

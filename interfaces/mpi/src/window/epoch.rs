@@ -102,12 +102,16 @@ impl Window {
             (Access::Locks, None) => true,
             _ => false,
         };
+        if allows { Ok(()) } else { Err(self.not_locked(rank)) }
+    }
+
+    #[cold]
+    fn not_locked(&self, rank: Option<usize>) -> Error {
         let name = self.display_name();
-        match rank {
-            _ if allows => Ok(()),
-            Some(rank) => Err(wrong(format!("rank {rank} of {name} is not locked"))),
-            None => Err(wrong(format!("no rank of {name} is locked"))),
-        }
+        wrong(match rank {
+            Some(rank) => format!("rank {rank} of {name} is not locked"),
+            None => format!("no rank of {name} is locked"),
+        })
     }
 
     /// Whether an epoch is open that has to end first; `Ready` is none.

@@ -210,6 +210,17 @@ pub struct Correspondent {
     pub holds: Option<bool>,
 }
 
+impl Correspondent {
+    /// Whether all that was sent to it is known to be done. Another thread may have asked, and wait for the answer.
+    pub fn is_quiet(&self) -> bool {
+        !self.dirty && self.is_answered()
+    }
+
+    pub fn is_answered(&self) -> bool {
+        self.asked == self.answered && self.gets == 0
+    }
+}
+
 /// The messages of a window.
 pub struct Service {
     pub context: u32,
@@ -291,10 +302,6 @@ impl Service {
     /// No more than may be: an origin waits before it sends more.
     pub fn has_room(&self) -> bool {
         self.sending.len() < MOST_UNDER_WAY && self.parts < MOST_UNDER_WAY
-    }
-
-    pub fn is_all_sent(&self) -> bool {
-        self.sending.is_empty()
     }
 
     /// Whether others wait for a lock of ours that we cannot give yet.

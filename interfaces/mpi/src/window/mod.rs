@@ -17,7 +17,7 @@
 //! that all before it are done. What a request names is checked before it is touched. Nothing here waits but in
 //! `Monitor::wait`, and never with a lock of a window held.
 
-pub mod abi;
+pub(crate) mod abi;
 mod accumulate;
 mod create;
 mod elements;
@@ -146,7 +146,6 @@ pub struct Window {
     comm: Arc<Comm>,
     flavor: Flavor,
     base: *mut u8,
-    size: usize,
     targets: Vec<Target>,
     /// Ranks of this host, ascending.
     host: Vec<u32>,

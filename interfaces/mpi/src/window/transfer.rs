@@ -1,6 +1,6 @@
 //! Put and get.
 
-use super::elements::{Span, bounds, runs};
+use super::elements::{Span, Spans, bounds, runs};
 use super::epoch::{find, wait_in_window};
 use super::message::{Head, Kind, Landing, MOST_PAYLOAD, MOST_SPANS, Reply};
 use super::{Flavor, Way, Window};
@@ -124,7 +124,7 @@ fn check_lengths(origin: usize, target: usize) -> Result<()> {
 /// What could not be done at once.
 struct Rest {
     rank: usize,
-    spans: Vec<Span>,
+    spans: Spans,
 }
 
 /// `MPI_Put`; answers a request.
@@ -171,7 +171,7 @@ unsafe fn put_now(window: &mut Window, buffer: &Buffer, sight: &Sight) -> Result
             // SAFETY: the caller's promise.
             let packed = unsafe { packed(buffer)? };
             let (mut from, bytes) = (0, packed.bytes());
-            for span in &spans {
+            for span in spans.iter() {
                 let part = &bytes[from..from + span.count];
                 // SAFETY: the part is ours to read.
                 let written = unsafe { attach.write(part.as_ptr(), to.wrapping_add(span.at as u64), part.len()) };
@@ -349,7 +349,7 @@ unsafe fn get_now(window: &mut Window, buffer: &Buffer, sight: &Sight) -> Result
                 (_, Some(aside)) => aside.at(),
                 _ => return Ok(None),
             };
-            for span in &spans {
+            for span in spans.iter() {
                 // SAFETY: the place has room for the bytes of all spans.
                 if let Err(error) = unsafe { attach.read(from.wrapping_add(span.at as u64), to, span.count) } {
                     return window.refused(sight.rank, &error).map_or(Ok(Some(Rest { rank: sight.rank, spans })), Err);

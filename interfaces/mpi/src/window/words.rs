@@ -93,7 +93,7 @@ pub fn try_lock(word: &AtomicU64, alone: bool, me: u32) -> bool {
 pub fn unlock(word: &AtomicU64, alone: bool) -> bool {
     let mut seen = word.load(Ordering::Relaxed);
     loop {
-        let rest = if alone { seen & (1 << ALONE) - 1 } else { seen.wrapping_sub(TOGETHER) };
+        let rest = if alone { seen & ((1 << ALONE) - 1) } else { seen.wrapping_sub(TOGETHER) };
         let is_free = rest & !WAITING == 0;
         let next = if is_free { 0 } else { rest };
         // ORDER: window-lock

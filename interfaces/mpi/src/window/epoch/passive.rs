@@ -2,7 +2,7 @@
 
 use super::{Access, Held, await_members, check_assertion, find, wait_in_window, wrong};
 use crate::abi::MODE_NOCHECK;
-use crate::error::{Class, Error, Result};
+use crate::error::{Error, Result};
 use crate::window::Window;
 use crate::window::message::{Head, Kind};
 use crate::window::words::{self, Which};
@@ -50,10 +50,13 @@ pub(super) fn flush_ranks(call: &'static str, handle: usize, ranks: impl Iterato
         let mut guard = WORLD.enter();
         let (window, endpoint) = find(&mut guard, handle)?;
         for rank in ranks {
+            if window.service.others[rank].is_quiet() {
+                continue;
+            }
             if window.service.others[rank].dirty {
                 window.ask(endpoint, rank, Kind::Flush);
-                asked.push(rank);
             }
+            asked.push(rank);
         }
     }
     memory_fence(Ordering::AcqRel);
@@ -62,10 +65,7 @@ pub(super) fn flush_ranks(call: &'static str, handle: usize, ranks: impl Iterato
 
 #[cold]
 fn await_answers(call: &'static str, handle: usize, ranks: &[usize]) -> Result<()> {
-    let is_answered = |window: &Window, rank: usize| {
-        let other = &window.service.others[rank];
-        other.asked == other.answered && other.gets == 0
-    };
+    let is_answered = |window: &Window, rank: usize| window.service.others[rank].is_answered();
     await_members(call, handle, ranks, is_answered)?;
     let mut guard = WORLD.enter();
     let (window, _) = find(&mut guard, handle)?;
@@ -89,7 +89,7 @@ fn give_back(call: &'static str, handle: usize, rank: usize, alone: bool) -> Res
         let mut guard = WORLD.enter();
         let (window, endpoint) = find(&mut guard, handle)?;
         match window.targets[rank].place {
-            Some(place) if !window.service.others[rank].dirty => {
+            Some(place) if window.service.others[rank].is_quiet() => {
                 window.release_word(endpoint, place, Which::Program, alone);
                 return Ok(());
             }
