@@ -208,6 +208,56 @@ unsafe fn plan(window: &mut Window, types: &Table<Datatype>, op: Predefined, cal
     }))
 }
 
+/// `MPI_Fetch_and_op`: as [`accumulate`] of one element, on a short way where its type is predefined and has no gaps.
+///
+/// # Safety
+/// As [`accumulate`].
+pub unsafe fn fetch_and_op(
+    handle: usize,
+    (origin, result): (*const c_void, *mut c_void),
+    datatype: usize,
+    (rank, disp): (i32, isize),
+    op: usize,
+) -> Result<()> {
+    let name = "MPI_Fetch_and_op";
+    let aim = Aim { rank, disp, count: 1, datatype };
+    let mut guard = WORLD.enter();
+    let World { windows, types, ops, endpoint, .. } = &mut *guard;
+    let window = &mut **windows.table.get_mut(handle)?;
+    let predefined = operation(ops, op)?;
+    let fetches_only = predefined == Predefined::NoOp;
+    let basic = Datatype::predefined(datatype).filter(|basic| basic.size() > 0 && basic.size() == basic.extent());
+    let has_places = !result.is_null() && (fetches_only || !origin.is_null());
+    let Some(basic) = basic.filter(|_| has_places && rank != PROC_NULL) else {
+        drop(guard);
+        let described = |at| (at, 1, datatype);
+        let (origin, result) = (described(origin), Some(described(result.cast_const())));
+        // SAFETY: the caller's promise.
+        return unsafe { accumulate(&Call { name, handle, origin, result, aim, op, has_request: false }).map(drop) };
+    };
+    let Some(sight) = window.sight(types, &aim)? else { return Ok(()) };
+    let deed = Deed {
+        rank: sight.rank,
+        spans: Spans::One([Span { at: sight.at, count: 1 }]),
+        action: Action::of(predefined, basic)?,
+        op: predefined,
+        basic,
+        elements: 1,
+        origin: origin.cast(),
+        origin_bytes: if fetches_only { 0 } else { sight.bytes },
+        _held: Vec::new(),
+        result: result.cast(),
+        landing: Landing::There,
+    };
+    // SAFETY: the deed was checked against the window's sizes, and its buffers are the program's.
+    let tried = unsafe { try_deed(window, endpoint, &deed)? };
+    if let Tried::Done = tried {
+        return Ok(());
+    }
+    drop(guard);
+    finish(name, handle, deed, tried, false).map(drop)
+}
+
 /// `MPI_Compare_and_swap`.
 ///
 /// # Safety

@@ -175,11 +175,8 @@ pub unsafe fn fetch_and_op(
     op: usize,
     win: usize,
 ) -> Result<()> {
-    let aim = Aim { rank, disp, count: 1, datatype };
-    let (name, origin, result) = ("MPI_Fetch_and_op", (origin, 1, datatype), Some((result.cast_const(), 1, datatype)));
-    let call = Call { name, handle: win, origin, result, aim, op, has_request: false };
     // SAFETY: as above.
-    unsafe { accumulate::accumulate(&call).map(drop) }
+    unsafe { accumulate::fetch_and_op(win, (origin, result), datatype, (rank, disp), op) }
 }
 
 pub unsafe fn compare_and_swap(
