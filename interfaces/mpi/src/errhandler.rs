@@ -84,7 +84,7 @@ pub enum On {
 /// Runs the program's handler: the monitor must not be held.
 #[cold]
 pub fn raise(call: &'static str, on: On, error: Error) -> i32 {
-    let on = error.on.map_or(on, On::Comm);
+    let on = error.on.map_or(on, |handle| if Kind::Win.has(handle) { On::Win(handle) } else { On::Comm(handle) });
     let (handler, object) = find(on);
     let line = format!("{call}: {} ({})", error.detail, crate::error::name(error.code));
     run(&handler, object, error.code, &line)
@@ -113,8 +113,19 @@ fn find(on: On) -> (Arc<Handler>, usize) {
     match on {
         On::Comm(handle) => of_comm(Some(handle)),
         On::File(handle) => (for_files(), handle),
-        On::Process | On::Win(_) | On::Session(_) => of_comm(None),
+        On::Win(handle) => of_win(handle),
+        On::Process | On::Session(_) => of_comm(None),
     }
+}
+
+/// The handler of a window; without a valid one that of the process.
+fn of_win(handle: usize) -> (Arc<Handler>, usize) {
+    if crate::start::is_running()
+        && let Some(window) = WORLD.enter().windows.table.find(handle)
+    {
+        return (window.errhandler.clone(), handle);
+    }
+    of_comm(None)
 }
 
 fn for_files() -> Arc<Handler> {

@@ -73,13 +73,32 @@ pub unsafe fn comm_call_errhandler(comm: usize, code: i32) -> Result<()> {
         let comm = world.comm(comm)?;
         (comm.state().errhandler.clone(), comm.handle)
     };
-    run(&handler, handle, code, &called(code));
+    run(&handler, handle, code, &called("MPI_Comm_call_errhandler", code));
+    Ok(())
+}
+
+pub unsafe fn win_set_errhandler(win: usize, errhandler: usize) -> Result<()> {
+    let handler = resolve(errhandler, Kind::Win);
+    WORLD.enter().windows.table.get_mut(win)?.errhandler = handler?;
+    Ok(())
+}
+
+pub unsafe fn win_get_errhandler(win: usize, out: *mut usize) -> Result<()> {
+    let handler = WORLD.enter().windows.table.get(win)?.errhandler.clone();
+    // SAFETY: the program's place for the handle.
+    unsafe { *out = handle_of(&handler) };
+    Ok(())
+}
+
+pub unsafe fn win_call_errhandler(win: usize, code: i32) -> Result<()> {
+    let handler = WORLD.enter().windows.table.get(win)?.errhandler.clone();
+    run(&handler, win, code, &called("MPI_Win_call_errhandler", code));
     Ok(())
 }
 
 /// The line for an error that the program reports itself.
-fn called(code: i32) -> String {
-    format!("MPI_Comm_call_errhandler: the program reports {} ({})", crate::error::text(code), crate::error::name(code))
+fn called(call: &str, code: i32) -> String {
+    format!("{call}: the program reports {} ({})", crate::error::text(code), crate::error::name(code))
 }
 
 fn no_file(file: usize) -> Result<()> {
@@ -102,6 +121,6 @@ pub unsafe fn file_get_errhandler(file: usize, out: *mut usize) -> Result<()> {
 
 pub unsafe fn file_call_errhandler(file: usize, code: i32) -> Result<()> {
     no_file(file)?;
-    run(&super::for_files(), file, code, &called(code));
+    run(&super::for_files(), file, code, &called("MPI_File_call_errhandler", code));
     Ok(())
 }
