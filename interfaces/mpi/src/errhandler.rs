@@ -112,12 +112,19 @@ pub(crate) fn run(handler: &Handler, object: usize, code: i32, line: &str) -> i3
 fn find(on: On) -> (Arc<Handler>, usize) {
     match on {
         On::Comm(handle) => of_comm(Some(handle)),
-        On::File(handle) => (for_files(), handle),
+        On::File(handle) => (of_file(handle), handle),
         On::Process | On::Win(_) | On::Session(_) => of_comm(None),
     }
 }
 
-fn for_files() -> Arc<Handler> {
+/// The handler of a file; without a valid one that of `MPI_FILE_NULL`.
+fn of_file(handle: usize) -> Arc<Handler> {
+    let file = if crate::start::is_running() { crate::file::of(handle).ok() } else { None };
+    file.map_or_else(for_files, |file| file.errhandler())
+}
+
+/// What files get that are opened, and errors of files that are not open.
+pub(crate) fn for_files() -> Arc<Handler> {
     let set = FOR_FILES.lock().unwrap_or_else(PoisonError::into_inner);
     set.clone().unwrap_or_else(|| Arc::new(Handler::Return))
 }

@@ -31,6 +31,9 @@ pub struct World {
     pub messages: Table<crate::point::Message>,
     /// Schedules under way.
     pub collectives: crate::coll::Active,
+    pub files: Table<Arc<crate::file::File>>,
+    /// The shared pointers of files that this process keeps.
+    pub(crate) pointers: Vec<crate::file::Keeper>,
     /// What point-to-point keeps for the process (attached buffers).
     pub point: crate::point::State,
     /// Which contexts are taken.
@@ -107,6 +110,8 @@ impl World {
             requests: Table::new(Kind::Request),
             messages: Table::new(Kind::Message),
             collectives: Default::default(),
+            files: Table::new(Kind::File),
+            pointers: Vec::new(),
             point: Default::default(),
             contexts: Contexts::default(),
             threads,
@@ -141,6 +146,7 @@ impl Driven for World {
     fn advance(&mut self) -> Option<Outside> {
         self.point.advance(&mut self.endpoint);
         crate::comm::idup::advance(self);
+        crate::file::advance(self);
         crate::coll::advance(self)
     }
 

@@ -1,0 +1,160 @@
+//! Beginning and end of a file.
+
+use super::datarep::Datarep;
+use super::disk::Disk;
+use super::hints::Hints;
+use super::mode::Mode;
+use super::view::View;
+use super::{File, State, fault, pointer};
+use crate::abi::BYTE;
+use crate::comm::agree::agree;
+use crate::comm::{Comm, Draft, create};
+use crate::datatype::Datatype;
+use crate::errhandler;
+use crate::error::{Class, Error, Result};
+use crate::info::Info;
+use crate::world::WORLD;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, OnceLock};
+
+/// Opens a file together with all processes of `parent`; answers its handle.
+pub fn open(parent: &Comm, path: PathBuf, amode: i32, info: &Info) -> Result<usize> {
+    const CALL: &str = "MPI_File_open";
+    let named = |error: Error| Error { detail: format!("file {}: {}", path.display(), error.detail), ..error };
+    let mode = Mode::new(amode).map_err(named);
+    let comm = own_comm(parent, &path, amode, mode.is_err())?;
+    let opened = mode.and_then(|mode| {
+        let mut hints = Hints::default();
+        hints.take(info);
+        open_together(CALL, &comm, &path, mode, hints)
+    });
+    match opened {
+        Ok(file) => Ok(insert(file)),
+        Err(error) => {
+            release(&comm);
+            Err(error)
+        }
+    }
+}
+
+/// A communicator for the file alone. All processes must have given the same access mode.
+fn own_comm(parent: &Comm, path: &Path, amode: i32, refused: bool) -> Result<Arc<Comm>> {
+    let (circle, _) = create::everyone(parent);
+    let agreed = agree("MPI_File_open", circle, [amode as u32 as u64, refused.into(), 0])?;
+    let differs = agreed.said.iter().position(|says| says[0] != agreed.said[0][0]);
+    if let Some(rank) = differs.filter(|_| !refused) {
+        WORLD.enter().contexts.release(agreed.context);
+        let (mine, other) = (agreed.said[0][0] as i32, agreed.said[rank][0] as i32);
+        let detail = format!("file {}: amode is {mine} in rank 0 and {other} in rank {rank}", path.display());
+        return Err(Error::new(Class::NotSame, detail));
+    }
+    if refused || differs.is_some() {
+        WORLD.enter().contexts.release(agreed.context);
+        // The caller's own error says more.
+        return Err(Mode::new(amode).err().map_or_else(
+            || Error::new(Class::NotSame, format!("file {}: amode differs between processes", path.display())),
+            |error| Error { detail: format!("file {}: {}", path.display(), error.detail), ..error },
+        ));
+    }
+    let draft = Draft { name: format!("file {}", path.display()), ..Draft::from_parent(parent.local.clone(), parent) };
+    let mut world = WORLD.enter();
+    let handle = create::insert(&mut world, draft, agreed.context);
+    world.comm(handle).cloned()
+}
+
+fn release(comm: &Comm) {
+    let mut world = WORLD.enter();
+    let _ = world.comms.remove(comm.handle);
+    world.contexts.release(comm.context);
+}
+
+/// The first process opens the file, and creates it if so; the others follow if that went well.
+fn open_together(call: &'static str, comm: &Arc<Comm>, path: &Path, mode: Mode, hints: Hints) -> Result<File> {
+    let first = comm.rank == 0;
+    let open = || {
+        let wanted = mode.wanted(first, hints.permissions);
+        Disk::open(path, wanted).map_err(|error| fault::of("opening", path, &error))
+    };
+    let mut mine = None;
+    if first || !mode.creates() {
+        mine = Some(open());
+    }
+    if mode.creates() {
+        report(call, comm, path, mine.as_ref().and_then(|disk| disk.as_ref().err()))?;
+    }
+    let mine = mine.unwrap_or_else(open);
+    // Nobody goes on with a file that another process could not open.
+    report(call, comm, path, mine.as_ref().err())?;
+    let disk = mine?;
+    let size = disk.size().map_err(|error| fault::of("asking for the size", path, &error))?;
+    let byte = || Datatype::predefined(BYTE).expect("bytes are predefined").clone();
+    let state = State {
+        view: Arc::new(View::new(0, byte(), byte(), Datarep::Native)?),
+        position: if mode.begins_at_the_end() { size as i64 } else { 0 },
+        atomic: false,
+        hints,
+        errhandler: errhandler::for_files(),
+        split: None,
+    };
+    let (state, turn, remote) = (Mutex::new(state), Mutex::new(()), OnceLock::new());
+    let file = File { path: path.to_owned(), disk, mode, comm: comm.clone(), state, turn, remote };
+    pointer::open(&mut WORLD.enter(), comm.context, comm.rank);
+    if mode.begins_at_the_end() {
+        file.set_kept_pointer(size as i64);
+    }
+    // The pointer is kept before anybody may ask for it.
+    file.tell(call, [0; 4])?;
+    Ok(file)
+}
+
+/// Tells the others how it went so far; an error of any process is one of all.
+fn report(call: &'static str, comm: &Comm, path: &Path, error: Option<&Error>) -> Result<()> {
+    let code = error.map_or(0, |error| error.code as u64);
+    let said = crate::comm::agree::tell(call, comm, [code, 0, 0, 0]).map_err(|error| Error { on: None, ..error })?;
+    if let Some(error) = error {
+        return Err(error.clone());
+    }
+    match said.iter().position(|block| block[0] != 0) {
+        None => Ok(()),
+        Some(rank) => {
+            let code = said[rank][0] as i32;
+            let why = crate::error::text(code);
+            Err(Error::from_code(code, format!("file {}: rank {rank} could not open it: {why}", path.display())))
+        }
+    }
+}
+
+fn insert(file: File) -> usize {
+    WORLD.enter().files.insert(Arc::new(file))
+}
+
+/// Closes a file together with all processes that opened it.
+pub fn close(handle: usize) -> Result<()> {
+    const CALL: &str = "MPI_File_close";
+    let file = super::of(handle)?;
+    if let Some(split) = &file.state().split {
+        return Err(file.error(Class::Other, format!("{}_begin has no end yet", split.family)));
+    }
+    let met = file.tell(CALL, [0; 4]);
+    {
+        let mut world = WORLD.enter();
+        pointer::close(&mut world, file.comm.context);
+        world.files.remove(handle)?;
+    }
+    let mut removed = Ok(());
+    if file.mode.is_deleted_at_the_end() {
+        if file.comm.rank == 0 {
+            removed = Disk::remove(&file.path).map_err(|error| fault::of("deleting", &file.path, &error));
+        }
+        // Whoever goes on after the call finds no file.
+        removed = file.agree(CALL, removed);
+    }
+    release(&file.comm);
+    met?;
+    removed
+}
+
+/// Deletes a file by its name.
+pub fn delete(path: &Path) -> Result<()> {
+    Disk::remove(path).map_err(|error| fault::of("deleting", path, &error))
+}
