@@ -90,7 +90,8 @@ pub fn raise(call: &'static str, on: On, error: Error) -> i32 {
     run(&handler, object, error.code, &line)
 }
 
-/// Calls a handler with `code`; the line says what happened.
+/// Calls a handler with `code`; the line says what happened. Answers what the call is to return, which a handler of the
+/// program may have changed.
 pub(crate) fn run(handler: &Handler, object: usize, code: i32, line: &str) -> i32 {
     match *handler {
         Handler::Fatal | Handler::Abort => crate::start::abort_with(code, line),
@@ -103,6 +104,7 @@ pub(crate) fn run(handler: &Handler, object: usize, code: i32, line: &str) -> i3
                 let function: unsafe extern "C" fn(*mut usize, *mut i32, ...) = std::mem::transmute(function);
                 function(&mut object, &mut passed);
             }
+            return passed;
         }
     }
     code

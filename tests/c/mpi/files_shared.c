@@ -110,6 +110,7 @@ static void sequential(void)
     OK(MPI_File_set_view(file, MPI_DISPLACEMENT_CURRENT, MPI_INT, MPI_INT, "native", MPI_INFO_NULL));
     OK(MPI_File_read_ordered(file, &value, 1, MPI_INT, MPI_STATUS_IGNORE));
     CHECK(value == check_size + check_rank);
+    FAILS(MPI_File_set_view(file, 0, MPI_INT, MPI_INT, "native", MPI_INFO_NULL), MPI_ERR_ARG);
     FAILS(MPI_File_read_at(file, 0, &value, 1, MPI_INT, MPI_STATUS_IGNORE), MPI_ERR_UNSUPPORTED_OPERATION);
     FAILS(MPI_File_seek(file, 0, MPI_SEEK_SET), MPI_ERR_UNSUPPORTED_OPERATION);
     OK(MPI_File_close(&file));

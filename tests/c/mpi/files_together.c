@@ -169,6 +169,39 @@ static void whole_or_not(void)
     OK(MPI_Type_free(&filetype));
 }
 
+/* A filetype that shows some bytes twice may be read, whatever the hints say. */
+static void twice(void)
+{
+    int lengths[2] = {3, 1}, places[2] = {0, 1}, values[30], back[16];
+    const char *path = path_in(folder, "twice");
+    MPI_Info info = hints("true", "2");
+    MPI_Datatype filetype;
+    MPI_File file;
+    MPI_Status status;
+    if (check_rank == 0) {
+        FILE *plain = fopen(path, "w");
+        for (int i = 0; i < 30; i++)
+            values[i] = i;
+        fwrite(values, sizeof(int), 30, plain);
+        fclose(plain);
+    }
+    OK(MPI_Type_indexed(2, lengths, places, MPI_INT, &filetype));
+    OK(MPI_Type_commit(&filetype));
+    OK(MPI_Barrier(MPI_COMM_WORLD));
+    OK(MPI_File_open(MPI_COMM_WORLD, path, MPI_MODE_RDONLY, info, &file));
+    for (int atomic = 0; atomic < 2; atomic++) {
+        OK(MPI_File_set_atomicity(file, atomic));
+        OK(MPI_File_set_view(file, 4 * check_rank, MPI_INT, filetype, "native", info));
+        OK(MPI_File_read_all(file, back, 8, MPI_INT, &status));
+        CHECK(count_of(&status, MPI_INT) == 8);
+        for (int i = 0; i < 8; i++)
+            CHECK(back[i] == check_rank + i / 4 * 3 + (i % 4 == 3 ? 1 : i % 4));
+    }
+    OK(MPI_File_close(&file));
+    OK(MPI_Type_free(&filetype));
+    OK(MPI_Info_free(&info));
+}
+
 int main(int argc, char **argv)
 {
     static const char *ways[] = {"true", "false", "automatic"};
@@ -181,6 +214,7 @@ int main(int argc, char **argv)
                 mixed(ways[way], nodes[few], few == 2 ? 61 : 8, scattered);
         unequal(ways[way]);
     }
+    twice();
     neighbours(0);
     neighbours(1);
     whole_or_not();

@@ -38,11 +38,8 @@ unsafe fn path_of(filename: *const c_char) -> Result<PathBuf> {
 /// `MPI_File_open`.
 pub unsafe fn open(comm: usize, filename: *const c_char, amode: i32, info: usize, out: *mut usize) -> Result<()> {
     let comm = intra(comm).map_err(|error| Error { on: None, ..error })?;
-    // SAFETY: the program's string.
-    let path = unsafe { path_of(filename)? };
-    let hints = info::copy_of(info)?;
-    // SAFETY: the program's place for the handle.
-    unsafe { *out = opening::open(&comm, path, amode, &hints)? };
+    // SAFETY: the program's string, and its place for the handle.
+    unsafe { *out = opening::open(&comm, path_of(filename), amode, info::copy_of(info))? };
     Ok(())
 }
 
@@ -313,7 +310,8 @@ pub unsafe fn set_view(
     // SAFETY: the program's string.
     let name = unsafe { text_of(datarep, "datarep") };
     let disp = file.displacement(CALL, disp);
-    let view = disp.and_then(|disp| new_view(disp, etype, filetype, &name?)).map_err(|error| file.named(error));
+    let view = disp.and_then(|disp| new_view(disp, etype, filetype, &name?));
+    let view = view.and_then(|view| file.refuse_overlap(view)).map_err(|error| file.named(error));
     let hints = info::copy_of(info);
     // Views may differ, but the length of an etype and the representation may not.
     let says = view.as_ref().map_or([0; 2], |view| [view.unit(), mark(view.datarep.name())]);
@@ -354,21 +352,25 @@ fn new_view(disp: i64, etype: usize, filetype: usize, datarep: &str) -> Result<V
 }
 
 impl File {
+    /// Refuses a view that shows a byte twice, unless the file is only read (MPI 5.0, section 14.3).
+    fn refuse_overlap(&self, view: View) -> Result<View> {
+        let detail = "etype or filetype overlaps itself, which only a file with MPI_MODE_RDONLY may have";
+        if view.overlaps() && self.mode.writes() { Err(self.error(Class::Io, detail)) } else { Ok(view) }
+    }
+
     /// The displacement of a new view. Of a sequential file it is where the shared pointer is, and nothing else.
     fn displacement(&self, call: &'static str, disp: i64) -> Result<i64> {
-        match (disp, self.mode.is_sequential()) {
-            (DISPLACEMENT_CURRENT, true) => {
-                let kept = self.kept_pointer();
-                let here = if self.comm.rank == 0 { self.byte_offset(kept) } else { Ok(0) };
-                let said = self.tell(call, [here.as_ref().map_or(0, |&at| at as u64), 0, 0, 0])?;
-                here.map(|_| said[0][0] as i64)
-            }
-            (DISPLACEMENT_CURRENT, false) => {
+        if self.mode.is_sequential() {
+            let kept = self.kept_pointer();
+            let here = if self.comm.rank == 0 { self.byte_offset(kept) } else { Ok(0) };
+            let said = self.tell(call, [here.as_ref().map_or(0, |&at| at as u64), 0, 0, 0])?;
+            let why = format!("disp {disp} must be MPI_DISPLACEMENT_CURRENT with MPI_MODE_SEQUENTIAL");
+            here?;
+            return if disp == DISPLACEMENT_CURRENT { Ok(said[0][0] as i64) } else { Err(self.error(Class::Arg, why)) };
+        }
+        match disp {
+            DISPLACEMENT_CURRENT => {
                 Err(self.error(Class::Arg, "disp is MPI_DISPLACEMENT_CURRENT without MPI_MODE_SEQUENTIAL"))
-            }
-            (_, true) => {
-                let why = format!("disp {disp} must be MPI_DISPLACEMENT_CURRENT with MPI_MODE_SEQUENTIAL");
-                Err(self.error(Class::Arg, why))
             }
             _ if disp < 0 => Err(self.error(Class::Arg, format!("disp {disp} is negative"))),
             _ => Ok(disp),

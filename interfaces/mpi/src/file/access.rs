@@ -152,8 +152,8 @@ fn run(file: &File, call: Call, load: &Load, at: i64, together: bool) -> Result<
     }
     let empty = Memory::empty();
     let memory = if wrong.is_some() { &empty } else { memory };
-    // SAFETY: the program's own functions.
     let mut encoded = match call.way {
+        // SAFETY: the program's own functions.
         Way::Write => unsafe { view.datarep.encode(memory) },
         Way::Read => view.datarep.bytes_of(memory).map(|bytes| vec![0; bytes as usize]),
     };

@@ -31,6 +31,8 @@ const SHORT_REMOTE: u64 = 256 << 10;
 const SAMPLE: u64 = 256 << 10;
 /// Set beside the length of pieces by a process whose file system is remote.
 const REMOTE: u64 = 1 << 63;
+/// Set there by a process whose view overlaps itself, so that it cannot be cut in domains.
+const UNSORTED: u64 = 1 << 62;
 
 /// What each process says of its access.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -42,35 +44,41 @@ struct Survey {
     /// Bytes of a piece, on average.
     piece: u64,
     remote: bool,
+    unsorted: bool,
 }
 
 impl Survey {
+    const NOTHING: Self = Self { first: 0, end: 0, bytes: 0, piece: 0, remote: false, unsorted: false };
+
     fn of(file: &File, view: &View, at: u64, bytes: u64) -> Result<Self> {
-        let remote = file.is_remote();
+        let (remote, unsorted) = (file.is_remote(), !view.is_sorted());
         if bytes == 0 {
-            return Ok(Self { first: 0, end: 0, bytes: 0, piece: 0, remote });
+            return Ok(Self { remote, ..Self::NOTHING });
         }
         let (first, end) = (view.offset(at)?, view.offset(at + bytes - 1)? + 1);
         let mut pieces = Vec::new();
         let sample = SAMPLE.min(bytes);
         view.pieces(at, sample, &mut pieces)?;
-        Ok(Self { first, end, bytes, piece: sample / pieces.len() as u64, remote })
+        Ok(Self { first, end, bytes, piece: sample / pieces.len() as u64, remote, unsorted })
     }
 
     fn told(self) -> [u64; 4] {
-        [self.first, self.end, self.bytes, self.piece | if self.remote { REMOTE } else { 0 }]
+        let flag = |set: bool, bit: u64| if set { bit } else { 0 };
+        let piece = self.piece | flag(self.remote, REMOTE) | flag(self.unsorted, UNSORTED);
+        [self.first, self.end, self.bytes, piece]
     }
 
     fn heard(block: [u64; 4]) -> Self {
         let [first, end, bytes, piece] = block;
-        Self { first, end, bytes, piece: piece & !REMOTE, remote: piece & REMOTE != 0 }
+        let (remote, unsorted) = (piece & REMOTE != 0, piece & UNSORTED != 0);
+        Self { first, end, bytes, piece: piece & !(REMOTE | UNSORTED), remote, unsorted }
     }
 }
 
 /// Whether two phases are worth it. All processes answer alike.
 fn pays(all: &[Survey], buffering: Buffering) -> bool {
     let mut with_data: Vec<&Survey> = all.iter().filter(|survey| survey.bytes > 0).collect();
-    if with_data.is_empty() {
+    if with_data.is_empty() || all.iter().any(|survey| survey.unsorted) {
         return false;
     }
     match buffering {
@@ -90,7 +98,7 @@ fn pays(all: &[Survey], buffering: Buffering) -> bool {
 pub fn perform(file: &File, call: Call, view: &View, at: u64, memory: &Memory, hints: &Hints) -> Result<u64> {
     let (survey, wrong) = match Survey::of(file, view, at, memory.bytes) {
         Ok(survey) => (survey, None),
-        Err(error) => (Survey { first: 0, end: 0, bytes: 0, piece: 0, remote: false }, Some(error)),
+        Err(error) => (Survey::NOTHING, Some(error)),
     };
     let all: Vec<Survey> = file.tell(call.name, survey.told())?.into_iter().map(Survey::heard).collect();
     let buffering = if call.way == Way::Read { hints.read } else { hints.write };
@@ -239,7 +247,7 @@ mod tests {
     use super::*;
 
     fn survey(first: u64, end: u64, bytes: u64, piece: u64) -> Survey {
-        Survey { first, end, bytes, piece, remote: false }
+        Survey { first, end, bytes, piece, ..Survey::NOTHING }
     }
 
     #[test]
@@ -255,11 +263,15 @@ mod tests {
         let far = long.map(|survey| Survey { remote: true, ..survey });
         assert!(pays(&far, way));
         assert!(!pays(&[survey(0, 0, 0, 0); 3], Buffering::Always));
+        let over = mixed.map(|survey| Survey { unsorted: true, ..survey });
+        assert!(!pays(&over, Buffering::Always), "nothing makes what overlaps itself fit into domains");
     }
 
     #[test]
     fn what_is_said_is_what_is_heard() {
-        let said = Survey { first: 3, end: 9, bytes: 4, piece: 2, remote: true };
-        assert_eq!(Survey::heard(said.told()), said);
+        for (remote, unsorted) in [(true, false), (false, true)] {
+            let said = Survey { first: 3, end: 9, bytes: 4, piece: 2, remote, unsorted };
+            assert_eq!(Survey::heard(said.told()), said);
+        }
     }
 }

@@ -94,12 +94,12 @@ impl Memory {
         unsafe { self.datatype.pack(self.base, self.count, from, out) };
     }
 
-    /// Where the packed bytes `from .. from + length` can be written directly.
-    pub fn room(&self, from: u64, length: usize) -> Option<&mut [u8]> {
+    /// Has the packed bytes `from .. from + length` written where they lie, if that is one run.
+    pub fn fill<R>(&self, from: u64, length: usize, write: impl FnOnce(&mut [u8]) -> R) -> Option<R> {
         debug_assert!(from + length as u64 <= self.bytes);
         let run = self.run.filter(|_| length > 0)?;
         // SAFETY: MEMORY; the range lies within the run, and one access at a time uses it.
-        Some(unsafe { from_raw_parts_mut(run.add(from as usize), length) })
+        Some(write(unsafe { from_raw_parts_mut(run.add(from as usize), length) }))
     }
 
     /// Stores packed bytes from `from` on.

@@ -17,49 +17,54 @@ use crate::world::WORLD;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, OnceLock};
 
-/// Opens a file together with all processes of `parent`; answers its handle.
-pub fn open(parent: &Comm, path: PathBuf, amode: i32, info: &Info) -> Result<usize> {
+/// Opens a file together with all processes of `parent`; answers its handle. What is wrong with the arguments of one process
+/// fails in all.
+pub fn open(parent: &Comm, path: Result<PathBuf>, amode: i32, info: Result<Info>) -> Result<usize> {
     const CALL: &str = "MPI_File_open";
-    let named = |error: Error| Error { detail: format!("file {}: {}", path.display(), error.detail), ..error };
-    let mode = Mode::new(amode).map_err(named);
-    let comm = own_comm(parent, &path, amode, mode.is_err())?;
-    let opened = mode.and_then(|mode| {
-        let mut hints = Hints::default();
-        hints.take(info);
-        open_together(CALL, &comm, &path, mode, hints)
-    });
-    match opened {
-        Ok(file) => Ok(insert(file)),
-        Err(error) => {
-            release(&comm);
-            Err(error)
-        }
-    }
+    let asked = path.and_then(|path| Ok((Mode::new(amode).map_err(|error| about(&path, error))?, info?, path)));
+    let context = meet(CALL, parent, amode, asked.as_ref().err());
+    let (mode, info, path) = asked?;
+    let context = context.map_err(|error| about(&path, error))?;
+    let comm = own_comm(parent, &path, context);
+    let mut hints = Hints::default();
+    hints.take(&info);
+    let opened = open_together(CALL, &comm, &path, mode, hints);
+    opened.map(insert).inspect_err(|_| release(&comm))
 }
 
-/// A communicator for the file alone. All processes must have given the same access mode.
-fn own_comm(parent: &Comm, path: &Path, amode: i32, refused: bool) -> Result<Arc<Comm>> {
+/// An error that names the file.
+fn about(path: &Path, error: Error) -> Error {
+    Error { detail: format!("file {}: {}", path.display(), error.detail), on: None, ..error }
+}
+
+/// All processes agree on a context for the file, unless one of them has a wrong argument or another access mode.
+fn meet(call: &'static str, parent: &Comm, amode: i32, wrong: Option<&Error>) -> Result<u32> {
     let (circle, _) = create::everyone(parent);
-    let agreed = agree("MPI_File_open", circle, [amode as u32 as u64, refused.into(), 0])?;
-    let differs = agreed.said.iter().position(|says| says[0] != agreed.said[0][0]);
-    if let Some(rank) = differs.filter(|_| !refused) {
-        WORLD.enter().contexts.release(agreed.context);
-        let (mine, other) = (agreed.said[0][0] as i32, agreed.said[rank][0] as i32);
-        let detail = format!("file {}: amode is {mine} in rank 0 and {other} in rank {rank}", path.display());
-        return Err(Error::new(Class::NotSame, detail));
-    }
-    if refused || differs.is_some() {
-        WORLD.enter().contexts.release(agreed.context);
-        // The caller's own error says more.
-        return Err(Mode::new(amode).err().map_or_else(
-            || Error::new(Class::NotSame, format!("file {}: amode differs between processes", path.display())),
-            |error| Error { detail: format!("file {}: {}", path.display(), error.detail), ..error },
-        ));
-    }
+    let code = wrong.map_or(0, |error| error.code as u64);
+    let agreed = agree(call, circle, [amode as u32 as u64, code, 0])?;
+    let first = agreed.said[0][0];
+    let failed = agreed.said.iter().position(|says| says[1] != 0);
+    let error = match (failed, agreed.said.iter().position(|says| says[0] != first)) {
+        (None, None) => return Ok(agreed.context),
+        (_, Some(rank)) => {
+            let (first, other) = (first as i32, agreed.said[rank][0] as i32);
+            Error::new(Class::NotSame, format!("amode is {first} in rank 0 and {other} in rank {rank}"))
+        }
+        (Some(rank), None) => {
+            let code = agreed.said[rank][1] as i32;
+            Error::from_code(code, format!("an argument of rank {rank} is wrong: {}", crate::error::text(code)))
+        }
+    };
+    WORLD.enter().contexts.release(agreed.context);
+    Err(error)
+}
+
+/// A communicator for the file alone.
+fn own_comm(parent: &Comm, path: &Path, context: u32) -> Arc<Comm> {
     let draft = Draft { name: format!("file {}", path.display()), ..Draft::from_parent(parent.local.clone(), parent) };
     let mut world = WORLD.enter();
-    let handle = create::insert(&mut world, draft, agreed.context);
-    world.comm(handle).cloned()
+    let handle = create::insert(&mut world, draft, context);
+    world.comm(handle).expect("it was just made").clone()
 }
 
 fn release(comm: &Comm) {

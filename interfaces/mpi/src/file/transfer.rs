@@ -36,7 +36,9 @@ impl Target<'_> {
             return Ok(None);
         }
         let (start, last) = (view.offset(at)?, view.offset(at + bytes - 1)?);
-        let lock = self.disk.lock(start as i64, (last - start + 1) as i64, exclusive);
+        // Length 0 is all the rest of the file.
+        let length = if view.is_sorted() { last - start + 1 } else { 0 };
+        let lock = self.disk.lock(start as i64, length as i64, exclusive);
         lock.map(Some).map_err(|error| fault::of("locking for an atomic access", self.path, &error))
     }
 }
@@ -73,8 +75,9 @@ pub fn read(target: Target, view: &View, at: u64, memory: &Memory) -> Result<u64
     while done < memory.bytes {
         let length = window(view, memory).min(memory.bytes - done);
         view.pieces(at + done, length, &mut pieces)?;
-        let fetched = match memory.room(done, length as usize) {
-            Some(room) => fetch(target, &pieces, room, &mut sieve)?,
+        let direct = memory.fill(done, length as usize, |room| fetch(target, &pieces, room, &mut sieve));
+        let fetched = match direct {
+            Some(fetched) => fetched?,
             None => {
                 scratch.resize(length as usize, 0);
                 let fetched = fetch(target, &pieces, &mut scratch, &mut sieve)?;

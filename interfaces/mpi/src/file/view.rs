@@ -35,6 +35,18 @@ pub struct View {
     tile: Datatype,
     /// The stream is one run of the file from this offset on.
     dense: Option<i64>,
+    /// Each byte of the stream lies behind the one before it. Only filetypes that the standard forbids for writing are not so,
+    /// those that overlap themselves; their accesses are made piece by piece.
+    is_sorted: bool,
+    /// A filetype or an etype shows some byte twice, which the standard forbids in files that are written.
+    overlaps: bool,
+}
+
+/// How the pieces of a datatype lie.
+struct Order {
+    overlaps: bool,
+    /// They, and those of copies one behind the other, go forwards only.
+    is_sorted: bool,
 }
 
 impl View {
@@ -49,10 +61,21 @@ impl View {
             let (tile, unit) = (tile.size(), in_file.size());
             return Err(arg(format!("filetype has {tile} bytes of data, which are no whole etypes of {unit}")));
         }
-        check_order(&tile)?;
+        let Order { overlaps, is_sorted } = check_order("filetype", &tile)?;
+        let overlaps = overlaps || check_order("etype", &in_file)?.overlaps;
         let first = tile.contiguous_span(2).map(|(first, _)| first);
         let dense = first.and_then(|first| displacement.checked_add(first));
-        Ok(Self { displacement, unit: in_file.size() as u64, etype, filetype, datarep, tile, dense })
+        Ok(Self {
+            displacement,
+            unit: in_file.size() as u64,
+            etype,
+            filetype,
+            datarep,
+            tile,
+            dense,
+            is_sorted,
+            overlaps,
+        })
     }
 
     /// Bytes of one etype in the file.
@@ -63,6 +86,16 @@ impl View {
     /// Whether the stream is one run of the file.
     pub fn is_dense(&self) -> bool {
         self.dense.is_some()
+    }
+
+    /// Whether each byte of the stream lies behind the one before it.
+    pub fn is_sorted(&self) -> bool {
+        self.is_sorted
+    }
+
+    /// Whether the view shows some byte twice.
+    pub fn overlaps(&self) -> bool {
+        self.overlaps
     }
 
     /// Whether the view shows nothing at all.
@@ -160,23 +193,29 @@ fn arg(detail: String) -> Error {
     Error::new(Class::Arg, detail)
 }
 
-/// Data of a filetype begins at or behind the displacement and never goes backwards (MPI 5.0, section 14.1.1).
-fn check_order(tile: &Datatype) -> Result<()> {
+/// Data of a filetype begins at or behind the displacement, and its pieces never go backwards (MPI 5.0, section 14.1.1).
+fn check_order(argument: &str, tile: &Datatype) -> Result<Order> {
     if tile.contiguous_span(2).is_some_and(|(first, _)| first >= 0) {
-        return Ok(());
+        return Ok(Order { overlaps: false, is_sorted: true });
     }
-    let (mut end, mut wrong) = (0i64, None);
+    let (mut first, mut start, mut end) = (None, 0i64, 0i64);
+    let (mut wrong, mut overlaps) = (None, false);
     tile.visit_runs(null(), 1, 0, tile.size() as usize, |run, length| {
-        if (run as i64) < end && wrong.is_none() {
-            wrong = Some(run as i64);
+        let run = run as i64;
+        if run < start {
+            wrong.get_or_insert(run);
         }
-        end = (run as i64).wrapping_add(length as i64);
+        overlaps |= run < end;
+        first.get_or_insert(run);
+        (start, end) = (run, run.wrapping_add(length as i64));
     });
+    let refuse = |why: String| Err(Error::new(Class::Io, format!("{argument} {why}")));
+    let next = first.unwrap_or(0).saturating_add(tile.extent());
     match wrong {
-        None if tile.extent() >= 0 => Ok(()),
-        None => Err(arg(format!("filetype has the extent {}, which is negative", tile.extent()))),
-        Some(run) if run < 0 => Err(arg(format!("filetype has data at the negative displacement {run}"))),
-        Some(run) => Err(arg(format!("filetype goes backwards to the displacement {run}; it must not decrease"))),
+        Some(run) if run < 0 => refuse(format!("has data at the negative displacement {run}")),
+        Some(run) => refuse(format!("goes backwards to the displacement {run}; displacements must not decrease")),
+        None if tile.extent() < 0 => refuse(format!("has the extent {}, which is negative", tile.extent())),
+        None => Ok(Order { overlaps, is_sorted: !overlaps && next >= end }),
     }
 }
 

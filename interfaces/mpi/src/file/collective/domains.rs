@@ -70,7 +70,7 @@ mod tests {
         for (first, end, ranks, nodes, buffer) in
             [(5, 6, 4, None, 1 << 12), (100_000, 1_234_567, 3, Some(2), 1 << 14), (0, 10 << 20, 5, None, 4 << 20)]
         {
-            let all = [Survey { first, end, bytes: 1, piece: 1, remote: false }];
+            let all = [Survey { first, end, bytes: 1, piece: 1, ..Survey::NOTHING }];
             let mut hints = Hints::default();
             (hints.nodes, hints.buffer) = (nodes, buffer);
             let domains = Domains::new(&all, &hints, ranks);
