@@ -1,4 +1,5 @@
-//! Files, by C programs that check every result: see `tests/c/mpi/files_*.c`. All files lie in folders that go with the test.
+//! Files, by C programs that check every result: see `tests/c/mpi/files_*.c`. All files lie in folders that go with the
+//! test.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;

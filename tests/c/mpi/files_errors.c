@@ -158,7 +158,8 @@ static void handlers(void)
     OK(MPI_File_set_errhandler(MPI_FILE_NULL, own));
     CHECK(MPI_File_open(MPI_COMM_SELF, path_in(folder, "none"), MPI_MODE_RDONLY, MPI_INFO_NULL, &file) != MPI_SUCCESS);
     CHECK(handled == 1 && handled_file == MPI_FILE_NULL && class_of(handled_code) == MPI_ERR_NO_SUCH_FILE);
-    OK(MPI_File_open(MPI_COMM_WORLD, path_in(folder, "handlers"), MPI_MODE_CREATE | MPI_MODE_WRONLY, MPI_INFO_NULL, &file));
+    OK(MPI_File_open(MPI_COMM_WORLD, path_in(folder, "handlers"), MPI_MODE_CREATE | MPI_MODE_WRONLY,
+                     MPI_INFO_NULL, &file));
     /* New files get what the null file has. */
     CHECK(MPI_File_write_at(file, -1, NULL, 0, MPI_INT, MPI_STATUS_IGNORE) != MPI_SUCCESS);
     CHECK(handled == 2 && handled_file == file);

@@ -123,7 +123,8 @@ static void neighbours(int atomic)
     OK(MPI_Type_contiguous(1, MPI_BYTE, &byte));
     OK(MPI_Type_create_resized(byte, 0, check_size, &filetype));
     OK(MPI_Type_commit(&filetype));
-    OK(MPI_File_open(MPI_COMM_WORLD, path_in(folder, "neighbours"), MPI_MODE_RDWR | MPI_MODE_CREATE, MPI_INFO_NULL, &file));
+    OK(MPI_File_open(MPI_COMM_WORLD, path_in(folder, "neighbours"), MPI_MODE_RDWR | MPI_MODE_CREATE,
+                     MPI_INFO_NULL, &file));
     OK(MPI_File_set_atomicity(file, atomic));
     int flag;
     OK(MPI_File_get_atomicity(file, &flag));

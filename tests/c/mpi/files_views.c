@@ -162,14 +162,16 @@ static void sizes(void)
     OK(MPI_File_get_size(file, &size));
     CHECK(size == far + 4 * check_size);
     OK(MPI_File_close(&file));
-    CHECK(MPI_File_open(MPI_COMM_WORLD, path_in(folder, "sizes"), MPI_MODE_RDONLY, MPI_INFO_NULL, &file) != MPI_SUCCESS);
+    CHECK(MPI_File_open(MPI_COMM_WORLD, path_in(folder, "sizes"), MPI_MODE_RDONLY,
+                        MPI_INFO_NULL, &file) != MPI_SUCCESS);
     if (check_rank == 0) {
         FILE *plain = fopen(path_in(folder, "appended"), "w");
         fputs("0123456789", plain);
         fclose(plain);
     }
     OK(MPI_Barrier(MPI_COMM_WORLD));
-    OK(MPI_File_open(MPI_COMM_WORLD, path_in(folder, "appended"), MPI_MODE_RDWR | MPI_MODE_APPEND, MPI_INFO_NULL, &file));
+    OK(MPI_File_open(MPI_COMM_WORLD, path_in(folder, "appended"), MPI_MODE_RDWR | MPI_MODE_APPEND,
+                     MPI_INFO_NULL, &file));
     OK(MPI_File_get_position(file, &size));
     CHECK(size == 10);
     OK(MPI_File_get_position_shared(file, &size));

@@ -3,7 +3,7 @@
 use super::memory::Memory;
 use super::transfer::{self, Target};
 use super::view::View;
-use super::{File, Split, collective};
+use super::{File, Split, collective, datarep};
 use crate::error::{Class, Result};
 use std::sync::{Arc, PoisonError};
 
@@ -107,8 +107,8 @@ impl File {
     }
 }
 
-/// Where the access begins, in etypes, without asking all others. The pointer moves on by what is asked for, so that accesses
-/// of several threads do not meet.
+/// Where the access begins, in etypes, without asking all others. The pointer moves on by what is asked for, so that
+/// accesses of several threads do not meet.
 fn begin_alone(file: &File, call: Call, load: &Load) -> Result<i64> {
     match call.place {
         Place::At(offset) => Ok(offset),
@@ -125,12 +125,13 @@ fn begin_alone(file: &File, call: Call, load: &Load) -> Result<i64> {
 /// Where the access begins at the shared pointer, in the order of the ranks.
 fn in_turn(file: &File, call: Call, etypes: i64) -> Result<i64> {
     let sizes = file.tell(call.name, [etypes as u64, 0, 0, 0])?;
-    let total: u64 = sizes.iter().map(|block| block[0]).sum();
+    let sum = |blocks: &[[u64; 4]]| blocks.iter().fold(0u64, |sum, block| sum.saturating_add(block[0]));
+    let total = i64::try_from(sum(&sizes)).unwrap_or(i64::MAX);
     // Everybody is here, so what was asked for before the call has been answered.
-    let base = if file.comm.rank == 0 { file.add_to_shared(call.name, total as i64)? } else { 0 };
+    let base = if file.comm.rank == 0 { file.add_to_shared(call.name, total)? } else { 0 };
     let bases = file.tell(call.name, [base as u64, 0, 0, 0])?;
-    let before: u64 = sizes[..file.comm.rank as usize].iter().map(|block| block[0]).sum();
-    Ok(bases[0][0].saturating_add(before) as i64)
+    let before = sum(&sizes[..file.comm.rank as usize]);
+    Ok(i64::try_from(bases[0][0].saturating_add(before)).unwrap_or(i64::MAX))
 }
 
 /// Moves the bytes; with a representation of other numbers through a converted copy.
@@ -155,7 +156,7 @@ fn run(file: &File, call: Call, load: &Load, at: i64, together: bool) -> Result<
     let mut encoded = match call.way {
         // SAFETY: the program's own functions.
         Way::Write => unsafe { view.datarep.encode(memory) },
-        Way::Read => view.datarep.bytes_of(memory).map(|bytes| vec![0; bytes as usize]),
+        Way::Read => view.datarep.bytes_of(memory).and_then(datarep::zeroed),
     };
     let length = encoded.as_ref().map_or(0, |data| data.len() as u64);
     let base = encoded.as_mut().map_or(std::ptr::null_mut(), |data| data.as_mut_ptr());
@@ -197,7 +198,8 @@ pub(super) fn alone(file: &File, way: Way, view: &View, at: u64, memory: &Memory
     }
 }
 
-/// A read that met the end of the file leaves the individual pointer behind what it found, unless somebody moved it since.
+/// A read that met the end of the file leaves the individual pointer behind what it found, unless somebody moved it
+/// since.
 fn settle_pointer(file: &File, call: Call, load: &Load, at: i64, moved: u64, asked: u64) {
     if call.place == Place::Own && moved < asked {
         let mut state = file.state();

@@ -1,10 +1,10 @@
-//! Accesses of all processes together: where their pieces are small and lie between each other's, few processes touch the
-//! file, each a part of it of its own, and exchange bytes with the others ("two phases").
+//! Accesses of all processes together: where their pieces are small and lie between each other's, few processes touch
+//! the file, each a part of it of its own, and exchange bytes with the others ("two phases").
 //!
-//! Everybody first says where its bytes lie (one small exchange); all then come to the same decision. An access that does
-//! not pay is each process's own. Otherwise the range of the file is cut into one *domain* for each aggregator, and those
-//! into windows of a buffer's size; in each round every aggregator serves one window. A window is written run by run of
-//! what the processes gave: holes between them are never written, as somebody else's bytes may be there.
+//! Everybody first says where its bytes lie (one small exchange); all then come to the same decision. An access that
+//! does not pay is each process's own. Otherwise the range of the file is cut into one *domain* for each aggregator,
+//! and those into windows of a buffer's size; in each round every aggregator serves one window. A window is written run
+//! by run of what the processes gave: holes between them are never written, as somebody else's bytes may be there.
 
 mod domains;
 mod exchange;
@@ -23,10 +23,12 @@ use exchange::{Part, Parts};
 use trains::Train;
 use window::Window;
 
-/// Pieces of this length and more go faster each by itself, on file systems of this machine.
-const SHORT: u64 = 1 << 10;
+/// Pieces of this length and more are written as fast each by itself, on file systems of this machine.
+const SHORT: u64 = 2 << 10;
 /// The same where each call is a journey to another machine.
 const SHORT_REMOTE: u64 = 256 << 10;
+/// A read takes holes with it; that costs less than two phases up to so many times the bytes that are wanted.
+const HOLLOW: u128 = 8;
 /// Bytes of a view of which the length of pieces is worked out.
 const SAMPLE: u64 = 256 << 10;
 /// Set beside the length of pieces by a process whose file system is remote.
@@ -76,7 +78,7 @@ impl Survey {
 }
 
 /// Whether two phases are worth it. All processes answer alike.
-fn pays(all: &[Survey], buffering: Buffering) -> bool {
+fn pays(all: &[Survey], way: Way, buffering: Buffering) -> bool {
     let mut with_data: Vec<&Survey> = all.iter().filter(|survey| survey.bytes > 0).collect();
     if with_data.is_empty() || all.iter().any(|survey| survey.unsorted) {
         return false;
@@ -90,8 +92,12 @@ fn pays(all: &[Survey], buffering: Buffering) -> bool {
     let mixed = with_data.windows(2).any(|pair| pair[1].first < pair[0].end);
     let bytes: u128 = with_data.iter().map(|survey| u128::from(survey.bytes)).sum();
     let pieces: u128 = with_data.iter().map(|survey| u128::from(survey.bytes / survey.piece.max(1)).max(1)).sum();
-    let short = if all.iter().any(|survey| survey.remote) { SHORT_REMOTE } else { SHORT };
-    mixed && bytes / pieces < u128::from(short)
+    let average = bytes / pieces;
+    if all.iter().any(|survey| survey.remote) {
+        return mixed && average < u128::from(SHORT_REMOTE);
+    }
+    let spans: u128 = with_data.iter().map(|survey| u128::from(survey.end - survey.first)).sum();
+    mixed && average < u128::from(SHORT) && (way == Way::Write || spans / bytes >= HOLLOW)
 }
 
 /// Performs this process's part; answers the bytes that were moved.
@@ -102,7 +108,7 @@ pub fn perform(file: &File, call: Call, view: &View, at: u64, memory: &Memory, h
     };
     let all: Vec<Survey> = file.tell(call.name, survey.told())?.into_iter().map(Survey::heard).collect();
     let buffering = if call.way == Way::Read { hints.read } else { hints.write };
-    if !pays(&all, buffering) {
+    if !pays(&all, call.way, buffering) {
         return wrong.map_or_else(|| alone(file, call.way, view, at, memory, false), Err);
     }
     let empty = Memory::empty();
@@ -167,10 +173,16 @@ impl Phases<'_> {
         let heads: Vec<[u64; 2]> =
             (0..size).map(|rank| [told[rank as usize].len() as u64, mine.at(rank).bytes]).collect();
         let heads = exchange::words(self.call.name, &self.file.comm, &heads)?;
+        let range = self.domains.window_of(me, round);
+        // Pieces of one rank lie beside each other, so more than the window holds is a claim that cannot be.
+        if let Some(rank) = heads.iter().position(|head| head[0].max(head[1]) > range.1 - range.0) {
+            let detail = format!("rank {rank} names more than fits into the bytes {} to {}", range.0, range.1);
+            return Err(self.file.error(Class::Intern, detail));
+        }
         let counts: Vec<u64> = heads.iter().map(|head| head[0]).collect();
         let asked = exchange::trains(self.call.name, &self.file.comm, &told, &counts)?;
         let bytes = heads.iter().map(|head| head[1]).collect();
-        Ok(Round { mine, asked, bytes, range: self.domains.window_of(me, round) })
+        Ok(Round { mine, asked, bytes, range })
     }
 
     fn write(&mut self) -> Result<u64> {
@@ -252,19 +264,23 @@ mod tests {
 
     #[test]
     fn small_pieces_between_each_other_s_are_done_in_two_phases_and_others_are_not() {
+        let writes = |all: &[Survey], buffering| pays(all, Way::Write, buffering);
         let way = Buffering::WherePaying;
         let mixed = [survey(0, 1000, 500, 8), survey(8, 1008, 500, 8)];
-        assert!(pays(&mixed, way));
-        assert!(!pays(&mixed, Buffering::Never));
+        assert!(writes(&mixed, way));
+        assert!(!writes(&mixed, Buffering::Never));
         let apart = [survey(0, 1000, 500, 8), survey(1000, 2000, 500, 8)];
-        assert!(!pays(&apart, way) && pays(&apart, Buffering::Always));
+        assert!(!writes(&apart, way) && writes(&apart, Buffering::Always));
         let long = [survey(0, 1 << 20, 1 << 19, 1 << 14), survey(1 << 14, 1 << 20, 1 << 19, 1 << 14)];
-        assert!(!pays(&long, way));
+        assert!(!writes(&long, way));
         let far = long.map(|survey| Survey { remote: true, ..survey });
-        assert!(pays(&far, way));
-        assert!(!pays(&[survey(0, 0, 0, 0); 3], Buffering::Always));
+        assert!(writes(&far, way));
+        assert!(!writes(&[survey(0, 0, 0, 0); 3], Buffering::Always));
         let over = mixed.map(|survey| Survey { unsorted: true, ..survey });
-        assert!(!pays(&over, Buffering::Always), "nothing makes what overlaps itself fit into domains");
+        assert!(!writes(&over, Buffering::Always), "nothing makes what overlaps itself fit into domains");
+        assert!(!pays(&mixed, Way::Read, way), "a read takes as many bytes with it as it wants");
+        let hollow = [survey(0, 9000, 500, 8), survey(8, 9008, 500, 8)];
+        assert!(pays(&hollow, Way::Read, way));
     }
 
     #[test]

@@ -1,12 +1,12 @@
 //! Data representations: what the numbers of a program are in a file (MPI 5.0, section 14.5).
 //!
-//! "native" is what stands in memory. "internal" is the same here, since all processes of a job run on machines of one kind.
-//! "external32" is the codec of `datatype::external`. Others are the program's: it says how long each predefined type is in
-//! the file, and converts.
+//! "native" is what stands in memory. "internal" is the same here, since all processes of a job run on machines of one
+//! kind. "external32" is the codec of `datatype::external`. Others are the program's: it says how long each predefined
+//! type is in the file, and converts.
 //!
-//! A datatype has another form in a file where its numbers have another length: the same constructors over elements of that
-//! length ([`Datarep::in_file`]). Displacements in elements are scaled by that, and those in bytes stay, as the standard
-//! wants it (section 14.5.1).
+//! A datatype has another form in a file where its numbers have another length: the same constructors over elements of
+//! that length ([`Datarep::in_file`]). Displacements in elements are scaled by that, and those in bytes stay, as the
+//! standard wants it (section 14.5.1).
 
 use super::memory::Memory;
 use crate::abi::{BYTE, Callback, MAX_DATAREP_STRING};
@@ -181,7 +181,8 @@ impl Datarep {
     }
 }
 
-fn zeroed(bytes: u64) -> Result<Vec<u8>> {
+/// Memory for a converted copy.
+pub fn zeroed(bytes: u64) -> Result<Vec<u8>> {
     let mut data = Vec::new();
     if data.try_reserve_exact(bytes as usize).is_err() {
         return Err(Error::new(Class::NoMem, format!("there is no memory for a converted copy of {bytes} bytes")));

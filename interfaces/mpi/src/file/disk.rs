@@ -1,8 +1,8 @@
 //! The file system: the only place of this crate that calls it.
 //!
-//! Reads and writes name their offset, so that no call depends on another one's. Each of them goes on after a signal and
-//! after a short transfer. Locks belong to the open file (not to the process), so two openings in one process exclude each
-//! other like two processes.
+//! Reads and writes name their offset, so that no call depends on another one's. Each of them goes on after a signal
+//! and after a short transfer. Locks belong to the open file (not to the process), so two openings in one process
+//! exclude each other like two processes.
 
 use std::fs::{File, OpenOptions};
 use std::io;

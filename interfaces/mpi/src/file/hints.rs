@@ -20,8 +20,8 @@ pub struct Hints {
     pub write: Buffering,
     /// How many processes touch the file in a buffered collective access; none: chosen.
     pub nodes: Option<u32>,
-    /// Bytes that each of these handles at a time.
-    pub buffer: u64,
+    /// Bytes that each of these handles at a time; none: chosen.
+    pub buffer: Option<u64>,
     /// Permissions of a file that is created.
     pub permissions: u32,
     /// What else was given and means nothing here, but is told when asked for.
@@ -31,9 +31,14 @@ pub struct Hints {
 impl Default for Hints {
     fn default() -> Self {
         let way = Buffering::WherePaying;
-        Self { read: way, write: way, nodes: None, buffer: 4 << 20, permissions: 0o666, told: Info::default() }
+        Self { read: way, write: way, nodes: None, buffer: None, permissions: 0o666, told: Info::default() }
     }
 }
+
+/// Bytes that an aggregator handles at a time unless a hint says otherwise: what stays in a core's cache on its way.
+pub const BUFFER: u64 = 1 << 20;
+/// The same where each call is a journey to another machine.
+pub const BUFFER_REMOTE: u64 = 16 << 20;
 
 /// Reserved keys that are accepted and kept although they change nothing on an ordinary file system.
 const KEPT: [&str; 9] = [
@@ -71,7 +76,7 @@ impl Hints {
             "romio_cb_read" => self.read = way.unwrap_or(self.read),
             "romio_cb_write" => self.write = way.unwrap_or(self.write),
             "cb_nodes" => self.nodes = positive().and_then(|n| u32::try_from(n).ok()).or(self.nodes),
-            "cb_buffer_size" => self.buffer = positive().map_or(self.buffer, |bytes| bytes.clamp(1 << 12, 1 << 30)),
+            "cb_buffer_size" => self.buffer = positive().map(|bytes| bytes.clamp(1 << 12, 1 << 30)).or(self.buffer),
             "file_perm" => {
                 let bits = u32::from_str_radix(value.trim(), 8).ok();
                 self.permissions = bits.filter(|&bits| bits <= 0o777).unwrap_or(self.permissions);
@@ -94,7 +99,7 @@ impl Hints {
         }
         info.set("romio_cb_read", name(self.read));
         info.set("romio_cb_write", name(self.write));
-        info.set("cb_buffer_size", &self.buffer.to_string());
+        info.set("cb_buffer_size", &self.buffer.unwrap_or(BUFFER).to_string());
         if let Some(nodes) = self.nodes {
             info.set("cb_nodes", &nodes.to_string());
         }

@@ -6,10 +6,11 @@ use crate::world::WORLD;
 use std::ffi::c_void;
 use std::slice::{from_raw_parts, from_raw_parts_mut};
 
-/// `count` elements of a datatype at an address. What a process reads from a file or writes to it are their packed bytes.
+/// `count` elements of a datatype at an address. What a process reads from a file or writes to it are their packed
+/// bytes.
 ///
-/// SAFETY invariant MEMORY: whoever makes one promises that the elements are the program's and stay valid while it lives,
-/// writable where the access reads.
+/// SAFETY invariant MEMORY: whoever makes one promises that the elements are the program's and stay valid while it
+/// lives, writable where the access reads.
 pub struct Memory {
     base: *mut u8,
     pub count: i64,

@@ -2,20 +2,23 @@
 //!
 //! - `view`: which bytes of the file a process sees; pure.
 //! - `memory`: the bytes of the program's buffers. `datarep`: what they are in the file.
-//! - `transfer`: one process's access. `collective`: that of all, by few for all where their pieces are small and mixed.
+//! - `transfer`: one process's access. `collective`: that of all, by few for all where their pieces are small and
+//!   mixed.
 //! - `pointer`: the shared file pointer. `access`: what the calls have in common, from arguments to a byte count.
-//! - `open`: beginning and end of a file. `mode`, `hints`: how it may be used. `fault`: what the system says, as errors.
+//! - `open`: beginning and end of a file. `mode`, `hints`: how it may be used. `fault`: what the system says, as
+//!   errors.
 //! - `disk`: the system calls. Nothing else in this crate touches a file.
 //!
 //! Nonblocking accesses are done inside the call that starts them (decision 19): their requests are complete at once.
-//! Those of all processes together do not wait for the others: each does its own part. Split collective accesses are done
-//! in the call that begins them.
+//! Those of all processes together do not wait for the others: each does its own part. Split collective accesses are
+//! done in the call that begins them.
 //!
 //! Invariants:
-//! - No system call on a file is made, and no function of the program runs, while the monitor or a lock of [`File`] is held
-//!   (but for the lock of an atomic access, under which its reads and writes are made).
+//! - No system call on a file is made, and no function of the program runs, while the monitor or a lock of [`File`] is
+//!   held (but for the lock of an atomic access, under which its reads and writes are made).
 //! - A write changes the bytes that the caller's view shows and no others.
-//! - Collective calls with an argument that is wrong on one process take part all the same, so that nobody waits for ever.
+//! - Collective calls with an argument that is wrong on one process take part all the same, so that nobody waits for
+//!   ever.
 
 pub(crate) mod abi;
 mod access;

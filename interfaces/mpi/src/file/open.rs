@@ -17,8 +17,8 @@ use crate::world::WORLD;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, OnceLock};
 
-/// Opens a file together with all processes of `parent`; answers its handle. What is wrong with the arguments of one process
-/// fails in all.
+/// Opens a file together with all processes of `parent`; answers its handle. What is wrong with the arguments of one
+/// process fails in all.
 pub fn open(parent: &Comm, path: Result<PathBuf>, amode: i32, info: Result<Info>) -> Result<usize> {
     const CALL: &str = "MPI_File_open";
     let asked = path.and_then(|path| Ok((Mode::new(amode).map_err(|error| about(&path, error))?, info?, path)));
@@ -78,20 +78,20 @@ fn open_together(call: &'static str, comm: &Arc<Comm>, path: &Path, mode: Mode, 
     let first = comm.rank == 0;
     let open = || {
         let wanted = mode.wanted(first, hints.permissions);
-        Disk::open(path, wanted).map_err(|error| fault::of("opening", path, &error))
+        let opened = Disk::open(path, wanted).and_then(|disk| disk.size().map(|size| (disk, size)));
+        opened.map_err(|error| fault::of("opening", path, &error))
     };
     let mut mine = None;
     if first || !mode.creates() {
         mine = Some(open());
     }
     if mode.creates() {
-        report(call, comm, path, mine.as_ref().and_then(|disk| disk.as_ref().err()))?;
+        report(call, comm, path, mine.as_ref().and_then(|opened| opened.as_ref().err()))?;
     }
     let mine = mine.unwrap_or_else(open);
     // Nobody goes on with a file that another process could not open.
     report(call, comm, path, mine.as_ref().err())?;
-    let disk = mine?;
-    let size = disk.size().map_err(|error| fault::of("asking for the size", path, &error))?;
+    let (disk, size) = mine?;
     let byte = || Datatype::predefined(BYTE).expect("bytes are predefined").clone();
     let state = State {
         view: Arc::new(View::new(0, byte(), byte(), Datarep::Native)?),

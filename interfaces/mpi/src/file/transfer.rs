@@ -62,7 +62,7 @@ pub fn write(target: Target, view: &View, at: u64, memory: &Memory) -> Result<()
             data = rest;
         }
         done += length;
-        attend(done < memory.bytes);
+        attend(target, done < memory.bytes);
     }
     Ok(())
 }
@@ -89,14 +89,15 @@ pub fn read(target: Target, view: &View, at: u64, memory: &Memory) -> Result<u64
         if fetched < length {
             break;
         }
-        attend(done < memory.bytes);
+        attend(target, done < memory.bytes);
     }
     Ok(done)
 }
 
-/// Other ranks may wait for this one: a long access looks after them now and then.
-fn attend(goes_on: bool) {
-    if goes_on && crate::start::is_running() {
+/// Other ranks may wait for this one: a long access looks after them now and then. Not under a lock, since the
+/// program's operations may run meanwhile.
+fn attend(target: Target, goes_on: bool) {
+    if goes_on && !target.atomic {
         WORLD.poll();
     }
 }

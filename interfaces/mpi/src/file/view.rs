@@ -1,7 +1,8 @@
 //! Views: which bytes of the file a process sees, and in which order (MPI 5.0, section 14.3).
 //!
 //! A view is the displacement and, from there on, copies of the filetype one after the other. Its *stream* is what the
-//! filetype's data makes in this order; positions in it are in bytes. Everything here is arithmetic: no file is touched.
+//! filetype's data makes in this order; positions in it are in bytes. Everything here is arithmetic: no file is
+//! touched.
 
 use crate::datatype::Datatype;
 use crate::error::{Class, Error, Result};
@@ -35,8 +36,8 @@ pub struct View {
     tile: Datatype,
     /// The stream is one run of the file from this offset on.
     dense: Option<i64>,
-    /// Each byte of the stream lies behind the one before it. Only filetypes that the standard forbids for writing are not so,
-    /// those that overlap themselves; their accesses are made piece by piece.
+    /// Each byte of the stream lies behind the one before it. Only filetypes that the standard forbids for writing are
+    /// not so, those that overlap themselves; their accesses are made piece by piece.
     is_sorted: bool,
     /// A filetype or an etype shows some byte twice, which the standard forbids in files that are written.
     overlaps: bool,
@@ -120,7 +121,8 @@ impl View {
         offset.wrapping_add(self.displacement as u64)
     }
 
-    /// The pieces of the file that bytes `at .. at + bytes` of the stream lie in, in their order; neighbours are joined.
+    /// The pieces of the file that bytes `at .. at + bytes` of the stream lie in, in their order; neighbours are
+    /// joined.
     pub fn pieces(&self, at: u64, bytes: u64, pieces: &mut Vec<Piece>) -> Result<()> {
         pieces.clear();
         if bytes == 0 {
@@ -193,7 +195,8 @@ fn arg(detail: String) -> Error {
     Error::new(Class::Arg, detail)
 }
 
-/// Data of a filetype begins at or behind the displacement, and its pieces never go backwards (MPI 5.0, section 14.1.1).
+/// Data of a filetype begins at or behind the displacement, and its pieces never go backwards (MPI 5.0, section
+/// 14.1.1).
 fn check_order(argument: &str, tile: &Datatype) -> Result<Order> {
     if tile.contiguous_span(2).is_some_and(|(first, _)| first >= 0) {
         return Ok(Order { overlaps: false, is_sorted: true });

@@ -1,7 +1,7 @@
 //! Which process serves which part of the file, and when.
 
 use super::Survey;
-use crate::file::hints::Hints;
+use crate::file::hints::{BUFFER, BUFFER_REMOTE, Hints};
 
 /// Borders lie on multiples of this, so that two processes do not write one page.
 const PAGE: u64 = 4096;
@@ -33,7 +33,8 @@ impl Domains {
         let worth = (end - start).div_ceil(WORTH).min(u64::from(MOST)) as u32;
         let aggregators = hints.nodes.unwrap_or(worth).clamp(1, ranks);
         let length = (end - start).div_ceil(u64::from(aggregators)).next_multiple_of(PAGE);
-        let buffer = hints.buffer.next_multiple_of(PAGE).min(length);
+        let chosen = if all.iter().any(|survey| survey.remote) { BUFFER_REMOTE } else { BUFFER };
+        let buffer = hints.buffer.unwrap_or(chosen).next_multiple_of(PAGE).min(length);
         Self { start, end, length, buffer, aggregators, ranks, rounds: length.div_ceil(buffer) }
     }
 
@@ -72,7 +73,7 @@ mod tests {
         {
             let all = [Survey { first, end, bytes: 1, piece: 1, ..Survey::NOTHING }];
             let mut hints = Hints::default();
-            (hints.nodes, hints.buffer) = (nodes, buffer);
+            (hints.nodes, hints.buffer) = (nodes, Some(buffer));
             let domains = Domains::new(&all, &hints, ranks);
             let rounds = (0..domains.rounds).flat_map(|round| domains.windows(round).collect::<Vec<_>>());
             let mut windows: Vec<(u64, u64)> = rounds.map(|window| window.1).filter(|w| w.0 < w.1).collect();

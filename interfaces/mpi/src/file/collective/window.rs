@@ -1,5 +1,5 @@
-//! What an aggregator does in one round: it puts what came from all processes in its place and writes it, or reads what they
-//! want and takes it apart.
+//! What an aggregator does in one round: it puts what came from all processes in its place and writes it, or reads what
+//! they want and takes it apart.
 
 use super::exchange::Parts;
 use super::trains::Train;
