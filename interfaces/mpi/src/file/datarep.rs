@@ -193,7 +193,7 @@ pub fn zeroed(bytes: u64) -> Result<Vec<u8>> {
 
 impl Registered {
     fn length(&self, leaf: &Datatype) -> Result<i64> {
-        let handle = leaf.code().map_or(BYTE, usize::from);
+        let handle = leaf.named().map_or(BYTE, |named| usize::from(named.code));
         let mut extent = 0isize;
         // SAFETY: the program said that this is a function of this type (MPI 5.0, section 14.5.3).
         let code = unsafe {
