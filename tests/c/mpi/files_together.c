@@ -104,6 +104,8 @@ static void unequal(const char *buffering)
         FAILS(MPI_File_write_at_all(file, -1, values, 3, MPI_INT, &status), MPI_ERR_ARG);
     else
         OK(MPI_File_write_at_all(file, 1000 + 3 * check_rank, values, 3, MPI_INT, &status));
+    OK(MPI_File_sync(file));
+    OK(MPI_Barrier(MPI_COMM_WORLD));
     int back[3] = {-1, -1, -1};
     OK(MPI_File_read_at_all(file, 0, back, 3, MPI_INT, &status));
     CHECK(count_of(&status, MPI_INT) == 3 && back[0] == 0 && back[2] == 20);

@@ -105,11 +105,13 @@ static void memory(void)
     MPI_Datatype strided, column;
     MPI_Status status;
     int out[24], in[24];
+    char name[32];
+    snprintf(name, sizeof name, "memory of %d", check_rank);
     OK(MPI_Type_vector(6, 1, 4, MPI_INT, &strided));
     OK(MPI_Type_commit(&strided));
     OK(MPI_Type_vector(3, 2, 3, MPI_INT, &column));
     OK(MPI_Type_commit(&column));
-    OK(MPI_File_open(MPI_COMM_SELF, path_in(folder, check_rank ? "memory of others" : "memory"),
+    OK(MPI_File_open(MPI_COMM_SELF, path_in(folder, name),
                      MPI_MODE_CREATE | MPI_MODE_RDWR | MPI_MODE_DELETE_ON_CLOSE, MPI_INFO_NULL, &file));
     for (int i = 0; i < 24; i++)
         out[i] = 100 + i, in[i] = -1;
