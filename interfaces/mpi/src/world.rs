@@ -32,6 +32,9 @@ pub struct World {
     /// Schedules under way.
     pub collectives: crate::coll::Active,
     pub windows: crate::window::Windows,
+    pub files: Table<Arc<crate::file::File>>,
+    /// The shared pointers of files that this process keeps.
+    pub(crate) pointers: Vec<crate::file::Keeper>,
     /// What point-to-point keeps for the process (attached buffers).
     pub point: crate::point::State,
     /// Which contexts are taken.
@@ -109,6 +112,8 @@ impl World {
             messages: Table::new(Kind::Message),
             collectives: Default::default(),
             windows: Default::default(),
+            files: Table::new(Kind::File),
+            pointers: Vec::new(),
             point: Default::default(),
             contexts: Contexts::default(),
             threads,
@@ -144,6 +149,7 @@ impl Driven for World {
         self.point.advance(&mut self.endpoint);
         crate::window::advance(self);
         crate::comm::idup::advance(self);
+        crate::file::advance(self);
         crate::coll::advance(self)
     }
 

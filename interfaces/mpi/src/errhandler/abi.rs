@@ -3,6 +3,7 @@
 use super::{FOR_FILES, Handler, handle_of, handlers, resolve, run};
 use crate::abi::{ERRHANDLER_NULL, FILE_NULL};
 use crate::error::{Class, Error, Result};
+use crate::file::File;
 use crate::handle::Kind;
 use crate::world::WORLD;
 use std::sync::{Arc, PoisonError};
@@ -101,26 +102,30 @@ fn called(call: &str, code: i32) -> String {
     format!("{call}: the program reports {} ({})", crate::error::text(code), crate::error::name(code))
 }
 
-fn no_file(file: usize) -> Result<()> {
-    if file == FILE_NULL { Ok(()) } else { Err(Kind::File.unknown("file", file)) }
+/// The open file with this handle; none for the null handle, which has a handler, too.
+fn file_of(file: usize) -> Result<Option<Arc<File>>> {
+    if file == FILE_NULL { Ok(None) } else { crate::file::of(file).map(Some) }
 }
 
 pub unsafe fn file_set_errhandler(file: usize, errhandler: usize) -> Result<()> {
-    no_file(file)?;
+    let file = file_of(file)?;
     let handler = resolve(errhandler, Kind::File)?;
-    *FOR_FILES.lock().unwrap_or_else(PoisonError::into_inner) = Some(handler);
+    match file {
+        Some(file) => file.set_errhandler(handler),
+        None => *FOR_FILES.lock().unwrap_or_else(PoisonError::into_inner) = Some(handler),
+    }
     Ok(())
 }
 
 pub unsafe fn file_get_errhandler(file: usize, out: *mut usize) -> Result<()> {
-    no_file(file)?;
+    let handler = file_of(file)?.map_or_else(super::for_files, |file| file.errhandler());
     // SAFETY: the program's place for the handle.
-    unsafe { *out = handle_of(&super::for_files()) };
+    unsafe { *out = handle_of(&handler) };
     Ok(())
 }
 
 pub unsafe fn file_call_errhandler(file: usize, code: i32) -> Result<()> {
-    no_file(file)?;
-    run(&super::for_files(), file, code, &called("MPI_File_call_errhandler", code));
+    let handler = file_of(file)?.map_or_else(super::for_files, |file| file.errhandler());
+    run(&handler, file, code, &called("MPI_File_call_errhandler", code));
     Ok(())
 }
