@@ -84,13 +84,14 @@ pub enum On {
 /// Runs the program's handler: the monitor must not be held.
 #[cold]
 pub fn raise(call: &'static str, on: On, error: Error) -> i32 {
-    let on = error.on.map_or(on, On::Comm);
+    let on = error.on.map_or(on, |handle| if Kind::Win.has(handle) { On::Win(handle) } else { On::Comm(handle) });
     let (handler, object) = find(on);
     let line = format!("{call}: {} ({})", error.detail, crate::error::name(error.code));
     run(&handler, object, error.code, &line)
 }
 
-/// Calls a handler with `code`; the line says what happened.
+/// Calls a handler with `code`; the line says what happened. Answers what the call is to return, which a handler of the
+/// program may have changed.
 pub(crate) fn run(handler: &Handler, object: usize, code: i32, line: &str) -> i32 {
     match *handler {
         Handler::Fatal | Handler::Abort => crate::start::abort_with(code, line),
@@ -103,6 +104,7 @@ pub(crate) fn run(handler: &Handler, object: usize, code: i32, line: &str) -> i3
                 let function: unsafe extern "C" fn(*mut usize, *mut i32, ...) = std::mem::transmute(function);
                 function(&mut object, &mut passed);
             }
+            return passed;
         }
     }
     code
@@ -112,12 +114,30 @@ pub(crate) fn run(handler: &Handler, object: usize, code: i32, line: &str) -> i3
 fn find(on: On) -> (Arc<Handler>, usize) {
     match on {
         On::Comm(handle) => of_comm(Some(handle)),
-        On::File(handle) => (for_files(), handle),
-        On::Process | On::Win(_) | On::Session(_) => of_comm(None),
+        On::File(handle) => (of_file(handle), handle),
+        On::Win(handle) => of_win(handle),
+        On::Process | On::Session(_) => of_comm(None),
     }
 }
 
-fn for_files() -> Arc<Handler> {
+/// The handler of a window; without a valid one that of the process.
+fn of_win(handle: usize) -> (Arc<Handler>, usize) {
+    if crate::start::is_running()
+        && let Some(window) = WORLD.enter().windows.table.find(handle)
+    {
+        return (window.errhandler.clone(), handle);
+    }
+    of_comm(None)
+}
+
+/// The handler of a file; without a valid one that of `MPI_FILE_NULL`.
+fn of_file(handle: usize) -> Arc<Handler> {
+    let file = if crate::start::is_running() { crate::file::of(handle).ok() } else { None };
+    file.map_or_else(for_files, |file| file.errhandler())
+}
+
+/// What files get that are opened, and errors of files that are not open.
+pub(crate) fn for_files() -> Arc<Handler> {
     let set = FOR_FILES.lock().unwrap_or_else(PoisonError::into_inner);
     set.clone().unwrap_or_else(|| Arc::new(Handler::Return))
 }

@@ -85,6 +85,11 @@ impl Kind {
         }
     }
 
+    /// Whether a handle of the program's own objects is of this kind.
+    pub const fn has(self, handle: usize) -> bool {
+        handle >> KIND_SHIFT == self as usize
+    }
+
     /// The error for a handle that names no live object; `argument` is the parameter's name in the standard.
     #[cold]
     pub fn unknown(self, argument: &str, handle: usize) -> Error {

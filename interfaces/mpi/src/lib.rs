@@ -6,9 +6,9 @@
 //! - `world`: everything kept between calls, beside the endpoint, under one monitor.
 //! - `handle`: what C programs hold, and the tables behind it.
 //! - rooms: `comm`, `group`, `topology`, `attribute`, `info`, `errhandler`, `error`, `start`, `datatype`, `op`,
-//!   `status`, `convert`, `point`, `request`, `coll`.
+//!   `status`, `convert`, `point`, `request`, `coll`, `window`, `file`.
 //!
-//! Not here yet: windows, files, sessions, dynamic processes, partitioned communication, the tool interface. Their
+//! Not here yet: sessions, dynamic processes, partitioned communication, the tool interface. Their
 //! functions are exported and report that they are not supported.
 //!
 //! Invariants:
@@ -33,6 +33,7 @@ pub mod convert;
 pub mod datatype;
 pub mod errhandler;
 pub mod error;
+pub mod file;
 pub mod group;
 pub mod handle;
 pub mod info;
@@ -43,4 +44,5 @@ pub mod request;
 pub mod start;
 pub mod status;
 pub mod topology;
+pub mod window;
 pub mod world;

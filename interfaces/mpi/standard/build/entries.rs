@@ -105,7 +105,7 @@ pub fn null_places(function: &Function) -> String {
 
 /// Whose error handler an error of the function goes to, unless the error says otherwise.
 pub fn object(function: &Function) -> String {
-    if function.name.starts_with("MPI_File_") {
+    if function.name.starts_with("MPI_File_") || function.name == "MPI_Register_datarep" {
         let file = function.parameters.iter().find(|parameter| parameter.kind == "MPI_File");
         let handle = file.map_or("weft_mpi::abi::FILE_NULL".to_owned(), |file| rust_name(&file.name));
         return format!("weft_mpi::errhandler::On::File({handle})");
