@@ -12,6 +12,8 @@ use super::memory::Memory;
 use crate::abi::{BYTE, Callback, MAX_DATAREP_STRING};
 use crate::datatype::{Combiner, Contents, Datatype, Distribution, Order, Width};
 use crate::error::{Class, Error, Result};
+use crate::handle::Kind;
+use crate::program;
 use std::ffi::c_void;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -198,7 +200,7 @@ impl Registered {
         // SAFETY: the program said that this is a function of this type (MPI 5.0, section 14.5.3).
         let code = unsafe {
             let function: ExtentFn = std::mem::transmute(self.extent);
-            function(handle, &mut extent, self.extra as *mut c_void)
+            function(program::handle(Kind::Datatype, handle), &mut extent, self.extra as *mut c_void)
         };
         if code != 0 || extent < 0 {
             let detail = format!(
@@ -214,6 +216,7 @@ impl Registered {
     /// The function is the program's and does what the standard says.
     unsafe fn convert(&self, by: Callback, which: &str, memory: &Memory, count: i64, data: &mut [u8]) -> Result<()> {
         let (user, extra) = (memory.base().cast::<c_void>(), self.extra as *mut c_void);
+        let datatype = program::handle(Kind::Datatype, memory.handle);
         let each = if count == 0 { 0 } else { data.len() / count as usize };
         let mut position = 0;
         while position < count {
@@ -223,10 +226,10 @@ impl Registered {
             let code = unsafe {
                 if by.wide {
                     let function: ConvertWideFn = std::mem::transmute(by.at);
-                    function(user, memory.handle, now, at, position, extra)
+                    function(user, datatype, now, at, position, extra)
                 } else {
                     let function: ConvertFn = std::mem::transmute(by.at);
-                    function(user, memory.handle, now as i32, at, position, extra)
+                    function(user, datatype, now as i32, at, position, extra)
                 }
             };
             if code != 0 {

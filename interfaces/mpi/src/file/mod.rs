@@ -20,7 +20,7 @@
 //! - Collective calls with an argument that is wrong on one process take part all the same, so that nobody waits for
 //!   ever.
 
-pub(crate) mod abi;
+pub mod abi;
 mod access;
 mod collective;
 mod datarep;

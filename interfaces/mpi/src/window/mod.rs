@@ -17,7 +17,7 @@
 //! that all before it are done. What a request names is checked before it is touched. Nothing here waits but in
 //! `Monitor::wait`, and never with a lock of a window held.
 
-pub(crate) mod abi;
+pub mod abi;
 mod accumulate;
 mod create;
 mod elements;
