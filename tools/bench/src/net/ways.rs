@@ -121,7 +121,8 @@ impl Way {
         }
         command.envs(self.settings().iter().copied());
         command.args(["-launcher", "ssh", "-launcher-exec"]).arg(&hosts.launch);
-        command.args(["-iface", super::hosts::INTERFACE, "-hosts", &hosts.names(), "-n", "2"]);
+        command.args(["-iface", super::hosts::INTERFACE, "-hosts", &hosts.names(), "-n"]);
+        command.arg(hosts.count().to_string());
         command
     }
 
