@@ -21,7 +21,7 @@ use weft_device::shm::{Doorbell, Segment, ShmDevice};
 use weft_device::tcp::{self, Place, TcpDevice};
 use weft_device::udp::Faults;
 use weft_device::xdp::Lane;
-use weft_device::{Device, NoMemory, Posted};
+use weft_device::{Device, NoMemory, Posted, kernel};
 use weft_wire::cell::Head;
 use weft_wire::job_map::JobMap;
 use weft_wire::settings::{DeviceName, DeviceOrder};
@@ -84,6 +84,10 @@ impl Devices {
     /// The devices of a rank of a job on several hosts: to each other rank the first in `order` that can lead there.
     pub fn across(mut shm: ShmDevice, across: Across, order: DeviceOrder) -> Result<Self, JoinError> {
         let Across { map, rank: me, listener, datagrams, lane, faults, encrypts } = across;
+        if encrypts && kernel::true_random().is_none() {
+            // Keys of links and connections are made from numbers that must never come again.
+            return Err(JoinError::NoRandomNumbers);
+        }
         let sends_by_lane = order.contains(DeviceName::Xdp);
         let my_host = map.ranks[me as usize].host;
         let way = |rank: &weft_wire::job_map::Rank| {

@@ -8,6 +8,8 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::{Duration, Instant};
+use weft_device::tcp::{Place, TcpDevice};
+use weft_device::{Device, Packet, PeerFault, Sink};
 use weft_fabric::job_map::JobMap;
 use weft_fabric::{Bounds, Endpoint, Fault, Faults, Limits, Peer, SendMode};
 use weft_protocol::reliable::{Config, Keyed, Link, Posted};
@@ -212,12 +214,17 @@ fn where_datagrams_pass_they_carry_what_is_short_and_a_connection_what_is_long()
 /// Two ranks with a connection beside their datagrams.
 fn connected(faults: impl Fn(u64) -> Faults) -> Vec<Endpoint> {
     let mut net = pair("udp,tcp", faults);
+    connect(&mut net);
+    net
+}
+
+/// Lets two ranks have a connection.
+fn connect(net: &mut [Endpoint]) {
     let start = Instant::now();
     while net.iter_mut().any(|at| at.counters().tcp_packets < 2) {
-        exchange(&mut net, &[8, 50_000]);
+        exchange(net, &[8, 50_000]);
         assert!(start.elapsed() < LOST, "no connection");
     }
-    net
 }
 
 #[test]
@@ -326,6 +333,98 @@ fn what_strangers_send_is_counted_and_changes_nothing() {
     assert_eq!(net[1].counters().receives, 4, "nothing of the liar's was received");
 }
 
+/// What rank 1, which is written by hand and has this socket, may not say to the first of `net`, in a datagram that is
+/// believed.
+fn nonsense(net: &mut [Endpoint], map: &JobMap, socket: &UdpSocket) -> Vec<u8> {
+    socket.set_nonblocking(true).expect("set");
+    socket.connect(("127.0.0.1", map.ranks[0].udp_port)).expect("connected");
+    let me = Process { rank: 1, incarnation: 9 };
+    // Whom it talks to is said in the answer to a call.
+    let to = Process { rank: 0, incarnation: 0 };
+    let hello = Hello { is_answer: false, to, from: me, nonce: 5, count: 1, encrypts: false };
+    let key = keys::of_hellos(&map.key);
+    socket.send(&hello.pack(&key)).expect("sent");
+    let (mut datagram, mut answer) = ([0; 1472], None);
+    until(net, "no answer", |_| {
+        let length = socket.recv(&mut datagram).unwrap_or(0);
+        answer = Hello::parse(&datagram[..length], &key).filter(|hello| hello.is_answer);
+        answer.is_some()
+    });
+    let other = answer.expect("heard").from;
+    let key = keys::of_link(&map.key, me, other);
+    let mut link = Link::new(Config::new(me, other, 1472), Keyed { key }, 1);
+    assert_eq!(link.try_send(&Head::control(Kind::More), &[], Some(&[1; 10])), Posted::Sent(10));
+    let length = link.poll_transmit(2, &mut datagram).expect("there is something to send");
+    datagram[..length].to_vec()
+}
+
+/// The other side of a connection that is spoken to by hand.
+struct Hung;
+
+impl Sink for Hung {
+    fn handle_packet(&mut self, _: Packet<'_>) -> Result<(), &'static str> {
+        Ok(())
+    }
+
+    fn handle_fault(&mut self, _: PeerFault) {}
+}
+
+#[test]
+fn who_is_lost_by_datagrams_is_hung_up_on_and_not_heard_over_the_connection() {
+    let mut job = job_across(&[0, 1]);
+    let (_, rogue) = job.remove(1);
+    let map = rogue.map;
+    let mut net = vec![join_across(job.remove(0), order("udp,tcp"), Limits::default(), Bounds::default())];
+    let place = |rank: &weft_fabric::job_map::Rank| Place {
+        host: "here".to_owned(),
+        addresses: vec![SocketAddr::new("127.0.0.1".parse().expect("an address"), rank.tcp_port)],
+    };
+    let places = map.ranks.iter().map(place).collect();
+    let mut tcp = TcpDevice::new(1, map.key, rogue.listener, places, true).expect("a device");
+    let head = |tag| Head { kind: Kind::Short, context: CONTEXT, tag, source: 101 };
+    let (mut first, mut second) = ([0; 8], [0; 8]);
+    let receives = [receive(&mut net[0], from(1, 1), &mut first), receive(&mut net[0], from(1, 2), &mut second)];
+    assert_ne!(tcp.post_control(0, head(1), &[7]), weft_device::Posted::Full);
+    until(&mut net, "nothing comes over the connection", |net| {
+        tcp.poll(&mut Hung);
+        net[0].is_complete(receives[0])
+    });
+    let socket = UdpSocket::from(rogue.datagrams.expect("a socket"));
+    socket.send(&nonsense(&mut net, &map, &socket)).expect("sent");
+    let mut outcome = None;
+    until(&mut net, "nobody notices", |net| {
+        outcome = net[0].take_outcome(receives[1]);
+        outcome.is_some()
+    });
+    assert_eq!(outcome.expect("taken").fault, Some(Fault::PeerLost));
+    until(&mut net, "the connection is kept", |_| {
+        tcp.poll(&mut Hung);
+        tcp.has_ended(0)
+    });
+    assert_eq!((first, second), ([7, 0, 0, 0, 0, 0, 0, 0], [0; 8]));
+}
+
+#[test]
+fn whose_connection_has_ended_is_not_waited_for_by_datagrams() {
+    let job = job_across(&[0, 1]);
+    // Datagrams find nobody there, and the kernel does not say so.
+    let _silent = job[1].1.datagrams.as_ref().expect("a socket").try_clone().expect("another");
+    let join = |rank| join_across(rank, order("udp,tcp"), Limits::default(), Bounds::default());
+    let mut net: Vec<_> = job.into_iter().map(join).collect();
+    connect(&mut net);
+    let mut buffer = [0; 8];
+    let waiting = receive(&mut net[0], from(1, 9), &mut buffer);
+    // As a kill ends it: no farewell.
+    net.truncate(1);
+    let mut outcome = None;
+    until(&mut net, "nobody notices", |net| {
+        outcome = net[0].take_outcome(waiting);
+        outcome.is_some()
+    });
+    assert_eq!(outcome.expect("taken").fault, Some(Fault::PeerLost));
+    until(&mut net, "a short one would be sent all the same", |net| net[0].has_ended(Peer(1)));
+}
+
 /// A rank that has the key, and breaks the rules above the link.
 #[test]
 fn a_rank_that_breaks_the_protocol_is_lost_and_the_others_do_not_notice() {
@@ -335,36 +434,11 @@ fn a_rank_that_breaks_the_protocol_is_lost_and_the_others_do_not_notice() {
     let join = |rank| join_across(rank, order("udp"), Limits::default(), Bounds::default());
     let mut net: Vec<_> = job.into_iter().map(join).collect();
     let socket = UdpSocket::from(rogue.datagrams.expect("a socket"));
-    socket.set_nonblocking(true).expect("set");
-    let there = SocketAddr::new("127.0.0.1".parse().expect("an address"), map.ranks[0].udp_port);
-    let me = Process { rank: 1, incarnation: 9 };
-    // Whom it talks to is said in the answer to a call.
-    let hello = Hello {
-        is_answer: false,
-        to: Process { rank: 0, incarnation: 0 },
-        from: me,
-        nonce: 5,
-        count: 1,
-        encrypts: false,
-    };
-    let key = keys::of_hellos(&map.key);
-    assert!(socket.send_to(&hello.pack(&key), there).is_ok());
-    let (mut datagram, mut answer) = ([0; 1472], None);
-    until(&mut net, "no answer", |_| {
-        let length = socket.recv(&mut datagram).unwrap_or(0);
-        answer = Hello::parse(&datagram[..length], &key);
-        answer.is_some()
-    });
-    let other = answer.expect("heard").from;
-    let key = keys::of_link(&map.key, me, other);
-    let mut link = Link::new(Config::new(me, other, 1472), Keyed { key }, 1);
-    assert_eq!(link.try_send(&Head::control(Kind::More), &[], Some(&[1; 10])), Posted::Sent(10));
-    let length = link.poll_transmit(2, &mut datagram).expect("there is something to send");
-
+    let nonsense = nonsense(&mut net, &map, &socket);
     let (mut lost, mut good) = ([0; 8], [0; 8]);
     let waiting = receive(&mut net[0], from(1, 1), &mut lost);
     let other = receive(&mut net[0], from(2, 1), &mut good);
-    assert_eq!(socket.send_to(&datagram[..length], there).expect("sent"), length);
+    socket.send(&nonsense).expect("sent");
     let mut outcome = None;
     until(&mut net, "nobody notices", |net| {
         outcome = net[0].take_outcome(waiting);

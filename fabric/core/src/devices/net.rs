@@ -4,7 +4,7 @@
 use super::Way;
 use crate::links::Links;
 use crate::port::{By, Ordered, Port};
-use crate::watch::Watch;
+use crate::watch::{Watch, begin_all};
 use weft_device::shm::ShmDevice;
 use weft_device::tcp::TcpDevice;
 use weft_device::{Device, Packet, PeerFault, Posted, Sink};
@@ -232,14 +232,9 @@ impl Net {
 
     /// Before a sleep on the sockets, for the one thread that does.
     pub(super) fn watch_links(&mut self) -> bool {
-        let descriptors = || self.links.iter().flat_map(Links::descriptors);
-        self.watch.arm(|| {
-            let all = descriptors().all(|descriptor| self.tcp.watch(descriptor).is_ok());
-            if !all {
-                descriptors().for_each(|descriptor| self.tcp.unwatch(descriptor));
-            }
-            all
-        })
+        let Self { links, tcp, watch, .. } = self;
+        let descriptors: Vec<_> = links.iter().flat_map(Links::descriptors).collect();
+        watch.arm(|| begin_all(descriptors.iter(), |one| tcp.watch(*one).is_ok(), |one| tcp.unwatch(*one)))
     }
 }
 
