@@ -213,9 +213,10 @@ impl Report {
         let bars = || self.lines.iter().filter_map(|line| Some((line, line.bar.as_ref()?)));
         let count = |met| bars().filter(|(_, bar)| bar.met == met).count();
         let (met, missed, unknown) = (count(Some(true)), count(Some(false)), count(None));
-        let mut lines = vec![format!("{met} of {} bars met", met + missed + unknown)];
-        if unknown > 0 {
-            lines[0] += &format!(", {unknown} not measured");
+        let mut lines = Vec::new();
+        if met + missed + unknown > 0 {
+            let more = if unknown > 0 { format!(", {unknown} not measured") } else { String::new() };
+            lines.push(format!("{met} of {} bars met{more}", met + missed + unknown));
         }
         let missed = bars().filter(|(_, bar)| bar.met == Some(false));
         lines.extend(missed.map(|(line, bar)| format!("missed: {}: {}", line.id, bar.text)));

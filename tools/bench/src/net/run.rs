@@ -432,7 +432,7 @@ impl Run {
             way,
             title: way.title(),
             version: way.library().and_then(|name| self.loaded.get(&name).cloned()),
-            command: way.launch_text(),
+            command: way.launch_text(self.bench.hosts.count()),
         };
         Report {
             format: 1,
