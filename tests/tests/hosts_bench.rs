@@ -74,6 +74,33 @@ fn lines_of_both_tables_are_measured_and_nothing_is_left() {
 }
 
 #[test]
+fn kernels_among_many_hosts_and_every_pair_of_them_are_measured() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let json = folder.path().join("net.json");
+    let mut command = bench("--hosts 3 --quick --turns 1 --seconds 0.02 --without-peers --only hosts");
+    let (pid, output) = end_of(command.arg("--json").arg(&json).spawn().expect("weft can be started"));
+    let said = String::from_utf8_lossy(&[output.stdout, output.stderr].concat()).into_owned();
+    assert!(output.status.success(), "{said}");
+    assert_eq!(hosts_of(pid), Vec::<String>::new());
+    for title in ["kernels among all hosts\n", "latency 8 B between two hosts", "bandwidth 64 KiB between two hosts"] {
+        assert!(said.contains(title), "{said}");
+    }
+    let report: Value = serde_json::from_slice(&std::fs::read(json).expect("it was written")).expect("JSON");
+    let lines = report["lines"].as_array().expect("lines");
+    let id = |line: &Value| line["id"].as_str().expect("a name").to_owned();
+    let ids: Vec<_> = lines.iter().map(id).collect();
+    for wanted in ["ring/8", "allgather/8", "alltoall/65536", "bcast/8192", "barrier", "incast/65536"] {
+        assert!(ids.contains(&format!("hosts/{wanted}")), "{ids:?}");
+    }
+    assert_eq!(ids.iter().filter(|id| id.starts_with("hosts/latency-")).count(), 3);
+    for line in lines {
+        let medians = line["medians"].as_object().expect("medians");
+        let ways = if id(line).contains('-') { 1 } else { 3 };
+        assert!(medians.len() == ways && medians.values().all(|median| median.as_f64() > Some(0.0)), "{line:#}");
+    }
+}
+
+#[test]
 fn hosts_go_with_a_run_that_is_interrupted_or_killed() {
     // Who is killed leaves his temporary files there.
     let folder = tempfile::tempdir().expect("a temporary folder");

@@ -7,6 +7,7 @@
 //! When the launcher is gone, which shows by the end of its standard input, it lets the keeper end everything. When it is
 //! killed itself, the keeper does so by itself.
 
+use crate::branch::Branch;
 use crate::descriptors::{self, Here, OurHalf};
 use crate::keeper::{self, Keeper, Kept};
 use crate::link::{Message, Received};
@@ -71,23 +72,35 @@ fn run(
     lanes: MakeLanes,
     instead: Option<&Instead>,
 ) -> i32 {
-    let Some(Frame::Start(mut start)) = wait_for_frame(&mut relay) else { return 1 };
+    let mut branch = Branch::default();
+    let mut frame = wait_for_frame(&mut relay, &mut branch);
+    if let Some(Frame::Launch { directory, commands }) = &frame {
+        (branch, relay) = match Branch::start(relay, directory, commands) {
+            Ok(started) => started,
+            Err(error) => {
+                eprintln!("weft agent: {error}");
+                return 1;
+            }
+        };
+        frame = wait_for_frame(&mut relay, &mut branch);
+    }
+    let Some(Frame::Start(mut start)) = frame else { return 1 };
     if let Some(instead) = instead {
         lead_to_copies(&mut start, instead);
     }
     let mut prepared = match Prepared::new(*start, segment) {
         Ok(prepared) => prepared,
-        Err(error) => return refuse(&mut relay, &error),
+        Err(error) => return refuse(&mut relay, &mut branch, &error),
     };
     relay.send(&Frame::Ready(prepared.ports.clone()));
-    let Some(Frame::Go(map)) = wait_for_frame(&mut relay) else { return 1 };
+    let Some(Frame::Go(map)) = wait_for_frame(&mut relay, &mut branch) else { return 1 };
     let (ours, keeper) = match prepared.connect(&map, lanes) {
         Ok(halves) => halves,
-        Err(error) => return refuse(&mut relay, &error),
+        Err(error) => return refuse(&mut relay, &mut branch, &error),
     };
-    match keeper.start((ours, relay)) {
+    match keeper.start((ours, relay, branch)) {
         // The claims on cores stay, here and in the keeper, until both are gone.
-        Ok((kept, (ours, relay))) => Agent::new(relay, kept, ours).watch(),
+        Ok((kept, (ours, relay, branch))) => Agent::new(relay, kept, ours, branch).watch(),
         Err(error) => {
             eprintln!("weft agent: {error}");
             1
@@ -96,7 +109,7 @@ fn run(
 }
 
 /// The next frame of the launcher; nothing when it is gone.
-fn wait_for_frame(relay: &mut Relay) -> Option<Frame> {
+fn wait_for_frame(relay: &mut Relay, branch: &mut Branch) -> Option<Frame> {
     loop {
         if let Some(frame) = relay.poll_frame() {
             return Some(frame);
@@ -104,7 +117,11 @@ fn wait_for_frame(relay: &mut Relay) -> Option<Frame> {
         if relay.gone().is_some() {
             return None;
         }
-        wait(relay, &mut []);
+        let mut link = [libc::pollfd { fd: branch.fd(), events: libc::POLLIN, revents: 0 }];
+        wait(relay, &mut link);
+        if link[0].revents != 0 {
+            branch.handle(relay);
+        }
     }
 }
 
@@ -139,9 +156,9 @@ fn lead_to_copies(start: &mut Start, instead: &Instead) {
 }
 
 /// Says why it cannot be, and stays until that has been heard.
-fn refuse(relay: &mut Relay, error: &LaunchError) -> i32 {
+fn refuse(relay: &mut Relay, branch: &mut Branch, error: &LaunchError) -> i32 {
     relay.send(&Frame::Refused { code: error.exit_code(), reason: error.to_string() });
-    while wait_for_frame(relay).is_some() {}
+    while wait_for_frame(relay, branch).is_some() {}
     1
 }
 
@@ -245,6 +262,7 @@ impl Prepared {
 struct Agent {
     relay: Relay,
     kept: Kept,
+    branch: Branch,
     /// Messages for the keeper that found no room.
     unsent: Vec<Message>,
     /// The keeper has said all that it will say.
@@ -252,7 +270,7 @@ struct Agent {
 }
 
 impl Agent {
-    fn new(mut relay: Relay, kept: Kept, ours: OurHalf) -> Self {
+    fn new(mut relay: Relay, kept: Kept, ours: OurHalf, branch: Branch) -> Self {
         let channel = |member: usize, stream| Channel { member: member as u32, stream };
         for (member, socket) in ours.pmi.into_iter().enumerate() {
             relay.add_socket(channel(member, Stream::Pmi), socket.into());
@@ -266,7 +284,7 @@ impl Agent {
                 relay.add_writer(channel(member, Stream::Input), pipe);
             }
         }
-        Self { relay, kept, unsent: Vec::new(), over: false }
+        Self { relay, kept, branch, unsent: Vec::new(), over: false }
     }
 
     fn watch(mut self) -> i32 {
@@ -274,24 +292,32 @@ impl Agent {
             while let Some(frame) = self.relay.poll_frame() {
                 self.handle_frame(&frame);
             }
-            if self.relay.gone().is_some() || (self.over && self.relay.has_sent_all()) {
+            let over = self.over && self.branch.is_over();
+            if self.relay.gone().is_some() || (over && self.relay.has_sent_all()) {
                 return self.leave();
             }
             let events = if self.unsent.is_empty() { libc::POLLIN } else { libc::POLLIN | libc::POLLOUT };
             let fd = if self.over { -1 } else { self.kept.link.fd() };
-            let mut link = [libc::pollfd { fd, events, revents: 0 }];
-            wait(&mut self.relay, &mut link);
-            if link[0].revents != 0 {
+            let pollfd = |fd, events| libc::pollfd { fd, events, revents: 0 };
+            let mut links = [pollfd(fd, events), pollfd(self.branch.fd(), libc::POLLIN)];
+            wait(&mut self.relay, &mut links);
+            if links[0].revents != 0 {
                 self.handle_link();
+            }
+            if links[1].revents != 0 {
+                self.branch.handle(&mut self.relay);
             }
         }
     }
 
     /// The keeper sees the end of its link, ends what still lives, and goes.
     fn leave(self) -> i32 {
-        let Self { kept: Kept { link, pid }, over, .. } = self;
+        let Self { kept: Kept { link, pid }, relay, mut branch, over, .. } = self;
         drop(link);
+        // Agents that we have started find us gone.
+        drop(relay);
         sys::wait_for(pid);
+        branch.end();
         if over { 0 } else { 1 }
     }
 
@@ -348,7 +374,7 @@ impl Agent {
 
     /// Nobody is left who could write: what is in the pipes is all.
     fn handle_over(&mut self, leftovers: usize) {
-        self.relay.drain(|_| true);
+        self.relay.drain(|channel| !channel.stream.is_of_command());
         self.relay.send(&Frame::Over { leftovers: leftovers as u32 });
         self.over = true;
     }

@@ -6,18 +6,18 @@ use crate::link::{Link, Message, Received};
 use crate::relay::{self, Place, Relay};
 use crate::signals::{self, Signals};
 use crate::stage::Stage;
-use crate::{Hosts, Job, LaunchError, Output, checksum, network, sys};
+use crate::{Hosts, Job, LaunchError, Output, branch, checksum, network, sys};
 use std::collections::VecDeque;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::time::{Duration, Instant};
 use weft_cluster::frame::{Frame, Frames, GREETING_BYTES, Hello, MAGIC, PROTOCOL, Start};
+use weft_cluster::hosts::parents;
 use weft_cluster::job::is_reserved;
 use weft_cluster::state::Exit;
 use weft_wire::job_map::{Host as MapHost, JobMap, MAX_ADDRESSES, Rank as MapRank};
 
 mod host;
 
-use host::Progress;
 pub use host::{Host, Tail};
 
 /// Kept of what a launch command writes on its standard error.
@@ -48,8 +48,8 @@ pub fn gather(
 ) -> Result<Gathered, LaunchError> {
     let stage =
         if hosts.stage { Some(Stage::new().map_err(LaunchError::system("reading this program"))?) } else { None };
-    let (guard, list) = start_commands(hosts, stage.as_ref(), signals, limits)?;
-    let mut round = Round { hosts: list, guard, signals, deadline: None, patience: hosts.patience, stage };
+    let (guard, list, tree) = start_commands(hosts, stage.as_ref(), signals, limits)?;
+    let mut round = Round { hosts: list, tree, guard, signals, deadline: None, patience: hosts.patience, stage };
     match round.all_ready(job, hosts, size) {
         Ok(()) => Ok(Gathered { guard: round.guard, hosts: round.hosts }),
         Err(error) => {
@@ -60,13 +60,38 @@ pub fn gather(
     }
 }
 
-/// Starts the launch command of every host, as children of a keeper.
+/// Who starts the agents.
+struct Tree {
+    /// The hosts whose launch commands run here, in the order in which they were started.
+    direct: Vec<usize>,
+    /// Of each host, what its agent is still to start.
+    waiting: Vec<Vec<Below>>,
+    /// Of each host, those that its agent was told to start, in this order.
+    below: Vec<Vec<usize>>,
+}
+
+/// A host that another one's agent starts.
+struct Below {
+    host: usize,
+    words: Vec<String>,
+    /// The ends of the command's input, output and error.
+    ends: [OwnedFd; 3],
+}
+
+/// Starts the launch commands, as children of a keeper; where hosts are many, only some.
 fn start_commands(
     hosts: &Hosts,
     stage: Option<&Stage>,
     signals: &Signals,
     limits: (u64, u64),
-) -> Result<(Guard, Vec<Host>), LaunchError> {
+) -> Result<(Guard, Vec<Host>, Tree), LaunchError> {
+    let count = hosts.names.len();
+    let parents = match hosts.tree {
+        Some(least) if count >= least => parents(count),
+        _ => vec![None; count],
+    };
+    let mut tree =
+        Tree { direct: Vec::new(), waiting: (0..count).map(|_| Vec::new()).collect(), below: vec![Vec::new(); count] };
     let program = std::env::current_exe().map_err(LaunchError::system("path of this program"))?;
     let agent = [program.to_string_lossy().into_owned(), "agent".to_owned()];
     let mut starts = Vec::new();
@@ -74,22 +99,33 @@ fn start_commands(
     for (number, name) in hosts.names.iter().enumerate() {
         let words = hosts.launch.command(name, &stage.map_or_else(|| agent.to_vec(), Stage::words));
         let shown = hosts.launch.command(name, &agent).join(" ");
-        let mut command = std::process::Command::new(&words[0]);
-        command.args(&words[1..]);
-        let ([input, output, error], [near_input, near_output, near_error]) =
-            pipes().map_err(LaunchError::system("pipe"))?;
-        let input = RankInput::Pipe(input);
-        starts.push(Command { command, core: None, input, outputs: [output, error], own: Vec::new() });
+        let (ends, near) = pipes().map_err(LaunchError::system("pipe"))?;
+        match parents[number] {
+            Some(parent) => {
+                // The relay that passes them on must not wait.
+                ends.iter().try_for_each(sys::set_nonblocking).map_err(LaunchError::system("pipe"))?;
+                tree.waiting[parent].push(Below { host: number, words, ends });
+            }
+            None => {
+                let mut command = std::process::Command::new(&words[0]);
+                command.args(&words[1..]);
+                let [input, output, error] = ends;
+                let input = RankInput::Pipe(input);
+                starts.push(Command { command, core: None, input, outputs: [output, error], own: Vec::new() });
+                tree.direct.push(number);
+            }
+        }
         let ranks = (0..hosts.places.len()).filter(|rank| hosts.places[*rank] == number).collect();
-        list.push(Host::new(name, ranks, shown, near_output, near_input, near_error));
+        let over = parents[number].map(|parent| hosts.names[parent].clone());
+        list.push(Host::new(name, ranks, (shown, over), near));
     }
     let keeper = Keeper { starts, inherit: Vec::new(), limits, mask: signals.mask_before() };
-    let (kept, list) = keeper.start(list)?;
-    Ok((Guard { kept }, list))
+    let (kept, (list, tree)) = keeper.start((list, tree))?;
+    Ok((Guard { kept }, list, tree))
 }
 
 /// The ends of a command (input, output, error), and ours, which do not wait.
-fn pipes() -> std::io::Result<([OwnedFd; 3], [OwnedFd; 3])> {
+pub fn pipes() -> std::io::Result<([OwnedFd; 3], [OwnedFd; 3])> {
     let (input, near_input) = std::io::pipe()?;
     let (near_output, output) = std::io::pipe()?;
     let (near_error, error) = std::io::pipe()?;
@@ -143,6 +179,7 @@ enum Token {
 
 struct Round<'a> {
     hosts: Vec<Host>,
+    tree: Tree,
     guard: Guard,
     signals: &'a Signals,
     deadline: Option<Instant>,
@@ -154,12 +191,15 @@ struct Round<'a> {
 impl Round<'_> {
     fn all_ready(&mut self, job: &Job, hosts: &Hosts, size: usize) -> Result<(), LaunchError> {
         let ours = checksum::of_this_program().map_err(LaunchError::system("reading this program"))?;
-        self.wait_until(Progress::has_greeted)?;
-        for host in &self.hosts {
-            host.check(ours, self.stage.is_some())?;
+        let directory = std::env::current_dir().map_err(LaunchError::system("working directory"))?;
+        self.wait_until(|host| host.is_below() || host.progress.has_greeted())?;
+        self.check(ours)?;
+        if self.hosts.iter().any(Host::is_below) {
+            self.start_below(&directory);
+            self.wait_until(|host| host.progress.has_greeted())?;
+            self.check(ours)?;
         }
         self.tell_copies(&job.front);
-        let directory = std::env::current_dir().map_err(LaunchError::system("working directory"))?;
         let environment: Vec<_> =
             std::env::vars_os().filter(|(name, _)| !name.to_str().is_some_and(is_reserved)).collect();
         for host in &mut self.hosts {
@@ -180,9 +220,45 @@ impl Round<'_> {
             };
             host.send(&Frame::Start(Box::new(start)));
         }
-        self.wait_until(Progress::is_ready)?;
+        self.wait_until(|host| host.progress.is_ready())?;
         let map = self.job_map(hosts)?.encode();
         self.hosts.iter_mut().for_each(|host| host.send(&Frame::Go(map.clone())));
+        Ok(())
+    }
+
+    fn check(&self, ours: u64) -> Result<(), LaunchError> {
+        self.hosts.iter().try_for_each(|host| host.check(ours, self.stage.is_some()))
+    }
+
+    /// Has agents start others.
+    fn start_below(&mut self, directory: &std::path::Path) {
+        for (host, waiting) in std::mem::take(&mut self.tree.waiting).into_iter().enumerate() {
+            let mut commands = Vec::new();
+            for Below { host: below, words, ends } in waiting {
+                self.hosts[host].carry(commands.len() as u32, ends);
+                self.tree.below[host].push(below);
+                commands.push(words);
+            }
+            if !commands.is_empty() {
+                self.hosts[host].send(&Frame::Launch { directory: directory.to_owned(), commands });
+            }
+        }
+    }
+
+    /// What agents say of the commands that they have started.
+    fn take_reports(&mut self) -> Result<(), LaunchError> {
+        for host in 0..self.hosts.len() {
+            for (command, outcome) in std::mem::take(&mut self.hosts[host].reports) {
+                let Some(below) = self.tree.below[host].get(command as usize) else { continue };
+                match outcome {
+                    Ok(exit) => self.hosts[*below].ended = Some(exit),
+                    Err(errno) => {
+                        let reason = std::io::Error::from_raw_os_error(errno).to_string();
+                        return Err(self.hosts[*below].not_started(&reason));
+                    }
+                }
+            }
+        }
         Ok(())
     }
 
@@ -213,13 +289,14 @@ impl Round<'_> {
     }
 
     /// Returns when all hosts have come so far.
-    fn wait_until(&mut self, far_enough: impl Fn(&Progress) -> bool) -> Result<(), LaunchError> {
+    fn wait_until(&mut self, far_enough: impl Fn(&Host) -> bool) -> Result<(), LaunchError> {
         let (mut copied, mut patience) = (0, self.patience);
         self.deadline = patience.map(|patience| Instant::now() + patience);
         loop {
             for host in &mut self.hosts {
                 host.advance(self.stage.as_mut())?;
             }
+            self.take_reports()?;
             // While something is copied, a host that takes it is heard of; what the way there still holds, and checking it,
             // takes its time as well.
             let copied_before =
@@ -228,12 +305,12 @@ impl Round<'_> {
                 patience = self.patience.map(|patience| patience.max(COPY_PATIENCE));
                 self.deadline = patience.map(|patience| Instant::now() + patience);
             }
-            if self.hosts.iter().all(|host| far_enough(&host.progress)) {
+            if self.hosts.iter().all(&far_enough) {
                 return Ok(());
             }
             let now = Instant::now();
             if self.deadline.is_some_and(|at| at <= now) {
-                let late = self.hosts.iter().find(|host| !far_enough(&host.progress));
+                let late = self.hosts.iter().find(|host| !far_enough(host));
                 return Err(late.map_or(LaunchError::Interrupted { signal: libc::SIGALRM }, |host| {
                     host.late(patience.unwrap_or_default())
                 }));
@@ -298,14 +375,18 @@ impl Round<'_> {
         loop {
             match self.guard.kept.link.try_receive() {
                 Received::NothingYet => return Ok(()),
-                Received::Message(Message::Ended { rank, exit }) => self.hosts[rank].ended = Some(exit),
+                Received::Message(Message::Ended { rank, exit }) => {
+                    self.hosts[self.tree.direct[rank]].ended = Some(exit);
+                }
                 Received::Message(Message::NotStarted { rank, errno }) => {
                     let reason = std::io::Error::from_raw_os_error(errno).to_string();
-                    return Err(self.hosts[rank].not_started(&reason));
+                    return Err(self.hosts[self.tree.direct[rank]].not_started(&reason));
                 }
                 // Of all that ended, each host says itself what is wrong.
                 Received::Message(_) => {}
-                Received::Gone if self.hosts.iter().all(|host| host.ended.is_some()) => return Ok(()),
+                Received::Gone if self.tree.direct.iter().all(|host| self.hosts[*host].ended.is_some()) => {
+                    return Ok(());
+                }
                 Received::Gone => {
                     let error = std::io::Error::other("the keeper of the launch commands was killed");
                     return Err(LaunchError::System { what: "hosts", error });

@@ -31,6 +31,7 @@
 #![deny(unsafe_code)]
 
 mod agent;
+mod branch;
 mod checksum;
 mod cores;
 mod descriptors;
@@ -138,6 +139,8 @@ pub struct Hosts {
     pub patience: Option<Duration>,
     /// Hosts where this program is missing, or another build, get a copy.
     pub stage: bool,
+    /// From so many hosts on, agents start agents.
+    pub tree: Option<usize>,
 }
 
 impl Hosts {
@@ -148,13 +151,14 @@ impl Hosts {
         launch: Launch,
         patience: Option<Duration>,
         stage: bool,
+        tree: Option<usize>,
     ) -> Self {
         let mut used = spread.to_vec();
         used.sort_unstable();
         used.dedup();
         let names = used.iter().map(|host| hosts[*host].name.clone()).collect();
         let places = spread.iter().filter_map(|host| used.binary_search(host).ok()).collect();
-        Self { launch, names, places, patience, stage }
+        Self { launch, names, places, patience, stage, tree }
     }
 }
 

@@ -187,9 +187,20 @@ impl Relay {
         self.gone.get_or_insert(reason.to_owned());
     }
 
-    /// Closes the streams.
+    /// Closes the streams of ranks. Their places stay, as they may have been asked for.
     pub fn close(&mut self) {
-        self.lanes.clear();
+        self.lanes.iter_mut().filter(|lane| !lane.channel.stream.is_of_command()).for_each(Lane::shut);
+    }
+
+    /// Whether anything may still come of launch commands at the other end.
+    pub fn carries(&self) -> bool {
+        let may_bring = |lane: &Lane| lane.channel.stream == Stream::CommandOutput && lane.writing.is_some();
+        self.lanes.iter().any(may_bring)
+    }
+
+    /// Nothing more comes of them: who reads it finds its end.
+    pub fn end_carrying(&mut self) {
+        self.lanes.iter_mut().filter(|lane| lane.channel.stream.is_of_command()).for_each(Lane::shut);
     }
 
     fn read_frames(&mut self) {
@@ -332,6 +343,10 @@ impl Lane {
         // Of a pipe that we write into, the end of its reader shows without being asked for.
         let watch = self.writing.is_some() && !self.two_way;
         (events != 0 || watch).then_some(events)
+    }
+
+    fn shut(&mut self) {
+        (self.fd, self.reading, self.writing) = (None, None, None);
     }
 
     fn stop_reading(&mut self) {

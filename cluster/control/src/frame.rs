@@ -11,11 +11,12 @@ pub use start::{Hello, Start};
 
 use crate::state::Exit;
 use bytes::{Bytes, Put};
+use std::path::PathBuf;
 
 /// What an agent begins with.
 pub const MAGIC: [u8; 8] = *b"weft-agt";
 /// Changes with every change of what follows.
-pub const PROTOCOL: u32 = 1;
+pub const PROTOCOL: u32 = 2;
 /// Bytes before the agent's first frame.
 pub const GREETING_BYTES: usize = 12;
 /// The longest frame: a start with a large environment, or a job map. Beyond it lies no frame, but something else.
@@ -35,15 +36,15 @@ pub fn greeting() -> [u8; GREETING_BYTES] {
     bytes
 }
 
-/// A stream of a rank.
+/// A stream of a rank, or of a launch command that the agent runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Channel {
-    /// The rank, as a member of its host.
+    /// The rank, as a member of its host; or the command.
     pub member: u32,
     pub stream: Stream,
 }
 
-/// Which of the streams of a rank.
+/// Which of the streams of a rank or a command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Stream {
     Input,
@@ -51,10 +52,25 @@ pub enum Stream {
     Error,
     /// Goes both ways.
     Pmi,
+    CommandInput,
+    CommandOutput,
+    CommandError,
 }
 
 impl Stream {
-    pub const ALL: [Self; 4] = [Self::Input, Self::Output, Self::Error, Self::Pmi];
+    pub const ALL: [Self; 7] = [
+        Self::Input,
+        Self::Output,
+        Self::Error,
+        Self::Pmi,
+        Self::CommandInput,
+        Self::CommandOutput,
+        Self::CommandError,
+    ];
+
+    pub fn is_of_command(self) -> bool {
+        matches!(self, Self::CommandInput | Self::CommandOutput | Self::CommandError)
+    }
 }
 
 /// One thing said.
@@ -92,6 +108,12 @@ pub enum Frame {
     Stop { channel: Channel },
     /// So many bytes more may be sent.
     Credit { channel: Channel, bytes: u32 },
+    /// Launcher: run these launch commands, in this directory if it is there. Their streams are channels from now on.
+    Launch { directory: PathBuf, commands: Vec<Vec<String>> },
+    /// Agent: a command has ended.
+    CommandEnded { command: u32, exit: Exit },
+    /// Agent: a command could not be started; the system's number for the reason.
+    CommandNotStarted { command: u32, errno: i32 },
 }
 
 /// Bytes that are no frame.
@@ -125,6 +147,10 @@ mod kind {
     pub const END: u8 = 15;
     pub const STOP: u8 = 16;
     pub const CREDIT: u8 = 17;
+    pub const LAUNCH: u8 = 18;
+    pub const COMMAND_EXITED: u8 = 19;
+    pub const COMMAND_KILLED: u8 = 20;
+    pub const COMMAND_NOT_STARTED: u8 = 21;
 }
 
 impl Frame {
@@ -147,6 +173,10 @@ impl Frame {
             Self::End { .. } => kind::END,
             Self::Stop { .. } => kind::STOP,
             Self::Credit { .. } => kind::CREDIT,
+            Self::Launch { .. } => kind::LAUNCH,
+            Self::CommandEnded { exit: Exit::Code(_), .. } => kind::COMMAND_EXITED,
+            Self::CommandEnded { exit: Exit::Signal(_), .. } => kind::COMMAND_KILLED,
+            Self::CommandNotStarted { .. } => kind::COMMAND_NOT_STARTED,
         }
     }
 
@@ -168,9 +198,16 @@ impl Frame {
             }
             Self::Go(map) => to.extend(map),
             Self::Started { member, pid } => to.words([*member, *pid]),
-            Self::NotStarted { member, errno } => to.words([*member, *errno as u32]),
-            Self::Ended { member, exit: Exit::Code(number) | Exit::Signal(number) } => {
-                to.words([*member, *number as u32]);
+            Self::NotStarted { member: which, errno } | Self::CommandNotStarted { command: which, errno } => {
+                to.words([*which, *errno as u32]);
+            }
+            Self::Ended { member: which, exit: Exit::Code(number) | Exit::Signal(number) }
+            | Self::CommandEnded { command: which, exit: Exit::Code(number) | Exit::Signal(number) } => {
+                to.words([*which, *number as u32]);
+            }
+            Self::Launch { directory, commands } => {
+                to.os(directory.as_os_str());
+                to.list(commands, |to, words| to.list(words, |to, word| to.text(word)));
             }
             Self::KeeperGone { pid: number } | Self::Over { leftovers: number } => to.word(*number),
             Self::Signal { signal } => to.word(*signal as u32),
@@ -211,6 +248,15 @@ impl Frame {
             kind::END => Self::End { channel: from.channel()? },
             kind::STOP => Self::Stop { channel: from.channel()? },
             kind::CREDIT => Self::Credit { channel: from.channel()?, bytes: from.word()? },
+            kind::LAUNCH => Self::Launch {
+                directory: from.os()?.into(),
+                commands: from.list(|from| from.list(|from| from.text()))?,
+            },
+            kind::COMMAND_EXITED => Self::CommandEnded { command: from.word()?, exit: Exit::Code(from.word()? as i32) },
+            kind::COMMAND_KILLED => {
+                Self::CommandEnded { command: from.word()?, exit: Exit::Signal(from.word()? as i32) }
+            }
+            kind::COMMAND_NOT_STARTED => Self::CommandNotStarted { command: from.word()?, errno: from.word()? as i32 },
             other => return Err(FrameError::Kind(other)),
         };
         from.ended().map(|()| frame)

@@ -224,6 +224,16 @@ impl std::str::FromStr for Launch {
     }
 }
 
+/// For so many hosts that are started as a tree, whose agent starts that of each: nobody's, the launcher does. The launcher
+/// and each of those that it starts have about as many to start.
+pub fn parents(hosts: usize) -> Vec<Option<usize>> {
+    let groups = (1..).find(|side| side * side >= hosts).unwrap_or(1);
+    let first = |group: usize| group * hosts / groups;
+    (0..groups)
+        .flat_map(|group| (first(group)..first(group + 1)).map(move |host| (host > first(group)).then(|| first(group))))
+        .collect()
+}
+
 impl Launch {
     /// The words that start `program`, which has its arguments with it, on `host`.
     pub fn command(&self, host: &str, program: &[impl AsRef<str>]) -> Vec<String> {

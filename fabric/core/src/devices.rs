@@ -12,7 +12,7 @@ use crate::links::Links;
 use crate::port::Port;
 use crate::status::Counters;
 use crate::watch::Watch;
-use net::{LINK_EAGER_BYTES, Net, Sent, bytes_of};
+use net::{LINK_EAGER_BYTES, Net, Sent};
 pub(crate) use slots::Slots;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::os::fd::OwnedFd;
@@ -21,7 +21,7 @@ use weft_device::shm::{Doorbell, Segment, ShmDevice};
 use weft_device::tcp::{self, Place, TcpDevice};
 use weft_device::udp::Faults;
 use weft_device::xdp::Lane;
-use weft_device::{Device, NoMemory, Posted};
+use weft_device::{Device, NoMemory, Posted, kernel};
 use weft_wire::cell::Head;
 use weft_wire::job_map::JobMap;
 use weft_wire::settings::{DeviceName, DeviceOrder};
@@ -84,6 +84,10 @@ impl Devices {
     /// The devices of a rank of a job on several hosts: to each other rank the first in `order` that can lead there.
     pub fn across(mut shm: ShmDevice, across: Across, order: DeviceOrder) -> Result<Self, JoinError> {
         let Across { map, rank: me, listener, datagrams, lane, faults, encrypts } = across;
+        if encrypts && kernel::true_random().is_none() {
+            // Keys of links and connections are made from numbers that must never come again.
+            return Err(JoinError::NoRandomNumbers);
+        }
         let sends_by_lane = order.contains(DeviceName::Xdp);
         let my_host = map.ranks[me as usize].host;
         let way = |rank: &weft_wire::job_map::Rank| {
@@ -230,11 +234,9 @@ impl Devices {
 
     #[inline]
     pub fn post_control(&mut self, to: u32, head: Head, control: &[u64]) -> Posted {
-        match self.net.as_deref_mut().map(|net| (net.ways[to as usize], net)) {
+        match &mut self.net {
             None => self.shm.post_control(to, head, control),
-            Some((Way::Shm(member), _)) => self.shm.post_control(member, head, control),
-            Some((Way::Udp, net)) => net.post_link(to, head, &bytes_of(control)[..8 * control.len()], None),
-            Some((Way::Tcp, net)) => net.tcp.post_control(to, head, control),
+            Some(net) => net.post_control(&mut self.shm, to, head, control),
         }
     }
 
@@ -292,23 +294,33 @@ impl Devices {
         }
     }
 
+    /// Whether everything for a rank goes over a connection, where what is accepted may wait for room in the kernel.
+    #[inline]
+    pub fn keeps_tails(&self, to: u32) -> bool {
+        self.net.as_ref().is_some_and(|net| net.ways[to as usize] == Way::Tcp)
+    }
+
     /// Whether bytes for a rank wait for room in the kernel.
     pub fn has_tail(&self, to: u32) -> bool {
         self.net.as_ref().is_some_and(|net| net.tcp.has_tail(to))
     }
 
-    /// Whether a message of `length` bytes to `to`, sent without asking, is best sent by another device than the usual one.
+    /// Whether a message of `length` bytes to `to`, sent without asking, is best sent over the connection.
     #[inline]
     pub fn prefers_long_way(&mut self, to: u32, length: usize) -> bool {
         self.net.is_some() && length > SHORT_BYTES && self.has_long_way(to)
     }
 
-    /// Whether another device than the usual one carries long messages to `to`. Where it could and does not reach the rank
-    /// yet, it is asked to.
+    /// Whether the connection carries long messages to `to`, as the way to everything or besides another one. Where it could
+    /// and does not reach the rank yet, it is asked to.
     #[inline]
     pub fn has_long_way(&mut self, to: u32) -> bool {
         let Some(net) = &mut self.net else { return false };
         let is_alive = |links: &Links| !links.has_ended(to);
+        if net.ways[to as usize] == Way::Tcp {
+            // What is begun there ends there, also if another way is found meanwhile.
+            return true;
+        }
         if net.ways[to as usize] != Way::Udp
             || !net.order.contains(DeviceName::Tcp)
             || !net.links.as_ref().is_some_and(is_alive)

@@ -117,6 +117,11 @@ impl Endpoint {
         self.devices.host_of(peer.0)
     }
 
+    /// Which devices lead to whom now, for people.
+    pub fn ways(&self) -> String {
+        self.devices.ways()
+    }
+
     /// Sends at once if the whole message can leave now; otherwise does nothing and answers false.
     ///
     /// # Safety

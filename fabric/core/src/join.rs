@@ -54,6 +54,11 @@ pub enum JoinError {
     #[error("the network cannot be used: {0}")]
     Network(io::Error),
     #[error(
+        "the job is encrypted (WEFT_ENCRYPT), for which random numbers are needed, and the system gives none: getrandom is \
+         refused to this process"
+    )]
+    NoRandomNumbers,
+    #[error(
         "no device leads to rank {rank}: WEFT_DEVICE is {order}, and none of these does; auto uses every device that there is"
     )]
     NoWay { rank: u32, order: String },

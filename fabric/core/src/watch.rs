@@ -43,9 +43,37 @@ impl Watch {
     }
 }
 
+/// Has all of these watched, or none of them: beside a half no sleep ends for what comes by the others, and yet the kernel
+/// notes what comes by it.
+pub fn begin_all<T>(all: impl Iterator<Item = T> + Clone, begin: impl Fn(T) -> bool, end: impl FnMut(T)) -> bool {
+    let every = all.clone().all(begin);
+    if !every {
+        all.for_each(end);
+    }
+    every
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::cell::RefCell;
+
+    #[test]
+    fn where_one_cannot_be_watched_none_is() {
+        for refused in [None, Some(0), Some(1), Some(2)] {
+            let watched = RefCell::new(Vec::new());
+            let begin = |one: u32| {
+                let can = refused != Some(one);
+                watched.borrow_mut().extend(can.then_some(one));
+                can
+            };
+            let mut watch = Watch::default();
+            let end = |one: u32| watched.borrow_mut().retain(|other| *other != one);
+            let armed = watch.arm(|| begin_all(0..3, begin, end));
+            assert_eq!(armed, refused.is_none());
+            assert_eq!(watched.borrow().len(), if armed { 3 } else { 0 }, "{refused:?}");
+        }
+    }
 
     fn finds(watch: &mut Watch, count: u32) -> u32 {
         let mut ended = 0;

@@ -6,7 +6,7 @@ mod common;
 use common::*;
 use weft_device::shm::ShmDevice;
 use weft_device::{Device, Posted};
-use weft_fabric::{Bounds, Endpoint, Fault, Outcome, RequestId, Segment};
+use weft_fabric::{Bounds, Endpoint, Fault, Limits, Outcome, RequestId, Segment};
 use weft_wire::cell::{Head, Kind};
 use weft_wire::segment::MemberState;
 
@@ -319,4 +319,25 @@ fn a_refused_copy_falls_back_to_the_stream_and_the_bytes_are_right() {
         });
         assert_eq!(children.map(reap), [0, 0], "{refused:?}");
     }
+}
+
+/// Keys of an encrypted job are made from random numbers: a clock in their place might go twice through the same ones.
+#[test]
+fn without_random_numbers_nothing_is_encrypted_and_the_user_is_told() {
+    let refused = libc::SECCOMP_RET_ERRNO | libc::EPERM as u32;
+    let child = fork(|| {
+        let jobs = [false, true].map(|encrypts| (encrypts, job_across(&[0, 1])));
+        confine(&[libc::SYS_getrandom], refused, libc::SECCOMP_RET_ALLOW);
+        for (encrypts, job) in jobs {
+            for (segment, mut across) in job {
+                across.encrypts = encrypts;
+                let order = order("udp,tcp");
+                match Endpoint::join_across(segment, across, order, Limits::default(), Bounds::default()) {
+                    Ok(_) => assert!(!encrypts, "it is encrypted with keys that may come again"),
+                    Err(error) => assert!(encrypts && error.to_string().contains("getrandom"), "{error}"),
+                }
+            }
+        }
+    });
+    assert_eq!(reap(child), 0);
 }

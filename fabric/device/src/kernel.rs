@@ -375,13 +375,18 @@ pub fn barrier() {
     let _ = unsafe { call(libc::SYS_membarrier, [GLOBAL_EXPEDITED, 0, 0, 0, 0, 0]) };
 }
 
-/// A number that nobody can guess.
-pub fn random() -> u64 {
+/// A number that nobody can guess; `None` where the system gives none.
+pub fn true_random() -> Option<u64> {
     let mut number = 0u64;
     // SAFETY: a valid place of eight bytes.
     let got = unsafe { call(libc::SYS_getrandom, [(&raw mut number) as usize, 8, 0, 0, 0, 0]) };
-    // Without a source: the clock and our number. Worse than random, and unique enough to try.
-    if got == 8 { number } else { now() ^ ((process() as u64) << 40) }
+    (got == 8).then_some(number)
+}
+
+/// The same, and without a source the clock and our number. Worse than random, and unique enough to try; nothing that is
+/// encrypted may depend on it.
+pub fn random() -> u64 {
+    true_random().unwrap_or_else(|| now() ^ ((process() as u64) << 40))
 }
 
 /// Nanoseconds of the monotonic clock.

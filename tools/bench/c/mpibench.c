@@ -3,7 +3,8 @@
  *
  *     mpibench start                          MPI_Init and MPI_Finalize, nothing else
  *     mpibench [--corrupt] [--cache-line FILE] SECONDS SPEC...
- *                                             one measurement per SPEC, KIND or KIND:NUMBER
+ *                                             one measurement per SPEC, KIND or KIND:NUMBER; KIND-A-B:NUMBER is
+ *                                             one of those between two ranks, for ranks A and B
  *
  * Rank 0 prints one line per measurement: `mpibench: SPEC VALUE UNIT ITERATIONS SECONDS`. With `--cache-line` it also
  * prints before the first and after each of them what a cache line takes between ranks 0 and 1 at that moment, through
@@ -228,9 +229,57 @@ static void run_alltoall(struct work *w, long n) {
     for (long i = 0; i < n; i++) MPI_Alltoall(w->out, count, MPI_BYTE, w->in, count, MPI_BYTE, w->comm);
 }
 
+static void run_allgather(struct work *w, long n) {
+    int count = (int)w->bytes;
+    for (long i = 0; i < n; i++) MPI_Allgather(w->out, count, MPI_BYTE, w->in, count, MPI_BYTE, w->comm);
+}
+
+static const char *check_allgather(struct work *w) {
+    for (int r = 0; r < w->ranks; r++)
+        if (!is_message(w->in + (size_t)r * w->bytes, w->bytes, w->seed, r, -1)) return "a block is wrong";
+    return NULL;
+}
+
+/* --- kernels of many hosts --- */
+
+/* Everybody to the next one at the same time. */
+static void run_ring(struct work *w, long n) {
+    int count = (int)w->bytes, next = (w->rank + 1) % w->ranks, last = (w->rank + w->ranks - 1) % w->ranks;
+    for (long i = 0; i < n; i++)
+        MPI_Sendrecv(w->out, count, MPI_BYTE, next, TAG, w->in, count, MPI_BYTE, last, TAG, w->comm, MPI_STATUS_IGNORE);
+}
+
+static const char *check_ring(struct work *w) {
+    int last = (w->rank + w->ranks - 1) % w->ranks;
+    return is_message(w->in, w->bytes, w->seed, last, -1) ? NULL : "the message received is wrong";
+}
+
+/* All others to rank 0. */
+static void run_incast(struct work *w, long n) {
+    MPI_Request *request = malloc((size_t)w->ranks * sizeof *request);
+    int count = (int)w->bytes;
+    if (!request) die(w->rank, "out of memory");
+    for (long i = 0; i < n; i++) {
+        for (int r = 1; w->rank == 0 && r < w->ranks; r++)
+            MPI_Irecv(w->in + (size_t)r * w->bytes, count, MPI_BYTE, r, TAG, w->comm, &request[r - 1]);
+        if (w->rank == 0)
+            MPI_Waitall(w->ranks - 1, request, MPI_STATUSES_IGNORE);
+        else
+            MPI_Send(w->out, count, MPI_BYTE, 0, TAG, w->comm);
+    }
+    free(request);
+}
+
+static const char *check_incast(struct work *w) {
+    for (int r = 1; w->rank == 0 && r < w->ranks; r++)
+        if (!is_message(w->in + (size_t)r * w->bytes, w->bytes, w->seed, r, -1)) return "a message is wrong";
+    return NULL;
+}
+
 static double one_way(const struct work *w, double s) { return (void)w, s / 2; }
 static double per_call(const struct work *w, double s) { return (void)w, s; }
 static double bytes_per_s(const struct work *w, double s) { return WINDOW * (double)w->bytes / s; }
+static double bytes_of_all_per_s(const struct work *w, double s) { return (w->ranks - 1) * (double)w->bytes / s; }
 static double messages_per_s(const struct work *w, double s) { return (void)w, WINDOW / s; }
 
 static const struct kind kinds[] = {
@@ -242,8 +291,17 @@ static const struct kind kinds[] = {
     {"bcast", "s", 1, 1, run_bcast, fill_bcast, check_bcast, per_call, 0},
     {"reduce", "s", 1, 1, run_reduce, fill_sums, check_sums_at_root, per_call, 0},
     {"allreduce", "s", 1, 1, run_allreduce, fill_sums, check_sums, per_call, 0},
+    {"allgather", "s", 1, 0, run_allgather, fill_pair, check_allgather, per_call, 0},
+    {"ring", "s", 1, 1, run_ring, fill_pair, check_ring, per_call, 0},
+    {"incast", "B/s", 1, 0, run_incast, fill_pair, check_incast, bytes_of_all_per_s, 1},
     {"alltoall", "s", 0, 0, run_alltoall, fill_alltoall, check_alltoall, per_call, 0},
 };
+
+static const struct kind *kind_of(const char *name) {
+    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
+        if (strcmp(name, kinds[i].name) == 0) return &kinds[i];
+    return NULL;
+}
 
 /* --- timing --- */
 
@@ -336,15 +394,17 @@ static void measure_cache_line(struct work *w, double seconds) {
     report("s", time[SLICES / 2], SLICES * slice);
 }
 
-/* Ranks 0 and 1 play ping-pong while all others sit in one barrier, which these two enter at the end. */
-static void measure_crowded_pingpong(struct work *w, double seconds) {
+/* Two ranks measure while all others sit in one barrier, which these two enter at the end. */
+static void measure_between(struct work *w, const struct kind *k, int first, int second, double seconds) {
     MPI_Comm pair;
-    MPI_Comm_split(MPI_COMM_WORLD, w->rank < 2 ? 0 : MPI_UNDEFINED, w->rank, &pair);
-    if (w->rank < 2) {
+    int among = w->rank == first || w->rank == second;
+    MPI_Comm_split(MPI_COMM_WORLD, among ? 0 : MPI_UNDEFINED, w->rank == second, &pair);
+    if (among) {
         struct work two = *w;
         two.comm = pair;
+        two.rank = w->rank == second;
         two.ranks = 2;
-        measure(&two, &kinds[0], seconds);
+        measure(&two, k, seconds);
         MPI_Comm_free(&pair);
     }
     MPI_Barrier(MPI_COMM_WORLD);
@@ -386,7 +446,7 @@ static void measure_memory(struct work *w) {
     w->out_bytes = w->in_bytes = w->bytes * (size_t)w->ranks;
     w->out = pages(w->out_bytes);
     w->in = pages(w->in_bytes);
-    double spent = batch(w, &kinds[sizeof kinds / sizeof *kinds - 1], 1), sum = 0;
+    double spent = batch(w, kind_of("alltoall"), 1), sum = 0;
     munmap(w->out, w->out_bytes);
     munmap(w->in, w->in_bytes);
     MPI_Barrier(w->comm);
@@ -397,13 +457,20 @@ static void measure_memory(struct work *w) {
 }
 
 static void dispatch(struct work *w, const char *spec, double seconds) {
-    char name[64];
+    char name[64], plain[64];
+    int first, second;
     double number = 0;
     current = spec;
     if (sscanf(spec, "%63[^:]:%lf", name, &number) < 1) die(w->rank, "not KIND or KIND:NUMBER");
     w->bytes = (size_t)number;
     if (strcmp(name, "crowded-latency") == 0) {
-        measure_crowded_pingpong(w, seconds);
+        measure_between(w, kind_of("latency"), 0, 1, seconds);
+        return;
+    }
+    if (sscanf(name, "%63[a-z]-%d-%d", plain, &first, &second) == 3) {
+        const struct kind *kind = kind_of(plain);
+        if (!kind || first < 0 || second <= first || second >= w->ranks) die(w->rank, "not KIND-A-B with A < B");
+        measure_between(w, kind, first, second, seconds);
         return;
     }
     if (strcmp(name, "idle") == 0) {
@@ -414,12 +481,9 @@ static void dispatch(struct work *w, const char *spec, double seconds) {
         measure_memory(w);
         return;
     }
-    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
-        if (strcmp(name, kinds[i].name) == 0) {
-            measure(w, &kinds[i], seconds);
-            return;
-        }
-    die(w->rank, "unknown measurement");
+    const struct kind *kind = kind_of(name);
+    if (!kind) die(w->rank, "unknown measurement");
+    measure(w, kind, seconds);
 }
 
 static void print_library(void) {

@@ -13,6 +13,8 @@ pub struct Defaults {
     pub tag: bool,
     /// How long a host may take to answer.
     pub launch_timeout: Option<Duration>,
+    /// From so many hosts on, agents start agents.
+    pub launch_tree: Option<usize>,
 }
 
 impl Defaults {
@@ -34,6 +36,7 @@ impl From<&Settings> for Defaults {
             timeout: settings.timeout.map(Duration::from_secs),
             tag: settings.tag_output,
             launch_timeout: settings.launch_timeout.map(Duration::from_secs),
+            launch_tree: settings.launch_tree.map(|hosts| hosts as usize),
         }
     }
 }
@@ -44,14 +47,20 @@ mod tests {
 
     #[test]
     fn the_environment_speaks_where_the_command_line_does_not() {
-        let env =
-            [("WEFT_BIND", "none"), ("WEFT_TIMEOUT", "30"), ("WEFT_TAG_OUTPUT", "on"), ("WEFT_LAUNCH_TIMEOUT", "9")];
+        let env = [
+            ("WEFT_BIND", "none"),
+            ("WEFT_TIMEOUT", "30"),
+            ("WEFT_TAG_OUTPUT", "on"),
+            ("WEFT_LAUNCH_TIMEOUT", "9"),
+            ("WEFT_LAUNCH_TREE", "never"),
+        ];
         let defaults = Defaults::from(&Settings::from_env(env).expect("accepted"));
         let expected = Defaults {
             bind: placement::Bind::None,
             timeout: Some(Duration::from_secs(30)),
             tag: true,
             launch_timeout: Some(Duration::from_secs(9)),
+            launch_tree: None,
         };
         assert_eq!(defaults, expected);
         let plain = Defaults {
@@ -59,6 +68,7 @@ mod tests {
             timeout: None,
             tag: false,
             launch_timeout: Some(Duration::from_secs(4)),
+            launch_tree: Some(128),
         };
         assert_eq!(Defaults::from(&Settings::default()), plain);
     }

@@ -261,7 +261,7 @@ pub fn lanes(others: &[IpAddr], ports: &[u16]) -> Result<weft_agent::Lanes, Stri
 /// The job, and whether its sockets are to be accelerated. An error is one line for each slip.
 fn job(given: Arguments, further: &[Vec<OsString>]) -> Result<(Job, bool), Vec<String>> {
     let defaults = Defaults::of_environment();
-    let mut hosts = given.hosts.read(defaults.launch_timeout)?;
+    let mut hosts = given.hosts.read(&defaults)?;
     let all_slots = hosts.as_ref().filter(|_| further.is_empty()).map(hosts::Given::ranks);
     let mut programs = vec![given.program.into_program(all_slots.unwrap_or(1))];
     for part in further {

@@ -30,8 +30,11 @@ pub struct Host {
     pub name: String,
     /// The ranks of its members.
     pub ranks: Vec<usize>,
-    /// The launch command, for messages.
+    /// The launch command, for messages, and the host whose agent runs it if it is not this one.
     command: String,
+    over: Option<String>,
+    /// What its agent has said of commands that it runs: how they have ended, or why they did not begin.
+    pub reports: Vec<(u32, Result<Exit, i32>)>,
     pub progress: Progress,
     link: Side,
     copying: Copying,
@@ -74,21 +77,39 @@ impl Host {
     pub fn new(
         name: &str,
         ranks: Vec<usize>,
-        command: String,
-        output: OwnedFd,
-        input: OwnedFd,
-        error: OwnedFd,
+        (command, over): (String, Option<String>),
+        [input, output, error]: [OwnedFd; 3],
     ) -> Self {
         Self {
             name: name.to_owned(),
             ranks,
             command,
+            over,
+            reports: Vec::new(),
             progress: Progress::Silent(Vec::new()),
             link: Side::Raw { output: Some(output), input },
             copying: Copying::default(),
             error: Tail { fd: Some(error), said: VecDeque::new() },
             ended: None,
         }
+    }
+
+    /// Whether another host's agent starts its.
+    pub fn is_below(&self) -> bool {
+        self.over.is_some()
+    }
+
+    /// What the command of this number, which its agent runs, reads and writes goes by the link to it.
+    pub fn carry(&mut self, number: u32, ends: [OwnedFd; 3]) {
+        if let Side::Framed(relay) = &mut self.link {
+            branch::carry(relay, number, ends);
+        }
+    }
+
+    /// The launch command, as messages name it.
+    fn command(&self) -> String {
+        let over = self.over.as_ref().map_or(String::new(), |over| format!(" of the agent on host '{over}'"));
+        format!("'{}'{over}", self.command)
     }
 
     /// What is needed of it when the job runs: the link, and the standard error of the launch command. `None` for one
@@ -197,6 +218,17 @@ impl Host {
         }
         let Side::Framed(relay) = &mut self.link else { return Ok(()) };
         while let Some(frame) = relay.poll_frame() {
+            match frame {
+                Frame::CommandEnded { command, exit } => {
+                    self.reports.push((command, Ok(exit)));
+                    continue;
+                }
+                Frame::CommandNotStarted { command, errno } => {
+                    self.reports.push((command, Err(errno)));
+                    continue;
+                }
+                _ => {}
+            }
             let progress = std::mem::replace(&mut self.progress, Progress::Silent(Vec::new()));
             self.progress = match (progress, frame) {
                 (Progress::Silent(_), Frame::Hello(hello)) => Progress::Greeted(hello),
@@ -288,12 +320,12 @@ impl Host {
         let what = if self.progress.has_greeted() { "its agent was not ready" } else { "nothing was heard" };
         let seconds = patience.as_secs();
         let reason =
-            format!("{what} within {seconds} s (WEFT_LAUNCH_TIMEOUT) of '{}'{}", self.command, self.error.last_line());
+            format!("{what} within {seconds} s (WEFT_LAUNCH_TIMEOUT) of {}{}", self.command(), self.error.last_line());
         host_error(&self.name, reason)
     }
 
     pub fn not_started(&self, reason: &str) -> LaunchError {
-        host_error(&self.name, format!("launch command '{}' could not be started: {reason}", self.command))
+        host_error(&self.name, format!("launch command {} could not be started: {reason}", self.command()))
     }
 
     fn lost(&self, reason: &str) -> LaunchError {
@@ -304,7 +336,8 @@ impl Host {
             }
             None => format!("is not heard any more ({reason})"),
         };
-        host_error(&self.name, format!("launch command '{}' {how}{}", self.command, self.error.last_line()))
+        let remedy = if self.is_below() { "; WEFT_LAUNCH_TREE=never starts all agents from here" } else { "" };
+        host_error(&self.name, format!("launch command {} {how}{}{remedy}", self.command(), self.error.last_line()))
     }
 }
 

@@ -222,6 +222,49 @@ mod tests {
         assert!(check.expect("a shell").success());
     }
 
+    /// A copy that is spoilt in part, perhaps while ranks run what is whole of it: that stays where it is.
+    #[test]
+    fn files_of_a_spoilt_copy_that_are_whole_are_not_replaced() {
+        use std::io::{BufRead, Write};
+        use std::os::unix::fs::{MetadataExt, PermissionsExt};
+        let cache = tempfile::tempdir().expect("a folder");
+        let place = cache.path().join("weft/copy");
+        // Its checksum is what the library beside it says.
+        let weft =
+            "#!/bin/sh\nif test $1 = checksum; then cat \"$(dirname \"$0\")/../lib/l.so\"; else echo \"$@\"; fi\n";
+        for (name, text) in [("bin/weft", weft), ("lib/l.so", "spoilt")] {
+            let path = place.join(name);
+            std::fs::create_dir_all(path.parent().expect("a folder")).expect("made");
+            std::fs::write(&path, text).expect("written");
+            std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o700)).expect("set");
+        }
+        let number = |name: &str| std::fs::metadata(place.join(name)).expect("it is there").ino();
+        let before = ["bin/weft", "lib/l.so"].map(number);
+
+        let files = [("bin/weft", weft), ("lib/l.so", "whole")];
+        let total: usize = files.iter().map(|(_, text)| text.len()).sum();
+        let machine = std::process::Command::new("uname").arg("-m").output().expect("uname").stdout;
+        let mut command = std::process::Command::new("sh");
+        command.args(["-c", &one_line(SCRIPT), "weft", "/nowhere/weft", "copy", "whole", "/nowhere/lib"]);
+        command
+            .arg(String::from_utf8_lossy(&machine).trim())
+            .arg(total.to_string())
+            .env("XDG_CACHE_HOME", cache.path());
+        command.args(files.iter().flat_map(|(name, text)| [(*name).to_owned(), text.len().to_string()]));
+        command.stdin(std::process::Stdio::piped()).stdout(std::process::Stdio::piped());
+        let mut child = command.spawn().expect("a shell");
+        let mut said =
+            std::io::BufReader::new(child.stdout.take().expect("piped")).lines().map(|line| line.expect("text"));
+        assert_eq!(said.next(), Some(format!("weft-stg{}", place.display())));
+        let mut input = child.stdin.take().expect("piped");
+        files.iter().for_each(|(_, text)| input.write_all(text.as_bytes()).expect("written"));
+        assert_eq!(said.next().as_deref(), Some("agent --in-place-of /nowhere/lib"));
+        assert!(child.wait().expect("it ends").success());
+        assert_eq!(std::fs::read_to_string(place.join("lib/l.so")).expect("it is there"), "whole");
+        let after = ["bin/weft", "lib/l.so"].map(number);
+        assert!(after[0] == before[0] && after[1] != before[1], "{before:?}, {after:?}");
+    }
+
     #[test]
     fn checksum_is_of_all_files_and_the_same_each_time() {
         let folder = tempfile::tempdir().expect("a folder");

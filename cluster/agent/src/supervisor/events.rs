@@ -44,6 +44,11 @@ impl Interest {
         self.tokens.clear();
         for (number, watch) in of.watches.iter().enumerate() {
             match &watch.way {
+                Way::Far { relay, .. } if watch.over && relay.carries() => {
+                    for (fd, events, place) in relay.interest() {
+                        self.add(fd, events, Token::Relay(number, place));
+                    }
+                }
                 _ if watch.over => {}
                 Way::Near { kept, .. } => self.add(kept.link.fd(), POLLIN, Token::Keeper(number)),
                 Way::Far { relay, error, .. } => {

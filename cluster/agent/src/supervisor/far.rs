@@ -91,10 +91,22 @@ impl Supervisor {
                 (None, None) => return,
             }
         }
+        // Only what it carries for others counts yet: their agents are reached over it.
+        let Way::Far { host, relay, .. } = &mut self.watches[watch].way else { return };
+        while relay.poll_frame().is_some() {}
+        if let Some(reason) = relay.gone().filter(|_| relay.carries()) {
+            let reason = format!("the agent of host '{host}', which leads to others, is gone: {reason}");
+            relay.end_carrying();
+            self.break_down(&reason);
+        }
     }
 
     fn handle_frame(&mut self, watch: usize, frame: &Frame) {
         let members = self.watches[watch].ranks.len();
+        if matches!(frame, Frame::CommandEnded { .. } | Frame::CommandNotStarted { .. }) {
+            // What that means for the job shows at the link to the agent that it started.
+            return;
+        }
         let message = match *frame {
             Frame::Started { member, pid } => Some(Message::Started { rank: member as usize, pid }),
             Frame::NotStarted { member, errno } => Some(Message::NotStarted { rank: member as usize, errno }),

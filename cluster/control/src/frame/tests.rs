@@ -33,6 +33,10 @@ fn start() -> Start {
     }
 }
 
+fn launch() -> Frame {
+    Frame::Launch { directory: "/w".into(), commands: vec![vec!["ssh".into(), "b".into()], vec!["x".into()]] }
+}
+
 fn every_frame() -> Vec<Frame> {
     vec![
         Frame::Hello(hello()),
@@ -52,6 +56,10 @@ fn every_frame() -> Vec<Frame> {
         Frame::End { channel: CHANNEL },
         Frame::Stop { channel: CHANNEL },
         Frame::Credit { channel: CHANNEL, bytes: 300 },
+        launch(),
+        Frame::CommandEnded { command: 2, exit: Exit::Code(255) },
+        Frame::CommandEnded { command: 2, exit: Exit::Signal(9) },
+        Frame::CommandNotStarted { command: 1, errno: 2 },
     ]
 }
 
@@ -80,11 +88,14 @@ fn bytes_of_the_short_frames() {
         (Frame::End { channel: CHANNEL }, &[9, 0, 0, 0,  15,  3, 0, 0, 0,  2, 0, 0, 0]),
         (Frame::Stop { channel: CHANNEL }, &[9, 0, 0, 0,  16,  3, 0, 0, 0,  2, 0, 0, 0]),
         (Frame::Credit { channel: CHANNEL, bytes: 5 }, &[13, 0, 0, 0,  17,  3, 0, 0, 0,  2, 0, 0, 0,  5, 0, 0, 0]),
+        (Frame::CommandEnded { command: 1, exit: Exit::Code(3) }, &[9, 0, 0, 0,  19,  1, 0, 0, 0,  3, 0, 0, 0]),
+        (Frame::CommandEnded { command: 1, exit: Exit::Signal(9) }, &[9, 0, 0, 0,  20,  1, 0, 0, 0,  9, 0, 0, 0]),
+        (Frame::CommandNotStarted { command: 1, errno: 2 }, &[9, 0, 0, 0,  21,  1, 0, 0, 0,  2, 0, 0, 0]),
     ];
     for (frame, bytes) in golden {
         assert_eq!(encoded(frame), *bytes, "{frame:?}");
     }
-    assert_eq!(greeting(), *b"weft-agt\x01\0\0\0");
+    assert_eq!(greeting(), *b"weft-agt\x02\0\0\0");
 }
 
 #[rustfmt::skip]
@@ -106,6 +117,10 @@ fn bytes_of_the_long_frames() {
         &[1, 0, 0, 0], &text(b"HOME"), &text(b"/h"), &text(b"/w"),
         &[2], &[0, 2, 0, 0, 0], &[0],
     ].concat();
+    let launch_bytes = [
+        &[18][..], &text(b"/w"), &[2, 0, 0, 0], &[2, 0, 0, 0], &text(b"ssh"), &text(b"b"), &[1, 0, 0, 0], &text(b"x"),
+    ].concat();
+    assert_eq!(encoded(&launch())[4..], launch_bytes);
     let length = u32::to_le_bytes(start_bytes.len() as u32);
     assert_eq!(encoded(&Frame::Start(Box::new(start()))), [&length[..], &start_bytes].concat());
 }
@@ -139,7 +154,7 @@ fn what_is_no_frame_is_refused_by_name() {
     assert_eq!(read(b"Welcome to host a"), Err(FrameError::Length(u32::from_le_bytes(*b"Welc") as usize)));
     assert_eq!(read(&[1, 0, 0, 0, 99]), Err(FrameError::Kind(99)));
     assert_eq!(read(&[2, 0, 0, 0, 13, 0]), Err(FrameError::Cut(13)));
-    assert_eq!(read(&[9, 0, 0, 0, 15, 0, 0, 0, 0, 4, 0, 0, 0]), Err(FrameError::Value(15)), "a stream that is none");
+    assert_eq!(read(&[9, 0, 0, 0, 15, 0, 0, 0, 0, 7, 0, 0, 0]), Err(FrameError::Value(15)), "a stream that is none");
     for frame in every_frame() {
         let whole = encoded(&frame);
         let open_ended = matches!(frame, Frame::Go(_) | Frame::Data { .. });
@@ -169,7 +184,7 @@ fn a_start_whose_ranks_make_no_sense_is_refused() {
 
 proptest! {
     #[test]
-    fn nonsense_never_panics(bytes in proptest::collection::vec(any::<u8>(), 0..200), kind in 0u8..20) {
+    fn nonsense_never_panics(bytes in proptest::collection::vec(any::<u8>(), 0..200), kind in 0u8..24) {
         let framed = [&u32::to_le_bytes(bytes.len() as u32 + 1)[..], &[kind], &bytes].concat();
         let _ = read(&framed);
         let _ = read(&bytes);

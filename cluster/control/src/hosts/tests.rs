@@ -115,3 +115,17 @@ proptest! {
         let _ = (parse_list(&text), parse_file(&text));
     }
 }
+
+#[test]
+fn a_tree_has_every_host_once_and_nobody_much_to_start() {
+    for hosts in 1..300 {
+        let parents = parents(hosts);
+        assert_eq!(parents.len(), hosts);
+        let tops: Vec<_> = (0..hosts).filter(|host| parents[*host].is_none()).collect();
+        let most = tops.iter().map(|top| parents.iter().filter(|parent| **parent == Some(*top)).count()).max();
+        let side = (hosts as f64).sqrt().ceil() as usize;
+        assert!(tops.len() <= side && most <= Some(side), "{hosts}: {parents:?}");
+        assert!(parents.iter().flatten().all(|parent| parents[*parent].is_none()));
+    }
+    assert_eq!(parents(5), [None, None, Some(1), None, Some(3)]);
+}

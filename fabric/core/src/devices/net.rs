@@ -4,7 +4,7 @@
 use super::Way;
 use crate::links::Links;
 use crate::port::{By, Ordered, Port};
-use crate::watch::Watch;
+use crate::watch::{Watch, begin_all};
 use weft_device::shm::ShmDevice;
 use weft_device::tcp::TcpDevice;
 use weft_device::{Device, Packet, PeerFault, Posted, Sink};
@@ -39,6 +39,14 @@ pub(super) struct Sent {
     pub(super) over_connection: u64,
     /// So many of those over the connection were named by datagrams.
     pub(super) named: u64,
+    /// Bytes of the raw protocol went over the connection, while nothing else led there. They have no other order than
+    /// that of their device, and stay with it.
+    pub(super) raw_over_connection: bool,
+}
+
+/// Whether a packet begins a message that has a place among others.
+const fn has_place(kind: Kind) -> bool {
+    matches!(kind, Kind::Short | Kind::Eager | Kind::Ask)
 }
 
 impl Net {
@@ -46,6 +54,37 @@ impl Net {
         match self.ways.get(rank as usize) {
             Some(Way::Shm(member)) => Some(*member),
             _ => None,
+        }
+    }
+
+    /// How a packet goes to a rank.
+    #[inline]
+    fn way_of(&self, to: u32, kind: Kind) -> Way {
+        match self.ways[to as usize] {
+            Way::Udp if kind == Kind::Raw && self.sent[to as usize].raw_over_connection => Way::Tcp,
+            way => way,
+        }
+    }
+
+    /// Notes what went over the connection because nothing else leads to a rank: that may change.
+    #[inline]
+    fn note_over_connection(&mut self, to: u32, kind: Kind, posted: Posted) -> Posted {
+        if posted != Posted::Full {
+            let sent = &mut self.sent[to as usize];
+            sent.over_connection += u64::from(has_place(kind));
+            sent.raw_over_connection |= kind == Kind::Raw;
+        }
+        posted
+    }
+
+    pub(super) fn post_control(&mut self, shm: &mut ShmDevice, to: u32, head: Head, control: &[u64]) -> Posted {
+        match self.way_of(to, head.kind) {
+            Way::Shm(member) => shm.post_control(member, head, control),
+            Way::Udp => self.post_link(to, head, &bytes_of(control)[..8 * control.len()], None),
+            Way::Tcp => {
+                let posted = self.tcp.post_control(to, head, control);
+                self.note_over_connection(to, head.kind, posted)
+            }
         }
     }
 
@@ -61,10 +100,13 @@ impl Net {
     ) -> Posted {
         // SAFETY: the caller's promise.
         unsafe {
-            match self.ways[to as usize] {
+            match self.way_of(to, head.kind) {
                 Way::Shm(member) => shm.post_short(member, head, data, length),
                 Way::Udp => self.post_link(to, head, bytes_at(data, length), None),
-                Way::Tcp => self.tcp.post_short(to, head, data, length),
+                Way::Tcp => {
+                    let posted = self.tcp.post_short(to, head, data, length);
+                    self.note_over_connection(to, head.kind, posted)
+                }
             }
         }
     }
@@ -82,13 +124,16 @@ impl Net {
     ) -> Posted {
         // SAFETY: the caller's promise.
         unsafe {
-            match self.ways[to as usize] {
+            match self.way_of(to, head.kind) {
                 Way::Shm(member) => shm.post_bulk(member, head, control, data, length),
                 Way::Udp => {
                     let bulk = bytes_at(data, length.min(self.link_bytes(to, length)));
                     self.post_link(to, head, &bytes_of(control)[..8 * control.len()], Some(bulk))
                 }
-                Way::Tcp => self.tcp.post_bulk(to, head, control, data, length),
+                Way::Tcp => {
+                    let posted = self.tcp.post_bulk(to, head, control, data, length);
+                    self.note_over_connection(to, head.kind, posted)
+                }
             }
         }
     }
@@ -122,7 +167,7 @@ impl Net {
     #[inline]
     pub(super) fn post_link(&mut self, to: u32, head: Head, inline: &[u8], bulk: Option<&[u8]>) -> Posted {
         let Some(links) = &mut self.links else { return Posted::Full };
-        if !matches!(head.kind, Kind::Short | Kind::Eager | Kind::Ask) {
+        if !has_place(head.kind) {
             return links.post(to, &head, inline, bulk);
         }
         let sent = &mut self.sent[to as usize];
@@ -165,12 +210,17 @@ impl Net {
         while let Some((rank, story)) = self.tcp.take_unreached() {
             links.give_up_other(rank, &story);
         }
+        while let Some(rank) = links.take_return() {
+            self.ways[rank as usize] = Way::Udp;
+            self.changed = true;
+        }
         if !links.has_doubts() {
             return;
         }
         links.settle_doubts(|rank| self.tcp.is_linked(rank));
         while let Some(rank) = links.take_other() {
-            // Nothing has gone by datagrams: their order with what goes over the connection begins and ends with that.
+            // Nothing has gone by datagrams yet. What goes over the connection from now on is counted, so that what goes by
+            // datagrams some day has its place behind it.
             self.ways[rank as usize] = Way::Tcp;
             self.changed = true;
         }
@@ -182,14 +232,9 @@ impl Net {
 
     /// Before a sleep on the sockets, for the one thread that does.
     pub(super) fn watch_links(&mut self) -> bool {
-        let descriptors = || self.links.iter().flat_map(Links::descriptors);
-        self.watch.arm(|| {
-            let all = descriptors().all(|descriptor| self.tcp.watch(descriptor).is_ok());
-            if !all {
-                descriptors().for_each(|descriptor| self.tcp.unwatch(descriptor));
-            }
-            all
-        })
+        let Self { links, tcp, watch, .. } = self;
+        let descriptors: Vec<_> = links.iter().flat_map(Links::descriptors).collect();
+        watch.arm(|| begin_all(descriptors.iter(), |one| tcp.watch(*one).is_ok(), |one| tcp.unwatch(*one)))
     }
 }
 

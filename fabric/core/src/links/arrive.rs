@@ -152,7 +152,7 @@ fn is_for(hello: &Hello, me: &Process) -> bool {
 fn look_at_hello(peers: &[Peer], hello: Hello) -> Fate {
     let peer = &peers[hello.from.rank as usize];
     let is_new = match (&peer.way, hello.is_answer) {
-        (Way::Calling(calls), true) => calls.is_answered_by(&hello),
+        (Way::Calling(calls) | Way::Other(calls), true) => calls.is_answered_by(&hello),
         (_, true) => false,
         (_, false) => peer.answered.0 != hello.from.incarnation || hello.count > peer.answered.1,
     };

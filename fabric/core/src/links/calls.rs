@@ -3,7 +3,7 @@
 //! All addresses are called, again and again, and whose answer comes first is used. Nothing is posted before, so nothing
 //! has to be taken back where no answer comes. A rank that computes does not answer either, so silence alone decides
 //! nothing: only where another device has reached the rank, and it has heard calls since and still not answered, is that
-//! one used.
+//! one used. Such a rank is called on, ever more rarely: a way that was closed for a while is used once it is open.
 
 use super::Links;
 use super::peer::{Standing, Way};
@@ -22,6 +22,9 @@ const DOUBT_NS: u64 = 100 * MS;
 /// A rank that another device has reached answers within this, and so many calls, or datagrams do not get through.
 const DEAF_NS: u64 = 1000 * MS;
 const DEAF_CALLS: u32 = 4;
+/// Who is deaf is called again after this; then after twice as long each time, up to the most.
+const AGAIN_NS: u64 = 1000 * MS;
+const MOST_AGAIN_NS: u64 = 30_000 * MS;
 /// A rank that nobody reaches is told of after this.
 const NOTICE_NS: u64 = 10_000 * MS;
 
@@ -31,6 +34,7 @@ pub struct Calls {
     began_ns: u64,
     next_ns: u64,
     pause_ns: u64,
+    most_ns: u64,
     /// Each address, with what was said of it last, and whether our own kernel has said it.
     addresses: Vec<(SocketAddr, Option<(io::Error, bool)>)>,
     doubted: bool,
@@ -46,6 +50,7 @@ impl Calls {
             began_ns: now_ns,
             next_ns: now_ns,
             pause_ns: FIRST_PAUSE_NS,
+            most_ns: MOST_PAUSE_NS,
             addresses: place.addresses.iter().map(|address| (*address, None)).collect(),
             doubted: false,
             told: false,
@@ -95,32 +100,61 @@ impl Links {
     /// Does for a rank that is being called what is to be done now.
     pub(super) fn move_calls(&mut self, rank: u32, now_ns: u64) {
         let peer = &mut self.peers[rank as usize];
-        let Way::Calling(calls) = &mut peer.way else { return };
-        if peer.standing != Standing::Open {
+        let (Way::Calling(calls) | Way::Other(calls)) = &peer.way else { return };
+        let (due, deaf) = (calls.next_ns <= now_ns, calls.is_deaf(now_ns));
+        let is_other = matches!(peer.way, Way::Other(_));
+        if peer.standing != Standing::Open || self.leaving && is_other {
             peer.way = Way::Unknown;
             return;
         }
-        let waited_ns = now_ns - calls.began_ns;
-        if calls.next_ns <= now_ns {
-            if calls.is_deaf(now_ns) {
-                peer.way = Way::Other;
-                self.others.push(rank);
-                return;
-            }
-            calls.next_ns = now_ns + calls.pause_ns;
-            calls.pause_ns = (2 * calls.pause_ns).min(MOST_PAUSE_NS);
-            if let Some((_, count)) = &mut calls.linked {
-                *count += 1;
-            }
-            for (address, _) in &calls.addresses {
-                peer.calls += 1;
-                let (nonce, count) = (calls.nonce, peer.calls);
-                let encrypts = self.encrypts;
-                let hello = Hello { is_answer: false, to: peer.process, from: self.me, nonce, count, encrypts };
-                send(&mut self.port, address, &hello.pack(&self.hello_key));
-            }
+        if due && deaf && !is_other {
+            self.turn_to_other(rank, now_ns);
+        } else if due {
+            self.repeat_calls(rank, now_ns);
         }
-        self.due_ns = self.due_ns.min(calls.next_ns);
+        match &self.peers[rank as usize].way {
+            Way::Calling(calls) => {
+                self.due_ns = self.due_ns.min(calls.next_ns);
+                self.doubt(rank, now_ns);
+            }
+            Way::Other(calls) => self.due_ns = self.due_ns.min(calls.next_ns),
+            Way::Unknown | Way::Open => {}
+        }
+    }
+
+    /// The rank is deaf. From now on it is called rarely.
+    fn turn_to_other(&mut self, rank: u32, now_ns: u64) {
+        let way = &mut self.peers[rank as usize].way;
+        if let Way::Calling(mut calls) = std::mem::replace(way, Way::Unknown) {
+            (calls.next_ns, calls.pause_ns, calls.most_ns) = (now_ns + AGAIN_NS, 2 * AGAIN_NS, MOST_AGAIN_NS);
+            *way = Way::Other(calls);
+            self.others.push(rank);
+        }
+    }
+
+    /// Calls all addresses of a rank.
+    fn repeat_calls(&mut self, rank: u32, now_ns: u64) {
+        let peer = &mut self.peers[rank as usize];
+        let (Way::Calling(calls) | Way::Other(calls)) = &mut peer.way else { return };
+        calls.next_ns = now_ns + calls.pause_ns;
+        calls.pause_ns = (2 * calls.pause_ns).min(calls.most_ns);
+        if let Some((_, count)) = &mut calls.linked {
+            *count += 1;
+        }
+        for (address, _) in &calls.addresses {
+            peer.calls += 1;
+            let (nonce, count) = (calls.nonce, peer.calls);
+            let encrypts = self.encrypts;
+            let hello = Hello { is_answer: false, to: peer.process, from: self.me, nonce, count, encrypts };
+            send(&mut self.port, address, &hello.pack(&self.hello_key));
+        }
+    }
+
+    /// What is to be done about a rank that has not answered for long.
+    fn doubt(&mut self, rank: u32, now_ns: u64) {
+        let peer = &mut self.peers[rank as usize];
+        let Way::Calling(calls) = &mut peer.way else { return };
+        let waited_ns = now_ns - calls.began_ns;
         if self.has_other && waited_ns >= DOUBT_NS && !std::mem::replace(&mut calls.doubted, true) {
             self.doubts.push(rank);
         }
@@ -187,6 +221,12 @@ impl Links {
         self.others.pop()
     }
 
+    /// Such a rank that has answered since: datagrams reach it now.
+    #[inline]
+    pub fn take_return(&mut self) -> Option<u32> {
+        self.returns.pop()
+    }
+
     /// Answers calls, and takes answers.
     pub(super) fn handle_hellos(&mut self, now_ns: u64) {
         let hellos = std::mem::take(&mut self.hellos);
@@ -221,12 +261,16 @@ impl Links {
         let peer = &mut self.peers[hello.from.rank as usize];
         match &peer.way {
             // An answer that another passes on leads to him.
-            Way::Calling(calls) if calls.is_answered_by(hello) && peer.may_be(hello.from) && peer.is_at(&from) => {
+            Way::Calling(calls) | Way::Other(calls)
+                if calls.is_answered_by(hello) && peer.may_be(hello.from) && peer.is_at(&from) =>
+            {
                 if hello.encrypts != self.encrypts {
                     let rank = hello.from.rank;
                     return self.lose(rank, weft_wire::tcp::differs(self.encrypts));
                 }
-                peer.way = Way::Open;
+                if let Way::Other(_) = std::mem::replace(&mut peer.way, Way::Open) {
+                    self.returns.push(hello.from.rank);
+                }
                 self.make_link(hello.from, from, now_ns);
             }
             // Late, or of another address.

@@ -111,6 +111,8 @@ pub(crate) struct Links {
     /// Those that it was told of, and those that it has.
     asked: Vec<u32>,
     others: Vec<u32>,
+    /// Of those that it has, which datagrams reach by now.
+    returns: Vec<u32>,
     has_other: bool,
     sends_by_lane: bool,
     leaving: bool,
@@ -165,6 +167,7 @@ impl Links {
             doubts: Vec::new(),
             asked: Vec::new(),
             others: Vec::new(),
+            returns: Vec::new(),
             has_other,
             sends_by_lane: false,
             leaving: false,

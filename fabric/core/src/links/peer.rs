@@ -26,8 +26,8 @@ pub enum Way {
     Calling(Box<Calls>),
     /// It has answered.
     Open,
-    /// It has not, and another device leads there.
-    Other,
+    /// It has not, and another device leads there. It is still called, rarely.
+    Other(Box<Calls>),
 }
 
 pub struct Peer {

@@ -4,7 +4,8 @@
 //! Matching wants the order in which they were sent. So the sender says where a message has its place among those of the
 //! other way: how many went there before it. Over the connection each message that comes without being asked for says so
 //! itself; on the other way the first message after such ones has a [`Kind::Order`] before it. While messages go one way
-//! only, nothing is said.
+//! only, nothing is said. Messages to a rank that datagrams do not reach are counted as well, because they may reach it
+//! later.
 //!
 //! A message that comes before its turn is kept like one that nobody receives yet, and its bytes go on arriving. It is
 //! matched when its turn comes. Each way keeps the order of what it carries, so among the first messages of both there is

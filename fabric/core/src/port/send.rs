@@ -32,7 +32,7 @@ impl Port {
         data: *const u8,
         length: usize,
     ) -> bool {
-        if !self.is_next(to) {
+        if !self.is_next(to) || device.keeps_tails(to.0) {
             return false;
         }
         let posted = if length <= INLINE_BYTES {
@@ -65,11 +65,12 @@ impl Port {
         true
     }
 
-    /// As [`Self::try_send`], by the device that carries long messages.
+    /// As [`Self::try_send`], over the connection. What the kernel had no room for has not left yet
+    /// ([`Devices::has_tail`]).
     ///
     /// # Safety
     /// As there.
-    unsafe fn try_send_long(
+    unsafe fn try_send_over_connection(
         &mut self,
         device: &mut Devices,
         to: Peer,
@@ -78,12 +79,31 @@ impl Port {
         length: usize,
     ) -> bool {
         let longest = Devices::LONG_PACKET_BYTES.min(self.limits.eager);
-        if length > longest || !self.is_next(to) || !device.prefers_long_way(to.0, length) {
+        if length > longest || !self.is_next(to) {
             return false;
         }
         // SAFETY: the caller's promise.
-        let posted = unsafe { device.post_long_eager(to.0, Self::head(Kind::Eager, envelope), data, length) };
+        let posted = unsafe {
+            if device.prefers_long_way(to.0, length) {
+                device.post_long_eager(to.0, Self::head(Kind::Eager, envelope), data, length)
+            } else if !device.keeps_tails(to.0) {
+                return false;
+            } else if length <= INLINE_BYTES {
+                device.post_short(to.0, Self::head(Kind::Short, envelope), data, length)
+            } else {
+                device.post_bulk(to.0, Self::head(Kind::Eager, envelope), &[length as u64], data, length)
+            }
+        };
         self.has_left(posted, length)
+    }
+
+    /// All of a message that went over the connection was accepted. What the kernel had no room for leaves only while
+    /// somebody calls us, so until then its send is not complete.
+    fn complete_sent(&mut self, device: &Devices, request: RequestId, to: u32) {
+        match device.has_tail(to) {
+            true => self.tails.push((request, to)),
+            false => self.requests.complete(request),
+        }
     }
 
     /// Completes sends whose last bytes the kernel has taken by now.
@@ -120,14 +140,9 @@ impl Port {
             return self.requests.insert(entry);
         }
         // SAFETY: the caller's promise.
-        if mode == SendMode::Standard && unsafe { self.try_send_long(device, to, envelope, data, length) } {
-            // What the kernel had no room for leaves only while somebody calls us, so until then the send is not complete.
-            if !device.has_tail(to.0) {
-                entry.state = State::Complete;
-                return self.requests.insert(entry);
-            }
+        if mode == SendMode::Standard && unsafe { self.try_send_over_connection(device, to, envelope, data, length) } {
             let request = self.requests.insert(entry);
-            self.tails.push((request, to.0));
+            self.complete_sent(device, request, to.0);
             return request;
         }
         let request = self.requests.insert(entry);
@@ -258,9 +273,12 @@ impl Port {
             stream.open_for = None;
             stream.sent += piece;
             if stream.sent == stream.length {
-                let request = stream.request;
+                let Stream { request, by_long_way, .. } = *stream;
                 self.outbound[to as usize].streams.pop_front();
-                self.requests.complete(request);
+                match by_long_way {
+                    true => self.complete_sent(device, request, to),
+                    false => self.requests.complete(request),
+                }
             }
         }
         moved
@@ -306,6 +324,7 @@ impl Port {
                     self.outbound[to as usize].streams.push_back(stream);
                     self.pump_streams(device, to);
                 }
+                _ if by_long_way || device.keeps_tails(to) => self.complete_sent(device, request, to),
                 _ => self.requests.complete(request),
             }
         }

@@ -321,6 +321,17 @@ impl TcpDevice {
                     self.waiting.push(rank);
                 }
             }
+            self.stop_idle_dial(rank);
+        }
+    }
+
+    /// After the farewell nobody is dialled for nothing; but who may have taken the connection for ours already is to hear
+    /// the farewell there, and would otherwise take its end for our death.
+    pub(super) fn stop_idle_dial(&mut self, rank: u32) {
+        let peer = &mut self.peers[rank as usize];
+        if self.leaving && peer.output.is_empty() && peer.dial.as_ref().is_some_and(|dial| !dial.is_proven()) {
+            peer.dial = None;
+            self.dialing.retain(|other| *other != rank);
         }
     }
 
@@ -329,7 +340,7 @@ impl TcpDevice {
     /// what has not arrived yet.
     pub fn has_output(&self) -> bool {
         let open = || self.peers.iter().filter(|peer| peer.standing == Standing::Open);
-        let owed = |peer: &Peer| peer.link.as_ref().is_some_and(|link| link.socket.is_owed());
+        let owed = |peer: &Peer| peer.dial.is_some() || peer.link.as_ref().is_some_and(|link| link.socket.is_owed());
         open().any(|peer| !peer.output.is_empty()) || self.leaving && open().any(owed)
     }
 

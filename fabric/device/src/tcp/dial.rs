@@ -28,12 +28,20 @@ const LIMIT_NS: u64 = 12_000 * MS;
 /// An address is tried so often at least.
 const TRIES: u32 = 3;
 
-/// One that was never used.
-pub fn nonce() -> Nonce {
+/// One that was never used. The keys of an encrypted connection are made from it, so for those nothing but chance will do.
+///
+/// # Errors
+/// There are no random numbers, and it is for an encrypted connection.
+pub fn nonce(encrypts: bool) -> io::Result<Nonce> {
+    let half = || match kernel::true_random() {
+        Some(number) => Ok(number.to_le_bytes()),
+        None if encrypts => Err(io::Error::other("encryption needs random numbers, and the system gives none")),
+        None => Ok(kernel::random().to_le_bytes()),
+    };
     let mut nonce = [0; 16];
-    nonce[..8].copy_from_slice(&kernel::random().to_le_bytes());
-    nonce[8..].copy_from_slice(&kernel::random().to_le_bytes());
-    nonce
+    nonce[..8].copy_from_slice(&half()?);
+    nonce[8..].copy_from_slice(&half()?);
+    Ok(nonce)
 }
 
 /// How far an attempt has come.
@@ -153,6 +161,11 @@ impl Dial {
         if self.is_connected() { self.began_ns + QUIET_NOTICE_NS } else { self.since_ns + NOTICE_NS }
     }
 
+    /// Whether the other side may hold one of the connections for the pair's already.
+    pub fn is_proven(&self) -> bool {
+        self.attempts.iter().any(|attempt| attempt.stage == Stage::Proven)
+    }
+
     #[cfg(test)]
     pub fn is_connecting(&self) -> bool {
         self.attempts.iter().any(|attempt| attempt.stage == Stage::Connecting)
@@ -264,7 +277,7 @@ impl Attempt {
 
     fn begin(&mut self, now_ns: u64, epoll: &Arc<Epoll>, token: Token) -> io::Result<()> {
         self.begun_ns = now_ns;
-        self.call.nonce = nonce();
+        self.call.nonce = nonce(self.call.encrypts)?;
         let mut socket = Socket::dial(&self.address)?;
         socket.watch(epoll, Watch::Both, token)?;
         self.stage = Stage::Connecting;

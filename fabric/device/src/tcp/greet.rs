@@ -89,6 +89,7 @@ impl TcpDevice {
         {
             self.establish(rank, socket, Some(address), session);
         }
+        self.stop_idle_dial(rank);
         true
     }
 

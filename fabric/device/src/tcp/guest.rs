@@ -72,7 +72,9 @@ impl Guest {
                         if !is_new(&call) {
                             return Step::Stranger;
                         }
-                        let (nonce, differs) = (nonce(), call.encrypts != encrypts);
+                        // It tries again, and we have said at the start what is wrong.
+                        let Ok(nonce) = nonce(encrypts) else { return Step::Gone };
+                        let differs = call.encrypts != encrypts;
                         // Who wants otherwise about encryption learns it from this, and is left.
                         let call = call.with(encrypts);
                         if send(&self.socket, &call.answer(key, &nonce)).is_err() || differs {

@@ -171,6 +171,48 @@ fn who_repeats_a_whole_greeting_is_turned_away() {
     assert_eq!(device.ends(), []);
 }
 
+/// The lower rank holds the connection for the pair's before the higher one, which called, hears of it.
+#[test]
+fn who_leaves_while_it_dials_is_not_taken_for_dead() {
+    let (mut net, mut got) = (network(2), sinks(2));
+    net[1].reach(0);
+    let proven = |device: &TcpDevice| device.peers[0].dial.as_ref().is_some_and(|dial| dial.is_proven());
+    let start = Instant::now();
+    while !net[0].is_linked(1) {
+        net[0].poll(&mut got[0]);
+        if !proven(&net[1]) {
+            net[1].poll(&mut got[1]);
+        }
+        assert!(start.elapsed() < LOST, "no connection");
+    }
+    assert!(!net[1].is_linked(0));
+    net[1].say_farewell();
+    while net[1].has_output() {
+        net[1].poll(&mut got[1]);
+        assert!(start.elapsed() < LOST, "it does not end");
+    }
+    net.truncate(1);
+    while !net[0].has_ended(1) {
+        net[0].poll(&mut got[0]);
+        assert!(start.elapsed() < LOST, "the end is not noticed");
+    }
+    assert!(got[0].faults.is_empty() && !net[0].has_lost(1), "{:?}", got[0].faults);
+}
+
+#[test]
+fn who_leaves_while_nobody_answers_its_call_waits_for_nobody() {
+    let (mut net, mut got) = (network(2), sinks(2));
+    net[1].reach(0);
+    // Taken by the kernel there, and by nobody else.
+    let start = Instant::now();
+    while net[1].peers[0].dial.as_ref().is_some_and(|dial| dial.is_connecting()) {
+        net[1].poll(&mut got[1]);
+        assert!(start.elapsed() < LOST, "no connection");
+    }
+    net[1].say_farewell();
+    assert!(!net[1].has_output() && net[1].dialing.is_empty());
+}
+
 #[test]
 fn a_peer_that_ends_without_a_farewell_is_lost_by_name() {
     let (mut net, mut got) = (network(3), sinks(3));

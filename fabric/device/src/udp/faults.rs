@@ -1,6 +1,8 @@
 //! What networks do to datagrams, done on purpose: for tests, by seed.
 
 use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Datagrams that come so long after their time.
 const HELD: usize = 8;
@@ -14,6 +16,8 @@ pub struct Faults {
     pub held: u32,
     /// What chance begins with.
     pub seed: u64,
+    /// While this is set, nothing arrives.
+    cut: Option<Arc<AtomicBool>>,
     waiting: Vec<(SocketAddr, Vec<u8>)>,
     /// So many datagrams were dropped, doubled, spoilt and held.
     pub done: [u64; 4],
@@ -22,6 +26,11 @@ pub struct Faults {
 impl Faults {
     pub fn new(seed: u64, dropped: u32, doubled: u32, spoilt: u32, held: u32) -> Self {
         Self { dropped, doubled, spoilt, held, seed, ..Self::default() }
+    }
+
+    /// A network that is cut for as long as `cut` is set, and good otherwise.
+    pub fn while_cut(cut: Arc<AtomicBool>) -> Self {
+        Self { cut: Some(cut), ..Self::default() }
     }
 
     /// Whether it happens, what has so many chances in a thousand.
@@ -40,7 +49,7 @@ impl Faults {
 
     /// A datagram arrives.
     pub fn pass(&mut self, from: SocketAddr, datagram: &[u8], handle: &mut impl FnMut(SocketAddr, &[u8])) {
-        if self.chance(self.dropped) {
+        if self.cut.as_ref().is_some_and(|cut| cut.load(Ordering::Relaxed)) || self.chance(self.dropped) {
             self.done[0] += 1;
             return;
         }

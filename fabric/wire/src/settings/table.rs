@@ -141,6 +141,9 @@ settings! {
     launch_timeout: Option<u64>, "WEFT_LAUNCH_TIMEOUT", None,
         Kind::Integer { unit: "seconds", min: 1, max: 3600, word: Some("none") }, "4",
         "How long a host of a job may take to answer before the job is given up.";
+    launch_tree: Option<u64>, "WEFT_LAUNCH_TREE", None,
+        Kind::Integer { unit: "hosts", min: 2, max: 65536, word: Some("never") }, "128",
+        "From how many hosts on a job is started as a tree: some of its agents start the others.";
     tag_output: bool, "WEFT_TAG_OUTPUT", Some("tag-output"),
         Kind::Switch, "off",
         "Whether each line of output begins with the rank that wrote it.";

@@ -1,4 +1,4 @@
-//! Two hosts for a run: network namespaces joined by one cable, a core each.
+//! Hosts for a run: two network namespaces joined by one cable, a core each; or more of them, with cables into one bridge.
 //!
 //! They go with a guard process that deletes them when its standard input ends, so also when we are killed. Jobs are
 //! started there by a launch script, which serves Weft's launcher and MPICH's.
@@ -14,7 +14,6 @@ use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
 const SCRIPT: &str = include_str!("../../../../tests/namespaces.sh");
-const ADDRESSES: [Ipv4Addr; 2] = [Ipv4Addr::new(10, 77, 0, 1), Ipv4Addr::new(10, 77, 0, 2)];
 /// The end of the cable in either.
 pub const INTERFACE: &str = "eth0";
 const ASK_LIMIT: Duration = Duration::from_secs(30);
@@ -30,26 +29,29 @@ else
     host=$1
     shift
 fi
-case $host in
-    *1) cpu=FIRST ;;
-    *) cpu=SECOND ;;
-esac
+skip=$(((${host##*x} - 1) % COUNT))
+for cpu in CPUS; do
+    [ "$skip" = 0 ] && break
+    skip=$((skip - 1))
+done
 exec ip netns exec "$host" taskset -c "$cpu" "$@"
 "#;
 
-/// Two namespaces that live as long as this value, or the process.
+/// Namespaces that live as long as this value, or the process.
 pub struct Hosts {
     prefix: String,
+    count: usize,
     pub launch: PathBuf,
     guard: Child,
 }
 
 impl Hosts {
-    /// Makes them, and in `folder` the script that starts programs there, the first host's on the first processor.
+    /// Makes two, or so many, and in `folder` the script that starts programs there, each host's on the next of these
+    /// processors.
     ///
     /// # Errors
     /// That is not permitted here, or what it needs is missing, in one line.
-    pub fn up(folder: &Path, cpus: [usize; 2]) -> anyhow::Result<Self> {
+    pub fn up(folder: &Path, many: Option<u32>, cpus: &[usize]) -> anyhow::Result<Self> {
         let is_root = std::fs::metadata("/proc/self").is_ok_and(|us| us.uid() == 0);
         ensure!(is_root, "hosts are network namespaces here, and only root makes those");
         for (program, package) in [("ip", "iproute2"), ("taskset", "util-linux")] {
@@ -60,32 +62,37 @@ impl Hosts {
             ensure!(there, "there is no `{program}` here (Debian: apt-get install {package})");
         }
         let launch = folder.join("launch");
-        let text = LAUNCH.replace("FIRST", &cpus[0].to_string()).replace("SECOND", &cpus[1].to_string());
-        std::fs::write(&launch, text)?;
+        std::fs::write(&launch, script(cpus))?;
         std::fs::set_permissions(&launch, std::fs::Permissions::from_mode(0o755))?;
         let prefix = format!("wb{}x", std::process::id());
         let mut command = Command::new("sh");
-        command.args(["-c", SCRIPT, "namespaces.sh", "cable", &prefix]).process_group(0);
+        let count = many.map_or(2, |many| many as usize);
+        let how = if many.is_some() { "guard" } else { "cable" };
+        command.args(["-c", SCRIPT, "namespaces.sh", how, &prefix, &count.to_string()]).process_group(0);
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut guard = command.spawn().context("cannot start a shell")?;
         if !says_up(&mut guard)? {
             bail!("network namespaces cannot be made here: {}", last_words(&mut guard));
         }
-        Ok(Self { prefix, launch, guard })
+        Ok(Self { prefix, count, launch, guard })
     }
 
-    /// The name of host 0 or 1.
+    pub fn count(&self) -> usize {
+        self.count
+    }
+
+    /// The name of a host, from 0.
     pub fn name(&self, at: usize) -> String {
         format!("{}{}", self.prefix, at + 1)
     }
 
-    /// Both, as launchers want them.
+    /// All, as launchers want them.
     pub fn names(&self) -> String {
-        [0, 1].map(|at| self.name(at)).join(",")
+        (0..self.count).map(|at| self.name(at)).collect::<Vec<_>>().join(",")
     }
 
     pub fn address(at: usize) -> Ipv4Addr {
-        ADDRESSES[at]
+        Ipv4Addr::new(10, 77, 0, at as u8 + 1)
     }
 
     /// A command on a host, on whatever core.
@@ -114,7 +121,7 @@ impl Hosts {
     pub fn attach(&self, weft: &Path) -> anyhow::Result<[Holder; 2]> {
         let hold = |at: usize| -> anyhow::Result<Holder> {
             let mut command = self.command(at, weft);
-            command.args(["bench", "hold-filter", &ADDRESSES[1 - at].to_string()]).process_group(0);
+            command.args(["bench", "hold-filter", &Self::address(1 - at).to_string()]).process_group(0);
             command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
             let mut holder = Holder(command.spawn().context("cannot start `ip`")?);
             match says_up(&mut holder.0)? {
@@ -130,6 +137,11 @@ impl Drop for Hosts {
     fn drop(&mut self) {
         end(&mut self.guard);
     }
+}
+
+fn script(cpus: &[usize]) -> String {
+    let all = cpus.iter().map(usize::to_string).collect::<Vec<_>>().join(" ");
+    LAUNCH.replace("COUNT", &cpus.len().to_string()).replace("CPUS", &all)
 }
 
 /// A process that keeps a filter attached.
@@ -215,17 +227,16 @@ mod tests {
     #[test]
     fn the_launch_script_is_one_for_a_shell_and_knows_both_launchers() {
         let folder = tempfile::tempdir().unwrap();
-        let script = folder.path().join("launch");
-        std::fs::write(&script, LAUNCH.replace("ip netns exec", "echo")).unwrap();
+        let file = folder.path().join("launch");
+        std::fs::write(&file, script(&[4, 7]).replace("ip netns exec", "echo")).unwrap();
         let say = |words: &[&str]| {
             let mut command = Command::new("sh");
-            command.arg(&script).args(words);
+            command.arg(&file).args(words);
             process::run(command, ASK_LIMIT).unwrap().stdout
         };
-        assert_eq!(say(&["wb7x1", "weft", "a b"]), "wb7x1 taskset -c FIRST weft a b\n");
-        assert_eq!(
-            say(&["-x", "wb7x2", "\"proxy\"", "--port", "1"]),
-            "wb7x2 taskset -c SECOND sh -c \"proxy\" --port 1\n"
-        );
+        assert_eq!(say(&["wb7x1", "weft", "a b"]), "wb7x1 taskset -c 4 weft a b\n");
+        assert_eq!(say(&["-x", "wb7x2", "\"proxy\"", "--port", "1"]), "wb7x2 taskset -c 7 sh -c \"proxy\" --port 1\n");
+        // Where hosts are more than processors, they share them.
+        assert_eq!(say(&["wb7x11", "weft"]), "wb7x11 taskset -c 4 weft\n");
     }
 }

@@ -13,15 +13,18 @@ pub enum Wire {
     Plain,
     /// A native XDP program is attached to both ends.
     Xdp,
+    /// Many hosts, each with a bare cable into one bridge.
+    Bridge,
 }
 
 impl Wire {
-    pub const ALL: [Wire; 2] = [Wire::Plain, Wire::Xdp];
+    pub const ALL: [Wire; 3] = [Wire::Plain, Wire::Xdp, Wire::Bridge];
 
     pub fn title(self) -> &'static str {
         match self {
             Wire::Plain => "the bare cable",
             Wire::Xdp => "with a native XDP program attached to both ends",
+            Wire::Bridge => "kernels among all hosts",
         }
     }
 }
@@ -33,6 +36,8 @@ pub enum Job {
     Short,
     Long,
     Collective,
+    /// Two of many hosts at a time, one pair after the other.
+    Pairs,
     /// The application, whose own table says how much faster two hosts are than one.
     Heat,
     /// Bytes of a ping-pong over one connection.
@@ -68,6 +73,9 @@ use Way::{WeftAll, WeftAllEncrypted, WeftDefault, WeftEncrypted, WeftTcp, WeftUd
 
 const BARE: &[Way] = &[WeftDefault, WeftUdp, WeftTcp, WeftEncrypted, MpichOfi, MpichUcx];
 const FILTERED: &[Way] = &[WeftXdp, WeftAll, WeftDefault, WeftAllEncrypted, MpichOfi, MpichUcx];
+/// Among many hosts, and between each two of them.
+const KERNELS: &[Way] = &[WeftDefault, WeftUdp, WeftTcp, MpichOfi, MpichUcx];
+const PAIRS: &[Way] = &[WeftDefault];
 /// For the application, of which each way takes seconds.
 const DEFAULT: &[Way] = &[WeftDefault, MpichOfi, MpichUcx];
 const BEST: &[Way] = &[WeftXdp, WeftAll, MpichOfi, MpichUcx];
@@ -79,10 +87,10 @@ fn bar(ours: Way, factor: f64) -> Option<Bar> {
     Some(Bar { ours, factor })
 }
 
-/// Every line, in the order of the tables.
+/// Every line between two hosts, in the order of the tables.
 pub fn all() -> Vec<Line> {
     let mut lines = Vec::new();
-    for wire in Wire::ALL {
+    for wire in [Wire::Plain, Wire::Xdp] {
         let ways = if wire == Wire::Plain { BARE } else { FILTERED };
         let mut mpi = |job, what: &str, title: &str, bytes: Option<u64>, unit, bar| {
             let bytes_title = bytes.map_or(String::new(), |bytes| format!(" {}", size(bytes)));
@@ -124,8 +132,43 @@ pub fn all() -> Vec<Line> {
 }
 
 fn line_id(wire: Wire, what: &str, bytes: Option<u64>) -> String {
-    let wire = if wire == Wire::Plain { "plain" } else { "xdp" };
+    let wire = match wire {
+        Wire::Plain => "plain",
+        Wire::Xdp => "xdp",
+        Wire::Bridge => "hosts",
+    };
     bytes.map_or(format!("{wire}/{what}"), |bytes| format!("{wire}/{what}/{bytes}"))
+}
+
+/// Every line among so many hosts: the kernels, then each pair.
+pub fn among(hosts: u32) -> Vec<Line> {
+    let mut lines = Vec::new();
+    let mut line = |job, what: &str, title: String, bytes: Option<u64>, unit, ways| {
+        let id = line_id(Wire::Bridge, what, bytes);
+        let spec = bytes.map_or(what.into(), |bytes| format!("{what}:{bytes}"));
+        lines.push(Line { id, title, wire: Wire::Bridge, job, spec, unit, ways, bar: None });
+    };
+    let kernels = [(Job::Short, 8), (Job::Long, 8 << 10), (Job::Long, 64 << 10)];
+    for (job, bytes) in kernels {
+        for (what, title) in [
+            ("ring", "ring, each to the next,"),
+            ("allgather", "all to all, the same to each,"),
+            ("alltoall", "all to all, to each its own,"),
+            ("bcast", "broadcast,"),
+        ] {
+            line(job, what, format!("{title} {}", size(bytes)), Some(bytes), Unit::Seconds, KERNELS);
+        }
+    }
+    line(Job::Collective, "barrier", "barrier".into(), None, Unit::Seconds, KERNELS);
+    let incast = format!("incast {} to 1, {}", hosts - 1, size(64 << 10));
+    line(Job::Collective, "incast", incast, Some(64 << 10), Unit::BytesPerSecond, KERNELS);
+    for (what, bytes, unit) in [("latency", 8, Unit::Seconds), ("bandwidth", 64 << 10, Unit::BytesPerSecond)] {
+        for (first, second) in (0..hosts).flat_map(|first| (first + 1..hosts).map(move |second| (first, second))) {
+            let title = format!("{what} {}, hosts {} and {}", size(bytes), first + 1, second + 1);
+            line(Job::Pairs, &format!("{what}-{first}-{second}"), title, Some(bytes), unit, PAIRS);
+        }
+    }
+    lines
 }
 
 fn heat(wire: Wire) -> Line {
@@ -188,6 +231,18 @@ mod tests {
             let Some(bar) = line.bar else { continue };
             assert!(line.ways.contains(&bar.ours) && PEERS.iter().all(|peer| line.ways.contains(peer)), "{}", line.id);
             assert!(bar.factor >= 1.0 || !line.unit.higher_is_better(), "{}: a share of what is good", line.id);
+        }
+    }
+
+    #[test]
+    fn every_pair_of_hosts_has_its_lines() {
+        for hosts in [3, 9] {
+            let lines = among(hosts);
+            let pairs: Vec<_> = lines.iter().filter(|line| line.job == Job::Pairs).collect();
+            assert_eq!(pairs.len() as u32, hosts * (hosts - 1));
+            let ids: std::collections::HashSet<_> = lines.iter().map(|line| &line.id).collect();
+            assert_eq!(ids.len(), lines.len());
+            assert!(lines.iter().all(|line| line.ways.iter().all(|way| !way.attaches())));
         }
     }
 

@@ -4,11 +4,15 @@
 //! each. A native XDP program on that cable takes segmentation offload from everybody's TCP. So there are two tables, one
 //! without such a program and one with it, and libraries are compared inside a table only.
 //!
+//! With `--hosts N` they are more, with cables into one bridge, and what is measured are communication kernels among all
+//! of them and what lies between every two ([`matrix`]).
+//!
 //! What must hold: a figure counts only if its bytes have crossed the cable ([`run`]); nobody is measured with a filter
 //! attached that others have not; whatever ends a run, the namespaces go with it.
 
 mod hosts;
 mod lines;
+mod matrix;
 mod report;
 mod run;
 mod ways;
@@ -37,6 +41,9 @@ pub struct NetArgs {
     /// Only these lines; a first part stands for all below it, `*` for anything: plain,xdp/latency,*/rate/8
     #[arg(long, visible_alias = "lines", value_name = "PATTERNS", value_delimiter = ',')]
     pub only: Vec<String>,
+    /// Measure kernels among so many hosts, and every pair of them: ring, all-to-all, broadcast, incast
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(3..=64))]
+    pub hosts: Option<u32>,
     /// List the lines with their bars and stop
     #[arg(long)]
     pub list: bool,
@@ -61,6 +68,10 @@ pub struct NetArgs {
 }
 
 impl NetArgs {
+    fn lines(&self) -> Vec<lines::Line> {
+        self.hosts.map_or_else(lines::all, lines::among)
+    }
+
     fn turns(&self) -> u32 {
         self.turns.unwrap_or(if self.quick { 3 } else { 5 })
     }
@@ -76,7 +87,7 @@ impl NetArgs {
 /// Namespaces cannot be made, nothing could be measured, a line failed, or the output cannot be written.
 pub fn run(args: &NetArgs) -> anyhow::Result<()> {
     if args.list {
-        print!("{}", report::list());
+        print!("{}", report::list(&args.lines()));
         return Ok(());
     }
     crate::process::watch_for_interrupts();

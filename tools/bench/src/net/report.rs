@@ -1,6 +1,7 @@
 //! What was measured, held against the bars, as text, Markdown and JSON.
 
-use super::lines::{self, Bar, Line, PEERS, Wire};
+use super::lines::{Bar, Line, PEERS, Wire};
+use super::matrix;
 use super::run::Samples;
 use super::ways::Way;
 use crate::format::{digits, figure};
@@ -19,6 +20,7 @@ pub struct Report {
     /// Of this structure; changes when a field changes its meaning.
     pub format: u32,
     pub machine: Machine,
+    pub hosts: usize,
     /// The command that made this.
     pub command: String,
     /// Asked for. Lines that were not measured in one state so often took more.
@@ -150,7 +152,8 @@ impl LineReport {
 impl Report {
     /// A table: its heading, then a row per line; columns nobody was measured in are left away.
     fn rows(&self, wire: Wire) -> Vec<Vec<String>> {
-        let lines: Vec<&LineReport> = self.lines.iter().filter(|line| line.wire == wire).collect();
+        let of_table = |line: &&LineReport| line.wire == wire && matrix::pair(&line.id).is_none();
+        let lines: Vec<&LineReport> = self.lines.iter().filter(of_table).collect();
         let measured = |way: &Way| lines.iter().any(|line| line.samples.contains_key(way));
         let ways: Vec<Way> = Way::ALL.into_iter().filter(measured).collect();
         let mut head = vec!["what".to_owned()];
@@ -165,8 +168,10 @@ impl Report {
         std::iter::once(head).chain(lines.iter().map(row)).collect()
     }
 
-    fn tables(&self) -> impl Iterator<Item = (Wire, Vec<Vec<String>>)> {
-        Wire::ALL.into_iter().map(|wire| (wire, self.rows(wire))).filter(|(_, rows)| rows.len() > 1)
+    /// Those that have rows, with their titles.
+    fn tables(&self) -> impl Iterator<Item = (String, Vec<Vec<String>>)> {
+        let tables = Wire::ALL.into_iter().map(|wire| (wire.title().to_owned(), self.rows(wire)));
+        tables.filter(|(_, rows)| rows.len() > 1).chain(matrix::tables(&self.lines))
     }
 
     fn heading(&self) -> Vec<String> {
@@ -176,7 +181,13 @@ impl Report {
         };
         let mut lines = vec![
             format!("{}, {}", self.machine.text(), self.machine.date),
-            "two network namespaces, one veth pair between them, a rank and a core each".into(),
+            match self.hosts {
+                2 => "two network namespaces, one veth pair between them, a rank and a core each".into(),
+                hosts => format!(
+                    "{hosts} network namespaces, a veth pair from each into one bridge, a rank each, {} processor(s) for all",
+                    self.machine.cpus_used.len()
+                ),
+            },
             format!(
                 "median of {} turns{more} of {} s, by turns, ± half the range; * the best MPICH; {:.0} s in all; \
                  load average before: {}",
@@ -202,9 +213,10 @@ impl Report {
         let bars = || self.lines.iter().filter_map(|line| Some((line, line.bar.as_ref()?)));
         let count = |met| bars().filter(|(_, bar)| bar.met == met).count();
         let (met, missed, unknown) = (count(Some(true)), count(Some(false)), count(None));
-        let mut lines = vec![format!("{met} of {} bars met", met + missed + unknown)];
-        if unknown > 0 {
-            lines[0] += &format!(", {unknown} not measured");
+        let mut lines = Vec::new();
+        if met + missed + unknown > 0 {
+            let more = if unknown > 0 { format!(", {unknown} not measured") } else { String::new() };
+            lines.push(format!("{met} of {} bars met{more}", met + missed + unknown));
         }
         let missed = bars().filter(|(_, bar)| bar.met == Some(false));
         lines.extend(missed.map(|(line, bar)| format!("missed: {}: {}", line.id, bar.text)));
@@ -214,7 +226,7 @@ impl Report {
 
     /// For a terminal.
     pub fn text(&self) -> String {
-        let tables = self.tables().map(|(wire, rows)| format!("{}\n\n{}\n", wire.title(), aligned(&rows)));
+        let tables = self.tables().map(|(title, rows)| format!("{title}\n\n{}\n", aligned(&rows)));
         let tables = tables.collect::<String>();
         format!("weft bench net\n{}\n\n{tables}{}\n", self.heading().join("\n"), self.remarks().join("\n"))
     }
@@ -222,8 +234,7 @@ impl Report {
     /// For PERFORMANCE.md.
     pub fn markdown(&self) -> String {
         let list = |lines: Vec<String>| lines.iter().map(|line| format!("- {line}\n")).collect::<String>();
-        let table = |(wire, rows): (Wire, Vec<Vec<String>>)| {
-            let title = wire.title();
+        let table = |(title, rows): (String, Vec<Vec<String>>)| {
             let (first, rest) = title.split_at(1);
             format!("{}{rest}:\n\n{}\n", first.to_uppercase(), piped(&rows))
         };
@@ -238,14 +249,15 @@ impl Report {
 }
 
 /// Every line with its bar.
-pub fn list() -> String {
+pub fn list(lines: &[Line]) -> String {
     let row = |line: &Line| vec![line.id.clone(), line.title.clone(), line.bar.map_or(String::new(), Bar::text)];
     let head = ["name", "what", "must be"].map(str::to_owned).to_vec();
-    aligned(&std::iter::once(head).chain(lines::all().iter().map(row)).collect::<Vec<_>>())
+    aligned(&std::iter::once(head).chain(lines.iter().map(row)).collect::<Vec<_>>())
 }
 
 #[cfg(test)]
 mod tests {
+    use super::super::lines;
     use super::*;
 
     fn report(id: &str, values: &[(Way, f64)]) -> LineReport {
@@ -277,6 +289,7 @@ mod tests {
         let long = [(Way::WeftDefault, 30e-6), (Way::MpichUcx, 25e-6)];
         let report = Report {
             format: 1,
+            hosts: 2,
             machine: Machine::default(),
             command: "weft bench net".into(),
             turns: 3,

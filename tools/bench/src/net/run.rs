@@ -2,7 +2,7 @@
 
 use super::NetArgs;
 use super::hosts::{Cable, Hosts};
-use super::lines::{self, Job, Line, Wire};
+use super::lines::{Job, Line, Wire};
 use super::report::{LeftOut, LineReport, Report, WayReport};
 use super::ways::Way;
 use crate::library::{self, Library, Name};
@@ -102,7 +102,7 @@ impl Bench {
         let _holders = if held { Some(self.hosts.attach(&self.weft)?) } else { None };
         let before = self.cable(held)?;
         let measured = match job {
-            Job::Short | Job::Long | Job::Collective => self.measure_mpi(lines, way),
+            Job::Short | Job::Long | Job::Collective | Job::Pairs => self.measure_mpi(lines, way),
             Job::Heat => self.measure_heat(way),
             Job::Ping(bytes) => self.measure_connection("pingpong", bytes, way),
             Job::Stream(bytes) => self.measure_connection("stream", bytes, way),
@@ -132,7 +132,8 @@ impl Bench {
         let mut command = self.launch(way)?;
         command.arg(&compiled.bench);
         let [first, second] = self.cpus();
-        if first != second {
+        // Among many hosts nobody has a core to himself.
+        if first != second && lines[0].wire != Wire::Bridge {
             let page = self.folder.path().join("cache-line");
             std::fs::write(&page, [0; 4096])?;
             command.arg("--cache-line").arg(page);
@@ -222,9 +223,11 @@ fn check_quiet(way: Way, stderr: &str) -> anyhow::Result<()> {
 /// What the iterations of a figure must have brought over the cable at least, whatever they are wrapped in.
 fn least_bytes(figure: &parse::Figure) -> u64 {
     let (kind, bytes) = figure.spec.split_once(':').unwrap_or((&figure.spec, "1"));
+    // Of pairs of hosts those of the first one, whose cable is looked at.
+    let (kind, pair) = kind.split_once('-').unwrap_or((kind, "0-1"));
     let messages = match kind {
-        "cache-line" => 0,
-        "rate" => WINDOW,
+        _ if !pair.starts_with("0-") => 0,
+        "rate" | "bandwidth" => WINDOW,
         _ => 1,
     };
     figure.iterations.saturating_mul(messages).saturating_mul(bytes.parse().unwrap_or(0))
@@ -252,10 +255,11 @@ struct Run {
 /// Measures every line that is wanted.
 pub fn run(args: &NetArgs) -> anyhow::Result<Report> {
     let start = Instant::now();
-    let lines = select(&args.only)?;
+    let lines = select(args.lines(), &args.only)?;
     let machine = Machine::look();
     let folder = tempfile::Builder::new().prefix("weft-bench-").tempdir().context("a temporary folder")?;
-    let hosts = Hosts::up(folder.path(), cpus(&machine))?;
+    let all_cpus = if args.hosts.is_some() { &machine.cpus_used[..] } else { &cpus(&machine) };
+    let hosts = Hosts::up(folder.path(), args.hosts, all_cpus)?;
     limits::compile(folder.path())?;
     let mut left_out = Vec::new();
     let libraries = libraries(args, folder.path(), &mut left_out)?;
@@ -281,8 +285,7 @@ pub fn run(args: &NetArgs) -> anyhow::Result<Report> {
 }
 
 /// The lines that match a pattern, all without one.
-fn select(patterns: &[String]) -> anyhow::Result<Vec<Line>> {
-    let all = lines::all();
+fn select(all: Vec<Line>, patterns: &[String]) -> anyhow::Result<Vec<Line>> {
     for pattern in patterns {
         let known = all.iter().any(|line| crate::lines::matches(pattern, &line.id));
         ensure!(known, "--only {pattern}: no line has such a name; --list shows them all");
@@ -429,10 +432,11 @@ impl Run {
             way,
             title: way.title(),
             version: way.library().and_then(|name| self.loaded.get(&name).cloned()),
-            command: way.launch_text(),
+            command: way.launch_text(self.bench.hosts.count()),
         };
         Report {
             format: 1,
+            hosts: self.bench.hosts.count(),
             command: plan::command_text(),
             turns: self.turns,
             turns_taken,
@@ -459,6 +463,7 @@ fn is_settled(samples: &Samples, turns: u32) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use super::super::lines;
     use super::*;
 
     #[test]
@@ -472,16 +477,17 @@ mod tests {
     #[test]
     fn what_must_have_crossed_the_cable_follows_from_the_iterations() {
         let text = "mpibench: cache-line 6e-08 s 1 0.1\nmpibench: latency:8 1e-06 s 500 0.1\n\
-                    mpibench: rate:8 1e6 1/s 10 0.1\nmpibench: barrier 1e-06 s 7 0.1\n";
+                    mpibench: rate:8 1e6 1/s 10 0.1\nmpibench: barrier 1e-06 s 7 0.1\n\
+                    mpibench: latency-0-2:8 1e-06 s 3 0.1\nmpibench: latency-1-2:8 1e-06 s 3 0.1\n";
         let figures = parse::output("mpibench", text).unwrap().figures;
-        assert_eq!(figures.iter().map(least_bytes).collect::<Vec<_>>(), [0, 4000, 5120, 7]);
+        assert_eq!(figures.iter().map(least_bytes).collect::<Vec<_>>(), [0, 4000, 5120, 7, 24, 0]);
     }
 
     #[test]
     fn patterns_choose_lines_and_unknown_ones_are_refused() {
-        let ids = |pattern: &str| select(&[pattern.into()]).map(|lines| lines.len());
+        let ids = |pattern: &str| select(lines::all(), &[pattern.into()]).map(|lines| lines.len());
         assert_eq!(ids("*/rate/8").unwrap(), 2);
-        assert_eq!(ids("plain").unwrap() + ids("xdp").unwrap(), select(&[]).unwrap().len());
+        assert_eq!(ids("plain").unwrap() + ids("xdp").unwrap(), select(lines::all(), &[]).unwrap().len());
         assert!(ids("shm").unwrap_err().to_string().contains("--only shm"));
     }
 

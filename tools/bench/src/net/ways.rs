@@ -121,20 +121,22 @@ impl Way {
         }
         command.envs(self.settings().iter().copied());
         command.args(["-launcher", "ssh", "-launcher-exec"]).arg(&hosts.launch);
-        command.args(["-iface", super::hosts::INTERFACE, "-hosts", &hosts.names(), "-n", "2"]);
+        command.args(["-iface", super::hosts::INTERFACE, "-hosts", &hosts.names(), "-n"]);
+        command.arg(hosts.count().to_string());
         command
     }
 
     /// As a person would type it, for the report.
-    pub fn launch_text(self) -> String {
+    pub fn launch_text(self, hosts: usize) -> String {
+        let names = if hosts == 2 { "HOST,HOST" } else { "HOST,..." };
         match self.library() {
             Some(Name::Weft) => {
                 let encrypt = if self.encrypts() { " --encrypt" } else { "" };
-                format!("weft run --device {}{encrypt} --hosts HOST,HOST", self.devices())
+                format!("weft run --device {}{encrypt} --hosts {names}", self.devices())
             }
             Some(_) => {
                 let settings = self.settings().iter().map(|(k, v)| format!("{k}={v} ")).collect::<String>();
-                format!("{settings}mpiexec -hosts HOST,HOST -n 2")
+                format!("{settings}mpiexec -hosts {names} -n {hosts}")
             }
             None if self == Way::WeftSock => "the same under weft sock".into(),
             None => "two processes with a connection".into(),

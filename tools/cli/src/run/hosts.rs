@@ -1,5 +1,6 @@
 //! The options of `weft run` that say on which hosts.
 
+use crate::defaults::Defaults;
 use clap::Args;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -42,13 +43,14 @@ pub struct Given {
     launch: Launch,
     stage: bool,
     patience: Option<Duration>,
+    tree: Option<usize>,
     /// The option that gave them, for messages.
     option: String,
 }
 
 impl HostArguments {
     /// The hosts, if any were given; or one line for each slip.
-    pub fn read(self, patience: Option<Duration>) -> Result<Option<Given>, Vec<String>> {
+    pub fn read(self, defaults: &Defaults) -> Result<Option<Given>, Vec<String>> {
         let (hosts, option) = match (&self.hosts, &self.hostfile) {
             (Some(list), _) => (parse_list(list).map_err(|error| vec![format!("--hosts: {error}")])?, "--hosts".into()),
             (None, Some(file)) => {
@@ -72,7 +74,8 @@ impl HostArguments {
             (None, None) => return Ok(None),
         };
         let launch = self.launch.map_or_else(launch_of_environment, Ok)?;
-        Ok(Some(Given { hosts, map: self.map, launch, stage: self.stage, patience, option }))
+        let (patience, tree) = (defaults.launch_timeout, defaults.launch_tree);
+        Ok(Some(Given { hosts, map: self.map, launch, stage: self.stage, patience, tree, option }))
     }
 }
 
@@ -92,6 +95,6 @@ impl Given {
     /// The hosts of a job of so many ranks.
     pub fn spread(self, ranks: usize) -> Result<Hosts, Vec<String>> {
         let places = spread(&self.hosts, self.map, ranks).map_err(|error| vec![format!("{}: {error}", self.option)])?;
-        Ok(Hosts::new(&self.hosts, &places, self.launch, self.patience, self.stage))
+        Ok(Hosts::new(&self.hosts, &places, self.launch, self.patience, self.stage, self.tree))
     }
 }

@@ -1,0 +1,102 @@
+//! Launch commands that an agent runs: where hosts are many, some agents start others ([`weft_cluster::hosts::parents`]).
+//!
+//! What such a command reads and writes is passed on as it is, so for the launcher the agent behind it is one like others:
+//! its pipes lead through the link to this one, and nothing else is different.
+
+use crate::keeper::{Keeper, Kept, RankInput, Start};
+use crate::link::{Message, Received};
+use crate::relay::Relay;
+use crate::{LaunchError, descriptors, gather, sys};
+use std::os::fd::OwnedFd;
+use std::path::Path;
+use std::process::Command;
+use weft_cluster::frame::{Channel, Frame, Stream};
+
+/// The ends of a command's input, output and error, and which streams these are.
+const STREAMS: [Stream; 3] = [Stream::CommandInput, Stream::CommandOutput, Stream::CommandError];
+
+/// The commands of this agent, if it has any.
+#[derive(Default)]
+pub struct Branch {
+    kept: Option<Kept>,
+}
+
+impl Branch {
+    /// Starts the commands, as children of a keeper that ends them when this process is gone.
+    ///
+    /// # Errors
+    /// The system refuses a pipe or a process.
+    pub fn start(mut relay: Relay, directory: &Path, commands: &[Vec<String>]) -> Result<(Self, Relay), LaunchError> {
+        // Where the launcher's directory is not here, what the command names must not depend on it.
+        let _ = std::env::set_current_dir(directory);
+        let limits = descriptors::make_room(commands.len())?;
+        let mut starts = Vec::new();
+        for (words, number) in commands.iter().zip(0..) {
+            let Some((program, arguments)) = words.split_first() else { continue };
+            let mut command = Command::new(program);
+            command.args(arguments);
+            let ([input, output, error], [near_input, near_output, near_error]) =
+                gather::pipes().map_err(LaunchError::system("pipe"))?;
+            let [to, from, said] = STREAMS.map(|stream| Channel { member: number, stream });
+            relay.add_writer(to, near_input);
+            relay.add_reader(from, near_output);
+            relay.add_reader(said, near_error);
+            let input = RankInput::Pipe(input);
+            starts.push(Start { command, core: None, input, outputs: [output, error], own: Vec::new() });
+        }
+        let mask = sys::SignalSet::of(&[]).block().map_err(LaunchError::system("signals"))?;
+        let (kept, relay) = Keeper { starts, inherit: Vec::new(), limits, mask }.start(relay)?;
+        Ok((Self { kept: Some(kept) }, relay))
+    }
+
+    /// What is to be polled; -1 when nothing is.
+    pub fn fd(&self) -> i32 {
+        self.kept.as_ref().map_or(-1, |kept| kept.link.fd())
+    }
+
+    /// Whether no command runs, and what they wrote has been passed on.
+    pub fn is_over(&self) -> bool {
+        self.kept.is_none()
+    }
+
+    /// Tells the launcher what has become of the commands.
+    pub fn handle(&mut self, relay: &mut Relay) {
+        while let Some(kept) = &self.kept {
+            match kept.link.try_receive() {
+                Received::Message(Message::Ended { rank, exit }) => {
+                    relay.send(&Frame::CommandEnded { command: rank as u32, exit });
+                }
+                Received::Message(Message::NotStarted { rank, errno }) => {
+                    relay.send(&Frame::CommandNotStarted { command: rank as u32, errno });
+                }
+                Received::Message(Message::Over { .. }) => {
+                    // Nobody is left who could write: what is in the pipes is all.
+                    relay.drain(|channel| channel.stream.is_of_command());
+                    self.end();
+                }
+                Received::Message(_) => {}
+                Received::NothingYet => return,
+                Received::Gone => {
+                    relay.send(&Frame::KeeperGone { pid: kept.pid as u32 });
+                    self.end();
+                }
+            }
+        }
+    }
+
+    /// The keeper ends what still lives, and goes.
+    pub fn end(&mut self) {
+        if let Some(Kept { link, pid }) = self.kept.take() {
+            drop(link);
+            sys::wait_for(pid);
+        }
+    }
+}
+
+/// The launcher's half: what the command of this number reads and writes goes by the relay.
+pub fn carry(relay: &mut Relay, number: u32, [input, output, error]: [OwnedFd; 3]) {
+    let [to, from, said] = STREAMS.map(|stream| Channel { member: number, stream });
+    relay.add_reader(to, input);
+    relay.add_writer(from, output);
+    relay.add_writer(said, error);
+}
