@@ -20,13 +20,17 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use weft_fabric::Peer;
 
 /// Contexts that one communicator uses, counted from [`Comm::context`].
-pub const CONTEXTS_EACH: u32 = 4;
+pub const CONTEXTS_EACH: u32 = 6;
 /// Collective operations: `context + COLLECTIVE`.
 pub const COLLECTIVE: u32 = 1;
 /// Making communicators out of this one, all members together: `context + CONSTRUCTION`.
 pub const CONSTRUCTION: u32 = 2;
 /// Making communicators out of this one with a tag of the program's: `context + TAGGED_CONSTRUCTION`.
 pub const TAGGED_CONSTRUCTION: u32 = 3;
+/// What the sides of partitioned operations tell each other when they are made: `context + INTRODUCTION`.
+pub const INTRODUCTION: u32 = 4;
+/// The partitions of partitioned operations: `context + PARTITION`.
+pub const PARTITION: u32 = 5;
 
 /// A communicator. Immutable but for its state, which locks itself and is off every hot path.
 pub struct Comm {

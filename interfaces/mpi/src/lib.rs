@@ -5,10 +5,10 @@
 //! - `world`: everything kept between calls, beside the endpoint, under one monitor.
 //! - `handle`: what C programs hold, and the tables behind it.
 //! - rooms: `comm`, `group`, `topology`, `attribute`, `info`, `errhandler`, `error`, `start`, `datatype`, `op`,
-//!   `status`, `convert`, `point`, `request`, `coll`.
+//!   `status`, `convert`, `point`, `partitioned`, `request`, `coll`.
 //!
-//! Not here yet: windows, files, sessions, dynamic processes, partitioned communication, the tool interface. Their
-//! functions are exported and report that they are not supported.
+//! Not here yet: windows, files, sessions, dynamic processes, the tool interface. Their functions are exported and report
+//! that they are not supported.
 //!
 //! Invariants:
 //! - No function of the program (user operation, attribute callback, error handler) runs while this crate holds the
@@ -19,6 +19,10 @@
 //! Test: `cargo test -p weft-mpi` (datatypes, operations, algorithms of collectives, the header against the table);
 //! the C programs of `tests/c/mpi` on several ranks (`cargo test -p weft-tests`, after `cargo xtask tree`).
 #![allow(clippy::too_many_arguments, reason = "bodies have the arguments that the standard gives them")]
+#![allow(
+    clippy::missing_safety_doc,
+    reason = "what a body asks of its caller is what the standard asks of the program"
+)]
 
 pub mod abi;
 pub mod attribute;
@@ -32,6 +36,7 @@ pub mod group;
 pub mod handle;
 pub mod info;
 pub mod op;
+pub mod partitioned;
 pub mod point;
 pub mod request;
 pub mod start;

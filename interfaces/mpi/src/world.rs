@@ -31,6 +31,8 @@ pub struct World {
     pub messages: Table<crate::point::Message>,
     /// Schedules under way.
     pub collectives: crate::coll::Active,
+    /// Partitioned operations.
+    pub partitioned: crate::partitioned::Active,
     /// What point-to-point keeps for the process (attached buffers).
     pub point: crate::point::State,
     /// Which contexts are taken.
@@ -107,6 +109,7 @@ impl World {
             requests: Table::new(Kind::Request),
             messages: Table::new(Kind::Message),
             collectives: Default::default(),
+            partitioned: Default::default(),
             point: Default::default(),
             contexts: Contexts::default(),
             threads,
@@ -140,6 +143,7 @@ impl Driven for World {
 
     fn advance(&mut self) -> Option<Outside> {
         self.point.advance(&mut self.endpoint);
+        self.partitioned.advance(&mut self.endpoint);
         crate::comm::idup::advance(self);
         crate::coll::advance(self)
     }

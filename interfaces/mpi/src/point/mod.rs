@@ -20,7 +20,7 @@ mod transfer;
 pub use buffer::{Buffer, Packed, Run, Scattered};
 pub use buffered::{Drain, Owner};
 pub use probe::Message;
-pub use route::{Route, Source};
+pub use route::{Route, Source, destination};
 pub use transfer::{Mode, start_receive, start_send};
 
 use crate::request::{Direction, Transfer};
@@ -71,9 +71,10 @@ impl State {
 pub fn settle() {
     let waiting = Waiting { call: "MPI_Finalize", peer: None, tag: None, context: 0 };
     WORLD.wait(waiting, |world: &mut World| {
-        let World { point, endpoint, .. } = world;
+        let World { point, partitioned, endpoint, .. } = world;
         point.advance(endpoint);
-        let sending = point.detached.iter().any(|transfer| transfer.direction == Direction::Out);
+        let detached = point.detached.iter().any(|transfer| transfer.direction == Direction::Out);
+        let sending = detached || partitioned.is_sending();
         (!sending && point.is_empty_after_sweep(endpoint)).then_some(())
     });
 }
