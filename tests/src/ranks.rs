@@ -5,15 +5,19 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use tempfile::TempDir;
 
-/// Compiles one of the C programs into the folder.
+/// Where one of the C programs stands.
+pub fn source(name: &str) -> PathBuf {
+    root().join("tests/c/mpi").join(name).with_extension("c")
+}
+
+/// Compiles one of the C programs into the folder, with more arguments for the compiler.
 ///
 /// # Panics
 /// When it does not compile without a warning.
 pub fn compile(folder: &Path, name: &str, more: &[&str]) -> PathBuf {
     let program = folder.join(name);
-    let source = root().join("tests/c/mpi").join(name).with_extension("c");
     let flags = ["-std=c99", "-Wall", "-Wextra", "-Werror", "-O1", "-pthread", "-o"];
-    let output = Command::new(tree().join("bin/mpicc")).args(flags).arg(&program).arg(source).args(more).output();
+    let output = Command::new(tree().join("bin/mpicc")).args(flags).arg(&program).arg(source(name)).args(more).output();
     let output = output.expect("mpicc can be started");
     assert!(output.status.success(), "{name}: {}", String::from_utf8_lossy(&output.stderr));
     program

@@ -85,6 +85,11 @@ impl Kind {
         }
     }
 
+    /// Whether a handle of the program's own objects is of this kind.
+    pub const fn has(self, handle: usize) -> bool {
+        handle >> KIND_SHIFT == self as usize
+    }
+
     /// The error for a handle that names no live object; `argument` is the parameter's name in the standard.
     #[cold]
     pub fn unknown(self, argument: &str, handle: usize) -> Error {
@@ -125,6 +130,13 @@ impl<T> Table<T> {
             self.predefined.resize_with(place + 1, || None);
         }
         self.predefined[place] = Some(value);
+    }
+
+    /// Empties a fixed place again.
+    pub fn undefine(&mut self, handle: usize) {
+        if let Some(place) = self.predefined.get_mut(handle - self.kind.null()) {
+            *place = None;
+        }
     }
 
     /// Takes a handle whose object comes later ([`Self::fill`]); until then it is refused like a freed one.

@@ -5,10 +5,10 @@
 //! - `world`: everything kept between calls, beside the endpoint, under one monitor.
 //! - `handle`: what C programs hold, and the tables behind it.
 //! - rooms: `comm`, `group`, `topology`, `attribute`, `info`, `errhandler`, `error`, `start`, `datatype`, `op`,
-//!   `status`, `convert`, `point`, `partitioned`, `request`, `coll`.
+//!   `status`, `convert`, `point`, `partitioned`, `request`, `coll`, `session`.
 //!
-//! Not here yet: windows, files, sessions, dynamic processes, the tool interface. Their functions are exported and report
-//! that they are not supported.
+//! Not here yet: windows, files, dynamic processes, the tool interface. Their functions are exported and report that
+//! they are not supported.
 //!
 //! Invariants:
 //! - No function of the program (user operation, attribute callback, error handler) runs while this crate holds the
@@ -39,6 +39,7 @@ pub mod op;
 pub mod partitioned;
 pub mod point;
 pub mod request;
+pub mod session;
 pub mod start;
 pub(crate) mod status;
 pub mod topology;

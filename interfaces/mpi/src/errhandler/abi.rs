@@ -68,13 +68,32 @@ pub(crate) unsafe fn comm_call_errhandler(comm: usize, code: i32) -> Result<()> 
         let comm = world.comm(comm)?;
         (comm.state().errhandler.clone(), comm.handle)
     };
-    run(&handler, handle, code, &called(code));
+    run(&handler, handle, code, &called("MPI_Comm_call_errhandler", code));
+    Ok(())
+}
+
+pub unsafe fn session_set_errhandler(session: usize, errhandler: usize) -> Result<()> {
+    let session = crate::session::of(session)?;
+    session.set_errhandler(resolve(errhandler, Kind::Session)?);
+    Ok(())
+}
+
+pub unsafe fn session_get_errhandler(session: usize, out: *mut usize) -> Result<()> {
+    let handler = crate::session::of(session)?.errhandler();
+    // SAFETY: the program's place for the handle.
+    unsafe { *out = handle_of(&handler) };
+    Ok(())
+}
+
+pub unsafe fn session_call_errhandler(session: usize, code: i32) -> Result<()> {
+    let handler = crate::session::of(session)?.errhandler();
+    run(&handler, session, code, &called("MPI_Session_call_errhandler", code));
     Ok(())
 }
 
 /// The line for an error that the program reports itself.
-fn called(code: i32) -> String {
-    format!("MPI_Comm_call_errhandler: the program reports {} ({})", crate::error::text(code), crate::error::name(code))
+fn called(call: &str, code: i32) -> String {
+    format!("{call}: the program reports {} ({})", crate::error::text(code), crate::error::name(code))
 }
 
 fn no_file(file: usize) -> Result<()> {
@@ -97,6 +116,6 @@ pub(crate) unsafe fn file_get_errhandler(file: usize, out: *mut usize) -> Result
 
 pub(crate) unsafe fn file_call_errhandler(file: usize, code: i32) -> Result<()> {
     no_file(file)?;
-    run(&super::for_files(), file, code, &called(code));
+    run(&super::for_files(), file, code, &called("MPI_File_call_errhandler", code));
     Ok(())
 }
