@@ -5,10 +5,9 @@
 //! - `world`: everything kept between calls, beside the endpoint, under one monitor.
 //! - `handle`: what C programs hold, and the tables behind it.
 //! - rooms: `comm`, `group`, `topology`, `attribute`, `info`, `errhandler`, `error`, `start`, `datatype`, `op`,
-//!   `status`, `convert`, `point`, `partitioned`, `request`, `coll`, `session`.
+//!   `status`, `convert`, `point`, `partitioned`, `request`, `coll`, `session`, `tool`.
 //!
-//! Not here yet: windows, files, dynamic processes, the tool interface. Their functions are exported and report that
-//! they are not supported.
+//! Not here yet: windows, files, dynamic processes. Their functions are exported and report that they are not supported.
 //!
 //! Invariants:
 //! - No function of the program (user operation, attribute callback, error handler) runs while this crate holds the
@@ -42,5 +41,6 @@ pub mod request;
 pub mod session;
 pub mod start;
 pub(crate) mod status;
+pub mod tool;
 pub mod topology;
 pub mod world;

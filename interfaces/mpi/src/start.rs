@@ -171,7 +171,9 @@ fn begin(membership: &mut Membership, shared: bool) -> Result<()> {
 
 /// Joins the job and makes the objects that are there for all users.
 fn join(shared: bool) -> Result<()> {
-    let endpoint = Endpoint::join().map_err(|error| Error::new(Class::Other, error.to_string()))?;
+    let changes = crate::tool::changed_settings();
+    let endpoint = Endpoint::join_with(&changes).map_err(|error| Error::new(Class::Other, error.to_string()))?;
+    crate::tool::note_joined(&endpoint);
     let mut world = World::new(endpoint, shared);
     RANK.store(world.endpoint.me().0 as i32, Ordering::Relaxed);
     PROCESS.store(std::process::id(), Ordering::Relaxed);
