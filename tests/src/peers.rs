@@ -11,6 +11,8 @@ pub enum Peer {
     Mpich,
     OpenMpi,
     IntelMpi,
+    /// Not a library, but Python's way to one; its command is `python`.
+    Mpi4py,
 }
 
 impl Peer {
@@ -19,6 +21,7 @@ impl Peer {
             Self::Mpich => "mpich",
             Self::OpenMpi => "openmpi",
             Self::IntelMpi => "impi-rt",
+            Self::Mpi4py => "mpi4py",
         }
     }
 

@@ -23,6 +23,11 @@ macro_rules! programs_between_hosts {
             point_probe
             point_threads
             point_types
+            windows_errors
+            windows_move
+            windows_objects
+            windows_random
+            windows_threads
         }
     };
 }

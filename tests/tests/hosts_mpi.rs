@@ -25,6 +25,11 @@ fn passes_with(name: &str, devices: &str, launch: &str) {
 
 /// With so many ranks on each of the hosts.
 fn passes_on(ranks: [u32; 2], name: &str, devices: &str, launch: &str) {
+    passes_given(&[], ranks, name, devices, launch);
+}
+
+/// With these arguments of the program.
+fn passes_given(arguments: &[&str], ranks: [u32; 2], name: &str, devices: &str, launch: &str) {
     let program = build::c_program(&tree().join("bin/mpicc"), &format!("tests/c/mpi/{name}.c"));
     let hosts = Namespaces::pair();
     let mut command = Command::new(tree().join("bin/weft"));
@@ -33,7 +38,8 @@ fn passes_on(ranks: [u32; 2], name: &str, devices: &str, launch: &str) {
     command
         .arg(format!("{}:{},{}:{}", hosts.name(1), ranks[0], hosts.name(2), ranks[1]))
         .args(["--device", devices])
-        .arg(program);
+        .arg(program)
+        .args(arguments);
     // A host may take long to answer: the machine may be loaded.
     command.env("WEFT_LAUNCH_TIMEOUT", "100").stdin(Stdio::null());
     let output = command.output().expect("the launcher can be started");
@@ -54,6 +60,15 @@ fn hosts_whose_sockets_are_of_one_family_are_reached() {
 fn collectives_of_hosts_with_different_numbers_of_ranks_are_right() {
     for (ranks, devices) in [([3, 1], "shm,tcp"), ([1, 3], "shm,xdp"), ([3, 2], "auto")] {
         passes_on(ranks, "coll_hosts", devices, LAUNCH);
+    }
+}
+
+/// Namespaces share the file system of their machine, as hosts share one over a network.
+#[test]
+fn files_are_one_for_the_ranks_of_several_hosts() {
+    for name in ["files_shared", "files_together", "files_forms"] {
+        let folder = tempfile::TempDir::new().expect("there is room for a folder");
+        passes_given(&[folder.path().to_str().expect("a plain name")], [2, 1], name, "auto", LAUNCH);
     }
 }
 

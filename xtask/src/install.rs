@@ -14,6 +14,11 @@ const NAMES: [&str; 5] = ["mpicc", "mpicxx", "mpic++", "mpiexec", "mpirun"];
 const LIBRARY: &str = "libmpi_abi.so";
 const LIBRARY_VERSIONED: &str = "libmpi_abi.so.1";
 
+/// The library of the MPICH ABI, and what it is called by programs: MPICH and Intel MPI use the first name, Debian's MPICH
+/// the second one.
+const MPICH: &str = "libmpi.so";
+const MPICH_NAMES: [&str; 2] = ["libmpi.so.12", "libmpich.so.12"];
+
 /// Preloaded by `weft sock`; nobody links with it, so it has no version.
 const SOCKETS: &str = "libweft_sockets.so";
 
@@ -36,15 +41,16 @@ pub fn tree(quick: bool) -> Result<PathBuf> {
 }
 
 fn fill(prefix: &Path, profile: &str) -> Result<()> {
-    cargo(&["build", "--profile", profile, "-p", "weft", "-p", "weft-mpi"]).run()?;
+    cargo(&["build", "--profile", profile, "-p", "weft", "-p", "weft-mpi-standard", "-p", "weft-mpi-mpich"]).run()?;
     let preload = if profile == "dev" { profile } else { PRELOAD };
     cargo(&["build", "--profile", preload, "-p", "weft-sockets"]).run()?;
     let built = folder_of(profile);
     commands(&built, &prefix.join("bin"))?;
     library(&built, &prefix.join("lib"))?;
     place(&folder_of(preload).join(SOCKETS), &prefix.join("lib").join(SOCKETS))?;
-    let header = root().join("interfaces/mpi/include/mpi.h");
-    place(&header, &prefix.join("include/mpi.h"))?;
+    let headers = root().join("interfaces/mpi");
+    place(&headers.join("include/mpi.h"), &prefix.join("include/mpi.h"))?;
+    place(&headers.join("mpich/include/mpi.h"), &prefix.join("include/mpich/mpi.h"))?;
     pkg_config(&prefix.join("lib/pkgconfig"))?;
     manual(prefix)
 }
@@ -61,7 +67,11 @@ fn commands(built: &Path, bin: &Path) -> Result<()> {
 
 fn library(built: &Path, lib: &Path) -> Result<()> {
     place(&built.join(LIBRARY), &lib.join(LIBRARY_VERSIONED))?;
-    link(LIBRARY_VERSIONED, &lib.join(LIBRARY))
+    link(LIBRARY_VERSIONED, &lib.join(LIBRARY))?;
+    let [mpich, debian] = MPICH_NAMES;
+    place(&built.join(MPICH), &lib.join(mpich))?;
+    link(mpich, &lib.join(debian))?;
+    link(mpich, &lib.join(MPICH))
 }
 
 /// `weft-mpi.pc`, and `mpi.pc` for those who look for any MPI. The prefix follows from where the file lies, so that the

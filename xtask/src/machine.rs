@@ -17,6 +17,8 @@ pub enum Need {
     CMake,
     Make,
     PythonVenv,
+    Scalapack,
+    NetPipe,
     IpRoute,
     Redis,
     Nginx,
@@ -36,7 +38,7 @@ pub enum Need {
 }
 
 impl Need {
-    const ALL: [Need; 23] = [
+    const ALL: [Need; 25] = [
         Need::CCompiler,
         Need::CxxCompiler,
         Need::PkgConfig,
@@ -44,6 +46,8 @@ impl Need {
         Need::CMake,
         Need::Make,
         Need::PythonVenv,
+        Need::Scalapack,
+        Need::NetPipe,
         Need::IpRoute,
         Need::Redis,
         Need::Nginx,
@@ -82,6 +86,9 @@ impl Need {
         Need::Pvm,
     ];
 
+    /// The MPI programs that the stage `programs` runs as they are.
+    pub const MPI_PROGRAMS: &[Need] = &[Need::PythonVenv, Need::Scalapack, Need::NetPipe];
+
     /// Debian's package and what it is needed for.
     fn package(self) -> (&'static str, &'static str) {
         match self {
@@ -91,6 +98,10 @@ impl Need {
             Need::LibPng => ("libpng-dev", "the heat program reads and writes its pictures with it"),
             Need::CMake => ("cmake", "a test builds a CMake project with our compiler commands"),
             Need::Make => ("make", "CMake builds with it"),
+            Need::Scalapack => {
+                ("scalapack-mpi-test", "MPI programs with an answer to check, built by Debian for MPICH")
+            }
+            Need::NetPipe => ("netpipe-mpich2", "an MPI program built by Debian for MPICH"),
             Need::PythonVenv => ("python3-venv", "`weft bench` keeps the other libraries in a Python environment"),
             Need::IpRoute => ("iproute2", "tests between hosts make network namespaces with `ip`"),
             Need::Redis => ("redis-server", "the socket tests load it with redis-benchmark"),
@@ -121,6 +132,8 @@ impl Need {
             Need::Make => on_path("make"),
             Need::PythonVenv => Program::new("python3").args(["-c", "import venv, ensurepip"]).succeeds(),
             Need::IpRoute => on_path("ip"),
+            Need::Scalapack => Path::new("/usr/lib/x86_64-linux-gnu/scalapack/mpich-tests/xdlu").exists(),
+            Need::NetPipe => on_path("NPmpich2"),
             Need::Redis => on_path("redis-server"),
             Need::Nginx => on_path("nginx"),
             Need::Wrk => on_path("wrk"),

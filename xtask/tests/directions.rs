@@ -14,6 +14,8 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("weft-cluster", &["weft-wire"]),
     ("weft-fabric", &["weft-wire", "weft-protocol", "weft-device", "weft-cluster"]),
     ("weft-mpi", &["weft-fabric"]),
+    ("weft-mpi-standard", &["weft-mpi"]),
+    ("weft-mpi-mpich", &["weft-mpi"]),
     ("weft-sockets", &["weft-fabric"]),
     ("weft-agent", &["weft-wire", "weft-cluster"]),
     ("weft-bench", &["weft-wire", "weft-fabric"]),

@@ -13,7 +13,7 @@ use crate::link::{Message, Received};
 use crate::network::MakeLanes;
 use crate::relay::{Relay, output_stream};
 use crate::stage::Instead;
-use crate::{Job, JobId, LaunchError, Output, checksum, cores, network, sys};
+use crate::{Job, JobId, LaunchError, Output, checksum, cores, libraries, network, sys};
 use std::collections::HashMap;
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::Path;
@@ -21,7 +21,6 @@ use weft_cluster::frame::{Channel, Frame, Frames, Hello, Start, Stream};
 use weft_wire::job_map::JobMap;
 
 const SEGMENT_VARIABLE: &str = "WEFT_SEGMENT";
-const LIBRARIES_VARIABLE: &str = "LD_LIBRARY_PATH";
 const DEVICES_VARIABLE: &str = "WEFT_DEVICE";
 
 /// Lives as the agent of one job; answers the exit code. `segment` makes the shared memory of so many members.
@@ -129,8 +128,8 @@ fn lead_to_copies(start: &mut Start, instead: &Instead) {
     for (name, value) in &mut start.environment {
         *value = name.to_str().and_then(|name| instead.value(name, value)).unwrap_or_else(|| std::mem::take(value));
     }
-    if !start.environment.iter().any(|(name, _)| name == LIBRARIES_VARIABLE) {
-        start.environment.push((LIBRARIES_VARIABLE.into(), instead.library_path("".as_ref())));
+    if !start.environment.iter().any(|(name, _)| name == libraries::VARIABLE) {
+        start.environment.push((libraries::VARIABLE.into(), instead.library_path("".as_ref())));
     }
     for (name, value) in start.programs.iter_mut().flat_map(|program| &mut program.environment) {
         if let Some(led) = instead.value(name, value.as_ref()) {

@@ -2,7 +2,7 @@
 //! the keeper is forked, then split into two halves.
 
 use crate::keeper::{RankInput, Start};
-use crate::{JOB_VARIABLE, Job, LaunchError, Output, program, sys};
+use crate::{JOB_VARIABLE, Job, LaunchError, Output, libraries, program, sys};
 use std::collections::HashMap;
 use std::ffi::OsString;
 use std::fs::File;
@@ -164,6 +164,7 @@ fn templates(job: &Job, here: &Here) -> Result<Vec<Template>, LaunchError> {
     // What another process manager told us is not for our ranks.
     let mut common = here.environment.clone();
     common.retain(|name, _| !name.to_str().is_some_and(is_reserved));
+    libraries::lead(&mut common);
     let mut set = |name: &str, value: String| common.insert(name.into(), value.into());
     set(JOB_VARIABLE, job.id.as_str().to_owned());
     set("PMI_SIZE", here.size.to_string());
@@ -176,6 +177,12 @@ fn templates(job: &Job, here: &Here) -> Result<Vec<Template>, LaunchError> {
         environment.extend(given.environment.iter().map(|(name, value)| (name.into(), value.into())));
         let path = program::find(given)?;
         program::check_mpi(&path, here.size)?;
+        // Who names the path of a program means it.
+        if !given.environment.iter().any(|(name, _)| name == libraries::VARIABLE)
+            && let Some(line) = libraries::warning(&path)
+        {
+            eprintln!("weft run: {line}");
+        }
         let (name, arguments) = (given.program.clone(), given.arguments.clone());
         Ok(Template { path, name, arguments, directory: given.directory.clone(), environment })
     };

@@ -13,6 +13,8 @@ const EM_X86_64: u16 = 62;
 const EM_AARCH64: u16 = 183;
 const DT_NEEDED: u64 = 1;
 const DT_STRTAB: u64 = 5;
+const DT_RPATH: u64 = 15;
+const DT_RUNPATH: u64 = 29;
 /// More of any table than this is not looked at.
 const TABLE_BYTES: usize = 64 * 1024;
 /// Longest name of a library that is looked at.
@@ -71,13 +73,26 @@ pub fn own_machine() -> u16 {
     if cfg!(target_arch = "aarch64") { EM_AARCH64 } else { EM_X86_64 }
 }
 
-/// The library of Open MPI that `program` is linked with, if any. Open MPI is started over PMIx only.
-pub fn open_mpi_library(program: &Path) -> Option<String> {
-    needed(&File::open(program).ok()?)?.into_iter().find(|name| is_open_mpi(name))
+/// With what a dynamic program or library was linked.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Linked {
+    /// The names of the libraries.
+    pub needed: Vec<String>,
+    /// Directories that are searched before those of `LD_LIBRARY_PATH` (RPATH; only where there is no RUNPATH).
+    pub first: Vec<String>,
+}
+
+/// What `program` was linked with; `None` when it is no dynamic program of the kind that is read here.
+pub fn linked(program: &Path) -> Option<Linked> {
+    let file = File::open(program).ok()?;
+    let needed = strings(&file, DT_NEEDED)?;
+    let first = if strings(&file, DT_RUNPATH)?.is_empty() { strings(&file, DT_RPATH)? } else { Vec::new() };
+    let first = first.iter().flat_map(|list| list.split(':')).map(str::to_owned).collect();
+    Some(Linked { needed, first })
 }
 
 /// Open MPI counts its library 20, 40, 80; MPICH and its relatives stay at 12.
-fn is_open_mpi(library: &str) -> bool {
+pub fn is_open_mpi(library: &str) -> bool {
     let number = library.strip_prefix("libmpi.so.").and_then(|version| version.split('.').next()?.parse::<u32>().ok());
     number.is_some_and(|number| number >= 20)
 }
@@ -108,14 +123,15 @@ fn has_section(file: &File, header: &[u8], wanted: &str) -> Option<bool> {
     Some(table.chunks_exact(entry_bytes).any(|section| name_of(section).is_some_and(|name| name == wanted.as_bytes())))
 }
 
-fn needed(file: &File) -> Option<Vec<String>> {
+/// The strings under one tag of the dynamic section.
+fn strings(file: &File, wanted: u64) -> Option<Vec<String>> {
     let segments = segments(file, &header(file)?)?;
     let dynamic = segments.iter().find(|segment| segment.kind == PT_DYNAMIC)?;
     let dynamic = read(file, dynamic.offset, usize::try_from(dynamic.bytes).ok()?.min(TABLE_BYTES))?;
     let entries = || dynamic.chunks_exact(16).filter_map(|entry| Some((u64_at(entry, 0)?, u64_at(entry, 8)?)));
     let strings = entries().find(|(tag, _)| *tag == DT_STRTAB)?.1;
     let strings = segments.iter().find_map(|segment| segment.offset_of(strings))?;
-    let names = entries().filter(|(tag, _)| *tag == DT_NEEDED);
+    let names = entries().filter(|(tag, _)| *tag == wanted);
     Some(names.filter_map(|(_, at)| name(file, strings.checked_add(at)?)).collect())
 }
 
@@ -170,7 +186,7 @@ mod tests {
     #[test]
     fn libraries_of_this_very_program_are_found() {
         let file = File::open(std::env::current_exe().unwrap()).unwrap();
-        let names = needed(&file).expect("a test is a dynamic program");
+        let names = strings(&file, DT_NEEDED).expect("a test is a dynamic program");
         assert!(names.iter().any(|name| name.starts_with("libc.so")), "{names:?}");
     }
 
@@ -199,7 +215,7 @@ mod tests {
             for (at, byte) in damage { bytes[at] = byte; }
             let mut file = tempfile::tempfile().unwrap();
             file.write_all(&bytes).unwrap();
-            let _ = needed(&file);
+            let _ = strings(&file, DT_NEEDED);
             let _ = header(&file).and_then(|header| has_section(&file, &header, ".go.buildinfo"));
         }
     }

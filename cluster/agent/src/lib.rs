@@ -37,6 +37,7 @@ mod descriptors;
 mod elf;
 mod gather;
 mod keeper;
+mod libraries;
 mod link;
 mod network;
 mod output;
@@ -52,6 +53,7 @@ mod supervisor;
 mod sys;
 
 pub use agent::serve;
+pub use libraries::{Abi, mpi_of};
 pub use network::Lanes;
 pub use preload::{Obstacle, Why, obstacle};
 pub use program::{ProgramError, find};

@@ -1,6 +1,7 @@
 //! Finding the programs of a job before anything is started, so that a slip is one clear line.
 
-use crate::{elf, sys};
+use crate::libraries::{self, Abi};
+use crate::sys;
 use std::ffi::{CString, OsStr};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
@@ -21,7 +22,7 @@ pub enum ProgramError {
     BadDirectory { path: PathBuf },
     #[error(
         "program '{}' is linked with Open MPI ({library}), which is not started over PMI-1: it would run as {ranks} \
-         jobs of one rank; compile it with weft cc, or start it with Open MPI's own mpirun", .path.display()
+         jobs of one rank; compile it with weft cc, or run it as it is with Open MPI's own mpirun, under weft sock", .path.display()
     )]
     ForeignMpi { path: PathBuf, library: String, ranks: usize },
 }
@@ -52,8 +53,8 @@ pub fn find(program: &Program) -> Result<PathBuf, ProgramError> {
 
 /// Refuses a program whose MPI cannot be reached by us, unless it runs alone anyway.
 pub fn check_mpi(path: &Path, ranks: usize) -> Result<(), ProgramError> {
-    let library = if ranks > 1 { elf::open_mpi_library(path) } else { None };
-    library.map_or(Ok(()), |library| Err(ProgramError::ForeignMpi { path: path.to_path_buf(), library, ranks }))
+    let found = libraries::mpi_of(path).filter(|(_, abi)| ranks > 1 && *abi == Abi::OpenMpi);
+    found.map_or(Ok(()), |(library, _)| Err(ProgramError::ForeignMpi { path: path.to_path_buf(), library, ranks }))
 }
 
 fn directory(program: &Program) -> Result<PathBuf, ProgramError> {

@@ -5,8 +5,10 @@ use crate::devices::{Across, Devices, Sleeper};
 use crate::join::{self, JoinError, Joined, Manager};
 use crate::pace::{Bounds, Policy};
 use crate::port::{Limits, Port};
+use crate::region::{Attach, Region, Ticket};
 use crate::shared::SharedBlocks;
 use crate::status::{CounterReader, Counters, Page, PageCounters, Status};
+use std::io;
 use weft_device::past_caches::share_of_cache;
 use weft_device::shm::{Doorbell, Segment, ShmDevice};
 use weft_wire::segment::MemberState;
@@ -372,6 +374,18 @@ impl Endpoint {
     /// Collective blocks: shared memory for the members of a communicator.
     pub fn shared_blocks(&mut self) -> SharedBlocks {
         SharedBlocks::new(self.devices.segment().clone())
+    }
+
+    /// The region of `bytes` that `of`, a process of this host, has made and told the ticket of.
+    pub fn open_region(&self, of: Peer, ticket: Ticket, bytes: usize) -> io::Result<Region> {
+        let pid = self.port.pid(of.0).ok_or_else(|| io::Error::other("it cannot be seen from here"))?;
+        Region::open(pid, ticket, bytes)
+    }
+
+    /// The memory of `peer`, if it runs on this host and copying between processes is allowed here. Whether the kernel
+    /// allows it for this pair is seen at the first copy.
+    pub fn attach(&self, peer: Peer) -> Option<Attach> {
+        self.port.attachable(peer.0).map(|pid| Attach { pid })
     }
 
     /// Wakes `peer` if it sleeps: to be called after storing into a shared block what it may wait for.

@@ -8,6 +8,7 @@
 //!   it. It shares nothing with the endpoint.
 //! - [`datagram`] does so for datagrams.
 //! - [`shared`] hands out memory that members of a group use by agreement.
+//! - [`region`] is memory of any size for the same, and copies into the memory of a process of this host.
 //!
 //! Not here: communicators, datatypes, collectives' algorithms (interfaces), rings and system calls (devices).
 //!
@@ -31,6 +32,7 @@ mod pace;
 mod port;
 mod quota;
 mod raw;
+pub mod region;
 pub mod shared;
 mod status;
 pub mod stream;

@@ -99,7 +99,7 @@ pub fn read(directory: &Path) -> Table {
     Table { constants: sections(&text("constants")), types, chapters }
 }
 
-fn chapter(text: &str) -> Chapter {
+pub fn chapter(text: &str) -> Chapter {
     let title = text.lines().next().and_then(|line| line.strip_prefix("# ")).expect("a chapter begins with its title");
     let lines = text.lines().filter(|line| !line.starts_with('#') && !line.trim().is_empty());
     Chapter { title: title.to_owned(), functions: lines.map(function).collect() }
@@ -151,7 +151,7 @@ fn first_array_bracket(text: &str, from: usize) -> usize {
     name + text[name..].find('[').expect("there is one at the end")
 }
 
-fn sections(text: &str) -> Vec<Section> {
+pub fn sections(text: &str) -> Vec<Section> {
     let mut sections: Vec<Section> = Vec::new();
     for line in text.lines().map(str::trim).filter(|line| !line.is_empty()) {
         if let Some(title) = line.strip_prefix("# ") {

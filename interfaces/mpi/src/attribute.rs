@@ -1,6 +1,6 @@
 //! Attributes: values that programs cache on communicators and datatypes (MPI 5.0, section 7.7).
 
-pub(crate) mod abi;
+pub mod abi;
 mod predefined;
 
 pub use predefined::{set_last_used_code, set_predefined};
@@ -8,6 +8,7 @@ pub use predefined::{set_last_used_code, set_predefined};
 use crate::abi::SUCCESS;
 use crate::error::{Error, Result};
 use crate::handle::{Kind, Table};
+use crate::program;
 use std::ffi::c_void;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
@@ -68,7 +69,7 @@ impl Attribute {
         // SAFETY: the program said that this is a function of this type.
         let code = unsafe {
             let function: DeleteFunction = std::mem::transmute(keyval.delete);
-            function(object, keyval.number, value, extra_state)
+            function(program::handle(keyval.kind, object), program::keyval(keyval.number), value, extra_state)
         };
         called("delete", keyval.number, code)
     }
@@ -84,7 +85,8 @@ impl Attribute {
         // SAFETY: as above; it stores a value at `copied`.
         let code = unsafe {
             let function: CopyFunction = std::mem::transmute(keyval.copy);
-            function(object, keyval.number, extra_state, value, (&raw mut copied).cast(), &mut flag)
+            let (object, number) = (program::handle(keyval.kind, object), program::keyval(keyval.number));
+            function(object, number, extra_state, value, (&raw mut copied).cast(), &mut flag)
         };
         called("copy", keyval.number, code)?;
         Ok((flag != 0).then_some(copied))
@@ -92,6 +94,7 @@ impl Attribute {
 }
 
 fn called(which: &str, number: i32, code: i32) -> Result<()> {
+    let code = program::code_back(code);
     let failed = || Error::from_code(code, format!("the {which} function of keyval {number:#x} returned {code}"));
     if code == SUCCESS { Ok(()) } else { Err(failed()) }
 }

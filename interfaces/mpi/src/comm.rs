@@ -1,6 +1,6 @@
 //! Communicators (MPI 5.0, chapter 7).
 
-pub(crate) mod abi;
+pub mod abi;
 pub(crate) mod agree;
 mod bridge;
 pub(crate) mod context;

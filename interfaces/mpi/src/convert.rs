@@ -1,3 +1,3 @@
 //! Handles as integers (MPI 5.0, chapter 20). Handles fit 31 bits, so nothing needs to be translated.
 
-pub(crate) mod abi;
+pub mod abi;

@@ -1,6 +1,6 @@
 //! Error handlers (MPI 5.0, section 9.3).
 
-pub(crate) mod abi;
+pub mod abi;
 
 use crate::abi::{COMM_SELF, COMM_WORLD, ERRORS_ABORT, ERRORS_ARE_FATAL, ERRORS_RETURN};
 use crate::comm::Comm;
@@ -92,7 +92,11 @@ pub enum On {
 /// Runs the program's handler: the monitor must not be held.
 #[cold]
 pub fn raise(call: &'static str, on: On, error: Error) -> i32 {
-    let of = |handle| if Kind::Session.has(handle) { On::Session(handle) } else { On::Comm(handle) };
+    let of = |handle| match handle {
+        _ if Kind::Session.has(handle) => On::Session(handle),
+        _ if Kind::Win.has(handle) => On::Win(handle),
+        _ => On::Comm(handle),
+    };
     let on = error.on.map_or(on, of);
     let (handler, object) = match &error.through {
         Some(handler) => (handler.clone(), handler.null()),
@@ -102,19 +106,21 @@ pub fn raise(call: &'static str, on: On, error: Error) -> i32 {
     run(&handler, object, error.code, &line)
 }
 
-/// Calls a handler with `code`; the line says what happened.
+/// Calls a handler with `code`; the line says what happened. Answers what the call is to return, which a handler of the
+/// program may have changed.
 pub(crate) fn run(handler: &Handler, object: usize, code: i32, line: &str) -> i32 {
     match *handler {
         Handler::Fatal | Handler::Abort => crate::start::abort_with(code, line),
         Handler::Return => recent::remember(code, line),
-        Handler::User { function, .. } => {
+        Handler::User { function, kind } => {
             recent::remember(code, line);
-            let (mut object, mut passed) = (object, code);
+            let (mut object, mut passed) = (crate::program::handle(kind, object), crate::program::code(code));
             // SAFETY: the program said that this is a function of this type (MPI 5.0, section 9.3.1).
             unsafe {
                 let function: unsafe extern "C" fn(*mut usize, *mut i32, ...) = std::mem::transmute(function);
                 function(&mut object, &mut passed);
             }
+            return passed;
         }
     }
     code
@@ -124,9 +130,10 @@ pub(crate) fn run(handler: &Handler, object: usize, code: i32, line: &str) -> i3
 fn find(on: On) -> (Arc<Handler>, usize) {
     match on {
         On::Comm(handle) => of_comm(Some(handle)),
-        On::File(handle) => (for_files(), handle),
+        On::File(handle) => (of_file(handle), handle),
+        On::Win(handle) => of_win(handle),
         On::Session(handle) => of_session(handle),
-        On::Process | On::Win(_) => of_comm(None),
+        On::Process => of_comm(None),
     }
 }
 
@@ -138,7 +145,24 @@ fn of_session(handle: usize) -> (Arc<Handler>, usize) {
     }
 }
 
-fn for_files() -> Arc<Handler> {
+/// The handler of a window; without a valid one that of the process.
+fn of_win(handle: usize) -> (Arc<Handler>, usize) {
+    if crate::start::is_running()
+        && let Some(window) = WORLD.enter().windows.table.find(handle)
+    {
+        return (window.errhandler.clone(), handle);
+    }
+    of_comm(None)
+}
+
+/// The handler of a file; without a valid one that of `MPI_FILE_NULL`.
+fn of_file(handle: usize) -> Arc<Handler> {
+    let file = if crate::start::is_running() { crate::file::of(handle).ok() } else { None };
+    file.map_or_else(for_files, |file| file.errhandler())
+}
+
+/// What files get that are opened, and errors of files that are not open.
+pub(crate) fn for_files() -> Arc<Handler> {
     let set = FOR_FILES.lock().unwrap_or_else(PoisonError::into_inner);
     set.clone().unwrap_or_else(|| Arc::new(Handler::Return))
 }

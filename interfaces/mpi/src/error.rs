@@ -1,6 +1,6 @@
 //! Errors of the MPI interface: the standard's error class plus one line that says what was wrong.
 
-pub(crate) mod abi;
+pub mod abi;
 mod added;
 pub mod recent;
 

@@ -1,6 +1,6 @@
 //! Groups: ordered sets of processes (MPI 5.0, section 7.3).
 
-pub(crate) mod abi;
+pub mod abi;
 mod subset;
 
 use weft_fabric::Peer;

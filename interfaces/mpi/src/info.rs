@@ -1,6 +1,6 @@
 //! Info objects (MPI 5.0, chapter 10).
 
-pub(crate) mod abi;
+pub mod abi;
 
 use crate::abi::{INFO_ENV, INFO_NULL};
 use crate::error::Result;

@@ -1,13 +1,14 @@
-//! The MPI 5.0 standard ABI over the fabric.
+//! MPI 5.0 over the fabric. The table of all functions and constants is `abi/*.abi`.
 //!
-//! - `abi`: the C boundary. Entry points are generated from the table in `abi/*.abi` (see `build.rs`); each calls one
-//!   body in the `abi.rs` of a room and turns an error into the call of the right error handler.
+//! - `abi`: types and constants of the standard ABI, which bodies take. A body stands in the `abi.rs` of a room. Entry
+//!   points, which call bodies and turn an error into the call of the right error handler, are generated from the table in
+//!   crates beside this one: `standard` (`libmpi_abi`) and `mpich` (`libmpi`, which converts values of another ABI).
 //! - `world`: everything kept between calls, beside the endpoint, under one monitor.
 //! - `handle`: what C programs hold, and the tables behind it.
 //! - rooms: `comm`, `group`, `topology`, `attribute`, `info`, `errhandler`, `error`, `start`, `datatype`, `op`,
-//!   `status`, `convert`, `point`, `partitioned`, `request`, `coll`, `session`, `tool`.
+//!   `status`, `convert`, `point`, `partitioned`, `request`, `coll`, `session`, `tool`, `window`, `file`.
 //!
-//! Not here yet: windows, files, dynamic processes. Their functions are exported and report that they are not supported.
+//! Not here yet: dynamic processes. Their functions are exported and report that they are not supported.
 //!
 //! Invariants:
 //! - No function of the program (user operation, attribute callback, error handler) runs while this crate holds the
@@ -27,20 +28,23 @@ pub mod abi;
 pub mod attribute;
 pub mod coll;
 pub mod comm;
-pub(crate) mod convert;
+pub mod convert;
 pub mod datatype;
 pub mod errhandler;
 pub mod error;
+pub mod file;
 pub mod group;
 pub mod handle;
 pub mod info;
 pub mod op;
 pub mod partitioned;
 pub mod point;
+pub mod program;
 pub mod request;
 pub mod session;
 pub mod start;
-pub(crate) mod status;
+pub mod status;
 pub mod tool;
 pub mod topology;
+pub mod window;
 pub mod world;

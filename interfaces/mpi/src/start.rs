@@ -4,7 +4,7 @@
 //! joins the job. When the last one is gone the process rests: for the others and the launcher it has left, but a session
 //! may bring it back. On several hosts, where leaving is for good, it cannot come back.
 
-pub(crate) mod abi;
+pub mod abi;
 
 use crate::abi::{COMM_SELF, COMM_WORLD, GROUP_EMPTY, THREAD_MULTIPLE};
 use crate::comm::{Draft, PREDEFINED};

@@ -2,7 +2,7 @@
 //!
 //! Ranks are never reordered: the order of the launcher already keeps neighbours together, and programs can rely on it.
 
-pub(crate) mod abi;
+pub mod abi;
 mod cartesian;
 mod dims;
 mod distributed;

@@ -33,6 +33,10 @@ pub struct World {
     pub collectives: crate::coll::Active,
     /// Partitioned operations.
     pub partitioned: crate::partitioned::Active,
+    pub windows: crate::window::Windows,
+    pub files: Table<Arc<crate::file::File>>,
+    /// The shared pointers of files that this process keeps.
+    pub(crate) pointers: Vec<crate::file::Keeper>,
     /// What point-to-point keeps for the process (attached buffers).
     pub point: crate::point::State,
     /// Which contexts are taken.
@@ -110,6 +114,9 @@ impl World {
             messages: Table::new(Kind::Message),
             collectives: Default::default(),
             partitioned: Default::default(),
+            windows: Default::default(),
+            files: Table::new(Kind::File),
+            pointers: Vec::new(),
             point: Default::default(),
             contexts: Contexts::default(),
             threads,
@@ -144,15 +151,18 @@ impl Driven for World {
     fn advance(&mut self) -> Option<Outside> {
         self.point.advance(&mut self.endpoint);
         self.partitioned.advance(&mut self.endpoint);
+        crate::window::advance(self);
         crate::comm::idup::advance(self);
+        crate::file::advance(self);
         crate::coll::advance(self)
     }
 
     fn idle(&mut self, sleeps: bool) -> bool {
+        self.windows.idle(sleeps);
         crate::coll::inquiry::idle(self, sleeps)
     }
 
     fn longest_sleep(&self) -> Option<Duration> {
-        self.collectives.longest_sleep()
+        self.collectives.longest_sleep().into_iter().chain(self.windows.longest_sleep()).min()
     }
 }

@@ -123,6 +123,81 @@ static void kinds_of_hardware(void)
     OK(MPI_Info_free(&info));
 }
 
+/* With MPI_BOTTOM the addresses stand in the types: the buffers are two although both are called the same. */
+static void bottom_is_no_buffer(void)
+{
+    int n = check_size, *out = malloc(n * sizeof *out), *in = malloc(n * sizeof *in), zero = 0, one = 1;
+    int *ones = malloc(n * sizeof *ones), *zeros = malloc(n * sizeof *zeros);
+    MPI_Datatype *from = malloc(n * sizeof *from), *to = malloc(n * sizeof *to);
+    MPI_Aint at;
+    for (int i = 0; i < n; i++) {
+        out[i] = 10 * check_rank + i;
+        in[i] = -1;
+        ones[i] = one;
+        zeros[i] = zero;
+        OK(MPI_Get_address(&out[i], &at));
+        OK(MPI_Type_create_hindexed(1, &one, &at, MPI_INT, &from[i]));
+        OK(MPI_Type_commit(&from[i]));
+        OK(MPI_Get_address(&in[i], &at));
+        OK(MPI_Type_create_hindexed(1, &one, &at, MPI_INT, &to[i]));
+        OK(MPI_Type_commit(&to[i]));
+    }
+    OK(MPI_Alltoallw(MPI_BOTTOM, ones, zeros, from, MPI_BOTTOM, ones, zeros, to, MPI_COMM_WORLD));
+    for (int i = 0; i < n; i++) {
+        CHECK(in[i] == 10 * i + check_rank);
+        OK(MPI_Type_free(&from[i]));
+        OK(MPI_Type_free(&to[i]));
+    }
+    free(out); free(in); free(ones); free(zeros); free(from); free(to);
+}
+
+/* Both sides of an intercommunicator meet again where they share memory. */
+static void both_sides_share_memory(void)
+{
+    MPI_Comm mine, between, near;
+    int side = check_rank % 2, inter, far;
+    if (check_size < 2)
+        return;
+    OK(MPI_Comm_split(MPI_COMM_WORLD, side, 0, &mine));
+    OK(MPI_Intercomm_create(mine, 0, MPI_COMM_WORLD, 1 - side, 0, &between));
+    OK(MPI_Comm_split_type(between, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &near));
+    OK(MPI_Comm_test_inter(near, &inter));
+    OK(MPI_Comm_remote_size(near, &far));
+    CHECK(inter && far == (side ? (check_size + 1) / 2 : check_size / 2));
+    OK(MPI_Comm_free(&near));
+    OK(MPI_Comm_split_type(between, MPI_UNDEFINED, 0, MPI_INFO_NULL, &near));
+    CHECK(near == MPI_COMM_NULL);
+    OK(MPI_Comm_free(&between));
+    OK(MPI_Comm_free(&mine));
+}
+
+/* What was waited for by nobody has no error; a handler may be set for a duplicate that is not finished. */
+static void nothing_and_not_yet(void)
+{
+    MPI_Request none = MPI_REQUEST_NULL, request;
+    MPI_Status status;
+    MPI_Errhandler got;
+    MPI_Comm dup;
+    int index, flag, class, code;
+    status.MPI_ERROR = MPI_ERR_OTHER;
+    OK(MPI_Request_get_status_any(1, &none, &index, &flag, &status));
+    CHECK(flag && index == MPI_UNDEFINED && status.MPI_ERROR == MPI_SUCCESS && status.MPI_TAG == MPI_ANY_TAG);
+    OK(MPI_Comm_idup(MPI_COMM_WORLD, &dup, &request));
+    OK(MPI_Comm_set_errhandler(dup, MPI_ERRORS_ABORT));
+    OK(MPI_Wait(&request, MPI_STATUS_IGNORE));
+    OK(MPI_Comm_get_errhandler(dup, &got));
+    CHECK(got == MPI_ERRORS_ABORT);
+    OK(MPI_Comm_free(&dup));
+    /* A class or code goes after its string. */
+    OK(MPI_Add_error_class(&class));
+    OK(MPI_Add_error_code(class, &code));
+    OK(MPI_Add_error_string(code, "text"));
+    CHECK(MPI_Remove_error_code(code) == MPI_ERR_ARG);
+    OK(MPI_Remove_error_string(code));
+    OK(MPI_Remove_error_code(code));
+    OK(MPI_Remove_error_class(class));
+}
+
 int main(int argc, char **argv)
 {
     MPI_Info before, between;
@@ -135,6 +210,9 @@ int main(int argc, char **argv)
     grids();
     buffers_go_with_their_communicator();
     kinds_of_hardware();
+    bottom_is_no_buffer();
+    both_sides_share_memory();
+    nothing_and_not_yet();
     check_end();
     MPI_Info after;
     OK(MPI_Info_create_env(argc, argv, &after));

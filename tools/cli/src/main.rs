@@ -48,8 +48,12 @@ enum Command {
     Bench(weft_bench::BenchArgs),
     /// Show this user's jobs on this host and what each rank is doing.
     Ps(ps::Arguments),
-    /// Show version, devices and settings.
-    Info,
+    /// Show version, devices and settings; of programs, which MPI each was built for and whether it runs here.
+    Info {
+        /// Programs to look at
+        #[arg(value_name = "PROGRAM")]
+        programs: Vec<std::path::PathBuf>,
+    },
     /// Look at the hosts that jobs may run on.
     #[command(subcommand)]
     Hosts(hosts::Command),
@@ -126,7 +130,8 @@ fn weft(arguments: Vec<OsString>) -> Result<i32> {
         Command::Sock(given) => sock::main(given),
         Command::Bench(given) => weft_bench::run(given).map(|()| 0)?,
         Command::Ps(given) => ps::run(given)?,
-        Command::Info => info::run(weft_fabric::probe),
+        Command::Info { programs } if programs.is_empty() => info::run(weft_fabric::probe),
+        Command::Info { programs } => info::programs(&programs),
         Command::Hosts(given) => hosts::main(given),
         Command::About => hosts::about(weft_fabric::probe).map(|()| 0)?,
         Command::Distance => weft_bench::run_distance().map(|()| 0)?,

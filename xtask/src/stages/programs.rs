@@ -1,4 +1,4 @@
-//! Whole network programs, unmodified, with the socket library preloaded.
+//! Whole programs, unmodified: network programs with the socket library preloaded, and MPI programs that others built.
 //!
 //! Not in parallel: several of the programs keep all cores busy, and time limits of their own.
 //!
@@ -10,15 +10,17 @@ use crate::stage::{Outcome, Stage, cargo_test};
 
 pub static STAGE: Stage = Stage {
     name: "programs",
-    meaning: "network programs, unmodified, with the library preloaded",
+    meaning: "network programs and prebuilt MPI programs, unmodified",
     needs: &[Need::CCompiler],
     gate: false,
     run: || {
-        if let Err(lack) = machine::provide(Need::NETWORK_PROGRAMS) {
-            return Ok(Outcome::NotRun(format!("{lack:#}")));
+        for needs in [Need::NETWORK_PROGRAMS, Need::MPI_PROGRAMS] {
+            if let Err(lack) = machine::provide(needs) {
+                return Ok(Outcome::NotRun(format!("{lack:#}")));
+            }
         }
-        let arguments =
-            "test -p weft-tests --features sockets --no-fail-fast --test sockets_programs -- --test-threads 1";
-        cargo_test(cargo(&arguments.split(' ').collect::<Vec<_>>()))
+        let arguments = "test -p weft-tests --features sockets,programs --no-fail-fast --test sockets_programs \
+                         --test mpi_programs -- --test-threads 1";
+        cargo_test(cargo(&arguments.split_whitespace().collect::<Vec<_>>()))
     },
 };

@@ -18,7 +18,7 @@ pub const ASK: [u8; 8] = *b"weft-stg";
 pub const ASK_BYTES: usize = 4096 + ASK.len();
 
 /// Beside the program, in `../lib`: what the ranks of our programs load.
-const LIBRARIES: [&str; 2] = ["libmpi_abi.so.1", "libweft_sockets.so"];
+const LIBRARIES: [&str; 3] = ["libmpi_abi.so.1", "libmpi.so.12", "libweft_sockets.so"];
 const SCRIPT: &str = include_str!("host.sh");
 
 /// A program of ours and the libraries that are installed with it.
@@ -63,7 +63,7 @@ impl Kit {
 }
 
 /// Where the libraries of an installed program are.
-fn folder_of(program: &Path) -> PathBuf {
+pub(crate) fn folder_of(program: &Path) -> PathBuf {
     program.parent().and_then(Path::parent).unwrap_or(Path::new("/")).join("lib")
 }
 
@@ -231,8 +231,9 @@ mod tests {
             libraries: libraries.to_vec(),
         };
         let sum = |libraries: &[&'static str]| kit(libraries).checksum().expect("readable");
-        std::fs::write(folder.path().join(LIBRARIES[0]), "one").expect("written");
-        std::fs::write(folder.path().join(LIBRARIES[1]), "one").expect("written");
+        for library in LIBRARIES {
+            std::fs::write(folder.path().join(library), "one").expect("written");
+        }
         let sums = [sum(&[]), sum(&LIBRARIES[..1]), sum(&LIBRARIES[1..]), sum(&LIBRARIES)];
         assert_eq!(sums[3], sum(&LIBRARIES));
         assert!((0..4).all(|at| !sums[..at].contains(&sums[at])), "{sums:?}");

@@ -153,6 +153,16 @@ impl Port {
         !(self.backlog.is_empty() && self.jobs.is_empty() && self.offered.is_empty() && self.tails.is_empty())
     }
 
+    /// The process id of a peer whose memory may be copied.
+    pub fn attachable(&self, peer: u32) -> Option<i32> {
+        self.slots.pid(peer).filter(|_| self.limits.single_copy_allowed)
+    }
+
+    /// The process id of a peer on this host that counts processes as we do.
+    pub fn pid(&self, peer: u32) -> Option<i32> {
+        self.slots.pid(peer)
+    }
+
     #[inline]
     pub fn has_backlog(&self) -> bool {
         !self.backlog.is_empty()

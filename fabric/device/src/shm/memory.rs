@@ -59,6 +59,16 @@ impl Memory {
         Self::map(descriptor, bytes)
     }
 
+    /// Memory that process `pid`, of the same user, has open as descriptor `number`. What it is is a claim until it was
+    /// looked at.
+    ///
+    /// # Errors
+    /// The kernel does not let us see that process's descriptors, or it is no sealed memory.
+    pub fn open_of(pid: i32, number: i32) -> io::Result<Self> {
+        let path = format!("/proc/{pid}/fd/{number}");
+        Self::open(std::fs::OpenOptions::new().read(true).write(true).open(path)?.into())
+    }
+
     fn map(descriptor: OwnedFd, bytes: usize) -> io::Result<Self> {
         let protection = libc::PROT_READ | libc::PROT_WRITE;
         let flags = libc::MAP_SHARED | libc::MAP_NORESERVE;
@@ -148,6 +158,20 @@ mod tests {
             a.at(5000, 1).write(7);
             assert_eq!(b.at(5000, 1).read(), 7);
         }
+    }
+
+    #[test]
+    fn memory_is_found_by_process_and_number() {
+        let a = Memory::create(c"weft-test", 8192).expect("memfd");
+        let me = std::process::id() as i32;
+        let b = Memory::open_of(me, a.descriptor().as_raw_fd()).expect("our own");
+        assert_eq!(b.bytes(), 8192);
+        // SAFETY: inside both mappings, one thread.
+        unsafe {
+            a.at(100, 1).write(9);
+            assert_eq!(b.at(100, 1).read(), 9);
+        }
+        assert!(Memory::open_of(me, 1 << 20).is_err());
     }
 
     #[test]

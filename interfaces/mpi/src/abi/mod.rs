@@ -1,9 +1,8 @@
-//! The C boundary: types, constants and the generated entry points.
+//! The C boundary: types and constants of the standard ABI.
 
 mod arrays;
 mod constants;
 mod counts;
-mod entries;
 mod status;
 mod text;
 

@@ -1,7 +1,9 @@
 //! Bodies of the functions on attributes and names.
 
 use super::{Attribute, Attributes, Keyval, is_freed_and_in_use, keyvals, note_freed, predefined};
-use crate::abi::{COMM_NULL, DATATYPE_NULL, KEYVAL_INVALID, MAX_OBJECT_NAME, store_string, text_of};
+use crate::abi::{
+    COMM_NULL, DATATYPE_NULL, KEYVAL_INVALID, MAX_OBJECT_NAME, WIN_BASE, WIN_MODEL, WIN_NULL, store_string, text_of,
+};
 use crate::comm::abi::of;
 use crate::error::{Class, Error, Result};
 use crate::handle::Kind;
@@ -36,7 +38,8 @@ unsafe fn free(keyval: *mut i32, kind: Kind) -> Result<()> {
 
 /// A key of the program's for objects of `kind`.
 fn known(number: i32, kind: Kind) -> Result<Arc<Keyval>> {
-    if predefined::place(number).is_some() {
+    let is_of_windows = kind == Kind::Win && (WIN_BASE..=WIN_MODEL).contains(&number);
+    if predefined::place(number).is_some() || is_of_windows {
         return Err(Error::new(Class::Keyval, format!("keyval {number} is predefined")));
     }
     let keyval = keyvals().get(number as u32 as usize)?.clone();
@@ -100,42 +103,42 @@ fn on_type(datatype: usize, change: &mut dyn FnMut(&mut Attributes)) -> Result<(
     Ok(())
 }
 
-pub(crate) unsafe fn comm_create_keyval(copy: usize, delete: usize, out: *mut i32, extra: *mut c_void) -> Result<()> {
+pub unsafe fn comm_create_keyval(copy: usize, delete: usize, out: *mut i32, extra: *mut c_void) -> Result<()> {
     // SAFETY: as the caller says.
     unsafe { create(Kind::Comm, copy, delete, out, extra) }
 }
 
-pub(crate) unsafe fn type_create_keyval(copy: usize, delete: usize, out: *mut i32, extra: *mut c_void) -> Result<()> {
+pub unsafe fn type_create_keyval(copy: usize, delete: usize, out: *mut i32, extra: *mut c_void) -> Result<()> {
     // SAFETY: as the caller says.
     unsafe { create(Kind::Datatype, copy, delete, out, extra) }
 }
 
-pub(crate) unsafe fn win_create_keyval(copy: usize, delete: usize, out: *mut i32, extra: *mut c_void) -> Result<()> {
+pub unsafe fn win_create_keyval(copy: usize, delete: usize, out: *mut i32, extra: *mut c_void) -> Result<()> {
     // SAFETY: as the caller says.
     unsafe { create(Kind::Win, copy, delete, out, extra) }
 }
 
-pub(crate) unsafe fn comm_free_keyval(keyval: *mut i32) -> Result<()> {
+pub unsafe fn comm_free_keyval(keyval: *mut i32) -> Result<()> {
     // SAFETY: as the caller says.
     unsafe { free(keyval, Kind::Comm) }
 }
 
-pub(crate) unsafe fn type_free_keyval(keyval: *mut i32) -> Result<()> {
+pub unsafe fn type_free_keyval(keyval: *mut i32) -> Result<()> {
     // SAFETY: as the caller says.
     unsafe { free(keyval, Kind::Datatype) }
 }
 
-pub(crate) unsafe fn win_free_keyval(keyval: *mut i32) -> Result<()> {
+pub unsafe fn win_free_keyval(keyval: *mut i32) -> Result<()> {
     // SAFETY: as the caller says.
     unsafe { free(keyval, Kind::Win) }
 }
 
-pub(crate) unsafe fn comm_set_attr(comm: usize, keyval: i32, value: *mut c_void) -> Result<()> {
+pub unsafe fn comm_set_attr(comm: usize, keyval: i32, value: *mut c_void) -> Result<()> {
     of(comm)?;
     put(comm, keyval, Kind::Comm, value as usize, |change| on_comm(comm, change))
 }
 
-pub(crate) unsafe fn comm_get_attr(comm: usize, keyval: i32, value: *mut c_void, flag: *mut i32) -> Result<()> {
+pub unsafe fn comm_get_attr(comm: usize, keyval: i32, value: *mut c_void, flag: *mut i32) -> Result<()> {
     let comm = of(comm)?;
     let found = match predefined::place(keyval) {
         Some(place) => Some(place),
@@ -152,16 +155,16 @@ pub(crate) unsafe fn comm_get_attr(comm: usize, keyval: i32, value: *mut c_void,
     Ok(())
 }
 
-pub(crate) unsafe fn comm_delete_attr(comm: usize, keyval: i32) -> Result<()> {
+pub unsafe fn comm_delete_attr(comm: usize, keyval: i32) -> Result<()> {
     of(comm)?;
     delete(comm, keyval, Kind::Comm, |change| on_comm(comm, change))
 }
 
-pub(crate) unsafe fn type_set_attr(datatype: usize, keyval: i32, value: *mut c_void) -> Result<()> {
+pub unsafe fn type_set_attr(datatype: usize, keyval: i32, value: *mut c_void) -> Result<()> {
     put(datatype, keyval, Kind::Datatype, value as usize, |change| on_type(datatype, change))
 }
 
-pub(crate) unsafe fn type_get_attr(datatype: usize, keyval: i32, value: *mut c_void, flag: *mut i32) -> Result<()> {
+pub unsafe fn type_get_attr(datatype: usize, keyval: i32, value: *mut c_void, flag: *mut i32) -> Result<()> {
     let mut found = None;
     on_type(datatype, &mut |attributes| found = attributes.find(keyval).map(|attribute| attribute.value))?;
     if found.is_none() {
@@ -172,33 +175,71 @@ pub(crate) unsafe fn type_get_attr(datatype: usize, keyval: i32, value: *mut c_v
     Ok(())
 }
 
-pub(crate) unsafe fn type_delete_attr(datatype: usize, keyval: i32) -> Result<()> {
+pub unsafe fn type_delete_attr(datatype: usize, keyval: i32) -> Result<()> {
     delete(datatype, keyval, Kind::Datatype, |change| on_type(datatype, change))
+}
+
+fn on_win(win: usize, change: &mut dyn FnMut(&mut Attributes)) -> Result<()> {
+    change(&mut WORLD.enter().windows.table.get_mut(win)?.attributes);
+    Ok(())
+}
+
+pub unsafe fn win_set_attr(win: usize, keyval: i32, value: *mut c_void) -> Result<()> {
+    put(win, keyval, Kind::Win, value as usize, |change| on_win(win, change))
+}
+
+pub unsafe fn win_get_attr(win: usize, keyval: i32, value: *mut c_void, flag: *mut i32) -> Result<()> {
+    let found = {
+        let world = WORLD.enter();
+        let window = world.windows.table.get(win)?;
+        let own = || window.attributes.find(keyval).map(|attribute| attribute.value);
+        window.predefined_attribute(keyval).or_else(own)
+    };
+    if found.is_none() {
+        known(keyval, Kind::Win)?;
+    }
+    // SAFETY: as the caller says.
+    unsafe { give(found, value, flag) };
+    Ok(())
+}
+
+pub unsafe fn win_delete_attr(win: usize, keyval: i32) -> Result<()> {
+    delete(win, keyval, Kind::Win, |change| on_win(win, change))
+}
+
+/// Runs the delete functions of all attributes of a window, the last one set first.
+pub fn delete_win_attributes(win: usize) -> Result<()> {
+    loop {
+        let last = WORLD.enter().windows.table.get(win)?.attributes.last();
+        let Some(attribute) = last else { return Ok(()) };
+        attribute.delete(win)?;
+        on_win(win, &mut |attributes| attributes.forget(&attribute))?;
+    }
 }
 
 // The names of MPI-1.
 
-pub(crate) unsafe fn keyval_create(copy: usize, delete: usize, out: *mut i32, extra: *mut c_void) -> Result<()> {
+pub unsafe fn keyval_create(copy: usize, delete: usize, out: *mut i32, extra: *mut c_void) -> Result<()> {
     // SAFETY: as the caller says.
     unsafe { create(Kind::Comm, copy, delete, out, extra) }
 }
 
-pub(crate) unsafe fn keyval_free(keyval: *mut i32) -> Result<()> {
+pub unsafe fn keyval_free(keyval: *mut i32) -> Result<()> {
     // SAFETY: as the caller says.
     unsafe { free(keyval, Kind::Comm) }
 }
 
-pub(crate) unsafe fn attr_put(comm: usize, keyval: i32, value: *mut c_void) -> Result<()> {
+pub unsafe fn attr_put(comm: usize, keyval: i32, value: *mut c_void) -> Result<()> {
     // SAFETY: as the caller says.
     unsafe { comm_set_attr(comm, keyval, value) }
 }
 
-pub(crate) unsafe fn attr_get(comm: usize, keyval: i32, value: *mut c_void, flag: *mut i32) -> Result<()> {
+pub unsafe fn attr_get(comm: usize, keyval: i32, value: *mut c_void, flag: *mut i32) -> Result<()> {
     // SAFETY: as the caller says.
     unsafe { comm_get_attr(comm, keyval, value, flag) }
 }
 
-pub(crate) unsafe fn attr_delete(comm: usize, keyval: i32) -> Result<()> {
+pub unsafe fn attr_delete(comm: usize, keyval: i32) -> Result<()> {
     // SAFETY: as the caller says.
     unsafe { comm_delete_attr(comm, keyval) }
 }
@@ -215,32 +256,49 @@ unsafe fn name_of(name: *const c_char, argument: &str) -> Result<String> {
     Ok(name)
 }
 
-pub(crate) unsafe fn comm_set_name(comm: usize, name: *const c_char) -> Result<()> {
+pub unsafe fn comm_set_name(comm: usize, name: *const c_char) -> Result<()> {
     // SAFETY: as the caller says.
     of(comm)?.state().name = unsafe { name_of(name, "comm_name")? };
     Ok(())
 }
 
-pub(crate) unsafe fn comm_get_name(comm: usize, name: *mut c_char, length: *mut i32) -> Result<()> {
+pub unsafe fn comm_get_name(comm: usize, name: *mut c_char, length: *mut i32) -> Result<()> {
     let text = if comm == COMM_NULL { "MPI_COMM_NULL".to_owned() } else { of(comm)?.state().name.clone() };
     // SAFETY: the program gave room for MPI_MAX_OBJECT_NAME bytes.
     unsafe { store_string(&text, MAX_OBJECT_NAME as usize, name, length) };
     Ok(())
 }
 
-pub(crate) unsafe fn type_set_name(datatype: usize, name: *const c_char) -> Result<()> {
+pub unsafe fn type_set_name(datatype: usize, name: *const c_char) -> Result<()> {
     // SAFETY: as the caller says.
     let name = unsafe { name_of(name, "type_name")? };
     WORLD.enter().labels_of_type(datatype)?.name = Some(name);
     Ok(())
 }
 
-pub(crate) unsafe fn type_get_name(datatype: usize, name: *mut c_char, length: *mut i32) -> Result<()> {
+pub unsafe fn type_get_name(datatype: usize, name: *mut c_char, length: *mut i32) -> Result<()> {
     let text = if datatype == DATATYPE_NULL {
         "MPI_DATATYPE_NULL".to_owned()
     } else {
         let given = WORLD.enter().labels_of_type(datatype)?.name.clone();
         given.unwrap_or_else(|| Labels::predefined_name(datatype).to_owned())
+    };
+    // SAFETY: the program gave room for MPI_MAX_OBJECT_NAME bytes.
+    unsafe { store_string(&text, MAX_OBJECT_NAME as usize, name, length) };
+    Ok(())
+}
+
+pub unsafe fn win_set_name(win: usize, name: *const c_char) -> Result<()> {
+    // SAFETY: as the caller says.
+    let name = unsafe { name_of(name, "win_name")? };
+    WORLD.enter().windows.table.get_mut(win)?.name = name;
+    Ok(())
+}
+
+pub unsafe fn win_get_name(win: usize, name: *mut c_char, length: *mut i32) -> Result<()> {
+    let text = match win {
+        WIN_NULL => "MPI_WIN_NULL".to_owned(),
+        _ => WORLD.enter().windows.table.get(win)?.name.clone(),
     };
     // SAFETY: the program gave room for MPI_MAX_OBJECT_NAME bytes.
     unsafe { store_string(&text, MAX_OBJECT_NAME as usize, name, length) };

@@ -10,7 +10,7 @@ use super::prepare::neighbor;
 use super::prepare::reduction::{self, Folded, Shares};
 use crate::abi::Counts;
 use crate::error::Result;
-pub(crate) use shared::{allreduce, barrier, bcast, reduce};
+pub use shared::{allreduce, barrier, bcast, reduce};
 use std::ffi::c_void;
 
 /// The forms of one operation: `names { parameters } => what prepares it`. A hook that begins with `=>` comes first in
@@ -18,17 +18,17 @@ use std::ffi::c_void;
 macro_rules! collective {
     ($call:literal: fn $blocking:ident(), fn $nonblocking:ident(), fn $persistent:ident()
      { $($name:ident: $kind:ty),* } $scene:ident => $prepare:expr) => {
-        pub(crate) unsafe fn $blocking($($name: $kind,)* comm: usize) -> Result<()> {
+        pub unsafe fn $blocking($($name: $kind,)* comm: usize) -> Result<()> {
             // SAFETY: the program keeps the promises of the standard for its buffers.
             unsafe { blocking(concat!("MPI_", $call), comm, |$scene| $prepare) }
         }
 
-        pub(crate) unsafe fn $nonblocking($($name: $kind,)* comm: usize, request: *mut usize) -> Result<()> {
+        pub unsafe fn $nonblocking($($name: $kind,)* comm: usize, request: *mut usize) -> Result<()> {
             // SAFETY: as above.
             unsafe { nonblocking(comm, request, |$scene| $prepare) }
         }
 
-        pub(crate) unsafe fn $persistent(
+        pub unsafe fn $persistent(
             $($name: $kind,)*
             comm: usize,
             _info: usize,

@@ -11,7 +11,7 @@
 //! Invariants: ranks never send to themselves (they copy); both sides of a pair start their messages in the same order;
 //! a user's operation runs with the monitor left.
 
-pub(crate) mod abi;
+pub mod abi;
 pub mod active;
 pub mod algorithm;
 pub mod call;

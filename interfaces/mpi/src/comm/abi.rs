@@ -33,53 +33,53 @@ fn inter(handle: usize) -> Result<Arc<Comm>> {
 }
 
 /// Stores the handle of a new communicator; none is the null handle.
-pub(crate) unsafe fn answer(handle: Option<usize>, out: *mut usize) -> Result<()> {
+pub unsafe fn answer(handle: Option<usize>, out: *mut usize) -> Result<()> {
     // SAFETY: the program's place for the handle.
     unsafe { *out = handle.unwrap_or(COMM_NULL) };
     Ok(())
 }
 
 #[inline]
-pub(crate) unsafe fn size(comm: usize, out: *mut i32) -> Result<()> {
+pub unsafe fn size(comm: usize, out: *mut i32) -> Result<()> {
     // SAFETY: the program's place for the size.
     unsafe { *out = WORLD.enter().comms.get(comm)?.size() as i32 };
     Ok(())
 }
 
 #[inline]
-pub(crate) unsafe fn rank(comm: usize, out: *mut i32) -> Result<()> {
+pub unsafe fn rank(comm: usize, out: *mut i32) -> Result<()> {
     // SAFETY: the program's place for the rank.
     unsafe { *out = WORLD.enter().comms.get(comm)?.rank as i32 };
     Ok(())
 }
 
-pub(crate) unsafe fn remote_size(comm: usize, out: *mut i32) -> Result<()> {
+pub unsafe fn remote_size(comm: usize, out: *mut i32) -> Result<()> {
     // SAFETY: the program's place for the size.
     unsafe { *out = inter(comm)?.remote_size() as i32 };
     Ok(())
 }
 
-pub(crate) unsafe fn test_inter(comm: usize, flag: *mut i32) -> Result<()> {
+pub unsafe fn test_inter(comm: usize, flag: *mut i32) -> Result<()> {
     // SAFETY: the program's place for the flag.
     unsafe { *flag = of(comm)?.is_inter() as i32 };
     Ok(())
 }
 
-pub(crate) unsafe fn group(comm: usize, out: *mut usize) -> Result<()> {
+pub unsafe fn group(comm: usize, out: *mut usize) -> Result<()> {
     let group = of(comm)?.local.clone();
     // SAFETY: the program's place for the handle.
     unsafe { *out = groups::insert(&mut WORLD.enter(), group) };
     Ok(())
 }
 
-pub(crate) unsafe fn remote_group(comm: usize, out: *mut usize) -> Result<()> {
+pub unsafe fn remote_group(comm: usize, out: *mut usize) -> Result<()> {
     let group = inter(comm)?.remote.clone().expect("`inter` checked it");
     // SAFETY: the program's place for the handle.
     unsafe { *out = groups::insert(&mut WORLD.enter(), group) };
     Ok(())
 }
 
-pub(crate) unsafe fn compare(first: usize, second: usize, out: *mut i32) -> Result<()> {
+pub unsafe fn compare(first: usize, second: usize, out: *mut i32) -> Result<()> {
     let (a, b) = {
         let world = WORLD.enter();
         (world.comms.named("comm1", first)?.clone(), world.comms.named("comm2", second)?.clone())
@@ -95,12 +95,12 @@ pub(crate) unsafe fn compare(first: usize, second: usize, out: *mut i32) -> Resu
     Ok(())
 }
 
-pub(crate) unsafe fn dup(comm: usize, out: *mut usize) -> Result<()> {
+pub unsafe fn dup(comm: usize, out: *mut usize) -> Result<()> {
     // SAFETY: as the caller says.
     unsafe { duplicate("MPI_Comm_dup", comm, None, out) }
 }
 
-pub(crate) unsafe fn dup_with_info(comm: usize, info: usize, out: *mut usize) -> Result<()> {
+pub unsafe fn dup_with_info(comm: usize, info: usize, out: *mut usize) -> Result<()> {
     let hints = understood(&info::copy_of(info)?);
     // SAFETY: as the caller says.
     unsafe { duplicate("MPI_Comm_dup_with_info", comm, Some(hints), out) }
@@ -124,27 +124,27 @@ unsafe fn duplicate(call: &'static str, handle: usize, hints: Option<Info>, out:
     unsafe { answer(Some(create::insert(&mut WORLD.enter(), draft, context)), out) }
 }
 
-pub(crate) unsafe fn idup(comm: usize, out: *mut usize, request: *mut usize) -> Result<()> {
+pub unsafe fn idup(comm: usize, out: *mut usize, request: *mut usize) -> Result<()> {
     // SAFETY: the program's places for both handles.
     unsafe { (*out, *request) = idup::begin(comm, None)? };
     Ok(())
 }
 
-pub(crate) unsafe fn idup_with_info(comm: usize, info: usize, out: *mut usize, request: *mut usize) -> Result<()> {
+pub unsafe fn idup_with_info(comm: usize, info: usize, out: *mut usize, request: *mut usize) -> Result<()> {
     let hints = understood(&info::copy_of(info)?);
     // SAFETY: the program's places for both handles.
     unsafe { (*out, *request) = idup::begin(comm, Some(hints))? };
     Ok(())
 }
 
-pub(crate) unsafe fn create(comm: usize, group: usize, out: *mut usize) -> Result<()> {
+pub unsafe fn create(comm: usize, group: usize, out: *mut usize) -> Result<()> {
     let comm = of(comm)?;
     let group = WORLD.enter().groups.get(group)?.clone();
     // SAFETY: the program's place for the handle.
     unsafe { answer(create::subset("MPI_Comm_create", &comm, &group)?, out) }
 }
 
-pub(crate) unsafe fn create_group(comm: usize, group: usize, tag: i32, out: *mut usize) -> Result<()> {
+pub unsafe fn create_group(comm: usize, group: usize, tag: i32, out: *mut usize) -> Result<()> {
     let comm = intra(comm)?;
     let group = WORLD.enter().groups.get(group)?.clone();
     check_tag(tag)?;
@@ -156,7 +156,7 @@ fn check_tag(tag: i32) -> Result<()> {
     if tag < 0 { Err(Error::new(Class::Tag, format!("tag {tag} is negative"))) } else { Ok(()) }
 }
 
-pub(crate) unsafe fn split(comm: usize, color: i32, key: i32, out: *mut usize) -> Result<()> {
+pub unsafe fn split(comm: usize, color: i32, key: i32, out: *mut usize) -> Result<()> {
     let comm = of(comm)?;
     let color = match color {
         UNDEFINED => None,
@@ -171,8 +171,8 @@ pub(crate) unsafe fn split(comm: usize, color: i32, key: i32, out: *mut usize) -
 
 /// Besides shared memory no kinds of hardware are told apart, and no process sets but by sessions: such splits give
 /// nobody a communicator, as the standard allows.
-pub(crate) unsafe fn split_type(comm: usize, kind: i32, key: i32, info: usize, out: *mut usize) -> Result<()> {
-    let comm = intra(comm)?;
+pub unsafe fn split_type(comm: usize, kind: i32, key: i32, info: usize, out: *mut usize) -> Result<()> {
+    let comm = of(comm)?;
     let wanted = info::value(info, "mpi_hw_resource_type")?;
     let shares_memory = match kind {
         COMM_TYPE_SHARED => true,
@@ -199,7 +199,7 @@ pub(crate) fn delete_attributes(handle: usize) -> Result<()> {
     }
 }
 
-pub(crate) unsafe fn free(comm: *mut usize) -> Result<()> {
+pub unsafe fn free(comm: *mut usize) -> Result<()> {
     // SAFETY: the program's handle.
     let handle = unsafe { *comm };
     release(handle)?;
@@ -226,7 +226,7 @@ fn release(handle: usize) -> Result<()> {
     Ok(())
 }
 
-pub(crate) unsafe fn intercomm_create(
+pub unsafe fn intercomm_create(
     local: usize,
     local_leader: i32,
     peer_comm: usize,
@@ -246,7 +246,7 @@ pub(crate) unsafe fn intercomm_create(
     unsafe { answer(Some(bridge::create(&local, local_leader as u32, bridge)?), out) }
 }
 
-pub(crate) unsafe fn intercomm_merge(intercomm: usize, high: i32, out: *mut usize) -> Result<()> {
+pub unsafe fn intercomm_merge(intercomm: usize, high: i32, out: *mut usize) -> Result<()> {
     let comm = inter(intercomm)?;
     // SAFETY: the program's place for the handle.
     unsafe { answer(Some(create::merge("MPI_Intercomm_merge", &comm, high != 0)?), out) }
@@ -262,14 +262,14 @@ pub(crate) fn understood(info: &Info) -> Info {
     hints
 }
 
-pub(crate) unsafe fn set_info(comm: usize, info: usize) -> Result<()> {
+pub unsafe fn set_info(comm: usize, info: usize) -> Result<()> {
     let (comm, hints) = (of(comm)?, understood(&info::copy_of(info)?));
     let mut state = comm.state();
     hints.entries().iter().for_each(|(key, value)| state.info.set(key, value));
     Ok(())
 }
 
-pub(crate) unsafe fn get_info(comm: usize, out: *mut usize) -> Result<()> {
+pub unsafe fn get_info(comm: usize, out: *mut usize) -> Result<()> {
     let hints = of(comm)?.state().info.clone();
     // SAFETY: the program's place for the handle.
     unsafe { *out = info::insert(hints) };
@@ -277,13 +277,13 @@ pub(crate) unsafe fn get_info(comm: usize, out: *mut usize) -> Result<()> {
 }
 
 /// No process was spawned by another one yet.
-pub(crate) unsafe fn get_parent(out: *mut usize) -> Result<()> {
+pub unsafe fn get_parent(out: *mut usize) -> Result<()> {
     // SAFETY: the program's place for the handle.
     unsafe { answer(None, out) }
 }
 
 /// Like `MPI_Comm_free` once nothing is under way on the communicator, here and at the other members.
-pub(crate) unsafe fn disconnect(comm: *mut usize) -> Result<()> {
+pub unsafe fn disconnect(comm: *mut usize) -> Result<()> {
     // SAFETY: the program's handle.
     let handle = unsafe { *comm };
     let drained = of(handle)?;

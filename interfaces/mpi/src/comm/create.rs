@@ -104,8 +104,12 @@ pub fn split(call: &'static str, parent: &Comm, color: Option<u32>, key: i32) ->
 }
 
 /// The lowest rank of the local group whose process shares memory with this one: the color of `MPI_COMM_TYPE_SHARED`.
+/// Both groups of an intercommunicator have to agree, so there it is the number of the host.
 pub fn shared_memory_color(comm: &Comm) -> u32 {
     let world = WORLD.enter();
+    if comm.is_inter() {
+        return world.endpoint.host_of(world.endpoint.me());
+    }
     let mut peers = comm.local.peers();
     peers.position(|peer| world.endpoint.is_local(peer)).unwrap_or(comm.rank as usize) as u32
 }

@@ -39,6 +39,12 @@ pub(crate) fn begin(parent: usize, hints: Option<Info>) -> Result<(usize, usize)
     Ok((handle, request))
 }
 
+/// What becomes of the communicator with this handle, if it is under way.
+pub(crate) fn draft(world: &mut World, handle: usize) -> Option<&mut Draft> {
+    let construction = world.constructions.iter_mut().find(|construction| construction.handle == handle)?;
+    construction.draft.as_mut()
+}
+
 /// Moves all communicators under way.
 #[inline]
 pub(crate) fn advance(world: &mut World) {

@@ -4,12 +4,12 @@ macro_rules! conversions {
     ($($to:ident, $from:ident;)*) => {
         $(
             #[inline]
-            pub(crate) unsafe fn $to(handle: usize) -> i32 {
+            pub unsafe fn $to(handle: usize) -> i32 {
                 handle as i32
             }
 
             #[inline]
-            pub(crate) unsafe fn $from(number: i32) -> usize {
+            pub unsafe fn $from(number: i32) -> usize {
                 number as u32 as usize
             }
         )*

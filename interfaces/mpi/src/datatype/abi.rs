@@ -4,9 +4,9 @@ mod construct;
 mod decode;
 mod pack;
 
-pub(crate) use construct::*;
-pub(crate) use decode::*;
-pub(crate) use pack::*;
+pub use construct::*;
+pub use decode::*;
+pub use pack::*;
 
 use super::{Combiner, Datatype};
 use crate::abi::{CountOut, DATATYPE_NULL};
@@ -53,19 +53,19 @@ fn known_handle(world: &mut World, datatype: &Datatype) -> usize {
     known.unwrap_or_else(|| world.types.insert(datatype.clone()))
 }
 
-pub(crate) unsafe fn size(datatype: usize, out: CountOut) -> Result<()> {
+pub unsafe fn size(datatype: usize, out: CountOut) -> Result<()> {
     // SAFETY: the program's place for the size.
     unsafe { out.set(ask(datatype, Datatype::size)?) };
     Ok(())
 }
 
-pub(crate) unsafe fn size_x(datatype: usize, out: *mut i64) -> Result<()> {
+pub unsafe fn size_x(datatype: usize, out: *mut i64) -> Result<()> {
     // SAFETY: the program's place for the size.
     unsafe { *out = ask(datatype, Datatype::size)? };
     Ok(())
 }
 
-pub(crate) unsafe fn get_extent(datatype: usize, lb: CountOut, extent: CountOut) -> Result<()> {
+pub unsafe fn get_extent(datatype: usize, lb: CountOut, extent: CountOut) -> Result<()> {
     let (low, length) = ask(datatype, bounds)?;
     // SAFETY: the program's places.
     unsafe {
@@ -75,13 +75,13 @@ pub(crate) unsafe fn get_extent(datatype: usize, lb: CountOut, extent: CountOut)
     Ok(())
 }
 
-pub(crate) unsafe fn get_extent_x(datatype: usize, lb: *mut i64, extent: *mut i64) -> Result<()> {
+pub unsafe fn get_extent_x(datatype: usize, lb: *mut i64, extent: *mut i64) -> Result<()> {
     // SAFETY: the program's places.
     unsafe { (*lb, *extent) = ask(datatype, bounds)? };
     Ok(())
 }
 
-pub(crate) unsafe fn get_true_extent(datatype: usize, lb: CountOut, extent: CountOut) -> Result<()> {
+pub unsafe fn get_true_extent(datatype: usize, lb: CountOut, extent: CountOut) -> Result<()> {
     let (low, length) = ask(datatype, true_bounds)?;
     // SAFETY: the program's places.
     unsafe {
@@ -91,19 +91,19 @@ pub(crate) unsafe fn get_true_extent(datatype: usize, lb: CountOut, extent: Coun
     Ok(())
 }
 
-pub(crate) unsafe fn get_true_extent_x(datatype: usize, lb: *mut i64, extent: *mut i64) -> Result<()> {
+pub unsafe fn get_true_extent_x(datatype: usize, lb: *mut i64, extent: *mut i64) -> Result<()> {
     // SAFETY: the program's places.
     unsafe { (*lb, *extent) = ask(datatype, true_bounds)? };
     Ok(())
 }
 
-pub(crate) unsafe fn commit(datatype: *mut usize) -> Result<()> {
+pub unsafe fn commit(datatype: *mut usize) -> Result<()> {
     // SAFETY: the program's handle.
     ask(unsafe { *datatype }, Datatype::commit)
 }
 
 /// A copy has the attributes that their copy functions let through.
-pub(crate) unsafe fn dup(datatype: usize, out: *mut usize) -> Result<()> {
+pub unsafe fn dup(datatype: usize, out: *mut usize) -> Result<()> {
     let (copy, attributes) = {
         let mut world = WORLD.enter();
         let copy = world.types.named("oldtype", datatype)?.dup();
@@ -122,7 +122,7 @@ pub(crate) unsafe fn dup(datatype: usize, out: *mut usize) -> Result<()> {
 
 /// Runs the delete functions of the attributes, the last one set first, then forgets the handle; what is under way with
 /// the type goes on.
-pub(crate) unsafe fn free(datatype: *mut usize) -> Result<()> {
+pub unsafe fn free(datatype: *mut usize) -> Result<()> {
     // SAFETY: the program's handle.
     let handle = unsafe { *datatype };
     let kind = of(handle)?;
@@ -147,16 +147,16 @@ pub(crate) unsafe fn free(datatype: *mut usize) -> Result<()> {
     Ok(())
 }
 
-pub(crate) unsafe fn get_address(location: *const c_void, address: *mut isize) -> Result<()> {
+pub unsafe fn get_address(location: *const c_void, address: *mut isize) -> Result<()> {
     // SAFETY: the program's place for the address.
     unsafe { *address = location as isize };
     Ok(())
 }
 
-pub(crate) unsafe fn aint_add(base: isize, displacement: isize) -> isize {
+pub unsafe fn aint_add(base: isize, displacement: isize) -> isize {
     base.wrapping_add(displacement)
 }
 
-pub(crate) unsafe fn aint_diff(first: isize, second: isize) -> isize {
+pub unsafe fn aint_diff(first: isize, second: isize) -> isize {
     first.wrapping_sub(second)
 }

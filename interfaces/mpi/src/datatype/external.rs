@@ -39,6 +39,39 @@ impl Datatype {
         Some(size)
     }
 
+    /// As [`Self::unpack_external`] for data that ends early: reads the scalars that are there whole, and answers how many bytes
+    /// of memory they make.
+    ///
+    /// # Safety
+    /// As [`Self::unpack_external`].
+    pub unsafe fn unpack_external_part(&self, base: *mut u8, count: i64, data: &[u8]) -> u64 {
+        let (size, external) = (self.size(), self.form().map.external);
+        if external == 0 {
+            return 0;
+        }
+        let whole = count.min(data.len() as i64 / external);
+        // SAFETY: the caller's promise for the buffer; `data` holds so many elements and is only read this way.
+        unsafe { self.convert(base, whole, data.as_ptr().cast_mut(), Way::In) };
+        if whole == count {
+            return (whole * size) as u64;
+        }
+        let (mut rest, mut bytes) = (&data[(whole * external) as usize..], whole * size);
+        self.form().map.visit(whole.wrapping_mul(self.extent()), &mut |scalar, disp, scalars| {
+            let there = scalars.min(rest.len() as i64 / scalar.external_size());
+            for k in 0..there {
+                let at = base.wrapping_offset(disp.wrapping_add(k * scalar.size()) as isize);
+                // SAFETY: a scalar of the type map, of which the data holds all bytes.
+                unsafe { convert_scalar(scalar, at, rest.as_ptr().cast_mut(), Way::In) };
+                rest = &rest[scalar.external_size() as usize..];
+            }
+            bytes += there * scalar.size();
+            if there < scalars {
+                rest = &[];
+            }
+        });
+        bytes as u64
+    }
+
     /// # Safety
     /// Buffer and packed side are valid for the direction and for `count` elements.
     unsafe fn convert(&self, base: *mut u8, count: i64, packed: *mut u8, way: Way) {

@@ -10,7 +10,7 @@
 //!
 //! Tests: property tests against an oracle that expands a type to its bytes (`tests`).
 
-pub(crate) mod abi;
+pub mod abi;
 mod arith;
 mod array;
 mod construct;

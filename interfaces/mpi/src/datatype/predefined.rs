@@ -102,7 +102,7 @@ static TABLE: [Named; 70] = [
     row(0x2c1, "INTEGER1", FortranInteger, &[I8]),
     row(0x2c8, "LOGICAL2", Logical, &[Logical2]),
     row(0x2c9, "INTEGER2", FortranInteger, &[I16]),
-    row(0x2ca, "REAL2", Floating, &[]),
+    row(0x2ca, "REAL2", Floating, &[F16]),
     row(0x2d0, "LOGICAL4", Logical, &[Logical4]),
     row(0x2d1, "INTEGER4", FortranInteger, &[I32]),
     row(0x2d2, "REAL4", Floating, &[F32]),

@@ -25,6 +25,8 @@ pub enum Scalar {
     Long,
     /// C `unsigned long`: as `Long`.
     Ulong,
+    /// A real number of two bytes (binary16).
+    F16,
     F32,
     F64,
     /// The 80-bit float of the x87 in 16 bytes; a binary128 in external32.
@@ -48,7 +50,7 @@ impl Scalar {
         use Scalar::*;
         match self {
             Byte | Packed | Char | Character | I8 | U8 | Bool | Logical1 => 1,
-            I16 | U16 | Logical2 => 2,
+            I16 | U16 | F16 | Logical2 => 2,
             Wchar | I32 | U32 | F32 | Logical4 => 4,
             I64 | U64 | Long | Ulong | F64 | C32 | Logical8 => 8,
             F80 | C64 => 16,

@@ -3,6 +3,7 @@
 use super::{FOR_FILES, Handler, handle_of, handlers, resolve, run};
 use crate::abi::{ERRHANDLER_NULL, FILE_NULL};
 use crate::error::{Class, Error, Result};
+use crate::file::File;
 use crate::handle::Kind;
 use crate::world::WORLD;
 use std::sync::{Arc, PoisonError};
@@ -17,27 +18,27 @@ unsafe fn create(function: usize, kind: Kind, out: *mut usize) -> Result<()> {
     Ok(())
 }
 
-pub(crate) unsafe fn comm_create_errhandler(function: usize, out: *mut usize) -> Result<()> {
+pub unsafe fn comm_create_errhandler(function: usize, out: *mut usize) -> Result<()> {
     // SAFETY: as the caller says.
     unsafe { create(function, Kind::Comm, out) }
 }
 
-pub(crate) unsafe fn win_create_errhandler(function: usize, out: *mut usize) -> Result<()> {
+pub unsafe fn win_create_errhandler(function: usize, out: *mut usize) -> Result<()> {
     // SAFETY: as the caller says.
     unsafe { create(function, Kind::Win, out) }
 }
 
-pub(crate) unsafe fn file_create_errhandler(function: usize, out: *mut usize) -> Result<()> {
+pub unsafe fn file_create_errhandler(function: usize, out: *mut usize) -> Result<()> {
     // SAFETY: as the caller says.
     unsafe { create(function, Kind::File, out) }
 }
 
-pub(crate) unsafe fn session_create_errhandler(function: usize, out: *mut usize) -> Result<()> {
+pub unsafe fn session_create_errhandler(function: usize, out: *mut usize) -> Result<()> {
     // SAFETY: as the caller says.
     unsafe { create(function, Kind::Session, out) }
 }
 
-pub(crate) unsafe fn errhandler_free(errhandler: *mut usize) -> Result<()> {
+pub unsafe fn errhandler_free(errhandler: *mut usize) -> Result<()> {
     // SAFETY: the program's handle.
     let handle = unsafe { *errhandler };
     if Handler::predefined(handle).is_none() {
@@ -48,21 +49,26 @@ pub(crate) unsafe fn errhandler_free(errhandler: *mut usize) -> Result<()> {
     Ok(())
 }
 
-pub(crate) unsafe fn comm_set_errhandler(comm: usize, errhandler: usize) -> Result<()> {
-    let world = WORLD.enter();
-    let comm = world.comm(comm)?;
-    comm.state().errhandler = resolve(errhandler, Kind::Comm)?;
+pub unsafe fn comm_set_errhandler(comm: usize, errhandler: usize) -> Result<()> {
+    let mut world = WORLD.enter();
+    let handler = resolve(errhandler, Kind::Comm)?;
+    // Programs set the handler of a duplicate that is not finished.
+    if let Some(draft) = crate::comm::idup::draft(&mut world, comm) {
+        draft.errhandler = handler;
+        return Ok(());
+    }
+    world.comm(comm)?.state().errhandler = handler;
     Ok(())
 }
 
-pub(crate) unsafe fn comm_get_errhandler(comm: usize, out: *mut usize) -> Result<()> {
+pub unsafe fn comm_get_errhandler(comm: usize, out: *mut usize) -> Result<()> {
     let handler = WORLD.enter().comm(comm)?.state().errhandler.clone();
     // SAFETY: the program's place for the handle.
     unsafe { *out = handle_of(&handler) };
     Ok(())
 }
 
-pub(crate) unsafe fn comm_call_errhandler(comm: usize, code: i32) -> Result<()> {
+pub unsafe fn comm_call_errhandler(comm: usize, code: i32) -> Result<()> {
     let (handler, handle) = {
         let world = WORLD.enter();
         let comm = world.comm(comm)?;
@@ -91,31 +97,54 @@ pub unsafe fn session_call_errhandler(session: usize, code: i32) -> Result<()> {
     Ok(())
 }
 
+pub unsafe fn win_set_errhandler(win: usize, errhandler: usize) -> Result<()> {
+    let handler = resolve(errhandler, Kind::Win);
+    WORLD.enter().windows.table.get_mut(win)?.errhandler = handler?;
+    Ok(())
+}
+
+pub unsafe fn win_get_errhandler(win: usize, out: *mut usize) -> Result<()> {
+    let handler = WORLD.enter().windows.table.get(win)?.errhandler.clone();
+    // SAFETY: the program's place for the handle.
+    unsafe { *out = handle_of(&handler) };
+    Ok(())
+}
+
+pub unsafe fn win_call_errhandler(win: usize, code: i32) -> Result<()> {
+    let handler = WORLD.enter().windows.table.get(win)?.errhandler.clone();
+    run(&handler, win, code, &called("MPI_Win_call_errhandler", code));
+    Ok(())
+}
+
 /// The line for an error that the program reports itself.
 fn called(call: &str, code: i32) -> String {
     format!("{call}: the program reports {} ({})", crate::error::text(code), crate::error::name(code))
 }
 
-fn no_file(file: usize) -> Result<()> {
-    if file == FILE_NULL { Ok(()) } else { Err(Kind::File.unknown("file", file)) }
+/// The open file with this handle; none for the null handle, which has a handler, too.
+fn file_of(file: usize) -> Result<Option<Arc<File>>> {
+    if file == FILE_NULL { Ok(None) } else { crate::file::of(file).map(Some) }
 }
 
-pub(crate) unsafe fn file_set_errhandler(file: usize, errhandler: usize) -> Result<()> {
-    no_file(file)?;
+pub unsafe fn file_set_errhandler(file: usize, errhandler: usize) -> Result<()> {
+    let file = file_of(file)?;
     let handler = resolve(errhandler, Kind::File)?;
-    *FOR_FILES.lock().unwrap_or_else(PoisonError::into_inner) = Some(handler);
+    match file {
+        Some(file) => file.set_errhandler(handler),
+        None => *FOR_FILES.lock().unwrap_or_else(PoisonError::into_inner) = Some(handler),
+    }
     Ok(())
 }
 
-pub(crate) unsafe fn file_get_errhandler(file: usize, out: *mut usize) -> Result<()> {
-    no_file(file)?;
+pub unsafe fn file_get_errhandler(file: usize, out: *mut usize) -> Result<()> {
+    let handler = file_of(file)?.map_or_else(super::for_files, |file| file.errhandler());
     // SAFETY: the program's place for the handle.
-    unsafe { *out = handle_of(&super::for_files()) };
+    unsafe { *out = handle_of(&handler) };
     Ok(())
 }
 
-pub(crate) unsafe fn file_call_errhandler(file: usize, code: i32) -> Result<()> {
-    no_file(file)?;
-    run(&super::for_files(), file, code, &called("MPI_File_call_errhandler", code));
+pub unsafe fn file_call_errhandler(file: usize, code: i32) -> Result<()> {
+    let handler = file_of(file)?.map_or_else(super::for_files, |file| file.errhandler());
+    run(&handler, file, code, &called("MPI_File_call_errhandler", code));
     Ok(())
 }

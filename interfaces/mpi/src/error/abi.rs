@@ -4,19 +4,19 @@ use super::{Class, Error, Result, added, recent, text};
 use crate::abi::{MAX_ERROR_STRING, store_string, text_of};
 use std::ffi::c_char;
 
-pub(crate) unsafe fn add_error_class(out: *mut i32) -> Result<()> {
+pub unsafe fn add_error_class(out: *mut i32) -> Result<()> {
     // SAFETY: the program's place for the class.
     unsafe { *out = added::add_class() };
     Ok(())
 }
 
-pub(crate) unsafe fn add_error_code(class: i32, out: *mut i32) -> Result<()> {
+pub unsafe fn add_error_code(class: i32, out: *mut i32) -> Result<()> {
     // SAFETY: the program's place for the code.
     unsafe { *out = added::add_code(class)? };
     Ok(())
 }
 
-pub(crate) unsafe fn add_error_string(code: i32, string: *const c_char) -> Result<()> {
+pub unsafe fn add_error_string(code: i32, string: *const c_char) -> Result<()> {
     // SAFETY: a C string of the program.
     let string = unsafe { text_of(string, "string")? };
     if string.len() >= MAX_ERROR_STRING as usize {
@@ -26,25 +26,25 @@ pub(crate) unsafe fn add_error_string(code: i32, string: *const c_char) -> Resul
     added::set_text(code, string)
 }
 
-pub(crate) unsafe fn remove_error_class(class: i32) -> Result<()> {
+pub unsafe fn remove_error_class(class: i32) -> Result<()> {
     added::remove(class, true)
 }
 
-pub(crate) unsafe fn remove_error_code(code: i32) -> Result<()> {
+pub unsafe fn remove_error_code(code: i32) -> Result<()> {
     added::remove(code, false)
 }
 
-pub(crate) unsafe fn remove_error_string(code: i32) -> Result<()> {
+pub unsafe fn remove_error_string(code: i32) -> Result<()> {
     added::set_text(code, String::new())
 }
 
-pub(crate) unsafe fn error_class(code: i32, out: *mut i32) -> Result<()> {
+pub unsafe fn error_class(code: i32, out: *mut i32) -> Result<()> {
     // SAFETY: the program's place for the class.
     unsafe { *out = added::class_of(code)? };
     Ok(())
 }
 
-pub(crate) unsafe fn error_string(code: i32, string: *mut c_char, length: *mut i32) -> Result<()> {
+pub unsafe fn error_string(code: i32, string: *mut c_char, length: *mut i32) -> Result<()> {
     added::class_of(code)?;
     let line = match Class::from_number(code) {
         Some(class) => recent::recall(code).unwrap_or_else(|| format!("{}: {}", class.name(), class.text())),

@@ -71,13 +71,17 @@ pub fn set_text(number: i32, text: String) -> Result<()> {
     with(number, "errorcode", |slot| slot.as_mut().expect("`with` checked it").text = text)
 }
 
-/// Forgets a class (`is_class`) or a code; a class that still has codes stays.
+/// Forgets a class (`is_class`) or a code; a class that still has codes stays, and either while it has a string
+/// (MPI 5.0, section 9.5).
 pub fn remove(number: i32, is_class: bool) -> Result<()> {
     let what = if is_class { "errorclass" } else { "errorcode" };
     let entry = entry(number).ok_or_else(|| foreign(number, what))?;
     if (entry.class == number) != is_class {
         let kind = if is_class { "a code, not a class" } else { "a class, not a code" };
         return Err(Error::new(Class::Arg, format!("{what} {number} is {kind}")));
+    }
+    if !entry.text.is_empty() {
+        return Err(Error::new(Class::Arg, format!("{what} {number} still has its string")));
     }
     let has_codes = added().iter().flatten().filter(|entry| entry.class == number).count() > 1;
     if is_class && has_codes {
@@ -109,6 +113,9 @@ mod tests {
         set_text(code, "the tank is empty".to_owned()).unwrap();
         assert_eq!((class_of(code), super::super::text(code)), (Ok(class), "the tank is empty".to_owned()));
         assert!(remove(class, true).is_err() && remove(code, true).is_err());
+        let detail = remove(code, false).unwrap_err().detail;
+        assert_eq!(detail, format!("errorcode {code} still has its string"));
+        set_text(code, String::new()).unwrap();
         remove(code, false).unwrap();
         remove(class, true).unwrap();
         assert!(class_of(class).is_err() && set_text(code, String::new()).is_err());

@@ -26,25 +26,19 @@ unsafe fn answer(members: Vec<Peer>, origin: &Group, out: *mut usize) -> Result<
     Ok(())
 }
 
-pub(crate) unsafe fn size(group: usize, out: *mut i32) -> Result<()> {
+pub unsafe fn size(group: usize, out: *mut i32) -> Result<()> {
     // SAFETY: the program's place for the size.
     unsafe { *out = of(group, "group")?.size() as i32 };
     Ok(())
 }
 
-pub(crate) unsafe fn rank(group: usize, out: *mut i32) -> Result<()> {
+pub unsafe fn rank(group: usize, out: *mut i32) -> Result<()> {
     // SAFETY: the program's place for the rank.
     unsafe { *out = of(group, "group")?.mine().map_or(UNDEFINED, |rank| rank as i32) };
     Ok(())
 }
 
-pub(crate) unsafe fn translate_ranks(
-    first: usize,
-    n: i32,
-    ranks: *const i32,
-    second: usize,
-    out: *mut i32,
-) -> Result<()> {
+pub unsafe fn translate_ranks(first: usize, n: i32, ranks: *const i32, second: usize, out: *mut i32) -> Result<()> {
     let (first, second) = (of(first, "group1")?, of(second, "group2")?);
     // SAFETY: the program's array of n ranks.
     let ranks = unsafe { slice_of(ranks, n, "n")? };
@@ -70,7 +64,7 @@ fn translate(first: &Group, rank: i32, second: &Group) -> Result<i32> {
     Ok(second.rank_of(first.peer(rank as u32)).map_or(UNDEFINED, |rank| rank as i32))
 }
 
-pub(crate) unsafe fn compare(first: usize, second: usize, out: *mut i32) -> Result<()> {
+pub unsafe fn compare(first: usize, second: usize, out: *mut i32) -> Result<()> {
     let likeness = match of(first, "group1")?.likeness(&*of(second, "group2")?) {
         Likeness::Congruent => Likeness::Identical,
         likeness => likeness,
@@ -80,37 +74,37 @@ pub(crate) unsafe fn compare(first: usize, second: usize, out: *mut i32) -> Resu
     Ok(())
 }
 
-pub(crate) unsafe fn union(first: usize, second: usize, out: *mut usize) -> Result<()> {
+pub unsafe fn union(first: usize, second: usize, out: *mut usize) -> Result<()> {
     let (first, second) = (of(first, "group1")?, of(second, "group2")?);
     // SAFETY: as the caller says.
     unsafe { answer(subset::union(&first, &second), &first, out) }
 }
 
-pub(crate) unsafe fn intersection(first: usize, second: usize, out: *mut usize) -> Result<()> {
+pub unsafe fn intersection(first: usize, second: usize, out: *mut usize) -> Result<()> {
     let (first, second) = (of(first, "group1")?, of(second, "group2")?);
     // SAFETY: as the caller says.
     unsafe { answer(subset::filter(&first, &second, true), &first, out) }
 }
 
-pub(crate) unsafe fn difference(first: usize, second: usize, out: *mut usize) -> Result<()> {
+pub unsafe fn difference(first: usize, second: usize, out: *mut usize) -> Result<()> {
     let (first, second) = (of(first, "group1")?, of(second, "group2")?);
     // SAFETY: as the caller says.
     unsafe { answer(subset::filter(&first, &second, false), &first, out) }
 }
 
-pub(crate) unsafe fn incl(group: usize, n: i32, ranks: *const i32, out: *mut usize) -> Result<()> {
+pub unsafe fn incl(group: usize, n: i32, ranks: *const i32, out: *mut usize) -> Result<()> {
     let group = of(group, "group")?;
     // SAFETY: the program's array of n ranks and its place for the handle.
     unsafe { answer(subset::included(&group, slice_of(ranks, n, "n")?)?, &group, out) }
 }
 
-pub(crate) unsafe fn excl(group: usize, n: i32, ranks: *const i32, out: *mut usize) -> Result<()> {
+pub unsafe fn excl(group: usize, n: i32, ranks: *const i32, out: *mut usize) -> Result<()> {
     let group = of(group, "group")?;
     // SAFETY: the program's array of n ranks and its place for the handle.
     unsafe { answer(subset::excluded(&group, slice_of(ranks, n, "n")?)?, &group, out) }
 }
 
-pub(crate) unsafe fn range_incl(group: usize, n: i32, ranges: *mut [i32; 3], out: *mut usize) -> Result<()> {
+pub unsafe fn range_incl(group: usize, n: i32, ranges: *mut [i32; 3], out: *mut usize) -> Result<()> {
     let group = of(group, "group")?;
     // SAFETY: the program's array of n triplets and its place for the handle.
     unsafe {
@@ -119,7 +113,7 @@ pub(crate) unsafe fn range_incl(group: usize, n: i32, ranges: *mut [i32; 3], out
     }
 }
 
-pub(crate) unsafe fn range_excl(group: usize, n: i32, ranges: *mut [i32; 3], out: *mut usize) -> Result<()> {
+pub unsafe fn range_excl(group: usize, n: i32, ranges: *mut [i32; 3], out: *mut usize) -> Result<()> {
     let group = of(group, "group")?;
     // SAFETY: the program's array of n triplets and its place for the handle.
     unsafe {
@@ -128,7 +122,7 @@ pub(crate) unsafe fn range_excl(group: usize, n: i32, ranges: *mut [i32; 3], out
     }
 }
 
-pub(crate) unsafe fn free(group: *mut usize) -> Result<()> {
+pub unsafe fn free(group: *mut usize) -> Result<()> {
     // SAFETY: the program's handle.
     let handle = unsafe { *group };
     if handle != GROUP_EMPTY {

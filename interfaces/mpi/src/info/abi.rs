@@ -28,25 +28,25 @@ fn writable(handle: usize) -> Result<()> {
     if handle == INFO_ENV { Err(refused()) } else { Ok(()) }
 }
 
-pub(crate) unsafe fn create(out: *mut usize) -> Result<()> {
+pub unsafe fn create(out: *mut usize) -> Result<()> {
     // SAFETY: the program's place for the handle.
     unsafe { *out = insert(super::Info::default()) };
     Ok(())
 }
 
-pub(crate) unsafe fn create_env(_argc: i32, _argv: *mut c_void, out: *mut usize) -> Result<()> {
+pub unsafe fn create_env(_argc: i32, _argv: *mut c_void, out: *mut usize) -> Result<()> {
     // SAFETY: the program's place for the handle.
     unsafe { *out = insert(super::surroundings()) };
     Ok(())
 }
 
-pub(crate) unsafe fn dup(info: usize, out: *mut usize) -> Result<()> {
+pub unsafe fn dup(info: usize, out: *mut usize) -> Result<()> {
     // SAFETY: the program's place for the handle.
     unsafe { *out = insert(readable(info)?) };
     Ok(())
 }
 
-pub(crate) unsafe fn free(info: *mut usize) -> Result<()> {
+pub unsafe fn free(info: *mut usize) -> Result<()> {
     // SAFETY: the program's handle.
     let handle = unsafe { *info };
     writable(handle)?;
@@ -56,7 +56,7 @@ pub(crate) unsafe fn free(info: *mut usize) -> Result<()> {
     Ok(())
 }
 
-pub(crate) unsafe fn set(info: usize, key: *const c_char, value: *const c_char) -> Result<()> {
+pub unsafe fn set(info: usize, key: *const c_char, value: *const c_char) -> Result<()> {
     writable(info)?;
     // SAFETY: C strings of the program.
     let (key, value) = unsafe { (key_of(key)?, text_of(value, "value")?) };
@@ -68,7 +68,7 @@ pub(crate) unsafe fn set(info: usize, key: *const c_char, value: *const c_char) 
     Ok(())
 }
 
-pub(crate) unsafe fn delete(info: usize, key: *const c_char) -> Result<()> {
+pub unsafe fn delete(info: usize, key: *const c_char) -> Result<()> {
     writable(info)?;
     // SAFETY: a C string of the program.
     let key = unsafe { key_of(key)? };
@@ -77,13 +77,7 @@ pub(crate) unsafe fn delete(info: usize, key: *const c_char) -> Result<()> {
 }
 
 /// `valuelen` is the length without the zero; the value is cut to it.
-pub(crate) unsafe fn get(
-    info: usize,
-    key: *const c_char,
-    valuelen: i32,
-    value: *mut c_char,
-    flag: *mut i32,
-) -> Result<()> {
+pub unsafe fn get(info: usize, key: *const c_char, valuelen: i32, value: *mut c_char, flag: *mut i32) -> Result<()> {
     let info = readable(info)?;
     // SAFETY: a C string of the program.
     let key = unsafe { key_of(key)? };
@@ -101,7 +95,7 @@ pub(crate) unsafe fn get(
 }
 
 /// `buflen` counts the zero, on the way in and on the way out.
-pub(crate) unsafe fn get_string(
+pub unsafe fn get_string(
     info: usize,
     key: *const c_char,
     buflen: *mut i32,
@@ -124,7 +118,7 @@ pub(crate) unsafe fn get_string(
     Ok(())
 }
 
-pub(crate) unsafe fn get_valuelen(info: usize, key: *const c_char, valuelen: *mut i32, flag: *mut i32) -> Result<()> {
+pub unsafe fn get_valuelen(info: usize, key: *const c_char, valuelen: *mut i32, flag: *mut i32) -> Result<()> {
     let info = readable(info)?;
     // SAFETY: the program's string and places.
     unsafe {
@@ -138,13 +132,13 @@ pub(crate) unsafe fn get_valuelen(info: usize, key: *const c_char, valuelen: *mu
     Ok(())
 }
 
-pub(crate) unsafe fn get_nkeys(info: usize, nkeys: *mut i32) -> Result<()> {
+pub unsafe fn get_nkeys(info: usize, nkeys: *mut i32) -> Result<()> {
     // SAFETY: the program's place for the number.
     unsafe { *nkeys = readable(info)?.entries().len() as i32 };
     Ok(())
 }
 
-pub(crate) unsafe fn get_nthkey(info: usize, n: i32, key: *mut c_char) -> Result<()> {
+pub unsafe fn get_nthkey(info: usize, n: i32, key: *mut c_char) -> Result<()> {
     let info = readable(info)?;
     let keys = info.entries();
     let outside = || Error::new(Class::Arg, format!("n {n} is outside 0..{}", keys.len()));

@@ -14,7 +14,7 @@ pub(crate) fn define_predefined(ops: &mut Table<Op>) {
     }
 }
 
-pub(crate) unsafe fn create(function: Callback, commute: i32, out: *mut usize) -> Result<()> {
+pub unsafe fn create(function: Callback, commute: i32, out: *mut usize) -> Result<()> {
     if function.at == 0 {
         return Err(Error::new(Class::Arg, "user_fn is a null pointer"));
     }
@@ -32,7 +32,7 @@ pub(crate) unsafe fn create(function: Callback, commute: i32, out: *mut usize) -
     Ok(())
 }
 
-pub(crate) unsafe fn free(op: *mut usize) -> Result<()> {
+pub unsafe fn free(op: *mut usize) -> Result<()> {
     // SAFETY: the program's handle.
     unsafe {
         WORLD.enter().ops.remove(*op)?;
@@ -41,7 +41,7 @@ pub(crate) unsafe fn free(op: *mut usize) -> Result<()> {
     Ok(())
 }
 
-pub(crate) unsafe fn commutative(op: usize, commute: *mut i32) -> Result<()> {
+pub unsafe fn commutative(op: usize, commute: *mut i32) -> Result<()> {
     // SAFETY: the program's place for the flag.
     unsafe { *commute = WORLD.enter().ops.get(op)?.is_commutative() as i32 };
     Ok(())
@@ -59,7 +59,7 @@ fn check_two_buffers(input: *const c_void, inout: *mut c_void, count: i64) -> Re
     Ok(())
 }
 
-pub(crate) unsafe fn reduce_local(
+pub unsafe fn reduce_local(
     input: *const c_void,
     inout: *mut c_void,
     count: i64,

@@ -2,6 +2,7 @@
 //! the compiler to vectorise.
 
 use super::arithmetic::{Bits, Complex, Number, Ordered};
+use super::half::Half;
 use super::predefined::{Predefined, stride_of};
 #[cfg(target_arch = "x86_64")]
 use super::x87;
@@ -63,6 +64,7 @@ pub(super) fn scalar(op: Predefined, scalar: Scalar) -> Option<Kernel> {
         Scalar::U32 => integer::<u32>(op),
         Scalar::I64 | Scalar::Long => integer::<i64>(op),
         Scalar::U64 | Scalar::Ulong => integer::<u64>(op),
+        Scalar::F16 => number::<Half>(op).or_else(|| ordered::<Half>(op)),
         Scalar::F32 => number::<f32>(op).or_else(|| ordered::<f32>(op)),
         Scalar::F64 => number::<f64>(op).or_else(|| ordered::<f64>(op)),
         Scalar::C32 => number::<Complex<f32>>(op),

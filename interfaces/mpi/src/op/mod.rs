@@ -5,8 +5,9 @@
 //!
 //! Tests: every allowed combination against plain formulas (`tests`).
 
-pub(crate) mod abi;
+pub mod abi;
 mod arithmetic;
+mod half;
 mod kernels;
 mod pairs;
 mod predefined;
@@ -191,7 +192,7 @@ impl Function {
     /// As [`Op::reduce`].
     unsafe fn call(self, input: *const u8, inout: *mut u8, elements: Elements<'_>) -> Result<()> {
         let Elements { count, datatype, handle } = elements;
-        let mut handle = handle;
+        let mut handle = crate::program::handle(crate::handle::Kind::Datatype, handle);
         let mut done = 0;
         while done < count {
             let offset = done.wrapping_mul(datatype.extent()) as isize;

@@ -7,12 +7,12 @@ mod probe;
 mod receive;
 mod send;
 
-pub(crate) use buffered::*;
-pub(crate) use exchange::*;
-pub(crate) use persistent::*;
-pub(crate) use probe::*;
-pub(crate) use receive::*;
-pub(crate) use send::*;
+pub use buffered::*;
+pub use exchange::*;
+pub use persistent::*;
+pub use probe::*;
+pub use receive::*;
+pub use send::*;
 
 use super::route::waiting;
 use crate::world::WORLD;

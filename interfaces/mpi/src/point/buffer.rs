@@ -119,6 +119,14 @@ impl Buffer {
         }
     }
 
+    /// The address that the program gave; of one run, where it begins.
+    pub fn address(&self) -> Option<*mut u8> {
+        match self {
+            Self::Run(run) => Some(run.at),
+            Self::Scattered(scattered) => Some(scattered.base),
+        }
+    }
+
     /// A packed copy.
     ///
     /// # Safety

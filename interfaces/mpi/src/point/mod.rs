@@ -10,7 +10,7 @@
 //! Invariant: packing, unpacking and user code run with the monitor left where a call blocks, so that other threads
 //! can go on.
 
-pub(crate) mod abi;
+pub mod abi;
 mod buffer;
 mod buffered;
 mod probe;

@@ -11,12 +11,12 @@ mod peek;
 mod single;
 mod some;
 
-pub(crate) use any::*;
-pub(crate) use every::*;
-pub(crate) use grequest::*;
-pub(crate) use peek::*;
-pub(crate) use single::*;
-pub(crate) use some::*;
+pub use any::*;
+pub use every::*;
+pub use grequest::*;
+pub use peek::*;
+pub use single::*;
+pub use some::*;
 
 use super::{End, Taken};
 use crate::abi::Status;

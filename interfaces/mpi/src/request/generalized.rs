@@ -3,6 +3,7 @@
 use super::{End, Request};
 use crate::abi::Status;
 use crate::error::{Class, Error, Result};
+use crate::program;
 use crate::world::WORLD;
 use std::ffi::c_void;
 
@@ -39,7 +40,7 @@ impl Functions {
     pub unsafe fn query(&self) -> End {
         let mut status = Status::EMPTY;
         // SAFETY: the program's own function and argument.
-        let code = self.query.map_or(0, |query| unsafe { query(self.extra, &mut status) });
+        let code = self.query.map_or(0, |query| unsafe { program::query(query as usize, self.extra, &mut status) });
         End { status, error: failed("query_fn", code) }
     }
 
@@ -49,7 +50,7 @@ impl Functions {
     /// As [`Self::query`].
     pub unsafe fn free(&self) -> Result<()> {
         // SAFETY: as above.
-        let code = self.free.map_or(0, |free| unsafe { free(self.extra) });
+        let code = self.free.map_or(0, |free| program::code_back(unsafe { free(self.extra) }));
         failed("free_fn", code).map_or(Ok(()), |error| Err(*error))
     }
 
@@ -57,7 +58,7 @@ impl Functions {
     /// As [`Self::query`].
     pub unsafe fn cancel(&self, complete: bool) -> Result<()> {
         // SAFETY: as above.
-        let code = self.cancel.map_or(0, |cancel| unsafe { cancel(self.extra, complete as i32) });
+        let code = self.cancel.map_or(0, |cancel| program::code_back(unsafe { cancel(self.extra, complete as i32) }));
         failed("cancel_fn", code).map_or(Ok(()), |error| Err(*error))
     }
 

@@ -9,7 +9,7 @@
 //!
 //! Invariant: the functions of generalized requests run with the monitor left.
 
-pub(crate) mod abi;
+pub mod abi;
 mod generalized;
 mod persistent;
 mod take;

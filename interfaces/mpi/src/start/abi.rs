@@ -11,12 +11,12 @@ use std::ffi::{c_char, c_void};
 use std::sync::atomic::Ordering;
 use std::sync::{Mutex, PoisonError};
 
-pub(crate) unsafe fn init(_argc: *mut i32, _argv: *mut c_void) -> Result<()> {
+pub unsafe fn init(_argc: *mut i32, _argv: *mut c_void) -> Result<()> {
     start(THREAD_SINGLE)
 }
 
 /// The level provided is the next one at or above the one required.
-pub(crate) unsafe fn init_thread(_argc: *mut i32, _argv: *mut c_void, required: i32, provided: *mut i32) -> Result<()> {
+pub unsafe fn init_thread(_argc: *mut i32, _argv: *mut c_void, required: i32, provided: *mut i32) -> Result<()> {
     let levels = [THREAD_SINGLE, THREAD_FUNNELED, THREAD_SERIALIZED];
     let level = levels.into_iter().find(|&level| required <= level).unwrap_or(THREAD_MULTIPLE);
     start(level)?;
@@ -25,65 +25,65 @@ pub(crate) unsafe fn init_thread(_argc: *mut i32, _argv: *mut c_void, required: 
     Ok(())
 }
 
-pub(crate) unsafe fn finalize() -> Result<()> {
+pub unsafe fn finalize() -> Result<()> {
     finish()
 }
 
-pub(crate) unsafe fn initialized(flag: *mut i32) -> Result<()> {
+pub unsafe fn initialized(flag: *mut i32) -> Result<()> {
     // SAFETY: the program's place for the flag.
     unsafe { *flag = (PHASE.load(Ordering::Acquire) != BEFORE) as i32 };
     Ok(())
 }
 
-pub(crate) unsafe fn finalized(flag: *mut i32) -> Result<()> {
+pub unsafe fn finalized(flag: *mut i32) -> Result<()> {
     // SAFETY: the program's place for the flag.
     unsafe { *flag = (PHASE.load(Ordering::Acquire) == ENDED) as i32 };
     Ok(())
 }
 
-pub(crate) unsafe fn abort(_comm: usize, code: i32) -> Result<()> {
+pub unsafe fn abort(_comm: usize, code: i32) -> Result<()> {
     abort_with(code, &format!("MPI_Abort was called with code {code}"))
 }
 
-pub(crate) unsafe fn is_thread_main(flag: *mut i32) -> Result<()> {
+pub unsafe fn is_thread_main(flag: *mut i32) -> Result<()> {
     // SAFETY: the program's place for the flag.
     unsafe { *flag = (MAIN.get() == Some(&std::thread::current().id())) as i32 };
     Ok(())
 }
 
-pub(crate) unsafe fn query_thread(provided: *mut i32) -> Result<()> {
+pub unsafe fn query_thread(provided: *mut i32) -> Result<()> {
     // SAFETY: the program's place for the level.
     unsafe { *provided = THREAD_LEVEL.load(Ordering::Relaxed) };
     Ok(())
 }
 
-pub(crate) unsafe fn get_version(version: *mut i32, subversion: *mut i32) -> Result<()> {
+pub unsafe fn get_version(version: *mut i32, subversion: *mut i32) -> Result<()> {
     // SAFETY: the program's places for the numbers.
     unsafe { (*version, *subversion) = (VERSION, SUBVERSION) };
     Ok(())
 }
 
-pub(crate) unsafe fn get_library_version(version: *mut c_char, length: *mut i32) -> Result<()> {
+pub unsafe fn get_library_version(version: *mut c_char, length: *mut i32) -> Result<()> {
     let text = concat!("Weft ", env!("CARGO_PKG_VERSION"));
     // SAFETY: the program gave room for MPI_MAX_LIBRARY_VERSION_STRING bytes.
     unsafe { store_string(text, MAX_LIBRARY_VERSION_STRING as usize, version, length) };
     Ok(())
 }
 
-pub(crate) unsafe fn get_processor_name(name: *mut c_char, length: *mut i32) -> Result<()> {
+pub unsafe fn get_processor_name(name: *mut c_char, length: *mut i32) -> Result<()> {
     // SAFETY: the program gave room for MPI_MAX_PROCESSOR_NAME bytes.
     unsafe { store_string(&info::host_name(), MAX_PROCESSOR_NAME as usize, name, length) };
     Ok(())
 }
 
-pub(crate) unsafe fn get_hw_resource_info(out: *mut usize) -> Result<()> {
+pub unsafe fn get_hw_resource_info(out: *mut usize) -> Result<()> {
     // SAFETY: the program's place for the handle.
     unsafe { *out = info::insert(Info::default()) };
     Ok(())
 }
 
 /// Seconds on the machine's monotonic clock, which all processes of a host share.
-pub(crate) unsafe fn wtime() -> f64 {
+pub unsafe fn wtime() -> f64 {
     let mut now = libc::timespec { tv_sec: 0, tv_nsec: 0 };
     // SAFETY: `now` is a timespec; this clock always exists.
     unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &mut now) };
@@ -91,12 +91,12 @@ pub(crate) unsafe fn wtime() -> f64 {
 }
 
 /// Resolution of [`wtime`] in seconds.
-pub(crate) unsafe fn wtick() -> f64 {
+pub unsafe fn wtick() -> f64 {
     1e-9
 }
 
 /// Allocates `size` bytes, aligned to a cache line or to the info key `mpi_minimum_memory_alignment`.
-pub(crate) unsafe fn alloc_mem(size: isize, info: usize, out: *mut c_void) -> Result<()> {
+pub unsafe fn alloc_mem(size: isize, info: usize, out: *mut c_void) -> Result<()> {
     let size = usize::try_from(size).map_err(|_| Error::new(Class::Arg, format!("size {size} is negative")))?;
     let wanted = info::value(info, "mpi_minimum_memory_alignment")?.and_then(|text| text.parse::<usize>().ok());
     let alignment = wanted.filter(|wanted| wanted.is_power_of_two()).unwrap_or(64).max(64);
@@ -111,24 +111,24 @@ pub(crate) unsafe fn alloc_mem(size: isize, info: usize, out: *mut c_void) -> Re
     Ok(())
 }
 
-pub(crate) unsafe fn free_mem(base: *mut c_void) -> Result<()> {
+pub unsafe fn free_mem(base: *mut c_void) -> Result<()> {
     // SAFETY: it came from `alloc_mem`, as the standard wants.
     unsafe { libc::free(base) };
     Ok(())
 }
 
 /// Profiling levels mean nothing to the library itself.
-pub(crate) unsafe fn pcontrol(_level: i32) -> Result<()> {
+pub unsafe fn pcontrol(_level: i32) -> Result<()> {
     Ok(())
 }
 
-pub(crate) unsafe fn abi_get_version(major: *mut i32, minor: *mut i32) -> Result<()> {
+pub unsafe fn abi_get_version(major: *mut i32, minor: *mut i32) -> Result<()> {
     // SAFETY: the program's places for the numbers.
     unsafe { (*major, *minor) = (ABI_VERSION, ABI_SUBVERSION) };
     Ok(())
 }
 
-pub(crate) unsafe fn abi_get_info(out: *mut usize) -> Result<()> {
+pub unsafe fn abi_get_info(out: *mut usize) -> Result<()> {
     let mut info = Info::default();
     for key in ["mpi_aint_size", "mpi_count_size", "mpi_offset_size"] {
         info.set(key, "8");
@@ -158,14 +158,14 @@ fn told_late(already: bool, what: &str) -> Result<()> {
     Ok(())
 }
 
-pub(crate) unsafe fn abi_get_fortran_info(out: *mut usize) -> Result<()> {
+pub unsafe fn abi_get_fortran_info(out: *mut usize) -> Result<()> {
     let info = FORTRAN.lock().unwrap_or_else(PoisonError::into_inner).info.clone();
     // SAFETY: the program's place for the handle.
     unsafe { *out = info.map_or(INFO_NULL, info::insert) };
     Ok(())
 }
 
-pub(crate) unsafe fn abi_set_fortran_info(handle: usize) -> Result<()> {
+pub unsafe fn abi_set_fortran_info(handle: usize) -> Result<()> {
     let info = info::copy_of(handle)?;
     let mut fortran = FORTRAN.lock().unwrap_or_else(PoisonError::into_inner);
     told_late(fortran.info.is_some(), "type sizes")?;
@@ -179,7 +179,7 @@ fn boolean_size(size: i32) -> Result<usize> {
     allowed.then_some(size as usize).ok_or_else(wrong)
 }
 
-pub(crate) unsafe fn abi_set_fortran_booleans(size: i32, yes: *mut c_void, no: *mut c_void) -> Result<()> {
+pub unsafe fn abi_set_fortran_booleans(size: i32, yes: *mut c_void, no: *mut c_void) -> Result<()> {
     let size = boolean_size(size)?;
     // SAFETY: both are Fortran logicals of this size.
     let bytes = |at: *mut c_void| unsafe { std::slice::from_raw_parts(at.cast::<u8>(), size) }.to_vec();
@@ -189,12 +189,7 @@ pub(crate) unsafe fn abi_set_fortran_booleans(size: i32, yes: *mut c_void, no: *
     Ok(())
 }
 
-pub(crate) unsafe fn abi_get_fortran_booleans(
-    size: i32,
-    yes: *mut c_void,
-    no: *mut c_void,
-    is_set: *mut i32,
-) -> Result<()> {
+pub unsafe fn abi_get_fortran_booleans(size: i32, yes: *mut c_void, no: *mut c_void, is_set: *mut i32) -> Result<()> {
     let size = boolean_size(size)?;
     let fortran = FORTRAN.lock().unwrap_or_else(PoisonError::into_inner);
     let known = fortran.booleans.as_ref().filter(|known| known.0.len() == size);

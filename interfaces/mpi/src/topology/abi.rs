@@ -2,7 +2,7 @@
 
 mod graphs;
 
-pub(crate) use graphs::*;
+pub use graphs::*;
 
 use super::{Cartesian, Topology, balance};
 use crate::abi::{CART, COMM_NULL, DIST_GRAPH, GRAPH, UNDEFINED, slice_of};
@@ -15,7 +15,7 @@ use crate::group::Group;
 use crate::world::WORLD;
 use std::sync::Arc;
 
-pub(crate) unsafe fn topo_test(comm: usize, status: *mut i32) -> Result<()> {
+pub unsafe fn topo_test(comm: usize, status: *mut i32) -> Result<()> {
     let kind = match of(comm)?.topology {
         None => UNDEFINED,
         Some(Topology::Cartesian(_)) => CART,
@@ -28,7 +28,7 @@ pub(crate) unsafe fn topo_test(comm: usize, status: *mut i32) -> Result<()> {
 }
 
 /// Fills in the dimensions that are 0.
-pub(crate) unsafe fn dims_create(nnodes: i32, ndims: i32, dims: *mut i32) -> Result<()> {
+pub unsafe fn dims_create(nnodes: i32, ndims: i32, dims: *mut i32) -> Result<()> {
     // SAFETY: the program's array of ndims numbers.
     let given = unsafe { slice_of(dims, ndims, "ndims")? }.to_vec();
     if nnodes < 1 {
@@ -73,7 +73,7 @@ unsafe fn grid_of(comm: &Comm, ndims: i32, dims: *const i32, periods: *const i32
     Ok((Cartesian { dims: dims.to_vec(), periodic }, size))
 }
 
-pub(crate) unsafe fn cart_create(
+pub unsafe fn cart_create(
     comm: usize,
     ndims: i32,
     dims: *const i32,
@@ -91,7 +91,7 @@ pub(crate) unsafe fn cart_create(
 }
 
 /// The rank that a grid would give the process: its own.
-pub(crate) unsafe fn cart_map(
+pub unsafe fn cart_map(
     comm: usize,
     ndims: i32,
     dims: *const i32,
@@ -107,7 +107,7 @@ pub(crate) unsafe fn cart_map(
     Ok(())
 }
 
-pub(crate) unsafe fn cartdim_get(comm: usize, ndims: *mut i32) -> Result<()> {
+pub unsafe fn cartdim_get(comm: usize, ndims: *mut i32) -> Result<()> {
     // SAFETY: the program's place for the number.
     unsafe { *ndims = of(comm)?.cartesian()?.dims.len() as i32 };
     Ok(())
@@ -121,13 +121,7 @@ unsafe fn store(values: impl IntoIterator<Item = i32>, room: i32, out: *mut i32)
     }
 }
 
-pub(crate) unsafe fn cart_get(
-    comm: usize,
-    maxdims: i32,
-    dims: *mut i32,
-    periods: *mut i32,
-    coords: *mut i32,
-) -> Result<()> {
+pub unsafe fn cart_get(comm: usize, maxdims: i32, dims: *mut i32, periods: *mut i32, coords: *mut i32) -> Result<()> {
     let comm = of(comm)?;
     let grid = comm.cartesian()?;
     // SAFETY: the program's arrays of maxdims places.
@@ -139,7 +133,7 @@ pub(crate) unsafe fn cart_get(
     Ok(())
 }
 
-pub(crate) unsafe fn cart_rank(comm: usize, coords: *const i32, rank: *mut i32) -> Result<()> {
+pub unsafe fn cart_rank(comm: usize, coords: *const i32, rank: *mut i32) -> Result<()> {
     let comm = of(comm)?;
     let grid = comm.cartesian()?;
     // SAFETY: the program's array with one number for each dimension.
@@ -156,7 +150,7 @@ pub(crate) unsafe fn cart_rank(comm: usize, coords: *const i32, rank: *mut i32) 
     Ok(())
 }
 
-pub(crate) unsafe fn cart_coords(comm: usize, rank: i32, maxdims: i32, coords: *mut i32) -> Result<()> {
+pub unsafe fn cart_coords(comm: usize, rank: i32, maxdims: i32, coords: *mut i32) -> Result<()> {
     let comm = of(comm)?;
     let grid = comm.cartesian()?;
     comm.peer(rank)?;
@@ -165,13 +159,7 @@ pub(crate) unsafe fn cart_coords(comm: usize, rank: i32, maxdims: i32, coords: *
     Ok(())
 }
 
-pub(crate) unsafe fn cart_shift(
-    comm: usize,
-    direction: i32,
-    disp: i32,
-    source: *mut i32,
-    dest: *mut i32,
-) -> Result<()> {
+pub unsafe fn cart_shift(comm: usize, direction: i32, disp: i32, source: *mut i32, dest: *mut i32) -> Result<()> {
     let comm = of(comm)?;
     let grid = comm.cartesian()?;
     if direction < 0 || direction as usize >= grid.dims.len() {
@@ -187,7 +175,7 @@ pub(crate) unsafe fn cart_shift(
     Ok(())
 }
 
-pub(crate) unsafe fn cart_sub(comm: usize, remain_dims: *const i32, out: *mut usize) -> Result<()> {
+pub unsafe fn cart_sub(comm: usize, remain_dims: *const i32, out: *mut usize) -> Result<()> {
     let comm = of(comm)?;
     let grid = comm.cartesian()?;
     // SAFETY: the program's array with one number for each dimension.

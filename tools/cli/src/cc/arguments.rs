@@ -87,6 +87,35 @@ const WITH_VALUE: &[&str] = &[
     "-specs",
 ];
 
+/// Which ABI a program is compiled for.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Abi {
+    /// MPI 5.0, chapter 20.
+    #[default]
+    Standard,
+    Mpich,
+}
+
+impl Abi {
+    /// # Errors
+    /// It is no name of one.
+    fn named(name: &str) -> Result<Self, String> {
+        match name {
+            "standard" => Ok(Self::Standard),
+            "mpich" => Ok(Self::Mpich),
+            _ => Err(format!("--abi {name} is not known; standard and mpich are")),
+        }
+    }
+
+    /// The library's name for the linker.
+    pub fn library(self) -> &'static str {
+        match self {
+            Self::Standard => "mpi_abi",
+            Self::Mpich => "mpi",
+        }
+    }
+}
+
 /// The user's arguments, read.
 #[derive(Debug, Default)]
 pub struct Arguments {
@@ -95,6 +124,10 @@ pub struct Arguments {
     pub question: Option<Question>,
     /// From `-cc=NAME` or `-cxx=NAME`.
     pub compiler: Option<OsString>,
+    /// From `--abi NAME` or `--abi=NAME`.
+    pub abi: Abi,
+    /// Why an argument of ours is refused.
+    pub refused: Option<String>,
     inputs: bool,
     stops_early: bool,
 }
@@ -103,15 +136,30 @@ impl Arguments {
     pub fn read(args: &[OsString]) -> Self {
         let mut read = Self::default();
         let mut value_follows = false;
+        let mut abi_follows = false;
         for argument in args {
-            if value_follows {
+            if std::mem::take(&mut abi_follows) {
+                read.choose(&argument.to_string_lossy());
+            } else if !value_follows && argument == "--abi" {
+                abi_follows = true;
+            } else if value_follows {
                 value_follows = false;
                 read.passed.push(argument.clone());
             } else {
                 value_follows = read.take(argument);
             }
         }
+        if abi_follows {
+            read.choose("");
+        }
         read
+    }
+
+    fn choose(&mut self, abi: &str) {
+        match Abi::named(abi) {
+            Ok(abi) => self.abi = abi,
+            Err(refused) => self.refused = Some(refused),
+        }
     }
 
     /// Takes one argument that is not the value of another; whether its own value follows.
@@ -123,6 +171,10 @@ impl Arguments {
         }
         if let Some(compiler) = text.strip_prefix("-cc=").or_else(|| text.strip_prefix("-cxx=")) {
             self.compiler = Some(compiler.into());
+            return false;
+        }
+        if let Some(abi) = text.strip_prefix("--abi=") {
+            self.choose(abi);
             return false;
         }
         self.stops_early |= NO_LINK.contains(&text);

@@ -15,15 +15,18 @@ use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::Command;
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
 
-use arguments::{Arguments, Question};
+use arguments::{Abi, Arguments, Question};
 pub use prefix::prefix;
 
 /// What the manual says of both commands.
 pub const LONG_ABOUT: &str = "\
 Calls the system's compiler with the arguments as they are, and adds what a program for MPI needs: the folder of mpi.h \
 before them, the library and its folder (also as RUNPATH) behind them where they link.
+
+With --abi mpich the program is compiled for the MPICH ABI (libmpi.so.12) in place of the standard one: for sources that need \
+MPI_Fint and the conversions from and to Fortran, and for programs that are to run with MPICH or Intel MPI as well.
 
 The compiler is cc or c++, or what WEFT_CC or WEFT_CXX says, or what -cc=NAME or -cxx=NAME says.
 
@@ -80,7 +83,10 @@ pub fn run(args: &[OsString], language: Language) -> Result<i32> {
     let prefix = prefix()?;
     let arguments = Arguments::read(args);
     let compiler = arguments.compiler.clone().or_else(|| std::env::var_os(language.variable()));
-    let flags = Flags::new(&prefix, compiler.as_deref(), language);
+    if let Some(refused) = arguments.refused {
+        bail!("{refused}");
+    }
+    let flags = Flags::new(&prefix, compiler.as_deref(), language, arguments.abi);
     if let Some(question) = arguments.question {
         println!("{}", flags.answer(question, &arguments));
         return Ok(0);
@@ -101,17 +107,22 @@ struct Flags {
     compiler: Vec<OsString>,
     include: OsString,
     library: OsString,
+    abi: Abi,
 }
 
 impl Flags {
     /// `compiler` may be several words, as in `ccache gcc`.
-    fn new(prefix: &Path, compiler: Option<&OsStr>, language: Language) -> Self {
+    fn new(prefix: &Path, compiler: Option<&OsStr>, language: Language, abi: Abi) -> Self {
         let words = compiler.map(|text| text.to_string_lossy().into_owned()).unwrap_or_default();
         let mut compiler: Vec<OsString> = words.split_whitespace().map(OsString::from).collect();
         if compiler.is_empty() {
             compiler.push(language.default_compiler().into());
         }
-        Self { compiler, include: prefix.join("include").into(), library: prefix.join("lib").into() }
+        let include = match abi {
+            Abi::Standard => prefix.join("include"),
+            Abi::Mpich => prefix.join("include/mpich"),
+        };
+        Self { compiler, include: include.into(), library: prefix.join("lib").into(), abi }
     }
 
     fn compile(&self) -> Vec<OsString> {
@@ -123,7 +134,7 @@ impl Flags {
             joined("-L", &self.library),
             joined("-Wl,-rpath,", &self.library),
             "-Wl,--enable-new-dtags".into(),
-            "-lmpi_abi".into(),
+            format!("-l{}", self.abi.library()).into(),
         ]
     }
 
@@ -151,7 +162,7 @@ impl Flags {
             Question::Compiler => shell_words(&self.compiler),
             Question::IncludeFolders => shell_words(std::slice::from_ref(&self.include)),
             Question::LibraryFolders => shell_words(std::slice::from_ref(&self.library)),
-            Question::Libraries => "mpi_abi".into(),
+            Question::Libraries => self.abi.library().into(),
             Question::Version => format!("weft {}", env!("CARGO_PKG_VERSION")),
         }
     }

@@ -7,8 +7,9 @@ fn words(text: &str) -> Vec<OsString> {
 }
 
 fn line(text: &str) -> String {
-    let flags = Flags::new(Path::new("/opt/weft"), None, Language::C);
-    shell_words(&flags.line(&Arguments::read(&words(text))))
+    let arguments = Arguments::read(&words(text));
+    let flags = Flags::new(Path::new("/opt/weft"), None, Language::C, arguments.abi);
+    shell_words(&flags.line(&arguments))
 }
 
 const INCLUDE: &str = "-I/opt/weft/include";
@@ -43,7 +44,7 @@ fn the_value_of_an_option_is_neither_input_nor_switch() {
 
 #[test]
 fn questions_are_answered_as_build_systems_expect() {
-    let flags = Flags::new(Path::new("/opt/weft"), Some(OsStr::new("ccache gcc")), Language::C);
+    let flags = Flags::new(Path::new("/opt/weft"), Some(OsStr::new("ccache gcc")), Language::C, Abi::Standard);
     let answer = |text: &str| {
         let arguments = Arguments::read(&words(text));
         flags.answer(arguments.question.expect("a question"), &arguments)
@@ -63,7 +64,20 @@ fn questions_are_answered_as_build_systems_expect() {
 fn the_compiler_can_be_chosen() {
     assert_eq!(Arguments::read(&words("-cc=clang a.c")).compiler, Some("clang".into()));
     assert_eq!(Arguments::read(&words("-cc=clang a.c")).passed, words("a.c"));
-    assert_eq!(Flags::new(Path::new("/"), Some(OsStr::new(" ")), Language::Cxx).compiler, words("c++"));
+    assert_eq!(Flags::new(Path::new("/"), Some(OsStr::new(" ")), Language::Cxx, Abi::Standard).compiler, words("c++"));
+}
+
+#[test]
+fn another_abi_has_another_header_and_library() {
+    let mpich = "-L/opt/weft/lib -Wl,-rpath,/opt/weft/lib -Wl,--enable-new-dtags -lmpi";
+    for text in ["--abi mpich -O2 a.c", "--abi=mpich -O2 a.c"] {
+        assert_eq!(line(text), format!("cc -I/opt/weft/include/mpich -O2 a.c {mpich}"));
+    }
+    assert_eq!(line("--abi standard a.c"), format!("cc {INCLUDE} a.c {LINK}"));
+    assert_eq!(line("-o --abi a.c"), format!("cc {INCLUDE} -o --abi a.c {LINK}"), "the value of another option");
+    let refused = |text: &str| Arguments::read(&words(text)).refused;
+    assert_eq!(refused("--abi=openmpi a.c").as_deref(), Some("--abi openmpi is not known; standard and mpich are"));
+    assert!(refused("a.c --abi").is_some() && refused("--abi mpich").is_none());
 }
 
 #[test]

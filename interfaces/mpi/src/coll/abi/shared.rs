@@ -28,7 +28,7 @@ fn team(handle: usize, call: &'static str) -> Result<Option<&'static Team>> {
     comm.collective.team.team(comm, call)
 }
 
-pub(crate) unsafe fn barrier(comm: usize) -> Result<()> {
+pub unsafe fn barrier(comm: usize) -> Result<()> {
     match team(comm, "MPI_Barrier")? {
         Some(team) => team.barrier().map_err(|differs| differs.error(0)),
         // SAFETY: the caller's promise.
@@ -60,7 +60,7 @@ fn datatype(handle: usize) -> Option<Held> {
     held.check_communication().is_ok().then_some(held)
 }
 
-pub(crate) unsafe fn bcast(buffer: *mut c_void, count: i64, handle: usize, root: i32, comm: usize) -> Result<()> {
+pub unsafe fn bcast(buffer: *mut c_void, count: i64, handle: usize, root: i32, comm: usize) -> Result<()> {
     // SAFETY: the caller's promise.
     unsafe {
         match shared_bcast(buffer, count, handle, root, comm)? {
@@ -170,7 +170,7 @@ fn buffers(sent: *const c_void, received: *mut c_void, bytes: usize) -> Option<(
     (!doubtful).then_some((input.cast(), received.cast()))
 }
 
-pub(crate) unsafe fn allreduce(
+pub unsafe fn allreduce(
     sent: *const c_void,
     received: *mut c_void,
     count: i64,
@@ -191,7 +191,7 @@ pub(crate) unsafe fn allreduce(
     unsafe { messages::allreduce_by_messages(sent, received, count, handle, op, comm) }
 }
 
-pub(crate) unsafe fn reduce(
+pub unsafe fn reduce(
     sent: *const c_void,
     received: *mut c_void,
     count: i64,

@@ -39,24 +39,17 @@ unsafe fn answer(datatype: Datatype, out: *mut usize) -> Result<()> {
     Ok(())
 }
 
-pub(crate) unsafe fn contiguous(count: i64, old: usize, out: *mut usize, wide: bool) -> Result<()> {
+pub unsafe fn contiguous(count: i64, old: usize, out: *mut usize, wide: bool) -> Result<()> {
     // SAFETY: as the caller says.
     unsafe { answer(Datatype::contiguous(count, &made_of("oldtype", old)?, width(wide))?, out) }
 }
 
-pub(crate) unsafe fn vector(
-    count: i64,
-    length: i64,
-    stride: i64,
-    old: usize,
-    out: *mut usize,
-    wide: bool,
-) -> Result<()> {
+pub unsafe fn vector(count: i64, length: i64, stride: i64, old: usize, out: *mut usize, wide: bool) -> Result<()> {
     // SAFETY: as the caller says.
     unsafe { answer(Datatype::vector(count, length, stride, &made_of("oldtype", old)?, width(wide))?, out) }
 }
 
-pub(crate) unsafe fn create_hvector(
+pub unsafe fn create_hvector(
     count: i64,
     length: i64,
     stride: i64,
@@ -68,7 +61,7 @@ pub(crate) unsafe fn create_hvector(
     unsafe { answer(Datatype::hvector(count, length, stride, &made_of("oldtype", old)?, width(wide))?, out) }
 }
 
-pub(crate) unsafe fn indexed(
+pub unsafe fn indexed(
     count: i64,
     lengths: Counts,
     displacements: Counts,
@@ -83,7 +76,7 @@ pub(crate) unsafe fn indexed(
     }
 }
 
-pub(crate) unsafe fn create_hindexed(
+pub unsafe fn create_hindexed(
     count: i64,
     lengths: Counts,
     displacements: Counts,
@@ -98,7 +91,7 @@ pub(crate) unsafe fn create_hindexed(
     }
 }
 
-pub(crate) unsafe fn create_indexed_block(
+pub unsafe fn create_indexed_block(
     count: i64,
     length: i64,
     displacements: Counts,
@@ -113,7 +106,7 @@ pub(crate) unsafe fn create_indexed_block(
     }
 }
 
-pub(crate) unsafe fn create_hindexed_block(
+pub unsafe fn create_hindexed_block(
     count: i64,
     length: i64,
     displacements: Counts,
@@ -128,7 +121,7 @@ pub(crate) unsafe fn create_hindexed_block(
     }
 }
 
-pub(crate) unsafe fn create_struct(
+pub unsafe fn create_struct(
     count: i64,
     lengths: Counts,
     displacements: Counts,
@@ -146,12 +139,12 @@ pub(crate) unsafe fn create_struct(
     }
 }
 
-pub(crate) unsafe fn create_resized(old: usize, lb: i64, extent: i64, out: *mut usize, wide: bool) -> Result<()> {
+pub unsafe fn create_resized(old: usize, lb: i64, extent: i64, out: *mut usize, wide: bool) -> Result<()> {
     // SAFETY: as the caller says.
     unsafe { answer(Datatype::resized(&made_of("oldtype", old)?, lb, extent, width(wide))?, out) }
 }
 
-pub(crate) unsafe fn create_subarray(
+pub unsafe fn create_subarray(
     ndims: i32,
     sizes: Counts,
     subsizes: Counts,
@@ -171,7 +164,7 @@ pub(crate) unsafe fn create_subarray(
 }
 
 #[expect(clippy::too_many_arguments, reason = "these are the arguments that the standard gives it")]
-pub(crate) unsafe fn create_darray(
+pub unsafe fn create_darray(
     size: i32,
     rank: i32,
     ndims: i32,
@@ -205,29 +198,29 @@ unsafe fn answer_known(datatype: &Datatype, out: *mut usize) -> Result<()> {
     Ok(())
 }
 
-pub(crate) unsafe fn create_f90_real(precision: i32, range: i32, out: *mut usize) -> Result<()> {
+pub unsafe fn create_f90_real(precision: i32, range: i32, out: *mut usize) -> Result<()> {
     // SAFETY: as the caller says.
     unsafe { answer_known(&Datatype::f90_real(i64::from(precision), i64::from(range))?, out) }
 }
 
-pub(crate) unsafe fn create_f90_complex(precision: i32, range: i32, out: *mut usize) -> Result<()> {
+pub unsafe fn create_f90_complex(precision: i32, range: i32, out: *mut usize) -> Result<()> {
     // SAFETY: as the caller says.
     unsafe { answer_known(&Datatype::f90_complex(i64::from(precision), i64::from(range))?, out) }
 }
 
-pub(crate) unsafe fn create_f90_integer(range: i32, out: *mut usize) -> Result<()> {
+pub unsafe fn create_f90_integer(range: i32, out: *mut usize) -> Result<()> {
     // SAFETY: as the caller says.
     unsafe { answer_known(&Datatype::f90_integer(i64::from(range))?, out) }
 }
 
-pub(crate) unsafe fn match_size(class: i32, size: i32, out: *mut usize) -> Result<()> {
+pub unsafe fn match_size(class: i32, size: i32, out: *mut usize) -> Result<()> {
     let class = TypeClass::from_code(i64::from(class))?;
     // SAFETY: as the caller says.
     unsafe { answer_known(Datatype::match_size(class, i64::from(size))?, out) }
 }
 
 /// A pair that is not predefined has no type.
-pub(crate) unsafe fn get_value_index(value: usize, index: usize, out: *mut usize) -> Result<()> {
+pub unsafe fn get_value_index(value: usize, index: usize, out: *mut usize) -> Result<()> {
     match Datatype::value_index(&of(value)?, &of(index)?) {
         // SAFETY: as the caller says.
         Some(pair) => unsafe { answer_known(&pair, out) },

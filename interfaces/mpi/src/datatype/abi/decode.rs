@@ -18,7 +18,7 @@ fn narrow(datatype: usize) -> Result<Datatype> {
     }
 }
 
-pub(crate) unsafe fn get_envelope(
+pub unsafe fn get_envelope(
     datatype: usize,
     integers: *mut i32,
     addresses: *mut i32,
@@ -36,7 +36,7 @@ pub(crate) unsafe fn get_envelope(
     Ok(())
 }
 
-pub(crate) unsafe fn get_envelope_large(
+pub unsafe fn get_envelope_large(
     datatype: usize,
     integers: *mut i64,
     addresses: *mut i64,
@@ -106,7 +106,7 @@ unsafe fn fill(
     }
 }
 
-pub(crate) unsafe fn get_contents(
+pub unsafe fn get_contents(
     datatype: usize,
     max_integers: i32,
     max_addresses: i32,
@@ -124,7 +124,7 @@ pub(crate) unsafe fn get_contents(
 }
 
 #[expect(clippy::too_many_arguments, reason = "these are the arguments that the standard gives it")]
-pub(crate) unsafe fn get_contents_large(
+pub unsafe fn get_contents_large(
     datatype: usize,
     max_integers: i64,
     max_addresses: i64,

@@ -34,7 +34,7 @@ fn usable(datatype: usize) -> Result<Datatype> {
     Ok(datatype)
 }
 
-pub(crate) unsafe fn pack(
+pub unsafe fn pack(
     inbuf: *const c_void,
     incount: i64,
     datatype: usize,
@@ -56,7 +56,7 @@ pub(crate) unsafe fn pack(
     Ok(())
 }
 
-pub(crate) unsafe fn unpack(
+pub unsafe fn unpack(
     inbuf: *const c_void,
     insize: i64,
     position: CountOut,
@@ -78,7 +78,7 @@ pub(crate) unsafe fn unpack(
     Ok(())
 }
 
-pub(crate) unsafe fn pack_size(incount: i64, datatype: usize, comm: usize, out: CountOut) -> Result<()> {
+pub unsafe fn pack_size(incount: i64, datatype: usize, comm: usize, out: CountOut) -> Result<()> {
     comm_of(comm)?;
     let datatype = usable(datatype)?;
     // SAFETY: the program's place for the size.
@@ -94,7 +94,7 @@ unsafe fn check_datarep(datarep: *const c_char) -> Result<()> {
     if name == "external32" { Ok(()) } else { Err(other()) }
 }
 
-pub(crate) unsafe fn pack_external(
+pub unsafe fn pack_external(
     datarep: *const c_char,
     inbuf: *const c_void,
     incount: i64,
@@ -117,7 +117,7 @@ pub(crate) unsafe fn pack_external(
     Ok(())
 }
 
-pub(crate) unsafe fn unpack_external(
+pub unsafe fn unpack_external(
     datarep: *const c_char,
     inbuf: *const c_void,
     insize: i64,
@@ -140,12 +140,7 @@ pub(crate) unsafe fn unpack_external(
     Ok(())
 }
 
-pub(crate) unsafe fn pack_external_size(
-    datarep: *const c_char,
-    incount: i64,
-    datatype: usize,
-    out: CountOut,
-) -> Result<()> {
+pub unsafe fn pack_external_size(datarep: *const c_char, incount: i64, datatype: usize, out: CountOut) -> Result<()> {
     let datatype = usable(datatype)?;
     // SAFETY: the program's string and its place for the size.
     unsafe {

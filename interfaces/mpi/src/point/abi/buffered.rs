@@ -9,39 +9,39 @@ use std::ffi::c_void;
 use weft_fabric::Waiting;
 
 /// `MPI_Buffer_attach`.
-pub(crate) unsafe fn buffer_attach(buffer: *mut c_void, size: i64) -> Result<()> {
+pub unsafe fn buffer_attach(buffer: *mut c_void, size: i64) -> Result<()> {
     WORLD.enter().point.attach(Owner::Process, buffer as usize, size)
 }
 
 /// `MPI_Buffer_detach`.
-pub(crate) unsafe fn buffer_detach(buffer_addr: *mut c_void, size: CountOut) -> Result<()> {
+pub unsafe fn buffer_detach(buffer_addr: *mut c_void, size: CountOut) -> Result<()> {
     // SAFETY: the program's own places for the answers.
     unsafe { detach("MPI_Buffer_detach", Owner::Process, buffer_addr, size) };
     Ok(())
 }
 
 /// `MPI_Buffer_flush`.
-pub(crate) unsafe fn buffer_flush() -> Result<()> {
+pub unsafe fn buffer_flush() -> Result<()> {
     flush("MPI_Buffer_flush", Owner::Process);
     Ok(())
 }
 
 /// `MPI_Buffer_iflush`.
-pub(crate) unsafe fn buffer_iflush(request: *mut usize) -> Result<()> {
+pub unsafe fn buffer_iflush(request: *mut usize) -> Result<()> {
     // SAFETY: the program's own place for the handle.
     unsafe { iflush(&mut WORLD.enter(), Owner::Process, request) };
     Ok(())
 }
 
 /// `MPI_Comm_attach_buffer`.
-pub(crate) unsafe fn comm_attach_buffer(comm: usize, buffer: *mut c_void, size: i64) -> Result<()> {
+pub unsafe fn comm_attach_buffer(comm: usize, buffer: *mut c_void, size: i64) -> Result<()> {
     let mut world = WORLD.enter();
     world.comm(comm)?;
     world.point.attach(Owner::Comm(comm), buffer as usize, size)
 }
 
 /// `MPI_Comm_detach_buffer`.
-pub(crate) unsafe fn comm_detach_buffer(comm: usize, buffer_addr: *mut c_void, size: CountOut) -> Result<()> {
+pub unsafe fn comm_detach_buffer(comm: usize, buffer_addr: *mut c_void, size: CountOut) -> Result<()> {
     WORLD.enter().comm(comm)?;
     // SAFETY: the program's own places for the answers.
     unsafe { detach("MPI_Comm_detach_buffer", Owner::Comm(comm), buffer_addr, size) };
@@ -49,14 +49,14 @@ pub(crate) unsafe fn comm_detach_buffer(comm: usize, buffer_addr: *mut c_void, s
 }
 
 /// `MPI_Comm_flush_buffer`.
-pub(crate) unsafe fn comm_flush_buffer(comm: usize) -> Result<()> {
+pub unsafe fn comm_flush_buffer(comm: usize) -> Result<()> {
     WORLD.enter().comm(comm)?;
     flush("MPI_Comm_flush_buffer", Owner::Comm(comm));
     Ok(())
 }
 
 /// `MPI_Comm_iflush_buffer`.
-pub(crate) unsafe fn comm_iflush_buffer(comm: usize, request: *mut usize) -> Result<()> {
+pub unsafe fn comm_iflush_buffer(comm: usize, request: *mut usize) -> Result<()> {
     let mut world = WORLD.enter();
     world.comm(comm)?;
     // SAFETY: the program's own place for the handle.
@@ -65,13 +65,13 @@ pub(crate) unsafe fn comm_iflush_buffer(comm: usize, request: *mut usize) -> Res
 }
 
 /// `MPI_Session_attach_buffer`.
-pub(crate) unsafe fn session_attach_buffer(session: usize, buffer: *mut c_void, size: i64) -> Result<()> {
+pub unsafe fn session_attach_buffer(session: usize, buffer: *mut c_void, size: i64) -> Result<()> {
     crate::session::of(session)?;
     WORLD.enter().point.attach(Owner::Session(session), buffer as usize, size)
 }
 
 /// `MPI_Session_detach_buffer`.
-pub(crate) unsafe fn session_detach_buffer(session: usize, buffer_addr: *mut c_void, size: CountOut) -> Result<()> {
+pub unsafe fn session_detach_buffer(session: usize, buffer_addr: *mut c_void, size: CountOut) -> Result<()> {
     crate::session::of(session)?;
     // SAFETY: the program's own places for the answers.
     unsafe { detach("MPI_Session_detach_buffer", Owner::Session(session), buffer_addr, size) };
@@ -79,14 +79,14 @@ pub(crate) unsafe fn session_detach_buffer(session: usize, buffer_addr: *mut c_v
 }
 
 /// `MPI_Session_flush_buffer`.
-pub(crate) unsafe fn session_flush_buffer(session: usize) -> Result<()> {
+pub unsafe fn session_flush_buffer(session: usize) -> Result<()> {
     crate::session::of(session)?;
     flush("MPI_Session_flush_buffer", Owner::Session(session));
     Ok(())
 }
 
 /// `MPI_Session_iflush_buffer`.
-pub(crate) unsafe fn session_iflush_buffer(session: usize, request: *mut usize) -> Result<()> {
+pub unsafe fn session_iflush_buffer(session: usize, request: *mut usize) -> Result<()> {
     crate::session::of(session)?;
     // SAFETY: the program's own place for the handle.
     unsafe { iflush(&mut WORLD.enter(), Owner::Session(session), request) };

@@ -160,7 +160,7 @@ unsafe fn complete(
 
 /// `MPI_Sendrecv`.
 #[allow(clippy::too_many_arguments)]
-pub(crate) unsafe fn sendrecv(
+pub unsafe fn sendrecv(
     sendbuf: *const c_void,
     sendcount: i64,
     sendtype: usize,
@@ -188,7 +188,7 @@ pub(crate) unsafe fn sendrecv(
 
 /// `MPI_Sendrecv_replace`.
 #[allow(clippy::too_many_arguments)]
-pub(crate) unsafe fn sendrecv_replace(
+pub unsafe fn sendrecv_replace(
     buf: *mut c_void,
     count: i64,
     datatype: usize,
@@ -213,7 +213,7 @@ pub(crate) unsafe fn sendrecv_replace(
 
 /// `MPI_Isendrecv`.
 #[allow(clippy::too_many_arguments)]
-pub(crate) unsafe fn isendrecv(
+pub unsafe fn isendrecv(
     sendbuf: *const c_void,
     sendcount: i64,
     sendtype: usize,
@@ -241,7 +241,7 @@ pub(crate) unsafe fn isendrecv(
 
 /// `MPI_Isendrecv_replace`.
 #[allow(clippy::too_many_arguments)]
-pub(crate) unsafe fn isendrecv_replace(
+pub unsafe fn isendrecv_replace(
     buf: *mut c_void,
     count: i64,
     datatype: usize,

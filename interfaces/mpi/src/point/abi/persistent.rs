@@ -21,7 +21,7 @@ fn make_send(mode: Mode, (buf, count, datatype): Described, dest: i32, tag: i32,
 /// The bodies of the sends, which differ in name and mode.
 macro_rules! sends {
     ($($name:ident: $mode:ident;)*) => {$(
-        pub(crate) unsafe fn $name(
+        pub unsafe fn $name(
             buf: *const c_void,
             count: i64,
             datatype: usize,
@@ -46,7 +46,7 @@ sends! {
 }
 
 /// `MPI_Recv_init`.
-pub(crate) unsafe fn recv_init(
+pub unsafe fn recv_init(
     buf: *mut c_void,
     count: i64,
     datatype: usize,

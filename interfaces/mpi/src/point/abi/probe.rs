@@ -12,7 +12,7 @@ use std::ffi::c_void;
 const NO_PROC: Status = Status::new(PROC_NULL, ANY_TAG, 0);
 
 /// `MPI_Probe`.
-pub(crate) unsafe fn probe(source: i32, tag: i32, comm: usize, status: *mut Status) -> Result<()> {
+pub unsafe fn probe(source: i32, tag: i32, comm: usize, status: *mut Status) -> Result<()> {
     let found = match selected(source, tag, comm)? {
         None => NO_PROC,
         Some(from) => seen(&WORLD.wait(waiting("MPI_Probe", from), |world| world.endpoint.probe(from))),
@@ -23,7 +23,7 @@ pub(crate) unsafe fn probe(source: i32, tag: i32, comm: usize, status: *mut Stat
 }
 
 /// `MPI_Iprobe`.
-pub(crate) unsafe fn iprobe(source: i32, tag: i32, comm: usize, flag: *mut i32, status: *mut Status) -> Result<()> {
+pub unsafe fn iprobe(source: i32, tag: i32, comm: usize, flag: *mut i32, status: *mut Status) -> Result<()> {
     let found = match selected(source, tag, comm)? {
         None => Some(NO_PROC),
         Some(from) => look(|world| world.endpoint.probe(from)).map(|outcome| seen(&outcome)),
@@ -39,13 +39,7 @@ pub(crate) unsafe fn iprobe(source: i32, tag: i32, comm: usize, flag: *mut i32, 
 }
 
 /// `MPI_Mprobe`.
-pub(crate) unsafe fn mprobe(
-    source: i32,
-    tag: i32,
-    comm: usize,
-    message: *mut usize,
-    status: *mut Status,
-) -> Result<()> {
+pub unsafe fn mprobe(source: i32, tag: i32, comm: usize, message: *mut usize, status: *mut Status) -> Result<()> {
     let (handle, found) = match selected(source, tag, comm)? {
         None => (MESSAGE_NO_PROC, NO_PROC),
         Some(from) => WORLD.wait(waiting("MPI_Mprobe", from), |world| take(world, from, comm)),
@@ -59,7 +53,7 @@ pub(crate) unsafe fn mprobe(
 }
 
 /// `MPI_Improbe`.
-pub(crate) unsafe fn improbe(
+pub unsafe fn improbe(
     source: i32,
     tag: i32,
     comm: usize,
@@ -83,7 +77,7 @@ pub(crate) unsafe fn improbe(
 }
 
 /// `MPI_Mrecv`.
-pub(crate) unsafe fn mrecv(
+pub unsafe fn mrecv(
     buf: *mut c_void,
     count: i64,
     datatype: usize,
@@ -102,7 +96,7 @@ pub(crate) unsafe fn mrecv(
 }
 
 /// `MPI_Imrecv`.
-pub(crate) unsafe fn imrecv(
+pub unsafe fn imrecv(
     buf: *mut c_void,
     count: i64,
     datatype: usize,

@@ -14,7 +14,7 @@ use weft_fabric::Outcome;
 
 /// `MPI_Recv`.
 #[inline]
-pub(crate) unsafe fn recv(
+pub unsafe fn recv(
     buf: *mut c_void,
     count: i64,
     datatype: usize,
@@ -107,7 +107,7 @@ unsafe fn receive_scattered(call: &'static str, source: Source, target: &Scatter
 
 /// `MPI_Irecv`.
 #[inline]
-pub(crate) unsafe fn irecv(
+pub unsafe fn irecv(
     buf: *mut c_void,
     count: i64,
     datatype: usize,

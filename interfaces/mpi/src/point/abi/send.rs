@@ -12,14 +12,7 @@ use std::mem::MaybeUninit;
 
 /// `MPI_Send`.
 #[inline]
-pub(crate) unsafe fn send(
-    buf: *const c_void,
-    count: i64,
-    datatype: usize,
-    dest: i32,
-    tag: i32,
-    comm: usize,
-) -> Result<()> {
+pub unsafe fn send(buf: *const c_void, count: i64, datatype: usize, dest: i32, tag: i32, comm: usize) -> Result<()> {
     let mut guard = WORLD.enter();
     let world = &mut *guard;
     let route = destination(&world.comms, comm, dest, tag)?;
@@ -42,7 +35,7 @@ pub(crate) unsafe fn send(
 macro_rules! blocking {
     ($($(#[$about:meta])* $name:ident, $call:literal: $mode:ident;)*) => {$(
         $(#[$about])*
-        pub(crate) unsafe fn $name(
+        pub unsafe fn $name(
             buf: *const c_void,
             count: i64,
             datatype: usize,
@@ -63,14 +56,7 @@ blocking! {
 }
 
 /// `MPI_Bsend`.
-pub(crate) unsafe fn bsend(
-    buf: *const c_void,
-    count: i64,
-    datatype: usize,
-    dest: i32,
-    tag: i32,
-    comm: usize,
-) -> Result<()> {
+pub unsafe fn bsend(buf: *const c_void, count: i64, datatype: usize, dest: i32, tag: i32, comm: usize) -> Result<()> {
     // SAFETY: the program's buffer, which is copied before the call ends.
     unsafe { begin_send(Mode::Buffered, (buf, count, datatype), dest, tag, comm) }.map(|_| ())
 }
@@ -139,7 +125,7 @@ unsafe fn send_run(call: &'static str, mode: Mode, route: Route, run: Run, comm:
 
 /// `MPI_Isend`.
 #[inline]
-pub(crate) unsafe fn isend(
+pub unsafe fn isend(
     buf: *const c_void,
     count: i64,
     datatype: usize,
@@ -175,7 +161,7 @@ pub(crate) unsafe fn isend(
 macro_rules! nonblocking {
     ($($(#[$about:meta])* $name:ident: $mode:ident;)*) => {$(
         $(#[$about])*
-        pub(crate) unsafe fn $name(
+        pub unsafe fn $name(
             buf: *const c_void,
             count: i64,
             datatype: usize,

@@ -56,7 +56,7 @@ unsafe fn answer(found: Found, requests: *mut usize, index: *mut i32, status: *m
 }
 
 /// `MPI_Waitany`.
-pub(crate) unsafe fn waitany(count: i32, requests: *mut usize, index: *mut i32, status: *mut Status) -> Result<()> {
+pub unsafe fn waitany(count: i32, requests: *mut usize, index: *mut i32, status: *mut Status) -> Result<()> {
     let count = length(count)?;
     // SAFETY: the program's arrays of `count`, its index, status and functions.
     unsafe {
@@ -66,7 +66,7 @@ pub(crate) unsafe fn waitany(count: i32, requests: *mut usize, index: *mut i32, 
 }
 
 /// `MPI_Testany`.
-pub(crate) unsafe fn testany(
+pub unsafe fn testany(
     count: i32,
     requests: *mut usize,
     index: *mut i32,

@@ -8,7 +8,7 @@ use crate::request::{Taken, is_complete, take, take_plain};
 use crate::world::{WORLD, World, look};
 
 /// `MPI_Waitall`. Once a process is lost, what is not complete is left and told as pending.
-pub(crate) unsafe fn waitall(count: i32, requests: *mut usize, statuses: *mut Status) -> Result<()> {
+pub unsafe fn waitall(count: i32, requests: *mut usize, statuses: *mut Status) -> Result<()> {
     let count = length(count)?;
     // SAFETY: the program's arrays of `count`, and its functions.
     unsafe {
@@ -39,7 +39,7 @@ fn settle_in_order(world: &mut World, batch: &mut Batch, count: usize) -> bool {
 }
 
 /// `MPI_Testall`.
-pub(crate) unsafe fn testall(count: i32, requests: *mut usize, flag: *mut i32, statuses: *mut Status) -> Result<()> {
+pub unsafe fn testall(count: i32, requests: *mut usize, flag: *mut i32, statuses: *mut Status) -> Result<()> {
     let count = length(count)?;
     // SAFETY: the program's arrays of `count`, its flag and functions.
     unsafe {

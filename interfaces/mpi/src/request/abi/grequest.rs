@@ -7,7 +7,7 @@ use crate::world::WORLD;
 use std::ffi::c_void;
 
 /// `MPI_Grequest_start`.
-pub(crate) unsafe fn grequest_start(
+pub unsafe fn grequest_start(
     query: usize,
     free: usize,
     cancel: usize,
@@ -31,7 +31,7 @@ pub(crate) unsafe fn grequest_start(
 }
 
 /// `MPI_Grequest_complete`.
-pub(crate) unsafe fn grequest_complete(request: usize) -> Result<()> {
+pub unsafe fn grequest_complete(request: usize) -> Result<()> {
     // SAFETY: the functions are the program's.
     unsafe { generalized::complete(request) }
 }

@@ -4,7 +4,7 @@ use super::batch::Batch;
 use super::every::all_complete;
 use super::some::any_active;
 use super::{finish, length};
-use crate::abi::{Status, UNDEFINED};
+use crate::abi::{SUCCESS, Status, UNDEFINED};
 use crate::error::Result;
 use crate::request::{End, Taken, peek};
 use crate::world::{World, look};
@@ -30,7 +30,7 @@ fn complete(world: &mut World, handle: usize) -> Option<Result<Taken>> {
 }
 
 /// `MPI_Request_get_status`.
-pub(crate) unsafe fn get_status(request: usize, flag: *mut i32, status: *mut Status) -> Result<()> {
+pub unsafe fn get_status(request: usize, flag: *mut i32, status: *mut Status) -> Result<()> {
     // SAFETY: the program's flag, status and functions.
     unsafe {
         let taken = look(|world| complete(world, request));
@@ -43,12 +43,7 @@ pub(crate) unsafe fn get_status(request: usize, flag: *mut i32, status: *mut Sta
 }
 
 /// `MPI_Request_get_status_all`.
-pub(crate) unsafe fn get_status_all(
-    count: i32,
-    requests: *const usize,
-    flag: *mut i32,
-    statuses: *mut Status,
-) -> Result<()> {
+pub unsafe fn get_status_all(count: i32, requests: *const usize, flag: *mut i32, statuses: *mut Status) -> Result<()> {
     let count = length(count)?;
     // SAFETY: the program's arrays of `count`, its flag and functions.
     unsafe {
@@ -73,7 +68,7 @@ fn see_all(world: &mut World, batch: &mut Batch, count: usize) -> Result<()> {
 }
 
 /// `MPI_Request_get_status_any`.
-pub(crate) unsafe fn get_status_any(
+pub unsafe fn get_status_any(
     count: i32,
     requests: *const usize,
     index: *mut i32,
@@ -89,7 +84,13 @@ pub(crate) unsafe fn get_status_any(
         *index = UNDEFINED;
         let Some(found) = found else { return Ok(()) };
         match found? {
-            None => finish(End::EMPTY, status),
+            None => {
+                // Nothing was waited for: the empty status has no error (MPI 5.0, section 3.7.3).
+                if !status.is_null() {
+                    (*status).error = SUCCESS;
+                }
+                finish(End::EMPTY, status)
+            }
             Some((place, taken)) => {
                 *index = place as i32;
                 finish(seen(taken), status)
@@ -114,7 +115,7 @@ fn see_any(world: &mut World, batch: &Batch, count: usize) -> Option<Result<Opti
 }
 
 /// `MPI_Request_get_status_some`.
-pub(crate) unsafe fn get_status_some(
+pub unsafe fn get_status_some(
     count: i32,
     requests: *const usize,
     outcount: *mut i32,

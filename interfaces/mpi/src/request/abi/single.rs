@@ -11,7 +11,7 @@ use weft_fabric::{Endpoint, Waiting};
 
 /// `MPI_Wait`.
 #[inline]
-pub(crate) unsafe fn wait(request: *mut usize, status: *mut Status) -> Result<()> {
+pub unsafe fn wait(request: *mut usize, status: *mut Status) -> Result<()> {
     // SAFETY: the program's handle and status.
     unsafe {
         let handle = *request;
@@ -78,7 +78,7 @@ unsafe fn wait_otherwise(request: *mut usize, status: *mut Status) -> Result<()>
 }
 
 /// `MPI_Test`.
-pub(crate) unsafe fn test(request: *mut usize, flag: *mut i32, status: *mut Status) -> Result<()> {
+pub unsafe fn test(request: *mut usize, flag: *mut i32, status: *mut Status) -> Result<()> {
     // SAFETY: the program's handle, flag, status and functions.
     unsafe {
         let handle = *request;
@@ -99,7 +99,7 @@ pub(crate) unsafe fn test(request: *mut usize, flag: *mut i32, status: *mut Stat
 }
 
 /// `MPI_Request_free`.
-pub(crate) unsafe fn free(request: *mut usize) -> Result<()> {
+pub unsafe fn free(request: *mut usize) -> Result<()> {
     // SAFETY: the program's handle and functions.
     unsafe {
         let functions: Option<Functions> = release(&mut WORLD.enter(), *request)?;
@@ -109,7 +109,7 @@ pub(crate) unsafe fn free(request: *mut usize) -> Result<()> {
 }
 
 /// `MPI_Cancel`: receives that nothing has matched; sends go on.
-pub(crate) unsafe fn cancel(request: *mut usize) -> Result<()> {
+pub unsafe fn cancel(request: *mut usize) -> Result<()> {
     // SAFETY: the program's handle and functions.
     unsafe {
         let handle = *request;
@@ -151,13 +151,13 @@ fn cancel_transfer(transfer: &Transfer, endpoint: &mut Endpoint) {
 }
 
 /// `MPI_Start`.
-pub(crate) unsafe fn start(request: *mut usize) -> Result<()> {
+pub unsafe fn start(request: *mut usize) -> Result<()> {
     // SAFETY: the program's handle, and the buffers it gave before.
     unsafe { request::start(&mut WORLD.enter(), *request) }
 }
 
 /// `MPI_Startall`: all or, if one cannot be started, none.
-pub(crate) unsafe fn startall(count: i32, requests: *mut usize) -> Result<()> {
+pub unsafe fn startall(count: i32, requests: *mut usize) -> Result<()> {
     let count = length(count)?;
     let mut world = WORLD.enter();
     // SAFETY: the program's array of `count` handles, and the buffers it gave before.

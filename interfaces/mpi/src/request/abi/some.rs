@@ -34,7 +34,7 @@ unsafe fn settle(world: &mut World, batch: &mut Batch, count: usize, indices: *m
 }
 
 /// `MPI_Waitsome`.
-pub(crate) unsafe fn waitsome(
+pub unsafe fn waitsome(
     count: i32,
     requests: *mut usize,
     outcount: *mut i32,
@@ -52,7 +52,7 @@ pub(crate) unsafe fn waitsome(
 }
 
 /// `MPI_Testsome`.
-pub(crate) unsafe fn testsome(
+pub unsafe fn testsome(
     count: i32,
     requests: *mut usize,
     outcount: *mut i32,

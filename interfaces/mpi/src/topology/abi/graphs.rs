@@ -22,7 +22,7 @@ unsafe fn graph_of(comm: &Comm, nnodes: i32, index: *const i32, edges: *const i3
     }
 }
 
-pub(crate) unsafe fn graph_create(
+pub unsafe fn graph_create(
     comm: usize,
     nnodes: i32,
     index: *const i32,
@@ -39,7 +39,7 @@ pub(crate) unsafe fn graph_create(
 }
 
 /// The rank that a graph would give the process: its own.
-pub(crate) unsafe fn graph_map(
+pub unsafe fn graph_map(
     comm: usize,
     nnodes: i32,
     index: *const i32,
@@ -55,7 +55,7 @@ pub(crate) unsafe fn graph_map(
     Ok(())
 }
 
-pub(crate) unsafe fn graphdims_get(comm: usize, nnodes: *mut i32, nedges: *mut i32) -> Result<()> {
+pub unsafe fn graphdims_get(comm: usize, nnodes: *mut i32, nedges: *mut i32) -> Result<()> {
     let comm = of(comm)?;
     let graph = comm.graph()?;
     // SAFETY: the program's places for the numbers.
@@ -63,13 +63,7 @@ pub(crate) unsafe fn graphdims_get(comm: usize, nnodes: *mut i32, nedges: *mut i
     Ok(())
 }
 
-pub(crate) unsafe fn graph_get(
-    comm: usize,
-    maxindex: i32,
-    maxedges: i32,
-    index: *mut i32,
-    edges: *mut i32,
-) -> Result<()> {
+pub unsafe fn graph_get(comm: usize, maxindex: i32, maxedges: i32, index: *mut i32, edges: *mut i32) -> Result<()> {
     let comm = of(comm)?;
     let graph = comm.graph()?;
     // SAFETY: the program's arrays of these lengths.
@@ -87,13 +81,13 @@ fn neighbors_of(comm: &Comm, rank: i32) -> Result<&[i32]> {
     Ok(graph.of(rank as u32))
 }
 
-pub(crate) unsafe fn graph_neighbors_count(comm: usize, rank: i32, count: *mut i32) -> Result<()> {
+pub unsafe fn graph_neighbors_count(comm: usize, rank: i32, count: *mut i32) -> Result<()> {
     // SAFETY: the program's place for the number.
     unsafe { *count = neighbors_of(&*of(comm)?, rank)?.len() as i32 };
     Ok(())
 }
 
-pub(crate) unsafe fn graph_neighbors(comm: usize, rank: i32, room: i32, neighbors: *mut i32) -> Result<()> {
+pub unsafe fn graph_neighbors(comm: usize, rank: i32, room: i32, neighbors: *mut i32) -> Result<()> {
     let comm = of(comm)?;
     // SAFETY: the program's array of maxneighbors places.
     unsafe { store(neighbors_of(&comm, rank)?.iter().copied(), room, neighbors) };
@@ -114,7 +108,7 @@ fn check_ranks(comm: &Comm, ranks: &[i32]) -> Result<()> {
     ranks.iter().try_for_each(|&rank| comm.peer(rank).map(drop))
 }
 
-pub(crate) unsafe fn dist_graph_create_adjacent(
+pub unsafe fn dist_graph_create_adjacent(
     comm: usize,
     indegree: i32,
     sources: *const i32,
@@ -142,7 +136,7 @@ pub(crate) unsafe fn dist_graph_create_adjacent(
     unsafe { answer(with_topology("MPI_Dist_graph_create_adjacent", &comm, comm.size(), topology)?, out) }
 }
 
-pub(crate) unsafe fn dist_graph_create(
+pub unsafe fn dist_graph_create(
     comm: usize,
     n: i32,
     sources: *const i32,
@@ -176,7 +170,7 @@ pub(crate) unsafe fn dist_graph_create(
     unsafe { answer(with_topology(CALL, &comm, comm.size(), Topology::Distributed(graph))?, out) }
 }
 
-pub(crate) unsafe fn dist_graph_neighbors_count(
+pub unsafe fn dist_graph_neighbors_count(
     comm: usize,
     indegree: *mut i32,
     outdegree: *mut i32,
@@ -193,7 +187,7 @@ pub(crate) unsafe fn dist_graph_neighbors_count(
     Ok(())
 }
 
-pub(crate) unsafe fn dist_graph_neighbors(
+pub unsafe fn dist_graph_neighbors(
     comm: usize,
     maxindegree: i32,
     sources: *mut i32,

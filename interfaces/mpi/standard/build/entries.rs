@@ -14,12 +14,12 @@ pub fn write(table: &Table) -> String {
 }
 
 /// How a parameter goes from C to the body.
-struct Passing {
-    name: String,
+pub struct Passing {
+    pub name: String,
     /// Type at the C boundary.
-    foreign: &'static str,
+    pub foreign: &'static str,
     /// Expression handed to the body.
-    handed: String,
+    pub handed: String,
 }
 
 fn write_function(text: &mut String, function: &Function, wide: bool) {
@@ -50,14 +50,14 @@ fn inner(function: &Function, wide: bool, passing: &[Passing]) -> String {
     }
     let call = body.map(|body| {
         let (room, body) = body.path.split_once("::").expect("`room::body`");
-        format!("crate::{room}::abi::{body}({})", handed.join(", "))
+        format!("weft_mpi::{room}::abi::{body}({})", handed.join(", "))
     });
     if name.starts_with("MPI_T_") && body.is_none() {
-        return "    crate::abi::T_ERR_NOT_SUPPORTED\n".to_owned();
+        return "    weft_mpi::abi::T_ERR_NOT_SUPPORTED\n".to_owned();
     }
     let mut text = String::new();
     if !function.anytime {
-        let _ = writeln!(text, "    crate::start::expect_running(\"{name}\");");
+        let _ = writeln!(text, "    weft_mpi::start::expect_running(\"{name}\");");
     }
     let answers_value = function.body.as_ref().is_some_and(|body| body.answers_value);
     if let (Some(call), true) = (&call, answers_value) {
@@ -68,18 +68,18 @@ fn inner(function: &Function, wide: bool, passing: &[Passing]) -> String {
     let outcome = match call {
         Some(call) if places.is_empty() => format!("unsafe {{ {call} }}"),
         Some(call) => format!("{places}unsafe {{ {call} }} }}"),
-        None => "Err(crate::error::unsupported())".to_owned(),
+        None => "Err(weft_mpi::error::unsupported())".to_owned(),
     };
     let _ = writeln!(text, "    // SAFETY: as the caller says.\n    let outcome = {outcome};");
-    let _ = writeln!(text, "    match outcome {{\n        Ok(()) => crate::abi::SUCCESS,");
-    let raised = format!("crate::errhandler::raise(\"{name}\", {}, error)", object(function));
+    let _ = writeln!(text, "    match outcome {{\n        Ok(()) => weft_mpi::abi::SUCCESS,");
+    let raised = format!("weft_mpi::errhandler::raise(\"{name}\", {}, error)", object(function));
     let _ = writeln!(text, "        Err(error) => {raised},\n    }}");
     text
 }
 
 /// Refuses null for the places of single results, which no function may leave out (arrays, buffers and statuses may be
 /// null; `argc` too).
-fn null_places(function: &Function) -> String {
+pub fn null_places(function: &Function) -> String {
     let mut text = String::new();
     for parameter in &function.parameters {
         let base = parameter.kind.trim_end_matches(['*', ' ']);
@@ -93,27 +93,30 @@ fn null_places(function: &Function) -> String {
             && parameter.name != "argc"
         {
             let name = rust_name(&parameter.name);
-            let _ =
-                write!(text, "if {name}.is_null() {{ Err(crate::error::null_place(\"{}\")) }} else ", parameter.name);
+            let _ = write!(
+                text,
+                "if {name}.is_null() {{ Err(weft_mpi::error::null_place(\"{}\")) }} else ",
+                parameter.name
+            );
         }
     }
     if text.is_empty() { text } else { text + "{ " }
 }
 
 /// Whose error handler an error of the function goes to, unless the error says otherwise.
-fn object(function: &Function) -> String {
-    if function.name.starts_with("MPI_File_") {
+pub fn object(function: &Function) -> String {
+    if function.name.starts_with("MPI_File_") || function.name == "MPI_Register_datarep" {
         let file = function.parameters.iter().find(|parameter| parameter.kind == "MPI_File");
-        let handle = file.map_or("crate::abi::FILE_NULL".to_owned(), |file| rust_name(&file.name));
-        return format!("crate::errhandler::On::File({handle})");
+        let handle = file.map_or("weft_mpi::abi::FILE_NULL".to_owned(), |file| rust_name(&file.name));
+        return format!("weft_mpi::errhandler::On::File({handle})");
     }
     let mut parameters = function.parameters.iter().filter(|parameter| parameter.array.is_empty());
     let found = parameters.find_map(|parameter| {
         let kind = parameter.kind.strip_prefix("MPI_")?;
         matches!(kind, "Comm" | "Win" | "Session").then(|| (kind, rust_name(&parameter.name)))
     });
-    let Some((kind, name)) = found else { return "crate::errhandler::On::Process".to_owned() };
-    format!("crate::errhandler::On::{kind}({name})")
+    let Some((kind, name)) = found else { return "weft_mpi::errhandler::On::Process".to_owned() };
+    format!("weft_mpi::errhandler::On::{kind}({name})")
 }
 
 fn answer(kind: &str) -> &'static str {
@@ -125,7 +128,7 @@ fn answer(kind: &str) -> &'static str {
     }
 }
 
-fn pass(parameter: &Parameter, wide: bool, function: &Function) -> Passing {
+pub fn pass(parameter: &Parameter, wide: bool, function: &Function) -> Passing {
     let name = rust_name(&parameter.name);
     let is_const = parameter.kind.starts_with("const ");
     let kind = parameter.kind.trim_start_matches("const ");
@@ -133,7 +136,7 @@ fn pass(parameter: &Parameter, wide: bool, function: &Function) -> Passing {
     let base = kind.trim_end_matches(['*', ' ']).trim_end_matches("const").trim();
     if base.ends_with("_function") || base.ends_with("_function[_c]") || base.ends_with("_fn") {
         let wide = if parameter.differs() && function.twin { Some(wide) } else { None };
-        let handed = wide.map(|wide| format!("crate::abi::Callback {{ at: {name}, wide: {wide} }}"));
+        let handed = wide.map(|wide| format!("weft_mpi::abi::Callback {{ at: {name}, wide: {wide} }}"));
         return Passing { handed: handed.unwrap_or(name.clone()), name, foreign: "usize" };
     }
     if matches!(base, "COUNT" | "DISPL" | "EXTENT") {
@@ -145,12 +148,12 @@ fn pass(parameter: &Parameter, wide: bool, function: &Function) -> Passing {
                 foreign: if is_wide { "i64" } else { "i32" },
             },
             (_, true) => Passing {
-                handed: format!("crate::abi::Counts {{ at: {name}, wide: {is_wide} }}"),
+                handed: format!("weft_mpi::abi::Counts {{ at: {name}, wide: {is_wide} }}"),
                 name,
                 foreign: "*const c_void",
             },
             _ => Passing {
-                handed: format!("crate::abi::CountOut {{ at: {name}, wide: {is_wide} }}"),
+                handed: format!("weft_mpi::abi::CountOut {{ at: {name}, wide: {is_wide} }}"),
                 name,
                 foreign: "*mut c_void",
             },
@@ -160,7 +163,7 @@ fn pass(parameter: &Parameter, wide: bool, function: &Function) -> Passing {
     Passing { handed: name.clone(), name, foreign }
 }
 
-fn foreign(base: &str, stars: usize, is_const: bool, array: &str) -> &'static str {
+pub fn foreign(base: &str, stars: usize, is_const: bool, array: &str) -> &'static str {
     if array == "[][3]" {
         return if is_const { "*const [i32; 3]" } else { "*mut [i32; 3]" };
     }
@@ -179,8 +182,8 @@ fn foreign(base: &str, stars: usize, is_const: bool, array: &str) -> &'static st
         ("MPI_Count" | "MPI_Offset", 0, _) => "i64",
         ("MPI_Count" | "MPI_Offset", 1, true) => "*const i64",
         ("MPI_Count" | "MPI_Offset", 1, false) => "*mut i64",
-        ("MPI_Status", 1, true) => "*const crate::abi::Status",
-        ("MPI_Status", 1, false) => "*mut crate::abi::Status",
+        ("MPI_Status", 1, true) => "*const weft_mpi::abi::Status",
+        ("MPI_Status", 1, false) => "*mut weft_mpi::abi::Status",
         (_, 0, _) if base.starts_with("MPI_") => "usize",
         (_, 1, true) if base.starts_with("MPI_") => "*const usize",
         (_, 1, false) if base.starts_with("MPI_") => "*mut usize",
@@ -188,6 +191,6 @@ fn foreign(base: &str, stars: usize, is_const: bool, array: &str) -> &'static st
     }
 }
 
-fn rust_name(name: &str) -> String {
+pub fn rust_name(name: &str) -> String {
     if matches!(name, "type" | "match" | "ref" | "in") { format!("{name}_") } else { name.to_owned() }
 }

@@ -1,0 +1,118 @@
+//! Which MPI library a program loads. Ours lie beside this program, in `../lib`: their directory comes first on the library
+//! path of the ranks, so that programs built for MPICH, Intel MPI or the standard ABI load them.
+
+use crate::elf::{self, Linked};
+use crate::stage::folder_of;
+use std::collections::HashMap;
+use std::ffi::{OsStr, OsString};
+use std::path::{Path, PathBuf};
+
+pub const VARIABLE: &str = "LD_LIBRARY_PATH";
+
+/// The ABI that a program was built for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Abi {
+    /// MPI 5.0, chapter 20.
+    Standard,
+    /// MPICH's, which Intel MPI and others share.
+    Mpich,
+    OpenMpi,
+}
+
+impl Abi {
+    /// By the name of the library.
+    pub fn of(library: &str) -> Option<Self> {
+        match library {
+            "libmpi_abi.so.1" => Some(Self::Standard),
+            "libmpi.so.12" | "libmpich.so.12" => Some(Self::Mpich),
+            _ => elf::is_open_mpi(library).then_some(Self::OpenMpi),
+        }
+    }
+}
+
+/// The MPI library that a program was linked with, and its ABI.
+pub fn mpi_of(program: &Path) -> Option<(String, Abi)> {
+    elf::linked(program)?.needed.into_iter().find_map(|name| Abi::of(&name).map(|abi| (name, abi)))
+}
+
+/// Where our libraries are, if they are installed with this program.
+fn folder() -> Option<PathBuf> {
+    let folder = folder_of(&std::env::current_exe().ok()?);
+    folder.join("libmpi_abi.so.1").is_file().then_some(folder)
+}
+
+/// Puts the directory of our libraries first.
+pub fn lead(environment: &mut HashMap<OsString, OsString>) {
+    let Some(folder) = folder() else { return };
+    let given = environment.get(OsStr::new(VARIABLE)).cloned().unwrap_or_default();
+    environment.insert(VARIABLE.into(), first_in(&folder, &given));
+}
+
+fn first_in(folder: &Path, given: &OsStr) -> OsString {
+    let others = std::env::split_paths(given).filter(|part| part != folder && !part.as_os_str().is_empty());
+    let paths = std::iter::once(folder.to_owned()).chain(others);
+    std::env::join_paths(paths).unwrap_or_else(|_| folder.into())
+}
+
+/// One line where a program loads another MPI library whatever the library path says.
+pub fn warning(program: &Path) -> Option<String> {
+    let (linked, ours) = (elf::linked(program)?, folder()?);
+    let (library, folder) = other_first(program, &linked, &ours)?;
+    Some(format!(
+        "'{}' has the RPATH '{}', which holds another {library} and comes before the library path: that one is loaded in \
+         place of ours; `patchelf --remove-rpath` takes it out",
+        program.display(),
+        folder.display()
+    ))
+}
+
+/// The first library of MPI that is found in a directory of the program's own, not ours.
+fn other_first(program: &Path, linked: &Linked, ours: &Path) -> Option<(String, PathBuf)> {
+    let origin = program.canonicalize().ok()?.parent()?.to_string_lossy().into_owned();
+    let mut folders = linked.first.iter().map(|path| path.replace("${ORIGIN}", &origin).replace("$ORIGIN", &origin));
+    let library = linked.needed.iter().find(|name| matches!(Abi::of(name), Some(Abi::Standard | Abi::Mpich)))?;
+    let folder = PathBuf::from(folders.find(|folder| Path::new(folder).join(library).is_file())?);
+    let same = |file: &Path| file.join(library).canonicalize().ok();
+    (same(&folder) != same(ours)).then(|| (library.clone(), folder))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn our_folder_comes_first_and_once() {
+        let path = |given: &str| first_in(Path::new("/weft/lib"), given.as_ref()).into_string().unwrap();
+        assert_eq!(path(""), "/weft/lib");
+        assert_eq!(path("/a:/weft/lib::/b"), "/weft/lib:/a:/b");
+    }
+
+    #[test]
+    fn names_of_libraries_tell_the_abi() {
+        assert_eq!(Abi::of("libmpi_abi.so.1"), Some(Abi::Standard));
+        assert_eq!([Abi::of("libmpi.so.12"), Abi::of("libmpich.so.12")], [Some(Abi::Mpich); 2]);
+        assert_eq!(Abi::of("libmpi.so.40"), Some(Abi::OpenMpi));
+        assert_eq!(Abi::of("libmpicxx.so.12"), None);
+    }
+
+    #[test]
+    fn another_library_on_the_rpath_is_seen_and_ours_is_not_another() {
+        let folder = tempfile::tempdir().unwrap();
+        let (ours, other) = (folder.path().join("lib"), folder.path().join("other"));
+        for folder in [&ours, &other] {
+            std::fs::create_dir(folder).unwrap();
+            std::fs::write(folder.join("libmpi.so.12"), "").unwrap();
+        }
+        let program = folder.path().join("program");
+        std::fs::write(&program, "").unwrap();
+        let linked = |first: &[&str]| Linked {
+            needed: vec!["libc.so.6".into(), "libmpi.so.12".into()],
+            first: first.iter().map(|path| (*path).to_owned()).collect(),
+        };
+        let found = other_first(&program, &linked(&["/none", "$ORIGIN/other"]), &ours).expect("it is there");
+        assert_eq!(found.0, "libmpi.so.12");
+        assert!(found.1.ends_with("other"));
+        assert_eq!(other_first(&program, &linked(&["$ORIGIN/lib", "$ORIGIN/other"]), &ours), None);
+        assert_eq!(other_first(&program, &linked(&[]), &ours), None);
+    }
+}

@@ -1,0 +1,120 @@
+//! Memory of other processes of this host: regions that several of them map, and copies straight into one's memory.
+//!
+//! A [`Region`] is made by one process, which tells the others its [`Region::ticket`]; each of them opens it by that.
+//! No name and no privilege is needed for it: the kernel shows a process's descriptors to processes of the same user. Where
+//! it does not (other process namespaces), opening is an error, and whoever wanted a region goes another way.
+//!
+//! What a ticket says is a claim: it leads to memory of our kind, with the token that its maker wrote, or is refused.
+
+use std::io;
+use std::os::fd::AsRawFd;
+use weft_device::shm::Memory;
+use weft_device::sys;
+use weft_wire::segment::PAGE_BYTES;
+
+/// Memory that several processes of this host have mapped. Zero at the start; its address differs between them.
+pub struct Region {
+    memory: Memory,
+    token: u64,
+}
+
+/// How other processes find a region: number of the descriptor, and what stands in the region.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Ticket {
+    pub number: u32,
+    pub token: u64,
+}
+
+impl Region {
+    /// A new region of `bytes`, which exist from now on: too little memory is an error here.
+    pub fn create(bytes: usize) -> io::Result<Self> {
+        let whole = bytes.checked_add(PAGE_BYTES).filter(|whole| *whole <= isize::MAX as usize);
+        let whole = whole.ok_or_else(|| io::Error::other(format!("{bytes} bytes are more than there can be")))?;
+        let memory = Memory::create(c"weft-region", whole)?;
+        memory.populate(0, whole)?;
+        let token = sys::now_ns() ^ u64::from(std::process::id()) << 32;
+        // SAFETY: the first page is ours until the ticket is told.
+        unsafe { memory.at(0, 8).cast::<u64>().write(token) };
+        Ok(Self { memory, token })
+    }
+
+    pub fn ticket(&self) -> Ticket {
+        Ticket { number: self.memory.descriptor().as_raw_fd() as u32, token: self.token }
+    }
+
+    pub(crate) fn open(pid: i32, ticket: Ticket, bytes: usize) -> io::Result<Self> {
+        let number = i32::try_from(ticket.number).map_err(io::Error::other)?;
+        let memory = Memory::open_of(pid, number)?;
+        // SAFETY: the first page is mapped where the length is right; nobody writes it after the ticket was told.
+        let fits =
+            memory.bytes() == bytes + PAGE_BYTES && unsafe { memory.at(0, 8).cast::<u64>().read() } == ticket.token;
+        if fits { Ok(Self { memory, token: ticket.token }) } else { Err(io::Error::other("it is other memory")) }
+    }
+
+    /// The address of `bytes` bytes at `offset`, in this process.
+    pub fn at(&self, offset: usize, bytes: usize) -> *mut u8 {
+        self.memory.at(PAGE_BYTES + offset, bytes)
+    }
+}
+
+/// Another process of this host whose memory the kernel may let us copy.
+#[derive(Clone, Copy, Debug)]
+pub struct Attach {
+    pub(crate) pid: i32,
+}
+
+impl Attach {
+    /// Copies `length` bytes at address `from` of the other process.
+    ///
+    /// # Safety
+    /// `to` is writable for `length` bytes and nobody reads it meanwhile.
+    pub unsafe fn read(&self, from: u64, to: *mut u8, length: usize) -> io::Result<()> {
+        // SAFETY: the caller's promise; the kernel refuses what is not mapped there.
+        unsafe { sys::copy_from_process(self.pid, from, to, length) }
+    }
+
+    /// Copies `length` bytes to address `to` of the other process, which has asked for it.
+    ///
+    /// # Safety
+    /// `from` is readable for `length` bytes.
+    pub unsafe fn write(&self, from: *const u8, to: u64, length: usize) -> io::Result<()> {
+        // SAFETY: the caller's promise; the kernel refuses what is not mapped there.
+        unsafe { sys::copy_to_process(self.pid, from, to, length) }
+    }
+}
+
+/// Whether an error says that the other process's memory is closed to us, rather than that there is none at the address.
+pub fn is_refusal(error: &io::Error) -> bool {
+    !matches!(error.raw_os_error(), Some(libc::EFAULT))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_region_is_opened_by_its_ticket_only() {
+        let region = Region::create(5000).expect("memory");
+        let me = std::process::id() as i32;
+        let ticket = region.ticket();
+        let other = Region::open(me, ticket, 5000).expect("the same process");
+        // SAFETY: inside both mappings, one thread.
+        unsafe {
+            region.at(4999, 1).write(3);
+            assert_eq!(other.at(4999, 1).read(), 3);
+        }
+        assert!(Region::open(me, ticket, 4999).is_err());
+        assert!(Region::open(me, Ticket { token: !ticket.token, ..ticket }, 5000).is_err());
+        assert!(Region::open(me, Ticket { number: u32::MAX, ..ticket }, 5000).is_err());
+    }
+
+    #[test]
+    fn an_address_without_memory_is_no_refusal() {
+        let attach = Attach { pid: std::process::id() as i32 };
+        let mut byte = 0u8;
+        // SAFETY: the place is ours.
+        let error = unsafe { attach.read(16, &raw mut byte, 1) }.expect_err("page zero");
+        assert!(!is_refusal(&error));
+        assert!(is_refusal(&io::Error::from_raw_os_error(libc::EPERM)));
+    }
+}

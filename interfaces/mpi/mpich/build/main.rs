@@ -1,0 +1,42 @@
+//! Writes the entry points of the MPICH ABI, the conversions of its values and its header, from two tables: the functions
+//! and constants of the standard ABI (`interfaces/mpi/abi`), and the values that the same constants have here, with the
+//! functions that only this ABI has (`abi`).
+//!
+//! The header is committed as `include/mpi.h`; a unit test compares it with what this script wrote (and puts the new
+//! one there when `WEFT_UPDATE` is set).
+
+mod entries;
+mod header;
+mod meaning;
+mod pass;
+#[path = "../../standard/build/entries.rs"]
+#[allow(dead_code, reason = "only what both front ends need is used")]
+mod standard;
+#[path = "../../build/table.rs"]
+#[allow(dead_code, reason = "others read the rest of it")]
+mod table;
+mod values;
+
+use std::path::{Path, PathBuf};
+use std::{env, fs};
+
+fn main() {
+    let out = PathBuf::from(env::var("OUT_DIR").expect("cargo sets it"));
+    for input in ["../abi", "../build/table.rs", "abi", "build"] {
+        println!("cargo:rerun-if-changed={input}");
+    }
+    println!("cargo:rustc-cdylib-link-arg=-Wl,-soname,libmpi.so.12");
+    let standard = table::read(Path::new("../abi"));
+    let constants = table::sections(&read("abi/constants.abi"));
+    let more = table::chapter(&read("abi/more.abi"));
+    let write = |name: &str, text: String| {
+        fs::write(out.join(name), text).expect("the folder of the build is writable");
+    };
+    write("entries.rs", entries::write(&standard, &more));
+    write("values.rs", values::write(&standard.constants, &constants));
+    write("mpi.h", header::write(&standard, &constants, &more));
+}
+
+fn read(path: &str) -> String {
+    fs::read_to_string(path).unwrap_or_else(|error| panic!("cannot read {path}: {error}"))
+}

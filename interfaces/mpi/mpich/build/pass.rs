@@ -1,0 +1,105 @@
+//! How a parameter of the MPICH ABI becomes what the body takes.
+
+use crate::meaning::{is_special_buffer, length, meaning};
+use crate::standard;
+use crate::table::{Function, Parameter};
+
+/// How a parameter goes from C to the body.
+pub struct Passing {
+    pub name: String,
+    /// Type at the C boundary.
+    pub foreign: String,
+    /// Statement that converts a value, before anything else.
+    pub early: Option<String>,
+    /// Statement that makes a place whose content is converted, and converted back after the call.
+    pub place: Option<String>,
+    /// Expression handed to the body.
+    pub handed: String,
+}
+
+/// Handles that are integers here.
+const INTEGERS: [&str; 10] =
+    ["Comm", "Group", "Datatype", "Op", "Request", "Message", "Info", "Errhandler", "Win", "Session"];
+
+/// The type of one value of a handle, if the C type is one of a handle.
+pub fn handle(base: &str) -> Option<(&str, &'static str)> {
+    let kind = base.strip_prefix("MPI_")?;
+    if INTEGERS.contains(&kind) { Some((kind, "i32")) } else { (kind == "File").then_some((kind, "usize")) }
+}
+
+pub fn pass(parameter: &Parameter, wide: bool, function: &Function) -> Passing {
+    let is_const = parameter.kind.starts_with("const ");
+    let kind = parameter.kind.trim_start_matches("const ");
+    let is_array = !parameter.array.is_empty();
+    let stars = kind.matches('*').count() + usize::from(is_array);
+    let base = kind.trim_end_matches(['*', ' ']).trim_end_matches("const").trim();
+    let name = standard::rust_name(&parameter.name);
+    let count = length(&function.name, &parameter.name);
+    let early = |text: String, foreign: &str| Passing {
+        early: Some(format!("let {name} = {text};")),
+        place: None,
+        handed: name.clone(),
+        foreign: foreign.to_owned(),
+        name: name.clone(),
+    };
+    let place = |text: String, foreign: String| Passing {
+        place: Some(format!("let mut {name} = place::{text};")),
+        early: None,
+        handed: format!("{name}.at()"),
+        foreign,
+        name: name.clone(),
+    };
+    let pointer = |element: &str| format!("*{} {element}", if is_const { "const" } else { "mut" });
+    let access = if is_const { "read" } else { "new" };
+    if let Some((kind, element)) = handle(base) {
+        return match (stars, is_array || is_const) {
+            (0, _) => early(format!("<values::{kind} as place::Held>::ours({name})"), element),
+            (_, false) => place(format!("Handle::<values::{kind}>::new({name})"), pointer(element)),
+            (_, true) => place(format!("Handles::<values::{kind}>::{access}({name}, {count})"), pointer(element)),
+        };
+    }
+    if base == "MPI_Status" {
+        let many = parameter.name == "array_of_statuses";
+        let made = if many { format!("Statuses::new({name}, {count})") } else { format!("Status::{access}({name})") };
+        return place(made, pointer("Status"));
+    }
+    if let (Some(meaning), "int" | "MPI_T_cb_safety" | "MPI_T_source_order") =
+        (meaning(&function.name, &parameter.name), base)
+    {
+        let pair = format!("number::{meaning}_ours, number::{meaning}_theirs");
+        return match (stars, is_array) {
+            (0, _) => early(format!("number::{meaning}_ours({name})"), "i32"),
+            (_, false) => place(format!("Number::new({name}, {pair})"), pointer("i32")),
+            (_, true) => place(format!("Numbers::{access}({name}, {count}, {pair})"), pointer("i32")),
+        };
+    }
+    if base == "char"
+        && !is_const
+        && stars == 1
+        && let Some(room) = room(&function.name, &parameter.name)
+    {
+        return place(format!("Text::new({name}, values::{room})"), "*mut c_char".to_owned());
+    }
+    let plain = standard::pass(parameter, wide, function);
+    if base == "void" && is_special_buffer(&function.name, &parameter.name) {
+        return early(format!("place::buffer({name})"), plain.foreign);
+    }
+    if parameter.name == "disp" && function.name == "MPI_File_set_view" {
+        return early(format!("number::displacement({name})"), plain.foreign);
+    }
+    let mut passing =
+        Passing { early: None, place: None, handed: plain.handed, foreign: plain.foreign.to_owned(), name: plain.name };
+    if base.ends_with("_copy_attr_function") || base == "MPI_Copy_function" {
+        passing.early = Some(format!("let {name} = program::copy_function({name});"));
+    }
+    passing
+}
+
+/// The length of the program's string, where it is shorter than the standard ABI's.
+fn room(function: &str, parameter: &str) -> Option<&'static str> {
+    match (function, parameter) {
+        ("MPI_Get_processor_name", "name") => Some("MAX_PROCESSOR_NAME"),
+        ("MPI_Open_port" | "MPI_Lookup_name", "port_name") => Some("MAX_PORT_NAME"),
+        _ => None,
+    }
+}

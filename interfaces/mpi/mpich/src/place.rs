@@ -1,0 +1,509 @@
+//! Memory of the program whose content is of this ABI: converted before the call, and back after it where it changed.
+//!
+//! Every place may be null, which the body then sees. A place is written back when it is dropped.
+
+use crate::handle::{self, Predefined};
+use crate::status::Status as Theirs;
+use std::ffi::{c_char, c_void};
+use std::marker::PhantomData;
+use std::mem::MaybeUninit;
+use weft_mpi::abi::{self as ours, Status as Ours};
+use weft_mpi::world::WORLD;
+
+/// Kinds of handles, which have an integer or a pointer here.
+pub trait Held {
+    type Theirs: Copy;
+    fn ours(theirs: Self::Theirs) -> usize;
+    fn theirs(ours: usize) -> Self::Theirs;
+}
+
+impl<K: Predefined> Held for K {
+    type Theirs = i32;
+
+    #[inline]
+    fn ours(theirs: i32) -> usize {
+        handle::ours::<K>(theirs)
+    }
+
+    #[inline]
+    fn theirs(ours: usize) -> i32 {
+        handle::theirs::<K>(ours)
+    }
+}
+
+/// One handle.
+pub struct Handle<K: Held> {
+    at: *mut K::Theirs,
+    before: usize,
+    value: usize,
+}
+
+impl<K: Held> Handle<K> {
+    /// # Safety
+    /// `at` is null or the program's place for a handle.
+    #[inline]
+    pub unsafe fn new(at: *mut K::Theirs) -> Self {
+        // SAFETY: as the caller says.
+        let before = if at.is_null() { 0 } else { K::ours(unsafe { *at }) };
+        Self { at, before, value: before }
+    }
+
+    #[inline]
+    pub fn at(&mut self) -> *mut usize {
+        if self.at.is_null() { std::ptr::null_mut() } else { &mut self.value }
+    }
+}
+
+impl<K: Held> Drop for Handle<K> {
+    #[inline]
+    fn drop(&mut self) {
+        if self.value != self.before {
+            // SAFETY: it changed, so it is not null, and it is what `new` was given.
+            unsafe { *self.at = K::theirs(self.value) };
+        }
+    }
+}
+
+/// As many values as most calls have.
+const FEW: usize = 32;
+
+/// Values of our ABI, on the stack where they are few.
+struct Values<T> {
+    /// The first `len` are set, if there are so few.
+    few: [MaybeUninit<T>; FEW],
+    many: Vec<T>,
+    len: usize,
+}
+
+impl<T: Copy> Values<T> {
+    #[inline]
+    fn new(len: usize, value: impl Fn(usize) -> T) -> Self {
+        let mut values = Self { few: [const { MaybeUninit::uninit() }; FEW], many: Vec::new(), len };
+        if len <= FEW {
+            for (index, place) in values.few[..len].iter_mut().enumerate() {
+                place.write(value(index));
+            }
+        } else {
+            values.many = (0..len).map(value).collect();
+        }
+        values
+    }
+
+    #[inline]
+    fn slice(&mut self) -> &mut [T] {
+        if self.len > FEW {
+            return &mut self.many;
+        }
+        // SAFETY: so many are set.
+        unsafe { std::slice::from_raw_parts_mut(self.few.as_mut_ptr().cast(), self.len) }
+    }
+}
+
+#[inline]
+fn elements<T>(at: *const T, len: impl TryInto<usize>) -> usize {
+    if at.is_null() { 0 } else { len.try_into().unwrap_or(0) }
+}
+
+/// An array of handles.
+pub struct Handles<K: Held> {
+    /// Null where nothing is written back.
+    back: *mut K::Theirs,
+    from: *const K::Theirs,
+    values: Values<usize>,
+    kind: PhantomData<K>,
+}
+
+impl<K: Held> Handles<K> {
+    /// # Safety
+    /// `at` is null or an array of `len` handles.
+    #[inline]
+    pub unsafe fn read(at: *const K::Theirs, len: impl TryInto<usize>) -> Self {
+        // SAFETY: as the caller says.
+        unsafe { Self::of(at, std::ptr::null_mut(), len) }
+    }
+
+    /// # Safety
+    /// As [`Self::read`], and the call may change it.
+    #[inline]
+    pub unsafe fn new(at: *mut K::Theirs, len: impl TryInto<usize>) -> Self {
+        // SAFETY: as the caller says.
+        unsafe { Self::of(at, at, len) }
+    }
+
+    #[inline]
+    unsafe fn of(from: *const K::Theirs, back: *mut K::Theirs, len: impl TryInto<usize>) -> Self {
+        // SAFETY: as the caller says.
+        let values = Values::new(elements(from, len), |index| K::ours(unsafe { *from.add(index) }));
+        Self { back, from, values, kind: PhantomData }
+    }
+
+    #[inline]
+    pub fn at(&mut self) -> *mut usize {
+        if self.from.is_null() { std::ptr::null_mut() } else { self.values.slice().as_mut_ptr() }
+    }
+
+    fn write_back(&mut self) {
+        let back = self.back;
+        for (index, &value) in self.values.slice().iter().enumerate() {
+            // SAFETY: within the array that `new` was given.
+            unsafe {
+                if K::ours(*back.add(index)) != value {
+                    *back.add(index) = K::theirs(value);
+                }
+            }
+        }
+    }
+}
+
+impl<K: Held> Drop for Handles<K> {
+    #[inline]
+    fn drop(&mut self) {
+        if !self.back.is_null() {
+            self.write_back();
+        }
+    }
+}
+
+/// One status; the special address for "none" and null are none.
+pub struct Status {
+    at: *mut Theirs,
+    before: Ours,
+    value: Ours,
+}
+
+fn is_status(at: *const Theirs) -> bool {
+    at as usize > crate::values::STATUS_IGNORE
+}
+
+impl Status {
+    /// # Safety
+    /// `at` is no status, or the program's.
+    #[inline]
+    pub unsafe fn new(at: *mut Theirs) -> Self {
+        // SAFETY: as the caller says.
+        let before = if is_status(at) { unsafe { (*at).ours() } } else { Ours::EMPTY };
+        Self { at, before, value: before }
+    }
+
+    /// # Safety
+    /// As [`Self::new`]; the call does not change it.
+    #[inline]
+    pub unsafe fn read(at: *const Theirs) -> Self {
+        // SAFETY: as the caller says.
+        unsafe { Self::new(at.cast_mut()) }
+    }
+
+    #[inline]
+    pub fn at(&mut self) -> *mut Ours {
+        if is_status(self.at) { &mut self.value } else { std::ptr::null_mut() }
+    }
+}
+
+impl Drop for Status {
+    #[inline]
+    fn drop(&mut self) {
+        if is_status(self.at) {
+            // SAFETY: it is the status that `new` was given.
+            unsafe { (*self.at).take_over(&self.before, &self.value) };
+        }
+    }
+}
+
+/// An array of statuses.
+pub struct Statuses {
+    at: *mut Theirs,
+    values: Values<Ours>,
+}
+
+impl Statuses {
+    /// # Safety
+    /// `at` is no status, or the program's array of `len` statuses.
+    #[inline]
+    pub unsafe fn new(at: *mut Theirs, len: impl TryInto<usize>) -> Self {
+        let at = if is_status(at) { at } else { std::ptr::null_mut() };
+        // SAFETY: as the caller says.
+        Self { at, values: Values::new(elements(at, len), |index| unsafe { (*at.add(index)).ours() }) }
+    }
+
+    #[inline]
+    pub fn at(&mut self) -> *mut Ours {
+        if self.at.is_null() { std::ptr::null_mut() } else { self.values.slice().as_mut_ptr() }
+    }
+}
+
+impl Drop for Statuses {
+    fn drop(&mut self) {
+        let at = self.at;
+        for (index, value) in self.values.slice().iter().enumerate() {
+            // SAFETY: within the array that `new` was given.
+            unsafe {
+                let before = (*at.add(index)).ours();
+                (*at.add(index)).take_over(&before, value);
+            }
+        }
+    }
+}
+
+/// How a number becomes one of the other ABI.
+type Change = fn(i32) -> i32;
+
+/// Numbers with a meaning.
+pub struct Numbers {
+    from: *const i32,
+    /// Null where nothing is written back.
+    back: *mut i32,
+    values: Values<i32>,
+    changes: (Change, Change),
+}
+
+impl Numbers {
+    /// # Safety
+    /// `at` is null or an array of `len` numbers.
+    pub unsafe fn read(at: *const i32, len: impl TryInto<usize>, ours: Change, theirs: Change) -> Self {
+        // SAFETY: as the caller says.
+        unsafe { Self::of(at, std::ptr::null_mut(), len, (ours, theirs)) }
+    }
+
+    /// # Safety
+    /// As [`Self::read`], and the call may change it.
+    pub unsafe fn new(at: *mut i32, len: impl TryInto<usize>, ours: Change, theirs: Change) -> Self {
+        // SAFETY: as the caller says.
+        unsafe { Self::of(at, at, len, (ours, theirs)) }
+    }
+
+    unsafe fn of(from: *const i32, back: *mut i32, len: impl TryInto<usize>, changes: (Change, Change)) -> Self {
+        // SAFETY: as the caller says.
+        let values = Values::new(elements(from, len), |index| changes.0(unsafe { *from.add(index) }));
+        Self { from, back, values, changes }
+    }
+
+    pub fn at(&mut self) -> *mut i32 {
+        if self.from.is_null() { std::ptr::null_mut() } else { self.values.slice().as_mut_ptr() }
+    }
+}
+
+impl Drop for Numbers {
+    fn drop(&mut self) {
+        let (back, (ours, theirs)) = (self.back, self.changes);
+        if back.is_null() {
+            return;
+        }
+        for (index, &value) in self.values.slice().iter().enumerate() {
+            // SAFETY: within the array that `new` was given.
+            unsafe {
+                if ours(*back.add(index)) != value {
+                    *back.add(index) = theirs(value);
+                }
+            }
+        }
+    }
+}
+
+/// One number with a meaning.
+pub struct Number {
+    at: *mut i32,
+    before: i32,
+    value: i32,
+    theirs: Change,
+}
+
+impl Number {
+    /// # Safety
+    /// `at` is null or the program's place for a number.
+    #[inline]
+    pub unsafe fn new(at: *mut i32, ours: Change, theirs: Change) -> Self {
+        // SAFETY: as the caller says.
+        let before = if at.is_null() { 0 } else { ours(unsafe { *at }) };
+        Self { at, before, value: before, theirs }
+    }
+
+    #[inline]
+    pub fn at(&mut self) -> *mut i32 {
+        if self.at.is_null() { std::ptr::null_mut() } else { &mut self.value }
+    }
+}
+
+impl Drop for Number {
+    #[inline]
+    fn drop(&mut self) {
+        if self.value != self.before {
+            // SAFETY: it changed, so it is not null, and it is what `new` was given.
+            unsafe { *self.at = (self.theirs)(self.value) };
+        }
+    }
+}
+
+/// A string that the standard ABI may make longer than there is room here.
+pub struct Text {
+    at: *mut c_char,
+    room: usize,
+    value: Vec<c_char>,
+}
+
+/// More than any string of a fixed length has.
+const LONGEST: usize = ours::MAX_PORT_NAME as usize;
+
+impl Text {
+    /// # Safety
+    /// `at` is null or has `room` bytes.
+    pub unsafe fn new(at: *mut c_char, room: i32) -> Self {
+        Self { at, room: room as usize, value: vec![0; LONGEST] }
+    }
+
+    pub fn at(&mut self) -> *mut c_char {
+        if self.at.is_null() { std::ptr::null_mut() } else { self.value.as_mut_ptr() }
+    }
+}
+
+impl Drop for Text {
+    fn drop(&mut self) {
+        let length = self.value.iter().position(|&byte| byte == 0).unwrap_or(0);
+        if length == 0 || self.at.is_null() {
+            return;
+        }
+        let kept = length.min(self.room - 1);
+        // SAFETY: the program's room, which is longer than what is kept.
+        unsafe {
+            std::ptr::copy_nonoverlapping(self.value.as_ptr(), self.at, kept);
+            *self.at.add(kept) = 0;
+        }
+    }
+}
+
+/// Pointers to data of the program.
+pub trait Pointer: Copy {
+    fn address(self) -> usize;
+    fn special(address: usize) -> Self;
+}
+
+impl Pointer for *const c_void {
+    #[inline]
+    fn address(self) -> usize {
+        self as usize
+    }
+
+    #[inline]
+    fn special(address: usize) -> Self {
+        address as Self
+    }
+}
+
+impl Pointer for *mut c_void {
+    #[inline]
+    fn address(self) -> usize {
+        self as usize
+    }
+
+    #[inline]
+    fn special(address: usize) -> Self {
+        address as Self
+    }
+}
+
+/// A buffer that may be one of the special ones.
+#[inline]
+pub fn buffer<P: Pointer>(at: P) -> P {
+    match at.address() {
+        crate::values::IN_PLACE => P::special(ours::IN_PLACE),
+        crate::values::BUFFER_AUTOMATIC => P::special(ours::BUFFER_AUTOMATIC),
+        _ => at,
+    }
+}
+
+/// How many processes a collective call on this communicator exchanges data with.
+pub fn peers(comm: usize) -> usize {
+    let world = WORLD.enter();
+    let comm = world.comm(comm);
+    comm.map_or(0, |comm| if comm.is_inter() { comm.remote_size() } else { comm.size() } as usize)
+}
+
+/// The same for arrays that nobody looks at where the buffer is `MPI_IN_PLACE`.
+pub fn peers_of_buffer(comm: usize, buffer: *const c_void) -> usize {
+    if buffer as usize == ours::IN_PLACE { 0 } else { peers(comm) }
+}
+
+/// The numbers of neighbours that data comes from and goes to.
+pub fn neighbors(comm: usize) -> (usize, usize) {
+    let world = WORLD.enter();
+    let found = world.comm(comm).ok().and_then(|comm| Some(comm.topology.as_ref()?.neighbors(comm.rank)));
+    found.map_or((0, 0), |found| (found.sources.len(), found.destinations.len()))
+}
+
+/// The sum of an array.
+///
+/// # Safety
+/// `at` is null or an array of `count` numbers.
+#[allow(dead_code, reason = "of functions that may have no body yet")]
+pub unsafe fn sum(at: *const i32, count: i32) -> i32 {
+    // SAFETY: as the caller says.
+    (0..elements(at, count)).map(|index| unsafe { *at.add(index) }).sum()
+}
+
+/// The number in a place, 0 if there is none.
+///
+/// # Safety
+/// `at` is null or the program's place for a number.
+#[allow(dead_code, reason = "of functions that may have no body yet")]
+pub unsafe fn number_at(at: *const i32) -> i32 {
+    // SAFETY: as the caller says.
+    if at.is_null() { 0 } else { unsafe { *at } }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::handle::UNKNOWN;
+    use crate::values::{Datatype, Request};
+
+    const INT: (i32, usize) = (0x4c00_0405, 0x209);
+
+    #[test]
+    fn what_the_call_leaves_alone_stays_to_the_bit() {
+        let mut there = 0x1234_5678;
+        // SAFETY: a place for a handle; so below.
+        let mut place = unsafe { Handle::<Datatype>::new(&mut there) };
+        // SAFETY: the place is not null; so below.
+        assert_eq!(unsafe { *place.at() }, UNKNOWN);
+        drop(place);
+        assert_eq!(there, 0x1234_5678);
+        // SAFETY: as above.
+        let mut place = unsafe { Handle::<Datatype>::new(&mut there) };
+        // SAFETY: as above.
+        unsafe { *place.at() = INT.1 };
+        drop(place);
+        assert_eq!(there, INT.0);
+        // SAFETY: null is a place, too.
+        assert!(unsafe { Handle::<Datatype>::new(std::ptr::null_mut()) }.at().is_null());
+    }
+
+    #[test]
+    fn arrays_of_any_length_are_read_and_written_where_they_changed() {
+        for len in [0, 1, FEW, FEW + 1, 3 * FEW] {
+            let own: Vec<usize> = (0..len).map(|index| (Request::KIND as usize) << 27 | index).collect();
+            let mut there: Vec<i32> = own.iter().map(|&handle| handle::theirs::<Request>(handle)).collect();
+            let before = there.clone();
+            // SAFETY: an array of so many handles.
+            let mut place = unsafe { Handles::<Request>::new(there.as_mut_ptr(), len) };
+            // SAFETY: it has as many elements.
+            let seen = unsafe { std::slice::from_raw_parts_mut(place.at(), len) };
+            assert_eq!(seen, own);
+            seen.iter_mut().step_by(2).for_each(|handle| *handle = ours::REQUEST_NULL);
+            drop(place);
+            for (index, handle) in there.iter().enumerate() {
+                let wanted = if index % 2 == 0 { 0x2c00_0000 } else { before[index] };
+                assert_eq!(*handle, wanted, "{index} of {len}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_text_that_is_too_long_is_cut_to_the_program_s_room() {
+        let mut room = [1 as c_char; 6];
+        // SAFETY: it has five bytes and one to spare.
+        let mut place = unsafe { Text::new(room.as_mut_ptr(), 5) };
+        // SAFETY: the place has room for the longest text.
+        unsafe { std::ptr::copy_nonoverlapping(c"abcdefgh".as_ptr(), place.at(), 9) };
+        drop(place);
+        assert_eq!(room.map(|byte| byte as u8), *b"abcd\0\x01");
+    }
+}

@@ -1,0 +1,358 @@
+//! Making and freeing windows.
+//!
+//! All members learn the sizes of all, with the context of the window's communicator; then the first member of each host
+//! tells the others where their common words and memory are; then all tell whether they could open it, and where their
+//! memory begins. Where the kernel does not hand memory round, collective blocks of the segment serve, as far as they
+//! reach.
+
+use super::epoch::{Epochs, find};
+use super::message::Service;
+use super::words::Words;
+use super::{Flavor, Memory, Places, Target, Way, Window};
+use crate::comm::agree::{agree, meet, tell};
+use crate::comm::create::everyone;
+use crate::comm::{Comm, Draft};
+use crate::errhandler::Handler;
+use crate::error::{Class, Error, Result};
+use crate::info::Info;
+use crate::world::{WORLD, World};
+use std::sync::Arc;
+use weft_fabric::region::{Region, Ticket};
+use weft_fabric::shared::BLOCK_BYTES;
+use weft_fabric::{Endpoint, Peer};
+
+/// Where the memory of members begins in common memory: a page, so that no two share one.
+const ALIGNMENT: u64 = 4096;
+
+/// What the program asks for.
+pub struct Plan {
+    pub call: &'static str,
+    pub flavor: Flavor,
+    /// The program's memory, if it has some.
+    pub base: *mut u8,
+    pub size: isize,
+    pub unit: i64,
+    pub info: Info,
+}
+
+/// What one member brings.
+#[derive(Clone, Copy)]
+struct Share {
+    size: u64,
+    unit: i64,
+}
+
+/// The members of this host and where their memory lies in the common one.
+struct Host {
+    ranks: Vec<u32>,
+    /// Of each of `ranks`.
+    offsets: Vec<u64>,
+    bytes: usize,
+}
+
+impl Host {
+    fn new(ranks: Vec<u32>, shares: &[Share], contiguous: bool) -> Option<Self> {
+        let mut offsets = Vec::with_capacity(ranks.len());
+        let mut end = 0u64;
+        for &rank in &ranks {
+            offsets.push(end);
+            end = end.checked_add(shares[rank as usize].size)?;
+            if !contiguous {
+                end = end.checked_next_multiple_of(ALIGNMENT)?;
+            }
+        }
+        let bytes = usize::try_from(end.max(8)).ok()?;
+        Some(Self { ranks, offsets, bytes })
+    }
+
+    fn place(&self, rank: u32) -> Option<usize> {
+        self.ranks.iter().position(|&other| other == rank)
+    }
+
+    fn leader(&self) -> usize {
+        self.ranks[0] as usize
+    }
+}
+
+/// Answers the handle, and where this process's memory begins.
+pub fn create(parent: &Comm, plan: Plan) -> Result<(usize, *mut u8)> {
+    let (size, unit) = check(&plan)?;
+    let (circle, me) = everyone(parent);
+    let apart = plan.info.get("alloc_shared_noncontig") == Some("true");
+    let agreed = agree(plan.call, circle, [size, unit as u64, u64::from(apart)])?;
+    let shares: Vec<Share> = agreed.said.iter().map(|said| Share { size: said[0], unit: said[1] as i64 }).collect();
+    let apart = agreed.said.iter().any(|said| said[2] != 0);
+    let comm = own_comm(parent, agreed.context);
+    let made = make(&comm, &plan, &shares, apart, me);
+    if made.is_err() {
+        forget_comm(&comm);
+    }
+    made
+}
+
+fn check(plan: &Plan) -> Result<(u64, i64)> {
+    let size =
+        u64::try_from(plan.size).map_err(|_| Error::new(Class::Size, format!("size {} is negative", plan.size)))?;
+    if plan.unit <= 0 {
+        return Err(Error::new(Class::Disp, format!("disp_unit {} is not positive", plan.unit)));
+    }
+    if plan.flavor == Flavor::Create && plan.base.is_null() && size > 0 {
+        return Err(Error::new(Class::Base, format!("base is a null pointer, but size is {size}")));
+    }
+    Ok((size, plan.unit))
+}
+
+/// A communicator of the window's own, which the program does not know.
+fn own_comm(parent: &Comm, context: u32) -> Arc<Comm> {
+    let draft = Draft { errhandler: Arc::new(Handler::Return), ..Draft::new(parent.local.clone()) };
+    let mut world = WORLD.enter();
+    let handle = crate::comm::create::insert(&mut world, draft, context);
+    world.comm(handle).expect("it was just made").clone()
+}
+
+fn forget_comm(comm: &Comm) {
+    let mut world = WORLD.enter();
+    if world.comms.remove(comm.handle).is_ok() {
+        world.contexts.release(comm.context);
+    }
+}
+
+fn ranks_of_host(endpoint: &Endpoint, comm: &Comm) -> Vec<u32> {
+    let is_near = |&rank: &u32| rank == comm.rank || endpoint.is_local(comm.local.peer(rank));
+    (0..comm.size()).filter(is_near).collect()
+}
+
+fn make(comm: &Arc<Comm>, plan: &Plan, shares: &[Share], apart: bool, me: Peer) -> Result<(usize, *mut u8)> {
+    let ranks = ranks_of_host(&WORLD.enter().endpoint, comm);
+    if plan.flavor == Flavor::Shared && ranks.len() < comm.size() as usize {
+        let other = (0..comm.size()).find(|rank| !ranks.contains(rank)).unwrap_or(0);
+        let detail =
+            format!("rank {other} of comm shares no memory with rank {}: split it by MPI_COMM_TYPE_SHARED", comm.rank);
+        return Err(Error::new(Class::RmaShared, detail));
+    }
+    let host = Host::new(ranks, shares, plan.flavor == Flavor::Shared && !apart);
+    let host = host.ok_or_else(|| Error::new(Class::NoMem, "the sizes of the members are too large together"))?;
+    let (words, memory) = common(comm, plan, &host)?;
+    let place = host.place(comm.rank).expect("a process is on its own host");
+    let base = match &memory {
+        Memory::None => plan.base,
+        _ if plan.size == 0 => std::ptr::null_mut(),
+        memory => memory.at(host.offsets[place] as usize, plan.size as usize),
+    };
+    // Who has not opened the common words yet may still get there: all meet before the window is used.
+    let bases = tell(plan.call, comm, [base as u64, 0, 0, 0])?;
+    let mut guard = WORLD.enter();
+    let world = &mut *guard;
+    let handle = world.windows.table.reserve();
+    let target = |rank: u32| {
+        let (peer, near) = (comm.local.peer(rank), host.place(rank));
+        let size = shares[rank as usize].size;
+        let way = match (&memory, near) {
+            _ if peer == me => Way::Mapped(if plan.flavor == Flavor::Dynamic { std::ptr::null_mut() } else { base }),
+            (Memory::None, Some(_)) => world.endpoint.attach(peer).map_or(Way::Message, Way::Attach),
+            (Memory::Private(_), _) | (_, None) => Way::Message,
+            (memory, Some(near)) => Way::Mapped(memory.at(host.offsets[near] as usize, size as usize)),
+        };
+        let place = near.map(|near| near as u32).filter(|_| words.is_shared() || peer == me);
+        let base = if plan.flavor == Flavor::Dynamic { 0 } else { bases[rank as usize][0] };
+        Target { peer, way, base, size, unit: shares[rank as usize].unit, place }
+    };
+    let targets: Vec<Target> = (0..comm.size()).map(target).collect();
+    let mut service = Service::new(comm.context, comm.rank, targets.len());
+    service.open(&mut world.endpoint);
+    let places = Box::new(Places {
+        size: plan.size,
+        unit: plan.unit as i32,
+        flavor: plan.flavor as i32,
+        model: crate::abi::WIN_UNIFIED,
+    });
+    let window = Window {
+        handle,
+        comm: comm.clone(),
+        flavor: plan.flavor,
+        base,
+        epochs: Epochs::new(targets.len()),
+        targets,
+        host: if words.is_shared() { host.ranks } else { vec![comm.rank] },
+        words,
+        memory,
+        attached: Vec::new(),
+        service,
+        places,
+        name: String::new(),
+        errhandler: Arc::new(Handler::Fatal),
+        attributes: Default::default(),
+        info: known_hints(plan),
+    };
+    world.windows.table.fill(handle, Box::new(window));
+    world.windows.live.push(handle);
+    Ok((handle, base))
+}
+
+/// What the first member of a host tells the others. `number` and `first` are 1 above what they name.
+#[derive(Clone, Copy, Default)]
+struct Offer {
+    words: u64,
+    number: u64,
+    token: u64,
+    failed: u64,
+}
+
+/// The words, and the memory for all members of this host where the window makes it.
+fn common(comm: &Arc<Comm>, plan: &Plan, host: &Host) -> Result<(Words, Memory)> {
+    let allocates = matches!(plan.flavor, Flavor::Allocate | Flavor::Shared);
+    let leads = host.leader() == comm.rank as usize;
+    let blocks = WORLD.enter().endpoint.shared_blocks();
+    let (mut mine, mut region, mut trouble) = (Offer::default(), None, None);
+    if leads && host.ranks.len() > 1 {
+        mine.words = Words::take(&blocks, host.ranks.len()).map_or(0, |first| first as u64 + 1);
+    }
+    if leads && allocates {
+        match Region::create(host.bytes) {
+            Ok(made) => {
+                let Ticket { number, token } = made.ticket();
+                (mine.number, mine.token) = (u64::from(number) + 1, token);
+                region = Some(made);
+            }
+            Err(error) => {
+                mine.failed = 1;
+                trouble = Some(error.to_string());
+            }
+        }
+    }
+    let offers = tell(plan.call, comm, [mine.words, mine.number, mine.token, mine.failed])?;
+    if let Some(failed) = offers.iter().position(|offer| offer[3] != 0) {
+        if let Some(first) = mine.words.checked_sub(1) {
+            blocks.give(first as usize, 1);
+        }
+        let why = trouble.unwrap_or_else(|| format!("rank {failed} of comm, on whose host it is, has none"));
+        return Err(Error::new(Class::NoMem, format!("no memory for the window of {} bytes: {why}", host.bytes)));
+    }
+    let [first, number, token, _] = offers[host.leader()];
+    let words = match first.checked_sub(1).and_then(|first| Some((first as usize, blocks.open(first as usize, 1)?))) {
+        Some((first, block)) => Words::Shared { block, blocks: blocks.clone(), first, is_mine: leads },
+        None => Words::own(),
+    };
+    if !allocates {
+        return Ok((words, Memory::None));
+    }
+    let wants = words.is_shared() || plan.flavor == Flavor::Shared;
+    if !leads && wants && number > 0 {
+        let ticket = Ticket { number: number as u32 - 1, token };
+        let leader = comm.local.peer(host.ranks[0]);
+        region = WORLD.enter().endpoint.open_region(leader, ticket, host.bytes).ok();
+    }
+    let misses = u64::from(region.is_none());
+    let missing = tell(plan.call, comm, [misses, 0, 0, 0])?;
+    if missing.iter().all(|said| said[0] == 0) {
+        let memory = region.map_or(Memory::None, Memory::Region);
+        return Ok((words, memory));
+    }
+    elsewhere(comm, plan, host, words, region.filter(|_| missing_here(host, &missing) == 0))
+}
+
+fn missing_here(host: &Host, missing: &[[u64; 4]]) -> u64 {
+    host.ranks.iter().map(|&rank| missing[rank as usize][0]).sum()
+}
+
+/// Common memory where somebody could not open a region: blocks of the segment for those hosts that have none.
+fn elsewhere(
+    comm: &Arc<Comm>,
+    plan: &Plan,
+    host: &Host,
+    words: Words,
+    region: Option<Region>,
+) -> Result<(Words, Memory)> {
+    let count = host.bytes.div_ceil(BLOCK_BYTES);
+    let leads = host.leader() == comm.rank as usize;
+    let blocks = WORLD.enter().endpoint.shared_blocks();
+    let wanted = leads && region.is_none();
+    let mine = if wanted { blocks.take(count).map_or(0, |first| first as u64 + 1) } else { 0 };
+    let offers = tell(plan.call, comm, [mine, 0, 0, 0])?;
+    if let Some(region) = region {
+        return Ok((words, Memory::Region(region)));
+    }
+    let first = offers[host.leader()][0].checked_sub(1);
+    if let Some((first, block)) = first.and_then(|first| Some((first as usize, blocks.open(first as usize, count)?))) {
+        return Ok((words, Memory::Block { block, first, count }));
+    }
+    if plan.flavor == Flavor::Shared {
+        words.give_back();
+        let detail = format!("{} bytes cannot be shared: the kernel hands no memory round here", host.bytes);
+        return Err(Error::new(Class::RmaShared, detail));
+    }
+    // Everybody by himself: others come by messages.
+    let own = Region::create(host.bytes).map_err(|error| Error::new(Class::NoMem, error.to_string()))?;
+    Ok((words, Memory::Private(own)))
+}
+
+impl Words {
+    pub fn is_shared(&self) -> bool {
+        matches!(self, Self::Shared { .. })
+    }
+}
+
+impl Memory {
+    fn at(&self, offset: usize, bytes: usize) -> *mut u8 {
+        match self {
+            Self::None => std::ptr::null_mut(),
+            Self::Region(region) | Self::Private(region) => region.at(offset, bytes),
+            Self::Block { block, .. } => block.bytes(offset, bytes),
+        }
+    }
+}
+
+/// The hints of the standard that are given back; others are ignored, as it allows.
+fn known_hints(plan: &Plan) -> Info {
+    let mut hints = Info::default();
+    let defaults = [
+        ("no_locks", "false"),
+        ("accumulate_ordering", "rar,raw,war,waw"),
+        ("accumulate_ops", "same_op_no_op"),
+        ("same_size", "false"),
+        ("same_disp_unit", "false"),
+        ("mpi_accumulate_granularity", "0"),
+    ];
+    for (key, value) in defaults {
+        hints.set(key, plan.info.get(key).unwrap_or(value));
+    }
+    if plan.flavor == Flavor::Shared {
+        hints.set("alloc_shared_noncontig", plan.info.get("alloc_shared_noncontig").unwrap_or("false"));
+    }
+    if let Some(kinds) = plan.info.get("mpi_memory_alloc_kinds") {
+        hints.set("mpi_memory_alloc_kinds", kinds);
+    }
+    hints
+}
+
+/// Frees a window, together with all members; its attributes are deleted already.
+pub fn free(handle: usize) -> Result<()> {
+    let comm = find(&mut WORLD.enter(), handle)?.0.comm.clone();
+    meet("MPI_Win_free", &comm)?;
+    {
+        let mut guard = WORLD.enter();
+        let World { windows, endpoint, .. } = &mut *guard;
+        let mut window = windows.table.remove(handle)?;
+        windows.live.retain(|live| *live != handle);
+        window.service.reap(endpoint);
+        window.service.close(endpoint);
+        if let Memory::Block { first, count, .. } = window.memory
+            && window.host[0] as usize == window.me()
+        {
+            endpoint.shared_blocks().give(first, count);
+        }
+        window.words.give_back();
+    }
+    forget_comm(&comm);
+    Ok(())
+}
+
+/// Refuses to free a window with an open epoch.
+pub fn check_free(handle: usize) -> Result<()> {
+    let mut guard = WORLD.enter();
+    let (window, _) = find(&mut guard, handle)?;
+    match window.open_epoch() {
+        Some(why) => Err(Error::new(Class::RmaSync, format!("{}: {why}", window.display_name()))),
+        None => Ok(()),
+    }
+}

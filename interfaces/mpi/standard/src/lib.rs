@@ -1,0 +1,12 @@
+//! `libmpi_abi.so.1`: the entry points of the standard ABI (MPI 5.0, chapter 20), generated from the table in
+//! `interfaces/mpi/abi`. Each calls one body of `weft-mpi`, whose types are those of this ABI, and turns an error into
+//! the call of the right error handler.
+//!
+//! It is a crate of its own because whatever a library exports comes out of every shared object that it is linked into.
+//!
+//! Test: `cargo test -p weft-tests --test mpi_abi`, after `cargo xtask tree`.
+#![allow(unused_variables, clippy::missing_safety_doc, clippy::too_many_arguments, non_snake_case)]
+
+use std::ffi::{c_char, c_void};
+
+include!(concat!(env!("OUT_DIR"), "/entries.rs"));
