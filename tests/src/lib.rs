@@ -5,6 +5,7 @@ pub mod build;
 pub mod namespaces;
 pub mod peers;
 mod programs;
+pub mod ranks;
 #[allow(unsafe_code)]
 pub mod signal;
 pub mod sockets;

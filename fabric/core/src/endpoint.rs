@@ -7,7 +7,7 @@ use crate::pace::{Bounds, Policy};
 use crate::port::{Limits, Port};
 use crate::region::{Attach, Region, Ticket};
 use crate::shared::SharedBlocks;
-use crate::status::{Counters, Page, PageCounters, Status};
+use crate::status::{CounterReader, Counters, Page, PageCounters, Status};
 use std::io;
 use weft_device::past_caches::share_of_cache;
 use weft_device::shm::{Doorbell, Segment, ShmDevice};
@@ -37,7 +37,12 @@ pub struct Endpoint {
 impl Endpoint {
     /// Joins the job that started this process, or makes a job of one.
     pub fn join() -> Result<Self, JoinError> {
-        Self::from_joined(join::join()?)
+        Self::join_with(&[])
+    }
+
+    /// As [`Self::join`], where some settings, named by their environment variables, are not what the environment says.
+    pub fn join_with(changes: &[(&'static str, String)]) -> Result<Self, JoinError> {
+        Self::from_joined(join::join(changes)?)
     }
 
     /// Joins a segment of this host as `member` (tests, and programs that place themselves).
@@ -297,6 +302,31 @@ impl Endpoint {
         any
     }
 
+    /// Whether the endpoint can [`Self::rest`]: not across hosts, where connections end with a farewell.
+    pub fn can_rest(&self) -> bool {
+        !self.devices.is_across()
+    }
+
+    /// As [`Self::leave`], but to be able to come back ([`Self::resume`]). Meanwhile the others and the manager see a
+    /// process that has left.
+    pub fn rest(&mut self) {
+        self.finish(|endpoint| endpoint.port.has_work());
+        self.devices.count(&mut self.port.counters);
+        self.devices.segment().set_state(self.devices.my_member(), MemberState::Left);
+        if let Some(Err(error)) = self.manager.as_mut().map(Manager::rest) {
+            eprintln!("weft: rank {}: {error}", self.me);
+        }
+    }
+
+    /// Comes back to the job after a [`Self::rest`].
+    pub fn resume(&mut self) {
+        self.devices.segment().set_state(self.devices.my_member(), MemberState::Joined);
+        // A manager of somebody else may not speak any more with who has taken its leave. Then our end is told to nobody.
+        if self.manager.as_mut().is_some_and(|manager| manager.resume().is_err()) {
+            self.manager = None;
+        }
+    }
+
     /// Makes progress until everything started has left this process, except for peers that have ended; then leaves the
     /// job.
     pub fn leave(mut self) {
@@ -431,6 +461,11 @@ impl Endpoint {
     pub fn counters(&mut self) -> &Counters {
         self.devices.count(&mut self.port.counters);
         &self.port.counters
+    }
+
+    /// Reads the counters from any thread at any time, also after the endpoint's end.
+    pub fn counter_reader(&self) -> CounterReader {
+        self.status.counter_reader()
     }
 
     pub(crate) fn disarm(&mut self) {

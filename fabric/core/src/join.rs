@@ -118,8 +118,10 @@ impl Joined {
     }
 }
 
-pub(crate) fn join() -> Result<Joined, JoinError> {
-    let settings = Settings::from_env(std::env::vars_os());
+/// `changes`: environment variables of settings with values that go before those of the environment.
+pub(crate) fn join(changes: &[(&'static str, String)]) -> Result<Joined, JoinError> {
+    let changed = changes.iter().map(|(name, value)| (name.into(), value.into()));
+    let settings = Settings::from_env(std::env::vars_os().chain(changed));
     let start = environment::read(|name| std::env::var(name).ok());
     let settings = settings.map_err(|errors| {
         leave_it_to_rank_0(start.as_ref().ok());

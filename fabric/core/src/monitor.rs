@@ -85,6 +85,11 @@ impl<T: Driven> Monitor<T> {
         self.open.store(true, Ordering::Release);
     }
 
+    /// Says anew whether several threads may use the monitor at the same time. Nobody may be inside, or about to enter.
+    pub fn share(&self, threads: bool) {
+        self.threads.store(threads, Ordering::Relaxed);
+    }
+
     /// Takes the value out again; later `enter` panics.
     pub fn close(&self) -> T {
         let _held = self.lock.lock();

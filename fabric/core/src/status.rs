@@ -111,6 +111,25 @@ impl DerefMut for PageCounters {
     }
 }
 
+/// The counters as a tool in this process reads them: what the page says, without the endpoint's help. Some are brought up
+/// to date there only now and then (see [`Counters`]).
+pub struct CounterReader(Page);
+
+// SAFETY: it only loads whole words atomically from memory that lives as long as the page it keeps.
+unsafe impl Sync for CounterReader {}
+
+impl CounterReader {
+    /// The names of the counters.
+    pub const NAMES: &'static [&'static str] = &page::COUNTER_NAMES;
+
+    /// The counter with this place among the names.
+    pub fn read(&self, index: usize) -> u64 {
+        assert!(index < Self::NAMES.len(), "there is no counter {index}");
+        // SAFETY: the counters lie inside the page, aligned (asserted in weft-wire); the owner stores whole words.
+        unsafe { (*self.0.at.add(page::COUNTERS + 8 * index).cast::<AtomicU64>()).load(Ordering::Relaxed) }
+    }
+}
+
 /// The rest of the page.
 pub(crate) struct Status {
     page: Page,
@@ -132,6 +151,10 @@ impl Status {
         status.word(page::VERSION_AT).store(page::VERSION, Ordering::Relaxed);
         status.long(page::MAGIC_AT).store(page::MAGIC, Ordering::Release);
         status
+    }
+
+    pub fn counter_reader(&self) -> CounterReader {
+        CounterReader(self.page.clone())
     }
 
     fn word(&self, offset: usize) -> &AtomicU32 {

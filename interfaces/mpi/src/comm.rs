@@ -7,6 +7,7 @@ pub(crate) mod context;
 pub(crate) mod create;
 mod disconnect;
 mod exchange;
+pub(crate) mod from_groups;
 pub(crate) mod idup;
 
 use crate::attribute::Attributes;
@@ -20,13 +21,22 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use weft_fabric::Peer;
 
 /// Contexts that one communicator uses, counted from [`Comm::context`].
-pub const CONTEXTS_EACH: u32 = 4;
+pub const CONTEXTS_EACH: u32 = 6;
+/// Making communicators out of groups, without one to make them from. No communicator has it, and neither do
+/// the letters of `coll::inquiry`.
+pub const FROM_GROUPS: u32 = u32::MAX - 1;
+/// Those of `MPI_COMM_WORLD` and `MPI_COMM_SELF`.
+pub const PREDEFINED: [u32; 2] = [0, CONTEXTS_EACH];
 /// Collective operations: `context + COLLECTIVE`.
 pub const COLLECTIVE: u32 = 1;
 /// Making communicators out of this one, all members together: `context + CONSTRUCTION`.
 pub const CONSTRUCTION: u32 = 2;
 /// Making communicators out of this one with a tag of the program's: `context + TAGGED_CONSTRUCTION`.
 pub const TAGGED_CONSTRUCTION: u32 = 3;
+/// What the sides of partitioned operations tell each other when they are made: `context + INTRODUCTION`.
+pub const INTRODUCTION: u32 = 4;
+/// The partitions of partitioned operations: `context + PARTITION`.
+pub const PARTITION: u32 = 5;
 
 /// A communicator. Immutable but for its state, which locks itself and is off every hot path.
 pub struct Comm {
@@ -40,6 +50,8 @@ pub struct Comm {
     /// The handle under which the program knows it.
     pub handle: usize,
     pub topology: Option<Topology>,
+    /// The handle of the session that it comes from.
+    pub session: Option<usize>,
     /// What collectives keep for each communicator.
     pub collective: crate::coll::CommState,
     /// What point-to-point keeps for each communicator.
@@ -62,6 +74,7 @@ pub struct Draft {
     pub local: Arc<Group>,
     pub remote: Option<Arc<Group>>,
     pub topology: Option<Topology>,
+    pub session: Option<usize>,
     pub name: String,
     pub errhandler: Arc<Handler>,
     pub info: Info,
@@ -72,17 +85,18 @@ impl Draft {
     pub fn new(local: Arc<Group>) -> Self {
         let errhandler = Arc::new(Handler::Fatal);
         let (info, attributes) = Default::default();
-        Self { local, remote: None, topology: None, name: String::new(), errhandler, info, attributes }
+        let session = local.session();
+        Self { local, remote: None, topology: None, session, name: String::new(), errhandler, info, attributes }
     }
 
-    /// With the error handler of `parent`.
+    /// With the error handler and the session of `parent`.
     pub fn from_parent(local: Arc<Group>, parent: &Comm) -> Self {
-        Self { errhandler: parent.state().errhandler.clone(), ..Self::new(local) }
+        Self { errhandler: parent.state().errhandler.clone(), session: parent.session, ..Self::new(local) }
     }
 
     /// The calling process is a member of the local group.
     pub fn finish(self, context: u32, handle: usize) -> Comm {
-        let Self { local, remote, topology, name, errhandler, info, attributes } = self;
+        let Self { local, remote, topology, session, name, errhandler, info, attributes } = self;
         Comm {
             context,
             rank: local.mine().expect("a process makes communicators that it is in"),
@@ -90,6 +104,7 @@ impl Draft {
             remote,
             handle,
             topology,
+            session,
             collective: Default::default(),
             point: Default::default(),
             state: Mutex::new(State { name, errhandler, info, attributes }),

@@ -31,6 +31,14 @@ impl Handler {
             _ => None,
         }
     }
+
+    /// The null handle of the objects that it is for.
+    fn null(&self) -> usize {
+        match self {
+            Self::User { kind, .. } => kind.null(),
+            _ => Kind::Comm.null(),
+        }
+    }
 }
 
 /// The handlers that the program made; usable before `MPI_Init`.
@@ -84,8 +92,16 @@ pub enum On {
 /// Runs the program's handler: the monitor must not be held.
 #[cold]
 pub fn raise(call: &'static str, on: On, error: Error) -> i32 {
-    let on = error.on.map_or(on, |handle| if Kind::Win.has(handle) { On::Win(handle) } else { On::Comm(handle) });
-    let (handler, object) = find(on);
+    let of = |handle| match handle {
+        _ if Kind::Session.has(handle) => On::Session(handle),
+        _ if Kind::Win.has(handle) => On::Win(handle),
+        _ => On::Comm(handle),
+    };
+    let on = error.on.map_or(on, of);
+    let (handler, object) = match &error.through {
+        Some(handler) => (handler.clone(), handler.null()),
+        None => find(on),
+    };
     let line = format!("{call}: {} ({})", error.detail, crate::error::name(error.code));
     run(&handler, object, error.code, &line)
 }
@@ -116,7 +132,16 @@ fn find(on: On) -> (Arc<Handler>, usize) {
         On::Comm(handle) => of_comm(Some(handle)),
         On::File(handle) => (of_file(handle), handle),
         On::Win(handle) => of_win(handle),
-        On::Process | On::Session(_) => of_comm(None),
+        On::Session(handle) => of_session(handle),
+        On::Process => of_comm(None),
+    }
+}
+
+/// The handler of a session; without a live one that of the process.
+fn of_session(handle: usize) -> (Arc<Handler>, usize) {
+    match crate::session::of(handle) {
+        Ok(session) => (session.errhandler(), handle),
+        Err(_) => of_comm(None),
     }
 }
 
@@ -148,15 +173,17 @@ fn of_comm(handle: Option<usize>) -> (Arc<Handler>, usize) {
         return (Arc::new(Handler::Fatal), COMM_SELF);
     }
     let world = WORLD.enter();
-    let comm = handle.and_then(|handle| world.comms.find(handle)).unwrap_or_else(|| of_process(&world));
-    (comm.state().errhandler.clone(), comm.handle)
+    match handle.and_then(|handle| world.comms.find(handle)).or_else(|| of_process(&world)) {
+        Some(comm) => (comm.state().errhandler.clone(), comm.handle),
+        // Only sessions are used: the initial error handler (MPI 5.0, section 9.3).
+        None => (Arc::new(Handler::Fatal), COMM_SELF),
+    }
 }
 
 /// Whose handler gets errors of no object: `MPI_COMM_SELF` (MPI 5.0, section 9.3). Before MPI 4.0 it was
 /// `MPI_COMM_WORLD`, and many programs set only that one's handler: it is taken while that of `MPI_COMM_SELF` is the
 /// initial one.
-fn of_process(world: &World) -> &Arc<Comm> {
-    let of = |handle| world.comms.find(handle).expect("the predefined communicators live");
-    let own = of(COMM_SELF);
-    if *own.state().errhandler == Handler::Fatal { of(COMM_WORLD) } else { own }
+fn of_process(world: &World) -> Option<&Arc<Comm>> {
+    let own = world.comms.find(COMM_SELF)?;
+    if *own.state().errhandler == Handler::Fatal { world.comms.find(COMM_WORLD) } else { Some(own) }
 }

@@ -4,6 +4,9 @@ pub mod abi;
 mod added;
 pub mod recent;
 
+use crate::errhandler::Handler;
+use std::sync::Arc;
+
 pub use added::last_used;
 
 macro_rules! classes {
@@ -117,19 +120,27 @@ pub struct Error {
     pub detail: String,
     /// The communicator (file, window) whose error handler is called; `None`: the one among the call's arguments.
     pub on: Option<usize>,
+    /// The error handler that the call itself was given, which goes before all others.
+    pub through: Option<Arc<Handler>>,
 }
 
 impl Error {
     #[cold]
     pub fn new(class: Class, detail: impl Into<String>) -> Self {
-        Self { class, code: class as i32, detail: detail.into(), on: None }
+        Self { class, code: class as i32, detail: detail.into(), on: None, through: None }
     }
 
     /// The error of a user's callback that returned `code`.
     #[cold]
     pub fn from_code(code: i32, detail: impl Into<String>) -> Self {
         let class = Class::from_number(code).unwrap_or(Class::Other);
-        Self { class, code, detail: detail.into(), on: None }
+        Self { class, code, detail: detail.into(), on: None, through: None }
+    }
+
+    /// Says which error handler is to be called, where a call is given one for what it makes.
+    pub fn through(mut self, handler: &Arc<Handler>) -> Self {
+        self.through = Some(handler.clone());
+        self
     }
 
     /// Says which object's error handler is to be called.

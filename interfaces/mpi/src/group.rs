@@ -11,6 +11,8 @@ pub struct Group {
     members: Members,
     /// The calling process's rank in the group.
     mine: Option<u32>,
+    /// The session that the group comes from.
+    session: Option<usize>,
 }
 
 /// The world's group is the common case and needs no list.
@@ -36,9 +38,19 @@ impl Group {
             ranks.sort_unstable();
             Members::Listed { by_rank: members, ranks }
         };
-        let mut group = Self { members, mine: None };
+        let mut group = Self { members, mine: None, session: None };
         group.mine = group.rank_of(me);
         group
+    }
+
+    /// The same group, as coming from the session with this handle.
+    pub fn of_session(self, session: Option<usize>) -> Self {
+        Self { session, ..self }
+    }
+
+    /// The handle of the session that the group comes from.
+    pub fn session(&self) -> Option<usize> {
+        self.session
     }
 
     #[inline]

@@ -132,6 +132,13 @@ impl<T> Table<T> {
         self.predefined[place] = Some(value);
     }
 
+    /// Empties a fixed place again.
+    pub fn undefine(&mut self, handle: usize) {
+        if let Some(place) = self.predefined.get_mut(handle - self.kind.null()) {
+            *place = None;
+        }
+    }
+
     /// Takes a handle whose object comes later ([`Self::fill`]); until then it is refused like a freed one.
     #[inline]
     pub fn reserve(&mut self) -> usize {

@@ -6,10 +6,9 @@
 //! - `world`: everything kept between calls, beside the endpoint, under one monitor.
 //! - `handle`: what C programs hold, and the tables behind it.
 //! - rooms: `comm`, `group`, `topology`, `attribute`, `info`, `errhandler`, `error`, `start`, `datatype`, `op`,
-//!   `status`, `convert`, `point`, `request`, `coll`, `window`, `file`.
+//!   `status`, `convert`, `point`, `partitioned`, `request`, `coll`, `session`, `tool`, `window`, `file`.
 //!
-//! Not here yet: sessions, dynamic processes, partitioned communication, the tool interface. Their
-//! functions are exported and report that they are not supported.
+//! Not here yet: dynamic processes. Their functions are exported and report that they are not supported.
 //!
 //! Invariants:
 //! - No function of the program (user operation, attribute callback, error handler) runs while this crate holds the
@@ -38,11 +37,14 @@ pub mod group;
 pub mod handle;
 pub mod info;
 pub mod op;
+pub mod partitioned;
 pub mod point;
 pub mod program;
 pub mod request;
+pub mod session;
 pub mod start;
 pub mod status;
+pub mod tool;
 pub mod topology;
 pub mod window;
 pub mod world;

@@ -1,15 +1,19 @@
 //! Start and end (MPI 5.0, chapter 11).
+//!
+//! The interface is there for its *users*: the world, from `MPI_Init` to `MPI_Finalize`, and each session. The first one
+//! joins the job. When the last one is gone the process rests: for the others and the launcher it has left, but a session
+//! may bring it back. On several hosts, where leaving is for good, it cannot come back.
 
 pub mod abi;
 
 use crate::abi::{COMM_SELF, COMM_WORLD, GROUP_EMPTY, THREAD_MULTIPLE};
-use crate::comm::Draft;
+use crate::comm::{Draft, PREDEFINED};
 use crate::error::{Class, Error, Result};
 use crate::group::Group;
 use crate::world::{WORLD, World};
 use std::io::Write;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicI32, AtomicU8, AtomicU32, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::ThreadId;
 use weft_fabric::Endpoint;
 
@@ -17,16 +21,42 @@ const BEFORE: u8 = 0;
 const RUNNING: u8 = 1;
 const ENDED: u8 = 2;
 
+/// Where the world is.
 static PHASE: AtomicU8 = AtomicU8::new(BEFORE);
+/// The world, while it is running, and the sessions. Changes under the lock of [`MEMBERSHIP`] only.
+static USERS: AtomicU32 = AtomicU32::new(0);
+static MEMBERSHIP: Mutex<Membership> = Mutex::new(Membership::Never);
 static THREAD_LEVEL: AtomicI32 = AtomicI32::new(0);
 static RANK: AtomicI32 = AtomicI32::new(-1);
 /// The process that joined the job; a forked copy of it has another number.
 static PROCESS: AtomicU32 = AtomicU32::new(0);
 static MAIN: std::sync::OnceLock<ThreadId> = std::sync::OnceLock::new();
 
-/// Between `MPI_Init` and `MPI_Finalize`.
+/// The process's place in the job.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Membership {
+    Never,
+    /// There are users. `shared`: threads may call at the same time.
+    Joined {
+        shared: bool,
+    },
+    /// There are none, but may be some again.
+    Resting,
+    Left,
+}
+
+fn membership() -> MutexGuard<'static, Membership> {
+    MEMBERSHIP.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Whether there are users: between `MPI_Init` and `MPI_Finalize`, and while there are sessions.
 #[inline]
 pub fn is_running() -> bool {
+    USERS.load(Ordering::Relaxed) != 0
+}
+
+/// The world is between `MPI_Init` and `MPI_Finalize`.
+fn has_world() -> bool {
     PHASE.load(Ordering::Relaxed) == RUNNING
 }
 
@@ -40,7 +70,11 @@ pub fn expect_running(call: &'static str) {
 
 #[cold]
 fn not_running(call: &'static str) -> ! {
-    let when = if PHASE.load(Ordering::Relaxed) == BEFORE { "before MPI_Init" } else { "after MPI_Finalize" };
+    let when = match (PHASE.load(Ordering::Relaxed), *membership()) {
+        (BEFORE, Membership::Never) => "before MPI_Init",
+        (BEFORE, _) => "after the last MPI_Session_finalize",
+        _ => "after MPI_Finalize",
+    };
     abort_with(Class::Other as i32, &format!("{call} was called {when}"))
 }
 
@@ -62,53 +96,147 @@ pub fn abort(code: i32) -> ! {
     weft_fabric::abort(status, "")
 }
 
-/// Joins the job and makes the predefined objects.
+/// Starts the world: its communicators are there afterwards.
 fn start(level: i32) -> Result<()> {
+    let mut membership = membership();
     match PHASE.load(Ordering::Relaxed) {
         BEFORE => (),
         RUNNING => return Err(Error::new(Class::Other, "the interface has been started already")),
         _ => return Err(Error::new(Class::Other, "the interface cannot be started again after MPI_Finalize")),
     }
-    let endpoint = Endpoint::join().map_err(|error| Error::new(Class::Other, error.to_string()))?;
-    let mut world = World::new(endpoint, level == THREAD_MULTIPLE);
-    RANK.store(world.endpoint.me().0 as i32, Ordering::Relaxed);
-    define_objects(&mut world);
-    crate::attribute::set_predefined(&world);
-    crate::datatype::abi::define_predefined(&mut world.types);
-    crate::op::abi::define_predefined(&mut world.ops);
+    begin(&mut membership, level == THREAD_MULTIPLE)?;
+    define_communicators(&mut WORLD.enter());
     THREAD_LEVEL.store(level, Ordering::Relaxed);
-    PROCESS.store(std::process::id(), Ordering::Relaxed);
     let _ = MAIN.set(std::thread::current().id());
-    WORLD.open(world, level == THREAD_MULTIPLE);
     PHASE.store(RUNNING, Ordering::Release);
     Ok(())
 }
 
-fn define_objects(world: &mut World) {
+/// Begins a session; the thread level that it gets of the one it asks for, or of all if it asks for none.
+///
+/// Where the world was started for one thread at a time no session gets more than the world.
+pub fn begin_session(asked: Option<i32>) -> Result<i32> {
+    let mut membership = membership();
+    begin(&mut membership, true)?;
+    let most = match *membership {
+        Membership::Joined { shared: false } => THREAD_LEVEL.load(Ordering::Relaxed),
+        _ => THREAD_MULTIPLE,
+    };
+    Ok(asked.unwrap_or(most).min(most))
+}
+
+/// Ends a session whose objects are freed.
+pub fn end_session() -> Result<()> {
+    let mut membership = membership();
+    if is_copy() {
+        USERS.fetch_sub(1, Ordering::Release);
+        return Ok(());
+    }
+    if USERS.load(Ordering::Relaxed) == 1 {
+        crate::point::settle("MPI_Session_finalize");
+    }
+    end(&mut membership);
+    Ok(())
+}
+
+/// Takes one more user. The first one joins the job, or comes back to it; `shared` says whether threads may call at the
+/// same time from then on.
+fn begin(membership: &mut Membership, shared: bool) -> Result<()> {
+    if *membership != Membership::Never && is_copy() {
+        let line = "the process is a forked copy of a rank; only the rank itself can use the interface";
+        return Err(Error::new(Class::Other, line));
+    }
+    match *membership {
+        Membership::Never => join(shared)?,
+        Membership::Resting => {
+            WORLD.share(shared);
+            let mut world = WORLD.enter();
+            world.threads = shared;
+            world.endpoint.resume();
+        }
+        Membership::Joined { .. } => {
+            USERS.fetch_add(1, Ordering::Release);
+            return Ok(());
+        }
+        Membership::Left => {
+            let line = "the process has left the job, which is on several hosts, and cannot come back to it; keep a \
+                        session open where there is to be another one later";
+            return Err(Error::new(Class::Other, line));
+        }
+    }
+    *membership = Membership::Joined { shared };
+    USERS.store(1, Ordering::Release);
+    Ok(())
+}
+
+/// Joins the job and makes the objects that are there for all users.
+fn join(shared: bool) -> Result<()> {
+    let changes = crate::tool::changed_settings();
+    let endpoint = Endpoint::join_with(&changes).map_err(|error| Error::new(Class::Other, error.to_string()))?;
+    crate::tool::note_joined(&endpoint);
+    let mut world = World::new(endpoint, shared);
+    RANK.store(world.endpoint.me().0 as i32, Ordering::Relaxed);
+    PROCESS.store(std::process::id(), Ordering::Relaxed);
+    // Equal everywhere, whatever sessions do before `MPI_Init`.
+    PREDEFINED.into_iter().for_each(|context| assert!(world.contexts.claim(context), "nothing has a context yet"));
+    let me = world.endpoint.me();
+    world.groups.define(GROUP_EMPTY, Arc::new(Group::new(Vec::new(), me)));
+    crate::attribute::set_predefined(&world);
+    crate::datatype::abi::define_predefined(&mut world.types);
+    crate::op::abi::define_predefined(&mut world.ops);
+    WORLD.open(world, shared);
+    Ok(())
+}
+
+fn define_communicators(world: &mut World) {
     let (me, size) = (world.endpoint.me(), world.endpoint.world_size());
     let everyone = Arc::new(Group::new((0..size).map(weft_fabric::Peer).collect(), me));
     let myself = Arc::new(Group::new(vec![me], me));
-    for (handle, group, name) in [(COMM_WORLD, everyone, "MPI_COMM_WORLD"), (COMM_SELF, myself, "MPI_COMM_SELF")] {
-        let context = world.contexts.first_free();
-        world.contexts.claim(context);
+    let both = [(COMM_WORLD, everyone, "MPI_COMM_WORLD"), (COMM_SELF, myself, "MPI_COMM_SELF")];
+    for (context, (handle, group, name)) in PREDEFINED.into_iter().zip(both) {
         let comm = Draft { name: name.to_owned(), ..Draft::new(group) }.finish(context, handle);
         world.comms.define(handle, Arc::new(comm));
     }
-    world.groups.define(GROUP_EMPTY, Arc::new(Group::new(Vec::new(), me)));
 }
 
-/// Runs what the program attached to the end, waits for the others, and leaves the job.
+/// One user less. The last one leaves the job, so that it can come back where that is possible.
+fn end(membership: &mut Membership) {
+    if USERS.fetch_sub(1, Ordering::Release) > 1 {
+        return;
+    }
+    *membership = if WORLD.enter().endpoint.can_rest() {
+        WORLD.enter().endpoint.rest();
+        Membership::Resting
+    } else {
+        WORLD.close().endpoint.leave();
+        Membership::Left
+    };
+}
+
+/// Whether this is a forked copy of the process that joined the job.
+fn is_copy() -> bool {
+    std::process::id() != PROCESS.load(Ordering::Relaxed)
+}
+
+/// Runs what the program attached to the end, waits for the others, and leaves the job unless there are sessions.
 fn finish() -> Result<()> {
-    if std::process::id() != PROCESS.load(Ordering::Relaxed) {
+    if is_copy() {
         finish_copy();
         return Ok(());
     }
+    if !has_world() {
+        let line = "the world is not there: it is between MPI_Init and MPI_Finalize, whatever sessions there are";
+        return Err(Error::new(Class::Other, line));
+    }
     crate::comm::abi::delete_attributes(COMM_SELF)?;
     let everyone = WORLD.enter().comm(COMM_WORLD)?.clone();
-    crate::point::settle();
+    crate::point::settle("MPI_Finalize");
     crate::comm::agree::meet("MPI_Finalize", &everyone)?;
+    drop(everyone);
+    let mut membership = membership();
     PHASE.store(ENDED, Ordering::Release);
-    WORLD.close().endpoint.leave();
+    [COMM_WORLD, COMM_SELF].into_iter().for_each(|handle| WORLD.enter().comms.undefine(handle));
+    end(&mut membership);
     Ok(())
 }
 
@@ -117,6 +245,7 @@ fn finish() -> Result<()> {
 #[cold]
 fn finish_copy() {
     PHASE.store(ENDED, Ordering::Release);
+    USERS.store(0, Ordering::Release);
     let (rank, process, copy) = (RANK.load(Ordering::Relaxed), PROCESS.load(Ordering::Relaxed), std::process::id());
     let line = format!(
         "weft: rank {rank}: MPI_Finalize was called in process {copy}, a forked copy of rank {rank} (process \

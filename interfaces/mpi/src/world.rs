@@ -31,6 +31,8 @@ pub struct World {
     pub messages: Table<crate::point::Message>,
     /// Schedules under way.
     pub collectives: crate::coll::Active,
+    /// Partitioned operations.
+    pub partitioned: crate::partitioned::Active,
     pub windows: crate::window::Windows,
     pub files: Table<Arc<crate::file::File>>,
     /// The shared pointers of files that this process keeps.
@@ -111,6 +113,7 @@ impl World {
             requests: Table::new(Kind::Request),
             messages: Table::new(Kind::Message),
             collectives: Default::default(),
+            partitioned: Default::default(),
             windows: Default::default(),
             files: Table::new(Kind::File),
             pointers: Vec::new(),
@@ -147,6 +150,7 @@ impl Driven for World {
 
     fn advance(&mut self) -> Option<Outside> {
         self.point.advance(&mut self.endpoint);
+        self.partitioned.advance(&mut self.endpoint);
         crate::window::advance(self);
         crate::comm::idup::advance(self);
         crate::file::advance(self);

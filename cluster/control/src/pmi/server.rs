@@ -133,6 +133,8 @@ impl Server {
             "barrier_in" => self.on_barrier_in(rank),
             "finalize" => {
                 self.reply(rank, "cmd=finalize_ack rc=0".to_owned());
+                // It may begin again: sessions of MPI do.
+                self.clients[rank].initialised = false;
                 self.events.push_back(Event::Finalised { rank });
             }
             "abort" => self.on_abort(rank, fields),

@@ -64,6 +64,21 @@ impl Manager {
         asked
     }
 
+    /// As [`Self::finalise`], where the process may come back ([`Self::resume`]).
+    pub fn rest(&mut self) -> Result<(), ManagerError> {
+        let asked = self.ask(Request::Finalise).map(drop);
+        socket_of_abort(|slot| *slot = None);
+        asked
+    }
+
+    /// Says that we have begun again.
+    pub fn resume(&mut self) -> Result<(), ManagerError> {
+        self.announce()?;
+        let socket = self.socket.clone();
+        socket_of_abort(|slot| *slot = Some(socket));
+        Ok(())
+    }
+
     fn send(&mut self, request: Request) -> Result<(), ManagerError> {
         let line = self.client.handle_request(request)?;
         sys::send_all(&self.socket, &line).map_err(ManagerError::Gone)

@@ -253,7 +253,7 @@ pub unsafe fn intercomm_merge(intercomm: usize, high: i32, out: *mut usize) -> R
 }
 
 /// Hints that the standard defines for communicators; others are ignored, as it allows.
-fn understood(info: &Info) -> Info {
+pub(crate) fn understood(info: &Info) -> Info {
     let known = |key: &str| key.starts_with("mpi_assert_") || key == "mpi_memory_alloc_kinds";
     let mut hints = Info::default();
     for (key, value) in info.entries().iter().filter(|entry| known(&entry.0)) {

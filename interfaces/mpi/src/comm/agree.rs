@@ -110,9 +110,11 @@ impl Agreement {
     }
 }
 
-/// Later attempts leave out as many contexts as the parent's number says, so that two of them part.
+/// Later attempts leave out as many contexts as the numbers of the parent and of the construction say, so that two of
+/// them part.
 fn propose(world: &mut World, circle: &Circle, says: [u64; 3], attempt: u32) -> Step {
-    let skip = (circle.context / super::CONTEXTS_EACH) % (1 << attempt.min(10));
+    let numbers = (circle.context / super::CONTEXTS_EACH).wrapping_add(circle.tag as u32);
+    let skip = numbers % (1 << attempt.min(10));
     let proposal = proposal(world, skip);
     Step::Proposing(circle.exchange([proposal, says[0], says[1], says[2]]))
 }

@@ -57,13 +57,13 @@ mod tests {
     fn a_taken_context_is_neither_proposed_nor_taken_again() {
         let mut contexts = Contexts::default();
         let first = contexts.propose(0);
-        assert!(contexts.claim(first + 8) && !contexts.claim(first + 8));
+        assert!(contexts.claim(first + 2 * CONTEXTS_EACH) && !contexts.claim(first + 2 * CONTEXTS_EACH));
         let second = contexts.propose(3);
-        assert!(second >= first + 8 + CONTEXTS_EACH + 3 * CONTEXTS_EACH);
-        assert!(!contexts.was_released(first + 8));
-        contexts.release(first + 8);
-        assert!(contexts.was_released(first + 8) && !contexts.was_released(first));
-        assert!(contexts.claim(first + 8));
+        assert!(second >= first + 2 * CONTEXTS_EACH + CONTEXTS_EACH + 3 * CONTEXTS_EACH);
+        assert!(!contexts.was_released(first + 2 * CONTEXTS_EACH));
+        contexts.release(first + 2 * CONTEXTS_EACH);
+        assert!(contexts.was_released(first + 2 * CONTEXTS_EACH) && !contexts.was_released(first));
+        assert!(contexts.claim(first + 2 * CONTEXTS_EACH));
         assert!(contexts.propose(0) > second);
     }
 }

@@ -12,6 +12,7 @@ use weft_fabric::Peer;
 /// Gives a new communicator its handle.
 pub fn insert(world: &mut World, draft: Draft, context: u32) -> usize {
     let handle = world.comms.reserve();
+    world.point.note_session(handle, draft.session);
     world.comms.fill(handle, Arc::new(draft.finish(context, handle)));
     handle
 }

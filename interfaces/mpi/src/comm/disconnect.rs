@@ -15,6 +15,7 @@ pub(crate) fn drain(comm: &Comm) -> Result<()> {
 
 fn is_quiet(world: &mut World, comm: &Comm) -> bool {
     world.point.is_quiet(comm.handle, comm.context, &world.endpoint)
+        && world.partitioned.is_quiet(comm.handle)
         && world.collectives.is_quiet_on(comm.context + super::COLLECTIVE)
         && world.constructions.iter().all(|construction| construction.context() != comm.context + CONSTRUCTION)
         && requests_are_complete(world, comm.handle)

@@ -73,6 +73,7 @@ impl Construction {
         let end = match result {
             Ok(agreed) => {
                 let draft = self.draft.take().expect("an agreement ends once");
+                world.point.note_session(self.handle, draft.session);
                 world.comms.fill(self.handle, Arc::new(draft.finish(agreed.context, self.handle)));
                 End::EMPTY
             }

@@ -78,6 +78,25 @@ pub unsafe fn comm_call_errhandler(comm: usize, code: i32) -> Result<()> {
     Ok(())
 }
 
+pub unsafe fn session_set_errhandler(session: usize, errhandler: usize) -> Result<()> {
+    let session = crate::session::of(session)?;
+    session.set_errhandler(resolve(errhandler, Kind::Session)?);
+    Ok(())
+}
+
+pub unsafe fn session_get_errhandler(session: usize, out: *mut usize) -> Result<()> {
+    let handler = crate::session::of(session)?.errhandler();
+    // SAFETY: the program's place for the handle.
+    unsafe { *out = handle_of(&handler) };
+    Ok(())
+}
+
+pub unsafe fn session_call_errhandler(session: usize, code: i32) -> Result<()> {
+    let handler = crate::session::of(session)?.errhandler();
+    run(&handler, session, code, &called("MPI_Session_call_errhandler", code));
+    Ok(())
+}
+
 pub unsafe fn win_set_errhandler(win: usize, errhandler: usize) -> Result<()> {
     let handler = resolve(errhandler, Kind::Win);
     WORLD.enter().windows.table.get_mut(win)?.errhandler = handler?;

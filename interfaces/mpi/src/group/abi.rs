@@ -12,14 +12,15 @@ pub(crate) fn insert(world: &mut World, group: Arc<Group>) -> usize {
     if group.size() == 0 { GROUP_EMPTY } else { world.groups.insert(group) }
 }
 
-fn of(handle: usize, argument: &'static str) -> Result<Arc<Group>> {
+pub(crate) fn of(handle: usize, argument: &'static str) -> Result<Arc<Group>> {
     WORLD.enter().groups.named(argument, handle).cloned()
 }
 
-unsafe fn answer(members: Vec<Peer>, out: *mut usize) -> Result<()> {
+/// Stores the handle of a group that was made out of `origin`.
+unsafe fn answer(members: Vec<Peer>, origin: &Group, out: *mut usize) -> Result<()> {
     let mut world = WORLD.enter();
     let me = world.endpoint.me();
-    let handle = insert(&mut world, Arc::new(Group::new(members, me)));
+    let handle = insert(&mut world, Arc::new(Group::new(members, me).of_session(origin.session())));
     // SAFETY: the program's place for the handle.
     unsafe { *out = handle };
     Ok(())
@@ -74,28 +75,33 @@ pub unsafe fn compare(first: usize, second: usize, out: *mut i32) -> Result<()> 
 }
 
 pub unsafe fn union(first: usize, second: usize, out: *mut usize) -> Result<()> {
+    let (first, second) = (of(first, "group1")?, of(second, "group2")?);
     // SAFETY: as the caller says.
-    unsafe { answer(subset::union(&*of(first, "group1")?, &*of(second, "group2")?), out) }
+    unsafe { answer(subset::union(&first, &second), &first, out) }
 }
 
 pub unsafe fn intersection(first: usize, second: usize, out: *mut usize) -> Result<()> {
+    let (first, second) = (of(first, "group1")?, of(second, "group2")?);
     // SAFETY: as the caller says.
-    unsafe { answer(subset::filter(&*of(first, "group1")?, &*of(second, "group2")?, true), out) }
+    unsafe { answer(subset::filter(&first, &second, true), &first, out) }
 }
 
 pub unsafe fn difference(first: usize, second: usize, out: *mut usize) -> Result<()> {
+    let (first, second) = (of(first, "group1")?, of(second, "group2")?);
     // SAFETY: as the caller says.
-    unsafe { answer(subset::filter(&*of(first, "group1")?, &*of(second, "group2")?, false), out) }
+    unsafe { answer(subset::filter(&first, &second, false), &first, out) }
 }
 
 pub unsafe fn incl(group: usize, n: i32, ranks: *const i32, out: *mut usize) -> Result<()> {
+    let group = of(group, "group")?;
     // SAFETY: the program's array of n ranks and its place for the handle.
-    unsafe { answer(subset::included(&*of(group, "group")?, slice_of(ranks, n, "n")?)?, out) }
+    unsafe { answer(subset::included(&group, slice_of(ranks, n, "n")?)?, &group, out) }
 }
 
 pub unsafe fn excl(group: usize, n: i32, ranks: *const i32, out: *mut usize) -> Result<()> {
+    let group = of(group, "group")?;
     // SAFETY: the program's array of n ranks and its place for the handle.
-    unsafe { answer(subset::excluded(&*of(group, "group")?, slice_of(ranks, n, "n")?)?, out) }
+    unsafe { answer(subset::excluded(&group, slice_of(ranks, n, "n")?)?, &group, out) }
 }
 
 pub unsafe fn range_incl(group: usize, n: i32, ranges: *mut [i32; 3], out: *mut usize) -> Result<()> {
@@ -103,7 +109,7 @@ pub unsafe fn range_incl(group: usize, n: i32, ranges: *mut [i32; 3], out: *mut 
     // SAFETY: the program's array of n triplets and its place for the handle.
     unsafe {
         let ranks = subset::expand(&group, slice_of(ranges, n, "n")?)?;
-        answer(subset::included(&group, &ranks)?, out)
+        answer(subset::included(&group, &ranks)?, &group, out)
     }
 }
 
@@ -112,7 +118,7 @@ pub unsafe fn range_excl(group: usize, n: i32, ranges: *mut [i32; 3], out: *mut 
     // SAFETY: the program's array of n triplets and its place for the handle.
     unsafe {
         let ranks = subset::expand(&group, slice_of(ranges, n, "n")?)?;
-        answer(subset::excluded(&group, &ranks)?, out)
+        answer(subset::excluded(&group, &ranks)?, &group, out)
     }
 }
 

@@ -76,6 +76,24 @@ impl Scattered {
         unsafe { self.datatype.pack_to(self.base, self.count, 0, out, self.bytes) };
     }
 
+    /// The packed bytes `from..from + bytes`.
+    ///
+    /// # Safety
+    /// As [`Self::pack_to`], with room for `bytes`.
+    pub unsafe fn pack_part_to(&self, from: usize, out: *mut u8, bytes: usize) {
+        // SAFETY: the caller's promise.
+        unsafe { self.datatype.pack_to(self.base, self.count, from as u64, out, bytes) };
+    }
+
+    /// Copies `bytes` at `data`, which are the packed bytes from `from` on, to their places.
+    ///
+    /// # Safety
+    /// As [`Self::unpack_from`].
+    pub unsafe fn unpack_part(&self, from: usize, data: *const u8, bytes: usize) {
+        // SAFETY: the caller's promise.
+        unsafe { self.datatype.unpack_from(self.base, self.count, from as u64, data, bytes) };
+    }
+
     /// Copies the first `arrived` packed bytes to their places; more than there is room for are left.
     ///
     /// # Safety

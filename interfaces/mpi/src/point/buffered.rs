@@ -120,9 +120,10 @@ impl State {
         self.attached.iter().position(|attached| attached.owner == owner)
     }
 
-    /// The buffer that sends on a communicator use: its own, otherwise the process's.
+    /// The buffer that sends on a communicator use: its own, its session's, or the process's.
     fn buffer_of(&self, comm: usize) -> Result<usize> {
-        let place = self.position(Owner::Comm(comm)).or_else(|| self.position(Owner::Process));
+        let of_session = || self.position(Owner::Session(self.session_of(comm)?));
+        let place = self.position(Owner::Comm(comm)).or_else(of_session).or_else(|| self.position(Owner::Process));
         place.ok_or_else(|| Error::new(Class::Buffer, "no buffer is attached; a buffered send needs one"))
     }
 
@@ -190,6 +191,9 @@ impl State {
 
     /// The owner is freed: its buffer serves no more sends, and messages that are in it leave on their own.
     pub fn abandon(&mut self, owner: Owner, endpoint: &mut Endpoint) {
+        if let Owner::Comm(comm) = owner {
+            self.sessions.retain(|entry| entry.0 != comm);
+        }
         if let Some(place) = self.position(owner) {
             let attached = self.attached.swap_remove(place);
             self.abandoned.push(attached);

@@ -20,7 +20,7 @@ mod transfer;
 pub use buffer::{Buffer, Packed, Run, Scattered};
 pub use buffered::{Drain, Owner};
 pub use probe::Message;
-pub use route::{Route, Source};
+pub use route::{Route, Source, destination};
 pub use transfer::{Mode, start_receive, start_send};
 
 use crate::request::{Direction, Transfer};
@@ -39,6 +39,8 @@ pub struct State {
     buffered: u64,
     /// Operations whose requests were freed before they were complete.
     detached: Vec<Transfer>,
+    /// Communicators that come from sessions, each with its session.
+    sessions: Vec<(usize, usize)>,
 }
 
 /// What point-to-point keeps for each communicator.
@@ -46,6 +48,15 @@ pub struct State {
 pub struct CommState {}
 
 impl State {
+    /// A new communicator comes from this session.
+    pub fn note_session(&mut self, comm: usize, session: Option<usize>) {
+        self.sessions.extend(session.map(|session| (comm, session)));
+    }
+
+    fn session_of(&self, comm: usize) -> Option<usize> {
+        self.sessions.iter().find(|entry| entry.0 == comm).map(|entry| entry.1)
+    }
+
     /// Takes an operation that completes on its own.
     pub fn detach(&mut self, transfer: Transfer) {
         self.detached.push(transfer);
@@ -67,13 +78,15 @@ impl State {
     }
 }
 
-/// Waits until every message that the program left behind has left: freed sends and buffered ones. For `MPI_Finalize`.
-pub fn settle() {
-    let waiting = Waiting { call: "MPI_Finalize", peer: None, tag: None, context: 0 };
+/// Waits until every message that the program left behind has left: freed sends and buffered ones. For the ends of the
+/// interface, which `call` is one of.
+pub fn settle(call: &'static str) {
+    let waiting = Waiting { call, peer: None, tag: None, context: 0 };
     WORLD.wait(waiting, |world: &mut World| {
-        let World { point, endpoint, .. } = world;
+        let World { point, partitioned, endpoint, .. } = world;
         point.advance(endpoint);
-        let sending = point.detached.iter().any(|transfer| transfer.direction == Direction::Out);
+        let detached = point.detached.iter().any(|transfer| transfer.direction == Direction::Out);
+        let sending = detached || partitioned.is_sending();
         (!sending && point.is_empty_after_sweep(endpoint)).then_some(())
     });
 }

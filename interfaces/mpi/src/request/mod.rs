@@ -23,6 +23,7 @@ pub use transfer::{Direction, Exchange, Held, Transfer, fault, received};
 use crate::abi::{ANY_TAG, PROC_NULL, Status};
 use crate::coll::{Active, CollectiveId};
 use crate::error::Error;
+use crate::partitioned::{self, OperationId};
 use crate::point;
 use crate::world::World;
 use weft_fabric::Endpoint;
@@ -48,6 +49,16 @@ pub enum Request {
     /// Completed by the program itself.
     Generalized(Box<Generalized>),
     Collective(Collective),
+    Partitioned(Partitioned),
+}
+
+/// A partitioned operation, which [`crate::partitioned::Active`] keeps.
+#[derive(Clone, Copy)]
+pub struct Partitioned {
+    pub id: OperationId,
+    pub started: bool,
+    /// The communicator, for its error handler.
+    pub comm: u32,
 }
 
 /// A collective operation that [`Active`] runs.
@@ -91,6 +102,7 @@ impl End {
 pub struct Ground<'a> {
     pub endpoint: &'a mut Endpoint,
     pub collectives: &'a mut Active,
+    pub partitioned: &'a mut partitioned::Active,
     pub point: &'a mut point::State,
 }
 
@@ -98,8 +110,8 @@ impl World {
     /// The requests, and what they stand on.
     #[inline]
     pub fn split(&mut self) -> (&mut crate::handle::Table<Request>, Ground<'_>) {
-        let Self { requests, endpoint, collectives, point, .. } = self;
-        (requests, Ground { endpoint, collectives, point })
+        let Self { requests, endpoint, collectives, partitioned, point, .. } = self;
+        (requests, Ground { endpoint, collectives, partitioned, point })
     }
 }
 
@@ -112,6 +124,11 @@ impl Request {
     /// A persistent collective operation, not started.
     pub fn persistent_collective(id: CollectiveId, comm: usize) -> Self {
         Self::Collective(Collective { id, stage: Stage::Idle, comm: comm as u32 })
+    }
+
+    /// A partitioned operation, not started.
+    pub fn partitioned(id: OperationId, comm: usize) -> Self {
+        Self::Partitioned(Partitioned { id, started: false, comm: comm as u32 })
     }
 
     /// A request that somebody else completes.
@@ -129,6 +146,7 @@ impl Request {
         match self {
             Self::Persistent(persistent) => persistent.active.is_none(),
             Self::Collective(collective) => collective.stage == Stage::Idle,
+            Self::Partitioned(partitioned) => !partitioned.started,
             _ => false,
         }
     }
@@ -136,7 +154,7 @@ impl Request {
     /// Whether the handle stays when the operation is complete.
     pub fn is_persistent(&self) -> bool {
         match self {
-            Self::Persistent(_) => true,
+            Self::Persistent(_) | Self::Partitioned(_) => true,
             Self::Collective(collective) => collective.stage != Stage::Once,
             _ => false,
         }
@@ -149,6 +167,7 @@ impl Request {
             Self::Exchange(exchange) => exchange.parts().any(|part| part.is_on(comm)),
             Self::Persistent(persistent) => persistent.comm == comm,
             Self::Collective(collective) => collective.comm as usize == comm,
+            Self::Partitioned(partitioned) => partitioned.comm as usize == comm,
             Self::Done(_) | Self::Pending | Self::Flush(_) | Self::Generalized(_) => false,
         }
     }
@@ -166,6 +185,7 @@ impl Request {
             Self::Collective(collective) => {
                 collective.stage == Stage::Idle || ground.collectives.is_complete(collective.id)
             }
+            Self::Partitioned(partitioned) => ground.partitioned.is_complete(partitioned.id),
         }
     }
 
@@ -187,6 +207,11 @@ impl Request {
             },
             Self::Generalized(_) | Self::Pending => None,
             Self::Collective(collective) => collective.end(ground.collectives),
+            Self::Partitioned(partitioned) => {
+                let end = ground.partitioned.take(partitioned.id)?;
+                partitioned.started = false;
+                Some(end)
+            }
         }
     }
 
@@ -201,6 +226,7 @@ impl Request {
                 }
             }
             Self::Collective(collective) => ground.collectives.release(collective.id),
+            Self::Partitioned(partitioned) => ground.partitioned.release(partitioned.id),
             Self::Done(_) | Self::Pending | Self::Flush(_) | Self::Generalized(_) => {}
         }
     }

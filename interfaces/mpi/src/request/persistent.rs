@@ -60,6 +60,11 @@ pub unsafe fn start(world: &mut World, handle: usize) -> Result<()> {
             collective.stage = Stage::Started;
             Ok(())
         }
+        Request::Partitioned(partitioned) => {
+            ground.partitioned.start(partitioned.id, ground.endpoint);
+            partitioned.started = true;
+            Ok(())
+        }
         _ => Err(not_persistent()),
     }
 }

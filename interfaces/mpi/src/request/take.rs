@@ -114,6 +114,10 @@ pub fn peek(world: &mut World, handle: usize) -> Result<Taken> {
             return Ok(Taken::Ended { end: End::EMPTY, kept: true });
         }
         Request::Collective(_) => return Ok(Taken::Pending),
+        Request::Partitioned(partitioned) => {
+            let status = ground.partitioned.status(partitioned.id);
+            return Ok(status.map_or(Taken::Pending, |status| Taken::Ended { end: End::good(status), kept: true }));
+        }
         request => request,
     };
     let Some(end) = operation.end(&mut ground) else { return Ok(Taken::Pending) };
@@ -132,11 +136,13 @@ pub fn release(world: &mut World, handle: usize) -> Result<Option<Functions>> {
         return Ok(None);
     }
     let (requests, mut ground) = world.split();
-    if let Request::Generalized(generalized) = requests.get_mut(handle)?
-        && !generalized.complete
-    {
-        generalized.freed = true;
-        return Ok(None);
+    match requests.get_mut(handle)? {
+        Request::Generalized(generalized) if !generalized.complete => {
+            generalized.freed = true;
+            return Ok(None);
+        }
+        Request::Partitioned(partitioned) => ground.partitioned.check_release(partitioned.id)?,
+        _ => {}
     }
     match requests.remove(handle)? {
         Request::Generalized(generalized) => Ok(Some(generalized.functions)),

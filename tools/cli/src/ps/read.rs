@@ -163,12 +163,17 @@ impl From<weft_wire::status::Blocked> for Blocked {
 }
 
 /// MPI numbers its communicators in steps of this many contexts, the predefined ones first.
-const CONTEXTS_EACH: u32 = 4;
+const CONTEXTS_EACH: u32 = 6;
+/// Where communicators are made out of groups, without one.
+const FROM_GROUPS: u32 = u32::MAX - 1;
 
 fn communicator(page: &weft_wire::status::Blocked) -> Option<String> {
     // Calls that wait for several requests, or for everything, concern no single communicator and say 0.
     let of_none = ["MPI_Wait", "MPI_Finalize", "MPI_Buffer"].iter().any(|name| page.call.starts_with(name));
     if of_none && page.context == 0 && page.peer.is_none() && page.tag.is_none() {
+        return None;
+    }
+    if page.context == FROM_GROUPS {
         return None;
     }
     Some(match page.context / CONTEXTS_EACH {

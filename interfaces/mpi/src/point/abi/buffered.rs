@@ -66,11 +66,13 @@ pub unsafe fn comm_iflush_buffer(comm: usize, request: *mut usize) -> Result<()>
 
 /// `MPI_Session_attach_buffer`.
 pub unsafe fn session_attach_buffer(session: usize, buffer: *mut c_void, size: i64) -> Result<()> {
+    crate::session::of(session)?;
     WORLD.enter().point.attach(Owner::Session(session), buffer as usize, size)
 }
 
 /// `MPI_Session_detach_buffer`.
 pub unsafe fn session_detach_buffer(session: usize, buffer_addr: *mut c_void, size: CountOut) -> Result<()> {
+    crate::session::of(session)?;
     // SAFETY: the program's own places for the answers.
     unsafe { detach("MPI_Session_detach_buffer", Owner::Session(session), buffer_addr, size) };
     Ok(())
@@ -78,12 +80,14 @@ pub unsafe fn session_detach_buffer(session: usize, buffer_addr: *mut c_void, si
 
 /// `MPI_Session_flush_buffer`.
 pub unsafe fn session_flush_buffer(session: usize) -> Result<()> {
+    crate::session::of(session)?;
     flush("MPI_Session_flush_buffer", Owner::Session(session));
     Ok(())
 }
 
 /// `MPI_Session_iflush_buffer`.
 pub unsafe fn session_iflush_buffer(session: usize, request: *mut usize) -> Result<()> {
+    crate::session::of(session)?;
     // SAFETY: the program's own place for the handle.
     unsafe { iflush(&mut WORLD.enter(), Owner::Session(session), request) };
     Ok(())

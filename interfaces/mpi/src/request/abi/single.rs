@@ -129,6 +129,10 @@ pub unsafe fn cancel(request: *mut usize) -> Result<()> {
                 let detail = format!("request ({handle:#x}) is a collective operation, which cannot be cancelled");
                 return Err(Error::new(Class::Request, detail));
             }
+            Request::Partitioned(_) => {
+                let detail = format!("request ({handle:#x}) is a partitioned operation, which cannot be cancelled");
+                return Err(Error::new(Class::Request, detail));
+            }
             Request::Generalized(generalized) => {
                 let (functions, complete) = (generalized.functions, generalized.complete);
                 drop(guard);

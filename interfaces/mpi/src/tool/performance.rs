@@ -1,0 +1,83 @@
+//! Performance variables: the counters.
+
+use super::KNOWN;
+
+/// One use of a counter in a session: it counts while it is started.
+#[derive(Clone, Copy, Debug)]
+pub struct Handle {
+    pub session: usize,
+    /// The place of the counter among all.
+    pub counter: usize,
+    /// What it has counted up to the last start.
+    sum: u64,
+    /// Where the counter stood at the last start; `None`: stopped.
+    since: Option<u64>,
+}
+
+/// The counter now; 0 before the process has joined its job.
+fn now(counter: usize) -> u64 {
+    KNOWN.get().map_or(0, |known| known.counters.read(counter))
+}
+
+impl Handle {
+    pub fn new(session: usize, counter: usize) -> Self {
+        Self { session, counter, sum: 0, since: None }
+    }
+
+    pub fn start(&mut self) {
+        self.since = self.since.or(Some(now(self.counter)));
+    }
+
+    pub fn stop(&mut self) {
+        (self.sum, self.since) = (self.read(), None);
+    }
+
+    pub fn read(&self) -> u64 {
+        self.sum.wrapping_add(self.since.map_or(0, |since| now(self.counter).wrapping_sub(since)))
+    }
+
+    /// What [`Self::read`] answers, and begins at 0 again; nothing is lost between.
+    pub fn take(&mut self) -> u64 {
+        let now = self.since.map(|_| now(self.counter));
+        let counted = now.zip(self.since).map_or(0, |(now, since)| now.wrapping_sub(since));
+        let value = self.sum.wrapping_add(counted);
+        (self.sum, self.since) = (0, now);
+        value
+    }
+
+    /// Goes on from this value.
+    pub fn write(&mut self, value: u64) {
+        self.sum = value;
+        self.since = self.since.map(|_| now(self.counter));
+    }
+}
+
+/// What a counter counts, in the order of the names.
+pub const MEANINGS: [&str; 24] = [
+    "messages sent",
+    "messages received",
+    "bytes of messages sent",
+    "bytes of messages received",
+    "messages that came before their receive",
+    "long messages that were announced first",
+    "bytes copied straight out of a sender's memory",
+    "single copies that the kernel refused",
+    "times that a ring had no room",
+    "messages to the process itself",
+    "times that the core was handed over",
+    "times that the process slept",
+    "sleeping processes that were woken",
+    "collective operations on shared memory",
+    "packets by shared memory",
+    "bytes of packets by shared memory",
+    "packets by TCP",
+    "bytes of packets by TCP",
+    "packets by UDP",
+    "bytes of packets by UDP",
+    "datagrams of links that were sent",
+    "datagrams of links that counted as lost",
+    "datagrams that went by an XDP lane",
+    "connections and datagrams of those who are no ranks of the job",
+];
+
+const _: () = assert!(MEANINGS.len() == weft_fabric::CounterReader::NAMES.len());
