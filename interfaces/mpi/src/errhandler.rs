@@ -104,7 +104,7 @@ pub(crate) fn run(handler: &Handler, object: usize, code: i32, line: &str) -> i3
                 let function: unsafe extern "C" fn(*mut usize, *mut i32, ...) = std::mem::transmute(function);
                 function(&mut object, &mut passed);
             }
-            return passed;
+            return crate::program::code_back(passed);
         }
     }
     code
