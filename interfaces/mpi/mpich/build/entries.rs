@@ -54,11 +54,13 @@ fn inner(function: &Function, wide: bool, passing: &[Passing]) -> String {
     for early in passing.iter().filter_map(|p| p.early.as_ref()) {
         let _ = writeln!(text, "    {early}");
     }
+    let places: String = passing.iter().filter_map(|p| p.place.as_ref()).map(|place| format!("{place} ")).collect();
     if let (Some(call), true) = (&call, function.body.as_ref().is_some_and(|body| body.answers_value)) {
-        let _ = writeln!(text, "    // SAFETY: as the caller says.\n    unsafe {{ {call} }}");
+        // Functions for tools answer a code themselves.
+        let value = if name.starts_with("MPI_T_") { format!("number::code_theirs({call})") } else { call.clone() };
+        let _ = writeln!(text, "    // SAFETY: as the caller says.\n    unsafe {{ {places}{value} }}");
         return text;
     }
-    let places: String = passing.iter().filter_map(|p| p.place.as_ref()).map(|place| format!("{place} ")).collect();
     let null = standard::null_places(function);
     let outcome = match call {
         Some(call) if null.is_empty() => format!("unsafe {{ {places}{call} }}"),

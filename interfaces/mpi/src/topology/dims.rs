@@ -1,48 +1,44 @@
 //! Balanced grids for `MPI_Dims_create` (MPI 5.0, section 8.5.2).
 
 /// Factors of `n` into `count` numbers in falling order that are as close to each other as possible: the largest and the
-/// smallest one differ by as little as can be. Among those the largest one is as
-/// large as it can be, which is what other libraries choose, and the others as small as they can be, in their order.
+/// smallest one differ by as little as can be. Among those the largest one is as large as it can be, then the smallest
+/// of the others, then the next: so do other libraries.
 ///
 /// `n` and `count` are at least 1.
 pub fn balance(n: u32, count: usize) -> Vec<u32> {
     let divisors = divisors(n);
-    let mut best = lowest(n, count, (1, n), &divisors).expect("n itself and ones");
-    // None has a smaller largest factor; a larger one has to pay by a larger smallest one.
-    let first = best[0];
-    for &largest in divisors.iter().filter(|&&factor| factor >= first) {
-        let spread = |best: &[u32]| best[0] - best[best.len() - 1];
-        let mut low = largest.saturating_sub(spread(&best));
-        while count > 1
-            && let Some(others) = lowest(n / largest, count - 1, (low, largest), &divisors)
-        {
-            best = std::iter::once(largest).chain(others).collect();
-            low = best[count - 1] + 1;
+    let spread = |factors: &[u32]| factors[0] - factors[factors.len() - 1];
+    let mut best: Option<Vec<u32>> = None;
+    for &largest in &divisors {
+        let low = best.as_deref().map_or(1, |best| largest.saturating_sub(spread(best)));
+        if let Some(others) = closest(n / largest, count - 1, (low, largest), &divisors) {
+            best = Some(std::iter::once(largest).chain(others).collect());
         }
     }
-    best
+    best.expect("n itself and ones")
 }
 
-/// The factors of `n` in falling order, all between `low` and `high`, of which the first is the smallest possible, then
-/// the second, and so on; `None` if there are none.
-fn lowest(n: u32, count: usize, (low, high): (u32, u32), divisors: &[u32]) -> Option<Vec<u32>> {
+/// The factors of `n` in falling order, all between `low` and `high`, of which the last is the largest possible, then
+/// the last but one, and so on; `None` if there are none.
+fn closest(n: u32, count: usize, (low, high): (u32, u32), divisors: &[u32]) -> Option<Vec<u32>> {
     if !splits(n, count as u32, (low, high), divisors) {
         return None;
     }
-    let mut factors: Vec<u32> = Vec::with_capacity(count);
+    let mut rising: Vec<u32> = Vec::with_capacity(count);
     let mut rest = n;
     for left in (0..count as u32).rev() {
-        let bound = factors.last().copied().unwrap_or(high);
+        let bound = rising.last().copied().unwrap_or(low);
         let fits = |&&factor: &&u32| {
-            (low..=bound).contains(&factor)
+            (bound..=high).contains(&factor)
                 && rest.is_multiple_of(factor)
-                && splits(rest / factor, left, (low, factor), divisors)
+                && splits(rest / factor, left, (factor, high), divisors)
         };
-        let factor = *divisors.iter().find(fits).expect("the bound came from a split that exists");
-        factors.push(factor);
+        let factor = *divisors.iter().rev().find(fits).expect("the bounds came from a split that exists");
+        rising.push(factor);
         rest /= factor;
     }
-    Some(factors)
+    rising.reverse();
+    Some(rising)
 }
 
 /// Whether `n` is a product of `count` factors between `low` and `high`.
@@ -72,7 +68,7 @@ mod tests {
 
     #[test]
     fn factors_are_close_to_each_other() {
-        let cases: [(u32, usize, &[u32]); 14] = [
+        let cases: [(u32, usize, &[u32]); 15] = [
             (6, 2, &[3, 2]),
             (7, 2, &[7, 1]),
             (12, 2, &[4, 3]),
@@ -87,6 +83,8 @@ mod tests {
             (7488, 3, &[26, 18, 16]),
             // 20 x 18 x 14 is spread as wide.
             (5040, 3, &[21, 16, 15]),
+            // 29 x 12 x 12 x 7 x 7 has as large a largest and as small a smallest factor.
+            (204_624, 5, &[29, 14, 9, 8, 7]),
             (17, 1, &[17]),
             (2, 20, &[2, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1]),
         ];
