@@ -18,22 +18,9 @@ pub fn write(table: &Table, more: &Chapter) -> String {
 }
 
 fn write_function(text: &mut String, function: &Function, wide: bool) {
-    let name = function.name_of(wide);
     let passing: Vec<Passing> = function.parameters.iter().map(|parameter| pass(parameter, wide, function)).collect();
-    let foreign: Vec<String> = passing.iter().map(|p| format!("{}: {}", p.name, p.foreign)).collect();
-    let names: Vec<&str> = passing.iter().map(|p| p.name.as_str()).collect();
-    let (foreign, names) = (foreign.join(", "), names.join(", "));
-    let answer = answer(&function.answer);
-    let declaration = function.declaration(&name, wide);
-    let inner = inner(function, wide, &passing);
-    let _ = writeln!(text, "#[inline]\nunsafe fn entry_{name}({foreign}) -> {answer} {{\n{inner}}}");
-    for prefix in ["", "P"] {
-        let _ = writeln!(text, "/// `{declaration}`");
-        let _ =
-            writeln!(text, "#[unsafe(no_mangle)]\npub unsafe extern \"C\" fn {prefix}{name}({foreign}) -> {answer} {{");
-        let _ = writeln!(text, "    // SAFETY: the program keeps the promises of the standard.");
-        let _ = writeln!(text, "    unsafe {{ entry_{name}({names}) }}\n}}");
-    }
+    let foreign: Vec<(&str, &str)> = passing.iter().map(|p| (&*p.name, &*p.foreign)).collect();
+    standard::write_entry(text, function, wide, &foreign, answer(&function.answer), &inner(function, wide, &passing));
 }
 
 fn inner(function: &Function, wide: bool, passing: &[Passing]) -> String {

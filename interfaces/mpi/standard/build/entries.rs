@@ -23,14 +23,25 @@ pub struct Passing {
 }
 
 fn write_function(text: &mut String, function: &Function, wide: bool) {
-    let name = function.name_of(wide);
     let passing: Vec<Passing> = function.parameters.iter().map(|parameter| pass(parameter, wide, function)).collect();
-    let foreign: Vec<String> = passing.iter().map(|p| format!("{}: {}", p.name, p.foreign)).collect();
-    let names: Vec<&str> = passing.iter().map(|p| p.name.as_str()).collect();
+    let foreign: Vec<(&str, &str)> = passing.iter().map(|p| (&*p.name, p.foreign)).collect();
+    write_entry(text, function, wide, &foreign, answer(&function.answer), &inner(function, wide, &passing));
+}
+
+/// The function itself and its two names. `foreign`: name and type of each parameter at the C boundary.
+pub fn write_entry(
+    text: &mut String,
+    function: &Function,
+    wide: bool,
+    foreign: &[(&str, &str)],
+    answer: &str,
+    inner: &str,
+) {
+    let name = function.name_of(wide);
+    let names: Vec<&str> = foreign.iter().map(|(name, _)| *name).collect();
+    let foreign: Vec<String> = foreign.iter().map(|(name, kind)| format!("{name}: {kind}")).collect();
     let (foreign, names) = (foreign.join(", "), names.join(", "));
-    let answer = answer(&function.answer);
     let declaration = function.declaration(&name, wide);
-    let inner = inner(function, wide, &passing);
     let _ = writeln!(text, "#[inline]\nunsafe fn entry_{name}({foreign}) -> {answer} {{\n{inner}}}");
     for prefix in ["", "P"] {
         let _ = writeln!(text, "/// `{declaration}`");
