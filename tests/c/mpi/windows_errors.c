@@ -97,7 +97,13 @@ static void synchronisation(void)
     OK(MPI_Win_unlock(check_rank, win));
     OK(MPI_Win_post(MPI_GROUP_EMPTY, 0, win));
     REFUSED(MPI_Win_post(MPI_GROUP_EMPTY, 0, win), MPI_ERR_RMA_SYNC, NULL);
-    REFUSED(MPI_Win_lock(MPI_LOCK_SHARED, 0, 0, win), MPI_ERR_RMA_SYNC, NULL);
+    /* The same memory is not locked and exposed; that of others may be locked meanwhile. */
+    REFUSED(MPI_Win_lock(MPI_LOCK_SHARED, check_rank, 0, win), MPI_ERR_RMA_SYNC, NULL);
+    REFUSED(MPI_Win_lock_all(0, win), MPI_ERR_RMA_SYNC, NULL);
+    if (check_size > 1) {
+        OK(MPI_Win_lock(MPI_LOCK_SHARED, (check_rank + 1) % check_size, 0, win));
+        OK(MPI_Win_unlock((check_rank + 1) % check_size, win));
+    }
     OK(MPI_Win_start(MPI_GROUP_EMPTY, 0, win));
     REFUSED(MPI_Put(&value, 1, MPI_INT, 0, 0, 1, MPI_INT, win), MPI_ERR_RMA_SYNC, "MPI_Win_start");
     OK(MPI_Win_complete(win));

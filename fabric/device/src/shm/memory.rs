@@ -17,6 +17,9 @@ unsafe impl Send for Memory {}
 // SAFETY: as above.
 unsafe impl Sync for Memory {}
 
+/// Bytes made to exist at a time: a signal undoes what one call has done.
+const POPULATED: usize = 4 << 20;
+
 impl Memory {
     /// New memory of `bytes`, all zero. The descriptor is closed on exec unless the launcher hands it on.
     pub fn create(name: &std::ffi::CStr, bytes: usize) -> io::Result<Self> {
@@ -87,10 +90,14 @@ impl Memory {
     /// There is too little memory; the text says how much was wanted and what allows no more.
     pub fn populate(&self, offset: usize, bytes: usize) -> io::Result<()> {
         assert!(offset + bytes <= self.bytes, "range {offset}+{bytes} outside the memory of {}", self.bytes);
-        loop {
+        let end = offset + bytes;
+        let mut at = offset;
+        while at < end {
+            let step = (end - at).min(POPULATED);
             // SAFETY: a plain system call on our descriptor.
-            if unsafe { libc::fallocate(self.descriptor.as_raw_fd(), 0, offset as i64, bytes as i64) } == 0 {
-                return Ok(());
+            if unsafe { libc::fallocate(self.descriptor.as_raw_fd(), 0, at as i64, step as i64) } == 0 {
+                at += step;
+                continue;
             }
             let cause = io::Error::last_os_error();
             match cause.raw_os_error() {
@@ -99,6 +106,7 @@ impl Memory {
                 _ => return Err(too_little(bytes, &cause)),
             }
         }
+        Ok(())
     }
 
     /// The address of `bytes` bytes at `offset`.

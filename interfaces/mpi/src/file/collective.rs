@@ -12,7 +12,7 @@ mod trains;
 mod window;
 
 use super::access::{Call, Way, alone};
-use super::hints::{Buffering, Hints};
+use super::hints::{BUFFER, Buffering, Hints};
 use super::memory::Memory;
 use super::transfer::Target;
 use super::view::View;
@@ -95,6 +95,11 @@ fn pays(all: &[Survey], way: Way, buffering: Buffering) -> bool {
     let average = bytes / pieces;
     if all.iter().any(|survey| survey.remote) {
         return mixed && average < u128::from(SHORT_REMOTE);
+    }
+    // Each round is an exchange among all, however little lies there.
+    let range = with_data.iter().map(|survey| survey.end).max().unwrap_or(0) - with_data[0].first;
+    if u128::from(range) / u128::from(BUFFER) > pieces {
+        return false;
     }
     let spans: u128 = with_data.iter().map(|survey| u128::from(survey.end - survey.first)).sum();
     mixed && average < u128::from(SHORT) && (way == Way::Write || spans / bytes >= HOLLOW)

@@ -36,6 +36,9 @@ pub struct Locked<'a> {
     length: i64,
 }
 
+/// Bytes reserved at a time: a signal may undo what one call has done.
+const RESERVED: i64 = 64 << 20;
+
 impl Disk {
     pub fn open(path: &Path, wanted: Wanted) -> io::Result<Self> {
         let mut options = OpenOptions::new();
@@ -69,17 +72,17 @@ impl Disk {
 
     /// Makes sure that the first `size` bytes have room; a smaller file grows to it.
     pub fn reserve(&self, size: i64) -> io::Result<()> {
-        if size == 0 {
-            return Ok(());
-        }
-        loop {
+        let mut at = 0;
+        while at < size {
+            let step = (size - at).min(RESERVED);
             // SAFETY: a call without memory on a descriptor that is open.
-            match unsafe { libc::posix_fallocate(self.file.as_raw_fd(), 0, size) } {
-                0 => return Ok(()),
+            match unsafe { libc::posix_fallocate(self.file.as_raw_fd(), at, step) } {
+                0 => at += step,
                 libc::EINTR => {}
                 error => return Err(io::Error::from_raw_os_error(error)),
             }
         }
+        Ok(())
     }
 
     pub fn write(&self, data: &[u8], offset: u64) -> io::Result<()> {

@@ -102,7 +102,9 @@ fn open_together(call: &'static str, comm: &Arc<Comm>, path: &Path, mode: Mode, 
         split: None,
     };
     let (state, turn, remote) = (Mutex::new(state), Mutex::new(()), OnceLock::new());
-    let file = File { path: path.to_owned(), disk, mode, comm: comm.clone(), state, turn, remote };
+    // The program may go elsewhere before the file is deleted at its close.
+    let path = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
+    let file = File { path, disk, mode, comm: comm.clone(), state, turn, remote };
     pointer::open(&mut WORLD.enter(), comm.context, comm.rank);
     if mode.begins_at_the_end() {
         file.set_kept_pointer(size as i64);

@@ -36,8 +36,8 @@ impl Target<'_> {
             return Ok(None);
         }
         let (start, last) = (view.offset(at)?, view.offset(at + bytes - 1)?);
-        // Length 0 is all the rest of the file.
-        let length = if view.is_sorted() { last - start + 1 } else { 0 };
+        // Of a view that jumps back all of the file: length 0 is the rest of it.
+        let (start, length) = if view.is_sorted() { (start, last - start + 1) } else { (0, 0) };
         let lock = self.disk.lock(start as i64, length as i64, exclusive);
         lock.map(Some).map_err(|error| fault::of("locking for an atomic access", self.path, &error))
     }

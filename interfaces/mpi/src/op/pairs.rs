@@ -1,6 +1,6 @@
 //! Minimum and maximum with location (MPI 5.0, section 6.9.4): of equal values the lower index wins.
 
-use super::kernels::{Kernel, zip};
+use super::kernels::Kernel;
 use super::predefined::Predefined;
 #[cfg(target_arch = "x86_64")]
 use super::x87;
@@ -42,18 +42,41 @@ fn located<V: Copy + PartialOrd, I: Copy + PartialOrd>(op: Predefined) -> Option
 /// As [`Kernel`].
 unsafe fn minloc<V: Copy + PartialOrd, I: Copy + PartialOrd>(a: *const u8, b: *const u8, out: *mut u8, count: usize) {
     // SAFETY: handed on.
-    unsafe { zip::<Pair<V, I>>(a, b, out, count, |x, y| better(x, y, x.value < y.value)) }
+    unsafe { locate::<V, I>(a, b, out, count, |x, y| x < y) }
 }
 
 /// # Safety
 /// As [`Kernel`].
 unsafe fn maxloc<V: Copy + PartialOrd, I: Copy + PartialOrd>(a: *const u8, b: *const u8, out: *mut u8, count: usize) {
     // SAFETY: handed on.
-    unsafe { zip::<Pair<V, I>>(a, b, out, count, |x, y| better(x, y, x.value > y.value)) }
+    unsafe { locate::<V, I>(a, b, out, count, |x, y| x > y) }
 }
 
-/// The left pair if its value wins or ties with a lower index.
+/// The left pair where its value `wins`, or is equal and has the lower index. What lies between the value and the index, or
+/// behind them, is not ours to write.
+///
+/// # Safety
+/// As [`Kernel`].
 #[inline(always)]
-fn better<V: Copy + PartialOrd, I: Copy + PartialOrd>(x: Pair<V, I>, y: Pair<V, I>, wins: bool) -> Pair<V, I> {
-    if wins || (x.value == y.value && x.index < y.index) { x } else { y }
+unsafe fn locate<V: Copy + PartialOrd, I: Copy + PartialOrd>(
+    a: *const u8,
+    b: *const u8,
+    out: *mut u8,
+    count: usize,
+    wins: impl Fn(V, V) -> bool,
+) {
+    let (a, b, out) = (a.cast::<Pair<V, I>>(), b.cast::<Pair<V, I>>(), out.cast::<Pair<V, I>>());
+    for at in 0..count {
+        // SAFETY: the caller's; fields are read and written wherever the program has put them.
+        unsafe {
+            let read = |from: *const Pair<V, I>| {
+                ((&raw const (*from).value).read_unaligned(), (&raw const (*from).index).read_unaligned())
+            };
+            let ((left, left_index), (right, right_index)) = (read(a.add(at)), read(b.add(at)));
+            let is_left = wins(left, right) || (left == right && left_index < right_index);
+            let (value, index) = if is_left { (left, left_index) } else { (right, right_index) };
+            (&raw mut (*out.add(at)).value).write_unaligned(value);
+            (&raw mut (*out.add(at)).index).write_unaligned(index);
+        }
+    }
 }

@@ -385,7 +385,7 @@ pub(super) unsafe fn apply(
     (mut origin, mut result): (*const u8, *mut u8),
 ) -> std::io::Result<()> {
     let extent = basic.extent() as usize;
-    for span in spans {
+    for span in spans.iter().filter(|span| span.count > 0) {
         let bytes = span.count * extent;
         // SAFETY: the caller's promise; the kernel was chosen for the type.
         unsafe {

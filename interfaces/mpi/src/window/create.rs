@@ -76,12 +76,22 @@ impl Host {
 
 /// Answers the handle, and where this process's memory begins.
 pub fn create(parent: &Comm, plan: Plan) -> Result<(usize, *mut u8)> {
-    let (size, unit) = check(&plan)?;
+    let checked = check(&plan);
+    let (size, unit) = *checked.as_ref().unwrap_or(&(0, 1));
+    let wrong = checked.as_ref().err().map_or(0, |error| error.code as u64);
     let (circle, me) = everyone(parent);
     let apart = plan.info.get("alloc_shared_noncontig") == Some("true");
-    let agreed = agree(plan.call, circle, [size, unit as u64, u64::from(apart)])?;
+    let agreed = agree(plan.call, circle, [size, unit as u64, u64::from(apart) | wrong << 1])?;
+    if let Some(rank) = agreed.said.iter().position(|said| said[2] >> 1 != 0) {
+        // Nobody makes a window that another process has no part in.
+        WORLD.enter().contexts.release(agreed.context);
+        checked?;
+        let code = (agreed.said[rank][2] >> 1) as i32;
+        let detail = format!("an argument of rank {rank} is wrong: {}", crate::error::text(code));
+        return Err(Error::from_code(code, detail));
+    }
     let shares: Vec<Share> = agreed.said.iter().map(|said| Share { size: said[0], unit: said[1] as i64 }).collect();
-    let apart = agreed.said.iter().any(|said| said[2] != 0);
+    let apart = agreed.said.iter().any(|said| said[2] & 1 != 0);
     let comm = own_comm(parent, agreed.context);
     let made = make(&comm, &plan, &shares, apart, me);
     if made.is_err() {

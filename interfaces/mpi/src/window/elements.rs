@@ -31,7 +31,9 @@ pub fn basic(datatype: &Datatype, op: Predefined) -> Result<&'static Datatype> {
 fn only_type(datatype: &Datatype, op: Predefined) -> Result<&'static Datatype> {
     // The first scalars at even and at odd places, and whether all others are like them.
     let (mut first, mut places, mut alike) = ([None::<Scalar>; 2], 0usize, true);
-    datatype.visit_scalars(|scalar, _, count| {
+    let mut apart = Apart::default();
+    datatype.visit_scalars(|scalar, disp, count| {
+        apart.add(scalar, disp, count);
         for place in places..places + count.clamp(0, 2) as usize {
             alike &= *first[place % 2].get_or_insert(scalar) == scalar;
         }
@@ -42,11 +44,56 @@ fn only_type(datatype: &Datatype, op: Predefined) -> Result<&'static Datatype> {
         [Some(value), other] if other.is_none_or(|other| other == value) => vec![value],
         _ => Vec::new(),
     };
-    let fits = |candidate: &&Datatype| candidate.named().is_some_and(|named| named.scalars == wanted);
+    let is_placed = |candidate: &Datatype| {
+        let mut named = Apart::default();
+        candidate.visit_scalars(|scalar, disp, count| named.add(scalar, disp, count));
+        wanted.len() < 2 || apart == named
+    };
+    let fits =
+        |candidate: &&Datatype| candidate.named().is_some_and(|named| named.scalars == wanted) && is_placed(candidate);
     let found = Datatype::all_predefined().find(fits).filter(|_| alike && !wanted.is_empty());
     found.ok_or_else(|| {
         Error::new(Class::Type, format!("datatype {datatype:?} is not made of one predefined type only"))
     })
+}
+
+/// How far the second scalar of each pair lies from the first.
+#[derive(Default)]
+struct Apart {
+    distance: Option<i64>,
+    differs: bool,
+    /// Where the first one lies whose second has not come yet.
+    open: Option<i64>,
+}
+
+impl Apart {
+    /// `count` scalars side by side, the next in the order of the type map.
+    fn add(&mut self, scalar: Scalar, mut disp: i64, mut count: i64) {
+        if count <= 0 {
+            return;
+        }
+        if let Some(first) = self.open.take() {
+            self.note(disp - first);
+            (disp, count) = (disp + scalar.size(), count - 1);
+        }
+        if count >= 2 {
+            self.note(scalar.size());
+        }
+        if count % 2 == 1 {
+            self.open = Some(disp + (count - 1) * scalar.size());
+        }
+    }
+
+    fn note(&mut self, distance: i64) {
+        self.differs |= *self.distance.get_or_insert(distance) != distance;
+    }
+}
+
+impl PartialEq for Apart {
+    fn eq(&self, other: &Self) -> bool {
+        let is_whole = |apart: &Self| !apart.differs && apart.open.is_none();
+        is_whole(self) && is_whole(other) && self.distance == other.distance
+    }
 }
 
 /// The predefined operation with this handle.
@@ -167,5 +214,16 @@ mod tests {
         assert!(basic(&mixed, Predefined::Replace).is_ok());
         let pairs = Datatype::contiguous(2, predefined(crate::abi::DOUBLE_INT), Width::Int).expect("small");
         assert_eq!(basic(&pairs, Predefined::Minloc).expect("pairs").code(), predefined(crate::abi::DOUBLE_INT).code());
+
+        // Two numbers are a pair only where the pair has them: in its order, and as far from each other.
+        let ints = |disps: &[i64]| {
+            Datatype::structure(&vec![1; disps.len()], disps, &vec![int.clone(); disps.len()], Width::Int)
+                .expect("small")
+        };
+        let pair = predefined(crate::abi::TWO_INT).code();
+        assert_eq!(basic(&ints(&[0, 4, 20, 24]), Predefined::Minloc).expect("pairs").code(), pair);
+        for disps in [&[12, 0][..], &[0, 8], &[0, 4, 8], &[0, 4, 12, 20]] {
+            assert_eq!(basic(&ints(disps), Predefined::Minloc).expect_err("no pairs").class, Class::Type, "{disps:?}");
+        }
     }
 }

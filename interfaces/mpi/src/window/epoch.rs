@@ -116,10 +116,15 @@ impl Window {
 
     /// Whether an epoch is open that has to end first; `Ready` is none.
     pub(super) fn open_epoch(&self) -> Option<&'static str> {
+        let exposed = || self.epochs.exposure.is_some().then_some("an exposure epoch begun by MPI_Win_post is open");
+        self.open_access().or_else(exposed)
+    }
+
+    /// The same of accesses only: others may access this process's memory meanwhile (MPI 5.0, section 12.5).
+    fn open_access(&self) -> Option<&'static str> {
         match self.epochs.access {
             Access::Start(_) => Some("an access epoch begun by MPI_Win_start is open"),
             Access::Locks | Access::LockAll { .. } => Some("ranks are locked"),
-            _ if self.epochs.exposure.is_some() => Some("an exposure epoch begun by MPI_Win_post is open"),
             _ => None,
         }
     }
@@ -133,7 +138,7 @@ impl Window {
         if self.epochs.access == Access::Fence {
             return self.refuse_within(Some("an epoch begun by MPI_Win_fence is open"));
         }
-        self.refuse_within(self.open_epoch())
+        self.refuse_within(self.open_access())
     }
 
     fn waiting(&self, call: &'static str, rank: Option<usize>) -> Waiting {

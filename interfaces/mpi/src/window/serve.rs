@@ -238,7 +238,9 @@ impl Window {
                 (action, if op == Predefined::NoOp { 0 } else { bytes })
             }
         };
-        if message.payload.len() != brought || (head.kind == Kind::CompareAndSwap && elements != 1) {
+        if message.payload.len() != brought
+            || (head.kind == Kind::CompareAndSwap && (elements != 1 || message.spans.len() != 1))
+        {
             return Err((Class::Intern, bytes));
         }
         if !self.fits(&message.spans, basic.extent()) {

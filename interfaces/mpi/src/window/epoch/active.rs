@@ -1,7 +1,7 @@
 //! Fences, and post, start, complete and wait: the target takes part.
 
 use super::passive::flush_ranks;
-use super::{Access, await_members, check_assertion, find, wrong};
+use super::{Access, Held, await_members, check_assertion, find, wrong};
 use crate::abi::{MODE_NOCHECK, MODE_NOPRECEDE, MODE_NOPUT, MODE_NOSTORE, MODE_NOSUCCEED};
 use crate::error::{Class, Error, Result};
 use crate::group::Group;
@@ -13,12 +13,15 @@ use weft_fabric::Peer;
 
 pub fn fence(handle: usize, assert: i32) -> Result<()> {
     check_assertion(assert, &[MODE_NOSTORE, MODE_NOPUT, MODE_NOPRECEDE, MODE_NOSUCCEED])?;
-    let (members, comm) = {
+    let (members, comm, refused) = {
         let mut guard = WORLD.enter();
         let (window, _) = find(&mut guard, handle)?;
-        window.refuse_within(window.open_epoch())?;
-        (window.targets.len(), window.comm.handle)
+        (window.targets.len(), window.comm.handle, window.refuse_within(window.open_epoch()))
     };
+    if refused.is_err() {
+        // The others are not left waiting for one that is wrong.
+        return barrier(comm).and(refused);
+    }
     let flushed = flush_ranks("MPI_Win_fence", handle, 0..members);
     barrier(comm)?;
     let mut guard = WORLD.enter();
@@ -64,8 +67,9 @@ pub fn post(handle: usize, group_handle: usize, assert: i32) -> Result<()> {
     if window.epochs.exposure.is_some() {
         return window.refuse_within(Some("an exposure epoch begun by MPI_Win_post is open"));
     }
-    if matches!(window.epochs.access, Access::Locks | Access::LockAll { .. }) {
-        return window.refuse_within(window.open_epoch());
+    let own = window.comm.rank as usize;
+    if matches!(window.epochs.access, Access::LockAll { .. }) || window.epochs.locks[own] != Held::No {
+        return window.refuse_within(Some("this process's own memory is locked"));
     }
     if window.epochs.access == Access::Fence {
         return window.refuse_within(Some("an epoch begun by MPI_Win_fence is open"));

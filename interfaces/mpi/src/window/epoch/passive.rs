@@ -59,7 +59,8 @@ pub(super) fn flush_ranks(call: &'static str, handle: usize, ranks: impl Iterato
             asked.push(rank);
         }
     }
-    memory_fence(Ordering::AcqRel);
+    // What was put is visible before anything that follows is read.
+    memory_fence(Ordering::SeqCst);
     if asked.is_empty() { Ok(()) } else { await_answers(call, handle, &asked) }
 }
 
@@ -70,13 +71,14 @@ fn await_answers(call: &'static str, handle: usize, ranks: &[usize]) -> Result<(
     let mut guard = WORLD.enter();
     let (window, _) = find(&mut guard, handle)?;
     let name = window.display_name();
+    let mut refused = Ok(());
     for &rank in ranks {
         if let Some(class) = window.service.others[rank].fault.take() {
             let detail = format!("rank {rank} of {name} refused an access: {}", class.text());
-            return Err(Error::new(class, detail));
+            refused = refused.and(Err(Error::new(class, detail)));
         }
     }
-    Ok(())
+    refused
 }
 
 fn members(handle: usize) -> Result<usize> {
@@ -123,6 +125,9 @@ pub fn lock(handle: usize, alone: bool, rank: i32, assert: i32) -> Result<()> {
             return Ok(());
         }
         let rank = window.rank(rank)?;
+        if rank == window.comm.rank as usize && window.epochs.exposure.is_some() {
+            return window.refuse_within(window.open_epoch());
+        }
         if window.epochs.access != Access::Locks {
             window.check_beginning()?;
         } else if window.epochs.locks[rank] != Held::No {
@@ -175,12 +180,25 @@ pub fn unlock(handle: usize, rank: i32) -> Result<()> {
 }
 
 pub fn lock_all(handle: usize, assert: i32) -> Result<()> {
+    const CALL: &str = "MPI_Win_lock_all";
     check_assertion(assert, &[MODE_NOCHECK])?;
     let unchecked = assert & MODE_NOCHECK != 0;
-    find(&mut WORLD.enter(), handle)?.0.check_beginning()?;
+    {
+        let mut guard = WORLD.enter();
+        let (window, _) = find(&mut guard, handle)?;
+        window.check_beginning()?;
+        // This process's own memory is one of those.
+        window.refuse_within(window.open_epoch())?;
+    }
     if !unchecked {
         for rank in 0..members(handle)? {
-            take("MPI_Win_lock_all", handle, rank, false)?;
+            if let Err(error) = take(CALL, handle, rank, false) {
+                for taken in 0..rank {
+                    // What is wrong is said already.
+                    let _ = give_back(CALL, handle, taken, false);
+                }
+                return Err(error);
+            }
         }
     }
     find(&mut WORLD.enter(), handle)?.0.epochs.access = Access::LockAll { unchecked };
@@ -201,9 +219,8 @@ pub fn unlock_all(handle: usize) -> Result<()> {
     let members = members(handle)?;
     let flushed = flush_ranks(CALL, handle, 0..members);
     if !unchecked {
-        for rank in 0..members {
-            give_back(CALL, handle, rank, false)?;
-        }
+        // All of them, whatever became of one: nobody could give the others back later.
+        return (0..members).fold(flushed, |so_far, rank| so_far.and(give_back(CALL, handle, rank, false)));
     }
     flushed
 }
