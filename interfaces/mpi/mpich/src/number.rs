@@ -85,9 +85,21 @@ pub fn tag_theirs(tag: i32) -> i32 {
     }
 }
 
+/// A block's length, or the mark of the usual one.
+pub fn distribution_argument_ours(argument: i32) -> i32 {
+    if argument == values::DISTRIBUTE_DFLT_DARG { ours::DISTRIBUTE_DFLT_DARG } else { argument }
+}
+
+pub fn distribution_argument_theirs(argument: i32) -> i32 {
+    if argument == ours::DISTRIBUTE_DFLT_DARG { values::DISTRIBUTE_DFLT_DARG } else { argument }
+}
+
 /// The first code that a program adds.
 const FIRST_ADDED: i32 = values::ERR_LASTCODE + 1;
 const FIRST_ADDED_OURS: i32 = ours::ERR_LASTCODE + 1;
+/// More than a program adds.
+const ADDED: i32 = 1 << 24;
+const END_ADDED_OURS: i32 = FIRST_ADDED_OURS + ADDED;
 
 /// Error classes and codes, with those that the program added.
 pub fn code_ours(code: i32) -> i32 {
@@ -96,16 +108,19 @@ pub fn code_ours(code: i32) -> i32 {
     }
     values::class_ours(code).or_else(|| values::tool_class_ours(code)).unwrap_or(match code {
         values::ERR_LASTCODE => ours::ERR_LASTCODE,
-        // A number of a class there, or of one that was added, is none of these.
-        FIRST_ADDED_OURS.. => code,
+        // A number of a class there, or of one that was added, is none of these: it stands aside meanwhile.
+        FIRST_ADDED_OURS..END_ADDED_OURS => code + ADDED,
         _ if values::class_theirs(code).is_some() => ours::ERR_UNKNOWN,
         _ => code,
     })
 }
 
 pub fn code_theirs(code: i32) -> i32 {
-    if (FIRST_ADDED_OURS..FIRST_ADDED_OURS + (1 << 24)).contains(&code) {
+    if (FIRST_ADDED_OURS..END_ADDED_OURS).contains(&code) {
         return FIRST_ADDED + (code - FIRST_ADDED_OURS);
+    }
+    if (END_ADDED_OURS..END_ADDED_OURS + ADDED).contains(&code) {
+        return code - ADDED;
     }
     let class = values::class_theirs(code).or_else(|| values::tool_class_theirs(code));
     class.unwrap_or(if code == ours::ERR_LASTCODE { values::ERR_LASTCODE } else { code })
@@ -172,6 +187,11 @@ mod tests {
         assert_eq!(code_theirs(ours::ERR_LASTCODE + 3), values::ERR_LASTCODE + 3);
         assert_eq!(code_ours(values::ERR_LASTCODE + 3), ours::ERR_LASTCODE + 3);
         assert_eq!(code_ours(12345), 12345);
+        // What nobody has added comes back as it went in, and names nothing that was.
+        for code in [FIRST_ADDED_OURS, 20_000, END_ADDED_OURS - 1] {
+            assert!(code_ours(code) >= END_ADDED_OURS && code_theirs(code_ours(code)) == code, "{code}");
+        }
+        assert_eq!(code_theirs(code_ours(FIRST_ADDED + 7)), FIRST_ADDED + 7);
     }
 
     #[test]

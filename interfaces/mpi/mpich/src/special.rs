@@ -75,8 +75,11 @@ pub unsafe fn contents(datatype: usize, integers: *mut i32, max: i64) {
             integers[last] = number::order_theirs(integers[last]);
             let ndims = integers.get(2).map_or(0, |&ndims| ndims.max(0) as usize);
             let first = if stored == 4 * ndims + 4 { 3 + ndims } else { 3 };
-            for integer in integers.iter_mut().skip(first).take(2 * ndims) {
+            for integer in integers.iter_mut().skip(first).take(ndims) {
                 *integer = number::order_theirs(*integer);
+            }
+            for integer in integers.iter_mut().skip(first + ndims).take(ndims) {
+                *integer = number::distribution_argument_theirs(*integer);
             }
         }
         _ => {}

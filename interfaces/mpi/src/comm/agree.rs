@@ -85,7 +85,7 @@ impl Agreement {
     }
 
     fn next_step(&mut self, world: &mut World, blocks: &[Block]) -> Option<u32> {
-        let highest = blocks.iter().map(|block| block[0]).max().unwrap_or(0);
+        let highest = blocks.iter().map(|block| block[0]).fold(0, higher);
         match self.step {
             Step::Proposing(_) => {
                 self.said = blocks.iter().map(|block| [block[1], block[2], block[3]]).collect();
@@ -125,6 +125,11 @@ pub fn proposal(world: &mut World, skip: u32) -> u64 {
     u64::from(world.contexts.propose(skip)) | threads
 }
 
+/// The higher of two proposals; a second round is needed if either needs one.
+pub fn higher(a: u64, b: u64) -> u64 {
+    (a & !THREADS).max(b & !THREADS) | (a | b) & THREADS
+}
+
 /// The context in a proposal, and whether a second round is needed.
 pub fn open(proposal: u64) -> (u32, bool) {
     (proposal as u32, proposal & THREADS != 0)
@@ -153,4 +158,18 @@ pub fn tell(call: &'static str, comm: &Comm, says: Block) -> Result<Vec<Block>> 
     let circle = Circle::of(comm, me);
     let mut exchange = circle.exchange(says);
     wait(call, circle.context, |world| exchange.poll(&mut world.endpoint))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A process with threads proposes a lower context than one without: the lower one may be taken there.
+    #[test]
+    fn the_highest_context_wins_whoever_has_threads() {
+        let (high, low) = (40, 8 | THREADS);
+        assert_eq!(open(higher(high, low)), (40, true));
+        assert_eq!(open(higher(low, high)), (40, true));
+        assert_eq!(open([8u64, 40].into_iter().fold(0, higher)), (40, false));
+    }
 }

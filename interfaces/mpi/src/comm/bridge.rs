@@ -1,6 +1,6 @@
 //! `MPI_Intercomm_create`: two groups meet through their leaders (MPI 5.0, section 7.6.2).
 
-use super::agree::{open, proposal, tell, wait};
+use super::agree::{higher, open, proposal, tell, wait};
 use super::create::insert;
 use super::exchange::lost;
 use super::{Comm, Draft, TAGGED_CONSTRUCTION};
@@ -91,12 +91,12 @@ fn introduce(local: &Comm, leader: u32, bridge: Option<&Bridge>) -> Result<Other
 /// The highest value in both groups, known to all.
 fn highest(local: &Comm, leader: u32, bridge: Option<&Bridge>, mine: u64) -> Result<u64> {
     let said = tell(CALL, local, [mine, 0, 0, 0])?;
-    let here = said.iter().map(|block| block[0]).max().unwrap_or(mine);
+    let here = said.iter().map(|block| block[0]).fold(mine, higher);
     let mut there = [0];
     if let Some(bridge) = bridge {
         bridge.swap(&[here], &mut there)?;
     }
-    Ok(here.max(told(local, leader, there[0])?))
+    Ok(higher(here, told(local, leader, there[0])?))
 }
 
 /// The leader's value.

@@ -56,7 +56,10 @@ pub unsafe fn psend_init(
     let partner = partner(world, &world.comm(comm)?.clone(), dest, tag)?;
     let Described { buffer, partitions, bytes } =
         described(world, buf, partitions, count, datatype, partner.is_some())?;
-    let first_tag = world.partitioned.claim_tags(partitions);
+    let first_tag = world.partitioned.claim_tags(partitions).ok_or_else(|| {
+        let detail = format!("partitions {partitions}: the live partitioned sends leave not so many tags together");
+        Error::new(Class::Other, detail)
+    })?;
     let mut send = Send::new(partner, Introduction { first_tag, partitions, bytes }, Some(buffer))?;
     send.introduce(&mut world.endpoint);
     // SAFETY: the program's place for the handle.

@@ -123,17 +123,22 @@ impl Active {
         self.operations[id.0 as usize].as_ref().expect("a request keeps its operation alive")
     }
 
-    /// Tags for `partitions` messages that no live send of this process has.
-    fn claim_tags(&mut self, partitions: u32) -> u32 {
+    /// Tags for `partitions` messages that no live send of this process has; `None` if there are not so many together.
+    fn claim_tags(&mut self, partitions: u32) -> Option<u32> {
+        let mut rounds = 0;
         loop {
             if self.next_tag > TAGS - partitions {
                 (self.next_tag, self.wrapped) = (0, true);
+                rounds += 1;
+            }
+            if rounds > 1 {
+                return None;
             }
             let first = self.next_tag;
             let taken = if self.wrapped { self.end_of_tags_among(first, partitions) } else { None };
             let Some(end) = taken else {
                 self.next_tag = first + partitions;
-                return first;
+                return Some(first);
             };
             self.next_tag = end;
         }
@@ -318,12 +323,13 @@ mod tests {
     #[test]
     fn tags_that_come_round_pass_over_those_of_live_sends() {
         let mut active = Active::default();
-        let live = active.claim_tags(10);
+        let live = active.claim_tags(10).expect("room");
         let send = Send::new(None, Introduction { first_tag: live, partitions: 10, bytes: 0 }, None).expect("memory");
         active.insert(Side::Send(send), 0);
-        assert_eq!((live, active.claim_tags(TAGS - 15)), (0, 10));
+        assert_eq!((live, active.claim_tags(TAGS - 15)), (0, Some(10)));
         // Not enough room at the end: from the beginning, where ten are taken.
-        assert_eq!(active.claim_tags(6), 10);
-        assert_eq!(active.claim_tags(0), 16);
+        assert_eq!(active.claim_tags(6), Some(10));
+        assert_eq!(active.claim_tags(0), Some(16));
+        assert_eq!(active.claim_tags(TAGS - 5), None);
     }
 }
