@@ -274,6 +274,22 @@ static void datatypes(void)
     CHECK(integers[5] == MPI_DISTRIBUTE_BLOCK && integers[6] == MPI_DISTRIBUTE_CYCLIC);
     CHECK(integers[7] == MPI_DISTRIBUTE_DFLT_DARG && integers[8] == 2 && integers[11] == MPI_ORDER_C);
     OK(MPI_Type_free(&made));
+    /* A block of 56, which is the number of an order: 0..56 and 112..168 of 224. */
+    sizes[0] = 224;
+    dargs[0] = 56;
+    procs[0] = 2;
+    distribs[0] = MPI_DISTRIBUTE_CYCLIC;
+    OK(MPI_Type_create_darray(2, 0, 1, sizes, distribs, dargs, procs, MPI_ORDER_C, MPI_INT, &made));
+    OK(MPI_Type_get_true_extent(made, &addresses[0], &extent));
+    CHECK(addresses[0] == 0 && extent == 168 * (MPI_Aint)sizeof(int));
+    OK(MPI_Type_get_contents(made, 8, 0, 1, integers, addresses, types));
+    CHECK(integers[4] == MPI_DISTRIBUTE_CYCLIC && integers[5] == 56);
+    OK(MPI_Type_free(&made));
+    dargs[0] = 18;
+    OK(MPI_Type_create_darray(2, 0, 1, sizes, distribs, dargs, procs, MPI_ORDER_C, MPI_INT, &made));
+    OK(MPI_Type_get_contents(made, 8, 0, 1, integers, addresses, types));
+    CHECK(integers[5] == 18);
+    OK(MPI_Type_free(&made));
     sub[0] = sub[1] = 1;
     addresses[0] = 0;
     addresses[1] = 8;
