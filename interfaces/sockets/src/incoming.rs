@@ -69,6 +69,8 @@ pub fn receive(held: &Held, fd: c_int, mut pieces: Pieces<'_>, flags: c_int) -> 
         // What a look ahead has seen is not done, and is there with the next look again.
         let done = seen.max(all - pieces.left());
         if !may_wait {
+            // A program with a use of its own for the signal that calls it may do nothing but this.
+            wait::serve(held, fd);
             return some_or(done, libc::EAGAIN);
         }
         if deadline.is_none() {

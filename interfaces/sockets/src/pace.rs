@@ -1,13 +1,14 @@
 //! How long a call spins before it sleeps.
 //!
-//! One bound for the process: it halves when spinning did not help and doubles when it did. If handing the core over
-//! takes long, others want it: then calls sleep at once, and now and then try again.
+//! For the whole process: a call spins up to the bound until that has not helped a few times in a row, or until handing
+//! the core over took long, because others want it. Then calls sleep at once, and now and then try again.
 //!
 //! Two ends that both sleep wait much longer for each other than two that spin: each wait then has a wake-up of the other
-//! one in it. Short trials never see that it could be otherwise; so some trials are as long as spinning may be at all.
-//! They become rare where they lead to nothing.
+//! one in it. So one wait in vain says little, for it makes the next one of the other end longer; and short trials never
+//! see that it could be otherwise, so some trials are long enough for the other end to be woken. They become rare where
+//! they lead to nothing.
 
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU32, Ordering};
 
 use super::{raw, settings};
 
@@ -15,17 +16,20 @@ use super::{raw, settings};
 const LOOKS: u32 = 32;
 /// The same where each look is a system call.
 const FAR_LOOKS: u32 = 4;
-/// Below this a bound is none.
-const SHORTEST_NS: u64 = 1_000;
+/// So many waits in a row that spinning did not end are the last that spin.
+const MISSES: u32 = 4;
 /// A trial of spinning where it did not help lately, and how many waits go by between two.
 const TRIAL_NS: u64 = 2_000;
 const TRIAL_EVERY: u32 = 32;
-/// How many waits go by between two trials of full length, at least and at most.
+/// A long trial takes so many times as long as spinning otherwise may.
+const LONG_TRIAL_TIMES: u64 = 4;
+/// How many waits go by between two long trials, at least and at most.
 const LONG_TRIAL_EVERY: u32 = 32;
 const LONG_TRIAL_SELDOM: u32 = 8192;
-/// How often the core is offered to others, and how long that takes when nobody wants it.
+/// How often the core is offered to others, and how long that may take when nobody wants it for more than a moment, as
+/// the kernel's own threads do.
 const OFFER_EVERY_NS: u64 = 5_000;
-const FREE_CORE_NS: u64 = 2_000;
+const FREE_CORE_NS: u64 = 20_000;
 
 static PACE: Pace = Pace::new(LOOKS);
 /// Of connections to other hosts: what they teach says nothing about rings, nor the other way round.
@@ -33,9 +37,9 @@ static FAR: Pace = Pace::new(FAR_LOOKS);
 
 /// What the process has learnt.
 struct Pace {
-    /// Nanoseconds; 0: spinning does not help.
-    bound: AtomicU64,
-    /// Waits since then, and since the last trial of full length.
+    /// Waits in a row that spinning did not end. From [`MISSES`] on it does not help.
+    misses: AtomicU32,
+    /// Waits since then, and since the last long trial.
     waits: AtomicU32,
     since_long: AtomicU32,
     /// Waits until the next one.
@@ -56,7 +60,7 @@ impl Pace {
     const fn new(looks: u32) -> Self {
         Self {
             looks,
-            bound: AtomicU64::new(settings::SPIN_NS),
+            misses: AtomicU32::new(0),
             waits: AtomicU32::new(0),
             since_long: AtomicU32::new(0),
             long_every: AtomicU32::new(LONG_TRIAL_EVERY),
@@ -64,38 +68,39 @@ impl Pace {
     }
 
     fn present(&self, longest: u64) -> Spin {
-        let bound = self.bound.load(Ordering::Relaxed);
-        if bound > 0 {
-            return Spin::Bound(bound);
+        if self.misses.load(Ordering::Relaxed) < MISSES {
+            return Spin::Bound(longest);
         }
         let waits = self.waits.fetch_add(1, Ordering::Relaxed);
         if self.since_long.fetch_add(1, Ordering::Relaxed) >= self.long_every.load(Ordering::Relaxed) {
             self.since_long.store(0, Ordering::Relaxed);
-            return Spin::LongTrial(longest);
+            return Spin::LongTrial(longest * LONG_TRIAL_TIMES);
         }
         Spin::Trial(if waits.is_multiple_of(TRIAL_EVERY) { TRIAL_NS.min(longest) } else { 0 })
     }
 
-    fn helped(&self, spin: Spin, longest: u64) {
+    fn helped(&self, spin: Spin) {
         if matches!(spin, Spin::Bound(_)) {
             self.long_every.store(LONG_TRIAL_EVERY, Ordering::Relaxed);
         }
-        self.bound.store((spin.ns() * 2).min(longest), Ordering::Relaxed);
+        self.misses.store(0, Ordering::Relaxed);
     }
 
     fn failed(&self, spin: Spin) {
-        if let Spin::LongTrial(_) = spin {
-            let every = self.long_every.load(Ordering::Relaxed);
-            self.long_every.store((every * 2).min(LONG_TRIAL_SELDOM), Ordering::Relaxed);
+        match spin {
+            Spin::Bound(_) => _ = self.misses.fetch_add(1, Ordering::Relaxed),
+            // It says nothing about anything longer.
+            Spin::Trial(_) => {}
+            Spin::LongTrial(_) => {
+                let every = self.long_every.load(Ordering::Relaxed);
+                self.long_every.store((every * 2).min(LONG_TRIAL_SELDOM), Ordering::Relaxed);
+            }
         }
-        // Failed trials say nothing about anything longer.
-        let bound = if matches!(spin, Spin::Bound(_)) { spin.ns() / 2 } else { 0 };
-        self.bound.store(if bound < SHORTEST_NS { 0 } else { bound }, Ordering::Relaxed);
     }
 
     /// Others want the core.
     fn give_way(&self) {
-        self.bound.store(0, Ordering::Relaxed);
+        self.misses.store(MISSES, Ordering::Relaxed);
     }
 
     /// How long the next wait may spin, if at all.
@@ -106,7 +111,7 @@ impl Pace {
     }
 
     fn spin(&self, spin: Spin, mut ready: impl FnMut() -> bool) -> bool {
-        let (longest, fixed) = settings::spin_bound_ns();
+        let (_, fixed) = settings::spin_bound_ns();
         let bound = spin.ns();
         // Where the core is handed over to work of others it comes back a time slice later: trials do not do that.
         let offers = !fixed && matches!(spin, Spin::Bound(_));
@@ -115,7 +120,7 @@ impl Pace {
         loop {
             for _ in 0..self.looks {
                 if ready() {
-                    self.helped(spin, longest);
+                    self.helped(spin);
                     return true;
                 }
                 std::hint::spin_loop();
@@ -171,7 +176,7 @@ mod tests {
 
     /// Waits until a spin of full length is tried.
     fn waits_to_a_long_trial(pace: &Pace) -> u32 {
-        (0..).find(|_| matches!(pace.present(LONGEST), Spin::LongTrial(LONGEST))).expect("some time")
+        (0..).find(|_| matches!(pace.present(LONGEST), Spin::LongTrial(ns) if ns > LONGEST)).expect("some time")
     }
 
     fn fail_until_asleep(pace: &Pace) {
@@ -181,13 +186,28 @@ mod tests {
     }
 
     #[test]
-    fn spinning_that_does_not_help_ends_soon_and_is_tried_in_full_later() {
+    fn spinning_that_does_not_help_a_few_times_in_a_row_ends_and_is_tried_for_long_later() {
         let pace = Pace::new(LOOKS);
-        fail_until_asleep(&pace);
-        assert_eq!(pace.bound.load(Ordering::Relaxed), 0);
+        for _ in 1..MISSES {
+            pace.failed(pace.present(LONGEST));
+        }
+        assert_eq!(pace.present(LONGEST), Spin::Bound(LONGEST), "fewer say little");
+        pace.helped(Spin::Bound(LONGEST));
+        for _ in 0..MISSES {
+            assert_eq!(pace.present(LONGEST), Spin::Bound(LONGEST), "only those in a row count");
+            pace.failed(Spin::Bound(LONGEST));
+        }
+        assert!(!matches!(pace.present(LONGEST), Spin::Bound(_)));
         assert!(waits_to_a_long_trial(&pace) <= LONG_TRIAL_EVERY);
-        pace.helped(Spin::LongTrial(LONGEST), LONGEST);
+        pace.helped(Spin::LongTrial(LONGEST));
         assert_eq!(pace.present(LONGEST), Spin::Bound(LONGEST), "one that helped is believed");
+    }
+
+    #[test]
+    fn who_gives_way_sleeps_at_once() {
+        let pace = Pace::new(LOOKS);
+        pace.give_way();
+        assert!(!matches!(pace.present(LONGEST), Spin::Bound(_)));
     }
 
     #[test]
@@ -196,10 +216,10 @@ mod tests {
         fail_until_asleep(&pace);
         for _ in 0..20 {
             waits_to_a_long_trial(&pace);
-            pace.failed(Spin::LongTrial(LONGEST));
+            pace.failed(Spin::LongTrial(LONGEST * LONG_TRIAL_TIMES));
         }
         assert!(waits_to_a_long_trial(&pace) > LONG_TRIAL_SELDOM / 2);
-        pace.helped(Spin::Bound(LONGEST), LONGEST);
+        pace.helped(Spin::Bound(LONGEST));
         fail_until_asleep(&pace);
         assert!(waits_to_a_long_trial(&pace) <= LONG_TRIAL_EVERY);
     }

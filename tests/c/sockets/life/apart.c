@@ -57,25 +57,62 @@ static void say_and_do_something_else(int fd)
         pause();
 }
 
+/* Another program is given a connection, and reads what is expected. */
+static void given_away(int fd, const char *expected)
+{
+    int out[2];
+    char got[9], *words[] = { "head", "-c", "9", NULL };
+    posix_spawn_file_actions_t actions;
+    pid_t child;
+    must(!pipe2(out, O_CLOEXEC) && !posix_spawn_file_actions_init(&actions));
+    must(!posix_spawn_file_actions_adddup2(&actions, fd, 0));
+    must(!posix_spawn_file_actions_adddup2(&actions, out[1], 1));
+    must(!posix_spawnp(&child, "head", &actions, NULL, words, environ) && !close(out[1]));
+    must(read(out[0], got, 9) == 9 && !memcmp(got, expected, 9) && exit_status(child) == 0);
+    must(!posix_spawn_file_actions_destroy(&actions) && !close(out[0]));
+}
+
 /* A program gets two connections. The other side of the first one is stopped, that of the second one does something that
  * has nothing to do with it: it has its time to answer all the same. */
 void one_is_stopped(void)
 {
-    int second, out[2];
-    char got[9], *words[] = { "head", "-c", "9", NULL };
-    posix_spawn_file_actions_t actions;
-    pid_t one = stopped_peer(&first), other = peer(&second, say_and_do_something_else), child;
+    int second;
+    pid_t one = stopped_peer(&first), other = peer(&second, say_and_do_something_else);
     struct pollfd said = { second, POLLIN, 0 };
-    must(poll(&said, 1, 5000) == 1);
-    must(first < second && !pipe2(out, O_CLOEXEC) && !posix_spawn_file_actions_init(&actions));
-    must(!posix_spawn_file_actions_adddup2(&actions, second, 0));
-    must(!posix_spawn_file_actions_adddup2(&actions, out[1], 1));
-    must(!posix_spawnp(&child, "head", &actions, NULL, words, environ) && !close(out[1]));
-    must(read(out[0], got, 9) == 9 && !memcmp(got, "of second", 9) && exit_status(child) == 0);
-    must(!posix_spawn_file_actions_destroy(&actions));
+    must(poll(&said, 1, 5000) == 1 && first < second);
+    given_away(second, "of second");
     end(one);
     end(other);
-    must(!close(first) && !close(second) && !close(out[0]));
+    must(!close(first) && !close(second));
+}
+
+static void nothing_to_do(int number)
+{
+    (void)number;
+}
+
+static void say_and_only_look(int fd)
+{
+    char byte;
+    must(signal(SIGURG, nothing_to_do) != SIG_ERR);
+    send_all(fd, "to a head", 9);
+    for (;;) {
+        must(recv(fd, &byte, 1, MSG_DONTWAIT) == -1 && errno == EAGAIN);
+        usleep(100);
+    }
+}
+
+/* The other side has a use of its own for the signal with which the library calls it, and never waits: it answers when it
+ * looks. */
+void one_only_looks(void)
+{
+    int fd;
+    pid_t child = peer(&fd, say_and_only_look);
+    struct pollfd said = { fd, POLLIN, 0 };
+    must(poll(&said, 1, 5000) == 1);
+    given_away(fd, "to a head");
+    end(child);
+    must(!close(fd));
 }
 
 static pid_t held_up;

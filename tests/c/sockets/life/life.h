@@ -48,6 +48,7 @@ void looked_at_by_a_handler(void);
 void read_beside_a_spawn(void);
 void cut_off_for_good(void);
 void one_is_stopped(void);
+void one_only_looks(void);
 void one_is_stopped_at_a_fork(void);
 void other_numbers(void);
 void forked_into_other_numbers(void);

@@ -54,6 +54,7 @@ static const struct a_case cases[] = {
     { "read_beside_a_spawn", read_beside_a_spawn },
     { "cut_off_for_good", cut_off_for_good },
     { "one_is_stopped", one_is_stopped },
+    { "one_only_looks", one_only_looks },
     { "one_is_stopped_at_a_fork", one_is_stopped_at_a_fork },
     { "other_numbers", other_numbers },
     { "forked_into_other_numbers", forked_into_other_numbers },
