@@ -197,6 +197,9 @@ impl Net {
     #[inline]
     pub(super) fn settle_links(&mut self, port: &mut Port, tcp_moved: bool) {
         let Some(links) = &mut self.links else { return };
+        if let Some(lane) = links.take_failed_lane() {
+            self.tcp.unwatch(lane.descriptor());
+        }
         while let Some(notice) = links.take_notice() {
             port.tell(&notice);
         }

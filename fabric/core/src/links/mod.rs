@@ -117,7 +117,8 @@ pub(crate) struct Links {
     sends_by_lane: bool,
     leaving: bool,
     counters: Counters,
-    /// Of a lane that is gone.
+    /// A lane that is gone, and what went by it.
+    failed_lane: Option<Box<Lane>>,
     lane_datagrams: u64,
     /// Those of links that are gone.
     past: reliable::Counters,
@@ -172,6 +173,7 @@ impl Links {
             sends_by_lane: false,
             leaving: false,
             counters: Counters::default(),
+            failed_lane: None,
             lane_datagrams: 0,
             past: reliable::Counters::default(),
         })
@@ -202,10 +204,17 @@ impl Links {
     /// What failed is given up, and the socket goes on.
     fn look_at_lane(&mut self) {
         let sent = self.lane_datagrams();
-        if let Some(why) = self.port.take_failed_lane() {
+        if let Some(lane) = self.port.take_failed_lane() {
             self.lane_datagrams = sent;
-            self.notices.push(format!("xdp is no longer used, udp is: {why}"));
+            self.notices.push(format!("xdp is no longer used, udp is: {}", lane.fault().unwrap_or("it is gone")));
+            self.failed_lane = Some(Box::new(lane));
         }
+    }
+
+    /// A lane that has failed, once: for who watches its descriptor, and ends that.
+    #[inline]
+    pub fn take_failed_lane(&mut self) -> Option<Box<Lane>> {
+        self.failed_lane.take()
     }
 
     pub fn counters(&self) -> Counters {

@@ -77,6 +77,10 @@ impl ByLane {
         Self { lane, sends, ways: HashMap::default() }
     }
 
+    pub fn into_lane(self) -> Lane {
+        self.lane
+    }
+
     pub fn lane(&self) -> &Lane {
         &self.lane
     }

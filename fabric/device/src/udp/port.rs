@@ -90,11 +90,11 @@ impl Port {
         self.lane.as_deref().map(ByLane::lane)
     }
 
-    /// Gives up a lane that has failed, and says why; the socket goes on. Its descriptor must not be slept on any more.
-    pub fn take_failed_lane(&mut self) -> Option<String> {
-        let why = self.lane()?.fault()?.to_owned();
-        self.lane = None;
-        Some(why)
+    /// Gives up a lane that has failed; the socket goes on. Its descriptor must not be slept on any more: who watches it ends
+    /// that before the lane is dropped, for where a child by fork has the descriptor as well it stays open, and watched.
+    pub fn take_failed_lane(&mut self) -> Option<Lane> {
+        self.lane()?.fault()?;
+        self.lane.take().map(|lane| lane.into_lane())
     }
 
     /// Whether something has come that [`Self::receive`] takes without a system call.

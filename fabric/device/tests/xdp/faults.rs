@@ -7,6 +7,7 @@ use std::net::UdpSocket;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 use std::process::{Child, Command, Stdio};
 use std::time::Instant;
+use weft_device::udp::Port;
 use weft_device::xdp::{BATCH, Lane, Lanes, Route, Sockets, interfaces};
 
 const ROLE: &str = "WEFT_TEST_XDP_ROLE";
@@ -305,4 +306,33 @@ fn an_interface_that_vanishes_ends_its_lanes() {
     }
     assert!(!send(from, &route, b"anybody?") && !from.flush());
     assert_eq!(to.receive(|_| panic!("from nowhere")), 0);
+}
+
+/// Where a child by fork has the descriptor, too, closing ours would end no watching.
+#[test]
+fn a_lane_that_has_failed_is_handed_out_to_be_watched_no_more() {
+    let mut both = Both::new();
+    let [route, _] = both.routes(v4);
+    let Both { cable, sockets: [socket, _], lanes: [mut lane, _], .. } = both;
+    // SAFETY: a new descriptor.
+    let epoll = unsafe { OwnedFd::from_raw_fd(libc::epoll_create1(libc::EPOLL_CLOEXEC)) };
+    let control = |what, lane: &Lane| {
+        let mut event = libc::epoll_event { events: libc::EPOLLIN as u32, u64: 0 };
+        // SAFETY: the event lives across the call.
+        unsafe { libc::epoll_ctl(epoll.as_raw_fd(), what, lane.descriptor().as_raw_fd(), &raw mut event) }
+    };
+    assert_eq!(control(libc::EPOLL_CTL_ADD, &lane), 0);
+    let mut port = Port::new(socket.into()).expect("a port");
+    assert!(port.take_failed_lane().is_none(), "there is none");
+    cable.ip(2, "link del eth0");
+    let begin = Instant::now();
+    while lane.fault().is_none() {
+        assert!(begin.elapsed() < LIMIT, "no fault");
+        send(&mut lane, &route, b"anybody?");
+        lane.flush();
+    }
+    port.set_lane(lane, true);
+    let failed = port.take_failed_lane().expect("it has failed");
+    assert!(port.lane().is_none() && port.take_failed_lane().is_none(), "the socket goes on alone");
+    assert_eq!(control(libc::EPOLL_CTL_DEL, &failed), 0, "it is still open");
 }
