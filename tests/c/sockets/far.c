@@ -4,7 +4,7 @@
  *   far ADDRESS PORT block|poll|select|epoll ROUNDS
  *
  * Both say how often they have slept in these rounds, after some that do not count. Before the end the caller looks whether
- * calls that must not wait do not, and then whether it is told of the end. */
+ * calls that must not wait do not, with `poll` whether signals get through, and then whether it is told of the end. */
 #define _GNU_SOURCE
 #include <arpa/inet.h>
 #include <errno.h>
@@ -12,6 +12,7 @@
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <poll.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -19,6 +20,8 @@
 #include <sys/resource.h>
 #include <sys/select.h>
 #include <sys/socket.h>
+#include <sys/time.h>
+#include <time.h>
 #include <unistd.h>
 
 enum { BYTES = 64, FIRST = 32 };
@@ -131,6 +134,50 @@ static int connection(const char *address, int port)
     return fd;
 }
 
+static volatile sig_atomic_t rung;
+
+static void ring(int signal)
+{
+    (void)signal;
+    rung++;
+}
+
+static double now(void)
+{
+    struct timespec time;
+    check(!clock_gettime(CLOCK_MONOTONIC, &time), "the clock");
+    return (double)time.tv_sec + (double)time.tv_nsec / 1e9;
+}
+
+/* A wait that looks first lets in the signals that it lets in while it sleeps, and no others, and is no longer for it. No
+ * answer comes meanwhile, and looks take up to a second. */
+static void wait_with_mask(int fd)
+{
+    struct pollfd one = { .fd = fd, .events = POLLIN };
+    struct sigaction action = { .sa_handler = ring };
+    sigset_t none, alarm_only;
+    check(!sigemptyset(&none) && !sigemptyset(&alarm_only) && !sigaddset(&alarm_only, SIGALRM), "sets of signals");
+    check(!sigaction(SIGALRM, &action, NULL), "sigaction");
+
+    struct timespec time = { .tv_sec = 30 };
+    check(!sigprocmask(SIG_BLOCK, &alarm_only, NULL) && !raise(SIGALRM) && !rung, "a blocked signal");
+    check(send(fd, "?", 1, 0) == 1, "send");
+    double begin = now();
+    check(ppoll(&one, 1, &time, &none) == -1 && errno == EINTR && rung == 1, "a wait that lets the signal in");
+    check(now() - begin < 20, "as soon as it is there");
+    check(!sigprocmask(SIG_UNBLOCK, &alarm_only, NULL) && rung == 1, "a signal that comes once");
+
+    struct itimerval soon = { .it_value.tv_usec = 300000 };
+    time = (struct timespec){ .tv_sec = 1, .tv_nsec = 200000000 };
+    check(send(fd, "?", 1, 0) == 1, "send");
+    check(!setitimer(ITIMER_REAL, &soon, NULL), "setitimer");
+    begin = now();
+    check(ppoll(&one, 1, &time, &alarm_only) == 0, "a wait that keeps the signal out");
+    double waited = now() - begin;
+    check(waited >= 1.2 && waited < 2.1, "a wait that is as long as it should be");
+    check(rung == 2, "the signal, once the wait is over");
+}
+
 int main(int count, char **words)
 {
     if (count != 5) {
@@ -153,6 +200,8 @@ int main(int count, char **words)
         check(recv(fd, &byte, 1, MSG_DONTWAIT) == -1 && errno == EAGAIN, "a look that found something");
         check(send(fd, "?", 1, 0) == 1, "send");
         check(poll(&one, 1, 0) == 0, "a poll that found something");
+        if (how[0] == 'p')
+            wait_with_mask(fd);
         check(send(fd, "!", 1, 0) == 1, "send");
         wait_for_byte(fd);
         check(recv(fd, &byte, 1, 0) == 0, "the end");
