@@ -97,7 +97,8 @@ impl Labels {
     /// The name of a type that the program has not named.
     pub fn predefined_name(datatype: usize) -> &'static str {
         let names = crate::abi::DATATYPE_NAMES;
-        names.iter().find(|entry| entry.0 == datatype).map_or("", |entry| entry.1)
+        let extra = (usize::from(crate::datatype::C_FLOAT16), "MPIX_C_FLOAT16");
+        names.iter().chain([&extra]).find(|entry| entry.0 == datatype).map_or("", |entry| entry.1)
     }
 }
 

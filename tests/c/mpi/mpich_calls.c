@@ -369,7 +369,7 @@ static void buffers(void)
     int size;
     unsigned short terms[2] = {0x4000, 0x4200}; /* 2 and 3 */
     char room[1024];
-    MPI_Datatype half = (MPI_Datatype)0x4c000246; /* MPIX_C_FLOAT16, which is a real number of two bytes */
+    MPI_Datatype half = (MPI_Datatype)0x4c000246; /* MPIX_C_FLOAT16, a real number of two bytes */
     OK(MPI_Buffer_attach(room, sizeof room));
     OK(MPI_Buffer_detach(&address, &size));
     CHECK(address == room && size == sizeof room);
@@ -378,6 +378,15 @@ static void buffers(void)
     CHECK(address == MPI_BUFFER_AUTOMATIC);
     OK(MPI_Type_size(half, &size));
     CHECK(size == 2);
+    MPI_Datatype pair, back;
+    MPI_Aint none;
+    int two, length;
+    OK(MPI_Type_contiguous(2, half, &pair));
+    OK(MPI_Type_get_contents(pair, 1, 0, 1, &two, &none, &back));
+    CHECK(two == 2 && back == half);
+    OK(MPI_Type_free(&pair));
+    OK(MPI_Type_get_name(half, room, &length));
+    CHECK(strcmp(room, "MPIX_C_FLOAT16") == 0);
     OK(MPI_Reduce_local(&terms[0], &terms[1], 1, half, MPI_SUM));
     CHECK(terms[1] == 0x4500);
 }

@@ -33,8 +33,8 @@ const PARTS: &[(&str, &str, &str, bool)] = &[
     ("file_mode", "file", "MPI_MODE_", true),
 ];
 
-/// Handles without a name in the standard ABI: kind, theirs, and ours. `MPIX_C_FLOAT16` is a real number of two bytes.
-const ALIASES: &[(&str, u32, u16)] = &[("Datatype", 0x4c00_0246, 0x2ca)];
+/// Handles without a name in the standard ABI: kind, name, theirs, and ours.
+const EXTRA: &[(&str, &str, i64, i64)] = &[("Datatype", "MPIX_C_FLOAT16", 0x4c00_0246, 0x2f0)];
 
 /// A constant with its value here and there.
 struct Pair {
@@ -46,8 +46,10 @@ struct Pair {
 pub fn write(ours: &[Section], theirs: &[Section]) -> String {
     let mut text = String::new();
     for section in ours.iter().filter(|section| section.handle.is_some()) {
-        let pairs = pairs(section, theirs);
         let handle = section.handle.as_deref().unwrap_or_default().trim_start_matches("MPI_");
+        let extra = EXTRA.iter().filter(|extra| extra.0 == handle);
+        let extra = extra.map(|&(_, name, theirs, ours)| Pair { name: name.to_owned(), theirs, ours });
+        let pairs: Vec<Pair> = pairs(section, theirs).into_iter().chain(extra).collect();
         if !handle.starts_with("T_") && handle != "File" {
             write_handles(&mut text, handle, &pairs);
         }
@@ -104,9 +106,6 @@ fn write_handles(text: &mut String, handle: &str, pairs: &[Pair]) {
     let _ = writeln!(text, "    const PAIRS: &'static [(u32, u16)] = &[");
     list(text, &|pair| format!("({:#x}, {:#x})", pair.theirs, pair.ours));
     let _ = writeln!(text, "    ];\n    const KIND: Kind = Kind::{handle};");
-    for (_, theirs, ours) in ALIASES.iter().filter(|alias| alias.0 == handle) {
-        let _ = writeln!(text, "    const ALIASES: &'static [(u32, u16)] = &[({theirs:#x}, {ours:#x})];");
-    }
     text.push_str("}\n");
 }
 

@@ -16,8 +16,6 @@ pub trait Predefined {
     /// Ours for each of theirs; the null handle comes first.
     const PAIRS: &'static [(u32, u16)];
     const KIND: Kind;
-    /// Handles that are one of ours too, which is another one of theirs.
-    const ALIASES: &'static [(u32, u16)] = &[];
 }
 
 /// The predefined handles by the low byte of theirs (but the null handle and those with the top bit), and by ours.
@@ -69,7 +67,7 @@ pub fn ours<K: Predefined>(handle: i32) -> usize {
         return match () {
             () if tables.theirs[place] == handle => null + place,
             () if tables.theirs[0] == handle => null,
-            () => alias::<K>(handle),
+            () => UNKNOWN,
         };
     }
     if Of::<K>::HAS_HIGH
@@ -78,11 +76,6 @@ pub fn ours<K: Predefined>(handle: i32) -> usize {
         return usize::from(pair.1);
     }
     (handle & !OWN) as usize
-}
-
-#[cold]
-fn alias<K: Predefined>(handle: u32) -> usize {
-    K::ALIASES.iter().find(|alias| alias.0 == handle).map_or(UNKNOWN, |alias| usize::from(alias.1))
 }
 
 /// The program's handle for one of ours.

@@ -51,7 +51,7 @@ impl TypeClass {
             Self::Logical => &[(1, 0x2c0), (2, 0x2c8), (4, 0x2d0), (8, 0x2d8)],
             Self::Integer => &[(1, 0x2c1), (2, 0x2c9), (4, 0x2d1), (8, 0x2d9)],
             // The longest are those of C, for which the ABI has no Fortran type.
-            Self::Real => &[(4, 0x2d2), (8, 0x2da), (16, 0x220)],
+            Self::Real => &[(2, 0x2ca), (4, 0x2d2), (8, 0x2da), (16, 0x220)],
             Self::Complex => &[(8, 0x2db), (16, 0x2e3), (32, 0x224)],
         }
     }

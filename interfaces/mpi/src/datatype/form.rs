@@ -16,6 +16,10 @@ pub(crate) struct Form {
     pub layout: Layout,
     /// First byte of data and the byte after the last; none without data.
     pub data: Option<Span>,
+    /// From the lowest lower to the highest upper bound of the members, with their padding; none without data. The standard speaks
+    /// of the data alone, which is the same unless a member lies where it is not aligned; there its padding counts, as in other
+    /// libraries, so that members of one extent do not stand out of the type that holds them.
+    room: Option<Span>,
     /// Bounds set by the program (resized, subarray, darray): then data outside does not move them, and no padding is added.
     markers: Option<Span>,
     /// The bounds of the type (MPI 5.0, section 5.1.6): markers, or else those of the data with padding.
@@ -31,6 +35,7 @@ impl Form {
             map: Map::EMPTY,
             layout: Layout::EMPTY,
             data: None,
+            room: None,
             markers: None,
             bounds: (0, 0),
             align: 1,
@@ -50,6 +55,7 @@ impl Form {
             map: Map::scalar(0, scalar),
             layout: Layout::run(0, size),
             data: Some((0, size)),
+            room: Some((0, size)),
             bounds: (0, size),
             align: scalar.align(),
             ..Self::empty()
@@ -68,8 +74,8 @@ impl Form {
     /// The same type `by` bytes further on.
     pub fn shifted(&self, by: i64) -> Result<Self> {
         let (map, layout) = (self.map.shifted(by)?, self.layout.shifted(by)?);
-        let (data, markers) = (moved(self.data, by, by)?, moved(self.markers, by, by)?);
-        Self { map, layout, data, markers, ..*self }.bounded()
+        let [data, room, markers] = self.spans(by, by)?;
+        Self { map, layout, data, room, markers, ..*self }.bounded()
     }
 
     /// `count` copies, `stride` bytes apart.
@@ -80,8 +86,8 @@ impl Form {
         let last = mul(stride, count - 1)?;
         let (low, high) = (last.min(0), last.max(0));
         let (map, layout) = (self.map.repeated(count, stride)?, self.layout.repeated(count, stride)?);
-        let (data, markers) = (moved(self.data, low, high)?, moved(self.markers, low, high)?);
-        Self { map, layout, data, markers, ..*self }.bounded()
+        let [data, room, markers] = self.spans(low, high)?;
+        Self { map, layout, data, room, markers, ..*self }.bounded()
     }
 
     /// `count` copies one extent apart.
@@ -95,6 +101,7 @@ impl Form {
             map: Map::sequence(members.iter().map(|member| member.map.clone()))?,
             layout: Layout::sequence(members.iter().map(|member| member.layout.clone()))?,
             data: members.iter().filter_map(|member| member.data).reduce(hull),
+            room: members.iter().filter_map(|member| member.room).reduce(hull),
             markers: members.iter().filter_map(|member| member.markers).reduce(hull),
             bounds: (0, 0),
             align: members.iter().map(|member| member.align).max().unwrap_or(1),
@@ -111,14 +118,18 @@ impl Form {
 
     /// Works out the bounds. Without markers the extent is rounded up to the alignment, as a C compiler does at the end of a struct.
     fn bounded(mut self) -> Result<Self> {
-        let (first, end) = self.data.unwrap_or((0, 0));
-        sub(end, first)?;
-        let (lb, ub) = self.markers.unwrap_or((first, end));
-        let over = sub(ub, lb)?.rem_euclid(self.align);
-        let padding = if over == 0 || self.markers.is_some() { 0 } else { self.align - over };
-        self.bounds = (lb, add(ub, padding)?);
-        sub(self.bounds.1, lb)?;
+        let (first, end) = self.room.unwrap_or((0, 0));
+        let over = sub(end, first)?.rem_euclid(self.align);
+        let padded = (first, add(end, if over == 0 { 0 } else { self.align - over })?);
+        self.room = self.room.and(Some(padded));
+        self.bounds = self.markers.unwrap_or(padded);
+        sub(self.bounds.1, self.bounds.0)?;
         Ok(self)
+    }
+
+    /// Data, room and markers with other ends.
+    fn spans(&self, low: i64, high: i64) -> Result<[Option<Span>; 3]> {
+        Ok([moved(self.data, low, high)?, moved(self.room, low, high)?, moved(self.markers, low, high)?])
     }
 }
 

@@ -35,7 +35,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 pub use array::{Distribution, Order};
 pub use contents::{Combiner, Contents, Envelope, Width};
 pub use f90::TypeClass;
-pub use predefined::{Group, Named};
+pub use predefined::{C_FLOAT16, Group, Named};
 pub use scalar::Scalar;
 
 use crate::error::{Class, Error, Result};

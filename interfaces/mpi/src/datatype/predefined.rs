@@ -43,9 +43,12 @@ const fn row(code: u16, name: &'static str, group: Group, scalars: &'static [Sca
 use Group::*;
 use Scalar::*;
 
+/// The two-byte real number of C, which binaries built for MPICH know.
+pub const C_FLOAT16: u16 = 0x2f0;
+
 /// Fortran types have the sizes that gfortran gives them by default.
 #[rustfmt::skip]
-static TABLE: [Named; 70] = [
+static TABLE: [Named; 71] = [
     row(0x201, "AINT", MultiLanguage, &[I64]),
     row(0x202, "COUNT", MultiLanguage, &[I64]),
     row(0x203, "OFFSET", MultiLanguage, &[I64]),
@@ -116,6 +119,8 @@ static TABLE: [Named; 70] = [
     row(0x2e2, "REAL16", Floating, &[]),
     row(0x2e3, "COMPLEX16", Complex, &[C64]),
     row(0x2eb, "COMPLEX32", Complex, &[]),
+    // Not of the standard: MPIX_C_FLOAT16 of MPICH, which gives it this code in the standard's ABI.
+    row(C_FLOAT16, "C_FLOAT16", Floating, &[F16]),
 ];
 
 /// The pairs that value_index answers, by the codes of value, index and pair.

@@ -23,3 +23,13 @@ fn a_column_packs_in_pieces_and_back() {
     assert_eq!(unsafe { column.unpack(back.as_mut_ptr().cast(), 1, 0, &packed) }, 40);
     assert!(back.iter().enumerate().all(|(i, &v)| v == if i % 7 == 0 { i as f64 } else { -1.0 }));
 }
+
+#[test]
+fn a_padded_member_does_not_stand_out_of_the_type_that_holds_it() {
+    let inner = Datatype::hvector(3, 4, 49, double(), Width::Int).expect("hvector");
+    assert_eq!((inner.true_extent(), inner.extent()), (130, 136));
+    let outer = Datatype::hvector(2, 3, 4 * 136 + 1, &inner, Width::Int).expect("hvector");
+    assert_eq!((outer.true_extent(), outer.extent()), (545 + 2 * 136 + 130, 960));
+    let narrow = Datatype::resized(&inner, 0, 130, Width::Int).expect("resized");
+    assert_eq!(Datatype::contiguous(2, &narrow, Width::Int).expect("contiguous").extent(), 260);
+}
