@@ -28,7 +28,9 @@ static void rooted(int root_side, int root)
 
     int sum = -1, want = 0;
     for (int r = 0; r < across; r++) want += world_rank(1 - root_side, r);
-    COLL_C(Reduce, reduce, inter, &rank, &sum, 1, MPI_INT, MPI_SUM, argument);
+    /* Who has no part may pass anything: bytes cannot be added. */
+    MPI_Datatype type = argument == MPI_PROC_NULL ? MPI_BYTE : MPI_INT;
+    COLL_C(Reduce, reduce, inter, &rank, &sum, 1, type, MPI_SUM, argument);
     if (argument == MPI_ROOT) CHECK(sum == want, "the sum is %d, not %d", sum, want);
 }
 

@@ -66,11 +66,11 @@ impl<'a> Reduction<'a> {
 }
 
 pub fn reduce(scene: &Scene, folded: Folded, root: i32) -> Result<Prepared> {
+    if scene.comm.is_inter() {
+        return inter_reduce(scene, folded, root);
+    }
     let mut reduction = Reduction::new(scene, folded)?;
     let me = reduction.draft.party();
-    if reduction.draft.comm().is_inter() {
-        return inter_reduce(reduction, root);
-    }
     let root = reduction.draft.root(root)?;
     let (input, output) = if me.rank == root {
         reduction.both()?
@@ -87,11 +87,17 @@ pub fn reduce(scene: &Scene, folded: Folded, root: i32) -> Result<Prepared> {
     Ok(reduction.draft.prepared)
 }
 
-fn inter_reduce(mut reduction: Reduction, root: i32) -> Result<Prepared> {
-    let (me, role) = (reduction.draft.party(), reduction.draft.role(root)?);
+fn inter_reduce(scene: &Scene, folded: Folded, root: i32) -> Result<Prepared> {
+    let draft = Draft::new(scene);
+    let role = draft.role(root)?;
+    // Who has no part may pass anything for the other arguments.
+    if let Role::Idle = role {
+        return Ok(draft.prepared);
+    }
+    let mut reduction = Reduction::new(scene, folded)?;
+    let me = reduction.draft.party();
     let view = match role {
-        Role::Idle => return Ok(reduction.draft.prepared),
-        Role::Root => reduction.output()?,
+        Role::Root | Role::Idle => reduction.output()?,
         Role::Across(_) => reduction.input()?,
     };
     let commutative = reduction.commutative;
