@@ -85,6 +85,8 @@ pub enum On {
     Win(usize),
     File(usize),
     Session(usize),
+    /// An object that is being made, and gets this handler.
+    Made(usize),
 }
 
 /// Reports `error` of the function `call` to the right error handler; what the call then returns.
@@ -134,7 +136,15 @@ fn find(on: On) -> (Arc<Handler>, usize) {
         On::Win(handle) => of_win(handle),
         On::Session(handle) => of_session(handle),
         On::Process => of_comm(None),
+        On::Made(handle) => match given(handle) {
+            Some(handler) => (handler.clone(), handler.null()),
+            None => of_comm(None),
+        },
     }
+}
+
+fn given(handle: usize) -> Option<Arc<Handler>> {
+    Handler::predefined(handle).map(Arc::new).or_else(|| handlers().get(handle).ok().cloned())
 }
 
 /// The handler of a session; without a live one that of the process.

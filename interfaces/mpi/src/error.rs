@@ -78,7 +78,7 @@ classes! {
     File = 30, "MPI_ERR_FILE", "the file handle is not valid";
     InfoKey = 31, "MPI_ERR_INFO_KEY", "the info key is longer than MPI_MAX_INFO_KEY";
     InfoNokey = 32, "MPI_ERR_INFO_NOKEY", "the info object has no such key";
-    InfoValue = 33, "MPI_ERR_INFO_VALUE", "the info value is longer than MPI_MAX_INFO_VAL";
+    InfoValue = 33, "MPI_ERR_INFO_VALUE", "the info value is longer than MPI_MAX_INFO_VAL or not allowed for its key";
     Info = 34, "MPI_ERR_INFO", "the info object is not valid";
     Io = 35, "MPI_ERR_IO", "an input or output operation failed";
     Keyval = 36, "MPI_ERR_KEYVAL", "the attribute key is not valid";

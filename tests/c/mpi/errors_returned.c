@@ -91,9 +91,29 @@ static void added_codes(void)
     MPI_Comm_set_attr(copy, key, NULL);
     code = MPI_Comm_dup(copy, &never);
     MPI_Error_string(code, text, &length);
-    CHECK(code == own_code && !strcmp(text, "the tank is empty"));
+    CHECK(code == own_code && !strcmp(text, "the tank is empty") && never == MPI_COMM_NULL);
     MPI_Comm_free_keyval(&key);
     MPI_Comm_free(&copy);
+}
+
+/* Errors of what is being made go to the handler that it would have had. */
+static int told;
+static void count_told(MPI_Comm *comm, int *code, ...)
+{
+    (void)code;
+    told += *comm == MPI_COMM_NULL;
+}
+
+static void things_never_made(void)
+{
+    MPI_Errhandler mine;
+    MPI_Group group;
+    MPI_Comm_group(MPI_COMM_WORLD, &group);
+    MPI_Comm_create_errhandler(count_told, &mine);
+    REFUSED(MPI_ERR_ARG, MPI_Comm_create_from_group(group, "never", MPI_INFO_NULL, mine, NULL));
+    CHECK(told == 1);
+    MPI_Errhandler_free(&mine);
+    MPI_Group_free(&group);
 }
 
 int main(int argc, char **argv)
@@ -110,6 +130,7 @@ int main(int argc, char **argv)
     names_of_nothing();
     keys_freed_twice();
     added_codes();
+    things_never_made();
     REFUSED(MPI_ERR_BUFFER, MPI_Reduce_local(MPI_IN_PLACE, out, 2, MPI_INT, MPI_SUM));
     REFUSED(MPI_ERR_BUFFER, MPI_Reduce_local(in, MPI_IN_PLACE, 2, MPI_INT, MPI_SUM));
     REFUSED(MPI_ERR_BUFFER, MPI_Reduce_local(in, in, 2, MPI_INT, MPI_SUM));

@@ -105,6 +105,29 @@ static void collectives(void)
     SAYS(MPI_ERR_TOPOLOGY, "no topology", MPI_Neighbor_allgather(in, 1, MPI_INT, out, 1, MPI_INT, world));
 }
 
+/* A handle of another kind is no object of the kind that is asked for; the line says which call it was. */
+static void other_kinds(void)
+{
+    MPI_Comm world = MPI_COMM_WORLD, comm;
+    MPI_Win win = MPI_WIN_NULL;
+    MPI_Info info;
+    MPI_Group group;
+    int flag;
+    MPI_Comm_group(world, &group);
+    MPI_Info_create(&info);
+    SAYS(MPI_ERR_TYPE, "MPI_Send: |datatype", MPI_Send(in, 1, (MPI_Datatype)MPI_COMM_WORLD, 0, 0, world));
+    SAYS(MPI_ERR_COMM, "MPI_Bcast: |comm", MPI_Bcast(in, 1, MPI_INT, 0, (MPI_Comm)MPI_INT));
+    SAYS(MPI_ERR_COMM, "MPI_Comm_dup: |comm", MPI_Comm_dup((MPI_Comm)group, &comm));
+    SAYS(MPI_ERR_OP, "MPI_Allreduce: |op", MPI_Allreduce(in, out, 1, MPI_INT, (MPI_Op)MPI_COMM_WORLD, world));
+    SAYS(MPI_ERR_GROUP, "MPI_Group_size: |group", MPI_Group_size((MPI_Group)info, &flag));
+    SAYS(MPI_ERR_INFO, "MPI_Info_get_nkeys: |info", MPI_Info_get_nkeys((MPI_Info)group, &flag));
+    SAYS(MPI_ERR_WIN, "MPI_Win_fence: |win", MPI_Win_fence(0, (MPI_Win)world));
+    SAYS(MPI_ERR_WIN, "MPI_Win_free: |win", MPI_Win_free(&win));
+    SAYS(MPI_ERR_FILE, "MPI_File_sync: ", MPI_File_sync((MPI_File)world));
+    MPI_Info_free(&info);
+    MPI_Group_free(&group);
+}
+
 static void communicators(void)
 {
     MPI_Comm world = MPI_COMM_WORLD, comm, freed;
@@ -206,6 +229,7 @@ int main(int argc, char **argv)
     MPI_Comm_set_errhandler(MPI_COMM_SELF, MPI_ERRORS_RETURN);
     point_to_point();
     collectives();
+    other_kinds();
     communicators();
     topologies();
     datatypes();

@@ -228,6 +228,10 @@ static void threads(void)
     MPI_Info info;
     char value[64];
     OK(MPI_Info_create(&info));
+    OK(MPI_Info_set(info, "thread_level", "several"));
+    int class;
+    OK(MPI_Error_class(MPI_Session_init(info, MPI_ERRORS_RETURN, &shared), &class));
+    CHECK(class == MPI_ERR_INFO_VALUE);
     OK(MPI_Info_set(info, "thread_level", "MPI_THREAD_MULTIPLE"));
     OK(MPI_Session_init(info, MPI_ERRORS_RETURN, &shared));
     OK(MPI_Info_free(&info));

@@ -117,6 +117,8 @@ unsafe fn duplicate(call: &'static str, handle: usize, hints: Option<Info>, out:
         Ok(attributes) => draft.attributes = attributes,
         Err(error) => {
             WORLD.enter().contexts.release(context);
+            // SAFETY: the program's place for the handle.
+            unsafe { *out = COMM_NULL };
             return Err(error);
         }
     }

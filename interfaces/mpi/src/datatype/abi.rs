@@ -109,7 +109,8 @@ pub unsafe fn dup(datatype: usize, out: *mut usize) -> Result<()> {
         let copy = world.types.named("oldtype", datatype)?.dup();
         (copy, world.labels_of_type(datatype)?.attributes.clone())
     };
-    let attributes = attributes.copy(datatype)?;
+    // SAFETY: the program's place for the handle.
+    let attributes = attributes.copy(datatype).inspect_err(|_| unsafe { *out = DATATYPE_NULL })?;
     let mut world = WORLD.enter();
     let handle = world.types.insert(copy);
     if attributes.last().is_some() {

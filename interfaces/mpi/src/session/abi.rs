@@ -24,11 +24,18 @@ pub unsafe fn init(info: usize, errhandler: usize, out: *mut usize) -> Result<()
 }
 
 fn begin(info: usize, handler: &Arc<Handler>) -> Result<usize> {
-    let asked = info::value(info, "thread_level")?;
-    // A level that is none is a hint that is not understood.
-    let level = start::begin_session(asked.as_deref().and_then(start::abi::level_of_name))?;
+    let asked = info::value(info, "thread_level")?.map(|name| level_of(&name)).transpose()?;
+    let level = start::begin_session(asked)?;
     let session = Session { errhandler: Mutex::new(handler.clone()), level };
     Ok(sessions().insert(Arc::new(session)))
+}
+
+/// The program relies on the level that it asks for, so one that there is not is no hint to be passed over.
+fn level_of(name: &str) -> Result<i32> {
+    start::abi::level_of_name(name).ok_or_else(|| {
+        let allowed = "MPI_THREAD_SINGLE, MPI_THREAD_FUNNELED, MPI_THREAD_SERIALIZED and MPI_THREAD_MULTIPLE";
+        Error::new(Class::InfoValue, format!("info key thread_level is {name:?}; allowed are {allowed}"))
+    })
 }
 
 pub unsafe fn finalize(session: *mut usize) -> Result<()> {

@@ -126,8 +126,12 @@ pub fn object(function: &Function) -> String {
         let kind = parameter.kind.strip_prefix("MPI_")?;
         matches!(kind, "Comm" | "Win" | "Session").then(|| (kind, rust_name(&parameter.name)))
     });
-    let Some((kind, name)) = found else { return "weft_mpi::errhandler::On::Process".to_owned() };
-    format!("weft_mpi::errhandler::On::{kind}({name})")
+    let given = function.parameters.iter().find(|parameter| parameter.kind == "MPI_Errhandler");
+    match (found, given) {
+        (Some((kind, name)), _) => format!("weft_mpi::errhandler::On::{kind}({name})"),
+        (None, Some(given)) => format!("weft_mpi::errhandler::On::Made({})", rust_name(&given.name)),
+        (None, None) => "weft_mpi::errhandler::On::Process".to_owned(),
+    }
 }
 
 fn answer(kind: &str) -> &'static str {
