@@ -224,9 +224,16 @@ impl Endpoint {
     }
 
     /// Cancels a receive that no message has matched yet; true if so (it is then complete with
-    /// [`crate::Fault::Cancelled`]). Sends cannot be cancelled.
+    /// [`crate::Fault::Cancelled`]).
     pub fn cancel_receive(&mut self, request: RequestId) -> bool {
         self.port.cancel_receive(request)
+    }
+
+    /// Cancels a send that asks and that nothing has matched yet. Whether it came in time is known when the request is
+    /// complete, which it is soon: as soon as the receiver looks.
+    pub fn cancel_send(&mut self, request: RequestId) {
+        self.port.cancel_send(request);
+        self.answer();
     }
 
     #[inline]

@@ -172,6 +172,35 @@ fn a_probe_sees_a_message_and_leaves_it_and_a_matched_one_takes_it() {
 }
 
 #[test]
+fn a_send_that_asks_can_be_taken_back_until_it_is_matched() {
+    for limits in limits() {
+        let mut net = net_with(2, limits);
+        let data = bytes(300_000, 0);
+        for to in [0, 1] {
+            for seen in [false, true] {
+                let sending = send_as(&mut net[0], to, 1, &data, SendMode::Synchronous);
+                let kept = send_as(&mut net[0], to, 1, &data[1..], SendMode::Synchronous);
+                if seen {
+                    settle(&mut net);
+                    assert!(net[to as usize].probe(any()).is_some());
+                }
+                net[0].cancel_send(sending);
+                net[0].cancel_send(sending);
+                assert_eq!(finish(&mut net, 0, sending).fault, Some(Fault::Cancelled));
+                // The one behind it is what arrives, and cannot be taken back once it is matched.
+                let mut buffer = vec![0; 300_000];
+                let receiving = receive(&mut net[to as usize], from(0, 1), &mut buffer);
+                net[0].cancel_send(kept);
+                check(finish(&mut net, to as usize, receiving), 0, 1, 299_999, None);
+                assert_eq!(finish(&mut net, 0, kept).fault, None);
+                assert!(buffer[..299_999] == data[1..]);
+                assert_eq!(net[to as usize].probe(any()), None);
+            }
+        }
+    }
+}
+
+#[test]
 fn a_cancelled_receive_gets_nothing_and_a_matched_one_cannot_be_cancelled() {
     let mut net = net(2);
     let (mut first, mut second) = ([0u8; 8], [0u8; 8]);

@@ -159,6 +159,14 @@ impl Matcher {
         }
     }
 
+    /// Forgets an unexpected message of `peer`; false if it is not (any longer) in the queue.
+    pub fn forget_unexpected(&mut self, peer: u32, message: u32) -> bool {
+        let queue = &mut self.unexpected[peer as usize];
+        let Some(at) = queue.iter().position(|u| u.message == message) else { return false };
+        self.unexpected_count -= 1;
+        queue.remove(at).is_some()
+    }
+
     /// Withdraws every receive that only `peer` could have satisfied, and forgets nothing that has arrived.
     pub fn handle_peer_lost(&mut self, peer: u32) -> Vec<u32> {
         self.posted[peer as usize].drain(..).map(|p| p.receive).collect()

@@ -1,5 +1,49 @@
-/* Cancelling receives that nothing matched; those that were matched, and sends, go on. */
+/* Cancelling receives and sends that nothing matched; those that were matched, and sends that have left, go on. */
 #include "point.h"
+
+/* Sends that ask are cancelled where nobody has matched them, and what comes behind them arrives. */
+static void sends(int to, int from)
+{
+    static char out[1 << 20], in[1 << 20];
+    MPI_Request request[4];
+    MPI_Status status;
+    int flag;
+    for (int turn = 0; turn < 20; turn++) {
+        out[0] = (char)turn;
+        int length = turn % 2 ? 1 << 20 : 4;
+        MPI_Issend(out, length, MPI_CHAR, to, 3, MPI_COMM_WORLD, &request[0]);
+        MPI_Isend(out, 1 << 20, MPI_CHAR, to, 3, MPI_COMM_WORLD, &request[1]);
+        if (turn % 3) MPI_Barrier(MPI_COMM_WORLD);
+        MPI_Cancel(&request[0]);
+        MPI_Cancel(&request[1]);
+        for (int i = 0; i < 2; i++) {
+            MPI_Wait(&request[i], &status);
+            MPI_Test_cancelled(&status, &flag);
+            CHECK(flag, "turn %d: send %d is not cancelled", turn, i);
+        }
+        MPI_Barrier(MPI_COMM_WORLD);
+        MPI_Iprobe(MPI_ANY_SOURCE, 3, MPI_COMM_WORLD, &flag, MPI_STATUS_IGNORE);
+        CHECK(!flag, "turn %d: something of a cancelled send is left", turn);
+        /* One that is matched, or is not, but nothing between: either it arrives, or the next one does. */
+        MPI_Issend(out, 1 << 20, MPI_CHAR, to, 4, MPI_COMM_WORLD, &request[0]);
+        MPI_Irecv(in, 1 << 20, MPI_CHAR, from, 4, MPI_COMM_WORLD, &request[1]);
+        MPI_Cancel(&request[0]);
+        MPI_Wait(&request[0], &status);
+        MPI_Test_cancelled(&status, &flag);
+        if (flag) MPI_Send(out, 1 << 20, MPI_CHAR, to, 4, MPI_COMM_WORLD);
+        MPI_Wait(&request[1], &status);
+        CHECK(in[0] == turn, "turn %d: got %d", turn, in[0]);
+        MPI_Barrier(MPI_COMM_WORLD);
+    }
+    MPI_Request again;
+    MPI_Send_init(out, 1 << 20, MPI_CHAR, to, 5, MPI_COMM_WORLD, &again);
+    MPI_Start(&again);
+    MPI_Cancel(&again);
+    MPI_Wait(&again, &status);
+    MPI_Test_cancelled(&status, &flag);
+    CHECK(flag && again != MPI_REQUEST_NULL, "a persistent send is cancelled %d", flag);
+    MPI_Request_free(&again);
+}
 
 int main(int argc, char **argv)
 {
@@ -38,6 +82,7 @@ int main(int argc, char **argv)
     MPI_Wait(&request, &status);
     MPI_Test_cancelled(&status, &flag);
     CHECK(!flag && value == rank, "cancelled %d value %d", flag, value);
+    sends(to, from);
     MPI_Finalize();
     return 0;
 }

@@ -68,6 +68,17 @@ impl ArrivedTable {
         }
     }
 
+    /// The message of `peer` whose sender waits with this request to be let in.
+    pub fn asked_by(&self, peer: Peer, wanted: u64) -> Option<u32> {
+        let asks = |a: &Arrived| match a.body {
+            Body::Asked { request, .. } => a.outcome.peer == peer && u64::from(request) == wanted,
+            Body::Own { request, .. } => a.outcome.peer == peer && u64::from(request.0) == wanted,
+            _ => false,
+        };
+        let place = self.entries.iter().position(|entry| entry.as_ref().is_some_and(asks))?;
+        Some(place as u32)
+    }
+
     pub fn outcome(&self, index: u32) -> Outcome {
         self.entries[index as usize].as_ref().expect("a message that has arrived and was not received").outcome
     }

@@ -19,6 +19,7 @@ mod outbound;
 mod receive;
 mod rendezvous;
 pub(crate) mod requests;
+mod retract;
 mod send;
 
 use crate::api::{Fault, Peer, RequestId};
@@ -297,6 +298,11 @@ impl Port {
                 self.raw.on_packet(packet, &mut self.requests);
                 Ok(())
             }
+            Kind::Retract => {
+                self.on_retract(packet);
+                Ok(())
+            }
+            Kind::Retracted => self.on_retracted(packet),
             Kind::Order => Err("a place among messages of another way, where there is one way"),
         }
     }

@@ -47,7 +47,8 @@ struct OneWay {
 }
 
 struct Held {
-    message: u32,
+    /// `None` once its sender has taken it back: only its turn is left.
+    message: Option<u32>,
     label: Label,
     after: u64,
 }
@@ -65,6 +66,12 @@ impl Order {
 
     fn has_held(&self) -> bool {
         self.0.iter().any(|way| !way.held.is_empty())
+    }
+
+    /// Forgets a message that is held; false if it is not (any longer).
+    pub fn forget_held(&mut self, message: u32) -> bool {
+        let mut held = self.0.iter_mut().flat_map(|way| &mut way.held);
+        held.find(|held| held.message == Some(message)).is_some_and(|held| held.message.take().is_some())
     }
 
     /// The next message whose turn has come, which then has passed.
@@ -151,7 +158,7 @@ impl Port {
             }
         };
         let way = &mut self.orders[from].0[by as usize];
-        way.held.push_back(Held { message, label, after: way.after });
+        way.held.push_back(Held { message: Some(message), label, after: way.after });
         Ok(())
     }
 
@@ -159,6 +166,7 @@ impl Port {
     #[cold]
     fn let_pass(&mut self, from: usize) {
         while let Some(Held { message, label, .. }) = self.orders[from].poll_turn() {
+            let Some(message) = message else { continue };
             match self.matcher.handle_message(&label) {
                 Some(receive) => self.receive_arrived(RequestId(receive), message),
                 None => self.leave(&label, message),
@@ -169,7 +177,7 @@ impl Port {
     /// Nothing more comes from a peer: what was held behind it never has its turn.
     pub(super) fn forget_held(&mut self, peer: u32) {
         for way in std::mem::take(&mut self.orders[peer as usize]).0 {
-            way.held.into_iter().for_each(|held| drop(self.arrived.remove(held.message)));
+            way.held.into_iter().filter_map(|held| held.message).for_each(|message| drop(self.arrived.remove(message)));
         }
     }
 }
@@ -189,13 +197,13 @@ mod tests {
         let way = &mut order.0[by as usize];
         match is_turn {
             true => way.passed += 1,
-            false => way.held.push_back(Held { message, label: LABEL, after }),
+            false => way.held.push_back(Held { message: Some(message), label: LABEL, after }),
         }
         is_turn
     }
 
     fn passing(order: &mut Order) -> Vec<u32> {
-        std::iter::from_fn(|| order.poll_turn()).map(|held| held.message).collect()
+        std::iter::from_fn(|| order.poll_turn()).filter_map(|held| held.message).collect()
     }
 
     #[test]

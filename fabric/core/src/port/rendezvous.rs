@@ -165,7 +165,7 @@ impl Port {
     }
 
     /// The send that `packet` answers, if it waits for an answer.
-    fn answered(&mut self, packet: &Packet<'_>) -> Result<RequestId, Breach> {
+    pub(super) fn answered(&mut self, packet: &Packet<'_>) -> Result<RequestId, Breach> {
         let (id, entry) = self.requests.claimed(packet.word(0)).ok_or("an answer to no send of ours")?;
         if !matches!(entry.state, State::Asked | State::SharedSend) || entry.outcome.peer != Peer(packet.from) {
             return Err("an answer to a send that did not ask");

@@ -57,7 +57,9 @@ impl Transfer {
         } else if outcome.fault.is_none() {
             End::EMPTY
         } else {
-            End { status: Status::EMPTY, error: fault(&outcome, 0, self.comm as usize) }
+            let mut status = Status::EMPTY;
+            status.set_cancelled(outcome.fault == Some(Fault::Cancelled));
+            End { status, error: fault(&outcome, 0, self.comm as usize) }
         }
     }
 }

@@ -108,7 +108,7 @@ pub unsafe fn free(request: *mut usize) -> Result<()> {
     }
 }
 
-/// `MPI_Cancel`: receives that nothing has matched; sends go on.
+/// `MPI_Cancel`: receives that nothing has matched, and sends that ask and that nothing has matched; others go on.
 pub unsafe fn cancel(request: *mut usize) -> Result<()> {
     // SAFETY: the program's handle and functions.
     unsafe {
@@ -145,8 +145,9 @@ pub unsafe fn cancel(request: *mut usize) -> Result<()> {
 }
 
 fn cancel_transfer(transfer: &Transfer, endpoint: &mut Endpoint) {
-    if transfer.direction == Direction::In {
-        endpoint.cancel_receive(transfer.id);
+    match transfer.direction {
+        Direction::In => drop(endpoint.cancel_receive(transfer.id)),
+        Direction::Out => endpoint.cancel_send(transfer.id),
     }
 }
 
