@@ -4,7 +4,7 @@
 //! frames go both ways, each with its length before it. Numbers are little-endian. `docs/wire/agent.md` shows them byte
 //! by byte.
 
-mod bytes;
+pub(crate) mod bytes;
 mod start;
 
 pub use start::{Hello, Start};

@@ -213,6 +213,14 @@ impl Default for Launch {
     }
 }
 
+impl std::fmt::Display for Launch {
+    /// As it is read again.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let words: Vec<String> = self.0.iter().map(|word| quoted(word)).collect();
+        f.write_str(&words.join(" "))
+    }
+}
+
 impl std::str::FromStr for Launch {
     type Err = HostsError;
 

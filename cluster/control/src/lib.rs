@@ -20,4 +20,5 @@ pub mod hosts;
 pub mod job;
 pub mod placement;
 pub mod pmi;
+pub mod spawn;
 pub mod state;

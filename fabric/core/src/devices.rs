@@ -4,6 +4,7 @@
 //! ranks of this host, and a table says for every rank of the job which device leads there, under which number. Above
 //! this room everybody is a rank.
 
+mod foreign;
 mod net;
 mod slots;
 
@@ -12,6 +13,7 @@ use crate::links::Links;
 use crate::port::Port;
 use crate::status::Counters;
 use crate::watch::Watch;
+pub(crate) use foreign::Opening;
 use net::{LINK_EAGER_BYTES, Net, Sent};
 pub(crate) use slots::Slots;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
@@ -108,6 +110,7 @@ impl Devices {
             .collect::<Result<_, _>>()?;
         let ranks = map.ranks_on(my_host).map(|rank| rank as u32).collect();
         let hosts = map.ranks.iter().map(|rank| rank.host).collect();
+        let addresses = map.hosts[my_host as usize].addresses.clone();
         let others =
             |wanted: fn(&Way) -> bool| ways.iter().enumerate().any(|(rank, way)| rank as u32 != me && wanted(way));
         let alone = !others(|way| matches!(way, Way::Shm(_)));
@@ -144,6 +147,7 @@ impl Devices {
                 ways,
                 ranks,
                 hosts,
+                addresses,
                 order,
                 encrypts,
                 links,
@@ -179,7 +183,7 @@ impl Devices {
 
     /// The number of a rank's host; the same in every process of the job, whatever devices it may use.
     pub fn host_of(&self, rank: u32) -> u32 {
-        self.net.as_ref().map_or(0, |net| net.hosts[rank as usize])
+        self.net.as_ref().map_or(0, |net| net.hosts.get(rank as usize).copied().unwrap_or(u32::MAX))
     }
 
     /// Which devices lead to whom, for people.
@@ -364,7 +368,7 @@ impl Devices {
     #[inline]
     pub fn push(&mut self, to: u32) {
         if let Some(net) = &mut self.net {
-            net.links.iter_mut().for_each(|links| links.push(to));
+            net.links_to(to).into_iter().for_each(|links| links.push(to));
         }
     }
 
@@ -372,7 +376,7 @@ impl Devices {
     #[inline]
     pub fn push_soon(&mut self, to: u32) {
         if let Some(net) = &mut self.net {
-            net.links.iter_mut().for_each(|links| links.push_soon(to));
+            net.links_to(to).into_iter().for_each(|links| links.push_soon(to));
         }
     }
 

@@ -2,6 +2,7 @@
 
 use crate::api::{Envelope, MatchedId, Outcome, Peer, RequestId, Selector, SendMode, Waiting};
 use crate::devices::{Across, Devices, Sleeper};
+use crate::foreign::Foreigners;
 use crate::join::{self, JoinError, Joined, Manager};
 use crate::pace::{Bounds, Policy};
 use crate::port::{Limits, Port};
@@ -30,6 +31,11 @@ pub struct Endpoint {
     settings: Settings,
     /// Who started us and is to be told of our end.
     manager: Option<Manager>,
+    pub(crate) foreigners: Foreigners,
+    /// The manager is a launcher of our own.
+    launched: bool,
+    /// The door of those who have spawned this process.
+    pub(crate) parent: Option<String>,
     me: u32,
     size: u32,
 }
@@ -71,7 +77,7 @@ impl Endpoint {
     }
 
     fn from_joined(joined: Joined) -> Result<Self, JoinError> {
-        let Joined { segment, member, across, job, limits, bounds, settings, manager } = joined;
+        let Joined { segment, member, across, job, limits, bounds, settings, manager, launched, parent } = joined;
         let device = ShmDevice::join(segment.clone(), member)?;
         let (me, size) = match &across {
             None => (member, segment.members()),
@@ -90,7 +96,22 @@ impl Endpoint {
         let status = Status::new(page, me, size, &job, &devices.ways());
         let policy = Policy::new(bounds, &segment, member);
         segment.set_state(member, MemberState::Joined);
-        Ok(Self { devices, port, policy, status, settings, manager, me, size })
+        // A program that a rank has started finds the name of a job that it is not of.
+        let foreigners = Foreigners::new(if manager.is_some() { &job } else { "" });
+        Ok(Self { devices, port, policy, status, settings, manager, foreigners, launched, parent, me, size })
+    }
+
+    pub(crate) fn devices(&mut self) -> &mut Devices {
+        &mut self.devices
+    }
+
+    /// The launcher that has started this process, if it is one of ours.
+    pub(crate) fn own_launcher(&mut self) -> Option<&mut Manager> {
+        self.manager.as_mut().filter(|_| self.launched)
+    }
+
+    pub(crate) fn add_peer(&mut self) {
+        self.port.add_peer();
     }
 
     /// The settings that this process started with.

@@ -26,6 +26,7 @@ use std::io;
 use std::os::fd::OwnedFd;
 use std::os::unix::fs::FileExt;
 use weft_cluster::pmi::Request;
+use weft_cluster::spawn::PARENT_VARIABLE;
 use weft_device::shm::{Segment, SegmentError};
 use weft_device::sys::{self, Inherited};
 use weft_device::xdp::{Lane, Sockets};
@@ -108,13 +109,18 @@ pub(crate) struct Joined {
     pub settings: Settings,
     /// Whom to tell of the end.
     pub manager: Option<Manager>,
+    /// It is a launcher of our own.
+    pub launched: bool,
+    /// The door of those who have spawned this process.
+    pub parent: Option<String>,
 }
 
 impl Joined {
     pub fn plain(segment: Segment, member: u32) -> Self {
         let settings = Settings::default();
         let (limits, bounds) = (Limits::from(&settings), Bounds::from(&settings));
-        Self { segment, member, across: None, job: String::new(), limits, bounds, settings, manager: None }
+        let (across, job, manager, launched, parent) = Default::default();
+        Self { segment, member, across, job, limits, bounds, settings, manager, launched, parent }
     }
 }
 
@@ -128,6 +134,7 @@ pub(crate) fn join(changes: &[(&'static str, String)]) -> Result<Joined, JoinErr
         JoinError::Settings(errors)
     })?;
     let start = start?;
+    let launched = matches!(start, Start::Launcher { .. });
     let mut joined = match start {
         Start::Launcher { segment, rank, size, manager, network } => {
             join_launcher(segment, rank, size, manager, network)?
@@ -140,6 +147,8 @@ pub(crate) fn join(changes: &[(&'static str, String)]) -> Result<Joined, JoinErr
     joined.settings = settings;
     joined.across.iter_mut().for_each(|across| across.encrypts = settings.encrypt);
     joined.job = std::env::var("WEFT_JOB").unwrap_or_default();
+    joined.launched = launched && joined.manager.is_some();
+    joined.parent = std::env::var(PARENT_VARIABLE).ok().filter(|_| joined.launched);
     environment::forget();
     Ok(joined)
 }

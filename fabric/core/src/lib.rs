@@ -8,6 +8,8 @@
 //!   it. It shares nothing with the endpoint.
 //! - [`datagram`] does so for datagrams.
 //! - [`shared`] hands out memory that members of a group use by agreement.
+//! - [`foreign`] makes processes of other jobs peers while the endpoint runs, [`door`] is where they introduce themselves,
+//!   and [`spawn`] starts such jobs.
 //! - [`region`] is memory of any size for the same, and copies into the memory of a process of this host.
 //!
 //! Not here: communicators, datatypes, collectives' algorithms (interfaces), rings and system calls (devices).
@@ -24,7 +26,9 @@
 mod api;
 pub mod datagram;
 mod devices;
+pub mod door;
 mod endpoint;
+pub mod foreign;
 mod join;
 mod links;
 mod monitor;
@@ -34,6 +38,7 @@ mod quota;
 mod raw;
 pub mod region;
 pub mod shared;
+pub mod spawn;
 mod status;
 pub mod stream;
 mod watch;

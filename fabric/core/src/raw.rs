@@ -26,6 +26,10 @@ impl Raw {
         Self { channels: (0..peers).map(|_| Channel::default()).collect() }
     }
 
+    pub fn add_peer(&mut self) {
+        self.channels.push(Channel::default());
+    }
+
     /// # Safety
     /// `buffer` stays writable for `capacity` bytes until the request is complete.
     pub unsafe fn post_receive(

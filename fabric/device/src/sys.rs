@@ -189,6 +189,16 @@ pub fn set_nonblocking(descriptor: &impl AsFd) -> io::Result<()> {
     if set < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
 }
 
+/// Whether nothing that is asked of the descriptor waits.
+///
+/// # Errors
+/// It is not open.
+pub fn is_nonblocking(descriptor: &impl AsFd) -> io::Result<bool> {
+    // SAFETY: asks for the flags of a descriptor that lives across the call.
+    let flags = unsafe { libc::fcntl(descriptor.as_fd().as_raw_fd(), libc::F_GETFL) };
+    if flags < 0 { Err(io::Error::last_os_error()) } else { Ok(flags & libc::O_NONBLOCK != 0) }
+}
+
 /// Takes over a descriptor whose number the process was told at its start, and keeps it from being inherited further.
 /// A number that is not open, or leads to something else, is an error and is left alone.
 ///

@@ -76,6 +76,12 @@ impl Matcher {
         }
     }
 
+    /// One more peer, the next one after all that there are.
+    pub fn add_peer(&mut self) {
+        self.posted.push(VecDeque::new());
+        self.unexpected.push(VecDeque::new());
+    }
+
     /// A message has arrived: the receive that gets it, which is no longer posted; `None` if no receive waits for it.
     #[inline]
     pub fn handle_message(&mut self, label: &Label) -> Option<u32> {

@@ -138,6 +138,16 @@ impl Call {
     }
 }
 
+/// The key of the calls that a process of another job makes: it stands in the place of the job's key. `key` is that of the
+/// process that is called, `world` and `rank` name the one that calls.
+pub fn key_of_caller(key: &Key, world: u64, rank: u32) -> Key {
+    let mut text = [0; 20];
+    text[..8].copy_from_slice(b"foreign-");
+    text[8..16].copy_from_slice(&world.to_le_bytes());
+    text[16..].copy_from_slice(&rank.to_le_bytes());
+    tag(key, &text)
+}
+
 /// Why a rank cannot be talked to that wants otherwise about encryption than one that `encrypts`, or does not.
 pub fn differs(encrypts: bool) -> &'static str {
     match encrypts {

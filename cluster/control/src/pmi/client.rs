@@ -25,6 +25,10 @@ pub enum Request {
     },
     Barrier,
     Finalise,
+    /// Our own launcher only: another launcher is to be started, which gets its order at this door.
+    Spawn {
+        door: String,
+    },
     /// Asks the manager to end the job. No answer is to be waited for.
     Abort {
         code: i32,
@@ -52,6 +56,7 @@ pub enum Reply {
     Get(Option<String>),
     Barrier,
     Finalise,
+    Spawn,
 }
 
 /// Why a request cannot be sent, or an answer not be used. The conversation is over after the latter.
@@ -87,6 +92,7 @@ impl Request {
             Self::Get { .. } => ("get", "get_result"),
             Self::Barrier => ("barrier_in", "barrier_out"),
             Self::Finalise => ("finalize", "finalize_ack"),
+            Self::Spawn { .. } => (super::SPAWN, super::SPAWNED),
             Self::Abort { .. } => ("abort", ""),
         }
     }
@@ -106,6 +112,10 @@ impl Request {
                 check("kvsname", kvsname, KVSNAME_MAX)?;
                 check("key", key, KEY_MAX)?;
                 format!("cmd={name} kvsname={kvsname} key={key}\n")
+            }
+            Self::Spawn { door } => {
+                check("door", door, VALUE_MAX)?;
+                format!("cmd={name} door={door}\n")
             }
             Self::Abort { code, message } => abort_line(*code, message),
             _ => format!("cmd={name}\n"),
@@ -211,6 +221,7 @@ fn parse_reply(request: &Request, line: &str) -> Result<Reply, ClientError> {
         Request::Get { .. } => Reply::Get(Some(fields.value("value").ok_or_else(unexpected)?.to_owned())),
         Request::Barrier => Reply::Barrier,
         Request::Finalise => Reply::Finalise,
+        Request::Spawn { .. } => Reply::Spawn,
         Request::Abort { .. } => return Err(unexpected()),
     })
 }
@@ -306,6 +317,7 @@ mod tests {
             prop_assert_eq!(exchange(put), Reply::Put);
             prop_assert_eq!(exchange(Request::Get { kvsname, key }), Reply::Get(Some(value)));
             prop_assert_eq!(exchange(Request::Barrier), Reply::Barrier);
+            prop_assert_eq!(exchange(Request::Spawn { door: "weft/door".into() }), Reply::Spawn);
             prop_assert_eq!(exchange(Request::Finalise), Reply::Finalise);
         }
 

@@ -22,3 +22,7 @@ pub const LINE_MAX: usize = KVSNAME_MAX + KEY_MAX + VALUE_MAX + 64;
 
 /// The key under which the manager tells which ranks share a host.
 pub const PROCESS_MAPPING: &str = "PMI_process_mapping";
+
+/// A request that only our own launcher understands, and its answer.
+const SPAWN: &str = "weft_spawn";
+const SPAWNED: &str = "weft_spawn_result";

@@ -15,6 +15,8 @@ pub enum Event {
     Finalised { rank: usize },
     /// The rank asks to end the whole job (`MPI_Abort`).
     Abort { rank: usize, code: i32, message: String },
+    /// The rank asks for another launcher, which gets its order at this door.
+    Spawn { rank: usize, door: String },
     /// The rank broke the protocol; nothing more of it is read.
     Fault { rank: usize, reason: String },
 }
@@ -145,6 +147,7 @@ impl Server {
             "destroy_kvs" => self.refuse(rank, "kvs_destroyed", "destroy_kvs_is_not_served"),
             "getbyidx" => self.refuse(rank, "getbyidx_results", "getbyidx_is_not_served"),
             "spawn" => self.refuse(rank, "spawn_result", SPAWN_REFUSED),
+            super::SPAWN => self.on_our_spawn(rank, fields),
             other => self.fault(rank, format!("the PMI command '{}' is not served", excerpt(other))),
         }
     }
@@ -205,6 +208,12 @@ impl Server {
         let code = fields.number("exitcode").unwrap_or(1);
         let message = fields.value("message").or(fields.value("error_msg")).unwrap_or("").to_owned();
         self.events.push_back(Event::Abort { rank, code, message });
+    }
+
+    fn on_our_spawn(&mut self, rank: usize, fields: &Fields) {
+        let Some(door) = fields.value("door") else { return self.refuse(rank, super::SPAWNED, "door_missing") };
+        self.events.push_back(Event::Spawn { rank, door: door.to_owned() });
+        self.reply(rank, format!("cmd={} rc=0", super::SPAWNED));
     }
 
     fn on_publish(&mut self, rank: usize, fields: &Fields) {

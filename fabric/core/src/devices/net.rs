@@ -15,12 +15,14 @@ use weft_wire::settings::DeviceOrder;
 pub(super) const LINK_EAGER_BYTES: usize = 4 * 1024;
 
 pub(super) struct Net {
-    /// By rank.
+    /// By rank, and then those of other jobs.
     pub(super) ways: Vec<Way>,
     /// The ranks of the members of the segment.
     pub(super) ranks: Vec<u32>,
-    /// The host of each rank, as the map of the job numbers them.
+    /// The host of each rank of the job, as its map numbers them.
     pub(super) hosts: Vec<u32>,
+    /// Of this host.
+    pub(super) addresses: Vec<std::net::IpAddr>,
     pub(super) order: DeviceOrder,
     pub(super) encrypts: bool,
     pub(super) links: Option<Links>,
@@ -55,6 +57,12 @@ impl Net {
             Some(Way::Shm(member)) => Some(*member),
             _ => None,
         }
+    }
+
+    /// What brings datagrams to a rank, if it is of this job.
+    #[inline]
+    pub(super) fn links_to(&mut self, rank: u32) -> Option<&mut Links> {
+        self.links.as_mut().filter(|_| (rank as usize) < self.hosts.len())
     }
 
     /// How a packet goes to a rank.
@@ -208,10 +216,12 @@ impl Net {
         }
         if tcp_moved {
             let lost = |rank: &u32| self.tcp.has_lost(*rank);
-            (0..self.ways.len() as u32).filter(lost).for_each(|rank| links.handle_lost(rank));
+            (0..self.hosts.len() as u32).filter(lost).for_each(|rank| links.handle_lost(rank));
         }
         while let Some((rank, story)) = self.tcp.take_unreached() {
-            links.give_up_other(rank, &story);
+            if (rank as usize) < self.hosts.len() {
+                links.give_up_other(rank, &story);
+            }
         }
         while let Some(rank) = links.take_return() {
             self.ways[rank as usize] = Way::Udp;

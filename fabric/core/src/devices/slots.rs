@@ -14,6 +14,11 @@ impl Slots {
         Self { slots, members }
     }
 
+    /// The peer after the `peers` that there are shares no memory with us.
+    pub fn add_stranger(&mut self, peers: u32) {
+        self.members.get_or_insert_with(|| (0..peers).map(Some).collect()).push(None);
+    }
+
     fn member(&self, rank: u32) -> Option<u32> {
         match &self.members {
             None => Some(rank),

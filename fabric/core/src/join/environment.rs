@@ -125,6 +125,7 @@ pub fn forget() {
         "WEFT_XDP_MEMORY",
         "WEFT_XDP_RECEIVER",
         "WEFT_XDP_SENDER",
+        "WEFT_PARENT",
     ] {
         // SAFETY: the interface starts once, and its user keeps other threads off the environment meanwhile, as the C
         // library wants it of everybody who starts a library.

@@ -148,6 +148,17 @@ impl Port {
         }
     }
 
+    /// One more peer, the next one after all that there are, on no host of this job.
+    pub fn add_peer(&mut self) {
+        self.matcher.add_peer();
+        self.raw.add_peer();
+        self.slots.add_stranger(self.lost.len() as u32);
+        self.orders.push(Order::default());
+        self.streams.extend([None, None]);
+        self.outbound.push(Outbound::default());
+        self.lost.push(false);
+    }
+
     /// Whether anything waits for room in the device or for a copy.
     #[inline]
     pub fn has_work(&self) -> bool {

@@ -1,6 +1,7 @@
 //! The `tcp` device: a connection to every peer that we talk to.
 
 use super::dial::Dial;
+use super::foreign::{Front as Face, Tie};
 use super::guest::Guest;
 use super::link::{Link, Turn};
 use super::look::Look;
@@ -61,9 +62,26 @@ pub(super) struct Peer {
     /// It could not be reached when nothing was posted.
     pub unreached: bool,
     lately: Lately,
+    /// It is of another job.
+    pub tie: Option<Box<Tie>>,
 }
 
 impl Peer {
+    pub fn new(place: Place) -> Self {
+        Self {
+            place,
+            standing: Standing::Open,
+            link: None,
+            address: None,
+            dial: None,
+            output: Output::default(),
+            wants_room: false,
+            unreached: false,
+            lately: Lately::Nothing,
+            tie: None,
+        }
+    }
+
     /// Adds a packet to what waits.
     pub fn add(&mut self, front: &[u8], bulk: &[u8]) {
         match self.link.as_mut().and_then(|link| link.sealed.as_mut()) {
@@ -91,6 +109,8 @@ pub struct TcpDevice {
     pub(super) me: u32,
     pub(super) key: Key,
     pub(super) encrypts: bool,
+    /// Where we are open to other jobs.
+    pub(super) front: Option<Face>,
     pub(super) listener: OwnedFd,
     pub(super) epoll: Arc<Epoll>,
     /// Rung by who would wake a sleeper on shared memory.
@@ -163,25 +183,15 @@ impl TcpDevice {
         let epoll = Epoll::new()?;
         sys::set_nonblocking(&listener)?;
         epoll.add(listener.as_raw_fd(), Watch::Input, token::new(token::LISTENER, 0, 0))?;
-        let peer = |place| Peer {
-            place,
-            standing: Standing::Open,
-            link: None,
-            address: None,
-            dial: None,
-            output: Output::default(),
-            wants_room: false,
-            unreached: false,
-            lately: Lately::Nothing,
-        };
         Ok(Self {
             me,
             key,
             encrypts: false,
+            front: None,
             listener,
             epoll: Arc::new(epoll),
             bell: None,
-            peers: places.into_iter().map(peer).collect(),
+            peers: places.into_iter().map(Peer::new).collect(),
             guests: Vec::new(),
             dialing: Vec::new(),
             buffered: Vec::new(),
@@ -457,7 +467,7 @@ impl TcpDevice {
     pub(super) fn lose(&mut self, rank: u32, why: &str) {
         let peer = &mut self.peers[rank as usize];
         let at = peer.address.map_or(String::new(), |address| format!(" ({address})"));
-        let story = format!("rank {rank} on host {}{at} is lost: {why}", peer.place.host);
+        let story = format!("{}{at} is lost: {why}", peer.title(rank));
         self.close(rank, Standing::Lost);
         self.faults.push(PeerFault::Lost { peer: rank, story });
     }

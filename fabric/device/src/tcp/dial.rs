@@ -109,6 +109,8 @@ pub struct Dial {
     /// Since when one is taken.
     connected_ns: Option<u64>,
     noticed: bool,
+    /// Of the two sides this one chooses which connection stays.
+    leads: bool,
 }
 
 /// What time has brought.
@@ -138,7 +140,12 @@ impl Dial {
             differs: false,
         };
         let attempts = addresses.iter().enumerate().map(attempt).collect();
-        Self { attempts, began_ns: now_ns, since_ns: now_ns, connected_ns: None, noticed: false }
+        Self { attempts, began_ns: now_ns, since_ns: now_ns, connected_ns: None, noticed: false, leads: from < to }
+    }
+
+    /// The same to a process of another job, where not the ranks say who of the two chooses.
+    pub fn leading(self, leads: bool) -> Self {
+        Self { leads, ..self }
     }
 
     /// When [`Self::handle_time`] has something to do next.
@@ -229,7 +236,7 @@ impl Dial {
         token: Token,
     ) -> Option<(Socket, SocketAddr, Option<Session>)> {
         let attempt = self.attempts.get_mut(index)?;
-        match attempt.step(key, epoll, token) {
+        match attempt.step(key, self.leads, epoll, token) {
             Ok(false) => {
                 if self.is_connected() {
                     self.connected_ns.get_or_insert(now_ns);
@@ -297,7 +304,7 @@ impl Attempt {
     }
 
     /// One step of the greeting; true when the connection may be used.
-    fn step(&mut self, key: &Key, epoll: &Epoll, token: Token) -> Result<bool, String> {
+    fn step(&mut self, key: &Key, leads: bool, epoll: &Epoll, token: Token) -> Result<bool, String> {
         let Some(socket) = &self.socket else { return Ok(false) };
         let call = &self.call;
         match self.stage {
@@ -324,10 +331,10 @@ impl Attempt {
                 self.session = call.encrypts.then(|| Session::of_caller(key, call, &nonce));
                 send(socket, &call.proof(key, &nonce))?;
                 self.stage = Stage::Proven;
-                if call.from < call.to {
+                if leads {
                     send(socket, &USE)?;
                 }
-                Ok(call.from < call.to)
+                Ok(leads)
             }
             Stage::Proven => match self.heard.read::<{ USE.len() }>(socket).map_err(told)? {
                 None => Ok(false),

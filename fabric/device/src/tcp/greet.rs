@@ -1,7 +1,8 @@
 //! How connections come about: guests at the listener, and peers that we dial.
 
 use super::device::{Standing, TcpDevice, token};
-use super::dial::{Dial, Due, send};
+use super::dial::{Due, send};
+use super::foreign::Book;
 use super::guest::{Guest, Step};
 use super::link::Link;
 use super::socket::{Socket, Watch};
@@ -9,7 +10,7 @@ use crate::sys;
 use std::net::SocketAddr;
 use std::os::fd::AsRawFd;
 use weft_wire::tcp::record::Session;
-use weft_wire::tcp::{FAREWELL_BYTES, USE};
+use weft_wire::tcp::{Call, FAREWELL_BYTES, USE};
 
 /// Connections that are taken in one look.
 const ACCEPTS: usize = 16;
@@ -26,8 +27,7 @@ impl TcpDevice {
     #[cold]
     pub(super) fn dial(&mut self, to: u32) {
         let now_ns = sys::now_ns();
-        let peer = &mut self.peers[to as usize];
-        peer.dial = Some(Box::new(Dial::new(self.me, to, self.encrypts, &peer.place.addresses, now_ns)));
+        self.peers[to as usize].dial = Some(Box::new(self.new_dial(to, now_ns)));
         self.dialing.push(to);
         self.move_dial(to, now_ns);
     }
@@ -58,7 +58,6 @@ impl TcpDevice {
             false => Due::Nothing,
         };
         let peer = &mut self.peers[rank as usize];
-        let host = &peer.place.host;
         match due {
             Due::Nothing => {}
             // Nobody waits for it.
@@ -69,12 +68,12 @@ impl TcpDevice {
                 self.unreached.push((rank, story));
             }
             Due::Notice(story) => {
-                self.notices
-                    .push(format!("no connection to rank {rank} on host {host} yet: {story}; it is tried again"));
+                self.notices.push(format!("no connection to {} yet: {story}; it is tried again", peer.title(rank)));
             }
             Due::Quiet(story) => {
                 self.notices.push(format!(
-                    "rank {rank} on host {host} has not answered yet, which is no error while it computes: {story}"
+                    "{} has not answered yet, which is no error while it computes: {story}",
+                    peer.title(rank)
                 ));
             }
             Due::Unreachable(story) => self.lose(rank, &format!("no address of its host leads to it: {story}")),
@@ -82,11 +81,10 @@ impl TcpDevice {
     }
 
     pub(super) fn on_attempt(&mut self, rank: u32, attempt: usize) -> bool {
+        let key = self.calling_key(rank);
         let Some(dial) = self.peers.get_mut(rank as usize).and_then(|peer| peer.dial.as_mut()) else { return false };
         let token = token::new(token::DIAL, attempt, rank);
-        if let Some((socket, address, session)) =
-            dial.handle_ready(attempt, &self.key, sys::now_ns(), &self.epoll, token)
-        {
+        if let Some((socket, address, session)) = dial.handle_ready(attempt, &key, sys::now_ns(), &self.epoll, token) {
             self.establish(rank, socket, Some(address), session);
         }
         self.stop_idle_dial(rank);
@@ -165,18 +163,29 @@ impl TcpDevice {
     }
 
     pub(super) fn on_guest(&mut self, index: usize) -> bool {
-        let (me, size) = (self.me, self.peers.len() as u32);
+        self.hear(index, |guest, book, is_new| guest.handle_ready(book, is_new))
+    }
+
+    /// Looks at a guest again, of whom we may have heard meanwhile.
+    pub(super) fn reconsider(&mut self, index: usize) {
+        self.hear(index, |guest, book, is_new| guest.reconsider(book, is_new));
+    }
+
+    fn hear(
+        &mut self,
+        index: usize,
+        hear: impl FnOnce(&mut Guest, &Book, &mut dyn FnMut(&Call) -> bool) -> Step,
+    ) -> bool {
         let Some(guest) = self.guests.get_mut(index).and_then(Option::as_mut) else { return false };
         let heard = &mut self.heard_calls;
-        match guest
-            .handle_ready(me, size, (&self.key, self.encrypts), &mut |call| heard.insert((call.from, call.nonce)))
-        {
+        let book = Book::new(self.me, &self.key, self.encrypts, &self.peers, self.front.is_some());
+        match hear(guest, &book, &mut |call| heard.insert((call.from, call.nonce))) {
             Step::Waiting => {}
             Step::Gone => self.guests[index] = None,
             Step::Stranger => self.turn_away(index),
             Step::Rank(rank, session) => {
                 let socket = self.guests[index].take().map(Guest::into_socket);
-                if let Some(socket) = socket.filter(|socket| me > rank || self.choose(rank, socket)) {
+                if let Some(socket) = socket.filter(|socket| !self.leads(rank) || self.choose(rank, socket)) {
                     self.establish(rank, socket, None, session);
                 }
             }

@@ -10,6 +10,7 @@
 
 mod device;
 mod dial;
+mod foreign;
 mod greet;
 mod guest;
 mod link;
@@ -21,7 +22,9 @@ pub(crate) mod socket;
 mod tests;
 
 pub use device::{Place, Sleeper, TcpDevice, takes_whole};
+pub use foreign::Identity;
 pub use look::Look;
+pub use socket::begin;
 
 /// Ranks of as many hosts on the loopback interface, on narrow connections.
 #[cfg(test)]

@@ -117,16 +117,9 @@ impl Socket {
 
     /// Begins to connect; when it is writable, [`Self::error`] says how that went.
     pub fn dial(address: &SocketAddr) -> io::Result<Self> {
-        let domain = if address.is_ipv4() { libc::AF_INET } else { libc::AF_INET6 };
-        let socket = Self::new(kernel::socket(domain, libc::SOCK_STREAM)? as usize);
-        let (name, length) = Address::new(address);
-        // SAFETY: the address lives across the call.
-        let begun =
-            unsafe { checked(libc::SYS_connect, [socket.raw() as usize, (&raw const name) as usize, length, 0, 0, 0]) };
-        match begun {
-            Err(error) if error.raw_os_error() != Some(libc::EINPROGRESS) => Err(error),
-            _ => Ok(socket),
-        }
+        let socket = Self { descriptor: begin(address)?, set: None };
+        socket.prepare();
+        Ok(socket)
     }
 
     /// Takes the next connection that waits at `listener`.
@@ -170,23 +163,13 @@ impl Socket {
 
     /// The other end of a connected socket.
     pub fn peer(&self) -> Option<SocketAddr> {
-        self.ask_name(libc::SYS_getpeername)
+        ask_name(self.raw(), libc::SYS_getpeername)
     }
 
     /// Our end.
     #[cfg(test)]
     pub fn name(&self) -> Option<SocketAddr> {
-        self.ask_name(libc::SYS_getsockname)
-    }
-
-    fn ask_name(&self, call: libc::c_long) -> Option<SocketAddr> {
-        // SAFETY: plain numbers, for which zero is a value.
-        let mut name: Address = unsafe { std::mem::zeroed() };
-        let mut length = size_of::<Address>() as u32;
-        let (at, length_at) = ((&raw mut name) as usize, (&raw mut length) as usize);
-        // SAFETY: both places are valid and ours across the call.
-        let asked = unsafe { checked(call, [self.raw() as usize, at, length_at, 0, 0, 0]) };
-        asked.ok().and_then(|_| name.read())
+        name_of(self.raw())
     }
 
     /// What has gone wrong with the connection since the last question.
@@ -261,6 +244,37 @@ impl Drop for Socket {
             let _ = unsafe { checked(libc::SYS_shutdown, [self.raw() as usize, libc::SHUT_RDWR as usize, 0, 0, 0, 0]) };
         }
     }
+}
+
+/// Begins a connection; nothing waits.
+///
+/// # Errors
+/// It cannot even be begun.
+pub fn begin(address: &SocketAddr) -> io::Result<OwnedFd> {
+    let domain = if address.is_ipv4() { libc::AF_INET } else { libc::AF_INET6 };
+    let socket = own(kernel::socket(domain, libc::SOCK_STREAM)? as usize);
+    let (name, length) = Address::new(address);
+    let at = (&raw const name) as usize;
+    // SAFETY: the address lives across the call.
+    match unsafe { checked(libc::SYS_connect, [socket.as_raw_fd() as usize, at, length, 0, 0, 0]) } {
+        Err(error) if error.raw_os_error() != Some(libc::EINPROGRESS) => Err(error),
+        _ => Ok(socket),
+    }
+}
+
+/// Our end of a socket.
+pub fn name_of(socket: RawFd) -> Option<SocketAddr> {
+    ask_name(socket, libc::SYS_getsockname)
+}
+
+fn ask_name(socket: RawFd, call: libc::c_long) -> Option<SocketAddr> {
+    // SAFETY: plain numbers, for which zero is a value.
+    let mut name: Address = unsafe { std::mem::zeroed() };
+    let mut length = size_of::<Address>() as u32;
+    let (at, length_at) = ((&raw mut name) as usize, (&raw mut length) as usize);
+    // SAFETY: both places are valid and ours across the call.
+    let asked = unsafe { checked(call, [socket as usize, at, length_at, 0, 0, 0]) };
+    asked.ok().and_then(|_| name.read())
 }
 
 /// How the kernel of the other side answers ours.

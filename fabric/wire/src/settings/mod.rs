@@ -80,6 +80,8 @@ pub const OTHER_VARIABLES: &[(&str, &str)] = &[
     ("WEFT_XDP_MEMORY", "set by the launcher: the descriptor of the memory of xdp lanes"),
     ("WEFT_XDP_RECEIVER", "set by the launcher: the descriptor by which the rank's xdp lane receives"),
     ("WEFT_XDP_SENDER", "set by the launcher: the descriptor by which it sends"),
+    ("WEFT_PARENT", "set by the launcher: where a spawned process finds those who have spawned it"),
+    ("WEFT_ORDER", "set for the launcher of spawned processes: where it gets its order"),
     ("WEFT_BOUND", "set by the launcher: whether it has bound this process to a core of its own"),
     ("WEFT_LAUNCH", "the command that starts a program on another host, where --launch does not give it"),
     ("WEFT_SOCK_NOT", "set by weft sock: names of programs, with commas, that the socket library leaves alone"),

@@ -144,6 +144,9 @@ settings! {
     launch_tree: Option<u64>, "WEFT_LAUNCH_TREE", None,
         Kind::Integer { unit: "hosts", min: 2, max: 65536, word: Some("never") }, "128",
         "From how many hosts on a job is started as a tree: some of its agents start the others.";
+    universe: Option<u64>, "WEFT_UNIVERSE", None,
+        Kind::Integer { unit: "processes", min: 1, max: 1 << 20, word: AUTO }, "auto",
+        "How many processes MPI_UNIVERSE_SIZE promises; auto: one for each core of the launcher's host, and no fewer than the job has.";
     tag_output: bool, "WEFT_TAG_OUTPUT", Some("tag-output"),
         Kind::Switch, "off",
         "Whether each line of output begins with the rank that wrote it.";
