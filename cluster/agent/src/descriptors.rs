@@ -103,7 +103,7 @@ pub fn connect(job: &Job, here: Here, cores: Option<Vec<Core>>) -> Result<(OurHa
     let mut cores = cores.map(Vec::into_iter);
     let mut starts = Vec::new();
     for ((member, rank), mut own) in here.ranks.into_iter().enumerate().zip(here.own) {
-        let command = templates[programs[rank]].command(rank, member);
+        let command = templates[programs[rank]].command(rank, member, programs[rank]);
         let (out, err) = (files.open(rank, "out")?, files.open(rank, "err")?);
         let outputs = [output(member, 0, out, &mut ours)?, output(member, 1, err, &mut ours)?];
         let (near, far) = UnixStream::pair().map_err(LaunchError::system("socket pair"))?;
@@ -190,11 +190,12 @@ fn templates(job: &Job, here: &Here) -> Result<Vec<Template>, LaunchError> {
 }
 
 impl Template {
-    fn command(&self, rank: usize, member: usize) -> Command {
+    fn command(&self, rank: usize, member: usize, program: usize) -> Command {
         use std::os::unix::process::CommandExt;
         let mut command = Command::new(&self.path);
         command.arg0(&self.name).args(&self.arguments).env_clear().envs(&self.environment);
         command.env("PMI_RANK", rank.to_string()).env("MPI_LOCALRANKID", member.to_string());
+        command.env("PMI_APPNUM", program.to_string());
         if let Some(directory) = &self.directory {
             command.current_dir(directory);
         }

@@ -208,6 +208,13 @@ impl LaunchError {
     }
 }
 
+/// To be called first by a launcher that another launcher has started: the signals which that one had blocked, as it takes
+/// them elsewhere, come here again.
+pub fn take_signals_back() {
+    // It cannot fail with a set that is one.
+    let _ = sys::SignalSet::of(&[]).block_only();
+}
+
 /// Runs `job` to its end and answers the exit code; failures of ranks have then been reported on standard error.
 pub fn run(job: Job) -> Result<i32, LaunchError> {
     supervisor::run(job)

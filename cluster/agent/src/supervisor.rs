@@ -19,6 +19,7 @@ use weft_cluster::state::{Decision, JobState};
 
 mod events;
 mod far;
+mod spawned;
 
 /// Between the polite signal and the end by force.
 const GRACE: Duration = Duration::from_secs(2);
@@ -73,6 +74,12 @@ struct Supervisor {
     reported: usize,
     /// The user wants out now, with this code.
     leave: Option<i32>,
+    /// Launchers of jobs that ranks have spawned.
+    spawned: Vec<spawned::Spawned>,
+    /// What they are started with.
+    spawn_arguments: Vec<String>,
+    /// The exit code of the first of them that has failed.
+    spawned_code: Option<i32>,
 }
 
 /// Where the ranks of one host are watched.
@@ -116,7 +123,7 @@ pub fn run(mut job: Job) -> Result<i32, LaunchError> {
     let limits = descriptors::make_room(size)?;
     if let Some(hosts) = job.hosts.take() {
         let begun = far::begin(&job, &hosts, size, limits)?;
-        return Ok(Supervisor::new(&job, begun)?.supervise());
+        return Ok(Supervisor::new(&job, Some(&hosts), begun)?.supervise());
     }
     let (cores, claims) = cores::place(job.bind, size)?;
     let here = if job.network { network::here(&mut job, size)? } else { Here::all(size) };
@@ -130,13 +137,13 @@ pub fn run(mut job: Job) -> Result<i32, LaunchError> {
     let watches = vec![Watch { ranks: (0..size).collect(), way, over: false }];
     let hosts = vec![sys::host_name(); size];
     let begun = Begun { watches, guard: None, signals, ours, hosts, places: vec![0; size] };
-    let code = Supervisor::new(&job, begun)?.supervise();
+    let code = Supervisor::new(&job, None, begun)?.supervise();
     drop(claims);
     Ok(code)
 }
 
 impl Supervisor {
-    fn new(job: &Job, begun: Begun) -> Result<Self, LaunchError> {
+    fn new(job: &Job, on: Option<&Hosts>, begun: Begun) -> Result<Self, LaunchError> {
         let Begun { watches, guard, signals, ours, hosts, places } = begun;
         let now = Instant::now();
         let size = hosts.len();
@@ -170,6 +177,9 @@ impl Supervisor {
             leftovers: 0,
             reported: 0,
             leave: None,
+            spawned: Vec::new(),
+            spawn_arguments: spawned::arguments(job, on),
+            spawned_code: None,
         })
     }
 
@@ -197,13 +207,17 @@ impl Supervisor {
 
     fn is_finished(&self) -> bool {
         let written = !self.half.sinks.iter().any(|sink| sink.has_work());
-        self.leave.is_some() || (self.is_over() && self.streams.is_empty() && written)
+        self.leave.is_some() || (self.is_over() && self.streams.is_empty() && written && self.spawned.is_empty())
     }
 
     fn finish(mut self) -> i32 {
         self.part();
         self.report();
-        self.leave.unwrap_or_else(|| self.state.exit_code())
+        let code = match self.state.exit_code() {
+            0 => self.spawned_code.unwrap_or(0),
+            code => code,
+        };
+        self.leave.unwrap_or(code)
     }
 
     /// What the poll may wait: until the next of our times.
@@ -237,6 +251,11 @@ impl Supervisor {
             let limit = self.timeout.map(|limit| format!("{} s", limit.as_secs_f64())).unwrap_or_default();
             let decision = self.state.handle_timeout(&limit);
             self.obey(decision);
+            if self.is_over() {
+                // Only what the ranks have spawned still runs.
+                self.spawned_code.get_or_insert(weft_cluster::state::EXIT_TIMEOUT);
+                self.end_ranks();
+            }
         }
         if self.force_at.is_some_and(|at| at <= now) {
             self.end_by_force();
@@ -279,12 +298,14 @@ impl Supervisor {
         self.tell(Message::Signal { signal: libc::SIGTERM });
         // A stopped rank acts on the first signal only when it runs again.
         self.tell(Message::Signal { signal: libc::SIGCONT });
+        [libc::SIGTERM, libc::SIGCONT].into_iter().for_each(|signal| self.signal_spawned(signal));
         self.force_at.get_or_insert(Instant::now() + GRACE);
     }
 
     fn end_by_force(&mut self) {
         self.force_at = None;
         self.tell(Message::Kill);
+        self.signal_spawned(libc::SIGKILL);
         self.give_up_at.get_or_insert(Instant::now() + GIVE_UP);
     }
 

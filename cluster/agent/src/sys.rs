@@ -36,6 +36,18 @@ pub fn kill(pid: i32, signal: i32) -> io::Result<()> {
     check(unsafe { libc::kill(pid, signal) }).map(drop)
 }
 
+/// Waits for this child; its raw wait status.
+pub fn status_of(pid: i32) -> io::Result<i32> {
+    let mut status = 0;
+    loop {
+        // SAFETY: `status` takes the answer.
+        match check(unsafe { libc::waitpid(pid, &mut status, 0) }) {
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            waited => return waited.map(|_| status),
+        }
+    }
+}
+
 /// A child that has ended, with its raw wait status; `None` when all live. `ECHILD` when there is none.
 pub fn wait_any() -> io::Result<Option<(i32, i32)>> {
     let mut status = 0;

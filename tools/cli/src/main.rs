@@ -12,6 +12,7 @@ mod mpiexec;
 mod ps;
 mod run;
 mod sock;
+mod spawned;
 
 use anyhow::{Context as _, Result};
 use cc::Language;
@@ -80,6 +81,9 @@ enum Command {
         #[arg(long, value_name = "DIR")]
         in_place_of: Option<PathBuf>,
     },
+    /// Start what a running job has asked for, and look after it as `weft run` does.
+    #[command(hide = true)]
+    Spawned(spawned::Arguments),
     /// Say which build this is, with the libraries beside it.
     #[command(hide = true)]
     Checksum,
@@ -137,6 +141,7 @@ fn weft(arguments: Vec<OsString>) -> Result<i32> {
         Command::Distance => weft_bench::run_distance().map(|()| 0)?,
         Command::Rendezvous { ensure, idle } => rendezvous(ensure, idle).map(|()| 0)?,
         Command::Agent { in_place_of } => weft_agent::serve(run::segment, run::lanes, in_place_of.as_deref()),
+        Command::Spawned(given) => spawned::main(given),
         Command::Checksum => {
             println!("{}", weft_agent::checksum_of_kit()?);
             0

@@ -15,13 +15,16 @@ use weft_cluster::job::{JobError, Program, parse_count, parse_environment, parse
 use weft_cluster::placement::Bind;
 use weft_fabric::{DeviceName, Lanes, Segment, Settings};
 
-mod hosts;
+pub(crate) mod hosts;
 
 const FRONT: &str = "weft run";
 /// The setting that `--device` gives to the ranks.
 const DEVICE_VARIABLE: &str = "WEFT_DEVICE";
 /// The setting that `--encrypt` switches on for them.
 const ENCRYPT_VARIABLE: &str = "WEFT_ENCRYPT";
+
+/// The setting that says how many processes there may usefully be.
+const UNIVERSE_VARIABLE: &str = "WEFT_UNIVERSE";
 
 /// What `weft run --help` begins with.
 pub const LONG_ABOUT: &str = "\
@@ -197,6 +200,12 @@ pub fn start(mut job: Job) -> i32 {
         return EXIT_USAGE;
     }
     job.network = job.programs.iter().any(wants_network);
+    if job.hosts.is_none() && std::env::var_os(UNIVERSE_VARIABLE).is_none() {
+        // A rank that is bound to a core does not see the others.
+        let cores = std::thread::available_parallelism().map_or(1, usize::from).to_string();
+        let universe = || (UNIVERSE_VARIABLE.to_owned(), cores.clone());
+        job.programs.iter_mut().for_each(|program| program.environment.insert(0, universe()));
+    }
     // On several hosts, each agent makes the segment of its host.
     if job.hosts.is_none()
         && let Err(error) = add_segment(&mut job)

@@ -24,6 +24,8 @@ pub enum Token {
     Sink(usize),
     Input,
     InputPipe(i32),
+    /// The launcher of a spawned job.
+    Spawned(i32),
 }
 
 /// The descriptors of one poll, rebuilt for each: who is not to be read now is not in it.
@@ -65,6 +67,9 @@ impl Interest {
             self.add(guard.kept.link.fd(), POLLIN, Token::Guard);
         }
         self.add(of.signals.fd(), POLLIN, Token::Signal);
+        for spawned in &of.spawned {
+            self.add(spawned.fd(), POLLIN, Token::Spawned(spawned.fd()));
+        }
         for (rank, peer) in of.peers.iter().enumerate() {
             if let Some(socket) = &peer.socket {
                 let read = if peer.queue.len() < PMI_QUEUE_BYTES { POLLIN } else { 0 };
@@ -123,6 +128,7 @@ impl Supervisor {
             }
             Token::Stream(fd) => self.read_stream(fd, false),
             Token::Sink(number) => self.write_sink(number),
+            Token::Spawned(fd) => self.handle_spawned(fd),
             Token::Input => self.pump(|pump| pump.handle_readable()),
             Token::InputPipe(pipe) if found & (POLLERR | POLLNVAL) != 0 => {
                 self.pump(|pump| pump.handle_reader_gone(pipe));
@@ -203,9 +209,10 @@ impl Supervisor {
             let processes = if self.leftovers == 1 { "process" } else { "processes" };
             eprintln!("{}: {} {processes} left behind by the ranks ended", self.front, self.leftovers);
         }
-        self.force_at = None;
         self.give_up_at = None;
-        self.deadline = None;
+        if self.spawned.is_empty() {
+            (self.force_at, self.deadline) = (None, None);
+        }
         self.half.pump = None;
         self.half.sinks.iter_mut().for_each(|sink| sink.merger.handle_end_of_all());
     }
@@ -214,12 +221,16 @@ impl Supervisor {
         match signal {
             libc::SIGTSTP => {
                 self.tell(Message::Signal { signal });
+                self.signal_spawned(signal);
                 signals::stop_here();
             }
             libc::SIGINT if self.is_over() => self.leave = Some(128 + signal),
             libc::SIGINT => self.handle_interrupt(),
             libc::SIGTERM | libc::SIGHUP | libc::SIGQUIT if self.is_over() => self.leave = Some(128 + signal),
-            _ => self.tell(Message::Signal { signal }),
+            _ => {
+                self.tell(Message::Signal { signal });
+                self.signal_spawned(signal);
+            }
         }
     }
 
@@ -228,6 +239,7 @@ impl Supervisor {
         self.interrupts += 1;
         if self.interrupts == 1 {
             self.tell(Message::Signal { signal: libc::SIGINT });
+            self.signal_spawned(libc::SIGINT);
             return;
         }
         let _ = self.state.handle_insistence(libc::SIGINT);
@@ -268,6 +280,7 @@ impl Supervisor {
                     let decision = self.state.handle_abort(rank, code, &message);
                     self.obey(decision);
                 }
+                Event::Spawn { door, .. } => self.spawn(&door),
                 Event::Fault { rank, reason } => {
                     self.peers[rank].socket = None;
                     let decision = self.state.handle_fault(rank, &reason);

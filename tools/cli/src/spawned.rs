@@ -1,0 +1,118 @@
+//! `weft spawned`: the launcher of processes that a running job has asked for.
+
+use crate::defaults::Defaults;
+use crate::run;
+use crate::run::hosts::HostArguments;
+use clap::Args;
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+use weft_agent::{Job, JobId, Output};
+use weft_cluster::job::{StdinTo, size};
+use weft_cluster::spawn::{ORDER_VARIABLE, Order, Word};
+use weft_fabric::door::{DoorError, Talk};
+
+/// How long those who have spawned may take to say what they want.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+#[derive(Args)]
+pub struct Arguments {
+    #[command(flatten)]
+    hosts: HostArguments,
+
+    /// Return at once, and leave the work to a process of its own
+    #[arg(long)]
+    apart: bool,
+
+    #[arg(long)]
+    tag_output: bool,
+}
+
+/// Runs the job and answers the exit code. What goes wrong before its start is told to those who have spawned.
+pub fn main(given: Arguments) -> i32 {
+    weft_agent::take_signals_back();
+    let Ok(door) = std::env::var(ORDER_VARIABLE) else {
+        eprintln!("weft spawned: {ORDER_VARIABLE} is not set; a job that spawns processes starts this command");
+        return crate::EXIT_USAGE;
+    };
+    if given.apart {
+        return apart();
+    }
+    let (mut talk, order) = match ask(&door) {
+        Ok(asked) => asked,
+        // They are gone, so nobody wants the processes any more.
+        Err(DoorError::Nobody(_) | DoorError::Closed) => return 0,
+        Err(error) => {
+            eprintln!("weft spawned: {error}");
+            return 1;
+        }
+    };
+    match job(given, order) {
+        Ok(job) => {
+            talk.say(&Word::Started.encode());
+            let code = run::start(job);
+            drop(talk);
+            code
+        }
+        Err(text) => {
+            talk.say(&Word::Failed { text }.encode());
+            let begun = Instant::now();
+            // Until they have heard it.
+            while begun.elapsed() < PATIENCE && talk.poll().is_ok() {
+                std::thread::sleep(Duration::from_millis(1));
+            }
+            0
+        }
+    }
+}
+
+/// Starts this command once more, as nobody's child.
+fn apart() -> i32 {
+    let started = std::env::current_exe().and_then(|us| Command::new(us).arg("spawned").stdin(Stdio::null()).spawn());
+    started.map_or_else(
+        |error| {
+            eprintln!("weft spawned: {error}");
+            1
+        },
+        |_| 0,
+    )
+}
+
+fn ask(door: &str) -> Result<(Talk, Order), DoorError> {
+    let mut talk = Talk::call(door)?;
+    talk.say(Order::asking());
+    let begun = Instant::now();
+    loop {
+        if let Some(piece) = talk.poll()? {
+            let order = Order::decode(&piece).map_err(|_| DoorError::Nonsense)?;
+            return Ok((talk, order));
+        }
+        if begun.elapsed() > PATIENCE {
+            return Err(DoorError::Nobody("it says nothing".to_owned()));
+        }
+        std::thread::sleep(Duration::from_micros(200));
+    }
+}
+
+/// The job, or why it cannot be started.
+fn job(given: Arguments, order: Order) -> Result<Job, String> {
+    let defaults = Defaults::of_environment();
+    let Order { programs } = order;
+    for program in &programs {
+        weft_agent::find(program).map_err(|error| error.to_string())?;
+    }
+    let ranks = size(&programs).map_err(|error| error.to_string())?;
+    let hosts = given.hosts.read(&defaults).map_err(|errors| errors.join("; "))?;
+    let hosts = hosts.map(|hosts| hosts.spread(ranks)).transpose().map_err(|errors| errors.join("; "))?;
+    Ok(Job {
+        front: "weft run (spawned)".to_owned(),
+        id: JobId::new(),
+        programs,
+        bind: defaults.bind,
+        stdin: StdinTo::Nobody,
+        output: Output::Merged { tag: given.tag_output },
+        timeout: None,
+        inherit: Vec::new(),
+        hosts,
+        network: false,
+    })
+}
