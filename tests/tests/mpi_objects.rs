@@ -105,7 +105,12 @@ fn an_error_that_nobody_handles_says_who_where_what_and_ends_the_job() {
     let program = program(&folder, "errors_fatal");
     let cases = [
         ("rank", 2, 6, ": MPI_Send: rank 7 is outside 0..2 of MPI_COMM_WORLD (MPI_ERR_RANK)"),
-        ("unsupported", 1, 55, "weft: rank 0: MPI_Open_port: this version of the library does not support it"),
+        (
+            "port",
+            1,
+            43,
+            "weft: rank 0: MPI_Close_port: port_name 'nowhere' is no port that this process has open (MPI_ERR_PORT)",
+        ),
         ("abort", 2, 42, "MPI_Abort was called with code 42"),
         ("early", 1, 16, "MPI_Barrier was called before MPI_Init"),
         ("late", 1, 16, "MPI_Barrier was called after MPI_Finalize"),

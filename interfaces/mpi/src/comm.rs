@@ -2,7 +2,8 @@
 
 pub mod abi;
 pub(crate) mod agree;
-mod bridge;
+pub(crate) mod bridge;
+pub(crate) mod cards;
 pub(crate) mod context;
 pub(crate) mod create;
 mod disconnect;
@@ -25,6 +26,8 @@ pub const CONTEXTS_EACH: u32 = 6;
 /// Making communicators out of groups, without one to make them from. No communicator has it, and neither do
 /// the letters of `coll::inquiry`.
 pub const FROM_GROUPS: u32 = u32::MAX - 1;
+/// Where two jobs meet, before they have a communicator.
+pub const MEETING: u32 = u32::MAX - 2;
 /// Those of `MPI_COMM_WORLD` and `MPI_COMM_SELF`.
 pub const PREDEFINED: [u32; 2] = [0, CONTEXTS_EACH];
 /// Collective operations: `context + COLLECTIVE`.
@@ -47,6 +50,8 @@ pub struct Comm {
     pub local: Arc<Group>,
     /// The other group of an intercommunicator.
     pub remote: Option<Arc<Group>>,
+    /// Of an intercommunicator: the local group comes first in orders that are the same in every process.
+    pub local_first: bool,
     /// The handle under which the program knows it.
     pub handle: usize,
     pub topology: Option<Topology>,
@@ -73,6 +78,7 @@ pub struct State {
 pub struct Draft {
     pub local: Arc<Group>,
     pub remote: Option<Arc<Group>>,
+    pub local_first: bool,
     pub topology: Option<Topology>,
     pub session: Option<usize>,
     pub name: String,
@@ -86,22 +92,25 @@ impl Draft {
         let errhandler = Arc::new(Handler::Fatal);
         let (info, attributes) = Default::default();
         let session = local.session();
-        Self { local, remote: None, topology: None, session, name: String::new(), errhandler, info, attributes }
+        let (remote, topology, name) = Default::default();
+        Self { local, remote, local_first: true, topology, session, name, errhandler, info, attributes }
     }
 
     /// With the error handler and the session of `parent`.
     pub fn from_parent(local: Arc<Group>, parent: &Comm) -> Self {
-        Self { errhandler: parent.state().errhandler.clone(), session: parent.session, ..Self::new(local) }
+        let errhandler = parent.state().errhandler.clone();
+        Self { errhandler, session: parent.session, local_first: parent.local_first, ..Self::new(local) }
     }
 
     /// The calling process is a member of the local group.
     pub fn finish(self, context: u32, handle: usize) -> Comm {
-        let Self { local, remote, topology, session, name, errhandler, info, attributes } = self;
+        let Self { local, remote, local_first, topology, session, name, errhandler, info, attributes } = self;
         Comm {
             context,
             rank: local.mine().expect("a process makes communicators that it is in"),
             local,
             remote,
+            local_first,
             handle,
             topology,
             session,
@@ -172,8 +181,7 @@ impl Comm {
     /// Members of both groups in an order that is the same in every process.
     pub fn union(&self) -> Vec<Peer> {
         let Some(remote) = &self.remote else { return self.local.peers().collect() };
-        let local_first = self.local.peer(0) < remote.peer(0);
-        let (first, second) = if local_first { (&self.local, remote) } else { (remote, &self.local) };
+        let (first, second) = if self.local_first { (&self.local, remote) } else { (remote, &self.local) };
         first.peers().chain(second.peers()).collect()
     }
 }

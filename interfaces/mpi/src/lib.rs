@@ -6,9 +6,7 @@
 //! - `world`: everything kept between calls, beside the endpoint, under one monitor.
 //! - `handle`: what C programs hold, and the tables behind it.
 //! - rooms: `comm`, `group`, `topology`, `attribute`, `info`, `errhandler`, `error`, `start`, `datatype`, `op`,
-//!   `status`, `convert`, `point`, `partitioned`, `request`, `coll`, `session`, `tool`, `window`, `file`.
-//!
-//! Not here yet: dynamic processes. Their functions are exported and report that they are not supported.
+//!   `status`, `convert`, `point`, `partitioned`, `request`, `coll`, `session`, `tool`, `window`, `file`, `dynamic`.
 //!
 //! Invariants:
 //! - No function of the program (user operation, attribute callback, error handler) runs while this crate holds the
@@ -30,6 +28,7 @@ pub mod coll;
 pub mod comm;
 pub mod convert;
 pub mod datatype;
+pub mod dynamic;
 pub mod errhandler;
 pub mod error;
 pub mod file;

@@ -109,7 +109,8 @@ fn start(level: i32) -> Result<()> {
     THREAD_LEVEL.store(level, Ordering::Relaxed);
     let _ = MAIN.set(std::thread::current().id());
     PHASE.store(RUNNING, Ordering::Release);
-    Ok(())
+    drop(membership);
+    crate::dynamic::greet_parent()
 }
 
 /// Begins a session; the thread level that it gets of the one it asks for, or of all if it asks for none.
@@ -232,6 +233,7 @@ fn finish() -> Result<()> {
     let everyone = WORLD.enter().comm(COMM_WORLD)?.clone();
     crate::point::settle("MPI_Finalize");
     crate::comm::agree::meet("MPI_Finalize", &everyone)?;
+    crate::dynamic::withdraw_names();
     drop(everyone);
     let mut membership = membership();
     PHASE.store(ENDED, Ordering::Release);

@@ -47,6 +47,8 @@ pub struct World {
     type_labels: HashMap<usize, Labels>,
     /// Communicators that are being made without anybody waiting for them.
     pub(crate) constructions: Vec<Construction>,
+    /// Threads that wait for something that wakes nobody.
+    pub(crate) attending: u32,
 }
 
 /// Questions in a row that are answered "not yet" before the core is handed over where ranks outnumber cores.
@@ -123,6 +125,7 @@ impl World {
             threads,
             type_labels: HashMap::new(),
             constructions: Vec::new(),
+            attending: 0,
         }
     }
 
@@ -164,6 +167,7 @@ impl Driven for World {
     }
 
     fn longest_sleep(&self) -> Option<Duration> {
-        self.collectives.longest_sleep().into_iter().chain(self.windows.longest_sleep()).min()
+        let attends = (self.attending > 0).then_some(crate::dynamic::LOOK);
+        self.collectives.longest_sleep().into_iter().chain(self.windows.longest_sleep()).chain(attends).min()
     }
 }

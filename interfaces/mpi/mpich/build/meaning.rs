@@ -26,7 +26,7 @@ pub fn meaning(function: &str, parameter: &str) -> Option<&'static str> {
         "amode" => "file_mode",
         "whence" => "seek",
         "errorcode" if function == "MPI_Abort" => return None,
-        "errorcode" | "errorclass" | "error" | "array_of_errcodes" => "code",
+        "errorcode" | "errorclass" | "error" => "code",
         _ => return None,
     })
 }
@@ -57,8 +57,8 @@ pub fn length(function: &str, parameter: &str) -> &'static str {
     }
     match (function, parameter) {
         ("MPI_Group_translate_ranks", _) => "n",
-        ("MPI_Comm_spawn", _) => "maxprocs",
-        ("MPI_Comm_spawn_multiple", "array_of_errcodes") => "place::sum(array_of_maxprocs, count)",
+        // Only the root looks at them.
+        ("MPI_Comm_spawn_multiple", _) => "place::in_root(comm, root, count)",
         ("MPI_T_event_get_info", _) => "place::number_at(num_elements)",
         (_, "array_of_datatypes") => "max_datatypes",
         (_, "array_of_distribs" | "array_of_dargs") => "ndims",

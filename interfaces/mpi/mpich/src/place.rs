@@ -429,14 +429,10 @@ pub fn neighbors(comm: usize) -> (usize, usize) {
     found.map_or((0, 0), |found| (found.sources.len(), found.destinations.len()))
 }
 
-/// The sum of an array.
-///
-/// # Safety
-/// `at` is null or an array of `count` numbers.
-#[allow(dead_code, reason = "of functions that may have no body yet")]
-pub unsafe fn sum(at: *const i32, count: i32) -> i32 {
-    // SAFETY: as the caller says.
-    (0..elements(at, count)).map(|index| unsafe { *at.add(index) }).sum()
+/// The length of an array that means something in the root only.
+pub fn in_root(comm: usize, root: i32, count: i32) -> i32 {
+    let rank = WORLD.enter().comm(comm).map_or(-1, |comm| comm.rank as i32);
+    if rank == root { count } else { 0 }
 }
 
 /// The number in a place, 0 if there is none.

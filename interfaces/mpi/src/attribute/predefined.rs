@@ -41,7 +41,8 @@ pub fn set_predefined(world: &World) {
     let size = world.endpoint.world_size();
     let one_host = (0..size).all(|rank| world.endpoint.is_local(Peer(rank)));
     set(WTIME_IS_GLOBAL, one_host as i32);
-    set(UNIVERSE_SIZE, size as i32);
+    let promised = world.endpoint.settings().universe.map_or(size, |promised| promised as u32);
+    set(UNIVERSE_SIZE, promised.max(size) as i32);
     let application = std::env::var("PMI_APPNUM").ok().and_then(|text| text.parse().ok());
     set(APPNUM, application.unwrap_or(0));
 }

@@ -43,7 +43,12 @@ impl Scene<'_> {
         if comm.is_inter() {
             return None;
         }
-        comm.collective.hosts(comm.local.peers(), comm.rank, |peer| endpoint.host_of(peer))
+        comm.collective.hosts(comm.rank, || {
+            let foreign = comm.local.peers().any(|peer| endpoint.is_foreign(peer));
+            // Two jobs number hosts each for itself, so between them nobody is taken to share one.
+            let host = |peer: Peer| if foreign { peer.0 } else { endpoint.host_of(peer) };
+            comm.local.peers().map(host).collect()
+        })
     }
 }
 

@@ -29,7 +29,7 @@ pub use active::{Active, CollectiveId};
 use algorithm::levels::Hosts;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, Ordering};
-use weft_fabric::{Outside, Peer};
+use weft_fabric::Outside;
 
 /// What collectives keep for each communicator.
 #[derive(Default)]
@@ -46,8 +46,8 @@ const PERSISTENT_TAG: i32 = 1 << 30;
 
 impl CommState {
     /// How the ranks lie on hosts where that matters; the first call asks for the host of each of the members.
-    pub fn hosts(&self, members: impl Iterator<Item = Peer>, me: u32, host: impl Fn(Peer) -> u32) -> Option<&Hosts> {
-        self.hosts.get_or_init(|| Hosts::of(&members.map(host).collect::<Vec<_>>(), me)).as_ref()
+    pub fn hosts(&self, me: u32, hosts_of_members: impl FnOnce() -> Vec<u32>) -> Option<&Hosts> {
+        self.hosts.get_or_init(|| Hosts::of(&hosts_of_members(), me)).as_ref()
     }
 
     /// The tag of the next collective operation. All ranks call collectives in the same order, so they count alike.

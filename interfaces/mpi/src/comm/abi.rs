@@ -278,12 +278,6 @@ pub unsafe fn get_info(comm: usize, out: *mut usize) -> Result<()> {
     Ok(())
 }
 
-/// No process was spawned by another one yet.
-pub unsafe fn get_parent(out: *mut usize) -> Result<()> {
-    // SAFETY: the program's place for the handle.
-    unsafe { answer(None, out) }
-}
-
 /// Like `MPI_Comm_free` once nothing is under way on the communicator, here and at the other members.
 pub unsafe fn disconnect(comm: *mut usize) -> Result<()> {
     // SAFETY: the program's handle.

@@ -1,9 +1,11 @@
 //! `MPI_Intercomm_create`: two groups meet through their leaders (MPI 5.0, section 7.6.2).
+//!
+//! Where all of both are of one job, they tell each other ranks of that job; otherwise cards ([`super::cards`]).
 
 use super::agree::{higher, open, proposal, tell, wait};
 use super::create::insert;
 use super::exchange::lost;
-use super::{Comm, Draft, TAGGED_CONSTRUCTION};
+use super::{Comm, Draft, TAGGED_CONSTRUCTION, cards};
 use crate::error::{Class, Error, Result};
 use crate::group::Group;
 use crate::world::WORLD;
@@ -68,17 +70,34 @@ pub fn create(local: &Comm, leader: u32, bridge: Option<Bridge>) -> Result<usize
     }
     let context = agree_context(local, leader, bridge.as_ref())?;
     let remote = Some(Arc::new(Group::new(other.members, me)));
-    let draft = Draft { remote, ..Draft::from_parent(local.local.clone(), local) };
+    let local_first = {
+        let endpoint = &WORLD.enter().endpoint;
+        let first = |group: &Group| endpoint.identity(group.peer(0));
+        remote.as_deref().is_none_or(|remote| first(&local.local) < first(remote))
+    };
+    let draft = Draft { remote, local_first, ..Draft::from_parent(local.local.clone(), local) };
     Ok(insert(&mut WORLD.enter(), draft, context))
 }
 
 /// The leaders tell each other who is in their groups, and then tell the groups.
 fn introduce(local: &Comm, leader: u32, bridge: Option<&Bridge>) -> Result<Other> {
-    let mut size = [0];
+    let (world, is_one_job) = {
+        let endpoint = &WORLD.enter().endpoint;
+        let foreign = local.local.peers().any(|peer| endpoint.is_foreign(peer));
+        (endpoint.identity(endpoint.me()).world, !foreign)
+    };
+    let mine = [u64::from(local.size()), world, u64::from(is_one_job)];
+    let mut theirs = [0; 3];
     if let Some(bridge) = bridge {
-        bridge.swap(&[u64::from(local.size())], &mut size)?;
+        bridge.swap(&mine, &mut theirs)?;
     }
-    let size = told(local, leader, size[0])?;
+    // All members see what the leaders have seen, since they may be of several jobs themselves.
+    let needs_cards = !is_one_job || theirs[1] != mine[1] || theirs[2] == 0;
+    let said = tell(CALL, local, [theirs[0], u64::from(needs_cards), 0, 0])?;
+    let [size, needs_cards, ..] = said[leader as usize];
+    if needs_cards != 0 {
+        return Ok(Other { members: introduce_by_cards(local, leader, bridge, size as usize)? });
+    }
     let mut members = vec![0; size as usize];
     if let Some(bridge) = bridge {
         let mine: Vec<u64> = local.local.peers().map(|peer| u64::from(peer.0)).collect();
@@ -86,6 +105,18 @@ fn introduce(local: &Comm, leader: u32, bridge: Option<&Bridge>) -> Result<Other
     }
     hand_round(local, leader, &mut members)?;
     Ok(Other { members: members.into_iter().map(|peer| Peer(peer as u32)).collect() })
+}
+
+/// As [`introduce`] where the members are of several jobs.
+fn introduce_by_cards(local: &Comm, leader: u32, bridge: Option<&Bridge>, size: usize) -> Result<Vec<Peer>> {
+    let mine = cards::of_members(CALL, local)?;
+    let mut theirs = vec![0; size * cards::WORDS];
+    if let Some(bridge) = bridge {
+        bridge.swap(&mine, &mut theirs)?;
+    }
+    hand_round(local, leader, &mut theirs)?;
+    cards::check(&mine)?;
+    cards::adopt(&theirs)
 }
 
 /// The highest value in both groups, known to all.

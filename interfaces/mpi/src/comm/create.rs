@@ -108,7 +108,11 @@ pub fn split(call: &'static str, parent: &Comm, color: Option<u32>, key: i32) ->
 pub fn shared_memory_color(comm: &Comm) -> u32 {
     let world = WORLD.enter();
     if comm.is_inter() {
-        return world.endpoint.host_of(world.endpoint.me());
+        let host = world.endpoint.host_of(world.endpoint.me());
+        let of_two_jobs = comm.union().into_iter().any(|peer| world.endpoint.is_foreign(peer));
+        // The numbers of hosts are those of one job. Processes of two share no memory, and groups that both have to have
+        // members of a color get none.
+        return if of_two_jobs && !comm.local_first { u32::MAX - 1 - host } else { host };
     }
     let mut peers = comm.local.peers();
     peers.position(|peer| world.endpoint.is_local(peer)).unwrap_or(comm.rank as usize) as u32

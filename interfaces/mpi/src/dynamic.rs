@@ -1,0 +1,32 @@
+//! Processes of other jobs (MPI 5.0, chapter 11): ports, spawned processes, published names, sockets of the program.
+//!
+//! Two jobs meet at a *door* of one of them (`weft_fabric::door`): the roots tell each other their cards there, and are peers
+//! from then on. All else goes over the fabric: the roots are the leaders of `comm::bridge`, which makes an intercommunicator
+//! of any two groups. Spawned processes go to a door of those who spawn them, as whoever connects does.
+
+pub mod abi;
+mod join;
+mod meet;
+mod names;
+mod ports;
+mod spawn;
+
+pub(crate) use names::withdraw_all as withdraw_names;
+pub(crate) use spawn::greet_parent;
+
+use crate::error::Result;
+use crate::world::{WORLD, World};
+use std::time::Duration;
+use weft_fabric::Waiting;
+
+/// Sockets of doors wake nobody: who waits for one looks so often.
+pub(crate) const LOOK: Duration = Duration::from_millis(1);
+
+/// Waits for what comes through a door.
+fn attend<T>(call: &'static str, mut poll: impl FnMut(&mut World) -> Option<Result<T>>) -> Result<T> {
+    WORLD.enter().attending += 1;
+    let waiting = Waiting { call, peer: None, tag: None, context: crate::comm::MEETING };
+    let answer = WORLD.wait(waiting, |world| poll(world));
+    WORLD.enter().attending -= 1;
+    answer
+}

@@ -1,0 +1,111 @@
+//! Dynamic processes, in C: ports within a job and between two, spawned processes, names, joined sockets.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+use std::time::{Duration, Instant};
+
+use tempfile::TempDir;
+use weft_tests::{root, tree};
+
+/// Compiles one of the C programs; it goes with the folder.
+fn program(folder: &TempDir, name: &str) -> PathBuf {
+    let program = folder.path().join(name);
+    let source = root().join("tests/c/mpi").join(name).with_extension("c");
+    let flags = ["-std=gnu99", "-Wall", "-Wextra", "-Werror", "-o"];
+    let output = Command::new(tree().join("bin/mpicc")).args(flags).arg(&program).arg(source).output();
+    let output = output.expect("mpicc can be started");
+    assert!(output.status.success(), "{name}: {}", String::from_utf8_lossy(&output.stderr));
+    program
+}
+
+fn command(program: &Path, ranks: u32, arguments: &[&str]) -> Command {
+    let mut command = Command::new(tree().join("bin/weft"));
+    command.args(["run", "--timeout", "60", "-n", &ranks.to_string()]).arg(program).args(arguments);
+    command
+}
+
+fn says_ok(output: &Output, what: &str) {
+    let (out, err) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    assert!(output.status.success() && out == "ok\n", "{what}: {}\n{out}{err}", output.status);
+}
+
+#[test]
+fn ports_names_and_sockets_inside_a_job() {
+    let folder = TempDir::new().expect("there is room for a folder");
+    let program = program(&folder, "spawn_ports");
+    for ranks in [1, 2, 3] {
+        let output = command(&program, ranks, &[]).output().expect("weft can be started");
+        says_ok(&output, &format!("{ranks} ranks"));
+    }
+}
+
+#[test]
+fn two_jobs_meet_at_a_port() {
+    let folder = TempDir::new().expect("there is room for a folder");
+    let program = program(&folder, "spawn_ports");
+    let port = folder.path().join("port");
+    let port = port.to_str().expect("a plain path");
+    let mut serve = command(&program, 2, &["serve", port]);
+    let serve = serve.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("weft can be started");
+    let connect = command(&program, 3, &["connect", port]).output().expect("weft can be started");
+    says_ok(&serve.wait_with_output().expect("it ends"), "who accepts");
+    says_ok(&connect, "who connects");
+}
+
+#[test]
+fn processes_are_spawned_and_failures_are_told() {
+    let folder = TempDir::new().expect("there is room for a folder");
+    let program = program(&folder, "spawn");
+    for ranks in [1, 2] {
+        let output = command(&program, ranks, &[]).output().expect("weft can be started");
+        says_ok(&output, &format!("{ranks} ranks"));
+    }
+}
+
+#[test]
+fn a_process_that_nobody_has_launched_spawns_too() {
+    let folder = TempDir::new().expect("there is room for a folder");
+    let output = Command::new(program(&folder, "spawn")).arg("short").output().expect("it can be started");
+    says_ok(&output, "alone");
+}
+
+/// Processes whose command line begins with the program's name.
+fn living(program: &Path) -> usize {
+    let processes = std::fs::read_dir("/proc").expect("processes can be listed");
+    let line = |entry: std::fs::DirEntry| std::fs::read(entry.path().join("cmdline")).ok();
+    let name = program.to_str().expect("a plain path").as_bytes();
+    processes.filter_map(|entry| line(entry.ok()?)).filter(|line| line.starts_with(name)).count()
+}
+
+fn wait_for(program: &Path, wanted: usize) {
+    let begun = Instant::now();
+    while living(program) != wanted {
+        assert!(begun.elapsed() < Duration::from_secs(30), "{} processes live, not {wanted}", living(program));
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+#[test]
+fn spawned_processes_end_with_the_launcher() {
+    let folder = TempDir::new().expect("there is room for a folder");
+    let program = program(&folder, "spawn_stay");
+    for signal in [libc::SIGKILL, libc::SIGINT] {
+        let mut launcher = command(&program, 1, &[]).stdout(Stdio::null()).stderr(Stdio::null()).spawn().expect("weft");
+        wait_for(&program, 3);
+        // SAFETY: a signal for a child of ours that was not waited for.
+        unsafe { libc::kill(launcher.id() as i32, signal) };
+        let status = launcher.wait().expect("it ends");
+        assert!(!status.success(), "{status}");
+        wait_for(&program, 0);
+    }
+}
+
+#[test]
+fn the_exit_code_of_a_spawned_job_counts() {
+    let folder = TempDir::new().expect("there is room for a folder");
+    let program = program(&folder, "spawn_stay");
+    let output = command(&program, 1, &["code"]).output().expect("weft can be started");
+    let (out, err) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    assert_eq!(output.status.code(), Some(7), "{out}{err}");
+    assert!(out.contains("a word of a child\n") && err.contains("exited with code 7"), "{out}{err}");
+}
