@@ -8,8 +8,12 @@ use anyhow::{Context, Result, bail};
 
 use crate::command::{Program, cargo, root, target};
 
+#[path = "../../interfaces/mpi/fortran/build/sources.rs"]
+#[allow(dead_code, reason = "the entry points are written where they are compiled")]
+mod fortran;
+
 /// The names under which people call us, beside `weft`. Which one was called decides what is done.
-const NAMES: [&str; 5] = ["mpicc", "mpicxx", "mpic++", "mpiexec", "mpirun"];
+const NAMES: [&str; 8] = ["mpicc", "mpicxx", "mpic++", "mpifort", "mpif90", "mpif77", "mpiexec", "mpirun"];
 
 const LIBRARY: &str = "libmpi_abi.so";
 const LIBRARY_VERSIONED: &str = "libmpi_abi.so.1";
@@ -18,6 +22,10 @@ const LIBRARY_VERSIONED: &str = "libmpi_abi.so.1";
 /// the second one.
 const MPICH: &str = "libmpi.so";
 const MPICH_NAMES: [&str; 2] = ["libmpi.so.12", "libmpich.so.12"];
+
+/// What Fortran programs call, over the library of the standard ABI.
+const FORTRAN: &str = "libweft_mpifort.so";
+const FORTRAN_VERSIONED: &str = "libweft_mpifort.so.1";
 
 /// Preloaded by `weft sock`; nobody links with it, so it has no version.
 const SOCKETS: &str = "libweft_sockets.so";
@@ -41,7 +49,9 @@ pub fn tree(quick: bool) -> Result<PathBuf> {
 }
 
 fn fill(prefix: &Path, profile: &str) -> Result<()> {
-    cargo(&["build", "--profile", profile, "-p", "weft", "-p", "weft-mpi-standard", "-p", "weft-mpi-mpich"]).run()?;
+    let libraries = ["weft-mpi-standard", "weft-mpi-mpich", "weft-mpi-fortran"];
+    let named = libraries.iter().flat_map(|name| ["-p", name]);
+    cargo(&["build", "--profile", profile, "-p", "weft"]).args(named).run()?;
     let preload = if profile == "dev" { profile } else { PRELOAD };
     cargo(&["build", "--profile", preload, "-p", "weft-sockets"]).run()?;
     let built = folder_of(profile);
@@ -51,6 +61,7 @@ fn fill(prefix: &Path, profile: &str) -> Result<()> {
     let headers = root().join("interfaces/mpi");
     place(&headers.join("include/mpi.h"), &prefix.join("include/mpi.h"))?;
     place(&headers.join("mpich/include/mpi.h"), &prefix.join("include/mpich/mpi.h"))?;
+    fortran_sources(&headers, &prefix.join("include"))?;
     pkg_config(&prefix.join("lib/pkgconfig"))?;
     manual(prefix)
 }
@@ -58,6 +69,18 @@ fn fill(prefix: &Path, profile: &str) -> Result<()> {
 /// Where cargo puts what it builds with a profile.
 fn folder_of(profile: &str) -> PathBuf {
     target().join(if profile == "dev" { "debug" } else { profile })
+}
+
+/// `mpif.h` and the source of the modules, which `weft fc` compiles for the compiler that it finds.
+fn fortran_sources(mpi: &Path, include: &Path) -> Result<()> {
+    for (name, text) in fortran::write(&mpi.join("abi")) {
+        let folder = if name == "mpif.h" { include.to_owned() } else { include.join("fortran") };
+        fs::create_dir_all(&folder)?;
+        let fresh = folder.join(name).with_extension("new");
+        fs::write(&fresh, text).with_context(|| format!("cannot write {}", fresh.display()))?;
+        fs::rename(&fresh, folder.join(name))?;
+    }
+    Ok(())
 }
 
 fn commands(built: &Path, bin: &Path) -> Result<()> {
@@ -68,6 +91,8 @@ fn commands(built: &Path, bin: &Path) -> Result<()> {
 fn library(built: &Path, lib: &Path) -> Result<()> {
     place(&built.join(LIBRARY), &lib.join(LIBRARY_VERSIONED))?;
     link(LIBRARY_VERSIONED, &lib.join(LIBRARY))?;
+    place(&built.join(FORTRAN), &lib.join(FORTRAN_VERSIONED))?;
+    link(FORTRAN_VERSIONED, &lib.join(FORTRAN))?;
     let [mpich, debian] = MPICH_NAMES;
     place(&built.join(MPICH), &lib.join(mpich))?;
     link(mpich, &lib.join(debian))?;

@@ -12,6 +12,7 @@ use crate::command::Program;
 pub enum Need {
     CCompiler,
     CxxCompiler,
+    FortranCompiler,
     PkgConfig,
     LibPng,
     CMake,
@@ -38,9 +39,10 @@ pub enum Need {
 }
 
 impl Need {
-    const ALL: [Need; 25] = [
+    const ALL: [Need; 26] = [
         Need::CCompiler,
         Need::CxxCompiler,
+        Need::FortranCompiler,
         Need::PkgConfig,
         Need::LibPng,
         Need::CMake,
@@ -94,6 +96,7 @@ impl Need {
         match self {
             Need::CCompiler => ("gcc", "compiles C programs for `weft cc`"),
             Need::CxxCompiler => ("g++", "compiles C++ programs for `weft c++`"),
+            Need::FortranCompiler => ("gfortran", "compiles Fortran programs for `weft fc`"),
             Need::PkgConfig => ("pkg-config", "finds libpng for the heat program"),
             Need::LibPng => ("libpng-dev", "the heat program reads and writes its pictures with it"),
             Need::CMake => ("cmake", "a test builds a CMake project with our compiler commands"),
@@ -126,6 +129,7 @@ impl Need {
         match self {
             Need::CCompiler => on_path("cc"),
             Need::CxxCompiler => on_path("c++"),
+            Need::FortranCompiler => on_path("gfortran"),
             Need::PkgConfig => on_path("pkg-config"),
             Need::LibPng => Program::new("pkg-config").args(["--exists", "libpng"]).succeeds(),
             Need::CMake => on_path("cmake"),

@@ -16,6 +16,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("weft-mpi", &["weft-fabric"]),
     ("weft-mpi-standard", &["weft-mpi"]),
     ("weft-mpi-mpich", &["weft-mpi"]),
+    ("weft-mpi-fortran", &[]),
     ("weft-sockets", &["weft-fabric"]),
     ("weft-agent", &["weft-wire", "weft-cluster"]),
     ("weft-bench", &["weft-wire", "weft-fabric"]),

@@ -1,6 +1,6 @@
 //! The `weft` command: a table of subcommands, each in its own file.
 //!
-//! Under another name that people type (`mpicc`, `mpicxx`, `mpiexec`, `mpirun`) it is the front of that name.
+//! Under another name that people type (`mpicc`, `mpicxx`, `mpifort`, `mpiexec`, `mpirun`) it is the front of that name.
 #![forbid(unsafe_code)]
 
 mod cc;
@@ -42,6 +42,9 @@ enum Command {
     /// Compile a C++ program.
     #[command(name = "c++", disable_help_flag = true, long_about = cc::LONG_ABOUT)]
     Cxx(CompilerArguments),
+    /// Compile a Fortran program.
+    #[command(disable_help_flag = true, long_about = cc::FORTRAN_ABOUT)]
+    Fc(CompilerArguments),
     /// Run a network program with its sockets over shared memory.
     #[command(long_about = sock::LONG_ABOUT)]
     Sock(sock::Arguments),
@@ -131,6 +134,7 @@ fn weft(arguments: Vec<OsString>) -> Result<i32> {
         Command::Mpiexec(given) => mpiexec::main("weft mpiexec", &given.arguments),
         Command::Cc(compiler) => cc::run(&compiler.arguments, Language::C)?,
         Command::Cxx(compiler) => cc::run(&compiler.arguments, Language::Cxx)?,
+        Command::Fc(compiler) => cc::run(&compiler.arguments, Language::Fortran)?,
         Command::Sock(given) => sock::main(given),
         Command::Bench(given) => weft_bench::run(given).map(|()| 0)?,
         Command::Ps(given) => ps::run(given)?,

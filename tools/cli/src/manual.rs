@@ -11,8 +11,11 @@ use clap_mangen::roff::{Roff, bold, roman};
 use weft_wire::settings::DEFINITIONS;
 
 /// Other names of our commands and the pages that describe them.
-const OTHER_NAMES: [(&str, &str); 5] = [
+const OTHER_NAMES: [(&str, &str); 8] = [
     ("mpicc", "weft-cc"),
+    ("mpifort", "weft-fc"),
+    ("mpif90", "weft-fc"),
+    ("mpif77", "weft-fc"),
     ("mpicxx", "weft-c++"),
     ("mpic++", "weft-c++"),
     ("mpiexec", "weft-mpiexec"),

@@ -8,6 +8,7 @@ pub static STAGE: Stage = Stage {
     needs: &[
         Need::CCompiler,
         Need::CxxCompiler,
+        Need::FortranCompiler,
         Need::PkgConfig,
         Need::LibPng,
         Need::CMake,

@@ -87,6 +87,7 @@ pub const OTHER_VARIABLES: &[(&str, &str)] = &[
     ("WEFT_SOCK_NOT", "set by weft sock: names of programs, with commas, that the socket library leaves alone"),
     ("WEFT_CC", "the C compiler that weft cc calls"),
     ("WEFT_CXX", "the C++ compiler that weft c++ calls"),
+    ("WEFT_FC", "the Fortran compiler that weft fc calls"),
     ("WEFT_UPDATE", "for developers: tests rewrite the committed files that are generated"),
     ("WEFT_TEST_SEEDS", "for developers: how many seeds the tests of the simulated network run"),
     ("WEFT_TEST_SEED", "for developers: the one seed that they run"),

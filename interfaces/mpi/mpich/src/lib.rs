@@ -7,16 +7,20 @@
 //!   they meet no predefined one; files are pointers.
 //! - `number`: integers with a meaning. `place`: memory of the program that holds values of either kind.
 //! - `program`: what the program's functions see when the library calls them.
-//! - `special`: what no rule fits. `fortran`: statuses and helpers of Fortran layers.
+//! - `special`: what no rule fits. `fortran`: statuses of Fortran layers. `layer`: helpers that MPICH's Fortran library
+//!   (`libmpichfort.so.12`) calls; `cell` is the Fortran room's.
 //!
 //! Invariant: a place is written back only where the call changed it, so that what the program had there stays to the bit.
 //!
 //! Test: `cargo test -p weft-mpi-mpich` (conversions, the header against the tables); C programs against the installed
 //! library: `cargo test -p weft-tests --test mpi_mpich`, after `cargo xtask tree`.
 
+#[path = "../../fortran/src/cell.rs"]
+mod cell;
 mod entries;
 mod fortran;
 mod handle;
+mod layer;
 mod number;
 mod place;
 mod program;

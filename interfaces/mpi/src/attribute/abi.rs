@@ -21,6 +21,16 @@ unsafe fn create(kind: Kind, copy: usize, delete: usize, out: *mut i32, extra_st
     Ok(())
 }
 
+/// Replaces the functions and the extra state of a key that no object has yet; `with` gets and gives copy function, delete
+/// function and state.
+pub fn rewrap(number: i32, with: impl FnOnce([usize; 3]) -> [usize; 3]) -> Result<()> {
+    let mut keyvals = keyvals();
+    let keyval = keyvals.get_mut(number as u32 as usize)?;
+    let [copy, delete, extra_state] = with([keyval.copy, keyval.delete, keyval.extra_state]);
+    *keyval = Arc::new(Keyval { number, kind: keyval.kind, copy, delete, extra_state });
+    Ok(())
+}
+
 /// The key lives on in the attributes that have it; until they are gone it may be freed again (through a copy of the
 /// number, as delete functions do).
 unsafe fn free(keyval: *mut i32, kind: Kind) -> Result<()> {

@@ -83,6 +83,15 @@ fn failed(function: &str, code: i32) -> Option<Box<Error>> {
         .then(|| Box::new(Error::from_code(code, format!("{function} of the generalized request answered {code}"))))
 }
 
+/// Replaces the functions of a generalized request that was just started.
+pub fn rewrap(handle: usize, with: impl FnOnce(Functions) -> Functions) -> Result<()> {
+    let mut world = WORLD.enter();
+    if let Request::Generalized(generalized) = world.requests.get_mut(handle)? {
+        generalized.functions = with(generalized.functions);
+    }
+    Ok(())
+}
+
 /// Marks a request as complete; frees it if the program gave it up before.
 ///
 /// # Safety

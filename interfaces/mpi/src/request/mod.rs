@@ -15,7 +15,7 @@ mod persistent;
 mod take;
 mod transfer;
 
-pub use generalized::{Functions, Generalized};
+pub use generalized::{Functions, Generalized, rewrap};
 pub use persistent::{Persistent, Plan, check_startable, start};
 pub use take::{Taken, is_active, is_complete, peek, release, take, take_plain};
 pub use transfer::{Direction, Exchange, Held, Transfer, fault, received};

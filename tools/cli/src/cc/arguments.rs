@@ -85,7 +85,11 @@ const WITH_VALUE: &[&str] = &[
     "-arch",
     "-wrapper",
     "-specs",
+    "-J",
 ];
+
+/// Options that name the compiler.
+const CHOICES: [&str; 3] = ["-cc=", "-cxx=", "-fc="];
 
 /// Which ABI a program is compiled for.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -122,7 +126,7 @@ pub struct Arguments {
     /// What goes to the compiler.
     pub passed: Vec<OsString>,
     pub question: Option<Question>,
-    /// From `-cc=NAME` or `-cxx=NAME`.
+    /// From `-cc=NAME`, `-cxx=NAME` or `-fc=NAME`.
     pub compiler: Option<OsString>,
     /// From `--abi NAME` or `--abi=NAME`.
     pub abi: Abi,
@@ -169,7 +173,7 @@ impl Arguments {
             self.question = Some(*question);
             return false;
         }
-        if let Some(compiler) = text.strip_prefix("-cc=").or_else(|| text.strip_prefix("-cxx=")) {
+        if let Some(compiler) = CHOICES.iter().find_map(|option| text.strip_prefix(option)) {
             self.compiler = Some(compiler.into());
             return false;
         }

@@ -8,7 +8,20 @@ use std::path::Path;
 use super::arguments::Arguments;
 
 /// Names under which other MPI libraries are linked.
-const LIBRARIES: &[&str] = &["mpi", "mpich", "mpicxx", "mpichcxx", "mpi_cxx", "mpi++", "pmpi", "pmpich"];
+const LIBRARIES: &[&str] = &[
+    "mpi",
+    "mpich",
+    "mpicxx",
+    "mpichcxx",
+    "mpi_cxx",
+    "mpi++",
+    "pmpi",
+    "pmpich",
+    "mpichfort",
+    "mpifort",
+    "mpi_mpifh",
+    "mpi_usempif08",
+];
 
 /// Files by which a folder is known to hold one.
 const FILES: &[&str] = &["libmpi_abi.so", "libmpi_abi.so.0", "libmpi_abi.so.1", "libmpi.so", "libmpich.so"];

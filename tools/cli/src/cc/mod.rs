@@ -1,4 +1,5 @@
-//! `weft cc` and `weft c++` (also called `mpicc`, `mpicxx`, `mpic++`): the system's compiler with what our library needs.
+//! `weft cc`, `weft c++` and `weft fc` (also called `mpicc`, `mpicxx`, `mpic++`, `mpifort`, `mpif90`, `mpif77`): the
+//! system's compiler with what our library needs.
 //!
 //! The user's arguments are passed on untouched and in order. Our include directory comes before them, so that our
 //! `mpi.h` is the one found; our library comes after them, where linkers want libraries. The library's directory is
@@ -6,6 +7,7 @@
 
 mod arguments;
 mod foreign;
+mod fortran;
 mod prefix;
 #[cfg(test)]
 mod tests;
@@ -34,11 +36,27 @@ Some arguments are questions, which are answered in place of compiling: -show (o
 -compile-info and -link-info print that of one step, -showme:compile and -showme:link print what is added, and \
 -showme:command, :incdirs, :libdirs, :libs and :version print one thing each.";
 
+/// What the manual says of the command for Fortran.
+pub const FORTRAN_ABOUT: &str = "\
+Calls gfortran with the arguments as they are, and adds what a program for MPI needs: the folders of mpif.h and of the \
+modules mpi and mpi_f08 before them, the libraries and their folder (also as RUNPATH) behind them where they link. Calls of \
+one procedure with buffers of several types, which mpif.h needs, are allowed (-fallow-argument-mismatch).
+
+The modules are made for the version of the compiler that is found, once, beside the installed source or in the cache of the \
+user.
+
+The compiler is gfortran, or what WEFT_FC says, or what -fc=NAME says.
+
+Questions are answered as weft cc does: -show (or -showme) prints the whole command line, -compile-info and -link-info print \
+that of one step, -showme:compile and -showme:link print what is added, and -showme:command, :incdirs, :libdirs, :libs and \
+:version print one thing each.";
+
 /// What is compiled.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Language {
     C,
     Cxx,
+    Fortran,
 }
 
 impl Language {
@@ -47,6 +65,7 @@ impl Language {
         match name {
             "mpicc" => Some(Language::C),
             "mpicxx" | "mpic++" => Some(Language::Cxx),
+            "mpifort" | "mpif90" | "mpif77" => Some(Language::Fortran),
             _ => None,
         }
     }
@@ -55,6 +74,7 @@ impl Language {
         match self {
             Language::C => "WEFT_CC",
             Language::Cxx => "WEFT_CXX",
+            Language::Fortran => "WEFT_FC",
         }
     }
 
@@ -62,6 +82,7 @@ impl Language {
         match self {
             Language::C => "cc",
             Language::Cxx => "c++",
+            Language::Fortran => "gfortran",
         }
     }
 
@@ -69,6 +90,7 @@ impl Language {
         match self {
             Language::C => "weft cc",
             Language::Cxx => "weft c++",
+            Language::Fortran => "weft fc",
         }
     }
 }
@@ -86,7 +108,15 @@ pub fn run(args: &[OsString], language: Language) -> Result<i32> {
     if let Some(refused) = arguments.refused {
         bail!("{refused}");
     }
-    let flags = Flags::new(&prefix, compiler.as_deref(), language, arguments.abi);
+    let mut flags = Flags::new(&prefix, compiler.as_deref(), language, arguments.abi);
+    if language == Language::Fortran {
+        if arguments.abi == Abi::Mpich {
+            bail!("--abi mpich is for C and C++; Fortran programs are compiled for the standard ABI");
+        }
+        if arguments.question.is_some() || arguments.has_input() {
+            flags.modules = Some(fortran::modules(&prefix, &flags.compiler)?.into());
+        }
+    }
     if let Some(question) = arguments.question {
         println!("{}", flags.answer(question, &arguments));
         return Ok(0);
@@ -108,6 +138,9 @@ struct Flags {
     include: OsString,
     library: OsString,
     abi: Abi,
+    language: Language,
+    /// The folder of the modules of Fortran.
+    modules: Option<OsString>,
 }
 
 impl Flags {
@@ -122,20 +155,37 @@ impl Flags {
             Abi::Standard => prefix.join("include"),
             Abi::Mpich => prefix.join("include/mpich"),
         };
-        Self { compiler, include: include.into(), library: prefix.join("lib").into(), abi }
+        Self { compiler, include: include.into(), library: prefix.join("lib").into(), abi, language, modules: None }
     }
 
     fn compile(&self) -> Vec<OsString> {
-        vec![joined("-I", &self.include)]
+        let folders = self.include_folders().into_iter().map(|folder| joined("-I", &folder));
+        let mismatch = (self.language == Language::Fortran).then(|| "-fallow-argument-mismatch".into());
+        folders.chain(mismatch).collect()
+    }
+
+    fn include_folders(&self) -> Vec<OsString> {
+        std::iter::once(self.include.clone()).chain(self.modules.clone()).collect()
     }
 
     fn link(&self) -> Vec<OsString> {
-        vec![
-            joined("-L", &self.library),
-            joined("-Wl,-rpath,", &self.library),
-            "-Wl,--enable-new-dtags".into(),
-            format!("-l{}", self.abi.library()).into(),
-        ]
+        let mut flags =
+            vec![joined("-L", &self.library), joined("-Wl,-rpath,", &self.library), "-Wl,--enable-new-dtags".into()];
+        let libraries = self.libraries().into_iter().map(|name| format!("-l{name}").into());
+        if self.language == Language::Fortran {
+            // The program itself calls only the first library, and that one says of nobody that it needs it.
+            flags.push("-Wl,--push-state,--no-as-needed".into());
+            flags.extend(libraries);
+            flags.push("-Wl,--pop-state".into());
+        } else {
+            flags.extend(libraries);
+        }
+        flags
+    }
+
+    fn libraries(&self) -> Vec<&'static str> {
+        let fortran = (self.language == Language::Fortran).then_some("weft_mpifort");
+        fortran.into_iter().chain([self.abi.library()]).collect()
     }
 
     /// The whole command line.
@@ -160,9 +210,9 @@ impl Flags {
             Question::CompileFlags => shell_words(&self.compile()),
             Question::LinkFlags => shell_words(&self.link()),
             Question::Compiler => shell_words(&self.compiler),
-            Question::IncludeFolders => shell_words(std::slice::from_ref(&self.include)),
+            Question::IncludeFolders => shell_words(&self.include_folders()),
             Question::LibraryFolders => shell_words(std::slice::from_ref(&self.library)),
-            Question::Libraries => self.abi.library().into(),
+            Question::Libraries => self.libraries().join(" "),
             Question::Version => format!("weft {}", env!("CARGO_PKG_VERSION")),
         }
     }

@@ -1,0 +1,260 @@
+//! Writes the entry points: for each function and form `mpi_x_` and `pmpi_x_`, which convert what Fortran passes and call
+//! `MPI_X` or `PMPI_X` of C.
+
+use crate::sources::rules::{Argument, What, Width, arguments, functions};
+use crate::sources::table::{Function, Parameter, Table};
+use std::fmt::Write;
+
+pub fn write(table: &Table) -> String {
+    let mut text = String::new();
+    for function in functions(table) {
+        for &wide in function.forms() {
+            write_function(&mut text, function, wide);
+        }
+    }
+    text
+}
+
+/// Functions that no rule fits: their bodies in `special.rs` get the arguments as they are.
+fn is_special(function: &str) -> bool {
+    function.contains("_keyval") && function.contains("create")
+        || function.contains("_attr") && !function.contains("delete")
+        || matches!(function, "MPI_Attr_get" | "MPI_Attr_put" | "MPI_Keyval_create" | "MPI_Grequest_start")
+        || function.starts_with("MPI_Register_datarep")
+        || function.starts_with("MPI_Comm_spawn")
+        || function == "MPI_Pcontrol"
+        || function.starts_with("MPI_Info_get_string")
+        || function == "MPI_Session_get_nth_pset"
+}
+
+/// How an argument goes from Fortran to C.
+#[derive(Default)]
+struct Passing {
+    /// Type of the parameter of the entry; a string has its length at the end of all.
+    foreign: &'static str,
+    before: String,
+    handed: String,
+    after: String,
+}
+
+fn write_function(text: &mut String, function: &Function, wide: bool) {
+    let name = function.name_of(wide);
+    let low = name.to_lowercase();
+    let arguments = arguments(function, wide);
+    let passing: Vec<Passing> = arguments.iter().map(|it| pass(it, function)).collect();
+    let mut foreign: Vec<String> =
+        arguments.iter().zip(&passing).map(|(it, passing)| format!("f_{}: {}", it.name, passing.foreign)).collect();
+    let mut names: Vec<String> = arguments.iter().map(|it| format!("f_{}", it.name)).collect();
+    let answer = match &*function.answer {
+        "double" => "f64",
+        "MPI_Aint" => "isize",
+        _ => "i32",
+    };
+    let lengths: Vec<&Argument> = arguments.iter().filter(|it| is_text(&it.what)).collect();
+    let gives_code = answer == "i32" && !function.variadic;
+    let mut inner = foreign.clone();
+    inner.extend(lengths.iter().map(|it| format!("l_{}: usize", it.name)));
+    let mut inner_names = names.clone();
+    inner_names.extend(lengths.iter().map(|it| format!("l_{}", it.name)));
+    if gives_code {
+        foreign.push("ierror: *mut i32".to_owned());
+        names.push("ierror".to_owned());
+    }
+    foreign.extend(lengths.iter().map(|it| format!("l_{}: usize", it.name)));
+
+    let special = is_special(&function.name);
+    if !special {
+        write_body(text, function, wide, &passing, &inner, answer);
+    }
+    for (prefix, suffix) in names_of(&arguments) {
+        let entry = format!("{}{low}{suffix}_", prefix.to_lowercase());
+        let returns = if gives_code || function.variadic { String::new() } else { format!(" -> {answer}") };
+        let _ = writeln!(text, "/// `{prefix}{}` of Fortran.", name.to_uppercase());
+        let _ = writeln!(
+            text,
+            "#[unsafe(no_mangle)]\npub unsafe extern \"C\" fn {entry}({}){returns} {{",
+            foreign.join(", ")
+        );
+        if suffix.is_empty() && arguments.iter().any(|it| it.what == What::Detached) {
+            let _ = writeln!(text, "    let mut detached = std::ptr::null_mut::<c_void>();");
+            let _ = writeln!(text, "    let (_, f_buffer_addr) = (f_buffer_addr, &raw mut detached);");
+        }
+        let _ = writeln!(text, "    // SAFETY: the program keeps the promises of the standard.");
+        let call = if special {
+            format!("special::{}({})", low.trim_start_matches("mpi_"), inner_names.join(", "))
+        } else {
+            let mut all = vec![format!("c_{prefix}{name}")];
+            all.extend(inner_names.iter().cloned());
+            format!("body_{low}({})", all.join(", "))
+        };
+        let _ = if gives_code {
+            writeln!(text, "    unsafe {{ answer({call}, ierror) }}\n}}")
+        } else if function.variadic {
+            writeln!(text, "    unsafe {{ {call} }};\n}}")
+        } else {
+            writeln!(text, "    unsafe {{ {call} }}\n}}")
+        };
+    }
+}
+
+/// Prefix and suffix of each name. Where `TYPE(C_PTR)` takes the place of an integer the standard gives the procedure a
+/// name of its own; where a detached buffer is told only in `mpi_f08`, that has one.
+fn names_of(arguments: &[Argument]) -> Vec<(&'static str, &'static str)> {
+    let more = arguments.iter().find_map(|it| match it.what {
+        What::Pointer => Some("_cptr"),
+        What::Detached => Some("_f08"),
+        _ => None,
+    });
+    std::iter::once("").chain(more).flat_map(|suffix| [("", suffix), ("P", suffix)]).collect()
+}
+
+fn write_body(text: &mut String, function: &Function, wide: bool, passing: &[Passing], inner: &[String], answer: &str) {
+    let name = function.name_of(wide);
+    let low = name.to_lowercase();
+    let mut handed: Vec<String> = passing.iter().map(|it| it.handed.clone()).collect();
+    if function.name.starts_with("MPI_Init") && function.parameters.iter().any(|it| it.name == "argv")
+        || function.name == "MPI_Info_create_env"
+    {
+        let argc = if function.name == "MPI_Info_create_env" { "0" } else { "std::ptr::null_mut()" };
+        handed.splice(0..0, [argc.to_owned(), "std::ptr::null_mut()".to_owned()]);
+    }
+    let kinds: Vec<&str> = function.parameters.iter().map(|it| in_c(it, wide)).collect();
+    let declared: Vec<String> = kinds.iter().map(|kind| format!("_: {kind}")).collect();
+    let (kinds, declared) = (kinds.join(", "), declared.join(", "));
+    let _ =
+        writeln!(text, "unsafe extern \"C\" {{\n    #[link_name = \"{name}\"] fn c_{name}({declared}) -> {answer};");
+    let _ = writeln!(text, "    #[link_name = \"P{name}\"] fn c_P{name}({declared}) -> {answer};\n}}");
+    let mut parameters = vec![format!("call: unsafe extern \"C\" fn({kinds}) -> {answer}")];
+    parameters.extend(inner.iter().cloned());
+    let _ = writeln!(text, "#[inline(always)]\nunsafe fn body_{low}({}) -> {answer} {{", parameters.join(", "));
+    let _ = writeln!(text, "    // SAFETY: as the caller says.\n    unsafe {{");
+    for before in passing.iter().filter(|it| !it.before.is_empty()) {
+        let _ = writeln!(text, "        {}", before.before);
+    }
+    let _ = writeln!(text, "        let code = call({});", handed.join(", "));
+    for after in passing.iter().filter(|it| !it.after.is_empty()) {
+        let _ = writeln!(text, "        {}", after.after);
+    }
+    let _ = writeln!(text, "        code\n    }}\n}}");
+}
+
+fn is_text(what: &What) -> bool {
+    matches!(what, What::Text | What::TextOut | What::Texts | What::TextLists)
+}
+
+/// The type of a parameter of the function of C.
+fn in_c(parameter: &Parameter, wide: bool) -> &'static str {
+    let pointer = parameter.kind.contains('*') || !parameter.array.is_empty();
+    let base = parameter.kind.trim_start_matches("const ");
+    match base {
+        _ if pointer => "*mut c_void",
+        "int" => "i32",
+        "COUNT" | "DISPL" => ["i32", "i64"][usize::from(wide)],
+        "EXTENT" | "MPI_Aint" | "MPI_Count" | "MPI_Offset" => "i64",
+        _ => "usize",
+    }
+}
+
+fn pass(argument: &Argument, function: &Function) -> Passing {
+    let name = format!("f_{}", argument.name);
+    let through = |foreign: &'static str| Passing { foreign, handed: format!("{name}.cast()"), ..Passing::default() };
+    let parameter = function.parameters.iter().find(|it| it.name == argument.name);
+    let by_value = parameter.is_some_and(|it| !it.kind.contains('*') && it.array.is_empty());
+    match &argument.what {
+        What::Handle(kind) if by_value => {
+            Passing { foreign: "*const i32", handed: format!("handle::{kind}::c(*{name})"), ..Passing::default() }
+        }
+        What::Handle(kind) => Passing {
+            foreign: "*mut i32",
+            before: format!("let mut c_{0} = handle::{kind}::c(*{name});", argument.name),
+            handed: format!("(&raw mut c_{}).cast()", argument.name),
+            after: format!("*{name} = handle::{kind}::f(c_{});", argument.name),
+        },
+        What::Handles(kind) => Passing {
+            foreign: "*mut i32",
+            before: format!(
+                "let mut c_{} = handle::Array::<handle::{kind}>::new({name}, {});",
+                argument.name,
+                length(&function.name, &argument.name)
+            ),
+            handed: format!("c_{}.at()", argument.name),
+            after: if argument.is_input { String::new() } else { format!("c_{}.back({name});", argument.name) },
+        },
+        What::Status | What::Statuses => {
+            Passing { foreign: "*mut i32", handed: format!("sentinel::status({name})"), ..Passing::default() }
+        }
+        What::Number(width) if by_value => {
+            let foreign = if *width == Width::Default { "*const i32" } else { "*const i64" };
+            Passing { foreign, handed: format!("*{name}"), ..Passing::default() }
+        }
+        What::Logical if by_value => {
+            Passing { foreign: "*const i32", handed: format!("i32::from(*{name} != 0)"), ..Passing::default() }
+        }
+        What::Number(width) | What::Numbers(width) => {
+            through(if *width == Width::Default { "*mut i32" } else { "*mut i64" })
+        }
+        What::Logical | What::Logicals | What::Ranges => through("*mut i32"),
+        What::Choice => {
+            Passing { foreign: "*mut c_void", handed: format!("sentinel::buffer({name})"), ..Passing::default() }
+        }
+        What::Text => Passing {
+            foreign: "*const u8",
+            before: format!("let c_{0} = text::{1}({name}, l_{0});", argument.name, read_as(&argument.name)),
+            handed: format!("c_{}.as_ptr().cast_mut().cast()", argument.name),
+            after: String::new(),
+        },
+        What::TextOut => text_out(argument, function),
+        What::Texts | What::TextLists => through("*const u8"),
+        What::Procedure(_) => Passing { foreign: "*mut c_void", handed: name, ..Passing::default() },
+        What::Value => through("*mut isize"),
+        What::SmallValue => through("*mut i32"),
+        What::Pointer => through("*mut *mut c_void"),
+        What::Detached => {
+            let after = format!("if code == 0 {{ sentinel::detached({name}); }}");
+            Passing { after, ..through("*mut *mut c_void") }
+        }
+        What::Weights => {
+            Passing { foreign: "*mut i32", handed: format!("sentinel::weights({name})"), ..Passing::default() }
+        }
+        What::Errcodes => through("*mut i32"),
+        What::Index => Passing { after: format!("special::from_one({name}, 1);"), ..through("*mut i32") },
+        What::Indices => Passing { after: format!("special::from_one({name}, *f_outcount);"), ..through("*mut i32") },
+    }
+}
+
+fn read_as(parameter: &str) -> &'static str {
+    if matches!(parameter, "key" | "value") { "of_info" } else { "c_string" }
+}
+
+/// A string that the function fills, in memory of the longest that there can be.
+fn text_out(argument: &Argument, function: &Function) -> Passing {
+    let name = &argument.name;
+    let (room, found) = match (&*function.name, &**name) {
+        ("MPI_Info_get", _) => ("*f_valuelen", "*f_flag != 0"),
+        _ => ("0", "true"),
+    };
+    Passing {
+        foreign: "*mut u8",
+        before: format!("let mut c_{name} = text::Filled::new({room});"),
+        handed: format!("c_{name}.at()"),
+        after: format!("if code == 0 && {found} {{ c_{name}.back(f_{name}, l_{name}); }}"),
+    }
+}
+
+/// The length of an array of handles, in terms of the entry's parameters.
+fn length(function: &str, parameter: &str) -> &'static str {
+    if function.contains("lltoallw") {
+        let is_neighbor = function.contains("eighbor");
+        return match (is_neighbor, parameter) {
+            (false, "sendtypes") => "special::peers(*f_comm, f_sendbuf)",
+            (false, _) => "special::peers(*f_comm, std::ptr::null_mut())",
+            (true, "sendtypes") => "special::neighbors(*f_comm).1",
+            (true, _) => "special::neighbors(*f_comm).0",
+        };
+    }
+    match (function, parameter) {
+        (_, "array_of_datatypes") => "i64::from(*f_max_datatypes)",
+        (name, _) if name.ends_with("some") => "i64::from(*f_incount)",
+        _ => "i64::from(*f_count)",
+    }
+}

@@ -1,0 +1,185 @@
+! The module mpi_f08: handles that are types, error codes that are left out, large counts, procedures that the compiler
+! checks; and what C finds of it.
+module procedures
+  use mpi_f08
+  use, intrinsic :: iso_c_binding
+  implicit none
+  integer :: handled = 0
+contains
+  subroutine larger(invec, inoutvec, len, datatype)
+    type(c_ptr), value :: invec, inoutvec
+    integer :: len
+    type(MPI_Datatype) :: datatype
+    integer, pointer :: in(:), inout(:)
+    if (datatype /= MPI_INTEGER) return
+    call c_f_pointer(invec, in, [len])
+    call c_f_pointer(inoutvec, inout, [len])
+    inout = max(in, inout)
+  end subroutine
+
+  subroutine larger_c(invec, inoutvec, len, datatype)
+    type(c_ptr), value :: invec, inoutvec
+    integer(kind=MPI_COUNT_KIND) :: len
+    type(MPI_Datatype) :: datatype
+    integer, pointer :: in(:), inout(:)
+    call c_f_pointer(invec, in, [len])
+    call c_f_pointer(inoutvec, inout, [len])
+    inout = max(in, inout)
+  end subroutine
+
+  subroutine handler(comm, error_code)
+    type(MPI_Comm) :: comm
+    integer :: error_code
+    call MPI_Error_class(error_code, handled)
+    if (comm == MPI_COMM_NULL) handled = -1
+  end subroutine
+
+  subroutine twice(oldtype, type_keyval, extra_state, attribute_val_in, attribute_val_out, flag, ierror)
+    type(MPI_Datatype) :: oldtype
+    integer :: type_keyval, ierror
+    integer(kind=MPI_ADDRESS_KIND) :: extra_state, attribute_val_in, attribute_val_out
+    logical :: flag
+    attribute_val_out = extra_state * attribute_val_in
+    flag = .true.
+    ierror = MPI_SUCCESS
+  end subroutine
+end module
+
+program module_f08
+  use mpi_f08
+  use procedures
+  implicit none
+  type(MPI_Comm) :: comm
+  type(MPI_Status) :: status, statuses(2)
+  type(MPI_Request) :: requests(2)
+  type(MPI_Datatype) :: vector, copy
+  type(MPI_Op) :: op
+  type(MPI_Errhandler) :: errors
+  type(MPI_Info) :: info
+  type(c_ptr) :: detached
+  integer :: rank, size, n, i, err, keyval, next, previous, buffer(200)
+  integer, asynchronous :: got(4)
+  integer(kind=MPI_COUNT_KIND) :: many
+  integer(kind=MPI_ADDRESS_KIND) :: low, extent, value
+  integer :: grid(6, 6)
+  logical :: flag
+  character(len=MPI_MAX_LIBRARY_VERSION_STRING) :: version
+  interface
+    integer(c_int) function seen_from_c(comm, key, expected) bind(C)
+      import :: c_int, c_intptr_t
+      integer(c_int), value :: comm, key
+      integer(c_intptr_t), value :: expected
+    end function
+  end interface
+
+  call MPI_Init()
+  comm = MPI_COMM_WORLD
+  call MPI_Comm_rank(comm, rank)
+  call MPI_Comm_size(MPI_COMM_WORLD, size)
+  next = mod(rank+1, size)
+  previous = mod(rank+size-1, size)
+  call MPI_Get_library_version(version, n)
+  call check(n > 0 .and. version(1:4) == 'weft', 'version')
+  call check(comm == MPI_COMM_WORLD .and. comm /= MPI_COMM_SELF, 'comparison of handles')
+
+  ! Both kinds of counts, with sections and without error codes.
+  grid = rank
+  many = 3
+  call MPI_Irecv(got, 4, MPI_INTEGER, previous, 1, comm, requests(1))
+  call MPI_Isend([rank, 1, 2], many, MPI_INTEGER, next, 1, comm, requests(2), ierror=err)
+  call MPI_Waitall(2, requests, statuses)
+  call check(statuses(1)%MPI_SOURCE == previous .and. statuses(1)%MPI_TAG == 1, 'statuses')
+  call MPI_Get_count(statuses(1), MPI_INTEGER, many)
+  call check(many == 3 .and. all(got(:3) == [previous, 1, 2]), 'large counts')
+  call check(requests(1) == MPI_REQUEST_NULL, 'request is null')
+  call MPI_Sendrecv(grid(2, 1:6:2), 3, MPI_INTEGER, next, 2, got, 3, MPI_INTEGER, previous, 2, comm, status)
+  call check(all(got(:3) == previous), 'a section is sent')
+  call MPI_Bcast(grid(3, 2:4), 3, MPI_INTEGER, 0, comm)
+  call check(all(grid(3, 2:4) == 0) .and. grid(3, 1) == rank .and. grid(3, 5) == rank, 'a section is filled')
+  call MPI_Type_vector(6_MPI_COUNT_KIND, 1_MPI_COUNT_KIND, 6_MPI_COUNT_KIND, MPI_INTEGER, vector)
+  call MPI_Type_commit(vector)
+  call MPI_Type_get_extent(vector, low, extent)
+  call check(low == 0 .and. extent == 31*4, 'extent')
+  grid(1, :) = rank + 5
+  call MPI_Bcast(grid, 1, vector, 0, comm)
+  call check(all(grid(1, :) == 5), 'a type')
+
+  ! Procedures of the program.
+  call MPI_Op_create(larger, .true., op)
+  call MPI_Allreduce(rank, n, 1, MPI_INTEGER, op, comm)
+  call check(n == size-1, 'own operation')
+  call MPI_Op_free(op)
+  call check(op == MPI_OP_NULL, 'operation is null')
+  call MPI_Op_create_c(larger_c, .true., op)
+  call MPI_Allreduce(rank, n, 1_MPI_COUNT_KIND, MPI_INTEGER, op, comm)
+  call check(n == size-1, 'own operation with large counts')
+  call MPI_Op_free(op)
+  call MPI_Comm_dup(comm, comm)
+  call MPI_Comm_create_errhandler(handler, errors)
+  call MPI_Comm_set_errhandler(comm, errors)
+  call MPI_Send(n, 1, MPI_INTEGER, 0, -5, comm, err)
+  call check(handled == MPI_ERR_TAG .and. err /= MPI_SUCCESS, 'error handler')
+  call MPI_Errhandler_free(errors)
+  call MPI_Type_create_keyval(twice, MPI_TYPE_NULL_DELETE_FN, keyval, 3_MPI_ADDRESS_KIND)
+  call MPI_Type_set_attr(vector, keyval, 14_MPI_ADDRESS_KIND)
+  call MPI_Type_dup(vector, copy)
+  call MPI_Type_get_attr(copy, keyval, value, flag)
+  call check(flag .and. value == 42, 'attribute of a type')
+  call MPI_Type_free(copy)
+  call MPI_Type_free(vector)
+
+  ! Attributes that C reads and sets.
+  call MPI_Comm_create_keyval(MPI_COMM_DUP_FN, MPI_COMM_NULL_DELETE_FN, keyval, 0_MPI_ADDRESS_KIND)
+  call MPI_Comm_set_attr(comm, keyval, -77_MPI_ADDRESS_KIND)
+  call check(seen_from_c(comm%MPI_VAL, keyval, -77_c_intptr_t) == 0, 'seen from C')
+  call MPI_Comm_get_attr(comm, keyval, value, flag)
+  call check(flag .and. value == 4096, 'set by C')
+
+  ! What is left out, and what is the library's own.
+  call MPI_Dist_graph_create_adjacent(comm, 1, [previous], MPI_UNWEIGHTED, 1, [next], MPI_UNWEIGHTED, MPI_INFO_NULL, &
+                                      .false., comm)
+  call MPI_Neighbor_alltoallw([rank], [1], [0_MPI_ADDRESS_KIND], [MPI_INTEGER], got, [1], [0_MPI_ADDRESS_KIND], &
+                              [MPI_INTEGER], comm)
+  call check(got(1) == previous, 'neighbours')
+  call MPI_Buffer_attach(buffer, 800)
+  call MPI_Buffer_detach(detached, n)
+  call check(n == 800 .and. c_associated(detached, c_loc_of(buffer)), 'detached buffer')
+  call MPI_Info_create(info)
+  call MPI_Info_set(info, 'a', '1')
+  call MPI_Info_get_nkeys(info, n)
+  call check(n == 1, 'info')
+  call MPI_Info_free(info)
+  call MPI_Sizeof(grid, n)
+  call check(n == 4, 'bytes of an element')
+  call kept_over_a_wait()
+
+  i = 0
+  call PMPI_Allreduce(1, i, 1, MPI_INTEGER, MPI_SUM, MPI_COMM_WORLD)
+  call check(i == size, 'names for tools')
+  if (rank == 0) print '(a)', 'ok'
+  call MPI_Finalize()
+contains
+  ! What arrives while nobody looks is not what the compiler has kept in a register.
+  subroutine kept_over_a_wait()
+    integer, asynchronous :: here
+    type(MPI_Request) :: request
+    here = -1
+    call MPI_Irecv(here, 1, MPI_INTEGER, previous, 3, MPI_COMM_WORLD, request)
+    call MPI_Send(rank, 1, MPI_INTEGER, next, 3, MPI_COMM_WORLD)
+    call MPI_Wait(request, MPI_STATUS_IGNORE)
+    call check(here == previous, 'kept over a wait')
+  end subroutine
+
+  type(c_ptr) function c_loc_of(array)
+    integer, target :: array(*)
+    c_loc_of = c_loc(array)
+  end function
+
+  subroutine check(right, what)
+    logical, intent(in) :: right
+    character(len=*), intent(in) :: what
+    if (right) return
+    print *, 'wrong: ', what
+    call MPI_Abort(MPI_COMM_WORLD, 1)
+  end subroutine
+end program

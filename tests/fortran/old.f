@@ -1,0 +1,259 @@
+C     mpif.h in fixed form: sentinels, strings, callbacks, indices from
+C     one, logicals, and names for tools.
+      PROGRAM OLD
+      IMPLICIT NONE
+      INCLUDE 'mpif.h'
+      INTEGER ERR, RANK, SIZE, NEXT, PREV, I, N, CODE
+      INTEGER STATUS(MPI_STATUS_SIZE), STATS(MPI_STATUS_SIZE,2)
+      INTEGER REQ(2), A(4), B(4), IDX, IDXS(2), INFO, OP, TYPE
+      INTEGER KEY, OLDKEY, COMM, CART, EH, LEN, DIMS(2), COORDS(2)
+      INTEGER STATE, NCALLS
+      COMMON /CALLS/ NCALLS(3)
+      INTEGER(KIND=MPI_ADDRESS_KIND) EXTRA, ADDR, VAL
+      LOGICAL FLAG, PERIODS(2)
+      CHARACTER*20 NAME
+      CHARACTER*(MPI_MAX_PROCESSOR_NAME) HOST
+      REAL X(3)
+      DOUBLE PRECISION T
+      EXTERNAL COPYFN, DELFN, OCOPY, ADDER, HANDLE
+      EXTERNAL QUERY, FREE, CANCEL
+
+      CALL MPI_INIT(ERR)
+      CALL MPI_COMM_RANK(MPI_COMM_WORLD, RANK, ERR)
+      CALL PMPI_COMM_SIZE(MPI_COMM_WORLD, SIZE, ERR)
+      NEXT = MOD(RANK + 1, SIZE)
+      PREV = MOD(RANK + SIZE - 1, SIZE)
+
+C     Sends and receives; positions in arrays begin with one.
+      A(1) = RANK
+      B(1) = -1
+      CALL MPI_IRECV(B, 1, MPI_INTEGER, PREV, 5, MPI_COMM_WORLD,
+     +               REQ(1), ERR)
+      REQ(2) = MPI_REQUEST_NULL
+      CALL MPI_SEND(A, 1, MPI_INTEGER, NEXT, 5, MPI_COMM_WORLD, ERR)
+      CALL MPI_WAITANY(2, REQ, IDX, STATUS, ERR)
+      CALL CHECK(IDX .EQ. 1, 'waitany counts from one')
+      CALL CHECK(B(1) .EQ. PREV, 'received')
+      CALL CHECK(STATUS(MPI_SOURCE) .EQ. PREV, 'source')
+      CALL CHECK(STATUS(MPI_TAG) .EQ. 5, 'tag')
+      CALL MPI_GET_COUNT(STATUS, MPI_INTEGER, N, ERR)
+      CALL CHECK(N .EQ. 1, 'count')
+      CALL MPI_WAITANY(2, REQ, IDX, MPI_STATUS_IGNORE, ERR)
+      CALL CHECK(IDX .EQ. MPI_UNDEFINED, 'nothing to wait for')
+      CALL MPI_IRECV(B, 1, MPI_INTEGER, PREV, 6, MPI_COMM_WORLD,
+     +               REQ(2), ERR)
+      CALL MPI_SEND(A, 1, MPI_INTEGER, NEXT, 6, MPI_COMM_WORLD, ERR)
+      CALL MPI_WAITSOME(2, REQ, N, IDXS, MPI_STATUSES_IGNORE, ERR)
+      CALL CHECK(N .EQ. 1 .AND. IDXS(1) .EQ. 2, 'waitsome')
+      CALL MPI_ISEND(A, 1, MPI_INTEGER, NEXT, 7, MPI_COMM_WORLD,
+     +               REQ(1), ERR)
+      CALL MPI_IRECV(B, 1, MPI_INTEGER, PREV, 7, MPI_COMM_WORLD,
+     +               REQ(2), ERR)
+      CALL MPI_WAITALL(2, REQ, STATS, ERR)
+      CALL CHECK(STATS(MPI_SOURCE,2) .EQ. PREV, 'statuses')
+      CALL CHECK(REQ(1) .EQ. MPI_REQUEST_NULL, 'request is null')
+
+C     Absolute addresses, and results in place.
+      CALL MPI_GET_ADDRESS(X, ADDR, ERR)
+      CALL MPI_TYPE_CREATE_HINDEXED_BLOCK(1, 3, ADDR, MPI_REAL,
+     +                                    TYPE, ERR)
+      CALL MPI_TYPE_COMMIT(TYPE, ERR)
+      DO I = 1, 3
+         X(I) = I
+      END DO
+      IF (RANK .NE. 0) X(2) = 0
+      CALL MPI_BCAST(MPI_BOTTOM, 1, TYPE, 0, MPI_COMM_WORLD, ERR)
+      CALL CHECK(X(2) .EQ. 2.0, 'bottom')
+      CALL MPI_TYPE_FREE(TYPE, ERR)
+      CALL CHECK(TYPE .EQ. MPI_DATATYPE_NULL, 'type is null')
+      N = 1
+      CALL MPI_ALLREDUCE(MPI_IN_PLACE, N, 1, MPI_INTEGER, MPI_SUM,
+     +                   MPI_COMM_WORLD, ERR)
+      CALL CHECK(N .EQ. SIZE, 'in place')
+      CALL MPI_OP_CREATE(ADDER, .TRUE., OP, ERR)
+      CALL MPI_OP_COMMUTATIVE(OP, FLAG, ERR)
+      CALL CHECK(FLAG, 'commutative')
+      A(1) = RANK + 1
+      A(2) = 2
+      CALL MPI_ALLREDUCE(A, B, 2, MPI_INTEGER, OP, MPI_COMM_WORLD, ERR)
+      CALL CHECK(B(1) .EQ. SIZE*(SIZE+1)/2, 'own operation')
+      CALL CHECK(B(2) .EQ. 2*SIZE, 'own operation, again')
+      CALL MPI_OP_FREE(OP, ERR)
+
+C     Strings.
+      CALL MPI_INFO_CREATE(INFO, ERR)
+      CALL MPI_INFO_SET(INFO, '  key ', ' value  ', ERR)
+      CALL MPI_INFO_GET(INFO, 'key', 20, NAME, FLAG, ERR)
+      CALL CHECK(FLAG .AND. NAME .EQ. 'value', 'info')
+      CALL MPI_INFO_GET_VALUELEN(INFO, 'key', LEN, FLAG, ERR)
+      CALL CHECK(FLAG .AND. LEN .EQ. 5, 'length of a value')
+      LEN = 20
+      NAME = 'x'
+      CALL MPI_INFO_GET_STRING(INFO, 'key', LEN, NAME, FLAG, ERR)
+      CALL CHECK(LEN .EQ. 5 .AND. NAME .EQ. 'value', 'info string')
+      CALL MPI_INFO_GET(INFO, 'other', 20, NAME, FLAG, ERR)
+      CALL CHECK(.NOT. FLAG .AND. NAME .EQ. 'value', 'no such key')
+      CALL MPI_INFO_FREE(INFO, ERR)
+      CALL MPI_GET_PROCESSOR_NAME(HOST, LEN, ERR)
+      CALL CHECK(LEN .GT. 0 .AND. HOST(LEN+1:) .EQ. ' ', 'host')
+      CALL MPI_COMM_DUP(MPI_COMM_WORLD, COMM, ERR)
+      CALL MPI_COMM_SET_NAME(COMM, 'a name', ERR)
+      CALL MPI_COMM_GET_NAME(COMM, NAME, LEN, ERR)
+      CALL CHECK(LEN .EQ. 6 .AND. NAME .EQ. 'a name', 'name')
+
+C     Attributes.
+      DO I = 1, 3
+         NCALLS(I) = 0
+      END DO
+      EXTRA = 1000
+      CALL MPI_COMM_CREATE_KEYVAL(COPYFN, DELFN, KEY, EXTRA, ERR)
+      VAL = 7
+      CALL MPI_COMM_SET_ATTR(COMM, KEY, VAL, ERR)
+      CALL MPI_COMM_DUP(COMM, CART, ERR)
+      CALL MPI_COMM_GET_ATTR(CART, KEY, VAL, FLAG, ERR)
+      CALL CHECK(FLAG .AND. VAL .EQ. 1007, 'copied attribute')
+      CALL MPI_COMM_FREE(CART, ERR)
+      CALL MPI_COMM_DELETE_ATTR(COMM, KEY, ERR)
+      CALL CHECK(NCALLS(1) .EQ. 1, 'copies')
+      CALL CHECK(NCALLS(2) .EQ. 2, 'deletions')
+      CALL MPI_COMM_FREE_KEYVAL(KEY, ERR)
+      CALL CHECK(KEY .EQ. MPI_KEYVAL_INVALID, 'key is invalid')
+      STATE = 30
+      CALL MPI_KEYVAL_CREATE(OCOPY, MPI_NULL_DELETE_FN, OLDKEY, STATE,
+     +                       ERR)
+      CALL MPI_ATTR_PUT(COMM, OLDKEY, -4, ERR)
+      CALL MPI_COMM_DUP(COMM, CART, ERR)
+      CALL MPI_ATTR_GET(CART, OLDKEY, N, FLAG, ERR)
+      CALL CHECK(FLAG .AND. N .EQ. 26, 'attribute of MPI 1')
+      CALL MPI_COMM_GET_ATTR(COMM, OLDKEY, VAL, FLAG, ERR)
+      CALL CHECK(FLAG .AND. VAL .EQ. -4, 'the same, wide')
+      CALL MPI_COMM_FREE(CART, ERR)
+      CALL MPI_COMM_GET_ATTR(COMM, MPI_TAG_UB, VAL, FLAG, ERR)
+      CALL CHECK(FLAG .AND. VAL .GE. 32767, 'largest tag')
+
+C     Logicals in arrays.
+      DIMS(1) = SIZE
+      DIMS(2) = 1
+      PERIODS(1) = .TRUE.
+      PERIODS(2) = .FALSE.
+      CALL MPI_CART_CREATE(COMM, 2, DIMS, PERIODS, .FALSE., CART, ERR)
+      CALL MPI_CART_GET(CART, 2, DIMS, PERIODS, COORDS, ERR)
+      CALL CHECK(PERIODS(1) .AND. .NOT. PERIODS(2), 'periods')
+      CALL CHECK(COORDS(1) .EQ. RANK, 'coordinates')
+      CALL MPI_COMM_FREE(CART, ERR)
+
+C     Error handlers.
+      CALL MPI_COMM_CREATE_ERRHANDLER(HANDLE, EH, ERR)
+      CALL MPI_COMM_SET_ERRHANDLER(COMM, EH, ERR)
+      CALL MPI_SEND(A, 1, MPI_INTEGER, SIZE, 0, COMM, ERR)
+      CALL MPI_ERROR_CLASS(ERR, CODE, I)
+      CALL CHECK(CODE .EQ. MPI_ERR_RANK, 'error code')
+      CALL CHECK(NCALLS(3) .EQ. MPI_ERR_RANK, 'error handler')
+      CALL MPI_ERRHANDLER_FREE(EH, ERR)
+
+C     Generalized requests.
+      EXTRA = 17
+      CALL MPI_GREQUEST_START(QUERY, FREE, CANCEL, EXTRA, REQ(1), ERR)
+      CALL MPI_TEST(REQ(1), FLAG, STATUS, ERR)
+      CALL CHECK(.NOT. FLAG, 'not over yet')
+      CALL MPI_CANCEL(REQ(1), ERR)
+      CALL MPI_GREQUEST_COMPLETE(REQ(1), ERR)
+      CALL MPI_WAIT(REQ(1), STATUS, ERR)
+      CALL CHECK(STATUS(MPI_TAG) .EQ. 17, 'status of the query')
+      CALL MPI_TEST_CANCELLED(STATUS, FLAG, ERR)
+      CALL CHECK(FLAG, 'cancelled')
+
+      T = MPI_WTIME()
+      CALL CHECK(MPI_WTIME() .GE. T, 'time')
+      CALL CHECK(MPI_AINT_DIFF(MPI_AINT_ADD(ADDR, 8_8), ADDR) .EQ. 8,
+     +           'addresses')
+      CALL MPI_COMM_FREE(COMM, ERR)
+      CALL MPI_BARRIER(MPI_COMM_WORLD, ERR)
+      IF (RANK .EQ. 0) PRINT '(A)', 'ok'
+      CALL MPI_FINALIZE(ERR)
+      END
+
+      SUBROUTINE CHECK(RIGHT, WHAT)
+      LOGICAL RIGHT
+      CHARACTER*(*) WHAT
+      INCLUDE 'mpif.h'
+      INTEGER ERR
+      IF (.NOT. RIGHT) THEN
+         PRINT *, 'wrong: ', WHAT
+         CALL MPI_ABORT(MPI_COMM_WORLD, 1, ERR)
+      END IF
+      END
+
+      SUBROUTINE COPYFN(COMM, KEY, EXTRA, IN, OUT, FLAG, ERR)
+      INCLUDE 'mpif.h'
+      INTEGER COMM, KEY, ERR, NCALLS
+      INTEGER(KIND=MPI_ADDRESS_KIND) EXTRA, IN, OUT
+      LOGICAL FLAG
+      COMMON /CALLS/ NCALLS(3)
+      NCALLS(1) = NCALLS(1) + 1
+      OUT = IN + EXTRA
+      FLAG = .TRUE.
+      ERR = MPI_SUCCESS
+      END
+
+      SUBROUTINE DELFN(COMM, KEY, VAL, EXTRA, ERR)
+      INCLUDE 'mpif.h'
+      INTEGER COMM, KEY, ERR, NCALLS
+      INTEGER(KIND=MPI_ADDRESS_KIND) EXTRA, VAL
+      COMMON /CALLS/ NCALLS(3)
+      IF (EXTRA .EQ. 1000 .AND. MOD(VAL, EXTRA) .EQ. 7)
+     +   NCALLS(2) = NCALLS(2) + 1
+      ERR = MPI_SUCCESS
+      END
+
+      SUBROUTINE OCOPY(COMM, KEY, STATE, IN, OUT, FLAG, ERR)
+      INTEGER COMM, KEY, STATE, IN, OUT, ERR
+      LOGICAL FLAG
+      OUT = IN + STATE
+      FLAG = .TRUE.
+      ERR = 0
+      END
+
+      SUBROUTINE ADDER(IN, INOUT, N, TYPE)
+      INCLUDE 'mpif.h'
+      INTEGER N, TYPE, IN(N), INOUT(N), I
+      IF (TYPE .NE. MPI_INTEGER) RETURN
+      DO I = 1, N
+         INOUT(I) = INOUT(I) + IN(I)
+      END DO
+      END
+
+      SUBROUTINE HANDLE(COMM, CODE)
+      INCLUDE 'mpif.h'
+      INTEGER COMM, CODE, NCALLS, ERR, SIZE
+      COMMON /CALLS/ NCALLS(3)
+      CALL MPI_COMM_SIZE(COMM, SIZE, ERR)
+      IF (ERR .EQ. MPI_SUCCESS)
+     +   CALL MPI_ERROR_CLASS(CODE, NCALLS(3), ERR)
+      END
+
+      SUBROUTINE QUERY(EXTRA, STATUS, ERR)
+      INCLUDE 'mpif.h'
+      INTEGER STATUS(MPI_STATUS_SIZE), ERR
+      INTEGER(KIND=MPI_ADDRESS_KIND) EXTRA
+      CALL MPI_STATUS_SET_CANCELLED(STATUS, .TRUE., ERR)
+      CALL MPI_STATUS_SET_ELEMENTS(STATUS, MPI_BYTE, 0, ERR)
+      STATUS(MPI_TAG) = EXTRA
+      ERR = MPI_SUCCESS
+      END
+
+      SUBROUTINE FREE(EXTRA, ERR)
+      INCLUDE 'mpif.h'
+      INTEGER ERR
+      INTEGER(KIND=MPI_ADDRESS_KIND) EXTRA
+      ERR = MPI_SUCCESS
+      END
+
+      SUBROUTINE CANCEL(EXTRA, COMPLETE, ERR)
+      INCLUDE 'mpif.h'
+      INTEGER ERR
+      INTEGER(KIND=MPI_ADDRESS_KIND) EXTRA
+      LOGICAL COMPLETE
+      ERR = MPI_SUCCESS
+      IF (COMPLETE) ERR = MPI_ERR_REQUEST
+      END

@@ -1,0 +1,122 @@
+//! The modules of Fortran, which belong to one version of one compiler.
+//!
+//! They are made of the installed source when a compiler asks first, beside that source, or in the user's cache where the
+//! installation cannot be written to. Nothing has to be linked for them: the source holds interfaces only.
+
+use std::ffi::OsString;
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::{env, fs, io, process};
+
+use anyhow::{Context, Result, bail};
+
+/// The source, in the folder of headers.
+const SOURCE: &str = "include/fortran/weft_mpi.f90";
+/// The last module that the compiler writes.
+const LAST: &str = "mpi_f08.mod";
+
+/// The folder with the modules for this compiler.
+///
+/// # Errors
+/// There is no such compiler, it is none that we know, or it does not take the source.
+pub fn modules(prefix: &Path, compiler: &[OsString]) -> Result<PathBuf> {
+    let version = version(compiler)?;
+    let source = prefix.join(SOURCE);
+    let text = fs::read(&source).with_context(|| format!("cannot read {}", source.display()))?;
+    let name = folder_name(&version, &text);
+    let places = [Some(prefix.join("include/fortran")), cache()];
+    let places: Vec<PathBuf> = places.into_iter().flatten().map(|place| place.join(&name)).collect();
+    if let Some(made) = places.iter().find(|place| place.join(LAST).exists()) {
+        return Ok(made.clone());
+    }
+    let mut refused = None;
+    for place in places {
+        match make(&place, &source, compiler) {
+            Ok(()) => return Ok(place),
+            Err(error) => refused = Some(error),
+        }
+    }
+    Err(refused.context("neither the installation nor a cache can be written to")?)
+}
+
+/// What the compiler says of itself.
+fn version(compiler: &[OsString]) -> Result<String> {
+    let (program, rest) = compiler.split_first().context("the command line names a compiler")?;
+    let output = match Command::new(program).args(rest).arg("--version").output() {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => bail!(
+            "there is no Fortran compiler {}; install gfortran (Debian: apt-get install gfortran), or set WEFT_FC to one",
+            program.display()
+        ),
+        output => output.with_context(|| format!("cannot start the compiler {program:?}"))?,
+    };
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    let first = text.lines().next().unwrap_or_default().trim();
+    if !first.starts_with("GNU Fortran") {
+        bail!(
+            "{} is not gfortran (it says {first:?}); set WEFT_FC to a gfortran of version 10 or later",
+            program.display()
+        );
+    }
+    Ok(first.to_owned())
+}
+
+/// One name for each compiler and source.
+fn folder_name(version: &str, source: &[u8]) -> String {
+    let mut hasher = DefaultHasher::new();
+    (version, source, env!("CARGO_PKG_VERSION")).hash(&mut hasher);
+    let number = version.rsplit(' ').next().unwrap_or_default();
+    format!("gfortran-{number}-{:016x}", hasher.finish())
+}
+
+/// Where a user keeps what can be made again.
+fn cache() -> Option<PathBuf> {
+    let folder = |name: &str| env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
+    let cache = folder("XDG_CACHE_HOME").or_else(|| Some(folder("HOME")?.join(".cache")))?;
+    Some(cache.join("weft/fortran"))
+}
+
+/// Makes the modules beside their place and renames them there, so that whoever finds the folder finds all of it.
+fn make(place: &Path, source: &Path, compiler: &[OsString]) -> Result<()> {
+    let fresh = place.with_extension(process::id().to_string());
+    fs::create_dir_all(&fresh).with_context(|| format!("cannot make {}", fresh.display()))?;
+    let made = compile(&fresh, source, compiler);
+    // Another one may have been quicker.
+    if made.is_err() || fs::rename(&fresh, place).is_err() {
+        let _ = fs::remove_dir_all(&fresh);
+    }
+    made?;
+    if place.join(LAST).exists() { Ok(()) } else { bail!("cannot make {}", place.display()) }
+}
+
+fn compile(folder: &Path, source: &Path, compiler: &[OsString]) -> Result<()> {
+    let mut command = Command::new(&compiler[0]);
+    let output = command.args(&compiler[1..]).arg("-fsyntax-only").arg(source).current_dir(folder).output()?;
+    if !output.status.success() {
+        let said = String::from_utf8_lossy(&output.stderr);
+        let line = said.lines().find(|line| line.contains("Error")).unwrap_or("it gave no reason");
+        bail!("the compiler makes no modules of {}: {line}", source.display());
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_version_and_each_source_has_a_folder_of_its_own() {
+        let one = folder_name("GNU Fortran (Debian 12.2.0-14) 12.2.0", b"source");
+        assert!(one.starts_with("gfortran-12.2.0-"), "{one}");
+        assert_ne!(one, folder_name("GNU Fortran (Debian 12.2.0-15) 12.2.0", b"source"));
+        assert_ne!(one, folder_name("GNU Fortran (Debian 12.2.0-14) 12.2.0", b"other"));
+    }
+
+    #[test]
+    fn a_compiler_that_is_missing_or_another_one_is_named() {
+        let refused = |compiler: &str| version(&[compiler.into()]).unwrap_err().to_string();
+        let missing = refused("no-such-fortran");
+        assert!(missing.contains("no-such-fortran") && missing.contains("apt-get install gfortran"), "{missing}");
+        assert!(refused("true").contains("true is not gfortran"), "{}", refused("true"));
+    }
+}
