@@ -18,7 +18,7 @@ pub const ASK: [u8; 8] = *b"weft-stg";
 pub const ASK_BYTES: usize = 4096 + ASK.len();
 
 /// Beside the program, in `../lib`: what the ranks of our programs load.
-const LIBRARIES: [&str; 3] = ["libmpi_abi.so.1", "libmpi.so.12", "libweft_sockets.so"];
+const LIBRARIES: [&str; 4] = ["libmpi_abi.so.1", "libweft_mpifort.so.1", "libmpi.so.12", "libweft_sockets.so"];
 const SCRIPT: &str = include_str!("host.sh");
 
 /// A program of ours and the libraries that are installed with it.

@@ -131,11 +131,13 @@ fn write_body(text: &mut String, function: &Function, wide: bool, passing: &[Pas
     for before in passing.iter().filter(|it| !it.before.is_empty()) {
         let _ = writeln!(text, "        {}", before.before);
     }
-    let _ = writeln!(text, "        let code = call({});", handed.join(", "));
-    for after in passing.iter().filter(|it| !it.after.is_empty()) {
-        let _ = writeln!(text, "        {}", after.after);
-    }
-    let _ = writeln!(text, "        code\n    }}\n}}");
+    let call = format!("call({})", handed.join(", "));
+    let after: Vec<&str> = passing.iter().map(|it| &*it.after).filter(|after| !after.is_empty()).collect();
+    let _ = if after.is_empty() {
+        writeln!(text, "        {call}\n    }}\n}}")
+    } else {
+        writeln!(text, "        let code = {call};\n        {}\n        code\n    }}\n}}", after.join("\n        "))
+    };
 }
 
 fn is_text(what: &What) -> bool {
@@ -229,15 +231,13 @@ fn read_as(parameter: &str) -> &'static str {
 /// A string that the function fills, in memory of the longest that there can be.
 fn text_out(argument: &Argument, function: &Function) -> Passing {
     let name = &argument.name;
-    let (room, found) = match (&*function.name, &**name) {
-        ("MPI_Info_get", _) => ("*f_valuelen", "*f_flag != 0"),
-        _ => ("0", "true"),
-    };
+    // A value that there is not leaves the program's string alone.
+    let (room, found) = if function.name == "MPI_Info_get" { ("*f_valuelen", " && *f_flag != 0") } else { ("0", "") };
     Passing {
         foreign: "*mut u8",
         before: format!("let mut c_{name} = text::Filled::new({room});"),
         handed: format!("c_{name}.at()"),
-        after: format!("if code == 0 && {found} {{ c_{name}.back(f_{name}, l_{name}); }}"),
+        after: format!("if code == 0{found} {{ c_{name}.back(f_{name}, l_{name}); }}"),
     }
 }
 

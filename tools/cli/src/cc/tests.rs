@@ -81,10 +81,26 @@ fn another_abi_has_another_header_and_library() {
 }
 
 #[test]
+fn fortran_has_modules_and_a_library_of_its_own() {
+    let arguments = Arguments::read(&words("-O2 a.f90 -J mods"));
+    let mut flags = Flags::new(Path::new("/opt/weft"), None, Language::Fortran, Abi::Standard);
+    flags.modules = Some("/cache/gfortran-12".into());
+    let before = format!("{INCLUDE} -I/cache/gfortran-12 -fallow-argument-mismatch");
+    let libraries = "-Wl,--push-state,--no-as-needed -lweft_mpifort -lmpi_abi -Wl,--pop-state";
+    let link = LINK.replace("-lmpi_abi", libraries);
+    assert_eq!(shell_words(&flags.line(&arguments)), format!("gfortran {before} -O2 a.f90 -J mods {link}"));
+    assert_eq!(flags.answer(Question::Libraries, &arguments), "weft_mpifort mpi_abi");
+    assert_eq!(flags.answer(Question::CompileFlags, &arguments), before);
+}
+
+#[test]
 fn names_choose_the_language() {
     assert_eq!(Language::of_name("mpicc"), Some(Language::C));
     assert_eq!(Language::of_name("mpic++"), Language::of_name("mpicxx"));
     assert_eq!(Language::of_name("mpirun"), None);
+    for name in ["mpifort", "mpif90", "mpif77"] {
+        assert_eq!(Language::of_name(name), Some(Language::Fortran), "{name}");
+    }
 }
 
 #[test]
