@@ -5,6 +5,7 @@
     clippy::too_many_arguments,
     reason = "all are bodies of entries, and ask what the standard asks of the program"
 )]
+#![allow(clashing_extern_declarations, reason = "the generated declarations write all pointers alike")]
 
 use crate::callback::{self, Generalized, Key, Representation};
 use crate::cell::Width;
