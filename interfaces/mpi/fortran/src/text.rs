@@ -117,10 +117,12 @@ mod tests {
 
     #[test]
     fn blanks_at_the_end_of_a_string_of_fortran_are_not_part_of_it() {
+        // SAFETY: a string of this length, or an array of such.
         let read = |text: &str| unsafe { c_string(text.as_ptr(), text.len()) }.into_string().unwrap();
         assert_eq!(read("  a key   "), "  a key");
         assert_eq!(read("key\0junk"), "key");
         assert_eq!(read("   "), "");
+        // SAFETY: a string of this length, or an array of such.
         let of_info = |text: &str| unsafe { of_info(text.as_ptr(), text.len()) }.into_string().unwrap();
         assert_eq!((of_info("  a key "), of_info("  ")), ("a key".to_owned(), String::new()));
     }
@@ -131,6 +133,7 @@ mod tests {
         filled.0[..5].copy_from_slice(b"hello");
         let back = |room: usize| {
             let mut into = vec![b'x'; room];
+            // SAFETY: a string of this length, or an array of such.
             unsafe { filled.back(into.as_mut_ptr(), room) };
             String::from_utf8(into).unwrap()
         };
@@ -141,9 +144,11 @@ mod tests {
     #[test]
     fn lists_end_at_the_first_empty_string_or_where_they_are_said_to() {
         let texts = b"ab  c       zz  ";
+        // SAFETY: a string of this length, or an array of such.
         let list = unsafe { List::read(texts.as_ptr(), 4, 1, None) };
         assert_eq!(list.strings, [c"ab".to_owned(), c"c".to_owned()]);
         assert!(list.places.last().is_some_and(|last| last.is_null()));
+        // SAFETY: a string of this length, or an array of such.
         let columns = unsafe { List::read(texts.as_ptr(), 4, 2, Some(2)) };
         assert_eq!(columns.strings, [c"ab".to_owned(), c"".to_owned()]);
     }
