@@ -75,6 +75,8 @@ pub enum What {
     Layers(crate::layers::LayersArgs),
     /// Measure MPI between two hosts, beside MPICH and kernel TCP on the same cable.
     Net(crate::net::NetArgs),
+    /// Measure Intel's MPI benchmarks, ScaLAPACK, mpi4py, packing and one-sided operations.
+    Imb(crate::imb::ImbArgs),
     /// Measure one layer of the fabric between two processes (what `layers` starts).
     #[command(hide = true)]
     FabricPair(crate::layers::PairArgs),

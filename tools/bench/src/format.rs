@@ -8,6 +8,7 @@ pub fn figure(value: f64, unit: Unit) -> String {
         Unit::Seconds => scaled(value, &[(1e-6, 1e9, "ns"), (1e-3, 1e6, "us"), (1.0, 1e3, "ms")], (1.0, "s")),
         Unit::BytesPerSecond => scaled(value, &[(1e6, 1e-3, "kB/s"), (1e9, 1e-6, "MB/s")], (1e-9, "GB/s")),
         Unit::PerSecond => scaled(value, &[(1e3, 1.0, "/s"), (1e6, 1e-3, "k/s")], (1e-6, "M/s")),
+        Unit::Flops => scaled(value, &[(1e9, 1e-6, "Mflop/s")], (1e-9, "Gflop/s")),
         Unit::Percent => format!("{} %", digits(value)),
         Unit::Times => format!("{} x", digits(value)),
         Unit::Bytes => format!("{} MiB", digits(value / (1024.0 * 1024.0))),

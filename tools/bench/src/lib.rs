@@ -16,6 +16,7 @@
 mod args;
 mod bars;
 mod format;
+mod imb;
 mod layers;
 mod leftovers;
 mod library;
@@ -48,6 +49,7 @@ pub fn run(args: BenchArgs) -> anyhow::Result<()> {
         Some(args::What::Sock(args)) => return sock::run(args),
         Some(args::What::Layers(args)) => return layers::run(args),
         Some(args::What::Net(args)) => return net::run(args),
+        Some(args::What::Imb(args)) => return imb::run(args),
         Some(args::What::FabricPair(args)) => return layers::run_pair(args),
         Some(args::What::HoldFilter(args)) => return net::hold(args),
         None => {}

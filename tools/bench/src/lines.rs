@@ -10,6 +10,7 @@ pub enum Unit {
     Seconds,
     BytesPerSecond,
     PerSecond,
+    Flops,
     Percent,
     Bytes,
     /// So many times another figure of the same job.
@@ -18,7 +19,7 @@ pub enum Unit {
 
 impl Unit {
     pub fn higher_is_better(self) -> bool {
-        matches!(self, Unit::BytesPerSecond | Unit::PerSecond | Unit::Times)
+        matches!(self, Unit::BytesPerSecond | Unit::PerSecond | Unit::Flops | Unit::Times)
     }
 
     /// The name that the C program prints.
@@ -27,6 +28,7 @@ impl Unit {
             Unit::Seconds => "s",
             Unit::BytesPerSecond => "B/s",
             Unit::PerSecond => "1/s",
+            Unit::Flops => "flop/s",
             Unit::Percent => "%",
             Unit::Bytes => "B",
             Unit::Times => "x",

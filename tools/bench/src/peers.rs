@@ -40,8 +40,15 @@ fn directory_in(cache: Option<PathBuf>, home: Option<PathBuf>) -> anyhow::Result
         .join("weft/peers"))
 }
 
-/// The peer `name` under `directory`, installed if need be.
+/// The peer `name` under `directory`, installed if need be, with its compiler.
 pub fn provide(name: Name, directory: &Path, mode: Mode, tuned: bool) -> anyhow::Result<Library> {
+    let library = provide_runtime(name, directory, mode)?;
+    ensure!(library.prefix.join("bin/mpicc").is_file(), "its wheel has no mpicc");
+    Ok(Library { tuned, ..library })
+}
+
+/// The same, of which nothing is asked but to run programs.
+pub fn provide_runtime(name: Name, directory: &Path, mode: Mode) -> anyhow::Result<Library> {
     let package = name.packages()[0];
     let prefix = directory.join(package);
     if mode != Mode::Offline {
@@ -56,8 +63,7 @@ pub fn provide(name: Name, directory: &Path, mode: Mode, tuned: bool) -> anyhow:
     let versions = fs::read_to_string(prefix.join(MARKER));
     let versions = versions.with_context(|| format!("{} is not installed in {}", name.title(), directory.display()))?;
     let version = version_of(package, &versions).with_context(|| format!("no version of {package} in {versions:?}"))?;
-    ensure!(prefix.join("bin/mpicc").is_file(), "its wheel has no mpicc");
-    Ok(Library { name, prefix, version, tuned })
+    Ok(Library { name, prefix, version, tuned: false })
 }
 
 fn version_of(package: &str, freeze: &str) -> Option<String> {
