@@ -6,7 +6,8 @@
 //! - `world`: everything kept between calls, beside the endpoint, under one monitor.
 //! - `handle`: what C programs hold, and the tables behind it.
 //! - rooms: `comm`, `group`, `topology`, `attribute`, `info`, `errhandler`, `error`, `start`, `datatype`, `op`,
-//!   `status`, `convert`, `point`, `partitioned`, `request`, `coll`, `session`, `tool`, `window`, `file`, `dynamic`.
+//!   `status`, `convert`, `memory`, `point`, `partitioned`, `request`, `coll`, `session`, `tool`, `window`, `file`,
+//!   `dynamic`.
 //!
 //! Invariants:
 //! - No function of the program (user operation, attribute callback, error handler) runs while this crate holds the
@@ -35,6 +36,7 @@ pub mod file;
 pub mod group;
 pub mod handle;
 pub mod info;
+pub mod memory;
 pub mod op;
 pub mod partitioned;
 pub mod point;

@@ -2,7 +2,10 @@
  * derived datatypes: every value is checked. */
 #include "check.h"
 
-enum { FLAVORS = 4, COUNT = 300 };
+enum { FLAVORS = 5, COUNT = 300 };
+
+/* Ints of an allocated block before the window over it begins. */
+enum { BEFORE = 3 };
 
 struct memory {
     MPI_Win win;
@@ -27,6 +30,12 @@ static struct memory make(int flavor, int count)
         OK(MPI_Win_attach(m.win, m.base, bytes));
         OK(MPI_Get_address(m.base, &mine));
         OK(MPI_Allgather(&mine, 1, MPI_AINT, m.first, 1, MPI_AINT, MPI_COMM_WORLD));
+    } else if (flavor == 3) {
+        int *block;
+        OK(MPI_Alloc_mem(bytes + BEFORE * (MPI_Aint)sizeof(int), MPI_INFO_NULL, &block));
+        memset(block, 0x55, BEFORE * sizeof(int));
+        m.base = block + BEFORE;
+        OK(MPI_Win_create(m.base, bytes, sizeof(int), MPI_INFO_NULL, MPI_COMM_WORLD, &m.win));
     } else {
         OK(MPI_Win_allocate_shared(bytes, sizeof(int), MPI_INFO_NULL, MPI_COMM_WORLD, &m.base, &m.win));
     }
@@ -44,6 +53,11 @@ static void unmake(struct memory *m, int flavor)
     CHECK(m->win == MPI_WIN_NULL);
     if (flavor == 1 || flavor == 2)
         free(m->base);
+    if (flavor == 3) {
+        for (int i = 1; i <= BEFORE; i++)
+            CHECK(m->base[-i] == 0x55555555);
+        OK(MPI_Free_mem(m->base - BEFORE));
+    }
     free(m->first);
 }
 

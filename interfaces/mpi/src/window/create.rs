@@ -15,6 +15,7 @@ use crate::comm::{Comm, Draft};
 use crate::errhandler::Handler;
 use crate::error::{Class, Error, Result};
 use crate::info::Info;
+use crate::memory::{self, Location};
 use crate::world::{WORLD, World};
 use std::sync::Arc;
 use weft_fabric::region::{Region, Ticket};
@@ -150,16 +151,27 @@ fn make(comm: &Arc<Comm>, plan: &Plan, shares: &[Share], apart: bool, me: Peer) 
         memory => memory.at(host.offsets[place] as usize, plan.size as usize),
     };
     // Who has not opened the common words yet may still get there: all meet before the window is used.
-    let bases = tell(plan.call, comm, [base as u64, 0, 0, 0])?;
+    let shown = if plan.flavor == Flavor::Create { Shown::of(base, plan.size as usize) } else { Shown::default() };
+    let bases = tell(plan.call, comm, [base as u64, shown.token, shown.bytes, shown.place])?;
     let mut guard = WORLD.enter();
     let world = &mut *guard;
     let handle = world.windows.table.reserve();
-    let target = |rank: u32| {
+    let mut opened = Vec::new();
+    let mut target = |rank: u32| {
         let (peer, near) = (comm.local.peer(rank), host.place(rank));
         let size = shares[rank as usize].size;
         let way = match (&memory, near) {
             _ if peer == me => Way::Mapped(if plan.flavor == Flavor::Dynamic { std::ptr::null_mut() } else { base }),
-            (Memory::None, Some(_)) => world.endpoint.attach(peer).map_or(Way::Message, Way::Attach),
+            (Memory::None, Some(_)) => {
+                let [_, token, bytes, place] = bases[rank as usize];
+                match (Shown { token, bytes, place }).open(&world.endpoint, peer, size) {
+                    Some((region, base)) => {
+                        opened.push(region);
+                        Way::Mapped(base)
+                    }
+                    None => world.endpoint.attach(peer).map_or(Way::Message, Way::Attach),
+                }
+            }
             (Memory::Private(_), _) | (_, None) => Way::Message,
             (memory, Some(near)) => Way::Mapped(memory.at(host.offsets[near] as usize, size as usize)),
         };
@@ -167,7 +179,7 @@ fn make(comm: &Arc<Comm>, plan: &Plan, shares: &[Share], apart: bool, me: Peer) 
         let base = if plan.flavor == Flavor::Dynamic { 0 } else { bases[rank as usize][0] };
         Target { peer, way, base, size, unit: shares[rank as usize].unit, place }
     };
-    let targets: Vec<Target> = (0..comm.size()).map(target).collect();
+    let targets: Vec<Target> = (0..comm.size()).map(&mut target).collect();
     let mut service = Service::new(comm.context, comm.rank, targets.len());
     service.open(&mut world.endpoint);
     let places = Box::new(Places {
@@ -186,6 +198,7 @@ fn make(comm: &Arc<Comm>, plan: &Plan, shares: &[Share], apart: bool, me: Peer) 
         host: if words.is_shared() { host.ranks } else { vec![comm.rank] },
         words,
         memory,
+        opened,
         attached: Vec::new(),
         service,
         places,
@@ -197,6 +210,39 @@ fn make(comm: &Arc<Comm>, plan: &Plan, shares: &[Share], apart: bool, me: Peer) 
     world.windows.table.fill(handle, Box::new(window));
     world.windows.live.push(handle);
     Ok((handle, base))
+}
+
+/// Where the program's memory lies in a region that others of the host may open, as members tell it.
+#[derive(Clone, Copy, Default)]
+struct Shown {
+    token: u64,
+    /// Of the region.
+    bytes: u64,
+    /// Offset in the region, above the descriptor's number plus 1; 0: nowhere.
+    place: u64,
+}
+
+impl Shown {
+    fn of(base: *mut u8, size: usize) -> Self {
+        let location = memory::of(base as usize, size).filter(|_| size > 0);
+        location.map_or(Self::default(), |Location { ticket, bytes, offset }| {
+            let place = (offset as u64) << 32 | (u64::from(ticket.number) + 1);
+            Self { token: ticket.token, bytes: bytes as u64, place }
+        })
+    }
+
+    /// Maps what `peer` shows; answers where `size` bytes of it begin. What it says is a claim.
+    fn open(self, endpoint: &Endpoint, peer: Peer, size: u64) -> Option<(Region, *mut u8)> {
+        let number = (self.place as u32).checked_sub(1)?;
+        let offset = self.place >> 32;
+        let bytes = usize::try_from(self.bytes).ok()?;
+        if offset.checked_add(size)? > self.bytes {
+            return None;
+        }
+        let region = endpoint.open_region(peer, Ticket { number, token: self.token }, bytes).ok()?;
+        let base = region.at(offset as usize, size as usize);
+        Some((region, base))
+    }
 }
 
 /// What the first member of a host tells the others. `number` and `first` are 1 above what they name.

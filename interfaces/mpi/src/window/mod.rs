@@ -1,8 +1,8 @@
 //! Windows: one-sided communication (MPI 5.0, chapter 12).
 //!
 //! How a target is reached is decided for each one when the window is made ([`Way`]):
-//! - *mapped*: memory that the library made is mapped by all members on the host (and one's own memory always is):
-//!   operations are loads and stores of the origin.
+//! - *mapped*: memory that the library made, for the window or by `MPI_Alloc_mem`, is mapped by all members on the host
+//!   (and one's own memory always is): operations are loads and stores of the origin.
 //! - *attach*: other memory of this host is copied by cross-memory attach.
 //! - *message*: members on other hosts, and those whose memory the kernel does not let us copy, are sent requests, which
 //!   their progress performs (`serve`).
@@ -151,6 +151,9 @@ pub struct Window {
     host: Vec<u32>,
     words: Words,
     memory: Memory,
+    /// What the program's memory of other members lies in, as far as it came from `MPI_Alloc_mem`.
+    #[expect(dead_code, reason = "kept so that it stays mapped")]
+    opened: Vec<Region>,
     /// Memory that a dynamic window may touch: address and bytes.
     attached: Vec<(usize, usize)>,
     epochs: Epochs,

@@ -1,0 +1,202 @@
+//! The memory of `MPI_Alloc_mem`, which windows over it can show to other processes of the host.
+//!
+//! Blocks lie in *regions*: short ones together in pools, a long one in a region of its own. A block that lies in none
+//! (the kernel gave no region, or the block is larger than is good to have filled before it is used) is plain memory,
+//! and `start` takes it from the C library.
+//!
+//! Not here: any window. `MPI_Win_create` asks [`of`] where its memory lies, and tells the others.
+
+use std::collections::BTreeMap;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use weft_fabric::region::{Region, Ticket};
+
+/// Blocks up to this size share pools.
+const SHORT_BYTES: usize = 64 << 10;
+const POOL_BYTES: usize = 1 << 20;
+/// All memory of a region exists from the beginning, so a longer block is better left to the kernel's demand paging.
+const LONGEST_BYTES: usize = 256 << 20;
+/// Each takes a descriptor of the process.
+const MOST_REGIONS: usize = 128;
+/// A cache line: so blocks begin, and so long are the shortest.
+const GRAIN: usize = 64;
+const PAGE: usize = 4096;
+
+/// A region and the holes in it, in ascending order: offset and bytes.
+struct Pool {
+    region: Region,
+    bytes: usize,
+    holes: Vec<(usize, usize)>,
+}
+
+impl Pool {
+    fn new(bytes: usize) -> Option<Self> {
+        let region = Region::create(bytes).ok()?;
+        Some(Self { region, bytes, holes: vec![(0, bytes)] })
+    }
+
+    /// The first hole that has room.
+    fn take(&mut self, bytes: usize, alignment: usize) -> Option<usize> {
+        let start = |hole: &(usize, usize)| hole.0.next_multiple_of(alignment);
+        let at = self.holes.iter().position(|hole| start(hole) + bytes <= hole.0 + hole.1)?;
+        let (from, end) = (start(&self.holes[at]), self.holes[at].0 + self.holes[at].1);
+        let (before, after) = ((self.holes[at].0, from - self.holes[at].0), (from + bytes, end - from - bytes));
+        self.holes.splice(at..=at, [before, after].into_iter().filter(|hole| hole.1 > 0));
+        Some(from)
+    }
+
+    fn give(&mut self, from: usize, bytes: usize) {
+        let at = self.holes.partition_point(|hole| hole.0 < from);
+        self.holes.insert(at, (from, bytes));
+        for left in [at, at.wrapping_sub(1)] {
+            if let Some(&[a, b]) = self.holes.get(left..left.wrapping_add(2))
+                && a.0 + a.1 == b.0
+            {
+                self.holes.splice(left..left + 2, [(a.0, a.1 + b.1)]);
+            }
+        }
+    }
+
+    fn is_empty(&self) -> bool {
+        self.holes == [(0, self.bytes)]
+    }
+}
+
+/// A block, by its address.
+struct Block {
+    /// The key of its pool.
+    pool: u64,
+    offset: usize,
+    bytes: usize,
+}
+
+#[derive(Default)]
+struct Memory {
+    pools: BTreeMap<u64, Pool>,
+    /// By address.
+    blocks: BTreeMap<usize, Block>,
+    next: u64,
+}
+
+static MEMORY: Mutex<Memory> = Mutex::new(Memory { pools: BTreeMap::new(), blocks: BTreeMap::new(), next: 0 });
+
+fn enter() -> MutexGuard<'static, Memory> {
+    MEMORY.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Where memory lies that others can map.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Location {
+    pub ticket: Ticket,
+    /// Of the region.
+    pub bytes: usize,
+    pub offset: usize,
+}
+
+/// A block of at least `bytes`, at a multiple of `alignment` (a power of two); `None` if it has to be plain memory.
+pub fn allocate(bytes: usize, alignment: usize) -> Option<*mut u8> {
+    if bytes > LONGEST_BYTES || alignment > PAGE {
+        return None;
+    }
+    enter().allocate(bytes.max(1).next_multiple_of(GRAIN), alignment.max(GRAIN))
+}
+
+/// Gives a block back; `false` if it is none of ours.
+pub fn free(address: usize) -> bool {
+    enter().free(address)
+}
+
+/// Where `bytes` bytes from an address on lie, if all of them are in one block.
+pub fn of(address: usize, bytes: usize) -> Option<Location> {
+    let memory = enter();
+    let (start, block) = memory.blocks.range(..=address).next_back()?;
+    let inside = address - start;
+    let pool = memory.pools.get(&block.pool)?;
+    let fits = inside.checked_add(bytes)? <= block.bytes;
+    fits.then(|| Location { ticket: pool.region.ticket(), bytes: pool.bytes, offset: block.offset + inside })
+}
+
+impl Memory {
+    fn allocate(&mut self, bytes: usize, alignment: usize) -> Option<*mut u8> {
+        let is_short = bytes <= SHORT_BYTES;
+        let room = |pool: &mut Pool| pool.take(bytes, alignment);
+        let found = self.pools.iter_mut().filter(|_| is_short).find_map(|(key, pool)| Some((*key, room(pool)?)));
+        let (key, offset) = match found {
+            Some(found) => found,
+            None if self.pools.len() >= MOST_REGIONS => return None,
+            None => {
+                let mut pool = Pool::new(if is_short { POOL_BYTES } else { bytes.next_multiple_of(PAGE) })?;
+                let offset = room(&mut pool)?;
+                self.next += 1;
+                self.pools.insert(self.next, pool);
+                (self.next, offset)
+            }
+        };
+        let address = self.pools.get(&key)?.region.at(offset, bytes);
+        self.blocks.insert(address as usize, Block { pool: key, offset, bytes });
+        Some(address)
+    }
+
+    fn free(&mut self, address: usize) -> bool {
+        let Some(Block { pool: key, offset, bytes }) = self.blocks.remove(&address) else { return false };
+        if let Some(pool) = self.pools.get_mut(&key) {
+            pool.give(offset, bytes);
+            // The last pool of short blocks stays: programs that take and free one in a row are many.
+            if pool.is_empty() && (pool.bytes != POOL_BYTES || self.pools.len() > 1) {
+                self.pools.remove(&key);
+            }
+        }
+        true
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn blocks_do_not_overlap_and_what_is_freed_becomes_one_hole_again() {
+        let mut pool = Pool::new(1 << 16).expect("memory");
+        let sizes = [64, 4096, 128, 640];
+        let places: Vec<usize> = sizes.iter().map(|&bytes| pool.take(bytes, 64).expect("room")).collect();
+        assert_eq!(places, [0, 64, 4160, 4288]);
+        assert_eq!(pool.take(64, 4096), Some(8192), "aligned");
+        assert_eq!(pool.take(1 << 16, 64), None);
+        pool.give(8192, 64);
+        for at in [1, 3, 0, 2] {
+            pool.give(places[at], sizes[at]);
+        }
+        assert!(pool.is_empty(), "{:?}", pool.holes);
+    }
+
+    #[test]
+    fn a_block_is_found_by_any_address_inside_and_not_beyond() {
+        for bytes in [8, 100_000] {
+            let at = allocate(bytes, 256).expect("memory") as usize;
+            assert_eq!(at % 256, 0);
+            let whole = of(at, bytes).expect("a block");
+            let inside = of(at + 4, bytes - 4).expect("its inside");
+            assert_eq!((inside.offset, inside.ticket), (whole.offset + 4, whole.ticket));
+            assert_eq!(of(at, bytes.next_multiple_of(GRAIN) + 1), None);
+            assert!(free(at) && !free(at));
+            assert_eq!(of(at, bytes), None);
+        }
+        assert_eq!(allocate(LONGEST_BYTES + 1, 64), None);
+        assert_eq!(allocate(8, 2 * PAGE), None);
+    }
+
+    #[test]
+    fn what_one_process_writes_into_a_block_is_seen_through_its_ticket() {
+        let at = allocate(1000, 64).expect("memory");
+        let place = of(at as usize, 1000).expect("a block");
+        // A region of this very process, opened as another one would.
+        let path = format!("/proc/self/fd/{}", place.ticket.number);
+        let file = std::fs::File::open(path).expect("the region");
+        use std::os::unix::fs::FileExt;
+        // SAFETY: ours.
+        unsafe { at.add(999).write(77) };
+        let mut byte = [0];
+        file.read_exact_at(&mut byte, (PAGE + place.offset + 999) as u64).expect("the byte");
+        assert_eq!(byte, [77]);
+        assert!(free(at as usize));
+    }
+}
