@@ -22,6 +22,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         timeout: Some(Duration::from_secs(60)),
         inherit: vec![("WEFT_SEGMENT".into(), file.into())],
         hosts: None,
+        keep_going: false,
         network: false,
     })?;
     std::process::exit(code)

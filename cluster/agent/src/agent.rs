@@ -207,6 +207,7 @@ impl Prepared {
             timeout: None,
             inherit: vec![(SEGMENT_VARIABLE.to_owned(), segment)],
             hosts: None,
+            keep_going: false,
             network: false,
         };
         let ranks = start.ranks.iter().map(|rank| *rank as usize).collect();

@@ -119,6 +119,8 @@ pub struct Job {
     pub output: Output,
     /// How long the job may take.
     pub timeout: Option<Duration>,
+    /// A rank that is lost does not end the others.
+    pub keep_going: bool,
     /// Descriptors that every rank inherits, each with the variable that tells its number.
     pub inherit: Vec<(String, OwnedFd)>,
     /// The hosts it runs on, when it is not this one alone.

@@ -154,6 +154,10 @@ impl Supervisor {
         let inputs: Vec<_> = ours.inputs.into_iter().map(|(_, pipe)| pipe).collect();
         let pump = if inputs.is_empty() { None } else { Some(Pump::new(0, inputs)) };
         let pump = pump.transpose().map_err(LaunchError::system("standard input"))?;
+        let mut state = JobState::new(hosts);
+        if job.keep_going {
+            state.keep_going();
+        }
         Ok(Self {
             front: job.front.clone(),
             programs,
@@ -165,7 +169,7 @@ impl Supervisor {
             watches,
             guard,
             signals,
-            state: JobState::new(hosts),
+            state,
             server: Server::on_hosts(&format!("weft-{}", job.id.as_str()), appnum, &places),
             peers: ours.pmi.into_iter().map(|socket| Peer { socket: Some(socket), queue: Vec::new() }).collect(),
             streams: ours.sources.into_iter().map(stream).collect(),
@@ -288,9 +292,19 @@ impl Supervisor {
 
     /// Carries out what the state machine decided, and says why at once.
     fn obey(&mut self, decision: Decision) {
-        if decision == Decision::EndOthers {
-            self.report();
-            self.end_ranks();
+        match decision {
+            Decision::Continue => {}
+            Decision::EndOthers => {
+                self.report();
+                self.end_ranks();
+            }
+            Decision::TellOthers(rank) => {
+                if let Some(line) = self.state.loss() {
+                    eprintln!("{}: {line}", self.front);
+                }
+                self.server.handle_lost(rank);
+                self.handle_pmi_events();
+            }
         }
     }
 

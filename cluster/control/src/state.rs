@@ -47,6 +47,8 @@ pub enum Decision {
     Continue,
     /// End all ranks that still run: politely, then, after a grace, by force.
     EndOthers,
+    /// This rank is lost, and the others go on: tell them, and the user.
+    TellOthers(usize),
 }
 
 /// A failure with the rank that it happened to; `rank` is `None` for what concerns the whole job.
@@ -67,13 +69,25 @@ pub struct JobState {
     ending: bool,
     /// Ranks that had not ended when we began to end them. Of some, that they run may not have been heard yet.
     ended_by_us: usize,
+    /// Where ranks are lost the others go on.
+    keeps_going: bool,
+    /// Those that were, in this order.
+    lost: Vec<Failure>,
 }
 
 impl JobState {
     /// A job with a rank on each of `hosts`, which are named once for every rank; none runs yet.
     pub fn new(hosts: Vec<String>) -> Self {
         let rank = Rank { pid: 0, mpi: Mpi::Never, life: Life::Waiting };
-        Self { ranks: vec![rank; hosts.len()], hosts, failures: Vec::new(), ending: false, ended_by_us: 0 }
+        let (failures, lost) = Default::default();
+        let ranks = vec![rank; hosts.len()];
+        Self { ranks, hosts, failures, ending: false, ended_by_us: 0, keeps_going: false, lost }
+    }
+
+    /// Where a rank is lost (killed, or ended without `MPI_Finalize`), the others go on. Then a lost rank is a failure of
+    /// the job only if no rank ends well.
+    pub fn keep_going(&mut self) {
+        self.keeps_going = true;
     }
 
     pub fn handle_started(&mut self, rank: usize, pid: u32) {
@@ -92,7 +106,7 @@ impl JobState {
     pub fn handle_initialised(&mut self, rank: usize) -> Decision {
         self.ranks[rank].mpi = Mpi::Initialised;
         match self.ranks.iter().position(|other| other.mpi == Mpi::Never && other.life == Life::Ended(Exit::Code(0))) {
-            Some(absent) => self.fail(Some(absent), Cause::NeverInitialised),
+            Some(absent) => self.lose(absent, Cause::NeverInitialised),
             None => Decision::Continue,
         }
     }
@@ -127,7 +141,24 @@ impl JobState {
             }
             (Exit::Code(code), _) => Cause::Exited { code },
         };
-        self.fail(Some(rank), cause)
+        self.lose(rank, cause)
+    }
+
+    /// The rank is gone without leave.
+    fn lose(&mut self, rank: usize, cause: Cause) -> Decision {
+        if !self.keeps_going {
+            return self.fail(Some(rank), cause);
+        }
+        if self.ending {
+            return Decision::Continue;
+        }
+        self.lost.push(Failure { rank: Some(rank), cause });
+        Decision::TellOthers(rank)
+    }
+
+    /// The line that tells of the rank that was lost last.
+    pub fn loss(&self) -> Option<String> {
+        self.lost.last().map(|failure| format!("{}; the others go on", self.failure_line(failure, 0)))
     }
 
     /// The time limit is over.
@@ -194,7 +225,9 @@ impl JobState {
 
     /// What the launcher exits with when the job is over.
     pub fn exit_code(&self) -> i32 {
-        self.failures.first().map_or(0, |failure| failure.cause.exit_code())
+        let ended_well = |rank: &Rank| rank.life == Life::Ended(Exit::Code(0)) && rank.mpi != Mpi::Initialised;
+        let lost = self.lost.first().filter(|_| !self.ranks.iter().any(ended_well));
+        self.failures.first().or(lost).map_or(0, |failure| failure.cause.exit_code())
     }
 
     /// The report in lines: one per distinct failure (alike ones share a line), and how many ranks were ended for it.

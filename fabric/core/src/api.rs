@@ -61,6 +61,8 @@ pub enum Fault {
     Cancelled,
     /// The peer is dead or broke the rules of the device; this operation cannot end well.
     PeerLost,
+    /// The conversation was withdrawn ([`crate::Endpoint::close_context`]).
+    Withdrawn,
 }
 
 /// What a thread is blocked in, for the status page.

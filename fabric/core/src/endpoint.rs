@@ -1,5 +1,7 @@
 //! The endpoint: a process's place in the fabric.
 
+mod lost;
+
 use crate::api::{Envelope, MatchedId, Outcome, Peer, RequestId, Selector, SendMode, Waiting};
 use crate::devices::{Across, Devices, Sleeper};
 use crate::foreign::Foreigners;
@@ -38,6 +40,8 @@ pub struct Endpoint {
     pub(crate) parent: Option<String>,
     me: u32,
     size: u32,
+    /// The launcher lets the others live when a process is lost, and tells of it.
+    keeps_going: bool,
 }
 
 impl Endpoint {
@@ -77,7 +81,16 @@ impl Endpoint {
     }
 
     fn from_joined(joined: Joined) -> Result<Self, JoinError> {
-        let Joined { segment, member, across, job, limits, bounds, settings, manager, launched, parent } = joined;
+        let Joined { segment, member, across, job, limits, bounds, settings, mut manager, launched, parent } = joined;
+        let mut keeps_going = false;
+        // Only our own launcher tells.
+        if settings.keep_going
+            && !job.is_empty()
+            && let Some(manager) = &mut manager
+        {
+            manager.watch()?;
+            keeps_going = true;
+        }
         let device = ShmDevice::join(segment.clone(), member)?;
         let (me, size) = match &across {
             None => (member, segment.members()),
@@ -98,7 +111,20 @@ impl Endpoint {
         segment.set_state(member, MemberState::Joined);
         // A program that a rank has started finds the name of a job that it is not of.
         let foreigners = Foreigners::new(if manager.is_some() { &job } else { "" });
-        Ok(Self { devices, port, policy, status, settings, manager, foreigners, launched, parent, me, size })
+        Ok(Self {
+            devices,
+            port,
+            policy,
+            status,
+            settings,
+            manager,
+            foreigners,
+            launched,
+            parent,
+            me,
+            size,
+            keeps_going,
+        })
     }
 
     pub(crate) fn devices(&mut self) -> &mut Devices {

@@ -178,6 +178,17 @@ impl Matcher {
         self.posted[peer as usize].drain(..).map(|p| p.receive).collect()
     }
 
+    /// Withdraws every receive of a context.
+    pub fn handle_context_closed(&mut self, context: u32) -> Vec<u32> {
+        let mut withdrawn = Vec::new();
+        for queue in self.posted.iter_mut().chain([&mut self.posted_any]) {
+            let (out, rest) = queue.drain(..).partition::<Vec<_>, _>(|posted| posted.context == context);
+            withdrawn.extend(out.iter().map(|posted| posted.receive));
+            queue.extend(rest);
+        }
+        withdrawn
+    }
+
     pub fn unexpected_count(&self) -> usize {
         self.unexpected_count
     }

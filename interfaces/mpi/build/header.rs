@@ -47,7 +47,8 @@ pub fn write(table: &Table) -> String {
         text.push('\n');
     }
     for chapter in &table.chapters {
-        let _ = write!(text, "\n/* {} */\n", chapter.title);
+        let (opening, closing) = chapter.guard();
+        let _ = write!(text, "\n/* {} */\n{opening}", chapter.title);
         for function in &chapter.functions {
             for &wide in function.forms() {
                 for prefix in ["", "P"] {
@@ -56,6 +57,7 @@ pub fn write(table: &Table) -> String {
                 }
             }
         }
+        text.push_str(closing);
     }
     text + CLOSING
 }

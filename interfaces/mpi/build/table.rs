@@ -11,7 +11,7 @@ use std::fs;
 use std::path::Path;
 
 /// Chapters in the order of the header.
-const CHAPTERS: [&str; 22] = [
+const CHAPTERS: [&str; 23] = [
     "environment",
     "error",
     "group",
@@ -34,6 +34,7 @@ const CHAPTERS: [&str; 22] = [
     "window",
     "file",
     "tool",
+    "failure",
 ];
 
 pub struct Table {
@@ -61,6 +62,16 @@ pub struct Constant {
 pub struct Chapter {
     pub title: String,
     pub functions: Vec<Function>,
+}
+
+impl Chapter {
+    /// What stands around its functions in a header: those that are not of the standard can be left out.
+    pub fn guard(&self) -> (&'static str, &'static str) {
+        match self.functions.iter().any(|function| function.name.starts_with("MPIX_")) {
+            true => ("#ifndef WEFT_NO_MPIX\n", "#endif\n"),
+            false => ("", ""),
+        }
+    }
 }
 
 pub struct Function {

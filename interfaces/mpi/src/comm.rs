@@ -61,6 +61,8 @@ pub struct Comm {
     pub collective: crate::coll::CommState,
     /// What point-to-point keeps for each communicator.
     pub point: crate::point::CommState,
+    /// What failures mean for it.
+    pub failure: crate::failure::CommState,
     state: Mutex<State>,
     /// Communicators that were begun to be made out of this one, equal in all members.
     constructions: AtomicU32,
@@ -116,6 +118,7 @@ impl Draft {
             session,
             collective: Default::default(),
             point: Default::default(),
+            failure: Default::default(),
             state: Mutex::new(State { name, errhandler, info, attributes }),
             constructions: AtomicU32::new(0),
         }

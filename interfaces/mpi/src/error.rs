@@ -108,6 +108,9 @@ classes! {
     Session = 60, "MPI_ERR_SESSION", "the session is not valid";
     Errhandler = 61, "MPI_ERR_ERRHANDLER", "the error handler is not valid";
     Abi = 62, "MPI_ERR_ABI", "the ABI does not allow this";
+    ProcFailed = 101, "MPIX_ERR_PROC_FAILED", "a process of the communicator is lost";
+    ProcFailedPending = 102, "MPIX_ERR_PROC_FAILED_PENDING", "a process is lost that might have sent what the receive waits for";
+    Revoked = 103, "MPIX_ERR_REVOKED", "the communicator is revoked";
 }
 
 /// What a call that failed reports: the class for the program, the detail for the person.

@@ -32,6 +32,7 @@ pub mod datatype;
 pub mod dynamic;
 pub mod errhandler;
 pub mod error;
+pub mod failure;
 pub mod file;
 pub mod group;
 pub mod handle;

@@ -232,7 +232,11 @@ fn finish() -> Result<()> {
     crate::comm::abi::delete_attributes(COMM_SELF)?;
     let everyone = WORLD.enter().comm(COMM_WORLD)?.clone();
     crate::point::settle("MPI_Finalize");
-    crate::comm::agree::meet("MPI_Finalize", &everyone)?;
+    let keeps_going = WORLD.enter().endpoint.keeps_going();
+    match keeps_going {
+        true => crate::failure::finish("MPI_Finalize", &everyone),
+        false => crate::comm::agree::meet("MPI_Finalize", &everyone)?,
+    }
     crate::dynamic::withdraw_names();
     drop(everyone);
     let mut membership = membership();

@@ -49,6 +49,7 @@ pub struct World {
     pub(crate) constructions: Vec<Construction>,
     /// Threads that wait for something that wakes nobody.
     pub(crate) attending: u32,
+    pub failures: crate::failure::Failures,
 }
 
 /// Questions in a row that are answered "not yet" before the core is handed over where ranks outnumber cores.
@@ -126,6 +127,7 @@ impl World {
             type_labels: HashMap::new(),
             constructions: Vec::new(),
             attending: 0,
+            failures: Default::default(),
         }
     }
 
@@ -157,17 +159,20 @@ impl Driven for World {
         self.partitioned.advance(&mut self.endpoint);
         crate::window::advance(self);
         crate::comm::idup::advance(self);
+        crate::failure::advance_constructions(self);
         crate::file::advance(self);
         crate::coll::advance(self)
     }
 
     fn idle(&mut self, sleeps: bool) -> bool {
         self.windows.idle(sleeps);
-        crate::coll::inquiry::idle(self, sleeps)
+        crate::failure::idle(self, sleeps) | crate::coll::inquiry::idle(self, sleeps)
     }
 
     fn longest_sleep(&self) -> Option<Duration> {
         let attends = (self.attending > 0).then_some(crate::dynamic::LOOK);
-        self.collectives.longest_sleep().into_iter().chain(self.windows.longest_sleep()).chain(attends).min()
+        let failures = self.failures.longest_sleep(&self.endpoint);
+        let rooms = [self.collectives.longest_sleep(), self.windows.longest_sleep(), attends, failures];
+        rooms.into_iter().flatten().min()
     }
 }

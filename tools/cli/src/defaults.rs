@@ -11,6 +11,8 @@ pub struct Defaults {
     pub timeout: Option<Duration>,
     /// Whether each line of output begins with its rank.
     pub tag: bool,
+    /// Whether a rank that is lost leaves the others alone.
+    pub keep_going: bool,
     /// How long a host may take to answer.
     pub launch_timeout: Option<Duration>,
     /// From so many hosts on, agents start agents.
@@ -35,6 +37,7 @@ impl From<&Settings> for Defaults {
             bind,
             timeout: settings.timeout.map(Duration::from_secs),
             tag: settings.tag_output,
+            keep_going: settings.keep_going,
             launch_timeout: settings.launch_timeout.map(Duration::from_secs),
             launch_tree: settings.launch_tree.map(|hosts| hosts as usize),
         }
@@ -51,6 +54,7 @@ mod tests {
             ("WEFT_BIND", "none"),
             ("WEFT_TIMEOUT", "30"),
             ("WEFT_TAG_OUTPUT", "on"),
+            ("WEFT_KEEP_GOING", "on"),
             ("WEFT_LAUNCH_TIMEOUT", "9"),
             ("WEFT_LAUNCH_TREE", "never"),
         ];
@@ -59,6 +63,7 @@ mod tests {
             bind: placement::Bind::None,
             timeout: Some(Duration::from_secs(30)),
             tag: true,
+            keep_going: true,
             launch_timeout: Some(Duration::from_secs(9)),
             launch_tree: None,
         };
@@ -67,6 +72,7 @@ mod tests {
             bind: placement::Bind::Auto,
             timeout: None,
             tag: false,
+            keep_going: false,
             launch_timeout: Some(Duration::from_secs(4)),
             launch_tree: Some(128),
         };

@@ -36,6 +36,7 @@ For the job:
   -l, -prepend-rank, --tag-output   begin every line of output with its rank
   -s, --stdin WHO               who gets standard input: a rank, all or none (0)
   -timeout, --timeout SECONDS   end the job after this time
+  -disable-auto-cleanup         when a rank is lost, let the others go on
   -host, -hosts, -f, -hostfile, -machinefile   where to run: this host only; weft run --hosts takes others
   -ppn, -N, -map-by, -rank-by, --oversubscribe, --allow-run-as-root   accepted; one host has no choice there
 ";
@@ -68,6 +69,7 @@ struct Reader<'a> {
     bind: Bind,
     tag: bool,
     stdin: Option<String>,
+    keep_going: bool,
     timeout: Option<Duration>,
     help: bool,
     /// A program has been given and no `:` after it.
@@ -87,6 +89,7 @@ impl<'a> Reader<'a> {
             bind: defaults.bind,
             tag: defaults.tag,
             stdin: None,
+            keep_going: defaults.keep_going,
             timeout: defaults.timeout,
             help: false,
             complete: false,
@@ -172,6 +175,10 @@ impl<'a> Reader<'a> {
                 let value = self.value(option, joined)?;
                 self.notes.push(format!("{option} {value} is ignored: one host has no choice there"));
             }
+            "disable-auto-cleanup" => {
+                self.keep_going = true;
+                self.environment.push((run::KEEP_GOING_VARIABLE.to_owned(), "on".to_owned()));
+            }
             "genvall" | "envall" | "oversubscribe" | "allow-run-as-root" => {}
             "help" | "h" => self.help = true,
             _ => return Err(format!("option '{given}' is not known; -help shows those that are")),
@@ -234,6 +241,7 @@ impl<'a> Reader<'a> {
             timeout: self.timeout,
             inherit: Vec::new(),
             hosts: None,
+            keep_going: self.keep_going,
             network: false,
         })
     }

@@ -22,6 +22,8 @@ const FRONT: &str = "weft run";
 const DEVICE_VARIABLE: &str = "WEFT_DEVICE";
 /// The setting that `--encrypt` switches on for them.
 const ENCRYPT_VARIABLE: &str = "WEFT_ENCRYPT";
+/// The same of `--keep-going`.
+pub const KEEP_GOING_VARIABLE: &str = "WEFT_KEEP_GOING";
 
 /// The setting that says how many processes there may usefully be.
 const UNIVERSE_VARIABLE: &str = "WEFT_UNIVERSE";
@@ -73,6 +75,10 @@ pub struct Arguments {
     /// Encrypt what ranks of different hosts send each other [default: WEFT_ENCRYPT, else off]
     #[arg(long)]
     encrypt: bool,
+
+    /// When a rank is lost, let the others go on, for programs that mitigate failures [default: WEFT_KEEP_GOING, else off]
+    #[arg(long)]
+    keep_going: bool,
 
     /// Begin every line of output with its rank
     #[arg(long, conflicts_with = "output")]
@@ -286,6 +292,10 @@ fn job(given: Arguments, further: &[Vec<OsString>]) -> Result<(Job, bool), Vec<S
         let on = || (ENCRYPT_VARIABLE.to_owned(), "on".to_owned());
         programs.iter_mut().for_each(|program| program.environment.push(on()));
     }
+    if given.keep_going {
+        let on = || (KEEP_GOING_VARIABLE.to_owned(), "on".to_owned());
+        programs.iter_mut().for_each(|program| program.environment.push(on()));
+    }
     let size = size(&programs).map_err(one)?;
     let stdin = parse_stdin(&given.stdin, size).map_err(one)?;
     let hosts = hosts.take().map(|hosts| hosts.spread(size)).transpose()?;
@@ -300,6 +310,7 @@ fn job(given: Arguments, further: &[Vec<OsString>]) -> Result<(Job, bool), Vec<S
         timeout: given.timeout.or(defaults.timeout),
         inherit: Vec::new(),
         hosts,
+        keep_going: given.keep_going || defaults.keep_going,
         network: false,
     };
     Ok((job, given.sockets))

@@ -264,7 +264,7 @@ impl Supervisor {
         }
     }
 
-    fn handle_pmi_events(&mut self) {
+    pub(super) fn handle_pmi_events(&mut self) {
         while let Some(event) = self.server.poll_event() {
             match event {
                 Event::Reply { rank, line } => {

@@ -1,6 +1,7 @@
 //! A rank's half of PMI-1: encodes requests, reads answers. The caller owns the socket.
 
 use super::{Fields, KEY_MAX, KVSNAME_MAX, LineBuffer, VALUE_MAX};
+use std::collections::VecDeque;
 
 /// The longest answer that is read; other managers add fields of their own to a line.
 const ANSWER_MAX: usize = 16 * 1024;
@@ -24,6 +25,8 @@ pub enum Request {
         key: String,
     },
     Barrier,
+    /// Asks to be told which ranks are lost ([`Client::poll_lost`]). Only the manager of `weft run` knows it.
+    Watch,
     Finalise,
     /// Our own launcher only: another launcher is to be started, which gets its order at this door.
     Spawn {
@@ -55,6 +58,7 @@ pub enum Reply {
     /// `None`: nobody has put this key.
     Get(Option<String>),
     Barrier,
+    Watch,
     Finalise,
     Spawn,
 }
@@ -91,6 +95,7 @@ impl Request {
             Self::Put { .. } => ("put", "put_result"),
             Self::Get { .. } => ("get", "get_result"),
             Self::Barrier => ("barrier_in", "barrier_out"),
+            Self::Watch => ("watch", "watching"),
             Self::Finalise => ("finalize", "finalize_ack"),
             Self::Spawn { .. } => (super::SPAWN, super::SPAWNED),
             Self::Abort { .. } => ("abort", ""),
@@ -144,6 +149,8 @@ fn abort_line(code: i32, message: &str) -> String {
 pub struct Client {
     input: LineBuffer,
     pending: Option<Request>,
+    /// Told, and not taken.
+    lost: VecDeque<usize>,
 }
 
 impl Default for Client {
@@ -154,7 +161,7 @@ impl Default for Client {
 
 impl Client {
     pub fn new() -> Self {
-        Self { input: LineBuffer::new(ANSWER_MAX), pending: None }
+        Self { input: LineBuffer::new(ANSWER_MAX), pending: None, lost: VecDeque::new() }
     }
 
     /// The bytes to write for `request`. One request at a time; an abort may cut in.
@@ -183,11 +190,37 @@ impl Client {
     /// The answer to the pending request, once its line is whole. Nothing is pending afterwards, also after an error.
     pub fn poll_reply(&mut self) -> Result<Option<Reply>, ClientError> {
         let Some(request) = self.pending.as_ref() else { return Ok(None) };
-        let Some(line) = self.input.poll_line().map_err(|_| ClientError::TooLong)? else { return Ok(None) };
+        let line = loop {
+            match self.input.poll_line().map_err(|_| ClientError::TooLong)? {
+                None => return Ok(None),
+                Some(line) if note_lost(&mut self.lost, &line) => {}
+                Some(line) => break line,
+            }
+        };
         let reply = parse_reply(request, &line);
         self.pending = None;
         reply.map(Some)
     }
+
+    /// The next rank that is lost, as far as has been read. Nothing may be pending.
+    pub fn poll_lost(&mut self) -> Option<usize> {
+        if self.pending.is_none() {
+            while let Ok(Some(line)) = self.input.poll_line() {
+                note_lost(&mut self.lost, &line);
+            }
+        }
+        self.lost.pop_front()
+    }
+}
+
+/// Whether the line tells of a rank that is lost, which is noted.
+fn note_lost(lost: &mut VecDeque<usize>, line: &str) -> bool {
+    let fields = Fields::parse(line);
+    if fields.command() != Some("lost") {
+        return false;
+    }
+    lost.extend(fields.number::<usize>("rank"));
+    true
 }
 
 fn parse_reply(request: &Request, line: &str) -> Result<Reply, ClientError> {
@@ -220,6 +253,7 @@ fn parse_reply(request: &Request, line: &str) -> Result<Reply, ClientError> {
         Request::Get { .. } if refused || fields.value("found") == Some("FALSE") => Reply::Get(None),
         Request::Get { .. } => Reply::Get(Some(fields.value("value").ok_or_else(unexpected)?.to_owned())),
         Request::Barrier => Reply::Barrier,
+        Request::Watch => Reply::Watch,
         Request::Finalise => Reply::Finalise,
         Request::Spawn { .. } => Reply::Spawn,
         Request::Abort { .. } => return Err(unexpected()),

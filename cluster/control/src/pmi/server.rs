@@ -28,6 +28,8 @@ struct Client {
     /// Inside an `mcmd=` block: its command and the counts that tell the last block of a row.
     block: Option<Block>,
     faulty: bool,
+    /// It wants to be told which ranks are lost.
+    watches: bool,
 }
 
 #[derive(Default)]
@@ -48,6 +50,8 @@ pub struct Server {
     published: HashMap<String, String>,
     clients: Vec<Client>,
     events: VecDeque<Event>,
+    /// Ranks that are lost while the others go on.
+    lost: Vec<usize>,
 }
 
 impl Server {
@@ -66,6 +70,7 @@ impl Server {
             in_barrier: false,
             block: None,
             faulty: false,
+            watches: false,
         };
         Self {
             job: job.chars().take(KVSNAME_MAX).collect(),
@@ -75,7 +80,26 @@ impl Server {
             published: HashMap::new(),
             clients: (0..size).map(|_| client()).collect(),
             events: VecDeque::new(),
+            lost: Vec::new(),
         }
+    }
+
+    /// A rank is lost: those that have asked are told, in lines that no request precedes.
+    pub fn handle_lost(&mut self, rank: usize) {
+        self.lost.push(rank);
+        let watchers: Vec<usize> = (0..self.clients.len()).filter(|client| self.clients[*client].watches).collect();
+        watchers.into_iter().for_each(|client| self.tell_lost(client, rank));
+    }
+
+    fn tell_lost(&mut self, client: usize, rank: usize) {
+        self.reply(client, format!("cmd=lost rank={rank}"));
+    }
+
+    /// The answer, then those that are lost already.
+    fn on_watch(&mut self, client: usize) {
+        self.clients[client].watches = true;
+        self.reply(client, "cmd=watching rc=0".to_owned());
+        self.lost.clone().into_iter().for_each(|rank| self.tell_lost(client, rank));
     }
 
     /// The next thing to do, in the order in which it came about.
@@ -140,6 +164,7 @@ impl Server {
                 self.events.push_back(Event::Finalised { rank });
             }
             "abort" => self.on_abort(rank, fields),
+            "watch" => self.on_watch(rank),
             "publish_name" => self.on_publish(rank, fields),
             "unpublish_name" => self.on_unpublish(rank, fields),
             "lookup_name" => self.on_lookup(rank, fields),

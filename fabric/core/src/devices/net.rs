@@ -165,6 +165,7 @@ impl Net {
         }
         while let Some(rank) = port.take_newly_lost() {
             self.tcp.give_up(rank);
+            self.links.iter_mut().for_each(|links| links.handle_lost(rank));
         }
         if self.links.is_some() {
             self.settle_links(port, far);

@@ -79,6 +79,23 @@ impl Manager {
         Ok(())
     }
 
+    /// Asks to be told which ranks are lost.
+    pub fn watch(&mut self) -> Result<(), ManagerError> {
+        self.ask(Request::Watch).map(drop)
+    }
+
+    /// The next rank that the manager has said is lost. Does not wait.
+    pub fn poll_lost(&mut self) -> Option<usize> {
+        let mut bytes = [0; 2048];
+        while let Ok(true) = sys::wait_readable(&self.socket, Duration::ZERO) {
+            match self.read(&mut bytes) {
+                Ok(count) => self.client.handle_bytes(&bytes[..count]),
+                Err(_) => break,
+            }
+        }
+        self.client.poll_lost()
+    }
+
     fn send(&mut self, request: Request) -> Result<(), ManagerError> {
         let line = self.client.handle_request(request)?;
         sys::send_all(&self.socket, &line).map_err(ManagerError::Gone)

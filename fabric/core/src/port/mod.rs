@@ -12,6 +12,7 @@
 //!   [`Kind::GrantCopy`] (both sides copy chunks out of the sender's memory); whoever finishes tells the other.
 
 mod choice;
+mod closing;
 mod inbound;
 mod offers;
 mod order;
@@ -108,6 +109,8 @@ pub(crate) struct Port {
     pub raw: Raw,
     pub counters: PageCounters,
     lost: Vec<bool>,
+    /// Contexts that were closed, and how operations on them end.
+    pub closed: Vec<(u32, Fault)>,
     /// Lost since the devices were last told.
     newly_lost: Vec<u32>,
     /// Sends whose last bytes wait in a device, and to whom.
@@ -144,6 +147,7 @@ impl Port {
             counters,
             lost: vec![false; peers as usize],
             newly_lost: Vec::new(),
+            closed: Vec::new(),
             tails: Vec::new(),
         }
     }
@@ -191,6 +195,9 @@ impl Port {
 
     #[inline]
     fn note_backlog(&mut self, to: u32) {
+        if self.outbound[to as usize].closed {
+            return self.outbound[to as usize].control.clear();
+        }
         if !self.backlog.contains(&to) {
             self.backlog.push(to);
         }
@@ -210,7 +217,8 @@ impl Port {
         self.tails.retain(|(_, to)| *to != peer);
         self.forget_held(peer);
         self.arrived.forget_taken_from(Peer(peer));
-        self.outbound[peer as usize] = Outbound::default();
+        self.outbound[peer as usize] = Outbound { closed: true, ..Outbound::default() };
+        self.backlog.retain(|other| *other != peer);
         self.streams[2 * peer as usize..][..2].fill(None);
         self.jobs.retain(|job| job.peer != peer);
         self.without_slot.retain(|(id, _)| self.requests.at(*id).state == State::WithoutSlot);
@@ -221,6 +229,15 @@ impl Port {
     #[inline]
     pub fn take_newly_lost(&mut self) -> Option<u32> {
         self.newly_lost.pop()
+    }
+
+    pub fn is_lost(&self, peer: u32) -> bool {
+        self.lost[peer as usize]
+    }
+
+    /// The peer's process has ended, and what it sent has been taken.
+    pub fn handle_loss(&mut self, peer: u32) {
+        self.lose_peer(peer);
     }
 
     /// Tells the user what goes wrong with the devices.

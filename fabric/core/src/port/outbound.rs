@@ -53,11 +53,13 @@ pub(crate) struct Outbound {
     pub control: VecDeque<Control>,
     pub streams: VecDeque<Stream>,
     pub messages: VecDeque<Message>,
+    /// The peer is lost: nothing leaves any more.
+    pub closed: bool,
 }
 
 impl Outbound {
     #[inline]
     pub fn is_clear(&self) -> bool {
-        self.messages.is_empty() && self.streams.is_empty() && self.control.is_empty()
+        self.messages.is_empty() && self.streams.is_empty() && self.control.is_empty() && !self.closed
     }
 }

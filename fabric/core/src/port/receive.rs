@@ -39,7 +39,10 @@ impl Port {
         match self.matcher.take_unexpected(&pattern) {
             Some(message) => self.receive_arrived(id, message),
             None if from.peer.is_some_and(|p| self.lost[p.0 as usize]) => self.fail(id, Fault::PeerLost),
-            None => self.matcher.post(&pattern, id.0),
+            None => match self.closing(from.context) {
+                Some(fault) => self.fail(id, fault),
+                None => self.matcher.post(&pattern, id.0),
+            },
         }
         id
     }

@@ -129,6 +129,9 @@ settings! {
     encrypt: bool, "WEFT_ENCRYPT", Some("encrypt"),
         Kind::Switch, "off",
         "Whether what ranks of different hosts send each other is encrypted; the same for all ranks of a job.";
+    keep_going: bool, "WEFT_KEEP_GOING", Some("keep-going"),
+        Kind::Switch, "off",
+        "Whether the other ranks go on when one is lost; for programs that mitigate failures.";
     status: bool, "WEFT_STATUS", None,
         Kind::Switch, "on",
         "Whether each process keeps a status page that `weft ps` can read.";

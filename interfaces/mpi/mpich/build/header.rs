@@ -83,10 +83,12 @@ pub fn write(table: &Table, constants: &[Section], more: &Chapter) -> String {
         let _ = writeln!(text, "{line}");
     }
     for chapter in table.chapters.iter().chain([more]) {
-        let _ = write!(text, "\n/* {} */\n", chapter.title);
+        let (opening, closing) = chapter.guard();
+        let _ = write!(text, "\n/* {} */\n{opening}", chapter.title);
         for function in &chapter.functions {
             write_function(&mut text, function);
         }
+        text.push_str(closing);
     }
     for (from, from_type) in STATUSES {
         for (to, to_type) in STATUSES.iter().filter(|other| other.0 != from) {

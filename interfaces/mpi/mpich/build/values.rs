@@ -7,6 +7,7 @@ use std::fmt::Write;
 const SECTIONS: &[(&str, &str, &[&str])] = &[
     ("thread_level", "Thread levels", &[]),
     ("class", "Error classes", &["MPI_ERR_LASTCODE"]),
+    ("failure_class", "Error classes of failure mitigation, which are not of the standard", &[]),
     ("tool_class", "Error classes of the tool interface", &[]),
     ("comparison", "Results of comparisons", &[]),
     ("topology", "Kinds of topologies", &[]),

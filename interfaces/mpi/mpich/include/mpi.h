@@ -278,6 +278,11 @@ typedef struct MPI_ABI_File *MPI_File;
 #define MPI_ERR_ABI 81
 #define MPI_ERR_LASTCODE 0x3fffffff
 
+/* Error classes of failure mitigation, which are not of the standard */
+#define MPIX_ERR_PROC_FAILED 101
+#define MPIX_ERR_PROC_FAILED_PENDING 102
+#define MPIX_ERR_REVOKED 103
+
 /* Error classes of the tool interface */
 #define MPI_T_ERR_CANNOT_INIT 61
 #define MPI_T_ERR_NOT_ACCESSIBLE 79
@@ -1898,6 +1903,30 @@ int MPI_T_category_get_num_events(int cat_index, int *num_events);
 int PMPI_T_category_get_num_events(int cat_index, int *num_events);
 int MPI_T_category_get_pvars(int cat_index, int len, int indices[]);
 int PMPI_T_category_get_pvars(int cat_index, int len, int indices[]);
+
+/* Failure mitigation, which is not of the standard (the ULFM proposal). */
+#ifndef WEFT_NO_MPIX
+int MPIX_Comm_revoke(MPI_Comm comm);
+int PMPIX_Comm_revoke(MPI_Comm comm);
+int MPIX_Comm_is_revoked(MPI_Comm comm, int *flag);
+int PMPIX_Comm_is_revoked(MPI_Comm comm, int *flag);
+int MPIX_Comm_shrink(MPI_Comm comm, MPI_Comm *newcomm);
+int PMPIX_Comm_shrink(MPI_Comm comm, MPI_Comm *newcomm);
+int MPIX_Comm_ishrink(MPI_Comm comm, MPI_Comm *newcomm, MPI_Request *request);
+int PMPIX_Comm_ishrink(MPI_Comm comm, MPI_Comm *newcomm, MPI_Request *request);
+int MPIX_Comm_agree(MPI_Comm comm, int *flag);
+int PMPIX_Comm_agree(MPI_Comm comm, int *flag);
+int MPIX_Comm_iagree(MPI_Comm comm, int *flag, MPI_Request *request);
+int PMPIX_Comm_iagree(MPI_Comm comm, int *flag, MPI_Request *request);
+int MPIX_Comm_failure_ack(MPI_Comm comm);
+int PMPIX_Comm_failure_ack(MPI_Comm comm);
+int MPIX_Comm_failure_get_acked(MPI_Comm comm, MPI_Group *failedgrp);
+int PMPIX_Comm_failure_get_acked(MPI_Comm comm, MPI_Group *failedgrp);
+int MPIX_Comm_get_failed(MPI_Comm comm, MPI_Group *failedgrp);
+int PMPIX_Comm_get_failed(MPI_Comm comm, MPI_Group *failedgrp);
+int MPIX_Comm_ack_failed(MPI_Comm comm, int num_to_ack, int *num_acked);
+int PMPIX_Comm_ack_failed(MPI_Comm comm, int num_to_ack, int *num_acked);
+#endif
 
 /* Functions that only this ABI has: names that MPI 3.0 removed, and handles as Fortran integers. */
 int MPI_Address(const void *location, MPI_Aint *address);

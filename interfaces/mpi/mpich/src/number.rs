@@ -106,7 +106,8 @@ pub fn code_ours(code: i32) -> i32 {
     if code >= FIRST_ADDED {
         return FIRST_ADDED_OURS.saturating_add(code - FIRST_ADDED);
     }
-    values::class_ours(code).or_else(|| values::tool_class_ours(code)).unwrap_or(match code {
+    let class = values::class_ours(code).or_else(|| values::failure_class_ours(code));
+    class.or_else(|| values::tool_class_ours(code)).unwrap_or(match code {
         values::ERR_LASTCODE => ours::ERR_LASTCODE,
         // A number of a class there, or of one that was added, is none of these: it stands aside meanwhile.
         FIRST_ADDED_OURS..END_ADDED_OURS => code + ADDED,
@@ -122,7 +123,8 @@ pub fn code_theirs(code: i32) -> i32 {
     if (END_ADDED_OURS..END_ADDED_OURS + ADDED).contains(&code) {
         return code - ADDED;
     }
-    let class = values::class_theirs(code).or_else(|| values::tool_class_theirs(code));
+    let class = values::class_theirs(code).or_else(|| values::failure_class_theirs(code));
+    let class = class.or_else(|| values::tool_class_theirs(code));
     class.unwrap_or(if code == ours::ERR_LASTCODE { values::ERR_LASTCODE } else { code })
 }
 

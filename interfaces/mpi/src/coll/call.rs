@@ -93,6 +93,7 @@ pub unsafe fn blocking(
         let mut guard = WORLD.enter();
         let world = &mut *guard;
         let comm = world.comm(comm)?;
+        comm.check_not_revoked()?;
         let prepared = prepare(&Scene { world, comm })?;
         // A call that is refused is not counted: it may be repeated with better arguments, for which the others wait.
         let job = job(comm, comm.collective.next_tag(), prepared);
@@ -148,6 +149,7 @@ pub unsafe fn nonblocking(
     let mut guard = WORLD.enter();
     let world = &mut *guard;
     let comm = world.comm(handle)?.clone();
+    comm.check_not_revoked()?;
     let prepared = prepare(&Scene { world, comm: &comm })?;
     let job = job(&comm, comm.collective.next_tag(), prepared);
     // SAFETY: the caller's promise.
@@ -171,6 +173,7 @@ pub unsafe fn persistent(
     let mut guard = WORLD.enter();
     let world = &mut *guard;
     let comm = world.comm(handle)?.clone();
+    comm.check_not_revoked()?;
     let prepared = prepare(&Scene { world, comm: &comm })?;
     let job = job(&comm, comm.collective.next_persistent_tag(), prepared);
     // SAFETY: the caller's promise.

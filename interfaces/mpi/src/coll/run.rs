@@ -40,6 +40,12 @@ pub trait Network {
 
     /// Takes what has arrived and nobody receives, so that its sender need not wait.
     fn discard(&mut self, from: Selector);
+
+    /// How operations on a context end, if it was closed.
+    fn closing(&self, context: u32) -> Option<Fault> {
+        let _ = context;
+        None
+    }
 }
 
 impl Network for Endpoint {
@@ -66,6 +72,10 @@ impl Network for Endpoint {
 
     fn withdraw(&mut self, id: RequestId) -> bool {
         self.cancel_receive(id) && self.take_outcome(id).is_some()
+    }
+
+    fn closing(&self, context: u32) -> Option<Fault> {
+        Endpoint::closing(self, context)
     }
 
     fn discard(&mut self, from: Selector) {
@@ -248,6 +258,9 @@ impl<I: Copy> Run<I> {
 
     /// Moves on as far as possible. After [`Turn::Outside`] the fold has to be performed before the next call.
     pub fn advance(&mut self, net: &mut impl Network<Id = I>) -> Turn {
+        if let Some(fault) = net.closing(self.job.context) {
+            self.stop(fault);
+        }
         while let Some(&step) = self.job.schedule.steps.get(self.next) {
             match step {
                 Step::Send { to, view } => self.start_send(net, to, view),
@@ -269,6 +282,14 @@ impl<I: Copy> Run<I> {
             self.next += 1;
         }
         if self.all_complete(net) { Turn::Done } else { Turn::Blocked }
+    }
+
+    /// A member is lost, or the communicator revoked: nothing more is begun. All members do so, each when it learns of it.
+    /// What is under way ends first, since it has the program's buffers.
+    #[cold]
+    fn stop(&mut self, fault: Fault) {
+        self.next = self.job.schedule.steps.len();
+        self.error = Some(crate::failure::closed(fault));
     }
 
     fn address(&mut self, view: View) -> *mut u8 {
@@ -429,6 +450,6 @@ fn fault_error(fault: Fault, length: u64, room: usize) -> Error {
             Error::new(Class::Truncate, detail)
         }
         Fault::Cancelled => Error::new(Class::Intern, "a message of the collective was cancelled"),
-        Fault::PeerLost => Error::new(Class::Other, "a rank of the communicator is lost"),
+        Fault::PeerLost | Fault::Withdrawn => crate::failure::closed(fault),
     }
 }

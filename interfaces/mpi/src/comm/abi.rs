@@ -222,6 +222,7 @@ fn release(handle: usize) -> Result<()> {
     let mut world = WORLD.enter();
     let comm = world.comms.remove(handle)?;
     world.contexts.release(comm.context);
+    crate::failure::forget(&mut world, &comm);
     let World { point, endpoint, .. } = &mut *world;
     // The next communicator may get this handle.
     point.abandon(Owner::Comm(handle), endpoint);

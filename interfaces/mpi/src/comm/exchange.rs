@@ -34,7 +34,7 @@ impl Exchange {
         loop {
             if let Some(requests) = self.under_way {
                 if !requests.iter().all(|&request| endpoint.is_complete(request)) {
-                    return None;
+                    return self.give_up(endpoint, requests);
                 }
                 if let Some(error) = self.end_round(endpoint, requests) {
                     return Some(Err(error));
@@ -45,6 +45,27 @@ impl Exchange {
             }
             self.under_way = Some(self.begin_round(endpoint));
         }
+    }
+
+    /// Who waits for one that waits for a member which is lost would wait for ever.
+    fn give_up(&mut self, endpoint: &mut Endpoint, [receive, send]: [RequestId; 2]) -> Option<Result<Vec<Block>>> {
+        let lost = self.members.iter().copied().find(|member| endpoint.is_lost(*member));
+        let closing = endpoint.closing(self.context).filter(|_| endpoint.is_complete(receive));
+        if lost.is_none() && closing.is_none() {
+            return None;
+        }
+        if !endpoint.is_complete(receive) && !endpoint.cancel_receive(receive) {
+            return None;
+        }
+        self.under_way = None;
+        endpoint.take_outcome(receive);
+        if endpoint.take_outcome(send).is_none() {
+            // It is short, and whoever it goes to may take it yet.
+            endpoint.release(send);
+            std::mem::forget(std::mem::take(&mut self.blocks));
+        }
+        let fault = lost.map_or(closing, |_| Some(Fault::PeerLost));
+        Some(Err(lost_member(lost, fault)))
     }
 
     fn moving(&self) -> usize {
@@ -83,12 +104,25 @@ impl Exchange {
     }
 }
 
+fn lost_member(member: Option<Peer>, fault: Option<Fault>) -> Error {
+    match (member, fault) {
+        (Some(peer), fault) => lost(peer, fault),
+        (None, fault) => crate::failure::closed(fault.unwrap_or(Fault::PeerLost)),
+    }
+}
+
 /// The error of an internal message that did not arrive whole.
 pub fn lost(peer: Peer, fault: Option<Fault>) -> Error {
+    let class = match fault {
+        Some(Fault::Withdrawn) => return crate::failure::closed(Fault::Withdrawn),
+        Some(Fault::PeerLost) => Class::ProcFailed,
+        _ => Class::ProcAborted,
+    };
     let why = match fault {
         Some(Fault::PeerLost) | None => "has ended",
         Some(Fault::Cancelled) => "was given up",
         Some(Fault::Truncated) => "passed other arguments",
+        Some(Fault::Withdrawn) => "has revoked the communicator",
     };
-    Error::new(Class::ProcAborted, format!("process {} {why} while a communicator was being made", peer.0))
+    Error::new(class, format!("process {} {why} while a communicator was being made", peer.0))
 }

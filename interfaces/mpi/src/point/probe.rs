@@ -3,9 +3,10 @@
 use super::Source;
 use super::route::selection;
 use crate::abi::{MESSAGE_NO_PROC, Status};
-use crate::error::Result;
+use crate::error::{Class, Error, Result};
+use crate::request::unacknowledged;
 use crate::world::{WORLD, World};
-use weft_fabric::{MatchedId, Outcome, Selector};
+use weft_fabric::{Fault, MatchedId, Outcome, Selector};
 
 /// A message taken by a matched probe.
 pub struct Message {
@@ -35,6 +36,19 @@ pub(super) fn take(world: &mut World, with: Selector, comm: usize) -> Option<(us
     let (id, outcome) = world.endpoint.take_matched(with)?;
     let handle = world.messages.insert(Message { id, comm, with });
     Some((handle, seen(&outcome)))
+}
+
+/// The error of a probe for which nothing has come and nothing will.
+pub(super) fn in_vain(world: &World, from: Selector, comm: usize) -> Option<Error> {
+    let error = match from.peer {
+        _ if world.endpoint.closing(from.context) == Some(Fault::Withdrawn) => crate::failure::closed(Fault::Withdrawn),
+        Some(peer) if world.endpoint.is_lost(peer) => {
+            Error::new(Class::ProcFailed, format!("the process with world rank {} is lost", peer.0))
+        }
+        None if world.failures.stalls(from) => unacknowledged(Class::ProcFailed),
+        _ => return None,
+    };
+    Some(error.on(comm))
 }
 
 /// The message behind a handle, which is gone with it; `None` for `MPI_MESSAGE_NO_PROC`.

@@ -40,6 +40,9 @@ pub fn destination(comms: &Table<Arc<Comm>>, comm: usize, dest: i32, tag: i32) -
     if tag < 0 {
         return Err(bad_tag(tag));
     }
+    if comm.failure.is_revoked() {
+        return Err(crate::failure::revoked(comm));
+    }
     let others = comm.others();
     if (dest as u32) < others.size() {
         let envelope = Envelope { context: comm.context, tag, source: comm.rank };
@@ -62,6 +65,9 @@ pub fn selection(comms: &Table<Arc<Comm>>, comm: usize, source: i32, tag: i32) -
     } else {
         return Err(bad_tag(tag));
     };
+    if comm.failure.is_revoked() {
+        return Err(crate::failure::revoked(comm));
+    }
     let others = comm.others();
     let peer = if (source as u32) < others.size() {
         Some(others.peer(source as u32))

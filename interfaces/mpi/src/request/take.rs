@@ -64,7 +64,9 @@ fn take_entry(world: &mut World, handle: usize) -> Result<Taken> {
         requests.remove(handle)?;
         return Ok(Taken::Outside(functions));
     }
-    let Some(end) = request.end(&mut ground) else { return Ok(Taken::Pending) };
+    let Some(end) = request.end(&mut ground) else {
+        return Ok(if stalls(world, handle) { stalled(world, handle) } else { Taken::Pending });
+    };
     let kept = request.is_persistent();
     if !kept {
         requests.remove(handle)?;
@@ -78,7 +80,33 @@ pub fn is_complete(world: &mut World, handle: usize) -> Result<bool> {
         return Ok(true);
     }
     let (requests, ground) = world.split();
-    Ok(requests.get(handle)?.is_complete(&ground))
+    Ok(requests.get(handle)?.is_complete(&ground) || stalls(world, handle))
+}
+
+/// Whether the request is a receive from anybody that cannot go on before the program has acknowledged a loss.
+#[inline]
+pub fn stalls(world: &mut World, handle: usize) -> bool {
+    let World { requests, failures, endpoint, .. } = world;
+    let transfer = match requests.find(handle) {
+        Some(Request::Persistent(persistent)) => persistent.active.as_ref(),
+        request => request,
+    };
+    match transfer {
+        Some(Request::Transfer(transfer)) => failures.stalls(transfer.with) && endpoint.is_posted(transfer.id),
+        _ => false,
+    }
+}
+
+/// What is answered for such a request, which stays.
+#[cold]
+pub fn stalled(world: &World, handle: usize) -> Taken {
+    let comm = match world.requests.find(handle) {
+        Some(Request::Transfer(transfer)) => transfer.comm as usize,
+        _ => 0,
+    };
+    let error = super::unacknowledged(crate::error::Class::ProcFailedPending);
+    let error = if comm == 0 { error } else { error.on(comm) };
+    Taken::Ended { end: End { error: Some(Box::new(error)), ..End::EMPTY }, kept: true }
 }
 
 /// Whether waiting for the request is waiting for something: neither null nor inactive.

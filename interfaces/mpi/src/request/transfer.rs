@@ -4,7 +4,7 @@ use super::{End, Ground, Request};
 use crate::abi::{ANY_SOURCE, ANY_TAG, Status};
 use crate::error::{Class, Error};
 use crate::point::{Packed, Scattered};
-use weft_fabric::{Endpoint, Fault, Outcome, RequestId, Selector};
+use weft_fabric::{Endpoint, Fault, Outcome, Peer, RequestId, Selector};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Direction {
@@ -42,7 +42,10 @@ impl Transfer {
 
     #[inline]
     pub fn end(&mut self, endpoint: &mut Endpoint) -> Option<End> {
-        let outcome = endpoint.take_outcome(self.id)?;
+        let mut outcome = endpoint.take_outcome(self.id)?;
+        if self.direction == Direction::Out && endpoint.closing(self.with.context) == Some(Fault::Withdrawn) {
+            outcome.fault.get_or_insert(Fault::Withdrawn);
+        }
         Some(self.conclude(outcome))
     }
 
@@ -68,7 +71,7 @@ impl Held {
     fn unpack(&self, outcome: &Outcome) {
         let arrived = match outcome.fault {
             None | Some(Fault::Truncated) => usize::try_from(outcome.length).unwrap_or(usize::MAX),
-            Some(Fault::Cancelled | Fault::PeerLost) => 0,
+            Some(Fault::Cancelled | Fault::PeerLost | Fault::Withdrawn) => 0,
         };
         if let Some(target) = &self.target {
             // SAFETY: the program keeps the buffer of a receive until it is complete, which it was not before; the
@@ -95,7 +98,7 @@ fn failed_receive(outcome: &Outcome, capacity: usize, comm: usize) -> End {
             status.set_cancelled(true);
             status
         }
-        Some(Fault::PeerLost) => Status::EMPTY,
+        Some(Fault::PeerLost | Fault::Withdrawn) => Status::EMPTY,
         _ => Status::new(outcome.source as i32, outcome.tag, outcome.length.min(capacity as u64)),
     };
     End { status, error: fault(outcome, capacity, comm) }
@@ -114,11 +117,19 @@ pub fn fault(outcome: &Outcome, capacity: usize, comm: usize) -> Option<Box<Erro
                 outcome.length, outcome.source, outcome.tag
             ),
         ),
+        Fault::Withdrawn => crate::failure::closed(Fault::Withdrawn),
+        Fault::PeerLost if outcome.peer == Peer(u32::MAX) => unacknowledged(Class::ProcFailed),
         Fault::PeerLost => {
-            Error::new(Class::ProcAborted, format!("the process with world rank {} is lost", outcome.peer.0))
+            Error::new(Class::ProcFailed, format!("the process with world rank {} is lost", outcome.peer.0))
         }
     };
     Some(Box::new(error.on(comm)))
+}
+
+/// The error of a receive or probe from anybody while a process is lost.
+#[cold]
+pub fn unacknowledged(class: Class) -> Error {
+    Error::new(class, "a process of the communicator is lost, which was not acknowledged, and might have sent the message")
 }
 
 /// A send and a receive that complete together; the status is that of the receive.

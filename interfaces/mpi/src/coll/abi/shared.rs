@@ -25,6 +25,7 @@ fn team(handle: usize, call: &'static str) -> Result<Option<&'static Team>> {
     // SAFETY: the communicator lives during the call: it is a member's own call on it, and freeing it meanwhile is
     // against the standard. The team lives as long as the communicator, and nobody keeps it beyond the call.
     let comm = unsafe { &*comm };
+    comm.check_not_revoked()?;
     comm.collective.team.team(comm, call)
 }
 
@@ -100,14 +101,15 @@ unsafe fn shared_bcast(buffer: *mut c_void, count: i64, handle: usize, root: i32
 /// taken, and other ranks wait for what we pass on.
 #[cold]
 fn refuse_bcast(differs: Differs, mine: usize, comm: usize) -> Error {
-    let sent = differs.bytes.and_then(|bytes| usize::try_from(bytes).ok()).filter(|bytes| *bytes > BUFFER_BYTES);
+    let Differs::Length { member, bytes: sent } = differs else { return differs.error(mine) };
+    let sent = sent.and_then(|bytes| usize::try_from(bytes).ok()).filter(|bytes| *bytes > BUFFER_BYTES);
     let mut room = Vec::<u8>::new();
     if let Some(sent) = sent
         && room.try_reserve_exact(sent).is_ok()
     {
         // SAFETY: there is room for the message; what it holds is not read.
         let taken = unsafe {
-            messages::bcast_by_messages(room.as_mut_ptr().cast(), sent as i64, BYTE, differs.member as i32, comm)
+            messages::bcast_by_messages(room.as_mut_ptr().cast(), sent as i64, BYTE, member as i32, comm)
         };
         if let Err(error) = taken {
             return error;

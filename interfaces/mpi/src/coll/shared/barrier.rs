@@ -9,7 +9,7 @@ impl Team {
     /// Small teams: everybody waits for everybody. Larger ones: member 0 collects, then lets all go.
     pub fn barrier(&self) -> Alike {
         let operation = self.begin();
-        self.slot_room(CALL, operation);
+        self.slot_room(CALL, operation)?;
         let met = self.meet(operation);
         self.finish(operation);
         met

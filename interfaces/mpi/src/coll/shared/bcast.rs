@@ -26,8 +26,8 @@ impl Team {
             return arrived;
         }
         match short {
-            true => self.slot_room(CALL, operation),
-            false => self.buffer_room(CALL, operation),
+            true => self.slot_room(CALL, operation)?,
+            false => self.buffer_room(CALL, operation)?,
         }
         // SAFETY: as above; nobody reads the place, since there is room.
         unsafe { std::ptr::copy_nonoverlapping(data, self.place(root, operation, short), length) };
@@ -44,7 +44,7 @@ impl Team {
         debug_assert!(length > BUFFER_BYTES);
         let operation = self.begin();
         let alike = if self.me == root {
-            self.slot_room(CALL, operation);
+            self.slot_room(CALL, operation)?;
             self.publish(operation, length, 0..self.size);
             Ok(())
         } else {

@@ -1,7 +1,7 @@
 //! Reductions with predefined operations, in the order of ranks.
 
 use super::team::{FLAT_MEMBERS, SLOT_BYTES, Team};
-use super::word::Alike;
+use super::word::{Alike, Differs};
 use crate::op::Kernel;
 
 const ALL: &str = "MPI_Allreduce";
@@ -93,7 +93,7 @@ impl Team {
     unsafe fn allreduce_alone(&self, vector: Vector, input: *const u8, output: *mut u8) -> Alike {
         let operation = self.begin();
         // SAFETY: the caller's promise.
-        let short = unsafe { self.contribute(ALL, operation, vector, input) };
+        let short = unsafe { self.contribute(ALL, operation, vector, input)? };
         let bytes = vector.bytes();
         let alike = if self.size <= FLAT_MEMBERS {
             self.publish(operation, bytes, 0..self.size);
@@ -131,7 +131,9 @@ impl Team {
     unsafe fn allreduce_for_all(&self, vector: Vector, operation: u64, output: *mut u8) -> Alike {
         let bytes = vector.bytes();
         if let Err(differs) = self.await_all(ALL, operation, bytes) {
-            self.publish_difference(operation);
+            if matches!(differs, Differs::Length { .. }) {
+                self.publish_difference(operation);
+            }
             return Err(differs);
         }
         // SAFETY: all contributions are there; the answer takes the place of our own, which nobody else reads.
@@ -155,7 +157,7 @@ impl Team {
         // they come to their own: they read it from the buffer.
         let own_stays = self.me < 2 || input != output.cast_const();
         let first = self.begin();
-        self.buffer_room(ALL, first);
+        self.buffer_room(ALL, first)?;
         let mine = self.buffer(self.me, first);
         // SAFETY: the caller's promise; nobody reads the buffer, since there is room.
         unsafe {
@@ -208,7 +210,7 @@ impl Team {
     pub unsafe fn reduce(&self, root: u32, vector: Vector, input: *const u8, output: *mut u8) -> Alike {
         let operation = self.begin();
         // SAFETY: the caller's promise.
-        let short = unsafe { self.contribute(ONE, operation, vector, input) };
+        let short = unsafe { self.contribute(ONE, operation, vector, input)? };
         let mut alike = Ok(());
         if self.me == root {
             alike = self.await_all(ONE, operation, vector.bytes());
@@ -232,7 +234,7 @@ impl Team {
     /// The members bring different lengths; then nobody who knows sends anything.
     pub fn announce_reduce(&self, root: u32, bytes: usize) -> Alike {
         let operation = self.begin();
-        self.slot_room(ONE, operation);
+        self.slot_room(ONE, operation)?;
         self.publish(operation, bytes, 0..self.size);
         let alike = self.await_all(ONE, operation, bytes);
         if alike.is_err() && self.me == root {
@@ -246,14 +248,14 @@ impl Team {
     ///
     /// # Safety
     /// `input` is readable for the vector, which fits into a buffer.
-    unsafe fn contribute(&self, call: &'static str, operation: u64, vector: Vector, input: *const u8) -> bool {
+    unsafe fn contribute(&self, call: &'static str, operation: u64, vector: Vector, input: *const u8) -> Result<bool, Differs> {
         let short = vector.bytes() <= SLOT_BYTES;
         match short {
-            true => self.slot_room(call, operation),
-            false => self.buffer_room(call, operation),
+            true => self.slot_room(call, operation)?,
+            false => self.buffer_room(call, operation)?,
         }
         // SAFETY: the caller's promise; nobody reads the place, since there is room.
         unsafe { std::ptr::copy_nonoverlapping(input, self.place(self.me, operation, short), vector.bytes()) };
-        short
+        Ok(short)
     }
 }

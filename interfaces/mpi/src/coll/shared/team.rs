@@ -13,10 +13,10 @@
 //! it may wait for (`Endpoint::wake` orders the two).
 
 use super::word::{Alike, Differs, EXACT, differs, is_of, told, word};
-use crate::comm::Comm;
+use crate::comm::{COLLECTIVE, Comm};
 use crate::comm::agree::tell;
 use crate::error::Result;
-use crate::world::WORLD;
+use crate::world::{WORLD, World};
 use std::ops::Range;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
@@ -187,32 +187,31 @@ impl Team {
 
     /// Waits until our slot for `operation` may be written again.
     #[inline]
-    pub fn slot_room(&self, call: &'static str, operation: u64) {
-        self.room(call, operation.saturating_sub(SLOTS));
+    pub fn slot_room(&self, call: &'static str, operation: u64) -> Alike {
+        self.room(call, operation.saturating_sub(SLOTS))
     }
 
     /// Waits until our buffer for `operation` may be written again.
     #[inline]
-    pub fn buffer_room(&self, call: &'static str, operation: u64) {
-        self.room(call, operation.saturating_sub(2));
+    pub fn buffer_room(&self, call: &'static str, operation: u64) -> Alike {
+        self.room(call, operation.saturating_sub(2))
     }
 
     #[inline]
-    fn room(&self, call: &'static str, done: u64) {
-        if self.all_done.load(Ordering::Relaxed) < done {
-            self.wait_room(call, done);
-        }
+    fn room(&self, call: &'static str, done: u64) -> Alike {
+        if self.all_done.load(Ordering::Relaxed) < done { self.wait_room(call, done) } else { Ok(()) }
     }
 
     #[cold]
-    fn wait_room(&self, call: &'static str, done: u64) {
+    fn wait_room(&self, call: &'static str, done: u64) -> Alike {
         if self.look_at_done() >= done {
-            return;
+            return Ok(());
         }
         let waiting = self.block.word(WAITING);
         waiting.fetch_add(1, Ordering::SeqCst);
-        self.wait(call, || (self.look_at_done() >= done).then_some(()));
+        let room = self.wait(call, || (self.look_at_done() >= done).then_some(Ok(())));
         waiting.fetch_sub(1, Ordering::SeqCst);
+        room
     }
 
     fn look_at_done(&self) -> u64 {
@@ -306,7 +305,7 @@ impl Team {
     fn difference(&self, member: u32, operation: u64, found: u64) -> Differs {
         // SAFETY: the payload has these bytes, written before the word that we have seen.
         let in_full = || unsafe { self.slot_bytes(member, operation).cast::<u64>().read_unaligned() };
-        Differs { member, bytes: told(found, in_full) }
+        Differs::Length { member, bytes: told(found, in_full) }
     }
 
     /// Everybody has contributed to `operation`.
@@ -316,9 +315,12 @@ impl Team {
     }
 
     #[inline]
-    fn wait<R>(&self, call: &'static str, mut arrived: impl FnMut() -> Option<R>) -> R {
+    fn wait(&self, call: &'static str, mut arrived: impl FnMut() -> Option<Alike>) -> Alike {
         let waiting = Waiting { call, peer: None, tag: None, context: self.context };
-        WORLD.wait_for_memory(waiting, |_| arrived())
+        let closing = |world: &World| world.endpoint.closing(self.context + COLLECTIVE);
+        WORLD.wait_for_memory(waiting, |world| {
+            arrived().or_else(|| closing(world).map(|fault| Err(Differs::Closed(fault))))
+        })
     }
 
     /// We have read everything that we need of `operation`.

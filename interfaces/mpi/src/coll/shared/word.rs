@@ -1,6 +1,7 @@
 //! The word of a slot: the number of the operation, and how many bytes its member brought.
 
 use crate::error::{Class, Error};
+use weft_fabric::Fault;
 
 /// Low bits, which tell the bytes. The others count operations: 2^48 of them take most of a year.
 const BITS: u32 = 16;
@@ -42,12 +43,17 @@ pub fn told(word: u64, in_full: impl FnOnce() -> u64) -> Option<u64> {
     }
 }
 
-/// A member that was called with another length than this one.
+/// Why a member cannot go on with the others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Differs {
-    pub member: u32,
-    /// What it brings, bytes; `None` where not this member differs but some of them do.
-    pub bytes: Option<u64>,
+pub enum Differs {
+    /// This member was called with another length than this one.
+    Length {
+        member: u32,
+        /// What it brings, bytes; `None` where not this member differs but some of them do.
+        bytes: Option<u64>,
+    },
+    /// A member is lost, or the communicator revoked.
+    Closed(Fault),
 }
 
 /// How a member's look at another one ends.
@@ -57,10 +63,14 @@ impl Differs {
     /// As the error of a call whose members all have to bring the same; this one has `mine` bytes.
     #[cold]
     pub fn error(self, mine: usize) -> Error {
-        let member = self.member;
-        let detail = match self.bytes {
-            Some(bytes) => format!("rank {member} passes {bytes} bytes, this one {mine}; all have to pass the same"),
-            None => format!("the ranks pass different lengths, this one {mine} bytes; all have to pass the same"),
+        let detail = match self {
+            Self::Closed(fault) => return crate::failure::closed(fault),
+            Self::Length { member, bytes: Some(bytes) } => {
+                format!("rank {member} passes {bytes} bytes, this one {mine}; all have to pass the same")
+            }
+            Self::Length { .. } => {
+                format!("the ranks pass different lengths, this one {mine} bytes; all have to pass the same")
+            }
         };
         Error::new(Class::Truncate, detail)
     }
@@ -85,7 +95,7 @@ mod tests {
 
     #[test]
     fn the_error_names_both_lengths() {
-        let said = |found| Differs { member: 3, bytes: told(found, || 1 << 40) }.error(4).detail;
+        let said = |found| Differs::Length { member: 3, bytes: told(found, || 1 << 40) }.error(4).detail;
         assert_eq!(said(word(7, 40)), "rank 3 passes 40 bytes, this one 4; all have to pass the same");
         assert!(said(word(7, 1 << 40)).starts_with("rank 3 passes 1099511627776 bytes, this one 4;"));
         assert!(said(differs(7)).contains("this one 4 bytes"));

@@ -4,7 +4,7 @@ use super::{begin_receive, receive_otherwise};
 use crate::abi::{ANY_TAG, MESSAGE_NO_PROC, MESSAGE_NULL, PROC_NULL, Status};
 use crate::error::Result;
 use crate::point::buffer::Buffer;
-use crate::point::probe::{redeem, seen, selected, take};
+use crate::point::probe::{in_vain, redeem, seen, selected, take};
 use crate::point::route::waiting;
 use crate::world::{WORLD, look};
 use std::ffi::c_void;
@@ -15,7 +15,9 @@ const NO_PROC: Status = Status::new(PROC_NULL, ANY_TAG, 0);
 pub unsafe fn probe(source: i32, tag: i32, comm: usize, status: *mut Status) -> Result<()> {
     let found = match selected(source, tag, comm)? {
         None => NO_PROC,
-        Some(from) => seen(&WORLD.wait(waiting("MPI_Probe", from), |world| world.endpoint.probe(from))),
+        Some(from) => seen(&WORLD.wait(waiting("MPI_Probe", from), |world| {
+            world.endpoint.probe(from).map(Ok).or_else(|| in_vain(world, from, comm).map(Err))
+        })?),
     };
     // SAFETY: the program's status.
     unsafe { found.store(status) };
@@ -26,7 +28,11 @@ pub unsafe fn probe(source: i32, tag: i32, comm: usize, status: *mut Status) -> 
 pub unsafe fn iprobe(source: i32, tag: i32, comm: usize, flag: *mut i32, status: *mut Status) -> Result<()> {
     let found = match selected(source, tag, comm)? {
         None => Some(NO_PROC),
-        Some(from) => look(|world| world.endpoint.probe(from)).map(|outcome| seen(&outcome)),
+        Some(from) => {
+            let found =
+                look(|world| world.endpoint.probe(from).map(Ok).or_else(|| in_vain(world, from, comm).map(Err)));
+            found.transpose()?.map(|outcome| seen(&outcome))
+        }
     };
     // SAFETY: the program's flag and status.
     unsafe {
@@ -42,7 +48,9 @@ pub unsafe fn iprobe(source: i32, tag: i32, comm: usize, flag: *mut i32, status:
 pub unsafe fn mprobe(source: i32, tag: i32, comm: usize, message: *mut usize, status: *mut Status) -> Result<()> {
     let (handle, found) = match selected(source, tag, comm)? {
         None => (MESSAGE_NO_PROC, NO_PROC),
-        Some(from) => WORLD.wait(waiting("MPI_Mprobe", from), |world| take(world, from, comm)),
+        Some(from) => WORLD.wait(waiting("MPI_Mprobe", from), |world| {
+            take(world, from, comm).map(Ok).or_else(|| in_vain(world, from, comm).map(Err))
+        })?,
     };
     // SAFETY: the program's places for handle and status.
     unsafe {
@@ -63,7 +71,9 @@ pub unsafe fn improbe(
 ) -> Result<()> {
     let taken = match selected(source, tag, comm)? {
         None => Some((MESSAGE_NO_PROC, NO_PROC)),
-        Some(from) => look(|world| take(world, from, comm)),
+        Some(from) => {
+            look(|world| take(world, from, comm).map(Ok).or_else(|| in_vain(world, from, comm).map(Err))).transpose()?
+        }
     };
     // SAFETY: the program's places for flag, handle and status.
     unsafe {

@@ -37,8 +37,16 @@ pub unsafe fn wait(request: *mut usize, status: *mut Status) -> Result<()> {
             None => {
                 drop(guard);
                 let waiting = Waiting { call: "MPI_Wait", peer: with.peer, tag: with.tag, context: with.context };
-                let outcome = WORLD.wait(waiting, |world| world.endpoint.take_outcome(id));
+                let outcome = WORLD.wait(waiting, |world| match world.endpoint.take_outcome(id) {
+                    Some(outcome) => Some(Some(outcome)),
+                    None => request::stalls(world, handle).then_some(None),
+                });
                 guard = WORLD.enter();
+                let Some(outcome) = outcome else {
+                    let stalled = resolve(request::stalled(&guard, handle));
+                    drop(guard);
+                    return stalled.map_or(Ok(()), |(end, _)| finish(end, status));
+                };
                 outcome
             }
         };

@@ -1,0 +1,61 @@
+//! Processes that are lost while the job goes on, and conversations that end before their time.
+
+use super::Endpoint;
+use crate::api::{Fault, Peer, RequestId};
+
+/// Most passes in which what a lost process has sent is taken.
+const PASSES_TO_TAKE: u32 = 1 << 16;
+
+impl Endpoint {
+    /// Whether the job goes on without processes that are lost, of which [`Self::look_for_lost`] tells.
+    #[inline]
+    pub fn keeps_going(&self) -> bool {
+        self.keeps_going
+    }
+
+    /// The processes that the launcher has seen end without leave since the last call. What they have sent is taken, as
+    /// far as it has arrived; what waits for them has ended with [`Fault::PeerLost`].
+    pub fn look_for_lost(&mut self) -> Vec<Peer> {
+        self.port.discard_closed();
+        let Some(manager) = self.manager.as_mut().filter(|_| self.keeps_going) else { return Vec::new() };
+        let mut lost: Vec<u32> = std::iter::from_fn(|| manager.poll_lost()).map(|rank| rank as u32).collect();
+        lost.retain(|rank| *rank < self.size && *rank != self.me);
+        if !lost.is_empty() {
+            self.devices.look_soon();
+            let mut passes = 0;
+            while self.progress() && passes < PASSES_TO_TAKE {
+                passes += 1;
+            }
+        }
+        lost.iter().for_each(|rank| self.port.handle_loss(*rank));
+        lost.into_iter().map(Peer).collect()
+    }
+
+    /// Whether nothing goes to or comes from `peer` any more.
+    #[inline]
+    pub fn is_lost(&self, peer: Peer) -> bool {
+        self.port.is_lost(peer.0)
+    }
+
+    /// Ends a conversation: receives of the context that no message has met end with `fault`, also those to come, and
+    /// messages that arrive are thrown away, so that their senders go on. Sends under way go on until they are taken.
+    pub fn close_context(&mut self, context: u32, fault: Fault) {
+        self.port.close_context(context, fault);
+    }
+
+    /// Forgets that a context was closed: nobody here has it any more.
+    pub fn forget_closed(&mut self, context: u32) {
+        self.port.forget_closed(context);
+    }
+
+    /// How receives on a context end, if it was closed.
+    #[inline]
+    pub fn closing(&self, context: u32) -> Option<Fault> {
+        self.port.closing(context)
+    }
+
+    /// Whether a receive waits for its message to come.
+    pub fn is_posted(&mut self, request: RequestId) -> bool {
+        self.port.is_posted(request)
+    }
+}

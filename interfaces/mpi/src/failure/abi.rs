@@ -1,0 +1,114 @@
+//! Bodies of the functions of failure mitigation.
+
+use super::shrink::{Shrink, agree_beside, agreed, begin_agreement, shrink_beside};
+use super::{look, round};
+use crate::comm::agree::wait;
+use crate::comm::{Comm, abi::of};
+use crate::error::{Class, Error, Result};
+use crate::group::{Group, abi as groups};
+use crate::world::{WORLD, World};
+use std::sync::Arc;
+use weft_fabric::Peer;
+
+/// The communicator becomes useless, here and in the end in all members.
+pub unsafe fn comm_revoke(comm: usize) -> Result<()> {
+    let comm = of(comm)?;
+    super::revoke(&mut WORLD.enter(), &comm);
+    Ok(())
+}
+
+pub unsafe fn comm_is_revoked(comm: usize, flag: *mut i32) -> Result<()> {
+    let comm = of(comm)?;
+    look(&mut WORLD.enter());
+    // SAFETY: the program's place for the flag.
+    unsafe { *flag = comm.failure.is_revoked() as i32 };
+    Ok(())
+}
+
+/// All losses that are known now.
+pub unsafe fn comm_failure_ack(comm: usize) -> Result<()> {
+    let comm = of(comm)?;
+    let mut world = WORLD.enter();
+    look(&mut world);
+    world.failures.acknowledge(&comm, usize::MAX);
+    Ok(())
+}
+
+pub unsafe fn comm_failure_get_acked(comm: usize, group: *mut usize) -> Result<()> {
+    let comm = of(comm)?;
+    let mut world = WORLD.enter();
+    let lost = world.failures.acknowledged_of(&comm);
+    // SAFETY: the program's place for the handle.
+    unsafe { answer(&mut world, lost, group) }
+}
+
+pub unsafe fn comm_get_failed(comm: usize, group: *mut usize) -> Result<()> {
+    let comm = of(comm)?;
+    let mut world = WORLD.enter();
+    look(&mut world);
+    let lost = world.failures.lost_of(&comm);
+    // SAFETY: the program's place for the handle.
+    unsafe { answer(&mut world, lost, group) }
+}
+
+/// # Safety
+/// `group` may be written.
+unsafe fn answer(world: &mut World, lost: Vec<Peer>, group: *mut usize) -> Result<()> {
+    let lost = Arc::new(Group::new(lost, world.endpoint.me()));
+    // SAFETY: the caller's promise.
+    unsafe { *group = groups::insert(world, lost) };
+    Ok(())
+}
+
+/// The first `wanted` of the group that [`comm_get_failed`] gives.
+pub unsafe fn comm_ack_failed(comm: usize, wanted: i32, acknowledged: *mut i32) -> Result<()> {
+    let comm = of(comm)?;
+    let negative = |_| Error::new(Class::Arg, format!("num_to_ack {wanted} is negative"));
+    let wanted = usize::try_from(wanted).map_err(negative)?;
+    let now = WORLD.enter().failures.acknowledge(&comm, wanted);
+    // SAFETY: the program's place for the number.
+    unsafe { *acknowledged = now as i32 };
+    Ok(())
+}
+
+pub unsafe fn comm_agree(comm: usize, flag: *mut i32) -> Result<()> {
+    let comm = of(comm)?;
+    // SAFETY: the program's flag.
+    let mine = unsafe { *flag };
+    let name = begin_agreement(&mut WORLD.enter(), &comm, mine);
+    let value = wait("MPIX_Comm_agree", comm.context, |world| round::decided(world, name));
+    let (result, error) = agreed(&value);
+    // SAFETY: as above.
+    unsafe { *flag = result };
+    error.map_or(Ok(()), Err)
+}
+
+pub unsafe fn comm_iagree(comm: usize, flag: *mut i32, request: *mut usize) -> Result<()> {
+    let comm = of(comm)?;
+    // SAFETY: the program's flag, which is its own again when the request is complete.
+    unsafe { *request = agree_beside(&mut WORLD.enter(), &comm, flag as usize, *flag) };
+    Ok(())
+}
+
+/// Stores the result of [`comm_iagree`] at the address that it was given.
+pub(super) fn store_flag(flag: usize, result: i32) {
+    // SAFETY: the program's flag, until the request is complete.
+    unsafe { *(flag as *mut i32) = result };
+}
+
+pub unsafe fn comm_shrink(comm: usize, out: *mut usize) -> Result<()> {
+    let parent: Arc<Comm> = of(comm)?;
+    let mut shrink = Shrink::new(&mut WORLD.enter(), &parent);
+    let shrunk = wait("MPIX_Comm_shrink", parent.context, |world| shrink.poll(world));
+    let handle = shrink.finish(&mut WORLD.enter(), &shrunk);
+    // SAFETY: the program's place for the handle.
+    unsafe { *out = handle };
+    Ok(())
+}
+
+pub unsafe fn comm_ishrink(comm: usize, out: *mut usize, request: *mut usize) -> Result<()> {
+    let parent = of(comm)?;
+    // SAFETY: the program's places for both handles.
+    unsafe { (*out, *request) = shrink_beside(&mut WORLD.enter(), &parent) };
+    Ok(())
+}

@@ -1,0 +1,401 @@
+//! Uniform agreement of processes of which some may die: one member's machine, without a network or a clock.
+//!
+//! The lowest member that is not known to be lost *leads*. It collects a value of every member that lives, combines them,
+//! and offers the result; when every member that lives has accepted it, the result is decided. So whoever has decided
+//! knows that all who live have accepted the same. A member that takes over, because those below it are lost, collects
+//! once more: who has accepted something says so, and what was accepted from the highest leader goes before everything
+//! else. Who has decided answers with that.
+//!
+//! What makes it right: nobody is taken for lost who lives, everybody learns in the end who is lost, and nothing of a
+//! member is heard any more once it is known to be lost.
+
+/// What is agreed on. Each word is combined in its own way; see [`Value::combine`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Value {
+    /// Bits that all members set.
+    pub all: u64,
+    /// The highest number.
+    pub highest: u64,
+    /// Members known to be lost to anybody.
+    pub lost: Members,
+    /// Members whose loss everybody has acknowledged.
+    pub acknowledged: Members,
+}
+
+/// A set of members, one bit each.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Members(Vec<u64>);
+
+impl Members {
+    pub fn none(size: usize) -> Self {
+        Self(vec![0; size.div_ceil(64)])
+    }
+
+    pub fn insert(&mut self, member: usize) {
+        self.0[member / 64] |= 1 << (member % 64);
+    }
+
+    pub fn contains(&self, member: usize) -> bool {
+        self.0.get(member / 64).is_some_and(|word| word >> (member % 64) & 1 != 0)
+    }
+
+    /// Whether all of these are in `other`.
+    pub fn are_in(&self, other: &Self) -> bool {
+        self.0.iter().zip(&other.0).all(|(mine, other)| mine & !other == 0)
+    }
+}
+
+impl Value {
+    fn combine(&mut self, other: &Self) {
+        self.all &= other.all;
+        self.highest = self.highest.max(other.highest);
+        self.lost.0.iter_mut().zip(&other.lost.0).for_each(|(mine, other)| *mine |= other);
+        self.acknowledged.0.iter_mut().zip(&other.acknowledged.0).for_each(|(mine, other)| *mine &= other);
+    }
+
+    fn words(&self) -> impl Iterator<Item = u64> {
+        [self.all, self.highest].into_iter().chain(self.lost.0.iter().copied()).chain(self.acknowledged.0.iter().copied())
+    }
+
+    /// What a member of `size` has written.
+    fn read(words: &[u64], size: usize) -> Option<Self> {
+        let [all, highest, rest @ ..] = words else { return None };
+        let (lost, acknowledged) = rest.split_at_checked(size.div_ceil(64))?;
+        let fits = acknowledged.len() == lost.len();
+        let members = |words: &[u64]| Members(words.to_vec());
+        fits.then(|| Self { all: *all, highest: *highest, lost: members(lost), acknowledged: members(acknowledged) })
+    }
+}
+
+/// What members say to each other.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Word {
+    /// To the leader: what I bring, or what I have accepted, and from which leader.
+    Bring { accepted: Option<u32>, value: Value },
+    /// The leader's.
+    Offer(Value),
+    Accepted,
+    Decided(Value),
+    /// The leader's, who has just become it: whoever has decided says so.
+    Lead,
+}
+
+impl Word {
+    /// As it travels: kind and leader in the first word.
+    pub fn words(&self) -> Vec<u64> {
+        let with = |kind: u64, value: &Value| std::iter::once(kind).chain(value.words()).collect();
+        match self {
+            Self::Bring { accepted, value } => with(accepted.map_or(0, |from| u64::from(from) + 1) << 8, value),
+            Self::Offer(value) => with(1, value),
+            Self::Accepted => vec![2],
+            Self::Decided(value) => with(3, value),
+            Self::Lead => vec![4],
+        }
+    }
+
+    /// What a peer has written, in an agreement of `size`; `None` if it is no word.
+    pub fn read(words: &[u64], size: usize) -> Option<Self> {
+        let (first, rest) = words.split_first()?;
+        let value = || Value::read(rest, size);
+        Some(match first & 0xff {
+            0 => {
+                let accepted = (first >> 8).checked_sub(1).map(u32::try_from).transpose().ok()?;
+                Self::Bring { accepted, value: value()? }
+            }
+            1 => Self::Offer(value()?),
+            2 => Self::Accepted,
+            3 => Self::Decided(value()?),
+            4 => Self::Lead,
+            _ => return None,
+        })
+    }
+}
+
+/// One member's part in one agreement.
+pub struct Machine {
+    me: usize,
+    lost: Members,
+    size: usize,
+    /// What this member brings.
+    mine: Value,
+    /// What it has accepted, from whom.
+    accepted: Option<(u32, Value)>,
+    /// Whom it has brought its part to.
+    follows: Option<usize>,
+    /// As a leader: what each has brought.
+    brought: Vec<Option<(Option<u32>, Value)>>,
+    /// As a leader: what is offered, and who has accepted it.
+    offered: Option<(Value, Members)>,
+    decided: Option<Value>,
+    out: Vec<(usize, Word)>,
+}
+
+impl Machine {
+    /// A member that begins, and brings this.
+    pub fn new(me: usize, size: usize, mine: Value) -> Self {
+        let mut machine = Self {
+            me,
+            size,
+            lost: Members::none(size),
+            mine,
+            accepted: None,
+            follows: None,
+            brought: vec![None; size],
+            offered: None,
+            decided: None,
+            out: Vec::new(),
+        };
+        machine.step();
+        machine
+    }
+
+    /// The result.
+    pub fn decided(&self) -> Option<&Value> {
+        self.decided.as_ref()
+    }
+
+    /// The next word to say, and to whom.
+    pub fn poll_word(&mut self) -> Option<(usize, Word)> {
+        if self.out.is_empty() { None } else { Some(self.out.remove(0)) }
+    }
+
+    /// A member is lost. Nothing of it may be fed in after this.
+    pub fn handle_lost(&mut self, member: usize) {
+        if !self.lost.contains(member) {
+            self.lost.insert(member);
+            self.step();
+        }
+    }
+
+    pub fn handle_word(&mut self, from: usize, word: Word) {
+        if self.lost.contains(from) {
+            return;
+        }
+        if let Some(decided) = &self.decided {
+            if matches!(word, Word::Bring { .. } | Word::Lead) {
+                self.out.push((from, Word::Decided(decided.clone())));
+            }
+            return;
+        }
+        match word {
+            Word::Bring { accepted, value } => self.brought[from] = Some((accepted, value)),
+            // A leader above the one that we have brought our part to is not one yet for us, and will ask again.
+            Word::Offer(value) if self.follows == Some(from) => {
+                self.accepted = Some((from as u32, value));
+                self.out.push((from, Word::Accepted));
+            }
+            Word::Accepted => {
+                if let Some((_, accepted)) = &mut self.offered {
+                    accepted.insert(from);
+                }
+            }
+            Word::Decided(value) => self.decide(value),
+            Word::Offer(_) | Word::Lead => {}
+        }
+        self.step();
+    }
+
+    fn living(&self) -> impl Iterator<Item = usize> {
+        (0..self.size).filter(|member| !self.lost.contains(*member))
+    }
+
+    fn decide(&mut self, value: Value) {
+        if self.decided.is_none() {
+            self.decided = Some(value);
+        }
+    }
+
+    /// Does what is due.
+    fn step(&mut self) {
+        if self.decided.is_some() {
+            return;
+        }
+        let leader = self.living().next().unwrap_or(self.me);
+        if self.follows != Some(leader) {
+            self.follow(leader);
+        }
+        if leader == self.me {
+            self.lead();
+        }
+    }
+
+    fn follow(&mut self, leader: usize) {
+        self.follows = Some(leader);
+        let (accepted, value) = match &self.accepted {
+            Some((from, value)) => (Some(*from), value.clone()),
+            None => (None, self.mine.clone()),
+        };
+        if leader != self.me {
+            return self.out.push((leader, Word::Bring { accepted, value }));
+        }
+        self.brought[leader] = Some((accepted, value));
+        // Those below may have decided something with others before they were lost.
+        if leader > 0 {
+            let others: Vec<usize> = self.living().filter(|member| *member != self.me).collect();
+            self.out.extend(others.into_iter().map(|member| (member, Word::Lead)));
+        }
+    }
+
+    fn lead(&mut self) {
+        if self.offered.is_none() && self.living().all(|member| self.brought[member].is_some()) {
+            let value = self.choose();
+            let mut accepted = Members::none(self.size);
+            accepted.insert(self.me);
+            self.accepted = Some((self.me as u32, value.clone()));
+            let others: Vec<usize> = self.living().filter(|member| *member != self.me).collect();
+            self.out.extend(others.into_iter().map(|member| (member, Word::Offer(value.clone()))));
+            self.offered = Some((value, accepted));
+        }
+        let Some((value, accepted)) = &self.offered else { return };
+        if self.living().all(|member| accepted.contains(member)) {
+            let value = value.clone();
+            let others: Vec<usize> = self.living().filter(|member| *member != self.me).collect();
+            self.out.extend(others.into_iter().map(|member| (member, Word::Decided(value.clone()))));
+            self.decide(value);
+        }
+    }
+
+    /// What the highest leader had offered to anybody who lives; otherwise everything that was brought, also by members
+    /// that are lost meanwhile.
+    fn choose(&self) -> Value {
+        let accepted = self.brought.iter().flatten().filter_map(|(from, value)| from.map(|from| (from, value)));
+        if let Some((_, value)) = accepted.max_by_key(|(from, _)| *from) {
+            return value.clone();
+        }
+        let mut value = self.mine.clone();
+        self.brought.iter().flatten().for_each(|(_, brought)| value.combine(brought));
+        (0..self.size).filter(|member| self.lost.contains(*member)).for_each(|member| value.lost.insert(member));
+        value
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::VecDeque;
+
+    /// A network that brings the words of each pair in order, and loses what a dead member had not yet delivered from
+    /// some point on.
+    struct Net {
+        machines: Vec<Option<Machine>>,
+        decided: Vec<Option<Value>>,
+        wires: Vec<VecDeque<Word>>,
+        /// Who has heard of whose death.
+        knows: Vec<Members>,
+        size: usize,
+        random: u64,
+    }
+
+    impl Net {
+        fn next(&mut self, below: usize) -> usize {
+            self.random ^= self.random << 13;
+            self.random ^= self.random >> 7;
+            self.random ^= self.random << 17;
+            (self.random >> 20) as usize % below
+        }
+
+        fn value(&mut self, me: usize) -> Value {
+            let bits = self.next(1 << 16) as u64 | 1 << 40;
+            let (lost, acknowledged) = (self.knows[me].clone(), Members::none(self.size));
+            Value { all: bits, highest: self.next(1000) as u64, lost, acknowledged }
+        }
+
+        fn drain(&mut self, me: usize) {
+            let Some(machine) = &mut self.machines[me] else { return };
+            while let Some((to, word)) = machine.poll_word() {
+                let copy = Word::read(&word.words(), self.size).expect("what is written is read");
+                assert_eq!(copy, word);
+                self.wires[me * self.size + to].push_back(copy);
+            }
+            if self.decided[me].is_none() {
+                self.decided[me] = machine.decided().cloned();
+            } else {
+                assert_eq!(self.decided[me].as_ref(), machine.decided());
+            }
+        }
+    }
+
+    fn run(seed: u64, size: usize, deaths: usize) {
+        let mut net = Net {
+            machines: (0..size).map(|_| None).collect(),
+            decided: vec![None; size],
+            wires: (0..size * size).map(|_| VecDeque::new()).collect(),
+            knows: vec![Members::none(size); size],
+            size,
+            random: seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1,
+        };
+        let (mut dead, mut started) = (Members::none(size), Members::none(size));
+        let mut deaths = deaths.min(size - 1);
+        let mut held: Vec<Vec<(usize, Word)>> = vec![Vec::new(); size];
+        for step in 0.. {
+            assert!(step < 200_000, "seed {seed}: never ends");
+            let me = net.next(size);
+            if dead.contains(me) {
+                continue;
+            }
+            if (0..size).all(|member| dead.contains(member) || net.decided[member].is_some()) {
+                break;
+            }
+            match net.next(40) {
+                0 if deaths > 0 => {
+                    // Some of what it has said is on its way for ever.
+                    dead.insert(me);
+                    deaths -= 1;
+                    for to in 0..size {
+                        let keep = net.next(4);
+                        net.wires[me * size + to].truncate(keep);
+                    }
+                }
+                1..=5 if !started.contains(me) => {
+                    started.insert(me);
+                    let mine = net.value(me);
+                    let mut machine = Machine::new(me, size, mine);
+                    let known = net.knows[me].clone();
+                    (0..size).filter(|other| known.contains(*other)).for_each(|other| machine.handle_lost(other));
+                    std::mem::take(&mut held[me]).into_iter().for_each(|(from, word)| machine.handle_word(from, word));
+                    net.machines[me] = Some(machine);
+                }
+                6..=8 => {
+                    let other = net.next(size);
+                    if dead.contains(other) && !net.knows[me].contains(other) {
+                        net.knows[me].insert(other);
+                        if let Some(machine) = &mut net.machines[me] {
+                            machine.handle_lost(other);
+                        }
+                    }
+                }
+                _ => {
+                    let from = net.next(size);
+                    if net.knows[me].contains(from) {
+                        continue;
+                    }
+                    if let Some(word) = net.wires[from * size + me].pop_front() {
+                        match &mut net.machines[me] {
+                            Some(machine) => machine.handle_word(from, word),
+                            None => held[me].push((from, word)),
+                        }
+                    }
+                }
+            }
+            net.drain(me);
+        }
+        let all: Vec<&Value> = net.decided.iter().flatten().collect();
+        assert!(all.windows(2).all(|two| two[0] == two[1]), "seed {seed}: {all:?}");
+    }
+
+    #[test]
+    fn all_decide_the_same_whoever_dies_when() {
+        let seeds = std::env::var("WEFT_TEST_SEEDS").ok().and_then(|text| text.parse().ok()).unwrap_or(3000u64);
+        for seed in 0..seeds {
+            run(seed, 2 + seed as usize % 6, (seed / 7) as usize % 6);
+        }
+    }
+
+    #[test]
+    fn what_nobody_has_written_is_refused() {
+        assert_eq!(Word::read(&[], 3), None);
+        assert_eq!(Word::read(&[9], 3), None);
+        assert_eq!(Word::read(&[1, 2, 3, 4], 3), None);
+        assert_eq!(Word::read(&[1 << 50, 2, 3, 4, 5], 3), None);
+    }
+}

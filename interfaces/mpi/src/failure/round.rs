@@ -1,0 +1,212 @@
+//! Agreements under way, and the letters by which they and revocations travel.
+
+use super::consensus::{Machine, Members, Value, Word};
+use crate::comm::Comm;
+use crate::comm::agree::wait;
+use crate::world::{WORLD, World};
+use std::sync::atomic::Ordering;
+use weft_fabric::{Endpoint, Envelope, Peer, RequestId, Selector, SendMode};
+
+/// No communicator has it.
+const CONTEXT: u32 = u32::MAX - 2;
+/// Most words of a letter that is read.
+const MOST_WORDS: u64 = 1 << 12;
+/// Letters about agreements that have not begun here, at most.
+const MOST_EARLY: usize = 1 << 16;
+/// Agreements that are remembered after their end.
+const REMEMBERED: usize = 1024;
+
+/// Which agreement: of what communicator, and which of its agreements, from 1. Number 0 tells that it is revoked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Name {
+    context: u32,
+    number: u32,
+}
+
+impl Name {
+    fn word(self) -> u64 {
+        u64::from(self.number) << 32 | u64::from(self.context)
+    }
+
+    fn read(word: u64) -> Self {
+        Self { context: word as u32, number: (word >> 32) as u32 }
+    }
+}
+
+/// An agreement under way.
+pub(super) struct Round {
+    name: Name,
+    members: Vec<Peer>,
+    machine: Machine,
+}
+
+/// Letters under way.
+#[derive(Default)]
+pub(super) struct Letters {
+    leaving: Vec<(RequestId, Box<[u64]>)>,
+    arriving: Vec<(RequestId, Peer, Box<[u64]>)>,
+    /// About agreements that have not begun here.
+    early: Vec<(Peer, Name, Box<[u64]>)>,
+}
+
+impl Letters {
+    fn post(&mut self, endpoint: &mut Endpoint, to: Peer, words: Box<[u64]>) {
+        self.leaving.retain(|(id, _)| endpoint.take_outcome(*id).is_none());
+        if endpoint.is_lost(to) || endpoint.has_ended(to) {
+            return;
+        }
+        let envelope = Envelope { context: CONTEXT, tag: 0, source: 0 };
+        // SAFETY: the words live in the box, which is kept until the send is complete.
+        unsafe {
+            if !endpoint.try_send(to, envelope, words.as_ptr().cast(), size_of_val(&*words)) {
+                let id =
+                    endpoint.post_send(to, envelope, words.as_ptr().cast(), size_of_val(&*words), SendMode::Standard);
+                self.leaving.push((id, words));
+            }
+        }
+    }
+
+    /// The next letter that is here.
+    fn poll(&mut self, endpoint: &mut Endpoint) -> Option<(Peer, Box<[u64]>)> {
+        let anyone = Selector { context: CONTEXT, peer: None, tag: None };
+        while let Some((message, seen)) = endpoint.take_matched(anyone) {
+            let length = if seen.length % 8 == 0 && seen.length <= 8 * MOST_WORDS { seen.length / 8 } else { 0 };
+            let mut words = vec![0u64; length as usize].into_boxed_slice();
+            // SAFETY: the words are kept until the receive is complete.
+            let id =
+                unsafe { endpoint.post_matched_receive(message, words.as_mut_ptr().cast(), size_of_val(&*words)) };
+            self.arriving.push((id, seen.peer, words));
+        }
+        let at = self.arriving.iter().position(|letter| endpoint.is_complete(letter.0))?;
+        let (id, from, words) = self.arriving.remove(at);
+        let good = endpoint.take_outcome(id).is_some_and(|outcome| outcome.fault.is_none());
+        Some((from, if good { words } else { Box::default() }))
+    }
+}
+
+/// Begins an agreement of all members of a communicator, to which this one brings `value`.
+pub(super) fn begin(world: &mut World, comm: &Comm, value: impl FnOnce(&[Peer], Members) -> Value) -> Name {
+    super::look(world);
+    let number = comm.failure.agreements.fetch_add(1, Ordering::Relaxed).wrapping_add(1).max(1);
+    let name = Name { context: comm.context, number };
+    let members = comm.union();
+    let me = world.endpoint.me();
+    let place = members.iter().position(|peer| *peer == me).expect("a process is in its communicators");
+    let mut lost = Members::none(members.len());
+    let gone = |peer: &Peer| world.failures.lost.contains(peer) || world.endpoint.has_ended(*peer) && *peer != me;
+    let gone: Vec<usize> = (0..members.len()).filter(|member| gone(&members[*member])).collect();
+    gone.iter().for_each(|member| lost.insert(*member));
+    let value = value(&members, lost);
+    let mut machine = Machine::new(place, members.len(), value);
+    gone.into_iter().for_each(|member| machine.handle_lost(member));
+    world.failures.rounds.push(Round { name, members, machine });
+    let (mine, others) = std::mem::take(&mut world.failures.letters.early).into_iter().partition(|early| early.1 == name);
+    world.failures.letters.early = others;
+    let mine: Vec<(Peer, Name, Box<[u64]>)> = mine;
+    mine.into_iter().for_each(|(from, name, words)| handle(world, from, name, words));
+    advance(world);
+    name
+}
+
+/// The result of an agreement, once it is there.
+pub(super) fn decided(world: &World, name: Name) -> Option<Value> {
+    world.failures.decided.iter().find(|decided| decided.0 == name).map(|decided| decided.1.clone())
+}
+
+/// A process is lost.
+pub(super) fn handle_lost(world: &mut World, peer: Peer) {
+    for round in &mut world.failures.rounds {
+        if let Some(member) = round.members.iter().position(|member| *member == peer) {
+            round.machine.handle_lost(member);
+        }
+    }
+}
+
+/// Reads letters and writes some; true if anything was read.
+pub(crate) fn advance(world: &mut World) -> bool {
+    let mut heard = false;
+    while let Some((from, words)) = world.failures.letters.poll(&mut world.endpoint) {
+        heard = true;
+        if let Some((first, _)) = words.split_first() {
+            handle(world, from, Name::read(*first), words);
+        }
+    }
+    settle(world);
+    heard
+}
+
+fn handle(world: &mut World, from: Peer, name: Name, words: Box<[u64]>) {
+    if name.number == 0 {
+        if world.failures.revoked.insert(name.context) {
+            world.failures.news = true;
+            super::tell_all(world);
+        }
+        return;
+    }
+    let Some(round) = world.failures.rounds.iter_mut().find(|round| round.name == name) else {
+        return answer(world, from, name, words);
+    };
+    let word = Word::read(&words[1..], round.members.len());
+    let member = round.members.iter().position(|member| *member == from);
+    if let (Some(word), Some(member)) = (word, member) {
+        round.machine.handle_word(member, word);
+    }
+}
+
+/// To a letter about an agreement that is not under way: it is over, or to come.
+fn answer(world: &mut World, from: Peer, name: Name, words: Box<[u64]>) {
+    match decided(world, name) {
+        Some(value) => {
+            let kind = words.get(1).map_or(0, |word| word & 0xff);
+            if kind == 0 || kind == 4 {
+                post(world, from, name, &Word::Decided(value));
+            }
+        }
+        None if world.failures.letters.early.len() < MOST_EARLY => {
+            world.failures.letters.early.push((from, name, words));
+        }
+        None => {}
+    }
+}
+
+fn post(world: &mut World, to: Peer, name: Name, word: &Word) {
+    let words: Box<[u64]> = std::iter::once(name.word()).chain(word.words()).collect();
+    world.failures.letters.post(&mut world.endpoint, to, words);
+}
+
+/// Says what is to be said, and puts aside what is over.
+fn settle(world: &mut World) {
+    let mut at = 0;
+    while at < world.failures.rounds.len() {
+        let round = &mut world.failures.rounds[at];
+        let name = round.name;
+        let words: Vec<_> =
+            std::iter::from_fn(|| round.machine.poll_word()).map(|(to, word)| (round.members[to], word)).collect();
+        let over = round.machine.decided().cloned();
+        words.into_iter().for_each(|(to, word)| post(world, to, name, &word));
+        match over {
+            Some(value) => {
+                world.failures.rounds.swap_remove(at);
+                world.failures.decided.truncate(REMEMBERED - 1);
+                world.failures.decided.push_front((name, value));
+            }
+            None => at += 1,
+        }
+    }
+}
+
+/// Tells all other members of a communicator that it is revoked.
+pub(super) fn announce_revocation(world: &mut World, comm: &Comm) {
+    let name = Name { context: comm.context, number: 0 };
+    let me = world.endpoint.me();
+    for to in comm.union().into_iter().filter(|peer| *peer != me) {
+        world.failures.letters.post(&mut world.endpoint, to, Box::new([name.word()]));
+    }
+}
+
+/// Waits until everybody who lives is as far; what is agreed on does not matter.
+pub(crate) fn finish(call: &'static str, comm: &Comm) {
+    let plain = |members: &[Peer], lost| Value { all: 0, highest: 0, lost, acknowledged: Members::none(members.len()) };
+    let name = begin(&mut WORLD.enter(), comm, plain);
+    wait(call, comm.context, |world| decided(world, name).map(drop));
+}

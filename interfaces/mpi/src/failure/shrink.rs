@@ -1,0 +1,200 @@
+//! Communicators of those who live, and agreements that complete beside the program.
+
+use super::consensus::{Members, Value};
+use super::round::{self, Name};
+use super::{closed, look};
+use crate::comm::{Comm, Draft, create};
+use crate::error::{Error, Result};
+use crate::group::Group;
+use crate::request::{End, Request};
+use crate::world::World;
+use std::sync::Arc;
+use weft_fabric::{Fault, Peer};
+
+/// Bits of [`Value::all`] beside the program's 32: nobody has several threads; everybody could claim the context.
+const NO_THREADS: u64 = 1 << 32;
+const CLAIMED: u64 = 1 << 33;
+const FLAG: u64 = u32::MAX as u64;
+
+/// A communicator of those who live, under way. Nothing blocks: [`Self::poll`] moves it on.
+pub(super) struct Shrink {
+    parent: Arc<Comm>,
+    step: Step,
+    attempt: u32,
+}
+
+enum Step {
+    Proposing(Name),
+    /// Threads may have taken the context meanwhile.
+    Confirming(Name, u32, bool),
+}
+
+/// What everybody knows afterwards.
+pub(super) struct Shrunk {
+    context: u32,
+    lost: Members,
+}
+
+impl Shrink {
+    pub fn new(world: &mut World, parent: &Arc<Comm>) -> Self {
+        let step = Step::Proposing(propose(world, parent, 0));
+        Self { parent: parent.clone(), step, attempt: 0 }
+    }
+
+    pub fn poll(&mut self, world: &mut World) -> Option<Shrunk> {
+        loop {
+            match self.step {
+                Step::Proposing(name) => {
+                    let value = round::decided(world, name)?;
+                    let context = value.highest as u32;
+                    let claimed = world.contexts.claim(context);
+                    if value.all & NO_THREADS != 0 {
+                        return Some(Shrunk { context, lost: value.lost });
+                    }
+                    let says = if claimed { CLAIMED } else { 0 };
+                    let name = round::begin(world, &self.parent, |members, lost| plain(members, lost, says, 0));
+                    self.step = Step::Confirming(name, context, claimed);
+                }
+                Step::Confirming(name, context, claimed) => {
+                    let value = round::decided(world, name)?;
+                    if value.all & CLAIMED != 0 {
+                        return Some(Shrunk { context, lost: value.lost });
+                    }
+                    if claimed {
+                        world.contexts.release(context);
+                    }
+                    self.attempt += 1;
+                    self.step = Step::Proposing(propose(world, &self.parent, self.attempt));
+                }
+            }
+        }
+    }
+
+    /// The communicator: of those who live, in their old order.
+    pub fn draft(&self, shrunk: &Shrunk, me: Peer) -> Draft {
+        let members = self.parent.union();
+        let lives = |peer: &Peer| {
+            let place = members.iter().position(|member| member == peer);
+            place.is_some_and(|place| !shrunk.lost.contains(place))
+        };
+        let living = |group: &Group| Arc::new(Group::new(group.peers().filter(lives).collect(), me));
+        let remote = self.parent.remote.as_ref().map(|remote| living(remote));
+        Draft { remote, ..Draft::from_parent(living(&self.parent.local), &self.parent) }
+    }
+
+    /// Makes it, under a handle of its own.
+    pub fn finish(&self, world: &mut World, shrunk: &Shrunk) -> usize {
+        let draft = self.draft(shrunk, world.endpoint.me());
+        let handle = create::insert(world, draft, shrunk.context);
+        look(world);
+        handle
+    }
+}
+
+fn plain(members: &[Peer], lost: Members, all: u64, highest: u64) -> Value {
+    Value { all, highest, lost, acknowledged: Members::none(members.len()) }
+}
+
+/// Later attempts leave out contexts, as in `comm::agree`.
+fn propose(world: &mut World, parent: &Comm, attempt: u32) -> Name {
+    let proposal = world.contexts.propose(parent.context / crate::comm::CONTEXTS_EACH % (1 << attempt.min(10)));
+    let threads = if world.threads { 0 } else { NO_THREADS };
+    round::begin(world, parent, |members, lost| plain(members, lost, threads, u64::from(proposal)))
+}
+
+/// Begins an agreement on `flag`.
+pub(super) fn begin_agreement(world: &mut World, comm: &Comm, flag: i32) -> Name {
+    look(world);
+    let acknowledged = world.failures.acknowledged_of(comm);
+    round::begin(world, comm, |members, lost| {
+        let mut known = Members::none(members.len());
+        let is_acknowledged = |member: &usize| acknowledged.contains(&members[*member]);
+        (0..members.len()).filter(is_acknowledged).for_each(|member| known.insert(member));
+        Value { all: u64::from(flag as u32), highest: 0, lost, acknowledged: known }
+    })
+}
+
+/// The flag that was agreed on, and the error that all get if somebody is lost and not everybody has acknowledged that.
+pub(super) fn agreed(value: &Value) -> (i32, Option<Error>) {
+    let error = (!value.lost.are_in(&value.acknowledged)).then(|| closed(Fault::PeerLost));
+    ((value.all & FLAG) as u32 as i32, error)
+}
+
+/// What completes beside the program.
+pub(super) struct Pending {
+    request: usize,
+    comm: usize,
+    what: What,
+}
+
+enum What {
+    /// With the address of the program's flag.
+    Agree(Name, usize),
+    /// With the handle that is reserved.
+    Shrink(Shrink, usize),
+}
+
+/// Begins an agreement that completes with a request; `flag` is the address where the result goes.
+pub(super) fn agree_beside(world: &mut World, comm: &Comm, flag: usize, value: i32) -> usize {
+    let name = begin_agreement(world, comm, value);
+    add(world, comm, What::Agree(name, flag))
+}
+
+/// The handle of the communicator to be, and its request.
+pub(super) fn shrink_beside(world: &mut World, comm: &Arc<Comm>) -> (usize, usize) {
+    let shrink = Shrink::new(world, comm);
+    let handle = world.comms.reserve();
+    (handle, add(world, comm, What::Shrink(shrink, handle)))
+}
+
+fn add(world: &mut World, comm: &Comm, what: What) -> usize {
+    let request = world.requests.insert(Request::pending());
+    world.failures.shrinking.push(Pending { request, comm: comm.handle, what });
+    advance(world);
+    request
+}
+
+/// Moves what completes beside the program.
+#[inline]
+pub(crate) fn advance(world: &mut World) {
+    if !world.failures.is_quiet() {
+        round::advance(world);
+    }
+    if !world.failures.shrinking.is_empty() {
+        advance_some(world);
+    }
+}
+
+#[cold]
+fn advance_some(world: &mut World) {
+    let mut under_way = std::mem::take(&mut world.failures.shrinking);
+    under_way.retain_mut(|pending| !pending.advance(world));
+    under_way.append(&mut world.failures.shrinking);
+    world.failures.shrinking = under_way;
+}
+
+impl Pending {
+    /// True once the request is complete.
+    fn advance(&mut self, world: &mut World) -> bool {
+        let ended: Result<()> = match &mut self.what {
+            What::Agree(name, flag) => {
+                let Some(value) = round::decided(world, *name) else { return false };
+                let (result, error) = agreed(&value);
+                super::abi::store_flag(*flag, result);
+                error.map_or(Ok(()), Err)
+            }
+            What::Shrink(shrink, handle) => {
+                let Some(shrunk) = shrink.poll(world) else { return false };
+                let draft = shrink.draft(&shrunk, world.endpoint.me());
+                world.point.note_session(*handle, draft.session);
+                world.comms.fill(*handle, Arc::new(draft.finish(shrunk.context, *handle)));
+                Ok(())
+            }
+        };
+        let error = ended.err().map(|error| Box::new(error.on(self.comm)));
+        if let Some(request) = world.requests.find_mut(self.request) {
+            request.fulfil(End { error, ..End::EMPTY });
+        }
+        true
+    }
+}
