@@ -14,7 +14,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 pub enum Handler {
     /// Ends the job.
     Fatal,
-    /// Ends the processes of the communicator, which for us is the job.
+    /// Ends the processes of the communicator; where the job does not go on without them, all.
     Abort,
     /// The call returns the code.
     Return,
@@ -112,7 +112,8 @@ pub fn raise(call: &'static str, on: On, error: Error) -> i32 {
 /// program may have changed.
 pub(crate) fn run(handler: &Handler, object: usize, code: i32, line: &str) -> i32 {
     match *handler {
-        Handler::Fatal | Handler::Abort => crate::start::abort_with(code, line),
+        Handler::Fatal => crate::start::abort_with(code, line),
+        Handler::Abort => crate::start::abort_members(object, code, line),
         Handler::Return => recent::remember(code, line),
         Handler::User { function, kind } => {
             recent::remember(code, line);

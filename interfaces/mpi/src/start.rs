@@ -88,9 +88,33 @@ pub fn abort_with(code: i32, line: &str) -> ! {
     abort(code)
 }
 
+/// Prints one line that says who and why, and ends the processes of a communicator. Where the job ends with the first one
+/// of them, and where they are all processes, that is the job.
+#[cold]
+pub fn abort_members(comm: usize, code: i32, line: &str) -> ! {
+    if is_running() && crate::failure::end_members(comm, code) {
+        eprintln!("weft: rank {}: {line}", RANK.load(Ordering::Relaxed));
+        end_process(code);
+    }
+    abort_with(code, line)
+}
+
+/// Ends this process alone, with the exit code that an abort has.
+pub fn end_process(code: i32) -> ! {
+    // SAFETY: may be called at any time; output that the program has written so far is not lost.
+    unsafe { libc::fflush(std::ptr::null_mut()) };
+    // SAFETY: ends the process, in whatever state it is.
+    unsafe { libc::_exit(status_of(code)) }
+}
+
+/// The low eight bits, 1 if those are zero.
+fn status_of(code: i32) -> i32 {
+    if code & 0xff == 0 { 1 } else { code & 0xff }
+}
+
 /// Ends the job with this exit code (its low eight bits, 1 if those are zero). Who started the job ends the other ranks.
 pub fn abort(code: i32) -> ! {
-    let status = if code & 0xff == 0 { 1 } else { code & 0xff };
+    let status = status_of(code);
     // SAFETY: may be called at any time; output that the program has written so far is not lost.
     unsafe { libc::fflush(std::ptr::null_mut()) };
     weft_fabric::abort(status, "")

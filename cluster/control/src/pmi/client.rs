@@ -270,6 +270,30 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
+    #[test]
+    fn losses_are_told_to_those_that_have_asked_and_may_come_before_an_answer() {
+        let mut server = Server::new("job", vec![0; 3]);
+        let mut client = Client::new();
+        let exchange = |client: &mut Client, server: &mut Server, bytes: &[u8]| {
+            server.handle_bytes(0, bytes);
+            while let Some(event) = server.poll_event() {
+                if let Event::Reply { rank: 0, line } = event {
+                    client.handle_bytes(line.as_bytes());
+                }
+            }
+        };
+        server.handle_lost(2);
+        let asked = client.handle_request(Request::Watch).unwrap();
+        exchange(&mut client, &mut server, &asked);
+        assert_eq!(client.poll_reply(), Ok(Some(Reply::Watch)));
+        server.handle_lost(1);
+        let asked = client.handle_request(Request::KvsName).unwrap();
+        exchange(&mut client, &mut server, &asked);
+        assert_eq!(client.poll_lost(), None, "an answer is due");
+        assert_eq!(client.poll_reply(), Ok(Some(Reply::KvsName("job".to_owned()))));
+        assert_eq!((client.poll_lost(), client.poll_lost(), client.poll_lost()), (Some(2), Some(1), None));
+    }
+
     fn reply_to(request: Request, line: &str) -> Result<Option<Reply>, ClientError> {
         let mut client = Client::new();
         client.handle_request(request).unwrap();

@@ -126,3 +126,29 @@ proptest! {
         prop_assert_eq!(job.report().is_empty(), first.is_none());
     }
 }
+
+#[test]
+fn where_others_go_on_a_lost_rank_is_told_and_counts_only_if_nobody_ends_well() {
+    let mut job = running(3);
+    job.keep_going();
+    (0..3).for_each(|rank| assert_eq!(job.handle_initialised(rank), Decision::Continue));
+    assert_eq!(job.handle_exit(1, Exit::Signal(9)), Decision::TellOthers(1));
+    assert_eq!(job.loss().unwrap(), "rank 1 (pid 101) on h was killed by signal 9 (killed by force); the others go on");
+    assert_eq!(job.handle_exit(2, Exit::Code(0)), Decision::TellOthers(2), "it left without MPI_Finalize");
+    let mut alone = job.clone();
+    assert_eq!(alone.handle_exit(0, Exit::Code(3)), Decision::TellOthers(0));
+    assert!(alone.is_over());
+    assert_eq!(alone.exit_code(), 128 + 9);
+    job.handle_finalised(0);
+    assert_eq!(job.handle_exit(0, Exit::Code(0)), Decision::Continue);
+    assert_eq!((job.exit_code(), job.report().len()), (0, 0));
+}
+
+#[test]
+fn an_abort_ends_also_a_job_that_goes_on() {
+    let mut job = running(2);
+    job.keep_going();
+    assert_eq!(job.handle_abort(0, 4, ""), Decision::EndOthers);
+    assert_eq!(job.handle_exit(1, Exit::Signal(15)), Decision::Continue);
+    assert_eq!(job.exit_code(), 4);
+}

@@ -38,9 +38,9 @@ impl Port {
         let id = self.requests.insert(entry);
         match self.matcher.take_unexpected(&pattern) {
             Some(message) => self.receive_arrived(id, message),
-            None if from.peer.is_some_and(|p| self.lost[p.0 as usize]) => self.fail(id, Fault::PeerLost),
             None => match self.closing(from.context) {
                 Some(fault) => self.fail(id, fault),
+                None if from.peer.is_some_and(|p| self.lost[p.0 as usize]) => self.fail(id, Fault::PeerLost),
                 None => self.matcher.post(&pattern, id.0),
             },
         }

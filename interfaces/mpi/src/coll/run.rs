@@ -46,6 +46,11 @@ pub trait Network {
         let _ = context;
         None
     }
+
+    /// Whether the job goes on without processes that are lost.
+    fn keeps_going(&self) -> bool {
+        false
+    }
 }
 
 impl Network for Endpoint {
@@ -76,6 +81,10 @@ impl Network for Endpoint {
 
     fn closing(&self, context: u32) -> Option<Fault> {
         Endpoint::closing(self, context)
+    }
+
+    fn keeps_going(&self) -> bool {
+        Endpoint::keeps_going(self)
     }
 
     fn discard(&mut self, from: Selector) {
@@ -357,6 +366,8 @@ impl<I: Copy> Run<I> {
             // Where all ranks were called alike, every message has the length that is expected.
             let short = ended.receives && length < ended.bytes as u64;
             match fault.or(short.then_some(Fault::Truncated)) {
+                // The device knows it before the launcher has told everybody. What depends on it must not go on.
+                Some(Fault::PeerLost) if net.keeps_going() => self.stop(Fault::PeerLost),
                 Some(fault) => {
                     self.misfit |= fault == Fault::Truncated;
                     self.error = self.error.take().or_else(|| Some(fault_error(fault, length, ended.bytes)));

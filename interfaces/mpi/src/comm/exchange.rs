@@ -50,7 +50,7 @@ impl Exchange {
     /// Who waits for one that waits for a member which is lost would wait for ever.
     fn give_up(&mut self, endpoint: &mut Endpoint, [receive, send]: [RequestId; 2]) -> Option<Result<Vec<Block>>> {
         let lost = self.members.iter().copied().find(|member| endpoint.is_lost(*member));
-        let closing = endpoint.closing(self.context).filter(|_| endpoint.is_complete(receive));
+        let closing = endpoint.closing(self.context);
         if lost.is_none() && closing.is_none() {
             return None;
         }
@@ -64,8 +64,10 @@ impl Exchange {
             endpoint.release(send);
             std::mem::forget(std::mem::take(&mut self.blocks));
         }
-        let fault = lost.map_or(closing, |_| Some(Fault::PeerLost));
-        Some(Err(lost_member(lost, fault)))
+        Some(Err(match (closing, lost) {
+            (None, Some(member)) => self::lost(member, Some(Fault::PeerLost)),
+            (closing, _) => crate::failure::closed(closing.unwrap_or(Fault::PeerLost)),
+        }))
     }
 
     fn moving(&self) -> usize {
@@ -101,13 +103,6 @@ impl Exchange {
     fn in_order(&self) -> Vec<Block> {
         let n = self.members.len();
         (0..n).map(|member| self.blocks[(member + n - self.me) % n]).collect()
-    }
-}
-
-fn lost_member(member: Option<Peer>, fault: Option<Fault>) -> Error {
-    match (member, fault) {
-        (Some(peer), fault) => lost(peer, fault),
-        (None, fault) => crate::failure::closed(fault.unwrap_or(Fault::PeerLost)),
     }
 }
 

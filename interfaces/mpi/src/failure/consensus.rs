@@ -54,7 +54,10 @@ impl Value {
     }
 
     fn words(&self) -> impl Iterator<Item = u64> {
-        [self.all, self.highest].into_iter().chain(self.lost.0.iter().copied()).chain(self.acknowledged.0.iter().copied())
+        [self.all, self.highest]
+            .into_iter()
+            .chain(self.lost.0.iter().copied())
+            .chain(self.acknowledged.0.iter().copied())
     }
 
     /// What a member of `size` has written.
@@ -71,7 +74,10 @@ impl Value {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Word {
     /// To the leader: what I bring, or what I have accepted, and from which leader.
-    Bring { accepted: Option<u32>, value: Value },
+    Bring {
+        accepted: Option<u32>,
+        value: Value,
+    },
     /// The leader's.
     Offer(Value),
     Accepted,

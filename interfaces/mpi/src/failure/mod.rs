@@ -24,7 +24,7 @@ pub(crate) use shrink::advance as advance_constructions;
 
 use crate::comm::{COLLECTIVE, CONSTRUCTION, CONTEXTS_EACH, Comm};
 use crate::error::{Class, Error, Result};
-use crate::world::World;
+use crate::world::{WORLD, World};
 use consensus::Value;
 use round::{Letters, Name, Round};
 use std::collections::{HashSet, VecDeque};
@@ -205,6 +205,17 @@ fn revoke(world: &mut World, comm: &Comm) {
     world.failures.revoked.insert(comm.context);
     (0..CONTEXTS_EACH).for_each(|kind| world.endpoint.close_context(comm.context + kind, Fault::Withdrawn));
     round::announce_revocation(world, comm);
+}
+
+/// Where the job goes on without the members of a communicator, tells them to end; false where the job is to end.
+pub(crate) fn end_members(handle: usize, code: i32) -> bool {
+    let mut world = WORLD.enter();
+    let Ok(comm) = world.comm(handle).cloned() else { return false };
+    let goes_on = world.endpoint.keeps_going() && comm.union().len() < world.endpoint.world_size() as usize;
+    if goes_on {
+        round::announce_end(&mut world, &comm, code);
+    }
+    goes_on
 }
 
 /// Nobody in this process has the communicator any more.

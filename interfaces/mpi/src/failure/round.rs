@@ -9,6 +9,8 @@ use weft_fabric::{Endpoint, Envelope, Peer, RequestId, Selector, SendMode};
 
 /// No communicator has it.
 const CONTEXT: u32 = u32::MAX - 2;
+/// Number of a letter that tells the members of the communicator to end.
+const END: u32 = u32::MAX;
 /// Most words of a letter that is read.
 const MOST_WORDS: u64 = 1 << 12;
 /// Letters about agreements that have not begun here, at most.
@@ -16,7 +18,8 @@ const MOST_EARLY: usize = 1 << 16;
 /// Agreements that are remembered after their end.
 const REMEMBERED: usize = 1024;
 
-/// Which agreement: of what communicator, and which of its agreements, from 1. Number 0 tells that it is revoked.
+/// Which agreement: of what communicator, and which of its agreements, from 1. Number 0 tells that it is revoked, the
+/// last one ([`END`]) that its members are to end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Name {
     context: u32,
@@ -73,8 +76,7 @@ impl Letters {
             let length = if seen.length % 8 == 0 && seen.length <= 8 * MOST_WORDS { seen.length / 8 } else { 0 };
             let mut words = vec![0u64; length as usize].into_boxed_slice();
             // SAFETY: the words are kept until the receive is complete.
-            let id =
-                unsafe { endpoint.post_matched_receive(message, words.as_mut_ptr().cast(), size_of_val(&*words)) };
+            let id = unsafe { endpoint.post_matched_receive(message, words.as_mut_ptr().cast(), size_of_val(&*words)) };
             self.arriving.push((id, seen.peer, words));
         }
         let at = self.arriving.iter().position(|letter| endpoint.is_complete(letter.0))?;
@@ -100,7 +102,8 @@ pub(super) fn begin(world: &mut World, comm: &Comm, value: impl FnOnce(&[Peer], 
     let mut machine = Machine::new(place, members.len(), value);
     gone.into_iter().for_each(|member| machine.handle_lost(member));
     world.failures.rounds.push(Round { name, members, machine });
-    let (mine, others) = std::mem::take(&mut world.failures.letters.early).into_iter().partition(|early| early.1 == name);
+    let (mine, others) =
+        std::mem::take(&mut world.failures.letters.early).into_iter().partition(|early| early.1 == name);
     world.failures.letters.early = others;
     let mine: Vec<(Peer, Name, Box<[u64]>)> = mine;
     mine.into_iter().for_each(|(from, name, words)| handle(world, from, name, words));
@@ -142,6 +145,11 @@ fn handle(world: &mut World, from: Peer, name: Name, words: Box<[u64]>) {
             super::tell_all(world);
         }
         return;
+    }
+    if name.number == END {
+        let code = words.get(1).map_or(1, |code| *code as u32 as i32);
+        eprintln!("weft: rank {}: rank {} has aborted a communicator of both", world.endpoint.me().0, from.0);
+        crate::start::end_process(code);
     }
     let Some(round) = world.failures.rounds.iter_mut().find(|round| round.name == name) else {
         return answer(world, from, name, words);
@@ -202,6 +210,17 @@ pub(super) fn announce_revocation(world: &mut World, comm: &Comm) {
     for to in comm.union().into_iter().filter(|peer| *peer != me) {
         world.failures.letters.post(&mut world.endpoint, to, Box::new([name.word()]));
     }
+}
+
+/// Tells all other members of a communicator to end, as far as the letters leave at once.
+pub(super) fn announce_end(world: &mut World, comm: &Comm, code: i32) {
+    let name = Name { context: comm.context, number: END };
+    let me = world.endpoint.me();
+    for to in comm.union().into_iter().filter(|peer| *peer != me) {
+        world.failures.letters.post(&mut world.endpoint, to, Box::new([name.word(), u64::from(code as u32)]));
+    }
+    world.endpoint.push_out();
+    while world.endpoint.progress() {}
 }
 
 /// Waits until everybody who lives is as far; what is agreed on does not matter.

@@ -129,7 +129,10 @@ pub fn fault(outcome: &Outcome, capacity: usize, comm: usize) -> Option<Box<Erro
 /// The error of a receive or probe from anybody while a process is lost.
 #[cold]
 pub fn unacknowledged(class: Class) -> Error {
-    Error::new(class, "a process of the communicator is lost, which was not acknowledged, and might have sent the message")
+    Error::new(
+        class,
+        "a process of the communicator is lost, which was not acknowledged, and might have sent the message",
+    )
 }
 
 /// A send and a receive that complete together; the status is that of the receive.

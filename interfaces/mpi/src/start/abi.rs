@@ -1,6 +1,6 @@
 //! Bodies of the functions that start, end and describe the interface.
 
-use super::{BEFORE, ENDED, MAIN, PHASE, RUNNING, THREAD_LEVEL, abort_with, finish, has_world, start};
+use super::{BEFORE, ENDED, MAIN, PHASE, RUNNING, THREAD_LEVEL, abort_members, finish, has_world, start};
 use crate::abi::{
     ABI_SUBVERSION, ABI_VERSION, INFO_NULL, MAX_LIBRARY_VERSION_STRING, MAX_PROCESSOR_NAME, SUBVERSION,
     THREAD_FUNNELED, THREAD_MULTIPLE, THREAD_SERIALIZED, THREAD_SINGLE, VERSION, store_string,
@@ -41,8 +41,8 @@ pub unsafe fn finalized(flag: *mut i32) -> Result<()> {
     Ok(())
 }
 
-pub unsafe fn abort(_comm: usize, code: i32) -> Result<()> {
-    abort_with(code, &format!("MPI_Abort was called with code {code}"))
+pub unsafe fn abort(comm: usize, code: i32) -> Result<()> {
+    abort_members(comm, code, &format!("MPI_Abort was called with code {code}"))
 }
 
 pub unsafe fn is_thread_main(flag: *mut i32) -> Result<()> {

@@ -108,9 +108,8 @@ fn refuse_bcast(differs: Differs, mine: usize, comm: usize) -> Error {
         && room.try_reserve_exact(sent).is_ok()
     {
         // SAFETY: there is room for the message; what it holds is not read.
-        let taken = unsafe {
-            messages::bcast_by_messages(room.as_mut_ptr().cast(), sent as i64, BYTE, member as i32, comm)
-        };
+        let taken =
+            unsafe { messages::bcast_by_messages(room.as_mut_ptr().cast(), sent as i64, BYTE, member as i32, comm) };
         if let Err(error) = taken {
             return error;
         }

@@ -248,7 +248,13 @@ impl Team {
     ///
     /// # Safety
     /// `input` is readable for the vector, which fits into a buffer.
-    unsafe fn contribute(&self, call: &'static str, operation: u64, vector: Vector, input: *const u8) -> Result<bool, Differs> {
+    unsafe fn contribute(
+        &self,
+        call: &'static str,
+        operation: u64,
+        vector: Vector,
+        input: *const u8,
+    ) -> Result<bool, Differs> {
         let short = vector.bytes() <= SLOT_BYTES;
         match short {
             true => self.slot_room(call, operation)?,

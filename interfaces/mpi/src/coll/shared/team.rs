@@ -13,8 +13,8 @@
 //! it may wait for (`Endpoint::wake` orders the two).
 
 use super::word::{Alike, Differs, EXACT, differs, is_of, told, word};
-use crate::comm::{COLLECTIVE, Comm};
 use crate::comm::agree::tell;
+use crate::comm::{COLLECTIVE, Comm};
 use crate::error::Result;
 use crate::world::{WORLD, World};
 use std::ops::Range;

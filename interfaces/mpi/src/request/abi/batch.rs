@@ -100,7 +100,9 @@ impl Batch {
 
     /// Whether a process was lost, so that waiting for others may never end.
     pub fn has_lost(&self) -> bool {
-        self.failures.iter().any(|failure| matches!(failure.error.class, Class::ProcAborted | Class::ProcFailed | Class::ProcFailedPending))
+        self.failures.iter().any(|failure| {
+            matches!(failure.error.class, Class::ProcAborted | Class::ProcFailed | Class::ProcFailedPending)
+        })
     }
 
     /// Statuses filled so far.
