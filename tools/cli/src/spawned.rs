@@ -114,5 +114,6 @@ fn job(given: Arguments, order: Order) -> Result<Job, String> {
         inherit: Vec::new(),
         hosts,
         network: false,
+        keep_going: defaults.keep_going,
     })
 }
