@@ -42,7 +42,8 @@ fn exactly_the_functions_of_the_abi_are_exported_under_both_names() {
     exported.sort();
     assert_eq!(exported.iter().filter(|name| name.starts_with("MPI_")).count(), 664);
     assert_eq!(exported.iter().filter(|name| name.starts_with("PMPI_")).count(), 664);
-    assert_eq!(exported.len(), 1328);
+    assert_eq!(exported.iter().filter(|name| name.starts_with("MPIX_")).count(), 10, "failure mitigation");
+    assert_eq!(exported.len(), 1348);
     assert_eq!(exported, declared());
 }
 

@@ -149,7 +149,7 @@ impl JobState {
         if !self.keeps_going {
             return self.fail(Some(rank), cause);
         }
-        if self.ending {
+        if self.ending || self.lost.iter().any(|failure| failure.rank == Some(rank)) {
             return Decision::Continue;
         }
         self.lost.push(Failure { rank: Some(rank), cause });

@@ -81,7 +81,8 @@ impl Endpoint {
     }
 
     fn from_joined(joined: Joined) -> Result<Self, JoinError> {
-        let Joined { segment, member, across, job, limits, bounds, settings, mut manager, launched, parent } = joined;
+        let Joined { segment, member, across, job, world, limits, bounds, settings, mut manager, launched, parent } =
+            joined;
         let mut keeps_going = false;
         // Only our own launcher tells.
         if settings.keep_going
@@ -110,7 +111,7 @@ impl Endpoint {
         let policy = Policy::new(bounds, &segment, member);
         segment.set_state(member, MemberState::Joined);
         // A program that a rank has started finds the name of a job that it is not of.
-        let foreigners = Foreigners::new(if manager.is_some() { &job } else { "" });
+        let foreigners = Foreigners::new(if manager.is_some() { &world } else { "" });
         Ok(Self {
             devices,
             port,

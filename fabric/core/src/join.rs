@@ -104,6 +104,8 @@ pub(crate) struct Joined {
     /// Given to ranks of jobs on several hosts.
     pub across: Option<Across>,
     pub job: String,
+    /// What other jobs know it by, the same in all its processes; empty where it has one process alone.
+    pub world: String,
     pub limits: Limits,
     pub bounds: Bounds,
     pub settings: Settings,
@@ -119,8 +121,8 @@ impl Joined {
     pub fn plain(segment: Segment, member: u32) -> Self {
         let settings = Settings::default();
         let (limits, bounds) = (Limits::from(&settings), Bounds::from(&settings));
-        let (across, job, manager, launched, parent) = Default::default();
-        Self { segment, member, across, job, limits, bounds, settings, manager, launched, parent }
+        let (across, job, world, manager, launched, parent) = Default::default();
+        Self { segment, member, across, job, world, limits, bounds, settings, manager, launched, parent }
     }
 }
 
@@ -147,6 +149,9 @@ pub(crate) fn join(changes: &[(&'static str, String)]) -> Result<Joined, JoinErr
     joined.settings = settings;
     joined.across.iter_mut().for_each(|across| across.encrypts = settings.encrypt);
     joined.job = std::env::var("WEFT_JOB").unwrap_or_default();
+    if !joined.job.is_empty() && launched {
+        joined.world = joined.job.clone();
+    }
     joined.launched = launched && joined.manager.is_some();
     joined.parent = std::env::var(PARENT_VARIABLE).ok().filter(|_| joined.launched);
     environment::forget();
@@ -239,8 +244,8 @@ fn join_manager(descriptor: i32, rank: u32, size: u32) -> Result<Joined, JoinErr
     };
     let mut manager = Manager::new(descriptor);
     manager.announce()?;
-    let segment = meeting::meet(&mut manager, rank, size)?;
-    Ok(Joined { manager: Some(manager), ..Joined::plain(segment, rank) })
+    let (segment, world) = meeting::meet(&mut manager, rank, size)?;
+    Ok(Joined { manager: Some(manager), world, ..Joined::plain(segment, rank) })
 }
 
 #[cfg(test)]

@@ -46,8 +46,8 @@ impl Region {
         let number = i32::try_from(ticket.number).map_err(io::Error::other)?;
         let memory = Memory::open_of(pid, number)?;
         // SAFETY: the first page is mapped where the length is right; nobody writes it after the ticket was told.
-        let fits =
-            memory.bytes() == bytes + PAGE_BYTES && unsafe { memory.at(0, 8).cast::<u64>().read() } == ticket.token;
+        let fits = bytes.checked_add(PAGE_BYTES) == Some(memory.bytes())
+            && unsafe { memory.at(0, 8).cast::<u64>().read() } == ticket.token;
         if fits { Ok(Self { memory, token: ticket.token }) } else { Err(io::Error::other("it is other memory")) }
     }
 

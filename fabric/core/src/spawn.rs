@@ -6,6 +6,7 @@
 use crate::door::Door;
 use crate::endpoint::Endpoint;
 use std::io;
+use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 pub use weft_cluster::job::Program;
@@ -23,6 +24,10 @@ impl Endpoint {
     /// Those of making a socket.
     pub fn open_door(&mut self) -> io::Result<Door> {
         let card = self.card()?;
+        if self.settings().encrypt && !card.addresses().iter().all(IpAddr::is_loopback) {
+            let line = "what jobs tell each other when they meet is not encrypted, and this one is (WEFT_ENCRYPT)";
+            return Err(io::Error::other(line));
+        }
         Door::open(card.addresses())
     }
 

@@ -28,6 +28,8 @@ pub const CONTEXTS_EACH: u32 = 6;
 pub const FROM_GROUPS: u32 = u32::MAX - 1;
 /// Where two jobs meet, before they have a communicator.
 pub const MEETING: u32 = u32::MAX - 2;
+/// The letters of failure mitigation.
+pub const LETTERS: u32 = u32::MAX - 3;
 /// Those of `MPI_COMM_WORLD` and `MPI_COMM_SELF`.
 pub const PREDEFINED: [u32; 2] = [0, CONTEXTS_EACH];
 /// Collective operations: `context + COLLECTIVE`.

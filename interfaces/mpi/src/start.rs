@@ -92,7 +92,7 @@ pub fn abort_with(code: i32, line: &str) -> ! {
 /// of them, and where they are all processes, that is the job.
 #[cold]
 pub fn abort_members(comm: usize, code: i32, line: &str) -> ! {
-    if is_running() && crate::failure::end_members(comm, code) {
+    if is_running() && !is_copy() && crate::failure::end_members(comm, code) {
         eprintln!("weft: rank {}: {line}", RANK.load(Ordering::Relaxed));
         end_process(code);
     }
@@ -199,6 +199,7 @@ fn join(shared: bool) -> Result<()> {
     let changes = crate::tool::changed_settings();
     let endpoint = Endpoint::join_with(&changes).map_err(|error| Error::new(Class::Other, error.to_string()))?;
     crate::tool::note_joined(&endpoint);
+    crate::failure::note_joined(&endpoint);
     let mut world = World::new(endpoint, shared);
     RANK.store(world.endpoint.me().0 as i32, Ordering::Relaxed);
     PROCESS.store(std::process::id(), Ordering::Relaxed);

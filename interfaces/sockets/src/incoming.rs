@@ -70,7 +70,9 @@ pub fn receive(held: &Held, fd: c_int, mut pieces: Pieces<'_>, flags: c_int) -> 
         let done = seen.max(all - pieces.left());
         if !may_wait {
             // A program with a use of its own for the signal that calls it may do nothing but this.
-            wait::serve(held, fd);
+            if wait::is_open(held, fd) {
+                wait::serve(held, fd);
+            }
             return some_or(done, libc::EAGAIN);
         }
         if deadline.is_none() {

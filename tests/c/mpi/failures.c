@@ -46,6 +46,17 @@ static void await_loss(MPI_Comm comm, int count)
         ;
 }
 
+/* The rank that is to die waits until all the others have left the barrier before: it may be that it leaves it first. */
+static void all_have_begun(MPI_Comm comm, int victim)
+{
+    char word = 0;
+    if (rank != victim)
+        GOOD(MPI_Send(&word, 0, MPI_CHAR, victim, 90, comm));
+    for (int from = 0; rank == victim && from < size; from++)
+        if (from != victim)
+            GOOD(MPI_Recv(&word, 0, MPI_CHAR, from, 90, comm, MPI_STATUS_IGNORE));
+}
+
 /* The last rank dies while a long and a short receive, a synchronous send and a probe wait for it. */
 static void point(MPI_Comm comm)
 {
@@ -225,6 +236,8 @@ int main(int argc, char **argv)
     GOOD(MPI_Comm_dup(MPI_COMM_WORLD, &comm));
     GOOD(MPI_Barrier(comm));
     const char *which = argc > 1 ? argv[1] : "";
+    int first = !strcmp(which, "revoked"), last = !strcmp(which, "point") || !strcmp(which, "anybody");
+    all_have_begun(comm, first ? 0 : last ? size - 1 : 1);
     if (!strcmp(which, "point"))
         point(comm);
     else if (!strcmp(which, "anybody"))

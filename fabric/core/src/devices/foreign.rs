@@ -33,8 +33,13 @@ impl Devices {
         let listener = TcpListener::bind((loopback, 0))?;
         let at = listener.local_addr()?;
         let places = vec![Place::default(); size as usize];
-        // Nobody of this job knows the key, and nobody needs to: the others share memory with us.
-        let mut tcp = TcpDevice::new(self.me, key, listener.into(), places, false)?;
+        // Nobody knows the key of this job, and nobody needs to: its processes share memory with us.
+        let half = weft_device::kernel::true_random;
+        let (Some(low), Some(high)) = (half(), half()) else {
+            return Err(io::Error::other("the system gives no random numbers"));
+        };
+        let unknown = (u128::from(low) | u128::from(high) << 64).to_le_bytes();
+        let mut tcp = TcpDevice::new(self.me, unknown, listener.into(), places, false)?;
         tcp.set_encrypts(encrypts);
         tcp.stand_by();
         tcp.open_to_others(me, key);

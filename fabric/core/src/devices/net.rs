@@ -165,7 +165,9 @@ impl Net {
         }
         while let Some(rank) = port.take_newly_lost() {
             self.tcp.give_up(rank);
-            self.links.iter_mut().for_each(|links| links.handle_lost(rank));
+            if let Some(links) = self.links_to(rank) {
+                links.handle_lost(rank);
+            }
         }
         if self.links.is_some() {
             self.settle_links(port, far);

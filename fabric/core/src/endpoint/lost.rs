@@ -43,9 +43,9 @@ impl Endpoint {
         self.port.close_context(context, fault);
     }
 
-    /// Forgets that a context was closed: nobody here has it any more.
-    pub fn forget_closed(&mut self, context: u32) {
-        self.port.forget_closed(context);
+    /// Whether a peer has taken its leave. One whose connection has broken has not.
+    pub fn has_left(&self, peer: Peer) -> bool {
+        self.devices.has_ended(peer.0) && !self.port.is_lost(peer.0)
     }
 
     /// How receives on a context end, if it was closed.

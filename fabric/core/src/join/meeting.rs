@@ -17,10 +17,10 @@ const KEY: &str = "weft-segment";
 /// After the barrier all ranks are on their way; a crowded machine may still take a while.
 const LIMIT: Duration = Duration::from_secs(60);
 
-/// Makes or fetches the segment of a job of `size`.
-pub fn meet(manager: &mut Manager, rank: u32, size: u32) -> Result<Segment, JoinError> {
+/// Makes or fetches the segment of a job of `size`; and a name of the job, which all its ranks know, and no other job has.
+pub fn meet(manager: &mut Manager, rank: u32, size: u32) -> Result<(Segment, String), JoinError> {
     if size == 1 {
-        return Ok(Segment::create(1)?);
+        return Ok((Segment::create(1)?, String::new()));
     }
     let kvsname = match manager.ask(Request::KvsName)? {
         Reply::KvsName(name) => name,
@@ -29,17 +29,17 @@ pub fn meet(manager: &mut Manager, rank: u32, size: u32) -> Result<Segment, Join
     if rank == 0 { invite(manager, kvsname, size) } else { follow(manager, kvsname, rank) }
 }
 
-fn invite(manager: &mut Manager, kvsname: String, size: u32) -> Result<Segment, JoinError> {
+fn invite(manager: &mut Manager, kvsname: String, size: u32) -> Result<(Segment, String), JoinError> {
     let segment = Segment::create(size)?;
     let offer = Offer::new().map_err(JoinError::HandOver)?;
     let value = format!("{VERSION}:{}:{}", boot(), offer.name());
-    manager.ask(Request::Put { kvsname, key: KEY.into(), value })?;
+    manager.ask(Request::Put { kvsname, key: KEY.into(), value: value.clone() })?;
     manager.ask(Request::Barrier)?;
     offer.serve(segment.descriptor(), size, LIMIT).map_err(JoinError::HandOver)?;
-    Ok(segment)
+    Ok((segment, value))
 }
 
-fn follow(manager: &mut Manager, kvsname: String, rank: u32) -> Result<Segment, JoinError> {
+fn follow(manager: &mut Manager, kvsname: String, rank: u32) -> Result<(Segment, String), JoinError> {
     manager.ask(Request::Barrier)?;
     let value = match manager.ask(Request::Get { kvsname, key: KEY.into() })? {
         Reply::Get(Some(value)) => value,
@@ -51,7 +51,8 @@ fn follow(manager: &mut Manager, kvsname: String, rank: u32) -> Result<Segment, 
         true => JoinError::Unreachable { rank, cause },
         false => JoinError::OtherHost { rank },
     };
-    Ok(Segment::open(fetch(name, rank).map_err(elsewhere)?)?)
+    let segment = Segment::open(fetch(name, rank).map_err(elsewhere)?)?;
+    Ok((segment, value))
 }
 
 fn unexpected(asked: &'static str, reply: &Reply) -> JoinError {

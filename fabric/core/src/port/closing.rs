@@ -29,11 +29,6 @@ impl Port {
         self.discard_closed();
     }
 
-    /// Forgets that a context was closed: nobody has it any more.
-    pub fn forget_closed(&mut self, context: u32) {
-        self.closed.retain(|closed| closed.0 != context);
-    }
-
     /// Throws away what has arrived on closed contexts.
     pub fn discard_closed(&mut self) {
         for at in 0..self.closed.len() {

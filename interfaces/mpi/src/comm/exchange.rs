@@ -110,7 +110,7 @@ impl Exchange {
 pub fn lost(peer: Peer, fault: Option<Fault>) -> Error {
     let class = match fault {
         Some(Fault::Withdrawn) => return crate::failure::closed(Fault::Withdrawn),
-        Some(Fault::PeerLost) => Class::ProcFailed,
+        Some(Fault::PeerLost) => crate::failure::lost_class(),
         _ => Class::ProcAborted,
     };
     let why = match fault {

@@ -28,7 +28,7 @@ use crate::world::{WORLD, World};
 use consensus::Value;
 use round::{Letters, Name, Round};
 use std::collections::{HashSet, VecDeque};
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 use weft_fabric::{Endpoint, Fault, Peer, Selector};
 
@@ -36,6 +36,19 @@ use weft_fabric::{Endpoint, Fault, Peer, Selector};
 const LONGEST_SLEEP: Duration = Duration::from_millis(10);
 /// Unmoved passes of a program that tests between two looks.
 const PASSES_PER_LOOK: u32 = 64;
+
+/// Whether the job goes on when processes are lost.
+static GOES_ON: AtomicBool = AtomicBool::new(false);
+
+/// The process has joined its job.
+pub(crate) fn note_joined(endpoint: &Endpoint) {
+    GOES_ON.store(endpoint.keeps_going(), Ordering::Relaxed);
+}
+
+/// The class of an error for want of a process that is gone.
+pub(crate) fn lost_class() -> Class {
+    if GOES_ON.load(Ordering::Relaxed) { Class::ProcFailed } else { Class::ProcAborted }
+}
 
 /// What the process knows of failures.
 #[derive(Default)]
@@ -59,7 +72,7 @@ pub struct Failures {
 /// What failures mean for one communicator.
 #[derive(Default)]
 pub struct CommState {
-    revoked: std::sync::atomic::AtomicBool,
+    revoked: AtomicBool,
     /// How many of its lost members the program has acknowledged.
     acknowledged: std::sync::atomic::AtomicU32,
     /// How many of the process's losses it has been told of.
@@ -86,7 +99,7 @@ pub fn revoked(comm: &Comm) -> Error {
 pub fn closed(fault: Fault) -> Error {
     match fault {
         Fault::Withdrawn => Error::new(Class::Revoked, "the communicator is revoked"),
-        _ => Error::new(Class::ProcFailed, "a process of the communicator is lost"),
+        _ => Error::new(lost_class(), "a process of the communicator is lost"),
     }
 }
 
@@ -155,7 +168,8 @@ pub(crate) fn idle(world: &mut World, sleeps: bool) -> bool {
 
 /// Learns who is lost and what is revoked; true if anything changed.
 pub(crate) fn look(world: &mut World) -> bool {
-    let lost = world.endpoint.look_for_lost();
+    let mut lost = world.endpoint.look_for_lost();
+    lost.retain(|peer| !world.failures.lost.contains(peer));
     lost.iter().for_each(|peer| round::handle_lost(world, *peer));
     let changed = !lost.is_empty();
     world.failures.lost.extend(lost);
@@ -203,12 +217,22 @@ fn revoke(world: &mut World, comm: &Comm) {
         return;
     }
     world.failures.revoked.insert(comm.context);
-    (0..CONTEXTS_EACH).for_each(|kind| world.endpoint.close_context(comm.context + kind, Fault::Withdrawn));
+    close(world, comm.context);
     round::announce_revocation(world, comm);
+}
+
+/// Closes a communicator that is revoked, for good: its context is never used again, and others may have sent before they
+/// hear of it.
+fn close(world: &mut World, context: u32) {
+    (0..CONTEXTS_EACH).for_each(|kind| world.endpoint.close_context(context + kind, Fault::Withdrawn));
 }
 
 /// Where the job goes on without the members of a communicator, tells them to end; false where the job is to end.
 pub(crate) fn end_members(handle: usize, code: i32) -> bool {
+    // A handler of a signal may have interrupted this very thread where it holds the monitor: elsewhere nothing is asked.
+    if !GOES_ON.load(Ordering::Relaxed) {
+        return false;
+    }
     let mut world = WORLD.enter();
     let Ok(comm) = world.comm(handle).cloned() else { return false };
     let goes_on = world.endpoint.keeps_going() && comm.union().len() < world.endpoint.world_size() as usize;
@@ -220,6 +244,5 @@ pub(crate) fn end_members(handle: usize, code: i32) -> bool {
 
 /// Nobody in this process has the communicator any more.
 pub(crate) fn forget(world: &mut World, comm: &Comm) {
-    (0..CONTEXTS_EACH).for_each(|kind| world.endpoint.forget_closed(comm.context + kind));
     world.failures.stalled.retain(|context| *context != comm.context);
 }

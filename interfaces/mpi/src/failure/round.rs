@@ -1,14 +1,12 @@
 //! Agreements under way, and the letters by which they and revocations travel.
 
 use super::consensus::{Machine, Members, Value, Word};
-use crate::comm::Comm;
 use crate::comm::agree::wait;
+use crate::comm::{Comm, LETTERS as CONTEXT};
 use crate::world::{WORLD, World};
 use std::sync::atomic::Ordering;
 use weft_fabric::{Endpoint, Envelope, Peer, RequestId, Selector, SendMode};
 
-/// No communicator has it.
-const CONTEXT: u32 = u32::MAX - 2;
 /// Number of a letter that tells the members of the communicator to end.
 const END: u32 = u32::MAX;
 /// Most words of a letter that is read.
@@ -95,7 +93,7 @@ pub(super) fn begin(world: &mut World, comm: &Comm, value: impl FnOnce(&[Peer], 
     let me = world.endpoint.me();
     let place = members.iter().position(|peer| *peer == me).expect("a process is in its communicators");
     let mut lost = Members::none(members.len());
-    let gone = |peer: &Peer| world.failures.lost.contains(peer) || world.endpoint.has_ended(*peer) && *peer != me;
+    let gone = |peer: &Peer| world.failures.lost.contains(peer) || *peer != me && world.endpoint.has_left(*peer);
     let gone: Vec<usize> = (0..members.len()).filter(|member| gone(&members[*member])).collect();
     gone.iter().for_each(|member| lost.insert(*member));
     let value = value(&members, lost);
@@ -134,12 +132,29 @@ pub(crate) fn advance(world: &mut World) -> bool {
             handle(world, from, Name::read(*first), words);
         }
     }
+    forget_who_has_left(world);
     settle(world);
     heard
 }
 
+/// Who has taken its leave says nothing any more: it has heard the result, of which it may have told nobody.
+fn forget_who_has_left(world: &mut World) {
+    let World { failures, endpoint, .. } = world;
+    let me = endpoint.me();
+    for round in &mut failures.rounds {
+        for (member, peer) in round.members.iter().enumerate() {
+            if *peer != me && endpoint.has_left(*peer) {
+                round.machine.handle_lost(member);
+            }
+        }
+    }
+}
+
 fn handle(world: &mut World, from: Peer, name: Name, words: Box<[u64]>) {
     if name.number == 0 {
+        if world.contexts.was_released(name.context) {
+            super::close(world, name.context);
+        }
         if world.failures.revoked.insert(name.context) {
             world.failures.news = true;
             super::tell_all(world);

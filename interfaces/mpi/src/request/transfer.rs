@@ -120,7 +120,7 @@ pub fn fault(outcome: &Outcome, capacity: usize, comm: usize) -> Option<Box<Erro
         Fault::Withdrawn => crate::failure::closed(Fault::Withdrawn),
         Fault::PeerLost if outcome.peer == Peer(u32::MAX) => unacknowledged(Class::ProcFailed),
         Fault::PeerLost => {
-            Error::new(Class::ProcFailed, format!("the process with world rank {} is lost", outcome.peer.0))
+            Error::new(crate::failure::lost_class(), format!("the process with world rank {} is lost", outcome.peer.0))
         }
     };
     Some(Box::new(error.on(comm)))
