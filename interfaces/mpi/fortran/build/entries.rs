@@ -219,8 +219,17 @@ fn pass(argument: &Argument, function: &Function) -> Passing {
             Passing { foreign: "*mut i32", handed: format!("sentinel::weights({name})"), ..Passing::default() }
         }
         What::Errcodes => through("*mut i32"),
-        What::Index => Passing { after: format!("special::from_one({name}, 1);"), ..through("*mut i32") },
-        What::Indices => Passing { after: format!("special::from_one({name}, *f_outcount);"), ..through("*mut i32") },
+        // A call that fails may leave them as they were before.
+        What::Index => Passing {
+            before: format!("*{name} = -1;"),
+            after: format!("special::from_one({name}, 1);"),
+            ..through("*mut i32")
+        },
+        What::Indices => Passing {
+            before: "*f_outcount = 0;".to_owned(),
+            after: format!("special::from_one({name}, *f_outcount);"),
+            ..through("*mut i32")
+        },
     }
 }
 

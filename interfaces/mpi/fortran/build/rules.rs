@@ -117,6 +117,8 @@ fn what(function: &Function, name: &str, base: &str, stars: usize, is_array: boo
         ("ranges", _) => return What::Ranges,
         ("array_of_argv", _) => return What::TextLists,
         ("argv" | "array_of_commands", _) => return What::Texts,
+        // The bits that members agree on.
+        ("flag", "int") if function.name.to_lowercase().ends_with("agree") => return What::Number(Width::Default),
         ("flag" | "reorder" | "commute" | "high" | "weighted", "int") => return What::Logical,
         ("periods" | "remain_dims", "int") => return What::Logicals,
         _ => {}
