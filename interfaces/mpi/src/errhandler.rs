@@ -41,13 +41,19 @@ impl Handler {
     }
 }
 
+/// A handler with a handle, which the program has to free as often as it got it.
+struct Named {
+    handler: Arc<Handler>,
+    given: usize,
+}
+
 /// The handlers that the program made; usable before `MPI_Init`.
-static HANDLERS: Mutex<Table<Arc<Handler>>> = Mutex::new(Table::new(Kind::Errhandler));
+static HANDLERS: Mutex<Table<Named>> = Mutex::new(Table::new(Kind::Errhandler));
 
 /// The handler of `MPI_FILE_NULL`, for errors of files that could not be opened.
 static FOR_FILES: Mutex<Option<Arc<Handler>>> = Mutex::new(None);
 
-fn handlers() -> MutexGuard<'static, Table<Arc<Handler>>> {
+fn handlers() -> MutexGuard<'static, Table<Named>> {
     HANDLERS.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
@@ -56,7 +62,8 @@ pub fn resolve(handle: usize, kind: Kind) -> Result<Arc<Handler>> {
     if let Some(handler) = Handler::predefined(handle) {
         return Ok(Arc::new(handler));
     }
-    let handler = handlers().get(handle).map_err(|error| Error { code: Class::Errhandler as i32, ..error })?.clone();
+    let named = |error: Error| Error { code: Class::Errhandler as i32, ..error };
+    let handler = handlers().get(handle).map_err(named)?.handler.clone();
     match *handler {
         Handler::User { kind: made_for, .. } if made_for != kind => {
             let detail = format!("errhandler ({handle:#x}) was made for a {}, not a {}", made_for.noun(), kind.noun());
@@ -66,13 +73,23 @@ pub fn resolve(handle: usize, kind: Kind) -> Result<Arc<Handler>> {
     }
 }
 
-/// A handle for `handler` to give to the program, which owns it.
+/// A handle for `handler` to give to the program, which frees it: the one that the program knows, if there is one.
 pub fn handle_of(handler: &Arc<Handler>) -> usize {
     match **handler {
         Handler::Fatal => ERRORS_ARE_FATAL,
         Handler::Abort => ERRORS_ABORT,
         Handler::Return => ERRORS_RETURN,
-        Handler::User { .. } => handlers().insert(handler.clone()),
+        Handler::User { .. } => {
+            let mut handlers = handlers();
+            let is_it = |(_, named): &(usize, &Named)| Arc::ptr_eq(&named.handler, handler);
+            let Some(handle) = handlers.iter().find(is_it).map(|(handle, _)| handle) else {
+                return handlers.insert(Named { handler: handler.clone(), given: 1 });
+            };
+            if let Some(named) = handlers.find_mut(handle) {
+                named.given += 1;
+            }
+            handle
+        }
     }
 }
 
@@ -145,7 +162,7 @@ fn find(on: On) -> (Arc<Handler>, usize) {
 }
 
 fn given(handle: usize) -> Option<Arc<Handler>> {
-    Handler::predefined(handle).map(Arc::new).or_else(|| handlers().get(handle).ok().cloned())
+    Handler::predefined(handle).map(Arc::new).or_else(|| handlers().find(handle).map(|named| named.handler.clone()))
 }
 
 /// The handler of a session; without a live one that of the process.

@@ -163,6 +163,9 @@ static void handlers(void)
     /* New files get what the null file has. */
     CHECK(MPI_File_write_at(file, -1, NULL, 0, MPI_INT, MPI_STATUS_IGNORE) != MPI_SUCCESS);
     CHECK(handled == 2 && handled_file == file);
+    OK(MPI_File_get_errhandler(file, &found));
+    CHECK(found == own);
+    OK(MPI_Errhandler_free(&found));
     OK(MPI_File_set_errhandler(MPI_FILE_NULL, MPI_ERRORS_RETURN));
     OK(MPI_File_call_errhandler(file, MPI_ERR_IO));
     CHECK(handled == 3 && handled_code == MPI_ERR_IO);

@@ -349,6 +349,7 @@ static void errors(void)
     /* Whose handler is asked: the session's, and the one that a call is given. */
     OK(MPI_Session_set_errhandler(session, for_sessions));
     OK(MPI_Session_get_errhandler(session, &got));
+    CHECK(got == for_sessions);
     OK(MPI_Errhandler_free(&got));
     OK(MPI_Errhandler_free(&for_sessions));
     CHECK(MPI_Session_get_num_psets(session, (MPI_Info)0x7777, &n) != MPI_SUCCESS && handled == 1);

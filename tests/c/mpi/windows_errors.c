@@ -181,6 +181,7 @@ int main(int argc, char **argv)
     CHECK(handled == MPI_ERR_RMA_CONFLICT);
     handled = 0;
     OK(MPI_Win_get_errhandler(win, &now));
+    CHECK(now == own);
     OK(MPI_Errhandler_free(&now));
     OK(MPI_Errhandler_free(&own));
     OK(MPI_Barrier(MPI_COMM_WORLD));

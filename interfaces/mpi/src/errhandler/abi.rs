@@ -12,7 +12,7 @@ unsafe fn create(function: usize, kind: Kind, out: *mut usize) -> Result<()> {
     if function == 0 {
         return Err(Error::new(Class::Arg, format!("{}_errhandler_fn is a null pointer", kind.noun())));
     }
-    let handle = handlers().insert(Arc::new(Handler::User { function, kind }));
+    let handle = handle_of(&Arc::new(Handler::User { function, kind }));
     // SAFETY: the program's place for the handle.
     unsafe { *out = handle };
     Ok(())
@@ -42,7 +42,12 @@ pub unsafe fn errhandler_free(errhandler: *mut usize) -> Result<()> {
     // SAFETY: the program's handle.
     let handle = unsafe { *errhandler };
     if Handler::predefined(handle).is_none() {
-        handlers().remove(handle)?;
+        let mut handlers = handlers();
+        let named = handlers.get_mut(handle)?;
+        named.given -= 1;
+        if named.given == 0 {
+            handlers.remove(handle)?;
+        }
     }
     // SAFETY: as above.
     unsafe { *errhandler = ERRHANDLER_NULL };
