@@ -43,6 +43,27 @@ contains
     flag = .true.
     ierror = MPI_SUCCESS
   end subroutine
+
+  subroutine asked(extra_state, status, ierror)
+    integer(kind=MPI_ADDRESS_KIND) :: extra_state
+    type(MPI_Status) :: status
+    integer :: ierror
+    call MPI_Status_set_elements(status, MPI_INTEGER, int(extra_state), ierror)
+  end subroutine
+
+  subroutine released(extra_state, ierror)
+    integer(kind=MPI_ADDRESS_KIND) :: extra_state
+    integer :: ierror
+    extra_state = extra_state + 1
+    ierror = MPI_SUCCESS
+  end subroutine
+
+  subroutine cancelled(extra_state, complete, ierror)
+    integer(kind=MPI_ADDRESS_KIND) :: extra_state
+    logical :: complete
+    integer :: ierror
+    ierror = MPI_SUCCESS
+  end subroutine
 end module
 
 program module_f08
@@ -54,7 +75,7 @@ program module_f08
   type(MPI_Request) :: requests(2)
   type(MPI_Datatype) :: vector, copy
   type(MPI_Op) :: op
-  type(MPI_Errhandler) :: errors
+  type(MPI_Errhandler) :: errors, found
   type(MPI_Info) :: info
   type(c_ptr) :: detached
   integer :: rank, size, n, i, err, keyval, next, previous, buffer(200)
@@ -119,6 +140,9 @@ program module_f08
   call MPI_Comm_set_errhandler(comm, errors)
   call MPI_Send(n, 1, MPI_INTEGER, 0, -5, comm, err)
   call check(handled == MPI_ERR_TAG .and. err /= MPI_SUCCESS, 'error handler')
+  call MPI_Comm_get_errhandler(comm, found)
+  call check(found == errors, 'the handler that was set')
+  call MPI_Errhandler_free(found)
   call MPI_Errhandler_free(errors)
   call MPI_Type_create_keyval(twice, MPI_TYPE_NULL_DELETE_FN, keyval, 3_MPI_ADDRESS_KIND)
   call MPI_Type_set_attr(vector, keyval, 14_MPI_ADDRESS_KIND)
@@ -152,6 +176,7 @@ program module_f08
   call MPI_Sizeof(grid, n)
   call check(n == 4, 'bytes of an element')
   call kept_over_a_wait()
+  call changed_by_a_request()
 
   i = 0
   call PMPI_Allreduce(1, i, 1, MPI_INTEGER, MPI_SUM, MPI_COMM_WORLD)
@@ -168,6 +193,19 @@ contains
     call MPI_Send(rank, 1, MPI_INTEGER, next, 3, MPI_COMM_WORLD)
     call MPI_Wait(request, MPI_STATUS_IGNORE)
     call check(here == previous, 'kept over a wait')
+  end subroutine
+
+  ! The state of a generalized request is the variable that was passed, which the compiler must not keep in a register.
+  subroutine changed_by_a_request()
+    integer(kind=MPI_ADDRESS_KIND) :: state
+    type(MPI_Request) :: request
+    state = 3
+    call MPI_Grequest_start(asked, released, cancelled, state, request)
+    state = 4
+    call MPI_Grequest_complete(request)
+    call MPI_Wait(request, status)
+    call MPI_Get_count(status, MPI_INTEGER, n)
+    call check(n == 4 .and. state == 5, 'changed by a request')
   end subroutine
 
   type(c_ptr) function c_loc_of(array)

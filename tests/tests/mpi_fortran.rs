@@ -14,7 +14,7 @@ fn source(name: &str) -> PathBuf {
 fn compile(folder: &Path, compiler: &str, sources: &[PathBuf], more: &[&str]) -> PathBuf {
     let program = folder.join("program");
     let mut command = Command::new(tree().join("bin").join(compiler));
-    command.current_dir(folder).args(["-O2", "-w"]).args(more).arg("-o").arg(&program).args(sources);
+    command.current_dir(folder).args(["-O2", "-w", "-cpp"]).args(more).arg("-o").arg(&program).args(sources);
     let output = command.output().expect("the command for compiling can be started");
     assert!(output.status.success(), "{sources:?}: {}", String::from_utf8_lossy(&output.stderr));
     program

@@ -202,6 +202,8 @@ fn declaration(function: &Function, argument: &Argument, module: Module, c_point
         What::Procedure(_) => return format!("external :: {name}"),
         What::Pointer if c_pointer => ("type(c_ptr)".to_owned(), ""),
         What::Detached => ("type(c_ptr)".to_owned(), ""),
+        // The procedures of the request get the variable itself, later.
+        What::Value if function.name == "MPI_Grequest_start" => ("integer(KIND=8), target".to_owned(), ""),
         What::Value | What::Pointer => ("integer(KIND=8)".to_owned(), ""),
         What::SmallValue | What::Index => ("integer".to_owned(), ""),
         What::Weights | What::Errcodes | What::Indices => ("integer".to_owned(), "(*)"),

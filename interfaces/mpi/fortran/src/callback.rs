@@ -95,12 +95,13 @@ of_objects! {
     copy_win, delete_win: Win;
 }
 
-/// The procedures of a generalized request; freed when the library frees that.
+/// The procedures of a generalized request; freed when the library frees that. They get the program's own variable for the
+/// extra state, and may change it.
 pub struct Generalized {
-    pub query: unsafe extern "C" fn(*const isize, *mut i32, *mut i32),
-    pub free: unsafe extern "C" fn(*const isize, *mut i32),
-    pub cancel: unsafe extern "C" fn(*const isize, *const i32, *mut i32),
-    pub extra_state: isize,
+    pub query: unsafe extern "C" fn(*mut isize, *mut i32, *mut i32),
+    pub free: unsafe extern "C" fn(*mut isize, *mut i32),
+    pub cancel: unsafe extern "C" fn(*mut isize, *const i32, *mut i32),
+    pub extra_state: *mut isize,
 }
 
 pub unsafe extern "C" fn query(state: *mut c_void, status: *mut i32) -> i32 {
@@ -108,7 +109,7 @@ pub unsafe extern "C" fn query(state: *mut c_void, status: *mut i32) -> i32 {
     // SAFETY: the state of a generalized request, and the library's status.
     unsafe {
         let request = &*state.cast::<Generalized>();
-        (request.query)(&request.extra_state, status, &mut code);
+        (request.query)(request.extra_state, status, &mut code);
     }
     code
 }
@@ -118,7 +119,7 @@ pub unsafe extern "C" fn free(state: *mut c_void) -> i32 {
     // SAFETY: as above; this is the last call for this state.
     unsafe {
         let request = Box::from_raw(state.cast::<Generalized>());
-        (request.free)(&request.extra_state, &mut code);
+        (request.free)(request.extra_state, &mut code);
     }
     code
 }
@@ -128,7 +129,7 @@ pub unsafe extern "C" fn cancel(state: *mut c_void, complete: i32) -> i32 {
     // SAFETY: as above.
     unsafe {
         let request = &*state.cast::<Generalized>();
-        (request.cancel)(&request.extra_state, &complete, &mut code);
+        (request.cancel)(request.extra_state, &complete, &mut code);
     }
     code
 }

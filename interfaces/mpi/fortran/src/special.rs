@@ -215,12 +215,10 @@ pub unsafe fn grequest_start(
     // SAFETY: procedures of these types, and the functions take the state that is made here.
     unsafe {
         let procedures = Generalized {
-            query: std::mem::transmute::<*mut c_void, unsafe extern "C" fn(*const isize, *mut i32, *mut i32)>(query),
-            free: std::mem::transmute::<*mut c_void, unsafe extern "C" fn(*const isize, *mut i32)>(free),
-            cancel: std::mem::transmute::<*mut c_void, unsafe extern "C" fn(*const isize, *const i32, *mut i32)>(
-                cancel,
-            ),
-            extra_state: *state,
+            query: std::mem::transmute::<*mut c_void, unsafe extern "C" fn(*mut isize, *mut i32, *mut i32)>(query),
+            free: std::mem::transmute::<*mut c_void, unsafe extern "C" fn(*mut isize, *mut i32)>(free),
+            cancel: std::mem::transmute::<*mut c_void, unsafe extern "C" fn(*mut isize, *const i32, *mut i32)>(cancel),
+            extra_state: state,
         };
         let state = Box::into_raw(Box::new(procedures));
         let (query, free) = (callback::query as *const () as usize, callback::free as *const () as usize);
