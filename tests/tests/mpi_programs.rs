@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use weft_tests::peers::Peer;
-use weft_tests::tree;
+use weft_tests::{root, tree};
 
 /// What `weft run` with these arguments prints.
 fn ranks(arguments: &[&str], program: &Path, rest: &[&str]) -> String {
@@ -50,4 +50,19 @@ fn debian_s_linear_equations_are_solved() {
 fn debian_s_netpipe_runs() {
     let said = ranks(&["-n", "2"], Path::new("/usr/bin/NPmpich2"), &["-u", "4096", "-n", "20", "-o", "/dev/null"]);
     assert!(!said.contains("error"), "{said}");
+}
+
+/// Debian's `libmpichfort` calls what stands in no standard: attributes for a language, procedures in place of functions.
+#[test]
+fn fortran_runs_through_the_library_that_debian_built_for_mpich() {
+    let folder = tempfile::TempDir::new().expect("there is room for a folder");
+    let program = folder.path().join("old");
+    let mut compiler = Command::new("gfortran");
+    compiler.args(["-cpp", "-DOF_MPICH", "-w", "-O2", "-fallow-argument-mismatch", "-o"]).arg(&program);
+    compiler.arg("-I/usr/include/x86_64-linux-gnu/mpich").arg(root().join("tests/fortran/old.f")).arg("-lmpichfort");
+    let output = compiler.output().expect("gfortran can be started");
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    for count in ["1", "3"] {
+        assert_eq!(ranks(&["-n", count], &program, &[]), "ok\n");
+    }
 }

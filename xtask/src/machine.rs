@@ -19,6 +19,7 @@ pub enum Need {
     Make,
     PythonVenv,
     Scalapack,
+    MpichFortran,
     NetPipe,
     IpRoute,
     Redis,
@@ -39,7 +40,7 @@ pub enum Need {
 }
 
 impl Need {
-    const ALL: [Need; 26] = [
+    const ALL: [Need; 27] = [
         Need::CCompiler,
         Need::CxxCompiler,
         Need::FortranCompiler,
@@ -49,6 +50,7 @@ impl Need {
         Need::Make,
         Need::PythonVenv,
         Need::Scalapack,
+        Need::MpichFortran,
         Need::NetPipe,
         Need::IpRoute,
         Need::Redis,
@@ -89,7 +91,8 @@ impl Need {
     ];
 
     /// The MPI programs that the stage `programs` runs as they are.
-    pub const MPI_PROGRAMS: &[Need] = &[Need::PythonVenv, Need::Scalapack, Need::NetPipe];
+    pub const MPI_PROGRAMS: &[Need] =
+        &[Need::PythonVenv, Need::Scalapack, Need::FortranCompiler, Need::MpichFortran, Need::NetPipe];
 
     /// Debian's package and what it is needed for.
     fn package(self) -> (&'static str, &'static str) {
@@ -104,6 +107,7 @@ impl Need {
             Need::Scalapack => {
                 ("scalapack-mpi-test", "MPI programs with an answer to check, built by Debian for MPICH")
             }
+            Need::MpichFortran => ("libmpich-dev", "a Fortran program is compiled for MPICH's own library"),
             Need::NetPipe => ("netpipe-mpich2", "an MPI program built by Debian for MPICH"),
             Need::PythonVenv => ("python3-venv", "`weft bench` keeps the other libraries in a Python environment"),
             Need::IpRoute => ("iproute2", "tests between hosts make network namespaces with `ip`"),
@@ -137,6 +141,7 @@ impl Need {
             Need::PythonVenv => Program::new("python3").args(["-c", "import venv, ensurepip"]).succeeds(),
             Need::IpRoute => on_path("ip"),
             Need::Scalapack => Path::new("/usr/lib/x86_64-linux-gnu/scalapack/mpich-tests/xdlu").exists(),
+            Need::MpichFortran => Path::new("/usr/include/x86_64-linux-gnu/mpich/mpif.h").is_file(),
             Need::NetPipe => on_path("NPmpich2"),
             Need::Redis => on_path("redis-server"),
             Need::Nginx => on_path("nginx"),

@@ -128,6 +128,7 @@ macro_rules! attributes {
                 flag: *mut i32,
                 language: i32,
             ) -> i32 {
+                let keyval = number::keyval_of_fortran(keyval);
                 // SAFETY: the caller's places.
                 unsafe {
                     let code = entries::$c_get(object, keyval, value.cast(), flag);
@@ -141,6 +142,7 @@ macro_rules! attributes {
             /// Sets an attribute for a language.
             #[unsafe(no_mangle)]
             pub unsafe extern "C" fn $set(object: i32, keyval: i32, value: *mut c_void, language: i32) -> i32 {
+                let keyval = number::keyval_of_fortran(keyval);
                 // SAFETY: the caller's arguments.
                 unsafe { entries::$c_set(object, keyval, write(value, language) as *mut c_void) }
             }

@@ -140,6 +140,12 @@ pub fn keyval_theirs(keyval: i32) -> i32 {
     if own { keyval | OWN } else { values::key_theirs(keyval).unwrap_or(values::KEYVAL_INVALID) }
 }
 
+/// The key of C for one of Fortran: the numbers of predefined keys are one more there.
+pub fn keyval_of_fortran(keyval: i32) -> i32 {
+    let of_c = keyval.wrapping_sub(1);
+    if keyval > 0 && values::key_ours(of_c).is_some() { of_c } else { keyval }
+}
+
 /// Levels at which tools may be called back: the bits of the standard ABI in the order of the numbers here.
 const SAFETIES: [i32; 4] = [0, 3, 15, 63];
 
@@ -203,6 +209,16 @@ mod tests {
         assert_eq!(keyval_theirs(ours::KEYVAL_INVALID), values::KEYVAL_INVALID);
         for own in [0x6000_0000, 0x6440_0001, 0x67ff_ffff] {
             assert!(keyval_theirs(own) < 0 && keyval_ours(keyval_theirs(own)) == own);
+        }
+    }
+
+    #[test]
+    fn predefined_keys_of_fortran_are_one_more_and_others_the_same() {
+        assert_eq!(keyval_of_fortran(values::TAG_UB + 1), values::TAG_UB);
+        assert_eq!(keyval_of_fortran(values::WIN_MODEL + 1), values::WIN_MODEL);
+        for same in [values::TAG_UB, values::WIN_BASE, values::KEYVAL_INVALID, i32::MIN, i32::MIN | 0x6440_0002, -1, 0]
+        {
+            assert_eq!(keyval_of_fortran(same), same);
         }
     }
 
