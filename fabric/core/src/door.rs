@@ -20,7 +20,7 @@ use weft_device::tcp::begin;
 use weft_wire::siphash::{same, tag};
 use weft_wire::tcp::Key;
 
-const MAGIC: [u8; 8] = *b"weftdor1";
+const MAGIC: [u8; 8] = *b"weftdor2";
 const NONCE: usize = 16;
 const TAG: usize = 16;
 /// Longest name, with the zero that C wants: the shortest that an ABI has room for.

@@ -142,6 +142,12 @@ impl Endpoint {
         Ok(Peer(number))
     }
 
+    /// All peers that are of other jobs.
+    pub(crate) fn foreign_peers(&self) -> impl Iterator<Item = Peer> + use<> {
+        let first = self.world_size();
+        (first..first + self.foreigners.cards.len() as u32).map(Peer)
+    }
+
     /// Whether the peer is of another job.
     #[inline]
     pub fn is_foreign(&self, peer: Peer) -> bool {

@@ -31,6 +31,7 @@ mod endpoint;
 pub mod foreign;
 mod join;
 mod links;
+pub mod memory;
 mod monitor;
 mod pace;
 mod port;

@@ -8,14 +8,18 @@
 
 use std::io;
 use std::os::fd::AsRawFd;
-use weft_device::shm::Memory;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use weft_device::shm::{Memory, Shown};
 use weft_device::sys;
 use weft_wire::segment::PAGE_BYTES;
 
 /// Memory that several processes of this host have mapped. Zero at the start; its address differs between them.
 pub struct Region {
-    memory: Memory,
+    memory: Arc<Memory>,
     token: u64,
+    /// The process that has made it, if it is not another one's.
+    maker: Option<u32>,
 }
 
 /// How other processes find a region: number of the descriptor, and what stands in the region.
@@ -33,27 +37,66 @@ impl Region {
         let memory = Memory::create(c"weft-region", whole)?;
         memory.populate(0, whole)?;
         let token = sys::now_ns() ^ u64::from(std::process::id()) << 32;
-        // SAFETY: the first page is ours until the ticket is told.
-        unsafe { memory.at(0, 8).cast::<u64>().write(token) };
-        Ok(Self { memory, token })
+        let region = Self { memory: Arc::new(memory), token, maker: Some(std::process::id()) };
+        region.mark().store(token, Ordering::Release);
+        Ok(region)
     }
 
     pub fn ticket(&self) -> Ticket {
         Ticket { number: self.memory.descriptor().as_raw_fd() as u32, token: self.token }
     }
 
+    /// The region of another process, which is to have so many bytes.
     pub(crate) fn open(pid: i32, ticket: Ticket, bytes: usize) -> io::Result<Self> {
+        let region = Self::open_any(pid, ticket)?;
+        if region.bytes() == bytes { Ok(region) } else { Err(io::Error::other("it is other memory")) }
+    }
+
+    /// The region of another process, however long it is.
+    pub(crate) fn open_any(pid: i32, ticket: Ticket) -> io::Result<Self> {
         let number = i32::try_from(ticket.number).map_err(io::Error::other)?;
         let memory = Memory::open_of(pid, number)?;
-        // SAFETY: the first page is mapped where the length is right; nobody writes it after the ticket was told.
-        let fits = bytes.checked_add(PAGE_BYTES) == Some(memory.bytes())
-            && unsafe { memory.at(0, 8).cast::<u64>().read() } == ticket.token;
-        if fits { Ok(Self { memory, token: ticket.token }) } else { Err(io::Error::other("it is other memory")) }
+        let region = Self { memory: Arc::new(memory), token: ticket.token, maker: None };
+        if region.memory.bytes() > PAGE_BYTES && region.is_in_use() {
+            Ok(region)
+        } else {
+            Err(io::Error::other("it is other memory"))
+        }
+    }
+
+    /// What its maker wrote: the token, until it gives the region up.
+    fn mark(&self) -> &AtomicU64 {
+        // SAFETY: an atomic at the beginning of a mapping, which is a page and more, and lives as long as `self`.
+        unsafe { &*self.memory.at(0, 8).cast() }
+    }
+
+    /// Whether its maker still has it.
+    pub(crate) fn is_in_use(&self) -> bool {
+        self.mark().load(Ordering::Acquire) == self.token
+    }
+
+    /// Bytes that can be used.
+    pub(crate) fn bytes(&self) -> usize {
+        self.memory.bytes() - PAGE_BYTES
+    }
+
+    /// The memory behind it, and where `offset` is in that.
+    pub(crate) fn shown(&self, offset: usize) -> Shown {
+        Shown { memory: self.memory.clone(), offset: PAGE_BYTES + offset }
     }
 
     /// The address of `bytes` bytes at `offset`, in this process.
     pub fn at(&self, offset: usize, bytes: usize) -> *mut u8 {
         self.memory.at(PAGE_BYTES + offset, bytes)
+    }
+}
+
+impl Drop for Region {
+    fn drop(&mut self) {
+        // A forked child has it, too, and gives nothing up.
+        if self.maker == Some(std::process::id()) {
+            self.mark().store(0, Ordering::Release);
+        }
     }
 }
 

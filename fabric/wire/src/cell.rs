@@ -55,7 +55,7 @@ pub enum Kind {
     /// Port protocol, where two devices lead to the receiver: the next message by this one comes behind so many that went
     /// by the other. Control: that number.
     Order = 11,
-    /// Port protocol: the sender takes an ask back. Control: sender's request.
+    /// Port protocol: the sender takes an ask back. It has a place among messages. Control: sender's request.
     Retract = 12,
     /// Port protocol: an ask that was taken back is forgotten; there is no other answer to it. Control: sender's request.
     Retracted = 13,

@@ -81,7 +81,7 @@ pub struct Function {
     pub twin: bool,
     pub parameters: Vec<Parameter>,
     pub variadic: bool,
-    pub body: Option<Body>,
+    pub body: Body,
 }
 
 pub struct Body {
@@ -123,16 +123,14 @@ fn function(line: &str) -> Function {
     let (parameters, rest) = rest.split_once(')').unwrap_or_else(|| bad());
     let (answer, name) = head.split_once(' ').unwrap_or_else(|| bad());
     let (name, twin) = name.strip_suffix("[_c]").map_or((name, false), |name| (name, true));
-    let body = match rest.trim() {
-        "" => None,
-        rest => Some(match rest.strip_prefix("=> ") {
-            Some(path) => Body { path: path.to_owned(), answers_value: true, takes_form: false },
-            None => {
-                let path = rest.strip_prefix("= ").unwrap_or_else(|| bad());
-                let takes_form = path.ends_with("(wide)");
-                Body { path: path.trim_end_matches("(wide)").to_owned(), answers_value: false, takes_form }
-            }
-        }),
+    let rest = rest.trim();
+    let body = match rest.strip_prefix("=> ") {
+        Some(path) => Body { path: path.to_owned(), answers_value: true, takes_form: false },
+        None => {
+            let path = rest.strip_prefix("= ").unwrap_or_else(|| bad());
+            let takes_form = path.ends_with("(wide)");
+            Body { path: path.trim_end_matches("(wide)").to_owned(), answers_value: false, takes_form }
+        }
     };
     let listed = parameters.split(',').map(str::trim).filter(|text| *text != "void" && *text != "...");
     Function {

@@ -93,7 +93,7 @@ pub struct Draft {
 
 impl Draft {
     pub fn new(local: Arc<Group>) -> Self {
-        let errhandler = Arc::new(Handler::Fatal);
+        let errhandler = Arc::new(Handler::Initial);
         let (info, attributes) = Default::default();
         let session = local.session();
         let (remote, topology, name) = Default::default();

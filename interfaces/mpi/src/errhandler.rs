@@ -12,6 +12,10 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 /// What happens after an error.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Handler {
+    /// What objects have until the program gives them, or one that they inherit from, a handler: that of the process,
+    /// which is fatal unless the program has changed it. As in MPICH, so that a program that gives only
+    /// `MPI_COMM_WORLD` a handler hears of all errors, whatever it made before.
+    Initial,
     /// Ends the job.
     Fatal,
     /// Ends the processes of the communicator; where the job does not go on without them, all.
@@ -76,7 +80,7 @@ pub fn resolve(handle: usize, kind: Kind) -> Result<Arc<Handler>> {
 /// A handle for `handler` to give to the program, which frees it: the one that the program knows, if there is one.
 pub fn handle_of(handler: &Arc<Handler>) -> usize {
     match **handler {
-        Handler::Fatal => ERRORS_ARE_FATAL,
+        Handler::Initial | Handler::Fatal => ERRORS_ARE_FATAL,
         Handler::Abort => ERRORS_ABORT,
         Handler::Return => ERRORS_RETURN,
         Handler::User { .. } => {
@@ -129,7 +133,7 @@ pub fn raise(call: &'static str, on: On, error: Error) -> i32 {
 /// program may have changed.
 pub(crate) fn run(handler: &Handler, object: usize, code: i32, line: &str) -> i32 {
     match *handler {
-        Handler::Fatal => crate::start::abort_with(code, line),
+        Handler::Initial | Handler::Fatal => crate::start::abort_with(code, line),
         Handler::Abort => crate::start::abort_members(object, code, line),
         Handler::Return => recent::remember(code, line),
         Handler::User { function, kind } => {
@@ -177,6 +181,7 @@ fn of_session(handle: usize) -> (Arc<Handler>, usize) {
 fn of_win(handle: usize) -> (Arc<Handler>, usize) {
     if crate::start::is_running()
         && let Some(window) = WORLD.enter().windows.table.find(handle)
+        && *window.errhandler != Handler::Initial
     {
         return (window.errhandler.clone(), handle);
     }
@@ -201,11 +206,16 @@ fn of_comm(handle: Option<usize>) -> (Arc<Handler>, usize) {
         return (Arc::new(Handler::Fatal), COMM_SELF);
     }
     let world = WORLD.enter();
-    match handle.and_then(|handle| world.comms.find(handle)).or_else(|| of_process(&world)) {
+    let own = handle.and_then(|handle| world.comms.find(handle)).filter(|comm| has_handler(comm));
+    match own.or_else(|| of_process(&world)) {
         Some(comm) => (comm.state().errhandler.clone(), comm.handle),
         // Only sessions are used: the initial error handler (MPI 5.0, section 9.3).
         None => (Arc::new(Handler::Fatal), COMM_SELF),
     }
+}
+
+fn has_handler(comm: &Comm) -> bool {
+    *comm.state().errhandler != Handler::Initial
 }
 
 /// Whose handler gets errors of no object: `MPI_COMM_SELF` (MPI 5.0, section 9.3). Before MPI 4.0 it was
@@ -213,5 +223,5 @@ fn of_comm(handle: Option<usize>) -> (Arc<Handler>, usize) {
 /// initial one.
 fn of_process(world: &World) -> Option<&Arc<Comm>> {
     let own = world.comms.find(COMM_SELF)?;
-    if *own.state().errhandler == Handler::Fatal { world.comms.find(COMM_WORLD) } else { Some(own) }
+    if has_handler(own) { Some(own) } else { world.comms.find(COMM_WORLD) }
 }

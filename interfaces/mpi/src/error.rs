@@ -113,6 +113,13 @@ classes! {
     Revoked = 103, "MPIX_ERR_REVOKED", "the communicator is revoked";
 }
 
+impl Class {
+    /// Whether it says that a process is lost.
+    pub fn is_loss(self) -> bool {
+        matches!(self, Self::ProcAborted | Self::ProcFailed | Self::ProcFailedPending)
+    }
+}
+
 /// What a call that failed reports: the class for the program, the detail for the person.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Error {
@@ -154,12 +161,6 @@ impl Error {
 }
 
 pub type Result<T> = std::result::Result<T, Error>;
-
-/// The error of a function that the library does not have yet.
-#[cold]
-pub fn unsupported() -> Error {
-    Error::new(Class::UnsupportedOperation, "this version of the library does not support it")
-}
 
 /// The error of a null pointer where a result must go.
 #[cold]

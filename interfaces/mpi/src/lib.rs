@@ -37,7 +37,6 @@ pub mod file;
 pub mod group;
 pub mod handle;
 pub mod info;
-pub mod memory;
 pub mod op;
 pub mod partitioned;
 pub mod point;

@@ -1,7 +1,7 @@
 //! The tool information interface (MPI 5.0, section 15.3).
 //!
 //! - Control variables are the settings, by their names and in their words. A tool can change those that a rank reads
-//!   when it joins its job, until it does.
+//!   when it joins its job, until it does; for one that comes later they are read-only.
 //! - Performance variables are the counters of the status page. A handle counts from where it was started.
 //! - Categories: one of each, and one that holds both. There are no kinds of events yet, and so no sources.
 //!
@@ -28,6 +28,10 @@ struct Known {
 }
 
 static KNOWN: OnceLock<Known> = OnceLock::new();
+
+/// Whether the first tool came when the process had joined its job. What is said of a variable must not change later
+/// (MPI 5.0, section 15.3.6), so it is settled then whether settings can be written.
+static LATE: OnceLock<bool> = OnceLock::new();
 
 /// The process has joined its job.
 pub fn note_joined(endpoint: &Endpoint) {

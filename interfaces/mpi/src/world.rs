@@ -165,8 +165,9 @@ impl Driven for World {
     }
 
     fn idle(&mut self, sleeps: bool) -> bool {
-        self.windows.idle(sleeps);
-        crate::failure::idle(self, sleeps) | crate::coll::inquiry::idle(self, sleeps)
+        crate::window::idle(self, sleeps)
+            | crate::failure::idle(self, sleeps)
+            | crate::coll::inquiry::idle(self, sleeps)
     }
 
     fn longest_sleep(&self) -> Option<Duration> {

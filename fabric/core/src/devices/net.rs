@@ -46,9 +46,9 @@ pub(super) struct Sent {
     pub(super) raw_over_connection: bool,
 }
 
-/// Whether a packet begins a message that has a place among others.
+/// Whether a packet has a place among others: it begins a message, or takes one back.
 const fn has_place(kind: Kind) -> bool {
-    matches!(kind, Kind::Short | Kind::Eager | Kind::Ask)
+    matches!(kind, Kind::Short | Kind::Eager | Kind::Ask | Kind::Retract)
 }
 
 impl Net {
@@ -169,6 +169,13 @@ impl Net {
                 links.handle_lost(rank);
             }
         }
+        while let Some((rank, story)) = self.tcp.take_unreached() {
+            match self.links_to(rank) {
+                Some(links) => links.give_up_other(rank, &story),
+                // Nothing else leads to a process of another job, and nobody else tells of its end.
+                None => port.handle_loss(rank),
+            }
+        }
         if self.links.is_some() {
             self.settle_links(port, far);
         }
@@ -220,11 +227,6 @@ impl Net {
         if tcp_moved {
             let lost = |rank: &u32| self.tcp.has_lost(*rank);
             (0..self.hosts.len() as u32).filter(lost).for_each(|rank| links.handle_lost(rank));
-        }
-        while let Some((rank, story)) = self.tcp.take_unreached() {
-            if (rank as usize) < self.hosts.len() {
-                links.give_up_other(rank, &story);
-            }
         }
         while let Some(rank) = links.take_return() {
             self.ways[rank as usize] = Way::Udp;

@@ -13,10 +13,17 @@ impl Endpoint {
         self.keeps_going
     }
 
-    /// The processes that the launcher has seen end without leave since the last call. What they have sent is taken, as
+    /// The processes that the launcher has seen end without leave since the last call, and those of other jobs that are
+    /// lost, in every call: no launcher tells of those, so what the device finds counts. What they have sent is taken, as
     /// far as it has arrived; what waits for them has ended with [`Fault::PeerLost`].
     pub fn look_for_lost(&mut self) -> Vec<Peer> {
         self.port.discard_closed();
+        let mut all = self.lost_of_this_job();
+        all.extend(self.foreign_peers().filter(|peer| self.port.is_lost(peer.0)));
+        all
+    }
+
+    fn lost_of_this_job(&mut self) -> Vec<Peer> {
         let Some(manager) = self.manager.as_mut().filter(|_| self.keeps_going) else { return Vec::new() };
         let mut lost: Vec<u32> = std::iter::from_fn(|| manager.poll_lost()).map(|rank| rank as u32).collect();
         lost.retain(|rank| *rank < self.size && *rank != self.me);

@@ -1,5 +1,6 @@
 //! What has arrived and nobody has received yet, and the stream that is open from each peer.
 
+use super::shown::Asked;
 use crate::api::{Outcome, Peer, RequestId};
 use weft_wire::cell::INLINE_WORDS;
 
@@ -10,7 +11,7 @@ pub(crate) enum Body {
     /// Copied here as they come in; `received` counts them.
     Kept { data: Vec<u8>, received: usize },
     /// Still in the sender, who asked to send, or offers that it be taken at once.
-    Asked { address: u64, request: u32, offered: bool },
+    Asked(Asked),
     /// Still in our own memory: a message to oneself.
     Own { data: *const u8, request: RequestId },
 }
@@ -36,7 +37,7 @@ impl Body {
         match self {
             Self::Inline(_) | Self::Own { .. } => true,
             Self::Kept { data, received } => *received == data.len(),
-            Self::Asked { .. } => false,
+            Self::Asked(_) => false,
         }
     }
 }
@@ -59,11 +60,11 @@ impl ArrivedTable {
         self.entries[index as usize].as_mut().expect("a message that has arrived and was not received")
     }
 
-    /// Where an offered message that is still in its sender is: address and request.
-    pub fn offer(&self, index: u32) -> Option<(Outcome, u64, u32)> {
+    /// Where an offered message that is still in its sender is.
+    pub fn offer(&self, index: u32) -> Option<(Outcome, Asked)> {
         let arrived = self.entries.get(index as usize)?.as_ref()?;
         match arrived.body {
-            Body::Asked { address, request, offered: true } => Some((arrived.outcome, address, request)),
+            Body::Asked(asked) if asked.offered => Some((arrived.outcome, asked)),
             _ => None,
         }
     }
@@ -71,7 +72,7 @@ impl ArrivedTable {
     /// The message of `peer` whose sender waits with this request to be let in.
     pub fn asked_by(&self, peer: Peer, wanted: u64) -> Option<u32> {
         let asks = |a: &Arrived| match a.body {
-            Body::Asked { request, .. } => a.outcome.peer == peer && u64::from(request) == wanted,
+            Body::Asked(Asked { request, .. }) => a.outcome.peer == peer && u64::from(request) == wanted,
             Body::Own { request, .. } => a.outcome.peer == peer && u64::from(request.0) == wanted,
             _ => false,
         };

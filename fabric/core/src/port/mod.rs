@@ -22,6 +22,7 @@ mod rendezvous;
 pub(crate) mod requests;
 mod retract;
 mod send;
+mod shown;
 
 use crate::api::{Fault, Peer, RequestId};
 use crate::devices::Slots;
@@ -35,6 +36,7 @@ pub(crate) use order::{By, Ordered};
 use outbound::{Control, Outbound};
 use receive::EAGER_CEILING;
 use requests::{Requests, State};
+use shown::{Asked, Opens};
 use std::collections::VecDeque;
 use weft_device::shm::CopyJob;
 use weft_device::{NoMemory, Packet, PeerFault, Sink};
@@ -95,10 +97,14 @@ pub(crate) struct Port {
     backlog: Vec<u32>,
     jobs: VecDeque<Job>,
     slots: Slots,
-    /// Receives that wait for a copy slot, with the address of the message in the sender.
-    without_slot: VecDeque<(RequestId, u64)>,
+    /// Receives that wait for a copy slot, with where the message is.
+    without_slot: VecDeque<(RequestId, Asked)>,
+    /// Memory of others that we have mapped.
+    opens: Opens,
     choice: Choice,
     offers: Offers,
+    /// The same for messages that are shown: who copies them needs no kernel.
+    shows: Offers,
     /// Messages that have arrived as offers. Some have been received since.
     offered: VecDeque<u32>,
     /// Passes since one of them was looked at.
@@ -137,8 +143,10 @@ impl Port {
             jobs: VecDeque::new(),
             slots,
             without_slot: VecDeque::new(),
+            opens: Opens::default(),
             choice: Choice::default(),
             offers: Offers::default(),
+            shows: Offers::default(),
             offered: VecDeque::new(),
             busy_passes: 0,
             limits,
@@ -222,6 +230,7 @@ impl Port {
         self.streams[2 * peer as usize..][..2].fill(None);
         self.jobs.retain(|job| job.peer != peer);
         self.without_slot.retain(|(id, _)| self.requests.at(*id).state == State::WithoutSlot);
+        self.opens.forget(peer);
         self.raw.lose_peer(Peer(peer));
     }
 
@@ -274,6 +283,7 @@ impl Port {
             self.choice.abandon();
         }
         self.offers.abandon(id);
+        self.shows.abandon(id);
         self.requests.complete(id);
     }
 
@@ -327,7 +337,7 @@ impl Port {
                 Ok(())
             }
             Kind::Retract => {
-                self.on_retract(packet);
+                self.retract(Peer(packet.from), packet.word(0));
                 Ok(())
             }
             Kind::Retracted => self.on_retracted(packet),

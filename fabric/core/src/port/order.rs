@@ -14,6 +14,7 @@
 use super::inbound::{Arrived, Body, Target};
 use super::receive::{label, outcome};
 use super::{Breach, Port, RequestId};
+use crate::api::Peer;
 use std::collections::VecDeque;
 use weft_device::{Packet, PeerFault, Sink};
 use weft_protocol::matching::Label;
@@ -47,10 +48,16 @@ struct OneWay {
 }
 
 struct Held {
-    /// `None` once its sender has taken it back: only its turn is left.
-    message: Option<u32>,
-    label: Label,
+    what: What,
     after: u64,
+}
+
+enum What {
+    Message(u32, Label),
+    /// The sender wants an ask back, named by its request.
+    Retract(u64),
+    /// A message that its sender has taken back: only its turn is left.
+    Gone,
 }
 
 /// Both ways from one peer.
@@ -71,7 +78,11 @@ impl Order {
     /// Forgets a message that is held; false if it is not (any longer).
     pub fn forget_held(&mut self, message: u32) -> bool {
         let mut held = self.0.iter_mut().flat_map(|way| &mut way.held);
-        held.find(|held| held.message == Some(message)).is_some_and(|held| held.message.take().is_some())
+        let found = held.find(|held| matches!(held.what, What::Message(other, _) if other == message));
+        found.is_some_and(|held| {
+            held.what = What::Gone;
+            true
+        })
     }
 
     /// The next message whose turn has come, which then has passed.
@@ -101,7 +112,8 @@ impl Sink for Ordered<'_> {
             return Ok(());
         }
         match packet.head.kind {
-            Kind::Short | Kind::Eager | Kind::Ask => self.port.on_message(packet, self.by),
+            // What takes an ask back must not come before it.
+            Kind::Short | Kind::Eager | Kind::Ask | Kind::Retract => self.port.on_message(packet, self.by),
             Kind::Order => {
                 self.port.orders[packet.from as usize].0[self.by as usize].after = packet.word(0);
                 Ok(())
@@ -142,34 +154,39 @@ impl Port {
             port.arrived.insert(Arrived { outcome: outcome(&packet, length), body, taken_by: None })
         };
         let message = match packet.head.kind {
+            Kind::Retract => None,
             Kind::Short => {
                 let words = std::array::from_fn::<u64, INLINE_WORDS, _>(|i| packet.word(i));
-                keep(self, packet.inline_bytes as u64, Body::Inline(words))
+                Some(keep(self, packet.inline_bytes as u64, Body::Inline(words)))
             }
             Kind::Eager => {
                 let (total, bulk) = self.eager(&packet)?;
                 let message = keep(self, total, Body::Kept { data: vec![0; total as usize], received: 0 });
                 self.open_eager(from as u32, Target::Arrived(message), total, bulk)?;
-                message
+                Some(message)
             }
             _ => {
-                let (length, body) = Self::asked(&packet)?;
-                keep(self, length, body)
+                let (length, asked) = Self::asked(&packet)?;
+                Some(keep(self, length, Body::Asked(asked)))
             }
         };
+        let what = message.map_or_else(|| What::Retract(packet.word(0)), |message| What::Message(message, label));
         let way = &mut self.orders[from].0[by as usize];
-        way.held.push_back(Held { message: Some(message), label, after: way.after });
+        way.held.push_back(Held { what, after: way.after });
         Ok(())
     }
 
     /// Matches what was held and has its turn now.
     #[cold]
     fn let_pass(&mut self, from: usize) {
-        while let Some(Held { message, label, .. }) = self.orders[from].poll_turn() {
-            let Some(message) = message else { continue };
-            match self.matcher.handle_message(&label) {
-                Some(receive) => self.receive_arrived(RequestId(receive), message),
-                None => self.leave(&label, message),
+        while let Some(Held { what, .. }) = self.orders[from].poll_turn() {
+            match what {
+                What::Message(message, label) => match self.matcher.handle_message(&label) {
+                    Some(receive) => self.receive_arrived(RequestId(receive), message),
+                    None => self.leave(&label, message),
+                },
+                What::Retract(request) => self.retract(Peer(from as u32), request),
+                What::Gone => {}
             }
         }
     }
@@ -177,7 +194,11 @@ impl Port {
     /// Nothing more comes from a peer: what was held behind it never has its turn.
     pub(super) fn forget_held(&mut self, peer: u32) {
         for way in std::mem::take(&mut self.orders[peer as usize]).0 {
-            way.held.into_iter().filter_map(|held| held.message).for_each(|message| drop(self.arrived.remove(message)));
+            for held in way.held {
+                if let What::Message(message, _) = held.what {
+                    self.arrived.remove(message);
+                }
+            }
         }
     }
 }
@@ -185,6 +206,14 @@ impl Port {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::api::Selector;
+    use crate::devices::Devices;
+    use crate::port::Limits;
+    use crate::status::{Page, PageCounters};
+    use weft_device::hand_on;
+    use weft_device::shm::{Segment, ShmDevice};
+    use weft_wire::cell::Head;
+    use weft_wire::settings::Settings;
 
     const LABEL: Label = Label { context: 1, peer: 0, tag: 2 };
 
@@ -197,13 +226,17 @@ mod tests {
         let way = &mut order.0[by as usize];
         match is_turn {
             true => way.passed += 1,
-            false => way.held.push_back(Held { message: Some(message), label: LABEL, after }),
+            false => way.held.push_back(Held { what: What::Message(message, LABEL), after }),
         }
         is_turn
     }
 
     fn passing(order: &mut Order) -> Vec<u32> {
-        std::iter::from_fn(|| order.poll_turn()).filter_map(|held| held.message).collect()
+        let message = |held: Held| match held.what {
+            What::Message(message, _) => Some(message),
+            _ => None,
+        };
+        std::iter::from_fn(|| order.poll_turn()).filter_map(message).collect()
     }
 
     #[test]
@@ -211,6 +244,35 @@ mod tests {
         let mut order = Order::default();
         assert!((0..100).all(|message| arrive(&mut order, message, By::Connection, 0)));
         assert!(!order.has_held());
+    }
+
+    /// A port of rank 0 of two.
+    fn port() -> Port {
+        let segment = Segment::create(2).expect("memory");
+        let device = ShmDevice::join(segment.clone(), 0).expect("a member");
+        let order = Settings::default().device;
+        let slots = Devices::local(device, 0, 2, order).expect("devices").slots();
+        Port::new(0, 2, Limits::default(), slots, PageCounters::new(Page::new(&segment, 0, true)))
+    }
+
+    fn bytes(words: &[u64]) -> Vec<u8> {
+        words.iter().flat_map(|word| word.to_le_bytes()).collect()
+    }
+
+    /// The ask has gone over the connection, and then datagrams have found a way.
+    #[test]
+    fn what_takes_an_ask_back_comes_after_it_whichever_way_each_goes() {
+        let mut port = port();
+        let mut by = |by, head, words: &[u64]| {
+            hand_on(&mut Ordered { port: &mut port, by }, 1, head, &bytes(words), None).expect("it is allowed");
+        };
+        let (ask, request) = (Head { context: 5, ..Head::control(Kind::Ask) }, 3);
+        by(By::Datagrams, Head::control(Kind::Order), &[1]);
+        by(By::Datagrams, Head::control(Kind::Retract), &[request]);
+        by(By::Connection, ask, &[1 << 20, 0, request, 0]);
+        let says: Vec<_> = port.outbound[1].control.iter().map(|said| (said.head.kind, said.values()[0])).collect();
+        assert_eq!(says, [(Kind::Retracted, request)]);
+        assert!(port.probe(Selector { context: 5, peer: None, tag: None }).is_none(), "it is forgotten");
     }
 
     /// Sent: 0 and 1 by datagrams, 2 over the connection, 3 by datagrams, 4 and 5 over the connection.

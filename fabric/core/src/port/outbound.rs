@@ -1,5 +1,6 @@
 //! What waits to leave, per peer: control packets, streams under way, messages whose header has not left.
 
+use super::shown::Place;
 use crate::api::RequestId;
 use std::collections::VecDeque;
 use weft_wire::cell::{Head, INLINE_WORDS, Kind};
@@ -33,6 +34,8 @@ pub(crate) struct Message {
     pub length: usize,
     /// May be taken at once; see [`super::offers`].
     pub offered: bool,
+    /// Where it lies, if the receiver can see that.
+    pub place: Option<Place>,
 }
 
 /// Bytes of one message that follow each other in packets. One stream at a time per peer.

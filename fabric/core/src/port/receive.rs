@@ -2,6 +2,7 @@
 
 use super::inbound::{Arrived, Body, OpenStream, Target};
 use super::requests::{Requests, State};
+use super::shown::Asked;
 use super::{Breach, Port, RequestId};
 use crate::api::{Fault, Outcome, Peer, Selector};
 use weft_device::past_caches::settle;
@@ -136,8 +137,7 @@ impl Port {
                 unsafe { self.deliver_bytes(id, outcome, data, outcome.length as usize) };
                 self.requests.complete(request);
             }
-            Body::Asked { address, request, offered: true } => self.take_offer(id, outcome, address, request),
-            Body::Asked { address, request, offered: false } => self.grant(id, outcome, address, request),
+            Body::Asked(asked) => self.let_in(id, outcome, asked),
         }
     }
 
@@ -314,29 +314,23 @@ impl Port {
     }
 
     pub(super) fn on_ask(&mut self, packet: Packet<'_>) -> Result<(), Breach> {
-        let (length, body) = Self::asked(&packet)?;
+        let (length, asked) = Self::asked(&packet)?;
         let outcome = outcome(&packet, length);
-        let Some(receive) = self.matcher.handle_message(&label(&packet)) else {
-            self.keep(&packet, outcome, body);
-            return Ok(());
-        };
-        match body {
-            Body::Asked { address, request, offered: true } => {
-                self.take_offer(RequestId(receive), outcome, address, request);
+        match self.matcher.handle_message(&label(&packet)) {
+            Some(receive) => self.let_in(RequestId(receive), outcome, asked),
+            None => {
+                self.keep(&packet, outcome, Body::Asked(asked));
             }
-            Body::Asked { address, request, .. } => self.grant(RequestId(receive), outcome, address, request),
-            _ => {}
         }
         Ok(())
     }
 
     /// What is asked, and how long the message is.
-    pub(super) fn asked(packet: &Packet<'_>) -> Result<(u64, Body), Breach> {
-        let (length, address, request) = (packet.word(0), packet.word(1), packet.word(2) as u32);
-        let offered = packet.word(3) != 0;
-        if length > if offered { EAGER_CEILING } else { isize::MAX as u64 } {
+    pub(super) fn asked(packet: &Packet<'_>) -> Result<(u64, Asked), Breach> {
+        let (length, asked) = (packet.word(0), Asked::from_words(std::array::from_fn(|i| packet.word(i + 1))));
+        if length > if asked.offered { EAGER_CEILING } else { isize::MAX as u64 } {
             return Err("a message of impossible length");
         }
-        Ok((length, Body::Asked { address, request, offered }))
+        Ok((length, asked))
     }
 }

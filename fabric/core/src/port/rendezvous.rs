@@ -4,6 +4,7 @@ use super::choice::Way;
 use super::inbound::Body;
 use super::outbound::Stream;
 use super::requests::{Entry, Requests, State};
+use super::shown::Asked;
 use super::{Breach, Job, Port, RequestId};
 use crate::api::{Outcome, Peer};
 use weft_device::Packet;
@@ -22,23 +23,34 @@ impl Entry {
 }
 
 impl Port {
-    /// Lets the sender of a long message begin: `address` and `remote` are its buffer and its request.
-    pub(super) fn grant(&mut self, id: RequestId, outcome: Outcome, address: u64, remote: u32) {
+    /// Gives the message of a sender that asks to a receive.
+    pub(super) fn let_in(&mut self, id: RequestId, outcome: Outcome, asked: Asked) {
+        match asked.offered {
+            true => self.take_offer(id, outcome, asked),
+            false => self.grant(id, outcome, asked),
+        }
+    }
+
+    /// Lets the sender of a long message begin.
+    fn grant(&mut self, id: RequestId, outcome: Outcome, asked: Asked) {
         self.begin(id, outcome);
-        let from = outcome.peer.0;
+        let (from, remote) = (outcome.peer.0, asked.request);
         let entry = self.requests.at(id);
         entry.remote = remote;
-        let bytes = entry.wanted();
-        if bytes == 0 {
+        let (bytes, local) = (entry.wanted(), entry.buffer);
+        // SAFETY: BUFFER-LIVES, and bytes <= capacity.
+        if bytes == 0 || unsafe { self.copy_shown(from, &asked, local, bytes) } {
             self.reply(from, Kind::DoneSend, &[remote as u64]);
             return self.requests.complete(id);
         }
         let Some(pid) = self.slots.pid(from).filter(|_| self.limits.single_copy_allowed) else {
             return self.grant_stream(from, id);
         };
+        let is_shown = self.shown(from, &asked, bytes).is_some();
         let way = match self.limits.single_copy {
             Some(least) if bytes < least as u64 => Way::Stream,
             Some(_) => Way::Copy,
+            None if is_shown => Way::Copy,
             None => {
                 self.requests.at(id).timed = true;
                 self.choice.begin(bytes, sys::now_ns())
@@ -46,20 +58,20 @@ impl Port {
         };
         match way {
             Way::Stream => self.grant_stream(from, id),
-            Way::Copy => self.grant_copy(from, pid, id, address),
+            Way::Copy => self.grant_copy(from, pid, id, asked),
         }
     }
 
     /// Copies an offered message into its receive; if that cannot be, it is streamed.
-    pub(super) fn take_offer(&mut self, id: RequestId, outcome: Outcome, address: u64, remote: u32) {
+    fn take_offer(&mut self, id: RequestId, outcome: Outcome, asked: Asked) {
         self.begin(id, outcome);
         let from = outcome.peer.0;
         let entry = self.requests.at(id);
-        entry.remote = remote;
+        entry.remote = asked.request;
         let (bytes, local) = (entry.wanted() as usize, entry.buffer);
         // SAFETY: BUFFER-LIVES, and bytes <= capacity.
-        if bytes == 0 || unsafe { self.pull(from, address, local, bytes) } {
-            self.answer_offer(from, outcome.length, remote);
+        if bytes == 0 || unsafe { self.pull(from, &asked, local, bytes) } {
+            self.answer_offer(from, outcome.length, asked.request);
             return self.requests.complete(id);
         }
         self.grant_stream(from, id);
@@ -76,21 +88,21 @@ impl Port {
         self.busy_passes = 0;
         let Some(message) = self.offered.pop_front() else { return false };
         // The entry may be another message's by now; if that one is offered, taking it is right, too.
-        let Some((outcome, address, remote)) = self.arrived.offer(message) else { return true };
+        let Some((outcome, asked)) = self.arrived.offer(message) else { return true };
         let from = outcome.peer.0;
         if self.lost[from as usize] {
             return true;
         }
         let mut data = vec![0; outcome.length as usize];
         // SAFETY: the vector is as long.
-        if unsafe { self.pull(from, address, data.as_mut_ptr(), data.len()) } {
+        if unsafe { self.pull(from, &asked, data.as_mut_ptr(), data.len()) } {
             self.arrived.at(message).body = Body::Kept { received: data.len(), data };
-            self.answer_offer(from, outcome.length, remote);
+            self.answer_offer(from, outcome.length, asked.request);
             return true;
         }
         // It is streamed to us. The request stands for the message until its stream begins.
         let mut entry = Requests::entry(State::Granted, data.as_mut_ptr(), data.len(), Peer(from));
-        (entry.outcome, entry.remote, entry.released, entry.keeps) = (outcome, remote, true, Some(message));
+        (entry.outcome, entry.remote, entry.released, entry.keeps) = (outcome, asked.request, true, Some(message));
         let id = self.requests.insert(entry);
         self.arrived.at(message).body = Body::Kept { received: 0, data };
         self.grant_stream(from, id);
@@ -106,10 +118,14 @@ impl Port {
     ///
     /// # Safety
     /// `to` is writable for `length` bytes.
-    unsafe fn pull(&mut self, from: u32, address: u64, to: *mut u8, length: usize) -> bool {
+    unsafe fn pull(&mut self, from: u32, asked: &Asked, to: *mut u8, length: usize) -> bool {
+        // SAFETY: the caller's promise.
+        if unsafe { self.copy_shown(from, asked, to, length as u64) } {
+            return true;
+        }
         let Some(pid) = self.slots.pid(from).filter(|_| self.limits.single_copy_allowed) else { return false };
         // SAFETY: the caller's promise. The address is a claim: the kernel refuses what is not mapped there.
-        let good = unsafe { sys::copy_from_process(pid, address, to, length) }.is_ok();
+        let good = unsafe { sys::copy_from_process(pid, asked.address, to, length) }.is_ok();
         if good {
             self.counters.single_copy_bytes += length as u64;
         } else {
@@ -120,16 +136,17 @@ impl Port {
     }
 
     /// Both sides copy, once there is a slot for it.
-    fn grant_copy(&mut self, from: u32, pid: i32, id: RequestId, address: u64) {
+    fn grant_copy(&mut self, from: u32, pid: i32, id: RequestId, asked: Asked) {
         let entry = self.requests.at(id);
         let Some(slot) = self.slots.take(from) else {
             entry.state = State::WithoutSlot;
-            return self.without_slot.push_back((id, address));
+            return self.without_slot.push_back((id, asked));
         };
         let (bytes, local, remote) = (entry.wanted(), entry.buffer, entry.remote);
         entry.slot = slot.index;
         entry.state = State::Copying;
-        let copy = CopyJob { slot, pid, local, remote: address, bytes, direction: Direction::Pull };
+        let shown = self.shown(from, &asked, bytes);
+        let copy = CopyJob { slot, pid, local, remote: asked.address, bytes, direction: Direction::Pull, shown };
         self.jobs.push_back(Job { copy, peer: from, request: id });
         let place = slot.index as u64 | (slot.generation as u64) << 32;
         self.reply(from, Kind::GrantCopy, &[remote as u64, id.0 as u64, place, local as u64, bytes]);
@@ -138,11 +155,11 @@ impl Port {
     /// Gives a slot back, and to the first that waits for one.
     fn free_slot(&mut self, from: u32, slot: u32) {
         self.slots.free(from, slot);
-        let waits = |(id, _): &(RequestId, u64)| self.requests.at(*id).outcome.peer == Peer(from);
+        let waits = |(id, _): &(RequestId, Asked)| self.requests.at(*id).outcome.peer == Peer(from);
         let Some(place) = self.without_slot.iter().position(waits) else { return };
-        let Some((id, address)) = self.without_slot.remove(place) else { return };
+        let Some((id, asked)) = self.without_slot.remove(place) else { return };
         match self.slots.pid(from) {
-            Some(pid) => self.grant_copy(from, pid, id, address),
+            Some(pid) => self.grant_copy(from, pid, id, asked),
             None => self.grant_stream(from, id),
         }
     }
@@ -177,6 +194,7 @@ impl Port {
         let id = self.answered(&packet)?;
         self.jobs.retain(|job| job.request != id);
         self.offers.refuse(id);
+        self.shows.refuse(id);
         let entry = self.requests.at(id);
         let length = packet.word(2) as usize;
         if length > entry.capacity || length == 0 {
@@ -207,7 +225,7 @@ impl Port {
         let (Some(slot), Some(pid)) = (slot, self.slots.pid(packet.from)) else {
             return Err("a grant for a copy slot that does not exist");
         };
-        let copy = CopyJob { slot, pid, local, remote, bytes, direction: Direction::Push };
+        let copy = CopyJob { slot, pid, local, remote, bytes, direction: Direction::Push, shown: None };
         self.jobs.push_back(Job { copy, peer: packet.from, request: id });
         Ok(())
     }
@@ -267,6 +285,7 @@ impl Port {
         let id = self.answered(&packet)?;
         self.jobs.retain(|job| job.request != id);
         self.offers.end(id, packet.word(1), sys::now_ns);
+        self.shows.end(id, packet.word(1), sys::now_ns);
         self.requests.complete(id);
         Ok(())
     }

@@ -46,8 +46,7 @@ impl Port {
     }
 
     /// A sender wants its ask back. If there is none, it was answered.
-    pub(super) fn on_retract(&mut self, packet: Packet<'_>) {
-        let (from, remote) = (Peer(packet.from), packet.word(0));
+    pub(super) fn retract(&mut self, from: Peer, remote: u64) {
         let found = self.arrived.asked_by(from, remote);
         if found.is_some_and(|message| self.forget(from, message)) {
             self.reply(from.0, Kind::Retracted, &[remote]);

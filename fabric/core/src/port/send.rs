@@ -3,6 +3,7 @@
 use super::inbound::{Arrived, Body};
 use super::outbound::{Message, Stream};
 use super::requests::{Requests, State};
+use super::shown::Asked;
 use super::{Port, RequestId};
 use crate::api::{Envelope, Fault, Outcome, Peer, SendMode};
 use crate::devices::Devices;
@@ -11,7 +12,7 @@ use weft_protocol::matching::Label;
 use weft_wire::cell::{Head, INLINE_BYTES, Kind};
 
 /// Longest message that leaves in one packet.
-const WHOLE_BYTES: usize = 8 * 1024;
+pub(super) const WHOLE_BYTES: usize = 8 * 1024;
 
 impl Port {
     #[inline]
@@ -157,13 +158,18 @@ impl Port {
             return request;
         }
         let unasked = mode == SendMode::Standard && length <= self.limits.eager;
-        let offered = unasked && length > INLINE_BYTES && self.offers_to(to.0, length);
+        let place = self.place_of(to.0, data, length);
+        let offered = unasked
+            && match place {
+                Some(_) => self.shows.pick(length as u64),
+                None => length > INLINE_BYTES && self.offers_to(to.0, length),
+            };
         let kind = match mode {
             SendMode::Standard if length <= INLINE_BYTES => Kind::Short,
             SendMode::Standard if unasked && !offered => Kind::Eager,
             _ => Kind::Ask,
         };
-        let message = Message { request, head: Self::head(kind, envelope), data, length, offered };
+        let message = Message { request, head: Self::head(kind, envelope), data, length, offered, place };
         self.outbound[to.0 as usize].messages.push_back(message);
         self.note_backlog(to.0);
         self.pump(device);
@@ -288,7 +294,7 @@ impl Port {
         let mut moved = false;
         while let Some(message) = self.outbound[to as usize].messages.front().copied() {
             let stream_open = !self.outbound[to as usize].streams.is_empty();
-            let Message { request, head, data, length, offered } = message;
+            let Message { request, head, data, length, offered, place } = message;
             let mut by_long_way = false;
             let posted = match head.kind {
                 // SAFETY: BUFFER-LIVES.
@@ -303,7 +309,11 @@ impl Port {
                 Kind::Eager => unsafe {
                     device.post_bulk(to, head, &[length as u64], data, length.min(device.packet_bytes(to, length)))
                 },
-                _ => device.post_control(to, head, &[length as u64, data as u64, request.0 as u64, u64::from(offered)]),
+                _ => {
+                    let asked = Asked { address: data as u64, request: request.0, offered, place };
+                    let [address, request, flags, token, offset] = asked.words();
+                    device.post_control(to, head, &[length as u64, address, request, flags, token, offset])
+                }
             };
             let Posted::Sent(piece) = posted else {
                 self.counters.ring_full += 1;
@@ -316,7 +326,8 @@ impl Port {
                     self.counters.rendezvous += 1;
                     self.requests.at(request).state = State::Asked;
                     if offered {
-                        self.offers.begin(request, length as u64, sys::now_ns);
+                        let offers = if place.is_some() { &mut self.shows } else { &mut self.offers };
+                        offers.begin(request, length as u64, sys::now_ns);
                     }
                 }
                 Kind::Eager if piece < length => {

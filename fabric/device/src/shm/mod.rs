@@ -25,7 +25,7 @@ pub mod stream;
 mod views;
 
 pub use blocks::NoBlocks;
-pub use copy::{Copied, CopyJob, CopySlot, Direction};
+pub use copy::{Copied, CopyJob, CopySlot, Direction, Shown};
 pub use device::ShmDevice;
 pub use doorbell::Doorbell;
 pub use memory::Memory;

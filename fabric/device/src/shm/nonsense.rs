@@ -233,6 +233,7 @@ fn copy_slots_full_of_nonsense_never_lead_outside_the_buffer() {
             remote: if random.next().is_multiple_of(4) { random.next() } else { source.as_ptr() as u64 },
             bytes: target.len() as u64,
             direction: Direction::Pull,
+            shown: None,
         };
         let at = &shared[slot.index as usize];
         for _ in 0..8 {

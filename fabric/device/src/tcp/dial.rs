@@ -69,6 +69,8 @@ struct Attempt {
     socket: Option<Socket>,
     heard: Heard,
     failures: u32,
+    /// Nobody listens there: so it ended the last time.
+    refused: bool,
     cause: Option<String>,
     /// The keys of the connection, where it is encrypted and both have proven themselves.
     session: Option<Session>,
@@ -111,6 +113,8 @@ pub struct Dial {
     noticed: bool,
     /// Of the two sides this one chooses which connection stays.
     leads: bool,
+    /// A peer that listened before anybody heard of it: where nobody listens any more it has ended.
+    listened: bool,
 }
 
 /// What time has brought.
@@ -135,17 +139,19 @@ impl Dial {
             socket: None,
             heard: Heard::default(),
             failures: 0,
+            refused: false,
             cause: None,
             session: None,
             differs: false,
         };
         let attempts = addresses.iter().enumerate().map(attempt).collect();
-        Self { attempts, began_ns: now_ns, since_ns: now_ns, connected_ns: None, noticed: false, leads: from < to }
+        let (noticed, listened, leads) = (false, false, from < to);
+        Self { attempts, began_ns: now_ns, since_ns: now_ns, connected_ns: None, noticed, leads, listened }
     }
 
     /// The same to a process of another job, where not the ranks say who of the two chooses.
-    pub fn leading(self, leads: bool) -> Self {
-        Self { leads, ..self }
+    pub fn for_another_job(self, leads: bool) -> Self {
+        Self { leads, listened: true, ..self }
     }
 
     /// When [`Self::handle_time`] has something to do next.
@@ -202,11 +208,14 @@ impl Dial {
             if matches!(attempt.stage, Stage::Waiting { from_ns } if from_ns <= now_ns)
                 && let Err(cause) = attempt.begin(now_ns, epoll, token(index))
             {
+                attempt.refused = is_refusal(&cause);
                 self.fail(index, cause.to_string(), now_ns);
             }
         }
         let connected = self.is_connected();
-        if !connected && self.attempts.iter().all(|attempt| attempt.hopeless_ns(self.since_ns) <= now_ns) {
+        let has_ended = self.listened && self.attempts.iter().all(Attempt::finds_nobody);
+        let is_hopeless = |attempt: &Attempt| attempt.hopeless_ns(self.since_ns) <= now_ns;
+        if !connected && (has_ended || self.attempts.iter().all(is_hopeless)) {
             return Due::Unreachable(self.story());
         }
         if self.noticed || now_ns < self.notice_ns() {
@@ -282,6 +291,11 @@ impl Attempt {
         }
     }
 
+    /// Nobody listens there, and it was not by chance.
+    fn finds_nobody(&self) -> bool {
+        self.refused && self.failures >= TRIES
+    }
+
     fn begin(&mut self, now_ns: u64, epoll: &Arc<Epoll>, token: Token) -> io::Result<()> {
         self.begun_ns = now_ns;
         self.call.nonce = nonce(self.call.encrypts)?;
@@ -310,7 +324,9 @@ impl Attempt {
         match self.stage {
             Stage::Waiting { .. } => Ok(false),
             Stage::Connecting => {
-                if let Some(error) = socket.error() {
+                let error = socket.error();
+                self.refused = error.as_ref().is_some_and(is_refusal);
+                if let Some(error) = error {
                     return Err(error.to_string());
                 }
                 epoll.change(socket.raw(), Watch::Input, token).map_err(|error| error.to_string())?;
@@ -343,6 +359,10 @@ impl Attempt {
             },
         }
     }
+}
+
+fn is_refusal(error: &io::Error) -> bool {
+    error.kind() == io::ErrorKind::ConnectionRefused
 }
 
 fn told(error: io::Error) -> String {

@@ -115,7 +115,8 @@ impl TcpDevice {
     }
 
     /// A process of another job, that has told its `key`, becomes a peer: the next one after all that there are.
-    /// Nothing happens where we are not open to others.
+    /// It is called at once, so that its end is noticed by whoever waits for it. Nothing happens where we are not open to
+    /// others.
     pub fn adopt(&mut self, them: Identity, key: &Key, place: Place) {
         let Some(front) = &self.front else { return };
         let tie = Tie {
@@ -132,6 +133,7 @@ impl TcpDevice {
                 self.reconsider(index);
             }
         }
+        self.reach(self.peers.len() as u32 - 1);
         self.look_soon();
     }
 
@@ -140,7 +142,7 @@ impl TcpDevice {
         let addresses = &peer.place.addresses;
         match &peer.tie {
             None => Dial::new(self.me, to, self.encrypts, addresses, now_ns),
-            Some(tie) => Dial::new(self.me, tie.them.rank, self.encrypts, addresses, now_ns).leading(tie.leads),
+            Some(tie) => Dial::new(self.me, tie.them.rank, self.encrypts, addresses, now_ns).for_another_job(tie.leads),
         }
     }
 

@@ -1,5 +1,6 @@
 //! What a setting accepts, and the Rust types its values have.
 
+use super::algorithms::Algorithms;
 use super::devices::DeviceOrder;
 use std::fmt::{self, Display};
 
@@ -18,6 +19,8 @@ pub enum Kind {
     Ports,
     /// Names of devices, separated by commas, or the word `auto`.
     Devices,
+    /// Algorithms of collective operations, separated by commas, or the word `auto`.
+    Algorithms,
 }
 
 /// A value that fits its kind.
@@ -31,6 +34,7 @@ pub enum Value {
     Choice(&'static str),
     Ports(Ports),
     Devices(DeviceOrder),
+    Algorithms(Algorithms),
 }
 
 impl Kind {
@@ -47,6 +51,7 @@ impl Kind {
             Kind::Choice(words) => words.iter().find(|word| text.eq_ignore_ascii_case(word)).map(|w| Value::Choice(w)),
             Kind::Ports => Ports::parse(text).map(Value::Ports),
             Kind::Devices => DeviceOrder::parse(text).map(Value::Devices),
+            Kind::Algorithms => Algorithms::parse(text).map(Value::Algorithms),
         }
     }
 
@@ -57,6 +62,7 @@ impl Kind {
             Kind::Integer { word, .. } | Kind::Size { word, .. } => word.into_iter().collect(),
             Kind::Choice(words) => words.to_vec(),
             Kind::Ports => vec!["all"],
+            Kind::Algorithms => vec!["auto"],
             Kind::Devices => DeviceOrder::WORDS.to_vec(),
         }
     }
@@ -81,6 +87,7 @@ impl Display for Kind {
             }
             Kind::Choice(words) => write!(f, "{}", words.join(", ")),
             Kind::Ports => write!(f, "all, or up to {} ports and ranges such as 80,7000-7010", Ports::RANGES),
+            Kind::Algorithms => write!(f, "{}", Algorithms::accepted()),
             Kind::Devices => {
                 write!(
                     f,

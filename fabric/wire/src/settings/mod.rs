@@ -7,6 +7,7 @@
 //! Invariants: every `WEFT_*` variable is a setting, one of [`OTHER_VARIABLES`], or an error; a setting that is
 //! refused is reported together with all other refused ones, not one per run.
 
+pub mod algorithms;
 mod devices;
 mod kind;
 mod nearest;
@@ -15,6 +16,7 @@ mod table;
 #[cfg(test)]
 mod tests;
 
+pub use algorithms::Algorithms;
 pub use devices::{DeviceName, DeviceOrder};
 pub use kind::{Bind, Collectives, Field, Kind, Ports, SingleCopy, SocketLog};
 pub use nearest::nearest;

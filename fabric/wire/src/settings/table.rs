@@ -2,6 +2,7 @@
 
 use std::ffi::OsStr;
 
+use super::algorithms::Algorithms;
 use super::devices::DeviceOrder;
 use super::kind::{Bind, Collectives, Field, Kind, Ports, SingleCopy, SocketLog};
 use super::parse::{SettingError, Values};
@@ -123,6 +124,9 @@ settings! {
     collectives: Collectives, "WEFT_COLLECTIVES", None,
         Kind::Choice(Collectives::WORDS), "auto",
         "How collective operations inside a host travel: through shared memory or as messages.";
+    algorithms: Algorithms, "WEFT_ALGORITHMS", None,
+        Kind::Algorithms, "auto",
+        "Which algorithms collective operations use, the same for all ranks of a job; an operation that is named goes by messages, and by another algorithm where that one cannot serve.";
     device: DeviceOrder, "WEFT_DEVICE", Some("device"),
         Kind::Devices, "auto",
         "Which devices may carry messages; to each rank goes the first that leads there. auto: shared memory, then udp, with tcp for long messages and where datagrams do not pass.";
@@ -132,6 +136,9 @@ settings! {
     keep_going: bool, "WEFT_KEEP_GOING", Some("keep-going"),
         Kind::Switch, "off",
         "Whether the other ranks go on when one is lost; for programs that mitigate failures.";
+    connect_timeout: Option<u64>, "WEFT_CONNECT_TIMEOUT", None,
+        Kind::Integer { unit: "seconds", min: 1, max: ONE_YEAR_S, word: Some("none") }, "180",
+        "How long MPI_Comm_connect waits for an MPI_Comm_accept; the info key timeout goes before it.";
     status: bool, "WEFT_STATUS", None,
         Kind::Switch, "on",
         "Whether each process keeps a status page that `weft ps` can read.";

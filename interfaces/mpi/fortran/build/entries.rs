@@ -234,7 +234,7 @@ fn pass(argument: &Argument, function: &Function) -> Passing {
 }
 
 fn read_as(parameter: &str) -> &'static str {
-    if matches!(parameter, "key" | "value") { "of_info" } else { "c_string" }
+    if matches!(parameter, "key" | "value") { "trimmed" } else { "c_string" }
 }
 
 /// A string that the function fills, in memory of the longest that there can be.

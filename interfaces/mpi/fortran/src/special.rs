@@ -300,7 +300,7 @@ pub unsafe fn comm_spawn(
     unsafe {
         let comm = handle::Comm::c(*comm);
         let at_root = is_root(comm, *root);
-        let command = if at_root { text::c_string(command, command_length) } else { c"".to_owned() };
+        let command = if at_root { text::trimmed(command, command_length) } else { c"".to_owned() };
         let mut list =
             (at_root && !sentinel::is_no_arguments(argv)).then(|| text::List::read(argv, argv_length, 1, None));
         let argv = list.as_mut().map_or(ptr::null_mut(), text::List::at);
@@ -370,7 +370,7 @@ pub unsafe fn info_get_string(
 ) -> i32 {
     // SAFETY: the program's arguments.
     unsafe {
-        let key = text::of_info(key, key_length);
+        let key = text::trimmed(key, key_length);
         let asked = *length;
         let (mut filled, mut needed) = (text::Filled::new(asked), c_length(asked));
         let info = handle::Info::c(*info);

@@ -14,11 +14,12 @@ pub unsafe fn c_string(at: *const u8, length: usize) -> CString {
     CString::new(without_end(unsafe { bytes(at, length) })).unwrap_or_default()
 }
 
-/// A key or value of an info object, of which blanks at the beginning are no part either (MPI 5.0, chapter 10).
+/// Without the blanks at its beginning, too: a key or value of an info object (MPI 5.0, chapter 10), a command or an
+/// argument of one (section 11.8.2).
 ///
 /// # Safety
 /// `at` and `length` are a string of Fortran.
-pub unsafe fn of_info(at: *const u8, length: usize) -> CString {
+pub unsafe fn trimmed(at: *const u8, length: usize) -> CString {
     // SAFETY: as the caller says.
     let text = without_end(unsafe { bytes(at, length) });
     let begin = text.iter().position(|&byte| byte != b' ').unwrap_or(0);
@@ -96,7 +97,7 @@ impl List {
         let mut strings = Vec::new();
         while length > 0 && most.is_none_or(|most| strings.len() < most) {
             // SAFETY: no empty one came so far.
-            let string = unsafe { c_string(at.wrapping_add(strings.len() * stride * length), length) };
+            let string = unsafe { trimmed(at.wrapping_add(strings.len() * stride * length), length) };
             if most.is_none() && string.is_empty() {
                 break;
             }
@@ -123,8 +124,8 @@ mod tests {
         assert_eq!(read("key\0junk"), "key");
         assert_eq!(read("   "), "");
         // SAFETY: a string of this length, or an array of such.
-        let of_info = |text: &str| unsafe { of_info(text.as_ptr(), text.len()) }.into_string().unwrap();
-        assert_eq!((of_info("  a key "), of_info("  ")), ("a key".to_owned(), String::new()));
+        let trimmed = |text: &str| unsafe { trimmed(text.as_ptr(), text.len()) }.into_string().unwrap();
+        assert_eq!((trimmed("  a key "), trimmed("  ")), ("a key".to_owned(), String::new()));
     }
 
     #[test]
@@ -143,7 +144,7 @@ mod tests {
 
     #[test]
     fn lists_end_at_the_first_empty_string_or_where_they_are_said_to() {
-        let texts = b"ab  c       zz  ";
+        let texts = b"ab   c      zz  ";
         // SAFETY: a string of this length, or an array of such.
         let list = unsafe { List::read(texts.as_ptr(), 4, 1, None) };
         assert_eq!(list.strings, [c"ab".to_owned(), c"c".to_owned()]);

@@ -31,9 +31,6 @@ fn inner(function: &Function, wide: bool, passing: &[Passing]) -> String {
         return format!("    {} as {}\n", only.name, answer(&function.answer));
     }
     let call = call(function, wide, passing);
-    if name.starts_with("MPI_T_") && call.is_none() {
-        return "    number::code_theirs(weft_mpi::abi::T_ERR_NOT_SUPPORTED)\n".to_owned();
-    }
     let mut text = String::new();
     if !function.anytime {
         let _ = writeln!(text, "    weft_mpi::start::expect_running(\"{name}\");");
@@ -42,18 +39,15 @@ fn inner(function: &Function, wide: bool, passing: &[Passing]) -> String {
         let _ = writeln!(text, "    {early}");
     }
     let places: String = passing.iter().filter_map(|p| p.place.as_ref()).map(|place| format!("{place} ")).collect();
-    if let (Some(call), true) = (&call, function.body.as_ref().is_some_and(|body| body.answers_value)) {
+    if function.body.answers_value {
         // Functions for tools answer a code themselves.
-        let value = if name.starts_with("MPI_T_") { format!("number::code_theirs({call})") } else { call.clone() };
+        let value = if name.starts_with("MPI_T_") { format!("number::code_theirs({call})") } else { call };
         let _ = writeln!(text, "    // SAFETY: as the caller says.\n    unsafe {{ {places}{value} }}");
         return text;
     }
     let null = standard::null_places(function);
-    let outcome = match call {
-        Some(call) if null.is_empty() => format!("unsafe {{ {places}{call} }}"),
-        Some(call) => format!("{null}unsafe {{ {places}{call} }} }}"),
-        None => "Err(weft_mpi::error::unsupported())".to_owned(),
-    };
+    let end = if null.is_empty() { "" } else { " }" };
+    let outcome = format!("{null}unsafe {{ {places}{call} }}{end}");
     let _ = writeln!(text, "    // SAFETY: as the caller says.\n    let outcome = {outcome};");
     if let Some(after) = after(function) {
         let _ = writeln!(text, "    if outcome.is_ok() {{\n        // SAFETY: the call has stored its results.");
@@ -65,8 +59,8 @@ fn inner(function: &Function, wide: bool, passing: &[Passing]) -> String {
     text
 }
 
-fn call(function: &Function, wide: bool, passing: &[Passing]) -> Option<String> {
-    let body = function.body.as_ref()?;
+fn call(function: &Function, wide: bool, passing: &[Passing]) -> String {
+    let body = &function.body;
     let mut handed: Vec<&str> = passing.iter().map(|p| p.handed.as_str()).collect();
     if body.takes_form {
         let mpi_1 = matches!(&*function.name, "MPI_Type_hindexed" | "MPI_Type_hvector" | "MPI_Type_struct");
@@ -78,7 +72,7 @@ fn call(function: &Function, wide: bool, passing: &[Passing]) -> Option<String> 
         ("special", _) => format!("special::{body}"),
         _ => format!("weft_mpi::{room}::abi::{body}"),
     };
-    Some(format!("{path}({})", handed.join(", ")))
+    format!("{path}({})", handed.join(", "))
 }
 
 /// What follows the call, where a result means something else here and its type does not say so.

@@ -1,5 +1,6 @@
 //! Bodies of the collective calls: each operation in its blocking, nonblocking and persistent form.
 
+mod moved;
 mod shared;
 
 use super::algorithm::scan::Kind;
@@ -10,7 +11,8 @@ use super::prepare::neighbor;
 use super::prepare::reduction::{self, Folded, Shares};
 use crate::abi::Counts;
 use crate::error::Result;
-pub use shared::{allreduce, barrier, bcast, reduce};
+pub use moved::{allgather, allgatherv, alltoall, alltoallv, alltoallw, gather, gatherv, scatter, scatterv};
+pub use shared::{allreduce, barrier, bcast, reduce, reduce_scatter, reduce_scatter_block};
 use std::ffi::c_void;
 
 /// The forms of one operation: `names { parameters } => what prepares it`. A hook that begins with `=>` comes first in
@@ -68,7 +70,7 @@ collective! { "Bcast": fn bcast_by_messages(), fn ibcast(), fn bcast_init()
 { buffer: *mut c_void, count: i64, datatype: usize, root: i32 }
 scene => movement::bcast(scene, uniform(buffer, count, datatype), root) }
 
-collective! { "Gather": fn gather(), fn igather(), fn gather_init()
+collective! { "Gather": fn gather_by_messages(), fn igather(), fn gather_init()
     { sendbuf: *const c_void, sendcount: i64, sendtype: usize,
       recvbuf: *mut c_void, recvcount: i64, recvtype: usize, root: i32 }
     scene => {
@@ -77,7 +79,7 @@ collective! { "Gather": fn gather(), fn igather(), fn gather_init()
     }
 }
 
-collective! { "Gatherv": fn gatherv(), fn igatherv(), fn gatherv_init()
+collective! { "Gatherv": fn gatherv_by_messages(), fn igatherv(), fn gatherv_init()
     { sendbuf: *const c_void, sendcount: i64, sendtype: usize,
       recvbuf: *mut c_void, recvcounts: Counts, displs: Counts, recvtype: usize, root: i32 }
     scene => {
@@ -86,7 +88,7 @@ collective! { "Gatherv": fn gatherv(), fn igatherv(), fn gatherv_init()
     }
 }
 
-collective! { "Scatter": fn scatter(), fn iscatter(), fn scatter_init()
+collective! { "Scatter": fn scatter_by_messages(), fn iscatter(), fn scatter_init()
     { sendbuf: *const c_void, sendcount: i64, sendtype: usize,
       recvbuf: *mut c_void, recvcount: i64, recvtype: usize, root: i32 }
     scene => {
@@ -95,7 +97,7 @@ collective! { "Scatter": fn scatter(), fn iscatter(), fn scatter_init()
     }
 }
 
-collective! { "Scatterv": fn scatterv(), fn iscatterv(), fn scatterv_init()
+collective! { "Scatterv": fn scatterv_by_messages(), fn iscatterv(), fn scatterv_init()
     { sendbuf: *const c_void, sendcounts: Counts, displs: Counts, sendtype: usize,
       recvbuf: *mut c_void, recvcount: i64, recvtype: usize, root: i32 }
     scene => {
@@ -104,7 +106,7 @@ collective! { "Scatterv": fn scatterv(), fn iscatterv(), fn scatterv_init()
     }
 }
 
-collective! { "Allgather": fn allgather(), fn iallgather(), fn allgather_init()
+collective! { "Allgather": fn allgather_by_messages(), fn iallgather(), fn allgather_init()
     { sendbuf: *const c_void, sendcount: i64, sendtype: usize, recvbuf: *mut c_void, recvcount: i64, recvtype: usize }
     scene => {
         let all = Blocks::Uniform(uniform(recvbuf, recvcount, recvtype));
@@ -112,7 +114,7 @@ collective! { "Allgather": fn allgather(), fn iallgather(), fn allgather_init()
     }
 }
 
-collective! { "Allgatherv": fn allgatherv(), fn iallgatherv(), fn allgatherv_init()
+collective! { "Allgatherv": fn allgatherv_by_messages(), fn iallgatherv(), fn allgatherv_init()
     { sendbuf: *const c_void, sendcount: i64, sendtype: usize,
       recvbuf: *mut c_void, recvcounts: Counts, displs: Counts, recvtype: usize }
     scene => {
@@ -121,7 +123,7 @@ collective! { "Allgatherv": fn allgatherv(), fn iallgatherv(), fn allgatherv_ini
     }
 }
 
-collective! { "Alltoall": fn alltoall(), fn ialltoall(), fn alltoall_init()
+collective! { "Alltoall": fn alltoall_by_messages(), fn ialltoall(), fn alltoall_init()
     { sendbuf: *const c_void, sendcount: i64, sendtype: usize, recvbuf: *mut c_void, recvcount: i64, recvtype: usize }
     scene => {
         let sent = Side::Uniform(uniform(sendbuf, sendcount, sendtype));
@@ -129,7 +131,7 @@ collective! { "Alltoall": fn alltoall(), fn ialltoall(), fn alltoall_init()
     }
 }
 
-collective! { "Alltoallv": fn alltoallv(), fn ialltoallv(), fn alltoallv_init()
+collective! { "Alltoallv": fn alltoallv_by_messages(), fn ialltoallv(), fn alltoallv_init()
     { sendbuf: *const c_void, sendcounts: Counts, sdispls: Counts, sendtype: usize,
       recvbuf: *mut c_void, recvcounts: Counts, rdispls: Counts, recvtype: usize }
     scene => {
@@ -138,7 +140,7 @@ collective! { "Alltoallv": fn alltoallv(), fn ialltoallv(), fn alltoallv_init()
     }
 }
 
-collective! { "Alltoallw": fn alltoallw(), fn ialltoallw(), fn alltoallw_init()
+collective! { "Alltoallw": fn alltoallw_by_messages(), fn ialltoallw(), fn alltoallw_init()
     { sendbuf: *const c_void, sendcounts: Counts, sdispls: Counts, sendtypes: *const usize,
       recvbuf: *mut c_void, recvcounts: Counts, rdispls: Counts, recvtypes: *const usize }
     scene => {
@@ -155,7 +157,7 @@ collective! { "Allreduce": fn allreduce_by_messages(), fn iallreduce(), fn allre
 { sendbuf: *const c_void, recvbuf: *mut c_void, count: i64, datatype: usize, op: usize }
 scene => reduction::allreduce(scene, folded(sendbuf, recvbuf, count, datatype, op)) }
 
-collective! { "Reduce_scatter": fn reduce_scatter(), fn ireduce_scatter(), fn reduce_scatter_init()
+collective! { "Reduce_scatter": fn reduce_scatter_by_messages(), fn ireduce_scatter(), fn reduce_scatter_init()
     { sendbuf: *const c_void, recvbuf: *mut c_void, recvcounts: Counts, datatype: usize, op: usize }
     scene => {
         let what = folded(sendbuf, recvbuf, 0, datatype, op);
@@ -164,7 +166,7 @@ collective! { "Reduce_scatter": fn reduce_scatter(), fn ireduce_scatter(), fn re
 }
 
 collective! { "Reduce_scatter_block":
-    fn reduce_scatter_block(), fn ireduce_scatter_block(), fn reduce_scatter_block_init()
+    fn reduce_scatter_block_by_messages(), fn ireduce_scatter_block(), fn reduce_scatter_block_init()
     { sendbuf: *const c_void, recvbuf: *mut c_void, recvcount: i64, datatype: usize, op: usize }
     scene => {
         let what = folded(sendbuf, recvbuf, 0, datatype, op);

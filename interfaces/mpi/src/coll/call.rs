@@ -4,11 +4,13 @@ use super::algorithm::levels::Hosts;
 use super::inquiry::{self, Name, Patience};
 use super::run::{Folding, Job, Route, Run, Turn};
 use super::schedule::Schedule;
+use super::shared::Team;
 use crate::comm::{COLLECTIVE, Comm};
 use crate::error::{Error, Result};
 use crate::request::Request;
 use crate::world::{WORLD, World};
 use std::sync::Arc;
+use weft_fabric::settings::Algorithms;
 use weft_fabric::{Peer, Waiting};
 
 /// A checked call: its schedule and its buffers.
@@ -96,6 +98,93 @@ pub unsafe fn blocking(
         comm.check_not_revoked()?;
         let prepared = prepare(&Scene { world, comm })?;
         // A call that is refused is not counted: it may be repeated with better arguments, for which the others wait.
+        let job = job(comm, comm.collective.next_tag(), prepared);
+        if job.schedule.steps.is_empty() {
+            return job.error.map_or(Ok(()), Err);
+        }
+        world.collectives.letters.begin(Name::of(&job));
+        job
+    };
+    // SAFETY: the caller's promise.
+    unsafe { complete(call, job) }
+}
+
+/// A call inside one group whose arguments are checked, before it is known which way it goes.
+pub trait Plan {
+    /// Takes part in it on the shared memory of the group. False: what is left of it goes by messages.
+    ///
+    /// # Safety
+    /// The buffers are as the arguments say.
+    ///
+    /// # Errors
+    /// A member brings another length than is expected of it, or is lost.
+    unsafe fn share(&mut self, team: &Team) -> Result<bool>;
+
+    /// The same by messages, or what [`Self::share`] has left.
+    fn prepare(self, scene: &Scene) -> Prepared;
+
+    fn prepared(&mut self) -> &mut Prepared;
+
+    /// Whether an algorithm is prescribed, and the operation thus goes by messages.
+    fn is_prescribed(algorithms: &Algorithms) -> bool;
+}
+
+/// A blocking collective of a group, on shared memory where that serves.
+///
+/// # Safety
+/// The buffers that `check` finds stay valid during the call.
+pub unsafe fn planned<P: Plan>(
+    call: &'static str,
+    handle: usize,
+    check: impl FnOnce(&Scene) -> Result<P>,
+) -> Result<()> {
+    let (comm, mut plan, prescribed) = {
+        let world = WORLD.enter();
+        let comm = world.comm(handle)?;
+        comm.check_not_revoked()?;
+        let prescribed = P::is_prescribed(&world.endpoint.settings().algorithms);
+        (comm.clone(), check(&Scene { world: &world, comm })?, prescribed)
+    };
+    let team = if prescribed { None } else { comm.collective.team.team(&comm, call)? };
+    if let Some(team) = team {
+        // SAFETY: the caller's promise.
+        let done = unsafe { plan.share(team) };
+        if !matches!(done, Ok(false)) {
+            comm.collective.next_tag();
+            // What is wrong with our own arguments may be why we differ from the others.
+            return plan.prepared().error.take().map_or(done.map(drop), Err);
+        }
+    }
+    // SAFETY: the caller's promise.
+    unsafe { by_messages(call, &comm, plan) }
+}
+
+/// As [`planned`], where shared memory has left it to messages.
+///
+/// # Safety
+/// As [`planned`].
+pub unsafe fn rest_by_messages<P: Plan>(
+    call: &'static str,
+    handle: usize,
+    check: impl FnOnce(&Scene) -> Result<P>,
+) -> Result<()> {
+    let (comm, plan) = {
+        let world = WORLD.enter();
+        let comm = world.comm(handle)?;
+        (comm.clone(), check(&Scene { world: &world, comm })?)
+    };
+    // SAFETY: the caller's promise.
+    unsafe { by_messages(call, &comm, plan) }
+}
+
+/// # Safety
+/// As [`planned`].
+unsafe fn by_messages<P: Plan>(call: &'static str, comm: &Arc<Comm>, plan: P) -> Result<()> {
+    let job = {
+        let mut guard = WORLD.enter();
+        let world = &mut *guard;
+        let prepared = plan.prepare(&Scene { world, comm });
+        // Counted here and not before the part on shared memory: what is counted and not under way is over for who asks.
         let job = job(comm, comm.collective.next_tag(), prepared);
         if job.schedule.steps.is_empty() {
             return job.error.map_or(Ok(()), Err);

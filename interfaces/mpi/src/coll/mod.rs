@@ -16,6 +16,7 @@ pub mod active;
 pub mod algorithm;
 pub mod call;
 pub(crate) mod inquiry;
+pub mod plan;
 pub mod prepare;
 pub mod run;
 pub mod schedule;

@@ -5,6 +5,7 @@
 //! be run again, and a builder is a pure function of ranks, counts and shapes.
 
 use super::shape::Shape;
+use weft_fabric::settings::Algorithms;
 
 /// Where bytes lie.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -81,6 +82,8 @@ pub struct Schedule {
     pub steps: Vec<Step>,
     pub shapes: Vec<Shape>,
     pub scratch: u64,
+    /// Algorithms that are prescribed for what is built into it.
+    pub algorithms: Algorithms,
 }
 
 /// Scratch buffers begin at multiples of this, so that any element type may lie there.
@@ -88,7 +91,7 @@ pub const SCRATCH_ALIGN: u64 = 64;
 
 impl Default for Schedule {
     fn default() -> Self {
-        Self { steps: Vec::new(), shapes: vec![Shape::dense(1)], scratch: 0 }
+        Self { steps: Vec::new(), shapes: vec![Shape::dense(1)], scratch: 0, algorithms: Algorithms::AUTO }
     }
 }
 

@@ -1,17 +1,23 @@
 //! The members of a new communicator agree on its context.
 //!
-//! Each proposes a context that is free with it; the highest proposal is free with all, as nobody proposes below what it
-//! has taken. Where threads make several communicators at a time, two of them may come to the same context; then the
-//! members ask each other in a second round whether everybody could claim it, and try again if not.
+//! Each proposes a context that is free with it; the highest proposal is free with all, as nobody proposes below what
+//! it has taken. Where threads make several communicators at a time, two of them may come to the same context; then
+//! the members ask each other in a second round whether everybody could claim it, and try again if not. A member that
+//! can be in no more communicators says so, and then nobody gets one.
 
 use super::exchange::{Block, Exchange};
 use super::{CONSTRUCTION, Comm};
-use crate::error::Result;
+use crate::error::{Class, Error, Result};
 use crate::world::{WORLD, World};
 use weft_fabric::{Peer, Waiting};
 
 /// Set in a proposal by a process with several threads: the second round is needed.
 const THREADS: u64 = 1 << 63;
+
+/// In the place of a proposal, by a process that is in as many communicators as it may be.
+const FULL: u64 = 1 << 62;
+
+const FLAGS: u64 = THREADS | FULL;
 
 /// Who agrees, and on which messages.
 #[derive(Clone)]
@@ -78,26 +84,29 @@ impl Agreement {
                 Ok(blocks) => blocks,
                 Err(error) => return Some(Err(error)),
             };
-            if let Some(context) = self.next_step(world, &blocks) {
-                return Some(Ok(Agreed { context, said: std::mem::take(&mut self.said) }));
+            if let Some(end) = self.next_step(world, &blocks) {
+                return Some(end.map(|context| Agreed { context, said: std::mem::take(&mut self.said) }));
             }
         }
     }
 
-    fn next_step(&mut self, world: &mut World, blocks: &[Block]) -> Option<u32> {
+    fn next_step(&mut self, world: &mut World, blocks: &[Block]) -> Option<Result<u32>> {
         let highest = blocks.iter().map(|block| block[0]).fold(0, higher);
         match self.step {
             Step::Proposing(_) => {
                 self.said = blocks.iter().map(|block| [block[1], block[2], block[3]]).collect();
-                let (context, threads) = open(highest);
+                let (context, threads) = match open(highest) {
+                    Ok(opened) => opened,
+                    Err(error) => return Some(Err(error)),
+                };
                 let claimed = world.contexts.claim(context);
                 if !threads {
-                    return Some(context);
+                    return Some(Ok(context));
                 }
                 let exchange = self.circle.exchange([!claimed as u64, 0, 0, 0]);
                 self.step = Step::Confirming { context, claimed, exchange };
             }
-            Step::Confirming { context, .. } if highest == 0 => return Some(context),
+            Step::Confirming { context, .. } if highest == 0 => return Some(Ok(context)),
             Step::Confirming { context, claimed, .. } => {
                 if claimed {
                     world.contexts.release(context);
@@ -121,18 +130,29 @@ fn propose(world: &mut World, circle: &Circle, says: [u64; 3], attempt: u32) -> 
 
 /// A proposal as it travels.
 pub fn proposal(world: &mut World, skip: u32) -> u64 {
+    if world.contexts.are_full() {
+        return FULL;
+    }
     let threads = if world.threads { THREADS } else { 0 };
     u64::from(world.contexts.propose(skip)) | threads
 }
 
 /// The higher of two proposals; a second round is needed if either needs one.
 pub fn higher(a: u64, b: u64) -> u64 {
-    (a & !THREADS).max(b & !THREADS) | (a | b) & THREADS
+    (a & !FLAGS).max(b & !FLAGS) | (a | b) & FLAGS
 }
 
 /// The context in a proposal, and whether a second round is needed.
-pub fn open(proposal: u64) -> (u32, bool) {
-    (proposal as u32, proposal & THREADS != 0)
+///
+/// # Errors
+/// One of those who propose can be in no more communicators.
+pub fn open(proposal: u64) -> Result<(u32, bool)> {
+    if proposal & FULL != 0 {
+        let most = super::context::MOST;
+        let detail = format!("a member is in {most} communicators and may be in no more; MPI_Comm_free gives one back");
+        return Err(Error::new(Class::Other, detail));
+    }
+    Ok((proposal as u32, proposal & THREADS != 0))
 }
 
 /// Waits for something that moves with progress.
@@ -168,8 +188,15 @@ mod tests {
     #[test]
     fn the_highest_context_wins_whoever_has_threads() {
         let (high, low) = (40, 8 | THREADS);
-        assert_eq!(open(higher(high, low)), (40, true));
-        assert_eq!(open(higher(low, high)), (40, true));
-        assert_eq!(open([8u64, 40].into_iter().fold(0, higher)), (40, false));
+        let opened = |proposal| open(proposal).expect("nobody is full");
+        assert_eq!(opened(higher(high, low)), (40, true));
+        assert_eq!(opened(higher(low, high)), (40, true));
+        assert_eq!(opened([8u64, 40].into_iter().fold(0, higher)), (40, false));
+    }
+
+    #[test]
+    fn nobody_gets_a_context_where_one_is_full() {
+        assert!([8 | THREADS, FULL, 40].into_iter().fold(0, higher) & FULL != 0);
+        assert!(open(FULL | 40).is_err() && open(40).is_ok());
     }
 }

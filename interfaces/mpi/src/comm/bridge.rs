@@ -7,24 +7,34 @@ use super::create::insert;
 use super::exchange::lost;
 use super::{Comm, Draft, TAGGED_CONSTRUCTION, cards};
 use crate::error::{Class, Error, Result};
+use crate::failure::lost_class;
 use crate::group::Group;
 use crate::world::WORLD;
+use std::cell::Cell;
 use std::sync::Arc;
 use weft_fabric::{Envelope, Peer, RequestId, Selector, SendMode};
 
 const CALL: &str = "MPI_Intercomm_create";
+/// Most members of the other group: what its leader says is a claim.
+const MOST_MEMBERS: usize = 1 << 16;
 
 /// A leader's way to the other leader.
 pub struct Bridge {
-    pub to: Peer,
-    pub context: u32,
-    pub tag: i32,
+    to: Peer,
+    context: u32,
+    tag: i32,
+    /// The other one is lost, or has given up.
+    is_over: Cell<bool>,
 }
 
 impl Bridge {
     pub fn new(peer_comm: &Comm, remote_leader: i32, tag: i32) -> Result<Self> {
         let to = peer_comm.peer(remote_leader)?;
-        Ok(Self { to, context: peer_comm.context + TAGGED_CONSTRUCTION, tag })
+        Ok(Self::to(to, peer_comm.context + TAGGED_CONSTRUCTION, tag))
+    }
+
+    pub fn to(to: Peer, context: u32, tag: i32) -> Self {
+        Self { to, context, tag, is_over: Cell::new(false) }
     }
 
     /// Sends `mine` to the other leader and fills `theirs` with what it sent.
@@ -40,7 +50,30 @@ impl Bridge {
                 [receive, world.endpoint.post_send(self.to, envelope, data, length, SendMode::Standard)]
             }
         };
-        finish(self.context, &requests)
+        let [receive, send] = requests;
+        let outcome = wait(CALL, self.context, |world| world.endpoint.take_outcome(receive));
+        let gives_up = outcome.fault.is_none() && outcome.length != size_of_val(theirs) as u64;
+        if gives_up {
+            WORLD.enter().endpoint.cancel_send(send);
+        }
+        let sent = finish(self.context, &[send]);
+        let swapped = match outcome.fault {
+            Some(_) => Err(lost(outcome.peer, outcome.fault)),
+            None if gives_up => Err(Error::new(lost_class(), "the other group has lost a process")),
+            None => sent,
+        };
+        self.is_over.set(swapped.is_err());
+        swapped
+    }
+
+    /// Tells the other leader, who waits for more, that none comes: by a message that is shorter than any.
+    fn give_up(&self) {
+        let envelope = Envelope { context: self.context, tag: self.tag, source: 0 };
+        let endpoint = &mut WORLD.enter().endpoint;
+        let nothing = std::ptr::NonNull::dangling().as_ptr();
+        // SAFETY: a buffer without bytes is valid wherever it is.
+        let send = unsafe { endpoint.post_send(self.to, envelope, nothing, 0, SendMode::Standard) };
+        endpoint.release(send);
     }
 }
 
@@ -63,12 +96,23 @@ struct Other {
 
 /// Makes the intercommunicator; `bridge` only in the leader, whose rank is `leader`.
 pub fn create(local: &Comm, leader: u32, bridge: Option<Bridge>) -> Result<usize> {
+    let made = make(local, leader, bridge.as_ref());
+    if let (Some(bridge), Err(error)) = (&bridge, &made)
+        && error.class.is_loss()
+        && !bridge.is_over.get()
+    {
+        bridge.give_up();
+    }
+    made
+}
+
+fn make(local: &Comm, leader: u32, bridge: Option<&Bridge>) -> Result<usize> {
     let me = WORLD.enter().endpoint.me();
-    let other = introduce(local, leader, bridge.as_ref())?;
+    let other = introduce(local, leader, bridge)?;
     if other.members.iter().any(|&peer| local.local.rank_of(peer).is_some()) {
         return Err(Error::new(Class::Comm, "the local and the remote group have processes in common"));
     }
-    let context = agree_context(local, leader, bridge.as_ref())?;
+    let context = agree_context(local, leader, bridge)?;
     let remote = Some(Arc::new(Group::new(other.members, me)));
     let local_first = {
         let endpoint = &WORLD.enter().endpoint;
@@ -87,34 +131,24 @@ fn introduce(local: &Comm, leader: u32, bridge: Option<&Bridge>) -> Result<Other
         (endpoint.identity(endpoint.me()).world, !foreign)
     };
     let mine = [u64::from(local.size()), world, u64::from(is_one_job)];
-    let mut theirs = [0; 3];
-    if let Some(bridge) = bridge {
-        bridge.swap(&mine, &mut theirs)?;
-    }
+    let theirs = swap(local, leader, bridge, &mine, 3)?;
     // All members see what the leaders have seen, since they may be of several jobs themselves.
-    let needs_cards = !is_one_job || theirs[1] != mine[1] || theirs[2] == 0;
-    let said = tell(CALL, local, [theirs[0], u64::from(needs_cards), 0, 0])?;
-    let [size, needs_cards, ..] = said[leader as usize];
-    if needs_cards != 0 {
-        return Ok(Other { members: introduce_by_cards(local, leader, bridge, size as usize)? });
+    let needs_cards = u64::from(!is_one_job || theirs[1] != mine[1] || theirs[2] == 0);
+    let needs_cards = told(local, leader, needs_cards)? != 0;
+    let size = usize::try_from(theirs[0]).ok().filter(|size| *size <= MOST_MEMBERS);
+    let size = size.ok_or_else(|| Error::new(Class::Other, "the other leader names more members than there can be"))?;
+    if needs_cards {
+        return Ok(Other { members: introduce_by_cards(local, leader, bridge, size)? });
     }
-    let mut members = vec![0; size as usize];
-    if let Some(bridge) = bridge {
-        let mine: Vec<u64> = local.local.peers().map(|peer| u64::from(peer.0)).collect();
-        bridge.swap(&mine, &mut members)?;
-    }
-    hand_round(local, leader, &mut members)?;
+    let mine: Vec<u64> = local.local.peers().map(|peer| u64::from(peer.0)).collect();
+    let members = swap(local, leader, bridge, &mine, size)?;
     Ok(Other { members: members.into_iter().map(|peer| Peer(peer as u32)).collect() })
 }
 
 /// As [`introduce`] where the members are of several jobs.
 fn introduce_by_cards(local: &Comm, leader: u32, bridge: Option<&Bridge>, size: usize) -> Result<Vec<Peer>> {
     let mine = cards::of_members(CALL, local)?;
-    let mut theirs = vec![0; size * cards::WORDS];
-    if let Some(bridge) = bridge {
-        bridge.swap(&mine, &mut theirs)?;
-    }
-    hand_round(local, leader, &mut theirs)?;
+    let theirs = swap(local, leader, bridge, &mine, size * cards::WORDS)?;
     cards::check(&mine)?;
     cards::adopt(&theirs)
 }
@@ -123,11 +157,22 @@ fn introduce_by_cards(local: &Comm, leader: u32, bridge: Option<&Bridge>, size: 
 fn highest(local: &Comm, leader: u32, bridge: Option<&Bridge>, mine: u64) -> Result<u64> {
     let said = tell(CALL, local, [mine, 0, 0, 0])?;
     let here = said.iter().map(|block| block[0]).fold(mine, higher);
-    let mut there = [0];
-    if let Some(bridge) = bridge {
-        bridge.swap(&[here], &mut there)?;
+    Ok(higher(here, swap(local, leader, bridge, &[here], 1)?[0]))
+}
+
+/// The leaders swap `mine` for `words` of the other one, which all of the group get. A leader that has lost the other one tells
+/// its group, which waits for it.
+fn swap(local: &Comm, leader: u32, bridge: Option<&Bridge>, mine: &[u64], words: usize) -> Result<Vec<u64>> {
+    // The first one says the class of what went wrong.
+    let mut theirs = vec![0; words + 1];
+    let swapped = bridge.map_or(Ok(()), |bridge| bridge.swap(mine, &mut theirs[1..]));
+    theirs[0] = swapped.as_ref().err().map_or(0, |error| error.class as u64);
+    hand_round(local, leader, &mut theirs)?;
+    swapped?;
+    match i32::try_from(theirs[0]).ok().and_then(Class::from_number) {
+        None | Some(Class::Success) => Ok(theirs.split_off(1)),
+        Some(class) => Err(Error::new(class, format!("rank {leader} has lost the leader of the other group"))),
     }
-    Ok(higher(here, told(local, leader, there[0])?))
 }
 
 /// The leader's value.
@@ -140,7 +185,7 @@ fn agree_context(local: &Comm, leader: u32, bridge: Option<&Bridge>) -> Result<u
     for attempt in 0u32.. {
         let skip = (local.context / super::CONTEXTS_EACH) % (1 << attempt.min(10));
         let mine = proposal(&mut WORLD.enter(), skip);
-        let (context, threads) = open(highest(local, leader, bridge, mine)?);
+        let (context, threads) = open(highest(local, leader, bridge, mine)?)?;
         let claimed = WORLD.enter().contexts.claim(context);
         if !threads || highest(local, leader, bridge, !claimed as u64)? == 0 {
             return Ok(context);

@@ -14,6 +14,10 @@ pub struct Contexts {
     released: VecDeque<u32>,
 }
 
+/// In how many communicators a process may be. A program that makes more has forgotten to free them, and hears of it
+/// before its memory is gone.
+pub const MOST: usize = 1 << 15;
+
 /// How many contexts are remembered after their end.
 const REMEMBERED: usize = 1024;
 
@@ -21,6 +25,10 @@ impl Contexts {
     /// A context that nothing in this process uses.
     pub fn first_free(&self) -> u32 {
         self.next
+    }
+
+    pub fn are_full(&self) -> bool {
+        self.taken.len() >= MOST
     }
 
     /// A context to propose: free here, and not proposed before.

@@ -58,7 +58,7 @@ pub fn inter(
     // A communicator of the local group, for as long as the other one is being made.
     let draft = Draft { info, errhandler: errhandler.clone(), ..Draft::new(group) };
     let local: Comm = draft.finish(context, 0);
-    let bridge = to.map(|to| Bridge { to, context: FROM_GROUPS, tag: tag_of(sum(2, tag)) });
+    let bridge = to.map(|to| Bridge::to(to, FROM_GROUPS, tag_of(sum(2, tag))));
     let made = bridge::create(&local, leader, bridge);
     WORLD.enter().contexts.release(context);
     made.map_err(|error| if error.class == Class::Comm { Error::new(Class::Group, error.detail) } else { error })

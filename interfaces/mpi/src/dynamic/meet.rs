@@ -12,14 +12,15 @@ use weft_fabric::Peer;
 use weft_fabric::door::{DoorError, Talk};
 use weft_fabric::foreign::{CARD_WORDS, Card};
 
-/// Who connects waits for so long for an accept, unless the info key `timeout` says otherwise.
-const PATIENCE: Duration = Duration::from_secs(180);
+/// Who is asked in and says nothing for so long is turned away, where somebody else connects: it may be stopped. It comes again.
+const ANSWERS_WITHIN: Duration = Duration::from_secs(1);
 
-/// What the first byte of a piece says: somebody connects, with a card; is accepted, with a card and a tag; and has heard
-/// that.
+/// What the first byte of a piece says: somebody connects, with a card; is asked in, with a card and a tag; has heard that;
+/// and is let in.
 const CONNECT: u8 = b'c';
 const ACCEPT: u8 = b'a';
 const READY: u8 = b'r';
+const ENTER: u8 = b'e';
 
 const CARD_BYTES: usize = 8 * CARD_WORDS;
 
@@ -62,10 +63,12 @@ fn adopt(world: &mut World, card: &Card) -> Result<Peer> {
 /// Who stands at a door and has been asked in.
 struct Candidate {
     talk: Talk,
-    met: Met,
+    card: Card,
+    tag: i32,
+    since: Instant,
 }
 
-/// Lets in who connects; who goes away meanwhile keeps nobody waiting. `aside` looks after who comes for another reason,
+/// Lets in who connects; who goes away or is stopped meanwhile keeps nobody waiting. `aside` looks after who comes for another reason,
 /// and may end the waiting.
 pub(super) fn await_visitor(
     call: &'static str,
@@ -77,10 +80,18 @@ pub(super) fn await_visitor(
         if let Err(error) = aside(None) {
             return Some(Err(error));
         }
-        if let Some(Candidate { talk, .. }) = &mut candidate {
+        if let Some(Candidate { talk, card, tag, since }) = &mut candidate {
             match talk.poll() {
-                Ok(None) => return None,
-                Ok(Some(piece)) if piece == [READY] => return candidate.take().map(|candidate| Ok(candidate.met)),
+                Ok(None) if since.elapsed() < ANSWERS_WITHIN => return None,
+                Ok(None) => {}
+                Ok(Some(piece)) if piece == [READY] => {
+                    let met = adopt(world, card).map(|peer| Met { peer, tag: *tag });
+                    // Else it sees the door closed, and does not wait for us.
+                    if met.is_ok() {
+                        talk.say(&[ENTER]);
+                    }
+                    return Some(met);
+                }
                 _ => candidate = None,
             }
         }
@@ -89,15 +100,13 @@ pub(super) fn await_visitor(
             return aside(Some((talk, piece))).err().map(Err);
         };
         let tag = new_tag();
-        let asked_in = card_bytes(ACCEPT, world).and_then(|mut answer| {
-            answer.extend_from_slice(&tag.to_le_bytes());
-            talk.say(&answer);
-            Ok(Met { peer: adopt(world, &card)?, tag })
-        });
-        match asked_in {
-            Ok(met) => candidate = Some(Candidate { talk, met }),
+        let mut answer = match card_bytes(ACCEPT, world) {
+            Ok(answer) => answer,
             Err(error) => return Some(Err(error)),
-        }
+        };
+        answer.extend_from_slice(&tag.to_le_bytes());
+        talk.say(&answer);
+        candidate = Some(Candidate { talk, card, tag, since: Instant::now() });
         None
     })
 }
@@ -109,35 +118,52 @@ pub(super) fn accept(call: &'static str, port: &Port) -> Result<Met> {
 
 /// As the root of those who connect.
 pub(super) fn connect(call: &'static str, name: &str, patience: Option<Duration>) -> Result<Met> {
-    let mut talk = Talk::call(name).map_err(|error| port_error(&error))?;
-    talk.say(&card_bytes(CONNECT, &mut crate::world::WORLD.enter())?);
-    let patience = patience.unwrap_or(PATIENCE);
+    let (mine, patience) = {
+        let mut world = crate::world::WORLD.enter();
+        let setting = world.endpoint.settings().connect_timeout;
+        (card_bytes(CONNECT, &mut world)?, patience.or_else(|| setting.map(Duration::from_secs)))
+    };
+    let knock = || -> Result<Talk> {
+        let mut talk = Talk::call(name).map_err(|error| port_error(&error))?;
+        talk.say(&mine);
+        Ok(talk)
+    };
     let begun = Instant::now();
-    let met = attend(call, |world| match talk.poll() {
+    let (mut talk, mut asked_in) = (knock()?, None);
+    attend(call, |world| match talk.poll() {
+        Ok(Some(piece)) if piece == [ENTER] => {
+            let (card, tag) = asked_in.take()?;
+            Some(adopt(world, &card).map(|peer| Met { peer, tag }))
+        }
         Ok(Some(piece)) => {
             let card = read_card(ACCEPT, &piece);
             let tag = piece.get(1 + CARD_BYTES..).and_then(|tag| tag.try_into().ok()).map(i32::from_le_bytes);
-            let Some((card, tag)) = card.zip(tag.filter(|tag| *tag >= 0)) else {
-                return Some(Err(port_error(&DoorError::Nonsense)));
-            };
-            Some(adopt(world, &card).map(|peer| Met { peer, tag }))
+            asked_in = card.zip(tag.filter(|tag| *tag >= 0));
+            talk.say(&[READY]);
+            asked_in.is_none().then(|| Err(port_error(&DoorError::Nonsense)))
         }
-        Ok(None) if begun.elapsed() < patience => None,
+        // Who has said that it is ready is waited for, whoever is slow.
+        Ok(None) if asked_in.is_some() || patience.is_none_or(|patience| begun.elapsed() < patience) => None,
         Ok(None) => {
-            let waited = patience.as_secs_f64();
-            let detail = format!("nobody has accepted at port_name for {waited} s (info key timeout)");
+            let waited = patience.unwrap_or_default().as_secs_f64();
+            let hint = "info key timeout, WEFT_CONNECT_TIMEOUT";
+            let detail = format!("nobody has accepted at port_name for {waited} s ({hint})");
             Some(Err(Error::new(Class::Port, detail)))
         }
+        // It took us for stopped, and has somebody else in. Another time it may be us.
+        Err(DoorError::Closed) if asked_in.take().is_some() => match knock() {
+            Ok(again) => {
+                talk = again;
+                None
+            }
+            Err(error) => Some(Err(error)),
+        },
         Err(DoorError::Closed) => {
             let detail = "port_name was closed before anybody accepted there";
             Some(Err(Error::new(Class::Port, detail)))
         }
         Err(error) => Some(Err(port_error(&error))),
-    })?;
-    talk.say(&[READY]);
-    // It has room for so little at once, and who is gone is noticed by what follows.
-    let _ = talk.poll();
-    Ok(met)
+    })
 }
 
 /// What the root has found, known to all in the group; then the intercommunicator of both groups. `found` only in the root.
@@ -151,7 +177,7 @@ pub(super) fn together(call: &'static str, comm: &Comm, root: u32, found: Option
     let bridge = match found {
         Some(met) => {
             let Met { peer, tag } = met?;
-            Some(Bridge { to: peer, context: MEETING, tag })
+            Some(Bridge::to(peer, MEETING, tag))
         }
         None if said >= 2 => {
             let class = i32::try_from(said - 2).ok().and_then(Class::from_number).unwrap_or(Class::Other);

@@ -47,12 +47,22 @@ fn place(service: &str) -> Result<PathBuf> {
     Ok(folder().map_err(|error| failed(&error))?.join(name))
 }
 
+/// A process by its number and when it began: numbers are given again. `None` where it is gone.
+fn mark_of(process: u32) -> Option<String> {
+    // The name in it may be cut inside a character.
+    let stat = fs::read(format!("/proc/{process}/stat")).ok()?;
+    let stat = String::from_utf8_lossy(&stat);
+    // The name in parentheses may hold anything. Behind it is field 3; the time is field 22.
+    let begun = stat.rsplit_once(')')?.1.split_whitespace().nth(22 - 3)?;
+    Some(format!("{process} {begun}"))
+}
+
 /// The port in a file, if the process lives that has published it.
 fn read(place: &PathBuf) -> Option<String> {
     let text = fs::read_to_string(place).ok()?;
-    let (process, port) = text.split_once('\n')?;
-    let process: u32 = process.parse().ok()?;
-    PathBuf::from(format!("/proc/{process}")).exists().then(|| port.to_owned())
+    let (mark, port) = text.split_once('\n')?;
+    let process = mark.split(' ').next()?.parse().ok()?;
+    (mark_of(process)? == mark).then(|| port.to_owned())
 }
 
 pub(super) fn publish(service: &str, port: &str) -> Result<()> {
@@ -64,7 +74,8 @@ pub(super) fn publish(service: &str, port: &str) -> Result<()> {
     // Whole or not at all: somebody may be looking.
     let draft = place.with_extension(std::process::id().to_string());
     let written = fs::OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&draft);
-    let text = format!("{}\n{port}", std::process::id());
+    let mark = mark_of(std::process::id()).unwrap_or_default();
+    let text = format!("{mark}\n{port}");
     let written =
         written.and_then(|mut file| file.write_all(text.as_bytes())).and_then(|()| fs::rename(&draft, &place));
     if let Err(error) = written {
@@ -98,4 +109,22 @@ pub(super) fn look_up(service: &str) -> Result<String> {
 pub(crate) fn withdraw_all() {
     let mine = std::mem::take(&mut *MINE.lock().unwrap_or_else(PoisonError::into_inner));
     mine.into_iter().for_each(|place| _ = fs::remove_file(place));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_ends_with_its_process_whoever_has_the_number_now() {
+        let place = std::env::temp_dir().join(format!("weft-names-test-{}", std::process::id()));
+        let mark = mark_of(std::process::id()).expect("we live");
+        fs::write(&place, format!("{mark}\na port")).expect("written");
+        assert_eq!(read(&place).as_deref(), Some("a port"));
+        // One digit less: another time, and the same number.
+        fs::write(&place, format!("{}\na port", &mark[..mark.len() - 1])).expect("written");
+        assert_eq!(read(&place), None);
+        fs::remove_file(&place).expect("removed");
+        assert_eq!(mark_of(u32::MAX), None);
+    }
 }

@@ -119,6 +119,12 @@ impl Failures {
         !self.stalled.is_empty() && with.peer.is_none() && self.stalled.contains(&with.context)
     }
 
+    /// Whether any process is lost.
+    #[inline]
+    pub fn has_losses(&self) -> bool {
+        !self.lost.is_empty()
+    }
+
     /// The lost members of a communicator, in the order in which we learnt of it.
     fn lost_of(&self, comm: &Comm) -> Vec<Peer> {
         let is_in = |peer: &Peer| {

@@ -16,13 +16,18 @@ const MOST_EARLY: usize = 1 << 16;
 /// Agreements that are remembered after their end.
 const REMEMBERED: usize = 1024;
 
-/// Which agreement: of what communicator, and which of its agreements, from 1. Number 0 tells that it is revoked, the
-/// last one ([`END`]) that its members are to end.
+/// Which agreement: of what communicator, and which of its agreements, from 1, above which of several that are one for the
+/// program: those after the first begin when the one before is over, between whichever others are there. Number 0 tells that
+/// the communicator is revoked, the last one ([`END`]) that its members are to end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Name {
     context: u32,
     number: u32,
 }
+
+/// Below the step of an agreement; more of one communicator are not under way or remembered at the same time.
+const NUMBER_BITS: u32 = 24;
+const NUMBERS: u32 = (1 << NUMBER_BITS) - 1;
 
 impl Name {
     fn word(self) -> u64 {
@@ -31,6 +36,18 @@ impl Name {
 
     fn read(word: u64) -> Self {
         Self { context: word as u32, number: (word >> 32) as u32 }
+    }
+
+    /// The next agreement that a communicator's members begin: all of them in the same order.
+    fn next(comm: &Comm) -> Self {
+        let before = comm.failure.agreements.fetch_add(1, Ordering::Relaxed);
+        Self { context: comm.context, number: 1 + before % (NUMBERS - 1) }
+    }
+
+    /// The one that follows as a part of the same.
+    fn following(self) -> Self {
+        let step = (self.number >> NUMBER_BITS).wrapping_add(1) % (1 << (32 - NUMBER_BITS));
+        Self { number: step << NUMBER_BITS | self.number & NUMBERS, ..self }
     }
 }
 
@@ -86,9 +103,21 @@ impl Letters {
 
 /// Begins an agreement of all members of a communicator, to which this one brings `value`.
 pub(super) fn begin(world: &mut World, comm: &Comm, value: impl FnOnce(&[Peer], Members) -> Value) -> Name {
+    begin_named(world, comm, Name::next(comm), value)
+}
+
+/// The same for one that follows another as a part of the same.
+pub(super) fn begin_following(
+    world: &mut World,
+    comm: &Comm,
+    before: Name,
+    value: impl FnOnce(&[Peer], Members) -> Value,
+) -> Name {
+    begin_named(world, comm, before.following(), value)
+}
+
+fn begin_named(world: &mut World, comm: &Comm, name: Name, value: impl FnOnce(&[Peer], Members) -> Value) -> Name {
     super::look(world);
-    let number = comm.failure.agreements.fetch_add(1, Ordering::Relaxed).wrapping_add(1).max(1);
-    let name = Name { context: comm.context, number };
     let members = comm.union();
     let me = world.endpoint.me();
     let place = members.iter().position(|peer| *peer == me).expect("a process is in its communicators");
@@ -243,4 +272,19 @@ pub(crate) fn finish(call: &'static str, comm: &Comm) {
     let plain = |members: &[Peer], lost| Value { all: 0, highest: 0, lost, acknowledged: Members::none(members.len()) };
     let name = begin(&mut WORLD.enter(), comm, plain);
     wait(call, comm.context, |world| decided(world, name).map(drop));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn parts_of_an_agreement_have_names_that_no_other_has() {
+        let first = Name { context: 7, number: 3 };
+        let second = first.following();
+        assert!(second != first && second.number != 4 && second.following() != first);
+        assert_eq!(Name::read(second.word()), second);
+        let last = (0..600).fold(Name { number: NUMBERS - 1, ..first }, |name, _| name.following());
+        assert!(last.number != END && last.number != 0);
+    }
 }

@@ -37,7 +37,8 @@ pub(super) struct Shrunk {
 
 impl Shrink {
     pub fn new(world: &mut World, parent: &Arc<Comm>) -> Self {
-        let step = Step::Proposing(propose(world, parent, 0));
+        let proposal = proposal(world, parent, 0);
+        let step = Step::Proposing(round::begin(world, parent, proposal));
         Self { parent: parent.clone(), step, attempt: 0 }
     }
 
@@ -52,7 +53,8 @@ impl Shrink {
                         return Some(Shrunk { context, lost: value.lost });
                     }
                     let says = if claimed { CLAIMED } else { 0 };
-                    let name = round::begin(world, &self.parent, |members, lost| plain(members, lost, says, 0));
+                    let confirmation = |members: &[Peer], lost| plain(members, lost, says, 0);
+                    let name = round::begin_following(world, &self.parent, name, confirmation);
                     self.step = Step::Confirming(name, context, claimed);
                 }
                 Step::Confirming(name, context, claimed) => {
@@ -64,7 +66,8 @@ impl Shrink {
                         world.contexts.release(context);
                     }
                     self.attempt += 1;
-                    self.step = Step::Proposing(propose(world, &self.parent, self.attempt));
+                    let proposal = proposal(world, &self.parent, self.attempt);
+                    self.step = Step::Proposing(round::begin_following(world, &self.parent, name, proposal));
                 }
             }
         }
@@ -96,10 +99,10 @@ fn plain(members: &[Peer], lost: Members, all: u64, highest: u64) -> Value {
 }
 
 /// Later attempts leave out contexts, as in `comm::agree`.
-fn propose(world: &mut World, parent: &Comm, attempt: u32) -> Name {
+fn proposal(world: &mut World, parent: &Comm, attempt: u32) -> impl FnOnce(&[Peer], Members) -> Value + use<> {
     let proposal = world.contexts.propose(parent.context / crate::comm::CONTEXTS_EACH % (1 << attempt.min(10)));
     let threads = if world.threads { 0 } else { NO_THREADS };
-    round::begin(world, parent, |members, lost| plain(members, lost, threads, u64::from(proposal)))
+    move |members, lost| plain(members, lost, threads, u64::from(proposal))
 }
 
 /// Begins an agreement on `flag`.

@@ -89,9 +89,10 @@ pub unsafe fn set_info(fh: usize, info: usize) -> Result<()> {
     let file = of(fh)?;
     let given = info::copy_of(info);
     // Hints may change how the next access of all is done, so they change for all before it.
-    file.agree("MPI_File_set_info", given.as_ref().map(drop).map_err(Clone::clone))?;
+    const CALL: &str = "MPI_File_set_info";
+    file.agree(CALL, given.as_ref().map(drop).map_err(Clone::clone))?;
     file.state().hints.take(&given?);
-    Ok(())
+    file.settle_hints(CALL)
 }
 
 /// `MPI_File_get_atomicity`.
@@ -336,7 +337,7 @@ pub unsafe fn set_view(
     }
     file.set_kept_pointer(0);
     // Nobody uses the shared pointer before it is set back.
-    file.tell(CALL, [0; 4]).map(drop)
+    file.settle_hints(CALL)
 }
 
 /// A number by which names are compared; names that differ have the same only by a rare chance.

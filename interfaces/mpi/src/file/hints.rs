@@ -86,6 +86,29 @@ impl Hints {
         }
     }
 
+    /// What all processes of a file have to have alike, since they decide by it how they exchange bytes.
+    pub fn shape(&self) -> [u64; 2] {
+        let way = |way| match way {
+            Buffering::Always => 0u64,
+            Buffering::Never => 1,
+            Buffering::WherePaying => 2,
+        };
+        let nodes = u64::from(self.nodes.unwrap_or(0));
+        [way(self.read) | way(self.write) << 2 | nodes << 32, self.buffer.unwrap_or(0)]
+    }
+
+    /// Takes it over from another process.
+    pub fn follow(&mut self, [ways, buffer]: [u64; 2]) {
+        let way = |bits| match bits & 3 {
+            0 => Buffering::Always,
+            1 => Buffering::Never,
+            _ => Buffering::WherePaying,
+        };
+        (self.read, self.write) = (way(ways), way(ways >> 2));
+        self.nodes = Some((ways >> 32) as u32).filter(|nodes| *nodes > 0);
+        self.buffer = Some(buffer).filter(|bytes| *bytes > 0);
+    }
+
     /// The hints in use, for the program.
     pub fn told(&self) -> Info {
         let mut info = self.told.clone();
@@ -119,6 +142,21 @@ mod tests {
         }
         hints.take(&info);
         assert_eq!(hints, Hints::default());
+    }
+
+    #[test]
+    fn who_follows_exchanges_alike() {
+        let (mut hints, mut info, mut other) = (Hints::default(), Info::default(), Hints::default());
+        other.follow(hints.shape());
+        assert_eq!(other, hints);
+        for (key, value) in [("cb_nodes", "3"), ("romio_cb_read", "enable"), ("cb_buffer_size", "8192")] {
+            info.set(key, value);
+        }
+        hints.take(&info);
+        info.set("romio_cb_write", "disable");
+        other.take(&info);
+        other.follow(hints.shape());
+        assert_eq!(other, hints);
     }
 
     #[test]

@@ -123,6 +123,14 @@ impl File {
         agree::tell(call, &self.comm, says).map_err(|error| self.named(error))
     }
 
+    /// The hints that all have to have alike are those of the first process from now on.
+    fn settle_hints(&self, call: &'static str) -> Result<()> {
+        let [ways, buffer] = self.state().hints.shape();
+        let said = self.tell(call, [ways, buffer, 0, 0])?;
+        self.state().hints.follow([said[0][0], said[0][1]]);
+        Ok(())
+    }
+
     /// Tells the others how this process's part went; an error of any process is one of all.
     fn agree(&self, call: &'static str, mine: Result<()>) -> Result<()> {
         let class = mine.as_ref().err().map_or(0, |error| error.code as u64);

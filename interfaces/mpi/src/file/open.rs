@@ -110,7 +110,7 @@ fn open_together(call: &'static str, comm: &Arc<Comm>, path: &Path, mode: Mode, 
         file.set_kept_pointer(size as i64);
     }
     // The pointer is kept before anybody may ask for it.
-    file.tell(call, [0; 4])?;
+    file.settle_hints(call)?;
     Ok(file)
 }
 

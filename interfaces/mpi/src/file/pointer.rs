@@ -5,7 +5,8 @@
 
 use super::File;
 use crate::comm::agree::wait;
-use crate::error::{Class, Result};
+use crate::error::Result;
+use crate::failure::lost_class;
 use crate::world::{WORLD, World};
 use weft_fabric::{Endpoint, Envelope, RequestId, Selector, SendMode};
 
@@ -124,7 +125,7 @@ impl File {
         });
         if outcomes.iter().any(|outcome| outcome.fault.is_some()) {
             let detail = format!("process {} has ended, which kept the shared file pointer", keeper.0);
-            return Err(self.error(Class::ProcAborted, detail));
+            return Err(self.error(lost_class(), detail));
         }
         Ok(*answer)
     }

@@ -58,6 +58,11 @@ impl Packed {
 }
 
 impl Scattered {
+    /// Whether so many bytes end inside a basic element.
+    pub fn cuts(&self, bytes: u64) -> bool {
+        self.datatype.basic_count(bytes).is_none()
+    }
+
     /// The packed bytes.
     ///
     /// # Safety
@@ -183,7 +188,8 @@ impl Buffer {
 /// The one run of memory that a program describes; `None` if there are several.
 ///
 /// # Errors
-/// A negative count, an unknown or uncommitted datatype, a null buffer with data.
+/// A negative count, an unknown or uncommitted datatype (the null datatype for no elements is none), a null buffer with
+/// data.
 #[inline]
 pub fn run(
     types: &Table<Datatype>,
@@ -191,7 +197,13 @@ pub fn run(
     count: i64,
     datatype: (&'static str, usize),
 ) -> Result<Option<Run>> {
-    let kind = types.named(datatype.0, datatype.1)?;
+    let kind = match types.named(datatype.0, datatype.1) {
+        // Programs pass it where there is nothing to say.
+        Err(_) if count == 0 && datatype.1 == DATATYPE_NULL => {
+            return Ok(Some(Run { at: std::ptr::null_mut(), bytes: 0 }));
+        }
+        kind => kind?,
+    };
     if count < 0 {
         return Err(negative(count));
     }

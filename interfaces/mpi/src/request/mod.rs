@@ -17,8 +17,8 @@ mod transfer;
 
 pub use generalized::{Functions, Generalized, rewrap};
 pub use persistent::{Persistent, Plan, check_startable, start};
-pub use take::{Taken, is_active, is_complete, peek, release, stalled, stalls, take, take_plain};
-pub use transfer::{Direction, Exchange, Held, Transfer, fault, received, unacknowledged};
+pub use take::{Taken, has_lost, is_active, is_complete, peek, release, stalled, stalls, take, take_plain};
+pub use transfer::{Direction, Exchange, Held, Transfer, fault, received, received_scattered, unacknowledged};
 
 use crate::abi::{ANY_TAG, PROC_NULL, Status};
 use crate::coll::{Active, CollectiveId};

@@ -1,7 +1,7 @@
 //! Requests by their handles: asking, ending, giving up.
 
 use super::generalized::Functions;
-use super::{End, NO_PROC, Request, SENT};
+use super::{End, NO_PROC, Request, SENT, Stage};
 use crate::abi::{REQUEST_NULL, Status};
 use crate::error::Result;
 use crate::world::World;
@@ -83,6 +83,30 @@ pub fn is_complete(world: &mut World, handle: usize) -> Result<bool> {
     Ok(requests.get(handle)?.is_complete(&ground) || stalls(world, handle))
 }
 
+/// Whether the request has ended for want of a process that is lost, or stalls for it. The outcome is kept in it.
+pub fn has_lost(world: &mut World, handle: usize) -> bool {
+    if stalls(world, handle) {
+        return true;
+    }
+    let (requests, mut ground) = world.split();
+    let Some(request) = requests.find_mut(handle) else { return false };
+    let operation = match request {
+        Request::Persistent(persistent) => match &mut persistent.active {
+            Some(active) => active,
+            None => return false,
+        },
+        Request::Generalized(_) | Request::Partitioned(_) => return false,
+        // The handle of one that starts again has to stay.
+        Request::Collective(collective) if collective.stage != Stage::Once => return false,
+        request => request,
+    };
+    if !matches!(operation, Request::Done(_)) {
+        let Some(end) = operation.end(&mut ground) else { return false };
+        *operation = Request::Done(end);
+    }
+    matches!(operation, Request::Done(End { error: Some(error), .. }) if error.class.is_loss())
+}
+
 /// Whether the request is a receive from anybody that cannot go on before the program has acknowledged a loss.
 #[inline]
 pub fn stalls(world: &mut World, handle: usize) -> bool {
@@ -92,7 +116,8 @@ pub fn stalls(world: &mut World, handle: usize) -> bool {
         request => request,
     };
     match transfer {
-        Some(Request::Transfer(transfer)) => failures.stalls(transfer.with) && endpoint.is_posted(transfer.id),
+        Some(Request::Transfer(transfer)) => transfer.stalls(failures, endpoint),
+        Some(Request::Exchange(exchange)) => exchange.stalls(failures, endpoint),
         _ => false,
     }
 }
@@ -102,6 +127,7 @@ pub fn stalls(world: &mut World, handle: usize) -> bool {
 pub fn stalled(world: &World, handle: usize) -> Taken {
     let comm = match world.requests.find(handle) {
         Some(Request::Transfer(transfer)) => transfer.comm as usize,
+        Some(Request::Exchange(exchange)) => exchange.comm(),
         _ => 0,
     };
     let error = super::unacknowledged(crate::error::Class::ProcFailedPending);

@@ -3,6 +3,7 @@
 use super::{End, Ground, Request};
 use crate::abi::{ANY_SOURCE, ANY_TAG, Status};
 use crate::error::{Class, Error};
+use crate::failure::Failures;
 use crate::point::{Packed, Scattered};
 use weft_fabric::{Endpoint, Fault, Outcome, Peer, RequestId, Selector};
 
@@ -40,6 +41,12 @@ impl Transfer {
         self.direction == Direction::In && self.held.is_none()
     }
 
+    /// Whether it is a receive from anybody that cannot go on before the program has acknowledged a loss.
+    #[inline]
+    pub fn stalls(&self, failures: &Failures, endpoint: &mut Endpoint) -> bool {
+        failures.stalls(self.with) && endpoint.is_posted(self.id)
+    }
+
     #[inline]
     pub fn end(&mut self, endpoint: &mut Endpoint) -> Option<End> {
         let mut outcome = endpoint.take_outcome(self.id)?;
@@ -53,10 +60,14 @@ impl Transfer {
     #[inline]
     pub fn conclude(&mut self, outcome: Outcome) -> End {
         if self.direction == Direction::In {
+            let comm = self.comm as usize;
             if let Some(held) = &self.held {
                 held.unpack(&outcome);
+                if let Some(target) = &held.target {
+                    return received_scattered(&outcome, target, comm);
+                }
             }
-            received(&outcome, self.capacity, self.comm as usize)
+            received(&outcome, self.capacity, comm)
         } else if outcome.fault.is_none() {
             End::EMPTY
         } else {
@@ -90,6 +101,16 @@ pub fn received(outcome: &Outcome, capacity: usize, comm: usize) -> End {
     End::good(Status::new(outcome.source as i32, outcome.tag, outcome.length))
 }
 
+/// The end of a receive into a scattered buffer. Where what arrived ends inside a basic element, the sender had other
+/// ones.
+pub fn received_scattered(outcome: &Outcome, target: &Scattered, comm: usize) -> End {
+    let mut end = received(outcome, target.bytes, comm);
+    if outcome.fault.is_none() && target.cuts(outcome.length) {
+        end.error = Some(cut(outcome, comm));
+    }
+    end
+}
+
 #[cold]
 fn failed_receive(outcome: &Outcome, capacity: usize, comm: usize) -> End {
     let status = match outcome.fault {
@@ -102,6 +123,16 @@ fn failed_receive(outcome: &Outcome, capacity: usize, comm: usize) -> End {
         _ => Status::new(outcome.source as i32, outcome.tag, outcome.length.min(capacity as u64)),
     };
     End { status, error: fault(outcome, capacity, comm) }
+}
+
+#[cold]
+fn cut(outcome: &Outcome, comm: usize) -> Box<Error> {
+    let Outcome { length, source, tag, .. } = outcome;
+    let detail = format!(
+        "the message of {length} bytes from rank {source} with tag {tag} ends inside an element of the datatype: what \
+         was sent is of another type"
+    );
+    Box::new(Error::new(Class::Type, detail).on(comm))
 }
 
 /// The error in an outcome; a cancelled operation is none.
@@ -171,6 +202,32 @@ impl Exchange {
         }
         let (sent, received) = (self.sent.take()?, self.received.take()?);
         Some(End { status: received.status, error: received.error.or(sent.error) })
+    }
+
+    /// Whether the receive is one from anybody that cannot go on before the program has acknowledged a loss.
+    pub fn stalls(&self, failures: &Failures, endpoint: &mut Endpoint) -> bool {
+        match &self.receive {
+            Request::Transfer(transfer) if self.received.is_none() => transfer.stalls(failures, endpoint),
+            _ => false,
+        }
+    }
+
+    /// Ends a receive that stalls, in a call that cannot leave it.
+    pub fn end_stalled(&mut self, failures: &Failures, endpoint: &mut Endpoint) {
+        if !self.stalls(failures, endpoint) {
+            return;
+        }
+        if let Request::Transfer(transfer) = &mut self.receive
+            && endpoint.cancel_receive(transfer.id)
+            && let Some(outcome) = endpoint.take_outcome(transfer.id)
+        {
+            self.received = Some(transfer.conclude(Outcome { fault: Some(Fault::PeerLost), ..outcome }));
+        }
+    }
+
+    /// The communicator of the receive, where there is one.
+    pub fn comm(&self) -> usize {
+        if let Request::Transfer(transfer) = &self.receive { transfer.comm as usize } else { 0 }
     }
 
     /// The receive, for cancelling.

@@ -100,7 +100,7 @@ pub unsafe fn alloc_mem(size: isize, info: usize, out: *mut c_void) -> Result<()
     let size = usize::try_from(size).map_err(|_| Error::new(Class::Arg, format!("size {size} is negative")))?;
     let wanted = info::value(info, "mpi_minimum_memory_alignment")?.and_then(|text| text.parse::<usize>().ok());
     let alignment = wanted.filter(|wanted| wanted.is_power_of_two()).unwrap_or(64).max(64);
-    if let Some(memory) = crate::memory::allocate(size, alignment) {
+    if let Some(memory) = weft_fabric::memory::allocate(size, alignment) {
         // SAFETY: the program's place for the pointer.
         unsafe { *out.cast::<*mut u8>() = memory };
         return Ok(());
@@ -117,7 +117,7 @@ pub unsafe fn alloc_mem(size: isize, info: usize, out: *mut c_void) -> Result<()
 }
 
 pub unsafe fn free_mem(base: *mut c_void) -> Result<()> {
-    if !crate::memory::free(base as usize) {
+    if !weft_fabric::memory::free(base as usize) {
         // SAFETY: it came from `alloc_mem`, as the standard wants, and not out of a region.
         unsafe { libc::free(base) };
     }

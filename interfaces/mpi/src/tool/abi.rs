@@ -10,7 +10,7 @@ pub use control::*;
 pub use event::*;
 pub use performance::*;
 
-use super::{Answer, running, state};
+use super::{Answer, KNOWN, LATE, running, state};
 use crate::abi::{SUCCESS, T_ERR_INVALID, T_ERR_NOT_INITIALIZED, THREAD_MULTIPLE, THREAD_SINGLE};
 
 /// The code of what a body found.
@@ -23,6 +23,7 @@ pub unsafe fn init_thread(required: i32, provided: *mut i32) -> i32 {
     if provided.is_null() {
         return T_ERR_INVALID;
     }
+    LATE.get_or_init(|| KNOWN.get().is_some());
     state().users += 1;
     // SAFETY: the program's place for the level.
     unsafe { *provided = required.clamp(THREAD_SINGLE, THREAD_MULTIPLE) };

@@ -1,6 +1,6 @@
 //! Control variables: the settings.
 
-use super::{Answer, KNOWN, state};
+use super::{Answer, KNOWN, LATE, state};
 use crate::abi::{
     T_ERR_CVAR_SET_NEVER, T_ERR_CVAR_SET_NOT_NOW, T_ERR_INVALID, T_SCOPE_ALL_EQ, T_SCOPE_LOCAL, T_SCOPE_READONLY,
 };
@@ -11,21 +11,24 @@ use weft_fabric::settings::{DEFINITIONS, Kind};
 pub const TEXT_BYTES: usize = 256;
 
 /// Settings that a rank reads when it joins its job, and whether all ranks must have the same.
-const OF_RANKS: [(&str, bool); 9] = [
+const OF_RANKS: [(&str, bool); 11] = [
     ("spin_us", false),
     ("yield_us", false),
     ("eager_bytes", false),
     ("single_copy", false),
     ("single_copy_bytes", false),
     ("collectives", true),
+    ("algorithms", true),
     ("device", true),
     ("encrypt", true),
+    ("connect_timeout", false),
     ("status", false),
 ];
 
 /// Who may change the setting, and where it must be the same. The others are read by those who start the rank.
 pub fn scope(index: usize) -> i32 {
     match OF_RANKS.iter().find(|known| known.0 == DEFINITIONS[index].name) {
+        _ if LATE.get() == Some(&true) => T_SCOPE_READONLY,
         Some((_, true)) => T_SCOPE_ALL_EQ,
         Some((_, false)) => T_SCOPE_LOCAL,
         None => T_SCOPE_READONLY,

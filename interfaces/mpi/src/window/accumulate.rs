@@ -1,9 +1,9 @@
 //! The accumulate family: what combines, and what fetches what was there before.
 
-use super::elements::{Span, Spans, basic, operation, spans};
+use super::elements::{Span, Spans, basic, operation, runs, spans};
 use super::epoch::wait_in_window;
 use super::message::{Head, Kind, Landing, Reply};
-use super::transfer::{Aim, Described, expect, packed, pieces, send_when_room};
+use super::transfer::{Aim, Described, expect, give_up, packed, pieces, send_when_room};
 use super::words::{self, Which};
 use super::{Way, Window};
 use crate::abi::PROC_NULL;
@@ -395,11 +395,11 @@ pub(super) unsafe fn apply(
                     if !result.is_null() {
                         std::ptr::copy_nonoverlapping(at, result, bytes);
                     }
-                    change(action, origin, at, span.count, extent);
+                    change(action, origin, at, span.count, basic);
                 }
                 Way::Attach(attach) => {
                     let at = target.base.wrapping_add(span.at as u64);
-                    through(attach, at, action, (origin, result), bytes, extent)?;
+                    through(attach, at, action, (origin, result), bytes, basic)?;
                 }
                 Way::Message => return Err(std::io::Error::other("its memory is not reached from here")),
             }
@@ -422,8 +422,9 @@ unsafe fn through(
     action: Action,
     (origin, result): (*const u8, *mut u8),
     bytes: usize,
-    extent: usize,
+    basic: &Datatype,
 ) -> std::io::Result<()> {
+    let extent = basic.extent() as usize;
     let most = PIECE / extent * extent;
     let mut aside = vec![0u8; bytes.min(most)];
     for done in (0..bytes).step_by(most) {
@@ -434,8 +435,12 @@ unsafe fn through(
             if !result.is_null() {
                 std::ptr::copy_nonoverlapping(aside.as_ptr(), result.add(done), length);
             }
-            if change(action, origin.wrapping_add(done), aside.as_mut_ptr(), length / extent, extent) {
-                attach.write(aside.as_ptr(), at.wrapping_add(done as u64), length)?;
+            if change(action, origin.wrapping_add(done), aside.as_mut_ptr(), length / extent, basic) {
+                // Between an element's parts somebody else may have written meanwhile.
+                for run in runs(basic, (length / extent) as i64, 0).iter() {
+                    let from = &aside[run.at as usize..][..run.count];
+                    attach.write(from.as_ptr(), at.wrapping_add(done as u64).wrapping_add(run.at as u64), run.count)?;
+                }
             }
         }
     }
@@ -446,13 +451,17 @@ unsafe fn through(
 ///
 /// # Safety
 /// As [`apply`].
-unsafe fn change(action: Action, origin: *const u8, at: *mut u8, count: usize, extent: usize) -> bool {
+unsafe fn change(action: Action, origin: *const u8, at: *mut u8, count: usize, basic: &Datatype) -> bool {
+    let extent = basic.extent() as usize;
     // SAFETY: the caller's promise.
     unsafe {
         match action {
             Action::Keep => false,
             Action::Replace => {
-                std::ptr::copy(origin, at, count * extent);
+                // What lies between an element's parts is somebody else's.
+                for run in runs(basic, count as i64, 0).iter() {
+                    std::ptr::copy(origin.offset(run.at as isize), at.offset(run.at as isize), run.count);
+                }
                 true
             }
             Action::Combine(kernel) => {
@@ -492,7 +501,7 @@ fn send(call: &'static str, handle: usize, deed: Deed, has_request: bool) -> Res
     let mut request = SENT;
     if fetches {
         let (rank, at, landing) = (deed.rank, deed.result, deed.landing);
-        let reply = Reply { rank, left: bytes, at, bytes, landing, request: None, fault: None };
+        let reply = Reply { rank, left: bytes, parts: 0, at, bytes, landing, request: None, fault: None };
         (head.id, request) = expect(call, handle, reply, has_request)?;
     }
     for piece in parts {
@@ -502,7 +511,9 @@ fn send(call: &'static str, handle: usize, deed: Deed, has_request: bool) -> Res
             _ => &origin[piece.from..piece.from + piece.bytes],
         };
         head.position = piece.from as u64;
-        send_when_room(call, handle, deed.rank, head, &piece.spans, payload)?;
+        if let Err(error) = send_when_room(call, handle, deed.rank, head, &piece.spans, payload) {
+            return Err(give_up(handle, head.id, request, error));
+        }
     }
     Ok(request)
 }

@@ -15,9 +15,9 @@ use crate::comm::{Comm, Draft};
 use crate::errhandler::Handler;
 use crate::error::{Class, Error, Result};
 use crate::info::Info;
-use crate::memory::{self, Location};
 use crate::world::{WORLD, World};
 use std::sync::Arc;
+use weft_fabric::memory::{self, Location};
 use weft_fabric::region::{Region, Ticket};
 use weft_fabric::shared::BLOCK_BYTES;
 use weft_fabric::{Endpoint, Peer};
@@ -148,6 +148,7 @@ fn make(comm: &Arc<Comm>, plan: &Plan, shares: &[Share], apart: bool, me: Peer) 
     let base = match &memory {
         Memory::None => plan.base,
         _ if plan.size == 0 => std::ptr::null_mut(),
+        Memory::Private(own) => own.at(0, plan.size as usize),
         memory => memory.at(host.offsets[place] as usize, plan.size as usize),
     };
     // Who has not opened the common words yet may still get there: all meet before the window is used.
@@ -203,7 +204,7 @@ fn make(comm: &Arc<Comm>, plan: &Plan, shares: &[Share], apart: bool, me: Peer) 
         service,
         places,
         name: String::new(),
-        errhandler: Arc::new(Handler::Fatal),
+        errhandler: Arc::new(Handler::Initial),
         attributes: Default::default(),
         info: known_hints(plan),
     };
@@ -338,7 +339,7 @@ fn elsewhere(
         return Err(Error::new(Class::RmaShared, detail));
     }
     // Everybody by himself: others come by messages.
-    let own = Region::create(host.bytes).map_err(|error| Error::new(Class::NoMem, error.to_string()))?;
+    let own = Region::create(plan.size as usize).map_err(|error| Error::new(Class::NoMem, error.to_string()))?;
     Ok((words, Memory::Private(own)))
 }
 

@@ -11,6 +11,7 @@ pub use passive::*;
 use super::Window;
 use super::words::{self, Which};
 use crate::error::{Class, Error, Result};
+use crate::failure::lost_class;
 use crate::world::{WORLD, World};
 use weft_fabric::{Endpoint, Waiting};
 
@@ -159,21 +160,34 @@ impl Window {
         others.for_each(|&rank| endpoint.wake(self.targets[rank as usize].peer));
     }
 
+    /// The error of an access to a rank that has ended.
+    #[cold]
+    pub(super) fn ended(&self, rank: usize) -> Error {
+        Error::new(lost_class(), format!("rank {rank} of {} has ended", self.display_name()))
+    }
+
     /// Whoever holds a lock of this host and has ended, so that it will never be given back.
     pub(super) fn ended_holder(&self, endpoint: &Endpoint, rank: usize, which: Which) -> Option<Error> {
         let place = self.targets[rank].place?;
-        let suspects = match words::holder(self.words.word(place, which)) {
+        let word = self.words.word(place, which);
+        let suspects = match words::holder(word) {
             Some(holder) => vec![holder],
+            // The accumulate family holds its lock alone, so by now it is given back.
+            None if which == Which::Accumulate || !words::is_held(word) => return None,
             None => self.host.clone(),
         };
         let ended = suspects
             .into_iter()
             .find(|&rank| self.targets.get(rank as usize).is_some_and(|target| endpoint.has_ended(target.peer)))?;
-        let detail = format!(
-            "rank {ended} of {} has ended, and a lock on rank {rank}, which it may have held, is not given back",
-            self.display_name()
-        );
-        Some(Error::new(Class::ProcAborted, detail))
+        Some(Error::new(lost_class(), self.not_given_back(rank, Some(ended))))
+    }
+
+    /// What is said of a lock on a rank that may have been held by one who has ended.
+    #[cold]
+    fn not_given_back(&self, rank: usize, ended: Option<u32>) -> String {
+        let who = ended.map_or("a rank".to_owned(), |ended| format!("rank {ended}"));
+        let name = self.display_name();
+        format!("{who} of {name} has ended, and a lock on rank {rank}, which it may have held, is not given back")
     }
 }
 
@@ -223,7 +237,6 @@ fn await_members(
         }
         let Some(&rank) = ranks.get(next) else { return Some(Ok(())) };
         let ended = looks && endpoint.has_ended(window.targets[rank].peer) && !ready(window, rank);
-        ended
-            .then(|| Err(Error::new(Class::ProcAborted, format!("rank {rank} of {} has ended", window.display_name()))))
+        ended.then(|| Err(window.ended(rank)))
     })
 }

@@ -164,8 +164,9 @@ pub fn decode(bytes: &[u8]) -> Option<Message<'_>> {
 /// Where the answers to an operation go.
 pub struct Reply {
     pub rank: usize,
-    /// Bytes that have not come.
+    /// Bytes that have not come, and parts that were asked for and have not come.
     pub left: usize,
+    pub parts: usize,
     /// The whole answer: its own memory, or the program's.
     pub at: *mut u8,
     pub bytes: usize,
@@ -197,6 +198,8 @@ pub struct Correspondent {
     pub answered: u64,
     pub locks_asked: u64,
     pub granted: u64,
+    /// Why the last one will never be granted.
+    pub refused: Option<Class>,
     /// Operations whose answers are not whole.
     pub gets: u32,
     /// Exposure epochs of it that we have not begun to use, and uses of ours that it has ended.
@@ -230,7 +233,7 @@ pub struct Service {
     pub others: Vec<Correspondent>,
     pub replies: HashMap<u64, Reply>,
     next_id: u64,
-    /// Answers that have not come.
+    /// Parts of answers that have not come.
     pub parts: usize,
     /// Members that wait for our lock, and whether they want it alone.
     pub locks: VecDeque<(u32, bool)>,
@@ -325,6 +328,14 @@ impl Service {
         self.next_id
     }
 
+    /// Nothing more is done about an answer; what still comes of it is thrown away.
+    pub fn forget(&mut self, id: u64) -> Option<Reply> {
+        let reply = self.replies.remove(&id)?;
+        self.others[reply.rank].gets -= 1;
+        self.parts -= reply.parts;
+        Some(reply)
+    }
+
     /// Ends receiving.
     pub fn close(&mut self, endpoint: &mut Endpoint) {
         if let Some((id, bytes)) = self.receive.take() {
@@ -347,7 +358,10 @@ impl Window {
     /// Sends a request that a later flush asks about.
     pub(super) fn request(&mut self, endpoint: &mut Endpoint, rank: usize, head: Head, spans: &[Span], payload: &[u8]) {
         self.service.others[rank].dirty = true;
-        self.service.parts += usize::from(head.kind.is_answered());
+        if let Some(reply) = self.service.replies.get_mut(&head.id).filter(|_| head.kind.is_answered()) {
+            reply.parts += 1;
+            self.service.parts += 1;
+        }
         self.service.send(endpoint, self.targets[rank].peer, encode(head, spans, payload));
     }
 

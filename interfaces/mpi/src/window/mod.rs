@@ -27,7 +27,7 @@ mod serve;
 mod transfer;
 mod words;
 
-pub use serve::advance;
+pub use serve::{advance, idle};
 
 use crate::attribute::Attributes;
 use crate::comm::Comm;
@@ -53,6 +53,8 @@ pub struct Windows {
     waiting: u32,
     /// Counts sleeps: whoever waits for a lock looks after its holder when it has changed.
     sleeps: u64,
+    /// Passes that moved nothing.
+    unmoved: u64,
 }
 
 /// How long a thread sleeps that waits for a lock which members on this host share: its holder may have ended.
@@ -62,16 +64,11 @@ const LOOK_AT_LOCKS: Duration = Duration::from_millis(1);
 
 impl Default for Windows {
     fn default() -> Self {
-        Self { table: Table::new(Kind::Win), live: Vec::new(), waiting: 0, sleeps: 0 }
+        Self { table: Table::new(Kind::Win), live: Vec::new(), waiting: 0, sleeps: 0, unmoved: 0 }
     }
 }
 
 impl Windows {
-    /// See [`weft_fabric::Driven::idle`].
-    pub fn idle(&mut self, sleeps: bool) {
-        self.sleeps += u64::from(sleeps);
-    }
-
     pub fn longest_sleep(&self) -> Option<Duration> {
         let is_pending = |handle: &usize| self.table.find(*handle).is_some_and(|window| window.service.is_pending());
         if self.live.iter().any(is_pending) {

@@ -5,12 +5,13 @@
 
 use super::accumulate::{Action, apply, gather};
 use super::elements::Span;
-use super::message::{Head, Kind, Landing, Message, decode, encode};
+use super::message::{Head, Kind, Landing, Message, Reply, decode, encode};
 use super::words::{self, Which};
 use super::{Way, Window};
 use crate::abi::Status;
 use crate::datatype::Datatype;
 use crate::error::{Class, Error};
+use crate::failure::lost_class;
 use crate::handle::Table;
 use crate::op::Predefined;
 use crate::request::{End, Request};
@@ -34,6 +35,34 @@ fn advance_all(world: &mut World) {
             window.receive(endpoint, requests, from, bytes);
         }
     }
+}
+
+/// Unmoved passes of a program that tests between two looks.
+const PASSES_PER_LOOK: u64 = 64;
+
+/// Called where a pass moved nothing; true if anything changed. Answers of members that have ended are not waited for.
+pub fn idle(world: &mut World, sleeps: bool) -> bool {
+    let World { windows, endpoint, requests, .. } = world;
+    windows.sleeps += u64::from(sleeps);
+    windows.unmoved += 1;
+    if !sleeps && !windows.unmoved.is_multiple_of(PASSES_PER_LOOK) {
+        return false;
+    }
+    let mut changed = false;
+    for index in 0..windows.live.len() {
+        let Some(window) = windows.table.find_mut(windows.live[index]) else { continue };
+        let ended = |reply: &Reply| endpoint.has_ended(window.targets[reply.rank].peer);
+        let ids: Vec<u64> =
+            window.service.replies.iter().filter(|(_, reply)| ended(reply)).map(|(id, _)| *id).collect();
+        for id in ids {
+            changed = true;
+            if let Some(reply) = window.service.replies.get_mut(&id) {
+                reply.fault = Some(lost_class());
+            }
+            window.land(requests, id);
+        }
+    }
+    changed
 }
 
 /// What became of a request.
@@ -63,7 +92,9 @@ impl Window {
             return;
         }
         for _ in 0..self.service.locks.len() {
-            if let Some((from, alone)) = self.service.locks.pop_front() {
+            if let Some((from, alone)) = self.service.locks.pop_front()
+                && !endpoint.has_ended(self.peer(from))
+            {
                 self.lock_for(endpoint, from, alone);
             }
         }
@@ -122,9 +153,19 @@ impl Window {
         if words::try_lock(self.words.word(mine, Which::Program), alone, from) {
             self.service.others[from as usize].holds = Some(alone);
             self.answer(endpoint, from, Head::new(Kind::Granted), &[]);
+        } else if self.is_held_by_ended(endpoint, Which::Program) {
+            let fault = lost_class() as u64 + 1;
+            self.answer(endpoint, from, Head { fault, ..Head::new(Kind::Granted) }, &[]);
         } else {
             self.service.locks.push_back((from, alone));
         }
+    }
+
+    /// Whether a lock of ours may be held by somebody who has ended, and so is never given back.
+    fn is_held_by_ended(&self, endpoint: &Endpoint, which: Which) -> bool {
+        let has_ended = |rank: usize| endpoint.has_ended(self.targets[rank].peer);
+        let holds = |rank: &usize| which == Which::Program && self.service.others[*rank].holds.is_some();
+        self.ended_holder(endpoint, self.me(), which).is_some() || (0..self.targets.len()).filter(holds).any(has_ended)
     }
 
     fn unlock_for(&mut self, endpoint: &mut Endpoint, from: u32) {
@@ -204,7 +245,16 @@ impl Window {
         let me = self.me();
         let place = self.targets[me].place.unwrap_or(0);
         if !words::try_lock(self.words.word(place, Which::Accumulate), true, self.comm.rank) {
-            return Handled::Later;
+            if !self.is_held_by_ended(endpoint, Which::Accumulate) {
+                return Handled::Later;
+            }
+            let class = lost_class();
+            self.refuse(from, class);
+            if fetches {
+                let head = Head { kind: Kind::Data, fault: class as u64 + 1, ..head };
+                self.answer(endpoint, from, head, &vec![0; bytes]);
+            }
+            return Handled::Done;
         }
         let mut before = vec![0u8; if fetches { bytes } else { 0 }];
         let result = if fetches { before.as_mut_ptr() } else { std::ptr::null_mut() };
@@ -254,7 +304,10 @@ impl Window {
         let other = &mut self.service.others[from as usize];
         let fault = head.fault.checked_sub(1).and_then(|class| Class::from_number(class as i32));
         match head.kind {
-            Kind::Granted => other.granted += 1,
+            Kind::Granted => {
+                other.granted += 1;
+                other.refused = fault;
+            }
             Kind::Post => other.posts += 1,
             Kind::Done => {
                 other.answered += 1;
@@ -266,12 +319,16 @@ impl Window {
 
     /// A part of an answer.
     fn arrived(&mut self, requests: &mut Table<Request>, from: u32, message: &Message, fault: Option<Class>) {
-        self.service.parts = self.service.parts.saturating_sub(1);
         let Some(reply) = self.service.replies.get_mut(&message.head.id) else { return };
+        if reply.rank != from as usize || reply.parts == 0 {
+            return;
+        }
+        reply.parts -= 1;
+        self.service.parts -= 1;
         let position = message.head.position as usize;
         let length = message.payload.len();
         let fits = position.checked_add(length).is_some_and(|end| end <= reply.bytes) && length <= reply.left;
-        if reply.rank != from as usize || !fits {
+        if !fits {
             return;
         }
         reply.fault = reply.fault.or(fault);
@@ -287,9 +344,8 @@ impl Window {
     }
 
     fn land(&mut self, requests: &mut Table<Request>, id: u64) {
-        let Some(reply) = self.service.replies.remove(&id) else { return };
+        let Some(reply) = self.service.forget(id) else { return };
         let other = &mut self.service.others[reply.rank];
-        other.gets -= 1;
         if reply.fault.is_none() {
             // SAFETY: the program keeps its buffer until the operation is complete, which it was not before.
             unsafe {
@@ -307,7 +363,10 @@ impl Window {
         }
         let name = if self.name.is_empty() { format!("{:#x}", self.handle) } else { self.name.clone() };
         let error = reply.fault.map(|class| {
-            let detail = format!("rank {} of window {name} refused an access: {}", reply.rank, class.text());
+            let detail = match class.is_loss() {
+                true => format!("rank {} of window {name} has ended", reply.rank),
+                false => format!("rank {} of window {name} refused an access: {}", reply.rank, class.text()),
+            };
             Box::new(Error::new(class, detail).on(self.handle))
         });
         match reply.request.and_then(|request| requests.find_mut(request)) {

@@ -288,8 +288,7 @@ fn wait_for_room(call: &'static str, handle: usize, rank: usize) -> Result<()> {
             return Some(Ok(()));
         }
         let ended = looks && endpoint.has_ended(window.targets[rank].peer);
-        ended
-            .then(|| Err(Error::new(Class::ProcAborted, format!("rank {rank} of {} has ended", window.display_name()))))
+        ended.then(|| Err(window.ended(rank)))
     })
 }
 
@@ -396,13 +395,29 @@ fn ask_for(call: &'static str, handle: usize, rest: Rest, buffer: Buffer, has_re
             (memory.as_mut_ptr(), Landing::Packed(memory, buffer))
         }
     };
-    let reply = Reply { rank: rest.rank, left: bytes, at, bytes, landing, request: None, fault: None };
+    let reply = Reply { rank: rest.rank, left: bytes, parts: 0, at, bytes, landing, request: None, fault: None };
     let (id, request) = expect(call, handle, reply, has_request)?;
     for piece in pieces(&rest.spans, 1, 1) {
         let head = Head { id, position: piece.from as u64, ..Head::new(Kind::Get) };
-        send_when_room(call, handle, rest.rank, head, &piece.spans, &[])?;
+        if let Err(error) = send_when_room(call, handle, rest.rank, head, &piece.spans, &[]) {
+            return Err(give_up(handle, id, request, error));
+        }
     }
     Ok(request)
+}
+
+/// An answer is not wanted any more, for this error: the program does with its buffer what it likes.
+#[cold]
+pub(super) fn give_up(handle: usize, id: u64, request: usize, error: Error) -> Error {
+    let mut guard = WORLD.enter();
+    let World { windows, requests, .. } = &mut *guard;
+    if let Ok(window) = windows.table.get_mut(handle) {
+        window.service.forget(id);
+    }
+    if request != SENT {
+        let _ = requests.remove(request);
+    }
+    error
 }
 
 /// Makes ready for an answer; its number, and the program's request if it wants one.

@@ -109,6 +109,11 @@ pub fn holder(word: &AtomicU64) -> Option<u32> {
     ((word.load(Ordering::Relaxed) >> ALONE) as u32).checked_sub(1)
 }
 
+/// Whether anybody holds it.
+pub fn is_held(word: &AtomicU64) -> bool {
+    word.load(Ordering::Relaxed) & !WAITING != 0
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -54,33 +54,23 @@ pub fn write_entry(
 
 fn inner(function: &Function, wide: bool, passing: &[Passing]) -> String {
     let name = function.name_of(wide);
-    let body = function.body.as_ref();
     let mut handed: Vec<&str> = passing.iter().map(|p| p.handed.as_str()).collect();
-    if body.is_some_and(|body| body.takes_form) {
+    if function.body.takes_form {
         handed.push(if wide { "true" } else { "false" });
     }
-    let call = body.map(|body| {
-        let (room, body) = body.path.split_once("::").expect("`room::body`");
-        format!("weft_mpi::{room}::abi::{body}({})", handed.join(", "))
-    });
-    if name.starts_with("MPI_T_") && body.is_none() {
-        return "    weft_mpi::abi::T_ERR_NOT_SUPPORTED\n".to_owned();
-    }
+    let (room, body) = function.body.path.split_once("::").expect("`room::body`");
+    let call = format!("weft_mpi::{room}::abi::{body}({})", handed.join(", "));
     let mut text = String::new();
     if !function.anytime {
         let _ = writeln!(text, "    weft_mpi::start::expect_running(\"{name}\");");
     }
-    let answers_value = function.body.as_ref().is_some_and(|body| body.answers_value);
-    if let (Some(call), true) = (&call, answers_value) {
+    if function.body.answers_value {
         let _ = writeln!(text, "    // SAFETY: as the caller says.\n    unsafe {{ {call} }}");
         return text;
     }
-    let places = if call.is_some() { null_places(function) } else { String::new() };
-    let outcome = match call {
-        Some(call) if places.is_empty() => format!("unsafe {{ {call} }}"),
-        Some(call) => format!("{places}unsafe {{ {call} }} }}"),
-        None => "Err(weft_mpi::error::unsupported())".to_owned(),
-    };
+    let places = null_places(function);
+    let end = if places.is_empty() { "" } else { " }" };
+    let outcome = format!("{places}unsafe {{ {call} }}{end}");
     let _ = writeln!(text, "    // SAFETY: as the caller says.\n    let outcome = {outcome};");
     let _ = writeln!(text, "    match outcome {{\n        Ok(()) => weft_mpi::abi::SUCCESS,");
     let raised = format!("weft_mpi::errhandler::raise(\"{name}\", {}, error)", object(function));

@@ -1,8 +1,10 @@
 //! The blocking calls: shared memory where it serves, else messages.
 
 use super as messages;
+use crate::abi::Counts;
 use crate::abi::{BYTE, IN_PLACE};
 use crate::coll::shared::{Alike, BUFFER_BYTES, Differs, Team, Vector};
+use crate::comm::Comm;
 use crate::datatype::Datatype;
 use crate::error::{Error, Result};
 use crate::op::{Op, Predefined};
@@ -10,35 +12,46 @@ use crate::world::WORLD;
 use std::ffi::c_void;
 use std::ops::Deref;
 use std::sync::Arc;
+use weft_fabric::settings::Algorithms;
 
 /// An address for elements of any type where there are none.
 const NOWHERE: usize = 64;
 /// More than this is for messages to refuse.
 const MOST_BYTES: u64 = i64::MAX as u64;
+/// Longest broadcast that goes through shared memory among more than two.
+const LONG_BCAST_BYTES: usize = 4 << 20;
 
 /// The team of a communicator, if it has one. A handle that is not valid has none: messages say what is wrong.
-fn team(handle: usize, call: &'static str) -> Result<Option<&'static Team>> {
-    let comm: *const crate::comm::Comm = match WORLD.enter().comm(handle) {
-        Ok(comm) => Arc::as_ptr(comm),
-        Err(_) => return Ok(None),
+/// Nor is there one for an operation whose algorithm is prescribed, which is one of messages.
+pub(super) fn team(
+    handle: usize,
+    call: &'static str,
+    is_prescribed: impl FnOnce(&Algorithms) -> bool,
+) -> Result<Option<(&'static Comm, &'static Team)>> {
+    let comm: *const Comm = {
+        let world = WORLD.enter();
+        match world.comm(handle) {
+            Ok(comm) if !is_prescribed(&world.endpoint.settings().algorithms) => Arc::as_ptr(comm),
+            _ => return Ok(None),
+        }
     };
     // SAFETY: the communicator lives during the call: it is a member's own call on it, and freeing it meanwhile is
     // against the standard. The team lives as long as the communicator, and nobody keeps it beyond the call.
     let comm = unsafe { &*comm };
     comm.check_not_revoked()?;
-    comm.collective.team.team(comm, call)
+    Ok(comm.collective.team.team(comm, call)?.map(|team| (comm, team)))
 }
 
 pub unsafe fn barrier(comm: usize) -> Result<()> {
-    match team(comm, "MPI_Barrier")? {
-        Some(team) => team.barrier().map_err(|differs| differs.error(0)),
+    match team(comm, "MPI_Barrier", |_| false)? {
+        Some((_, team)) => team.barrier().map_err(|differs| differs.error(0)),
         // SAFETY: the caller's promise.
         None => unsafe { messages::barrier_by_messages(comm) },
     }
 }
 
 /// A datatype during a call. Predefined ones are not counted, which would cost more than a short collective's copy.
-enum Held {
+pub(super) enum Held {
     Predefined(&'static Datatype),
     Derived(Datatype),
 }
@@ -53,7 +66,7 @@ impl Deref for Held {
     }
 }
 
-fn datatype(handle: usize) -> Option<Held> {
+pub(super) fn datatype(handle: usize) -> Option<Held> {
     let held = match Datatype::predefined(handle) {
         Some(datatype) => Held::Predefined(datatype),
         None => Held::Derived(WORLD.enter().types.get(handle).ok()?.clone()),
@@ -78,12 +91,16 @@ unsafe fn shared_bcast(buffer: *mut c_void, count: i64, handle: usize, root: i32
     if count < 0 || bytes > MOST_BYTES || doubtful {
         return Ok(false);
     }
-    let Some(team) = team(comm, "MPI_Bcast")? else { return Ok(false) };
+    let handle = comm;
+    let Some((comm, team)) = team(comm, "MPI_Bcast", |named| named.bcast.is_some())? else { return Ok(false) };
     let Ok(root) = u32::try_from(root) else { return Ok(false) };
     if root >= team.size {
         return Ok(false);
     }
-    let (bytes, here) = (bytes as usize, bytes <= BUFFER_BYTES as u64);
+    let bytes = bytes as usize;
+    // Between two, a message is copied once.
+    let most = if team.size > 2 { LONG_BCAST_BYTES } else { BUFFER_BYTES };
+    let here = bytes <= most;
     let alike = match datatype.contiguous_span(count) {
         _ if !here => team.announce_bcast(root, bytes),
         // SAFETY: the span lies in the program's buffer.
@@ -92,27 +109,35 @@ unsafe fn shared_bcast(buffer: *mut c_void, count: i64, handle: usize, root: i32
         None => unsafe { packed_bcast(team, buffer, count, &datatype, root, bytes) },
     };
     match alike {
-        Ok(()) => Ok(here),
-        Err(differs) => Err(refuse_bcast(differs, bytes, comm)),
+        Ok(()) => {
+            // A member that brings nothing does not see that the root sends messages, so every call counts one.
+            if here {
+                comm.collective.next_tag();
+            }
+            Ok(here)
+        }
+        Err(differs) => Err(refuse_bcast(differs, bytes, team.size, comm, handle)),
     }
 }
 
-/// The error of a broadcast whose root brings another length. Where the root sends messages it waits until they are
-/// taken, and other ranks wait for what we pass on.
+/// The error of a broadcast whose members differ. A root that has one other member sends messages without looking at its
+/// length, and waits until they are taken.
 #[cold]
-fn refuse_bcast(differs: Differs, mine: usize, comm: usize) -> Error {
+fn refuse_bcast(differs: Differs, mine: usize, members: u32, comm: &Comm, handle: usize) -> Error {
     let Differs::Length { member, bytes: sent } = differs else { return differs.error(mine) };
-    let sent = sent.and_then(|bytes| usize::try_from(bytes).ok()).filter(|bytes| *bytes > BUFFER_BYTES);
+    let sent = sent.and_then(|bytes| usize::try_from(bytes).ok());
     let mut room = Vec::<u8>::new();
-    if let Some(sent) = sent
+    if let Some(sent) = sent.filter(|bytes| *bytes > BUFFER_BYTES && members == 2)
         && room.try_reserve_exact(sent).is_ok()
     {
         // SAFETY: there is room for the message; what it holds is not read.
         let taken =
-            unsafe { messages::bcast_by_messages(room.as_mut_ptr().cast(), sent as i64, BYTE, member as i32, comm) };
+            unsafe { messages::bcast_by_messages(room.as_mut_ptr().cast(), sent as i64, BYTE, member as i32, handle) };
         if let Err(error) = taken {
             return error;
         }
+    } else {
+        comm.collective.next_tag();
     }
     differs.error(mine)
 }
@@ -182,7 +207,7 @@ pub unsafe fn allreduce(
     if let (Some(datatype), Some(op)) = (datatype(handle), operation(op))
         && let Some(vector) = vector(&op, &datatype, count)
         && let Some((input, output)) = buffers(sent, received, vector.bytes())
-        && let Some(team) = team(comm, "MPI_Allreduce")?
+        && let Some((_, team)) = team(comm, "MPI_Allreduce", |named| named.allreduce.is_some())?
     {
         // SAFETY: the program's buffers hold `count` elements.
         let alike = unsafe { team.allreduce(vector, input, output) };
@@ -203,7 +228,7 @@ pub unsafe fn reduce(
 ) -> Result<()> {
     if let (Some(datatype), Some(function)) = (datatype(handle), operation(op))
         && let Some(vector) = vector(&function, &datatype, count)
-        && let Some(team) = team(comm, "MPI_Reduce")?
+        && let Some((_, team)) = team(comm, "MPI_Reduce", |named| named.reduce.is_some())?
         && let Some(root) = u32::try_from(root).ok().filter(|root| *root < team.size)
     {
         let bytes = vector.bytes();
@@ -211,11 +236,12 @@ pub unsafe fn reduce(
         let output = if team.me == root { received } else { std::ptr::without_provenance_mut(NOWHERE) };
         let place = buffers(sent, output, bytes).filter(|_| team.me == root || bytes == 0 || sent as usize != IN_PLACE);
         if let Some((input, output)) = place {
-            let here = bytes <= BUFFER_BYTES;
+            // Between two, a message is copied once.
+            let here = team.size > 2 || bytes <= BUFFER_BYTES;
             let alike = match here {
                 // SAFETY: the program's buffers hold `count` elements; the output counts at the root only.
                 true => unsafe { team.reduce(root, vector, input, output) },
-                false => team.announce_reduce(root, bytes),
+                false => team.announce("MPI_Reduce", bytes, |_| bytes),
             };
             alike.map_err(|differs| differs.error(bytes))?;
             if here {
@@ -225,4 +251,70 @@ pub unsafe fn reduce(
     }
     // SAFETY: the caller's promise.
     unsafe { messages::reduce_by_messages(sent, received, count, handle, op, root, comm) }
+}
+
+/// A reduce-scatter on shared memory of a vector of which each member gets `share` elements; `None` where it goes by
+/// messages.
+///
+/// # Safety
+/// The program's buffers are as the arguments say.
+unsafe fn shared_reduce_scatter(
+    call: &'static str,
+    (sent, received): (*const c_void, *mut c_void),
+    share: impl Fn(u32) -> i64,
+    (handle, op): (usize, usize),
+    comm: usize,
+) -> Result<Option<()>> {
+    let (Some(datatype), Some(op)) = (datatype(handle), operation(op)) else { return Ok(None) };
+    let Some((_, team)) = team(comm, call, |named| named.reduce_scatter.is_some())? else { return Ok(None) };
+    let sum = |total: i64, member| total.checked_add(share(member)).filter(|_| share(member) >= 0);
+    let Some(total) = (0..team.size).try_fold(0, sum) else { return Ok(None) };
+    let Some(vector) = vector(&op, &datatype, total) else { return Ok(None) };
+    // Who has no share needs no place for it.
+    let nowhere = NOWHERE as *mut c_void;
+    let received = if share(team.me) == 0 && sent as usize != IN_PLACE { nowhere } else { received };
+    let Some((input, output)) = buffers(sent, received, vector.bytes()) else { return Ok(None) };
+    // SAFETY: the caller's promise.
+    let alike = unsafe { team.reduce_scatter(vector, |member| share(member) as usize, input, output) };
+    alike.map(Some).map_err(|differs| differs.error(vector.bytes()))
+}
+
+pub unsafe fn reduce_scatter(
+    sent: *const c_void,
+    received: *mut c_void,
+    counts: Counts,
+    handle: usize,
+    op: usize,
+    comm: usize,
+) -> Result<()> {
+    // SAFETY: the caller's promise; the array has a count for each member, as the standard demands.
+    unsafe {
+        let (buffers, share) = ((sent, received), |member: u32| counts.get(member as usize));
+        let shared = match counts.is_null() {
+            true => None,
+            false => shared_reduce_scatter("MPI_Reduce_scatter", buffers, share, (handle, op), comm)?,
+        };
+        match shared {
+            Some(()) => Ok(()),
+            None => messages::reduce_scatter_by_messages(sent, received, counts, handle, op, comm),
+        }
+    }
+}
+
+pub unsafe fn reduce_scatter_block(
+    sent: *const c_void,
+    received: *mut c_void,
+    count: i64,
+    handle: usize,
+    op: usize,
+    comm: usize,
+) -> Result<()> {
+    // SAFETY: the caller's promise.
+    unsafe {
+        let call = "MPI_Reduce_scatter_block";
+        match shared_reduce_scatter(call, (sent, received), |_| count, (handle, op), comm)? {
+            Some(()) => Ok(()),
+            None => messages::reduce_scatter_block_by_messages(sent, received, count, handle, op, comm),
+        }
+    }
 }

@@ -1,6 +1,7 @@
 //! Allgather with equal or different counts: everyone knows the size of every block.
 
 use crate::coll::schedule::{Party, Schedule, View};
+use weft_fabric::settings::algorithms::Allgather;
 
 /// Up to this many bytes in all the number of rounds counts more than the bytes.
 pub const SHORT_BYTES: u64 = 64 << 10;
@@ -15,13 +16,18 @@ pub fn allgather(s: &mut Schedule, me: Party, mine: Option<View>, blocks: &[View
     if me.size == 1 || total == 0 {
         return;
     }
-    if me.size.is_power_of_two()
-        && total <= SHORT_BYTES
-        && let Some(whole) = joined(s, blocks)
-    {
-        return doubling(s, me, whole, blocks);
+    let whole = joined(s, blocks).filter(|_| me.size.is_power_of_two());
+    let short = total <= SHORT_BYTES;
+    let chosen = match whole {
+        Some(_) if short => Allgather::Doubling,
+        _ if short && me.size > 2 => Allgather::Bruck,
+        _ => Allgather::Ring,
+    };
+    match (s.algorithms.allgather.unwrap_or(chosen), whole) {
+        (Allgather::Doubling, Some(whole)) => doubling(s, me, whole, blocks),
+        (Allgather::Doubling | Allgather::Bruck, _) => bruck(s, me, blocks),
+        (Allgather::Ring, _) => ring(s, me, blocks),
     }
-    if me.size > 2 && total <= SHORT_BYTES { bruck(s, me, blocks) } else { ring(s, me, blocks) }
 }
 
 /// All blocks as one stretch of bytes, if they lie in order without gaps.

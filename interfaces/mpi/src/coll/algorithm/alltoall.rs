@@ -1,6 +1,7 @@
 //! All to all with equal or different counts, and the exchange with neighbours.
 
 use crate::coll::schedule::{Party, Schedule, View};
+use weft_fabric::settings::algorithms::Alltoall;
 
 /// Messages each way that one rank has under way at a time.
 const WINDOW: u32 = 32;
@@ -11,7 +12,8 @@ const BRUCK_RANKS: u32 = 16;
 /// Block `i` of everyone's `inputs` goes to rank `i`; what rank `i` sends comes to `outputs[i]`. The same size for all
 /// pairs.
 pub fn alltoall(s: &mut Schedule, me: Party, inputs: &[View], outputs: &[View]) {
-    if me.size >= BRUCK_RANKS && s.size(inputs[0]) <= BRUCK_BLOCK_BYTES {
+    let forwards = me.size >= BRUCK_RANKS && s.size(inputs[0]) <= BRUCK_BLOCK_BYTES;
+    if s.algorithms.alltoall.map_or(forwards, |named| named == Alltoall::Bruck) {
         bruck(s, me, inputs, outputs);
     } else {
         pairwise(s, me, inputs, outputs);

@@ -2,6 +2,7 @@
 
 use super::tree::Place;
 use crate::coll::schedule::{Party, Schedule, View};
+use weft_fabric::settings::algorithms::Bcast;
 
 /// Up to this many bytes the number of rounds counts more than the bytes.
 pub const SHORT_BYTES: u64 = 32 << 10;
@@ -16,15 +17,23 @@ pub fn bcast(s: &mut Schedule, me: Party, root: u32, data: View) {
         return;
     }
     let room = if me.rank == root { s.packed(data) } else { s.unpacked(data) };
-    if bytes <= SHORT_BYTES || me.size == 2 {
-        binomial(s, me, root, room);
-    } else if bytes >= CHAIN_BYTES || bytes < u64::from(me.size) * 64 {
-        chain(s, me, root, room);
-    } else {
-        scatter_allgather(s, me, root, room);
+    match s.algorithms.bcast.unwrap_or_else(|| choose(me, bytes)) {
+        Bcast::Binomial => binomial(s, me, root, room),
+        Bcast::Chain => chain(s, me, root, room),
+        Bcast::ScatterAllgather => scatter_allgather(s, me, root, room),
     }
     if me.rank != root {
         s.unpack(room, data);
+    }
+}
+
+fn choose(me: Party, bytes: u64) -> Bcast {
+    if bytes <= SHORT_BYTES || me.size == 2 {
+        Bcast::Binomial
+    } else if bytes >= CHAIN_BYTES || bytes < u64::from(me.size) * 64 {
+        Bcast::Chain
+    } else {
+        Bcast::ScatterAllgather
     }
 }
 

@@ -2,6 +2,7 @@
 
 use super::tree::Place;
 use crate::coll::schedule::{Party, Schedule, View};
+use weft_fabric::settings::algorithms::{Gather, Scatter};
 
 /// Blocks up to this size travel along a tree, larger ones directly.
 const TREE_BLOCK_BYTES: u64 = 2 << 10;
@@ -18,7 +19,7 @@ pub fn gather(s: &mut Schedule, me: Party, root: u32, block_bytes: u64, mine: Op
     if block_bytes == 0 {
         return;
     }
-    if !prefers_tree(me, block_bytes) {
+    if s.algorithms.gather.map_or(!prefers_tree(me, block_bytes), |named| named == Gather::Direct) {
         return gatherv(s, me, root, mine, blocks);
     }
     let place = Place::new(me, root);
@@ -69,7 +70,7 @@ pub fn scatter(s: &mut Schedule, me: Party, root: u32, block_bytes: u64, blocks:
     if block_bytes == 0 {
         return;
     }
-    if !prefers_tree(me, block_bytes) {
+    if s.algorithms.scatter.map_or(!prefers_tree(me, block_bytes), |named| named == Scatter::Direct) {
         return scatterv(s, me, root, blocks, mine);
     }
     let place = Place::new(me, root);

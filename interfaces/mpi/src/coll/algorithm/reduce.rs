@@ -3,6 +3,7 @@
 
 use super::tree::Place;
 use crate::coll::schedule::{Party, Schedule, View};
+use weft_fabric::settings::algorithms::{Allreduce, Reduce, ReduceScatter};
 
 /// From this many bytes on halves are exchanged instead of whole vectors.
 const LONG_BYTES: u64 = 16 << 10;
@@ -79,7 +80,8 @@ pub fn allreduce(s: &mut Schedule, me: Party, input: View, output: View) {
         s.receive(me.rank + 1, output);
         return s.wait();
     };
-    if s.size(output) >= LONG_BYTES && output.count >= u64::from(folded.power) {
+    let long = s.algorithms.allreduce.map_or(s.size(output) >= LONG_BYTES, |named| named == Allreduce::Halving);
+    if long && output.count >= u64::from(folded.power) {
         halving(s, folded, number, input, output);
     } else {
         doubling(s, folded, number, input, output);
@@ -178,7 +180,9 @@ pub fn reduce(s: &mut Schedule, me: Party, root: u32, input: View, output: View,
         return s.copy(input, output);
     }
     let folded = Folded::new(me);
-    if s.size(input) >= LONG_BYTES && input.count >= u64::from(folded.power) && me.size > 2 {
+    let long = s.size(input) >= LONG_BYTES && me.size > 2;
+    let long = s.algorithms.reduce.map_or(long, |named| named == Reduce::Halving);
+    if long && input.count >= u64::from(folded.power) {
         return reduce_long(s, folded, root, input, output);
     }
     // The order of ranks begins at rank 0; where order does not matter it may begin at the root.
@@ -263,7 +267,8 @@ pub fn reduce_scatter(s: &mut Schedule, me: Party, counts: &[u64], input: View, 
     if me.size == 1 || s.size(input) == 0 {
         return s.copy(mine, output);
     }
-    if s.size(input) <= SMALL_SCATTER_BYTES {
+    let small = s.size(input) <= SMALL_SCATTER_BYTES;
+    if s.algorithms.reduce_scatter.map_or(small, |named| named == ReduceScatter::Allreduce) {
         let whole = s.reserve_elements(input.shape, input.count);
         allreduce(s, me, input, whole);
         return s.copy(s.part(whole, starts[me.rank as usize], counts[me.rank as usize]), output);

@@ -8,7 +8,9 @@ use crate::coll::run::Combine;
 use crate::coll::schedule::{Area, Party, Schedule, ShapeId, View};
 use crate::coll::shape::{Codec, Shape};
 use crate::coll::simulate::{self, Rank};
+use std::cell::Cell;
 use std::sync::Arc;
+use weft_fabric::settings::Algorithms;
 
 /// An element: the function `x -> a x + b`. Composing them is associative and not commutative.
 type Element = (u32, u32);
@@ -130,8 +132,13 @@ fn cases(counts: &[usize], mut each: impl FnMut(u64, u32, usize, Layout)) {
     }
 }
 
+thread_local! {
+    /// What the schedules of this test are to be made of.
+    static PRESCRIBED: Cell<Algorithms> = const { Cell::new(Algorithms::AUTO) };
+}
+
 fn rank(build: impl FnOnce(&mut Schedule), input: Vec<u8>, output: Vec<u8>) -> Rank {
-    let mut schedule = Schedule::default();
+    let mut schedule = Schedule { algorithms: PRESCRIBED.get(), ..Schedule::default() };
     build(&mut schedule);
     Rank { schedule, input, output }
 }
@@ -509,4 +516,27 @@ fn scans_fold_the_ranks_before() {
             }
         }
     });
+}
+
+#[test]
+fn every_algorithm_that_is_prescribed_does_what_the_operation_is_defined_to_do() {
+    for (operation, algorithms) in Algorithms::TABLE {
+        for (word, _) in *algorithms {
+            let prescribed = Algorithms::parse(&format!("{operation}:{word}")).expect("a word of the table");
+            PRESCRIBED.set(prescribed);
+            match *operation {
+                "bcast" => bcast_reaches_everyone_whatever_the_layouts(),
+                "reduce" => reduce_folds_in_the_order_of_ranks(),
+                "allreduce" => allreduce_folds_in_the_order_of_ranks(),
+                "reduce-scatter" => reduce_scatter_gives_each_rank_its_block(),
+                "allgather" => {
+                    allgather_gives_everyone_every_block();
+                    allgather_of_blocks_side_by_side_doubles();
+                }
+                "alltoall" => alltoall_exchanges_every_pair(),
+                "gather" | "scatter" => gather_and_scatter_are_each_others_reverse(),
+                other => panic!("{other} has no test"),
+            }
+        }
+    }
 }

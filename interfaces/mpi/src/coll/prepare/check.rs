@@ -79,7 +79,9 @@ pub struct Draft<'a> {
 
 impl<'a> Draft<'a> {
     pub fn new(scene: &'a Scene<'a>) -> Self {
-        Self { scene, prepared: Prepared::default() }
+        let mut prepared = Prepared::default();
+        prepared.schedule.algorithms = scene.world.endpoint.settings().algorithms;
+        Self { scene, prepared }
     }
 
     pub fn comm(&self) -> &'a Comm {

@@ -2,9 +2,10 @@
 
 use super::check::{Draft, Mixed, Names, ONLY, RECEIVE, SEND, Uniform, Various, is_in_place, reject_in_place};
 use crate::coll::algorithm::inter::{self, Role};
+use crate::coll::algorithm::levels::Hosts;
 use crate::coll::algorithm::{allgather, alltoall, barrier, bcast, gather, levels};
 use crate::coll::call::{Prepared, Scene};
-use crate::coll::schedule::{Area, View};
+use crate::coll::schedule::{Area, Party, View};
 use crate::error::Result;
 use std::ffi::c_void;
 
@@ -63,32 +64,85 @@ impl Blocks {
     }
 }
 
-pub fn gather(scene: &Scene, mine: Uniform, all: Blocks, root: i32) -> Result<Prepared> {
-    let mut draft = Draft::new(scene);
-    let me = draft.party();
-    if draft.comm().is_inter() {
-        return inter_gather(draft, mine, all, root);
-    }
-    let root = draft.root(root)?;
-    let in_place = is_in_place(mine.buffer) && me.rank == root;
-    let given = if in_place { None } else { Some(draft.single(Area::Input, SEND, mine)?) };
-    let mut block_bytes = given.map_or(0, |given| draft.prepared.schedule.size(given));
-    let mut places = Vec::new();
-    if me.rank == root {
-        places = all.views(&mut draft, Area::Output, RECEIVE, me.size)?;
-        block_bytes = draft.prepared.schedule.size(places[root as usize]);
-        if let Some(given) = given {
-            draft.check_fits(given, places[root as usize]);
-            draft.check_distinct(mine.buffer, all.buffer(), block_bytes)?;
-            draft.check_blocks(given, places[root as usize])?;
+/// A gather or scatter inside one group, checked. At the root there is a block for every rank, elsewhere none.
+pub struct Rooted {
+    pub prepared: Prepared,
+    pub me: Party,
+    pub root: u32,
+    /// All blocks have as many bytes, which all ranks know.
+    pub block_bytes: Option<u64>,
+    /// This rank's own data; `None` at a root in place.
+    pub mine: Option<View>,
+    pub blocks: Vec<View>,
+}
+
+impl Rooted {
+    pub fn gather(scene: &Scene, mine: Uniform, all: Blocks, root: i32) -> Result<Self> {
+        let mut draft = Draft::new(scene);
+        let me = draft.party();
+        let root = draft.root(root)?;
+        let in_place = is_in_place(mine.buffer) && me.rank == root;
+        let given = if in_place { None } else { Some(draft.single(Area::Input, SEND, mine)?) };
+        let mut bytes = given.map_or(0, |given| draft.prepared.schedule.size(given));
+        let mut blocks = Vec::new();
+        if me.rank == root {
+            blocks = all.views(&mut draft, Area::Output, RECEIVE, me.size)?;
+            bytes = draft.prepared.schedule.size(blocks[root as usize]);
+            if let Some(given) = given {
+                draft.check_fits(given, blocks[root as usize]);
+                draft.check_distinct(mine.buffer, all.buffer(), bytes)?;
+                draft.check_blocks(given, blocks[root as usize])?;
+            }
         }
+        let block_bytes = matches!(all, Blocks::Uniform(_)).then_some(bytes);
+        Ok(Self { prepared: draft.prepared, me, root, block_bytes, mine: given, blocks })
     }
-    let schedule = &mut draft.prepared.schedule;
-    match all {
-        Blocks::Uniform(_) => gather::gather(schedule, me, root, block_bytes, given, &places),
-        Blocks::Various(_) => gather::gatherv(schedule, me, root, given, &places),
+
+    pub fn scatter(scene: &Scene, all: Blocks, mine: Uniform, root: i32) -> Result<Self> {
+        let mut draft = Draft::new(scene);
+        let me = draft.party();
+        let root = draft.root(root)?;
+        let in_place = is_in_place(mine.buffer) && me.rank == root;
+        let taken = if in_place { None } else { Some(draft.single(Area::Output, RECEIVE, mine)?) };
+        let mut bytes = taken.map_or(0, |taken| draft.prepared.schedule.size(taken));
+        let mut blocks = Vec::new();
+        if me.rank == root {
+            blocks = all.views(&mut draft, Area::Input, SEND, me.size)?;
+            bytes = draft.prepared.schedule.size(blocks[root as usize]);
+            if let Some(taken) = taken {
+                draft.check_fits(blocks[root as usize], taken);
+                draft.check_distinct(all.buffer(), mine.buffer, bytes)?;
+                draft.check_blocks(blocks[root as usize], taken)?;
+            }
+        }
+        let block_bytes = matches!(all, Blocks::Uniform(_)).then_some(bytes);
+        Ok(Self { prepared: draft.prepared, me, root, block_bytes, mine: taken, blocks })
     }
-    Ok(draft.prepared)
+
+    pub fn into_gather(mut self) -> Prepared {
+        let schedule = &mut self.prepared.schedule;
+        match self.block_bytes {
+            Some(bytes) => gather::gather(schedule, self.me, self.root, bytes, self.mine, &self.blocks),
+            None => gather::gatherv(schedule, self.me, self.root, self.mine, &self.blocks),
+        }
+        self.prepared
+    }
+
+    pub fn into_scatter(mut self) -> Prepared {
+        let schedule = &mut self.prepared.schedule;
+        match self.block_bytes {
+            Some(bytes) => gather::scatter(schedule, self.me, self.root, bytes, &self.blocks, self.mine),
+            None => gather::scatterv(schedule, self.me, self.root, &self.blocks, self.mine),
+        }
+        self.prepared
+    }
+}
+
+pub fn gather(scene: &Scene, mine: Uniform, all: Blocks, root: i32) -> Result<Prepared> {
+    match scene.comm.is_inter() {
+        true => inter_gather(Draft::new(scene), mine, all, root),
+        false => Ok(Rooted::gather(scene, mine, all, root)?.into_gather()),
+    }
 }
 
 fn inter_gather(mut draft: Draft, mine: Uniform, all: Blocks, root: i32) -> Result<Prepared> {
@@ -104,31 +158,10 @@ fn inter_gather(mut draft: Draft, mine: Uniform, all: Blocks, root: i32) -> Resu
 }
 
 pub fn scatter(scene: &Scene, all: Blocks, mine: Uniform, root: i32) -> Result<Prepared> {
-    let mut draft = Draft::new(scene);
-    let me = draft.party();
-    if draft.comm().is_inter() {
-        return inter_scatter(draft, all, mine, root);
+    match scene.comm.is_inter() {
+        true => inter_scatter(Draft::new(scene), all, mine, root),
+        false => Ok(Rooted::scatter(scene, all, mine, root)?.into_scatter()),
     }
-    let root = draft.root(root)?;
-    let in_place = is_in_place(mine.buffer) && me.rank == root;
-    let taken = if in_place { None } else { Some(draft.single(Area::Output, RECEIVE, mine)?) };
-    let mut block_bytes = taken.map_or(0, |taken| draft.prepared.schedule.size(taken));
-    let mut places = Vec::new();
-    if me.rank == root {
-        places = all.views(&mut draft, Area::Input, SEND, me.size)?;
-        block_bytes = draft.prepared.schedule.size(places[root as usize]);
-        if let Some(taken) = taken {
-            draft.check_fits(places[root as usize], taken);
-            draft.check_distinct(all.buffer(), mine.buffer, block_bytes)?;
-            draft.check_blocks(places[root as usize], taken)?;
-        }
-    }
-    let schedule = &mut draft.prepared.schedule;
-    match all {
-        Blocks::Uniform(_) => gather::scatter(schedule, me, root, block_bytes, &places, taken),
-        Blocks::Various(_) => gather::scatterv(schedule, me, root, &places, taken),
-    }
-    Ok(draft.prepared)
 }
 
 fn inter_scatter(mut draft: Draft, all: Blocks, mine: Uniform, root: i32) -> Result<Prepared> {
@@ -143,27 +176,51 @@ fn inter_scatter(mut draft: Draft, all: Blocks, mine: Uniform, root: i32) -> Res
     Ok(draft.prepared)
 }
 
+/// An allgather inside one group, checked.
+pub struct Allgather {
+    pub prepared: Prepared,
+    pub me: Party,
+    /// `None` in place.
+    pub mine: Option<View>,
+    pub places: Vec<View>,
+}
+
+impl Allgather {
+    pub fn new(scene: &Scene, mine: Uniform, all: Blocks) -> Result<Self> {
+        let mut draft = Draft::new(scene);
+        let me = draft.party();
+        let places = all.views(&mut draft, Area::Output, RECEIVE, me.size)?;
+        let in_place = is_in_place(mine.buffer);
+        let given = if in_place { None } else { Some(draft.single(Area::Input, SEND, mine)?) };
+        if let Some(given) = given {
+            // Everybody gets our own block from where it was copied to.
+            draft.prepared.misfit = !draft.check_fits(given, places[me.rank as usize]);
+            draft.check_distinct(mine.buffer, all.buffer(), draft.prepared.schedule.size(given))?;
+            draft.check_blocks(given, places[me.rank as usize])?;
+        }
+        Ok(Self { prepared: draft.prepared, me, mine: given, places })
+    }
+
+    pub fn into_prepared(mut self, hosts: Option<&Hosts>) -> Prepared {
+        let schedule = &mut self.prepared.schedule;
+        match hosts {
+            Some(hosts) => levels::allgather(schedule, hosts, self.mine, &self.places),
+            None => allgather::allgather(schedule, self.me, self.mine, &self.places),
+        }
+        self.prepared
+    }
+}
+
 pub fn allgather(scene: &Scene, mine: Uniform, all: Blocks) -> Result<Prepared> {
+    if !scene.comm.is_inter() {
+        return Ok(Allgather::new(scene, mine, all)?.into_prepared(scene.hosts()));
+    }
     let mut draft = Draft::new(scene);
     let (me, others) = (draft.party(), draft.comm().remote_size());
     let places = all.views(&mut draft, Area::Output, RECEIVE, others)?;
-    let in_place = is_in_place(mine.buffer) && !draft.comm().is_inter();
-    let given = if in_place { None } else { Some(draft.single(Area::Input, SEND, mine)?) };
-    if draft.comm().is_inter() {
-        let inputs: Vec<View> = given.iter().cycle().take(places.len()).copied().collect();
-        inter::exchange(&mut draft.prepared.schedule, me, &inputs, &places);
-        return Ok(draft.prepared);
-    }
-    if let Some(given) = given {
-        // Everybody gets our own block from where it was copied to.
-        draft.prepared.misfit = !draft.check_fits(given, places[me.rank as usize]);
-        draft.check_distinct(mine.buffer, all.buffer(), draft.prepared.schedule.size(given))?;
-        draft.check_blocks(given, places[me.rank as usize])?;
-    }
-    match scene.hosts() {
-        Some(hosts) => levels::allgather(&mut draft.prepared.schedule, hosts, given, &places),
-        None => allgather::allgather(&mut draft.prepared.schedule, me, given, &places),
-    }
+    let given = draft.single(Area::Input, SEND, mine)?;
+    let inputs = vec![given; places.len()];
+    inter::exchange(&mut draft.prepared.schedule, me, &inputs, &places);
     Ok(draft.prepared)
 }
 
@@ -193,30 +250,53 @@ impl Side {
     }
 }
 
+/// An all to all exchange inside one group, checked.
+pub struct Alltoall {
+    pub prepared: Prepared,
+    pub me: Party,
+    /// All blocks have as many bytes, which all ranks know.
+    pub equal: bool,
+    /// `None` in place: what is sent lies where what is received goes.
+    pub inputs: Option<Vec<View>>,
+    pub outputs: Vec<View>,
+}
+
+impl Alltoall {
+    pub fn new(scene: &Scene, sent: Side, received: Side) -> Result<Self> {
+        let mut draft = Draft::new(scene);
+        let me = draft.party();
+        let outputs = received.views(&mut draft, Area::Output, RECEIVE, me.size)?;
+        let in_place = is_in_place(sent.buffer());
+        let inputs = if in_place { None } else { Some(sent.views(&mut draft, Area::Input, SEND, me.size)?) };
+        if let Some(inputs) = &inputs {
+            let own = (inputs[me.rank as usize], outputs[me.rank as usize]);
+            draft.check_fits(own.0, own.1);
+            draft.check_blocks(own.0, own.1)?;
+        }
+        let equal = matches!(received, Side::Uniform(_));
+        Ok(Self { prepared: draft.prepared, me, equal, inputs, outputs })
+    }
+
+    pub fn into_prepared(mut self) -> Prepared {
+        let (schedule, outputs) = (&mut self.prepared.schedule, &self.outputs);
+        let inputs = self.inputs.unwrap_or_else(|| alltoall::saved(schedule, outputs));
+        match self.equal {
+            true => alltoall::alltoall(schedule, self.me, &inputs, outputs),
+            false => alltoall::pairwise(schedule, self.me, &inputs, outputs),
+        }
+        self.prepared
+    }
+}
+
 pub fn alltoall(scene: &Scene, sent: Side, received: Side) -> Result<Prepared> {
+    if !scene.comm.is_inter() {
+        return Ok(Alltoall::new(scene, sent, received)?.into_prepared());
+    }
     let mut draft = Draft::new(scene);
-    let (me, peers, inter) = (draft.party(), draft.comm().remote_size(), draft.comm().is_inter());
-    let outputs = received.views(&mut draft, Area::Output, RECEIVE, peers)?;
-    let in_place = is_in_place(sent.buffer()) && !inter;
-    if inter {
-        reject_in_place(SEND.buffer, sent.buffer())?;
-    }
-    let inputs = match in_place {
-        true => alltoall::saved(&mut draft.prepared.schedule, &outputs),
-        false => sent.views(&mut draft, Area::Input, SEND, peers)?,
-    };
-    if inter {
-        inter::exchange(&mut draft.prepared.schedule, me, &inputs, &outputs);
-        return Ok(draft.prepared);
-    }
-    let own = me.rank as usize;
-    draft.check_fits(inputs[own], outputs[own]);
-    if !in_place {
-        draft.check_blocks(inputs[own], outputs[own])?;
-    }
-    match received {
-        Side::Uniform(_) => alltoall::alltoall(&mut draft.prepared.schedule, me, &inputs, &outputs),
-        _ => alltoall::pairwise(&mut draft.prepared.schedule, me, &inputs, &outputs),
-    }
+    let (me, others) = (draft.party(), draft.comm().remote_size());
+    let outputs = received.views(&mut draft, Area::Output, RECEIVE, others)?;
+    reject_in_place(SEND.buffer, sent.buffer())?;
+    let inputs = sent.views(&mut draft, Area::Input, SEND, others)?;
+    inter::exchange(&mut draft.prepared.schedule, me, &inputs, &outputs);
     Ok(draft.prepared)
 }

@@ -6,21 +6,45 @@ use super::word::Alike;
 const CALL: &str = "MPI_Bcast";
 
 impl Team {
-    /// The root does not wait for the others, except for room when it has run far ahead.
+    /// What fits into a buffer the root does not wait for the others with, except for room when it has run far ahead.
+    /// Longer ones go in a row of operations. Before it all meet: who expects another length would leave it too soon.
     ///
     /// # Safety
-    /// `data` is readable (root) or writable (others) for `length` bytes, at most a buffer.
+    /// `data` is readable (root) or writable (others) for `length` bytes.
     ///
     /// # Errors
-    /// Not at the root: it brings another length. Then nothing is copied.
+    /// The members bring different lengths, which the root of a short one does not see. Then nothing is copied.
     pub unsafe fn bcast(&self, root: u32, data: *mut u8, length: usize) -> Alike {
+        if length == 0 {
+            return self.bring_nothing(CALL);
+        }
+        if length <= BUFFER_BYTES {
+            // SAFETY: the caller's promise.
+            return unsafe { self.bcast_piece(root, data, length) };
+        }
+        self.announce_bcast(root, length)?;
+        let most = self.buffer_bytes();
+        for from in (0..length).step_by(most) {
+            // SAFETY: the caller's promise.
+            unsafe { self.bcast_piece(root, data.add(from), most.min(length - from))? };
+        }
+        Ok(())
+    }
+
+    /// # Safety
+    /// As [`Self::bcast`], at most a buffer.
+    unsafe fn bcast_piece(&self, root: u32, data: *mut u8, length: usize) -> Alike {
         let operation = self.begin();
         let short = length <= SLOT_BYTES;
         if self.me != root {
             let arrived = self.await_one(CALL, root, operation, length);
-            if arrived.is_ok() {
+            match arrived {
                 // SAFETY: the root has published `length` bytes in a place of at least that size; the caller's promise.
-                unsafe { std::ptr::copy_nonoverlapping(self.place(root, operation, short), data, length) };
+                Ok(()) => unsafe {
+                    std::ptr::copy_nonoverlapping(self.place(root, operation, short), data, length);
+                },
+                // Members that expect more look at everybody.
+                Err(_) => self.publish_late(operation, length),
             }
             self.finish(operation);
             return arrived;
@@ -36,20 +60,28 @@ impl Team {
         Ok(())
     }
 
-    /// The root tells the length of what goes by messages, since a member that expects less looks here for it.
+    #[cold]
+    fn publish_late(&self, operation: u64, length: usize) {
+        // Room there is soon: the others find their error.
+        if self.slot_room(CALL, operation).is_ok() {
+            self.publish(operation, length, 0..self.size);
+        }
+    }
+
+    /// All tell how much they expect, where that is more than a buffer. Of two, the root does not look: it sends messages.
     ///
     /// # Errors
-    /// Not at the root: it brings another length. If that goes by messages, they wait for us.
+    /// The members bring different lengths. If what the root of two brings goes by messages, they wait for us.
     pub fn announce_bcast(&self, root: u32, length: usize) -> Alike {
         debug_assert!(length > BUFFER_BYTES);
         let operation = self.begin();
-        let alike = if self.me == root {
-            self.slot_room(CALL, operation)?;
-            self.publish(operation, length, 0..self.size);
-            Ok(())
-        } else {
-            self.await_one(CALL, root, operation, length)
-        };
+        self.slot_room(CALL, operation)?;
+        self.publish(operation, length, 0..self.size);
+        // The root first: those who expect as little as it brings have nothing to say.
+        let mut alike = if self.me == root { Ok(()) } else { self.await_one(CALL, root, operation, length) };
+        if self.size > 2 && alike.is_ok() {
+            alike = self.await_all(CALL, operation, length);
+        }
         self.finish(operation);
         alike
     }

@@ -12,10 +12,15 @@
 
 mod barrier;
 mod bcast;
+mod exchange;
+mod piece;
 mod reduce;
+mod reduce_scatter;
+mod rooted;
 mod team;
 mod word;
 
+pub use piece::Piece;
 pub use reduce::Vector;
 pub use team::{BUFFER_BYTES, Team, TeamCell};
 pub use word::{Alike, Differs};

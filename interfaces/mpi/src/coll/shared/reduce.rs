@@ -1,6 +1,6 @@
 //! Reductions with predefined operations, in the order of ranks.
 
-use super::team::{FLAT_MEMBERS, SLOT_BYTES, Team};
+use super::team::{BUFFER_BYTES, FLAT_MEMBERS, SLOT_BYTES, Team};
 use super::word::{Alike, Differs};
 use crate::op::Kernel;
 
@@ -23,7 +23,7 @@ impl Vector {
         self.count * self.size
     }
 
-    fn part(&self, count: usize) -> Self {
+    pub(super) fn part(&self, count: usize) -> Self {
         Self { count, ..*self }
     }
 
@@ -51,7 +51,7 @@ impl Team {
     ///
     /// # Safety
     /// `at` answers addresses of vectors; `output` is writable for one. It may be where `at` finds our own.
-    unsafe fn fold_from(&self, vector: Vector, at: impl Fn(u32) -> *const u8, output: *mut u8) {
+    pub(super) unsafe fn fold_from(&self, vector: Vector, at: impl Fn(u32) -> *const u8, output: *mut u8) {
         // Nothing that is still to be read is overwritten: our own vector, which `output` may be, is folded from
         // where it stands only if it is one of the first two.
         debug_assert!(self.me < 2 || at(self.me) != output.cast_const());
@@ -70,6 +70,9 @@ impl Team {
     /// # Errors
     /// The members bring different lengths. All of them find it in the first part, so that none is left waiting.
     pub unsafe fn allreduce(&self, vector: Vector, input: *const u8, output: *mut u8) -> Alike {
+        if vector.count == 0 {
+            return self.bring_nothing(ALL);
+        }
         let alone = vector.bytes() <= SLOT_BYTES || (vector.bytes() <= ALONE_BYTES && self.size <= FLAT_MEMBERS);
         if alone {
             // SAFETY: the caller's promise.
@@ -200,14 +203,89 @@ impl Team {
         Ok(())
     }
 
+    /// # Safety
+    /// As [`Self::allreduce`], `output` at the root only.
+    ///
+    /// # Errors
+    /// The members bring different lengths. At least the root finds it; where others might wait for it, all of them do.
+    pub unsafe fn reduce(&self, root: u32, vector: Vector, input: *const u8, output: *mut u8) -> Alike {
+        if vector.count == 0 {
+            return self.bring_nothing(ONE);
+        }
+        if vector.bytes() <= BUFFER_BYTES {
+            // SAFETY: the caller's promise.
+            return unsafe { self.reduce_at_root(root, vector, input, output) };
+        }
+        let (most, all) = (self.buffer_bytes() / vector.size, vector.bytes());
+        let mut done = 0;
+        while done < vector.count {
+            let part = vector.part(most.min(vector.count - done));
+            let at = done * vector.size;
+            // SAFETY: done + part.count <= count.
+            unsafe { self.reduce_sliced(root, part, all, input.add(at), output.wrapping_add(at))? };
+            done += part.count;
+        }
+        Ok(())
+    }
+
+    /// Everybody folds a slice of this part of `all` bytes, and the root collects the slices.
+    ///
+    /// # Safety
+    /// As [`Self::reduce`]; the vector fits into a buffer.
+    unsafe fn reduce_sliced(&self, root: u32, vector: Vector, all: usize, input: *const u8, output: *mut u8) -> Alike {
+        let bounds = |member: u32| member as usize * vector.count / self.size as usize * vector.size;
+        let (from, to) = (bounds(self.me), bounds(self.me + 1));
+        let slice = vector.part((to - from) / vector.size);
+        let first = self.begin();
+        self.buffer_room(ONE, first)?;
+        let mine = self.buffer(self.me, first);
+        // SAFETY: the caller's promise; nobody reads the buffer, since there is room. Our own slice nobody else reads.
+        unsafe {
+            std::ptr::copy_nonoverlapping(input, mine, from);
+            std::ptr::copy_nonoverlapping(input.add(to), mine.add(to), vector.bytes() - to);
+        }
+        self.publish(first, all, 0..self.size);
+        let alike = self.await_all(ONE, first, all);
+        if alike.is_err() {
+            // Those who bring less than a buffer look at nobody and wake the root alone.
+            if self.me == root {
+                self.wake(0..self.size);
+            }
+            self.finish(first);
+            return alike;
+        }
+        let second = self.begin();
+        if slice.count > 0 {
+            let at = |member| match member == self.me {
+                true => input.wrapping_add(from),
+                false => self.buffer(member, first).wrapping_add(from).cast_const(),
+            };
+            // SAFETY: the slice lies inside the buffers. Ours of the second operation is free: everybody has begun the first
+            // one, and the one before the first used the same buffer.
+            unsafe { self.fold_from(slice, at, self.buffer(self.me, second).add(from)) };
+        }
+        self.finish(first);
+        self.publish(second, all, root..root + 1);
+        if self.me == root {
+            self.await_all(ONE, second, all)?;
+            for member in 0..self.size {
+                let (from, to) = (bounds(member), bounds(member + 1));
+                // SAFETY: as above, for the slice of `member`.
+                unsafe {
+                    let slice = self.buffer(member, second).add(from);
+                    std::ptr::copy_nonoverlapping(slice, output.add(from), to - from);
+                }
+            }
+        }
+        self.finish(second);
+        Ok(())
+    }
+
     /// Only the root reads; the others do not wait.
     ///
     /// # Safety
-    /// As [`Self::allreduce`], `output` at the root only; the vector fits into a buffer.
-    ///
-    /// # Errors
-    /// At the root: somebody brings another length.
-    pub unsafe fn reduce(&self, root: u32, vector: Vector, input: *const u8, output: *mut u8) -> Alike {
+    /// As [`Self::reduce`]; the vector fits into a buffer.
+    unsafe fn reduce_at_root(&self, root: u32, vector: Vector, input: *const u8, output: *mut u8) -> Alike {
         let operation = self.begin();
         // SAFETY: the caller's promise.
         let short = unsafe { self.contribute(ONE, operation, vector, input)? };
@@ -222,23 +300,6 @@ impl Team {
             }
         } else {
             self.publish(operation, vector.bytes(), root..root + 1);
-        }
-        self.finish(operation);
-        alike
-    }
-
-    /// Everybody tells everybody the length of what goes by messages: their way depends on it, so that members that differ
-    /// would wait for ever. The root wakes those that wait for a member that brings less, which looks at nobody.
-    ///
-    /// # Errors
-    /// The members bring different lengths; then nobody who knows sends anything.
-    pub fn announce_reduce(&self, root: u32, bytes: usize) -> Alike {
-        let operation = self.begin();
-        self.slot_room(ONE, operation)?;
-        self.publish(operation, bytes, 0..self.size);
-        let alike = self.await_all(ONE, operation, bytes);
-        if alike.is_err() && self.me == root {
-            self.wake(0..self.size);
         }
         self.finish(operation);
         alike

@@ -265,27 +265,51 @@ impl Team {
     /// Waits for `member`'s contribution to `operation`, which has to be `bytes` long like ours.
     #[inline]
     pub fn await_one(&self, call: &'static str, member: u32, operation: u64, bytes: usize) -> Alike {
-        self.await_members(call, member..member + 1, operation, bytes)
+        self.await_members(call, member..member + 1, operation, |_| bytes)
     }
 
     /// Waits for everybody's contribution to `operation`; then everybody has finished all operations before it.
     #[inline]
     pub fn await_all(&self, call: &'static str, operation: u64, bytes: usize) -> Alike {
+        self.await_each(call, operation, |_| bytes)
+    }
+
+    /// The same where each member brings its own `bytes`.
+    #[inline]
+    pub fn await_each(&self, call: &'static str, operation: u64, bytes: impl Fn(u32) -> usize) -> Alike {
         self.await_members(call, 0..self.size, operation, bytes)?;
         self.all_met(operation);
         Ok(())
     }
 
+    /// Everybody tells everybody the length of what goes by messages, since their way depends on it.
+    ///
+    /// # Errors
+    /// The members bring different lengths; then nobody sends anything.
+    pub fn announce(&self, call: &'static str, mine: usize, bytes: impl Fn(u32) -> usize) -> Alike {
+        let operation = self.begin();
+        self.slot_room(call, operation)?;
+        self.publish(operation, mine, 0..self.size);
+        let alike = self.await_each(call, operation, bytes);
+        self.finish(operation);
+        alike
+    }
+
     /// Waits for those of `members` that are not ourselves. Who comes first with another length ends the wait.
     #[inline]
-    fn await_members(&self, call: &'static str, members: Range<u32>, operation: u64, bytes: usize) -> Alike {
-        let expected = word(operation, bytes);
+    pub(super) fn await_members(
+        &self,
+        call: &'static str,
+        members: Range<u32>,
+        operation: u64,
+        bytes: impl Fn(u32) -> usize,
+    ) -> Alike {
         let mut next = members.start;
         let mut have_come = || {
             while next < members.end {
                 if next != self.me {
                     let found = self.block.word(self.slot(next, operation)).load(Ordering::Acquire);
-                    if found != expected {
+                    if found != word(operation, bytes(next)) {
                         return is_of(operation, found).then(|| Err(self.difference(next, operation, found)));
                     }
                 }

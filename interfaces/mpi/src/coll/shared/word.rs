@@ -60,6 +60,15 @@ pub enum Differs {
 pub type Alike = Result<(), Differs>;
 
 impl Differs {
+    /// As [`Self::error`] where something else is expected of each member.
+    #[cold]
+    pub fn against(self, expected: impl Fn(u32) -> usize) -> Error {
+        match self {
+            Self::Length { member, .. } => self.error(expected(member)),
+            Self::Closed(_) => self.error(0),
+        }
+    }
+
     /// As the error of a call whose members all have to bring the same; this one has `mine` bytes.
     #[cold]
     pub fn error(self, mine: usize) -> Error {

@@ -1,6 +1,6 @@
 //! Bodies of the calls that send and receive in one (MPI 5.0, section 3.11).
 
-use super::{Described, finish};
+use super::{Described, finish, receive_into};
 use crate::abi::Status;
 use crate::error::{Class, Error, Result};
 use crate::point::buffer::Buffer;
@@ -153,7 +153,10 @@ unsafe fn complete(
     status: *mut Status,
 ) -> Result<()> {
     let with = from.unwrap_or(Selector { context: 0, peer: None, tag: None });
-    let end = WORLD.wait(waiting(call, with), |world| exchange.end(&mut world.split().1));
+    let end = WORLD.wait(waiting(call, with), |world| {
+        exchange.end_stalled(&world.failures, &mut world.endpoint);
+        exchange.end(&mut world.split().1)
+    });
     // SAFETY: the caller's promise.
     unsafe { finish(end, status) }
 }
@@ -177,9 +180,15 @@ pub unsafe fn sendrecv(
     let (send, receive) = ((sendbuf, sendcount, sendtype), (recvbuf.cast_const(), recvcount, recvtype));
     let mut world = WORLD.enter();
     let halves = Halves::find(&world, send, receive, (dest, sendtag, source, recvtag, comm))?;
-    let from = halves.from;
     // SAFETY: the program's buffers and status, for the time of the call.
     unsafe {
+        if let (Some(route), Some(from), Buffer::Run(send), Buffer::Run(receive)) =
+            (halves.route, halves.from, &halves.send, &halves.receive)
+            && world.endpoint.try_send(route.to, route.envelope, send.at, send.bytes)
+        {
+            return receive_into("MPI_Sendrecv", world, from, *receive, comm, status);
+        }
+        let from = halves.from;
         let exchange = halves.start(&mut world.split().1)?;
         drop(world);
         complete("MPI_Sendrecv", exchange, from, status)

@@ -7,10 +7,10 @@ use crate::point::buffer::{self, Buffer, Packed, Run, Scattered};
 use crate::point::route::{Source, selection};
 use crate::point::transfer::{start_receive, take_in};
 use crate::request::{self, Direction, End, NO_PROC, Request, Transfer};
-use crate::world::WORLD;
+use crate::world::{WORLD, World};
 use std::ffi::c_void;
 use std::mem::MaybeUninit;
-use weft_fabric::Outcome;
+use weft_fabric::{Guard, Outcome, Selector};
 
 /// `MPI_Recv`.
 #[inline]
@@ -33,9 +33,28 @@ pub unsafe fn recv(
             drop(guard);
             return receive_otherwise("MPI_Recv", from.map(Source::Matching), (buf, count, datatype), comm, status);
         };
+        receive_into("MPI_Recv", guard, from, run, comm, status)
+    }
+}
+
+/// Receives into a run of bytes.
+///
+/// # Safety
+/// The run is writable for the time of the call, and `status` is null or points to a status.
+#[inline]
+pub(super) unsafe fn receive_into(
+    call: &'static str,
+    mut world: Guard<'_, World>,
+    from: Selector,
+    run: Run,
+    comm: usize,
+    status: *mut Status,
+) -> Result<()> {
+    // SAFETY: the caller's promise.
+    unsafe {
         let id = world.endpoint.post_receive(from, run.at, run.bytes);
-        drop(guard);
-        let outcome = wait_for("MPI_Recv", id, from);
+        drop(world);
+        let outcome = wait_for(call, id, from);
         if outcome.fault.is_none() {
             Status::new(outcome.source as i32, outcome.tag, outcome.length).store(status);
             return Ok(());
@@ -99,7 +118,7 @@ unsafe fn receive_scattered(call: &'static str, source: Source, target: &Scatter
     // SAFETY: the memory lives until the receive is complete, and holds then what arrived.
     unsafe {
         let outcome = receive_run(call, source, Run { at, bytes: target.bytes });
-        let end = request::received(&outcome, target.bytes, comm);
+        let end = request::received_scattered(&outcome, target, comm);
         target.unpack_from(at, end.status.bytes() as usize);
         Ok(end)
     }

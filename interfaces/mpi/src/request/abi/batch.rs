@@ -100,9 +100,7 @@ impl Batch {
 
     /// Whether a process was lost, so that waiting for others may never end.
     pub fn has_lost(&self) -> bool {
-        self.failures.iter().any(|failure| {
-            matches!(failure.error.class, Class::ProcAborted | Class::ProcFailed | Class::ProcFailedPending)
-        })
+        self.failures.iter().any(|failure| failure.error.class.is_loss())
     }
 
     /// Statuses filled so far.

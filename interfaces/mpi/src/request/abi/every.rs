@@ -4,10 +4,10 @@ use super::batch::Batch;
 use super::{length, waiting};
 use crate::abi::Status;
 use crate::error::{Class, Error, Result};
-use crate::request::{Taken, is_complete, take, take_plain};
+use crate::request::{Taken, has_lost, is_complete, take, take_plain};
 use crate::world::{WORLD, World, look};
 
-/// `MPI_Waitall`. Once a process is lost, what is not complete is left and told as pending.
+/// `MPI_Waitall`. Once a process is lost that one of them needs, what is not complete is left and told as pending.
 pub unsafe fn waitall(count: i32, requests: *mut usize, statuses: *mut Status) -> Result<()> {
     let count = length(count)?;
     // SAFETY: the program's arrays of `count`, and its functions.
@@ -29,7 +29,9 @@ fn settle_in_order(world: &mut World, batch: &mut Batch, count: usize) -> bool {
             continue;
         }
         match take(world, batch.handle(index)) {
-            Ok(Taken::Pending) if batch.has_lost() => batch.fail(Error::new(Class::Pending, "not complete")),
+            Ok(Taken::Pending) if batch.has_lost() || any_lost(world, batch, index, count) => {
+                batch.fail(Error::new(Class::Pending, "not complete"));
+            }
             Ok(Taken::Pending) => return false,
             Ok(taken) => batch.settle(index, taken),
             Err(error) => batch.fail(error),
@@ -45,6 +47,10 @@ pub unsafe fn testall(count: i32, requests: *mut usize, flag: *mut i32, statuses
     unsafe {
         let mut batch = Batch::new(requests, statuses);
         let complete = look(|world| match all_complete(world, &batch, count) {
+            Ok(false) if any_lost(world, &batch, 0, count) => {
+                settle_in_order(world, &mut batch, count);
+                Some(Ok(()))
+            }
             Ok(false) => None,
             Ok(true) => {
                 settle_in_order(world, &mut batch, count);
@@ -56,6 +62,11 @@ pub unsafe fn testall(count: i32, requests: *mut usize, flag: *mut i32, statuses
         complete.unwrap_or(Ok(()))?;
         batch.conclude()
     }
+}
+
+/// Whether any request from `first` on has ended, or stalls, for want of a process that is lost: the others may never end.
+fn any_lost(world: &mut World, batch: &Batch, first: usize, count: usize) -> bool {
+    world.failures.has_losses() && (first..count).any(|index| has_lost(world, batch.handle(index)))
 }
 
 /// Whether all requests are complete, null or inactive.

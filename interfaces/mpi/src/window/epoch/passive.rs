@@ -31,7 +31,13 @@ fn take(call: &'static str, handle: usize, rank: usize, alone: bool) -> Result<(
             let other = &window.service.others[rank];
             other.granted == other.locks_asked
         };
-        return await_members(call, handle, &[rank], is_granted);
+        await_members(call, handle, &[rank], is_granted)?;
+        let mut guard = WORLD.enter();
+        let (window, _) = find(&mut guard, handle)?;
+        return match window.service.others[rank].refused.take() {
+            Some(class) => Err(Error::new(class, window.not_given_back(rank, None))),
+            None => Ok(()),
+        };
     }
     wait_in_window(call, handle, Some(rank), |world, looks| {
         let (window, endpoint) = find(world, handle).ok()?;

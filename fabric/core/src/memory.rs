@@ -1,14 +1,15 @@
-//! The memory of `MPI_Alloc_mem`, which windows over it can show to other processes of the host.
+//! Memory that a program asks for here, and that can be shown to other processes of the host: messages in it are copied
+//! without the kernel, and windows over it are mapped.
 //!
 //! Blocks lie in *regions*: short ones together in pools, a long one in a region of its own. A block that lies in none
 //! (the kernel gave no region, or the block is larger than is good to have filled before it is used) is plain memory,
-//! and `start` takes it from the C library.
-//!
-//! Not here: any window. `MPI_Win_create` asks [`of`] where its memory lies, and tells the others.
+//! which an interface takes from the C library. Whoever wants to show memory asks [`of`] where it lies, and tells the
+//! others.
 
+use crate::region::{Region, Ticket};
 use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
-use weft_fabric::region::{Region, Ticket};
 
 /// Blocks up to this size share pools.
 const SHORT_BYTES: usize = 64 << 10;
@@ -77,6 +78,9 @@ struct Memory {
     next: u64,
 }
 
+/// Blocks that there are, so that programs without any take no lock.
+static BLOCKS: AtomicUsize = AtomicUsize::new(0);
+
 static MEMORY: Mutex<Memory> = Mutex::new(Memory { pools: BTreeMap::new(), blocks: BTreeMap::new(), next: 0 });
 
 fn enter() -> MutexGuard<'static, Memory> {
@@ -107,6 +111,9 @@ pub fn free(address: usize) -> bool {
 
 /// Where `bytes` bytes from an address on lie, if all of them are in one block.
 pub fn of(address: usize, bytes: usize) -> Option<Location> {
+    if BLOCKS.load(Ordering::Relaxed) == 0 {
+        return None;
+    }
     let memory = enter();
     let (start, block) = memory.blocks.range(..=address).next_back()?;
     let inside = address - start;
@@ -119,7 +126,9 @@ impl Memory {
     fn allocate(&mut self, bytes: usize, alignment: usize) -> Option<*mut u8> {
         let is_short = bytes <= SHORT_BYTES;
         let room = |pool: &mut Pool| pool.take(bytes, alignment);
-        let found = self.pools.iter_mut().filter(|_| is_short).find_map(|(key, pool)| Some((*key, room(pool)?)));
+        // Short blocks in what is left of a long one's region would keep all of it.
+        let mut pools = self.pools.iter_mut().filter(|(_, pool)| is_short && pool.bytes == POOL_BYTES);
+        let found = pools.find_map(|(key, pool)| Some((*key, room(pool)?)));
         let (key, offset) = match found {
             Some(found) => found,
             None if self.pools.len() >= MOST_REGIONS => return None,
@@ -133,11 +142,13 @@ impl Memory {
         };
         let address = self.pools.get(&key)?.region.at(offset, bytes);
         self.blocks.insert(address as usize, Block { pool: key, offset, bytes });
+        BLOCKS.store(self.blocks.len(), Ordering::Relaxed);
         Some(address)
     }
 
     fn free(&mut self, address: usize) -> bool {
         let Some(Block { pool: key, offset, bytes }) = self.blocks.remove(&address) else { return false };
+        BLOCKS.store(self.blocks.len(), Ordering::Relaxed);
         if let Some(pool) = self.pools.get_mut(&key) {
             pool.give(offset, bytes);
             // The last pool of short blocks stays: programs that take and free one in a row are many.
