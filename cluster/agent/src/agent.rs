@@ -140,12 +140,15 @@ fn wait(relay: &mut Relay, others: &mut [libc::pollfd]) {
     }
 }
 
-/// Lets the ranks load the libraries beside us.
+/// Lets the ranks load the libraries beside us, and be our program.
 fn lead_to_copies(start: &mut Start, instead: &Instead) {
+    for program in &mut start.programs {
+        program.program = instead.program(&program.program).unwrap_or_else(|| std::mem::take(&mut program.program));
+    }
     for (name, value) in &mut start.environment {
         *value = name.to_str().and_then(|name| instead.value(name, value)).unwrap_or_else(|| std::mem::take(value));
     }
-    if !start.environment.iter().any(|(name, _)| name == libraries::VARIABLE) {
+    if instead.has_libraries() && !start.environment.iter().any(|(name, _)| name == libraries::VARIABLE) {
         start.environment.push((libraries::VARIABLE.into(), instead.library_path("".as_ref())));
     }
     for (name, value) in start.programs.iter_mut().flat_map(|program| &mut program.environment) {

@@ -38,6 +38,10 @@ pub struct Arguments {
     #[arg(long, value_name = "COMMAND")]
     launch: Option<String>,
 
+    /// Copy Weft to hosts where it is missing, or where another build is, as weft run does
+    #[arg(long)]
+    stage: bool,
+
     /// Write JSON
     #[arg(long)]
     json: bool,
@@ -110,7 +114,7 @@ pub fn main(Command::Check(given): Command) -> i32 {
             return EXIT_USAGE;
         }
     };
-    match check(&names, &launch, given.launch.as_deref()) {
+    match check(&names, &launch, &given) {
         Ok(checked) => {
             match given.json.then(|| serde_json::to_string_pretty(&checked)) {
                 Some(json) => println!("{}", json.unwrap_or_default()),
@@ -142,23 +146,39 @@ impl Arguments {
         };
         Ok((hosts.into_iter().map(|Host { name, .. }| name).collect(), launch))
     }
+
+    /// A job with a rank on each of the hosts, which is this program with that word.
+    fn job(&self, program: &Path, hosts: &str, word: &str) -> Vec<String> {
+        let program = program.to_string_lossy().into_owned();
+        let first = [&program, "run", "--bind", "none", "--stdin", "none", "--timeout", "60", "--hosts", hosts];
+        let mut words: Vec<String> = first.map(str::to_owned).to_vec();
+        words.extend(self.launch.iter().flat_map(|launch| ["--launch".to_owned(), launch.clone()]));
+        words.extend(self.stage.then(|| "--stage".to_owned()));
+        words.extend([program, word.to_owned()]);
+        words
+    }
 }
 
-fn check(names: &[String], launch: &Launch, given: Option<&str>) -> anyhow::Result<Checked> {
+fn check(names: &[String], launch: &Launch, given: &Arguments) -> anyhow::Result<Checked> {
     let program = std::env::current_exe()?;
     let ours = weft_agent::about()?;
     let ours = (ours.version, format!("{:016x}", ours.checksum));
     let patience = Defaults::of_environment().launch_timeout;
     let mut bar = Bar::new(1 + names.len() * (names.len() - 1) / 2);
     bar.show("asking the hosts");
-    let found = ask::all(names, launch, &program, patience);
+    let question = |name: &String| match given.stage {
+        // What copies is a job, whose rank answers.
+        true => given.job(&program, name, "about"),
+        false => launch.command(name, &[&program.to_string_lossy(), "about"]),
+    };
+    let found = ask::all(&names.iter().map(question).collect::<Vec<_>>(), patience);
     let hosts: Vec<_> = names.iter().cloned().zip(found.into_iter().map(|found| same_build(found, &ours))).collect();
     let good: Vec<&String> = hosts.iter().filter(|(_, found)| found.is_good()).map(|(name, _)| name).collect();
     let mut pairs = Vec::new();
     for (at, first) in good.iter().enumerate() {
         for second in &good[at + 1..] {
             bar.show(&format!("{first} and {second}"));
-            let found = distance([first, second], &program, given);
+            let found = distance(&given.job(&program, &format!("{first},{second}"), "distance"));
             pairs.push(((*first).clone(), (*second).clone(), found));
         }
     }
@@ -180,11 +200,8 @@ fn same_build(found: Found<About>, (version, checksum): &(&str, String)) -> Foun
 }
 
 /// Runs two ranks, one on each host.
-fn distance(hosts: [&str; 2], program: &Path, launch: Option<&str>) -> Found<Distance> {
-    let mut job = Process::new(program);
-    job.args(["run", "--bind", "none", "--stdin", "none", "--timeout", "60", "--hosts", &hosts.join(",")]);
-    job.args(launch.into_iter().flat_map(|launch| ["--launch", launch])).arg(program).arg("distance");
-    let output = match job.output() {
+fn distance(job: &[String]) -> Found<Distance> {
+    let output = match Process::new(&job[0]).args(&job[1..]).output() {
         Ok(output) => output,
         Err(error) => return Found::Bad(error.to_string()),
     };

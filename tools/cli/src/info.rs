@@ -6,7 +6,7 @@ use std::thread;
 
 use weft_agent::Abi;
 use weft_fabric::Report;
-use weft_wire::settings::{SettingError, Settings};
+use weft_wire::settings::{Algorithms, SettingError, Settings};
 
 use crate::cc;
 
@@ -44,7 +44,7 @@ fn program(path: &Path) -> (String, bool) {
 /// Prints everything; the exit code is 1 when a setting is refused.
 pub fn run(probe: impl FnOnce() -> Vec<Report>) -> i32 {
     let settings = Settings::from_env(std::env::vars_os());
-    print!("{}{}{}{}", about(), cores(), devices(&probe()), table(&settings));
+    print!("{}{}{}{}{}", about(), cores(), devices(&probe()), algorithms(), table(&settings));
     for error in settings.as_ref().err().into_iter().flatten() {
         eprintln!("weft info: {error}");
     }
@@ -95,6 +95,18 @@ fn devices(devices: &[Report]) -> String {
     text
 }
 
+/// Every algorithm of every operation, and when it is chosen.
+fn algorithms() -> String {
+    let mut text = String::from(
+        "\ncollective operations by messages (WEFT_ALGORITHMS prescribes); blocking ones of one host share memory\n",
+    );
+    for (operation, algorithms) in Algorithms::TABLE {
+        let chosen: Vec<String> = algorithms.iter().map(|(word, when)| format!("{word} ({when})")).collect();
+        let _ = writeln!(text, "  {operation:<14}  {}", chosen.join("; "));
+    }
+    text
+}
+
 fn table(settings: &Result<Settings, Vec<SettingError>>) -> String {
     let Ok(settings) = settings else {
         return "\nsettings are refused, see the errors\n".into();
@@ -130,6 +142,13 @@ mod tests {
             text,
             "\ndevices\n  shm       usable      first\n                        second\n  loopback  not usable  why\n"
         );
+    }
+
+    #[test]
+    fn every_algorithm_is_shown_with_when_it_is_chosen() {
+        let text = algorithms();
+        let line = text.lines().find(|line| line.trim_start().starts_with("allreduce")).expect("a line");
+        assert!(line.contains("doubling (up to 16K)") && line.contains("halving"), "{line}");
     }
 
     #[test]

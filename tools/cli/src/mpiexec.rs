@@ -35,7 +35,7 @@ For the job:
   -bind-to, --bind-to HOW       core or none (default: WEFT_BIND, else a core each if all find a free one)
   -l, -prepend-rank, --tag-output   begin every line of output with its rank
   -s, --stdin WHO               who gets standard input: a rank, all or none (0)
-  -timeout, --timeout SECONDS   end the job after this time
+  -timeout, --timeout SECONDS   end the job after this time (default: WEFT_TIMEOUT, or else MPIEXEC_TIMEOUT)
   -disable-auto-cleanup         when a rank is lost, let the others go on
   -host, -hosts, -f, -hostfile, -machinefile   where to run: this host only; weft run --hosts takes others
   -ppn, -N, -map-by, -rank-by, --oversubscribe, --allow-run-as-root   accepted; one host has no choice there
@@ -90,7 +90,7 @@ impl<'a> Reader<'a> {
             tag: defaults.tag,
             stdin: None,
             keep_going: defaults.keep_going,
-            timeout: defaults.timeout,
+            timeout: defaults.timeout.or_else(timeout_of_others),
             help: false,
             complete: false,
             notes: Vec::new(),
@@ -245,6 +245,11 @@ impl<'a> Reader<'a> {
             network: false,
         })
     }
+}
+
+/// What scripts for MPICH's launcher say in place of an option.
+fn timeout_of_others() -> Option<Duration> {
+    run::parse_time(&std::env::var("MPIEXEC_TIMEOUT").ok()?).ok()
 }
 
 /// Every host must be this one. A number of slots after `:` is accepted.

@@ -163,23 +163,37 @@ fn one_line(script: &str) -> String {
     lines.collect::<Vec<_>>().join(" ")
 }
 
-/// For the agent in a copy: where the ranks' environment leads to the launcher's libraries, it is to lead to the copies.
+/// For the agent in a copy: where the ranks' environment leads to the launcher's libraries, it is to lead to the copies, and
+/// a rank that is to be the launcher's program is to be the copy of it.
 pub struct Instead {
-    /// As the launcher has it.
+    /// The directory of the libraries, as the launcher has it.
     launcher: PathBuf,
     ours: PathBuf,
+    /// Any were copied.
+    has_libraries: bool,
 }
 
 impl Instead {
-    /// In the place of that directory of the launcher; `None` where no library was copied.
+    /// In the place of that directory of the launcher.
     pub fn of(launcher: &Path) -> Option<Self> {
         let kit = Kit::here().ok()?;
-        (!kit.libraries.is_empty()).then(|| Self { launcher: launcher.to_owned(), ours: kit.folder })
+        Some(Self { launcher: launcher.to_owned(), has_libraries: !kit.libraries.is_empty(), ours: kit.folder })
     }
 
-    /// `None` for a variable that does not lead to libraries.
+    pub fn has_libraries(&self) -> bool {
+        self.has_libraries
+    }
+
+    /// `None` for any other program than the launcher's.
+    pub fn program(&self, given: &str) -> Option<String> {
+        let weft = |folder: &Path| Some(folder.parent()?.join("bin/weft"));
+        (Path::new(given) == weft(&self.launcher)?).then(|| weft(&self.ours))?.map(|ours| ours.display().to_string())
+    }
+
+    /// `None` for a variable that does not lead to libraries that were copied.
     pub fn value(&self, name: &str, given: &OsStr) -> Option<OsString> {
         match name {
+            _ if !self.has_libraries => None,
             "LD_LIBRARY_PATH" => Some(self.library_path(given)),
             "LD_PRELOAD" => {
                 // Blanks and colons separate the names, and nothing quotes them.
@@ -286,7 +300,9 @@ mod tests {
 
     #[test]
     fn the_environment_leads_to_the_copies_where_it_led_to_the_launcher_s() {
-        let instead = Instead { launcher: "/opt/weft/lib".into(), ours: "/c/lib".into() };
+        let instead = Instead { launcher: "/opt/weft/lib".into(), ours: "/c/lib".into(), has_libraries: true };
+        assert_eq!(instead.program("/opt/weft/bin/weft").as_deref(), Some("/c/bin/weft"));
+        assert_eq!(instead.program("weft"), None);
         let value = |name: &str, given: &str| {
             instead.value(name, given.as_ref()).map(|value| value.into_string().expect("text"))
         };

@@ -144,6 +144,16 @@ fn where_others_go_on_a_lost_rank_is_told_and_counts_only_if_nobody_ends_well() 
     assert_eq!((job.exit_code(), job.report().len()), (0, 0));
 }
 
+/// Each of the others that uses MPI is a reason anew.
+#[test]
+fn a_rank_that_never_comes_is_lost_once() {
+    let mut job = running(3);
+    job.keep_going();
+    assert_eq!(job.handle_exit(2, Exit::Code(0)), Decision::Continue);
+    assert_eq!(job.handle_initialised(0), Decision::TellOthers(2));
+    assert_eq!(job.handle_initialised(1), Decision::Continue);
+}
+
 #[test]
 fn an_abort_ends_also_a_job_that_goes_on() {
     let mut job = running(2);

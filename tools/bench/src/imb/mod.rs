@@ -38,7 +38,7 @@ pub struct ImbArgs {
     /// How often every library gets its turn [default: 3, quick: 1]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1000))]
     pub turns: Option<u32>,
-    /// Ranks of mpi1, nbc and rma
+    /// Ranks of mpi1, nbc, rma and p2p
     #[arg(long, value_name = "N", default_value_t = 2, value_parser = clap::value_parser!(u32).range(2..=64))]
     pub ranks: u32,
     /// Ranks of the crowd

@@ -123,7 +123,7 @@ fn find_libraries(args: &ImbArgs) -> anyhow::Result<Found> {
 impl Run<'_> {
     fn ranks(&self, suite: Suite) -> u32 {
         match suite {
-            Suite::Mpi1 | Suite::Nbc | Suite::Rma => self.args.ranks,
+            Suite::Mpi1 | Suite::Nbc | Suite::Rma | Suite::P2p => self.args.ranks,
             Suite::Crowd => self.args.crowd,
             Suite::Pack => 1,
             _ => 2,

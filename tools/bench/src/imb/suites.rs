@@ -13,6 +13,8 @@ pub enum Suite {
     Nbc,
     /// IMB-RMA.
     Rma,
+    /// IMB-P2P: random partners and exchanges in place.
+    P2p,
     /// The collectives of IMB-MPI1 among more ranks than cores.
     Crowd,
     /// One-sided operations one by one, by a program of ours.
@@ -34,6 +36,8 @@ const NBC: &str = "Ibcast Ibcast_pure Iallgather Iallgather_pure Iallgatherv Ial
 const RMA: &str = "Unidir_put Unidir_get Bidir_put Bidir_get One_put_all One_get_all All_put_all All_get_all Put_local \
     Put_all_local Exchange_put Exchange_get Accumulate Get_accumulate Fetch_and_op Compare_and_swap Get_local Get_all_local \
     Truly_passive_put";
+/// The stencils need more ranks.
+const P2P: &str = "PingPong PingPing Unirandom Birandom Corandom SendRecv_Replace";
 const CROWD: &str = "Allreduce Reduce Reduce_scatter Reduce_scatter_block Allgather Allgatherv Gather Gatherv Scatter \
     Scatterv Alltoall Alltoallv Bcast Barrier";
 
@@ -45,8 +49,17 @@ pub struct Bar {
 }
 
 impl Suite {
-    pub const ALL: [Suite; 8] =
-        [Suite::Mpi1, Suite::Nbc, Suite::Rma, Suite::Crowd, Suite::OneSided, Suite::Pack, Suite::Xdlu, Suite::Mpi4py];
+    pub const ALL: [Suite; 9] = [
+        Suite::Mpi1,
+        Suite::Nbc,
+        Suite::Rma,
+        Suite::P2p,
+        Suite::Crowd,
+        Suite::OneSided,
+        Suite::Pack,
+        Suite::Xdlu,
+        Suite::Mpi4py,
+    ];
 
     /// As `--only` names it.
     pub fn word(self) -> &'static str {
@@ -54,6 +67,7 @@ impl Suite {
             Suite::Mpi1 => "mpi1",
             Suite::Nbc => "nbc",
             Suite::Rma => "rma",
+            Suite::P2p => "p2p",
             Suite::Crowd => "crowd",
             Suite::OneSided => "one-sided",
             Suite::Pack => "pack",
@@ -67,6 +81,7 @@ impl Suite {
             Suite::Mpi1 => "IMB-MPI1",
             Suite::Nbc => "IMB-NBC",
             Suite::Rma => "IMB-RMA",
+            Suite::P2p => "IMB-P2P",
             Suite::Crowd => "IMB-MPI1, collectives of a crowd",
             Suite::OneSided => "one-sided operations",
             Suite::Pack => "packing",
@@ -81,6 +96,7 @@ impl Suite {
             Suite::Mpi1 | Suite::Crowd => Some("IMB-MPI1"),
             Suite::Nbc => Some("IMB-NBC"),
             Suite::Rma => Some("IMB-RMA"),
+            Suite::P2p => Some("IMB-P2P"),
             _ => None,
         }
     }
@@ -91,6 +107,7 @@ impl Suite {
             Suite::Mpi1 => MPI1,
             Suite::Nbc => NBC,
             Suite::Rma => RMA,
+            Suite::P2p => P2P,
             Suite::Crowd => CROWD,
             _ => "",
         };
@@ -109,7 +126,7 @@ impl Suite {
             Suite::Nbc | Suite::Rma => bar(1.1, Some(1.5)),
             Suite::Crowd => bar(0.8, None),
             Suite::Pack | Suite::Xdlu | Suite::Mpi4py => bar(1.0, None),
-            Suite::OneSided => None,
+            Suite::P2p | Suite::OneSided => None,
         }
     }
 }

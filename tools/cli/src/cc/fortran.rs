@@ -71,14 +71,28 @@ fn folder_name(version: &str, source: &[u8]) -> String {
 
 /// Where a user keeps what can be made again.
 fn cache() -> Option<PathBuf> {
-    let folder = |name: &str| env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
-    let cache = folder("XDG_CACHE_HOME").or_else(|| Some(folder("HOME")?.join(".cache")))?;
+    let folder = |name: &str| env::var_os(name).map(PathBuf::from);
+    cache_in(folder("XDG_CACHE_HOME"), folder("HOME"))
+}
+
+/// A relative path is not looked at, as the XDG base directory specification says: it is another folder for every folder
+/// that a compiler is called in.
+fn cache_in(cache: Option<PathBuf>, home: Option<PathBuf>) -> Option<PathBuf> {
+    let absolute = |path: &PathBuf| path.is_absolute();
+    let cache = cache.filter(absolute).or_else(|| Some(home.filter(absolute)?.join(".cache")))?;
     Some(cache.join("weft/fortran"))
+}
+
+/// Beside its place, with a name that no other process uses.
+fn fresh_name(place: &Path) -> PathBuf {
+    let mut name = place.as_os_str().to_owned();
+    name.push(format!(".{}", process::id()));
+    name.into()
 }
 
 /// Makes the modules beside their place and renames them there, so that whoever finds the folder finds all of it.
 fn make(place: &Path, source: &Path, compiler: &[OsString]) -> Result<()> {
-    let fresh = place.with_extension(process::id().to_string());
+    let fresh = fresh_name(place);
     fs::create_dir_all(&fresh).with_context(|| format!("cannot make {}", fresh.display()))?;
     let made = compile(&fresh, source, compiler);
     // Another one may have been quicker.
@@ -91,7 +105,7 @@ fn make(place: &Path, source: &Path, compiler: &[OsString]) -> Result<()> {
 
 fn compile(folder: &Path, source: &Path, compiler: &[OsString]) -> Result<()> {
     let mut command = Command::new(&compiler[0]);
-    let output = command.args(&compiler[1..]).arg("-fsyntax-only").arg(source).current_dir(folder).output()?;
+    let output = command.args(&compiler[1..]).arg("-fsyntax-only").arg("-J").arg(folder).arg(source).output()?;
     if !output.status.success() {
         let said = String::from_utf8_lossy(&output.stderr);
         let line = said.lines().find(|line| line.contains("Error")).unwrap_or("it gave no reason");
@@ -103,6 +117,7 @@ fn compile(folder: &Path, source: &Path, compiler: &[OsString]) -> Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::os::unix::fs::PermissionsExt;
 
     #[test]
     fn each_version_and_each_source_has_a_folder_of_its_own() {
@@ -110,6 +125,40 @@ mod tests {
         assert!(one.starts_with("gfortran-12.2.0-"), "{one}");
         assert_ne!(one, folder_name("GNU Fortran (Debian 12.2.0-15) 12.2.0", b"source"));
         assert_ne!(one, folder_name("GNU Fortran (Debian 12.2.0-14) 12.2.0", b"other"));
+    }
+
+    #[test]
+    fn what_is_being_made_lies_beside_its_place_under_the_whole_name() {
+        let place = Path::new("/cache/gfortran-12.2.0-0123");
+        let name = format!("/cache/gfortran-12.2.0-0123.{}", process::id());
+        assert_eq!(fresh_name(place), PathBuf::from(name));
+    }
+
+    #[test]
+    fn a_relative_folder_is_no_cache() {
+        let path = |text: &str| Some(PathBuf::from(text));
+        assert_eq!(cache_in(path("/c"), path("/h")), path("/c/weft/fortran"));
+        for none in [None, path(""), path("c")] {
+            assert_eq!(cache_in(none.clone(), path("/h")), path("/h/.cache/weft/fortran"));
+            assert_eq!(cache_in(none, path("h")), None);
+        }
+    }
+
+    /// The compiler is called where the user is, so its name may be relative to that.
+    #[test]
+    fn modules_are_made_by_a_compiler_with_a_relative_name() {
+        let folder = tempfile::TempDir::new().expect("there is room for a folder");
+        let (place, compiler) = (folder.path().join("made.1.2"), folder.path().join("compiler"));
+        let script = "#!/bin/sh\n[ \"$2\" = -J ] && touch \"$3/mpi_f08.mod\"\n";
+        fs::write(&compiler, script).expect("a compiler");
+        fs::set_permissions(&compiler, fs::Permissions::from_mode(0o755)).expect("it can be started");
+        let here = env::current_dir().expect("there is one");
+        let up: PathBuf = here.components().skip(1).map(|_| "..").collect();
+        let relative = up.join(compiler.strip_prefix("/").expect("absolute")).into_os_string();
+        make(&place, Path::new("source.f90"), &[relative]).expect("made");
+        assert!(place.join(LAST).exists());
+        let left = fs::read_dir(folder.path()).expect("a folder").count();
+        assert_eq!(left, 2, "the compiler and the modules");
     }
 
     #[test]

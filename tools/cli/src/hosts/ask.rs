@@ -2,23 +2,20 @@
 
 use super::{About, Found};
 use std::io::Read;
-use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
-use weft_cluster::hosts::Launch;
 
 /// Between two looks at commands that run.
 const LOOK: Duration = Duration::from_millis(10);
 
-/// What each host answers, in their order.
-pub fn all(names: &[String], launch: &Launch, program: &Path, patience: Option<Duration>) -> Vec<Found<About>> {
-    let begin = |name: &String| {
-        let words = launch.command(name, &[&program.to_string_lossy(), "about"]);
+/// What each host answers to its command, in their order.
+pub fn all(commands: &[Vec<String>], patience: Option<Duration>) -> Vec<Found<About>> {
+    let begin = |words: &Vec<String>| {
         let mut command = Command::new(&words[0]);
         command.args(&words[1..]).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
         (words.join(" "), command.spawn())
     };
-    let started: Vec<_> = names.iter().map(begin).collect();
+    let started: Vec<_> = commands.iter().map(begin).collect();
     let end = patience.map(|patience| Instant::now() + patience);
     let answer = |(command, child): (String, std::io::Result<Child>)| match child {
         Ok(child) => answer_of(child, &command, end),
@@ -79,11 +76,15 @@ pub fn shown(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use weft_cluster::hosts::Launch;
+
+    fn ask_within(launch: &str, patience: Duration) -> Vec<Found<About>> {
+        let launch: Launch = launch.parse().expect("a launch command");
+        all(&[launch.command("a", &["weft", "about"])], Some(patience))
+    }
 
     fn ask(launch: &str) -> String {
-        let launch = launch.parse().expect("a launch command");
-        let found = all(&["a".to_owned()], &launch, Path::new("weft"), Some(Duration::from_secs(60)));
-        match &found[..] {
+        match &ask_within(launch, Duration::from_secs(60))[..] {
             [Found::Bad(why)] => why.clone(),
             other => panic!("{other:?}"),
         }
@@ -96,8 +97,7 @@ mod tests {
         assert!(failed.contains("exit status: 3") && failed.ends_with(": last"), "{failed}");
         assert!(ask("echo Welcome to {host}").contains("'Welcome to a weft about' came in place"));
         assert!(ask("true {host}").contains("without an answer"));
-        let launch = "sh -c 'exec sleep 1000' {host}".parse().expect("a launch command");
-        match &all(&["a".to_owned()], &launch, Path::new("weft"), Some(Duration::ZERO))[..] {
+        match &ask_within("sh -c 'exec sleep 1000' {host}", Duration::ZERO)[..] {
             [Found::Bad(late)] => assert!(late.contains("WEFT_LAUNCH_TIMEOUT"), "{late}"),
             other => panic!("{other:?}"),
         }
