@@ -33,13 +33,39 @@ impl Peer {
         command
     }
 
-    /// The virtual environment with the library in it.
-    fn environment(self) -> PathBuf {
+    /// The sources that the package was built from, with the tests of its authors.
+    pub fn sources(self) -> PathBuf {
+        let environment = self.environment();
+        let installed = std::fs::read_to_string(environment.join("installed")).expect("what is installed");
+        let wanted = format!("{}==", self.package());
+        let version = installed.lines().find_map(|line| line.strip_prefix(&wanted)).expect("the package is installed");
+        let sources = environment.join(format!("{}-{version}", self.package()));
+        let lock = self.lock();
+        if !sources.exists() {
+            let package = format!("{wanted}{version}");
+            let mut pip = Command::new(environment.join("bin/pip"));
+            pip.args(["download", "--quiet", "--no-deps", "--no-binary", self.package(), &package]);
+            run(pip.arg("--dest").arg(&environment));
+            let archive = sources.with_file_name(format!("{}-{version}.tar.gz", self.package()));
+            run(Command::new("tar").arg("-xf").arg(archive).arg("-C").arg(&environment));
+        }
+        drop(lock);
+        sources
+    }
+
+    /// Held by the test that installs.
+    fn lock(self) -> File {
         let peers = target_directory().join("peers");
         std::fs::create_dir_all(&peers).expect("a place for peers");
-        let environment = peers.join(self.package());
         let lock = File::create(peers.join(format!("{}.lock", self.package()))).expect("a lock file");
         lock.lock().expect("one test at a time installs");
+        lock
+    }
+
+    /// The virtual environment with the library in it.
+    fn environment(self) -> PathBuf {
+        let environment = target_directory().join("peers").join(self.package());
+        let _lock = self.lock();
         // What is installed, as `weft bench` has it there, so that it finds these as its own.
         let ready = environment.join("installed");
         if std::fs::read(&ready).map_or(true, |versions| versions.is_empty()) {

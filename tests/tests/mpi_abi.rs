@@ -5,6 +5,7 @@ use std::path::Path;
 use std::process::Command;
 
 use tempfile::TempDir;
+use weft_tests::peers::Peer;
 use weft_tests::{root, tree};
 
 fn text(program: &str, arguments: &[&str]) -> String {
@@ -79,5 +80,47 @@ fn the_header_is_good_for_old_and_new_c_and_for_cpp() {
         fs::write(&source, "#include <mpi.h>\nint main(void) { return MPI_VERSION != 5; }\n")
             .expect("the folder is writable");
         compile(compiler, &[&format!("-std={standard}")], &source, &folder.path().join("header"));
+    }
+}
+
+/// Rank 0 says whose library it found, once all ranks have added up the same.
+const EITHER: &str = r#"
+#include <mpi.h>
+#include <stdio.h>
+int main(int argc, char **argv)
+{
+    char text[MPI_MAX_LIBRARY_VERSION_STRING];
+    int rank, size, sum, length;
+    MPI_Init(&argc, &argv);
+    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    MPI_Comm_size(MPI_COMM_WORLD, &size);
+    MPI_Allreduce(&rank, &sum, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
+    MPI_Get_library_version(text, &length);
+    if (rank == 0 && sum == size * (size - 1) / 2)
+        printf("%d ranks on %.5s\n", size, text);
+    return MPI_Finalize();
+}
+"#;
+
+#[test]
+fn a_program_runs_on_the_library_of_mpich_or_on_ours_whichever_it_was_compiled_for() {
+    let folder = TempDir::new().expect("there is room for a folder");
+    let source = folder.path().join("either.c");
+    fs::write(&source, EITHER).expect("the folder is writable");
+    let (weft, mpiexec) = (tree().join("bin/weft"), Peer::Mpich.command("mpiexec"));
+    for compiler in [Peer::Mpich.command("mpicc_abi"), tree().join("bin/mpicc")] {
+        let program = folder.path().join("either");
+        let compiled = Command::new(&compiler).arg(&source).arg("-o").arg(&program).status();
+        assert!(compiled.expect("the compiler command can be started").success(), "{}", compiler.display());
+        let on = |command: &mut Command, ranks: &str| {
+            let output = command.args(["-n", ranks]).arg(&program).output().expect("it can be started");
+            assert!(output.status.success(), "{compiler:?}: {}", String::from_utf8_lossy(&output.stderr));
+            String::from_utf8_lossy(&output.stdout).into_owned()
+        };
+        let ours = on(Command::new(&weft).arg("run").env_remove("LD_LIBRARY_PATH"), "3");
+        assert_eq!(ours, "3 ranks on Weft \n", "{}", compiler.display());
+        let library = mpiexec.parent().expect("bin").with_file_name("lib");
+        let theirs = on(Command::new(&mpiexec).env("LD_LIBRARY_PATH", library), "2");
+        assert_eq!(theirs, "2 ranks on MPICH\n", "{}", compiler.display());
     }
 }

@@ -22,11 +22,16 @@ fn passes(name: &str, ranks: &[u32]) {
 }
 
 fn passes_with(name: &str, ranks: &[u32], arguments: &[&str]) {
+    passes_in(name, ranks, arguments, &[]);
+}
+
+fn passes_in(name: &str, ranks: &[u32], arguments: &[&str], environment: &[(&str, &str)]) {
     let folder = TempDir::new().expect("there is room for a folder");
     let program = compiled(name, folder.path());
     for n in ranks {
         let mut command = Command::new(tree().join("bin/weft"));
         command.args(["run", "--timeout", "120", "-n", &n.to_string()]).arg(&program).args(arguments);
+        command.envs(environment.iter().copied());
         let output = command.output().expect("the launcher can be started");
         let (out, err) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
         let how = output.status;
@@ -84,6 +89,32 @@ fn random_rows_on_shared_memory_agree_with_local_computation() {
     for seed in ["1", "2", "3"] {
         passes_with("coll_shared", &[2, 3, 5, 8, 17], &[seed, "300", "1"]);
     }
+}
+
+/// What each algorithm does with every layout and order is tested in the library; here, that each can be prescribed.
+#[test]
+fn prescribed_algorithms_do_what_the_operations_are_defined_to_do() {
+    const ALGORITHMS: [&str; 3] = [
+        "bcast:chain,reduce:halving,allreduce:halving,reduce-scatter:pairwise,allgather:ring,alltoall:bruck,gather:tree,\
+         scatter:tree",
+        "bcast:binomial,reduce:binomial,allreduce:doubling,reduce-scatter:allreduce,allgather:doubling,\
+         alltoall:pairwise,gather:direct,scatter:direct",
+        "bcast:scatter-allgather,allgather:bruck",
+    ];
+    for algorithms in ALGORITHMS {
+        for name in ["coll_move", "coll_reduce"] {
+            passes_in(name, &[2, 5, 9], &[], &[("WEFT_ALGORITHMS", algorithms)]);
+        }
+    }
+}
+
+#[test]
+fn an_algorithm_that_nobody_knows_is_refused_with_those_there_are() {
+    let mut command = Command::new(tree().join("bin/weft"));
+    let output = command.args(["run", "true"]).env("WEFT_ALGORITHMS", "bcast:ring").output().expect("it starts");
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(!output.status.success() && said.lines().count() == 1, "{said}");
+    assert!(said.contains("\"bcast:ring\"") && said.contains("bcast:binomial|scatter-allgather|chain"), "{said}");
 }
 
 #[test]

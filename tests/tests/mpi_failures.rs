@@ -1,8 +1,8 @@
 //! Ranks that are lost while the others go on, in C.
 
-use std::process::Command;
+use std::process::{Command, Stdio};
 use tempfile::TempDir;
-use weft_tests::ranks::{command, compile};
+use weft_tests::ranks::{assert_ok, command, compile};
 use weft_tests::tree;
 
 fn keeping_on(program: &std::path::Path, ranks: u32, options: &[&str], argument: &str) -> Command {
@@ -20,9 +20,9 @@ fn passes(what: &str, ranks: &[u32]) {
         for device in ["auto", "udp", "tcp"] {
             let output =
                 keeping_on(&program, ranks, &["--device", device], what).output().expect("weft can be started");
-            let (out, err) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+            let err = String::from_utf8_lossy(&output.stderr);
             let what = format!("{what} on {ranks} ranks by {device}");
-            assert!(output.status.success() && out == "ok\n", "{what}: {}\n{out}{err}", output.status);
+            assert_ok(&what, &output);
             assert!(err.contains("; the others go on"), "{what}: {err}");
         }
     }
@@ -51,6 +51,72 @@ fn those_who_live_agree_and_make_a_communicator() {
 #[test]
 fn an_abort_ends_the_members_of_the_communicator_alone() {
     passes("aborted", &[5]);
+}
+
+#[test]
+fn a_leader_that_has_lost_the_other_one_tells_its_group() {
+    passes("bridge", &[4]);
+}
+
+#[test]
+fn a_leader_that_has_lost_a_member_tells_the_other_one() {
+    passes("bridge_end", &[4]);
+}
+
+#[test]
+fn a_loss_is_seen_whatever_else_is_waited_for() {
+    passes("every", &[3, 4]);
+}
+
+#[test]
+fn agreements_and_shrinks_may_be_under_way_at_once() {
+    passes("overlapped", &[3, 4]);
+}
+
+fn passes_on_windows(what: &str, ranks: u32) {
+    let folder = TempDir::new().expect("there is room for a folder");
+    let program = compile(folder.path(), "failures_windows", &[]);
+    for device in ["auto", "udp", "tcp"] {
+        let mut command = keeping_on(&program, ranks, &["--device", device], what);
+        let output = command.arg(folder.path().join("file")).output().expect("weft can be started");
+        assert_ok(&format!("{what} on {ranks} ranks by {device}"), &output);
+    }
+}
+
+#[test]
+fn who_waits_for_a_lock_of_one_that_is_lost_is_told() {
+    passes_on_windows("lock", 4);
+}
+
+#[test]
+fn accesses_to_a_lost_rank_end_and_those_to_others_go_on() {
+    passes_on_windows("get", 3);
+}
+
+#[test]
+fn the_loss_of_who_keeps_a_shared_pointer_is_told() {
+    passes_on_windows("pointer", 3);
+}
+
+/// The two jobs have met through their first ranks; what the others know of each other is a card. Whether those who accept go on
+/// without ranks of their own makes no difference but the class of the error.
+#[test]
+fn a_process_of_another_job_that_dies_before_it_was_talked_to_is_lost() {
+    for option in ["--keep-going", "--map=slot"] {
+        let folder = TempDir::new().expect("there is room for a folder");
+        let program = compile(folder.path(), "failures_jobs", &[]);
+        let start = |option, words: &[&str], ranks: &str| {
+            let mut command = Command::new(tree().join("bin/weft"));
+            command.args(["run", option, "--timeout", "20", "-n", ranks]).arg(&program);
+            command.arg(words[0]).arg(folder.path().join("port")).args(&words[1..]);
+            command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("weft can be started")
+        };
+        let words = if option == "--keep-going" { &["serve"][..] } else { &["serve", "plain"] };
+        let jobs = [start(option, words, "3"), start("--keep-going", &["connect"], "2")];
+        for (what, job) in ["who accepts", "who connects"].into_iter().zip(jobs) {
+            assert_ok(what, &job.wait_with_output().expect("it ends"));
+        }
+    }
 }
 
 #[test]

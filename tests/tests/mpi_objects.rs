@@ -64,6 +64,20 @@ fn errors_that_return() {
 }
 
 #[test]
+fn errors_of_objects_without_a_handler_go_to_that_of_the_process() {
+    passes("errors_inherited", &[1, 2]);
+    let folder = TempDir::new().expect("there is room for a folder");
+    let output = run(&program(&folder, "errors_inherited"), 1, &["fatal"]);
+    let err = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.code() == Some(6) && err.contains("rank 1 is outside 0..1"), "{err}");
+}
+
+#[test]
+fn a_program_that_frees_no_communicators_hears_of_it() {
+    passes("objects_many", &[1, 2]);
+}
+
+#[test]
 fn errors_name_the_argument_its_value_and_what_is_allowed() {
     passes("errors_said", &[1, 2]);
 }

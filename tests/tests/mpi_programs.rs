@@ -6,14 +6,19 @@ use std::process::Command;
 use weft_tests::peers::Peer;
 use weft_tests::{root, tree};
 
-/// What `weft run` with these arguments prints.
-fn ranks(arguments: &[&str], program: &Path, rest: &[&str]) -> String {
+/// What `weft run` with these arguments prints: as output and as errors.
+fn said(arguments: &[&str], program: &Path, rest: &[&str]) -> [String; 2] {
     let mut command = Command::new(tree().join("bin/weft"));
     command.args(["run", "--timeout", "200"]).args(arguments).arg(program).args(rest);
     let output = command.env_remove("LD_LIBRARY_PATH").output().expect("weft can be started");
-    let (out, err) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    let [out, err] = [output.stdout, output.stderr].map(|text| String::from_utf8_lossy(&text).into_owned());
     assert!(output.status.success(), "{command:?}: {}\n{out}{err}", output.status);
-    out.into_owned()
+    [out, err]
+}
+
+fn ranks(arguments: &[&str], program: &Path, rest: &[&str]) -> String {
+    let [out, _] = said(arguments, program, rest);
+    out
 }
 
 fn python(arguments: &[&str]) -> String {
@@ -26,6 +31,20 @@ fn mpi4py_greets_passes_a_ring_and_measures() {
     assert!(python(&["ringtest", "-n", "8", "-l", "100"]).contains("(2 processes, 8 bytes)"));
     let table = python(&["pingpong", "-a", "none", "-n", "65536", "--no-stats"]);
     assert!(table.lines().any(|line| line.trim_start().starts_with("65536")), "{table}");
+}
+
+/// Those of mpi4py's own tests that reach each chapter of the standard; docs/guide/suites.md says how all are run.
+#[test]
+fn mpi4py_s_own_tests_pass() {
+    let tests = Peer::Mpi4py.sources().join("test/main.py");
+    let modules = "cco_buf|cco_ngh_buf|comm|comm_topo|dynproc|errhandler|file|grequest|info|io|mpiabi|op|\
+                   p2p_buf|p2p_buf_part|pack|request|rma|session|status|win";
+    let modules = format!(r"test_({modules})\.py$");
+    let arguments = [tests.to_str().expect("a plain path"), "-q", "-i", &modules];
+    let [_, err] = said(&["-n", "3"], &Peer::Mpi4py.command("python"), &arguments);
+    let ran = |line: &str| line.strip_prefix("Ran ")?.split(' ').next()?.parse::<u32>().ok();
+    let least = err.lines().filter_map(ran).min();
+    assert!(least.is_some_and(|tests| tests > 500), "{err}");
 }
 
 #[test]
@@ -65,4 +84,36 @@ fn fortran_runs_through_the_library_that_debian_built_for_mpich() {
     for count in ["1", "3"] {
         assert_eq!(ranks(&["-n", count], &program, &[]), "ok\n");
     }
+}
+
+/// No times, and no bars: only what holds on any machine.
+#[test]
+fn the_smallest_run_of_the_benchmarks_has_a_figure_of_each_library() {
+    let folder = tempfile::TempDir::new().expect("there is room for a folder");
+    let json = folder.path().join("imb.json");
+    let peers = Peer::IntelMpi.command("IMB-MPI1").ancestors().nth(3).expect("a place for peers").to_path_buf();
+    let only =
+        "mpi1/pingpong,mpi1/allgather,nbc/iallreduce_pure,rma/unidir_put,p2p/sendrecv_replace,crowd/barrier,xdlu";
+    let mut command = Command::new(tree().join("bin/weft"));
+    command.args(["bench", "imb", "--quick", "--offline", "--seconds", "0.005", "--libs", "weft,intel"]);
+    command.args(["--only", only, "--peers-dir"]).arg(&peers).arg("--json").arg(&json);
+    let output = command.env_remove("LD_LIBRARY_PATH").output().expect("weft can be started");
+    let (out, err) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    assert!(output.status.success(), "{}\n{out}{err}", output.status);
+    let text = std::fs::read_to_string(json).expect("a report");
+    let report: serde_json::Value = serde_json::from_str(&text).expect("JSON");
+    let suites = report["suites"].as_array().expect("suites");
+    let words: Vec<&str> = suites.iter().filter_map(|suite| suite["suite"].as_str()).collect();
+    assert_eq!(words, ["mpi1", "nbc", "rma", "p2p", "crowd", "xdlu"]);
+    for suite in suites {
+        assert!(suite["geometric_mean"].as_f64().is_some_and(|mean| mean > 0.0), "{}", suite["suite"]);
+        let lines = suite["lines"].as_array().expect("lines");
+        let both = |line: &&serde_json::Value| {
+            ["weft", "intel"].iter().all(|name| line["medians"][name].as_f64().is_some_and(|value| value > 0.0))
+        };
+        // A length for which the time was too short has no figure.
+        assert!(lines.iter().filter(both).count() * 2 > lines.len(), "{}: {lines:?}", suite["suite"]);
+    }
+    let titles = ["IMB-MPI1", "Allgather", "IMB-NBC", "IMB-RMA", "IMB-P2P", "ScaLAPACK xdlu", "mean <= 1"];
+    assert!(titles.iter().all(|title| out.contains(title)), "{out}");
 }

@@ -1,10 +1,14 @@
 //! Dynamic processes, in C: ports within a job and between two, spawned processes, names, joined sockets.
 
+use std::net::Ipv4Addr;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
 use tempfile::TempDir;
+use weft_fabric::door::Talk;
+use weft_fabric::foreign::CARD_WORDS;
+use weft_tests::peers::Peer;
 use weft_tests::{root, tree};
 
 /// Compiles one of the C programs; it goes with the folder.
@@ -37,6 +41,8 @@ fn ports_names_and_sockets_inside_a_job() {
         let output = command(&program, ranks, &[]).output().expect("weft can be started");
         says_ok(&output, &format!("{ranks} ranks"));
     }
+    let mut impatient = command(&program, 1, &[]);
+    says_ok(&impatient.env("WEFT_CONNECT_TIMEOUT", "1").output().expect("weft can be started"), "impatient");
 }
 
 #[test]
@@ -47,6 +53,54 @@ fn two_jobs_meet_at_a_port() {
     let port = port.to_str().expect("a plain path");
     let mut serve = command(&program, 2, &["serve", port]);
     let serve = serve.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("weft can be started");
+    let connect = command(&program, 3, &["connect", port]).output().expect("weft can be started");
+    says_ok(&serve.wait_with_output().expect("it ends"), "who accepts");
+    says_ok(&connect, "who connects");
+}
+
+/// Ranks that a launcher of somebody else has started know that they are of one job.
+#[test]
+fn ports_inside_a_job_of_another_launcher() {
+    let folder = TempDir::new().expect("there is room for a folder");
+    let program = program(&folder, "spawn_ports");
+    for (peer, name) in [(Peer::Mpich, "mpiexec"), (Peer::IntelMpi, "mpiexec.hydra")] {
+        let mut command = Command::new(peer.command(name));
+        let output = command.args(["-n", "2"]).arg(&program).stdin(Stdio::null()).output().expect("it can be started");
+        says_ok(&output, name);
+    }
+}
+
+/// The port in a file, once another program has written it.
+fn port_in(file: &Path) -> String {
+    let begun = Instant::now();
+    loop {
+        if let Ok(port) = std::fs::read_to_string(file) {
+            return port;
+        }
+        assert!(begun.elapsed() < Duration::from_secs(30), "no port is told");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+/// Somebody has knocked first, was asked in, and says nothing more, as a process that is stopped.
+#[test]
+fn who_was_asked_in_and_is_silent_keeps_nobody_out() {
+    let folder = TempDir::new().expect("there is room for a folder");
+    let program = program(&folder, "spawn_ports");
+    let file = folder.path().join("port");
+    let port = file.to_str().expect("a plain path");
+    let mut serve = command(&program, 2, &["serve", port]);
+    let serve = serve.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("weft can be started");
+    let mut silent = Talk::call(&port_in(&file)).expect("a port");
+    let loopback = Ipv4Addr::LOCALHOST.to_ipv6_mapped().to_bits();
+    let mut card = [0u64; CARD_WORDS];
+    card[..6].copy_from_slice(&[7, 1 << 32 | 1 << 48, 8, 9, loopback as u64, (loopback >> 64) as u64]);
+    silent.say(&std::iter::once(b'c').chain(card.into_iter().flat_map(u64::to_le_bytes)).collect::<Vec<u8>>());
+    let begun = Instant::now();
+    while silent.poll().expect("it is asked in").is_none() {
+        assert!(begun.elapsed() < Duration::from_secs(30), "it is not asked in");
+        std::thread::sleep(Duration::from_millis(1));
+    }
     let connect = command(&program, 3, &["connect", port]).output().expect("weft can be started");
     says_ok(&serve.wait_with_output().expect("it ends"), "who accepts");
     says_ok(&connect, "who connects");

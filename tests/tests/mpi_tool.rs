@@ -15,6 +15,11 @@ fn profiler(folder: &Path) -> String {
 }
 
 #[test]
+fn settings_are_read_only_for_a_tool_that_comes_late() {
+    passes("tool_late", &[1, 2]);
+}
+
+#[test]
 fn a_function_of_a_linked_tool_wins() {
     let folder = TempDir::new().expect("there is room for a folder");
     let tool = source("profiler").display().to_string();

@@ -36,7 +36,9 @@ static void bcasts(int root, int brought, int expected)
     snprintf(both, sizeof both, "passes %d bytes, this one %d", brought, expected);
     memset(data, rank == root ? 1 : 2, MOST);
     int code = MPI_Bcast(data, rank == root ? brought : expected, MPI_BYTE, root, MPI_COMM_WORLD);
-    CHECK(rank == root ? code == MPI_SUCCESS : truncated(code, both, 1), "%d for %d bytes", brought, expected);
+    /* Who expects nothing waits for nobody, and sees nothing; nor does a root that fills no buffer, or has one other rank. */
+    int blind = rank == root ? brought <= 28672 || size == 2 : expected == 0;
+    CHECK(blind ? code == MPI_SUCCESS : truncated(code, both, rank != root), "%d for %d bytes", brought, expected);
     for (int i = 0; rank != root && i < MOST; i++) CHECK(data[i] == 2, "byte %d was written", i);
     goes_on();
 
@@ -44,7 +46,7 @@ static void bcasts(int root, int brought, int expected)
     MPI_Type_commit(&gaps);
     snprintf(both, sizeof both, "passes %d bytes, this one %d", brought / 2 * 2, expected / 2 * 2);
     code = MPI_Bcast(data, (rank == root ? brought : expected) / 2, gaps, root, MPI_COMM_WORLD);
-    CHECK(rank == root || brought / 2 == expected / 2 ? code == MPI_SUCCESS : truncated(code, both, 1),
+    CHECK(blind || brought / 2 == expected / 2 ? code == MPI_SUCCESS : truncated(code, both, rank != root),
           "%d for %d bytes with gaps", brought, expected);
     MPI_Type_free(&gaps);
     goes_on();
@@ -57,11 +59,11 @@ static void reductions(int who, int odd, int even)
     doing = "MPI_Allreduce";
     int code = MPI_Allreduce(data, result, count, MPI_INT, MPI_MAX, MPI_COMM_WORLD);
     /* With few ranks everybody sees everybody. */
-    CHECK(truncated(code, "this one", 1), "%d and %d elements", odd, even);
+    CHECK(count == 0 ? code == MPI_SUCCESS : truncated(code, "this one", 1), "%d and %d elements", odd, even);
     goes_on();
     doing = "MPI_Reduce";
     code = MPI_Reduce(data, result, count, MPI_INT, MPI_MAX, who, MPI_COMM_WORLD);
-    CHECK(rank != who || truncated(code, "this one", 1), "%d and %d elements", odd, even);
+    CHECK(rank != who || count == 0 || truncated(code, "this one", 1), "%d and %d elements", odd, even);
     goes_on();
 }
 
@@ -74,7 +76,7 @@ static void messages(void)
     CHECK(rank != 0 || truncated(code, "80 bytes", 1), "the root's block does not fit");
     goes_on();
     code = MPI_Gather(data, 30 - n, MPI_INT, result, 10, MPI_INT, 0, MPI_COMM_WORLD);
-    CHECK(rank != 0 || truncated(code, "has 80 bytes", size < 5), "a block is too long");
+    CHECK(rank != 0 || truncated(code, "80 bytes", 1), "a block is too long");
     goes_on();
     doing = "MPI_Alltoall";
     code = MPI_Alltoall(data, n, MPI_INT, result, 10, MPI_INT, MPI_COMM_WORLD);

@@ -8,6 +8,8 @@
 static const int counts[] = {0, 1, 2, 6, 7, 8, 33, 255, 256, 257, 1000, 3583, 3584, 3585, 3591, 7200};
 #define COUNTS (int)(sizeof counts / sizeof *counts)
 #define MOST 7200
+/* Of all members together: more than two buffers of a small team. */
+#define ALL 40000
 #define COMMS 4
 
 typedef struct {
@@ -19,7 +21,8 @@ typedef struct {
     uint64_t common, own; /* random states: alike on all ranks, and not */
     int threads, id, steps, step;
     Team teams[COMMS];
-    long in[MOST], out[MOST], wide[2 * MOST];
+    long in[ALL], out[ALL], wide[2 * MOST];
+    int lengths[64], places[64], others[64], theirs[64];
     MPI_Datatype spread[COUNTS];
 } Worker;
 
@@ -117,6 +120,103 @@ static void allreduce(Worker *w, const Team *t, int count)
     for (int i = 0; i < count; i++) check(w, t, i, w->out[i], sum(w, t, i));
 }
 
+/* Element i of what one member has for another. */
+static long dealt(const Worker *w, const Team *t, int from, int to, int i)
+{
+    return element(w, t->first + from * t->stride, i) + (long)(to + 1) * 1000000007;
+}
+
+/* Blocks of count elements for all members, as many as fit; uneven ones are in descending places, some empty. */
+static int block_of(const Team *t, int kind)
+{
+    static const int blocks[] = {0, 1, 2, 5, 7, 40, 300, 1000, 2500, 20000};
+    int block = blocks[kind % 10];
+    return block * t->size > ALL / 2 ? ALL / 2 / t->size : block;
+}
+
+static int length_of(const Team *t, int block, int from, int to)
+{
+    return (from + 2 * to + block) % 3 == 0 ? 0 : block - (from * 7 + to) % t->size * (block / (2 * t->size));
+}
+
+static void gather_scatter(Worker *w, const Team *t, int kind, int root, int uneven)
+{
+    int block = block_of(t, kind), mine = block, at_root = t->rank == root;
+    for (int m = t->size - 1, at = 0; m >= 0; m--) {
+        w->lengths[m] = uneven ? length_of(t, block, m, root) : block;
+        w->places[m] = uneven ? at : m * block;
+        at += w->lengths[m];
+    }
+    mine = w->lengths[t->rank];
+    for (int i = 0; i < mine; i++) w->in[i] = dealt(w, t, t->rank, root, i);
+    for (int i = 0; i < ALL; i++) w->out[i] = -77;
+    if (uneven) OK(MPI_Gatherv(w->in, mine, MPI_LONG, w->out, w->lengths, w->places, MPI_LONG, root, t->comm));
+    else OK(MPI_Gather(w->in, mine, MPI_LONG, at_root ? w->out : NULL, block, MPI_LONG, root, t->comm));
+    for (int m = 0; at_root && m < t->size; m++)
+        for (int i = 0; i < w->lengths[m]; i++) check(w, t, i, w->out[w->places[m] + i], dealt(w, t, m, root, i));
+    if (next(&w->common) % 3 == 0) return;
+    for (int i = 0; i < mine; i++) w->in[i] = -77;
+    for (int m = 0; m < t->size; m++)
+        for (int i = 0; i < w->lengths[m]; i++) w->out[w->places[m] + i] = dealt(w, t, root, m, i);
+    if (uneven) OK(MPI_Scatterv(w->out, w->lengths, w->places, MPI_LONG, w->in, mine, MPI_LONG, root, t->comm));
+    else OK(MPI_Scatter(at_root ? w->out : NULL, block, MPI_LONG, w->in, mine, MPI_LONG, root, t->comm));
+    for (int i = 0; i < mine; i++) check(w, t, i, w->in[i], dealt(w, t, root, t->rank, i));
+}
+
+static void allgather(Worker *w, const Team *t, int kind, int uneven)
+{
+    int block = block_of(t, kind), in_place = next(&w->common) % 3 == 0, me_ = t->rank;
+    for (int m = t->size - 1, at = 0; m >= 0; m--) {
+        w->lengths[m] = uneven ? length_of(t, block, m, 0) : block;
+        w->places[m] = uneven ? at : m * block;
+        at += w->lengths[m];
+    }
+    int mine = w->lengths[me_];
+    for (int i = 0; i < ALL; i++) w->out[i] = -77;
+    for (int i = 0; i < mine; i++) (in_place ? w->out + w->places[me_] : w->in)[i] = dealt(w, t, me_, 0, i);
+    void *given = in_place ? MPI_IN_PLACE : w->in;
+    if (uneven) OK(MPI_Allgatherv(given, mine, MPI_LONG, w->out, w->lengths, w->places, MPI_LONG, t->comm));
+    else OK(MPI_Allgather(given, mine, MPI_LONG, w->out, block, MPI_LONG, t->comm));
+    for (int m = 0; m < t->size; m++)
+        for (int i = 0; i < w->lengths[m]; i++) check(w, t, i, w->out[w->places[m] + i], dealt(w, t, m, 0, i));
+}
+
+static void alltoall(Worker *w, const Team *t, int kind, int uneven)
+{
+    int block = block_of(t, kind), in_place = !uneven && next(&w->common) % 3 == 0, me_ = t->rank;
+    for (int m = t->size - 1, at = 0, from = 0; m >= 0; m--) {
+        w->lengths[m] = uneven ? length_of(t, block, me_, m) : block;
+        w->others[m] = uneven ? length_of(t, block, m, me_) : block;
+        w->places[m] = uneven ? at : m * block, w->theirs[m] = uneven ? from : m * block;
+        at += w->lengths[m], from += w->others[m];
+    }
+    long *given = in_place ? w->out : w->in;
+    for (int i = 0; i < ALL; i++) w->out[i] = -77;
+    for (int m = 0; m < t->size; m++)
+        for (int i = 0; i < w->lengths[m]; i++) given[w->places[m] + i] = dealt(w, t, me_, m, i);
+    if (uneven)
+        OK(MPI_Alltoallv(w->in, w->lengths, w->places, MPI_LONG, w->out, w->others, w->theirs, MPI_LONG, t->comm));
+    else OK(MPI_Alltoall(in_place ? MPI_IN_PLACE : w->in, block, MPI_LONG, w->out, block, MPI_LONG, t->comm));
+    for (int m = 0; m < t->size; m++)
+        for (int i = 0; i < w->others[m]; i++) check(w, t, i, w->out[w->theirs[m] + i], dealt(w, t, m, me_, i));
+}
+
+static void reduce_scatter(Worker *w, const Team *t, int kind, int uneven)
+{
+    int block = block_of(t, kind), in_place = next(&w->common) % 3 == 0, total = 0, first = 0;
+    for (int m = 0; m < t->size; m++) {
+        w->lengths[m] = uneven ? length_of(t, block, m, 1) : block;
+        if (m == t->rank) first = total;
+        total += w->lengths[m];
+    }
+    for (int i = 0; i < ALL; i++) w->out[i] = -77;
+    for (int i = 0; i < total; i++) (in_place ? w->out : w->in)[i] = element(w, me(t), i);
+    void *given = in_place ? MPI_IN_PLACE : w->in;
+    if (uneven) OK(MPI_Reduce_scatter(given, w->out, w->lengths, MPI_LONG, MPI_SUM, t->comm));
+    else OK(MPI_Reduce_scatter_block(given, w->out, block, MPI_LONG, MPI_SUM, t->comm));
+    for (int i = 0; i < w->lengths[t->rank]; i++) check(w, t, i, w->out[i], sum(w, t, first + i));
+}
+
 /* Traffic by messages beside, some of it begun before a collective on shared memory and ended after. */
 static void around(Worker *w, const Team *t, int root)
 {
@@ -182,9 +282,9 @@ static void *work(void *argument)
     Worker *w = argument;
     while (w->step < w->steps) {
         const Team *t = &w->teams[next(&w->common) % COMMS];
-        uint32_t kind = next(&w->common) % 12, row = 1 + next(&w->common) % 14, fixed = next(&w->common);
+        uint32_t kind = next(&w->common) % 20, row = 1 + next(&w->common) % 14, fixed = next(&w->common);
         for (uint32_t k = 0; k < row && w->step < w->steps; k++, w->step++) {
-            uint32_t draw = next(&w->common), what = kind < 6 ? kind : draw % 6;
+            uint32_t draw = next(&w->common), what = kind < 10 ? kind : draw % 10, uneven = draw / 64 % 2;
             int size_of = (int)(next(&w->common) % COUNTS);
             int root = (int)((fixed % 2 ? fixed : draw) / 6 % (uint32_t)t->size);
             delay(w);
@@ -194,6 +294,10 @@ static void *work(void *argument)
             case 2: reduce(w, t, counts[size_of], root); break;
             case 3: allreduce(w, t, counts[size_of]); break;
             case 4: around(w, t, root); break;
+            case 5: gather_scatter(w, t, size_of, root, (int)uneven); break;
+            case 6: allgather(w, t, size_of, (int)uneven); break;
+            case 7: alltoall(w, t, size_of, (int)uneven); break;
+            case 8: reduce_scatter(w, t, size_of, (int)uneven); break;
             default: k % 8 ? bcast(w, t, size_of % 6, root) : brief(w);
             }
         }

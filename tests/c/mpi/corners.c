@@ -24,6 +24,8 @@ static void nobody_needs_no_type(void)
     OK(MPI_Request_free(&request));
     OK(MPI_Sendrecv(&size, 1, MPI_INT, check_rank, 3, NULL, 0, MPI_DATATYPE_NULL, MPI_PROC_NULL, 3, world, &status));
     OK(MPI_Recv(&size, 1, MPI_INT, check_rank, 3, world, &status));
+    OK(MPI_Sendrecv(NULL, 0, MPI_DATATYPE_NULL, check_rank, 4, NULL, 0, MPI_DATATYPE_NULL, check_rank, 4, world, &status));
+    CHECK(status.MPI_SOURCE == check_rank);
     CHECK(MPI_Send(&size, 1, MPI_DATATYPE_NULL, check_rank, 1, world) != MPI_SUCCESS);
     CHECK(MPI_Recv(&size, -1, MPI_INT, MPI_PROC_NULL, 1, world, &status) != MPI_SUCCESS);
 }

@@ -116,6 +116,20 @@ static void things_never_made(void)
     MPI_Group_free(&group);
 }
 
+/* Three bytes where there are to be integers. */
+static void cut_elements(void)
+{
+    MPI_Datatype sparse;
+    int into[4] = {0}, to = (check_rank + 1) % check_size, from = (check_rank + check_size - 1) % check_size;
+    OK(MPI_Type_vector(2, 1, 2, MPI_INT, &sparse));
+    OK(MPI_Type_commit(&sparse));
+    REFUSED(MPI_ERR_TYPE,
+            MPI_Sendrecv("abc", 3, MPI_CHAR, to, 1, into, 1, sparse, from, 1, MPI_COMM_WORLD, MPI_STATUS_IGNORE));
+    OK(MPI_Sendrecv(&to, 1, MPI_INT, to, 1, into, 1, sparse, from, 1, MPI_COMM_WORLD, MPI_STATUS_IGNORE));
+    CHECK(into[0] == check_rank && into[2] == 0);
+    OK(MPI_Type_free(&sparse));
+}
+
 int main(int argc, char **argv)
 {
     int in[2] = {1, 2}, out[2] = {3, 4}, size;
@@ -131,6 +145,7 @@ int main(int argc, char **argv)
     keys_freed_twice();
     added_codes();
     things_never_made();
+    cut_elements();
     REFUSED(MPI_ERR_BUFFER, MPI_Reduce_local(MPI_IN_PLACE, out, 2, MPI_INT, MPI_SUM));
     REFUSED(MPI_ERR_BUFFER, MPI_Reduce_local(in, MPI_IN_PLACE, 2, MPI_INT, MPI_SUM));
     REFUSED(MPI_ERR_BUFFER, MPI_Reduce_local(in, in, 2, MPI_INT, MPI_SUM));

@@ -226,17 +226,104 @@ static void aborted(MPI_Comm comm)
     await_loss(comm, 3);
 }
 
+/* A leader that has lost the other one tells its group, which waits for it; one that has lost another member tells the other
+   leader. */
+static void bridge(MPI_Comm comm, int victim)
+{
+    MPI_Comm half, inter;
+    GOOD(MPI_Comm_split(comm, rank / 2, 0, &half));
+    all_have_begun(comm, victim);
+    if (rank == victim)
+        die();
+    CHECK(class_of(MPI_Intercomm_create(half, 0, comm, rank < 2 ? 2 : 0, 5, &inter)) == MPIX_ERR_PROC_FAILED);
+    GOOD(MPI_Comm_free(&half));
+}
+
+/* A loss is seen whatever stands before it in the list. The last rank dies; rank 0 waits for rank 1, which waits for it. */
+static void every(MPI_Comm comm)
+{
+    int last = size - 1, words[3] = { 0 }, flag = 0, indices[2], count;
+    MPI_Request requests[2];
+    MPI_Status statuses[2];
+    if (rank == last)
+        die();
+    for (int turn = 0; rank == 0 && turn < 3; turn++) {
+        GOOD(MPI_Irecv(&words[0], 1, MPI_INT, 1, 1, comm, &requests[0]));
+        GOOD(MPI_Irecv(&words[1], 1, MPI_INT, last, 1, comm, &requests[1]));
+        int error = MPI_SUCCESS;
+        if (turn == 0)
+            error = MPI_Waitall(2, requests, statuses);
+        while (turn == 1 && !flag && error == MPI_SUCCESS)
+            error = MPI_Testall(2, requests, &flag, statuses);
+        if (turn == 2) {
+            error = MPI_Waitsome(2, requests, &count, indices, statuses);
+            CHECK(count == 1 && indices[0] == 1 && class_of(statuses[0].MPI_ERROR) == MPIX_ERR_PROC_FAILED);
+        } else
+            CHECK(class_of(statuses[0].MPI_ERROR) == MPI_ERR_PENDING &&
+                  class_of(statuses[1].MPI_ERROR) == MPIX_ERR_PROC_FAILED);
+        CHECK(error == MPI_ERR_IN_STATUS && requests[0] != MPI_REQUEST_NULL && requests[1] == MPI_REQUEST_NULL);
+        GOOD(MPI_Send(&rank, 1, MPI_INT, 1, 2, comm));
+        GOOD(MPI_Wait(&requests[0], &statuses[0]));
+        CHECK(words[0] == 7 + turn);
+    }
+    for (int turn = 0; rank == 1 && turn < 3; turn++) {
+        int word = 7 + turn;
+        GOOD(MPI_Recv(&flag, 1, MPI_INT, 0, 2, comm, &statuses[0]));
+        GOOD(MPI_Send(&word, 1, MPI_INT, 0, 1, comm));
+    }
+    /* The receiving half of an exchange stalls as a receive does. */
+    await_loss(comm, 1);
+    CHECK(class_of(MPI_Sendrecv(&rank, 1, MPI_INT, rank, 3, words, 1, MPI_INT, MPI_ANY_SOURCE, 4, comm, statuses)) ==
+          MPIX_ERR_PROC_FAILED);
+    GOOD(MPI_Isendrecv(&rank, 1, MPI_INT, rank, 5, words, 1, MPI_INT, MPI_ANY_SOURCE, 6, comm, &requests[0]));
+    CHECK(class_of(MPI_Wait(&requests[0], statuses)) == MPIX_ERR_PROC_FAILED_PENDING && requests[0] != MPI_REQUEST_NULL);
+    GOOD(MPIX_Comm_failure_ack(comm));
+    GOOD(MPI_Send(&last, 1, MPI_INT, rank, 6, comm));
+    GOOD(MPI_Wait(&requests[0], statuses));
+    CHECK(words[0] == last);
+}
+
+/* An agreement and a shrink under way at once: ranks come to the parts of the shrink at different times. */
+static void overlapped(MPI_Comm comm)
+{
+    int last = size - 1, done = 0, sum, all;
+    MPI_Comm less;
+    MPI_Request requests[2];
+    if (rank == last)
+        die();
+    await_loss(comm, 1);
+    GOOD(MPIX_Comm_failure_ack(comm));
+    for (int turn = 0; turn < 20; turn++) {
+        int flag = ~(1 << rank), expected = ~((1 << last) - 1);
+        GOOD(MPIX_Comm_ishrink(comm, &less, &requests[0]));
+        for (double end = MPI_Wtime() + 0.02; rank == turn % last && !done && MPI_Wtime() < end;)
+            GOOD(MPI_Request_get_status(requests[0], &done, MPI_STATUS_IGNORE));
+        done = 0;
+        GOOD(MPIX_Comm_iagree(comm, &flag, &requests[1]));
+        GOOD(MPI_Waitall(2, requests, MPI_STATUSES_IGNORE));
+        CHECK(flag == expected);
+        GOOD(MPI_Comm_size(less, &all));
+        GOOD(MPI_Allreduce(&rank, &sum, 1, MPI_INT, MPI_SUM, less));
+        CHECK(all == last && sum == last * (last - 1) / 2);
+        GOOD(MPI_Comm_free(&less));
+    }
+}
+
 int main(int argc, char **argv)
 {
     MPI_Comm comm;
-    MPI_Init(&argc, &argv);
+    int threads;
+    if (argc > 1 && !strcmp(argv[1], "overlapped"))
+        MPI_Init_thread(&argc, &argv, MPI_THREAD_MULTIPLE, &threads);
+    else
+        MPI_Init(&argc, &argv);
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     MPI_Comm_size(MPI_COMM_WORLD, &size);
     MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
     GOOD(MPI_Comm_dup(MPI_COMM_WORLD, &comm));
     GOOD(MPI_Barrier(comm));
     const char *which = argc > 1 ? argv[1] : "";
-    int first = !strcmp(which, "revoked"), last = !strcmp(which, "point") || !strcmp(which, "anybody");
+    int first = !strcmp(which, "revoked"), last = strchr("paeo", which[0]) && strcmp(which, "aborted");
     all_have_begun(comm, first ? 0 : last ? size - 1 : 1);
     if (!strcmp(which, "point"))
         point(comm);
@@ -248,6 +335,14 @@ int main(int argc, char **argv)
         shrunk(comm);
     else if (!strcmp(which, "aborted"))
         aborted(comm);
+    else if (!strcmp(which, "bridge"))
+        bridge(comm, 2);
+    else if (!strcmp(which, "bridge_end"))
+        bridge(comm, 3);
+    else if (!strcmp(which, "every"))
+        every(comm);
+    else if (!strcmp(which, "overlapped"))
+        overlapped(comm);
     else
         CHECK(!"a known case");
     MPI_Comm_free(&comm);

@@ -217,6 +217,9 @@ int main(int argc, char **argv)
                 mixed(ways[way], nodes[few], few == 2 ? 61 : 8, scattered);
         unequal(ways[way]);
     }
+    /* Hints that are not alike. */
+    mixed(ways[check_rank % 3], nodes[check_rank % 3], 8, 0);
+    mixed(ways[(check_rank + 1) % 3], nodes[(check_rank + 2) % 3], 61, 1);
     twice();
     neighbours(0);
     neighbours(1);

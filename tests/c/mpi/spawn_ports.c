@@ -136,6 +136,8 @@ static void errors(void)
     OK(MPI_Info_set(info, "timeout", "0.2"));
     OK(MPI_Open_port(MPI_INFO_NULL, port));
     CHECK(class_of(MPI_Comm_connect(port, info, 0, MPI_COMM_SELF, &inter)) == MPI_ERR_PORT);
+    if (getenv("WEFT_CONNECT_TIMEOUT"))
+        CHECK(class_of(MPI_Comm_connect(port, MPI_INFO_NULL, 0, MPI_COMM_SELF, &inter)) == MPI_ERR_PORT);
     OK(MPI_Close_port(port));
     CHECK(class_of(MPI_Comm_connect(port, MPI_INFO_NULL, 0, MPI_COMM_SELF, &inter)) == MPI_ERR_PORT);
     CHECK(class_of(MPI_Close_port(port)) == MPI_ERR_PORT);
@@ -170,6 +172,15 @@ static void halves(void)
     } else
         OK(MPI_Comm_accept(port, MPI_INFO_NULL, 0, half, &inter));
     talk(inter, upper);
+    /* They are the same processes as before. */
+    MPI_Group world, others;
+    int first = 0, place = -1;
+    OK(MPI_Comm_group(MPI_COMM_WORLD, &world));
+    OK(MPI_Comm_remote_group(inter, &others));
+    OK(MPI_Group_translate_ranks(others, 1, &first, world, &place));
+    CHECK(place == (upper ? 0 : check_size / 2));
+    OK(MPI_Group_free(&world));
+    OK(MPI_Group_free(&others));
     OK(MPI_Comm_disconnect(&inter));
     OK(MPI_Comm_free(&half));
 }

@@ -139,6 +139,25 @@ fn hosts_without_weft_get_a_copy_once_and_run_from_it() {
 }
 
 #[test]
+fn a_check_copies_too_and_measures_from_the_copies() {
+    let site = Site::new();
+    let launch = site.launch("");
+    let check = |options: &[&str]| {
+        let mut command = Command::new(site.path("weft/bin/weft"));
+        command.args(["hosts", "check", "--launch", &launch]).args(options).args([host(1), host(2)]);
+        finish(command.env("WEFT_LAUNCH_TIMEOUT", "120").stdin(Stdio::null()))
+    };
+    let without = check(&[]);
+    assert_eq!(without.code, 1, "{}{}", without.out, without.err);
+    assert!(!site.path("homes").join(host(1)).join(".cache").exists());
+    let done = check(&["--stage", "--json"]);
+    assert_eq!(done.code, 0, "{}{}", done.out, done.err);
+    let found: serde_json::Value = serde_json::from_str(&done.out).unwrap();
+    assert!(found["pairs"][0][2]["good"]["latency_s"].as_f64() > Some(0.0), "{}", done.out);
+    [1, 2].iter().for_each(|number| assert_eq!(files(&site.copy(&host(*number))), whole()));
+}
+
+#[test]
 fn programs_load_the_library_of_the_copy() {
     let site = Site::new();
     let program = site.program();

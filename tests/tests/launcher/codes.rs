@@ -43,6 +43,19 @@ fn timeout_ends_the_job_with_124() {
 }
 
 #[test]
+fn mpiexec_takes_the_time_limit_of_mpich_s_from_the_environment() {
+    let mpiexec = |settings: &[(&str, &str)]| {
+        let mut command = std::process::Command::new(weft_tests::build::weft());
+        finish(command.args(["mpiexec", "-n", "1", "sleep", "1000"]).envs(settings.iter().copied()))
+    };
+    let done = mpiexec(&[("MPIEXEC_TIMEOUT", "1")]);
+    assert_eq!(done.code, 124);
+    assert!(done.err.contains("time limit of 1 s"), "{}", done.err);
+    let done = mpiexec(&[("MPIEXEC_TIMEOUT", "1000"), ("WEFT_TIMEOUT", "1")]);
+    assert!(done.err.contains("time limit of 1 s"), "{}", done.err);
+}
+
+#[test]
 fn signals_are_passed_on_to_every_rank() {
     for (signal, name) in [(10, "USR1"), (12, "USR2"), (1, "HUP"), (15, "TERM"), (2, "INT"), (3, "QUIT")] {
         let script = format!("trap 'echo {name}; exit 0' {name}; echo up; while :; do read x < /dev/null; done");

@@ -17,7 +17,7 @@ pub static STAGE: Stage = Stage {
         }
         let arguments = "test -p weft-tests -p weft-device --features weft-tests/hosts,weft-device/hosts --no-fail-fast \
                          --test hosts --test hosts_crypt --test hosts_bench --test hosts_many --test hosts_mpi \
-                         --test hosts_kill --test hosts_partition --test hosts_sockets --test xdp";
+                         --test hosts_failures --test hosts_kill --test hosts_partition --test hosts_sockets --test xdp";
         cargo_test(cargo(&arguments.split_whitespace().collect::<Vec<_>>()))
     },
 };
