@@ -83,7 +83,7 @@ unsafe fn by_ring(held: &Held, fd: c_int, pairing: &Pairing, header: &msghdr) ->
         return None;
     }
     let count = header.msg_iovlen;
-    if count > MOST_PIECES || is_stalled(pairing, &channel) {
+    if count > MOST_PIECES || is_stalled(held, fd, pairing, &channel) {
         return None;
     }
     let pieces = if count == 0 {
@@ -115,18 +115,32 @@ unsafe fn by_ring(held: &Held, fd: c_int, pairing: &Pairing, header: &msghdr) ->
     Some(length)
 }
 
-/// Whether the peer leaves what is in its ring: it may be dead, which the kernel knows.
+/// Whether the peer leaves what is in its ring: it may be dead, which the kernel knows, and the rendezvous only later.
 #[inline]
-fn is_stalled(pairing: &Pairing, channel: &Channel) -> bool {
+fn is_stalled(held: &Held, fd: c_int, pairing: &Pairing, channel: &Channel) -> bool {
     let now = raw::ticks();
     if now.wrapping_sub(pairing.looked_at.load(Ordering::Relaxed)) >= LOOK_TICKS {
         pairing.looked_at.store(now, Ordering::Relaxed);
-        // Where all is taken there is nothing that could stand until the next look.
-        let taken = if channel.unread_by_peer() > 0 { channel.consumed() } else { u64::MAX };
-        let stands = pairing.seen.swap(taken, Ordering::Relaxed) == taken && taken != u64::MAX;
+        let stands = stands_still(held, fd, pairing, channel);
         pairing.stalled.store(u32::from(stands), Ordering::Relaxed);
     }
     pairing.stalled.load(Ordering::Relaxed) != 0
+}
+
+/// Whether nothing has been taken since the last look, or will be.
+fn stands_still(held: &Held, fd: c_int, pairing: &Pairing, channel: &Channel) -> bool {
+    // Where all is taken there is nothing that could stand until the next look.
+    let taken = if channel.unread_by_peer() > 0 { channel.consumed() } else { u64::MAX };
+    let before = pairing.seen.swap(taken, Ordering::Relaxed);
+    if taken == u64::MAX {
+        return false;
+    }
+    // Who has taken something since the last look lives, or did a moment ago.
+    if (before == taken || before == u64::MAX) && channel.peer_dead() {
+        send_again(held, fd, pairing, channel);
+        return true;
+    }
+    before == taken
 }
 
 /// Before a sleep: what a peer that has died before it read it would have been told to us as an error. The kernel says so
