@@ -11,7 +11,7 @@ use crate::cell::CELL_BYTES;
 /// `weft-seg` as little-endian bytes.
 pub const MAGIC: u64 = u64::from_le_bytes(*b"weft-seg");
 /// Changes with every change of what stands in the segment.
-pub const VERSION: u32 = 4;
+pub const VERSION: u32 = 5;
 /// Most members of a segment.
 pub const MAX_MEMBERS: u32 = 4096;
 
@@ -84,7 +84,7 @@ pub const COPY_SLOTS: usize = 12;
 /// Offsets in a pair.
 pub mod pair {
     use super::*;
-    /// Written by the receiver: cells and bulk bytes it has consumed.
+    /// Written by the receiver: cells and bulk bytes it has consumed, and what reading costs it.
     pub const CREDITS: usize = 0;
     /// Written by the sender: 1 while it waits for credits.
     pub const STARVED: usize = 64;

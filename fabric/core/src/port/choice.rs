@@ -5,15 +5,15 @@
 //! changes while it runs. A sender that computes holds up a stream, but no copy. So the receiver, who decides, measures:
 //! a *period* begins when a long message is granted while none is under way, and ends when none is, or after
 //! [`PERIOD_MESSAGES`]. All messages of a period that are about as long as its first go the same way, and what a KiB of them
-//! took is a sample. Both ways are tried when a length is new and now and then after, more and more rarely. The better
-//! median of the last three samples decides, so one odd sample means nothing.
+//! took is a sample. Both ways are tried when a length is new and now and then after, more and more rarely. At the end of a
+//! trial the better median of the last three samples decides, so one odd sample means nothing.
 
 /// Lengths are told apart by powers of two from this one on.
-const SHORTEST_LOG2: u32 = 13;
-pub(super) const CLASSES: usize = 14;
+const SHORTEST_LOG2: u32 = 10;
+pub(super) const CLASSES: usize = 17;
 /// Periods of a trial, one after the other: the first copy of a buffer may find it in the other core's cache, and the next
 /// ones not, if it has not been written in between. What counts is how the program goes on.
-pub(super) const TRIAL: u32 = 3;
+const TRIAL: u32 = 3;
 /// Periods between two trials of the other way, at first and at last.
 const FIRST_GAP: u32 = 16;
 const LAST_GAP: u32 = 4096;
@@ -37,18 +37,18 @@ impl Way {
 
 /// The last three samples, picoseconds a byte.
 #[derive(Clone, Copy, Default)]
-pub(super) struct Recent {
+struct Recent {
     samples: [u64; 3],
     taken: u32,
 }
 
 impl Recent {
-    pub fn push(&mut self, sample: u64) {
+    fn push(&mut self, sample: u64) {
         self.samples[self.taken as usize % 3] = sample;
         self.taken = self.taken.wrapping_add(1).max(1);
     }
 
-    pub fn median(&self) -> Option<u64> {
+    fn median(&self) -> Option<u64> {
         let [a, b, c] = self.samples;
         (self.taken >= TRIAL).then(|| a.max(b).min(a.min(b).max(c)))
     }
@@ -69,37 +69,54 @@ pub(super) struct Class {
 impl Default for Class {
     fn default() -> Self {
         let (stream, copy) = (Recent::default(), Recent::default());
-        Self { stream, copy, way: Way::Stream, left: TRIAL, in_trial: true, gap: FIRST_GAP }
+        Self { stream, copy, way: Way::Stream, left: TRIAL, in_trial: false, gap: TRIAL }
     }
 }
 
 impl Class {
-    /// `None` until both ways have their first samples.
-    fn preferred(&self) -> Option<Way> {
-        let (stream, copy) = (self.stream.median()?, self.copy.median()?);
-        Some(if copy < stream { Way::Copy } else { Way::Stream })
+    fn median(&self, way: Way) -> Option<u64> {
+        match way {
+            Way::Stream => self.stream.median(),
+            Way::Copy => self.copy.median(),
+        }
+    }
+
+    /// Whether a way is faster than the other one, and not by a little: the other side makes its choice, too, and its
+    /// trials are in our samples.
+    fn is_faster(&self, way: Way) -> bool {
+        let (this, other) = (self.median(way), self.median(way.other()));
+        this.zip(other).is_some_and(|(this, other)| this < other - other / 16)
+    }
+
+    /// The way that is not on trial.
+    fn settled(&self) -> Way {
+        if self.in_trial { self.way.other() } else { self.way }
     }
 
     pub fn pick(&mut self) -> Way {
-        if !self.in_trial && self.preferred() != Some(self.way) {
-            (self.way, self.left, self.gap) = (self.way.other(), FIRST_GAP, FIRST_GAP);
-        } else if self.left == 0 && self.in_trial {
+        if self.in_trial && self.left == 0 {
             self.end_trial();
-        } else if self.left == 0 {
+        } else if !self.in_trial && (self.left == 0 || self.has_become_slow()) {
             (self.way, self.left, self.in_trial) = (self.way.other(), TRIAL, true);
         }
         self.left -= 1;
         self.way
     }
 
+    /// What the other way took is known from its last trial. That may be long ago, so it gets another one and no more.
+    fn has_become_slow(&self) -> bool {
+        self.gap - self.left >= FIRST_GAP && self.is_faster(self.way.other())
+    }
+
     fn end_trial(&mut self) {
-        let Some(preferred) = self.preferred() else {
-            (self.way, self.left) = (self.way.other(), TRIAL);
-            return;
-        };
         self.in_trial = false;
-        self.gap = if preferred == self.way { FIRST_GAP } else { (2 * self.gap).min(LAST_GAP) };
-        (self.way, self.left) = (preferred, self.gap);
+        if self.is_faster(self.way) {
+            self.gap = FIRST_GAP;
+        } else {
+            self.way = self.way.other();
+            self.gap = (2 * self.gap).clamp(FIRST_GAP, LAST_GAP);
+        }
+        self.left = self.gap;
     }
 
     pub fn record(&mut self, way: Way, sample: u64) {
@@ -155,7 +172,7 @@ impl Choice {
             Some(period) => {
                 period.spoilt = true;
                 period.messages += 1;
-                self.classes[class].preferred().unwrap_or(Way::Stream)
+                self.classes[class].settled()
             }
             None => {
                 let way = self.classes[class].pick();
@@ -294,7 +311,8 @@ mod tests {
             choice.abandon();
             choice.end(BYTES, 1);
         }
-        assert!(choice.classes[class_of(BYTES)].preferred().is_none());
+        let class = &choice.classes[class_of(BYTES)];
+        assert!(class.median(Way::Stream).is_none() && class.median(Way::Copy).is_none());
         assert_eq!(choice.under_way, 0);
     }
 }

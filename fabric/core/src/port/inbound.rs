@@ -115,7 +115,4 @@ pub(crate) struct OpenStream {
     pub total: usize,
     /// Stored past the caches.
     pub past_caches: bool,
-    pub packets: u32,
-    /// When its first packet came, if it is timed.
-    pub since_ns: Option<u64>,
 }

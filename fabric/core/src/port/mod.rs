@@ -282,8 +282,6 @@ impl Port {
         if std::mem::take(&mut entry.timed) {
             self.choice.abandon();
         }
-        self.offers.abandon(id);
-        self.shows.abandon(id);
         self.requests.complete(id);
     }
 

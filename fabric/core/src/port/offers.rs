@@ -2,105 +2,67 @@
 //!
 //! A sender that *offers* a message lets the receiver copy it out of its memory at once, whether a receive is there or not:
 //! the promise of a message sent without asking, that it needs nothing but a receiver which polls, holds. What it costs the
-//! sender is a wait. As in [`super::choice`] it depends on machine and program which is faster, so the sender measures how
-//! long its offers take, the receiver how long streams take it, and tells with each answer to an offer. A receiver that
-//! computes makes offers slow, and so their sender stops making them.
+//! sender is a wait. As in [`super::choice`] it depends on machine and program which is faster, and on both sides at once:
+//! who copies for another one sends nothing meanwhile, and a receiver that computes keeps its senders waiting. So a sender
+//! measures what counts in the end, how fast its program goes on: the time from one message to another one of about that
+//! length, so many later, is a sample for the way that those between have gone.
 
-use super::choice::{CLASSES, Class, Recent, TRIAL, Way, class_of, per_byte};
+use super::choice::{CLASSES, Class, Way, class_of, per_byte};
 use crate::api::RequestId;
 
-/// Of so many streams one is timed: a look at the clock is not free beside a short stream.
-const STREAMS_PER_LOOK: u32 = 16;
+/// Messages of a period. It goes on while the last one is under way: in a window of many, the last ones pay for all.
+const PERIOD_MESSAGES: u32 = 8;
+/// Here it ends in any case.
+const MOST_MESSAGES: u32 = 64;
 
-/// An offer that has taken longer is not waited for to judge it.
-const SLOW_NS: u64 = 1_000_000;
-
-/// The offer that is being timed.
-#[derive(Clone, Copy)]
-struct Timed {
-    request: RequestId,
-    bytes: u64,
+/// What a sender has learnt of messages of about one length, and the period that is under way.
+#[derive(Clone, Copy, Default)]
+struct Pace {
+    class: Class,
+    offers: bool,
     since_ns: u64,
+    messages: u32,
+    bytes: u64,
+    last: Option<RequestId>,
 }
 
-/// What a process has learnt as a sender and as a receiver.
+impl Pace {
+    fn begin_period(&mut self, now_ns: u64) {
+        if self.messages > 0 {
+            let way = if self.offers { Way::Copy } else { Way::Stream };
+            self.class.record(way, per_byte(now_ns.saturating_sub(self.since_ns), self.bytes));
+        }
+        self.offers = self.class.pick() == Way::Copy;
+        (self.since_ns, self.messages, self.bytes) = (now_ns, 0, 0);
+    }
+}
+
+/// What a process has learnt as a sender.
 #[derive(Default)]
 pub(super) struct Offers {
-    sent: [Class; CLASSES],
-    timed: Option<Timed>,
-    received: [Recent; CLASSES],
-    /// Streams until one is timed that would not be for other reasons, and streams that are timed for them.
-    until_look: [u32; CLASSES],
-    looks: [u32; CLASSES],
+    paces: [Pace; CLASSES],
 }
 
 impl Offers {
-    /// Sender: whether a message is to be offered.
-    pub fn pick(&mut self, bytes: u64) -> bool {
-        self.sent[class_of(bytes)].pick() == Way::Copy
-    }
-
-    /// Sender: an offer has left. One at a time is timed.
-    pub fn begin(&mut self, request: RequestId, bytes: u64, now_ns: impl FnOnce() -> u64) {
-        let Some(timed) = &self.timed else {
-            self.timed = Some(Timed { request, bytes, since_ns: now_ns() });
-            return;
+    /// Whether a message is to be offered; `under_way` tells of an earlier one whether it still is.
+    pub fn pick(&mut self, bytes: u64, now_ns: u64, under_way: impl FnOnce(RequestId) -> bool) -> bool {
+        let pace = &mut self.paces[class_of(bytes)];
+        let may_end = match pace.messages {
+            0 | MOST_MESSAGES.. => true,
+            messages => messages >= PERIOD_MESSAGES && !pace.last.is_some_and(under_way),
         };
-        let now_ns = now_ns();
-        let ns = now_ns.saturating_sub(timed.since_ns);
-        if ns > SLOW_NS {
-            // It has been slow enough to be judged.
-            self.sent[class_of(timed.bytes)].record(Way::Copy, per_byte(ns, timed.bytes));
-            self.timed = Some(Timed { request, bytes, since_ns: now_ns });
+        if may_end {
+            pace.begin_period(now_ns);
         }
+        pace.messages += 1;
+        pace.bytes += bytes;
+        pace.offers
     }
 
-    /// Sender: the receiver has an offered message. `told` is what streams of its length take there, or 0.
-    pub fn end(&mut self, request: RequestId, told: u64, now_ns: impl FnOnce() -> u64) {
-        let Some(timed) = self.timed.take_if(|timed| timed.request == request) else { return };
-        let class = &mut self.sent[class_of(timed.bytes)];
-        class.record(Way::Copy, per_byte(now_ns().saturating_sub(timed.since_ns), timed.bytes));
-        if told > 0 {
-            class.record(Way::Stream, told);
-        }
-    }
-
-    /// Sender: the receiver cannot copy.
-    pub fn refuse(&mut self, request: RequestId) {
-        if let Some(timed) = self.timed.take_if(|timed| timed.request == request) {
-            let class = &mut self.sent[class_of(timed.bytes)];
-            class.record(Way::Copy, u64::MAX);
-            class.record(Way::Stream, 1);
-        }
-    }
-
-    /// Sender: an offer has come to nothing.
-    pub fn abandon(&mut self, request: RequestId) {
-        self.timed.take_if(|timed| timed.request == request);
-    }
-
-    /// Receiver: whether a stream of a message that came without asking is to be timed.
-    pub fn times(&mut self, bytes: u64) -> bool {
-        let class = class_of(bytes);
-        if self.looks[class] > 0 {
-            self.looks[class] -= 1;
-            return true;
-        }
-        self.until_look[class] = self.until_look[class].checked_sub(1).unwrap_or(STREAMS_PER_LOOK);
-        self.until_look[class] == 0 || self.received[class].median().is_none()
-    }
-
-    /// Receiver: so long it took from the first of so many packets on. The sender began to write that one earlier.
-    pub fn streamed(&mut self, bytes: u64, ns: u64, packets: u64) {
-        self.received[class_of(bytes)].push(per_byte(ns + ns / packets.max(1), bytes));
-    }
-
-    /// Receiver: an offer is answered; what a stream of that length takes, or 0 if that is not known. Streams are rare now,
-    /// so the next ones are timed.
-    pub fn tell(&mut self, bytes: u64) -> u64 {
-        let class = class_of(bytes);
-        self.looks[class] = TRIAL;
-        self.received[class].median().unwrap_or(0)
+    /// The message that was picked for has this request. It may be another one's by the time somebody asks for it, which
+    /// makes a period longer or shorter than it should be, and does no harm.
+    pub fn note(&mut self, bytes: u64, request: RequestId) {
+        self.paces[class_of(bytes)].last = Some(request);
     }
 }
 
@@ -110,19 +72,21 @@ mod tests {
 
     const BYTES: u64 = 64 << 10;
 
-    /// A sender and a receiver in one; answers how many of the messages were offered.
-    fn exchange(offers: &mut Offers, messages: u32, stream_ns: u64, offer_ns: u64) -> u32 {
+    /// A program that sends one message after the other, and does something for `pause_ns` before each; answers how many
+    /// were offered.
+    fn exchange(
+        offers: &mut Offers,
+        now: &mut u64,
+        messages: u32,
+        stream_ns: u64,
+        offer_ns: u64,
+        pause_ns: u64,
+    ) -> u32 {
         (0..messages)
-            .filter(|number| {
-                let request = RequestId(*number);
-                let offered = offers.pick(BYTES);
-                if offered {
-                    offers.begin(request, BYTES, || 0);
-                    let told = offers.tell(BYTES);
-                    offers.end(request, told, || offer_ns);
-                } else if offers.times(BYTES) {
-                    offers.streamed(BYTES, stream_ns * 4 / 5, 4);
-                }
+            .filter(|_| {
+                *now += pause_ns;
+                let offered = offers.pick(BYTES, *now, |_| false);
+                *now += if offered { offer_ns } else { stream_ns };
                 offered
             })
             .count() as u32
@@ -130,56 +94,55 @@ mod tests {
 
     #[test]
     fn offers_where_that_is_faster() {
-        let mut offers = Offers::default();
-        let offered = exchange(&mut offers, 10_000, 7_000, 5_000);
-        assert!(offered > 9_900, "{offered} of 10000 were offered");
-        let offered = exchange(&mut offers, 100_000, 7_000, 20_000);
-        assert!(offered < 200, "{offered} of 100000 were offered after offers had become slow");
+        let (mut offers, mut now) = (Offers::default(), 0);
+        let offered = exchange(&mut offers, &mut now, 10_000, 7_000, 5_000, 100);
+        assert!(offered > 9_800, "{offered} of 10000 were offered");
+        let offered = exchange(&mut offers, &mut now, 100_000, 7_000, 20_000, 100);
+        assert!(offered < 1_000, "{offered} of 100000 were offered after offers had become slow");
     }
 
     #[test]
     fn streams_become_fast() {
-        let mut offers = Offers::default();
-        exchange(&mut offers, 10_000, 7_000, 5_000);
-        let offered = exchange(&mut offers, 20_000, 1_500, 5_000);
-        assert!(offered < 8_500, "{offered} of 20000 were offered after streams had become fast");
+        let (mut offers, mut now) = (Offers::default(), 0);
+        exchange(&mut offers, &mut now, 10_000, 7_000, 5_000, 100);
+        let offered = exchange(&mut offers, &mut now, 80_000, 1_500, 5_000, 100);
+        assert!(offered < 40_000, "{offered} of 80000 were offered after streams had become fast");
     }
 
     #[test]
-    fn a_receiver_that_cannot_copy_is_hardly_asked() {
-        let mut offers = Offers::default();
-        let mut asked = 0;
-        for number in 0..10_000 {
-            if offers.pick(BYTES) {
-                asked += 1;
-                offers.begin(RequestId(number), BYTES, || 0);
-                offers.refuse(RequestId(number));
+    fn where_it_makes_no_difference_nothing_is_offered() {
+        let (mut offers, mut now) = (Offers::default(), 0);
+        let offered = exchange(&mut offers, &mut now, 100_000, 7_000, 6_800, 1_000_000);
+        assert!(offered < 1_000, "{offered} of 100000");
+    }
+
+    /// Whoever waits does so behind the last message of a window, which may be offered for another reason than the first.
+    #[test]
+    fn a_window_is_one_period() {
+        let (mut offers, mut now, mut offered) = (Offers::default(), 0, 0);
+        for _ in 0..1_000 {
+            let mut ways = Vec::new();
+            for message in 0..20 {
+                ways.push(offers.pick(BYTES, now, |last| last.0 != 19));
+                offers.note(BYTES, RequestId(message));
+                now += 10;
             }
+            assert!(ways.iter().all(|way| *way == ways[0]), "one window, one way");
+            now += if ways[0] { 60_000 } else { 100_000 };
+            offered += u32::from(ways[0]);
         }
-        assert!(asked < 30, "{asked} of 10000");
+        assert!(offered > 950, "{offered} of 1000 windows");
     }
 
     #[test]
-    fn only_the_timed_offer_ends() {
-        let mut offers = Offers::default();
-        offers.begin(RequestId(1), BYTES, || 0);
-        offers.begin(RequestId(2), BYTES, || SLOW_NS);
-        offers.end(RequestId(2), 0, || panic!("not this one"));
-        offers.abandon(RequestId(1));
-        offers.end(RequestId(1), 0, || panic!("abandoned"));
-    }
-
-    #[test]
-    fn an_offer_that_nobody_answers_is_slow_and_not_the_last_that_is_timed() {
-        let mut offers = Offers::default();
-        offers.begin(RequestId(1), BYTES, || 0);
-        offers.begin(RequestId(2), BYTES, || SLOW_NS + 1);
-        offers.end(RequestId(1), 0, || panic!("no longer timed"));
-        let mut ended = false;
-        offers.end(RequestId(2), 0, || {
-            ended = true;
-            SLOW_NS + 2
-        });
-        assert!(ended);
+    fn messages_without_end_are_decided_anew() {
+        let (mut offers, mut now, mut offered) = (Offers::default(), 0, 0);
+        for _ in 0..10_000 {
+            let way = offers.pick(BYTES, now, |_| true);
+            offers.note(BYTES, RequestId(0));
+            now += if way { 5_000 } else { 10_000 };
+            offered += u32::from(way);
+        }
+        assert!(offered > 9_000, "{offered} of 10000");
     }
 }

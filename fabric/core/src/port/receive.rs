@@ -6,7 +6,7 @@ use super::shown::Asked;
 use super::{Breach, Port, RequestId};
 use crate::api::{Fault, Outcome, Peer, Selector};
 use weft_device::past_caches::settle;
-use weft_device::{Foreign, Packet, sys};
+use weft_device::{Foreign, Packet};
 use weft_protocol::matching::{Label, Pattern};
 use weft_wire::cell::INLINE_WORDS;
 
@@ -221,10 +221,7 @@ impl Port {
         total: u64,
         bulk: Foreign<'_>,
     ) -> Result<(), Breach> {
-        // One packet is no stream.
-        let since_ns = (total > bulk.len() as u64 && self.offers.times(total)).then(sys::now_ns);
-        let stream =
-            OpenStream { target, received: 0, total: total as usize, past_caches: false, packets: 0, since_ns };
+        let stream = OpenStream { target, received: 0, total: total as usize, past_caches: false };
         self.advance_stream(self.stream_of(from), stream, bulk)
     }
 
@@ -257,7 +254,7 @@ impl Port {
             }
         };
         let past_caches = past_caches && keeps.is_none();
-        let stream = OpenStream { target, received: 0, total, past_caches, packets: 0, since_ns: None };
+        let stream = OpenStream { target, received: 0, total, past_caches };
         self.advance_stream(self.stream_of(from), stream, bulk)
     }
 
@@ -290,17 +287,12 @@ impl Port {
             }
         }
         stream.received = after;
-        stream.packets += 1;
         if after < stream.total {
             self.streams[stream_at] = Some(stream);
             return Ok(());
         }
         if stream.past_caches {
             settle();
-        }
-        if let Some(since_ns) = stream.since_ns {
-            let ns = sys::now_ns().saturating_sub(since_ns);
-            self.offers.streamed(stream.total as u64, ns, stream.packets.into());
         }
         match stream.target {
             Target::Receive(id) => self.complete_granted(id),

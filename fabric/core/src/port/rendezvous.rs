@@ -71,7 +71,7 @@ impl Port {
         let (bytes, local) = (entry.wanted() as usize, entry.buffer);
         // SAFETY: BUFFER-LIVES, and bytes <= capacity.
         if bytes == 0 || unsafe { self.pull(from, &asked, local, bytes) } {
-            self.answer_offer(from, outcome.length, asked.request);
+            self.reply(from, Kind::DoneSend, &[asked.request as u64]);
             return self.requests.complete(id);
         }
         self.grant_stream(from, id);
@@ -97,7 +97,7 @@ impl Port {
         // SAFETY: the vector is as long.
         if unsafe { self.pull(from, &asked, data.as_mut_ptr(), data.len()) } {
             self.arrived.at(message).body = Body::Kept { received: data.len(), data };
-            self.answer_offer(from, outcome.length, asked.request);
+            self.reply(from, Kind::DoneSend, &[asked.request as u64]);
             return true;
         }
         // It is streamed to us. The request stands for the message until its stream begins.
@@ -107,11 +107,6 @@ impl Port {
         self.arrived.at(message).body = Body::Kept { received: 0, data };
         self.grant_stream(from, id);
         true
-    }
-
-    fn answer_offer(&mut self, from: u32, length: u64, remote: u32) {
-        let told = self.offers.tell(length);
-        self.reply(from, Kind::DoneSend, &[remote as u64, told]);
     }
 
     /// Copies out of the memory of `from`; false if that cannot be.
@@ -193,8 +188,6 @@ impl Port {
     pub(super) fn on_grant_stream(&mut self, packet: Packet<'_>) -> Result<(), Breach> {
         let id = self.answered(&packet)?;
         self.jobs.retain(|job| job.request != id);
-        self.offers.refuse(id);
-        self.shows.refuse(id);
         let entry = self.requests.at(id);
         let length = packet.word(2) as usize;
         if length > entry.capacity || length == 0 {
@@ -284,8 +277,6 @@ impl Port {
     pub(super) fn on_done_send(&mut self, packet: Packet<'_>) -> Result<(), Breach> {
         let id = self.answered(&packet)?;
         self.jobs.retain(|job| job.request != id);
-        self.offers.end(id, packet.word(1), sys::now_ns);
-        self.shows.end(id, packet.word(1), sys::now_ns);
         self.requests.complete(id);
         Ok(())
     }

@@ -102,6 +102,11 @@ impl Requests {
         self.entries[id.0 as usize].state == State::Complete
     }
 
+    #[inline]
+    pub fn is_under_way(&self, id: RequestId) -> bool {
+        !matches!(self.entries[id.0 as usize].state, State::Free | State::Complete)
+    }
+
     /// Complete, without fault.
     #[inline]
     pub fn is_good(&self, id: RequestId) -> bool {

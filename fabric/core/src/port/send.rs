@@ -12,7 +12,7 @@ use weft_protocol::matching::Label;
 use weft_wire::cell::{Head, INLINE_BYTES, Kind};
 
 /// Longest message that leaves in one packet.
-pub(super) const WHOLE_BYTES: usize = 8 * 1024;
+const WHOLE_BYTES: usize = 8 * 1024;
 
 impl Port {
     #[inline]
@@ -39,13 +39,34 @@ impl Port {
         let posted = if length <= INLINE_BYTES {
             // SAFETY: the caller's promise.
             unsafe { device.post_short(to.0, Self::head(Kind::Short, envelope), data, length) }
-        } else if length <= WHOLE_BYTES.min(self.limits.eager) && device.takes_whole(to.0, length) {
-            let head = Self::head(Kind::Eager, envelope);
+        } else if self.place_of(to.0, data, length).is_none() {
             // SAFETY: the caller's promise.
-            unsafe { device.post_bulk(to.0, head, &[length as u64], data, length) }
+            return unsafe { self.try_send_whole(device, to, envelope, data, length) };
         } else {
             return false;
         };
+        self.has_left(posted, length)
+    }
+
+    /// Sends in one bulk packet.
+    ///
+    /// # Safety
+    /// As [`Self::try_send`].
+    #[inline]
+    unsafe fn try_send_whole(
+        &mut self,
+        device: &mut Devices,
+        to: Peer,
+        envelope: Envelope,
+        data: *const u8,
+        length: usize,
+    ) -> bool {
+        if length > WHOLE_BYTES.min(self.limits.eager) || !device.takes_whole(to.0, length) {
+            return false;
+        }
+        // SAFETY: the caller's promise.
+        let posted =
+            unsafe { device.post_bulk(to.0, Self::head(Kind::Eager, envelope), &[length as u64], data, length) };
         self.has_left(posted, length)
     }
 
@@ -61,9 +82,14 @@ impl Port {
             self.counters.ring_full += 1;
             return false;
         }
+        self.count_send(length);
+        true
+    }
+
+    #[inline]
+    fn count_send(&mut self, length: usize) {
         self.counters.sends += 1;
         self.counters.bytes_sent += length as u64;
-        true
     }
 
     /// As [`Self::try_send`], over the connection. What the kernel had no room for has not left yet
@@ -151,19 +177,21 @@ impl Port {
             self.fail(request, Fault::PeerLost);
             return request;
         }
-        self.counters.sends += 1;
-        self.counters.bytes_sent += length as u64;
         if to.0 == self.me {
+            self.count_send(length);
             self.send_to_self(request, envelope, data, length, mode);
             return request;
         }
         let unasked = mode == SendMode::Standard && length <= self.limits.eager;
         let place = self.place_of(to.0, data, length);
-        let offered = unasked
-            && match place {
-                Some(_) => self.shows.pick(length as u64),
-                None => length > INLINE_BYTES && self.offers_to(to.0, length),
-            };
+        let offered = unasked && self.picks_to_offer(to.0, length, place.is_some(), request);
+        let may_leave_whole = unasked && place.is_some() && !offered && self.is_next(to) && !device.keeps_tails(to.0);
+        // SAFETY: the caller's promise.
+        if may_leave_whole && unsafe { self.try_send_whole(device, to, envelope, data, length) } {
+            self.requests.complete(request);
+            return request;
+        }
+        self.count_send(length);
         let kind = match mode {
             SendMode::Standard if length <= INLINE_BYTES => Kind::Short,
             SendMode::Standard if unasked && !offered => Kind::Eager,
@@ -176,11 +204,16 @@ impl Port {
         request
     }
 
-    /// Whether a message that may go without asking is offered instead.
-    fn offers_to(&mut self, to: u32, length: usize) -> bool {
-        (WHOLE_BYTES + 1..=self.limits.eager).contains(&length)
-            && self.chooses_to_offer(to)
-            && self.offers.pick(length as u64)
+    /// Whether a message that may go without asking is offered instead: one that lies in memory which can be shown, or one
+    /// that the kernel would copy.
+    fn picks_to_offer(&mut self, to: u32, length: usize, has_place: bool, request: RequestId) -> bool {
+        if !has_place && (length <= WHOLE_BYTES || !self.chooses_to_offer(to)) {
+            return false;
+        }
+        let (offers, requests) = (if has_place { &mut self.shows } else { &mut self.offers }, &self.requests);
+        let picked = offers.pick(length as u64, sys::now_ns(), |last| last != request && requests.is_under_way(last));
+        offers.note(length as u64, request);
+        picked
     }
 
     /// Whether messages to a rank are offered where that is measured to be faster.
@@ -325,10 +358,6 @@ impl Port {
                 Kind::Ask => {
                     self.counters.rendezvous += 1;
                     self.requests.at(request).state = State::Asked;
-                    if offered {
-                        let offers = if place.is_some() { &mut self.shows } else { &mut self.offers };
-                        offers.begin(request, length as u64, sys::now_ns);
-                    }
                 }
                 Kind::Eager if piece < length => {
                     let stream = Stream { request, data, length, sent: piece, open_for: None, by_long_way };

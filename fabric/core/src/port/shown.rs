@@ -5,7 +5,6 @@
 //! it does not lead to memory of that kind, the message goes as any other.
 
 use super::Port;
-use super::send::WHOLE_BYTES;
 use crate::memory;
 use crate::region::{Region, Ticket};
 use weft_device::shm::Shown;
@@ -15,6 +14,9 @@ const MOST: usize = 256;
 
 /// Messages between two looks whether their makers still have them.
 const FINDS_PER_LOOK: u32 = 1024;
+
+/// Shortest message that is shown: the answer costs as much as a copy of a kilobyte.
+const SHORTEST_BYTES: usize = 1024;
 
 /// Longest message that the receiver copies alone and at once; both sides share longer ones.
 const ALONE_BYTES: u64 = 256 * 1024;
@@ -109,9 +111,9 @@ impl Opens {
 
 impl Port {
     /// Where a message to `to` lies, if that can be shown there and is worth it.
+    #[inline]
     pub(super) fn place_of(&self, to: u32, data: *const u8, length: usize) -> Option<Place> {
-        // What leaves whole waits for nobody.
-        if length <= WHOLE_BYTES {
+        if length < SHORTEST_BYTES {
             return None;
         }
         let memory::Location { ticket, offset, .. } = memory::of(data as usize, length)?;

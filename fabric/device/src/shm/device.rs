@@ -1,5 +1,6 @@
 //! The `shm` device: rings to and from every other member.
 
+use super::distance::Writing;
 use super::doorbell::{Mailbox, members_of};
 use super::incoming::Incoming;
 use super::ring::{BulkProducer, Producer};
@@ -7,7 +8,7 @@ use super::segment::{Segment, SegmentError};
 use super::slots::CopySlots;
 use super::views::{PairView, Views};
 use crate::contract::{Capabilities, Device, NoMemory, Posted, Sink};
-use crate::past_caches::hand_on;
+use crate::past_caches::{self, hand_on};
 use crate::sync::{Label, Ordering, owner_barrier, sender_barrier};
 use std::ops::Range;
 use weft_wire::cell::{CELL_BYTES, CONTROL_WORDS, Head, INLINE_BYTES, INLINE_WORDS};
@@ -15,6 +16,9 @@ use weft_wire::segment::{BULK_BYTES, pair};
 
 /// Largest bulk payload of one packet: a quarter of the area, so that both sides copy at the same time.
 pub const LARGEST_PACKET: usize = 32 * 1024;
+
+/// Set beside the length of a bulk payload that was stored past the caches.
+pub(super) const PAST_CACHES: u64 = 1 << 63;
 
 /// Steps in which the bulk area gets its memory during its first lap.
 const POPULATE_BYTES: usize = 16 * 1024;
@@ -35,6 +39,7 @@ enum Lack {
 struct Outgoing {
     cells: Producer<'static>,
     bulk: BulkProducer<'static>,
+    writing: Writing,
     pair: PairView,
     mailbox: Mailbox<'static>,
     /// So many bytes of the bulk area have memory behind them.
@@ -129,6 +134,7 @@ impl ShmDevice {
         self.outgoing[to as usize] = Some(Box::new(Outgoing {
             cells: Producer::new(pair.cells, pair.credits),
             bulk: BulkProducer::new(pair.credits, BULK_BYTES),
+            writing: Writing::default(),
             pair,
             mailbox: self.bells[to as usize],
             populated: 0,
@@ -388,17 +394,27 @@ impl Device for ShmDevice {
             };
         }
         out.cells.fetch_for_writing();
+        let passes_caches = out.writing.passes_caches(piece, || out.pair.credits.reading.load(Ordering::Relaxed));
+        let to_bulk = out.pair.bulk.wrapping_add(offset);
         // SAFETY: offset + piece lies inside the bulk area, and the peer has given these bytes back (return-credit).
-        unsafe { std::ptr::copy_nonoverlapping(data, out.pair.bulk.add(offset), piece) };
-        if heard {
-            hand_on(out.pair.bulk.wrapping_add(offset), piece.min(HANDED_ON_BYTES));
+        unsafe {
+            if passes_caches {
+                past_caches::copy(data, to_bulk, piece);
+                past_caches::settle();
+            } else {
+                std::ptr::copy_nonoverlapping(data, to_bulk, piece);
+            }
+        }
+        if heard && !passes_caches {
+            hand_on(to_bulk, piece.min(HANDED_ON_BYTES));
         }
         out.bulk.take(piece);
         cell.head[1].store(head.second_word(), Ordering::Relaxed);
         for (word, value) in cell.inline.iter().zip(control) {
             word.store(*value, Ordering::Relaxed);
         }
-        cell.inline[INLINE_WORDS - 1].store(piece as u64, Ordering::Relaxed);
+        let way = if passes_caches { PAST_CACHES } else { 0 };
+        cell.inline[INLINE_WORDS - 1].store(piece as u64 | way, Ordering::Relaxed);
         let mut woken = 0;
         out.finish(me, head.first_word((control.len() * 8) as u8, true), &mut woken);
         self.wakeups += woken;

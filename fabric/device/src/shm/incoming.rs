@@ -1,6 +1,7 @@
 //! The receiving end from one peer: takes packets out of its ring, and gives back cells and bytes.
 
-use super::device::LARGEST_PACKET;
+use super::device::{LARGEST_PACKET, PAST_CACHES};
+use super::distance::Reading;
 use super::doorbell::Mailbox;
 use super::ring::{BulkConsumer, Cell, Consumer};
 use super::views::PairView;
@@ -13,6 +14,7 @@ use weft_wire::segment::BULK_BYTES;
 pub(super) struct Incoming {
     pub(super) cells: Consumer<'static>,
     bulk: BulkConsumer<'static>,
+    reading: Reading,
     pair: PairView,
     /// The sender's mailbox: it may sleep for want of credits.
     mailbox: Mailbox<'static>,
@@ -34,6 +36,7 @@ impl Incoming {
         Self {
             cells: Consumer::new(pair.cells, pair.credits),
             bulk: BulkConsumer::new(pair.credits, BULK_BYTES),
+            reading: Reading::default(),
             pair,
             mailbox: sender,
             broken: false,
@@ -102,7 +105,8 @@ impl Incoming {
             return sink.handle_packet(packet);
         }
         // Read once: the peer may change it.
-        let length = packet.word(INLINE_WORDS - 1);
+        let word = packet.word(INLINE_WORDS - 1);
+        let length = word & !PAST_CACHES;
         if length > LARGEST_PACKET as u64 {
             return Err("a bulk length above the largest packet");
         }
@@ -110,7 +114,11 @@ impl Incoming {
         self.cells.fetch_following();
         // SAFETY: offset + length lies inside the bulk area (locate), which is mapped as long as the device lives.
         packet.bulk = Some(unsafe { Foreign::new(self.pair.bulk.add(offset), length as usize) });
+        let since_ns = if word == length { self.reading.begin(length as usize) } else { None };
         sink.handle_packet(packet)?;
+        if let Some(since_ns) = since_ns {
+            self.pair.credits.reading.store(self.reading.end(since_ns, length as usize), Ordering::Relaxed);
+        }
         if self.bulk.consume(length) {
             self.report(&mut 0);
         }

@@ -43,7 +43,7 @@ impl Pair {
     fn new(cells: usize, payload: usize, active: u64) -> Arc<Self> {
         Arc::new(Self {
             cells: (0..cells).map(|_| Cell { head: zeros(), inline: zeros::<INLINE_WORDS>() }).collect(),
-            credits: Credits { cells: AtomicU64::new(0), bulk: AtomicU64::new(0) },
+            credits: Credits::default(),
             payload: (0..payload).map(|_| UnsafeCell::new(0)).collect(),
             starved: AtomicU32::new(0),
             doorbell: AtomicU32::new(0),

@@ -9,6 +9,7 @@ mod blocks;
 pub mod copy;
 pub mod datagram;
 mod device;
+pub mod distance;
 mod doorbell;
 mod incoming;
 #[cfg(all(test, loom))]

@@ -24,9 +24,12 @@ const _: () = assert!(size_of::<Cell>() == weft_wire::cell::CELL_BYTES);
 
 /// What the consumer has consumed so far. Counters, not positions: they never go back.
 #[repr(C, align(64))]
+#[derive(Default)]
 pub struct Credits {
     pub cells: AtomicU64,
     pub bulk: AtomicU64,
+    /// What it takes to read bulk ([`super::distance`]).
+    pub reading: AtomicU64,
 }
 
 /// Asks for a line, with ownership if it is to be written. A hint.

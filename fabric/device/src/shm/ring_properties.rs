@@ -13,7 +13,7 @@ fn cells(count: usize) -> Vec<Cell> {
 }
 
 fn credits() -> Credits {
-    Credits { cells: AtomicU64::new(0), bulk: AtomicU64::new(0) }
+    Credits::default()
 }
 
 #[derive(Clone, Debug)]
