@@ -34,6 +34,13 @@ fn what_needs_a_lost_rank_ends_and_all_else_goes_on() {
 }
 
 #[test]
+fn tools_hear_of_a_lost_rank() {
+    let folder = TempDir::new().expect("there is room for a folder");
+    let program = compile(folder.path(), "tool_lost", &[]);
+    assert_ok("tool_lost", &keeping_on(&program, 3, &[], "").output().expect("weft can be started"));
+}
+
+#[test]
 fn receives_from_anybody_stall_until_the_loss_is_acknowledged() {
     passes("anybody", &[3, 4]);
 }

@@ -77,6 +77,13 @@ fn calls_convert_what_they_get_and_give() {
 }
 
 #[test]
+fn events_of_tools_speak_the_abi() {
+    let folder = TempDir::new().expect("there is room for a folder");
+    let program = compiled("tool_events", "-std=gnu11", folder.path());
+    assert_eq!(text(weft(&["run", "--timeout", "120", "-n", "2"]).arg(&program)), "ok\n");
+}
+
+#[test]
 fn every_name_that_the_header_declares_is_exported() {
     let symbols = text(Command::new("nm").args(["-D", "--defined-only"]).arg(tree().join("lib/libmpi.so.12")));
     let exported: Vec<&str> = symbols.lines().filter_map(|line| line.rsplit(' ').next()).collect();

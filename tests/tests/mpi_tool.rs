@@ -9,6 +9,11 @@ fn settings_and_counters_are_variables_of_tools() {
     passes("tool", &[1, 2]);
 }
 
+#[test]
+fn events_are_told_with_what_has_happened() {
+    passes("tool_events", &[1, 2, 3]);
+}
+
 /// The tool as a library of its own.
 fn profiler(folder: &Path) -> String {
     compile(folder, "profiler", &["-shared", "-fPIC"]).display().to_string()

@@ -4,6 +4,7 @@ mod lost;
 
 use crate::api::{Envelope, MatchedId, Outcome, Peer, RequestId, Selector, SendMode, Waiting};
 use crate::devices::{Across, Devices, Sleeper};
+use crate::events::{self, Event, tell};
 use crate::foreign::Foreigners;
 use crate::join::{self, JoinError, Joined, Manager};
 use crate::pace::{Bounds, Policy};
@@ -257,7 +258,9 @@ impl Endpoint {
 
     /// Like [`Self::probe`], and takes the message out of matching.
     pub fn take_matched(&mut self, from: Selector) -> Option<(MatchedId, Outcome)> {
-        self.port.take_matched(from).map(|(message, outcome)| (MatchedId(message), outcome))
+        let (message, outcome) = self.port.take_matched(from)?;
+        tell(events::Kind::Taken, || Event::Taken { context: from.context, message: outcome });
+        Some((MatchedId(message), outcome))
     }
 
     /// Starts to receive a message taken by [`Self::take_matched`].

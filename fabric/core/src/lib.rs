@@ -11,6 +11,7 @@
 //! - [`foreign`] makes processes of other jobs peers while the endpoint runs, [`door`] is where they introduce themselves,
 //!   and [`spawn`] starts such jobs.
 //! - [`region`] is memory of any size for the same, and copies into the memory of a process of this host.
+//! - [`events`] tells tools of what happens inside.
 //!
 //! Not here: communicators, datatypes, collectives' algorithms (interfaces), rings and system calls (devices).
 //!
@@ -28,6 +29,7 @@ pub mod datagram;
 mod devices;
 pub mod door;
 mod endpoint;
+pub mod events;
 pub mod foreign;
 mod join;
 mod links;

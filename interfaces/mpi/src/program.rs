@@ -15,6 +15,8 @@ pub struct Speech {
     pub code: fn(i32) -> i32,
     /// An error code that a function of the program returned.
     pub code_back: fn(i32) -> i32,
+    /// A level of safety of callbacks of tools.
+    pub safety: fn(i32) -> i32,
     /// Calls the function of a generalized request (its address) that fills a status.
     pub query: unsafe fn(usize, *mut c_void, &mut Status) -> i32,
 }
@@ -39,6 +41,11 @@ pub fn keyval(number: i32) -> i32 {
 /// The program's number of an error code.
 pub fn code(code: i32) -> i32 {
     SPEECH.get().map_or(code, |speech| (speech.code)(code))
+}
+
+/// The program's number of a level of safety of callbacks.
+pub fn safety(level: i32) -> i32 {
+    SPEECH.get().map_or(level, |speech| (speech.safety)(level))
 }
 
 /// Our number of an error code that a function of the program returned.

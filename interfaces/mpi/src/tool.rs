@@ -3,16 +3,19 @@
 //! - Control variables are the settings, by their names and in their words. A tool can change those that a rank reads
 //!   when it joins its job, until it does; for one that comes later they are read-only.
 //! - Performance variables are the counters of the status page. A handle counts from where it was started.
-//! - Categories: one of each, and one that holds both. There are no kinds of events yet, and so no sources.
+//! - Events are what happens to messages, collectives and processes, of which the fabric and the rooms here tell.
+//! - Categories: one of each, and one that holds all.
 //!
-//! Its functions may be called before `MPI_Init` and after `MPI_Finalize`, from any thread: nothing here enters the world.
-//! They answer codes and call no error handler.
+//! Its functions may be called before `MPI_Init` and after `MPI_Finalize`, from any thread, and by callbacks that run where
+//! an event is: nothing here enters the world. They answer codes and call no error handler.
 
 pub mod abi;
 mod control;
+mod event;
 mod performance;
 
 use crate::abi::{T_ERR_INVALID, T_ERR_NOT_INITIALIZED, store_string};
+pub use event::{tell_collective, wants_collectives};
 use std::collections::HashMap;
 use std::ffi::c_char;
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
@@ -51,6 +54,8 @@ struct State {
     controls: Handles<usize>,
     sessions: Handles<()>,
     counters: Handles<performance::Handle>,
+    registrations: Handles<event::Registration>,
+    instances: Handles<event::Instance>,
 }
 
 static STATE: Mutex<Option<State>> = Mutex::new(None);
@@ -66,6 +71,8 @@ fn state() -> Guard {
         controls: Handles::default(),
         sessions: Handles::default(),
         counters: Handles::default(),
+        registrations: Handles::default(),
+        instances: Handles::default(),
     });
     Guard(state)
 }

@@ -1,4 +1,4 @@
-/* The tool interface: settings, counters, categories, no events; before, between and after start and end. */
+/* The tool interface: settings, counters, categories; before, between and after start and end. */
 #include "check.h"
 
 #define REFUSED(code, call) CHECK((call) == (code))
@@ -215,8 +215,10 @@ static void categories(void)
         for (int j = 0; j < inside; j++)
             CHECK(indices[j] > i && indices[j] < number);
         OK(MPI_T_category_get_num_events(i, &events));
-        CHECK(events == 0);
+        CHECK(events < 300);
         OK(MPI_T_category_get_events(i, 300, indices));
+        for (int j = 0; j < events; j++)
+            OK(MPI_T_event_get_info(indices[j], NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL));
     }
     OK(MPI_T_category_get_index("weft_settings", &index));
     OK(MPI_T_category_get_info(index, NULL, NULL, NULL, NULL, &controls, NULL, NULL));
@@ -226,23 +228,6 @@ static void categories(void)
     REFUSED(MPI_T_ERR_INVALID_INDEX, MPI_T_category_get_info(number, NULL, NULL, NULL, NULL, NULL, NULL, NULL));
     REFUSED(MPI_T_ERR_INVALID_NAME, MPI_T_category_get_index("none", &index));
     REFUSED(MPI_T_ERR_INVALID, MPI_T_category_get_cvars(0, -1, indices));
-}
-
-static void no_events(void)
-{
-    int number = -1, index, length = 0;
-    MPI_Count time;
-    MPI_T_event_registration registration;
-    OK(MPI_T_event_get_num(&number));
-    CHECK(number == 0);
-    OK(MPI_T_source_get_num(&number));
-    CHECK(number == 0);
-    REFUSED(MPI_T_ERR_INVALID_NAME, MPI_T_event_get_index("any", &index));
-    REFUSED(MPI_T_ERR_INVALID_INDEX,
-            MPI_T_event_get_info(0, NULL, &length, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL));
-    REFUSED(MPI_T_ERR_INVALID_INDEX, MPI_T_event_handle_alloc(0, NULL, MPI_INFO_NULL, &registration));
-    REFUSED(MPI_T_ERR_INVALID_INDEX, MPI_T_source_get_timestamp(0, &time));
-    REFUSED(MPI_T_ERR_INVALID_INDEX, MPI_T_source_get_info(0, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL));
 }
 
 int main(int argc, char **argv)
@@ -263,7 +248,6 @@ int main(int argc, char **argv)
     counters();
     counters();
     categories();
-    no_events();
     /* What the changed setting does: a message above it is announced first. */
     if (check_size >= 2) {
         MPI_T_pvar_session session;

@@ -2,6 +2,7 @@
 //! of each other.
 
 use super::Way;
+use crate::events::{self, Event, tell};
 use crate::links::Links;
 use crate::port::{By, Ordered, Port};
 use crate::watch::{Watch, begin_all};
@@ -9,7 +10,7 @@ use weft_device::shm::ShmDevice;
 use weft_device::tcp::TcpDevice;
 use weft_device::{Device, Packet, PeerFault, Posted, Sink};
 use weft_wire::cell::{Head, INLINE_BYTES, Kind};
-use weft_wire::settings::DeviceOrder;
+use weft_wire::settings::{DeviceName, DeviceOrder};
 
 /// Longest message that goes by datagrams as one packet.
 pub(super) const LINK_EAGER_BYTES: usize = 4 * 1024;
@@ -217,6 +218,7 @@ impl Net {
         let Some(links) = &mut self.links else { return };
         if let Some(lane) = links.take_failed_lane() {
             self.tcp.unwatch(lane.descriptor());
+            tell_way(None, DeviceName::Xdp, DeviceName::Udp);
         }
         while let Some(notice) = links.take_notice() {
             port.tell(&notice);
@@ -231,6 +233,7 @@ impl Net {
         while let Some(rank) = links.take_return() {
             self.ways[rank as usize] = Way::Udp;
             self.changed = true;
+            tell_way(Some(rank), DeviceName::Tcp, name_of(links));
         }
         if !links.has_doubts() {
             return;
@@ -241,6 +244,7 @@ impl Net {
             // datagrams some day has its place behind it.
             self.ways[rank as usize] = Way::Tcp;
             self.changed = true;
+            tell_way(Some(rank), name_of(links), DeviceName::Tcp);
         }
     }
 
@@ -254,6 +258,15 @@ impl Net {
         let descriptors: Vec<_> = links.iter().flat_map(Links::descriptors).collect();
         watch.arm(|| begin_all(descriptors.iter(), |one| tcp.watch(*one).is_ok(), |one| tcp.unwatch(*one)))
     }
+}
+
+/// The device that brings datagrams where a lane leads there.
+fn name_of(links: &Links) -> DeviceName {
+    if links.has_lane() { DeviceName::Xdp } else { DeviceName::Udp }
+}
+
+fn tell_way(peer: Option<u32>, from: DeviceName, to: DeviceName) {
+    tell(events::Kind::Way, || Event::Way { peer, from, to });
 }
 
 /// Control words as bytes.

@@ -26,6 +26,7 @@ mod shown;
 
 use crate::api::{Fault, Peer, RequestId};
 use crate::devices::Slots;
+use crate::events::{self, Event, tell};
 use crate::raw::Raw;
 use crate::status::PageCounters;
 use choice::Choice;
@@ -216,6 +217,7 @@ impl Port {
         if std::mem::replace(&mut self.lost[peer as usize], true) {
             return;
         }
+        tell(events::Kind::Lost, || Event::Lost { peer });
         let posted = self.matcher.handle_peer_lost(peer).into_iter().map(RequestId);
         let failed: Vec<RequestId> = posted.chain(self.requests.under_way_with(Peer(peer))).collect();
         for id in failed {

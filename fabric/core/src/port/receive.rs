@@ -5,6 +5,7 @@ use super::requests::{Requests, State};
 use super::shown::Asked;
 use super::{Breach, Port, RequestId};
 use crate::api::{Fault, Outcome, Peer, Selector};
+use crate::events::{Event, Kind, tell};
 use weft_device::past_caches::settle;
 use weft_device::{Foreign, Packet};
 use weft_protocol::matching::{Label, Pattern};
@@ -38,7 +39,11 @@ impl Port {
         let entry = Requests::entry(State::Posted, buffer, capacity, from.peer.unwrap_or(Peer(u32::MAX)));
         let id = self.requests.insert(entry);
         match self.matcher.take_unexpected(&pattern) {
-            Some(message) => self.receive_arrived(id, message),
+            Some(message) => {
+                let context = from.context;
+                tell(Kind::Taken, || Event::Taken { context, message: self.arrived.outcome(message) });
+                self.receive_arrived(id, message);
+            }
             None => match self.closing(from.context) {
                 Some(fault) => self.fail(id, fault),
                 None if from.peer.is_some_and(|p| self.lost[p.0 as usize]) => self.fail(id, Fault::PeerLost),
@@ -169,6 +174,10 @@ impl Port {
     /// Leaves a message that has arrived to be received.
     pub(super) fn leave(&mut self, label: &Label, message: u32) {
         self.counters.unexpected_messages += 1;
+        tell(Kind::Unexpected, || {
+            let message = self.arrived.outcome(message);
+            Event::Unexpected { context: label.context, message }
+        });
         self.matcher.handle_unexpected(label, message);
         if self.arrived.offer(message).is_some() {
             self.offered.push_back(message);

@@ -7,6 +7,7 @@ use super::shown::Asked;
 use super::{Port, RequestId};
 use crate::api::{Envelope, Fault, Outcome, Peer, SendMode};
 use crate::devices::Devices;
+use crate::events::{self, Event, tell};
 use weft_device::{Posted, sys};
 use weft_protocol::matching::Label;
 use weft_wire::cell::{Head, INLINE_BYTES, Kind};
@@ -251,6 +252,7 @@ impl Port {
             Body::Own { data, request }
         };
         let message = self.arrived.insert(Arrived { outcome, body, taken_by: None });
+        tell(events::Kind::Unexpected, || Event::Unexpected { context: label.context, message: outcome });
         self.matcher.handle_unexpected(&label, message);
     }
 
@@ -357,6 +359,10 @@ impl Port {
             match head.kind {
                 Kind::Ask => {
                     self.counters.rendezvous += 1;
+                    tell(events::Kind::Rendezvous, || {
+                        let (context, tag, bytes) = (head.context, head.tag, length as u64);
+                        Event::Rendezvous { context, peer: to, tag, bytes, offered }
+                    });
                     self.requests.at(request).state = State::Asked;
                 }
                 Kind::Eager if piece < length => {

@@ -3,6 +3,12 @@
 use super::kind::{Field, Kind, Value};
 use std::fmt::{self, Display};
 
+/// An algorithm of one operation, by the words of [`Algorithms::TABLE`].
+pub trait Algorithm {
+    const OPERATION: &'static str;
+    fn word(self) -> &'static str;
+}
+
 /// Defines the operations with their algorithms: an enum for each, and the table that people are shown.
 macro_rules! operations {
     ($($field:ident: $name:ident = $operation:literal { $($variant:ident = $word:literal, $when:literal;)+ })+) => {
@@ -10,6 +16,14 @@ macro_rules! operations {
             #[doc = concat!("An algorithm of ", $operation, ".")]
             #[derive(Debug, Clone, Copy, PartialEq, Eq)]
             pub enum $name { $(#[doc = $when] $variant),+ }
+
+            impl Algorithm for $name {
+                const OPERATION: &'static str = $operation;
+
+                fn word(self) -> &'static str {
+                    match self { $(Self::$variant => $word),+ }
+                }
+            }
         )+
 
         /// Algorithms that are prescribed, by operation.
@@ -35,7 +49,7 @@ macro_rules! operations {
 
             /// Those prescribed, as (operation, algorithm).
             fn pairs(&self) -> impl Iterator<Item = (&'static str, &'static str)> {
-                [$(self.$field.map(|algorithm| ($operation, match algorithm { $($name::$variant => $word),+ }))),+]
+                [$(self.$field.map(|algorithm| ($operation, algorithm.word()))),+]
                     .into_iter()
                     .flatten()
             }

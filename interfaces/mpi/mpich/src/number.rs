@@ -150,7 +150,7 @@ pub fn keyval_of_fortran(keyval: i32) -> i32 {
 const SAFETIES: [i32; 4] = [0, 3, 15, 63];
 
 pub fn safety_ours(safety: i32) -> i32 {
-    usize::try_from(safety).ok().and_then(|at| SAFETIES.get(at)).copied().unwrap_or(safety)
+    usize::try_from(safety).ok().and_then(|at| SAFETIES.get(at)).copied().unwrap_or(-1)
 }
 
 pub fn safety_theirs(safety: i32) -> i32 {

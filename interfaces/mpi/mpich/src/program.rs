@@ -62,7 +62,13 @@ unsafe fn query(function: usize, extra: *mut c_void, status: &mut Ours) -> i32 {
     number::code_ours(code)
 }
 
-static SPEECH: Speech = Speech { handle: handle_of, code: number::code_theirs, code_back: number::code_ours, query };
+static SPEECH: Speech = Speech {
+    handle: handle_of,
+    code: number::code_theirs,
+    code_back: number::code_ours,
+    safety: number::safety_theirs,
+    query,
+};
 
 extern "C" fn speak() {
     weft_mpi::program::speak(&SPEECH);

@@ -3,7 +3,7 @@
 use super::algorithm::levels::Hosts;
 use super::inquiry::{self, Name, Patience};
 use super::run::{Folding, Job, Route, Run, Turn};
-use super::schedule::Schedule;
+use super::schedule::{Chosen, Schedule};
 use super::shared::Team;
 use crate::comm::{COLLECTIVE, Comm};
 use crate::error::{Error, Result};
@@ -67,7 +67,11 @@ impl Route for Comm {
     }
 }
 
+/// With the world held.
 fn job(comm: &Arc<Comm>, tag: i32, prepared: Prepared) -> Job {
+    for Chosen { operation, algorithm, ranks, bytes } in &prepared.schedule.chosen {
+        crate::tool::tell_collective(operation, Some(algorithm), comm.context, *ranks, *bytes);
+    }
     Job {
         schedule: prepared.schedule,
         route: comm.clone(),

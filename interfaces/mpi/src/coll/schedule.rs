@@ -6,6 +6,7 @@
 
 use super::shape::Shape;
 use weft_fabric::settings::Algorithms;
+use weft_fabric::settings::algorithms::Algorithm;
 
 /// Where bytes lie.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -84,6 +85,18 @@ pub struct Schedule {
     pub scratch: u64,
     /// Algorithms that are prescribed for what is built into it.
     pub algorithms: Algorithms,
+    /// Those that were chosen, if a tool wants to know.
+    pub chosen: Vec<Chosen>,
+}
+
+/// An algorithm that was chosen for an operation, or a part of it.
+#[derive(Clone, Copy, Debug)]
+pub struct Chosen {
+    pub operation: &'static str,
+    pub algorithm: &'static str,
+    /// How many take part in it, and the bytes that it was chosen by.
+    pub ranks: u32,
+    pub bytes: u64,
 }
 
 /// Scratch buffers begin at multiples of this, so that any element type may lie there.
@@ -91,7 +104,13 @@ pub const SCRATCH_ALIGN: u64 = 64;
 
 impl Default for Schedule {
     fn default() -> Self {
-        Self { steps: Vec::new(), shapes: vec![Shape::dense(1)], scratch: 0, algorithms: Algorithms::AUTO }
+        Self {
+            steps: Vec::new(),
+            shapes: vec![Shape::dense(1)],
+            scratch: 0,
+            algorithms: Algorithms::AUTO,
+            chosen: Vec::new(),
+        }
     }
 }
 
@@ -104,6 +123,14 @@ impl Schedule {
 
     pub fn shape(&self, id: ShapeId) -> &Shape {
         &self.shapes[id.0 as usize]
+    }
+
+    /// The algorithm that follows was chosen for so many bytes.
+    pub fn chose<A: Algorithm>(&mut self, algorithm: A, me: Party, bytes: u64) {
+        if crate::tool::wants_collectives() {
+            let (operation, algorithm) = (A::OPERATION, algorithm.word());
+            self.chosen.push(Chosen { operation, algorithm, ranks: me.size, bytes });
+        }
     }
 
     /// Packed bytes of a view.

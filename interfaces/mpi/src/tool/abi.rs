@@ -6,6 +6,7 @@ mod event;
 mod performance;
 
 pub use category::*;
+use control::enum_of_event;
 pub use control::*;
 pub use event::*;
 pub use performance::*;
@@ -39,6 +40,9 @@ pub unsafe fn finalize() -> i32 {
             state.controls.live.clear();
             state.sessions.live.clear();
             state.counters.live.clear();
+            state.registrations.live.clear();
+            state.instances.live.clear();
+            state.settle_interest();
         }
         _ => {}
     }

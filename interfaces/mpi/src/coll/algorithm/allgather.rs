@@ -23,7 +23,12 @@ pub fn allgather(s: &mut Schedule, me: Party, mine: Option<View>, blocks: &[View
         _ if short && me.size > 2 => Allgather::Bruck,
         _ => Allgather::Ring,
     };
-    match (s.algorithms.allgather.unwrap_or(chosen), whole) {
+    let algorithm = match s.algorithms.allgather.unwrap_or(chosen) {
+        Allgather::Doubling if whole.is_none() => Allgather::Bruck,
+        algorithm => algorithm,
+    };
+    s.chose(algorithm, me, total);
+    match (algorithm, whole) {
         (Allgather::Doubling, Some(whole)) => doubling(s, me, whole, blocks),
         (Allgather::Doubling | Allgather::Bruck, _) => bruck(s, me, blocks),
         (Allgather::Ring, _) => ring(s, me, blocks),

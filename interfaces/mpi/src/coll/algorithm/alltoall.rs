@@ -13,7 +13,10 @@ const BRUCK_RANKS: u32 = 16;
 /// pairs.
 pub fn alltoall(s: &mut Schedule, me: Party, inputs: &[View], outputs: &[View]) {
     let forwards = me.size >= BRUCK_RANKS && s.size(inputs[0]) <= BRUCK_BLOCK_BYTES;
-    if s.algorithms.alltoall.map_or(forwards, |named| named == Alltoall::Bruck) {
+    let chosen = if forwards { Alltoall::Bruck } else { Alltoall::Pairwise };
+    let algorithm = s.algorithms.alltoall.unwrap_or(chosen);
+    s.chose(algorithm, me, s.size(inputs[0]));
+    if algorithm == Alltoall::Bruck {
         bruck(s, me, inputs, outputs);
     } else {
         pairwise(s, me, inputs, outputs);

@@ -17,7 +17,9 @@ pub fn bcast(s: &mut Schedule, me: Party, root: u32, data: View) {
         return;
     }
     let room = if me.rank == root { s.packed(data) } else { s.unpacked(data) };
-    match s.algorithms.bcast.unwrap_or_else(|| choose(me, bytes)) {
+    let algorithm = s.algorithms.bcast.unwrap_or_else(|| choose(me, bytes));
+    s.chose(algorithm, me, bytes);
+    match algorithm {
         Bcast::Binomial => binomial(s, me, root, room),
         Bcast::Chain => chain(s, me, root, room),
         Bcast::ScatterAllgather => scatter_allgather(s, me, root, room),

@@ -19,7 +19,10 @@ pub fn gather(s: &mut Schedule, me: Party, root: u32, block_bytes: u64, mine: Op
     if block_bytes == 0 {
         return;
     }
-    if s.algorithms.gather.map_or(!prefers_tree(me, block_bytes), |named| named == Gather::Direct) {
+    let chosen = if prefers_tree(me, block_bytes) { Gather::Tree } else { Gather::Direct };
+    let algorithm = s.algorithms.gather.unwrap_or(chosen);
+    s.chose(algorithm, me, block_bytes);
+    if algorithm == Gather::Direct {
         return gatherv(s, me, root, mine, blocks);
     }
     let place = Place::new(me, root);
@@ -70,7 +73,10 @@ pub fn scatter(s: &mut Schedule, me: Party, root: u32, block_bytes: u64, blocks:
     if block_bytes == 0 {
         return;
     }
-    if s.algorithms.scatter.map_or(!prefers_tree(me, block_bytes), |named| named == Scatter::Direct) {
+    let chosen = if prefers_tree(me, block_bytes) { Scatter::Tree } else { Scatter::Direct };
+    let algorithm = s.algorithms.scatter.unwrap_or(chosen);
+    s.chose(algorithm, me, block_bytes);
+    if algorithm == Scatter::Direct {
         return scatterv(s, me, root, blocks, mine);
     }
     let place = Place::new(me, root);

@@ -81,7 +81,9 @@ pub fn allreduce(s: &mut Schedule, me: Party, input: View, output: View) {
         return s.wait();
     };
     let long = s.algorithms.allreduce.map_or(s.size(output) >= LONG_BYTES, |named| named == Allreduce::Halving);
-    if long && output.count >= u64::from(folded.power) {
+    let long = long && output.count >= u64::from(folded.power);
+    s.chose(if long { Allreduce::Halving } else { Allreduce::Doubling }, me, s.size(output));
+    if long {
         halving(s, folded, number, input, output);
     } else {
         doubling(s, folded, number, input, output);
@@ -182,7 +184,9 @@ pub fn reduce(s: &mut Schedule, me: Party, root: u32, input: View, output: View,
     let folded = Folded::new(me);
     let long = s.size(input) >= LONG_BYTES && me.size > 2;
     let long = s.algorithms.reduce.map_or(long, |named| named == Reduce::Halving);
-    if long && input.count >= u64::from(folded.power) {
+    let long = long && input.count >= u64::from(folded.power);
+    s.chose(if long { Reduce::Halving } else { Reduce::Binomial }, me, s.size(input));
+    if long {
         return reduce_long(s, folded, root, input, output);
     }
     // The order of ranks begins at rank 0; where order does not matter it may begin at the root.
@@ -268,7 +272,10 @@ pub fn reduce_scatter(s: &mut Schedule, me: Party, counts: &[u64], input: View, 
         return s.copy(mine, output);
     }
     let small = s.size(input) <= SMALL_SCATTER_BYTES;
-    if s.algorithms.reduce_scatter.map_or(small, |named| named == ReduceScatter::Allreduce) {
+    let chosen = if small { ReduceScatter::Allreduce } else { ReduceScatter::Pairwise };
+    let algorithm = s.algorithms.reduce_scatter.unwrap_or(chosen);
+    s.chose(algorithm, me, s.size(input));
+    if algorithm == ReduceScatter::Allreduce {
         let whole = s.reserve_elements(input.shape, input.count);
         allreduce(s, me, input, whole);
         return s.copy(s.part(whole, starts[me.rank as usize], counts[me.rank as usize]), output);

@@ -8,6 +8,7 @@ use crate::coll::call::{Prepared, Scene};
 use crate::coll::schedule::{Area, Party, View};
 use crate::error::Result;
 use std::ffi::c_void;
+use weft_fabric::settings::algorithms::{self, Gather, Scatter};
 
 pub fn barrier(scene: &Scene) -> Result<Prepared> {
     let mut draft = Draft::new(scene);
@@ -123,7 +124,10 @@ impl Rooted {
         let schedule = &mut self.prepared.schedule;
         match self.block_bytes {
             Some(bytes) => gather::gather(schedule, self.me, self.root, bytes, self.mine, &self.blocks),
-            None => gather::gatherv(schedule, self.me, self.root, self.mine, &self.blocks),
+            None => {
+                schedule.chose(Gather::Direct, self.me, self.mine.map_or(0, |mine| schedule.size(mine)));
+                gather::gatherv(schedule, self.me, self.root, self.mine, &self.blocks);
+            }
         }
         self.prepared
     }
@@ -132,7 +136,10 @@ impl Rooted {
         let schedule = &mut self.prepared.schedule;
         match self.block_bytes {
             Some(bytes) => gather::scatter(schedule, self.me, self.root, bytes, &self.blocks, self.mine),
-            None => gather::scatterv(schedule, self.me, self.root, &self.blocks, self.mine),
+            None => {
+                schedule.chose(Scatter::Direct, self.me, self.mine.map_or(0, |mine| schedule.size(mine)));
+                gather::scatterv(schedule, self.me, self.root, &self.blocks, self.mine);
+            }
         }
         self.prepared
     }
@@ -282,7 +289,11 @@ impl Alltoall {
         let inputs = self.inputs.unwrap_or_else(|| alltoall::saved(schedule, outputs));
         match self.equal {
             true => alltoall::alltoall(schedule, self.me, &inputs, outputs),
-            false => alltoall::pairwise(schedule, self.me, &inputs, outputs),
+            false => {
+                let longest = inputs.iter().map(|input| schedule.size(*input)).max().unwrap_or(0);
+                schedule.chose(algorithms::Alltoall::Pairwise, self.me, longest);
+                alltoall::pairwise(schedule, self.me, &inputs, outputs);
+            }
         }
         self.prepared
     }

@@ -8,6 +8,7 @@ const CALL: &str = "MPI_Barrier";
 impl Team {
     /// Small teams: everybody waits for everybody. Larger ones: member 0 collects, then lets all go.
     pub fn barrier(&self) -> Alike {
+        self.tell("barrier", 0);
         let operation = self.begin();
         self.slot_room(CALL, operation)?;
         let met = self.meet(operation);

@@ -15,6 +15,7 @@ impl Team {
     /// # Errors
     /// The members bring different lengths, which the root of a short one does not see. Then nothing is copied.
     pub unsafe fn bcast(&self, root: u32, data: *mut u8, length: usize) -> Alike {
+        self.tell("bcast", length);
         if length == 0 {
             return self.bring_nothing(CALL);
         }

@@ -22,6 +22,7 @@ impl Team {
     /// # Errors
     /// A member brings another length than its room has; all of them find it in the first operation.
     pub unsafe fn allgather(&self, mine: Piece, rooms: impl Fn(u32) -> Piece) -> Alike {
+        self.tell("allgather", mine.bytes);
         let longest = (0..self.size).map(|member| rooms(member).bytes).max().unwrap_or(0);
         if longest == 0 && mine.bytes == 0 {
             return self.bring_nothing(ALLGATHER);
@@ -99,6 +100,7 @@ impl Team {
         outputs: impl Fn(u32) -> Piece,
         block: usize,
     ) -> Alike {
+        self.tell("alltoall", sent);
         if sent == 0 && block == 0 {
             return self.bring_nothing(ALLTOALL);
         }
@@ -141,6 +143,7 @@ impl Team {
     ) -> Result<bool, Differs> {
         let others = || (0..self.size).filter(|member| *member != self.me);
         let longest = others().map(|member| inputs(member).bytes).max().unwrap_or(0);
+        self.tell("alltoall", longest);
         let gets_nothing = others().all(|member| outputs(member).bytes == 0);
         let stride = self.record_bytes();
         let most = stride - HEAD;

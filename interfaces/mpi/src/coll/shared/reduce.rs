@@ -70,6 +70,7 @@ impl Team {
     /// # Errors
     /// The members bring different lengths. All of them find it in the first part, so that none is left waiting.
     pub unsafe fn allreduce(&self, vector: Vector, input: *const u8, output: *mut u8) -> Alike {
+        self.tell("allreduce", vector.bytes());
         if vector.count == 0 {
             return self.bring_nothing(ALL);
         }
@@ -209,6 +210,7 @@ impl Team {
     /// # Errors
     /// The members bring different lengths. At least the root finds it; where others might wait for it, all of them do.
     pub unsafe fn reduce(&self, root: u32, vector: Vector, input: *const u8, output: *mut u8) -> Alike {
+        self.tell("reduce", vector.bytes());
         if vector.count == 0 {
             return self.bring_nothing(ONE);
         }

@@ -31,6 +31,7 @@ impl Team {
         output: *mut u8,
     ) -> Alike {
         let all = vector.bytes();
+        self.tell("reduce-scatter", all);
         if all == 0 {
             return self.bring_nothing(CALL);
         }

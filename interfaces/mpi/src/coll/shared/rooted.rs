@@ -32,6 +32,7 @@ impl Team {
     /// # Errors
     /// At the root: somebody brings another length than its room has.
     pub unsafe fn gather(&self, root: u32, mine: Piece, rooms: impl Fn(u32) -> Piece) -> Alike {
+        self.tell("gather", mine.bytes);
         let operation = self.begin();
         let short = |piece: Piece| piece.bytes <= SLOT_BYTES;
         let here = |piece: Piece| piece.bytes <= self.gathered_bytes();
@@ -75,6 +76,7 @@ impl Team {
     /// # Errors
     /// Not at the root: it brings another length.
     pub unsafe fn scatter(&self, root: u32, blocks: impl Fn(u32) -> Piece, block: usize, mine: Piece) -> Alike {
+        self.tell("scatter", block);
         let operation = self.begin();
         let bytes = if self.me == root { block } else { mine.bytes };
         let (short, here) = (self.size as usize * bytes <= SLOT_BYTES, bytes <= self.scattered_bytes());
@@ -113,6 +115,7 @@ impl Team {
     /// # Errors
     /// Not at the root: it brings another length for us.
     pub unsafe fn scatterv(&self, root: u32, blocks: impl Fn(u32) -> Piece, mine: Piece) -> Alike {
+        self.tell("scatter", mine.bytes);
         let operation = self.begin();
         let stride = self.record_bytes();
         let record = |member: u32| self.buffer(root, operation).wrapping_add(member as usize * stride);

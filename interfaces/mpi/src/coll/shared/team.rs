@@ -16,6 +16,7 @@ use super::word::{Alike, Differs, EXACT, differs, is_of, told, word};
 use crate::comm::agree::tell;
 use crate::comm::{COLLECTIVE, Comm};
 use crate::error::Result;
+use crate::tool::{tell_collective, wants_collectives};
 use crate::world::{WORLD, World};
 use std::ops::Range;
 use std::sync::OnceLock;
@@ -155,6 +156,20 @@ impl Team {
 
     fn slot(&self, member: u32, operation: u64) -> usize {
         self.area(member) + (operation % SLOTS) as usize * LINE
+    }
+
+    /// An operation for so many bytes is about to begin here.
+    #[inline]
+    pub(super) fn tell(&self, operation: &str, bytes: usize) {
+        if wants_collectives() {
+            self.tell_now(operation, bytes);
+        }
+    }
+
+    #[cold]
+    fn tell_now(&self, operation: &str, bytes: usize) {
+        let _world = WORLD.enter();
+        tell_collective(operation, None, self.context, self.size, bytes as u64);
     }
 
     /// Begins the next operation.

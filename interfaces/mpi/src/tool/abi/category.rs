@@ -2,6 +2,7 @@
 
 use super::{Answer, code, running};
 use crate::abi::{T_ERR_INVALID, T_ERR_INVALID_INDEX, T_ERR_INVALID_NAME};
+use crate::tool::event::TYPES;
 use crate::tool::{element, give, name_of, tell, tell_text};
 use std::ffi::c_char;
 use weft_fabric::CounterReader;
@@ -12,27 +13,24 @@ struct Category {
     meaning: &'static str,
     controls: usize,
     counters: usize,
+    events: usize,
     /// The indices of those inside it.
     categories: &'static [i32],
 }
 
-const CATEGORIES: [Category; 3] = [
-    Category { name: "weft", meaning: "all that Weft shows", controls: 0, counters: 0, categories: &[1, 2] },
-    Category {
-        name: "weft_settings",
-        meaning: "the settings, as in weft info",
-        controls: DEFINITIONS.len(),
-        counters: 0,
-        categories: &[],
-    },
+const CATEGORIES: [Category; 4] = [
+    Category { name: "weft", meaning: "all that Weft shows", categories: &[1, 2, 3], ..EMPTY },
+    Category { name: "weft_settings", meaning: "the settings, as in weft info", controls: DEFINITIONS.len(), ..EMPTY },
     Category {
         name: "weft_counters",
         meaning: "the counters of the status page, as in weft ps",
-        controls: 0,
         counters: CounterReader::NAMES.len(),
-        categories: &[],
+        ..EMPTY
     },
+    Category { name: "weft_events", meaning: "what happens inside Weft", events: TYPES.len(), ..EMPTY },
 ];
+
+const EMPTY: Category = Category { name: "", meaning: "", controls: 0, counters: 0, events: 0, categories: &[] };
 
 fn category(index: i32) -> Answer<&'static Category> {
     running()?;
@@ -107,12 +105,12 @@ pub unsafe fn category_get_categories(index: i32, length: i32, indices: *mut i32
 
 pub unsafe fn category_get_events(index: i32, length: i32, indices: *mut i32) -> i32 {
     // SAFETY: the program's array.
-    code(category(index).and_then(|_| unsafe { list(std::iter::empty(), length, indices) }))
+    code(category(index).and_then(|category| unsafe { list(0..category.events as i32, length, indices) }))
 }
 
 pub unsafe fn category_get_num_events(index: i32, number: *mut i32) -> i32 {
     // SAFETY: the program's place for the number.
-    code(category(index).and_then(|_| unsafe { give(number, 0) }))
+    code(category(index).and_then(|category| unsafe { give(number, category.events as i32) }))
 }
 
 /// Categories do not change.

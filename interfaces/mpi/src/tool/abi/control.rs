@@ -7,6 +7,7 @@ use crate::abi::{
     store_string,
 };
 use crate::tool::control::{TEXT_BYTES, change, scope, value, words};
+use crate::tool::event::TYPES;
 use crate::tool::{element, give, name_of, tell, tell_text};
 use std::ffi::{c_char, c_void};
 use weft_fabric::settings::DEFINITIONS;
@@ -16,23 +17,31 @@ fn enum_of(index: usize) -> usize {
     if words(index).is_some() { index + 1 } else { T_ENUM_NULL }
 }
 
-fn words_of(handle: usize) -> Answer<&'static [&'static str]> {
-    let index = handle.checked_sub(1).filter(|index| *index < DEFINITIONS.len());
-    index.and_then(words).ok_or(T_ERR_INVALID_HANDLE)
+/// The handle of the enumeration of what the elements of an event are called.
+pub(super) fn enum_of_event(index: usize) -> usize {
+    DEFINITIONS.len() + index + 1
+}
+
+/// An enumeration's name and items.
+fn enumeration(handle: usize) -> Answer<(&'static str, &'static [&'static str])> {
+    let index = handle.checked_sub(1).ok_or(T_ERR_INVALID_HANDLE)?;
+    let of_event = || TYPES.get(index.checked_sub(DEFINITIONS.len())?).map(|known| (known.name, known.elements));
+    let of_setting = || Some((DEFINITIONS.get(index)?.name, words(index)?));
+    if index < DEFINITIONS.len() { of_setting() } else { of_event() }.ok_or(T_ERR_INVALID_HANDLE)
 }
 
 pub unsafe fn enum_get_info(handle: usize, number: *mut i32, name: *mut c_char, length: *mut i32) -> i32 {
-    code(running().and_then(|_| words_of(handle)).map(|words| {
+    code(running().and_then(|_| enumeration(handle)).map(|(of, words)| {
         // SAFETY: the program's places.
         unsafe {
             tell(number, words.len() as i32);
-            tell_text(DEFINITIONS[handle - 1].name, name, length);
+            tell_text(of, name, length);
         }
     }))
 }
 
 pub unsafe fn enum_get_item(handle: usize, item: i32, number: *mut i32, name: *mut c_char, length: *mut i32) -> i32 {
-    code(running().and_then(|_| words_of(handle)).and_then(|words| {
+    code(running().and_then(|_| enumeration(handle)).and_then(|(_, words)| {
         let word = element(words, item, T_ERR_INVALID_ITEM)?;
         // SAFETY: the program's places.
         unsafe {
