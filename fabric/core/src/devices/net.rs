@@ -174,7 +174,10 @@ impl Net {
             match self.links_to(rank) {
                 Some(links) => links.give_up_other(rank, &story),
                 // Nothing else leads to a process of another job, and nobody else tells of its end.
-                None => port.handle_loss(rank),
+                None => {
+                    let story = format!("{} is lost: no address leads to it: {story}", self.tcp.title(rank));
+                    port.handle_fault(PeerFault::Lost { peer: rank, story });
+                }
             }
         }
         if self.links.is_some() {

@@ -260,6 +260,11 @@ impl TcpDevice {
         self.unreached.pop()
     }
 
+    /// Who a peer is, for people.
+    pub fn title(&self, rank: u32) -> String {
+        self.peers[rank as usize].title(rank)
+    }
+
     /// Whether there is a connection to the peer.
     pub fn is_linked(&self, rank: u32) -> bool {
         self.peers[rank as usize].link.is_some()

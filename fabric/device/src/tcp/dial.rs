@@ -25,6 +25,9 @@ const QUIET_NOTICE_NS: u64 = 30_000 * MS;
 /// which one was taken does not count.
 const LIMIT_NS: u64 = 12_000 * MS;
 
+/// A peer that listened has ended where every address has refused connections for so long.
+const REFUSED_NS: u64 = 3_000 * MS;
+
 /// An address is tried so often at least.
 const TRIES: u32 = 3;
 
@@ -69,8 +72,9 @@ struct Attempt {
     socket: Option<Socket>,
     heard: Heard,
     failures: u32,
-    /// Nobody listens there: so it ended the last time.
+    /// Nobody listens there: so it ended the last time, and since when it has.
     refused: bool,
+    refused_since_ns: Option<u64>,
     cause: Option<String>,
     /// The keys of the connection, where it is encrypted and both have proven themselves.
     session: Option<Session>,
@@ -140,6 +144,7 @@ impl Dial {
             heard: Heard::default(),
             failures: 0,
             refused: false,
+            refused_since_ns: None,
             cause: None,
             session: None,
             differs: false,
@@ -166,7 +171,7 @@ impl Dial {
         });
         let limit = self.attempts.iter().map(|attempt| attempt.hopeless_ns(self.since_ns)).max().unwrap_or(0);
         let limit = (!self.is_connected()).then_some(limit);
-        starts.chain(notice).chain(limit).min().unwrap_or(u64::MAX)
+        starts.chain(notice).chain(limit).chain(self.ended_ns()).min().unwrap_or(u64::MAX)
     }
 
     /// When the user is told that there is nothing yet.
@@ -194,6 +199,12 @@ impl Dial {
         self.attempts.iter().any(|attempt| attempt.differs)
     }
 
+    /// From when on the peer counts as ended, because nobody listens at any address.
+    fn ended_ns(&self) -> Option<u64> {
+        let deserted = self.attempts.iter().map(Attempt::deserted_ns);
+        deserted.collect::<Option<Vec<u64>>>().filter(|_| self.listened)?.into_iter().max()
+    }
+
     fn is_connected(&self) -> bool {
         self.attempts.iter().any(|attempt| matches!(attempt.stage, Stage::Greeted | Stage::Proven))
     }
@@ -213,7 +224,7 @@ impl Dial {
             }
         }
         let connected = self.is_connected();
-        let has_ended = self.listened && self.attempts.iter().all(Attempt::finds_nobody);
+        let has_ended = self.ended_ns().is_some_and(|at_ns| at_ns <= now_ns);
         let is_hopeless = |attempt: &Attempt| attempt.hopeless_ns(self.since_ns) <= now_ns;
         if !connected && (has_ended || self.attempts.iter().all(is_hopeless)) {
             return Due::Unreachable(self.story());
@@ -267,6 +278,7 @@ impl Dial {
         attempt.heard = Heard::default();
         attempt.failures += 1;
         attempt.cause = Some(cause);
+        attempt.refused_since_ns = attempt.refused.then(|| attempt.refused_since_ns.unwrap_or(now_ns));
         // Nobody need wait for this one any more.
         let untried = self.attempts.iter_mut().find(|attempt| attempt.failures == 0);
         if let Some(Attempt { stage: Stage::Waiting { from_ns }, .. }) = untried {
@@ -291,9 +303,10 @@ impl Attempt {
         }
     }
 
-    /// Nobody listens there, and it was not by chance.
-    fn finds_nobody(&self) -> bool {
-        self.refused && self.failures >= TRIES
+    /// From when on nobody listens there, and that is not by chance: for a moment a host may refuse what it takes again.
+    fn deserted_ns(&self) -> Option<u64> {
+        let is_over = self.failures >= TRIES && matches!(self.stage, Stage::Waiting { .. });
+        self.refused_since_ns.filter(|_| is_over).map(|since_ns| since_ns + REFUSED_NS)
     }
 
     fn begin(&mut self, now_ns: u64, epoll: &Arc<Epoll>, token: Token) -> io::Result<()> {

@@ -223,6 +223,32 @@ fn who_takes_connections_and_never_answers_is_told_of_in_the_end() {
     assert_eq!(notices, 1);
 }
 
+/// A host may refuse connections for a moment, such as one whose firewall is being loaded.
+#[test]
+fn a_process_of_another_job_has_ended_where_it_was_refused_for_seconds_and_not_before() {
+    let refused = TcpListener::bind("127.0.0.1:0").expect("a port").local_addr().expect("bound");
+    let mut dial = Dial::new(0, 1, false, &[refused], 0).for_another_job(true);
+    let epoll = Arc::new(Epoll::new().expect("a set"));
+    let mut now_ns = 0;
+    let story = loop {
+        let due = dial.handle_time(now_ns, &epoll, |index| index as u64);
+        while dial.is_connecting() {
+            let mut ready = Vec::new();
+            epoll.wait(&mut ready, Some(LOST));
+            for token in ready {
+                assert!(dial.handle_ready(token as usize, &KEY, now_ns, &epoll, token).is_none());
+            }
+        }
+        match due {
+            Due::Unreachable(story) => break story,
+            _ => assert!(now_ns < 5 * SECOND_NS, "not given up"),
+        }
+        now_ns = dial.next_ns().max(now_ns + 1);
+    };
+    assert!((3 * SECOND_NS..5 * SECOND_NS).contains(&now_ns), "{now_ns} ns");
+    assert!(dial.tries() >= 4 && story.contains("refused"), "{story}");
+}
+
 /// A rank may have computed for an hour before its network fails for a moment.
 #[test]
 fn the_time_in_which_a_connection_was_taken_does_not_count() {
