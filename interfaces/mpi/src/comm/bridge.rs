@@ -23,8 +23,14 @@ pub struct Bridge {
     to: Peer,
     context: u32,
     tag: i32,
-    /// The other one is lost, or has given up.
+    /// The other one waits for nothing more: it is lost, has given up, or has found the same error.
     is_over: Cell<bool>,
+}
+
+/// An error that all of both groups find alike, so that nobody waits for anybody.
+fn known_to_all(bridge: Option<&Bridge>, error: Error) -> Error {
+    bridge.iter().for_each(|bridge| bridge.is_over.set(true));
+    error
 }
 
 impl Bridge {
@@ -59,7 +65,7 @@ impl Bridge {
         let sent = finish(self.context, &[send]);
         let swapped = match outcome.fault {
             Some(_) => Err(lost(outcome.peer, outcome.fault)),
-            None if gives_up => Err(Error::new(lost_class(), "the other group has lost a process")),
+            None if gives_up => Err(Error::new(lost_class(), "the other group has lost a process, or cannot go on")),
             None => sent,
         };
         self.is_over.set(swapped.is_err());
@@ -97,10 +103,7 @@ struct Other {
 /// Makes the intercommunicator; `bridge` only in the leader, whose rank is `leader`.
 pub fn create(local: &Comm, leader: u32, bridge: Option<Bridge>) -> Result<usize> {
     let made = make(local, leader, bridge.as_ref());
-    if let (Some(bridge), Err(error)) = (&bridge, &made)
-        && error.class.is_loss()
-        && !bridge.is_over.get()
-    {
+    if let Some(bridge) = bridge.filter(|bridge| made.is_err() && !bridge.is_over.get()) {
         bridge.give_up();
     }
     made
@@ -110,7 +113,8 @@ fn make(local: &Comm, leader: u32, bridge: Option<&Bridge>) -> Result<usize> {
     let me = WORLD.enter().endpoint.me();
     let other = introduce(local, leader, bridge)?;
     if other.members.iter().any(|&peer| local.local.rank_of(peer).is_some()) {
-        return Err(Error::new(Class::Comm, "the local and the remote group have processes in common"));
+        let error = Error::new(Class::Comm, "the local and the remote group have processes in common");
+        return Err(known_to_all(bridge, error));
     }
     let context = agree_context(local, leader, bridge)?;
     let remote = Some(Arc::new(Group::new(other.members, me)));
@@ -149,8 +153,17 @@ fn introduce(local: &Comm, leader: u32, bridge: Option<&Bridge>) -> Result<Other
 fn introduce_by_cards(local: &Comm, leader: u32, bridge: Option<&Bridge>, size: usize) -> Result<Vec<Peer>> {
     let mine = cards::of_members(CALL, local)?;
     let theirs = swap(local, leader, bridge, &mine, size * cards::WORDS)?;
-    cards::check(&mine)?;
-    cards::adopt(&theirs)
+    let all = cards::check(&mine).and_then(|()| cards::check(&theirs));
+    all.map_err(|error| known_to_all(bridge, error))?;
+    let adopted = cards::adopt(&theirs);
+    // What one member finds the others do not know.
+    match highest(local, leader, bridge, u64::from(adopted.is_err()))? {
+        0 => adopted,
+        _ => {
+            let others = || Error::new(Class::Other, "a process cannot reach one of the other group");
+            Err(known_to_all(bridge, adopted.err().unwrap_or_else(others)))
+        }
+    }
 }
 
 /// The highest value in both groups, known to all.
@@ -185,7 +198,8 @@ fn agree_context(local: &Comm, leader: u32, bridge: Option<&Bridge>) -> Result<u
     for attempt in 0u32.. {
         let skip = (local.context / super::CONTEXTS_EACH) % (1 << attempt.min(10));
         let mine = proposal(&mut WORLD.enter(), skip);
-        let (context, threads) = open(highest(local, leader, bridge, mine)?)?;
+        let (context, threads) =
+            open(highest(local, leader, bridge, mine)?).map_err(|error| known_to_all(bridge, error))?;
         let claimed = WORLD.enter().contexts.claim(context);
         if !threads || highest(local, leader, bridge, !claimed as u64)? == 0 {
             return Ok(context);
