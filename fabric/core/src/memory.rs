@@ -101,12 +101,25 @@ pub fn allocate(bytes: usize, alignment: usize) -> Option<*mut u8> {
     if bytes > LONGEST_BYTES || alignment > PAGE {
         return None;
     }
-    enter().allocate(bytes.max(1).next_multiple_of(GRAIN), alignment.max(GRAIN))
+    let (bytes, alignment) = (bytes.max(1).next_multiple_of(GRAIN), alignment.max(GRAIN));
+    {
+        let mut memory = enter();
+        match memory.take(bytes, alignment) {
+            Some(address) => return Some(address),
+            None if memory.pools.len() >= MOST_REGIONS => return None,
+            None => {}
+        }
+    }
+    // The kernel makes all of its pages, and others need the lock meanwhile, if only to send a message.
+    let pool = Pool::new(if bytes <= SHORT_BYTES { POOL_BYTES } else { bytes.next_multiple_of(PAGE) })?;
+    enter().add(pool, bytes, alignment)
 }
 
 /// Gives a block back; `false` if it is none of ours.
 pub fn free(address: usize) -> bool {
-    enter().free(address)
+    let freed = enter().free(address);
+    // What has become empty is given to the kernel with the lock left.
+    freed.is_some()
 }
 
 /// Where `bytes` bytes from an address on lie, if all of them are in one block.
@@ -123,40 +136,44 @@ pub fn of(address: usize, bytes: usize) -> Option<Location> {
 }
 
 impl Memory {
-    fn allocate(&mut self, bytes: usize, alignment: usize) -> Option<*mut u8> {
-        let is_short = bytes <= SHORT_BYTES;
-        let room = |pool: &mut Pool| pool.take(bytes, alignment);
+    /// A block in one of the pools that there are. A long one has a pool of its own.
+    fn take(&mut self, bytes: usize, alignment: usize) -> Option<*mut u8> {
+        if bytes > SHORT_BYTES {
+            return None;
+        }
         // Short blocks in what is left of a long one's region would keep all of it.
-        let mut pools = self.pools.iter_mut().filter(|(_, pool)| is_short && pool.bytes == POOL_BYTES);
-        let found = pools.find_map(|(key, pool)| Some((*key, room(pool)?)));
-        let (key, offset) = match found {
-            Some(found) => found,
-            None if self.pools.len() >= MOST_REGIONS => return None,
-            None => {
-                let mut pool = Pool::new(if is_short { POOL_BYTES } else { bytes.next_multiple_of(PAGE) })?;
-                let offset = room(&mut pool)?;
-                self.next += 1;
-                self.pools.insert(self.next, pool);
-                (self.next, offset)
-            }
-        };
-        let address = self.pools.get(&key)?.region.at(offset, bytes);
-        self.blocks.insert(address as usize, Block { pool: key, offset, bytes });
+        let mut pools = self.pools.iter_mut().filter(|(_, pool)| pool.bytes == POOL_BYTES);
+        let (key, offset) = pools.find_map(|(key, pool)| Some((*key, pool.take(bytes, alignment)?)))?;
+        self.note(key, offset, bytes)
+    }
+
+    /// A block in a new pool, if there may be one more.
+    fn add(&mut self, mut pool: Pool, bytes: usize, alignment: usize) -> Option<*mut u8> {
+        if self.pools.len() >= MOST_REGIONS {
+            return None;
+        }
+        let offset = pool.take(bytes, alignment)?;
+        self.next += 1;
+        self.pools.insert(self.next, pool);
+        self.note(self.next, offset, bytes)
+    }
+
+    fn note(&mut self, pool: u64, offset: usize, bytes: usize) -> Option<*mut u8> {
+        let address = self.pools.get(&pool)?.region.at(offset, bytes);
+        self.blocks.insert(address as usize, Block { pool, offset, bytes });
         BLOCKS.store(self.blocks.len(), Ordering::Relaxed);
         Some(address)
     }
 
-    fn free(&mut self, address: usize) -> bool {
-        let Some(Block { pool: key, offset, bytes }) = self.blocks.remove(&address) else { return false };
+    /// The pool that is empty by it, if it goes; `None` where there is no such block.
+    fn free(&mut self, address: usize) -> Option<Option<Pool>> {
+        let Block { pool: key, offset, bytes } = self.blocks.remove(&address)?;
         BLOCKS.store(self.blocks.len(), Ordering::Relaxed);
-        if let Some(pool) = self.pools.get_mut(&key) {
-            pool.give(offset, bytes);
-            // The last pool of short blocks stays: programs that take and free one in a row are many.
-            if pool.is_empty() && (pool.bytes != POOL_BYTES || self.pools.len() > 1) {
-                self.pools.remove(&key);
-            }
-        }
-        true
+        let Some(pool) = self.pools.get_mut(&key) else { return Some(None) };
+        pool.give(offset, bytes);
+        // The last pool of short blocks stays: programs that take and free one in a row are many.
+        let goes = pool.is_empty() && (pool.bytes != POOL_BYTES || self.pools.len() > 1);
+        Some(if goes { self.pools.remove(&key) } else { None })
     }
 }
 
