@@ -2,6 +2,8 @@
 
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::OpenOptionsExt;
 use std::ptr::NonNull;
 
 /// A mapped memfd. Sparse: pages exist from their first touch on. The kernel frees it with the last descriptor and
@@ -63,13 +65,19 @@ impl Memory {
     }
 
     /// Memory that process `pid`, of the same user, has open as descriptor `number`. What it is is a claim until it was
-    /// looked at.
+    /// looked at: nothing else is opened (to open a device or a pipe may do something), and if the other process is faster
+    /// than we are, we wait for nothing and get no terminal.
     ///
     /// # Errors
-    /// The kernel does not let us see that process's descriptors, or it is no sealed memory.
+    /// The kernel does not let us see that process's descriptors, or it is no sealed memory of ours.
     pub fn open_of(pid: i32, number: i32) -> io::Result<Self> {
         let path = format!("/proc/{pid}/fd/{number}");
-        Self::open(std::fs::OpenOptions::new().read(true).write(true).open(path)?.into())
+        if !std::fs::read_link(&path)?.as_os_str().as_bytes().starts_with(b"/memfd:weft-") {
+            return Err(io::Error::other("the descriptor is no memory of ours"));
+        }
+        let mut options = std::fs::OpenOptions::new();
+        options.read(true).write(true).custom_flags(libc::O_NOCTTY | libc::O_NONBLOCK);
+        Self::open(options.open(path)?.into())
     }
 
     fn map(descriptor: OwnedFd, bytes: usize) -> io::Result<Self> {
@@ -180,6 +188,20 @@ mod tests {
             assert_eq!(b.at(100, 1).read(), 9);
         }
         assert!(Memory::open_of(me, 1 << 20).is_err());
+    }
+
+    #[test]
+    fn nothing_is_opened_that_another_process_only_calls_our_memory() {
+        let me = std::process::id() as i32;
+        let foreign = Memory::create(c"another", 8192).expect("memfd");
+        assert!(Memory::open_of(me, foreign.descriptor().as_raw_fd()).is_err());
+        // To open a pipe that nobody writes to wakes whoever waits for a reader: its descriptor stays as it is.
+        let (reader, writer) = std::io::pipe().expect("a pipe");
+        let (reads, writes) = (reader.as_raw_fd(), writer.as_raw_fd());
+        for number in [reads, writes] {
+            let error = Memory::open_of(me, number).err().expect("no memory");
+            assert_eq!(error.to_string(), "the descriptor is no memory of ours");
+        }
     }
 
     #[test]
