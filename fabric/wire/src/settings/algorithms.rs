@@ -76,7 +76,7 @@ operations! {
         Pairwise = "pairwise", "above";
     }
     allgather: Allgather = "allgather" {
-        Doubling = "doubling", "up to 64K in all, in one piece, and a power of two of ranks";
+        Doubling = "doubling", "up to 64K in all, and a power of two of ranks, more than two";
         Bruck = "bruck", "up to 64K in all";
         Ring = "ring", "above, and between two ranks";
     }

@@ -16,22 +16,22 @@ pub fn allgather(s: &mut Schedule, me: Party, mine: Option<View>, blocks: &[View
     if me.size == 1 || total == 0 {
         return;
     }
-    let whole = joined(s, blocks).filter(|_| me.size.is_power_of_two());
-    let short = total <= SHORT_BYTES;
-    let chosen = match whole {
-        Some(_) if short => Allgather::Doubling,
-        _ if short && me.size > 2 => Allgather::Bruck,
-        _ => Allgather::Ring,
+    // By nothing but what all ranks know alike: where each wants the blocks is its own matter.
+    let (short, doubles) = (total <= SHORT_BYTES, me.size.is_power_of_two());
+    let chosen = match short && me.size > 2 {
+        true if doubles => Allgather::Doubling,
+        true => Allgather::Bruck,
+        false => Allgather::Ring,
     };
     let algorithm = match s.algorithms.allgather.unwrap_or(chosen) {
-        Allgather::Doubling if whole.is_none() => Allgather::Bruck,
+        Allgather::Doubling if !doubles => Allgather::Bruck,
         algorithm => algorithm,
     };
     s.chose(algorithm, me, total);
-    match (algorithm, whole) {
-        (Allgather::Doubling, Some(whole)) => doubling(s, me, whole, blocks),
-        (Allgather::Doubling | Allgather::Bruck, _) => bruck(s, me, blocks),
-        (Allgather::Ring, _) => ring(s, me, blocks),
+    match algorithm {
+        Allgather::Doubling => doubling(s, me, blocks),
+        Allgather::Bruck => bruck(s, me, blocks),
+        Allgather::Ring => ring(s, me, blocks),
     }
 }
 
@@ -49,16 +49,21 @@ pub fn joined(s: &Schedule, blocks: &[View]) -> Option<View> {
     Some(View { count: (end? - first.at) as u64, ..first })
 }
 
-/// Recursive doubling: partners at growing distance exchange all they have.
-fn doubling(s: &mut Schedule, me: Party, whole: View, blocks: &[View]) {
+/// Recursive doubling: partners at growing distance exchange all they have, in place where the blocks lie side by side.
+fn doubling(s: &mut Schedule, me: Party, blocks: &[View]) {
     let mut starts = vec![0];
     for &block in blocks {
         starts.push(starts[starts.len() - 1] + s.size(block));
     }
+    let in_place = joined(s, blocks);
+    let whole = in_place.unwrap_or_else(|| s.reserve(starts[me.size as usize]));
     let range = |first: u32, count: u32| {
         let (from, to) = (starts[first as usize], starts[(first + count) as usize]);
         whole.slice(from, to - from)
     };
+    if in_place.is_none() {
+        s.copy(blocks[me.rank as usize], range(me.rank, 1));
+    }
     let mut distance = 1;
     while distance < me.size {
         let partner = me.rank ^ distance;
@@ -66,6 +71,11 @@ fn doubling(s: &mut Schedule, me: Party, whole: View, blocks: &[View]) {
         s.send(partner, range(me.rank & !(distance - 1), distance));
         s.wait();
         distance *= 2;
+    }
+    if in_place.is_none() {
+        for rank in (0..me.size).filter(|rank| *rank != me.rank) {
+            s.copy(range(rank, 1), blocks[rank as usize]);
+        }
     }
 }
 

@@ -331,19 +331,25 @@ fn allgather_gives_everyone_every_block() {
 }
 
 #[test]
-fn allgather_of_blocks_side_by_side_doubles() {
-    for size in [2, 4, 8, 16] {
+fn allgather_of_blocks_that_each_rank_places_otherwise() {
+    for (size, apart) in [2, 3, 4, 8, 16].into_iter().flat_map(|size| [(size, 0), (size, 1), (size, 3)]) {
+        // Side by side in some ranks, so many elements apart in the others.
+        let step = |rank: u32| if rank % 2 == 1 { 1 + apart } else { 1 };
         let ranks = parties(size).map(|me| {
             let build = |s: &mut Schedule| {
                 let shape = s.add_shape(Layout::Dense.shape());
-                let all: Vec<_> = (0..size as usize).map(|r| view(s, Area::Output, shape, r, 1)).collect();
+                let place = |r: u32| (r * step(me.rank)) as usize;
+                let all: Vec<_> = (0..size).map(|r| view(s, Area::Output, shape, place(r), 1)).collect();
                 allgather::allgather(s, me, Some(view(s, Area::Input, shape, 0, 1)), &all);
             };
-            rank(build, buffer(Layout::Dense, 1, 0, &[value(me.rank, 0)]), buffer(Layout::Dense, 16, 0, &[]))
+            rank(build, buffer(Layout::Dense, 1, 0, &[value(me.rank, 0)]), buffer(Layout::Dense, 64, 0, &[]))
         });
-        let all: Vec<_> = (0..size).map(|r| value(r, 0)).collect();
-        for output in simulate::run(u64::from(size), ranks.collect(), None) {
-            assert_eq!(output, buffer(Layout::Dense, 16, 0, &all));
+        for (rank, output) in (0..).zip(simulate::run(u64::from(size), ranks.collect(), None)) {
+            for r in 0..size {
+                let at = (r * step(rank)) as usize;
+                let (expected, bytes) = (buffer(Layout::Dense, 1, 0, &[value(r, 0)]), size_of_val(&value(r, 0)));
+                assert_eq!(output[at * bytes..][..bytes], expected[..bytes], "rank {rank} of {size}, block {r}");
+            }
         }
     }
 }
@@ -531,7 +537,7 @@ fn every_algorithm_that_is_prescribed_does_what_the_operation_is_defined_to_do()
                 "reduce-scatter" => reduce_scatter_gives_each_rank_its_block(),
                 "allgather" => {
                     allgather_gives_everyone_every_block();
-                    allgather_of_blocks_side_by_side_doubles();
+                    allgather_of_blocks_that_each_rank_places_otherwise();
                 }
                 "alltoall" => alltoall_exchanges_every_pair(),
                 "gather" | "scatter" => gather_and_scatter_are_each_others_reverse(),
