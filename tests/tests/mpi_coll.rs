@@ -75,6 +75,14 @@ fn lengths_that_differ_are_said_and_keep_nobody() {
 }
 
 #[test]
+fn corners_of_single_operations() {
+    passes("coll_corners", &[1, 2, 3, 4, 5, 8]);
+    for algorithms in ["allgather:doubling", "allgather:bruck", "allgather:ring"] {
+        passes_in("coll_corners", &[4], &[], &[("WEFT_ALGORITHMS", algorithms)]);
+    }
+}
+
+#[test]
 fn schedules_that_do_not_meet_end_in_errors() {
     passes("coll_meet", &[2, 3, 5]);
 }

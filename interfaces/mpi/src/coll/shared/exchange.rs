@@ -42,20 +42,14 @@ impl Team {
             }
             // SAFETY: the part fits into our place, which nobody reads, since there is room; the caller's promise.
             unsafe { mine.part(from, most).copy_to(self.place(self.me, operation, short(mine))) };
-            if rounds > 1 {
-                self.write_rounds(operation, rounds);
-            }
-            self.publish(operation, mine.bytes, 0..self.size);
+            self.publish_of_row(operation, mine.bytes, rounds, 0..self.size);
             if round == 0 {
                 // SAFETY: the caller's promise.
                 unsafe { mine.keep(rooms(self.me)) };
             }
-            let mut alike = self.await_each(ALLGATHER, operation, |member| rooms(member).bytes);
+            let alike = self.await_row(ALLGATHER, operation, rounds, |member| rooms(member).bytes);
             // SAFETY: all have published, pieces of the lengths that we expect.
             unsafe {
-                if rounds > 1 && round == 0 {
-                    alike = alike.and_then(|()| self.rounds_agree(operation, rounds));
-                }
                 if alike.is_ok() {
                     self.each_other(|member| {
                         let room = rooms(member);

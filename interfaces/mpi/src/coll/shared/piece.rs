@@ -72,25 +72,4 @@ impl Team {
         self.finish(operation);
         Err(Differs::Length { member: self.me, bytes: None })
     }
-
-    /// Into the payload of our slot, before it is published: how many operations the row will have.
-    pub(super) fn write_rounds(&self, operation: u64, rounds: usize) {
-        // SAFETY: the payload has room behind the length, and nobody reads it before the word is published.
-        unsafe { self.slot_bytes(self.me, operation).add(8).cast::<u64>().write_unaligned(rounds as u64) };
-    }
-
-    /// Whether all members will take part in so many operations. All find the same, so that none is left waiting.
-    ///
-    /// # Safety
-    /// All have published their slots.
-    pub(super) unsafe fn rounds_agree(&self, operation: u64, rounds: usize) -> Alike {
-        for member in 0..self.size {
-            // SAFETY: the caller's promise; no member writes its slot again before we have finished the operation.
-            let theirs = unsafe { self.slot_bytes(member, operation).add(8).cast::<u64>().read_unaligned() };
-            if theirs != rounds as u64 {
-                return Err(Differs::Length { member, bytes: None });
-            }
-        }
-        Ok(())
-    }
 }

@@ -93,15 +93,8 @@ impl Team {
                     std::ptr::copy_nonoverlapping(part, area.add(place(&share)), elements(&share) * size);
                 }
             }
-            if rounds > 1 {
-                self.write_rounds(operation, rounds);
-            }
-            self.publish(operation, all, 0..self.size);
-            let mut alike = self.await_all(CALL, operation, all);
-            if rounds > 1 && round == 0 {
-                // SAFETY: all have published.
-                alike = alike.and_then(|()| unsafe { self.rounds_agree(operation, rounds) });
-            }
+            self.publish_of_row(operation, all, rounds, 0..self.size);
+            let alike = self.await_row(CALL, operation, rounds, |_| all);
             let part = vector.part(elements(&mine));
             if alike.is_ok() && part.count > 0 {
                 // SAFETY: everybody has published a part of our share; our own nobody else writes.

@@ -12,7 +12,7 @@
 //! `done` likewise after the last read and before the next write. A member that may sleep is woken after each store that
 //! it may wait for (`Endpoint::wake` orders the two).
 
-use super::word::{Alike, Differs, EXACT, differs, is_of, told, word};
+use super::word::{Alike, Differs, differs, is_long, is_of, told, word};
 use crate::comm::agree::tell;
 use crate::comm::{COLLECTIVE, Comm};
 use crate::error::Result;
@@ -239,17 +239,31 @@ impl Team {
     /// Publishes our contribution to `operation`, `bytes` long, and wakes those of `readers` that sleep.
     #[inline]
     pub fn publish(&self, operation: u64, bytes: usize, readers: Range<u32>) {
-        if bytes as u64 > EXACT {
-            self.write_length(operation, bytes as u64);
+        self.publish_of_row(operation, bytes, 1, readers);
+    }
+
+    /// The same for one of a row of `rounds` operations, on which all have to agree.
+    #[inline]
+    pub fn publish_of_row(&self, operation: u64, bytes: usize, rounds: usize, readers: Range<u32>) {
+        if is_long(bytes, rounds) {
+            self.write_length(operation, [bytes as u64, rounds as u64]);
         }
-        self.publish_word(operation, word(operation, bytes), readers);
+        self.publish_word(operation, word(operation, bytes, rounds), readers);
     }
 
     /// Into the payload of our slot: what is so long lies in the buffer or goes by messages.
     #[cold]
-    fn write_length(&self, operation: u64, bytes: u64) {
+    fn write_length(&self, operation: u64, bytes_and_rounds: [u64; 2]) {
+        let payload = self.slot_bytes(self.me, operation).cast::<[u64; 2]>();
         // SAFETY: the payload has room for it, and nobody reads it before the word is published.
-        unsafe { self.slot_bytes(self.me, operation).cast::<u64>().write_unaligned(bytes) };
+        unsafe { payload.write_unaligned(bytes_and_rounds) };
+    }
+
+    /// What the payload of a slot says of the length.
+    #[cold]
+    fn length(&self, member: u32, operation: u64) -> [u64; 2] {
+        // SAFETY: the payload has these bytes, written before the word that we have seen.
+        unsafe { self.slot_bytes(member, operation).cast::<[u64; 2]>().read_unaligned() }
     }
 
     /// Publishes that the members differ in what they bring.
@@ -292,7 +306,14 @@ impl Team {
     /// The same where each member brings its own `bytes`.
     #[inline]
     pub fn await_each(&self, call: &'static str, operation: u64, bytes: impl Fn(u32) -> usize) -> Alike {
-        self.await_members(call, 0..self.size, operation, bytes)?;
+        self.await_row(call, operation, 1, bytes)
+    }
+
+    /// The same in one of a row of `rounds` operations. Where somebody wants another number of them, everybody differs from
+    /// somebody, so that none goes on alone.
+    #[inline]
+    pub fn await_row(&self, call: &'static str, operation: u64, rounds: usize, bytes: impl Fn(u32) -> usize) -> Alike {
+        self.await_members_of_row(call, 0..self.size, operation, rounds, bytes)?;
         self.all_met(operation);
         Ok(())
     }
@@ -319,13 +340,30 @@ impl Team {
         operation: u64,
         bytes: impl Fn(u32) -> usize,
     ) -> Alike {
+        self.await_members_of_row(call, members, operation, 1, bytes)
+    }
+
+    #[inline]
+    fn await_members_of_row(
+        &self,
+        call: &'static str,
+        members: Range<u32>,
+        operation: u64,
+        rounds: usize,
+        bytes: impl Fn(u32) -> usize,
+    ) -> Alike {
         let mut next = members.start;
         let mut have_come = || {
             while next < members.end {
                 if next != self.me {
                     let found = self.block.word(self.slot(next, operation)).load(Ordering::Acquire);
-                    if found != word(operation, bytes(next)) {
-                        return is_of(operation, found).then(|| Err(self.difference(next, operation, found)));
+                    let expected = bytes(next);
+                    let is_alike = found == word(operation, expected, rounds)
+                        && (!is_long(expected, rounds)
+                            || self.length(next, operation) == [expected as u64, rounds as u64]);
+                    if !is_alike {
+                        let differs = || Err(self.difference(next, operation, found, expected));
+                        return is_of(operation, found).then(differs);
                     }
                 }
                 next += 1;
@@ -341,10 +379,10 @@ impl Team {
     }
 
     #[cold]
-    fn difference(&self, member: u32, operation: u64, found: u64) -> Differs {
-        // SAFETY: the payload has these bytes, written before the word that we have seen.
-        let in_full = || unsafe { self.slot_bytes(member, operation).cast::<u64>().read_unaligned() };
-        Differs::Length { member, bytes: told(found, in_full) }
+    fn difference(&self, member: u32, operation: u64, found: u64, expected: usize) -> Differs {
+        let bytes = told(found, || self.length(member, operation)[0]);
+        // Who brings what we expect differs in what it expects of others.
+        Differs::Length { member, bytes: bytes.filter(|bytes| *bytes != expected as u64) }
     }
 
     /// Everybody has contributed to `operation`.

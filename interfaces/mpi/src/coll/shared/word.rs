@@ -7,16 +7,24 @@ use weft_fabric::Fault;
 const BITS: u32 = 16;
 const MASK: u64 = (1 << BITS) - 1;
 /// Up to here the bits are the bytes; above, what is left of them after a division, with the highest bit set. Then the
-/// slot's payload begins with the bytes in full, eight of them.
-pub const EXACT: u64 = (1 << (BITS - 1)) - 1;
+/// slot's payload begins with the bytes in full, eight of them, and eight with the number of operations in the row. So it is
+/// for every operation in a row of several, however few its bytes are.
+const EXACT: u64 = (1 << (BITS - 1)) - 1;
 /// Instead of bytes: member 0 has found that the members differ.
 const DIFFER: u64 = MASK;
 
-/// What stands in the slot of a member that brought `bytes` to `operation`.
+/// Whether the payload of the slot says more than the word.
 #[inline]
-pub fn word(operation: u64, bytes: usize) -> u64 {
+pub fn is_long(bytes: usize, rounds: usize) -> bool {
+    bytes as u64 > EXACT || rounds > 1
+}
+
+/// What stands in the slot of a member that brought `bytes` to `operation`, one of a row of `rounds`.
+#[inline]
+pub fn word(operation: u64, bytes: usize, rounds: usize) -> u64 {
+    let is_long = is_long(bytes, rounds);
     let bytes = bytes as u64;
-    let told = if bytes <= EXACT { bytes } else { (EXACT + 1) | (bytes % EXACT) };
+    let told = if is_long { (EXACT + 1) | (bytes % EXACT) } else { bytes };
     operation << BITS | told
 }
 
@@ -93,20 +101,22 @@ mod tests {
     fn operations_and_lengths_do_not_mix() {
         for bytes in [0, 1, 28 * 1024, 0x7fff, 0x8000, 1 << 20, usize::MAX] {
             for operation in [1, 2, 1 << 20, (1 << 48) - 1] {
-                assert!(is_of(operation, word(operation, bytes)) && is_of(operation, differs(operation)));
-                assert!(!is_of(operation + 1, word(operation, bytes)));
-                assert_ne!(word(operation, bytes), differs(operation));
-                assert_ne!(word(operation, bytes), word(operation, bytes.wrapping_add(8)));
+                assert!(is_of(operation, word(operation, bytes, 1)) && is_of(operation, differs(operation)));
+                assert!(!is_of(operation + 1, word(operation, bytes, 1)));
+                assert_ne!(word(operation, bytes, 1), differs(operation));
+                assert!(is_of(operation, word(operation, bytes, 2)) && word(operation, bytes, 2) != differs(operation));
+                assert!(is_long(bytes, 1) || word(operation, bytes, 1) != word(operation, bytes, 2));
+                assert_ne!(word(operation, bytes, 1), word(operation, bytes.wrapping_add(8), 1));
             }
         }
-        assert_ne!(word(0, 1), 0, "an empty slot belongs to no operation");
+        assert_ne!(word(0, 1, 1), 0, "an empty slot belongs to no operation");
     }
 
     #[test]
     fn the_error_names_both_lengths() {
         let said = |found| Differs::Length { member: 3, bytes: told(found, || 1 << 40) }.error(4).detail;
-        assert_eq!(said(word(7, 40)), "rank 3 passes 40 bytes, this one 4; all have to pass the same");
-        assert!(said(word(7, 1 << 40)).starts_with("rank 3 passes 1099511627776 bytes, this one 4;"));
+        assert_eq!(said(word(7, 40, 1)), "rank 3 passes 40 bytes, this one 4; all have to pass the same");
+        assert!(said(word(7, 1 << 40, 1)).starts_with("rank 3 passes 1099511627776 bytes, this one 4;"));
         assert!(said(differs(7)).contains("this one 4 bytes"));
     }
 }
