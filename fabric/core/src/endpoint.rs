@@ -434,6 +434,11 @@ impl Endpoint {
         }
     }
 
+    /// The next pass looks at everything, also at what is else looked at now and then only.
+    pub fn look_soon(&mut self) {
+        self.devices.look_soon();
+    }
+
     /// Collective blocks: shared memory for the members of a communicator.
     pub fn shared_blocks(&mut self) -> SharedBlocks {
         SharedBlocks::new(self.devices.segment().clone())

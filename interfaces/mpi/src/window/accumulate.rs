@@ -501,7 +501,8 @@ fn send(call: &'static str, handle: usize, deed: Deed, has_request: bool) -> Res
     let mut request = SENT;
     if fetches {
         let (rank, at, landing) = (deed.rank, deed.result, deed.landing);
-        let reply = Reply { rank, left: bytes, parts: 0, at, bytes, landing, request: None, fault: None };
+        let reply =
+            Reply { rank, left: bytes, parts: 0, at, bytes, landing, request: None, fault: None, doubted: false };
         (head.id, request) = expect(call, handle, reply, has_request)?;
     }
     for piece in parts {

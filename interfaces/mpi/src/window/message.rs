@@ -174,6 +174,8 @@ pub struct Reply {
     /// The program's request, if it has one.
     pub request: Option<usize>,
     pub fault: Option<Class>,
+    /// The member was found to have ended, and what it has sent may still be on its way.
+    pub doubted: bool,
 }
 
 /// What is left to be done when the answer is whole.

@@ -56,9 +56,13 @@ pub fn idle(world: &mut World, sleeps: bool) -> bool {
             window.service.replies.iter().filter(|(_, reply)| ended(reply)).map(|(id, _)| *id).collect();
         for id in ids {
             changed = true;
-            if let Some(reply) = window.service.replies.get_mut(&id) {
-                reply.fault = Some(lost_class());
+            let Some(reply) = window.service.replies.get_mut(&id) else { continue };
+            if !std::mem::replace(&mut reply.doubted, true) {
+                // It may have answered and ended since the pass that moved nothing: one more takes that.
+                endpoint.look_soon();
+                continue;
             }
+            reply.fault = Some(lost_class());
             window.land(requests, id);
         }
     }

@@ -395,7 +395,17 @@ fn ask_for(call: &'static str, handle: usize, rest: Rest, buffer: Buffer, has_re
             (memory.as_mut_ptr(), Landing::Packed(memory, buffer))
         }
     };
-    let reply = Reply { rank: rest.rank, left: bytes, parts: 0, at, bytes, landing, request: None, fault: None };
+    let reply = Reply {
+        rank: rest.rank,
+        left: bytes,
+        parts: 0,
+        at,
+        bytes,
+        landing,
+        request: None,
+        fault: None,
+        doubted: false,
+    };
     let (id, request) = expect(call, handle, reply, has_request)?;
     for piece in pieces(&rest.spans, 1, 1) {
         let head = Head { id, position: piece.from as u64, ..Head::new(Kind::Get) };
