@@ -69,7 +69,7 @@ impl Channel {
     /// Whether a datagram is in the ring. No lock.
     #[inline(always)]
     pub fn waiting(&self) -> bool {
-        device::waiting(self.0.incoming(), &self.0.own().receiver)
+        self.0.peer_attached() && device::waiting(self.0.incoming(), &self.0.own().receiver)
     }
 
     /// A number that is another one after each arrival.
@@ -127,9 +127,13 @@ impl Channel {
         if fits { Sent::ByRing } else { Sent::Kernel }
     }
 
-    /// Exclusive use of the receiving ring; `None` for a signal handler that interrupted the holder.
+    /// Exclusive use of the receiving ring; `None` for a signal handler that interrupted the holder, and before the peer
+    /// has attached: until then its lines are those of whoever had the slot before.
     #[inline]
     pub fn lock_receive(&self) -> Option<ReceiveGuard> {
+        if !self.0.peer_attached() {
+            return None;
+        }
         let lock = receive_lock(&self.0.own().receiver);
         if lock.acquire(me()) == Held::Nested {
             return None;

@@ -160,7 +160,7 @@ void asks_for_times(void)
 void many_come_and_go(void)
 {
     struct pair p = pair_of(AF_INET, 0);
-    for (int i = 0; i < 40; i++) {
+    for (int i = 0; i < 300; i++) {
         struct pair q = { -1, p.b, { 0 }, p.at_b };
         q.a = on_loopback(AF_INET, &q.at_a);
         exchange(&q, 6);
