@@ -3,7 +3,8 @@
 //! - *Spin* while a core is surely ours: as long as waits have been worth it lately, at most `spin_ns`.
 //! - *Hand over* (`sched_yield` between polls) when ranks outnumber cores from the first poll on, else after spinning.
 //! - *Sleep* on the doorbell after `yield_ns` of that, or instead of it where work of others wants the cores: a core that
-//!   is handed over to such work comes back a time slice later, while a sleeper that is woken runs soon.
+//!   is handed over to such work comes back a time slice later, while a sleeper that is woken runs soon. Among ranks that
+//!   outnumber cores, that is seen by how late the core comes back.
 //!
 //! "Outnumber" counts the ranks of this job on this host against the cores that they may use (bound ranks: those on the
 //! same core) and against what their control group may keep busy ([`crate::quota`]), and what else is runnable on the
@@ -46,6 +47,11 @@ const POLLS_BEFORE_YIELD: u32 = 3;
 const WAITS_WITHOUT_ROOM: u32 = 16;
 /// Shortest spin that is ever chosen while a core is ours.
 const LEAST_SPIN_NS: u64 = 2_000;
+/// A core that comes back after more than this went to somebody who computes, not to ranks that poll and hand it on.
+const LATE_NS: u64 = 500_000;
+/// For how many waits a core that came back late is not handed over: at first, and at most, after it came back late each
+/// time it was tried again.
+const WAITS_AFTER_LATE: [u32; 2] = [4, 256];
 /// How often the kernel is asked who else wants to run.
 const CROWD_PERIOD_NS: u64 = 50_000_000;
 
@@ -123,6 +129,10 @@ pub struct Policy {
     spin_ns: u64,
     /// Waits that begin before the next look at who sleeps.
     waits_to_look: u32,
+    /// For how many waits the core was not handed over when it had last come back late; less, each time it is soon back.
+    late: u32,
+    /// Those of them that are still to come.
+    waits_to_hand_over: u32,
 }
 
 impl Policy {
@@ -151,6 +161,8 @@ impl Policy {
             free_polls: if shared { POLLS_BEFORE_YIELD } else { POLLS_PER_LOOK },
             spin_ns: bounds.spin_ns,
             waits_to_look: 0,
+            late: 0,
+            waits_to_hand_over: 0,
         }
     }
 
@@ -174,6 +186,29 @@ impl Policy {
         (self.waits_to_look, self.free_polls) =
             if room { (0, POLLS_PER_LOOK) } else { (WAITS_WITHOUT_ROOM, POLLS_BEFORE_YIELD) };
         room
+    }
+
+    /// Whether a wait that begins should lie down at once, because a core that is handed over comes back late.
+    fn lies_down(&mut self) -> bool {
+        let lies_down = self.waits_to_hand_over > 0;
+        self.waits_to_hand_over -= u32::from(lies_down);
+        lies_down
+    }
+
+    /// Whether the first turn of a wait is timed: now and then, and where cores have come back late.
+    fn times_first_turn(&self) -> bool {
+        self.late > 0 || self.waits_to_look == WAITS_WITHOUT_ROOM
+    }
+
+    /// The core was handed over, and came back after so long.
+    fn came_back(&mut self, after_ns: u64) {
+        if after_ns < LATE_NS {
+            self.late = self.late.saturating_sub(1 + self.late / 32);
+        } else {
+            let [least, most] = WAITS_AFTER_LATE;
+            self.late = (self.late * 2).clamp(least, most);
+            self.waits_to_hand_over = self.late;
+        }
     }
 
     fn look_around(&mut self, now_ns: u64) {
@@ -233,24 +268,31 @@ impl Pace {
         self.slow(policy)
     }
 
-    fn hand_over(&mut self) -> Step {
+    /// `timed_from`: the time, where it was looked at.
+    fn hand_over(&mut self, policy: &mut Policy, timed_from: Option<u64>) -> Step {
         self.yielded = true;
         sys::yield_core();
+        if let Some(begin) = timed_from {
+            policy.came_back(sys::now_ns() - begin);
+        }
         Step::Yielded
     }
 
     #[cold]
     fn slow(&mut self, policy: &mut Policy) -> Step {
-        // Most waits among ranks that share cores end after one such turn: it goes without the clock.
-        if policy.shared && !self.yielded && policy.bounds.yield_ns > 0 && !policy.may_have_room() {
-            return self.hand_over();
+        let shares = policy.shared && policy.bounds.yield_ns > 0;
+        let lies_down = shares && policy.lies_down();
+        // Most waits among ranks that share cores end after one such turn: most go without the clock.
+        if shares && !lies_down && !self.yielded && !policy.may_have_room() {
+            let timed_from = policy.times_first_turn().then(sys::now_ns);
+            return self.hand_over(policy, timed_from);
         }
         let now = sys::now_ns();
         if self.since_ns == 0 {
             self.since_ns = now;
         }
         if self.yielding_since_ns == 0 {
-            let alone = !policy.shared || policy.has_room();
+            let alone = !policy.shared || !lies_down && policy.has_room();
             if alone && now - self.since_ns < policy.spin_ns {
                 self.spun = true;
                 return Step::Poll;
@@ -261,10 +303,10 @@ impl Pace {
                 policy.learn(true);
             }
         }
-        if policy.crowded || now - self.yielding_since_ns >= policy.bounds.yield_ns {
+        if policy.crowded || lies_down || now - self.yielding_since_ns >= policy.bounds.yield_ns {
             return Step::Sleep;
         }
-        self.hand_over()
+        self.hand_over(policy, policy.shared.then_some(now))
     }
 
     /// Something moved: the wait for the next thing begins anew.
@@ -295,6 +337,32 @@ mod tests {
         }
         assert_eq!(pace.idle(&mut policy), Step::Yielded);
         assert_eq!(pace.idle(&mut policy), Step::Yielded, "no more spinning in this wait");
+    }
+
+    #[test]
+    fn a_shared_core_that_comes_back_late_is_not_handed_over_for_some_waits() {
+        let mut policy = Policy::at(Bounds::default(), Place::Told { shared: true }, 2, None);
+        let first = |policy: &mut Policy| {
+            let mut pace = Pace::default();
+            std::iter::from_fn(|| Some(pace.idle(policy))).find(|step| *step != Step::Poll)
+        };
+        assert_eq!(first(&mut policy), Some(Step::Yielded));
+        // It may have come back late, where the tests run.
+        (policy.late, policy.waits_to_hand_over) = (0, 0);
+        let [least, most] = WAITS_AFTER_LATE;
+        for waits in [least, least * 2, least * 4] {
+            policy.came_back(LATE_NS);
+            for _ in 0..waits {
+                assert_eq!(first(&mut policy), Some(Step::Sleep));
+            }
+            assert!(!policy.lies_down() && policy.times_first_turn(), "then it is tried again, and timed");
+        }
+        policy.came_back(LATE_NS - 1);
+        assert_eq!(policy.late, least * 4 - 1, "one that is soon back shortens the next round");
+        (0..4 * least).for_each(|_| policy.came_back(LATE_NS - 1));
+        assert_eq!(policy.late, 0);
+        (0..20).for_each(|_| policy.came_back(LATE_NS));
+        assert_eq!(policy.late, most);
     }
 
     #[test]
