@@ -220,6 +220,10 @@ fn who_leaves_has_sent_everything_first(devices: &'static str) {
             let outcome = finish(std::slice::from_mut(&mut last), 0, request);
             assert_eq!((outcome.fault, buffer == expected), (None, true));
         }
+        // Who leaves waits until we have said that we have everything, which we do when we are called.
+        while !leaving.is_finished() {
+            turn(std::slice::from_mut(&mut last));
+        }
         leaving.join().expect("left");
         last.leave();
     });

@@ -322,7 +322,7 @@ fn raw_bytes_arrive_in_order_across_any_boundaries() {
 #[test]
 fn offered_messages_wait_for_no_receive() {
     let mut net = net_with(2, choosing());
-    for round in 0..20 {
+    for round in 0..40 {
         let (data, reply) = (bytes(50_000, round), bytes(50_000, round + 1));
         let sending = [send(&mut net[0], 1, 3, &data), send(&mut net[1], 0, 3, &reply)];
         // Nobody receives: both sends are over all the same.

@@ -99,9 +99,9 @@ impl Channel {
 
     /// Whether every process of the peer's side has ended: asks the kernel.
     pub fn peer_dead(&self) -> bool {
-        let mut alive = false;
-        self.0.peer_processes(|process| alive |= kernel::is_alive(process.unsigned_abs()));
-        !alive
+        // The first thread may have ended before the others, which the second look sees.
+        let alive = |process: u32| kernel::is_alive(process) || kernel::is_running(process as i32);
+        !self.0.arena.processes(1 - self.0.arena.side()).any(|process| process != 0 && alive(process))
     }
 
     /// Sends a datagram of `length` bytes that `write` hands over piece by piece, all of them, by the ring.
@@ -144,13 +144,14 @@ impl Channel {
         Some(ReceiveGuard { receiver, _unlock: Unlock(lock) })
     }
 
-    /// Calls `each` with what the peer, who reads no more, has left in our ring: see
-    /// [`unread`](Sender::unread) of the device.
+    /// Calls `each` with what the peer, who reads no more, has left in our ring, once: see
+    /// [`unread`](Sender::unread) of the device. Nothing goes by the ring any more.
     pub fn take_back(&self, each: impl FnMut(usize, &dyn Fn(&mut [u8])) -> bool) {
         let lock = send_lock(&self.0.own().sender);
         if lock.acquire(me()) == Held::Yes {
             let _unlock = Unlock(lock);
             self.sender().unread(each);
+            self.0.own().sender.broken.store(1, Ordering::Relaxed);
         }
     }
 

@@ -81,6 +81,10 @@ impl Port {
     /// that comes soon saves a copy: this is for passes in which nothing else is to be done (`idle`), and for one of many
     /// others, since a receiver of much from others may never have such a pass.
     pub fn keep_offer(&mut self, idle: bool) -> bool {
+        // Received since.
+        while self.offered.front().is_some_and(|message| self.arrived.offer(*message).is_none()) {
+            self.offered.pop_front();
+        }
         if self.offered.is_empty() || (!idle && self.busy_passes < BUSY_PASSES) {
             self.busy_passes += u32::from(!self.offered.is_empty());
             return false;

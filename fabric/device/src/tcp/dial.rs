@@ -74,7 +74,8 @@ struct Attempt {
     failures: u32,
     /// Nobody listens there: so it ended the last time, and since when it has.
     refused: bool,
-    refused_since_ns: Option<u64>,
+    /// The first and the last time in a row.
+    refusals_ns: Option<(u64, u64)>,
     cause: Option<String>,
     /// The keys of the connection, where it is encrypted and both have proven themselves.
     session: Option<Session>,
@@ -144,7 +145,7 @@ impl Dial {
             heard: Heard::default(),
             failures: 0,
             refused: false,
-            refused_since_ns: None,
+            refusals_ns: None,
             cause: None,
             session: None,
             differs: false,
@@ -161,7 +162,7 @@ impl Dial {
 
     /// When [`Self::handle_time`] has something to do next.
     pub fn next_ns(&self) -> u64 {
-        if self.differs() {
+        if self.differs() || self.has_ended() {
             return 0;
         }
         let notice = (!self.noticed).then_some(self.notice_ns());
@@ -171,7 +172,7 @@ impl Dial {
         });
         let limit = self.attempts.iter().map(|attempt| attempt.hopeless_ns(self.since_ns)).max().unwrap_or(0);
         let limit = (!self.is_connected()).then_some(limit);
-        starts.chain(notice).chain(limit).chain(self.ended_ns()).min().unwrap_or(u64::MAX)
+        starts.chain(notice).chain(limit).min().unwrap_or(u64::MAX)
     }
 
     /// When the user is told that there is nothing yet.
@@ -199,10 +200,9 @@ impl Dial {
         self.attempts.iter().any(|attempt| attempt.differs)
     }
 
-    /// From when on the peer counts as ended, because nobody listens at any address.
-    fn ended_ns(&self) -> Option<u64> {
-        let deserted = self.attempts.iter().map(Attempt::deserted_ns);
-        deserted.collect::<Option<Vec<u64>>>().filter(|_| self.listened)?.into_iter().max()
+    /// Whether the peer counts as ended, because nobody listens at any address.
+    fn has_ended(&self) -> bool {
+        self.listened && !self.attempts.is_empty() && self.attempts.iter().all(Attempt::is_deserted)
     }
 
     fn is_connected(&self) -> bool {
@@ -224,7 +224,7 @@ impl Dial {
             }
         }
         let connected = self.is_connected();
-        let has_ended = self.ended_ns().is_some_and(|at_ns| at_ns <= now_ns);
+        let has_ended = self.has_ended();
         let is_hopeless = |attempt: &Attempt| attempt.hopeless_ns(self.since_ns) <= now_ns;
         if !connected && (has_ended || self.attempts.iter().all(is_hopeless)) {
             return Due::Unreachable(self.story());
@@ -278,7 +278,8 @@ impl Dial {
         attempt.heard = Heard::default();
         attempt.failures += 1;
         attempt.cause = Some(cause);
-        attempt.refused_since_ns = attempt.refused.then(|| attempt.refused_since_ns.unwrap_or(now_ns));
+        let first_ns = attempt.refusals_ns.map_or(now_ns, |(first_ns, _)| first_ns);
+        attempt.refusals_ns = attempt.refused.then_some((first_ns, now_ns));
         // Nobody need wait for this one any more.
         let untried = self.attempts.iter_mut().find(|attempt| attempt.failures == 0);
         if let Some(Attempt { stage: Stage::Waiting { from_ns }, .. }) = untried {
@@ -303,10 +304,10 @@ impl Attempt {
         }
     }
 
-    /// From when on nobody listens there, and that is not by chance: for a moment a host may refuse what it takes again.
-    fn deserted_ns(&self) -> Option<u64> {
+    /// Whether nobody listens there, and that is not by chance: for a moment a host may refuse what it takes again.
+    fn is_deserted(&self) -> bool {
         let is_over = self.failures >= TRIES && matches!(self.stage, Stage::Waiting { .. });
-        self.refused_since_ns.filter(|_| is_over).map(|since_ns| since_ns + REFUSED_NS)
+        is_over && self.refusals_ns.is_some_and(|(first_ns, last_ns)| last_ns.saturating_sub(first_ns) >= REFUSED_NS)
     }
 
     fn begin(&mut self, now_ns: u64, epoll: &Arc<Epoll>, token: Token) -> io::Result<()> {

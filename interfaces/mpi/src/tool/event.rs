@@ -230,7 +230,6 @@ fn listen(event: &Event) {
 /// A registration whose callback is to run, and what its dropped handler is to be told before.
 struct Call {
     registration: usize,
-    callback: Callback,
     dropped: Option<(usize, i64)>,
 }
 
@@ -244,9 +243,9 @@ fn deliver(kind: usize, data: Data) {
         }
         match registration.callback() {
             None => registration.dropped += 1,
-            Some(callback) => {
+            Some(_) => {
                 registration.running += 1;
-                calls.push(Call { registration: handle, callback, dropped: registration.take_dropped() });
+                calls.push(Call { registration: handle, dropped: registration.take_dropped() });
             }
         }
     }
@@ -257,9 +256,11 @@ fn deliver(kind: usize, data: Data) {
     let instance = state.instances.insert(Instance { kind, data, timestamp });
     drop(state);
     let safety = crate::program::safety(LEVELS[RESTRICTED]);
-    for Call { registration, callback, dropped } in calls {
-        let is_live = super::state().registrations.live.get(&registration).is_some_and(Registration::is_live);
-        if is_live {
+    for Call { registration, dropped } in calls {
+        // As it is now: the callback before may have replaced it, and given up what it was told.
+        let now =
+            super::state().registrations.live.get(&registration).filter(|r| r.is_live()).and_then(|r| r.callback());
+        if let Some(callback) = now {
             // SAFETY: the program said that these are functions of their types.
             unsafe {
                 if let Some((handler, count)) = dropped {

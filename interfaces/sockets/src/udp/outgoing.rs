@@ -196,6 +196,9 @@ fn send_to(fd: c_int, bytes: &[u8], peer: &Peer, held: &Held) {
         }
         header.msg_iov = &raw mut piece;
         header.msg_iovlen = 1;
-        let _ = raw::send_message(fd, &header, MSG_DONTWAIT | MSG_NOSIGNAL);
+        // The error of the datagram before is told instead of sending this one; its own is the program's.
+        if raw::send_message(fd, &header, MSG_DONTWAIT | MSG_NOSIGNAL) == Err(libc::ECONNREFUSED) {
+            let _ = raw::send_message(fd, &header, MSG_DONTWAIT | MSG_NOSIGNAL);
+        }
     }
 }

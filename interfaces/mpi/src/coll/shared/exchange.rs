@@ -32,6 +32,7 @@ impl Team {
         if rounds > 1 && mine.bytes != rooms(self.me).bytes {
             return self.give_up(ALLGATHER);
         }
+        let row = if rounds > 1 { self.table(|member| rooms(member).bytes) } else { 1 };
         for round in 0..rounds {
             let from = round * most;
             let operation = self.begin();
@@ -42,12 +43,12 @@ impl Team {
             }
             // SAFETY: the part fits into our place, which nobody reads, since there is room; the caller's promise.
             unsafe { mine.part(from, most).copy_to(self.place(self.me, operation, short(mine))) };
-            self.publish_of_row(operation, mine.bytes, rounds, 0..self.size);
+            self.publish_of_row(operation, mine.bytes, row, 0..self.size);
             if round == 0 {
                 // SAFETY: the caller's promise.
                 unsafe { mine.keep(rooms(self.me)) };
             }
-            let alike = self.await_row(ALLGATHER, operation, rounds, |member| rooms(member).bytes);
+            let alike = self.await_row(ALLGATHER, operation, row, |member| rooms(member).bytes);
             // SAFETY: all have published, pieces of the lengths that we expect.
             unsafe {
                 if alike.is_ok() {

@@ -242,21 +242,21 @@ impl Team {
         self.publish_of_row(operation, bytes, 1, readers);
     }
 
-    /// The same for one of a row of `rounds` operations, on which all have to agree.
+    /// The same for one of a row of operations: on `row`, which says how long it is in whatever terms, all have to agree.
     #[inline]
-    pub fn publish_of_row(&self, operation: u64, bytes: usize, rounds: usize, readers: Range<u32>) {
-        if is_long(bytes, rounds) {
-            self.write_length(operation, [bytes as u64, rounds as u64]);
+    pub fn publish_of_row(&self, operation: u64, bytes: usize, row: usize, readers: Range<u32>) {
+        if is_long(bytes, row) {
+            self.write_length(operation, [bytes as u64, row as u64]);
         }
-        self.publish_word(operation, word(operation, bytes, rounds), readers);
+        self.publish_word(operation, word(operation, bytes, row), readers);
     }
 
     /// Into the payload of our slot: what is so long lies in the buffer or goes by messages.
     #[cold]
-    fn write_length(&self, operation: u64, bytes_and_rounds: [u64; 2]) {
+    fn write_length(&self, operation: u64, bytes_and_row: [u64; 2]) {
         let payload = self.slot_bytes(self.me, operation).cast::<[u64; 2]>();
         // SAFETY: the payload has room for it, and nobody reads it before the word is published.
-        unsafe { payload.write_unaligned(bytes_and_rounds) };
+        unsafe { payload.write_unaligned(bytes_and_row) };
     }
 
     /// What the payload of a slot says of the length.
@@ -309,11 +309,11 @@ impl Team {
         self.await_row(call, operation, 1, bytes)
     }
 
-    /// The same in one of a row of `rounds` operations. Where somebody wants another number of them, everybody differs from
-    /// somebody, so that none goes on alone.
+    /// The same in one of a row of operations. Where somebody has another `row`, everybody differs from somebody, so that
+    /// none goes on alone.
     #[inline]
-    pub fn await_row(&self, call: &'static str, operation: u64, rounds: usize, bytes: impl Fn(u32) -> usize) -> Alike {
-        self.await_members_of_row(call, 0..self.size, operation, rounds, bytes)?;
+    pub fn await_row(&self, call: &'static str, operation: u64, row: usize, bytes: impl Fn(u32) -> usize) -> Alike {
+        self.await_members_of_row(call, 0..self.size, operation, row, bytes)?;
         self.all_met(operation);
         Ok(())
     }
@@ -325,10 +325,20 @@ impl Team {
     pub fn announce(&self, call: &'static str, mine: usize, bytes: impl Fn(u32) -> usize) -> Alike {
         let operation = self.begin();
         self.slot_room(call, operation)?;
-        self.publish(operation, mine, 0..self.size);
-        let alike = self.await_each(call, operation, bytes);
+        let table = self.table(&bytes);
+        self.publish_of_row(operation, mine, table, 0..self.size);
+        let alike = self.await_row(call, operation, table, bytes);
         self.finish(operation);
         alike
+    }
+
+    /// What stands for the lengths that we expect of all members, where all have to agree on all of them: a member whose
+    /// own length is as everybody expects would else go on alone.
+    pub(super) fn table(&self, bytes: impl Fn(u32) -> usize) -> usize {
+        const PRIME: u64 = 0x9e37_79b9_7f4a_7c15;
+        let mix = |sum: u64, member| (sum ^ bytes(member) as u64).wrapping_mul(PRIME).rotate_left(29);
+        // Never 1, which is what an operation says that is in no row.
+        (0..self.size).fold(PRIME, mix) as usize | 1 << 62
     }
 
     /// Waits for those of `members` that are not ourselves. Who comes first with another length ends the wait.
@@ -349,7 +359,7 @@ impl Team {
         call: &'static str,
         members: Range<u32>,
         operation: u64,
-        rounds: usize,
+        row: usize,
         bytes: impl Fn(u32) -> usize,
     ) -> Alike {
         let mut next = members.start;
@@ -358,9 +368,8 @@ impl Team {
                 if next != self.me {
                     let found = self.block.word(self.slot(next, operation)).load(Ordering::Acquire);
                     let expected = bytes(next);
-                    let is_alike = found == word(operation, expected, rounds)
-                        && (!is_long(expected, rounds)
-                            || self.length(next, operation) == [expected as u64, rounds as u64]);
+                    let is_alike = found == word(operation, expected, row)
+                        && (!is_long(expected, row) || self.length(next, operation) == [expected as u64, row as u64]);
                     if !is_alike {
                         let differs = || Err(self.difference(next, operation, found, expected));
                         return is_of(operation, found).then(differs);

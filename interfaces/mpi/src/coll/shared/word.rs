@@ -7,7 +7,7 @@ use weft_fabric::Fault;
 const BITS: u32 = 16;
 const MASK: u64 = (1 << BITS) - 1;
 /// Up to here the bits are the bytes; above, what is left of them after a division, with the highest bit set. Then the
-/// slot's payload begins with the bytes in full, eight of them, and eight with the number of operations in the row. So it is
+/// slot's payload begins with the bytes in full, eight of them, and eight with the row. So it is
 /// for every operation in a row of several, however few its bytes are.
 const EXACT: u64 = (1 << (BITS - 1)) - 1;
 /// Instead of bytes: member 0 has found that the members differ.
@@ -15,14 +15,14 @@ const DIFFER: u64 = MASK;
 
 /// Whether the payload of the slot says more than the word.
 #[inline]
-pub fn is_long(bytes: usize, rounds: usize) -> bool {
-    bytes as u64 > EXACT || rounds > 1
+pub fn is_long(bytes: usize, row: usize) -> bool {
+    bytes as u64 > EXACT || row > 1
 }
 
-/// What stands in the slot of a member that brought `bytes` to `operation`, one of a row of `rounds`.
+/// What stands in the slot of a member that brought `bytes` to `operation`, one of the row `row`, 1 for none.
 #[inline]
-pub fn word(operation: u64, bytes: usize, rounds: usize) -> u64 {
-    let is_long = is_long(bytes, rounds);
+pub fn word(operation: u64, bytes: usize, row: usize) -> u64 {
+    let is_long = is_long(bytes, row);
     let bytes = bytes as u64;
     let told = if is_long { (EXACT + 1) | (bytes % EXACT) } else { bytes };
     operation << BITS | told
