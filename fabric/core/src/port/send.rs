@@ -37,15 +37,13 @@ impl Port {
         if !self.is_next(to) || device.keeps_tails(to.0) {
             return false;
         }
-        let posted = if length <= INLINE_BYTES {
+        if length > INLINE_BYTES {
             // SAFETY: the caller's promise.
-            unsafe { device.post_short(to.0, Self::head(Kind::Short, envelope), data, length) }
-        } else if self.place_of(to.0, data, length).is_none() {
-            // SAFETY: the caller's promise.
-            return unsafe { self.try_send_whole(device, to, envelope, data, length) };
-        } else {
-            return false;
-        };
+            return self.place_of(to.0, data, length).is_none()
+                && unsafe { self.try_send_whole(device, to, envelope, data, length) };
+        }
+        // SAFETY: the caller's promise.
+        let posted = unsafe { device.post_short(to.0, Self::head(Kind::Short, envelope), data, length) };
         self.has_left(posted, length)
     }
 
