@@ -40,7 +40,7 @@ fn one(net: &mut [Endpoint], data: &[u8], capacity: usize, mode: SendMode, early
 
 #[test]
 fn what_is_shown_is_copied_at_every_length_expected_and_not() {
-    for (seed, length) in [1024, 8193, 20_000, 65_536, 65_537, 262_144, 262_145, 3_000_001].into_iter().enumerate() {
+    for (seed, length) in [2048, 8193, 20_000, 65_536, 65_537, 262_144, 262_145, 3_000_001].into_iter().enumerate() {
         let block = Block::new(length + 100, seed);
         for (mode, early) in [(SendMode::Standard, true), (SendMode::Standard, false), (SendMode::Synchronous, false)] {
             // Where there is a choice, the other way is tried after three periods of eight messages.
@@ -50,8 +50,8 @@ fn what_is_shown_is_copied_at_every_length_expected_and_not() {
             one(&mut net, &block.0[1..length + 1], 2000, mode, early);
         }
     }
-    let (block, mut net) = (Block::new(1023, 1), net_with(2, choosing()));
-    let copied: u64 = (0..25).map(|_| one(&mut net, block.0, 1023, SendMode::Standard, true)).sum();
+    let (block, mut net) = (Block::new(2047, 1), net_with(2, choosing()));
+    let copied: u64 = (0..25).map(|_| one(&mut net, block.0, 2047, SendMode::Standard, true)).sum();
     assert_eq!(copied, 0, "a short message needs no asking");
 }
 

@@ -15,8 +15,8 @@ const MOST: usize = 256;
 /// Messages between two looks whether their makers still have them.
 const FINDS_PER_LOOK: u32 = 1024;
 
-/// Shortest message that is shown: the answer costs as much as a copy of a kilobyte.
-const SHORTEST_BYTES: usize = 1024;
+/// Shortest message that is shown: the answer costs as much as a copy of one or two KiB.
+const SHORTEST_BYTES: usize = 2048;
 
 /// Longest message that the receiver copies alone and at once; both sides share longer ones.
 const ALONE_BYTES: u64 = 256 * 1024;
