@@ -36,9 +36,17 @@ pub(crate) enum Kind {
     },
     /// Runs anywhere.
     Blocks(Arc<[Block]>),
+    /// More than [`FEW`] runs of `block` bytes anywhere.
+    Listed {
+        block: i64,
+        displacements: Arc<[i64]>,
+    },
     /// Anything anywhere.
     Seq(Arc<[Part]>),
 }
+
+/// Up to so many blocks are few.
+pub(crate) const FEW: usize = 16;
 
 /// One run of [`Kind::Blocks`].
 #[derive(Clone, Copy, Debug)]
@@ -118,7 +126,7 @@ impl Flat {
         match &layout.kind {
             Kind::Empty => return Ok(()),
             Kind::Run => {}
-            Kind::Blocks(blocks) if blocks.len() <= 16 => {
+            Kind::Blocks(blocks) if blocks.len() <= FEW => {
                 for block in blocks.iter() {
                     self.push(Layout::run(add(layout.disp, block.disp)?, block.len))?;
                 }
@@ -150,6 +158,11 @@ impl Flat {
         }
         if let Some(regular) = regular(&self.parts, size) {
             return regular;
+        }
+        let block = self.parts[0].layout.size;
+        if self.parts.len() > FEW && self.parts.iter().all(|part| part.layout.size == block) {
+            let displacements = self.parts.iter().map(|part| part.layout.disp).collect();
+            return Layout { disp: 0, size, kind: Kind::Listed { block, displacements } };
         }
         let block = |part: Part| Block { disp: part.layout.disp, len: part.layout.size, start: part.start };
         Layout { disp: 0, size, kind: Kind::Blocks(self.parts.into_iter().map(block).collect()) }

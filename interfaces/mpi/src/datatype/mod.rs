@@ -15,6 +15,7 @@ mod arith;
 mod array;
 mod construct;
 mod contents;
+mod copy;
 mod elements;
 mod external;
 mod f90;

@@ -1,5 +1,7 @@
 //! Tests of the datatype engine.
 
+mod packing;
+
 use super::*;
 
 fn double() -> &'static Datatype {

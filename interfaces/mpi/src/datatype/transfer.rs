@@ -1,110 +1,71 @@
 //! Copying between a program's buffer and packed bytes, resumable at any byte.
 
-use std::ptr::copy_nonoverlapping;
-
 use super::Datatype;
-use super::walk::{self, Sink};
+use super::copy::{self, Level};
+use super::layout::{Block, FEW};
+use super::walk::{self, Sink, Steps};
 
-/// Writes the runs one after the other.
-struct Gather {
-    out: *mut u8,
+/// What is gone through block by block lies within so many bytes.
+const NEAR: u64 = 8192;
+
+/// Copies the runs to the packed bytes (`PACK`), or from them.
+struct Mover<const PACK: bool> {
+    packed: *mut u8,
 }
 
-/// Reads the runs one after the other.
-struct Scatter {
-    data: *const u8,
+impl<const PACK: bool> Mover<PACK> {
+    /// Where the next `len` packed bytes are.
+    #[inline(always)]
+    fn next(&mut self, len: usize) -> *mut u8 {
+        let at = self.packed;
+        self.packed = at.wrapping_add(len);
+        at
+    }
 }
 
-impl Sink for Gather {
+impl<const PACK: bool> Sink for Mover<PACK> {
     #[inline]
     unsafe fn run(&mut self, at: *mut u8, len: usize) {
-        // SAFETY: WALK for the run; the packed side has room for the range that is walked.
-        unsafe { copy_short(at, self.out, len) };
-        self.out = self.out.wrapping_add(len);
+        // SAFETY: WALK for the run; the packed side has or holds the range that is walked.
+        unsafe { copy::run::<PACK>(at, self.next(len), len) };
     }
 
     #[inline]
-    unsafe fn strided(&mut self, at: *mut u8, block: usize, stride: i64, count: usize) {
-        // SAFETY: as `run`; packed blocks lie side by side.
-        unsafe { copy_blocks(at, stride, self.out, block as i64, block, count) };
-        self.out = self.out.wrapping_add(block * count);
-    }
-}
-
-impl Sink for Scatter {
-    #[inline]
-    unsafe fn run(&mut self, at: *mut u8, len: usize) {
-        // SAFETY: WALK for the run; the packed side holds the range that is walked.
-        unsafe { copy_short(self.data, at, len) };
-        self.data = self.data.wrapping_add(len);
+    unsafe fn nest(&mut self, at: *mut u8, block: usize, outer: Steps, inner: Steps) {
+        let packed = self.next(block * inner.count * outer.count);
+        let level = |steps: Steps, packed| Level { count: steps.count, buffer: steps.stride as isize, packed };
+        let (outer, inner) = (level(outer, (block * inner.count) as isize), level(inner, block as isize));
+        // SAFETY: as `run`, for every block; packed ones lie side by side.
+        unsafe { copy::nest::<PACK>(at, packed, block, outer, inner) };
     }
 
     #[inline]
-    unsafe fn strided(&mut self, at: *mut u8, block: usize, stride: i64, count: usize) {
-        // SAFETY: as `run`; packed blocks lie side by side.
-        unsafe { copy_blocks(self.data, block as i64, at, stride, block, count) };
-        self.data = self.data.wrapping_add(block * count);
+    unsafe fn listed(&mut self, at: *mut u8, block: usize, displacements: &[i64]) {
+        let packed = self.next(block * displacements.len());
+        // SAFETY: as `nest`.
+        unsafe { copy::listed::<PACK>(at, packed, block, displacements) };
     }
-}
 
-/// Copies one run; the lengths of single numbers without a call.
-///
-/// # Safety
-/// `len` bytes are readable at `from` and writable at `to`, not overlapping.
-#[inline]
-unsafe fn copy_short(from: *const u8, to: *mut u8, len: usize) {
-    // SAFETY: each arm copies exactly `len` bytes.
-    unsafe {
-        match len {
-            4 => copy_nonoverlapping(from, to, 4),
-            8 => copy_nonoverlapping(from, to, 8),
-            16 => copy_nonoverlapping(from, to, 16),
-            _ => copy_nonoverlapping(from, to, len),
+    /// One block after the other for some copies at a time, which stay in the first cache meanwhile.
+    #[inline]
+    unsafe fn repeated(&mut self, at: *mut u8, list: &[Block], size: usize, copies: Steps) {
+        let together = (NEAR / copies.stride.unsigned_abs().max(1)).min(128) as usize;
+        if copies.count < FEW || together < FEW {
+            // SAFETY: handed on.
+            return unsafe { walk::one_by_one(self, at, list, copies) };
         }
-    }
-}
-
-/// Copies `count` blocks between two strides.
-///
-/// # Safety
-/// Every block is readable on the one side and writable on the other, not overlapping.
-unsafe fn copy_blocks(from: *const u8, step: i64, to: *mut u8, stride: i64, block: usize, count: usize) {
-    let (step, stride) = (step as isize, stride as isize);
-    // SAFETY: the same blocks in every arm.
-    unsafe {
-        match block {
-            1 => copy_fixed::<1>(from, step, to, stride, count),
-            2 => copy_fixed::<2>(from, step, to, stride, count),
-            4 => copy_fixed::<4>(from, step, to, stride, count),
-            8 => copy_fixed::<8>(from, step, to, stride, count),
-            12 => copy_fixed::<12>(from, step, to, stride, count),
-            16 => copy_fixed::<16>(from, step, to, stride, count),
-            24 => copy_fixed::<24>(from, step, to, stride, count),
-            32 => copy_fixed::<32>(from, step, to, stride, count),
-            48 => copy_fixed::<48>(from, step, to, stride, count),
-            64 => copy_fixed::<64>(from, step, to, stride, count),
-            _ => {
-                for i in 0..count as isize {
-                    let (source, target) = (from.wrapping_offset(i * step), to.wrapping_offset(i * stride));
-                    copy_nonoverlapping(source, target, block);
-                }
+        for first in (0..copies.count).step_by(together) {
+            let count = together.min(copies.count - first);
+            let at = at.wrapping_offset((first as i64).wrapping_mul(copies.stride) as isize);
+            let packed = self.next(size * count);
+            let level = Level { count, buffer: copies.stride as isize, packed: size as isize };
+            for block in list {
+                let at = at.wrapping_offset(block.disp as isize);
+                let packed = packed.wrapping_add(block.start as usize);
+                // SAFETY: as `nest`; packed copies lie side by side, and in each its blocks.
+                unsafe { copy::nest::<PACK>(at, packed, block.len as usize, Level::ONCE, level) };
             }
         }
-    }
-}
-
-/// [`copy_blocks`] for a length known to the compiler, which makes each block one or a few moves.
-///
-/// # Safety
-/// As [`copy_blocks`].
-#[inline(always)]
-unsafe fn copy_fixed<const LEN: usize>(from: *const u8, step: isize, to: *mut u8, stride: isize, count: usize) {
-    let (mut source, mut target) = (from, to);
-    for _ in 0..count {
-        // SAFETY: the caller's blocks.
-        unsafe { copy_nonoverlapping(source, target, LEN) };
-        source = source.wrapping_offset(step);
-        target = target.wrapping_offset(stride);
     }
 }
 
@@ -141,8 +102,9 @@ impl Datatype {
     /// As [`Datatype::pack`]; `out` is valid for writing `len` bytes and does not overlap the buffer.
     pub unsafe fn pack_to(&self, base: *const u8, count: i64, from: u64, out: *mut u8, len: usize) -> usize {
         let (from, to) = self.clip(count, from, len);
+        let mut mover = Mover::<true> { packed: out };
         // SAFETY: WALK by the caller's promise; the range is clipped to the data and to `len`.
-        unsafe { walk::copies(self.layout(), self.extent(), base.cast_mut(), count, from, to, &mut Gather { out }) };
+        unsafe { walk::copies(self.layout(), self.extent(), base.cast_mut(), count, from, to, &mut mover) };
         (to - from) as usize
     }
 
@@ -163,8 +125,9 @@ impl Datatype {
     /// As [`Datatype::unpack`]; `data` is valid for reading `len` bytes and does not overlap the buffer.
     pub unsafe fn unpack_from(&self, base: *mut u8, count: i64, from: u64, data: *const u8, len: usize) -> usize {
         let (from, to) = self.clip(count, from, len);
-        // SAFETY: WALK by the caller's promise; the range is clipped to the data and to `len`.
-        unsafe { walk::copies(self.layout(), self.extent(), base, count, from, to, &mut Scatter { data }) };
+        let mut mover = Mover::<false> { packed: data.cast_mut() };
+        // SAFETY: WALK by the caller's promise; the range is clipped to the data and to `len`; it is only read.
+        unsafe { walk::copies(self.layout(), self.extent(), base, count, from, to, &mut mover) };
         (to - from) as usize
     }
 

@@ -5,20 +5,72 @@
 //! SAFETY invariant WALK, which every unsafe function here relies on: the memory that `base`, the layout and the count describe is
 //! the caller's, valid for what the sink does with it, and the range lies within the packed size.
 
-use super::layout::{Block, Kind, Layout};
+use super::layout::{Block, FEW, Kind, Layout};
 
-/// Takes the runs in packed order; it keeps its own position in the packed bytes.
+/// So many, so many bytes apart.
+#[derive(Clone, Copy)]
+pub(crate) struct Steps {
+    pub count: usize,
+    pub stride: i64,
+}
+
+impl Steps {
+    const ONCE: Self = Self { count: 1, stride: 0 };
+
+    /// The places of all steps from `at` on.
+    pub fn places(self, at: *mut u8) -> impl Iterator<Item = *mut u8> {
+        (0..self.count as i64).map(move |i| at.wrapping_offset(i.wrapping_mul(self.stride) as isize))
+    }
+}
+
+/// Takes the runs in packed order; it keeps its own position in the packed bytes. Where many are told at once, the
+/// packed order is that of the provided function; in which order they are used is the sink's own affair.
 pub(crate) trait Sink {
     /// # Safety
     /// `len` bytes at `at` are valid for what the sink does (invariant WALK).
     unsafe fn run(&mut self, at: *mut u8, len: usize);
 
+    /// Blocks of one length in two levels of loops.
+    ///
     /// # Safety
-    /// As `run`, for each of `count` blocks.
-    unsafe fn strided(&mut self, at: *mut u8, block: usize, stride: i64, count: usize) {
-        for i in 0..count {
+    /// As `run`, for each of the blocks.
+    unsafe fn nest(&mut self, at: *mut u8, block: usize, outer: Steps, inner: Steps) {
+        for place in outer.places(at).flat_map(|at| inner.places(at)) {
             // SAFETY: WALK; each block is one of those that the caller vouches for.
-            unsafe { self.run(at.wrapping_offset((i as i64).wrapping_mul(stride) as isize), block) };
+            unsafe { self.run(place, block) };
+        }
+    }
+
+    /// Blocks of one length at these displacements.
+    ///
+    /// # Safety
+    /// As `run`, for each of the blocks.
+    unsafe fn listed(&mut self, at: *mut u8, block: usize, displacements: &[i64]) {
+        for &displacement in displacements {
+            // SAFETY: as `nest`.
+            unsafe { self.run(at.wrapping_offset(displacement as isize), block) };
+        }
+    }
+
+    /// Copies of a few blocks, each `size` bytes when packed.
+    ///
+    /// # Safety
+    /// As `run`, for each block of each copy.
+    unsafe fn repeated(&mut self, at: *mut u8, list: &[Block], _size: usize, copies: Steps) {
+        // SAFETY: handed on.
+        unsafe { one_by_one(self, at, list, copies) };
+    }
+}
+
+/// Copies of a few blocks, in packed order.
+///
+/// # Safety
+/// As [`Sink::repeated`].
+pub(crate) unsafe fn one_by_one<S: Sink + ?Sized>(sink: &mut S, at: *mut u8, list: &[Block], copies: Steps) {
+    for place in copies.places(at) {
+        for block in list {
+            // SAFETY: WALK; each block is one of those that the caller vouches for.
+            unsafe { sink.run(place.wrapping_offset(block.disp as isize), block.len as usize) };
         }
     }
 }
@@ -68,6 +120,7 @@ unsafe fn part<S: Sink>(layout: &Layout, base: *mut u8, from: i64, to: i64, sink
             Kind::Strided { block, stride, .. } => strided(at, *block, *stride, from, to, sink),
             Kind::Loop { stride, body, .. } => looped(at, body, *stride, from, to, sink),
             Kind::Blocks(list) => blocks(list, at, from, to, sink),
+            Kind::Listed { block, displacements } => listed(at, *block, displacements, from, to, sink),
             Kind::Seq(parts) => {
                 let first = parts.partition_point(|part| part.start <= from) - 1;
                 for member in &parts[first..] {
@@ -111,29 +164,16 @@ unsafe fn looped<S: Sink>(base: *mut u8, body: &Layout, stride: i64, from: i64, 
 /// # Safety
 /// Invariant WALK.
 unsafe fn whole_copies<S: Sink>(base: *mut u8, body: &Layout, stride: i64, first: i64, count: i64, sink: &mut S) {
-    let places = (first..first + count).map(|i| base.wrapping_offset(i.wrapping_mul(stride) as isize));
+    let base = base.wrapping_offset(first.wrapping_mul(stride) as isize);
+    let (at, copies) = (base.wrapping_offset(body.disp as isize), Steps { count: count as usize, stride });
     // SAFETY: WALK; the copies are within the range that the caller divided.
     unsafe {
         match &body.kind {
-            Kind::Strided { block, stride: inner, count } => {
-                for place in places {
-                    let at = place.wrapping_offset(body.disp as isize);
-                    sink.strided(at, *block as usize, *inner, *count as usize);
-                }
+            Kind::Strided { block, stride, count } => {
+                sink.nest(at, *block as usize, copies, Steps { count: *count as usize, stride: *stride });
             }
-            Kind::Blocks(list) => {
-                for place in places {
-                    let at = place.wrapping_offset(body.disp as isize);
-                    for block in list.iter() {
-                        sink.run(at.wrapping_offset(block.disp as isize), block.len as usize);
-                    }
-                }
-            }
-            _ => {
-                for place in places {
-                    part(body, place, 0, body.size, sink);
-                }
-            }
+            Kind::Blocks(list) if list.len() <= FEW => sink.repeated(at, list, body.size as usize, copies),
+            _ => copies.places(base).for_each(|place| part(body, place, 0, body.size, sink)),
         }
     }
 }
@@ -153,7 +193,7 @@ unsafe fn strided<S: Sink>(base: *mut u8, block: i64, stride: i64, from: i64, to
         }
         let whole = (to - done) / block;
         if whole > 0 {
-            sink.strided(place(i), block as usize, stride, whole as usize);
+            sink.nest(place(i), block as usize, Steps::ONCE, Steps { count: whole as usize, stride });
         }
         (i, done) = (i + whole, done + whole * block);
         if done < to {
@@ -174,6 +214,28 @@ unsafe fn blocks<S: Sink>(list: &[Block], base: *mut u8, from: i64, to: i64, sin
         let at = base.wrapping_offset(block.disp.wrapping_add(low) as isize);
         // SAFETY: WALK; `low..high` is inside this block.
         unsafe { sink.run(at, (high - low) as usize) };
+    }
+}
+
+/// # Safety
+/// Invariant WALK.
+unsafe fn listed<S: Sink>(base: *mut u8, block: i64, displacements: &[i64], from: i64, to: i64, sink: &mut S) {
+    let place = |i: i64| base.wrapping_offset(displacements[i as usize] as isize);
+    let (mut i, offset) = divide(from, block);
+    let mut done = from;
+    // SAFETY: WALK; as in `strided`.
+    unsafe {
+        if offset != 0 {
+            let len = (block - offset).min(to - from);
+            sink.run(place(i).wrapping_offset(offset as isize), len as usize);
+            (i, done) = (i + 1, from + len);
+        }
+        let whole = (to - done) / block;
+        sink.listed(base, block as usize, &displacements[i as usize..(i + whole) as usize]);
+        (i, done) = (i + whole, done + whole * block);
+        if done < to {
+            sink.run(place(i), (to - done) as usize);
+        }
     }
 }
 

@@ -2,9 +2,9 @@
 
 use super::of;
 use crate::abi::{CountOut, text_of};
-use crate::comm::abi::of as comm_of;
 use crate::datatype::Datatype;
 use crate::error::{Class, Error, Result};
+use crate::world::WORLD;
 use std::ffi::{c_char, c_void};
 
 /// Bytes of `count` elements, by the program's own measure or the external one.
@@ -34,6 +34,25 @@ fn usable(datatype: usize) -> Result<Datatype> {
     Ok(datatype)
 }
 
+/// As [`usable`] for a call with a communicator, which has to be one. A predefined type is not counted.
+#[inline]
+fn with_usable<R>(comm: usize, handle: usize, act: impl FnOnce(&Datatype) -> Result<R>) -> Result<R> {
+    let derived;
+    let datatype = {
+        let world = WORLD.enter();
+        world.comms.get(comm)?;
+        match Datatype::predefined(handle) {
+            Some(datatype) => datatype,
+            None => {
+                derived = world.types.get(handle)?.clone();
+                &derived
+            }
+        }
+    };
+    datatype.check_communication()?;
+    act(datatype)
+}
+
 pub unsafe fn pack(
     inbuf: *const c_void,
     incount: i64,
@@ -43,17 +62,17 @@ pub unsafe fn pack(
     position: CountOut,
     comm: usize,
 ) -> Result<()> {
-    comm_of(comm)?;
-    let datatype = usable(datatype)?;
-    let need = measured(incount, |count| datatype.packed_size(count))?;
-    // SAFETY: the program's buffers and position.
-    unsafe {
-        let start = position.get();
-        check_room(start, need, outsize, "outsize")?;
-        datatype.pack_to(inbuf.cast(), incount, 0, outbuf.cast::<u8>().add(start as usize), need as usize);
-        position.set(start + need);
-    }
-    Ok(())
+    with_usable(comm, datatype, |datatype| {
+        let need = measured(incount, |count| datatype.packed_size(count))?;
+        // SAFETY: the program's buffers and position.
+        unsafe {
+            let start = position.get();
+            check_room(start, need, outsize, "outsize")?;
+            datatype.pack_to(inbuf.cast(), incount, 0, outbuf.cast::<u8>().add(start as usize), need as usize);
+            position.set(start + need);
+        }
+        Ok(())
+    })
 }
 
 pub unsafe fn unpack(
@@ -65,25 +84,25 @@ pub unsafe fn unpack(
     datatype: usize,
     comm: usize,
 ) -> Result<()> {
-    comm_of(comm)?;
-    let datatype = usable(datatype)?;
-    let need = measured(outcount, |count| datatype.packed_size(count))?;
-    // SAFETY: the program's buffers and position.
-    unsafe {
-        let start = position.get();
-        check_room(start, need, insize, "insize")?;
-        datatype.unpack_from(outbuf.cast(), outcount, 0, inbuf.cast::<u8>().add(start as usize), need as usize);
-        position.set(start + need);
-    }
-    Ok(())
+    with_usable(comm, datatype, |datatype| {
+        let need = measured(outcount, |count| datatype.packed_size(count))?;
+        // SAFETY: the program's buffers and position.
+        unsafe {
+            let start = position.get();
+            check_room(start, need, insize, "insize")?;
+            datatype.unpack_from(outbuf.cast(), outcount, 0, inbuf.cast::<u8>().add(start as usize), need as usize);
+            position.set(start + need);
+        }
+        Ok(())
+    })
 }
 
 pub unsafe fn pack_size(incount: i64, datatype: usize, comm: usize, out: CountOut) -> Result<()> {
-    comm_of(comm)?;
-    let datatype = usable(datatype)?;
-    // SAFETY: the program's place for the size.
-    unsafe { out.set(measured(incount, |count| datatype.packed_size(count))?) };
-    Ok(())
+    with_usable(comm, datatype, |datatype| {
+        // SAFETY: the program's place for the size.
+        unsafe { out.set(measured(incount, |count| datatype.packed_size(count))?) };
+        Ok(())
+    })
 }
 
 /// The one external representation of the standard (MPI 5.0, section 14.5.2).
