@@ -25,7 +25,7 @@ pub(super) struct Level {
 }
 
 impl Level {
-    pub const ONCE: Self = Self { count: 1, buffer: 0, packed: 0 };
+    const ONCE: Self = Self { count: 1, buffer: 0, packed: 0 };
 }
 
 /// How one block is copied.
@@ -135,7 +135,7 @@ pub(super) unsafe fn run<const PACK: bool>(buffer: *mut u8, packed: *mut u8, len
 struct Listed<'a, const PACK: bool> {
     buffer: *mut u8,
     packed: *mut u8,
-    displacements: &'a [i64],
+    displacements: &'a [i32],
     len: usize,
 }
 
@@ -155,7 +155,7 @@ impl<const PACK: bool> Job for Listed<'_, PACK> {
 ///
 /// # Safety
 /// Invariant COPY.
-pub(super) unsafe fn listed<const PACK: bool>(buffer: *mut u8, packed: *mut u8, len: usize, displacements: &[i64]) {
+pub(super) unsafe fn listed<const PACK: bool>(buffer: *mut u8, packed: *mut u8, len: usize, displacements: &[i32]) {
     // SAFETY: COPY.
     unsafe { by_length(len, Listed::<PACK> { buffer, packed, displacements, len }) };
 }
@@ -213,7 +213,7 @@ impl<const PACK: bool> Job for Nest<PACK> {
 struct Patches<const PACK: bool>(Nest<PACK>);
 
 impl<const PACK: bool> Job for Patches<PACK> {
-    #[inline(always)]
+    #[inline(never)]
     unsafe fn work(self, block: impl Block) {
         let Self(nest) = self;
         let (columns, rows) = (nest.outer.count, nest.inner.count);
@@ -245,7 +245,7 @@ struct Paced<const PACK: bool, const SPARE: usize> {
 }
 
 impl<const PACK: bool, const SPARE: usize> Job for Paced<PACK, SPARE> {
-    #[inline(always)]
+    #[inline(never)]
     unsafe fn work(self, block: impl Block) {
         let (mut buffer, mut packed) = (self.buffer, self.packed);
         let (count, mut done, mut spare) = (self.level.count, 0, 0);
@@ -262,19 +262,31 @@ impl<const PACK: bool, const SPARE: usize> Job for Paced<PACK, SPARE> {
     }
 }
 
+/// Some blocks of `len` bytes in one level, which is neither paced nor cut: they stay in the first cache.
+///
+/// # Safety
+/// Invariant COPY.
+pub(super) unsafe fn few<const PACK: bool>(buffer: *mut u8, packed: *mut u8, len: usize, level: Level) {
+    // SAFETY: COPY.
+    unsafe { by_length(len, Nest::<PACK> { buffer, packed, outer: Level::ONCE, inner: level }) };
+}
+
 /// Blocks of `len` bytes in two levels of loops.
 ///
 /// # Safety
 /// Invariant COPY.
 pub(super) unsafe fn nest<const PACK: bool>(buffer: *mut u8, packed: *mut u8, len: usize, outer: Level, inner: Level) {
-    let nest = Nest::<PACK> { buffer, packed, outer, inner };
+    let nest = || Nest::<PACK> { buffer, packed, outer, inner };
     // SAFETY: COPY is handed on, in the end for each step of the outer level.
     unsafe {
+        if len > LINE {
+            return long(nest(), len);
+        }
         if is_transposed(len, outer, inner) {
-            return by_length(len, Patches(nest));
+            return by_length(len, Patches(nest()));
         }
         if !shares_sets(len, inner) {
-            return by_length(len, nest);
+            return by_length(len, nest());
         }
         for step in 0..outer.count as isize {
             let buffer = buffer.wrapping_offset(step.wrapping_mul(outer.buffer));
@@ -287,6 +299,16 @@ pub(super) unsafe fn nest<const PACK: bool>(buffer: *mut u8, packed: *mut u8, le
             }
         }
     }
+}
+
+/// A nest of long blocks, apart from the loops of short ones: among them it is slower by 3%.
+///
+/// # Safety
+/// Invariant COPY.
+#[inline(never)]
+unsafe fn long<const PACK: bool>(nest: Nest<PACK>, len: usize) {
+    // SAFETY: COPY.
+    unsafe { nest.work(Long(len)) };
 }
 
 /// Whether columns one after the other share lines.

@@ -36,10 +36,10 @@ pub(crate) enum Kind {
     },
     /// Runs anywhere.
     Blocks(Arc<[Block]>),
-    /// More than [`FEW`] runs of `block` bytes anywhere.
+    /// More than [`FEW`] runs of `block` bytes, within 2 GiB of the layout's displacement.
     Listed {
         block: i64,
-        displacements: Arc<[i64]>,
+        displacements: Arc<[i32]>,
     },
     /// Anything anywhere.
     Seq(Arc<[Part]>),
@@ -159,10 +159,8 @@ impl Flat {
         if let Some(regular) = regular(&self.parts, size) {
             return regular;
         }
-        let block = self.parts[0].layout.size;
-        if self.parts.len() > FEW && self.parts.iter().all(|part| part.layout.size == block) {
-            let displacements = self.parts.iter().map(|part| part.layout.disp).collect();
-            return Layout { disp: 0, size, kind: Kind::Listed { block, displacements } };
+        if let Some(listed) = listed(&self.parts, size) {
+            return listed;
         }
         let block = |part: Part| Block { disp: part.layout.disp, len: part.layout.size, start: part.start };
         Layout { disp: 0, size, kind: Kind::Blocks(self.parts.into_iter().map(block).collect()) }
@@ -181,4 +179,15 @@ fn regular(parts: &[Part], size: i64) -> Option<Layout> {
     }
     let count = parts.len() as i64;
     Some(Layout { disp: first.disp, size, kind: Kind::Strided { block: first.size, stride, count } })
+}
+
+/// The list of runs of one length, if that is what they are and they lie near enough to each other.
+fn listed(parts: &[Part], size: i64) -> Option<Layout> {
+    let (disp, block) = (parts[0].layout.disp, parts[0].layout.size);
+    if parts.len() <= FEW || parts.iter().any(|part| part.layout.size != block) {
+        return None;
+    }
+    let near = |part: &Part| i32::try_from(part.layout.disp.checked_sub(disp)?).ok();
+    let displacements = parts.iter().map(near).collect::<Option<_>>()?;
+    Some(Layout { disp, size, kind: Kind::Listed { block, displacements } })
 }

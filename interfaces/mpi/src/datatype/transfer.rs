@@ -40,7 +40,7 @@ impl<const PACK: bool> Sink for Mover<PACK> {
     }
 
     #[inline]
-    unsafe fn listed(&mut self, at: *mut u8, block: usize, displacements: &[i64]) {
+    unsafe fn listed(&mut self, at: *mut u8, block: usize, displacements: &[i32]) {
         let packed = self.next(block * displacements.len());
         // SAFETY: as `nest`.
         unsafe { copy::listed::<PACK>(at, packed, block, displacements) };
@@ -63,7 +63,7 @@ impl<const PACK: bool> Sink for Mover<PACK> {
                 let at = at.wrapping_offset(block.disp as isize);
                 let packed = packed.wrapping_add(block.start as usize);
                 // SAFETY: as `nest`; packed copies lie side by side, and in each its blocks.
-                unsafe { copy::nest::<PACK>(at, packed, block.len as usize, Level::ONCE, level) };
+                unsafe { copy::few::<PACK>(at, packed, block.len as usize, level) };
             }
         }
     }

@@ -45,7 +45,7 @@ pub(crate) trait Sink {
     ///
     /// # Safety
     /// As `run`, for each of the blocks.
-    unsafe fn listed(&mut self, at: *mut u8, block: usize, displacements: &[i64]) {
+    unsafe fn listed(&mut self, at: *mut u8, block: usize, displacements: &[i32]) {
         for &displacement in displacements {
             // SAFETY: as `nest`.
             unsafe { self.run(at.wrapping_offset(displacement as isize), block) };
@@ -219,7 +219,7 @@ unsafe fn blocks<S: Sink>(list: &[Block], base: *mut u8, from: i64, to: i64, sin
 
 /// # Safety
 /// Invariant WALK.
-unsafe fn listed<S: Sink>(base: *mut u8, block: i64, displacements: &[i64], from: i64, to: i64, sink: &mut S) {
+unsafe fn listed<S: Sink>(base: *mut u8, block: i64, displacements: &[i32], from: i64, to: i64, sink: &mut S) {
     let place = |i: i64| base.wrapping_offset(displacements[i as usize] as isize);
     let (mut i, offset) = divide(from, block);
     let mut done = from;

@@ -110,6 +110,16 @@ impl Shape {
         }
     }
 
+    /// Compares the runs of `count` copies.
+    fn check_runs(&self, count: i64) {
+        let places = self.at((0..count).map(|i| i * self.datatype.extent()));
+        let mut seen = Vec::new();
+        self.datatype.visit_runs(std::ptr::null(), count, 0, places.len(), |at, len| {
+            seen.extend((0..len as i64).map(|i| (at as i64).wrapping_add(i)));
+        });
+        assert_eq!(seen, places, "runs of {count} of {:?}", self.datatype);
+    }
+
     /// Packs and unpacks `count` copies in pieces, from a buffer that lies `shift` bytes past an aligned address.
     fn check(&self, count: i64, shift: usize, random: &mut Random) {
         let extent = self.datatype.extent();
@@ -121,12 +131,7 @@ impl Shape {
         let wanted: Vec<u8> = places.iter().map(|&byte| buffer[place(byte)]).collect();
         let what = || format!("{count} of {:?}", self.datatype);
 
-        let mut seen = Vec::new();
-        self.datatype.visit_runs(std::ptr::null(), count, 0, wanted.len(), |at, len| {
-            seen.extend((0..len as i64).map(|i| (at as i64).wrapping_add(i)));
-        });
-        assert_eq!(seen, places, "runs of {}", what());
-
+        self.check_runs(count);
         let pieces = pieces(wanted.len(), random);
         let mut packed = vec![0xa5; wanted.len() + 16];
         for &(from, to) in &pieces {
@@ -241,5 +246,13 @@ fn blocks_at_listed_displacements_pack_in_their_order() {
         ordered.check_all(&[1, 2, 4], random);
         let backwards: Vec<i64> = places.into_iter().rev().collect();
         Shape::block(len).listed(&backwards).check_all(&[1, 2], random);
+    }
+}
+
+#[test]
+fn a_list_that_reaches_further_than_2_gib_has_the_same_runs() {
+    for apart in [1 << 20, 1 << 27, 3 << 30] {
+        let places: Vec<i64> = (-20..20).map(|i| i * apart + i * i).collect();
+        Shape::block(3).listed(&places).check_runs(2);
     }
 }
