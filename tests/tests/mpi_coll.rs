@@ -93,6 +93,14 @@ fn threads_do_collectives_at_the_same_time() {
 }
 
 #[test]
+fn random_rows_agree_where_members_read_in_place() {
+    for (seed, memory) in [("5", "shown"), ("6", "mixed"), ("7", "blind"), ("8", "mixed")] {
+        passes_with("coll_shared", &[2, 3, 5, 8], &[seed, "300", "1", memory]);
+    }
+    passes_with("coll_shared", &[4], &["9", "200", "3", "mixed"]);
+}
+
+#[test]
 fn random_rows_on_shared_memory_agree_with_local_computation() {
     for seed in ["1", "2", "3"] {
         passes_with("coll_shared", &[2, 3, 5, 8, 17], &[seed, "300", "1"]);

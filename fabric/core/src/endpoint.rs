@@ -8,13 +8,13 @@ use crate::events::{self, Event, tell};
 use crate::foreign::Foreigners;
 use crate::join::{self, JoinError, Joined, Manager};
 use crate::pace::{Bounds, Policy};
-use crate::port::{Limits, Port};
+use crate::port::{Limits, Place, Port};
 use crate::region::{Attach, Region, Ticket};
 use crate::shared::SharedBlocks;
 use crate::status::{CounterReader, Counters, Page, PageCounters, Status};
 use std::io;
 use weft_device::past_caches::share_of_cache;
-use weft_device::shm::{Doorbell, Segment, ShmDevice};
+use weft_device::shm::{Doorbell, Segment, ShmDevice, Shown};
 use weft_wire::segment::MemberState;
 use weft_wire::settings::{DeviceOrder, Settings, SingleCopy};
 
@@ -456,10 +456,22 @@ impl Endpoint {
         self.port.attachable(peer.0).map(|pid| Attach { pid })
     }
 
+    /// What `peer` says that it has at a place; `None` where that does not lead to memory of this kind, or copying between
+    /// processes is not allowed here.
+    pub fn see(&mut self, peer: Peer, place: Place, bytes: usize) -> Option<Shown> {
+        self.port.see(peer.0, place, bytes as u64)
+    }
+
     /// Wakes `peer` if it sleeps: to be called after storing into a shared block what it may wait for.
     #[inline]
     pub fn wake(&mut self, peer: Peer) {
         self.devices.wake(peer.0);
+    }
+
+    /// How often this process has gone to sleep; counted before its last look.
+    #[inline]
+    pub fn sleeps(&self) -> u64 {
+        self.port.counters.sleeps
     }
 
     /// Orders an earlier store into a shared block before a later look at whether somebody waits for it.
@@ -472,6 +484,11 @@ impl Endpoint {
     #[inline]
     pub fn shares_core(&self) -> bool {
         self.policy.shares_core()
+    }
+
+    /// Bytes were copied out of what a peer shows.
+    pub fn count_single_copy(&mut self, bytes: u64) {
+        self.port.counters.single_copy_bytes += bytes;
     }
 
     #[inline]

@@ -1,7 +1,10 @@
 /* Random rows of the collectives that run on shared memory, some members far ahead of others, on several communicators.
-   Arguments: seed, steps, threads. The same seed gives the same row; every result is compared with local computation. */
+   Arguments: seed, steps, threads, memory. The same seed gives the same row; every result is compared with local
+   computation. The memory is plain, shown (MPI_Alloc_mem, which others can read in place), now this and now that (mixed),
+   or shown while the last rank can open nothing (blind). */
 #include "coll.h"
 #include <pthread.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 /* 7 and 3584 longs fill a slot and a buffer; what is around them is where the ways part. */
@@ -21,7 +24,7 @@ typedef struct {
     uint64_t common, own; /* random states: alike on all ranks, and not */
     int threads, id, steps, step;
     Team teams[COMMS];
-    long in[ALL], out[ALL], wide[2 * MOST];
+    long *in, *out, *plain, *shown, wide[2 * MOST];
     int lengths[64], places[64], others[64], theirs[64];
     MPI_Datatype spread[COUNTS];
 } Worker;
@@ -258,6 +261,49 @@ static void make_teams(Worker *w)
     }
 }
 
+/* The memory of the next step. */
+static void take_memory(Worker *w)
+{
+    long *in = w->shown && (!w->plain || next(&w->own) % 4) ? w->shown : w->plain;
+    long *out = w->shown && (!w->plain || next(&w->own) % 4) ? w->shown : w->plain;
+    w->in = in, w->out = out + ALL;
+}
+
+static void make_memory(Worker *w, const char *kind)
+{
+    if (strcmp(kind, "plain")) OK(MPI_Alloc_mem(2 * ALL * sizeof(long), MPI_INFO_NULL, &w->shown));
+    if (!strcmp(kind, "plain") || !strcmp(kind, "mixed")) w->plain = malloc(2 * ALL * sizeof(long));
+    take_memory(w);
+}
+
+static void free_memory(Worker *w)
+{
+    free(w->plain);
+    if (w->shown) OK(MPI_Free_mem(w->shown));
+}
+
+/* Counts the bytes that are read where another rank has them; the second call answers how many. */
+static unsigned long long single_copies(int ends)
+{
+    static MPI_T_pvar_session session;
+    static MPI_T_pvar_handle handle;
+    int provided, index, count;
+    unsigned long long bytes = 0;
+    if (ends) {
+        OK(MPI_T_pvar_read(session, handle, &bytes));
+        OK(MPI_T_pvar_handle_free(session, &handle));
+        OK(MPI_T_pvar_session_free(&session));
+        OK(MPI_T_finalize());
+    } else {
+        OK(MPI_T_init_thread(MPI_THREAD_SINGLE, &provided));
+        OK(MPI_T_pvar_get_index("single_copy_bytes", MPI_T_PVAR_CLASS_COUNTER, &index));
+        OK(MPI_T_pvar_session_create(&session));
+        OK(MPI_T_pvar_handle_alloc(session, index, NULL, &handle, &count));
+        OK(MPI_T_pvar_start(session, handle));
+    }
+    return bytes;
+}
+
 static void free_teams(Worker *w)
 {
     for (int i = 0; i < COMMS; i++) OK(MPI_Comm_free(&w->teams[i].comm));
@@ -288,6 +334,7 @@ static void *work(void *argument)
             int size_of = (int)(next(&w->common) % COUNTS);
             int root = (int)((fixed % 2 ? fixed : draw) / 6 % (uint32_t)t->size);
             delay(w);
+            take_memory(w);
             switch (what) {
             case 0: barrier(w, t); break;
             case 1: bcast(w, t, size_of, root); break;
@@ -310,6 +357,7 @@ int main(int argc, char **argv)
     int level;
     uint64_t seed = argc > 1 ? strtoull(argv[1], NULL, 10) : 1;
     int steps = argc > 2 ? atoi(argv[2]) : 300, threads = argc > 3 ? atoi(argv[3]) : 1;
+    const char *memory = argc > 4 ? argv[4] : "plain";
     OK(MPI_Init_thread(&argc, &argv, threads > 1 ? MPI_THREAD_MULTIPLE : MPI_THREAD_SINGLE, &level));
     OK(MPI_Comm_rank(MPI_COMM_WORLD, &rank));
     OK(MPI_Comm_size(MPI_COMM_WORLD, &size));
@@ -322,11 +370,15 @@ int main(int argc, char **argv)
         workers[i].id = i;
         workers[i].steps = steps;
         make_teams(&workers[i]);
+        make_memory(&workers[i], memory);
     }
+    if (!strcmp(memory, "shown")) single_copies(0);
+    if (!strcmp(memory, "blind") && rank == size - 1) OK(setrlimit(RLIMIT_NOFILE, &(struct rlimit){3, 3}));
     for (int i = 1; i < threads; i++) pthread_create(&others[i], NULL, work, &workers[i]);
     work(&workers[0]);
     for (int i = 1; i < threads; i++) pthread_join(others[i], NULL);
-    for (int i = 0; i < threads; i++) free_teams(&workers[i]);
+    for (int i = 0; i < threads; i++) free_teams(&workers[i]), free_memory(&workers[i]);
+    if (!strcmp(memory, "shown")) CHECK(single_copies(1) > 0, "nothing was read in place");
     free(workers);
     free(others);
     OK(MPI_Finalize());

@@ -37,6 +37,7 @@ pub(crate) use order::{By, Ordered};
 use outbound::{Control, Outbound};
 use receive::EAGER_CEILING;
 use requests::{Requests, State};
+pub use shown::Place;
 use shown::{Asked, Opens};
 use std::collections::VecDeque;
 use weft_device::shm::CopyJob;

@@ -21,11 +21,19 @@ const SHORTEST_BYTES: usize = 2048;
 /// Longest message that the receiver copies alone and at once; both sides share longer ones.
 const ALONE_BYTES: u64 = 256 * 1024;
 
-/// Where a message lies.
+/// Where bytes lie that others can map.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Place {
-    ticket: Ticket,
-    offset: u64,
+pub struct Place {
+    pub ticket: Ticket,
+    pub offset: u64,
+}
+
+impl Place {
+    /// Where `bytes` bytes from `data` on lie, if they can be shown.
+    pub fn of(data: *const u8, bytes: usize) -> Option<Self> {
+        let memory::Location { ticket, offset, .. } = memory::of(data as usize, bytes)?;
+        Some(Self { ticket, offset: offset as u64 })
+    }
 }
 
 /// What a sender that asks says of its message, besides its length.
@@ -116,15 +124,20 @@ impl Port {
         if length < SHORTEST_BYTES {
             return None;
         }
-        let memory::Location { ticket, offset, .. } = memory::of(data as usize, length)?;
+        let place = Place::of(data, length)?;
         let worth_it = self.limits.single_copy.is_none_or(|least| length >= least);
-        (worth_it && self.attachable(to).is_some()).then_some(Place { ticket, offset: offset as u64 })
+        (worth_it && self.attachable(to).is_some()).then_some(place)
+    }
+
+    /// What `from` says that it has at a place, if it leads to that.
+    pub fn see(&mut self, from: u32, place: Place, bytes: u64) -> Option<Shown> {
+        let pid = self.attachable(from)?;
+        self.opens.find(from, pid, place, bytes)
     }
 
     /// The message, where its sender shows it.
     pub(super) fn shown(&mut self, from: u32, asked: &Asked, bytes: u64) -> Option<Shown> {
-        let (place, pid) = (asked.place?, self.attachable(from)?);
-        self.opens.find(from, pid, place, bytes)
+        self.see(from, asked.place?, bytes)
     }
 
     /// Copies a message that the sender shows, if it is of a length for that.

@@ -80,13 +80,18 @@ pub struct Shown {
 }
 
 impl Shown {
+    /// The address of `length` bytes from `from` on, in this process. The peer may change what stands there.
+    pub fn at(&self, from: usize, length: usize) -> *const u8 {
+        self.memory.at(self.offset + from, length).cast_const()
+    }
+
     /// Copies `length` bytes from `from` on.
     ///
     /// # Safety
     /// `to` is writable for `length` bytes, and does not lie in this memory.
     pub unsafe fn copy(&self, from: usize, to: *mut u8, length: usize) {
         // SAFETY: inside the mapping, which checks that. A peer that writes meanwhile spoils only the bytes that it sent.
-        unsafe { std::ptr::copy_nonoverlapping(self.memory.at(self.offset + from, length), to, length) };
+        unsafe { std::ptr::copy_nonoverlapping(self.at(from, length), to, length) };
     }
 }
 

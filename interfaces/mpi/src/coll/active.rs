@@ -2,8 +2,10 @@
 
 use super::inquiry::{Letters, Name, Patience};
 use super::run::{OutsideFold, Run, Turn};
+use super::schedule::Schedule;
 use crate::error::Result;
 use crate::world::WORLD;
+use std::cell::RefCell;
 use weft_fabric::{Endpoint, Outside};
 
 /// A collective operation known to [`Active`]; never reused while its request lives.
@@ -20,6 +22,16 @@ enum State {
     /// A fold is being performed outside.
     Away,
     Done,
+}
+
+impl State {
+    fn after(turn: Turn) -> Self {
+        match turn {
+            Turn::Blocked => Self::Running,
+            Turn::Outside(fold) => Self::Wanting(fold),
+            Turn::Done => Self::Done,
+        }
+    }
 }
 
 pub(super) struct Operation {
@@ -40,24 +52,53 @@ pub struct Active {
     pub(super) moving: Vec<u32>,
     /// What `inquiry` has under way.
     pub(super) letters: Letters,
+    /// Memory of schedules that are over.
+    spares: RefCell<Vec<Schedule>>,
 }
 
+/// Schedules whose memory is kept.
+const MOST_SPARES: usize = 16;
+/// Steps of which one is kept at most.
+const MOST_STEPS: usize = 256;
+
 impl Active {
-    /// Takes a nonblocking operation and starts it.
-    pub fn start(&mut self, run: Run, endpoint: &mut Endpoint) -> CollectiveId {
-        let id = self.insert(run, false);
-        self.restart(id, endpoint);
-        id
+    /// A schedule without steps, to be filled.
+    pub fn empty_schedule(&self) -> Schedule {
+        self.spares.borrow_mut().pop().unwrap_or_default()
+    }
+
+    /// The schedule is over, and its memory may be used again.
+    pub fn recycle(&self, mut schedule: Schedule) {
+        let mut spares = self.spares.borrow_mut();
+        if spares.len() < MOST_SPARES && schedule.steps.len() <= MOST_STEPS {
+            schedule.clear();
+            spares.push(schedule);
+        }
+    }
+
+    /// Takes a nonblocking operation and starts it; `None` if it is complete by that, and went well.
+    pub fn start(&mut self, mut run: Run, endpoint: &mut Endpoint) -> Option<CollectiveId> {
+        let state = State::after(run.advance(endpoint));
+        let is_done = matches!(state, State::Done);
+        if is_done && run.is_well() {
+            self.recycle(run.into_schedule());
+            return None;
+        }
+        let id = self.insert(run, false, state);
+        if !is_done {
+            self.moving.push(id.0);
+        }
+        Some(id)
     }
 
     /// Takes a persistent operation, which stays until [`Self::release`].
     pub fn keep(&mut self, run: Run) -> CollectiveId {
-        self.insert(run, true)
+        self.insert(run, true, State::Idle)
     }
 
-    fn insert(&mut self, run: Run, persistent: bool) -> CollectiveId {
+    fn insert(&mut self, run: Run, persistent: bool, state: State) -> CollectiveId {
         let patience = Patience::default();
-        let operation = Operation { run, state: State::Idle, persistent, patience, released: false };
+        let operation = Operation { run, state, persistent, patience, released: false };
         let operation = Some(Box::new(operation));
         match self.free.pop() {
             Some(index) => {
@@ -117,8 +158,11 @@ impl Active {
     }
 
     fn forget(&mut self, index: u32) {
-        self.operations[index as usize] = None;
+        let operation = self.operations[index as usize].take();
         self.free.push(index);
+        if let Some(operation) = operation {
+            self.recycle(operation.run.into_schedule());
+        }
     }
 
     /// Whether nothing is under way.
@@ -202,11 +246,7 @@ impl Operation {
 
     fn step(&mut self, endpoint: &mut Endpoint) {
         if matches!(self.state, State::Running) {
-            self.state = match self.run.advance(endpoint) {
-                Turn::Blocked => State::Running,
-                Turn::Outside(fold) => State::Wanting(fold),
-                Turn::Done => State::Done,
-            };
+            self.state = State::after(self.run.advance(endpoint));
         }
     }
 }

@@ -7,7 +7,7 @@ use super::schedule::{Chosen, Schedule};
 use super::shared::Team;
 use crate::comm::{COLLECTIVE, Comm};
 use crate::error::{Error, Result};
-use crate::request::Request;
+use crate::request::{Request, SENT};
 use crate::world::{WORLD, World};
 use std::sync::Arc;
 use weft_fabric::settings::Algorithms;
@@ -241,14 +241,23 @@ pub unsafe fn nonblocking(
 ) -> Result<()> {
     let mut guard = WORLD.enter();
     let world = &mut *guard;
-    let comm = world.comm(handle)?.clone();
+    let comm = world.comm(handle)?;
     comm.check_not_revoked()?;
-    let prepared = prepare(&Scene { world, comm: &comm })?;
-    let job = job(&comm, comm.collective.next_tag(), prepared);
+    let prepared = prepare(&Scene { world, comm })?;
+    let tag = comm.collective.next_tag();
+    if prepared.schedule.steps.is_empty() && prepared.error.is_none() {
+        world.collectives.recycle(prepared.schedule);
+        // SAFETY: the caller's promise.
+        unsafe { *request = SENT };
+        return Ok(());
+    }
+    let job = job(comm, tag, prepared);
     // SAFETY: the caller's promise.
     let run = unsafe { Run::new(job) };
-    let id = world.collectives.start(run, &mut world.endpoint);
-    let new = world.requests.insert(Request::collective(id, handle));
+    let new = match world.collectives.start(run, &mut world.endpoint) {
+        Some(id) => world.requests.insert(Request::collective(id, handle)),
+        None => SENT,
+    };
     // SAFETY: the caller's promise.
     unsafe { *request = new };
     Ok(())

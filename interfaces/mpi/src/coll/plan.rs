@@ -138,8 +138,8 @@ impl Plan for Alltoall {
         unsafe {
             let (given, taken) = (Pieces::sent(prepared, inputs), Pieces::received(prepared, &self.outputs));
             let done = match self.equal {
-                true => team.alltoall(given.at(), sent, taken.at(), block).map(|()| true),
-                false => team.alltoallv(given.at(), taken.at()),
+                true => team.alltoall(given.at(), sent, taken.at(), block, None).map(|()| true),
+                false => team.alltoallv(given.at(), taken.at(), self.inputs.is_some()),
             };
             let done = done.map_err(|differs| differs.against(|member| taken.pieces[member as usize].bytes))?;
             if done {
@@ -210,7 +210,7 @@ impl Plan for Gather {
                 Some(_) => sent.pieces[0],
                 None => rooms.pieces[plan.root as usize],
             };
-            let alike = team.gather(plan.root, mine, rooms.at());
+            let alike = team.gather(plan.root, mine, rooms.at(), plan.block_bytes.is_some());
             alike.map_err(|differs| differs.against(|member| rooms.pieces[member as usize].bytes))?;
             rooms.unpack(&plan.prepared, &plan.blocks, |member| {
                 let has_come = rooms.pieces[member as usize].bytes <= most;

@@ -5,6 +5,7 @@ mod parting;
 use super::inquiry::Name;
 use super::schedule::{SCRATCH_ALIGN, Schedule, Step, View};
 use crate::error::{Class, Error};
+use crate::op::Kernel;
 use std::sync::Arc;
 use weft_fabric::{Endpoint, Envelope, Fault, Peer, RequestId, Selector, SendMode};
 
@@ -105,8 +106,12 @@ pub trait Route: Send + Sync {
     fn ranks(&self) -> u32;
 }
 
-/// A function `into = left op into` over a number of elements.
-pub type Combine = Arc<dyn Fn(*const u8, *mut u8, u64) + Send + Sync>;
+/// `into = left op into` over a number of elements.
+#[derive(Clone)]
+pub enum Combine {
+    Kernel(Kernel),
+    Function(Arc<dyn Fn(*const u8, *mut u8, u64) + Send + Sync>),
+}
 
 /// How a schedule folds.
 #[derive(Clone)]
@@ -149,7 +154,12 @@ unsafe impl Send for OutsideFold {}
 
 impl OutsideFold {
     pub fn perform(self) {
-        (self.combine)(self.left, self.into, self.count);
+        let Self { combine, left, into, count } = self;
+        match combine {
+            // SAFETY: a run folds views of the kernel's type that do not overlap.
+            Combine::Kernel(kernel) => unsafe { kernel(left, into, into, count as usize) },
+            Combine::Function(function) => function(left, into, count),
+        }
     }
 }
 
@@ -209,24 +219,18 @@ impl Dealings {
     }
 }
 
-/// Aligned memory for the scratch area; what it holds is never read before it was written.
-struct Scratch(Vec<Line>);
-
-#[repr(align(64))]
-#[derive(Clone, Copy)]
-struct Line(#[allow(dead_code)] [std::mem::MaybeUninit<u8>; SCRATCH_ALIGN as usize]);
+/// Memory for the scratch area; what it holds is never read before it was written.
+struct Scratch(Vec<u8>);
 
 impl Scratch {
+    /// With room to begin at a multiple of [`SCRATCH_ALIGN`], which costs less than to ask for such memory.
     fn new(bytes: u64) -> Self {
-        let lines = bytes.div_ceil(SCRATCH_ALIGN) as usize;
-        let mut memory = Vec::with_capacity(lines);
-        // SAFETY: `Line` is made of bytes that may be uninitialised, and there is capacity for `lines`.
-        unsafe { memory.set_len(lines) };
-        Self(memory)
+        Self(if bytes == 0 { Vec::new() } else { Vec::with_capacity((bytes + SCRATCH_ALIGN) as usize) })
     }
 
     fn base(&mut self) -> *mut u8 {
-        self.0.as_mut_ptr().cast()
+        let memory = self.0.as_mut_ptr();
+        memory.wrapping_add(memory.align_offset(SCRATCH_ALIGN as usize))
     }
 }
 
@@ -258,6 +262,16 @@ impl<I: Copy> Run<I> {
         self.misfit = self.job.misfit;
         self.over.clear();
         self.parted.clear();
+    }
+
+    /// What it was made from, for the next one.
+    pub fn into_schedule(self) -> Schedule {
+        self.job.schedule
+    }
+
+    /// Whether nothing is to be told of a run that is done.
+    pub fn is_well(&self) -> bool {
+        self.error.is_none()
     }
 
     /// How a run that is done ended.

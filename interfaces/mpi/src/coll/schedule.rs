@@ -19,12 +19,13 @@ pub enum Area {
     Scratch,
 }
 
-/// An index into [`Schedule::shapes`].
+/// [`BYTES`], or an index into [`Schedule::shapes`], counted from 1.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ShapeId(u32);
 
 /// Single bytes: the shape of everything that is packed.
 pub const BYTES: ShapeId = ShapeId(0);
+static BYTE: Shape = Shape::dense(1);
 
 /// `count` elements that begin `at` bytes after the start of an area.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -81,7 +82,7 @@ pub enum Step {
 #[derive(Clone, Debug)]
 pub struct Schedule {
     pub steps: Vec<Step>,
-    pub shapes: Vec<Shape>,
+    shapes: Vec<Shape>,
     pub scratch: u64,
     /// Algorithms that are prescribed for what is built into it.
     pub algorithms: Algorithms,
@@ -104,25 +105,30 @@ pub const SCRATCH_ALIGN: u64 = 64;
 
 impl Default for Schedule {
     fn default() -> Self {
-        Self {
-            steps: Vec::new(),
-            shapes: vec![Shape::dense(1)],
-            scratch: 0,
-            algorithms: Algorithms::AUTO,
-            chosen: Vec::new(),
-        }
+        Self { steps: Vec::new(), shapes: Vec::new(), scratch: 0, algorithms: Algorithms::AUTO, chosen: Vec::new() }
     }
 }
 
 /// The building of schedules.
 impl Schedule {
+    /// Empty again; its memory stays.
+    pub fn clear(&mut self) {
+        self.steps.clear();
+        self.shapes.clear();
+        self.chosen.clear();
+        self.scratch = 0;
+    }
+
     pub fn add_shape(&mut self, shape: Shape) -> ShapeId {
         self.shapes.push(shape);
-        ShapeId(self.shapes.len() as u32 - 1)
+        ShapeId(self.shapes.len() as u32)
     }
 
     pub fn shape(&self, id: ShapeId) -> &Shape {
-        &self.shapes[id.0 as usize]
+        match id.0.checked_sub(1) {
+            None => &BYTE,
+            Some(index) => &self.shapes[index as usize],
+        }
     }
 
     /// The algorithm that follows was chosen for so many bytes.

@@ -12,6 +12,7 @@ use crate::comm::Comm;
 use crate::error::Result;
 use crate::world::WORLD;
 use std::ffi::c_void;
+use std::ptr::NonNull;
 use weft_fabric::settings::Algorithms;
 
 /// Whether the call is one between two groups, which goes by messages. A handle that is not valid is none.
@@ -42,7 +43,7 @@ pub unsafe fn gather(
             PlainRooted::new("MPI_Gather", mine, rooms, root, comm, Gather::is_prescribed, Team::gathered_bytes)?
         {
             plain.comm.collective.next_tag();
-            let alike = plain.team.gather(plain.root, plain.mine, plain.block());
+            let alike = plain.team.gather(plain.root, plain.mine, plain.block(), true);
             return alike.map_err(|differs| differs.against(|member| plain.block()(member).bytes));
         }
         planned("MPI_Gather", comm, |scene| {
@@ -76,7 +77,7 @@ pub unsafe fn gatherv(
             PlainRooted::new("MPI_Gatherv", mine, rooms, root, comm, Gather::is_prescribed, Team::gathered_bytes)?
         {
             plain.comm.collective.next_tag();
-            let alike = plain.team.gather(plain.root, plain.mine, plain.block());
+            let alike = plain.team.gather(plain.root, plain.mine, plain.block(), false);
             return alike.map_err(|differs| differs.against(|member| plain.block()(member).bytes));
         }
         planned("MPI_Gatherv", comm, |scene| {
@@ -163,63 +164,103 @@ enum List {
     Own(Counts, Counts),
 }
 
-/// One side of a call: elements without gaps, in blocks.
+/// One side of a call: elements without gaps, in blocks. Every field is a word: a shorter one would be copied together with
+/// its neighbour, by loads that have to wait for the stores before them.
 #[derive(Clone, Copy)]
 struct Side {
-    at: *const u8,
+    at: NonNull<u8>,
     /// Bytes of an element.
     size: usize,
     count: i64,
-    list: List,
+    kind: Kind,
+    counts: *const c_void,
+    displacements: *const c_void,
+}
+
+/// A [`List`] without its arrays.
+#[derive(Clone, Copy, PartialEq, Eq)]
+#[repr(usize)]
+enum Kind {
+    One,
+    Equal,
+    Own,
+    OwnWide,
 }
 
 impl Side {
     /// `None` where the general way has to look closer.
+    #[inline]
     fn new(buffer: *const c_void, count: i64, handle: usize, list: List) -> Option<Self> {
         let held = datatype(handle)?;
         let (offset, size) = held.contiguous_span(1).filter(|_| held.is_contiguous(2))?;
-        if buffer.is_null() || buffer as usize == IN_PLACE {
+        // Of nothing any address will do.
+        let is_nothing = buffer.is_null() && count == 0 && !matches!(list, List::Own(..));
+        if (buffer.is_null() && !is_nothing) || buffer as usize == IN_PLACE {
             return None;
         }
-        if let List::Own(counts, displacements) = list
-            && (counts.is_null() || displacements.is_null())
-        {
-            return None;
-        }
-        let at = buffer.cast::<u8>().wrapping_offset(offset as isize);
-        Some(Self { at, size: usize::try_from(size).ok()?, count, list })
+        let (kind, counts, displacements) = match list {
+            List::One => (Kind::One, std::ptr::null(), std::ptr::null()),
+            List::Equal => (Kind::Equal, std::ptr::null(), std::ptr::null()),
+            List::Own(counts, displacements) if counts.is_null() || displacements.is_null() => return None,
+            List::Own(counts, displacements) => {
+                (if counts.wide { Kind::OwnWide } else { Kind::Own }, counts.at, displacements.at)
+            }
+        };
+        let at = match is_nothing {
+            true => NonNull::dangling(),
+            false => NonNull::new(buffer.cast_mut().cast::<u8>().wrapping_offset(offset as isize))?,
+        };
+        Some(Self { at, size: usize::try_from(size).ok()?, count, kind, counts, displacements })
     }
 
+    fn has_own(&self) -> bool {
+        matches!(self.kind, Kind::Own | Kind::OwnWide)
+    }
+
+    /// The element of one of the arrays for `member`.
+    #[inline]
+    fn element(&self, array: *const c_void, member: u32) -> i64 {
+        let array = Counts { at: array, wide: self.kind == Kind::OwnWide };
+        // SAFETY: the array has an element for each member, as the standard demands.
+        unsafe { array.get(member as usize) }
+    }
+
+    #[inline]
     fn count(&self, member: u32) -> i64 {
-        match self.list {
-            // SAFETY: the array has a count for each member, as the standard demands.
-            List::Own(counts, _) => unsafe { counts.get(member as usize) },
-            _ => self.count,
-        }
+        if self.has_own() { self.element(self.counts, member) } else { self.count }
     }
 
     /// Whether each of the blocks has at most so many bytes.
     fn fits(&self, members: u32, most: usize) -> bool {
         let fits = |member| usize::try_from(self.count(member)).is_ok_and(|count| count <= most / self.size.max(1));
-        match self.list {
-            List::Own(..) => (0..members).all(fits),
-            _ => fits(0),
-        }
+        if self.has_own() { (0..members).all(fits) } else { fits(0) }
+    }
+
+    /// Whether the two may be the same memory.
+    fn meets(&self, other: &Self) -> bool {
+        self.at == other.at && (self.count != 0 || self.has_own() || other.has_own())
+    }
+
+    /// Whether the block of `member` is as long as that of `other`, and lies elsewhere.
+    fn is_apart(&self, member: u32, other: &Self, of: u32) -> bool {
+        let (mine, theirs) = (self.piece(member), other.piece(of));
+        mine.bytes == theirs.bytes && (mine.at != theirs.at || mine.bytes == 0)
+    }
+
+    /// Blocks that lie one after the other.
+    fn all(&self, members: u32) -> Piece {
+        Piece { at: self.at.as_ptr(), bytes: members as usize * self.piece(0).bytes }
     }
 
     #[inline]
     fn piece(&self, member: u32) -> Piece {
         let bytes = self.count(member) as usize * self.size;
-        let from = match self.list {
-            List::One => 0,
-            List::Equal => member as usize * bytes,
-            List::Own(_, displacements) => {
-                // SAFETY: as for counts.
-                let at = unsafe { displacements.get(member as usize) };
-                (at as usize).wrapping_mul(self.size)
-            }
+        let from = match self.kind {
+            Kind::One => 0,
+            Kind::Equal => member as usize * bytes,
+            Kind::Own | Kind::OwnWide => (self.element(self.displacements, member) as usize).wrapping_mul(self.size),
         };
-        Piece::new(self.at.wrapping_add(from), bytes)
+        Piece { at: self.at.as_ptr().wrapping_add(from), bytes }
     }
 }
 
@@ -244,12 +285,8 @@ impl Plain {
         let (Some(given), Some(taken)) = (given, taken) else { return Ok(None) };
         let Some((comm, team)) = team(comm, call, is_prescribed)? else { return Ok(None) };
         let most = most(team);
-        if given.at == taken.at || !given.fits(team.size, most) || !taken.fits(team.size, most) {
-            return Ok(None);
-        }
-        let own = (given.piece(team.me), taken.piece(team.me));
-        let plain = own.0.bytes == own.1.bytes && own.0.at != own.1.at;
-        Ok(plain.then_some(Self { comm, team, given, taken }))
+        let plain = !given.meets(&taken) && given.fits(team.size, most) && taken.fits(team.size, most);
+        Ok((plain && given.is_apart(team.me, &taken, team.me)).then_some(Self { comm, team, given, taken }))
     }
 
     /// As every call that goes this way, whether plain or not.
@@ -287,9 +324,7 @@ impl PlainRooted {
         let mut plain = Self { comm, team, root, mine: mine.piece(0), blocks: None };
         if team.me == root {
             plain.blocks = blocks().filter(|blocks| {
-                let own = || blocks.piece(root);
-                let apart = blocks.at != mine.at && own().bytes == plain.mine.bytes && own().at != plain.mine.at;
-                blocks.fits(team.size, most) && apart
+                blocks.fits(team.size, most) && !blocks.meets(&mine) && blocks.is_apart(root, &mine, 0)
             });
         }
         Ok((team.me != root || plain.blocks.is_some()).then_some(plain))
@@ -392,7 +427,8 @@ pub unsafe fn alltoall(
         let (inputs, outputs) = (|member| plain.given.piece(member), |member| plain.taken.piece(member));
         let block = outputs(0).bytes;
         // SAFETY: the program's buffers are as the arguments say.
-        let alike = unsafe { plain.team.alltoall(inputs, block, outputs, block) };
+        let alike =
+            unsafe { plain.team.alltoall(inputs, block, outputs, block, Some(plain.given.all(plain.team.size))) };
         return alike.map_err(|differs| differs.error(block));
     }
     // SAFETY: the caller's promise.
@@ -436,7 +472,7 @@ pub unsafe fn alltoallv(
             return planned(call, comm, check);
         };
         let (inputs, outputs) = (|member| plain.given.piece(member), |member| plain.taken.piece(member));
-        match plain.team.alltoallv(inputs, outputs) {
+        match plain.team.alltoallv(inputs, outputs, true) {
             Ok(true) => {
                 plain.count();
                 Ok(())

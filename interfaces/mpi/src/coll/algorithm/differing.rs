@@ -103,14 +103,14 @@ const OPERATIONS: &[(&str, Build)] = &[
 ];
 
 fn combine() -> Combine {
-    Arc::new(|left, into, count| {
+    Combine::Function(Arc::new(|left, into, count| {
         for i in 0..count as usize {
             // SAFETY: both buffers have `count` elements of eight bytes.
             unsafe {
                 into.cast::<u64>().add(i).write(left.cast::<u64>().add(i).read() | into.cast::<u64>().add(i).read())
             };
         }
-    })
+    }))
 }
 
 fn ends(seed: u64, (name, build): (&str, Build), counts: &[u64]) {

@@ -76,7 +76,7 @@ impl Layout {
     }
 
     fn combine(self) -> Combine {
-        Arc::new(move |left, into, count| {
+        Combine::Function(Arc::new(move |left, into, count| {
             for i in 0..count as usize {
                 let [a, b] = self.places(i);
                 // SAFETY: both buffers have `count` elements of this layout.
@@ -87,7 +87,7 @@ impl Layout {
                     into.add(b).cast::<u32>().write_unaligned(value.1);
                 }
             }
-        })
+        }))
     }
 }
 
@@ -138,7 +138,8 @@ thread_local! {
 }
 
 fn rank(build: impl FnOnce(&mut Schedule), input: Vec<u8>, output: Vec<u8>) -> Rank {
-    let mut schedule = Schedule { algorithms: PRESCRIBED.get(), ..Schedule::default() };
+    let mut schedule = Schedule::default();
+    schedule.algorithms = PRESCRIBED.get();
     build(&mut schedule);
     Rank { schedule, input, output }
 }
@@ -443,7 +444,7 @@ fn reduce_folds_in_the_order_of_ranks() {
 
 /// Adds dense elements.
 fn sum() -> Combine {
-    Arc::new(|left, into, count| {
+    Combine::Function(Arc::new(|left, into, count| {
         for i in 0..2 * count as usize {
             // SAFETY: both have `count` elements of two numbers.
             unsafe {
@@ -452,7 +453,7 @@ fn sum() -> Combine {
                 into.cast::<u32>().add(i).write_unaligned(sum);
             }
         }
-    })
+    }))
 }
 
 #[test]

@@ -79,8 +79,9 @@ pub struct Draft<'a> {
 
 impl<'a> Draft<'a> {
     pub fn new(scene: &'a Scene<'a>) -> Self {
-        let mut prepared = Prepared::default();
-        prepared.schedule.algorithms = scene.world.endpoint.settings().algorithms;
+        let mut schedule = scene.world.collectives.empty_schedule();
+        schedule.algorithms = scene.world.endpoint.settings().algorithms;
+        let prepared = Prepared { schedule, ..Prepared::default() };
         Self { scene, prepared }
     }
 
@@ -113,20 +114,24 @@ impl<'a> Draft<'a> {
 
     /// A buffer of one block.
     pub fn single(&mut self, area: Area, names: Names, argument: Uniform) -> Result<View> {
-        let block = self.uniform(area, names, argument, 1)?;
-        Ok(block[0])
+        Ok(self.first(area, names, argument, 1)?.0)
     }
 
-    /// A buffer of `blocks` equal blocks, one after the other.
-    pub fn uniform(&mut self, area: Area, names: Names, argument: Uniform, blocks: u32) -> Result<Vec<View>> {
+    /// The first of `blocks` equal blocks, and from where to where the next one begins.
+    fn first(&mut self, area: Area, names: Names, argument: Uniform, blocks: u32) -> Result<(View, i64)> {
         let count = count(names.count, argument.count)?;
         let datatype = self.datatype(names.datatype, argument.datatype)?;
         check_buffer(names.buffer, argument.buffer, datatype, count)?;
         check_total(names.count, datatype, count, blocks)?;
         let shape = self.prepared.schedule.add_shape(shape_of(datatype));
         self.set_base(area, argument.buffer);
-        let stride = count as i64 * datatype.extent();
-        Ok((0..i64::from(blocks)).map(|i| View::new(area, i * stride, shape, count)).collect())
+        Ok((View::new(area, 0, shape, count), count as i64 * datatype.extent()))
+    }
+
+    /// A buffer of `blocks` equal blocks, one after the other.
+    pub fn uniform(&mut self, area: Area, names: Names, argument: Uniform, blocks: u32) -> Result<Vec<View>> {
+        let (first, stride) = self.first(area, names, argument, blocks)?;
+        Ok((0..i64::from(blocks)).map(|i| View { at: i * stride, ..first }).collect())
     }
 
     /// A buffer of `blocks` blocks, displacements counted in elements.

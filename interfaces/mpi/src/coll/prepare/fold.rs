@@ -1,6 +1,6 @@
 //! How an operation folds elements of a datatype.
 
-use crate::coll::run::Folding;
+use crate::coll::run::{Combine, Folding};
 use crate::datatype::Datatype;
 use crate::error::{Class, Error, Result};
 use crate::op::{Elements, Op, Predefined};
@@ -17,8 +17,11 @@ pub fn folding(op: &Op, datatype: &Datatype, handle: usize) -> Result<(Folding, 
         let detail = format!("op MPI_{} is for one-sided accumulation only", predefined.name());
         return Err(Error::new(Class::Op, detail));
     }
+    if let Op::Predefined(predefined) = op {
+        let folding = Folding { combine: Combine::Kernel(predefined.kernel(datatype)?), foreign: false };
+        return Ok((folding, op.is_commutative()));
+    }
     let (op, datatype) = (*op, datatype.clone());
-    let foreign = matches!(op, Op::User { .. });
     let commutative = op.is_commutative();
     let combine = move |left: *const u8, into: *mut u8, count: u64| {
         let elements = Elements { count: count as i64, datatype: &datatype, handle };
@@ -26,5 +29,5 @@ pub fn folding(op: &Op, datatype: &Datatype, handle: usize) -> Result<(Folding, 
         let outcome = unsafe { op.reduce(left, into, elements) };
         debug_assert!(outcome.is_ok(), "the operation was checked for the type");
     };
-    Ok((Folding { combine: Arc::new(combine), foreign }, commutative))
+    Ok((Folding { combine: Combine::Function(Arc::new(combine)), foreign: true }, commutative))
 }

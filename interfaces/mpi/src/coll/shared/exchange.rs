@@ -4,8 +4,11 @@
 //! one that it is not.
 
 use super::piece::Piece;
+use super::showing::{SHOWN_BYTES, SHOWN_ROW, Said};
 use super::team::{SLOT_BYTES, Team};
 use super::word::{Alike, Differs};
+use crate::world::WORLD;
+use weft_fabric::Place;
 
 const ALLGATHER: &str = "MPI_Allgather";
 const ALLTOALL: &str = "MPI_Alltoall";
@@ -25,14 +28,26 @@ impl Team {
         self.tell("allgather", mine.bytes);
         let longest = (0..self.size).map(|member| rooms(member).bytes).max().unwrap_or(0);
         if longest == 0 && mine.bytes == 0 {
-            return self.bring_nothing(ALLGATHER);
+            return self.bring_nothing();
+        }
+        let table = || self.table(|member| rooms(member).bytes);
+        if longest >= SHOWN_BYTES {
+            let bytes = |member| rooms(member).bytes;
+            if let Some(seen) = self.show(ALLGATHER, (mine.bytes, table()), bytes, bytes, Some(mine), None)? {
+                // SAFETY: everybody shows as many bytes as its room has; the caller's promise.
+                unsafe {
+                    mine.keep(rooms(self.me));
+                    self.each_other(|member| rooms(member).copy_from(seen.input(member, 0, bytes(member))));
+                }
+                return self.all_have_read(ALLGATHER, self.others().map(bytes).sum());
+            }
         }
         let most = self.buffer_bytes();
         let rounds = longest.max(mine.bytes).div_ceil(most);
         if rounds > 1 && mine.bytes != rooms(self.me).bytes {
             return self.give_up(ALLGATHER);
         }
-        let row = if rounds > 1 { self.table(|member| rooms(member).bytes) } else { 1 };
+        let row = if rounds > 1 { table() } else { 1 };
         for round in 0..rounds {
             let from = round * most;
             let operation = self.begin();
@@ -81,7 +96,7 @@ impl Team {
     }
 
     /// What we have in `inputs` for each member, `sent` bytes, goes to it; what it has for us comes to `outputs`, each of
-    /// `block` bytes. Neither is more than [`Self::dealt_bytes`].
+    /// `block` bytes. Neither is more than [`Self::dealt_bytes`]. `row`: the inputs, where they lie one after the other.
     ///
     /// # Safety
     /// The inputs are readable, the outputs writable. They may be the same memory.
@@ -94,10 +109,22 @@ impl Team {
         sent: usize,
         outputs: impl Fn(u32) -> Piece,
         block: usize,
+        row: Option<Piece>,
     ) -> Alike {
         self.tell("alltoall", sent);
         if sent == 0 && block == 0 {
-            return self.bring_nothing(ALLTOALL);
+            return self.bring_nothing();
+        }
+        if block >= SHOWN_BYTES {
+            let (all, from) = (self.size as usize * block, self.me as usize * block);
+            if let Some(seen) = self.show(ALLTOALL, (sent, SHOWN_ROW), |_| block, |_| all, row, None)? {
+                // SAFETY: everybody shows a block for each member; the caller's promise.
+                unsafe {
+                    inputs(self.me).keep(outputs(self.me));
+                    self.each_other(|member| outputs(member).copy_from(seen.input(member, from, block)));
+                }
+                return self.all_have_read(ALLTOALL, all - block);
+            }
         }
         let short = |block: usize| self.size as usize * block <= SLOT_BYTES;
         let operation = self.begin();
@@ -123,8 +150,9 @@ impl Team {
         alike
     }
 
-    /// As [`Self::alltoall`] with lengths that only each pair knows. True: it is done; otherwise some member brings more than
-    /// there is room for, which all see, and all of it goes by messages.
+    /// As [`Self::alltoall`] with lengths that only each pair knows. `apart`: inputs and outputs are not the same memory. True: it
+    /// is done; otherwise some member brings more than there is room for, and it cannot be read where it stands, which all
+    /// see, and all of it goes by messages.
     ///
     /// # Safety
     /// As [`Self::alltoall`].
@@ -135,57 +163,117 @@ impl Team {
         &self,
         inputs: impl Fn(u32) -> Piece,
         outputs: impl Fn(u32) -> Piece,
+        apart: bool,
     ) -> Result<bool, Differs> {
-        let others = || (0..self.size).filter(|member| *member != self.me);
-        let longest = others().map(|member| inputs(member).bytes).max().unwrap_or(0);
+        let longest = self.others().map(|member| inputs(member).bytes).max().unwrap_or(0);
         self.tell("alltoall", longest);
-        let gets_nothing = others().all(|member| outputs(member).bytes == 0);
-        let stride = self.record_bytes();
-        let most = stride - HEAD;
         let operation = self.begin();
         match longest {
             0 => self.slot_room(ALLTOALLV, operation)?,
             _ => self.buffer_room(ALLTOALLV, operation)?,
         }
-        let record = |of: u32, to: u32| self.buffer(of, operation).wrapping_add(to as usize * stride);
-        if longest > 0 && longest <= most {
-            // SAFETY: each record has room for its head and `most` bytes; nobody reads them, since there is room.
-            self.each_other(|member| unsafe {
-                let (piece, to) = (inputs(member), record(self.me, member));
-                to.cast::<u64>().write_unaligned(piece.bytes as u64);
-                piece.copy_to(to.add(HEAD));
-            });
-        }
-        // SAFETY: the payload of our slot, not published yet.
-        unsafe { self.slot_bytes(self.me, operation).cast::<u64>().write_unaligned(longest as u64) };
+        // SAFETY: the caller's promise; there is room.
+        unsafe { self.bring_each(operation, &inputs, longest, apart) };
         self.publish(operation, 0, 0..self.size);
         // SAFETY: the caller's promise.
         unsafe { inputs(self.me).keep(outputs(self.me)) };
-        if longest == 0 && gets_nothing {
+        if longest == 0 && self.others().all(|member| outputs(member).bytes == 0) {
             self.finish(operation);
             return Ok(true);
         }
-        let mut outcome = self.await_all(ALLTOALLV, operation, 0).map(|()| true);
-        if outcome.is_ok() {
-            // SAFETY: all have published, and nobody writes there before we have finished.
-            let longest_of = |member| unsafe { self.slot_bytes(member, operation).cast::<u64>().read_unaligned() };
-            if (0..self.size).any(|member| longest_of(member) > most as u64) {
-                outcome = Ok(false);
-            } else {
-                // SAFETY: as above; what is copied has the length of our own place.
-                self.each_other(|member| unsafe {
-                    let (room, from) = (outputs(member), record(member, self.me));
-                    let bytes = if longest_of(member) == 0 { 0 } else { from.cast::<u64>().read_unaligned() };
-                    // Both are claims: nobody has more there than `most`.
-                    if bytes == room.bytes as u64 && room.bytes <= most {
-                        room.copy_from(from.add(HEAD));
-                    } else {
-                        outcome = Err(Differs::Length { member, bytes: Some(bytes) });
-                    }
-                });
+        let met = self.await_all(ALLTOALLV, operation, 0);
+        // SAFETY: all have published; the caller's promise.
+        let taken = met.and_then(|()| unsafe { self.take_each(operation, &outputs) });
+        match taken {
+            Ok(Taken::InPlace) => Ok(!self.have_read(ALLTOALLV, operation)?),
+            taken => {
+                self.finish(operation);
+                taken.map(|taken| taken == Taken::Here)
             }
         }
-        self.finish(operation);
+    }
+
+    /// Writes what we have for each, or where it stands, with its length in front.
+    ///
+    /// # Safety
+    /// The inputs are readable; nobody reads our slot and buffer.
+    unsafe fn bring_each(&self, operation: u64, inputs: &impl Fn(u32) -> Piece, longest: usize, apart: bool) {
+        let may_show = apart && longest >= SHOWN_BYTES && self.all_may_see();
+        let hull = may_show.then(|| Piece::hull(self.others().map(inputs)));
+        let said = hull.map_or(Said::default(), |hull| self.say(Some(hull), None));
+        let is_here = longest <= self.record_bytes() - HEAD;
+        self.each_other(|member| {
+            let (piece, record) = (inputs(member), self.record(self.me, operation, member));
+            // SAFETY: each record has room for its head, and for what is here; the caller's promise.
+            unsafe {
+                let head = record.cast::<[u64; 2]>();
+                match hull.filter(|_| said.input.is_some()) {
+                    Some(hull) => head.write_unaligned(
+                        [piece.bytes, (piece.at as usize).wrapping_sub(hull.at as usize)].map(|n| n as u64),
+                    ),
+                    None if longest > 0 && is_here => {
+                        record.cast::<u64>().write_unaligned(piece.bytes as u64);
+                        piece.copy_to(record.add(HEAD));
+                    }
+                    None => {}
+                }
+            }
+        });
+        // SAFETY: the payload of our slot.
+        unsafe { self.slot_bytes(self.me, operation).cast::<u64>().write_unaligned(longest as u64) };
+        self.write_said(operation, said);
+    }
+
+    /// Takes what each has for us.
+    ///
+    /// # Safety
+    /// All have published, and the outputs are writable.
+    unsafe fn take_each(&self, operation: u64, outputs: &impl Fn(u32) -> Piece) -> Result<Taken, Differs> {
+        // SAFETY: all have published, and nobody writes there before we have finished.
+        let longest_of = |member| unsafe { self.slot_bytes(member, operation).cast::<u64>().read_unaligned() };
+        let shows = |member| self.said(member, operation).input.is_some();
+        let most = self.record_bytes() - HEAD;
+        if (0..self.size).any(|member| longest_of(member) > most as u64 && !shows(member)) {
+            return Ok(Taken::Nothing);
+        }
+        let mut outcome = Ok(if (0..self.size).any(shows) { Taken::InPlace } else { Taken::Here });
+        self.each_other(|member| {
+            let (room, record) = (outputs(member), self.record(member, operation, self.me));
+            // SAFETY: as above. What stands there is a claim; what is copied has the length of our own place.
+            unsafe {
+                let [bytes, offset] = record.cast::<[u64; 2]>().read_unaligned();
+                let bytes = if longest_of(member) == 0 { 0 } else { bytes };
+                if bytes != room.bytes as u64 {
+                    outcome = Err(Differs::Length { member, bytes: Some(bytes) });
+                } else if let Some(place) = self.said(member, operation).input.filter(|_| bytes > 0) {
+                    let place = Place { offset: place.offset.saturating_add(offset), ..place };
+                    match self.see(member, place, room.bytes) {
+                        Some(shown) => {
+                            room.copy_from(shown.at(0, room.bytes));
+                            WORLD.enter().endpoint.count_single_copy(bytes);
+                        }
+                        None => self.is_blind(operation),
+                    }
+                } else if room.bytes <= most {
+                    room.copy_from(record.add(HEAD));
+                }
+            }
+        });
         outcome
     }
+
+    /// What `of` has for `to` in an operation.
+    fn record(&self, of: u32, operation: u64, to: u32) -> *mut u8 {
+        self.buffer(of, operation).wrapping_add(to as usize * self.record_bytes())
+    }
+}
+
+/// What a member has got of an all to all.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Taken {
+    /// Something is too long, and does not stand where all can read it.
+    Nothing,
+    Here,
+    /// In part out of others' memory; somebody may not have seen it.
+    InPlace,
 }

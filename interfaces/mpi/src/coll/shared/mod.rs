@@ -17,6 +17,7 @@ mod piece;
 mod reduce;
 mod reduce_scatter;
 mod rooted;
+mod showing;
 mod team;
 mod word;
 

@@ -15,6 +15,13 @@ impl Piece {
         Self { at: at.cast_mut(), bytes }
     }
 
+    /// The memory from the first to the last of some pieces.
+    pub(super) fn hull(pieces: impl Iterator<Item = Self>) -> Self {
+        let ends = pieces.filter(|piece| piece.bytes > 0).map(|piece| (piece.at, piece.at.wrapping_add(piece.bytes)));
+        let hull = ends.reduce(|hull, ends| (hull.0.min(ends.0), hull.1.max(ends.1)));
+        hull.map_or(Self::new(std::ptr::null(), 0), |(at, end)| Self { at, bytes: end as usize - at as usize })
+    }
+
     /// At most `most` of its bytes, from byte `from` on.
     #[inline]
     pub(super) fn part(self, from: usize, most: usize) -> Self {
@@ -52,14 +59,13 @@ impl Piece {
 }
 
 impl Team {
-    /// Our part in an operation in which we neither bring nor get a byte. We wait for nobody; those who expect something
-    /// of us see that it is nothing.
+    /// Our part in an operation in which nobody brings a byte: we wait for nobody, not even for room. Those who expect
+    /// something all the same see that we have finished without it.
     #[inline]
-    pub(super) fn bring_nothing(&self, call: &'static str) -> Alike {
+    pub(super) fn bring_nothing(&self) -> Alike {
         let operation = self.begin();
-        self.slot_room(call, operation)?;
-        self.publish(operation, 0, 0..self.size);
         self.finish(operation);
+        self.wake(0..self.size);
         Ok(())
     }
 

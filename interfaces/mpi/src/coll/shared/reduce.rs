@@ -1,5 +1,7 @@
 //! Reductions with predefined operations, in the order of ranks.
 
+use super::piece::Piece;
+use super::showing::{SHOWN_BYTES, SHOWN_ROW, Seen};
 use super::team::{BUFFER_BYTES, FLAT_MEMBERS, SLOT_BYTES, Team};
 use super::word::{Alike, Differs};
 use crate::op::Kernel;
@@ -8,6 +10,9 @@ const ALL: &str = "MPI_Allreduce";
 const ONE: &str = "MPI_Reduce";
 /// Up to so many bytes everybody reduces everything by itself, which saves a second meeting.
 const ALONE_BYTES: usize = 2048;
+
+/// Folded at a time where inputs are read in place: it stays in the first cache.
+const PART_BYTES: usize = 4096;
 
 /// What is folded: `count` elements of a predefined type, and the loop of a predefined operation on that type.
 #[derive(Clone, Copy)]
@@ -72,12 +77,16 @@ impl Team {
     pub unsafe fn allreduce(&self, vector: Vector, input: *const u8, output: *mut u8) -> Alike {
         self.tell("allreduce", vector.bytes());
         if vector.count == 0 {
-            return self.bring_nothing(ALL);
+            return self.bring_nothing();
         }
         let alone = vector.bytes() <= SLOT_BYTES || (vector.bytes() <= ALONE_BYTES && self.size <= FLAT_MEMBERS);
         if alone {
             // SAFETY: the caller's promise.
             return unsafe { self.allreduce_alone(vector, input, output) };
+        }
+        // SAFETY: the caller's promise.
+        if vector.bytes() >= SHOWN_BYTES && unsafe { self.allreduce_in_place(vector, input, output)? } {
+            return Ok(());
         }
         let (most, all) = (self.buffer_bytes() / vector.size, vector.bytes());
         let mut done = 0;
@@ -149,6 +158,83 @@ impl Team {
         Ok(())
     }
 
+    /// The same out of everybody's input, where it stands. False: not all can be read there.
+    ///
+    /// # Safety
+    /// As [`Self::allreduce`].
+    unsafe fn allreduce_in_place(&self, vector: Vector, input: *const u8, output: *mut u8) -> Result<bool, Differs> {
+        let bytes = vector.bytes();
+        let (given, taken) = (Piece::new(input, bytes), Piece::new(output, bytes));
+        let Some(seen) = self.show(ALL, (bytes, SHOWN_ROW), |_| bytes, |_| bytes, Some(given), Some(Some(taken)))?
+        else {
+            return Ok(false);
+        };
+        // SAFETY: the caller's promise. Of two, each reads as much of the other one's memory if it folds everything itself.
+        unsafe {
+            match self.size == 2 && !seen.is_in_place {
+                true => self.fold_shown(vector, &seen, input, output, 0),
+                false => self.allreduce_shown(vector, &seen, input, output)?,
+            }
+        }
+        self.all_have_read(ALL, bytes)?;
+        Ok(true)
+    }
+
+    /// `output` = a slice, which begins at byte `from`, of everybody's input, folded.
+    ///
+    /// # Safety
+    /// As [`Self::allreduce`]; the slice lies inside the vector. `output` may be where it stands in our input, if nobody else
+    /// reads that.
+    pub(super) unsafe fn fold_shown(&self, slice: Vector, seen: &Seen, input: *const u8, output: *mut u8, from: usize) {
+        // Members behind the second fold into the output before they come to their own part.
+        let is_own = self.me >= 2 && output.cast_const() == input.wrapping_add(from);
+        let mut aside = [0u64; PART_BYTES / 8];
+        let most = PART_BYTES / slice.size;
+        for done in (0..slice.count).step_by(most) {
+            let (piece, at) = (slice.part(most.min(slice.count - done)), from + done * slice.size);
+            let place = |member| match member == self.me {
+                true => input.wrapping_add(at),
+                false => seen.input(member, at, piece.bytes()),
+            };
+            // SAFETY: the caller's promise; the piece has at most so many bytes.
+            unsafe {
+                let output = output.add(done * slice.size);
+                if is_own {
+                    self.fold_from(piece, place, aside.as_mut_ptr().cast());
+                    std::ptr::copy_nonoverlapping(aside.as_ptr().cast(), output, piece.bytes());
+                } else {
+                    self.fold_from(piece, place, output);
+                }
+            }
+        }
+    }
+
+    /// Everybody folds a slice, and reads the others' out of their outputs.
+    ///
+    /// # Safety
+    /// As [`Self::allreduce`].
+    unsafe fn allreduce_shown(&self, vector: Vector, seen: &Seen, input: *const u8, output: *mut u8) -> Alike {
+        let bounds = |member: u32| member as usize * vector.count / self.size as usize * vector.size;
+        let (from, to) = (bounds(self.me), bounds(self.me + 1));
+        // SAFETY: the slice lies inside the vector; nobody else reads ours of our input.
+        unsafe { self.fold_shown(vector.part((to - from) / vector.size), seen, input, output.add(from), from) };
+        let folded = self.begin();
+        self.slot_room(ALL, folded)?;
+        self.publish(folded, 0, 0..self.size);
+        for step in 1..self.size {
+            let member = (self.me + step) % self.size;
+            self.await_one(ALL, member, folded, 0)?;
+            let (from, to) = (bounds(member), bounds(member + 1));
+            // SAFETY: the slice lies inside the outputs. Of our input, which our output may be, only this member has read it.
+            unsafe {
+                std::ptr::copy_nonoverlapping(seen.output(member, from, to - from), output.add(from), to - from);
+            }
+        }
+        self.all_met(folded);
+        self.finish(folded);
+        Ok(())
+    }
+
     /// Everybody folds a slice of this part of `all` bytes and tells the others.
     ///
     /// # Safety
@@ -212,7 +298,7 @@ impl Team {
     pub unsafe fn reduce(&self, root: u32, vector: Vector, input: *const u8, output: *mut u8) -> Alike {
         self.tell("reduce", vector.bytes());
         if vector.count == 0 {
-            return self.bring_nothing(ONE);
+            return self.bring_nothing();
         }
         if vector.bytes() <= BUFFER_BYTES {
             // SAFETY: the caller's promise.

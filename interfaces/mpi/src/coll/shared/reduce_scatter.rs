@@ -1,7 +1,9 @@
 //! Reduce-scatter with predefined operations, in the order of ranks: each member folds its own share out of everybody's
 //! area.
 
+use super::piece::Piece;
 use super::reduce::Vector;
+use super::showing::{SHOWN_BYTES, SHOWN_ROW};
 use super::team::{SLOT_BYTES, Team};
 use super::word::Alike;
 
@@ -33,7 +35,7 @@ impl Team {
         let all = vector.bytes();
         self.tell("reduce-scatter", all);
         if all == 0 {
-            return self.bring_nothing(CALL);
+            return self.bring_nothing();
         }
         let shares = || {
             (0..self.size).scan(0, |first, member| {
@@ -69,6 +71,14 @@ impl Team {
         output: *mut u8,
     ) -> Alike {
         let (all, size) = (vector.bytes(), vector.size);
+        if all >= SHOWN_BYTES {
+            let shown = Some(Piece::new(input, all));
+            if let Some(seen) = self.show(CALL, (all, SHOWN_ROW), |_| all, |_| all, shown, None)? {
+                // SAFETY: our share lies inside everybody's input; `output` is ours, and nobody reads it.
+                unsafe { self.fold_shown(vector.part(mine.count), &seen, input, output, mine.first * size) };
+                return self.all_have_read(CALL, (self.size as usize - 1) * mine.count * size);
+            }
+        }
         let longest = shares().map(|share| share.count).max().unwrap_or(0);
         // The whole vector where it fits, else so many elements of each share.
         let whole = all <= self.buffer_bytes();

@@ -24,15 +24,19 @@ impl Team {
         MOST_BYTES.min(self.record_bytes() - HEAD)
     }
 
-    /// What is not longer than [`Self::gathered_bytes`] of what the members bring comes to the root's `rooms`.
+    /// What is not longer than [`Self::gathered_bytes`] of what the members bring comes to the root's `rooms`. `equal`: all
+    /// bring as much, which everybody knows.
     ///
     /// # Safety
     /// `mine` is readable; at the root the rooms are writable.
     ///
     /// # Errors
     /// At the root: somebody brings another length than its room has.
-    pub unsafe fn gather(&self, root: u32, mine: Piece, rooms: impl Fn(u32) -> Piece) -> Alike {
+    pub unsafe fn gather(&self, root: u32, mine: Piece, rooms: impl Fn(u32) -> Piece, equal: bool) -> Alike {
         self.tell("gather", mine.bytes);
+        if equal && mine.bytes == 0 && (self.me != root || self.others().all(|member| rooms(member).bytes == 0)) {
+            return self.bring_nothing();
+        }
         let operation = self.begin();
         let short = |piece: Piece| piece.bytes <= SLOT_BYTES;
         let here = |piece: Piece| piece.bytes <= self.gathered_bytes();
@@ -51,13 +55,13 @@ impl Team {
         }
         // SAFETY: the caller's promise.
         unsafe { mine.keep(rooms(root)) };
-        let others = || (0..self.size).filter(|member| *member != root);
+
         let mut alike = Ok(());
-        if others().any(|member| rooms(member).bytes > 0) {
+        if self.others().any(|member| rooms(member).bytes > 0) {
             alike = self.await_members(GATHER, 0..self.size, operation, |member| rooms(member).bytes);
         }
         if alike.is_ok() {
-            for member in others().filter(|member| here(rooms(*member))) {
+            for member in self.others().filter(|member| here(rooms(*member))) {
                 let room = rooms(member);
                 // SAFETY: what is not empty was published with this length; the caller's promise.
                 unsafe { room.copy_from(self.place(member, operation, short(room))) };
@@ -77,11 +81,14 @@ impl Team {
     /// Not at the root: it brings another length.
     pub unsafe fn scatter(&self, root: u32, blocks: impl Fn(u32) -> Piece, block: usize, mine: Piece) -> Alike {
         self.tell("scatter", block);
-        let operation = self.begin();
         let bytes = if self.me == root { block } else { mine.bytes };
+        if bytes == 0 {
+            return self.bring_nothing();
+        }
+        let operation = self.begin();
         let (short, here) = (self.size as usize * bytes <= SLOT_BYTES, bytes <= self.scattered_bytes());
         if self.me != root {
-            let alike = if bytes > 0 { self.await_one(SCATTER, root, operation, bytes) } else { Ok(()) };
+            let alike = self.await_one(SCATTER, root, operation, bytes);
             if alike.is_ok() && here {
                 // SAFETY: the root has published a block of this length for each member; the caller's promise.
                 unsafe { mine.copy_from(self.place(root, operation, short).add(self.me as usize * bytes)) };

@@ -12,6 +12,7 @@
 //! `done` likewise after the last read and before the next write. A member that may sleep is woken after each store that
 //! it may wait for (`Endpoint::wake` orders the two).
 
+use super::showing::ShowingCell;
 use super::word::{Alike, Differs, differs, is_long, is_of, told, word};
 use crate::comm::agree::tell;
 use crate::comm::{COLLECTIVE, Comm};
@@ -33,6 +34,8 @@ pub const SLOT_BYTES: usize = LINE - 8;
 /// Longest contribution that goes through a buffer in one piece, bytes: every buffer is at least as long.
 pub const BUFFER_BYTES: usize = 28 * 1024;
 const DONE: usize = SLOTS as usize * LINE;
+/// Beside it: the last operation in which the member could not read what another one showed.
+const BLIND: usize = DONE + 8;
 /// Members that wait for room (in the area of member 0).
 const WAITING: usize = DONE + LINE;
 /// Members that will not touch the block any more (in the area of member 0).
@@ -51,6 +54,9 @@ pub const FLAT_MEMBERS: u32 = 16;
 /// Looks at a slot before the fabric's waiting policy takes over, where ranks have cores of their own.
 const QUICK_LOOKS: u32 = 50;
 
+/// Looks after which a wait is a long one.
+const LONG_LOOKS: u32 = 64;
+
 /// What a communicator keeps: its team once it has been asked for, or that there is none.
 #[derive(Default)]
 pub struct TeamCell(OnceLock<Option<Team>>);
@@ -65,13 +71,14 @@ pub struct Team {
     pub size: u32,
     /// Bytes of a member's area: slots, words, and two buffers.
     area_bytes: usize,
-    peers: Vec<Peer>,
+    pub(super) peers: Vec<Peer>,
     context: u32,
     quick_looks: AtomicU32,
     /// Number of the last operation that we have begun.
     last: AtomicU64,
     /// Everybody is known to have finished this operation.
     all_done: AtomicU64,
+    pub(super) showing: ShowingCell,
 }
 
 /// Bytes of each member's area in a team of `size`.
@@ -92,7 +99,7 @@ impl Drop for Team {
         if self.block.word(LEFT).fetch_add(1, Ordering::AcqRel) + 1 < u64::from(self.size) {
             return;
         }
-        let numbers = (0..SLOTS).map(|operation| self.slot(0, operation)).chain([DONE, WAITING, LEFT]);
+        let numbers = (0..SLOTS).map(|operation| self.slot(0, operation)).chain([DONE, BLIND, WAITING, LEFT]);
         for number in numbers {
             (0..self.size).for_each(|m| self.block.word(self.area(m) + number).store(0, Ordering::Relaxed));
         }
@@ -147,6 +154,7 @@ impl Team {
             quick_looks: AtomicU32::new(QUICK_LOOKS),
             last: AtomicU64::new(0),
             all_done: AtomicU64::new(0),
+            showing: ShowingCell::default(),
         }))
     }
 
@@ -175,10 +183,21 @@ impl Team {
     /// Begins the next operation.
     #[inline]
     pub fn begin(&self) -> u64 {
-        // One thread at a time uses a communicator's collectives.
-        let operation = self.last.load(Ordering::Relaxed) + 1;
+        let operation = self.next_operation();
         self.last.store(operation, Ordering::Relaxed);
         operation
+    }
+
+    #[inline]
+    pub(super) fn next_operation(&self) -> u64 {
+        // One thread at a time uses a communicator's collectives.
+        self.last.load(Ordering::Relaxed) + 1
+    }
+
+    /// The members without us.
+    pub(super) fn others(&self) -> impl Iterator<Item = u32> {
+        let me = self.me;
+        (0..self.size).filter(move |member| *member != me)
     }
 
     /// The payload of `member`'s slot for `operation`.
@@ -224,14 +243,33 @@ impl Team {
         }
         let waiting = self.block.word(WAITING);
         waiting.fetch_add(1, Ordering::SeqCst);
-        let room = self.wait(call, || (self.look_at_done() >= done).then_some(Ok(())));
+        let room = self.wait(call, |_| (self.look_at_done() >= done).then_some(Ok(())));
         waiting.fetch_sub(1, Ordering::SeqCst);
         room
     }
 
+    /// Waits until everybody has finished `operation`.
+    pub(super) fn await_finished(&self, call: &'static str, operation: u64) -> Alike {
+        for _ in 0..self.quick_looks.load(Ordering::Relaxed) {
+            if self.look_at_done() >= operation {
+                return Ok(());
+            }
+        }
+        self.wait_room(call, operation)
+    }
+
+    /// We cannot read what another member shows in `operation`, which we finish next.
+    #[cold]
+    pub(super) fn is_blind(&self, operation: u64) {
+        self.block.word(self.area(self.me) + BLIND).store(operation, Ordering::Relaxed);
+    }
+
+    pub(super) fn was_blind(&self, member: u32, operation: u64) -> bool {
+        self.block.word(self.area(member) + BLIND).load(Ordering::Relaxed) == operation
+    }
+
     fn look_at_done(&self) -> u64 {
-        let others = (0..self.size).filter(|member| *member != self.me);
-        let least = others.map(|member| self.block.observe(self.area(member) + DONE)).min().unwrap_or(u64::MAX);
+        let least = self.others().map(|member| self.block.observe(self.area(member) + DONE)).min().unwrap_or(u64::MAX);
         self.all_done.store(least, Ordering::Relaxed);
         least
     }
@@ -363,7 +401,7 @@ impl Team {
         bytes: impl Fn(u32) -> usize,
     ) -> Alike {
         let mut next = members.start;
-        let mut have_come = || {
+        let mut have_come = |is_patient: bool| {
             while next < members.end {
                 if next != self.me {
                     let found = self.block.word(self.slot(next, operation)).load(Ordering::Acquire);
@@ -371,8 +409,11 @@ impl Team {
                     let is_alike = found == word(operation, expected, row)
                         && (!is_long(expected, row) || self.length(next, operation) == [expected as u64, row as u64]);
                     if !is_alike {
-                        let differs = || Err(self.difference(next, operation, found, expected));
-                        return is_of(operation, found).then(differs);
+                        if is_of(operation, found) {
+                            return Some(Err(self.difference(next, operation, found, expected)));
+                        }
+                        let nothing = is_patient && self.brings_nothing(next, operation);
+                        return nothing.then_some(Err(Differs::Length { member: next, bytes: Some(0) }));
                     }
                 }
                 next += 1;
@@ -380,11 +421,18 @@ impl Team {
             Some(Ok(()))
         };
         for _ in 0..self.quick_looks.load(Ordering::Relaxed) {
-            if let Some(alike) = have_come() {
+            if let Some(alike) = have_come(false) {
                 return alike;
             }
         }
         self.wait(call, have_come)
+    }
+
+    /// Whether `member` has finished `operation` and published nothing: it will not come any more.
+    fn brings_nothing(&self, member: u32, operation: u64) -> bool {
+        // In this order: what a member publishes it has published when it says that it has finished.
+        let has_finished = self.block.observe(self.area(member) + DONE) >= operation;
+        has_finished && !is_of(operation, self.block.word(self.slot(member, operation)).load(Ordering::Acquire))
     }
 
     #[cold]
@@ -400,12 +448,18 @@ impl Team {
         self.all_done.store(operation - 1, Ordering::Relaxed);
     }
 
+    /// Waits until `arrived`, which is told whether we have waited for long: then it may look at what others often write.
     #[inline]
-    fn wait(&self, call: &'static str, mut arrived: impl FnMut() -> Option<Alike>) -> Alike {
+    fn wait(&self, call: &'static str, mut arrived: impl FnMut(bool) -> Option<Alike>) -> Alike {
         let waiting = Waiting { call, peer: None, tag: None, context: self.context };
         let closing = |world: &World| world.endpoint.closing(self.context + COLLECTIVE);
+        let (mut looks, mut sleeps) = (0, None);
         WORLD.wait_for_memory(waiting, |world| {
-            arrived().or_else(|| closing(world).map(|fault| Err(Differs::Closed(fault))))
+            looks += 1;
+            // Whoever is woken may be so only once.
+            let is_patient =
+                looks > LONG_LOOKS || *sleeps.get_or_insert(world.endpoint.sleeps()) != world.endpoint.sleeps();
+            arrived(is_patient).or_else(|| closing(world).map(|fault| Err(Differs::Closed(fault))))
         })
     }
 
