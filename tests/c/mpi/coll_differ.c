@@ -162,6 +162,36 @@ static void repeated(void)
     goes_on();
 }
 
+/* The last rank brings another length than it expects of itself, in long blocks; the memory may be read in place. */
+static void own_blocks(char *given, char *room)
+{
+    int mine = rank == size - 1 ? 9000 : 10000;
+    doing = "MPI_Allgather of long blocks";
+    int code = MPI_Allgather(given, mine, MPI_BYTE, room, 10000, MPI_BYTE, MPI_COMM_WORLD);
+    CHECK(truncated(code, "the same", 1), "nothing was seen");
+    goes_on();
+    doing = "MPI_Alltoall of long blocks";
+    code = MPI_Alltoall(given, mine, MPI_BYTE, room, 10000, MPI_BYTE, MPI_COMM_WORLD);
+    CHECK(truncated(code, "the same", 1), "nothing was seen");
+    goes_on();
+    OK(MPI_Allgather(given, 10000, MPI_BYTE, room, 10000, MPI_BYTE, MPI_COMM_WORLD));
+    OK(MPI_Alltoall(given, 10000, MPI_BYTE, room, 10000, MPI_BYTE, MPI_COMM_WORLD));
+    goes_on();
+}
+
+static void own_long_blocks(void)
+{
+    char *shown, *room;
+    OK(MPI_Alloc_mem(10000 * size, MPI_INFO_NULL, &shown));
+    OK(MPI_Alloc_mem(10000 * size, MPI_INFO_NULL, &room));
+    for (int again = 0; again < 3; again++) {
+        own_blocks(data, result);
+        own_blocks(shown, room);
+    }
+    OK(MPI_Free_mem(shown));
+    OK(MPI_Free_mem(room));
+}
+
 int main(int argc, char **argv)
 {
     static const int lengths[] = {0, 2, 56, 58, 2048, 28672, 28674, 40000, 72767, MOST};
@@ -173,6 +203,7 @@ int main(int argc, char **argv)
     messages();
     shorter();
     repeated();
+    own_long_blocks();
     rows(1000);
     rows(199996);
     for (int i = 0; i < LENGTHS; i++) {

@@ -36,9 +36,22 @@ impl Default for Prepared {
 pub struct Scene<'a> {
     pub world: &'a World,
     pub comm: &'a Arc<Comm>,
+    /// The schedule is given back when it is over.
+    recycles: bool,
 }
 
-impl Scene<'_> {
+impl<'a> Scene<'a> {
+    fn new(world: &'a World, comm: &'a Arc<Comm>) -> Self {
+        Self { world, comm, recycles: false }
+    }
+
+    /// To be filled.
+    pub fn schedule(&self) -> Schedule {
+        let mut empty = if self.recycles { self.world.collectives.empty_schedule() } else { Schedule::default() };
+        empty.algorithms = self.world.endpoint.settings().algorithms;
+        empty
+    }
+
     /// How the ranks lie on hosts, where operations are best done in two levels.
     pub fn hosts(&self) -> Option<&Hosts> {
         let (comm, endpoint) = (self.comm, &self.world.endpoint);
@@ -67,11 +80,16 @@ impl Route for Comm {
     }
 }
 
-/// With the world held.
-fn job(comm: &Arc<Comm>, tag: i32, prepared: Prepared) -> Job {
-    for Chosen { operation, algorithm, ranks, bytes } in &prepared.schedule.chosen {
+/// Tells tools which algorithms were chosen, with the world held.
+fn tell(comm: &Comm, schedule: &Schedule) {
+    for Chosen { operation, algorithm, ranks, bytes } in &schedule.chosen {
         crate::tool::tell_collective(operation, Some(algorithm), comm.context, *ranks, *bytes);
     }
+}
+
+/// With the world held.
+fn job(comm: &Arc<Comm>, tag: i32, prepared: Prepared) -> Job {
+    tell(comm, &prepared.schedule);
     Job {
         schedule: prepared.schedule,
         route: comm.clone(),
@@ -100,7 +118,7 @@ pub unsafe fn blocking(
         let world = &mut *guard;
         let comm = world.comm(comm)?;
         comm.check_not_revoked()?;
-        let prepared = prepare(&Scene { world, comm })?;
+        let prepared = prepare(&Scene::new(world, comm))?;
         // A call that is refused is not counted: it may be repeated with better arguments, for which the others wait.
         let job = job(comm, comm.collective.next_tag(), prepared);
         if job.schedule.steps.is_empty() {
@@ -147,7 +165,7 @@ pub unsafe fn planned<P: Plan>(
         let comm = world.comm(handle)?;
         comm.check_not_revoked()?;
         let prescribed = P::is_prescribed(&world.endpoint.settings().algorithms);
-        (comm.clone(), check(&Scene { world: &world, comm })?, prescribed)
+        (comm.clone(), check(&Scene::new(&world, comm))?, prescribed)
     };
     let team = if prescribed { None } else { comm.collective.team.team(&comm, call)? };
     if let Some(team) = team {
@@ -175,7 +193,7 @@ pub unsafe fn rest_by_messages<P: Plan>(
     let (comm, plan) = {
         let world = WORLD.enter();
         let comm = world.comm(handle)?;
-        (comm.clone(), check(&Scene { world: &world, comm })?)
+        (comm.clone(), check(&Scene::new(&world, comm))?)
     };
     // SAFETY: the caller's promise.
     unsafe { by_messages(call, &comm, plan) }
@@ -187,7 +205,7 @@ unsafe fn by_messages<P: Plan>(call: &'static str, comm: &Arc<Comm>, plan: P) ->
     let job = {
         let mut guard = WORLD.enter();
         let world = &mut *guard;
-        let prepared = plan.prepare(&Scene { world, comm });
+        let prepared = plan.prepare(&Scene::new(world, comm));
         // Counted here and not before the part on shared memory: what is counted and not under way is over for who asks.
         let job = job(comm, comm.collective.next_tag(), prepared);
         if job.schedule.steps.is_empty() {
@@ -243,9 +261,10 @@ pub unsafe fn nonblocking(
     let world = &mut *guard;
     let comm = world.comm(handle)?;
     comm.check_not_revoked()?;
-    let prepared = prepare(&Scene { world, comm })?;
+    let prepared = prepare(&Scene { recycles: true, ..Scene::new(world, comm) })?;
     let tag = comm.collective.next_tag();
     if prepared.schedule.steps.is_empty() && prepared.error.is_none() {
+        tell(comm, &prepared.schedule);
         world.collectives.recycle(prepared.schedule);
         // SAFETY: the caller's promise.
         unsafe { *request = SENT };
@@ -276,7 +295,7 @@ pub unsafe fn persistent(
     let world = &mut *guard;
     let comm = world.comm(handle)?.clone();
     comm.check_not_revoked()?;
-    let prepared = prepare(&Scene { world, comm: &comm })?;
+    let prepared = prepare(&Scene::new(world, &comm))?;
     let job = job(&comm, comm.collective.next_persistent_tag(), prepared);
     // SAFETY: the caller's promise.
     let run = unsafe { Run::new(job) };

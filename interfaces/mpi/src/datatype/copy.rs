@@ -15,6 +15,8 @@ const LINE: usize = 64;
 const SAME_SET: usize = 2048;
 /// Lines that such a set holds, more or less.
 const WAYS: usize = 8;
+/// Lines that the sets of larger first caches hold: of fewer none need be thrown out.
+const MOST_LINES: usize = 64;
 
 /// One level of a nest of loops: how often, and how far apart on either side.
 #[derive(Clone, Copy)]
@@ -318,5 +320,6 @@ fn is_transposed(len: usize, outer: Level, inner: Level) -> bool {
 
 /// Whether the lines of a column share a set of the first cache, and are too many for it.
 fn shares_sets(len: usize, column: Level) -> bool {
-    len <= LINE / 2 && column.count > 2 * WAYS && column.buffer.unsigned_abs().is_multiple_of(SAME_SET)
+    let stride = column.buffer.unsigned_abs();
+    len <= LINE / 2 && column.count > MOST_LINES && stride > 0 && stride.is_multiple_of(SAME_SET)
 }

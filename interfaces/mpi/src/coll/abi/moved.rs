@@ -202,6 +202,7 @@ impl Side {
             List::One => (Kind::One, std::ptr::null(), std::ptr::null()),
             List::Equal => (Kind::Equal, std::ptr::null(), std::ptr::null()),
             List::Own(counts, displacements) if counts.is_null() || displacements.is_null() => return None,
+            List::Own(counts, displacements) if counts.wide != displacements.wide => return None,
             List::Own(counts, displacements) => {
                 (if counts.wide { Kind::OwnWide } else { Kind::Own }, counts.at, displacements.at)
             }

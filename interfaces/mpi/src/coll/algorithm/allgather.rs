@@ -9,12 +9,10 @@ pub const SHORT_BYTES: u64 = 64 << 10;
 /// Every rank's block reaches everyone. `mine` is our block, `None` if it already lies in its place; `blocks` are the
 /// places by rank.
 pub fn allgather(s: &mut Schedule, me: Party, mine: Option<View>, blocks: &[View]) {
-    if let Some(mine) = mine {
-        s.copy(mine, blocks[me.rank as usize]);
-    }
+    let own = blocks[me.rank as usize];
     let total: u64 = blocks.iter().map(|&block| s.size(block)).sum();
     if me.size == 1 || total == 0 {
-        return;
+        return s.copy(mine.unwrap_or(own), own);
     }
     // By nothing but what all ranks know alike: where each wants the blocks is its own matter.
     let (short, doubles) = (total <= SHORT_BYTES, me.size.is_power_of_two());
@@ -28,10 +26,13 @@ pub fn allgather(s: &mut Schedule, me: Party, mine: Option<View>, blocks: &[View
         algorithm => algorithm,
     };
     s.chose(algorithm, me, total);
+    if algorithm != Allgather::Ring {
+        s.copy(mine.unwrap_or(own), own);
+    }
     match algorithm {
         Allgather::Doubling => doubling(s, me, blocks),
         Allgather::Bruck => bruck(s, me, blocks),
-        Allgather::Ring => ring(s, me, blocks),
+        Allgather::Ring => ring(s, me, mine, blocks),
     }
 }
 
@@ -106,17 +107,20 @@ pub fn bruck(s: &mut Schedule, me: Party, blocks: &[View]) {
     }
 }
 
-/// Blocks go round a ring, each rank passing on what it received last.
-pub fn ring(s: &mut Schedule, me: Party, blocks: &[View]) {
+/// Blocks go round a ring, each rank passing on what it received last. Our own leaves from where it is, and comes to its
+/// place meanwhile.
+pub fn ring(s: &mut Schedule, me: Party, mine: Option<View>, blocks: &[View]) {
+    let own = blocks[me.rank as usize];
+    let mine = mine.unwrap_or(own);
     let rooms: Vec<View> = (0..me.size)
-        .map(|rank| {
-            let block = blocks[rank as usize];
-            if rank == me.rank { s.packed(block) } else { s.unpacked(block) }
-        })
+        .map(|rank| if rank == me.rank { s.packed(mine) } else { s.unpacked(blocks[rank as usize]) })
         .collect();
     for round in 0..me.size - 1 {
         s.receive(me.before(1), rooms[me.before(round + 1) as usize]);
         s.send(me.after(1), rooms[me.before(round) as usize]);
+        if round == 0 {
+            s.copy(mine, own);
+        }
         s.wait();
     }
     for rank in (0..me.size).filter(|&rank| rank != me.rank) {

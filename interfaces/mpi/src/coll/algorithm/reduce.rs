@@ -23,9 +23,9 @@ impl Accumulator {
         s.fold(self.spare, self.value);
     }
 
-    /// What was received into `spare` stands to the right of the value.
-    fn fold_right(&mut self, s: &mut Schedule) {
-        s.fold(self.value, self.spare);
+    /// What was received into `spare` stands to the right of the value, which stands where it is `held`.
+    fn fold_right(&mut self, s: &mut Schedule, held: View) {
+        s.fold(held, self.spare);
         std::mem::swap(&mut self.value, &mut self.spare);
     }
 
@@ -100,8 +100,10 @@ fn doubling(s: &mut Schedule, folded: Folded, number: u32, input: View, output: 
     // Each fold on the right moves the value to the other place; begin so that it ends in the output.
     let swaps = (0..folded.power.ilog2()).filter(|bit| number & (1 << bit) == 0).count();
     let (value, spare) = if swaps % 2 == 0 { (output, scratch) } else { (scratch, output) };
-    s.copy(input, value);
     let mut acc = Accumulator { value, spare };
+    // The input leaves from where it is, unless something is to be received there.
+    let mut held = if folded.is_double() || input == acc.spare { acc.value } else { input };
+    s.copy(input, held);
     if folded.is_double() {
         s.receive(folded.me.rank - 1, acc.spare);
         s.wait();
@@ -109,15 +111,19 @@ fn doubling(s: &mut Schedule, folded: Folded, number: u32, input: View, output: 
     }
     let mut distance = 1;
     while distance < folded.power {
-        let partner = folded.rank(number ^ distance);
+        let (partner, stays_left) = (folded.rank(number ^ distance), number & distance == 0);
         s.receive(partner, acc.spare);
-        s.send(partner, acc.value);
-        s.wait();
-        if number & distance == 0 {
-            acc.fold_right(s)
-        } else {
-            acc.fold_left(s)
+        s.send(partner, held);
+        if !stays_left {
+            s.copy(held, acc.value);
         }
+        s.wait();
+        if stays_left {
+            acc.fold_right(s, held);
+        } else {
+            acc.fold_left(s);
+        }
+        held = acc.value;
         distance *= 2;
     }
     acc.finish(s, output);
@@ -151,7 +157,9 @@ fn halving(s: &mut Schedule, folded: Folded, number: u32, input: View, output: V
 fn reduce_pieces(s: &mut Schedule, folded: Folded, number: u32, input: View, output: View) {
     let scratch = s.reserve_elements(output.shape, output.count);
     let acc = Accumulator { value: output, spare: scratch };
-    s.copy(input, output);
+    // As in `doubling`.
+    let mut held = if folded.is_double() { output } else { input };
+    s.copy(input, held);
     if folded.is_double() {
         s.receive(folded.me.rank - 1, acc.spare);
         s.wait();
@@ -161,16 +169,21 @@ fn reduce_pieces(s: &mut Schedule, folded: Folded, number: u32, input: View, out
     for bit in 0..folded.power.ilog2() {
         let partner = number ^ (1 << bit);
         let (kept, given) = (piece(number, bit + 1, output.count), piece(partner, bit + 1, output.count));
-        let (mine, room) = (s.part(value, kept.0, kept.1), s.part(spare, kept.0, kept.1));
+        let part = |s: &Schedule, of: View| s.part(of, kept.0, kept.1);
+        let (mine, room) = (part(s, held), part(s, spare));
         s.receive(folded.rank(partner), room);
-        s.send(folded.rank(partner), s.part(value, given.0, given.1));
-        s.wait();
+        s.send(folded.rank(partner), s.part(held, given.0, given.1));
         if number & (1 << bit) == 0 {
+            s.wait();
             s.fold(mine, room);
             std::mem::swap(&mut value, &mut spare);
         } else {
-            s.fold(room, mine);
+            let into = part(s, value);
+            s.copy(mine, into);
+            s.wait();
+            s.fold(room, into);
         }
+        held = value;
     }
     let (first, count) = piece(number, folded.power.ilog2(), output.count);
     s.copy(s.part(value, first, count), s.part(output, first, count));

@@ -318,7 +318,7 @@ fn allgather_gives_everyone_every_block() {
                     if !in_place {
                         s.copy(given, all[me.rank as usize]);
                     }
-                    if forced == 1 { allgather::ring(s, me, &all) } else { allgather::bruck(s, me, &all) }
+                    if forced == 1 { allgather::ring(s, me, None, &all) } else { allgather::bruck(s, me, &all) }
                 };
                 let output =
                     blocks_buffer(layout, &lengths, |r| if in_place && r == me.rank { full(r) } else { vec![] });

@@ -79,9 +79,7 @@ pub struct Draft<'a> {
 
 impl<'a> Draft<'a> {
     pub fn new(scene: &'a Scene<'a>) -> Self {
-        let mut schedule = scene.world.collectives.empty_schedule();
-        schedule.algorithms = scene.world.endpoint.settings().algorithms;
-        let prepared = Prepared { schedule, ..Prepared::default() };
+        let prepared = Prepared { schedule: scene.schedule(), ..Prepared::default() };
         Self { scene, prepared }
     }
 

@@ -30,6 +30,12 @@ impl Team {
         if longest == 0 && mine.bytes == 0 {
             return self.bring_nothing();
         }
+        let most = self.buffer_bytes();
+        let rounds = longest.max(mine.bytes).div_ceil(most);
+        // Who brings another length than the others expect would go on alone.
+        if (rounds > 1 || longest >= SHOWN_BYTES) && mine.bytes != rooms(self.me).bytes {
+            return self.give_up(ALLGATHER);
+        }
         let table = || self.table(|member| rooms(member).bytes);
         if longest >= SHOWN_BYTES {
             let bytes = |member| rooms(member).bytes;
@@ -37,15 +43,12 @@ impl Team {
                 // SAFETY: everybody shows as many bytes as its room has; the caller's promise.
                 unsafe {
                     mine.keep(rooms(self.me));
-                    self.each_other(|member| rooms(member).copy_from(seen.input(member, 0, bytes(member))));
+                    for member in self.others().filter(|member| bytes(*member) > 0) {
+                        rooms(member).copy_from(seen.input(member, 0, bytes(member)));
+                    }
                 }
                 return self.all_have_read(ALLGATHER, self.others().map(bytes).sum());
             }
-        }
-        let most = self.buffer_bytes();
-        let rounds = longest.max(mine.bytes).div_ceil(most);
-        if rounds > 1 && mine.bytes != rooms(self.me).bytes {
-            return self.give_up(ALLGATHER);
         }
         let row = if rounds > 1 { table() } else { 1 };
         for round in 0..rounds {
@@ -116,6 +119,9 @@ impl Team {
             return self.bring_nothing();
         }
         if block >= SHOWN_BYTES {
+            if sent != block {
+                return self.give_up(ALLTOALL);
+            }
             let (all, from) = (self.size as usize * block, self.me as usize * block);
             if let Some(seen) = self.show(ALLTOALL, (sent, SHOWN_ROW), |_| block, |_| all, row, None)? {
                 // SAFETY: everybody shows a block for each member; the caller's promise.
@@ -183,12 +189,19 @@ impl Team {
         }
         let met = self.await_all(ALLTOALLV, operation, 0);
         // SAFETY: all have published; the caller's promise.
-        let taken = met.and_then(|()| unsafe { self.take_each(operation, &outputs) });
+        let taken = met.map(|()| unsafe { self.take_each(operation, &outputs) });
         match taken {
-            Ok(Taken::InPlace) => Ok(!self.have_read(ALLTOALLV, operation)?),
+            // Others may still read what we show, and where one could not all go by messages, which find what is wrong.
+            Ok((true, outcome)) => {
+                if self.have_read(ALLTOALLV, operation)? {
+                    Ok(false)
+                } else {
+                    outcome
+                }
+            }
             taken => {
                 self.finish(operation);
-                taken.map(|taken| taken == Taken::Here)
+                taken?.1
             }
         }
     }
@@ -224,19 +237,19 @@ impl Team {
         self.write_said(operation, said);
     }
 
-    /// Takes what each has for us.
+    /// Takes what each has for us. Answers whether somebody shows what it has, and what [`Self::alltoallv`] does.
     ///
     /// # Safety
     /// All have published, and the outputs are writable.
-    unsafe fn take_each(&self, operation: u64, outputs: &impl Fn(u32) -> Piece) -> Result<Taken, Differs> {
+    unsafe fn take_each(&self, operation: u64, outputs: &impl Fn(u32) -> Piece) -> (bool, Result<bool, Differs>) {
         // SAFETY: all have published, and nobody writes there before we have finished.
         let longest_of = |member| unsafe { self.slot_bytes(member, operation).cast::<u64>().read_unaligned() };
         let shows = |member| self.said(member, operation).input.is_some();
         let most = self.record_bytes() - HEAD;
         if (0..self.size).any(|member| longest_of(member) > most as u64 && !shows(member)) {
-            return Ok(Taken::Nothing);
+            return (false, Ok(false));
         }
-        let mut outcome = Ok(if (0..self.size).any(shows) { Taken::InPlace } else { Taken::Here });
+        let mut outcome = Ok(true);
         self.each_other(|member| {
             let (room, record) = (outputs(member), self.record(member, operation, self.me));
             // SAFETY: as above. What stands there is a claim; what is copied has the length of our own place.
@@ -259,21 +272,11 @@ impl Team {
                 }
             }
         });
-        outcome
+        ((0..self.size).any(shows), outcome)
     }
 
     /// What `of` has for `to` in an operation.
     fn record(&self, of: u32, operation: u64, to: u32) -> *mut u8 {
         self.buffer(of, operation).wrapping_add(to as usize * self.record_bytes())
     }
-}
-
-/// What a member has got of an all to all.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Taken {
-    /// Something is too long, and does not stand where all can read it.
-    Nothing,
-    Here,
-    /// In part out of others' memory; somebody may not have seen it.
-    InPlace,
 }

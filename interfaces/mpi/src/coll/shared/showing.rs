@@ -13,7 +13,7 @@ use super::word::{Alike, Differs};
 use crate::world::WORLD;
 use std::sync::Mutex;
 use weft_fabric::region::Ticket;
-use weft_fabric::{Place, Shown};
+use weft_fabric::{Fault, Place, Shown};
 
 /// Shorter contributions are copied: two more meetings cost as much.
 pub const SHOWN_BYTES: usize = 8 * 1024;
@@ -131,7 +131,9 @@ impl Team {
         };
         self.finish(operation);
         met?;
-        let all_show = said.iter().all(|said| said.input.is_some() && (!wants_output || said.output.is_some()));
+        // Of nothing nothing has to be shown.
+        let shows = |said: &Said| said.input.is_some() && (!wants_output || said.output.is_some());
+        let all_show = (0..).zip(&said).all(|(member, said)| spans(member) == 0 || shows(said));
         if !all_show {
             self.rest_from_showing();
             return Ok(None);
@@ -198,7 +200,12 @@ impl Team {
         let sees_all = !missing(&seen.inputs, |said| said.input.is_some())
             && !missing(&seen.outputs, |said| said.output.is_some());
         let regions = said.iter().fold(1u64, |sum, said| sum.rotate_left(7) ^ said.regions());
-        if !self.showing().seen.contains(&regions) {
+        let is_known = self.showing().seen.contains(&regions);
+        if is_known && !sees_all {
+            // What everybody once saw is gone with its member, or was never there.
+            return Err(Differs::Closed(Fault::PeerLost));
+        }
+        if !is_known {
             if !self.do_all_see(call, sees_all)? {
                 self.rest_from_showing();
                 return Ok(None);
