@@ -63,6 +63,11 @@ fn windows_show_what_they_are_and_share_memory() {
 }
 
 #[test]
+fn many_elements_apart_are_changed_and_nothing_else() {
+    passes("windows_scattered", &BOTH, &[1, 2, 3], &[]);
+}
+
+#[test]
 fn random_operations_agree_with_a_model() {
     for seed in ["1", "2", "3"] {
         passes("windows_random", &BOTH, &[2, 4], &[seed, "40"]);

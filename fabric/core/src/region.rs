@@ -124,6 +124,24 @@ impl Attach {
         // SAFETY: the caller's promise; the kernel refuses what is not mapped there.
         unsafe { sys::copy_to_process(self.pid, from, to, length) }
     }
+
+    /// Copies bytes that lie side by side to places of the other process: each an address and a length.
+    ///
+    /// # Safety
+    /// `from` is readable for the bytes of all places.
+    pub unsafe fn scatter(&self, from: *const u8, places: impl Iterator<Item = (u64, usize)>) -> io::Result<()> {
+        // SAFETY: the caller's promise; the kernel refuses what is not mapped there.
+        unsafe { sys::scatter_to_process(self.pid, from, places) }
+    }
+
+    /// Brings the bytes of places of the other process side by side: each an address and a length.
+    ///
+    /// # Safety
+    /// `to` is writable for the bytes of all places and nobody reads it meanwhile.
+    pub unsafe fn gather(&self, places: impl Iterator<Item = (u64, usize)>, to: *mut u8) -> io::Result<()> {
+        // SAFETY: the caller's promise; the kernel refuses what is not mapped there.
+        unsafe { sys::gather_from_process(self.pid, places, to) }
+    }
 }
 
 /// Whether an error says that the other process's memory is closed to us, rather than that there is none at the address.
@@ -149,6 +167,33 @@ mod tests {
         assert!(Region::open(me, ticket, 4999).is_err());
         assert!(Region::open(me, Ticket { token: !ticket.token, ..ticket }, 5000).is_err());
         assert!(Region::open(me, Ticket { number: u32::MAX, ..ticket }, 5000).is_err());
+    }
+
+    #[test]
+    fn bytes_go_to_many_places_in_their_order() {
+        let attach = Attach { pid: std::process::id() as i32 };
+        let (from, mut to) = ((0..=255).collect::<Vec<u8>>(), vec![0u8; 3000]);
+        let base = to.as_mut_ptr() as u64;
+        // Backwards, one and two bytes by turns, more than one call takes.
+        let places: Vec<(u64, usize)> = (0..170).map(|i| (base + 2990 - 10 * i, 1 + (i % 2) as usize)).collect();
+        // SAFETY: all places are ours, and 255 bytes are given.
+        unsafe { attach.scatter(from.as_ptr(), places.iter().copied()).expect("our own memory") };
+        let mut next = 0;
+        let mut expected = vec![0u8; 3000];
+        for (at, length) in &places {
+            for byte in 0..*length {
+                expected[(at - base) as usize + byte] = next;
+                next += 1;
+            }
+        }
+        assert!(to == expected);
+        let mut back = vec![0u8; 255];
+        // SAFETY: as before, with room for 255 bytes.
+        unsafe { attach.gather(places.iter().copied(), back.as_mut_ptr()).expect("our own memory") };
+        assert!(back == from[..255]);
+        // SAFETY: as before; page zero is refused.
+        let error = unsafe { attach.scatter(from.as_ptr(), [(base, 1), (16, 1)].into_iter()) }.expect_err("page zero");
+        assert!(!is_refusal(&error));
     }
 
     #[test]

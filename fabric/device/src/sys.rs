@@ -133,6 +133,72 @@ pub unsafe fn copy_to_process(pid: i32, from: *const u8, to: u64, length: usize)
     attach_all(libc::SYS_process_vm_writev, pid, from, to, length)
 }
 
+/// Pieces that go with one call; more of them make none of them cheaper.
+const PIECES: usize = 64;
+
+/// Copies bytes that lie side by side to places of process `pid`, which has asked for it: each an address and a length.
+///
+/// # Safety
+/// `from` is readable for the bytes of all places.
+pub unsafe fn scatter_to_process(
+    pid: i32,
+    from: *const u8,
+    places: impl Iterator<Item = (u64, usize)>,
+) -> io::Result<()> {
+    attach_many(libc::SYS_process_vm_writev, pid, from, places)
+}
+
+/// Brings the bytes of places of process `pid` side by side: each an address and a length.
+///
+/// # Safety
+/// `to` is writable for the bytes of all places and nobody reads it meanwhile.
+pub unsafe fn gather_from_process(pid: i32, places: impl Iterator<Item = (u64, usize)>, to: *mut u8) -> io::Result<()> {
+    attach_many(libc::SYS_process_vm_readv, pid, to, places)
+}
+
+fn attach_many(
+    call: libc::c_long,
+    pid: i32,
+    mut local: *const u8,
+    mut places: impl Iterator<Item = (u64, usize)>,
+) -> io::Result<()> {
+    let mut there = [libc::iovec { iov_base: std::ptr::null_mut(), iov_len: 0 }; PIECES];
+    loop {
+        let (mut count, mut bytes) = (0, 0);
+        for (piece, (at, length)) in there.iter_mut().zip(&mut places) {
+            *piece = libc::iovec { iov_base: at as *mut libc::c_void, iov_len: length };
+            (count, bytes) = (count + 1, bytes + length);
+        }
+        if count == 0 {
+            return Ok(());
+        }
+        attach_pieces(call, pid, (local, bytes), &there[..count])?;
+        local = local.wrapping_add(bytes);
+    }
+}
+
+fn attach_pieces(
+    call: libc::c_long,
+    pid: i32,
+    (local, bytes): (*const u8, usize),
+    there: &[libc::iovec],
+) -> io::Result<()> {
+    let here = libc::iovec { iov_base: local as *mut libc::c_void, iov_len: bytes };
+    let pieces = there.len() as libc::c_ulong;
+    // SAFETY: the kernel checks all ranges and answers EFAULT where they are not mapped.
+    let done = unsafe { libc::syscall(call, pid as libc::c_long, &here, ONE, there.as_ptr(), pieces, NO_FLAGS) };
+    if usize::try_from(done) == Ok(bytes) {
+        return Ok(());
+    }
+    // What one call could not do in whole is done piece by piece, or says why not.
+    let mut at = local;
+    for piece in there {
+        attach_all(call, pid, at, piece.iov_base as u64, piece.iov_len)?;
+        at = at.wrapping_add(piece.iov_len);
+    }
+    Ok(())
+}
+
 /// Lets processes of the same user attach where Yama restricts it to ancestors. Harmless where it does not exist.
 pub fn allow_attach() {
     // SAFETY: sets a flag of this process.

@@ -3,6 +3,7 @@
 use super::elements::{Span, Spans, basic, operation, runs, spans};
 use super::epoch::wait_in_window;
 use super::message::{Head, Kind, Landing, Reply};
+use super::remote;
 use super::transfer::{Aim, Described, expect, give_up, packed, pieces, send_when_room};
 use super::words::{self, Which};
 use super::{Way, Window};
@@ -385,6 +386,12 @@ pub(super) unsafe fn apply(
     (mut origin, mut result): (*const u8, *mut u8),
 ) -> std::io::Result<()> {
     let extent = basic.extent() as usize;
+    if let Way::Attach(attach) = target.way
+        && basic.size() == basic.extent()
+    {
+        // SAFETY: the caller's promise.
+        return unsafe { apart(attach, target.base, (action, spans, basic), (origin, result)) };
+    }
     for span in spans.iter().filter(|span| span.count > 0) {
         let bytes = span.count * extent;
         // SAFETY: the caller's promise; the kernel was chosen for the type.
@@ -412,7 +419,41 @@ pub(super) unsafe fn apply(
     Ok(())
 }
 
-/// As [`apply`] for one span of another process's memory, piece by piece through memory of ours.
+/// As [`apply`] for elements without gaps in another process's memory: many spans at once through memory of ours. What
+/// replaces all and fetches nothing goes straight there.
+///
+/// # Safety
+/// As [`apply`].
+unsafe fn apart(
+    attach: Attach,
+    base: u64,
+    (action, spans, basic): (Action, &[Span], &Datatype),
+    (origin, result): (*const u8, *mut u8),
+) -> std::io::Result<()> {
+    let extent = basic.extent() as usize;
+    if matches!(action, Action::Replace) && result.is_null() {
+        // SAFETY: the caller's promise.
+        return unsafe { remote::scatter(attach, base, spans, extent, origin) };
+    }
+    let mut aside = Vec::new();
+    for piece in pieces(spans, extent, extent as i64) {
+        aside.resize(piece.bytes.max(aside.len()), 0u8);
+        // SAFETY: `aside` has room for a piece; origin and result have the bytes of all.
+        unsafe {
+            remote::gather(attach, base, &piece.spans, extent, aside.as_mut_ptr())?;
+            if !result.is_null() {
+                std::ptr::copy_nonoverlapping(aside.as_ptr(), result.add(piece.from), piece.bytes);
+            }
+            let from = origin.wrapping_add(piece.from);
+            if change(action, from, aside.as_mut_ptr(), piece.bytes / extent, basic) {
+                remote::scatter(attach, base, &piece.spans, extent, aside.as_ptr())?;
+            }
+        }
+    }
+    Ok(())
+}
+
+/// As [`apply`] for one span with gaps in another process's memory, piece by piece through memory of ours.
 ///
 /// # Safety
 /// As [`apply`].

@@ -84,6 +84,11 @@ impl Window {
         if allows { Ok(()) } else { Err(self.no_access(rank)) }
     }
 
+    /// Whether targets take part in ending what this process accesses: by a fence, or by waiting for those who started.
+    pub(super) fn targets_take_part(&self) -> bool {
+        matches!(self.epochs.access, Access::Fence | Access::Start(_))
+    }
+
     #[cold]
     fn no_access(&self, rank: usize) -> Error {
         let name = self.display_name();

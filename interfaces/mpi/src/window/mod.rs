@@ -11,7 +11,7 @@
 //! all ways; what the target does for others takes the same lock.
 //!
 //! - `create`: making and freeing; `epoch`: synchronisation; `transfer`: put and get; `accumulate`: the others.
-//! - `message`, `serve`: what members send each other, as origin and as target.
+//! - `remote`: copies by the kernel; `message`, `serve`: what members send each other, as origin and as target.
 //!
 //! Invariants: requests of one origin are performed in the order in which they were sent, so that the answer to one says
 //! that all before it are done. What a request names is checked before it is touched. Nothing here waits but in
@@ -23,6 +23,7 @@ mod create;
 mod elements;
 mod epoch;
 mod message;
+mod remote;
 mod serve;
 mod transfer;
 mod words;

@@ -3,6 +3,7 @@
 use super::elements::{Span, Spans, bounds, runs};
 use super::epoch::{find, wait_in_window};
 use super::message::{Head, Kind, Landing, MOST_PAYLOAD, MOST_SPANS, Reply};
+use super::remote;
 use super::{Flavor, Way, Window};
 use crate::abi::PROC_NULL;
 use crate::datatype::Datatype;
@@ -14,6 +15,10 @@ use crate::world::{WORLD, World};
 use std::ffi::c_void;
 use std::io;
 use weft_fabric::region::is_refusal;
+
+/// Spans shorter than that, on average, the target stores faster than the kernel does; bytes. It has to take part, which it
+/// does anyway where it ends the epoch with the origin.
+const APART: usize = 1024;
 
 /// A buffer of the program: address, count, datatype.
 pub type Described = (*const c_void, i64, usize);
@@ -95,8 +100,20 @@ impl Window {
         let at =
             if is_address { aim.disp as usize as i128 } else { aim.disp as i128 * i128::from(self.targets[rank].unit) };
         let (low, high) = bounds(datatype, aim.count, at);
-        self.check_range(rank, low, high)?;
+        if let Err(error) = self.check_range(rank, low, high)
+            && !self.touches_only_attached(rank, (datatype, aim.count), at as i64)
+        {
+            return Err(error);
+        }
         Ok(Some(Sight { rank, at: at as i64, datatype, count: aim.count, bytes }))
+    }
+
+    /// Whether each part of an access to one's own memory is attached, though what lies between them is not.
+    #[cold]
+    fn touches_only_attached(&self, rank: usize, (datatype, count): (&Datatype, i64), at: i64) -> bool {
+        let is_attached =
+            |span: &Span| self.check_range(rank, span.at.into(), (span.at + span.count as i64).into()).is_ok();
+        self.flavor == Flavor::Dynamic && rank == self.me() && runs(datatype, count, at).iter().all(is_attached)
     }
 
     /// What an error of the kernel means for an access to a rank; nothing if it is to be tried by messages.
@@ -168,17 +185,14 @@ unsafe fn put_now(window: &mut Window, buffer: &Buffer, sight: &Sight) -> Result
         Way::Attach(attach) => {
             let to = window.targets[sight.rank].base;
             let spans = runs(sight.datatype, sight.count, sight.at);
+            if spans.len() > 1 && sight.bytes / spans.len() < APART && window.targets_take_part() {
+                return Ok(Some(Rest { rank: sight.rank, spans }));
+            }
             // SAFETY: the caller's promise.
             let packed = unsafe { packed(buffer)? };
-            let (mut from, bytes) = (0, packed.bytes());
-            for span in spans.iter() {
-                let part = &bytes[from..from + span.count];
-                // SAFETY: the part is ours to read.
-                let written = unsafe { attach.write(part.as_ptr(), to.wrapping_add(span.at as u64), part.len()) };
-                if let Err(error) = written {
-                    return window.refused(sight.rank, &error).map_or(Ok(Some(Rest { rank: sight.rank, spans })), Err);
-                }
-                from += span.count;
+            // SAFETY: as many bytes as the spans have: the lengths were compared.
+            if let Err(error) = unsafe { remote::scatter(attach, to, &spans, 1, packed.bytes().as_ptr()) } {
+                return window.refused(sight.rank, &error).map_or(Ok(Some(Rest { rank: sight.rank, spans })), Err);
             }
             Ok(None)
         }
@@ -343,17 +357,14 @@ unsafe fn get_now(window: &mut Window, buffer: &Buffer, sight: &Sight) -> Result
                 Buffer::Run(_) => None,
                 Buffer::Scattered(_) => Some(Packed::new(sight.bytes)?),
             };
-            let mut to = match (buffer, &aside) {
+            let to = match (buffer, &aside) {
                 (Buffer::Run(run), _) => run.at,
                 (_, Some(aside)) => aside.at(),
                 _ => return Ok(None),
             };
-            for span in spans.iter() {
-                // SAFETY: the place has room for the bytes of all spans.
-                if let Err(error) = unsafe { attach.read(from.wrapping_add(span.at as u64), to, span.count) } {
-                    return window.refused(sight.rank, &error).map_or(Ok(Some(Rest { rank: sight.rank, spans })), Err);
-                }
-                to = to.wrapping_add(span.count);
+            // SAFETY: the place has room for the bytes of all spans.
+            if let Err(error) = unsafe { remote::gather(attach, from, &spans, 1, to) } {
+                return window.refused(sight.rank, &error).map_or(Ok(Some(Rest { rank: sight.rank, spans })), Err);
             }
             if let (Buffer::Scattered(scattered), Some(aside)) = (buffer, &aside) {
                 // SAFETY: the caller's promise; all bytes were read.
