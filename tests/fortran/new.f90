@@ -79,10 +79,11 @@ program module_f08
   type(MPI_Info) :: info
   type(c_ptr) :: detached
   integer :: rank, size, n, i, err, keyval, next, previous, buffer(200)
-  integer, asynchronous :: got(4)
+  integer, asynchronous :: got(4), wide(5, 7)
+  complex, asynchronous :: waves(6)
   integer(kind=MPI_COUNT_KIND) :: many
   integer(kind=MPI_ADDRESS_KIND) :: low, extent, value
-  integer :: grid(6, 6)
+  integer, asynchronous :: grid(6, 6)
   logical :: flag
   character(len=MPI_MAX_LIBRARY_VERSION_STRING) :: version
   interface
@@ -90,6 +91,15 @@ program module_f08
       import :: c_int, c_intptr_t
       integer(c_int), value :: comm, key
       integer(c_intptr_t), value :: expected
+    end function
+    integer(c_int) function status_seen_from_c(status, tag) bind(C)
+      import :: c_int, MPI_Status
+      type(MPI_Status) :: status
+      integer(c_int), value :: tag
+    end function
+    integer(c_int) function ignored_in_c(one, many) bind(C)
+      import :: c_int, MPI_Status
+      type(MPI_Status) :: one, many(*)
     end function
   end interface
 
@@ -150,6 +160,35 @@ program module_f08
   call MPI_Type_get_attr(copy, keyval, value, flag)
   call check(flag .and. value == 42, 'attribute of a type')
   call MPI_Type_free(copy)
+
+  ! Sections that the compiler may not copy: whole rows and a begun one, both ways; halves of an element; one element
+  ! that stands for those behind it.
+  wide = -1
+  grid(4, :) = [(10*rank + i, i = 1, 6)]
+  call MPI_Irecv(wide(1:5:2, 2:7:3), 5, MPI_INTEGER, previous, 3, comm, requests(1))
+  call MPI_Isend(grid(4, 2:6), 5, MPI_INTEGER, next, 3, comm, requests(2))
+  call MPI_Waitall(2, requests, statuses)
+  call check(all(wide(1:5:2, 2) == 10*previous + [2, 3, 4]), 'a row')
+  call check(all(wide(1:3:2, 5) == 10*previous + [5, 6]), 'a begun row')
+  call check(count(wide == -1) == 30 .and. wide(5, 5) == -1, 'nothing else of a section')
+  call MPI_Irecv(wide(2, 1), 4, MPI_INTEGER, previous, 4, comm, requests(1))
+  call PMPI_Isend(wide(5:1:-2, 2), 3_MPI_COUNT_KIND, MPI_INTEGER, next, 4, comm, requests(2))
+  call MPI_Waitall(2, requests, statuses)
+  call check(all(wide(2:4, 1) == 10*modulo(previous-1, size) + [4, 3, 2]) .and. wide(5, 1) == -1, 'backwards')
+  waves = [(cmplx(rank, i), i = 1, 6)]
+  call MPI_Recv_init(waves(2:6:2), 6, MPI_REAL, previous, 5, comm, requests(1))
+  call MPI_Send_init(waves(5:1:-2), 6, MPI_REAL, next, 5, comm, requests(2))
+  call MPI_Startall(2, requests)
+  call MPI_Waitall(2, requests, statuses)
+  call check(all(waves(1:5:2) == [(cmplx(rank, i), i = 1, 5, 2)]), 'halves are sent')
+  call check(all(waves(2:6:2) == [(cmplx(previous, i), i = 5, 1, -2)]), 'halves')
+  call MPI_Request_free(requests(1))
+  call MPI_Request_free(requests(2))
+  handled = MPI_SUCCESS
+  call MPI_Isend(grid(1:6:2, 1:6:2), 1, vector, next, 6, comm, requests(1), err)
+  call check(handled == MPI_ERR_TYPE .and. err /= MPI_SUCCESS, 'a type with gaps in a section')
+  call MPI_Isend(grid(1:6:2, 1:6:2), 10, MPI_INTEGER, next, 6, comm, requests(1), err)
+  call check(err /= MPI_SUCCESS, 'more than a section')
   call MPI_Type_free(vector)
 
   ! Attributes that C reads and sets.
@@ -158,6 +197,10 @@ program module_f08
   call check(seen_from_c(comm%MPI_VAL, keyval, -77_c_intptr_t) == 0, 'seen from C')
   call MPI_Comm_get_attr(comm, keyval, value, flag)
   call check(flag .and. value == 4096, 'set by C')
+  statuses(1)%MPI_TAG = 1
+  n = status_seen_from_c(statuses(1), 1)
+  call check(n == 0 .and. statuses(1)%MPI_SOURCE == previous .and. statuses(1)%MPI_TAG == 5, 'statuses in C')
+  call check(ignored_in_c(MPI_STATUS_IGNORE, MPI_STATUSES_IGNORE) == 0, 'no status in C')
 
   ! What is left out, and what is the library's own.
   call MPI_Dist_graph_create_adjacent(comm, 1, [previous], MPI_UNWEIGHTED, 1, [next], MPI_UNWEIGHTED, MPI_INFO_NULL, &

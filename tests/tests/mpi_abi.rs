@@ -19,33 +19,50 @@ fn library() -> String {
     tree().join("lib/libmpi_abi.so.1").to_str().expect("paths are UTF-8").to_owned()
 }
 
-/// Names of the functions that `mpi.h` declares.
-fn declared() -> Vec<String> {
+/// Names of the functions that `mpi.h` declares: those of the ABI, and those that are in the library for Fortran.
+fn declared() -> [Vec<String>; 2] {
     let header = fs::read_to_string(root().join("interfaces/mpi/include/mpi.h")).expect("the header is committed");
+    let (abi, fortran) = header.split_once("/* Fortran seen from C").expect("the header says where Fortran begins");
     let name = |line: &str| {
         let (head, _) = line.split_once('(').filter(|_| line.ends_with(");") && !line.starts_with("typedef"))?;
         Some(head.rsplit([' ', '*']).next()?.to_owned())
     };
-    let mut names: Vec<String> = header.lines().filter_map(name).collect();
+    [abi, fortran].map(|part| {
+        let mut names: Vec<String> = part.lines().filter_map(name).collect();
+        names.sort();
+        names
+    })
+}
+
+/// The names of MPI for C that a library exports as symbols of these kinds.
+fn exported(library: &str, kinds: &str) -> Vec<String> {
+    let symbols = text("nm", &["-D", "--defined-only", library]);
+    let mut names: Vec<String> = symbols
+        .lines()
+        .filter_map(|line| line.split_once(' ')?.1.split_once(' '))
+        .filter(|(kind, name)| kinds.contains(kind) && (name.starts_with("MPI") || name.starts_with("PMPI")))
+        .map(|(_, name)| name.to_owned())
+        .collect();
     names.sort();
     names
 }
 
 #[test]
+fn what_c_needs_of_fortran_beside_the_abi_is_in_the_library_for_fortran() {
+    let library = tree().join("lib/libweft_mpifort.so.1");
+    let [_, of_fortran] = declared();
+    assert_eq!(of_fortran.len(), 12);
+    assert_eq!(exported(library.to_str().expect("paths are UTF-8"), "T"), of_fortran);
+}
+
+#[test]
 fn exactly_the_functions_of_the_abi_are_exported_under_both_names() {
-    let symbols = text("nm", &["-D", "--defined-only", &library()]);
-    let mut exported: Vec<String> = symbols
-        .lines()
-        .filter_map(|line| line.rsplit(' ').next())
-        .filter(|name| name.starts_with("MPI") || name.starts_with("PMPI"))
-        .map(str::to_owned)
-        .collect();
-    exported.sort();
+    let (exported, [declared, _]) = (exported(&library(), "TWDBRVA"), declared());
     assert_eq!(exported.iter().filter(|name| name.starts_with("MPI_")).count(), 664);
     assert_eq!(exported.iter().filter(|name| name.starts_with("PMPI_")).count(), 664);
     assert_eq!(exported.iter().filter(|name| name.starts_with("MPIX_")).count(), 10, "failure mitigation");
     assert_eq!(exported.len(), 1348);
-    assert_eq!(exported, declared());
+    assert_eq!(exported, declared);
 }
 
 #[test]
@@ -79,7 +96,14 @@ fn the_header_is_good_for_old_and_new_c_and_for_cpp() {
         let source = folder.path().join("header").with_extension(suffix);
         fs::write(&source, "#include <mpi.h>\nint main(void) { return MPI_VERSION != 5; }\n")
             .expect("the folder is writable");
-        compile(compiler, &[&format!("-std={standard}")], &source, &folder.path().join("header"));
+        let standard = format!("-std={standard}");
+        compile(compiler, &[&standard], &source, &folder.path().join("header"));
+        fs::write(
+            &source,
+            "#define WEFT_NO_FINT\n#include <mpi.h>\ntypedef char MPI_Fint;\nint main(void) { return 0; }\n",
+        )
+        .expect("the folder is writable");
+        compile(compiler, &[&standard], &source, &folder.path().join("header"));
     }
 }
 

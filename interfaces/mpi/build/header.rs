@@ -28,6 +28,27 @@ typedef struct {
 } MPI_Status;
 ";
 
+/// What C needs beside the ABI to speak with Fortran. The names of conversions are objects of the preprocessor, so that their
+/// addresses can be taken as well.
+const FORTRAN_OPENING: &str = "
+/* Fortran seen from C (MPI 5.0, section 19.3). The ABI leaves it out: here an INTEGER is an int, conversions of handles are
+ * functions of the ABI by another name, and what is declared below is in libweft_mpifort, which weft fc links.
+ * Who has these names from elsewhere defines WEFT_NO_FINT. */
+#ifndef WEFT_NO_FINT
+typedef int MPI_Fint;
+typedef MPI_Status MPI_F08_status;
+";
+
+const FORTRAN_IGNORED: &str = "\
+extern MPI_Fint *const MPI_F_STATUS_IGNORE;
+extern MPI_Fint *const MPI_F_STATUSES_IGNORE;
+extern MPI_F08_status *const MPI_F08_STATUS_IGNORE;
+extern MPI_F08_status *const MPI_F08_STATUSES_IGNORE;
+";
+
+/// Statuses of C, of Fortran, and of Fortran 2008.
+const STATUSES: [(&str, &str); 3] = [("c", "MPI_Status"), ("f", "MPI_Fint"), ("f08", "MPI_F08_status")];
+
 const CLOSING: &str = "
 #ifdef __cplusplus
 }
@@ -59,7 +80,30 @@ pub fn write(table: &Table) -> String {
         }
         text.push_str(closing);
     }
+    write_fortran(&mut text, table);
     text + CLOSING
+}
+
+fn write_fortran(text: &mut String, table: &Table) {
+    text.push_str(FORTRAN_OPENING);
+    let functions = table.chapters.iter().flat_map(|chapter| &chapter.functions);
+    for function in functions {
+        let conversions = [("_toint", "_c2f"), ("_fromint", "_f2c")];
+        for (ending, other) in conversions {
+            if let Some(kind) = function.name.strip_suffix(ending) {
+                let _ = writeln!(text, "#define {kind}{other} {}\n#define P{kind}{other} P{0}", function.name);
+            }
+        }
+    }
+    for (from, from_type) in STATUSES {
+        for (to, to_type) in STATUSES.iter().filter(|other| other.0 != from) {
+            for prefix in ["", "P"] {
+                let _ = writeln!(text, "int {prefix}MPI_Status_{from}2{to}(const {from_type} *from, {to_type} *to);");
+            }
+        }
+    }
+    text.push_str(FORTRAN_IGNORED);
+    text.push_str("#endif\n");
 }
 
 fn write_section(text: &mut String, section: &Section) {

@@ -113,6 +113,19 @@ static void conversions(void)
     IS(MPI_Request_toint(MPI_REQUEST_NULL), 0x180); IS(MPI_Info_fromint(0x130) == MPI_INFO_NULL, 1);
 }
 
+/* The same by the names that speak of Fortran. */
+static void conversions_of_fortran(void)
+{
+    MPI_Fint (*convert)(MPI_Comm) = MPI_Comm_c2f;
+    SIZE(MPI_Fint, 4); SIZE(MPI_F08_status, 32);
+    IS(convert(MPI_COMM_WORLD), 0x101); IS(PMPI_Comm_f2c(0x102) == MPI_COMM_SELF, 1);
+    IS(MPI_Type_f2c(0x259) == MPI_UINT64_T, 1); IS(MPI_Op_c2f(MPI_SUM), 0x21);
+    IS(MPI_Group_c2f(MPI_GROUP_EMPTY), 0x109); IS(MPI_File_f2c(0x118) == MPI_FILE_NULL, 1);
+    IS(MPI_Win_c2f(MPI_WIN_NULL), 0x110); IS(MPI_Session_f2c(0x120) == MPI_SESSION_NULL, 1);
+    IS(MPI_Request_c2f(MPI_REQUEST_NULL), 0x180); IS(MPI_Message_f2c(0x129) == MPI_MESSAGE_NO_PROC, 1);
+    IS(MPI_Info_c2f(MPI_INFO_ENV), 0x131); IS(MPI_Errhandler_f2c(0x142) == MPI_ERRORS_ABORT, 1);
+}
+
 int main(void)
 {
     types();
@@ -120,6 +133,7 @@ int main(void)
     datatypes();
     numbers();
     conversions();
+    conversions_of_fortran();
     if (failures == 0)
         puts("ok");
     return failures != 0;

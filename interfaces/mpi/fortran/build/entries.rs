@@ -1,7 +1,7 @@
 //! Writes the entry points: for each function and form `mpi_x_` and `pmpi_x_`, which convert what Fortran passes and call
 //! `MPI_X` or `PMPI_X` of C.
 
-use crate::sources::rules::{Argument, What, Width, arguments, functions};
+use crate::sources::rules::{Argument, What, Width, arguments, functions, takes_sections};
 use crate::sources::table::{Function, Parameter, Table};
 use std::fmt::Write;
 
@@ -94,6 +94,45 @@ fn write_function(text: &mut String, function: &Function, wide: bool) {
         } else {
             writeln!(text, "    unsafe {{ {call} }}\n}}")
         };
+    }
+    if takes_sections(&function.name, &arguments) {
+        write_sections(text, &name, &arguments, &passing);
+    }
+}
+
+/// The entries whose buffers are descriptors: they hand on what describes the memory.
+fn write_sections(text: &mut String, name: &str, arguments: &[Argument], passing: &[Passing]) {
+    let low = name.to_lowercase();
+    let mut foreign: Vec<String> = Vec::new();
+    let mut handed: Vec<String> = arguments.iter().map(|it| format!("f_{}", it.name)).collect();
+    let mut before = String::new();
+    for (at, argument) in arguments.iter().enumerate() {
+        let (name, is_buffer) = (&argument.name, argument.what == What::Choice);
+        let kind = if is_buffer { "*const section::Descriptor" } else { passing[at].foreign };
+        foreign.push(format!("f_{name}: {kind}"));
+        if is_buffer {
+            let (count, datatype) = (&arguments[at + 1], &arguments[at + 2]);
+            let narrowed = if count.what == What::Number(Width::Default) { " as i32" } else { "" };
+            let given = format!("f_{name}, i64::from(*f_{}), *f_{}", count.name, datatype.name);
+            let _ = writeln!(before, "        let s_{name} = section::Section::new({given});");
+            let _ = writeln!(before, "        let n_{name} = s_{name}.count{narrowed};");
+            handed[at] = format!("s_{name}.base");
+            handed[at + 1] = format!("&raw const n_{name}");
+            handed[at + 2] = format!("&raw const s_{name}.datatype");
+        }
+    }
+    for prefix in ["", "P"] {
+        let entry = format!("{}{low}_f08ts_", prefix.to_lowercase());
+        let _ = writeln!(text, "/// `{prefix}{}` of Fortran, where buffers may be sections.", name.to_uppercase());
+        let _ = writeln!(
+            text,
+            "#[unsafe(no_mangle)]\npub unsafe extern \"C\" fn {entry}({}, ierror: *mut i32) {{",
+            foreign.join(", ")
+        );
+        let _ =
+            writeln!(text, "    // SAFETY: the program keeps the promises of the standard.\n    unsafe {{\n{before}");
+        let _ =
+            writeln!(text, "        answer(body_{low}(c_{prefix}{name}, {}), ierror);\n    }}\n}}", handed.join(", "));
     }
 }
 

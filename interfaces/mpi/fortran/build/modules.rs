@@ -3,7 +3,7 @@
 use super::constants::{
     NEW_STATUSES, NULL_CONVERSIONS, OLD_STATUSES, VARIABLES, attribute_functions, handle_value, handles, numbers,
 };
-use super::rules::{Argument, What, Width, arguments, forms_differ, functions, is_nonblocking, is_old};
+use super::rules::{Argument, What, Width, arguments, forms_differ, functions, is_nonblocking, is_old, takes_sections};
 use super::table::{Function, Table};
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -113,20 +113,23 @@ fn procedures(table: &Table, module: Module, prefix: &str) -> BTreeMap<String, S
             let given = arguments(function, wide);
             let pointer = given.iter().any(|it| it.what == What::Pointer);
             let detached = given.iter().any(|it| it.what == What::Detached);
+            let sections = takes_sections(&function.name, &given);
             for suffix in match (module, pointer, detached) {
                 (Module::Mpi, true, _) => ["", "_cptr"].as_slice(),
                 (Module::F08, true, _) => &["_cptr"],
                 (Module::F08, _, true) => &["_f08"],
+                (Module::F08, ..) if sections => &["_f08ts"],
                 _ => &[""],
             } {
-                procedure(bodies, function, &format!("{prefix}{name}{suffix}"), &given, module, *suffix == "_cptr");
+                procedure(bodies, function, &format!("{prefix}{name}{suffix}"), &given, module);
             }
         }
     }
     generics
 }
 
-fn procedure(text: &mut String, function: &Function, name: &str, given: &[Argument], module: Module, c_pointer: bool) {
+fn procedure(text: &mut String, function: &Function, name: &str, given: &[Argument], module: Module) {
+    let (c_pointer, sections) = (name.ends_with("_cptr"), name.ends_with("_f08ts"));
     let mut dummies: Vec<&str> = given.iter().map(|it| &*it.name).collect();
     let is_subroutine = function.answer == "int";
     let has_code = is_subroutine && !function.variadic;
@@ -138,14 +141,18 @@ fn procedure(text: &mut String, function: &Function, name: &str, given: &[Argume
         "double" => ("double precision function", "function"),
         _ => ("integer(KIND=8) function", "function"),
     };
-    let _ = writeln!(text, "{}", folded(&format!("  {opening} {name}({})", dummies.join(", "))));
+    // Only what a procedure of C gets for an argument of any rank has a form that is defined.
+    let binding = if sections { format!(" bind(C, name=\"{}_\")", name.to_lowercase()) } else { String::new() };
+    let _ = writeln!(text, "{}", folded(&format!("  {opening} {name}({}){binding}", dummies.join(", "))));
     let types = imports(given, module, c_pointer);
     if !types.is_empty() {
         let _ = writeln!(text, "{}", folded(&format!("    import :: {types}")));
     }
     for argument in given {
-        let line = declaration(function, argument, module, c_pointer);
-        if argument.what == What::Choice || argument.what == What::Detached && module == Module::Mpi {
+        let mut line = declaration(function, argument, module, c_pointer);
+        if sections && argument.what == What::Choice {
+            line = line.replace("dimension(*)", "dimension(..)").replace(", target", "");
+        } else if argument.what == What::Choice || argument.what == What::Detached && module == Module::Mpi {
             let _ = writeln!(text, "    !GCC$ ATTRIBUTES NO_ARG_CHECK :: {}", argument.name);
         }
         let _ = writeln!(text, "    {line}");
@@ -212,8 +219,8 @@ fn declaration(function: &Function, argument: &Argument, module: Module, c_point
     format!("{kind}{intent} :: {name}{shape}")
 }
 
-/// A buffer of any type and rank. What is not contiguous the compiler copies, so it may be used only until the call
-/// returns.
+/// A buffer of any type and rank, by its address. What is not contiguous the compiler copies, so it may be used only until
+/// the call returns.
 fn choice(function: &Function, argument: &Argument) -> String {
     let intent = if argument.is_input { ", intent(in)" } else { "" };
     let lasting = if is_nonblocking(&function.name) { ", asynchronous, target" } else { "" };

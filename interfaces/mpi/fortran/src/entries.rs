@@ -2,7 +2,7 @@
 #![allow(clippy::missing_safety_doc, clippy::too_many_arguments, non_snake_case)]
 #![allow(clippy::useless_conversion, reason = "generated for counts of either width")]
 
-use crate::{handle, sentinel, special, text};
+use crate::{handle, section, sentinel, special, text};
 use std::ffi::c_void;
 
 /// Stores the code, where the caller wants it.

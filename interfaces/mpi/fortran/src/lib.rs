@@ -8,7 +8,8 @@
 //!
 //! - `handle`: integers and handles. `text`: strings. `sentinel`: arguments that stand for something else.
 //! - `attribute`: values that Fortran caches. `callback`: procedures of the program behind functions of C.
-//! - `special`: what no rule of the generator fits. `small`: what only Fortran has.
+//! - `special`: what no rule of the generator fits. `small`: what only Fortran has. `status`: what C gets of Fortran's
+//!   statuses. `section`: memory that is not contiguous.
 //!
 //! What calls `mpi_x_` comes to `MPI_X` of C, so that a tool written in C sees it; `pmpi_x_` comes to `PMPI_X`.
 //!
@@ -28,9 +29,13 @@ mod entries;
 #[cfg(not(test))]
 mod handle;
 #[cfg(not(test))]
+mod section;
+#[cfg(not(test))]
 mod sentinel;
 #[cfg(not(test))]
 mod small;
 #[cfg(not(test))]
 mod special;
+#[cfg(not(test))]
+mod status;
 mod text;

@@ -3,6 +3,8 @@
 
 use std::ffi::c_void;
 
+use crate::section::Descriptor;
+
 unsafe fn set<T>(place: *mut T, value: T) {
     if !place.is_null() {
         // SAFETY: as the caller says.
@@ -26,13 +28,6 @@ macro_rules! both {
             }
         )*
     };
-}
-
-/// The beginning of what the compiler passes for an argument of any type and rank (Fortran 2018, section 18.5.3).
-#[repr(C)]
-pub struct Descriptor {
-    base: *const c_void,
-    element: usize,
 }
 
 both! {
