@@ -68,8 +68,8 @@ operations! {
         Halving = "halving", "from 16K on";
     }
     allreduce: Allreduce = "allreduce" {
-        Doubling = "doubling", "up to 16K";
-        Halving = "halving", "from 16K on";
+        Doubling = "doubling", "up to 16K, and among two or three ranks";
+        Halving = "halving", "from 16K on, among four and more";
     }
     reduce_scatter: ReduceScatter = "reduce-scatter" {
         Allreduce = "allreduce", "up to 4K in all";

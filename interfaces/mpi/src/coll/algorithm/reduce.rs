@@ -80,7 +80,9 @@ pub fn allreduce(s: &mut Schedule, me: Party, input: View, output: View) {
         s.receive(me.rank + 1, output);
         return s.wait();
     };
-    let long = s.algorithms.allreduce.map_or(s.size(output) >= LONG_BYTES, |named| named == Allreduce::Halving);
+    // Between two as many bytes go either way, and once.
+    let chosen = s.size(output) >= LONG_BYTES && folded.power > 2;
+    let long = s.algorithms.allreduce.map_or(chosen, |named| named == Allreduce::Halving);
     let long = long && output.count >= u64::from(folded.power);
     s.chose(if long { Allreduce::Halving } else { Allreduce::Doubling }, me, s.size(output));
     if long {
