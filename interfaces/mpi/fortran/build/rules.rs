@@ -175,15 +175,19 @@ pub fn is_nonblocking(function: &str) -> bool {
 }
 
 /// Whether the buffers of a function may be sections that are not contiguous: they are in use after it returned, and each has its
-/// count and its datatype behind it, which count in every rank.
+/// count and its datatype behind it, which count in every rank. Where a buffer has a block for each rank, a block of a type that
+/// describes the section would begin elsewhere than in the section.
 pub fn takes_sections(function: &str, arguments: &[Argument]) -> bool {
     let is_described = |at: usize| {
         let is = |next: usize, what: &dyn Fn(&What) -> bool| arguments.get(at + next).is_some_and(|it| what(&it.what));
         is(1, &|what| matches!(what, What::Number(_))) && is(2, &|what| *what == What::Handle("Datatype".to_owned()))
     };
     let buffers: Vec<usize> = (0..arguments.len()).filter(|&at| arguments[at].what == What::Choice).collect();
-    let of_root =
-        ["Igather", "Iscatter", "Gather_init", "Scatter_init"].iter().any(|name| function[4..].starts_with(name));
+    let name = &function[4..];
+    let in_blocks =
+        ["gather", "scatter", "alltoall", "Gather_init", "Scatter_init", "Allgather", "Alltoall", "Neighbor"]
+            .iter()
+            .any(|part| name.contains(part));
     let in_halves = function.contains("_begin") || function.contains("_end");
-    is_nonblocking(function) && !(buffers.is_empty() || of_root || in_halves) && buffers.into_iter().all(is_described)
+    is_nonblocking(function) && !(buffers.is_empty() || in_blocks || in_halves) && buffers.into_iter().all(is_described)
 }

@@ -66,7 +66,8 @@ impl Descriptor {
             next = next.saturating_mul(dimension.extent);
             fits
         };
-        dimensions.iter().any(|dimension| dimension.extent == 0) || dimensions.iter().all(is_next)
+        let is_nothing = self.element == 0 || dimensions.iter().any(|dimension| dimension.extent == 0);
+        is_nothing || dimensions.iter().all(is_next)
     }
 
     /// A type of `count` elements of `datatype`, and one of it, for memory that is not contiguous.

@@ -84,14 +84,17 @@ fn alone(spans: &[Span], extent: i64) -> usize {
 
 /// How many of the first spans lie so near each other that they are read at once, and from where to where.
 fn near(spans: &[Span], extent: i64) -> Option<(usize, (i64, i64))> {
-    let ends = |span: &Span| (span.at, span.at + span.count as i64 * extent);
+    let ends = |span: &Span| (span.at, span.at.saturating_add(span.count as i64 * extent));
     let (first, others) = spans.split_first()?;
     let mut hull = ends(first);
     let mut taken = 1;
     for span in others {
         let (low, high) = ends(span);
         let wider = (hull.0.min(low), hull.1.max(high));
-        if low > hull.1 + HOLE || high < hull.0 - HOLE || wider.1 - wider.0 > BLOCK {
+        if low > hull.1.saturating_add(HOLE)
+            || high < hull.0.saturating_sub(HOLE)
+            || wider.1.saturating_sub(wider.0) > BLOCK
+        {
             break;
         }
         (hull, taken) = (wider, taken + 1);
