@@ -148,7 +148,10 @@ mod tests {
     fn every_algorithm_is_shown_with_when_it_is_chosen() {
         let text = algorithms();
         let line = text.lines().find(|line| line.trim_start().starts_with("allreduce")).expect("a line");
-        assert!(line.contains("doubling (up to 16K)") && line.contains("halving"), "{line}");
+        assert!(
+            line.contains("doubling (up to 16K, and among two or three ranks)") && line.contains("halving"),
+            "{line}"
+        );
     }
 
     #[test]
