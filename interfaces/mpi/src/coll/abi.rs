@@ -1,6 +1,7 @@
 //! Bodies of the collective calls: each operation in its blocking, nonblocking and persistent form.
 
 mod moved;
+mod nothing;
 mod shared;
 
 use super::algorithm::scan::Kind;
@@ -12,14 +13,15 @@ use super::prepare::reduction::{self, Folded, Shares};
 use crate::abi::Counts;
 use crate::error::Result;
 pub use moved::{allgather, allgatherv, alltoall, alltoallv, alltoallw, gather, gatherv, scatter, scatterv};
+use nothing::{are_empty, folds_nothing, is_empty};
 pub use shared::{allreduce, barrier, bcast, reduce, reduce_scatter, reduce_scatter_block};
 use std::ffi::c_void;
 
-/// The forms of one operation: `names { parameters } => what prepares it`. A hook that begins with `=>` comes first in
-/// the blocking form and may answer the call in another way.
+/// The forms of one operation: `names { parameters } => what prepares it`. What stands in brackets before it is the root
+/// and whether the call is surely one of no bytes.
 macro_rules! collective {
     ($call:literal: fn $blocking:ident(), fn $nonblocking:ident(), fn $persistent:ident()
-     { $($name:ident: $kind:ty),* } $scene:ident => $prepare:expr) => {
+     { $($name:ident: $kind:ty),* } $([$root:expr, $empty:expr])? $scene:ident => $prepare:expr) => {
         pub unsafe fn $blocking($($name: $kind,)* comm: usize) -> Result<()> {
             // SAFETY: the program keeps the promises of the standard for its buffers.
             unsafe { blocking(concat!("MPI_", $call), comm, |$scene| $prepare) }
@@ -27,7 +29,12 @@ macro_rules! collective {
 
         pub unsafe fn $nonblocking($($name: $kind,)* comm: usize, request: *mut usize) -> Result<()> {
             // SAFETY: as above.
-            unsafe { nonblocking(comm, request, |$scene| $prepare) }
+            unsafe {
+                $(if $empty && nothing::is_complete(comm, $root, request)? {
+                    return Ok(());
+                })?
+                nonblocking(comm, request, |$scene| $prepare)
+            }
         }
 
         pub unsafe fn $persistent(
@@ -68,11 +75,13 @@ collective! { "Barrier": fn barrier_by_messages(), fn ibarrier(), fn barrier_ini
 
 collective! { "Bcast": fn bcast_by_messages(), fn ibcast(), fn bcast_init()
 { buffer: *mut c_void, count: i64, datatype: usize, root: i32 }
+[Some(root), is_empty((buffer, count, datatype))]
 scene => movement::bcast(scene, uniform(buffer, count, datatype), root) }
 
 collective! { "Gather": fn gather_by_messages(), fn igather(), fn gather_init()
     { sendbuf: *const c_void, sendcount: i64, sendtype: usize,
       recvbuf: *mut c_void, recvcount: i64, recvtype: usize, root: i32 }
+    [Some(root), are_empty((sendbuf, sendcount, sendtype), (recvbuf, recvcount, recvtype))]
     scene => {
         let all = Blocks::Uniform(uniform(recvbuf, recvcount, recvtype));
         movement::gather(scene, uniform(sendbuf, sendcount, sendtype), all, root)
@@ -91,6 +100,7 @@ collective! { "Gatherv": fn gatherv_by_messages(), fn igatherv(), fn gatherv_ini
 collective! { "Scatter": fn scatter_by_messages(), fn iscatter(), fn scatter_init()
     { sendbuf: *const c_void, sendcount: i64, sendtype: usize,
       recvbuf: *mut c_void, recvcount: i64, recvtype: usize, root: i32 }
+    [Some(root), are_empty((sendbuf, sendcount, sendtype), (recvbuf, recvcount, recvtype))]
     scene => {
         let all = Blocks::Uniform(uniform(sendbuf, sendcount, sendtype));
         movement::scatter(scene, all, uniform(recvbuf, recvcount, recvtype), root)
@@ -108,6 +118,7 @@ collective! { "Scatterv": fn scatterv_by_messages(), fn iscatterv(), fn scatterv
 
 collective! { "Allgather": fn allgather_by_messages(), fn iallgather(), fn allgather_init()
     { sendbuf: *const c_void, sendcount: i64, sendtype: usize, recvbuf: *mut c_void, recvcount: i64, recvtype: usize }
+    [None, are_empty((sendbuf, sendcount, sendtype), (recvbuf, recvcount, recvtype))]
     scene => {
         let all = Blocks::Uniform(uniform(recvbuf, recvcount, recvtype));
         movement::allgather(scene, uniform(sendbuf, sendcount, sendtype), all)
@@ -125,6 +136,7 @@ collective! { "Allgatherv": fn allgatherv_by_messages(), fn iallgatherv(), fn al
 
 collective! { "Alltoall": fn alltoall_by_messages(), fn ialltoall(), fn alltoall_init()
     { sendbuf: *const c_void, sendcount: i64, sendtype: usize, recvbuf: *mut c_void, recvcount: i64, recvtype: usize }
+    [None, are_empty((sendbuf, sendcount, sendtype), (recvbuf, recvcount, recvtype))]
     scene => {
         let sent = Side::Uniform(uniform(sendbuf, sendcount, sendtype));
         movement::alltoall(scene, sent, Side::Uniform(uniform(recvbuf, recvcount, recvtype)))
@@ -151,10 +163,12 @@ collective! { "Alltoallw": fn alltoallw_by_messages(), fn ialltoallw(), fn allto
 
 collective! { "Reduce": fn reduce_by_messages(), fn ireduce(), fn reduce_init()
 { sendbuf: *const c_void, recvbuf: *mut c_void, count: i64, datatype: usize, op: usize, root: i32 }
+[Some(root), folds_nothing(sendbuf, recvbuf, count, datatype, op)]
 scene => reduction::reduce(scene, folded(sendbuf, recvbuf, count, datatype, op), root) }
 
 collective! { "Allreduce": fn allreduce_by_messages(), fn iallreduce(), fn allreduce_init()
 { sendbuf: *const c_void, recvbuf: *mut c_void, count: i64, datatype: usize, op: usize }
+[None, folds_nothing(sendbuf, recvbuf, count, datatype, op)]
 scene => reduction::allreduce(scene, folded(sendbuf, recvbuf, count, datatype, op)) }
 
 collective! { "Reduce_scatter": fn reduce_scatter_by_messages(), fn ireduce_scatter(), fn reduce_scatter_init()

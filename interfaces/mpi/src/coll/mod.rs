@@ -53,7 +53,10 @@ impl CommState {
 
     /// The tag of the next collective operation. All ranks call collectives in the same order, so they count alike.
     pub fn next_tag(&self) -> i32 {
-        self.sequence.fetch_add(1, Ordering::Relaxed) as i32 & (PERSISTENT_TAG - 1)
+        // One thread at a time calls a communicator's collectives.
+        let next = self.sequence.load(Ordering::Relaxed);
+        self.sequence.store(next.wrapping_add(1), Ordering::Relaxed);
+        next as i32 & (PERSISTENT_TAG - 1)
     }
 
     /// Whether the operation with this tag was called here, if it is no persistent one.

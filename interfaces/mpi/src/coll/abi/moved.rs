@@ -1,6 +1,7 @@
 //! The blocking calls that move data between all: shared memory where it serves, else messages.
 
 use super as messages;
+use super::nothing::{are_empty, is_over};
 use super::shared::{datatype, team};
 use super::{mixed, uniform, various};
 use crate::abi::{Counts, IN_PLACE};
@@ -30,6 +31,10 @@ pub unsafe fn gather(
     root: i32,
     comm: usize,
 ) -> Result<()> {
+    let is_nothing = are_empty((sendbuf, sendcount, sendtype), (recvbuf, recvcount, recvtype));
+    if is_nothing && is_over("MPI_Gather", comm, Some(root), true, Gather::is_prescribed)? {
+        return Ok(());
+    }
     // SAFETY: the caller's promise.
     unsafe {
         if is_inter(comm) {
@@ -97,6 +102,10 @@ pub unsafe fn scatter(
     root: i32,
     comm: usize,
 ) -> Result<()> {
+    let is_nothing = are_empty((sendbuf, sendcount, sendtype), (recvbuf, recvcount, recvtype));
+    if is_nothing && is_over("MPI_Scatter", comm, Some(root), true, Scatter::is_prescribed)? {
+        return Ok(());
+    }
     // SAFETY: the caller's promise.
     unsafe {
         if is_inter(comm) {
@@ -366,6 +375,10 @@ pub unsafe fn allgather(
     comm: usize,
 ) -> Result<()> {
     let call = "MPI_Allgather";
+    let is_nothing = are_empty((sendbuf, sendcount, sendtype), (recvbuf, recvcount, recvtype));
+    if is_nothing && is_over(call, comm, None, true, Allgather::is_prescribed)? {
+        return Ok(());
+    }
     let taken = Side::new(recvbuf, recvcount, recvtype, List::Equal);
     // SAFETY: the caller's promise.
     if unsafe { plain_allgather(call, (sendbuf, sendcount, sendtype), taken, comm)? } {
@@ -421,6 +434,10 @@ pub unsafe fn alltoall(
     comm: usize,
 ) -> Result<()> {
     let call = "MPI_Alltoall";
+    let is_nothing = are_empty((sendbuf, sendcount, sendtype), (recvbuf, recvcount, recvtype));
+    if is_nothing && is_over(call, comm, None, true, Alltoall::is_prescribed)? {
+        return Ok(());
+    }
     let given = Side::new(sendbuf, sendcount, sendtype, List::Equal);
     let taken = Side::new(recvbuf, recvcount, recvtype, List::Equal);
     if let Some(plain) = Plain::new(call, given, taken, comm, Alltoall::is_prescribed, Team::dealt_bytes)? {

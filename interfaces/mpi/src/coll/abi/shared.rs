@@ -1,6 +1,7 @@
 //! The blocking calls: shared memory where it serves, else messages.
 
 use super as messages;
+use super::nothing::{folds_nothing, is_empty, is_over};
 use crate::abi::Counts;
 use crate::abi::{BYTE, IN_PLACE};
 use crate::coll::shared::{Alike, BUFFER_BYTES, Differs, Team, Vector};
@@ -75,6 +76,10 @@ pub(super) fn datatype(handle: usize) -> Option<Held> {
 }
 
 pub unsafe fn bcast(buffer: *mut c_void, count: i64, handle: usize, root: i32, comm: usize) -> Result<()> {
+    if is_empty((buffer, count, handle)) && is_over("MPI_Bcast", comm, Some(root), true, |named| named.bcast.is_some())?
+    {
+        return Ok(());
+    }
     // SAFETY: the caller's promise.
     unsafe {
         match shared_bcast(buffer, count, handle, root, comm)? {
@@ -204,6 +209,10 @@ pub unsafe fn allreduce(
     op: usize,
     comm: usize,
 ) -> Result<()> {
+    let is_nothing = folds_nothing(sent, received, count, handle, op);
+    if is_nothing && is_over("MPI_Allreduce", comm, None, false, |named| named.allreduce.is_some())? {
+        return Ok(());
+    }
     if let (Some(datatype), Some(op)) = (datatype(handle), operation(op))
         && let Some(vector) = vector(&op, &datatype, count)
         && let Some((input, output)) = buffers(sent, received, vector.bytes())
@@ -226,6 +235,10 @@ pub unsafe fn reduce(
     root: i32,
     comm: usize,
 ) -> Result<()> {
+    let is_nothing = folds_nothing(sent, received, count, handle, op);
+    if is_nothing && is_over("MPI_Reduce", comm, Some(root), false, |named| named.reduce.is_some())? {
+        return Ok(());
+    }
     if let (Some(datatype), Some(function)) = (datatype(handle), operation(op))
         && let Some(vector) = vector(&function, &datatype, count)
         && let Some((_, team)) = team(comm, "MPI_Reduce", |named| named.reduce.is_some())?

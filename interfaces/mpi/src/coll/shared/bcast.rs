@@ -17,7 +17,8 @@ impl Team {
     pub unsafe fn bcast(&self, root: u32, data: *mut u8, length: usize) -> Alike {
         self.tell("bcast", length);
         if length == 0 {
-            return self.bring_nothing();
+            self.bring_nothing();
+            return Ok(());
         }
         if length <= BUFFER_BYTES {
             // SAFETY: the caller's promise.

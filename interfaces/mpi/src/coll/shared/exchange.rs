@@ -28,7 +28,8 @@ impl Team {
         self.tell("allgather", mine.bytes);
         let longest = (0..self.size).map(|member| rooms(member).bytes).max().unwrap_or(0);
         if longest == 0 && mine.bytes == 0 {
-            return self.bring_nothing();
+            self.bring_nothing();
+            return Ok(());
         }
         let most = self.buffer_bytes();
         let rounds = longest.max(mine.bytes).div_ceil(most);
@@ -116,7 +117,8 @@ impl Team {
     ) -> Alike {
         self.tell("alltoall", sent);
         if sent == 0 && block == 0 {
-            return self.bring_nothing();
+            self.bring_nothing();
+            return Ok(());
         }
         if block >= SHOWN_BYTES {
             if sent != block {

@@ -62,11 +62,9 @@ impl Team {
     /// Our part in an operation in which nobody brings a byte: we wait for nobody, not even for room. Those who expect
     /// something all the same see that we have finished without it.
     #[inline]
-    pub(super) fn bring_nothing(&self) -> Alike {
+    pub fn bring_nothing(&self) {
         let operation = self.begin();
-        self.finish(operation);
-        self.wake(0..self.size);
-        Ok(())
+        self.finish_and_wake(operation);
     }
 
     /// Tells the others that we cannot go on with them, instead of what they would take for our part.

@@ -77,7 +77,8 @@ impl Team {
     pub unsafe fn allreduce(&self, vector: Vector, input: *const u8, output: *mut u8) -> Alike {
         self.tell("allreduce", vector.bytes());
         if vector.count == 0 {
-            return self.bring_nothing();
+            self.bring_nothing();
+            return Ok(());
         }
         let alone = vector.bytes() <= SLOT_BYTES || (vector.bytes() <= ALONE_BYTES && self.size <= FLAT_MEMBERS);
         if alone {
@@ -298,7 +299,8 @@ impl Team {
     pub unsafe fn reduce(&self, root: u32, vector: Vector, input: *const u8, output: *mut u8) -> Alike {
         self.tell("reduce", vector.bytes());
         if vector.count == 0 {
-            return self.bring_nothing();
+            self.bring_nothing();
+            return Ok(());
         }
         if vector.bytes() <= BUFFER_BYTES {
             // SAFETY: the caller's promise.

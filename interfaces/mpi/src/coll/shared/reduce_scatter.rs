@@ -35,7 +35,8 @@ impl Team {
         let all = vector.bytes();
         self.tell("reduce-scatter", all);
         if all == 0 {
-            return self.bring_nothing();
+            self.bring_nothing();
+            return Ok(());
         }
         let shares = || {
             (0..self.size).scan(0, |first, member| {

@@ -35,7 +35,8 @@ impl Team {
     pub unsafe fn gather(&self, root: u32, mine: Piece, rooms: impl Fn(u32) -> Piece, equal: bool) -> Alike {
         self.tell("gather", mine.bytes);
         if equal && mine.bytes == 0 && (self.me != root || self.others().all(|member| rooms(member).bytes == 0)) {
-            return self.bring_nothing();
+            self.bring_nothing();
+            return Ok(());
         }
         let operation = self.begin();
         let short = |piece: Piece| piece.bytes <= SLOT_BYTES;
@@ -83,7 +84,8 @@ impl Team {
         self.tell("scatter", block);
         let bytes = if self.me == root { block } else { mine.bytes };
         if bytes == 0 {
-            return self.bring_nothing();
+            self.bring_nothing();
+            return Ok(());
         }
         let operation = self.begin();
         let (short, here) = (self.size as usize * bytes <= SLOT_BYTES, bytes <= self.scattered_bytes());

@@ -23,7 +23,7 @@ use std::ops::Range;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use weft_fabric::shared::{Block, SharedBlocks};
-use weft_fabric::{Collectives, Peer, Waiting};
+use weft_fabric::{Collectives, Guard, Peer, Waiting};
 
 /// Slots of a member: how far a root may run ahead. Where ranks share cores, this many operations share the cost of a
 /// round of switches.
@@ -466,15 +466,30 @@ impl Team {
     /// We have read everything that we need of `operation`.
     #[inline]
     pub fn finish(&self, operation: u64) {
+        let mut world = self.say_finished(operation);
+        if self.block.word(WAITING).load(Ordering::Relaxed) != 0 {
+            self.wake_others(&mut world);
+        }
+    }
+
+    /// The same, and whoever sleeps for us looks again.
+    #[inline]
+    pub(super) fn finish_and_wake(&self, operation: u64) {
+        self.wake_others(&mut self.say_finished(operation));
+    }
+
+    #[inline]
+    fn say_finished(&self, operation: u64) -> Guard<'_, World> {
         self.block.publish(self.area(self.me) + DONE, operation);
         let mut world = WORLD.enter();
         world.endpoint.count_shared_collective();
         world.endpoint.order_before_look();
-        if self.block.word(WAITING).load(Ordering::Relaxed) != 0 {
-            self.peers
-                .iter()
-                .filter(|peer| **peer != self.peers[self.me as usize])
-                .for_each(|p| world.endpoint.wake(*p));
-        }
+        world
+    }
+
+    #[inline]
+    fn wake_others(&self, world: &mut World) {
+        let me = self.peers[self.me as usize];
+        self.peers.iter().filter(|peer| **peer != me).for_each(|peer| world.endpoint.wake(*peer));
     }
 }
