@@ -110,7 +110,7 @@ pub fn allocate(bytes: usize, alignment: usize) -> Option<*mut u8> {
             None => {}
         }
     }
-    // The kernel makes all of its pages, and others need the lock meanwhile, if only to send a message.
+    // The kernel may make all of its pages, and others need the lock meanwhile, if only to send a message.
     let pool = Pool::new(if bytes <= SHORT_BYTES { POOL_BYTES } else { bytes.next_multiple_of(PAGE) })?;
     enter().add(pool, bytes, alignment)
 }

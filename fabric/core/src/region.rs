@@ -30,12 +30,13 @@ pub struct Ticket {
 }
 
 impl Region {
-    /// A new region of `bytes`, which exist from now on: too little memory is an error here.
+    /// A new region of `bytes`. More than the machine could hold is an error here; the pages of a long one come with their
+    /// first touch.
     pub fn create(bytes: usize) -> io::Result<Self> {
         let whole = bytes.checked_add(PAGE_BYTES).filter(|whole| *whole <= isize::MAX as usize);
         let whole = whole.ok_or_else(|| io::Error::other(format!("{bytes} bytes are more than there can be")))?;
         let memory = Memory::create(c"weft-region", whole)?;
-        memory.populate(0, whole)?;
+        memory.populate_short()?;
         let token = sys::now_ns() ^ u64::from(std::process::id()) << 32;
         let region = Self { memory: Arc::new(memory), token, maker: Some(std::process::id()) };
         region.mark().store(token, Ordering::Release);

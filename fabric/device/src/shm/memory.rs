@@ -117,6 +117,16 @@ impl Memory {
         Ok(())
     }
 
+    /// Makes the pages of short memory exist. Those of long memory come with their first touch, near the processor that
+    /// touches them, as those of `malloc` do: programs ask for much that they never use. What `malloc` would refuse is
+    /// refused.
+    ///
+    /// # Errors
+    /// As [`Self::populate`].
+    pub fn populate_short(&self) -> io::Result<()> {
+        if self.bytes <= POPULATED { self.populate(0, self.bytes) } else { check_commitment(self.bytes) }
+    }
+
     /// The address of `bytes` bytes at `offset`.
     pub fn at(&self, offset: usize, bytes: usize) -> *mut u8 {
         assert!(
@@ -151,6 +161,20 @@ fn too_little(bytes: usize, cause: &io::Error) -> io::Error {
     ))
 }
 
+/// Whether the kernel would promise a process so much memory of its own.
+fn check_commitment(bytes: usize) -> io::Result<()> {
+    let (protection, flags) = (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS);
+    // SAFETY: a new mapping at an address of the kernel's choice, which nobody knows and which goes at once.
+    unsafe {
+        let at = libc::mmap(std::ptr::null_mut(), bytes, protection, flags, -1, 0);
+        if at == libc::MAP_FAILED {
+            return Err(too_little(bytes, &io::Error::last_os_error()));
+        }
+        libc::munmap(at, bytes);
+    }
+    Ok(())
+}
+
 /// A limit on the size of files (`ulimit -f`) holds for this memory too, and exceeding it is a deadly signal.
 fn check_file_limit(bytes: usize) -> io::Result<()> {
     let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
@@ -174,6 +198,26 @@ mod tests {
             a.at(5000, 1).write(7);
             assert_eq!(b.at(5000, 1).read(), 7);
         }
+    }
+
+    #[test]
+    fn pages_of_long_memory_come_with_their_first_touch() {
+        let blocks = |memory: &Memory| {
+            // SAFETY: a structure of numbers, for which zero is a value; the descriptor is ours.
+            unsafe {
+                let mut stat: libc::stat = std::mem::zeroed();
+                assert_eq!(libc::fstat(memory.descriptor().as_raw_fd(), &mut stat), 0);
+                stat.st_blocks as usize * 512
+            }
+        };
+        for (bytes, exist) in [(POPULATED / 2, POPULATED / 2), (8 * POPULATED, 0)] {
+            let memory = Memory::create(c"weft-test", bytes).expect("memfd");
+            memory.populate_short().expect("memory");
+            assert_eq!(blocks(&memory), exist);
+        }
+        // More than any machine has, less than there are addresses.
+        let refused = Memory::create(c"weft-test", 1 << 46).and_then(|memory| memory.populate_short());
+        assert!(refused.expect_err("too much").to_string().contains("bytes were wanted"));
     }
 
     #[test]
