@@ -4,7 +4,8 @@
  *   far ADDRESS PORT block|poll|select|epoll ROUNDS
  *
  * Both say how often they have slept in these rounds, after some that do not count. Before the end the caller looks whether
- * calls that must not wait do not, with `poll` whether signals get through, and then whether it is told of the end. */
+ * calls that must not wait do not, with `poll` whether signals get through, with `block` whether calls that want more than a
+ * byte, or less, get that, and then whether it is told of the end. */
 #define _GNU_SOURCE
 #include <arpa/inet.h>
 #include <errno.h>
@@ -178,6 +179,50 @@ static void wait_with_mask(int fd)
     check(rung == 2, "the signal, once the wait is over");
 }
 
+static const char PARTS[] = "abcdef";
+
+/* The answer to `w`: in two parts, so that who is content with the first gets only that. */
+static void answer_in_parts(int fd)
+{
+    struct timespec between = { .tv_nsec = 5000000 };
+    check(send(fd, PARTS, 3, 0) == 3, "send");
+    nanosleep(&between, NULL);
+    check(send(fd, PARTS + 3, 3, 0) == 3, "send");
+}
+
+static void expect(int fd, int flags, ssize_t room, ssize_t bytes, const char *what)
+{
+    char got[16];
+    check(recv(fd, got, (size_t)room, flags) == bytes && !memcmp(got, PARTS, (size_t)bytes), what);
+}
+
+/* Receiving calls that are not for whatever has come. A look that took it on their behalf would do them wrong. */
+static void receive_in_other_ways(int fd)
+{
+    const char *ask = "w";
+    check(send(fd, ask, 1, 0) == 1, "send");
+    expect(fd, MSG_WAITALL, 6, 6, "all of it");
+
+    check(send(fd, ask, 1, 0) == 1, "send");
+    expect(fd, MSG_PEEK, 2, 2, "a look ahead");
+    expect(fd, MSG_WAITALL, 6, 6, "what was looked at");
+
+    check(send(fd, ask, 1, 0) == 1, "send");
+    expect(fd, 0, 0, 0, "no room");
+    expect(fd, MSG_DONTWAIT | MSG_PEEK, 2, 2, "a call without room waits as any other");
+    expect(fd, MSG_WAITALL, 6, 6, "and takes nothing");
+
+    char got[6], beside[64];
+    int on = 1;
+    struct iovec piece = { got, 3 };
+    struct msghdr header = { .msg_iov = &piece, .msg_iovlen = 1, .msg_control = beside };
+    header.msg_controllen = sizeof beside;
+    check(!setsockopt(fd, IPPROTO_TCP, TCP_INQ, &on, sizeof on) && send(fd, ask, 1, 0) == 1, "TCP_INQ");
+    check(recvmsg(fd, &header, 0) == 3 && CMSG_FIRSTHDR(&header), "what is told beside the bytes");
+    check(CMSG_FIRSTHDR(&header)->cmsg_type == TCP_CM_INQ, "it is the one");
+    check(recv(fd, got + 3, 3, MSG_WAITALL) == 3 && !memcmp(got, PARTS, 6), "the rest");
+}
+
 int main(int count, char **words)
 {
     if (count != 5) {
@@ -202,6 +247,8 @@ int main(int count, char **words)
         check(poll(&one, 1, 0) == 0, "a poll that found something");
         if (how[0] == 'p')
             wait_with_mask(fd);
+        if (how[0] == 'b')
+            receive_in_other_ways(fd);
         check(send(fd, "!", 1, 0) == 1, "send");
         wait_for_byte(fd);
         check(recv(fd, &byte, 1, 0) == 0, "the end");
@@ -209,7 +256,10 @@ int main(int count, char **words)
         do {
             if (how[0] != 'b')
                 wait_for_byte(fd);
-        } while (recv(fd, &byte, 1, 0) == 1 && byte != '!');
+            check(recv(fd, &byte, 1, 0) == 1, "a byte");
+            if (byte == 'w')
+                answer_in_parts(fd);
+        } while (byte != '!');
         check(byte == '!', "the last byte");
     }
     close(fd);
