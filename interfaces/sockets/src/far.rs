@@ -64,25 +64,23 @@ fn look_before_sleep(held: &Held, fd: c_int) {
 }
 
 /// Before a wait for descriptors that are the kernel's: looks, if an answer is awaited on one of them, by calls of `poll`
-/// that take no time and let in the signals that the wait does.
-///
-/// # Errors
-/// `EINTR` when a handler of the program has run meanwhile.
+/// that take no time and let in the signals that the wait does. What such a call has found is the answer of the wait; it is
+/// not asked for again.
 pub fn before_poll(
     fds: &mut [pollfd],
     timeout_ns: Option<u64>,
     mut poll: impl FnMut(&mut [pollfd]) -> Result<usize, Errno>,
-) -> Result<(), Errno> {
+) -> Option<Result<usize, Errno>> {
     let awaited = |one: &pollfd| one.events & POLLIN != 0 && is_far(one.fd);
     if fds.len() > FEW || !fds.iter().any(awaited) || !is_worth_it(timeout_ns) {
-        return Ok(());
+        return None;
     }
     let mut answer = Ok(0);
     pace::spin_far(|| {
         answer = poll(fds);
         answer != Ok(0)
     });
-    if answer == Err(libc::EINTR) { Err(libc::EINTR) } else { Ok(()) }
+    (answer != Ok(0)).then_some(answer)
 }
 
 /// Before a wait on a set whose members are the kernel's: `look` answers whether there is something.

@@ -143,8 +143,9 @@ fn by_kernel(
 ) -> Option<Result<usize, Errno>> {
     let left = || if timeout_ns == Some(0) { Some(0) } else { left_ns(deadline) };
     loop {
-        if let Err(error) = far::before_poll(fds, left(), |fds| kernel_poll(fds, Some(0), mask)) {
-            return Some(Err(error));
+        if let Some(answer) = far::before_poll(fds, left(), |fds| kernel_poll(fds, Some(0), mask)) {
+            // Not of those that have been attached meanwhile.
+            return all_plain(fds).then_some(answer);
         }
         // Before the look: who has got channels by then is seen, and later nobody opens a gate.
         let Some(_resting) = Resting::new(fds, timeout_ns == Some(0)) else { return Some(Err(libc::ENOMEM)) };
