@@ -56,6 +56,11 @@ fn those_who_live_agree_and_make_a_communicator() {
 }
 
 #[test]
+fn who_asks_who_is_lost_in_a_loop_goes_on_sending() {
+    passes("told", &[3, 5]);
+}
+
+#[test]
 fn an_abort_ends_the_members_of_the_communicator_alone() {
     passes("aborted", &[5]);
 }

@@ -202,6 +202,45 @@ static void shrunk(MPI_Comm comm)
     GOOD(MPI_Comm_free(&again));
 }
 
+/* Who asks in a loop goes on sending: what it waits for may wait for that. Each idiom has its ranks. */
+static void told(MPI_Comm comm)
+{
+    enum { LONG = 1 << 20 };
+    static char words[LONG];
+    int known = 0, flag = 0, number;
+    MPI_Group group;
+    MPI_Request request;
+    for (int from = 0; rank == 1 && from < size; from++)
+        if (from != rank)
+            GOOD(MPI_Recv(words, LONG, MPI_CHAR, from, 1, comm, MPI_STATUS_IGNORE));
+    if (rank == 1)
+        die();
+    GOOD(MPI_Isend(words, LONG, MPI_CHAR, 1, 1, comm, &request));
+    while (rank % 3 == 0 && lost_members(comm) == 0)
+        ;
+    while (rank % 3 == 1 && known == 0)
+        GOOD(MPIX_Comm_ack_failed(comm, 1, &known));
+    while (rank % 3 == 2 && known == 0) {
+        GOOD(MPIX_Comm_failure_ack(comm));
+        GOOD(MPIX_Comm_failure_get_acked(comm, &group));
+        GOOD(MPI_Group_size(group, &known));
+        GOOD(MPI_Group_free(&group));
+    }
+    /* All was received, but who was to say so is gone. */
+    number = MPI_Wait(&request, MPI_STATUS_IGNORE);
+    CHECK(number == MPI_SUCCESS || class_of(number) == MPIX_ERR_PROC_FAILED);
+    for (int from = 2; rank == 0 && from < size; from++)
+        GOOD(MPI_Recv(words, LONG, MPI_CHAR, from, 2, comm, MPI_STATUS_IGNORE));
+    if (rank == 0)
+        GOOD(MPIX_Comm_revoke(comm));
+    else
+        GOOD(MPI_Isend(words, LONG, MPI_CHAR, 0, 2, comm, &request));
+    while (!flag)
+        GOOD(MPIX_Comm_is_revoked(comm, &flag));
+    number = rank == 0 ? MPI_SUCCESS : MPI_Wait(&request, MPI_STATUS_IGNORE);
+    CHECK(number == MPI_SUCCESS || class_of(number) == MPIX_ERR_REVOKED);
+}
+
 /* A communicator of one that aborts ends one. */
 static void aborted(MPI_Comm comm)
 {
@@ -333,6 +372,8 @@ int main(int argc, char **argv)
         revoked(comm);
     else if (!strcmp(which, "shrunk"))
         shrunk(comm);
+    else if (!strcmp(which, "told"))
+        told(comm);
     else if (!strcmp(which, "aborted"))
         aborted(comm);
     else if (!strcmp(which, "bridge"))

@@ -1,14 +1,20 @@
 //! Bodies of the functions of failure mitigation.
 
+use super::round;
 use super::shrink::{Shrink, agree_beside, agreed, begin_agreement, shrink_beside};
-use super::{look, round};
 use crate::comm::agree::wait;
 use crate::comm::{Comm, abi::of};
 use crate::error::{Class, Error, Result};
 use crate::group::{Group, abi as groups};
-use crate::world::{WORLD, World};
+use crate::world::{WORLD, World, look};
 use std::sync::Arc;
 use weft_fabric::Peer;
+
+/// Learns what is new. A program that asks until somebody is lost or has revoked waits, although no call of it does: what
+/// it has sent goes on, since that may be what the other one waits for.
+fn learn() {
+    look(|world| super::look(world).then_some(()));
+}
 
 /// The communicator becomes useless, here and in the end in all members.
 pub unsafe fn comm_revoke(comm: usize) -> Result<()> {
@@ -19,7 +25,7 @@ pub unsafe fn comm_revoke(comm: usize) -> Result<()> {
 
 pub unsafe fn comm_is_revoked(comm: usize, flag: *mut i32) -> Result<()> {
     let comm = of(comm)?;
-    look(&mut WORLD.enter());
+    learn();
     // SAFETY: the program's place for the flag.
     unsafe { *flag = comm.failure.is_revoked() as i32 };
     Ok(())
@@ -28,9 +34,8 @@ pub unsafe fn comm_is_revoked(comm: usize, flag: *mut i32) -> Result<()> {
 /// All losses that are known now.
 pub unsafe fn comm_failure_ack(comm: usize) -> Result<()> {
     let comm = of(comm)?;
-    let mut world = WORLD.enter();
-    look(&mut world);
-    world.failures.acknowledge(&comm, usize::MAX);
+    learn();
+    WORLD.enter().failures.acknowledge(&comm, usize::MAX);
     Ok(())
 }
 
@@ -44,8 +49,8 @@ pub unsafe fn comm_failure_get_acked(comm: usize, group: *mut usize) -> Result<(
 
 pub unsafe fn comm_get_failed(comm: usize, group: *mut usize) -> Result<()> {
     let comm = of(comm)?;
+    learn();
     let mut world = WORLD.enter();
-    look(&mut world);
     let lost = world.failures.lost_of(&comm);
     // SAFETY: the program's place for the handle.
     unsafe { answer(&mut world, lost, group) }
@@ -65,6 +70,7 @@ pub unsafe fn comm_ack_failed(comm: usize, wanted: i32, acknowledged: *mut i32) 
     let comm = of(comm)?;
     let negative = |_| Error::new(Class::Arg, format!("num_to_ack {wanted} is negative"));
     let wanted = usize::try_from(wanted).map_err(negative)?;
+    learn();
     let now = WORLD.enter().failures.acknowledge(&comm, wanted);
     // SAFETY: the program's place for the number.
     unsafe { *acknowledged = now as i32 };
