@@ -128,6 +128,8 @@ pub struct Machine {
     accepted: Option<(u32, Value)>,
     /// Whom it has brought its part to.
     follows: Option<usize>,
+    /// Who waits for a word of this member: has brought it something, or leads.
+    asked: Members,
     /// As a leader: what each has brought.
     brought: Vec<Option<(Option<u32>, Value)>>,
     /// As a leader: what is offered, and who has accepted it.
@@ -146,6 +148,7 @@ impl Machine {
             mine,
             accepted: None,
             follows: None,
+            asked: Members::none(size),
             brought: vec![None; size],
             offered: None,
             decided: None,
@@ -183,6 +186,9 @@ impl Machine {
             }
             return;
         }
+        if matches!(word, Word::Bring { .. } | Word::Lead) {
+            self.asked.insert(from);
+        }
         match word {
             Word::Bring { accepted, value } => self.brought[from] = Some((accepted, value)),
             // A leader above the one that we have brought our part to is not one yet for us, and will ask again.
@@ -195,10 +201,17 @@ impl Machine {
                     accepted.insert(from);
                 }
             }
-            Word::Decided(value) => self.decide(value),
+            Word::Decided(value) => self.pass_on(value),
             Word::Offer(_) | Word::Lead => {}
         }
         self.step();
+    }
+
+    /// A leader has decided. Who has asked knew that it is lost before we heard this last word of it.
+    fn pass_on(&mut self, value: Value) {
+        let asked: Vec<usize> = self.living().filter(|member| self.asked.contains(*member)).collect();
+        self.out.extend(asked.into_iter().map(|member| (member, Word::Decided(value.clone()))));
+        self.decide(value);
     }
 
     fn living(&self) -> impl Iterator<Item = usize> {
@@ -391,10 +404,53 @@ mod tests {
 
     #[test]
     fn all_decide_the_same_whoever_dies_when() {
-        let seeds = std::env::var("WEFT_TEST_SEEDS").ok().and_then(|text| text.parse().ok()).unwrap_or(3000u64);
+        let seeds = std::env::var("WEFT_TEST_SEEDS").ok().and_then(|text| text.parse().ok()).unwrap_or(10_000u64);
         for seed in 0..seeds {
             run(seed, 2 + seed as usize % 6, (seed / 7) as usize % 6);
         }
+    }
+
+    /// Three members of which the first has decided, and died before the one at `without` heard of it.
+    fn decided_without(without: usize) -> ([Machine; 2], Word) {
+        let value = Value { all: 5, highest: 3, lost: Members::none(3), acknowledged: Members::none(3) };
+        let mut all: Vec<Machine> = (0..3).map(|me| Machine::new(me, 3, value.clone())).collect();
+        loop {
+            for from in 0..3 {
+                while let Some((to, word)) = all[from].poll_word() {
+                    match word {
+                        Word::Decided(_) if to != without => {
+                            let others = all.split_off(1);
+                            return (others.try_into().unwrap_or_else(|_| panic!("two")), word);
+                        }
+                        Word::Decided(_) => {}
+                        word => all[to].handle_word(from, word),
+                    }
+                }
+            }
+        }
+    }
+
+    /// The one that leads now asks before the last word of the first has come.
+    #[test]
+    fn who_leads_hears_what_comes_later_from_the_one_before() {
+        let ([mut second, mut third], decided) = decided_without(1);
+        second.handle_lost(0);
+        assert_eq!(second.poll_word(), Some((2, Word::Lead)));
+        third.handle_word(1, Word::Lead);
+        assert_eq!(third.poll_word(), None);
+        third.handle_word(0, decided.clone());
+        assert_eq!(third.poll_word(), Some((1, decided)));
+    }
+
+    /// The one that is to lead now does not know it yet, and hears the last word of the first before it does.
+    #[test]
+    fn who_has_brought_its_part_to_the_next_one_hears_what_that_one_hears() {
+        let ([mut second, mut third], decided) = decided_without(2);
+        third.handle_lost(0);
+        let Some((1, brought)) = third.poll_word() else { panic!("it follows the next one") };
+        second.handle_word(2, brought);
+        second.handle_word(0, decided.clone());
+        assert_eq!(second.poll_word(), Some((2, decided)));
     }
 
     #[test]
