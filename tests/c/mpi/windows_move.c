@@ -260,6 +260,25 @@ static void long_ones(int flavor)
     unmake(&m, flavor);
 }
 
+/* One after the other looks at its memory, and calls nothing else, until its neighbour has put something there. */
+static void looked_at(struct memory *m, int flavor)
+{
+    volatile int *mine = m->base;
+    int mark = 4711 + flavor;
+    OK(MPI_Win_lock_all(MPI_MODE_NOCHECK, m->win));
+    *mine = -1;
+    OK(MPI_Win_sync(m->win));
+    OK(MPI_Barrier(MPI_COMM_WORLD));
+    while (check_rank > 0 && *mine != mark)
+        OK(MPI_Win_sync(m->win));
+    if (check_rank + 1 < check_size) {
+        int right = check_rank + 1;
+        OK(MPI_Accumulate(&mark, 1, MPI_INT, right, place(m, flavor, right, 0), 1, MPI_INT, MPI_REPLACE, m->win));
+        OK(MPI_Win_flush(right, m->win));
+    }
+    OK(MPI_Win_unlock_all(m->win));
+}
+
 /* Pairs have gaps in memory. */
 static void pairs(void)
 {
@@ -300,6 +319,7 @@ int main(int argc, char **argv)
         post_start(&m, flavor);
         counters(&m, flavor);
         requests(&m, flavor);
+        looked_at(&m, flavor);
         unmake(&m, flavor);
         long_ones(flavor);
     }

@@ -157,8 +157,10 @@ pub fn test(handle: usize) -> Result<bool> {
     Ok(ended.is_some())
 }
 
+/// A program looks in a loop at its memory, where the progress of this process may have to put what it waits for.
 pub fn sync(handle: usize) -> Result<()> {
     find(&mut WORLD.enter(), handle)?;
+    WORLD.poll();
     memory_fence(Ordering::SeqCst);
     Ok(())
 }
