@@ -204,7 +204,8 @@ impl Host {
         Ok(())
     }
 
-    /// Takes what has come as far as it leads. Who asks gets what `stage` has.
+    /// Takes what has come, all of it: nothing wakes us for what stays in the relay, and it may be what the agents say that
+    /// this one has started. Who asks gets what `stage` has.
     pub fn advance(&mut self, stage: Option<&mut Stage>) -> Result<(), LaunchError> {
         let may_ask = stage.is_some() && self.copying.place.is_none();
         if let Some(stage) = stage {
@@ -240,9 +241,6 @@ impl Host {
                 }
                 _ => return Err(host_error(&self.name, "its agent said what means nothing here".to_owned())),
             };
-            if self.progress.is_ready() {
-                break;
-            }
         }
         match relay.gone().map(str::to_owned) {
             Some(reason) if reason != relay::ENDED => Err(host_error(&self.name, format!("its agent: {reason}"))),
@@ -389,4 +387,50 @@ impl Tail {
 /// Fit to stand in one line of a message.
 fn shown(text: &str) -> String {
     text.chars().map(|c| if c.is_control() { '?' } else { c }).take(200).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::{Read, Write, pipe};
+    use weft_cluster::frame::{Channel, Stream, greeting};
+
+    /// Reads what has come, and takes it.
+    fn look(host: &mut Host) {
+        match &host.link {
+            Side::Raw { .. } => host.read_greeting(),
+            _ => host.handle(Place::Incoming, libc::POLLIN),
+        }
+        host.advance(None).unwrap();
+    }
+
+    /// Who reads late finds in one piece what the agent says last and what another one says over it. Nothing comes after
+    /// that, so nothing is left for a later look.
+    #[test]
+    fn what_comes_with_the_last_word_of_an_agent_is_passed_on() {
+        let ((output, mut agent), (_heard, input), (error, _said)) =
+            (pipe().unwrap(), pipe().unwrap(), pipe().unwrap());
+        let command = ("launch".to_owned(), None);
+        let mut host = Host::new("middle", vec![3], command, [input.into(), output.into(), error.into()]);
+        let hello = Hello { version: String::new(), checksum: 0, pid: 1, host: String::new(), addresses: Vec::new() };
+        agent.write_all(&greeting()).unwrap();
+        look(&mut host);
+        let mut bytes = Vec::new();
+        Frame::Hello(hello).encode(&mut bytes);
+        agent.write_all(&bytes).unwrap();
+        look(&mut host);
+
+        let ([below_input, below_output, below_error], [_to, from, _about]) = pipes().unwrap();
+        host.carry(0, [below_input, below_output, below_error]);
+        bytes.clear();
+        Frame::Ready(vec![(7, 8)]).encode(&mut bytes);
+        let channel = Channel { member: 0, stream: Stream::CommandOutput };
+        Frame::Data { channel, bytes: b"ready, too".to_vec() }.encode(&mut bytes);
+        agent.write_all(&bytes).unwrap();
+        look(&mut host);
+        assert!(host.progress.is_ready());
+        let mut seen = [0; 20];
+        let count = std::fs::File::from(from).read(&mut seen).expect("it has been passed on");
+        assert_eq!(&seen[..count], b"ready, too");
+    }
 }
