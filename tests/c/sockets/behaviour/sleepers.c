@@ -245,10 +245,7 @@ void used_beside_poll(void)
     for (int i = 0; i < 2; i++)
         must(recv(c, &byte, 1, MSG_DONTWAIT) < 0);
     send_all(c, "x", 1);
-    struct timespec limit;
-    clock_gettime(CLOCK_REALTIME, &limit);
-    limit.tv_sec += 2;
-    must(!pthread_timedjoin_np(thread, NULL, &limit));
+    join_in_time(thread, NULL);
     must(poller.count == 1 && poller.list[1].revents == POLLIN);
     close(a);
 }

@@ -62,6 +62,8 @@ int connected_as(int flags, int *other);
 int connected(int *other);
 void send_all(int fd, const void *from, size_t bytes);
 void receive_all(int fd, void *into, size_t bytes);
+/* Bytes that the kernel has moved, both ways: not those of the rings. */
+unsigned long long moved_by_kernel(int fd);
 void warm(int a, int b);
 int pair(int *other);
 /* A pair that closes on exec. */
