@@ -64,6 +64,8 @@ case $command in
         # What a terminal sends is not for this one: it ends after those that it looks after. Nor does it end where it
         # stands when nobody is there any more to hear that they are up.
         trap '' INT HUP QUIT TERM PIPE
+        # The prefix has the number of the process that wants them: what is there already is of one that is gone.
+        down
         if [ "$command" = cable ]; then cable; else up; fi
         echo up
         cat > /dev/null
