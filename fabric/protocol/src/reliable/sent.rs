@@ -23,6 +23,12 @@ pub struct Entry {
     pub bytes: u32,
 }
 
+impl Entry {
+    fn empty_bytes(&self) -> u64 {
+        if self.length == 0 { u64::from(self.bytes) } else { 0 }
+    }
+}
+
 /// What an acknowledgement brought.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Acked {
@@ -48,6 +54,8 @@ pub struct Sent {
     /// One more than the largest number that is known to have arrived.
     acked_to: u64,
     in_flight_bytes: u64,
+    /// Those of them of datagrams without payload.
+    empty_bytes: u64,
 }
 
 impl Sent {
@@ -62,6 +70,7 @@ impl Sent {
             oldest: next,
             acked_to: next,
             in_flight_bytes: 0,
+            empty_bytes: 0,
         }
     }
 
@@ -80,6 +89,12 @@ impl Sent {
     #[inline]
     pub fn in_flight_bytes(&self) -> u64 {
         self.in_flight_bytes
+    }
+
+    /// Bytes of those among them that carry payload.
+    #[inline]
+    pub fn carrying_bytes(&self) -> u64 {
+        self.in_flight_bytes - self.empty_bytes
     }
 
     /// The next number less the oldest whose acknowledgement counts.
@@ -104,6 +119,7 @@ impl Sent {
         self.entries[(number % SPAN) as usize] = entry;
         self.outstanding.set(number);
         self.in_flight_bytes += u64::from(entry.bytes);
+        self.empty_bytes += entry.empty_bytes();
         number
     }
 
@@ -124,6 +140,7 @@ impl Sent {
         self.outstanding.clear(number);
         let entry = *self.entry(number);
         self.in_flight_bytes -= u64::from(entry.bytes);
+        self.empty_bytes -= entry.empty_bytes();
         entry
     }
 

@@ -91,9 +91,7 @@ impl<S: Seal> Link<S> {
         if !self.outgoing.has_piece() {
             return None;
         }
-        let in_flight = self.sent.in_flight_bytes();
-        let window = self.congestion.window();
-        if in_flight > 0 && in_flight + self.path.size() as u64 > window || self.sent.is_full() {
+        if self.window_is_full() || self.sent.is_full() {
             self.congestion.handle_limited();
             return None;
         }
@@ -105,7 +103,16 @@ impl<S: Seal> Link<S> {
         if let Some(piece) = self.outgoing.take_lost(room) {
             return Some(Plan::Data(piece, true));
         }
-        self.outgoing.take_new(room, in_flight > 0).map(|piece| Plan::Data(piece, false))
+        let in_flight = self.sent.in_flight_bytes() > 0;
+        self.outgoing.take_new(room, in_flight).map(|piece| Plan::Data(piece, false))
+    }
+
+    /// What carries no payload does not count. Else the one try of a larger datagram would fill the least window, to which a
+    /// peer that computes brings us: what is short would wait until it answers, and if we compute meanwhile until after that.
+    #[inline]
+    fn window_is_full(&self) -> bool {
+        let carrying = self.sent.carrying_bytes();
+        carrying > 0 && carrying + self.path.size() as u64 > self.congestion.window()
     }
 
     #[inline]
@@ -170,8 +177,7 @@ impl<S: Seal> Link<S> {
     /// Who can send no more until it hears something says so; who is finished says that.
     #[inline]
     fn more_flags(&mut self) -> u8 {
-        let full = self.sent.in_flight_bytes() + self.path.size() as u64 > self.congestion.window();
-        let mut flags = if full && self.sent.in_flight_bytes() > 0 { AT_ONCE } else { 0 };
+        let mut flags = if self.window_is_full() { AT_ONCE } else { 0 };
         if self.life.is_finished() {
             self.life.handle_done_said();
             flags |= DONE;

@@ -59,3 +59,21 @@ fn what_is_not_answered_is_acknowledged_later() {
     from.handle_datagram(due_ns + HOP_NS, &buffer[..length], |_| true).expect("sound");
     assert_eq!((from.kept_bytes(), from.in_flight_bytes()), (0, 0));
 }
+
+/// The other does not look at its socket. Whoever sends to it may compute next, and not come here again for long.
+#[test]
+fn what_is_short_leaves_although_a_try_of_a_larger_datagram_is_not_answered() {
+    let [config, _] = configs(0, 9_000);
+    let (mut link, mut buffer, mut now_ns) = (Link::new(config, Checksum::default(), 0), [0; 9_000], 0);
+    let mut longest = 0;
+    for _ in 0..8 {
+        link.try_send(&Head { kind: Kind::Short, context: 1, tag: 2, source: 3 }, &[7; 8], None);
+        while let Some(length) = link.poll_transmit(now_ns, &mut buffer) {
+            longest = longest.max(length);
+        }
+        assert_eq!(link.unsent_bytes(), 0, "at {now_ns} ns, with a window of {} bytes", link.window_bytes());
+        now_ns = link.next_timeout().expect("it asks");
+        link.handle_timeout(now_ns);
+    }
+    assert_eq!((longest, link.window_bytes()), (9_000, 4 * 1_232));
+}
