@@ -171,6 +171,7 @@ fn info_says_which_mpi_a_program_was_built_for() {
     let said = |program: &Path| text(weft(&["info"]).arg(program));
     assert!(said(&mpich).contains("built for the MPICH ABI (libmpi.so.12); runs under weft run"));
     assert!(said(Path::new("/bin/sh")).contains("linked with no MPI library itself"));
+    assert!(said(Path::new("sh")).contains("/sh: linked with no MPI library itself"), "by its name alone");
     // One for Open MPI, by the name of what it was linked with.
     let (library, program) = (folder.path().join("libmpi.so.40"), folder.path().join("open"));
     let source = folder.path().join("open.c");

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::thread;
 
 use weft_agent::Abi;
+use weft_cluster::job::Program;
 use weft_fabric::Report;
 use weft_wire::settings::{Algorithms, SettingError, Settings};
 
@@ -20,12 +21,21 @@ pub fn programs(paths: &[PathBuf]) -> i32 {
     })
 }
 
+/// A file, or the name of a program in `PATH`.
 fn program(path: &Path) -> (String, bool) {
+    let found = match path.to_str() {
+        Some(name) if !path.exists() => weft_agent::find(&Program { program: name.into(), ..Program::default() }),
+        _ => Ok(path.to_path_buf()),
+    };
+    let path = match found {
+        Ok(path) => path,
+        Err(error) => return (error.to_string(), false),
+    };
     let shown = path.display();
-    if let Err(error) = std::fs::File::open(path) {
+    if let Err(error) = std::fs::File::open(&path) {
         return (format!("{shown}: {error}"), false);
     }
-    match weft_agent::mpi_of(path) {
+    match weft_agent::mpi_of(&path) {
         Some((library, Abi::Standard)) => {
             (format!("{shown}: built for the standard ABI of MPI 5.0 ({library}); runs under weft run"), true)
         }
