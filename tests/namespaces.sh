@@ -65,7 +65,7 @@ case $command in
         # stands when nobody is there any more to hear that they are up.
         trap '' INT HUP QUIT TERM PIPE
         # The prefix has the number of the process that wants them: what is there already is of one that is gone.
-        down
+        down || true
         if [ "$command" = cable ]; then cable; else up; fi
         echo up
         cat > /dev/null

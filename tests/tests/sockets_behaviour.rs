@@ -143,7 +143,7 @@ fn every_life_is_lived_on_the_kernel_and_with_the_library() {
 }
 
 /// Lives in which some are numbered in another way, how many ends are accelerated, and more bytes than go by rings.
-const NUMBERED_OTHERWISE: [(&str, u64, u64); 2] = [("other_numbers", 0, 1), ("forked_into_other_numbers", 2, 1000)];
+const NUMBERED_OTHERWISE: [(&str, u64, u64); 2] = [("other_numbers", 0, 1), ("forked_into_other_numbers", 2, 100_000)];
 
 #[test]
 fn who_is_numbered_otherwise_shares_no_ring() {

@@ -14,7 +14,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 /// Blocks up to this size share pools.
 const SHORT_BYTES: usize = 64 << 10;
 const POOL_BYTES: usize = 1 << 20;
-/// All memory of a region exists from the beginning, so a longer block is better left to the kernel's demand paging.
+/// A longer block is better private memory, which the kernel gives huge pages.
 const LONGEST_BYTES: usize = 256 << 20;
 /// Each takes a descriptor of the process.
 const MOST_REGIONS: usize = 128;

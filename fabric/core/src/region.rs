@@ -35,8 +35,7 @@ impl Region {
     pub fn create(bytes: usize) -> io::Result<Self> {
         let whole = bytes.checked_add(PAGE_BYTES).filter(|whole| *whole <= isize::MAX as usize);
         let whole = whole.ok_or_else(|| io::Error::other(format!("{bytes} bytes are more than there can be")))?;
-        let memory = Memory::create(c"weft-region", whole)?;
-        memory.populate_short()?;
+        let memory = Memory::create_for_data(c"weft-region", whole)?;
         let token = sys::now_ns() ^ u64::from(std::process::id()) << 32;
         let region = Self { memory: Arc::new(memory), token, maker: Some(std::process::id()) };
         region.mark().store(token, Ordering::Release);

@@ -144,8 +144,8 @@ fn by_kernel(
     let left = || if timeout_ns == Some(0) { Some(0) } else { left_ns(deadline) };
     loop {
         if let Some(answer) = far::before_poll(fds, left(), |fds| kernel_poll(fds, Some(0), mask)) {
-            // Not of those that have been attached meanwhile.
-            return all_plain(fds).then_some(answer);
+            // Not of those that have been attached meanwhile, but a signal's handler has run.
+            return (answer.is_err() || all_plain(fds)).then_some(answer);
         }
         // Before the look: who has got channels by then is seen, and later nobody opens a gate.
         let Some(_resting) = Resting::new(fds, timeout_ns == Some(0)) else { return Some(Err(libc::ENOMEM)) };

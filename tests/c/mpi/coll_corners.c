@@ -138,6 +138,54 @@ static void derived(int bytes, int sent_gaps, int received_gaps)
     free(mine), free(theirs);
 }
 
+/* Whatever came before, all take part in the same operations. */
+static void in_step(void)
+{
+    int one = 1, all = 0;
+    doing = "after nothing";
+    OK(MPI_Barrier(MPI_COMM_WORLD));
+    OK(MPI_Allreduce(&one, &all, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD));
+    CHECK(all == size, "%d ranks instead of %d", all, size);
+}
+
+/* Operations on nothing, which the ranks describe differently: in place, by a derived type, plainly. */
+static void nothing(void)
+{
+    MPI_Datatype type, folded[] = {MPI_DOUBLE, MPI_DOUBLE_INT, MPI_2INT};
+    MPI_Op ops[] = {MPI_SUM, MPI_MAXLOC, MPI_MINLOC};
+    char buffer[64] = {0}, other[64];
+    MPI_Type_vector(2, 1, 3, MPI_INT, &type);
+    MPI_Type_commit(&type);
+    for (int root = 0; root < size; root += size > 1 ? size - 1 : 1) {
+        MPI_Datatype mine = rank % 3 == 1 ? type : MPI_INT;
+        const void *from = rank == root ? MPI_IN_PLACE : buffer;
+        for (int i = 0; i < 3; i++) {
+            doing = "MPI_Reduce of nothing";
+            OK(MPI_Reduce(from, other, 0, folded[i], ops[i], root, MPI_COMM_WORLD));
+            in_step();
+            doing = "MPI_Allreduce of nothing";
+            OK(MPI_Allreduce(from, other, 0, folded[i], ops[i], MPI_COMM_WORLD));
+            in_step();
+        }
+        doing = "MPI_Bcast of nothing";
+        OK(MPI_Bcast(buffer, 0, mine, root, MPI_COMM_WORLD));
+        in_step();
+        doing = "MPI_Gather of nothing";
+        OK(MPI_Gather(from, 0, mine, other, 0, MPI_INT, root, MPI_COMM_WORLD));
+        in_step();
+        doing = "MPI_Scatter of nothing";
+        OK(MPI_Scatter(buffer, 0, mine, rank == root ? MPI_IN_PLACE : other, 0, MPI_INT, root, MPI_COMM_WORLD));
+        in_step();
+        doing = "MPI_Allgather of nothing";
+        OK(MPI_Allgather(buffer, 0, mine, other, 0, MPI_INT, MPI_COMM_WORLD));
+        in_step();
+        doing = "MPI_Alltoall of nothing";
+        OK(MPI_Alltoall(buffer, 0, mine, other, 0, MPI_INT, MPI_COMM_WORLD));
+        in_step();
+    }
+    MPI_Type_free(&type);
+}
+
 int main(int argc, char **argv)
 {
     static const int blocks[] = {1, 24, 300, 4000, 16000, 40000};
@@ -147,6 +195,7 @@ int main(int argc, char **argv)
     for (int i = 0; i < 6; i++) displacements(blocks[i]);
     late(256 << 10);
     no_share();
+    nothing();
     for (int i = 0; i < (int)(sizeof limits / sizeof *limits); i++)
         for (int gaps = 0; gaps < 4; gaps++)
             if (limits[i] <= 45000 || gaps == 0) derived(limits[i], gaps & 1, gaps >> 1);

@@ -21,6 +21,8 @@ unsafe impl Sync for Memory {}
 
 /// Bytes made to exist at a time: a signal undoes what one call has done.
 const POPULATED: usize = 4 << 20;
+/// Of long memory: what its maker writes first is there.
+const FIRST: usize = 4096;
 
 impl Memory {
     /// New memory of `bytes`, all zero. The descriptor is closed on exec unless the launcher hands it on.
@@ -45,6 +47,22 @@ impl Memory {
             }
         }
         Self::map(descriptor, bytes)
+    }
+
+    /// New memory for a program's data. The pages of short memory exist from now on. Those of long memory come with their
+    /// first touch, near the processor that touches them, as those of `malloc` do: programs ask for much that they never
+    /// use. What `malloc` would refuse is refused; where the kernel promises no more than it has, all pages exist.
+    ///
+    /// # Errors
+    /// As [`Self::create`] and [`Self::populate`].
+    pub fn create_for_data(name: &std::ffi::CStr, bytes: usize) -> io::Result<Self> {
+        let is_long = bytes > POPULATED && !is_strict();
+        if is_long {
+            check_commitment(bytes)?;
+        }
+        let memory = Self::create(name, bytes)?;
+        memory.populate(0, if is_long { FIRST } else { bytes })?;
+        Ok(memory)
     }
 
     /// Memory that somebody else created. Refused unless it is sealed against shrinking.
@@ -117,16 +135,6 @@ impl Memory {
         Ok(())
     }
 
-    /// Makes the pages of short memory exist. Those of long memory come with their first touch, near the processor that
-    /// touches them, as those of `malloc` do: programs ask for much that they never use. What `malloc` would refuse is
-    /// refused.
-    ///
-    /// # Errors
-    /// As [`Self::populate`].
-    pub fn populate_short(&self) -> io::Result<()> {
-        if self.bytes <= POPULATED { self.populate(0, self.bytes) } else { check_commitment(self.bytes) }
-    }
-
     /// The address of `bytes` bytes at `offset`.
     pub fn at(&self, offset: usize, bytes: usize) -> *mut u8 {
         assert!(
@@ -161,9 +169,15 @@ fn too_little(bytes: usize, cause: &io::Error) -> io::Error {
     ))
 }
 
-/// Whether the kernel would promise a process so much memory of its own.
+/// Whether memory that was promised is there for sure (`vm.overcommit_memory`), so that too little is a signal at a touch.
+fn is_strict() -> bool {
+    std::fs::read("/proc/sys/vm/overcommit_memory").is_ok_and(|mode| mode.first() == Some(&b'2'))
+}
+
+/// Refuses what the kernel would not promise a process. The mapping stands for one that comes after it, and no limit of the
+/// process counts both.
 fn check_commitment(bytes: usize) -> io::Result<()> {
-    let (protection, flags) = (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS);
+    let (protection, flags) = (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_SHARED | libc::MAP_ANONYMOUS);
     // SAFETY: a new mapping at an address of the kernel's choice, which nobody knows and which goes at once.
     unsafe {
         let at = libc::mmap(std::ptr::null_mut(), bytes, protection, flags, -1, 0);
@@ -210,14 +224,13 @@ mod tests {
                 stat.st_blocks as usize * 512
             }
         };
-        for (bytes, exist) in [(POPULATED / 2, POPULATED / 2), (8 * POPULATED, 0)] {
-            let memory = Memory::create(c"weft-test", bytes).expect("memfd");
-            memory.populate_short().expect("memory");
-            assert_eq!(blocks(&memory), exist);
+        for (bytes, exist) in [(POPULATED / 2, POPULATED / 2), (8 * POPULATED, FIRST)] {
+            let memory = Memory::create_for_data(c"weft-test", bytes).expect("memory");
+            assert_eq!(blocks(&memory), if is_strict() { bytes } else { exist });
         }
         // More than any machine has, less than there are addresses.
-        let refused = Memory::create(c"weft-test", 1 << 46).and_then(|memory| memory.populate_short());
-        assert!(refused.expect_err("too much").to_string().contains("bytes were wanted"));
+        let refused = Memory::create_for_data(c"weft-test", 1 << 46);
+        assert!(refused.err().expect("too much").to_string().contains("bytes were wanted"));
     }
 
     #[test]

@@ -38,7 +38,7 @@ void sets(void)
     int b, a = connected(&b), set = epoll_create1(0), more[2];
     struct epoll_event event = { .events = EPOLLIN, .data.u64 = 0x1234567890abcdef }, events[8];
     must(!epoll_ctl(set, EPOLL_CTL_ADD, b, &event));
-    warm(a, b);
+    take_over(a, b);
     must(wait_events(set, events, 0) == 0 && wait_events(set, events, 20) == 0);
     send_all(a, "xy", 2);
     for (int i = 0; i < 3; i++)

@@ -65,6 +65,10 @@ void receive_all(int fd, void *into, size_t bytes);
 /* Bytes that the kernel has moved, both ways: not those of the rings. */
 unsigned long long moved_by_kernel(int fd);
 void warm(int a, int b);
+/* Talks until the library has taken the connection over, and then as long again and 20 rounds more, so that most goes
+   through the rings. How long it takes depends on when the rendezvous process gets a core: on a loaded machine many rounds
+   go by. Who is refused the rings goes on all the same, after some seconds. */
+void take_over(int fd, int other);
 int pair(int *other);
 /* A pair that closes on exec. */
 int closing_pair(int *other);

@@ -56,7 +56,7 @@ void no_descriptors(void)
         int b, a = connected(&b), set = epoll_create1(0);
         put(set, EPOLL_CTL_ADD, b, EPOLLIN);
         if (!before)
-            warm(a, b);
+            take_over(a, b);
         limit(RLIMIT_NOFILE, 300);
         use_up(0);
         warm(a, b);
@@ -259,7 +259,8 @@ void rendezvous_killed(void)
     exchange(a, b);
     kill_rendezvous(rendezvous);
     exchange(b, a);
-    int c = closing_pair(&d);
+    int c = connected_as(SOCK_CLOEXEC, &d);
+    warm(c, d);
     exchange(c, d);
     exchange(a, b);
     rendezvous = start_rendezvous();

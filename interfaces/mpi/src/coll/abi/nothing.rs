@@ -1,11 +1,10 @@
 //! Calls in which this member has no byte, answered before anything is prepared. What is doubtful, of a derived datatype or
 //! in place is left to the general way, which comes to the same end.
 
-use super::shared::team;
+use super::shared::{team, vector};
 use crate::abi::IN_PLACE;
 use crate::datatype::Datatype;
 use crate::error::Result;
-use crate::op::{Op, Predefined};
 use crate::request::SENT;
 use crate::tool::wants_collectives;
 use crate::world::WORLD;
@@ -41,13 +40,9 @@ pub(super) fn folds_nothing(
     datatype: usize,
     op: usize,
 ) -> bool {
-    let fits = |op| match op {
-        Op::Predefined(Predefined::Replace | Predefined::NoOp) | Op::User { .. } => false,
-        Op::Predefined(op) => Datatype::predefined(datatype).is_some_and(|datatype| op.kernel(datatype).is_ok()),
-    };
-    is_empty((sent, count, datatype))
-        && received as usize != IN_PLACE
-        && WORLD.enter().ops.get(op).is_ok_and(|op| fits(*op))
+    // Only what goes by shared memory in the general way, too: each way counts in its own terms.
+    let fits = |op| Datatype::predefined(datatype).is_some_and(|datatype| vector(op, datatype, 0).is_some());
+    is_empty((sent, count, datatype)) && received as usize != IN_PLACE && WORLD.enter().ops.get(op).is_ok_and(fits)
 }
 
 fn is_rank(root: Option<i32>, size: u32) -> bool {

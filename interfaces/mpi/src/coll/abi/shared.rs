@@ -174,7 +174,7 @@ unsafe fn packed_bcast(
 }
 
 /// What a reduction folds (nothing, if that is asked for), if shared memory can do it: a predefined operation on a predefined type.
-fn vector(op: &Op, datatype: &Datatype, count: i64) -> Option<Vector> {
+pub(super) fn vector(op: &Op, datatype: &Datatype, count: i64) -> Option<Vector> {
     let size = usize::try_from(datatype.size()).ok()?;
     let count = usize::try_from(count).ok()?;
     // More bytes than there can be are for messages to refuse.
