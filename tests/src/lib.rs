@@ -2,6 +2,7 @@
 #![deny(unsafe_code)]
 
 pub mod build;
+pub mod lanes;
 pub mod namespaces;
 pub mod peers;
 mod programs;

@@ -18,9 +18,21 @@ impl Namespaces {
     /// # Panics
     /// Where that is not permitted.
     pub fn up(prefix: &str, count: usize) -> Self {
+        Self::made(prefix, &["guard", prefix, &count.to_string()])
+    }
+
+    /// Makes two of them with nothing but a cable between them, which have addresses of both families.
+    ///
+    /// # Panics
+    /// As [`Self::up`].
+    pub fn cable(prefix: &str) -> Self {
+        Self::made(prefix, &["cable", prefix])
+    }
+
+    fn made(prefix: &str, words: &[&str]) -> Self {
         let script = root().join("tests/namespaces.sh");
         let mut command = Command::new("sh");
-        command.arg(script).args(["guard", prefix, &count.to_string()]);
+        command.arg(script).args(words);
         let mut guard = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().expect("a shell");
         let mut said = String::new();
         BufReader::new(guard.stdout.take().expect("piped")).read_line(&mut said).expect("text");

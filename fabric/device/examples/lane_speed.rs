@@ -2,6 +2,8 @@
 //! namespaces with a cable between them, one thread on each, bound to cores 0 and 1. Needs root.
 //!
 //!     cargo run --release -p weft-device --features hosts --example lane_speed [lane]
+//!
+//! With `lane` only lanes, and lanes that processes use by turns (`shared lane`) beside them.
 
 #[path = "../tests/xdp/cable.rs"]
 #[allow(dead_code)]
@@ -11,8 +13,9 @@ use cable::{Cable, lane, port, v4};
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream, UdpSocket};
 use std::os::fd::AsRawFd;
+use std::os::fd::IntoRawFd;
 use std::time::Instant;
-use weft_device::xdp::{Lane, Route};
+use weft_device::xdp::{Lane, LaneState, Lanes, Route, SharedLane};
 
 const SHORT: usize = 64;
 const LONG: usize = 1472;
@@ -45,6 +48,37 @@ impl Way for ByLane {
 
     fn receive(&mut self, handle: &mut dyn FnMut(&[u8])) {
         self.0.receive(|frame| handle(frame.payload));
+    }
+}
+
+struct ByShared(SharedLane, Box<LaneState>, Option<Route>);
+
+impl ByShared {
+    fn new(lanes: &mut Lanes, number: u32) -> Self {
+        let sockets = lanes.take_sockets(number as usize).expect("not taken yet");
+        let [memory, receiver, sender] =
+            [cable::memory(lanes), sockets.receiver, sockets.sender].map(IntoRawFd::into_raw_fd);
+        // SAFETY: it consists of atomics and numbers, for which zeros are a value.
+        let state = Box::new(unsafe { std::mem::zeroed() });
+        Self(SharedLane::adopt(memory, receiver, sender, number).expect("a lane"), state, None)
+    }
+}
+
+impl Way for ByShared {
+    fn send(&mut self, bytes: &[u8]) -> bool {
+        let write = |place: &mut [u8]| {
+            place[..bytes.len()].copy_from_slice(bytes);
+            bytes.len()
+        };
+        self.0.send(&self.1, self.2.as_ref().expect("learned"), write)
+    }
+
+    fn flush(&mut self) {
+        self.0.flush(&self.1);
+    }
+
+    fn receive(&mut self, handle: &mut dyn FnMut(&[u8])) {
+        self.0.receive(&self.1, |_, payload| handle(payload));
     }
 }
 
@@ -237,7 +271,10 @@ fn median(mut figures: Vec<f64>) -> f64 {
 }
 
 fn print(what: &str, unit: &str, mut measure: impl FnMut() -> f64) {
-    let figures: Vec<f64> = (0..5).map(|_| measure()).collect();
+    show(what, unit, (0..5).map(|_| measure()).collect());
+}
+
+fn show(what: &str, unit: &str, figures: Vec<f64>) {
     let (least, most) = figures.iter().fold((f64::MAX, 0f64), |(least, most), &f| (least.min(f), most.max(f)));
     println!("{what:<48} {:8.3} {unit}   ({least:.3} to {most:.3})", median(figures));
 }
@@ -253,28 +290,56 @@ fn by_sockets(cable: &Cable, state: &str) {
     print(&format!("TCP, 64 KiB pieces, {state}"), "GB/s", || tcp(cable, 512 << 20));
 }
 
+/// A lane of a rank and a shared one.
+fn by_turns(
+    what: &str,
+    unit: &str,
+    [a, b]: [&mut ByLane; 2],
+    [c, d]: [&mut ByShared; 2],
+    mut measure: impl FnMut(&mut dyn Way, &mut dyn Way) -> f64,
+) {
+    let (first, second) = (0..7).map(|_| (measure(a, b), measure(c, d))).unzip();
+    show(&format!("lane, {what}"), unit, first);
+    show(&format!("shared lane, {what}"), unit, second);
+}
+
 fn main() {
     let cable = Cable::new();
     let only_lane = std::env::args().nth(1).is_some_and(|word| word == "lane");
     if !only_lane {
         by_sockets(&cable, "no filter");
     }
-    let own = [cable.socket(1), cable.socket(2)];
-    let mut attached = [cable.open(1, &[&own[0]]), cable.open(2, &[&own[1]])];
+    let own = [1, 2].map(|host| [cable.socket(host), cable.socket(host)]);
+    let mut attached = [1, 2].map(|host| {
+        let [first, second] = &own[usize::from(host) - 1];
+        cable.open(host, &[first, second])
+    });
     let mut lanes = attached.each_mut().map(|lanes| lane(lanes, 0));
+    let mut shared = attached.each_mut().map(|lanes| ByShared::new(lanes, 1));
+    let greet = |from: usize, to: usize, which: usize| {
+        own[from][which].send_to(b"hello", v4(to as u8 + 1, port(&own[to][which]))).expect("sent");
+    };
     let routes = [(1, 0), (0, 1)].map(|(from, to): (usize, usize)| {
-        own[from].send_to(b"hello", v4(to as u8 + 1, port(&own[to]))).expect("sent");
+        greet(from, to, 0);
         let mut route = None;
         while route.is_none() {
             lanes[to].receive(|frame| route = Some(Route::learn(&frame.ends)));
+        }
+        greet(from, to, 1);
+        let ByShared(lane, state, way) = &mut shared[to];
+        while way.is_none() {
+            lane.receive(state, |ends, _| *way = Some(Route::learn(ends)));
         }
         route.expect("just learned")
     });
     let ([a, b], [there, back]) = (lanes, routes);
     let (mut a, mut b) = (ByLane(a, there), ByLane(b, back));
-    print("lane, 64 B ping-pong", "us one way", || ping_pong(&mut a, &mut b, 200_000));
-    print("lane, 64 B datagrams", "million/s", || stream(&mut a, &mut b, SHORT, 500_000));
-    print("lane, 1472 B datagrams", "GB/s", || stream(&mut a, &mut b, LONG, 200_000) * LONG as f64 / 1e3);
+    let [c, d] = &mut shared;
+    by_turns("64 B ping-pong", "us one way", [&mut a, &mut b], [c, d], |a, b| ping_pong(a, b, 100_000));
+    by_turns("64 B datagrams", "million/s", [&mut a, &mut b], [c, d], |a, b| stream(a, b, SHORT, 500_000));
+    by_turns("1472 B datagrams", "GB/s", [&mut a, &mut b], [c, d], |a, b| {
+        stream(a, b, LONG, 200_000) * LONG as f64 / 1e3
+    });
     if !only_lane {
         by_sockets(&cable, "filters attached");
     }

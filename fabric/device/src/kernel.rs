@@ -4,7 +4,7 @@
 //! These do not, touch neither `errno` nor any lock, and answer what the kernel answers.
 
 use std::io;
-use std::os::fd::RawFd;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, IntoRawFd, OwnedFd, RawFd};
 
 /// One system call. Answers what the kernel does: a result, or a negative error number.
 ///
@@ -45,6 +45,54 @@ pub(crate) unsafe fn checked(number: libc::c_long, arguments: [usize; 6]) -> io:
 pub fn close(descriptor: RawFd) {
     // SAFETY: no memory; whether the number is ours is the caller's business.
     let _ = unsafe { call(libc::SYS_close, [descriptor as usize, 0, 0, 0, 0, 0]) };
+}
+
+/// A descriptor of ours, which is closed by the kernel's call and not by the C library's.
+pub struct Descriptor(RawFd);
+
+impl Descriptor {
+    /// The number is ours alone from now on.
+    pub fn own(number: RawFd) -> Self {
+        Self(number)
+    }
+
+    /// Open for as long as the process lives.
+    pub fn leave_open(&mut self) {
+        self.0 = -1;
+    }
+}
+
+impl From<OwnedFd> for Descriptor {
+    fn from(owned: OwnedFd) -> Self {
+        Self(owned.into_raw_fd())
+    }
+}
+
+impl IntoRawFd for Descriptor {
+    fn into_raw_fd(mut self) -> RawFd {
+        std::mem::replace(&mut self.0, -1)
+    }
+}
+
+impl AsRawFd for Descriptor {
+    fn as_raw_fd(&self) -> RawFd {
+        self.0
+    }
+}
+
+impl AsFd for Descriptor {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        // SAFETY: ours, and open as long as `self` is.
+        unsafe { BorrowedFd::borrow_raw(self.0) }
+    }
+}
+
+impl Drop for Descriptor {
+    fn drop(&mut self) {
+        if self.0 >= 0 {
+            close(self.0);
+        }
+    }
 }
 
 pub fn thread() -> u32 {
@@ -277,14 +325,24 @@ pub fn sealed_memory(name: &std::ffi::CStr, bytes: usize) -> io::Result<RawFd> {
 
 /// Whether a descriptor is memory of exactly so many bytes whose size nobody can change.
 pub fn is_sealed(memory: RawFd, bytes: usize) -> bool {
+    let wanted = libc::F_SEAL_SHRINK | libc::F_SEAL_GROW;
+    sealed_size(memory).is_some_and(|(seals, size)| seals & wanted == wanted && size == bytes)
+}
+
+/// Bytes of the memory behind a descriptor, if nobody can make it shorter.
+pub(crate) fn sealed_bytes(memory: RawFd) -> Option<usize> {
+    sealed_size(memory).filter(|(seals, _)| seals & libc::F_SEAL_SHRINK != 0).map(|(_, size)| size)
+}
+
+/// Seals and size of memory.
+fn sealed_size(memory: RawFd) -> Option<(i32, usize)> {
     // SAFETY: a valid place for the answer; the other takes numbers.
     unsafe {
         let mut stat: libc::stat = std::mem::zeroed();
         let (nothing, place) = (c"".as_ptr() as usize, (&raw mut stat) as usize);
         let seals = call(libc::SYS_fcntl, [memory as usize, libc::F_GET_SEALS as usize, 0, 0, 0, 0]);
         let asked = call(libc::SYS_newfstatat, [memory as usize, nothing, place, libc::AT_EMPTY_PATH as usize, 0, 0]);
-        let wanted = (libc::F_SEAL_SHRINK | libc::F_SEAL_GROW) as isize;
-        seals >= 0 && seals & wanted == wanted && asked == 0 && stat.st_size as usize == bytes
+        (seals >= 0 && asked == 0).then_some((seals as i32, stat.st_size as usize))
     }
 }
 
@@ -329,6 +387,19 @@ pub unsafe fn unmap(at: *mut u8, bytes: usize) {
 pub fn without_dump(at: *mut u8, bytes: usize) {
     // SAFETY: changes no content.
     let _ = unsafe { call(libc::SYS_madvise, [at as usize, bytes, libc::MADV_DONTDUMP as usize, 0, 0, 0]) };
+}
+
+/// Takes the lock of the first byte of a file for this process, or gives it back; false where another process has it. Such
+/// a lock ends with its process, and with the first descriptor of the file that the process closes.
+pub(crate) fn set_lock(file: RawFd, taken: bool) -> bool {
+    // SAFETY: plain data, for which zero is a valid value; the kernel reads it during the call.
+    unsafe {
+        let mut lock: libc::flock = std::mem::zeroed();
+        lock.l_type = if taken { libc::F_WRLCK } else { libc::F_UNLCK } as libc::c_short;
+        lock.l_len = 1;
+        let at = (&raw const lock) as usize;
+        call(libc::SYS_fcntl, [file as usize, libc::F_SETLK as usize, at, 0, 0, 0]) == 0
+    }
 }
 
 /// Gives the pages of shared memory back; they are zero when next touched.

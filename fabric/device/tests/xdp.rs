@@ -6,6 +6,8 @@ mod cable;
 mod faults;
 #[path = "xdp/others.rs"]
 mod others;
+#[path = "xdp/shared.rs"]
+mod shared;
 
 use cable::{Cable, LIMIT, lane, port, v4, v6};
 use std::net::{SocketAddr, UdpSocket};

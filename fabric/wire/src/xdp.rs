@@ -7,7 +7,7 @@
 /// What the memory begins with.
 pub const MAGIC: u64 = u64::from_le_bytes(*b"weft-xdp");
 /// Changes with every change of what follows.
-pub const VERSION: u32 = 1;
+pub const VERSION: u32 = 2;
 /// Bytes of the header.
 pub const HEADER_BYTES: usize = 40;
 /// Where the words about frames that are sent from begin.
@@ -22,6 +22,8 @@ pub const HELD_FRAMES: u32 = 64;
 const SPARE_FRAMES: u32 = 256;
 /// Before the packet in a frame that is sent from, in turns: which of two uses of a frame an address means.
 pub const TURN_BYTES: u32 = 64;
+/// In the word of a frame that is sent from: the packet that begins there is through.
+pub const THROUGH: u64 = 1;
 /// Lanes of one host.
 pub const MOST_LANES: u32 = 512;
 
@@ -70,6 +72,11 @@ impl Layout {
     /// The largest packet that a frame takes, with its Ethernet header.
     pub fn largest_packet(&self) -> u32 {
         self.mtu.saturating_add(ETHERNET_BYTES).min(self.frame_bytes - KERNEL_HEADROOM)
+    }
+
+    /// The largest packet that a lane sends.
+    pub fn largest_sent(&self) -> u32 {
+        self.largest_packet().min(self.frame_bytes - TURN_BYTES)
     }
 
     /// Frames for what arrives. A lane that has ended, or computes, keeps those in its ring and those that it holds. So
@@ -163,7 +170,7 @@ mod tests {
         let layout = Layout::new(4, 1500, 7).expect("four lanes");
         let mut golden = b"weft-xdp".to_vec();
         golden.extend([
-            1, 0, 0, 0, 4, 0, 0, 0, 0, 8, 0, 0, 0, 8, 0, 0, 0, 2, 0, 0, 0xdc, 5, 0, 0, 7, 0, 0, 0, 0, 0, 0, 0,
+            2, 0, 0, 0, 4, 0, 0, 0, 0, 8, 0, 0, 0, 8, 0, 0, 0, 2, 0, 0, 0xdc, 5, 0, 0, 7, 0, 0, 0, 0, 0, 0, 0,
         ]);
         assert_eq!(layout.encode().as_slice(), golden);
         assert_eq!(Layout::decode(&layout.encode()), Ok(layout));
@@ -173,7 +180,7 @@ mod tests {
     fn nonsense_is_no_header() {
         let good = Layout::new(2, 1500, 1).expect("two lanes").encode();
         assert_eq!(Layout::decode(&[0; HEADER_BYTES]), Err(LayoutError::NoLanes));
-        for (at, value) in [(8, 2), (12, 0), (13, 9), (17, 3), (20, 3), (24, 1), (28, 1), (31, 1)] {
+        for (at, value) in [(8, 1), (12, 0), (13, 9), (17, 3), (20, 3), (24, 1), (28, 1), (31, 1)] {
             let mut bytes = good;
             bytes[at] = value;
             if at == 28 {

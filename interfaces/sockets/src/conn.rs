@@ -14,7 +14,7 @@ use std::sync::atomic::{AtomicI32, AtomicPtr, AtomicU32, AtomicU64, Ordering};
 use weft_fabric::stream::{Readable, Reason, Stream};
 
 use super::table::{self, Entry, PLACES};
-use super::{early, epoll, incoming, life, meet, raw, udp};
+use super::{early, epoll, far, incoming, life, meet, raw, udp};
 
 /// Not in use.
 pub const FREE: u32 = 0;
@@ -91,7 +91,7 @@ pub struct Connection {
     pub attempts: AtomicU32,
     /// Looks at an empty ring since the kernel was asked.
     pub empty_looks: AtomicU32,
-    /// Clock of the last look at the kernel by a sender.
+    /// Clock of the last look at the kernel by a sender; before, of showing one that leads to another host.
     pub looked_at: AtomicU64,
     /// See [`Connection::owe`].
     owed_error: AtomicI32,
@@ -441,6 +441,7 @@ impl Connection {
             // and `ends` takes the hint for the word of one who has looked for unread bytes.
             if self.has_flag(WAS_ATTACHED) && !self.stream().is_shared() {
                 self.stream().set_closing();
+                far::tell(&self.stream());
             }
         }
         if before == hold {

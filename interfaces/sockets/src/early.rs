@@ -17,7 +17,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use weft_fabric::stream::SendRoute;
 
-use super::conn::{self, ACCEPTED, ATTACHED, Connection, FRESH, GRANTED, Held, NEVER, OFFERED};
+use super::conn::{self, ACCEPTED, ATTACHED, Connection, FAR, FRESH, GRANTED, Held, NEVER, OFFERED};
 use super::table::{self, Entry};
 use super::{epoll, kernel_counts, meet, raw, settings};
 
@@ -57,6 +57,9 @@ fn in_vain(held: &Connection) -> &'static AtomicU32 {
 
 /// A connection of this service goes by the ring.
 pub fn worked(conn: &Connection) {
+    if conn.has_flag(FAR) {
+        return;
+    }
     let word = in_vain(conn);
     if word.load(Ordering::Relaxed) != KNOWN {
         word.store(KNOWN, Ordering::Relaxed);
@@ -103,7 +106,8 @@ pub fn pause(held: &Held, fd: c_int, may_wait: bool) {
     let _errno = raw::KeepErrno::new();
     let busy = held.state_now() == FRESH && meet::offer_now(held, fd);
     let first = held.pauses.load(Ordering::Relaxed) == 0;
-    let waits = (busy || matches!(held.state_now(), OFFERED | GRANTED | ATTACHED))
+    let waits = !held.has_flag(FAR)
+        && (busy || matches!(held.state_now(), OFFERED | GRANTED | ATTACHED))
         && is_worth_it(held)
         && !(first && other_end_is_idle_here(held, fd));
     if !waits || wait(held, fd, may_wait) {

@@ -12,9 +12,13 @@ use std::ffi::c_int;
 
 use libc::{POLLHUP, POLLIN, POLLRDHUP, SHUT_RDWR};
 
+use weft_fabric::stream::{Reason, Writable};
+
 use super::conn::{self, ASK_KERNEL, ATTACHED, Connection, Held, UNDONE};
+use super::meet::STREAMS;
 use super::raw::{self, Errno};
-use super::{kernel_counts, life};
+use super::table::{self, Entry};
+use super::{far, kernel_counts, life, log};
 
 /// Before `fd` is closed, the last descriptor of its connection. Answers what closing it did before, if that was changed.
 pub fn before_close(fd: c_int) -> Option<libc::linger> {
@@ -32,6 +36,7 @@ pub fn before_exit() {
         reset_if_unread(conn, fd);
         if conn.state_now() == ATTACHED && !conn.stream().is_shared() {
             conn.stream().set_closing();
+            far::tell(&conn.stream());
         }
     });
 }
@@ -81,15 +86,56 @@ pub fn judge_locked(held: &Held, fd: c_int) -> bool {
     {
         return false;
     }
-    stream.rouse_senders();
-    let tells = kernel_counts::awaits_our_end(fd);
+    undo(held, fd, kernel_counts::awaits_our_end(fd));
+    true
+}
+
+/// Leaves the socket as a reset does. Whether the kernel `tells` of the error: only where our direction is open. The
+/// ring in which we send is abandoned already.
+fn undo(held: &Held, fd: c_int, tells: bool) {
+    held.stream().rouse_senders();
     let _ = raw::disconnect(fd);
     let _ = raw::shutdown(fd, SHUT_RDWR);
     if !tells {
-        // The kernel tells of the error only where our direction was open; not twice.
+        // Not twice.
         let _ = raw::option::<c_int>(fd, libc::SOL_SOCKET, libc::SO_ERROR, 0);
         held.owe(libc::ECONNRESET);
     }
     held.set_flag(ASK_KERNEL | UNDONE);
-    true
+}
+
+/// The rendezvous is gone, and with it the way by the lane: every connection of this process that needs it is reset, which
+/// the kernel tells the other end. What is in a ring here is read before that is seen. The caller holds no lock.
+#[cold]
+pub fn reset_deserted() {
+    for (fd, entry) in table::entries(0, c_int::MAX) {
+        if let Entry::Connection(_) = entry
+            && let Some(held) = conn::hold(fd).filter(|held| held.state() == ATTACHED && held.stream().is_far())
+        {
+            reset_if_needed(&held, fd);
+        }
+    }
+}
+
+fn reset_if_needed(held: &Held, fd: c_int) {
+    let stream = held.stream();
+    let guard = stream.lock_receive();
+    if guard.is_nested() || held.has_flag(UNDONE) || held.is_cut_off() || !needs_lane(held, fd) {
+        return;
+    }
+    log::line(format_args!("descriptor {fd}: the rendezvous has ended; the connection is reset"));
+    STREAMS.counters().fell_back(Reason::Broken);
+    stream.lock_send().abandon_ring();
+    undo(held, fd, true);
+}
+
+/// Whether something is to come by the lane still, or to go by it.
+fn needs_lane(held: &Held, fd: c_int) -> bool {
+    let stream = held.stream();
+    // The other host has ended the connection when all had come that it had sent; where it only reads on, ours is to go.
+    let reads_on = kernel_counts::awaits_our_end(fd) && stream.peer_reads_on();
+    let ended = kernel_counts::has_ended(fd) && !reads_on;
+    // What the kernel has comes first, and would be lost. Who cannot send does not wait for it to be read.
+    let comes_first = raw::ioctl_number(fd, libc::FIONREAD) != Ok(0) && stream.writable() != Writable::Full;
+    !stream.is_over() && !ended && !comes_first
 }

@@ -8,6 +8,7 @@ use weft_fabric::stream::{Readable, ReceiveGuard, ReceiveRoute, Stream};
 
 use super::conn::{ASK_KERNEL, Held, SHUT};
 use super::ends;
+use super::far;
 use super::kernel_counts;
 use super::life;
 use super::meet::STREAMS;
@@ -44,7 +45,7 @@ pub fn receive(held: &Held, fd: c_int, mut pieces: Pieces<'_>, flags: c_int) -> 
     let all = pieces.left();
     let wanted = wanted(&stream, all, flags);
     let mut deadline = None;
-    let mut asked = false;
+    let (mut asked, mut driven) = (false, false);
     let mut seen = 0;
     loop {
         match turn(held, fd, &stream, &mut pieces, flags) {
@@ -55,6 +56,11 @@ pub fn receive(held: &Held, fd: c_int, mut pieces: Pieces<'_>, flags: c_int) -> 
             Turn::Nothing => {}
             _ if !wait::is_open(held, fd) => return closed(held, all, &stream, &mut pieces, flags),
             end => return ended(held, seen.max(all - pieces.left()), &end),
+        }
+        // Once: what comes for others may never end.
+        if !driven && STREAMS.drive() {
+            driven = true;
+            continue;
         }
         let may_wait = flags & MSG_DONTWAIT == 0 && !stream.nonblocking();
         if !asked && must_ask(held, &stream, may_wait) {
@@ -85,7 +91,7 @@ pub fn receive(held: &Held, fd: c_int, mut pieces: Pieces<'_>, flags: c_int) -> 
             wait::wait(held, fd, Want::Data { bytes: missing }, deadline)
         };
         match slept {
-            Slept::Woken => asked = false,
+            Slept::Woken => (asked, driven) = (false, false),
             Slept::TimedOut => return some_or(done, libc::EAGAIN),
             Slept::Interrupted => return some_or(done, libc::EINTR),
             Slept::Closed => return closed(held, all, &stream, &mut pieces, flags),
@@ -440,6 +446,7 @@ fn owe(held: &Held, end: &Turn) {
 /// The ring is empty: what the kernel knows. `Came`: look again, there is something.
 #[cold]
 fn ask_kernel(held: &Held, fd: c_int, stream: &Stream) -> Turn {
+    far::look_after();
     let owed = held.take_owed();
     if owed != 0 {
         return Turn::Failed(owed);

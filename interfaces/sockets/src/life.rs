@@ -1,12 +1,13 @@
 //! What happens to connections besides data: handed back to the kernel, shut down, forked, carried over exec.
 
 use std::ffi::c_int;
-use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU32, AtomicU64, Ordering};
 
 use libc::{FD_CLOEXEC, SHUT_RD, SHUT_RDWR, SHUT_WR};
-use weft_fabric::stream::Reason;
+use weft_fabric::stream::{Reason, Stream};
 
 use super::conn::{self, ATTACHED, Connection, FRESH, GRANTED, Held, NEVER, OFFERED};
+use super::far::{self, Urging};
 use super::meet::STREAMS;
 use super::table::{self, Entry};
 use super::{attend, cookies, ends, epoll, family, log, meet, outgoing, raw, rescue, udp, wait};
@@ -37,11 +38,20 @@ static LEFT: AtomicBool = AtomicBool::new(false);
 /// From now on this connection is the kernel's alone, in both directions, so that somebody who bypasses us may use the
 /// descriptor. Waits for the peer; one that does not answer costs the connection, never bytes.
 pub fn hand_back(fd: c_int, reason: Reason) {
-    hand_back_since(fd, reason, None);
+    hand_back_since(fd, reason, None, Whom::Anybody);
+}
+
+/// Who is to use the descriptor.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Whom {
+    /// Who bypasses us, or has nothing of ours.
+    Anybody,
+    /// A child that shares our memory, and has no lane: it reads what is in a ring to the end, as we do.
+    Child,
 }
 
 /// The same, asked for at the time `start`.
-fn hand_back_since(fd: c_int, reason: Reason, start: Option<u64>) {
+fn hand_back_since(fd: c_int, reason: Reason, start: Option<u64>, whom: Whom) {
     if udp::withdraw(fd, reason) {
         return;
     }
@@ -49,17 +59,19 @@ fn hand_back_since(fd: c_int, reason: Reason, start: Option<u64>) {
     let _errno = raw::KeepErrno::new();
     meet::give_up(&held, fd, reason);
     if held.state() == ATTACHED && !held.is_cut_off() {
-        hand_back_attached(&held, fd, reason, start.unwrap_or_else(raw::now_ns));
+        hand_back_attached(&held, fd, reason, start.unwrap_or_else(raw::now_ns), whom);
     }
 }
 
 #[cold]
-fn hand_back_attached(held: &Held, fd: c_int, reason: Reason, start: u64) {
+fn hand_back_attached(held: &Held, fd: c_int, reason: Reason, start: u64, whom: Whom) {
     let stream = held.stream();
     let mut call_at = start + CALL_AFTER_NS;
     let mut settled = false;
+    let mut urging = Urging::new();
     loop {
-        let back = stream.lock_receive().want_kernel();
+        let back = has_come_back(&stream, whom);
+        urging.urge(&stream);
         let now = raw::now_ns();
         // The peer may hand back next; then nothing of ours may be left in the ring, where its successor does not look.
         if !settled && (now > start + SETTLE_NS || stream.unread_by_peer() == 0) {
@@ -84,13 +96,21 @@ fn hand_back_attached(held: &Held, fd: c_int, reason: Reason, start: u64) {
             return cut_off(held, fd);
         }
         serve_all();
-        let _ = raw::poll(&mut [], Some(LOOK_EVERY_NS), None);
+        far::nap(LOOK_EVERY_NS);
     }
-    if held.change(ATTACHED, NEVER) {
+    far::tell(&stream);
+    let has_rest = whom == Whom::Child && !stream.lock_receive().want_kernel();
+    if !has_rest && held.change(ATTACHED, NEVER) {
         STREAMS.counters().fell_back(reason);
         log::fell_back(fd, reason);
     }
     epoll::refresh(held);
+}
+
+/// Whether what comes, comes in a way that is of use to him. Asks for it.
+fn has_come_back(stream: &Stream, whom: Whom) -> bool {
+    // A peer that has gone back by itself cannot give back what we have not read.
+    (whom == Whom::Child && stream.peer_returned()) || stream.lock_receive().want_kernel()
 }
 
 /// The bytes in the ring cannot come by the kernel: nobody shall get those behind them. What we have is still read by us,
@@ -115,7 +135,12 @@ pub fn note_process() {
 }
 
 pub fn is_known_process() -> bool {
-    PROCESS.load(Ordering::Relaxed) == raw::process_id()
+    process() == raw::process_id()
+}
+
+/// Its number.
+pub fn process() -> i32 {
+    PROCESS.load(Ordering::Relaxed)
 }
 
 /// Answers all peers: the one that we wait for may be this process itself, or wait for us elsewhere.
@@ -154,6 +179,9 @@ pub fn before_shutdown(fd: c_int, how: c_int) {
             stream.set_half_closed();
         } else {
             stream.set_closing();
+        }
+        if !far::await_told(&stream) {
+            cut_off(&held, fd);
         }
     }
 }
@@ -221,14 +249,28 @@ fn end_fork() {
     raw::signal_mask(mask);
 }
 
+/// Forks that have begun and are not over.
+static FORKS_NOW: AtomicU32 = AtomicU32::new(0);
+
+/// Whether this process forks, so that no connection to another host is to be attached.
+pub fn forks_now() -> bool {
+    FORKS_NOW.load(Ordering::SeqCst) > 0
+}
+
 /// Before a fork: the child will hold everything that this process holds.
 pub extern "C" fn before_fork() {
     if !super::is_on() {
         return;
     }
+    // Before the look at them: who attaches sets the state and then looks here, so that one of us sees the other.
+    FORKS_NOW.fetch_add(1, Ordering::SeqCst);
+    if STREAMS.lane().is_some() {
+        // One process can have a lane.
+        hand_back_all(Reason::Passed, for_each_far, Whom::Child);
+    }
     if may_count_otherwise() {
         // What is shared by both would be locked in the names of threads, which mean nothing to each other.
-        hand_back_all(Reason::Passed, for_each_attached);
+        hand_back_all(Reason::Passed, for_each_attached, Whom::Anybody);
     }
     begin_fork();
     // Before the sets are held: rings of datagrams have locks that are waited for.
@@ -253,6 +295,17 @@ fn may_count_otherwise() -> bool {
 
 fn is_attached(entry: Entry) -> bool {
     matches!(entry, Entry::Connection(index) if conn::at(index).state_now() == ATTACHED)
+}
+
+/// Calls `each` with every descriptor of one whose bytes go by the lane. Waits for threads that attach one.
+fn for_each_far(each: &mut dyn FnMut(c_int)) {
+    for (fd, entry) in table::entries(0, c_int::MAX) {
+        if let Entry::Connection(_) = entry
+            && conn::hold(fd).is_some_and(|held| held.state() == ATTACHED && held.stream().is_far())
+        {
+            each(fd);
+        }
+    }
 }
 
 /// Calls `each` with every descriptor of a connection whose bytes go by the ring.
@@ -287,6 +340,7 @@ pub extern "C" fn after_fork_in_parent() {
     if super::is_on() {
         epoll::unlock_all();
         end_fork();
+        FORKS_NOW.fetch_sub(1, Ordering::SeqCst);
     }
 }
 
@@ -296,6 +350,7 @@ pub extern "C" fn after_fork_in_child() {
         return;
     }
     note_process();
+    FORKS_NOW.store(0, Ordering::SeqCst);
     IS_CHILD.store(true, Ordering::Relaxed);
     LEFT.store(false, Ordering::Relaxed);
     epoll::forked();
@@ -315,7 +370,7 @@ pub extern "C" fn after_fork_in_child() {
 /// Before another program is started beside us (`spawn`) or in our place: what it would inherit becomes the kernel's.
 pub fn before_exec(reason: Reason) {
     if super::is_on() {
-        hand_back_all(reason, for_each_inherited);
+        hand_back_all(reason, for_each_inherited, Whom::Anybody);
     }
 }
 
@@ -323,39 +378,45 @@ pub fn before_exec(reason: Reason) {
 type ForEach = fn(&mut dyn FnMut(c_int));
 
 /// Hands all of these back. All peers are asked before one is waited for.
-fn hand_back_all(reason: Reason, for_each: ForEach) {
+fn hand_back_all(reason: Reason, for_each: ForEach, whom: Whom) {
     let start = raw::now_ns();
-    await_all(start, for_each);
-    for_each(&mut |fd| hand_back_since(fd, reason, Some(start)));
+    await_all(start, for_each, whom);
+    for_each(&mut |fd| hand_back_since(fd, reason, Some(start), whom));
 }
 
 /// Asks the peers of all of these, calls those that do not answer, and waits for them together: one that never answers
 /// uses up nobody else's time.
-fn await_all(start: u64, for_each: ForEach) {
+fn await_all(start: u64, for_each: ForEach, whom: Whom) {
     let mut call_at = start + CALL_AFTER_NS;
+    let mut urging = Urging::new();
     loop {
-        let now = raw::now_ns();
+        STREAMS.drive();
+        let (now, tells) = (raw::now_ns(), urging.is_due());
         let calls = now > call_at;
         if calls {
             call_at = now + CALL_EVERY_NS;
         }
         let mut waits = false;
-        for_each(&mut |fd| waits |= awaits_answer(fd, calls));
+        for_each(&mut |fd| waits |= awaits_answer(fd, calls, tells, whom));
         if !waits || now > start + ANSWER_NS {
             return;
         }
         serve_all();
-        let _ = raw::poll(&mut [], Some(LOOK_EVERY_NS), None);
+        far::nap(LOOK_EVERY_NS);
     }
 }
 
-/// Whether the peer of this connection still has to answer, and may: it is asked, and called with `calls`.
-fn awaits_answer(fd: c_int, calls: bool) -> bool {
+/// Whether the peer of this connection still has to answer, and may: it is asked, and called with `calls`; one on another
+/// host is told of it with `tells`.
+fn awaits_answer(fd: c_int, calls: bool, tells: bool, whom: Whom) -> bool {
     let Some(held) = conn::hold(fd).filter(|held| held.state_now() == ATTACHED && !held.is_cut_off()) else {
         return false;
     };
-    if held.stream().lock_receive().want_kernel() {
+    if has_come_back(&held.stream(), whom) {
         return false;
+    }
+    if tells {
+        far::tell(&held.stream());
     }
     if calls {
         held.stream().peer_processes(attend::call);

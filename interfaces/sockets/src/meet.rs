@@ -8,9 +8,9 @@ use std::sync::atomic::Ordering;
 use weft_fabric::stream::{Mail, Offer, Reason, Stream, Streams};
 
 use super::conn::{
-    self, ACCEPTED, ATTACHED, ATTACHING, Connection, FRESH, GRANTED, Held, NEVER, OFFERED, WAS_ATTACHED,
+    self, ACCEPTED, ATTACHED, ATTACHING, Connection, FAR, FRESH, GRANTED, Held, NEVER, OFFERED, WAS_ATTACHED,
 };
-use super::{attend, cookies, early, epoll, family, far, kernel_counts, log, raw, settings, udp};
+use super::{attend, cookies, early, epoll, family, far, kernel_counts, life, log, raw, settings, udp};
 
 pub static STREAMS: Streams = Streams::open();
 
@@ -53,12 +53,14 @@ pub fn offer_now(held: &Held, fd: c_int) -> bool {
     offer(held, fd) == Some(Offer::Busy)
 }
 
-/// Stays with the kernel from now on.
-pub fn refuse(conn: &Connection, from: u32, reason: Reason, fd: c_int) {
-    if conn.change(from, NEVER) {
+/// Stays with the kernel from now on; false where it has gone on from that state meanwhile.
+pub fn refuse(conn: &Connection, from: u32, reason: Reason, fd: c_int) -> bool {
+    let refused = conn.change(from, NEVER);
+    if refused {
         STREAMS.counters().fell_back(reason);
         log::fell_back(fd, reason);
     }
+    refused
 }
 
 /// A connection that was never attached shall never be; gives back what the rendezvous granted.
@@ -77,7 +79,10 @@ pub fn give_up(held: &Held, fd: c_int, reason: Reason) {
         }
         state @ (FRESH | OFFERED) => {
             cookies::remove(held.cookie.load(Ordering::Relaxed), held.index);
-            refuse(held, state, reason, fd);
+            // Not one that was granted meanwhile.
+            if refuse(held, state, reason, fd) && state == OFFERED {
+                far::withdraw(held);
+            }
         }
         _ => {}
     }
@@ -97,11 +102,13 @@ fn offer(held: &Held, fd: c_int) -> Option<Offer> {
             held.service.store(u32::from(service), Ordering::Relaxed);
             cookie
         }
-        Err(reason) => {
-            far::note(held, fd, reason);
-            refuse(held, FRESH, reason, fd);
-            return None;
-        }
+        Err(reason) => match far::note(held, fd, reason) {
+            Some(cookie) => cookie,
+            None => {
+                refuse(held, FRESH, reason, fd);
+                return None;
+            }
+        },
     };
     held.cookie.store(cookie, Ordering::Relaxed);
     if !cookies::insert(cookie, held.index) {
@@ -121,7 +128,8 @@ fn offer(held: &Held, fd: c_int) -> Option<Offer> {
         held.calls.store(0, Ordering::Relaxed);
         // Who is busy answers some calls later: a thread that lost its core while it talked is no reason to give up.
         if answer == Offer::Unreachable && held.attempts.fetch_add(1, Ordering::Relaxed) >= RETRY_FACTOR {
-            refuse(held, FRESH, Reason::Unreachable, fd);
+            let reason = if held.has_flag(FAR) { Reason::NotLocal } else { Reason::Unreachable };
+            refuse(held, FRESH, reason, fd);
         }
     }
     Some(answer)
@@ -132,7 +140,14 @@ fn look_for_mail(held: &Held, fd: c_int) -> bool {
     if STREAMS.has_mail() {
         read_mail();
     }
-    held.state_now() == GRANTED && attach(held, fd)
+    match held.state_now() {
+        GRANTED => attach(held, fd),
+        OFFERED if held.has_flag(FAR) => {
+            far::look_at_patience(held, fd);
+            false
+        }
+        _ => false,
+    }
 }
 
 #[cold]
@@ -154,6 +169,7 @@ fn deliver(cookie: u64, stream: Stream) -> bool {
     if held.cookie.load(Ordering::Relaxed) != cookie || held.state_now() != OFFERED {
         return false;
     }
+    far::answered(&held);
     held.set_stream(stream);
     held.patience.store(conn::PATIENCE, Ordering::Relaxed);
     held.change(OFFERED, GRANTED)
@@ -174,7 +190,7 @@ fn attach_undisturbed(held: &Held, fd: c_int) -> bool {
     if !held.change(GRANTED, ATTACHING) {
         return held.state_now() == ATTACHED;
     }
-    if !held.alone() || !family::alone(held) {
+    if !held.alone() || !family::alone(held) || (held.has_flag(FAR) && life::forks_now()) {
         held.change(ATTACHING, GRANTED);
         return false;
     }
@@ -192,6 +208,7 @@ fn attach_undisturbed(held: &Held, fd: c_int) -> bool {
     counts.0.store(sent, Ordering::Relaxed);
     counts.1.store(received, Ordering::Relaxed);
     stream.attach(held.index);
+    far::tell(&stream);
     held.set_flag(WAS_ATTACHED);
     attend::begin();
     held.change(ATTACHING, ATTACHED);
@@ -205,7 +222,10 @@ pub fn left(conn: &Connection, state: u32) {
     let _errno = raw::KeepErrno::new();
     family::leave(conn);
     match state {
-        OFFERED => cookies::remove_of(conn),
+        OFFERED => {
+            cookies::remove_of(conn);
+            far::withdraw(conn);
+        }
         GRANTED => STREAMS.decline(conn.stream()),
         _ if conn.has_flag(WAS_ATTACHED) => conn.stream().drop_ref(),
         _ => {}

@@ -11,6 +11,8 @@ use super::{ends, incoming, kernel_counts, life, raw, udp};
 const SO_RCVTIMEO_NEW: c_int = 66;
 const SO_SNDTIMEO_NEW: c_int = 67;
 const TCP_ZEROCOPY_RECEIVE: c_int = 35;
+/// What is still to be read is told beside what is.
+const TCP_INQ: c_int = 36;
 
 /// Before `setsockopt`: an option that changes what the bytes of the stream are makes the connection the kernel's.
 /// `number`: its value, if it may be one.
@@ -18,7 +20,7 @@ pub fn before_set(fd: c_int, level: c_int, name: c_int, number: Option<c_int>) {
     udp::before_set(fd, level, name, number);
     let kernels = match level {
         SOL_SOCKET => name == libc::SO_ZEROCOPY,
-        IPPROTO_TCP => matches!(name, libc::TCP_ULP | libc::TCP_REPAIR),
+        IPPROTO_TCP => matches!(name, libc::TCP_ULP | libc::TCP_REPAIR | TCP_INQ),
         _ => false,
     };
     if kernels {

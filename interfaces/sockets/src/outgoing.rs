@@ -7,6 +7,7 @@ use libc::{MSG_DONTWAIT, MSG_NOSIGNAL, POLLERR, POLLHUP, POLLRDHUP, SHUT_RDWR};
 use weft_fabric::stream::{SendGuard, SendRoute, Stream};
 
 use super::conn::{Held, WAS_FULL};
+use super::far::{self, Urging};
 use super::meet::STREAMS;
 use super::pieces::{NO_PIECE, Pieces};
 use super::raw::{self, Errno};
@@ -21,6 +22,8 @@ const LOOK_TICKS: u64 = 1 << 24;
 /// an instant unless the receiver lost its core in that instant, is stopped, or is hostile.
 const LET_GO_NS: u64 = 2_000_000_000;
 const LET_GO_NOW_NS: u64 = 200_000;
+/// On another host it takes as long as the network does, which may be away for a while.
+const FAR_LET_GO_NS: u64 = 60_000_000_000;
 
 /// How long giving back may wait for the kernel: so often, so long.
 const GIVE_TRIES: u32 = 300;
@@ -47,6 +50,7 @@ pub fn send(held: &Held, fd: c_int, mut pieces: Pieces<'_>, flags: c_int) -> Res
     let mut deadline = None;
     let mut patience = None;
     let mut paused = false;
+    let mut urging = Urging::new();
     look_for_end(held, fd, &stream);
     loop {
         match turn(held, fd, &stream, &mut pieces, flags) {
@@ -70,10 +74,9 @@ pub fn send(held: &Held, fd: c_int, mut pieces: Pieces<'_>, flags: c_int) -> Res
             Turn::Full => {}
             Turn::NotYet => {
                 let may_wait = flags & MSG_DONTWAIT == 0 && !stream.nonblocking();
-                let end =
-                    *patience.get_or_insert_with(|| raw::now_ns() + if may_wait { LET_GO_NS } else { LET_GO_NOW_NS });
+                let end = *patience.get_or_insert_with(|| raw::now_ns() + let_go_ns(&stream, may_wait));
                 match raw::now_ns() > end {
-                    false => raw::yield_core(),
+                    false => urging.urge_and_yield(&stream),
                     true if may_wait => {
                         let _ = raw::shutdown(fd, SHUT_RDWR);
                         return some_or(all - pieces.left(), libc::EPIPE).map_err(|error| fail(error, flags));
@@ -104,6 +107,14 @@ pub fn send(held: &Held, fd: c_int, mut pieces: Pieces<'_>, flags: c_int) -> Res
     }
 }
 
+fn let_go_ns(stream: &Stream, may_wait: bool) -> u64 {
+    match may_wait {
+        false => LET_GO_NOW_NS,
+        true if stream.is_far() => FAR_LET_GO_NS,
+        true => LET_GO_NS,
+    }
+}
+
 fn some_or(done: usize, error: Errno) -> Result<usize, Errno> {
     if done > 0 { Ok(done) } else { Err(error) }
 }
@@ -120,7 +131,17 @@ pub fn fail(error: Errno, flags: c_int) -> Errno {
 fn turn(held: &Held, fd: c_int, stream: &Stream, pieces: &mut Pieces<'_>, flags: c_int) -> Turn {
     let mut guard = stream.lock_send();
     match guard.route() {
-        SendRoute::Ring => push(&mut guard, pieces),
+        SendRoute::Ring if far::is_for_kernel(stream, || pieces.left()) && !guard.is_nested() => {
+            drop(guard);
+            to_kernel(held, fd, stream);
+            Turn::Went
+        }
+        SendRoute::Ring => by_ring(guard, stream, pieces),
+        SendRoute::MaySwitch if far::is_for_kernel(stream, || pieces.left()) => {
+            // Nothing is in the ring: there is nobody to wait for, and room is the kernel's to tell.
+            guard.switch_to_kernel();
+            by_kernel(held, stream, fd, pieces, flags)
+        }
         SendRoute::MaySwitch => {
             let before = stream.kernel_counts().0.load(Ordering::Relaxed);
             guard.switch_to_ring(before);
@@ -129,16 +150,33 @@ fn turn(held: &Held, fd: c_int, stream: &Stream, pieces: &mut Pieces<'_>, flags:
                 // The other side reads what the kernel has first.
                 kernel_counts::push(fd);
             }
-            push(&mut guard, pieces)
+            by_ring(guard, stream, pieces)
         }
         SendRoute::Kernel => by_kernel(held, stream, fd, pieces, flags),
         SendRoute::GiveBack => give_back(guard, held, fd),
+        // The kernel, which ends last, takes nothing more: it says why.
+        SendRoute::NotYet if stream.is_far() && is_over(fd, stream) => by_kernel(held, stream, fd, pieces, flags),
         SendRoute::NotYet => Turn::NotYet,
         SendRoute::Broken => {
             drop(guard);
             broken(held, fd)
         }
     }
+}
+
+/// Whether the receiver need not let go: there is none, or it has taken what comes before and nobody will say that any more.
+#[cold]
+fn is_over(fd: c_int, stream: &Stream) -> bool {
+    let said = raw::poll_one(fd, POLLRDHUP);
+    said & (POLLHUP | POLLERR) != 0 || (said & POLLRDHUP != 0 && stream.left_unread() == 0)
+}
+
+#[inline]
+fn by_ring(mut guard: SendGuard, stream: &Stream, pieces: &mut Pieces<'_>) -> Turn {
+    let went = push(&mut guard, pieces);
+    drop(guard);
+    far::tell(stream);
+    went
 }
 
 #[inline]
@@ -189,6 +227,7 @@ fn by_kernel(held: &Held, stream: &Stream, fd: c_int, pieces: &mut Pieces<'_>, f
 fn give_back(mut guard: SendGuard, held: &Held, fd: c_int) -> Turn {
     let answer = guard.give_back(|bytes| raw::send_now(fd, bytes).map_err(std::io::Error::from_raw_os_error));
     drop(guard);
+    far::tell(&held.stream());
     epoll::refresh(held);
     match answer.map_err(|error| error.raw_os_error().unwrap_or(libc::EIO)) {
         Ok(()) => Turn::Went,
@@ -212,6 +251,7 @@ fn look_for_end(held: &Held, fd: c_int, stream: &Stream) {
     let hint = stream.peer_closing() && !stream.peer_half_closed();
     if hint || now.wrapping_sub(held.looked_at.load(Ordering::Relaxed)) > LOOK_TICKS {
         held.looked_at.store(now, Ordering::Relaxed);
+        far::look_after();
         leave_a_dead_ring(held, fd, stream);
     }
 }
@@ -264,6 +304,7 @@ pub fn to_kernel(held: &Held, fd: c_int, stream: &Stream) {
     if !there {
         let _ = raw::shutdown(fd, SHUT_RDWR);
     }
+    far::tell(stream);
     // Room is the kernel's to tell from now on, also to those who share the socket.
     stream.rouse_senders();
     epoll::refresh(held);
@@ -272,6 +313,7 @@ pub fn to_kernel(held: &Held, fd: c_int, stream: &Stream) {
 /// After [`to_kernel`]: waits until anybody may send by the kernel. A receiver that does not let go costs the connection.
 pub fn await_kernel(fd: c_int, stream: &Stream) {
     let end = raw::now_ns() + LET_GO_NS;
+    let mut urging = Urging::new();
     loop {
         let mut guard = stream.lock_send();
         if guard.is_nested() || guard.route() != SendRoute::NotYet {
@@ -282,6 +324,6 @@ pub fn await_kernel(fd: c_int, stream: &Stream) {
             let _ = raw::shutdown(fd, SHUT_RDWR);
             return;
         }
-        raw::yield_core();
+        urging.urge_and_yield(stream);
     }
 }

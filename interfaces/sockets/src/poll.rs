@@ -27,8 +27,10 @@ const KERNEL_EVERY: u32 = 8;
 static LOOKS: AtomicU32 = AtomicU32::new(0);
 /// What was told last came from the kernel: it is asked before a sleep, which costs more than to ask.
 static KERNEL_TOLD: AtomicBool = AtomicBool::new(false);
+/// The same where the last word was the kernel's and connections lead to other hosts: their answers may come by it.
+const FAR_KERNEL_LOOKS: u32 = 4;
 /// Places on the stack.
-const FEW: usize = 66;
+const FEW: usize = 67;
 
 /// What one descriptor of the list is to us.
 enum Kind {
@@ -51,6 +53,9 @@ fn kind(fd: c_int) -> Kind {
         None => Kind::Plain,
     }
 }
+
+/// Places behind the program's: for a bell, and for the lane.
+const OURS: usize = 2;
 
 /// A list for the kernel, on the stack if it is short.
 pub struct Scratch {
@@ -96,13 +101,14 @@ pub fn concerns(fds: &[pollfd]) -> bool {
 /// `ppoll` over a list of which [`concerns`] is true.
 pub fn poll(fds: &mut [pollfd], timeout_ns: Option<u64>, mask: *const libc::sigset_t) -> Result<usize, Errno> {
     signals::may_be_cancelled();
-    let Some(mut scratch) = Scratch::new(fds.len() + 1) else { return Err(libc::ENOMEM) };
+    let Some(mut scratch) = Scratch::new(fds.len() + OURS) else { return Err(libc::ENOMEM) };
     let deadline = timeout_ns.filter(|ns| *ns > 0).map(|ns| raw::now_ns().saturating_add(ns));
     let left = || if timeout_ns == Some(0) { Some(0) } else { left_ns(deadline) };
     let list = scratch.list();
     // Otherwise the rings are enough before a sleep: it asks the kernel, and says so when that has something.
     let mut kernel = KERNEL_TOLD.load(Ordering::Relaxed);
     loop {
+        far::look_after();
         if all_plain(fds) {
             match by_kernel(fds, list, left(), deadline, mask) {
                 Some(answer) => return answer,
@@ -116,8 +122,9 @@ pub fn poll(fds: &mut [pollfd], timeout_ns: Option<u64>, mask: *const libc::sigs
         }
         let mut looks = 0u32;
         let mut answer = Ok(0);
+        let every = kernel_looks();
         pace::spin(|| {
-            answer = look(fds, list, looks.is_multiple_of(KERNEL_LOOKS));
+            answer = look(fds, list, looks.is_multiple_of(every));
             looks += 1;
             answer != Ok(0)
         });
@@ -126,6 +133,12 @@ pub fn poll(fds: &mut [pollfd], timeout_ns: Option<u64>, mask: *const libc::sigs
         }
         kernel = sleep(fds, list, left(), mask)?;
     }
+}
+
+/// While spinning, the kernel is asked every so many looks.
+fn kernel_looks() -> u32 {
+    let far = KERNEL_TOLD.load(Ordering::Relaxed) && STREAMS.lane().is_some();
+    if far { FAR_KERNEL_LOOKS } else { KERNEL_LOOKS }
 }
 
 fn all_plain(fds: &[pollfd]) -> bool {
@@ -330,7 +343,7 @@ fn substitute(fds: &[pollfd], list: &mut [pollfd]) {
             place.events &= !WRITING;
         }
     }
-    list[fds.len()] = NOTHING;
+    list[fds.len()..].fill(NOTHING);
 }
 
 fn add_kernel_events(fds: &mut [pollfd], list: &[pollfd]) {
@@ -370,13 +383,16 @@ fn sleep(
     sleep_barrier();
     substitute(fds, list);
     let ends = ask_for_ends(fds, list);
-    list[fds.len()] = pollfd { fd: rest.bell.as_ref().map_or(-1, Bell::fd), events: POLLIN, revents: 0 };
+    let bell = rest.bell.as_ref().map_or(-1, Bell::fd);
+    for (place, fd) in list[fds.len()..].iter_mut().zip([bell, lane_of(fds)]) {
+        *place = pollfd { fd, events: POLLIN, revents: 0 };
+    }
     let answer = if look_at_rings(fds) {
         Ok(0)
     } else {
         STREAMS.counters().sleeps.fetch_add(1, Ordering::Relaxed);
         let short = rest.short || candidates.sliced;
-        let slice = if short { Some(SLICE_NS) } else { ends.or(rest.looks.then_some(LOOK_NS)) };
+        let slice = if short { Some(SLICE_NS) } else { ends.or(rest.looks.then_some(LOOK_NS)).or(far::watch_ns()) };
         let at_most = |slice: u64| Some(left.map_or(slice, |left| left.min(slice)));
         match kernel_poll(list, slice.map_or(left, at_most), mask) {
             // A list may be as long as there may be descriptors: with the bell it is longer.
@@ -385,7 +401,9 @@ fn sleep(
         }
     };
     rest.rung = list[fds.len()].revents != 0;
-    let by_kernel = answer.is_ok_and(|ready| ready > usize::from(rest.rung));
+    // What has come by the lane is taken by the next look.
+    let ours = list[fds.len()..].iter().filter(|place| place.revents != 0).count();
+    let by_kernel = answer.is_ok_and(|ready| ready > ours);
     drop(rest);
     for one in fds.iter() {
         if let Some(held) = conn::hold(one.fd)
@@ -401,6 +419,12 @@ fn sleep(
         }
     }
     answer.map(|_| by_kernel)
+}
+
+/// The lane, if one of these is a connection whose bytes come by it; -1 for none.
+fn lane_of(fds: &[pollfd]) -> c_int {
+    let is_far = |one: &pollfd| matches!(kind(one.fd), Kind::Attached(held) if held.stream().is_far());
+    STREAMS.lane().filter(|_| fds.iter().any(is_far)).unwrap_or(-1)
 }
 
 fn awaits_room(one: &pollfd, held: &Held) -> bool {
@@ -457,6 +481,10 @@ impl Drop for Rest<'_> {
 }
 
 fn look_at_rings(fds: &[pollfd]) -> bool {
+    // What has come by the lane is taken once nobody would ring us for it.
+    if STREAMS.lane_has_arrived() {
+        return true;
+    }
     epoll::dispatch_active();
     fds.iter().any(|one| ring_events(one, kind(one.fd)) != 0)
 }

@@ -1,8 +1,8 @@
 //! Bytes of a peer that is gone, for somebody who cannot read the ring.
 //!
 //! Only the other end of a TCP connection can put bytes into it, and that end is gone. So they are put into a connection
-//! that is made for them, between the same addresses (but not the same ports), and ended as the old one was; its end takes
-//! the place of the descriptor.
+//! that is made for them, between the same addresses (but not the same ports; and where the other one is another host's,
+//! both are ours), and ended as the old one was; its end takes the place of the descriptor.
 //!
 //! The direction is kept all the time: a call of another thread finds the bytes either where they were, or all of them,
 //! in their order, behind the new descriptor.
@@ -54,7 +54,9 @@ pub fn replace(held: &Held, fd: c_int) -> bool {
         return false;
     }
     let Ok(here) = raw::name(libc::SYS_getsockname, fd) else { return false };
-    let there = raw::name(libc::SYS_getpeername, fd).unwrap_or(here);
+    // An address of another host is none that we could connect from.
+    let far = held.stream().is_far();
+    let there = raw::name(libc::SYS_getpeername, fd).ok().filter(|_| !far).unwrap_or(here);
     let Some((near, far)) = raw::connected_pair(&here, &there, ROOM) else { return false };
     let pair = Pair { near, far };
     let mut guard = held.stream().lock_receive();

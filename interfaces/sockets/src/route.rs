@@ -62,6 +62,7 @@ fn receive_counted(held: Held, fd: c_int, pieces: &[iovec], flags: c_int, real: 
             return answer(Err(owed));
         }
     }
+    far::before_receive(&held, fd, flags);
     if flags & KERNEL_RECEIVES == 0
         && expect::applies(&held)
         && let Some(result) = expect::receive(&held, fd, Pieces::new(pieces), flags)
@@ -69,7 +70,6 @@ fn receive_counted(held: Held, fd: c_int, pieces: &[iovec], flags: c_int, real: 
         return answer(result);
     }
     if held.state_now() == NEVER {
-        far::before_receive(&held, fd, flags);
         drop(held);
         return real();
     }
@@ -94,6 +94,7 @@ pub fn bytes_of(pieces: &[iovec]) -> usize {
 #[inline]
 pub fn send(fd: c_int, pieces: &[iovec], flags: c_int, real: impl FnOnce() -> ssize_t) -> ssize_t {
     let Some(held) = conn::hold(fd) else { return real() };
+    far::before_send(&held);
     if flags & KERNEL_SENDS == 0 && meet::before_call(&held, fd) {
         signals::may_be_cancelled();
         let pieces = Pieces::new(pieces);
@@ -117,7 +118,6 @@ fn send_counted(held: Held, fd: c_int, flags: c_int, real: impl FnOnce() -> ssiz
         life::hand_back(fd, Reason::Option);
     }
     if held.state_now() == NEVER {
-        far::before_send(&held);
         drop(held);
         return real();
     }
@@ -142,6 +142,7 @@ pub unsafe fn send_file(
     real: impl FnOnce() -> ssize_t,
 ) -> ssize_t {
     let Some(held) = conn::hold(fd) else { return real() };
+    far::before_send(&held);
     if !meet::before_call(&held, fd) && !early::applies(&held, count) {
         return send_counted(held, fd, 0, real);
     }

@@ -14,7 +14,7 @@ use super::conn::{ASK_KERNEL, Held};
 use super::meet::STREAMS;
 use super::signals::{self, Slept};
 use super::table::{self, Entry};
-use super::{epoll, pace, raw};
+use super::{epoll, far, pace, raw};
 
 /// Sleep no longer than this when nobody can ring us (no bell left, or another thread is the one who is rung).
 const SLICE_NS: u64 = 5_000_000;
@@ -105,14 +105,26 @@ pub fn wait(held: &Held, fd: c_int, want: Want, deadline: Option<u64>) -> Slept 
     }
     let stream = held.stream();
     let closing = stream.peer_closing();
-    let came = || want.now(held, &stream) == Now::Ready || stream.peer_closing() != closing || stream.asked_back();
-    if want.now(held, &stream) != Now::Kernel && pace::spin(came) {
-        if stream.peer_closing() {
+    let came = || {
+        STREAMS.drive();
+        want.now(held, &stream) != Now::Nothing || stream.peer_closing() != closing || stream.asked_back()
+    };
+    match want.now(held, &stream) {
+        Now::Kernel if want != Want::Room && far::look_at_kernel(held, fd) => {
             held.set_flag(ASK_KERNEL);
+            return look_around(held, fd, Slept::Woken);
         }
-        return look_around(held, fd, Slept::Woken);
+        Now::Kernel => {}
+        _ if pace::spin(came) => {
+            if stream.peer_closing() {
+                held.set_flag(ASK_KERNEL);
+            }
+            return look_around(held, fd, Slept::Woken);
+        }
+        _ => {}
     }
     let slept = sleep(held, fd, &stream, want, deadline);
+    far::look_after();
     look_around(held, fd, slept)
 }
 
@@ -131,10 +143,17 @@ pub fn is_open(held: &Held, fd: c_int) -> bool {
 }
 
 fn sleep(held: &Held, fd: c_int, stream: &Stream, want: Want, deadline: Option<u64>) -> Slept {
+    let slept = sleep_with_wish(held, fd, stream, want, deadline);
+    // Once nobody rings us for it any more.
+    STREAMS.drive();
+    slept
+}
+
+fn sleep_with_wish(held: &Held, fd: c_int, stream: &Stream, want: Want, deadline: Option<u64>) -> Slept {
     let wish = Wish::new(want, stream);
     sleep_barrier();
     let now = want.now(held, stream);
-    match now == Now::Ready || stream.asked_back() || !is_open(held, fd) {
+    match now == Now::Ready || STREAMS.lane_has_arrived() || stream.asked_back() || !is_open(held, fd) {
         true => Slept::Woken,
         false => sleep_armed(held, fd, &wish, want.events(now, stream), deadline),
     }
@@ -183,13 +202,14 @@ fn sleep_armed(held: &Held, fd: c_int, wish: &Wish<'_>, events: i16, deadline: O
     let mut fds = [
         pollfd { fd, events, revents: 0 },
         pollfd { fd: bell.map_or(-1, Bell::fd), events: POLLIN, revents: 0 },
+        pollfd { fd: far::lane_of(wish.stream), events: POLLIN, revents: 0 },
         pollfd { fd: -1, events: 0, revents: 0 },
     ];
     let left = left_ns(deadline);
     let slice = match (bell, events) {
         (None, _) => Some(SLICE_NS),
         (_, 0) => Some(LOOK_NS),
-        _ => None,
+        _ => wish.stream.is_far().then_some(far::WATCH_NS),
     };
     let slice = slice.map_or(left, |slice| Some(left.map_or(slice, |left| left.min(slice))));
     STREAMS.counters().sleeps.fetch_add(1, Ordering::Relaxed);
@@ -210,11 +230,13 @@ fn sleep_armed(held: &Held, fd: c_int, wish: &Wish<'_>, events: i16, deadline: O
 /// Does what the peer asks for: it wants its incoming direction back in the kernel.
 pub fn serve(held: &Held, fd: c_int) {
     if answer(held, fd) {
+        far::tell(&held.stream());
         epoll::refresh(held);
     }
 }
 
-/// The same without a word to the epoll sets; whether there was something to do.
+/// The same without a word to the epoll sets, nor to another host, whose locks a handler may have interrupted; whether there
+/// was something to do.
 pub fn answer(held: &Held, fd: c_int) -> bool {
     let stream = held.stream();
     if !stream.asked_back() {

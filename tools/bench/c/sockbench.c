@@ -55,6 +55,8 @@ static void cross_for_ever(int fd, const Plan *plan);
 static _Noreturn void serve(int listener, const Plan *plan) {
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   bind_to(plan->cpus[1]);
+  /* A process of that host in everything: it meets others by that host's rendezvous. */
+  if (plan->place) close(enter(plan->place));
   if (!strcmp(plan->what, "idle") || !strcmp(plan->what, "talked")) serve_idle(listener, plan);
   if (!strcmp(plan->what, "connect"))
     for (;;) close((int)check(accept(listener, NULL, NULL), "accept"));

@@ -10,11 +10,12 @@ mod info;
 mod manual;
 mod mpiexec;
 mod ps;
+mod rendezvous;
 mod run;
 mod sock;
 mod spawned;
 
-use anyhow::{Context as _, Result};
+use anyhow::Result;
 use cc::Language;
 use clap::{CommandFactory, Parser, Subcommand};
 use std::ffi::OsString;
@@ -67,16 +68,9 @@ enum Command {
     /// Be one of two ranks and measure the way to the other one; for `weft hosts check`.
     #[command(hide = true)]
     Distance,
-    /// Serve as the place where connected processes of this host find each other.
-    #[command(hide = true)]
-    Rendezvous {
-        /// Return at once: when one answers already, or one that was started in the background does.
-        #[arg(long)]
-        ensure: bool,
-        /// End when nobody has been there for so long.
-        #[arg(long, value_name = "SECONDS", default_value_t = weft_agent::rendezvous::IDLE.as_secs())]
-        idle: u64,
-    },
+    /// Serve as the place where connected processes of this host, and of others, find each other.
+    #[command(long_about = rendezvous::LONG_ABOUT)]
+    Rendezvous(rendezvous::Arguments),
     /// Stand for the launcher on one of several hosts: started by it, through its launch command.
     #[command(hide = true)]
     Agent {
@@ -143,7 +137,7 @@ fn weft(arguments: Vec<OsString>) -> Result<i32> {
         Command::Hosts(given) => hosts::main(given),
         Command::About => hosts::about(weft_fabric::probe).map(|()| 0)?,
         Command::Distance => weft_bench::run_distance().map(|()| 0)?,
-        Command::Rendezvous { ensure, idle } => rendezvous(ensure, idle).map(|()| 0)?,
+        Command::Rendezvous(given) => rendezvous::main(&given).map(|()| 0)?,
         Command::Agent { in_place_of } => weft_agent::serve(run::segment, run::lanes, in_place_of.as_deref()),
         Command::Spawned(given) => spawned::main(given),
         Command::Checksum => {
@@ -156,13 +150,6 @@ fn weft(arguments: Vec<OsString>) -> Result<i32> {
             0
         }
     })
-}
-
-fn rendezvous(ensure: bool, idle: u64) -> Result<()> {
-    use weft_agent::rendezvous;
-    let idle = std::time::Duration::from_secs(idle);
-    let outcome = if ensure { rendezvous::ensure_for(idle) } else { rendezvous::run(idle) };
-    outcome.context("cannot serve as rendezvous")
 }
 
 /// Ends with one line that says what is wrong with the command line; help and version are printed as they are.

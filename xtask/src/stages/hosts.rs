@@ -15,9 +15,11 @@ pub static STAGE: Stage = Stage {
         if let Err(lack) = hosts::try_out() {
             return Ok(Outcome::NotRun(format!("{lack:#}")));
         }
-        let arguments = "test -p weft-tests -p weft-device --features weft-tests/hosts,weft-device/hosts --no-fail-fast \
+        let arguments = "test -p weft-tests -p weft-device --no-fail-fast \
+                         --features weft-tests/hosts,weft-tests/sockets,weft-device/hosts \
                          --test hosts --test hosts_crypt --test hosts_bench --test hosts_many --test hosts_mpi \
-                         --test hosts_failures --test hosts_kill --test hosts_partition --test hosts_sockets --test xdp";
+                         --test hosts_deserted --test hosts_failures --test hosts_kill --test hosts_lanes \
+                         --test hosts_partition --test hosts_sockets --test xdp";
         cargo_test(cargo(&arguments.split_whitespace().collect::<Vec<_>>()))
     },
 };

@@ -5,20 +5,25 @@
 //! two share. Which bytes go where is theirs; here nobody reads them.
 //!
 //! Invariants:
-//! - what is shown is looked at and closed at once: an end of a connection is never kept alive here;
+//! - what is shown is looked at and closed at once: an end of a connection inside the host is never kept alive here;
 //! - nobody is waited for: a process that does not read its mail loses it;
 //! - the death of this process costs future meetings, nothing else. It ends by itself when nobody needs it.
+//!
+//! Ends of connections to other hosts go to a guardian, if there is one ([`Guardian`]), and to nobody else. It keeps them,
+//! and connections that go by its lanes are reset, by the processes here, when it has ended.
 //!
 //! Test: `cargo test -p weft-agent rendezvous`; `cargo test -p weft-fabric --test streams` with real processes.
 
 mod datagrams;
+mod far;
 mod server;
 mod survey;
 #[allow(unsafe_code)]
 mod sys;
 mod table;
 
-pub use survey::{Connection, Process, Survey, survey};
+pub use far::{FarConnection, Guardian, Mail};
+pub use survey::{Connection, Far, Process, Survey, survey};
 
 use std::io;
 use std::time::Duration;
@@ -51,7 +56,7 @@ pub fn ensure_for(idle: Duration) -> io::Result<()> {
         Err(error) => return Err(error),
     };
     let mut keep: Vec<_> = sockets.iter().map(sys::Listener::descriptor).collect();
-    sys::detached(&mut keep, move || drop(server::run(sockets, idle)))
+    sys::detached(&mut keep, move || drop(server::run(sockets, None, idle)))
 }
 
 /// Serves until nobody has been there for `idle`.
@@ -59,7 +64,20 @@ pub fn ensure_for(idle: Duration) -> io::Result<()> {
 /// # Errors
 /// `AddrInUse` when this user has one already; what else the kernel refuses.
 pub fn run(idle: Duration) -> io::Result<()> {
-    server::run(listen()?, idle)
+    server::run(listen()?, None, idle)
+}
+
+/// As [`run`], with connections to other hosts. `guardian` is made once it is known that no other rendezvous serves.
+///
+/// # Errors
+/// As [`run`], or what `guardian` says.
+pub fn run_with<E: From<io::Error>>(
+    guardian: impl FnOnce() -> Result<Box<dyn Guardian>, E>,
+    idle: Duration,
+) -> Result<(), E> {
+    let sockets = listen()?;
+    sys::raise_limit();
+    Ok(server::run(sockets, Some(guardian()?), idle)?)
 }
 
 /// Root's serves everybody, under a second name.

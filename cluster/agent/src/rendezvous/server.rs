@@ -1,6 +1,7 @@
 //! The loop of the rendezvous.
 
 use super::datagrams;
+use super::far::{Guardian, Mail};
 use super::sys::{self, Guest, Listener, Set};
 use super::table::{Client, End, Meeting, Table, Tuple};
 use std::collections::HashMap;
@@ -63,34 +64,72 @@ pub struct Server {
     arenas: HashMap<u64, File>,
     next: Client,
     ended: Ended,
+    guardian: Option<Box<dyn Guardian>>,
 }
 
 /// Packets of one process before others are looked at.
 const TURN: usize = 32;
 
+/// Key of the guardian in the set.
+const GUARDIAN: u64 = u64::MAX;
+
 /// Serves until nobody has been there for `idle`.
-pub fn run(listeners: Vec<Listener>, idle: Duration) -> io::Result<()> {
+pub fn run(listeners: Vec<Listener>, guardian: Option<Box<dyn Guardian>>, idle: Duration) -> io::Result<()> {
     sys::raise_limit();
     let set = Set::new()?;
     for (key, listener) in listeners.iter().enumerate() {
         set.add(&listener.socket, key as u64)?;
     }
+    if let Some(guardian) = &guardian {
+        set.add(&**guardian, GUARDIAN)?;
+    }
     let next = listeners.len() as Client;
     let (processes, arenas) = (HashMap::new(), HashMap::new());
-    let mut server =
-        Server { listeners, set, table: Table::default(), processes, arenas, next, ended: Ended::default() };
+    let (table, ended) = (Table::default(), Ended::default());
+    let mut server = Server { listeners, set, table, processes, arenas, next, ended, guardian };
     let mut last = Instant::now();
-    while !server.processes.is_empty() || last.elapsed() < idle {
-        let limit = if server.processes.is_empty() { idle.saturating_sub(last.elapsed()) } else { idle };
-        for key in server.set.wait(limit)? {
-            server.serve(key);
-            last = Instant::now();
+    while server.is_needed() || last.elapsed() < idle {
+        let limit = if server.is_needed() { idle } else { idle.saturating_sub(last.elapsed()) };
+        let turn = server.until_turn();
+        let mut is_due = turn.is_some_and(|turn| turn.is_zero());
+        for key in server.set.wait(turn.map_or(limit, |turn| limit.min(turn)))? {
+            if key == GUARDIAN {
+                is_due = true;
+            } else {
+                server.serve(key);
+                last = Instant::now();
+            }
+        }
+        if is_due || server.until_turn().is_some_and(|turn| turn.is_zero()) {
+            server.turn();
         }
     }
     Ok(())
 }
 
 impl Server {
+    /// Whether there are processes, or something that one has left.
+    fn is_needed(&self) -> bool {
+        !self.processes.is_empty() || self.until_turn().is_some()
+    }
+
+    fn until_turn(&self) -> Option<Duration> {
+        self.guardian.as_ref()?.until_turn()
+    }
+
+    /// Lets the guardian do what it has to do, and hands out its mail.
+    fn turn(&mut self) {
+        let Some(guardian) = &mut self.guardian else { return };
+        for Mail { client, place, packets } in guardian.turn() {
+            let process = self.processes.get_mut(&client);
+            let is_told = process
+                .is_some_and(|process| packets.iter().all(|(answer, descriptor)| process.mail(answer, *descriptor)));
+            if !is_told {
+                guardian.untold(client, &place);
+            }
+        }
+    }
+
     fn serve(&mut self, key: u64) {
         if let Some(listener) = self.listeners.get(key as usize) {
             while let Ok(guest) = listener.accept() {
@@ -118,6 +157,9 @@ impl Server {
         if let Some(process) = self.processes.remove(&client).filter(|process| process.page.is_some()) {
             self.ended.add(&process);
         }
+        if let Some(guardian) = &mut self.guardian {
+            guardian.leave(client);
+        }
         for (arena, other) in self.table.leave(client) {
             self.arenas.remove(&arena);
             if let Some(other) = self.processes.get_mut(&other) {
@@ -138,7 +180,19 @@ impl Server {
             (Request::Offer { .. } | Request::OfferPair { .. }, Some(_)) if !self.counts_as_we_do(client) => {}
             (Request::Offer { cookie }, Some(shown)) => self.offer(client, cookie, shown),
             (Request::OfferPair { cookie, peer }, Some(shown)) => self.offer_pair(client, cookie, &peer, shown),
-            (Request::Release(place), None) => self.table.release(place),
+            (Request::Release(place), None) => {
+                let is_far = self.guardian.as_mut().is_some_and(|guardian| guardian.release(client, &place));
+                if !is_far {
+                    self.table.release(place);
+                }
+            }
+            (Request::Withdraw { cookie }, None) => {
+                if let Some(guardian) = &mut self.guardian {
+                    guardian.withdraw(client, cookie);
+                }
+            }
+            // More descriptors than we may have are under way: the kernel has kept this one.
+            (Request::Offer { .. } | Request::OfferPair { .. }, None) if self.guardian.is_some() => {}
             (Request::Survey, None) => self.survey(client),
             // Another version, or what must come with a descriptor without one.
             _ => self.leave(client),
@@ -150,10 +204,17 @@ impl Server {
     }
 
     fn offer(&mut self, client: Client, cookie: u64, shown: OwnedFd) {
-        let found = sys::look_at(&shown);
-        // An end of a connection is never kept alive here.
+        let Some(found) = sys::look_at(&shown).filter(|found| found.cookie == cookie) else { return };
+        if let Some(guardian) = &mut self.guardian
+            && guardian.leads(found.local, found.remote)
+        {
+            if self.processes.get(&client).is_some_and(|process| process.user == sys::user()) {
+                guardian.offer(client, cookie, shown, [found.local, found.remote]);
+            }
+            return;
+        }
+        // An end of a connection inside a host is never kept alive here.
         drop(shown);
-        let Some(found) = found.filter(|found| found.cookie == cookie) else { return };
         let tuple = Tuple::new(found.namespace, found.local, found.remote);
         self.show(tuple, End { client, cookie, peer: None });
     }
@@ -216,8 +277,17 @@ impl Server {
             for arena in self.table.arenas() {
                 self.survey_arena(asking, arena);
             }
+            self.survey_far(asking);
         }
         let _ = sys::send(&asking.socket, &Answer::End.pack(), None);
+    }
+
+    fn survey_far(&self, asking: &Process) {
+        for far in self.guardian.iter().flat_map(|guardian| guardian.connections()) {
+            let pid = self.processes.get(&far.client).map_or(0, |process| process.pid);
+            let answer = Answer::Far { pid, port: far.port, peer: far.peer, bytes: far.bytes };
+            let _ = sys::send(&asking.socket, &answer.pack(), None);
+        }
     }
 
     fn survey_arena(&self, asking: &Process, arena: &super::table::Arena) {
@@ -252,3 +322,6 @@ fn counters(process: &Process) -> Vec<u8> {
     }
     counters
 }
+
+#[cfg(test)]
+mod tests;

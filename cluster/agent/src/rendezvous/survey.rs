@@ -2,6 +2,7 @@
 
 use super::sys;
 use std::io;
+use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 use weft_wire::stream::packet::{Answer, BYTES, Request};
 use weft_wire::stream::page;
@@ -31,6 +32,17 @@ pub struct Connection {
     pub bytes: [u64; 2],
 }
 
+/// A connection to another host that goes by a lane.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Far {
+    pub pid: u32,
+    /// Of the end here.
+    pub port: u16,
+    pub remote: SocketAddr,
+    /// Bytes that the end here has sent so, and that the other host has.
+    pub bytes: [u64; 2],
+}
+
 /// What the rendezvous knows.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Survey {
@@ -38,6 +50,7 @@ pub struct Survey {
     /// What all had counted that have ended since the rendezvous began.
     pub ended: Option<Process>,
     pub connections: Vec<Connection>,
+    pub far: Vec<Far>,
 }
 
 /// Asks this user's rendezvous, or root's, which tells only root.
@@ -89,6 +102,11 @@ fn note(found: &mut Survey, packet: &[u8; BYTES + NUMBERS * 8]) -> bool {
         }
         Some(Answer::Connection { pids, ports, bytes }) => {
             found.connections.push(Connection { pids, ports, bytes });
+        }
+        Some(Answer::Far { pid, port, peer, bytes }) => {
+            let remote = peer.socket_address();
+            let remote = SocketAddr::new(remote.ip().to_canonical(), remote.port());
+            found.far.push(Far { pid, port, remote, bytes });
         }
         Some(Answer::End) => return false,
         _ => {}

@@ -230,6 +230,25 @@ pub fn datagram_socket(shown: &OwnedFd) -> Option<DatagramSocket> {
     })
 }
 
+/// Connects to a rendezvous of a test.
+#[cfg(test)]
+pub fn connect_for_test(name: &[u8]) -> io::Result<OwnedFd> {
+    connect_to(name, user())
+}
+
+/// A page as a process shows it.
+#[cfg(test)]
+pub fn page_for_test() -> File {
+    let flags = libc::MFD_CLOEXEC | libc::MFD_ALLOW_SEALING;
+    // SAFETY: a C string; a new descriptor that nobody else owns.
+    let file = unsafe { File::from_raw_fd(libc::memfd_create(c"weft-page".as_ptr(), flags)) };
+    file.set_len(page::BYTES as u64).expect("made longer");
+    // SAFETY: numbers only.
+    let sealed = unsafe { libc::fcntl(file.as_raw_fd(), libc::F_ADD_SEALS, libc::F_SEAL_SHRINK | libc::F_SEAL_GROW) };
+    assert_eq!(sealed, 0);
+    file
+}
+
 /// Sets an option to 1.
 #[cfg(test)]
 pub fn set_for_test(socket: &impl AsRawFd, name: i32) {
@@ -316,7 +335,7 @@ impl Set {
         Ok(Self(unsafe { OwnedFd::from_raw_fd(check(libc::epoll_create1(libc::EPOLL_CLOEXEC))?) }))
     }
 
-    pub fn add(&self, descriptor: &OwnedFd, key: u64) -> io::Result<()> {
+    pub fn add(&self, descriptor: &(impl AsRawFd + ?Sized), key: u64) -> io::Result<()> {
         let mut event = libc::epoll_event { events: libc::EPOLLIN as u32, u64: key };
         let (set, added) = (self.0.as_raw_fd(), descriptor.as_raw_fd());
         // SAFETY: a valid event.
@@ -326,7 +345,8 @@ impl Set {
     /// The keys of what is ready, none after `limit`.
     pub fn wait(&self, limit: Duration) -> io::Result<Vec<u64>> {
         let mut events = [libc::epoll_event { events: 0, u64: 0 }; 64];
-        let limit = i32::try_from(limit.as_millis()).unwrap_or(i32::MAX);
+        // Rounded up: who is early asks again and again until it is time.
+        let limit = i32::try_from(limit.as_nanos().div_ceil(1_000_000)).unwrap_or(i32::MAX);
         // SAFETY: a valid place for so many events.
         match unsafe { libc::epoll_wait(self.0.as_raw_fd(), events.as_mut_ptr(), events.len() as i32, limit) } {
             ..0 if io::Error::last_os_error().kind() == io::ErrorKind::Interrupted => Ok(Vec::new()),

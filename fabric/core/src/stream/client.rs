@@ -1,6 +1,7 @@
 //! Talking to the rendezvous: showing anchors, taking mail. Never blocks; whoever finds another thread here goes on.
 
 use super::answers::Offer;
+use super::far;
 use super::page::{self, PAGE};
 use std::io;
 use std::os::fd::RawFd;
@@ -179,6 +180,14 @@ pub(super) fn release(place: Place) {
     }
 }
 
+/// Lost words cost the kernel's word of an end, until the rendezvous gives the connection up by itself.
+pub(super) fn withdraw(cookie: u64) {
+    let Some(_turn) = Turn::take() else { return };
+    if let Some(socket) = socket() {
+        let _ = kernel::send_packet(socket, &Request::Withdraw { cookie }.pack(), None);
+    }
+}
+
 #[inline]
 pub(super) fn has_mail() -> bool {
     PAGE.mails.load(Ordering::Relaxed) != TAKEN.load(Ordering::Relaxed)
@@ -199,6 +208,10 @@ pub(super) fn take_mail() -> Option<Granted> {
         let socket = socket()?;
         let (answer, memory) = next_answer(socket)?;
         TAKEN.fetch_add(1, Ordering::Relaxed);
+        if let (Some(Answer::Gateway { arena, lane, part }), Some(descriptor)) = (answer, memory) {
+            far::take_part(arena, lane, part, descriptor);
+            continue;
+        }
         let found = match answer {
             Some(Answer::Mail { cookie, place }) => accept(socket, (cookie, None), place, memory),
             Some(Answer::Pair { cookie, place, peer }) => accept(socket, (cookie, Some(peer)), place, memory),
@@ -242,7 +255,9 @@ fn next_answer(socket: RawFd) -> Option<(Option<Answer>, Option<RawFd>)> {
 fn accept(socket: RawFd, (cookie, peer): (u64, Option<Peer>), place: Place, memory: Option<RawFd>) -> Option<Granted> {
     let known = arenas().find(|arena| arena.name() == place.arena && arena.side() == place.side as usize);
     // Who could not ring anybody shares nothing: its peer would sleep for ever.
-    let arena = known.or_else(|| open(place, memory?)).filter(|_| bell::prepare());
+    let known = known.filter(|_| !far::refuses(place.arena));
+    let opened = known.or_else(|| open(place, memory.filter(|_| !far::refuses(place.arena))?));
+    let arena = opened.filter(|_| bell::prepare());
     let Some(arena) = arena else {
         let _ = kernel::send_packet(socket, &Request::Release(place).pack(), None);
         return None;
@@ -259,6 +274,7 @@ fn open(place: Place, memory: RawFd) -> Option<&'static Arena> {
         return None;
     }
     ARENAS_USED.fetch_max(vacant as u32 + 1, Ordering::Release);
+    far::note_arena(arena);
     Some(arena)
 }
 
@@ -269,6 +285,9 @@ fn retire(name: u64) {
 }
 
 fn close_if_done(arena: &Arena) {
+    if far::keeps(arena) {
+        return;
+    }
     if arena.retired.load(Ordering::Relaxed) != 0 && arena.held.load(Ordering::Acquire) == 0 {
         let name = arena.hide();
         if VISITORS.load(Ordering::SeqCst) == 0 {

@@ -370,7 +370,8 @@ impl Stream {
         if !self.peer_half_closed() || from.gone.load(Ordering::Acquire) == self.generation() {
             return false;
         }
-        let mut there = false;
+        // Those of another host are for its rendezvous to watch, which says when the last is gone.
+        let mut there = self.is_far();
         self.peer_processes(|process| there |= kernel::is_running(process));
         there
     }
@@ -390,6 +391,11 @@ impl Stream {
     #[inline]
     pub fn peer_attached(&self) -> bool {
         self.incoming().sender.attached.load(Ordering::Acquire) == self.generation()
+    }
+
+    /// Whether the peer has gone back to the kernel: whatever it had put into its ring is there.
+    pub fn peer_returned(&self) -> bool {
+        self.peer_attached() && self.incoming().sender.mode.load(Ordering::Acquire) == Mode::Final as u32
     }
 
     /// Bytes that have ever come into our ring: another number, another arrival. Nothing is said about whether they make

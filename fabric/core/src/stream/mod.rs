@@ -18,8 +18,11 @@ mod answers;
 mod bells;
 mod client;
 pub(crate) mod connection;
+mod far;
+pub mod guardian;
 pub(crate) mod guards;
 mod page;
+mod pulse;
 
 pub use answers::{Offer, REASONS, Readable, Reason, ReceiveRoute, SendRoute, Waiter, Writable};
 pub use bells::{Bell, BellAddress};
@@ -57,6 +60,7 @@ impl Streams {
     /// [`Stream::add_ref`] for each before the fork.
     pub fn forked(&self) {
         guards::forked();
+        far::forked();
         device::bell::forked();
         client::forked();
     }
@@ -65,6 +69,12 @@ impl Streams {
     /// remembers. A failed connection to the rendezvous is remembered for a second.
     pub fn offer(&self, anchor: RawFd, cookie: u64) -> Offer {
         client::offer(anchor, cookie)
+    }
+
+    /// The socket of this cookie was shown, no mail has come for it, and it is closed now. The rendezvous holds open what
+    /// leads to another host until it hears this.
+    pub fn withdraw(&self, cookie: u64) {
+        client::withdraw(cookie);
     }
 
     /// Whether [`Self::take_mail`] may have something. Two loads.
@@ -92,6 +102,38 @@ impl Streams {
     /// Gives a stream back that was never attached; the connection stays with the kernel.
     pub fn decline(&self, stream: Stream) {
         stream.drop_ref();
+    }
+
+    /// Takes what has come from other hosts, by whichever thread looks; true if something has. Two loads if nothing has.
+    #[inline(always)]
+    pub fn drive(&self) -> bool {
+        far::drive()
+    }
+
+    /// Whether something has come that [`Self::drive`] would take: before a sleep on [`Self::lane`], which it would end.
+    #[inline(always)]
+    pub fn lane_has_arrived(&self) -> bool {
+        far::has_arrived()
+    }
+
+    /// What becomes readable when something comes from other hosts, to be slept on beside all else and answered by
+    /// [`Self::drive`]; `None` in a process without such connections.
+    #[inline]
+    pub fn lane(&self) -> Option<RawFd> {
+        far::descriptor()
+    }
+
+    /// Whether this process has connections to other hosts. Few loads.
+    #[inline]
+    pub fn has_far(&self) -> bool {
+        far::has_any()
+    }
+
+    /// Whether the rendezvous is gone by which this process has connections to other hosts: for some seconds, in which this
+    /// was asked about every second, nothing was heard of it. Nothing comes or goes by the lane any more, and nobody
+    /// says so. True for one caller a second at most, who is to end those connections.
+    pub fn is_deserted(&self) -> bool {
+        far::is_deserted()
     }
 
     /// Calls `each` with the token of every stream that came alive since (data, room or a request of the peer, for
@@ -130,13 +172,18 @@ impl Streams {
     /// number, so that the kernel would tell it that there is nothing.
     #[inline]
     pub fn first_of_ours(&self, first: RawFd, last: RawFd) -> Option<RawFd> {
-        let ours = [device::bell::first_of_ours(first, last), client::socket_within(first, last)];
+        let ours = [
+            device::bell::first_of_ours(first, last),
+            client::socket_within(first, last),
+            far::first_of_ours(first, last),
+        ];
         ours.into_iter().flatten().min()
     }
 
     /// The program is about to put another file in the place of this descriptor of ours, which it may.
     pub fn give_up(&self, descriptor: RawFd) {
         device::bell::give_up(descriptor);
+        far::give_up(descriptor);
     }
 
     /// The program has put other files in the place of the descriptors from `first` to `last`: bells may have been among

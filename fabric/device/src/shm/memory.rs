@@ -1,5 +1,6 @@
 //! Anonymous shared memory: a memfd and its mapping.
 
+use crate::kernel::{self, Descriptor};
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
@@ -11,7 +12,7 @@ use std::ptr::NonNull;
 pub struct Memory {
     base: NonNull<u8>,
     bytes: usize,
-    descriptor: OwnedFd,
+    descriptor: Descriptor,
 }
 
 // SAFETY: the mapping may be used from any thread; what is inside is accessed through atomics or by protocol.
@@ -46,7 +47,7 @@ impl Memory {
                 return Err(io::Error::last_os_error());
             }
         }
-        Self::map(descriptor, bytes)
+        Self::map(descriptor.into(), bytes)
     }
 
     /// New memory for a program's data. The pages of short memory exist from now on. Those of long memory come with their
@@ -67,19 +68,19 @@ impl Memory {
 
     /// Memory that somebody else created. Refused unless it is sealed against shrinking.
     pub fn open(descriptor: OwnedFd) -> io::Result<Self> {
-        // SAFETY: plain system calls on our descriptor; `stat` is a valid place.
-        let bytes = unsafe {
-            let seals = libc::fcntl(descriptor.as_raw_fd(), libc::F_GET_SEALS);
-            if seals < 0 || seals & libc::F_SEAL_SHRINK == 0 {
-                return Err(io::Error::other("the descriptor is not a sealed memfd"));
-            }
-            let mut stat: libc::stat = std::mem::zeroed();
-            if libc::fstat(descriptor.as_raw_fd(), &mut stat) != 0 {
-                return Err(io::Error::last_os_error());
-            }
-            stat.st_size as usize
-        };
+        Self::open_raw(descriptor.into())
+    }
+
+    /// The same where the C library's calls may be a preloaded library's.
+    pub fn open_raw(descriptor: Descriptor) -> io::Result<Self> {
+        let bytes = kernel::sealed_bytes(descriptor.as_raw_fd())
+            .ok_or_else(|| io::Error::other("the descriptor is not a sealed memfd"))?;
         Self::map(descriptor, bytes)
+    }
+
+    /// Its descriptor is not closed when it is dropped.
+    pub fn leave_open(&mut self) {
+        self.descriptor.leave_open();
     }
 
     /// Memory that process `pid`, of the same user, has open as descriptor `number`. What it is is a claim until it was
@@ -98,7 +99,7 @@ impl Memory {
         Self::open(options.open(path)?.into())
     }
 
-    fn map(descriptor: OwnedFd, bytes: usize) -> io::Result<Self> {
+    fn map(descriptor: Descriptor, bytes: usize) -> io::Result<Self> {
         let protection = libc::PROT_READ | libc::PROT_WRITE;
         let flags = libc::MAP_SHARED | libc::MAP_NORESERVE;
         // SAFETY: a new mapping at an address of the kernel's choice.

@@ -28,6 +28,49 @@ pub struct Ends {
     pub own_hardware: [u8; 6],
 }
 
+impl Ends {
+    /// Words for a record: kind and hardware addresses, then address and port of either end. Ends that are equal have
+    /// equal words, and others have others.
+    pub fn to_words(&self) -> [u64; Route::WORDS] {
+        let mut bytes = [0; Route::WORDS * 8];
+        bytes[0] = if self.from.is_ipv4() { 4 } else { 6 };
+        bytes[2..8].copy_from_slice(&self.source_hardware);
+        bytes[8..14].copy_from_slice(&self.own_hardware);
+        for (at, end) in [(16, self.from), (36, self.to)] {
+            match end.ip() {
+                IpAddr::V4(v4) => bytes[at..at + 4].copy_from_slice(&v4.octets()),
+                IpAddr::V6(v6) => bytes[at..at + 16].copy_from_slice(&v6.octets()),
+            }
+            bytes[at + 16..at + 18].copy_from_slice(&end.port().to_be_bytes());
+        }
+        let mut words = [0; Route::WORDS];
+        for (word, at) in words.iter_mut().zip(bytes.chunks_exact(8)) {
+            *word = u64::from_le_bytes(address(at, 0));
+        }
+        words
+    }
+
+    /// None for words that are no ends.
+    fn from_words(words: &[u64; Route::WORDS]) -> Option<Self> {
+        let mut bytes = [0; Route::WORDS * 8];
+        for (at, word) in bytes.chunks_exact_mut(8).zip(words) {
+            at.copy_from_slice(&word.to_le_bytes());
+        }
+        let end = |at: usize| {
+            let ip: IpAddr = match bytes[0] {
+                4 => address::<4>(&bytes, at).into(),
+                6 => address::<16>(&bytes, at).into(),
+                _ => return None,
+            };
+            Some(SocketAddr::new(ip, number(&bytes, at + 16)))
+        };
+        let (from, to) = (end(16)?, end(36)?);
+        let ends = Self { from, to, source_hardware: address(&bytes, 2), own_hardware: address(&bytes, 8) };
+        // What means nothing is zero.
+        (ends.to_words() == *words).then_some(ends)
+    }
+}
+
 fn address<const N: usize>(packet: &[u8], at: usize) -> [u8; N] {
     packet[at..at + N].try_into().expect("N bytes")
 }
@@ -79,6 +122,19 @@ pub struct Route {
 }
 
 impl Route {
+    /// Words that a route takes in a record.
+    pub const WORDS: usize = 7;
+
+    /// The route as it may stand in shared memory. [`Ends::to_words`] of a datagram that came by it are the same.
+    pub fn to_words(&self) -> [u64; Self::WORDS] {
+        self.ends.to_words()
+    }
+
+    /// What stands in shared memory is a claim: none for words that are no route.
+    pub fn from_words(words: &[u64; Self::WORDS]) -> Option<Self> {
+        Ends::from_words(words).map(|ends| Self::learn(&ends))
+    }
+
     /// The way back to whom a datagram came from.
     pub fn learn(ends: &Ends) -> Self {
         let mut header = [0; MOST_HEADER_BYTES];
@@ -237,6 +293,23 @@ mod tests {
             assert_eq!(parse(&back).expect("a datagram").0, ends(v6));
             assert!(Route::learn(&ends(v6)).is_of(&ends(v6)) && !Route::learn(&ends(v6)).is_of(&ends_there));
         }
+    }
+
+    #[test]
+    fn a_route_comes_back_out_of_its_words() {
+        for v6 in [false, true] {
+            let route = Route::learn(&ends(v6));
+            let words = route.to_words();
+            assert_eq!((Route::from_words(&words), words), (Some(route), ends(v6).to_words()));
+            for bit in 0..Route::WORDS * 64 {
+                let mut other = words;
+                other[bit / 64] ^= 1 << (bit % 64);
+                // Another route, or none, and never the same one.
+                let read = Route::from_words(&other);
+                assert!(read.is_none_or(|read| read.to_words() == other && !read.is_of(&ends(v6))), "bit {bit}");
+            }
+        }
+        assert_eq!((Route::from_words(&[0; 7]), Route::from_words(&[u64::MAX; 7])), (None, None));
     }
 
     #[test]

@@ -2,27 +2,25 @@
 
 use super::area::Area;
 use super::header::{Ends, Route, parse};
-use super::socket::{Ring, Socket, Statistics, Which};
+use super::socket::{Pushed, Ring, Socket, Statistics, Which};
 use crate::sys;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use weft_wire::xdp::{HELD_FRAMES, Layout, TURN_BYTES};
+use weft_wire::xdp::{HELD_FRAMES, Layout};
 
 /// Packets that one call of [`Lane::receive`] hands on at most.
 pub const BATCH: u32 = 32;
 /// Frames that are held before they are given back together: it takes a lock.
-const GIVE_BACK: usize = 32;
-/// Calls that one flush makes at most; the kernel sends 32 packets in each.
-const KICKS: u32 = 64;
+pub(super) const GIVE_BACK: u32 = 32;
 /// Between two attempts to send while the interface is down.
-const DOWN_NS: u64 = 1_000_000;
+pub(super) const DOWN_NS: u64 = 1_000_000;
 /// Who is kept out of what all lanes share for so long, and can receive nothing more before, leaves his lane: whoever is
 /// inside does not run, and may never again.
-const STALLED_NS: u64 = 1_000_000_000;
+pub(super) const STALLED_NS: u64 = 1_000_000_000;
 /// And has tried so often: a rank that computes in between has found others inside by chance.
-const STALLED_TRIES: u32 = 1000;
+pub(super) const STALLED_TRIES: u32 = 1000;
 /// Larger than any frame.
-const PACKET_BYTES: usize = 4096;
+pub(super) const PACKET_BYTES: usize = 4096;
 
 /// A datagram that has arrived, lent while it is handled.
 pub struct Frame<'a> {
@@ -59,8 +57,8 @@ pub struct Lane {
     send: Ring,
     fill: Ring,
     completion: Ring,
-    /// The first frame that we send from, and its word.
-    first_sent: (u32, u32),
+    /// The word of the first frame that we send from.
+    first_sent: u32,
     /// How far we have read what arrives.
     received: u32,
     /// Frames that we have read, to be given back.
@@ -70,8 +68,6 @@ pub struct Lane {
     published: u32,
     /// Frames of ours that no packet is in.
     free: Vec<u32>,
-    /// By frame: where its packet begins, the frame's turn.
-    turns: Vec<u32>,
     /// By frame: whether it is on its way.
     away: Vec<bool>,
     incoming: Box<[u8; PACKET_BYTES]>,
@@ -104,13 +100,12 @@ impl Lane {
         let (received, written) = (receive.consumer(), send.producer());
         let frames = layout.send_frames as usize;
         Ok(Self {
-            first_sent: layout.first_sent(lane),
+            first_sent: layout.first_sent(lane).1,
             received,
             held: Vec::with_capacity(HELD_FRAMES as usize),
             written,
             published: written,
             free: (0..layout.send_frames).rev().collect(),
-            turns: vec![0; frames],
             away: vec![false; frames],
             incoming: Box::new([0; PACKET_BYTES]),
             outgoing: Box::new([0; PACKET_BYTES]),
@@ -156,9 +151,7 @@ impl Lane {
 
     /// The largest payload that goes by a route.
     pub fn largest_payload(&self, route: &Route) -> usize {
-        let layout = self.layout();
-        let packet = layout.largest_packet().min(layout.frame_bytes - TURN_BYTES);
-        (packet as usize).saturating_sub(route.header_bytes())
+        (self.layout().largest_sent() as usize).saturating_sub(route.header_bytes())
     }
 
     fn fail(&mut self, why: impl Into<String>) {
@@ -194,7 +187,7 @@ impl Lane {
         }
         self.receive.consume(self.received);
         self.counters.received += u64::from(count);
-        if self.held.len() >= GIVE_BACK {
+        if self.held.len() >= GIVE_BACK as usize {
             self.tend();
             self.look_for_stall();
         }
@@ -233,12 +226,9 @@ impl Lane {
             return Some(0);
         }
         let bytes = route.complete(&mut self.outgoing[..], length);
-        let turn = &mut self.turns[index as usize];
-        *turn ^= TURN_BYTES;
-        let address =
-            u64::from(self.first_sent.0 + index) * u64::from(self.area.layout().frame_bytes) + u64::from(*turn);
+        let address = self.area.next_place(self.first_sent + index);
         self.area.copy_in(address, &self.outgoing[..bytes]);
-        self.area.begin(self.first_sent.1 + index, address);
+        self.area.begin(self.first_sent + index, address);
         self.away[index as usize] = true;
         self.send.set_packet(self.written, address, bytes as u32);
         self.written = self.written.wrapping_add(1);
@@ -253,7 +243,7 @@ impl Lane {
         }
         if self.free.is_empty() {
             self.tend();
-            let (first, away) = (self.first_sent.1, &mut self.away);
+            let (first, away) = (self.first_sent, &mut self.away);
             for index in (0..away.len() as u32).rev() {
                 if away[index as usize] && self.area.is_free(first + index) {
                     away[index as usize] = false;
@@ -275,25 +265,12 @@ impl Lane {
         }
         self.send.produce(self.written);
         self.published = self.written;
-        for _ in 0..KICKS {
-            let before = self.send.consumer();
-            if before == self.written || !self.send.waits() {
-                return true;
-            }
-            self.counters.kicks += 1;
-            let kicked = self.sender.kick();
-            let moved = self.send.consumer() != before;
-            match kicked.map_err(|error| (error.raw_os_error(), error)) {
-                Ok(()) => self.down_ns = None,
-                Err((Some(libc::EAGAIN | libc::EBUSY | libc::ENOBUFS | libc::EINTR), _)) => self.down_ns = None,
-                Err((Some(libc::ENETDOWN), _)) => self.down_ns = Some(sys::now_ns()),
-                Err((_, error)) => self.fail(format!("the interface cannot be sent by any more: {error}")),
-            }
-            if !moved {
-                return self.send.consumer() == self.written;
-            }
+        let pushed = self.sender.push(&self.send, || self.counters.kicks += 1);
+        self.down_ns = if let Pushed::Down = pushed { Some(sys::now_ns()) } else { None };
+        if let Pushed::Never(error) = &pushed {
+            self.fail(format!("the interface cannot be sent by any more: {error}"));
         }
-        false
+        matches!(pushed, Pushed::All)
     }
 
     /// Whether something that was written has not left.
@@ -317,9 +294,7 @@ impl Lane {
         let Some(locked) = self.area.try_lock() else { return };
         let mut position = self.fill.producer();
         let waiting = position.wrapping_sub(self.fill.consumer());
-        let mut finished = self.completion.consumer();
-        let end = self.completion.producer();
-        if waiting > self.fill.entries() || end.wrapping_sub(finished) > self.completion.entries() {
+        if waiting > self.fill.entries() || !locked.take_back(&self.completion) {
             drop(locked);
             self.fail("a ring that all lanes of the host share holds more than it has room for");
             return;
@@ -330,11 +305,6 @@ impl Lane {
             position = position.wrapping_add(1);
         }
         self.fill.produce(position);
-        while finished != end {
-            self.area.finish(self.completion.address(finished));
-            finished = finished.wrapping_add(1);
-        }
-        self.completion.consume(finished);
     }
 }
 

@@ -9,6 +9,7 @@
 //! |---|---|
 //! | `attach` | the privileged half: memory, sockets, filter. Descriptors come of it |
 //! | `lane` | the rank's half |
+//! | `shared` | the same for a lane that processes use by turns |
 //! | `header` | what stands before a datagram, read and written |
 //! | `program` | the filter, in the kernel's instructions |
 //! | `area` | memory that all lanes of a host share, its lock, and whose turn a frame is |
@@ -34,10 +35,12 @@ mod header;
 mod interface;
 mod lane;
 mod program;
+mod shared;
 mod socket;
 
 pub use attach::{Lanes, Unusable, look, permitted};
 pub use header::{Ends, Route};
 pub use interface::{Facts, Interface, all as interfaces, facts};
 pub use lane::{BATCH, Counters, Frame, Lane, Sockets};
+pub use shared::{LaneState, SharedLane};
 pub use socket::Statistics;

@@ -1,9 +1,9 @@
 //! AF_XDP sockets: making them, their rings in our memory, and the calls on them.
 
-use crate::kernel;
+use crate::kernel::{self, Descriptor};
 use crate::sync::{AtomicU32, AtomicU64, Ordering};
 use std::io;
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, IntoRawFd, OwnedFd};
 use std::ptr::NonNull;
 
 /// Where the options of these sockets stand.
@@ -75,8 +75,23 @@ struct Registration {
     metadata_bytes: u32,
 }
 
+/// Calls that one push makes at most; the kernel sends 32 packets in each.
+const KICKS: u32 = 64;
+
+/// What has become of packets in a ring to be sent.
+pub enum Pushed {
+    /// The kernel has them.
+    All,
+    /// It has no room for some now.
+    Some,
+    /// The interface is down.
+    Down,
+    /// There is no way by this socket any more.
+    Never(io::Error),
+}
+
 /// An AF_XDP socket.
-pub struct Socket(OwnedFd);
+pub struct Socket(Descriptor);
 
 impl Socket {
     /// # Errors
@@ -86,18 +101,19 @@ impl Socket {
         unsafe {
             match libc::socket(libc::AF_XDP, libc::SOCK_RAW | libc::SOCK_CLOEXEC, 0) {
                 -1 => Err(io::Error::last_os_error()),
-                number => Ok(Self(OwnedFd::from_raw_fd(number))),
+                number => Ok(Self(Descriptor::own(number))),
             }
         }
     }
 
     /// Takes over a socket that somebody else has made. Whether it is one shows when its rings are mapped.
-    pub fn adopt(descriptor: OwnedFd) -> Self {
-        Self(descriptor)
+    pub fn adopt(descriptor: impl Into<Descriptor>) -> Self {
+        Self(descriptor.into())
     }
 
     pub fn into_descriptor(self) -> OwnedFd {
-        self.0
+        // SAFETY: it is ours, and nobody else's from now on.
+        unsafe { OwnedFd::from_raw_fd(self.0.into_raw_fd()) }
     }
 
     fn set<T>(&self, option: i32, value: &T) -> io::Result<()> {
@@ -114,16 +130,13 @@ impl Socket {
     unsafe fn ask<T: Default>(&self, option: i32) -> io::Result<T> {
         let mut value = T::default();
         let mut length = size_of::<T>() as libc::socklen_t;
-        // SAFETY: a valid place for the answer and its size.
-        let result = unsafe {
-            let at = (&raw mut value).cast();
-            libc::getsockopt(self.0.as_raw_fd(), LEVEL, option, at, &mut length)
-        };
-        match result {
-            0 if length as usize == size_of::<T>() => Ok(value),
-            0 => Err(io::Error::other("it is no AF_XDP socket")),
-            _ => Err(io::Error::last_os_error()),
+        let (socket, level) = (self.0.as_raw_fd() as usize, LEVEL as usize);
+        // SAFETY: a valid place for the answer and its size. Not by the C library, as in `kick`.
+        unsafe {
+            let [at, size] = [(&raw mut value) as usize, (&raw mut length) as usize];
+            kernel::checked(libc::SYS_getsockopt, [socket, level, option as usize, at, size, 0])?;
         }
+        if length as usize == size_of::<T>() { Ok(value) } else { Err(io::Error::other("it is no AF_XDP socket")) }
     }
 
     /// Gives the kernel `length` bytes at `at` as frames, for all sockets that are bound as sharers of this one.
@@ -188,6 +201,26 @@ impl Socket {
         unsafe { kernel::checked(libc::SYS_sendto, [socket, 0, 0, flags, 0, 0]) }.map(drop)
     }
 
+    /// Has the kernel send what stands in the ring, as far as it does so now.
+    pub fn push(&self, ring: &Ring, mut on_kick: impl FnMut()) -> Pushed {
+        for _ in 0..KICKS {
+            let before = ring.consumer();
+            if before == ring.producer() || !ring.waits() {
+                return Pushed::All;
+            }
+            on_kick();
+            match self.kick().map_err(|error| (error.raw_os_error(), error)) {
+                Ok(()) | Err((Some(libc::EAGAIN | libc::EBUSY | libc::ENOBUFS | libc::EINTR), _)) => {}
+                Err((Some(libc::ENETDOWN), _)) => return Pushed::Down,
+                Err((_, error)) => return Pushed::Never(error),
+            }
+            if ring.consumer() == before {
+                return Pushed::Some;
+            }
+        }
+        Pushed::Some
+    }
+
     pub fn statistics(&self) -> io::Result<Statistics> {
         // SAFETY: numbers only.
         unsafe { self.ask(STATISTICS) }
@@ -229,6 +262,8 @@ pub struct Ring {
 
 // SAFETY: the mapping may be used from any thread; what is inside is accessed through atomics only.
 unsafe impl Send for Ring {}
+// SAFETY: as above.
+unsafe impl Sync for Ring {}
 
 impl Ring {
     fn word(&self, offset: u64) -> &AtomicU32 {
@@ -296,6 +331,22 @@ impl Ring {
         word[..4].copy_from_slice(&length.to_ne_bytes());
         self.entry(index, 0).store(address, Ordering::Relaxed);
         self.entry(index, 1).store(u64::from_ne_bytes(word), Ordering::Relaxed);
+    }
+}
+
+#[cfg(test)]
+impl Ring {
+    /// A ring that is shared with nobody but children of this process.
+    pub fn of_own_memory(which: Which, entries: u32) -> Self {
+        let offsets = RingOffsets { producer: 0, consumer: 64, entries: 192, flags: 128 };
+        let words = which.place().1;
+        let bytes = 192 + entries as usize * words * 8;
+        let base = kernel::map_shared(None, bytes).expect("memory");
+        Self { base: NonNull::new(base).expect("mapped"), bytes, offsets, mask: entries - 1, words }
+    }
+
+    pub fn memory(&self) -> (*mut u8, usize) {
+        (self.base.as_ptr(), self.bytes)
     }
 }
 

@@ -52,7 +52,7 @@ pub const fn record_bytes(length: usize) -> u64 {
 }
 
 /// The other socket of a pair.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Peer {
     /// As IPv6 has it; an address of IPv4 in its mapped form.
     pub address: [u8; 16],
@@ -73,6 +73,13 @@ impl Peer {
         mapped[..12].copy_from_slice(&MAPPED);
         mapped[12..].copy_from_slice(&address);
         Self { address: mapped, port }
+    }
+
+    pub fn of(address: SocketAddr) -> Self {
+        match address.ip() {
+            IpAddr::V4(v4) => Self::of_v4(v4.octets(), address.port()),
+            IpAddr::V6(v6) => Self::new(v6.octets(), address.port()),
+        }
     }
 
     /// The address of IPv4, if it is one.

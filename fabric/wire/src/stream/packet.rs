@@ -7,17 +7,17 @@ use super::datagram::Peer;
 pub const BYTES: usize = 64;
 /// Changes with every change of a packet; said in the first one, and part of the names, so that programs of two versions
 /// on one host have a rendezvous each.
-pub const VERSION: u32 = 2;
+pub const VERSION: u32 = 3;
 
 /// The rendezvous that joins different users' processes; believed only where the kernel says that root answers.
-pub const COMMON_NAME: &str = "weft-rendezvous-v2";
+pub const COMMON_NAME: &str = "weft-rendezvous-v3";
 
 /// Where the user's number stands in a name.
 const NUMBER_AT: usize = COMMON_NAME.len() + 1;
 
-/// The abstract name of a user's rendezvous, without the leading zero byte: `weft-rendezvous-v2-` and the number.
+/// The abstract name of a user's rendezvous, without the leading zero byte: `weft-rendezvous-v3-` and the number.
 pub fn user_name(user: u32) -> ([u8; NUMBER_AT + 10], usize) {
-    let mut name = *b"weft-rendezvous-v2-0000000000";
+    let mut name = *b"weft-rendezvous-v3-0000000000";
     let mut digits = [0; 10];
     let (mut rest, mut count) = (user, 0);
     while rest > 0 || count == 0 {
@@ -56,6 +56,9 @@ pub enum Request {
     Release(Place),
     /// Asks for the list of processes and connections.
     Survey,
+    /// The socket of this cookie was shown, no mail has come for it, and the program closes it. Where it leads to another
+    /// host, the rendezvous holds it open until it hears this.
+    Withdraw { cookie: u64 },
 }
 
 /// What the rendezvous says.
@@ -74,7 +77,16 @@ pub enum Answer {
     Connection { pids: [u32; 2], ports: [u16; 2], bytes: [u64; 2] },
     /// The list ends.
     End,
+    /// One of the [`GATEWAY_PARTS`] descriptors by which a process reaches other hosts, in their order: the gateway, the
+    /// memory of lanes, the lane's receiver and its sender. They come before the first mail whose arena is this one.
+    Gateway { arena: u64, lane: u32, part: u32 },
+    /// A connection to another host: our process, the port of its end, the other end, and the bytes that each has put into
+    /// its ring, ours first.
+    Far { pid: u32, port: u16, peer: Peer, bytes: [u64; 2] },
 }
+
+/// Packets that bring a gateway.
+pub const GATEWAY_PARTS: u32 = 4;
 
 type Packet = [u8; BYTES];
 
@@ -153,6 +165,11 @@ impl Request {
                 write_peer(&mut packet, peer);
                 packet
             }
+            Self::Withdraw { cookie } => {
+                let mut packet = of_kind(6);
+                put(&mut packet, 8, &cookie.to_le_bytes());
+                packet
+            }
         }
     }
 
@@ -163,6 +180,7 @@ impl Request {
             3 => Self::Release(Place::read(packet)?),
             4 => Self::Survey,
             5 => Self::OfferPair { cookie: u64_at(packet, 8), peer: read_peer(packet) },
+            6 => Self::Withdraw { cookie: u64_at(packet, 8) },
             _ => return None,
         })
     }
@@ -205,6 +223,22 @@ impl Answer {
                 write_peer(&mut packet, peer);
                 packet
             }
+            Self::Gateway { arena, lane, part } => {
+                let mut packet = of_kind(22);
+                put(&mut packet, 8, &lane.to_le_bytes());
+                put(&mut packet, 12, &part.to_le_bytes());
+                put(&mut packet, 16, &arena.to_le_bytes());
+                packet
+            }
+            Self::Far { pid, port, peer, bytes } => {
+                let mut packet = of_kind(23);
+                put(&mut packet, 8, &pid.to_le_bytes());
+                put(&mut packet, 16, &port.to_le_bytes());
+                put(&mut packet, 24, &bytes[0].to_le_bytes());
+                put(&mut packet, 32, &bytes[1].to_le_bytes());
+                write_peer(&mut packet, peer);
+                packet
+            }
         }
     }
 
@@ -221,6 +255,15 @@ impl Answer {
             },
             20 => Self::End,
             21 => Self::Pair { cookie: u64_at(packet, 8), place: Place::read(packet)?, peer: read_peer(packet) },
+            22 if u32_at(packet, 12) < GATEWAY_PARTS => {
+                Self::Gateway { arena: u64_at(packet, 16), lane: u32_at(packet, 8), part: u32_at(packet, 12) }
+            }
+            23 => Self::Far {
+                pid: u32_at(packet, 8),
+                port: port(16),
+                peer: read_peer(packet),
+                bytes: [u64_at(packet, 24), u64_at(packet, 32)],
+            },
             _ => return None,
         })
     }
@@ -244,6 +287,7 @@ mod tests {
             Request::OfferPair { cookie: 78, peer: peer() },
             Request::Release(PLACE),
             Request::Survey,
+            Request::Withdraw { cookie: 79 },
         ] {
             assert_eq!(Request::parse(&request.pack()), Some(request));
         }
@@ -258,6 +302,8 @@ mod tests {
             Answer::Process { pid: 4, offers: 2 },
             Answer::Connection { pids: [3, 4], ports: [80, 65535], bytes: [1 << 40, 7] },
             Answer::End,
+            Answer::Gateway { arena: 8, lane: 15, part: 3 },
+            Answer::Far { pid: 5, port: 81, peer: peer(), bytes: [9, 1 << 41] },
         ] {
             assert_eq!(Answer::parse(&answer.pack()), Some(answer));
         }
@@ -286,6 +332,31 @@ mod tests {
         golden[32] = 9;
         golden[50..58].copy_from_slice(&[0xff, 0xff, 127, 0, 0, 1, 0x34, 0x12]);
         assert_eq!(Answer::Pair { cookie: 6, place: PLACE, peer: peer() }.pack(), golden);
+    }
+
+    #[test]
+    fn bytes_of_a_gateway() {
+        let mut golden = [0; BYTES];
+        golden[0] = 22;
+        golden[8] = 7;
+        golden[12] = 2;
+        golden[16..24].copy_from_slice(&[0x88, 0x77, 0x66, 0x55, 0x44, 0x33, 0x22, 0x11]);
+        let gateway = Answer::Gateway { arena: PLACE.arena, lane: 7, part: 2 };
+        assert_eq!(gateway.pack(), golden);
+        golden[12] = 4;
+        assert_eq!(Answer::parse(&golden), None, "there are four parts");
+    }
+
+    #[test]
+    fn bytes_of_a_far_connection() {
+        let mut golden = [0; BYTES];
+        golden[0] = 23;
+        golden[8] = 5;
+        golden[16] = 81;
+        golden[24] = 9;
+        golden[37] = 2;
+        golden[50..58].copy_from_slice(&[0xff, 0xff, 127, 0, 0, 1, 0x34, 0x12]);
+        assert_eq!(Answer::Far { pid: 5, port: 81, peer: peer(), bytes: [9, 1 << 41] }.pack(), golden);
     }
 
     #[test]

@@ -10,6 +10,7 @@ use weft_fabric::stream::{Bell, Reason, Writable};
 use super::members;
 use super::set::{self, Inner, Set};
 use crate::conn::{self, ATTACHED, Connection, Held, MANY_SETS, NEVER};
+use crate::meet::STREAMS;
 use crate::table::{self, Entry};
 use crate::{ends, life, raw, real, udp};
 
@@ -21,6 +22,10 @@ const TAG_MASK: u64 = 0xFFFF_FFFF_FF00_0000;
 /// may stand in one set of the kernel.
 const BELL: u64 = TAG | 0x80_0000;
 const BELL_NUMBERS: u64 = 0x7F_FFFF;
+/// The upper half of those below stands for lanes: likewise for each process another one.
+const LANE: u64 = TAG | 0x40_0000;
+const PROCESSES: u64 = 0x3F_FFFF;
+const _: () = assert!(table::PLACES as u64 <= PROCESSES, "no descriptor looks like a lane");
 
 /// What a word from the kernel's set means.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -29,12 +34,15 @@ pub enum Word {
     Ours(c_int),
     /// The bell with these last bits of its number.
     Bell(u64),
+    /// The lane of the process with this number.
+    Lane(u64),
 }
 
 /// Tells our words from the program's.
 pub fn word(data: u64) -> Word {
     match data {
         _ if data & (TAG_MASK | BELL) == BELL => Word::Bell(data & BELL_NUMBERS),
+        _ if data & (TAG_MASK | LANE) == LANE => Word::Lane(data & PROCESSES),
         _ if data & TAG_MASK == TAG => Word::Ours((data & !TAG_MASK) as c_int),
         _ => Word::Programs,
     }
@@ -140,10 +148,58 @@ fn join(set: &Set, inner: &mut Inner, epfd: c_int, fd: c_int) {
         set.members.fetch_add(1, Ordering::SeqCst);
     }
     make_bell(inner, epfd);
+    if is_new && is_far(fd) {
+        note_far(inner, epfd, fd);
+    }
     if !inner.make_hot(fd) {
         members::cool(inner);
         inner.slices |= !inner.make_hot(fd);
     }
+}
+
+/// Whether what comes for this member comes by the lane.
+fn is_far(fd: c_int) -> bool {
+    let Some(Entry::Connection(index)) = table::entry(fd) else { return false };
+    conn::at(index).state_now() == ATTACHED && conn::at(index).stream().is_far()
+}
+
+fn note_far(inner: &mut Inner, epfd: c_int, fd: c_int) {
+    if let Some(place) = inner.registered(fd) {
+        place.far = true;
+        inner.far += 1;
+    }
+    watch_lane(inner, epfd);
+}
+
+/// It is none any more.
+fn forget_far(inner: &mut Inner, index: Option<u32>, fd: c_int) {
+    let Some(place) = inner.place(fd).filter(|place| place.far) else { return };
+    place.far = false;
+    inner.far = inner.far.saturating_sub(1);
+    if inner.far == 0
+        && let Some(epfd) = index.and_then(|index| descriptor(index, inner))
+    {
+        inner.leave_lane(epfd);
+    }
+}
+
+/// Who sleeps on the set is to be woken by what comes by the lane. Where that cannot be, the rendezvous sees to it, some
+/// milliseconds later.
+fn watch_lane(inner: &mut Inner, epfd: c_int) {
+    let Some(lane) = STREAMS.lane().filter(|lane| inner.far > 0 && inner.lane != *lane) else { return };
+    let mut event = epoll_event { events: EPOLLIN as u32, u64: LANE | process() };
+    if raw::epoll_control(epfd, EPOLL_CTL_ADD, lane, &mut event).is_ok() {
+        inner.lane = lane;
+    }
+}
+
+fn process() -> u64 {
+    life::process() as u64 & PROCESSES
+}
+
+/// Whether a lane that has something is this process's; that of another one of our fork family is for that to take from.
+pub fn is_own_lane(number: u64) -> bool {
+    number == process()
 }
 
 /// The set needs a bell of this process in the kernel's set.
@@ -184,6 +240,11 @@ pub fn quieten(inner: &mut Inner, number: u64) -> bool {
 
 /// Before a sleep: a bell that was the parent's, or that the program has closed, is replaced.
 pub fn renew_bell(index: u32, inner: &mut Inner) {
+    if inner.far > 0
+        && let Some(epfd) = descriptor(index, inner)
+    {
+        watch_lane(inner, epfd);
+    }
     let ours = inner.bell_of == set::forks();
     if ours && inner.bell.as_ref().is_some_and(Bell::is_intact) {
         return;
@@ -208,6 +269,8 @@ fn forget(set: &'static Set, fd: c_int, lingers: bool) {
 fn forget_in(set: &Set, inner: &mut Inner, fd: c_int, lingers: bool) {
     let Some(place) = inner.registered(fd) else { return };
     let (was_member, nested) = (std::mem::take(&mut place.member), place.nested);
+    forget_far(inner, set::index_of(set), fd);
+    let Some(place) = inner.registered(fd) else { return };
     members::end_rest(place);
     inner.make_cold(fd);
     if let Some(place) = inner.registered(fd) {
@@ -367,6 +430,7 @@ pub fn refresh(held: &Held) {
 /// The member is the kernel's from now on; its registration there stays.
 fn leave_in(set: &Set, inner: &mut Inner, index: u32, fd: c_int) {
     restore(inner, index, fd);
+    forget_far(inner, Some(index), fd);
     inner.make_cold(fd);
     if let Some(place) = inner.registered(fd)
         && place.member
@@ -406,12 +470,15 @@ pub fn restore_room(inner: &mut Inner, epfd: c_int, fd: c_int) {
     }
 }
 
-/// Whether ends that the kernel tells of are resets. Before the set is held: it takes the locks of a stream, and those are
+/// Takes what has come by the lane, and looks whether ends that the kernel tells of are resets. Before the set is held: it takes the locks of a stream, and those are
 /// never waited for under that of a set. Who holds a stream may be stopped (it belongs to all who share the socket), or
 /// be interrupted by a handler that waits for this very set.
-pub fn judge_ends(seen: &[epoll_event]) {
+pub fn before_merge(seen: &[epoll_event]) {
     for event in seen {
         let (data, events) = (event.u64, event.events);
+        if let Word::Lane(_) = word(data) {
+            STREAMS.drive();
+        }
         if let Word::Ours(fd) = word(data)
             && let Some(held) = conn::hold(fd)
             && held.state_now() == ATTACHED

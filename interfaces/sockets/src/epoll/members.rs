@@ -155,8 +155,9 @@ pub fn collect(inner: &mut Inner, epfd: c_int, out: &mut [epoll_event]) -> (usiz
     (told, inner.calls)
 }
 
-/// Streams that came alive become hot, in all sets.
+/// Takes what has come by the lane. Streams that came alive become hot, in all sets.
 pub fn dispatch_active() {
+    STREAMS.drive();
     STREAMS.scan_active(|token| {
         let held = conn::hold_index(token);
         control::for_each_registration(&held, |index, inner, fd| {
@@ -428,12 +429,13 @@ pub fn for_each_nested(index: u32, mut each: impl FnMut(u32)) {
 }
 
 /// Whether the set `index`, whose descriptor is `epfd` and which the kernel calls readable, really has something. If not,
-/// its bell and those inside are quiet from then on, also for others who sleep there: [`leave_to_sleepers`] follows, when
+/// its bell and those inside are quiet from then on, and its lane, also for others who sleep there: [`leave_to_sleepers`] follows, when
 /// the caller holds no set any more.
 pub fn is_ready_inside(index: u32, epfd: c_int) -> bool {
     if !set::has_members(index) || any_ready(index) {
         return true;
     }
+    STREAMS.drive();
     quieten_all(index);
     any_ready(index) || raw::poll_one(epfd, POLLIN) & POLLIN != 0
 }

@@ -46,6 +46,8 @@ pub struct Registration {
     /// Attached, or itself a set.
     pub member: bool,
     pub nested: bool,
+    /// A member whose bytes come by the lane.
+    pub far: bool,
     /// Its number was closed, but the kernel may still report the file.
     pub lingers: bool,
     /// Which life of which connection is meant.
@@ -59,6 +61,10 @@ pub struct Inner {
     pub hot_count: usize,
     /// How many of the members are sets.
     pub nested: usize,
+    /// How many of them have their bytes come by the lane, and the lane's descriptor while it stands in the kernel's set
+    /// for them; 0 for none.
+    pub far: usize,
+    pub lane: c_int,
     /// Another number in every life of the set.
     pub life: u32,
     /// Where the next look begins, so that no member starves.
@@ -233,6 +239,13 @@ impl Set {
         unsafe { raw::unmap(registrations.cast(), PLACES * size_of::<Registration>()) };
         self.members.store(0, Ordering::Relaxed);
         (inner.hot_count, inner.nested, inner.turn, inner.calls, inner.sleepers) = (0, 0, 0, 0, 0);
+        inner.far = 0;
+        // The number may be another set's by now. Where another process keeps this one, the lane stays in it.
+        let number = index_of(self).filter(|index| table::entry(inner.descriptor) == Some(Entry::Set(*index)));
+        if number.is_some() {
+            inner.leave_lane(inner.descriptor);
+        }
+        inner.lane = 0;
         inner.life = inner.life.wrapping_add(1);
         (inner.poked, inner.slices, inner.awaits_room) = (false, false, false);
         // A bell that was taken before a fork is the parent's.
@@ -250,7 +263,7 @@ impl Inner {
     /// Who held the set has left it in the middle: what is said twice in it is made from what is said of the members.
     #[cold]
     pub fn count_anew(&mut self) -> u32 {
-        (self.hot_count, self.nested, self.poked) = (0, 0, false);
+        (self.hot_count, self.nested, self.far, self.poked) = (0, 0, 0, false);
         let mut members = 0;
         for fd in 0..=table::highest() {
             let Some(place) = self.place(fd) else { break };
@@ -260,6 +273,7 @@ impl Inner {
                 continue;
             }
             members += 1;
+            self.far += usize::from(place.far);
             self.nested += usize::from(self.registered(fd).is_some_and(|place| place.nested));
             self.slices |= !self.make_hot(fd);
         }
@@ -283,6 +297,15 @@ impl Inner {
         }
         // SAFETY: one place per number below PLACES, zeros are an absent registration; the lock is held.
         Some(unsafe { &mut *self.registrations.add(fd as usize) })
+    }
+
+    /// The lane is not to wake those who sleep on the set any more, one of whose descriptors is `epfd`.
+    pub fn leave_lane(&mut self, epfd: c_int) {
+        let lane = std::mem::take(&mut self.lane);
+        if lane != 0 {
+            let mut nothing = epoll_event { events: 0, u64: 0 };
+            let _ = raw::epoll_control(epfd, EPOLL_CTL_DEL, lane, &mut nothing);
+        }
     }
 
     /// Somebody waits for room from now on.

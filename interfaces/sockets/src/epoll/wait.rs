@@ -18,6 +18,8 @@ use crate::{attend, far, pace, real, signals};
 const KERNEL_EVERY: u32 = 8;
 /// While spinning, at first and every so many looks.
 const KERNEL_LOOKS: u32 = 64;
+/// The same where the last word was the kernel's and connections lead to other hosts: their answers may come by it.
+const FAR_KERNEL_LOOKS: u32 = 4;
 /// What was told last came from the kernel: it is asked before a sleep, which costs more than to ask.
 static KERNEL_TOLD: AtomicBool = AtomicBool::new(false);
 /// Sleep no longer where a member could not be armed.
@@ -66,6 +68,7 @@ pub fn wait(
         drop(resting);
         let _leaving = Leaving(index);
         loop {
+            far::look_after();
             let over = left() == Some(0);
             let ask = if over || KERNEL_TOLD.load(Ordering::Relaxed) { Ask::Now } else { Ask::InTurn };
             let mut told = look(epfd, index, out, mask, ask)?;
@@ -153,7 +156,7 @@ fn collect(epfd: c_int, index: u32, out: &mut [epoll_event]) -> usize {
 /// Turns `seen` events of the kernel behind those that call `call` told of ours into what the program shall see; answers
 /// how many there are.
 fn merge(epfd: c_int, index: u32, out: &mut [epoll_event], (told, call): (usize, u32), seen: usize) -> usize {
-    control::judge_ends(&out[told..told + seen]);
+    control::before_merge(&out[told..told + seen]);
     let Some(mut inner) = set::at(index).lock() else { return told };
     let (mut used, mut strange) = (told, false);
     for at in told..told + seen {
@@ -162,6 +165,10 @@ fn merge(epfd: c_int, index: u32, out: &mut [epoll_event], (told, call): (usize,
             Word::Programs => Some((event, None)),
             Word::Bell(number) => {
                 strange |= !control::quieten(&mut inner, number);
+                None
+            }
+            Word::Lane(number) => {
+                strange |= !control::is_own_lane(number);
                 None
             }
             Word::Ours(fd) => {
@@ -208,8 +215,10 @@ fn told_already(place: &set::Registration, out: &[epoll_event], call: u32, event
 fn spin(epfd: c_int, index: u32, out: &mut [epoll_event], mask: *const sigset_t) -> Result<usize, Errno> {
     let mut answer = Ok(0);
     let mut looks = 0u32;
+    let far = KERNEL_TOLD.load(Ordering::Relaxed) && STREAMS.lane().is_some();
+    let every = if far { FAR_KERNEL_LOOKS } else { KERNEL_LOOKS };
     pace::spin(|| {
-        let ask = if looks.is_multiple_of(KERNEL_LOOKS) { Ask::Now } else { Ask::Never };
+        let ask = if looks.is_multiple_of(every) { Ask::Now } else { Ask::Never };
         looks += 1;
         answer = look(epfd, index, out, mask, ask);
         answer != Ok(0)
@@ -251,7 +260,7 @@ fn sleep(
         let slice = if resting.is_short() {
             Some(SLICE_NS)
         } else {
-            members::awaits_room(index).then_some(crate::wait::LOOK_NS)
+            members::awaits_room(index).then_some(crate::wait::LOOK_NS).or(far::watch_ns())
         };
         let slice = slice.map_or(left, |slice| Some(left.map_or(slice, |left| left.min(slice))));
         STREAMS.counters().sleeps.fetch_add(1, Ordering::Relaxed);

@@ -144,6 +144,7 @@ static pid_t start_player(int side) {
   if (child > 0) return child;
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   close_channels(0);
+  enter_host(side);
   play(side, 0);
 }
 
@@ -161,6 +162,7 @@ static void open_session(Session *session) {
   Command listening = {.op = OP_LISTEN};
   session->port = ask(session, 1, 0, &listening).result;
   session->calm = !one_in(&session->random, 3);
+  session->brief = has_hosts && !one_in(&session->random, 4);
 }
 
 static int hold(Session *session, int side, int connection, bool cloexec) {

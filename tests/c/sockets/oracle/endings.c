@@ -95,7 +95,7 @@ static void end_in_halves(Session *session, int connection) {
   simple(session, other, OP_EOF, below(&session->random, RECV_TRUNC), 0, 0);
   look(session, other, one_in(&session->random, 2) ? POLL : EPOLL, POLLIN | POLLRDHUP, POLLIN | POLLRDHUP);
   for (int i = 0; i < 3; i++) {
-    send_some(session, some_holder(session, connection, !first), some_bytes(&session->random, LARGEST), 0);
+    send_some(session, some_holder(session, connection, !first), some_bytes(&session->random, session->brief ? BRIEF : LARGEST), 0);
     receive_some(session, some_holder(session, connection, first), RECV, some_bytes(&session->random, LARGEST));
   }
   simple(session, other, OP_SHUTDOWN, one_in(&session->random, 2) ? SHUT_WR : SHUT_RDWR, 0, 0);

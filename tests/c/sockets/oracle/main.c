@@ -1,10 +1,11 @@
 /* The oracle: kernel TCP says what is right.
  *
- *   oracle [--operations N] [--only lockstep|free] [--preload LIBRARY] [SEED]
+ *   oracle [--operations N] [--only lockstep|free] [--preload LIBRARY] [--hosts NAME,NAME,IPV4,IPV6] [SEED]
  *
  * Runs a random sequence of operations on TCP connections between processes, checks every byte, and compares what each
  * call answered with what the same sequence answers on plain kernel TCP. Without a library to preload only the kernel is
- * run, against the model. A seed that failed is given again as the only argument. */
+ * run, against the model. A seed that failed is given again as the only argument. With hosts the two sides live in two
+ * network namespaces, and connections lead to these addresses of the second. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <signal.h>
@@ -73,7 +74,7 @@ void check_stream(const uint8_t *bytes, uint64_t key, uint64_t position, size_t 
 
 typedef struct {
   uint64_t seed, operations;
-  const char *preload, *only, *trace;
+  const char *preload, *only, *trace, *hosts;
 } Options;
 
 static Options read_options(int argc, char **argv) {
@@ -86,8 +87,9 @@ static Options read_options(int argc, char **argv) {
     else if (!strcmp(argv[i], "--preload")) options.preload = value, i++;
     else if (!strcmp(argv[i], "--only")) options.only = value, i++;
     else if (!strcmp(argv[i], "--trace")) options.trace = value, i++;
+    else if (!strcmp(argv[i], "--hosts")) options.hosts = value, read_hosts(value), i++;
     else if (argv[i][0] != '-') options.seed = strtoull(argv[i], NULL, 0), seeded = true;
-    else fail("%s is not known; there are --operations, --only, --preload", argv[i]);
+    else fail("%s is not known; there are --operations, --only, --preload, --hosts", argv[i]);
   }
   if (!seeded) options.seed = mix((uint64_t)time(NULL) ^ (uint64_t)getpid() << 32);
   return options;
@@ -112,15 +114,18 @@ static void run_again(const Options *options, const char *library, const char *t
   char seed[32], operations[32];
   snprintf(seed, sizeof seed, "%llu", (unsigned long long)options->seed);
   snprintf(operations, sizeof operations, "%llu", (unsigned long long)options->operations);
-  const char *only = options->only ? options->only : "both";
+  const char *words[12] = {"oracle", "--operations", operations, "--trace", trace};
+  int count = 5;
+  if (options->only) words[count++] = "--only", words[count++] = options->only;
+  if (options->hosts) words[count++] = "--hosts", words[count++] = options->hosts;
+  words[count] = seed;
   fflush(NULL);
   pid_t child = fork();
   check_call(child, "fork");
   if (child == 0) {
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     if (library) setenv("LD_PRELOAD", library, 1);
-    execl("/proc/self/exe", "oracle", "--operations", operations, "--trace", trace, options->only ? "--only" : seed,
-          options->only ? only : NULL, seed, NULL);
+    execv("/proc/self/exe", (char **)words);
     fail("exec: %s", strerror(errno));
   }
   int status;

@@ -40,6 +40,7 @@ typedef struct {
   uint64_t operations, left;
   uint64_t late;
   bool calm;                /* no call that takes a connection back to the kernel */
+  bool brief;               /* nothing, besides, that takes one between two hosts back: forks, and much at a time */
   Connection connections[CONNECTIONS];
   Holder holders[2][SLOTS];
   Command told[2][SLOTS];   /* the last word to each */

@@ -17,6 +17,9 @@ enum {
   CONNECTIONS = 3,        /* at a time */
   LARGEST = 16 * 1024,    /* bytes of one call */
   IN_FLIGHT = 48 * 1024,  /* bytes on the way in one direction, below every buffer of the kernel */
+  BRIEF = 600,            /* both where a session is brief */
+  BRIEF_IN_FLIGHT = 8 * 1024,
+  FAR_IN_FLIGHT = 24 * 1024,  /* between hosts a buffer may be smaller */
   SENDS_IN_FLIGHT = 24,   /* and calls: small packets use up receive buffers, too */
   PATIENCE_MS = 5000,     /* until what must come counts as missing */
 };
@@ -96,6 +99,14 @@ enum { CALM, SIGNALS_RESTART };
 /* The channels of all players, made before any of them lives; [side][slot][0] is the conductor's end. */
 extern int channels[2][SLOTS][2];
 extern int passages[2][2];  /* of each side: descriptors go through it */
+
+/* Where the sides live, if not here. */
+extern bool has_hosts;
+void read_hosts(const char *given);
+/* This process is of that side's host from now on. */
+void enter_host(int side);
+/* Where connections lead; IPv4 or IPv6. */
+const char *address_of_listener(int family);
 
 void make_channels(void);
 _Noreturn void play(int side, int slot);

@@ -33,17 +33,19 @@ static void be_ready(Player *player) {
   check_call(player->epoll, "epoll_create1");
 }
 
-static socklen_t loopback(struct sockaddr_storage *address, uint32_t flags, int port) {
+static socklen_t listener_address(struct sockaddr_storage *address, uint32_t flags, int port) {
   memset(address, 0, sizeof *address);
   if (!(flags & (FLAG_IPV6 | FLAG_MAPPED))) {
     struct sockaddr_in *v4 = (struct sockaddr_in *)address;
     *v4 = (struct sockaddr_in){.sin_family = AF_INET, .sin_port = htons((uint16_t)port)};
-    v4->sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    inet_pton(AF_INET, address_of_listener(AF_INET), &v4->sin_addr);
     return sizeof *v4;
   }
   struct sockaddr_in6 *v6 = (struct sockaddr_in6 *)address;
   *v6 = (struct sockaddr_in6){.sin6_family = AF_INET6, .sin6_port = htons((uint16_t)port)};
-  inet_pton(AF_INET6, flags & FLAG_MAPPED ? "::ffff:127.0.0.1" : "::1", &v6->sin6_addr);
+  char mapped[64];
+  snprintf(mapped, sizeof mapped, "::ffff:%s", address_of_listener(AF_INET));
+  inet_pton(AF_INET6, flags & FLAG_MAPPED ? mapped : address_of_listener(AF_INET6), &v6->sin6_addr);
   return sizeof *v6;
 }
 
@@ -68,7 +70,7 @@ static void without_delay(int fd) {
 
 static void connect_to(Player *player, const Command *command) {
   struct sockaddr_storage address;
-  socklen_t bytes = loopback(&address, command->flags, (int)command->key);
+  socklen_t bytes = listener_address(&address, command->flags, (int)command->key);
   int type = SOCK_STREAM | (command->flags & FLAG_NONBLOCK ? SOCK_NONBLOCK : 0);
   if (command->flags & FLAG_CLOEXEC) type |= SOCK_CLOEXEC;
   int fd = socket(address.ss_family, type, 0);

@@ -103,10 +103,18 @@ static ssize_t send_once(int fd, size_t count, const Command *command) {
 /* Sends `count` bytes of the stream; there is room for them. */
 void play_send(Player *player, const Command *command, Reply *reply) {
   if (command->pause_us) usleep(command->pause_us);
+  double end = now_ms() + PATIENCE_MS;
   size_t sent = 0;
   while (sent < command->count) {
     fill_stream(buffer, command->key, command->position + sent, command->count - sent);
     ssize_t once = send_once(player->fds[command->handle], command->count - sent, command);
+    /* Between hosts a change of ways takes as long as the network. Who may not wait is told when there is room. */
+    if (once < 0 && errno == EAGAIN && has_hosts && now_ms() < end) {
+      struct pollfd look = {.fd = player->fds[command->handle], .events = POLLOUT};
+      if (poll(&look, 1, PATIENCE_MS) != 1) fail("no room within %d ms", PATIENCE_MS);
+      player->late++;
+      continue;
+    }
     if (once <= 0) {
       *reply = (Reply){.result = -1, .error = once < 0 ? errno : 0};
       return;

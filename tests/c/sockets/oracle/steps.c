@@ -14,10 +14,11 @@ static Holder *holder_of(Session *session, At at) { return &session->holders[at.
 static uint32_t room(Session *session, At at) {
   const Stream *stream = &connection_of(session, at)->streams[at.side];
   uint64_t there = stream->sent - stream->received;
-  return there >= IN_FLIGHT || stream->sends >= SENDS_IN_FLIGHT ? 0 : (uint32_t)(IN_FLIGHT - there);
+  uint32_t most = session->brief ? BRIEF_IN_FLIGHT : has_hosts ? FAR_IN_FLIGHT : IN_FLIGHT;
+  return there >= most || stream->sends >= SENDS_IN_FLIGHT ? 0 : (uint32_t)(most - there);
 }
 
-static uint32_t some_count(Session *session) { return some_bytes(&session->random, LARGEST); }
+static uint32_t some_count(Session *session) { return some_bytes(&session->random, session->brief ? BRIEF : LARGEST); }
 
 static void send_step(Session *session, At at) {
   uint32_t most = room(session, at), count = some_count(session);
@@ -175,7 +176,7 @@ static void close_step(Session *session, At at) {
 static void fork_step(Session *session, At at) {
   int slot = 0;
   while (slot < SLOTS && session->holders[at.side][slot].lives) slot++;
-  if (slot == SLOTS) return;
+  if (slot == SLOTS || session->brief) return;
   bool exec = !session->calm && one_in(&session->random, 2);
   Command command = {.op = OP_FORK, .way = exec ? FORK_EXEC : FORK_PLAIN, .handle = (uint32_t)at.handle, .other = (uint32_t)slot};
   Reply reply = ask(session, at.side, at.slot, &command);
@@ -247,6 +248,10 @@ static void simple_step(Session *session, At at, uint32_t op) {
   ask_expecting(session, at, &command, 0, 0);
 }
 
+static void flood_step(Session *session, At at) {
+  if (!session->brief) flood(session, at);
+}
+
 /* What steps there are and how often one is taken; `rare`: only one in so many of those. */
 static const struct {
   uint32_t weight, rare;
@@ -255,7 +260,7 @@ static const struct {
     {30, 1, send_step},   {29, 1, receive_step},    {6, 1, woken_step},      {3, 1, waited_step},  {5, 1, ready_step},
     {3, 1, peek_step},    {2, 1, pending_step},     {3, 1, epoll_set_step},  {4, 1, epoll_wait_step}, {2, 1, dup_step},
     {2, 1, close_step},   {2, 4, fork_step},        {2, 3, exit_step},       {1, 1, nonblock_step}, {1, 2, option_step},
-    {1, 3, interrupted_step}, {1, 10, flood},       {1, 5, minimum},         {1, 1, pass_step},
+    {1, 3, interrupted_step}, {1, 10, flood_step},       {1, 5, minimum},         {1, 1, pass_step},
 };
 
 void step(Session *session) {

@@ -107,8 +107,12 @@ impl Hosts {
     /// # Errors
     /// The kernel cannot be asked.
     pub fn cable(&self) -> anyhow::Result<Cable> {
+        self.cable_of(0)
+    }
+
+    fn cable_of(&self, at: usize) -> anyhow::Result<Cable> {
         let mut command = Command::new("ip");
-        command.args(["-n", &self.name(0), "-s", "-j", "link", "show", "dev", INTERFACE]);
+        command.args(["-n", &self.name(at), "-s", "-j", "link", "show", "dev", INTERFACE]);
         let outcome = process::run(command, ASK_LIMIT)?;
         outcome.check().context("asking about the cable")?;
         cable(&outcome.stdout)
@@ -130,6 +134,47 @@ impl Hosts {
             }
         };
         Ok([hold(0)?, hold(1)?])
+    }
+}
+
+/// The rendezvous of a host, with lanes on the cable.
+pub struct Rendezvous(Child);
+
+impl Drop for Rendezvous {
+    fn drop(&mut self) {
+        // Errors say that it has ended before.
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+impl Hosts {
+    /// Starts the rendezvous of both hosts, which find each other's by a key in `folder`.
+    ///
+    /// # Errors
+    /// Why there are no lanes.
+    pub fn meet_by_lanes(&self, weft: &Path, folder: &Path) -> anyhow::Result<[Rendezvous; 2]> {
+        let key = folder.join("key");
+        if !key.exists() {
+            let mut command = Command::new(weft);
+            command.args(["rendezvous", "--make-key"]).arg(&key);
+            process::run(command, ASK_LIMIT)?.check()?;
+        }
+        let start = |at: usize| -> anyhow::Result<Rendezvous> {
+            let mut command = self.command(at, weft);
+            command.args(["rendezvous", "--lanes", INTERFACE, "--key"]).arg(&key).process_group(0);
+            command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
+            let mut rendezvous = Rendezvous(command.spawn().context("cannot start `ip`")?);
+            while !self.cable_of(at)?.has_program {
+                process::check_interrupt()?;
+                if rendezvous.0.try_wait()?.is_some() {
+                    bail!("a rendezvous has no lanes: {}", last_words(&mut rendezvous.0));
+                }
+                std::thread::sleep(Duration::from_millis(10));
+            }
+            Ok(rendezvous)
+        };
+        Ok([start(0)?, start(1)?])
     }
 }
 

@@ -68,7 +68,7 @@ pub struct Line {
     pub bar: Option<Bar>,
 }
 
-use Way::{KernelTcp, MpichOfi, MpichUcx, PolledTcp, WeftSock};
+use Way::{KernelTcp, MpichOfi, MpichUcx, PolledTcp, WeftSock, WeftSockLane};
 use Way::{WeftAll, WeftAllEncrypted, WeftDefault, WeftEncrypted, WeftTcp, WeftUdp, WeftXdp};
 
 const BARE: &[Way] = &[WeftDefault, WeftUdp, WeftTcp, WeftEncrypted, MpichOfi, MpichUcx];
@@ -185,9 +185,14 @@ fn heat(wire: Wire) -> Line {
     }
 }
 
-/// Sockets between hosts are the kernel's; ours look before they sleep.
+/// Sockets between hosts are the kernel's, and ours look before they sleep; or they go by lanes.
 fn socket(wire: Wire, what: &str, job: Job, title: &str, unit: Unit) -> Line {
-    let ways: &[Way] = if unit == Unit::Seconds { &[WeftSock, KernelTcp, PolledTcp] } else { &[WeftSock, KernelTcp] };
+    let ways: &[Way] = match (wire, unit == Unit::Seconds) {
+        (Wire::Xdp, true) => &[WeftSock, WeftSockLane, KernelTcp, PolledTcp],
+        (Wire::Xdp, false) => &[WeftSock, WeftSockLane, KernelTcp],
+        (_, true) => &[WeftSock, KernelTcp, PolledTcp],
+        (_, false) => &[WeftSock, KernelTcp],
+    };
     Line {
         id: line_id(wire, "sock", None) + "/" + what,
         title: title.into(),

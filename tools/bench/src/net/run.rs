@@ -179,10 +179,15 @@ impl Bench {
     fn measure_connection(&self, what: &str, bytes: u64, way: Way) -> anyhow::Result<Measured> {
         let wait = if way == Way::PolledTcp { "spin" } else { "block" };
         let there = format!("tcp@{}@/run/netns/{}", Hosts::address(1), self.hosts.name(1));
-        let program = if way == Way::WeftSock { &self.weft } else { &self.pairs };
+        let is_ours = matches!(way, Way::WeftSock | Way::WeftSockLane);
+        let program = if is_ours { &self.weft } else { &self.pairs };
         let mut command = self.hosts.command(0, program);
-        if way == Way::WeftSock {
-            self.ensure_rendezvous()?;
+        let by_lane = way == Way::WeftSockLane;
+        let _meeting = if by_lane { Some(self.hosts.meet_by_lanes(&self.weft, self.folder.path())?) } else { None };
+        if is_ours {
+            if !by_lane {
+                self.ensure_rendezvous()?;
+            }
             command.args(["sock", "--"]).arg(&self.pairs);
         }
         command.args([what, wait, &there, &bytes.to_string(), &self.seconds.to_string()]);

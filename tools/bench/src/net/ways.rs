@@ -23,13 +23,15 @@ pub enum Way {
     MpichUcx,
     /// An unmodified program's connection with the library preloaded.
     WeftSock,
+    /// The same, where the rendezvous of both hosts have lanes.
+    WeftSockLane,
     KernelTcp,
     PolledTcp,
 }
 
 impl Way {
     /// In the order of the table.
-    pub const ALL: [Way; 12] = [
+    pub const ALL: [Way; 13] = [
         Way::WeftXdp,
         Way::WeftAll,
         Way::WeftDefault,
@@ -40,6 +42,7 @@ impl Way {
         Way::MpichOfi,
         Way::MpichUcx,
         Way::WeftSock,
+        Way::WeftSockLane,
         Way::KernelTcp,
         Way::PolledTcp,
     ];
@@ -56,6 +59,7 @@ impl Way {
             Way::MpichOfi => "MPICH ofi",
             Way::MpichUcx => "MPICH ucx",
             Way::WeftSock => "Weft sock",
+            Way::WeftSockLane => "Weft sock, lanes",
             Way::KernelTcp => "kernel TCP",
             Way::PolledTcp => "TCP polled",
         }
@@ -65,14 +69,14 @@ impl Way {
     pub fn library(self) -> Option<Name> {
         match self {
             Way::MpichOfi | Way::MpichUcx => Some(Name::Mpich),
-            Way::WeftSock | Way::KernelTcp | Way::PolledTcp => None,
+            Way::WeftSock | Way::WeftSockLane | Way::KernelTcp | Way::PolledTcp => None,
             _ => Some(Name::Weft),
         }
     }
 
-    /// Whether its job attaches the filter itself, and fails or falls back where another one is attached.
+    /// Whether its job, or its rendezvous, attaches the filter itself, and fails or falls back where another one is attached.
     pub fn attaches(self) -> bool {
-        matches!(self, Way::WeftXdp | Way::WeftAll | Way::WeftAllEncrypted)
+        matches!(self, Way::WeftXdp | Way::WeftAll | Way::WeftAllEncrypted | Way::WeftSockLane)
     }
 
     fn devices(self) -> &'static str {
@@ -139,6 +143,7 @@ impl Way {
                 format!("{settings}mpiexec -hosts {names} -n {hosts}")
             }
             None if self == Way::WeftSock => "the same under weft sock".into(),
+            None if self == Way::WeftSockLane => "the same with `weft rendezvous --lanes` on both hosts".into(),
             None => "two processes with a connection".into(),
         }
     }

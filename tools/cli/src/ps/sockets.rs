@@ -6,6 +6,7 @@ use serde::Serialize;
 use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::io::ErrorKind;
+use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 use weft_agent::rendezvous::{self, Survey};
 use weft_wire::stream::page::{COUNTER_NAMES, REASON_NAMES};
@@ -44,12 +45,24 @@ pub struct Ended {
     pub fallen_back: BTreeMap<&'static str, u64>,
 }
 
+/// A connection to another host, past the kernel's stack.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Far {
+    /// The end here, with what it has sent.
+    pub end: End,
+    pub remote: SocketAddr,
+    /// What the other host has sent, in all and lately.
+    pub bytes_back: u64,
+    pub bytes_back_per_second: f64,
+}
+
 /// All of it.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Sockets {
     pub processes: Vec<Process>,
     pub ended: Option<Ended>,
     pub connections: Vec<[End; 2]>,
+    pub far: Vec<Far>,
 }
 
 /// Looks twice, a moment apart. Without a rendezvous there is nothing to see, and that is no error.
@@ -109,7 +122,8 @@ impl Sockets {
             counters: named(&COUNTER_NAMES, &all.counters, true),
             fallen_back: named(&REASON_NAMES, &all.fallen_back, false),
         });
-        Self { processes: processes.collect(), ended, connections: connections.collect() }
+        let far = second.far.iter().map(|found| Far::between(&first.far, found, apart, program));
+        Self { processes: processes.collect(), ended, connections: connections.collect(), far: far.collect() }
     }
 
     /// For people: connections, the busiest first, then processes with what fell back.
@@ -127,6 +141,14 @@ impl Sockets {
             let name = |end: &End| format!("{} {} port {}", end.program, end.pid, end.port);
             let _ = writeln!(text, "  {} -> {}: {}, back: {}", name(one), name(other), way(one), way(other));
         }
+        if !self.far.is_empty() {
+            let _ = writeln!(text, "{} connections to other hosts by lanes", self.far.len());
+        }
+        for Far { end, remote, bytes_back, bytes_back_per_second } in &self.far {
+            let way = |all, lately| format!("{} ({}/s)", show::bytes(all), show::bytes(lately as u64));
+            let (out, back) = (way(end.bytes, end.bytes_per_second), way(*bytes_back, *bytes_back_per_second));
+            let _ = writeln!(text, "  {} {} port {} -> {remote}: {out}, back: {back}", end.program, end.pid, end.port);
+        }
         for process in &self.processes {
             let _ = write!(text, "{} {}: ", process.program, process.pid);
             counted(&mut text, &process.counters);
@@ -141,6 +163,27 @@ impl Sockets {
             stayed(&mut text, &ended.fallen_back);
         }
         text
+    }
+}
+
+impl Far {
+    fn between(
+        first: &[rendezvous::Far],
+        found: &rendezvous::Far,
+        apart: Duration,
+        program: &dyn Fn(u32) -> String,
+    ) -> Self {
+        let same =
+            |other: &&rendezvous::Far| (other.pid, other.port, other.remote) == (found.pid, found.port, found.remote);
+        let before = first.iter().find(same).map_or([0, 0], |far| far.bytes);
+        let lately = |side: usize| found.bytes[side].saturating_sub(before[side]) as f64 / apart.as_secs_f64();
+        let rendezvous::Far { pid, port, remote, bytes } = *found;
+        Self {
+            end: End { pid, program: program(pid), port, bytes: bytes[0], bytes_per_second: lately(0) },
+            remote,
+            bytes_back: bytes[1],
+            bytes_back_per_second: lately(1),
+        }
     }
 }
 
@@ -176,6 +219,7 @@ mod tests {
             ended: Some(rendezvous::Process { pid: 0, waiting: 3, counters: counters.clone(), fallen_back: vec![] }),
             processes: vec![rendezvous::Process { pid: 7, waiting: 2, counters, fallen_back }],
             connections: vec![rendezvous::Connection { pids: [7, 8], ports: [40000, 80], bytes }],
+            far: vec![rendezvous::Far { pid: 7, port: 40001, remote: ([10, 0, 0, 2], 90).into(), bytes }],
         }
     }
 
@@ -196,6 +240,8 @@ mod tests {
     fn people_read_who_talks_with_whom_and_what_fell_back() {
         let text = between(&survey([0, 0]), &survey([2048, 0])).text();
         assert!(text.contains("p7 7 port 40000 -> p8 8 port 80: 2.0 KiB (4.0 KiB/s), back: 0 B (0 B/s)"), "{text}");
+        let far = "1 connections to other hosts by lanes\n  p7 7 port 40001 -> 10.0.0.2:90: 2.0 KiB (4.0 KiB/s), back: 0 B (0 B/s)\n";
+        assert!(text.contains(far), "{text}");
         assert!(text.contains("2.0 KiB over shared memory, 30 B through the kernel"), "{text}");
         assert!(text.contains("  7 datagrams over shared memory\n"), "{text}");
         assert!(text.contains("  3 with the kernel: stdio\n") && text.contains("  2 wait for the other end"), "{text}");

@@ -208,6 +208,13 @@ impl Arena {
         (0..LISTENERS).map(move |index| self.header(header::claim(side, index)).load(Ordering::Relaxed))
     }
 
+    /// Nobody has this side any more, whoever says so.
+    pub fn forget_processes(&self, side: usize) {
+        for listener in 0..LISTENERS {
+            self.header(header::claim(side, listener)).store(0, Ordering::SeqCst);
+        }
+    }
+
     /// Gives the pages of both rings back.
     ///
     /// # Safety

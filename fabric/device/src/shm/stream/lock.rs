@@ -33,6 +33,28 @@ impl Lock<'_> {
         }
     }
 
+    /// Takes the lock if nobody has it.
+    #[inline]
+    pub fn try_acquire(&self, me: u32) -> bool {
+        self.word.load(Ordering::Relaxed) == 0 && self.try_from(0, me)
+    }
+
+    /// Takes the lock over from a holder that died.
+    pub fn take_over(&self, me: u32) -> bool {
+        let holder = self.word.load(Ordering::Relaxed);
+        holder != 0 && holder != me && !kernel::is_alive(holder) && self.try_from(holder, me)
+    }
+
+    /// Whether this very thread has it.
+    pub fn is_held_by(&self, me: u32) -> bool {
+        self.word.load(Ordering::Relaxed) == me
+    }
+
+    /// Nobody can be inside.
+    pub fn seize(&self) {
+        self.release();
+    }
+
     fn try_from(&self, before: u32, me: u32) -> bool {
         self.word.compare_exchange(before, me, Ordering::Acquire, Ordering::Relaxed).is_ok()
     }

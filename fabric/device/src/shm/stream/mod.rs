@@ -25,11 +25,17 @@ mod armed;
 #[cfg(not(loom))]
 pub mod bell;
 mod bytes;
+#[cfg(not(loom))]
+mod gateway;
 pub mod lines;
 #[cfg(not(loom))]
 mod lock;
 #[cfg(all(test, loom))]
 mod loom_models;
+#[cfg(not(loom))]
+mod mirror;
+#[cfg(all(test, not(loom)))]
+mod mirrored;
 #[cfg(all(test, not(loom)))]
 mod nonsense;
 #[cfg(all(test, not(loom)))]
@@ -43,6 +49,8 @@ pub use armed::{Calls, arm, disarm, fire_all, lie_down, scan, sleeper_barrier};
 #[cfg(not(loom))]
 pub use bytes::Ring;
 pub use bytes::RingBytes;
+#[cfg(not(loom))]
+pub use gateway::{Counters as GatewayCounters, FarEnd, Gateway, PROGRAM};
 #[cfg(not(loom))]
 pub use lock::{Held, Lock};
 pub use receiver::{Found, Receiver, Source, find, has_rest};

@@ -35,7 +35,7 @@ impl World {
         world
     }
 
-    fn ring(&self) -> Ring<'_> {
+    pub fn ring(&self) -> Ring<'_> {
         // SAFETY: the memory lives as long as the world, and only these rings of this one thread touch it.
         unsafe { Ring::new(self.memory.as_ptr().cast_mut(), SIZE) }
     }

@@ -97,7 +97,8 @@ impl<'a, B: RingBytes> Sender<'a, B> {
     pub fn route(&mut self) -> Target {
         let watch = &self.direction.watch;
         if self.phase == Mode::Ring as u32 {
-            if watch.want_kernel.load(Ordering::Relaxed) != 0 {
+            // The tail that was told before is read after it.
+            if watch.want_kernel.load(Ordering::Acquire) != 0 {
                 return Target::GiveBack;
             }
             return if self.own.broken.load(Ordering::Relaxed) != 0 { Target::Broken } else { Target::Ring };

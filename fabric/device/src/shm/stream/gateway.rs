@@ -1,0 +1,414 @@
+//! A gateway as one process has it: the program whose connections it is for, or the rendezvous of its host.
+
+use super::arena::Arena;
+use super::bell;
+use super::bytes::Ring;
+use super::lock::Lock;
+pub use super::mirror::PROGRAM;
+use super::mirror::{Mirror, Record, Tick};
+use crate::kernel;
+use crate::xdp::{Ends, LaneState, Route, SharedLane};
+use std::io;
+use std::os::fd::RawFd;
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use weft_wire::link::mac::Key;
+use weft_wire::stream::arena::SLOTS;
+use weft_wire::stream::gateway::{BYTES, LANE_AT, MAGIC, VERSION, header, record_at};
+use weft_wire::stream::parcel::{HEADER_BYTES, Parcel, flag};
+
+/// So often one looks whether the lock is free, offers the core to its holder so often, and looks now and then whether that
+/// lives. Nobody waits longer: who is inside may have been stopped, or wait for the one who waits.
+const LOOKS: u32 = 100;
+const OFFERS: u32 = 64;
+const OFFERS_TO_A_LIFE: u32 = 16;
+
+/// Parcels of one connection that leave together: more than the window holds.
+const MOST_AT_ONCE: u32 = 64;
+
+/// The other end of a connection, as its rendezvous named it, and the keys.
+#[derive(Clone, Copy, Debug)]
+pub struct FarEnd {
+    pub slot: u32,
+    pub generation: u32,
+    /// Of what we send, and of what comes.
+    pub keys: [Key; 2],
+}
+
+/// What has passed through a gateway.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counters {
+    pub sent: u64,
+    /// Times that everything unconfirmed was said again.
+    pub again: u64,
+    pub came: u64,
+    /// Datagrams that were not of the other end of a connection.
+    pub refused: u64,
+}
+
+/// Mapped memory of a gateway, and its lane.
+pub struct Gateway {
+    base: *mut u8,
+    lane: SharedLane,
+}
+
+// SAFETY: the memory is used by atomics, and the lane under the lock.
+unsafe impl Sync for Gateway {}
+// SAFETY: as above.
+unsafe impl Send for Gateway {}
+
+/// Being the one who uses lane and records.
+struct Turn<'a>(Lock<'a>);
+
+impl Drop for Turn<'_> {
+    fn drop(&mut self) {
+        self.0.release();
+    }
+}
+
+impl Gateway {
+    /// Memory for one, of lane number `lane` and the arena of this name. The descriptor is the caller's.
+    ///
+    /// # Errors
+    /// There is no memory.
+    pub fn create(lane: u32, arena: u64) -> io::Result<RawFd> {
+        let memory = kernel::sealed_memory(c"weft-gateway", BYTES)?;
+        let mapped = kernel::map_shared(Some(memory), BYTES);
+        let Ok(base) = mapped else {
+            kernel::close(memory);
+            return mapped.map(|_| memory);
+        };
+        for (at, word) in [(header::VERSION, VERSION), (header::LANE, lane)] {
+            // SAFETY: inside the mapping, aligned; nobody else has it yet.
+            unsafe { base.add(at).cast::<u32>().write(word) };
+        }
+        for (at, word) in [(header::ARENA, arena), (header::MAGIC, MAGIC)] {
+            // SAFETY: as above.
+            unsafe { base.add(at).cast::<u64>().write(word) };
+        }
+        // SAFETY: mapped above, and nobody has a reference into it.
+        unsafe { kernel::unmap(base, BYTES) };
+        Ok(memory)
+    }
+
+    /// Maps one for a lane. The descriptor stays the caller's; `None`: it is no such memory, or there is no room.
+    pub fn open(memory: RawFd, lane: SharedLane) -> Option<Self> {
+        if !kernel::is_sealed(memory, BYTES) {
+            return None;
+        }
+        let base = kernel::map_shared(Some(memory), BYTES).ok()?;
+        kernel::without_dump(base, BYTES);
+        kernel::register_for_barriers();
+        let gateway = Self { base, lane };
+        let is_right = gateway.long(header::MAGIC).load(Ordering::Relaxed) == MAGIC
+            && gateway.word(header::VERSION).load(Ordering::Relaxed) == VERSION;
+        is_right.then_some(gateway)
+    }
+
+    /// # Safety
+    /// A `T` stands at the offset, aligned, and is made of atomics.
+    unsafe fn at<T>(&self, offset: usize) -> &T {
+        // SAFETY: the caller's; the mapping is there as long as `self`.
+        unsafe { &*self.base.add(offset).cast::<T>() }
+    }
+
+    fn word(&self, at: usize) -> &AtomicU32 {
+        // SAFETY: the header is a page of words.
+        unsafe { self.at(at) }
+    }
+
+    fn long(&self, at: usize) -> &AtomicU64 {
+        // SAFETY: as above.
+        unsafe { self.at(at) }
+    }
+
+    /// The lane's number, and the name of the arena that goes with this.
+    pub fn names(&self) -> (u32, u64) {
+        (self.word(header::LANE).load(Ordering::Relaxed), self.long(header::ARENA).load(Ordering::Relaxed))
+    }
+
+    pub fn lane(&self) -> &SharedLane {
+        &self.lane
+    }
+
+    fn state(&self) -> &LaneState {
+        // SAFETY: inside, by the layout; zeros are one.
+        unsafe { self.at(LANE_AT) }
+    }
+
+    fn record(&self, slot: u32) -> &Record {
+        assert!(slot < SLOTS);
+        // SAFETY: inside, by the layout; zeros are one.
+        unsafe { self.at(record_at(slot)) }
+    }
+
+    fn count(&self, which: usize) {
+        let counter = self.long(header::COUNTERS + 8 * which);
+        counter.store(counter.load(Ordering::Relaxed).wrapping_add(1), Ordering::Relaxed);
+    }
+
+    pub fn counters(&self) -> Counters {
+        let [sent, again, came, refused] =
+            [0, 1, 2, 3].map(|which| self.long(header::COUNTERS + 8 * which).load(Ordering::Relaxed));
+        Counters { sent, again, came, refused }
+    }
+
+    /// The rendezvous, at each tick: it is there, at this time of the monotonic clock.
+    pub fn beat(&self, now_ns: u64) {
+        self.long(header::BEAT).store(now_ns, Ordering::Relaxed);
+    }
+
+    /// When it was there last, by its own word.
+    pub fn last_beat(&self) -> u64 {
+        self.long(header::BEAT).load(Ordering::Relaxed)
+    }
+
+    fn lock(&self) -> Lock<'_> {
+        Lock { word: self.word(header::LOCK), contended: self.word(header::CONTENDED) }
+    }
+
+    /// `None` where another one has it for long, or this very thread, further out: what is to be done is left to a tick.
+    fn take_turn(&self, me: u32) -> Option<Turn<'_>> {
+        self.try_turn(me).or_else(|| self.take_turn_slowly(me))
+    }
+
+    #[cold]
+    fn take_turn_slowly(&self, me: u32) -> Option<Turn<'_>> {
+        let lock = self.lock();
+        for offer in 0..OFFERS {
+            let taken = (0..LOOKS).any(|_| {
+                std::hint::spin_loop();
+                lock.try_acquire(me)
+            });
+            if taken || (offer.is_multiple_of(OFFERS_TO_A_LIFE) && lock.take_over(me)) {
+                return Some(Turn(lock));
+            }
+            if lock.is_held_by(me) {
+                return None;
+            }
+            kernel::yield_core();
+        }
+        None
+    }
+
+    fn try_turn(&self, me: u32) -> Option<Turn<'_>> {
+        let lock = self.lock();
+        // Made only when it is ours: one that is made and dropped would end the turn of another.
+        lock.try_acquire(me).then(|| Turn(lock))
+    }
+
+    /// The rendezvous: the process is gone, and with it whoever may have been inside.
+    pub fn seize(&self) {
+        self.lock().seize();
+    }
+
+    fn mirror<'a>(&'a self, arena: &Arena, slot: u32) -> Mirror<'a, Ring<'static>> {
+        Mirror {
+            record: self.record(slot),
+            out: arena.direction(slot, PROGRAM),
+            into: arena.direction(slot, 1 - PROGRAM),
+            out_ring: arena.ring(slot, PROGRAM),
+            into_ring: arena.ring(slot, 1 - PROGRAM),
+            listeners: arena.listeners(PROGRAM),
+            slot,
+            fences: arena.fences(),
+        }
+    }
+
+    /// The rendezvous: a connection begins. From now on the two hosts talk about it; the program is to be told when
+    /// [`Self::is_proven`].
+    pub fn begin(&self, arena: &Arena, slot: u32, generation: u32, end: &FarEnd) {
+        // A late parcel of the last use may just be taken.
+        let _turn = self.take_turn(kernel::thread());
+        let record = self.record(slot);
+        record.generation.store(0, Ordering::SeqCst);
+        record.begin((end.slot, end.generation), end.keys);
+        self.mirror(arena, slot).begin();
+        record.generation.store(generation, Ordering::SeqCst);
+    }
+
+    /// A datagram that says how this end stands, for the kernel's UDP socket at the lane's port: by this the other host
+    /// learns the way here. Answers its length.
+    pub fn greet(&self, arena: &Arena, slot: u32, place: &mut [u8; 128], me: u32) -> usize {
+        let Some(_turn) = self.take_turn(me) else { return 0 };
+        self.mirror(arena, slot).compose(&mut place[..HEADER_BYTES], false)
+    }
+
+    /// Whether parcels have come by lane both ways.
+    pub fn is_proven(&self, slot: u32) -> bool {
+        let record = self.record(slot);
+        record.has_route.load(Ordering::Relaxed) != 0 && record.has_seen(flag::ROUTE)
+    }
+
+    /// Takes what has come by the lane and answers what asks for an answer, unless another one is at it. True if
+    /// something has come. `me` is the number of this thread.
+    #[inline]
+    pub fn drive(&self, arena: &Arena, me: u32) -> bool {
+        if !self.lane.has_arrived() {
+            return false;
+        }
+        let Some(_turn) = self.try_turn(me) else { return false };
+        let mut answers = false;
+        let came = self.lane.receive(self.state(), |ends, datagram| {
+            if let Some((slot, asks)) = self.take(arena, Some(ends), datagram)
+                && (asks || self.mirror(arena, slot).is_untold())
+            {
+                self.send(arena, slot, asks, false);
+                answers = true;
+            }
+        });
+        if answers {
+            self.lane.flush(self.state());
+        }
+        came > 0
+    }
+
+    /// Takes one datagram; answers the slot that it is about, and whether an answer is wanted.
+    #[inline]
+    fn take(&self, arena: &Arena, ends: Option<&Ends>, datagram: &[u8]) -> Option<(u32, bool)> {
+        let named = Parcel::address(datagram).filter(|(slot, _)| *slot < SLOTS);
+        let opened = named.and_then(|(slot, generation)| {
+            self.record(slot).open(datagram, generation).map(|(parcel, bytes)| (slot, parcel, bytes))
+        });
+        let Some((slot, parcel, bytes)) = opened else {
+            self.count(3);
+            return None;
+        };
+        self.count(2);
+        let record = self.record(slot);
+        let before = record.progress();
+        self.mirror(arena, slot).take(&parcel, bytes, ring);
+        if let Some(ends) = ends {
+            self.learn(record, ends, record.progress() != before);
+        }
+        Some((slot, parcel.flags & flag::ASK != 0))
+    }
+
+    /// The way back is the way that a parcel has come: another one than is known, if the parcel has brought something. One
+    /// that has not may be an old one, which somebody else sends again.
+    #[inline]
+    fn learn(&self, record: &Record, ends: &Ends, is_new: bool) {
+        let words = ends.to_words();
+        let mut known = record.route.iter().zip(words);
+        if known.all(|(word, value)| word.load(Ordering::Relaxed) == value)
+            || (!is_new && record.has_route.load(Ordering::Relaxed) != 0)
+        {
+            return;
+        }
+        record.route.iter().zip(words).for_each(|(word, value)| word.store(value, Ordering::Relaxed));
+        record.has_route.store(1, Ordering::Release);
+    }
+
+    /// Sends parcels of a connection until nothing is untold: one at least, if that is wanted. `again`: not as an answer. The
+    /// lock is held.
+    fn send(&self, arena: &Arena, slot: u32, mut one: bool, again: bool) {
+        let mirror = self.mirror(arena, slot);
+        let Some(route) = route(mirror.record) else { return };
+        let room = self.lane.largest_payload(&route);
+        // Where something changes for good, somebody waits for the answer: a program that shuts, or the kernel's end.
+        let asks = (again && mirror.record.is_left()) || mirror.has_changed();
+        for _ in 0..MOST_AT_ONCE {
+            if !one && !mirror.is_untold() {
+                return;
+            }
+            let write = |place: &mut [u8]| mirror.compose(&mut place[..room], asks);
+            if !self.lane.send(self.state(), &route, write) {
+                return;
+            }
+            self.count(0);
+            one = false;
+        }
+    }
+
+    /// Tells the other host what is new of this connection: bytes, and how it stands.
+    #[inline]
+    pub fn tell(&self, arena: &Arena, slot: u32, me: u32) {
+        let Some(_turn) = self.take_turn(me) else { return };
+        self.send(arena, slot, false, true);
+        self.lane.flush(self.state());
+    }
+
+    /// Whether the other host knows everything of this connection: bytes, and how it stands.
+    pub fn is_confirmed(&self, arena: &Arena, slot: u32) -> bool {
+        self.mirror(arena, slot).is_confirmed()
+    }
+
+    /// The rendezvous, every 5 ms: tells what is not told, and says again what is not confirmed in time. Answers whether all
+    /// was told and confirmed; `None` where nothing can be done now.
+    pub fn tick(&self, arena: &Arena, slot: u32, me: u32) -> Option<bool> {
+        let _turn = self.take_turn(me)?;
+        let mirror = self.mirror(arena, slot);
+        let Some(route) = route(mirror.record) else { return Some(false) };
+        let is_settled = mirror.is_confirmed();
+        match mirror.tick() {
+            Tick::Nothing => return Some(is_settled),
+            Tick::Tell => self.send(arena, slot, true, true),
+            Tick::Again => {
+                self.count(1);
+                let room = self.lane.largest_payload(&route);
+                self.lane.send(self.state(), &route, |place| mirror.compose(&mut place[..room], true));
+                self.send(arena, slot, false, true);
+            }
+        }
+        self.lane.flush(self.state());
+        Some(is_settled)
+    }
+
+    /// Another number whenever the two hosts have come further with a connection.
+    pub fn progress(&self, slot: u32) -> u64 {
+        self.record(slot).progress()
+    }
+
+    /// The rendezvous: the program's side of the connection is over, which the other host is told behind everything else.
+    pub fn leave(&self, slot: u32) {
+        self.record(slot).leave();
+    }
+
+    /// Whether the other host's side is over.
+    pub fn is_left(&self, slot: u32) -> bool {
+        self.record(slot).has_seen(flag::GONE)
+    }
+
+    /// Whether the other host wants bytes back that only the program can give, and the program has not seen that.
+    pub fn calls_program(&self, arena: &Arena, slot: u32) -> bool {
+        self.record(slot).has_seen(flag::WANTS) && self.mirror(arena, slot).awaits_program()
+    }
+
+    /// Whether nothing of the connection goes by the lane, or waits in a ring here, any more.
+    pub fn is_returned(&self, arena: &Arena, slot: u32) -> bool {
+        self.mirror(arena, slot).is_returned()
+    }
+
+    /// The rendezvous: nothing of the slot is believed any more. Neither side uses its rings any more.
+    pub fn end(&self, slot: u32) {
+        let _turn = self.take_turn(kernel::thread());
+        self.record(slot).generation.store(0, Ordering::SeqCst);
+    }
+
+    /// A parcel that came by the kernel's socket in place of the lane.
+    pub fn take_by_socket(&self, arena: &Arena, datagram: &[u8], me: u32) {
+        let Some(_turn) = self.take_turn(me) else { return };
+        let _ = self.take(arena, None, datagram);
+    }
+}
+
+impl Drop for Gateway {
+    fn drop(&mut self) {
+        // SAFETY: our mapping; every reference into it borrows from `self`.
+        unsafe { kernel::unmap(self.base, BYTES) };
+    }
+}
+
+/// The way to the other end, if it is known. What stands there is a claim.
+#[inline]
+fn route(record: &Record) -> Option<Route> {
+    if record.has_route.load(Ordering::Acquire) == 0 {
+        return None;
+    }
+    Route::from_words(&std::array::from_fn(|at| record.route[at].load(Ordering::Relaxed)))
+}
+
+fn ring(calls: super::armed::Calls) {
+    for number in calls.0.into_iter().filter(|number| *number != 0) {
+        bell::ring(number);
+    }
+}

@@ -1,0 +1,222 @@
+//! Connections between two hosts by lanes, with whole programs: whatever becomes of the network and of either side, no byte
+//! is wrong, and nobody waits for ever.
+
+use std::io::{BufRead, BufReader, Read};
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStdout, Command, Stdio};
+use std::sync::OnceLock;
+use std::time::{Duration, Instant};
+use weft_tests::lanes::LaneHosts;
+use weft_tests::sockets::{self, Moved};
+use weft_tests::{build, signal};
+
+/// For programs that may have to wait until what is lost is said again.
+const STUCK: Duration = Duration::from_secs(30);
+/// A connection that has met by then is met.
+const MEETING: Duration = Duration::from_millis(300);
+
+fn program() -> &'static Path {
+    static PROGRAM: OnceLock<PathBuf> = OnceLock::new();
+    PROGRAM.get_or_init(|| build::c_program(Path::new("cc"), "tests/c/sockets/lanes.c"))
+}
+
+/// One side of a connection.
+struct Side {
+    process: Child,
+    out: BufReader<ChildStdout>,
+    /// Where it counts what it has sent.
+    count: PathBuf,
+}
+
+impl Side {
+    fn start(hosts: &LaneHosts, number: usize, words: &[&str]) -> Self {
+        let count = hosts.folder().join(format!("count-{number}-{}", words[1]));
+        std::fs::write(&count, [0; 8]).expect("a file");
+        let mut command = hosts.on(number, program());
+        command.args(words).env("LANES_COUNT", &count).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut process = command.spawn().expect("ip can be started");
+        let out = BufReader::new(process.stdout.take().expect("piped"));
+        Self { process, out, count }
+    }
+
+    fn signal(&self, number: i32) {
+        signal::send(self.process.id() as i32, number);
+    }
+
+    fn sent(&self) -> u64 {
+        let bytes = std::fs::read(&self.count).expect("a file");
+        u64::from_ne_bytes(bytes.try_into().expect("a count"))
+    }
+
+    /// What it says at its end, which comes in time.
+    fn end(mut self) -> Ended {
+        let begin = Instant::now();
+        let status = loop {
+            if let Some(status) = self.process.try_wait().expect("our child") {
+                break status;
+            }
+            if begin.elapsed() > STUCK {
+                let _ = self.process.kill();
+                panic!("a side does not end; it has sent {}", self.sent());
+            }
+            std::thread::sleep(Duration::from_millis(2));
+        };
+        let mut said = String::new();
+        self.out.read_to_string(&mut said).expect("text");
+        let mut complaints = String::new();
+        self.process.stderr.take().expect("piped").read_to_string(&mut complaints).expect("text");
+        assert!(status.success(), "{status}: {said}{complaints}");
+        Ended::of(&said, Moved::of(&complaints))
+    }
+}
+
+impl Drop for Side {
+    fn drop(&mut self) {
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+}
+
+#[derive(Debug)]
+struct Ended {
+    sent: u64,
+    received: u64,
+    how: String,
+    moved: Moved,
+}
+
+impl Ended {
+    fn of(said: &str, moved: Moved) -> Self {
+        let words: Vec<&str> = said.split_whitespace().skip_while(|word| *word != "sent").collect();
+        let ["sent", sent, sending, "received", received, receiving, ..] = words[..] else {
+            panic!("it says {said:?}")
+        };
+        let number = |word: &str| word.parse().expect("a number");
+        Self { sent: number(sent), received: number(received), how: format!("{sending} {receiving}"), moved }
+    }
+}
+
+/// Both sides of a connection from host 1 to host 2.
+fn connected(hosts: &LaneHosts, port: &str, kind: &str, bytes: u64) -> [Side; 2] {
+    let bytes = bytes.to_string();
+    let mut serving = Side::start(hosts, 2, &["serve", port, kind, &bytes, port]);
+    let mut said = String::new();
+    serving.out.read_line(&mut said).expect("text");
+    assert_eq!(said, "listening\n");
+    [Side::start(hosts, 1, &[&hosts.address(2), port, kind, &bytes, port]), serving]
+}
+
+/// Both ends get all of it, and most went by lanes.
+fn arrives(sides: [Side; 2], bytes: u64) {
+    for ended in sides.map(Side::end) {
+        assert_eq!((ended.sent, ended.received, &*ended.how), (bytes, bytes, "all end"), "{ended:?}");
+        assert!(ended.moved.by_ring > bytes, "not by lanes: {ended:?}");
+    }
+}
+
+#[test]
+fn what_both_send_arrives_also_where_the_cable_is_away_for_a_second() {
+    let hosts = LaneHosts::up("lc", &[]);
+    let bytes = 6_000_000;
+    let sides = connected(&hosts, "7301", "duplex", bytes);
+    for _ in 0..2 {
+        std::thread::sleep(MEETING);
+        hosts.set_cable("down");
+        std::thread::sleep(Duration::from_secs(1));
+        hosts.set_cable("up");
+    }
+    arrives(sides, bytes);
+}
+
+#[test]
+fn what_both_send_arrives_also_where_sides_and_rendezvous_are_stopped_for_a_while() {
+    let hosts = LaneHosts::up("ls", &[]);
+    let bytes = 6_000_000;
+    let sides = connected(&hosts, "7302", "duplex", bytes);
+    std::thread::sleep(MEETING);
+    for pid in [sides[0].process.id() as i32, sides[1].process.id() as i32, hosts.rendezvous(1), hosts.rendezvous(2)] {
+        signal::send(pid, libc::SIGSTOP);
+        std::thread::sleep(Duration::from_millis(700));
+        signal::send(pid, libc::SIGCONT);
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    arrives(sides, bytes);
+}
+
+/// Whoever is killed: what it had sent arrives, then the other side gets an end, soon.
+#[test]
+fn all_that_a_killed_side_had_sent_arrives_and_then_an_end() {
+    let hosts = LaneHosts::up("lk", &[]);
+    let mut by_ring = 0;
+    for round in 0..16 {
+        let port = (7310 + round).to_string();
+        let [calling, serving] = connected(&hosts, &port, "stream", u64::MAX);
+        std::thread::sleep(Duration::from_millis(20 + 7 * round));
+        let (killed, left) = if round % 4 == 3 { (serving, calling) } else { (calling, serving) };
+        killed.signal(libc::SIGKILL);
+        let begin = Instant::now();
+        let ended = left.end();
+        assert!(begin.elapsed() < Duration::from_secs(5), "{:?}: {ended:?}", begin.elapsed());
+        assert!(ended.received >= killed.sent(), "{} were sent: {ended:?}", killed.sent());
+        by_ring += u64::from(ended.moved.by_ring > 0);
+    }
+    assert!(by_ring > 8, "only {by_ring} were ended while they went by lanes");
+}
+
+fn descriptors(pid: i32) -> usize {
+    std::fs::read_dir(format!("/proc/{pid}/fd")).expect("its descriptors").count()
+}
+
+/// More processes one after the other than there are lanes, half of them killed: each gets one, and nothing is left.
+#[test]
+fn lanes_go_from_one_process_to_the_next() {
+    let hosts = LaneHosts::up("ll", &["--lane-count", "2"]);
+    let mut before = None;
+    for round in 0..8 {
+        let port = (7330 + round).to_string();
+        let sides = connected(&hosts, &port, "pong", 200_000);
+        if round % 2 == 1 {
+            std::thread::sleep(MEETING / 4);
+            sides[round / 2 % 2].signal(libc::SIGKILL);
+            continue;
+        }
+        for ended in sides.map(Side::end) {
+            assert!(ended.moved.by_ring > 0, "round {round} got no lane: {ended:?}");
+        }
+        std::thread::sleep(MEETING);
+        let now = [1, 2].map(|number| descriptors(hosts.rendezvous(number)));
+        // One more is made when a bell is rung for the first time.
+        let most = before.get_or_insert(now).map(|count| count + 1);
+        assert!(now[0] <= most[0] && now[1] <= most[1], "descriptors of the two rendezvous: {now:?}, first {before:?}");
+    }
+}
+
+/// Random operations between the hosts, with the kernel's own connections between them as the oracle.
+fn oracle(hosts: &LaneHosts, only: &str, operations: u64) {
+    static PROGRAM: OnceLock<PathBuf> = OnceLock::new();
+    let program = PROGRAM.get_or_init(|| build::c_folder("tests/c/sockets/oracle"));
+    let names = [hosts.name(1), hosts.name(2), hosts.address(2), "fd77::2".to_owned()].join(",");
+    let mut command = Command::new(program);
+    command.args(["--only", only, "--operations", &operations.to_string(), "--hosts", &names]);
+    command.arg("--preload").arg(sockets::library());
+    command.env("WEFT_SOCK_STATS", "1").env("WEFT_SOCK_ATTACH_CALLS", "1");
+    command.args(std::env::var("ORACLE_SEED").ok());
+    let output = command.output().expect("the oracle can be started");
+    let said = String::from_utf8_lossy(&[output.stdout, output.stderr].concat()).into_owned();
+    println!("{said}");
+    assert!(output.status.success(), "{said} (again with ORACLE_SEED= and the seed)");
+    assert!(Moved::of(&said).by_ring > 50_000, "not by lanes: {said}");
+}
+
+/// By hand, until it passes with every seed (docs/guide/sockets.md, known faults):
+/// `cargo test -p weft-tests --features weft-tests/hosts,weft-tests/sockets --test hosts_lanes -- --ignored`.
+#[test]
+#[ignore = "with some seeds the end of a connection that several processes have shared comes late or as a reset"]
+fn calls_in_lockstep_answer_what_the_kernel_answers() {
+    oracle(&LaneHosts::up("lo", &[]), "lockstep", 6000);
+}
+
+#[test]
+fn both_sides_at_once_lose_nothing() {
+    oracle(&LaneHosts::up("lf", &[]), "free", 10_000);
+}

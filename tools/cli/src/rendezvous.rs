@@ -1,0 +1,142 @@
+//! `weft rendezvous`: where connected processes of a host find each other, and, with lanes, those of other hosts.
+
+use anyhow::{Context, Result, anyhow};
+use std::io::{self, ErrorKind};
+use std::net::SocketAddr;
+use std::os::fd::{AsRawFd, OwnedFd, RawFd};
+use std::path::PathBuf;
+use std::time::Duration;
+use weft_agent::rendezvous::{self, FarConnection, Mail};
+use weft_fabric::stream::guardian::{self, Guardian, Plan, Refused, key};
+use weft_wire::stream::meeting;
+use weft_wire::stream::packet::Place;
+
+pub const LONG_ABOUT: &str = "Serve as the place where connected processes of this host find each other.
+
+`weft sock` starts one by itself, which is enough inside a host. With --lanes it also serves connections between this host and \
+others that have one with the same key: short messages go past the kernel's stack then. That needs root, or the capabilities \
+CAP_NET_ADMIN, CAP_NET_RAW and CAP_BPF, and serves the programs of the user who runs it. What goes so is authenticated, and not \
+encrypted.
+
+Hosts meet by UDP at --port; the lanes have the ports that follow. One key is made by --make-key, and copied to every host.";
+
+#[derive(clap::Args)]
+#[command(group(clap::ArgGroup::new("further").args(["ensure", "make_key"]).conflicts_with_all(["lanes", "key"])))]
+pub struct Arguments {
+    /// Return at once: when one answers already, or one that was started in the background does.
+    #[arg(long)]
+    ensure: bool,
+    /// End when nobody has been there for so long [default: 60, or never with --lanes]
+    #[arg(long, value_name = "SECONDS")]
+    idle: Option<u64>,
+    /// Serve connections to other hosts, by lanes on this interface.
+    #[arg(long, value_name = "INTERFACE", requires = "key")]
+    lanes: Option<String>,
+    /// What the hosts have in common: a file of 16 bytes or more that only its owner can read or write, the same on all.
+    #[arg(long, value_name = "FILE", requires = "lanes")]
+    key: Option<PathBuf>,
+    /// UDP port at which hosts meet, the same on all. The lanes have those that follow.
+    #[arg(long, value_name = "PORT", default_value_t = meeting::PORT, value_parser = clap::value_parser!(u16).range(1..))]
+    port: u16,
+    /// Processes that can have connections by lanes at the same time.
+    #[arg(long, value_name = "COUNT", default_value_t = 16, value_parser = clap::value_parser!(u16).range(1..=512))]
+    lane_count: u16,
+    /// Write a new random key to a new file, and return.
+    #[arg(long, value_name = "FILE")]
+    make_key: Option<PathBuf>,
+}
+
+pub fn main(given: &Arguments) -> Result<()> {
+    if let Some(path) = &given.make_key {
+        return Ok(key::make(path)?);
+    }
+    let idle = given.idle.map(Duration::from_secs);
+    match (&given.lanes, &given.key) {
+        (Some(interface), Some(file)) => {
+            let key = key::read(file)?;
+            let plan = Plan { interface: interface.clone(), key, port: given.port, lanes: given.lane_count };
+            // Nobody waits so long, and a clock can still be added to it.
+            let ever = Duration::from_secs(u64::from(u32::MAX));
+            rendezvous::run_with(|| open(&plan), idle.unwrap_or(ever)).map_err(|error| match error {
+                Failed::Refused(refused) => anyhow!(refused),
+                Failed::Io(error) if error.kind() == ErrorKind::AddrInUse => {
+                    anyhow!("a rendezvous of this user runs already, and has to end before one with lanes can serve")
+                }
+                Failed::Io(error) => anyhow!(error).context("cannot serve as rendezvous"),
+            })
+        }
+        _ => {
+            let idle = idle.unwrap_or(rendezvous::IDLE);
+            let outcome = if given.ensure { rendezvous::ensure_for(idle) } else { rendezvous::run(idle) };
+            outcome.context("cannot serve as rendezvous")
+        }
+    }
+}
+
+enum Failed {
+    Refused(Refused),
+    Io(io::Error),
+}
+
+impl From<io::Error> for Failed {
+    fn from(error: io::Error) -> Self {
+        Self::Io(error)
+    }
+}
+
+fn open(plan: &Plan) -> Result<Box<dyn rendezvous::Guardian>, Failed> {
+    let guardian = Guardian::open(plan).map_err(Failed::Refused)?;
+    if let Some(note) = guardian.note() {
+        eprintln!("weft rendezvous: {note}");
+    }
+    Ok(Box::new(Serving(guardian)))
+}
+
+/// The fabric's guardian, as the agent wants it.
+struct Serving(Guardian);
+
+impl AsRawFd for Serving {
+    fn as_raw_fd(&self) -> RawFd {
+        self.0.descriptor()
+    }
+}
+
+impl rendezvous::Guardian for Serving {
+    fn leads(&self, local: SocketAddr, remote: SocketAddr) -> bool {
+        self.0.leads(local, remote)
+    }
+
+    fn offer(&mut self, client: u64, cookie: u64, anchor: OwnedFd, ends: [SocketAddr; 2]) {
+        self.0.offer(client, cookie, anchor, ends);
+    }
+
+    fn withdraw(&mut self, client: u64, cookie: u64) {
+        self.0.withdraw(client, cookie);
+    }
+
+    fn release(&mut self, client: u64, place: &Place) -> bool {
+        self.0.release(client, place)
+    }
+
+    fn leave(&mut self, client: u64) {
+        self.0.leave(client);
+    }
+
+    fn until_turn(&self) -> Option<Duration> {
+        self.0.until_turn()
+    }
+
+    fn turn(&mut self) -> Vec<Mail> {
+        let mail = |guardian::Mail { client, place, packets }| Mail { client, place, packets };
+        self.0.turn().into_iter().map(mail).collect()
+    }
+
+    fn untold(&mut self, client: u64, place: &Place) {
+        self.0.untold(client, place);
+    }
+
+    fn connections(&self) -> Vec<FarConnection> {
+        let far = |guardian::Crossing { client, port, peer, bytes }| FarConnection { client, port, peer, bytes };
+        self.0.crossings().into_iter().map(far).collect()
+    }
+}
