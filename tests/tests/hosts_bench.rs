@@ -62,7 +62,7 @@ fn lines_of_both_tables_are_measured_and_nothing_is_left() {
     let mut expected = [
         ("plain/latency/8", mpi(["weft-default", "weft-encrypted", "weft-udp", "weft-tcp"])),
         ("xdp/rate/8", mpi(["weft-xdp", "weft-all", "weft-all-encrypted", "weft-default"])),
-        ("xdp/sock/ping", ["weft-sock", "kernel-tcp", "polled-tcp"].map(String::from).to_vec()),
+        ("xdp/sock/ping", ["weft-sock", "weft-sock-lane", "kernel-tcp", "polled-tcp"].map(String::from).to_vec()),
     ];
     // The names of an object stand in their own order.
     expected.iter_mut().for_each(|(_, ways)| ways.sort());
