@@ -76,6 +76,15 @@ impl LaneHosts {
         command
     }
 
+    /// Takes the interfaces of both hosts away, for good.
+    ///
+    /// # Panics
+    /// When that cannot be done.
+    pub fn remove_interfaces(&self) {
+        let status = Command::new("ip").args(["-n", &self.name(1), "link", "del", "eth0"]).status();
+        assert!(status.expect("ip can be started").success());
+    }
+
     /// Takes the cable of host 1 away, or brings it back.
     ///
     /// # Panics

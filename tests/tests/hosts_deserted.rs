@@ -5,9 +5,8 @@ use std::io::{BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdout, Command, Stdio};
 use std::time::{Duration, Instant};
-use tempfile::TempDir;
-use weft_tests::namespaces::Namespaces;
-use weft_tests::{root, signal, sockets, tree};
+use weft_tests::lanes::LaneHosts;
+use weft_tests::{build, signal, sockets};
 
 const PORT: &str = "7301";
 /// Programs notice within six seconds, where they have the machine for themselves.
@@ -59,76 +58,24 @@ impl Drop for Started {
     }
 }
 
-fn on_host(number: usize) -> Command {
-    let mut command = Command::new("ip");
-    command.args(["netns", "exec", &Namespaces::pair().name(number)]);
-    command
+fn bouncer() -> PathBuf {
+    build::c_program(Path::new("cc"), "tests/c/sockets/deserted.c")
 }
 
-fn key(folder: &Path) -> PathBuf {
-    let key = folder.join("key");
-    sockets::run(Command::new(tree().join("bin/weft")).args(["rendezvous", "--make-key"]).arg(&key));
-    key
-}
-
-/// A rendezvous that is killed when our end of its guard's standard input is closed, however that comes.
-struct Rendezvous {
-    guard: Child,
-    pid: i32,
-}
-
-impl Drop for Rendezvous {
-    fn drop(&mut self) {
-        drop(self.guard.stdin.take());
-        let _ = self.guard.wait();
-    }
-}
-
-fn rendezvous(number: usize, key: &Path) -> Rendezvous {
-    let mut command = on_host(number);
-    command.args(["sh", "-c", "\"$@\" & echo $!; cat > /dev/null; kill -9 $!; wait", "sh"]);
-    command.arg(tree().join("bin/weft")).args(["rendezvous", "--lanes", "eth0", "--key"]).arg(key);
-    let mut guard = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().expect("ip can be started");
-    let mut said = String::new();
-    BufReader::new(guard.stdout.take().expect("piped")).read_line(&mut said).expect("text");
-    let started = Rendezvous { guard, pid: said.trim().parse().expect("a number") };
-    let until = Instant::now() + PATIENCE;
-    while !listens(number) {
-        assert!(Instant::now() < until, "the rendezvous of host {number} does not come up");
-        std::thread::sleep(Duration::from_millis(20));
-    }
-    started
-}
-
-/// Whether a rendezvous waits for processes on that host.
-fn listens(number: usize) -> bool {
-    sockets::run(on_host(number).args(["cat", "/proc/net/unix"])).text().contains("@weft-rendezvous")
-}
-
-fn compiled(folder: &Path) -> PathBuf {
-    let program = folder.join("deserted");
-    let mut command = Command::new("cc");
-    command.args(["-O2", "-o"]).arg(&program).arg(root().join("tests/c/sockets/deserted.c"));
-    sockets::run(&mut command);
-    program
-}
-
-fn program(number: usize, program: &Path, words: [&str; 3]) -> Started {
-    let mut command = on_host(number);
-    command.args(["env", "WEFT_SOCK_STATS=1"]).arg(format!("LD_PRELOAD={}", sockets::library().display()));
-    Started::new(command.arg(program).args(words))
+fn program(hosts: &LaneHosts, number: usize, program: &Path, words: [&str; 3]) -> Started {
+    Started::new(hosts.on(number, program).args(words))
 }
 
 /// The rendezvous of host `deserted` is killed under two programs that bounce messages.
-fn desert(bouncer: &Path, key: &Path, how: &str, deserted: usize) {
-    let [first, second] = [1, 2].map(|number| rendezvous(number, key));
-    let mut server = program(1, bouncer, ["serve", PORT, how]);
+fn desert(bouncer: &Path, how: &str, deserted: usize) {
+    let hosts = LaneHosts::up("ld", &[]);
+    let mut server = program(&hosts, 1, bouncer, ["serve", PORT, how]);
     server.expect("listening");
-    let mut client = program(2, bouncer, [&Namespaces::pair().address(1).to_string(), PORT, how]);
+    let mut client = program(&hosts, 2, bouncer, [&hosts.address(1), PORT, how]);
     client.expect("going");
     server.expect("going");
     // One that stands still for a while is there still; the programs go on meanwhile.
-    let killed = [&first, &second][deserted - 1].pid;
+    let killed = hosts.rendezvous(deserted);
     signal::send(killed, libc::SIGSTOP);
     std::thread::sleep(Duration::from_secs(2));
     signal::send(killed, libc::SIGCONT);
@@ -148,8 +95,7 @@ fn desert(bouncer: &Path, key: &Path, how: &str, deserted: usize) {
 
 #[test]
 fn both_programs_are_told_of_a_reset_where_the_rendezvous_of_one_host_is_killed() {
-    let folder = TempDir::new().expect("a folder");
-    let (bouncer, key) = (compiled(folder.path()), key(folder.path()));
-    desert(&bouncer, &key, "block", 1);
-    desert(&bouncer, &key, "epoll", 2);
+    let bouncer = bouncer();
+    desert(&bouncer, "block", 1);
+    desert(&bouncer, "epoll", 2);
 }

@@ -7,6 +7,7 @@ use std::process::{Child, ChildStdout, Command, Stdio};
 use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 use weft_tests::lanes::LaneHosts;
+use weft_tests::namespaces::Namespaces;
 use weft_tests::sockets::{self, Moved};
 use weft_tests::{build, signal};
 
@@ -29,11 +30,16 @@ struct Side {
 }
 
 impl Side {
-    fn start(hosts: &LaneHosts, number: usize, words: &[&str]) -> Self {
+    fn start(hosts: &LaneHosts, number: usize, words: &[&str], how: &[(&str, &str)]) -> Self {
         let count = hosts.folder().join(format!("count-{number}-{}", words[1]));
         std::fs::write(&count, [0; 8]).expect("a file");
         let mut command = hosts.on(number, program());
-        command.args(words).env("LANES_COUNT", &count).stdout(Stdio::piped()).stderr(Stdio::piped());
+        command
+            .args(words)
+            .env("LANES_COUNT", &count)
+            .envs(how.iter().copied())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped());
         let mut process = command.spawn().expect("ip can be started");
         let out = BufReader::new(process.stdout.take().expect("piped"));
         Self { process, out, count }
@@ -98,12 +104,22 @@ impl Ended {
 
 /// Both sides of a connection from host 1 to host 2.
 fn connected(hosts: &LaneHosts, port: &str, kind: &str, bytes: u64) -> [Side; 2] {
+    connected_so(hosts, [port, kind], bytes, |_| vec![])
+}
+
+/// The same, with more in the environment of the side on each host.
+fn connected_so<'a>(
+    hosts: &LaneHosts,
+    [port, kind]: [&str; 2],
+    bytes: u64,
+    how: impl Fn(usize) -> Vec<(&'a str, &'a str)>,
+) -> [Side; 2] {
     let bytes = bytes.to_string();
-    let mut serving = Side::start(hosts, 2, &["serve", port, kind, &bytes, port]);
+    let mut serving = Side::start(hosts, 2, &["serve", port, kind, &bytes, port], &how(2));
     let mut said = String::new();
     serving.out.read_line(&mut said).expect("text");
     assert_eq!(said, "listening\n");
-    [Side::start(hosts, 1, &[&hosts.address(2), port, kind, &bytes, port]), serving]
+    [Side::start(hosts, 1, &[&hosts.address(2), port, kind, &bytes, port], &how(1)), serving]
 }
 
 /// Both ends get all of it, and most went by lanes.
@@ -188,6 +204,100 @@ fn lanes_go_from_one_process_to_the_next() {
         // One more is made when a bell is rung for the first time.
         let most = before.get_or_insert(now).map(|count| count + 1);
         assert!(now[0] <= most[0] && now[1] <= most[1], "descriptors of the two rendezvous: {now:?}, first {before:?}");
+    }
+}
+
+/// Processor time that a process has had.
+fn worked(pid: i32) -> Duration {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).expect("it runs");
+    let words = stat.rsplit(')').next().expect("behind its name").split_whitespace();
+    // User and system time, in hundredths of a second.
+    let ticks: u64 = words.skip(11).take(2).map(|word| word.parse::<u64>().expect("a number")).sum();
+    Duration::from_millis(10 * ticks)
+}
+
+/// What the program on host 1 does when it has sent half.
+fn halfway(host: usize, what: &'static str) -> Vec<(&'static str, &'static str)> {
+    if host == 1 { vec![("LANES_HALFWAY", what)] } else { vec![] }
+}
+
+/// Each rendezvous has worked little while this was done, and for two seconds more: what programs have left is kept for
+/// longer.
+fn rests(hosts: &LaneHosts, meanwhile: impl FnOnce()) {
+    let rendezvous = [1, 2].map(|number| hosts.rendezvous(number));
+    let (begin, before) = (Instant::now(), rendezvous.map(worked));
+    meanwhile();
+    std::thread::sleep(Duration::from_secs(2));
+    let most = begin.elapsed() / 4;
+    let worked = [0, 1].map(|at| worked(rendezvous[at]) - before[at]);
+    assert!(worked[0] < most && worked[1] < most, "the two rendezvous have worked for {worked:?}, at most {most:?}");
+}
+
+#[test]
+fn where_the_interface_vanishes_both_sides_are_told_soon() {
+    let hosts = LaneHosts::up("lv", &[]);
+    let sides = connected(&hosts, "7345", "duplex", u64::MAX);
+    std::thread::sleep(MEETING);
+    rests(&hosts, || {
+        hosts.remove_interfaces();
+        let begin = Instant::now();
+        for ended in sides.map(Side::end) {
+            assert!(ended.how.contains("reset") && ended.moved.by_ring > 0, "{ended:?}");
+        }
+        assert!(begin.elapsed() < Duration::from_secs(10), "{:?}", begin.elapsed());
+    });
+}
+
+/// A lane that has failed may be readable for ever: who watched it on would never sleep.
+#[test]
+fn a_program_that_breaks_its_lane_and_ends_keeps_no_rendezvous_awake() {
+    let hosts = LaneHosts::up("lb", &["--lane-count", "2"]);
+    let [mut calling, serving] = connected_so(&hosts, ["7346", "duplex"], 3_000_000, |host| halfway(host, "breaks"));
+    calling.process.wait().expect("our child");
+    rests(&hosts, || ());
+    serving.signal(libc::SIGKILL);
+    arrives(connected(&hosts, "7347", "duplex", 200_000), 200_000);
+}
+
+/// A program that has lost its way to the rendezvous goes on by its lane, which nobody else gets before it has ended.
+#[test]
+fn who_has_lost_its_socket_to_the_rendezvous_keeps_its_lane_until_it_ends() {
+    let hosts = LaneHosts::up("lr", &["--lane-count", "1"]);
+    let bytes = 3_000_000;
+    let sides = connected_so(&hosts, ["7341", "duplex"], bytes, |host| halfway(host, "loses"));
+    while sides[0].sent() < bytes * 3 / 4 {
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    sides[0].signal(libc::SIGSTOP);
+    // What a program has left that has ended is kept for a second.
+    std::thread::sleep(Duration::from_millis(1500));
+    for ended in connected(&hosts, "7342", "duplex", 20_000).map(Side::end) {
+        assert_eq!((ended.received, ended.moved.by_ring), (20_000, 0), "it has got a lane that is used: {ended:?}");
+    }
+    sides[0].signal(libc::SIGCONT);
+    arrives(sides, bytes);
+    arrives(connected(&hosts, "7343", "duplex", 200_000), 200_000);
+}
+
+#[test]
+fn who_becomes_another_program_leaves_its_lane_to_others() {
+    let hosts = LaneHosts::up("le", &["--lane-count", "1"]);
+    let [calling, serving] = connected_so(&hosts, ["7348", "duplex"], 1_000_000, |host| halfway(host, "execs"));
+    let ended = serving.end();
+    assert!(ended.received > 500_000 && ended.moved.by_ring > 0, "{ended:?}");
+    arrives(connected(&hosts, "7349", "duplex", 200_000), 200_000);
+    calling.signal(libc::SIGKILL);
+}
+
+/// A program shows a connection of another network to the rendezvous, where the addresses are the same.
+#[test]
+fn connections_of_other_networks_stay_with_the_kernel() {
+    let hosts = LaneHosts::up("ln", &[]);
+    let others = Namespaces::cable(&format!("lm{}x", std::process::id()));
+    let files = [1, 2].map(|number| format!("/run/netns/{}", others.name(number)));
+    let elsewhere = |host: usize| vec![("LANES_NETWORK", &*files[host - 1])];
+    for ended in connected_so(&hosts, ["7351", "duplex"], 200_000, elsewhere).map(Side::end) {
+        assert_eq!((ended.received, ended.moved.by_ring), (200_000, 0), "{ended:?}");
     }
 }
 

@@ -109,12 +109,24 @@ pub fn process() -> u32 {
 pub fn is_running(process: i32) -> bool {
     // SAFETY: numbers only.
     let Ok(file) = (unsafe { checked(libc::SYS_pidfd_open, [process as usize, 0, 0, 0, 0, 0]) }) else { return false };
-    let mut asked = libc::pollfd { fd: file as RawFd, events: libc::POLLIN, revents: 0 };
-    let now = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-    // SAFETY: both places live across the call. Readable means: it has ended, be it waited for or not.
-    let ended = unsafe { checked(libc::SYS_ppoll, [&raw mut asked as usize, 1, &raw const now as usize, 0, 0, 0]) };
+    // Readable means: it has ended, be it waited for or not.
+    let ended = events_now(file as RawFd, libc::POLLIN);
     close(file as RawFd);
-    ended.is_ok_and(|ended| ended == 0)
+    ended == Some(0)
+}
+
+/// What `poll` says at once.
+fn events_now(descriptor: RawFd, events: i16) -> Option<i16> {
+    let mut asked = libc::pollfd { fd: descriptor, events, revents: 0 };
+    let now = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: both places live across the call.
+    let found = unsafe { checked(libc::SYS_ppoll, [&raw mut asked as usize, 1, &raw const now as usize, 0, 0, 0]) };
+    found.is_ok().then_some(asked.revents)
+}
+
+/// Whether nobody is at the other end of a connected Unix socket any more.
+pub fn is_hung_up(socket: RawFd) -> bool {
+    events_now(socket, 0) != Some(0)
 }
 
 pub fn user() -> u32 {
@@ -305,16 +317,24 @@ pub fn receive_packet(socket: RawFd, packet: &mut [u8]) -> io::Result<(usize, Op
 
 /// Anonymous memory that can be shared, of a size that nobody can change.
 pub fn sealed_memory(name: &std::ffi::CStr, bytes: usize) -> io::Result<RawFd> {
+    memory_sealed_by(name, bytes, libc::F_SEAL_SHRINK | libc::F_SEAL_GROW | libc::F_SEAL_SEAL)
+}
+
+/// The same for others who may seal it further: so they learn whether anybody has it in his memory.
+pub fn sealable_memory(name: &std::ffi::CStr, bytes: usize) -> io::Result<RawFd> {
+    memory_sealed_by(name, bytes, libc::F_SEAL_SHRINK | libc::F_SEAL_GROW)
+}
+
+fn memory_sealed_by(name: &std::ffi::CStr, bytes: usize, seals: i32) -> io::Result<RawFd> {
     if !may_have_file_of(bytes) {
         return Err(io::Error::from_raw_os_error(libc::EFBIG));
     }
     let flags = (libc::MFD_CLOEXEC | libc::MFD_ALLOW_SEALING) as usize;
-    let seals = (libc::F_SEAL_SHRINK | libc::F_SEAL_GROW | libc::F_SEAL_SEAL) as usize;
     // SAFETY: the name is a C string; the others take numbers.
     unsafe {
         let memory = checked(libc::SYS_memfd_create, [name.as_ptr() as usize, flags, 0, 0, 0, 0])?;
         let sized = checked(libc::SYS_ftruncate, [memory, bytes, 0, 0, 0, 0])
-            .and_then(|_| checked(libc::SYS_fcntl, [memory, libc::F_ADD_SEALS as usize, seals, 0, 0, 0]));
+            .and_then(|_| checked(libc::SYS_fcntl, [memory, libc::F_ADD_SEALS as usize, seals as usize, 0, 0, 0]));
         if let Err(error) = sized {
             close(memory as RawFd);
             return Err(error);

@@ -83,14 +83,15 @@ pub fn note(held: &Held, fd: c_int, reason: Reason) -> Option<u64> {
     raw::cookie(fd).ok()
 }
 
-/// Whether others have been answered lately, or it is time to try.
+/// Whether the rendezvous may answer, and has answered others lately, or it is time to try.
 fn is_worth_showing() -> bool {
     let vain = IN_VAIN.load(Ordering::Relaxed);
-    if vain < VAIN {
+    if vain < VAIN && !STREAMS.is_host_only(false) {
         return true;
     }
-    IN_VAIN.store((vain + 1).max(VAIN), Ordering::Relaxed);
-    vain.is_multiple_of(TRY_EVERY)
+    let vain = vain.wrapping_add(1).max(VAIN);
+    IN_VAIN.store(vain, Ordering::Relaxed);
+    vain.is_multiple_of(TRY_EVERY) && !STREAMS.is_host_only(true)
 }
 
 /// Whether a connection whose `calls` have moved so many bytes carries short messages.

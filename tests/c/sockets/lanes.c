@@ -6,14 +6,20 @@
  * KIND: duplex (both send and receive at the same time, by a thread each), stream (the caller sends) or pong (one
  * message, one answer). Each side that sends sends so many bytes and then shuts its direction. At the end each says in a
  * line what it has sent and received, what ended that, and the longest time in ms between two messages that came. What was
- * sent so far stands in the file LANES_COUNT, too, if there is one: who is killed says nothing. */
+ * sent so far stands in the file LANES_COUNT, too, if there is one: who is killed says nothing. When it has sent
+ * half, LANES_HALFWAY=loses puts another file in the place of its socket to the rendezvous, LANES_HALFWAY=breaks writes
+ * nonsense into the ring by which its lane receives, and ends it, and LANES_HALFWAY=execs starts another program in its
+ * place, which does not get the connection. With LANES_NETWORK the connection is one of the network
+ * namespace of that file, though the program is in another. */
 #define _GNU_SOURCE
 #include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/if_xdp.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <pthread.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -26,6 +32,7 @@
 
 enum { MOST = 600, AHEAD = 4000 };
 static int fd, calls, both_send;
+static const char *halfway;
 static uint64_t all, seed, sent;
 static _Atomic uint64_t received;
 static _Atomic int is_over;
@@ -74,6 +81,55 @@ static size_t next_size(uint64_t *random)
     return 1 + (roll >> 20) % (roll % 4 ? 32 : MOST);
 }
 
+/* The library has one such socket to the rendezvous, and two for its lane. */
+static int is_of_library(int at, int domain, int kind)
+{
+    int its[2] = { 0, 0 };
+    socklen_t size = sizeof its[0];
+    return !getsockopt(at, SOL_SOCKET, SO_DOMAIN, &its[0], &size) && its[0] == domain &&
+           !getsockopt(at, SOL_SOCKET, SO_TYPE, &its[1], &size) && its[1] == kind;
+}
+
+static void lose_rendezvous(int at)
+{
+    int nothing = open("/dev/null", O_RDWR);
+    if (dup2(nothing, at) != at)
+        die("dup2");
+    close(nothing);
+}
+
+static void break_lane(int at)
+{
+    struct xdp_mmap_offsets offsets;
+    socklen_t size = sizeof offsets;
+    if (getsockopt(at, SOL_XDP, XDP_MMAP_OFFSETS, &offsets, &size))
+        die("XDP_MMAP_OFFSETS");
+    char *ring = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, at, XDP_PGOFF_RX_RING);
+    if (ring != MAP_FAILED)
+        *(volatile uint32_t *)(ring + offsets.rx.consumer) += 1u << 30;
+}
+
+static void misbehave(void)
+{
+    int loses = halfway[0] == 'l', found = 0;
+    if (halfway[0] == 'e') {
+        fcntl(fd, F_SETFD, FD_CLOEXEC);
+        execlp("sleep", "sleep", "60", (char *)NULL);
+        die("sleep");
+    }
+    for (int at = 3; at < 1024; at++) {
+        if (loses ? is_of_library(at, AF_UNIX, SOCK_SEQPACKET) : is_of_library(at, AF_XDP, SOCK_RAW)) {
+            (loses ? lose_rendezvous : break_lane)(at);
+            found = 1;
+        }
+    }
+    if (!found)
+        die("nothing of the library is found");
+    if (!loses)
+        raise(SIGKILL);
+    halfway = NULL;
+}
+
 /* One message; false at the end. */
 static int send_one(uint64_t *random)
 {
@@ -85,6 +141,8 @@ static int send_one(uint64_t *random)
         n = all - sent;
     for (size_t i = 0; i < n; i++)
         bytes[i] = byte(calls, sent + i);
+    if (halfway && sent > all / 2)
+        misbehave();
     for (size_t done = 0; done < n;) {
         ssize_t went = send(fd, bytes + done, n - done, MSG_NOSIGNAL);
         if (went <= 0) {
@@ -150,6 +208,15 @@ static void bounce(void)
     }
 }
 
+/* What is made by this thread is of that network, until the next one. */
+static void enter(const char *network)
+{
+    int file = open(network, O_RDONLY);
+    if (file < 0 || setns(file, CLONE_NEWNET))
+        die(network);
+    close(file);
+}
+
 static void be_connected(const char *address, int port)
 {
     struct sockaddr_in to = { .sin_family = AF_INET, .sin_port = htons((unsigned short)port) };
@@ -192,7 +259,15 @@ int main(int argc, char **words)
         close(memory);
         count = mapped;
     }
+    halfway = getenv("LANES_HALFWAY");
+    const char *network = getenv("LANES_NETWORK");
+    int own = open("/proc/self/ns/net", O_RDONLY);
+    if (network)
+        enter(network);
     be_connected(words[1], atoi(words[2]));
+    if (network && setns(own, CLONE_NEWNET))
+        die("the own network");
+    close(own);
     pthread_t thread;
     if (both_send && pthread_create(&thread, NULL, send_all, NULL))
         die("pthread_create");

@@ -6,7 +6,7 @@ use std::net::SocketAddr;
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 use std::path::PathBuf;
 use std::time::Duration;
-use weft_agent::rendezvous::{self, FarConnection, Mail};
+use weft_agent::rendezvous::{self, FarConnection, Mail, Turn};
 use weft_fabric::stream::guardian::{self, Guardian, Plan, Refused, key};
 use weft_wire::stream::meeting;
 use weft_wire::stream::packet::Place;
@@ -118,6 +118,10 @@ impl rendezvous::Guardian for Serving {
         self.0.release(client, place)
     }
 
+    fn fall_silent(&mut self, client: u64) -> bool {
+        self.0.fall_silent(client)
+    }
+
     fn leave(&mut self, client: u64) {
         self.0.leave(client);
     }
@@ -126,9 +130,10 @@ impl rendezvous::Guardian for Serving {
         self.0.until_turn()
     }
 
-    fn turn(&mut self) -> Vec<Mail> {
+    fn turn(&mut self) -> Turn {
         let mail = |guardian::Mail { client, place, packets }| Mail { client, place, packets };
-        self.0.turn().into_iter().map(mail).collect()
+        let guardian::Turn { mails, calls } = self.0.turn();
+        Turn { mails: mails.into_iter().map(mail).collect(), calls }
     }
 
     fn untold(&mut self, client: u64, place: &Place) {

@@ -2,12 +2,12 @@
 
 use super::sys::{self, Shown};
 use std::net::SocketAddr;
-use std::os::fd::OwnedFd;
+use std::os::fd::AsRawFd;
 use weft_wire::stream::datagram::Peer;
 
 /// What a shown socket is, if it may go beside the kernel with `peer`: nobody else can stand on its address, it receives
 /// from that peer, and each answers the other from the address that the other sends to.
-pub fn look_at(shown: &OwnedFd, peer: &Peer) -> Option<Shown> {
+pub fn look_at(shown: &impl AsRawFd, peer: &Peer) -> Option<Shown> {
     let socket = sys::datagram_socket(shown)?;
     if socket.shares_address || !peer.is_loopback() || peer.port == 0 {
         return None;
@@ -72,7 +72,7 @@ mod tests {
         let elsewhere = UdpSocket::bind("127.0.0.2:0").expect("a socket");
         assert!(look_at(&shown(&elsewhere), &peer(&other)).is_none());
         let stream = std::net::TcpListener::bind("127.0.0.1:0").expect("a socket");
-        assert!(look_at(&stream.into(), &peer(&other)).is_none());
+        assert!(look_at(&stream, &peer(&other)).is_none());
         let far = Peer::of_v4([10, 0, 0, 1], 9);
         assert!(look_at(&shown(&other), &far).is_none());
     }

@@ -15,6 +15,14 @@ pub struct Mail {
     pub packets: Vec<(Answer, Option<RawFd>)>,
 }
 
+/// What is to be said after a turn.
+#[derive(Debug, Default)]
+pub struct Turn {
+    pub mails: Vec<Mail>,
+    /// Processes that are to look at their connections: each is called by a signal.
+    pub calls: Vec<Client>,
+}
+
 /// A connection to another host.
 #[derive(Clone, Debug)]
 pub struct FarConnection {
@@ -40,14 +48,18 @@ pub trait Guardian: AsRawFd {
     /// A process gives a place back. False where its arena is not the guardian's.
     fn release(&mut self, client: Client, place: &Place) -> bool;
 
-    /// A process has ended, in whatever way.
+    /// A process that lives on has lost its way to us: it hears no mail. True where it has connections that go on
+    /// without; when it has ended [`Self::leave`] follows.
+    fn fall_silent(&mut self, client: Client) -> bool;
+
+    /// A process has ended, in whatever way, or has become another program.
     fn leave(&mut self, client: Client);
 
     /// When a turn is wanted, whether the descriptor is readable or not; `None` while there is nothing to do.
     fn until_turn(&self) -> Option<Duration>;
 
     /// Does what is to be done now.
-    fn turn(&mut self) -> Vec<Mail>;
+    fn turn(&mut self) -> Turn;
 
     /// This mail could not be handed out.
     fn untold(&mut self, client: Client, place: &Place);

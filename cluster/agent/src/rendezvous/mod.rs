@@ -22,7 +22,7 @@ mod survey;
 mod sys;
 mod table;
 
-pub use far::{FarConnection, Guardian, Mail};
+pub use far::{FarConnection, Guardian, Mail, Turn};
 pub use survey::{Connection, Far, Process, Survey, survey};
 
 use std::io;

@@ -1,8 +1,8 @@
 //! The loop of the rendezvous.
 
 use super::datagrams;
-use super::far::{Guardian, Mail};
-use super::sys::{self, Guest, Listener, Set};
+use super::far::{Guardian, Mail, Turn};
+use super::sys::{self, Guest, Listener, Sent, Set};
 use super::table::{Client, End, Meeting, Table, Tuple};
 use std::collections::HashMap;
 use std::fs::File;
@@ -35,6 +35,15 @@ impl Process {
         self.mails = self.mails.wrapping_add(1);
         page.write_all_at(&self.mails.to_le_bytes(), page::MAILS_AT as u64).is_ok()
     }
+
+    /// Whether the memory is there still that has the page.
+    fn is_there(&self) -> bool {
+        self.page.as_ref().is_some_and(sys::is_mapped)
+    }
+
+    fn call(&self) {
+        sys::call(&self.socket, self.pid, || self.is_there());
+    }
 }
 
 /// What processes had counted that have ended since, however they ended.
@@ -61,53 +70,94 @@ pub struct Server {
     set: Set,
     table: Table,
     processes: HashMap<Client, Process>,
+    /// Those that have lost their way to us, live on, and have connections to other hosts.
+    silent: Vec<Client>,
     arenas: HashMap<u64, File>,
+    limits: Limits,
     next: Client,
+    /// Ours: where a guardian's connections are.
+    namespace: u64,
     ended: Ended,
     guardian: Option<Box<dyn Guardian>>,
 }
 
-/// Packets of one process before others are looked at.
+/// What there may be at most: with the ends that a guardian keeps fewer descriptors than we may have.
+#[derive(Clone, Copy)]
+struct Limits {
+    /// Each with a socket and a page.
+    processes: usize,
+    arenas: usize,
+}
+
+impl Limits {
+    fn of(descriptors: usize) -> Self {
+        Self { processes: descriptors / 4, arenas: descriptors / 8 }
+    }
+}
+
+/// Packets of one process, or processes that have come, before others are looked at.
 const TURN: usize = 32;
+/// So often one looks after those that are silent.
+const SILENCE: Duration = Duration::from_millis(25);
 
 /// Key of the guardian in the set.
 const GUARDIAN: u64 = u64::MAX;
 
 /// Serves until nobody has been there for `idle`.
 pub fn run(listeners: Vec<Listener>, guardian: Option<Box<dyn Guardian>>, idle: Duration) -> io::Result<()> {
-    sys::raise_limit();
-    let set = Set::new()?;
-    for (key, listener) in listeners.iter().enumerate() {
-        set.add(&listener.socket, key as u64)?;
-    }
-    if let Some(guardian) = &guardian {
-        set.add(&**guardian, GUARDIAN)?;
-    }
-    let next = listeners.len() as Client;
-    let (processes, arenas) = (HashMap::new(), HashMap::new());
-    let (table, ended) = (Table::default(), Ended::default());
-    let mut server = Server { listeners, set, table, processes, arenas, next, ended, guardian };
-    let mut last = Instant::now();
-    while server.is_needed() || last.elapsed() < idle {
-        let limit = if server.is_needed() { idle } else { idle.saturating_sub(last.elapsed()) };
-        let turn = server.until_turn();
-        let mut is_due = turn.is_some_and(|turn| turn.is_zero());
-        for key in server.set.wait(turn.map_or(limit, |turn| limit.min(turn)))? {
-            if key == GUARDIAN {
-                is_due = true;
-            } else {
-                server.serve(key);
-                last = Instant::now();
-            }
-        }
-        if is_due || server.until_turn().is_some_and(|turn| turn.is_zero()) {
-            server.turn();
-        }
-    }
-    Ok(())
+    let mut server = Server::new(listeners, guardian)?;
+    server.serve_until(idle)
 }
 
 impl Server {
+    fn new(listeners: Vec<Listener>, guardian: Option<Box<dyn Guardian>>) -> io::Result<Self> {
+        let limits = Limits::of(sys::raise_limit());
+        let set = Set::new()?;
+        for (key, listener) in listeners.iter().enumerate() {
+            set.add(&listener.socket, key as u64)?;
+        }
+        if let Some(guardian) = &guardian {
+            set.add(&**guardian, GUARDIAN)?;
+        }
+        Ok(Self {
+            namespace: sys::namespace(&listeners[0].socket).unwrap_or(0),
+            next: listeners.len() as Client,
+            listeners,
+            set,
+            table: Table::default(),
+            processes: HashMap::new(),
+            silent: Vec::new(),
+            arenas: HashMap::new(),
+            limits,
+            ended: Ended::default(),
+            guardian,
+        })
+    }
+
+    fn serve_until(&mut self, idle: Duration) -> io::Result<()> {
+        let mut last = Instant::now();
+        while self.is_needed() || last.elapsed() < idle {
+            let limit = if self.is_needed() { idle } else { idle.saturating_sub(last.elapsed()) };
+            let turn = self.until_turn();
+            let mut is_due = turn.is_some_and(|turn| turn.is_zero());
+            let silence = (!self.silent.is_empty()).then_some(SILENCE);
+            let limit = [turn, silence].into_iter().flatten().fold(limit, Duration::min);
+            for key in self.set.wait(limit)? {
+                if key == GUARDIAN {
+                    is_due = true;
+                } else {
+                    self.serve(key);
+                    last = Instant::now();
+                }
+            }
+            self.look_after_silent();
+            if is_due || self.until_turn().is_some_and(|turn| turn.is_zero()) {
+                self.turn();
+            }
+        }
+        Ok(())
+    }
+
     /// Whether there are processes, or something that one has left.
     fn is_needed(&self) -> bool {
         !self.processes.is_empty() || self.until_turn().is_some()
@@ -120,7 +170,8 @@ impl Server {
     /// Lets the guardian do what it has to do, and hands out its mail.
     fn turn(&mut self) {
         let Some(guardian) = &mut self.guardian else { return };
-        for Mail { client, place, packets } in guardian.turn() {
+        let Turn { mails, calls } = guardian.turn();
+        for Mail { client, place, packets } in mails {
             let process = self.processes.get_mut(&client);
             let is_told = process
                 .is_some_and(|process| packets.iter().all(|(answer, descriptor)| process.mail(answer, *descriptor)));
@@ -128,29 +179,53 @@ impl Server {
                 guardian.untold(client, &place);
             }
         }
+        calls.iter().filter_map(|client| self.processes.get(client)).for_each(Process::call);
     }
 
     fn serve(&mut self, key: u64) {
         if let Some(listener) = self.listeners.get(key as usize) {
-            while let Ok(guest) = listener.accept() {
-                if guest.user == sys::user() || sys::user() == 0 {
+            for guest in (0..TURN).map_while(|_| listener.accept().ok()) {
+                let is_welcome = guest.user == sys::user() || sys::user() == 0;
+                // Who is not taken is let go of at once: his socket would end our sleep for ever.
+                if is_welcome && self.processes.len() < self.limits.processes {
                     admit(&self.set, &mut self.processes, &mut self.next, guest);
                 }
             }
             return;
         }
         for _ in 0..TURN {
-            let Some(process) = self.processes.get(&key) else { return };
+            let Some(process) = self.processes.get(&key).filter(|_| !self.silent.contains(&key)) else { return };
             let mut packet = [0; BYTES];
             match sys::receive(&process.socket, &mut packet) {
                 Ok((BYTES, descriptor)) => match Request::parse(&packet) {
                     Some(request) => self.answer(key, request, descriptor),
-                    None => return self.leave(key),
+                    None => return self.hang_up(key),
                 },
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return,
-                _ => return self.leave(key),
+                _ => return self.hang_up(key),
             }
         }
+    }
+
+    /// Nothing comes from a process any more, or nonsense. Mostly it has ended, or become another program. But it may have
+    /// lost only its socket: then it uses on what it has of us, and nobody else may have that.
+    fn hang_up(&mut self, client: Client) {
+        let lives = self.processes.get(&client).is_some_and(Process::is_there);
+        if !lives || !self.guardian.as_mut().is_some_and(|guardian| guardian.fall_silent(client)) {
+            return self.leave(client);
+        }
+        if let Some(process) = self.processes.get(&client) {
+            self.set.remove(&process.socket);
+        }
+        self.silent.push(client);
+        self.retire(client);
+    }
+
+    fn look_after_silent(&mut self) {
+        let processes = &self.processes;
+        let has_ended = |client: &mut Client| processes.get(client).is_none_or(|process| !process.is_there());
+        let ended: Vec<Client> = self.silent.extract_if(.., has_ended).collect();
+        ended.into_iter().for_each(|client| self.leave(client));
     }
 
     fn leave(&mut self, client: Client) {
@@ -160,6 +235,11 @@ impl Server {
         if let Some(guardian) = &mut self.guardian {
             guardian.leave(client);
         }
+        self.retire(client);
+    }
+
+    /// What a process shares with others of this host gets no further connections.
+    fn retire(&mut self, client: Client) {
         for (arena, other) in self.table.leave(client) {
             self.arenas.remove(&arena);
             if let Some(other) = self.processes.get_mut(&other) {
@@ -168,13 +248,9 @@ impl Server {
         }
     }
 
-    fn answer(&mut self, client: Client, request: Request, descriptor: Option<OwnedFd>) {
+    fn answer(&mut self, client: Client, request: Request, descriptor: Option<Sent>) {
         match (request, descriptor) {
-            (Request::Hello { version: VERSION }, Some(page)) => {
-                if let Some(process) = self.processes.get_mut(&client) {
-                    process.page = sys::as_page(page);
-                }
-            }
+            (Request::Hello { version: VERSION }, Some(page)) => self.hello(client, page),
             // Two who meet name each other to the kernel by their numbers, which must mean the same to both. Others, in
             // containers that share a network, stay with it.
             (Request::Offer { .. } | Request::OfferPair { .. }, Some(_)) if !self.counts_as_we_do(client) => {}
@@ -195,7 +271,7 @@ impl Server {
             (Request::Offer { .. } | Request::OfferPair { .. }, None) if self.guardian.is_some() => {}
             (Request::Survey, None) => self.survey(client),
             // Another version, or what must come with a descriptor without one.
-            _ => self.leave(client),
+            _ => self.hang_up(client),
         }
     }
 
@@ -203,12 +279,31 @@ impl Server {
         self.processes.get(&client).is_some_and(|process| process.counts_as_we_do)
     }
 
-    fn offer(&mut self, client: Client, cookie: u64, shown: OwnedFd) {
+    fn hello(&mut self, client: Client, page: Sent) {
+        let serves_hosts = self.serves_hosts(client);
+        // One is enough: by another one it could seem to have ended.
+        if let Some(process) = self.processes.get_mut(&client).filter(|process| process.page.is_none()) {
+            process.page = sys::as_page(page);
+            if let Some(page) = process.page.as_ref().filter(|_| !serves_hosts) {
+                let _ = page.write_all_at(&1u32.to_le_bytes(), page::HOST_ONLY_AT as u64);
+            }
+        }
+    }
+
+    /// Whether this process may have connections to other hosts.
+    fn serves_hosts(&self, client: Client) -> bool {
+        let is_ours = |process: &Process| process.counts_as_we_do && process.user == sys::user();
+        self.guardian.is_some() && self.processes.get(&client).is_some_and(is_ours)
+    }
+
+    fn offer(&mut self, client: Client, cookie: u64, shown: Sent) {
         let Some(found) = sys::look_at(&shown).filter(|found| found.cookie == cookie) else { return };
-        if let Some(guardian) = &mut self.guardian
+        let serves_hosts = self.serves_hosts(client);
+        // Where a socket of another network is from, equal addresses mean other hosts.
+        if let Some(guardian) = self.guardian.as_mut().filter(|_| found.namespace == self.namespace)
             && guardian.leads(found.local, found.remote)
         {
-            if self.processes.get(&client).is_some_and(|process| process.user == sys::user()) {
+            if let Some(shown) = shown.keep_if(serves_hosts) {
                 guardian.offer(client, cookie, shown, [found.local, found.remote]);
             }
             return;
@@ -219,7 +314,7 @@ impl Server {
         self.show(tuple, End { client, cookie, peer: None });
     }
 
-    fn offer_pair(&mut self, client: Client, cookie: u64, peer: &Peer, shown: OwnedFd) {
+    fn offer_pair(&mut self, client: Client, cookie: u64, peer: &Peer, shown: Sent) {
         let Some(user) = self.processes.get(&client).map(|process| process.user) else { return };
         let found = datagrams::look_at(&shown, peer);
         drop(shown);
@@ -229,8 +324,11 @@ impl Server {
     }
 
     fn show(&mut self, tuple: Tuple, end: End) {
-        let arenas = &mut self.arenas;
+        let (arenas, most) = (&mut self.arenas, self.limits.arenas);
         let meeting = self.table.show(tuple, end, || {
+            if arenas.len() >= most {
+                return None;
+            }
             let name = sys::random().ok()?;
             arenas.insert(name, sys::new_arena(name).ok()?);
             Some(name)

@@ -33,11 +33,42 @@ fn address(name: &[u8]) -> (libc::sockaddr_un, libc::socklen_t) {
 }
 
 /// A socket option that is plain data.
-fn option<T: Copy>(socket: &OwnedFd, level: i32, name: i32, mut value: T) -> io::Result<T> {
+fn option<T: Copy>(socket: &impl AsRawFd, level: i32, name: i32, mut value: T) -> io::Result<T> {
     let mut bytes = size_of::<T>() as libc::socklen_t;
     // SAFETY: place and length are valid; it is called with plain data only.
     check(unsafe { libc::getsockopt(socket.as_raw_fd(), level, name, (&raw mut value).cast(), &mut bytes) })?;
     Ok(value)
+}
+
+/// A descriptor that another process has sent.
+///
+/// Its program may have said that the close of it waits, and be gone: then ours would be the one that does. So it goes
+/// as one of which nothing was said.
+pub struct Sent(Option<OwnedFd>);
+
+impl Sent {
+    /// For somebody who sees to its close himself, where that holds.
+    pub fn keep_if(mut self, holds: bool) -> Option<OwnedFd> {
+        self.0.take_if(|_| holds)
+    }
+}
+
+impl AsRawFd for Sent {
+    fn as_raw_fd(&self) -> RawFd {
+        self.0.as_ref().map_or(-1, AsRawFd::as_raw_fd)
+    }
+}
+
+impl Drop for Sent {
+    fn drop(&mut self) {
+        let nothing = libc::linger { l_onoff: 0, l_linger: 0 };
+        let said = option(self, libc::SOL_SOCKET, libc::SO_LINGER, nothing);
+        if said.is_ok_and(|said| said.l_onoff != 0 && said.l_linger != 0) {
+            let (at, bytes) = ((&raw const nothing).cast(), size_of::<libc::linger>() as libc::socklen_t);
+            // SAFETY: a value and its length.
+            unsafe { libc::setsockopt(self.as_raw_fd(), libc::SOL_SOCKET, libc::SO_LINGER, at, bytes) };
+        }
+    }
 }
 
 /// User and process at the other end.
@@ -61,6 +92,28 @@ fn connect_to(name: &[u8], must_be: u32) -> io::Result<OwnedFd> {
         return Err(io::Error::new(io::ErrorKind::PermissionDenied, "the process that answers is another user's"));
     }
     Ok(socket)
+}
+
+const SO_PEERPIDFD: i32 = 77;
+
+/// Calls the process at the other end by a signal that means nothing to programs (`SIGURG`): that one, and never another
+/// that has got its number since. `is_there` answers whether the process of this number still is the one.
+pub fn call(socket: &OwnedFd, process: u32, is_there: impl FnOnce() -> bool) {
+    let asked = option(socket, libc::SOL_SOCKET, SO_PEERPIDFD, -1i32);
+    let (file, is_right) = match asked {
+        Ok(file) => (Ok(file), true),
+        // Older kernels know only the number.
+        // SAFETY: numbers only.
+        Err(_) => (check(unsafe { libc::syscall(libc::SYS_pidfd_open, process, 0) } as i32), is_there()),
+    };
+    let Ok(file) = file else { return };
+    // SAFETY: a new descriptor that nobody else owns.
+    let file = unsafe { OwnedFd::from_raw_fd(file) };
+    if is_right {
+        let nothing = std::ptr::null::<libc::siginfo_t>();
+        // SAFETY: numbers, and no further information.
+        unsafe { libc::syscall(libc::SYS_pidfd_send_signal, file.as_raw_fd(), libc::SIGURG, nothing, 0) };
+    }
 }
 
 pub struct Listener {
@@ -101,9 +154,15 @@ impl Listener {
     }
 }
 
-/// Room for one control message with one descriptor. More descriptors than that are closed by the kernel.
+/// Room for one control message with one descriptor.
 #[repr(C, align(8))]
 struct Control([u8; 24]);
+
+// SAFETY: computes sizes.
+const CONTROL_BYTES: usize = unsafe {
+    assert!(libc::CMSG_SPACE(4) as usize <= size_of::<Control>());
+    libc::CMSG_LEN(4) as usize
+};
 
 fn message(part: &mut libc::iovec, control: Option<&mut Control>) -> libc::msghdr {
     // SAFETY: plain data, for which zero is a value.
@@ -112,7 +171,8 @@ fn message(part: &mut libc::iovec, control: Option<&mut Control>) -> libc::msghd
     message.msg_iovlen = 1;
     if let Some(control) = control {
         message.msg_control = control.0.as_mut_ptr().cast();
-        message.msg_controllen = size_of::<Control>() as _;
+        // To the byte: of more descriptors than that the kernel would put a second one into the padding.
+        message.msg_controllen = CONTROL_BYTES as _;
     }
     message
 }
@@ -128,7 +188,7 @@ pub fn send(socket: &OwnedFd, packet: &[u8], descriptor: Option<RawFd>) -> io::R
             let header = libc::CMSG_FIRSTHDR(&message);
             (*header).cmsg_level = libc::SOL_SOCKET;
             (*header).cmsg_type = libc::SCM_RIGHTS;
-            (*header).cmsg_len = libc::CMSG_LEN(4) as _;
+            (*header).cmsg_len = CONTROL_BYTES as _;
             libc::CMSG_DATA(header).cast::<RawFd>().write_unaligned(descriptor);
         }
     }
@@ -137,11 +197,9 @@ pub fn send(socket: &OwnedFd, packet: &[u8], descriptor: Option<RawFd>) -> io::R
     let sent = unsafe { libc::sendmsg(socket.as_raw_fd(), &message, flags) };
     if sent < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
 }
-// SAFETY: computes a size.
-const _: () = assert!(unsafe { libc::CMSG_SPACE(4) } as usize <= size_of::<Control>());
 
 /// Receives a packet: how long it is (0: the end) and its descriptor.
-pub fn receive(socket: &OwnedFd, packet: &mut [u8]) -> io::Result<(usize, Option<OwnedFd>)> {
+pub fn receive(socket: &OwnedFd, packet: &mut [u8]) -> io::Result<(usize, Option<Sent>)> {
     let mut part = libc::iovec { iov_base: packet.as_mut_ptr().cast(), iov_len: packet.len() };
     let mut control = Control([0; 24]);
     let mut message = message(&mut part, Some(&mut control));
@@ -156,9 +214,9 @@ pub fn receive(socket: &OwnedFd, packet: &mut [u8]) -> io::Result<(usize, Option
         let header = libc::CMSG_FIRSTHDR(&message);
         let told = !header.is_null()
             && (*header).cmsg_type == libc::SCM_RIGHTS
-            && (*header).cmsg_len as usize >= libc::CMSG_LEN(4) as usize;
+            && (*header).cmsg_len as usize >= CONTROL_BYTES;
         let descriptor = told.then(|| OwnedFd::from_raw_fd(libc::CMSG_DATA(header).cast::<RawFd>().read_unaligned()));
-        Ok((got as usize, descriptor))
+        Ok((got as usize, descriptor.map(|descriptor| Sent(Some(descriptor)))))
     }
 }
 
@@ -173,8 +231,13 @@ pub struct Shown {
 const SO_NETNS_COOKIE: i32 = 71;
 const TCP_ESTABLISHED: u8 = 1;
 
+/// The network namespace of a socket, by the kernel's number.
+pub fn namespace(socket: &impl AsRawFd) -> io::Result<u64> {
+    option(socket, libc::SOL_SOCKET, SO_NETNS_COOKIE, 0u64)
+}
+
 /// `None` if it is not an established TCP connection.
-pub fn look_at(shown: &OwnedFd) -> Option<Shown> {
+pub fn look_at(shown: &impl AsRawFd) -> Option<Shown> {
     let number = |name| option(shown, libc::SOL_SOCKET, name, 0i32).ok();
     if number(libc::SO_TYPE)? != libc::SOCK_STREAM || number(libc::SO_PROTOCOL)? != libc::IPPROTO_TCP {
         return None;
@@ -184,7 +247,7 @@ pub fn look_at(shown: &OwnedFd) -> Option<Shown> {
         return None;
     }
     Some(Shown {
-        namespace: option(shown, libc::SOL_SOCKET, SO_NETNS_COOKIE, 0u64).ok()?,
+        namespace: namespace(shown).ok()?,
         cookie: option(shown, libc::SOL_SOCKET, libc::SO_COOKIE, 0u64).ok()?,
         local: name_of(shown, libc::getsockname)?,
         remote: name_of(shown, libc::getpeername)?,
@@ -216,13 +279,13 @@ pub struct DatagramSocket {
 }
 
 /// `None` if it is no UDP socket.
-pub fn datagram_socket(shown: &OwnedFd) -> Option<DatagramSocket> {
+pub fn datagram_socket(shown: &impl AsRawFd) -> Option<DatagramSocket> {
     let number = |name| option(shown, libc::SOL_SOCKET, name, 0i32).ok();
     if number(libc::SO_TYPE)? != libc::SOCK_DGRAM || number(libc::SO_PROTOCOL)? != libc::IPPROTO_UDP {
         return None;
     }
     Some(DatagramSocket {
-        namespace: option(shown, libc::SOL_SOCKET, SO_NETNS_COOKIE, 0u64).ok()?,
+        namespace: namespace(shown).ok()?,
         cookie: option(shown, libc::SOL_SOCKET, libc::SO_COOKIE, 0u64).ok()?,
         local: name_of(shown, libc::getsockname)?,
         remote: name_of(shown, libc::getpeername),
@@ -249,6 +312,70 @@ pub fn page_for_test() -> File {
     file
 }
 
+/// Memory of a process, until it is dropped.
+#[cfg(test)]
+pub struct Mapping(*mut libc::c_void);
+
+#[cfg(test)]
+impl Drop for Mapping {
+    fn drop(&mut self) {
+        // SAFETY: mapped below, and nobody has a reference into it.
+        unsafe { libc::munmap(self.0, page::BYTES) };
+    }
+}
+
+#[cfg(test)]
+pub fn map_for_test(page: &File) -> Mapping {
+    let (rights, nowhere) = (libc::PROT_READ | libc::PROT_WRITE, std::ptr::null_mut());
+    // SAFETY: new pages, wherever there is room.
+    let at = unsafe { libc::mmap(nowhere, page::BYTES, rights, libc::MAP_SHARED, page.as_raw_fd(), 0) };
+    assert_ne!(at, libc::MAP_FAILED);
+    Mapping(at)
+}
+
+/// Counts this process's `SIGURG` from now on.
+#[cfg(test)]
+pub fn urgent_signals_for_test() -> impl Fn() -> usize {
+    use std::sync::atomic::{AtomicUsize, Ordering};
+    static COUNT: AtomicUsize = AtomicUsize::new(0);
+    extern "C" fn count(_: i32) {
+        COUNT.fetch_add(1, Ordering::Relaxed);
+    }
+    let handler: extern "C" fn(i32) = count;
+    // SAFETY: the handler only counts.
+    unsafe { libc::signal(libc::SIGURG, handler as libc::sighandler_t) };
+    || COUNT.load(Ordering::Relaxed)
+}
+
+/// Sends a packet with two descriptors.
+#[cfg(test)]
+pub fn send_two_for_test(socket: &OwnedFd, packet: &[u8], two: [RawFd; 2]) {
+    let mut part = libc::iovec { iov_base: packet.as_ptr() as *mut libc::c_void, iov_len: packet.len() };
+    let mut control = Control([0; 24]);
+    let mut message = message(&mut part, Some(&mut control));
+    message.msg_controllen = size_of::<Control>() as _;
+    // SAFETY: there is room for two, and all that the message points at lives across the call.
+    let sent = unsafe {
+        let header = libc::CMSG_FIRSTHDR(&message);
+        (*header).cmsg_level = libc::SOL_SOCKET;
+        (*header).cmsg_type = libc::SCM_RIGHTS;
+        (*header).cmsg_len = size_of::<Control>() as _;
+        libc::CMSG_DATA(header).cast::<[RawFd; 2]>().write_unaligned(two);
+        libc::sendmsg(socket.as_raw_fd(), &message, 0)
+    };
+    assert_eq!(sent, packet.len() as isize);
+}
+
+/// The close of the socket waits for so many seconds.
+#[cfg(test)]
+pub fn linger_for_test(socket: &OwnedFd, seconds: i32) {
+    let linger = libc::linger { l_onoff: 1, l_linger: seconds };
+    let (at, bytes) = ((&raw const linger).cast(), size_of::<libc::linger>() as libc::socklen_t);
+    // SAFETY: a value and its length.
+    let set = unsafe { libc::setsockopt(socket.as_raw_fd(), libc::SOL_SOCKET, libc::SO_LINGER, at, bytes) };
+    assert_eq!(set, 0);
+}
+
 /// Sets an option to 1.
 #[cfg(test)]
 pub fn set_for_test(socket: &impl AsRawFd, name: i32) {
@@ -260,7 +387,7 @@ pub fn set_for_test(socket: &impl AsRawFd, name: i32) {
 
 type AskName = unsafe extern "C" fn(i32, *mut libc::sockaddr, *mut libc::socklen_t) -> i32;
 
-fn name_of(socket: &OwnedFd, ask: AskName) -> Option<SocketAddr> {
+fn name_of(socket: &impl AsRawFd, ask: AskName) -> Option<SocketAddr> {
     // SAFETY: plain data; the kernel writes at most the length said. The family says what was written.
     unsafe {
         let mut storage: libc::sockaddr_storage = std::mem::zeroed();
@@ -295,13 +422,22 @@ pub fn new_arena(name: u64) -> io::Result<File> {
 }
 
 /// A process's page, if it is memory of the right size whose size nobody can change: writing there never waits.
-pub fn as_page(descriptor: OwnedFd) -> Option<File> {
+pub fn as_page(sent: Sent) -> Option<File> {
     // SAFETY: numbers only.
-    let seals = unsafe { libc::fcntl(descriptor.as_raw_fd(), libc::F_GET_SEALS) };
+    let seals = unsafe { libc::fcntl(sent.as_raw_fd(), libc::F_GET_SEALS) };
     let wanted = libc::F_SEAL_SHRINK | libc::F_SEAL_GROW;
-    let file = File::from(descriptor);
-    let right = seals >= 0 && seals & wanted == wanted && file.metadata().ok()?.len() == page::BYTES as u64;
-    right.then_some(file)
+    // Only memory has seals.
+    let memory = sent.keep_if(seals >= 0 && seals & wanted == wanted).map(File::from)?;
+    (memory.metadata().ok()?.len() == page::BYTES as u64).then_some(memory)
+}
+
+/// Whether anybody has the page in his memory: the process that has shown it, as long as it lives and has not become
+/// another program, or one that shares its memory. False also where that cannot be asked.
+pub fn is_mapped(page: &File) -> bool {
+    // The kernel forbids writing only where nobody could.
+    // SAFETY: numbers only.
+    let sealed = unsafe { libc::fcntl(page.as_raw_fd(), libc::F_ADD_SEALS, libc::F_SEAL_WRITE) };
+    sealed < 0 && io::Error::last_os_error().raw_os_error() == Some(libc::EBUSY)
 }
 
 /// A number that nobody can guess; not 0.
@@ -314,9 +450,9 @@ pub fn random() -> io::Result<u64> {
     }
 }
 
-/// As many descriptors as this process may have.
-pub fn raise_limit() {
-    let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
+/// As many descriptors as this process may have; answers how many those are.
+pub fn raise_limit() -> usize {
+    let mut limit = libc::rlimit { rlim_cur: 1024, rlim_max: 1024 };
     // SAFETY: a valid place, then a valid value.
     unsafe {
         if libc::getrlimit(libc::RLIMIT_NOFILE, &mut limit) == 0 {
@@ -324,6 +460,7 @@ pub fn raise_limit() {
             libc::setrlimit(libc::RLIMIT_NOFILE, &limit);
         }
     }
+    usize::try_from(limit.rlim_cur).unwrap_or(usize::MAX)
 }
 
 /// A set of descriptors to wait for.
@@ -340,6 +477,13 @@ impl Set {
         let (set, added) = (self.0.as_raw_fd(), descriptor.as_raw_fd());
         // SAFETY: a valid event.
         check(unsafe { libc::epoll_ctl(set, libc::EPOLL_CTL_ADD, added, &mut event) }).map(drop)
+    }
+
+    pub fn remove(&self, descriptor: &impl AsRawFd) {
+        // SAFETY: numbers only.
+        unsafe {
+            libc::epoll_ctl(self.0.as_raw_fd(), libc::EPOLL_CTL_DEL, descriptor.as_raw_fd(), std::ptr::null_mut())
+        };
     }
 
     /// The keys of what is ready, none after `limit`.

@@ -5,7 +5,7 @@ use super::far;
 use super::page::{self, PAGE};
 use std::io;
 use std::os::fd::RawFd;
-use std::sync::atomic::{AtomicI32, AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU32, AtomicU64, Ordering};
 use weft_device::kernel::{self, Abstract};
 use weft_device::shm::stream::{Arena, bell};
 use weft_wire::stream::datagram::Peer;
@@ -19,6 +19,9 @@ static ARENAS_USED: AtomicU32 = AtomicU32::new(0);
 
 static SOCKET: AtomicI32 = AtomicI32::new(-1);
 static COOKIE: AtomicU64 = AtomicU64::new(0);
+/// The program has put another file in the place of our socket. The rendezvous looks on after our connections to other
+/// hosts, as long as the page is there that it knows: no other is shown to it.
+static IS_MUTE: AtomicBool = AtomicBool::new(false);
 /// A failed connection is not tried again before.
 static NOT_BEFORE: AtomicU64 = AtomicU64::new(0);
 static TAKEN: AtomicU32 = AtomicU32::new(0);
@@ -119,11 +122,14 @@ fn connect() -> io::Result<RawFd> {
 fn hang_up() {
     if let Some(socket) = socket() {
         kernel::close(socket);
+    } else if SOCKET.load(Ordering::Relaxed) >= 0 && far::has_gateway() {
+        IS_MUTE.store(true, Ordering::Relaxed);
     }
     SOCKET.store(-1, Ordering::Release);
     // No mail will come from there, and no slot of what we share through it.
     arenas().for_each(|arena| arena.retired.store(1, Ordering::Relaxed));
     TAKEN.store(PAGE.mails.load(Ordering::Relaxed), Ordering::Relaxed);
+    PAGE.host_only.store(0, Ordering::Relaxed);
 }
 
 fn connected() -> Option<RawFd> {
@@ -131,7 +137,7 @@ fn connected() -> Option<RawFd> {
         return Some(socket);
     }
     hang_up();
-    if kernel::now() < NOT_BEFORE.load(Ordering::Relaxed) {
+    if IS_MUTE.load(Ordering::Relaxed) || kernel::now() < NOT_BEFORE.load(Ordering::Relaxed) {
         return None;
     }
     let made = connect().ok();
@@ -186,6 +192,17 @@ pub(super) fn withdraw(cookie: u64) {
     if let Some(socket) = socket() {
         let _ = kernel::send_packet(socket, &Request::Withdraw { cookie }.pack(), None);
     }
+}
+
+/// Whether it is of no use to show what leads to another host: the rendezvous has said so, and is there still.
+pub(super) fn is_host_only(looks_after: bool) -> bool {
+    if looks_after
+        && let Some(_turn) = Turn::try_take()
+        && socket().is_none_or(kernel::is_hung_up)
+    {
+        hang_up();
+    }
+    PAGE.host_only.load(Ordering::Relaxed) != 0
 }
 
 #[inline]
@@ -323,6 +340,7 @@ pub(super) fn forked() {
         kernel::close(socket);
     }
     SOCKET.store(-1, Ordering::Relaxed);
+    IS_MUTE.store(false, Ordering::Relaxed);
     page::forget();
     TAKEN.store(0, Ordering::Relaxed);
     for arena in arenas() {

@@ -74,6 +74,11 @@ fn open(memory: RawFd, lane: std::io::Result<SharedLane>) -> Option<&'static Gat
     Some(unsafe { &*place })
 }
 
+/// Whether this process has, or had, a gateway.
+pub(super) fn has_gateway() -> bool {
+    !WATCHED.load(Ordering::Acquire).is_null()
+}
+
 /// Whether what is to go by this arena cannot.
 pub(super) fn refuses(arena: u64) -> bool {
     REFUSED.load(Ordering::Relaxed) == arena

@@ -77,6 +77,12 @@ impl Streams {
         client::withdraw(cookie);
     }
 
+    /// Whether the rendezvous has nothing by which this process could reach other hosts, so that what leads there is shown
+    /// in vain. One load, and now and then a look whether that rendezvous is there still.
+    pub fn is_host_only(&self, looks_after: bool) -> bool {
+        client::is_host_only(looks_after)
+    }
+
     /// Whether [`Self::take_mail`] may have something. Two loads.
     #[inline(always)]
     pub fn has_mail(&self) -> bool {

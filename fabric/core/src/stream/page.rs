@@ -63,11 +63,13 @@ pub(super) struct Page {
     version: AtomicU32,
     _gap: [u32; 13],
     pub mails: AtomicU32,
-    _line: [u32; 15],
+    pub host_only: AtomicU32,
+    _line: [u32; 14],
     pub counters: Counters,
     _rest: [u64; 512 - 16 - NUMBERS],
 }
 const _: () = assert!(size_of::<Page>() == page::BYTES && offset_of!(Page, mails) == page::MAILS_AT);
+const _: () = assert!(offset_of!(Page, host_only) == page::HOST_ONLY_AT);
 const _: () = assert!(offset_of!(Page, counters) == page::COUNTERS_AT && offset_of!(Page, version) == page::VERSION_AT);
 
 /// Atomics only, and never borrowed but as atomics: that other memory comes in its place is like other threads' stores.
@@ -76,7 +78,8 @@ pub(super) static PAGE: Page = Page {
     version: AtomicU32::new(page::VERSION),
     _gap: [0; 13],
     mails: AtomicU32::new(0),
-    _line: [0; 15],
+    host_only: AtomicU32::new(0),
+    _line: [0; 14],
     counters: Counters::new(),
     _rest: [0; 512 - 16 - NUMBERS],
 };
@@ -85,7 +88,7 @@ const NAME: &CStr = c"weft-page";
 
 /// Puts shared memory with the content of the page in its place, without mail, and answers its descriptor.
 pub(super) fn share() -> io::Result<RawFd> {
-    let memory = kernel::sealed_memory(NAME, page::BYTES)?;
+    let memory = kernel::sealable_memory(NAME, page::BYTES)?;
     let put = replace(Some(memory));
     if let Err(error) = put {
         kernel::close(memory);
@@ -94,12 +97,14 @@ pub(super) fn share() -> io::Result<RawFd> {
     Ok(memory)
 }
 
-/// In the child of a fork: a page of its own, with nothing counted.
+/// In the child of a fork: a page of its own, with nothing counted. What the rendezvous has, it has for the child as well.
 pub(super) fn forget() {
+    let host_only = PAGE.host_only.load(Ordering::Relaxed);
     if replace(None).is_ok() {
         for counter in counters() {
             counter.store(0, Ordering::Relaxed);
         }
+        PAGE.host_only.store(host_only, Ordering::Relaxed);
     }
 }
 

@@ -8,8 +8,11 @@ pub const BYTES: usize = 4096;
 
 pub const MAGIC_AT: usize = 0;
 pub const VERSION_AT: usize = 8;
-/// Mails that the rendezvous has sent (32 bits). The rendezvous's; everything else is the process's.
+/// Mails that the rendezvous has sent (32 bits). This and the next are the rendezvous's; everything else is the process's.
 pub const MAILS_AT: usize = 64;
+/// 1: it has nothing by which this process could reach other hosts (32 bits). 0: it has, or is an older one, or has not
+/// heard of the process yet.
+pub const HOST_ONLY_AT: usize = 68;
 /// The counters (64 bits each), in the order of [`COUNTER_NAMES`] and then [`REASON_NAMES`].
 pub const COUNTERS_AT: usize = 128;
 

@@ -18,6 +18,7 @@ enum Said {
     Offer { cookie: u64, ends: [SocketAddr; 2] },
     Withdraw { cookie: u64 },
     Release(Place),
+    Silent,
     Leave,
     Untold(Place),
 }
@@ -29,6 +30,8 @@ struct Scribe {
     /// What makes the descriptor readable.
     bell: [OwnedFd; 2],
     mails: Vec<Mail>,
+    /// Who has withdrawn something is called.
+    calls: Vec<Client>,
     kept: Vec<OwnedFd>,
     connections: Vec<FarConnection>,
     /// Of its own, that mails bring.
@@ -41,7 +44,7 @@ impl Scribe {
         let (one, other) = std::os::unix::net::UnixStream::pair().expect("a pair");
         let bell = [one, other].map(OwnedFd::from);
         let memory = std::fs::File::open("/dev/null").expect("nothing");
-        (Self { far_port, said, bell, mails: vec![], kept: vec![], connections: vec![], memory }, hears)
+        (Self { far_port, said, bell, mails: vec![], calls: vec![], kept: vec![], connections: vec![], memory }, hears)
     }
 
     fn say(&self, said: Said) {
@@ -73,8 +76,10 @@ impl Guardian for Scribe {
         sys::send(&self.bell[1], b"!", None).expect("rung");
     }
 
-    fn withdraw(&mut self, _: Client, cookie: u64) {
+    fn withdraw(&mut self, client: Client, cookie: u64) {
         self.say(Said::Withdraw { cookie });
+        self.calls.push(client);
+        sys::send(&self.bell[1], b"!", None).expect("rung");
     }
 
     fn release(&mut self, _: Client, place: &Place) -> bool {
@@ -82,6 +87,11 @@ impl Guardian for Scribe {
             self.say(Said::Release(*place));
         }
         place.arena == PLACE.arena
+    }
+
+    fn fall_silent(&mut self, _: Client) -> bool {
+        self.say(Said::Silent);
+        true
     }
 
     fn leave(&mut self, _: Client) {
@@ -92,10 +102,10 @@ impl Guardian for Scribe {
         None
     }
 
-    fn turn(&mut self) -> Vec<Mail> {
+    fn turn(&mut self) -> Turn {
         let mut place = [0; 64];
         while sys::receive(&self.bell[0], &mut place).is_ok_and(|(bytes, _)| bytes > 0) {}
-        std::mem::take(&mut self.mails)
+        Turn { mails: std::mem::take(&mut self.mails), calls: std::mem::take(&mut self.calls) }
     }
 
     fn untold(&mut self, _: Client, place: &Place) {
@@ -237,3 +247,5 @@ fn an_offer_whose_descriptor_was_lost_ends_nobody() {
     let cookie = offer(&socket, &near);
     assert!(matches!(hear(&hears), Said::Offer { cookie: shown, .. } if shown == cookie));
 }
+
+mod hostile;

@@ -73,6 +73,14 @@ pub struct Mail {
     pub packets: Vec<(Answer, Option<RawFd>)>,
 }
 
+/// What is to be said after a turn.
+#[derive(Debug, Default)]
+pub struct Turn {
+    pub mails: Vec<Mail>,
+    /// Processes that do not see by themselves that a peer wants its bytes back: each is called by a signal.
+    pub calls: Vec<u64>,
+}
+
 /// A connection to another host, for people.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Crossing {
@@ -109,7 +117,7 @@ pub struct Guardian {
     /// By seat: whether its socket is watched, and its receiver.
     watched: Vec<[bool; 2]>,
     tick_ns: u64,
-    mails: Vec<Mail>,
+    said: Turn,
 }
 
 impl Guardian {
@@ -145,7 +153,7 @@ impl Guardian {
             meetings: Meetings::new(MOST_ENDS.min(sys::descriptor_limit() / 4)),
             set,
             tick_ns: 0,
-            mails: Vec::new(),
+            said: Turn::default(),
         })
     }
 
@@ -208,7 +216,18 @@ impl Guardian {
         true
     }
 
-    /// A process has ended, in whatever way.
+    /// A process lives on that cannot be told anything any more. What it knows of goes on; true if there is any such
+    /// thing, and [`Self::leave`] will be said when it has ended.
+    pub fn fall_silent(&mut self, client: u64) -> bool {
+        let now_ns = kernel::now();
+        self.meetings.leave(client).into_iter().for_each(|given| self.drop_given(given));
+        // It has one seat at most.
+        let goes_on = self.seats_of(client).any(|seat| seat.fall_silent(now_ns));
+        self.settle(now_ns);
+        goes_on
+    }
+
+    /// A process has ended, in whatever way, or has become another program.
     pub fn leave(&mut self, client: u64) {
         let now_ns = kernel::now();
         self.meetings.leave(client).into_iter().for_each(|given| self.drop_given(given));
@@ -227,7 +246,7 @@ impl Guardian {
     }
 
     /// Takes what has come, and does what the time has come for. Answers what processes are to be told.
-    pub fn turn(&mut self) -> Vec<Mail> {
+    pub fn turn(&mut self) -> Turn {
         let now_ns = kernel::now();
         for key in self.set.ready() {
             match key {
@@ -239,7 +258,7 @@ impl Guardian {
             self.tick_ns = now_ns + self.tick(now_ns);
         }
         self.settle(now_ns);
-        std::mem::take(&mut self.mails)
+        std::mem::take(&mut self.said)
     }
 
     fn seats_of(&mut self, client: u64) -> impl Iterator<Item = &mut Seat> {
@@ -279,7 +298,7 @@ impl Guardian {
             if seat.client().is_none() && !seat.is_busy() {
                 continue;
             }
-            for ends in seat.step(now_ns, &mut self.mails) {
+            for ends in seat.step(now_ns, &mut self.said) {
                 self.meetings.forget(&ends);
             }
             let wanted = [!seat.vacate(), seat.awaits()];

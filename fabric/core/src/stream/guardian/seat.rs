@@ -7,7 +7,7 @@ use super::meetings::{Ends, Met, Shown};
 use super::slots::Slots;
 use super::stage::{Act, Facts, Stage};
 use super::sys::Anchor;
-use super::{Crossing, Mail, sys};
+use super::{Crossing, Mail, Turn, sys};
 use std::collections::HashMap;
 use std::fs::File;
 use std::io;
@@ -98,9 +98,12 @@ impl Seat {
         &self.sockets.receiver
     }
 
-    /// Whether what comes is awaited: while a program looks, it takes that by itself.
+    /// Whether what comes is awaited: while a program looks, it takes that by itself; and a lane that has failed is readable
+    /// for ever.
     pub fn awaits(&self) -> bool {
-        !self.is_kept_out
+        let comes = self.shared.as_ref().is_some_and(|shared| !shared.gateway.lane().is_faulty());
+        comes
+            && !self.is_kept_out
             && self
                 .connections
                 .values()
@@ -222,6 +225,17 @@ impl Seat {
         }
     }
 
+    /// The process lives on, and hears nothing any more. True if it has the gateway, with which it drives what it knows of.
+    pub fn fall_silent(&mut self, now_ns: u64) -> bool {
+        let Some(shared) = &self.shared else { return false };
+        let is_unused = |(slot, connection): (&u32, &Connection)| {
+            (connection.stage.is_proving() || shared.gateway.refuse(&shared.arena, *slot)).then_some(*slot)
+        };
+        let unused: Vec<u32> = self.connections.iter().filter_map(is_unused).collect();
+        unused.into_iter().for_each(|slot| self.leave(slot, now_ns));
+        self.told_by.is_some()
+    }
+
     /// The process is gone.
     pub fn end(&mut self, now_ns: u64) {
         self.has_ended = true;
@@ -284,9 +298,9 @@ impl Seat {
         is_soon
     }
 
-    /// Looks at all connections, and does what is to be done. `mails` gets what the program is to be told, and what it
-    /// answers are the ends that are over.
-    pub fn step(&mut self, now_ns: u64, mails: &mut Vec<Mail>) -> Vec<Ends> {
+    /// Looks at all connections, and does what is to be done. `said` gets what the program is to be told, and what is
+    /// answered are the ends that are over.
+    pub fn step(&mut self, now_ns: u64, said: &mut Turn) -> Vec<Ends> {
         let left = self.left_in_silence();
         left.into_iter().for_each(|slot| self.leave(slot, now_ns));
         let Some(shared) = &self.shared else { return Vec::new() };
@@ -301,9 +315,9 @@ impl Seat {
                 Act::Tell => {
                     let first = self.told_by.is_none();
                     self.told_by = self.told_by.or(Some((*slot, connection.generation)));
-                    mails.push(shared.mail(&self.sockets, self.number, *slot, connection, first));
+                    said.mails.push(shared.mail(&self.sockets, self.number, *slot, connection, first));
                 }
-                Act::Call => shared.arena.processes(PROGRAM).for_each(sys::call),
+                Act::Call => said.calls.push(connection.shown.client),
                 Act::GiveUp => {
                     connection.anchor = None;
                     shared.gateway.leave(*slot);

@@ -95,16 +95,6 @@ impl Set {
     }
 }
 
-/// Tells a process that a peer wants its bytes back: by a signal that means nothing to programs (`SIGURG`).
-pub fn call(process: u32) {
-    if let Ok(process) = i32::try_from(process)
-        && process > 1
-    {
-        // SAFETY: numbers only.
-        unsafe { libc::kill(process, libc::SIGURG) };
-    }
-}
-
 /// Gives the memory of a slot back that nobody uses any more.
 pub fn forget_rings(arena: &Arena, slot: u32) {
     // SAFETY: the program has given its place back, has ended, or has never had it, and the gateway believes nothing of the

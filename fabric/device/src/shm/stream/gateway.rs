@@ -3,7 +3,7 @@
 use super::arena::Arena;
 use super::bell;
 use super::bytes::Ring;
-use super::lock::Lock;
+use super::lock::{Lock, Patience};
 pub use super::mirror::PROGRAM;
 use super::mirror::{Mirror, Record, Tick};
 use crate::kernel;
@@ -15,12 +15,6 @@ use weft_wire::link::mac::Key;
 use weft_wire::stream::arena::SLOTS;
 use weft_wire::stream::gateway::{BYTES, LANE_AT, MAGIC, VERSION, header, record_at};
 use weft_wire::stream::parcel::{HEADER_BYTES, Parcel, flag};
-
-/// So often one looks whether the lock is free, offers the core to its holder so often, and looks now and then whether that
-/// lives. Nobody waits longer: who is inside may have been stopped, or wait for the one who waits.
-const LOOKS: u32 = 100;
-const OFFERS: u32 = 64;
-const OFFERS_TO_A_LIFE: u32 = 16;
 
 /// Parcels of one connection that leave together: more than the window holds.
 const MOST_AT_ONCE: u32 = 64;
@@ -49,6 +43,7 @@ pub struct Counters {
 pub struct Gateway {
     base: *mut u8,
     lane: SharedLane,
+    patience: Patience,
 }
 
 // SAFETY: the memory is used by atomics, and the lane under the lock.
@@ -98,7 +93,7 @@ impl Gateway {
         let base = kernel::map_shared(Some(memory), BYTES).ok()?;
         kernel::without_dump(base, BYTES);
         kernel::register_for_barriers();
-        let gateway = Self { base, lane };
+        let gateway = Self { base, lane, patience: Patience::default() };
         let is_right = gateway.long(header::MAGIC).load(Ordering::Relaxed) == MAGIC
             && gateway.word(header::VERSION).load(Ordering::Relaxed) == VERSION;
         is_right.then_some(gateway)
@@ -174,20 +169,7 @@ impl Gateway {
     #[cold]
     fn take_turn_slowly(&self, me: u32) -> Option<Turn<'_>> {
         let lock = self.lock();
-        for offer in 0..OFFERS {
-            let taken = (0..LOOKS).any(|_| {
-                std::hint::spin_loop();
-                lock.try_acquire(me)
-            });
-            if taken || (offer.is_multiple_of(OFFERS_TO_A_LIFE) && lock.take_over(me)) {
-                return Some(Turn(lock));
-            }
-            if lock.is_held_by(me) {
-                return None;
-            }
-            kernel::yield_core();
-        }
-        None
+        self.patience.wait(lock, me, kernel::yield_core).then(|| Turn(lock))
     }
 
     fn try_turn(&self, me: u32) -> Option<Turn<'_>> {
@@ -231,6 +213,11 @@ impl Gateway {
     pub fn greet(&self, arena: &Arena, slot: u32, place: &mut [u8; 128], me: u32) -> usize {
         let Some(_turn) = self.take_turn(me) else { return 0 };
         self.mirror(arena, slot).compose(&mut place[..HEADER_BYTES], false)
+    }
+
+    /// The rendezvous: the program shall not use this connection any more. False where it has begun with it.
+    pub fn refuse(&self, arena: &Arena, slot: u32) -> bool {
+        self.mirror(arena, slot).refuse()
     }
 
     /// Whether parcels have come by lane both ways.

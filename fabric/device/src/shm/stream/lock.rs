@@ -2,6 +2,7 @@
 
 use crate::kernel;
 use crate::sync::{AtomicU32, Ordering};
+use std::sync::atomic::AtomicBool;
 
 /// How a lock was got.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -99,6 +100,42 @@ impl Lock<'_> {
     }
 }
 
+/// So often one looks whether the lock is free, offers the core to its holder so often, and looks now and then whether that
+/// lives. Nobody waits longer: who is inside may have been stopped, or wait for the one who waits.
+const LOOKS: u32 = 100;
+const OFFERS: u32 = 64;
+const OFFERS_TO_A_LIFE: u32 = 16;
+
+/// How long one waits for a lock that is mostly free, and may also be left to later.
+#[derive(Default)]
+pub struct Patience {
+    /// The last wait was in vain: who is inside stands still, and each offer may cost a time slice. The next waits are short.
+    is_over: AtomicBool,
+}
+
+impl Patience {
+    /// Whether the lock was got. `offer` offers the core to others.
+    pub fn wait(&self, lock: Lock<'_>, me: u32, offer: impl Fn()) -> bool {
+        let offers = if self.is_over.load(Ordering::Relaxed) { 1 } else { OFFERS };
+        for count in 0..offers {
+            let taken = (0..LOOKS).any(|_| {
+                std::hint::spin_loop();
+                lock.try_acquire(me)
+            });
+            if taken || (count.is_multiple_of(OFFERS_TO_A_LIFE) && lock.take_over(me)) {
+                self.is_over.store(false, Ordering::Relaxed);
+                return true;
+            }
+            if lock.is_held_by(me) {
+                return false;
+            }
+            offer();
+        }
+        self.is_over.store(true, Ordering::Relaxed);
+        false
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -159,5 +196,23 @@ mod tests {
         let guarded = Guarded::new(child.id());
         assert_eq!(guarded.lock().acquire(kernel::thread()), Held::Yes);
         child.wait().expect("collected");
+    }
+
+    #[test]
+    fn who_stands_still_inside_is_waited_for_once() {
+        // Process 1 lives as long as we do.
+        let (guarded, patience) = (Guarded::new(1), Patience::default());
+        let offers = std::cell::Cell::new(0);
+        let wait = || {
+            offers.set(0);
+            let got = patience.wait(guarded.lock(), kernel::thread(), || offers.set(offers.get() + 1));
+            (got, offers.get())
+        };
+        assert_eq!(wait(), (false, OFFERS));
+        assert_eq!(wait(), (false, 1));
+        guarded.lock().release();
+        assert_eq!(wait(), (true, 0));
+        guarded.word.store(1, Ordering::Relaxed);
+        assert_eq!(wait(), (false, OFFERS), "the next one inside may go on at once");
     }
 }

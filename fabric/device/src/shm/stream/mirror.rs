@@ -187,6 +187,17 @@ impl<B: RingBytes> Mirror<'_, B> {
         self.out.sender.attached.load(Ordering::Acquire) == self.generation()
     }
 
+    /// A program that has not attached yet finds a wish of its peer when it does, and stays with the kernel. False for one
+    /// that has.
+    pub fn refuse(&self) -> bool {
+        if !self.is_attached() {
+            self.out.watch.want_kernel.store(1, Ordering::SeqCst);
+            // ORDER: stream-wish
+            owner_barrier(Label::StreamWish, self.fences);
+        }
+        !self.is_attached()
+    }
+
     /// How far there is something to send. Before [`Self::flags`]: what was published under a mode comes with it.
     fn end(&self) -> u64 {
         if !self.is_attached() {

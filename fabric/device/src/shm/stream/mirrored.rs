@@ -322,3 +322,20 @@ fn who_has_not_read_all_is_called_when_its_peer_wants_the_kernel() {
     let _ = hosts[1].into.receiver().want_kernel();
     assert!(!hosts[1].mirror().awaits_program());
 }
+
+#[test]
+fn a_program_that_is_refused_before_it_has_begun_stays_with_the_kernel() {
+    let hosts = [Host::new(0), Host::new(1)];
+    let begin = |generation| {
+        hosts[0].out.direction.sender.attached.store(generation, Ordering::Relaxed);
+        hosts[0].into.direction.watch.attached.store(generation, Ordering::Relaxed);
+    };
+    begin(0);
+    exchange(&hosts);
+    assert!(hosts[0].mirror().refuse());
+    begin(GENERATION);
+    exchange(&hosts);
+    assert!(hosts[0].out.sender().route() == Target::Kernel);
+    assert!(!hosts[1].mirror().refuse());
+    assert!(hosts[1].out.sender().route() == Target::MaySwitch, "who has begun may go on");
+}
