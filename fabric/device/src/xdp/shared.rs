@@ -28,6 +28,8 @@ use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, AsRawFd, RawFd};
 use std::sync::atomic::AtomicBool;
 use weft_wire::xdp::HELD_FRAMES;
+#[cfg(test)]
+use weft_wire::xdp::Layout;
 
 // Elsewhere an atomic operation may begin again after every single step.
 #[cfg(all(test, target_arch = "x86_64"))]
@@ -371,5 +373,27 @@ impl SharedLane {
     /// The largest payload that goes by a route.
     pub fn largest_payload(&self, route: &Route) -> usize {
         self.largest_sent.saturating_sub(route.header_bytes())
+    }
+}
+
+#[cfg(test)]
+impl SharedLane {
+    /// The only lane of a layout, with rings that are shared with nobody but children of this process. All frames wait for
+    /// what arrives.
+    pub fn of_own_memory(layout: Layout) -> Self {
+        let area = Area::create(layout).expect("memory");
+        let fill = Ring::of_own_memory(Which::Fill, layout.fill_entries());
+        for frame in 0..layout.receive_frames() {
+            fill.set_address(frame, u64::from(frame) * u64::from(layout.frame_bytes));
+        }
+        fill.produce(layout.receive_frames());
+        let rings = [
+            Ring::of_own_memory(Which::Receive, layout.receive_entries),
+            Ring::of_own_memory(Which::Send, layout.send_frames),
+            fill,
+            Ring::of_own_memory(Which::Completion, layout.completion_entries()),
+        ];
+        let none = [-1, -1].map(|number| Socket::adopt(Descriptor::own(number)));
+        Self::new(area, none, rings, 0)
     }
 }

@@ -46,12 +46,20 @@ pub enum Job {
     Stream(u64),
 }
 
-/// What one of our ways must reach, held against the best of others.
+/// What one of our ways must reach, held against the best of others in the same line.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Bar {
     pub ours: Way,
-    /// At most this share of the best other one's time; or, from 1 on, so many times as good at least.
-    pub factor: f64,
+    pub theirs: &'static [Way],
+    pub must: Must,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Must {
+    /// At most this share of their time.
+    Share(f64),
+    /// At least so many times as good.
+    Times(f64),
 }
 
 #[derive(Clone, Debug)]
@@ -65,9 +73,10 @@ pub struct Line {
     pub spec: String,
     pub unit: Unit,
     pub ways: &'static [Way],
-    pub bar: Option<Bar>,
+    pub bars: Vec<Bar>,
 }
 
+use Must::{Share, Times};
 use Way::{KernelTcp, MpichOfi, MpichUcx, PolledTcp, WeftSock, WeftSockLane};
 use Way::{WeftAll, WeftAllEncrypted, WeftDefault, WeftEncrypted, WeftTcp, WeftUdp, WeftXdp};
 
@@ -80,11 +89,11 @@ const PAIRS: &[Way] = &[WeftDefault];
 const DEFAULT: &[Way] = &[WeftDefault, MpichOfi, MpichUcx];
 const BEST: &[Way] = &[WeftXdp, WeftAll, MpichOfi, MpichUcx];
 
-/// Who is the other side of bars.
-pub const PEERS: [Way; 2] = [MpichOfi, MpichUcx];
+/// Who is the other side of bars of MPI.
+pub const PEERS: &[Way] = &[MpichOfi, MpichUcx];
 
-fn bar(ours: Way, factor: f64) -> Option<Bar> {
-    Some(Bar { ours, factor })
+fn bar(ours: Way, must: Must) -> Vec<Bar> {
+    vec![Bar { ours, theirs: PEERS, must }]
 }
 
 /// Every line between two hosts, in the order of the tables.
@@ -92,7 +101,7 @@ pub fn all() -> Vec<Line> {
     let mut lines = Vec::new();
     for wire in [Wire::Plain, Wire::Xdp] {
         let ways = if wire == Wire::Plain { BARE } else { FILTERED };
-        let mut mpi = |job, what: &str, title: &str, bytes: Option<u64>, unit, bar| {
+        let mut mpi = |job, what: &str, title: &str, bytes: Option<u64>, unit, bars| {
             let bytes_title = bytes.map_or(String::new(), |bytes| format!(" {}", size(bytes)));
             lines.push(Line {
                 id: line_id(wire, what, bytes),
@@ -102,31 +111,25 @@ pub fn all() -> Vec<Line> {
                 spec: bytes.map_or(what.into(), |bytes| format!("{what}:{bytes}")),
                 unit,
                 ways,
-                bar,
+                bars,
             });
         };
         let plain = wire == Wire::Plain;
-        let share = |plain_bar: Option<f64>, xdp: f64| match plain {
-            true => plain_bar.and_then(|factor| bar(WeftUdp, factor)),
-            false => bar(WeftXdp, xdp),
-        };
-        let long = if plain { bar(WeftDefault, 1.0) } else { bar(WeftAll, 1.3) };
-        mpi(Job::Short, "latency", "one way", Some(8), Unit::Seconds, share(Some(0.7), 0.3));
-        mpi(Job::Short, "rate", "message rate, window 64,", Some(8), Unit::PerSecond, share(Some(5.0), 5.0));
-        mpi(Job::Long, "latency", "one way", Some(16 << 10), Unit::Seconds, None);
-        mpi(Job::Long, "latency", "one way", Some(64 << 10), Unit::Seconds, long);
-        mpi(Job::Long, "latency", "one way", Some(1 << 20), Unit::Seconds, long);
-        mpi(Job::Collective, "barrier", "barrier", None, Unit::Seconds, share(None, 0.35));
-        mpi(Job::Collective, "allreduce", "allreduce", Some(8), Unit::Seconds, share(None, 0.35));
+        let on = |plain_bars, xdp_bars| if plain { plain_bars } else { xdp_bars };
+        let short = on(bar(WeftUdp, Share(0.7)), bar(WeftXdp, Share(0.3)));
+        let rate = on(bar(WeftUdp, Times(5.0)), bar(WeftXdp, Times(5.0)));
+        let long = || on(bar(WeftDefault, Times(1.0)), bar(WeftAll, Times(1.3)));
+        let collective = || on(Vec::new(), bar(WeftXdp, Share(0.35)));
+        mpi(Job::Short, "latency", "one way", Some(8), Unit::Seconds, short);
+        mpi(Job::Short, "rate", "message rate, window 64,", Some(8), Unit::PerSecond, rate);
+        mpi(Job::Long, "latency", "one way", Some(16 << 10), Unit::Seconds, Vec::new());
+        mpi(Job::Long, "latency", "one way", Some(64 << 10), Unit::Seconds, long());
+        mpi(Job::Long, "latency", "one way", Some(1 << 20), Unit::Seconds, long());
+        mpi(Job::Collective, "barrier", "barrier", None, Unit::Seconds, collective());
+        mpi(Job::Collective, "allreduce", "allreduce", Some(8), Unit::Seconds, collective());
         lines.push(heat(wire));
-        lines.push(socket(wire, "ping", Job::Ping(64), "TCP connection, one way 64 B", Unit::Seconds));
-        lines.push(socket(
-            wire,
-            "stream",
-            Job::Stream(1 << 16),
-            "TCP connection, stream of 64 KiB",
-            Unit::BytesPerSecond,
-        ));
+        lines.push(ping(wire));
+        lines.push(stream(wire));
     }
     lines
 }
@@ -146,7 +149,7 @@ pub fn among(hosts: u32) -> Vec<Line> {
     let mut line = |job, what: &str, title: String, bytes: Option<u64>, unit, ways| {
         let id = line_id(Wire::Bridge, what, bytes);
         let spec = bytes.map_or(what.into(), |bytes| format!("{what}:{bytes}"));
-        lines.push(Line { id, title, wire: Wire::Bridge, job, spec, unit, ways, bar: None });
+        lines.push(Line { id, title, wire: Wire::Bridge, job, spec, unit, ways, bars: Vec::new() });
     };
     let kernels = [(Job::Short, 8), (Job::Long, 8 << 10), (Job::Long, 64 << 10)];
     for (job, bytes) in kernels {
@@ -181,46 +184,63 @@ fn heat(wire: Wire) -> Line {
         spec: String::new(),
         unit: Unit::Times,
         ways,
-        bar: bar(ours, 1.0),
+        bars: bar(ours, Times(1.0)),
     }
 }
 
 /// Sockets between hosts are the kernel's, and ours look before they sleep; or they go by lanes.
-fn socket(wire: Wire, what: &str, job: Job, title: &str, unit: Unit) -> Line {
-    let ways: &[Way] = match (wire, unit == Unit::Seconds) {
-        (Wire::Xdp, true) => &[WeftSock, WeftSockLane, KernelTcp, PolledTcp],
-        (Wire::Xdp, false) => &[WeftSock, WeftSockLane, KernelTcp],
-        (_, true) => &[WeftSock, KernelTcp, PolledTcp],
-        (_, false) => &[WeftSock, KernelTcp],
+fn ping(wire: Wire) -> Line {
+    let held_against = |theirs, share| Bar { ours: WeftSockLane, theirs, must: Share(share) };
+    let (ways, bars): (&[Way], _) = match wire {
+        Wire::Xdp => (
+            &[WeftSock, WeftSockLane, KernelTcp, PolledTcp],
+            vec![held_against(&[KernelTcp], 0.1), held_against(&[PolledTcp], 0.5)],
+        ),
+        _ => (&[WeftSock, KernelTcp, PolledTcp], Vec::new()),
     };
-    Line {
-        id: line_id(wire, "sock", None) + "/" + what,
-        title: title.into(),
-        wire,
-        job,
-        spec: String::new(),
-        unit,
-        ways,
-        bar: None,
-    }
+    socket(wire, "ping", Job::Ping(64), "TCP connection, one way 64 B", Unit::Seconds, ways, bars)
+}
+
+fn stream(wire: Wire) -> Line {
+    let (ways, ours): (&[Way], &[Way]) = match wire {
+        Wire::Xdp => (&[WeftSock, WeftSockLane, KernelTcp], &[WeftSock, WeftSockLane]),
+        _ => (&[WeftSock, KernelTcp], &[WeftSock]),
+    };
+    let bars = ours.iter().map(|ours| Bar { ours: *ours, theirs: &[KernelTcp], must: Times(1.0) }).collect();
+    let (title, unit) = ("TCP connection, stream of 64 KiB", Unit::BytesPerSecond);
+    socket(wire, "stream", Job::Stream(1 << 16), title, unit, ways, bars)
+}
+
+fn socket(wire: Wire, what: &str, job: Job, title: &str, unit: Unit, ways: &'static [Way], bars: Vec<Bar>) -> Line {
+    let id = line_id(wire, "sock", None) + "/" + what;
+    Line { id, title: title.into(), wire, job, spec: String::new(), unit, ways, bars }
 }
 
 impl Bar {
     /// As the table prints it: `udp <= 0.7 x best MPICH`.
     pub fn text(self) -> String {
         let ours = self.ours.title().trim_start_matches("Weft ");
-        let relation = if self.factor < 1.0 { "<=" } else { ">=" };
-        format!("{ours} {relation} {} x best MPICH", self.factor)
+        let theirs = match self.theirs {
+            [one] => one.title(),
+            _ => "best MPICH",
+        };
+        match self.must {
+            Share(share) => format!("{ours} <= {share} x {theirs}"),
+            Times(times) => format!("{ours} >= {times} x {theirs}"),
+        }
     }
 
-    /// Ours beside the best other one as the bar means it: a share of its time, or how many times as good.
+    /// Ours beside the best of theirs as the bar means it.
     pub fn ratio(self, unit: Unit, ours: f64, best: f64) -> f64 {
-        let is_share = self.factor < 1.0;
+        let is_share = matches!(self.must, Share(_));
         if is_share || unit.higher_is_better() { ours / best } else { best / ours }
     }
 
     pub fn is_met(self, ratio: f64) -> bool {
-        if self.factor < 1.0 { ratio <= self.factor } else { ratio >= self.factor }
+        match self.must {
+            Share(share) => ratio <= share,
+            Times(times) => ratio >= times,
+        }
     }
 }
 
@@ -233,9 +253,12 @@ mod tests {
         let lines = all();
         for (at, line) in lines.iter().enumerate() {
             assert!(lines[..at].iter().all(|other| other.id != line.id), "{} twice", line.id);
-            let Some(bar) = line.bar else { continue };
-            assert!(line.ways.contains(&bar.ours) && PEERS.iter().all(|peer| line.ways.contains(peer)), "{}", line.id);
-            assert!(bar.factor >= 1.0 || !line.unit.higher_is_better(), "{}: a share of what is good", line.id);
+            for bar in &line.bars {
+                let columns = || bar.theirs.iter().chain([&bar.ours]);
+                assert!(columns().all(|way| line.ways.contains(way)), "{}: {}", line.id, bar.text());
+                let is_share = matches!(bar.must, Share(_));
+                assert!(!is_share || !line.unit.higher_is_better(), "{}: a share of what is good", line.id);
+            }
         }
     }
 
@@ -259,14 +282,26 @@ mod tests {
 
     #[test]
     fn a_share_wants_less_and_a_multiple_wants_more() {
-        let share = Bar { ours: Way::WeftXdp, factor: 0.3 };
+        let share = Bar { ours: Way::WeftXdp, theirs: PEERS, must: Share(0.3) };
         let ratio = share.ratio(Unit::Seconds, 1e-6, 5e-6);
         assert!((ratio - 0.2).abs() < 1e-9 && share.is_met(ratio) && !share.is_met(0.31));
-        let times = Bar { ours: Way::WeftAll, factor: 1.3 };
+        let times = Bar { ours: Way::WeftAll, theirs: PEERS, must: Times(1.3) };
         assert!(
             (times.ratio(Unit::Seconds, 10e-6, 20e-6) - 2.0).abs() < 1e-9 && times.is_met(2.0) && !times.is_met(1.29)
         );
         assert!((times.ratio(Unit::PerSecond, 3e6, 1e6) - 3.0).abs() < 1e-9);
         assert_eq!(times.text(), "xdp,udp,tcp >= 1.3 x best MPICH");
+    }
+
+    #[test]
+    fn connections_are_held_against_those_of_the_kernel_in_the_same_state() {
+        let bars = |id: &str| {
+            let line = all().into_iter().find(|line| line.id == id).expect("a line");
+            line.bars.into_iter().map(Bar::text).collect::<Vec<_>>()
+        };
+        assert_eq!(bars("xdp/sock/ping"), ["sock, lanes <= 0.1 x kernel TCP", "sock, lanes <= 0.5 x TCP polled"]);
+        assert_eq!(bars("xdp/sock/stream"), ["sock >= 1 x kernel TCP", "sock, lanes >= 1 x kernel TCP"]);
+        assert_eq!(bars("plain/sock/stream"), ["sock >= 1 x kernel TCP"]);
+        assert_eq!(bars("plain/sock/ping"), [""; 0]);
     }
 }

@@ -440,7 +440,7 @@ impl Run {
             command: way.launch_text(self.bench.hosts.count()),
         };
         Report {
-            format: 1,
+            format: 2,
             hosts: self.bench.hosts.count(),
             command: plan::command_text(),
             turns: self.turns,

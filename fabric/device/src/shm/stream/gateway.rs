@@ -399,3 +399,61 @@ fn ring(calls: super::armed::Calls) {
         bell::ring(number);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::kernel::Descriptor;
+    use std::os::fd::AsRawFd;
+    use weft_wire::xdp::Layout;
+
+    const LAYOUT: Layout =
+        Layout { lanes: 1, frame_bytes: 2048, receive_entries: 64, send_frames: 64, mtu: 1500, interface: 1, queue: 0 };
+
+    /// The same memory twice, as program and rendezvous have it.
+    fn two() -> [Gateway; 2] {
+        let memory = Descriptor::own(Gateway::create(0, 0).expect("memory"));
+        [(); 2].map(|()| Gateway::open(memory.as_raw_fd(), SharedLane::of_own_memory(LAYOUT)).expect("a gateway"))
+    }
+
+    #[test]
+    fn who_is_refused_a_turn_does_not_end_that_of_another() {
+        let [first, second] = two();
+        let me = kernel::thread();
+        let turn = first.try_turn(me).expect("nobody has it");
+        let other = || {
+            let me = kernel::thread();
+            assert!(second.try_turn(me).is_none(), "it is taken");
+            assert!(second.take_turn(me).is_none(), "it is taken, by one who lives");
+        };
+        std::thread::scope(|scope| scope.spawn(other).join().expect("it is refused"));
+        assert!(first.try_turn(me).is_none(), "nor is it had twice");
+        assert!(first.lock().is_held_by(me));
+        drop(turn);
+        assert!(second.try_turn(me).is_some());
+    }
+
+    #[test]
+    fn only_one_has_a_turn() {
+        const TURNS: u64 = 20_000;
+        let gateways = two();
+        // What two count at the same time is lost.
+        let count = AtomicU64::new(0);
+        let start = std::sync::Barrier::new(gateways.len());
+        std::thread::scope(|scope| {
+            for gateway in &gateways {
+                scope.spawn(|| {
+                    let me = kernel::thread();
+                    start.wait();
+                    for _ in 0..TURNS {
+                        let _turn = std::iter::repeat_with(|| gateway.take_turn(me)).find_map(|turn| turn);
+                        let before = count.load(Ordering::Relaxed);
+                        (0..20).for_each(|_| std::hint::spin_loop());
+                        count.store(before + 1, Ordering::Relaxed);
+                    }
+                });
+            }
+        });
+        assert_eq!(count.load(Ordering::Relaxed), 2 * TURNS);
+    }
+}
