@@ -1,5 +1,6 @@
 //! Two hosts with a rendezvous each that has lanes, gone when the value is gone, or the process, however it ends.
 
+use crate::lossy::{Done, Lossy};
 use crate::namespaces::Namespaces;
 use crate::{sockets, tree};
 use std::ffi::OsStr;
@@ -8,6 +9,7 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
+use weft_device::udp::Faults;
 
 /// How long a rendezvous may take to make its lanes.
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -27,9 +29,10 @@ impl Drop for Rendezvous {
     }
 }
 
-/// Hosts 1 and 2, on a cable of their own.
+/// Hosts 1 and 2, on a cable of their own, or with something between them that has faults.
 pub struct LaneHosts {
     rendezvous: [Rendezvous; 2],
+    lossy: Option<Lossy>,
     hosts: Namespaces,
     folder: TempDir,
 }
@@ -40,13 +43,26 @@ impl LaneHosts {
     /// # Panics
     /// When they cannot be made here.
     pub fn up(prefix: &str, more: &[&str]) -> Self {
-        let hosts = Namespaces::cable(&format!("{prefix}{}x", std::process::id()));
+        Self::on_network(Namespaces::cable(&format!("{prefix}{}x", std::process::id())), None, more)
+    }
+
+    /// The same with faults on the way from host 1 to host 2 (with the plan for 1), and on the way back.
+    ///
+    /// # Panics
+    /// When they cannot be made here.
+    pub fn with_faults(prefix: &str, plan: impl Fn(u64) -> Faults) -> Self {
+        let hosts = Namespaces::up(&format!("{prefix}{}x", std::process::id()), 2);
+        let lossy = Lossy::between(&hosts, plan);
+        Self::on_network(hosts, Some(lossy), &[])
+    }
+
+    fn on_network(hosts: Namespaces, lossy: Option<Lossy>, more: &[&str]) -> Self {
         let folder = TempDir::new().expect("a folder");
         let key = folder.path().join("key");
         let made = Command::new(tree().join("bin/weft")).args(["rendezvous", "--make-key"]).arg(&key).status();
         assert!(made.expect("weft can be started").success());
         let rendezvous = [1, 2].map(|number| start(&hosts.name(number), &key, more));
-        Self { rendezvous, hosts, folder }
+        Self { rendezvous, lossy, hosts, folder }
     }
 
     pub fn name(&self, number: usize) -> String {
@@ -55,6 +71,14 @@ impl LaneHosts {
 
     pub fn address(&self, number: usize) -> String {
         self.hosts.address(number).to_string()
+    }
+
+    /// What was done on purpose to the datagrams of lanes.
+    ///
+    /// # Panics
+    /// Where there is nobody to do so.
+    pub fn done(&self) -> Done {
+        self.lossy.as_ref().expect("hosts with faults between them").done()
     }
 
     /// A folder that goes with the hosts.

@@ -3,6 +3,8 @@
 
 pub mod build;
 pub mod lanes;
+#[allow(unsafe_code)]
+pub mod lossy;
 pub mod namespaces;
 pub mod peers;
 mod programs;

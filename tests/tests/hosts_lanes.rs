@@ -1,11 +1,12 @@
 //! Connections between two hosts by lanes, with whole programs: whatever becomes of the network and of either side, no byte
 //! is wrong, and nobody waits for ever.
 
-use std::io::{BufRead, BufReader, Read};
+use std::io::{BufRead, BufReader, Read, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdout, Command, Stdio};
 use std::sync::OnceLock;
 use std::time::{Duration, Instant};
+use weft_device::udp::Faults;
 use weft_tests::lanes::LaneHosts;
 use weft_tests::namespaces::Namespaces;
 use weft_tests::sockets::{self, Moved};
@@ -142,6 +143,103 @@ fn what_both_send_arrives_also_where_the_cable_is_away_for_a_second() {
         hosts.set_cable("up");
     }
     arrives(sides, bytes);
+    arrives(connected(&hosts, "7306", "duplex", 300_000), 300_000);
+}
+
+/// A program that makes connections when it is told to, and does not end in between.
+struct Reaching(Side);
+
+impl Reaching {
+    fn start(hosts: &LaneHosts, number: usize, words: &[&str]) -> Self {
+        let mut command = hosts.on(number, build::c_program(Path::new("cc"), "tests/c/sockets/reach.c"));
+        command.args(words).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut process = command.spawn().expect("ip can be started");
+        let out = BufReader::new(process.stdout.take().expect("piped"));
+        let mut reaching = Self(Side { process, out, count: PathBuf::new() });
+        reaching.is_done();
+        reaching
+    }
+
+    fn tell(&mut self, command: &str) {
+        writeln!(self.0.process.stdin.as_ref().expect("piped"), "{command}").expect("it reads");
+    }
+
+    fn is_done(&mut self) {
+        let mut said = String::new();
+        self.0.out.read_line(&mut said).expect("text");
+        assert_eq!(said, "done\n", "{}", self.complaints());
+    }
+
+    fn complaints(&mut self) -> String {
+        drop(self.0.process.stdin.take());
+        let mut complaints = String::new();
+        self.0.process.stderr.take().expect("piped").read_to_string(&mut complaints).expect("text");
+        complaints
+    }
+}
+
+/// Both hosts look for each other in vain as long as the cable is away, and find each other when it is back.
+#[test]
+fn connections_go_by_lanes_again_after_some_were_begun_while_the_cable_was_away() {
+    let hosts = LaneHosts::up("lg", &[]);
+    let serving = Reaching::start(&hosts, 2, &["serve", "7307"]);
+    let mut both = [Reaching::start(&hosts, 1, &[&hosts.address(2), "7307"]), serving];
+    let mut each = |command: &str| {
+        both.iter_mut().for_each(|one| one.tell(command));
+        both.iter_mut().for_each(Reaching::is_done);
+    };
+    // As many as a program shows in vain before it grows tired of that, but one.
+    each("open 7");
+    hosts.set_cable("down");
+    each("talk");
+    std::thread::sleep(Duration::from_millis(2500));
+    hosts.set_cable("up");
+    each("hear");
+    let messages = 20_000;
+    each(&format!("pong {messages}"));
+    for mut one in both {
+        let said = one.complaints();
+        let moved = Moved::of(&said);
+        assert!(moved.accelerated == 1 && moved.by_ring > 16 * messages, "not by lane: {moved:?} {said}");
+    }
+}
+
+/// Three connections one after the other, with so many in a thousand parcels lost, doubled, spoilt and held back on each
+/// way. Whose peer is 16 KiB behind goes by the kernel from then on, as is meant, and these send without waiting: so it is
+/// not said how much goes by lanes, but that a good deal does.
+fn arrive_with_faults(prefix: &str, seed: u64, [dropped, doubled, spoilt, held]: [u32; 4], bytes: u64) {
+    let seed = std::env::var("LANES_SEED").map_or(seed, |text| text.parse().expect("a number"));
+    let hosts = LaneHosts::with_faults(prefix, |way| Faults::new(seed + way, dropped, doubled, spoilt, held));
+    let mut by_ring = 0;
+    for port in ["7303", "7304", "7305"] {
+        for ended in connected(&hosts, port, "duplex", bytes).map(Side::end) {
+            assert_eq!((ended.sent, ended.received, &*ended.how), (bytes, bytes, "all end"), "{ended:?}");
+            by_ring += ended.moved.by_ring;
+        }
+    }
+    let done = hosts.done();
+    println!("LANES_SEED={seed}: {by_ring} bytes by lanes, {done:?}");
+    assert!(by_ring > bytes / 2 && done.passed > 100, "not by lanes: {by_ring} bytes, {done:?}");
+    let few = |count: u64, thousandths: u32| count * 2000 < done.passed * u64::from(thousandths);
+    assert!(!few(done.dropped, dropped) && !few(done.doubled, doubled), "{done:?}");
+    assert!(!few(done.spoilt, spoilt) && !few(done.held, held), "{done:?}");
+}
+
+#[test]
+fn what_both_send_arrives_also_where_a_few_parcels_are_lost_doubled_spoilt_and_late() {
+    arrive_with_faults("lp", 22, [10, 10, 10, 10], 100_000);
+}
+
+#[test]
+fn what_both_send_arrives_also_where_many_parcels_are_lost() {
+    arrive_with_faults("lq", 66, [100, 0, 0, 0], 40_000);
+}
+
+/// With these seeds the headers of some parcels are spoilt so that the other side learns a wrong way back.
+#[test]
+fn what_both_send_arrives_also_where_many_parcels_are_doubled_spoilt_and_late() {
+    arrive_with_faults("lv", 111, [0, 100, 100, 100], 40_000);
+    arrive_with_faults("lw", 122, [0, 100, 100, 100], 40_000);
 }
 
 #[test]
@@ -301,8 +399,14 @@ fn connections_of_other_networks_stay_with_the_kernel() {
     }
 }
 
-/// Random operations between the hosts, with the kernel's own connections between them as the oracle.
+/// Random operations between the hosts, with the kernel's own connections between them as the oracle. A seed with which
+/// the kernel's do not do what the oracle expects says nothing about the library: then others are tried.
 fn oracle(hosts: &LaneHosts, only: &str, operations: u64) {
+    let said = (0..3).find_map(|_| one_oracle(hosts, only, operations)).expect("a seed with which the kernel is right");
+    assert!(Moved::of(&said).by_ring > 50_000, "not by lanes: {said}");
+}
+
+fn one_oracle(hosts: &LaneHosts, only: &str, operations: u64) -> Option<String> {
     static PROGRAM: OnceLock<PathBuf> = OnceLock::new();
     let program = PROGRAM.get_or_init(|| build::c_folder("tests/c/sockets/oracle"));
     let names = [hosts.name(1), hosts.name(2), hosts.address(2), "fd77::2".to_owned()].join(",");
@@ -314,14 +418,14 @@ fn oracle(hosts: &LaneHosts, only: &str, operations: u64) {
     let output = command.output().expect("the oracle can be started");
     let said = String::from_utf8_lossy(&[output.stdout, output.stderr].concat()).into_owned();
     println!("{said}");
+    if said.contains("failed on kernel TCP") {
+        return None;
+    }
     assert!(output.status.success(), "{said} (again with ORACLE_SEED= and the seed)");
-    assert!(Moved::of(&said).by_ring > 50_000, "not by lanes: {said}");
+    Some(said)
 }
 
-/// By hand, until it passes with every seed (docs/guide/sockets.md, known faults):
-/// `cargo test -p weft-tests --features weft-tests/hosts,weft-tests/sockets --test hosts_lanes -- --ignored`.
 #[test]
-#[ignore = "with some seeds the end of a connection that several processes have shared comes late or as a reset"]
 fn calls_in_lockstep_answer_what_the_kernel_answers() {
     oracle(&LaneHosts::up("lo", &[]), "lockstep", 6000);
 }

@@ -21,7 +21,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("weft-agent", &["weft-wire", "weft-cluster"]),
     ("weft-bench", &["weft-wire", "weft-fabric"]),
     ("weft", &["weft-wire", "weft-cluster", "weft-fabric", "weft-agent", "weft-bench"]),
-    ("weft-tests", &["weft-wire", "weft-cluster", "weft-fabric"]),
+    ("weft-tests", &["weft-wire", "weft-cluster", "weft-device", "weft-fabric"]),
     ("xtask", &[]),
 ];
 

@@ -9,6 +9,8 @@ use std::cell::Cell;
 use std::ffi::{c_int, c_void};
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use libc::ssize_t;
+
 use super::conn::{self, ATTACHED, STALE_IN_SETS};
 use super::table::{self, Entry};
 use super::{epoll, raw, real, signals, wait};
@@ -70,6 +72,41 @@ pub fn undisturbed(whole: Option<u64>, mut wait: impl FnMut(Option<u64>) -> c_in
             return answer;
         }
         left = wait::left_ns(deadline);
+    }
+}
+
+/// A data call of the program that the kernel answers: goes on after our signal, which ends those that have the time limit
+/// `limit`, and only those.
+#[inline]
+pub fn undisturbed_call(fd: c_int, limit: c_int, call: impl Fn() -> ssize_t) -> ssize_t {
+    let before = calls();
+    let answer = call();
+    if answer == -1 && calls() != before { call_again(fd, limit, call) } else { answer }
+}
+
+#[cold]
+fn call_again(fd: c_int, limit: c_int, call: impl Fn() -> ssize_t) -> ssize_t {
+    if raw::errno() != libc::EINTR {
+        return -1;
+    }
+    let none = libc::timeval { tv_sec: 0, tv_usec: 0 };
+    let time = raw::option(fd, libc::SOL_SOCKET, limit, none).unwrap_or(none);
+    let limit_ns = time.tv_sec as u64 * 1_000_000_000 + time.tv_usec as u64 * 1000;
+    if limit_ns == 0 {
+        raw::set_errno(libc::EINTR);
+        return -1;
+    }
+    let end = raw::now_ns().saturating_add(limit_ns);
+    loop {
+        let before = calls();
+        let answer = call();
+        if answer != -1 || raw::errno() != libc::EINTR || calls() == before {
+            return answer;
+        }
+        if raw::now_ns() > end {
+            raw::set_errno(libc::EAGAIN);
+            return -1;
+        }
     }
 }
 

@@ -33,8 +33,8 @@ const SHORT_BYTES: u64 = 1 << 10;
 const PATIENCE_TICKS: u64 = 1 << 34;
 /// After so many connections in a row that ended or gave up without one no more are shown.
 const VAIN: u32 = 8;
-/// But for one in so many.
-const TRY_EVERY: u32 = 64;
+/// But for one in so many, which are the same at both ends: a connection goes by a lane only if both show it.
+const TRY_EVERY: u32 = 16;
 
 /// A call that sends more than this goes by the kernel, and all that follow it; so do they where the other side would be
 /// so far behind.
@@ -75,7 +75,7 @@ pub fn note(held: &Held, fd: c_int, reason: Reason) -> Option<u64> {
     held.up_to.store(early::UNBOUNDED, Ordering::Relaxed);
     held.looked_at.store(raw::ticks(), Ordering::Relaxed);
     let moved = held.sent.load(Ordering::Relaxed).saturating_add(held.received.load(Ordering::Relaxed));
-    if !is_short(moved, held.calls.load(Ordering::Relaxed)) || !is_worth_showing() {
+    if !is_short(moved, held.calls.load(Ordering::Relaxed)) || !is_worth_showing(fd) {
         return None;
     }
     // It makes the program's own calls meanwhile.
@@ -83,15 +83,18 @@ pub fn note(held: &Held, fd: c_int, reason: Reason) -> Option<u64> {
     raw::cookie(fd).ok()
 }
 
-/// Whether the rendezvous may answer, and has answered others lately, or it is time to try.
-fn is_worth_showing() -> bool {
-    let vain = IN_VAIN.load(Ordering::Relaxed);
-    if vain < VAIN && !STREAMS.is_host_only(false) {
-        return true;
-    }
-    let vain = vain.wrapping_add(1).max(VAIN);
-    IN_VAIN.store(vain, Ordering::Relaxed);
-    vain.is_multiple_of(TRY_EVERY) && !STREAMS.is_host_only(true)
+/// Whether the rendezvous may answer, and has answered others lately, or this one is to try.
+fn is_worth_showing(fd: c_int) -> bool {
+    let ports = || kernel_counts::ends(fd).map(|(here, there)| [here.port, there.port]);
+    (IN_VAIN.load(Ordering::Relaxed) < VAIN && !STREAMS.is_host_only(false))
+        || (ports().is_some_and(is_tried) && !STREAMS.is_host_only(true))
+}
+
+/// Whether a connection between these ports is one of those that are shown nevertheless, seen from either end.
+fn is_tried([one, other]: [u16; 2]) -> bool {
+    // Kernels choose ports that are only even, or only odd.
+    let mixed = (u32::from(one) + u32::from(other)).wrapping_mul(0x9e37_79b9);
+    mixed / (u32::MAX / TRY_EVERY) == 0
 }
 
 /// Whether a connection whose `calls` have moved so many bytes carries short messages.
@@ -324,6 +327,24 @@ mod tests {
         assert!(is_short(4 * 64, 4) && is_short(3000 + 64 + 3 * 64, 5));
         assert!(!is_short(4 * SHORT_BYTES, 4));
         assert!(!is_short(0, 0), "nothing is known of one that has not begun");
+    }
+
+    #[test]
+    fn both_ends_try_the_same_connections_one_in_so_many() {
+        for service in [80, 7319] {
+            let ports = (32768..61000).step_by(2);
+            let tried = ports.clone().filter(|port| is_tried([*port, service])).count() as u32;
+            let each = ports.len() as u32 / TRY_EVERY;
+            assert!(tried > each / 2 && tried < each * 2, "{tried}, not {each}");
+            assert!(ports.clone().all(|port| is_tried([port, service]) == is_tried([service, port])));
+            // Those that follow each other are not left out for long.
+            let most = ports
+                .collect::<Vec<_>>()
+                .chunks(200)
+                .filter(|some| !some.iter().any(|port| is_tried([*port, service])))
+                .count();
+            assert_eq!(most, 0);
+        }
     }
 
     #[test]

@@ -120,7 +120,7 @@ pub fn push(fd: c_int) {
 #[derive(PartialEq, Eq)]
 pub struct End {
     address: [u8; 16],
-    port: u16,
+    pub port: u16,
 }
 
 impl End {

@@ -131,10 +131,9 @@ pub fn fail(error: Errno, flags: c_int) -> Errno {
 fn turn(held: &Held, fd: c_int, stream: &Stream, pieces: &mut Pieces<'_>, flags: c_int) -> Turn {
     let mut guard = stream.lock_send();
     match guard.route() {
-        SendRoute::Ring if far::is_for_kernel(stream, || pieces.left()) && !guard.is_nested() => {
-            drop(guard);
-            to_kernel(held, fd, stream);
-            Turn::Went
+        SendRoute::Ring if far::is_for_kernel(stream, || pieces.left()) => {
+            guard.ask_to_leave();
+            by_ring(guard, stream, pieces)
         }
         SendRoute::Ring => by_ring(guard, stream, pieces),
         SendRoute::MaySwitch if far::is_for_kernel(stream, || pieces.left()) => {

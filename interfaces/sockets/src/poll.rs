@@ -267,6 +267,17 @@ fn kernel_poll(fds: &mut [pollfd], timeout_ns: Option<u64>, mask: *const libc::s
     }
 }
 
+/// A look at the kernel: our signal interrupts even one that takes no time.
+fn ask_kernel(list: &mut [pollfd]) -> Result<usize, Errno> {
+    loop {
+        let calls = attend::calls();
+        match raw::poll(list, Some(0), None) {
+            Err(libc::EINTR) if attend::calls() != calls => {}
+            answer => return answer,
+        }
+    }
+}
+
 /// One look at the rings and, if wanted, at the kernel. Sets all `revents`; answers how many are not 0.
 fn look(fds: &mut [pollfd], list: &mut [pollfd], kernel: bool) -> Result<usize, Errno> {
     epoll::dispatch_active();
@@ -293,7 +304,7 @@ fn look(fds: &mut [pollfd], list: &mut [pollfd], kernel: bool) -> Result<usize, 
     }
     substitute(fds, list);
     let count = fds.len();
-    if raw::poll(&mut list[..count], Some(0), None)? > 0 {
+    if ask_kernel(&mut list[..count])? > 0 {
         add_kernel_events(fds, list);
     }
     let all = fds.iter().filter(|one| one.revents != 0).count();

@@ -11,7 +11,7 @@ use super::conn::{self, ATTACHED, Held, NEVER};
 use super::meet::{self, STREAMS};
 use super::pieces::Pieces;
 use super::raw::{self, Errno};
-use super::{early, expect, far, incoming, life, outgoing, signals};
+use super::{attend, early, expect, far, incoming, life, outgoing, signals};
 
 /// Sends with these flags only the kernel can do; the connection is the kernel's from then on.
 const KERNEL_SENDS: c_int = MSG_OOB | MSG_FASTOPEN | MSG_ZEROCOPY;
@@ -32,13 +32,14 @@ pub fn answer(result: Result<usize, Errno>) -> ssize_t {
 
 /// `read` and its kin: as [`receive`], but without room for bytes they do not wait for any.
 #[inline]
-pub fn read(fd: c_int, pieces: &[iovec], flags: c_int, real: impl FnOnce() -> ssize_t) -> ssize_t {
+pub fn read(fd: c_int, pieces: &[iovec], flags: c_int, real: impl Fn() -> ssize_t) -> ssize_t {
     if pieces.iter().all(|piece| piece.iov_len == 0) { real() } else { receive(fd, pieces, flags, real) }
 }
 
 /// A receiving call; `real` is the program's own call in the C library.
 #[inline]
-pub fn receive(fd: c_int, pieces: &[iovec], flags: c_int, real: impl FnOnce() -> ssize_t) -> ssize_t {
+pub fn receive(fd: c_int, pieces: &[iovec], flags: c_int, real: impl Fn() -> ssize_t) -> ssize_t {
+    let real = || attend::undisturbed_call(fd, libc::SO_RCVTIMEO, &real);
     let Some(held) = conn::hold(fd) else { return real() };
     if meet::before_call(&held, fd) {
         signals::may_be_cancelled();
@@ -92,7 +93,8 @@ pub fn bytes_of(pieces: &[iovec]) -> usize {
 
 /// A sending call; `real` is the program's own call in the C library.
 #[inline]
-pub fn send(fd: c_int, pieces: &[iovec], flags: c_int, real: impl FnOnce() -> ssize_t) -> ssize_t {
+pub fn send(fd: c_int, pieces: &[iovec], flags: c_int, real: impl Fn() -> ssize_t) -> ssize_t {
+    let real = || attend::undisturbed_call(fd, libc::SO_SNDTIMEO, &real);
     let Some(held) = conn::hold(fd) else { return real() };
     far::before_send(&held);
     if flags & KERNEL_SENDS == 0 && meet::before_call(&held, fd) {

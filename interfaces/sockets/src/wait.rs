@@ -227,7 +227,7 @@ fn sleep_armed(held: &Held, fd: c_int, wish: &Wish<'_>, events: i16, deadline: O
     }
 }
 
-/// Does what the peer asks for: it wants its incoming direction back in the kernel.
+/// Does what the peer asks for: it wants its incoming direction back in the kernel, or its outgoing one.
 pub fn serve(held: &Held, fd: c_int) {
     if answer(held, fd) {
         far::tell(&held.stream());
@@ -247,5 +247,7 @@ pub fn answer(held: &Held, fd: c_int) -> bool {
         // What does not go now goes with the next call, or when the peer has read.
         let _ = guard.give_back(|bytes| raw::send_now(fd, bytes).map_err(std::io::Error::from_raw_os_error));
     }
+    drop(guard);
+    stream.let_leave();
     true
 }

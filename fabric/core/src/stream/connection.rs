@@ -72,6 +72,7 @@ impl Stream {
             &own.side.options.cut_off,
             &out.sender.mode,
             &out.sender.closing,
+            &out.sender.leaving,
             &into.watch.want_kernel,
             &into.watch.reading_kernel,
         ];
@@ -185,15 +186,20 @@ impl Stream {
     /// Whether a receiver would still have bytes of the ring to read, also where it waits for them to come back by the
     /// kernel.
     pub fn has_unread(&self) -> bool {
-        let receiver = &self.own().receiver;
-        let tail = receiver.tail.load(Ordering::Relaxed);
+        let own = self.own();
         let sender = &self.incoming().sender;
+        let mut taken = own.receiver.tail.load(Ordering::Relaxed);
         let end = match sender.mode.load(Ordering::Acquire) {
-            mode if !self.peer_attached() || mode == Mode::Kernel as u32 => tail,
+            mode if !self.peer_attached() || mode == Mode::Kernel as u32 => taken,
             mode if mode == Mode::Final as u32 => sender.final_at.load(Ordering::Relaxed),
             _ => sender.head.load(Ordering::Acquire),
         };
-        receiver.phase.load(Ordering::Relaxed) != Mode::Final as u32 && end != tail
+        if own.receiver.wants.load(Ordering::Relaxed) != 0 {
+            // What came back, before its sender has said that it did.
+            let by_kernel = own.side.received_by_kernel.load(Ordering::Relaxed);
+            taken += by_kernel.saturating_sub(sender.kernel_before.load(Ordering::Relaxed));
+        }
+        own.receiver.phase.load(Ordering::Relaxed) != Mode::Final as u32 && end > taken
     }
 
     /// What a sender would find, without the lock.
@@ -208,15 +214,28 @@ impl Stream {
     }
 
     /// The peer wants its incoming direction back in the kernel, and waits for [`SendGuard::give_back`]; or it has it,
-    /// and the same is to be asked of it, which any [`SendGuard`] does when it is dropped.
+    /// and the same is to be asked of it, which any [`SendGuard`] does when it is dropped. Or it would rather send by the
+    /// kernel: see [`Self::let_leave`].
     #[inline]
     pub fn asked_back(&self) -> bool {
-        self.outgoing().watch.want_kernel.load(Ordering::Acquire) != 0
+        let is_wanted = self.outgoing().watch.want_kernel.load(Ordering::Acquire) != 0
             && self.outgoing().watch.attached.load(Ordering::Relaxed) == self.generation()
-            && (self.own().sender.phase.load(Ordering::Relaxed) != Mode::Final as u32 || self.owes_wish())
+            && (self.own().sender.phase.load(Ordering::Relaxed) != Mode::Final as u32 || self.owes_wish());
+        is_wanted || self.peer_leaves()
     }
 
-    /// Whether we still read the ring of a peer that reads ours no more.
+    fn peer_leaves(&self) -> bool {
+        self.incoming().sender.leaving.load(Ordering::Relaxed) != 0 && self.owes_wish()
+    }
+
+    /// Wants the kernel if the peer would rather send by it.
+    pub fn let_leave(&self) {
+        if self.peer_leaves() {
+            self.lock_receive().want_kernel_too();
+        }
+    }
+
+    /// Whether we still read the ring of a peer, and do not want anything else.
     pub(super) fn owes_wish(&self) -> bool {
         self.outgoing().watch.attached.load(Ordering::Relaxed) == self.generation()
             && self.own().receiver.wants.load(Ordering::Relaxed) == 0

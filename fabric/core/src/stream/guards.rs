@@ -104,6 +104,11 @@ impl SendGuard {
         self.sender.settled()
     }
 
+    /// See [`Sender::ask_to_leave`].
+    pub fn ask_to_leave(&self) {
+        self.sender.ask_to_leave();
+    }
+
     /// Nobody will read the ring any more, or wants it back: everything goes by the kernel for good, and the bytes that are
     /// there are not counted any more ([`Stream::left_unread`]). Answers how many they were; 0 for all calls but one.
     pub fn abandon_ring(&mut self) -> u64 {
@@ -224,10 +229,10 @@ impl ReceiveGuard {
         done
     }
 
-    /// The peer has handed the connection back: what it has sent comes back to the kernel, too, before somebody needs that
-    /// who cannot read the ring.
+    /// The peer has handed the connection back, or would rather send by the kernel: what it has sent comes back to the
+    /// kernel, too, before somebody needs that who cannot read the ring.
     #[cold]
-    fn want_kernel_too(&mut self) {
+    pub(super) fn want_kernel_too(&mut self) {
         if self.held == Held::Yes {
             ring(self.receiver.publish());
             self.receiver.want_kernel_too();

@@ -73,6 +73,8 @@ pub mod direction {
         pub const CLOSING: usize = 32;
         /// The slot's generation, once the sender's side is gone (32 bits).
         pub const GONE: usize = 36;
+        /// 1: the sender would rather send by the kernel, and goes on by the ring until the receiver wants that (32 bits).
+        pub const LEAVING: usize = 40;
     }
     /// Line of the receiver that the sender looks at with every publication.
     pub mod watch {

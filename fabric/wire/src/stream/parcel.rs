@@ -34,6 +34,10 @@ pub mod flag {
     pub const ROUTE: u16 = 1 << 9;
     /// Its program has left it, whether or not all of its bytes were received.
     pub const LEFT: u16 = 1 << 10;
+    /// It would rather send by the kernel, and goes on by the ring until the other end wants that.
+    pub const LEAVING: u16 = 1 << 11;
+    /// The other end has switched back to the kernel, and what was in its ring was read.
+    pub const DRAINED: u16 = 1 << 12;
     /// An answer is wanted at once.
     pub const ASK: u16 = 1 << 15;
 }

@@ -1,5 +1,6 @@
 //! Calls that move bytes.
 
+use std::cell::Cell;
 use std::ffi::{c_int, c_uint, c_void};
 
 use libc::{iovec, mmsghdr, msghdr, off_t, size_t, sockaddr, socklen_t, ssize_t, timespec};
@@ -228,17 +229,17 @@ pub unsafe extern "C-unwind" fn recvfrom(
     address: *mut sockaddr,
     size: *mut socklen_t,
 ) -> ssize_t {
-    let mut by_kernel = false;
+    let by_kernel = Cell::new(false);
     let pieces = piece(buffer, length);
     let came = route::receive(fd, &pieces, flags, || {
-        by_kernel = true;
+        by_kernel.set(true);
         // SAFETY: the program's own arguments.
         unsafe {
             let plain = || real::recvfrom(fd, buffer, length, flags, address, size);
             udp::receive(fd, &pieces, flags, (address, size), plain)
         }
     });
-    if !by_kernel && came >= 0 && !size.is_null() {
+    if !by_kernel.get() && came >= 0 && !size.is_null() {
         // SAFETY: as above. A stream names no sender.
         unsafe { *size = 0 };
     }
@@ -288,15 +289,15 @@ pub unsafe extern "C-unwind" fn recvmsg(fd: c_int, header: *mut msghdr, flags: c
     if conn::hold(fd).is_none() || header.is_null() {
         return plain();
     }
-    let mut by_kernel = false;
+    let by_kernel = Cell::new(false);
     // SAFETY: as above.
     unsafe {
         let pieces = list((*header).msg_iov, (*header).msg_iovlen);
         let came = route::receive(fd, pieces, flags, || {
-            by_kernel = true;
+            by_kernel.set(true);
             plain()
         });
-        if !by_kernel && came >= 0 {
+        if !by_kernel.get() && came >= 0 {
             // As the kernel: where there is no place for a name nothing is said about one.
             if !(*header).msg_name.is_null() {
                 (*header).msg_namelen = 0;

@@ -15,8 +15,10 @@ pub const PATIENCE_NS: u64 = 2_000 * MS;
 /// The first call is said again after this, then each after twice as long, up to the other one.
 const FIRST_AGAIN_NS: u64 = 5 * MS;
 const LAST_AGAIN_NS: u64 = 160 * MS;
-/// A host from which no call has come is not called for so long.
+/// A host from which no call has come is not called for so long: it has no rendezvous, most likely.
 const SILENCE_NS: u64 = 60_000 * MS;
+/// One from which calls had come before is away for a while, as its cable or ours may be.
+const AWAY_NS: u64 = 1_000 * MS;
 /// Ends of one process: what an arena has slots for.
 pub const ENDS_OF_ONE: usize = weft_wire::stream::arena::SLOTS as usize;
 /// Calls with which one end answers others.
@@ -47,6 +49,8 @@ struct End<A> {
     again_ns: u64,
     interval_ns: u64,
     has_called: bool,
+    /// Calls of it could not leave: that nobody answers says nothing of the other host.
+    was_kept_in: bool,
     answers: u32,
     kept: Option<A>,
 }
@@ -122,6 +126,7 @@ impl<A> Meetings<A> {
             again_ns: now_ns,
             interval_ns: FIRST_AGAIN_NS,
             has_called: false,
+            was_kept_in: false,
             answers: ANSWERS,
             kept: Some(kept),
         };
@@ -169,8 +174,8 @@ impl<A> Meetings<A> {
         self.hosts.len() < HOSTS || self.hosts.contains_key(address)
     }
 
-    /// Calls whose time has come.
-    pub fn poll_calls(&mut self, now_ns: u64, mut send: impl FnMut(&Call)) {
+    /// Calls whose time has come. `send` answers whether the call has left.
+    pub fn poll_calls(&mut self, now_ns: u64, mut send: impl FnMut(&Call) -> bool) {
         let hosts = &self.hosts;
         let is_silent =
             |address: &[u8; 16]| hosts.get(address).is_some_and(|host: &Host| now_ns < host.silent_until_ns);
@@ -179,8 +184,11 @@ impl<A> Meetings<A> {
             if end.heard.is_none() && is_silent(&end.shown.ends[1].address) {
                 continue;
             }
-            send(&end.call());
-            end.has_called = true;
+            if send(&end.call()) {
+                end.has_called = true;
+            } else {
+                end.was_kept_in = true;
+            }
             end.again_ns = now_ns + end.interval_ns;
             end.interval_ns = (end.interval_ns * 2).min(LAST_AGAIN_NS);
         }
@@ -197,8 +205,9 @@ impl<A> Meetings<A> {
         let end = self.ends.get(ends)?;
         let (address, shown_ns) = (ends[1].address, end.shown_ns);
         let was_heard = self.hosts.get(&address).is_some_and(|host| host.heard_ns.is_some_and(|ns| ns >= shown_ns));
-        if end.has_called && !was_heard && self.make_room_for_host(&address, now_ns) {
-            self.hosts.entry(address).or_default().silent_until_ns = now_ns + SILENCE_NS;
+        if end.has_called && !end.was_kept_in && !was_heard && self.make_room_for_host(&address, now_ns) {
+            let host = self.hosts.entry(address).or_default();
+            host.silent_until_ns = now_ns + if host.heard_ns.is_some() { AWAY_NS } else { SILENCE_NS };
         }
         self.forget(ends)
     }

@@ -412,9 +412,7 @@ fn address(has_v6: bool, peer: &Peer, port: u16) -> Option<SocketAddr> {
     }
 }
 
-/// A call that does not leave is as one that is lost.
-fn send(socket: &UdpSocket, key: &Key, port: u16, has_v6: bool, call: &Call) {
-    if let Some(to) = address(has_v6, &call.ends[1], port) {
-        let _ = socket.send_to(&call.pack(key), to);
-    }
+/// Whether the call has left. One that has not is said again like one that is lost.
+fn send(socket: &UdpSocket, key: &Key, port: u16, has_v6: bool, call: &Call) -> bool {
+    address(has_v6, &call.ends[1], port).is_some_and(|to| socket.send_to(&call.pack(key), to).is_ok())
 }

@@ -15,7 +15,7 @@ use std::net::UdpSocket;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, IntoRawFd, OwnedFd};
 use std::os::unix::fs::FileExt;
 use weft_device::kernel;
-use weft_device::shm::stream::{Arena, FarEnd, Gateway, PROGRAM};
+use weft_device::shm::stream::{Arena, FarEnd, Gateway, PROGRAM, Ticked};
 use weft_device::xdp::{SharedLane, Sockets};
 use weft_wire::link::mac::Key;
 use weft_wire::stream::meeting::{self, Landing};
@@ -26,8 +26,9 @@ use weft_wire::stream::{arena, datagram::Peer};
 const FAR: usize = 1 - PROGRAM;
 /// Of what comes by a lane's socket in one turn.
 const DATAGRAMS: usize = 64;
-/// More than any parcel that goes by a socket.
+/// More than any parcel that comes by a socket; and the largest that we send by one, for any network.
 const DATAGRAM_BYTES: usize = 4096;
+const SENT_BYTES: usize = 1200;
 
 /// What a process and we share, once the seat was first taken.
 struct Shared {
@@ -283,17 +284,23 @@ impl Seat {
         let mut is_soon = false;
         self.is_kept_out = false;
         for (slot, connection) in &mut self.connections {
-            if connection.stage.is_proving()
-                && let Some(to) = address(&connection.shown.ends[1], connection.there.port)
-            {
-                let mut place = [0; 128];
-                let bytes = shared.gateway.greet(&shared.arena, *slot, &mut place, me);
-                let _ = self.socket.send_to(&place[..bytes], to);
+            let by_socket = |compose: fn(&Gateway, &Arena, u32, &mut [u8], u32) -> usize| {
+                if let Some(to) = address(&connection.shown.ends[1], connection.there.port) {
+                    let mut place = [0; SENT_BYTES];
+                    let bytes = compose(&shared.gateway, &shared.arena, *slot, &mut place, me);
+                    let _ = self.socket.send_to(&place[..bytes], to);
+                }
+            };
+            if connection.stage.is_proving() {
+                by_socket(Gateway::greet);
             }
-            let Some(is_settled) = shared.gateway.tick(&shared.arena, *slot, me) else { break };
+            let Some(stood) = shared.gateway.tick(&shared.arena, *slot, me) else { break };
+            if stood == Ticked::Lost {
+                by_socket(Gateway::repeat);
+            }
             let progress = shared.gateway.progress(*slot);
             let moves = std::mem::replace(&mut connection.progress, progress) != progress;
-            is_soon |= connection.stage.is_proving() || !(is_settled || moves);
+            is_soon |= connection.stage.is_proving() || !(stood == Ticked::Settled || moves);
         }
         is_soon
     }

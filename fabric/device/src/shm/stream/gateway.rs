@@ -39,6 +39,25 @@ pub struct Counters {
     pub refused: u64,
 }
 
+/// How a connection stands at a tick.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ticked {
+    /// All was told and confirmed.
+    Settled,
+    Open,
+    /// What was said again has not been confirmed, either: the way may not lead there any more.
+    Lost,
+}
+
+/// What a datagram was that was taken.
+struct Taken {
+    slot: u32,
+    /// An answer is wanted.
+    asks: bool,
+    /// It has come another way than ours to the other end, which stays as it is.
+    is_elsewhere: bool,
+}
+
 /// Mapped memory of a gateway, and its lane.
 pub struct Gateway {
     base: *mut u8,
@@ -210,7 +229,7 @@ impl Gateway {
 
     /// A datagram that says how this end stands, for the kernel's UDP socket at the lane's port: by this the other host
     /// learns the way here. Answers its length.
-    pub fn greet(&self, arena: &Arena, slot: u32, place: &mut [u8; 128], me: u32) -> usize {
+    pub fn greet(&self, arena: &Arena, slot: u32, place: &mut [u8], me: u32) -> usize {
         let Some(_turn) = self.take_turn(me) else { return 0 };
         self.mirror(arena, slot).compose(&mut place[..HEADER_BYTES], false)
     }
@@ -218,6 +237,13 @@ impl Gateway {
     /// The rendezvous: the program shall not use this connection any more. False where it has begun with it.
     pub fn refuse(&self, arena: &Arena, slot: u32) -> bool {
         self.mirror(arena, slot).refuse()
+    }
+
+    /// The same with the first bytes that are not confirmed, of a connection whose way may not lead there any more: the
+    /// kernel may know one. From what comes back a way is learned anew.
+    pub fn repeat(&self, arena: &Arena, slot: u32, place: &mut [u8], me: u32) -> usize {
+        let Some(_turn) = self.take_turn(me) else { return 0 };
+        self.mirror(arena, slot).compose_first(place)
     }
 
     /// Whether parcels have come by lane both ways.
@@ -236,10 +262,12 @@ impl Gateway {
         let Some(_turn) = self.try_turn(me) else { return false };
         let mut answers = false;
         let came = self.lane.receive(self.state(), |ends, datagram| {
-            if let Some((slot, asks)) = self.take(arena, Some(ends), datagram)
-                && (asks || self.mirror(arena, slot).is_untold())
-            {
-                self.send(arena, slot, asks, false);
+            let Some(taken) = self.take(arena, Some(ends), datagram) else { return };
+            if taken.asks && taken.is_elsewhere {
+                self.answer_there(arena, taken.slot, ends);
+            }
+            if taken.asks || self.mirror(arena, taken.slot).is_untold() {
+                self.send(arena, taken.slot, taken.asks, false);
                 answers = true;
             }
         });
@@ -249,9 +277,9 @@ impl Gateway {
         came > 0
     }
 
-    /// Takes one datagram; answers the slot that it is about, and whether an answer is wanted.
+    /// Takes one datagram.
     #[inline]
-    fn take(&self, arena: &Arena, ends: Option<&Ends>, datagram: &[u8]) -> Option<(u32, bool)> {
+    fn take(&self, arena: &Arena, ends: Option<&Ends>, datagram: &[u8]) -> Option<Taken> {
         let named = Parcel::address(datagram).filter(|(slot, _)| *slot < SLOTS);
         let opened = named.and_then(|(slot, generation)| {
             self.record(slot).open(datagram, generation).map(|(parcel, bytes)| (slot, parcel, bytes))
@@ -264,25 +292,35 @@ impl Gateway {
         let record = self.record(slot);
         let before = record.progress();
         self.mirror(arena, slot).take(&parcel, bytes, ring);
-        if let Some(ends) = ends {
-            self.learn(record, ends, record.progress() != before);
-        }
-        Some((slot, parcel.flags & flag::ASK != 0))
+        let is_elsewhere = ends.is_some_and(|ends| !self.learn(record, ends, record.progress() != before));
+        Some(Taken { slot, asks: parcel.flags & flag::ASK != 0, is_elsewhere })
     }
 
     /// The way back is the way that a parcel has come: another one than is known, if the parcel has brought something. One
-    /// that has not may be an old one, which somebody else sends again.
+    /// that has not may be an old one, which somebody else sends again. False for such a one.
     #[inline]
-    fn learn(&self, record: &Record, ends: &Ends, is_new: bool) {
+    fn learn(&self, record: &Record, ends: &Ends, is_new: bool) -> bool {
         let words = ends.to_words();
         let mut known = record.route.iter().zip(words);
-        if known.all(|(word, value)| word.load(Ordering::Relaxed) == value)
-            || (!is_new && record.has_route.load(Ordering::Relaxed) != 0)
-        {
-            return;
+        if known.all(|(word, value)| word.load(Ordering::Relaxed) == value) {
+            return true;
+        }
+        if !is_new && record.has_route.load(Ordering::Relaxed) != 0 {
+            return false;
         }
         record.route.iter().zip(words).for_each(|(word, value)| word.store(value, Ordering::Relaxed));
         record.has_route.store(1, Ordering::Release);
+        true
+    }
+
+    /// Says how this end stands, and nothing more, where a parcel has come from that has brought nothing new: the way that
+    /// we know may be a wrong one, learned from a packet whose header was spoilt, on which the other end hears no answer.
+    #[cold]
+    fn answer_there(&self, arena: &Arena, slot: u32, ends: &Ends) {
+        let write = |place: &mut [u8]| self.mirror(arena, slot).compose(&mut place[..HEADER_BYTES], false);
+        if self.lane.send(self.state(), &Route::learn(ends), write) {
+            self.count(0);
+        }
     }
 
     /// Sends parcels of a connection until nothing is untold: one at least, if that is wanted. `again`: not as an answer. The
@@ -319,25 +357,28 @@ impl Gateway {
         self.mirror(arena, slot).is_confirmed()
     }
 
-    /// The rendezvous, every 5 ms: tells what is not told, and says again what is not confirmed in time. Answers whether all
-    /// was told and confirmed; `None` where nothing can be done now.
-    pub fn tick(&self, arena: &Arena, slot: u32, me: u32) -> Option<bool> {
+    /// The rendezvous, every 5 ms: tells what is not told, and says again what is not confirmed in time. Answers how things
+    /// stood; `None` where nothing can be done now.
+    pub fn tick(&self, arena: &Arena, slot: u32, me: u32) -> Option<Ticked> {
         let _turn = self.take_turn(me)?;
         let mirror = self.mirror(arena, slot);
-        let Some(route) = route(mirror.record) else { return Some(false) };
-        let is_settled = mirror.is_confirmed();
+        let Some(route) = route(mirror.record) else { return Some(Ticked::Open) };
+        let mut stood = if mirror.is_confirmed() { Ticked::Settled } else { Ticked::Open };
         match mirror.tick() {
-            Tick::Nothing => return Some(is_settled),
+            Tick::Nothing => return Some(stood),
             Tick::Tell => self.send(arena, slot, true, true),
             Tick::Again => {
                 self.count(1);
+                if mirror.was_said_again() {
+                    stood = Ticked::Lost;
+                }
                 let room = self.lane.largest_payload(&route);
                 self.lane.send(self.state(), &route, |place| mirror.compose(&mut place[..room], true));
                 self.send(arena, slot, false, true);
             }
         }
         self.lane.flush(self.state());
-        Some(is_settled)
+        Some(stood)
     }
 
     /// Another number whenever the two hosts have come further with a connection.
@@ -355,9 +396,9 @@ impl Gateway {
         self.record(slot).has_seen(flag::GONE)
     }
 
-    /// Whether the other host wants bytes back that only the program can give, and the program has not seen that.
+    /// Whether the other host asks for something that only the program can do, and the program has not seen that.
     pub fn calls_program(&self, arena: &Arena, slot: u32) -> bool {
-        self.record(slot).has_seen(flag::WANTS) && self.mirror(arena, slot).awaits_program()
+        self.mirror(arena, slot).awaits_program()
     }
 
     /// Whether nothing of the connection goes by the lane, or waits in a ring here, any more.

@@ -13,6 +13,7 @@ pub struct SenderLine {
     pub final_at: AtomicU64,
     pub closing: AtomicU32,
     pub gone: AtomicU32,
+    pub leaving: AtomicU32,
 }
 
 /// Written by the receiver (but `sending`), looked at by the sender with every publication. Armed words are swapped to
@@ -165,6 +166,7 @@ pub(in crate::shm) mod zero {
                 kernel_before: long(),
                 final_at: long(),
                 closing: word(),
+                leaving: word(),
                 gone: word(),
             },
             watch: WatchLine {
@@ -233,6 +235,7 @@ mod layout {
     const _: () = assert!(offset_of!(Direction, sender.kernel_before) == direction::sender::KERNEL_BEFORE);
     const _: () = assert!(offset_of!(Direction, sender.final_at) == direction::sender::FINAL_AT);
     const _: () = assert!(offset_of!(Direction, sender.closing) == direction::sender::CLOSING);
+    const _: () = assert!(offset_of!(Direction, sender.leaving) == direction::sender::LEAVING);
     const _: () = assert!(offset_of!(Direction, sender.gone) == direction::sender::GONE);
     const _: () = assert!(offset_of!(Direction, watch.wait) == direction::watch::WAIT);
     const _: () = assert!(offset_of!(Direction, watch.set) == direction::watch::SET);

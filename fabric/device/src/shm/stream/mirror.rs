@@ -171,7 +171,7 @@ impl<B: RingBytes> Mirror<'_, B> {
         }
         let words = [&out.watch.attached, &out.watch.want_kernel, &into.sender.mode, &into.sender.attached];
         words.into_iter().for_each(|word| word.store(0, Ordering::Relaxed));
-        for word in [&into.sender.closing, &into.sender.gone] {
+        for word in [&into.sender.closing, &into.sender.gone, &into.sender.leaving] {
             word.store(0, Ordering::Relaxed);
         }
         out.watch.reading_kernel.store(1, Ordering::Relaxed);
@@ -232,9 +232,11 @@ impl<B: RingBytes> Mirror<'_, B> {
             add(flag::FINAL, mode == Some(Mode::Final));
             add(flag::HALF_CLOSED, closing == HALF_CLOSED);
             add(flag::CLOSING, closing != 0 && closing != HALF_CLOSED);
+            add(flag::LEAVING, self.out.sender.leaving.load(Ordering::Relaxed) != 0);
             add(flag::WANTS, self.into.watch.want_kernel.load(Ordering::Relaxed) != 0);
             add(flag::SETTLED, !has(flag::SETTLED) && record.has_seen(flag::RING) && self.is_settled());
         }
+        add(flag::DRAINED, !has(flag::DRAINED) && self.is_drained());
         add(flag::QUIET, !has(flag::QUIET) && record.has_seen(flag::WANTS) && self.is_quiet());
         add(flag::LEFT, record.is_left());
         // Behind everything else.
@@ -251,6 +253,14 @@ impl<B: RingBytes> Mirror<'_, B> {
         // ORDER: stream-final
         full_barrier(Label::StreamFinal);
         self.into.watch.reading_kernel.load(Ordering::SeqCst) == 0
+    }
+
+    /// Whether the peer's direction is the kernel's, for good, and what was in its ring was read.
+    fn is_drained(&self) -> bool {
+        let sender = &self.into.sender;
+        sender.mode.load(Ordering::Acquire) == Mode::Final as u32
+            && self.is_attached()
+            && self.into.receiver.tail.load(Ordering::Acquire) == sender.final_at.load(Ordering::Relaxed)
     }
 
     /// After the peer's wish was shown to the program: it puts nothing into the ring any more, and what it had put there was
@@ -295,24 +305,30 @@ impl<B: RingBytes> Mirror<'_, B> {
             && self.record.echoed.load(Ordering::Relaxed) & flags == flags
     }
 
-    /// Whether the program has still to give back what the other one wants, or to want the same: what it has not read by
-    /// then, who hands its descriptor on leaves in a ring that nobody can give back any more.
+    /// Whether the program has still to do what the other end asks for. Of one that wants its bytes back: to give them, and to
+    /// want the same, since what it has not read by then, who hands its descriptor on leaves in a ring that nobody can give
+    /// back any more. Of one that would rather send by the kernel: to want that.
     pub fn awaits_program(&self) -> bool {
         let owes_wish = self.is_attached()
             && self.into.sender.mode.load(Ordering::Relaxed) == Mode::Ring as u32
             && self.into.watch.want_kernel.load(Ordering::Relaxed) == 0;
-        owes_wish || self.flags() & u32::from(flag::QUIET | flag::FINAL) == 0
+        let is_wanted = self.record.has_seen(flag::WANTS);
+        let owes_bytes = is_wanted && self.flags() & u32::from(flag::QUIET | flag::FINAL) == 0;
+        owes_bytes || (owes_wish && (is_wanted || self.record.has_seen(flag::LEAVING)))
     }
 
-    /// Whether both directions are the kernel's again, for good, and what went by the rings was read, or is on the other
-    /// host.
+    /// Whether both directions are the kernel's, for good, and what went by the rings was read, or is on the other host.
     pub fn is_returned(&self) -> bool {
-        let (into, tail) = (self.into, self.into.receiver.tail.load(Ordering::Acquire));
+        let (into, flags) = (self.into, self.flags());
+        // Whose peer is gone puts nothing into a ring that anybody reads, and gets nothing by one.
+        if self.record.has_seen(flag::GONE) {
+            return true;
+        }
+        let sends_no_more = self.is_attached() && flags & u32::from(flag::FINAL | flag::QUIET) != 0;
         let is_quiet = into.watch.want_kernel.load(Ordering::Relaxed) != 0 && self.record.has_seen(flag::QUIET);
-        let has_ended = into.sender.mode.load(Ordering::Acquire) == Mode::Final as u32
-            && into.sender.final_at.load(Ordering::Relaxed) == tail;
-        let is_back = self.is_attached() && self.out_mode() == Some(Mode::Final) && (is_quiet || has_ended);
-        is_back && self.is_confirmed()
+        // Confirmed, too: whose peer is killed takes what was read, and was not said to be, for unread.
+        let is_drained = flags & u32::from(flag::DRAINED) != 0;
+        sends_no_more && (is_quiet || is_drained) && self.is_confirmed()
     }
 
     /// Writes the next parcel, with as many bytes as fit; answers its length.
@@ -347,6 +363,20 @@ impl<B: RingBytes> Mirror<'_, B> {
         record.told_received.store(received, Ordering::Relaxed);
         record.told_tail.store(tail, Ordering::Relaxed);
         HEADER_BYTES + length
+    }
+
+    /// Writes a parcel with the first bytes that are not confirmed; how far was sent stays as it is.
+    pub fn compose_first(&self, place: &mut [u8]) -> usize {
+        let record = self.record;
+        let sent = record.sent.swap(record.acknowledged.load(Ordering::Relaxed), Ordering::Relaxed);
+        let length = self.compose(place, true);
+        record.sent.fetch_max(sent, Ordering::Relaxed);
+        length
+    }
+
+    /// Whether this is not the first time, without any progress, that everything is said again.
+    pub fn was_said_again(&self) -> bool {
+        self.record.backoff.load(Ordering::Relaxed) > 1
     }
 
     /// What a tick has to say: nothing, what is new, or everything again.
@@ -388,7 +418,7 @@ impl<B: RingBytes> Mirror<'_, B> {
         ring(self.take_acknowledgement(parcel));
         let seen = record.seen.load(Ordering::Relaxed);
         let is_new = |flag: u16| parcel.flags & flag != 0 && seen & u32::from(flag) == 0;
-        let mut done = parcel.flags & (flag::ROUTE | flag::LEFT);
+        let mut done = parcel.flags & (flag::ROUTE | flag::LEFT | flag::DRAINED);
         if is_new(flag::ATTACHED) {
             self.into.sender.attached.store(self.generation(), Ordering::Release);
             self.out.watch.attached.store(self.generation(), Ordering::Release);
@@ -402,7 +432,7 @@ impl<B: RingBytes> Mirror<'_, B> {
         }
         // Most have nothing more to say.
         let rest = flag::FINAL | flag::WANTS | flag::SETTLED | flag::QUIET;
-        let rest = rest | flag::HALF_CLOSED | flag::CLOSING | flag::GONE;
+        let rest = rest | flag::HALF_CLOSED | flag::CLOSING | flag::GONE | flag::LEAVING;
         if u32::from(parcel.flags & rest) & !seen != 0 {
             self.take_words(parcel, &is_new, &mut done);
             // ORDER: stream-sleep, with these words in the place of the head: everyone looks again.
@@ -508,7 +538,10 @@ impl<B: RingBytes> Mirror<'_, B> {
         if is_new(flag::CLOSING) {
             sender.closing.store(1, Ordering::SeqCst);
         }
-        *done |= parcel.flags & (flag::HALF_CLOSED | flag::CLOSING);
+        *done |= parcel.flags & (flag::HALF_CLOSED | flag::CLOSING | flag::LEAVING);
+        if is_new(flag::LEAVING) {
+            sender.leaving.store(1, Ordering::SeqCst);
+        }
         if is_new(flag::GONE) {
             sender.gone.store(self.generation(), Ordering::SeqCst);
             // Nobody is left who puts anything into the ring, or reads the kernel before it: what that end has not said, as

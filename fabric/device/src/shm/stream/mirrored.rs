@@ -126,6 +126,9 @@ impl Way {
 
     fn receive(&mut self, host: &Host, most: usize) -> Result<usize, TestCaseError> {
         let mut receiver = host.into.receiver();
+        if host.into.direction.sender.leaving.load(Ordering::Relaxed) != 0 {
+            receiver.want_kernel_too();
+        }
         let got: Vec<u8> = match receiver.route(self.received) {
             Source::Kernel(limit) => {
                 let most = limit.map_or(most, |limit| most.min(limit as usize)).min(self.there.len());
@@ -160,6 +163,7 @@ enum Step {
     /// So many bytes of the kernel arrive.
     Kernel(usize, usize),
     SwitchToKernel(usize),
+    AskToLeave(usize),
     WantKernel(usize),
     /// The program is no more.
     Leave(usize),
@@ -176,6 +180,7 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
         20 => (host.clone(), 0..9usize).prop_map(|(host, number)| Step::Lose(host, number)),
         60 => (host.clone(), 1..200usize).prop_map(|(host, bytes)| Step::Kernel(host, bytes)),
         2 => host.clone().prop_map(Step::SwitchToKernel),
+        2 => host.clone().prop_map(Step::AskToLeave),
         2 => host.clone().prop_map(Step::WantKernel),
         1 => host.prop_map(Step::Leave),
     ];
@@ -213,7 +218,11 @@ proptest! {
         let mut networks = [Vec::new(), Vec::new()];
         let mut ways = [Way::default(), Way::default()];
         for step in steps {
-            let (Step::Send(host, _) | Step::Receive(host, _) | Step::SwitchToKernel(host) | Step::WantKernel(host)) = step
+            let (Step::Send(host, _)
+            | Step::Receive(host, _)
+            | Step::SwitchToKernel(host)
+            | Step::AskToLeave(host)
+            | Step::WantKernel(host)) = step
             else {
                 apply_to_network(&step, &hosts, &mut networks, &mut ways);
                 continue;
@@ -233,6 +242,11 @@ proptest! {
                     if sender.route() != Target::GiveBack {
                         let _ = sender.switch_to_kernel();
                     }
+                    sender.end();
+                }
+                Step::AskToLeave(host) => {
+                    let sender = hosts[host].out.sender();
+                    sender.ask_to_leave();
                     sender.end();
                 }
                 Step::WantKernel(host) => _ = hosts[host].into.receiver().want_kernel(),

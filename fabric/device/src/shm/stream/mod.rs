@@ -50,7 +50,7 @@ pub use armed::{Calls, arm, disarm, fire_all, lie_down, scan, sleeper_barrier};
 pub use bytes::Ring;
 pub use bytes::RingBytes;
 #[cfg(not(loom))]
-pub use gateway::{Counters as GatewayCounters, FarEnd, Gateway, PROGRAM};
+pub use gateway::{Counters as GatewayCounters, FarEnd, Gateway, PROGRAM, Ticked};
 #[cfg(not(loom))]
 pub use lock::{Held, Lock};
 pub use receiver::{Found, Receiver, Source, find, has_rest};

@@ -192,7 +192,7 @@ impl<'a, B: RingBytes> Receiver<'a, B> {
         // ORDER: stream-head
         let claimed = self.direction.sender.head.load(ordering(Label::StreamHeadLoad, Ordering::Acquire));
         if claimed < self.head || claimed - self.tail > self.bytes.size() {
-            self.own.broken.store(1, Ordering::Relaxed);
+            self.broken();
             return false;
         }
         self.head = claimed;

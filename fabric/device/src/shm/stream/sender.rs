@@ -250,6 +250,13 @@ impl<'a, B: RingBytes> Sender<'a, B> {
         unsettled.load(Ordering::Relaxed) == 0
     }
 
+    /// Would rather send by the kernel. What follows goes by the ring until the receiver wants the kernel: so nobody waits,
+    /// and what it has not read comes back, where [`Self::switch_to_kernel`] leaves it in the ring. Said by the mirror of
+    /// another host only: within a host nobody is woken for it.
+    pub fn ask_to_leave(&self) {
+        self.direction.sender.leaving.store(1, Ordering::Release);
+    }
+
     /// The receiver is gone. Everything from now on goes by the kernel, at once, and nothing stands before it.
     pub fn abandon(&mut self) -> Calls {
         let calls = self.publish();

@@ -23,7 +23,10 @@ impl Side {
 
     fn calls(&mut self, now_ns: u64) -> Vec<Call> {
         let mut calls = Vec::new();
-        self.meetings.poll_calls(now_ns, |call| calls.push(*call));
+        self.meetings.poll_calls(now_ns, |call| {
+            calls.push(*call);
+            true
+        });
         calls
     }
 
@@ -237,6 +240,42 @@ fn a_silent_host_is_left_alone_until_it_calls() {
     side.meetings.poll_expired(later + PATIENCE_NS);
     assert!(side.meetings.show(here(1003), [6; 16], 15, later + PATIENCE_NS + SILENCE_NS));
     assert_eq!(side.calls(later + PATIENCE_NS + SILENCE_NS).len(), 1);
+}
+
+/// An end of ours that is shown at this time, is called, and expires without an answer.
+fn called_in_vain(side: &mut Side, port: u16, now_ns: u64) {
+    assert!(side.meetings.show(here(port), [6; 16], 0, now_ns));
+    assert_eq!(side.calls(now_ns).len(), 1);
+    assert_eq!(side.meetings.poll_expired(now_ns + PATIENCE_NS).len(), 1);
+}
+
+#[test]
+fn a_host_that_was_there_before_is_called_again_soon() {
+    let mut sides = both();
+    talk(&mut sides, 0, |_, _| 1);
+    assert_met(&sides);
+    let mut now_ns = 10 * SILENCE_NS;
+    for port in 2000..2010 {
+        called_in_vain(&mut sides[0], port, now_ns);
+        now_ns += PATIENCE_NS + AWAY_NS;
+    }
+    // An end that is shown while it is away still has time to meet when it is back.
+    let shown_ns = now_ns - AWAY_NS;
+    assert!(sides[0].meetings.show(here(3000), [7; 16], 0, shown_ns));
+    assert_eq!((sides[0].calls(shown_ns).len(), sides[0].calls(now_ns).len()), (0, 1));
+    assert!(sides[0].meetings.poll_expired(now_ns + AWAY_NS / 2).is_empty());
+}
+
+#[test]
+fn a_host_is_not_silent_because_our_calls_could_not_leave() {
+    let mut side = Side::new();
+    assert!(side.meetings.show(here(1000), [1; 16], 11, 0));
+    assert_eq!(side.calls(0).len(), 1);
+    side.meetings.poll_calls(FIRST_AGAIN_NS, |_| false);
+    side.meetings.poll_expired(PATIENCE_NS);
+    called_in_vain(&mut side, 1001, PATIENCE_NS);
+    assert!(side.meetings.show(here(1002), [3; 16], 12, 2 * PATIENCE_NS));
+    assert_eq!(side.calls(2 * PATIENCE_NS), [], "calls that have left found nobody");
 }
 
 #[test]
