@@ -353,3 +353,22 @@ fn a_program_that_is_refused_before_it_has_begun_stays_with_the_kernel() {
     assert!(!hosts[1].mirror().refuse());
     assert!(hosts[1].out.sender().route() == Target::MaySwitch, "who has begun may go on");
 }
+
+#[test]
+fn an_end_is_none_of_a_broken_ring_where_its_sender_s_word_of_having_left_it_is_late() {
+    let hosts = [Host::new(0), Host::new(1)];
+    let mut there = Way::default();
+    exchange(&hosts);
+    there.send(&hosts[0], 60, false);
+    exchange(&hosts);
+    assert!(!hosts[1].into.receiver().want_kernel());
+    exchange(&hosts);
+    // All of it comes back, and more goes by the kernel; nothing of that is said.
+    there.send(&hosts[0], 40, false);
+    there.there.extend(there.coming.drain(..));
+    while there.receive(&hosts[1], 30).expect("in order") > 0 {}
+    let mut receiver = hosts[1].into.receiver();
+    receiver.kernel_ended(there.received);
+    assert!(matches!(receiver.route(there.received), Source::Kernel(None)) && !receiver.is_broken());
+    receiver.end();
+}

@@ -318,7 +318,8 @@ impl<'a, B: RingBytes> Receiver<'a, B> {
     }
 
     /// The kernel's stream has ended, `received_by_kernel` bytes having come in all. A sender that died before it gave the
-    /// ring back, or in the middle of that, has left the rest there: it is read from there after all.
+    /// ring back, or in the middle of that, has left the rest there: it is read from there after all. Of one on another host
+    /// more may have come than its ring ever showed here: that has given all back, and the word of it is late.
     pub fn kernel_ended(&mut self, received_by_kernel: u64) {
         let wants = self.own.wants.load(Ordering::Relaxed) != 0;
         if !wants || self.phase != Mode::Ring as u32 || mode(self.direction, self.generation) != Some(Mode::Ring) {
@@ -334,6 +335,7 @@ impl<'a, B: RingBytes> Receiver<'a, B> {
                 self.own.wants.store(0, Ordering::Relaxed);
                 self.own.ended.store(1, Ordering::Relaxed);
             }
+            Some(tail) if tail > head => self.finish(),
             _ => {
                 self.broken();
             }
