@@ -204,22 +204,25 @@ fn connections_go_by_lanes_again_after_some_were_begun_while_the_cable_was_away(
     }
 }
 
-/// Three connections one after the other, with so many in a thousand parcels lost, doubled, spoilt and held back on each
-/// way. Whose peer is 16 KiB behind goes by the kernel from then on, as is meant, and these send without waiting: so it is
-/// not said how much goes by lanes, but that a good deal does.
+/// Connections one after the other, with so many in a thousand parcels lost, doubled, spoilt and held back on each way,
+/// until a good deal went by lanes. Whose peer is 16 KiB behind goes by the kernel from then on, as is meant, and these send
+/// without waiting; and with faults two hosts may meet only when a short one is over.
 fn arrive_with_faults(prefix: &str, seed: u64, [dropped, doubled, spoilt, held]: [u32; 4], bytes: u64) {
     let seed = std::env::var("LANES_SEED").map_or(seed, |text| text.parse().expect("a number"));
     let hosts = LaneHosts::with_faults(prefix, |way| Faults::new(seed + way, dropped, doubled, spoilt, held));
     let mut by_ring = 0;
-    for port in ["7303", "7304", "7305"] {
-        for ended in connected(&hosts, port, "duplex", bytes).map(Side::end) {
+    for port in 7600..7624 {
+        if port > 7602 && by_ring > 2 * bytes && hosts.done().passed > 400 {
+            break;
+        }
+        for ended in connected(&hosts, &port.to_string(), "duplex", bytes).map(Side::end) {
             assert_eq!((ended.sent, ended.received, &*ended.how), (bytes, bytes, "all end"), "{ended:?}");
             by_ring += ended.moved.by_ring;
         }
     }
     let done = hosts.done();
     println!("LANES_SEED={seed}: {by_ring} bytes by lanes, {done:?}");
-    assert!(by_ring > bytes / 2 && done.passed > 100, "not by lanes: {by_ring} bytes, {done:?}");
+    assert!(by_ring > 2 * bytes && done.passed > 400, "not by lanes: {by_ring} bytes, {done:?}");
     let few = |count: u64, thousandths: u32| count * 2000 < done.passed * u64::from(thousandths);
     assert!(!few(done.dropped, dropped) && !few(done.doubled, doubled), "{done:?}");
     assert!(!few(done.spoilt, spoilt) && !few(done.held, held), "{done:?}");
