@@ -136,6 +136,14 @@ pub fn before_send(held: &Held) {
     }
 }
 
+/// After a receiving call on one of these that has brought so much: more of it is to be awaited, as an answer is.
+#[inline]
+pub fn after_receive(bytes: usize) {
+    if bytes as u64 > LONG_BYTES {
+        AWAITS.with(|awaits| awaits.set(true));
+    }
+}
+
 /// Whether a wait of so long is worth looking before: once after each send. Nobody is kept longer than he wants to wait,
 /// and who waits too shortly leaves the looking to the next wait.
 fn is_worth_it(timeout_ns: Option<u64>) -> bool {
@@ -327,6 +335,14 @@ mod tests {
         assert!(is_short(4 * 64, 4) && is_short(3000 + 64 + 3 * 64, 5));
         assert!(!is_short(4 * SHORT_BYTES, 4));
         assert!(!is_short(0, 0), "nothing is known of one that has not begun");
+    }
+
+    #[test]
+    fn who_has_received_much_looks_for_more_once() {
+        after_receive(LONG_BYTES as usize);
+        assert!(!is_worth_it(None), "a short message is no stream");
+        after_receive(LONG_BYTES as usize + 1);
+        assert!(is_worth_it(None) && !is_worth_it(None));
     }
 
     #[test]

@@ -369,6 +369,9 @@ fn from_kernel(
         Ok(came) => {
             held.stream().kernel_counts().1.fetch_add(came as u64, Ordering::Relaxed);
             STREAMS.counters().bytes_kernel_in.fetch_add(came as u64, Ordering::Relaxed);
+            if held.stream().is_far() {
+                far::after_receive(came);
+            }
             pieces.advance(came);
             // What follows in the ring came before the program asked: it belongs to the same answer.
             if limit == came && guard.route(received(held)) == ReceiveRoute::Ring {

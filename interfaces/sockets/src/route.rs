@@ -7,7 +7,7 @@ use std::sync::atomic::Ordering;
 use libc::{MSG_DONTWAIT, MSG_ERRQUEUE, MSG_FASTOPEN, MSG_OOB, MSG_PEEK, MSG_ZEROCOPY, iovec, off_t, ssize_t};
 use weft_fabric::stream::Reason;
 
-use super::conn::{self, ATTACHED, Held, NEVER};
+use super::conn::{self, ATTACHED, FAR, Held, NEVER};
 use super::meet::{self, STREAMS};
 use super::pieces::Pieces;
 use super::raw::{self, Errno};
@@ -71,8 +71,13 @@ fn receive_counted(held: Held, fd: c_int, pieces: &[iovec], flags: c_int, real: 
         return answer(result);
     }
     if held.state_now() == NEVER {
+        let is_far = held.has_flag(FAR);
         drop(held);
-        return real();
+        let came = real();
+        if is_far {
+            far::after_receive(came.max(0) as usize);
+        }
+        return came;
     }
     if flags & KERNEL_RECEIVES != 0 {
         meet::give_up(&held, fd, Reason::Option);

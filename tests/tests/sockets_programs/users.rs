@@ -30,7 +30,7 @@ fn programs_of_two_users_meet_at_the_rendezvous_of_root() {
         let port = free_port();
         let server = redis(copy.sock("redis-server"), folder.path(), port, server_user);
         let mut client = copy.sock("redis-benchmark");
-        client.args(["-p", &port.to_string(), "--csv", "-t", "set,get", "-c", "4", "-n", "20000", "-d", "200"]);
+        client.args(["-p", &port.to_string(), "--csv", "-t", "set,get", "-c", "4", "-n", "60000", "-d", "200"]);
         if let Some(user) = client_user {
             client.uid(user).gid(user).current_dir("/");
         }

@@ -47,9 +47,9 @@ use weft_wire::link::{header, hello, keys, mac, record};
 
 /// Bytes that are posted to one rank before they are sent, whoever posts more.
 const PUSH_BYTES: usize = 32 << 10;
-/// Messages that follow each other within so many ticks of the processor's clock may share datagrams. A tick is a
-/// quarter of a nanosecond to one.
-const BURST_TICKS: u64 = 1 << 13;
+/// A message that is posted within so many ticks of the processor's clock after one has left may share a datagram with the
+/// next ones. A tick is a quarter of a nanosecond to one.
+const BURST_TICKS: u64 = 1 << 12;
 /// The largest datagrams: what frames of 9000 bytes carry. Where a path carries more (the loopback interface), a try of it
 /// would keep what is short waiting behind it.
 const JUMBO_BYTES: usize = 9000 - 28;
@@ -285,14 +285,14 @@ impl Links {
     /// Sends what was posted to a rank.
     #[inline]
     pub fn push(&mut self, to: u32) {
-        let peer = &mut self.peers[to as usize];
-        if !peer.is_dirty {
+        if !self.peers[to as usize].is_dirty {
             return;
         }
-        peer.pushed_ticks = sys::ticks();
         self.transmit(to, sys::now_ns());
         self.port.flush();
         self.note_due(to);
+        // When it is over: what the kernel takes for a datagram may be longer than a burst's gaps by far.
+        self.peers[to as usize].pushed_ticks = sys::ticks();
     }
 
     /// Sends what was posted to a rank, unless something was sent there only just: then it waits for the next poll.
