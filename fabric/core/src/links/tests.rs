@@ -110,6 +110,30 @@ impl Scribe<'_> {
 const WHOEVER: Process = Process { rank: 0, incarnation: UNKNOWN };
 
 #[test]
+fn messages_of_a_burst_share_datagrams_however_long_it_takes_to_send_one() {
+    let (_sockets, [mut links, mut other], [mut got, mut there]) = pair();
+    let (bursts, messages) = (50, 16);
+    let (before, mut pushes) = (there.packets, 0);
+    for _ in 0..bursts {
+        for _ in 0..messages {
+            assert!(post(&mut links, 1));
+            links.push_soon(1);
+            pushes += u32::from(!links.peers[1].is_dirty);
+        }
+        poll(&mut links, &mut got);
+        poll(&mut other, &mut there);
+        std::thread::sleep(Duration::from_micros(100));
+    }
+    wait("messages are missing", || {
+        poll(&mut links, &mut got);
+        poll(&mut other, &mut there);
+        there.packets - before == bursts * messages
+    });
+    // One for the first of each, and some where this thread was stopped in the midst of a burst.
+    assert!(pushes < 3 * bursts as u32, "{pushes} datagrams for {bursts} bursts of {messages} messages");
+}
+
+#[test]
 fn a_call_that_was_recorded_is_not_answered_again_and_makes_nobody_known() {
     let (sockets, places) = sockets(2);
     let stranger = UdpSocket::bind("127.0.0.1:0").expect("a port");
