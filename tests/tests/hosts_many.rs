@@ -9,6 +9,7 @@ use launcher::{Finished, Running, finish, kill, lines_sorted};
 use std::io::{Read, Write};
 use std::process::{Command, Stdio};
 use std::sync::{Mutex, OnceLock, PoisonError};
+use std::time::Duration;
 use weft_tests::namespaces::Namespaces;
 use weft_tests::{build, tree};
 
@@ -121,6 +122,31 @@ fn input_and_much_output_go_through_agents() {
         assert!(output.status.success(), "{shape}: {counts}");
         assert_eq!(lines_sorted(&counts), ["3000000"; HOSTS], "{shape}");
         assert_eq!(output.stdout.iter().filter(|byte| **byte == b'y').count(), HOSTS * 2_000_000, "{shape}");
+    }
+}
+
+/// Agents in the middle end when they have said all; what they carried may then still wait for room in the launcher.
+#[test]
+fn a_launcher_that_lags_behind_passes_on_all_that_agents_carried() {
+    let _alone = alone();
+    for _ in 0..4 {
+        let mut command = script(TREE, "", "head -c 2000000 /dev/zero | tr '\\0' y");
+        let mut weft = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("weft can be started");
+        let mut out = weft.stdout.take().expect("piped");
+        let reader = std::thread::spawn(move || {
+            let mut bytes = Vec::new();
+            out.read_to_end(&mut bytes).expect("read");
+            bytes.iter().filter(|byte| **byte == b'y').count()
+        });
+        while weft.try_wait().expect("our child").is_none() {
+            for (signal, milliseconds) in [(libc::SIGSTOP, 5), (libc::SIGCONT, 1)] {
+                kill(weft.id() as i32, signal);
+                std::thread::sleep(Duration::from_millis(milliseconds));
+            }
+        }
+        let output = weft.wait_with_output().expect("it has ended");
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        assert_eq!(reader.join().expect("counted"), HOSTS * 2_000_000);
     }
 }
 

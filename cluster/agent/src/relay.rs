@@ -192,10 +192,20 @@ impl Relay {
         self.lanes.iter_mut().filter(|lane| !lane.channel.stream.is_of_command()).for_each(Lane::shut);
     }
 
-    /// Whether anything may still come of launch commands at the other end.
+    /// Whether what launch commands at the other end have written has not all been passed on.
     pub fn carries(&self) -> bool {
-        let may_bring = |lane: &Lane| lane.channel.stream == Stream::CommandOutput && lane.writing.is_some();
-        self.lanes.iter().any(may_bring)
+        self.carried().next().is_some()
+    }
+
+    /// Whether anything may still come of launch commands at the other end. Where all has come, some of it may still wait
+    /// for room here ([`Relay::carries`]).
+    pub fn awaits_carried(&self) -> bool {
+        self.carried().any(|writing| !writing.ended)
+    }
+
+    fn carried(&self) -> impl Iterator<Item = &Writing> {
+        let outputs = self.lanes.iter().filter(|lane| lane.channel.stream == Stream::CommandOutput);
+        outputs.filter_map(|lane| lane.writing.as_ref())
     }
 
     /// Nothing more comes of them: who reads it finds its end.

@@ -196,6 +196,37 @@ fn what_found_no_room_is_there_at_the_end() {
 }
 
 #[test]
+fn what_commands_wrote_is_passed_on_when_the_other_end_has_gone_after_them() {
+    let [mut one, mut other] = joined();
+    let (reader, far) = pipe().unwrap();
+    [reader.as_raw_fd(), far.as_raw_fd()].iter().for_each(|fd| sys::set_nonblocking(fd).unwrap());
+    let channel = Channel { member: 0, stream: Stream::CommandOutput };
+    other.add_writer(channel, far.into());
+    let mut send = |frame: Frame| {
+        one.send(&frame);
+        while !one.has_sent_all() {
+            turn(std::slice::from_mut(&mut other));
+            one.flush();
+        }
+    };
+    // More than a pipe holds.
+    (0..6).for_each(|_| send(Frame::Data { channel, bytes: vec![b'y'; 32 << 10] }));
+    turn(std::slice::from_mut(&mut other));
+    assert!(other.awaits_carried());
+    one.send(&Frame::End { channel });
+    drop(one);
+    turn(std::slice::from_mut(&mut other));
+    assert_eq!((other.gone(), other.carries(), other.awaits_carried()), (Some("it has ended"), true, false));
+    let mut got = Vec::new();
+    while other.carries() {
+        got.extend(take(&reader));
+        turn(std::slice::from_mut(&mut other));
+    }
+    got.extend(take(&reader));
+    assert_eq!(got, vec![b'y'; 6 * (32 << 10)]);
+}
+
+#[test]
 fn nonsense_and_the_end_of_the_other_side_are_told() {
     let (incoming, mut other) = pipe().unwrap();
     let (_rest, outgoing) = pipe().unwrap();

@@ -94,7 +94,7 @@ impl Supervisor {
         // Only what it carries for others counts yet: their agents are reached over it.
         let Way::Far { host, relay, .. } = &mut self.watches[watch].way else { return };
         while relay.poll_frame().is_some() {}
-        if let Some(reason) = relay.gone().filter(|_| relay.carries()) {
+        if let Some(reason) = relay.gone().filter(|_| relay.awaits_carried()) {
             let reason = format!("the agent of host '{host}', which leads to others, is gone: {reason}");
             relay.end_carrying();
             self.break_down(&reason);
