@@ -27,6 +27,8 @@
 //! Test: `cargo test -p weft-device` (conformance on every device, properties, nonsense from a peer), `cargo xtask loom`
 //! (orderings).
 
+#[cfg(not(loom))]
+mod buffer;
 mod contract;
 #[cfg(not(loom))]
 pub mod handover;

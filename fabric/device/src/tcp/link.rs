@@ -2,6 +2,7 @@
 
 use super::sealed::Sealed;
 use super::socket::{Read, Socket};
+use crate::buffer::Buffer;
 use crate::contract::{Foreign, Packet, Sink};
 use crate::sync::AtomicU64;
 use std::io;
@@ -33,7 +34,7 @@ pub enum Turn {
 /// The receiving side of a connection.
 pub struct Link {
     pub socket: Socket,
-    buffer: Box<[u8]>,
+    buffer: Buffer,
     /// What has been received and not handed on.
     from: usize,
     to: usize,
@@ -44,7 +45,7 @@ pub struct Link {
 impl Link {
     pub fn new(socket: Socket, session: Option<Session>) -> Self {
         let sealed = session.map(|session| Box::new(Sealed::new(&session)));
-        Self { socket, buffer: vec![0; BUFFER_BYTES].into_boxed_slice(), from: 0, to: 0, sealed }
+        Self { socket, buffer: Buffer::new(BUFFER_BYTES), from: 0, to: 0, sealed }
     }
 
     /// Takes in what has arrived and hands its packets on as those of `peer`.

@@ -2,6 +2,7 @@
 
 use super::output::Output;
 use super::socket::{Read, Socket};
+use crate::buffer::Buffer;
 use std::io;
 use weft_wire::tcp::record::{LONGEST, MOST_BYTES, Opening, Sealing, Session};
 
@@ -14,7 +15,7 @@ pub struct Sealed {
     /// The record that is being sent.
     record: Vec<u8>,
     /// What has been received and not decrypted.
-    buffer: Box<[u8]>,
+    buffer: Buffer,
     from: usize,
     to: usize,
 }
@@ -25,7 +26,7 @@ impl Sealed {
             sealing: Sealing::new(&session.sends),
             opening: Opening::new(&session.receives),
             record: Vec::new(),
-            buffer: vec![0; BUFFER_BYTES].into_boxed_slice(),
+            buffer: Buffer::new(BUFFER_BYTES),
             from: 0,
             to: 0,
         }

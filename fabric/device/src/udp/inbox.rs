@@ -1,5 +1,6 @@
 //! Memory for what one look receives.
 
+use crate::buffer::Buffer;
 use std::net::SocketAddr;
 
 /// Bytes of a slot: as much as the kernel puts together.
@@ -16,7 +17,7 @@ struct Note {
 /// Slots, each for one datagram, or for several of one sender that the kernel has put together. Memory that is never
 /// written to costs nothing.
 pub struct Inbox {
-    bytes: Box<[u8]>,
+    bytes: Buffer,
     notes: [Note; Inbox::SLOTS],
 }
 
@@ -24,7 +25,7 @@ impl Inbox {
     pub const SLOTS: usize = 16;
 
     pub fn new() -> Self {
-        let bytes = vec![0; Self::SLOTS * SLOT_BYTES].into_boxed_slice();
+        let bytes = Buffer::new(Self::SLOTS * SLOT_BYTES);
         Self { bytes, notes: [Note::default(); Self::SLOTS] }
     }
 
