@@ -16,13 +16,14 @@ use crate::relay::{Relay, output_stream};
 use crate::stage::Instead;
 use crate::{Job, JobId, LaunchError, Output, checksum, cores, libraries, network, sys};
 use std::collections::HashMap;
+use std::ffi::OsStr;
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::Path;
 use weft_cluster::frame::{Channel, Frame, Frames, Hello, Start, Stream};
 use weft_wire::job_map::JobMap;
+use weft_wire::settings::{DeviceName, Settings};
 
 const SEGMENT_VARIABLE: &str = "WEFT_SEGMENT";
-const DEVICES_VARIABLE: &str = "WEFT_DEVICE";
 
 /// Lives as the agent of one job; answers the exit code. `segment` makes the shared memory of so many members.
 /// `lanes` makes lanes past the kernel, where that is permitted. In a copy, what is beside it stands `in_place_of` the
@@ -222,19 +223,25 @@ impl Prepared {
         Ok(Self { job, here, limits, cores, _claims: claims, ports, lanes: None })
     }
 
+    /// What programs are given counts before what all inherit, and of the first before that of others. What is wrong with
+    /// them was said by the launcher.
+    fn settings(&self) -> Settings {
+        let given = self.job.programs.iter().rev().flat_map(|program| &program.environment);
+        let mut all: HashMap<&OsStr, &OsStr> =
+            self.here.environment.iter().map(|(name, value)| (name.as_os_str(), value.as_os_str())).collect();
+        all.extend(given.map(|(name, value)| (OsStr::new(name), OsStr::new(value))));
+        Settings::from_env(all).unwrap_or_default()
+    }
+
     /// Lanes for our ranks, if the job asks for them and they can be had. Who asks is told why not.
     fn make_lanes(&mut self, map: &JobMap, make: MakeLanes) {
-        // What a program of the job is given counts before what all inherit.
-        let given = self.job.programs.iter().flat_map(|program| &program.environment);
-        let given = given.filter(|(name, _)| name == DEVICES_VARIABLE).map(|(_, value)| value.clone()).next();
-        let inherited = || self.here.environment.get(DEVICES_VARIABLE.as_ref() as &std::ffi::OsStr);
-        let wanted = given.or_else(|| inherited().map(|devices| devices.to_string_lossy().into_owned()));
+        let settings = self.settings();
         let others = network::addresses_of_others(map);
-        if others.is_empty() || !wanted.is_some_and(|devices| devices.to_ascii_lowercase().contains("xdp")) {
+        if others.is_empty() || !settings.device.contains(DeviceName::Xdp) {
             return;
         }
         let ports: Vec<u16> = self.ports.iter().map(|(_, udp)| *udp).collect();
-        match make(&others, &ports) {
+        match make(&others, &ports, settings.xdp_mode) {
             Ok(lanes) => {
                 if let Some(note) = &lanes.note {
                     eprintln!("weft agent: host {}: {note}", sys::host_name());

@@ -5,6 +5,7 @@ use crate::{Job, LaunchError, sys};
 use std::net::{IpAddr, TcpListener, UdpSocket};
 use std::os::fd::OwnedFd;
 use weft_wire::job_map::{Host, JobMap, Rank};
+use weft_wire::settings::XdpMode;
 use weft_wire::tcp::Key;
 
 /// The variables of a rank that tell the numbers of its descriptors.
@@ -54,8 +55,9 @@ pub struct Lanes {
     pub attached: Box<dyn std::any::Any>,
 }
 
-/// Makes lanes towards hosts at these addresses, for these ports; what it answers otherwise is why there are none.
-pub type MakeLanes = fn(&[IpAddr], &[u16]) -> Result<Lanes, String>;
+/// Makes lanes towards hosts at these addresses, for these ports, with the filter attached so; what it answers otherwise is
+/// why there are none.
+pub type MakeLanes = fn(&[IpAddr], &[u16], XdpMode) -> Result<Lanes, String>;
 
 /// Addresses of the other hosts of a job.
 pub fn addresses_of_others(map: &JobMap) -> Vec<IpAddr> {

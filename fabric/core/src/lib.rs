@@ -60,4 +60,4 @@ pub use weft_device::xdp::Lanes;
 pub use weft_device::{Report, probe};
 pub use weft_wire::job_map;
 pub use weft_wire::settings::{self, Ports};
-pub use weft_wire::settings::{Collectives, DeviceName, DeviceOrder, Settings, SocketLog};
+pub use weft_wire::settings::{Collectives, DeviceName, DeviceOrder, SettingError, Settings, SocketLog, XdpMode};

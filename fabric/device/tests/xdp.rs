@@ -216,7 +216,7 @@ fn who_comes_second_is_told_whose_program_is_there() {
     let both = Both::new();
     let interface = both.cable.interface(1);
     let socket = both.cable.socket(1);
-    let Err(refused) = both.cable.on(1, || Lanes::open(&interface, &[port(&socket)], false)) else {
+    let Err(refused) = both.cable.on(1, || Lanes::open(&interface, &[port(&socket)], XdpMode::Auto)) else {
         panic!("two filters")
     };
     assert!(matches!(&refused, Unusable::Taken { program, .. } if program == "weft_lanes"), "{refused}");
@@ -229,7 +229,7 @@ fn the_loopback_interface_has_no_lanes() {
     let refused = cable.on(1, || {
         let all = weft_device::xdp::interfaces().expect("interfaces");
         let local = all.iter().find(|interface| interface.name == "lo").expect("lo");
-        Lanes::open(local, &[4000], false).err()
+        Lanes::open(local, &[4000], XdpMode::Auto).err()
     });
     assert!(matches!(refused, Some(Unusable::NoEthernet(name)) if name == "lo"));
 }

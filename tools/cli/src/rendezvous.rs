@@ -8,6 +8,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 use weft_agent::rendezvous::{self, FarConnection, Mail, Turn};
 use weft_fabric::stream::guardian::{self, Guardian, Plan, Refused, key};
+use weft_fabric::{SettingError, Settings};
 use weft_wire::stream::meeting;
 use weft_wire::stream::packet::Place;
 
@@ -54,7 +55,9 @@ pub fn main(given: &Arguments) -> Result<()> {
     match (&given.lanes, &given.key) {
         (Some(interface), Some(file)) => {
             let key = key::read(file)?;
-            let plan = Plan { interface: interface.clone(), key, port: given.port, lanes: given.lane_count };
+            let settings = Settings::from_env(std::env::vars_os()).map_err(refused)?;
+            let (interface, mode) = (interface.clone(), settings.xdp_mode);
+            let plan = Plan { interface, key, port: given.port, lanes: given.lane_count, mode };
             // Nobody waits so long, and a clock can still be added to it.
             let ever = Duration::from_secs(u64::from(u32::MAX));
             rendezvous::run_with(|| open(&plan), idle.unwrap_or(ever)).map_err(|error| match error {
@@ -71,6 +74,11 @@ pub fn main(given: &Arguments) -> Result<()> {
             outcome.context("cannot serve as rendezvous")
         }
     }
+}
+
+/// What is wrong with the settings, a line each.
+fn refused(errors: Vec<SettingError>) -> anyhow::Error {
+    anyhow!("{}", errors.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n"))
 }
 
 enum Failed {

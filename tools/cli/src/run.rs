@@ -13,7 +13,7 @@ use std::time::Duration;
 use weft_agent::{Job, JobId, Output};
 use weft_cluster::job::{JobError, Program, parse_count, parse_environment, parse_stdin, size};
 use weft_cluster::placement::Bind;
-use weft_fabric::{DeviceName, Lanes, Segment, Settings};
+use weft_fabric::{DeviceName, Lanes, Segment, Settings, XdpMode};
 
 pub(crate) mod hosts;
 
@@ -264,8 +264,8 @@ pub fn segment(members: u32) -> Result<OwnedFd, String> {
 }
 
 /// Lanes towards hosts at these addresses, for the ranks at these ports of this host.
-pub fn lanes(others: &[IpAddr], ports: &[u16]) -> Result<weft_agent::Lanes, String> {
-    let mut lanes = Lanes::facing(others, ports, false).map_err(|error| error.to_string())?;
+pub fn lanes(others: &[IpAddr], ports: &[u16], mode: XdpMode) -> Result<weft_agent::Lanes, String> {
+    let mut lanes = Lanes::facing(others, ports, mode).map_err(|error| error.to_string())?;
     let memory = lanes.memory().try_clone_to_owned().map_err(|error| error.to_string())?;
     let sockets = (0..ports.len()).filter_map(|lane| lanes.take_sockets(lane));
     let sockets = sockets.map(|sockets| [sockets.receiver, sockets.sender]).collect();

@@ -290,7 +290,7 @@ impl Port {
                 stream.by_long_way = device.has_long_way(to);
             }
             let most = match stream.by_long_way {
-                true => Devices::LONG_PACKET_BYTES,
+                true => Devices::LONG_BYTES,
                 false => device.packet_bytes(to, stream.length),
             };
             let rest = (stream.length - stream.sent).min(most);
@@ -303,7 +303,10 @@ impl Port {
             let posted = unsafe {
                 let data = stream.data.add(stream.sent);
                 match stream.by_long_way {
-                    true => device.post_long(to, Head::control(kind), control, data, rest),
+                    true => {
+                        let (first, next) = ((Head::control(kind), control), Head::control(Kind::More));
+                        device.post_long(to, first, next, data, rest)
+                    }
                     false => device.post_bulk(to, Head::control(kind), control, data, rest),
                 }
             };

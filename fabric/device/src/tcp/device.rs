@@ -6,6 +6,7 @@ use super::guest::Guest;
 use super::link::{Link, Turn};
 use super::look::Look;
 use super::output::Output;
+use super::post::Piece;
 use super::socket::{Epoll, Token, Watch};
 use crate::contract::{Capabilities, Device, PeerFault, Posted, Sink};
 use crate::shm::stream::bell::Bell;
@@ -39,15 +40,12 @@ pub(super) enum Standing {
 
 /// What a peer was sent since the last poll, of posts that more may follow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Lately {
+pub(super) enum Lately {
     Nothing,
     Sent,
     /// The kernel may still have some, and waits for more.
     Held,
 }
-
-/// Packets up to this length wait for company where more may follow.
-const SHORT_BYTES: usize = 512;
 
 pub(super) struct Peer {
     pub place: Place,
@@ -61,7 +59,7 @@ pub(super) struct Peer {
     pub wants_room: bool,
     /// It could not be reached when nothing was posted.
     pub unreached: bool,
-    lately: Lately,
+    pub(super) lately: Lately,
     /// It is of another job.
     pub tie: Option<Box<Tie>>,
 }
@@ -124,9 +122,9 @@ pub struct TcpDevice {
     /// Peers whose output waits for room in the kernel.
     pub(super) waiting: Vec<u32>,
     /// Posts may be followed by more before the next poll.
-    gathering: bool,
+    pub(super) gathering: bool,
     /// Peers of which `lately` is not `Nothing`.
-    written: Vec<u32>,
+    pub(super) written: Vec<u32>,
     ready: Vec<Token>,
     look: Look,
     /// Another device is preferred, and so many connections there have been all the same.
@@ -414,60 +412,6 @@ impl TcpDevice {
         Sleeper { epoll: self.epoll.clone(), until_ns }
     }
 
-    fn post(&mut self, to: u32, front: &Front, bulk: &[u8]) -> Posted {
-        let front = front.bytes();
-        let peer = &mut self.peers[to as usize];
-        if peer.standing != Standing::Open {
-            return self.refuse(to);
-        }
-        let length = front.len() + bulk.len();
-        match &mut peer.link {
-            Some(link) if peer.output.is_empty() => {
-                let short = self.gathering && length <= SHORT_BYTES;
-                let more = short && peer.lately != Lately::Nothing;
-                let (front, bulk) = match &mut link.sealed {
-                    None => (front, bulk),
-                    Some(sealed) => (sealed.record_of(front, bulk), &[][..]),
-                };
-                // A connection that has ended is noticed where it is read, after all that came before its end.
-                let Ok(sent) = link.socket.write(front, bulk, more) else { return Posted::Full };
-                if more {
-                    peer.lately = Lately::Held;
-                } else if short {
-                    peer.lately = Lately::Sent;
-                    self.written.push(to);
-                }
-                if sent < front.len() + bulk.len() {
-                    peer.output.add(front.get(sent..).unwrap_or_default());
-                    peer.output.add(&bulk[sent.saturating_sub(front.len())..]);
-                    self.waiting.push(to);
-                }
-            }
-            link => {
-                if !peer.output.has_room(length) {
-                    return Posted::Full;
-                }
-                let dialled = link.is_some() || peer.dial.is_some();
-                peer.add(front, bulk);
-                if !dialled {
-                    self.dial(to);
-                }
-            }
-        }
-        self.counters.packets += 1;
-        self.counters.bytes += length as u64;
-        Posted::Sent(bulk.len())
-    }
-
-    /// A post to a peer that takes nothing any more.
-    #[cold]
-    fn refuse(&mut self, to: u32) -> Posted {
-        if self.peers[to as usize].standing == Standing::Left {
-            self.lose(to, "it has left the job, and takes no messages any more");
-        }
-        Posted::Full
-    }
-
     /// Nothing more goes to or comes from the peer; the next poll says so.
     pub(super) fn lose(&mut self, rank: u32, why: &str) {
         let peer = &mut self.peers[rank as usize];
@@ -608,12 +552,13 @@ impl Device for TcpDevice {
         debug_assert!(length <= INLINE_BYTES);
         // SAFETY: the caller's promise; an empty range may come with any pointer.
         let inline = if length == 0 { &[][..] } else { unsafe { std::slice::from_raw_parts(data, length) } };
-        self.post(to, &Front::new(head, inline, None), &[])
+        self.post(to, &[Piece { front: Front::new(head, inline, None).bytes(), bulk: &[] }])
     }
 
     fn post_control(&mut self, to: u32, head: Head, control: &[u64]) -> Posted {
         debug_assert!(control.len() <= INLINE_WORDS);
-        self.post(to, &Front::new(head, &inline_of(control)[..control.len() * 8], None), &[])
+        let front = Front::new(head, &inline_of(control)[..control.len() * 8], None);
+        self.post(to, &[Piece { front: front.bytes(), bulk: &[] }])
     }
 
     unsafe fn post_bulk(&mut self, to: u32, head: Head, control: &[u64], data: *const u8, length: usize) -> Posted {
@@ -621,7 +566,8 @@ impl Device for TcpDevice {
         let piece = length.min(LARGEST_PACKET);
         // SAFETY: piece <= length, readable by the caller's promise.
         let bulk = unsafe { std::slice::from_raw_parts(data, piece) };
-        self.post(to, &Front::new(head, &inline_of(control)[..control.len() * 8], Some(piece)), bulk)
+        let front = Front::new(head, &inline_of(control)[..control.len() * 8], Some(piece));
+        self.post(to, &[Piece { front: front.bytes(), bulk }])
     }
 
     fn poll<S: Sink>(&mut self, sink: &mut S) -> bool {
@@ -639,7 +585,7 @@ impl Device for TcpDevice {
     }
 }
 
-fn inline_of(control: &[u64]) -> [u8; INLINE_BYTES] {
+pub(super) fn inline_of(control: &[u64]) -> [u8; INLINE_BYTES] {
     let mut bytes = [0; INLINE_BYTES];
     for (to, word) in bytes.chunks_exact_mut(8).zip(control) {
         to.copy_from_slice(&word.to_le_bytes());

@@ -6,7 +6,7 @@
 
 use super::socket::{Epoll, Read, Socket, Token, Watch};
 use crate::kernel;
-use std::io;
+use std::io::{self, IoSlice};
 use std::net::SocketAddr;
 use std::sync::Arc;
 use weft_wire::tcp::record::Session;
@@ -392,7 +392,7 @@ fn told(error: io::Error) -> String {
 
 /// Sends a short message on a connection on which little has been said, so that it has room.
 pub fn send(socket: &Socket, bytes: &[u8]) -> Result<(), String> {
-    match socket.write(bytes, &[], false) {
+    match socket.write(&[IoSlice::new(bytes)], false) {
         Ok(count) if count == bytes.len() => Ok(()),
         Ok(_) => Err("no room for a greeting".to_owned()),
         Err(error) => Err(error.to_string()),

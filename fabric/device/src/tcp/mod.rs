@@ -16,6 +16,7 @@ mod guest;
 mod link;
 mod look;
 mod output;
+mod post;
 mod sealed;
 pub(crate) mod socket;
 #[cfg(test)]
@@ -24,6 +25,7 @@ mod tests;
 pub use device::{Place, Sleeper, TcpDevice, takes_whole};
 pub use foreign::Identity;
 pub use look::Look;
+pub use post::TRAIN_BYTES;
 pub use socket::begin;
 
 /// Ranks of as many hosts on the loopback interface, on narrow connections.

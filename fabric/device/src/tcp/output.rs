@@ -1,7 +1,7 @@
 //! Bytes that a socket had no room for yet, or that have no socket yet.
 
 use super::socket::Socket;
-use std::io;
+use std::io::{self, IoSlice};
 use weft_wire::tcp::{FRONT_BYTES, LARGEST_PACKET};
 
 /// So many bytes wait at most. Posts beyond that are refused, which is how a receiver that does not keep up slows its
@@ -48,7 +48,7 @@ impl Output {
         if self.is_empty() {
             return Ok(false);
         }
-        let sent = socket.write(&self.bytes[self.gone..], &[], false)?;
+        let sent = socket.write(&[IoSlice::new(&self.bytes[self.gone..])], false)?;
         self.gone += sent;
         if self.gone >= LIMIT_BYTES {
             self.bytes.drain(..self.gone);

@@ -1,7 +1,7 @@
 //! Sockets and their readiness, each call in its thinnest safe form; none of them waits except [`Epoll::wait`].
 
 use crate::kernel::{self, checked};
-use std::io;
+use std::io::{self, IoSlice};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 use std::sync::Arc;
@@ -216,15 +216,14 @@ impl Socket {
         self.set(libc::IPPROTO_TCP, libc::TCP_NODELAY, 1);
     }
 
-    /// Sends as much of `first` and then `second` as there is room for; answers how much. With `more` to follow, the
+    /// Sends as much of these bytes, one after the other, as there is room for; answers how much. With `more` to follow, the
     /// kernel may keep it for company, until [`Self::push`], the other side's next word, or for a fifth of a second.
-    pub fn write(&self, first: &[u8], second: &[u8], more: bool) -> io::Result<usize> {
-        let part = |bytes: &[u8]| libc::iovec { iov_base: bytes.as_ptr() as *mut _, iov_len: bytes.len() };
-        let parts = [part(first), part(second)];
-        // SAFETY: plain data, for which zero is a value.
+    pub fn write(&self, parts: &[IoSlice<'_>], more: bool) -> io::Result<usize> {
+        // SAFETY: plain data, for which zero is a valid value.
         let mut message: libc::msghdr = unsafe { std::mem::zeroed() };
-        message.msg_iov = parts.as_ptr().cast_mut();
-        message.msg_iovlen = if second.is_empty() { 1 } else { 2 };
+        // A slice of this kind is what the kernel calls `iovec`.
+        message.msg_iov = parts.as_ptr().cast_mut().cast();
+        message.msg_iovlen = parts.len();
         let more = if more { libc::MSG_MORE } else { 0 };
         let flags = (libc::MSG_DONTWAIT | libc::MSG_NOSIGNAL | more) as usize;
         let at = (&raw const message) as usize;

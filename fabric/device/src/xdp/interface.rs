@@ -25,6 +25,8 @@ pub struct Facts {
     pub queues: u32,
     /// The XDP program that is attached, if one is.
     pub program: Option<u32>,
+    /// It is an end of a virtual cable (veth).
+    pub is_virtual_cable: bool,
 }
 
 /// All interfaces, by number, with the addresses that mean one machine only.
@@ -95,12 +97,13 @@ unsafe fn note(interface: &mut Interface, address: *const libc::sockaddr) {
 /// Asks the kernel about an interface.
 pub fn facts(interface: &Interface) -> io::Result<Facts> {
     let answer = ask_link(interface.number)?;
-    let mut facts = Facts { mtu: 1500, queues: queues(&interface.name), program: None };
+    let mut facts = Facts { mtu: 1500, queues: queues(&interface.name), program: None, is_virtual_cable: false };
     // Behind the heading of the message and that of the link.
     for (kind, value) in attributes(answer.get(32..).unwrap_or_default()) {
         match kind {
             MTU => facts.mtu = number(value),
             XDP => facts.program = program(value),
+            KIND => facts.is_virtual_cable = is_virtual_cable(value),
             _ => {}
         }
     }
@@ -112,6 +115,7 @@ const REQUEST: u16 = 1;
 const ERROR: u16 = 2;
 const MTU: u16 = 4;
 const XDP: u16 = 43;
+const KIND: u16 = 18;
 /// Of any mode; of one where there are several.
 const PROGRAMS: [u16; 4] = [4, 5, 6, 7];
 
@@ -159,6 +163,11 @@ fn attributes(mut bytes: &[u8]) -> impl Iterator<Item = (u16, &[u8])> {
 
 fn program(xdp: &[u8]) -> Option<u32> {
     attributes(xdp).find(|(kind, value)| PROGRAMS.contains(kind) && number(value) > 0).map(|(_, value)| number(value))
+}
+
+fn is_virtual_cable(kind: &[u8]) -> bool {
+    const NAME: u16 = 1;
+    attributes(kind).any(|(kind, name)| kind == NAME && name.strip_suffix(b"\0").unwrap_or(name) == b"veth")
 }
 
 #[repr(C)]

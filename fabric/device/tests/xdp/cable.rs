@@ -8,16 +8,23 @@ use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
 use weft_device::xdp::{Interface, Lane, Lanes, interfaces};
+use weft_wire::settings::XdpMode;
 
 /// Gone with this value, or the process.
 pub struct Cable {
     prefix: String,
     /// Deletes them when its standard input ends, also when we are killed.
     guard: Child,
+    /// How filters are attached.
+    mode: XdpMode,
 }
 
 impl Cable {
     pub fn new() -> Self {
+        Self::with(XdpMode::Auto)
+    }
+
+    pub fn with(mode: XdpMode) -> Self {
         static COUNT: AtomicU32 = AtomicU32::new(0);
         let prefix = format!("wd{}c{}x", std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed));
         let script = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../tests/namespaces.sh");
@@ -27,7 +34,7 @@ impl Cable {
         let mut said = String::new();
         BufReader::new(guard.stdout.take().expect("piped")).read_line(&mut said).expect("text");
         assert_eq!(said, "up\n", "network namespaces cannot be made here (root may, with iproute2 installed)");
-        Self { prefix, guard }
+        Self { prefix, guard, mode }
     }
 
     /// The name of host 1 or 2.
@@ -71,7 +78,7 @@ impl Cable {
     pub fn open(&self, host: u8, sockets: &[&UdpSocket]) -> Lanes {
         let interface = self.interface(host);
         let ports: Vec<u16> = sockets.iter().map(|socket| port(socket)).collect();
-        self.on(host, || Lanes::open(&interface, &ports, false)).expect("lanes")
+        self.on(host, || Lanes::open(&interface, &ports, self.mode)).expect("lanes")
     }
 
     /// The XDP program of a host's interface.

@@ -61,7 +61,7 @@ fn part() {
             cable::enter(words[1]);
             let all = interfaces().expect("interfaces");
             let interface = all.iter().find(|interface| interface.name == "eth0").expect("eth0");
-            kept = Some(Lanes::open(interface, &[number(2) as u16], false).expect("lanes"));
+            kept = Some(Lanes::open(interface, &[number(2) as u16], XdpMode::Auto).expect("lanes"));
         }
         "locker" => {
             lane = Some(adopt(1));

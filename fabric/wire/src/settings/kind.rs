@@ -296,6 +296,18 @@ choice! {
 }
 
 choice! {
+    /// How the filter of the device xdp is attached to an interface.
+    XdpMode {
+        /// Whichever costs other traffic less, among those that the interface has.
+        Auto = "auto",
+        /// In the interface's driver.
+        Native = "native",
+        /// Behind the driver, which every interface can.
+        Generic = "generic",
+    }
+}
+
+choice! {
     /// Whether ranks are bound to cores.
     Bind {
         /// To a core each when the ranks fit, else not at all.

@@ -18,7 +18,7 @@ mod tests;
 
 pub use algorithms::Algorithms;
 pub use devices::{DeviceName, DeviceOrder};
-pub use kind::{Bind, Collectives, Field, Kind, Ports, SingleCopy, SocketLog};
+pub use kind::{Bind, Collectives, Field, Kind, Ports, SingleCopy, SocketLog, XdpMode};
 pub use nearest::nearest;
 pub use parse::SettingError;
 pub use table::{COUNT, DEFINITIONS, Settings};

@@ -4,7 +4,7 @@ use std::ffi::OsStr;
 
 use super::algorithms::Algorithms;
 use super::devices::DeviceOrder;
-use super::kind::{Bind, Collectives, Field, Kind, Ports, SingleCopy, SocketLog};
+use super::kind::{Bind, Collectives, Field, Kind, Ports, SingleCopy, SocketLog, XdpMode};
 use super::parse::{SettingError, Values};
 use super::{Definition, Origin, Row};
 
@@ -130,6 +130,9 @@ settings! {
     device: DeviceOrder, "WEFT_DEVICE", Some("device"),
         Kind::Devices, "auto",
         "Which devices may carry messages; to each rank goes the first that leads there. auto: shared memory, then udp, with tcp for long messages and where datagrams do not pass.";
+    xdp_mode: XdpMode, "WEFT_XDP_MODE", None,
+        Kind::Choice(XdpMode::WORDS), "auto",
+        "How the filter of xdp is attached: in the driver (native), or behind it (generic). auto: generic where native would take offloads from other traffic (veth) or is not there, native elsewhere.";
     encrypt: bool, "WEFT_ENCRYPT", Some("encrypt"),
         Kind::Switch, "off",
         "Whether what ranks of different hosts send each other is encrypted; the same for all ranks of a job.";

@@ -16,6 +16,8 @@ use std::time::Duration;
 const SCRIPT: &str = include_str!("../../../../tests/namespaces.sh");
 /// The end of the cable in either.
 pub const INTERFACE: &str = "eth0";
+/// How the filter is attached.
+pub const MODE_VARIABLE: &str = "WEFT_XDP_MODE";
 const ASK_LIMIT: Duration = Duration::from_secs(30);
 
 /// Runs a command on a host, whose core follows from its name. Hydra says -x as to ssh, and gives words for a shell.
@@ -118,14 +120,15 @@ impl Hosts {
         cable(&outcome.stdout)
     }
 
-    /// Attaches the filter that the device xdp uses to both ends of the cable until the value is dropped.
+    /// Attaches the filter that the device xdp uses to both ends of the cable, in this mode, until the value is dropped.
     ///
     /// # Errors
     /// Why it cannot be attached.
-    pub fn attach(&self, weft: &Path) -> anyhow::Result<[Holder; 2]> {
+    pub fn attach(&self, weft: &Path, mode: &str) -> anyhow::Result<[Holder; 2]> {
         let hold = |at: usize| -> anyhow::Result<Holder> {
             let mut command = self.command(at, weft);
             command.args(["bench", "hold-filter", &Self::address(1 - at).to_string()]).process_group(0);
+            command.env(MODE_VARIABLE, mode);
             command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
             let mut holder = Holder(command.spawn().context("cannot start `ip`")?);
             match says_up(&mut holder.0)? {
@@ -153,7 +156,7 @@ impl Hosts {
     ///
     /// # Errors
     /// Why there are no lanes.
-    pub fn meet_by_lanes(&self, weft: &Path, folder: &Path) -> anyhow::Result<[Rendezvous; 2]> {
+    pub fn meet_by_lanes(&self, weft: &Path, folder: &Path, mode: &str) -> anyhow::Result<[Rendezvous; 2]> {
         let key = folder.join("key");
         if !key.exists() {
             let mut command = Command::new(weft);
@@ -163,6 +166,7 @@ impl Hosts {
         let start = |at: usize| -> anyhow::Result<Rendezvous> {
             let mut command = self.command(at, weft);
             command.args(["rendezvous", "--lanes", INTERFACE, "--key"]).arg(&key).process_group(0);
+            command.env(MODE_VARIABLE, mode);
             command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
             let mut rendezvous = Rendezvous(command.spawn().context("cannot start `ip`")?);
             while !self.cable_of(at)?.has_program {
@@ -242,14 +246,15 @@ pub struct HoldArgs {
     address: IpAddr,
 }
 
-/// Attaches, says so, waits, and ends.
+/// Attaches as the settings say, says so, waits, and ends.
 ///
 /// # Errors
 /// Why the filter cannot be attached.
 pub fn hold(args: &HoldArgs) -> anyhow::Result<()> {
     // A port that is ours, so that the filter takes nobody's datagrams.
     let socket = UdpSocket::bind((Ipv4Addr::UNSPECIFIED, 0))?;
-    let lanes = weft_fabric::Lanes::facing(&[args.address], &[socket.local_addr()?.port()], false)?;
+    let mode = weft_fabric::Settings::from_env(std::env::vars_os()).unwrap_or_default().xdp_mode;
+    let lanes = weft_fabric::Lanes::facing(&[args.address], &[socket.local_addr()?.port()], mode)?;
     println!("up");
     std::io::copy(&mut std::io::stdin(), &mut std::io::sink())?;
     drop(lanes);

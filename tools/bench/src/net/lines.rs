@@ -11,21 +11,33 @@ use serde::Serialize;
 pub enum Wire {
     /// TCP has its segmentation offload.
     Plain,
-    /// A native XDP program is attached to both ends.
+    /// The filter of the device xdp is attached to both ends, in the way that it is unless told.
     Xdp,
+    /// It is attached in the driver, as native XDP programs are.
+    Native,
     /// Many hosts, each with a bare cable into one bridge.
     Bridge,
 }
 
 impl Wire {
-    pub const ALL: [Wire; 3] = [Wire::Plain, Wire::Xdp, Wire::Bridge];
+    pub const ALL: [Wire; 4] = [Wire::Plain, Wire::Xdp, Wire::Native, Wire::Bridge];
 
     pub fn title(self) -> &'static str {
         match self {
             Wire::Plain => "the bare cable",
-            Wire::Xdp => "with a native XDP program attached to both ends",
+            Wire::Xdp => "with Weft's XDP filter attached to both ends",
+            Wire::Native => "with a native XDP program attached to both ends",
             Wire::Bridge => "kernels among all hosts",
         }
+    }
+
+    pub fn has_filter(self) -> bool {
+        matches!(self, Wire::Xdp | Wire::Native)
+    }
+
+    /// How the filter is attached, in the words of the setting.
+    pub fn mode(self) -> &'static str {
+        if self == Wire::Native { "native" } else { "auto" }
     }
 }
 
@@ -99,7 +111,7 @@ fn bar(ours: Way, must: Must) -> Vec<Bar> {
 /// Every line between two hosts, in the order of the tables.
 pub fn all() -> Vec<Line> {
     let mut lines = Vec::new();
-    for wire in [Wire::Plain, Wire::Xdp] {
+    for wire in [Wire::Plain, Wire::Xdp, Wire::Native] {
         let ways = if wire == Wire::Plain { BARE } else { FILTERED };
         let mut mpi = |job, what: &str, title: &str, bytes: Option<u64>, unit, bars| {
             let bytes_title = bytes.map_or(String::new(), |bytes| format!(" {}", size(bytes)));
@@ -138,6 +150,7 @@ fn line_id(wire: Wire, what: &str, bytes: Option<u64>) -> String {
     let wire = match wire {
         Wire::Plain => "plain",
         Wire::Xdp => "xdp",
+        Wire::Native => "native",
         Wire::Bridge => "hosts",
     };
     bytes.map_or(format!("{wire}/{what}"), |bytes| format!("{wire}/{what}/{bytes}"))
@@ -191,20 +204,20 @@ fn heat(wire: Wire) -> Line {
 /// Sockets between hosts are the kernel's, and ours look before they sleep; or they go by lanes.
 fn ping(wire: Wire) -> Line {
     let held_against = |theirs, share| Bar { ours: WeftSockLane, theirs, must: Share(share) };
-    let (ways, bars): (&[Way], _) = match wire {
-        Wire::Xdp => (
+    let (ways, bars): (&[Way], _) = match wire.has_filter() {
+        true => (
             &[WeftSock, WeftSockLane, KernelTcp, PolledTcp],
             vec![held_against(&[KernelTcp], 0.1), held_against(&[PolledTcp], 0.5)],
         ),
-        _ => (&[WeftSock, KernelTcp, PolledTcp], Vec::new()),
+        false => (&[WeftSock, KernelTcp, PolledTcp], Vec::new()),
     };
     socket(wire, "ping", Job::Ping(64), "TCP connection, one way 64 B", Unit::Seconds, ways, bars)
 }
 
 fn stream(wire: Wire) -> Line {
-    let (ways, ours): (&[Way], &[Way]) = match wire {
-        Wire::Xdp => (&[WeftSock, WeftSockLane, KernelTcp], &[WeftSock, WeftSockLane]),
-        _ => (&[WeftSock, KernelTcp], &[WeftSock]),
+    let (ways, ours): (&[Way], &[Way]) = match wire.has_filter() {
+        true => (&[WeftSock, WeftSockLane, KernelTcp], &[WeftSock, WeftSockLane]),
+        false => (&[WeftSock, KernelTcp], &[WeftSock]),
     };
     let bars = ours.iter().map(|ours| Bar { ours: *ours, theirs: &[KernelTcp], must: Times(1.0) }).collect();
     let (title, unit) = ("TCP connection, stream of 64 KiB", Unit::BytesPerSecond);

@@ -24,8 +24,8 @@ pub use hosts::{HoldArgs, hold};
 /// MPI between two hosts with a core each, beside MPICH and kernel TCP on the same cable.
 ///
 /// The hosts are network namespaces, which the run makes and deletes: it needs root and iproute2. Everybody is measured
-/// twice: on the bare cable, and with a native XDP program attached to both ends, which Weft's device xdp needs and which
-/// takes segmentation offload from TCP. Samples are told apart by the cache line between the two cores, as `weft bench`
+/// three times: on the bare cable, with the filter attached to both ends that Weft's device xdp needs, and with that
+/// attached in the driver, as a native XDP program, which takes segmentation offload from TCP. Samples are told apart by the cache line between the two cores, as `weft bench`
 /// does. MPICH is installed as there, and measured in both of its ways over TCP, libfabric and UCX.
 #[derive(Clone, Debug, clap::Args)]
 pub struct NetArgs {

@@ -1,7 +1,7 @@
 //! Runs the lines of both tables, each way by turns.
 
 use super::NetArgs;
-use super::hosts::{Cable, Hosts};
+use super::hosts::{Cable, Hosts, MODE_VARIABLE};
 use super::lines::{Job, Line, Wire};
 use super::report::{LeftOut, LineReport, Report, WayReport};
 use super::ways::Way;
@@ -98,14 +98,14 @@ impl Bench {
     /// A job in this state of the cable. That its bytes went there and nowhere else is looked at.
     fn measure(&self, lines: &[&Line], way: Way) -> anyhow::Result<Measured> {
         let (job, wire) = (lines[0].job, lines[0].wire);
-        let held = wire == Wire::Xdp && !way.attaches();
-        let _holders = if held { Some(self.hosts.attach(&self.weft)?) } else { None };
+        let held = wire.has_filter() && !way.attaches();
+        let _holders = if held { Some(self.hosts.attach(&self.weft, wire.mode())?) } else { None };
         let before = self.cable(held)?;
         let measured = match job {
             Job::Short | Job::Long | Job::Collective | Job::Pairs => self.measure_mpi(lines, way),
-            Job::Heat => self.measure_heat(way),
-            Job::Ping(bytes) => self.measure_connection("pingpong", bytes, way),
-            Job::Stream(bytes) => self.measure_connection("stream", bytes, way),
+            Job::Heat => self.measure_heat(wire, way),
+            Job::Ping(bytes) => self.measure_connection(wire, "pingpong", bytes, way),
+            Job::Stream(bytes) => self.measure_connection(wire, "stream", bytes, way),
         }?;
         let crossed = self.cable(held)?.bytes.saturating_sub(before.bytes);
         let least = measured.least_bytes;
@@ -129,7 +129,7 @@ impl Bench {
 
     fn measure_mpi(&self, lines: &[&Line], way: Way) -> anyhow::Result<Measured> {
         let compiled = self.compiled(way)?;
-        let mut command = self.launch(way)?;
+        let mut command = self.launch(lines[0].wire, way)?;
         command.arg(&compiled.bench);
         let [first, second] = self.cpus();
         // Among many hosts nobody has a core to himself.
@@ -157,17 +157,18 @@ impl Bench {
         })
     }
 
-    fn launch(&self, way: Way) -> anyhow::Result<Command> {
+    fn launch(&self, wire: Wire, way: Way) -> anyhow::Result<Command> {
         let mut command = way.launch(&self.compiled(way)?.library, &self.hosts);
+        command.env(MODE_VARIABLE, wire.mode());
         // What a launcher leaves that is killed goes with ours.
         command.env("TMPDIR", self.folder.path());
         Ok(command)
     }
 
-    fn measure_heat(&self, way: Way) -> anyhow::Result<Measured> {
+    fn measure_heat(&self, wire: Wire, way: Way) -> anyhow::Result<Measured> {
         let program = self.compiled(way)?.heat.as_ref().map_err(|why| anyhow::anyhow!("{why}"))?;
         let steps = (HEAT_STEPS * self.seconds).ceil().max(20.0);
-        let mut command = self.launch(way)?;
+        let mut command = self.launch(wire, way)?;
         command.arg(program).args(["--table", "--steps", &steps.to_string()]);
         let outcome = process::run(command, self.limit(10))?;
         outcome.check()?;
@@ -176,14 +177,15 @@ impl Bench {
         Ok(Measured { samples, least_bytes: HALF_PLATE, loaded: None })
     }
 
-    fn measure_connection(&self, what: &str, bytes: u64, way: Way) -> anyhow::Result<Measured> {
+    fn measure_connection(&self, wire: Wire, what: &str, bytes: u64, way: Way) -> anyhow::Result<Measured> {
         let wait = if way == Way::PolledTcp { "spin" } else { "block" };
         let there = format!("tcp@{}@/run/netns/{}", Hosts::address(1), self.hosts.name(1));
         let is_ours = matches!(way, Way::WeftSock | Way::WeftSockLane);
         let program = if is_ours { &self.weft } else { &self.pairs };
         let mut command = self.hosts.command(0, program);
         let by_lane = way == Way::WeftSockLane;
-        let _meeting = if by_lane { Some(self.hosts.meet_by_lanes(&self.weft, self.folder.path())?) } else { None };
+        let meet = || self.hosts.meet_by_lanes(&self.weft, self.folder.path(), wire.mode());
+        let _meeting = if by_lane { Some(meet()?) } else { None };
         if is_ours {
             if !by_lane {
                 self.ensure_rendezvous()?;
@@ -491,8 +493,9 @@ mod tests {
     #[test]
     fn patterns_choose_lines_and_unknown_ones_are_refused() {
         let ids = |pattern: &str| select(lines::all(), &[pattern.into()]).map(|lines| lines.len());
-        assert_eq!(ids("*/rate/8").unwrap(), 2);
-        assert_eq!(ids("plain").unwrap() + ids("xdp").unwrap(), select(lines::all(), &[]).unwrap().len());
+        assert_eq!(ids("*/rate/8").unwrap(), 3);
+        let parts = ["plain", "xdp", "native"].map(|part| ids(part).unwrap());
+        assert_eq!(parts.into_iter().sum::<usize>(), select(lines::all(), &[]).unwrap().len());
         assert!(ids("shm").unwrap_err().to_string().contains("--only shm"));
     }
 

@@ -32,6 +32,7 @@ use sys::Anchor;
 use weft_device::kernel;
 use weft_device::xdp::{self, Lanes, Unusable};
 use weft_wire::link::mac::Key;
+use weft_wire::settings::XdpMode;
 use weft_wire::stream::datagram::Peer;
 use weft_wire::stream::meeting::{self, Call, Landing};
 use weft_wire::stream::packet::{Answer, Place};
@@ -44,6 +45,7 @@ pub struct Plan {
     /// UDP port of meetings. Those of the lanes follow it.
     pub port: u16,
     pub lanes: u16,
+    pub mode: XdpMode,
 }
 
 /// Why there is no guardian.
@@ -133,7 +135,7 @@ impl Guardian {
         let ports: Vec<u16> = (1..=plan.lanes).map(|number| plan.port + number).collect();
         let sockets = ports.iter().map(|port| bind(*port, "a lane").map(|(socket, _)| socket));
         let sockets = sockets.collect::<Result<Vec<_>, _>>()?;
-        let mut lanes = Lanes::open(&interface, &ports, false)?;
+        let mut lanes = Lanes::open(&interface, &ports, plan.mode)?;
         let mut seats = Vec::new();
         for (number, socket) in sockets.into_iter().enumerate() {
             let Some(ends) = lanes.take_sockets(number) else { break };
