@@ -76,9 +76,8 @@ fn files_are_one_for_the_ranks_of_several_hosts() {
 fn check(options: &str, hosts: &[&str]) -> (Option<i32>, String) {
     let mut command = Command::new(tree().join("bin/weft"));
     command.args(["hosts", "check", "--launch", LAUNCH]).args(options.split_whitespace()).args(hosts);
-    let devices = "shm,xdp,udp,tcp";
-    let _alone = alone_if(devices);
-    command.env("WEFT_DEVICE", devices);
+    // Filters are attached for what they bring and cost.
+    let _alone = alone_if("xdp");
     let output = command.env("WEFT_LAUNCH_TIMEOUT", "100").stdin(Stdio::null()).output().expect("weft can be started");
     assert!(output.stderr.is_empty(), "{}", String::from_utf8_lossy(&output.stderr));
     (output.status.code(), String::from_utf8(output.stdout).expect("text"))
@@ -98,8 +97,12 @@ fn hosts_that_can_be_used_are_told_with_the_way_between_them() {
     let way = &found["pairs"][0][2]["good"];
     assert!(way["latency_s"].as_f64() > Some(0.0) && way["bandwidth"].as_f64() > Some(0.0), "{text}");
     assert!(way["udp_packets"].as_u64() > Some(2000), "the way is the network: {text}");
-    // Both hosts can do it here: most of what went, went past the kernel.
-    assert!(way["xdp_datagrams"].as_u64() > Some(2000), "{text}");
+    assert_eq!(way["xdp_datagrams"].as_u64(), Some(0), "no filter is attached unasked: {text}");
+    // Both hosts can do it here: what is short goes past the kernel then.
+    let filtered = &found["filtered"][0][2]["good"];
+    assert!(filtered["xdp_datagrams"].as_u64() > Some(2000) && filtered["bandwidth"].as_f64() > Some(0.0), "{text}");
+    let (code, text) = check("--without-xdp", &[&first, &second]);
+    assert!(code == Some(0) && text.contains("long messages by tcp") && !text.contains("filter"), "{text}");
 }
 
 #[test]

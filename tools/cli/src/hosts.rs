@@ -17,6 +17,8 @@ use weft_cluster::hosts::{Host, HostsError, Launch, parse_file, parse_list};
 use weft_fabric::Report;
 
 const FRONT: &str = "weft hosts check";
+/// Filters are attached for these, and long messages go by TCP.
+const FILTERED: [&str; 2] = ["--device", "shm,xdp,udp,tcp"];
 
 #[derive(clap::Subcommand)]
 pub enum Command {
@@ -41,6 +43,10 @@ pub struct Arguments {
     /// Copy Weft to hosts where it is missing, or where another build is, as weft run does
     #[arg(long)]
     stage: bool,
+
+    /// Attach no XDP filter, so that it is not told what xdp brings and costs
+    #[arg(long)]
+    without_xdp: bool,
 
     /// Write JSON
     #[arg(long)]
@@ -77,6 +83,9 @@ enum Found<T> {
 struct Checked {
     hosts: Vec<(String, Found<About>)>,
     pairs: Vec<(String, String, Found<Distance>)>,
+    /// Those of the pairs whose hosts both can have XDP filters, once more with these attached: what is short goes past the
+    /// kernel then, and what is long by TCP, as other traffic of the interfaces does.
+    filtered: Vec<(String, String, Found<Distance>)>,
 }
 
 /// What `weft about` prints.
@@ -148,12 +157,13 @@ impl Arguments {
     }
 
     /// A job with a rank on each of the hosts, which is this program with that word.
-    fn job(&self, program: &Path, hosts: &str, word: &str) -> Vec<String> {
+    fn job(&self, program: &Path, hosts: &str, options: &[&str], word: &str) -> Vec<String> {
         let program = program.to_string_lossy().into_owned();
         let first = [&program, "run", "--bind", "none", "--stdin", "none", "--timeout", "60", "--hosts", hosts];
         let mut words: Vec<String> = first.map(str::to_owned).to_vec();
         words.extend(self.launch.iter().flat_map(|launch| ["--launch".to_owned(), launch.clone()]));
         words.extend(self.stage.then(|| "--stage".to_owned()));
+        words.extend(options.iter().map(|&option| option.to_owned()));
         words.extend([program, word.to_owned()]);
         words
     }
@@ -168,22 +178,32 @@ fn check(names: &[String], launch: &Launch, given: &Arguments) -> anyhow::Result
     bar.show("asking the hosts");
     let question = |name: &String| match given.stage {
         // What copies is a job, whose rank answers.
-        true => given.job(&program, name, "about"),
+        true => given.job(&program, name, &[], "about"),
         false => launch.command(name, &[&program.to_string_lossy(), "about"]),
     };
     let found = ask::all(&names.iter().map(question).collect::<Vec<_>>(), patience);
     let hosts: Vec<_> = names.iter().cloned().zip(found.into_iter().map(|found| same_build(found, &ours))).collect();
-    let good: Vec<&String> = hosts.iter().filter(|(_, found)| found.is_good()).map(|(name, _)| name).collect();
-    let mut pairs = Vec::new();
-    for (at, first) in good.iter().enumerate() {
-        for second in &good[at + 1..] {
+    let good = |(name, found): &(String, Found<About>)| match found {
+        Found::Good(about) => Some((name.clone(), !given.without_xdp && about.has("xdp"))),
+        Found::Bad(_) => None,
+    };
+    let good: Vec<_> = hosts.iter().filter_map(good).collect();
+    let (mut pairs, mut filtered) = (Vec::new(), Vec::new());
+    for (at, (first, first_has_xdp)) in good.iter().enumerate() {
+        for (second, second_has_xdp) in &good[at + 1..] {
             bar.show(&format!("{first} and {second}"));
-            let found = distance(&given.job(&program, &format!("{first},{second}"), "distance"));
-            pairs.push(((*first).clone(), (*second).clone(), found));
+            let measure = |options| {
+                let found = distance(&given.job(&program, &format!("{first},{second}"), options, "distance"));
+                (first.clone(), second.clone(), found)
+            };
+            pairs.push(measure(&[]));
+            if *first_has_xdp && *second_has_xdp {
+                filtered.push(measure(&FILTERED));
+            }
         }
     }
     bar.clear();
-    Ok(Checked { hosts, pairs })
+    Ok(Checked { hosts, pairs, filtered })
 }
 
 fn same_build(found: Found<About>, (version, checksum): &(&str, String)) -> Found<About> {
@@ -212,6 +232,12 @@ fn distance(job: &[String]) -> Found<Distance> {
     }
 }
 
+impl About {
+    fn has(&self, device: &str) -> bool {
+        self.devices.iter().any(|found| found.name == device && found.usable)
+    }
+}
+
 impl<T> Found<T> {
     fn is_good(&self) -> bool {
         matches!(self, Self::Good(_))
@@ -220,7 +246,8 @@ impl<T> Found<T> {
 
 impl Checked {
     fn is_good(&self) -> bool {
-        self.hosts.iter().all(|(_, found)| found.is_good()) && self.pairs.iter().all(|(_, _, found)| found.is_good())
+        let mut pairs = self.pairs.iter().chain(&self.filtered);
+        self.hosts.iter().all(|(_, found)| found.is_good()) && pairs.all(|(_, _, found)| found.is_good())
     }
 }
 

@@ -30,7 +30,27 @@ pub fn text(checked: &Checked) -> String {
         };
         let _ = writeln!(text, "  {first:width$}  {second:width$}  {what}");
     }
+    if !checked.filtered.is_empty() {
+        text += "\nthe same with an XDP filter attached to both, and what that leaves of the rate of TCP\n";
+    }
+    for (first, second, found) in &checked.filtered {
+        let bare = checked.pairs.iter().find(|(one, other, _)| (one, other) == (first, second));
+        let what = match (found, bare.map(|(_, _, bare)| bare)) {
+            (Found::Good(distance), Some(Found::Good(bare))) => way(distance) + &rest(distance, bare),
+            (Found::Good(distance), _) => way(distance),
+            (Found::Bad(why), _) => format!("no way: {why}"),
+        };
+        let _ = writeln!(text, "  {first:width$}  {second:width$}  {what}");
+    }
     text
+}
+
+/// What other traffic by TCP may expect while the filter is attached, if TCP is what was measured.
+fn rest(distance: &Distance, bare: &Distance) -> String {
+    match distance.tcp_packets.min(bare.tcp_packets) {
+        0 => String::new(),
+        _ => format!(", {:.2} of the rate without", distance.bandwidth / bare.bandwidth),
+    }
 }
 
 fn host(about: &About) -> String {
@@ -75,18 +95,22 @@ mod tests {
             devices: vec![device("shm", true, ""), device("xdp", false, "no permission")],
         };
         let good = Distance { latency_s: 12e-6, bandwidth: 1.2e9, xdp_datagrams: 0, udp_packets: 0, tcp_packets: 3 };
+        let filtered = Distance { latency_s: 3e-6, bandwidth: 0.9e9, xdp_datagrams: 9, ..good };
         let checked = Checked {
             hosts: vec![("node1".to_owned(), Found::Good(about)), ("n2".to_owned(), Found::Bad("down".to_owned()))],
             pairs: vec![
                 ("node1".to_owned(), "n3".to_owned(), Found::Good(good)),
                 ("node1".to_owned(), "n4".to_owned(), Found::Bad("why".to_owned())),
             ],
+            filtered: vec![("node1".to_owned(), "n3".to_owned(), Found::Good(filtered))],
         };
         assert_eq!(
             text(&checked),
             "hosts\n  node1  usable      weft 1.0, 4 cores; 10.0.0.1; devices shm\n                     xdp cannot be used: no \
              permission\n  n2     not usable  down\n\npairs: 8 bytes one way, messages of 1 MiB\n  node1  n3         12.0 \
-             us     1200.0 MB/s  by tcp\n  node1  n4     no way: why\n"
+             us     1200.0 MB/s  by tcp\n  node1  n4     no way: why\n\nthe same with an XDP filter attached to both, and what that \
+             leaves of the rate of TCP\n  node1  n3          3.0 us      900.0 MB/s  by xdp, long messages by tcp, 0.75 of \
+             the rate without\n"
         );
         assert!(!checked.is_good());
     }
