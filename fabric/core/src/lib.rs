@@ -54,6 +54,7 @@ pub use monitor::{Driven, Guard, Monitor, Outside};
 pub use pace::Bounds;
 pub use port::{Limits, Place};
 pub use status::{CounterReader, Counters};
+pub use weft_device::copying::copy;
 pub use weft_device::shm::{Segment, Shown};
 pub use weft_device::udp::Faults;
 pub use weft_device::xdp::Lanes;

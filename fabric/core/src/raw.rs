@@ -132,7 +132,7 @@ impl Channel {
         let entry = requests.at(*id);
         let n = length.min(entry.capacity - *got);
         // SAFETY: got + n <= capacity; the user keeps the buffer alive until completion.
-        unsafe { std::ptr::copy_nonoverlapping(data, entry.buffer.add(*got), n) };
+        unsafe { weft_device::copying::copy(data, entry.buffer.add(*got), n) };
         *got += n;
         self.finish_empty(requests);
         n

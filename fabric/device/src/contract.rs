@@ -96,7 +96,7 @@ impl<'a> Foreign<'a> {
         let n = n.min(self.length);
         // SAFETY: readable by the invariant of the type, writable by the caller's promise; shared memory and private
         // memory do not overlap. A peer that writes meanwhile spoils only the bytes that it sent.
-        unsafe { std::ptr::copy_nonoverlapping(self.at, to, n) };
+        unsafe { crate::copying::copy(self.at, to, n) };
         n
     }
 

@@ -7,7 +7,7 @@ use super::{Breach, Port, RequestId};
 use crate::api::{Fault, Outcome, Peer, Selector};
 use crate::events::{Event, Kind, tell};
 use weft_device::past_caches::settle;
-use weft_device::{Foreign, Packet};
+use weft_device::{Foreign, Packet, copying};
 use weft_protocol::matching::{Label, Pattern};
 use weft_wire::cell::INLINE_WORDS;
 
@@ -103,8 +103,14 @@ impl Port {
     /// `data` is readable for `length` bytes; BUFFER-LIVES for `id`.
     pub unsafe fn deliver_bytes(&mut self, id: RequestId, outcome: Outcome, data: *const u8, length: usize) {
         let (buffer, fits) = self.begin(id, outcome);
+        let bytes = fits.min(length);
         // SAFETY: fits <= capacity of the buffer and <= length. A message to oneself may come from overlapping memory.
-        unsafe { std::ptr::copy(data, buffer, fits.min(length)) };
+        unsafe {
+            match (data as usize).abs_diff(buffer as usize) < bytes {
+                true => std::ptr::copy(data, buffer, bytes),
+                false => copying::copy(data, buffer, bytes),
+            }
+        }
         self.requests.complete(id);
     }
 

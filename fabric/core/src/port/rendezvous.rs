@@ -9,7 +9,7 @@ use super::{Breach, Job, Port, RequestId};
 use crate::api::{Outcome, Peer};
 use weft_device::Packet;
 use weft_device::shm::{Copied, CopyJob, Direction};
-use weft_device::sys;
+use weft_device::{copying, sys};
 use weft_wire::cell::Kind;
 
 /// Passes with something else to do before an offered message is looked at all the same.
@@ -51,6 +51,7 @@ impl Port {
             Some(least) if bytes < least as u64 => Way::Stream,
             Some(_) => Way::Copy,
             None if is_shown => Way::Copy,
+            None if copying::is_slow_for_the_kernel(asked.address as usize, local as usize) => Way::Stream,
             None => {
                 self.requests.at(id).timed = true;
                 self.choice.begin(bytes, sys::now_ns())
@@ -123,6 +124,9 @@ impl Port {
             return true;
         }
         let Some(pid) = self.slots.pid(from).filter(|_| self.limits.single_copy_allowed) else { return false };
+        if copying::is_slow_for_the_kernel(asked.address as usize, to as usize) {
+            return false;
+        }
         // SAFETY: the caller's promise. The address is a claim: the kernel refuses what is not mapped there.
         let good = unsafe { sys::copy_from_process(pid, asked.address, to, length) }.is_ok();
         if good {

@@ -8,7 +8,7 @@ use super::{Port, RequestId};
 use crate::api::{Envelope, Fault, Outcome, Peer, SendMode};
 use crate::devices::Devices;
 use crate::events::{self, Event, tell};
-use weft_device::{Posted, sys};
+use weft_device::{Posted, copying, sys};
 use weft_protocol::matching::Label;
 use weft_wire::cell::{Head, INLINE_BYTES, Kind};
 
@@ -241,7 +241,7 @@ impl Port {
             let mut copy = vec![0; length];
             if length > 0 {
                 // SAFETY: the caller's promise; the vector is as long. An empty message may come with any pointer.
-                unsafe { std::ptr::copy_nonoverlapping(data, copy.as_mut_ptr(), length) };
+                unsafe { copying::copy(data, copy.as_mut_ptr(), length) };
             }
             self.requests.complete(request);
             Body::Kept { data: copy, received: length }

@@ -8,6 +8,7 @@ use super::segment::{Segment, SegmentError};
 use super::slots::CopySlots;
 use super::views::{PairView, Views};
 use crate::contract::{Capabilities, Device, NoMemory, Posted, Sink};
+use crate::copying;
 use crate::past_caches::{self, hand_on};
 use crate::sync::{Label, Ordering, owner_barrier, sender_barrier};
 use std::ops::Range;
@@ -402,7 +403,7 @@ impl Device for ShmDevice {
                 past_caches::copy(data, to_bulk, piece);
                 past_caches::settle();
             } else {
-                std::ptr::copy_nonoverlapping(data, to_bulk, piece);
+                copying::copy(data, to_bulk, piece);
             }
         }
         if heard && !passes_caches {

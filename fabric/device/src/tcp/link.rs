@@ -2,8 +2,8 @@
 
 use super::sealed::Sealed;
 use super::socket::{Read, Socket};
-use crate::buffer::Buffer;
 use crate::contract::{Foreign, Packet, Sink};
+use crate::copying::Buffer;
 use crate::sync::AtomicU64;
 use std::io;
 use weft_wire::cell::INLINE_WORDS;

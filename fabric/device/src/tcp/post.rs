@@ -163,7 +163,7 @@ mod tests {
 
     #[test]
     fn packets_of_which_nothing_has_left_are_not_taken_but_the_first() {
-        let [front, bulk] = [[0; 40], [0; 60]];
+        let (front, bulk) = ([0; 40], [0; 60]);
         let pieces = [Piece { front: &front, bulk: &bulk }; 3];
         for (sent, packets) in [(0, 1), (1, 1), (99, 1), (100, 1), (101, 2), (200, 2), (201, 3), (300, 3)] {
             let taken = taken(&pieces, sent);

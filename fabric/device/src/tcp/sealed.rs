@@ -2,7 +2,7 @@
 
 use super::output::Output;
 use super::socket::{Read, Socket};
-use crate::buffer::Buffer;
+use crate::copying::Buffer;
 use std::io;
 use weft_wire::tcp::record::{LONGEST, MOST_BYTES, Opening, Sealing, Session};
 

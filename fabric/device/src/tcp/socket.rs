@@ -397,7 +397,7 @@ mod tests {
         assert_eq!((&ready[..], dialled.error().is_none()), (&[5][..], true));
         let accepted = Socket::accept(&listener).expect("no error").expect("one waits");
         assert_eq!(dialled.peer(), Some(address));
-        assert_eq!(dialled.write(b"ab", b"c", false).expect("sent"), 3);
+        assert_eq!(dialled.write(&[IoSlice::new(b"ab"), IoSlice::new(b"c")], false).expect("sent"), 3);
         let mut bytes = [0; 8];
         assert_eq!(accepted.read(&mut bytes).expect("read"), Read::Bytes(3));
         assert_eq!(bytes[..3], *b"abc");

@@ -2,6 +2,7 @@
 
 use super::device::{Place, TcpDevice};
 use super::dial::{Dial, Due};
+use super::post::TRAIN_BYTES;
 use super::socket::Epoll;
 use crate::contract::{Device, Packet, PeerFault, Posted, Sink};
 use std::io::{Read, Write};
@@ -10,7 +11,7 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use weft_wire::cell::{Head, Kind};
-use weft_wire::tcp::{ANSWER_BYTES, Call, Key, USE};
+use weft_wire::tcp::{ANSWER_BYTES, Call, Key, LARGEST_PACKET, USE};
 
 const KEY: Key = *b"a key of the job";
 /// Longer than any scheduling.
@@ -111,6 +112,63 @@ fn of_two_that_dial_at_the_same_time_one_connection_stays() {
         assert_eq!(ends[1], [(ends[0][0].1, ends[0][0].0)], "both hold ends of the same connection");
         assert!(net.iter().all(|device| device.counters().strangers == 0 && device.dialing.is_empty()));
         assert!(got.iter().all(|got| got.faults.is_empty()));
+    }
+}
+
+/// Takes the bytes of one message, whose packets have these headers.
+struct Whole {
+    tags: Vec<i32>,
+    bytes: Vec<u8>,
+}
+
+impl Sink for Whole {
+    fn handle_packet(&mut self, packet: Packet<'_>) -> Result<(), &'static str> {
+        self.tags.push(packet.head.tag);
+        if let Some(bulk) = packet.bulk {
+            let mut bytes = vec![0; bulk.len()];
+            // SAFETY: as long as that.
+            unsafe { bulk.copy_to(bytes.as_mut_ptr(), bytes.len()) };
+            self.bytes.extend(bytes);
+        }
+        Ok(())
+    }
+
+    fn handle_fault(&mut self, fault: PeerFault) {
+        panic!("{fault:?}");
+    }
+}
+
+#[test]
+fn a_train_comes_as_packets_of_which_the_first_has_a_header_of_its_own() {
+    // With room for all of it in the kernel, and with so little that most packets leave in parts.
+    for mut net in [network(2), narrow_network(2)] {
+        let mut got = sinks(2);
+        send(&mut net[0], 1, 0);
+        until(&mut net, &mut got, |got| got[1].tags.len() == 1);
+        let data: Vec<u8> = (0..TRAIN_BYTES + 3 * LARGEST_PACKET + 77).map(|at| (at * 7 + (at >> 9)) as u8).collect();
+        let (mut whole, mut sent, mut posts) = (Whole { tags: Vec::new(), bytes: Vec::new() }, 0, 0);
+        let start = Instant::now();
+        while whole.bytes.len() < data.len() {
+            if sent < data.len() {
+                let tag = if posts == 0 { 1 } else { 2 };
+                let rest = &data[sent..];
+                // SAFETY: the bytes are readable.
+                let posted = unsafe { net[0].post_train(1, head(tag), &[], head(3), rest.as_ptr(), rest.len()) };
+                if let Posted::Sent(bytes) = posted {
+                    assert!(bytes % LARGEST_PACKET == 0 || sent + bytes == data.len(), "whole packets, or all");
+                    (sent, posts) = (sent + bytes, posts + 1);
+                }
+            }
+            net[0].poll(&mut got[0]);
+            net[1].look_soon();
+            net[1].poll(&mut whole);
+            assert!(start.elapsed() < LOST, "{} of {} bytes", whole.bytes.len(), data.len());
+        }
+        assert!(whole.bytes == data, "the bytes in their order");
+        assert_eq!(whole.tags.len(), data.len().div_ceil(LARGEST_PACKET));
+        let firsts = whole.tags.iter().filter(|tag| **tag != 3).count();
+        assert_eq!((whole.tags[0], firsts), (1, posts), "a header of its own for the first of each train");
+        assert_eq!(net[0].counters().packets as usize, whole.tags.len() + 1);
     }
 }
 

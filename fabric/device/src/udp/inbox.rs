@@ -1,6 +1,6 @@
 //! Memory for what one look receives.
 
-use crate::buffer::Buffer;
+use crate::copying::Buffer;
 use std::net::SocketAddr;
 
 /// Bytes of a slot: as much as the kernel puts together.

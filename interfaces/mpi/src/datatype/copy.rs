@@ -65,7 +65,7 @@ impl Block for Long {
     #[inline(always)]
     unsafe fn copy(self, from: *const u8, to: *mut u8) {
         // SAFETY: COPY.
-        unsafe { copy_nonoverlapping(from, to, self.0) };
+        unsafe { weft_fabric::copy(from, to, self.0) };
     }
 }
 

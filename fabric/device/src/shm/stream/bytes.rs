@@ -97,7 +97,7 @@ unsafe fn copy(from: *const u8, to: *mut u8, bytes: usize) {
             8..=16 => halves::<8>(from, to, bytes),
             17..=32 => halves::<16>(from, to, bytes),
             33..=64 => halves::<32>(from, to, bytes),
-            _ => std::ptr::copy_nonoverlapping(from, to, bytes),
+            _ => crate::copying::copy(from, to, bytes),
         }
     }
 }

@@ -43,7 +43,7 @@ impl Team {
             match arrived {
                 // SAFETY: the root has published `length` bytes in a place of at least that size; the caller's promise.
                 Ok(()) => unsafe {
-                    std::ptr::copy_nonoverlapping(self.place(root, operation, short), data, length);
+                    weft_fabric::copy(self.place(root, operation, short), data, length);
                 },
                 // Members that expect more look at everybody.
                 Err(_) => self.publish_late(operation, length),
@@ -56,7 +56,7 @@ impl Team {
             false => self.buffer_room(CALL, operation)?,
         }
         // SAFETY: as above; nobody reads the place, since there is room.
-        unsafe { std::ptr::copy_nonoverlapping(data, self.place(root, operation, short), length) };
+        unsafe { weft_fabric::copy(data, self.place(root, operation, short), length) };
         self.publish(operation, length, 0..self.size);
         self.finish(operation);
         Ok(())

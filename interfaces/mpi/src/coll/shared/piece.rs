@@ -34,7 +34,7 @@ impl Piece {
     #[inline]
     pub(super) unsafe fn copy_to(self, to: *mut u8) {
         // SAFETY: the caller's promise.
-        unsafe { std::ptr::copy_nonoverlapping(self.at, to, self.bytes) };
+        unsafe { weft_fabric::copy(self.at, to, self.bytes) };
     }
 
     /// # Safety
@@ -42,7 +42,7 @@ impl Piece {
     #[inline]
     pub(super) unsafe fn copy_from(self, from: *const u8) {
         // SAFETY: the caller's promise.
-        unsafe { std::ptr::copy_nonoverlapping(from, self.at, self.bytes) };
+        unsafe { weft_fabric::copy(from, self.at, self.bytes) };
     }
 
     /// What a rank has for itself goes to its place, unless it lies there.

@@ -127,7 +127,7 @@ impl Team {
                 Ok(()) => {
                     self.all_met(operation);
                     // SAFETY: member 0 has published the answer.
-                    unsafe { std::ptr::copy_nonoverlapping(self.slot_bytes(0, operation), output, bytes) };
+                    unsafe { weft_fabric::copy(self.slot_bytes(0, operation), output, bytes) };
                 }
                 // Members that bring more than fits into a slot look at everybody.
                 Err(_) => self.wake(0..self.size),
@@ -153,7 +153,7 @@ impl Team {
         // SAFETY: all contributions are there; the answer takes the place of our own, which nobody else reads.
         unsafe {
             self.fold_all(vector, operation, true, output);
-            std::ptr::copy_nonoverlapping(output, self.slot_bytes(0, operation), bytes);
+            weft_fabric::copy(output, self.slot_bytes(0, operation), bytes);
         }
         self.publish(operation, bytes, 0..self.size);
         Ok(())
@@ -202,7 +202,7 @@ impl Team {
                 let output = output.add(done * slice.size);
                 if is_own {
                     self.fold_from(piece, place, aside.as_mut_ptr().cast());
-                    std::ptr::copy_nonoverlapping(aside.as_ptr().cast(), output, piece.bytes());
+                    weft_fabric::copy(aside.as_ptr().cast(), output, piece.bytes());
                 } else {
                     self.fold_from(piece, place, output);
                 }
@@ -228,7 +228,7 @@ impl Team {
             let (from, to) = (bounds(member), bounds(member + 1));
             // SAFETY: the slice lies inside the outputs. Of our input, which our output may be, only this member has read it.
             unsafe {
-                std::ptr::copy_nonoverlapping(seen.output(member, from, to - from), output.add(from), to - from);
+                weft_fabric::copy(seen.output(member, from, to - from), output.add(from), to - from);
             }
         }
         self.all_met(folded);
@@ -253,10 +253,10 @@ impl Team {
         // SAFETY: the caller's promise; nobody reads the buffer, since there is room.
         unsafe {
             if own_stays {
-                std::ptr::copy_nonoverlapping(input, mine, from);
-                std::ptr::copy_nonoverlapping(input.add(to), mine.add(to), vector.bytes() - to);
+                weft_fabric::copy(input, mine, from);
+                weft_fabric::copy(input.add(to), mine.add(to), vector.bytes() - to);
             } else {
-                std::ptr::copy_nonoverlapping(input, mine, vector.bytes());
+                weft_fabric::copy(input, mine, vector.bytes());
             }
         }
         self.publish(first, all, 0..self.size);
@@ -274,7 +274,7 @@ impl Team {
                 };
                 self.fold_from(slice, at, output.add(from));
             }
-            std::ptr::copy_nonoverlapping(output.add(from), self.buffer(self.me, second).add(from), to - from);
+            weft_fabric::copy(output.add(from), self.buffer(self.me, second).add(from), to - from);
         }
         self.publish(second, all, 0..self.size);
         for step in 1..self.size {
@@ -282,9 +282,7 @@ impl Team {
             self.await_one(ALL, member, second, all)?;
             let (from, to) = (bounds(member), bounds(member + 1));
             // SAFETY: as above, for the slice of `member`.
-            unsafe {
-                std::ptr::copy_nonoverlapping(self.buffer(member, second).add(from), output.add(from), to - from)
-            };
+            unsafe { weft_fabric::copy(self.buffer(member, second).add(from), output.add(from), to - from) };
         }
         self.all_met(second);
         self.finish(second);
@@ -331,8 +329,8 @@ impl Team {
         let mine = self.buffer(self.me, first);
         // SAFETY: the caller's promise; nobody reads the buffer, since there is room. Our own slice nobody else reads.
         unsafe {
-            std::ptr::copy_nonoverlapping(input, mine, from);
-            std::ptr::copy_nonoverlapping(input.add(to), mine.add(to), vector.bytes() - to);
+            weft_fabric::copy(input, mine, from);
+            weft_fabric::copy(input.add(to), mine.add(to), vector.bytes() - to);
         }
         self.publish(first, all, 0..self.size);
         let alike = self.await_all(ONE, first, all);
@@ -363,7 +361,7 @@ impl Team {
                 // SAFETY: as above, for the slice of `member`.
                 unsafe {
                     let slice = self.buffer(member, second).add(from);
-                    std::ptr::copy_nonoverlapping(slice, output.add(from), to - from);
+                    weft_fabric::copy(slice, output.add(from), to - from);
                 }
             }
         }
@@ -412,7 +410,7 @@ impl Team {
             false => self.buffer_room(call, operation)?,
         }
         // SAFETY: the caller's promise; nobody reads the place, since there is room.
-        unsafe { std::ptr::copy_nonoverlapping(input, self.place(self.me, operation, short), vector.bytes()) };
+        unsafe { weft_fabric::copy(input, self.place(self.me, operation, short), vector.bytes()) };
         Ok(short)
     }
 }

@@ -53,7 +53,7 @@ impl Team {
             unsafe {
                 self.fold_share(vector, shares, mine, input, result.as_mut_ptr().cast())?;
                 let bytes = counts(self.me) * vector.size;
-                std::ptr::copy_nonoverlapping(result.as_ptr().cast(), output, bytes);
+                weft_fabric::copy(result.as_ptr().cast(), output, bytes);
             }
             return Ok(());
         }
@@ -101,7 +101,7 @@ impl Team {
                 // SAFETY: the parts lie beside each other in our place, which nobody reads, since there is room.
                 unsafe {
                     let part = input.add((share.first + from.min(share.count)) * size);
-                    std::ptr::copy_nonoverlapping(part, area.add(place(&share)), elements(&share) * size);
+                    weft_fabric::copy(part, area.add(place(&share)), elements(&share) * size);
                 }
             }
             self.publish_of_row(operation, all, rounds, 0..self.size);
