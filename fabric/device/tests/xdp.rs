@@ -14,6 +14,7 @@ use std::net::{SocketAddr, UdpSocket};
 use std::os::fd::AsRawFd;
 use std::time::Instant;
 use weft_device::xdp::{BATCH, Ends, Lane, Lanes, Route, Unusable};
+use weft_wire::settings::XdpMode;
 
 /// Bytes that tell where they belong.
 fn pattern(number: u32, length: usize) -> Vec<u8> {
@@ -61,7 +62,11 @@ struct Both {
 
 impl Both {
     fn new() -> Self {
-        let cable = Cable::new();
+        Self::with(XdpMode::Auto)
+    }
+
+    fn with(mode: XdpMode) -> Self {
+        let cable = Cable::with(mode);
         let sockets = [cable.socket(1), cable.socket(2)];
         let mut attached = [cable.open(1, &[&sockets[0]]), cable.open(2, &[&sockets[1]])];
         let lanes = attached.each_mut().map(|lanes| lane(lanes, 0));
@@ -85,8 +90,21 @@ impl Both {
 }
 
 #[test]
+fn a_virtual_cable_has_its_filter_behind_the_driver_unless_told() {
+    let words = [(XdpMode::Auto, "xdpgeneric"), (XdpMode::Generic, "xdpgeneric"), (XdpMode::Native, "xdp")];
+    for (mode, word) in words {
+        let both = Both::with(mode);
+        let said = both.cable.about(1);
+        assert!(said.split_whitespace().any(|said| said == word), "{mode:?}: {said}");
+    }
+}
+
+#[test]
 fn datagrams_of_every_length_go_both_ways() {
-    let mut both = Both::new();
+    [XdpMode::Auto, XdpMode::Native].into_iter().for_each(|mode| every_length_goes_both_ways(&mut Both::with(mode)));
+}
+
+fn every_length_goes_both_ways(both: &mut Both) {
     for address in [v4, v6] {
         // From a host that sends by a socket; what comes is answered by the lane.
         let ports = both.ports();

@@ -81,6 +81,12 @@ impl Cable {
         self.on(host, || Lanes::open(&interface, &ports, self.mode)).expect("lanes")
     }
 
+    /// What `ip` says of a host's interface.
+    pub fn about(&self, host: u8) -> String {
+        let output = Command::new("ip").args(["-n", &self.name(host), "link", "show", "dev", "eth0"]).output();
+        String::from_utf8(output.expect("ip").stdout).expect("text")
+    }
+
     /// The XDP program of a host's interface.
     pub fn program(&self, host: u8) -> Option<u32> {
         let interface = self.interface(host);

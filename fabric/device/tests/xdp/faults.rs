@@ -9,6 +9,7 @@ use std::process::{Child, Command, Stdio};
 use std::time::Instant;
 use weft_device::udp::Port;
 use weft_device::xdp::{BATCH, Lane, Lanes, Route, Sockets, interfaces};
+use weft_wire::settings::XdpMode;
 
 const ROLE: &str = "WEFT_TEST_XDP_ROLE";
 

@@ -5,6 +5,7 @@ use super::{Both, deliver, next, pattern, send};
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
 use weft_device::xdp::Route;
+use weft_wire::settings::XdpMode;
 
 #[test]
 fn one_side_may_have_no_lane() {
@@ -28,7 +29,10 @@ fn one_side_may_have_no_lane() {
 
 #[test]
 fn datagrams_for_other_ports_and_large_ones_reach_their_sockets() {
-    let mut both = Both::new();
+    [XdpMode::Auto, XdpMode::Native].into_iter().for_each(|mode| others_reach_their_sockets(Both::with(mode)));
+}
+
+fn others_reach_their_sockets(mut both: Both) {
     let other = both.cable.socket(1);
     let mut place = [0; 65536];
     for address in [v4, v6] {
@@ -47,7 +51,10 @@ fn datagrams_for_other_ports_and_large_ones_reach_their_sockets() {
 
 #[test]
 fn connections_beside_lanes_carry_all_their_bytes() {
-    let mut both = Both::new();
+    [XdpMode::Auto, XdpMode::Native].into_iter().for_each(|mode| connections_carry_all(Both::with(mode)));
+}
+
+fn connections_carry_all(mut both: Both) {
     let [route, _] = both.routes(v4);
     let listener = both.cable.on(1, || TcpListener::bind("10.77.0.1:0")).expect("a listener");
     let address = listener.local_addr().expect("bound");
