@@ -1,8 +1,8 @@
 //! `weft bench net`: MPI between two hosts, beside MPICH and kernel TCP on the same cable, by turns.
 //!
 //! The hosts are network namespaces ([`hosts`]), which the run makes and deletes, with one cable between them and a core
-//! each. A native XDP program on that cable takes segmentation offload from everybody's TCP. So there are two tables, one
-//! without such a program and one with it, and libraries are compared inside a table only.
+//! each. An XDP filter on that cable costs everybody's TCP something, and one in the driver its segmentation offload. So there
+//! are three tables, one for each of these states and one for the bare cable, and libraries are compared inside a table only.
 //!
 //! With `--hosts N` they are more, with cables into one bridge, and what is measured are communication kernels among all
 //! of them and what lies between every two ([`matrix`]).
