@@ -9,7 +9,7 @@ use std::ops::{Deref, DerefMut};
 use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
-const PAGE_BYTES: usize = 4096;
+pub(crate) const PAGE_BYTES: usize = 4096;
 /// From here on in front of the source, in bytes, nothing is slow any more.
 const NEAR_BYTES: usize = 32;
 /// The C library copies less than that by loads and stores.

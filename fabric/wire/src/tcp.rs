@@ -164,8 +164,10 @@ fn tail<const N: usize>(bytes: &[u8; N]) -> [u8; TAG_BYTES] {
 
 /// Bytes of a packet's header, without its inline payload: two words, and a third where bulk comes.
 pub const HEAD_BYTES: usize = 16;
+/// Most bytes without meaning before a bulk payload: who sends may want it at another place of its page.
+pub const GAP_BYTES: usize = 32;
 /// Most bytes of a packet before its bulk payload.
-pub const FRONT_BYTES: usize = HEAD_BYTES + 8 + INLINE_BYTES;
+pub const FRONT_BYTES: usize = HEAD_BYTES + 8 + INLINE_BYTES + GAP_BYTES;
 /// Largest bulk payload of one packet.
 pub const LARGEST_PACKET: usize = 64 * 1024;
 
@@ -200,20 +202,35 @@ impl Front {
         Self { bytes, length: at + inline.len() }
     }
 
+    /// The same with a gap of [`GAP_BYTES`] before the bulk payload, which there is.
+    #[inline]
+    pub fn with_gap(mut self) -> Self {
+        self.bytes[HEAD_BYTES + 4] = GAP_BYTES as u8;
+        self.length += GAP_BYTES;
+        self
+    }
+
     #[inline]
     pub fn bytes(&self) -> &[u8] {
         &self.bytes[..self.length]
     }
 }
 
+/// A bulk payload in received bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Bulk {
+    pub at: usize,
+    pub bytes: usize,
+}
+
 /// What stands at the beginning of received bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Frame {
-    /// A packet: its header, where its inline payload begins, and its bulk payload, which follows that.
+    /// A packet: its header, where its inline payload begins, and its bulk payload, with which it ends.
     Packet {
         claim: Claim,
         inline_at: usize,
-        bulk: Option<usize>,
+        bulk: Option<Bulk>,
     },
     Farewell,
     /// So many bytes are needed before more can be said.
@@ -245,14 +262,16 @@ impl Frame {
         if !claim.bulk {
             return Ok(Self::Packet { claim, inline_at, bulk: None });
         }
-        let bulk = word(bytes, HEAD_BYTES);
-        if bulk > LARGEST_PACKET as u64 || bulk == 0 {
+        let lengths = word(bytes, HEAD_BYTES);
+        let (length, gap) = (lengths as u32 as usize, (lengths >> 32) as usize);
+        if length > LARGEST_PACKET || length == 0 || gap > GAP_BYTES {
             return Err("a bulk length outside of what one packet holds");
         }
-        let needed = front + bulk as usize;
+        let bulk = Bulk { at: front + gap, bytes: length };
+        let needed = bulk.at + length;
         match bytes.len() < needed {
             true => Ok(Self::Partial { needed }),
-            false => Ok(Self::Packet { claim, inline_at, bulk: Some(bulk as usize) }),
+            false => Ok(Self::Packet { claim, inline_at, bulk: Some(bulk) }),
         }
     }
 }

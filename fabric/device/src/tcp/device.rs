@@ -17,7 +17,7 @@ use std::net::SocketAddr;
 use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 use std::time::Duration;
-use weft_wire::cell::{CONTROL_WORDS, Head, INLINE_BYTES, INLINE_WORDS};
+use weft_wire::cell::{Head, INLINE_BYTES, INLINE_WORDS};
 use weft_wire::tcp::{FAREWELL_BYTES, Front, Key, LARGEST_PACKET, Nonce};
 
 /// Where a peer is waited for.
@@ -28,6 +28,9 @@ pub struct Place {
     /// Where it may be reached, in the order in which that is tried.
     pub addresses: Vec<SocketAddr>,
 }
+
+/// Of so many looks one asks the set of sockets.
+const DIRECT_LOOKS: u32 = 32;
 
 /// What a peer may still do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -117,6 +120,10 @@ pub struct TcpDevice {
     pub(super) guests: Vec<Option<Guest>>,
     /// Peers that are being dialled.
     pub(super) dialing: Vec<u32>,
+    /// Peers to which there are connections.
+    pub(super) linked: Vec<u32>,
+    /// Looks since the set of sockets was last asked.
+    direct_looks: u32,
     /// Peers of which whole packets are in the buffer.
     buffered: Vec<u32>,
     /// Peers whose output waits for room in the kernel.
@@ -192,6 +199,8 @@ impl TcpDevice {
             peers: places.into_iter().map(Peer::new).collect(),
             guests: Vec::new(),
             dialing: Vec::new(),
+            linked: Vec::new(),
+            direct_looks: 0,
             buffered: Vec::new(),
             waiting: Vec::new(),
             gathering: false,
@@ -425,7 +434,7 @@ impl TcpDevice {
         let peer = &mut self.peers[rank as usize];
         peer.standing = standing;
         (peer.link, peer.dial, peer.output) = (None, None, Output::default());
-        for list in [&mut self.dialing, &mut self.buffered, &mut self.waiting] {
+        for list in [&mut self.linked, &mut self.dialing, &mut self.buffered, &mut self.waiting] {
             list.retain(|other| *other != rank);
         }
     }
@@ -490,9 +499,27 @@ impl TcpDevice {
         any
     }
 
-    /// Looks at all sockets at once.
+    /// Whether a look reads the one connection that there is, and asks the set of sockets some other time: two calls where
+    /// something has come are one then, and whoever sends does not wait for the set, which it has to tell.
+    fn looks_directly(&mut self) -> bool {
+        let only = self.linked.len() == 1 && self.dialing.is_empty() && self.guests.is_empty();
+        self.direct_looks = if only { (self.direct_looks + 1) % DIRECT_LOOKS } else { 0 };
+        self.direct_looks > 0
+    }
+
     #[inline(never)]
     fn look_at_sockets<S: Sink>(&mut self, sink: &mut S) -> bool {
+        let mut any = match self.linked.first().copied() {
+            Some(rank) if self.looks_directly() => self.receive(rank, sink),
+            _ => self.look_at_set(sink),
+        };
+        any |= !self.waiting.is_empty() && self.flush();
+        self.on_time();
+        any | self.tell_faults(sink)
+    }
+
+    /// Looks at all sockets at once.
+    fn look_at_set<S: Sink>(&mut self, sink: &mut S) -> bool {
         let mut ready = std::mem::take(&mut self.ready);
         self.epoll.wait(&mut ready, Some(Duration::ZERO));
         let mut any = false;
@@ -508,9 +535,7 @@ impl TcpDevice {
             };
         }
         self.ready = ready;
-        any |= !self.waiting.is_empty() && self.flush();
-        self.on_time();
-        any | self.tell_faults(sink)
+        any
     }
 
     fn tell_faults<S: Sink>(&mut self, sink: &mut S) -> bool {
@@ -562,12 +587,8 @@ impl Device for TcpDevice {
     }
 
     unsafe fn post_bulk(&mut self, to: u32, head: Head, control: &[u64], data: *const u8, length: usize) -> Posted {
-        debug_assert!(control.len() <= CONTROL_WORDS);
-        let piece = length.min(LARGEST_PACKET);
-        // SAFETY: piece <= length, readable by the caller's promise.
-        let bulk = unsafe { std::slice::from_raw_parts(data, piece) };
-        let front = Front::new(head, &inline_of(control)[..control.len() * 8], Some(piece));
-        self.post(to, &[Piece { front: front.bytes(), bulk }])
+        // SAFETY: the caller's promise.
+        unsafe { self.post_train(to, head, control, head, data, length.min(LARGEST_PACKET)) }
     }
 
     fn poll<S: Sink>(&mut self, sink: &mut S) -> bool {

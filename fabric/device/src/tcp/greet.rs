@@ -215,6 +215,7 @@ impl TcpDevice {
             peer.output = sealed.records_of(&peer.output);
         }
         peer.link = Some(link);
+        self.linked.push(rank);
         self.established += 1;
         peer.dial = None;
         self.dialing.retain(|other| *other != rank);

@@ -3,7 +3,7 @@
 use super::sealed::Sealed;
 use super::socket::{Read, Socket};
 use crate::contract::{Foreign, Packet, Sink};
-use crate::copying::Buffer;
+use crate::copying::{Buffer, PAGE_BYTES};
 use crate::sync::AtomicU64;
 use std::io;
 use weft_wire::cell::INLINE_WORDS;
@@ -12,7 +12,7 @@ use weft_wire::tcp::{FRONT_BYTES, Frame, LARGEST_PACKET};
 
 /// Bytes that are received before they are handed on: a packet of the largest kind that has come in part, and room for as
 /// much again. Memory that is never written to costs nothing, so a peer that sends little takes little.
-const BUFFER_BYTES: usize = 2 * (LARGEST_PACKET + FRONT_BYTES);
+const BUFFER_BYTES: usize = 2 * (LARGEST_PACKET + FRONT_BYTES) + PAGE_BYTES;
 /// Packets of one peer that are handed on before the next peer has its turn.
 const PACKETS_PER_TURN: usize = 64;
 
@@ -71,9 +71,17 @@ impl Link {
         if self.from == self.to {
             (self.from, self.to) = (0, 0);
         } else if self.buffer.len() - self.from < LARGEST_PACKET + FRONT_BYTES {
-            self.buffer.copy_within(self.from..self.to, 0);
-            (self.from, self.to) = (0, self.to - self.from);
+            self.move_back();
         }
+    }
+
+    /// To where it lies in its page as before. The kernel keeps the bytes of a long message page by page, so those that
+    /// come next lie to theirs as these did: at the beginning of a buffer, and not at one of the places where copies are slow
+    /// ([`crate::copying`]).
+    fn move_back(&mut self) {
+        let start = self.from % PAGE_BYTES;
+        self.buffer.copy_within(self.from..self.to, start);
+        (self.from, self.to) = (start, start + self.to - self.from);
     }
 
     /// Decrypts the next record, if one has come whole; true if there is more in the buffer now.
@@ -83,8 +91,7 @@ impl Link {
         }
         // A packet that has come in part is shorter than the largest, so that the largest piece has room behind it.
         if self.buffer.len() - self.to < MOST_BYTES {
-            self.buffer.copy_within(self.from..self.to, 0);
-            (self.from, self.to) = (0, self.to - self.from);
+            self.move_back();
         }
         let Some(sealed) = &mut self.sealed else { return Ok(false) };
         let count = sealed.open_next(&mut self.buffer[self.to..])?;
@@ -100,14 +107,13 @@ impl Link {
                 Ok(Frame::Packet { claim, inline_at, bulk }) => {
                     let inline = &bytes[inline_at..inline_at + claim.inline_bytes as usize];
                     let words = words_of(inline);
-                    let rest = &bytes[inline_at + inline.len()..];
                     let packet = Packet {
                         from: peer,
                         head: claim.head,
                         inline_bytes: inline.len(),
                         words: &words,
-                        bulk: bulk.map(|length| {
-                            let bulk = &rest[..length];
+                        bulk: bulk.map(|bulk| {
+                            let bulk = &bytes[bulk.at..bulk.at + bulk.bytes];
                             // SAFETY: the bytes are ours and outlive the call.
                             unsafe { Foreign::new(bulk.as_ptr(), bulk.len()) }
                         }),
@@ -115,7 +121,7 @@ impl Link {
                     if let Err(what) = sink.handle_packet(packet) {
                         return Turn::Nonsense(what);
                     }
-                    self.from += inline_at + inline.len() + bulk.unwrap_or(0);
+                    self.from += bulk.map_or(inline_at + inline.len(), |bulk| bulk.at + bulk.bytes);
                 }
                 Ok(Frame::Farewell) => return Turn::Farewell,
                 Ok(Frame::Partial { .. }) => match self.open_next() {

@@ -2,12 +2,15 @@
 
 use super::device::{Lately, Standing, TcpDevice, inline_of};
 use crate::contract::Posted;
+use crate::copying;
 use std::io::IoSlice;
 use weft_wire::cell::{CONTROL_WORDS, Head};
 use weft_wire::tcp::{Front, LARGEST_PACKET};
 
 /// Packets up to this length wait for company where more may follow.
 const SHORT_BYTES: usize = 512;
+/// From here on it matters where a payload stands.
+const LONG_BYTES: usize = 4096;
 /// Packets that leave in one system call at most.
 const TRAIN: usize = 8;
 
@@ -125,23 +128,21 @@ impl TcpDevice {
         debug_assert!(control.len() <= CONTROL_WORDS && length > 0);
         // SAFETY: readable by the caller's promise.
         let data = unsafe { std::slice::from_raw_parts(data, length.min(TRAIN * LARGEST_PACKET)) };
-        let first = Front::new(head, &inline_of(control)[..control.len() * 8], Some(data.len().min(LARGEST_PACKET)));
-        let whole = Front::new(next, &[], Some(LARGEST_PACKET));
-        let last = Front::new(next, &[], Some((data.len() - 1) % LARGEST_PACKET + 1));
-        let mut pieces = [Piece::NONE; TRAIN];
-        let mut count = 0;
-        for bulk in data.chunks(LARGEST_PACKET) {
-            let front = if count == 0 {
-                &first
-            } else if bulk.len() == LARGEST_PACKET {
-                &whole
-            } else {
-                &last
-            };
-            pieces[count] = Piece { front: front.bytes(), bulk };
-            count += 1;
+        let inline = &inline_of(control)[..control.len() * 8];
+        let mut fronts = [Front::new(head, inline, Some(data.len().min(LARGEST_PACKET))); TRAIN];
+        let mut at = 0;
+        for (place, bulk) in data.chunks(LARGEST_PACKET).enumerate() {
+            if place > 0 {
+                fronts[place] = Front::new(next, &[], Some(bulk.len()));
+            }
+            fronts[place] = well_placed(fronts[place], bulk, at);
+            at += fronts[place].bytes().len() + bulk.len();
         }
-        self.post(to, &pieces[..count])
+        let mut pieces = [Piece::NONE; TRAIN];
+        for ((piece, front), bulk) in pieces.iter_mut().zip(&fronts).zip(data.chunks(LARGEST_PACKET)) {
+            *piece = Piece { front: front.bytes(), bulk };
+        }
+        self.post(to, &pieces[..data.len().div_ceil(LARGEST_PACKET)])
     }
 
     /// A post to a peer that takes nothing any more.
@@ -152,6 +153,14 @@ impl TcpDevice {
         }
         Posted::Full
     }
+}
+
+/// The front of a packet before which `at` bytes of the same call stand, with a gap where the kernel would be slow to copy
+/// the payload otherwise: it keeps the bytes of a call from the beginning of a page on, unless some of the last are not gone.
+fn well_placed(front: Front, bulk: &[u8], at: usize) -> Front {
+    let is_long = bulk.len() >= LONG_BYTES;
+    let at = at + front.bytes().len();
+    if is_long && copying::is_slow_for_the_kernel(bulk.as_ptr() as usize, at) { front.with_gap() } else { front }
 }
 
 /// The most that one call of [`TcpDevice::post_train`] takes.

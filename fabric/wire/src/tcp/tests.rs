@@ -64,6 +64,10 @@ fn golden_bytes() {
         text(Front::new(head, &[], Some(0x1234)).bytes()),
         "5007000100000000".to_owned() + "0000000000000000" + "3412000000000000"
     );
+    assert_eq!(
+        text(Front::new(head, &[], Some(0x1234)).with_gap().bytes()),
+        "5007000100000000".to_owned() + "0000000000000000" + "3412000020000000" + &"00".repeat(32)
+    );
     assert_eq!(text(&FAREWELL_BYTES), "46".to_owned() + &"00".repeat(15));
 }
 
@@ -73,15 +77,19 @@ const GOLDEN_TAGS: [&str; 3] =
 #[test]
 fn a_frame_is_known_from_any_beginning_and_whole_only_at_its_end() {
     let head = Head { kind: Kind::Ask, context: 7, tag: -1, source: u32::MAX };
-    for (inline, bulk) in [(0, None), (1, None), (48, None), (0, Some(1)), (40, Some(3000)), (5, Some(LARGEST_PACKET))]
-    {
+    let without = [(0, None), (1, None), (48, None), (0, Some(1)), (40, Some(3000)), (5, Some(LARGEST_PACKET))];
+    let with = [(0, Some(1)), (48, Some(LARGEST_PACKET))];
+    for ((inline, bulk), has_gap) in without.map(|one| (one, false)).into_iter().chain(with.map(|one| (one, true))) {
         let inline_bytes = vec![7u8; inline];
-        let mut bytes = Front::new(head, &inline_bytes, bulk).bytes().to_vec();
-        let inline_at = bytes.len() - inline;
+        let front = Front::new(head, &inline_bytes, bulk);
+        let inline_at = front.bytes().len() - inline;
+        let mut bytes = if has_gap { front.with_gap() } else { front }.bytes().to_vec();
+        let at = bytes.len();
         bytes.extend(vec![9; bulk.unwrap_or(0)]);
         let whole = bytes.len();
         bytes.extend(b"more");
         let claim = Claim { head, inline_bytes: inline as u8, bulk: bulk.is_some() };
+        let bulk = bulk.map(|bytes| Bulk { at, bytes });
         assert_eq!(Frame::decode(&bytes), Ok(Frame::Packet { claim, inline_at, bulk }));
         let mut have = 0;
         while have < whole {
@@ -111,5 +119,6 @@ fn nonsense_is_refused() {
     }
     assert!(bent(16, 1).is_err(), "one more than the largest");
     assert!(bent(18, 0).is_err(), "none");
-    assert!(bent(23, 1).is_err(), "far too many");
+    assert!(bent(19, 1).is_err(), "far too many");
+    assert!(bent(20, 33).is_err() && bent(23, 1).is_err(), "too large a gap");
 }
