@@ -46,6 +46,18 @@ pub fn settle() {
     };
 }
 
+/// Asks for the line at an address, with ownership if it is to be written. A hint, for any address.
+#[inline(always)]
+pub(crate) fn fetch<const WRITE: bool>(at: *const u8) {
+    #[cfg(all(target_arch = "x86_64", not(loom)))]
+    // SAFETY: it reads and writes nothing, and does nothing where there is no memory.
+    unsafe {
+        use std::arch::x86_64::{_MM_HINT_ET0, _MM_HINT_T0, _mm_prefetch};
+        if WRITE { _mm_prefetch::<_MM_HINT_ET0>(at.cast()) } else { _mm_prefetch::<_MM_HINT_T0>(at.cast()) }
+    }
+    let _ = at;
+}
+
 /// Moves bytes that were just written to the cache that all cores share, where another core finds them sooner than in
 /// ours. A hint: processors that do not know it do nothing.
 ///

@@ -10,6 +10,7 @@
 //! - `return-credit`: the consumer's release store of a credit pairs with the producer's acquire load; it says that the
 //!   consumer has finished reading the cells and bytes that the producer may now overwrite.
 
+use crate::past_caches;
 use crate::sync::{AtomicU64, Label, Ordering, ordering};
 use weft_wire::cell::{INLINE_WORDS, stamp};
 
@@ -32,17 +33,10 @@ pub struct Credits {
     pub reading: AtomicU64,
 }
 
-/// Asks for a line, with ownership if it is to be written. A hint.
+/// Asks for the line of a cell.
 #[inline]
 fn fetch<const WRITE: bool>(cell: &Cell) {
-    #[cfg(all(target_arch = "x86_64", not(loom)))]
-    // SAFETY: a hint on a valid address; it reads and writes nothing.
-    unsafe {
-        use std::arch::x86_64::{_MM_HINT_ET0, _MM_HINT_T0, _mm_prefetch};
-        let at = std::ptr::from_ref(cell).cast();
-        if WRITE { _mm_prefetch::<_MM_HINT_ET0>(at) } else { _mm_prefetch::<_MM_HINT_T0>(at) }
-    }
-    let _ = cell;
+    past_caches::fetch::<WRITE>(std::ptr::from_ref(cell).cast());
 }
 
 /// A position in a ring of `cells`, with its lap.

@@ -1,6 +1,7 @@
 //! One rank's way to and from the wire.
 
 use super::area::Area;
+use super::foresight::Foresight;
 use super::header::{Ends, Route, parse};
 use super::socket::{Pushed, Ring, Socket, Statistics, Which};
 use crate::sys;
@@ -57,6 +58,7 @@ pub struct Lane {
     send: Ring,
     fill: Ring,
     completion: Ring,
+    foresight: Foresight,
     /// The word of the first frame that we send from.
     first_sent: u32,
     /// How far we have read what arrives.
@@ -100,6 +102,7 @@ impl Lane {
         let (received, written) = (receive.consumer(), send.producer());
         let frames = layout.send_frames as usize;
         Ok(Self {
+            foresight: Foresight::new(&fill),
             first_sent: layout.first_sent(lane).1,
             received,
             held: Vec::with_capacity(HELD_FRAMES as usize),
@@ -160,10 +163,10 @@ impl Lane {
 
     /// Hands on what has arrived, at most [`BATCH`] datagrams; answers how many packets there were.
     pub fn receive(&mut self, mut handle: impl FnMut(Frame<'_>)) -> usize {
-        let waiting = self.receive.producer().wrapping_sub(self.received);
-        if waiting == 0 || self.fault.is_some() {
+        if self.arm() || self.fault.is_some() {
             return 0;
         }
+        let waiting = self.receive.producer().wrapping_sub(self.received);
         if waiting > self.receive.entries() {
             self.fail("the ring of what arrives holds more than it has room for");
             return 0;
@@ -177,6 +180,7 @@ impl Lane {
                 break;
             }
             self.received = self.received.wrapping_add(1);
+            self.foresight.learn(&self.area, &self.fill, address);
             self.held.push(address - address % u64::from(self.layout().frame_bytes));
             let packet = &mut self.incoming[..length as usize];
             self.area.copy_out(address, packet);
@@ -281,8 +285,13 @@ impl Lane {
     /// Before a sleep on [`Self::descriptor`]. False where something has arrived meanwhile, so that there is nothing to sleep
     /// for. What arrives after this makes the descriptor readable, and ends the sleep: a wake-up cannot be lost, since the
     /// kernel looks at the ring itself. After a fault the descriptor may stay readable, and is left out.
+    #[inline]
     pub fn arm(&self) -> bool {
-        self.receive.producer() == self.received
+        let nothing = self.receive.producer() == self.received;
+        if nothing {
+            self.foresight.fetch(&self.area, &self.fill, &self.receive, self.received);
+        }
+        nothing
     }
 
     /// What only one lane of the host may do at a time: gives frames back to the kernel, and takes back, for all lanes,

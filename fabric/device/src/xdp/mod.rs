@@ -10,6 +10,7 @@
 //! | `attach` | the privileged half: memory, sockets, filter. Descriptors come of it |
 //! | `lane` | the rank's half |
 //! | `shared` | the same for a lane that processes use by turns |
+//! | `foresight` | where the next packet will stand |
 //! | `header` | what stands before a datagram, read and written |
 //! | `program` | the filter, in the kernel's instructions |
 //! | `area` | memory that all lanes of a host share, its lock, and whose turn a frame is |
@@ -31,6 +32,7 @@
 mod area;
 mod attach;
 mod bpf;
+mod foresight;
 mod header;
 mod interface;
 mod lane;

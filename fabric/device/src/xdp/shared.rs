@@ -18,6 +18,7 @@
 //! needs the processor to be told of an order, but the compiler: stores on which such a step rests release.
 
 use super::area::{Area, Inside};
+use super::foresight::Foresight;
 use super::header::{Ends, Route, parse};
 use super::lane::{BATCH, DOWN_NS, GIVE_BACK, PACKET_BYTES, STALLED_NS, STALLED_TRIES};
 use super::socket::{Pushed, Ring, Socket, Which};
@@ -102,6 +103,7 @@ pub struct SharedLane {
     send: Ring,
     fill: Ring,
     completion: Ring,
+    foresight: Foresight,
     /// The word of the first frame that is sent from.
     first_sent: u32,
     /// Bytes of the largest packet that is sent.
@@ -146,6 +148,7 @@ impl SharedLane {
         lane: u32,
     ) -> Self {
         Self {
+            foresight: Foresight::new(&fill),
             first_sent: area.layout().first_sent(lane).1,
             largest_sent: area.layout().largest_sent() as usize,
             faulty: AtomicBool::new(false),
@@ -165,7 +168,12 @@ impl SharedLane {
     /// Whether something has come. Without the lock: a hint.
     #[inline(always)]
     pub fn has_arrived(&self) -> bool {
-        self.receive.producer() != self.receive.consumer() && !self.is_faulty()
+        let position = self.receive.consumer();
+        let any = self.receive.producer() != position;
+        if !any {
+            self.foresight.fetch(&self.area, &self.fill, &self.receive, position);
+        }
+        any && !self.is_faulty()
     }
 
     /// Whether nothing comes or goes any more.
@@ -180,11 +188,11 @@ impl SharedLane {
     /// Hands on what has come, at most [`BATCH`] datagrams; answers how many packets there were. `handle` may send, but
     /// not receive.
     pub fn receive(&self, state: &LaneState, mut handle: impl FnMut(&Ends, &[u8])) -> usize {
-        let mut position = self.receive.consumer();
-        let waiting = self.receive.producer().wrapping_sub(position);
-        if waiting == 0 || self.is_faulty() {
+        if !self.has_arrived() {
             return 0;
         }
+        let mut position = self.receive.consumer();
+        let waiting = self.receive.producer().wrapping_sub(position);
         if waiting > self.receive.entries() {
             self.fail();
             return 0;
@@ -200,6 +208,7 @@ impl SharedLane {
                 break;
             }
             let packet = self.copy_out(address, length as usize, &mut place);
+            self.foresight.learn(&self.area, &self.fill, address);
             state.hold(position, self.area.frame(address) as u32);
             position = position.wrapping_add(1);
             self.receive.consume(position);

@@ -278,6 +278,12 @@ impl Ring {
         unsafe { &*self.base.as_ptr().add(at).cast() }
     }
 
+    /// Where an entry stands.
+    #[inline]
+    pub fn place_of(&self, index: u32) -> *const u8 {
+        std::ptr::from_ref(self.entry(index, 0)).cast()
+    }
+
     pub fn entries(&self) -> u32 {
         self.mask + 1
     }
