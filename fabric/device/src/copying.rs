@@ -5,9 +5,9 @@
 //! the source does in its own. That is frequent: allocators put what is long 16 bytes behind the beginning of a page, and
 //! rings, and the kernel's pages of what arrives, begin at one.
 
+use crate::sys;
 use std::ops::{Deref, DerefMut};
 use std::sync::OnceLock;
-use std::time::{Duration, Instant};
 
 pub(crate) const PAGE_BYTES: usize = 4096;
 /// From here on in front of the source, in bytes, nothing is slow any more.
@@ -30,15 +30,16 @@ pub fn is_slow_for_the_kernel(from: usize, to: usize) -> bool {
     is_slow(from, to) && *WEAK.get_or_init(|| time_of_copies(NEAR_BYTES / 2) > 4 * time_of_copies(0))
 }
 
-/// How long the processor's instruction takes for two pages, so far ahead of their place; the least of some tries.
-fn time_of_copies(ahead: usize) -> Duration {
+/// How long the processor's instruction takes for two pages, so far ahead of their place, in ticks of the clock; the least of
+/// some tries.
+fn time_of_copies(ahead: usize) -> u64 {
     let from = Buffer::new(3 * PAGE_BYTES);
     let mut to = Buffer::new(4 * PAGE_BYTES);
     let skew = (from.as_ptr() as usize).wrapping_sub(to.as_ptr() as usize) % PAGE_BYTES + ahead;
     let tries = (0..4).map(|_| {
-        let begin = Instant::now();
+        let begin = sys::ticks();
         copy_by_instruction(&from[..2 * PAGE_BYTES], &mut to[skew..][..2 * PAGE_BYTES]);
-        begin.elapsed()
+        sys::ticks().wrapping_sub(begin)
     });
     tries.min().unwrap_or_default()
 }

@@ -29,8 +29,8 @@ pub struct Place {
     pub addresses: Vec<SocketAddr>,
 }
 
-/// Of so many looks one asks the set of sockets.
-const DIRECT_LOOKS: u32 = 32;
+/// The set of sockets is asked this long after the last time, in ticks of the clock: some ten microseconds or more.
+const SET_TICKS: u64 = 1 << 16;
 
 /// What a peer may still do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -122,8 +122,9 @@ pub struct TcpDevice {
     pub(super) dialing: Vec<u32>,
     /// Peers to which there are connections.
     pub(super) linked: Vec<u32>,
-    /// Looks since the set of sockets was last asked.
-    direct_looks: u32,
+    /// When the set of sockets was last asked, and whether the next look does.
+    set_ticks: u64,
+    asks_set: bool,
     /// Peers of which whole packets are in the buffer.
     buffered: Vec<u32>,
     /// Peers whose output waits for room in the kernel.
@@ -200,7 +201,8 @@ impl TcpDevice {
             guests: Vec::new(),
             dialing: Vec::new(),
             linked: Vec::new(),
-            direct_looks: 0,
+            set_ticks: 0,
+            asks_set: false,
             buffered: Vec::new(),
             waiting: Vec::new(),
             gathering: false,
@@ -322,6 +324,7 @@ impl TcpDevice {
 
     /// Whether the next poll should look at the sockets, however short ago the last did.
     pub fn look_soon(&mut self) {
+        self.asks_set = true;
         self.look.soon();
     }
 
@@ -409,7 +412,7 @@ impl TcpDevice {
     /// After a sleep, by who has slept.
     pub fn disarm(&mut self) {
         self.bell.iter().for_each(OwnBell::drain);
-        self.look.soon();
+        self.look_soon();
     }
 
     /// How to sleep until something comes, or is to be done. Usable without the device, while another thread uses that.
@@ -502,9 +505,14 @@ impl TcpDevice {
     /// Whether a look reads the one connection that there is, and asks the set of sockets some other time: two calls where
     /// something has come are one then, and whoever sends does not wait for the set, which it has to tell.
     fn looks_directly(&mut self) -> bool {
+        let now = sys::ticks();
         let only = self.linked.len() == 1 && self.dialing.is_empty() && self.guests.is_empty();
-        self.direct_looks = if only { (self.direct_looks + 1) % DIRECT_LOOKS } else { 0 };
-        self.direct_looks > 0
+        let asks = std::mem::take(&mut self.asks_set) || now.wrapping_sub(self.set_ticks) >= SET_TICKS;
+        if only && !asks {
+            return true;
+        }
+        self.set_ticks = now;
+        false
     }
 
     #[inline(never)]

@@ -138,37 +138,52 @@ impl Sink for Whole {
     }
 }
 
+/// Sends the bytes by trains, the first of all with another header than the first of each other; how many there were.
+fn send_by_trains(net: &mut [TcpDevice], data: &[u8]) -> (Whole, usize) {
+    let (mut whole, mut sent, mut posts) = (Whole { tags: Vec::new(), bytes: Vec::new() }, 0, 0);
+    let (start, mut got) = (Instant::now(), Got::default());
+    while whole.bytes.len() < data.len() {
+        if sent < data.len() {
+            let rest = &data[sent..];
+            let first = head(if posts == 0 { 1 } else { 2 });
+            // SAFETY: the bytes are readable.
+            let posted = unsafe { net[0].post_train(1, first, &[], head(3), rest.as_ptr(), rest.len()) };
+            if let Posted::Sent(bytes) = posted {
+                assert!(bytes % LARGEST_PACKET == 0 || sent + bytes == data.len(), "whole packets, or all");
+                (sent, posts) = (sent + bytes, posts + 1);
+            }
+        }
+        net[0].poll(&mut got);
+        net[1].poll(&mut whole);
+        assert!(start.elapsed() < LOST, "{} of {} bytes", whole.bytes.len(), data.len());
+    }
+    (whole, posts)
+}
+
 #[test]
 fn a_train_comes_as_packets_of_which_the_first_has_a_header_of_its_own() {
-    // With room for all of it in the kernel, and with so little that most packets leave in parts.
-    for mut net in [network(2), narrow_network(2)] {
+    // With room for much of it in the kernel, and with so little that most packets leave in parts; encrypted at last.
+    for (kind, mut net) in [network(2), narrow_network(2), network(2)].into_iter().enumerate() {
+        net.iter_mut().for_each(|device| device.set_encrypts(kind == 2));
         let mut got = sinks(2);
         send(&mut net[0], 1, 0);
         until(&mut net, &mut got, |got| got[1].tags.len() == 1);
-        let data: Vec<u8> = (0..TRAIN_BYTES + 3 * LARGEST_PACKET + 77).map(|at| (at * 7 + (at >> 9)) as u8).collect();
-        let (mut whole, mut sent, mut posts) = (Whole { tags: Vec::new(), bytes: Vec::new() }, 0, 0);
-        let start = Instant::now();
-        while whole.bytes.len() < data.len() {
-            if sent < data.len() {
-                let tag = if posts == 0 { 1 } else { 2 };
-                let rest = &data[sent..];
-                // SAFETY: the bytes are readable.
-                let posted = unsafe { net[0].post_train(1, head(tag), &[], head(3), rest.as_ptr(), rest.len()) };
-                if let Posted::Sent(bytes) = posted {
-                    assert!(bytes % LARGEST_PACKET == 0 || sent + bytes == data.len(), "whole packets, or all");
-                    (sent, posts) = (sent + bytes, posts + 1);
-                }
-            }
-            net[0].poll(&mut got[0]);
-            net[1].look_soon();
-            net[1].poll(&mut whole);
-            assert!(start.elapsed() < LOST, "{} of {} bytes", whole.bytes.len(), data.len());
-        }
+        // The first payload lies badly for the kernel behind its header of 24 bytes, and goes behind a gap.
+        let length = TRAIN_BYTES + 3 * LARGEST_PACKET + 77;
+        let memory: Vec<u8> = (0..length + 4096 + 8).map(|at| (at * 7 + (at >> 9)) as u8).collect();
+        let data = &memory[memory.as_ptr().align_offset(4096) + 8..][..length];
+        let before = net[0].counters();
+        let (whole, posts) = send_by_trains(&mut net, data);
         assert!(whole.bytes == data, "the bytes in their order");
-        assert_eq!(whole.tags.len(), data.len().div_ceil(LARGEST_PACKET));
+        let packets = data.len().div_ceil(LARGEST_PACKET);
+        assert_eq!(whole.tags.len(), packets);
         let firsts = whole.tags.iter().filter(|tag| **tag != 3).count();
         assert_eq!((whole.tags[0], firsts), (1, posts), "a header of its own for the first of each train");
-        assert_eq!(net[0].counters().packets as usize, whole.tags.len() + 1);
+        assert!(kind > 0 || posts < packets, "{posts} calls for {packets} packets");
+        let counted = net[0].counters();
+        assert_eq!((counted.packets - before.packets) as usize, packets);
+        let fronts = (counted.bytes - before.bytes) as usize - data.len();
+        assert!(fronts >= packets * 24 + 32, "{fronts} bytes before payloads, one of them with a gap");
     }
 }
 

@@ -3,6 +3,7 @@
 use super::LONGEST;
 use super::port::Report;
 use super::socket::{Name, Socket};
+use crate::xdp::PACKET_BYTES;
 use std::io;
 use std::net::SocketAddr;
 
@@ -11,6 +12,9 @@ const ARENA_BYTES: usize = 256 << 10;
 /// The kernel cuts a run into at most so many datagrams, and takes so many bytes.
 const MOST_SEGMENTS: u32 = 64;
 const MOST_RUN_BYTES: usize = 65_000;
+/// Runs of no more than that are not made: a filter of the other side that sees them before the kernel has cut them, as one on
+/// a virtual cable does, would hand them to a lane as one datagram. No lane takes a longer one.
+const LEAST_RUN_BYTES: usize = PACKET_BYTES;
 /// So many runs in a row that were refused as runs, and none is made any more.
 const PATIENCE: u32 = 4;
 
@@ -74,6 +78,7 @@ impl Outbox {
 
     /// Sends what there is room for; true if nothing is left. What the kernel has refused is reported.
     pub fn flush(&mut self, socket: &Socket, reports: &mut Vec<Report>) -> bool {
+        self.part_short_runs();
         let mut again = true;
         while self.gone < self.runs.len() {
             let asked = Socket::AT_ONCE.min(self.runs.len() - self.gone);
@@ -112,17 +117,29 @@ impl Outbox {
         true
     }
 
-    /// The next run leaves as datagrams of their own.
+    /// The next run, which was refused, leaves as datagrams of their own.
     fn part_run(&mut self) {
         self.refused += 1;
         self.joins &= self.refused < PATIENCE;
-        let Run { to, address, start, bytes, segment, .. } = self.runs[self.gone];
+        self.part(self.gone);
+    }
+
+    fn part_short_runs(&mut self) {
+        for index in (self.gone..self.runs.len()).rev() {
+            if self.runs[index].count > 1 && self.runs[index].bytes <= LEAST_RUN_BYTES {
+                self.part(index);
+            }
+        }
+    }
+
+    fn part(&mut self, index: usize) {
+        let Run { to, address, start, bytes, segment, .. } = self.runs[index];
         let single = |at: usize| {
             let bytes = segment.min(start + bytes - at);
             Run { to, address, start: at, bytes, segment: bytes, count: 1, open: false }
         };
         let singles = (start..start + bytes).step_by(segment).map(single).collect::<Vec<_>>();
-        self.runs.splice(self.gone..=self.gone, singles);
+        self.runs.splice(index..=index, singles);
     }
 }
 

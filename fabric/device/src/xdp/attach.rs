@@ -37,7 +37,7 @@ pub enum Unusable {
     Taken { interface: String, program: String, id: u32 },
     #[error("queue 0 of interface {0} is used by AF_XDP sockets of another process")]
     QueueTaken(String),
-    #[error("the filter cannot be attached to interface {interface} ({mode} XDP): {cause}")]
+    #[error("the filter cannot be attached to interface {interface} ({mode} XDP, WEFT_XDP_MODE says which): {cause}")]
     NotAttached { interface: String, mode: &'static str, cause: io::Error },
     #[error("the memory for xdp cannot be registered ({0}); RLIMIT_MEMLOCK (ulimit -l) may be too low")]
     Memory(io::Error),
@@ -188,7 +188,8 @@ fn taken(interface: &Interface, id: u32) -> Unusable {
 ///
 /// On a virtual cable the driver's way takes segmentation offload from everybody's TCP, which the kernel's own way behind
 /// the driver leaves there: 3.4 GB/s in the place of 0.6, and a lane takes a tenth less time that way, too
-/// (`lane_speed`, decision 25). Elsewhere the driver's way saves making a packet of the kernel's of each.
+/// (`lane_speed`, decision 25). Elsewhere the driver's way saves making a packet of the kernel's of each, and leaves the kernel
+/// to put together what arrives.
 fn attach(
     program: BorrowedFd<'_>,
     interface: &Interface,
@@ -198,13 +199,9 @@ fn attach(
     let attach = |generic| bpf::attach(program, interface.number, generic);
     let refused = |mode| move |cause| not_attached(interface, mode, cause);
     match mode {
-        XdpMode::Auto if !facts.is_virtual_cable => match attach(false).map_err(refused("native")) {
-            // The driver has none, or not as the interface is set up.
-            Err(Unusable::NotAttached { .. }) => attach(true).map_err(refused("generic")),
-            answer => answer,
-        },
-        XdpMode::Native => attach(false).map_err(refused("native")),
-        XdpMode::Generic | XdpMode::Auto => attach(true).map_err(refused("generic")),
+        XdpMode::Auto if facts.is_virtual_cable => attach(true).map_err(refused("generic")),
+        XdpMode::Generic => attach(true).map_err(refused("generic")),
+        XdpMode::Auto | XdpMode::Native => attach(false).map_err(refused("native")),
     }
 }
 

@@ -12,11 +12,14 @@ use super::area::Area;
 use super::socket::Ring;
 use crate::past_caches;
 use crate::sync::{AtomicU32, Ordering};
+use std::sync::atomic::AtomicBool;
 
 /// Frames that others may have been given in between.
 const AHEAD: u32 = 8;
-/// So often the whole ring of frames is searched: where the kernel is, shows late.
+/// So often the whole ring of frames is searched, since where the kernel is shows late; and once more after so many packets
+/// that were found without.
 const SEARCHES: u32 = 8;
+const FOUND: u32 = 64;
 /// The lines of a short packet.
 const FETCHED_BYTES: usize = 128;
 
@@ -26,18 +29,30 @@ pub(super) struct Foresight {
     next: AtomicU32,
     /// Where in its frame a packet begins.
     start: AtomicU32,
+    /// Whether that was right the last time, how often it was, and how often it was searched for.
+    is_sure: AtomicBool,
+    found: AtomicU32,
     searches: AtomicU32,
 }
 
 impl Foresight {
     pub fn new(fill: &Ring) -> Self {
-        Self { next: AtomicU32::new(fill.consumer()), start: AtomicU32::new(0), searches: AtomicU32::new(0) }
+        Self {
+            next: AtomicU32::new(fill.consumer()),
+            start: AtomicU32::new(0),
+            is_sure: AtomicBool::new(false),
+            found: AtomicU32::new(0),
+            searches: AtomicU32::new(0),
+        }
     }
 
     /// Nothing has come yet at `position` of the ring of what arrives.
     #[inline(always)]
     pub fn fetch(&self, area: &Area, fill: &Ring, receive: &Ring, position: u32) {
         past_caches::fetch::<false>(receive.place_of(position));
+        if !self.is_sure.load(Ordering::Relaxed) {
+            return;
+        }
         let frame = fill.address(self.next.load(Ordering::Relaxed));
         let address = frame.wrapping_add(self.start.load(Ordering::Relaxed).into());
         if area.is_received(address, FETCHED_BYTES as u32) {
@@ -53,16 +68,35 @@ impl Foresight {
         let start = address % u64::from(area.layout().frame_bytes);
         self.start.store(start as u32, Ordering::Relaxed);
         let next = self.next.load(Ordering::Relaxed);
-        let find = |ahead: u32| {
-            (0..ahead).map(|ahead| next.wrapping_add(ahead)).find(|at| fill.address(*at) == address - start)
-        };
-        let place = find(AHEAD).or_else(|| {
-            let searches = self.searches.load(Ordering::Relaxed);
-            self.searches.store(searches.saturating_add(1), Ordering::Relaxed);
-            if searches < SEARCHES { find(fill.entries()) } else { None }
-        });
+        let is_right = fill.address(next) == address - start;
+        let place = if is_right { Some(next) } else { self.search(fill, address - start) };
+        self.is_sure.store(is_right, Ordering::Relaxed);
         if let Some(place) = place {
             self.next.store(place.wrapping_add(1), Ordering::Relaxed);
+            self.note_found();
+        }
+    }
+
+    /// Where the ring of frames names this one, if that is near, or the whole ring may be searched.
+    fn search(&self, fill: &Ring, frame: u64) -> Option<u32> {
+        let next = self.next.load(Ordering::Relaxed);
+        let find = |most: u32| (0..most).map(|ahead| next.wrapping_add(ahead)).find(|at| fill.address(*at) == frame);
+        find(AHEAD).or_else(|| {
+            let searches = self.searches.load(Ordering::Relaxed);
+            if searches >= SEARCHES {
+                return None;
+            }
+            self.searches.store(searches + 1, Ordering::Relaxed);
+            find(fill.entries())
+        })
+    }
+
+    fn note_found(&self) {
+        let found = self.found.load(Ordering::Relaxed).wrapping_add(1);
+        self.found.store(found, Ordering::Relaxed);
+        if found.is_multiple_of(FOUND) {
+            let searches = self.searches.load(Ordering::Relaxed);
+            self.searches.store(searches.saturating_sub(1), Ordering::Relaxed);
         }
     }
 }
@@ -85,11 +119,12 @@ mod tests {
         // Far from where the kernel says that it is.
         foresight.learn(&area, &fill, frame(100) + 256);
         assert_eq!((next(), foresight.start.load(Ordering::Relaxed)), (101, 256));
+        assert!(!foresight.is_sure.load(Ordering::Relaxed), "it was found, not foreseen");
         foresight.learn(&area, &fill, frame(101) + 256);
-        assert_eq!(next(), 102);
+        assert!(next() == 102 && foresight.is_sure.load(Ordering::Relaxed));
         // Others had some.
         foresight.learn(&area, &fill, frame(105) + 256);
-        assert_eq!(next(), 106);
+        assert!(next() == 106 && !foresight.is_sure.load(Ordering::Relaxed));
         // Searched for in vain it is searched for no more, and what is near is still found.
         let none = u64::from(layout.receive_frames()) * u64::from(layout.frame_bytes);
         (0..2 * SEARCHES).for_each(|_| foresight.learn(&area, &fill, none));

@@ -21,7 +21,7 @@ pub(super) const STALLED_NS: u64 = 1_000_000_000;
 /// And has tried so often: a rank that computes in between has found others inside by chance.
 pub(super) const STALLED_TRIES: u32 = 1000;
 /// Larger than any frame.
-pub(super) const PACKET_BYTES: usize = 4096;
+pub(crate) const PACKET_BYTES: usize = 4096;
 
 /// A datagram that has arrived, lent while it is handled.
 pub struct Frame<'a> {

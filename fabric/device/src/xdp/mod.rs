@@ -43,6 +43,7 @@ mod socket;
 pub use attach::{Lanes, Unusable, look, permitted};
 pub use header::{Ends, Route};
 pub use interface::{Facts, Interface, all as interfaces, facts};
+pub(crate) use lane::PACKET_BYTES;
 pub use lane::{BATCH, Counters, Frame, Lane, Sockets};
 pub use shared::{LaneState, SharedLane};
 pub use socket::Statistics;

@@ -1,9 +1,10 @@
 //! Traffic that is not for a lane, and peers without one.
 
 use super::cable::{Cable, LIMIT, lane, port, v4, v6};
-use super::{Both, deliver, next, pattern, send};
+use super::{Both, deliver, next, pattern, receive, send};
 use std::io::{Read, Write};
-use std::net::{TcpListener, TcpStream};
+use std::net::{TcpListener, TcpStream, UdpSocket};
+use weft_device::udp::Port;
 use weft_device::xdp::Route;
 use weft_wire::settings::XdpMode;
 
@@ -47,6 +48,29 @@ fn others_reach_their_sockets(mut both: Both) {
         }
     }
     assert_eq!(both.lanes[0].receive(|_| panic!("nothing was for the lane")), 0);
+}
+
+/// What a socket sends in one go stays apart, also where the filter sees it before the kernel has cut it.
+#[test]
+fn datagrams_that_leave_together_reach_a_lane_one_by_one() {
+    for mode in [XdpMode::Auto, XdpMode::Native] {
+        let mut both = Both::with(mode);
+        let to = v4(1, port(&both.sockets[0]));
+        let mut from =
+            both.cable.on(2, || Port::new(UdpSocket::bind("[::]:0").expect("a socket").into()).expect("a port"));
+        for (number, sizes) in [vec![100, 100, 40], vec![700, 700], vec![1400, 300]].into_iter().enumerate() {
+            let datagrams: Vec<_> = sizes.iter().map(|bytes| pattern(number as u32, *bytes)).collect();
+            for datagram in &datagrams {
+                assert!(from.send(&to, |place| {
+                    place[..datagram.len()].copy_from_slice(datagram);
+                    Some(datagram.len())
+                }));
+            }
+            assert!(from.flush());
+            let got = receive(&mut both.lanes[0], datagrams.len());
+            assert!(got.into_iter().map(|(_, payload)| payload).eq(datagrams), "{mode:?}: {sizes:?}");
+        }
+    }
 }
 
 #[test]

@@ -298,7 +298,7 @@ choice! {
 choice! {
     /// How the filter of the device xdp is attached to an interface.
     XdpMode {
-        /// Whichever costs other traffic less, among those that the interface has.
+        /// Whichever costs other traffic less, as far as that is known.
         Auto = "auto",
         /// In the interface's driver.
         Native = "native",

@@ -132,7 +132,7 @@ settings! {
         "Which devices may carry messages; to each rank goes the first that leads there. auto: shared memory, then udp, with tcp for long messages and where datagrams do not pass.";
     xdp_mode: XdpMode, "WEFT_XDP_MODE", None,
         Kind::Choice(XdpMode::WORDS), "auto",
-        "How the filter of xdp is attached: in the driver (native), or behind it (generic). auto: generic where native would take offloads from other traffic (veth) or is not there, native elsewhere.";
+        "How the filter of xdp is attached: in the driver (native), or behind it (generic). auto: generic on virtual cables (veth), where native would take offloads from other traffic, and native elsewhere.";
     encrypt: bool, "WEFT_ENCRYPT", Some("encrypt"),
         Kind::Switch, "off",
         "Whether what ranks of different hosts send each other is encrypted; the same for all ranks of a job.";

@@ -104,7 +104,7 @@ impl Hosts {
         command
     }
 
-    /// The first host's end of the cable: what has crossed it, and whether a native XDP program is attached.
+    /// The first host's end of the cable: what has crossed it, and whether an XDP program is attached.
     ///
     /// # Errors
     /// The kernel cannot be asked.
@@ -231,13 +231,19 @@ pub struct Cable {
     /// In both directions.
     pub bytes: u64,
     pub has_program: bool,
+    /// In the driver.
+    pub is_native: bool,
 }
+
+/// As `ip` has it.
+const NATIVE: u64 = 1;
 
 fn cable(json: &str) -> anyhow::Result<Cable> {
     let all: serde_json::Value = serde_json::from_str(json).context("what `ip` says of the cable")?;
     let count = |direction: &str| all[0]["stats64"][direction]["bytes"].as_u64();
+    let xdp = &all[0]["xdp"];
     let (received, sent) = count("rx").zip(count("tx")).context("`ip` counts no bytes of the cable")?;
-    Ok(Cable { bytes: received + sent, has_program: all[0]["xdp"]["prog"].is_object() })
+    Ok(Cable { bytes: received + sent, has_program: xdp["prog"].is_object(), is_native: xdp["mode"] == NATIVE })
 }
 
 /// Keep the XDP filter attached that leads to an address, until standard input ends.
@@ -253,7 +259,10 @@ pub struct HoldArgs {
 pub fn hold(args: &HoldArgs) -> anyhow::Result<()> {
     // A port that is ours, so that the filter takes nobody's datagrams.
     let socket = UdpSocket::bind((Ipv4Addr::UNSPECIFIED, 0))?;
-    let mode = weft_fabric::Settings::from_env(std::env::vars_os()).unwrap_or_default().xdp_mode;
+    let settings = weft_fabric::Settings::from_env(std::env::vars_os());
+    let wrong =
+        |errors: Vec<weft_fabric::SettingError>| errors.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ");
+    let mode = settings.map_err(|errors| anyhow::anyhow!(wrong(errors)))?.xdp_mode;
     let lanes = weft_fabric::Lanes::facing(&[args.address], &[socket.local_addr()?.port()], mode)?;
     println!("up");
     std::io::copy(&mut std::io::stdin(), &mut std::io::sink())?;
@@ -268,9 +277,11 @@ mod tests {
     #[test]
     fn bytes_and_program_of_the_cable_are_read() {
         let plain = r#"[{"ifname":"eth0","stats64":{"rx":{"bytes":30,"packets":1},"tx":{"bytes":12,"packets":1}}}]"#;
-        assert_eq!(cable(plain).unwrap(), Cable { bytes: 42, has_program: false });
+        assert_eq!(cable(plain).unwrap(), Cable { bytes: 42, has_program: false, is_native: false });
         let xdp = plain.replace(r#""ifname""#, r#""xdp":{"mode":1,"prog":{"id":7}},"ifname""#);
-        assert_eq!(cable(&xdp).unwrap(), Cable { bytes: 42, has_program: true });
+        assert_eq!(cable(&xdp).unwrap(), Cable { bytes: 42, has_program: true, is_native: true });
+        let generic = xdp.replace(r#""mode":1"#, r#""mode":2"#);
+        assert_eq!(cable(&generic).unwrap(), Cable { bytes: 42, has_program: true, is_native: false });
         assert!(cable("[]").is_err() && cable("no JSON").is_err());
     }
 

@@ -101,6 +101,7 @@ impl Bench {
         let held = wire.has_filter() && !way.attaches();
         let _holders = if held { Some(self.hosts.attach(&self.weft, wire.mode())?) } else { None };
         let before = self.cable(held)?;
+        ensure!(!held || before.is_native == (wire == Wire::Native), "the XDP program is attached in another way");
         let measured = match job {
             Job::Short | Job::Long | Job::Collective | Job::Pairs => self.measure_mpi(lines, way),
             Job::Heat => self.measure_heat(wire, way),

@@ -38,7 +38,7 @@ pub fn text(checked: &Checked) -> String {
         let what = match (found, bare.map(|(_, _, bare)| bare)) {
             (Found::Good(distance), Some(Found::Good(bare))) => way(distance) + &rest(distance, bare),
             (Found::Good(distance), _) => way(distance),
-            (Found::Bad(why), _) => format!("no way: {why}"),
+            (Found::Bad(why), _) => format!("not measured: {why}"),
         };
         let _ = writeln!(text, "  {first:width$}  {second:width$}  {what}");
     }
