@@ -1,4 +1,4 @@
-//! The lines of both tables: what is measured, in which ways, and what it must reach.
+//! The lines of all tables: what is measured, in which ways, and what it must reach.
 
 use super::ways::Way;
 use crate::format::size;

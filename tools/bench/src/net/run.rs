@@ -1,4 +1,4 @@
-//! Runs the lines of both tables, each way by turns.
+//! Runs the lines of all tables, each way by turns.
 
 use super::NetArgs;
 use super::hosts::{Cable, Hosts, MODE_VARIABLE};
