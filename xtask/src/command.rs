@@ -1,10 +1,10 @@
 //! Starting programs: said first, then run, and a failure names the program.
 
 use std::ffi::{OsStr, OsString};
-use std::io::{BufRead, BufReader, Write};
+use std::io::{BufRead, BufReader, Read, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use std::sync::mpsc::{self, RecvTimeoutError};
+use std::sync::mpsc::{self, RecvTimeoutError, Sender};
 use std::thread;
 
 use anyhow::{Context, Result, bail};
@@ -21,6 +21,30 @@ fn quoted(word: &str) -> String {
 pub struct Program {
     command: Command,
     text: String,
+}
+
+/// Where a program says something.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Stream {
+    Output,
+    Error,
+}
+
+impl Stream {
+    /// Says the line in our own stream of that kind.
+    fn print(self, line: &[u8]) -> std::io::Result<()> {
+        let line = [line, b"\n"].concat();
+        match self {
+            Stream::Output => std::io::stdout().write_all(&line),
+            Stream::Error => std::io::stderr().write_all(&line),
+        }
+    }
+}
+
+/// A thread that sends the lines of `input` until it ends.
+fn read_lines(input: impl Read + Send + 'static, stream: Stream, said: Sender<(Stream, Vec<u8>)>) {
+    let lines = BufReader::new(input).split(b'\n');
+    thread::spawn(move || lines.map_while(Result::ok).try_for_each(|line| said.send((stream, line))));
 }
 
 /// The root of the repository.
@@ -77,30 +101,29 @@ impl Program {
         Ok(())
     }
 
-    /// Runs it, hands every line of its standard output to `see` and prints it; `false` is an exit code other than 0. Who
-    /// hangs below it is ended.
-    pub fn run_seeing(mut self, mut see: impl FnMut(&str)) -> Result<bool> {
+    /// Runs it, hands every line that it says to `see` and prints it; `false` is an exit code other than 0. Who hangs below
+    /// it is ended.
+    pub fn run_seeing(mut self, mut see: impl FnMut(Stream, &str)) -> Result<bool> {
         self.say();
-        let mut child =
-            self.command.stdout(Stdio::piped()).spawn().with_context(|| format!("cannot start `{}`", self.text))?;
-        let output = child.stdout.take().context("standard output is piped")?;
+        let mut child = self
+            .command
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .with_context(|| format!("cannot start `{}`", self.text))?;
         let (said, heard) = mpsc::channel();
-        let reader = thread::spawn(move || BufReader::new(output).split(b'\n').try_for_each(|line| said.send(line)));
+        read_lines(child.stdout.take().context("standard output is piped")?, Stream::Output, said.clone());
+        read_lines(child.stderr.take().context("standard error is piped")?, Stream::Error, said);
         loop {
-            let line = match heard.recv_timeout(silence::LIMIT) {
-                Ok(line) => line?,
-                Err(RecvTimeoutError::Timeout) => {
-                    silence::end_who_hangs(child.id());
-                    continue;
+            match heard.recv_timeout(silence::LIMIT) {
+                Ok((stream, line)) => {
+                    see(stream, &String::from_utf8_lossy(&line));
+                    stream.print(&line)?;
                 }
+                Err(RecvTimeoutError::Timeout) => silence::end_who_hangs(child.id()),
                 Err(RecvTimeoutError::Disconnected) => break,
-            };
-            see(&String::from_utf8_lossy(&line));
-            let mut out = std::io::stdout().lock();
-            out.write_all(&line)?;
-            out.write_all(b"\n")?;
+            }
         }
-        let _ = reader.join();
         Ok(child.wait()?.success())
     }
 
@@ -148,8 +171,10 @@ mod tests {
     #[test]
     fn every_line_of_output_is_seen() {
         let mut lines = Vec::new();
-        let program = Program::new("sh").args(["-c", r"printf 'a\nb\n'; exit 3"]);
-        assert!(!program.run_seeing(|line| lines.push(line.to_owned())).unwrap());
-        assert_eq!(lines, ["a", "b"]);
+        let program = Program::new("sh").args(["-c", r"printf 'a\nb\n'; printf c >&2; exit 3"]);
+        assert!(!program.run_seeing(|stream, line| lines.push((stream, line.to_owned()))).unwrap());
+        lines.sort_by_key(|(_, line)| line.clone());
+        let expected = [(Stream::Output, "a"), (Stream::Output, "b"), (Stream::Error, "c")];
+        assert_eq!(lines, expected.map(|(stream, line)| (stream, line.to_owned())));
     }
 }

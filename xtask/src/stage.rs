@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::Result;
 
-use crate::command::Program;
+use crate::command::{Program, Stream};
 use crate::machine::{self, Need};
 
 /// One step of the tests. A new one is a file in `stages/` and a line in its list.
@@ -22,8 +22,8 @@ pub struct Stage {
 pub enum Outcome {
     /// A check that is one whole: it passed.
     Passed,
-    /// So many single tests passed and failed.
-    Tests { passed: usize, failed: usize },
+    /// So many single tests passed and failed; `complaints` are the lines that tell which and why.
+    Tests { passed: usize, failed: usize, complaints: Vec<String> },
     /// It cannot be run here, and why. This is not a pass.
     NotRun(String),
 }
@@ -63,7 +63,7 @@ fn run_one(stage: &Stage) -> Line {
     let start = Instant::now();
     let (outcome, error) = match (stage.run)() {
         Ok(outcome) => (outcome, None),
-        Err(error) => (Outcome::Tests { passed: 0, failed: 1 }, Some(format!("{error:#}"))),
+        Err(error) => (Outcome::Tests { passed: 0, failed: 1, complaints: Vec::new() }, Some(format!("{error:#}"))),
     };
     Line { name: stage.name, outcome, time: start.elapsed(), error }
 }
@@ -96,11 +96,14 @@ impl Line {
     }
 }
 
-/// Prints one line per stage and, last, the plain count. A stage that is one whole counts as one test.
+/// Prints one line per stage, below it what failed, and, last, the plain count. A stage that is one whole counts as one test.
 fn sum_up(lines: &[Line], missing: Missing) -> bool {
     println!("\n== summary");
     for line in lines {
         println!("{:<10} {:>7.1} s  {}", line.name, line.time.as_secs_f64(), line.text());
+        if let Outcome::Tests { failed: 1.., complaints, .. } = &line.outcome {
+            complaints.iter().for_each(|complaint| println!("           {complaint}"));
+        }
     }
     let not_run = lines.iter().filter(|line| matches!(line.outcome, Outcome::NotRun(_))).count();
     if not_run > 0 {
@@ -111,22 +114,39 @@ fn sum_up(lines: &[Line], missing: Missing) -> bool {
     failed == 0 && passed > 0 && (missing == Missing::IsToldOnly || not_run == 0)
 }
 
-/// Runs a `cargo test` and counts its tests. None at all is an error: a filter or a configuration went wrong.
+/// Runs a `cargo test` and counts its tests. A program of tests that ends before its result, killed or not, and one that
+/// cannot be built count as one that failed. None at all is an error: a filter or a configuration went wrong.
 pub fn cargo_test(program: Program) -> Result<Outcome> {
     let (mut passed, mut failed) = (0, 0);
-    let succeeded = program.run_seeing(|line| {
+    let mut complaints = Vec::new();
+    let succeeded = program.run_seeing(|stream, line| {
         if let Some((p, f)) = read_result(line) {
             passed += p;
             failed += f;
+        } else if is_complaint(stream, line) {
+            complaints.push(line.trim().to_owned());
         }
     })?;
     if !succeeded && failed == 0 {
-        anyhow::bail!("cargo test ended with an error before or outside of the tests");
+        failed = 1;
+        complaints.push("cargo test ended with an error before or outside of the tests".into());
     }
     if passed + failed == 0 {
         anyhow::bail!("not one test ran");
     }
-    Ok(Outcome::Tests { passed, failed })
+    Ok(Outcome::Tests { passed, failed, complaints })
+}
+
+/// Whether the line tells which test failed, or how a program of tests or a build ended.
+fn is_complaint(stream: Stream, line: &str) -> bool {
+    let line = line.trim();
+    match stream {
+        Stream::Output => line.starts_with("test ") && line.ends_with(" ... FAILED"),
+        Stream::Error => {
+            let begins = ["error", "fatal runtime error", "process didn't exit successfully"];
+            begins.iter().any(|begin| line.starts_with(begin)) || line.contains("panicked at ")
+        }
+    }
 }
 
 /// The numbers in `test result: ok. 3 passed; 0 failed; ...`.
@@ -159,7 +179,19 @@ mod tests {
         assert!(!sum_up(&[absent()], Missing::IsToldOnly));
         assert!(sum_up(&[line(Outcome::Passed), absent()], Missing::IsToldOnly));
         assert!(!sum_up(&[line(Outcome::Passed), absent()], Missing::Fails));
-        assert!(!sum_up(&[line(Outcome::Tests { passed: 3, failed: 1 })], Missing::IsToldOnly));
+        assert!(!sum_up(&[line(Outcome::Tests { passed: 3, failed: 1, complaints: Vec::new() })], Missing::IsToldOnly));
+    }
+
+    #[test]
+    fn what_failed_and_how_is_kept_for_the_summary() {
+        let script = "echo 'test a::b ... FAILED'; echo 'test a::c ... ok'; echo \"  $0\" >&2; exit 1";
+        let end = "process didn't exit successfully: `x` (signal: 11, SIGSEGV)";
+        let ended = cargo_test(Program::new("sh").args(["-c", script, end])).unwrap();
+        let Outcome::Tests { passed: 0, failed: 1, mut complaints } = ended else { panic!("it failed") };
+        let last = complaints.pop().unwrap();
+        assert!(last.contains("outside of the tests"), "{last}");
+        complaints.sort();
+        assert_eq!(complaints, [end, "test a::b ... FAILED"]);
     }
 
     #[test]

@@ -145,22 +145,6 @@ fn monitors(hosts: &[u32], devices: &str) -> Vec<Monitor<World>> {
     job_across(hosts).into_iter().map(open).collect()
 }
 
-/// Ends the program if a wait is never ended.
-fn watch(what: impl FnOnce() + Send + 'static) {
-    let (done, ended) = std::sync::mpsc::channel();
-    let worker = std::thread::spawn(move || {
-        what();
-        let _ = done.send(());
-    });
-    match ended.recv_timeout(LOST + LOST) {
-        Err(std::sync::mpsc::RecvTimeoutError::Timeout) => {
-            eprintln!("somebody was not woken");
-            std::process::abort();
-        }
-        _ => worker.join().expect("no panic"),
-    }
-}
-
 on_each_device! {
 /// Who sleeps is woken by a socket as well as by a ring, whichever comes.
 fn sleepers_are_woken_by_the_network_and_by_shared_memory(devices: &'static str) {

@@ -3,8 +3,7 @@
 mod common;
 use common::*;
 use std::sync::Mutex;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 use weft_fabric::{Bounds, Driven, Endpoint, Limits, Monitor, Outside, Segment, Selector, SendMode};
 
 fn sleepy(segment: &Segment, me: u32) -> Endpoint {
@@ -24,32 +23,6 @@ fn monitor(segment: &Segment, me: u32, threads: bool) -> &'static Monitor<World>
     let world = for_good(Monitor::<World>::new());
     world.open(World(sleepy(segment, me)), threads);
     world
-}
-
-/// Ends the program if a wait is never ended: a thread that sleeps for ever cannot be joined.
-struct Watchdog(&'static AtomicBool);
-
-impl Watchdog {
-    fn new() -> Self {
-        let done = for_good(AtomicBool::new(false));
-        let start = Instant::now();
-        std::thread::spawn(move || {
-            while !done.load(Ordering::Relaxed) {
-                if start.elapsed() > Duration::from_secs(120) {
-                    eprintln!("somebody was not woken");
-                    std::process::abort();
-                }
-                std::thread::park_timeout(Duration::from_millis(100));
-            }
-        });
-        Self(done)
-    }
-}
-
-impl Drop for Watchdog {
-    fn drop(&mut self) {
-        self.0.store(true, Ordering::Relaxed);
-    }
 }
 
 fn send_wait(world: &Monitor<World>, to: u32, tag: i32, data: &[u8]) {
@@ -84,104 +57,109 @@ fn hand_over(world: &Monitor<World>, me: u32, rounds: i32) {
 
 #[test]
 fn no_wake_up_is_lost_in_a_hundred_thousand_hand_overs() {
-    let _watchdog = Watchdog::new();
-    let segment = Segment::create(2).expect("segment");
-    let threads = [0, 1].map(|me| {
-        let world = monitor(&segment, me, false);
-        std::thread::spawn(move || {
-            hand_over(world, me, 50_000);
-            // How often depends on who else wants the cores: an answer may be there before anybody has lain down.
-            assert!(world.enter().0.counters().sleeps > 500, "the test sleeps");
-        })
+    watch(|| {
+        let segment = Segment::create(2).expect("segment");
+        let threads = [0, 1].map(|me| {
+            let world = monitor(&segment, me, false);
+            std::thread::spawn(move || {
+                hand_over(world, me, 50_000);
+                // How often depends on who else wants the cores: an answer may be there before anybody has lain down.
+                assert!(world.enter().0.counters().sleeps > 500, "the test sleeps");
+            })
+        });
+        for thread in threads {
+            thread.join().expect("member");
+        }
     });
-    for thread in threads {
-        thread.join().expect("member");
-    }
 }
 
 #[test]
 fn processes_wake_each_other_too() {
-    let _watchdog = Watchdog::new();
-    let segment = Segment::create(2).expect("segment");
-    let child = fork(|| hand_over(monitor(&segment, 1, false), 1, 20_000));
-    hand_over(monitor(&segment, 0, false), 0, 20_000);
-    assert_eq!(reap(child), 0);
+    watch(|| {
+        let segment = Segment::create(2).expect("segment");
+        let child = fork(|| hand_over(monitor(&segment, 1, false), 1, 20_000));
+        hand_over(monitor(&segment, 0, false), 0, 20_000);
+        assert_eq!(reap(child), 0);
+    });
 }
 
 /// Several threads of each of two processes' worth of endpoints, each with a tag of its own.
 #[test]
 fn threads_that_share_an_endpoint_all_wake() {
-    const THREADS: i32 = 4;
-    let _watchdog = Watchdog::new();
-    let segment = Segment::create(2).expect("segment");
-    let worlds = [monitor(&segment, 0, true), monitor(&segment, 1, true)];
-    let mut threads = Vec::new();
-    for (me, world) in worlds.into_iter().enumerate() {
-        for tag in 0..THREADS {
-            threads.push(std::thread::spawn(move || {
-                let mut buffer = vec![0u8; 200_000];
-                for round in 0..3000usize {
-                    let length = if round % 100 == 99 { 200_000 } else { round % 60 };
-                    let data = bytes(length, round + tag as usize);
-                    if me == 0 {
-                        send_wait(world, 1, tag, &data);
+    watch(|| {
+        const THREADS: i32 = 4;
+        let segment = Segment::create(2).expect("segment");
+        let worlds = [monitor(&segment, 0, true), monitor(&segment, 1, true)];
+        let mut threads = Vec::new();
+        for (me, world) in worlds.into_iter().enumerate() {
+            for tag in 0..THREADS {
+                threads.push(std::thread::spawn(move || {
+                    let mut buffer = vec![0u8; 200_000];
+                    for round in 0..3000usize {
+                        let length = if round % 100 == 99 { 200_000 } else { round % 60 };
+                        let data = bytes(length, round + tag as usize);
+                        if me == 0 {
+                            send_wait(world, 1, tag, &data);
+                        }
+                        assert_eq!(receive_wait(world, from(1 - me as u32, tag), &mut buffer), length);
+                        assert!(buffer[..length] == data);
+                        if me == 1 {
+                            send_wait(world, 0, tag, &data);
+                        }
                     }
-                    assert_eq!(receive_wait(world, from(1 - me as u32, tag), &mut buffer), length);
-                    assert!(buffer[..length] == data);
-                    if me == 1 {
-                        send_wait(world, 0, tag, &data);
-                    }
-                }
-            }));
+                }));
+            }
         }
-    }
-    threads.into_iter().for_each(|thread| thread.join().expect("thread"));
+        threads.into_iter().for_each(|thread| thread.join().expect("thread"));
+    });
 }
 
 /// What one thread does ends what another one of the same process sleeps for.
 #[test]
 fn threads_of_one_process_wake_each_other() {
-    let _watchdog = Watchdog::new();
-    let segment = Segment::create(1).expect("segment");
-    let world = monitor(&segment, 0, true);
-    let threads: Vec<_> = (0..4)
-        .map(|me| {
-            std::thread::spawn(move || {
-                let mut buffer = [0u8; 8];
-                for round in 0..5000u32 {
-                    // A ring of four: 0 starts it, each hands on what it got.
-                    if me == 0 {
-                        send_wait(world, 0, 1, &round.to_le_bytes());
+    watch(|| {
+        let segment = Segment::create(1).expect("segment");
+        let world = monitor(&segment, 0, true);
+        let threads: Vec<_> = (0..4)
+            .map(|me| {
+                std::thread::spawn(move || {
+                    let mut buffer = [0u8; 8];
+                    for round in 0..5000u32 {
+                        // A ring of four: 0 starts it, each hands on what it got.
+                        if me == 0 {
+                            send_wait(world, 0, 1, &round.to_le_bytes());
+                        }
+                        receive_wait(world, from(0, if me == 0 { 4 } else { me }), &mut buffer);
+                        assert_eq!(buffer[..4], round.to_le_bytes());
+                        if me > 0 {
+                            send_wait(world, 0, me + 1, &round.to_le_bytes());
+                        }
                     }
-                    receive_wait(world, from(0, if me == 0 { 4 } else { me }), &mut buffer);
-                    assert_eq!(buffer[..4], round.to_le_bytes());
-                    if me > 0 {
-                        send_wait(world, 0, me + 1, &round.to_le_bytes());
-                    }
-                }
+                })
             })
-        })
-        .collect();
-    threads.into_iter().for_each(|thread| thread.join().expect("thread"));
+            .collect();
+        threads.into_iter().for_each(|thread| thread.join().expect("thread"));
+    });
 }
 
 /// Sender and receiver both sleep whenever they can while rings and bulk areas are full.
 #[test]
 fn a_sender_that_waits_for_room_sleeps_and_wakes() {
-    let _watchdog = Watchdog::new();
-    let segment = Segment::create(2).expect("segment");
-    let (out, into) = (monitor(&segment, 0, false), monitor(&segment, 1, false));
-    let sending = std::thread::spawn(move || {
-        let data = bytes(30_000, 1);
+    watch(|| {
+        let segment = Segment::create(2).expect("segment");
+        let (out, into) = (monitor(&segment, 0, false), monitor(&segment, 1, false));
+        let sending = std::thread::spawn(move || {
+            let data = bytes(30_000, 1);
+            for round in 0..10_000 {
+                send_wait(out, 1, 1, &data[..if round % 2 == 0 { 30_000 } else { 40 }]);
+            }
+        });
+        let mut buffer = vec![0; 30_000];
         for round in 0..10_000 {
-            send_wait(out, 1, 1, &data[..if round % 2 == 0 { 30_000 } else { 40 }]);
+            assert_eq!(receive_wait(into, from(0, 1), &mut buffer), if round % 2 == 0 { 30_000 } else { 40 });
         }
+        sending.join().expect("sender");
     });
-    let mut buffer = vec![0; 30_000];
-    for round in 0..10_000 {
-        assert_eq!(receive_wait(into, from(0, 1), &mut buffer), if round % 2 == 0 { 30_000 } else { 40 });
-    }
-    sending.join().expect("sender");
 }
 
 #[test]
@@ -250,9 +228,10 @@ impl Driven for Looker {
 
 #[test]
 fn what_is_driven_looks_before_each_sleep_and_sleeps_no_longer_than_it_wants() {
-    let _watchdog = Watchdog::new();
-    let segment = Segment::create(1).expect("segment");
-    let world = for_good(Monitor::new());
-    world.open(Looker { endpoint: sleepy(&segment, 0), looks: 0 }, false);
-    assert_eq!(world.wait(WAIT, |looker: &mut Looker| (looker.looks == 4).then_some(looker.looks)), 4);
+    watch(|| {
+        let segment = Segment::create(1).expect("segment");
+        let world = for_good(Monitor::new());
+        world.open(Looker { endpoint: sleepy(&segment, 0), looks: 0 }, false);
+        assert_eq!(world.wait(WAIT, |looker: &mut Looker| (looker.looks == 4).then_some(looker.looks)), 4);
+    });
 }

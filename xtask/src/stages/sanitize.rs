@@ -22,7 +22,8 @@ fn run() -> Result<Outcome> {
         return Ok(Outcome::NotRun(format!("this Rust toolchain has no address sanitizer for {host}")));
     }
     let rooms = ["-p", "weft-device", "-p", "weft-fabric", "-p", "weft-mpi"];
-    let arguments: Vec<&str> = ["test", "--lib", "--tests", "--target", &host].into_iter().chain(rooms).collect();
+    let arguments: Vec<&str> =
+        ["test", "--lib", "--tests", "--no-fail-fast", "--target", &host].into_iter().chain(rooms).collect();
     let program = cargo(&arguments)
         .env("RUSTC_BOOTSTRAP", "1")
         // Tests that would take too long do less by the second switch, and say so.

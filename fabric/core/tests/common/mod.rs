@@ -2,8 +2,12 @@
 #![allow(dead_code, reason = "each test program uses a part")]
 
 use std::net::{TcpListener, UdpSocket};
+use std::path::PathBuf;
 use std::sync::Once;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{self, RecvTimeoutError};
+use std::thread;
+use std::time::Duration;
 use weft_fabric::job_map::{Host, JobMap, Rank};
 use weft_fabric::{Across, DeviceOrder, Segment, Selector, SendMode, Settings, Waiting};
 use weft_fabric::{Bounds, Driven, Endpoint, Envelope, Fault, Limits, Monitor, Outcome, Outside, Peer, RequestId};
@@ -12,6 +16,9 @@ use weft_fabric::{Bounds, Driven, Endpoint, Envelope, Fault, Limits, Monitor, Ou
 pub const ASLEEP: Bounds = Bounds { spin_ns: 0, yield_ns: 0 };
 
 pub const CONTEXT: u32 = 5;
+
+/// Longer than any scheduling, on any machine.
+const LOST_WAKE_UP: Duration = Duration::from_mins(2);
 
 pub fn net_with(members: u32, limits: Limits) -> Vec<Endpoint> {
     let segment = Segment::create(members).expect("segment");
@@ -155,6 +162,32 @@ pub const WAIT: Waiting = Waiting { call: "test", peer: None, tag: None, context
 
 pub fn wait(world: &Monitor<World>, request: RequestId) -> Outcome {
     world.wait(WAIT, |w| w.0.take_outcome(request))
+}
+
+/// Runs `what`, which may sleep for ever if a wake-up is lost, in a thread that nobody has to join. If it does not end, the
+/// test fails, and says where in the kernel its program's threads are.
+pub fn watch(what: impl FnOnce() + Send + 'static) {
+    let (done, ended) = mpsc::channel();
+    let worker = thread::spawn(move || {
+        what();
+        let _ = done.send(());
+    });
+    if ended.recv_timeout(LOST_WAKE_UP) == Err(RecvTimeoutError::Timeout) {
+        panic!("somebody was not woken; threads: {}", threads());
+    }
+    worker.join().expect("no panic");
+}
+
+/// What each thread of this program waits in, and how often it has given up its core by itself.
+fn threads() -> String {
+    let of = |folder: PathBuf| {
+        let read = |name: &str| std::fs::read_to_string(folder.join(name)).unwrap_or_default();
+        let (status, calls) = (read("status"), read("syscall"));
+        let switches = status.lines().find(|line| line.starts_with("voluntary")).unwrap_or_default();
+        format!("\n  {} in {}: call {}, {switches}", read("comm").trim(), read("wchan"), calls.trim())
+    };
+    let folders = std::fs::read_dir("/proc/self/task").into_iter().flatten().flatten();
+    folders.map(|folder| of(folder.path())).collect()
 }
 
 /// In a forked child: a panic is told and ends the process at once. What the usual hook needs (locks of the standard
