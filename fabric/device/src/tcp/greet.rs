@@ -209,6 +209,7 @@ impl TcpDevice {
         peer.address = address.or_else(|| socket.peer());
         #[cfg(test)]
         self.kernel_bytes.iter().for_each(|bytes| socket.keep_little(*bytes));
+        socket.suit_path();
         let mut link = Box::new(Link::new(socket, session));
         if let Some(sealed) = &mut link.sealed {
             // What waits was posted before there was a key.

@@ -83,6 +83,11 @@ fn own(descriptor: usize) -> OwnedFd {
 /// How long a silent connection lives: keep-alive asks after so many seconds, then every so many, so many times.
 const KEEP_ALIVE: [i32; 3] = [5, 3, 6];
 
+/// A path whose least round trip, in microseconds, is shorter stays inside a cluster.
+const SHORT_PATH_US: u32 = 1000;
+/// The kernel's longest name of a congestion control, with the zero that ends it.
+const CONTROL_NAME_BYTES: usize = 16;
+
 /// Nothing now is an answer; so is an interruption, after which one looks again.
 fn unless_now(result: io::Result<usize>) -> io::Result<Option<usize>> {
     match result {
@@ -144,11 +149,43 @@ impl Socket {
     }
 
     fn set(&self, level: i32, name: i32, value: i32) {
-        let (at, length) = ((&raw const value) as usize, size_of::<i32>());
+        let _ = self.set_bytes(level, name, &value.to_ne_bytes());
+    }
+
+    fn set_bytes(&self, level: i32, name: i32, value: &[u8]) -> io::Result<()> {
+        let at = value.as_ptr() as usize;
         // SAFETY: the value lives across the call.
-        let _ = unsafe {
-            checked(libc::SYS_setsockopt, [self.raw() as usize, level as usize, name as usize, at, length, 0])
+        let answer = unsafe {
+            checked(libc::SYS_setsockopt, [self.raw() as usize, level as usize, name as usize, at, value.len(), 0])
         };
+        answer.map(drop)
+    }
+
+    /// Takes another congestion control than BBR for a connection inside a cluster, where BBR is the system's. BBR allows
+    /// what the least round trip seen can carry: a few microseconds here, in which next to nothing is under way, so that a
+    /// long message stops again and again. Whatever else the system prefers is kept.
+    pub fn suit_path(&self) {
+        let is_short = self.info().is_ok_and(|info| info.tcpi_min_rtt < SHORT_PATH_US);
+        if is_short && self.congestion_control().starts_with("bbr") {
+            // An unprivileged process may take what the system allows it; that one, always.
+            let _ = self.set_congestion_control("cubic").or_else(|_| self.set_congestion_control("reno"));
+        }
+    }
+
+    fn congestion_control(&self) -> String {
+        let name = kernel::option(self.raw(), libc::IPPROTO_TCP, libc::TCP_CONGESTION, [0; CONTROL_NAME_BYTES]);
+        let name = name.unwrap_or_default();
+        String::from_utf8_lossy(name.split(|byte| *byte == 0).next().unwrap_or_default()).into_owned()
+    }
+
+    fn set_congestion_control(&self, name: &str) -> io::Result<()> {
+        self.set_bytes(libc::IPPROTO_TCP, libc::TCP_CONGESTION, name.as_bytes())
+    }
+
+    fn info(&self) -> io::Result<libc::tcp_info> {
+        // SAFETY: plain numbers, for which zero is a value.
+        let info: libc::tcp_info = unsafe { std::mem::zeroed() };
+        kernel::option(self.raw(), libc::IPPROTO_TCP, libc::TCP_INFO, info)
     }
 
     /// Lets the kernel keep no more than so many bytes in either direction.
@@ -201,10 +238,7 @@ impl Socket {
 
     /// How the other side's kernel answers ours.
     pub fn silence(&self) -> Silence {
-        // SAFETY: plain numbers, for which zero is a value.
-        let info: libc::tcp_info = unsafe { std::mem::zeroed() };
-        let info = kernel::option(self.raw(), libc::IPPROTO_TCP, libc::TCP_INFO, info);
-        info.map_or(Silence::default(), |info| Silence {
+        self.info().map_or(Silence::default(), |info| Silence {
             since_ms: info.tcpi_last_ack_recv,
             repeated: info.tcpi_retransmits,
             asked: info.tcpi_probes,
@@ -379,6 +413,21 @@ mod tests {
         for text in ["127.0.0.1:80", "10.1.2.3:65535", "[::1]:7", "[fe80::1]:443"] {
             let address: SocketAddr = text.parse().expect("an address");
             assert_eq!(Address::new(&address).0.read(), Some(address));
+        }
+    }
+
+    #[test]
+    fn a_connection_inside_a_cluster_is_not_left_to_bbr() {
+        let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+        let dialled = Socket::dial(&listener.local_addr().expect("bound")).expect("begun");
+        let _accepted = listener.accept().expect("a connection");
+        for name in ["reno", "bbr"] {
+            // The second is not there, or not allowed, on every machine.
+            let has = dialled.set_congestion_control(name).is_ok();
+            assert!(has || name != "reno");
+            dialled.suit_path();
+            let kept = dialled.congestion_control();
+            assert!(if name == "reno" { kept == name } else { !has || ["cubic", "reno"].contains(&&*kept) }, "{kept}");
         }
     }
 
