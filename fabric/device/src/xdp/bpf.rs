@@ -117,11 +117,11 @@ pub fn put_socket(map: BorrowedFd<'_>, key: u32, socket: BorrowedFd<'_>) -> io::
     unsafe { bpf(MAP_UPDATE, &mut attributes) }.map(drop)
 }
 
-/// Has the kernel check and compile a filter.
+/// Has the kernel check and compile a filter; in `pieces` it may be attached where packets come in several.
 ///
 /// # Errors
 /// The text ends with what the kernel's verifier said, if it said anything.
-pub fn load(code: &[Instruction]) -> io::Result<OwnedFd> {
+pub fn load(code: &[Instruction], pieces: bool) -> io::Result<OwnedFd> {
     let mut log = vec![0u8; 65536];
     let mut attributes = ProgramLoad {
         kind: XDP_PROGRAM,
@@ -132,7 +132,7 @@ pub fn load(code: &[Instruction]) -> io::Result<OwnedFd> {
         log_bytes: 0,
         log: 0,
         kernel: 0,
-        flags: PIECES,
+        flags: if pieces { PIECES } else { 0 },
         name: NAME,
         interface: 0,
         attachment: XDP_ATTACHMENT,
