@@ -270,6 +270,9 @@ impl Lane {
         self.send.produce(self.written);
         self.published = self.written;
         let pushed = self.sender.push(&self.send, || self.counters.kicks += 1);
+        // Meanwhile something may have come.
+        self.receive.fetch_producer();
+        self.foresight.fetch(&self.area, &self.fill, &self.receive, self.received);
         self.down_ns = if let Pushed::Down = pushed { Some(sys::now_ns()) } else { None };
         if let Pushed::Never(error) = &pushed {
             self.fail(format!("the interface cannot be sent by any more: {error}"));
@@ -288,9 +291,7 @@ impl Lane {
     #[inline]
     pub fn arm(&self) -> bool {
         let nothing = self.receive.producer() == self.received;
-        if nothing {
-            self.foresight.fetch(&self.area, &self.fill, &self.receive, self.received);
-        }
+        self.foresight.fetch(&self.area, &self.fill, &self.receive, self.received);
         nothing
     }
 

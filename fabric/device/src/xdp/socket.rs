@@ -1,6 +1,7 @@
 //! AF_XDP sockets: making them, their rings in our memory, and the calls on them.
 
 use crate::kernel::{self, Descriptor};
+use crate::past_caches;
 use crate::sync::{AtomicU32, AtomicU64, Ordering};
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, IntoRawFd, OwnedFd};
@@ -292,6 +293,12 @@ impl Ring {
     // ORDER: entries of a ring: the kernel's producers release, as we do in `produce`.
     pub fn producer(&self) -> u32 {
         self.word(self.offsets.producer).load(Ordering::Acquire)
+    }
+
+    /// Asks for the line that says it.
+    #[inline]
+    pub fn fetch_producer(&self) {
+        past_caches::fetch::<false>(std::ptr::from_ref(self.word(self.offsets.producer)).cast());
     }
 
     /// How far the consumer has come.

@@ -81,7 +81,7 @@ impl Active {
         let state = State::after(run.advance(endpoint));
         let is_done = matches!(state, State::Done);
         if is_done && run.is_well() {
-            self.recycle(run.into_schedule());
+            self.recycle(run.take_schedule());
             return None;
         }
         let id = self.insert(run, false, state);
@@ -160,8 +160,8 @@ impl Active {
     fn forget(&mut self, index: u32) {
         let operation = self.operations[index as usize].take();
         self.free.push(index);
-        if let Some(operation) = operation {
-            self.recycle(operation.run.into_schedule());
+        if let Some(mut operation) = operation {
+            self.recycle(operation.run.take_schedule());
         }
     }
 

@@ -36,18 +36,16 @@ impl Default for Prepared {
 pub struct Scene<'a> {
     pub world: &'a World,
     pub comm: &'a Arc<Comm>,
-    /// The schedule is given back when it is over.
-    recycles: bool,
 }
 
 impl<'a> Scene<'a> {
     fn new(world: &'a World, comm: &'a Arc<Comm>) -> Self {
-        Self { world, comm, recycles: false }
+        Self { world, comm }
     }
 
     /// To be filled.
     pub fn schedule(&self) -> Schedule {
-        let mut empty = if self.recycles { self.world.collectives.empty_schedule() } else { Schedule::default() };
+        let mut empty = self.world.collectives.empty_schedule();
         empty.algorithms = self.world.endpoint.settings().algorithms;
         empty
     }
@@ -235,6 +233,7 @@ unsafe fn complete(call: &'static str, job: Job) -> Result<()> {
                     Turn::Blocked => return None,
                     Turn::Done => {
                         inquiry::end(world, &run);
+                        world.collectives.recycle(run.take_schedule());
                         return Some(Turn::Done);
                     }
                     turn => return Some(turn),
@@ -261,7 +260,7 @@ pub unsafe fn nonblocking(
     let world = &mut *guard;
     let comm = world.comm(handle)?;
     comm.check_not_revoked()?;
-    let prepared = prepare(&Scene { recycles: true, ..Scene::new(world, comm) })?;
+    let prepared = prepare(&Scene::new(world, comm))?;
     let tag = comm.collective.next_tag();
     if prepared.schedule.steps.is_empty() && prepared.error.is_none() {
         tell(comm, &prepared.schedule);

@@ -264,9 +264,9 @@ impl<I: Copy> Run<I> {
         self.parted.clear();
     }
 
-    /// What it was made from, for the next one.
-    pub fn into_schedule(self) -> Schedule {
-        self.job.schedule
+    /// What it was made from, for the next one, when it is done.
+    pub fn take_schedule(&mut self) -> Schedule {
+        std::mem::take(&mut self.job.schedule)
     }
 
     /// Whether nothing is to be told of a run that is done.
