@@ -1,11 +1,12 @@
 //! Starting programs: said first, then run, and a failure names the program.
 
 use std::ffi::{OsStr, OsString};
-use std::io::{BufRead, BufReader, Read, Write};
+use std::io::{BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::mpsc::{self, RecvTimeoutError, Sender};
 use std::thread;
+use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
 
@@ -23,6 +24,9 @@ pub struct Program {
     text: String,
 }
 
+/// So long nothing is said before one looks whether the program has ended.
+const LOOK: Duration = Duration::from_secs(1);
+
 /// Where a program says something.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stream {
@@ -31,12 +35,11 @@ pub enum Stream {
 }
 
 impl Stream {
-    /// Says the line in our own stream of that kind.
-    fn print(self, line: &[u8]) -> std::io::Result<()> {
-        let line = [line, b"\n"].concat();
+    /// Says the line in our own stream of that kind; by the macros, whose words in a test are that test's.
+    fn print(self, line: &str) {
         match self {
-            Stream::Output => std::io::stdout().write_all(&line),
-            Stream::Error => std::io::stderr().write_all(&line),
+            Stream::Output => println!("{line}"),
+            Stream::Error => eprintln!("{line}"),
         }
     }
 }
@@ -63,7 +66,8 @@ pub fn cargo(arguments: &[&str]) -> Program {
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     // Tests send signals that may be ignored here, as under nohup; what is ignored is ignored by all that is started.
     let mut program = Program::new("env").args(["--default-signal=HUP,INT,QUIT"]);
-    program.command.arg(cargo).args(arguments);
+    // Its words are read.
+    program.command.arg(cargo).args(arguments).env("CARGO_TERM_COLOR", "never");
     program.text = format!("cargo {}", arguments.join(" "));
     program
 }
@@ -114,14 +118,25 @@ impl Program {
         let (said, heard) = mpsc::channel();
         read_lines(child.stdout.take().context("standard output is piped")?, Stream::Output, said.clone());
         read_lines(child.stderr.take().context("standard error is piped")?, Stream::Error, said);
+        let mut silent = Duration::ZERO;
         loop {
-            match heard.recv_timeout(silence::LIMIT) {
+            match heard.recv_timeout(LOOK) {
                 Ok((stream, line)) => {
-                    see(stream, &String::from_utf8_lossy(&line));
-                    stream.print(&line)?;
+                    silent = Duration::ZERO;
+                    let line = String::from_utf8_lossy(&line);
+                    see(stream, &line);
+                    stream.print(&line);
                 }
-                Err(RecvTimeoutError::Timeout) => silence::end_who_hangs(child.id()),
                 Err(RecvTimeoutError::Disconnected) => break,
+                // Somebody whom it has left behind holds its streams.
+                Err(RecvTimeoutError::Timeout) if child.try_wait()?.is_some() => break,
+                Err(RecvTimeoutError::Timeout) => {
+                    silent += LOOK;
+                    if silent >= silence::LIMIT {
+                        silence::end_who_hangs(child.id());
+                        silent = Duration::ZERO;
+                    }
+                }
             }
         }
         Ok(child.wait()?.success())
@@ -150,6 +165,8 @@ impl Program {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Instant;
+
     use super::*;
 
     #[test]
@@ -166,6 +183,14 @@ mod tests {
             "`false x` failed: exit status: 1"
         );
         assert!(Program::new("no-such-program").run().unwrap_err().to_string().contains("no-such-program"));
+    }
+
+    #[test]
+    fn who_is_left_behind_with_the_streams_is_not_waited_for() {
+        let start = Instant::now();
+        let program = Program::new("sh").args(["-c", "sleep 30 & exit 3"]);
+        assert!(!program.run_seeing(|_, _| {}).unwrap());
+        assert!(start.elapsed() < Duration::from_secs(20));
     }
 
     #[test]

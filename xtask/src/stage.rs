@@ -114,8 +114,8 @@ fn sum_up(lines: &[Line], missing: Missing) -> bool {
     failed == 0 && passed > 0 && (missing == Missing::IsToldOnly || not_run == 0)
 }
 
-/// Runs a `cargo test` and counts its tests. A program of tests that ends before its result, killed or not, and one that
-/// cannot be built count as one that failed. None at all is an error: a filter or a configuration went wrong.
+/// Runs a `cargo test` and counts its tests. A program of tests that is killed before its result counts as one that failed, and
+/// so does whatever else makes it fail. None at all is an error: a filter or a configuration went wrong.
 pub fn cargo_test(program: Program) -> Result<Outcome> {
     let (mut passed, mut failed) = (0, 0);
     let mut complaints = Vec::new();
@@ -124,6 +124,7 @@ pub fn cargo_test(program: Program) -> Result<Outcome> {
             passed += p;
             failed += f;
         } else if is_complaint(stream, line) {
+            failed += usize::from(is_end(stream, line));
             complaints.push(line.trim().to_owned());
         }
     })?;
@@ -140,13 +141,16 @@ pub fn cargo_test(program: Program) -> Result<Outcome> {
 /// Whether the line tells which test failed, or how a program of tests or a build ended.
 fn is_complaint(stream: Stream, line: &str) -> bool {
     let line = line.trim();
-    match stream {
+    let of_stream = match stream {
         Stream::Output => line.starts_with("test ") && line.ends_with(" ... FAILED"),
-        Stream::Error => {
-            let begins = ["error", "fatal runtime error", "process didn't exit successfully"];
-            begins.iter().any(|begin| line.starts_with(begin)) || line.contains("panicked at ")
-        }
-    }
+        Stream::Error => ["error", "fatal runtime error"].iter().any(|begin| line.starts_with(begin)),
+    };
+    of_stream || is_end(stream, line) || line.contains("panicked at ")
+}
+
+/// Whether cargo says that a program has ended in another way than by its result.
+fn is_end(stream: Stream, line: &str) -> bool {
+    stream == Stream::Error && line.trim().starts_with("process didn't exit successfully")
 }
 
 /// The numbers in `test result: ok. 3 passed; 0 failed; ...`.
@@ -184,14 +188,16 @@ mod tests {
 
     #[test]
     fn what_failed_and_how_is_kept_for_the_summary() {
-        let script = "echo 'test a::b ... FAILED'; echo 'test a::c ... ok'; echo \"  $0\" >&2; exit 1";
+        let script = "echo 'test result: FAILED. 3 passed; 1 failed'; echo 'test a::b ... FAILED'; \
+            echo 'test a::c ... ok'; echo \"  $0\" >&2; exit 1";
         let end = "process didn't exit successfully: `x` (signal: 11, SIGSEGV)";
         let ended = cargo_test(Program::new("sh").args(["-c", script, end])).unwrap();
-        let Outcome::Tests { passed: 0, failed: 1, mut complaints } = ended else { panic!("it failed") };
-        let last = complaints.pop().unwrap();
-        assert!(last.contains("outside of the tests"), "{last}");
+        let Outcome::Tests { passed: 3, failed: 2, mut complaints } = ended else { panic!("two failed") };
         complaints.sort();
         assert_eq!(complaints, [end, "test a::b ... FAILED"]);
+        let ended = cargo_test(Program::new("sh").args(["-c", "exit 1"])).unwrap();
+        let Outcome::Tests { passed: 0, failed: 1, complaints } = ended else { panic!("one failed") };
+        assert!(complaints[0].contains("outside of the tests"));
     }
 
     #[test]

@@ -2,7 +2,7 @@
 #![allow(dead_code, reason = "each test program uses a part")]
 
 use std::net::{TcpListener, UdpSocket};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Once;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{self, RecvTimeoutError};
@@ -178,16 +178,23 @@ pub fn watch(what: impl FnOnce() + Send + 'static) {
     worker.join().expect("no panic");
 }
 
-/// What each thread of this program waits in, and how often it has given up its core by itself.
+/// What each thread of this program and of its children waits in, and how often it has given up its core by itself.
 fn threads() -> String {
-    let of = |folder: PathBuf| {
-        let read = |name: &str| std::fs::read_to_string(folder.join(name)).unwrap_or_default();
-        let (status, calls) = (read("status"), read("syscall"));
-        let switches = status.lines().find(|line| line.starts_with("voluntary")).unwrap_or_default();
-        format!("\n  {} in {}: call {}, {switches}", read("comm").trim(), read("wchan"), calls.trim())
+    let read = |folder: &Path, name: &str| std::fs::read_to_string(folder.join(name)).unwrap_or_default();
+    let tasks = |process: &str| -> Vec<PathBuf> {
+        let folders = std::fs::read_dir(format!("/proc/{process}/task")).into_iter().flatten().flatten();
+        folders.map(|folder| folder.path()).collect()
     };
-    let folders = std::fs::read_dir("/proc/self/task").into_iter().flatten().flatten();
-    folders.map(|folder| of(folder.path())).collect()
+    let own = tasks("self");
+    let children: String = own.iter().map(|task| read(task, "children")).collect();
+    let all = own.into_iter().chain(children.split_whitespace().flat_map(tasks));
+    let of = |task: PathBuf| {
+        let (status, call) = (read(&task, "status"), read(&task, "syscall"));
+        let switches = status.lines().find(|line| line.starts_with("voluntary")).unwrap_or_default();
+        let (name, place) = (read(&task, "comm"), read(&task, "wchan"));
+        format!("\n  {} {} in {place}: call {}, {switches}", task.display(), name.trim(), call.trim())
+    };
+    all.map(of).collect()
 }
 
 /// In a forked child: a panic is told and ends the process at once. What the usual hook needs (locks of the standard
@@ -212,8 +219,8 @@ fn end_children_that_panic() {
     });
 }
 
-/// Longest life of a forked child, seconds: the signal of the alarm (14) ends one that hangs.
-const CHILD_LIFE: u32 = 120;
+/// Longest life of a forked child, seconds, longer than [`LOST_WAKE_UP`]: the signal of the alarm (14) ends one that hangs.
+const CHILD_LIFE: u32 = 180;
 
 /// Runs `child` in a forked process; its process id. A panic ends it with status 1.
 pub fn fork(child: impl FnOnce()) -> i32 {

@@ -44,7 +44,7 @@ impl TcpDevice {
         }
         if self.next_check_ns <= now_ns {
             self.next_check_ns = now_ns + CHECK_NS;
-            self.check_silence();
+            self.check_links();
         }
         while self.guests.last().is_some_and(Option::is_none) {
             self.guests.pop();
@@ -119,11 +119,13 @@ impl TcpDevice {
         }
     }
 
-    /// Looks for peers whose host is gone without a word.
-    fn check_silence(&mut self) {
+    /// Looks for peers whose host is gone without a word, and at paths that have shown themselves shorter than they seemed.
+    fn check_links(&mut self) {
         for rank in 0..self.peers.len() as u32 {
-            let link = self.peers[rank as usize].link.as_ref();
-            if let Some(silence) = link.map(|link| link.socket.silence()).filter(|silence| silence.is_final()) {
+            let Some(link) = &self.peers[rank as usize].link else { continue };
+            link.socket.suit_path();
+            let silence = link.socket.silence();
+            if silence.is_final() {
                 let seconds = silence.since_ms / 1000;
                 self.lose(rank, &format!("nothing has been heard of its host for {seconds} s"));
             }

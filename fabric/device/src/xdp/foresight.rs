@@ -46,7 +46,7 @@ impl Foresight {
         }
     }
 
-    /// Nothing has come yet at `position` of the ring of what arrives.
+    /// The next packet is the one at `position` of the ring of what arrives, and may have come.
     #[inline(always)]
     pub fn fetch(&self, area: &Area, fill: &Ring, receive: &Ring, position: u32) {
         past_caches::fetch::<false>(receive.place_of(position));

@@ -19,7 +19,8 @@
 //! What must hold:
 //! - A rank needs no privilege. It has its socket, and memory that it shares with the other ranks of its job on this host.
 //! - Other traffic is not touched, and no packet is dropped that the kernel could have taken, but where a rank does not look
-//!   for so long that its ring is full.
+//!   for so long that its ring is full, or, behind the driver, where the kernel lacks memory in one piece for a long packet of TCP
+//!   (decision 25).
 //! - Whoever ends in whatever way holds no one up: the lock goes with its holder, and frames that are lost with a rank are
 //!   counted in beforehand.
 //! - The filter goes with the process that attached it.

@@ -120,6 +120,7 @@ pub unsafe fn blocking(
         // A call that is refused is not counted: it may be repeated with better arguments, for which the others wait.
         let job = job(comm, comm.collective.next_tag(), prepared);
         if job.schedule.steps.is_empty() {
+            world.collectives.recycle(job.schedule);
             return job.error.map_or(Ok(()), Err);
         }
         world.collectives.letters.begin(Name::of(&job));
@@ -171,6 +172,10 @@ pub unsafe fn planned<P: Plan>(
         let done = unsafe { plan.share(team) };
         if !matches!(done, Ok(false)) {
             comm.collective.next_tag();
+            let schedule = std::mem::take(&mut plan.prepared().schedule);
+            if schedule.has_memory() {
+                WORLD.enter().collectives.recycle(schedule);
+            }
             // What is wrong with our own arguments may be why we differ from the others.
             return plan.prepared().error.take().map_or(done.map(drop), Err);
         }
@@ -207,6 +212,7 @@ unsafe fn by_messages<P: Plan>(call: &'static str, comm: &Arc<Comm>, plan: P) ->
         // Counted here and not before the part on shared memory: what is counted and not under way is over for who asks.
         let job = job(comm, comm.collective.next_tag(), prepared);
         if job.schedule.steps.is_empty() {
+            world.collectives.recycle(job.schedule);
             return job.error.map_or(Ok(()), Err);
         }
         world.collectives.letters.begin(Name::of(&job));

@@ -119,6 +119,11 @@ impl Schedule {
         self.scratch = 0;
     }
 
+    /// Whether there is any that a later one could use.
+    pub fn has_memory(&self) -> bool {
+        self.steps.capacity() + self.shapes.capacity() > 0
+    }
+
     pub fn add_shape(&mut self, shape: Shape) -> ShapeId {
         self.shapes.push(shape);
         ShapeId(self.shapes.len() as u32)
