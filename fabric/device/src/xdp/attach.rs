@@ -200,7 +200,7 @@ enum Place {
 
 impl Place {
     /// On a virtual cable the driver's way takes segmentation offload from everybody's TCP, which the kernel's own way
-    /// behind the driver leaves there: 3.4 GB/s in the place of 0.6, and a lane takes less time that way, too
+    /// behind the driver leaves there: 3.0 GB/s in the place of 0.6, and a lane takes less time that way, too
     /// (`lane_speed`, decision 25). Elsewhere the driver's way saves making a packet of the kernel's of each, and leaves the
     /// kernel to put together what arrives.
     fn new(mode: XdpMode, facts: interface::Facts) -> Self {
