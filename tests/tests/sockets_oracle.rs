@@ -33,7 +33,8 @@ fn program() -> &'static PathBuf {
     PROGRAM.get_or_init(|| weft_tests::build::c_folder("tests/c/sockets/oracle"))
 }
 
-fn passes(only: &str, budget: u64, seed: Option<u64>) {
+/// What a run has said; `None` where not even the kernel's own connections do what the oracle expects.
+fn run(only: &str, budget: u64, seed: Option<u64>) -> Option<String> {
     let mut command = Command::new(program());
     let operations = variable("ORACLE_OPERATIONS").unwrap_or(budget).to_string();
     command.args(["--only", only, "--operations", &operations]);
@@ -41,35 +42,49 @@ fn passes(only: &str, budget: u64, seed: Option<u64>) {
     command.arg("--preload").arg(sockets::library());
     command.args(seed.map(|seed| seed.to_string()));
     let output = command.output().expect("the oracle can be started");
-    let said = [output.stdout, output.stderr].concat();
-    println!("{}", String::from_utf8_lossy(&said));
-    let again = "again with ORACLE_SEED= and the seed";
-    assert!(output.status.success(), "{} ({again})", String::from_utf8_lossy(&said));
+    let said = String::from_utf8_lossy(&[output.stdout, output.stderr].concat()).into_owned();
+    println!("{said}");
+    if said.contains("failed on kernel TCP") {
+        return None;
+    }
+    assert!(output.status.success(), "{said} (again with ORACLE_SEED= and the seed)");
+    Some(said)
+}
+
+fn passes(only: &str, budget: u64, seed: u64) {
+    run(only, budget, Some(seed)).expect("the oracle is right about the kernel");
+}
+
+/// A seed with which the kernel's connections do not do what the oracle expects says nothing about the library: then others
+/// are tried.
+fn passes_with_a_fresh_seed(only: &str, budget: u64) {
+    let seed = variable("ORACLE_SEED");
+    (0..3).find_map(|_| run(only, budget, seed)).expect("a seed with which the oracle is right about the kernel");
 }
 
 #[test]
 fn calls_in_lockstep_answer_what_the_kernel_answers() {
-    passes("lockstep", LOCKSTEP, Some(variable("ORACLE_SEED").unwrap_or(FIXED_SEED)));
+    passes("lockstep", LOCKSTEP, variable("ORACLE_SEED").unwrap_or(FIXED_SEED));
 }
 
 #[test]
 fn a_set_shows_room_in_what_another_process_took_back() {
-    passes("lockstep", LOCKSTEP, Some(TAKEN_BACK));
+    passes("lockstep", LOCKSTEP, TAKEN_BACK);
 }
 
 #[test]
 fn calls_in_lockstep_answer_so_with_a_fresh_seed() {
-    passes("lockstep", LOCKSTEP, variable("ORACLE_SEED"));
+    passes_with_a_fresh_seed("lockstep", LOCKSTEP);
 }
 
 #[test]
 fn both_sides_at_once_lose_nothing() {
-    passes("free", FREE, Some(variable("ORACLE_SEED").unwrap_or(FIXED_SEED)));
+    passes("free", FREE, variable("ORACLE_SEED").unwrap_or(FIXED_SEED));
 }
 
 #[test]
 fn both_sides_at_once_lose_nothing_with_a_fresh_seed() {
-    passes("free", FREE, variable("ORACLE_SEED"));
+    passes_with_a_fresh_seed("free", FREE);
 }
 
 /// Libraries that break TCP in one way each.
