@@ -2,7 +2,8 @@
 //!
 //! A device promises:
 //! 1. *All or nothing*: a packet that [`Posted::Sent`] accepted arrives whole, exactly once (on reliable devices) or
-//!    at most once (on others); a packet that it did not accept leaves no trace.
+//!    at most once (on others); a packet that it did not accept leaves no trace. A part of a stream may arrive as several,
+//!    the later ones as [`Kind::More`](weft_wire::cell::Kind::More), where the sink [takes that](Sink::takes_parts).
 //! 2. *Order*: on ordered devices packets from one peer arrive in the order in which they were posted.
 //! 3. *Would block is an answer*: posting never waits. [`Posted::Full`] means "poll, then try again".
 //! 4. *Progress*: if the receiver keeps polling, a sender that keeps trying gets through.
@@ -94,6 +95,10 @@ impl<'a> Foreign<'a> {
     #[inline]
     pub unsafe fn copy_to(&self, to: *mut u8, n: usize) -> usize {
         let n = n.min(self.length);
+        // Received where it was to go.
+        if std::ptr::eq(self.at, to) {
+            return n;
+        }
         // SAFETY: readable by the invariant of the type, writable by the caller's promise; shared memory and private
         // memory do not overlap. A peer that writes meanwhile spoils only the bytes that it sent.
         unsafe { crate::copying::copy(self.at, to, n) };
@@ -172,12 +177,31 @@ pub fn hand_on<S: Sink>(
     sink.handle_packet(Packet { from, head, inline_bytes: inline.len(), words: &words, bulk })
 }
 
+/// Memory into which bytes may be received.
+#[derive(Clone, Copy, Debug)]
+pub struct Room {
+    pub at: *mut u8,
+    pub bytes: usize,
+}
+
 /// Where polled packets go.
 pub trait Sink {
     /// An error says why the packet is against the protocol above: the device then treats the peer as one that broke
     /// its own rules, so that nothing more arrives from it.
     fn handle_packet(&mut self, packet: Packet<'_>) -> Result<(), &'static str>;
     fn handle_fault(&mut self, fault: PeerFault);
+
+    /// Whether parts of streams may come in more parts than they were sent in.
+    fn takes_parts(&self) -> bool {
+        false
+    }
+
+    /// Where the next bytes go of the stream that is open from this peer by the device that is being polled, if there is one:
+    /// memory that is writable until the sink is called again. What is received there is handed on as any other part.
+    fn room(&mut self, from: u32) -> Option<Room> {
+        let _ = from;
+        None
+    }
 }
 
 /// One way of moving packets. See the module's promises.

@@ -52,4 +52,4 @@ mod conformance;
 #[cfg(not(loom))]
 pub use probe::{Report, probe};
 
-pub use contract::{Capabilities, Device, Foreign, NoMemory, Packet, PeerFault, Posted, Sink, hand_on};
+pub use contract::{Capabilities, Device, Foreign, NoMemory, Packet, PeerFault, Posted, Room, Sink, hand_on};

@@ -62,6 +62,11 @@ pub enum Kind {
 }
 
 impl Kind {
+    /// Whether the bulk payload is a part of a stream, which may come in more parts than it was sent in.
+    pub const fn is_streamed(self) -> bool {
+        matches!(self, Self::Eager | Self::Open | Self::More)
+    }
+
     pub const fn from_byte(byte: u8) -> Option<Self> {
         Some(match byte {
             1 => Self::Short,

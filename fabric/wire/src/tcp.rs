@@ -223,6 +223,12 @@ pub struct Bulk {
     pub bytes: usize,
 }
 
+impl Bulk {
+    pub fn end(&self) -> usize {
+        self.at + self.bytes
+    }
+}
+
 /// What stands at the beginning of received bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Frame {
@@ -231,6 +237,12 @@ pub enum Frame {
         claim: Claim,
         inline_at: usize,
         bulk: Option<Bulk>,
+    },
+    /// The same, of which the end of the bulk payload has not come.
+    Begun {
+        claim: Claim,
+        inline_at: usize,
+        bulk: Bulk,
     },
     Farewell,
     /// So many bytes are needed before more can be said.
@@ -268,9 +280,8 @@ impl Frame {
             return Err("a bulk length outside of what one packet holds");
         }
         let bulk = Bulk { at: front + gap, bytes: length };
-        let needed = bulk.at + length;
-        match bytes.len() < needed {
-            true => Ok(Self::Partial { needed }),
+        match bytes.len() < bulk.end() {
+            true => Ok(Self::Begun { claim, inline_at, bulk }),
             false => Ok(Self::Packet { claim, inline_at, bulk: Some(bulk) }),
         }
     }

@@ -41,7 +41,7 @@ pub use shown::Place;
 use shown::{Asked, Opens};
 use std::collections::VecDeque;
 use weft_device::shm::CopyJob;
-use weft_device::{NoMemory, Packet, PeerFault, Sink};
+use weft_device::{NoMemory, Packet, PeerFault, Room, Sink};
 use weft_protocol::matching::Matcher;
 use weft_wire::cell::Kind;
 use weft_wire::settings::{Settings, SingleCopy};
@@ -315,6 +315,14 @@ impl Sink for Port {
     fn handle_fault(&mut self, fault: PeerFault) {
         self.tell(&fault);
         self.lose_peer(fault.peer());
+    }
+
+    fn takes_parts(&self) -> bool {
+        true
+    }
+
+    fn room(&mut self, from: u32) -> Option<Room> {
+        self.stream_room(from)
     }
 }
 

@@ -16,7 +16,7 @@ use super::receive::{label, outcome};
 use super::{Breach, Port, RequestId};
 use crate::api::Peer;
 use std::collections::VecDeque;
-use weft_device::{Packet, PeerFault, Sink};
+use weft_device::{Packet, PeerFault, Room, Sink};
 use weft_protocol::matching::Label;
 use weft_wire::cell::{INLINE_WORDS, Kind};
 
@@ -124,6 +124,14 @@ impl Sink for Ordered<'_> {
 
     fn handle_fault(&mut self, fault: PeerFault) {
         self.port.handle_fault(fault);
+    }
+
+    fn takes_parts(&self) -> bool {
+        self.port.takes_parts()
+    }
+
+    fn room(&mut self, from: u32) -> Option<Room> {
+        self.port.room(from)
     }
 }
 

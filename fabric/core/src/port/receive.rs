@@ -7,7 +7,7 @@ use super::{Breach, Port, RequestId};
 use crate::api::{Fault, Outcome, Peer, Selector};
 use crate::events::{Event, Kind, tell};
 use weft_device::past_caches::settle;
-use weft_device::{Foreign, Packet, copying};
+use weft_device::{Foreign, Packet, Room, copying};
 use weft_protocol::matching::{Label, Pattern};
 use weft_wire::cell::INLINE_WORDS;
 
@@ -277,6 +277,26 @@ impl Port {
     #[inline]
     fn stream_of(&self, from: u32) -> usize {
         2 * from as usize + usize::from(self.by_long_way)
+    }
+
+    /// Where the next bytes of the stream go that is open from a peer.
+    pub(super) fn stream_room(&mut self, from: u32) -> Option<Room> {
+        let OpenStream { target, received, total, past_caches } = self.streams[self.stream_of(from)]?;
+        if past_caches || self.lost[from as usize] {
+            return None;
+        }
+        let (at, most) = match target {
+            Target::Receive(id) => {
+                let entry = self.requests.at(id);
+                (entry.buffer, entry.capacity)
+            }
+            Target::Arrived(message) => match &mut self.arrived.at(message).body {
+                Body::Kept { data, .. } => (data.as_mut_ptr(), data.len()),
+                _ => return None,
+            },
+        };
+        let bytes = total.min(most).saturating_sub(received);
+        (bytes > 0).then(|| Room { at: at.wrapping_add(received), bytes })
     }
 
     /// Takes the next bytes of a stream, and closes it with its last one.

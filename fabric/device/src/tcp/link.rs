@@ -2,17 +2,21 @@
 
 use super::sealed::Sealed;
 use super::socket::{Read, Socket};
-use crate::contract::{Foreign, Packet, Sink};
-use crate::copying::{Buffer, PAGE_BYTES};
+use crate::contract::{Foreign, Packet, Room, Sink};
+use crate::copying::{Buffer, PAGE_BYTES, is_slow_for_the_kernel};
 use crate::sync::AtomicU64;
 use std::io;
-use weft_wire::cell::INLINE_WORDS;
+use weft_wire::cell::{Claim, Head, INLINE_WORDS, Kind};
 use weft_wire::tcp::record::{MOST_BYTES, Session};
-use weft_wire::tcp::{FRONT_BYTES, Frame, LARGEST_PACKET};
+use weft_wire::tcp::{Bulk, FRONT_BYTES, Frame, LARGEST_PACKET};
 
 /// Bytes that are received before they are handed on: a packet of the largest kind that has come in part, and room for as
 /// much again. Memory that is never written to costs nothing, so a peer that sends little takes little.
 const BUFFER_BYTES: usize = 2 * (LARGEST_PACKET + FRONT_BYTES) + PAGE_BYTES;
+/// After a bulk payload of so many bytes another one is expected: then only so many are received at first, and the rest where it
+/// is to go.
+const LONG_BYTES: usize = 32 << 10;
+const PEEK_BYTES: usize = 1 << 10;
 /// Packets of one peer that are handed on before the next peer has its turn.
 const PACKETS_PER_TURN: usize = 64;
 
@@ -38,6 +42,10 @@ pub struct Link {
     /// What has been received and not handed on.
     from: usize,
     to: usize,
+    /// So many bytes are still to come of the bulk payload whose first part was handed on.
+    rest: usize,
+    /// The last bulk payload was long, and the next may be.
+    is_long: bool,
     /// Where the connection is encrypted: both ends of that.
     pub sealed: Option<Box<Sealed>>,
 }
@@ -45,14 +53,22 @@ pub struct Link {
 impl Link {
     pub fn new(socket: Socket, session: Option<Session>) -> Self {
         let sealed = session.map(|session| Box::new(Sealed::new(&session)));
-        Self { socket, buffer: Buffer::new(BUFFER_BYTES), from: 0, to: 0, sealed }
+        Self { socket, buffer: Buffer::new(BUFFER_BYTES), from: 0, to: 0, rest: 0, is_long: false, sealed }
     }
 
     /// Takes in what has arrived and hands its packets on as those of `peer`.
     pub fn receive<S: Sink>(&mut self, peer: u32, sink: &mut S) -> Turn {
+        if self.rest > 0
+            && self.from == self.to
+            && let Some(room) = self.room(peer, sink)
+        {
+            return self.receive_into(room, peer, sink);
+        }
         self.make_room();
+        let peeks = self.is_long && self.rest == 0 && self.from == self.to;
+        let most = if peeks { self.to + PEEK_BYTES } else { self.buffer.len() };
         let read = match &mut self.sealed {
-            None => self.socket.read(&mut self.buffer[self.to..]),
+            None => self.socket.read(&mut self.buffer[self.to..most]),
             Some(sealed) => sealed.read(&self.socket),
         };
         match read {
@@ -66,9 +82,52 @@ impl Link {
         }
     }
 
+    /// Where the rest of a bulk payload may be received at once, which saves a copy of it: 64 KiB between two namespaces take 18.4
+    /// us in the place of 21.4. Not where the kernel's copy would be a slow one: its bytes lie in their pages as those before lie
+    /// in ours. And only where the stream ends with it. Of a longer one two packets are received at a time; with one at a time
+    /// sender and receiver meet at the socket more often (1 MiB with a filter attached: 245 us, for 231).
+    fn room<S: Sink>(&self, peer: u32, sink: &mut S) -> Option<Room> {
+        let room = sink.room(peer)?;
+        let ends = room.bytes <= self.rest;
+        (ends && !is_slow_for_the_kernel(self.to, room.at as usize)).then_some(room)
+    }
+
+    /// Receives the rest of a bulk payload where it is to be, and the beginning of the next packet.
+    fn receive_into<S: Sink>(&mut self, room: Room, peer: u32, sink: &mut S) -> Turn {
+        let bytes = self.rest.min(room.bytes);
+        let start = (self.to + bytes) % PAGE_BYTES;
+        let behind = if bytes == self.rest { PEEK_BYTES } else { 0 };
+        // SAFETY: the sink has said that the memory is writable until it is called again.
+        let read = unsafe { self.socket.read_into(room.at, bytes, &mut self.buffer[start..start + behind]) };
+        let count = match read {
+            Ok(Read::Bytes(count)) => count,
+            Ok(Read::Nothing) => return Turn::Quiet,
+            Ok(Read::End) => return Turn::Ended(None),
+            Err(error) => return Turn::Ended(Some(error)),
+        };
+        let there = count.min(bytes);
+        // SAFETY: the bytes are there, and outlive the call.
+        if let Err(what) = self.hand_on_rest(peer, unsafe { Foreign::new(room.at, there) }, sink) {
+            return Turn::Nonsense(what);
+        }
+        let end = (self.to + there) % PAGE_BYTES;
+        (self.from, self.to) = (end, end + count - there);
+        self.hand_on(peer, sink)
+    }
+
+    /// Hands on a part of a bulk payload that is not the first.
+    fn hand_on_rest<S: Sink>(&mut self, peer: u32, part: Foreign<'_>, sink: &mut S) -> Result<(), &'static str> {
+        self.rest -= part.len();
+        let head = Head::control(Kind::More);
+        sink.handle_packet(Packet { from: peer, head, inline_bytes: 0, words: &words_of(&[]), bulk: Some(part) })
+    }
+
     /// Puts a packet that has come in part to the beginning, where the rest of it has room.
     fn make_room(&mut self) {
-        if self.from == self.to {
+        if self.from == self.to && self.rest > 0 {
+            let start = self.from % PAGE_BYTES;
+            (self.from, self.to) = (start, start);
+        } else if self.from == self.to {
             (self.from, self.to) = (0, 0);
         } else if self.buffer.len() - self.from < LARGEST_PACKET + FRONT_BYTES {
             self.move_back();
@@ -102,37 +161,56 @@ impl Link {
     /// Hands on packets that are in the buffer.
     pub fn hand_on<S: Sink>(&mut self, peer: u32, sink: &mut S) -> Turn {
         for _ in 0..PACKETS_PER_TURN {
-            let bytes = &self.buffer[self.from..self.to];
-            match Frame::decode(bytes) {
-                Ok(Frame::Packet { claim, inline_at, bulk }) => {
-                    let inline = &bytes[inline_at..inline_at + claim.inline_bytes as usize];
-                    let words = words_of(inline);
-                    let packet = Packet {
-                        from: peer,
-                        head: claim.head,
-                        inline_bytes: inline.len(),
-                        words: &words,
-                        bulk: bulk.map(|bulk| {
-                            let bulk = &bytes[bulk.at..bulk.at + bulk.bytes];
-                            // SAFETY: the bytes are ours and outlive the call.
-                            unsafe { Foreign::new(bulk.as_ptr(), bulk.len()) }
-                        }),
-                    };
-                    if let Err(what) = sink.handle_packet(packet) {
-                        return Turn::Nonsense(what);
-                    }
-                    self.from += bulk.map_or(inline_at + inline.len(), |bulk| bulk.at + bulk.bytes);
-                }
-                Ok(Frame::Farewell) => return Turn::Farewell,
-                Ok(Frame::Partial { .. }) => match self.open_next() {
-                    Ok(true) => {}
-                    Ok(false) => return Turn::Moved { more: false },
-                    Err(what) => return Turn::Nonsense(what),
-                },
+            match self.hand_on_next(peer, sink) {
+                Ok(None) => {}
+                Ok(Some(end)) => return end,
                 Err(what) => return Turn::Nonsense(what),
             }
         }
         Turn::Moved { more: true }
+    }
+
+    /// Hands on the next packet, or what is there of it; how the turn ends, if it does.
+    fn hand_on_next<S: Sink>(&mut self, peer: u32, sink: &mut S) -> Result<Option<Turn>, &'static str> {
+        const OVER: Turn = Turn::Moved { more: false };
+        let bytes = &self.buffer[self.from..self.to];
+        if self.rest > 0 {
+            let there = self.rest.min(bytes.len());
+            if there == 0 {
+                return Ok(Some(OVER));
+            }
+            // SAFETY: the bytes are ours, and nothing is received into them during the call.
+            let part = unsafe { Foreign::new(bytes.as_ptr(), there) };
+            self.from += there;
+            return self.hand_on_rest(peer, part, sink).map(|()| None);
+        }
+        let takes_part = |claim: &Claim, bulk: Bulk| {
+            self.sealed.is_none() && bytes.len() > bulk.at && claim.head.kind.is_streamed() && sink.takes_parts()
+        };
+        let (claim, inline_at, bulk) = match Frame::decode(bytes)? {
+            Frame::Packet { claim, inline_at, bulk } => (claim, inline_at, bulk),
+            Frame::Begun { claim, inline_at, bulk } if takes_part(&claim, bulk) => (claim, inline_at, Some(bulk)),
+            Frame::Farewell => return Ok(Some(Turn::Farewell)),
+            Frame::Begun { .. } | Frame::Partial { .. } => return Ok((!self.open_next()?).then_some(OVER)),
+        };
+        let inline = &bytes[inline_at..inline_at + claim.inline_bytes as usize];
+        let end = bulk.map_or(inline_at + inline.len(), |bulk| bulk.end());
+        let there = end.min(bytes.len());
+        let packet = Packet {
+            from: peer,
+            head: claim.head,
+            inline_bytes: inline.len(),
+            words: &words_of(inline),
+            bulk: bulk.map(|bulk| {
+                let bulk = &bytes[bulk.at..there];
+                // SAFETY: the bytes are ours and outlive the call.
+                unsafe { Foreign::new(bulk.as_ptr(), bulk.len()) }
+            }),
+        };
+        sink.handle_packet(packet)?;
+        self.is_long = bulk.is_some_and(|bulk| bulk.bytes >= LONG_BYTES);
+        (self.from, self.rest) = (self.from + there, end - there);
+        Ok(None)
     }
 }
 

@@ -230,6 +230,28 @@ impl Socket {
         }
     }
 
+    /// Receives into memory of somebody else's, and what comes behind it into `rest`.
+    ///
+    /// # Safety
+    /// The first is writable for so many bytes, at least one.
+    pub unsafe fn read_into(&self, at: *mut u8, bytes: usize, rest: &mut [u8]) -> io::Result<Read> {
+        let mut parts = [
+            libc::iovec { iov_base: at.cast(), iov_len: bytes },
+            libc::iovec { iov_base: rest.as_mut_ptr().cast(), iov_len: rest.len() },
+        ];
+        // SAFETY: plain data, for which zero is a valid value.
+        let mut message: libc::msghdr = unsafe { std::mem::zeroed() };
+        (message.msg_iov, message.msg_iovlen) = (parts.as_mut_ptr(), parts.len() as _);
+        let (at, flags) = ((&raw mut message) as usize, libc::MSG_DONTWAIT as usize);
+        // SAFETY: all that the message points at lives across the call and is writable, by the caller's promise or our own.
+        let got = unsafe { checked(libc::SYS_recvmsg, [self.raw() as usize, at, flags, 0, 0, 0]) };
+        Ok(match unless_now(got)? {
+            None => Read::Nothing,
+            Some(0) => Read::End,
+            Some(count) => Read::Bytes(count),
+        })
+    }
+
     /// Whether the other side's kernel has not confirmed everything that was written; false for a connection that has
     /// ended.
     pub fn is_owed(&self) -> bool {

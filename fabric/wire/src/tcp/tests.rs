@@ -93,8 +93,13 @@ fn a_frame_is_known_from_any_beginning_and_whole_only_at_its_end() {
         assert_eq!(Frame::decode(&bytes), Ok(Frame::Packet { claim, inline_at, bulk }));
         let mut have = 0;
         while have < whole {
-            let Ok(Frame::Partial { needed }) = Frame::decode(&bytes[..have]) else {
-                panic!("{have} of {whole} bytes")
+            let needed = match Frame::decode(&bytes[..have]) {
+                Ok(Frame::Partial { needed }) => needed,
+                Ok(Frame::Begun { claim: begun, inline_at: place, bulk: part }) => {
+                    assert_eq!((begun, place, Some(part)), (claim, inline_at, bulk));
+                    part.end()
+                }
+                other => panic!("{have} of {whole} bytes: {other:?}"),
             };
             assert!(needed > have && needed <= whole, "{needed} after {have} of {whole}");
             have = if have % 3 == 0 { needed } else { have + 1 };
