@@ -293,7 +293,7 @@ impl Devices {
     pub fn packet_bytes(&self, to: u32, length: usize) -> usize {
         match self.net.as_deref().map(|net| (net.ways[to as usize], net)) {
             Some((Way::Udp, net)) => net.link_bytes(to, length),
-            Some((Way::Tcp, _)) => weft_wire::tcp::LARGEST_PACKET,
+            Some((Way::Tcp, _)) => length,
             _ => shm_packet_bytes(length),
         }
     }
@@ -335,26 +335,17 @@ impl Devices {
         net.tcp.is_linked(to)
     }
 
-    /// Most bytes of a packet by that device, and most that it takes at a time.
+    /// Most bytes of a packet by that device that is not part of a stream.
     pub const LONG_PACKET_BYTES: usize = weft_wire::tcp::LARGEST_PACKET;
-    pub const LONG_BYTES: usize = tcp::TRAIN_BYTES;
 
-    /// As [`Self::post_bulk`], by that device, which may take more than one packet: those behind the first have the header
-    /// `next` and no control words.
+    /// As [`Self::post_bulk`], by that device.
     ///
     /// # Safety
     /// As [`Device::post_bulk`].
-    pub unsafe fn post_long(
-        &mut self,
-        to: u32,
-        (head, control): (Head, &[u64]),
-        next: Head,
-        data: *const u8,
-        length: usize,
-    ) -> Posted {
+    pub unsafe fn post_long(&mut self, to: u32, head: Head, control: &[u64], data: *const u8, length: usize) -> Posted {
         match &mut self.net {
             // SAFETY: the caller's promise.
-            Some(net) => unsafe { net.tcp.post_train(to, head, control, next, data, length) },
+            Some(net) => unsafe { net.tcp.post_bulk(to, head, control, data, length) },
             None => Posted::Full,
         }
     }

@@ -2,8 +2,9 @@
 //!
 //! A device promises:
 //! 1. *All or nothing*: a packet that [`Posted::Sent`] accepted arrives whole, exactly once (on reliable devices) or
-//!    at most once (on others); a packet that it did not accept leaves no trace. A part of a stream may arrive as several,
-//!    the later ones as [`Kind::More`](weft_wire::cell::Kind::More), where the sink [takes that](Sink::takes_parts).
+//!    at most once (on others); a packet that it did not accept leaves no trace. A part of a stream
+//!    ([`Kind::is_streamed`](weft_wire::cell::Kind::is_streamed)) may arrive as several, the later ones as
+//!    [`Kind::More`](weft_wire::cell::Kind::More).
 //! 2. *Order*: on ordered devices packets from one peer arrive in the order in which they were posted.
 //! 3. *Would block is an answer*: posting never waits. [`Posted::Full`] means "poll, then try again".
 //! 4. *Progress*: if the receiver keeps polling, a sender that keeps trying gets through.
@@ -177,11 +178,30 @@ pub fn hand_on<S: Sink>(
     sink.handle_packet(Packet { from, head, inline_bytes: inline.len(), words: &words, bulk })
 }
 
-/// Memory into which bytes may be received.
-#[derive(Clone, Copy, Debug)]
-pub struct Room {
-    pub at: *mut u8,
-    pub bytes: usize,
+/// Memory into which bytes may be received, one at least.
+#[derive(Debug)]
+pub struct Room<'a> {
+    at: *mut u8,
+    bytes: usize,
+    _lives: PhantomData<&'a mut u8>,
+}
+
+impl Room<'_> {
+    /// `None` for no bytes.
+    ///
+    /// # Safety
+    /// `at` is writable for `bytes` bytes during its life, or the kernel says that it is not: only that writes here.
+    pub unsafe fn new(at: *mut u8, bytes: usize) -> Option<Self> {
+        (bytes > 0).then_some(Self { at, bytes, _lives: PhantomData })
+    }
+
+    pub fn at(&self) -> *mut u8 {
+        self.at
+    }
+
+    pub fn bytes(&self) -> usize {
+        self.bytes
+    }
 }
 
 /// Where polled packets go.
@@ -191,14 +211,9 @@ pub trait Sink {
     fn handle_packet(&mut self, packet: Packet<'_>) -> Result<(), &'static str>;
     fn handle_fault(&mut self, fault: PeerFault);
 
-    /// Whether parts of streams may come in more parts than they were sent in.
-    fn takes_parts(&self) -> bool {
-        false
-    }
-
-    /// Where the next bytes go of the stream that is open from this peer by the device that is being polled, if there is one:
-    /// memory that is writable until the sink is called again. What is received there is handed on as any other part.
-    fn room(&mut self, from: u32) -> Option<Room> {
+    /// Where the next bytes go of the stream that is open from this peer by the device that is being polled, if there is one. What
+    /// is received there is handed on as any other part.
+    fn room(&mut self, from: u32) -> Option<Room<'_>> {
         let _ = from;
         None
     }

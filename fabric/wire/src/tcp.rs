@@ -20,7 +20,7 @@ use crate::siphash::{KEY_BYTES, TAG_BYTES, same, tag};
 /// What every connection begins with.
 pub const MAGIC: [u8; 8] = *b"weft-tcp";
 /// Changes with every change of what is said.
-pub const VERSION: u32 = 2;
+pub const VERSION: u32 = 3;
 
 pub const NONCE_BYTES: usize = 16;
 const SIGNED_BYTES: usize = 24 + NONCE_BYTES;
@@ -168,8 +168,12 @@ pub const HEAD_BYTES: usize = 16;
 pub const GAP_BYTES: usize = 32;
 /// Most bytes of a packet before its bulk payload.
 pub const FRONT_BYTES: usize = HEAD_BYTES + 8 + INLINE_BYTES + GAP_BYTES;
-/// Largest bulk payload of one packet.
+/// Largest bulk payload of one packet,
 pub const LARGEST_PACKET: usize = 64 * 1024;
+/// and of one that belongs to a stream, which is handed on as it comes. A long message should leave in few calls: where sender and
+/// receiver meet at the socket each makes the other wait. 1 MiB between two namespaces took bare programs 201 us in calls of 64
+/// KiB, 165 in calls of 128, 120 in calls of 512, and 115 in one.
+pub const LARGEST_STREAMED: usize = 1024 * 1024;
 
 /// In the place of a cell's stamp.
 const PACKET: u8 = b'P';
@@ -276,7 +280,8 @@ impl Frame {
         }
         let lengths = word(bytes, HEAD_BYTES);
         let (length, gap) = (lengths as u32 as usize, (lengths >> 32) as usize);
-        if length > LARGEST_PACKET || length == 0 || gap > GAP_BYTES {
+        let most = if claim.head.kind.is_streamed() { LARGEST_STREAMED } else { LARGEST_PACKET };
+        if length > most || length == 0 || gap > GAP_BYTES {
             return Err("a bulk length outside of what one packet holds");
         }
         let bulk = Bulk { at: front + gap, bytes: length };

@@ -317,11 +317,7 @@ impl Sink for Port {
         self.lose_peer(fault.peer());
     }
 
-    fn takes_parts(&self) -> bool {
-        true
-    }
-
-    fn room(&mut self, from: u32) -> Option<Room> {
+    fn room(&mut self, from: u32) -> Option<Room<'_>> {
         self.stream_room(from)
     }
 }

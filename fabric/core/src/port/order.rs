@@ -126,11 +126,7 @@ impl Sink for Ordered<'_> {
         self.port.handle_fault(fault);
     }
 
-    fn takes_parts(&self) -> bool {
-        self.port.takes_parts()
-    }
-
-    fn room(&mut self, from: u32) -> Option<Room> {
+    fn room(&mut self, from: u32) -> Option<Room<'_>> {
         self.port.room(from)
     }
 }

@@ -280,7 +280,7 @@ impl Port {
     }
 
     /// Where the next bytes of the stream go that is open from a peer.
-    pub(super) fn stream_room(&mut self, from: u32) -> Option<Room> {
+    pub(super) fn stream_room(&mut self, from: u32) -> Option<Room<'_>> {
         let OpenStream { target, received, total, past_caches } = self.streams[self.stream_of(from)]?;
         if past_caches || self.lost[from as usize] {
             return None;
@@ -296,7 +296,8 @@ impl Port {
             },
         };
         let bytes = total.min(most).saturating_sub(received);
-        (bytes > 0).then(|| Room { at: at.wrapping_add(received), bytes })
+        // SAFETY: inside the buffer of the receive, or of the message; BUFFER-LIVES.
+        unsafe { Room::new(at.wrapping_add(received), bytes) }
     }
 
     /// Takes the next bytes of a stream, and closes it with its last one.

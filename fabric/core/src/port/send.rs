@@ -289,11 +289,7 @@ impl Port {
             if stream.open_for.is_some() {
                 stream.by_long_way = device.has_long_way(to);
             }
-            let most = match stream.by_long_way {
-                true => Devices::LONG_BYTES,
-                false => device.packet_bytes(to, stream.length),
-            };
-            let rest = (stream.length - stream.sent).min(most);
+            let rest = stream.length - stream.sent;
             let opening = [stream.open_for.unwrap_or(0) as u64];
             let (kind, control) = match stream.open_for {
                 Some(_) => (Kind::Open, &opening[..]),
@@ -303,11 +299,11 @@ impl Port {
             let posted = unsafe {
                 let data = stream.data.add(stream.sent);
                 match stream.by_long_way {
-                    true => {
-                        let (first, next) = ((Head::control(kind), control), Head::control(Kind::More));
-                        device.post_long(to, first, next, data, rest)
+                    true => device.post_long(to, Head::control(kind), control, data, rest),
+                    false => {
+                        let most = device.packet_bytes(to, stream.length);
+                        device.post_bulk(to, Head::control(kind), control, data, rest.min(most))
                     }
-                    false => device.post_bulk(to, Head::control(kind), control, data, rest),
                 }
             };
             let Posted::Sent(piece) = posted else { break };

@@ -6,7 +6,7 @@ use super::guest::Guest;
 use super::link::{Link, Turn};
 use super::look::Look;
 use super::output::Output;
-use super::post::Piece;
+use super::post::well_placed;
 use super::socket::{Epoll, Token, Watch};
 use crate::contract::{Capabilities, Device, PeerFault, Posted, Sink};
 use crate::shm::stream::bell::Bell;
@@ -17,7 +17,7 @@ use std::net::SocketAddr;
 use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 use std::time::Duration;
-use weft_wire::cell::{Head, INLINE_BYTES, INLINE_WORDS};
+use weft_wire::cell::{CONTROL_WORDS, Head, INLINE_BYTES, INLINE_WORDS};
 use weft_wire::tcp::{FAREWELL_BYTES, Front, Key, LARGEST_PACKET, Nonce};
 
 /// Where a peer is waited for.
@@ -585,18 +585,21 @@ impl Device for TcpDevice {
         debug_assert!(length <= INLINE_BYTES);
         // SAFETY: the caller's promise; an empty range may come with any pointer.
         let inline = if length == 0 { &[][..] } else { unsafe { std::slice::from_raw_parts(data, length) } };
-        self.post(to, &[Piece { front: Front::new(head, inline, None).bytes(), bulk: &[] }])
+        self.post(to, Front::new(head, inline, None).bytes(), &[])
     }
 
     fn post_control(&mut self, to: u32, head: Head, control: &[u64]) -> Posted {
         debug_assert!(control.len() <= INLINE_WORDS);
-        let front = Front::new(head, &inline_of(control)[..control.len() * 8], None);
-        self.post(to, &[Piece { front: front.bytes(), bulk: &[] }])
+        self.post(to, Front::new(head, &inline_of(control)[..control.len() * 8], None).bytes(), &[])
     }
 
     unsafe fn post_bulk(&mut self, to: u32, head: Head, control: &[u64], data: *const u8, length: usize) -> Posted {
+        debug_assert!(control.len() <= CONTROL_WORDS && length > 0);
+        let length = length.min(self.longest(to, head.kind, length));
         // SAFETY: the caller's promise.
-        unsafe { self.post_train(to, head, control, head, data, length.min(LARGEST_PACKET)) }
+        let bulk = unsafe { std::slice::from_raw_parts(data, length) };
+        let front = Front::new(head, &inline_of(control)[..control.len() * 8], Some(length));
+        self.post(to, well_placed(front, bulk).bytes(), bulk)
     }
 
     fn poll<S: Sink>(&mut self, sink: &mut S) -> bool {
@@ -614,7 +617,7 @@ impl Device for TcpDevice {
     }
 }
 
-pub(super) fn inline_of(control: &[u64]) -> [u8; INLINE_BYTES] {
+fn inline_of(control: &[u64]) -> [u8; INLINE_BYTES] {
     let mut bytes = [0; INLINE_BYTES];
     for (to, word) in bytes.chunks_exact_mut(8).zip(control) {
         to.copy_from_slice(&word.to_le_bytes());

@@ -2,16 +2,16 @@
 
 use super::sealed::Sealed;
 use super::socket::{Read, Socket};
-use crate::contract::{Foreign, Packet, Room, Sink};
+use crate::contract::{Foreign, Packet, Sink};
 use crate::copying::{Buffer, PAGE_BYTES, is_slow_for_the_kernel};
 use crate::sync::AtomicU64;
 use std::io;
-use weft_wire::cell::{Claim, Head, INLINE_WORDS, Kind};
+use weft_wire::cell::{Head, INLINE_WORDS, Kind};
 use weft_wire::tcp::record::{MOST_BYTES, Session};
-use weft_wire::tcp::{Bulk, FRONT_BYTES, Frame, LARGEST_PACKET};
+use weft_wire::tcp::{FRONT_BYTES, Frame, LARGEST_PACKET};
 
-/// Bytes that are received before they are handed on: a packet of the largest kind that has come in part, and room for as
-/// much again. Memory that is never written to costs nothing, so a peer that sends little takes little.
+/// Bytes that are received before they are handed on: a packet of the largest kind that is handed on whole and has come in part, and
+/// room for as much again. Memory that is never written to costs nothing, so a peer that sends little takes little.
 const BUFFER_BYTES: usize = 2 * (LARGEST_PACKET + FRONT_BYTES) + PAGE_BYTES;
 /// After a bulk payload of so many bytes another one is expected: then only so many are received at first, and the rest where it
 /// is to go.
@@ -44,8 +44,10 @@ pub struct Link {
     to: usize,
     /// So many bytes are still to come of the bulk payload whose first part was handed on.
     rest: usize,
-    /// The last bulk payload was long, and the next may be.
+    /// The last bulk payload was a long part of a stream, and the next may be.
     is_long: bool,
+    /// The kernel could not write where bytes were to go.
+    is_kept_out: bool,
     /// Where the connection is encrypted: both ends of that.
     pub sealed: Option<Box<Sealed>>,
 }
@@ -53,16 +55,22 @@ pub struct Link {
 impl Link {
     pub fn new(socket: Socket, session: Option<Session>) -> Self {
         let sealed = session.map(|session| Box::new(Sealed::new(&session)));
-        Self { socket, buffer: Buffer::new(BUFFER_BYTES), from: 0, to: 0, rest: 0, is_long: false, sealed }
+        Self {
+            socket,
+            buffer: Buffer::new(BUFFER_BYTES),
+            from: 0,
+            to: 0,
+            rest: 0,
+            is_long: false,
+            is_kept_out: false,
+            sealed,
+        }
     }
 
     /// Takes in what has arrived and hands its packets on as those of `peer`.
     pub fn receive<S: Sink>(&mut self, peer: u32, sink: &mut S) -> Turn {
-        if self.rest > 0
-            && self.from == self.to
-            && let Some(room) = self.room(peer, sink)
-        {
-            return self.receive_into(room, peer, sink);
+        if let Some(turn) = self.receive_in_place(peer, sink) {
+            return turn;
         }
         self.make_room();
         let peeks = self.is_long && self.rest == 0 && self.from == self.to;
@@ -74,7 +82,14 @@ impl Link {
         match read {
             Ok(Read::Bytes(count)) => {
                 self.to += if self.sealed.is_none() { count } else { 0 };
-                self.hand_on(peer, sink)
+                match self.hand_on(peer, sink) {
+                    // What follows is there already, mostly.
+                    turn @ Turn::Moved { more: false } if peeks && count == PEEK_BYTES => {
+                        let follows = self.receive_in_place(peer, sink);
+                        follows.filter(|follows| !matches!(follows, Turn::Quiet)).unwrap_or(turn)
+                    }
+                    turn => turn,
+                }
             }
             Ok(Read::Nothing) => Turn::Quiet,
             Ok(Read::End) => Turn::Ended(None),
@@ -82,37 +97,40 @@ impl Link {
         }
     }
 
-    /// Where the rest of a bulk payload may be received at once, which saves a copy of it: 64 KiB between two namespaces take 18.4
-    /// us in the place of 21.4. Not where the kernel's copy would be a slow one: its bytes lie in their pages as those before lie
-    /// in ours. And only where the stream ends with it. Of a longer one two packets are received at a time; with one at a time
-    /// sender and receiver meet at the socket more often (1 MiB with a filter attached: 245 us, for 231).
-    fn room<S: Sink>(&self, peer: u32, sink: &mut S) -> Option<Room> {
+    /// Receives more of a bulk payload where that is to go, which saves a copy of it, and the beginning of the next packet; `None`
+    /// where that cannot be. Not where the kernel's copy would be a slow one: its bytes lie in their pages as those before lie in
+    /// ours.
+    fn receive_in_place<S: Sink>(&mut self, peer: u32, sink: &mut S) -> Option<Turn> {
+        if self.rest == 0 || self.from < self.to || self.sealed.is_some() || self.is_kept_out {
+            return None;
+        }
         let room = sink.room(peer)?;
-        let ends = room.bytes <= self.rest;
-        (ends && !is_slow_for_the_kernel(self.to, room.at as usize)).then_some(room)
-    }
-
-    /// Receives the rest of a bulk payload where it is to be, and the beginning of the next packet.
-    fn receive_into<S: Sink>(&mut self, room: Room, peer: u32, sink: &mut S) -> Turn {
-        let bytes = self.rest.min(room.bytes);
+        let at = room.at();
+        if is_slow_for_the_kernel(self.to, at as usize) {
+            return None;
+        }
+        let bytes = self.rest.min(room.bytes());
         let start = (self.to + bytes) % PAGE_BYTES;
         let behind = if bytes == self.rest { PEEK_BYTES } else { 0 };
-        // SAFETY: the sink has said that the memory is writable until it is called again.
-        let read = unsafe { self.socket.read_into(room.at, bytes, &mut self.buffer[start..start + behind]) };
-        let count = match read {
+        let count = match self.socket.read_into(&room, bytes, &mut self.buffer[start..start + behind]) {
             Ok(Read::Bytes(count)) => count,
-            Ok(Read::Nothing) => return Turn::Quiet,
-            Ok(Read::End) => return Turn::Ended(None),
-            Err(error) => return Turn::Ended(Some(error)),
+            Ok(Read::Nothing) => return Some(Turn::Quiet),
+            Ok(Read::End) => return Some(Turn::Ended(None)),
+            // Not mapped, or watched by the program, which notices when we write there.
+            Err(error) if error.raw_os_error() == Some(libc::EFAULT) => {
+                self.is_kept_out = true;
+                return None;
+            }
+            Err(error) => return Some(Turn::Ended(Some(error))),
         };
         let there = count.min(bytes);
         // SAFETY: the bytes are there, and outlive the call.
-        if let Err(what) = self.hand_on_rest(peer, unsafe { Foreign::new(room.at, there) }, sink) {
-            return Turn::Nonsense(what);
+        if let Err(what) = self.hand_on_rest(peer, unsafe { Foreign::new(at, there) }, sink) {
+            return Some(Turn::Nonsense(what));
         }
         let end = (self.to + there) % PAGE_BYTES;
         (self.from, self.to) = (end, end + count - there);
-        self.hand_on(peer, sink)
+        Some(self.hand_on(peer, sink))
     }
 
     /// Hands on a part of a bulk payload that is not the first.
@@ -177,19 +195,18 @@ impl Link {
         if self.rest > 0 {
             let there = self.rest.min(bytes.len());
             if there == 0 {
-                return Ok(Some(OVER));
+                return Ok((!self.open_next()?).then_some(OVER));
             }
             // SAFETY: the bytes are ours, and nothing is received into them during the call.
             let part = unsafe { Foreign::new(bytes.as_ptr(), there) };
             self.from += there;
             return self.hand_on_rest(peer, part, sink).map(|()| None);
         }
-        let takes_part = |claim: &Claim, bulk: Bulk| {
-            self.sealed.is_none() && bytes.len() > bulk.at && claim.head.kind.is_streamed() && sink.takes_parts()
-        };
         let (claim, inline_at, bulk) = match Frame::decode(bytes)? {
             Frame::Packet { claim, inline_at, bulk } => (claim, inline_at, bulk),
-            Frame::Begun { claim, inline_at, bulk } if takes_part(&claim, bulk) => (claim, inline_at, Some(bulk)),
+            Frame::Begun { claim, inline_at, bulk } if claim.head.kind.is_streamed() && bytes.len() > bulk.at => {
+                (claim, inline_at, Some(bulk))
+            }
             Frame::Farewell => return Ok(Some(Turn::Farewell)),
             Frame::Begun { .. } | Frame::Partial { .. } => return Ok((!self.open_next()?).then_some(OVER)),
         };
@@ -208,7 +225,7 @@ impl Link {
             }),
         };
         sink.handle_packet(packet)?;
-        self.is_long = bulk.is_some_and(|bulk| bulk.bytes >= LONG_BYTES);
+        self.is_long = claim.head.kind.is_streamed() && bulk.is_some_and(|bulk| bulk.bytes >= LONG_BYTES);
         (self.from, self.rest) = (self.from + there, end - there);
         Ok(None)
     }

@@ -25,7 +25,6 @@ mod tests;
 pub use device::{Place, Sleeper, TcpDevice, takes_whole};
 pub use foreign::Identity;
 pub use look::Look;
-pub use post::TRAIN_BYTES;
 pub use socket::begin;
 
 /// Ranks of as many hosts on the loopback interface, on narrow connections.

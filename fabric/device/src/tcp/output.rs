@@ -4,7 +4,7 @@ use super::socket::Socket;
 use std::io::{self, IoSlice};
 use weft_wire::tcp::{FRONT_BYTES, LARGEST_PACKET};
 
-/// So many bytes wait at most. Posts beyond that are refused, which is how a receiver that does not keep up slows its
+/// Where so many bytes wait, posts are refused, which is how a receiver that does not keep up slows its
 /// senders down.
 const LIMIT_BYTES: usize = LARGEST_PACKET + 16 * 1024;
 
@@ -50,7 +50,7 @@ impl Output {
         }
         let sent = socket.write(&[IoSlice::new(&self.bytes[self.gone..])], false)?;
         self.gone += sent;
-        if self.gone >= LIMIT_BYTES {
+        if self.gone >= LIMIT_BYTES.max(self.waiting()) {
             self.bytes.drain(..self.gone);
             self.gone = 0;
         }

@@ -1,5 +1,6 @@
 //! Sockets and their readiness, each call in its thinnest safe form; none of them waits except [`Epoll::wait`].
 
+use crate::contract::Room;
 use crate::kernel::{self, checked};
 use std::io::{self, IoSlice};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
@@ -85,6 +86,11 @@ const KEEP_ALIVE: [i32; 3] = [5, 3, 6];
 
 /// A path whose least round trip, in microseconds, is shorter stays inside a cluster.
 const SHORT_PATH_US: u32 = 1000;
+/// Of what the kernel says of a socket's memory, the bytes that it may keep for sending, and those that it does
+/// (`linux/sock_diag.h`).
+const MEMORY_WORDS: usize = 9;
+const MAY_KEEP: usize = 3;
+const KEEPS: usize = 5;
 /// The kernel's longest name of a congestion control, with the zero that ends it.
 const CONTROL_NAME_BYTES: usize = 16;
 
@@ -230,26 +236,31 @@ impl Socket {
         }
     }
 
-    /// Receives into memory of somebody else's, and what comes behind it into `rest`.
-    ///
-    /// # Safety
-    /// The first is writable for so many bytes, at least one.
-    pub unsafe fn read_into(&self, at: *mut u8, bytes: usize, rest: &mut [u8]) -> io::Result<Read> {
+    /// Receives the first `bytes` into memory of somebody else's, which has room for them, and what comes behind into `rest`.
+    pub fn read_into(&self, room: &Room<'_>, bytes: usize, rest: &mut [u8]) -> io::Result<Read> {
+        debug_assert!((1..=room.bytes()).contains(&bytes));
         let mut parts = [
-            libc::iovec { iov_base: at.cast(), iov_len: bytes },
+            libc::iovec { iov_base: room.at().cast(), iov_len: bytes },
             libc::iovec { iov_base: rest.as_mut_ptr().cast(), iov_len: rest.len() },
         ];
         // SAFETY: plain data, for which zero is a valid value.
         let mut message: libc::msghdr = unsafe { std::mem::zeroed() };
         (message.msg_iov, message.msg_iovlen) = (parts.as_mut_ptr(), parts.len() as _);
         let (at, flags) = ((&raw mut message) as usize, libc::MSG_DONTWAIT as usize);
-        // SAFETY: all that the message points at lives across the call and is writable, by the caller's promise or our own.
+        // SAFETY: all that the message points at lives across the call and is writable: ours, or as who has made `room` promises.
         let got = unsafe { checked(libc::SYS_recvmsg, [self.raw() as usize, at, flags, 0, 0, 0]) };
         Ok(match unless_now(got)? {
             None => Read::Nothing,
             Some(0) => Read::End,
             Some(count) => Read::Bytes(count),
         })
+    }
+
+    /// So many bytes or a little less would be taken now. Of what is written beyond that the kernel learns that it should keep more.
+    pub fn room(&self) -> usize {
+        let memory =
+            kernel::option(self.raw(), libc::SOL_SOCKET, libc::SO_MEMINFO, [0u32; MEMORY_WORDS]).unwrap_or_default();
+        memory[MAY_KEEP].saturating_sub(memory[KEEPS]) as usize
     }
 
     /// Whether the other side's kernel has not confirmed everything that was written; false for a connection that has

@@ -2,7 +2,6 @@
 
 use super::device::{Place, TcpDevice};
 use super::dial::{Dial, Due};
-use super::post::TRAIN_BYTES;
 use super::socket::Epoll;
 use crate::contract::{Device, Packet, PeerFault, Posted, Sink};
 use std::io::{Read, Write};
@@ -11,7 +10,7 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use weft_wire::cell::{Head, Kind};
-use weft_wire::tcp::{ANSWER_BYTES, Call, Key, LARGEST_PACKET, USE};
+use weft_wire::tcp::{ANSWER_BYTES, Call, Key, LARGEST_PACKET, LARGEST_STREAMED, USE};
 
 const KEY: Key = *b"a key of the job";
 /// Longer than any scheduling.
@@ -115,20 +114,21 @@ fn of_two_that_dial_at_the_same_time_one_connection_stays() {
     }
 }
 
-/// Takes the bytes of one message, whose packets have these headers.
+/// Takes bytes, which come in so many parts.
+#[derive(Default)]
 struct Whole {
-    tags: Vec<i32>,
     bytes: Vec<u8>,
+    parts: usize,
 }
 
 impl Sink for Whole {
     fn handle_packet(&mut self, packet: Packet<'_>) -> Result<(), &'static str> {
-        self.tags.push(packet.head.tag);
         if let Some(bulk) = packet.bulk {
             let mut bytes = vec![0; bulk.len()];
             // SAFETY: as long as that.
             unsafe { bulk.copy_to(bytes.as_mut_ptr(), bytes.len()) };
             self.bytes.extend(bytes);
+            self.parts += 1;
         }
         Ok(())
     }
@@ -138,30 +138,27 @@ impl Sink for Whole {
     }
 }
 
-/// Sends the bytes by trains, the first of all with another header than the first of each other; how many there were.
-fn send_by_trains(net: &mut [TcpDevice], data: &[u8]) -> (Whole, usize) {
-    let (mut whole, mut sent, mut posts) = (Whole { tags: Vec::new(), bytes: Vec::new() }, 0, 0);
-    let (start, mut got) = (Instant::now(), Got::default());
-    while whole.bytes.len() < data.len() {
+/// Sends the bytes as parts of a stream, until so many have come; how many went in each packet.
+fn stream<S: Sink>(net: &mut [TcpDevice], data: &[u8], sink: &mut S, come: impl Fn(&S) -> usize) -> Vec<usize> {
+    let (mut sent, mut posts, mut got, start) = (0, Vec::new(), Got::default(), Instant::now());
+    while come(sink) < data.len() {
         if sent < data.len() {
-            let rest = &data[sent..];
-            let first = head(if posts == 0 { 1 } else { 2 });
+            let (rest, more) = (&data[sent..], Head::control(Kind::More));
             // SAFETY: the bytes are readable.
-            let posted = unsafe { net[0].post_train(1, first, &[], head(3), rest.as_ptr(), rest.len()) };
-            if let Posted::Sent(bytes) = posted {
-                assert!(bytes % LARGEST_PACKET == 0 || sent + bytes == data.len(), "whole packets, or all");
-                (sent, posts) = (sent + bytes, posts + 1);
+            if let Posted::Sent(bytes) = unsafe { net[0].post_bulk(1, more, &[], rest.as_ptr(), rest.len()) } {
+                sent += bytes;
+                posts.push(bytes);
             }
         }
         net[0].poll(&mut got);
-        net[1].poll(&mut whole);
-        assert!(start.elapsed() < LOST, "{} of {} bytes", whole.bytes.len(), data.len());
+        net[1].poll(sink);
+        assert!(start.elapsed() < LOST, "{} of {} bytes", come(sink), data.len());
     }
-    (whole, posts)
+    posts
 }
 
 #[test]
-fn a_train_comes_as_packets_of_which_the_first_has_a_header_of_its_own() {
+fn parts_of_streams_are_as_long_as_the_kernel_has_room_for() {
     // With room for much of it in the kernel, and with so little that most packets leave in parts; encrypted at last.
     for (kind, mut net) in [network(2), narrow_network(2), network(2)].into_iter().enumerate() {
         net.iter_mut().for_each(|device| device.set_encrypts(kind == 2));
@@ -169,21 +166,52 @@ fn a_train_comes_as_packets_of_which_the_first_has_a_header_of_its_own() {
         send(&mut net[0], 1, 0);
         until(&mut net, &mut got, |got| got[1].tags.len() == 1);
         // The first payload lies badly for the kernel behind its header of 24 bytes, and goes behind a gap.
-        let length = TRAIN_BYTES + 3 * LARGEST_PACKET + 77;
+        let length = if kind == 1 { 1 } else { 8 } * LARGEST_STREAMED + 77;
         let memory: Vec<u8> = (0..length + 4096 + 8).map(|at| (at * 7 + (at >> 9)) as u8).collect();
         let data = &memory[memory.as_ptr().align_offset(4096) + 8..][..length];
         let before = net[0].counters();
-        let (whole, posts) = send_by_trains(&mut net, data);
+        let mut whole = Whole::default();
+        let posts = stream(&mut net, data, &mut whole, |whole| whole.bytes.len());
         assert!(whole.bytes == data, "the bytes in their order");
-        let packets = data.len().div_ceil(LARGEST_PACKET);
-        assert_eq!(whole.tags.len(), packets);
-        let firsts = whole.tags.iter().filter(|tag| **tag != 3).count();
-        assert_eq!((whole.tags[0], firsts), (1, posts), "a header of its own for the first of each train");
-        assert!(kind > 0 || posts < packets, "{posts} calls for {packets} packets");
+        let (longest, all) = (posts.iter().copied().max().unwrap_or_default(), &posts[..posts.len() - 1]);
+        assert!(all.iter().all(|bytes| (LARGEST_PACKET..=LARGEST_STREAMED).contains(bytes)), "{posts:?}");
+        assert_eq!(longest > LARGEST_PACKET, kind == 0, "{posts:?}");
+        assert!(kind == 2 || whole.parts > posts.len(), "{} parts of {} packets", whole.parts, posts.len());
         let counted = net[0].counters();
-        assert_eq!((counted.packets - before.packets) as usize, packets);
+        assert_eq!((counted.packets - before.packets) as usize, posts.len());
         let fronts = (counted.bytes - before.bytes) as usize - data.len();
-        assert!(fronts >= packets * 24 + 32, "{fronts} bytes before payloads, one of them with a gap");
+        assert!(fronts >= posts.len() * 24 + 32, "{fronts} bytes before payloads, one of them with a gap");
+    }
+}
+
+/// What is not part of a stream comes as it was sent.
+#[test]
+fn long_packets_come_whole_behind_parts_of_streams() {
+    let (mut net, mut got) = (network(2), Got::default());
+    let data: Vec<u8> = (0..LARGEST_STREAMED).map(|at| (at * 5 + (at >> 9)) as u8).collect();
+    let lengths = [5, 40_000, LARGEST_PACKET, LARGEST_PACKET, 32_768];
+    for round in 0..20 {
+        stream(&mut net, &data[..200_000], &mut Whole::default(), |whole| whole.bytes.len());
+        let mut whole = Whole::default();
+        let start = Instant::now();
+        for length in lengths {
+            // SAFETY: the bytes are readable.
+            while unsafe { net[0].post_bulk(1, head(1), &[], data.as_ptr(), length) } == Posted::Full {
+                net[0].poll(&mut got);
+                net[1].poll(&mut whole);
+                assert!(start.elapsed() < LOST);
+            }
+        }
+        while whole.bytes.len() < lengths.iter().sum() {
+            net[0].poll(&mut got);
+            net[1].poll(&mut whole);
+            assert!(start.elapsed() < LOST, "{} bytes", whole.bytes.len());
+        }
+        assert_eq!(whole.parts, lengths.len(), "in round {round}");
+        let mut rest = &whole.bytes[..];
+        for length in lengths {
+            assert!(rest.split_off(..length).is_some_and(|bytes| *bytes == data[..length]));
+        }
     }
 }
 

@@ -2,14 +2,11 @@
 
 use super::*;
 use crate::contract::Room;
+use crate::copying::PAGE_BYTES;
 
 /// What the sender sends one after the other: streams of these lengths, with a short packet behind each group.
-const GROUPS: [[usize; 3]; 4] = [
-    [1, 5000, LARGEST_PACKET],
-    [40_000, LARGEST_PACKET, 60_000],
-    [1_000_077, 50_000, 300_000],
-    [35_000, 36_000, 37_000],
-];
+const GROUPS: [[usize; 3]; 4] =
+    [[1, 5000, LARGEST_PACKET], [40_000, LARGEST_PACKET, 60_000], [300_077, 50_000, 100_000], [35_000, 36_000, 37_000]];
 
 /// Puts streams behind each other, and says where the next bytes go by turns: not at all, for a few, or for all.
 struct Placing {
@@ -46,11 +43,7 @@ impl Sink for Placing {
         panic!("{fault:?}");
     }
 
-    fn takes_parts(&self) -> bool {
-        true
-    }
-
-    fn room(&mut self, _: u32) -> Option<Room> {
+    fn room(&mut self, _: u32) -> Option<Room<'_>> {
         let end = self.ends.iter().copied().find(|end| *end > self.filled)?;
         self.asked += 1;
         let bytes = match self.asked % 4 {
@@ -58,7 +51,8 @@ impl Sink for Placing {
             1 => 100.min(end - self.filled),
             _ => end - self.filled,
         };
-        Some(Room { at: self.into[self.filled..].as_mut_ptr(), bytes })
+        // SAFETY: as long as that.
+        unsafe { Room::new(self.into[self.filled..].as_mut_ptr(), bytes) }
     }
 }
 
@@ -90,7 +84,7 @@ fn parts_of_streams_are_received_where_they_go_and_nothing_else_is() {
                 let opens = head(if begins { Kind::Eager } else { Kind::More });
                 let bytes = &data[sent..end];
                 // SAFETY: the bytes are readable.
-                let posted = unsafe { net[0].post_train(1, opens, &[], head(Kind::More), bytes.as_ptr(), bytes.len()) };
+                let posted = unsafe { net[0].post_bulk(1, opens, &[], bytes.as_ptr(), bytes.len()) };
                 sent += if let Posted::Sent(bytes) = posted { bytes } else { 0 };
             } else if shorts < GROUPS.len() && send(&mut net[0], 1, 8) != Posted::Full {
                 shorts += 1;
@@ -104,4 +98,47 @@ fn parts_of_streams_are_received_where_they_go_and_nothing_else_is() {
         assert_eq!(placing.shorts, group_ends, "each behind its group");
         assert!(if encrypts { placing.placed == 0 } else { placing.placed > 10_000 }, "{} placed", placing.placed);
     }
+}
+
+/// Says that bytes go where nothing can be written.
+struct KeptOut {
+    page: *mut u8,
+    got: Vec<u8>,
+    asked: usize,
+}
+
+impl Sink for KeptOut {
+    fn handle_packet(&mut self, packet: Packet<'_>) -> Result<(), &'static str> {
+        let bulk = packet.bulk.ok_or("no bytes")?;
+        let before = self.got.len();
+        self.got.resize(before + bulk.len(), 0);
+        // SAFETY: as long as that.
+        unsafe { bulk.copy_to(self.got[before..].as_mut_ptr(), bulk.len()) };
+        Ok(())
+    }
+
+    fn handle_fault(&mut self, fault: PeerFault) {
+        panic!("{fault:?}");
+    }
+
+    fn room(&mut self, _: u32) -> Option<Room<'_>> {
+        self.asked += 1;
+        // SAFETY: the kernel says that it is not.
+        unsafe { Room::new(self.page, PAGE_BYTES) }
+    }
+}
+
+#[test]
+fn bytes_come_also_where_the_kernel_cannot_write_to_their_place() {
+    let (at, kind) = (std::ptr::null_mut(), libc::MAP_PRIVATE | libc::MAP_ANONYMOUS);
+    // SAFETY: a new mapping.
+    let page = unsafe { libc::mmap(at, PAGE_BYTES, libc::PROT_NONE, kind, -1, 0) };
+    assert_ne!(page, libc::MAP_FAILED);
+    let mut sink = KeptOut { page: page.cast(), got: Vec::new(), asked: 0 };
+    let data: Vec<u8> = (0..400_000).map(|at| (at * 7 + (at >> 9)) as u8).collect();
+    stream(&mut network(2), &data, &mut sink, |sink| sink.got.len());
+    assert!(sink.got == data);
+    assert_eq!(sink.asked, 1, "it is tried once");
+    // SAFETY: our own, which nobody uses any more.
+    unsafe { libc::munmap(page, PAGE_BYTES) };
 }
