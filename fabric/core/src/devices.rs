@@ -10,7 +10,7 @@ mod slots;
 
 use crate::join::JoinError;
 use crate::links::Links;
-use crate::port::Port;
+use crate::port::{Port, Word};
 use crate::status::Counters;
 use crate::watch::Watch;
 pub(crate) use foreign::Opening;
@@ -351,15 +351,24 @@ impl Devices {
     }
 
     /// Begins a message of `length` bytes, not 0, by that device without asking, with as many of them as one packet takes.
-    /// It is matched where it was posted, among those of both devices.
+    /// It is matched where it was posted, among those of both devices. Its receiver may owe a word about it.
     ///
     /// # Safety
     /// As [`Device::post_bulk`].
-    pub unsafe fn post_long_eager(&mut self, to: u32, head: Head, data: *const u8, length: usize) -> Posted {
+    pub unsafe fn post_long_eager(
+        &mut self,
+        to: u32,
+        head: Head,
+        data: *const u8,
+        length: usize,
+        word: Option<Word>,
+    ) -> Posted {
         let Some(net) = &mut self.net else { return Posted::Full };
         let sent = &mut net.sent[to as usize];
+        let control = [length as u64, sent.by_datagrams, word.map_or(0, |word| word as u64)];
+        let control = if word.is_some() { &control[..] } else { &control[..2] };
         // SAFETY: the caller's promise.
-        let posted = unsafe { net.tcp.post_bulk(to, head, &[length as u64, sent.by_datagrams], data, length) };
+        let posted = unsafe { net.tcp.post_bulk(to, head, control, data, length) };
         sent.over_connection += u64::from(posted != Posted::Full);
         posted
     }

@@ -281,8 +281,8 @@ fn random_nonsense_loses_its_author_and_nobody_else() {
             ours.push(send(&mut scene.net[0], 1, 1, &data));
         }
         for _ in 0..30 {
-            let extra = [Kind::DoneReceive, Kind::Raw, Kind::Short, Kind::Retract, Kind::Retracted];
-            let kind = *kinds.get(next(10) as usize).unwrap_or(&extra[next(5) as usize]);
+            let extra = [Kind::DoneReceive, Kind::Raw, Kind::Short, Kind::Retract, Kind::Retracted, Kind::Waited];
+            let kind = *kinds.get(next(10) as usize).unwrap_or(&extra[next(6) as usize]);
             let mut words: Vec<u64> =
                 (0..5).map(|_| [next(30), next(300_000), next(u64::MAX >> 40), 4096][next(4) as usize]).collect();
             words[2] |= next(2) << 32;

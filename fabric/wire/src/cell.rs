@@ -59,6 +59,9 @@ pub enum Kind {
     Retract = 12,
     /// Port protocol: an ask that was taken back is forgotten; there is no other answer to it. Control: sender's request.
     Retracted = 13,
+    /// Port protocol: long messages that came without asking were waited for, or one was not and is received now. Control: 1 or 0,
+    /// their bytes.
+    Waited = 14,
 }
 
 impl Kind {
@@ -82,6 +85,7 @@ impl Kind {
             11 => Self::Order,
             12 => Self::Retract,
             13 => Self::Retracted,
+            14 => Self::Waited,
             _ => return None,
         })
     }

@@ -1,6 +1,7 @@
 //! What has arrived and nobody has received yet, and the stream that is open from each peer.
 
 use super::shown::Asked;
+use super::unasked::Word;
 use crate::api::{Outcome, Peer, RequestId};
 use weft_wire::cell::INLINE_WORDS;
 
@@ -22,6 +23,8 @@ pub(crate) struct Arrived {
     pub body: Body,
     /// The receive that has taken it while its bytes were still coming in.
     pub taken_by: Option<RequestId>,
+    /// Its sender is told when it is received.
+    pub word: Option<Word>,
 }
 
 /// A slab of arrived messages.

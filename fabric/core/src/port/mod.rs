@@ -8,6 +8,8 @@
 //! - `n` <= 48: [`Kind::Short`], header and payload in one cell.
 //! - `n` <= `eager_bytes`: [`Kind::Eager`], then [`Kind::More`] until all is there; or, where that is faster, [`Kind::Ask`]
 //!   as an offer, and the receiver copies at once.
+//! - over a connection up to sixteen times that, where the receiver waited for the last ones ([`unasked`]): [`Kind::Eager`] as well,
+//!   and the receiver answers with [`Kind::Waited`].
 //! - longer, or synchronous: [`Kind::Ask`]; the receiver answers with [`Kind::GrantStream`] (the sender streams) or
 //!   [`Kind::GrantCopy`] (both sides copy chunks out of the sender's memory); whoever finishes tells the other.
 
@@ -23,6 +25,7 @@ pub(crate) mod requests;
 mod retract;
 mod send;
 mod shown;
+mod unasked;
 
 use crate::api::{Fault, Peer, RequestId};
 use crate::devices::Slots;
@@ -40,6 +43,7 @@ use requests::{Requests, State};
 pub use shown::Place;
 use shown::{Asked, Opens};
 use std::collections::VecDeque;
+pub(crate) use unasked::Word;
 use weft_device::shm::CopyJob;
 use weft_device::{NoMemory, Packet, PeerFault, Room, Sink};
 use weft_protocol::matching::Matcher;
@@ -346,6 +350,10 @@ impl Port {
                 Ok(())
             }
             Kind::Retracted => self.on_retracted(packet),
+            Kind::Waited => {
+                let unasked = &mut self.outbound[packet.from as usize].unasked;
+                unasked.learn(packet.word(0) != 0, packet.word(1))
+            }
             Kind::Order => Err("a place among messages of another way, where there is one way"),
         }
     }

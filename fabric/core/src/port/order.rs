@@ -12,7 +12,7 @@
 //! always one whose turn it is, once it has arrived: nothing waits for ever but for what is lost with its peer.
 
 use super::inbound::{Arrived, Body, Target};
-use super::receive::{label, outcome};
+use super::receive::{label, outcome, word};
 use super::{Breach, Port, RequestId};
 use crate::api::Peer;
 use std::collections::VecDeque;
@@ -135,7 +135,7 @@ impl Port {
     #[inline]
     fn on_message(&mut self, packet: Packet<'_>, by: By) -> Result<(), Breach> {
         let (from, order) = (packet.from as usize, &mut self.orders[packet.from as usize]);
-        if packet.head.kind == Kind::Eager && packet.inline_bytes == 16 {
+        if packet.head.kind == Kind::Eager && packet.inline_bytes >= 16 {
             order.0[by as usize].after = packet.word(1);
         }
         if !order.is_turn(by) {
@@ -155,7 +155,12 @@ impl Port {
     fn hold(&mut self, packet: Packet<'_>, by: By) -> Result<(), Breach> {
         let (from, label) = (packet.from as usize, label(&packet));
         let keep = |port: &mut Self, length: u64, body| {
-            port.arrived.insert(Arrived { outcome: outcome(&packet, length), body, taken_by: None })
+            port.arrived.insert(Arrived {
+                outcome: outcome(&packet, length),
+                body,
+                taken_by: None,
+                word: word(&packet),
+            })
         };
         let message = match packet.head.kind {
             Kind::Retract => None,

@@ -1,6 +1,7 @@
 //! What waits to leave, per peer: control packets, streams under way, messages whose header has not left.
 
 use super::shown::Place;
+use super::unasked::Unasked;
 use crate::api::RequestId;
 use std::collections::VecDeque;
 use weft_wire::cell::{Head, INLINE_WORDS, Kind};
@@ -34,6 +35,8 @@ pub(crate) struct Message {
     pub length: usize,
     /// May be taken at once; see [`super::offers`].
     pub offered: bool,
+    /// May go without asking over a connection; see [`super::unasked`].
+    pub may_go: bool,
     /// Where it lies, if the receiver can see that.
     pub place: Option<Place>,
 }
@@ -56,6 +59,7 @@ pub(crate) struct Outbound {
     pub control: VecDeque<Control>,
     pub streams: VecDeque<Stream>,
     pub messages: VecDeque<Message>,
+    pub unasked: Unasked,
     /// The peer is lost: nothing leaves any more.
     pub closed: bool,
 }

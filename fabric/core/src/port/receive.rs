@@ -3,13 +3,14 @@
 use super::inbound::{Arrived, Body, OpenStream, Target};
 use super::requests::{Requests, State};
 use super::shown::Asked;
+use super::unasked::Word;
 use super::{Breach, Port, RequestId};
 use crate::api::{Fault, Outcome, Peer, Selector};
 use crate::events::{Event, Kind, tell};
 use weft_device::past_caches::settle;
 use weft_device::{Foreign, Packet, Room, copying};
 use weft_protocol::matching::{Label, Pattern};
-use weft_wire::cell::INLINE_WORDS;
+use weft_wire::cell::{self, INLINE_WORDS};
 
 /// Largest message that may come without asking, whatever the sender's setting. Bounds what a peer's claim can make us
 /// allocate.
@@ -28,6 +29,12 @@ pub(super) fn label(packet: &Packet<'_>) -> Label {
 #[inline]
 pub(super) fn outcome(packet: &Packet<'_>, length: u64) -> Outcome {
     Outcome { peer: Peer(packet.from), source: packet.head.source, tag: packet.head.tag, length, fault: None }
+}
+
+/// What is owed for a message that has come without asking though it is long.
+pub(super) fn word(packet: &Packet<'_>) -> Option<Word> {
+    let owes = packet.head.kind == cell::Kind::Eager && packet.inline_bytes == 24;
+    owes.then(|| if packet.word(2) == Word::Always as u64 { Word::Always } else { Word::IfKept })
 }
 
 impl Port {
@@ -118,6 +125,11 @@ impl Port {
     pub(super) fn receive_arrived(&mut self, id: RequestId, message: u32) {
         let arrived = self.arrived.at(message);
         let peer = arrived.outcome.peer;
+        if arrived.word.take().is_some() {
+            let bytes = arrived.outcome.length;
+            self.reply(peer.0, cell::Kind::Waited, &[0, bytes]);
+        }
+        let arrived = self.arrived.at(message);
         if self.lost[peer.0 as usize] && !arrived.body.is_here() {
             // The rest will never come.
             self.requests.at(id).outcome = self.arrived.remove(message).outcome;
@@ -172,7 +184,8 @@ impl Port {
     }
 
     fn keep(&mut self, packet: &Packet<'_>, outcome: Outcome, body: Body) -> u32 {
-        let message = self.arrived.insert(Arrived { outcome, body, taken_by: None });
+        let arrived = Arrived { outcome, body, taken_by: None, word: word(packet) };
+        let message = self.arrived.insert(arrived);
         self.leave(&label(packet), message);
         message
     }
@@ -198,6 +211,11 @@ impl Port {
             Some(receive) => {
                 let id = RequestId(receive);
                 let (buffer, fits) = self.begin(id, outcome);
+                if let Some(word) = word(&packet)
+                    && let Some(bytes) = self.outbound[packet.from as usize].unasked.note_waited(total, word)
+                {
+                    self.reply(packet.from, cell::Kind::Waited, &[1, bytes]);
+                }
                 if bulk.len() as u64 == total {
                     // SAFETY: fits <= capacity; BUFFER-LIVES.
                     unsafe { bulk.copy_to(buffer, fits) };

@@ -4,6 +4,7 @@ use super::inbound::{Arrived, Body};
 use super::outbound::{Message, Stream};
 use super::requests::{Requests, State};
 use super::shown::Asked;
+use super::unasked::may_go;
 use super::{Port, RequestId};
 use crate::api::{Envelope, Fault, Outcome, Peer, SendMode};
 use crate::devices::Devices;
@@ -111,7 +112,7 @@ impl Port {
         // SAFETY: the caller's promise.
         let posted = unsafe {
             if device.prefers_long_way(to.0, length) {
-                device.post_long_eager(to.0, Self::head(Kind::Eager, envelope), data, length)
+                device.post_long_eager(to.0, Self::head(Kind::Eager, envelope), data, length, None)
             } else if !device.keeps_tails(to.0) {
                 return false;
             } else if length <= INLINE_BYTES {
@@ -196,7 +197,8 @@ impl Port {
             SendMode::Standard if unasked && !offered => Kind::Eager,
             _ => Kind::Ask,
         };
-        let message = Message { request, head: Self::head(kind, envelope), data, length, offered, place };
+        let may_go = mode == SendMode::Standard && !offered && may_go(length, self.limits.eager);
+        let message = Message { request, head: Self::head(kind, envelope), data, length, offered, may_go, place };
         self.outbound[to.0 as usize].messages.push_back(message);
         self.note_backlog(to.0);
         self.pump(device);
@@ -249,7 +251,7 @@ impl Port {
             self.requests.at(request).state = State::Asked;
             Body::Own { data, request }
         };
-        let message = self.arrived.insert(Arrived { outcome, body, taken_by: None });
+        let message = self.arrived.insert(Arrived { outcome, body, taken_by: None, word: None });
         tell(events::Kind::Unexpected, || Event::Unexpected { context: label.context, message: outcome });
         self.matcher.handle_unexpected(&label, message);
     }
@@ -326,8 +328,14 @@ impl Port {
         let mut moved = false;
         while let Some(message) = self.outbound[to as usize].messages.front().copied() {
             let stream_open = !self.outbound[to as usize].streams.is_empty();
-            let Message { request, head, data, length, offered, place } = message;
+            let Message { request, mut head, data, length, offered, may_go, place } = message;
             let mut by_long_way = false;
+            let goes = head.kind == Kind::Ask && may_go && !stream_open;
+            let word = goes.then(|| self.outbound[to as usize].unasked.poll(length, self.limits.eager)).flatten();
+            let word = word.filter(|_| device.has_long_way(to));
+            if word.is_some() {
+                head.kind = Kind::Eager;
+            }
             let posted = match head.kind {
                 // SAFETY: BUFFER-LIVES.
                 Kind::Short => unsafe { device.post_short(to, head, data, length) },
@@ -335,7 +343,7 @@ impl Port {
                 Kind::Eager if device.prefers_long_way(to, length) => {
                     by_long_way = true;
                     // SAFETY: BUFFER-LIVES.
-                    unsafe { device.post_long_eager(to, head, data, length) }
+                    unsafe { device.post_long_eager(to, head, data, length, word) }
                 }
                 // SAFETY: BUFFER-LIVES.
                 Kind::Eager => unsafe {
@@ -353,8 +361,14 @@ impl Port {
             };
             moved = true;
             self.outbound[to as usize].messages.pop_front();
+            if word.is_some() {
+                self.outbound[to as usize].unasked.note_gone(length);
+            }
             match head.kind {
                 Kind::Ask => {
+                    if may_go {
+                        self.outbound[to as usize].unasked.note_asked();
+                    }
                     self.counters.rendezvous += 1;
                     tell(events::Kind::Rendezvous, || {
                         let (context, tag, bytes) = (head.context, head.tag, length as u64);
