@@ -2,11 +2,13 @@
 
 use super::socket::Socket;
 use std::io::{self, IoSlice};
-use weft_wire::tcp::{FRONT_BYTES, LARGEST_PACKET};
+use weft_wire::tcp::{FRONT_BYTES, LARGEST_PACKET, LARGEST_STREAMED};
 
-/// Where so many bytes wait, posts are refused, which is how a receiver that does not keep up slows its
-/// senders down.
-const LIMIT_BYTES: usize = LARGEST_PACKET + 16 * 1024;
+/// Posts are refused if more than so many bytes would wait, which is how a receiver that does not keep up slows its senders down.
+const LIMIT_BYTES: usize = LARGEST_PACKET + SHORT_BYTES;
+/// Packets up to this length have room also behind what is left of a long one.
+const SHORT_BYTES: usize = 16 * 1024;
+const SHORT_LIMIT_BYTES: usize = LARGEST_STREAMED + SHORT_BYTES;
 
 /// A queue of bytes.
 #[derive(Default)]
@@ -32,7 +34,8 @@ impl Output {
 
     /// Whether so many bytes may be added.
     pub fn has_room(&self, length: usize) -> bool {
-        self.is_empty() || self.waiting() + length <= LIMIT_BYTES
+        let limit = if length <= SHORT_BYTES { SHORT_LIMIT_BYTES } else { LIMIT_BYTES };
+        self.is_empty() || self.waiting() + length <= limit
     }
 
     pub fn add(&mut self, bytes: &[u8]) {
@@ -50,7 +53,9 @@ impl Output {
         }
         let sent = socket.write(&[IoSlice::new(&self.bytes[self.gone..])], false)?;
         self.gone += sent;
-        if self.gone >= LIMIT_BYTES.max(self.waiting()) {
+        if self.is_empty() && self.bytes.capacity() > 4 * LIMIT_BYTES {
+            *self = Self::default();
+        } else if self.gone >= LIMIT_BYTES.max(self.waiting()) {
             self.bytes.drain(..self.gone);
             self.gone = 0;
         }
