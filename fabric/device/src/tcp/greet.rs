@@ -123,8 +123,7 @@ impl TcpDevice {
     fn check_links(&mut self) {
         for rank in 0..self.peers.len() as u32 {
             let Some(link) = &self.peers[rank as usize].link else { continue };
-            link.socket.suit_path();
-            let silence = link.socket.silence();
+            let silence = link.socket.check_path();
             if silence.is_final() {
                 let seconds = silence.since_ms / 1000;
                 self.lose(rank, &format!("nothing has been heard of its host for {seconds} s"));
@@ -211,7 +210,7 @@ impl TcpDevice {
         peer.address = address.or_else(|| socket.peer());
         #[cfg(test)]
         self.kernel_bytes.iter().for_each(|bytes| socket.keep_little(*bytes));
-        socket.suit_path();
+        socket.check_path();
         let mut link = Box::new(Link::new(socket, session));
         if let Some(sealed) = &mut link.sealed {
             // What waits was posted before there was a key.

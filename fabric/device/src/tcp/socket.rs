@@ -174,12 +174,15 @@ impl Socket {
         answer.map(drop)
     }
 
-    /// Takes another congestion control where the system's is not for a path as short as this one has shown itself.
-    pub fn suit_path(&self) {
-        if self.info().is_ok_and(|info| is_left(&self.congestion_control(), info.tcpi_min_rtt)) {
+    /// How the other side's kernel answers ours. Takes another congestion control where the system's is not for a path as short as
+    /// this one has shown itself.
+    pub fn check_path(&self) -> Silence {
+        let Ok(info) = self.info() else { return Silence::default() };
+        if is_left(&self.congestion_control(), info.tcpi_min_rtt) {
             // Where the system allows an unprivileged process neither, it stays.
             let _ = self.set_congestion_control("cubic").or_else(|_| self.set_congestion_control("reno"));
         }
+        Silence { since_ms: info.tcpi_last_ack_recv, repeated: info.tcpi_retransmits, asked: info.tcpi_probes }
     }
 
     fn congestion_control(&self) -> String {
@@ -271,15 +274,6 @@ impl Socket {
         // SAFETY: the place is valid and ours across the call.
         let asked = unsafe { checked(libc::SYS_ioctl, [self.raw() as usize, libc::TIOCOUTQ as usize, at, 0, 0, 0]) };
         asked.is_ok() && bytes > 0
-    }
-
-    /// How the other side's kernel answers ours.
-    pub fn silence(&self) -> Silence {
-        self.info().map_or(Silence::default(), |info| Silence {
-            since_ms: info.tcpi_last_ack_recv,
-            repeated: info.tcpi_retransmits,
-            asked: info.tcpi_probes,
-        })
     }
 
     /// Lets go what was written with more to follow.
@@ -471,7 +465,7 @@ mod tests {
         let dialled = Socket::dial(&listener.local_addr().expect("bound")).expect("begun");
         let mut accepted = listener.accept().expect("a connection").0;
         dialled.set_congestion_control("reno").expect("allowed to everybody, unless it was forbidden");
-        dialled.suit_path();
+        dialled.check_path();
         assert_eq!(dialled.congestion_control(), "reno");
         if !has.split_whitespace().any(|name| name == "bbr") || dialled.set_congestion_control("bbr").is_err() {
             return println!("this machine has no BBR for us, but: {has}");
@@ -481,7 +475,7 @@ mod tests {
             assert_eq!(dialled.write(&[IoSlice::new(b"a")], false).expect("sent"), 1);
             accepted.read_exact(&mut [0]).expect("what was sent");
         }
-        dialled.suit_path();
+        dialled.check_path();
         assert!(["cubic", "reno"].contains(&&*dialled.congestion_control()));
     }
 
