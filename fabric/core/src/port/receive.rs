@@ -211,11 +211,7 @@ impl Port {
             Some(receive) => {
                 let id = RequestId(receive);
                 let (buffer, fits) = self.begin(id, outcome);
-                if let Some(word) = word(&packet)
-                    && let Some(bytes) = self.outbound[packet.from as usize].unasked.note_waited(total, word)
-                {
-                    self.reply(packet.from, cell::Kind::Waited, &[1, bytes]);
-                }
+                self.say_waited(packet.from, total, word(&packet));
                 if bulk.len() as u64 == total {
                     // SAFETY: fits <= capacity; BUFFER-LIVES.
                     unsafe { bulk.copy_to(buffer, fits) };
@@ -231,6 +227,15 @@ impl Port {
             }
         };
         self.open_eager(packet.from, target, total, bulk)
+    }
+
+    /// A message was waited for, and its sender may be owed a word.
+    pub(super) fn say_waited(&mut self, from: u32, length: u64, word: Option<Word>) {
+        if let Some(word) = word
+            && let Some(bytes) = self.outbound[from as usize].unasked.note_waited(length, word)
+        {
+            self.reply(from, cell::Kind::Waited, &[1, bytes]);
+        }
     }
 
     /// What a message that comes without asking says of itself, and its first bytes.

@@ -275,6 +275,11 @@ impl Port {
     fn pump_peer(&mut self, device: &mut Devices, to: u32) -> bool {
         let mut moved = false;
         while let Some(control) = self.outbound[to as usize].control.front() {
+            // Who was not asked does not wait for an answer, and may have left.
+            if control.head.kind == Kind::Waited && device.has_ended(to) {
+                self.outbound[to as usize].control.pop_front();
+                continue;
+            }
             if device.post_control(to, control.head, control.values()) == Posted::Full {
                 return moved;
             }
@@ -332,7 +337,7 @@ impl Port {
             let mut by_long_way = false;
             let goes = head.kind == Kind::Ask && may_go && !stream_open;
             let word = goes.then(|| self.outbound[to as usize].unasked.poll(length, self.limits.eager)).flatten();
-            let word = word.filter(|_| device.has_long_way(to));
+            let word = word.filter(|_| device.prefers_long_way(to, length));
             if word.is_some() {
                 head.kind = Kind::Eager;
             }
@@ -366,9 +371,6 @@ impl Port {
             }
             match head.kind {
                 Kind::Ask => {
-                    if may_go {
-                        self.outbound[to as usize].unasked.note_asked();
-                    }
                     self.counters.rendezvous += 1;
                     tell(events::Kind::Rendezvous, || {
                         let (context, tag, bytes) = (head.context, head.tag, length as u64);

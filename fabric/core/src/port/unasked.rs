@@ -4,6 +4,7 @@
 //! kernel sockets. What nobody waits for must be kept and copied at the receiver. So not more than [`WINDOW_TIMES`] as much as may
 //! go without asking anyway is under way to each rank until the receiver has said ([`Kind::Waited`](weft_wire::cell::Kind::Waited))
 //! that it was waited for, or has been received since. After one that was not, more and more are asked for before the next try.
+//! Nobody waits for the words, so none goes to a rank that has left meanwhile.
 
 use super::receive::EAGER_CEILING;
 
@@ -27,7 +28,7 @@ pub(crate) enum Word {
 pub(super) struct Unasked {
     /// Bytes that it has said nothing about yet.
     under_way: usize,
-    /// So many messages are asked for before the next try, and before the one after that if that fails.
+    /// So many messages are asked for and taken before the next try, and before the one after that if that fails.
     ask: u32,
     ask_then: u32,
     /// Bytes that we waited for and have not told it of.
@@ -35,7 +36,7 @@ pub(super) struct Unasked {
 }
 
 impl Default for Unasked {
-    /// What is sent once is asked for.
+    /// What is sent once is asked for, and who has never taken anything is not tried.
     fn default() -> Self {
         Self { under_way: 0, ask: 1, ask_then: 1, untold: 0 }
     }
@@ -59,8 +60,8 @@ impl Unasked {
         self.under_way += length;
     }
 
-    /// One that may go was asked for.
-    pub fn note_asked(&mut self) {
+    /// One that was asked for is taken.
+    pub fn note_granted(&mut self) {
         self.ask = self.ask.saturating_sub(1);
     }
 
@@ -98,7 +99,7 @@ mod tests {
     fn asked(unasked: &mut Unasked) -> u32 {
         let mut count = 0;
         while unasked.poll(MIB, EAGER).is_none() {
-            unasked.note_asked();
+            unasked.note_granted();
             count += 1;
         }
         count

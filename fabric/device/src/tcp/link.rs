@@ -46,7 +46,7 @@ pub struct Link {
     rest: usize,
     /// The last bulk payload was a long part of a stream, and the next may be.
     is_long: bool,
-    /// The kernel could not write where bytes were to go.
+    /// The kernel could not write where the bytes of this payload go.
     is_kept_out: bool,
     /// Where the connection is encrypted: both ends of that.
     pub sealed: Option<Box<Sealed>>,
@@ -225,6 +225,7 @@ impl Link {
             }),
         };
         sink.handle_packet(packet)?;
+        self.is_kept_out = false;
         self.is_long = claim.head.kind.is_streamed() && bulk.is_some_and(|bulk| bulk.bytes >= LONG_BYTES);
         (self.from, self.rest) = (self.from + there, end - there);
         Ok(None)

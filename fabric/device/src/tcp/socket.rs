@@ -259,11 +259,11 @@ impl Socket {
         })
     }
 
-    /// So many bytes or a little less would be taken now. Of what is written beyond that the kernel learns that it should keep more.
-    pub fn room(&self) -> usize {
-        let memory =
-            kernel::option(self.raw(), libc::SOL_SOCKET, libc::SO_MEMINFO, [0u32; MEMORY_WORDS]).unwrap_or_default();
-        memory[MAY_KEEP].saturating_sub(memory[KEEPS]) as usize
+    /// So many bytes or a little less would be taken now, if the kernel says so. Of what is written beyond that it learns that it
+    /// should keep more.
+    pub fn room(&self) -> Option<usize> {
+        let memory = kernel::option(self.raw(), libc::SOL_SOCKET, libc::SO_MEMINFO, [0u32; MEMORY_WORDS]).ok()?;
+        Some(memory[MAY_KEEP].saturating_sub(memory[KEEPS]) as usize)
     }
 
     /// Whether the other side's kernel has not confirmed everything that was written; false for a connection that has

@@ -114,7 +114,7 @@ settings! {
         "How long the core is handed over again and again before the process sleeps.";
     eager_bytes: u64, "WEFT_EAGER_BYTES", None,
         Kind::Size { min: 0, max: ONE_GIB, word: None }, "64K",
-        "Largest message that is sent without asking the receiver first; 16 times that over TCP to who waited for the last ones.";
+        "Largest message that is sent without asking the receiver first; up to 16 times that over TCP to who waited for the last ones.";
     single_copy: SingleCopy, "WEFT_SINGLE_COPY", None,
         Kind::Choice(SingleCopy::WORDS), "auto",
         "Whether long messages are copied straight out of the sender's memory (cross-memory attach).";
