@@ -174,7 +174,7 @@ mod tests {
         assert_eq!(decode(0x00_31_01_80, 0), None, "49 inline bytes");
         assert_eq!(decode(0x02_08_01_80, 0), None, "bulk flag 2");
         assert_eq!(decode(0x00_08_ff_80, 0), None, "unknown kind");
-        assert_eq!(decode(0x00_08_0e_80, 0), None, "the first unknown kind");
+        assert_eq!(decode(0x00_08_0f_80, 0), None, "the first unknown kind");
     }
 
     #[test]

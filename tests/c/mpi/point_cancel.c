@@ -1,18 +1,21 @@
 /* Cancelling receives and sends that nothing matched; those that were matched, and sends that have left, go on. */
 #include "point.h"
 
+/* Longer than what may go without asking. */
+enum { LONG = (1 << 20) + 1 };
+
 /* Sends that ask are cancelled where nobody has matched them, and what comes behind them arrives. */
 static void sends(int to, int from)
 {
-    static char out[1 << 20], in[1 << 20];
+    static char out[LONG], in[LONG];
     MPI_Request request[4];
     MPI_Status status;
     int flag;
     for (int turn = 0; turn < 20; turn++) {
         out[0] = (char)turn;
-        int length = turn % 2 ? 1 << 20 : 4;
+        int length = turn % 2 ? LONG : 4;
         MPI_Issend(out, length, MPI_CHAR, to, 3, MPI_COMM_WORLD, &request[0]);
-        MPI_Isend(out, 1 << 20, MPI_CHAR, to, 3, MPI_COMM_WORLD, &request[1]);
+        MPI_Isend(out, LONG, MPI_CHAR, to, 3, MPI_COMM_WORLD, &request[1]);
         if (turn % 3) MPI_Barrier(MPI_COMM_WORLD);
         MPI_Cancel(&request[0]);
         MPI_Cancel(&request[1]);
@@ -25,18 +28,18 @@ static void sends(int to, int from)
         MPI_Iprobe(MPI_ANY_SOURCE, 3, MPI_COMM_WORLD, &flag, MPI_STATUS_IGNORE);
         CHECK(!flag, "turn %d: something of a cancelled send is left", turn);
         /* One that is matched, or is not, but nothing between: either it arrives, or the next one does. */
-        MPI_Issend(out, 1 << 20, MPI_CHAR, to, 4, MPI_COMM_WORLD, &request[0]);
-        MPI_Irecv(in, 1 << 20, MPI_CHAR, from, 4, MPI_COMM_WORLD, &request[1]);
+        MPI_Issend(out, LONG, MPI_CHAR, to, 4, MPI_COMM_WORLD, &request[0]);
+        MPI_Irecv(in, LONG, MPI_CHAR, from, 4, MPI_COMM_WORLD, &request[1]);
         MPI_Cancel(&request[0]);
         MPI_Wait(&request[0], &status);
         MPI_Test_cancelled(&status, &flag);
-        if (flag) MPI_Send(out, 1 << 20, MPI_CHAR, to, 4, MPI_COMM_WORLD);
+        if (flag) MPI_Send(out, LONG, MPI_CHAR, to, 4, MPI_COMM_WORLD);
         MPI_Wait(&request[1], &status);
         CHECK(in[0] == turn, "turn %d: got %d", turn, in[0]);
         MPI_Barrier(MPI_COMM_WORLD);
     }
     MPI_Request again;
-    MPI_Send_init(out, 1 << 20, MPI_CHAR, to, 5, MPI_COMM_WORLD, &again);
+    MPI_Send_init(out, LONG, MPI_CHAR, to, 5, MPI_COMM_WORLD, &again);
     MPI_Start(&again);
     MPI_Cancel(&again);
     MPI_Wait(&again, &status);
