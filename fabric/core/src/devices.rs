@@ -120,6 +120,8 @@ impl Devices {
         let mut tcp =
             TcpDevice::new(me, map.key, listener, places(|rank| rank.tcp_port), alone).map_err(JoinError::Network)?;
         tcp.set_encrypts(encrypts);
+        // Others of the job have such a filter then, too.
+        tcp.set_pins(sends_by_lane && lane.as_ref().is_some_and(|lane| lane.layout().behind_driver));
         shm.sleep_on_bell(tcp.hang_bell().map_err(JoinError::Network)?);
         let links = match datagrams {
             Some(socket) if order.contains(DeviceName::Udp) || sends_by_lane && lane.is_some() => {
@@ -304,9 +306,14 @@ impl Devices {
         self.net.as_ref().is_some_and(|net| net.ways[to as usize] == Way::Tcp)
     }
 
-    /// Whether bytes for a rank wait for room in the kernel.
-    pub fn has_tail(&self, to: u32) -> bool {
-        self.net.as_ref().is_some_and(|net| net.tcp.has_tail(to))
+    /// A mark behind what was posted to a rank.
+    pub fn mark(&self, to: u32) -> u32 {
+        self.net.as_ref().map_or(0, |net| net.tcp.mark(to))
+    }
+
+    /// Whether of what was posted to a rank before the mark bytes wait for room in the kernel, or are read by it.
+    pub fn has_tail(&self, to: u32, mark: u32) -> bool {
+        self.net.as_ref().is_some_and(|net| net.tcp.has_tail(to, mark))
     }
 
     /// Whether a message of `length` bytes to `to`, sent without asking, is best sent over the connection.

@@ -7,9 +7,9 @@
 /// What the memory begins with.
 pub const MAGIC: u64 = u64::from_le_bytes(*b"weft-xdp");
 /// Changes with every change of what follows.
-pub const VERSION: u32 = 2;
+pub const VERSION: u32 = 3;
 /// Bytes of the header.
-pub const HEADER_BYTES: usize = 40;
+pub const HEADER_BYTES: usize = 44;
 /// Where the words about frames that are sent from begin.
 pub const STATES_AT: usize = 4096;
 /// Frames begin on a page, and no machine has larger ones than this.
@@ -43,6 +43,8 @@ pub struct Layout {
     /// The interface's number in its network namespace, and the queue that the lanes share.
     pub interface: u32,
     pub queue: u32,
+    /// The filter is behind the driver: the kernel makes long packets whole for it.
+    pub behind_driver: bool,
 }
 
 /// Why bytes are no such header.
@@ -66,7 +68,7 @@ impl Layout {
         let receive_entries = 1 << share.ilog2();
         let frame_bytes = if mtu + ETHERNET_BYTES + KERNEL_HEADROOM <= 2048 { 2048 } else { 4096 };
         let send_frames = (receive_entries / 4).max(128);
-        Some(Self { lanes, frame_bytes, receive_entries, send_frames, mtu, interface, queue: 0 })
+        Some(Self { lanes, frame_bytes, receive_entries, send_frames, mtu, interface, queue: 0, behind_driver: false })
     }
 
     /// The largest packet that a frame takes, with its Ethernet header.
@@ -124,9 +126,9 @@ impl Layout {
         bytes
     }
 
-    fn words(&self) -> [u32; 8] {
-        let Self { lanes, frame_bytes, receive_entries, send_frames, mtu, interface, queue } = *self;
-        [VERSION, lanes, frame_bytes, receive_entries, send_frames, mtu, interface, queue]
+    fn words(&self) -> [u32; 9] {
+        let Self { lanes, frame_bytes, receive_entries, send_frames, mtu, interface, queue, behind_driver } = *self;
+        [VERSION, lanes, frame_bytes, receive_entries, send_frames, mtu, interface, queue, behind_driver.into()]
     }
 
     /// # Errors
@@ -135,11 +137,11 @@ impl Layout {
         if bytes[..8] != MAGIC.to_le_bytes() {
             return Err(LayoutError::NoLanes);
         }
-        let mut words = [0; 8];
+        let mut words = [0; 9];
         for (word, at) in words.iter_mut().zip(bytes[8..].chunks_exact(4)) {
             *word = u32::from_le_bytes([at[0], at[1], at[2], at[3]]);
         }
-        let [version, lanes, frame_bytes, receive_entries, send_frames, mtu, interface, queue] = words;
+        let [version, lanes, frame_bytes, receive_entries, send_frames, mtu, interface, queue, behind] = words;
         if version != VERSION {
             return Err(LayoutError::Version { found: version });
         }
@@ -150,10 +152,14 @@ impl Layout {
             ("receive entries", receive_entries, is_ring(receive_entries)),
             ("send frames", send_frames, is_ring(send_frames)),
             ("mtu", mtu, (68..=65536).contains(&mtu)),
+            ("place of the filter", behind, behind <= 1),
         ];
         match rules.iter().find(|(.., holds)| !holds) {
             Some(&(what, value, _)) => Err(LayoutError::Value { what, value }),
-            None => Ok(Self { lanes, frame_bytes, receive_entries, send_frames, mtu, interface, queue }),
+            None => {
+                let behind_driver = behind == 1;
+                Ok(Self { lanes, frame_bytes, receive_entries, send_frames, mtu, interface, queue, behind_driver })
+            }
         }
     }
 }
@@ -167,10 +173,11 @@ mod tests {
 
     #[test]
     fn the_header_has_these_bytes() {
-        let layout = Layout::new(4, 1500, 7).expect("four lanes");
+        let layout = Layout { behind_driver: true, ..Layout::new(4, 1500, 7).expect("four lanes") };
         let mut golden = b"weft-xdp".to_vec();
         golden.extend([
-            2, 0, 0, 0, 4, 0, 0, 0, 0, 8, 0, 0, 0, 8, 0, 0, 0, 2, 0, 0, 0xdc, 5, 0, 0, 7, 0, 0, 0, 0, 0, 0, 0,
+            3, 0, 0, 0, 4, 0, 0, 0, 0, 8, 0, 0, 0, 8, 0, 0, 0, 2, 0, 0, 0xdc, 5, 0, 0, 7, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0,
+            0,
         ]);
         assert_eq!(layout.encode().as_slice(), golden);
         assert_eq!(Layout::decode(&layout.encode()), Ok(layout));
@@ -180,7 +187,7 @@ mod tests {
     fn nonsense_is_no_header() {
         let good = Layout::new(2, 1500, 1).expect("two lanes").encode();
         assert_eq!(Layout::decode(&[0; HEADER_BYTES]), Err(LayoutError::NoLanes));
-        for (at, value) in [(8, 1), (12, 0), (13, 9), (17, 3), (20, 3), (24, 1), (28, 1), (31, 1)] {
+        for (at, value) in [(8, 1), (12, 0), (13, 9), (17, 3), (20, 3), (24, 1), (28, 1), (31, 1), (40, 2), (43, 1)] {
             let mut bytes = good;
             bytes[at] = value;
             if at == 28 {

@@ -127,8 +127,9 @@ impl Port {
     /// All of a message that went over the connection was accepted. What the kernel had no room for leaves only while
     /// somebody calls us, so until then its send is not complete.
     fn complete_sent(&mut self, device: &Devices, request: RequestId, to: u32) {
-        match device.has_tail(to) {
-            true => self.tails.push((request, to)),
+        let mark = device.mark(to);
+        match device.has_tail(to, mark) {
+            true => self.tails.push((request, to, mark)),
             false => self.requests.complete(request),
         }
     }
@@ -137,8 +138,8 @@ impl Port {
     pub fn complete_tails(&mut self, device: &Devices) -> bool {
         let all = self.tails.len();
         let requests = &mut self.requests;
-        self.tails.retain(|(request, to)| {
-            let waits = device.has_tail(*to);
+        self.tails.retain(|(request, to, mark)| {
+            let waits = device.has_tail(*to, *mark);
             if !waits {
                 requests.complete(*request);
             }
@@ -320,7 +321,7 @@ impl Port {
             if stream.sent == stream.length {
                 let Stream { request, by_long_way, .. } = *stream;
                 self.outbound[to as usize].streams.pop_front();
-                match by_long_way {
+                match by_long_way || device.keeps_tails(to) {
                     true => self.complete_sent(device, request, to),
                     false => self.requests.complete(request),
                 }

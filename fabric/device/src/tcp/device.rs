@@ -6,6 +6,7 @@ use super::guest::Guest;
 use super::link::{Link, Turn};
 use super::look::Look;
 use super::output::Output;
+use super::pinned::Pinned;
 use super::post::well_placed;
 use super::socket::{Epoll, Token, Watch};
 use crate::contract::{Capabilities, Device, PeerFault, Posted, Sink};
@@ -101,6 +102,8 @@ pub struct Counters {
     /// Packets that were posted, and their bytes with everything around them.
     pub packets: u64,
     pub bytes: u64,
+    /// Calls that sent long payloads from where they are.
+    pub pinned: u64,
     /// Connections of those who are no ranks of the job.
     pub strangers: u64,
 }
@@ -110,6 +113,7 @@ pub struct TcpDevice {
     pub(super) me: u32,
     pub(super) key: Key,
     pub(super) encrypts: bool,
+    pub(super) pins: bool,
     /// Where we are open to other jobs.
     pub(super) front: Option<Face>,
     pub(super) listener: OwnedFd,
@@ -193,6 +197,7 @@ impl TcpDevice {
             me,
             key,
             encrypts: false,
+            pins: false,
             front: None,
             listener,
             epoll: Arc::new(epoll),
@@ -229,6 +234,11 @@ impl TcpDevice {
     /// Whether connections are encrypted, from the next one on: for all ranks of a job the same.
     pub fn set_encrypts(&mut self, encrypts: bool) {
         self.encrypts = encrypts;
+    }
+
+    /// Whether connections send long payloads from where they are, from the next one on.
+    pub fn set_pins(&mut self, pins: bool) {
+        self.pins = pins;
     }
 
     /// What comes at this descriptor ends the sleep, too. As long as that is so, the kernel notes each time that something
@@ -286,9 +296,18 @@ impl TcpDevice {
         }
     }
 
-    /// Whether bytes for the peer wait for room in the kernel.
-    pub fn has_tail(&self, rank: u32) -> bool {
-        !self.peers[rank as usize].output.is_empty()
+    /// A mark behind what was posted to the peer.
+    pub fn mark(&self, rank: u32) -> u32 {
+        self.pinned(rank).map_or(0, Pinned::mark)
+    }
+
+    /// Whether of what was posted before the mark bytes wait for room in the kernel, or are still the kernel's.
+    pub fn has_tail(&self, rank: u32, mark: u32) -> bool {
+        !self.peers[rank as usize].output.is_empty() || self.pinned(rank).is_some_and(|pinned| !pinned.has_passed(mark))
+    }
+
+    fn pinned(&self, rank: u32) -> Option<&Pinned> {
+        self.peers[rank as usize].link.as_ref()?.pinned.as_ref()
     }
 
     /// Whether the peer was lost.
@@ -446,8 +465,9 @@ impl TcpDevice {
     fn receive<S: Sink>(&mut self, rank: u32, sink: &mut S) -> bool {
         let Some(peer) = self.peers.get_mut(rank as usize) else { return false };
         let Some(link) = &mut peer.link else { return false };
+        let any = link.pinned.as_mut().is_some_and(|pinned| pinned.look(&link.socket));
         let turn = link.receive(rank, sink);
-        self.take_turn(rank, turn)
+        self.take_turn(rank, turn) | any
     }
 
     fn take_turn(&mut self, rank: u32, turn: Turn) -> bool {

@@ -16,6 +16,7 @@ mod guest;
 mod link;
 mod look;
 mod output;
+mod pinned;
 mod post;
 mod sealed;
 pub(crate) mod socket;

@@ -91,6 +91,15 @@ const SHORT_PATH_US: u32 = 1000;
 const MEMORY_WORDS: usize = 9;
 const MAY_KEEP: usize = 3;
 const KEEPS: usize = 5;
+/// Who speaks in a notice about a call that sent memory from where it was (`linux/errqueue.h`: `SO_EE_ORIGIN_ZEROCOPY`).
+const ORIGIN_ZEROCOPY: u8 = 5;
+/// Room for a notice, with the address that may stand behind it.
+const NOTICE_BYTES: usize = 128;
+#[repr(C)]
+struct NoticeRoom {
+    _aligned: [usize; 0],
+    bytes: [u8; NOTICE_BYTES],
+}
 /// The kernel's longest name of a congestion control, with the zero that ends it.
 const CONTROL_NAME_BYTES: usize = 16;
 
@@ -257,6 +266,43 @@ impl Socket {
             Some(0) => Read::End,
             Some(count) => Read::Bytes(count),
         })
+    }
+
+    /// Whether [`Self::write_pinned`] may be used from now on.
+    pub fn allow_pinning(&self) -> bool {
+        self.set_bytes(libc::SOL_SOCKET, libc::SO_ZEROCOPY, &1i32.to_ne_bytes()).is_ok()
+    }
+
+    /// As [`Self::write`], out of where the bytes are: they must not change until a notice says that the call is over. `None` where
+    /// the kernel does not take it, for which there is no notice.
+    pub fn write_pinned(&self, bytes: &[u8]) -> Option<usize> {
+        let flags = (libc::MSG_DONTWAIT | libc::MSG_NOSIGNAL | libc::MSG_ZEROCOPY) as usize;
+        let (at, length) = (bytes.as_ptr() as usize, bytes.len());
+        // SAFETY: readable during the call; of its memory afterwards the caller takes care.
+        unsafe { checked(libc::SYS_sendto, [self.raw() as usize, at, length, flags, 0, 0]) }.ok()
+    }
+
+    /// The number of the last call of [`Self::write_pinned`] that the next notice says to be over, if there is one.
+    pub fn take_notice(&self) -> Option<u32> {
+        let mut control = NoticeRoom { _aligned: [], bytes: [0; NOTICE_BYTES] };
+        // SAFETY: plain data, for which zero is a valid value.
+        let mut message: libc::msghdr = unsafe { std::mem::zeroed() };
+        message.msg_control = control.bytes.as_mut_ptr().cast();
+        message.msg_controllen = control.bytes.len() as _;
+        let (at, flags) = ((&raw mut message) as usize, (libc::MSG_DONTWAIT | libc::MSG_ERRQUEUE) as usize);
+        // SAFETY: all that the message points at lives across the call and is ours.
+        unsafe { checked(libc::SYS_recvmsg, [self.raw() as usize, at, flags, 0, 0, 0]) }.ok()?;
+        // SAFETY: the kernel has written whole headers into the room, and said how long all are.
+        unsafe {
+            let header = libc::CMSG_FIRSTHDR(&message);
+            if header.is_null()
+                || (*header).cmsg_len < libc::CMSG_LEN(size_of::<libc::sock_extended_err>() as u32) as usize
+            {
+                return None;
+            }
+            let notice = libc::CMSG_DATA(header).cast::<libc::sock_extended_err>().read_unaligned();
+            (notice.ee_origin == ORIGIN_ZEROCOPY).then_some(notice.ee_data)
+        }
     }
 
     /// So many bytes or a little less would be taken now, if the kernel says so. Of what is written beyond that it learns that it

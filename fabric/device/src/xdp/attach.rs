@@ -106,6 +106,8 @@ impl Lanes {
         let (hardware, facts) = look(interface)?;
         let layout = Layout::new(ports.len() as u32, facts.mtu, interface.number);
         let layout = layout.ok_or(Unusable::TooMany { count: ports.len() })?;
+        let place = Place::new(mode, facts);
+        let layout = Layout { behind_driver: place == Place::BehindDriver, ..layout };
         let filter = Filter {
             queue: layout.queue,
             hardware,
@@ -124,7 +126,6 @@ impl Lanes {
         // What is asked first is what is most often not permitted.
         let most = ports.iter().max().map_or(0, |port| u32::from(*port));
         let map = bpf::socket_map(most + 1).map_err(kernel("making a map of sockets"))?;
-        let place = Place::new(mode, facts);
         let code = assemble(&filter, map.as_raw_fd());
         let program = bpf::load(&code, place == Place::InDriver).map_err(kernel("loading the XDP filter"))?;
         let area = Area::create(layout).map_err(Unusable::Memory)?;

@@ -448,8 +448,16 @@ mod tests {
     use std::os::fd::AsRawFd;
     use weft_wire::xdp::Layout;
 
-    const LAYOUT: Layout =
-        Layout { lanes: 1, frame_bytes: 2048, receive_entries: 64, send_frames: 64, mtu: 1500, interface: 1, queue: 0 };
+    const LAYOUT: Layout = Layout {
+        lanes: 1,
+        frame_bytes: 2048,
+        receive_entries: 64,
+        send_frames: 64,
+        mtu: 1500,
+        interface: 1,
+        queue: 0,
+        behind_driver: false,
+    };
 
     /// The same memory twice, as program and rendezvous have it.
     fn two() -> [Gateway; 2] {

@@ -10,8 +10,16 @@ use std::collections::BTreeSet;
 use std::net::SocketAddr;
 use weft_wire::xdp::Layout;
 
-const LAYOUT: Layout =
-    Layout { lanes: 1, frame_bytes: 2048, receive_entries: 64, send_frames: 64, mtu: 1500, interface: 1, queue: 0 };
+const LAYOUT: Layout = Layout {
+    lanes: 1,
+    frame_bytes: 2048,
+    receive_entries: 64,
+    send_frames: 64,
+    mtu: 1500,
+    interface: 1,
+    queue: 0,
+    behind_driver: false,
+};
 
 /// Bytes that tell where they belong.
 fn pattern(number: u32) -> Vec<u8> {
