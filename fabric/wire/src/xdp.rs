@@ -43,8 +43,8 @@ pub struct Layout {
     /// The interface's number in its network namespace, and the queue that the lanes share.
     pub interface: u32,
     pub queue: u32,
-    /// The filter is behind the driver: the kernel makes long packets whole for it.
-    pub behind_driver: bool,
+    /// The filter is behind the driver of a virtual cable: the kernel makes long packets whole for it, on the sender's core.
+    pub makes_whole: bool,
 }
 
 /// Why bytes are no such header.
@@ -68,7 +68,7 @@ impl Layout {
         let receive_entries = 1 << share.ilog2();
         let frame_bytes = if mtu + ETHERNET_BYTES + KERNEL_HEADROOM <= 2048 { 2048 } else { 4096 };
         let send_frames = (receive_entries / 4).max(128);
-        Some(Self { lanes, frame_bytes, receive_entries, send_frames, mtu, interface, queue: 0, behind_driver: false })
+        Some(Self { lanes, frame_bytes, receive_entries, send_frames, mtu, interface, queue: 0, makes_whole: false })
     }
 
     /// The largest packet that a frame takes, with its Ethernet header.
@@ -127,8 +127,8 @@ impl Layout {
     }
 
     fn words(&self) -> [u32; 9] {
-        let Self { lanes, frame_bytes, receive_entries, send_frames, mtu, interface, queue, behind_driver } = *self;
-        [VERSION, lanes, frame_bytes, receive_entries, send_frames, mtu, interface, queue, behind_driver.into()]
+        let Self { lanes, frame_bytes, receive_entries, send_frames, mtu, interface, queue, makes_whole } = *self;
+        [VERSION, lanes, frame_bytes, receive_entries, send_frames, mtu, interface, queue, makes_whole.into()]
     }
 
     /// # Errors
@@ -141,7 +141,7 @@ impl Layout {
         for (word, at) in words.iter_mut().zip(bytes[8..].chunks_exact(4)) {
             *word = u32::from_le_bytes([at[0], at[1], at[2], at[3]]);
         }
-        let [version, lanes, frame_bytes, receive_entries, send_frames, mtu, interface, queue, behind] = words;
+        let [version, lanes, frame_bytes, receive_entries, send_frames, mtu, interface, queue, whole] = words;
         if version != VERSION {
             return Err(LayoutError::Version { found: version });
         }
@@ -152,13 +152,13 @@ impl Layout {
             ("receive entries", receive_entries, is_ring(receive_entries)),
             ("send frames", send_frames, is_ring(send_frames)),
             ("mtu", mtu, (68..=65536).contains(&mtu)),
-            ("place of the filter", behind, behind <= 1),
+            ("making whole", whole, whole <= 1),
         ];
         match rules.iter().find(|(.., holds)| !holds) {
             Some(&(what, value, _)) => Err(LayoutError::Value { what, value }),
             None => {
-                let behind_driver = behind == 1;
-                Ok(Self { lanes, frame_bytes, receive_entries, send_frames, mtu, interface, queue, behind_driver })
+                let makes_whole = whole == 1;
+                Ok(Self { lanes, frame_bytes, receive_entries, send_frames, mtu, interface, queue, makes_whole })
             }
         }
     }
@@ -173,7 +173,7 @@ mod tests {
 
     #[test]
     fn the_header_has_these_bytes() {
-        let layout = Layout { behind_driver: true, ..Layout::new(4, 1500, 7).expect("four lanes") };
+        let layout = Layout { makes_whole: true, ..Layout::new(4, 1500, 7).expect("four lanes") };
         let mut golden = b"weft-xdp".to_vec();
         golden.extend([
             3, 0, 0, 0, 4, 0, 0, 0, 0, 8, 0, 0, 0, 8, 0, 0, 0, 2, 0, 0, 0xdc, 5, 0, 0, 7, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0,

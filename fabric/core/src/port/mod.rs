@@ -125,8 +125,8 @@ pub(crate) struct Port {
     pub closed: Vec<(u32, Fault)>,
     /// Lost since the devices were last told.
     newly_lost: Vec<u32>,
-    /// Sends whose last bytes wait in a device, to whom, and the mark behind them.
-    tails: Vec<(RequestId, u32, u32)>,
+    /// Sends whose last bytes wait in a device, to whom, and the mark behind them if the kernel reads them where they are.
+    tails: Vec<(RequestId, u32, Option<u32>)>,
 }
 
 // SAFETY: the pointers lead to users' buffers (BUFFER-LIVES), which any thread may touch; a port is used by one at a time.

@@ -296,14 +296,15 @@ impl TcpDevice {
         }
     }
 
-    /// A mark behind what was posted to the peer.
+    /// A mark behind what was sent to the peer from where it is.
     pub fn mark(&self, rank: u32) -> u32 {
         self.pinned(rank).map_or(0, Pinned::mark)
     }
 
-    /// Whether of what was posted before the mark bytes wait for room in the kernel, or are still the kernel's.
-    pub fn has_tail(&self, rank: u32, mark: u32) -> bool {
-        !self.peers[rank as usize].output.is_empty() || self.pinned(rank).is_some_and(|pinned| !pinned.has_passed(mark))
+    /// Whether bytes for the peer wait for room in the kernel, or it may still read what was sent before the mark.
+    pub fn has_tail(&self, rank: u32, mark: Option<u32>) -> bool {
+        let reads = |(pinned, mark): (&Pinned, u32)| !pinned.has_passed(mark);
+        !self.peers[rank as usize].output.is_empty() || self.pinned(rank).zip(mark).is_some_and(reads)
     }
 
     fn pinned(&self, rank: u32) -> Option<&Pinned> {
@@ -455,6 +456,12 @@ impl TcpDevice {
     fn close(&mut self, rank: u32, standing: Standing) {
         let peer = &mut self.peers[rank as usize];
         peer.standing = standing;
+        // The program may do with its memory what it likes now, and the peer may live all the same.
+        if let Some(link) = &peer.link
+            && link.pinned.as_ref().is_some_and(Pinned::is_under_way)
+        {
+            link.socket.abort();
+        }
         (peer.link, peer.dial, peer.output) = (None, None, Output::default());
         for list in [&mut self.linked, &mut self.dialing, &mut self.buffered, &mut self.waiting] {
             list.retain(|other| *other != rank);

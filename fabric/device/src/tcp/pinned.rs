@@ -10,11 +10,14 @@
 
 use super::socket::Socket;
 use std::io::IoSlice;
+use weft_wire::tcp::LARGEST_PACKET;
 
 /// From here on it pays to have the kernel find the pages.
 const LONG_BYTES: usize = 256 << 10;
 /// So much of the end of a payload is copied.
 const COPIED_BYTES: usize = 16 << 10;
+// What is posted whole is complete at once, and must not be sent so.
+const _: () = assert!(LONG_BYTES > LARGEST_PACKET && LONG_BYTES > COPIED_BYTES);
 
 /// Of one connection: calls that were made so, and those that are over. The numbers wrap.
 #[derive(Default)]
@@ -59,6 +62,11 @@ impl Pinned {
         Ok(begun + bulk.len() - rest.len() + sent)
     }
 
+    /// Whether the kernel may still read what was sent so.
+    pub fn is_under_way(&self) -> bool {
+        self.over != self.begun
+    }
+
     /// A mark that [`Self::has_passed`] when all is over that was begun before.
     pub fn mark(&self) -> u32 {
         self.begun
@@ -70,15 +78,13 @@ impl Pinned {
 
     /// Looks at what the kernel says; true if anything is over.
     pub fn look(&mut self, socket: &Socket) -> bool {
-        if self.over == self.begun {
-            return false;
-        }
         let before = self.over;
-        while let Some(last) = socket.take_notice() {
-            let over = last.wrapping_add(1);
-            if over.wrapping_sub(self.over) as i32 > 0 {
-                self.over = over;
-            }
+        // They may come out of order where something was sent again. Its bytes are confirmed then, and what is said too early of them
+        // is said of a copy on its way, which the other side takes no more.
+        while self.over != self.begun
+            && let Some(calls) = socket.take_notice()
+        {
+            self.over = self.over.wrapping_add(calls);
         }
         self.over != before
     }

@@ -282,7 +282,7 @@ impl Socket {
         unsafe { checked(libc::SYS_sendto, [self.raw() as usize, at, length, flags, 0, 0]) }.ok()
     }
 
-    /// The number of the last call of [`Self::write_pinned`] that the next notice says to be over, if there is one.
+    /// How many calls of [`Self::write_pinned`] the next notice says to be over, if there is one.
     pub fn take_notice(&self) -> Option<u32> {
         let mut control = NoticeRoom { _aligned: [], bytes: [0; NOTICE_BYTES] };
         // SAFETY: plain data, for which zero is a valid value.
@@ -301,8 +301,16 @@ impl Socket {
                 return None;
             }
             let notice = libc::CMSG_DATA(header).cast::<libc::sock_extended_err>().read_unaligned();
-            (notice.ee_origin == ORIGIN_ZEROCOPY).then_some(notice.ee_data)
+            (notice.ee_origin == ORIGIN_ZEROCOPY).then(|| notice.ee_data.wrapping_sub(notice.ee_info).wrapping_add(1))
         }
+    }
+
+    /// Ends the connection at once: nothing more is sent, whoever else holds it, and the other side is told.
+    pub fn abort(&self) {
+        let nobody = libc::sockaddr { sa_family: libc::AF_UNSPEC as libc::sa_family_t, sa_data: [0; 14] };
+        let at = (&raw const nobody) as usize;
+        // SAFETY: the address lives across the call.
+        let _ = unsafe { checked(libc::SYS_connect, [self.raw() as usize, at, size_of_val(&nobody), 0, 0, 0]) };
     }
 
     /// So many bytes or a little less would be taken now, if the kernel says so. Of what is written beyond that it learns that it

@@ -107,7 +107,7 @@ impl Lanes {
         let layout = Layout::new(ports.len() as u32, facts.mtu, interface.number);
         let layout = layout.ok_or(Unusable::TooMany { count: ports.len() })?;
         let place = Place::new(mode, facts);
-        let layout = Layout { behind_driver: place == Place::BehindDriver, ..layout };
+        let layout = Layout { makes_whole: place == Place::BehindDriver && facts.is_virtual_cable, ..layout };
         let filter = Filter {
             queue: layout.queue,
             hardware,

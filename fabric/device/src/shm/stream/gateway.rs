@@ -456,7 +456,7 @@ mod tests {
         mtu: 1500,
         interface: 1,
         queue: 0,
-        behind_driver: false,
+        makes_whole: false,
     };
 
     /// The same memory twice, as program and rendezvous have it.

@@ -18,7 +18,7 @@ const LAYOUT: Layout = Layout {
     mtu: 1500,
     interface: 1,
     queue: 0,
-    behind_driver: false,
+    makes_whole: false,
 };
 
 /// Bytes that tell where they belong.
