@@ -102,8 +102,6 @@ pub struct Counters {
     /// Packets that were posted, and their bytes with everything around them.
     pub packets: u64,
     pub bytes: u64,
-    /// Calls that sent long payloads from where they are.
-    pub pinned: u64,
     /// Connections of those who are no ranks of the job.
     pub strangers: u64,
 }

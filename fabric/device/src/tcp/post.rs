@@ -30,12 +30,7 @@ impl TcpDevice {
                 };
                 // A connection that has ended is noticed where it is read, after all that came before its end.
                 let written = match &mut link.pinned {
-                    Some(pinned) if pinned.takes(bulk) => {
-                        let before = pinned.mark();
-                        let written = pinned.write(&link.socket, front, bulk);
-                        self.counters.pinned += u64::from(pinned.mark() != before);
-                        written
-                    }
+                    Some(pinned) if pinned.takes(bulk) => pinned.write(&link.socket, front, bulk),
                     _ => link.socket.write(&[IoSlice::new(front), IoSlice::new(bulk)], more),
                 };
                 let Ok(sent) = written else { return Posted::Full };

@@ -94,12 +94,7 @@ const KEEPS: usize = 5;
 /// Who speaks in a notice about a call that sent memory from where it was (`linux/errqueue.h`: `SO_EE_ORIGIN_ZEROCOPY`).
 const ORIGIN_ZEROCOPY: u8 = 5;
 /// Room for a notice, with the address that may stand behind it.
-const NOTICE_BYTES: usize = 128;
-#[repr(C)]
-struct NoticeRoom {
-    _aligned: [usize; 0],
-    bytes: [u8; NOTICE_BYTES],
-}
+const NOTICE_WORDS: usize = 16;
 /// The kernel's longest name of a congestion control, with the zero that ends it.
 const CONTROL_NAME_BYTES: usize = 16;
 
@@ -284,11 +279,10 @@ impl Socket {
 
     /// How many calls of [`Self::write_pinned`] the next notice says to be over, if there is one.
     pub fn take_notice(&self) -> Option<u32> {
-        let mut control = NoticeRoom { _aligned: [], bytes: [0; NOTICE_BYTES] };
+        let mut control = [0usize; NOTICE_WORDS];
         // SAFETY: plain data, for which zero is a valid value.
         let mut message: libc::msghdr = unsafe { std::mem::zeroed() };
-        message.msg_control = control.bytes.as_mut_ptr().cast();
-        message.msg_controllen = control.bytes.len() as _;
+        (message.msg_control, message.msg_controllen) = (control.as_mut_ptr().cast(), size_of_val(&control) as _);
         let (at, flags) = ((&raw mut message) as usize, (libc::MSG_DONTWAIT | libc::MSG_ERRQUEUE) as usize);
         // SAFETY: all that the message points at lives across the call and is ours.
         unsafe { checked(libc::SYS_recvmsg, [self.raw() as usize, at, flags, 0, 0, 0]) }.ok()?;

@@ -48,3 +48,16 @@ pub(crate) use lane::PACKET_BYTES;
 pub use lane::{BATCH, Counters, Frame, Lane, Sockets};
 pub use shared::{LaneState, SharedLane};
 pub use socket::Statistics;
+
+/// Of one lane with rings as small as they may be.
+#[cfg(test)]
+pub(crate) const LAYOUT: weft_wire::xdp::Layout = weft_wire::xdp::Layout {
+    lanes: 1,
+    frame_bytes: 2048,
+    receive_entries: 64,
+    send_frames: 64,
+    mtu: 1500,
+    interface: 1,
+    queue: 0,
+    makes_whole: false,
+};

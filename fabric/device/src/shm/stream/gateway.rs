@@ -445,19 +445,8 @@ fn ring(calls: super::armed::Calls) {
 mod tests {
     use super::*;
     use crate::kernel::Descriptor;
+    use crate::xdp::LAYOUT;
     use std::os::fd::AsRawFd;
-    use weft_wire::xdp::Layout;
-
-    const LAYOUT: Layout = Layout {
-        lanes: 1,
-        frame_bytes: 2048,
-        receive_entries: 64,
-        send_frames: 64,
-        mtu: 1500,
-        interface: 1,
-        queue: 0,
-        makes_whole: false,
-    };
 
     /// The same memory twice, as program and rendezvous have it.
     fn two() -> [Gateway; 2] {

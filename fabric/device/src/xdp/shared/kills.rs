@@ -5,21 +5,10 @@
 //! copy: it is what a kill behind this step would have left. Later each copy is put back, and we go on from there.
 
 use super::*;
+use crate::xdp::LAYOUT;
 use crate::xdp::socket::Ring;
 use std::collections::BTreeSet;
 use std::net::SocketAddr;
-use weft_wire::xdp::Layout;
-
-const LAYOUT: Layout = Layout {
-    lanes: 1,
-    frame_bytes: 2048,
-    receive_entries: 64,
-    send_frames: 64,
-    mtu: 1500,
-    interface: 1,
-    queue: 0,
-    makes_whole: false,
-};
 
 /// Bytes that tell where they belong.
 fn pattern(number: u32) -> Vec<u8> {
