@@ -1,15 +1,18 @@
 //! The waiting policy: how long to spin, when to hand the core over, when to sleep.
 //!
 //! - *Spin* while a core is surely ours: as long as waits have been worth it lately, at most `spin_ns`.
-//! - *Hand over* (`sched_yield` between polls) when ranks outnumber cores from the first poll on, else after spinning.
+//! - *Hand over* (`sched_yield` between polls) where the core is shared from the first poll on, else after spinning.
 //! - *Sleep* on the doorbell after `yield_ns` of that, or instead of it where work of others wants the cores: a core that
-//!   is handed over to such work comes back a time slice later, while a sleeper that is woken runs soon. Among ranks that
-//!   outnumber cores, that is seen by how late the core comes back.
+//!   is handed over to such work comes back a time slice later, while a sleeper that is woken runs soon.
 //!
-//! "Outnumber" counts the ranks of this job on this host against the cores that they may use (bound ranks: those on the
-//! same core) and against what their control group may keep busy ([`crate::quota`]), and what else is runnable on the
-//! machine, asked of the kernel now and then.
+//! A core is shared where ranks of this job on this host outnumber the cores that they may use (bound ranks: those on the
+//! same core) or what their control group may keep busy ([`crate::quota`]). Ranks of other jobs, and of this one on what is
+//! another host only by name (a container), are not counted anywhere; they are seen by what handing over costs
+//! ([`strangers`]). What else is runnable on the machine is asked of the kernel now and then.
 
+mod strangers;
+
+use strangers::{Strangers, TURN_NS};
 use weft_device::shm::Segment;
 use weft_device::sys;
 use weft_wire::settings::Settings;
@@ -52,6 +55,8 @@ const LATE_NS: u64 = 500_000;
 /// For how many waits a core that came back late is not handed over: at first, and at most, after it came back late each
 /// time it was tried again.
 const WAITS_AFTER_LATE: [u32; 2] = [4, 256];
+/// After so much that moved it is looked whether any stranger wants the core.
+const MOVES_ALONE: u32 = 256;
 /// How often the kernel is asked who else wants to run.
 const CROWD_PERIOD_NS: u64 = 50_000_000;
 
@@ -70,6 +75,7 @@ enum Place {
     #[cfg(test)]
     Told {
         shared: bool,
+        crowded: bool,
     },
 }
 
@@ -80,7 +86,7 @@ impl Place {
             Self::Free { cores, .. } => members > *cores,
             Self::Bound { core, segment } => segment.bound_to(*core) > 1,
             #[cfg(test)]
-            Self::Told { shared } => *shared,
+            Self::Told { shared, .. } => *shared,
         }
     }
 
@@ -101,7 +107,7 @@ impl Place {
             // Others on our core show in the machine's count, which says nothing of where they run.
             Self::Bound { .. } => runnable().is_some_and(|n| n > sys::online_cores()),
             #[cfg(test)]
-            Self::Told { .. } => false,
+            Self::Told { crowded, .. } => *crowded,
         }
     }
 }
@@ -133,6 +139,9 @@ pub struct Policy {
     late: u32,
     /// Those of them that are still to come.
     waits_to_hand_over: u32,
+    /// What has moved.
+    moves: u32,
+    strangers: Strangers,
 }
 
 impl Policy {
@@ -163,12 +172,14 @@ impl Policy {
             waits_to_look: 0,
             late: 0,
             waits_to_hand_over: 0,
+            moves: 0,
+            strangers: Strangers::default(),
         }
     }
 
     #[inline]
     pub fn shares_core(&self) -> bool {
-        self.shared
+        self.shared || self.strangers.take_turns()
     }
 
     /// Whether so many ranks of this job sleep that those awake have a core each.
@@ -188,6 +199,31 @@ impl Policy {
         room
     }
 
+    /// Whether a wait hands the core over before it spins.
+    fn begins_with_turn(&mut self) -> bool {
+        if self.shared {
+            return !self.may_have_room();
+        }
+        if self.strangers.take_turns() || self.free_polls == POLLS_PER_LOOK {
+            return false;
+        }
+        self.free_polls = POLLS_PER_LOOK;
+        self.strangers.is_time_to_look(sys::now_ns())
+    }
+
+    fn set_free_polls(&mut self) {
+        self.free_polls = if self.shares_core() { POLLS_BEFORE_YIELD } else { POLLS_PER_LOOK };
+    }
+
+    /// How long a wait spins.
+    fn spin_ns(&self) -> u64 {
+        match self.shared {
+            true if !self.has_room() => 0,
+            false if self.strangers.take_turns() => self.spin_ns.min(TURN_NS),
+            _ => self.spin_ns,
+        }
+    }
+
     /// Whether a wait that begins should lie down at once, because a core that is handed over comes back late.
     fn lies_down(&mut self) -> bool {
         let lies_down = self.waits_to_hand_over > 0;
@@ -195,13 +231,17 @@ impl Policy {
         lies_down
     }
 
-    /// Whether the first turn of a wait is timed: now and then, and where cores have come back late.
+    /// Whether the first turn of a wait is timed: among ranks of this job now and then, and where cores have come back late.
     fn times_first_turn(&self) -> bool {
-        self.late > 0 || self.waits_to_look == WAITS_WITHOUT_ROOM
+        !self.shared || self.late > 0 || self.waits_to_look == WAITS_WITHOUT_ROOM
     }
 
     /// The core was handed over, and came back after so long.
-    fn came_back(&mut self, after_ns: u64) {
+    fn came_back(&mut self, now_ns: u64, after_ns: u64) {
+        if !self.shared {
+            self.strangers.came_back(now_ns, after_ns);
+            return self.set_free_polls();
+        }
         if after_ns < LATE_NS {
             self.late = self.late.saturating_sub(1 + self.late / 32);
         } else {
@@ -218,7 +258,7 @@ impl Policy {
         self.looked_ns = now_ns;
         self.shared = is_shared(&self.place, self.members, self.quota);
         self.crowded = !self.shared && self.place.is_crowded();
-        self.free_polls = if self.shared { POLLS_BEFORE_YIELD } else { POLLS_PER_LOOK };
+        self.set_free_polls();
     }
 
     /// A wait that spun has ended: was it worth it?
@@ -270,20 +310,22 @@ impl Pace {
 
     /// `timed_from`: the time, where it was looked at.
     fn hand_over(&mut self, policy: &mut Policy, timed_from: Option<u64>) -> Step {
-        self.yielded = true;
         sys::yield_core();
         if let Some(begin) = timed_from {
-            policy.came_back(sys::now_ns() - begin);
+            let now = sys::now_ns();
+            policy.came_back(now, now - begin);
         }
+        // Who finds nobody on its core goes on to spin.
+        self.yielded = policy.shares_core() || self.yielding_since_ns != 0;
         Step::Yielded
     }
 
     #[cold]
     fn slow(&mut self, policy: &mut Policy) -> Step {
-        let shares = policy.shared && policy.bounds.yield_ns > 0;
-        let lies_down = shares && policy.lies_down();
+        let hands_over = policy.bounds.yield_ns > 0;
+        let mut lies_down = hands_over && policy.shared && policy.lies_down();
         // Most waits among ranks that share cores end after one such turn: most go without the clock.
-        if shares && !lies_down && !self.yielded && !policy.may_have_room() {
+        if hands_over && !lies_down && !self.yielded && policy.begins_with_turn() {
             let timed_from = policy.times_first_turn().then(sys::now_ns);
             return self.hand_over(policy, timed_from);
         }
@@ -292,9 +334,8 @@ impl Pace {
             self.since_ns = now;
         }
         if self.yielding_since_ns == 0 {
-            let alone = !policy.shared || !lies_down && policy.has_room();
-            if alone && now - self.since_ns < policy.spin_ns {
-                self.spun = true;
+            if !lies_down && now - self.since_ns < policy.spin_ns() {
+                self.spun = !policy.strangers.take_turns();
                 return Step::Poll;
             }
             policy.look_around(now);
@@ -303,10 +344,11 @@ impl Pace {
                 policy.learn(true);
             }
         }
-        if policy.crowded || lies_down || now - self.yielding_since_ns >= policy.bounds.yield_ns {
+        lies_down |= policy.crowded && !policy.strangers.take_turns() && !policy.strangers.is_time_to_look(now);
+        if lies_down || now - self.yielding_since_ns >= policy.bounds.yield_ns {
             return Step::Sleep;
         }
-        self.hand_over(policy, policy.shared.then_some(now))
+        self.hand_over(policy, Some(now))
     }
 
     /// Something moved: the wait for the next thing begins anew.
@@ -314,6 +356,14 @@ impl Pace {
     pub fn moved(&mut self, policy: &mut Policy) {
         if self.polls >= POLLS_PER_LOOK && self.yielding_since_ns == 0 && self.spun {
             policy.learn(false);
+        }
+        if policy.strangers.take_turns() {
+            policy.strangers.note_alone();
+            policy.set_free_polls();
+        }
+        policy.moves = policy.moves.wrapping_add(1);
+        if policy.moves.is_multiple_of(MOVES_ALONE) {
+            policy.free_polls = POLLS_BEFORE_YIELD;
         }
         *self = Self::default();
     }
@@ -330,7 +380,7 @@ mod tests {
 
     #[test]
     fn a_shared_core_is_handed_over_after_a_few_polls() {
-        let mut policy = Policy::at(Bounds::default(), Place::Told { shared: true }, 2, None);
+        let mut policy = Policy::at(Bounds::default(), Place::Told { shared: true, crowded: false }, 2, None);
         let mut pace = Pace::default();
         for _ in 1..POLLS_BEFORE_YIELD {
             assert_eq!(pace.idle(&mut policy), Step::Poll);
@@ -343,7 +393,7 @@ mod tests {
 
     #[test]
     fn a_shared_core_that_comes_back_late_is_not_handed_over_for_some_waits() {
-        let mut policy = Policy::at(Bounds::default(), Place::Told { shared: true }, 2, None);
+        let mut policy = Policy::at(Bounds::default(), Place::Told { shared: true, crowded: false }, 2, None);
         let first = |policy: &mut Policy| {
             let mut pace = Pace::default();
             std::iter::from_fn(|| Some(pace.idle(policy))).find(|step| *step != Step::Poll)
@@ -353,18 +403,72 @@ mod tests {
         (policy.late, policy.waits_to_hand_over) = (0, 0);
         let [least, most] = WAITS_AFTER_LATE;
         for waits in [least, least * 2, least * 4] {
-            policy.came_back(LATE_NS);
+            policy.came_back(0, LATE_NS);
             for _ in 0..waits {
                 assert_eq!(first(&mut policy), Some(Step::Sleep));
             }
             assert!(!policy.lies_down() && policy.times_first_turn(), "then it is tried again, and timed");
         }
-        policy.came_back(LATE_NS - 1);
+        policy.came_back(0, LATE_NS - 1);
         assert_eq!(policy.late, least * 4 - 1, "one that is soon back shortens the next round");
-        (0..4 * least).for_each(|_| policy.came_back(LATE_NS - 1));
+        (0..4 * least).for_each(|_| policy.came_back(0, LATE_NS - 1));
         assert_eq!(policy.late, 0);
-        (0..20).for_each(|_| policy.came_back(LATE_NS));
+        (0..20).for_each(|_| policy.came_back(0, LATE_NS));
         assert_eq!(policy.late, most);
+    }
+
+    /// What was learnt of strangers is forgotten: others may have wanted the core, where the tests run.
+    fn forget(policy: &mut Policy) {
+        policy.strangers = Strangers::default();
+        policy.set_free_polls();
+    }
+
+    #[test]
+    fn who_never_hands_its_core_over_looks_now_and_then_whether_a_stranger_wants_it() {
+        let mut policy = Policy::at(Bounds::default(), Place::Told { shared: false, crowded: false }, 2, None);
+        let last_of_a_wait_after = |moves, policy: &mut Policy| {
+            (0..moves).for_each(|_| Pace::default().moved(policy));
+            let mut pace = Pace::default();
+            let steps = [(); POLLS_BEFORE_YIELD as usize].map(|()| pace.idle(policy));
+            steps[POLLS_BEFORE_YIELD as usize - 1]
+        };
+        assert_eq!(last_of_a_wait_after(MOVES_ALONE - 1, &mut policy), Step::Poll);
+        assert_eq!(last_of_a_wait_after(1, &mut policy), Step::Yielded);
+        forget(&mut policy);
+        assert!(policy.strangers.is_time_to_look(u64::MAX / 2));
+        assert_eq!(last_of_a_wait_after(MOVES_ALONE, &mut policy), Step::Poll, "it has just looked");
+    }
+
+    #[test]
+    fn among_strangers_who_take_turns_the_core_is_handed_over_soon() {
+        let mut policy = Policy::at(Bounds::default(), Place::Told { shared: false, crowded: false }, 2, None);
+        let seen = |policy: &Policy| (policy.spin_ns(), policy.free_polls, policy.shares_core());
+        let alone = (policy.bounds.spin_ns, POLLS_PER_LOOK, false);
+        policy.came_back(0, TURN_NS);
+        assert_eq!(seen(&policy), alone, "nobody took it");
+        for moves in [true, false] {
+            policy.came_back(0, TURN_NS + 1);
+            assert_eq!(seen(&policy), (TURN_NS, POLLS_BEFORE_YIELD, true));
+            for _ in 0..100 {
+                if moves { Pace::default().moved(&mut policy) } else { policy.came_back(0, TURN_NS) }
+            }
+            assert_eq!(seen(&policy), alone, "until it is not needed for long");
+        }
+    }
+
+    #[test]
+    fn a_crowd_is_given_the_core_where_it_takes_turns() {
+        let mut policy = Policy::at(Bounds::default(), Place::Told { shared: false, crowded: true }, 2, None);
+        let after_spinning = |policy: &mut Policy| {
+            let mut pace = Pace::default();
+            std::iter::from_fn(|| Some(pace.idle(policy))).find(|step| *step != Step::Poll)
+        };
+        assert_eq!(after_spinning(&mut policy), Some(Step::Yielded), "whoever it is");
+        forget(&mut policy);
+        assert!(policy.strangers.is_time_to_look(u64::MAX / 2));
+        assert_eq!(after_spinning(&mut policy), Some(Step::Sleep), "who wants the cores took no turns on this one");
+        policy.came_back(0, TURN_NS + 1);
+        assert_eq!(after_spinning(&mut policy), Some(Step::Yielded));
     }
 
     #[test]
@@ -382,11 +486,12 @@ mod tests {
 
     #[test]
     fn a_quota_of_fewer_cores_than_ranks_hands_over_as_well() {
-        let shared =
-            |members, quota| Policy::at(Bounds::default(), Place::Told { shared: false }, members, quota).shared;
+        let shared = |members, quota| {
+            Policy::at(Bounds::default(), Place::Told { shared: false, crowded: false }, members, quota).shared
+        };
         assert_eq!([shared(2, None), shared(2, Some(2)), shared(2, Some(1))], [false, false, true]);
         assert!(shared(1, Some(0)), "half a core is less than one");
-        let mut policy = Policy::at(Bounds::default(), Place::Told { shared: false }, 2, Some(1));
+        let mut policy = Policy::at(Bounds::default(), Place::Told { shared: false, crowded: false }, 2, Some(1));
         policy.look_around(CROWD_PERIOD_NS);
         let mut pace = Pace::default();
         let steps: Vec<Step> = (0..POLLS_BEFORE_YIELD).map(|_| pace.idle(&mut policy)).collect();
@@ -407,8 +512,12 @@ mod tests {
 
     #[test]
     fn an_own_core_spins_then_yields_then_sleeps() {
-        let mut policy =
-            Policy::at(Bounds { spin_ns: 10_000, yield_ns: 100_000 }, Place::Told { shared: false }, 2, None);
+        let mut policy = Policy::at(
+            Bounds { spin_ns: 10_000, yield_ns: 100_000 },
+            Place::Told { shared: false, crowded: false },
+            2,
+            None,
+        );
         let mut pace = Pace::default();
         let mut seen = Vec::new();
         loop {
@@ -425,7 +534,8 @@ mod tests {
 
     #[test]
     fn the_spin_bound_shrinks_when_spinning_did_not_pay_and_grows_again() {
-        let mut policy = Policy::at(Bounds { spin_ns: 8_000, yield_ns: 0 }, Place::Told { shared: false }, 2, None);
+        let mut policy =
+            Policy::at(Bounds { spin_ns: 8_000, yield_ns: 0 }, Place::Told { shared: false, crowded: false }, 2, None);
         policy.learn(true);
         assert_eq!(policy.spin_ns, 4_000);
         for _ in 0..5 {
