@@ -480,7 +480,7 @@ impl Endpoint {
         self.devices.order_before_look();
     }
 
-    /// Whether ranks of this job want more cores than there are for them.
+    /// Whether ranks of this job want more cores than there are for them, or others take turns on ours.
     #[inline]
     pub fn shares_core(&self) -> bool {
         self.policy.shares_core()

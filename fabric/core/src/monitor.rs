@@ -160,6 +160,7 @@ impl<T: Driven> Monitor<T> {
                     value.endpoint().clear_blocked();
                 }
                 value.endpoint().push_out();
+                pace.ended(value.endpoint().policy());
                 return answer;
             }
             let moved = value.endpoint().progress();

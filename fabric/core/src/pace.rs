@@ -237,9 +237,9 @@ impl Policy {
     }
 
     /// The core was handed over, and came back after so long.
-    fn came_back(&mut self, now_ns: u64, after_ns: u64) {
+    fn came_back(&mut self, now_ns: u64, after_ns: u64, switches: impl FnOnce() -> u64) {
         if !self.shared {
-            self.strangers.came_back(now_ns, after_ns);
+            self.strangers.came_back(now_ns, after_ns, switches);
             return self.set_free_polls();
         }
         if after_ns < LATE_NS {
@@ -313,7 +313,7 @@ impl Pace {
         sys::yield_core();
         if let Some(begin) = timed_from {
             let now = sys::now_ns();
-            policy.came_back(now, now - begin);
+            policy.came_back(now, now - begin, sys::involuntary_switches);
         }
         // Who finds nobody on its core goes on to spin.
         self.yielded = policy.shares_core() || self.yielding_since_ns != 0;
@@ -323,7 +323,7 @@ impl Pace {
     #[cold]
     fn slow(&mut self, policy: &mut Policy) -> Step {
         let hands_over = policy.bounds.yield_ns > 0;
-        let mut lies_down = hands_over && policy.shared && policy.lies_down();
+        let lies_down = hands_over && policy.shared && policy.lies_down();
         // Most waits among ranks that share cores end after one such turn: most go without the clock.
         if hands_over && !lies_down && !self.yielded && policy.begins_with_turn() {
             let timed_from = policy.times_first_turn().then(sys::now_ns);
@@ -344,8 +344,10 @@ impl Pace {
                 policy.learn(true);
             }
         }
-        lies_down |= policy.crowded && !policy.strangers.take_turns() && !policy.strangers.is_time_to_look(now);
         if lies_down || now - self.yielding_since_ns >= policy.bounds.yield_ns {
+            return Step::Sleep;
+        }
+        if policy.crowded && !policy.strangers.take_turns() && !policy.strangers.is_time_to_look(now) {
             return Step::Sleep;
         }
         self.hand_over(policy, Some(now))
@@ -362,10 +364,18 @@ impl Pace {
             policy.set_free_polls();
         }
         policy.moves = policy.moves.wrapping_add(1);
-        if policy.moves.is_multiple_of(MOVES_ALONE) {
+        if policy.moves.is_multiple_of(MOVES_ALONE) && !policy.shared && policy.bounds.yield_ns > 0 {
             policy.free_polls = POLLS_BEFORE_YIELD;
         }
         *self = Self::default();
+    }
+
+    /// The wait is over. What was waited for may have come past the devices, in shared memory.
+    #[inline]
+    pub fn ended(&mut self, policy: &mut Policy) {
+        if self.polls > 0 {
+            self.moved(policy);
+        }
     }
 
     /// Since when this wait has been long, nanoseconds; 0 while it is short.
@@ -403,17 +413,17 @@ mod tests {
         (policy.late, policy.waits_to_hand_over) = (0, 0);
         let [least, most] = WAITS_AFTER_LATE;
         for waits in [least, least * 2, least * 4] {
-            policy.came_back(0, LATE_NS);
+            policy.came_back(0, LATE_NS, || 0);
             for _ in 0..waits {
                 assert_eq!(first(&mut policy), Some(Step::Sleep));
             }
             assert!(!policy.lies_down() && policy.times_first_turn(), "then it is tried again, and timed");
         }
-        policy.came_back(0, LATE_NS - 1);
+        policy.came_back(0, LATE_NS - 1, || 0);
         assert_eq!(policy.late, least * 4 - 1, "one that is soon back shortens the next round");
-        (0..4 * least).for_each(|_| policy.came_back(0, LATE_NS - 1));
+        (0..4 * least).for_each(|_| policy.came_back(0, LATE_NS - 1, || 0));
         assert_eq!(policy.late, 0);
-        (0..20).for_each(|_| policy.came_back(0, LATE_NS));
+        (0..20).for_each(|_| policy.came_back(0, LATE_NS, || 0));
         assert_eq!(policy.late, most);
     }
 
@@ -437,6 +447,10 @@ mod tests {
         forget(&mut policy);
         assert!(policy.strangers.is_time_to_look(u64::MAX / 2));
         assert_eq!(last_of_a_wait_after(MOVES_ALONE, &mut policy), Step::Poll, "it has just looked");
+        let bounds = Bounds { yield_ns: 0, ..Bounds::default() };
+        policy = Policy::at(bounds, Place::Told { shared: false, crowded: false }, 2, None);
+        assert_eq!(last_of_a_wait_after(MOVES_ALONE, &mut policy), Step::Poll, "it is told not to hand over");
+        assert_eq!(policy.free_polls, POLLS_PER_LOOK);
     }
 
     #[test]
@@ -444,13 +458,14 @@ mod tests {
         let mut policy = Policy::at(Bounds::default(), Place::Told { shared: false, crowded: false }, 2, None);
         let seen = |policy: &Policy| (policy.spin_ns(), policy.free_polls, policy.shares_core());
         let alone = (policy.bounds.spin_ns, POLLS_PER_LOOK, false);
-        policy.came_back(0, TURN_NS);
+        policy.came_back(0, TURN_NS, || 0);
         assert_eq!(seen(&policy), alone, "nobody took it");
         for moves in [true, false] {
-            policy.came_back(0, TURN_NS + 1);
+            policy.came_back(0, TURN_NS + 1, || 1 + u64::from(moves));
             assert_eq!(seen(&policy), (TURN_NS, POLLS_BEFORE_YIELD, true));
             for _ in 0..100 {
-                if moves { Pace::default().moved(&mut policy) } else { policy.came_back(0, TURN_NS) }
+                let mut pace = Pace { polls: 1, ..Pace::default() };
+                if moves { pace.ended(&mut policy) } else { policy.came_back(0, TURN_NS, || 0) }
             }
             assert_eq!(seen(&policy), alone, "until it is not needed for long");
         }
@@ -467,7 +482,7 @@ mod tests {
         forget(&mut policy);
         assert!(policy.strangers.is_time_to_look(u64::MAX / 2));
         assert_eq!(after_spinning(&mut policy), Some(Step::Sleep), "who wants the cores took no turns on this one");
-        policy.came_back(0, TURN_NS + 1);
+        policy.came_back(0, TURN_NS + 1, || 1);
         assert_eq!(after_spinning(&mut policy), Some(Step::Yielded));
     }
 

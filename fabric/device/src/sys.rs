@@ -51,6 +51,16 @@ pub fn yield_core() {
     unsafe { libc::sched_yield() };
 }
 
+/// How often the kernel has given this thread's core to another one while it could have gone on, [`yield_core`] included.
+pub fn involuntary_switches() -> u64 {
+    // SAFETY: numbers only, for which zeros are a value; it lives across the call.
+    unsafe {
+        let mut usage: libc::rusage = std::mem::zeroed();
+        libc::getrusage(libc::RUSAGE_THREAD, &raw mut usage);
+        usage.ru_nivcsw as u64
+    }
+}
+
 /// Sleeps while `word` holds `expected`, at most for `limit`. Wakes spuriously at times.
 #[cfg(not(loom))]
 pub fn futex_wait(word: &AtomicU32, expected: u32, limit: Option<Duration>) {
