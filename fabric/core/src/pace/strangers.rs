@@ -3,12 +3,12 @@
 //! Soon back: nobody wants it. Later: somebody takes turns with us, who hands it on. Late: somebody computes, and keeps it for
 //! a time slice. That is learnt from the first turns, and looked at again now and then by who does not hand its core over.
 
-use super::LATE_NS;
-
 /// A core that comes back after more than this may have been somebody else's meanwhile: two switches, and his polls.
 pub(super) const TURN_NS: u64 = 1_500;
-/// Longer times than this say no more than that somebody computes.
-const MOST_AWAY_NS: u64 = 2_000_000;
+/// Who keeps it for longer than this, as a rule, computes. Strangers who send each other long messages take half of that.
+const LATE_NS: u64 = 1_000_000;
+/// Longer times than this say no more than that.
+const MOST_AWAY_NS: u64 = 4_000_000;
 /// What is thought of strangers before any was seen: once late is chance, twice is not.
 const FIRST_AWAY_NS: u64 = 250_000;
 /// How many times in a row it must not have been needed that the core is handed over soon, after a stranger was seen to take
@@ -20,7 +20,7 @@ const ALONE_NS: u64 = 2_000_000;
 const LONGEST_NS: u64 = 8_000_000;
 /// A core that came back late stays ours for so many times as long: at first, and at most, after it came back late each time it
 /// was tried again. Beside one who computes a turn costs several of his time slices.
-const TIMES_AFTER_LATE: [u32; 2] = [32, 1024];
+const TIMES_AFTER_LATE: [u32; 2] = [8, 1024];
 
 /// What is known of them.
 pub(super) struct Strangers {
