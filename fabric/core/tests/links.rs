@@ -352,7 +352,7 @@ fn nonsense(net: &mut [Endpoint], map: &JobMap, socket: &UdpSocket) -> Vec<u8> {
     });
     let other = answer.expect("heard").from;
     let key = keys::of_link(&map.key, me, other);
-    let mut link = Link::new(Config::new(me, other, 1472), Keyed { key }, 1);
+    let mut link = Link::new(Config::new(me, other, 1472), Keyed::new(&key), 1);
     assert_eq!(link.try_send(&Head::control(Kind::More), &[], Some(&[1; 10])), Posted::Sent(10));
     let length = link.poll_transmit(2, &mut datagram).expect("there is something to send");
     datagram[..length].to_vec()

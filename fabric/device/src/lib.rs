@@ -8,7 +8,7 @@
 //! - [`loopback`]: endpoints of one process; the reference.
 //!
 //! Beside them: [`handover`] passes the segment's descriptor on, [`probe`] says what can be used here and why,
-//! [`past_caches`] copies what need not stay in a cache, [`copying`] all else that is long.
+//! [`past_caches`] copies what need not stay in a cache, [`copying`] all else that is long, [`clock`] says what time it is.
 //!
 //! Invariants:
 //! - A device moves packets and knows nothing of messages, matching or ranks' meaning.
@@ -27,6 +27,7 @@
 //! Test: `cargo test -p weft-device` (conformance on every device, properties, nonsense from a peer), `cargo xtask loom`
 //! (orderings).
 
+pub mod clock;
 mod contract;
 pub mod copying;
 #[cfg(not(loom))]

@@ -28,7 +28,7 @@ impl Links {
     pub(super) fn receive<S: Sink>(&mut self, now_ns: u64, look_at_socket: bool, sink: &mut S) -> Came {
         let mut firsts: Vec<(u32, SocketAddr, Vec<u8>)> = Vec::new();
         let Self { port, peers, me, key, hello_key, encrypts, whole, heard, hellos, counters, .. } = self;
-        let came = port.receive(look_at_socket, |from, datagram| {
+        let came = port.receive(now_ns, look_at_socket, |from, datagram| {
             match look_at(peers, me, (key, *encrypts), hello_key, datagram) {
                 Fate::Taken(rank) => {
                     let peer = &mut peers[rank as usize];

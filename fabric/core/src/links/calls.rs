@@ -10,7 +10,7 @@ use super::peer::{Standing, Way};
 use std::io;
 use std::net::SocketAddr;
 use weft_device::tcp::Place;
-use weft_device::{PeerFault, kernel, sys};
+use weft_device::{PeerFault, kernel};
 use weft_wire::link::hello::Hello;
 
 const MS: u64 = 1_000_000;
@@ -146,7 +146,7 @@ impl Links {
             let (nonce, count) = (calls.nonce, peer.calls);
             let encrypts = self.encrypts;
             let hello = Hello { is_answer: false, to: peer.process, from: self.me, nonce, count, encrypts };
-            send(&mut self.port, address, &hello.pack(&self.hello_key));
+            send(&mut self.port, address, now_ns, &hello.pack(&self.hello_key));
         }
     }
 
@@ -195,7 +195,7 @@ impl Links {
         self.asked.retain(|rank| match &mut peers[*rank as usize].way {
             Way::Calling(calls) => {
                 if calls.linked.is_none() && is_linked(*rank) {
-                    calls.linked = Some((sys::now_ns(), 0));
+                    calls.linked = Some((self.clock.now_ns(), 0));
                 }
                 true
             }
@@ -234,7 +234,7 @@ impl Links {
             if hello.is_answer {
                 self.handle_answer(*from, hello, now_ns);
             } else {
-                self.handle_call(*from, hello);
+                self.handle_call(*from, hello, now_ns);
             }
         }
         self.hellos = hellos;
@@ -242,7 +242,7 @@ impl Links {
     }
 
     /// A call makes nobody known: it may be one of long ago. Each is answered once.
-    fn handle_call(&mut self, from: SocketAddr, hello: &Hello) {
+    fn handle_call(&mut self, from: SocketAddr, hello: &Hello, now_ns: u64) {
         let peer = &mut self.peers[hello.from.rank as usize];
         let (whose, last) = peer.answered;
         if whose == hello.from.incarnation && hello.count <= last {
@@ -254,7 +254,7 @@ impl Links {
         }
         peer.answered = (hello.from.incarnation, hello.count);
         let packed = hello.answer(self.me, self.encrypts).pack(&self.hello_key);
-        send(&mut self.port, &from, &packed);
+        send(&mut self.port, &from, now_ns, &packed);
     }
 
     fn handle_answer(&mut self, from: SocketAddr, hello: &Hello, now_ns: u64) {
@@ -280,8 +280,8 @@ impl Links {
 }
 
 /// Sends what is no part of a link. What there is no room for is lost, as it may be on the way.
-fn send(port: &mut weft_device::udp::Port, to: &SocketAddr, bytes: &[u8]) {
-    port.send(to, |place| {
+fn send(port: &mut weft_device::udp::Port, to: &SocketAddr, now_ns: u64, bytes: &[u8]) {
+    port.send(to, now_ns, |place| {
         place[..bytes.len()].copy_from_slice(bytes);
         Some(bytes.len())
     });

@@ -35,6 +35,7 @@ use peer::{Peer, Standing, UNKNOWN, Way};
 use std::io;
 use std::net::SocketAddr;
 use std::os::fd::{BorrowedFd, OwnedFd};
+use weft_device::clock::Clock;
 use weft_device::tcp::{Look, Place};
 use weft_device::udp::{self, Came, Faults};
 use weft_device::xdp::Lane;
@@ -97,6 +98,8 @@ pub(crate) struct Links {
     heard: Vec<u32>,
     /// Nothing is to be done before, but for what arrives.
     due_ns: u64,
+    /// All times here are of this clock.
+    clock: Clock,
     look: Look,
     /// Beside a lane: when to look at the socket, too. Little comes by it while the lane brings something.
     socket_look: Look,
@@ -159,6 +162,7 @@ impl Links {
             dirty: Vec::new(),
             heard: Vec::new(),
             due_ns: u64::MAX,
+            clock: Clock::default(),
             look: Look::new(alone),
             socket_look: Look::new(false),
             hellos: Vec::new(),
@@ -285,10 +289,15 @@ impl Links {
     /// Sends what was posted to a rank.
     #[inline]
     pub fn push(&mut self, to: u32) {
-        if !self.peers[to as usize].is_dirty {
-            return;
+        if self.peers[to as usize].is_dirty {
+            self.push_at(to, sys::ticks());
         }
-        self.transmit(to, sys::now_ns());
+    }
+
+    #[inline]
+    fn push_at(&mut self, to: u32, ticks: u64) {
+        let now_ns = self.clock.at(ticks);
+        self.transmit(to, now_ns);
         self.port.flush();
         self.note_due(to);
         // When it is over: what the kernel takes for a datagram may be longer than a burst's gaps by far.
@@ -299,8 +308,12 @@ impl Links {
     #[inline]
     pub fn push_soon(&mut self, to: u32) {
         let peer = &self.peers[to as usize];
-        if peer.is_dirty && sys::ticks().wrapping_sub(peer.pushed_ticks) >= BURST_TICKS {
-            self.push(to);
+        if !peer.is_dirty {
+            return;
+        }
+        let ticks = sys::ticks();
+        if ticks.wrapping_sub(peer.pushed_ticks) >= BURST_TICKS {
+            self.push_at(to, ticks);
         }
     }
 
@@ -308,7 +321,8 @@ impl Links {
     #[inline]
     pub fn push_all(&mut self) {
         if !self.dirty.is_empty() {
-            self.transmit_dirty(sys::now_ns());
+            let now_ns = self.clock.now_ns();
+            self.transmit_dirty(now_ns);
             self.port.flush();
         }
     }
@@ -338,7 +352,7 @@ impl Links {
         if let (Some(link), Some(route)) = (&mut peer.link, &peer.route) {
             while all && link.may_transmit(now_ns) {
                 let mut none = false;
-                let sent = self.port.send(route, |place| {
+                let sent = self.port.send(route, now_ns, |place| {
                     let length = link.poll_transmit(now_ns, place);
                     none = length.is_none();
                     length
@@ -363,13 +377,14 @@ impl Links {
     #[inline]
     pub fn poll<S: Sink>(&mut self, sink: &mut S) -> bool {
         self.push_all();
-        let due = self.look.is_due();
+        let ticks = sys::ticks();
+        let due = self.look.is_due(ticks);
         if !due && !self.port.has_arrived() {
             return false;
         }
         let by_lane = self.port.lane().is_some();
-        let look_at_socket = due && (!by_lane || self.socket_look.is_due());
-        let (any, came) = self.look_at_port(look_at_socket, sink);
+        let look_at_socket = due && (!by_lane || self.socket_look.is_due(ticks));
+        let (any, came) = self.look_at_port(ticks, look_at_socket, sink);
         if due {
             self.look.learn(came.by_socket && !by_lane);
         }
@@ -391,8 +406,8 @@ impl Links {
     }
 
     /// True if anything was moved, and what has come.
-    fn look_at_port<S: Sink>(&mut self, look_at_socket: bool, sink: &mut S) -> (bool, Came) {
-        let now_ns = sys::now_ns();
+    fn look_at_port<S: Sink>(&mut self, ticks: u64, look_at_socket: bool, sink: &mut S) -> (bool, Came) {
+        let now_ns = self.clock.at(ticks);
         let came = self.receive(now_ns, look_at_socket, sink);
         if now_ns >= self.due_ns {
             self.on_time(now_ns);
@@ -490,7 +505,7 @@ impl Links {
         // What waits there would end every sleep at once.
         self.port.look_for_reports();
         let quiet = self.faults.is_empty() && self.dirty.is_empty() && !self.port.has_arrived();
-        quiet && self.due_ns.saturating_sub(sys::now_ns()) > SHORT_NS
+        quiet && self.due_ns.saturating_sub(self.clock.now_ns()) > SHORT_NS
     }
 
     /// When something is to be done though nothing has come; `None` if nothing is.
@@ -501,7 +516,7 @@ impl Links {
     }
 
     fn call(&mut self, rank: u32) {
-        let now_ns = sys::now_ns();
+        let now_ns = self.clock.now_ns();
         let calls = Calls::new(&self.peers[rank as usize].place, now_ns);
         self.peers[rank as usize].way = Way::Calling(Box::new(calls));
         self.note_live(rank);

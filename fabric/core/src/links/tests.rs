@@ -194,7 +194,7 @@ fn what_one_start_of_a_rank_has_believed_the_next_one_does_not() {
         Scribe { socket: &sockets[1], there: places[0].addresses[0], own: Process { rank: 1, incarnation: 9 } };
     let (mut first, mut got) = (start(0, &sockets, &places), Got::default());
     let key = keys::of_link(&KEY, scribe.own, first.me);
-    let mut link = Link::new(Config::new(scribe.own, first.me, 1472), Keyed { key }, 1);
+    let mut link = Link::new(Config::new(scribe.own, first.me, 1472), Keyed::new(&key), 1);
     assert_eq!(link.try_send(&Head::control(Kind::Raw), &[7; 8], None), reliable::Posted::Sent(0));
     let mut datagram = [0; 1472];
     let length = link.poll_transmit(2, &mut datagram).expect("there is something to send");

@@ -630,7 +630,7 @@ impl Device for TcpDevice {
     fn poll<S: Sink>(&mut self, sink: &mut S) -> bool {
         self.push_out();
         let any = !self.buffered.is_empty() && self.hand_on_buffered(sink);
-        if any || !self.look.is_due() {
+        if any || !self.look.is_due(sys::ticks()) {
             return any;
         }
         let any = self.look_at_sockets(sink);

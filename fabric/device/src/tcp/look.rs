@@ -1,7 +1,5 @@
 //! When to look at the sockets: a look is a system call, and takes as long as ten polls of shared memory.
 
-use crate::sys;
-
 /// Between two looks, at least: the clock's own ticks, of which there are one to four in a nanosecond.
 const LEAST_TICKS: u64 = 64;
 /// And at most, where other devices are polled as well: about two microseconds.
@@ -32,13 +30,12 @@ impl Look {
         Self { last: 0, interval: LEAST_TICKS, most, idle: false, elsewhere: 0 }
     }
 
-    /// Whether it is time for a look, which then takes place.
+    /// Whether it is time for a look, which then takes place. `ticks`: the processor's counter, read only just.
     #[inline]
-    pub fn is_due(&mut self) -> bool {
-        let now = sys::ticks();
-        let due = now.wrapping_sub(self.last) >= self.interval;
+    pub fn is_due(&mut self, ticks: u64) -> bool {
+        let due = ticks.wrapping_sub(self.last) >= self.interval;
         if due {
-            self.last = now;
+            self.last = ticks;
         }
         due
     }
@@ -80,6 +77,7 @@ impl Look {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::sys;
 
     #[test]
     fn looks_become_rare_while_nothing_comes_and_are_frequent_again_when_something_does() {
@@ -90,7 +88,7 @@ mod tests {
         assert_eq!(look.interval, LEAST_TICKS);
         (0..20).for_each(|_| look.learn(false));
         look.soon();
-        assert!(look.is_due(), "however short ago the last was");
+        assert!(look.is_due(sys::ticks()), "however short ago the last was");
     }
 
     #[test]

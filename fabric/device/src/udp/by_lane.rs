@@ -1,14 +1,13 @@
 //! Datagrams that go by a lane instead of the socket, to those from whom a believed one has come by it.
 
-use crate::sys;
 use crate::xdp::{Ends, Lane, Route};
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
 use std::net::SocketAddr;
 
-/// Who has not been heard by the lane for so long (a tenth to half of a second) is sent to by the socket again, where the
-/// kernel asks anew for the way: the other side may have moved to another card, or its filter may be gone.
-const TRUSTED_TICKS: u64 = 1 << 29;
+/// Who has not been heard by the lane for so long is sent to by the socket again, where the kernel asks anew for the way:
+/// the other side may have moved to another card, or its filter may be gone.
+const TRUSTED_NS: u64 = 200_000_000;
 
 /// More ways than ranks have addresses. Beyond that those that are not trusted any more are forgotten.
 const MOST_WAYS: usize = 4096;
@@ -67,9 +66,15 @@ const GOLDEN: u64 = 0x9e37_79b9_7f4a_7c15;
 
 struct Way {
     route: Route,
-    heard_ticks: u64,
+    heard_ns: u64,
     /// The lane carries the largest datagram that goes there.
     fits: bool,
+}
+
+impl Way {
+    fn is_trusted(&self, now_ns: u64) -> bool {
+        now_ns.saturating_sub(self.heard_ns) <= TRUSTED_NS
+    }
 }
 
 impl ByLane {
@@ -87,12 +92,12 @@ impl ByLane {
 
     /// As [`super::Port::send`]; leaves `write` where it is if the lane is not the way, or has no room.
     #[inline]
-    pub fn send<F>(&mut self, to: &SocketAddr, write: &mut Option<F>) -> bool
+    pub fn send<F>(&mut self, to: &SocketAddr, now_ns: u64, write: &mut Option<F>) -> bool
     where
         F: FnOnce(&mut [u8]) -> Option<usize>,
     {
         let Some(way) = self.ways.get(to) else { return false };
-        if !way.fits || sys::ticks().wrapping_sub(way.heard_ticks) > TRUSTED_TICKS {
+        if !way.fits || !way.is_trusted(now_ns) {
             return false;
         }
         let sent = self.lane.send(&way.route, |place| write.take().and_then(|write| write(place)).unwrap_or(0));
@@ -107,13 +112,13 @@ impl ByLane {
 
     /// Hands on what has come. The way of what is believed is the way back.
     #[inline]
-    pub fn receive(&mut self, mut handle: impl FnMut(SocketAddr, &[u8]) -> bool) -> bool {
+    pub fn receive(&mut self, now_ns: u64, mut handle: impl FnMut(SocketAddr, &[u8]) -> bool) -> bool {
         let Self { lane, sends, ways } = self;
         let mut learned: Option<Ends> = None;
         let any = lane.receive(|frame| {
             if handle(frame.ends.from, frame.payload) && *sends {
                 match ways.get_mut(&frame.ends.from) {
-                    Some(way) if way.route.is_of(&frame.ends) => way.heard_ticks = sys::ticks(),
+                    Some(way) if way.route.is_of(&frame.ends) => way.heard_ns = now_ns,
                     _ => learned = Some(frame.ends),
                 }
             }
@@ -122,13 +127,12 @@ impl ByLane {
             let route = Route::learn(&ends);
             let fits = lane.largest_payload(&route) >= super::largest_datagram(&ends.from);
             if ways.len() >= MOST_WAYS {
-                let now = sys::ticks();
-                ways.retain(|_, way| now.wrapping_sub(way.heard_ticks) <= TRUSTED_TICKS);
+                ways.retain(|_, way| way.is_trusted(now_ns));
             }
             if ways.len() >= MOST_WAYS {
                 ways.clear();
             }
-            ways.insert(ends.from, Way { route, heard_ticks: sys::ticks(), fits });
+            ways.insert(ends.from, Way { route, heard_ns: now_ns, fits });
         }
         any > 0
     }

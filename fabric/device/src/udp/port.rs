@@ -119,12 +119,13 @@ impl Port {
     }
 
     /// Hands `write` the place of a datagram to `to`, which answers the datagram's length, or that there is none. False
-    /// if there is no place, or no datagram. What was written leaves with [`Self::flush`].
+    /// if there is no place, or no datagram. What was written leaves with [`Self::flush`]. `now_ns` is the time, as
+    /// [`Self::receive`] has it.
     #[inline]
-    pub fn send(&mut self, to: &SocketAddr, write: impl FnOnce(&mut [u8]) -> Option<usize>) -> bool {
+    pub fn send(&mut self, to: &SocketAddr, now_ns: u64, write: impl FnOnce(&mut [u8]) -> Option<usize>) -> bool {
         let mut write = Some(write);
         if let Some(lane) = &mut self.lane
-            && lane.send(to, &mut write)
+            && lane.send(to, now_ns, &mut write)
         {
             return true;
         }
@@ -155,17 +156,22 @@ impl Port {
     /// that the datagram is of whom it says: the way that such a one came is the way back. One system call, or with
     /// `look_at_socket` false none.
     #[inline]
-    pub fn receive(&mut self, look_at_socket: bool, mut handle: impl FnMut(SocketAddr, &[u8]) -> bool) -> Came {
+    pub fn receive(
+        &mut self,
+        now_ns: u64,
+        look_at_socket: bool,
+        mut handle: impl FnMut(SocketAddr, &[u8]) -> bool,
+    ) -> Came {
         let mut came = Came::default();
         if let Some(lane) = &mut self.lane {
             came.by_lane = match &mut self.faults {
                 // Whether it is believed shows perhaps later.
-                Some(faults) => lane.receive(|from, datagram| {
+                Some(faults) => lane.receive(now_ns, |from, datagram| {
                     let mut believed = false;
                     faults.pass(from, datagram, &mut |from, datagram| believed = handle(from, datagram));
                     believed
                 }),
-                None => lane.receive(&mut handle),
+                None => lane.receive(now_ns, &mut handle),
             };
         }
         if look_at_socket {
@@ -229,7 +235,7 @@ mod tests {
     }
 
     fn send(port: &mut Port, to: &SocketAddr, bytes: &[u8]) -> bool {
-        port.send(to, |place| {
+        port.send(to, 0, |place| {
             place[..bytes.len()].copy_from_slice(bytes);
             Some(bytes.len())
         })
@@ -238,7 +244,7 @@ mod tests {
     fn take(port: &mut Port, count: usize) -> Vec<(SocketAddr, Vec<u8>)> {
         let (mut got, start) = (Vec::new(), Instant::now());
         while got.len() < count {
-            port.receive(true, |from, datagram| {
+            port.receive(0, true, |from, datagram| {
                 got.push((from, datagram.to_vec()));
                 true
             });
@@ -283,7 +289,7 @@ mod tests {
         let (mut reports, start) = (Vec::new(), Instant::now());
         while reports.is_empty() {
             assert!(send(&mut a, &nobody, b"anybody?") && send(&mut a, &b_at, b"b") && a.flush());
-            a.receive(true, |_, _| true);
+            a.receive(0, true, |_, _| true);
             reports.extend(std::iter::from_fn(|| a.take_report()));
             assert!(start.elapsed() < LOST, "no report");
         }

@@ -2,7 +2,9 @@
 
 use weft_wire::cipher::{Cipher, TAG_BYTES};
 use weft_wire::link::header::Process;
-use weft_wire::link::{SEAL_BYTES, crc32c, header, keys, mac};
+use weft_wire::link::aegis::Mac;
+use weft_wire::link::mac::Key;
+use weft_wire::link::{SEAL_BYTES, crc32c, header, keys};
 
 /// Seals and opens datagrams. A seal is over all bytes before it, and the packet number in full.
 pub trait Seal {
@@ -53,15 +55,17 @@ impl Seal for Checksum {
 }
 
 /// With a job's key, nobody else makes a datagram that is believed.
-#[derive(Clone, Copy)]
-pub struct Keyed {
-    pub key: mac::Key,
-}
+#[derive(Clone)]
+pub struct Keyed(Mac);
 
 impl Keyed {
+    pub fn new(key: &Key) -> Self {
+        Self(Mac::new(key))
+    }
+
     #[inline]
     pub fn code(&self, number: u64, bytes: &[u8]) -> u64 {
-        mac::code(&self.key, number, bytes)
+        self.0.code(number, bytes)
     }
 }
 
@@ -140,7 +144,7 @@ impl JobSeal {
     pub fn new(job: &[u8; 16], encrypts: bool, local: Process, remote: Process) -> Self {
         match encrypts {
             true => Self::Encrypted(Box::new(Encrypted::new(job, local, remote))),
-            false => Self::Keyed(Keyed { key: keys::of_link(job, local, remote) }),
+            false => Self::Keyed(Keyed::new(&keys::of_link(job, local, remote))),
         }
     }
 }

@@ -6,12 +6,13 @@ use crate::random::Random;
 use crate::traffic::{Item, Source};
 use std::collections::VecDeque;
 use weft_protocol::reliable::{Checksum, Config, JobSeal, Keyed, Link, Phase, Posted, Seal};
+use weft_wire::link::mac::Key;
 
 /// With or without a key, or encrypted with one.
 #[derive(Clone, Copy)]
 pub enum Sealer {
     Checksum(Checksum),
-    Keyed(Keyed),
+    Keyed(Key),
     Encrypted([u8; 16]),
 }
 
@@ -25,7 +26,7 @@ impl Sealer {
     pub fn at(self, config: &Config) -> Sealing {
         match self {
             Self::Checksum(checksum) => Sealing::Checksum(checksum),
-            Self::Keyed(keyed) => Sealing::Job(JobSeal::Keyed(keyed)),
+            Self::Keyed(key) => Sealing::Job(JobSeal::Keyed(Keyed::new(&key))),
             Self::Encrypted(key) => Sealing::Job(JobSeal::new(&key, true, config.local, config.remote)),
         }
     }

@@ -14,7 +14,7 @@ fn queue(count: usize, bulk: usize) -> Source {
 }
 
 fn keyed(byte: u8) -> Sealer {
-    Sealer::Keyed(Keyed { key: Key([byte; 16]) })
+    Sealer::Keyed(Key([byte; 16]))
 }
 
 const ENCRYPTED: Sealer = Sealer::Encrypted([5; 16]);
@@ -73,7 +73,7 @@ fn what_has_another_number_or_no_key_is_forged() {
     let reseal = |mut datagram: Vec<u8>| {
         let at = datagram.len() - 8;
         let number = (1 << 32) + u64::from(Header::parse(&datagram).expect("sound").number);
-        let seal = Keyed { key: Key([2; 16]) }.code(number, &datagram[..at]);
+        let seal = Keyed::new(&Key([2; 16])).code(number, &datagram[..at]);
         datagram[at..].copy_from_slice(&seal.to_le_bytes());
         datagram
     };

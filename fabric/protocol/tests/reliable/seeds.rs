@@ -6,7 +6,7 @@ use crate::random::Random;
 use crate::traffic::Source;
 use crate::world::{World, configs};
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use weft_protocol::reliable::{AckPolicy, Checksum, Counters, Keyed, Phase, Sizes};
+use weft_protocol::reliable::{AckPolicy, Checksum, Counters, Phase, Sizes};
 use weft_wire::link::mac::Key;
 
 const SEEDS: u64 = 2_000;
@@ -16,7 +16,7 @@ fn sealer(random: &mut Random) -> Sealer {
         Sealer::Checksum(Checksum::default())
     } else {
         match random.next() as u8 {
-            key if key % 2 == 0 => Sealer::Keyed(Keyed { key: Key([key; 16]) }),
+            key if key % 2 == 0 => Sealer::Keyed(Key([key; 16])),
             key => Sealer::Encrypted([key; 16]),
         }
     }

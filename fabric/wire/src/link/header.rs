@@ -3,7 +3,7 @@
 //! | at | type | what |
 //! |---|---|---|
 //! | 0 | u16 | `WL` |
-//! | 2 | u8 | version, now 1 |
+//! | 2 | u8 | version, now 2 |
 //! | 3 | u8 | flags: 1 wants to be acknowledged, 2 at once, 4 has everything and needs nothing more |
 //! | 4 | u32 | rank it goes to |
 //! | 8 | u32 | incarnation of that rank |
@@ -28,7 +28,7 @@ use super::{OVERHEAD_BYTES, SEAL_BYTES};
 /// Bytes of the header.
 pub const BYTES: usize = 52;
 /// Changes with every change of a datagram.
-pub const VERSION: u8 = 1;
+pub const VERSION: u8 = 2;
 /// Most words of acknowledgements that follow a header.
 pub const MOST_WORDS: usize = 16;
 /// Nanoseconds of a unit of the acknowledgement's delay.
@@ -180,7 +180,7 @@ mod tests {
     fn golden_bytes() {
         #[rustfmt::skip]
         let golden = [
-            0x57, 0x4c, 1, 5,
+            0x57, 0x4c, 2, 5,
             4, 3, 2, 1,  8, 7, 6, 5,  0x14, 0x13, 0x12, 0x11,  0x18, 0x17, 0x16, 0x15,
             0x24, 0x23, 0x22, 0x21,  0x34, 0x33, 0x32, 0x31,  0x44, 0x43, 0x42, 0x41,  0x54, 0x53, 0x52, 0x51,
             0x64, 0x63, 0x62, 0x61,  0x72, 0x71, 0x74, 0x73,  0x76, 0x75, 3, 0,  1, 0, 0, 0,
@@ -207,7 +207,7 @@ mod tests {
         };
         for (at, value, what) in [
             (0, 0, "magic"),
-            (2, 2, "version"),
+            (2, 1, "version"),
             (3, 8, "an unknown flag"),
             (46, 4, "more payload than there is"),
             (48, 2, "more words than there are"),

@@ -4,6 +4,7 @@
 //! is a piece of the sender's stream; the stream is a row of [`record`]s, each a packet as a device has it. A record may
 //! be cut anywhere. Before the first one the two say [`hello`]. All numbers are little-endian. `docs/wire/link.md` shows the whole on one page.
 
+pub mod aegis;
 pub mod crc32c;
 pub mod header;
 pub mod hello;
