@@ -60,7 +60,8 @@ pub(crate) struct Devices {
     net: Option<Box<Net>>,
 }
 
-/// Longest message that is best sent by datagrams where there is a connection as well: what fits in one datagram anywhere.
+/// Longest message that is best sent by datagrams where there is a connection as well: what fits in one datagram anywhere. By
+/// a lane it is [`LINK_EAGER_BYTES`].
 const SHORT_BYTES: usize = 1024;
 
 /// Longest bulk payload that is worth one packet, of a message of `length` bytes in shared memory. Short packets let both
@@ -324,7 +325,9 @@ impl Devices {
     /// Whether a message of `length` bytes to `to`, sent without asking, is best sent over the connection.
     #[inline]
     pub fn prefers_long_way(&mut self, to: u32, length: usize) -> bool {
-        self.net.is_some() && length > SHORT_BYTES && self.has_long_way(to)
+        let Some(net) = &self.net else { return false };
+        let by_lane = || net.links.as_ref().is_some_and(|links| links.go_by_lane(to));
+        length > SHORT_BYTES && (length > LINK_EAGER_BYTES || !by_lane()) && self.has_long_way(to)
     }
 
     /// Whether the connection carries long messages to `to`, as the way to everything or besides another one. Where it could

@@ -200,6 +200,11 @@ impl Links {
         self.sends_by_lane && self.port.lane().is_some()
     }
 
+    /// Whether datagrams to a rank go by it.
+    pub fn go_by_lane(&self, to: u32) -> bool {
+        self.peers[to as usize].route.as_ref().is_some_and(|route| self.port.goes_by_lane(route))
+    }
+
     /// Datagrams that went by it.
     pub fn lane_datagrams(&self) -> u64 {
         self.lane_datagrams + self.port.lane().map_or(0, |lane| lane.counters().sent)

@@ -90,6 +90,11 @@ impl ByLane {
         &self.lane
     }
 
+    /// Whether datagrams to this address go by the lane, as long as it is heard from there.
+    pub fn leads_to(&self, to: &SocketAddr) -> bool {
+        self.ways.get(to).is_some_and(|way| way.fits)
+    }
+
     /// As [`super::Port::send`]; leaves `write` where it is if the lane is not the way, or has no room.
     #[inline]
     pub fn send<F>(&mut self, to: &SocketAddr, now_ns: u64, write: &mut Option<F>) -> bool

@@ -90,6 +90,11 @@ impl Port {
         self.lane.as_deref().map(ByLane::lane)
     }
 
+    /// Whether datagrams to this address go by the lane.
+    pub fn goes_by_lane(&self, to: &SocketAddr) -> bool {
+        self.lane.as_ref().is_some_and(|lane| lane.leads_to(to))
+    }
+
     /// Gives up a lane that has failed; the socket goes on. Its descriptor must not be slept on any more: who watches it ends
     /// that before the lane is dropped, for where a child by fork has the descriptor as well it stays open, and watched.
     pub fn take_failed_lane(&mut self) -> Option<Lane> {

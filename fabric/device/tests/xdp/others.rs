@@ -61,7 +61,7 @@ fn datagrams_that_leave_together_reach_a_lane_one_by_one() {
         for (number, sizes) in [vec![100, 100, 40], vec![700, 700], vec![1400, 300]].into_iter().enumerate() {
             let datagrams: Vec<_> = sizes.iter().map(|bytes| pattern(number as u32, *bytes)).collect();
             for datagram in &datagrams {
-                assert!(from.send(&to, |place| {
+                assert!(from.send(&to, 0, |place| {
                     place[..datagram.len()].copy_from_slice(datagram);
                     Some(datagram.len())
                 }));
