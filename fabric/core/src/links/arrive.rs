@@ -12,8 +12,8 @@ use weft_wire::link::mac;
 
 /// What becomes of a datagram.
 enum Fate {
-    /// A link has taken it.
-    Taken(u32),
+    /// There is a link for it.
+    Linked(Header),
     /// It is the first of a rank without a link.
     First(u32),
     Hello(Hello),
@@ -30,9 +30,10 @@ impl Links {
         let Self { port, peers, me, key, hello_key, encrypts, whole, heard, hellos, counters, .. } = self;
         let came = port.receive(now_ns, look_at_socket, |from, datagram| {
             match look_at(peers, me, (key, *encrypts), hello_key, datagram) {
-                Fate::Taken(rank) => {
+                Fate::Linked(header) => {
+                    let rank = header.from.rank;
                     let peer = &mut peers[rank as usize];
-                    let believed = take(peer, rank, now_ns, from, datagram, whole, sink);
+                    let believed = take(peer, header, now_ns, from, datagram, whole, sink);
                     if believed && heard.last() != Some(&rank) {
                         heard.push(rank);
                     }
@@ -57,11 +58,12 @@ impl Links {
             }
         });
         for (rank, from, datagram) in firsts {
-            if let (None, Some(header)) = (&self.peers[rank as usize].link, Header::parse(&datagram)) {
+            let Some(header) = Header::parse(&datagram) else { continue };
+            if self.peers[rank as usize].link.is_none() {
                 self.make_link(header.from, from, now_ns);
             }
             let peer = &mut self.peers[rank as usize];
-            take(peer, rank, now_ns, from, &datagram, &mut self.whole, sink);
+            take(peer, header, now_ns, from, &datagram, &mut self.whole, sink);
             self.heard.push(rank);
         }
         if !self.hellos.is_empty() {
@@ -129,7 +131,7 @@ fn look_at(
         return Fate::Useless;
     }
     if peer.link.is_some() {
-        return Fate::Taken(rank);
+        return Fate::Linked(header);
     }
     let seal = JobSeal::new(key, encrypts, *me, header.from);
     let number = 1 << 32 | u64::from(header.number);
@@ -167,7 +169,7 @@ fn is_known(peers: &[Peer], me: &Process, from: Process) -> bool {
 #[inline]
 fn take<S: Sink>(
     peer: &mut Peer,
-    rank: u32,
+    header: Header,
     now_ns: u64,
     from: SocketAddr,
     datagram: &[u8],
@@ -176,9 +178,9 @@ fn take<S: Sink>(
 ) -> bool {
     let Some(link) = &mut peer.link else { return false };
     let nonsense = &mut peer.nonsense;
-    let taken = link.handle_datagram(now_ns, datagram, |packet| {
+    let taken = link.handle_parsed(now_ns, header, datagram, |packet| {
         if nonsense.is_none()
-            && let Err(what) = deliver(rank, &packet, whole, sink)
+            && let Err(what) = deliver(header.from.rank, &packet, whole, sink)
         {
             *nonsense = Some(what);
         }

@@ -27,8 +27,23 @@ impl<S: Seal> Link<S> {
     where
         F: FnMut(Packet<'_>) -> bool,
     {
+        match Header::parse(datagram) {
+            Some(header) => self.handle_parsed(now_ns, header, datagram, deliver),
+            None => {
+                self.count(Dropped::Malformed);
+                Err(Dropped::Malformed)
+            }
+        }
+    }
+
+    /// The same where the header has been parsed already, to find the link.
+    #[inline]
+    pub fn handle_parsed<F>(&mut self, now_ns: u64, header: Header, datagram: &[u8], deliver: F) -> Result<(), Dropped>
+    where
+        F: FnMut(Packet<'_>) -> bool,
+    {
         let mut room = std::mem::take(&mut self.opened);
-        let taken = self.take_datagram(now_ns, datagram, &mut room, deliver);
+        let taken = self.take_datagram(now_ns, header, datagram, &mut room, deliver);
         self.opened = room;
         taken
     }
@@ -37,6 +52,7 @@ impl<S: Seal> Link<S> {
     fn take_datagram<F>(
         &mut self,
         now_ns: u64,
+        header: Header,
         datagram: &[u8],
         room: &mut Vec<u8>,
         mut deliver: F,
@@ -45,7 +61,7 @@ impl<S: Seal> Link<S> {
         F: FnMut(Packet<'_>) -> bool,
     {
         let length = datagram.len();
-        let (header, number, start, datagram) = match self.admit(datagram, room) {
+        let (number, start, datagram) = match self.admit(&header, datagram, room) {
             Ok(admitted) => admitted,
             Err(why) => {
                 self.count(why);
@@ -89,13 +105,17 @@ impl<S: Seal> Link<S> {
         self.look_for_end(now_ns);
     }
 
-    /// Whether a datagram is ours, new and whole: its header, its number, where its payload belongs, and what was sealed.
+    /// Whether a datagram is ours, new and whole: its number, where its payload belongs, and what was sealed.
     #[inline]
-    fn admit<'a>(&self, datagram: &'a [u8], room: &'a mut Vec<u8>) -> Result<(Header, u64, u64, &'a [u8]), Dropped> {
+    fn admit<'a>(
+        &self,
+        header: &Header,
+        datagram: &'a [u8],
+        room: &'a mut Vec<u8>,
+    ) -> Result<(u64, u64, &'a [u8]), Dropped> {
         if !self.life.is_alive() {
             return Err(Dropped::NotAlive);
         }
-        let header = Header::parse(datagram).ok_or(Dropped::Malformed)?;
         let (local, remote) = (self.config.local, self.config.remote);
         if (header.to, header.from) != (local, remote) {
             let ranks = (header.to.rank, header.from.rank) == (local.rank, remote.rank);
@@ -108,7 +128,7 @@ impl<S: Seal> Link<S> {
         }
         let opened = self.seal.open(number, datagram, header.payload_at(), room).ok_or(Dropped::Forged)?;
         let start = self.incoming.place(header.position, payload_bytes).ok_or(Dropped::BeyondCredit)?;
-        Ok((header, number, start, opened))
+        Ok((number, start, opened))
     }
 
     fn count(&mut self, why: Dropped) {

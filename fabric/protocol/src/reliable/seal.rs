@@ -1,8 +1,8 @@
 //! What makes a datagram believed: a checksum, a message authentication code, or the tag of an encryption.
 
 use weft_wire::cipher::{Cipher, TAG_BYTES};
-use weft_wire::link::header::Process;
 use weft_wire::link::aegis::Mac;
+use weft_wire::link::header::Process;
 use weft_wire::link::mac::Key;
 use weft_wire::link::{SEAL_BYTES, crc32c, header, keys};
 

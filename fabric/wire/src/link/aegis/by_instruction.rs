@@ -2,7 +2,9 @@
 #![allow(unsafe_code)]
 
 use super::{RATE, ROUNDS_LAST, State, halves, last_halves, sizes};
-use std::arch::x86_64::{__m128i, _mm_aesenc_si128, _mm_cvtsi128_si64, _mm_set_epi64x, _mm_unpackhi_epi64, _mm_xor_si128};
+use std::arch::x86_64::{
+    __m128i, _mm_aesenc_si128, _mm_cvtsi128_si64, _mm_set_epi64x, _mm_unpackhi_epi64, _mm_xor_si128,
+};
 
 pub fn is_there() -> bool {
     std::arch::is_x86_feature_detected!("aes")
