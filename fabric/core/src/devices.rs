@@ -325,8 +325,12 @@ impl Devices {
     /// Whether a message of `length` bytes to `to`, sent without asking, is best sent over the connection.
     #[inline]
     pub fn prefers_long_way(&mut self, to: u32, length: usize) -> bool {
-        let Some(net) = &self.net else { return false };
-        let by_lane = || net.links.as_ref().is_some_and(|links| links.go_by_lane(to));
+        let Some(net) = &mut self.net else { return false };
+        // Ranks that datagrams lead to are of our job, and so are all that links know of.
+        let mut by_lane = || {
+            let by_datagrams = matches!(net.ways[to as usize], Way::Udp);
+            by_datagrams && net.links.as_mut().is_some_and(|links| links.go_by_lane(to))
+        };
         length > SHORT_BYTES && (length > LINK_EAGER_BYTES || !by_lane()) && self.has_long_way(to)
     }
 

@@ -143,6 +143,7 @@ fn main() {
     measure("none", |_| Nothing);
     measure("CRC32C, instruction", |_| Checksum { extend: hardware });
     measure("CRC32C, tables", |_| Checksum::default());
-    measure("key", |_| Keyed::new(&Key([7; 16])));
+    measure("key, SipHash", |_| Keyed::on(false, &Key([7; 16])));
+    measure("key, AEGISMAC", |_| Keyed::on(true, &Key([7; 16])));
     measure("encrypted", |config| JobSeal::new(&[7; 16], true, config.local, config.remote));
 }

@@ -5,6 +5,9 @@
 
 static char me[4096];
 
+/* Longer than what goes by datagrams anywhere, and shorter than what goes over a connection always. */
+enum { MIDDLING = 3000 };
+
 static void meet(MPI_Comm inter, int high)
 {
     MPI_Comm all;
@@ -14,6 +17,13 @@ static void meet(MPI_Comm inter, int high)
     OK(MPI_Comm_size(all, &size));
     OK(MPI_Allreduce(&rank, &sum, 1, MPI_INT, MPI_SUM, all));
     CHECK(sum == size * (size - 1) / 2);
+    for (int root = 0; root < size; root++) {
+        char bytes[MIDDLING];
+        memset(bytes, rank == root ? 'a' + root : 0, sizeof bytes);
+        OK(MPI_Bcast(bytes, MIDDLING, MPI_CHAR, root, all));
+        for (int i = 0; i < MIDDLING; i++)
+            CHECK(bytes[i] == 'a' + root);
+    }
     OK(MPI_Comm_free(&all));
 }
 

@@ -21,7 +21,7 @@ fn run() -> Result<Outcome> {
     if !has_runtime(&host)? {
         return Ok(Outcome::NotRun(format!("this Rust toolchain has no address sanitizer for {host}")));
     }
-    let rooms = ["-p", "weft-device", "-p", "weft-fabric", "-p", "weft-mpi"];
+    let rooms = ["-p", "weft-wire", "-p", "weft-device", "-p", "weft-fabric", "-p", "weft-mpi"];
     let arguments: Vec<&str> =
         ["test", "--lib", "--tests", "--no-fail-fast", "--target", &host].into_iter().chain(rooms).collect();
     let program = cargo(&arguments)

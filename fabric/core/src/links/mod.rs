@@ -98,7 +98,7 @@ pub(crate) struct Links {
     heard: Vec<u32>,
     /// Nothing is to be done before, but for what arrives.
     due_ns: u64,
-    /// All times here are of this clock.
+    /// Times of what is between us and others are of this clock.
     clock: Clock,
     look: Look,
     /// Beside a lane: when to look at the socket, too. Little comes by it while the lane brings something.
@@ -200,9 +200,10 @@ impl Links {
         self.sends_by_lane && self.port.lane().is_some()
     }
 
-    /// Whether datagrams to a rank go by it.
-    pub fn go_by_lane(&self, to: u32) -> bool {
-        self.peers[to as usize].route.as_ref().is_some_and(|route| self.port.goes_by_lane(route))
+    /// Whether datagrams to a rank go by it now.
+    pub fn go_by_lane(&mut self, to: u32) -> bool {
+        let now_ns = self.clock.now_ns();
+        self.peers[to as usize].route.as_ref().is_some_and(|route| self.port.goes_by_lane(route, now_ns))
     }
 
     /// Datagrams that went by it.

@@ -90,9 +90,10 @@ impl ByLane {
         &self.lane
     }
 
-    /// Whether datagrams to this address go by the lane, as long as it is heard from there.
-    pub fn leads_to(&self, to: &SocketAddr) -> bool {
-        self.ways.get(to).is_some_and(|way| way.fits)
+    /// Whether datagrams to this address go by the lane, if it has room.
+    #[inline]
+    pub fn leads_to(&self, to: &SocketAddr, now_ns: u64) -> bool {
+        self.ways.get(to).is_some_and(|way| way.fits && way.is_trusted(now_ns))
     }
 
     /// As [`super::Port::send`]; leaves `write` where it is if the lane is not the way, or has no room.

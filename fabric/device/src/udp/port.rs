@@ -91,8 +91,8 @@ impl Port {
     }
 
     /// Whether datagrams to this address go by the lane.
-    pub fn goes_by_lane(&self, to: &SocketAddr) -> bool {
-        self.lane.as_ref().is_some_and(|lane| lane.leads_to(to))
+    pub fn goes_by_lane(&self, to: &SocketAddr, now_ns: u64) -> bool {
+        self.lane.as_ref().is_some_and(|lane| lane.leads_to(to, now_ns))
     }
 
     /// Gives up a lane that has failed; the socket goes on. Its descriptor must not be slept on any more: who watches it ends

@@ -1,9 +1,10 @@
 //! What makes a datagram believed: a checksum, a message authentication code, or the tag of an encryption.
 
+use std::cell::Cell;
 use weft_wire::cipher::{Cipher, TAG_BYTES};
-use weft_wire::link::aegis::Mac;
+use weft_wire::link::aegis::{self, Mac};
 use weft_wire::link::header::Process;
-use weft_wire::link::mac::Key;
+use weft_wire::link::mac::{self, Key};
 use weft_wire::link::{SEAL_BYTES, crc32c, header, keys};
 
 /// Seals and opens datagrams. A seal is over all bytes before it, and the packet number in full.
@@ -55,29 +56,52 @@ impl Seal for Checksum {
 }
 
 /// With a job's key, nobody else makes a datagram that is believed.
+///
+/// Which of two codes a datagram has stands in its header. AEGISMAC is the one where both processors have an instruction for
+/// it: who has none seals with SipHash, and who has one does so too once it is answered that way.
 #[derive(Clone)]
-pub struct Keyed(Mac);
+pub struct Keyed {
+    key: Key,
+    mac: Mac,
+    /// Whether there is an instruction here, and whether there is as far as is known on both sides.
+    is_fast: bool,
+    by_aegis: Cell<bool>,
+}
 
 impl Keyed {
     pub fn new(key: &Key) -> Self {
-        Self(Mac::new(key))
+        Self::on(aegis::is_fast(), key)
     }
 
+    /// As on a processor that has an instruction for AEGISMAC, or has none.
+    pub fn on(is_fast: bool, key: &Key) -> Self {
+        Self { key: *key, mac: Mac::new(key), is_fast, by_aegis: Cell::new(is_fast) }
+    }
+
+    /// The code of a datagram whose header says which.
     #[inline]
     pub fn code(&self, number: u64, bytes: &[u8]) -> u64 {
-        self.0.code(number, bytes)
+        match header::has_aegis(bytes) {
+            true => self.mac.code(number, bytes),
+            false => mac::code(&self.key, number, bytes),
+        }
     }
 }
 
 impl Seal for Keyed {
     #[inline]
     fn seal(&self, number: u64, datagram: &mut [u8], _: usize) {
+        if self.by_aegis.get() {
+            header::set_aegis(datagram);
+        }
         put_code(datagram, |bytes| self.code(number, bytes));
     }
 
     #[inline]
     fn open<'a>(&self, number: u64, datagram: &'a [u8], _: usize, _: &'a mut Vec<u8>) -> Option<&'a [u8]> {
-        check_code(datagram, |bytes| self.code(number, bytes))
+        let opened = check_code(datagram, |bytes| self.code(number, bytes))?;
+        self.by_aegis.set(header::has_aegis(datagram) && self.is_fast);
+        Some(opened)
     }
 }
 
@@ -172,5 +196,33 @@ impl Seal for JobSeal {
             Self::Keyed(keyed) => keyed.open(number, datagram, clear, room),
             Self::Encrypted(encrypted) => encrypted.open(number, datagram, clear, room),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Whether it went with AEGISMAC.
+    fn passes(from: &Keyed, to: &Keyed, number: u64) -> bool {
+        let mut datagram = [7; 84];
+        datagram[3] = 1;
+        from.seal(number, &mut datagram, 52);
+        assert!(to.open(number, &datagram, 52, &mut Vec::new()).is_some());
+        let mut other = datagram;
+        other[3] ^= 8;
+        assert!(to.open(number, &other, 52, &mut Vec::new()).is_none(), "the code says which it is, too");
+        header::has_aegis(&datagram)
+    }
+
+    #[test]
+    fn aegis_is_for_two_that_have_an_instruction() {
+        let on = |is_fast| Keyed::on(is_fast, &Key([3; 16]));
+        let (fast, other, slow) = (on(true), on(true), on(false));
+        assert!((0..3).all(|number| passes(&fast, &other, number) && passes(&other, &fast, number)));
+        assert!(passes(&fast, &slow, 7), "it is not known yet");
+        assert!(!passes(&slow, &fast, 8));
+        assert!(!passes(&fast, &slow, 9) && !passes(&slow, &fast, 10));
+        assert!(passes(&other, &fast, 11) && passes(&fast, &other, 12), "one that has it talks to this one again");
     }
 }

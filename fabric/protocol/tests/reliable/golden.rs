@@ -1,8 +1,9 @@
 //! The bytes of a whole datagram, as `docs/wire/link.md` shows them.
 
-use weft_protocol::reliable::{Checksum, Config, JobSeal, Link, Seal};
+use weft_protocol::reliable::{Checksum, Config, JobSeal, Keyed, Link, Seal};
 use weft_wire::cell::{Head, Kind};
 use weft_wire::link::header::Process;
+use weft_wire::link::keys;
 
 #[test]
 fn bytes_of_the_first_datagram() {
@@ -20,11 +21,18 @@ fn bytes_of_the_first_datagram() {
 
 #[test]
 fn the_seal_of_the_same_with_a_key() {
-    let first = first_datagram(|config| JobSeal::new(b"the key of tests", false, config.local, config.remote));
     let plain = first_datagram(|_| Checksum::default());
     let at = plain.len() - 8;
-    assert_eq!(first[..at], plain[..at]);
-    assert_eq!(first[at..], [0x91, 0x99, 0x97, 0x2d, 0xba, 0xd6, 0x3f, 0x3c]);
+    for (by_aegis, flags, seal) in [
+        (true, 9, [0x12, 0xd8, 0xe4, 0x29, 0xab, 0x7e, 0x3c, 0xc1]),
+        (false, 1, [0xbf, 0xdb, 0x48, 0x37, 0xa3, 0xfa, 0x72, 0x13]),
+    ] {
+        let key = |config: &Config| keys::of_link(b"the key of tests", config.local, config.remote);
+        let first = first_datagram(|config| Keyed::on(by_aegis, &key(config)));
+        assert_eq!(first[3], flags);
+        assert_eq!((&first[..3], &first[4..at]), (&plain[..3], &plain[4..at]));
+        assert_eq!(first[at..], seal, "{by_aegis}");
+    }
 }
 
 #[test]

@@ -4,7 +4,7 @@
 //! |---|---|---|
 //! | 0 | u16 | `WL` |
 //! | 2 | u8 | version, now 2 |
-//! | 3 | u8 | flags: 1 wants to be acknowledged, 2 at once, 4 has everything and needs nothing more |
+//! | 3 | u8 | flags: 1 wants to be acknowledged, 2 at once, 4 has everything and needs nothing more, 8 sealed with AEGISMAC |
 //! | 4 | u32 | rank it goes to |
 //! | 8 | u32 | incarnation of that rank |
 //! | 12 | u32 | rank it comes from |
@@ -42,6 +42,9 @@ pub const WANTS_ACK: u8 = 1;
 pub const AT_ONCE: u8 = 2;
 /// The sender has everything, knows that the receiver has everything, and will go.
 pub const DONE: u8 = 4;
+/// The code that it is sealed with is AEGISMAC. Whoever seals it says so.
+const AEGIS: u8 = 8;
+const FLAGS_AT: usize = 3;
 
 /// One process of a job: a rank, and which start of it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -80,7 +83,7 @@ impl Header {
         let mut packed = [0; BYTES];
         packed[..2].copy_from_slice(&MAGIC);
         packed[2] = VERSION;
-        packed[3] = self.flags;
+        packed[FLAGS_AT] = self.flags;
         let words = [
             self.to.rank,
             self.to.incarnation,
@@ -111,7 +114,7 @@ impl Header {
         let u32_at = |at: usize| u32::from_le_bytes([head[at], head[at + 1], head[at + 2], head[at + 3]]);
         let u16_at = |at: usize| u16::from_le_bytes([head[at], head[at + 1]]);
         let header = Self {
-            flags: head[3],
+            flags: head[FLAGS_AT] & !AEGIS,
             to: Process { rank: u32_at(4), incarnation: u32_at(8) },
             from: Process { rank: u32_at(12), incarnation: u32_at(16) },
             number: u32_at(20),
@@ -129,6 +132,20 @@ impl Header {
         let sound = header.words as usize <= MOST_WORDS && head[49..] == [0; 3];
         let needs = OVERHEAD_BYTES + 8 * header.words as usize + header.payload_bytes as usize;
         (known && sound && needs <= datagram.len()).then_some(header)
+    }
+}
+
+/// Whether a datagram says that it is sealed with AEGISMAC.
+#[inline]
+pub fn has_aegis(datagram: &[u8]) -> bool {
+    datagram.get(FLAGS_AT).is_some_and(|flags| flags & AEGIS != 0)
+}
+
+/// Says it.
+#[inline]
+pub fn set_aegis(datagram: &mut [u8]) {
+    if let Some(flags) = datagram.get_mut(FLAGS_AT) {
+        *flags |= AEGIS;
     }
 }
 
@@ -208,7 +225,7 @@ mod tests {
         for (at, value, what) in [
             (0, 0, "magic"),
             (2, 1, "version"),
-            (3, 8, "an unknown flag"),
+            (3, 16, "an unknown flag"),
             (46, 4, "more payload than there is"),
             (48, 2, "more words than there are"),
             (48, 17, "too many words"),

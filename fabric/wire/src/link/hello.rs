@@ -20,7 +20,7 @@ use super::{SEAL_BYTES, header, mac};
 
 /// Bytes of a hello: the smallest size that a link falls back to.
 pub const BYTES: usize = 1232;
-const VERSION: u8 = 2;
+const VERSION: u8 = 3;
 const MAGIC: [u8; 2] = *b"WH";
 const CALL: u8 = 1;
 const ANSWER: u8 = 2;
@@ -116,7 +116,7 @@ mod tests {
         let packed = HELLO.pack(&KEY);
         #[rustfmt::skip]
         let golden = [
-            0x57, 0x48, 2, 1,
+            0x57, 0x48, 3, 1,
             4, 3, 2, 1,  8, 7, 6, 5,  0x14, 0x13, 0x12, 0x11,  0x18, 0x17, 0x16, 0x15,
             0x28, 0x27, 0x26, 0x25, 0x24, 0x23, 0x22, 0x21,
             0x34, 0x33, 0x32, 0x31,

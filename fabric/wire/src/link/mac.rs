@@ -1,4 +1,4 @@
-//! A message authentication code of 64 bits: SipHash-2-4 (Aumasson, Bernstein: "SipHash: a fast short-input PRF", 2012)
+//! A message authentication code of 64 bits that is fast on any processor: SipHash-2-4 (Aumasson, Bernstein: "SipHash: a fast short-input PRF", 2012)
 //! over the packet number, eight bytes little-endian, followed by what is sealed.
 
 /// The secret of a job, from its launcher.

@@ -11,7 +11,7 @@ use super::arena::{PAGE_BYTES, SLOTS};
 /// `weft-gat` as little-endian bytes.
 pub const MAGIC: u64 = u64::from_le_bytes(*b"weft-gat");
 /// Changes with every change of what stands in a gateway.
-pub const VERSION: u32 = 1;
+pub const VERSION: u32 = 2;
 
 /// Offsets in the header.
 pub mod header {

@@ -4,7 +4,8 @@
 //! Every value only grows: counts, and flags that are never taken back. So a parcel that is lost, late, doubled or replayed
 //! does no harm, and what matters is said again until the other host has repeated it.
 
-use crate::link::mac::{Key, code};
+use crate::link::aegis::{Mac, is_fast};
+use crate::link::mac::{self, Key};
 
 /// Bytes of a parcel before those of the connection.
 pub const HEADER_BYTES: usize = 64;
@@ -38,6 +39,8 @@ pub mod flag {
     pub const LEAVING: u16 = 1 << 11;
     /// The other end has switched back to the kernel, and what was in its ring was read.
     pub const DRAINED: u16 = 1 << 12;
+    /// The tag is AEGISMAC. Whoever seals the parcel says so, and nobody else sees it.
+    pub(super) const AEGIS: u16 = 1 << 14;
     /// An answer is wanted at once.
     pub const ASK: u16 = 1 << 15;
 }
@@ -66,18 +69,23 @@ pub struct Parcel {
 impl Parcel {
     /// Writes header and tag of a parcel whose bytes stand behind the header already.
     pub fn seal(&self, place: &mut [u8], key: &Key) {
+        self.seal_by(place, key, if is_fast() { flag::AEGIS } else { 0 });
+    }
+
+    #[inline]
+    fn seal_by(&self, place: &mut [u8], key: &Key, flag: u16) {
         let number = u64::from(self.slot) | u64::from(self.generation) << 32;
-        let words = [number, 0, self.at, self.received, self.tail, self.before, self.final_at, self.last_word()];
+        let words = [number, 0, self.at, self.received, self.tail, self.before, self.final_at, self.last_word(flag)];
         for (eight, word) in place.as_chunks_mut::<8>().0.iter_mut().zip(words) {
             *eight = word.to_le_bytes();
         }
         let end = HEADER_BYTES + usize::from(self.length);
-        let tag = code(key, number, &place[TAGGED_FROM..end]);
+        let tag = code(key, flag, number, &place[TAGGED_FROM..end]);
         place[8..16].copy_from_slice(&tag.to_le_bytes());
     }
 
-    fn last_word(&self) -> u64 {
-        u64::from(self.length) | u64::from(self.flags) << 16 | u64::from(self.echo) << 32
+    fn last_word(&self, flag: u16) -> u64 {
+        u64::from(self.length) | u64::from(self.flags | flag) << 16 | u64::from(self.echo) << 32
     }
 
     /// Slot and use that a datagram names, before anything is believed: what says which key it must have.
@@ -102,12 +110,18 @@ impl Parcel {
             before: word(5),
             final_at: word(6),
             length: last as u16,
-            flags: (last >> 16) as u16,
+            flags: (last >> 16) as u16 & !flag::AEGIS,
             echo: (last >> 32) as u16,
         };
         let is_whole = bytes.len() == usize::from(parcel.length);
-        (is_whole && code(key, word(0), &datagram[TAGGED_FROM..]) == word(1)).then_some((parcel, bytes))
+        let flag = (last >> 16) as u16 & flag::AEGIS;
+        (is_whole && code(key, flag, word(0), &datagram[TAGGED_FROM..]) == word(1)).then_some((parcel, bytes))
     }
+}
+
+#[inline]
+fn code(key: &Key, flag: u16, number: u64, bytes: &[u8]) -> u64 {
+    if flag == 0 { mac::code(key, number, bytes) } else { Mac::new(key).code(number, bytes) }
 }
 
 #[cfg(test)]
@@ -131,29 +145,42 @@ mod tests {
         }
     }
 
-    fn sealed() -> Vec<u8> {
+    fn place() -> Vec<u8> {
         let mut bytes = vec![0; HEADER_BYTES + 3];
         bytes[HEADER_BYTES..].copy_from_slice(b"abc");
+        bytes
+    }
+
+    fn sealed() -> Vec<u8> {
+        let mut bytes = place();
         parcel().seal(&mut bytes, &KEY);
         bytes
     }
 
     #[test]
     fn bytes_of_a_parcel() {
+        check_bytes(0, GOLDEN_TAG);
+        check_bytes(flag::AEGIS, GOLDEN_AEGIS);
+    }
+
+    fn check_bytes(flag: u16, tag: [u8; 8]) {
         let mut golden = vec![4, 3, 2, 1, 8, 7, 6, 5];
-        golden.extend(GOLDEN_TAG);
+        golden.extend(tag);
         for word in [0x11, 0x22, 0x33, 0x44, 0x55] {
             golden.extend([word, 0, 0, 0, 0, 0, 0, 0]);
         }
-        golden.extend([3, 0, 2, 0x80, 1, 0, 0, 0]);
+        golden.extend([3, 0, 2, 0x80 | (flag >> 8) as u8, 1, 0, 0, 0]);
         golden.extend(b"abc");
-        assert_eq!(sealed(), golden);
+        let mut sealed = place();
+        parcel().seal_by(&mut sealed, &KEY, flag);
+        assert_eq!(sealed, golden);
         assert_eq!(Parcel::open(&golden, &KEY), Some((parcel(), &b"abc"[..])));
         assert_eq!(Parcel::address(&golden), Some((0x0102_0304, 0x0506_0708)));
     }
 
-    /// SipHash-2-4 of the rest under the key of these tests.
+    /// SipHash-2-4 of the rest under the key of these tests, and AEGISMAC.
     const GOLDEN_TAG: [u8; 8] = [202, 108, 194, 163, 74, 237, 190, 14];
+    const GOLDEN_AEGIS: [u8; 8] = [53, 129, 202, 60, 120, 195, 191, 165];
 
     #[test]
     fn every_bit_and_the_length_count() {

@@ -1,21 +1,42 @@
 //! The same with the instruction of the processor, and the state in its registers.
 #![allow(unsafe_code)]
 
-use super::{RATE, ROUNDS_LAST, State, halves, last_halves, sizes};
+use super::{Begin, RATE, ROUNDS_FIRST, ROUNDS_LAST, State, halves, last_halves, sizes};
 use std::arch::x86_64::{
     __m128i, _mm_aesenc_si128, _mm_cvtsi128_si64, _mm_set_epi64x, _mm_unpackhi_epi64, _mm_xor_si128,
 };
 
-pub fn is_there() -> bool {
-    std::arch::is_x86_feature_detected!("aes")
+/// The processor has it.
+#[derive(Clone, Copy)]
+pub struct Instruction(());
+
+impl Instruction {
+    #[inline]
+    pub fn detect() -> Option<Self> {
+        std::arch::is_x86_feature_detected!("aes").then_some(Self(()))
+    }
+
+    /// The state after the first rounds.
+    #[inline]
+    pub fn begin(self, begin: Begin) -> State {
+        // SAFETY: there is one of us only where the processor has the instruction.
+        unsafe { begin_by_instruction(begin) }
+    }
+
+    #[inline]
+    pub fn tag(self, state: &State, first: [u128; 2], bytes: &[u8]) -> u128 {
+        // SAFETY: as in `begin`.
+        unsafe { tag_by_instruction(state, first, bytes) }
+    }
 }
 
-/// Where [`is_there`] says so.
-#[inline]
-pub fn tag(state: &State, first: [u128; 2], bytes: &[u8]) -> u128 {
-    debug_assert!(is_there());
-    // SAFETY: the processor has the instruction.
-    unsafe { tag_by_instruction(state, first, bytes) }
+#[target_feature(enable = "aes")]
+fn begin_by_instruction(Begin { state, halves }: Begin) -> State {
+    let (mut state, halves) = (state.map(|word| block(word)), halves.map(|word| block(word)));
+    for _ in 0..ROUNDS_FIRST {
+        state = update(state, halves);
+    }
+    state.map(|block| word(block))
 }
 
 #[target_feature(enable = "aes")]
@@ -35,15 +56,20 @@ fn tag_by_instruction(state: &State, first: [u128; 2], bytes: &[u8]) -> u128 {
     }
     let [a, b, c, d, e, f, g, _] = state;
     let both = |one, other| _mm_xor_si128(one, other);
-    let tag = both(both(both(a, b), both(c, d)), both(both(e, f), g));
-    let (low, high) = (_mm_cvtsi128_si64(tag), _mm_cvtsi128_si64(_mm_unpackhi_epi64(tag, tag)));
-    u128::from(low as u64) | u128::from(high as u64) << 64
+    word(both(both(both(a, b), both(c, d)), both(both(e, f), g)))
 }
 
 #[inline]
 #[target_feature(enable = "aes")]
 fn block(word: u128) -> __m128i {
     _mm_set_epi64x((word >> 64) as i64, word as i64)
+}
+
+#[inline]
+#[target_feature(enable = "aes")]
+fn word(block: __m128i) -> u128 {
+    let (low, high) = (_mm_cvtsi128_si64(block), _mm_cvtsi128_si64(_mm_unpackhi_epi64(block, block)));
+    u128::from(low as u64) | (u128::from(high as u64) << 64)
 }
 
 #[inline]
