@@ -2,6 +2,7 @@
 
 mod parting;
 
+use super::again::{Call, Used};
 use super::inquiry::Name;
 use super::schedule::{SCRATCH_ALIGN, Schedule, Step, View};
 use crate::error::{Class, Error};
@@ -136,6 +137,8 @@ pub struct Job {
     pub error: Option<Error>,
     /// See [`super::call::Prepared::misfit`].
     pub misfit: bool,
+    /// See [`super::call::Prepared::again`].
+    pub again: Option<Call>,
 }
 
 // SAFETY: the buffers belong to whoever waits for the operation, whichever thread moves it (`Run::new`).
@@ -184,6 +187,9 @@ struct Pending<I> {
     target: Option<View>,
 }
 
+/// Scratch memory that is kept for the next run, at most.
+const MOST_ROOM_BYTES: usize = 4096;
+
 /// A schedule under way. Messages start in the order of the steps, so that two ranks that exchange several match them
 /// in that order.
 pub struct Run<I = RequestId> {
@@ -224,8 +230,11 @@ struct Scratch(Vec<u8>);
 
 impl Scratch {
     /// With room to begin at a multiple of [`SCRATCH_ALIGN`], which costs less than to ask for such memory.
-    fn new(bytes: u64) -> Self {
-        Self(if bytes == 0 { Vec::new() } else { Vec::with_capacity((bytes + SCRATCH_ALIGN) as usize) })
+    fn new(mut room: Vec<u8>, bytes: u64) -> Self {
+        if bytes > 0 {
+            room.reserve_exact((bytes + SCRATCH_ALIGN) as usize);
+        }
+        Self(room)
     }
 
     fn base(&mut self) -> *mut u8 {
@@ -238,8 +247,9 @@ impl<I: Copy> Run<I> {
     /// # Safety
     /// The job's buffers hold what the schedule's views name, readable (input) and writable (output), until the run is
     /// done or, if it is started again, as long as it lives.
-    pub unsafe fn new(job: Job) -> Self {
-        let scratch = Scratch::new(job.schedule.scratch);
+    pub unsafe fn new(mut job: Job) -> Self {
+        let room = std::mem::take(&mut job.schedule.room);
+        let scratch = Scratch::new(room, job.schedule.scratch);
         let (error, misfit) = (job.error.clone(), job.misfit);
         let (over, parted) = Default::default();
         Self { job, next: 0, pending: Vec::new(), scratch, error, misfit, over, parted }
@@ -266,7 +276,18 @@ impl<I: Copy> Run<I> {
 
     /// What it was made from, for the next one, when it is done.
     pub fn take_schedule(&mut self) -> Schedule {
-        std::mem::take(&mut self.job.schedule)
+        let mut schedule = std::mem::take(&mut self.job.schedule);
+        if self.scratch.0.capacity() <= MOST_ROOM_BYTES {
+            schedule.room = std::mem::take(&mut self.scratch.0);
+        }
+        schedule
+    }
+
+    /// The same with all that a call like this one needs, if there may be one and this one went well.
+    pub fn take_for_again(&mut self) -> Option<Used> {
+        let call = self.job.again.take().filter(|_| self.error.is_none() && !self.misfit)?;
+        let folding = self.job.folding.take()?;
+        Some(Used { call, comm: self.job.route.clone(), schedule: self.take_schedule(), folding })
     }
 
     /// Whether nothing is to be told of a run that is done.

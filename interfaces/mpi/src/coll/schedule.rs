@@ -84,6 +84,8 @@ pub struct Schedule {
     pub steps: Vec<Step>,
     shapes: Vec<Shape>,
     pub scratch: u64,
+    /// Memory that a run of it has had for scratch, or nothing.
+    pub room: Vec<u8>,
     /// Algorithms that are prescribed for what is built into it.
     pub algorithms: Algorithms,
     /// Those that were chosen, if a tool wants to know.
@@ -105,7 +107,8 @@ pub const SCRATCH_ALIGN: u64 = 64;
 
 impl Default for Schedule {
     fn default() -> Self {
-        Self { steps: Vec::new(), shapes: Vec::new(), scratch: 0, algorithms: Algorithms::AUTO, chosen: Vec::new() }
+        let (steps, shapes, chosen, room) = Default::default();
+        Self { steps, shapes, scratch: 0, room, algorithms: Algorithms::AUTO, chosen }
     }
 }
 
