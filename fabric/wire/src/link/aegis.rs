@@ -1,10 +1,10 @@
-//! The message authentication code of datagrams and parcels where the processor has an instruction for a round of AES; elsewhere
-//! it is that of [`super::mac`], and this one is only checked, slowly. It is the first 64 bits of AEGISMAC-128L (draft-irtf-cfrg-aegis-aead; Wu and
-//! Preneel: "AEGIS: A Fast Authenticated Encryption Algorithm", 2013), its nonce zeros, over the packet number as 32 bytes,
-//! little-endian, followed by what is sealed.
+//! The message authentication code of datagrams and parcels where the processor has an instruction for a round of AES;
+//! elsewhere it is that of [`super::mac`], and this one is only checked, slowly. It is the first 64 bits of AEGISMAC-128L
+//! (draft-irtf-cfrg-aegis-aead; Wu and Preneel: "AEGIS: A Fast Authenticated Encryption Algorithm", 2013), its nonce zeros,
+//! over the packet number as 32 bytes, little-endian, followed by what is sealed.
 //!
-//! Eight rounds take in 32 bytes at once. Measured on an AMD
-//! EPYC of Zen 3, 76 bytes: 32 ns, for 49 of SipHash-2-4; 1464 bytes: 0.10 us, for 0.54.
+//! Eight rounds take in 32 bytes at once. Measured on an AMD EPYC of Zen 3, 76 bytes: 32 ns, for 49 of SipHash-2-4; 1464
+//! bytes: 0.10 us, for 0.54.
 
 use super::mac::Key;
 use aes::Block;
