@@ -12,8 +12,12 @@ use weft_tests::namespaces::Namespaces;
 use weft_tests::sockets::{self, Moved};
 use weft_tests::{build, signal};
 
+/// With so many seeds of the oracle enough goes by lanes.
+const MOST_SEEDS: usize = 8;
 /// For programs that may have to wait until what is lost is said again.
 const STUCK: Duration = Duration::from_secs(30);
+/// For as many connections as it takes until enough went by lanes.
+const LONG: Duration = Duration::from_secs(60);
 /// A connection that has met by then is met.
 const MEETING: Duration = Duration::from_millis(300);
 
@@ -205,14 +209,16 @@ fn connections_go_by_lanes_again_after_some_were_begun_while_the_cable_was_away(
 }
 
 /// Connections one after the other, with so many in a thousand parcels lost, doubled, spoilt and held back on each way,
-/// until a good deal went by lanes. Whose peer is 16 KiB behind goes by the kernel from then on, as is meant, and these send
-/// without waiting; and with faults two hosts may meet only when a short one is over.
+/// until a good deal went by lanes. How many that takes is a matter of time: whose peer is 16 KiB behind goes by the kernel
+/// from then on, as is meant, and these send without waiting; and with faults two hosts may meet only when a short one is
+/// over.
 fn arrive_with_faults(prefix: &str, seed: u64, [dropped, doubled, spoilt, held]: [u32; 4], bytes: u64) {
     let seed = std::env::var("LANES_SEED").map_or(seed, |text| text.parse().expect("a number"));
     let hosts = LaneHosts::with_faults(prefix, |way| Faults::new(seed + way, dropped, doubled, spoilt, held));
     let mut by_ring = 0;
-    for port in 7600..7624 {
-        if port > 7602 && by_ring > 2 * bytes && hosts.done().passed > 400 {
+    let begin = Instant::now();
+    for port in 7600..8000 {
+        if begin.elapsed() > LONG || (port > 7602 && by_ring > 2 * bytes && hosts.done().passed > 400) {
             break;
         }
         for ended in connected(&hosts, &port.to_string(), "duplex", bytes).map(Side::end) {
@@ -402,11 +408,18 @@ fn connections_of_other_networks_stay_with_the_kernel() {
     }
 }
 
-/// Random operations between the hosts, with the kernel's own connections between them as the oracle. A seed with which
-/// the kernel's do not do what the oracle expects says nothing about the library: then others are tried.
+/// Random operations between the hosts, with the kernel's own connections between them as the oracle, from one seed after
+/// the other until enough went by lanes: with some seeds most connections are made somebody's standard input, or outlive an
+/// exec, and stay with the kernel, and with a few not even the kernel's do what the oracle expects.
 fn oracle(hosts: &LaneHosts, only: &str, operations: u64) {
-    let said = (0..3).find_map(|_| one_oracle(hosts, only, operations)).expect("a seed with which the kernel is right");
-    assert!(Moved::of(&said).by_ring > 50_000, "not by lanes: {said}");
+    let mut by_ring = 0;
+    for _ in 0..MOST_SEEDS {
+        by_ring += one_oracle(hosts, only, operations).map_or(0, |said| Moved::of(&said).by_ring);
+        if by_ring > 50_000 {
+            return;
+        }
+    }
+    panic!("not by lanes: {by_ring} bytes with {MOST_SEEDS} seeds");
 }
 
 fn one_oracle(hosts: &LaneHosts, only: &str, operations: u64) -> Option<String> {
