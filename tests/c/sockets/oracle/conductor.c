@@ -84,13 +84,20 @@ int handles_of(const Session *session, int connection, int side) {
   return count;
 }
 
-At some_holder(Session *session, int connection, int side) {
-  int skip = (int)below(&session->random, (uint32_t)handles_of(session, connection, side));
+static At holder_after(const Session *session, int connection, int side, int skip) {
   for (int slot = 0; slot < SLOTS; slot++)
     for (int handle = 0; handle < HANDLES; handle++)
       if (session->holders[side][slot].lives && session->holders[side][slot].held[handle] == connection && skip-- == 0)
         return (At){side, slot, handle, connection};
   fail("nobody holds side %d of connection %d", side, connection);
+}
+
+At some_holder(Session *session, int connection, int side) {
+  return holder_after(session, connection, side, (int)below(&session->random, (uint32_t)handles_of(session, connection, side)));
+}
+
+At first_holder(const Session *session, int connection, int side) {
+  return holder_after(session, connection, side, 0);
 }
 
 int free_handle(const Holder *holder) {

@@ -132,16 +132,18 @@ static void end_by_close(Session *session, int connection) {
   simple(session, other, OP_BROKEN, below(&session->random, 2), -1, EPIPE);
 }
 
+/* Everything that is on its way to `at` has arrived. */
+static void await_all(Session *session, At at) {
+  Command pending = {.op = OP_PENDING, .handle = (uint32_t)at.handle, .expected = (uint32_t)in_flight(session, at.connection, at.side)};
+  ask_expecting(session, at, &pending, (int)pending.expected, 0);
+}
+
 /* One side closes with bytes unread, or with a linger time of 0: a reset, after what was sent before. */
 static void end_by_reset(Session *session, int connection) {
   int first = (int)below(&session->random, 2);
   At at = some_holder(session, connection, first);
-  /* Everything must have arrived: a reset overtakes what still waits to be sent. */
-  for (int side = 0; side < 2; side++) {
-    At there = some_holder(session, connection, side);
-    Command pending = {.op = OP_PENDING, .handle = (uint32_t)there.handle, .expected = (uint32_t)in_flight(session, connection, side)};
-    ask_expecting(session, there, &pending, (int)pending.expected, 0);
-  }
+  /* A reset overtakes what still waits to be sent. */
+  for (int side = 0; side < 2; side++) await_all(session, some_holder(session, connection, side));
   if (in_flight(session, connection, first) == 0 || one_in(&session->random, 2)) simple(session, at, OP_LINGER, 0, 0, 0);
   close_side(session, connection, first);
   take_all(session, connection, !first);
@@ -167,9 +169,12 @@ void end_connection(Session *session, int connection) {
   session->connections[connection].open = false;
 }
 
-/* All processes of one side are killed. What they had sent arrives; then comes an end or a reset. */
+/* All processes of one side are killed. What they had sent is read; then comes an end or a reset, which overtakes what
+ * still waits to be sent. */
 void end_by_kill(Session *session) {
   int killed = (int)below(&session->random, 2);
+  for (int connection = 0; connection < CONNECTIONS; connection++)
+    if (session->connections[connection].open) await_all(session, first_holder(session, connection, !killed));
   for (int slot = SLOTS - 1; slot >= 0; slot--) {
     Holder *holder = &session->holders[killed][slot];
     if (holder->lives && kill(holder->pid, SIGKILL) != 0) fail("a player cannot be killed");

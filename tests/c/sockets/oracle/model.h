@@ -57,6 +57,7 @@ void ask_expecting(Session *session, At at, const Command *command, int result, 
 uint64_t in_flight(const Session *session, int connection, int receiving_side);
 /* Some descriptor of this side of a connection; there is one. */
 At some_holder(Session *session, int connection, int side);
+At first_holder(const Session *session, int connection, int side);
 int handles_of(const Session *session, int connection, int side);
 int free_handle(const Holder *holder);
 void send_some(Session *session, At at, uint32_t count, uint32_t pause_us);
