@@ -104,20 +104,22 @@ impl Hosts {
         command
     }
 
-    /// The first host's end of the cable: what has crossed it, and whether an XDP program is attached.
+    /// What has crossed the cables, in all directions, and whether an XDP program is attached at the first host.
     ///
     /// # Errors
     /// The kernel cannot be asked.
-    pub fn cable(&self) -> anyhow::Result<Cable> {
-        self.cable_of(0)
+    pub fn cable(&self) -> anyhow::Result<End> {
+        let first = self.end(0)?;
+        let others = (1..self.count).map(|at| Ok(self.end(at)?.received)).sum::<anyhow::Result<u64>>()?;
+        Ok(End { received: first.received + others, ..first })
     }
 
-    fn cable_of(&self, at: usize) -> anyhow::Result<Cable> {
+    fn end(&self, at: usize) -> anyhow::Result<End> {
         let mut command = Command::new("ip");
         command.args(["-n", &self.name(at), "-s", "-j", "link", "show", "dev", INTERFACE]);
         let outcome = process::run(command, ASK_LIMIT)?;
         outcome.check().context("asking about the cable")?;
-        cable(&outcome.stdout)
+        said_of_end(&outcome.stdout)
     }
 
     /// Attaches the filter that the device xdp uses to both ends of the cable, in this mode, until the value is dropped.
@@ -169,7 +171,7 @@ impl Hosts {
             command.env(MODE_VARIABLE, mode);
             command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
             let mut rendezvous = Rendezvous(command.spawn().context("cannot start `ip`")?);
-            while !self.cable_of(at)?.has_program {
+            while !self.end(at)?.has_program {
                 process::check_interrupt()?;
                 if rendezvous.0.try_wait()?.is_some() {
                     bail!("a rendezvous has no lanes: {}", last_words(&mut rendezvous.0));
@@ -227,9 +229,9 @@ fn last_words(child: &mut Child) -> String {
 
 /// One end of the cable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Cable {
-    /// In both directions.
-    pub bytes: u64,
+pub struct End {
+    /// Bytes. What a lane sends by a tap device is counted where it arrives, and nowhere else.
+    pub received: u64,
     pub has_program: bool,
     /// In the driver.
     pub is_native: bool,
@@ -238,12 +240,11 @@ pub struct Cable {
 /// As `ip` has it.
 const NATIVE: u64 = 1;
 
-fn cable(json: &str) -> anyhow::Result<Cable> {
+fn said_of_end(json: &str) -> anyhow::Result<End> {
     let all: serde_json::Value = serde_json::from_str(json).context("what `ip` says of the cable")?;
-    let count = |direction: &str| all[0]["stats64"][direction]["bytes"].as_u64();
     let xdp = &all[0]["xdp"];
-    let (received, sent) = count("rx").zip(count("tx")).context("`ip` counts no bytes of the cable")?;
-    Ok(Cable { bytes: received + sent, has_program: xdp["prog"].is_object(), is_native: xdp["mode"] == NATIVE })
+    let received = all[0]["stats64"]["rx"]["bytes"].as_u64().context("`ip` counts no bytes of the cable")?;
+    Ok(End { received, has_program: xdp["prog"].is_object(), is_native: xdp["mode"] == NATIVE })
 }
 
 /// Keep the XDP filter attached that leads to an address, until standard input ends.
@@ -277,12 +278,12 @@ mod tests {
     #[test]
     fn bytes_and_program_of_the_cable_are_read() {
         let plain = r#"[{"ifname":"eth0","stats64":{"rx":{"bytes":30,"packets":1},"tx":{"bytes":12,"packets":1}}}]"#;
-        assert_eq!(cable(plain).unwrap(), Cable { bytes: 42, has_program: false, is_native: false });
+        assert_eq!(said_of_end(plain).unwrap(), End { received: 30, has_program: false, is_native: false });
         let xdp = plain.replace(r#""ifname""#, r#""xdp":{"mode":1,"prog":{"id":7}},"ifname""#);
-        assert_eq!(cable(&xdp).unwrap(), Cable { bytes: 42, has_program: true, is_native: true });
+        assert_eq!(said_of_end(&xdp).unwrap(), End { received: 30, has_program: true, is_native: true });
         let generic = xdp.replace(r#""mode":1"#, r#""mode":2"#);
-        assert_eq!(cable(&generic).unwrap(), Cable { bytes: 42, has_program: true, is_native: false });
-        assert!(cable("[]").is_err() && cable("no JSON").is_err());
+        assert_eq!(said_of_end(&generic).unwrap(), End { received: 30, has_program: true, is_native: false });
+        assert!(said_of_end("[]").is_err() && said_of_end("no JSON").is_err());
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! Runs the lines of all tables, each way by turns.
 
 use super::NetArgs;
-use super::hosts::{Cable, Hosts, MODE_VARIABLE};
+use super::hosts::{End, Hosts, MODE_VARIABLE};
 use super::lines::{Job, Line, Wire};
 use super::report::{LeftOut, LineReport, Report, WayReport};
 use super::ways::Way;
@@ -108,14 +108,14 @@ impl Bench {
             Job::Ping(bytes) => self.measure_connection(wire, "pingpong", bytes, way),
             Job::Stream(bytes) => self.measure_connection(wire, "stream", bytes, way),
         }?;
-        let crossed = self.cable(held)?.bytes.saturating_sub(before.bytes);
+        let crossed = self.cable(held)?.received.saturating_sub(before.received);
         let least = measured.least_bytes;
         ensure!(crossed >= least, "{crossed} bytes have crossed the cable, where there must be {least}");
         Ok(measured)
     }
 
     /// The cable, once the filter of others is gone, or ours is there.
-    fn cable(&self, held: bool) -> anyhow::Result<Cable> {
+    fn cable(&self, held: bool) -> anyhow::Result<End> {
         let end = Instant::now() + PATIENCE;
         loop {
             let cable = self.hosts.cable()?;
