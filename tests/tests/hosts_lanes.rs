@@ -297,7 +297,8 @@ fn lanes_go_from_one_process_to_the_next() {
     let mut before = None;
     for round in 0..8 {
         let port = (7330 + round).to_string();
-        let sides = connected(&hosts, &port, "pong", 200_000);
+        // Long enough to meet while other tests have the cores.
+        let sides = connected(&hosts, &port, "pong", 1_000_000);
         if round % 2 == 1 {
             std::thread::sleep(MEETING / 4);
             sides[round / 2 % 2].signal(libc::SIGKILL);
