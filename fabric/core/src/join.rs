@@ -219,7 +219,7 @@ fn read_network(network: Network, rank: u32, size: u32) -> Result<Across, JoinEr
     let lane = network.lane.map(|[memory, receiver, sender]| -> Result<_, JoinError> {
         let memory = adopt("WEFT_XDP_MEMORY", memory, Inherited::Memory)?;
         let receiver = adopt("WEFT_XDP_RECEIVER", receiver, Inherited::Socket)?;
-        Ok((memory, Sockets { receiver, sender: adopt("WEFT_XDP_SENDER", sender, Inherited::Socket)? }))
+        Ok((memory, Sockets { receiver, sender: adopt("WEFT_XDP_SENDER", sender, Inherited::Sender)? }))
     });
     let lane = lane.transpose()?;
     // Inherited, it shares its position with the other ranks of the host.

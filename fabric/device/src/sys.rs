@@ -252,7 +252,12 @@ pub enum Inherited {
     Socket,
     /// Memory that can be sealed.
     Memory,
+    /// A socket, or a tap device.
+    Sender,
 }
+
+/// The device of all tap devices, as every Linux has it.
+const TAP: libc::dev_t = libc::makedev(10, 200);
 
 /// From now on nothing that is asked of the descriptor waits.
 pub fn set_nonblocking(descriptor: &impl AsFd) -> io::Result<()> {
@@ -288,8 +293,13 @@ pub fn adopt(number: RawFd, kind: Inherited) -> io::Result<OwnedFd> {
         if libc::fstat(number, &mut stat) != 0 {
             return Err(io::Error::new(io::ErrorKind::NotFound, "it is not open"));
         }
+        let (is_socket, is_device) =
+            [libc::S_IFSOCK, libc::S_IFCHR].map(|kind| stat.st_mode & libc::S_IFMT == kind).into();
         let (fits, name) = match kind {
-            Inherited::Socket => (stat.st_mode & libc::S_IFMT == libc::S_IFSOCK, "it is not a socket"),
+            Inherited::Socket => (is_socket, "it is not a socket"),
+            Inherited::Sender => {
+                (is_socket || is_device && stat.st_rdev == TAP, "it is neither a socket nor a tap device")
+            }
             Inherited::Memory => (libc::fcntl(number, libc::F_GET_SEALS) >= 0, "it is not sealed memory"),
         };
         if !fits {
@@ -385,10 +395,12 @@ mod tests {
     fn only_what_the_launcher_passes_on_is_adopted() {
         assert_eq!(adopt(1 << 20, Inherited::Socket).expect_err("not open").kind(), io::ErrorKind::NotFound);
         let file = std::fs::File::open("/proc/self/exe").expect("open");
-        for kind in [Inherited::Socket, Inherited::Memory] {
+        for kind in [Inherited::Socket, Inherited::Memory, Inherited::Sender] {
             let error = adopt(file.as_raw_fd(), kind).expect_err("a file");
             assert_eq!(error.kind(), io::ErrorKind::InvalidInput);
         }
+        let device = std::fs::File::open("/dev/null").expect("open");
+        assert!(adopt(device.as_raw_fd(), Inherited::Sender).is_err(), "another device");
         file.metadata().expect("the file was left open");
         let (ours, _theirs) = UnixStream::pair().expect("pair");
         let number = OwnedFd::from(ours);

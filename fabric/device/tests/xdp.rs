@@ -96,7 +96,48 @@ fn a_virtual_cable_has_its_filter_behind_the_driver_unless_told() {
         let both = Both::with(mode);
         let said = both.cable.about(1);
         assert!(said.split_whitespace().any(|said| said == word), "{mode:?}: {said}");
+        assert_eq!(
+            both.lanes[0].layout().sends_by_tap,
+            mode != XdpMode::Native,
+            "a filter in the driver would not see it"
+        );
     }
+}
+
+/// The kernel would drop what a tap sends there.
+#[test]
+fn a_cable_that_leads_nowhere_else_is_sent_by_without_a_tap() {
+    let cable = Cable::new();
+    let words = "link add a0 type veth peer name b0|addr add 10.78.0.1/24 dev a0|link set a0 up|link set b0 up";
+    words.split('|').for_each(|words| cable.ip(1, words));
+    let socket = cable.socket(1);
+    let mut lanes = cable.on(1, || {
+        let all = weft_device::xdp::interfaces().expect("interfaces");
+        let inside = all.iter().find(|interface| interface.name == "a0").expect("a0");
+        Lanes::open(inside, &[port(&socket)], XdpMode::Auto).expect("lanes")
+    });
+    assert_eq!((lane(&mut lanes, 0).layout().sends_by_tap, lanes.note()), (false, None));
+}
+
+/// So nobody else's packets go by it, and the kernel has none to send by it either.
+#[test]
+fn a_tap_has_no_address_and_no_carrier_and_ends_with_its_lanes() {
+    let both = Both::new();
+    let tap = || {
+        let all = both.cable.on(1, || weft_device::xdp::interfaces().expect("interfaces"));
+        all.into_iter().find(|interface| interface.name.starts_with("weft"))
+    };
+    std::thread::sleep(std::time::Duration::from_millis(200));
+    assert_eq!(tap().map(|tap| tap.addresses), Some(vec![]));
+    let sent = both.cable.on(1, || std::fs::read_to_string("/proc/thread-self/net/dev").expect("it is there"));
+    let sent = sent.lines().find(|line| line.trim_start().starts_with("weft")).expect("the tap").split_whitespace();
+    assert_eq!(sent.skip(9).collect::<Vec<_>>(), ["0"; 8], "of what is sent");
+    let Both { cable, sockets, lanes, _attached } = both;
+    drop(_attached);
+    let left = || cable.on(1, || weft_device::xdp::interfaces().expect("interfaces")).len();
+    assert_eq!(left(), 3, "lanes still have it, beside lo and eth0");
+    drop((lanes, sockets));
+    assert_eq!(left(), 2);
 }
 
 #[test]
@@ -130,7 +171,10 @@ fn every_length_goes_both_ways(both: &mut Both) {
 
 #[test]
 fn a_stream_uses_every_frame_many_times() {
-    let mut both = Both::new();
+    [XdpMode::Auto, XdpMode::Native].into_iter().for_each(|mode| a_stream_uses_every_frame(&mut Both::with(mode)));
+}
+
+fn a_stream_uses_every_frame(both: &mut Both) {
     let [route, _] = both.routes(v4);
     let [from, to] = &mut both.lanes;
     let most = from.largest_payload(&route);
@@ -153,13 +197,15 @@ fn a_stream_uses_every_frame_many_times() {
     }
     let (out, arrived) = (from.counters(), to.counters());
     assert_eq!((out.sent, arrived.received, arrived.malformed), (sent.into(), u64::from(sent) + 1, 0));
-    assert!(out.kicks <= u64::from(sent / 4), "{} calls for {sent} packets", out.kicks);
+    let calls = if from.layout().sends_by_tap { sent } else { sent / 4 };
+    assert!(out.kicks <= u64::from(calls), "{} calls for {sent} packets", out.kicks);
     assert_eq!(to.statistics().expect("numbers"), weft_device::xdp::Statistics::default());
 }
 
+/// A tap has room at any time.
 #[test]
 fn a_sender_without_room_is_told_so_and_has_room_again() {
-    let mut both = Both::new();
+    let mut both = Both::with(XdpMode::Native);
     let [route, _] = both.routes(v4);
     let [from, to] = &mut both.lanes;
     for round in 0..3 {

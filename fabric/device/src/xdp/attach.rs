@@ -2,11 +2,12 @@
 //! without any privilege take over.
 
 use super::area::Area;
-use super::bpf;
+use super::bpf::{self, Hook, Kind};
 use super::interface::{self, Interface};
 use super::lane::Sockets;
 use super::program::{Filter, assemble};
 use super::socket::{Socket, Which};
+use super::tap::Tap;
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, UdpSocket};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
@@ -66,7 +67,8 @@ pub fn permitted() -> Result<(), Unusable> {
         largest_packet: 1500,
     };
     let map = bpf::socket_map(1).map_err(kernel("making a map of sockets"))?;
-    bpf::load(&assemble(&filter, map.as_raw_fd()), false).map_err(kernel("loading the XDP filter"))?;
+    bpf::load(Kind::Filter { pieces: false }, &assemble(&filter, map.as_raw_fd()))
+        .map_err(kernel("loading the XDP filter"))?;
     Socket::new().map_err(kernel("making an AF_XDP socket"))?;
     Ok(())
 }
@@ -95,6 +97,7 @@ pub struct Lanes {
     note: Option<String>,
     /// The filter is attached as long as this is open.
     _link: OwnedFd,
+    _tap: Option<Tap>,
 }
 
 impl Lanes {
@@ -107,7 +110,11 @@ impl Lanes {
         let layout = Layout::new(ports.len() as u32, facts.mtu, interface.number);
         let layout = layout.ok_or(Unusable::TooMany { count: ports.len() })?;
         let place = Place::new(mode, facts);
-        let layout = Layout { makes_whole: place == Place::BehindDriver && facts.is_virtual_cable, ..layout };
+        let makes_whole = place == Place::BehindDriver && facts.is_virtual_cable;
+        // A filter in the driver would not see what a tap sends.
+        let tap = (makes_whole && facts.leads_elsewhere).then(|| Tap::make(interface.number)).transpose();
+        let (tap, no_tap) = tap.map_or_else(|error| (None, Some(error)), |tap| (tap, None));
+        let layout = Layout { makes_whole, sends_by_tap: tap.is_some(), ..layout };
         let filter = Filter {
             queue: layout.queue,
             hardware,
@@ -127,21 +134,29 @@ impl Lanes {
         let most = ports.iter().max().map_or(0, |port| u32::from(*port));
         let map = bpf::socket_map(most + 1).map_err(kernel("making a map of sockets"))?;
         let code = assemble(&filter, map.as_raw_fd());
-        let program = bpf::load(&code, place == Place::InDriver).map_err(kernel("loading the XDP filter"))?;
+        let kind = Kind::Filter { pieces: place == Place::InDriver };
+        let program = bpf::load(kind, &code).map_err(kernel("loading the XDP filter"))?;
         let area = Area::create(layout).map_err(Unusable::Memory)?;
-        let sockets = sockets(interface, &area)?;
+        let sockets = sockets(interface, &area, tap.as_ref())?;
         for (socket, port) in sockets.iter().zip(ports) {
             bpf::put_socket(map.as_fd(), u32::from(*port), socket.receiver.as_fd())
                 .map_err(kernel("naming a socket"))?;
         }
         let link = attach(program.as_fd(), interface, place)?;
-        let note = (facts.queues > 1).then(|| {
+        let one_queue = (facts.queues > 1).then(|| {
             format!(
                 "interface {} has {} queues and xdp uses the first: `ethtool -L {} combined 1` brings it all packets",
                 interface.name, facts.queues, interface.name
             )
         });
-        Ok(Self { area, sockets: sockets.into_iter().map(Some).collect(), note, _link: link })
+        let no_tap = no_tap.map(|cause| {
+            format!(
+                "xdp sends without a tap device, which takes longer on the virtual cable {}: {cause}",
+                interface.name
+            )
+        });
+        let note = one_queue.or(no_tap);
+        Ok(Self { area, sockets: sockets.into_iter().map(Some).collect(), note, _link: link, _tap: tap })
     }
 
     /// The same on the interface by which the kernel would send to the first of these addresses that it can send to.
@@ -222,8 +237,8 @@ impl Place {
 
 /// Attaches the filter until the answer is closed.
 fn attach(program: BorrowedFd<'_>, interface: &Interface, place: Place) -> Result<OwnedFd, Unusable> {
-    bpf::attach(program, interface.number, place == Place::BehindDriver)
-        .map_err(|cause| not_attached(interface, place.name(), cause))
+    let hook = if place == Place::BehindDriver { Hook::BehindDriver } else { Hook::Driver };
+    bpf::attach(program, interface.number, hook).map_err(|cause| not_attached(interface, place.name(), cause))
 }
 
 fn not_attached(interface: &Interface, mode: &'static str, cause: io::Error) -> Unusable {
@@ -235,7 +250,7 @@ fn not_attached(interface: &Interface, mode: &'static str, cause: io::Error) -> 
 }
 
 /// The lanes' sockets. The first has the frames, which are all with the kernel then, and the others share them.
-fn sockets(interface: &Interface, area: &Area) -> Result<Vec<Sockets>, Unusable> {
+fn sockets(interface: &Interface, area: &Area, tap: Option<&Tap>) -> Result<Vec<Sockets>, Unusable> {
     let layout = area.layout();
     let mut lanes: Vec<Sockets> = Vec::with_capacity(layout.lanes as usize);
     for _ in 0..layout.lanes {
@@ -252,10 +267,16 @@ fn sockets(interface: &Interface, area: &Area) -> Result<Vec<Sockets>, Unusable>
         }
         bind(&receiver, interface, layout, lanes.first().map(|first| first.receiver.as_fd()))?;
         let first = lanes.first().map_or(receiver.as_fd(), |first| first.receiver.as_fd());
-        let sender = with_ring(Which::Send, layout.send_frames)?;
-        bind(&sender, interface, layout, Some(first))?;
-        sender.widen(layout.send_frames as usize * 4096);
-        lanes.push(Sockets { receiver: receiver.into_descriptor(), sender: sender.into_descriptor() });
+        let sender = match tap {
+            Some(tap) => tap.descriptor().map_err(kernel("copying a descriptor"))?,
+            None => {
+                let sender = with_ring(Which::Send, layout.send_frames)?;
+                bind(&sender, interface, layout, Some(first))?;
+                sender.widen(layout.send_frames as usize * 4096);
+                sender.into_descriptor()
+            }
+        };
+        lanes.push(Sockets { receiver: receiver.into_descriptor(), sender });
     }
     let first = Socket::adopt(lanes[0].receiver.try_clone().map_err(kernel("copying a descriptor"))?);
     let fill = first.map(Which::Fill, layout.fill_entries()).map_err(kernel("mapping a ring"))?;

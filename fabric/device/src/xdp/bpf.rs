@@ -1,4 +1,4 @@
-//! The kernel's `bpf` call, as far as a filter needs it: a map of sockets, a program, and the link that attaches it.
+//! The kernel's `bpf` call, as far as lanes need it: a map of sockets, programs, and the links that attach them.
 
 use super::program::Instruction;
 use std::io;
@@ -14,6 +14,8 @@ const LINK_CREATE: i32 = 28;
 const SOCKET_MAP: u32 = 17;
 const XDP_PROGRAM: u32 = 6;
 const XDP_ATTACHMENT: u32 = 37;
+const CLASSIFIER: u32 = 3;
+const RECEIVED_ATTACHMENT: u32 = 46;
 /// The program is content with packets of several pieces.
 const PIECES: u32 = 1 << 5;
 const GENERIC: u32 = 1 << 1;
@@ -117,14 +119,38 @@ pub fn put_socket(map: BorrowedFd<'_>, key: u32, socket: BorrowedFd<'_>) -> io::
     unsafe { bpf(MAP_UPDATE, &mut attributes) }.map(drop)
 }
 
-/// Has the kernel check and compile a filter; in `pieces` it may be attached where packets come in several.
+/// What a program decides about.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    /// Packets that an interface has received; with `pieces` also where they come in several.
+    Filter { pieces: bool },
+    /// Packets of the kernel's.
+    Classifier,
+}
+
+/// Where a program is attached.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Hook {
+    /// Native XDP.
+    Driver,
+    /// Generic XDP.
+    BehindDriver,
+    /// What the interface has received (`tcx`). For a classifier; the others are for filters.
+    Received,
+}
+
+/// Has the kernel check and compile a program.
 ///
 /// # Errors
 /// The text ends with what the kernel's verifier said, if it said anything.
-pub fn load(code: &[Instruction], pieces: bool) -> io::Result<OwnedFd> {
+pub fn load(kind: Kind, code: &[Instruction]) -> io::Result<OwnedFd> {
     let mut log = vec![0u8; 65536];
+    let (kind, attachment, flags) = match kind {
+        Kind::Filter { pieces } => (XDP_PROGRAM, XDP_ATTACHMENT, if pieces { PIECES } else { 0 }),
+        Kind::Classifier => (CLASSIFIER, 0, 0),
+    };
     let mut attributes = ProgramLoad {
-        kind: XDP_PROGRAM,
+        kind,
         instructions: code.len() as u32,
         code: code.as_ptr() as u64,
         license: LICENSE.as_ptr() as u64,
@@ -132,10 +158,10 @@ pub fn load(code: &[Instruction], pieces: bool) -> io::Result<OwnedFd> {
         log_bytes: 0,
         log: 0,
         kernel: 0,
-        flags: if pieces { PIECES } else { 0 },
+        flags,
         name: NAME,
         interface: 0,
-        attachment: XDP_ATTACHMENT,
+        attachment,
     };
     // SAFETY: code, license and log live across the call, with the lengths said.
     let refused = match unsafe { bpf(PROGRAM_LOAD, &mut attributes) } {
@@ -158,14 +184,14 @@ pub fn load(code: &[Instruction], pieces: bool) -> io::Result<OwnedFd> {
     }
 }
 
-/// Attaches a filter to an interface until the descriptor answered, and all that were made from it, are closed.
-pub fn attach(program: BorrowedFd<'_>, interface: u32, generic: bool) -> io::Result<OwnedFd> {
-    let mut attributes = LinkCreate {
-        program: program.as_raw_fd() as u32,
-        interface,
-        attachment: XDP_ATTACHMENT,
-        flags: if generic { GENERIC } else { NATIVE },
+/// Attaches a program to an interface until the descriptor answered, and all that were made from it, are closed.
+pub fn attach(program: BorrowedFd<'_>, interface: u32, hook: Hook) -> io::Result<OwnedFd> {
+    let (attachment, flags) = match hook {
+        Hook::Driver => (XDP_ATTACHMENT, NATIVE),
+        Hook::BehindDriver => (XDP_ATTACHMENT, GENERIC),
+        Hook::Received => (RECEIVED_ATTACHMENT, 0),
     };
+    let mut attributes = LinkCreate { program: program.as_raw_fd() as u32, interface, attachment, flags };
     // SAFETY: numbers only.
     unsafe { bpf(LINK_CREATE, &mut attributes) }.map(owned)
 }

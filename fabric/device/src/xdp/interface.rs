@@ -27,6 +27,8 @@ pub struct Facts {
     pub program: Option<u32>,
     /// It is an end of a virtual cable (veth).
     pub is_virtual_cable: bool,
+    /// The other end is in another network namespace.
+    pub leads_elsewhere: bool,
 }
 
 /// All interfaces, by number, with the addresses that mean one machine only.
@@ -97,13 +99,20 @@ unsafe fn note(interface: &mut Interface, address: *const libc::sockaddr) {
 /// Asks the kernel about an interface.
 pub fn facts(interface: &Interface) -> io::Result<Facts> {
     let answer = ask_link(interface.number)?;
-    let mut facts = Facts { mtu: 1500, queues: queues(&interface.name), program: None, is_virtual_cable: false };
+    let mut facts = Facts {
+        mtu: 1500,
+        queues: queues(&interface.name),
+        program: None,
+        is_virtual_cable: false,
+        leads_elsewhere: false,
+    };
     // Behind the heading of the message and that of the link.
     for (kind, value) in attributes(answer.get(32..).unwrap_or_default()) {
         match kind {
             MTU => facts.mtu = number(value),
             XDP => facts.program = program(value),
             KIND => facts.is_virtual_cable = is_virtual_cable(value),
+            ELSEWHERE => facts.leads_elsewhere = true,
             _ => {}
         }
     }
@@ -116,6 +125,8 @@ const ERROR: u16 = 2;
 const MTU: u16 = 4;
 const XDP: u16 = 43;
 const KIND: u16 = 18;
+/// Which network namespace the other end is in, where it is another one.
+const ELSEWHERE: u16 = 37;
 /// Of any mode; of one where there are several.
 const PROGRAMS: [u16; 4] = [4, 5, 6, 7];
 

@@ -3,6 +3,7 @@
 use super::area::Area;
 use super::foresight::Foresight;
 use super::header::{Ends, Route, parse};
+use super::sender::Sender;
 use super::socket::{Pushed, Ring, Socket, Statistics, Which};
 use crate::sys;
 use std::io;
@@ -40,9 +41,9 @@ pub struct Counters {
     pub malformed: u64,
 }
 
-/// The sockets of a lane. They are two because the kernel keeps in one place what it needs of a socket to send by it and
-/// what it needs to bring it something, which happens on other cores: with one socket for both, each message waits some
-/// lines longer for the other side.
+/// What a lane receives and sends by. They are two sockets because the kernel keeps in one place what it needs of a socket to
+/// send by it and what it needs to bring it something, which happens on other cores: with one socket for both, each message
+/// waits some lines longer for the other side. Where the layout says so, the second is a tap device.
 pub struct Sockets {
     pub receiver: OwnedFd,
     pub sender: OwnedFd,
@@ -53,9 +54,8 @@ pub struct Sockets {
 pub struct Lane {
     area: Area,
     receiver: Socket,
-    sender: Socket,
+    sender: Sender,
     receive: Ring,
-    send: Ring,
     fill: Ring,
     completion: Ring,
     foresight: Foresight,
@@ -94,12 +94,13 @@ impl Lane {
         if lane >= layout.lanes {
             return Err(io::Error::other(format!("there are {} xdp lanes, and none has number {lane}", layout.lanes)));
         }
-        let [receiver, sender] = [sockets.receiver, sockets.sender].map(Socket::adopt);
+        let receiver = Socket::adopt(sockets.receiver);
+        let sender = Sender::adopt(sockets.sender, &layout)?;
         let receive = receiver.map(Which::Receive, layout.receive_entries)?;
-        let send = sender.map(Which::Send, layout.send_frames)?;
         let fill = receiver.map(Which::Fill, layout.fill_entries())?;
         let completion = receiver.map(Which::Completion, layout.completion_entries())?;
-        let (received, written) = (receive.consumer(), send.producer());
+        let written = if let Sender::Ring(_, ring) = &sender { ring.producer() } else { 0 };
+        let received = receive.consumer();
         let frames = layout.send_frames as usize;
         Ok(Self {
             foresight: Foresight::new(&fill),
@@ -121,7 +122,6 @@ impl Lane {
             receiver,
             sender,
             receive,
-            send,
             fill,
             completion,
         })
@@ -215,34 +215,82 @@ impl Lane {
 
     /// Writes a datagram for the peer that the route leads to: `write` gets the place for the payload, of
     /// [`Self::largest_payload`] bytes, and answers how many it has written. Nothing is sent where that is 0. It leaves with
-    /// the next [`Self::flush`]. None where there is no room, or the interface is down: `write` was not asked.
+    /// the next [`Self::flush`] at the latest. None where there is no room, or the interface is down: `write` was not asked.
     pub fn send(&mut self, route: &Route, write: impl FnOnce(&mut [u8]) -> usize) -> Option<usize> {
-        if self.fault.is_some() || self.down_ns.is_some() {
+        if self.fault.is_some() {
+            return None;
+        }
+        match &self.sender {
+            Sender::Tap(tap) => match tap.is_up(&self.receiver) {
+                Ok(true) => self.write_into_tap(route, write),
+                Ok(false) => None,
+                Err(error) => self.fail_to_send(&error),
+            },
+            Sender::Ring(..) => self.write_into_ring(route, write),
+        }
+    }
+
+    fn write_into_tap(&mut self, route: &Route, write: impl FnOnce(&mut [u8]) -> usize) -> Option<usize> {
+        let (length, bytes) = self.compose(route, write);
+        if length > 0 {
+            let Sender::Tap(tap) = &self.sender else { return None };
+            if let Err(error) = tap.write(&self.outgoing[..bytes]) {
+                return self.fail_to_send(&error);
+            }
+            self.counters.sent += 1;
+            self.counters.kicks += 1;
+            self.look_ahead();
+        }
+        Some(length)
+    }
+
+    fn write_into_ring(&mut self, route: &Route, write: impl FnOnce(&mut [u8]) -> usize) -> Option<usize> {
+        if self.down_ns.is_some() {
             return None;
         }
         let index = self.free_frame()?;
-        let most = self.largest_payload(route);
-        let start = route.header_bytes();
-        let length = write(&mut self.outgoing[start..start + most]);
-        assert!(length <= most, "{length} bytes were written into a place of {most}");
+        let (length, bytes) = self.compose(route, write);
+        let Sender::Ring(_, ring) = &self.sender else { return None };
         if length == 0 {
             self.free.push(index);
             return Some(0);
         }
-        let bytes = route.complete(&mut self.outgoing[..], length);
         let address = self.area.next_place(self.first_sent + index);
         self.area.copy_in(address, &self.outgoing[..bytes]);
         self.area.begin(self.first_sent + index, address);
         self.away[index as usize] = true;
-        self.send.set_packet(self.written, address, bytes as u32);
+        ring.set_packet(self.written, address, bytes as u32);
         self.written = self.written.wrapping_add(1);
         self.counters.sent += 1;
         Some(length)
     }
 
+    /// Bytes of the payload, and of the packet that is in `outgoing`; nothing is where the first are none.
+    fn compose(&mut self, route: &Route, write: impl FnOnce(&mut [u8]) -> usize) -> (usize, usize) {
+        let most = self.largest_payload(route);
+        let start = route.header_bytes();
+        let length = write(&mut self.outgoing[start..start + most]);
+        assert!(length <= most, "{length} bytes were written into a place of {most}");
+        (length, if length == 0 { 0 } else { route.complete(&mut self.outgoing[..], length) })
+    }
+
+    #[cold]
+    fn fail_to_send(&mut self, error: &io::Error) -> Option<usize> {
+        self.fail(format!("the interface cannot be sent by any more: {error}"));
+        None
+    }
+
+    /// Behind a call that sent something: meanwhile something may have come.
+    #[inline]
+    fn look_ahead(&self) {
+        self.receive.fetch_producer();
+        self.foresight.fetch(&self.area, &self.fill, &self.receive, self.received);
+    }
+
     /// A frame to send from, if one is free and the ring has room.
     fn free_frame(&mut self) -> Option<u32> {
-        if self.written.wrapping_sub(self.send.consumer()) >= self.send.entries() {
+        let Sender::Ring(_, ring) = &self.sender else { return None };
+        if self.written.wrapping_sub(ring.consumer()) >= ring.entries() {
             return None;
         }
         if self.free.is_empty() {
@@ -267,22 +315,26 @@ impl Lane {
         if self.fault.is_some() || self.down_ns.is_some_and(|since| sys::now_ns() < since + DOWN_NS) {
             return false;
         }
-        self.send.produce(self.written);
+        let Sender::Ring(socket, ring) = &self.sender else { return true };
+        ring.produce(self.written);
         self.published = self.written;
-        let pushed = self.sender.push(&self.send, || self.counters.kicks += 1);
-        // Meanwhile something may have come.
-        self.receive.fetch_producer();
-        self.foresight.fetch(&self.area, &self.fill, &self.receive, self.received);
+        let pushed = socket.push(ring, || self.counters.kicks += 1);
+        self.look_ahead();
         self.down_ns = if let Pushed::Down = pushed { Some(sys::now_ns()) } else { None };
         if let Pushed::Never(error) = &pushed {
-            self.fail(format!("the interface cannot be sent by any more: {error}"));
+            self.fail_to_send(error);
         }
         matches!(pushed, Pushed::All)
     }
 
     /// Whether something that was written has not left.
     pub fn is_stuck(&self) -> bool {
-        self.fault.is_none() && (self.published != self.written || self.send.consumer() != self.written)
+        match &self.sender {
+            Sender::Ring(_, ring) => {
+                self.fault.is_none() && (self.published != self.written || ring.consumer() != self.written)
+            }
+            Sender::Tap(_) => false,
+        }
     }
 
     /// Before a sleep on [`Self::descriptor`]. False where something has arrived meanwhile, so that there is nothing to sleep

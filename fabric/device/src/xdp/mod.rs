@@ -12,6 +12,7 @@
 //! | `shared` | the same for a lane that processes use by turns |
 //! | `foresight` | where the next packet will stand |
 //! | `header` | what stands before a datagram, read and written |
+//! | `sender`, `tap` | how packets leave, and the device by which they do on a virtual cable |
 //! | `program` | the filter, in the kernel's instructions |
 //! | `area` | memory that all lanes of a host share, its lock, and whose turn a frame is |
 //! | `socket`, `bpf`, `interface` | what is asked of the kernel |
@@ -38,8 +39,10 @@ mod header;
 mod interface;
 mod lane;
 mod program;
+mod sender;
 mod shared;
 mod socket;
+mod tap;
 
 pub use attach::{Lanes, Unusable, look, permitted};
 pub use header::{Ends, Route};
@@ -60,4 +63,5 @@ pub(crate) const LAYOUT: weft_wire::xdp::Layout = weft_wire::xdp::Layout {
     interface: 1,
     queue: 0,
     makes_whole: false,
+    sends_by_tap: false,
 };

@@ -1,4 +1,4 @@
-//! The filter in the kernel: which packets of the interface go to a lane. Instructions of the kernel's virtual machine,
+//! The filter in the kernel: which packets of the interface go to a lane; and what a tap needs. Instructions of the kernel's virtual machine,
 //! written down here; there is no compiler for it at build or run time.
 //!
 //! A packet goes to the lane of its UDP port if it came by the lanes' queue, is addressed to this host by Ethernet and IP
@@ -59,6 +59,7 @@ const EXIT: u8 = 0x95;
 
 const REDIRECT_MAP: u32 = 51;
 const PACKET_BYTES: u32 = 188;
+const REDIRECT_PEER: u32 = 155;
 const PASS: u32 = 2;
 
 // Where the context of a packet has what.
@@ -187,6 +188,24 @@ pub fn assemble(filter: &Filter, map: RawFd) -> Vec<Instruction> {
     a.add(EXIT, 0, 0, 0, 0);
     a.here(pass);
     a.add(SET, 0, 0, 0, PASS);
+    a.add(EXIT, 0, 0, 0, 0);
+    a.finish()
+}
+
+/// A filter that has everything go on.
+pub fn pass() -> Vec<Instruction> {
+    let mut a = Assembler::new();
+    a.add(SET, 0, 0, 0, PASS);
+    a.add(EXIT, 0, 0, 0, 0);
+    a.finish()
+}
+
+/// A classifier by which all that an interface receives is received by the other end of a cable instead.
+pub fn receive_at_peer(cable: u32) -> Vec<Instruction> {
+    let mut a = Assembler::new();
+    a.add(SET, 1, 0, 0, cable);
+    a.add(SET, 2, 0, 0, 0);
+    a.add(CALL, 0, 0, 0, REDIRECT_PEER);
     a.add(EXIT, 0, 0, 0, 0);
     a.finish()
 }

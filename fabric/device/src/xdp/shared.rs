@@ -21,6 +21,7 @@ use super::area::{Area, Inside};
 use super::foresight::Foresight;
 use super::header::{Ends, Route, parse};
 use super::lane::{BATCH, DOWN_NS, GIVE_BACK, PACKET_BYTES, STALLED_NS, STALLED_TRIES};
+use super::sender::{Sender, Tap};
 use super::socket::{Pushed, Ring, Socket, Which};
 use crate::kernel::{self, Descriptor};
 use crate::sync::{AtomicU32, AtomicU64, Ordering};
@@ -52,6 +53,11 @@ pub struct LaneState {
 }
 const _: () = assert!(size_of::<LaneState>() == 64 + 8 * HELD_FRAMES as usize);
 const _: () = assert!(size_of::<LaneState>() <= weft_wire::stream::gateway::LANE_BYTES);
+
+/// Whether the send ring has room. It has as many entries as there are frames, so as long as nobody breaks the rules it has.
+fn has_room(ring: &Ring, position: u32) -> bool {
+    position.wrapping_sub(ring.consumer()) < ring.entries()
+}
 
 /// A position of a ring with the number of a frame.
 fn pair(position: u32, frame: u32) -> u64 {
@@ -98,9 +104,8 @@ impl LaneState {
 pub struct SharedLane {
     area: Area,
     receiver: Socket,
-    sender: Socket,
+    sender: Sender,
     receive: Ring,
-    send: Ring,
     fill: Ring,
     completion: Ring,
     foresight: Foresight,
@@ -130,23 +135,18 @@ impl SharedLane {
         if lane >= area.layout().lanes {
             return Err(io::Error::other("there is no xdp lane of this number"));
         }
-        let [receiver, sender] = [receiver, sender].map(Socket::adopt);
+        let receiver = Socket::adopt(receiver);
+        let sender = Sender::adopt(sender, area.layout())?;
         let layout = area.layout();
         let rings = [
             receiver.map(Which::Receive, layout.receive_entries)?,
-            sender.map(Which::Send, layout.send_frames)?,
             receiver.map(Which::Fill, layout.fill_entries())?,
             receiver.map(Which::Completion, layout.completion_entries())?,
         ];
-        Ok(Self::new(area, [receiver, sender], rings, lane))
+        Ok(Self::new(area, receiver, sender, rings, lane))
     }
 
-    fn new(
-        area: Area,
-        [receiver, sender]: [Socket; 2],
-        [receive, send, fill, completion]: [Ring; 4],
-        lane: u32,
-    ) -> Self {
+    fn new(area: Area, receiver: Socket, sender: Sender, [receive, fill, completion]: [Ring; 3], lane: u32) -> Self {
         Self {
             foresight: Foresight::new(&fill),
             first_sent: area.layout().first_sent(lane).1,
@@ -159,7 +159,6 @@ impl SharedLane {
             receiver,
             sender,
             receive,
-            send,
             fill,
             completion,
         }
@@ -258,63 +257,92 @@ impl SharedLane {
 
     /// Writes a datagram for the peer that the route leads to: `write` gets the place for the payload, of
     /// [`Self::largest_payload`] bytes, and answers how many it has written; 0: nothing is sent. It leaves with
-    /// [`Self::flush`]. False where there is no room: `write` was not asked. What stands in the place before is of no
-    /// meaning.
+    /// [`Self::flush`] at the latest. False where there is no room: `write` was not asked. What stands in the place before is
+    /// of no meaning.
     pub fn send(&self, state: &LaneState, route: &Route, write: impl FnOnce(&mut [u8]) -> usize) -> bool {
-        let Some((position, index)) = self.free_frame(state) else { return false };
+        match &self.sender {
+            Sender::Ring(_, ring) => self.write_into_ring(ring, state, route, write),
+            Sender::Tap(tap) => self.write_into_tap(tap, route, write),
+        }
+    }
+
+    fn write_into_ring(
+        &self,
+        ring: &Ring,
+        state: &LaneState,
+        route: &Route,
+        write: impl FnOnce(&mut [u8]) -> usize,
+    ) -> bool {
+        let Some((position, index)) = self.free_frame(ring, state) else { return false };
         let address = self.area.next_place(self.first_sent + index);
+        let packet = self.compose(address, route, write);
+        if packet.is_empty() {
+            return true;
+        }
+        state.sending.store(pair(position, index), Ordering::Release);
+        self.area.begin(self.first_sent + index, address);
+        ring.set_packet(position, address, packet.len() as u32);
+        ring.produce(position.wrapping_add(1));
+        true
+    }
+
+    /// Out of the first frame, which no packet is ever on its way from then.
+    fn write_into_tap(&self, tap: &Tap, route: &Route, write: impl FnOnce(&mut [u8]) -> usize) -> bool {
+        let is_up = if self.is_faulty() { Ok(false) } else { tap.is_up(&self.receiver) };
+        let sent = is_up.and_then(|is_up| {
+            let packet = if is_up { self.compose(self.area.next_place(self.first_sent), route, write) } else { &[] };
+            if packet.is_empty() { Ok(is_up) } else { tap.write(packet).map(|()| true) }
+        });
+        sent.unwrap_or_else(|_| {
+            self.fail();
+            false
+        })
+    }
+
+    /// The packet, in the frame at this place, which is ours with the lock and which no packet is in; none where nothing is
+    /// written. A process that writes there nevertheless spoils a packet; we only write bytes, and sum them up.
+    fn compose(&self, address: u64, route: &Route, write: impl FnOnce(&mut [u8]) -> usize) -> &[u8] {
         let place = self.area.at(address, self.largest_sent);
-        // SAFETY: so many bytes of a frame that no packet is in, which is ours with the lock. A process that writes there
-        // nevertheless spoils a packet; we only write bytes, and sum them up.
+        // SAFETY: so many bytes of a frame, as above.
         let packet = unsafe { std::slice::from_raw_parts_mut(place, self.largest_sent) };
         let payload = &mut packet[route.header_bytes()..];
         let most = payload.len();
         let length = write(payload);
         assert!(length <= most, "{length} bytes were written into a place of {most}");
         if length == 0 {
-            return true;
+            return &[];
         }
         let bytes = route.complete(packet, length);
-        state.sending.store(pair(position, index), Ordering::Release);
-        self.area.begin(self.first_sent + index, address);
-        self.send.set_packet(position, address, bytes as u32);
-        self.send.produce(position.wrapping_add(1));
-        true
+        &packet[..bytes]
     }
 
     /// The next position of the send ring, and a frame to send from.
-    fn free_frame(&self, state: &LaneState) -> Option<(u32, u32)> {
-        let position = self.send.producer();
+    fn free_frame(&self, ring: &Ring, state: &LaneState) -> Option<(u32, u32)> {
+        let position = ring.producer();
         let (noted, last) = halves(state.sending.load(Ordering::Relaxed));
-        let mask = self.send.entries() - 1;
+        let mask = ring.entries() - 1;
         if noted == position {
             // Who noted that was killed, or nothing was ever sent.
             self.area.withdraw(self.first_sent + (last & mask));
         }
         let next = last.wrapping_add(1) & mask;
-        if self.has_room(position) && self.area.is_free(self.first_sent + next) && !self.is_faulty() {
+        if has_room(ring, position) && self.area.is_free(self.first_sent + next) && !self.is_faulty() {
             return Some((position, next));
         }
-        self.make_room(state, position, next)
+        self.make_room(ring, state, position, next)
     }
 
     /// Frames that were sent from are taken back when one is wanted.
     #[cold]
-    fn make_room(&self, state: &LaneState, position: u32, next: u32) -> Option<(u32, u32)> {
+    fn make_room(&self, ring: &Ring, state: &LaneState, position: u32, next: u32) -> Option<(u32, u32)> {
         self.flush(state);
         self.tend(state);
-        if self.is_faulty() || !self.has_room(position) {
+        if self.is_faulty() || !has_room(ring, position) {
             return None;
         }
-        let frames = self.send.entries();
+        let frames = ring.entries();
         let mut all = (0..frames).map(|ahead| next.wrapping_add(ahead) & (frames - 1));
         all.find(|index| self.area.is_free(self.first_sent + index)).map(|index| (position, index))
-    }
-
-    /// Whether the send ring has room. It has as many entries as there are frames, so as long as nobody breaks the rules it
-    /// has.
-    fn has_room(&self, position: u32) -> bool {
-        position.wrapping_sub(self.send.consumer()) < self.send.entries()
     }
 
     /// Has the kernel send what has been written. False where some of it is still there.
@@ -322,14 +350,15 @@ impl SharedLane {
         if self.is_faulty() {
             return false;
         }
-        if self.send.consumer() == self.send.producer() {
+        let Sender::Ring(socket, ring) = &self.sender else { return true };
+        if ring.consumer() == ring.producer() {
             return true;
         }
         let down_until_ns = self.down_until_ns.load(Ordering::Relaxed);
         if down_until_ns != 0 && kernel::now() < down_until_ns {
             return false;
         }
-        let pushed = self.sender.push(&self.send, || {});
+        let pushed = socket.push(ring, || {});
         match pushed {
             Pushed::Down => self.down_until_ns.store(kernel::now() + DOWN_NS, Ordering::Relaxed),
             Pushed::Never(_) => self.fail(),
@@ -398,11 +427,16 @@ impl SharedLane {
         fill.produce(layout.receive_frames());
         let rings = [
             Ring::of_own_memory(Which::Receive, layout.receive_entries),
-            Ring::of_own_memory(Which::Send, layout.send_frames),
             fill,
             Ring::of_own_memory(Which::Completion, layout.completion_entries()),
         ];
-        let none = [-1, -1].map(|number| Socket::adopt(Descriptor::own(number)));
-        Self::new(area, none, rings, 0)
+        let none = || Socket::adopt(Descriptor::own(-1));
+        let sender = Sender::Ring(none(), Ring::of_own_memory(Which::Send, layout.send_frames));
+        Self::new(area, none(), sender, rings, 0)
+    }
+
+    pub fn ring(&self) -> &Ring {
+        let Sender::Ring(_, ring) = &self.sender else { panic!("it has a ring") };
+        ring
     }
 }

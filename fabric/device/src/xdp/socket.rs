@@ -202,6 +202,18 @@ impl Socket {
         unsafe { kernel::checked(libc::SYS_sendto, [socket, 0, 0, flags, 0, 0]) }.map(drop)
     }
 
+    /// Whether the interface is up, of a socket that has no ring to send by.
+    ///
+    /// # Errors
+    /// The interface is gone.
+    pub fn is_up(&self) -> io::Result<bool> {
+        match self.kick() {
+            Err(error) if error.raw_os_error() == Some(libc::ENETDOWN) => Ok(false),
+            Err(error) if error.raw_os_error() == Some(libc::ENXIO) => Err(error),
+            _ => Ok(true),
+        }
+    }
+
     /// Has the kernel send what stands in the ring, as far as it does so now.
     pub fn push(&self, ring: &Ring, mut on_kick: impl FnMut()) -> Pushed {
         for _ in 0..KICKS {

@@ -6,7 +6,11 @@ use std::os::fd::{AsRawFd, IntoRawFd, RawFd};
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 use weft_device::xdp::{Ends, LaneState, Lanes, Route, SharedLane};
+use weft_wire::settings::XdpMode;
 use weft_wire::xdp::{Layout, STATES_AT, THROUGH};
+
+/// Lanes send by a tap device, and by a ring.
+const MODES: [XdpMode; 2] = [XdpMode::Auto, XdpMode::Native];
 
 /// Memory that children by fork share.
 fn shared<T>() -> &'static T {
@@ -101,7 +105,10 @@ fn datagrams_of_every_length_go_both_ways_by_whoever_has_the_state() {
 
 #[test]
 fn a_shared_lane_sends_as_much_as_it_has_frames_and_goes_on() {
-    let cable = Cable::new();
+    MODES.into_iter().for_each(|mode| sends_as_much_and_goes_on(&Cable::with(mode)));
+}
+
+fn sends_as_much_and_goes_on(cable: &Cable) {
     let sockets = [cable.socket(1), cable.socket(2)];
     let mut attached = [cable.open(1, &[&sockets[0]]), cable.open(2, &[&sockets[1]])];
     let made = Made::take(&mut attached[0], 0);
@@ -141,7 +148,10 @@ fn a_shared_lane_sends_as_much_as_it_has_frames_and_goes_on() {
 
 #[test]
 fn an_interface_that_goes_down_is_waited_for_and_one_that_vanishes_ends_a_shared_lane() {
-    let cable = Cable::new();
+    MODES.into_iter().for_each(|mode| goes_down_and_vanishes(&Cable::with(mode)));
+}
+
+fn goes_down_and_vanishes(cable: &Cable) {
     let sockets = [cable.socket(1), cable.socket(2)];
     let mut attached = [cable.open(1, &[&sockets[0]]), cable.open(2, &[&sockets[1]])];
     let made = Made::take(&mut attached[0], 0);
@@ -150,7 +160,9 @@ fn an_interface_that_goes_down_is_waited_for_and_one_that_vanishes_ends_a_shared
     sockets[1].send_to(b"hello", v4(1, port(&sockets[0]))).expect("sent");
     let route = Route::learn(&next_of(&from, state).0);
     cable.ip(1, "link set eth0 down");
-    assert!(!send(&from, state, &route, b"down") && !from.flush(state) && !from.is_faulty());
+    // Longer than between two looks whether it is up.
+    std::thread::sleep(Duration::from_millis(20));
+    assert!(!send(&from, state, &route, b"down") && !from.is_faulty());
     cable.ip(1, "link set eth0 up");
     let begin = Instant::now();
     while to.receive(|_| {}) == 0 {
@@ -275,8 +287,8 @@ impl Load<'_> {
 }
 
 /// Runs `f` with a lane on host 1 that has load, and answers what it does and how many datagrams came back.
-fn under_load<T>(f: impl FnOnce(&Made, &'static Common) -> T) -> (T, u64) {
-    let cable = Cable::new();
+fn under_load<T>(mode: XdpMode, f: impl FnOnce(&Made, &'static Common) -> T) -> (T, u64) {
+    let cable = Cable::with(mode);
     let sockets = [cable.socket(1), cable.socket(2)];
     let mut attached = [cable.open(1, &[&sockets[0]]), cable.open(2, &[&sockets[1]])];
     let made = attached.each_mut().map(|lanes| Made::take(lanes, 0));
@@ -334,7 +346,11 @@ fn all_frames_are_there(made: &Made, state: &LaneState, send: impl Fn(u32)) {
 
 #[test]
 fn processes_use_a_lane_by_turns() {
-    let ((own, echoed), back) = under_load(|made, common| {
+    MODES.into_iter().for_each(use_a_lane_by_turns);
+}
+
+fn use_a_lane_by_turns(mode: XdpMode) {
+    let ((own, echoed), back) = under_load(mode, |made, common| {
         let child = common.child(made);
         let lane = made.adopt();
         let begin = Instant::now();
@@ -372,11 +388,15 @@ fn await_killed(child: i32, signal: i32) {
 /// `WEFT_TEST_ROUNDS` kills, at moments that `WEFT_TEST_SEED` chooses.
 #[test]
 fn a_holder_who_is_killed_under_load_is_followed_by_the_next() {
+    MODES.into_iter().for_each(is_killed_under_load);
+}
+
+fn is_killed_under_load(mode: XdpMode) {
     let setting = |name, other| std::env::var(name).map_or(other, |text| text.parse().expect("a number"));
     let mut random = setting("WEFT_TEST_SEED", u64::from(std::process::id()));
     let rounds = setting("WEFT_TEST_ROUNDS", 300);
     println!("WEFT_TEST_SEED={random}");
-    let (inside, back) = under_load(|made, common| {
+    let (inside, back) = under_load(mode, |made, common| {
         let (lane, mut inside) = (made.adopt(), 0);
         for round in 0..rounds {
             let echoed = common.echoed.load(Ordering::Relaxed);

@@ -89,7 +89,7 @@ impl World {
 
     /// The kernel sends what stands in the ring, as long as it can say that it has.
     fn leave(&mut self) {
-        let SharedLane { send, completion, area, .. } = &self.lane;
+        let (send, SharedLane { completion, area, .. }) = (self.lane.ring(), &self.lane);
         let room = completion.entries() - completion.producer().wrapping_sub(completion.consumer());
         while send.consumer() != send.producer() && self.away.len() < room as usize {
             let (place, length) = send.packet(send.consumer());
@@ -142,7 +142,7 @@ impl World {
     /// Memory that is shared, but the frames.
     fn small(&self) -> [(*mut u8, usize); 6] {
         let [receive, send, fill, completion] =
-            [&self.lane.receive, &self.lane.send, &self.lane.fill, &self.lane.completion].map(Ring::memory);
+            [&self.lane.receive, self.lane.ring(), &self.lane.fill, &self.lane.completion].map(Ring::memory);
         let words = self.lane.area.word_memory();
         let state = (&raw const *self.state).cast_mut().cast();
         [receive, send, fill, completion, words, (state, size_of::<LaneState>())]
@@ -271,7 +271,7 @@ impl World {
             self.checked_turn(0);
             // Another test of this process may be inside the lock.
             self.lane.tend(self.state);
-            if [&self.lane.receive, &self.lane.send, &self.lane.completion].into_iter().all(is_empty) {
+            if [&self.lane.receive, self.lane.ring(), &self.lane.completion].into_iter().all(is_empty) {
                 break;
             }
             looks += 1;
