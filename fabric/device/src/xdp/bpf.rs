@@ -7,6 +7,7 @@ use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
 const MAP_CREATE: i32 = 0;
 const MAP_UPDATE: i32 = 2;
 const PROGRAM_LOAD: i32 = 5;
+const PROGRAM_ATTACH: i32 = 8;
 const PROGRAM_BY_ID: i32 = 13;
 const OBJECT_INFO: i32 = 15;
 const LINK_CREATE: i32 = 28;
@@ -60,6 +61,17 @@ struct ProgramLoad {
     name: [u8; 16],
     interface: u32,
     attachment: u32,
+}
+
+#[repr(C)]
+struct ProgramAttach {
+    interface: u32,
+    program: u32,
+    attachment: u32,
+    flags: u32,
+    replaced: u32,
+    relative: u32,
+    revision: u64,
 }
 
 #[repr(C)]
@@ -128,15 +140,13 @@ pub enum Kind {
     Classifier,
 }
 
-/// Where a program is attached.
+/// Where a filter is attached.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Hook {
     /// Native XDP.
     Driver,
     /// Generic XDP.
     BehindDriver,
-    /// What the interface has received (`tcx`). For a classifier; the others are for filters.
-    Received,
 }
 
 /// Has the kernel check and compile a program.
@@ -184,14 +194,29 @@ pub fn load(kind: Kind, code: &[Instruction]) -> io::Result<OwnedFd> {
     }
 }
 
-/// Attaches a program to an interface until the descriptor answered, and all that were made from it, are closed.
-pub fn attach(program: BorrowedFd<'_>, interface: u32, hook: Hook) -> io::Result<OwnedFd> {
-    let (attachment, flags) = match hook {
-        Hook::Driver => (XDP_ATTACHMENT, NATIVE),
-        Hook::BehindDriver => (XDP_ATTACHMENT, GENERIC),
-        Hook::Received => (RECEIVED_ATTACHMENT, 0),
+/// Has a classifier decide about all that an interface receives (`tcx`), as long as there is the interface.
+pub fn classify(program: BorrowedFd<'_>, interface: u32) -> io::Result<()> {
+    let mut attributes = ProgramAttach {
+        interface,
+        program: program.as_raw_fd() as u32,
+        attachment: RECEIVED_ATTACHMENT,
+        flags: 0,
+        replaced: 0,
+        relative: 0,
+        revision: 0,
     };
-    let mut attributes = LinkCreate { program: program.as_raw_fd() as u32, interface, attachment, flags };
+    // SAFETY: numbers only.
+    unsafe { bpf(PROGRAM_ATTACH, &mut attributes) }.map(drop)
+}
+
+/// Attaches a filter to an interface until the descriptor answered, and all that were made from it, are closed.
+pub fn attach(program: BorrowedFd<'_>, interface: u32, hook: Hook) -> io::Result<OwnedFd> {
+    let flags = match hook {
+        Hook::Driver => NATIVE,
+        Hook::BehindDriver => GENERIC,
+    };
+    let program = program.as_raw_fd() as u32;
+    let mut attributes = LinkCreate { program, interface, attachment: XDP_ATTACHMENT, flags };
     // SAFETY: numbers only.
     unsafe { bpf(LINK_CREATE, &mut attributes) }.map(owned)
 }

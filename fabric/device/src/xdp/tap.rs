@@ -5,7 +5,8 @@
 //! device has been received already, with room in front of it. A program there says that it was received by the other end
 //! of the cable, and the filter sees it before the call that writes it returns (decision 32).
 //!
-//! The device has no address and no carrier: nobody else's packets go by it. It ends with the last of its descriptors.
+//! The device has no address and no carrier: nobody else's packets go by it. It ends with the last of its descriptors. Whoever
+//! has one is a rank without privileges: so the program stays with the device, and nothing that is written ever comes to this host.
 
 use super::bpf::{self, Hook, Kind};
 use super::program;
@@ -27,8 +28,8 @@ const NAME: &CStr = c"weft%d";
 /// The privileged half.
 pub struct Tap {
     device: File,
-    /// Programs are attached as long as these are open.
-    _links: [OwnedFd; 2],
+    /// Without it sending takes longer, as is so once we have ended.
+    _link: OwnedFd,
 }
 
 impl Tap {
@@ -55,14 +56,13 @@ impl Tap {
         ask(&any, SET_FLAGS, at.cast())?;
         // SAFETY: the kernel has written a name that ends.
         let number = unsafe { libc::if_nametoindex(request.ifr_name.as_ptr()) };
+        // From now on nothing that is written is this host's own, whatever becomes of us.
+        let classifier = bpf::load(Kind::Classifier, &program::receive_at_peer(cable))?;
+        bpf::classify(classifier.as_fd(), number)?;
         // Where a filter may see what is written, there is room for it.
         let filter = bpf::load(Kind::Filter { pieces: false }, &program::pass())?;
-        let classifier = bpf::load(Kind::Classifier, &program::receive_at_peer(cable))?;
-        let links = [
-            bpf::attach(filter.as_fd(), number, Hook::Driver)?,
-            bpf::attach(classifier.as_fd(), number, Hook::Received)?,
-        ];
-        Ok(Self { device, _links: links })
+        let link = bpf::attach(filter.as_fd(), number, Hook::Driver)?;
+        Ok(Self { device, _link: link })
     }
 
     /// For a lane.
