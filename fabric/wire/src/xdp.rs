@@ -27,8 +27,11 @@ pub const THROUGH: u64 = 1;
 /// Lanes of one host.
 pub const MOST_LANES: u32 = 512;
 
+/// Entries of a ring, at least.
+pub const LEAST_ENTRIES: u32 = 64;
+
 /// Numbers from which everything else follows.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Layout {
     /// One for each rank of the job on this host.
     pub lanes: u32,
@@ -70,18 +73,7 @@ impl Layout {
         let receive_entries = 1 << share.ilog2();
         let frame_bytes = if mtu + ETHERNET_BYTES + KERNEL_HEADROOM <= 2048 { 2048 } else { 4096 };
         let send_frames = (receive_entries / 4).max(128);
-        let (queue, makes_whole, sends_by_tap) = (0, false, false);
-        Some(Self {
-            lanes,
-            frame_bytes,
-            receive_entries,
-            send_frames,
-            mtu,
-            interface,
-            queue,
-            makes_whole,
-            sends_by_tap,
-        })
+        Some(Self { lanes, frame_bytes, receive_entries, send_frames, mtu, interface, ..Self::default() })
     }
 
     /// The largest packet that a frame takes, with its Ethernet header.
@@ -160,7 +152,7 @@ impl Layout {
         if version != VERSION {
             return Err(LayoutError::Version { found: version });
         }
-        let is_ring = |entries: u32| entries.is_power_of_two() && (64..=65536).contains(&entries);
+        let is_ring = |entries: u32| entries.is_power_of_two() && (LEAST_ENTRIES..=65536).contains(&entries);
         let rules = [
             ("lanes", lanes, (1..=MOST_LANES).contains(&lanes)),
             ("frame bytes", frame_bytes, matches!(frame_bytes, 2048 | 4096)),

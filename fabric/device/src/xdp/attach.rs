@@ -13,7 +13,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, UdpSocket};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::time::{Duration, Instant};
 use weft_wire::settings::XdpMode;
-use weft_wire::xdp::Layout;
+use weft_wire::xdp::{LEAST_ENTRIES, Layout};
 
 /// The kernel clears away behind a job that has ended; who comes next waits for that so long.
 const PATIENCE: Duration = Duration::from_secs(3);
@@ -114,7 +114,9 @@ impl Lanes {
         // A filter in the driver would not see what a tap sends.
         let tap = (makes_whole && facts.leads_elsewhere).then(|| Tap::make(interface.number)).transpose();
         let (tap, no_tap) = tap.map_or_else(|error| (None, Some(error)), |tap| (tap, None));
-        let layout = Layout { makes_whole, sends_by_tap: tap.is_some(), ..layout };
+        // What a tap sends needs no frames.
+        let send_frames = if tap.is_some() { LEAST_ENTRIES } else { layout.send_frames };
+        let layout = Layout { makes_whole, sends_by_tap: tap.is_some(), send_frames, ..layout };
         let filter = Filter {
             queue: layout.queue,
             hardware,
@@ -155,7 +157,8 @@ impl Lanes {
                 interface.name
             )
         });
-        let note = one_queue.or(no_tap);
+        let notes: Vec<String> = one_queue.into_iter().chain(no_tap).collect();
+        let note = (!notes.is_empty()).then(|| notes.join("; "));
         Ok(Self { area, sockets: sockets.into_iter().map(Some).collect(), note, _link: link, _tap: tap })
     }
 

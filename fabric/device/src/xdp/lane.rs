@@ -224,7 +224,10 @@ impl Lane {
             Sender::Tap(tap) => match tap.is_up(&self.receiver) {
                 Ok(true) => self.write_into_tap(route, write),
                 Ok(false) => None,
-                Err(error) => self.fail_to_send(&error),
+                Err(error) => {
+                    self.fail_to_send(&error);
+                    None
+                }
             },
             Sender::Ring(..) => self.write_into_ring(route, write),
         }
@@ -235,7 +238,8 @@ impl Lane {
         if length > 0 {
             let Sender::Tap(tap) = &self.sender else { return None };
             if let Err(error) = tap.write(&self.outgoing[..bytes]) {
-                return self.fail_to_send(&error);
+                // This one is lost.
+                self.fail_to_send(&error);
             }
             self.counters.sent += 1;
             self.counters.kicks += 1;
@@ -275,9 +279,8 @@ impl Lane {
     }
 
     #[cold]
-    fn fail_to_send(&mut self, error: &io::Error) -> Option<usize> {
+    fn fail_to_send(&mut self, error: &io::Error) {
         self.fail(format!("the interface cannot be sent by any more: {error}"));
-        None
     }
 
     /// Behind a call that sent something: meanwhile something may have come.

@@ -65,8 +65,8 @@ impl Tap {
         Self { device, looked_ticks: AtomicU64::new(long_ago), is_down: AtomicBool::new(false) }
     }
 
-    /// Whether the interface of a socket is up, as it was found lately. What is written does not go by it, and would arrive
-    /// all the same.
+    /// Whether the interface of a socket and the device are up, as was found lately. What is written does not go by the first, and
+    /// would arrive all the same.
     ///
     /// # Errors
     /// The interface is gone.
@@ -83,19 +83,29 @@ impl Tap {
     /// The other end of the cable has the packet, or it is lost.
     ///
     /// # Errors
-    /// The device is gone, or somebody has taken it down.
+    /// The device is gone.
     #[inline]
     pub fn write(&self, packet: &[u8]) -> io::Result<()> {
         let [device, at, bytes] = [self.device.as_raw_fd() as usize, packet.as_ptr() as usize, packet.len()];
         // SAFETY: so many bytes are there, which the kernel reads. Not by the C library, as in `Socket::kick`.
         match unsafe { kernel::checked(libc::SYS_write, [device, at, bytes, 0, 0, 0]) } {
-            // There is no memory for a packet.
-            Err(error)
-                if matches!(error.raw_os_error(), Some(libc::ENOMEM | libc::EAGAIN | libc::ENOBUFS | libc::EINTR)) =>
-            {
+            Ok(_) => Ok(()),
+            Err(error) => self.bear(error),
+        }
+    }
+
+    #[cold]
+    fn bear(&self, error: io::Error) -> io::Result<()> {
+        match error.raw_os_error() {
+            // Somebody has taken the device down.
+            Some(libc::EIO) => {
+                self.looked_ticks.store(sys::ticks(), Ordering::Relaxed);
+                self.is_down.store(true, Ordering::Relaxed);
                 Ok(())
             }
-            other => other.map(drop),
+            // There is no memory for a packet.
+            Some(libc::ENOMEM | libc::EAGAIN | libc::ENOBUFS | libc::EINTR) => Ok(()),
+            _ => Err(error),
         }
     }
 }

@@ -288,15 +288,21 @@ impl SharedLane {
 
     /// Out of the first frame, which no packet is ever on its way from then.
     fn write_into_tap(&self, tap: &Tap, route: &Route, write: impl FnOnce(&mut [u8]) -> usize) -> bool {
-        let is_up = if self.is_faulty() { Ok(false) } else { tap.is_up(&self.receiver) };
-        let sent = is_up.and_then(|is_up| {
-            let packet = if is_up { self.compose(self.area.next_place(self.first_sent), route, write) } else { &[] };
-            if packet.is_empty() { Ok(is_up) } else { tap.write(packet).map(|()| true) }
-        });
-        sent.unwrap_or_else(|_| {
+        if self.is_faulty() {
+            return false;
+        }
+        let Ok(is_up) = tap.is_up(&self.receiver) else {
             self.fail();
-            false
-        })
+            return false;
+        };
+        if is_up {
+            let packet = self.compose(self.area.next_place(self.first_sent), route, write);
+            if !packet.is_empty() && tap.write(packet).is_err() {
+                // This one is lost.
+                self.fail();
+            }
+        }
+        is_up
     }
 
     /// The packet, in the frame at this place, which is ours with the lock and which no packet is in; none where nothing is

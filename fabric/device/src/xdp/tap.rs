@@ -5,8 +5,9 @@
 //! device has been received already, with room in front of it. A program there says that it was received by the other end
 //! of the cable, and the filter sees it before the call that writes it returns (decision 32).
 //!
-//! The device has no address and no carrier: nobody else's packets go by it. It ends with the last of its descriptors. Whoever
-//! has one is a rank without privileges: so the program stays with the device, and nothing that is written ever comes to this host.
+//! The device has no address and no carrier, so that nobody else sends by it, and ends with the last of its descriptors, as long as
+//! nobody who has one changes that. Its program stays with it: what is written once its maker is gone, by a rank without
+//! privileges, is not taken for what this host has received.
 
 use super::bpf::{self, Hook, Kind};
 use super::program;
@@ -17,6 +18,7 @@ use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::os::unix::fs::OpenOptionsExt;
 
 const SET_INTERFACE: u64 = 0x4004_54ca;
+const SET_OWNER: u64 = 0x4004_54cc;
 const SET_CARRIER: u64 = 0x4004_54e2;
 const SET_FLAGS: u64 = 0x8914;
 /// Whole Ethernet packets, and nothing before them.
@@ -49,6 +51,10 @@ impl Tap {
         request.ifr_ifru.ifru_flags = TAP | BARE;
         let at = &raw mut request;
         ask(&device, SET_INTERFACE, at.cast())?;
+        // Who has a descriptor could keep the device for longer. One without an owner would be anybody's then.
+        // SAFETY: a number.
+        let owner = unsafe { libc::geteuid() } as usize;
+        ask(&device, SET_OWNER, std::ptr::without_provenance_mut(owner))?;
         let carrier: libc::c_int = 0;
         ask(&device, SET_CARRIER, (&raw const carrier).cast_mut().cast())?;
         request.ifr_ifru.ifru_flags = (libc::IFF_UP | libc::IFF_NOARP) as i16;
@@ -56,7 +62,7 @@ impl Tap {
         ask(&any, SET_FLAGS, at.cast())?;
         // SAFETY: the kernel has written a name that ends.
         let number = unsafe { libc::if_nametoindex(request.ifr_name.as_ptr()) };
-        // From now on nothing that is written is this host's own, whatever becomes of us.
+        // Before anybody else has the device.
         let classifier = bpf::load(Kind::Classifier, &program::receive_at_peer(cable))?;
         bpf::classify(classifier.as_fd(), number)?;
         // Where a filter may see what is written, there is room for it.

@@ -7,6 +7,7 @@ use std::os::fd::{AsRawFd, OwnedFd};
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::{Duration, Instant};
 use weft_device::xdp::{Interface, Lane, Lanes, interfaces};
 use weft_wire::settings::XdpMode;
 
@@ -76,9 +77,13 @@ impl Cable {
 
     /// Lanes at the ports of these sockets.
     pub fn open(&self, host: u8, sockets: &[&UdpSocket]) -> Lanes {
+        self.open_in_mode(host, sockets, self.mode)
+    }
+
+    pub fn open_in_mode(&self, host: u8, sockets: &[&UdpSocket], mode: XdpMode) -> Lanes {
         let interface = self.interface(host);
         let ports: Vec<u16> = sockets.iter().map(|socket| port(socket)).collect();
-        self.on(host, || Lanes::open(&interface, &ports, self.mode)).expect("lanes")
+        self.on(host, || Lanes::open(&interface, &ports, mode)).expect("lanes")
     }
 
     /// What `ip` says of a host's interface.
@@ -109,7 +114,16 @@ pub fn enter(name: &str) {
 }
 
 /// Nothing takes so long, unless it never happens.
-pub const LIMIT: std::time::Duration = std::time::Duration::from_secs(60);
+pub const LIMIT: Duration = Duration::from_secs(60);
+
+/// Waits until it is so. What has been closed may be open for a moment yet, in a process that another test is making.
+pub fn wait_until(is_so: impl Fn() -> bool) {
+    let begin = Instant::now();
+    while !is_so() {
+        assert!(begin.elapsed() < LIMIT, "it never is");
+        std::thread::yield_now();
+    }
+}
 
 pub fn port(socket: &UdpSocket) -> u16 {
     socket.local_addr().expect("bound").port()

@@ -13,7 +13,7 @@ use weft_wire::xdp::{Layout, STATES_AT, THROUGH};
 const MODES: [XdpMode; 2] = [XdpMode::Auto, XdpMode::Native];
 
 /// Memory that children by fork share.
-fn shared<T>() -> &'static T {
+pub fn shared<T>() -> &'static T {
     let (protection, flags) = (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_SHARED | libc::MAP_ANONYMOUS);
     // SAFETY: new pages of zeros, which stay; callers ask for what consists of atomics, for which zeros are a value.
     unsafe {
@@ -24,16 +24,16 @@ fn shared<T>() -> &'static T {
 }
 
 /// Memory and sockets of a lane, of which more and more descriptors can be had.
-struct Made([RawFd; 3]);
+pub struct Made([RawFd; 3]);
 
 impl Made {
-    fn take(lanes: &mut Lanes, number: usize) -> Self {
+    pub fn take(lanes: &mut Lanes, number: usize) -> Self {
         let sockets = lanes.take_sockets(number).expect("not taken yet");
         Self([memory(lanes), sockets.receiver, sockets.sender].map(IntoRawFd::into_raw_fd))
     }
 
     /// The lane once more. No memory is taken.
-    fn adopt(&self) -> SharedLane {
+    pub fn adopt(&self) -> SharedLane {
         // SAFETY: numbers only.
         let [memory, receiver, sender] = self.0.map(|number| unsafe { libc::fcntl(number, libc::F_DUPFD_CLOEXEC, 0) });
         let lane = SharedLane::adopt(memory, receiver, sender, 0);
@@ -53,14 +53,14 @@ fn is_pattern(number: u32, payload: &[u8]) -> bool {
     payload.iter().enumerate().all(|(at, byte)| *byte == (number as usize * 31 + at * 7 + (at >> 8)) as u8)
 }
 
-fn send(lane: &SharedLane, state: &LaneState, route: &Route, payload: &[u8]) -> bool {
+pub fn send(lane: &SharedLane, state: &LaneState, route: &Route, payload: &[u8]) -> bool {
     lane.send(state, route, |place| {
         place[..payload.len()].copy_from_slice(payload);
         payload.len()
     }) && lane.flush(state)
 }
 
-fn next_of(lane: &SharedLane, state: &LaneState) -> (Ends, Vec<u8>) {
+pub fn next_of(lane: &SharedLane, state: &LaneState) -> (Ends, Vec<u8>) {
     let begin = Instant::now();
     let mut got = None;
     while got.is_none() {
@@ -148,10 +148,11 @@ fn sends_as_much_and_goes_on(cable: &Cable) {
 
 #[test]
 fn an_interface_that_goes_down_is_waited_for_and_one_that_vanishes_ends_a_shared_lane() {
-    MODES.into_iter().for_each(|mode| goes_down_and_vanishes(&Cable::with(mode)));
+    MODES.into_iter().for_each(goes_down_and_vanishes);
 }
 
-fn goes_down_and_vanishes(cable: &Cable) {
+fn goes_down_and_vanishes(mode: XdpMode) {
+    let cable = Cable::with(mode);
     let sockets = [cable.socket(1), cable.socket(2)];
     let mut attached = [cable.open(1, &[&sockets[0]]), cable.open(2, &[&sockets[1]])];
     let made = Made::take(&mut attached[0], 0);
@@ -163,6 +164,7 @@ fn goes_down_and_vanishes(cable: &Cable) {
     // Longer than between two looks whether it is up.
     std::thread::sleep(Duration::from_millis(20));
     assert!(!send(&from, state, &route, b"down") && !from.is_faulty());
+    assert_eq!(from.flush(state), mode != XdpMode::Native, "a ring keeps it");
     cable.ip(1, "link set eth0 up");
     let begin = Instant::now();
     while to.receive(|_| {}) == 0 {
@@ -319,19 +321,23 @@ fn all_frames_are_there(made: &Made, state: &LaneState, send: impl Fn(u32)) {
     while lane.receive(state, |_, _| {}) > 0 || !lane.flush(state) {
         assert!(begin.elapsed() < LIMIT && !lane.is_faulty(), "it does not come to an end");
     }
+    let mut route = None;
     for heap in 0..3 {
         for number in 0..layout.receive_entries {
             send(number);
         }
         let mut got = 0;
         while got < layout.receive_entries {
-            lane.receive(state, |_, payload| {
+            lane.receive(state, |ends, payload| {
                 assert!(is_pattern(got, payload), "datagram {got}");
+                route = Some(Route::learn(ends));
                 got += 1;
             });
             assert!(begin.elapsed() < LIMIT && !lane.is_faulty(), "heap {heap}: {got} came");
         }
     }
+    // Whoever sends next takes back what somebody was killed over.
+    assert!(lane.send(state, &route.expect("just come"), |_| 0), "there is room");
     let bytes = STATES_AT + layout.send_frames as usize * 8;
     // SAFETY: the memory has so many bytes; words are looked at as atomics.
     unsafe {

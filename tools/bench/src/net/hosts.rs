@@ -43,6 +43,8 @@ exec ip netns exec "$host" taskset -c "$cpu" "$@"
 pub struct Hosts {
     prefix: String,
     count: usize,
+    /// Where the first host's cable ends, and by which interface.
+    other_end: (String, &'static str),
     pub launch: PathBuf,
     guard: Child,
 }
@@ -76,7 +78,11 @@ impl Hosts {
         if !says_up(&mut guard)? {
             bail!("network namespaces cannot be made here: {}", last_words(&mut guard));
         }
-        Ok(Self { prefix, count, launch, guard })
+        let other_end = match many {
+            Some(_) => (format!("{prefix}-switch"), "port1"),
+            None => (format!("{prefix}2"), INTERFACE),
+        };
+        Ok(Self { prefix, count, other_end, launch, guard })
     }
 
     pub fn count(&self) -> usize {
@@ -104,22 +110,18 @@ impl Hosts {
         command
     }
 
-    /// What has crossed the cables, in all directions, and whether an XDP program is attached at the first host.
+    /// The first host's cable: what has crossed it, and whether an XDP program is attached at its end.
     ///
     /// # Errors
     /// The kernel cannot be asked.
-    pub fn cable(&self) -> anyhow::Result<End> {
-        let first = self.end(0)?;
-        let others = (1..self.count).map(|at| Ok(self.end(at)?.received)).sum::<anyhow::Result<u64>>()?;
-        Ok(End { received: first.received + others, ..first })
+    pub fn cable(&self) -> anyhow::Result<Cable> {
+        let own = self.end(0)?;
+        let (name, interface) = &self.other_end;
+        Ok(Cable { received: own.received + ask_end(name, interface)?.received, ..own })
     }
 
-    fn end(&self, at: usize) -> anyhow::Result<End> {
-        let mut command = Command::new("ip");
-        command.args(["-n", &self.name(at), "-s", "-j", "link", "show", "dev", INTERFACE]);
-        let outcome = process::run(command, ASK_LIMIT)?;
-        outcome.check().context("asking about the cable")?;
-        said_of_end(&outcome.stdout)
+    fn end(&self, at: usize) -> anyhow::Result<Cable> {
+        ask_end(&self.name(at), INTERFACE)
     }
 
     /// Attaches the filter that the device xdp uses to both ends of the cable, in this mode, until the value is dropped.
@@ -227,10 +229,10 @@ fn last_words(child: &mut Child) -> String {
     said.trim().lines().last().unwrap_or("it does not say why").to_owned()
 }
 
-/// One end of the cable.
+/// A cable, as far as some of its ends say.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct End {
-    /// Bytes. What a lane sends by a tap device is counted where it arrives, and nowhere else.
+pub struct Cable {
+    /// Bytes, at the ends that were asked. What a lane sends by a tap device is counted where it arrives, and nowhere else.
     pub received: u64,
     pub has_program: bool,
     /// In the driver.
@@ -240,11 +242,19 @@ pub struct End {
 /// As `ip` has it.
 const NATIVE: u64 = 1;
 
-fn said_of_end(json: &str) -> anyhow::Result<End> {
+fn ask_end(host: &str, interface: &str) -> anyhow::Result<Cable> {
+    let mut command = Command::new("ip");
+    command.args(["-n", host, "-s", "-j", "link", "show", "dev", interface]);
+    let outcome = process::run(command, ASK_LIMIT)?;
+    outcome.check().context("asking about the cable")?;
+    cable(&outcome.stdout)
+}
+
+fn cable(json: &str) -> anyhow::Result<Cable> {
     let all: serde_json::Value = serde_json::from_str(json).context("what `ip` says of the cable")?;
     let xdp = &all[0]["xdp"];
     let received = all[0]["stats64"]["rx"]["bytes"].as_u64().context("`ip` counts no bytes of the cable")?;
-    Ok(End { received, has_program: xdp["prog"].is_object(), is_native: xdp["mode"] == NATIVE })
+    Ok(Cable { received, has_program: xdp["prog"].is_object(), is_native: xdp["mode"] == NATIVE })
 }
 
 /// Keep the XDP filter attached that leads to an address, until standard input ends.
@@ -278,12 +288,12 @@ mod tests {
     #[test]
     fn bytes_and_program_of_the_cable_are_read() {
         let plain = r#"[{"ifname":"eth0","stats64":{"rx":{"bytes":30,"packets":1},"tx":{"bytes":12,"packets":1}}}]"#;
-        assert_eq!(said_of_end(plain).unwrap(), End { received: 30, has_program: false, is_native: false });
+        assert_eq!(cable(plain).unwrap(), Cable { received: 30, has_program: false, is_native: false });
         let xdp = plain.replace(r#""ifname""#, r#""xdp":{"mode":1,"prog":{"id":7}},"ifname""#);
-        assert_eq!(said_of_end(&xdp).unwrap(), End { received: 30, has_program: true, is_native: true });
+        assert_eq!(cable(&xdp).unwrap(), Cable { received: 30, has_program: true, is_native: true });
         let generic = xdp.replace(r#""mode":1"#, r#""mode":2"#);
-        assert_eq!(said_of_end(&generic).unwrap(), End { received: 30, has_program: true, is_native: false });
-        assert!(said_of_end("[]").is_err() && said_of_end("no JSON").is_err());
+        assert_eq!(cable(&generic).unwrap(), Cable { received: 30, has_program: true, is_native: false });
+        assert!(cable("[]").is_err() && cable("no JSON").is_err());
     }
 
     #[test]

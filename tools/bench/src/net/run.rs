@@ -1,7 +1,7 @@
 //! Runs the lines of all tables, each way by turns.
 
 use super::NetArgs;
-use super::hosts::{End, Hosts, MODE_VARIABLE};
+use super::hosts::{Cable, Hosts, MODE_VARIABLE};
 use super::lines::{Job, Line, Wire};
 use super::report::{LeftOut, LineReport, Report, WayReport};
 use super::ways::Way;
@@ -115,7 +115,7 @@ impl Bench {
     }
 
     /// The cable, once the filter of others is gone, or ours is there.
-    fn cable(&self, held: bool) -> anyhow::Result<End> {
+    fn cable(&self, held: bool) -> anyhow::Result<Cable> {
         let end = Instant::now() + PATIENCE;
         loop {
             let cable = self.hosts.cable()?;
