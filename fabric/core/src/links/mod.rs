@@ -502,7 +502,7 @@ impl Links {
 
     /// What to sleep on: readable when something has come.
     pub fn descriptors(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
-        [self.port.descriptor()].into_iter().chain(self.port.lane().map(Lane::descriptor))
+        self.port.descriptors().chain(self.port.lane().map(Lane::descriptor))
     }
 
     /// Before a sleep on the descriptor: whether the caller may sleep, or must poll.

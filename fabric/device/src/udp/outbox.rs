@@ -51,6 +51,11 @@ impl Outbox {
         self.runs.is_empty()
     }
 
+    /// Whether all that has not left goes there.
+    pub fn goes_to(&self, address: &SocketAddr) -> bool {
+        self.runs[self.gone..].iter().all(|run| run.address == *address)
+    }
+
     /// Where a datagram can be written; `None` before some have left.
     pub fn room(&mut self) -> Option<&mut [u8]> {
         self.arena.get_mut(self.used..self.used + LONGEST)

@@ -4,6 +4,7 @@ use super::LONGEST;
 use super::by_lane::ByLane;
 use super::faults::Faults;
 use super::inbox::Inbox;
+use super::near::Near;
 use super::outbox::Outbox;
 use super::socket::{Socket, interface_bytes};
 use crate::xdp::Lane;
@@ -42,6 +43,7 @@ impl Came {
 /// Sends and receives datagrams; see the module.
 pub struct Port {
     socket: Socket,
+    near: Option<Box<Near>>,
     outbox: Outbox,
     inbox: Inbox,
     /// Slots that the next look offers: more where the last ones were full.
@@ -61,8 +63,10 @@ impl Port {
     pub fn new(descriptor: OwnedFd) -> io::Result<Self> {
         let socket = Socket::new(descriptor)?;
         socket.join_received();
+        let near = Near::new(&socket).ok().map(Box::new);
         Ok(Self {
             socket,
+            near,
             outbox: Outbox::new(),
             inbox: Inbox::new(),
             most: 1,
@@ -73,9 +77,9 @@ impl Port {
         })
     }
 
-    /// What to sleep on: readable when something has come.
-    pub fn descriptor(&self) -> BorrowedFd<'_> {
-        self.socket.descriptor()
+    /// What to sleep on: one of them is readable when something has come. Always the same ones.
+    pub fn descriptors(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
+        [self.socket.descriptor()].into_iter().chain(self.near.as_ref().map(|near| near.descriptor()))
     }
 
     /// From now on what comes by this lane, which lies underneath the socket's address, is received; with `sends` datagrams
@@ -148,8 +152,22 @@ impl Port {
     #[inline]
     pub fn flush(&mut self) -> bool {
         let by_lane = self.lane.as_mut().is_none_or(|lane| lane.flush());
-        let by_socket = self.outbox.is_empty() || self.outbox.flush(&self.socket, &mut self.reports);
-        by_lane && by_socket
+        by_lane && (self.outbox.is_empty() || self.flush_by_socket())
+    }
+
+    #[inline]
+    fn flush_by_socket(&mut self) -> bool {
+        let outbox = &mut self.outbox;
+        let Some(near) = self.near.as_mut().filter(|near| near.peer().is_some_and(|peer| outbox.goes_to(peer))) else {
+            return outbox.flush(&self.socket, &mut self.reports);
+        };
+        let before = self.reports.len();
+        let all = outbox.flush(near.socket(), &mut self.reports);
+        // What it was connected from may be no address of ours any more.
+        if self.reports[before..].iter().any(|report| report.is_own) {
+            near.leave();
+        }
+        all
     }
 
     /// Whether something that was written has not left.
@@ -180,14 +198,28 @@ impl Port {
             };
         }
         if look_at_socket {
-            came.by_socket = self.receive_by_socket(|from, datagram| _ = handle(from, datagram));
+            let mut row = self.near.as_ref().map(|near| near.row).unwrap_or_default();
+            came.by_socket = self.receive_by_socket(|from, datagram| {
+                if handle(from, datagram) {
+                    row.add(from);
+                }
+            });
+            if let Some(near) = &mut self.near {
+                near.row = row;
+                // A lane takes less time still.
+                if self.lane.is_none() {
+                    near.follow(&self.socket);
+                }
+            }
         }
         came
     }
 
     #[inline]
     fn receive_by_socket(&mut self, mut handle: impl FnMut(SocketAddr, &[u8])) -> bool {
-        let count = match self.socket.receive(&mut self.inbox, self.most) {
+        let at_near = self.near.as_mut().is_some_and(|near| near.is_next());
+        let socket = self.near.as_ref().filter(|_| at_near).map_or(&self.socket, |near| near.socket());
+        let count = match socket.receive(&mut self.inbox, self.most) {
             Ok(count) => count,
             Err(error) => {
                 if !matches!(error.raw_os_error(), Some(libc::EAGAIN | libc::EINTR)) {
@@ -196,6 +228,9 @@ impl Port {
                 0
             }
         };
+        if let Some(near) = &mut self.near {
+            near.note_look(at_near, count > 0);
+        }
         // One that comes alone fills the one slot, and the look after it had better be the short one as well.
         self.full = if count == self.most { self.full + 1 } else { 0 };
         self.most = if self.full > 1 { (2 * count).min(Inbox::SLOTS) } else { count.max(1) };
@@ -209,7 +244,8 @@ impl Port {
 
     /// Takes from the kernel what the network has said. While there is anything, a sleep on the descriptor ends at once.
     pub fn look_for_reports(&mut self) {
-        self.reports.extend(std::iter::from_fn(|| self.socket.take_report()));
+        let sockets = [&self.socket].into_iter().chain(self.near.as_ref().map(|near| near.socket()));
+        self.reports.extend(sockets.flat_map(|socket| std::iter::from_fn(|| socket.take_report())));
     }
 
     pub fn take_report(&mut self) -> Option<Report> {
@@ -225,7 +261,14 @@ pub fn largest_datagram(to: &SocketAddr) -> usize {
 }
 
 #[cfg(test)]
-mod tests {
+impl Port {
+    pub fn near(&self) -> Option<&Near> {
+        self.near.as_deref()
+    }
+}
+
+#[cfg(test)]
+pub mod tests {
     use super::*;
     use std::net::UdpSocket;
     use std::time::{Duration, Instant};
@@ -234,19 +277,24 @@ mod tests {
     const LOST: Duration = Duration::from_secs(60);
 
     fn port() -> (Port, SocketAddr) {
-        let socket = UdpSocket::bind("127.0.0.1:0").expect("a port");
-        let address = socket.local_addr().expect("bound");
-        (Port::new(socket.into()).expect("a port"), address)
+        port_at("127.0.0.1:0")
     }
 
-    fn send(port: &mut Port, to: &SocketAddr, bytes: &[u8]) -> bool {
+    /// A port there, and where others reach it on this host.
+    pub fn port_at(address: &str) -> (Port, SocketAddr) {
+        let socket = UdpSocket::bind(address).expect("a port");
+        let number = socket.local_addr().expect("bound").port();
+        (Port::new(socket.into()).expect("a port"), SocketAddr::new([127, 0, 0, 1].into(), number))
+    }
+
+    pub fn send(port: &mut Port, to: &SocketAddr, bytes: &[u8]) -> bool {
         port.send(to, 0, |place| {
             place[..bytes.len()].copy_from_slice(bytes);
             Some(bytes.len())
         })
     }
 
-    fn take(port: &mut Port, count: usize) -> Vec<(SocketAddr, Vec<u8>)> {
+    pub fn take(port: &mut Port, count: usize) -> Vec<(SocketAddr, Vec<u8>)> {
         let (mut got, start) = (Vec::new(), Instant::now());
         while got.len() < count {
             port.receive(0, true, |from, datagram| {
