@@ -498,6 +498,7 @@ impl Links {
     pub fn look_soon(&mut self) {
         self.look.soon();
         self.socket_look.soon();
+        self.port.look_everywhere();
     }
 
     /// What to sleep on: readable when something has come.

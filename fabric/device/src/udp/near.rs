@@ -12,8 +12,14 @@ use std::os::fd::BorrowedFd;
 /// So many datagrams of one sender in a row, and the socket is connected to him.
 const LONG: u32 = 256;
 
-/// One look of so many is at the socket that brought nothing lately.
+/// Where one socket brings everything, a look that finds nothing there goes on to the other one only every so many times.
 const BESIDE: u32 = 4;
+/// Finds in a row by one socket until that is so.
+const STEADY: u32 = 32;
+
+/// Whom it has brought nothing from for so long is sent to by the port's own socket, which asks for the way anew each time:
+/// the address that this one sends from may not lead there any more.
+const TRUSTED_NS: u64 = 200_000_000;
 
 /// Datagrams of one sender in a row.
 #[derive(Clone, Copy, Default)]
@@ -35,11 +41,15 @@ pub struct Near {
     /// That of the port's own socket.
     port: u16,
     peer: Option<SocketAddr>,
+    /// When something came by this socket last.
+    heard_ns: u64,
     pub row: Row,
     state: State,
-    looks: u32,
-    /// The last to come has come by this socket.
+    /// The last to come has come by this socket, and so many times in a row by the same one.
     brings: bool,
+    steady: u32,
+    empty: u32,
+    looks_everywhere: bool,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -57,8 +67,18 @@ impl Near {
         let port = UdpSocket::from(own.descriptor().try_clone_to_owned()?).local_addr()?.port();
         let socket = Socket::unbound()?;
         socket.join_received();
-        let (peer, row, state) = (None, Row::default(), State::Unbound);
-        Ok(Self { socket, port, peer, row, state, looks: 0, brings: false })
+        Ok(Self {
+            socket,
+            port,
+            peer: None,
+            heard_ns: 0,
+            row: Row::default(),
+            state: State::Unbound,
+            brings: false,
+            steady: 0,
+            empty: 0,
+            looks_everywhere: false,
+        })
     }
 
     pub fn socket(&self) -> &Socket {
@@ -69,48 +89,75 @@ impl Near {
         self.socket.descriptor()
     }
 
-    /// Whether the next look is at this socket, and not at the port's own.
+    /// Whether a look begins at this socket, and not at the port's own.
     #[inline]
-    pub fn is_next(&mut self) -> bool {
-        if self.state != State::Bound {
-            return false;
+    pub fn brings(&self) -> bool {
+        self.brings
+    }
+
+    /// A look has found something at this socket, or at the other one.
+    #[inline]
+    pub fn note_find(&mut self, at_this: bool, now_ns: u64) {
+        self.steady = if at_this == self.brings { self.steady.saturating_add(1) } else { 0 };
+        self.brings = at_this;
+        if at_this {
+            self.heard_ns = now_ns;
         }
-        self.looks = self.looks.wrapping_add(1);
-        self.brings != self.looks.is_multiple_of(BESIDE)
     }
 
+    /// A look has found nothing where it began: whether it goes on to the other socket.
     #[inline]
-    pub fn note_look(&mut self, at_this: bool, found: bool) {
-        if found {
-            self.brings = at_this;
-        }
+    pub fn goes_on(&mut self) -> bool {
+        self.empty = self.empty.wrapping_add(1);
+        let is_due = self.looks_everywhere || self.steady < STEADY || self.empty.is_multiple_of(BESIDE);
+        self.state == State::Bound && is_due
     }
 
-    pub fn peer(&self) -> Option<&SocketAddr> {
-        self.peer.as_ref()
+    /// Every look is at both sockets, until one finds nothing at either.
+    pub fn look_everywhere(&mut self) {
+        self.looks_everywhere = true;
     }
 
-    /// Behind a look: connects to who all came from lately.
+    pub fn note_nothing_anywhere(&mut self) {
+        self.looks_everywhere = false;
+    }
+
+    /// To whom it sends.
     #[inline]
-    pub fn follow(&mut self, own: &Socket) {
+    pub fn peer(&self, now_ns: u64) -> Option<&SocketAddr> {
+        self.peer.as_ref().filter(|_| now_ns.saturating_sub(self.heard_ns) <= TRUSTED_NS)
+    }
+
+    /// Connects to who all came from lately, where nothing waits at the port's own socket: what comes by this one would
+    /// overtake it.
+    #[inline]
+    pub fn follow(&mut self, own: &Socket, now_ns: u64) {
         if self.row.count >= LONG && self.row.from != self.peer && self.state != State::Useless {
-            self.turn(own);
+            self.turn(own, now_ns);
         }
     }
 
     #[cold]
-    fn turn(&mut self, own: &Socket) {
+    fn turn(&mut self, own: &Socket, now_ns: u64) {
         self.row.count = 0;
         let Some(to @ SocketAddr::V4(_)) = self.row.from else { return };
         if self.state == State::Unbound {
-            let both = own.share_port() && self.socket.share_port();
-            let bound = both && self.socket.bind(&SocketAddr::new(Ipv4Addr::UNSPECIFIED.into(), self.port)).is_ok();
-            self.state = if bound { State::Bound } else { State::Useless };
+            let is_bound = self.bind(own).is_ok();
+            self.state = if is_bound { State::Bound } else { State::Useless };
         }
         if self.state == State::Bound {
             self.leave();
             self.peer = self.socket.connect(Some(&to)).is_ok().then_some(to);
+            self.heard_ns = now_ns;
         }
+    }
+
+    /// To the port of the other socket, which nobody else may share.
+    fn bind(&self, own: &Socket) -> io::Result<()> {
+        [own, &self.socket].iter().for_each(|socket| socket.share_port(true));
+        let bound = self.socket.bind(&SocketAddr::new(Ipv4Addr::UNSPECIFIED.into(), self.port));
+        [own, &self.socket].iter().for_each(|socket| socket.share_port(false));
+        bound
     }
 
     /// Connected to nobody: what comes may come by this socket still, and everything leaves by the other one.
@@ -136,10 +183,13 @@ mod tests {
             assert!(send(b.0, &a.1, &bytes) && b.0.flush());
             assert_eq!(take(a.0, 1), [(b.1, bytes.to_vec())], "answer {number}");
         }
+        for port in [a.0, b.0] {
+            assert!(!port.receive(0, true, |_, _| panic!("nothing was sent")).any());
+        }
     }
 
     fn near(port: &Port) -> Option<SocketAddr> {
-        port.near().and_then(Near::peer).copied()
+        port.near().and_then(|near| near.peer(0)).copied()
     }
 
     #[test]
@@ -166,6 +216,42 @@ mod tests {
                 assert!(from.flush());
                 assert!(take(&mut a, 200).into_iter().map(|(_, datagram)| datagram).eq(datagrams.iter().cloned()));
             }
+        }
+    }
+
+    #[test]
+    fn nobody_else_has_the_port_and_who_is_silent_is_sent_to_by_the_first_socket() {
+        let ((mut a, a_at), (mut b, b_at)) = (port_at("[::]:0"), port_at("[::]:0"));
+        talk((&mut a, a_at), (&mut b, b_at), LONG);
+        let near = a.near().expect("it could be made");
+        assert_eq!((near.peer(TRUSTED_NS), near.peer(TRUSTED_NS + 1)), (Some(&b_at), None));
+        let other = Socket::unbound().expect("a socket");
+        other.share_port(true);
+        let refused = other.bind(&SocketAddr::new(Ipv4Addr::UNSPECIFIED.into(), a_at.port()));
+        assert_eq!(refused.map_err(|error| error.kind()), Err(io::ErrorKind::AddrInUse));
+    }
+
+    /// Who is known to be gone has sent what he has: it has to be found.
+    #[test]
+    fn looks_everywhere_find_what_lies_in_either_socket() {
+        let ((mut a, a_at), (mut b, b_at), (mut c, c_at)) = (port_at("[::]:0"), port_at("[::]:0"), port_at("[::]:0"));
+        talk((&mut a, a_at), (&mut b, b_at), LONG);
+        talk((&mut a, a_at), (&mut b, b_at), 2 * STEADY);
+        assert!(near(&a) == Some(b_at) && c_at != b_at);
+        for round in 0..4 {
+            let from = if round % 2 == 0 { &mut c } else { &mut b };
+            assert!(send(from, &a_at, b"the last") && from.flush());
+            a.look_everywhere();
+            let mut got = 0;
+            while a
+                .receive(0, true, |_, _| {
+                    got += 1;
+                    true
+                })
+                .any()
+            {}
+            assert_eq!(got, 1, "round {round}");
+            (0..STEADY + round).for_each(|_| talk((&mut a, a_at), (&mut b, b_at), 1));
         }
     }
 

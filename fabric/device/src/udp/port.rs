@@ -44,6 +44,8 @@ impl Came {
 pub struct Port {
     socket: Socket,
     near: Option<Box<Near>>,
+    /// When something was written last.
+    now_ns: u64,
     outbox: Outbox,
     inbox: Inbox,
     /// Slots that the next look offers: more where the last ones were full.
@@ -67,6 +69,7 @@ impl Port {
         Ok(Self {
             socket,
             near,
+            now_ns: 0,
             outbox: Outbox::new(),
             inbox: Inbox::new(),
             most: 1,
@@ -143,6 +146,7 @@ impl Port {
             self.flush();
         }
         let Some(length) = self.outbox.room().and_then(write) else { return false };
+        self.now_ns = now_ns;
         let socket = &self.socket;
         self.outbox.add(to, length, || socket.name(to));
         true
@@ -157,17 +161,25 @@ impl Port {
 
     #[inline]
     fn flush_by_socket(&mut self) -> bool {
-        let outbox = &mut self.outbox;
-        let Some(near) = self.near.as_mut().filter(|near| near.peer().is_some_and(|peer| outbox.goes_to(peer))) else {
-            return outbox.flush(&self.socket, &mut self.reports);
-        };
-        let before = self.reports.len();
-        let all = outbox.flush(near.socket(), &mut self.reports);
-        // What it was connected from may be no address of ours any more.
-        if self.reports[before..].iter().any(|report| report.is_own) {
-            near.leave();
+        let Self { near, outbox, .. } = self;
+        let near = near.as_mut().filter(|near| near.peer(self.now_ns).is_some_and(|peer| outbox.goes_to(peer)));
+        match near.map(|near| outbox.flush_connected(near.socket())) {
+            Some(Ok(all)) => all,
+            Some(Err(_)) => {
+                self.leave_near();
+                self.outbox.flush(&self.socket, &mut self.reports)
+            }
+            None => outbox.flush(&self.socket, &mut self.reports),
         }
-        all
+    }
+
+    /// What the connected socket was refused with may be of its own address, or of somebody who is gone.
+    #[cold]
+    fn leave_near(&mut self) {
+        if let Some(near) = &mut self.near {
+            near.leave();
+            self.reports.extend(std::iter::from_fn(|| near.socket().take_report()));
+        }
     }
 
     /// Whether something that was written has not left.
@@ -199,7 +211,7 @@ impl Port {
         }
         if look_at_socket {
             let mut row = self.near.as_ref().map(|near| near.row).unwrap_or_default();
-            came.by_socket = self.receive_by_socket(|from, datagram| {
+            came.by_socket = self.receive_by_sockets(now_ns, |from, datagram| {
                 if handle(from, datagram) {
                     row.add(from);
                 }
@@ -207,29 +219,31 @@ impl Port {
             if let Some(near) = &mut self.near {
                 near.row = row;
                 // A lane takes less time still.
-                if self.lane.is_none() {
-                    near.follow(&self.socket);
+                if !came.by_socket && self.lane.is_none() {
+                    near.follow(&self.socket, now_ns);
                 }
             }
         }
         came
     }
 
+    /// A look begins at the socket that brought something last.
     #[inline]
-    fn receive_by_socket(&mut self, mut handle: impl FnMut(SocketAddr, &[u8])) -> bool {
-        let at_near = self.near.as_mut().is_some_and(|near| near.is_next());
-        let socket = self.near.as_ref().filter(|_| at_near).map_or(&self.socket, |near| near.socket());
-        let count = match socket.receive(&mut self.inbox, self.most) {
-            Ok(count) => count,
-            Err(error) => {
-                if !matches!(error.raw_os_error(), Some(libc::EAGAIN | libc::EINTR)) {
-                    self.look_for_reports();
-                }
-                0
+    fn receive_by_sockets(&mut self, now_ns: u64, mut handle: impl FnMut(SocketAddr, &[u8])) -> bool {
+        let first = self.near.as_ref().is_some_and(|near| near.brings());
+        let mut found = self.look(first, self.most).map(|count| (first, count));
+        if found.is_none()
+            && let Some(near) = &mut self.near
+            && near.goes_on()
+        {
+            found = self.look(!first, 1).map(|count| (!first, count));
+            if let (None, Some(near)) = (found, &mut self.near) {
+                near.note_nothing_anywhere();
             }
-        };
-        if let Some(near) = &mut self.near {
-            near.note_look(at_near, count > 0);
+        }
+        let count = found.map_or(0, |(_, count)| count);
+        if let (Some((at_near, _)), Some(near)) = (found, &mut self.near) {
+            near.note_find(at_near, now_ns);
         }
         // One that comes alone fills the one slot, and the look after it had better be the short one as well.
         self.full = if count == self.most { self.full + 1 } else { 0 };
@@ -242,10 +256,38 @@ impl Port {
         count > 0
     }
 
-    /// Takes from the kernel what the network has said. While there is anything, a sleep on the descriptor ends at once.
+    /// Takes into the inbox what has come at a socket, up to so many slots; how many, if any.
+    #[inline]
+    fn look(&mut self, at_near: bool, most: usize) -> Option<usize> {
+        let near = self.near.as_ref().filter(|_| at_near);
+        match near.map_or(&self.socket, |near| near.socket()).receive(&mut self.inbox, most) {
+            Ok(count) => (count > 0).then_some(count),
+            Err(error) => {
+                if !matches!(error.raw_os_error(), Some(libc::EAGAIN | libc::EINTR)) {
+                    self.look_for_reports();
+                }
+                None
+            }
+        }
+    }
+
+    /// Looks are at all sockets from now on, until nothing is found.
+    pub fn look_everywhere(&mut self) {
+        if let Some(near) = &mut self.near {
+            near.look_everywhere();
+        }
+    }
+
+    /// Takes from the kernel what the network has said. While there is anything, a sleep on a descriptor ends at once.
     pub fn look_for_reports(&mut self) {
-        let sockets = [&self.socket].into_iter().chain(self.near.as_ref().map(|near| near.socket()));
-        self.reports.extend(sockets.flat_map(|socket| std::iter::from_fn(|| socket.take_report())));
+        let Self { socket, near, reports, .. } = self;
+        reports.extend(std::iter::from_fn(|| socket.take_report()));
+        if let Some(near) = near
+            && let Some(report) = near.socket().take_report()
+        {
+            reports.push(report);
+            self.leave_near();
+        }
     }
 
     pub fn take_report(&mut self) -> Option<Report> {

@@ -100,9 +100,10 @@ impl Socket {
         Self::new(unsafe { OwnedFd::from_raw_fd(kernel::socket(libc::AF_INET, libc::SOCK_DGRAM)?) })
     }
 
-    /// Others of this user may have the same port, if they say so, too; what comes is for the one that fits best.
-    pub fn share_port(&self) -> bool {
-        self.set(libc::SOL_SOCKET, libc::SO_REUSEPORT, 1)
+    /// Whether other sockets of this user may be bound to the same port, if they say so, too; what comes is for the one that fits
+    /// best.
+    pub fn share_port(&self, shares: bool) {
+        self.set(libc::SOL_SOCKET, libc::SO_REUSEPORT, shares.into());
     }
 
     pub fn bind(&self, address: &SocketAddr) -> io::Result<()> {
