@@ -25,5 +25,9 @@ mod socket;
 pub use faults::Faults;
 pub use port::{Came, Port, Report, largest_datagram};
 
+/// Who has not been heard by a lane, or by a connected socket, for so long is sent to by the port's own socket again, where the
+/// kernel asks anew for the way: the other side may have moved to another card, or its filter may be gone.
+const TRUSTED_NS: u64 = 200_000_000;
+
 /// The longest datagram.
 pub const LONGEST: usize = weft_wire::link::LONGEST;

@@ -4,6 +4,7 @@
 //! this one is of IPv4 alone: a tenth of what a short datagram takes (decision 33). It costs looks, so it is taken only where
 //! nobody else has anything to say; who has after all is heard a few looks later.
 
+use super::TRUSTED_NS;
 use super::socket::Socket;
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
@@ -16,10 +17,6 @@ const LONG: u32 = 256;
 const BESIDE: u32 = 4;
 /// Finds in a row by one socket until that is so.
 const STEADY: u32 = 32;
-
-/// Whom it has brought nothing from for so long is sent to by the port's own socket, which asks for the way anew each time:
-/// the address that this one sends from may not lead there any more.
-const TRUSTED_NS: u64 = 200_000_000;
 
 /// Datagrams of one sender in a row.
 #[derive(Clone, Copy, Default)]
@@ -110,7 +107,7 @@ impl Near {
     pub fn goes_on(&mut self) -> bool {
         self.empty = self.empty.wrapping_add(1);
         let is_due = self.looks_everywhere || self.steady < STEADY || self.empty.is_multiple_of(BESIDE);
-        self.state == State::Bound && is_due
+        self.is_bound() && is_due
     }
 
     /// Every look is at both sockets, until one finds nothing at either.
@@ -122,7 +119,12 @@ impl Near {
         self.looks_everywhere = false;
     }
 
-    /// To whom it sends.
+    /// Whether anything can come by it.
+    pub fn is_bound(&self) -> bool {
+        self.state == State::Bound
+    }
+
+    /// To whom it sends: who has been heard by it lately. The address that it sends from may not lead there any more.
     #[inline]
     pub fn peer(&self, now_ns: u64) -> Option<&SocketAddr> {
         self.peer.as_ref().filter(|_| now_ns.saturating_sub(self.heard_ns) <= TRUSTED_NS)
@@ -145,7 +147,7 @@ impl Near {
             let is_bound = self.bind(own).is_ok();
             self.state = if is_bound { State::Bound } else { State::Useless };
         }
-        if self.state == State::Bound {
+        if self.is_bound() {
             self.leave();
             self.peer = self.socket.connect(Some(&to)).is_ok().then_some(to);
             self.heard_ns = now_ns;

@@ -156,7 +156,9 @@ impl Port {
     #[inline]
     pub fn flush(&mut self) -> bool {
         let by_lane = self.lane.as_mut().is_none_or(|lane| lane.flush());
-        by_lane && (self.outbox.is_empty() || self.flush_by_socket())
+        // Also where the lane is stuck.
+        let by_socket = self.outbox.is_empty() || self.flush_by_socket();
+        by_lane && by_socket
     }
 
     #[inline]
@@ -188,8 +190,8 @@ impl Port {
     }
 
     /// Hands on what has come, a bounded number of datagrams. `handle` answers whether it believes
-    /// that the datagram is of whom it says: the way that such a one came is the way back. One system call, or with
-    /// `look_at_socket` false none.
+    /// that the datagram is of whom it says: the way that such a one came is the way back. One system call, or two
+    /// where there are two sockets; with `look_at_socket` false none.
     #[inline]
     pub fn receive(
         &mut self,
@@ -283,6 +285,7 @@ impl Port {
         let Self { socket, near, reports, .. } = self;
         reports.extend(std::iter::from_fn(|| socket.take_report()));
         if let Some(near) = near
+            && near.is_bound()
             && let Some(report) = near.socket().take_report()
         {
             reports.push(report);

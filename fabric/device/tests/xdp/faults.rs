@@ -339,3 +339,34 @@ fn a_lane_that_has_failed_is_handed_out_to_be_watched_no_more() {
     assert!(port.lane().is_none() && port.take_failed_lane().is_none(), "the socket goes on alone");
     assert_eq!(control(libc::EPOLL_CTL_DEL, &failed), 0, "it is still open");
 }
+
+#[test]
+fn what_goes_by_the_socket_leaves_while_the_lane_is_stuck() {
+    let mut both = Both::with(XdpMode::Native);
+    let ports = both.ports();
+    both.sockets[1].send_to(b"hello", v4(1, ports[0])).expect("sent");
+    let Both { cable, sockets: [socket, _], lanes: [lane, _], .. } = both;
+    let beside = cable.socket(1);
+    let here = std::net::SocketAddr::new(std::net::Ipv4Addr::LOCALHOST.into(), cable::port(&beside));
+    let mut port = Port::new(socket.into()).expect("a port");
+    port.set_lane(lane, true);
+    let (mut from, begin) = (None, Instant::now());
+    while from.is_none() {
+        assert!(begin.elapsed() < LIMIT, "it does not come by the lane");
+        port.receive(0, false, |address, _| {
+            from = Some(address);
+            true
+        });
+    }
+    cable.ip(1, "link set eth0 down");
+    let mut send = |to| {
+        assert!(port.send(&to, 0, |place| {
+            place[..4].copy_from_slice(b"sent");
+            Some(4)
+        }));
+        port.flush()
+    };
+    assert!(!send(from.expect("just come")), "it is in the ring of a lane that is down");
+    send(here);
+    assert_eq!(beside.recv(&mut [0; 16]).expect("it comes"), 4);
+}
