@@ -1,5 +1,6 @@
 //! `cargo xtask install` and `cargo xtask tree`: commands, library, header and manual under one directory.
 
+use std::ffi::OsString;
 use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
@@ -33,10 +34,19 @@ const SOCKETS: &str = "libweft_sockets.so";
 /// The profile of the preloaded library: as the release, but a thread can be cancelled in it.
 const PRELOAD: &str = "preload";
 
+/// What becomes of the symbols of programs and libraries, which are four fifths of what is built.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Symbols {
+    /// They are not installed.
+    Left,
+    /// In a file of their own in `.debug` beside what they belong to, where gdb and valgrind look for them.
+    Beside,
+}
+
 /// Builds for release and installs under `prefix`.
-pub fn run(prefix: &Path) -> Result<()> {
+pub fn run(prefix: &Path, symbols: Symbols) -> Result<()> {
     let prefix = std::path::absolute(prefix)?;
-    fill(&prefix, "release")?;
+    fill(&prefix, "release", symbols)?;
     println!("installed; put {} first in PATH", prefix.join("bin").display());
     Ok(())
 }
@@ -44,20 +54,20 @@ pub fn run(prefix: &Path) -> Result<()> {
 /// The same under `target/weft`; returns that directory.
 pub fn tree(quick: bool) -> Result<PathBuf> {
     let prefix = target().join("weft");
-    fill(&prefix, if quick { "dev" } else { "release" })?;
+    fill(&prefix, if quick { "dev" } else { "release" }, Symbols::Beside)?;
     Ok(prefix)
 }
 
-fn fill(prefix: &Path, profile: &str) -> Result<()> {
+fn fill(prefix: &Path, profile: &str, symbols: Symbols) -> Result<()> {
     let libraries = ["weft-mpi-standard", "weft-mpi-mpich", "weft-mpi-fortran"];
     let named = libraries.iter().flat_map(|name| ["-p", name]);
     cargo(&["build", "--profile", profile, "-p", "weft"]).args(named).run()?;
     let preload = if profile == "dev" { profile } else { PRELOAD };
     cargo(&["build", "--profile", preload, "-p", "weft-sockets"]).run()?;
     let built = folder_of(profile);
-    commands(&built, &prefix.join("bin"))?;
-    library(&built, &prefix.join("lib"))?;
-    place(&folder_of(preload).join(SOCKETS), &prefix.join("lib").join(SOCKETS))?;
+    commands(&built, &prefix.join("bin"), symbols)?;
+    library(&built, &prefix.join("lib"), symbols)?;
+    place_stripped(&folder_of(preload).join(SOCKETS), &prefix.join("lib").join(SOCKETS), symbols)?;
     let headers = root().join("interfaces/mpi");
     place(&headers.join("include/mpi.h"), &prefix.join("include/mpi.h"))?;
     place(&headers.join("mpich/include/mpi.h"), &prefix.join("include/mpich/mpi.h"))?;
@@ -83,18 +93,18 @@ fn fortran_sources(mpi: &Path, include: &Path) -> Result<()> {
     Ok(())
 }
 
-fn commands(built: &Path, bin: &Path) -> Result<()> {
-    place(&built.join("weft"), &bin.join("weft"))?;
+fn commands(built: &Path, bin: &Path, symbols: Symbols) -> Result<()> {
+    place_stripped(&built.join("weft"), &bin.join("weft"), symbols)?;
     NAMES.iter().try_for_each(|name| link("weft", &bin.join(name)))
 }
 
-fn library(built: &Path, lib: &Path) -> Result<()> {
-    place(&built.join(LIBRARY), &lib.join(LIBRARY_VERSIONED))?;
+fn library(built: &Path, lib: &Path, symbols: Symbols) -> Result<()> {
+    place_stripped(&built.join(LIBRARY), &lib.join(LIBRARY_VERSIONED), symbols)?;
     link(LIBRARY_VERSIONED, &lib.join(LIBRARY))?;
-    place(&built.join(FORTRAN), &lib.join(FORTRAN_VERSIONED))?;
+    place_stripped(&built.join(FORTRAN), &lib.join(FORTRAN_VERSIONED), symbols)?;
     link(FORTRAN_VERSIONED, &lib.join(FORTRAN))?;
     let [mpich, debian] = MPICH_NAMES;
-    place(&built.join(MPICH), &lib.join(mpich))?;
+    place_stripped(&built.join(MPICH), &lib.join(mpich), symbols)?;
     link(mpich, &lib.join(debian))?;
     link(mpich, &lib.join(MPICH))
 }
@@ -140,12 +150,44 @@ fn manual(prefix: &Path) -> Result<()> {
 
 /// Copies a file beside its place and renames it there, so that a program that runs from the old one is not disturbed.
 fn place(from: &Path, to: &Path) -> Result<()> {
+    place_by(from, to, |fresh| {
+        fs::copy(from, fresh).map(drop).with_context(|| format!("cannot write {}", fresh.display()))
+    })
+}
+
+/// The same for a program or a library, without its symbols.
+fn place_stripped(from: &Path, to: &Path, symbols: Symbols) -> Result<()> {
+    let mut options: Vec<OsString> = vec!["--strip-all".into()];
+    if symbols == Symbols::Beside {
+        let apart = symbols_of(to);
+        place_by(from, &apart, |fresh| objcopy(&["--only-keep-debug".into()], from, fresh))?;
+        let mut link = OsString::from("--add-gnu-debuglink=");
+        link.push(&apart);
+        options.push(link);
+    }
+    place_by(from, to, |fresh| objcopy(&options, from, fresh))
+}
+
+/// Where the symbols of an installed file are.
+fn symbols_of(installed: &Path) -> PathBuf {
+    let mut name = installed.file_name().expect("a file has a name").to_owned();
+    name.push(".debug");
+    installed.with_file_name(".debug").join(name)
+}
+
+/// It comes with every linker that a C compiler uses here.
+fn objcopy(options: &[OsString], from: &Path, to: &Path) -> Result<()> {
+    Program::new("objcopy").args(options).args([from, to]).run()
+}
+
+/// Has `write` make a file beside its place, and renames it there.
+fn place_by(from: &Path, to: &Path, write: impl FnOnce(&Path) -> Result<()>) -> Result<()> {
     if !from.is_file() {
         bail!("{} is missing; the build should have made it", from.display());
     }
     fs::create_dir_all(to.parent().expect("the path has a folder"))?;
     let fresh = to.with_extension("new");
-    fs::copy(from, &fresh).with_context(|| format!("cannot write {}", fresh.display()))?;
+    write(&fresh)?;
     fs::rename(&fresh, to).with_context(|| format!("cannot write {}", to.display()))
 }
 
@@ -173,6 +215,24 @@ mod tests {
         assert_eq!(fs::read_to_string(folder.path().join("deep/link")).unwrap(), "two");
         assert_eq!(fs::read_dir(folder.path().join("deep")).unwrap().count(), 2);
         assert!(place(&folder.path().join("absent"), &to).is_err());
+    }
+
+    #[test]
+    fn installed_programs_run_without_symbols_which_lie_beside_them_where_they_are_wanted() {
+        let folder = tempfile::tempdir().unwrap();
+        let [source, built] = ["main.c", "built"].map(|name| folder.path().join(name));
+        fs::write(&source, "int a_symbol(void) { return 0; } int main(void) { return a_symbol(); }").unwrap();
+        Program::new("cc").args([Path::new("-g"), &source, Path::new("-o"), &built]).run().unwrap();
+        let named = |file: &Path| Program::new("nm").args([file]).output().is_ok_and(|text| text.contains("a_symbol"));
+        assert!(named(&built));
+        for (symbols, apart) in [(Symbols::Left, false), (Symbols::Beside, true)] {
+            let installed = folder.path().join(format!("{symbols:?}/bin/program"));
+            place_stripped(&built, &installed, symbols).unwrap();
+            Program::new(&installed).run().unwrap();
+            assert_eq!((named(&installed), named(&symbols_of(&installed))), (false, apart));
+            let link = Program::new("readelf").args(["--string-dump=.gnu_debuglink".as_ref(), &*installed]).output();
+            assert_eq!(link.unwrap().contains("program.debug"), apart);
+        }
     }
 
     #[test]

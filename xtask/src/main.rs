@@ -21,6 +21,7 @@ use std::process::ExitCode;
 
 use anyhow::Result;
 use clap::{Parser, Subcommand};
+use install::Symbols;
 
 #[derive(Parser)]
 #[command(name = "cargo xtask", about = "Developer commands", disable_help_subcommand = true)]
@@ -49,6 +50,9 @@ enum Command {
         /// The directory: DIR/bin, DIR/lib, DIR/include, DIR/share
         #[arg(long, value_name = "DIR")]
         prefix: PathBuf,
+        /// Keep the symbols of programs and libraries, in files of their own where debuggers look for them
+        #[arg(long)]
+        symbols: bool,
     },
     /// The same under target/weft, from where the tests and the demo run
     Tree {
@@ -98,7 +102,10 @@ fn run(command: Command) -> Result<bool> {
             Ok(true)
         }
         Command::Demo { picture } => demo::run(picture.as_deref()).map(|()| true),
-        Command::Install { prefix } => install::run(&prefix).map(|()| true),
+        Command::Install { prefix, symbols } => {
+            let symbols = if symbols { Symbols::Beside } else { Symbols::Left };
+            install::run(&prefix, symbols).map(|()| true)
+        }
         Command::Tree { quick } => install::tree(quick).map(|_| true),
         Command::Bench { arguments } => bench::run(&arguments).map(|()| true),
         Command::Hosts { command } => hosts::run(&command),
