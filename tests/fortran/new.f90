@@ -84,7 +84,7 @@ program module_f08
   integer(kind=MPI_COUNT_KIND) :: many
   integer(kind=MPI_ADDRESS_KIND) :: low, extent, value
   integer, asynchronous :: grid(6, 6)
-  logical :: flag
+  logical :: flag, yes, no
   character(len=MPI_MAX_LIBRARY_VERSION_STRING) :: version
   interface
     integer(c_int) function seen_from_c(comm, key, expected) bind(C)
@@ -102,6 +102,27 @@ program module_f08
       type(MPI_Status) :: one, many(*)
     end function
   end interface
+
+  ! What the compiler has for true and false may be told once, before the start.
+  call MPI_Abi_get_fortran_booleans(4, yes, no, flag)
+  call check(.not. flag, 'nobody has told')
+  call MPI_Abi_set_fortran_booleans(4, .true., .false., err)
+  call check(err == MPI_SUCCESS, 'told')
+  yes = .false.
+  no = .true.
+  call MPI_Abi_get_fortran_booleans(4, yes, no, flag)
+  call check(flag .and. yes .and. .not. no, 'true and false')
+  call MPI_Abi_get_fortran_info(info)
+  call check(info == MPI_INFO_NULL, 'no sizes are known')
+  call MPI_Info_create(info)
+  call MPI_Info_set(info, 'mpi_integer_size', '4')
+  call MPI_Abi_set_fortran_info(info, err)
+  call check(err == MPI_SUCCESS, 'sizes')
+  call MPI_Info_free(info)
+  call MPI_Abi_get_fortran_info(info)
+  call MPI_Info_get_nkeys(info, n)
+  call check(n == 1, 'the same sizes')
+  call MPI_Info_free(info)
 
   call MPI_Init()
   comm = MPI_COMM_WORLD

@@ -63,10 +63,7 @@ pub fn functions(table: &Table) -> impl Iterator<Item = &Function> {
     let chapters = table.chapters.iter().flat_map(|chapter| &chapter.functions);
     chapters.filter(|function| {
         let name = &*function.name;
-        !(name.starts_with("MPI_T_")
-            || name.ends_with("_toint")
-            || name.ends_with("_fromint")
-            || name.starts_with("MPI_Abi_") && name.contains("fortran"))
+        !(name.starts_with("MPI_T_") || name.ends_with("_toint") || name.ends_with("_fromint"))
     })
 }
 
@@ -119,7 +116,8 @@ fn what(function: &Function, name: &str, base: &str, stars: usize, is_array: boo
         ("argv" | "array_of_commands", _) => return What::Texts,
         // The bits that members agree on.
         ("flag", "int") if function.name.to_lowercase().ends_with("agree") => return What::Number(Width::Default),
-        ("flag" | "reorder" | "commute" | "high" | "weighted", "int") => return What::Logical,
+        ("flag" | "reorder" | "commute" | "high" | "weighted" | "is_set", "int") => return What::Logical,
+        ("logical_true" | "logical_false", _) => return What::Logical,
         ("periods" | "remain_dims", "int") => return What::Logicals,
         _ => {}
     }
