@@ -41,6 +41,8 @@ program module_mpi
   implicit none
   integer :: err, rank, size, n, status(MPI_STATUS_SIZE), request, types(2), fh, win, keyval
   integer(kind=MPI_ADDRESS_KIND) :: bytes, place, value
+  integer(kind=MPI_COUNT_KIND) :: each
+  integer :: parts(6), requests(2)
   real :: matrix(4, 4)
   character(len=8) :: text
   complex(kind=8) :: z
@@ -110,6 +112,20 @@ program module_mpi
   call MPI_Wait(request, MPI_STATUS_IGNORE, err)
   call MPI_Status_f2f08(status, new, err)
   call check(new%MPI_SOURCE == n .and. new%MPI_TAG == 9, 'status')
+
+  ! Messages in parts, whose counts are large in this interface as well.
+  each = 3
+  parts = rank
+  call MPI_Precv_init(parts(4:), 1, each, MPI_INTEGER, mod(rank+size-1, size), 5, MPI_COMM_WORLD, MPI_INFO_NULL, &
+                      requests(1), err)
+  call MPI_Psend_init(parts, 3, 1_MPI_COUNT_KIND, MPI_INTEGER, mod(rank+1, size), 5, MPI_COMM_WORLD, MPI_INFO_NULL, &
+                      requests(2), err)
+  call MPI_Startall(2, requests, err)
+  call MPI_Pready_range(0, 2, requests(2), err)
+  call MPI_Waitall(2, requests, MPI_STATUSES_IGNORE, err)
+  call check(all(parts(4:) == mod(rank+size-1, size)), 'a message in parts')
+  call MPI_Request_free(requests(1), err)
+  call MPI_Request_free(requests(2), err)
 
   ! A representation of data of one's own.
   call get_command_argument(1, path)

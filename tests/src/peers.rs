@@ -33,6 +33,13 @@ impl Peer {
         command
     }
 
+    /// The header of this name that the library brings for its compiler commands.
+    pub fn header(self, name: &str) -> PathBuf {
+        let header = self.environment().join("include").join(name);
+        assert!(header.exists(), "{} has no header '{name}'", self.package());
+        header
+    }
+
     /// The sources that the package was built from, with the tests of its authors.
     pub fn sources(self) -> PathBuf {
         let environment = self.environment();

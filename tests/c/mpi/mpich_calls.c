@@ -194,6 +194,10 @@ static void errors(void)
     CHECK(MPI_Send(&value, 1, MPI_DATATYPE_NULL, 0, 0, dup) == MPI_ERR_TYPE);
     CHECK(MPI_Send(&value, 1, (MPI_Datatype)MPI_SUM, 0, 0, dup) == MPI_ERR_TYPE);
     CHECK(MPI_Bcast(&value, 1, MPI_INT, check_size, dup) == MPI_ERR_ROOT);
+    /* Counts of messages in parts are large in every ABI: none of their bits is lost. */
+    MPI_Request request;
+    CHECK(MPI_Psend_init(&value, 4, 1LL << 62, MPI_BYTE, 0, 0, dup, MPI_INFO_NULL, &request) == MPI_ERR_COUNT);
+    CHECK(MPI_Precv_init(&value, 4, 1LL << 62, MPI_BYTE, 0, 0, dup, MPI_INFO_NULL, &request) == MPI_ERR_COUNT);
     OK(MPI_Comm_get_errhandler(dup, &got));
     OK(MPI_Errhandler_free(&got));
     CHECK(got == MPI_ERRHANDLER_NULL);
@@ -398,6 +402,9 @@ static void fortran(void)
     int length, major, minor;
     char name[MPI_MAX_PROCESSOR_NAME];
     CHECK(MPI_Comm_f2c(MPI_Comm_c2f(MPI_COMM_WORLD)) == MPI_COMM_WORLD);
+    /* They are functions besides. */
+    MPI_Fint (*convert)(MPI_Comm) = MPI_Comm_c2f;
+    CHECK((PMPI_Comm_f2c)(convert(MPI_COMM_WORLD)) == MPI_COMM_WORLD);
     OK(MPI_Status_c2f(&status, raw));
     CHECK(raw[MPI_F_SOURCE] == 3 && raw[MPI_F_TAG] == 4);
     OK(MPI_Status_f2c(raw, &back));

@@ -217,8 +217,8 @@ static void long_ones(void)
     int *out = malloc(PARTS * EACH * sizeof(int)), *in = malloc(PARTS * EACH * sizeof(int));
     MPI_Request both[2];
     CHECK(out && in);
-    OK(MPI_Psend_init_c(out, PARTS, EACH, MPI_INT, right, 8, MPI_COMM_WORLD, MPI_INFO_NULL, &both[0]));
-    OK(MPI_Precv_init_c(in, 1, PARTS * EACH, MPI_INT, left, 8, MPI_COMM_WORLD, MPI_INFO_NULL, &both[1]));
+    OK(MPI_Psend_init(out, PARTS, EACH, MPI_INT, right, 8, MPI_COMM_WORLD, MPI_INFO_NULL, &both[0]));
+    OK(MPI_Precv_init(in, 1, PARTS * EACH, MPI_INT, left, 8, MPI_COMM_WORLD, MPI_INFO_NULL, &both[1]));
     for (int turn = 0; turn < 2; turn++) {
         OK(MPI_Startall(2, both));
         for (int i = 0; i < PARTS * EACH; i++)

@@ -33,7 +33,7 @@ static void making(void)
     REFUSED(MPI_ERR_ARG, "partitions -1", MPI_Psend_init(out, -1, 1, MPI_INT, 0, 0, world, none, &r));
     REFUSED(MPI_ERR_ARG, "partitions -1", MPI_Precv_init(in, -1, 1, MPI_INT, 0, 0, world, none, &r));
     REFUSED(MPI_ERR_COUNT, "count -2", MPI_Psend_init(out, 2, -2, MPI_INT, 0, 0, world, none, &r));
-    REFUSED(MPI_ERR_COUNT, "2^63-1", MPI_Psend_init_c(out, 4, INT64_MAX / 2, MPI_INT, 0, 0, world, none, &r));
+    REFUSED(MPI_ERR_COUNT, "2^63-1", MPI_Psend_init(out, 4, INT64_MAX / 2, MPI_INT, 0, 0, world, none, &r));
     REFUSED(MPI_ERR_TYPE, "datatype", MPI_Psend_init(out, 2, 2, MPI_DATATYPE_NULL, 0, 0, world, none, &r));
     REFUSED(MPI_ERR_RANK, "rank -1", MPI_Precv_init(in, 2, 2, MPI_INT, MPI_ANY_SOURCE, 0, world, none, &r));
     REFUSED(MPI_ERR_TAG, "tag -2", MPI_Precv_init(in, 2, 2, MPI_INT, 0, MPI_ANY_TAG, world, none, &r));

@@ -103,18 +103,23 @@ pub fn write(table: &Table, constants: &[Section], more: &Chapter) -> String {
 /// Statuses of C, of Fortran, and of Fortran 2008.
 const STATUSES: [(&str, &str); 3] = [("c", "MPI_Status"), ("f", "MPI_Fint"), ("f08", "MPI_F08_status")];
 
+/// What MPI 1 wrote without `const`: whoever wraps one of these defines it as other headers of this ABI declare it.
+const WITHOUT_CONST: [&str; 3] = ["MPI_Address", "MPI_Type_hindexed", "MPI_Type_struct"];
+
 fn write_function(text: &mut String, function: &Function) {
     let is_conversion = function.name.ends_with("_c2f") || function.name.ends_with("_f2c");
     for &wide in function.forms() {
         for prefix in ["", "P"] {
             let name = format!("{prefix}{}", function.name_of(wide));
-            let _ = match &function.parameters[..] {
-                // Macros, as in every header of this ABI: then a program needs no such function of the library.
-                [only] if is_conversion && !function.name.contains("File") => {
-                    writeln!(text, "#define {name}({0}) (({1})({0}))", only.name, function.answer)
-                }
-                _ => writeln!(text, "{};", function.declaration(&name, wide)),
-            };
+            let mut declaration = function.declaration(&name, wide);
+            if WITHOUT_CONST.contains(&&*function.name) {
+                declaration = declaration.replace("const ", "");
+            }
+            let _ = writeln!(text, "{declaration};");
+            // Macros besides, as in every header of this ABI: then a program that calls one needs no such function of the library.
+            if let ([only], true) = (&function.parameters[..], is_conversion && !function.name.contains("File")) {
+                let _ = writeln!(text, "#define {name}({0}) (({1})({0}))", only.name, function.answer);
+            }
         }
     }
 }

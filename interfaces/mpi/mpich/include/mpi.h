@@ -1214,14 +1214,10 @@ int MPI_Pready_list(int length, const int array_of_partitions[], MPI_Request req
 int PMPI_Pready_list(int length, const int array_of_partitions[], MPI_Request request);
 int MPI_Pready_range(int partition_low, int partition_high, MPI_Request request);
 int PMPI_Pready_range(int partition_low, int partition_high, MPI_Request request);
-int MPI_Precv_init(void *buf, int partitions, int count, MPI_Datatype datatype, int dest, int tag, MPI_Comm comm, MPI_Info info, MPI_Request *request);
-int PMPI_Precv_init(void *buf, int partitions, int count, MPI_Datatype datatype, int dest, int tag, MPI_Comm comm, MPI_Info info, MPI_Request *request);
-int MPI_Precv_init_c(void *buf, int partitions, MPI_Count count, MPI_Datatype datatype, int dest, int tag, MPI_Comm comm, MPI_Info info, MPI_Request *request);
-int PMPI_Precv_init_c(void *buf, int partitions, MPI_Count count, MPI_Datatype datatype, int dest, int tag, MPI_Comm comm, MPI_Info info, MPI_Request *request);
-int MPI_Psend_init(const void *buf, int partitions, int count, MPI_Datatype datatype, int dest, int tag, MPI_Comm comm, MPI_Info info, MPI_Request *request);
-int PMPI_Psend_init(const void *buf, int partitions, int count, MPI_Datatype datatype, int dest, int tag, MPI_Comm comm, MPI_Info info, MPI_Request *request);
-int MPI_Psend_init_c(const void *buf, int partitions, MPI_Count count, MPI_Datatype datatype, int dest, int tag, MPI_Comm comm, MPI_Info info, MPI_Request *request);
-int PMPI_Psend_init_c(const void *buf, int partitions, MPI_Count count, MPI_Datatype datatype, int dest, int tag, MPI_Comm comm, MPI_Info info, MPI_Request *request);
+int MPI_Precv_init(void *buf, int partitions, MPI_Count count, MPI_Datatype datatype, int dest, int tag, MPI_Comm comm, MPI_Info info, MPI_Request *request);
+int PMPI_Precv_init(void *buf, int partitions, MPI_Count count, MPI_Datatype datatype, int dest, int tag, MPI_Comm comm, MPI_Info info, MPI_Request *request);
+int MPI_Psend_init(const void *buf, int partitions, MPI_Count count, MPI_Datatype datatype, int dest, int tag, MPI_Comm comm, MPI_Info info, MPI_Request *request);
+int PMPI_Psend_init(const void *buf, int partitions, MPI_Count count, MPI_Datatype datatype, int dest, int tag, MPI_Comm comm, MPI_Info info, MPI_Request *request);
 
 /* Collective operations (MPI 5.0, chapter 6). */
 int MPI_Barrier(MPI_Comm comm);
@@ -1932,69 +1928,109 @@ int PMPIX_Comm_ack_failed(MPI_Comm comm, int num_to_ack, int *num_acked);
 #endif
 
 /* Functions that only this ABI has: names that MPI 3.0 removed, and handles as Fortran integers. */
-int MPI_Address(const void *location, MPI_Aint *address);
-int PMPI_Address(const void *location, MPI_Aint *address);
+int MPI_Address(void *location, MPI_Aint *address);
+int PMPI_Address(void *location, MPI_Aint *address);
 int MPI_Errhandler_create(MPI_Comm_errhandler_function *comm_errhandler_fn, MPI_Errhandler *errhandler);
 int PMPI_Errhandler_create(MPI_Comm_errhandler_function *comm_errhandler_fn, MPI_Errhandler *errhandler);
 int MPI_Errhandler_get(MPI_Comm comm, MPI_Errhandler *errhandler);
 int PMPI_Errhandler_get(MPI_Comm comm, MPI_Errhandler *errhandler);
 int MPI_Errhandler_set(MPI_Comm comm, MPI_Errhandler errhandler);
 int PMPI_Errhandler_set(MPI_Comm comm, MPI_Errhandler errhandler);
-int MPI_Type_hindexed(int count, const int array_of_blocklengths[], const MPI_Aint array_of_displacements[], MPI_Datatype oldtype, MPI_Datatype *newtype);
-int PMPI_Type_hindexed(int count, const int array_of_blocklengths[], const MPI_Aint array_of_displacements[], MPI_Datatype oldtype, MPI_Datatype *newtype);
+int MPI_Type_hindexed(int count, int array_of_blocklengths[], MPI_Aint array_of_displacements[], MPI_Datatype oldtype, MPI_Datatype *newtype);
+int PMPI_Type_hindexed(int count, int array_of_blocklengths[], MPI_Aint array_of_displacements[], MPI_Datatype oldtype, MPI_Datatype *newtype);
 int MPI_Type_hvector(int count, int blocklength, MPI_Aint stride, MPI_Datatype oldtype, MPI_Datatype *newtype);
 int PMPI_Type_hvector(int count, int blocklength, MPI_Aint stride, MPI_Datatype oldtype, MPI_Datatype *newtype);
-int MPI_Type_struct(int count, const int array_of_blocklengths[], const MPI_Aint array_of_displacements[], const MPI_Datatype array_of_types[], MPI_Datatype *newtype);
-int PMPI_Type_struct(int count, const int array_of_blocklengths[], const MPI_Aint array_of_displacements[], const MPI_Datatype array_of_types[], MPI_Datatype *newtype);
+int MPI_Type_struct(int count, int array_of_blocklengths[], MPI_Aint array_of_displacements[], MPI_Datatype array_of_types[], MPI_Datatype *newtype);
+int PMPI_Type_struct(int count, int array_of_blocklengths[], MPI_Aint array_of_displacements[], MPI_Datatype array_of_types[], MPI_Datatype *newtype);
 int MPI_Type_extent(MPI_Datatype datatype, MPI_Aint *extent);
 int PMPI_Type_extent(MPI_Datatype datatype, MPI_Aint *extent);
 int MPI_Type_lb(MPI_Datatype datatype, MPI_Aint *displacement);
 int PMPI_Type_lb(MPI_Datatype datatype, MPI_Aint *displacement);
 int MPI_Type_ub(MPI_Datatype datatype, MPI_Aint *displacement);
 int PMPI_Type_ub(MPI_Datatype datatype, MPI_Aint *displacement);
+MPI_Fint MPI_Comm_c2f(MPI_Comm comm);
 #define MPI_Comm_c2f(comm) ((MPI_Fint)(comm))
+MPI_Fint PMPI_Comm_c2f(MPI_Comm comm);
 #define PMPI_Comm_c2f(comm) ((MPI_Fint)(comm))
+MPI_Comm MPI_Comm_f2c(MPI_Fint comm);
 #define MPI_Comm_f2c(comm) ((MPI_Comm)(comm))
+MPI_Comm PMPI_Comm_f2c(MPI_Fint comm);
 #define PMPI_Comm_f2c(comm) ((MPI_Comm)(comm))
+MPI_Fint MPI_Errhandler_c2f(MPI_Errhandler errhandler);
 #define MPI_Errhandler_c2f(errhandler) ((MPI_Fint)(errhandler))
+MPI_Fint PMPI_Errhandler_c2f(MPI_Errhandler errhandler);
 #define PMPI_Errhandler_c2f(errhandler) ((MPI_Fint)(errhandler))
+MPI_Errhandler MPI_Errhandler_f2c(MPI_Fint errhandler);
 #define MPI_Errhandler_f2c(errhandler) ((MPI_Errhandler)(errhandler))
+MPI_Errhandler PMPI_Errhandler_f2c(MPI_Fint errhandler);
 #define PMPI_Errhandler_f2c(errhandler) ((MPI_Errhandler)(errhandler))
 MPI_Fint MPI_File_c2f(MPI_File file);
 MPI_Fint PMPI_File_c2f(MPI_File file);
 MPI_File MPI_File_f2c(MPI_Fint file);
 MPI_File PMPI_File_f2c(MPI_Fint file);
+MPI_Fint MPI_Group_c2f(MPI_Group group);
 #define MPI_Group_c2f(group) ((MPI_Fint)(group))
+MPI_Fint PMPI_Group_c2f(MPI_Group group);
 #define PMPI_Group_c2f(group) ((MPI_Fint)(group))
+MPI_Group MPI_Group_f2c(MPI_Fint group);
 #define MPI_Group_f2c(group) ((MPI_Group)(group))
+MPI_Group PMPI_Group_f2c(MPI_Fint group);
 #define PMPI_Group_f2c(group) ((MPI_Group)(group))
+MPI_Fint MPI_Info_c2f(MPI_Info info);
 #define MPI_Info_c2f(info) ((MPI_Fint)(info))
+MPI_Fint PMPI_Info_c2f(MPI_Info info);
 #define PMPI_Info_c2f(info) ((MPI_Fint)(info))
+MPI_Info MPI_Info_f2c(MPI_Fint info);
 #define MPI_Info_f2c(info) ((MPI_Info)(info))
+MPI_Info PMPI_Info_f2c(MPI_Fint info);
 #define PMPI_Info_f2c(info) ((MPI_Info)(info))
+MPI_Fint MPI_Message_c2f(MPI_Message message);
 #define MPI_Message_c2f(message) ((MPI_Fint)(message))
+MPI_Fint PMPI_Message_c2f(MPI_Message message);
 #define PMPI_Message_c2f(message) ((MPI_Fint)(message))
+MPI_Message MPI_Message_f2c(MPI_Fint message);
 #define MPI_Message_f2c(message) ((MPI_Message)(message))
+MPI_Message PMPI_Message_f2c(MPI_Fint message);
 #define PMPI_Message_f2c(message) ((MPI_Message)(message))
+MPI_Fint MPI_Op_c2f(MPI_Op op);
 #define MPI_Op_c2f(op) ((MPI_Fint)(op))
+MPI_Fint PMPI_Op_c2f(MPI_Op op);
 #define PMPI_Op_c2f(op) ((MPI_Fint)(op))
+MPI_Op MPI_Op_f2c(MPI_Fint op);
 #define MPI_Op_f2c(op) ((MPI_Op)(op))
+MPI_Op PMPI_Op_f2c(MPI_Fint op);
 #define PMPI_Op_f2c(op) ((MPI_Op)(op))
+MPI_Fint MPI_Request_c2f(MPI_Request request);
 #define MPI_Request_c2f(request) ((MPI_Fint)(request))
+MPI_Fint PMPI_Request_c2f(MPI_Request request);
 #define PMPI_Request_c2f(request) ((MPI_Fint)(request))
+MPI_Request MPI_Request_f2c(MPI_Fint request);
 #define MPI_Request_f2c(request) ((MPI_Request)(request))
+MPI_Request PMPI_Request_f2c(MPI_Fint request);
 #define PMPI_Request_f2c(request) ((MPI_Request)(request))
+MPI_Fint MPI_Session_c2f(MPI_Session session);
 #define MPI_Session_c2f(session) ((MPI_Fint)(session))
+MPI_Fint PMPI_Session_c2f(MPI_Session session);
 #define PMPI_Session_c2f(session) ((MPI_Fint)(session))
+MPI_Session MPI_Session_f2c(MPI_Fint session);
 #define MPI_Session_f2c(session) ((MPI_Session)(session))
+MPI_Session PMPI_Session_f2c(MPI_Fint session);
 #define PMPI_Session_f2c(session) ((MPI_Session)(session))
+MPI_Fint MPI_Type_c2f(MPI_Datatype datatype);
 #define MPI_Type_c2f(datatype) ((MPI_Fint)(datatype))
+MPI_Fint PMPI_Type_c2f(MPI_Datatype datatype);
 #define PMPI_Type_c2f(datatype) ((MPI_Fint)(datatype))
+MPI_Datatype MPI_Type_f2c(MPI_Fint datatype);
 #define MPI_Type_f2c(datatype) ((MPI_Datatype)(datatype))
+MPI_Datatype PMPI_Type_f2c(MPI_Fint datatype);
 #define PMPI_Type_f2c(datatype) ((MPI_Datatype)(datatype))
+MPI_Fint MPI_Win_c2f(MPI_Win win);
 #define MPI_Win_c2f(win) ((MPI_Fint)(win))
+MPI_Fint PMPI_Win_c2f(MPI_Win win);
 #define PMPI_Win_c2f(win) ((MPI_Fint)(win))
+MPI_Win MPI_Win_f2c(MPI_Fint win);
 #define MPI_Win_f2c(win) ((MPI_Win)(win))
+MPI_Win PMPI_Win_f2c(MPI_Fint win);
 #define PMPI_Win_f2c(win) ((MPI_Win)(win))
 int MPI_Status_c2f(const MPI_Status *from, MPI_Fint *to);
 int PMPI_Status_c2f(const MPI_Status *from, MPI_Fint *to);
