@@ -53,6 +53,27 @@ fn errors_go_to_the_handler_of_the_session_or_the_one_that_is_given() {
 }
 
 #[test]
+fn the_end_of_a_session_cleans_up_what_is_left_of_it() {
+    let folder = TempDir::new().expect("there is room for a folder");
+    let program = compile(folder.path(), "sessions", &[]);
+    for ranks in [1, 2, 3, 4] {
+        let file = folder.path().join("file").display().to_string();
+        let output = command(&program, ranks, &["left", &file]).output().expect("weft can be started");
+        assert_ok(&format!("on {ranks} ranks"), &output);
+    }
+}
+
+#[test]
+fn the_world_s_communicator_may_be_used_without_the_world() {
+    passes("bare", &[1, 2, 3]);
+}
+
+#[test]
+fn a_rank_that_ends_with_a_session_open_after_the_world_ends_nobody_else() {
+    weft_tests::ranks::passes("sessions_open", &[2, 3, 4]);
+}
+
+#[test]
 fn a_rank_that_ends_with_a_session_open_is_named() {
     let folder = TempDir::new().expect("there is room for a folder");
     let program = compile(folder.path(), "sessions_left", &[]);

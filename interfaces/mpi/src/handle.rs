@@ -95,12 +95,23 @@ impl Kind {
     pub fn unknown(self, argument: &str, handle: usize) -> Error {
         let why = if handle == self.null() {
             "is the null handle".to_owned()
+        } else if let (Self::Comm, Some(name)) = (self, predefined_comm(handle)) {
+            format!("is {name}, which is no more after MPI_Finalize")
         } else if handle < FIRST_USER || handle >> KIND_SHIFT != self as usize {
             format!("({handle:#x}) is no {}", self.noun())
         } else {
             format!("({handle:#x}) was freed or never made")
         };
         Error::new(self.class(), format!("{argument} {why}"))
+    }
+}
+
+/// The name of a communicator that is there until `MPI_Finalize`.
+fn predefined_comm(handle: usize) -> Option<&'static str> {
+    match handle {
+        crate::abi::COMM_WORLD => Some("MPI_COMM_WORLD"),
+        crate::abi::COMM_SELF => Some("MPI_COMM_SELF"),
+        _ => None,
     }
 }
 
@@ -302,6 +313,13 @@ mod tests {
         let comm = comms.insert(1);
         groups.insert(2);
         assert_eq!(groups.get(comm).unwrap_err().detail, format!("group ({comm:#x}) is no group"));
+    }
+
+    #[test]
+    fn a_communicator_of_the_world_that_is_gone_is_named() {
+        let comms: Table<()> = Table::new(Kind::Comm);
+        let detail = comms.get(0x101).unwrap_err().detail;
+        assert_eq!(detail, "comm is MPI_COMM_WORLD, which is no more after MPI_Finalize");
     }
 
     #[test]

@@ -6,6 +6,7 @@
 //! The table has a lock of its own, so that `MPI_Session_init` may be called whatever other threads do.
 
 pub mod abi;
+mod left;
 
 use crate::errhandler::Handler;
 use crate::error::{Class, Error, Result};

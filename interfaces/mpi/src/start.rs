@@ -129,7 +129,6 @@ fn start(level: i32) -> Result<()> {
         _ => return Err(Error::new(Class::Other, "the interface cannot be started again after MPI_Finalize")),
     }
     begin(&mut membership, level == THREAD_MULTIPLE)?;
-    define_communicators(&mut WORLD.enter());
     THREAD_LEVEL.store(level, Ordering::Relaxed);
     let _ = MAIN.set(std::thread::current().id());
     PHASE.store(RUNNING, Ordering::Release);
@@ -150,13 +149,14 @@ pub fn begin_session(asked: Option<i32>) -> Result<i32> {
     Ok(asked.unwrap_or(most).min(most))
 }
 
-/// Ends a session whose objects are freed.
-pub fn end_session() -> Result<()> {
-    let mut membership = membership();
+/// Ends a session, whose objects `clean_up` frees; those of a forked copy are the rank's.
+pub fn end_session(clean_up: impl FnOnce() -> Result<()>) -> Result<()> {
     if is_copy() {
         USERS.fetch_sub(1, Ordering::Release);
         return Ok(());
     }
+    clean_up()?;
+    let mut membership = membership();
     if USERS.load(Ordering::Relaxed) == 1 {
         crate::point::settle("MPI_Session_finalize");
     }
@@ -210,10 +210,12 @@ fn join(shared: bool) -> Result<()> {
     crate::attribute::set_predefined(&world);
     crate::datatype::abi::define_predefined(&mut world.types);
     crate::op::abi::define_predefined(&mut world.ops);
+    define_communicators(&mut world);
     WORLD.open(world, shared);
     Ok(())
 }
 
+/// Until `MPI_Finalize` they are there for programs that have sessions only, too: many use them, and others let them.
 fn define_communicators(world: &mut World) {
     let (me, size) = (world.endpoint.me(), world.endpoint.world_size());
     let everyone = Arc::new(Group::new((0..size).map(weft_fabric::Peer).collect(), me));
@@ -237,6 +239,19 @@ fn end(membership: &mut Membership) {
         WORLD.close().endpoint.leave();
         Membership::Left
     };
+}
+
+/// The process ends. One that has called `MPI_Finalize` may have left a session open: it has told the world that it
+/// leaves, and tells the job here, so that nobody takes it for lost.
+pub extern "C" fn at_exit() {
+    if PHASE.load(Ordering::Relaxed) != ENDED || !is_running() || is_copy() {
+        return;
+    }
+    // Who holds it begins or ends something in another thread, and will not come to an end.
+    if let Ok(mut membership) = MEMBERSHIP.try_lock() {
+        USERS.store(1, Ordering::Release);
+        end(&mut membership);
+    }
 }
 
 /// Whether this is a forked copy of the process that joined the job.

@@ -326,7 +326,6 @@ static void errors(void)
     REFUSED(MPI_ERR_ARG, "pset_name is a null", MPI_Session_get_nth_pset(session, MPI_INFO_NULL, 0, &length, NULL));
     REFUSED(MPI_ERR_ARG, "pset_len is a null", MPI_Session_get_nth_pset(session, MPI_INFO_NULL, 0, NULL, name));
     REFUSED(MPI_ERR_INFO, "info", MPI_Session_get_num_psets(session, (MPI_Info)0x7777, &n));
-    REFUSED(MPI_ERR_ARG, "newgroup is a null", MPI_Group_from_session_pset(session, "mpi://SELF", NULL));
     REFUSED(MPI_ERR_ERRHANDLER, "made for a comm", MPI_Session_set_errhandler(session, for_comms));
 
     OK(MPI_Group_from_session_pset(session, "mpi://SELF", &group));
@@ -342,9 +341,7 @@ static void errors(void)
             MPI_Intercomm_create_from_groups(group, 0, group, -1, "x", MPI_INFO_NULL, MPI_ERRORS_RETURN, &comm));
     REFUSED(MPI_ERR_GROUP, "in common",
             MPI_Intercomm_create_from_groups(group, 0, group, 0, "x", MPI_INFO_NULL, MPI_ERRORS_RETURN, &comm));
-    OK(MPI_Comm_create_from_group(group, "left", MPI_INFO_NULL, MPI_ERRORS_RETURN, &comm));
-    REFUSED(MPI_ERR_SESSION, "1 communicators that are not freed", MPI_Session_finalize(&session));
-    OK(MPI_Comm_free(&comm));
+    REFUSED(MPI_ERR_ARG, "newgroup is a null", MPI_Group_from_session_pset(session, "mpi://WORLD", NULL));
 
     /* Whose handler is asked: the session's, and the one that a call is given. */
     OK(MPI_Session_set_errhandler(session, for_sessions));
@@ -360,6 +357,82 @@ static void errors(void)
     OK(MPI_Group_free(&group));
     OK(MPI_Session_finalize(&session));
     free(longer);
+}
+
+static int deleted;
+
+static int count_deletion(MPI_Comm comm, int keyval, void *value, void *state)
+{
+    (void)comm, (void)keyval, (void)state;
+    deleted += *(int *)value;
+    return MPI_SUCCESS;
+}
+
+/* A session ends with all that was made from it still there, in another order than others know it. */
+static void left(const char *path)
+{
+    static int memory[4], one = 1;
+    static char room[MPI_BSEND_OVERHEAD + 64];
+    MPI_Session session, other;
+    MPI_Comm comm, halves, kept;
+    MPI_Win win, second;
+    MPI_File file;
+    int keyval, *base, value = 0, sent = 7;
+    OK(MPI_Session_init(MPI_INFO_NULL, MPI_ERRORS_RETURN, &session));
+    OK(MPI_Session_init(MPI_INFO_NULL, MPI_ERRORS_RETURN, &other));
+    place(session);
+    comm = comm_of(session, "mpi://WORLD", "left");
+    kept = comm_of(other, "mpi://WORLD", "kept");
+    /* Handles differ from rank to rank. */
+    if (check_rank % 2 == 0)
+        halves = comm_of(session, "mpi://SELF", "alone");
+    OK(MPI_Comm_split(comm, check_rank % 2, 0, &halves));
+    OK(MPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, count_deletion, &keyval, NULL));
+    OK(MPI_Comm_set_attr(comm, keyval, &one));
+    OK(MPI_Comm_set_attr(halves, keyval, &one));
+    OK(MPI_Comm_set_attr(kept, keyval, &one));
+    OK(MPI_Win_create(memory, sizeof memory, sizeof(int), MPI_INFO_NULL, comm, &win));
+    OK(MPI_Win_allocate(sizeof(int), sizeof(int), MPI_INFO_NULL, halves, &base, &second));
+    OK(MPI_Win_fence(0, win));
+    OK(MPI_Put(&one, 1, MPI_INT, (check_rank + 1) % check_size, 1, 1, MPI_INT, win));
+    OK(MPI_Win_fence(MPI_MODE_NOSUCCEED, win));
+    CHECK(memory[1] == 1);
+    OK(MPI_File_open(comm, path, MPI_MODE_CREATE | MPI_MODE_RDWR | MPI_MODE_DELETE_ON_CLOSE, MPI_INFO_NULL, &file));
+    OK(MPI_Session_attach_buffer(session, room, sizeof room));
+    OK(MPI_Bsend(&sent, 1, MPI_INT, (check_rank + 1) % check_size, 3, comm));
+    OK(MPI_Recv(&value, 1, MPI_INT, (check_rank + check_size - 1) % check_size, 3, comm, MPI_STATUS_IGNORE));
+    CHECK(value == 7);
+    OK(MPI_Session_finalize(&session));
+    CHECK(session == MPI_SESSION_NULL && deleted == 2);
+    /* All have closed the file, and the first one has deleted it. */
+    CHECK(fopen(path, "r") == NULL);
+    MPI_Comm_free_keyval(&keyval);
+    try_comm(kept);
+    OK(MPI_Session_finalize(&other));
+    CHECK(deleted == 3);
+}
+
+/* MPI_COMM_WORLD is there without MPI_Init, and the same one after it. */
+static void bare(int *argc, char ***argv)
+{
+    MPI_Session session;
+    int flag;
+    for (int turn = 0; turn < 2; turn++) {
+        OK(MPI_Session_init(MPI_INFO_NULL, MPI_ERRORS_RETURN, &session));
+        place(session);
+        OK(MPI_Barrier(MPI_COMM_WORLD));
+        try_comm(MPI_COMM_WORLD);
+        try_comm(MPI_COMM_SELF);
+        OK(MPI_Initialized(&flag));
+        CHECK(!flag);
+        OK(MPI_Session_finalize(&session));
+    }
+    OK(MPI_Session_init(MPI_INFO_NULL, MPI_ERRORS_RETURN, &session));
+    try_comm(MPI_COMM_WORLD);
+    OK(MPI_Init(argc, argv));
+    try_comm(MPI_COMM_WORLD);
+    OK(MPI_Finalize());
+    OK(MPI_Session_finalize(&session));
 }
 
 int main(int argc, char **argv)
@@ -394,6 +467,11 @@ int main(int argc, char **argv)
         buffered();
     } else if (strcmp(what, "errors") == 0) {
         errors();
+    } else if (strcmp(what, "left") == 0) {
+        left(argv[2]);
+        whole("after what was left");
+    } else if (strcmp(what, "bare") == 0) {
+        bare(&argc, &argv);
     } else {
         return 98;
     }

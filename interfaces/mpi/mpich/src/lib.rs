@@ -28,6 +28,11 @@ mod special;
 mod status;
 mod values;
 
+/// What the process still owes the job when it ends.
+#[used]
+#[unsafe(link_section = ".fini_array")]
+static AT_EXIT: extern "C" fn() = weft_mpi::start::at_exit;
+
 #[cfg(test)]
 mod tests {
     const COMMITTED: &str = include_str!("../include/mpi.h");

@@ -215,7 +215,8 @@ fn check_not_predefined(handle: usize) -> Result<()> {
     if handle < FIRST_USER { Err(refused()) } else { Ok(()) }
 }
 
-fn release(handle: usize) -> Result<()> {
+/// Frees a communicator of the program's own.
+pub(crate) fn release(handle: usize) -> Result<()> {
     of(handle)?;
     check_not_predefined(handle)?;
     delete_attributes(handle)?;

@@ -63,8 +63,3 @@ pub fn inter(
     WORLD.enter().contexts.release(context);
     made.map_err(|error| if error.class == Class::Comm { Error::new(Class::Group, error.detail) } else { error })
 }
-
-/// How many communicators come from this session.
-pub fn communicators_of(session: usize) -> usize {
-    WORLD.enter().comms.iter().filter(|(_, comm)| comm.session == Some(session)).count()
-}

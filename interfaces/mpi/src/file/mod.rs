@@ -34,13 +34,14 @@ mod pointer;
 mod transfer;
 mod view;
 
+pub use open::close;
 pub use pointer::{Keeper, advance};
 
 use crate::comm::Comm;
 use crate::comm::agree;
 use crate::errhandler::Handler;
 use crate::error::{Class, Error, Result};
-use crate::world::WORLD;
+use crate::world::{WORLD, World};
 use disk::Disk;
 use hints::Hints;
 use mode::Mode;
@@ -149,6 +150,12 @@ impl File {
             Error::from_code(code, format!("it failed in rank {rank} of the file: {}", crate::error::text(code)));
         self.named(error)
     }
+}
+
+/// Open files that come from a session, each with the context of its communicator.
+pub fn of_session(world: &World, session: usize) -> Vec<(u32, usize)> {
+    let theirs = world.files.iter().filter(|(_, file)| file.comm.session == Some(session));
+    theirs.map(|(handle, file)| (file.comm.context, handle)).collect()
 }
 
 /// The open file with this handle.

@@ -42,14 +42,7 @@ pub unsafe fn finalize(session: *mut usize) -> Result<()> {
     // SAFETY: the program's handle.
     let handle = unsafe { *session };
     of(handle)?;
-    let left = from_groups::communicators_of(handle);
-    if left > 0 {
-        let detail = format!(
-            "session ({handle:#x}) has {left} communicators that are not freed; free or disconnect them before it ends"
-        );
-        return Err(Error::new(Class::Session, detail).on(handle));
-    }
-    start::end_session()?;
+    start::end_session(|| super::left::clean_up(handle))?;
     sessions().remove(handle)?;
     // SAFETY: as above.
     unsafe { *session = SESSION_NULL };

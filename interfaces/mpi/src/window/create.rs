@@ -115,7 +115,8 @@ fn check(plan: &Plan) -> Result<(u64, i64)> {
 
 /// A communicator of the window's own, which the program does not know.
 fn own_comm(parent: &Comm, context: u32) -> Arc<Comm> {
-    let draft = Draft { errhandler: Arc::new(Handler::Return), ..Draft::new(parent.local.clone()) };
+    let (errhandler, session) = (Arc::new(Handler::Return), parent.session);
+    let draft = Draft { errhandler, session, ..Draft::new(parent.local.clone()) };
     let mut world = WORLD.enter();
     let handle = crate::comm::create::insert(&mut world, draft, context);
     world.comm(handle).expect("it was just made").clone()

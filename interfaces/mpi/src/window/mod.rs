@@ -78,6 +78,12 @@ impl Windows {
         (self.waiting > 0 || self.live.iter().any(|handle| self.waits(*handle))).then_some(LOOK_AFTER_HOLDERS)
     }
 
+    /// Windows that come from a session, each with the context of its communicator.
+    pub fn of_session(&self, session: usize) -> Vec<(u32, usize)> {
+        let theirs = self.table.iter().filter(|(_, window)| window.comm.session == Some(session));
+        theirs.map(|(handle, window)| (window.comm.context, handle)).collect()
+    }
+
     fn waits(&self, handle: usize) -> bool {
         self.table.find(handle).is_some_and(|window| window.service.is_awaiting())
     }

@@ -9,4 +9,9 @@
 
 use std::ffi::{c_char, c_void};
 
+/// What the process still owes the job when it ends.
+#[used]
+#[unsafe(link_section = ".fini_array")]
+static AT_EXIT: extern "C" fn() = weft_mpi::start::at_exit;
+
 include!(concat!(env!("OUT_DIR"), "/entries.rs"));
