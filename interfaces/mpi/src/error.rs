@@ -3,6 +3,7 @@
 pub mod abi;
 mod added;
 pub mod recent;
+mod tool;
 
 use crate::errhandler::Handler;
 use std::sync::Arc;
@@ -172,12 +173,13 @@ pub fn null_place(argument: &str) -> Error {
 pub fn name(code: i32) -> String {
     match Class::from_number(code) {
         Some(class) => class.name().to_owned(),
-        None => format!("code {code}"),
+        None => tool::of(code).map_or_else(|| format!("code {code}"), |class| class.0.to_owned()),
     }
 }
 
 /// One line that explains a class or code.
 pub fn text(code: i32) -> String {
     let added = || added::entry(code).map_or_else(|| format!("unknown error code {code}"), |entry| entry.text);
-    Class::from_number(code).map_or_else(added, |class| class.text().to_owned())
+    let known = Class::from_number(code).map(Class::text).or_else(|| tool::of(code).map(|class| class.1));
+    known.map_or_else(added, str::to_owned)
 }

@@ -38,7 +38,10 @@ static void requests(void)
             OK(MPI_Isend(&out[i], 1, MPI_INT, to, i, MPI_COMM_WORLD, &all[MANY + i]));
         }
         if (round == 0) {
+            memset(statuses, 0x11, sizeof statuses);
             OK(MPI_Waitall(2 * MANY, all, statuses));
+            for (int i = 0; i < 2 * MANY; i++)
+                CHECK(statuses[i].MPI_ERROR == MPI_SUCCESS);
             for (int i = 0; i < MANY; i++)
                 CHECK(statuses[i].MPI_TAG == i && statuses[i].MPI_SOURCE == from && statuses[i].count_lo == 4);
         } else {
@@ -218,6 +221,10 @@ static void errors(void)
     CHECK(value == MPI_ERR_TRUNCATE);
     OK(MPI_Error_string(MPI_ERR_TRUNCATE, text, &length));
     CHECK(strstr(text, "MPI_ERR_TRUNCATE") != NULL);
+    OK(MPI_Error_class(MPI_T_ERR_MEMORY, &value));
+    CHECK(value == MPI_T_ERR_MEMORY);
+    OK(MPI_Error_string(MPI_T_ERR_PVAR_NO_ATOMIC, text, &length));
+    CHECK(strstr(text, "MPI_T_ERR_PVAR_NO_ATOMIC: ") == text);
 }
 
 static void objects(void)

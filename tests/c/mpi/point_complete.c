@@ -168,21 +168,53 @@ static void ask(void)
     MPI_Waitall(N, sends, MPI_STATUSES_IGNORE);
 }
 
-/* The error field is the program's while nothing fails. */
-static void untouched(void)
+/* Garbage in the statuses of a call, and then no error in so many. */
+static void soil(MPI_Status *statuses)
+{
+    for (int i = 0; i < N; i++)
+        statuses[i].MPI_ERROR = 4711;
+}
+
+static void clean(const char *call, const MPI_Status *statuses, int count)
+{
+    for (int i = 0; i < N; i++) {
+        int wanted = i < count ? MPI_SUCCESS : 4711;
+        CHECK(statuses[i].MPI_ERROR == wanted, "%s: error %d in status %d of %d", call, statuses[i].MPI_ERROR, i, count);
+    }
+}
+
+/* The error field is the program's while nothing fails, but where there are several, which all libraries set. */
+static void error_fields(void)
 {
     MPI_Status status, statuses[N];
+    int flag = 0, count, indices[N];
     post();
-    for (int i = 0; i < N; i++) {
+    for (int i = 0; i < N; i++)
         send_one(i);
-        statuses[i].MPI_ERROR = 4711;
-    }
     status.MPI_ERROR = 4711;
     MPI_Wait(&receives[0], &status);
     CHECK(status.MPI_ERROR == 4711, "wait sets the error field to %d", status.MPI_ERROR);
-    MPI_Waitall(N, receives, statuses);
-    CHECK(is_empty(&statuses[0]), "the request was null");
-    MPI_Waitall(N, sends, MPI_STATUSES_IGNORE);
+    soil(statuses);
+    do
+        MPI_Request_get_status_all(N / 2, receives, &flag, statuses);
+    while (!flag);
+    clean("get_status_all", statuses, N / 2);
+    soil(statuses);
+    MPI_Waitsome(N / 2, receives, &count, indices, statuses);
+    clean("waitsome", statuses, count);
+    soil(statuses);
+    do
+        MPI_Testall(N - 1, receives, &flag, statuses);
+    while (!flag);
+    clean("testall", statuses, N - 1);
+    soil(statuses);
+    do
+        MPI_Testsome(N, receives, &count, indices, statuses);
+    while (count == 0);
+    clean("testsome", statuses, 1);
+    soil(statuses);
+    MPI_Waitall(N, sends, statuses);
+    clean("waitall", statuses, N);
 }
 
 int main(int argc, char **argv)
@@ -194,7 +226,7 @@ int main(int argc, char **argv)
         some(turn % 2);
         all(turn % 2);
         ask();
-        untouched();
+        error_fields();
     }
     MPI_Finalize();
     return 0;

@@ -18,5 +18,14 @@ int main(int argc, char **argv)
         OK(MPI_T_cvar_handle_free(&handle));
     }
     OK(MPI_T_finalize());
+    /* What these functions answer has a class, which is itself, and words. */
+    for (int code = MPI_T_ERR_CANNOT_INIT; code <= MPI_T_ERR_PVAR_NO_ATOMIC; code++) {
+        int class, length;
+        char text[MPI_MAX_ERROR_STRING];
+        OK(MPI_Error_class(code, &class));
+        CHECK(class == code);
+        OK(MPI_Error_string(code, text, &length));
+        CHECK(strncmp(text, "MPI_T_ERR_", 10) == 0 && strstr(text, ": ") != NULL && length == (int)strlen(text));
+    }
     return check_end();
 }

@@ -47,6 +47,12 @@ impl Status {
         self.cancelled = cancelled as i32;
     }
 
+    /// The same with no error.
+    #[inline]
+    pub const fn without_error(self) -> Self {
+        Self { error: super::SUCCESS, ..self }
+    }
+
     /// Stores everything but the error, which only the calls that complete several requests set
     /// (MPI 5.0, section 3.2.5). A null `at` is `MPI_STATUS_IGNORE`.
     ///

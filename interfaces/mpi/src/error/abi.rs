@@ -1,6 +1,6 @@
 //! Bodies of the functions on error classes and codes.
 
-use super::{Class, Error, Result, added, recent, text};
+use super::{Class, Error, Result, added, recent, text, tool};
 use crate::abi::{MAX_ERROR_STRING, store_string, text_of};
 use std::ffi::c_char;
 
@@ -49,7 +49,7 @@ pub unsafe fn error_string(code: i32, string: *mut c_char, length: *mut i32) -> 
     let line = match Class::from_number(code) {
         Some(class) => recent::recall(code).unwrap_or_else(|| format!("{}: {}", class.name(), class.text())),
         // The program's own code has the program's own words (MPI 5.0, section 9.5).
-        None => text(code),
+        None => tool::of(code).map_or_else(|| text(code), |(name, text)| format!("{name}: {text}")),
     };
     // SAFETY: the program gave room for MPI_MAX_ERROR_STRING bytes.
     unsafe { store_string(&line, MAX_ERROR_STRING as usize, string, length) };

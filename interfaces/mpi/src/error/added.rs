@@ -1,6 +1,6 @@
 //! Error classes and codes that the program adds (MPI 5.0, section 9.5).
 
-use super::{Class, Error, Result};
+use super::{Class, Error, Result, tool};
 use crate::abi::ERR_LASTCODE;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -53,7 +53,7 @@ pub fn add_class() -> i32 {
 
 /// The class of a class or code.
 pub fn class_of(number: i32) -> Result<i32> {
-    if Class::from_number(number).is_some() {
+    if Class::from_number(number).is_some() || tool::of(number).is_some() {
         return Ok(number);
     }
     let unknown = || Error::new(Class::Arg, format!("errorcode {number} is no error class or code"));

@@ -1,6 +1,6 @@
 //! What a call that completes several requests tells the program (MPI 5.0, section 3.7.5).
 
-use crate::abi::{REQUEST_NULL, SUCCESS, Status};
+use crate::abi::{REQUEST_NULL, Status};
 use crate::error::{Class, Error, Result};
 use crate::request::{End, Functions, Taken};
 
@@ -70,13 +70,9 @@ impl Batch {
     /// Like [`Self::settle`] for a request that is gone and has only a status to tell.
     #[inline]
     pub fn settle_plain(&mut self, index: usize, status: Status) {
-        // SAFETY: `new` promises the arrays.
-        unsafe {
-            if !self.statuses.is_null() {
-                status.store(self.statuses.add(self.filled));
-            }
-            *self.requests.add(index) = REQUEST_NULL;
-        }
+        self.put(self.filled, status);
+        // SAFETY: `new` promises the array.
+        unsafe { *self.requests.add(index) = REQUEST_NULL };
         self.filled += 1;
     }
 
@@ -115,12 +111,19 @@ impl Batch {
         self.store(place, end);
     }
 
+    /// Stores a status, with no error: the standard leaves that field alone where the call succeeds, but every other library
+    /// writes it, and programs look.
     #[inline]
-    fn store(&mut self, place: usize, end: End) {
+    fn put(&self, place: usize, status: Status) {
         if !self.statuses.is_null() {
             // SAFETY: `new` promises the array.
-            unsafe { end.status.store(self.statuses.add(place)) };
+            unsafe { *self.statuses.add(place) = status.without_error() };
         }
+    }
+
+    #[inline]
+    fn store(&mut self, place: usize, end: End) {
+        self.put(place, end.status);
         if let Some(error) = end.error {
             self.failures.push(Failure { place, error: *error });
         }
@@ -149,10 +152,6 @@ impl Batch {
     #[cold]
     fn failed(self) -> Result<()> {
         if !self.statuses.is_null() {
-            for place in 0..self.filled {
-                // SAFETY: `new` promises the array.
-                unsafe { (*self.statuses.add(place)).error = SUCCESS };
-            }
             for failure in &self.failures {
                 // SAFETY: as above.
                 unsafe { (*self.statuses.add(failure.place)).error = failure.error.code };
