@@ -172,6 +172,14 @@ fn info_says_which_mpi_a_program_was_built_for() {
     assert!(said(&mpich).contains("built for the MPICH ABI (libmpi.so.12); runs under weft run"));
     assert!(said(Path::new("/bin/sh")).contains("linked with no MPI library itself"));
     assert!(said(Path::new("sh")).contains("/sh: linked with no MPI library itself"), "by its name alone");
+    // One that needs the library for Fortran alone.
+    let (library, program) = (folder.path().join("libmpichfort.so.12"), folder.path().join("fortran"));
+    let (source, one) = (folder.path().join("fortran.c"), folder.path().join("init.c"));
+    fs::write(&source, "void mpi_init_(int *);\nint main(void) { mpi_init_(0); return 0; }\n").expect("writable");
+    fs::write(&one, "void mpi_init_(int *error) { (void)error; }\n").expect("writable");
+    text(Command::new("cc").args(["-shared", "-fPIC", "-Wl,-soname,libmpichfort.so.12", "-o"]).arg(&library).arg(&one));
+    text(Command::new("cc").arg(&source).arg(&library).arg("-o").arg(&program));
+    assert!(said(&program).contains("built for the MPICH ABI (libmpichfort.so.12); runs under weft run"));
     // One for Open MPI, by the name of what it was linked with.
     let (library, program) = (folder.path().join("libmpi.so.40"), folder.path().join("open"));
     let source = folder.path().join("open.c");

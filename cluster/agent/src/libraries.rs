@@ -30,9 +30,17 @@ impl Abi {
     }
 }
 
+/// MPICH's library for Fortran, as Debian names it: a program that needs no other loads its ABI through that one.
+const FORTRAN_OF_MPICH: &str = "libmpichfort.so.12";
+
 /// The MPI library that a program was linked with, and its ABI.
 pub fn mpi_of(program: &Path) -> Option<(String, Abi)> {
-    elf::linked(program)?.needed.into_iter().find_map(|name| Abi::of(&name).map(|abi| (name, abi)))
+    among(elf::linked(program)?.needed)
+}
+
+fn among(needed: Vec<String>) -> Option<(String, Abi)> {
+    let of_fortran = needed.iter().find(|name| *name == FORTRAN_OF_MPICH).map(|name| (name.clone(), Abi::Mpich));
+    needed.into_iter().find_map(|name| Abi::of(&name).map(|abi| (name, abi))).or(of_fortran)
 }
 
 /// Where our libraries are, if they are installed with this program.
@@ -93,6 +101,10 @@ mod tests {
         assert_eq!([Abi::of("libmpi.so.12"), Abi::of("libmpich.so.12")], [Some(Abi::Mpich); 2]);
         assert_eq!(Abi::of("libmpi.so.40"), Some(Abi::OpenMpi));
         assert_eq!(Abi::of("libmpicxx.so.12"), None);
+        let among = |names: &[&str]| among(names.iter().map(|name| (*name).to_owned()).collect());
+        assert_eq!(among(&["libmpichfort.so.12", "libc.so.6"]), Some(("libmpichfort.so.12".into(), Abi::Mpich)));
+        assert_eq!(among(&["libmpichfort.so.12", "libmpich.so.12"]), Some(("libmpich.so.12".into(), Abi::Mpich)));
+        assert_eq!(among(&["libc.so.6"]), None);
     }
 
     #[test]
