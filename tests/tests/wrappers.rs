@@ -55,6 +55,53 @@ fn every_name_builds_a_program_that_finds_its_library() {
 }
 
 #[test]
+fn a_link_to_a_compiler_by_another_name_is_that_compiler() {
+    let folder = TempDir::new().unwrap();
+    let bin = tree().join("bin");
+    std::os::unix::fs::symlink(bin.join("mpicxx"), folder.path().join("mympicxx")).unwrap();
+    std::os::unix::fs::symlink("mympicxx", folder.path().join("twice")).unwrap();
+    std::os::unix::fs::symlink(bin.join("mpiexec"), folder.path().join("mympiexec")).unwrap();
+    let program = folder.path().join("program");
+    let arguments = [source("main.cpp").as_os_str(), OsStr::new("-o"), program.as_os_str()].map(OsStr::to_owned);
+    out(&run(folder.path().join("mympicxx"), arguments.clone()));
+    assert_is_ours(&program, &tree().join("lib"));
+    // Found in PATH, as a shell does, over a link to a link.
+    let path = format!("{}:{}", folder.path().display(), std::env::var("PATH").unwrap());
+    let output = Command::new("twice").args(&arguments).env("PATH", &path).env_remove("LD_LIBRARY_PATH").output();
+    out(&output.unwrap());
+    let ranks = out(&run(folder.path().join("mympiexec"), ["-n", "2", program.to_str().unwrap()]));
+    assert!(ranks.contains("1 of 2"), "{ranks}");
+}
+
+/// What `mpi.h` declares beside the ABI, used by a program of C.
+const CONVERTS: &str = "
+#include <mpi.h>
+int main(int argc, char **argv)
+{
+    MPI_Status status = {1, 2, 0, {0}}, back;
+    MPI_Fint raw[MPI_F_STATUS_SIZE];
+    MPI_Init(&argc, &argv);
+    if (MPI_Status_c2f(&status, raw) || MPI_Status_f2c(raw, &back) || back.MPI_SOURCE != 1) return 1;
+    if (MPI_Status_f2c(MPI_F_STATUS_IGNORE, &back) == MPI_SUCCESS) return 2;
+    return MPI_Finalize();
+}
+";
+
+#[test]
+fn mpicc_links_all_that_the_header_declares_and_nothing_that_is_not_used() {
+    let folder = TempDir::new().unwrap();
+    let (file, program) = (folder.path().join("converts.c"), folder.path().join("converts"));
+    fs::write(&file, CONVERTS).unwrap();
+    let compile = |source: &Path| {
+        out(&run(tree().join("bin/mpicc"), [source.as_os_str(), OsStr::new("-o"), program.as_os_str()]));
+        dynamic(&program, "NEEDED")
+    };
+    assert!(compile(&file).contains(&"libweft_mpifort.so.1".to_owned()));
+    out(&run(&program, [] as [&str; 0]));
+    assert!(!compile(&source("main.c")).contains(&"libweft_mpifort.so.1".to_owned()));
+}
+
+#[test]
 fn compiling_and_linking_may_be_two_steps() {
     let folder = TempDir::new().unwrap();
     let (object, program) = (folder.path().join("main.o"), folder.path().join("main"));

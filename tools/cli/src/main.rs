@@ -1,6 +1,7 @@
 //! The `weft` command: a table of subcommands, each in its own file.
 //!
-//! Under another name that people type (`mpicc`, `mpicxx`, `mpifort`, `mpiexec`, `mpirun`) it is the front of that name.
+//! Under another name that people type (`mpicc`, `mpicxx`, `mpifort`, `mpiexec`, `mpirun`) it is the front of that name, and under a link of
+//! the user's own to one of those (`mympicc`) as well.
 #![forbid(unsafe_code)]
 
 mod cc;
@@ -9,6 +10,7 @@ mod hosts;
 mod info;
 mod manual;
 mod mpiexec;
+mod name;
 mod ps;
 mod rendezvous;
 mod run;
@@ -18,7 +20,7 @@ mod spawned;
 use anyhow::Result;
 use cc::Language;
 use clap::{CommandFactory, Parser, Subcommand};
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 
 /// Runs parallel programs over user-level communication.
@@ -104,8 +106,7 @@ const EXIT_USAGE: i32 = 2;
 
 fn main() {
     let arguments: Vec<OsString> = std::env::args_os().collect();
-    let name = arguments.first().and_then(|path| Path::new(path).file_name()).unwrap_or_default();
-    let name = name.to_string_lossy().into_owned();
+    let name = name::of(Path::new(arguments.first().map_or(OsStr::new(""), |name| name)));
     let outcome = match (Language::of_name(&name), name.as_str()) {
         (Some(language), _) => cc::run(&arguments[1..], language),
         (None, "mpiexec" | "mpirun") => Ok(mpiexec::main(&name, &arguments[1..])),

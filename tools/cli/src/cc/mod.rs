@@ -183,6 +183,18 @@ impl Flags {
         flags
     }
 
+    /// The library with the conversions of statuses that `mpi.h` declares beside the ABI, for programs of C that call one, and no
+    /// others: it is not there where another library of the ABI is. What is answered to build systems leaves it out, because those
+    /// take such a line to pieces.
+    fn conversions(&self) -> Vec<OsString> {
+        match (self.language, self.abi) {
+            (Language::C | Language::Cxx, Abi::Standard) => {
+                ["-Wl,--push-state,--as-needed", "-lweft_mpifort", "-Wl,--pop-state"].map(OsString::from).into()
+            }
+            _ => Vec::new(),
+        }
+    }
+
     fn libraries(&self) -> Vec<&'static str> {
         let fortran = (self.language == Language::Fortran).then_some("weft_mpifort");
         fortran.into_iter().chain([self.abi.library()]).collect()
@@ -197,6 +209,7 @@ impl Flags {
         line.extend(arguments.passed.iter().cloned());
         if arguments.links() {
             line.extend(self.link());
+            line.extend(self.conversions());
         }
         line
     }

@@ -14,12 +14,15 @@ fn line(text: &str) -> String {
 
 const INCLUDE: &str = "-I/opt/weft/include";
 const LINK: &str = "-L/opt/weft/lib -Wl,-rpath,/opt/weft/lib -Wl,--enable-new-dtags -lmpi_abi";
+/// The end of a whole command line of C.
+const LINKED: &str = "-L/opt/weft/lib -Wl,-rpath,/opt/weft/lib -Wl,--enable-new-dtags -lmpi_abi \
+                      -Wl,--push-state,--as-needed -lweft_mpifort -Wl,--pop-state";
 
 #[test]
 fn a_program_is_compiled_and_linked() {
-    assert_eq!(line("-O2 a.c -o a"), format!("cc {INCLUDE} -O2 a.c -o a {LINK}"));
-    assert_eq!(line("-MD -MF a.d a.c b.o -lm"), format!("cc {INCLUDE} -MD -MF a.d a.c b.o -lm {LINK}"));
-    assert_eq!(line("@files"), format!("cc {INCLUDE} @files {LINK}"));
+    assert_eq!(line("-O2 a.c -o a"), format!("cc {INCLUDE} -O2 a.c -o a {LINKED}"));
+    assert_eq!(line("-MD -MF a.d a.c b.o -lm"), format!("cc {INCLUDE} -MD -MF a.d a.c b.o -lm {LINKED}"));
+    assert_eq!(line("@files"), format!("cc {INCLUDE} @files {LINKED}"));
 }
 
 #[test]
@@ -38,8 +41,8 @@ fn without_an_input_the_compiler_answers_alone() {
 
 #[test]
 fn the_value_of_an_option_is_neither_input_nor_switch() {
-    assert_eq!(line("-o -c a.c"), format!("cc {INCLUDE} -o -c a.c {LINK}"));
-    assert_eq!(line("-Xlinker -r a.c"), format!("cc {INCLUDE} -Xlinker -r a.c {LINK}"));
+    assert_eq!(line("-o -c a.c"), format!("cc {INCLUDE} -o -c a.c {LINKED}"));
+    assert_eq!(line("-Xlinker -r a.c"), format!("cc {INCLUDE} -Xlinker -r a.c {LINKED}"));
 }
 
 #[test]
@@ -51,7 +54,7 @@ fn questions_are_answered_as_build_systems_expect() {
     };
     assert_eq!(answer("-show"), format!("ccache gcc {INCLUDE} {LINK}"));
     assert_eq!(answer("-show -c a.c"), format!("ccache gcc {INCLUDE} -c a.c"));
-    assert_eq!(answer("a.c -showme"), format!("ccache gcc {INCLUDE} a.c {LINK}"));
+    assert_eq!(answer("a.c -showme"), format!("ccache gcc {INCLUDE} a.c {LINKED}"));
     assert_eq!(answer("-compile-info"), format!("ccache gcc {INCLUDE} -c"));
     assert_eq!(answer("-link-info"), format!("ccache gcc {LINK}"));
     assert_eq!(answer("-showme:compile"), INCLUDE);
@@ -73,8 +76,8 @@ fn another_abi_has_another_header_and_library() {
     for text in ["--abi mpich -O2 a.c", "--abi=mpich -O2 a.c"] {
         assert_eq!(line(text), format!("cc -I/opt/weft/include/mpich -O2 a.c {mpich}"));
     }
-    assert_eq!(line("--abi standard a.c"), format!("cc {INCLUDE} a.c {LINK}"));
-    assert_eq!(line("-o --abi a.c"), format!("cc {INCLUDE} -o --abi a.c {LINK}"), "the value of another option");
+    assert_eq!(line("--abi standard a.c"), format!("cc {INCLUDE} a.c {LINKED}"));
+    assert_eq!(line("-o --abi a.c"), format!("cc {INCLUDE} -o --abi a.c {LINKED}"), "the value of another option");
     let refused = |text: &str| Arguments::read(&words(text)).refused;
     assert_eq!(refused("--abi=openmpi a.c").as_deref(), Some("--abi openmpi is not known; standard and mpich are"));
     assert!(refused("a.c --abi").is_some() && refused("--abi mpich").is_none());
