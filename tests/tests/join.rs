@@ -222,12 +222,52 @@ fn a_launcher_without_pmi_1_is_refused_by_name() {
 
 #[test]
 fn a_wrong_setting_is_said_once_and_nothing_starts() {
-    for (name, value) in [("WEFT_SPIN", "5"), ("WEFT_EAGER_BYTES", "many")] {
-        let done = finish(weft("run --bind none -n 4").arg(member()).env(name, value));
+    let (name, value) = ("WEFT_EAGER_BYTES", "many");
+    let done = finish(weft("run --bind none -n 4").arg(member()).env(name, value));
+    assert_eq!((done.code, done.out.as_str(), done.err.lines().count()), (2, "", 1), "{}", done.err);
+    assert!(done.err.contains(name) && done.err.contains(value), "{}", done.err);
+    let alone = finish(Command::new(member()).env(name, value));
+    assert!(alone.code != 0 && alone.out.is_empty() && alone.err.contains(name), "{}", alone.err);
+}
+
+/// As a site may set it in a module file.
+const STRANGER: (&str, &str) = ("WEFT_SPIN_ROOT", "/opt/weft");
+
+#[test]
+fn an_unknown_variable_is_told_once_and_the_program_goes_on() {
+    let (name, value) = STRANGER;
+    for (launcher, mut command) in launchers(4) {
+        let done = finish(command.arg(member()).env(name, value));
+        assert_eq!((done.code, done.out.lines().count()), (0, 4), "{launcher}: {}{}", done.out, done.err);
+        assert_eq!(done.err.matches(name).count(), 1, "{launcher}: {}", done.err);
+        assert!(done.err.contains("nearest known name is WEFT_SPIN_US"), "{launcher}: {}", done.err);
+    }
+    let alone = finish(Command::new(member()).env(name, value));
+    assert_eq!((alone.code, alone.err.matches(name).count()), (0, 1), "{}", alone.err);
+    // What a rank starts is a job of its own, but the same user's at the same time.
+    let below = finish(
+        weft("run --bind none -n 2").args(["sh", "-c", &format!("{0}; {0}", member().display())]).env(name, value),
+    );
+    assert_eq!(below.err.matches(name).count(), 1, "{}", below.err);
+}
+
+#[test]
+fn the_socket_library_tells_no_process_of_an_unknown_variable() {
+    let (name, value) = STRANGER;
+    let done = finish(weft("sock").args(["sh", "-c", "sh -c 'cat /dev/null; true'; cat /dev/null"]).env(name, value));
+    assert_eq!((done.code, done.err.lines().count()), (0, 1), "{}", done.err);
+    assert!(done.err.starts_with("weft sock: warning: unknown setting WEFT_SPIN_ROOT"), "{}", done.err);
+}
+
+#[test]
+fn an_unknown_variable_is_refused_where_that_is_asked_for() {
+    let (name, value) = STRANGER;
+    for arguments in ["run --strict --bind none -n 2", "sock --strict"] {
+        let done = finish(weft(arguments).arg(member()).env(name, value));
         assert_eq!((done.code, done.out.as_str(), done.err.lines().count()), (2, "", 1), "{}", done.err);
-        assert!(done.err.contains(name) && done.err.contains(value), "{}", done.err);
-        let alone = finish(Command::new(member()).env(name, value));
-        assert!(alone.code != 0 && alone.out.is_empty() && alone.err.contains(name), "{}", alone.err);
+        assert!(done.err.contains(name) && done.err.contains("WEFT_SPIN_US"), "{}", done.err);
+        let done = finish(weft(arguments).arg("true").env("WEFT_SPIN_US", "5"));
+        assert_eq!((done.code, done.err.as_str()), (0, ""));
     }
 }
 

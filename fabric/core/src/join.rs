@@ -31,7 +31,7 @@ use weft_device::shm::{Segment, SegmentError};
 use weft_device::sys::{self, Inherited};
 use weft_device::xdp::{Lane, Sockets};
 use weft_wire::job_map::{JobMap, JobMapError};
-use weft_wire::settings::{SettingError, Settings};
+use weft_wire::settings::{self, SettingError, Settings};
 
 /// Why a process could not join its job. Ends the process's membership.
 #[derive(Debug, thiserror::Error)]
@@ -136,6 +136,7 @@ pub(crate) fn join(changes: &[(&'static str, String)]) -> Result<Joined, JoinErr
         JoinError::Settings(errors)
     })?;
     let start = start?;
+    tell_of_unknown_settings(&start);
     let launched = matches!(start, Start::Launcher { .. });
     let mut joined = match start {
         Start::Launcher { segment, rank, size, manager, network } => {
@@ -167,6 +168,18 @@ fn leave_it_to_rank_0(start: Option<&Start>) {
     let mut manager = Manager::new(descriptor);
     if manager.announce().is_ok() && rank != 0 && manager.ask(Request::Barrier).is_err() {
         sys::exit_now(1);
+    }
+}
+
+/// Once for the job: our launcher has told of those that it saw, also to what its ranks start.
+fn tell_of_unknown_settings(start: &Start) {
+    let first = match start {
+        Start::Launcher { .. } => false,
+        Start::Manager { rank, .. } => *rank == 0,
+        Start::Alone => true,
+    };
+    if first && std::env::var_os("WEFT_JOB").is_none() {
+        settings::unknown(std::env::vars_os()).iter().for_each(|unknown| eprintln!("weft: {}", unknown.warning()));
     }
 }
 

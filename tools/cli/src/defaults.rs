@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 use weft_cluster::placement;
-use weft_wire::settings::{Bind, Settings};
+use weft_wire::settings::{Bind, Settings, unknown};
 
 /// The launcher's part of the settings.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -24,6 +24,11 @@ impl Defaults {
     pub fn of_environment() -> Self {
         Self::from(&Settings::from_env(std::env::vars_os()).unwrap_or_default())
     }
+}
+
+/// One line for each variable of the environment that begins as ours and that nobody knows.
+pub fn tell_of_unknown(front: &str) {
+    unknown(std::env::vars_os()).iter().for_each(|unknown| eprintln!("{front}: {}", unknown.warning()));
 }
 
 impl From<&Settings> for Defaults {

@@ -10,6 +10,7 @@ use weft_fabric::Report;
 use weft_wire::settings::{Algorithms, SettingError, Settings};
 
 use crate::cc;
+use crate::defaults::tell_of_unknown;
 
 /// Says of each program which MPI it was built for, and whether it runs under `weft run`; the exit code is 1 if one does
 /// not.
@@ -55,6 +56,7 @@ fn program(path: &Path) -> (String, bool) {
 pub fn run(probe: impl FnOnce() -> Vec<Report>) -> i32 {
     let settings = Settings::from_env(std::env::vars_os());
     print!("{}{}{}{}{}", about(), cores(), devices(&probe()), algorithms(), table(&settings));
+    tell_of_unknown("weft info");
     for error in settings.as_ref().err().into_iter().flatten() {
         eprintln!("weft info: {error}");
     }

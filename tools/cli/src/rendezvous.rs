@@ -1,5 +1,6 @@
 //! `weft rendezvous`: where connected processes of a host find each other, and, with lanes, those of other hosts.
 
+use crate::defaults::tell_of_unknown;
 use anyhow::{Context, Result, anyhow};
 use std::io::{self, ErrorKind};
 use std::net::SocketAddr;
@@ -55,6 +56,7 @@ pub fn main(given: &Arguments) -> Result<()> {
     match (&given.lanes, &given.key) {
         (Some(interface), Some(file)) => {
             let key = key::read(file)?;
+            tell_of_unknown("weft rendezvous");
             let settings = Settings::from_env(std::env::vars_os()).map_err(refused)?;
             let (interface, mode) = (interface.clone(), settings.xdp_mode);
             let plan = Plan { interface, key, port: given.port, lanes: given.lane_count, mode };

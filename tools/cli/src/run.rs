@@ -14,6 +14,7 @@ use weft_agent::{Job, JobId, Output};
 use weft_cluster::job::{JobError, Program, parse_count, parse_environment, parse_stdin, size};
 use weft_cluster::placement::Bind;
 use weft_fabric::{DeviceName, Lanes, Segment, Settings, XdpMode};
+use weft_wire::settings::{Unknown, unknown};
 
 pub(crate) mod hosts;
 
@@ -91,6 +92,10 @@ pub struct Arguments {
     /// Let the ranks' TCP connections to each other go through shared memory (see weft sock)
     #[arg(long, conflicts_with_all = ["hosts", "hostfile"])]
     sockets: bool,
+
+    /// Refuse variables that begin with WEFT_ and that nobody knows, instead of a warning
+    #[arg(long)]
+    strict: bool,
 
     /// Who gets standard input: a rank, all or none
     #[arg(long, value_name = "WHO", default_value = "0")]
@@ -175,9 +180,14 @@ fn respell_count(part: &mut [OsString]) {
 
 /// Runs the job and answers the exit code.
 pub fn main(given: Arguments, further: &[Vec<OsString>]) -> i32 {
+    let (sockets, strict) = (given.sockets, given.strict);
     match job(given, further) {
-        Ok((job, false)) => start(job),
-        Ok((job, true)) => start_with_sockets(job),
+        Ok(job) if strict && !unknown_settings(&job).is_empty() => {
+            unknown_settings(&job).iter().for_each(|unknown| eprintln!("{FRONT}: {unknown}"));
+            EXIT_USAGE
+        }
+        Ok(job) if sockets => start_with_sockets(job),
+        Ok(job) => start(job),
         Err(errors) => {
             errors.iter().for_each(|error| eprintln!("{FRONT}: {error}"));
             EXIT_USAGE
@@ -197,8 +207,14 @@ fn start_with_sockets(mut job: Job) -> i32 {
     start(job)
 }
 
-/// Runs a job that was understood; what keeps it from starting is one line on standard error.
-pub fn start(mut job: Job) -> i32 {
+/// Runs a job that was understood. Variables that nobody knows are told here, once, and by none of the ranks.
+pub fn start(job: Job) -> i32 {
+    unknown_settings(&job).iter().for_each(|unknown| eprintln!("{}: {}", job.front, unknown.warning()));
+    carry_out(job)
+}
+
+/// The same without a word about those; what keeps the job from starting is one line on standard error.
+pub fn carry_out(mut job: Job) -> i32 {
     let front = job.front.clone();
     let refused = refused_settings(&job);
     if !refused.is_empty() {
@@ -250,6 +266,14 @@ fn refused_settings(job: &Job) -> Vec<String> {
     refused
 }
 
+/// What the ranks find in their environment and nobody knows.
+fn unknown_settings(job: &Job) -> Vec<Unknown> {
+    let mut all: Vec<Unknown> = job.programs.iter().flat_map(|program| unknown(environment(program))).collect();
+    all.sort();
+    all.dedup();
+    all
+}
+
 /// The memory that the ranks share. It exists as long as one of them lives, whatever becomes of the launcher.
 fn add_segment(job: &mut Job) -> anyhow::Result<()> {
     let segment = segment(u32::try_from(size(&job.programs)?)?).map_err(anyhow::Error::msg)?;
@@ -273,8 +297,8 @@ pub fn lanes(others: &[IpAddr], ports: &[u16], mode: XdpMode) -> Result<weft_age
     Ok(weft_agent::Lanes { memory, sockets, note, attached: Box::new(lanes) })
 }
 
-/// The job, and whether its sockets are to be accelerated. An error is one line for each slip.
-fn job(given: Arguments, further: &[Vec<OsString>]) -> Result<(Job, bool), Vec<String>> {
+/// The job. An error is one line for each slip.
+fn job(given: Arguments, further: &[Vec<OsString>]) -> Result<Job, Vec<String>> {
     let defaults = Defaults::of_environment();
     let mut hosts = given.hosts.read(&defaults)?;
     let all_slots = hosts.as_ref().filter(|_| further.is_empty()).map(hosts::Given::ranks);
@@ -300,7 +324,7 @@ fn job(given: Arguments, further: &[Vec<OsString>]) -> Result<(Job, bool), Vec<S
     let stdin = parse_stdin(&given.stdin, size).map_err(one)?;
     let hosts = hosts.take().map(|hosts| hosts.spread(size)).transpose()?;
     let tag = given.tag_output || defaults.tag;
-    let job = Job {
+    Ok(Job {
         front: FRONT.to_owned(),
         id: JobId::new(),
         programs,
@@ -312,8 +336,7 @@ fn job(given: Arguments, further: &[Vec<OsString>]) -> Result<(Job, bool), Vec<S
         hosts,
         keep_going: given.keep_going || defaults.keep_going,
         network: false,
-    };
-    Ok((job, given.sockets))
+    })
 }
 
 impl ProgramArguments {

@@ -8,6 +8,9 @@ use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use weft_cluster::job::Program;
+use weft_wire::settings::unknown;
+
+use crate::EXIT_USAGE;
 
 const FRONT: &str = "weft sock";
 const LIBRARY: &str = "libweft_sockets.so";
@@ -44,6 +47,10 @@ pub struct Arguments {
     #[arg(long, value_name = "US", value_parser = parse_spin)]
     spin: Option<String>,
 
+    /// Refuse variables that begin with WEFT_ and that nobody knows, instead of a warning
+    #[arg(long)]
+    strict: bool,
+
     /// The program and its arguments
     #[arg(required = true, trailing_var_arg = true, value_name = "PROGRAM")]
     command: Vec<OsString>,
@@ -72,6 +79,13 @@ impl Slip {
 }
 
 fn start(given: Arguments) -> Result<std::convert::Infallible, Slip> {
+    // Here, once, and not in each process that the library is loaded into.
+    let unknown = unknown(std::env::vars_os());
+    if given.strict && !unknown.is_empty() {
+        let lines: Vec<String> = unknown.iter().map(ToString::to_string).collect();
+        return Err(Slip::new(EXIT_USAGE, lines.join("; ")));
+    }
+    unknown.iter().for_each(|unknown| eprintln!("{FRONT}: {}", unknown.warning()));
     let wanted = Program { program: given.command[0].to_string_lossy().into_owned(), ..Program::default() };
     let path = weft_agent::find(&wanted).map_err(|error| Slip::new(error.exit_code(), error))?;
     let mut command = Command::new(&path);

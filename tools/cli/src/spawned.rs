@@ -49,7 +49,8 @@ pub fn main(given: Arguments) -> i32 {
     match job(given, order) {
         Ok(job) => {
             talk.say(&Word::Started.encode());
-            let code = run::start(job);
+            // What nobody knows of the environment was told when the first processes of this job were started.
+            let code = run::carry_out(job);
             drop(talk);
             code
         }

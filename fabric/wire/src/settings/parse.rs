@@ -10,14 +10,53 @@ use super::{COUNT, DEFINITIONS, Definition, OTHER_VARIABLES, Origin, PREFIX, nea
 /// A setting that is refused. Blast radius: the process does not start.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum SettingError {
-    #[error("unknown setting {name} = {value:?} (the nearest known name is {nearest}; `weft info` lists all)")]
-    Unknown { name: String, value: String, nearest: &'static str },
+    #[error("unknown setting --{name} = {value:?} (the nearest known name is {nearest}; `weft info` lists all)")]
+    UnknownFlag { name: String, value: String, nearest: &'static str },
     #[error("setting {}: {source_name} is {value:?}, accepted is: {}{}", definition.name, definition.kind, meant(*nearest))]
     Refused { definition: &'static Definition, source_name: String, value: String, nearest: Option<&'static str> },
 }
 
 fn meant(nearest: Option<&str>) -> String {
     nearest.map(|word| format!(" (nearest is {word})")).unwrap_or_default()
+}
+
+/// A variable with our prefix that nobody knows. It is told once for each job, and does no harm.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Unknown {
+    pub name: String,
+    pub value: String,
+    /// The known name that may have been meant.
+    pub nearest: &'static str,
+}
+
+impl std::fmt::Display for Unknown {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Self { name, value, nearest } = self;
+        write!(f, "unknown setting {name} = {value:?} (the nearest known name is {nearest}; `weft info` lists all)")
+    }
+}
+
+impl Unknown {
+    /// The line where the program goes on all the same.
+    pub fn warning(&self) -> String {
+        format!("warning: {self} is ignored")
+    }
+}
+
+/// The variables of ours in an environment that nobody knows, in the order of their names.
+pub fn unknown<K: AsRef<OsStr>, V: AsRef<OsStr>>(env: impl IntoIterator<Item = (K, V)>) -> Vec<Unknown> {
+    let ours = env.into_iter().filter(|(name, _)| name.as_ref().as_encoded_bytes().starts_with(PREFIX.as_bytes()));
+    let named = ours.map(|(name, value)| {
+        let text = |given: &OsStr| given.to_string_lossy().into_owned();
+        (text(name.as_ref()), text(value.as_ref()))
+    });
+    let stranger = |name: &str| known_variables().all(|known| known != name);
+    let mut unknown: Vec<Unknown> = named
+        .filter(|(name, _)| stranger(name))
+        .map(|(name, value)| Unknown { nearest: nearest(&name, known_variables()).unwrap_or("none"), name, value })
+        .collect();
+    unknown.sort();
+    unknown
 }
 
 /// The checked values and where each came from, in the order of the table.
@@ -32,23 +71,14 @@ impl Values {
         Self { given: [None; COUNT], errors: Vec::new() }
     }
 
-    /// Takes every variable of ours out of the environment. Others are not looked at, so they may be any bytes.
+    /// Takes every setting out of the environment. Other variables are not looked at, so they may be any bytes.
     pub fn read_env<K: AsRef<OsStr>, V: AsRef<OsStr>>(&mut self, env: impl IntoIterator<Item = (K, V)>) {
         for (name, value) in env {
-            let name = name.as_ref().to_string_lossy();
-            if name.starts_with(PREFIX) {
-                self.read_variable(&name, &value.as_ref().to_string_lossy());
+            let name = name.as_ref();
+            if let Some(index) = DEFINITIONS.iter().position(|definition| definition.env == name) {
+                let value = value.as_ref().to_string_lossy();
+                self.accept(index, DEFINITIONS[index].env, &value, Origin::Environment);
             }
-        }
-    }
-
-    fn read_variable(&mut self, name: &str, value: &str) {
-        if OTHER_VARIABLES.iter().any(|(known, _)| *known == name) {
-            return;
-        }
-        match DEFINITIONS.iter().position(|definition| definition.env == name) {
-            Some(index) => self.accept(index, name, value, Origin::Environment),
-            None => self.refuse_unknown(name, value, known_variables()),
         }
     }
 
@@ -58,7 +88,7 @@ impl Values {
             let (flag, value) = (flag.as_ref(), value.as_ref());
             match DEFINITIONS.iter().position(|definition| definition.flag == Some(flag)) {
                 Some(index) => self.accept(index, &format!("--{flag}"), value, Origin::Flag),
-                None => self.refuse_unknown(flag, value, DEFINITIONS.iter().filter_map(|d| d.flag)),
+                None => self.refuse_unknown(flag, value),
             }
         }
     }
@@ -76,9 +106,9 @@ impl Values {
         }
     }
 
-    fn refuse_unknown(&mut self, name: &str, value: &str, known: impl Iterator<Item = &'static str>) {
-        let nearest = nearest(name, known).unwrap_or("none");
-        self.errors.push(SettingError::Unknown { name: name.to_owned(), value: value.to_owned(), nearest });
+    fn refuse_unknown(&mut self, name: &str, value: &str) {
+        let nearest = nearest(name, DEFINITIONS.iter().filter_map(|definition| definition.flag)).unwrap_or("none");
+        self.errors.push(SettingError::UnknownFlag { name: name.to_owned(), value: value.to_owned(), nearest });
     }
 }
 

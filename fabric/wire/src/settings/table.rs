@@ -64,7 +64,7 @@ impl Settings {
     /// The settings as the environment says, defaults elsewhere. Hand in `std::env::vars_os()`.
     ///
     /// # Errors
-    /// Every variable `WEFT_*` that is unknown or whose value is not accepted.
+    /// Every setting whose value is not accepted. Variables that nobody knows are no error: see [`super::unknown`].
     pub fn from_env<K: AsRef<OsStr>, V: AsRef<OsStr>>(
         env: impl IntoIterator<Item = (K, V)>,
     ) -> Result<Self, Vec<SettingError>> {

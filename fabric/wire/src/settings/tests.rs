@@ -50,11 +50,18 @@ fn values_are_shown_in_their_shortest_form() {
 }
 
 #[test]
-fn an_unknown_variable_is_refused_with_the_nearest_name() {
+fn an_unknown_variable_is_no_error_and_is_told_with_the_nearest_name() {
+    let env = [("WEFT_SPIN_MS", "5"), ("WEFT_BIND", "core"), ("WEFT_JOB", "x"), ("HOME", "/"), ("WEFT_CX", "c")];
+    assert_eq!(Settings::from_env(env).map(|settings| settings.bind), Ok(Bind::Core));
+    let told: Vec<String> = unknown(env).iter().map(ToString::to_string).collect();
     assert_eq!(
-        refused(&[("WEFT_SPIN_MS", "5")]),
-        ["unknown setting WEFT_SPIN_MS = \"5\" (the nearest known name is WEFT_SPIN_US; `weft info` lists all)"]
+        told,
+        [
+            "unknown setting WEFT_CX = \"c\" (the nearest known name is WEFT_CC; `weft info` lists all)",
+            "unknown setting WEFT_SPIN_MS = \"5\" (the nearest known name is WEFT_SPIN_US; `weft info` lists all)",
+        ]
     );
+    assert!(unknown(env)[0].warning().ends_with(" is ignored"));
 }
 
 #[test]
