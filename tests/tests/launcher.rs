@@ -8,4 +8,5 @@ mod launcher {
     mod placement;
     mod streams;
     pub mod support;
+    mod terminal;
 }

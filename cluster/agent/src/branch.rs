@@ -6,6 +6,7 @@
 use crate::keeper::{Keeper, Kept, RankInput, Start};
 use crate::link::{Message, Received};
 use crate::relay::Relay;
+use crate::sys::Apart;
 use crate::{LaunchError, descriptors, gather, sys};
 use std::os::fd::OwnedFd;
 use std::path::Path;
@@ -42,7 +43,8 @@ impl Branch {
             relay.add_reader(from, near_output);
             relay.add_reader(said, near_error);
             let input = RankInput::Pipe(input);
-            starts.push(Start { command, core: None, input, outputs: [output, error], own: Vec::new() });
+            let (apart, outputs) = (Apart::Group, [output, error]);
+            starts.push(Start { command, core: None, input, apart, outputs, own: Vec::new() });
         }
         let mask = sys::SignalSet::of(&[]).block().map_err(LaunchError::system("signals"))?;
         let (kept, relay) = Keeper { starts, inherit: Vec::new(), limits, mask }.start(relay)?;

@@ -2,6 +2,7 @@
 //! the keeper is forked, then split into two halves.
 
 use crate::keeper::{RankInput, Start};
+use crate::sys::Apart;
 use crate::{JOB_VARIABLE, Job, LaunchError, Output, libraries, program, sys};
 use std::collections::HashMap;
 use std::ffi::OsString;
@@ -99,6 +100,7 @@ pub fn connect(job: &Job, here: Here, cores: Option<Vec<Core>>) -> Result<(OurHa
     let files = Files::prepare(&job.output, here.size)?;
     let programs = programs_by_rank(&job.programs);
     let direct = here.with_the_user && gets_input_directly(job.stdin);
+    let apart = apart();
     let mut ours = OurHalf::default();
     let mut cores = cores.map(Vec::into_iter);
     let mut starts = Vec::new();
@@ -116,7 +118,7 @@ pub fn connect(job: &Job, here: Here, cores: Option<Vec<Core>>) -> Result<(OurHa
             true => RankInput::Pipe(input(member, &mut ours)?),
         };
         let core = cores.as_mut().and_then(Iterator::next);
-        starts.push(Start { command, core, input, outputs, own });
+        starts.push(Start { command, core, input, apart, outputs, own });
     }
     Ok((ours, starts))
 }
@@ -135,6 +137,12 @@ fn input(member: usize, ours: &mut OurHalf) -> Result<OwnedFd, LaunchError> {
     let (reader, writer) = std::io::pipe().map_err(LaunchError::system("pipe"))?;
     ours.inputs.push((member, writer.into()));
     Ok(reader.into())
+}
+
+/// Where the kernel shares processor time by session (`sched_autogroup`), a job whose ranks are all in the caller's has the
+/// share of one process. How nice one is counts inside a session only there, so who is nice stays in it.
+fn apart() -> Apart {
+    if sys::is_nice() { Apart::Group } else { Apart::Session }
 }
 
 /// Whether `rank` gets standard input.

@@ -6,6 +6,7 @@ use crate::link::{Link, Message, Received};
 use crate::relay::{self, Place, Relay};
 use crate::signals::{self, Signals};
 use crate::stage::Stage;
+use crate::sys::Apart;
 use crate::{Hosts, Job, LaunchError, Output, branch, checksum, network, sys};
 use std::collections::VecDeque;
 use std::os::fd::{AsRawFd, OwnedFd};
@@ -111,7 +112,9 @@ fn start_commands(
                 command.args(&words[1..]);
                 let [input, output, error] = ends;
                 let input = RankInput::Pipe(input);
-                starts.push(Command { command, core: None, input, outputs: [output, error], own: Vec::new() });
+                // It may ask at the terminal.
+                let (apart, outputs) = (Apart::Group, [output, error]);
+                starts.push(Command { command, core: None, input, apart, outputs, own: Vec::new() });
                 tree.direct.push(number);
             }
         }

@@ -6,6 +6,7 @@
 //! (it is a subreaper), so "every descendant" is found by killing children until there are none.
 
 use crate::link::{Link, Message, Received};
+use crate::sys::Apart;
 use crate::{LaunchError, elf, sys};
 use std::collections::HashMap;
 use std::io;
@@ -24,6 +25,7 @@ pub struct Start {
     pub command: Command,
     pub core: Option<Core>,
     pub input: RankInput,
+    pub apart: Apart,
     /// Standard output and standard error.
     pub outputs: [OwnedFd; 2],
     /// Descriptors for this rank alone, each with the variable that tells its number.
@@ -166,8 +168,10 @@ impl Family {
         }
     }
 
-    /// To the groups, so that a rank's wrapper script and what it runs both get it.
+    /// To the groups, so that a rank's wrapper script and what it runs both get it. The kernel ignores what a terminal
+    /// stops programs with in a session that has none, so it goes as the one that is never ignored.
     fn signal(&self, signal: i32) {
+        let signal = if signal == libc::SIGTSTP { libc::SIGSTOP } else { signal };
         for pid in self.ranks.keys() {
             let _ = sys::kill(-pid, signal);
         }
@@ -196,7 +200,7 @@ impl Start {
             sys::set_affinity(core)?;
         }
         let blocked = mask.block_only()?;
-        let started = sys::spawn(&mut self.command);
+        let started = sys::spawn(&mut self.command, self.apart);
         blocked.block_only()?;
         if let Some(ours) = ours {
             sys::set_affinity(&ours)?;

@@ -396,20 +396,42 @@ pub fn host_name() -> String {
     }
 }
 
-/// Starts `command` in a process group of its own. The kernel kills it when we are gone: whoever else would have is then
-/// gone, too.
-pub fn spawn(command: &mut std::process::Command) -> io::Result<u32> {
+/// How far a process that is started stands apart from us.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Apart {
+    /// In a process group of its own.
+    Group,
+    /// In a session of its own as well: without a terminal, and without the signals by which one stops programs.
+    Session,
+}
+
+/// Starts `command`. The kernel kills it when we are gone: whoever else would have is then gone, too.
+pub fn spawn(command: &mut std::process::Command, apart: Apart) -> io::Result<u32> {
     let us = std::process::id() as i32;
     let die_with_us = move || {
+        if apart == Apart::Session {
+            // SAFETY: no preconditions.
+            check(unsafe { libc::setsid() })?;
+        }
         // SAFETY: this option takes one integer.
         check(unsafe { libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL) })?;
         // Whose parent was gone before that is told by nobody.
         // SAFETY: no preconditions.
         if unsafe { libc::getppid() } == us { Ok(()) } else { Err(io::Error::from_raw_os_error(libc::ESRCH)) }
     };
-    // SAFETY: two system calls, and no memory is asked for: fit to run between fork and exec.
+    // SAFETY: three system calls, and no memory is asked for: fit to run between fork and exec.
     unsafe { command.pre_exec(die_with_us) };
-    command.process_group(0).spawn().map(|child| child.id())
+    if apart == Apart::Group {
+        // The first of a group could make no session.
+        command.process_group(0);
+    }
+    command.spawn().map(|child| child.id())
+}
+
+/// Whether the user wants us to have less processor time than others.
+pub fn is_nice() -> bool {
+    // SAFETY: no memory is passed. The answer for an error is that of who wants more.
+    unsafe { libc::getpriority(libc::PRIO_PROCESS, 0) > 0 }
 }
 
 /// A socket of this kind (`SOCK_STREAM`: one that listens) on every address of the host, of both families whatever the

@@ -1,6 +1,6 @@
 //! Exit codes, reports and refusals.
 
-use super::support::{Running, finish, on_ranks, weft_run};
+use super::support::{Running, finish, on_ranks, wait_for_state, weft_run};
 
 #[test]
 fn success_is_silent() {
@@ -87,22 +87,11 @@ fn stop_and_continue_reach_ranks_and_launcher() {
     ));
     let rank: i32 = job.line().parse().unwrap();
     job.signal(libc::SIGTSTP);
-    wait_for_state(rank, 'T');
-    wait_for_state(job.weft.id() as i32, 'T');
+    wait_for_state(rank, |state| state == 'T');
+    wait_for_state(job.weft.id() as i32, |state| state == 'T');
     job.signal(libc::SIGCONT);
     assert_eq!(job.line(), "on");
     assert_eq!(job.code(), 0);
-}
-
-/// The kernel tells a stop only to the parent, which we are not for a rank: looked at until it shows.
-fn wait_for_state(pid: i32, state: char) {
-    loop {
-        let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).expect("a living process");
-        if stat[stat.rfind(')').unwrap()..].chars().nth(2) == Some(state) {
-            return;
-        }
-        std::thread::yield_now();
-    }
 }
 
 #[test]

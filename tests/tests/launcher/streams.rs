@@ -3,7 +3,6 @@
 use super::support::{Running, finish, lines_sorted, on_ranks, weft_run};
 use std::io::Write;
 use std::process::Stdio;
-use std::ptr::{null, null_mut};
 
 #[test]
 fn lines_of_many_ranks_are_not_torn() {
@@ -133,62 +132,4 @@ fn empty_stdout() -> std::process::ChildStdout {
     let mut child = std::process::Command::new("true").stdout(Stdio::piped()).spawn().unwrap();
     child.wait().unwrap();
     child.stdout.take().unwrap()
-}
-
-/// A terminal of our own: the user's side, and the side that becomes a program's controlling terminal.
-fn terminal() -> (std::fs::File, std::fs::File) {
-    use std::os::fd::FromRawFd;
-    let (mut user, mut program) = (0, 0);
-    // SAFETY: two valid places for descriptors; neither name, settings nor size is wanted.
-    let opened = unsafe { libc::openpty(&mut user, &mut program, null_mut(), null(), null()) };
-    assert_eq!(opened, 0);
-    // SAFETY: two new descriptors that nobody else owns.
-    unsafe { (std::fs::File::from_raw_fd(user), std::fs::File::from_raw_fd(program)) }
-}
-
-/// Starts a shell with job control in a session of its own on that terminal, and answers what appears there.
-fn on_terminal(script: &str, typed: &[u8]) -> String {
-    use std::os::unix::process::CommandExt;
-    let (mut user, program) = terminal();
-    let mut shell = std::process::Command::new("bash");
-    shell.args(["--norc", "-mc", script]);
-    shell.stdin(program.try_clone().unwrap()).stdout(program.try_clone().unwrap()).stderr(program);
-    // SAFETY: the closure only makes two system calls.
-    unsafe {
-        shell.pre_exec(|| {
-            let took = libc::setsid() > 0 && libc::ioctl(0, libc::TIOCSCTTY, 0) == 0;
-            took.then_some(()).ok_or_else(std::io::Error::last_os_error)
-        });
-    }
-    let mut running = shell.spawn().unwrap();
-    // The command still holds the program's side, whose end is what ends our reading.
-    drop(shell);
-    user.write_all(typed).unwrap();
-    let mut seen = Vec::new();
-    let mut bytes = [0; 1024];
-    // A terminal whose other side is closed gives an error instead of an end.
-    while let Ok(count @ 1..) = std::io::Read::read(&mut user, &mut bytes) {
-        seen.extend_from_slice(&bytes[..count]);
-    }
-    running.wait().unwrap();
-    String::from_utf8(seen).unwrap()
-}
-
-#[test]
-fn job_in_the_background_neither_stops_nor_takes_what_is_typed() {
-    let weft = weft_tests::build::weft().display();
-    let script = format!(
-        "{weft} run --bind none -n 2 sh -c 'test $PMI_RANK = 1 && echo ranks-up' & wait $!; read -r x; echo \"shell got $x\""
-    );
-    let seen = on_terminal(&script, b"typed\n");
-    assert!(seen.contains("ranks-up") && seen.contains("shell got typed"), "{seen}");
-}
-
-#[test]
-fn question_without_line_end_is_shown_on_a_terminal() {
-    let weft = weft_tests::build::weft().display();
-    let script = format!("{weft} run --bind none -n 1 sh -c 'printf \"name? \"; read -r n; echo \"hello $n\"'");
-    let seen = on_terminal(&script, b"joe\n");
-    let question = seen.find("name? ").expect("the question");
-    assert!(seen[question..].contains("hello joe"), "{seen}");
 }

@@ -100,6 +100,19 @@ pub fn kill(pid: i32, signal: i32) {
     assert_eq!(unsafe { libc::kill(pid, signal) }, 0, "kill {pid}");
 }
 
+/// Waits until the state of a process is one that is wanted. The kernel tells a stop only to the parent, which we are not for
+/// a rank: looked at until it shows.
+#[allow(dead_code)]
+pub fn wait_for_state(pid: i32, wanted: impl Fn(char) -> bool) {
+    loop {
+        let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).expect("a living process");
+        if stat[stat.rfind(')').unwrap()..].chars().nth(2).is_some_and(&wanted) {
+            return;
+        }
+        std::thread::yield_now();
+    }
+}
+
 /// Lets `fd` go to the programs that are started. Those of other tests may get it too; they end by themselves.
 fn inheritable(fd: OwnedFd) -> OwnedFd {
     // SAFETY: no memory is passed.
