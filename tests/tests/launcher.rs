@@ -4,6 +4,7 @@
 mod launcher {
     mod cleanup;
     mod codes;
+    mod habits;
     mod mpi;
     mod placement;
     mod streams;

@@ -18,7 +18,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         programs: vec![program],
         bind: Bind::None,
         stdin: StdinTo::Nobody,
-        output: Output::Merged { tag: false },
+        output: Output::merged(false),
         timeout: Some(Duration::from_secs(60)),
         inherit: vec![("WEFT_SEGMENT".into(), file.into())],
         hosts: None,

@@ -14,7 +14,7 @@ use crate::link::{Message, Received};
 use crate::network::MakeLanes;
 use crate::relay::{Relay, output_stream};
 use crate::stage::Instead;
-use crate::{Job, JobId, LaunchError, Output, checksum, cores, libraries, network, sys};
+use crate::{Destination, Job, JobId, LaunchError, Output, checksum, cores, libraries, network, sys};
 use std::collections::HashMap;
 use std::ffi::OsStr;
 use std::os::fd::{AsFd, OwnedFd};
@@ -207,7 +207,10 @@ impl Prepared {
             programs,
             bind: start.bind,
             stdin: start.stdin,
-            output: start.output.map_or(Output::Merged { tag: false }, Output::Files),
+            output: Output {
+                tag: false,
+                streams: start.output.map(|path| path.map_or(Destination::Merged, Destination::Each)),
+            },
             timeout: None,
             inherit: vec![(SEGMENT_VARIABLE.to_owned(), segment)],
             hosts: None,

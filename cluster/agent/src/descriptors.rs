@@ -3,11 +3,12 @@
 
 use crate::keeper::{RankInput, Start};
 use crate::sys::Apart;
-use crate::{JOB_VARIABLE, Job, LaunchError, Output, libraries, program, sys};
+use crate::{Destination, JOB_VARIABLE, Job, LaunchError, Output, libraries, program, sys};
 use std::collections::HashMap;
 use std::ffi::OsString;
 use std::fs::File;
 use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -97,7 +98,6 @@ pub fn keep_the_outer_jobs() {
 /// Makes both halves for the ranks that run here.
 pub fn connect(job: &Job, here: Here, cores: Option<Vec<Core>>) -> Result<(OurHalf, Vec<Start>), LaunchError> {
     let templates = templates(job, &here)?;
-    let files = Files::prepare(&job.output, here.size)?;
     let programs = programs_by_rank(&job.programs);
     let direct = here.with_the_user && gets_input_directly(job.stdin);
     let apart = apart();
@@ -106,8 +106,8 @@ pub fn connect(job: &Job, here: Here, cores: Option<Vec<Core>>) -> Result<(OurHa
     let mut starts = Vec::new();
     for ((member, rank), mut own) in here.ranks.into_iter().enumerate().zip(here.own) {
         let command = templates[programs[rank]].command(rank, member, programs[rank]);
-        let (out, err) = (files.open(rank, "out")?, files.open(rank, "err")?);
-        let outputs = [output(member, 0, out, &mut ours)?, output(member, 1, err, &mut ours)?];
+        let mut output = |sink| output(&job.output, sink, rank, here.size, member, &mut ours);
+        let outputs = [output(0)?, output(1)?];
         let (near, far) = UnixStream::pair().map_err(LaunchError::system("socket pair"))?;
         near.set_nonblocking(true).map_err(LaunchError::system("socket pair"))?;
         ours.pmi.push(near);
@@ -123,9 +123,16 @@ pub fn connect(job: &Job, here: Here, cores: Option<Vec<Core>>) -> Result<(OurHa
     Ok((ours, starts))
 }
 
-fn output(member: usize, sink: usize, file: Option<File>, ours: &mut OurHalf) -> Result<OwnedFd, LaunchError> {
-    if let Some(file) = file {
-        return Ok(file.into());
+fn output(
+    output: &Output,
+    sink: usize,
+    rank: usize,
+    size: usize,
+    member: usize,
+    ours: &mut OurHalf,
+) -> Result<OwnedFd, LaunchError> {
+    if let Destination::Each(pattern) = &output.streams[sink] {
+        return open(pattern, rank, size).map(OwnedFd::from);
     }
     let (reader, writer) = std::io::pipe().map_err(LaunchError::system("pipe"))?;
     sys::set_nonblocking(&reader).map_err(LaunchError::system("pipe"))?;
@@ -211,28 +218,62 @@ impl Template {
     }
 }
 
-/// Files for the output of each rank, if so wanted.
-struct Files {
-    directory: Option<PathBuf>,
-    /// Ranks have as many digits as the last one, so that the files sort.
-    digits: usize,
+/// The file that the rank writes itself. Both its streams may have one file, so they append.
+fn open(pattern: &Path, rank: usize, size: usize) -> Result<File, LaunchError> {
+    let path = filled(pattern, rank, size);
+    let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty());
+    if let Some(parent) = parent {
+        std::fs::create_dir_all(parent).map_err(output_error(parent))?;
+    }
+    let file = File::options().create(true).append(true).open(&path).map_err(output_error(&path))?;
+    // What is no file, such as /dev/null, cannot be cut.
+    let _ = file.set_len(0);
+    Ok(file)
 }
 
-impl Files {
-    fn prepare(output: &Output, size: usize) -> Result<Self, LaunchError> {
-        let Output::Files(directory) = output else { return Ok(Self { directory: None, digits: 0 }) };
-        std::fs::create_dir_all(directory).map_err(output_error(directory))?;
-        Ok(Self { directory: Some(directory.clone()), digits: (size - 1).to_string().len() })
+/// The path that a pattern (see [`Destination::Each`]) means for a rank.
+fn filled(pattern: &Path, rank: usize, size: usize) -> PathBuf {
+    // Ranks have as many digits as the last one, so that the files sort.
+    let digits = (size - 1).to_string().len();
+    let mut rest = pattern.as_os_str().as_bytes();
+    let mut path = Vec::new();
+    while let Some((first, after)) = rest.split_first() {
+        let (word, length) = match rest {
+            [b'%', b'%', ..] => ("%".to_owned(), 2),
+            [b'%', b'r', ..] => (rank.to_string(), 2),
+            [b'%', b'0', b'r', ..] => (format!("{rank:0digits$}"), 3),
+            _ => (String::new(), 0),
+        };
+        path.extend(word.as_bytes());
+        if length == 0 {
+            path.push(*first);
+        }
+        rest = if length == 0 { after } else { &rest[length..] };
     }
+    OsString::from_vec(path).into()
+}
 
-    /// The rank writes into its file itself.
-    fn open(&self, rank: usize, ending: &str) -> Result<Option<File>, LaunchError> {
-        let Some(directory) = &self.directory else { return Ok(None) };
-        let path = directory.join(format!("rank-{rank:0digits$}.{ending}", digits = self.digits));
-        File::create(&path).map(Some).map_err(output_error(&path))
-    }
+/// A path as it stands in a pattern.
+pub fn escaped(path: &Path) -> Vec<u8> {
+    let percent = |byte: &u8| [*byte, b'%'].into_iter().take(if *byte == b'%' { 2 } else { 1 }).collect::<Vec<_>>();
+    path.as_os_str().as_bytes().iter().flat_map(percent).collect()
 }
 
 fn output_error(path: &Path) -> impl Fn(std::io::Error) -> LaunchError {
-    move |error| LaunchError::Output { directory: path.to_path_buf(), error }
+    move |error| LaunchError::Output { path: path.to_path_buf(), error }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn patterns_name_a_file_for_each_rank() {
+        let path = |pattern: &str| filled(Path::new(pattern), 7, 100).to_string_lossy().into_owned();
+        assert_eq!(path("out.%r"), "out.7");
+        assert_eq!(path("d/%0r.err"), "d/07.err");
+        assert_eq!(path("100%%r%"), "100%r%");
+        let directory = OsString::from_vec(escaped(Path::new("a%r")));
+        assert_eq!(filled(Path::new(&directory), 7, 9), Path::new("a%r"));
+    }
 }

@@ -7,7 +7,7 @@ use crate::relay::{self, Place, Relay};
 use crate::signals::{self, Signals};
 use crate::stage::Stage;
 use crate::sys::Apart;
-use crate::{Hosts, Job, LaunchError, Output, branch, checksum, network, sys};
+use crate::{Destination, Hosts, Job, LaunchError, branch, checksum, network, sys};
 use std::collections::VecDeque;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::time::{Duration, Instant};
@@ -216,10 +216,10 @@ impl Round<'_> {
                 directory: directory.clone(),
                 bind: job.bind,
                 stdin: job.stdin,
-                output: match &job.output {
-                    Output::Merged { .. } => None,
-                    Output::Files(directory) => Some(directory.clone()),
-                },
+                output: job.output.streams.each_ref().map(|stream| match stream {
+                    Destination::Merged | Destination::MergedInto(_) => None,
+                    Destination::Each(path) => Some(path.clone()),
+                }),
             };
             host.send(&Frame::Start(Box::new(start)));
         }

@@ -18,7 +18,7 @@
 //! Invariants:
 //! - when `run` returns, or after either process was killed, no process of the job lives: also not one that a rank
 //!   started in another session;
-//! - nothing is ever made in a file system, except what the user asks for with [`Output::Files`] and [`Hosts::stage`];
+//! - nothing is ever made in a file system, except what the user asks for with [`Output`] and [`Hosts::stage`];
 //! - no flag of a descriptor that is shared with other programs (standard input and output) is changed;
 //! - memory for output is bounded; who writes faster than we can pass on waits.
 //!
@@ -60,7 +60,10 @@ pub use preload::{Obstacle, Why, obstacle};
 pub use program::{ProgramError, find};
 
 use std::os::fd::OwnedFd;
-use std::path::PathBuf;
+use std::ffi::OsString;
+use std::fs::File;
+use std::os::unix::ffi::OsStringExt;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 use weft_cluster::hosts::Launch;
 use weft_cluster::job::{JobError, Program, StdinTo};
@@ -99,12 +102,39 @@ impl Default for JobId {
 }
 
 /// Where the output of the ranks goes.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Output {
-    /// To the launcher's own output, line by line; with `tag`, each line begins with its rank.
-    Merged { tag: bool },
-    /// To files `rank-N.out` and `rank-N.err` in this directory, which is made when missing.
-    Files(PathBuf),
+#[derive(Debug, Default)]
+pub struct Output {
+    /// Each line that goes by the launcher begins with its rank.
+    pub tag: bool,
+    /// Standard output and standard error.
+    pub streams: [Destination; 2],
+}
+
+/// Where one stream of the ranks goes.
+#[derive(Debug, Default)]
+pub enum Destination {
+    /// To the launcher's own, line by line.
+    #[default]
+    Merged,
+    /// The same into a file of the launcher's.
+    MergedInto(File),
+    /// Each rank writes a file of its own on its host. In the path `%r` is the rank, `%0r` the rank with as many digits
+    /// as the last one has, and `%%` a percent sign; its directory is made when missing.
+    Each(PathBuf),
+}
+
+impl Output {
+    /// All to the launcher's own output.
+    pub fn merged(tag: bool) -> Self {
+        Self { tag, ..Self::default() }
+    }
+
+    /// To files `rank-N.out` and `rank-N.err` in `directory`.
+    pub fn files_in(directory: &Path) -> Self {
+        let directory = OsString::from_vec(descriptors::escaped(directory));
+        let each = |name: &str| Destination::Each(Path::new(&directory).join(name));
+        Self { tag: false, streams: [each("rank-%0r.out"), each("rank-%0r.err")] }
+    }
 }
 
 /// A job to be run.
@@ -175,8 +205,8 @@ pub enum LaunchError {
     Program(#[from] ProgramError),
     #[error("{ranks} ranks need {needed} descriptors, but this process may open {limit} (ulimit -Hn)")]
     TooFewDescriptors { ranks: usize, needed: u64, limit: u64 },
-    #[error("output directory '{}' cannot be used: {error}", .directory.display())]
-    Output { directory: PathBuf, error: std::io::Error },
+    #[error("output cannot be written to '{}': {error}", .path.display())]
+    Output { path: PathBuf, error: std::io::Error },
     #[error("working directory '{}' cannot be used: {error}", .directory.display())]
     Directory { directory: PathBuf, error: std::io::Error },
     #[error("the memory that the ranks share: {0}")]

@@ -8,9 +8,9 @@ use crate::output::{Merger, Sink};
 use crate::relay::Relay;
 use crate::signals::{self, Signals};
 use crate::stdin::Pump;
-use crate::{Hosts, Job, LaunchError, Output, cores, network, sys};
+use crate::{Destination, Hosts, Job, LaunchError, cores, network, sys};
 use std::io::{Read, Write};
-use std::os::fd::AsRawFd;
+use std::os::fd::{AsRawFd, RawFd};
 use std::os::unix::net::UnixStream;
 use std::time::{Duration, Instant};
 use weft_cluster::job;
@@ -142,6 +142,14 @@ pub fn run(mut job: Job) -> Result<i32, LaunchError> {
     Ok(code)
 }
 
+/// The descriptor that the merged lines of a stream go to. It is open as long as the job is there.
+fn sink_of(job: &Job, sink: usize) -> RawFd {
+    match &job.output.streams[sink] {
+        Destination::MergedInto(file) => file.as_raw_fd(),
+        Destination::Merged | Destination::Each(_) => [1, 2][sink],
+    }
+}
+
 impl Supervisor {
     fn new(job: &Job, on: Option<&Hosts>, begun: Begun) -> Result<Self, LaunchError> {
         let Begun { watches, guard, signals, ours, hosts, places } = begun;
@@ -150,7 +158,6 @@ impl Supervisor {
         let appnum = job::programs_by_rank(&job.programs);
         let programs = appnum.iter().map(|number| job.programs[*number].program.clone()).collect();
         let stream = |source| Stream { source, heard: now, fresh: false };
-        let tag = matches!(job.output, Output::Merged { tag: true });
         let inputs: Vec<_> = ours.inputs.into_iter().map(|(_, pipe)| pipe).collect();
         let pump = if inputs.is_empty() { None } else { Some(Pump::new(0, inputs)) };
         let pump = pump.transpose().map_err(LaunchError::system("standard input"))?;
@@ -173,7 +180,10 @@ impl Supervisor {
             server: Server::on_hosts(&format!("weft-{}", job.id.as_str()), appnum, &places),
             peers: ours.pmi.into_iter().map(|socket| Peer { socket: Some(socket), queue: Vec::new() }).collect(),
             streams: ours.sources.into_iter().map(stream).collect(),
-            half: Half { sinks: [1, 2].map(|fd| Sink::new(fd, Merger::new(size, tag))), pump },
+            half: Half {
+                sinks: [0, 1].map(|sink| Sink::new(sink_of(job, sink), Merger::new(size, job.output.tag))),
+                pump,
+            },
             deadline: job.timeout.map(|timeout| now + timeout),
             force_at: None,
             give_up_at: None,

@@ -261,7 +261,7 @@ fn quoted(word: &str) -> String {
 }
 
 /// The words of a command line; `None` when a quote is not closed.
-fn words(given: &str) -> Option<Vec<String>> {
+pub fn words(given: &str) -> Option<Vec<String>> {
     let mut words = Vec::new();
     let mut word: Option<String> = None;
     let mut letters = given.chars();

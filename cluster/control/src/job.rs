@@ -35,7 +35,7 @@ pub enum JobError {
     BadCount { given: String },
     #[error("the programs ask for {total} ranks together; a job may have 1 to {RANKS_MAX}")]
     TooMany { total: usize },
-    #[error("standard input for rank '{given}': accepted are 'all', 'none' and a rank from 0 to {last}")]
+    #[error("standard input for '{given}': accepted are all, none and {}", ranks_to(*.last))]
     BadStdin { given: String, last: usize },
     #[error("environment '{given}' is neither NAME=VALUE nor NAME, with a NAME that is not empty")]
     BadEnvironment { given: String },
@@ -43,6 +43,10 @@ pub enum JobError {
     UnsetEnvironment { name: String },
     #[error("environment variable '{name}' is set by the launcher for each rank and cannot be given")]
     ReservedEnvironment { name: String },
+}
+
+fn ranks_to(last: usize) -> String {
+    if last == 0 { "rank 0".to_owned() } else { format!("a rank from 0 to {last}") }
 }
 
 /// Reads a number of ranks.

@@ -36,8 +36,9 @@ pub enum PlacementError {
     TooFewCores { ranks: usize, allowed: usize, free: usize },
     #[error("--bind core needs {ranks} cores, but the control group grants the time of {quota} only")]
     TooLittleTime { ranks: usize, quota: f64 },
-    #[error("--bind '{given}' is not known; accepted are core, none and auto")]
-    Unknown { given: String },
+    /// Who asked says where.
+    #[error("accepted are core, none and auto")]
+    Unknown,
 }
 
 impl std::str::FromStr for Bind {
@@ -48,7 +49,7 @@ impl std::str::FromStr for Bind {
             "auto" => Ok(Self::Auto),
             "core" => Ok(Self::Core),
             "none" => Ok(Self::None),
-            _ => Err(PlacementError::Unknown { given: given.to_owned() }),
+            _ => Err(PlacementError::Unknown),
         }
     }
 }

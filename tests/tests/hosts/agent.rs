@@ -109,7 +109,7 @@ fn start_program(program: &str, arguments: Vec<std::ffi::OsString>) -> Frame {
         directory: "/".into(),
         bind: Bind::None,
         stdin: StdinTo::Nobody,
-        output: None,
+        output: [None, None],
     }))
 }
 

@@ -6,10 +6,10 @@
 
 mod cc;
 mod defaults;
+mod fronts;
 mod hosts;
 mod info;
 mod manual;
-mod mpiexec;
 mod name;
 mod ps;
 mod rendezvous;
@@ -20,6 +20,7 @@ mod spawned;
 use anyhow::Result;
 use cc::Language;
 use clap::{CommandFactory, Parser, Subcommand};
+use fronts::{mpiexec, srun};
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 
@@ -38,7 +39,10 @@ enum Command {
     Run(run::Arguments),
     /// Start a parallel program with the options of mpiexec and mpirun.
     #[command(disable_help_flag = true)]
-    Mpiexec(mpiexec::Arguments),
+    Mpiexec(fronts::Arguments),
+    /// Start a parallel program with the options of Slurm's srun, without Slurm.
+    #[command(disable_help_flag = true)]
+    Srun(fronts::Arguments),
     /// Compile a C program.
     #[command(disable_help_flag = true, long_about = cc::LONG_ABOUT)]
     Cc(CompilerArguments),
@@ -128,6 +132,7 @@ fn weft(arguments: Vec<OsString>) -> Result<i32> {
         Command::Run(given) => run::main(given, &arguments.further),
         Command::Mpiexec(given) => mpiexec::main("weft mpiexec", &given.arguments),
         Command::Cc(compiler) => cc::run(&compiler.arguments, Language::C)?,
+        Command::Srun(given) => srun::main("weft srun", &given.arguments),
         Command::Cxx(compiler) => cc::run(&compiler.arguments, Language::Cxx)?,
         Command::Fc(compiler) => cc::run(&compiler.arguments, Language::Fortran)?,
         Command::Sock(given) => sock::main(given),

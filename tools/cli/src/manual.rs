@@ -4,6 +4,7 @@ use std::fs;
 use std::io::Write;
 use std::path::Path;
 
+use crate::fronts::{mpiexec, srun};
 use anyhow::{Context, Result};
 use clap_complete::Shell;
 use clap_mangen::Man;
@@ -23,7 +24,10 @@ const OTHER_NAMES: [(&str, &str); 8] = [
 ];
 
 /// Commands whose options the parser does not know, and the text that describes them.
-const DESCRIBED: [(&str, &str); 1] = [("weft-mpiexec", crate::mpiexec::HELP)];
+const DESCRIBED: [(&str, Help); 2] = [("weft-mpiexec", mpiexec::help), ("weft-srun", srun::help)];
+
+/// Makes the text that describes a command.
+type Help = fn() -> String;
 
 /// Writes a page per command, and one per other name that points to it, into `folder`.
 ///
@@ -47,8 +51,8 @@ fn pages(command: &clap::Command, folder: &Path) -> Result<()> {
     let name = command.get_display_name().unwrap_or(command.get_name());
     let mut page = Vec::new();
     Man::new(command.clone()).render(&mut page)?;
-    for (_, text) in DESCRIBED.iter().filter(|(described, _)| *described == name) {
-        as_typed("USAGE", text).to_writer(&mut page)?;
+    for (_, help) in DESCRIBED.iter().filter(|(described, _)| *described == name) {
+        as_typed("USAGE", &help()).to_writer(&mut page)?;
     }
     if command.has_subcommands() {
         environment().to_writer(&mut page)?;
@@ -101,7 +105,11 @@ mod tests {
     fn command() -> clap::Command {
         let hidden = clap::Command::new("man").hide(true);
         let cc = clap::Command::new("cc").about("Compile a C program");
-        clap::Command::new("weft").subcommand(hidden).subcommand(cc).subcommand(clap::Command::new("mpiexec"))
+        clap::Command::new("weft")
+            .subcommand(hidden)
+            .subcommand(cc)
+            .subcommand(clap::Command::new("mpiexec"))
+            .subcommand(clap::Command::new("srun"))
     }
 
     #[test]
@@ -114,6 +122,7 @@ mod tests {
         assert!(!folder.path().join("weft-man.1").exists());
         assert_eq!(read("mpirun.1"), ".so man1/weft-mpiexec.1\n");
         assert!(read("weft-mpiexec.1").contains("genvall"), "options that are read by hand are described");
+        assert!(read("weft-srun.1").contains("ntasks"), "the same");
         let page = read("weft.1");
         for definition in DEFINITIONS {
             assert!(page.contains(definition.env), "{}", definition.env);

@@ -13,6 +13,7 @@ use std::time::Duration;
 use weft_agent::{Job, JobId, Output};
 use weft_cluster::job::{JobError, Program, parse_count, parse_environment, parse_stdin, size};
 use weft_cluster::placement::Bind;
+use weft_fabric::settings::DEFINITIONS;
 use weft_fabric::{DeviceName, Lanes, Segment, Settings, XdpMode};
 use weft_wire::settings::{Unknown, unknown};
 
@@ -27,7 +28,7 @@ const ENCRYPT_VARIABLE: &str = "WEFT_ENCRYPT";
 pub const KEEP_GOING_VARIABLE: &str = "WEFT_KEEP_GOING";
 
 /// The setting that says how many processes there may usefully be.
-const UNIVERSE_VARIABLE: &str = "WEFT_UNIVERSE";
+pub const UNIVERSE_VARIABLE: &str = "WEFT_UNIVERSE";
 
 /// What `weft run --help` begins with.
 pub const LONG_ABOUT: &str = "\
@@ -73,7 +74,7 @@ pub struct Arguments {
 
     /// Which devices may carry messages, the first to be used first: shm, udp, tcp, several with commas, or auto [default:
     /// WEFT_DEVICE, else auto]
-    #[arg(long, value_name = "ORDER")]
+    #[arg(long, value_name = "ORDER", value_parser = parse_device)]
     device: Option<String>,
 
     /// Encrypt what ranks of different hosts send each other [default: WEFT_ENCRYPT, else off]
@@ -108,8 +109,8 @@ pub struct Arguments {
 /// Options that each of several programs has for itself.
 #[derive(Args)]
 struct ProgramArguments {
-    /// How many ranks run the program (also -np) [default: 1; on several hosts, all slots]
-    #[arg(short = 'n', long = "ranks", value_name = "N", value_parser = parse_count, allow_negative_numbers = true)]
+    /// How many ranks run the program (also -np, --np) [default: 1; on several hosts, all slots]
+    #[arg(short = 'n', long = "ranks", alias = "np", value_name = "N", value_parser = parse_count, allow_negative_numbers = true)]
     ranks: Option<usize>,
 
     /// Set a variable for the ranks, or pass on one that is set here; the whole environment is passed on anyway
@@ -156,9 +157,10 @@ pub fn first_program_only(arguments: Vec<OsString>) -> CommandLine {
 
 /// `-np` becomes `-n` among the options, which end where the program's name stands.
 fn respell_count(part: &mut [OsString]) {
-    const WITH_VALUE: [&str; 13] = [
+    const WITH_VALUE: [&str; 14] = [
         "-n",
         "--ranks",
+        "--np",
         "--env",
         "--wdir",
         "--bind",
@@ -333,7 +335,7 @@ fn job(given: Arguments, further: &[Vec<OsString>]) -> Result<Job, Vec<String>> 
         programs,
         bind: given.bind.unwrap_or(defaults.bind),
         stdin,
-        output: given.output.map_or(Output::Merged { tag }, Output::Files),
+        output: given.output.map_or(Output::merged(tag), |directory| Output::files_in(&directory)),
         timeout: given.timeout.or(defaults.timeout),
         inherit: Vec::new(),
         hosts,
@@ -353,6 +355,15 @@ impl ProgramArguments {
             environment: self.env,
             directory: self.wdir,
         }
+    }
+}
+
+/// Refused here, and not by the ranks, it is named as it was given.
+fn parse_device(given: &str) -> Result<String, String> {
+    let device = DEFINITIONS.iter().find(|known| known.env == DEVICE_VARIABLE);
+    match device.filter(|known| known.kind.parse(given.trim()).is_none()) {
+        Some(known) => Err(format!("accepted is: {}", known.kind)),
+        None => Ok(given.to_owned()),
     }
 }
 

@@ -110,7 +110,7 @@ fn job(given: Arguments, order: Order) -> Result<Job, String> {
         programs,
         bind: defaults.bind,
         stdin: StdinTo::Nobody,
-        output: Output::Merged { tag: given.tag_output },
+        output: Output::merged(given.tag_output),
         timeout: None,
         inherit: Vec::new(),
         hosts,

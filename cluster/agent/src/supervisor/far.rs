@@ -29,8 +29,8 @@ pub fn begin(job: &Job, hosts: &Hosts, size: usize, limits: (u64, u64)) -> Resul
 /// The relay's half goes to the relay, ours to us; the end of the rank's PMI socket is answered.
 fn connect(job: &Job, rank: usize, member: u32, relay: &mut Relay, ours: &mut OurHalf) -> std::io::Result<UnixStream> {
     let channel = |stream| Channel { member, stream };
-    if matches!(job.output, Output::Merged { .. }) {
-        for sink in [0, 1] {
+    for (sink, stream) in job.output.streams.iter().enumerate() {
+        if !matches!(stream, Destination::Each(_)) {
             let (reader, writer) = nonblocking_pipe()?;
             relay.add_writer(channel(output_stream(sink)), writer);
             ours.sources.push(Source { rank, sink, pipe: reader });

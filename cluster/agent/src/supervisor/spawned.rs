@@ -34,7 +34,7 @@ pub(super) fn arguments(job: &Job, hosts: Option<&Hosts>) -> Vec<String> {
         );
         words.extend(hosts.stage.then(|| "--stage".to_owned()));
     }
-    if matches!(job.output, Output::Merged { tag: true }) {
+    if job.output.tag {
         words.push("--tag-output".to_owned());
     }
     words

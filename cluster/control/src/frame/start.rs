@@ -39,8 +39,8 @@ pub struct Start {
     pub directory: PathBuf,
     pub bind: Bind,
     pub stdin: StdinTo,
-    /// Where each rank writes its output into files of its own.
-    pub output: Option<PathBuf>,
+    /// Standard output and standard error, where each rank writes a file of its own: the pattern of its path.
+    pub output: [Option<PathBuf>; 2],
 }
 
 impl Hello {
@@ -96,7 +96,7 @@ impl Start {
         };
         to.push(who);
         to.word(rank);
-        put_path(to, self.output.as_ref());
+        self.output.iter().for_each(|pattern| put_path(to, pattern.as_ref()));
     }
 
     pub(super) fn decode(from: &mut Bytes) -> Result<Self, FrameError> {
@@ -120,7 +120,7 @@ impl Start {
                 (2, 0) => StdinTo::Nobody,
                 _ => return Err(from.wrong()),
             },
-            output: path(from)?,
+            output: [path(from)?, path(from)?],
         };
         let rising = start.ranks.is_sorted_by(|rank, next| rank < next);
         let sound = rising && start.ranks.last().is_some_and(|last| *last < start.size);

@@ -29,7 +29,7 @@ fn start() -> Start {
         directory: "/w".into(),
         bind: Bind::None,
         stdin: StdinTo::Rank(2),
-        output: None,
+        output: [None, Some("out-%r".into())],
     }
 }
 
@@ -95,7 +95,7 @@ fn bytes_of_the_short_frames() {
     for (frame, bytes) in golden {
         assert_eq!(encoded(frame), *bytes, "{frame:?}");
     }
-    assert_eq!(greeting(), *b"weft-agt\x02\0\0\0");
+    assert_eq!(greeting(), *b"weft-agt\x03\0\0\0");
 }
 
 #[rustfmt::skip]
@@ -115,7 +115,7 @@ fn bytes_of_the_long_frames() {
         &[1], &text(b"/d"),
         &text(b"q"), &[0, 0, 0, 0], &[1, 0, 0, 0], &[0, 0, 0, 0], &[0],
         &[1, 0, 0, 0], &text(b"HOME"), &text(b"/h"), &text(b"/w"),
-        &[2], &[0, 2, 0, 0, 0], &[0],
+        &[2], &[0, 2, 0, 0, 0], &[0], &[1], &text(b"out-%r"),
     ].concat();
     let launch_bytes = [
         &[18][..], &text(b"/w"), &[2, 0, 0, 0], &[2, 0, 0, 0], &text(b"ssh"), &text(b"b"), &[1, 0, 0, 0], &text(b"x"),

@@ -79,7 +79,7 @@ impl HostArguments {
     }
 }
 
-fn launch_of_environment() -> Result<Launch, Vec<String>> {
+pub fn launch_of_environment() -> Result<Launch, Vec<String>> {
     match std::env::var(VARIABLE) {
         Ok(given) => given.parse().map_err(|error| vec![format!("{VARIABLE}: {error}")]),
         Err(_) => Ok(Launch::default()),

@@ -1,0 +1,115 @@
+//! Hosts as other launchers list them.
+
+use super::Slip;
+use super::draft::Draft;
+use weft_agent::Hosts;
+use weft_cluster::hosts::{Host, Map, parse_list, ranks_wanted as ranks_of, spread};
+
+/// Hosts of one list or file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Listed {
+    pub hosts: Vec<Host>,
+    /// Slots were given, for one at least.
+    pub counted: bool,
+    /// What gave them, for messages.
+    pub option: String,
+}
+
+/// Reads `a:2,b`. A host that is listed twice has the slots of both.
+pub fn read_list(option: &str, given: &str) -> Result<Listed, Slip> {
+    gather(option, given.split(',').map(|host| host.trim().to_owned()))
+}
+
+/// Reads lines such as `host`, `host:4`, `host slots=4 max_slots=8` or `host cpu=4`, with comments after `#`.
+pub fn read_file(option: &str, file: &str) -> Result<Listed, Slip> {
+    let text = std::fs::read_to_string(file).map_err(|error| format!("{option} '{file}' cannot be read: {error}"))?;
+    let lines = text.lines().map(|line| line.split('#').next().unwrap_or_default());
+    let host = |line: &str| {
+        let mut words = line.split_whitespace();
+        let name = words.next()?;
+        let slots = words.find_map(|word| word.strip_prefix("slots=").or_else(|| word.strip_prefix("cpu=")));
+        Some(slots.map_or(name.to_owned(), |slots| format!("{name}:{slots}")))
+    };
+    gather(&format!("{option} {file}"), lines.filter_map(host))
+}
+
+fn gather(option: &str, given: impl Iterator<Item = String>) -> Result<Listed, Slip> {
+    let mut listed = Listed { hosts: Vec::new(), counted: false, option: option.to_owned() };
+    for given in given {
+        let hosts = parse_list(&given).map_err(|error| format!("{option}: {error}"))?;
+        listed.counted |= given.contains(':');
+        for host in hosts {
+            match listed.hosts.iter_mut().find(|other| other.name == host.name) {
+                Some(other) => other.slots += host.slots,
+                None => listed.hosts.push(host),
+            }
+        }
+    }
+    (!listed.hosts.is_empty()).then_some(listed).ok_or_else(|| format!("{option}: no host is listed"))
+}
+
+impl Listed {
+    fn slots(&self) -> usize {
+        self.hosts.iter().map(|host| host.slots).sum()
+    }
+
+    /// All of them are names of this host.
+    pub fn is_here(&self) -> bool {
+        let here = weft_agent::host_name();
+        let short = here.split('.').next().unwrap_or_default();
+        let names = ["localhost", "127.0.0.1", "::1", here.as_str(), short];
+        self.hosts.iter().all(|host| names.contains(&host.name.as_str()))
+    }
+
+    /// The host of each of so many ranks. Those beyond the slots begin again with the first, unless slots were given.
+    fn spread(&self, ranks: usize, draft: &Draft) -> Result<Vec<usize>, Slip> {
+        let mut hosts = self.hosts.clone();
+        let map = draft.per_host.map_or(draft.map, Map::PerHost);
+        let least = draft.per_host.filter(|_| !self.counted || draft.oversubscribe).unwrap_or(0);
+        hosts.iter_mut().for_each(|host| host.slots = host.slots.max(least));
+        let all = ranks_of(&hosts, map);
+        let again = ranks > all && (!self.counted || draft.oversubscribe);
+        let places = spread(&hosts, map, if again { all } else { ranks });
+        let places = places.map_err(|error| format!("{}: {error}; --oversubscribe takes more", self.option))?;
+        Ok((0..ranks).map(|rank| places[rank % places.len()]).collect())
+    }
+}
+
+/// How many ranks a program has that does not say it.
+pub fn ranks_wanted(listed: Option<&Listed>, per_host: Option<usize>) -> usize {
+    match (listed, per_host) {
+        (Some(listed), Some(count)) if !listed.is_here() => count * listed.hosts.len(),
+        (_, Some(count)) => count,
+        (Some(listed), None) => listed.slots(),
+        (None, None) => 1,
+    }
+}
+
+/// The hosts of the job, when it is not this one alone. A program without a list of its own runs on the first one's.
+pub fn of(draft: &Draft) -> Result<Option<Hosts>, Slip> {
+    let Some(first) = draft.parts.iter().find_map(|part| part.hosts.as_ref()) else { return Ok(None) };
+    let lists: Vec<&Listed> = draft.parts.iter().map(|part| part.hosts.as_ref().unwrap_or(first)).collect();
+    if lists.iter().all(|listed| listed.is_here()) {
+        return Ok(None);
+    }
+    let mut union: Vec<Host> = Vec::new();
+    for host in lists.iter().flat_map(|listed| &listed.hosts) {
+        if !union.iter().any(|other| other.name == host.name) {
+            union.push(host.clone());
+        }
+    }
+    let mut places = Vec::new();
+    let ranks = |parts: std::ops::Range<usize>| draft.parts[parts].iter().map(|part| part.program.ranks).sum();
+    let mut at = 0;
+    while at < lists.len() {
+        // Neighbours with one list share its slots.
+        let end = (at..lists.len()).find(|next| lists[*next] != lists[at]).unwrap_or(lists.len());
+        let listed = lists[at];
+        let number = |place: usize| union.iter().position(|host| host.name == listed.hosts[place].name).unwrap_or(0);
+        places.extend(listed.spread(ranks(at..end), draft)?.into_iter().map(number));
+        at = end;
+    }
+    let launch = crate::run::hosts::launch_of_environment().map_err(|errors| errors.join("; "))?;
+    let (patience, tree) = (draft.defaults.launch_timeout, draft.defaults.launch_tree);
+    Ok(Some(Hosts::new(&union, &places, launch, patience, false, tree)))
+}
