@@ -5,7 +5,7 @@
 
 use launcher::{Running, kill};
 use std::collections::BTreeSet;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 use weft_tests::namespaces::Namespaces;
@@ -148,4 +148,44 @@ fn whoever_is_killed_at_any_moment_nothing_is_left_and_one_line_says_why() {
     let first = seed.unwrap_or_else(|| u64::from(std::process::id()) << 20);
     let rounds = rounds.unwrap_or(if seed.is_some() { 1 } else { ROUNDS });
     (first..first + rounds).for_each(|seed| play(seed, &program));
+}
+
+/// A control group of this process's with little memory, deleted with this value.
+struct LittleMemory(PathBuf);
+
+impl LittleMemory {
+    fn new() -> Self {
+        let old = Path::new("/sys/fs/cgroup/memory");
+        let (root, limit) = match old.exists() {
+            true => (old, "memory.limit_in_bytes"),
+            false => (Path::new("/sys/fs/cgroup"), "memory.max"),
+        };
+        let group = root.join(format!("weft-test-{}", std::process::id()));
+        std::fs::create_dir(&group).expect("root may make a control group");
+        let group = Self(group);
+        std::fs::write(group.0.join(limit), "134217728").expect("the group has a limit of its memory");
+        group
+    }
+}
+
+impl Drop for LittleMemory {
+    fn drop(&mut self) {
+        // Nothing of the job is left in it.
+        let _ = std::fs::remove_dir(&self.0);
+    }
+}
+
+#[test]
+fn rank_that_the_kernel_kills_for_want_of_memory_is_named_so() {
+    let group = LittleMemory::new();
+    let rank = "if test $PMI_RANK = 1; then exec tail /dev/zero; fi; exec sleep 1000";
+    let job = format!("echo $$ > {}/cgroup.procs; exec \"$0\" run --bind none -n 2 sh -c '{rank}'", group.0.display());
+    let done = launcher::finish(Command::new("sh").args(["-c", &job]).arg(build::weft()));
+    assert_eq!(done.code, 137, "{}", done.err);
+    let line = done.err.lines().next().unwrap_or_default();
+    assert!(line.starts_with("weft run: rank 1 (pid "), "{}", done.err);
+    assert!(
+        line.ends_with("was killed by the kernel (signal 9), because the memory of its control group ran out"),
+        "{line}"
+    );
 }

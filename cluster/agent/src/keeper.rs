@@ -7,6 +7,7 @@
 
 use crate::link::{Link, Message, Received};
 use crate::sys::Apart;
+use crate::memory::Kills;
 use crate::{LaunchError, elf, sys};
 use std::collections::HashMap;
 use std::io;
@@ -84,7 +85,7 @@ impl Keeper {
         sys::set_name(c"weft-keeper");
         // Ignored, it would take the ranks' exit codes away.
         sys::reset_signal(libc::SIGCHLD);
-        let mut family = Family { ranks: HashMap::new(), waiting: starts.len(), link };
+        let mut family = Family { ranks: HashMap::new(), waiting: starts.len(), link, kills: Kills::here() };
         let Ok(child_signals) = sys::SignalSet::of(&[libc::SIGCHLD]).descriptor() else { return };
         for fd in &inherit {
             let _ = sys::set_inherited(fd, true);
@@ -103,6 +104,8 @@ struct Family {
     /// Ranks whose end (or failure to start) has not been told.
     waiting: usize,
     link: Link,
+    /// For want of memory.
+    kills: Kills,
 }
 
 impl Family {
@@ -147,13 +150,20 @@ impl Family {
         let mut ended = Vec::new();
         while let Ok(Some((pid, status))) = sys::wait_any() {
             if let Some(rank) = self.ranks.remove(&pid) {
-                ended.push((rank, exit_of(status)));
+                ended.push((rank, self.exit_of(status)));
             }
         }
         ended.sort_by_key(|(_, exit)| matches!(exit, Exit::Code(_)));
         for (rank, exit) in ended {
             self.waiting -= 1;
             self.link.send(Message::Ended { rank, exit });
+        }
+    }
+
+    fn exit_of(&mut self, status: i32) -> Exit {
+        match exit_of(status) {
+            Exit::Signal(libc::SIGKILL) if self.kills.take_one() => Exit::OutOfMemory,
+            exit => exit,
         }
     }
 

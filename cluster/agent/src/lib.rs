@@ -40,6 +40,7 @@ mod gather;
 mod keeper;
 mod libraries;
 mod link;
+mod memory;
 mod network;
 mod output;
 mod preload;
@@ -59,9 +60,9 @@ pub use network::Lanes;
 pub use preload::{Obstacle, Why, obstacle};
 pub use program::{ProgramError, find};
 
-use std::os::fd::OwnedFd;
 use std::ffi::OsString;
 use std::fs::File;
+use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStringExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;

@@ -36,6 +36,7 @@ pub enum Message {
 const RECORD_BYTES: usize = 12;
 const CODE: u32 = 2;
 const SIGNALLED: u32 = 3;
+const OUT_OF_MEMORY: u32 = 7;
 
 impl Message {
     fn encode(self) -> [u8; RECORD_BYTES] {
@@ -44,6 +45,7 @@ impl Message {
             Self::NotStarted { rank, errno } => (1, rank as u32, errno as u32),
             Self::Ended { rank, exit: Exit::Code(code) } => (CODE, rank as u32, code as u32),
             Self::Ended { rank, exit: Exit::Signal(signal) } => (SIGNALLED, rank as u32, signal as u32),
+            Self::Ended { rank, exit: Exit::OutOfMemory } => (OUT_OF_MEMORY, rank as u32, 0),
             Self::Over { leftovers } => (4, leftovers as u32, 0),
             Self::Signal { signal } => (5, signal as u32, 0),
             Self::Kill => (6, 0, 0),
@@ -65,6 +67,7 @@ impl Message {
             1 => Self::NotStarted { rank, errno: b as i32 },
             CODE => Self::Ended { rank, exit: Exit::Code(b as i32) },
             SIGNALLED => Self::Ended { rank, exit: Exit::Signal(b as i32) },
+            OUT_OF_MEMORY => Self::Ended { rank, exit: Exit::OutOfMemory },
             4 => Self::Over { leftovers: rank },
             5 => Self::Signal { signal: a as i32 },
             6 => Self::Kill,
@@ -132,6 +135,7 @@ mod tests {
             Message::NotStarted { rank: 1, errno: 2 },
             Message::Ended { rank: 2, exit: Exit::Code(255) },
             Message::Ended { rank: 2, exit: Exit::Signal(11) },
+            Message::Ended { rank: 2, exit: Exit::OutOfMemory },
             Message::Over { leftovers: 7 },
             Message::Signal { signal: 15 },
             Message::Kill,

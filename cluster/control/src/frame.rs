@@ -153,6 +153,21 @@ mod kind {
     pub const COMMAND_NOT_STARTED: u8 = 21;
 }
 
+/// In the place of a signal: it was the kernel, and memory had run out.
+const OUT_OF_MEMORY: u32 = 256;
+
+/// The code, or the signal.
+fn number(exit: Exit) -> u32 {
+    match exit {
+        Exit::Code(number) | Exit::Signal(number) => number as u32,
+        Exit::OutOfMemory => OUT_OF_MEMORY,
+    }
+}
+
+fn killed(number: u32) -> Exit {
+    if number == OUT_OF_MEMORY { Exit::OutOfMemory } else { Exit::Signal(number as i32) }
+}
+
 impl Frame {
     fn kind(&self) -> u8 {
         match self {
@@ -164,7 +179,7 @@ impl Frame {
             Self::Started { .. } => kind::STARTED,
             Self::NotStarted { .. } => kind::NOT_STARTED,
             Self::Ended { exit: Exit::Code(_), .. } => kind::EXITED,
-            Self::Ended { exit: Exit::Signal(_), .. } => kind::KILLED,
+            Self::Ended { exit: Exit::Signal(_) | Exit::OutOfMemory, .. } => kind::KILLED,
             Self::KeeperGone { .. } => kind::KEEPER_GONE,
             Self::Over { .. } => kind::OVER,
             Self::Signal { .. } => kind::SIGNAL,
@@ -175,7 +190,7 @@ impl Frame {
             Self::Credit { .. } => kind::CREDIT,
             Self::Launch { .. } => kind::LAUNCH,
             Self::CommandEnded { exit: Exit::Code(_), .. } => kind::COMMAND_EXITED,
-            Self::CommandEnded { exit: Exit::Signal(_), .. } => kind::COMMAND_KILLED,
+            Self::CommandEnded { exit: Exit::Signal(_) | Exit::OutOfMemory, .. } => kind::COMMAND_KILLED,
             Self::CommandNotStarted { .. } => kind::COMMAND_NOT_STARTED,
         }
     }
@@ -201,9 +216,8 @@ impl Frame {
             Self::NotStarted { member: which, errno } | Self::CommandNotStarted { command: which, errno } => {
                 to.words([*which, *errno as u32]);
             }
-            Self::Ended { member: which, exit: Exit::Code(number) | Exit::Signal(number) }
-            | Self::CommandEnded { command: which, exit: Exit::Code(number) | Exit::Signal(number) } => {
-                to.words([*which, *number as u32]);
+            Self::Ended { member: which, exit } | Self::CommandEnded { command: which, exit } => {
+                to.words([*which, number(*exit)]);
             }
             Self::Launch { directory, commands } => {
                 to.os(directory.as_os_str());
@@ -239,7 +253,7 @@ impl Frame {
             kind::STARTED => Self::Started { member: from.word()?, pid: from.word()? },
             kind::NOT_STARTED => Self::NotStarted { member: from.word()?, errno: from.word()? as i32 },
             kind::EXITED => Self::Ended { member: from.word()?, exit: Exit::Code(from.word()? as i32) },
-            kind::KILLED => Self::Ended { member: from.word()?, exit: Exit::Signal(from.word()? as i32) },
+            kind::KILLED => Self::Ended { member: from.word()?, exit: killed(from.word()?) },
             kind::KEEPER_GONE => Self::KeeperGone { pid: from.word()? },
             kind::OVER => Self::Over { leftovers: from.word()? },
             kind::SIGNAL => Self::Signal { signal: from.word()? as i32 },
@@ -253,9 +267,7 @@ impl Frame {
                 commands: from.list(|from| from.list(|from| from.text()))?,
             },
             kind::COMMAND_EXITED => Self::CommandEnded { command: from.word()?, exit: Exit::Code(from.word()? as i32) },
-            kind::COMMAND_KILLED => {
-                Self::CommandEnded { command: from.word()?, exit: Exit::Signal(from.word()? as i32) }
-            }
+            kind::COMMAND_KILLED => Self::CommandEnded { command: from.word()?, exit: killed(from.word()?) },
             kind::COMMAND_NOT_STARTED => Self::CommandNotStarted { command: from.word()?, errno: from.word()? as i32 },
             other => return Err(FrameError::Kind(other)),
         };

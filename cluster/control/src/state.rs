@@ -16,6 +16,8 @@ pub const EXIT_TIMEOUT: i32 = 124;
 pub enum Exit {
     Code(i32),
     Signal(i32),
+    /// Killed by the kernel, because memory had run out.
+    OutOfMemory,
 }
 
 /// How far a rank has come with MPI.
@@ -131,6 +133,7 @@ impl JobState {
         let others_use_mpi = self.ranks.iter().any(|other| other.mpi != Mpi::Never);
         let cause = match (exit, self.ranks[rank].mpi) {
             (Exit::Signal(signal), _) => Cause::Killed { signal },
+            (Exit::OutOfMemory, _) => Cause::OutOfMemory,
             (Exit::Code(0), Mpi::Initialised) => Cause::NotFinalised,
             (Exit::Code(0), Mpi::Never) if others_use_mpi => Cause::NeverInitialised,
             (Exit::Code(0), _) => return Decision::Continue,
@@ -241,7 +244,11 @@ impl JobState {
             let alike: Vec<usize> =
                 (at + 1..self.failures.len()).filter(|other| self.failures[*other].cause == failure.cause).collect();
             alike.iter().for_each(|other| told[*other] = true);
-            lines.push(self.failure_line(failure, alike.len()));
+            let line = self.failure_line(failure, alike.len());
+            let absent = matches!(failure.cause, Cause::NotFinalised | Cause::NeverInitialised);
+            let why =
+                if absent && self.ended_by_us > 0 { "; the others, which may wait for it, are ended" } else { "" };
+            lines.push(line + why);
         }
         match self.ended_by_us {
             0 => {}

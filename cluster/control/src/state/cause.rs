@@ -4,6 +4,7 @@
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Cause {
     Killed { signal: i32 },
+    OutOfMemory,
     Exited { code: i32 },
     ExitedAfterFinalize { code: i32 },
     NotFinalised,
@@ -21,6 +22,8 @@ impl Cause {
     pub fn exit_code(&self) -> i32 {
         match self {
             Self::Killed { signal } | Self::Interrupted { signal } => 128 + signal,
+            // That of SIGKILL.
+            Self::OutOfMemory => 128 + 9,
             Self::Exited { code } | Self::ExitedAfterFinalize { code } => *code,
             // The system keeps the lowest 8 bits of a code, and an abort must never look like success.
             Self::Aborted { code, .. } => match code & 0xff {
@@ -39,6 +42,9 @@ impl std::fmt::Display for Cause {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Self::Killed { signal } => write!(f, "was killed by signal {signal} ({})", signal_text(*signal)),
+            Self::OutOfMemory => {
+                write!(f, "was killed by the kernel (signal 9), because the memory of its control group ran out")
+            }
             Self::Exited { code } => write!(f, "exited with code {code}"),
             Self::ExitedAfterFinalize { code } => write!(f, "exited with code {code} after MPI_Finalize"),
             Self::NotFinalised => write!(f, "exited after MPI_Init without MPI_Finalize"),

@@ -45,7 +45,23 @@ fn leaving_without_finalize_is_a_failure() {
     let _ = job.handle_initialised(0);
     assert_eq!(job.handle_exit(0, Exit::Code(0)), Decision::EndOthers);
     assert_eq!(job.exit_code(), 1);
-    assert!(job.report()[0].contains("without MPI_Finalize"));
+    let line = "rank 0 (pid 100) on h exited after MPI_Init without MPI_Finalize";
+    assert_eq!(job.report()[0], format!("{line}; the others, which may wait for it, are ended"));
+
+    let mut alone = running(1);
+    let _ = alone.handle_initialised(0);
+    assert_eq!(alone.handle_exit(0, Exit::Code(0)), Decision::EndOthers);
+    assert_eq!(alone.report(), [line], "there are no others");
+}
+
+#[test]
+fn want_of_memory_is_named_and_counts_as_the_signal() {
+    let mut job = running(2);
+    assert_eq!(job.handle_exit(1, Exit::OutOfMemory), Decision::EndOthers);
+    assert_eq!(job.exit_code(), 137);
+    let line =
+        "rank 1 (pid 101) on h was killed by the kernel (signal 9), because the memory of its control group ran out";
+    assert_eq!(job.report()[0], line);
 }
 
 #[test]
@@ -122,6 +138,7 @@ proptest! {
             None => 0,
             Some(Exit::Code(code)) => *code,
             Some(Exit::Signal(signal)) => 128 + signal,
+            Some(Exit::OutOfMemory) => 137,
         });
         prop_assert_eq!(job.report().is_empty(), first.is_none());
     }
