@@ -89,7 +89,7 @@ unsafe impl Send for PageCounters {}
 impl PageCounters {
     pub fn new(page: Page) -> Self {
         // SAFETY: the counters lie inside the page (asserted in weft-wire).
-        let at = unsafe { page.at.add(page::COUNTERS).cast() };
+        let at = unsafe { page.at.add(page::COUNTERS_AT).cast() };
         Self { at, _page: page }
     }
 }
@@ -122,11 +122,16 @@ impl CounterReader {
     /// The names of the counters.
     pub const NAMES: &'static [&'static str] = &page::COUNTER_NAMES;
 
+    /// What the counter of this place among the names counts, with its unit.
+    pub fn meaning(index: usize) -> String {
+        page::COUNTERS[index].to_string()
+    }
+
     /// The counter with this place among the names.
     pub fn read(&self, index: usize) -> u64 {
         assert!(index < Self::NAMES.len(), "there is no counter {index}");
         // SAFETY: the counters lie inside the page, aligned (asserted in weft-wire); the owner stores whole words.
-        unsafe { (*self.0.at.add(page::COUNTERS + 8 * index).cast::<AtomicU64>()).load(Ordering::Relaxed) }
+        unsafe { (*self.0.at.add(page::COUNTERS_AT + 8 * index).cast::<AtomicU64>()).load(Ordering::Relaxed) }
     }
 }
 

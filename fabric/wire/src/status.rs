@@ -2,33 +2,65 @@
 //!
 //! The owner writes with plain stores, tools read without its help. Text is UTF-8, cut to its field, zero-padded.
 
-/// Counters with stable names, each a 64-bit word at [`COUNTERS`] + 8 x index.
-pub const COUNTER_NAMES: [&str; 24] = [
-    "sends",
-    "receives",
-    "bytes_sent",
-    "bytes_received",
-    "unexpected_messages",
-    "rendezvous",
-    "single_copy_bytes",
-    "single_copy_refused",
-    "ring_full",
-    "self_messages",
-    "yields",
-    "sleeps",
-    "wakeups_sent",
-    "collectives_shared",
-    "shm_packets",
-    "shm_bytes",
-    "tcp_packets",
-    "tcp_bytes",
-    "udp_packets",
-    "udp_bytes",
-    "udp_datagrams",
-    "udp_lost",
-    "xdp_datagrams",
-    "strangers",
+/// A number that a process counts.
+#[derive(Clone, Copy, Debug)]
+pub struct Counter {
+    /// It stays.
+    pub name: &'static str,
+    /// What is counted; with the meaning behind it, it makes one phrase.
+    pub unit: &'static str,
+    /// Which of them.
+    pub meaning: &'static str,
+}
+
+const fn counter(name: &'static str, unit: &'static str, meaning: &'static str) -> Counter {
+    Counter { name, unit, meaning }
+}
+
+/// The counters, each a 64-bit word at [`COUNTERS_AT`] + 8 x index.
+pub const COUNTERS: [Counter; 24] = [
+    counter("sends", "messages", "sent"),
+    counter("receives", "messages", "received"),
+    counter("bytes_sent", "bytes", "sent in messages"),
+    counter("bytes_received", "bytes", "received in messages"),
+    counter("unexpected_messages", "messages", "that came before their receive"),
+    counter("rendezvous", "messages", "that were long and announced first"),
+    counter("single_copy_bytes", "bytes", "copied straight out of a sender's memory"),
+    counter("single_copy_refused", "copies", "straight out of a sender's memory that the kernel refused"),
+    counter("ring_full", "times", "that a ring had no room"),
+    counter("self_messages", "messages", "of the process to itself"),
+    counter("yields", "times", "that the core was handed over while waiting"),
+    counter("sleeps", "times", "that the process slept while waiting"),
+    counter("wakeups_sent", "times", "that a sleeping process was woken"),
+    counter("collectives_shared", "operations", "that were collective and went by shared memory"),
+    counter("shm_packets", "packets", "by shared memory"),
+    counter("shm_bytes", "bytes", "in packets by shared memory"),
+    counter("tcp_packets", "packets", "by TCP"),
+    counter("tcp_bytes", "bytes", "in packets by TCP"),
+    counter("udp_packets", "packets", "by UDP"),
+    counter("udp_bytes", "bytes", "in packets by UDP"),
+    counter("udp_datagrams", "datagrams", "with packets in them that were sent, repeated ones as well"),
+    counter("udp_lost", "datagrams", "that counted as lost, so that their packets were sent again"),
+    counter("xdp_datagrams", "datagrams", "that went by an XDP lane"),
+    counter("strangers", "arrivals", "(connections and datagrams) of those who are no ranks of the job"),
 ];
+
+impl std::fmt::Display for Counter {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{} {}", self.unit, self.meaning)
+    }
+}
+
+/// Their names, in this order.
+pub const COUNTER_NAMES: [&str; COUNTERS.len()] = {
+    let mut names = [""; COUNTERS.len()];
+    let mut at = 0;
+    while at < names.len() {
+        names[at] = COUNTERS[at].name;
+        at += 1;
+    }
+    names
+};
 
 /// Bytes of a page.
 pub const PAGE_BYTES: usize = crate::segment::PAGE_BYTES;
@@ -61,9 +93,9 @@ pub const BLOCKED_CALL_BYTES: usize = 48;
 /// Which devices lead to whom, for people.
 pub const WAYS: usize = 384;
 pub const WAYS_BYTES: usize = 128;
-pub const COUNTERS: usize = 1024;
+pub const COUNTERS_AT: usize = 1024;
 
-const _: () = assert!(COUNTERS + COUNTER_NAMES.len() * 8 <= PAGE_BYTES);
+const _: () = assert!(COUNTERS_AT + COUNTER_NAMES.len() * 8 <= PAGE_BYTES);
 
 /// What a process is blocked in.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -104,7 +136,7 @@ impl Page {
             return None;
         }
         let mut counters = [0; COUNTER_NAMES.len()];
-        counters.iter_mut().enumerate().for_each(|(index, value)| *value = long(bytes, COUNTERS + 8 * index));
+        counters.iter_mut().enumerate().for_each(|(index, value)| *value = long(bytes, COUNTERS_AT + 8 * index));
         Some(Self {
             rank: word(bytes, RANK),
             size: word(bytes, SIZE),
@@ -176,7 +208,7 @@ mod tests {
         let mut bytes = page();
         bytes[RANK..][..4].copy_from_slice(&3u32.to_le_bytes());
         bytes[PROGRAM..][..3].copy_from_slice(b"a\x1bb");
-        bytes[COUNTERS + 8..][..8].copy_from_slice(&u64::MAX.to_le_bytes());
+        bytes[COUNTERS_AT + 8..][..8].copy_from_slice(&u64::MAX.to_le_bytes());
         let parsed = Page::parse(&bytes).expect("a page");
         assert_eq!((parsed.rank, parsed.program.as_str(), parsed.counter("receives")), (3, "a?b", Some(u64::MAX)));
         assert_eq!((parsed.blocked, parsed.is_settled), (None, true));

@@ -58,6 +58,7 @@ enum Command {
     /// Compare MPI libraries side by side on this machine.
     Bench(weft_bench::BenchArgs),
     /// Show this user's jobs on this host and what each rank is doing.
+    #[command(after_long_help = ps::after_help())]
     Ps(ps::Arguments),
     /// Show version, devices and settings; of programs, which MPI each was built for and whether it runs here.
     Info {
@@ -131,8 +132,8 @@ fn weft(arguments: Vec<OsString>) -> Result<i32> {
     Ok(match cli.command {
         Command::Run(given) => run::main(given, &arguments.further),
         Command::Mpiexec(given) => mpiexec::main("weft mpiexec", &given.arguments),
-        Command::Cc(compiler) => cc::run(&compiler.arguments, Language::C)?,
         Command::Srun(given) => srun::main("weft srun", &given.arguments),
+        Command::Cc(compiler) => cc::run(&compiler.arguments, Language::C)?,
         Command::Cxx(compiler) => cc::run(&compiler.arguments, Language::Cxx)?,
         Command::Fc(compiler) => cc::run(&compiler.arguments, Language::Fortran)?,
         Command::Sock(given) => sock::main(given),

@@ -9,16 +9,17 @@ mod read;
 mod show;
 mod sockets;
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result};
 use read::Job;
 use std::io::{ErrorKind, IsTerminal, Write};
 use std::time::Duration;
+use weft_wire::status::{COUNTERS, Counter};
 
 /// Options of `weft ps`.
 #[derive(clap::Args)]
 pub struct Arguments {
     /// Show again and again, every so many seconds, until Ctrl-C
-    #[arg(long, value_name = "SECONDS", num_args = 0..=1, default_missing_value = "1")]
+    #[arg(long, value_name = "SECONDS", num_args = 0..=1, default_missing_value = "1", value_parser = parse_seconds)]
     watch: Option<f64>,
 
     /// Write JSON, with every counter (with --watch: one line each time)
@@ -34,8 +35,19 @@ pub struct Arguments {
     sockets: bool,
 }
 
+/// What `weft ps --help` ends with.
+pub fn after_help() -> String {
+    let line = |counter: &Counter| format!("  {:<20}  {counter}\n", counter.name);
+    format!("Counters of a rank (--json):\n{}", COUNTERS.iter().map(line).collect::<String>())
+}
+
 /// Jobs with more ranks than this are shown in groups of ranks that do the same.
 const RANKS_SINGLY: usize = 16;
+
+fn parse_seconds(given: &str) -> Result<f64, String> {
+    let seconds = given.parse().ok().filter(|seconds| (0.05..=86_400.0).contains(seconds));
+    seconds.ok_or_else(|| "accepted are 0.05 to 86400 seconds".to_owned())
+}
 
 /// Prints what runs now; with `--watch`, until interrupted.
 pub fn run(given: Arguments) -> Result<i32> {
@@ -43,7 +55,6 @@ pub fn run(given: Arguments) -> Result<i32> {
         show(&given, false)?;
         return Ok(0);
     };
-    ensure!((0.05..=86_400.0).contains(&seconds), "--watch is '{seconds}', allowed are 0.05 to 86400 seconds");
     let in_place = std::io::stdout().is_terminal() && !given.json;
     loop {
         if let Err(error) = show(&given, in_place) {
@@ -89,4 +100,19 @@ fn print(given: &Arguments, what: &impl serde::Serialize, text: impl Fn() -> Str
 /// changed that would have to be restored, so it does not matter how this program ends.
 fn over_the_last(text: &str) -> String {
     format!("\x1b[H{}\x1b[J", text.replace('\n', "\x1b[K\n"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_counter_is_explained_with_its_unit() {
+        let help = after_help();
+        for Counter { name, unit, meaning } in COUNTERS {
+            assert!(!unit.is_empty() && !meaning.is_empty(), "{name}");
+            let line = help.lines().find(|line| line.trim_start().starts_with(&format!("{name} "))).expect(name);
+            assert!(line.ends_with(&format!("{unit} {meaning}")), "{line}");
+        }
+    }
 }

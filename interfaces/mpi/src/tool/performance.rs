@@ -51,33 +51,3 @@ impl Handle {
         self.since = self.since.map(|_| now(self.counter));
     }
 }
-
-/// What a counter counts, in the order of the names.
-pub const MEANINGS: [&str; 24] = [
-    "messages sent",
-    "messages received",
-    "bytes of messages sent",
-    "bytes of messages received",
-    "messages that came before their receive",
-    "long messages that were announced first",
-    "bytes copied straight out of a sender's memory",
-    "single copies that the kernel refused",
-    "times that a ring had no room",
-    "messages to the process itself",
-    "times that the core was handed over",
-    "times that the process slept",
-    "sleeping processes that were woken",
-    "collective operations on shared memory",
-    "packets by shared memory",
-    "bytes of packets by shared memory",
-    "packets by TCP",
-    "bytes of packets by TCP",
-    "packets by UDP",
-    "bytes of packets by UDP",
-    "datagrams of links that were sent",
-    "datagrams of links that counted as lost",
-    "datagrams that went by an XDP lane",
-    "connections and datagrams of those who are no ranks of the job",
-];
-
-const _: () = assert!(MEANINGS.len() == weft_fabric::CounterReader::NAMES.len());

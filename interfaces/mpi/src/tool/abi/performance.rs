@@ -6,7 +6,7 @@ use crate::abi::{
     T_ERR_INVALID_SESSION, T_PVAR_ALL_HANDLES, T_PVAR_CLASS_COUNTER, T_PVAR_HANDLE_NULL, T_PVAR_SESSION_NULL,
     T_VERBOSITY_USER_DETAIL, UNSIGNED_LONG_LONG,
 };
-use crate::tool::performance::{Handle, MEANINGS};
+use crate::tool::performance::Handle;
 use crate::tool::{element, give, name_of, tell, tell_text};
 use std::ffi::{c_char, c_void};
 use weft_fabric::CounterReader;
@@ -52,7 +52,7 @@ pub unsafe fn pvar_get_info(
             tell(class, T_PVAR_CLASS_COUNTER);
             tell(datatype, UNSIGNED_LONG_LONG);
             tell(enumeration, T_ENUM_NULL);
-            tell_text(MEANINGS[index as usize], meaning, meaning_length);
+            tell_text(&CounterReader::meaning(index as usize), meaning, meaning_length);
             tell(bind, T_BIND_NO_OBJECT);
             tell(readonly, 0);
             tell(continuous, 0);
