@@ -6,8 +6,8 @@
 //! (it is a subreaper), so "every descendant" is found by killing children until there are none.
 
 use crate::link::{Link, Message, Received};
-use crate::sys::Apart;
 use crate::memory::Kills;
+use crate::sys::Apart;
 use crate::{LaunchError, elf, sys};
 use std::collections::HashMap;
 use std::io;
