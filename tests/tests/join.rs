@@ -366,6 +366,14 @@ fn a_blocked_rank_is_shown_with_call_peer_and_tag() {
 }
 
 #[test]
+fn ranks_that_have_closed_descriptors_which_they_do_not_know_are_shown_as_they_are() {
+    let job = Running::start(weft("run --bind none --timeout 60 -n 3").arg(member()).arg("closed"));
+    let text = shown(&job, "", |text| text.contains("blocked in MPI_Recv"));
+    assert!(!text.contains("gone"), "{text}");
+    job.kill();
+}
+
+#[test]
 fn many_ranks_are_shown_together() {
     let job = Running::start(weft("run --bind none --timeout 60 -n 20").arg(member()).arg("wait"));
     let text = shown(&job, "", |text| text.contains("blocked in MPI_Barrier") && text.contains("19  0,2-19"));

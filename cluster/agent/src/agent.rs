@@ -23,8 +23,6 @@ use weft_cluster::frame::{Channel, Frame, Frames, Hello, Start, Stream};
 use weft_wire::job_map::JobMap;
 use weft_wire::settings::{DeviceName, Settings};
 
-const SEGMENT_VARIABLE: &str = "WEFT_SEGMENT";
-
 /// Lives as the agent of one job; answers the exit code. `segment` makes the shared memory of so many members.
 /// `lanes` makes lanes past the kernel, where that is permitted. In a copy, what is beside it stands `in_place_of` the
 /// libraries in that directory of the launcher.
@@ -212,7 +210,7 @@ impl Prepared {
                 streams: start.output.map(|path| path.map_or(Destination::Merged, Destination::Each)),
             },
             timeout: None,
-            inherit: vec![(SEGMENT_VARIABLE.to_owned(), segment)],
+            inherit: vec![(crate::SEGMENT_VARIABLE.to_owned(), segment)],
             hosts: None,
             keep_going: false,
             network: false,

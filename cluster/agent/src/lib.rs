@@ -195,6 +195,9 @@ impl Hosts {
     }
 }
 
+/// Tells a rank the descriptor of the memory that the ranks of its host share; one of [`Job::inherit`].
+pub const SEGMENT_VARIABLE: &str = "WEFT_SEGMENT";
+
 /// A job that could not be started. Nothing has run.
 #[derive(Debug, thiserror::Error)]
 pub enum LaunchError {

@@ -19,6 +19,7 @@ use weft_cluster::state::{Decision, JobState};
 
 mod events;
 mod far;
+mod leave;
 mod spawned;
 
 /// Between the polite signal and the end by force.
@@ -53,6 +54,8 @@ struct Supervisor {
     asker: Option<usize>,
     timeout: Option<Duration>,
     watches: Vec<Watch>,
+    /// What ranks near by say in their shared memory.
+    members: Option<leave::Members>,
     /// The keeper of the launch commands, in a job on several hosts.
     guard: Option<Guard>,
     signals: Signals,
@@ -114,6 +117,7 @@ struct Begun {
     /// The name of each rank's host, and its number.
     hosts: Vec<String>,
     places: Vec<usize>,
+    members: Option<leave::Members>,
 }
 
 /// See [`crate::run`].
@@ -129,6 +133,7 @@ pub fn run(mut job: Job) -> Result<i32, LaunchError> {
     let here = if job.network { network::here(&mut job, size)? } else { Here::all(size) };
     let (ours, starts) = descriptors::connect(&job, here, cores)?;
     let signals = Signals::take().map_err(LaunchError::system("signals"))?;
+    let members = leave::Members::of(&job.inherit);
     let inherit = std::mem::take(&mut job.inherit).into_iter().map(|(_, fd)| fd).collect();
     let keeper = Keeper { starts, inherit, limits, mask: signals.mask_before() };
     // The claims stay with the keeper too: they hold until the last of both is gone.
@@ -136,7 +141,7 @@ pub fn run(mut job: Job) -> Result<i32, LaunchError> {
     let way = Way::Near { kept, unsent: Vec::new() };
     let watches = vec![Watch { ranks: (0..size).collect(), way, over: false }];
     let hosts = vec![sys::host_name(); size];
-    let begun = Begun { watches, guard: None, signals, ours, hosts, places: vec![0; size] };
+    let begun = Begun { watches, guard: None, signals, ours, hosts, places: vec![0; size], members };
     let code = Supervisor::new(&job, None, begun)?.supervise();
     drop(claims);
     Ok(code)
@@ -152,7 +157,7 @@ fn sink_of(job: &Job, sink: usize) -> RawFd {
 
 impl Supervisor {
     fn new(job: &Job, on: Option<&Hosts>, begun: Begun) -> Result<Self, LaunchError> {
-        let Begun { watches, guard, signals, ours, hosts, places } = begun;
+        let Begun { watches, guard, signals, ours, hosts, places, members } = begun;
         let now = Instant::now();
         let size = hosts.len();
         let appnum = job::programs_by_rank(&job.programs);
@@ -174,6 +179,7 @@ impl Supervisor {
             },
             timeout: job.timeout,
             watches,
+            members,
             guard,
             signals,
             state,

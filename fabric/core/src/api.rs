@@ -61,8 +61,17 @@ pub enum Fault {
     Cancelled,
     /// The peer is dead or broke the rules of the device; this operation cannot end well.
     PeerLost,
+    /// There is no shared memory for messages from the one to the other; nothing passes between the two any more.
+    NoMemory,
     /// The conversation was withdrawn ([`crate::Endpoint::close_context`]).
     Withdrawn,
+}
+
+impl Fault {
+    /// Whether nothing goes to or comes from the peer any more.
+    pub fn is_loss(self) -> bool {
+        matches!(self, Self::PeerLost | Self::NoMemory)
+    }
 }
 
 /// What a thread is blocked in, for the status page.

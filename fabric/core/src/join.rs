@@ -12,6 +12,7 @@
 
 mod environment;
 mod kin;
+mod line;
 mod manager;
 mod meeting;
 

@@ -4,8 +4,9 @@
 
 mod common;
 use common::*;
+use std::os::fd::AsRawFd;
 use weft_device::shm::ShmDevice;
-use weft_device::{Device, Posted};
+use weft_device::{Device, Packet, PeerFault, Posted, Sink};
 use weft_fabric::{Bounds, Endpoint, Fault, Limits, Outcome, RequestId, Segment};
 use weft_wire::cell::{Head, Kind};
 use weft_wire::segment::MemberState;
@@ -184,7 +185,7 @@ fn a_child_that_panics_says_so_and_ends() {
 
 /// The kernel has no more memory to give from here on.
 fn forbid_memory(errno: i32) {
-    confine(&[libc::SYS_fallocate], libc::SECCOMP_RET_ERRNO | errno as u32, libc::SECCOMP_RET_ALLOW);
+    confine(&[libc::SYS_fallocate, libc::SYS_madvise], libc::SECCOMP_RET_ERRNO | errno as u32, libc::SECCOMP_RET_ALLOW);
 }
 
 /// Sends `length` bytes to a peer that takes nothing, without memory for them.
@@ -197,7 +198,7 @@ fn send_without_memory(length: usize, before: impl FnOnce(&mut Endpoint)) {
         let data = bytes(length, 1);
         for _ in 0..2 {
             let request = send(&mut at, 1, 1, &data);
-            assert_eq!(until_done(&mut at, request).fault, Some(Fault::PeerLost));
+            assert_eq!(until_done(&mut at, request).fault, Some(Fault::NoMemory));
         }
         // Nobody waits for what cannot be sent.
         at.leave();
@@ -242,6 +243,93 @@ fn too_little_memory_is_told_once_with_how_much_and_what_allows_no_more() {
         let told: Vec<String> =
             std::iter::from_fn(|| device.take_refusal()).map(|refusal| refusal.to_string()).collect();
         assert_eq!(told, [line(2, 8192), line(1, 16384)]);
+    });
+    assert_eq!(reap(child), 0);
+}
+
+/// What a member has been sent, and who can send it nothing more.
+#[derive(Default, Debug, PartialEq)]
+struct Heard {
+    tags: Vec<i32>,
+    cut_off: Vec<(u32, usize)>,
+}
+
+impl Sink for Heard {
+    fn handle_packet(&mut self, packet: Packet<'_>) -> Result<(), &'static str> {
+        self.tags.push(packet.head.tag);
+        Ok(())
+    }
+
+    fn handle_fault(&mut self, fault: PeerFault) {
+        assert_eq!(fault, PeerFault::CutOff { peer: fault.peer() });
+        self.cut_off.push((fault.peer(), self.tags.len()));
+    }
+}
+
+/// A receiver cannot see by itself that no more comes.
+#[test]
+fn who_is_cut_off_from_a_receiver_wakes_it_and_is_heard_behind_what_it_sent() {
+    let segment = Segment::create(3).expect("segment");
+    let mut device = ShmDevice::join(segment.clone(), 1).expect("join");
+    let mut heard = Heard::default();
+    for round in 0..2 {
+        assert!(device.arm(), "nothing has come");
+        assert_eq!(segment.awake(), 2);
+        let child = fork(|| {
+            // In the first round one that has sent nothing yet, in the second one that has.
+            let mut sender = ShmDevice::join(segment.clone(), 2 * round).expect("join");
+            for tag in 0..50 * round as i32 {
+                assert_eq!(sender.post_control(1, Head { tag, ..Head::control(Kind::Raw) }, &[]), Posted::Sent(0));
+            }
+            forbid_memory(libc::ENOMEM);
+            // SAFETY: the bytes are readable.
+            assert_eq!(unsafe { sender.post_bulk(1, Head::control(Kind::Raw), &[], [1].as_ptr(), 1) }, Posted::Full);
+        });
+        assert_eq!(reap(child), 0);
+        assert_eq!(segment.awake(), 3, "it was woken");
+        device.disarm();
+        while device.poll(&mut heard) {}
+    }
+    assert!(device.arm() && !device.poll(&mut heard), "it is told once");
+    assert_eq!(heard, Heard { tags: (0..50).collect(), cut_off: vec![(0, 0), (2, 50)] });
+}
+
+#[test]
+fn receives_from_who_is_cut_off_end() {
+    let segment = Segment::create(2).expect("segment");
+    let mut at = Endpoint::join_segment(segment.clone(), 1).expect("join");
+    let mut buffers = [[0u8; 8]; 2];
+    let [first, second] = buffers.each_mut().map(|buffer| receive(&mut at, from(0, 1), buffer));
+    let child = fork(|| {
+        let mut sender = Endpoint::join_segment(segment.clone(), 0).expect("join");
+        let request = send(&mut sender, 1, 1, b"arrives.");
+        assert_eq!(until_done(&mut sender, request).fault, None);
+        forbid_memory(libc::ENOSPC);
+        let request = send(&mut sender, 1, 1, &bytes(5000, 1));
+        assert_eq!(until_done(&mut sender, request).fault, Some(Fault::NoMemory));
+    });
+    assert_eq!(reap(child), 0);
+    assert_eq!(until_done(&mut at, first).fault, None);
+    assert_eq!(until_done(&mut at, second).fault, Some(Fault::NoMemory));
+    let later = receive(&mut at, from(0, 1), &mut buffers[1]);
+    assert_eq!(until_done(&mut at, later).fault, Some(Fault::NoMemory));
+    assert_eq!(&buffers[0], b"arrives.");
+}
+
+/// The descriptor is another file's: that does not grow, and the memory is had by its mapping.
+#[test]
+fn memory_whose_descriptor_was_closed_still_grows() {
+    let segment = Segment::create(2).expect("segment");
+    let child = fork(|| {
+        let mut at = Endpoint::join_segment(segment.clone(), 0).expect("join");
+        let number = segment.descriptor().as_raw_fd();
+        let other = tempfile::tempfile().expect("a file");
+        // SAFETY: both are open. The segment's number is that of a file from now on.
+        assert_eq!(unsafe { libc::dup2(other.as_raw_fd(), number) }, number);
+        let request = send(&mut at, 1, 1, &bytes(5000, 1));
+        assert_eq!(until_done(&mut at, request).fault, None);
+        assert!(at.shared_blocks().take(1).is_some());
+        assert_eq!(other.metadata().expect("its size").len(), 0);
     });
     assert_eq!(reap(child), 0);
 }

@@ -44,6 +44,9 @@ pub enum PeerFault {
     /// It broke the rules of the device; its packets are no longer read.
     #[error("peer {peer} wrote nonsense into its ring: {what}")]
     Nonsense { peer: u32, what: &'static str },
+    /// It has no memory for packets to us, and has said so ([`NoMemory`] there).
+    #[error("rank {peer} has no shared memory for messages to this rank")]
+    CutOff { peer: u32 },
     /// It cannot be reached, or has ended, or broke the rules, as the story says, which names it.
     #[error("{story}")]
     Lost { peer: u32, story: String },
@@ -52,7 +55,7 @@ pub enum PeerFault {
 impl PeerFault {
     pub fn peer(&self) -> u32 {
         match self {
-            Self::Nonsense { peer, .. } | Self::Lost { peer, .. } => *peer,
+            Self::Nonsense { peer, .. } | Self::CutOff { peer } | Self::Lost { peer, .. } => *peer,
         }
     }
 }

@@ -3,7 +3,7 @@
 #[cfg(not(loom))]
 use crate::sync::AtomicU32;
 use std::io;
-use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd, RawFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
 use std::os::unix::fs::MetadataExt;
 use std::os::unix::net::UnixStream;
 use std::time::Duration;
@@ -369,6 +369,23 @@ fn in_pipe(number: RawFd) -> i32 {
         let mut stat: libc::stat = std::mem::zeroed();
         let is_pipe = libc::fstat(number, &mut stat) == 0 && stat.st_mode & libc::S_IFMT == libc::S_IFIFO;
         if is_pipe && libc::ioctl(number, libc::FIONREAD, &raw mut bytes) == 0 { bytes } else { 0 }
+    }
+}
+
+/// The kernel's numbers for what a descriptor leads to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Identity {
+    device: u64,
+    file: u64,
+}
+
+/// What a descriptor leads to; `None` if it is not open.
+pub fn identity(descriptor: BorrowedFd<'_>) -> Option<Identity> {
+    // SAFETY: a structure of numbers, for which zero is a value, and a valid place for the answer.
+    unsafe {
+        let mut stat: libc::stat = std::mem::zeroed();
+        let known = libc::fstat(descriptor.as_raw_fd(), &mut stat) == 0;
+        known.then_some(Identity { device: stat.st_dev, file: stat.st_ino })
     }
 }
 

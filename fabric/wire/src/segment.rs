@@ -11,7 +11,7 @@ use crate::cell::CELL_BYTES;
 /// `weft-seg` as little-endian bytes.
 pub const MAGIC: u64 = u64::from_le_bytes(*b"weft-seg");
 /// Changes with every change of what stands in the segment.
-pub const VERSION: u32 = 5;
+pub const VERSION: u32 = 6;
 /// Most members of a segment.
 pub const MAX_MEMBERS: u32 = 4096;
 
@@ -41,7 +41,10 @@ pub mod mailbox {
     /// doorbell's line, which senders look at anyway.
     pub const ORDERS: usize = 4;
     /// Set of senders that the owner polls, one bit each, 64-bit words.
+    /// The owner's own bit, which no packet sets: there is news in [`CUT_OFF`].
     pub const ACTIVE: usize = 64;
+    /// Set of senders that have no memory for packets to the owner: none comes from them any more. Bits are only set.
+    pub const CUT_OFF: usize = 1024;
     /// Process id of the member, 0 before it has joined.
     pub const PID: usize = 2048;
     /// [`super::MemberState`]
@@ -199,8 +202,9 @@ mod tests {
     }
 
     #[test]
-    fn the_active_set_fits_between_doorbell_and_pid() {
-        assert!(mailbox::ACTIVE + MAX_MEMBERS as usize / 8 <= mailbox::PID);
+    fn the_sets_of_senders_fit_between_doorbell_and_pid() {
+        assert!(mailbox::ACTIVE + MAX_MEMBERS as usize / 8 <= mailbox::CUT_OFF);
+        assert!(mailbox::CUT_OFF + MAX_MEMBERS as usize / 8 <= mailbox::PID);
     }
 
     #[test]

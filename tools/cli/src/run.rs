@@ -282,7 +282,7 @@ fn unknown_settings(job: &Job) -> Vec<Unknown> {
 /// The memory that the ranks share. It exists as long as one of them lives, whatever becomes of the launcher.
 fn add_segment(job: &mut Job) -> anyhow::Result<()> {
     let segment = segment(u32::try_from(size(&job.programs)?)?).map_err(anyhow::Error::msg)?;
-    job.inherit.push(("WEFT_SEGMENT".to_owned(), segment));
+    job.inherit.push((weft_agent::SEGMENT_VARIABLE.to_owned(), segment));
     Ok(())
 }
 

@@ -166,6 +166,9 @@ impl Supervisor {
                 let rank = rank_of(rank);
                 // What it said before it ended comes first.
                 self.read_pmi(rank);
+                if self.members.as_ref().is_some_and(|members| members.has_left(rank)) {
+                    self.state.handle_finalised(rank);
+                }
                 let decision = self.state.handle_exit(rank, exit);
                 self.peers[rank].socket = None;
                 self.obey(decision);

@@ -23,7 +23,7 @@ pub fn begin(job: &Job, hosts: &Hosts, size: usize, limits: (u64, u64)) -> Resul
     }
     ours.pmi = pmi.into_iter().flatten().collect();
     let names = hosts.places.iter().map(|place| hosts.names[*place].clone()).collect();
-    Ok(Begun { watches, guard: Some(guard), signals, ours, hosts: names, places: hosts.places.clone() })
+    Ok(Begun { watches, guard: Some(guard), signals, ours, hosts: names, places: hosts.places.clone(), members: None })
 }
 
 /// The relay's half goes to the relay, ours to us; the end of the rank's PMI socket is answered.

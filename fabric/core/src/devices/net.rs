@@ -306,6 +306,7 @@ impl<S: Sink> Sink for Named<'_, S> {
     fn handle_fault(&mut self, fault: PeerFault) {
         self.sink.handle_fault(match fault {
             PeerFault::Nonsense { peer, what } => PeerFault::Nonsense { peer: self.ranks[peer as usize], what },
+            PeerFault::CutOff { peer } => PeerFault::CutOff { peer: self.ranks[peer as usize] },
             lost => lost,
         });
     }

@@ -44,6 +44,11 @@ impl Endpoint {
         self.port.is_lost(peer.0)
     }
 
+    /// How what needs `peer` ends, if it is lost.
+    pub fn loss(&self, peer: Peer) -> Option<Fault> {
+        self.port.loss(peer)
+    }
+
     /// Ends a conversation: receives of the context that no message has met end with `fault`, also those to come, and
     /// messages that arrive are thrown away, so that their senders go on. Sends under way go on until they are taken.
     pub fn close_context(&mut self, context: u32, fault: Fault) {

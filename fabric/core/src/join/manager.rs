@@ -1,5 +1,6 @@
 //! The conversation with the process manager that started us (PMI-1 on an inherited socket), and the abort.
 
+use super::line::Line;
 use std::io::{self, Read};
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
@@ -23,24 +24,24 @@ pub enum ManagerError {
 const LAST_WORDS: Duration = Duration::from_millis(200);
 
 /// The socket for an abort, which may come at any time from any thread.
-static SOCKET: Mutex<Option<Arc<UnixStream>>> = Mutex::new(None);
+static LINE: Mutex<Option<Arc<Line>>> = Mutex::new(None);
 
-fn socket_of_abort(change: impl FnOnce(&mut Option<Arc<UnixStream>>)) {
-    change(&mut SOCKET.lock().unwrap_or_else(PoisonError::into_inner));
+fn line_of_abort(change: impl FnOnce(&mut Option<Arc<Line>>)) {
+    change(&mut LINE.lock().unwrap_or_else(PoisonError::into_inner));
 }
 
 /// Our side of the conversation.
 pub(crate) struct Manager {
-    socket: Arc<UnixStream>,
+    line: Arc<Line>,
     client: Client,
 }
 
 impl Manager {
     /// Takes over the socket; from here on [`abort`] reaches the manager.
     pub fn new(descriptor: OwnedFd) -> Self {
-        let socket = Arc::new(UnixStream::from(descriptor));
-        socket_of_abort(|slot| *slot = Some(socket.clone()));
-        Self { socket, client: Client::new() }
+        let line = Arc::new(Line::new(UnixStream::from(descriptor)));
+        line_of_abort(|slot| *slot = Some(line.clone()));
+        Self { line, client: Client::new() }
     }
 
     /// Says that we have begun. The answer is taken with the next request's, so that nobody waits for it here.
@@ -60,22 +61,22 @@ impl Manager {
     /// Takes our leave: a process that ends before this has failed, in the manager's eyes.
     pub fn finalise(mut self) -> Result<(), ManagerError> {
         let asked = self.ask(Request::Finalise).map(drop);
-        socket_of_abort(|slot| *slot = None);
+        line_of_abort(|slot| *slot = None);
         asked
     }
 
     /// As [`Self::finalise`], where the process may come back ([`Self::resume`]).
     pub fn rest(&mut self) -> Result<(), ManagerError> {
         let asked = self.ask(Request::Finalise).map(drop);
-        socket_of_abort(|slot| *slot = None);
+        line_of_abort(|slot| *slot = None);
         asked
     }
 
     /// Says that we have begun again.
     pub fn resume(&mut self) -> Result<(), ManagerError> {
         self.announce()?;
-        let socket = self.socket.clone();
-        socket_of_abort(|slot| *slot = Some(socket));
+        let line = self.line.clone();
+        line_of_abort(|slot| *slot = Some(line));
         Ok(())
     }
 
@@ -87,7 +88,7 @@ impl Manager {
     /// The next rank that the manager has said is lost. Does not wait.
     pub fn poll_lost(&mut self) -> Option<usize> {
         let mut bytes = [0; 2048];
-        while let Ok(true) = sys::wait_readable(&self.socket, Duration::ZERO) {
+        while let Ok(true) = self.line.open().and_then(|socket| sys::wait_readable(socket, Duration::ZERO)) {
             match self.read(&mut bytes) {
                 Ok(count) => self.client.handle_bytes(&bytes[..count]),
                 Err(_) => break,
@@ -98,7 +99,7 @@ impl Manager {
 
     fn send(&mut self, request: Request) -> Result<(), ManagerError> {
         let line = self.client.handle_request(request)?;
-        sys::send_all(&self.socket, &line).map_err(ManagerError::Gone)
+        self.line.open().and_then(|socket| sys::send_all(socket, &line)).map_err(ManagerError::Gone)
     }
 
     /// Waits for the answer that is due, if one is.
@@ -116,11 +117,12 @@ impl Manager {
 
     fn read(&self, bytes: &mut [u8]) -> io::Result<usize> {
         loop {
-            match (&*self.socket).read(bytes) {
+            let mut socket = self.line.open()?;
+            match socket.read(bytes) {
                 Ok(0) => return Err(io::ErrorKind::UnexpectedEof.into()),
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
-                    sys::wait_readable(&self.socket, Duration::MAX)?;
+                    sys::wait_readable(socket, Duration::MAX)?;
                 }
                 result => return result,
             }
@@ -138,14 +140,14 @@ fn check_version(reply: &Reply) -> Result<(), ManagerError> {
 
 /// Ends the whole job with this exit code, 1 to 255, and says why. Where nobody started us the process ends alone.
 pub fn abort(code: i32, message: &str) -> ! {
-    let socket = SOCKET.lock().unwrap_or_else(PoisonError::into_inner).clone();
-    if let Some(socket) = socket
-        && let Ok(line) = (Request::Abort { code, message: message.to_owned() }).encode()
+    let line = LINE.lock().unwrap_or_else(PoisonError::into_inner).clone();
+    if let Some(Ok(socket)) = line.as_ref().map(|line| line.open())
+        && let Ok(request) = (Request::Abort { code, message: message.to_owned() }).encode()
     {
         // Some managers kill before they have passed on what was written: let them take it first.
         [1, 2].into_iter().for_each(|stream| sys::wait_drained(stream, LAST_WORDS));
         // A manager that is gone takes the job down without being asked.
-        let _ = sys::send_all(&socket, line.as_bytes());
+        let _ = sys::send_all(socket, request.as_bytes());
     }
     sys::exit_now(code)
 }
@@ -171,7 +173,7 @@ mod tests {
             }
             heard
         });
-        act(Manager { socket: Arc::new(ours), client: Client::new() });
+        act(Manager { line: Arc::new(Line::new(ours)), client: Client::new() });
         server.join().expect("the manager ends with its socket")
     }
 
@@ -201,7 +203,7 @@ mod tests {
     fn a_manager_that_goes_away_is_an_error() {
         let (ours, theirs) = UnixStream::pair().expect("pair");
         drop(theirs);
-        let mut manager = Manager { socket: Arc::new(ours), client: Client::new() };
+        let mut manager = Manager { line: Arc::new(Line::new(ours)), client: Client::new() };
         assert!(matches!(manager.ask(Request::KvsName), Err(ManagerError::Gone(_))));
     }
 }

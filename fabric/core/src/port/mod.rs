@@ -120,7 +120,8 @@ pub(crate) struct Port {
     granted: usize,
     pub raw: Raw,
     pub counters: PageCounters,
-    lost: Vec<bool>,
+    /// Of each peer that is lost, how what needs it ends.
+    lost: Vec<Option<Fault>>,
     /// Contexts that were closed, and how operations on them end.
     pub closed: Vec<(u32, Fault)>,
     /// Lost since the devices were last told.
@@ -159,7 +160,7 @@ impl Port {
             granted: 0,
             raw: Raw::new(peers),
             counters,
-            lost: vec![false; peers as usize],
+            lost: vec![None; peers as usize],
             newly_lost: Vec::new(),
             closed: Vec::new(),
             tails: Vec::new(),
@@ -174,7 +175,7 @@ impl Port {
         self.orders.push(Order::default());
         self.streams.extend([None, None]);
         self.outbound.push(Outbound::default());
-        self.lost.push(false);
+        self.lost.push(None);
     }
 
     /// Whether anything waits for room in the device or for a copy.
@@ -217,16 +218,17 @@ impl Port {
         }
     }
 
-    /// The peer broke the rules or died: everything that needs it ends with [`Fault::PeerLost`].
-    fn lose_peer(&mut self, peer: u32) {
-        if std::mem::replace(&mut self.lost[peer as usize], true) {
+    /// The peer broke the rules, died or cannot be reached: everything that needs it ends with this fault.
+    fn lose_peer(&mut self, peer: u32, fault: Fault) {
+        if self.is_lost(peer) {
             return;
         }
+        self.lost[peer as usize] = Some(fault);
         tell(events::Kind::Lost, || Event::Lost { peer });
         let posted = self.matcher.handle_peer_lost(peer).into_iter().map(RequestId);
         let failed: Vec<RequestId> = posted.chain(self.requests.under_way_with(Peer(peer))).collect();
         for id in failed {
-            self.fail(id, Fault::PeerLost);
+            self.fail(id, fault);
         }
         self.newly_lost.push(peer);
         self.tails.retain(|(_, to, _)| *to != peer);
@@ -248,12 +250,18 @@ impl Port {
     }
 
     pub fn is_lost(&self, peer: u32) -> bool {
-        self.lost[peer as usize]
+        self.lost[peer as usize].is_some()
+    }
+
+    /// How what needs a peer ends, if it is lost.
+    #[inline]
+    pub fn loss(&self, peer: Peer) -> Option<Fault> {
+        self.lost[peer.0 as usize]
     }
 
     /// The peer's process has ended, and what it sent has been taken.
     pub fn handle_loss(&mut self, peer: u32) {
-        self.lose_peer(peer);
+        self.lose_peer(peer, Fault::PeerLost);
     }
 
     /// Tells the user what goes wrong with the devices.
@@ -264,7 +272,7 @@ impl Port {
     /// Nothing can be sent to a peer any more.
     pub fn handle_no_memory(&mut self, refusal: &NoMemory) {
         self.tell(refusal);
-        self.lose_peer(refusal.peer);
+        self.lose_peer(refusal.peer, Fault::NoMemory);
     }
 
     /// Peers that something waits for in the device or in a copy.
@@ -274,10 +282,10 @@ impl Port {
 
     /// The peer takes nothing any more.
     pub fn handle_end(&mut self, peer: u32) {
-        if !self.lost[peer as usize] {
+        if !self.is_lost(peer) {
             eprintln!("weft: rank {}: rank {peer} has ended before it took all that was sent to it", self.me);
         }
-        self.lose_peer(peer);
+        self.lose_peer(peer, Fault::PeerLost);
     }
 
     fn fail(&mut self, id: RequestId, fault: Fault) {
@@ -297,9 +305,11 @@ impl Port {
     pub unsafe fn post_raw_receive(&mut self, from: Peer, buffer: *mut u8, capacity: usize) -> RequestId {
         // SAFETY: the caller's promise.
         let id = unsafe { self.raw.post_receive(from, buffer, capacity, &mut self.requests) };
-        if self.lost[from.0 as usize] && !self.requests.is_complete(id) {
+        if let Some(fault) = self.loss(from)
+            && !self.requests.is_complete(id)
+        {
             self.raw.lose_peer(from);
-            self.fail(id, Fault::PeerLost);
+            self.fail(id, fault);
         }
         id
     }
@@ -318,7 +328,8 @@ impl Sink for Port {
 
     fn handle_fault(&mut self, fault: PeerFault) {
         self.tell(&fault);
-        self.lose_peer(fault.peer());
+        let ending = if let PeerFault::CutOff { .. } = fault { Fault::NoMemory } else { Fault::PeerLost };
+        self.lose_peer(fault.peer(), ending);
     }
 
     fn room(&mut self, from: u32) -> Option<Room<'_>> {

@@ -108,7 +108,7 @@ impl Sink for Ordered<'_> {
     #[inline]
     fn handle_packet(&mut self, packet: Packet<'_>) -> Result<(), Breach> {
         // What the other device still brings of it has no place any more.
-        if self.port.lost[packet.from as usize] {
+        if self.port.is_lost(packet.from) {
             return Ok(());
         }
         match packet.head.kind {

@@ -53,8 +53,10 @@ impl Port {
             }
             None => match self.closing(from.context) {
                 Some(fault) => self.fail(id, fault),
-                None if from.peer.is_some_and(|p| self.lost[p.0 as usize]) => self.fail(id, Fault::PeerLost),
-                None => self.matcher.post(&pattern, id.0),
+                None => match from.peer.and_then(|peer| self.loss(peer)) {
+                    Some(fault) => self.fail(id, fault),
+                    None => self.matcher.post(&pattern, id.0),
+                },
             },
         }
         id
@@ -130,10 +132,12 @@ impl Port {
             self.reply(peer.0, cell::Kind::Waited, &[0, bytes]);
         }
         let arrived = self.arrived.at(message);
-        if self.lost[peer.0 as usize] && !arrived.body.is_here() {
+        if let Some(fault) = self.lost[peer.0 as usize]
+            && !arrived.body.is_here()
+        {
             // The rest will never come.
             self.requests.at(id).outcome = self.arrived.remove(message).outcome;
-            return self.fail(id, Fault::PeerLost);
+            return self.fail(id, fault);
         }
         if let Body::Kept { data, received } = &arrived.body
             && *received < data.len()
@@ -305,7 +309,7 @@ impl Port {
     /// Where the next bytes of the stream go that is open from a peer.
     pub(super) fn stream_room(&mut self, from: u32) -> Option<Room<'_>> {
         let OpenStream { target, received, total, past_caches } = self.streams[self.stream_of(from)]?;
-        if past_caches || self.lost[from as usize] {
+        if past_caches || self.is_lost(from) {
             return None;
         }
         let (at, most) = match target {

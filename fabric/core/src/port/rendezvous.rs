@@ -95,7 +95,7 @@ impl Port {
         // The entry may be another message's by now; if that one is offered, taking it is right, too.
         let Some((outcome, asked)) = self.arrived.offer(message) else { return true };
         let from = outcome.peer.0;
-        if self.lost[from as usize] {
+        if self.is_lost(from) {
             return true;
         }
         let mut data = vec![0; outcome.length as usize];

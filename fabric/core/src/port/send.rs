@@ -6,7 +6,7 @@ use super::requests::{Requests, State};
 use super::shown::Asked;
 use super::unasked::may_go;
 use super::{Port, RequestId};
-use crate::api::{Envelope, Fault, Outcome, Peer, SendMode};
+use crate::api::{Envelope, Outcome, Peer, SendMode};
 use crate::devices::Devices;
 use crate::events::{self, Event, tell};
 use weft_device::{Posted, copying, sys};
@@ -173,8 +173,8 @@ impl Port {
             return request;
         }
         let request = self.requests.insert(entry);
-        if self.lost[to.0 as usize] {
-            self.fail(request, Fault::PeerLost);
+        if let Some(fault) = self.loss(to) {
+            self.fail(request, fault);
             return request;
         }
         if to.0 == self.me {

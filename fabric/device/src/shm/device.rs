@@ -1,5 +1,7 @@
 //! The `shm` device: rings to and from every other member.
 
+mod cut_off;
+
 use super::distance::Writing;
 use super::doorbell::{Mailbox, members_of};
 use super::incoming::Incoming;
@@ -152,6 +154,7 @@ impl ShmDevice {
         let base = self.views.geometry.pair(self.me, to);
         let Err(cause) = self.views.memory.populate(base + part.start, part.len()) else { return true };
         self.unreachable.push(to);
+        self.wakeups += u64::from(cut_off::tell(&self.views, self.me, to, &self.bells[to as usize]));
         self.refusals.push(NoMemory { peer: to, cause });
         false
     }
@@ -179,18 +182,21 @@ impl ShmDevice {
         self.incoming[from as usize] = Some(Box::new(Incoming::new(pair, sender)));
     }
 
-    /// Takes over the changes of one word of the active set.
+    /// Takes over the changes of one word of the active set. True if there was an alert.
     #[cold]
-    fn refresh_polled(&mut self, index: usize, now: u64) {
-        for from in members_of(index, now & !self.seen[index]) {
+    fn refresh_polled(&mut self, index: usize, now: u64) -> bool {
+        let news = now & !self.seen[index];
+        for from in members_of(index, news) {
             // A bit may come and go as a peer likes; a ring is polled once all the same.
             if let Some(ring) = self.claimed_sender(from)
+                && !ring.broken
                 && !std::mem::replace(&mut ring.polled, true)
             {
                 self.polled.push(from);
             }
         }
         self.seen[index] = now;
+        self.me as usize / 64 == index && news & (1 << (self.me % 64)) != 0
     }
 
     /// The ring from `from`, which is a claim: only members other than ourselves have rings.
@@ -204,14 +210,17 @@ impl ShmDevice {
         self.incoming[from as usize].as_deref_mut()
     }
 
+    /// True if there was an alert.
     #[inline]
-    fn notice_new_senders(&mut self) {
+    fn notice_new_senders(&mut self) -> bool {
+        let mut alerted = false;
         for index in 0..self.mailbox.active.len() {
             let now = self.mailbox.active[index].load(Ordering::Relaxed);
             if now != self.seen[index] {
-                self.refresh_polled(index, now);
+                alerted |= self.refresh_polled(index, now);
             }
         }
+        alerted
     }
 
     /// Lies down: after this, whoever sends rings the doorbell, and so does whoever returns credits to a peer that the
@@ -228,9 +237,10 @@ impl ShmDevice {
             }
         }
         self.seen.fill(0);
-        let mailbox = self.mailbox;
+        let (mailbox, me) = (self.mailbox, self.me);
         let quiet = mailbox.settle(|from| {
-            self.claimed_sender(from).is_some_and(|ring| !ring.broken && ring.cells.arrived().is_some())
+            // Our own bit is an alert.
+            from == me || self.claimed_sender(from).is_some_and(|ring| !ring.broken && ring.cells.arrived().is_some())
         });
         quiet && self.no_credit_came()
     }
@@ -424,8 +434,7 @@ impl Device for ShmDevice {
 
     #[inline]
     fn poll<S: Sink>(&mut self, sink: &mut S) -> bool {
-        self.notice_new_senders();
-        let mut any = false;
+        let mut any = self.notice_new_senders() && self.take_cut_offs(sink);
         for i in 0..self.polled.len() {
             let from = self.polled[i];
             let ring = self.incoming[from as usize].as_mut().expect("polled rings are open");

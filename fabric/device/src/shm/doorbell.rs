@@ -88,6 +88,23 @@ impl Mailbox<'_> {
         self.doorbell.load(Ordering::Relaxed) != AWAKE && self.ring()
     }
 
+    /// To be called after telling `owner`, whose mailbox this is, something in its mailbox page. Its own bit in the set,
+    /// which no packet sets, makes it look there. True if it was woken.
+    #[cold]
+    pub fn alert(&self, owner: u32) -> bool {
+        // ORDER: join-active. Rare, so who sends always fences.
+        self.active[owner as usize / 64].fetch_or(1 << (owner % 64), Ordering::SeqCst);
+        sender_barrier(Label::JoinActiveSender, true);
+        // ORDER: ring-doorbell
+        self.doorbell.load(Ordering::Relaxed) != AWAKE && self.ring()
+    }
+
+    /// Owner: takes an alert back. What was told before it is visible after this; what is told later alerts again.
+    pub fn heed(&self, owner: u32) {
+        // ORDER: join-active
+        self.active[owner as usize / 64].fetch_and(!(1 << (owner % 64)), Ordering::SeqCst);
+    }
+
     /// Wakes the owner if it sleeps; once per sleep, however many ring.
     #[cold]
     pub fn ring(&self) -> bool {

@@ -25,6 +25,13 @@ const POPULATED: usize = 4 << 20;
 /// Of long memory: what its maker writes first is there.
 const FIRST: usize = 4096;
 
+/// How the kernel is asked for pages.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Way {
+    Descriptor,
+    Mapping,
+}
+
 impl Memory {
     /// New memory of `bytes`, all zero. The descriptor is closed on exec unless the launcher hands it on.
     pub fn create(name: &std::ffi::CStr, bytes: usize) -> io::Result<Self> {
@@ -111,7 +118,7 @@ impl Memory {
     }
 
     /// Makes the pages of a range exist, so that too little memory is an error here and not a signal later. Where the
-    /// kernel cannot be asked (a sandbox forbids the call) they come with their first touch.
+    /// kernel cannot be asked (a sandbox forbids the calls) they come with their first touch.
     ///
     /// # Errors
     /// There is too little memory; the text says how much was wanted and what allows no more.
@@ -119,21 +126,48 @@ impl Memory {
         assert!(offset + bytes <= self.bytes, "range {offset}+{bytes} outside the memory of {}", self.bytes);
         let end = offset + bytes;
         let mut at = offset;
+        let mut way = if self.has_descriptor() { Way::Descriptor } else { Way::Mapping };
         while at < end {
             let step = (end - at).min(POPULATED);
-            // SAFETY: a plain system call on our descriptor.
-            if unsafe { libc::fallocate(self.descriptor.as_raw_fd(), 0, at as i64, step as i64) } == 0 {
+            let Err(cause) = self.ask(way, at, step) else {
                 at += step;
                 continue;
-            }
-            let cause = io::Error::last_os_error();
-            match cause.raw_os_error() {
-                Some(libc::EINTR) => {}
-                Some(libc::ENOSYS | libc::EPERM | libc::EOPNOTSUPP) => return Ok(()),
+            };
+            match (cause.raw_os_error(), way) {
+                (Some(libc::EINTR), _) => {}
+                (Some(libc::ENOSYS | libc::EPERM | libc::EOPNOTSUPP), Way::Descriptor) => way = Way::Mapping,
+                (Some(libc::ENOSYS | libc::EPERM | libc::EINVAL), Way::Mapping) => return Ok(()),
+                // A touch would end in a SIGBUS.
+                (Some(libc::EFAULT), Way::Mapping) => {
+                    return Err(too_little(bytes, &io::Error::from_raw_os_error(libc::ENOSPC)));
+                }
                 _ => return Err(too_little(bytes, &cause)),
             }
         }
         Ok(())
+    }
+
+    /// Whether the descriptor is still that of this memory. Some programs close all that they do not know; the number may
+    /// be that of a file of theirs since, which must not grow.
+    fn has_descriptor(&self) -> bool {
+        kernel::sealed_bytes(self.descriptor.as_raw_fd()) == Some(self.bytes)
+    }
+
+    /// Asks for pages. By the mapping they are mapped as well, which takes longer for who does not touch all of them.
+    fn ask(&self, way: Way, at: usize, bytes: usize) -> io::Result<()> {
+        // SAFETY: system calls on our descriptor, and on a range inside our mapping, whose content they do not change.
+        let answer = unsafe {
+            match way {
+                Way::Descriptor => libc::fallocate(self.descriptor.as_raw_fd(), 0, at as i64, bytes as i64),
+                Way::Mapping => {
+                    let page = libc::sysconf(libc::_SC_PAGESIZE) as usize;
+                    let first = at / page * page;
+                    let start = self.base.as_ptr().add(first).cast();
+                    libc::madvise(start, at + bytes - first, libc::MADV_POPULATE_WRITE)
+                }
+            }
+        };
+        if answer == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
     }
 
     /// The address of `bytes` bytes at `offset`.
@@ -158,6 +192,9 @@ impl Memory {
 
 impl Drop for Memory {
     fn drop(&mut self) {
+        if !self.has_descriptor() {
+            self.leave_open();
+        }
         // SAFETY: our mapping, and every view borrows from `self` or from an `Arc` of it.
         unsafe { libc::munmap(self.base.as_ptr().cast(), self.bytes) };
     }

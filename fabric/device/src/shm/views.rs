@@ -77,6 +77,11 @@ impl Views {
         }
     }
 
+    /// Who has no memory for packets to `member`, one bit each.
+    pub fn cut_off(&self, member: u32) -> &'static [AtomicU64] {
+        self.many(self.geometry.mailbox(member) + mailbox::CUT_OFF, self.geometry.members.div_ceil(64) as usize)
+    }
+
     pub fn pid(&self, member: u32) -> &'static AtomicU32 {
         self.one(self.geometry.mailbox(member) + mailbox::PID)
     }

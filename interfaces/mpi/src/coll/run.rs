@@ -402,7 +402,7 @@ impl<I: Copy> Run<I> {
             let short = ended.receives && length < ended.bytes as u64;
             match fault.or(short.then_some(Fault::Truncated)) {
                 // The device knows it before the launcher has told everybody. What depends on it must not go on.
-                Some(Fault::PeerLost) if net.keeps_going() => self.stop(Fault::PeerLost),
+                Some(fault) if fault.is_loss() && net.keeps_going() => self.stop(fault),
                 Some(fault) => {
                     self.misfit |= fault == Fault::Truncated;
                     self.error = self.error.take().or_else(|| Some(fault_error(fault, length, ended.bytes)));
@@ -496,6 +496,6 @@ fn fault_error(fault: Fault, length: u64, room: usize) -> Error {
             Error::new(Class::Truncate, detail)
         }
         Fault::Cancelled => Error::new(Class::Intern, "a message of the collective was cancelled"),
-        Fault::PeerLost | Fault::Withdrawn => crate::failure::closed(fault),
+        Fault::PeerLost | Fault::NoMemory | Fault::Withdrawn => crate::failure::closed(fault),
     }
 }

@@ -49,7 +49,7 @@ impl Exchange {
 
     /// Who waits for one that waits for a member which is lost would wait for ever.
     fn give_up(&mut self, endpoint: &mut Endpoint, [receive, send]: [RequestId; 2]) -> Option<Result<Vec<Block>>> {
-        let lost = self.members.iter().copied().find(|member| endpoint.is_lost(*member));
+        let lost = self.members.iter().copied().find_map(|member| Some((member, endpoint.loss(member)?)));
         let closing = endpoint.closing(self.context);
         if lost.is_none() && closing.is_none() {
             return None;
@@ -65,7 +65,7 @@ impl Exchange {
             std::mem::forget(std::mem::take(&mut self.blocks));
         }
         Some(Err(match (closing, lost) {
-            (None, Some(member)) => self::lost(member, Some(Fault::PeerLost)),
+            (None, Some((member, fault))) => self::lost(member, Some(fault)),
             (closing, _) => crate::failure::closed(closing.unwrap_or(Fault::PeerLost)),
         }))
     }
@@ -108,16 +108,13 @@ impl Exchange {
 
 /// The error of an internal message that did not arrive whole.
 pub fn lost(peer: Peer, fault: Option<Fault>) -> Error {
-    let class = match fault {
+    let (class, why) = match fault {
         Some(Fault::Withdrawn) => return crate::failure::closed(Fault::Withdrawn),
-        Some(Fault::PeerLost) => crate::failure::lost_class(),
-        _ => Class::ProcAborted,
-    };
-    let why = match fault {
-        Some(Fault::PeerLost) | None => "has ended",
-        Some(Fault::Cancelled) => "was given up",
-        Some(Fault::Truncated) => "passed other arguments",
-        Some(Fault::Withdrawn) => "has revoked the communicator",
+        Some(Fault::NoMemory) => return crate::failure::cut_off(peer),
+        Some(Fault::PeerLost) => (crate::failure::lost_class(), "has ended"),
+        None => (Class::ProcAborted, "has ended"),
+        Some(Fault::Cancelled) => (Class::ProcAborted, "was given up"),
+        Some(Fault::Truncated) => (Class::ProcAborted, "passed other arguments"),
     };
     Error::new(class, format!("process {} {why} while a communicator was being made", peer.0))
 }

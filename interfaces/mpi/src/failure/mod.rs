@@ -94,11 +94,27 @@ pub fn revoked(comm: &Comm) -> Error {
     Error::new(Class::Revoked, format!("{} is revoked", comm.display_name())).on(comm.handle)
 }
 
+/// The error of an operation that needs a process where messages to it, or from it, have no memory.
+#[cold]
+pub fn cut_off(peer: Peer) -> Error {
+    let detail = format!("there is no shared memory for messages to or from the process with world rank {}", peer.0);
+    Error::new(cut_off_class(), detail)
+}
+
+/// A job that goes on takes it for lost, as the device does.
+fn cut_off_class() -> Class {
+    if GOES_ON.load(Ordering::Relaxed) { Class::ProcFailed } else { Class::NoMem }
+}
+
 /// The error of an operation whose context is closed in this way.
 #[cold]
 pub fn closed(fault: Fault) -> Error {
     match fault {
         Fault::Withdrawn => Error::new(Class::Revoked, "the communicator is revoked"),
+        Fault::NoMemory => {
+            let detail = "there is no shared memory for messages between processes of the communicator";
+            Error::new(cut_off_class(), detail)
+        }
         _ => Error::new(lost_class(), "a process of the communicator is lost"),
     }
 }

@@ -94,7 +94,7 @@ impl Receive {
         let broken = || Error::new(Class::Intern, "the sender's introduction cannot be understood").on(comm);
         self.knows = match (outcome.fault, Introduction::from_block(**block)) {
             (None, Some(said)) if outcome.length == size_of::<Block>() as u64 => Knowledge::Known(said),
-            (Some(Fault::PeerLost | Fault::Withdrawn), _) => {
+            (Some(Fault::PeerLost | Fault::NoMemory | Fault::Withdrawn), _) => {
                 Knowledge::Failed(fault(&outcome, 0, comm).unwrap_or_else(|| Box::new(broken())))
             }
             _ => Knowledge::Failed(Box::new(broken())),

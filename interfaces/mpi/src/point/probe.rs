@@ -42,9 +42,10 @@ pub(super) fn take(world: &mut World, with: Selector, comm: usize) -> Option<(us
 pub(super) fn in_vain(world: &World, from: Selector, comm: usize) -> Option<Error> {
     let error = match from.peer {
         _ if world.endpoint.closing(from.context) == Some(Fault::Withdrawn) => crate::failure::closed(Fault::Withdrawn),
-        Some(peer) if world.endpoint.is_lost(peer) => {
-            Error::new(Class::ProcFailed, format!("the process with world rank {} is lost", peer.0))
-        }
+        Some(peer) => match world.endpoint.loss(peer)? {
+            Fault::NoMemory => crate::failure::cut_off(peer),
+            _ => Error::new(Class::ProcFailed, format!("the process with world rank {} is lost", peer.0)),
+        },
         None if world.failures.stalls(from) => unacknowledged(Class::ProcFailed),
         _ => return None,
     };

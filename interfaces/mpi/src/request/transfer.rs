@@ -82,7 +82,7 @@ impl Held {
     fn unpack(&self, outcome: &Outcome) {
         let arrived = match outcome.fault {
             None | Some(Fault::Truncated) => usize::try_from(outcome.length).unwrap_or(usize::MAX),
-            Some(Fault::Cancelled | Fault::PeerLost | Fault::Withdrawn) => 0,
+            Some(Fault::Cancelled | Fault::PeerLost | Fault::NoMemory | Fault::Withdrawn) => 0,
         };
         if let Some(target) = &self.target {
             // SAFETY: the program keeps the buffer of a receive until it is complete, which it was not before; the
@@ -119,7 +119,7 @@ fn failed_receive(outcome: &Outcome, capacity: usize, comm: usize) -> End {
             status.set_cancelled(true);
             status
         }
-        Some(Fault::PeerLost | Fault::Withdrawn) => Status::EMPTY,
+        Some(Fault::PeerLost | Fault::NoMemory | Fault::Withdrawn) => Status::EMPTY,
         _ => Status::new(outcome.source as i32, outcome.tag, outcome.length.min(capacity as u64)),
     };
     End { status, error: fault(outcome, capacity, comm) }
@@ -153,6 +153,7 @@ pub fn fault(outcome: &Outcome, capacity: usize, comm: usize) -> Option<Box<Erro
         Fault::PeerLost => {
             Error::new(crate::failure::lost_class(), format!("the process with world rank {} is lost", outcome.peer.0))
         }
+        Fault::NoMemory => crate::failure::cut_off(outcome.peer),
     };
     Some(Box::new(error.on(comm)))
 }

@@ -10,6 +10,22 @@ use std::path::Path;
 pub struct Found {
     pub file: File,
     pub holders: Vec<u32>,
+    /// Device and inode.
+    identity: (u64, u64),
+}
+
+impl Found {
+    /// Whether a process has this memory: as a descriptor, or only mapped, since some programs close what they do not know.
+    pub fn is_held_by(&self, pid: u32) -> bool {
+        self.holders.contains(&pid)
+            || fs::read_to_string(format!("/proc/{pid}/maps")).is_ok_and(|maps| self.is_in(&maps))
+    }
+
+    /// Whether it is among a process's mappings, one a line: addresses, permissions, offset, device, inode, name.
+    fn is_in(&self, maps: &str) -> bool {
+        let inode = self.identity.1.to_string();
+        maps.lines().any(|line| line.contains(LINK) && line.split_ascii_whitespace().nth(4) == Some(&inode))
+    }
 }
 
 /// What the kernel calls our memory.
@@ -40,7 +56,8 @@ fn look_at(pid: u32, descriptors: &Path, found: &mut BTreeMap<(u64, u64), Found>
         }
         let Ok(file) = File::open(&path) else { continue };
         let Ok(identity) = file.metadata().map(|data| (data.dev(), data.ino())) else { continue };
-        let holders = &mut found.entry(identity).or_insert_with(|| Found { file, holders: Vec::new() }).holders;
+        let holders =
+            &mut found.entry(identity).or_insert_with(|| Found { file, holders: Vec::new(), identity }).holders;
         if !holders.contains(&pid) {
             holders.push(pid);
         }

@@ -129,7 +129,7 @@ impl Source<'_> {
             _ => Stage::Absent,
         };
         let pid = self.word(member, mailbox::PID);
-        let cpu = if self.found.holders.contains(&pid) { Cpu::of(pid) } else { Cpu::Gone };
+        let cpu = if self.found.is_held_by(pid) { Cpu::of(pid) } else { Cpu::Gone };
         let mut rank = Rank {
             rank: member,
             stage,
