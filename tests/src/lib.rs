@@ -14,6 +14,7 @@ pub mod signal;
 pub mod sockets;
 
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
 /// The root of the repository.
 pub fn root() -> PathBuf {
@@ -29,4 +30,28 @@ pub fn tree() -> PathBuf {
     let tree = target.join("weft");
     assert!(tree.join("bin/weft").exists(), "nothing is installed under {}; run `cargo xtask tree`", tree.display());
     tree
+}
+
+/// Copies a program to where it will be started.
+///
+/// By another process: what this one writes may still be open in a child that another test has just forked, and cannot be
+/// started as long (`ETXTBSY`).
+///
+/// # Panics
+/// When it cannot be copied.
+pub fn install(program: &Path, to: &Path) {
+    run_install(Command::new("install").args(["-D", "-m", "755"]).arg(program).arg(to));
+}
+
+/// Makes a script that can be started; as [`install`] does.
+///
+/// # Panics
+/// When it cannot be made.
+pub fn install_script(text: &str, to: &Path) {
+    run_install(Command::new("sh").args(["-c", "printf %s \"$1\" > \"$0\" && chmod 755 \"$0\""]).arg(to).arg(text));
+}
+
+fn run_install(command: &mut Command) {
+    let done = command.output().expect("it can be started");
+    assert!(done.status.success(), "{command:?}: {}", String::from_utf8_lossy(&done.stderr));
 }

@@ -1,6 +1,6 @@
 //! Network programs under test: started with the socket library preloaded, waited for, ended by their process ids.
 
-use crate::tree;
+use crate::{install, tree};
 use std::ffi::OsStr;
 use std::fs::Permissions;
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream, UdpSocket};
@@ -52,8 +52,7 @@ impl ForAll {
             let parent = to.parent().expect("a folder");
             std::fs::create_dir_all(parent).expect("a folder");
             open(parent);
-            std::fs::copy(tree().join(file), &to).unwrap_or_else(|error| panic!("{file} cannot be copied: {error}"));
-            open(&to);
+            install(&tree().join(file), &to);
         }
         Self(folder)
     }

@@ -6,6 +6,7 @@ use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use weft_tests::build;
+use weft_tests::install_script;
 use weft_tests::namespaces::Namespaces;
 
 const SHARED: &[&str] = &["-shared", "-Wl,-soname,libmpi_abi.so.1"];
@@ -176,9 +177,7 @@ fn programs_load_the_library_of_the_copy() {
 fn another_build_in_the_place_of_ours_is_not_used() {
     let site = Site::new();
     std::fs::create_dir_all(site.path("other/bin")).unwrap();
-    let other = site.path("other/bin/weft");
-    std::fs::write(&other, "#!/bin/sh\necho 0123456789abcdef\n").unwrap();
-    std::fs::set_permissions(&other, PermissionsExt::from_mode(0o755)).unwrap();
+    install_script("#!/bin/sh\necho 0123456789abcdef\n", &site.path("other/bin/weft"));
     let launch = site.launch(&format!("instead={}", site.path("other").display()));
     let done = site.run(&launch, &["readlink", "/proc/self/exe"]);
     assert_eq!((done.code, done.out.lines().count()), (0, 2), "{}", done.err);
@@ -250,8 +249,7 @@ fn a_host_that_cannot_take_a_copy_is_named_with_the_cause() {
     std::fs::write(site.path("file"), "").unwrap();
     refused(&site, &format!("HOME={}", site.path("file").display()), "Not a directory");
     std::fs::create_dir(site.path("tools")).unwrap();
-    std::fs::write(site.path("tools/uname"), "#!/bin/sh\necho sparc64\n").unwrap();
-    std::fs::set_permissions(site.path("tools/uname"), PermissionsExt::from_mode(0o755)).unwrap();
+    install_script("#!/bin/sh\necho sparc64\n", &site.path("tools/uname"));
     refused(&site, &format!("PATH={}:$PATH", site.path("tools").display()), "its processor is sparc64");
 }
 

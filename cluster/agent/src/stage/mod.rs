@@ -240,7 +240,7 @@ mod tests {
     #[test]
     fn files_of_a_spoilt_copy_that_are_whole_are_not_replaced() {
         use std::io::{BufRead, Write};
-        use std::os::unix::fs::{MetadataExt, PermissionsExt};
+        use std::os::unix::fs::MetadataExt;
         let cache = tempfile::tempdir().expect("a folder");
         let place = cache.path().join("weft/copy");
         // Its checksum is what the library beside it says.
@@ -249,8 +249,10 @@ mod tests {
         for (name, text) in [("bin/weft", weft), ("lib/l.so", "spoilt")] {
             let path = place.join(name);
             std::fs::create_dir_all(path.parent().expect("a folder")).expect("made");
-            std::fs::write(&path, text).expect("written");
-            std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o700)).expect("set");
+            // Written by another process: while a child of another test holds a file open for writing, it cannot run.
+            let mut write = std::process::Command::new("sh");
+            write.args(["-c", "printf %s \"$1\" > \"$0\" && chmod 700 \"$0\""]).arg(&path).arg(text);
+            assert!(write.status().expect("a shell").success());
         }
         let number = |name: &str| std::fs::metadata(place.join(name)).expect("it is there").ino();
         let before = ["bin/weft", "lib/l.so"].map(number);
