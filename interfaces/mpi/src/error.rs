@@ -169,6 +169,23 @@ pub fn null_place(argument: &str) -> Error {
     Error::new(Class::Arg, format!("{argument} is a null pointer; the call stores its result there"))
 }
 
+/// Whether a pointer leads nowhere: it is null, or has the value of a predefined handle, whose address the program meant to
+/// give. Nothing is ever mapped there.
+#[inline]
+pub fn is_no_place<T>(at: *const T) -> bool {
+    at.addr() < crate::handle::FIRST_USER
+}
+
+/// The error of such a pointer where a result must go.
+#[cold]
+pub fn no_place<T>(argument: &str, at: *const T) -> Error {
+    if at.is_null() {
+        return null_place(argument);
+    }
+    let detail = format!("{argument} ({:#x}) is no address of a place; the call stores its result there", at.addr());
+    Error::new(Class::Arg, detail)
+}
+
 /// The name of a class or code for messages to people.
 pub fn name(code: i32) -> String {
     match Class::from_number(code) {

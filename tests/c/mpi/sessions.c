@@ -45,7 +45,7 @@ static void whole(const char *tag)
     MPI_Info info;
     MPI_Comm comm, copy;
     MPI_Group group, other;
-    int sets, length, flag, result, seen_world = 0, seen_self = 0;
+    int *bound, sets, length, flag, result, seen_world = 0, seen_self = 0;
     char name[MPI_MAX_PSET_NAME_LEN], value[MPI_MAX_INFO_VAL], size[20];
     OK(MPI_Session_init(MPI_INFO_NULL, MPI_ERRORS_RETURN, &session));
     place(session);
@@ -81,6 +81,10 @@ static void whole(const char *tag)
 
     comm = comm_of(session, "mpi://WORLD", tag);
     try_comm(comm);
+    OK(MPI_Comm_get_attr(comm, MPI_TAG_UB, &bound, &flag));
+    CHECK(flag && *bound >= 32767);
+    OK(MPI_Comm_get_attr(comm, MPI_WTIME_IS_GLOBAL, &bound, &flag));
+    CHECK(!flag);
     OK(MPI_Comm_dup(comm, &copy));
     try_comm(copy);
     OK(MPI_Comm_free(&copy));
@@ -342,6 +346,9 @@ static void errors(void)
     REFUSED(MPI_ERR_GROUP, "in common",
             MPI_Intercomm_create_from_groups(group, 0, group, 0, "x", MPI_INFO_NULL, MPI_ERRORS_RETURN, &comm));
     REFUSED(MPI_ERR_ARG, "newgroup is a null", MPI_Group_from_session_pset(session, "mpi://WORLD", NULL));
+    /* Its value where its address belongs. */
+    REFUSED(MPI_ERR_ARG, "newgroup (0x108) is no address",
+            MPI_Group_from_session_pset(session, "mpi://WORLD", (MPI_Group *)MPI_GROUP_NULL));
 
     /* Whose handler is asked: the session's, and the one that a call is given. */
     OK(MPI_Session_set_errhandler(session, for_sessions));

@@ -2,7 +2,8 @@
 
 use super::{Attribute, Attributes, Keyval, is_freed_and_in_use, keyvals, note_freed, predefined};
 use crate::abi::{
-    COMM_NULL, DATATYPE_NULL, KEYVAL_INVALID, MAX_OBJECT_NAME, WIN_BASE, WIN_MODEL, WIN_NULL, store_string, text_of,
+    COMM_NULL, DATATYPE_NULL, KEYVAL_INVALID, MAX_OBJECT_NAME, TAG_UB, WIN_BASE, WIN_MODEL, WIN_NULL, store_string,
+    text_of,
 };
 use crate::comm::abi::of;
 use crate::error::{Class, Error, Result};
@@ -151,6 +152,8 @@ pub unsafe fn comm_set_attr(comm: usize, keyval: i32, value: *mut c_void) -> Res
 pub unsafe fn comm_get_attr(comm: usize, keyval: i32, value: *mut c_void, flag: *mut i32) -> Result<()> {
     let comm = of(comm)?;
     let found = match predefined::place(keyval) {
+        // They describe the world: communicators of sessions have the bound of tags alone (MPI 5.0, section 9.1.2).
+        Some(_) if comm.session.is_some() && keyval != TAG_UB => None,
         Some(place) => Some(place),
         None => {
             let found = comm.state().attributes.find(keyval).map(|attribute| attribute.value);

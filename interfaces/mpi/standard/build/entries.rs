@@ -78,7 +78,7 @@ fn inner(function: &Function, wide: bool, passing: &[Passing]) -> String {
     text
 }
 
-/// Refuses null for the places of single results, which no function may leave out (arrays, buffers and statuses may be
+/// Refuses null, and values of predefined handles, for the places of single results, which no function may leave out (arrays, buffers and statuses may be
 /// null; `argc` too).
 pub fn null_places(function: &Function) -> String {
     let mut text = String::new();
@@ -96,7 +96,7 @@ pub fn null_places(function: &Function) -> String {
             let name = rust_name(&parameter.name);
             let _ = write!(
                 text,
-                "if {name}.is_null() {{ Err(weft_mpi::error::null_place(\"{}\")) }} else ",
+                "if weft_mpi::error::is_no_place({name}) {{ Err(weft_mpi::error::no_place(\"{}\", {name})) }} else ",
                 parameter.name
             );
         }
