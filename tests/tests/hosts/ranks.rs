@@ -1,7 +1,9 @@
 //! What the ranks find, and how they end.
 
-use super::support::{on_hosts, run, script};
+use super::support::{LAUNCH, on_hosts, run, script};
 use crate::launcher::{Running, finish, lines_sorted, on_ranks};
+use std::process::{Command, Stdio};
+use weft_tests::build;
 use weft_tests::namespaces::Namespaces;
 use weft_wire::job_map::JobMap;
 
@@ -27,6 +29,30 @@ fn map_host_gives_a_rank_to_each_host_in_turn() {
     assert_eq!(lines_sorted(&done.out), ["0 0 10.77.0.1", "1 0 10.77.0.2", "2 1 10.77.0.1"], "{}", done.err);
     let done = run(2, "--map 1-per-host", &format!("echo $PMI_RANK {ADDRESS}"));
     assert_eq!(lines_sorted(&done.out), ["0 10.77.0.1", "1 10.77.0.2"], "{}", done.err);
+}
+
+#[test]
+fn lists_of_the_other_launchers_lead_to_other_hosts() {
+    let hosts = Namespaces::pair();
+    let (one, two) = (hosts.name(1), hosts.name(2));
+    let in_turn = ["0 10.77.0.1", "1 10.77.0.2", "2 10.77.0.1", "3 10.77.0.2"];
+    let filled = ["0 10.77.0.1", "1 10.77.0.1", "2 10.77.0.2", "3 10.77.0.2"];
+    let cases = [
+        (format!("mpiexec -hosts {one},{two} -n 4"), in_turn),
+        (format!("mpiexec -H {one}:2,{two}:2 --map-by node"), in_turn),
+        (format!("mpiexec --host {one},{two} -npernode 2"), filled),
+        (format!("mpiexec -H {one}:1,{two}:1 --oversubscribe -np 4 --bind-to none"), in_turn),
+        (format!("srun -w {one},{two} --ntasks-per-node=2"), filled),
+        (format!("srun -N2 -n4 -w {one},{two}"), filled),
+        (format!("srun -m cyclic -n4 -w {one},{two}"), in_turn),
+    ];
+    for (line, expected) in cases {
+        let mut command = Command::new(build::weft());
+        command.args(line.split(' ')).stdin(Stdio::null());
+        command.envs([("WEFT_LAUNCH", LAUNCH), ("WEFT_LAUNCH_TIMEOUT", "120"), ("WEFT_BIND", "none")]);
+        let done = finish(&mut script(command, &format!("echo $PMI_RANK {ADDRESS}")));
+        assert_eq!(lines_sorted(&done.out), expected, "{line}: {}", done.err);
+    }
 }
 
 #[test]

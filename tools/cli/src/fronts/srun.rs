@@ -18,6 +18,7 @@ pub(super) enum Becomes {
     PerHost,
     Threads,
     Hosts,
+    Distribution,
     Label,
     Output(usize),
     Input,
@@ -51,6 +52,7 @@ pub(super) const TABLE: Table<Becomes> = Table {
                 known("ntasks-per-node", "N", B::PerHost, "ranks for each host"),
                 known("c cpus-per-task", "N", B::Threads, "cores that a rank needs: of more than one, it is not bound"),
                 known("w nodelist", "LIST", B::Hosts, "hosts, with commas; ranges in brackets are not read"),
+                known("m distribution", "HOW", B::Distribution, "block, or cyclic: one for each host in turn"),
                 known("l label", "", B::Label, "begin every line of output with its rank"),
                 known(
                     "o output",
@@ -101,7 +103,7 @@ pub(super) const TABLE: Table<Becomes> = Table {
                 known("mail-user mail-type", "WHAT", B::Ignored, NO_QUEUE),
                 known("I immediate", "[=N]", B::Ignored, NO_QUEUE),
                 known(
-                    "m distribution hint threads-per-core mem-bind ntasks-per-core ntasks-per-socket gpu-bind",
+                    "hint threads-per-core mem-bind ntasks-per-core ntasks-per-socket gpu-bind",
                     "HOW",
                     B::Ignored,
                     BY_LAUNCHER,
@@ -137,6 +139,8 @@ pub fn main(front: &str, arguments: &[OsString]) -> i32 {
 #[derive(Default)]
 struct Own {
     nodes: Option<usize>,
+    /// One rank for each host in turn; otherwise hosts are filled, each with as many.
+    cyclic: bool,
     /// As given, for standard output and standard error.
     files: [Option<String>; 2],
 }
@@ -176,6 +180,7 @@ fn apply(draft: &mut Draft, own: &mut Own, given: &Given<Becomes>) -> Result<(),
             draft.environment.push(("SLURM_CPUS_PER_TASK".to_owned(), value.to_owned()));
         }
         B::Hosts => draft.part.hosts = Some(hosts::read_list(option, value)?),
+        B::Distribution => own.cyclic = value.starts_with("cyclic"),
         B::Label => draft.tag = true,
         B::Output(stream) => own.files[stream] = Some(value.to_owned()),
         B::Input => draft.stdin = Some(value.to_owned()),
@@ -204,9 +209,9 @@ fn place(draft: &mut Draft, own: &Own) -> Result<(), Slip> {
     if let Some(listed) = listed {
         listed.hosts.truncate(nodes);
     }
-    if draft.part.ranks.is_none() {
-        draft.part.ranks = Some(nodes * draft.per_host.unwrap_or(1));
-    }
+    let ranks = *draft.part.ranks.get_or_insert(nodes * draft.per_host.unwrap_or(1));
+    let share = draft.per_host.unwrap_or(ranks.div_ceil(nodes));
+    draft.per_host = (!own.cyclic).then_some(share);
     Ok(())
 }
 

@@ -124,6 +124,9 @@ fn srun_s_letters_and_names_are_understood() {
     assert_eq!(program.directory.as_deref(), Some("/tmp".as_ref()));
     assert_eq!(ranks(&srun("-w a,b,c -N2 ./a").unwrap()), 2);
     assert_eq!(ranks(&srun("-w a,b --ntasks-per-node=3 ./a").unwrap()), 6);
+    let places = |line: &str| srun(line).unwrap().hosts.expect("other hosts").places;
+    assert_eq!(places("-w a,b -n 3 ./a"), [0, 0, 1], "in blocks");
+    assert_eq!(places("-w a,b -n 3 -m cyclic:block ./a"), [0, 1, 0]);
     let seconds = |time: &str| srun(&format!("-t {time} ./a")).unwrap().timeout.map(|time| time.as_secs());
     assert_eq!(
         [seconds("2"), seconds("1:00:00"), seconds("1-2"), seconds("0")],

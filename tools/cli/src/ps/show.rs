@@ -134,7 +134,9 @@ fn doing(rank: &Rank, peer: bool) -> String {
         (Stage::Left, _) => "has left (MPI_Finalize)".into(),
         (Stage::Joined, _) if !alive(rank) => "died".into(),
         (Stage::Joined, Some(blocked)) => blocked_text(blocked, peer),
-        (Stage::Joined, None) if rank.counters.is_empty() => "shows no status page (WEFT_STATUS=off)".into(),
+        (Stage::Joined, None) if rank.counters.is_empty() => {
+            "shows no status page (WEFT_STATUS=off, or another version of Weft)".into()
+        }
         (Stage::Joined, None) if rank.cpu == Cpu::Running => "computing".into(),
         (Stage::Joined, None) => "not waiting for a message".into(),
     }
