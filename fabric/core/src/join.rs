@@ -56,12 +56,13 @@ pub enum JoinError {
     #[error("the network cannot be used: {0}")]
     Network(io::Error),
     #[error(
-        "the job is encrypted (WEFT_ENCRYPT), for which random numbers are needed, and the system gives none: getrandom is \
-         refused to this process"
+        "the job is encrypted (weft run --encrypt, WEFT_ENCRYPT), for which random numbers are needed, and the system gives \
+         none: getrandom is refused to this process"
     )]
     NoRandomNumbers,
     #[error(
-        "no device leads to rank {rank}: WEFT_DEVICE is {order}, and none of these does; auto uses every device that there is"
+        "no device leads to rank {rank}: of {order}, which WEFT_DEVICE or weft run --device allows, none does; auto allows \
+         every device"
     )]
     NoWay { rank: u32, order: String },
     #[error(
@@ -70,7 +71,7 @@ pub enum JoinError {
     Size { size: u32, members: u32 },
     #[error("{}", texts(.0))]
     Settings(Vec<SettingError>),
-    #[error("single_copy is on, but the kernel forbids it: {0}; auto or off can be used")]
+    #[error("WEFT_SINGLE_COPY is on, but the kernel forbids such copies: {0}; auto or off can be used")]
     SingleCopy(io::Error),
     #[error(
         "started by {launcher} ({variable}={value}), which does not speak PMI-1: its ranks would run as {value} jobs \

@@ -13,7 +13,7 @@ pub(crate) mod idup;
 
 use crate::attribute::Attributes;
 use crate::errhandler::Handler;
-use crate::error::{Class, Error, Result};
+use crate::error::{Class, Error, RANKS, Result};
 use crate::group::Group;
 use crate::info::Info;
 use crate::topology::Topology;
@@ -163,8 +163,8 @@ impl Comm {
     #[cold]
     fn outside(&self, rank: i32) -> Error {
         let whose = if self.is_inter() { "the remote group of " } else { "" };
-        let detail = format!("rank {rank} is outside 0..{} of {whose}{}", self.remote_size(), self.display_name());
-        Error::new(Class::Rank, detail)
+        let whose = format!("{whose}{}", self.display_name());
+        Error::outside(Class::Rank, format!("rank {rank}"), whose, RANKS, self.remote_size() as usize)
     }
 
     /// What the program may change. Held only for a moment, never while the program's functions run.

@@ -6,6 +6,7 @@ pub mod recent;
 mod tool;
 
 use crate::errhandler::Handler;
+use std::fmt::Display;
 use std::sync::Arc;
 
 pub use added::last_used;
@@ -141,6 +142,12 @@ impl Error {
         Self { class, code: class as i32, detail: detail.into(), on: None, through: None }
     }
 
+    /// The error of a number that is none of the first `count` ones.
+    #[cold]
+    pub fn outside(class: Class, given: impl Display, whose: impl Display, unit: Unit, count: usize) -> Self {
+        Self::new(class, outside(given, whose, unit, count))
+    }
+
     /// The error of a user's callback that returned `code`.
     #[cold]
     pub fn from_code(code: i32, detail: impl Into<String>) -> Self {
@@ -186,6 +193,21 @@ pub fn no_place<T>(argument: &str, at: *const T) -> Error {
     Error::new(Class::Arg, detail)
 }
 
+/// What is numbered from 0 on: the word for one and for several.
+pub type Unit = (&'static str, &'static str);
+
+pub const RANKS: Unit = ("rank", "ranks");
+
+/// Says that what was given is none of the numbers from 0 on, as people say it: "rank 42, but MPI_COMM_WORLD has
+/// ranks 0 to 1".
+fn outside(given: impl Display, whose: impl Display, (one, several): Unit, count: usize) -> String {
+    match count {
+        0 => format!("{given}, but {whose} has no {several}"),
+        1 => format!("{given}, but {whose} has {one} 0 only"),
+        _ => format!("{given}, but {whose} has {several} 0 to {}", count - 1),
+    }
+}
+
 /// The name of a class or code for messages to people.
 pub fn name(code: i32) -> String {
     match Class::from_number(code) {
@@ -199,4 +221,16 @@ pub fn text(code: i32) -> String {
     let added = || added::entry(code).map_or_else(|| format!("unknown error code {code}"), |entry| entry.text);
     let known = Class::from_number(code).map(Class::text).or_else(|| tool::of(code).map(|class| class.1));
     known.map_or_else(added, str::to_owned)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ranges_are_said_as_people_say_them() {
+        assert_eq!(outside("rank 42", "MPI_COMM_WORLD", RANKS, 2), "rank 42, but MPI_COMM_WORLD has ranks 0 to 1");
+        assert_eq!(outside("rank 1", "MPI_COMM_SELF", RANKS, 1), "rank 1, but MPI_COMM_SELF has rank 0 only");
+        assert_eq!(outside("rank 0", "the group", RANKS, 0), "rank 0, but the group has no ranks");
+    }
 }

@@ -37,7 +37,7 @@ static void making(void)
     REFUSED(MPI_ERR_TYPE, "datatype", MPI_Psend_init(out, 2, 2, MPI_DATATYPE_NULL, 0, 0, world, none, &r));
     REFUSED(MPI_ERR_RANK, "rank -1", MPI_Precv_init(in, 2, 2, MPI_INT, MPI_ANY_SOURCE, 0, world, none, &r));
     REFUSED(MPI_ERR_TAG, "tag -2", MPI_Precv_init(in, 2, 2, MPI_INT, 0, MPI_ANY_TAG, world, none, &r));
-    REFUSED(MPI_ERR_RANK, "outside 0..", MPI_Psend_init(out, 2, 2, MPI_INT, check_size, 0, world, none, &r));
+    REFUSED(MPI_ERR_RANK, ", but MPI_COMM_WORLD has rank", MPI_Psend_init(out, 2, 2, MPI_INT, check_size, 0, world, none, &r));
     REFUSED(MPI_ERR_TAG, "tag -7", MPI_Psend_init(out, 2, 2, MPI_INT, 0, -7, world, none, &r));
     REFUSED(MPI_ERR_BUFFER, "null pointer", MPI_Psend_init(NULL, 2, 2, MPI_INT, 0, 0, world, none, &r));
     REFUSED(MPI_ERR_COMM, "null handle", MPI_Psend_init(out, 2, 2, MPI_INT, 0, 0, MPI_COMM_NULL, none, &r));
@@ -56,9 +56,9 @@ static void using(void)
     OK(MPI_Start(&send));
     OK(MPI_Start(&receive));
     REFUSED(MPI_ERR_REQUEST, "active", MPI_Start(&send));
-    REFUSED(MPI_ERR_ARG, "partition 4 is outside 0..4", MPI_Pready(4, send));
+    REFUSED(MPI_ERR_ARG, "partition 4, but the request has partitions 0 to 3", MPI_Pready(4, send));
     REFUSED(MPI_ERR_ARG, "partition -1", MPI_Pready(-1, send));
-    REFUSED(MPI_ERR_ARG, "partition 4 is outside 0..4", MPI_Pready_range(3, 4, send));
+    REFUSED(MPI_ERR_ARG, "partition 4, but the request has partitions 0 to 3", MPI_Pready_range(3, 4, send));
     REFUSED(MPI_ERR_ARG, "partition_low 2", MPI_Pready_range(2, 1, send));
     REFUSED(MPI_ERR_ARG, "holds 1 twice", MPI_Pready_list(3, twice, send));
     REFUSED(MPI_ERR_ARG, "partition 4", MPI_Pready_list(1, high, send));
@@ -71,7 +71,7 @@ static void using(void)
     REFUSED(MPI_ERR_REQUEST, "partitioned receive", MPI_Parrived(send, 0, &flag));
     REFUSED(MPI_ERR_REQUEST, "partitioned", MPI_Parrived(plain, 0, &flag));
     REFUSED(MPI_ERR_REQUEST, "null handle", MPI_Parrived(none, 0, &flag));
-    REFUSED(MPI_ERR_ARG, "partition 2 is outside 0..2", MPI_Parrived(receive, 2, &flag));
+    REFUSED(MPI_ERR_ARG, "partition 2, but the request has partitions 0 to 1", MPI_Parrived(receive, 2, &flag));
     REFUSED(MPI_ERR_ARG, "flag is a null pointer", MPI_Parrived(receive, 0, NULL));
     REFUSED(MPI_ERR_REQUEST, "cannot be cancelled", MPI_Cancel(&send));
     /* None of what was refused was done in part. */

@@ -43,7 +43,7 @@ static void operations(void)
     REFUSED(MPI_Put(&value, -1, MPI_INT, 0, 0, 1, MPI_INT, win), MPI_ERR_COUNT, "-1");
     REFUSED(MPI_Put(&value, 1, MPI_INT, 0, 0, -4, MPI_INT, win), MPI_ERR_COUNT, "-4");
     REFUSED(MPI_Put(&value, 1, MPI_INT, 0, -1, 1, MPI_INT, win), MPI_ERR_DISP, "-1");
-    REFUSED(MPI_Put(&value, 1, MPI_INT, 0, 10, 1, MPI_INT, win), MPI_ERR_RMA_RANGE, "40..44");
+    REFUSED(MPI_Put(&value, 1, MPI_INT, 0, 10, 1, MPI_INT, win), MPI_ERR_RMA_RANGE, "bytes 40 to 43");
     REFUSED(MPI_Get(&value, 1, MPI_INT, 0, 1 << 20, 1, MPI_INT, win), MPI_ERR_RMA_RANGE, NULL);
     REFUSED(MPI_Put(&value, 1, MPI_DATATYPE_NULL, 0, 0, 1, MPI_INT, win), MPI_ERR_TYPE, "origin_datatype");
     REFUSED(MPI_Put(&value, 1, MPI_INT, 0, 0, 1, raw, win), MPI_ERR_TYPE, NULL);

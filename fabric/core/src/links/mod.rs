@@ -216,7 +216,8 @@ impl Links {
         let sent = self.lane_datagrams();
         if let Some(lane) = self.port.take_failed_lane() {
             self.lane_datagrams = sent;
-            self.notices.push(format!("xdp is no longer used, udp is: {}", lane.fault().unwrap_or("it is gone")));
+            self.notices
+                .push(format!("xdp is no longer used, udp is: {}", lane.fault().unwrap_or("the lane did not say why")));
             self.failed_lane = Some(Box::new(lane));
         }
     }

@@ -27,7 +27,7 @@ pub enum SegmentError {
     Version { theirs: u32 },
     #[error("the descriptor does not hold a Weft segment")]
     Foreign,
-    #[error("rank {member} is outside 0..{members} of the segment")]
+    #[error("rank {member}, but the shared segment was made for {members} ranks, which count from 0")]
     Member { member: u32, members: u32 },
 }
 

@@ -6,7 +6,7 @@ use super::{Comm, create, disconnect as leaving, idup};
 use crate::abi::{
     COMM_NULL, COMM_TYPE_HW_GUIDED, COMM_TYPE_HW_UNGUIDED, COMM_TYPE_RESOURCE_GUIDED, COMM_TYPE_SHARED, UNDEFINED,
 };
-use crate::error::{Class, Error, Result};
+use crate::error::{Class, Error, RANKS, Result};
 use crate::group::{Likeness, abi as groups};
 use crate::handle::FIRST_USER;
 use crate::info::{self, Info};
@@ -241,8 +241,8 @@ pub unsafe fn intercomm_create(
     let local = intra(local)?;
     check_tag(tag)?;
     if local_leader < 0 || local_leader as u32 >= local.size() {
-        let detail = format!("local_leader {local_leader} is outside 0..{} of {}", local.size(), local.display_name());
-        return Err(Error::new(Class::Rank, detail));
+        let (given, size) = (format!("local_leader {local_leader}"), local.size() as usize);
+        return Err(Error::outside(Class::Rank, given, local.display_name(), RANKS, size));
     }
     let leads = local.rank == local_leader as u32;
     let bridge = if leads { Some(Bridge::new(&*of(peer_comm)?, remote_leader, tag)?) } else { None };

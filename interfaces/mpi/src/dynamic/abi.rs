@@ -4,7 +4,7 @@ use super::spawn::{self, Tried, Wanted};
 use super::{join as sockets, meet, names, ports};
 use crate::abi::{COMM_NULL, MAX_PORT_NAME, store_string, text_of};
 use crate::comm::{Comm, abi::intra};
-use crate::error::{Class, Error, Result};
+use crate::error::{Class, Error, RANKS, Result};
 use crate::info::{self, Info};
 use crate::program;
 use std::ffi::{CStr, OsString, c_char, c_void};
@@ -35,8 +35,8 @@ fn with_root(comm: usize, root: i32) -> Result<(Arc<Comm>, u32)> {
     match u32::try_from(root).ok().filter(|root| *root < comm.size()) {
         Some(root) => Ok((comm, root)),
         None => {
-            let detail = format!("root {root} is outside 0..{} of {}", comm.size(), comm.display_name());
-            Err(Error::new(Class::Root, detail))
+            let (given, size) = (format!("root {root}"), comm.size() as usize);
+            Err(Error::outside(Class::Root, given, comm.display_name(), RANKS, size))
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use super::{Group, Likeness, subset};
 use crate::abi::{GROUP_EMPTY, GROUP_NULL, PROC_NULL, UNDEFINED, slice_of};
-use crate::error::{Class, Error, Result, null_place};
+use crate::error::{Class, Error, RANKS, Result, null_place};
 use crate::world::{WORLD, World};
 use std::sync::Arc;
 use weft_fabric::Peer;
@@ -58,8 +58,8 @@ fn translate(first: &Group, rank: i32, second: &Group) -> Result<i32> {
         return Ok(PROC_NULL);
     }
     if rank < 0 || rank as u32 >= first.size() {
-        let detail = format!("ranks1 holds {rank}, which is outside 0..{} of group1", first.size());
-        return Err(Error::new(Class::Rank, detail));
+        let given = format!("ranks1 holds {rank}");
+        return Err(Error::outside(Class::Rank, given, "group1", RANKS, first.size() as usize));
     }
     Ok(second.rank_of(first.peer(rank as u32)).map_or(UNDEFINED, |rank| rank as i32))
 }

@@ -1,7 +1,7 @@
 //! New groups out of old ones (MPI 5.0, section 7.3.2). Order matters everywhere: it becomes the ranks.
 
 use super::Group;
-use crate::error::{Class, Error, Result};
+use crate::error::{Class, Error, RANKS, Result};
 use weft_fabric::Peer;
 
 /// Members of `first`, then those of `second` that are not in `first`.
@@ -20,7 +20,7 @@ fn check(group: &Group, ranks: &[i32]) -> Result<()> {
     for &rank in ranks {
         let slot = usize::try_from(rank).ok().and_then(|rank| seen.get_mut(rank));
         let slot = slot.ok_or_else(|| {
-            Error::new(Class::Rank, format!("ranks holds {rank}, which is outside 0..{} of the group", group.size()))
+            Error::outside(Class::Rank, format!("ranks holds {rank}"), "the group", RANKS, group.size() as usize)
         })?;
         if std::mem::replace(slot, true) {
             return Err(Error::new(Class::Rank, format!("ranks holds {rank} twice")));
@@ -99,7 +99,7 @@ mod tests {
         let a = group(&[4, 1, 3]);
         assert_eq!(numbers(included(&a, &[2, 0]).unwrap()), [3, 4]);
         assert_eq!(numbers(excluded(&a, &[2, 0]).unwrap()), [1]);
-        assert_eq!(included(&a, &[3]).unwrap_err().detail, "ranks holds 3, which is outside 0..3 of the group");
+        assert_eq!(included(&a, &[3]).unwrap_err().detail, "ranks holds 3, but the group has ranks 0 to 2");
         assert_eq!(excluded(&a, &[1, 1]).unwrap_err().detail, "ranks holds 1 twice");
         assert!(included(&a, &[-1]).is_err());
     }

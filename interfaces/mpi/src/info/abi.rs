@@ -2,7 +2,7 @@
 
 use super::{copy_of, infos, insert};
 use crate::abi::{INFO_ENV, INFO_NULL, MAX_INFO_KEY, MAX_INFO_VAL, store_string, text_of};
-use crate::error::{Class, Error, Result};
+use crate::error::{Class, Error, Result, Unit};
 use crate::handle::Kind;
 use std::ffi::{c_char, c_void};
 
@@ -61,7 +61,7 @@ pub unsafe fn set(info: usize, key: *const c_char, value: *const c_char) -> Resu
     // SAFETY: C strings of the program.
     let (key, value) = unsafe { (key_of(key)?, text_of(value, "value")?) };
     if value.len() >= MAX_INFO_VAL as usize {
-        let detail = format!("value has {} bytes, allowed are {}", value.len(), MAX_INFO_VAL - 1);
+        let detail = format!("value has {} bytes, allowed are at most {}", value.len(), MAX_INFO_VAL - 1);
         return Err(Error::new(Class::InfoValue, detail));
     }
     infos().get_mut(info)?.set(&key, &value);
@@ -138,10 +138,13 @@ pub unsafe fn get_nkeys(info: usize, nkeys: *mut i32) -> Result<()> {
     Ok(())
 }
 
+/// What `n` counts.
+const KEYS: Unit = ("key", "keys");
+
 pub unsafe fn get_nthkey(info: usize, n: i32, key: *mut c_char) -> Result<()> {
     let info = readable(info)?;
     let keys = info.entries();
-    let outside = || Error::new(Class::Arg, format!("n {n} is outside 0..{}", keys.len()));
+    let outside = || Error::outside(Class::Arg, format!("n {n}"), "the info object", KEYS, keys.len());
     let entry = usize::try_from(n).ok().and_then(|n| keys.get(n)).ok_or_else(outside)?;
     // SAFETY: the program gave room for MPI_MAX_INFO_KEY bytes.
     unsafe { store_string(&entry.0, MAX_INFO_KEY as usize, key, std::ptr::null_mut()) };

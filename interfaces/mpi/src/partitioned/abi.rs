@@ -57,7 +57,8 @@ pub unsafe fn psend_init(
     let Described { buffer, partitions, bytes } =
         described(world, buf, partitions, count, datatype, partner.is_some())?;
     let first_tag = world.partitioned.claim_tags(partitions).ok_or_else(|| {
-        let detail = format!("partitions {partitions}: the live partitioned sends leave not so many tags together");
+        let detail =
+            format!("partitions {partitions}: the partitioned sends that are not freed leave too few tags in a row");
         Error::new(Class::Other, detail)
     })?;
     let mut send = Send::new(partner, Introduction { first_tag, partitions, bytes }, Some(buffer))?;

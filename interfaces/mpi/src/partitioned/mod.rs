@@ -22,7 +22,7 @@ use receive::Receive;
 use send::Send;
 
 use crate::comm::Comm;
-use crate::error::{Class, Error, Result};
+use crate::error::{Class, Error, Result, Unit};
 use crate::request::End;
 use crate::world::World;
 use weft_fabric::{Endpoint, Peer};
@@ -297,7 +297,9 @@ fn partner(world: &World, comm: &Comm, rank: i32, tag: i32) -> Result<Option<Par
 /// # Errors
 /// There is no such partition.
 fn place(partition: i32, partitions: u32) -> Result<u32> {
-    let outside = || Error::new(Class::Arg, format!("partition {partition} is outside 0..{partitions}"));
+    const PARTITIONS: Unit = ("partition", "partitions");
+    let given = || format!("partition {partition}");
+    let outside = || Error::outside(Class::Arg, given(), "the request", PARTITIONS, partitions as usize);
     u32::try_from(partition).ok().filter(|place| *place < partitions).ok_or_else(outside)
 }
 

@@ -83,7 +83,7 @@ pub fn selection(comms: &Table<Arc<Comm>>, comm: usize, source: i32, tag: i32) -
 
 #[cold]
 fn bad_tag(tag: i32) -> Error {
-    Error::new(Class::Tag, format!("tag {tag} is outside 0..={}", i32::MAX))
+    Error::new(Class::Tag, format!("tag {tag}, but tags are from 0 to {}", i32::MAX))
 }
 
 #[cold]

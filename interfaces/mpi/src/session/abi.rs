@@ -5,7 +5,7 @@ use crate::abi::{MAX_STRINGTAG_LEN, SESSION_NULL, store_string, text_of};
 use crate::comm::abi::answer;
 use crate::comm::from_groups;
 use crate::errhandler::{self, Handler};
-use crate::error::{Class, Error, Result, null_place};
+use crate::error::{Class, Error, RANKS, Result, Unit, null_place};
 use crate::group::{Group, abi as groups};
 use crate::handle::Kind;
 use crate::info::{self, Info};
@@ -65,11 +65,14 @@ pub unsafe fn get_num_psets(session: usize, info: usize, out: *mut i32) -> Resul
     Ok(())
 }
 
+/// What `n` counts.
+const SETS: Unit = ("process set", "process sets");
+
 /// `length` counts the zero, on the way in and on the way out. With 0 only the length is asked for.
 pub unsafe fn get_nth_pset(session: usize, info: usize, n: i32, length: *mut i32, name: *mut c_char) -> Result<()> {
     of(session)?;
     info::copy_of(info)?;
-    let outside = || Error::new(Class::Arg, format!("n {n} is outside 0..{}", PROCESS_SETS.len()));
+    let outside = || Error::outside(Class::Arg, format!("n {n}"), "the session", SETS, PROCESS_SETS.len());
     let known = usize::try_from(n).ok().and_then(|n| PROCESS_SETS.get(n)).ok_or_else(outside)?.0;
     // SAFETY: the program's place for the length.
     let given = unsafe { *length };
@@ -119,7 +122,7 @@ unsafe fn tag_of(stringtag: *const c_char) -> Result<String> {
     // SAFETY: a C string of the program.
     let tag = unsafe { text_of(stringtag, "stringtag")? };
     if tag.len() >= MAX_STRINGTAG_LEN as usize {
-        let detail = format!("stringtag has {} bytes, allowed are {}", tag.len(), MAX_STRINGTAG_LEN - 1);
+        let detail = format!("stringtag has {} bytes, allowed are at most {}", tag.len(), MAX_STRINGTAG_LEN - 1);
         return Err(Error::new(Class::Arg, detail));
     }
     Ok(tag)
@@ -199,6 +202,6 @@ unsafe fn between(
 }
 
 fn rank_in(group: &Group, rank: i32, (name, whose): (&str, &str)) -> Result<u32> {
-    let outside = || Error::new(Class::Rank, format!("{name} {rank} is outside 0..{} of {whose}", group.size()));
+    let outside = || Error::outside(Class::Rank, format!("{name} {rank}"), whose, RANKS, group.size() as usize);
     u32::try_from(rank).ok().filter(|rank| *rank < group.size()).ok_or_else(outside)
 }

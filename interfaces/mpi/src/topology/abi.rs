@@ -10,7 +10,7 @@ use crate::comm::Comm;
 use crate::comm::abi::{answer, intra, of};
 use crate::comm::create::{everyone, insert, with_topology};
 use crate::comm::{Draft, agree};
-use crate::error::{Class, Error, Result};
+use crate::error::{Class, Error, Result, Unit};
 use crate::group::Group;
 use crate::world::WORLD;
 use std::sync::Arc;
@@ -133,6 +133,9 @@ pub unsafe fn cart_get(comm: usize, maxdims: i32, dims: *mut i32, periods: *mut 
     Ok(())
 }
 
+const PLACES: Unit = ("place", "places");
+const DIMENSIONS: Unit = ("dimension", "dimensions");
+
 pub unsafe fn cart_rank(comm: usize, coords: *const i32, rank: *mut i32) -> Result<()> {
     let comm = of(comm)?;
     let grid = comm.cartesian()?;
@@ -140,10 +143,8 @@ pub unsafe fn cart_rank(comm: usize, coords: *const i32, rank: *mut i32) -> Resu
     let coords = unsafe { slice_of(coords, grid.dims.len() as i32, "ndims")? };
     let found = grid.rank(coords).map_err(|dimension| {
         let (place, dim) = (coords[dimension], grid.dims[dimension]);
-        Error::new(
-            Class::Arg,
-            format!("coords[{dimension}] {place} is outside 0..{dim}, and the grid is not periodic there"),
-        )
+        let given = format!("coords[{dimension}] is {place}");
+        Error::outside(Class::Arg, given, "the grid, which is not periodic there,", PLACES, dim as usize)
     })?;
     // SAFETY: the program's place for the rank.
     unsafe { *rank = found as i32 };
@@ -163,8 +164,8 @@ pub unsafe fn cart_shift(comm: usize, direction: i32, disp: i32, source: *mut i3
     let comm = of(comm)?;
     let grid = comm.cartesian()?;
     if direction < 0 || direction as usize >= grid.dims.len() {
-        let detail = format!("direction {direction} is outside 0..{}", grid.dims.len());
-        return Err(Error::new(Class::Arg, detail));
+        let given = format!("direction {direction}");
+        return Err(Error::outside(Class::Arg, given, "the grid", DIMENSIONS, grid.dims.len()));
     }
     let dimension = direction as usize;
     // SAFETY: the program's places for the ranks.

@@ -1,6 +1,6 @@
 //! Graphs that every process knows in full (MPI 5.0, section 8.5.3).
 
-use crate::error::{Class, Error, Result};
+use crate::error::{Class, Error, Result, Unit};
 
 /// `edges[index[i - 1]..index[i]]` are the neighbours of rank `i`.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -8,6 +8,8 @@ pub struct Graph {
     pub index: Vec<i32>,
     pub edges: Vec<i32>,
 }
+
+const NODES: Unit = ("node", "nodes");
 
 impl Graph {
     /// # Errors
@@ -18,7 +20,7 @@ impl Graph {
             return Err(Error::new(Class::Arg, "index must rise from 0 on"));
         }
         match edges.iter().find(|&&edge| edge < 0 || edge as usize >= nodes) {
-            Some(edge) => Err(Error::new(Class::Arg, format!("edges holds {edge}, which is outside 0..{nodes}"))),
+            Some(edge) => Err(Error::outside(Class::Arg, format!("edges holds {edge}"), "the graph", NODES, nodes)),
             None => Ok(Self { index, edges }),
         }
     }

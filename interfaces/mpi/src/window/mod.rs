@@ -33,7 +33,7 @@ pub use serve::{advance, idle};
 use crate::attribute::Attributes;
 use crate::comm::Comm;
 use crate::errhandler::Handler;
-use crate::error::{Class, Error, Result};
+use crate::error::{Class, Error, RANKS, Result};
 use crate::handle::{Kind, Table};
 use crate::info::Info;
 use epoch::Epochs;
@@ -214,8 +214,7 @@ impl Window {
 
     #[cold]
     fn outside(&self, rank: i32) -> Error {
-        let detail = format!("rank {rank} is outside 0..{} of {}", self.targets.len(), self.display_name());
-        Error::new(Class::Rank, detail)
+        Error::outside(Class::Rank, format!("rank {rank}"), self.display_name(), RANKS, self.targets.len())
     }
 
     /// Refuses bytes outside a target's memory, where that can be seen from here: `low..high` are offsets from its base.
@@ -248,10 +247,11 @@ impl Window {
         let name = self.display_name();
         let detail = match self.flavor {
             Flavor::Dynamic => {
-                format!("addresses {low:#x}..{high:#x} of rank {rank} are not all attached to {name}")
+                format!("addresses {low:#x} to {:#x} of rank {rank} are not all attached to {name}", high - 1)
             }
             _ => format!(
-                "bytes {low}..{high} of rank {rank} are outside its {} bytes in {name}",
+                "bytes {low} to {} of rank {rank}, which has {} bytes in {name}",
+                high - 1,
                 self.targets[rank].size
             ),
         };

@@ -7,7 +7,7 @@ use crate::coll::schedule::{Area, Party, ShapeId, View};
 use crate::coll::shape::{Codec, Shape};
 use crate::comm::Comm;
 use crate::datatype::Datatype;
-use crate::error::{Class, Error, Result};
+use crate::error::{Class, Error, RANKS, Result};
 use std::ffi::c_void;
 use std::sync::Arc;
 
@@ -172,7 +172,10 @@ impl<'a> Draft<'a> {
         let size = self.comm().size();
         match u32::try_from(root) {
             Ok(rank) if rank < size => Ok(rank),
-            _ => Err(Error::new(Class::Root, format!("root {root} is outside 0..{size} of the communicator"))),
+            _ => {
+                let whose = self.comm().display_name();
+                Err(Error::outside(Class::Root, format!("root {root}"), whose, RANKS, size as usize))
+            }
         }
     }
 
@@ -184,8 +187,9 @@ impl<'a> Draft<'a> {
             (PROC_NULL, _) => Ok(Role::Idle),
             (_, Ok(rank)) if rank < size => Ok(Role::Across(rank)),
             _ => {
-                let allowed = format!("0..{size} of the remote group, MPI_ROOT and MPI_PROC_NULL");
-                Err(Error::new(Class::Root, format!("root {root} is not allowed; allowed are {allowed}")))
+                let given = format!("root {root} is neither MPI_ROOT nor MPI_PROC_NULL nor a rank of the others");
+                let whose = format!("the remote group of {}", self.comm().display_name());
+                Err(Error::outside(Class::Root, given, whose, RANKS, size as usize))
             }
         }
     }

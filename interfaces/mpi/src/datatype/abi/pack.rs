@@ -19,7 +19,7 @@ fn measured(count: i64, bytes: impl FnOnce(i64) -> Option<u64>) -> Result<i64> {
 /// The part of the packed buffer that the call may use: `need` bytes from `position` on.
 fn check_room(position: i64, need: i64, size: i64, what: &str) -> Result<()> {
     if position < 0 || position > size {
-        return Err(Error::new(Class::Arg, format!("position {position} is outside 0..={size}")));
+        return Err(Error::new(Class::Arg, format!("position {position}, but the buffer has positions 0 to {size}")));
     }
     if need > size - position {
         let detail = format!("{need} bytes do not fit into {what} {size} from position {position} on");
