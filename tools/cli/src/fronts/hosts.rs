@@ -3,7 +3,7 @@
 use super::Slip;
 use super::draft::Draft;
 use weft_agent::Hosts;
-use weft_cluster::hosts::{Host, Map, parse_list, ranks_wanted as ranks_of, spread};
+use weft_cluster::hosts::{HOSTS_MAX, Host, Map, parse_list, ranks_wanted as ranks_of, spread};
 
 /// Hosts of one list or file.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -18,6 +18,35 @@ pub struct Listed {
 /// Reads `a:2,b`. A host that is listed twice has the slots of both.
 pub fn read_list(option: &str, given: &str) -> Result<Listed, Slip> {
     gather(option, given.split(',').map(|host| host.trim().to_owned()))
+}
+
+/// Reads a list as Slurm writes it, such as `login,node[01-03,7]`.
+pub fn read_node_list(option: &str, given: &str) -> Result<Listed, Slip> {
+    let slip = || format!("{option} '{given}' is no list of hosts such as login,node[01-03,7]");
+    let mut inside = false;
+    let parts = given.split(|letter| {
+        inside = (inside || letter == '[') && letter != ']';
+        letter == ',' && !inside
+    });
+    let names: Option<Vec<_>> = parts.map(|part| expanded(part.trim())).collect();
+    gather(option, names.ok_or_else(slip)?.concat().into_iter())
+}
+
+/// The names that `node[01-03,7]` stands for; numbers keep the digits of the first.
+fn expanded(part: &str) -> Option<Vec<String>> {
+    let Some((before, rest)) = part.split_once('[') else { return Some(vec![part.to_owned()]) };
+    let (numbers, after) = rest.split_once(']')?;
+    let mut names = Vec::new();
+    for range in numbers.split(',') {
+        let (first, last) = range.split_once('-').unwrap_or((range, range));
+        let (from, to): (usize, usize) = (first.parse().ok()?, last.parse().ok()?);
+        let width = first.len();
+        if from > to || to - from >= HOSTS_MAX {
+            return None;
+        }
+        names.extend((from..=to).map(|number| format!("{before}{number:0width$}{after}")));
+    }
+    Some(names)
 }
 
 /// Reads lines such as `host`, `host:4`, `host slots=4 max_slots=8` or `host cpu=4`, with comments after `#`.

@@ -51,7 +51,7 @@ pub(super) const TABLE: Table<Becomes> = Table {
                 known("N nodes", "N", B::Nodes, "number of hosts; more than one needs -w"),
                 known("ntasks-per-node", "N", B::PerHost, "ranks for each host"),
                 known("c cpus-per-task", "N", B::Threads, "cores that a rank needs: of more than one, it is not bound"),
-                known("w nodelist", "LIST", B::Hosts, "hosts, with commas; ranges in brackets are not read"),
+                known("w nodelist", "LIST", B::Hosts, "hosts, with commas; node[1-4,7] stands for several"),
                 known("m distribution", "HOW", B::Distribution, "block, or cyclic: one for each host in turn"),
                 known("l label", "", B::Label, "begin every line of output with its rank"),
                 known(
@@ -179,7 +179,7 @@ fn apply(draft: &mut Draft, own: &mut Own, given: &Given<Becomes>) -> Result<(),
             draft.threads = placing::threads(option, value)?;
             draft.environment.push(("SLURM_CPUS_PER_TASK".to_owned(), value.to_owned()));
         }
-        B::Hosts => draft.part.hosts = Some(hosts::read_list(option, value)?),
+        B::Hosts => draft.part.hosts = Some(hosts::read_node_list(option, value)?),
         B::Distribution => own.cyclic = value.starts_with("cyclic"),
         B::Label => draft.tag = true,
         B::Output(stream) => own.files[stream] = Some(value.to_owned()),

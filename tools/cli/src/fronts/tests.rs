@@ -127,14 +127,21 @@ fn srun_s_letters_and_names_are_understood() {
     let places = |line: &str| srun(line).unwrap().hosts.expect("other hosts").places;
     assert_eq!(places("-w a,b -n 3 ./a"), [0, 0, 1], "in blocks");
     assert_eq!(places("-w a,b -n 3 -m cyclic:block ./a"), [0, 1, 0]);
+    let names = |list: &str| srun(&format!("-w {list} ./a")).unwrap().hosts.expect("other hosts").names.join(" ");
+    assert_eq!(names("login,node[01-03,7],x[1-2]y"), "login node01 node02 node03 node7 x1y x2y");
     let seconds = |time: &str| srun(&format!("-t {time} ./a")).unwrap().timeout.map(|time| time.as_secs());
     assert_eq!(
         [seconds("2"), seconds("1:00:00"), seconds("1-2"), seconds("0")],
         [Some(120), Some(3600), Some(93600), None]
     );
-    for (slip, word) in
-        [("-t soon ./a", "'soon'"), ("-N2 ./a", "2 hosts"), ("-o out.%q ./a", "'out.%q'"), ("-n", "-n needs")]
-    {
+    for (slip, word) in [
+        ("-t soon ./a", "'soon'"),
+        ("-N2 ./a", "2 hosts"),
+        ("-w a[3-1] ./a", "'a[3-1]'"),
+        ("-w a[1 ./a", "'a[1'"),
+        ("-o out.%q ./a", "'out.%q'"),
+        ("-n", "-n needs"),
+    ] {
         assert!(srun(slip).unwrap_err().contains(word), "{slip}");
     }
 }
