@@ -98,6 +98,9 @@ impl Keeper {
     }
 }
 
+/// What a shell ends with whose program was ended by SIGKILL.
+const SHELL_SAW_KILL: i32 = 128 + libc::SIGKILL;
+
 struct Family {
     /// The ranks that live, by process id.
     ranks: HashMap<i32, usize>,
@@ -163,6 +166,11 @@ impl Family {
     fn exit_of(&mut self, status: i32) -> Exit {
         match exit_of(status) {
             Exit::Signal(libc::SIGKILL) if self.kills.take_one() => Exit::OutOfMemory,
+            // A shell says so of what it has run: that kill is nobody else's then.
+            exit @ Exit::Code(SHELL_SAW_KILL) => {
+                self.kills.take_one();
+                exit
+            }
             exit => exit,
         }
     }
