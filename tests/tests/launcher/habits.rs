@@ -165,6 +165,13 @@ fn version_and_help_are_answered() {
 }
 
 #[test]
+fn both_names_of_the_others_are_commands_of_weft() {
+    for name in ["mpiexec", "mpirun"] {
+        assert_eq!(done(name, "-n 2 echo x").out, "x\nx\n", "{name}");
+    }
+}
+
+#[test]
 fn lines_of_scripts_for_slurm_run() {
     let lines = [
         "-n 2 ,sh",

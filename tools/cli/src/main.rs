@@ -38,7 +38,7 @@ enum Command {
     #[command(long_about = run::LONG_ABOUT)]
     Run(run::Arguments),
     /// Start a parallel program with the options of mpiexec and mpirun.
-    #[command(disable_help_flag = true)]
+    #[command(disable_help_flag = true, alias = "mpirun")]
     Mpiexec(fronts::Arguments),
     /// Start a parallel program with the options of Slurm's srun, without Slurm.
     #[command(disable_help_flag = true)]
