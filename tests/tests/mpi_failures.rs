@@ -163,3 +163,21 @@ fn ranks_killed_at_random_moments() {
         );
     }
 }
+
+/// Over the network a rank sees the loss of another by the end of a connection, which may be before the launcher hears of
+/// that one's end. Here it always is: the shell that rank 0 runs under ends after rank 1.
+#[test]
+fn who_aborts_for_want_of_a_lost_rank_is_not_told_as_the_cause() {
+    let folder = TempDir::new().expect("there is room for a folder");
+    let program = compile(folder.path(), "lost_first", &[]);
+    let script = "cd $1
+        if [ $PMI_RANK = 1 ]; then echo $$ > pid; exec $0; fi
+        $0; code=$?; while [ -e /proc/$(cat pid) ]; do :; done; exit $code";
+    let mut command = Command::new(tree().join("bin/weft"));
+    command.args(["run", "--timeout", "60", "--device", "tcp", "-n", "2", "sh", "-c", script]);
+    let output = command.arg(&program).arg(folder.path()).output().expect("weft can be started");
+    let err = String::from_utf8_lossy(&output.stderr);
+    let told: Vec<&str> = err.lines().filter(|line| line.starts_with("weft run: ")).collect();
+    assert!(told.len() == 1 && told[0].contains("rank 0 ") && told[0].ends_with("exited with code 137"), "{err}");
+    assert_eq!(output.status.code(), Some(137), "{err}");
+}

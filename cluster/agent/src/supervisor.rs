@@ -22,7 +22,7 @@ mod far;
 mod leave;
 mod spawned;
 
-/// Between the polite signal and the end by force.
+/// Between the polite signal and the end by force; and how long the cause of a failure is waited for.
 const GRACE: Duration = Duration::from_secs(2);
 /// From the end by force until an agent that does not answer is given up.
 const GIVE_UP: Duration = Duration::from_secs(5);
@@ -66,6 +66,8 @@ struct Supervisor {
     half: Half,
     /// When the job has taken too long.
     deadline: Option<Instant>,
+    /// When the first failure is what we know, though it says itself that it follows from another.
+    cause_by: Option<Instant>,
     /// When politeness ends.
     force_at: Option<Instant>,
     /// When agents that are still to end their ranks are given up.
@@ -191,6 +193,7 @@ impl Supervisor {
                 pump,
             },
             deadline: job.timeout.map(|timeout| now + timeout),
+            cause_by: None,
             force_at: None,
             give_up_at: None,
             interrupts: 0,
@@ -251,8 +254,8 @@ impl Supervisor {
         let pump = self.half.pump.as_ref();
         let foreground = pump.is_some_and(|pump| pump.waits_for_foreground()).then_some(FOREGROUND_CHECK);
         let silence = self.streams.iter().filter(|stream| self.is_watched(stream)).map(|s| left(s.heard + SILENCE));
-        let times = [self.deadline.map(left), self.force_at.map(left), self.give_up_at.map(left), foreground];
-        let next = times.into_iter().flatten().chain(silence).min();
+        let own = [self.deadline, self.cause_by, self.force_at, self.give_up_at].map(|at| at.map(left));
+        let next = own.into_iter().chain([foreground]).flatten().chain(silence).min();
         // Rounded up: to wake up a little late is better than to spin through the last millisecond.
         next.map_or(-1, |left| i32::try_from(left.as_millis() + 1).unwrap_or(i32::MAX))
     }
@@ -276,6 +279,10 @@ impl Supervisor {
                 self.spawned_code.get_or_insert(weft_cluster::state::EXIT_TIMEOUT);
                 self.end_ranks();
             }
+        }
+        if self.cause_by.take_if(|at| *at <= now).is_some() {
+            let decision = self.state.handle_no_cause();
+            self.obey(decision);
         }
         if self.force_at.is_some_and(|at| at <= now) {
             self.end_by_force();
@@ -310,6 +317,7 @@ impl Supervisor {
     fn obey(&mut self, decision: Decision) {
         match decision {
             Decision::Continue => {}
+            Decision::AwaitCause => _ = self.cause_by.get_or_insert(Instant::now() + GRACE),
             Decision::EndOthers => {
                 self.report();
                 self.end_ranks();

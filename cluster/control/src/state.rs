@@ -47,6 +47,9 @@ struct Rank {
 #[must_use]
 pub enum Decision {
     Continue,
+    /// What was told follows from something that is not known yet: call [`JobState::handle_no_cause`] when it has been
+    /// waited for in vain.
+    AwaitCause,
     /// End all ranks that still run: politely, then, after a grace, by force.
     EndOthers,
     /// This rank is lost, and the others go on: tell them, and the user.
@@ -60,6 +63,14 @@ pub struct Failure {
     pub cause: Cause,
 }
 
+/// A rank that aborts after it has lost another one, whose end may be told later.
+#[derive(Clone, Debug)]
+struct Held {
+    rank: usize,
+    cause: Cause,
+    lost: usize,
+}
+
 /// Follows the ranks of one job.
 #[derive(Clone, Debug)]
 pub struct JobState {
@@ -67,6 +78,8 @@ pub struct JobState {
     /// The name of each rank's host.
     hosts: Vec<String>,
     failures: Vec<Failure>,
+    /// Aborts that are failures unless their cause is told first.
+    held: Vec<Held>,
     /// We have begun to end the ranks.
     ending: bool,
     /// Ranks that had not ended when we began to end them. Of some, that they run may not have been heard yet.
@@ -81,9 +94,9 @@ impl JobState {
     /// A job with a rank on each of `hosts`, which are named once for every rank; none runs yet.
     pub fn new(hosts: Vec<String>) -> Self {
         let rank = Rank { pid: 0, mpi: Mpi::Never, life: Life::Waiting };
-        let (failures, lost) = Default::default();
+        let (failures, held, lost) = Default::default();
         let ranks = vec![rank; hosts.len()];
-        Self { ranks, hosts, failures, ending: false, ended_by_us: 0, keeps_going: false, lost }
+        Self { ranks, hosts, failures, held, ending: false, ended_by_us: 0, keeps_going: false, lost }
     }
 
     /// Where a rank is lost (killed, or ended without `MPI_Finalize`), the others go on. Then a lost rank is a failure of
@@ -117,9 +130,31 @@ impl JobState {
         self.ranks[rank].mpi = Mpi::Finalised;
     }
 
-    /// The rank called `MPI_Abort`.
-    pub fn handle_abort(&mut self, rank: usize, code: i32, message: &str) -> Decision {
-        self.fail(Some(rank), Cause::Aborted { code, message: message.to_owned() })
+    /// The rank called `MPI_Abort`, after it has `lost` another one: it may see that before we are told of that one's end,
+    /// which is the cause then.
+    pub fn handle_abort(&mut self, rank: usize, code: i32, message: &str, lost: Option<usize>) -> Decision {
+        let cause = Cause::Aborted { code, message: message.to_owned() };
+        match lost.filter(|lost| *lost != rank && !self.has_ended(*lost) && !self.ending && !self.keeps_going) {
+            Some(lost) => {
+                self.held.push(Held { rank, cause, lost });
+                Decision::AwaitCause
+            }
+            None => self.fail(Some(rank), cause),
+        }
+    }
+
+    /// The cause of what was told has been waited for in vain.
+    pub fn handle_no_cause(&mut self) -> Decision {
+        let first = self.held.drain(..).next();
+        match first {
+            Some(Held { rank, cause, .. }) => self.fail(Some(rank), cause),
+            None => Decision::Continue,
+        }
+    }
+
+    /// A rank has ended without a failure of its own. Where no other is waited for, the first abort counts.
+    fn settle(&mut self) -> Decision {
+        if self.held.iter().all(|held| self.has_ended(held.lost)) { self.handle_no_cause() } else { Decision::Continue }
     }
 
     /// The rank broke the protocol with the launcher.
@@ -130,17 +165,21 @@ impl JobState {
     /// The rank's process ended. Feed what the rank said over PMI before this.
     pub fn handle_exit(&mut self, rank: usize, exit: Exit) -> Decision {
         self.ranks[rank].life = Life::Ended(exit);
+        if self.held.iter().any(|held| held.rank == rank) {
+            // As its abort has said.
+            return self.settle();
+        }
         let others_use_mpi = self.ranks.iter().any(|other| other.mpi != Mpi::Never);
         let cause = match (exit, self.ranks[rank].mpi) {
             (Exit::Signal(signal), _) => Cause::Killed { signal },
             (Exit::OutOfMemory, _) => Cause::OutOfMemory,
             (Exit::Code(0), Mpi::Initialised) => Cause::NotFinalised,
             (Exit::Code(0), Mpi::Never) if others_use_mpi => Cause::NeverInitialised,
-            (Exit::Code(0), _) => return Decision::Continue,
+            (Exit::Code(0), _) => return self.settle(),
             (Exit::Code(code), Mpi::Finalised) => {
                 // The rank has taken its leave, so nobody waits for it: the others go on to their own end.
                 let _ = self.note(Some(rank), Cause::ExitedAfterFinalize { code });
-                return Decision::Continue;
+                return self.settle();
             }
             (Exit::Code(code), _) => Cause::Exited { code },
         };
@@ -181,10 +220,9 @@ impl JobState {
 
     fn fail(&mut self, rank: Option<usize>, cause: Cause) -> Decision {
         // Who aborts ends by itself.
-        let aborting = match (rank, &cause) {
-            (Some(rank), Cause::Aborted { .. }) => usize::from(self.is_running(rank)),
-            _ => 0,
-        };
+        let aborter = rank.filter(|_| matches!(cause, Cause::Aborted { .. }));
+        let aborting =
+            self.held.iter().map(|held| held.rank).chain(aborter).filter(|rank| self.is_running(*rank)).count();
         let first = self.note(rank, cause);
         if !first {
             return Decision::Continue;
@@ -209,6 +247,10 @@ impl JobState {
     /// Ranks that have been started and not ended.
     pub fn running(&self) -> usize {
         self.ranks.iter().filter(|rank| rank.life == Life::Running).count()
+    }
+
+    fn has_ended(&self, rank: usize) -> bool {
+        matches!(self.ranks[rank].life, Life::Ended(_))
     }
 
     /// Whether every rank has ended or could not be started.

@@ -20,7 +20,7 @@ use crate::devices::Across;
 use crate::pace::Bounds;
 use crate::port::Limits;
 use environment::{Network, Start};
-pub(crate) use manager::Manager;
+pub(crate) use manager::{Manager, note_lost};
 pub use manager::{ManagerError, abort};
 use std::fs::File;
 use std::io;
@@ -207,7 +207,7 @@ fn join_launcher(
     };
     // From here on what goes wrong can be told to the launcher.
     let manager = manager.map(|fd| adopt("PMI_FD", fd, Inherited::Socket)).transpose()?;
-    let mut manager = manager.map(Manager::new);
+    let mut manager = manager.map(Manager::of_launcher);
     let segment = Segment::open(descriptor)?;
     let across = network.map(|network| read_network(network, rank, size)).transpose()?;
     let (member, expected) = match &across {

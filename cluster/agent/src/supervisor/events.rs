@@ -279,8 +279,8 @@ impl Supervisor {
                     self.obey(decision);
                 }
                 Event::Finalised { rank } => self.state.handle_finalised(rank),
-                Event::Abort { rank, code, message } => {
-                    let decision = self.state.handle_abort(rank, code, &message);
+                Event::Abort { rank, code, message, lost } => {
+                    let decision = self.state.handle_abort(rank, code, &message, lost);
                     self.obey(decision);
                 }
                 Event::Spawn { door, .. } => self.spawn(&door),

@@ -36,6 +36,8 @@ pub enum Request {
     Abort {
         code: i32,
         message: String,
+        /// A rank that this one has lost before: why, most likely. Told to our own launcher only.
+        lost: Option<u32>,
     },
 }
 
@@ -122,7 +124,7 @@ impl Request {
                 check("door", door, VALUE_MAX)?;
                 format!("cmd={name} door={door}\n")
             }
-            Self::Abort { code, message } => abort_line(*code, message),
+            Self::Abort { code, message, lost } => abort_line(*code, message, *lost),
             _ => format!("cmd={name}\n"),
         })
     }
@@ -135,12 +137,11 @@ fn check(what: &'static str, text: &str, max: usize) -> Result<(), ClientError> 
 }
 
 /// A message has no way to keep its blanks; they become underscores.
-fn abort_line(code: i32, message: &str) -> String {
+fn abort_line(code: i32, message: &str, lost: Option<u32>) -> String {
     let safe: String = message.chars().map(|c| if c.is_ascii_graphic() { c } else { '_' }).take(400).collect();
-    match safe.as_str() {
-        "" => format!("cmd=abort exitcode={code}\n"),
-        text => format!("cmd=abort exitcode={code} message={text}\n"),
-    }
+    let message = if safe.is_empty() { safe } else { format!(" message={safe}") };
+    let lost = lost.map(|rank| format!(" lost={rank}")).unwrap_or_default();
+    format!("cmd=abort exitcode={code}{message}{lost}\n")
 }
 
 /// One conversation with the process manager: ask with [`Client::handle_request`], write the bytes it returns, feed
@@ -349,8 +350,9 @@ mod tests {
         let mut client = Client::new();
         client.handle_request(Request::Barrier).unwrap();
         assert_eq!(client.handle_request(Request::Maxes), Err(ClientError::OutOfTurn { pending: "barrier_in" }));
-        let line = client.handle_request(Request::Abort { code: 3, message: "it broke".into() }).unwrap();
-        assert_eq!(line, b"cmd=abort exitcode=3 message=it_broke\n");
+        let line =
+            client.handle_request(Request::Abort { code: 3, message: "it broke".into(), lost: Some(7) }).unwrap();
+        assert_eq!(line, b"cmd=abort exitcode=3 message=it_broke lost=7\n");
     }
 
     proptest! {

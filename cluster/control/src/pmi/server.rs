@@ -14,7 +14,8 @@ pub enum Event {
     /// The rank has taken its leave (`MPI_Finalize`).
     Finalised { rank: usize },
     /// The rank asks to end the whole job (`MPI_Abort`).
-    Abort { rank: usize, code: i32, message: String },
+    /// It says so when it has lost another one before.
+    Abort { rank: usize, code: i32, message: String, lost: Option<usize> },
     /// The rank asks for another launcher, which gets its order at this door.
     Spawn { rank: usize, door: String },
     /// The rank broke the protocol; nothing more of it is read.
@@ -232,7 +233,8 @@ impl Server {
     fn on_abort(&mut self, rank: usize, fields: &Fields) {
         let code = fields.number("exitcode").unwrap_or(1);
         let message = fields.value("message").or(fields.value("error_msg")).unwrap_or("").to_owned();
-        self.events.push_back(Event::Abort { rank, code, message });
+        let lost = fields.number("lost").filter(|lost| *lost < self.clients.len());
+        self.events.push_back(Event::Abort { rank, code, message, lost });
     }
 
     fn on_our_spawn(&mut self, rank: usize, fields: &Fields) {
@@ -430,7 +432,11 @@ mod tests {
     #[test]
     fn abort_carries_code_and_message() {
         let events = ask(&mut server(1), 0, "cmd=abort exitcode=7 message=why");
-        assert_eq!(events, [Event::Abort { rank: 0, code: 7, message: "why".into() }]);
+        assert_eq!(events, [Event::Abort { rank: 0, code: 7, message: "why".into(), lost: None }]);
+        for (told, lost) in [("1", Some(1)), ("2", None), ("-1", None)] {
+            let events = ask(&mut server(2), 0, &format!("cmd=abort exitcode=7 lost={told}"));
+            assert_eq!(events, [Event::Abort { rank: 0, code: 7, message: String::new(), lost }]);
+        }
     }
 
     #[test]

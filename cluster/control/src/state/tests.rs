@@ -85,20 +85,20 @@ fn rank_without_mpi_is_fine_only_among_its_like() {
 fn who_aborts_is_not_among_those_that_were_ended() {
     let report = |size| {
         let mut job = running(size);
-        assert_eq!(job.handle_abort(1, 3, ""), Decision::EndOthers);
+        assert_eq!(job.handle_abort(1, 3, "", None), Decision::EndOthers);
         job.report()[1..].to_vec()
     };
     assert_eq!(report(4), ["the 3 ranks that still ran were ended"]);
     assert_eq!(report(2), ["the 1 rank that still ran was ended"]);
     let mut last = running(2);
-    let _ = (last.handle_exit(0, Exit::Code(0)), last.handle_abort(1, 3, ""));
+    let _ = (last.handle_exit(0, Exit::Code(0)), last.handle_abort(1, 3, "", None));
     assert_eq!(last.report().len(), 1, "nobody else ran");
 }
 
 #[test]
 fn abort_with_code_zero_is_no_success() {
     let mut job = running(2);
-    assert_eq!(job.handle_abort(1, 256, "why"), Decision::EndOthers);
+    assert_eq!(job.handle_abort(1, 256, "why", None), Decision::EndOthers);
     assert_eq!(job.exit_code(), 1);
     assert_eq!(job.report()[0], "rank 1 (pid 101) on h called MPI_Abort with code 256: why");
 }
@@ -175,7 +175,49 @@ fn a_rank_that_never_comes_is_lost_once() {
 fn an_abort_ends_also_a_job_that_goes_on() {
     let mut job = running(2);
     job.keep_going();
-    assert_eq!(job.handle_abort(0, 4, ""), Decision::EndOthers);
+    assert_eq!(job.handle_abort(0, 4, "", None), Decision::EndOthers);
     assert_eq!(job.handle_exit(1, Exit::Signal(15)), Decision::Continue);
     assert_eq!(job.exit_code(), 4);
+}
+
+#[test]
+fn who_aborts_for_want_of_another_waits_for_what_became_of_that_one() {
+    let mut job = running(3);
+    assert_eq!(job.handle_abort(1, 58, "", Some(0)), Decision::AwaitCause);
+    assert_eq!(job.handle_abort(2, 58, "", Some(1)), Decision::AwaitCause, "a consequence of a consequence");
+    assert_eq!(job.handle_exit(1, Exit::Code(58)), Decision::Continue);
+    assert_eq!(job.handle_exit(0, Exit::Signal(9)), Decision::EndOthers);
+    assert_eq!(job.handle_exit(2, Exit::Code(58)), Decision::Continue);
+    assert_eq!((job.exit_code(), job.handle_no_cause()), (137, Decision::Continue));
+    assert_eq!(job.report(), ["rank 0 (pid 100) on h was killed by signal 9 (killed by force)"]);
+}
+
+#[test]
+fn an_abort_counts_where_no_cause_is_found() {
+    let aborted = "rank 1 (pid 101) on h called MPI_Abort with code 58";
+    let begin = || {
+        let mut job = running(2);
+        [0, 1].into_iter().for_each(|rank| _ = job.handle_initialised(rank));
+        assert_eq!(job.handle_abort(1, 58, "", Some(0)), Decision::AwaitCause);
+        job
+    };
+    let mut nothing_came = begin();
+    assert_eq!(nothing_came.handle_no_cause(), Decision::EndOthers);
+    assert_eq!((nothing_came.exit_code(), nothing_came.report()[0].as_str()), (58, aborted));
+
+    let mut it_ended_well = begin();
+    it_ended_well.handle_finalised(0);
+    assert_eq!(it_ended_well.handle_exit(0, Exit::Code(0)), Decision::EndOthers);
+    assert_eq!((it_ended_well.exit_code(), it_ended_well.report()[0].as_str()), (58, aborted));
+
+    // Each has lost the other: the first to say so.
+    let mut both = begin();
+    assert_eq!(both.handle_abort(0, 59, "", Some(1)), Decision::AwaitCause);
+    assert_eq!(both.handle_exit(0, Exit::Code(59)), Decision::Continue);
+    assert_eq!(both.handle_exit(1, Exit::Code(58)), Decision::EndOthers);
+    assert_eq!((both.exit_code(), both.report()[0].as_str()), (58, aborted));
+
+    let mut known = running(2);
+    assert_eq!(known.handle_exit(0, Exit::Signal(9)), Decision::EndOthers);
+    assert_eq!(known.handle_abort(1, 58, "", Some(0)), Decision::Continue);
 }

@@ -4,6 +4,7 @@ use super::line::Line;
 use std::io::{self, Read};
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use weft_cluster::pmi::{Client, ClientError, Reply, Request};
@@ -22,6 +23,16 @@ pub enum ManagerError {
 
 /// How long an abort waits for the program's output to be read.
 const LAST_WORDS: Duration = Duration::from_millis(200);
+
+/// The first rank that this process has lost, plus one. Only our own launcher is told.
+static LOST: AtomicU32 = AtomicU32::new(0);
+static LAUNCHED: AtomicBool = AtomicBool::new(false);
+
+/// A rank of our job is lost: what follows may be its consequence.
+#[cold]
+pub(crate) fn note_lost(rank: u32) {
+    let _ = LOST.compare_exchange(0, rank + 1, Ordering::Relaxed, Ordering::Relaxed);
+}
 
 /// The socket for an abort, which may come at any time from any thread.
 static LINE: Mutex<Option<Arc<Line>>> = Mutex::new(None);
@@ -42,6 +53,12 @@ impl Manager {
         let line = Arc::new(Line::new(UnixStream::from(descriptor)));
         line_of_abort(|slot| *slot = Some(line.clone()));
         Self { line, client: Client::new() }
+    }
+
+    /// The same, where the manager is our own launcher.
+    pub fn of_launcher(descriptor: OwnedFd) -> Self {
+        LAUNCHED.store(true, Ordering::Relaxed);
+        Self::new(descriptor)
     }
 
     /// Says that we have begun. The answer is taken with the next request's, so that nobody waits for it here.
@@ -138,11 +155,15 @@ fn check_version(reply: &Reply) -> Result<(), ManagerError> {
     }
 }
 
+fn first_lost() -> Option<u32> {
+    LOST.load(Ordering::Relaxed).checked_sub(1).filter(|_| LAUNCHED.load(Ordering::Relaxed))
+}
+
 /// Ends the whole job with this exit code, 1 to 255, and says why. Where nobody started us the process ends alone.
 pub fn abort(code: i32, message: &str) -> ! {
     let line = LINE.lock().unwrap_or_else(PoisonError::into_inner).clone();
     if let Some(Ok(socket)) = line.as_ref().map(|line| line.open())
-        && let Ok(request) = (Request::Abort { code, message: message.to_owned() }).encode()
+        && let Ok(request) = (Request::Abort { code, message: message.to_owned(), lost: first_lost() }).encode()
     {
         // Some managers kill before they have passed on what was written: let them take it first.
         [1, 2].into_iter().for_each(|stream| sys::wait_drained(stream, LAST_WORDS));

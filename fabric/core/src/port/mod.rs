@@ -89,6 +89,8 @@ struct Job {
 
 pub(crate) struct Port {
     me: u32,
+    /// Peers below are ranks of our job, others processes of other jobs.
+    ranks: u32,
     pub requests: Requests,
     matcher: Matcher,
     arrived: ArrivedTable,
@@ -139,6 +141,7 @@ impl Port {
         let limits = Limits { eager: limits.eager.min(EAGER_CEILING as usize), ..limits };
         Self {
             me,
+            ranks: peers,
             requests: Requests::default(),
             matcher: Matcher::new(peers),
             arrived: ArrivedTable::default(),
@@ -224,6 +227,9 @@ impl Port {
             return;
         }
         self.lost[peer as usize] = Some(fault);
+        if peer < self.ranks && fault == Fault::PeerLost {
+            crate::join::note_lost(peer);
+        }
         tell(events::Kind::Lost, || Event::Lost { peer });
         let posted = self.matcher.handle_peer_lost(peer).into_iter().map(RequestId);
         let failed: Vec<RequestId> = posted.chain(self.requests.under_way_with(Peer(peer))).collect();
