@@ -33,6 +33,27 @@ fn mpi4py_greets_passes_a_ring_and_measures() {
     assert!(table.lines().any(|line| line.trim_start().starts_with("65536")), "{table}");
 }
 
+/// As a notebook is started, too.
+#[test]
+fn mpi4py_finds_the_library_without_weft_run() {
+    let (weft, python) = (tree().join("bin/weft"), Peer::Mpi4py.command("python"));
+    let program = "from mpi4py import MPI; print(MPI.COMM_WORLD.size, MPI.Get_library_version())";
+    let run = |command: &mut Command| {
+        let output = command.env_remove("LD_LIBRARY_PATH").output().expect("it can be started");
+        let [out, err] = [output.stdout, output.stderr].map(|text| String::from_utf8_lossy(&text).into_owned());
+        (output.status.code(), out, err)
+    };
+    let (code, _, err) = run(Command::new(&python).args(["-c", program]));
+    assert!(code != Some(0) && err.contains("libmpi.so.12"), "it is found by itself: {err}");
+    let (code, out, err) = run(Command::new(&weft).arg("env").arg(&python).args(["-c", program]));
+    assert!(code == Some(0) && out.starts_with("1 ") && out.contains("Weft"), "{out}{err}");
+    let script = format!("eval \"$({} env --shell sh)\" && exec {} -c '{program}'", weft.display(), python.display());
+    let (code, out, err) = run(Command::new("sh").args(["-c", &script]));
+    assert!(code == Some(0) && out.starts_with("1 ") && out.contains("Weft"), "{out}{err}");
+    let (code, _, err) = run(Command::new(&weft).args(["env", "no-such-program-in-path"]));
+    assert!(code == Some(127) && err.starts_with("weft env: program 'no-such-program-in-path'"), "{err}");
+}
+
 /// Those of mpi4py's own tests that reach each chapter of the standard; docs/guide/suites.md says how all are run.
 #[test]
 fn mpi4py_s_own_tests_pass() {

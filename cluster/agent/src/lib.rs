@@ -55,7 +55,7 @@ mod supervisor;
 mod sys;
 
 pub use agent::serve;
-pub use libraries::{Abi, mpi_of};
+pub use libraries::{Abi, VARIABLE as LIBRARY_VARIABLE, library_path, mpi_of};
 pub use network::Lanes;
 pub use preload::{Obstacle, Why, obstacle};
 pub use program::{ProgramError, find};

@@ -49,6 +49,12 @@ fn folder() -> Option<PathBuf> {
     folder.join("libmpi_abi.so.1").is_file().then_some(folder)
 }
 
+/// What finds our libraries first, beside what is found already by the library path of this process; nothing where they
+/// are not installed with this program.
+pub fn library_path() -> Option<OsString> {
+    folder().map(|folder| first_in(&folder, &std::env::var_os(VARIABLE).unwrap_or_default()))
+}
+
 /// Puts the directory of our libraries first.
 pub fn lead(environment: &mut HashMap<OsString, OsString>) {
     let Some(folder) = folder() else { return };

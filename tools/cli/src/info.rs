@@ -67,7 +67,8 @@ fn about() -> String {
     let build = if cfg!(debug_assertions) { "debug" } else { "release" };
     let place = cc::prefix().map_or_else(|error| error.to_string(), |prefix| prefix.display().to_string());
     format!(
-        "weft {}, {build} build for {}-{}\ninstalled in {place}\n",
+        "weft {}, {build} build for {}-{}\ninstalled in {place}\n\
+         weft env PROGRAM, or eval \"$(weft env)\", lets programs find these libraries without weft run\n",
         env!("CARGO_PKG_VERSION"),
         std::env::consts::ARCH,
         std::env::consts::OS

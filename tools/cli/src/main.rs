@@ -6,6 +6,7 @@
 
 mod cc;
 mod defaults;
+mod environment;
 mod fronts;
 mod hosts;
 mod info;
@@ -55,6 +56,9 @@ enum Command {
     /// Run a network program with its sockets over shared memory.
     #[command(long_about = sock::LONG_ABOUT)]
     Sock(sock::Arguments),
+    /// Let programs find our MPI libraries that are not started by weft run: a plain python, a notebook.
+    #[command(long_about = environment::LONG_ABOUT)]
+    Env(environment::Arguments),
     /// Compare MPI libraries side by side on this machine.
     Bench(weft_bench::BenchArgs),
     /// Show this user's jobs on this host and what each rank is doing.
@@ -137,6 +141,7 @@ fn weft(arguments: Vec<OsString>) -> Result<i32> {
         Command::Cxx(compiler) => cc::run(&compiler.arguments, Language::Cxx)?,
         Command::Fc(compiler) => cc::run(&compiler.arguments, Language::Fortran)?,
         Command::Sock(given) => sock::main(given),
+        Command::Env(given) => environment::main(&given)?,
         Command::Bench(given) => weft_bench::run(given).map(|()| 0)?,
         Command::Ps(given) => ps::run(given)?,
         Command::Info { programs } if programs.is_empty() => info::run(weft_fabric::probe),
