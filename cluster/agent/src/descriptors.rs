@@ -17,6 +17,8 @@ use weft_cluster::placement::Core;
 
 /// Descriptors per rank while both halves are in one process: two pipes, a socket pair, perhaps one for input.
 const PER_RANK: u64 = 12;
+/// What a rank reads that gets no input.
+const NOTHING: &str = "/dev/null";
 /// Descriptors of the launcher itself, and what it inherited.
 const OWN: u64 = 64;
 
@@ -100,6 +102,10 @@ pub fn connect(job: &Job, here: Here, cores: Option<Vec<Core>>) -> Result<(OurHa
     let templates = templates(job, &here)?;
     let programs = programs_by_rank(&job.programs);
     let direct = here.with_the_user && gets_input_directly(job.stdin);
+    // Said here, it is not taken for a fault of the program.
+    if starts_without_input(job.stdin, &here.ranks) {
+        File::open(NOTHING).map_err(LaunchError::system(NOTHING))?;
+    }
     let apart = apart();
     let mut ours = OurHalf::default();
     let mut cores = cores.map(Vec::into_iter);
@@ -150,6 +156,11 @@ fn input(member: usize, ours: &mut OurHalf) -> Result<OwnedFd, LaunchError> {
 /// share of one process. How nice one is counts inside a session only there, so who is nice stays in it.
 fn apart() -> Apart {
     if sys::is_nice() { Apart::Group } else { Apart::Session }
+}
+
+/// Whether some of these ranks read nothing.
+fn starts_without_input(stdin: StdinTo, ranks: &[usize]) -> bool {
+    !ranks.iter().all(|rank| reads(stdin, *rank))
 }
 
 /// Whether `rank` gets standard input.

@@ -31,14 +31,15 @@ pub struct Facts {
     pub is_go: bool,
 }
 
-/// Whether the kernel can be expected to execute a file: a script that names its interpreter, ELF for this kind of
-/// processor, anything else only where other formats may be registered. What cannot be read is left to the kernel.
+/// Whether a file can be expected to run: a script, ELF for this kind of processor, anything else only where other formats
+/// may be registered. What cannot be read is left to the kernel.
 ///
-/// The C library would give a file that the kernel refuses to a shell, which tries each of its lines.
+/// The C library gives a file that the kernel refuses to a shell, which is right for a script that does not name its
+/// interpreter; of anything else the shell would try each line.
 pub fn is_executable_format(program: &Path) -> bool {
-    let mut head = [0; 20];
+    let mut head = [0; 256];
     let Ok(read) = File::open(program).and_then(|file| file.read_at(&mut head, 0)) else { return true };
-    if head.starts_with(b"#!") || has_other_formats() {
+    if head.starts_with(b"#!") || is_text(&head[..read]) || has_other_formats() {
         return true;
     }
     let machine = u16::from_le_bytes([head[18], head[19]]);
@@ -47,7 +48,13 @@ pub fn is_executable_format(program: &Path) -> bool {
         "aarch64" => machine == EM_AARCH64,
         _ => true,
     };
-    read == head.len() && head.starts_with(b"\x7fELF") && is_ours
+    read >= 20 && head.starts_with(b"\x7fELF") && is_ours
+}
+
+/// Whether a file that begins so may be read by a shell: there is something in it, and no byte that is in no text.
+fn is_text(head: &[u8]) -> bool {
+    let is_in_text = |byte: &u8| !byte.is_ascii_control() || byte.is_ascii_whitespace();
+    !head.is_empty() && head.iter().all(is_in_text)
 }
 
 /// Whether formats beyond the kernel's own are registered (binfmt_misc).
@@ -199,6 +206,12 @@ mod tests {
         let header = header(&file).unwrap();
         assert_eq!(has_section(&file, &header, ".text"), Some(true));
         assert_eq!(has_section(&file, &header, ".no-such"), Some(false));
+    }
+
+    #[test]
+    fn scripts_are_told_from_what_no_shell_can_read() {
+        assert!(is_text(b"echo a\tb\n") && is_text("caf\u{e9}=1\r\n".as_bytes()));
+        assert!(!is_text(b"") && !is_text(b"\x7fELF") && !is_text(b"a\0b") && !is_text(b"\x1bx"));
     }
 
     #[test]

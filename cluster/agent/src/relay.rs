@@ -214,7 +214,8 @@ impl Relay {
     }
 
     fn read_frames(&mut self) {
-        let mut bytes = [0; READ_BYTES];
+        // Not on the stack, of which a user may allow less.
+        let mut bytes = vec![0; READ_BYTES];
         let Some(fd) = &self.incoming else { return };
         match sys::read(fd.as_raw_fd(), &mut bytes) {
             Ok(0) => {
@@ -310,13 +311,13 @@ impl Relay {
     fn read_lane(&mut self, at: usize, by_credit: bool) -> bool {
         let Some(lane) = self.lanes.get_mut(at) else { return false };
         let (Some(fd), Some(credit)) = (&lane.fd, lane.reading) else { return false };
-        let mut bytes = [0; PIECE_BYTES];
         let most = if by_credit { credit.min(PIECE_BYTES) } else { PIECE_BYTES };
         if most == 0 {
             return false;
         }
         let channel = lane.channel;
-        match sys::read(fd.as_raw_fd(), &mut bytes[..most]) {
+        let mut bytes = vec![0; most];
+        match sys::read(fd.as_raw_fd(), &mut bytes) {
             Ok(count @ 1..) => {
                 lane.reading = Some(credit.saturating_sub(count));
                 self.send(&Frame::Data { channel, bytes: bytes[..count].to_vec() });

@@ -1,6 +1,6 @@
 //! Exit codes, reports and refusals.
 
-use super::support::{Running, finish, on_ranks, wait_for_state, weft_run};
+use super::support::{Running, finish, lines_sorted, on_ranks, wait_for_state, weft_run};
 
 #[test]
 fn success_is_silent() {
@@ -156,6 +156,36 @@ fn executable_of_an_unknown_format_is_told_and_nothing_is_left_waiting() {
     let done = finish(weft_run("-n 2").arg(&file));
     assert_eq!(done.code, 126);
     assert!(done.err.contains("nonsense': Exec format error"), "{}", done.err);
+}
+
+#[test]
+fn script_that_names_no_interpreter_is_run_by_the_shell() {
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("script");
+    let write = "printf 'echo rank $PMI_RANK $1\\n' > \"$0\" && chmod 755 \"$0\"";
+    assert!(std::process::Command::new("sh").args(["-c", write]).arg(&file).status().unwrap().success());
+    let done = finish(weft_run("-n 2").arg(&file).arg("word"));
+    assert_eq!((done.code, lines_sorted(&done.out)), (0, vec!["rank 0 word", "rank 1 word"]), "{}", done.err);
+}
+
+#[test]
+fn small_stack_is_enough() {
+    let script = format!(
+        "ulimit -s 64; exec {} run --bind none -n 2 head -c 300000 /dev/zero : echo second",
+        weft_tests::build::weft().display()
+    );
+    let done = finish(std::process::Command::new("sh").args(["-c", &script]));
+    assert_eq!((done.code, done.out.matches('\0').count()), (0, 600_000), "{}", done.err);
+    assert!(done.out.contains("second\n"));
+}
+
+#[test]
+fn what_a_rank_without_input_reads_is_named_where_it_is_missing() {
+    let script =
+        format!("mount -t tmpfs none /dev && exec {} run --bind none -n 2 true", weft_tests::build::weft().display());
+    let done = finish(std::process::Command::new("unshare").args(["-rm", "sh", "-c", &script]));
+    assert_eq!((done.code, done.err.lines().count()), (1, 1), "{}", done.err);
+    assert!(done.err.starts_with("weft run: /dev/null: No such file"), "{}", done.err);
 }
 
 #[test]

@@ -129,7 +129,7 @@ fn main() {
 
 fn weft(arguments: Vec<OsString>) -> Result<i32> {
     let arguments = run::first_program_only(arguments);
-    let cli = Cli::try_parse_from(&arguments.own).unwrap_or_else(|error| {
+    let cli = parse::<Cli>(&arguments.own).unwrap_or_else(|error| {
         let subcommand = arguments.own.get(1).and_then(|name| name.to_str()).filter(|name| !name.starts_with('-'));
         refuse(&subcommand.map_or("weft".to_owned(), |name| format!("weft {name}")), &error)
     });
@@ -161,6 +161,15 @@ fn weft(arguments: Vec<OsString>) -> Result<i32> {
             manual::completions(Cli::command(), shell, &mut std::io::stdout());
             0
         }
+    })
+}
+
+/// Reads a command line on a stack of the usual size: the parser needs more than some users allow (`ulimit -s 64`). The
+/// thread is gone before anything else begins.
+fn parse<P: Parser + Send>(words: &[OsString]) -> Result<P, clap::Error> {
+    std::thread::scope(|scope| match scope.spawn(|| P::try_parse_from(words)).join() {
+        Ok(parsed) => parsed,
+        Err(panic) => std::panic::resume_unwind(panic),
     })
 }
 

@@ -49,7 +49,8 @@ ranks have started and left behind is ended with the job.
 
 Each rank has a session of its own, or, where the job is started with nice, a process group. SIGINT, SIGTERM, SIGHUP, \
 SIGQUIT, SIGUSR1, SIGUSR2 and SIGCONT are passed on to all ranks, and SIGTSTP (Ctrl-Z) stops them with the launcher, \
-until fg or bg; a second Ctrl-C ends the job by force.";
+until fg or bg; a second Ctrl-C ends the job by force. A signal that is ignored when weft run starts stays ignored, by it \
+and the ranks: SIGHUP under nohup, and SIGINT and SIGQUIT in what a script starts with '&'; SIGTERM ends such a job.";
 
 /// Options of `weft run`.
 #[derive(Args)]
@@ -310,7 +311,7 @@ fn job(given: Arguments, further: &[Vec<OsString>]) -> Result<Job, Vec<String>> 
     let mut programs = vec![given.program.into_program(all_slots.unwrap_or(1))];
     for part in further {
         // A slip after a `:` ends here, as one before it has.
-        let part = FurtherArguments::try_parse_from(part).unwrap_or_else(|error| crate::refuse(FRONT, &error));
+        let part = crate::parse::<FurtherArguments>(part).unwrap_or_else(|error| crate::refuse(FRONT, &error));
         programs.push(part.program.into_program(1));
     }
     let one = |error: JobError| vec![error.to_string()];

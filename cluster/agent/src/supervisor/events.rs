@@ -309,7 +309,8 @@ impl Supervisor {
     fn read_stream(&mut self, fd: i32, to_its_end: bool) {
         let Some(at) = self.streams.iter().position(|stream| stream.source.pipe.as_raw_fd() == fd) else { return };
         let Source { rank, sink, .. } = self.streams[at].source;
-        let mut bytes = [0; CHUNK_BYTES];
+        // Not on the stack, of which a user may allow less.
+        let mut bytes = vec![0; CHUNK_BYTES];
         let ended = loop {
             match sys::read(fd, &mut bytes) {
                 Ok(0) => break true,
