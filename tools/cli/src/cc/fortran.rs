@@ -1,10 +1,11 @@
 //! The modules of Fortran, which belong to one version of one compiler.
 //!
 //! They are made of the installed source when a compiler asks first, beside that source, or in the user's cache where the
-//! installation cannot be written to. Nothing has to be linked for them: the source holds interfaces only.
+//! installation cannot be written to, or else in a folder for temporary files that is the user's alone. Nothing has to be linked for them: the source holds interfaces only.
 
 use std::ffi::OsString;
 use std::hash::{DefaultHasher, Hash, Hasher};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::{env, fs, io, process};
@@ -27,17 +28,51 @@ pub fn modules(prefix: &Path, compiler: &[OsString]) -> Result<PathBuf> {
     let name = folder_name(&version, &text);
     let places = [Some(prefix.join("include/fortran")), cache()];
     let places: Vec<PathBuf> = places.into_iter().flatten().map(|place| place.join(&name)).collect();
+    found_or_made(&places, &source, compiler).or_else(|why| {
+        let temporary = env::temp_dir();
+        let refused = || format!("{why:#}, and no folder for temporary files can stand in");
+        let last = private_folder(&temporary, own_user()?).with_context(refused)?.join(&name);
+        found_or_made(&[last], &source, compiler)
+    })
+}
+
+/// The first of the places that has the modules, or else the first where they can be made.
+fn found_or_made(places: &[PathBuf], source: &Path, compiler: &[OsString]) -> Result<PathBuf> {
     if let Some(made) = places.iter().find(|place| place.join(LAST).exists()) {
         return Ok(made.clone());
     }
     let mut refused = None;
     for place in places {
-        match make(&place, &source, compiler) {
-            Ok(()) => return Ok(place),
+        match make(place, source, compiler) {
+            Ok(()) => return Ok(place.clone()),
             Err(error) => refused = Some(error),
         }
     }
-    Err(refused.context("neither the installation nor a cache can be written to")?)
+    Err(refused.context("there is no place for the modules of Fortran")?)
+}
+
+fn own_user() -> Result<u32> {
+    Ok(fs::metadata("/proc/self").context("cannot find out who this user is")?.uid())
+}
+
+/// A folder in one for temporary files that is the user's alone: a compiler would believe what others put there. It is made
+/// if need be.
+fn private_folder(temporary: &Path, user: u32) -> Result<PathBuf> {
+    let folder = temporary.join(format!("weft-fortran-{user}"));
+    match fs::DirBuilder::new().mode(0o700).create(&folder) {
+        Err(error) if error.kind() != io::ErrorKind::AlreadyExists => {
+            return Err(error).with_context(|| format!("cannot make {}", folder.display()));
+        }
+        _ => {}
+    }
+    let (found, above) = (fs::symlink_metadata(&folder)?, fs::metadata(temporary)?);
+    let is_private = found.is_dir() && found.uid() == user && found.mode() & 0o077 == 0;
+    // Nobody else may put another one in its place.
+    let is_kept = [0, user].contains(&above.uid()) && (above.mode() & 0o022 == 0 || above.mode() & 0o1000 != 0);
+    if !is_private || !is_kept {
+        bail!("{} is not a folder that is this user's alone", folder.display());
+    }
+    Ok(folder)
 }
 
 /// What the compiler says of itself.
@@ -141,6 +176,32 @@ mod tests {
             assert_eq!(cache_in(none.clone(), path("/h")), path("/h/.cache/weft/fortran"));
             assert_eq!(cache_in(none, path("h")), None);
         }
+    }
+
+    fn mode(folder: &Path, mode: u32) {
+        fs::set_permissions(folder, fs::Permissions::from_mode(mode)).expect("our folder");
+    }
+
+    #[test]
+    fn a_temporary_folder_is_the_user_s_alone_or_is_refused() {
+        let base = tempfile::TempDir::new().expect("there is room for a folder");
+        let us = own_user().expect("a user");
+        let of = |user| private_folder(base.path(), user).map_err(|error| error.to_string());
+        let folder = of(us).expect("ours");
+        assert_eq!(fs::metadata(&folder).expect("made").mode() & 0o777, 0o700);
+        assert_eq!(of(us), Ok(folder.clone()), "it is there already");
+        assert!(of(us + 1).unwrap_err().contains("this user's alone"), "of another user");
+        mode(&folder, 0o770);
+        assert!(of(us).is_err(), "others may write");
+        mode(&folder, 0o700);
+        mode(base.path(), 0o777);
+        assert!(of(us).is_err(), "others may replace it");
+        mode(base.path(), 0o1777);
+        assert_eq!(of(us), Ok(folder.clone()), "as /tmp is");
+        let elsewhere = base.path().join("elsewhere");
+        fs::rename(&folder, &elsewhere).expect("our folder");
+        std::os::unix::fs::symlink(&elsewhere, &folder).expect("a link");
+        assert!(of(us).is_err(), "a link");
     }
 
     /// The compiler is called where the user is, so its name may be relative to that.
