@@ -1,5 +1,6 @@
 //! Programs in Fortran, in each of the three interfaces, on several ranks.
 
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
@@ -70,4 +71,24 @@ fn questions_are_answered_with_the_folder_of_the_modules() {
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
     let holds = |name: &str| text.split_whitespace().any(|folder| Path::new(folder).join(name).exists());
     assert!(holds("mpif.h") && holds("mpi.mod") && holds("mpi_f08.mod"), "{text}");
+}
+
+#[test]
+fn modules_are_made_in_a_private_folder_where_nothing_else_can_be_written() {
+    let temporary = TempDir::new().expect("there is room for a folder");
+    let copy = temporary.path().join("weft_mpi.f90");
+    std::fs::copy(tree().join("include/fortran/weft_mpi.f90"), &copy).expect("the source is installed");
+    let script = "cd $0/include && mount -t tmpfs none fortran && cp $1 fortran && mount -o remount,ro none fortran && \
+                  exec $0/bin/weft fc -showme:incdirs";
+    let mut command = Command::new("unshare");
+    command.args(["-rm", "sh", "-c", script]).arg(tree()).arg(&copy);
+    command.env_remove("HOME").env_remove("XDG_CACHE_HOME").env("TMPDIR", temporary.path());
+    let output = command.output().expect("unshare can be started");
+    let (out, err) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    let ours = |folder: &&str| Path::new(folder).starts_with(temporary.path());
+    let made = out.split_whitespace().find(ours).unwrap_or_else(|| panic!("{out}{err}"));
+    assert!(Path::new(made).join("mpi_f08.mod").exists(), "{out}{err}");
+    let mode =
+        std::fs::metadata(Path::new(made).parent().expect("a folder")).expect("it is there").permissions().mode();
+    assert_eq!(mode & 0o777, 0o700);
 }
