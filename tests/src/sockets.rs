@@ -116,6 +116,17 @@ impl Server {
         Self::start_until(command, port, stop, folder, || has("/proc/net/udp") || has("/proc/net/udp6"))
     }
 
+    /// The same for a server of connections that takes whoever connects for the client that it waits for: waits until a
+    /// socket listens on its port of the loopback.
+    ///
+    /// # Panics
+    /// As above.
+    pub fn start_for_one(command: &mut Command, port: u16, stop: libc::c_int, folder: &Path) -> Self {
+        let word = format!(" 0100007F:{port:04X} 00000000:0000 0A ");
+        let listens = || std::fs::read_to_string("/proc/net/tcp").is_ok_and(|text| text.contains(&word));
+        Self::start_until(command, port, stop, folder, listens)
+    }
+
     fn start_until(
         command: &mut Command,
         port: u16,

@@ -10,8 +10,8 @@ fn iperf3_counts_the_same_bytes_on_both_sides() {
     for direction in ["", "-R", "--bidir"] {
         let port = free_port();
         let mut command = sock("iperf3");
-        command.args(["-s", "-B", "127.0.0.1", "-p", &port.to_string()]);
-        let server = Server::start(&mut command, port, libc::SIGINT, folder.path());
+        command.args(["-s", "-1", "-B", "127.0.0.1", "-p", &port.to_string()]);
+        let server = Server::start_for_one(&mut command, port, libc::SIGINT, folder.path());
         let mut command = sock("iperf3");
         command.args(["-J", "-c", "127.0.0.1", "-p", &port.to_string(), "-n", "3G"]);
         let client = run(command.args(direction.split_whitespace()));
@@ -28,7 +28,8 @@ fn iperf3_counts_the_same_bytes_on_both_sides() {
         assert!(sent.iter().any(|bytes| *bytes >= 3 << 30), "{text}");
         assert!(received.iter().zip(&sent).all(|(received, sent)| received <= sent), "{text}");
         assert_by_ring(&client.err);
-        server.end();
+        let (said, status) = server.ended();
+        assert!(status.success(), "{said}");
     }
 }
 
