@@ -36,17 +36,28 @@ fn sock_of(tree: &Path, program: &OsStr) -> Command {
     command
 }
 
-/// The command and the library where every user can read them: the checkout may lie in a folder that is its owner's only.
+/// The command and the library in a folder of their own.
 pub struct ForAll(TempDir);
 
 impl ForAll {
+    /// Where every user can read them: the checkout may lie in a folder that is its owner's only.
+    ///
     /// # Panics
     /// When they cannot be copied.
     #[must_use]
     pub fn copy() -> Self {
+        Self::copy_with_mode(0o755)
+    }
+
+    /// The same, in a folder with this mode.
+    ///
+    /// # Panics
+    /// As above.
+    #[must_use]
+    pub fn copy_with_mode(mode: u32) -> Self {
         let folder = TempDir::new().expect("a folder");
         let open = |path: &Path| std::fs::set_permissions(path, Permissions::from_mode(0o755)).expect("our folder");
-        open(folder.path());
+        std::fs::set_permissions(folder.path(), Permissions::from_mode(mode)).expect("our folder");
         for file in ["bin/weft", "lib/libweft_sockets.so"] {
             let to = folder.path().join(file);
             let parent = to.parent().expect("a folder");
@@ -55,6 +66,10 @@ impl ForAll {
             install(&tree().join(file), &to);
         }
         Self(folder)
+    }
+
+    pub fn folder(&self) -> &Path {
+        self.0.path()
     }
 
     /// As [`sock`].
@@ -152,8 +167,13 @@ impl Server {
         server
     }
 
+    /// The process of the program: the child of a `weft sock --stats`.
     pub fn pid(&self) -> i32 {
-        self.child.id() as i32
+        let own = self.child.id();
+        let children = std::fs::read_to_string(format!("/proc/{own}/task/{own}/children")).unwrap_or_default();
+        let is_ours = std::fs::read_to_string(format!("/proc/{own}/comm")).is_ok_and(|name| name == "weft\n");
+        let program = children.split(' ').next().filter(|_| is_ours).and_then(|pid| pid.parse().ok());
+        program.unwrap_or(own as i32)
     }
 
     /// What it has said so far.
@@ -161,9 +181,9 @@ impl Server {
         std::fs::read_to_string(&self.log).unwrap_or_default()
     }
 
-    /// Sends a signal to it.
+    /// Sends a signal to it, or to the command that passes it on.
     pub fn signal(&self, signal: libc::c_int) {
-        crate::signal::send(self.pid(), signal);
+        crate::signal::send(self.child.id() as i32, signal);
     }
 
     /// Ends it in good order; what it has said in all, and how it ended.
@@ -245,10 +265,10 @@ pub struct Moved {
 }
 
 impl Moved {
-    /// The sums over all lines `weft: PID: sockets: accelerated N, ring bytes in A out B, kernel bytes in C out D, ...`.
+    /// The sums over all lines of sums, of a command (`weft sock: sockets: accelerated N ...`) or of one process.
     pub fn of(said: &str) -> Self {
         let mut moved = Self::default();
-        for line in said.lines().filter(|line| line.starts_with("weft: ")) {
+        for line in said.lines().filter(|line| line.starts_with("weft")) {
             let Some((_, sums)) = line.split_once(": sockets: accelerated ") else { continue };
             let numbers: Vec<u64> = sums.split(|c: char| !c.is_ascii_digit()).filter_map(|n| n.parse().ok()).collect();
             if let [accelerated, ring_in, ring_out, kernel_in, kernel_out, ..] = numbers[..] {
@@ -264,7 +284,7 @@ impl Moved {
 /// Datagrams that came and went by rings, as processes with the library say at their ends.
 pub fn datagrams_by_ring(said: &str) -> [u64; 2] {
     let mut all = [0; 2];
-    for line in said.lines().filter(|line| line.starts_with("weft: ")) {
+    for line in said.lines().filter(|line| line.starts_with("weft")) {
         let Some((_, sums)) = line.split_once(": sockets: datagrams by ring ") else { continue };
         let numbers = sums.split(|c: char| !c.is_ascii_digit()).filter_map(|n| n.parse::<u64>().ok());
         all.iter_mut().zip(numbers).for_each(|(sum, number)| *sum += number);
@@ -312,9 +332,11 @@ mod tests {
 
     #[test]
     fn sums_of_several_processes_are_added() {
-        let said = "hello\nweft: 7: sockets: accelerated 2, ring bytes in 100 out 50, kernel bytes in 3 out 4, bells 9, sleeps 8\n\
+        let said = "hello\nweft: 7: sockets: accelerated 2 ends of connections; over shared memory 100 bytes in, 50 bytes out; \
+                    through the kernel 3 bytes in, 4 bytes out; 9 wake-ups of others, 8 sleeps; processes with sockets: 1\n\
                     weft: 7: sockets: stayed with the kernel 1: a reason\n\
-                    weft: 8: sockets: accelerated 1, ring bytes in 1 out 1, kernel bytes in 1 out 1, bells 0, sleeps 0\n";
+                    weft sock: sockets: accelerated 1 ends of connections; over shared memory 1 bytes in, 1 bytes out; \
+                    through the kernel 1 bytes in, 1 bytes out; 0 wake-ups of others, 0 sleeps; processes with sockets: 2\n";
         assert_eq!(Moved::of(said), Moved { accelerated: 3, by_ring: 152, by_kernel: 9 });
         assert_eq!(Moved::of("nothing"), Moved::default());
     }

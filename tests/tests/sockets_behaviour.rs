@@ -184,12 +184,14 @@ fn what_killed_processes_have_counted_is_in_the_sums() {
     let Output { status, stdout, stderr } = both.output().expect("a shell");
     let (said, errors) = (String::from_utf8_lossy(&stdout), String::from_utf8_lossy(&stderr));
     assert!(status.success(), "{said}{errors}");
-    // What the one that lived has received was sent by those that were killed.
-    let received = Moved::of(&errors);
+    // By the rendezvous, and by the command itself.
+    let moved = Moved::of(&errors);
     let json = said.find('{').map_or("", |at| &said[at..]);
     let sums: serde_json::Value = serde_json::from_str(json).unwrap_or_else(|error| panic!("{error}: {said}"));
     let ended = &sums["ended"];
-    let sent = ended["counters"]["bytes_ring_out"].as_u64().unwrap_or(0);
-    assert!(received.by_ring > 1 << 20 && sent > received.by_ring / 2, "{received:?}, {ended}");
+    let count = |name: &str| ended["counters"][name].as_u64().unwrap_or(0);
+    let sums = [count("bytes_ring_in"), count("bytes_ring_out")];
+    // What the one that lived has received was sent by those that were killed.
+    assert!(sums[0] > 1 << 20 && sums[1] > sums[0] / 2 && moved.by_ring == sums[0] + sums[1], "{moved:?}, {ended}");
     assert!(ended["processes"].as_u64() > Some(12), "{ended}");
 }

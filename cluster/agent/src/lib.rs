@@ -13,7 +13,8 @@
 //! and so on as ever ([`gather`] brings the agents together, [`relay`] is both ends of the link to one). The launch
 //! commands themselves are children of a keeper of the launcher, so that none of them is left either.
 //!
-//! Beside them, and with nothing in common: [`rendezvous`], where connected processes of the host find each other.
+//! Beside them, and with nothing in common: [`rendezvous`], where connected processes of the host find each other, and
+//! [`beside`], which runs one program and adds up what it and all that it starts have counted.
 //!
 //! Invariants:
 //! - when `run` returns, or after either process was killed, no process of the job lives: also not one that a rank
@@ -31,6 +32,7 @@
 #![deny(unsafe_code)]
 
 mod agent;
+pub mod beside;
 mod branch;
 mod checksum;
 mod cores;

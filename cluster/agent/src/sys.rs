@@ -56,6 +56,25 @@ pub fn wait_any() -> io::Result<Option<(i32, i32)>> {
     Ok((pid != 0).then_some((pid, status)))
 }
 
+/// What has become of this child since it was last asked for, if anything: its raw wait status, also where it has stopped.
+pub fn change_of(pid: i32) -> io::Result<Option<i32>> {
+    let mut status = 0;
+    // SAFETY: `status` takes the answer.
+    let changed = check(unsafe { libc::waitpid(pid, &mut status, libc::WNOHANG | libc::WUNTRACED) })?;
+    Ok((changed != 0).then_some(status))
+}
+
+/// Ends this process by `signal`, without an image of its memory: it is not ours that matters.
+pub fn end_by_signal(signal: i32) -> ! {
+    let none = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
+    // SAFETY: a valid limit.
+    unsafe { libc::setrlimit(libc::RLIMIT_CORE, &none) };
+    reset_signal(signal);
+    let _ = SignalSet::of(&[]).block_only();
+    let _ = kill(std::process::id() as i32, signal);
+    exit_now(128 + signal)
+}
+
 /// Waits until the child `pid` has ended.
 pub fn wait_for(pid: i32) {
     let mut status = 0;
@@ -134,12 +153,30 @@ impl SignalSet {
 
 /// The next signal of a signal descriptor.
 pub fn read_signal(fd: &OwnedFd) -> Option<i32> {
+    read_signal_from(fd).map(|came| came.signal)
+}
+
+/// A signal that has come.
+pub struct Came {
+    pub signal: i32,
+    /// The kernel itself has sent it: for a terminal, say.
+    pub by_kernel: bool,
+    pub sender: i32,
+}
+
+/// The same, with who has sent it.
+pub fn read_signal_from(fd: &OwnedFd) -> Option<Came> {
     // SAFETY: plain data.
     let mut info: libc::signalfd_siginfo = unsafe { std::mem::zeroed() };
     let size = size_of_val(&info);
     // SAFETY: `info` has room for `size` bytes.
     let read = unsafe { libc::read(fd.as_raw_fd(), (&raw mut info).cast(), size) };
-    (read == size as isize).then_some(info.ssi_signo as i32)
+    let came = Came {
+        signal: info.ssi_signo as i32,
+        by_kernel: info.ssi_code == libc::SI_KERNEL,
+        sender: info.ssi_pid as i32,
+    };
+    (read == size as isize).then_some(came)
 }
 
 /// Whether whoever started us wants this signal ignored (as `nohup` does).
@@ -262,6 +299,50 @@ pub fn sealed_memory(name: &CStr, bytes: &[u8]) -> io::Result<OwnedFd> {
     // SAFETY: no memory is passed.
     check(unsafe { libc::fcntl(file.as_raw_fd(), libc::F_ADD_SEALS, seals) })?;
     Ok(file.into())
+}
+
+/// Memory with these bytes whose length nobody can change.
+pub fn memory_to_write(name: &CStr, bytes: &[u8]) -> io::Result<OwnedFd> {
+    use std::io::Write as _;
+    // SAFETY: `name` ends with a zero byte.
+    let fd = check(unsafe { libc::memfd_create(name.as_ptr(), libc::MFD_CLOEXEC | libc::MFD_ALLOW_SEALING) })?;
+    // SAFETY: a new descriptor that nobody else owns.
+    let mut file = std::fs::File::from(unsafe { OwnedFd::from_raw_fd(fd) });
+    file.write_all(bytes)?;
+    let seals = libc::F_SEAL_SEAL | libc::F_SEAL_SHRINK | libc::F_SEAL_GROW;
+    // SAFETY: no memory is passed.
+    check(unsafe { libc::fcntl(file.as_raw_fd(), libc::F_ADD_SEALS, seals) })?;
+    Ok(file.into())
+}
+
+/// The same description at a number where programs do not look, for programs that are started.
+pub fn out_of_the_way(fd: OwnedFd) -> io::Result<OwnedFd> {
+    let (soft, _) = descriptor_limits()?;
+    let lowest = soft.saturating_sub(64).min(900) as i32;
+    // SAFETY: no memory is passed.
+    let moved = check(unsafe { libc::fcntl(fd.as_raw_fd(), libc::F_DUPFD, lowest) })?;
+    // SAFETY: a new descriptor that nobody else owns.
+    Ok(unsafe { OwnedFd::from_raw_fd(moved) })
+}
+
+/// Closes all descriptors but the standard error output and those to `keep`; the other standard streams lead nowhere then.
+/// For a process that uses no others any more.
+pub fn let_go_of_others(keep: &[RawFd]) -> io::Result<()> {
+    let nowhere = std::fs::File::options().read(true).write(true).open("/dev/null")?;
+    replace(libc::STDIN_FILENO, &nowhere)?;
+    replace(libc::STDOUT_FILENO, &nowhere)?;
+    drop(nowhere);
+    let mut keep = keep.to_vec();
+    keep.sort_unstable();
+    let mut from = libc::STDERR_FILENO + 1;
+    for kept in keep.into_iter().chain([RawFd::MAX]) {
+        if kept > from {
+            // SAFETY: no memory is passed; the caller says that nobody uses them.
+            unsafe { libc::syscall(libc::SYS_close_range, from, kept - 1, 0) };
+        }
+        from = kept.saturating_add(1);
+    }
+    Ok(())
 }
 
 /// The addresses of the interfaces that are up, without loopback and those that count on one link only.
@@ -399,10 +480,19 @@ pub fn host_name() -> String {
 /// How far a process that is started stands apart from us.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Apart {
+    /// Not at all: it is in our process group.
+    Beside,
     /// In a process group of its own.
     Group,
     /// In a session of its own as well: without a terminal, and without the signals by which one stops programs.
     Session,
+}
+
+/// Starts `command` beside us, with this signal mask.
+pub fn spawn_beside(command: &mut std::process::Command, mask: SignalSet) -> io::Result<u32> {
+    // SAFETY: a system call, and no memory is asked for: fit to run between fork and exec.
+    unsafe { command.pre_exec(move || mask.block_only().map(drop)) };
+    spawn(command, Apart::Beside)
 }
 
 /// Starts `command`. The kernel kills it when we are gone: whoever else would have is then gone, too.

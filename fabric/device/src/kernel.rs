@@ -250,10 +250,10 @@ pub fn cookie(socket: RawFd) -> io::Result<u64> {
     option(socket, libc::SOL_SOCKET, libc::SO_COOKIE, 0u64)
 }
 
-/// The user who is at the other end of a Unix socket.
-pub fn peer_user(socket: RawFd) -> io::Result<u32> {
+/// Who is at the other end of a Unix socket; process 0 where it has no number among ours.
+pub fn peer(socket: RawFd) -> io::Result<libc::ucred> {
     let nobody = libc::ucred { pid: 0, uid: u32::MAX, gid: 0 };
-    option(socket, libc::SOL_SOCKET, libc::SO_PEERCRED, nobody).map(|peer| peer.uid)
+    option(socket, libc::SOL_SOCKET, libc::SO_PEERCRED, nobody)
 }
 
 /// Room for one control message with one descriptor.

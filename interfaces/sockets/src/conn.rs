@@ -11,8 +11,9 @@ use std::ffi::c_int;
 use std::mem::MaybeUninit;
 use std::sync::atomic::{AtomicI32, AtomicPtr, AtomicU32, AtomicU64, Ordering};
 
-use weft_fabric::stream::{Readable, Reason, Stream};
+use weft_fabric::stream::{Cause, Readable, Reason, Stream};
 
+use super::meet::STREAMS;
 use super::table::{self, Entry, PLACES};
 use super::{early, epoll, far, incoming, life, meet, raw, udp};
 
@@ -65,6 +66,9 @@ pub const ACCEPTED: u32 = 1024;
 /// It leads to another host: see `far`.
 pub const FAR: u32 = 2048;
 
+/// The log has said that the other end does not come.
+pub const TOLD: u32 = 4096;
+
 /// The last fork counted a reference to its stream for the child, or one more process of its family.
 pub const FORK_REFERENCE: u32 = 256;
 pub const FORK_SHARE: u32 = 512;
@@ -103,6 +107,8 @@ pub struct Connection {
     pub service: AtomicU32,
     /// The cell in which processes of a fork family count who holds the socket; 0 for none.
     pub family: AtomicU32,
+    /// What it is counted as, of what is counted only as long as it holds: see [`Connection::count_as`]. 0 for nothing.
+    counted_as: AtomicU32,
     next_free: AtomicU32,
 }
 
@@ -171,7 +177,7 @@ pub fn note(fd: c_int) {
     for counter in [&conn.flags, &conn.calls, &conn.attempts, &conn.set, &conn.empty_looks, &conn.family] {
         counter.store(0, Ordering::Relaxed);
     }
-    for counter in [&conn.pauses, &conn.service] {
+    for counter in [&conn.pauses, &conn.service, &conn.counted_as] {
         counter.store(0, Ordering::Relaxed);
     }
     conn.up_to.store(early::bytes_before_offer(), Ordering::Relaxed);
@@ -384,6 +390,34 @@ impl Connection {
     fn change_state(&self, state: u32) {
         let generation = (self.state.load(Ordering::Relaxed) & !STATE_MASK).wrapping_add(GENERATION);
         self.state.store(generation | state, Ordering::SeqCst);
+    }
+
+    /// It is with the kernel for this cause, and no more for the one before; for none, it has left the kernel.
+    pub fn count_as(&self, cause: Option<Cause>) {
+        let number = cause.map_or(0, |cause| cause.reason as u32 + 1);
+        let before = self.counted_as.swap(number, Ordering::Relaxed);
+        if before == number {
+            return;
+        }
+        if let Some(before) = Reason::ALL.get((before as usize).wrapping_sub(1)) {
+            STREAMS.counters().moved_on(*before);
+        }
+        if let Some(cause) = cause {
+            STREAMS.counters().fell_back(cause);
+        }
+    }
+
+    /// A call has moved something by the kernel: from now on it counts as one that has not been offered yet.
+    #[inline]
+    pub fn begin_to_count(&self) {
+        if self.counted_as.load(Ordering::Relaxed) == 0 && self.state_now() == FRESH {
+            self.count_as(Some(Reason::Short.into()));
+        }
+    }
+
+    /// In a child after a fork: the parent has counted it.
+    pub fn forget_counts(&self) {
+        self.counted_as.store(0, Ordering::Relaxed);
     }
 
     /// Whether no call holds it.

@@ -7,6 +7,7 @@
 //!
 //! - `table`: what each descriptor number is; `conn`: one record per socket; `meet`: counted, offered, attached;
 //!   `expect`: calls meanwhile;
+//!   `tally`: what all processes of a command count;
 //!   `family`, `life`: fork, exec, close, handing back to the kernel; `rescue`: bytes of a peer that is gone.
 //! - `ends`: what closing, exiting and being killed do to bytes that nobody has read.
 //! - `route`: where a data call goes; `outgoing`, `incoming`, `splice`: the rings; `wait`, `pace`, `signals`: waiting.
@@ -56,6 +57,7 @@ mod settings;
 mod signals;
 mod splice;
 mod table;
+mod tally;
 mod udp;
 mod wait;
 
@@ -66,6 +68,9 @@ static ON: AtomicBool = AtomicBool::new(false);
 
 /// Whether new sockets are noted.
 static NOTES: AtomicBool = AtomicBool::new(false);
+
+/// Whether what we count is added up by the command that this process belongs to.
+static TOGETHER: AtomicBool = AtomicBool::new(false);
 
 /// Whether the library does more than hand on.
 fn is_on() -> bool {
@@ -99,6 +104,8 @@ extern "C" fn load() {
             Some(life::after_fork_in_child as unsafe extern "C" fn()),
         )
     };
+    abi::heirs::start();
+    TOGETHER.store(tally::join(), Ordering::Relaxed);
     // Later, with threads, this takes milliseconds, and would be done in the middle of a call.
     raw::take_part_in_barriers();
     life::note_process();
@@ -119,10 +126,11 @@ fn panics_abort() {
 /// Runs when the process ends by `exit`.
 #[cfg_attr(test, allow(dead_code))]
 extern "C" fn unload() {
-    if settings::wants_stats() && is_on() {
-        log::sums();
-    }
     if is_on() {
+        if !TOGETHER.load(Ordering::Relaxed) {
+            log::sums();
+        }
+        meet::before_exit();
         ends::before_exit();
     }
     life::leave();

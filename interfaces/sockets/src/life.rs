@@ -4,7 +4,7 @@ use std::ffi::c_int;
 use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU32, AtomicU64, Ordering};
 
 use libc::{FD_CLOEXEC, SHUT_RD, SHUT_RDWR, SHUT_WR};
-use weft_fabric::stream::{Reason, Stream};
+use weft_fabric::stream::{Cause, KernelOnly, Reason, Stream};
 
 use super::conn::{self, ATTACHED, Connection, FRESH, GRANTED, Held, NEVER, OFFERED};
 use super::far::{self, Urging};
@@ -37,8 +37,8 @@ static LEFT: AtomicBool = AtomicBool::new(false);
 
 /// From now on this connection is the kernel's alone, in both directions, so that somebody who bypasses us may use the
 /// descriptor. Waits for the peer; one that does not answer costs the connection, never bytes.
-pub fn hand_back(fd: c_int, reason: Reason) {
-    hand_back_since(fd, reason, None, Whom::Anybody);
+pub fn hand_back(fd: c_int, cause: impl Into<Cause>) {
+    hand_back_since(fd, cause.into(), None, Whom::Anybody);
 }
 
 /// Who is to use the descriptor.
@@ -51,20 +51,20 @@ enum Whom {
 }
 
 /// The same, asked for at the time `start`.
-fn hand_back_since(fd: c_int, reason: Reason, start: Option<u64>, whom: Whom) {
-    if udp::withdraw(fd, reason) {
+fn hand_back_since(fd: c_int, cause: Cause, start: Option<u64>, whom: Whom) {
+    if udp::withdraw(fd, cause) {
         return;
     }
     let Some(held) = conn::hold(fd) else { return };
     let _errno = raw::KeepErrno::new();
-    meet::give_up(&held, fd, reason);
+    meet::give_up(&held, fd, cause);
     if held.state() == ATTACHED && !held.is_cut_off() {
-        hand_back_attached(&held, fd, reason, start.unwrap_or_else(raw::now_ns), whom);
+        hand_back_attached(&held, fd, cause, start.unwrap_or_else(raw::now_ns), whom);
     }
 }
 
 #[cold]
-fn hand_back_attached(held: &Held, fd: c_int, reason: Reason, start: u64, whom: Whom) {
+fn hand_back_attached(held: &Held, fd: c_int, cause: Cause, start: u64, whom: Whom) {
     let stream = held.stream();
     let mut call_at = start + CALL_AFTER_NS;
     let mut settled = false;
@@ -101,8 +101,8 @@ fn hand_back_attached(held: &Held, fd: c_int, reason: Reason, start: u64, whom: 
     far::tell(&stream);
     let has_rest = whom == Whom::Child && !stream.lock_receive().want_kernel();
     if !has_rest && held.change(ATTACHED, NEVER) {
-        STREAMS.counters().fell_back(reason);
-        log::fell_back(fd, reason);
+        STREAMS.counters().fell_back(cause);
+        log::fell_back(fd, cause);
     }
     epoll::refresh(held);
 }
@@ -168,7 +168,7 @@ pub fn reset(held: &Held, fd: c_int) {
 
 /// Before `shutdown`: what is sent afterwards must fail as the kernel has it.
 pub fn before_shutdown(fd: c_int, how: c_int) {
-    udp::withdraw(fd, Reason::Option);
+    udp::withdraw(fd, KernelOnly::Shutdown);
     let Some(held) = conn::hold(fd) else { return };
     held.set_flag(conn::SHUT);
     if how != SHUT_RD && held.state() == ATTACHED {
@@ -358,6 +358,7 @@ pub extern "C" fn after_fork_in_child() {
     udp::after_fork_in_child();
     for_each_connection(|_, _, conn| {
         conn.forget_calls();
+        conn.forget_counts();
         if matches!(conn.state_now(), OFFERED | GRANTED | conn::ATTACHING) {
             conn.calls.store(0, Ordering::Relaxed);
             cookies::remove_of(conn);
@@ -381,7 +382,7 @@ type ForEach = fn(&mut dyn FnMut(c_int));
 fn hand_back_all(reason: Reason, for_each: ForEach, whom: Whom) {
     let start = raw::now_ns();
     await_all(start, for_each, whom);
-    for_each(&mut |fd| hand_back_since(fd, reason, Some(start), whom));
+    for_each(&mut |fd| hand_back_since(fd, reason.into(), Some(start), whom));
 }
 
 /// Asks the peers of all of these, calls those that do not answer, and waits for them together: one that never answers
@@ -471,6 +472,7 @@ pub fn leave() {
 /// Ends the process at once.
 pub fn exit(status: c_int) -> ! {
     if super::is_on() {
+        meet::before_exit();
         ends::before_exit();
     }
     leave();

@@ -5,10 +5,10 @@
 use std::ffi::c_int;
 use std::sync::atomic::Ordering;
 
-use weft_fabric::stream::{Mail, Offer, Reason, Stream, Streams};
+use weft_fabric::stream::{Cause, Mail, Offer, Reason, Stream, Streams};
 
 use super::conn::{
-    self, ACCEPTED, ATTACHED, ATTACHING, Connection, FAR, FRESH, GRANTED, Held, NEVER, OFFERED, WAS_ATTACHED,
+    self, ACCEPTED, ATTACHED, ATTACHING, Connection, FAR, FRESH, GRANTED, Held, NEVER, OFFERED, TOLD, WAS_ATTACHED,
 };
 use super::{attend, cookies, early, epoll, family, far, kernel_counts, life, log, raw, settings, udp};
 
@@ -43,6 +43,7 @@ fn leave(held: &Held) -> bool {
 #[inline]
 pub fn after_call(held: &Held, fd: c_int) {
     let calls = held.calls.fetch_add(1, Ordering::Relaxed) + 1;
+    held.begin_to_count();
     if (calls >= settings::attach_calls() || early::is_much(held, 0)) && held.state_now() == FRESH {
         offer(held, fd);
     }
@@ -54,33 +55,32 @@ pub fn offer_now(held: &Held, fd: c_int) -> bool {
 }
 
 /// Stays with the kernel from now on; false where it has gone on from that state meanwhile.
-pub fn refuse(conn: &Connection, from: u32, reason: Reason, fd: c_int) -> bool {
+pub fn refuse(conn: &Connection, from: u32, cause: impl Into<Cause>, fd: c_int) -> bool {
+    let cause = cause.into();
     let refused = conn.change(from, NEVER);
     if refused {
-        STREAMS.counters().fell_back(reason);
-        log::fell_back(fd, reason);
+        conn.count_as(Some(cause));
+        log::fell_back(fd, cause);
     }
     refused
 }
 
 /// A connection that was never attached shall never be; gives back what the rendezvous granted.
-pub fn give_up(held: &Held, fd: c_int, reason: Reason) {
+pub fn give_up(held: &Held, fd: c_int, cause: Cause) {
     if matches!(held.state(), FRESH | OFFERED | GRANTED) {
         family::spoil(held);
     }
     match held.state() {
         GRANTED => {
             let stream = held.stream();
-            if held.change(GRANTED, NEVER) {
+            if refuse(held, GRANTED, cause, fd) {
                 STREAMS.decline(stream);
-                STREAMS.counters().fell_back(reason);
-                log::fell_back(fd, reason);
             }
         }
         state @ (FRESH | OFFERED) => {
             cookies::remove(held.cookie.load(Ordering::Relaxed), held.index);
             // Not one that was granted meanwhile.
-            if refuse(held, state, reason, fd) && state == OFFERED {
+            if refuse(held, state, cause, fd) && state == OFFERED {
                 far::withdraw(held);
             }
         }
@@ -88,11 +88,20 @@ pub fn give_up(held: &Held, fd: c_int, reason: Reason) {
     }
 }
 
+/// What keeps a connection from being offered for now.
+fn obstacle(conn: &Connection) -> Option<Reason> {
+    if !super::may_accelerate() {
+        return Some(Reason::KernelCall);
+    }
+    (!family::alone(conn)).then_some(Reason::Shared)
+}
+
 /// Shows the connection to the rendezvous; `None` where it is not to be shown.
 #[cold]
 fn offer(held: &Held, fd: c_int) -> Option<Offer> {
     let _errno = raw::KeepErrno::new();
-    if !super::may_accelerate() || !family::alone(held) {
+    if let Some(reason) = obstacle(held) {
+        held.count_as(Some(reason.into()));
         held.calls.store(0, Ordering::Relaxed);
         return None;
     }
@@ -119,6 +128,8 @@ fn offer(held: &Held, fd: c_int) -> Option<Offer> {
     if !held.change(FRESH, OFFERED) {
         return None;
     }
+    let far = held.has_flag(FAR);
+    held.count_as(Some(if far { Reason::NotLocal } else { Reason::Unanswered }.into()));
     let answer = STREAMS.offer(fd, cookie);
     if answer == Offer::Sent {
         return Some(answer);
@@ -126,13 +137,26 @@ fn offer(held: &Held, fd: c_int) -> Option<Offer> {
     cookies::remove(cookie, held.index);
     if held.change(OFFERED, FRESH) {
         held.calls.store(0, Ordering::Relaxed);
+        held.count_as(Some(unshown(answer, far).into()));
+        if answer == Offer::Apart {
+            refuse(held, FRESH, Reason::Apart, fd);
+        }
         // Who is busy answers some calls later: a thread that lost its core while it talked is no reason to give up.
         if answer == Offer::Unreachable && held.attempts.fetch_add(1, Ordering::Relaxed) >= RETRY_FACTOR {
-            let reason = if held.has_flag(FAR) { Reason::NotLocal } else { Reason::Unreachable };
-            refuse(held, FRESH, reason, fd);
+            refuse(held, FRESH, unshown(answer, far), fd);
         }
     }
     Some(answer)
+}
+
+/// Why a connection is with the kernel that could not be shown.
+fn unshown(answer: Offer, far: bool) -> Reason {
+    match answer {
+        _ if far => Reason::NotLocal,
+        Offer::Apart => Reason::Apart,
+        Offer::Unreachable => Reason::Unreachable,
+        Offer::Busy | Offer::Sent => Reason::Short,
+    }
 }
 
 #[inline]
@@ -146,8 +170,48 @@ fn look_for_mail(held: &Held, fd: c_int) -> bool {
             far::look_at_patience(held, fd);
             false
         }
+        OFFERED => {
+            look_at_silence(held, fd);
+            false
+        }
         _ => false,
     }
+}
+
+/// So many looks for the other end, and the log says that it does not come.
+const LOOKS: u32 = 64;
+
+/// The other end of a connection of this host has not been shown. It may be later.
+fn look_at_silence(held: &Held, fd: c_int) {
+    if STREAMS.is_apart() {
+        cookies::remove(held.cookie.load(Ordering::Relaxed), held.index);
+        refuse(held, OFFERED, Reason::Apart, fd);
+    } else if held.empty_looks.load(Ordering::Relaxed) < LOOKS {
+        // Counted there while there is no ring yet.
+        held.empty_looks.fetch_add(1, Ordering::Relaxed);
+    } else {
+        tell_of_silence(held, fd);
+    }
+}
+
+/// Once for each connection.
+fn tell_of_silence(conn: &Connection, fd: c_int) {
+    if !conn.has_flag(TOLD | FAR) {
+        conn.set_flag(TOLD);
+        log::fell_back(fd, if STREAMS.is_apart() { Reason::Apart } else { Reason::Unanswered });
+    }
+}
+
+/// The process ends: what the log has not said of its connections.
+pub fn before_exit() {
+    if settings::log_level() == 0 || !life::is_known_process() {
+        return;
+    }
+    life::for_each_connection(|fd, _, conn| {
+        if conn.state_now() == OFFERED {
+            tell_of_silence(conn, fd);
+        }
+    });
 }
 
 #[cold]
@@ -172,7 +236,12 @@ fn deliver(cookie: u64, stream: Stream) -> bool {
     far::answered(&held);
     held.set_stream(stream);
     held.patience.store(conn::PATIENCE, Ordering::Relaxed);
-    held.change(OFFERED, GRANTED)
+    held.empty_looks.store(0, Ordering::Relaxed);
+    let is_granted = held.change(OFFERED, GRANTED);
+    if is_granted {
+        held.count_as(Some(Reason::Untaken.into()));
+    }
+    is_granted
 }
 
 /// Attaches if no other call of this process is inside; otherwise the next call tries again.
@@ -211,6 +280,7 @@ fn attach_undisturbed(held: &Held, fd: c_int) -> bool {
     far::tell(&stream);
     held.set_flag(WAS_ATTACHED);
     attend::begin();
+    held.count_as(None);
     held.change(ATTACHING, ATTACHED);
     log::attached(fd);
     epoll::attached(held);
@@ -224,6 +294,10 @@ pub fn left(conn: &Connection, state: u32) {
     match state {
         OFFERED => {
             cookies::remove_of(conn);
+            if STREAMS.is_apart() {
+                conn.count_as(Some(Reason::Apart.into()));
+            }
+            tell_of_silence(conn, conn.descriptor.load(Ordering::Relaxed));
             far::withdraw(conn);
         }
         GRANTED => STREAMS.decline(conn.stream()),

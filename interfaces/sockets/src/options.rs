@@ -3,7 +3,7 @@
 use std::ffi::c_int;
 
 use libc::{FIOASYNC, FIONBIO, FIONREAD, IPPROTO_TCP, O_ASYNC, O_NONBLOCK, SOL_SOCKET, sockaddr, socklen_t};
-use weft_fabric::stream::Reason;
+use weft_fabric::stream::KernelOnly;
 
 use super::conn::{self, ATTACHED};
 use super::{ends, incoming, kernel_counts, life, raw, udp};
@@ -24,14 +24,14 @@ pub fn before_set(fd: c_int, level: c_int, name: c_int, number: Option<c_int>) {
         _ => false,
     };
     if kernels {
-        life::hand_back(fd, Reason::Option);
+        life::hand_back(fd, KernelOnly::Socket { level, name });
     }
 }
 
 /// Before `getsockopt`, one of which reads data.
 pub fn before_get(fd: c_int, level: c_int, name: c_int) {
     if level == IPPROTO_TCP && name == TCP_ZEROCOPY_RECEIVE {
-        life::hand_back(fd, Reason::Option);
+        life::hand_back(fd, KernelOnly::Socket { level, name });
     }
     if level == SOL_SOCKET
         && name == libc::SO_ERROR
@@ -63,7 +63,7 @@ pub fn before_connect(fd: c_int, address: *const sockaddr, length: socklen_t) {
     // SAFETY: the program promises `length` bytes.
     let family = unsafe { address.cast::<libc::sa_family_t>().read_unaligned() };
     if c_int::from(family) == libc::AF_UNSPEC {
-        life::hand_back(fd, Reason::Option);
+        life::hand_back(fd, KernelOnly::Disconnect);
     }
 }
 
@@ -84,7 +84,7 @@ pub fn after_fcntl(fd: c_int, command: c_int, argument: usize, answer: c_int) {
         libc::F_SETFL => {
             set_nonblocking(fd, argument as c_int & O_NONBLOCK != 0);
             if argument as c_int & O_ASYNC != 0 {
-                life::hand_back(fd, Reason::Option);
+                life::hand_back(fd, KernelOnly::Async);
             }
         }
         _ => {}
@@ -109,7 +109,7 @@ pub unsafe fn after_ioctl(fd: c_int, request: usize, argument: usize) {
     // The upper half of the word is not part of a request.
     match u64::from(request as u32) {
         FIONBIO => set_nonblocking(fd, number() != 0),
-        FIOASYNC if number() != 0 => life::hand_back(fd, Reason::Option),
+        FIOASYNC if number() != 0 => life::hand_back(fd, KernelOnly::Async),
         FIONREAD => {
             if let Some(length) = udp::first_length(fd) {
                 // SAFETY: as above.

@@ -118,8 +118,6 @@ real! {
     fork() -> pid_t;
     _Fork() -> pid_t;
     execve(path: *const c_char, arguments: Words, environment: Words) -> c_int;
-    execv(path: *const c_char, arguments: Words) -> c_int;
-    execvp(path: *const c_char, arguments: Words) -> c_int;
     execvpe(path: *const c_char, arguments: Words, environment: Words) -> c_int;
     fexecve(fd: c_int, arguments: Words, environment: Words) -> c_int;
     execveat(directory: c_int, path: *const c_char, arguments: Words, environment: Words, flags: c_int) -> c_int;

@@ -5,7 +5,7 @@ use std::ffi::c_int;
 use std::sync::atomic::Ordering;
 
 use libc::{MSG_DONTWAIT, MSG_ERRQUEUE, MSG_FASTOPEN, MSG_OOB, MSG_PEEK, MSG_ZEROCOPY, iovec, off_t, ssize_t};
-use weft_fabric::stream::Reason;
+use weft_fabric::stream::{KernelOnly, Reason};
 
 use super::conn::{self, ATTACHED, FAR, Held, NEVER};
 use super::meet::{self, STREAMS};
@@ -80,7 +80,7 @@ fn receive_counted(held: Held, fd: c_int, pieces: &[iovec], flags: c_int, real: 
         return came;
     }
     if flags & KERNEL_RECEIVES != 0 {
-        meet::give_up(&held, fd, Reason::Option);
+        meet::give_up(&held, fd, KernelOnly::Flag(flags & KERNEL_RECEIVES).into());
     }
     let came = real();
     if came > 0 && flags & MSG_PEEK == 0 {
@@ -122,7 +122,7 @@ pub fn send(fd: c_int, pieces: &[iovec], flags: c_int, real: impl Fn() -> ssize_
 #[cold]
 fn send_counted(held: Held, fd: c_int, flags: c_int, real: impl FnOnce() -> ssize_t) -> ssize_t {
     if flags & KERNEL_SENDS != 0 {
-        life::hand_back(fd, Reason::Option);
+        life::hand_back(fd, KernelOnly::Flag(flags & KERNEL_SENDS));
     }
     if held.state_now() == NEVER {
         drop(held);

@@ -1,11 +1,13 @@
 //! The settings of this library, read once when it is loaded.
 
-use std::ffi::{CStr, OsStr, OsString, c_char};
+use std::ffi::{CStr, OsStr, OsString, c_char, c_int};
+use std::os::fd::AsRawFd;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 
+use weft_fabric::stream::{WANTED_VARIABLE, Wanted};
 use weft_fabric::{Ports, Settings, SocketLog};
 
 /// Spin bound where nothing is said, in nanoseconds.
@@ -16,7 +18,8 @@ static SPIN_BOUND_NS: AtomicU64 = AtomicU64::new(SPIN_NS);
 static SPIN_FIXED: AtomicBool = AtomicBool::new(false);
 static ONLY: OnceLock<Ports> = OnceLock::new();
 static LOG: AtomicU32 = AtomicU32::new(0);
-static STATS: AtomicBool = AtomicBool::new(false);
+/// What `WEFT_SOCK_STATS` says.
+static REPORT: OnceLock<OsString> = OnceLock::new();
 static UDP: AtomicBool = AtomicBool::new(true);
 
 /// The names of programs that are left alone, with commas between them. Not a setting of the user's: `weft sock --not`.
@@ -28,6 +31,7 @@ pub fn read() -> bool {
     if std::env::var_os(NOT).is_some_and(|names| program_names().any(|name| is_listed(&names, &name))) {
         return false;
     }
+    let _ = REPORT.set(std::env::var_os(WANTED_VARIABLE).unwrap_or_default());
     match Settings::from_env(std::env::vars_os()) {
         Ok(settings) => {
             keep(&settings);
@@ -69,7 +73,6 @@ fn keep(settings: &Settings) {
         SocketLog::All => 2,
     };
     LOG.store(level, Ordering::Relaxed);
-    STATS.store(settings.sock_stats, Ordering::Relaxed);
     UDP.store(settings.sock_udp, Ordering::Relaxed);
 }
 
@@ -98,8 +101,17 @@ pub fn udp() -> bool {
     UDP.load(Ordering::Relaxed)
 }
 
-pub fn wants_stats() -> bool {
-    STATS.load(Ordering::Relaxed)
+/// Calls `write` with the descriptor to which this process is to say what it has counted, if it is to say anything.
+pub fn to_report(write: impl FnOnce(c_int)) {
+    match REPORT.get().map_or(Wanted::Nothing, |value| Wanted::of(value)) {
+        Wanted::Nothing => {}
+        Wanted::Said => write(libc::STDERR_FILENO),
+        Wanted::File(path) => {
+            if let Ok(file) = std::fs::File::options().append(true).create(true).open(path) {
+                write(file.as_raw_fd());
+            }
+        }
+    }
 }
 
 #[cfg(test)]

@@ -1,14 +1,21 @@
 //! `weft sock`: an unmodified network program with the socket library preloaded.
 //!
 //! Nothing stays between the user and the program: the environment is prepared, the rendezvous of this user is started if
-//! none runs, and this process becomes the program.
+//! none runs, and this process becomes the program. Only where it has something to say at the end (`--stats`) it stays, and
+//! the program is its child.
 
+use std::convert::Infallible;
 use std::ffi::{OsStr, OsString};
+use std::fs::File;
+use std::io::Write;
+use std::os::fd::{AsRawFd, RawFd};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use weft_agent::beside::{self, Tally};
 use weft_cluster::job::Program;
 use weft_wire::settings::unknown;
+use weft_wire::stream::tally::{Sums, VARIABLE as TALLY_VARIABLE, WANTED_VARIABLE, Wanted};
 
 use crate::EXIT_USAGE;
 
@@ -31,9 +38,10 @@ written in Go) is named, and runs without.
 /// Options of `weft sock`.
 #[derive(clap::Args)]
 pub struct Arguments {
-    /// Say at the end of each process what was accelerated, what was not and why, and the bytes each way
-    #[arg(long)]
-    stats: bool,
+    /// Say at the end what was accelerated in all processes of the command, what was not and why, and the bytes each way; on
+    /// the standard error output, or in a file
+    #[arg(long, value_name = "FILE", num_args = 0..=1, require_equals = true, default_missing_value = "-")]
+    stats: Option<PathBuf>,
 
     /// Accelerate only connections with one of these ports at one end: 80,7000-7010
     #[arg(long, value_name = "PORTS", value_parser = parse_ports)]
@@ -78,7 +86,7 @@ impl Slip {
     }
 }
 
-fn start(given: Arguments) -> Result<std::convert::Infallible, Slip> {
+fn start(given: Arguments) -> Result<Infallible, Slip> {
     // Here, once, and not in each process that the library is loaded into.
     let unknown = unknown(std::env::vars_os());
     if given.strict && !unknown.is_empty() {
@@ -98,16 +106,75 @@ fn start(given: Arguments) -> Result<std::convert::Infallible, Slip> {
         command.envs(settings(&given));
         ensure_rendezvous(FRONT);
     }
-    let error = command.exec();
-    Err(Slip::new(126, format!("program '{}' cannot be started: {error}", path.display())))
+    let failed = |error| Slip::new(126, format!("program '{}' cannot be started: {error}", path.display()));
+    match Report::wanted(&given)? {
+        Some(report) => {
+            let tally = Tally::new().map_err(|error| Slip::new(1, format!("no memory for --stats: {error}")))?;
+            // What stays for the user alone is not for the library.
+            command.env_remove(WANTED_VARIABLE);
+            let end = beside::run(&mut command, &tally, report.descriptor().as_slice()).map_err(failed)?;
+            report.write(&tally.sums());
+            end.imitate()
+        }
+        None => Err(failed(command.exec())),
+    }
+}
+
+/// Where it is said what was counted.
+enum Report {
+    Said,
+    File(File),
+}
+
+impl Report {
+    /// What the option says, or else the variable. Not a command inside another one that adds up for both.
+    fn wanted(given: &Arguments) -> Result<Option<Self>, Slip> {
+        let variable = std::env::var_os(WANTED_VARIABLE).unwrap_or_default();
+        let path = match &given.stats {
+            Some(path) if path.as_os_str() == "-" => return Ok(Some(Self::Said)),
+            Some(path) => path.as_path(),
+            None => match Wanted::of(&variable) {
+                _ if std::env::var_os(TALLY_VARIABLE).is_some() => return Ok(None),
+                Wanted::Nothing => return Ok(None),
+                Wanted::Said => return Ok(Some(Self::Said)),
+                Wanted::File(path) => Path::new(path),
+            },
+        };
+        let file = File::create(path).map_err(|error| {
+            Slip::new(1, format!("the file '{}' for --stats cannot be written: {error}", path.display()))
+        })?;
+        Ok(Some(Self::File(file)))
+    }
+
+    fn descriptor(&self) -> Option<RawFd> {
+        match self {
+            Self::Said => None,
+            Self::File(file) => Some(file.as_raw_fd()),
+        }
+    }
+
+    fn write(&self, sums: &Sums) {
+        let text = summary(sums);
+        // Nobody is left to be told where it cannot be written.
+        let _ = match self {
+            Self::Said => std::io::stderr().write_all(text.as_bytes()),
+            Self::File(file) => (&*file).write_all(text.as_bytes()),
+        };
+    }
+}
+
+fn summary(sums: &Sums) -> String {
+    if !sums.has_sockets() {
+        return format!("{FRONT}: sockets: no process has moved anything over a TCP or UDP socket\n");
+    }
+    let mut text = String::new();
+    sums.lines(|line| text += &format!("{FRONT}: {line}\n"));
+    text
 }
 
 /// The rules as the library reads them.
 fn settings(given: &Arguments) -> Vec<(&'static str, String)> {
     let mut settings = Vec::new();
-    if given.stats {
-        settings.push(("WEFT_SOCK_STATS", "on".to_owned()));
-    }
     settings.extend(given.only.iter().map(|ports| ("WEFT_SOCK_ONLY", ports.clone())));
     settings.extend(given.spin.iter().map(|us| ("WEFT_SOCK_SPIN_US", us.clone())));
     if !given.not.is_empty() {
@@ -230,15 +297,19 @@ mod tests {
     fn rules_become_settings_of_the_library() {
         let given =
             parse("sock --stats --only 80,7000-7010 --not /bin/ssh --not git --spin 20 -- prog -x --stats").unwrap();
-        let expected = [
-            ("WEFT_SOCK_STATS", "on"),
-            ("WEFT_SOCK_ONLY", "80,7000-7010"),
-            ("WEFT_SOCK_SPIN_US", "20"),
-            ("WEFT_SOCK_NOT", "ssh,git"),
-        ];
+        let expected = [("WEFT_SOCK_ONLY", "80,7000-7010"), ("WEFT_SOCK_SPIN_US", "20"), ("WEFT_SOCK_NOT", "ssh,git")];
         assert_eq!(settings(&given), expected.map(|(name, value)| (name, value.to_owned())));
         assert_eq!(given.command, ["prog", "-x", "--stats"]);
         assert!(settings(&parse("sock prog --stats").unwrap()).is_empty(), "what follows the program is the program's");
+    }
+
+    #[test]
+    fn what_is_counted_is_said_or_written_to_a_file() {
+        let stats = |line: &str| parse(line).unwrap().stats;
+        assert_eq!(stats("sock prog --stats"), None);
+        assert_eq!(stats("sock --stats prog"), Some(PathBuf::from("-")), "without a file");
+        assert_eq!(stats("sock --stats=out prog"), Some(PathBuf::from("out")));
+        assert_eq!(parse("sock --stats prog").unwrap().command, ["prog"]);
     }
 
     #[test]

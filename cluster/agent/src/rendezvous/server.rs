@@ -284,6 +284,9 @@ impl Server {
         // One is enough: by another one it could seem to have ended.
         if let Some(process) = self.processes.get_mut(&client).filter(|process| process.page.is_none()) {
             process.page = sys::as_page(page);
+            if let Some(page) = process.page.as_ref().filter(|_| !process.counts_as_we_do) {
+                let _ = page.write_all_at(&1u32.to_le_bytes(), page::APART_AT as u64);
+            }
             if let Some(page) = process.page.as_ref().filter(|_| !serves_hosts) {
                 let _ = page.write_all_at(&1u32.to_le_bytes(), page::HOST_ONLY_AT as u64);
             }

@@ -1,5 +1,7 @@
 //! What the calls of this room answer.
 
+use weft_wire::stream::tally::KernelOnly;
+
 /// What became of showing an anchor to the rendezvous.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Offer {
@@ -9,6 +11,8 @@ pub enum Offer {
     Busy,
     /// There is no rendezvous. May be tried again later.
     Unreachable,
+    /// The rendezvous is in another process namespace, and answers no process of ours.
+    Apart,
 }
 
 /// Why a connection stays with the kernel, or went back to it.
@@ -39,10 +43,62 @@ pub enum Reason {
     Rule = 10,
     /// No memory, no descriptor or no slot.
     Resources = 11,
+    /// The rendezvous is in another process namespace.
+    Apart = 12,
+    /// Not offered yet: too little has been moved.
+    Short = 13,
+    /// Not offered: several processes hold the socket.
+    Shared = 14,
+    /// Offered, and the other end was not.
+    Unanswered = 15,
+    /// Both ends were offered, and no call has taken it up.
+    Untaken = 16,
+}
+
+impl Reason {
+    /// In the order of their numbers.
+    pub const ALL: [Self; REASONS] = [
+        Self::NotLocal,
+        Self::Unreachable,
+        Self::Uncountable,
+        Self::Option,
+        Self::Stdio,
+        Self::Exec,
+        Self::Passed,
+        Self::KernelCall,
+        Self::Peer,
+        Self::Broken,
+        Self::Rule,
+        Self::Resources,
+        Self::Apart,
+        Self::Short,
+        Self::Shared,
+        Self::Unanswered,
+        Self::Untaken,
+    ];
+}
+
+/// A reason, and for [`Reason::Option`] what only the kernel has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Cause {
+    pub reason: Reason,
+    pub option: Option<KernelOnly>,
+}
+
+impl From<Reason> for Cause {
+    fn from(reason: Reason) -> Self {
+        Self { reason, option: None }
+    }
+}
+
+impl From<KernelOnly> for Cause {
+    fn from(option: KernelOnly) -> Self {
+        Self { reason: Reason::Option, option: Some(option) }
+    }
 }
 
 /// Number of [`Reason`]s.
-pub const REASONS: usize = 12;
+pub const REASONS: usize = 17;
 
 /// Who waits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

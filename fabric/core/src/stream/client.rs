@@ -76,11 +76,12 @@ pub(super) fn socket_within(first: RawFd, last: RawFd) -> Option<RawFd> {
     if (first..=last).contains(&number) { socket() } else { None }
 }
 
-fn connect_to(name: &[u8], must_be: u32) -> io::Result<RawFd> {
+/// The socket, and whether the rendezvous has a number among our processes.
+fn connect_to(name: &[u8], must_be: u32) -> io::Result<(RawFd, bool)> {
     let socket = kernel::socket(libc::AF_UNIX, libc::SOCK_SEQPACKET)?;
-    let right = kernel::connect(socket, &Abstract::new(name)).and_then(|()| kernel::peer_user(socket));
+    let right = kernel::connect(socket, &Abstract::new(name)).and_then(|()| kernel::peer(socket));
     match right {
-        Ok(user) if user == must_be => Ok(kernel::out_of_the_way(socket)),
+        Ok(peer) if peer.uid == must_be => Ok((kernel::out_of_the_way(socket), peer.pid != 0)),
         Ok(_) => {
             kernel::close(socket);
             Err(io::Error::from_raw_os_error(libc::EACCES))
@@ -104,12 +105,15 @@ fn greet(socket: RawFd) -> io::Result<()> {
 fn connect() -> io::Result<RawFd> {
     let me = kernel::user();
     let (name, length) = user_name(me);
-    let socket = connect_to(COMMON_NAME.as_bytes(), 0).or_else(|_| connect_to(&name[..length], me))?;
+    let (socket, is_near) = connect_to(COMMON_NAME.as_bytes(), 0).or_else(|_| connect_to(&name[..length], me))?;
     let greeted = kernel::cookie(socket).and_then(|cookie| greet(socket).map(|()| cookie));
     match greeted {
         Ok(cookie) => {
             COOKIE.store(cookie, Ordering::Relaxed);
             SOCKET.store(socket, Ordering::Release);
+            if !is_near {
+                PAGE.apart.store(1, Ordering::Relaxed);
+            }
             Ok(socket)
         }
         Err(error) => {
@@ -130,6 +134,7 @@ fn hang_up() {
     arenas().for_each(|arena| arena.retired.store(1, Ordering::Relaxed));
     TAKEN.store(PAGE.mails.load(Ordering::Relaxed), Ordering::Relaxed);
     PAGE.host_only.store(0, Ordering::Relaxed);
+    PAGE.apart.store(0, Ordering::Relaxed);
 }
 
 fn connected() -> Option<RawFd> {
@@ -147,6 +152,11 @@ fn connected() -> Option<RawFd> {
     made
 }
 
+/// The rendezvous or the kernel has said that numbers of processes mean something else there than here.
+pub(super) fn is_apart() -> bool {
+    PAGE.apart.load(Ordering::Relaxed) != 0
+}
+
 pub(super) fn offer(anchor: RawFd, cookie: u64) -> Offer {
     show(anchor, &Request::Offer { cookie })
 }
@@ -160,6 +170,9 @@ fn show(shown: RawFd, request: &Request) -> Offer {
     // Twice: a rendezvous that has ended is noticed only by talking to it.
     for _ in 0..2 {
         let Some(socket) = connected() else { break };
+        if is_apart() && !kernel::is_hung_up(socket) {
+            return Offer::Apart;
+        }
         match kernel::send_packet(socket, &request.pack(), Some(shown)) {
             Ok(()) => return Offer::Sent,
             Err(error) if is_gone(&error) => hang_up(),

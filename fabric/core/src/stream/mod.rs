@@ -23,18 +23,23 @@ pub mod guardian;
 pub(crate) mod guards;
 mod page;
 mod pulse;
+mod tally;
 
-pub use answers::{Offer, REASONS, Readable, Reason, ReceiveRoute, SendRoute, Waiter, Writable};
+pub use answers::{Cause, Offer, REASONS, Readable, Reason, ReceiveRoute, SendRoute, Waiter, Writable};
 pub use bells::{Bell, BellAddress};
 pub use connection::Stream;
 pub use guards::{ReceiveGuard, SendGuard};
-pub use page::Counters;
+pub use page::{Count, Counters};
 
 use crate::datagram::{Channel, Peer};
 use std::os::fd::RawFd;
 use std::sync::atomic::Ordering;
 use weft_device::shm::stream as device;
 pub use weft_device::shm::stream::lines::CallOptions;
+pub use weft_wire::stream::page::REASON_MEANINGS;
+pub use weft_wire::stream::tally::{
+    Address, KernelOnly, Sums, VARIABLE as TALLY_VARIABLE, WANTED_VARIABLE, Wanted, memory_name,
+};
 
 /// What the rendezvous has found: cookie of our socket, and our side, which is not attached yet.
 #[derive(Debug)]
@@ -63,6 +68,21 @@ impl Streams {
         far::forked();
         device::bell::forked();
         client::forked();
+        tally::forked();
+    }
+
+    /// From now on everything that is counted is counted in this memory, too, which outlives the process; so do children of
+    /// forks. To be called once, before the program runs. The descriptor stays the caller's.
+    ///
+    /// # Errors
+    /// It is no such memory, or cannot be mapped.
+    pub fn join_tally(&self, memory: RawFd) -> std::io::Result<()> {
+        tally::join(memory)
+    }
+
+    /// Whether the rendezvous is in another process namespace than we are, and answers nothing. One load.
+    pub fn is_apart(&self) -> bool {
+        client::is_apart()
     }
 
     /// Shows `anchor`, a connected TCP socket, to the rendezvous. Never blocks. Once per cookie is enough: the caller

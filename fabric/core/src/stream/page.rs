@@ -3,7 +3,8 @@
 //! It is a static of ours until the first offer; then shared memory with the same content lies in its place, so that
 //! its address never changes and looking for mail is one load.
 
-use super::answers::{REASONS, Reason};
+use super::answers::{Cause, REASONS, Reason};
+use super::tally;
 use std::ffi::CStr;
 use std::io;
 use std::mem::offset_of;
@@ -12,25 +13,55 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use weft_device::kernel;
 use weft_wire::stream::page;
 
+/// A counter of this process, and of the command that it belongs to (see [`super::tally`]).
+#[derive(Debug)]
+#[repr(transparent)]
+pub struct Count(AtomicU64);
+
+impl Count {
+    const fn new() -> Self {
+        Self(AtomicU64::new(0))
+    }
+
+    /// Adds; what it was before.
+    #[inline]
+    pub fn fetch_add(&self, more: u64, order: Ordering) -> u64 {
+        if tally::has_one() {
+            tally::add(self.index(), more);
+        }
+        self.0.fetch_add(more, order)
+    }
+
+    pub fn load(&self, order: Ordering) -> u64 {
+        self.0.load(order)
+    }
+
+    /// Which one of the page's counters it is.
+    fn index(&self) -> usize {
+        let first = &raw const PAGE.counters;
+        ((&raw const self.0).addr() - first.addr()) / size_of::<Self>()
+    }
+}
+
 /// Counters of this process. The first ones and `bells` are counted here, the others by the caller, who knows.
 #[derive(Debug)]
 #[repr(C)]
 pub struct Counters {
     /// Streams attached. Counted here.
-    pub accelerated: AtomicU64,
-    pub bytes_ring_in: AtomicU64,
-    pub bytes_ring_out: AtomicU64,
-    pub bytes_kernel_in: AtomicU64,
-    pub bytes_kernel_out: AtomicU64,
+    pub accelerated: Count,
+    pub bytes_ring_in: Count,
+    pub bytes_ring_out: Count,
+    pub bytes_kernel_in: Count,
+    pub bytes_kernel_out: Count,
     /// Bells rung. Counted here.
-    pub bells: AtomicU64,
+    pub bells: Count,
     /// Sleeps in the kernel.
-    pub sleeps: AtomicU64,
+    pub sleeps: Count,
     /// Datagrams taken out of rings, and put into them.
-    pub datagrams_ring_in: AtomicU64,
-    pub datagrams_ring_out: AtomicU64,
+    pub datagrams_ring_in: Count,
+    pub datagrams_ring_out: Count,
     /// By [`Reason`].
-    pub fallen_back: [AtomicU64; REASONS],
+    pub fallen_back: [Count; REASONS],
 }
 /// How many numbers they are.
 const NUMBERS: usize = page::COUNTER_NAMES.len() + page::REASON_NAMES.len();
@@ -39,21 +70,51 @@ const _: () = assert!(size_of::<Counters>() == (page::COUNTER_NAMES.len() + page
 impl Counters {
     const fn new() -> Self {
         Self {
-            accelerated: AtomicU64::new(0),
-            bytes_ring_in: AtomicU64::new(0),
-            bytes_ring_out: AtomicU64::new(0),
-            bytes_kernel_in: AtomicU64::new(0),
-            bytes_kernel_out: AtomicU64::new(0),
-            bells: AtomicU64::new(0),
-            sleeps: AtomicU64::new(0),
-            datagrams_ring_in: AtomicU64::new(0),
-            datagrams_ring_out: AtomicU64::new(0),
-            fallen_back: [const { AtomicU64::new(0) }; REASONS],
+            accelerated: Count::new(),
+            bytes_ring_in: Count::new(),
+            bytes_ring_out: Count::new(),
+            bytes_kernel_in: Count::new(),
+            bytes_kernel_out: Count::new(),
+            bells: Count::new(),
+            sleeps: Count::new(),
+            datagrams_ring_in: Count::new(),
+            datagrams_ring_out: Count::new(),
+            fallen_back: [const { Count::new() }; REASONS],
         }
     }
 
-    pub fn fell_back(&self, reason: Reason) {
+    /// A connection is with the kernel for this cause.
+    pub fn fell_back(&self, cause: impl Into<Cause>) {
+        let Cause { reason, option } = cause.into();
         self.fallen_back[reason as usize].fetch_add(1, Ordering::Relaxed);
+        if let Some(option) = option {
+            tally::add_option(option);
+        }
+    }
+
+    /// One that was counted so is not any more: it has moved on.
+    pub fn moved_on(&self, from: Reason) {
+        self.fallen_back[from as usize].fetch_add(1u64.wrapping_neg(), Ordering::Relaxed);
+    }
+
+    /// As they are now, in the order of the page.
+    pub fn numbers(&self) -> [u64; NUMBERS] {
+        std::array::from_fn(|at| counter(self, at).load(Ordering::Relaxed))
+    }
+}
+
+fn counter(counters: &Counters, at: usize) -> &Count {
+    match at {
+        0 => &counters.accelerated,
+        1 => &counters.bytes_ring_in,
+        2 => &counters.bytes_ring_out,
+        3 => &counters.bytes_kernel_in,
+        4 => &counters.bytes_kernel_out,
+        5 => &counters.bells,
+        6 => &counters.sleeps,
+        7 => &counters.datagrams_ring_in,
+        8 => &counters.datagrams_ring_out,
+        reason => &counters.fallen_back[reason - page::COUNTER_NAMES.len()],
     }
 }
 
@@ -64,12 +125,13 @@ pub(super) struct Page {
     _gap: [u32; 13],
     pub mails: AtomicU32,
     pub host_only: AtomicU32,
-    _line: [u32; 14],
+    pub apart: AtomicU32,
+    _line: [u32; 13],
     pub counters: Counters,
     _rest: [u64; 512 - 16 - NUMBERS],
 }
 const _: () = assert!(size_of::<Page>() == page::BYTES && offset_of!(Page, mails) == page::MAILS_AT);
-const _: () = assert!(offset_of!(Page, host_only) == page::HOST_ONLY_AT);
+const _: () = assert!(offset_of!(Page, host_only) == page::HOST_ONLY_AT && offset_of!(Page, apart) == page::APART_AT);
 const _: () = assert!(offset_of!(Page, counters) == page::COUNTERS_AT && offset_of!(Page, version) == page::VERSION_AT);
 
 /// Atomics only, and never borrowed but as atomics: that other memory comes in its place is like other threads' stores.
@@ -79,7 +141,8 @@ pub(super) static PAGE: Page = Page {
     _gap: [0; 13],
     mails: AtomicU32::new(0),
     host_only: AtomicU32::new(0),
-    _line: [0; 14],
+    apart: AtomicU32::new(0),
+    _line: [0; 13],
     counters: Counters::new(),
     _rest: [0; 512 - 16 - NUMBERS],
 };
@@ -108,20 +171,9 @@ pub(super) fn forget() {
     }
 }
 
+/// The counters of the page alone.
 fn counters() -> [&'static AtomicU64; NUMBERS] {
-    let c = &PAGE.counters;
-    std::array::from_fn(|at| match at {
-        0 => &c.accelerated,
-        1 => &c.bytes_ring_in,
-        2 => &c.bytes_ring_out,
-        3 => &c.bytes_kernel_in,
-        4 => &c.bytes_kernel_out,
-        5 => &c.bells,
-        6 => &c.sleeps,
-        7 => &c.datagrams_ring_in,
-        8 => &c.datagrams_ring_out,
-        reason => &c.fallen_back[reason - page::COUNTER_NAMES.len()],
-    })
+    std::array::from_fn(|at| &counter(&PAGE.counters, at).0)
 }
 
 /// Counts of other threads that fall between copy and replacement are lost.

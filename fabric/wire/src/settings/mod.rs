@@ -88,6 +88,11 @@ pub const OTHER_VARIABLES: &[(&str, &str)] = &[
     ("WEFT_BOUND", "set by the launcher: whether it has bound this process to a core of its own"),
     ("WEFT_LAUNCH", "the command that starts a program on another host, where --launch does not give it"),
     ("WEFT_SOCK_NOT", "set by weft sock: names of programs, with commas, that the socket library leaves alone"),
+    (
+        "WEFT_SOCK_STATS",
+        "on, or the name of a file: weft sock says there at its end what was accelerated and what was not",
+    ),
+    ("WEFT_SOCK_TALLY", "set by weft sock: the memory in which all processes of the command count"),
     ("WEFT_CC", "the C compiler that weft cc calls"),
     ("WEFT_CXX", "the C++ compiler that weft c++ calls"),
     ("WEFT_FC", "the Fortran compiler that weft fc calls"),

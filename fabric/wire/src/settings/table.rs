@@ -175,9 +175,6 @@ settings! {
     sock_log: SocketLog, "WEFT_SOCK_LOG", None,
         Kind::Choice(SocketLog::WORDS), "off",
         "What the socket library says on the standard error output about its connections.";
-    sock_stats: bool, "WEFT_SOCK_STATS", None,
-        Kind::Switch, "off",
-        "Whether a process with the socket library says at its end what was accelerated and what was not.";
     sock_udp: bool, "WEFT_SOCK_UDP", None,
         Kind::Switch, "on",
         "Whether UDP datagrams between programs with the socket library go over shared memory, too.";

@@ -6,6 +6,7 @@
 //! - [`meeting`]: what the rendezvous of two hosts say to each other.
 //! - [`packet`]: what processes and the rendezvous say to each other.
 //! - [`parcel`]: what two hosts say to each other about a connection between them.
+//! - [`tally`]: what all processes of a command count together.
 //! - [`datagram`]: what a slot holds that stands for a pair of datagram sockets.
 
 pub mod arena;
@@ -15,3 +16,4 @@ pub mod meeting;
 pub mod packet;
 pub mod page;
 pub mod parcel;
+pub mod tally;

@@ -3,7 +3,7 @@
 /// `weft-mai` as little-endian bytes.
 pub const MAGIC: u64 = u64::from_le_bytes(*b"weft-mai");
 /// Changes with every change of what stands on the page.
-pub const VERSION: u32 = 2;
+pub const VERSION: u32 = 3;
 pub const BYTES: usize = 4096;
 
 pub const MAGIC_AT: usize = 0;
@@ -13,6 +13,8 @@ pub const MAILS_AT: usize = 64;
 /// 1: it has nothing by which this process could reach other hosts (32 bits). 0: it has, or is an older one, or has not
 /// heard of the process yet.
 pub const HOST_ONLY_AT: usize = 68;
+/// 1: the process is in another process namespace, so that nothing that it shows is answered (32 bits).
+pub const APART_AT: usize = 72;
 /// The counters (64 bits each), in the order of [`COUNTER_NAMES`] and then [`REASON_NAMES`].
 pub const COUNTERS_AT: usize = 128;
 
@@ -28,8 +30,9 @@ pub const COUNTER_NAMES: [&str; 9] = [
     "datagrams_ring_out",
 ];
 
-/// Why connections are, or went back, with the kernel; one counter each.
-pub const REASON_NAMES: [&str; 12] = [
+/// Why connections are, or went back, with the kernel; one counter each. The last five count connections as they are now, or
+/// were when their process ended; they move on to another counter, or to none when they are accelerated.
+pub const REASON_NAMES: [&str; 17] = [
     "not local",
     "no rendezvous",
     "uncountable",
@@ -42,5 +45,33 @@ pub const REASON_NAMES: [&str; 12] = [
     "broken peer",
     "rule",
     "resources",
+    "other process namespace",
+    "too short",
+    "shared",
+    "not preloaded",
+    "not taken up",
 ];
 const _: () = assert!(COUNTERS_AT + (COUNTER_NAMES.len() + REASON_NAMES.len()) * 8 <= BYTES);
+
+/// The same, in words for people.
+pub const REASON_MEANINGS: [&str; REASON_NAMES.len()] = [
+    "no TCP connection between two addresses of this host",
+    "no rendezvous answers",
+    "the kernel has carried bytes that were not seen",
+    "urgent data, or an option that only the kernel has",
+    "standard input and output on it",
+    "it stays open over exec",
+    "it was passed to another process",
+    "the kernel itself moves its bytes",
+    "the other side asked for it",
+    "the other side broke the rules",
+    "the settings exclude it",
+    "no memory or no descriptors left",
+    "in another process namespace than the rendezvous",
+    "too short: it ended, or has not gone on, before it was offered",
+    "several processes of a fork hold it",
+    "the other end has not been shown: it is not preloaded, or has moved too little",
+    "the other end is there, and no call has taken it up yet",
+];
+/// The reason that [`super::tally`] says more about.
+pub const OPTION: usize = 3;

@@ -4,7 +4,7 @@ use std::cell::Cell;
 use std::ffi::{c_int, c_uint, c_void};
 
 use libc::{iovec, mmsghdr, msghdr, off_t, size_t, sockaddr, socklen_t, ssize_t, timespec};
-use weft_fabric::stream::Reason;
+use weft_fabric::stream::{KernelOnly, Reason};
 
 use crate::{conn, life, real, route, udp};
 
@@ -322,7 +322,7 @@ pub unsafe extern "C-unwind" fn sendmsg(fd: c_int, header: *const msghdr, flags:
             return plain();
         }
         if (*header).msg_controllen > 0 {
-            life::hand_back(fd, Reason::Option);
+            life::hand_back(fd, KernelOnly::Control);
         }
         route::send(fd, list((*header).msg_iov, (*header).msg_iovlen), flags, plain)
     }

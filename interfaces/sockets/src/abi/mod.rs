@@ -6,6 +6,7 @@
 mod by_number;
 mod data;
 mod descriptors;
+pub mod heirs;
 mod multiplex;
 mod process;
 mod sleeping;

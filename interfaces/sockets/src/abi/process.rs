@@ -5,6 +5,7 @@ use std::ffi::{c_char, c_int, c_void};
 use libc::{FILE, pid_t};
 use weft_fabric::stream::Reason;
 
+use super::heirs;
 use crate::{life, real, signals, udp};
 
 type Words = *const *const c_char;
@@ -45,6 +46,10 @@ pub unsafe extern "C-unwind" fn __vfork() -> pid_t {
     unsafe { vfork() }
 }
 
+unsafe extern "C" {
+    static environ: Words;
+}
+
 /// Runs `call`, which replaces the program or fails.
 fn replace(call: impl FnOnce() -> c_int) -> c_int {
     life::before_exec(Reason::Exec);
@@ -58,31 +63,31 @@ fn replace(call: impl FnOnce() -> c_int) -> c_int {
 #[unsafe(no_mangle)]
 pub unsafe extern "C-unwind" fn execve(path: *const c_char, arguments: Words, environment: Words) -> c_int {
     // SAFETY: the program's own arguments.
-    replace(|| unsafe { real::execve(path, arguments, environment) })
+    replace(|| unsafe { heirs::with_environment(environment, |given| real::execve(path, arguments, given)) })
 }
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C-unwind" fn execv(path: *const c_char, arguments: Words) -> c_int {
     // SAFETY: the program's own arguments.
-    replace(|| unsafe { real::execv(path, arguments) })
+    replace(|| unsafe { heirs::with_environment(environ, |given| real::execve(path, arguments, given)) })
 }
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C-unwind" fn execvp(path: *const c_char, arguments: Words) -> c_int {
     // SAFETY: the program's own arguments.
-    replace(|| unsafe { real::execvp(path, arguments) })
+    replace(|| unsafe { heirs::with_environment(environ, |given| real::execvpe(path, arguments, given)) })
 }
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C-unwind" fn execvpe(path: *const c_char, arguments: Words, environment: Words) -> c_int {
     // SAFETY: the program's own arguments.
-    replace(|| unsafe { real::execvpe(path, arguments, environment) })
+    replace(|| unsafe { heirs::with_environment(environment, |given| real::execvpe(path, arguments, given)) })
 }
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C-unwind" fn fexecve(fd: c_int, arguments: Words, environment: Words) -> c_int {
     // SAFETY: the program's own arguments.
-    replace(|| unsafe { real::fexecve(fd, arguments, environment) })
+    replace(|| unsafe { heirs::with_environment(environment, |given| real::fexecve(fd, arguments, given)) })
 }
 
 #[unsafe(no_mangle)]
@@ -94,7 +99,9 @@ pub unsafe extern "C-unwind" fn execveat(
     flags: c_int,
 ) -> c_int {
     // SAFETY: the program's own arguments.
-    replace(|| unsafe { real::execveat(directory, path, arguments, environment, flags) })
+    replace(|| unsafe {
+        heirs::with_environment(environment, |given| real::execveat(directory, path, arguments, given, flags))
+    })
 }
 
 #[unsafe(no_mangle)]

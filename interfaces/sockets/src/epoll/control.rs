@@ -5,7 +5,7 @@ use std::sync::atomic::Ordering;
 
 use libc::epoll_event;
 use libc::{EPOLL_CTL_ADD, EPOLL_CTL_DEL, EPOLL_CTL_MOD, EPOLLET, EPOLLEXCLUSIVE, EPOLLIN, EPOLLONESHOT, EPOLLOUT};
-use weft_fabric::stream::{Bell, Reason, Writable};
+use weft_fabric::stream::{Bell, KernelOnly, Reason, Writable};
 
 use super::members;
 use super::set::{self, Inner, Set};
@@ -74,7 +74,7 @@ pub unsafe fn control(epfd: c_int, operation: c_int, fd: c_int, event: *mut epol
     // SAFETY: the program promises an event at this place.
     let given = unsafe { event.read_unaligned() };
     if given.events & EPOLLEXCLUSIVE as u32 != 0 && matches!(kind, Entry::Connection(_) | Entry::Datagram(_)) {
-        life::hand_back(fd, Reason::Option);
+        life::hand_back(fd, KernelOnly::Exclusive);
         return plain();
     }
     register(epfd, index, operation, fd, kind, given)

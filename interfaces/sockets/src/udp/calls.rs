@@ -4,7 +4,7 @@ use std::ffi::{c_int, c_uint};
 use std::sync::atomic::Ordering;
 
 use libc::{MSG_DONTWAIT, MSG_WAITFORONE, SOL_SOCKET, iovec, mmsghdr, msghdr, sockaddr, socklen_t, ssize_t, timespec};
-use weft_fabric::stream::Reason;
+use weft_fabric::stream::KernelOnly;
 
 use crate::{raw, real};
 
@@ -281,7 +281,7 @@ pub fn before_connect(fd: c_int) -> Option<Held> {
     let held = socket::hold(fd)?;
     if held.known().iter().any(|pairing| pairing.state.load(Ordering::Acquire) == OFFERED) {
         // The answer to what was shown may come when the socket has another address.
-        gate::withdraw(fd, Reason::Option);
+        gate::withdraw(fd, KernelOnly::Disconnect);
     }
     held.connect(None);
     gate::leave_all(&held);
@@ -347,14 +347,14 @@ pub fn before_set(fd: c_int, level: c_int, name: c_int, number: Option<c_int>) {
     ];
     let off = number == Some(0) && switches.contains(&(level, name));
     if !harmless && !off {
-        gate::withdraw(fd, Reason::Option);
+        gate::withdraw(fd, KernelOnly::Socket { level, name });
     }
 }
 
 /// Before `fcntl`: who wants signals gets them from the kernel only.
 pub fn before_fcntl(fd: c_int, command: c_int, argument: usize) {
     if command == libc::F_SETFL && argument & libc::O_ASYNC as usize != 0 {
-        gate::withdraw(fd, Reason::Option);
+        gate::withdraw(fd, KernelOnly::Async);
     }
 }
 
@@ -362,8 +362,10 @@ pub fn before_fcntl(fd: c_int, command: c_int, argument: usize) {
 pub fn before_ioctl(fd: c_int, request: usize) {
     const TIMES: [u32; 4] = [0x8906, 0x8907, 0x8010_8906, 0x8010_8907];
     let request = request as u32;
-    if u64::from(request) == libc::FIOASYNC || TIMES.contains(&request) {
-        gate::withdraw(fd, Reason::Option);
+    if u64::from(request) == libc::FIOASYNC {
+        gate::withdraw(fd, KernelOnly::Async);
+    } else if TIMES.contains(&request) {
+        gate::withdraw(fd, KernelOnly::Times);
     }
 }
 

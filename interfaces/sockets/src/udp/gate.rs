@@ -7,7 +7,7 @@ use std::ffi::c_int;
 use std::sync::atomic::Ordering;
 
 use weft_fabric::datagram::Channel;
-use weft_fabric::stream::{Reason, sleep_barrier};
+use weft_fabric::stream::{Cause, Reason, sleep_barrier};
 
 use crate::meet::STREAMS;
 use crate::table::{self, Entry};
@@ -177,22 +177,28 @@ fn settle(socket: &Socket) {
 
 /// The socket is the kernel's from now on: somebody will use it who does not look at rings, or it asks for what only the
 /// kernel has. What is in the rings is still read by this process. False when `fd` is no datagram socket of ours.
-pub fn withdraw(fd: c_int, reason: Reason) -> bool {
+pub fn withdraw(fd: c_int, cause: impl Into<Cause>) -> bool {
     let Some(held) = socket::hold(fd) else { return false };
-    if give_to_kernel(&held, fd, reason) && held.waiting() && matches!(reason, Reason::Passed | Reason::Exec) {
+    let cause = cause.into();
+    let goes_on = matches!(cause.reason, Reason::Passed | Reason::Exec);
+    if give_to_kernel(&held, fd, cause) && held.waiting() && goes_on {
         log::line(format_args!("descriptor {fd}: datagrams in the ring are for this process only"));
     }
     true
 }
 
 /// False when it was the kernel's already.
-fn give_to_kernel(held: &Held, fd: c_int, reason: Reason) -> bool {
+fn give_to_kernel(held: &Held, fd: c_int, cause: impl Into<Cause>) -> bool {
     if held.kernels.swap(1, Ordering::SeqCst) != 0 {
         return false;
     }
+    let cause = cause.into();
     if held.channels.load(Ordering::SeqCst) > 0 {
-        STREAMS.counters().fell_back(reason);
-        log::fell_back(fd, reason);
+        STREAMS.counters().fell_back(cause);
+        log::fell_back(fd, cause);
+    } else if cause.option.is_some() {
+        // It would have had some, perhaps.
+        STREAMS.counters().fell_back(cause);
     }
     leave_all(held);
     true

@@ -5,7 +5,7 @@ use std::sync::atomic::Ordering;
 
 use libc::{MSG_CONFIRM, MSG_DONTWAIT, MSG_MORE, MSG_NOSIGNAL, iovec, msghdr, ssize_t};
 use weft_fabric::datagram::{Channel, LONGEST, Peer, Sent};
-use weft_fabric::stream::Reason;
+use weft_fabric::stream::KernelOnly;
 
 use crate::meet::STREAMS;
 use crate::raw;
@@ -33,7 +33,7 @@ pub unsafe fn send(held: &Held, fd: c_int, header: &msghdr, flags: c_int, plain:
     let peer = unsafe { destination(held, header) };
     if flags & MSG_MORE != 0 {
         // The datagram ends with a later call, which must be the kernel's, too.
-        gate::withdraw(fd, Reason::Option);
+        gate::withdraw(fd, KernelOnly::Flag(MSG_MORE));
     }
     if let Some(peer) = &peer
         && flags & !KNOWN == 0

@@ -152,6 +152,7 @@ fn compile(folder: &Path, source: &Path, compiler: &[OsString]) -> Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::os::unix::fs::PermissionsExt;
 
     #[test]
     fn each_version_and_each_source_has_a_folder_of_its_own() {

@@ -1,0 +1,127 @@
+//! A program that is run by a command which has something to say when it has ended, and is otherwise as little in the way as
+//! can be: it has our process group, our terminal and our streams, gets the signals that we get, and we end as it does.
+//!
+//! What the program gets anyway, because it is in the same group (a terminal's signals), is not sent twice. It is killed
+//! when we are.
+
+use crate::sys::{self, Came, SignalSet};
+use std::fs::File;
+use std::io;
+use std::os::fd::{AsRawFd, OwnedFd, RawFd};
+use std::process::Command;
+use weft_wire::stream::tally::{self, Address, Sums};
+
+/// The memory in which a program and all that it starts count together.
+pub struct Tally {
+    memory: File,
+    number: u64,
+}
+
+impl Tally {
+    /// # Errors
+    /// The kernel gives no memory.
+    pub fn new() -> io::Result<Self> {
+        let mut number = [0; 8];
+        io::Read::read_exact(&mut File::open("/dev/urandom")?, &mut number)?;
+        let number = u64::from_ne_bytes(number);
+        let mut bytes = vec![0; tally::BYTES];
+        bytes[tally::MAGIC_AT..][..8].copy_from_slice(&tally::MAGIC.to_le_bytes());
+        bytes[tally::VERSION_AT..][..4].copy_from_slice(&tally::VERSION.to_le_bytes());
+        let name = std::ffi::CString::new(tally::memory_name(number))?;
+        let memory = sys::memory_to_write(&name, &bytes)?;
+        Ok(Self { memory: File::from(sys::out_of_the_way(memory)?), number })
+    }
+
+    /// The variable by which the program finds it.
+    pub fn variable(&self) -> (&'static str, String) {
+        let address =
+            Address { process: std::process::id(), descriptor: self.memory.as_raw_fd() as u32, number: self.number };
+        (tally::VARIABLE, address.to_string())
+    }
+
+    /// What has been counted so far.
+    pub fn sums(&self) -> Sums {
+        let mut bytes = vec![0; tally::BYTES];
+        let read = std::os::unix::fs::FileExt::read_exact_at(&self.memory, &mut bytes, 0);
+        read.ok().and_then(|()| Sums::read(&bytes)).unwrap_or_default()
+    }
+}
+
+/// How a program has ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum End {
+    Code(i32),
+    Signal(i32),
+}
+
+impl End {
+    /// Ends this process in the same way.
+    pub fn imitate(self) -> ! {
+        match self {
+            Self::Code(code) => sys::exit_now(code),
+            Self::Signal(signal) => sys::end_by_signal(signal),
+        }
+    }
+}
+
+/// Runs the program, with `tally`, to its end. `keep`: what of ours stays open meanwhile; our own standard input and output
+/// are let go of, so that who is at their other ends sees the program's. This process must have one thread only.
+///
+/// # Errors
+/// The program cannot be started.
+pub fn run(command: &mut Command, tally: &Tally, keep: &[RawFd]) -> io::Result<End> {
+    let signals = SignalSet::all();
+    let before = signals.block()?;
+    let descriptor = signals.descriptor()?;
+    let (name, value) = tally.variable();
+    let child = sys::spawn_beside(command.env(name, value), before)? as i32;
+    let ours = [keep, &[descriptor.as_raw_fd(), tally.memory.as_raw_fd()]].concat();
+    let _ = sys::let_go_of_others(&ours);
+    serve(&descriptor, child)
+}
+
+fn serve(descriptor: &OwnedFd, child: i32) -> io::Result<End> {
+    loop {
+        let mut readable = [libc::pollfd { fd: descriptor.as_raw_fd(), events: libc::POLLIN, revents: 0 }];
+        sys::poll(&mut readable, -1)?;
+        while let Some(Came { signal, by_kernel, sender }) = sys::read_signal_from(descriptor) {
+            match signal {
+                libc::SIGCHLD => {}
+                libc::SIGCONT => drop(sys::kill(child, signal)),
+                _ if by_kernel || sender == child => {}
+                _ => drop(sys::kill(child, signal)),
+            }
+        }
+        while let Some(status) = sys::change_of(child)? {
+            if libc::WIFEXITED(status) {
+                return Ok(End::Code(libc::WEXITSTATUS(status)));
+            }
+            if libc::WIFSIGNALED(status) {
+                return Ok(End::Signal(libc::WTERMSIG(status)));
+            }
+            // For a shell with job control it is us who stops. Who is stopped by his number alone is continued by it, too.
+            if libc::WIFSTOPPED(status) && libc::WSTOPSIG(status) != libc::SIGSTOP {
+                crate::signals::stop_here();
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_counted_in_the_memory_is_read() {
+        let tally = Tally::new().expect("memory");
+        assert_eq!(tally.sums(), Sums::default());
+        let (name, address) = tally.variable();
+        let address = Address::parse(&address).expect("an address");
+        assert_eq!((name, address.process), (tally::VARIABLE, std::process::id()));
+        let memory = File::options().write(true).open(format!("/proc/self/fd/{}", address.descriptor)).expect("it");
+        let at = tally::STRIPES_AT + 5 * tally::STRIPE_BYTES;
+        std::os::unix::fs::FileExt::write_all_at(&memory, &9u64.to_le_bytes(), at as u64).expect("written");
+        assert_eq!(tally.sums().counters[0], 9);
+        assert!(memory.set_len(0).is_err(), "nobody can take it from those who have it mapped");
+    }
+}
