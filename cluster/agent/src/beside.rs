@@ -4,7 +4,10 @@
 //! What the program gets anyway, because it is in the same group (a terminal's signals), is not sent twice. It is killed
 //! when we are.
 
-use crate::sys::{self, Came, SignalSet};
+#[allow(unsafe_code)]
+mod sys;
+
+use crate::sys::{Came, SignalSet, exit_now, kill, poll, read_signal_from};
 use std::fs::File;
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
@@ -58,7 +61,7 @@ impl End {
     /// Ends this process in the same way.
     pub fn imitate(self) -> ! {
         match self {
-            Self::Code(code) => sys::exit_now(code),
+            Self::Code(code) => exit_now(code),
             Self::Signal(signal) => sys::end_by_signal(signal),
         }
     }
@@ -83,13 +86,13 @@ pub fn run(command: &mut Command, tally: &Tally, keep: &[RawFd]) -> io::Result<E
 fn serve(descriptor: &OwnedFd, child: i32) -> io::Result<End> {
     loop {
         let mut readable = [libc::pollfd { fd: descriptor.as_raw_fd(), events: libc::POLLIN, revents: 0 }];
-        sys::poll(&mut readable, -1)?;
-        while let Some(Came { signal, by_kernel, sender }) = sys::read_signal_from(descriptor) {
+        poll(&mut readable, -1)?;
+        while let Some(Came { signal, by_kernel, sender }) = read_signal_from(descriptor) {
             match signal {
                 libc::SIGCHLD => {}
-                libc::SIGCONT => drop(sys::kill(child, signal)),
+                libc::SIGCONT => drop(kill(child, signal)),
                 _ if by_kernel || sender == child => {}
-                _ => drop(sys::kill(child, signal)),
+                _ => drop(kill(child, signal)),
             }
         }
         while let Some(status) = sys::change_of(child)? {

@@ -6,7 +6,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 use std::os::unix::process::CommandExt as _;
 
-fn check(result: i32) -> io::Result<i32> {
+pub(crate) fn check(result: i32) -> io::Result<i32> {
     if result < 0 { Err(io::Error::last_os_error()) } else { Ok(result) }
 }
 
@@ -54,25 +54,6 @@ pub fn wait_any() -> io::Result<Option<(i32, i32)>> {
     // SAFETY: `status` is a valid place for the status.
     let pid = check(unsafe { libc::waitpid(-1, &mut status, libc::WNOHANG) })?;
     Ok((pid != 0).then_some((pid, status)))
-}
-
-/// What has become of this child since it was last asked for, if anything: its raw wait status, also where it has stopped.
-pub fn change_of(pid: i32) -> io::Result<Option<i32>> {
-    let mut status = 0;
-    // SAFETY: `status` takes the answer.
-    let changed = check(unsafe { libc::waitpid(pid, &mut status, libc::WNOHANG | libc::WUNTRACED) })?;
-    Ok((changed != 0).then_some(status))
-}
-
-/// Ends this process by `signal`, without an image of its memory: it is not ours that matters.
-pub fn end_by_signal(signal: i32) -> ! {
-    let none = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
-    // SAFETY: a valid limit.
-    unsafe { libc::setrlimit(libc::RLIMIT_CORE, &none) };
-    reset_signal(signal);
-    let _ = SignalSet::of(&[]).block_only();
-    let _ = kill(std::process::id() as i32, signal);
-    exit_now(128 + signal)
 }
 
 /// Waits until the child `pid` has ended.
@@ -301,50 +282,6 @@ pub fn sealed_memory(name: &CStr, bytes: &[u8]) -> io::Result<OwnedFd> {
     Ok(file.into())
 }
 
-/// Memory with these bytes whose length nobody can change.
-pub fn memory_to_write(name: &CStr, bytes: &[u8]) -> io::Result<OwnedFd> {
-    use std::io::Write as _;
-    // SAFETY: `name` ends with a zero byte.
-    let fd = check(unsafe { libc::memfd_create(name.as_ptr(), libc::MFD_CLOEXEC | libc::MFD_ALLOW_SEALING) })?;
-    // SAFETY: a new descriptor that nobody else owns.
-    let mut file = std::fs::File::from(unsafe { OwnedFd::from_raw_fd(fd) });
-    file.write_all(bytes)?;
-    let seals = libc::F_SEAL_SEAL | libc::F_SEAL_SHRINK | libc::F_SEAL_GROW;
-    // SAFETY: no memory is passed.
-    check(unsafe { libc::fcntl(file.as_raw_fd(), libc::F_ADD_SEALS, seals) })?;
-    Ok(file.into())
-}
-
-/// The same description at a number where programs do not look, for programs that are started.
-pub fn out_of_the_way(fd: OwnedFd) -> io::Result<OwnedFd> {
-    let (soft, _) = descriptor_limits()?;
-    let lowest = soft.saturating_sub(64).min(900) as i32;
-    // SAFETY: no memory is passed.
-    let moved = check(unsafe { libc::fcntl(fd.as_raw_fd(), libc::F_DUPFD, lowest) })?;
-    // SAFETY: a new descriptor that nobody else owns.
-    Ok(unsafe { OwnedFd::from_raw_fd(moved) })
-}
-
-/// Closes all descriptors but the standard error output and those to `keep`; the other standard streams lead nowhere then.
-/// For a process that uses no others any more.
-pub fn let_go_of_others(keep: &[RawFd]) -> io::Result<()> {
-    let nowhere = std::fs::File::options().read(true).write(true).open("/dev/null")?;
-    replace(libc::STDIN_FILENO, &nowhere)?;
-    replace(libc::STDOUT_FILENO, &nowhere)?;
-    drop(nowhere);
-    let mut keep = keep.to_vec();
-    keep.sort_unstable();
-    let mut from = libc::STDERR_FILENO + 1;
-    for kept in keep.into_iter().chain([RawFd::MAX]) {
-        if kept > from {
-            // SAFETY: no memory is passed; the caller says that nobody uses them.
-            unsafe { libc::syscall(libc::SYS_close_range, from, kept - 1, 0) };
-        }
-        from = kept.saturating_add(1);
-    }
-    Ok(())
-}
-
 /// The addresses of the interfaces that are up, without loopback and those that count on one link only.
 pub fn interface_addresses() -> Vec<IpAddr> {
     let mut list = std::ptr::null_mut();
@@ -486,13 +423,6 @@ pub enum Apart {
     Group,
     /// In a session of its own as well: without a terminal, and without the signals by which one stops programs.
     Session,
-}
-
-/// Starts `command` beside us, with this signal mask.
-pub fn spawn_beside(command: &mut std::process::Command, mask: SignalSet) -> io::Result<u32> {
-    // SAFETY: a system call, and no memory is asked for: fit to run between fork and exec.
-    unsafe { command.pre_exec(move || mask.block_only().map(drop)) };
-    spawn(command, Apart::Beside)
 }
 
 /// Starts `command`. The kernel kills it when we are gone: whoever else would have is then gone, too.

@@ -11,9 +11,8 @@ use std::ffi::c_int;
 use std::mem::MaybeUninit;
 use std::sync::atomic::{AtomicI32, AtomicPtr, AtomicU32, AtomicU64, Ordering};
 
-use weft_fabric::stream::{Cause, Readable, Reason, Stream};
+use weft_fabric::stream::{Readable, Reason, Stream};
 
-use super::meet::STREAMS;
 use super::table::{self, Entry, PLACES};
 use super::{early, epoll, far, incoming, life, meet, raw, udp};
 
@@ -108,7 +107,7 @@ pub struct Connection {
     /// The cell in which processes of a fork family count who holds the socket; 0 for none.
     pub family: AtomicU32,
     /// What it is counted as, of what is counted only as long as it holds: see [`Connection::count_as`]. 0 for nothing.
-    counted_as: AtomicU32,
+    pub counted_as: AtomicU32,
     next_free: AtomicU32,
 }
 
@@ -390,34 +389,6 @@ impl Connection {
     fn change_state(&self, state: u32) {
         let generation = (self.state.load(Ordering::Relaxed) & !STATE_MASK).wrapping_add(GENERATION);
         self.state.store(generation | state, Ordering::SeqCst);
-    }
-
-    /// It is with the kernel for this cause, and no more for the one before; for none, it has left the kernel.
-    pub fn count_as(&self, cause: Option<Cause>) {
-        let number = cause.map_or(0, |cause| cause.reason as u32 + 1);
-        let before = self.counted_as.swap(number, Ordering::Relaxed);
-        if before == number {
-            return;
-        }
-        if let Some(before) = Reason::ALL.get((before as usize).wrapping_sub(1)) {
-            STREAMS.counters().moved_on(*before);
-        }
-        if let Some(cause) = cause {
-            STREAMS.counters().fell_back(cause);
-        }
-    }
-
-    /// A call has moved something by the kernel: from now on it counts as one that has not been offered yet.
-    #[inline]
-    pub fn begin_to_count(&self) {
-        if self.counted_as.load(Ordering::Relaxed) == 0 && self.state_now() == FRESH {
-            self.count_as(Some(Reason::Short.into()));
-        }
-    }
-
-    /// In a child after a fork: the parent has counted it.
-    pub fn forget_counts(&self) {
-        self.counted_as.store(0, Ordering::Relaxed);
     }
 
     /// Whether no call holds it.

@@ -7,7 +7,7 @@
 //!
 //! - `table`: what each descriptor number is; `conn`: one record per socket; `meet`: counted, offered, attached;
 //!   `expect`: calls meanwhile;
-//!   `tally`: what all processes of a command count;
+//!   `counted`, `tally`: what is counted of them, and what all processes of a command count;
 //!   `family`, `life`: fork, exec, close, handing back to the kernel; `rescue`: bytes of a peer that is gone.
 //! - `ends`: what closing, exiting and being killed do to bytes that nobody has read.
 //! - `route`: where a data call goes; `outgoing`, `incoming`, `splice`: the rings; `wait`, `pace`, `signals`: waiting.
@@ -32,6 +32,7 @@ mod abi;
 mod attend;
 mod conn;
 mod cookies;
+mod counted;
 mod early;
 mod ends;
 mod epoll;

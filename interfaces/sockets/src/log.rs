@@ -57,7 +57,7 @@ pub fn fell_back(fd: c_int, cause: impl Into<Cause>) {
 
 /// The sums of this process, at its end, where it belongs to no command that adds them up; none where it had no sockets.
 pub fn sums() {
-    let sums = Sums { processes: 1, counters: STREAMS.counters().numbers(), ..Sums::default() };
+    let sums = Sums { begun: 1, processes: 1, counters: STREAMS.counters().numbers(), ..Sums::default() };
     if sums.has_sockets() {
         settings::to_report(|file| sums.lines(|text| line_into(file, text)));
     }

@@ -470,13 +470,6 @@ pub fn user() -> u32 {
     unsafe { kernel!(libc::SYS_geteuid) }.map_or(0, |user| user as u32)
 }
 
-/// Whether this process may read the file now.
-pub fn may_read(path: &CStr) -> bool {
-    // SAFETY: a C string.
-    let asked = unsafe { kernel!(libc::SYS_faccessat2, libc::AT_FDCWD, path.as_ptr(), libc::R_OK, libc::AT_EACCESS) };
-    asked != Err(libc::EACCES)
-}
-
 /// Moves a descriptor of our own to where programs do not look.
 pub fn move_high(fd: c_int) -> c_int {
     match fcntl(fd, libc::F_DUPFD_CLOEXEC, 900) {

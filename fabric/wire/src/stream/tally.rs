@@ -12,7 +12,8 @@ pub const MAGIC: u64 = u64::from_le_bytes(*b"weft-tal");
 pub const VERSION: u32 = 1;
 pub const MAGIC_AT: usize = 0;
 pub const VERSION_AT: usize = 8;
-/// Stripes that were given out (32 bits); the next process takes this one, modulo [`STRIPES`].
+/// Programs and forks with the library, and so stripes that were given out (32 bits); the next process takes this one, modulo
+/// [`STRIPES`].
 pub const GIVEN_AT: usize = 12;
 /// Processes that have counted anything (64 bits).
 pub const PROCESSES_AT: usize = 16;
@@ -29,6 +30,7 @@ pub const BYTES: usize = STRIPES_AT + STRIPES * STRIPE_BYTES;
 
 /// Counters of a stripe.
 pub const NUMBERS: usize = COUNTER_NAMES.len() + REASON_NAMES.len();
+const _: () = assert!(GIVEN_AT == VERSION_AT + 4);
 const _: () = assert!(NUMBERS * 8 <= STRIPE_BYTES && OPTIONS_AT + OPTIONS * OPTION_BYTES <= STRIPES_AT);
 
 /// Where option number `index` stands.
@@ -176,6 +178,9 @@ impl Display for KernelOnly {
 /// Sums, to be told to people.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Sums {
+    /// Programs that have begun with the library, and forks of theirs.
+    pub begun: u64,
+    /// Processes that have counted anything but waiting.
     pub processes: u64,
     pub counters: [u64; NUMBERS],
     /// Those that came.
@@ -184,7 +189,7 @@ pub struct Sums {
 
 impl Default for Sums {
     fn default() -> Self {
-        Self { processes: 0, counters: [0; NUMBERS], options: [None; OPTIONS] }
+        Self { begun: 0, processes: 0, counters: [0; NUMBERS], options: [None; OPTIONS] }
     }
 }
 
@@ -203,6 +208,7 @@ impl Sums {
             KernelOnly::of_key(key).map(|option| (option, count))
         };
         Some(Self {
+            begun: word(VERSION_AT)? >> 32,
             processes: word(PROCESSES_AT)?,
             counters: std::array::from_fn(sum),
             options: std::array::from_fn(option),
@@ -215,11 +221,17 @@ impl Sums {
         (0..NUMBERS).any(|number| self.counters[number] != 0 && !waits(number))
     }
 
-    /// Calls `line` with each line.
+    /// Calls `line` with each line; there is one at least.
     pub fn lines(&self, mut line: impl FnMut(fmt::Arguments<'_>)) {
         let [accelerated, ring_in, ring_out, kernel_in, kernel_out, bells, sleeps, datagrams_in, datagrams_out, ..] =
             self.counters;
-        let processes = self.processes;
+        let Self { begun, processes, .. } = *self;
+        if !self.has_sockets() {
+            return match begun {
+                0 => line(format_args!("sockets: no process has had the library")),
+                _ => line(format_args!("sockets: no process has moved anything over a TCP or UDP socket")),
+            };
+        }
         line(format_args!(
             "sockets: accelerated {accelerated} ends of connections; over shared memory {ring_in} bytes in, {ring_out} \
              bytes out; through the kernel {kernel_in} bytes in, {kernel_out} bytes out; {bells} wake-ups of others, \
@@ -305,6 +317,7 @@ mod tests {
         let mut memory = vec![0; BYTES];
         assert_eq!(Sums::read(&memory), None);
         put(&mut memory, MAGIC_AT, MAGIC);
+        put(&mut memory, VERSION_AT, u64::from(VERSION) | 5 << 32);
         put(&mut memory, PROCESSES_AT, 2);
         let reason = |reason: usize| (COUNTER_NAMES.len() + reason) * 8;
         // A connection was counted by one process and taken off by another one.
@@ -323,6 +336,14 @@ mod tests {
         assert_eq!(lines[3], format!("sockets: stayed with the kernel 2: {}", REASON_MEANINGS[15]));
         assert!(lines[0].ends_with("processes with sockets: 2") && lines.len() == 4, "{lines:?}");
         assert_eq!(Sums::read(&memory[1..]), None);
+        let only = |sums: Sums| {
+            let mut said = String::new();
+            sums.lines(|line| said += &line.to_string());
+            said
+        };
+        assert_eq!(only(Sums::default()), "sockets: no process has had the library");
+        let idle = Sums { begun: 3, ..Sums::default() };
+        assert_eq!(only(idle), "sockets: no process has moved anything over a TCP or UDP socket");
     }
 
     #[test]

@@ -90,9 +90,11 @@ fn names(list: &[u8]) -> impl Iterator<Item = &[u8]> {
 
 fn may_read(name: &[u8]) -> bool {
     let mut path = [0u8; MOST_BYTES];
-    let Some(place) = path.get_mut(..name.len()) else { return true };
+    let Some(place) = path[..MOST_BYTES - 1].get_mut(..name.len()) else { return true };
     place.copy_from_slice(name);
-    CStr::from_bytes_until_nul(&path).is_ok_and(raw::may_read)
+    let _errno = raw::KeepErrno::new();
+    // SAFETY: a string of C: there is room for a zero behind the name.
+    unsafe { libc::faccessat(libc::AT_FDCWD, path.as_ptr().cast(), libc::R_OK, libc::AT_EACCESS) == 0 }
 }
 
 /// The variable with all libraries of `list` but `library`; there is room.
