@@ -250,6 +250,25 @@ pub fn cookie(socket: RawFd) -> io::Result<u64> {
     option(socket, libc::SOL_SOCKET, libc::SO_COOKIE, 0u64)
 }
 
+/// Lets the kernel drop every datagram for this socket that does not begin with `word`, highest byte first.
+pub fn admit_only(socket: RawFd, word: u32) -> io::Result<()> {
+    const LOAD: u16 = (libc::BPF_LD | libc::BPF_W | libc::BPF_ABS) as u16;
+    const COMPARE: u16 = (libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K) as u16;
+    const ANSWER: u16 = (libc::BPF_RET | libc::BPF_K) as u16;
+    // One that is too short to be looked at is dropped by the first step.
+    let mut steps = [
+        libc::sock_filter { code: LOAD, jt: 0, jf: 0, k: 0 },
+        libc::sock_filter { code: COMPARE, jt: 0, jf: 1, k: word },
+        libc::sock_filter { code: ANSWER, jt: 0, jf: 0, k: u32::MAX },
+        libc::sock_filter { code: ANSWER, jt: 0, jf: 0, k: 0 },
+    ];
+    let program = libc::sock_fprog { len: steps.len() as u16, filter: steps.as_mut_ptr() };
+    let (level, name) = (libc::SOL_SOCKET as usize, libc::SO_ATTACH_FILTER as usize);
+    let (at, bytes) = ((&raw const program) as usize, size_of_val(&program));
+    // SAFETY: the program and its steps live across the call, which copies them.
+    unsafe { checked(libc::SYS_setsockopt, [socket as usize, level, name, at, bytes, 0]) }.map(drop)
+}
+
 /// Who is at the other end of a Unix socket; process 0 where it has no number among ours.
 pub fn peer(socket: RawFd) -> io::Result<libc::ucred> {
     let nobody = libc::ucred { pid: 0, uid: u32::MAX, gid: 0 };

@@ -73,7 +73,11 @@ pub fn main(given: &Arguments) -> Result<()> {
         _ => {
             let idle = idle.unwrap_or(rendezvous::IDLE);
             let outcome = if given.ensure { rendezvous::ensure_for(idle) } else { rendezvous::run(idle) };
-            outcome.context("cannot serve as rendezvous")
+            outcome.context("cannot serve as rendezvous")?;
+            match rendezvous::common_name_is_squatted().filter(|_| given.ensure) {
+                Some(error) => Err(error).context("serves root only, and joins no programs of different users"),
+                None => Ok(()),
+            }
         }
     }
 }

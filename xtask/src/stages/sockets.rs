@@ -10,8 +10,9 @@ pub static STAGE: Stage = Stage {
     needs: &[Need::CCompiler],
     gate: false,
     run: || {
-        let tests =
-            ["behaviour", "duplex", "oracle", "stats", "udp"].map(|part| format!("--test sockets_{part}")).join(" ");
+        let tests = ["behaviour", "duplex", "oracle", "squatted", "stats", "udp"]
+            .map(|part| format!("--test sockets_{part}"))
+            .join(" ");
         let arguments =
             format!("test -p weft-tests --features sockets --no-fail-fast {tests} -- --test-threads 1 --show-output");
         cargo_test(cargo(&arguments.split(' ').collect::<Vec<_>>()))

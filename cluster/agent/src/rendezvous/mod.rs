@@ -51,20 +51,53 @@ pub fn ensure_for(idle: Duration) -> io::Result<()> {
     }
     let sockets = match listen() {
         Ok(sockets) => sockets,
-        // Somebody else was faster.
-        Err(error) if error.kind() == io::ErrorKind::AddrInUse => return Ok(()),
+        Err(error) if error.kind() == io::ErrorKind::AddrInUse => return await_other(),
         Err(error) => return Err(error),
     };
     let mut keep: Vec<_> = sockets.iter().map(sys::Listener::descriptor).collect();
     sys::detached(&mut keep, move || drop(server::run(sockets, None, idle)))
 }
 
+/// Our name is taken: another process of this user was faster, and listens in a moment, or another user has it.
+fn await_other() -> io::Result<()> {
+    let (name, length) = user_name(sys::user());
+    for _ in 0..LOOKS {
+        match sys::connect() {
+            Ok(_) => return Ok(()),
+            Err(error) if error.kind() == io::ErrorKind::PermissionDenied => break,
+            Err(_) => std::thread::sleep(LOOK),
+        }
+    }
+    Err(sys::squatted(&name[..length]))
+}
+
+/// For one that has bound its name and is about to listen.
+const LOOKS: u32 = 50;
+const LOOK: Duration = Duration::from_millis(10);
+
+/// Root only: the second name, under which its rendezvous joins processes of different users, is another user's. An error
+/// that says so, if it is.
+#[must_use]
+pub fn common_name_is_squatted() -> Option<io::Error> {
+    let name = COMMON_NAME.as_bytes();
+    (sys::user() == 0 && sys::is_squatted(name)).then(|| sys::squatted(name))
+}
+
 /// Serves until nobody has been there for `idle`.
 ///
 /// # Errors
-/// `AddrInUse` when this user has one already; what else the kernel refuses.
+/// `AddrInUse` when this user has one already; `PermissionDenied` when another user has the name; what else the kernel refuses.
 pub fn run(idle: Duration) -> io::Result<()> {
-    server::run(listen()?, None, idle)
+    server::run(listen_alone()?, None, idle)
+}
+
+/// As [`listen`], and says of a name that is taken whether it is another user's.
+fn listen_alone() -> io::Result<Vec<sys::Listener>> {
+    let (name, length) = user_name(sys::user());
+    listen().map_err(|error| match error.kind() {
+        io::ErrorKind::AddrInUse if sys::is_squatted(&name[..length]) => sys::squatted(&name[..length]),
+        _ => error,
+    })
 }
 
 /// As [`run`], with connections to other hosts. `guardian` is made once it is known that no other rendezvous serves.
@@ -75,7 +108,7 @@ pub fn run_with<E: From<io::Error>>(
     guardian: impl FnOnce() -> Result<Box<dyn Guardian>, E>,
     idle: Duration,
 ) -> Result<(), E> {
-    let sockets = listen()?;
+    let sockets = listen_alone()?;
     sys::raise_limit();
     Ok(server::run(sockets, Some(guardian()?), idle)?)
 }

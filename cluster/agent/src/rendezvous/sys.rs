@@ -94,6 +94,30 @@ fn connect_to(name: &[u8], must_be: u32) -> io::Result<OwnedFd> {
     Ok(socket)
 }
 
+/// The user who listens at this name, if anybody does.
+fn holder(name: &[u8]) -> io::Result<u32> {
+    let socket = socket()?;
+    let (address, length) = address(name);
+    // SAFETY: the address is valid for the length said.
+    check(unsafe { libc::connect(socket.as_raw_fd(), (&raw const address).cast(), length) })?;
+    Ok(peer(&socket)?.uid)
+}
+
+/// Whether another user listens at this name.
+pub fn is_squatted(name: &[u8]) -> bool {
+    holder(name).is_ok_and(|holder| holder != user())
+}
+
+/// The error of a name that is not to be had.
+pub fn squatted(name: &[u8]) -> io::Error {
+    let holder = match holder(name) {
+        Ok(user) => format!("user {user}"),
+        Err(_) => "somebody who does not listen".to_owned(),
+    };
+    let text = format!("{holder} holds the name '@{}' of Unix sockets", String::from_utf8_lossy(name));
+    io::Error::new(io::ErrorKind::PermissionDenied, text)
+}
+
 const SO_PEERPIDFD: i32 = 77;
 
 /// Calls the process at the other end by a signal that means nothing to programs (`SIGURG`): that one, and never another

@@ -171,8 +171,10 @@ pub enum Armed {
 
 /// Set in the armed word of a set.
 const SET: u64 = 1 << 63;
-/// Bells are numbers of so many bits, never 0.
+/// Bells are numbers of so many bits, never 0. The upper half is in the name, which everybody sees; the lower half is the
+/// word that rings, which only those know who share memory.
 pub const BELL_BITS: u32 = 56;
+const NAMED_BITS: u32 = BELL_BITS / 2;
 
 impl Armed {
     pub const fn word(self) -> u64 {
@@ -197,12 +199,17 @@ impl Armed {
 }
 
 /// The abstract name of a bell, without the leading zero byte.
-pub fn bell_name(bell: u64) -> [u8; 26] {
-    let mut name = *b"weft-bell-0000000000000000";
+pub fn bell_name(bell: u64) -> [u8; 17] {
+    let mut name = *b"weft-bell-0000000";
     for (at, byte) in name[10..].iter_mut().enumerate() {
-        *byte = b"0123456789abcdef"[(bell >> (60 - 4 * at) & 15) as usize];
+        *byte = b"0123456789abcdef"[(bell >> (BELL_BITS as usize - 4 - 4 * at) & 15) as usize];
     }
     name
+}
+
+/// What a datagram says that rings this bell: four bytes, big-endian. Others ring nothing.
+pub const fn bell_word(bell: u64) -> u32 {
+    (bell & ((1 << NAMED_BITS) - 1)) as u32
 }
 
 #[cfg(test)]
@@ -243,7 +250,8 @@ mod tests {
     }
 
     #[test]
-    fn bell_s_name_is_its_number() {
-        assert_eq!(&bell_name(0x00ab_cdef_0123_4567), b"weft-bell-00abcdef01234567");
+    fn bell_s_name_is_half_of_its_number_and_its_word_the_other() {
+        assert_eq!(&bell_name(0x00ab_cdef_0123_4567), b"weft-bell-abcdef0");
+        assert_eq!(bell_word(0x00ab_cdef_0123_4567), 0x0123_4567);
     }
 }

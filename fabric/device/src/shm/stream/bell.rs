@@ -1,11 +1,12 @@
 //! Bells: abstract datagram sockets that sleepers wait on. Anyone who knows a bell's number can ring it, with nothing
-//! handed over; a bell that rings for nothing costs a look.
+//! handed over; a bell that rings for nothing costs a look. The name, which others see, is only half of that number: what does
+//! not begin with the other half is dropped by the kernel, and wakes nobody.
 
 use crate::kernel::{self, Abstract};
 use std::io;
 use std::os::fd::RawFd;
 use std::sync::atomic::{AtomicI32, AtomicU32, AtomicU64, Ordering};
-use weft_wire::stream::arena::{BELL_BITS, bell_name};
+use weft_wire::stream::arena::{BELL_BITS, bell_name, bell_word};
 
 const VACANT: u32 = 0;
 /// Free, and perhaps rung; free, and surely not.
@@ -151,7 +152,12 @@ fn new_bell(entry: &Entry) -> io::Result<()> {
     let socket = kernel::socket(libc::AF_UNIX, libc::SOCK_DGRAM)?;
     let bound = (0..8).find_map(|_| {
         let number = kernel::random() >> (64 - BELL_BITS);
-        (number != 0 && kernel::bind(socket, &Abstract::new(&bell_name(number))).is_ok()).then_some(number)
+        if number == 0 || kernel::bind(socket, &Abstract::new(&bell_name(number))).is_err() {
+            return None;
+        }
+        // Where the kernel has no filters the name is all that is wanted.
+        let _ = kernel::admit_only(socket, bell_word(number));
+        Some(number)
     });
     let Some(number) = bound else {
         kernel::close(socket);
@@ -247,7 +253,7 @@ pub fn ring(number: u64) {
     let _inside = Inside::enter();
     // Without a descriptor nobody can be rung: only where the program has closed ours, and used up all others since.
     if let Some(ringer) = ringer() {
-        let _ = kernel::send_to(ringer, &[1], &Abstract::new(&bell_name(number)));
+        let _ = kernel::send_to(ringer, &bell_word(number).to_be_bytes(), &Abstract::new(&bell_name(number)));
     }
 }
 
@@ -275,9 +281,24 @@ mod tests {
         assert!(kernel::receive(bell.descriptor(), &mut byte).is_err(), "silent at first");
         ring(bell.number());
         ring(bell.number());
-        assert_eq!(kernel::receive(bell.descriptor(), &mut byte).expect("rung"), 1);
+        assert!(kernel::receive(bell.descriptor(), &mut byte).is_ok(), "rung");
         bell.drain();
         assert!(kernel::receive(bell.descriptor(), &mut byte).is_err(), "drained");
+        bell.give_back(true);
+    }
+
+    /// Names are seen by everybody in the network namespace.
+    #[test]
+    fn who_knows_the_name_alone_rings_nothing() {
+        let bell = Bell::take().expect("a bell");
+        let (name, ringer) = (Abstract::new(&bell_name(bell.number())), ringer().expect("a socket"));
+        let mut bytes = [0; 64];
+        for length in [0, 1, 3, 4, 8, 64] {
+            assert_eq!(kernel::send_to(ringer, &vec![0xff; length], &name).ok(), Some(length), "who sends is not told");
+            assert!(kernel::receive(bell.descriptor(), &mut bytes).is_err(), "{length} bytes have rung it");
+        }
+        ring(bell.number());
+        assert!(kernel::receive(bell.descriptor(), &mut bytes).is_ok());
         bell.give_back(true);
     }
 
@@ -291,7 +312,7 @@ mod tests {
         ring(bell.number());
         bell.drain();
         let mut byte = [0];
-        assert_eq!(kernel::receive(descriptor, &mut byte).expect("still there"), 1, "it is another's by now");
+        assert!(kernel::receive(descriptor, &mut byte).is_ok(), "still there: it is another's by now");
         kernel::close(descriptor);
         bell.give_back(true);
     }
