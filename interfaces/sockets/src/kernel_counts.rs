@@ -8,7 +8,7 @@ use libc::{AF_INET, AF_INET6, IPPROTO_TCP, SOL_SOCKET, sockaddr_in, sockaddr_in6
 use weft_fabric::stream::Reason;
 
 use super::conn::Connection;
-use super::{raw, settings};
+use super::{raw, rest, settings};
 
 const ESTABLISHED: u8 = 1;
 /// The states of a connection whose other side has ended it: by an end of its own direction, or altogether.
@@ -214,6 +214,8 @@ pub fn read_options(conn: &Connection, fd: c_int) {
     options.send_timeout.store(timeout_ns(fd, libc::SO_SNDTIMEO), Ordering::Relaxed);
     let low = raw::option(fd, SOL_SOCKET, libc::SO_RCVLOWAT, 1 as c_int).unwrap_or(1);
     options.low_water.store(low.max(1) as u32, Ordering::Relaxed);
+    let tells = raw::option(fd, IPPROTO_TCP, rest::TCP_INQ, 0 as c_int).unwrap_or(0);
+    options.tells_left.store(u32::from(tells != 0), Ordering::Relaxed);
 }
 
 /// `SO_RCVTIMEO` or `SO_SNDTIMEO`; 0 for none.

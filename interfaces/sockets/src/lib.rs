@@ -52,6 +52,7 @@ mod poll;
 mod raw;
 mod real;
 mod rescue;
+mod rest;
 mod route;
 mod select;
 mod settings;

@@ -6,13 +6,11 @@ use libc::{FIOASYNC, FIONBIO, FIONREAD, IPPROTO_TCP, O_ASYNC, O_NONBLOCK, SOL_SO
 use weft_fabric::stream::KernelOnly;
 
 use super::conn::{self, ATTACHED};
-use super::{ends, incoming, kernel_counts, life, raw, udp};
+use super::{ends, incoming, kernel_counts, life, raw, rest, udp};
 
 const SO_RCVTIMEO_NEW: c_int = 66;
 const SO_SNDTIMEO_NEW: c_int = 67;
 const TCP_ZEROCOPY_RECEIVE: c_int = 35;
-/// What is still to be read is told beside what is.
-const TCP_INQ: c_int = 36;
 
 /// Before `setsockopt`: an option that changes what the bytes of the stream are makes the connection the kernel's.
 /// `number`: its value, if it may be one.
@@ -20,7 +18,7 @@ pub fn before_set(fd: c_int, level: c_int, name: c_int, number: Option<c_int>) {
     udp::before_set(fd, level, name, number);
     let kernels = match level {
         SOL_SOCKET => name == libc::SO_ZEROCOPY,
-        IPPROTO_TCP => matches!(name, libc::TCP_ULP | libc::TCP_REPAIR | TCP_INQ),
+        IPPROTO_TCP => matches!(name, libc::TCP_ULP | libc::TCP_REPAIR),
         _ => false,
     };
     if kernels {
@@ -45,7 +43,8 @@ pub fn before_get(fd: c_int, level: c_int, name: c_int) {
 /// After `setsockopt`: what calls on an attached connection follow. (Of others it is read when they are attached.)
 pub fn after_set(fd: c_int, level: c_int, name: c_int) {
     let ours = [libc::SO_RCVTIMEO, libc::SO_SNDTIMEO, SO_RCVTIMEO_NEW, SO_SNDTIMEO_NEW, libc::SO_RCVLOWAT];
-    if level != SOL_SOCKET || !ours.contains(&name) {
+    let is_ours = (level == SOL_SOCKET && ours.contains(&name)) || (level == IPPROTO_TCP && name == rest::TCP_INQ);
+    if !is_ours {
         return;
     }
     if let Some(held) = conn::hold(fd)

@@ -68,6 +68,7 @@ impl Stream {
             &own.receiver.ended,
             &own.side.nonblocking,
             &own.side.options.low_water,
+            &own.side.options.tells_left,
             &own.side.options.owed_error,
             &own.side.options.cut_off,
             &out.sender.mode,

@@ -6,7 +6,7 @@ use std::ffi::{c_int, c_uint, c_void};
 use libc::{iovec, mmsghdr, msghdr, off_t, size_t, sockaddr, socklen_t, ssize_t, timespec};
 use weft_fabric::stream::{KernelOnly, Reason};
 
-use crate::{conn, life, real, route, udp};
+use crate::{conn, life, real, rest, route, udp};
 
 unsafe extern "C-unwind" {
     fn __chk_fail() -> !;
@@ -302,7 +302,8 @@ pub unsafe extern "C-unwind" fn recvmsg(fd: c_int, header: *mut msghdr, flags: c
             if !(*header).msg_name.is_null() {
                 (*header).msg_namelen = 0;
             }
-            ((*header).msg_controllen, (*header).msg_flags) = (0, flags & libc::MSG_CMSG_CLOEXEC);
+            (*header).msg_flags = flags & libc::MSG_CMSG_CLOEXEC;
+            rest::tell(fd, &mut *header);
         }
         came
     }

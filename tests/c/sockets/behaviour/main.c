@@ -51,6 +51,7 @@ static const struct a_case cases[] = {
     { "select_beside_an_end", select_beside_an_end },
     { "files", files },
     { "headers", headers },
+    { "told_what_is_left", told_what_is_left },
 };
 
 int main(int argc, char **argv)

@@ -127,6 +127,8 @@ pub struct OwnSide {
 pub struct CallOptions {
     /// Fewer bytes do not wake a receiver.
     pub low_water: AtomicU32,
+    /// 1: a receiver is told how many bytes are left.
+    pub tells_left: AtomicU32,
     /// Nanoseconds that a call may wait, 0 for ever.
     pub receive_timeout: AtomicU64,
     pub send_timeout: AtomicU64,
