@@ -7,6 +7,7 @@ use super::receiver::{Found, Source, find};
 use super::sender::{Room, Target, room};
 use crate::sync::{AtomicU32, AtomicU64, Ordering};
 use proptest::prelude::*;
+use weft_wire::stream::arena::Mode;
 
 #[derive(Clone, Debug)]
 enum Step {
@@ -86,7 +87,28 @@ fn send(world: &World, bytes: usize) {
     }
 }
 
+/// Who waits looks from outside only, and would wait for ever for what a call would call nonsense.
+fn looks_see_what_calls_do(world: &World, by_kernel: u64) {
+    let found = find(&world.direction, &world.own_receiver, GENERATION, SIZE as u64, by_kernel);
+    let mut receiver = world.receiver();
+    let source = receiver.route(by_kernel);
+    let there = if source == Source::Ring { receiver.available(u64::MAX) } else { 0 };
+    let waits = matches!(found, Found::Kernel | Found::Empty);
+    assert!(!waits || !receiver.is_broken(), "{found:?}, {source:?}");
+    assert!(
+        found != Found::Kernel || source != Source::Ring || there > 0,
+        "the kernel is waited for, the ring is read"
+    );
+    receiver.end();
+    let free = room(&world.direction, &world.own_sender, GENERATION, SIZE as u64);
+    let mut sender = world.sender();
+    let target = sender.route();
+    assert!(target != Target::Ring || free != Room::Kernel, "the kernel is waited for, the ring is written");
+    sender.end();
+}
+
 fn receive(world: &World, bytes: usize, by_kernel: u64) {
+    looks_see_what_calls_do(world, by_kernel);
     let mut receiver = world.receiver();
     if receiver.route(by_kernel) == Source::Ring {
         assert!(receiver.available(u64::MAX) <= SIZE as u64);
@@ -157,5 +179,28 @@ fn impossible_positions_break_the_direction_and_stay_so() {
     assert_eq!(world.receiver().route(10), Source::Broken, "a right word comes too late");
     world.direction.receiver.tail.store(21, Ordering::Relaxed);
     assert_eq!(world.sender().push(&[0; SIZE], |_| {}), SIZE - 20, "what is known to be free");
+    assert_eq!(world.sender().route(), Target::Broken);
+}
+
+#[test]
+fn an_end_behind_all_that_was_sent_breaks_the_direction() {
+    let world = World::new();
+    send(&world, 20);
+    receive(&world, 20, 10);
+    world.direction.sender.final_at.store(21, Ordering::Relaxed);
+    world.direction.sender.mode.store(Mode::Final as u32, Ordering::Relaxed);
+    let found = || find(&world.direction, &world.own_receiver, GENERATION, SIZE as u64, 10);
+    assert_eq!(found(), Found::Broken, "the next byte would never come");
+    assert_eq!(world.receiver().route(10), Source::Broken);
+    assert_eq!(found(), Found::Broken);
+}
+
+#[test]
+fn a_receiver_that_is_none_any_more_breaks_the_direction() {
+    let world = World::new();
+    send(&world, SIZE);
+    world.direction.watch.attached.store(GENERATION + 1, Ordering::Relaxed);
+    assert_eq!(room(&world.direction, &world.own_sender, GENERATION, SIZE as u64), Room::Broken);
+    assert_eq!(world.sender().push(&[0], |_| {}), 0);
     assert_eq!(world.sender().route(), Target::Broken);
 }

@@ -161,12 +161,14 @@ impl<'a, B: RingBytes> Receiver<'a, B> {
     /// we did; one that switched before it saw the wish has left the rest in the ring, and only there.
     fn reach_end(&mut self) -> Source {
         let end = self.direction.sender.final_at.load(Ordering::Relaxed);
+        // It was there before the mode was.
+        let head = self.direction.sender.head.load(Ordering::Acquire);
         match end.checked_sub(self.tail) {
             Some(0) => {
                 self.set_phase(Mode::Final);
                 Source::Kernel(None)
             }
-            Some(rest) if rest <= self.bytes.size() => Source::Ring,
+            Some(rest) if rest <= self.bytes.size() && end <= head => Source::Ring,
             _ => self.broken(),
         }
     }
@@ -370,7 +372,8 @@ pub fn has_rest(direction: &Direction, own: &OwnReceiver, generation: u32) -> bo
         && direction.sender.head.load(Ordering::Acquire) != own.tail.load(Ordering::Relaxed)
 }
 
-/// What a receiver would find, without the lock.
+/// What a receiver would find, without the lock. What [`Receiver::route`] would call broken is broken here, too: who waits for
+/// it would wait for ever.
 pub fn find(direction: &Direction, own: &OwnReceiver, generation: u32, size: u64, received_by_kernel: u64) -> Found {
     if own.broken.load(Ordering::Relaxed) != 0 {
         return Found::Broken;
@@ -381,23 +384,32 @@ pub fn find(direction: &Direction, own: &OwnReceiver, generation: u32, size: u64
     if phase == Mode::Final as u32 {
         return Found::Kernel;
     }
-    if own.wants.load(Ordering::Relaxed) != 0
-        && (mode != Some(Mode::Final) || direction.sender.final_at.load(Ordering::Relaxed) == tail)
-    {
+    let before = direction.sender.kernel_before.load(Ordering::Relaxed);
+    match (mode, phase == Mode::Kernel as u32) {
+        (None, _) | (Some(Mode::Kernel), false) => return Found::Broken,
+        (Some(Mode::Kernel), true) => return Found::Kernel,
+        (_, true) if received_by_kernel > before => return Found::Broken,
+        _ => {}
+    }
+    let end = direction.sender.final_at.load(Ordering::Relaxed);
+    let is_over = mode == Some(Mode::Final);
+    if own.wants.load(Ordering::Relaxed) != 0 && (!is_over || end == tail) {
         return Found::Kernel;
     }
-    let before = direction.sender.kernel_before.load(Ordering::Relaxed);
-    if mode == Some(Mode::Kernel) || (phase == Mode::Kernel as u32 && received_by_kernel < before) {
+    if phase == Mode::Kernel as u32 && received_by_kernel < before {
         return Found::Kernel;
     }
     // ORDER: stream-head
     let head = direction.sender.head.load(ordering(Label::StreamHeadLoad, Ordering::Acquire));
-    match (mode, head.checked_sub(tail)) {
-        (Some(Mode::Final), Some(0)) => Found::Kernel,
-        (Some(_), Some(0)) => Found::Empty,
-        (Some(_), Some(bytes)) if bytes <= size => Found::Ring(bytes),
+    if is_over && !(tail..=head).contains(&end) {
+        return Found::Broken;
+    }
+    match head.checked_sub(tail) {
+        Some(0) if is_over => Found::Kernel,
+        Some(0) => Found::Empty,
+        Some(bytes) if bytes <= size => Found::Ring(bytes),
         // Somebody pulled meanwhile.
-        (Some(_), _) if own.tail.load(Ordering::Relaxed) != tail => Found::Empty,
+        _ if own.tail.load(Ordering::Relaxed) != tail => Found::Empty,
         _ => Found::Broken,
     }
 }

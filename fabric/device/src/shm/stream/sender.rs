@@ -142,9 +142,13 @@ impl<'a, B: RingBytes> Sender<'a, B> {
         self.set_phase(Mode::Ring);
     }
 
-    /// Believes the receiver's tail if it is possible.
+    /// Believes the receiver's tail if it is possible, and the receiver is there.
     #[cold]
     fn refresh(&mut self) {
+        if self.direction.watch.attached.load(Ordering::Relaxed) != self.generation {
+            self.own.broken.store(1, Ordering::Relaxed);
+            return;
+        }
         // ORDER: stream-tail
         let claimed = self.direction.receiver.tail.load(ordering(Label::StreamTailLoad, Ordering::Acquire));
         if claimed < self.tail || claimed > self.published {
@@ -231,6 +235,8 @@ impl<'a, B: RingBytes> Sender<'a, B> {
     }
 
     fn finish(&mut self, at: u64) -> Calls {
+        // Also where one whom we took over from has died before it said so: an end behind the head is nonsense.
+        self.direction.sender.head.store(self.head, Ordering::Release);
         self.direction.sender.final_at.store(at, Ordering::Relaxed);
         self.set_mode(Mode::Final);
         self.set_phase(Mode::Final);
@@ -320,8 +326,11 @@ pub fn room(direction: &Direction, own: &OwnSender, generation: u32, size: u64) 
     let watch = &direction.watch;
     let attached = watch.attached.load(Ordering::Acquire) == generation;
     // To give back, the caller must come to its route.
-    if phase == Mode::Final as u32 || !attached || watch.want_kernel.load(Ordering::Relaxed) != 0 {
+    if phase == Mode::Final as u32 || watch.want_kernel.load(Ordering::Relaxed) != 0 {
         return Room::Kernel;
+    }
+    if !attached {
+        return if phase == Mode::Ring as u32 { Room::Broken } else { Room::Kernel };
     }
     // Not switched: the next bytes go into the ring, which is empty.
     if phase != Mode::Ring as u32 {
