@@ -6,8 +6,8 @@
 //! after some of these waits the kernel has its way. That takes some milliseconds at most, once per connection, and where it
 //! was in vain on some connections of a service it is hardly tried on its next ones.
 //!
-//! A call that does not block pauses here only for an instant, and once. What it may send afterwards is little; its caller
-//! finds that there is room at once, and comes again.
+//! A call that does not block pauses here for a millisecond at most, and once. Afterwards the kernel takes what it has room for: a
+//! program may rely on that a first send goes at once.
 //!
 //! Where the other end is idle in this very process, it does not come while we wait: the thread that pauses may be the one
 //! that would read.
@@ -19,7 +19,7 @@ use weft_fabric::stream::SendRoute;
 
 use super::conn::{self, ACCEPTED, ATTACHED, Connection, FAR, FRESH, GRANTED, Held, NEVER, OFFERED};
 use super::table::{self, Entry};
-use super::{epoll, kernel_counts, meet, raw, settings};
+use super::{kernel_counts, meet, raw, settings};
 
 /// As many bytes count as a data call.
 const BYTES_OF_A_CALL: u64 = 4 << 10;
@@ -33,9 +33,6 @@ const SHORT_NS: u64 = 300_000;
 /// The others, and those where the other end is known to be one of us: it may be busy, or not have begun.
 const LONG_NS: u64 = 1_000_000;
 const KNOWN_NS: u64 = 4_000_000;
-/// For calls that do not block: so many, so long.
-const BRIEF_PAUSES: u32 = 64;
-const BRIEF_NS: u64 = 60_000;
 const NAP_NS: u64 = 20_000;
 const PROD: u64 = 4 << 10;
 /// In a process with more connections its other end is not looked for everywhere.
@@ -114,8 +111,7 @@ pub fn pause(held: &Held, fd: c_int, may_wait: bool) {
         held.up_to.store(UNBOUNDED, Ordering::Relaxed);
         return;
     }
-    let pauses = if may_wait { PAUSES } else { BRIEF_PAUSES };
-    if held.pauses.fetch_add(1, Ordering::Relaxed) + 1 >= pauses {
+    if held.pauses.fetch_add(1, Ordering::Relaxed) + 1 >= PAUSES {
         let word = in_vain(held);
         let vain = word.load(Ordering::Relaxed) & !KNOWN;
         word.store(vain + 1, Ordering::Relaxed);
@@ -123,14 +119,6 @@ pub fn pause(held: &Held, fd: c_int, may_wait: bool) {
     } else {
         held.up_to.fetch_add(PROD, Ordering::Relaxed);
     }
-}
-
-/// The answer of a call that does not block, and has sent `done` bytes and paused already. There is room: who waits for an
-/// edge of it has seen that one, and gets another.
-#[cold]
-pub fn short(held: &Held, done: usize) -> Result<usize, raw::Errno> {
-    epoll::refresh(held);
-    Ok(done)
 }
 
 /// Whether the other end is a descriptor of this process that nobody uses at the moment, and that would not come by itself.
@@ -160,7 +148,7 @@ fn is_worth_it(held: &Held) -> bool {
 
 fn pause_ns(held: &Held, may_wait: bool) -> u64 {
     if !may_wait {
-        BRIEF_NS
+        LONG_NS
     } else if held.pauses.load(Ordering::Relaxed) < SHORT_PAUSES {
         SHORT_NS
     } else if held.state_now() == OFFERED && in_vain(held).load(Ordering::Relaxed) != KNOWN {
@@ -174,12 +162,12 @@ fn pause_ns(held: &Held, may_wait: bool) -> u64 {
 fn wait(held: &Held, fd: c_int, may_wait: bool) -> bool {
     // What the kernel holds back to fill a packet would not wake anybody.
     kernel_counts::push(fd);
-    let end = raw::now_ns() + pause_ns(held, may_wait);
+    let start = raw::now_ns();
     loop {
         if meet::before_call(held, fd) && may_switch(held) {
             return true;
         }
-        if raw::now_ns() >= end {
+        if raw::now_ns() >= start + pause_ns(held, may_wait) {
             return false;
         }
         let aside = held.step_aside();

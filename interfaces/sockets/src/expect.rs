@@ -86,12 +86,12 @@ pub fn send(held: &Held, fd: c_int, mut pieces: Pieces<'_>, flags: c_int) -> Opt
         return None;
     }
     loop {
-        let limit = early::allowance(held, held.sent.load(Ordering::Relaxed), pieces.left());
+        let mut limit = early::allowance(held, held.sent.load(Ordering::Relaxed), pieces.left());
+        if paused && may_wait == Some(false) {
+            limit = pieces.left();
+        }
         if limit == 0 {
             let may_wait = *may_wait.get_or_insert_with(|| may_block && !is_nonblocking(fd));
-            if paused && !may_wait && pieces.left() < all {
-                return Some(early::short(held, all - pieces.left()));
-            }
             paused = true;
             early::pause(held, fd, may_wait);
             if held.state() == ATTACHED {

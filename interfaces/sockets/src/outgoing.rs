@@ -53,7 +53,7 @@ pub fn send(held: &Held, fd: c_int, mut pieces: Pieces<'_>, flags: c_int) -> Res
     let mut urging = Urging::new();
     look_for_end(held, fd, &stream);
     loop {
-        match turn(held, fd, &stream, &mut pieces, flags) {
+        match turn(held, fd, &stream, &mut pieces, (flags, paused)) {
             Turn::Went if pieces.left() == 0 => return Ok(all),
             Turn::Went => continue,
             // Another thread has closed the descriptor: what the kernel says about its number is not about us.
@@ -64,10 +64,7 @@ pub fn send(held: &Held, fd: c_int, mut pieces: Pieces<'_>, flags: c_int) -> Res
             Turn::Failed(_) => return Ok(all - pieces.left()),
             Turn::Early => {
                 let may_wait = flags & MSG_DONTWAIT == 0 && !stream.nonblocking();
-                if paused && !may_wait && pieces.left() < all {
-                    return early::short(held, all - pieces.left());
-                }
-                paused = true;
+                paused = !may_wait;
                 early::pause(held, fd, may_wait);
                 continue;
             }
@@ -128,7 +125,7 @@ pub fn fail(error: Errno, flags: c_int) -> Errno {
 }
 
 #[inline]
-fn turn(held: &Held, fd: c_int, stream: &Stream, pieces: &mut Pieces<'_>, flags: c_int) -> Turn {
+fn turn(held: &Held, fd: c_int, stream: &Stream, pieces: &mut Pieces<'_>, how: (c_int, bool)) -> Turn {
     let mut guard = stream.lock_send();
     match guard.route() {
         SendRoute::Ring if far::is_for_kernel(stream, || pieces.left()) => {
@@ -139,7 +136,7 @@ fn turn(held: &Held, fd: c_int, stream: &Stream, pieces: &mut Pieces<'_>, flags:
         SendRoute::MaySwitch if far::is_for_kernel(stream, || pieces.left()) => {
             // Nothing is in the ring: there is nobody to wait for, and room is the kernel's to tell.
             guard.switch_to_kernel();
-            by_kernel(held, stream, fd, pieces, flags)
+            by_kernel(held, stream, fd, pieces, how)
         }
         SendRoute::MaySwitch => {
             let before = stream.kernel_counts().0.load(Ordering::Relaxed);
@@ -151,10 +148,10 @@ fn turn(held: &Held, fd: c_int, stream: &Stream, pieces: &mut Pieces<'_>, flags:
             }
             by_ring(guard, stream, pieces)
         }
-        SendRoute::Kernel => by_kernel(held, stream, fd, pieces, flags),
+        SendRoute::Kernel => by_kernel(held, stream, fd, pieces, how),
         SendRoute::GiveBack => give_back(guard, held, fd),
         // The kernel, which ends last, takes nothing more: it says why.
-        SendRoute::NotYet if stream.is_far() && is_over(fd, stream) => by_kernel(held, stream, fd, pieces, flags),
+        SendRoute::NotYet if stream.is_far() && is_over(fd, stream) => by_kernel(held, stream, fd, pieces, how),
         SendRoute::NotYet => Turn::NotYet,
         SendRoute::Broken => {
             drop(guard);
@@ -200,12 +197,22 @@ fn push(guard: &mut SendGuard, pieces: &mut Pieces<'_>) -> Turn {
     }
 }
 
-fn by_kernel(held: &Held, stream: &Stream, fd: c_int, pieces: &mut Pieces<'_>, flags: c_int) -> Turn {
+/// `how`: the flags, and whether the other end was given time to come in vain, by a call that cannot wait longer.
+fn by_kernel(
+    held: &Held,
+    stream: &Stream,
+    fd: c_int,
+    pieces: &mut Pieces<'_>,
+    (flags, in_vain): (c_int, bool),
+) -> Turn {
     if stream.sends_by_kernel() {
         // There is nobody to wait for.
         held.up_to.store(early::UNBOUNDED, Ordering::Relaxed);
     }
-    let limit = early::allowance(held, stream.kernel_counts().0.load(Ordering::Relaxed), pieces.left());
+    let limit = match in_vain {
+        true => pieces.left(),
+        false => early::allowance(held, stream.kernel_counts().0.load(Ordering::Relaxed), pieces.left()),
+    };
     if limit == 0 {
         return Turn::Early;
     }

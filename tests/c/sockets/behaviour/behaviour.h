@@ -53,6 +53,7 @@ void numbers_taken_unseen(void);
 void refused_copies(void);
 void headers(void);
 void told_what_is_left(void);
+void first_sends(void);
 void put_into_a_set_beside(void);
 void told_on_two_levels(void);
 void looked_at_beside(void);

@@ -52,6 +52,7 @@ static const struct a_case cases[] = {
     { "files", files },
     { "headers", headers },
     { "told_what_is_left", told_what_is_left },
+    { "first_sends", first_sends },
 };
 
 int main(int argc, char **argv)
