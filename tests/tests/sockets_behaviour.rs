@@ -9,7 +9,7 @@ use weft_tests::sockets::{Moved, sock};
 use weft_tests::tree;
 
 /// Cases whose connections stay accelerated to their end. The others hand them to somebody who bypasses the library.
-const BY_RING: [&str; 28] = [
+const BY_RING: [&str; 30] = [
     "end_follows_data",
     "closed_peer_gives_epipe",
     "broken_pipe_signal",
@@ -34,6 +34,8 @@ const BY_RING: [&str; 28] = [
     "numbers_of_nobody",
     "headers",
     "told_what_is_left",
+    "handed_to_a_worker",
+    "registered_by_requests",
     "put_into_a_set_beside",
     "told_on_two_levels",
     "looked_at_beside",

@@ -14,7 +14,7 @@ use std::sync::atomic::{AtomicI32, AtomicPtr, AtomicU32, AtomicU64, Ordering};
 use weft_fabric::stream::{Readable, Reason, Stream};
 
 use super::table::{self, Entry, PLACES};
-use super::{early, epoll, far, incoming, life, meet, raw, udp};
+use super::{early, epoll, far, incoming, life, meet, passed, raw, requests, udp};
 
 /// Not in use.
 pub const FREE: u32 = 0;
@@ -67,6 +67,9 @@ pub const FAR: u32 = 2048;
 
 /// The log has said that the other end does not come.
 pub const TOLD: u32 = 4096;
+/// It was passed to another process; it came from one: see `passed`.
+pub const PASSED: u32 = 8192;
+pub const TAKEN: u32 = 16384;
 
 /// The last fork counted a reference to its stream for the child, or one more process of its family.
 pub const FORK_REFERENCE: u32 = 256;
@@ -198,6 +201,7 @@ pub fn note_accepted(fd: c_int) {
 
 /// `fd` is closed, or something else from now on.
 pub fn forget(fd: c_int) {
+    requests::closed(fd, fd);
     if table::entry(fd).is_some() {
         epoll::closed(fd);
     }
@@ -226,6 +230,7 @@ pub fn duplicate(fd: c_int, copy: c_int) {
     match table::entry(fd) {
         Some(entry @ Entry::Connection(index)) if table::has_place(copy) => {
             at(index).holds.fetch_add(DESCRIPTOR, Ordering::SeqCst);
+            passed::spread(at(index), fd);
             table::replace(copy, Some(entry));
         }
         Some(entry @ Entry::Set(index)) if table::has_place(copy) => {

@@ -58,8 +58,7 @@ impl TcpInfo {
 /// Whether `fd` is an established TCP connection between two addresses of this host that the user's rules allow; its
 /// cookie, and the ports of this end and the other.
 pub fn may_be_accelerated(fd: c_int) -> Result<(u64, [u16; 2]), Reason> {
-    let protocol = raw::option(fd, SOL_SOCKET, libc::SO_PROTOCOL, 0 as c_int);
-    if protocol != Ok(IPPROTO_TCP) || !TcpInfo::of(fd).is_some_and(|info| info.established()) {
+    if !is_connection(fd) {
         return Err(Reason::NotLocal);
     }
     let Some((here, there)) = ends(fd) else { return Err(Reason::NotLocal) };
@@ -73,11 +72,16 @@ pub fn may_be_accelerated(fd: c_int) -> Result<(u64, [u16; 2]), Reason> {
     Ok((cookie, [here.port, there.port]))
 }
 
+/// Whether `fd` is an established TCP connection.
+pub fn is_connection(fd: c_int) -> bool {
+    raw::option(fd, SOL_SOCKET, libc::SO_PROTOCOL, 0 as c_int) == Ok(IPPROTO_TCP)
+        && TcpInfo::of(fd).is_some_and(|info| info.established())
+}
+
 /// Whether `fd` is an established TCP connection to an address that is not its own, with a port that the user's rules
 /// allow.
 pub fn leads_elsewhere(fd: c_int) -> bool {
-    raw::option(fd, SOL_SOCKET, libc::SO_PROTOCOL, 0 as c_int) == Ok(IPPROTO_TCP)
-        && TcpInfo::of(fd).is_some_and(|info| info.established())
+    is_connection(fd)
         && ends(fd).is_some_and(|(here, there)| {
             !same_host(&here, &there) && (settings::port_allowed(here.port) || settings::port_allowed(there.port))
         })

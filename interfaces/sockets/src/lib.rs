@@ -11,6 +11,7 @@
 //!   `family`, `life`: fork, exec, close, handing back to the kernel; `rescue`: bytes of a peer that is gone.
 //! - `ends`: what closing, exiting and being killed do to bytes that nobody has read.
 //! - `route`: where a data call goes; `outgoing`, `incoming`, `splice`: the rings; `wait`, `pace`, `signals`: waiting.
+//! - `passed`: connections that another process accepted; `requests`: `io_uring`; `rest`: what is left, told (`TCP_INQ`).
 //! - `poll`, `select`, `epoll`: many descriptors at once.
 //! - `abi`: the names of C, and nothing else; `real`: what stood behind them; `raw`: the library's own system calls.
 //!
@@ -47,10 +48,12 @@ mod meet;
 mod options;
 mod outgoing;
 mod pace;
+mod passed;
 mod pieces;
 mod poll;
 mod raw;
 mod real;
+mod requests;
 mod rescue;
 mod rest;
 mod route;

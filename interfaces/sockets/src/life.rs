@@ -10,7 +10,7 @@ use super::conn::{self, ATTACHED, Connection, FRESH, GRANTED, Held, NEVER, OFFER
 use super::far::{self, Urging};
 use super::meet::STREAMS;
 use super::table::{self, Entry};
-use super::{attend, cookies, ends, epoll, family, log, meet, outgoing, raw, rescue, udp, wait};
+use super::{attend, cookies, ends, epoll, family, log, meet, outgoing, passed, raw, rescue, udp, wait};
 
 /// How long the peer may take to answer that it sends by the kernel again.
 const ANSWER_NS: u64 = 3_000_000_000;
@@ -276,7 +276,10 @@ pub extern "C" fn before_fork() {
     // Before the sets are held: rings of datagrams have locks that are waited for.
     udp::before_fork();
     epoll::lock_all();
-    for_each_connection(|_, _, conn| inherit(conn));
+    for_each_connection(|fd, _, conn| {
+        passed::spread(conn, fd);
+        inherit(conn);
+    });
 }
 
 /// Whether a child would be in another namespace of process numbers than we are.
@@ -377,6 +380,11 @@ pub fn before_exec(reason: Reason) {
 
 /// Calls what it is given with each of some descriptors.
 type ForEach = fn(&mut dyn FnMut(c_int));
+
+/// Everything that goes by rings becomes the kernel's.
+pub fn hand_back_everything(reason: Reason) {
+    hand_back_all(reason, for_each_attached, Whom::Anybody);
+}
 
 /// Hands all of these back. All peers are asked before one is waited for.
 fn hand_back_all(reason: Reason, for_each: ForEach, whom: Whom) {

@@ -8,9 +8,10 @@ use std::sync::atomic::Ordering;
 use weft_fabric::stream::{Cause, Mail, Offer, Reason, Stream, Streams};
 
 use super::conn::{
-    self, ACCEPTED, ATTACHED, ATTACHING, Connection, FAR, FRESH, GRANTED, Held, NEVER, OFFERED, TOLD, WAS_ATTACHED,
+    self, ACCEPTED, ATTACHED, ATTACHING, Connection, FAR, FRESH, GRANTED, Held, NEVER, OFFERED, TAKEN, TOLD,
+    WAS_ATTACHED,
 };
-use super::{attend, cookies, early, epoll, family, far, kernel_counts, life, log, raw, settings, udp};
+use super::{attend, cookies, early, epoll, family, far, kernel_counts, life, log, passed, raw, settings, udp};
 
 pub static STREAMS: Streams = Streams::open();
 
@@ -89,18 +90,21 @@ pub fn give_up(held: &Held, fd: c_int, cause: Cause) {
 }
 
 /// What keeps a connection from being offered for now.
-fn obstacle(conn: &Connection) -> Option<Reason> {
+fn obstacle(held: &Held, fd: c_int) -> Option<Reason> {
     if !super::may_accelerate() {
         return Some(Reason::KernelCall);
     }
-    (!family::alone(conn)).then_some(Reason::Shared)
+    if !family::alone(held) {
+        return Some(Reason::Shared);
+    }
+    (!passed::is_ours(held, fd)).then_some(Reason::Passed)
 }
 
 /// Shows the connection to the rendezvous; `None` where it is not to be shown.
 #[cold]
 fn offer(held: &Held, fd: c_int) -> Option<Offer> {
     let _errno = raw::KeepErrno::new();
-    if let Some(reason) = obstacle(held) {
+    if let Some(reason) = obstacle(held, fd) {
         held.count_as(Some(reason.into()));
         held.calls.store(0, Ordering::Relaxed);
         return None;
@@ -259,7 +263,8 @@ fn attach_undisturbed(held: &Held, fd: c_int) -> bool {
     if !held.change(GRANTED, ATTACHING) {
         return held.state_now() == ATTACHED;
     }
-    if !held.alone() || !family::alone(held) || (held.has_flag(FAR) && life::forks_now()) {
+    if !held.alone() || !family::alone(held) || !passed::is_ours(held, fd) || (held.has_flag(FAR) && life::forks_now())
+    {
         held.change(ATTACHING, GRANTED);
         return false;
     }
@@ -276,6 +281,8 @@ fn attach_undisturbed(held: &Held, fd: c_int) -> bool {
     let counts = stream.kernel_counts();
     counts.0.store(sent, Ordering::Relaxed);
     counts.1.store(received, Ordering::Relaxed);
+    // Those that it is passed to from here on are told by ourselves.
+    held.take_flag(TAKEN);
     stream.attach(held.index);
     far::tell(&stream);
     held.set_flag(WAS_ATTACHED);

@@ -5,13 +5,13 @@ use std::ffi::c_int;
 use std::sync::atomic::Ordering;
 
 use libc::{MSG_DONTWAIT, MSG_ERRQUEUE, MSG_FASTOPEN, MSG_OOB, MSG_PEEK, MSG_ZEROCOPY, iovec, off_t, ssize_t};
-use weft_fabric::stream::{KernelOnly, Reason};
+use weft_fabric::stream::KernelOnly;
 
 use super::conn::{self, ATTACHED, FAR, Held, NEVER};
 use super::meet::{self, STREAMS};
 use super::pieces::Pieces;
 use super::raw::{self, Errno};
-use super::{attend, early, expect, far, incoming, life, outgoing, signals};
+use super::{attend, early, expect, far, incoming, life, outgoing, passed, signals};
 
 /// Sends with these flags only the kernel can do; the connection is the kernel's from then on.
 const KERNEL_SENDS: c_int = MSG_OOB | MSG_FASTOPEN | MSG_ZEROCOPY;
@@ -232,7 +232,7 @@ pub fn flags_of_vector_call(flags: c_int) -> c_int {
     if flags & RWF_NOWAIT != 0 { MSG_DONTWAIT } else { 0 }
 }
 
-/// The program is about to pass descriptors to another process: connections among them become the kernel's.
+/// The program is about to pass descriptors to another process: connections among them that were used become the kernel's.
 ///
 /// # Safety
 /// `header` is a valid message header.
@@ -246,9 +246,9 @@ pub unsafe fn before_passing(header: &libc::msghdr) {
         while !message.is_null() {
             if (*message).cmsg_level == libc::SOL_SOCKET && (*message).cmsg_type == libc::SCM_RIGHTS {
                 let bytes = (*message).cmsg_len.saturating_sub(libc::CMSG_LEN(0) as usize);
-                let passed = libc::CMSG_DATA(message).cast::<c_int>();
+                let fds = libc::CMSG_DATA(message).cast::<c_int>();
                 for at in 0..bytes / size_of::<c_int>() {
-                    life::hand_back(passed.add(at).read_unaligned(), Reason::Passed);
+                    passed::before(fds.add(at).read_unaligned());
                 }
             }
             message = libc::CMSG_NXTHDR(header, message);

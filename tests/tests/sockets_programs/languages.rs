@@ -53,6 +53,12 @@ fn node_http_serves_its_client() {
     pair(PathBuf::from("node"), &[], "http.js", "http");
 }
 
+/// The process that accepts passes each connection to a worker, which has to be the one that is accelerated.
+#[test]
+fn node_clusters_serve_their_clients() {
+    pair(PathBuf::from("node"), &[], "cluster.js", "cluster");
+}
+
 #[test]
 fn java_http_serves_its_client() {
     pair(PathBuf::from("java"), &["-XX:TieredStopAtLevel=1"], "Http.java", "http");

@@ -3,10 +3,9 @@
 use std::ffi::{c_int, c_long, c_uint};
 
 use libc::c_void;
-use weft_fabric::stream::Reason;
 
 use super::{data, descriptors, multiplex, process};
-use crate::{life, real, udp};
+use crate::{life, real, requests};
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C-unwind" fn syscall(
@@ -25,12 +24,16 @@ pub unsafe extern "C-unwind" fn syscall(
             None => match other_call(number, [a, b, c, d, e]) {
                 Some(answer) => answer,
                 None => {
-                    if number == libc::SYS_io_uring_setup {
-                        // Its requests cannot be seen: what is not attached yet stays with the kernel.
-                        crate::accelerate_no_more();
-                        udp::withdraw_all(Reason::KernelCall);
+                    match number {
+                        libc::SYS_io_uring_enter => requests::before_enter(a as c_int, b as c_uint, d),
+                        libc::SYS_io_uring_register => requests::before_register(b),
+                        _ => {}
                     }
-                    real::syscall(number, a, b, c, d, e, f)
+                    let answer = real::syscall(number, a, b, c, d, e, f);
+                    if number == libc::SYS_io_uring_setup && answer >= 0 {
+                        requests::after_setup(answer as c_int, b as _);
+                    }
+                    answer
                 }
             },
         }

@@ -6,7 +6,7 @@ use std::ffi::{c_int, c_uint, c_void};
 use libc::{iovec, mmsghdr, msghdr, off_t, size_t, sockaddr, socklen_t, ssize_t, timespec};
 use weft_fabric::stream::{KernelOnly, Reason};
 
-use crate::{conn, life, real, rest, route, udp};
+use crate::{conn, life, passed, real, rest, route, udp};
 
 unsafe extern "C-unwind" {
     fn __chk_fail() -> !;
@@ -287,7 +287,12 @@ pub unsafe extern "C-unwind" fn recvmsg(fd: c_int, header: *mut msghdr, flags: c
     // SAFETY: the program's own arguments.
     let plain = || unsafe { udp::receive_header(fd, header, flags, || real::recvmsg(fd, header, flags)) };
     if conn::hold(fd).is_none() || header.is_null() {
-        return plain();
+        let came = plain();
+        if came >= 0 && !header.is_null() {
+            // SAFETY: as above, and the kernel has filled it.
+            unsafe { passed::after_message(&*header) };
+        }
+        return came;
     }
     let by_kernel = Cell::new(false);
     // SAFETY: as above.
@@ -338,8 +343,12 @@ pub unsafe extern "C-unwind" fn recvmmsg(
     timeout: *mut timespec,
 ) -> c_int {
     if conn::hold(fd).is_none() {
-        // SAFETY: the program's own arguments.
-        return unsafe { udp::receive_headers(fd, headers, count, flags, timeout) };
+        // SAFETY: the program's own arguments; the kernel has filled as many as it says.
+        return unsafe {
+            let came = udp::receive_headers(fd, headers, count, flags, timeout);
+            (0..came.max(0) as usize).for_each(|at| passed::after_message(&(*headers.add(at)).msg_hdr));
+            came
+        };
     }
     let mut now = flags & !libc::MSG_WAITFORONE;
     for at in 0..count as usize {

@@ -6,7 +6,7 @@ use libc::{FILE, sockaddr, socklen_t};
 use weft_fabric::stream::Reason;
 
 use crate::meet::STREAMS;
-use crate::{conn, ends, life, options, raw, real, table, udp};
+use crate::{conn, ends, life, options, raw, real, requests, table, udp};
 
 const CLOSE_RANGE_UNSHARE: c_int = 2;
 const KIND_MASK: c_int = 0xf;
@@ -187,6 +187,7 @@ pub unsafe extern "C-unwind" fn closefrom(first: c_int) {
 }
 
 fn forget_range(first: c_int, last: c_int) {
+    requests::closed(first, last);
     table::entries(first, last).for_each(|(fd, _)| {
         ends::before_close(fd);
         conn::forget(fd);

@@ -52,6 +52,10 @@ static const struct a_case cases[] = {
     { "files", files },
     { "headers", headers },
     { "told_what_is_left", told_what_is_left },
+    { "handed_to_a_worker", handed_to_a_worker },
+    { "handed_over_and_kept", handed_over_and_kept },
+    { "registered_by_requests", registered_by_requests },
+    { "moved_by_requests", moved_by_requests },
     { "first_sends", first_sends },
 };
 
