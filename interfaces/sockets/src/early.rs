@@ -34,6 +34,8 @@ const SHORT_NS: u64 = 300_000;
 const LONG_NS: u64 = 1_000_000;
 const KNOWN_NS: u64 = 4_000_000;
 const NAP_NS: u64 = 20_000;
+/// A call that does not block hardly sleeps.
+const FEW_NAPS: u64 = 6;
 const PROD: u64 = 4 << 10;
 /// In a process with more connections its other end is not looked for everywhere.
 const MOST_LOOKED_AT: usize = 256;
@@ -163,6 +165,7 @@ fn wait(held: &Held, fd: c_int, may_wait: bool) -> bool {
     // What the kernel holds back to fill a packet would not wake anybody.
     kernel_counts::push(fd);
     let start = raw::now_ns();
+    let nap = if may_wait { NAP_NS } else { LONG_NS / FEW_NAPS };
     loop {
         if meet::before_call(held, fd) && may_switch(held) {
             return true;
@@ -171,7 +174,7 @@ fn wait(held: &Held, fd: c_int, may_wait: bool) -> bool {
             return false;
         }
         let aside = held.step_aside();
-        let slept = raw::poll(&mut [], Some(NAP_NS), None);
+        let slept = raw::poll(&mut [], Some(nap), None);
         drop(aside);
         if slept.is_err() {
             // A signal: its handler may have been waited for.
