@@ -106,7 +106,7 @@ pub fn connect(job: &Job, here: Here, cores: Option<Vec<Core>>) -> Result<(OurHa
     if starts_without_input(job.stdin, &here.ranks) {
         File::open(NOTHING).map_err(LaunchError::system(NOTHING))?;
     }
-    let apart = apart();
+    let apart = apart(here.ranks.len())?;
     let mut ours = OurHalf::default();
     let mut cores = cores.map(Vec::into_iter);
     let mut starts = Vec::new();
@@ -153,9 +153,11 @@ fn input(member: usize, ours: &mut OurHalf) -> Result<OwnedFd, LaunchError> {
 }
 
 /// Where the kernel shares processor time by session (`sched_autogroup`), a job whose ranks are all in the caller's has the
-/// share of one process. How nice one is counts inside a session only there, so who is nice stays in it.
-fn apart() -> Apart {
-    if sys::is_nice() { Apart::Group } else { Apart::Session }
+/// share of one process. But it hands a core over (`sched_yield`) inside a session only, which ranks that outnumber the
+/// processors live by; and how nice one is counts there only. Those stay in the caller's.
+fn apart(ranks: usize) -> Result<Apart, LaunchError> {
+    let processors = sys::affinity().map_err(LaunchError::system("affinity mask"))?.len();
+    Ok(if ranks > processors || sys::is_nice() { Apart::Group } else { Apart::Session })
 }
 
 /// Whether some of these ranks read nothing.

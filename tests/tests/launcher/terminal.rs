@@ -116,15 +116,31 @@ fn own_session() -> String {
     String::from_utf8(output.stdout).unwrap().trim().to_owned()
 }
 
+/// The sessions of the ranks of a job.
+fn sessions(options: &[&str]) -> BTreeSet<String> {
+    let done = finish(weft_run("").args(options).args(["sh", "-c", SESSION]));
+    assert_eq!(done.code, 0, "{options:?}: {}", done.err);
+    done.out.lines().map(str::to_owned).collect()
+}
+
 #[test]
 fn each_rank_has_a_session_of_its_own() {
     // Where processor time is shared by session, a job of many ranks would otherwise have the share of one process.
-    for place in [&["-n", "3"][..], &["--hosts", "a,b,c", "--launch", "env AT={host}"]] {
-        let done = finish(weft_run("").args(place).args(["sh", "-c", SESSION]));
-        let sessions: BTreeSet<&str> = done.out.lines().collect();
-        assert_eq!(sessions.len(), 3, "{place:?}: {}{}", done.out, done.err);
-        assert!(!sessions.contains(own_session().as_str()), "{}", done.out);
+    let processors = std::thread::available_parallelism().unwrap().get();
+    let here = processors.to_string();
+    for (options, ranks) in [(&["-n", &here][..], processors), (&["--hosts", "a,b,c", "--launch", "env AT={host}"], 3)]
+    {
+        let sessions = sessions(options);
+        assert_eq!(sessions.len(), ranks, "{options:?}: {sessions:?}");
+        assert!(!sessions.contains(&own_session()), "{sessions:?}");
     }
+}
+
+#[test]
+fn ranks_that_outnumber_the_processors_stay_in_one_session() {
+    // The kernel lets a process give way to those of its session alone.
+    let more = std::thread::available_parallelism().unwrap().get() + 1;
+    assert_eq!(sessions(&["-n", &more.to_string()]), BTreeSet::from([own_session()]));
 }
 
 #[test]
