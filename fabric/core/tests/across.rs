@@ -133,7 +133,7 @@ fn a_rank_that_no_allowed_device_leads_to_is_named() {
     let (segment, across) = job_across(&[0, 1]).remove(0);
     let error = Endpoint::join_across(segment, across, order("shm"), Limits::default(), Bounds::default());
     let text = error.err().expect("refused").to_string();
-    assert!(text.contains("rank 1") && text.contains("WEFT_DEVICE is shm"), "{text}");
+    assert!(text.contains("rank 1") && text.contains("of shm, which WEFT_DEVICE"), "{text}");
 }
 
 fn monitors(hosts: &[u32], devices: &str) -> Vec<Monitor<World>> {
