@@ -3,7 +3,7 @@
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{Ipv4Addr, TcpListener};
-use std::os::unix::process::ExitStatusExt;
+use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Output, Stdio};
 use std::sync::OnceLock;
@@ -161,6 +161,8 @@ fn who_becomes_another_user_that_cannot_read_the_library_goes_without_and_that_i
 fn ready(ending: &str) -> (Child, BufReader<std::process::ChildStdout>) {
     let mut command = sock(program());
     command.args([&echo(), ending]).stdout(Stdio::piped()).stderr(Stdio::piped());
+    // Beside its parent's group: the kernel stops nobody in a group that no parent looks after.
+    command.process_group(0);
     let mut parent = command.spawn().expect("a program of ours");
     let mut out = BufReader::new(parent.stdout.take().expect("piped"));
     let mut line = String::new();

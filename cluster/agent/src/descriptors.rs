@@ -13,7 +13,7 @@ use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use weft_cluster::job::{StdinTo, is_reserved, programs_by_rank};
-use weft_cluster::placement::Core;
+use weft_cluster::placement::{Bind, Core};
 
 /// Descriptors per rank while both halves are in one process: two pipes, a socket pair, perhaps one for input.
 const PER_RANK: u64 = 12;
@@ -106,7 +106,7 @@ pub fn connect(job: &Job, here: Here, cores: Option<Vec<Core>>) -> Result<(OurHa
     if starts_without_input(job.stdin, &here.ranks) {
         File::open(NOTHING).map_err(LaunchError::system(NOTHING))?;
     }
-    let apart = apart(here.ranks.len())?;
+    let apart = apart(job, here.ranks.len(), here.size)?;
     let mut ours = OurHalf::default();
     let mut cores = cores.map(Vec::into_iter);
     let mut starts = Vec::new();
@@ -153,11 +153,13 @@ fn input(member: usize, ours: &mut OurHalf) -> Result<OwnedFd, LaunchError> {
 }
 
 /// Where the kernel shares processor time by session (`sched_autogroup`), a job whose ranks are all in the caller's has the
-/// share of one process. But it hands a core over (`sched_yield`) inside a session only, which ranks that outnumber the
-/// processors live by; and how nice one is counts there only. Those stay in the caller's.
-fn apart(ranks: usize) -> Result<Apart, LaunchError> {
+/// share of one process. But it hands a core over (`sched_yield`) inside a session only, which ranks that share one live by:
+/// those that outnumber the processors, those that are bound to none, and those whose hosts may be containers of one
+/// machine. And how nice one is counts there only. All these stay in the caller's.
+fn apart(job: &Job, ranks: usize, size: usize) -> Result<Apart, LaunchError> {
     let processors = sys::affinity().map_err(LaunchError::system("affinity mask"))?.len();
-    Ok(if ranks > processors || sys::is_nice() { Apart::Group } else { Apart::Session })
+    let may_share = ranks > processors || ranks < size || job.bind == Bind::None;
+    Ok(if may_share || sys::is_nice() { Apart::Group } else { Apart::Session })
 }
 
 /// Whether some of these ranks read nothing.

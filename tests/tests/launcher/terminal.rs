@@ -116,9 +116,13 @@ fn own_session() -> String {
     String::from_utf8(output.stdout).unwrap().trim().to_owned()
 }
 
+fn processors() -> usize {
+    std::thread::available_parallelism().unwrap().get()
+}
+
 /// The sessions of the ranks of a job.
 fn sessions(options: &[&str]) -> BTreeSet<String> {
-    let done = finish(weft_run("").args(options).args(["sh", "-c", SESSION]));
+    let done = finish(Command::new(weft()).arg("run").args(options).args(["sh", "-c", SESSION]));
     assert_eq!(done.code, 0, "{options:?}: {}", done.err);
     done.out.lines().map(str::to_owned).collect()
 }
@@ -126,21 +130,19 @@ fn sessions(options: &[&str]) -> BTreeSet<String> {
 #[test]
 fn each_rank_has_a_session_of_its_own() {
     // Where processor time is shared by session, a job of many ranks would otherwise have the share of one process.
-    let processors = std::thread::available_parallelism().unwrap().get();
-    let here = processors.to_string();
-    for (options, ranks) in [(&["-n", &here][..], processors), (&["--hosts", "a,b,c", "--launch", "env AT={host}"], 3)]
-    {
-        let sessions = sessions(options);
-        assert_eq!(sessions.len(), ranks, "{options:?}: {sessions:?}");
-        assert!(!sessions.contains(&own_session()), "{sessions:?}");
-    }
+    let sessions = sessions(&["-n", &processors().to_string()]);
+    assert_eq!(sessions.len(), processors(), "{sessions:?}");
+    assert!(!sessions.contains(&own_session()), "{sessions:?}");
 }
 
 #[test]
-fn ranks_that_outnumber_the_processors_stay_in_one_session() {
+fn ranks_that_may_share_a_processor_stay_in_one_session() {
     // The kernel lets a process give way to those of its session alone.
-    let more = std::thread::available_parallelism().unwrap().get() + 1;
-    assert_eq!(sessions(&["-n", &more.to_string()]), BTreeSet::from([own_session()]));
+    let more = (processors() + 1).to_string();
+    let hosts = ["--hosts", "a,b,c", "--launch", "env AT={host}"];
+    for options in [&["-n", &*more][..], &["--bind", "none", "-n", "2"], &hosts] {
+        assert_eq!(sessions(options), BTreeSet::from([own_session()]), "{options:?}");
+    }
 }
 
 #[test]
@@ -154,8 +156,9 @@ fn ranks_of_a_job_that_is_nice_stay_in_the_caller_s_session() {
 #[test]
 fn a_rank_that_asks_at_the_terminal_itself_gets_an_error_and_does_not_stop() {
     let ask = "read x < /dev/tty || echo no-terminal-here";
-    let seen = on_terminal(&format!("{} run --timeout 20 --bind none -n 2 sh -c '{ask}'", weft().display()), b"");
-    assert_eq!(seen.matches("no-terminal-here").count(), 2, "{seen}");
+    let ranks = processors().min(2);
+    let seen = on_terminal(&format!("{} run --timeout 20 -n {ranks} sh -c '{ask}'", weft().display()), b"");
+    assert_eq!(seen.matches("no-terminal-here").count(), ranks, "{seen}");
 }
 
 /// Two ranks on this host, and on two that an agent each serves (both are this one).
@@ -164,10 +167,7 @@ const PLACES: [&str; 2] = ["-n 2", "--hosts a,b --launch \"env AT={host}\""];
 /// `weft run` of two ranks that say "up", their process id and the keys that reach them.
 fn listening(place: &str) -> String {
     let keys = "trap \"echo int; exit 0\" INT; trap \"echo quit; exit 0\" QUIT; echo up: $$";
-    format!(
-        "{} run --timeout 60 --bind none {place} sh -c '{keys}; while :; do read x < /dev/null; done'",
-        weft().display()
-    )
+    format!("{} run --timeout 60 {place} sh -c '{keys}; while :; do read x < /dev/null; done'", weft().display())
 }
 
 #[test]

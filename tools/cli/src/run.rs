@@ -47,11 +47,12 @@ The exit code is that of the first rank that fails, in time: its own code, or 12
 killed it; 124 after --timeout. When a rank fails the others are ended (SIGTERM, SIGKILL 2 s later), and whatever the \
 ranks have started and left behind is ended with the job.
 
-Each rank has a session of its own, or, where ranks outnumber processors or the job is started with nice, a \
-process group. SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2 and SIGCONT are passed on to all ranks, and \
-SIGTSTP (Ctrl-Z) stops them with the launcher, until fg or bg; a second Ctrl-C ends the job by force. A signal \
-that is ignored when weft run starts stays ignored, by it and the ranks: SIGHUP under nohup, and SIGINT and \
-SIGQUIT in what a script starts with '&'; SIGTERM ends such a job.";
+Each rank has a session of its own, or, where ranks may share processors (more ranks than processors, --bind \
+none, several hosts) or the job is started with nice, a process group. SIGINT, SIGTERM, SIGHUP, SIGQUIT, \
+SIGUSR1, SIGUSR2 and SIGCONT are passed on to all ranks, and SIGTSTP (Ctrl-Z) stops them with the launcher, \
+until fg or bg; a second Ctrl-C ends the job by force. A signal that is ignored when weft run starts stays \
+ignored, by it and the ranks: SIGHUP under nohup, and SIGINT and SIGQUIT in what a script starts with '&'; \
+SIGTERM ends such a job.";
 
 /// Options of `weft run`.
 #[derive(Args)]

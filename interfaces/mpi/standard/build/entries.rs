@@ -78,8 +78,8 @@ fn inner(function: &Function, wide: bool, passing: &[Passing]) -> String {
     text
 }
 
-/// Refuses null, and values of predefined handles, for the places of single results, which no function may leave out (arrays, buffers and statuses may be
-/// null; `argc` too).
+/// Refuses null, and values of predefined handles, for the places of single results, which no function may leave out
+/// (arrays, buffers and statuses may be null; `argc` too). Weights may be a constant of small value.
 pub fn null_places(function: &Function) -> String {
     let mut text = String::new();
     for parameter in &function.parameters {
@@ -94,11 +94,12 @@ pub fn null_places(function: &Function) -> String {
             && parameter.name != "argc"
         {
             let name = rust_name(&parameter.name);
-            let _ = write!(
-                text,
-                "if weft_mpi::error::is_no_place({name}) {{ Err(weft_mpi::error::no_place(\"{}\", {name})) }} else ",
-                parameter.name
-            );
+            let test = match parameter.name.ends_with("weights") {
+                true => format!("{name}.is_null()"),
+                false => format!("weft_mpi::error::is_no_place({name})"),
+            };
+            let refusal = format!("weft_mpi::error::no_place(\"{}\", {name})", parameter.name);
+            let _ = write!(text, "if {test} {{ Err({refusal}) }} else ");
         }
     }
     if text.is_empty() { text } else { text + "{ " }
