@@ -75,8 +75,7 @@ fn lives() -> &'static PathBuf {
 }
 
 fn run(mut command: Command) -> (bool, String) {
-    let Output { status, stdout, stderr } = command.output().expect("a program of ours can be started");
-    (status.success(), String::from_utf8_lossy(&[stdout, stderr].concat()).into_owned())
+    run_with(&mut command, &[])
 }
 
 fn cases(program: &PathBuf) -> Vec<String> {
@@ -112,6 +111,39 @@ fn every_case_holds_with_the_library() {
         }
     }
     assert!(failed.is_empty(), "{} of {} cases: {}", failed.len(), cases.len(), failed.join("\n"));
+}
+
+/// What is done on the first of two connections always comes before what is done on the second; by which way each goes.
+const ORDERS: [(&str, &str); 7] = [
+    ("ring,ring", "send"),
+    ("ring,kernel", "send"),
+    ("kernel,ring", "send"),
+    ("ring,ring", "close"),
+    ("kernel,ring", "close"),
+    ("fresh,ring", "close"),
+    ("ring,fresh", "close"),
+];
+
+#[test]
+fn a_set_tells_of_what_came_first_before_what_came_later() {
+    let program = weft_tests::build::c_folders("tests/c/sockets/order", &[CASES]);
+    let mut failed = Vec::new();
+    for (kinds, act) in ORDERS {
+        for (mode, place) in ["level", "edge", "once"].iter().flat_map(|mode| [(mode, "process"), (mode, "thread")]) {
+            let words = ["variant", kinds, act, mode, place, "200"];
+            let (mut plain, mut preloaded) = (Command::new(&program), sock(&program));
+            let (by_kernel, by_library) = (run_with(&mut plain, &words), run_with(&mut preloaded, &words));
+            if !by_kernel.0 || !by_library.0 || Moved::of(&by_library.1).accelerated == 0 {
+                failed.push(format!("{words:?}: on the kernel {by_kernel:?}, with the library {by_library:?}"));
+            }
+        }
+    }
+    assert!(failed.is_empty(), "{}: {}", failed.len(), failed.join("\n"));
+}
+
+fn run_with(command: &mut Command, words: &[&str]) -> (bool, String) {
+    let Output { status, stdout, stderr } = command.args(words).output().expect("a program of ours can be started");
+    (status.success(), String::from_utf8_lossy(&[stdout, stderr].concat()).into_owned())
 }
 
 /// Who spins asks the kernel meanwhile, and does not come to the sleep that this is about.

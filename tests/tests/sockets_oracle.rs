@@ -80,6 +80,42 @@ fn both_sides_at_once_lose_nothing_with_a_fresh_seed() {
     passes_with_a_fresh_seed("free", FREE);
 }
 
+/// Steps of a run of the order oracle. Something of which the time is not known (see `epoll/order.rs` of the library) is out of
+/// order in one of some ten thousand; a library that does not keep to the order is wrong in every seventh.
+const ORDERLY: u64 = 60_000;
+const OUT_OF_ORDER_ONE_IN: u64 = 1000;
+
+/// In which order a set tells of what several senders do, one step after the other, on connections of all kinds.
+fn tells_in_order(seed: u64) {
+    let program = weft_tests::build::c_folders("tests/c/sockets/order", &["tests/c/sockets/cases"]);
+    let steps = variable("ORACLE_OPERATIONS").unwrap_or(ORDERLY).to_string();
+    let says = |command: &mut Command| {
+        let output =
+            command.args(["random", &steps, &seed.to_string()]).env("ORDER_LOUD", "1").output().expect("a program");
+        let said = String::from_utf8_lossy(&[output.stdout, output.stderr].concat()).into_owned();
+        println!("{said}");
+        let wrong = said.lines().find_map(|line| line.split_once(" wrong of ")?.0.parse::<u64>().ok());
+        (wrong.unwrap_or_else(|| panic!("{}: {said}", output.status)) * OUT_OF_ORDER_ONE_IN, said)
+    };
+    let all = variable("ORACLE_OPERATIONS").unwrap_or(ORDERLY);
+    let (wrong, said) = says(&mut Command::new(&program));
+    assert!(wrong <= all, "not even the kernel: {said}");
+    let (wrong, said) = says(&mut sockets::sock(&program));
+    let by_ring = sockets::Moved::of(&said).by_ring;
+    assert!(wrong <= all && by_ring > 0, "{said} (again with ORACLE_SEED= and the seed)");
+}
+
+#[test]
+fn a_set_tells_in_the_order_in_which_things_happen() {
+    tells_in_order(variable("ORACLE_SEED").unwrap_or(FIXED_SEED));
+}
+
+#[test]
+fn a_set_tells_in_order_with_a_fresh_seed() {
+    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).expect("a clock");
+    tells_in_order(variable("ORACLE_SEED").unwrap_or(now.as_nanos() as u64));
+}
+
 /// Libraries that break TCP in one way each.
 #[test]
 fn an_oracle_that_is_lied_to_says_so() {

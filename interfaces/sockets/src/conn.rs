@@ -13,8 +13,9 @@ use std::sync::atomic::{AtomicI32, AtomicPtr, AtomicU32, AtomicU64, Ordering};
 
 use weft_fabric::stream::{Readable, Reason, Stream};
 
+use super::meet::STREAMS;
 use super::table::{self, Entry, PLACES};
-use super::{early, epoll, far, incoming, life, meet, passed, raw, requests, udp};
+use super::{early, epoll, far, incoming, kernel_counts, life, meet, passed, raw, requests, udp};
 
 /// Not in use.
 pub const FREE: u32 = 0;
@@ -107,6 +108,8 @@ pub struct Connection {
     pub up_to: AtomicU64,
     pub pauses: AtomicU32,
     pub service: AtomicU32,
+    /// Our port and the other's; 0 while nobody has asked.
+    ports: AtomicU32,
     /// The cell in which processes of a fork family count who holds the socket; 0 for none.
     pub family: AtomicU32,
     /// What it is counted as, of what is counted only as long as it holds: see [`Connection::count_as`]. 0 for nothing.
@@ -179,7 +182,7 @@ pub fn note(fd: c_int) {
     for counter in [&conn.flags, &conn.calls, &conn.attempts, &conn.set, &conn.empty_looks, &conn.family] {
         counter.store(0, Ordering::Relaxed);
     }
-    for counter in [&conn.pauses, &conn.service, &conn.counted_as] {
+    for counter in [&conn.pauses, &conn.service, &conn.counted_as, &conn.ports] {
         counter.store(0, Ordering::Relaxed);
     }
     conn.up_to.store(early::bytes_before_offer(), Ordering::Relaxed);
@@ -246,6 +249,18 @@ pub fn duplicate(fd: c_int, copy: c_int) {
     if copy <= libc::STDERR_FILENO {
         // The C library's streams use these numbers without us.
         life::hand_back(copy, Reason::Stdio);
+    }
+}
+
+/// A call of the kernel that others may see; see [`Connection::note_by_kernel`].
+pub struct ByKernel(Option<([u16; 2], u64)>);
+
+impl Drop for ByKernel {
+    #[inline]
+    fn drop(&mut self) {
+        if let Some((ports, begun)) = self.0 {
+            STREAMS.note_done(ports, begun);
+        }
     }
 }
 
@@ -420,6 +435,39 @@ impl Connection {
     pub fn step_aside(&self) -> Aside<'_> {
         self.holds.fetch_add(ASIDE - 1, Ordering::SeqCst);
         Aside(self)
+    }
+
+    /// Our port and the other's, asked of the kernel once, by its descriptor `fd`; `None` for what has none.
+    pub fn ports(&self, fd: c_int) -> Option<[u16; 2]> {
+        let mut word = self.ports.load(Ordering::Relaxed);
+        if word == 0 {
+            let [ours, others] = kernel_counts::ports(fd)?;
+            word = u32::from(ours) << 16 | u32::from(others);
+            self.ports.store(word, Ordering::Relaxed);
+        }
+        Some([(word >> 16) as u16, word as u16])
+    }
+
+    /// The kernel is about to carry something, until the answer is dropped: where others share memory with us they see when
+    /// that was.
+    #[inline]
+    #[must_use]
+    pub fn note_by_kernel(&self, fd: c_int) -> ByKernel {
+        if STREAMS.has_arenas() { self.note_for_others(fd) } else { ByKernel(None) }
+    }
+
+    /// The kernel is about to be told of an end.
+    pub fn note_end(&self, fd: c_int) {
+        std::mem::forget(self.note_by_kernel(fd));
+    }
+
+    #[cold]
+    fn note_for_others(&self, fd: c_int) -> ByKernel {
+        // Said in both places: the other end may not be attached yet.
+        if self.state_now() == ATTACHED {
+            self.stream().note_event();
+        }
+        ByKernel(self.ports(fd).map(|ports| (ports, STREAMS.note_by_kernel(ports))))
     }
 
     /// Calls `each` with every descriptor of this connection, whose index is `index`.

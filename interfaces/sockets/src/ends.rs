@@ -23,6 +23,9 @@ use super::{far, kernel_counts, life, log};
 /// Before `fd` is closed, the last descriptor of its connection. Answers what closing it did before, if that was changed.
 pub fn before_close(fd: c_int) -> Option<libc::linger> {
     let held = conn::hold(fd)?;
+    if held.is_last_descriptor() {
+        held.note_end(fd);
+    }
     if held.is_last_descriptor() && life::is_known_process() { reset_if_unread(&held, fd) } else { None }
 }
 
@@ -38,6 +41,7 @@ pub fn before_exit() {
             conn.stream().set_closing();
             far::tell(&conn.stream());
         }
+        conn.note_end(fd);
     });
 }
 

@@ -78,6 +78,11 @@ pub fn is_connection(fd: c_int) -> bool {
         && TcpInfo::of(fd).is_some_and(|info| info.established())
 }
 
+/// The ports of this end and the other.
+pub fn ports(fd: c_int) -> Option<[u16; 2]> {
+    ends(fd).map(|(here, there)| [here.port, there.port])
+}
+
 /// Whether `fd` is an established TCP connection to an address that is not its own, with a port that the user's rules
 /// allow.
 pub fn leads_elsewhere(fd: c_int) -> bool {

@@ -171,6 +171,9 @@ pub fn before_shutdown(fd: c_int, how: c_int) {
     udp::withdraw(fd, KernelOnly::Shutdown);
     let Some(held) = conn::hold(fd) else { return };
     held.set_flag(conn::SHUT);
+    if how != SHUT_RD {
+        held.note_end(fd);
+    }
     if how != SHUT_RD && held.state() == ATTACHED {
         let stream = held.stream();
         outgoing::to_kernel(&held, fd, &stream);

@@ -216,6 +216,7 @@ fn by_kernel(
     if limit == 0 {
         return Turn::Early;
     }
+    let _noted = held.note_by_kernel(fd);
     let mut list = [NO_PIECE; 16];
     match raw::send_pieces(fd, pieces.list(limit, &mut list), flags | MSG_DONTWAIT | MSG_NOSIGNAL) {
         Ok(went) => {
@@ -276,6 +277,7 @@ pub fn leave_a_dead_ring(held: &Held, fd: c_int, stream: &Stream) {
 /// The kernel's own call on a connection that is not attached, counted.
 #[cold]
 pub fn plainly(held: &Held, fd: c_int, pieces: Pieces<'_>) -> Result<usize, Errno> {
+    let _noted = held.note_by_kernel(fd);
     let mut list = [NO_PIECE; 16];
     let went = raw::send_pieces(fd, pieces.list(usize::MAX, &mut list), 0)?;
     held.sent.fetch_add(went as u64, Ordering::Relaxed);

@@ -110,6 +110,7 @@ pub fn send(fd: c_int, pieces: &[iovec], flags: c_int, real: impl Fn() -> ssize_
         }
         return answer(outgoing::send(&held, fd, pieces, flags));
     }
+    let _noted = held.note_by_kernel(fd);
     if flags & KERNEL_SENDS == 0
         && (expect::applies(&held) || early::applies(&held, bytes_of(pieces)))
         && let Some(result) = expect::send(&held, fd, Pieces::new(pieces), flags)
@@ -151,6 +152,7 @@ pub unsafe fn send_file(
     let Some(held) = conn::hold(fd) else { return real() };
     far::before_send(&held);
     if !meet::before_call(&held, fd) && !early::applies(&held, count) {
+        let _noted = held.note_by_kernel(fd);
         return send_counted(held, fd, 0, real);
     }
     // SAFETY: the caller's promise.

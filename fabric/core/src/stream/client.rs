@@ -340,6 +340,10 @@ pub(super) fn visit_arenas(each: impl FnMut(&'static Arena)) {
     VISITORS.fetch_sub(1, Ordering::Release);
 }
 
+pub(super) fn has_arenas() -> bool {
+    ARENAS_USED.load(Ordering::Relaxed) > 0
+}
+
 fn arenas() -> impl Iterator<Item = &'static Arena> {
     let used = ARENAS_USED.load(Ordering::Acquire) as usize;
     ARENAS_HERE[..used.min(ARENAS)].iter().filter(|arena| arena.name() != 0)

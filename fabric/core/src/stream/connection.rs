@@ -8,6 +8,7 @@ use super::page::PAGE;
 use std::sync::atomic::{AtomicU64, Ordering, fence};
 use weft_device::kernel;
 use weft_device::shm::stream::lines::{CallOptions, Direction, Own};
+use weft_device::shm::stream::order::{self, First};
 use weft_device::shm::stream::{
     Arena, Found, LOW_WATER, Receiver, Room, Sender, arm, disarm, find, fire_all, has_rest, room,
 };
@@ -47,6 +48,7 @@ impl Stream {
             &out.sender.head,
             &out.sender.kernel_before,
             &out.sender.final_at,
+            &out.sender.kept,
             &out.room.wait,
             &out.room.set,
             &into.receiver.tail,
@@ -74,6 +76,9 @@ impl Stream {
             &out.sender.mode,
             &out.sender.closing,
             &out.sender.leaving,
+            &out.sender.events,
+            &out.sender.kept_event,
+            &into.receiver.told,
             &into.watch.want_kernel,
             &into.watch.reading_kernel,
         ];
@@ -365,9 +370,41 @@ impl Stream {
         self.own().side.nonblocking.load(Ordering::Relaxed) != 0
     }
 
+    /// This side is about to do something by the kernel that the peer's program will be told of: it has its place in the order
+    /// of events. Under the lock of the sending direction, where others may send meanwhile.
+    #[inline]
+    pub fn note_event(&self) {
+        order::note(self.outgoing());
+    }
+
+    /// How many events of the peer there were, with a place in their order.
+    #[inline]
+    pub fn events(&self) -> u32 {
+        if self.peer_attached() { order::events(self.incoming()) } else { 0 }
+    }
+
+    /// When the event that was counted last happened: before the caller counted it, and perhaps before it could be seen.
+    #[inline]
+    pub fn time_of_event(&self, event: u32) -> u64 {
+        order::time_of(self.incoming(), event)
+    }
+
+    /// The program was told of all events up to this one, which were counted before the look, or there was nothing to tell.
+    #[inline]
+    pub fn note_told(&self, event: u32) {
+        order::tell(self.incoming(), event);
+    }
+
+    /// When the first event after `told` happened: nanoseconds of the monotonic clock. What stands there of an earlier use
+    /// of the slot does not count.
+    pub fn first_event_after(&self, told: u32) -> First {
+        if self.peer_attached() { order::first_after(self.incoming(), told) } else { First::None }
+    }
+
     /// Hint for the peer that this side is closing or has shut its sending direction: look at the kernel. Also wakes
     /// whoever waits there.
     pub fn set_closing(&self) {
+        self.note_event();
         self.outgoing().sender.closing.store(1, Ordering::SeqCst);
         // ORDER: stream-sleep, with the hint in the place of the head.
         fence(Ordering::SeqCst);
@@ -376,6 +413,7 @@ impl Stream {
 
     /// The same hint where this side has shut its sending direction and goes on reading.
     pub fn set_half_closed(&self) {
+        self.note_event();
         let closing = &self.outgoing().sender.closing;
         let _ = closing.compare_exchange(0, HALF_CLOSED, Ordering::SeqCst, Ordering::Relaxed);
         // ORDER: as in `set_closing`.

@@ -36,6 +36,7 @@ use std::os::fd::RawFd;
 use std::sync::atomic::Ordering;
 use weft_device::shm::stream as device;
 pub use weft_device::shm::stream::lines::CallOptions;
+pub use weft_device::shm::stream::order::First;
 pub use weft_wire::stream::page::REASON_MEANINGS;
 pub use weft_wire::stream::tally::{
     Address, KernelOnly, Sums, VARIABLE as TALLY_VARIABLE, WANTED_VARIABLE, Wanted, memory_name,
@@ -172,6 +173,41 @@ impl Streams {
         });
     }
 
+    /// Whether this process shares memory with others, or with itself.
+    #[inline]
+    pub fn has_arenas(&self) -> bool {
+        client::has_arenas()
+    }
+
+    /// This process is about to do something by the kernel on a connection with these ports, ours and the other's: the event
+    /// has its place among those of streams. Told to a few other processes only. Answers when that was, for
+    /// [`Self::note_done`].
+    pub fn note_by_kernel(&self, ports: [u16; 2]) -> u64 {
+        let now = weft_device::sys::now_ns();
+        visit_told(|arena| arena.by_kernel(arena.side()).note(connection_of(ports), now));
+        now
+    }
+
+    /// What was begun then has returned.
+    pub fn note_done(&self, ports: [u16; 2], begun: u64) {
+        let now = weft_device::sys::now_ns();
+        visit_told(|arena| arena.by_kernel(arena.side()).note_done(connection_of(ports), begun, now));
+    }
+
+    /// When the first of these began at the other end of the connection with these ports, ours and the other's, after the time
+    /// `after`, that was not done at `time`, as far as that is known.
+    pub fn first_by_kernel(&self, [ours, others]: [u16; 2], after: u64, time: u64) -> Option<u64> {
+        let mut first = None;
+        client::visit_arenas(|arena| {
+            if arena.held.load(Ordering::Relaxed) == 0 {
+                return;
+            }
+            let found = arena.by_kernel(1 - arena.side()).first_after(connection_of([others, ours]), after, time);
+            first = [first, found].into_iter().flatten().min();
+        });
+        first
+    }
+
     /// The owner of a set's bell is about to sleep on it: from now on senders ring it. Order: arm what is to be waited
     /// for, `lie_down`, [`sleep_barrier`], [`Self::scan_active`] and a look at what was armed, then the kernel's sleep,
     /// then [`Self::get_up`].
@@ -222,6 +258,25 @@ impl Streams {
     pub fn counters(&self) -> &'static Counters {
         &page::PAGE.counters
     }
+}
+
+/// So many memories are written to for an event by the kernel.
+const MOST_TOLD: usize = 16;
+
+fn visit_told(mut each: impl FnMut(&'static device::Arena)) {
+    let mut told = 0;
+    client::visit_arenas(|arena| {
+        if told < MOST_TOLD && arena.held.load(Ordering::Relaxed) > 0 {
+            each(arena);
+            told += 1;
+        }
+    });
+}
+
+/// A connection of this host by the ports of the end that does something and of the other one. Addresses are left out: who is
+/// taken for another one is told of too early, and nothing else.
+fn connection_of([from, to]: [u16; 2]) -> u64 {
+    u64::from(from) << 16 | u64::from(to)
 }
 
 /// The sleeper's barrier between arming and the last look. All arenas that we have opened say that publishers fence, too.

@@ -9,7 +9,7 @@
 /// `weft-str` as little-endian bytes.
 pub const MAGIC: u64 = u64::from_le_bytes(*b"weft-str");
 /// Changes with every change of what stands in an arena.
-pub const VERSION: u32 = 1;
+pub const VERSION: u32 = 2;
 
 pub const PAGE_BYTES: usize = 4096;
 /// Connections of one arena. Two processes with more get another arena.
@@ -20,6 +20,10 @@ pub const RING_BYTES: usize = 256 * 1024;
 pub const LISTENERS: usize = 8;
 /// Sets of one process that can sleep at the same time and still be rung only when they do.
 pub const SLEEPERS: usize = 64;
+/// Of so many of its last events a direction has the times.
+pub const STAMPS: usize = 16;
+/// Of so many of its last events in the kernel a side has the times.
+pub const KERNEL_EVENTS: usize = 32;
 /// In the word that says that a sender is closing: it sends no more, and its side goes on reading.
 pub const HALF_CLOSED: u32 = 2;
 
@@ -34,6 +38,15 @@ pub mod header {
     pub const FENCES: usize = 24;
     /// Who uses listener n of side s: process id, 0 if nobody. `[side][listener]`, 32 bits each.
     const CLAIMS: usize = 128;
+
+    /// What the processes of a side have done by the kernel on connections without a slot: how often (64 bits), and in the
+    /// next lines the last [`super::KERNEL_EVENTS`], 64 bits each for when it began, when it was done, and on which connection. `[side]`
+    const KERNEL: usize = 1024;
+    pub const KERNEL_BYTES: usize = 64 + super::KERNEL_EVENTS * 24;
+
+    pub const fn kernel(side: usize) -> usize {
+        KERNEL + side * KERNEL_BYTES
+    }
 
     pub const fn claim(side: usize, listener: usize) -> usize {
         CLAIMS + (side * super::LISTENERS + listener) * 4
@@ -55,7 +68,7 @@ pub mod listener {
     const _: () = assert!(ACTIVE_WORDS <= 64);
 }
 
-/// Offsets in a direction: four lines.
+/// Offsets in a direction: six lines.
 pub mod direction {
     /// Line of the sender.
     pub mod sender {
@@ -75,6 +88,11 @@ pub mod direction {
         pub const GONE: usize = 36;
         /// 1: the sender would rather send by the kernel, and goes on by the ring until the receiver wants that (32 bits).
         pub const LEAVING: usize = 40;
+        /// Events so far: publications, and what was done by the kernel (32 bits).
+        pub const EVENTS: usize = 44;
+        /// Time of an event that is older than those with a stamp (64 bits), and which one it is (32 bits).
+        pub const KEPT: usize = 48;
+        pub const KEPT_EVENT: usize = 56;
     }
     /// Line of the receiver that the sender looks at with every publication.
     pub mod watch {
@@ -95,13 +113,17 @@ pub mod direction {
     pub mod receiver {
         /// Bytes ever taken out of the ring (64 bits).
         pub const TAIL: usize = 128;
+        /// The last event that a set has told its program of (32 bits).
+        pub const TOLD: usize = 136;
     }
     /// Line of the sender that the receiver looks at with every publication: who sleeps for room (64 bits each).
     pub mod room {
         pub const WAIT: usize = 192;
         pub const SET: usize = 200;
     }
-    pub const BYTES: usize = 256;
+    /// Lines of the sender: the time of event *n* at *n* modulo [`super::STAMPS`] (64 bits each).
+    pub const STAMPS: usize = 256;
+    pub const BYTES: usize = STAMPS + super::STAMPS * 8;
 }
 
 /// The beginning of a new arena.
@@ -222,13 +244,14 @@ mod tests {
         assert_eq!(listener_at(1, LISTENERS - 1) + listener::BYTES, direction_at(0, 0));
         assert_eq!(direction_at(SLOTS - 1, 1) + direction::BYTES, ring_at(0, 0));
         assert_eq!(ring_at(SLOTS - 1, 1) + RING_BYTES, BYTES);
-        assert_eq!(direction_at(3, 1), 4096 + 16384 + 7 * 256);
-        assert!(header::claim(1, LISTENERS - 1) + 4 <= PAGE_BYTES);
+        assert_eq!(direction_at(3, 1), 4096 + 16384 + 7 * 384);
+        assert!(header::claim(1, LISTENERS - 1) + 4 <= header::kernel(0));
+        assert!(header::kernel(1) + header::KERNEL_BYTES <= PAGE_BYTES);
     }
 
     #[test]
     fn heading_of_an_arena() {
-        let mut golden = *b"weft-str\x01\0\0\0\0\x04\0\0\0\0\0\0\0\0\0\0";
+        let mut golden = *b"weft-str\x02\0\0\0\0\x04\0\0\0\0\0\0\0\0\0\0";
         golden[16..].copy_from_slice(&[8, 7, 6, 5, 4, 3, 2, 1]);
         assert_eq!(heading(0x0102_0304_0506_0708), golden);
     }

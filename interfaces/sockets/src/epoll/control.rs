@@ -8,6 +8,7 @@ use libc::{EPOLL_CTL_ADD, EPOLL_CTL_DEL, EPOLL_CTL_MOD, EPOLLET, EPOLLEXCLUSIVE,
 use weft_fabric::stream::{Bell, KernelOnly, Reason, Writable};
 
 use super::members;
+use super::order;
 use super::set::{self, Inner, Set};
 use crate::conn::{self, ATTACHED, Connection, Held, MANY_SETS, NEVER};
 use crate::meet::STREAMS;
@@ -117,6 +118,7 @@ fn register(epfd: c_int, index: u32, operation: c_int, fd: c_int, kind: Entry, g
         // What is in the ring already is news to those who sleep.
         wake(index, &mut inner);
     }
+    order::note_registered(&mut inner, fd, raw::now_ns());
     answer
 }
 
@@ -148,6 +150,12 @@ fn join(set: &Set, inner: &mut Inner, epfd: c_int, fd: c_int) {
         set.members.fetch_add(1, Ordering::SeqCst);
     }
     make_bell(inner, epfd);
+    if is_new
+        && let Some(Entry::Connection(index)) = table::entry(fd)
+        && let Some(place) = inner.registered(fd).filter(|place| !place.nested)
+    {
+        order::note_attached(place, &conn::at(index).stream());
+    }
     if is_new && is_far(fd) {
         note_far(inner, epfd, fd);
     }

@@ -5,8 +5,8 @@ use std::ffi::c_int;
 use libc::{EPOLLET, EPOLLIN, EPOLLONESHOT, EPOLLOUT, EPOLLRDNORM, EPOLLWRNORM, POLLIN, epoll_event};
 use weft_fabric::stream::{Readable, Waiter, Writable, sleep_barrier};
 
-use super::control;
 use super::set::{self, HOT, Inner, Registration};
+use super::{control, order};
 use crate::conn::{self, ATTACHED, Held, WAS_FULL};
 use crate::meet::STREAMS;
 use crate::table::{self, Entry};
@@ -76,7 +76,7 @@ fn datagrams(index: u32, place: &mut Registration, take: bool) -> u32 {
 }
 
 /// Looks at the hot member `fd`; with `take` it is told to the program.
-fn look(inner: &mut Inner, fd: c_int, take: bool) -> Option<epoll_event> {
+pub fn look(inner: &mut Inner, fd: c_int, take: bool) -> Option<epoll_event> {
     let entry = table::entry(fd);
     let place = inner.registered(fd)?;
     if place.spent {
@@ -86,9 +86,14 @@ fn look(inner: &mut Inner, fd: c_int, take: bool) -> Option<epoll_event> {
         Entry::Set(nested) if place.nested && any_ready(nested) => place.events & READING,
         Entry::Connection(index) if place.member => {
             let held = conn::hold_index(index);
+            let stream = held.stream();
             // Before the look: what comes later is told again, and never lost.
-            let arrived = held.stream().arrived();
+            let (arrived, counted) = (stream.arrived(), stream.events());
             let (mut events, partly) = ready(&held, place, arrived);
+            // What the kernel carries cannot be seen here.
+            if events == 0 && counted != place.told_event && !partly {
+                order::note_nothing(place, &stream, counted);
+            }
             if take && events != 0 {
                 place.told = arrived;
                 if partly {
@@ -126,33 +131,11 @@ pub fn any_ready(index: u32) -> bool {
     })
 }
 
-/// Puts what the rings have into `out`; answers how many, and the number of this call.
-pub fn collect(inner: &mut Inner, epfd: c_int, out: &mut [epoll_event]) -> (usize, u32) {
-    inner.calls = inner.calls.wrapping_add(1);
+/// Of a set that never sleeps only the busy ones stay hot.
+pub fn cool_down(inner: &mut Inner) {
     if inner.calls.is_multiple_of(COOL_EVERY) && inner.hot_count > COOL_FROM {
         cool(inner);
     }
-    let (count, first) = (inner.hot_count, inner.turn);
-    let mut told = 0;
-    for step in 0..count {
-        if told == out.len() {
-            break;
-        }
-        let fd = inner.hot[(first + step) % count];
-        control::restore_room(inner, epfd, fd);
-        let Some(event) = look(inner, fd, true) else { continue };
-        let call = inner.calls;
-        if let Some(place) = inner.registered(fd) {
-            (place.call, place.answer) = (call, told as u32);
-        }
-        out[told] = event;
-        told += 1;
-    }
-    // With all told in one answer the order does not matter; otherwise the next look begins behind the last one.
-    if told == out.len() && count > 0 {
-        inner.turn = (first + told) % count;
-    }
-    (told, inner.calls)
 }
 
 /// Takes what has come by the lane. Streams that came alive become hot, in all sets.

@@ -14,6 +14,7 @@
 mod control;
 mod lock;
 mod members;
+mod order;
 mod resting;
 mod set;
 mod wait;

@@ -8,6 +8,7 @@ use libc::{EPOLL_CTL_DEL, epoll_event};
 use weft_fabric::stream::Bell;
 
 use super::lock::Lock;
+use super::order::Found;
 use crate::table::{self, Entry, PLACES};
 use crate::{conn, raw};
 
@@ -15,6 +16,8 @@ use crate::{conn, raw};
 pub const SETS: usize = 4096;
 /// Members that can be looked at one by one.
 pub const HOT: usize = 1 << 14;
+/// What one call can tell of.
+pub const FOUND: usize = 1 << 13;
 
 /// What the program has registered for one descriptor.
 #[derive(Clone, Copy)]
@@ -27,11 +30,17 @@ pub struct Registration {
     pub data: u64,
     /// Arrivals when a reading edge was last told; `u64::MAX` for never.
     pub told: u64,
+    /// Events of its stream, and when the kernel was asked, when it was last told of; before, when it was registered.
+    pub told_event: u32,
+    pub told_at: u64,
+    /// When that began of which the kernel has last told.
+    pub told_begun: u64,
+    /// It had something when it was registered, and was not told of since.
+    pub queued: bool,
     /// Where it stands in the list of hot members.
     at: u32,
-    /// The last call that told of it, and at which place of the answer.
+    /// The last call that told of the kernel's word on it.
     pub call: u32,
-    pub answer: u32,
     pub present: bool,
     pub hot: bool,
     /// One-shot, and told.
@@ -59,6 +68,10 @@ pub struct Inner {
     registrations: *mut Registration,
     pub hot: [c_int; HOT],
     pub hot_count: usize,
+    /// What a look has found, for as long as the set is held.
+    pub found: [Found; FOUND],
+    /// When the kernel was last asked and had no more.
+    pub asked_at: u64,
     /// How many of the members are sets.
     pub nested: usize,
     /// How many of them have their bytes come by the lane, and the lane's descriptor while it stands in the kernel's set
@@ -239,7 +252,7 @@ impl Set {
         unsafe { raw::unmap(registrations.cast(), PLACES * size_of::<Registration>()) };
         self.members.store(0, Ordering::Relaxed);
         (inner.hot_count, inner.nested, inner.turn, inner.calls, inner.sleepers) = (0, 0, 0, 0, 0);
-        inner.far = 0;
+        (inner.far, inner.asked_at) = (0, 0);
         // The number may be another set's by now. Where another process keeps this one, the lane stays in it.
         let number = index_of(self).filter(|index| table::entry(inner.descriptor) == Some(Entry::Set(*index)));
         if number.is_some() {
@@ -284,6 +297,11 @@ impl Inner {
     #[inline]
     pub fn registered(&mut self, fd: c_int) -> Option<&mut Registration> {
         self.place(fd).filter(|registration| registration.present)
+    }
+
+    /// Whether the kernel's word for `fd` is about something that we know nothing of: another process has registered it.
+    pub fn is_nobody(&mut self, fd: c_int) -> bool {
+        self.place(fd).is_none_or(|registration| !registration.present && !registration.lingers)
     }
 
     pub fn is_member(&mut self, fd: c_int) -> bool {

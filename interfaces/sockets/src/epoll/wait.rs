@@ -8,14 +8,13 @@ use weft_fabric::stream::sleep_barrier;
 
 use super::control::{self, Word};
 use super::members;
+use super::order::{self, Asked};
 use super::resting::Resting;
 use super::set;
 use crate::meet::STREAMS;
 use crate::raw::{self, Errno};
 use crate::{attend, far, pace, real, signals};
 
-/// While rings have something in every call, the kernel's set is asked every so many calls.
-const KERNEL_EVERY: u32 = 8;
 /// While spinning, at first and every so many looks.
 const KERNEL_LOOKS: u32 = 64;
 /// The same where the last word was the kernel's and connections lead to other hosts: their answers may come by it.
@@ -30,11 +29,8 @@ const STRANGE_NS: u64 = 100_000;
 /// When a look asks the kernel, too.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Ask {
-    Never,
-    /// Every so many calls, so that it has its turn where rings have something every time. Before a sleep that is enough:
-    /// the sleep asks.
-    InTurn,
-    /// In turn, and where the rings have nothing.
+    /// Where the rings have something. Before a sleep that is enough: the sleep asks.
+    IfFound,
     Now,
 }
 
@@ -70,7 +66,7 @@ pub fn wait(
         loop {
             far::look_after();
             let over = left() == Some(0);
-            let ask = if over || KERNEL_TOLD.load(Ordering::Relaxed) { Ask::Now } else { Ask::InTurn };
+            let ask = if over || KERNEL_TOLD.load(Ordering::Relaxed) { Ask::Now } else { Ask::IfFound };
             let mut told = look(epfd, index, out, mask, ask)?;
             if told == 0 && !over {
                 told = spin(epfd, index, out, mask)?;
@@ -121,25 +117,116 @@ impl Drop for InKernel {
 fn look(epfd: c_int, index: u32, out: &mut [epoll_event], mask: *const sigset_t, ask: Ask) -> Result<usize, Errno> {
     members::dispatch_active();
     let Some(mut inner) = set::at(index).lock() else { return Ok(0) };
-    let turn = ask != Ask::Never && inner.calls.wrapping_add(1).is_multiple_of(KERNEL_EVERY);
-    // The rings may fill the answer every time: when it is the kernel's turn, half of it is kept free.
-    let part = if turn { out.len() / 2 } else { out.len() };
-    let (told, call) = members::collect(&mut inner, epfd, &mut out[..part]);
+    let rings = order::gather(&mut inner, epfd);
     drop(inner);
-    if told > 0 {
-        note(false);
-    }
-    if !turn && (told > 0 || ask != Ask::Now) {
+    if rings == 0 && ask == Ask::IfFound { Ok(0) } else { complete(epfd, index, out, mask, rings, Seen::NOTHING) }
+}
+
+/// What the kernel's set has given, as it stands in the answer.
+#[derive(Clone, Copy)]
+struct Seen {
+    events: usize,
+    /// There was something that is for another process of our fork family.
+    strange: bool,
+    /// Our bell was among the last ones, in the place of something else.
+    rang: bool,
+}
+
+impl Seen {
+    const NOTHING: Self = Self { events: 0, strange: false, rang: false };
+}
+
+/// Asks the kernel and looks at the rings, `rings` of which were found to have something, until nothing can be missing of
+/// what happened before; and tells of it all. (See `order`.)
+fn complete(
+    epfd: c_int,
+    index: u32,
+    out: &mut [epoll_event],
+    mask: *const sigset_t,
+    mut rings: usize,
+    mut seen: Seen,
+) -> Result<usize, Errno> {
+    let mut before = None;
+    let mut room = room_of_kernel(index, out.len(), rings);
+    loop {
+        let now = raw::now_ns();
+        let (mut has_more, asks) = (false, room > seen.events);
+        seen.rang = false;
+        if asks {
+            match raw::epoll_look(epfd, &mut out[seen.events..room], mask) {
+                Ok(more) => {
+                    has_more = more == room - seen.events;
+                    seen = sort_out(index, out, seen, more);
+                }
+                Err(error) if rings + seen.events == 0 => return Err(error),
+                Err(_) => {}
+            }
+        }
+        // Who became ready meanwhile may have been armed: only with his mark taken he is looked at.
+        members::dispatch_active();
+        let Some(mut inner) = set::at(index).lock() else { return Ok(0) };
+        let again = order::gather(&mut inner, epfd);
+        let both = order::count_both(&inner, again, &out[..seen.events]);
+        let again_room = room.max(room_beside(out.len(), again - both));
+        if again > rings || (has_more && (seen.rang || (again_room > room && out.len() > 1))) {
+            (rings, room) = (again, again_room);
+            continue;
+        }
+        let before = *before.get_or_insert(inner.asked_at);
+        if asks && !has_more {
+            inner.asked_at = now;
+        }
+        let (told, kernels) = order::tell(&mut inner, epfd, out, (again, seen.events), Asked { now, before });
+        drop(inner);
+        if told > 0 {
+            note(kernels == told);
+        } else if seen.strange {
+            // It stands in the set that we share, and the other process is to look at it.
+            let _ = raw::poll(&mut [], Some(STRANGE_NS), None);
+        }
         return Ok(told);
     }
-    match raw::epoll_look(epfd, &mut out[told..], mask) {
-        Ok(seen) => match merge(epfd, index, out, (told, call), seen) {
-            0 if part < out.len() => Ok(collect(epfd, index, out)),
-            all => Ok(all),
-        },
-        Err(_) if told > 0 => Ok(told),
-        Err(error) => Err(error),
+}
+
+/// How many events of the kernel there is room for at first. A single place is for the rings every other time.
+fn room_of_kernel(index: u32, all: usize, rings: usize) -> usize {
+    match all {
+        1 if rings > 0 => set::at(index).lock().map_or(0, |inner| usize::from(inner.calls.is_multiple_of(2))),
+        _ => room_beside(all, rings),
     }
+}
+
+/// The same beside so many of the rings. What the kernel gives must be told of, so they have the half of a short answer.
+fn room_beside(all: usize, rings: usize) -> usize {
+    let all = all.min(order::MOST);
+    all - rings.min(all / 2)
+}
+
+/// Takes out of the `more` events behind those that were `seen` before what is only for us, and what was seen already.
+fn sort_out(index: u32, out: &mut [epoll_event], mut seen: Seen, more: usize) -> Seen {
+    if more == 0 {
+        return seen;
+    }
+    let (first, last) = (seen.events, seen.events + more);
+    control::before_merge(&out[first..last]);
+    let Some(mut inner) = set::at(index).lock() else { return seen };
+    for at in first..last {
+        let (event, data) = (out[at], out[at].u64);
+        match control::word(data) {
+            Word::Bell(number) if control::quieten(&mut inner, number) => seen.rang = true,
+            Word::Bell(_) => seen.strange = true,
+            Word::Lane(number) => seen.strange |= !control::is_own_lane(number),
+            Word::Ours(fd) if inner.is_nobody(fd) => seen.strange = true,
+            _ => match out[..seen.events].iter().position(|earlier| earlier.u64 == data) {
+                Some(earlier) => out[earlier].events |= event.events,
+                None => {
+                    out[seen.events] = event;
+                    seen.events += 1;
+                }
+            },
+        }
+    }
+    seen
 }
 
 fn note(kernel_told: bool) {
@@ -148,77 +235,13 @@ fn note(kernel_told: bool) {
     }
 }
 
-/// What the rings have, all of it.
-fn collect(epfd: c_int, index: u32, out: &mut [epoll_event]) -> usize {
-    set::at(index).lock().map_or(0, |mut inner| members::collect(&mut inner, epfd, out).0)
-}
-
-/// Turns `seen` events of the kernel behind those that call `call` told of ours into what the program shall see; answers
-/// how many there are.
-fn merge(epfd: c_int, index: u32, out: &mut [epoll_event], (told, call): (usize, u32), seen: usize) -> usize {
-    control::before_merge(&out[told..told + seen]);
-    let Some(mut inner) = set::at(index).lock() else { return told };
-    let (mut used, mut strange) = (told, false);
-    for at in told..told + seen {
-        let event = out[at];
-        let translated = match control::word(event.u64) {
-            Word::Programs => Some((event, None)),
-            Word::Bell(number) => {
-                strange |= !control::quieten(&mut inner, number);
-                None
-            }
-            Word::Lane(number) => {
-                strange |= !control::is_own_lane(number);
-                None
-            }
-            Word::Ours(fd) => {
-                let event = control::translate(&mut inner, epfd, fd, event.events);
-                strange |= event.is_none() && inner.registered(fd).is_none();
-                event.map(|event| (event, Some(fd)))
-            }
-        };
-        let Some((event, fd)) = translated else { continue };
-        let place = fd.and_then(|fd| inner.registered(fd));
-        match place.and_then(|place| told_already(place, &out[..told], call, &event)) {
-            Some(earlier) => {
-                let both = out[earlier].events | event.events;
-                out[earlier].events = both;
-            }
-            None => {
-                out[used] = event;
-                used += 1;
-            }
-        }
-    }
-    drop(inner);
-    if told == 0 && used > 0 {
-        note(true);
-    }
-    if strange && used == 0 {
-        // Another process of our fork family has put it into the set that we share, and is to look at it.
-        let _ = raw::poll(&mut [], Some(STRANGE_NS), None);
-    }
-    used
-}
-
-/// Where in `out` call `call` has told of this registration. Another thread's call that told of it since has written
-/// its own place there: then the program's word decides, so that nothing is told twice in one answer.
-fn told_already(place: &set::Registration, out: &[epoll_event], call: u32, event: &epoll_event) -> Option<usize> {
-    if place.call == call {
-        return Some(place.answer as usize).filter(|at| *at < out.len());
-    }
-    let data = event.u64;
-    let later = place.call.wrapping_sub(call).cast_signed() > 0;
-    if later { out.iter().position(|told| told.u64 == data) } else { None }
-}
-
 fn spin(epfd: c_int, index: u32, out: &mut [epoll_event], mask: *const sigset_t) -> Result<usize, Errno> {
     let mut answer = Ok(0);
     let mut looks = 0u32;
     let far = KERNEL_TOLD.load(Ordering::Relaxed) && STREAMS.lane().is_some();
     let every = if far { FAR_KERNEL_LOOKS } else { KERNEL_LOOKS };
     pace::spin(|| {
-        let ask = if looks.is_multiple_of(every) { Ask::Now } else { Ask::Never };
+        let ask = if looks.is_multiple_of(every) { Ask::Now } else { Ask::IfFound };
         looks += 1;
         answer = look(epfd, index, out, mask, ask);
         answer != Ok(0)
@@ -254,9 +277,10 @@ fn sleep(
     resting.lie_down(index);
     sleep_barrier();
     members::dispatch_active();
-    let answer = if members::any_ready(index) {
-        Ok((0, 1))
-    } else {
+    if members::any_ready(index) {
+        return Ok(0);
+    }
+    let seen = {
         let slice = if resting.is_short() {
             Some(SLICE_NS)
         } else {
@@ -264,12 +288,31 @@ fn sleep(
         };
         let slice = slice.map_or(left, |slice| Some(left.map_or(slice, |left| left.min(slice))));
         STREAMS.counters().sleeps.fetch_add(1, Ordering::Relaxed);
-        by_kernel(epfd, index, out, slice, mask)
+        let room = out.len().min(order::MOST);
+        wait_in_kernel(epfd, &mut out[..room], slice, mask)?
     };
-    answer.map(|(told, _)| told)
+    drop(resting);
+    let Some(seen) = seen else { return Ok(0) };
+    let seen = sort_out(index, out, Seen::NOTHING, seen);
+    look_behind(epfd, index, out, mask, seen)
 }
 
-/// The kernel's wait; answers how many events are told, and how many the kernel had.
+/// The kernel has ended a sleep with this: what the rings have is told of with it.
+fn look_behind(
+    epfd: c_int,
+    index: u32,
+    out: &mut [epoll_event],
+    mask: *const sigset_t,
+    seen: Seen,
+) -> Result<usize, Errno> {
+    members::dispatch_active();
+    let Some(mut inner) = set::at(index).lock() else { return Ok(0) };
+    let rings = order::gather(&mut inner, epfd);
+    drop(inner);
+    complete(epfd, index, out, mask, rings, seen)
+}
+
+/// The kernel's wait on a set without members; answers how many events are told, and how many the kernel had.
 fn by_kernel(
     epfd: c_int,
     index: u32,
@@ -277,6 +320,30 @@ fn by_kernel(
     left: Option<u64>,
     mask: *const sigset_t,
 ) -> Result<(usize, usize), Errno> {
+    let room = out.len().min(order::MOST);
+    let now = raw::now_ns();
+    let Some(seen) = wait_in_kernel(epfd, &mut out[..room], left, mask)? else { return Ok((0, 1)) };
+    let sorted = sort_out(index, out, Seen::NOTHING, seen);
+    let Some(mut inner) = set::at(index).lock() else { return Ok((0, seen)) };
+    let asked = Asked { now, before: inner.asked_at };
+    let (told, _) = order::tell(&mut inner, epfd, out, (0, sorted.events), asked);
+    drop(inner);
+    if told > 0 {
+        note(true);
+    } else if sorted.strange {
+        // As in `complete`.
+        let _ = raw::poll(&mut [], Some(STRANGE_NS), None);
+    }
+    Ok((told, seen))
+}
+
+/// How many events the kernel had, as it gives them; `None` where the wait was ended for us and is to be repeated.
+fn wait_in_kernel(
+    epfd: c_int,
+    out: &mut [epoll_event],
+    left: Option<u64>,
+    mask: *const sigset_t,
+) -> Result<Option<usize>, Errno> {
     let time: Option<timespec> = left.map(raw::timespec_of);
     let time = time.as_ref().map_or(std::ptr::null(), |time| time as *const timespec);
     let _errno = raw::KeepErrno::new();
@@ -292,10 +359,9 @@ fn by_kernel(
         }
     };
     match raw::errno() {
-        _ if seen >= 0 => {}
+        _ if seen >= 0 => Ok(Some(seen as usize)),
         // To be looked at again.
-        libc::EINTR if attend::calls() != calls => return Ok((0, 1)),
-        error => return Err(error),
+        libc::EINTR if attend::calls() != calls => Ok(None),
+        error => Err(error),
     }
-    Ok((merge(epfd, index, out, (0, 0), seen as usize), seen as usize))
 }

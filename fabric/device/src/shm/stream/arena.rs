@@ -4,7 +4,7 @@
 //! which is called only when the process holds no slot of the arena any more; whoever uses a slot holds it.
 
 use super::bytes::Ring;
-use super::lines::{Direction, Listener, Own};
+use super::lines::{ByKernel, Direction, Listener, Own};
 use crate::kernel;
 use std::os::fd::RawFd;
 use std::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, Ordering};
@@ -155,6 +155,12 @@ impl Arena {
         assert!(slot < SLOTS && side < 2);
         // SAFETY: inside, by the geometry; lines of atomics, checked against it.
         unsafe { self.at(direction_at(slot, side)) }
+    }
+
+    /// What the processes of `side` have done by the kernel on connections without a slot.
+    pub fn by_kernel(&self, side: usize) -> &'static ByKernel {
+        // SAFETY: inside of the header, by the geometry; lines of atomics, checked against it.
+        unsafe { self.at(header::kernel(side & 1)) }
     }
 
     #[inline(always)]

@@ -1,7 +1,7 @@
 //! The lines of a slot as atomics, shared ones and those of one side.
 
 use crate::sync::{AtomicU32, AtomicU64};
-use weft_wire::stream::arena::{SLEEPERS, listener};
+use weft_wire::stream::arena::{KERNEL_EVENTS, SLEEPERS, STAMPS, listener};
 
 /// Written by the sender.
 #[repr(C, align(64))]
@@ -14,6 +14,9 @@ pub struct SenderLine {
     pub closing: AtomicU32,
     pub gone: AtomicU32,
     pub leaving: AtomicU32,
+    pub events: AtomicU32,
+    pub kept: AtomicU64,
+    pub kept_event: AtomicU32,
 }
 
 /// Written by the receiver (but `sending`), looked at by the sender with every publication. Armed words are swapped to
@@ -32,6 +35,7 @@ pub struct WatchLine {
 #[repr(C, align(64))]
 pub struct ReceiverLine {
     pub tail: AtomicU64,
+    pub told: AtomicU32,
 }
 
 /// Armed by the sender, swapped to zero by the receiver.
@@ -41,6 +45,26 @@ pub struct RoomLine {
     pub set: AtomicU64,
 }
 
+/// Written by the sender, looked at by a receiver with several streams that have something: see `order`.
+#[repr(C, align(64))]
+pub struct Stamps(pub [AtomicU64; STAMPS]);
+
+/// What the processes of a side have done by the kernel on connections without a slot.
+#[repr(C, align(64))]
+pub struct ByKernel {
+    pub count: AtomicU64,
+    _line: [u64; 7],
+    pub events: [KernelEvent; KERNEL_EVENTS],
+}
+
+/// One of these. Begun at 0: it is being written; done at 0: it goes on, or nobody says when it ends.
+#[repr(C)]
+pub struct KernelEvent {
+    pub begun: AtomicU64,
+    pub done: AtomicU64,
+    pub connection: AtomicU64,
+}
+
 /// One direction of a slot.
 #[repr(C, align(64))]
 pub struct Direction {
@@ -48,6 +72,7 @@ pub struct Direction {
     pub watch: WatchLine,
     pub receiver: ReceiverLine,
     pub room: RoomLine,
+    pub stamps: Stamps,
 }
 
 /// What one process of a side is told.
@@ -170,6 +195,9 @@ pub(in crate::shm) mod zero {
                 closing: word(),
                 leaving: word(),
                 gone: word(),
+                events: word(),
+                kept: long(),
+                kept_event: word(),
             },
             watch: WatchLine {
                 wait: long(),
@@ -179,9 +207,16 @@ pub(in crate::shm) mod zero {
                 reading_kernel: word(),
                 sending: word(),
             },
-            receiver: ReceiverLine { tail: long() },
+            receiver: ReceiverLine { tail: long(), told: word() },
             room: RoomLine { wait: long(), set: long() },
+            stamps: Stamps(std::array::from_fn(|_| long())),
         }
+    }
+
+    #[cfg(not(loom))]
+    pub fn by_kernel() -> ByKernel {
+        let event = || KernelEvent { begun: long(), done: long(), connection: long() };
+        ByKernel { count: long(), _line: [0; 7], events: std::array::from_fn(|_| event()) }
     }
 
     pub fn listener() -> Listener {
@@ -228,8 +263,9 @@ pub(in crate::shm) mod zero {
 mod layout {
     use super::*;
     use std::mem::offset_of;
-    use weft_wire::stream::arena::direction;
+    use weft_wire::stream::arena::{direction, header};
 
+    const _: () = assert!(size_of::<ByKernel>() == header::KERNEL_BYTES);
     const _: () = assert!(size_of::<Direction>() == direction::BYTES && size_of::<Listener>() == listener::BYTES);
     const _: () = assert!(offset_of!(Direction, sender.head) == direction::sender::HEAD);
     const _: () = assert!(offset_of!(Direction, sender.mode) == direction::sender::MODE);
@@ -239,6 +275,11 @@ mod layout {
     const _: () = assert!(offset_of!(Direction, sender.closing) == direction::sender::CLOSING);
     const _: () = assert!(offset_of!(Direction, sender.leaving) == direction::sender::LEAVING);
     const _: () = assert!(offset_of!(Direction, sender.gone) == direction::sender::GONE);
+    const _: () = assert!(offset_of!(Direction, sender.events) == direction::sender::EVENTS);
+    const _: () = assert!(offset_of!(Direction, sender.kept) == direction::sender::KEPT);
+    const _: () = assert!(offset_of!(Direction, sender.kept_event) == direction::sender::KEPT_EVENT);
+    const _: () = assert!(offset_of!(Direction, receiver.told) == direction::receiver::TOLD);
+    const _: () = assert!(offset_of!(Direction, stamps) == direction::STAMPS);
     const _: () = assert!(offset_of!(Direction, watch.wait) == direction::watch::WAIT);
     const _: () = assert!(offset_of!(Direction, watch.set) == direction::watch::SET);
     const _: () = assert!(offset_of!(Direction, watch.attached) == direction::watch::ATTACHED);

@@ -504,6 +504,8 @@ impl<B: RingBytes> Mirror<'_, B> {
         }
         self.into_ring.write(received, bytes);
         let received = received.wrapping_add(bytes.len() as u64);
+        #[cfg(not(loom))]
+        super::order::note(self.into);
         // First shown, then told of. ORDER: stream-head
         self.into.sender.head.store(received, Ordering::Release);
         self.record.received.store(received, Ordering::Release);

@@ -18,6 +18,7 @@
 //!   mode, then looks whether the receiver reads. Both fence: one of them sees the other.
 //! - `stream-wish`: the sender says that it sends, then looks at the receiver's wish; the receiver stores its wish, makes
 //!   the barrier for both, then looks at the sender.
+//! - `stream-told`: see [`order`].
 
 #[cfg(not(loom))]
 mod arena;
@@ -38,6 +39,8 @@ mod mirror;
 mod mirrored;
 #[cfg(all(test, not(loom)))]
 mod nonsense;
+#[cfg(not(loom))]
+pub mod order;
 #[cfg(all(test, not(loom)))]
 mod properties;
 mod receiver;

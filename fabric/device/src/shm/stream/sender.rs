@@ -205,6 +205,8 @@ impl<'a, B: RingBytes> Sender<'a, B> {
         // Ours first: who takes over from a process that dies between the two must not write what the peer may read.
         self.own.head.store(self.head, Ordering::Relaxed);
         self.published = self.head;
+        #[cfg(not(loom))]
+        super::order::note(self.direction);
         // ORDER: stream-head
         self.direction.sender.head.store(self.head, ordering(Label::StreamHeadStore, Ordering::Release));
         let watch = &self.direction.watch;

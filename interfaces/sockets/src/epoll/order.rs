@@ -1,0 +1,239 @@
+//! Which events a call tells of, and in which order.
+//!
+//! The kernel tells of events in the order in which they happened. So do we: an event that happened before another one, in one
+//! thread or by a message in between, is never told behind it, and never left out of a call that tells of the other one, as
+//! far as the answer has room.
+//!
+//! *Nothing is left out.* A call looks at the rings, asks the kernel's set, and looks at the rings again, until that finds no
+//! more than before the kernel was asked (`wait`). Whatever happened before an event is to be seen once the event is: in a
+//! ring, because heads are loaded with acquire; in the kernel, because its call had returned or its list was longer. So what
+//! happened before something in a ring is found by the last look at the rings, or the kernel was asked after it; and what
+//! happened before something of the kernel is found by the last look, which came behind, or is in front of it in the
+//! kernel's own list.
+//!
+//! *The order.* What goes by a ring has a time, and what a process does by the kernel on a connection has one where we can
+//! know of it: on a connection with a stream it stands beside the ring's, on another one in the memory that its process
+//! shares with ours (`Streams::note_by_kernel`). All these times are taken before the event can be seen, by one clock, so
+//! their order is that in which things happened. What counts is the first event that was not told of yet. Of what has no time
+//! (others' connections, pipes, listeners) nobody who shares rings with us has done it, but by a message to somebody else. It
+//! is put where the kernel has it behind others, and otherwise at the time when the kernel was asked before, which is the
+//! earliest at which it can have been. A registration that was told of, and still has what it had, has the place of that call.
+//!
+//! Known not to be in order: what the kernel tells of behind an event whose sender has not come back from its call, which is
+//! taken for the next one; and what a process does by the kernel that shares rings with more than a few others.
+//! More than [`MOST`] at a time are told of in turn, and the times of datagrams, of room and of sets inside are not known.
+
+use std::ffi::c_int;
+
+use libc::epoll_event;
+use weft_fabric::stream::{First, Stream};
+
+use super::control::{self, Word};
+use super::members;
+use super::set::{FOUND, Inner, Registration};
+use crate::conn::{self, ATTACHED};
+use crate::meet::STREAMS;
+use crate::table::{self, Entry};
+
+/// So much of the rings, and so much of the kernel's, is told of in one call.
+pub const MOST: usize = FOUND / 2;
+
+/// Something to tell of.
+#[derive(Clone, Copy)]
+pub struct Found {
+    at: u64,
+    data: u64,
+    events: u32,
+    /// Its descriptor; -1 where only the program knows it.
+    fd: c_int,
+    /// Its place in the kernel's order; [`BY_RING`] for what is to be taken from a ring.
+    rank: u32,
+}
+
+const BY_RING: u32 = u32::MAX;
+
+/// When the kernel was asked: before the last time, and the time before that.
+#[derive(Clone, Copy)]
+pub struct Asked {
+    pub now: u64,
+    pub before: u64,
+}
+
+/// Finds the members whose rings have something; how many.
+pub fn gather(inner: &mut Inner, epfd: c_int) -> usize {
+    members::cool_down(inner);
+    let (count, first) = (inner.hot_count, inner.turn);
+    let mut found = 0;
+    for step in 0..count {
+        if found == MOST {
+            inner.turn = (first + step) % count;
+            break;
+        }
+        let fd = inner.hot[(first + step) % count];
+        control::restore_room(inner, epfd, fd);
+        if members::look(inner, fd, false).is_some() {
+            inner.found[found] = Found { at: 0, data: 0, events: 0, fd, rank: BY_RING };
+            found += 1;
+        }
+    }
+    found
+}
+
+/// Tells of what `gather` has found last, `rings` members, and of `seen` events in `out` as the kernel has given them; how
+/// many are told, and how many of them are the kernel's.
+pub fn tell(
+    inner: &mut Inner,
+    epfd: c_int,
+    out: &mut [epoll_event],
+    (rings, seen): (usize, usize),
+    asked: Asked,
+) -> (usize, usize) {
+    inner.calls = inner.calls.wrapping_add(1);
+    let kernels = translate_all(inner, epfd, &out[..seen], rings, asked);
+    let all = rings + kernels;
+    if rings > 0 && all > 1 {
+        for at in 0..rings {
+            let fd = inner.found[at].fd;
+            inner.found[at].at = time_of(inner, fd, 0).unwrap_or(0);
+        }
+        inner.found[..all].sort_unstable_by_key(|found| (found.at, found.rank));
+    }
+    let (mut used, mut reserved) = (0, kernels);
+    for at in 0..all {
+        let found = inner.found[at];
+        if found.rank != BY_RING {
+            reserved -= 1;
+            out[used] = epoll_event { events: found.events, u64: found.data };
+        } else if used + reserved < out.len()
+            && let Some(event) = take(inner, found.fd, asked)
+        {
+            out[used] = event;
+        } else {
+            continue;
+        }
+        used += 1;
+    }
+    (used, kernels)
+}
+
+/// Puts the kernel's events behind those of the rings; what has both is taken here.
+fn translate_all(inner: &mut Inner, epfd: c_int, seen: &[epoll_event], rings: usize, asked: Asked) -> usize {
+    let (call, mut kernels, mut last) = (inner.calls, 0, asked.before);
+    for event in seen {
+        let (mut event, mut fd, mut at) = (*event, -1, last);
+        if let Word::Ours(ours) = control::word(event.u64) {
+            fd = ours;
+            let Some(translated) = control::translate(inner, epfd, fd, event.events) else { continue };
+            event = translated;
+            last = time_of(inner, fd, asked.before.max(1)).unwrap_or(last);
+            // What was there when it was registered anew has its place from then on.
+            at = last.max(inner.registered(fd).map_or(0, |place| place.told_at));
+            // What its ring has beside it is told with it.
+            if is_found(inner, fd, rings) {
+                at = time_of(inner, fd, 0).map_or(at, |earlier| earlier.min(at));
+                event.events |= take(inner, fd, asked).map_or(0, |more| more.events);
+            }
+            note_told(inner, fd, asked);
+        }
+        let place = rings + kernels;
+        inner.found[place] = Found { at, data: event.u64, events: event.events, fd, rank: kernels as u32 };
+        kernels += 1;
+        if let Some(registration) = inner.registered(fd) {
+            registration.call = call;
+        }
+    }
+    kernels
+}
+
+fn is_found(inner: &Inner, fd: c_int, rings: usize) -> bool {
+    inner.found[..rings].iter().any(|found| found.fd == fd)
+}
+
+/// When the first event of this registration happened that was not told of; `None` where nobody has said so. `since`: at that
+/// time the kernel had none.
+fn time_of(inner: &mut Inner, fd: c_int, since: u64) -> Option<u64> {
+    let place = inner.registered(fd)?;
+    if place.queued {
+        return Some(place.told_at);
+    }
+    let Some(Entry::Connection(index)) = table::entry(fd).filter(|_| !place.nested) else { return None };
+    let held = conn::hold_index(index);
+    let attached = held.state_now() == ATTACHED;
+    let by_ring = || {
+        match held.stream().first_event_after(place.told_event) {
+            First::At(time) => Some(time),
+            // An empty look has counted it, and it could not be seen yet.
+            First::None | First::Lost => (place.told_at > since).then_some(place.told_at),
+        }
+    };
+    let said = if since == 0 {
+        None
+    } else {
+        STREAMS.first_by_kernel(held.ports(fd)?, place.told_begun, place.told_at.max(since))
+    };
+    // It may take long until that is done, and it is not taken for the next one then.
+    place.told_begun = said.unwrap_or(place.told_begun);
+    said.or_else(|| if attached { by_ring() } else { None })
+}
+
+/// How many of the members that were found in rings are among `seen`, too.
+pub fn count_both(inner: &Inner, rings: usize, seen: &[epoll_event]) -> usize {
+    let is_seen = |fd: c_int| seen.iter().any(|event| control::word(event.u64) == Word::Ours(fd));
+    inner.found[..rings].iter().filter(|found| is_seen(found.fd)).count()
+}
+
+/// Takes what a ring has, unless the kernel's word on it was told in this call.
+fn take(inner: &mut Inner, fd: c_int, asked: Asked) -> Option<epoll_event> {
+    let call = inner.calls;
+    if inner.registered(fd).is_none_or(|place| place.call == call) {
+        return None;
+    }
+    note_told(inner, fd, asked);
+    members::look(inner, fd, true)
+}
+
+/// Before the look: what comes later is told of again.
+fn note_told(inner: &mut Inner, fd: c_int, asked: Asked) {
+    let Some(place) = inner.registered(fd) else { return };
+    (place.told_at, place.queued) = (asked.now, false);
+    if let Some(Entry::Connection(index)) = table::entry(fd).filter(|_| place.member && !place.nested) {
+        let stream = conn::at(index).stream();
+        place.told_event = stream.events();
+        stream.note_told(place.told_event);
+    }
+}
+
+/// A look has found nothing of the events up to the one that was counted last before it: the next is the first one. That one
+/// may only not be seen yet: then its time is known.
+pub fn note_nothing(place: &mut Registration, stream: &Stream, counted: u32) {
+    (place.told_event, place.told_at, place.queued) = (counted, stream.time_of_event(counted), false);
+    stream.note_told(counted);
+}
+
+/// It is attached from now on. What its other end has done since it was attached itself may have been told of, by the kernel.
+pub fn note_attached(place: &mut Registration, stream: &Stream) {
+    place.told_event = 0;
+    while let First::At(time) = stream.first_event_after(place.told_event)
+        && time <= place.told_at
+    {
+        place.told_event += 1;
+    }
+    stream.note_told(place.told_event);
+}
+
+/// It is registered anew: what it has already has its place from now on.
+pub fn note_registered(inner: &mut Inner, fd: c_int, now: u64) {
+    let Some(place) = inner.registered(fd) else { return };
+    (place.told_at, place.told_begun, place.told_event, place.queued) = (now, now, 0, false);
+    let Some(Entry::Connection(index)) = table::entry(fd).filter(|_| !place.nested) else { return };
+    let held = conn::hold_index(index);
+    if held.state_now() != ATTACHED {
+        return;
+    }
+    place.told_event = held.stream().events();
+    held.stream().note_told(place.told_event);
+    let queued = members::look(inner, fd, false).is_some();
+    if let Some(place) = inner.registered(fd) {
+        place.queued = queued;
+    }
+}
