@@ -1,6 +1,6 @@
 //! Sessions of ranks, and what is typed at a terminal.
 
-use super::support::{finish, wait_for_state, weft_run};
+use super::support::{finish, wait_for_state};
 use std::collections::BTreeSet;
 use std::fs::File;
 use std::io::{Read, Write};

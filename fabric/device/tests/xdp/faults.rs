@@ -342,7 +342,7 @@ fn a_lane_that_has_failed_is_handed_out_to_be_watched_no_more() {
 
 #[test]
 fn what_goes_by_the_socket_leaves_while_the_lane_is_stuck() {
-    let mut both = Both::with(XdpMode::Native);
+    let both = Both::with(XdpMode::Native);
     let ports = both.ports();
     both.sockets[1].send_to(b"hello", v4(1, ports[0])).expect("sent");
     let Both { cable, sockets: [socket, _], lanes: [lane, _], .. } = both;
