@@ -83,7 +83,7 @@ fn both_sides_at_once_lose_nothing_with_a_fresh_seed() {
 /// Steps of a run of the order oracle. Something of which the time is not known (see `epoll/order.rs` of the library) is out of
 /// order in one of some ten thousand; a library that does not keep to the order is wrong in every seventh.
 const ORDERLY: u64 = 60_000;
-const OUT_OF_ORDER_ONE_IN: u64 = 1000;
+const OUT_OF_ORDER_ONE_IN: u64 = 5000;
 
 /// In which order a set tells of what several senders do, one step after the other, on connections of all kinds.
 fn tells_in_order(seed: u64) {
