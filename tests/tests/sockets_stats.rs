@@ -209,6 +209,24 @@ fn a_program_that_stops_stops_the_command_which_goes_on_with_it() {
 }
 
 #[test]
+fn the_end_of_the_program_is_seen_where_ends_of_children_are_ignored() {
+    let mut command = sock(program());
+    command.args([&echo(), "stop"]).stdout(Stdio::null()).stderr(Stdio::null());
+    // SAFETY: a system call: fit to run between fork and exec.
+    unsafe {
+        command.pre_exec(|| {
+            libc::signal(libc::SIGCHLD, libc::SIG_IGN);
+            Ok(())
+        });
+    }
+    let mut parent = command.process_group(0).spawn().expect("a program of ours");
+    let pid = parent.id() as i32;
+    wait_until("the command does not stop", || state(pid) == 'T');
+    signal::send(pid, libc::SIGCONT);
+    assert_eq!(parent.wait().expect("our child").code(), Some(4));
+}
+
+#[test]
 fn who_kills_the_command_kills_the_program() {
     let (mut parent, mut out) = ready("term");
     parent.kill().expect("our child");

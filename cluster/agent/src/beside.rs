@@ -91,7 +91,10 @@ fn serve(descriptor: &OwnedFd, child: i32) -> io::Result<End> {
             match signal {
                 libc::SIGCHLD => {}
                 libc::SIGCONT => drop(kill(child, signal)),
-                _ if by_kernel || sender == child => {}
+                // Typed at the terminal: the program is in the same group and gets it as well.
+                libc::SIGINT | libc::SIGQUIT | libc::SIGTSTP | libc::SIGTTIN | libc::SIGTTOU | libc::SIGWINCH
+                    if by_kernel => {}
+                _ if sender == child => {}
                 _ => drop(kill(child, signal)),
             }
         }

@@ -263,7 +263,11 @@ fn attach_undisturbed(held: &Held, fd: c_int) -> bool {
     if !held.change(GRANTED, ATTACHING) {
         return held.state_now() == ATTACHED;
     }
-    if !held.alone() || !family::alone(held) || !passed::is_ours(held, fd) || (held.has_flag(FAR) && life::forks_now())
+    if !super::may_accelerate()
+        || !held.alone()
+        || !family::alone(held)
+        || !passed::is_ours(held, fd)
+        || (held.has_flag(FAR) && life::forks_now())
     {
         held.change(ATTACHING, GRANTED);
         return false;
@@ -283,6 +287,9 @@ fn attach_undisturbed(held: &Held, fd: c_int) -> bool {
     counts.1.store(received, Ordering::Relaxed);
     // Those that it is passed to from here on are told by ourselves.
     held.take_flag(TAKEN);
+    if held.set.load(Ordering::SeqCst) != 0 {
+        stream.ask_for_order();
+    }
     stream.attach(held.index);
     far::tell(&stream);
     held.set_flag(WAS_ATTACHED);

@@ -34,7 +34,10 @@ fn hold(fd: c_int) -> bool {
 
 /// Nobody is to take it up any more.
 fn revoke(fd: c_int) {
-    let _ = raw::fcntl(fd, F_SETSIG, 0);
+    // Another signal is the program's own.
+    if raw::fcntl(fd, F_GETSIG, 0) == Ok(MARK) {
+        let _ = raw::fcntl(fd, F_SETSIG, 0);
+    }
 }
 
 /// More than one may have it from now on, in this process or in a child.
@@ -64,11 +67,11 @@ fn is_unused(held: &Held) -> bool {
     moved == [0, 0] && held.is_last_descriptor() && family::alone(held) && !held.has_flag(TAKEN)
 }
 
-/// Descriptors that came with a message.
+/// Descriptors that came with a message, which stays where it is if it was only `peeked` at.
 ///
 /// # Safety
 /// `header` is the program's, as the kernel has filled it.
-pub unsafe fn after_message(header: &msghdr) {
+pub unsafe fn after_message(header: &msghdr, peeked: bool) {
     if header.msg_controllen == 0 || header.msg_control.is_null() {
         return;
     }
@@ -79,16 +82,19 @@ pub unsafe fn after_message(header: &msghdr) {
             if (*message).cmsg_level == SOL_SOCKET && (*message).cmsg_type == SCM_RIGHTS {
                 let bytes = ((*message).cmsg_len as usize).saturating_sub(libc::CMSG_LEN(0) as usize);
                 let came = libc::CMSG_DATA(message).cast::<c_int>();
-                (0..bytes / size_of::<c_int>()).for_each(|at| take_up(came.add(at).read_unaligned()));
+                (0..bytes / size_of::<c_int>()).for_each(|at| take_up(came.add(at).read_unaligned(), peeked));
             }
             message = libc::CMSG_NXTHDR(header, message);
         }
     }
 }
 
-fn take_up(fd: c_int) {
+fn take_up(fd: c_int, peeked: bool) {
     let _errno = raw::KeepErrno::new();
-    if raw::fcntl(fd, F_GETSIG, 0) == Ok(MARK) && kernel_counts::is_connection(fd) {
+    if peeked {
+        // Who looks first gets another descriptor of it with the message.
+        revoke(fd);
+    } else if raw::fcntl(fd, F_GETSIG, 0) == Ok(MARK) && kernel_counts::is_connection(fd) {
         conn::note_accepted(fd);
         if let Some(held) = conn::hold(fd) {
             held.set_flag(TAKEN);

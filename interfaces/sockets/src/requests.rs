@@ -106,10 +106,11 @@ static ALL: [Queue; QUEUES] = [const {
 /// How many there are: most programs have none.
 static COUNT: AtomicU32 = AtomicU32::new(0);
 
-/// Requests that nobody of us sees: what is not attached yet stays with the kernel.
+/// Requests that nobody of us sees may move bytes of any socket: all are the kernel's from now on.
 fn unseen() {
     super::accelerate_no_more();
     udp::withdraw_all(Reason::KernelCall);
+    life::hand_back_everything(Reason::KernelCall);
 }
 
 /// After `io_uring_setup` has made `fd`.

@@ -144,6 +144,8 @@ fn output_goes_to_the_files_that_the_options_of_the_others_name() {
     assert_eq!(lines_sorted(&read("all.txt")), ["[0] err 0", "[0] out 0", "[1] err 1", "[1] out 1"]);
     assert_eq!(run("srun", &["-o", "only-out.txt", "-e", "only-err.txt"]), "");
     assert_eq!(lines_sorted(&read("only-err.txt")), ["err 0", "err 1"]);
+    assert_eq!(run("srun", &["-o", "both.txt", "-e", "both.txt"]), "");
+    assert_eq!(lines_sorted(&read("both.txt")), ["err 0", "err 1", "out 0", "out 1"]);
 }
 
 #[test]

@@ -71,7 +71,17 @@ pub fn let_go_of_others(keep: &[RawFd]) -> io::Result<()> {
 
 /// Starts `command` in our process group, with this signal mask. The kernel kills it when we are gone.
 pub fn spawn_beside(command: &mut std::process::Command, mask: SignalSet) -> io::Result<u32> {
-    // SAFETY: a system call, and no memory is asked for: fit to run between fork and exec.
-    unsafe { command.pre_exec(move || mask.block_only().map(drop)) };
+    // Where it is ignored nobody is told of the end of a child. The program gets it as we got it.
+    let ignored = sys::is_ignored(libc::SIGCHLD);
+    sys::reset_signal(libc::SIGCHLD);
+    let as_before = move || {
+        if ignored {
+            // SAFETY: no handler is installed.
+            unsafe { libc::signal(libc::SIGCHLD, libc::SIG_IGN) };
+        }
+        mask.block_only().map(drop)
+    };
+    // SAFETY: system calls, and no memory is asked for: fit to run between fork and exec.
+    unsafe { command.pre_exec(as_before) };
     sys::spawn(command, Apart::Beside)
 }

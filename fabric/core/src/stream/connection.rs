@@ -81,6 +81,7 @@ impl Stream {
             &into.receiver.told,
             &into.watch.want_kernel,
             &into.watch.reading_kernel,
+            &into.watch.ordered,
         ];
         zero_u64.into_iter().for_each(|word| word.store(0, Ordering::Relaxed));
         zero_u32.into_iter().for_each(|word| word.store(0, Ordering::Relaxed));
@@ -375,6 +376,11 @@ impl Stream {
     #[inline]
     pub fn note_event(&self) {
         order::note(self.outgoing());
+    }
+
+    /// A set of this side tells of the peer's events in their order: from now on they have times.
+    pub fn ask_for_order(&self) {
+        order::ask(self.incoming());
     }
 
     /// How many events of the peer there were, with a place in their order.

@@ -108,6 +108,8 @@ pub mod direction {
         /// 1 while a thread of the sender is between its look at this line and the end of its call (32 bits). The
         /// sender's.
         pub const SENDING: usize = 92;
+        /// 1: the receiver's program has it in an epoll set, which tells of events in their order (32 bits).
+        pub const ORDERED: usize = 96;
     }
     /// Line of the receiver.
     pub mod receiver {

@@ -290,7 +290,7 @@ pub unsafe extern "C-unwind" fn recvmsg(fd: c_int, header: *mut msghdr, flags: c
         let came = plain();
         if came >= 0 && !header.is_null() {
             // SAFETY: as above, and the kernel has filled it.
-            unsafe { passed::after_message(&*header) };
+            unsafe { passed::after_message(&*header, flags & libc::MSG_PEEK != 0) };
         }
         return came;
     }
@@ -345,8 +345,9 @@ pub unsafe extern "C-unwind" fn recvmmsg(
     if conn::hold(fd).is_none() {
         // SAFETY: the program's own arguments; the kernel has filled as many as it says.
         return unsafe {
-            let came = udp::receive_headers(fd, headers, count, flags, timeout);
-            (0..came.max(0) as usize).for_each(|at| passed::after_message(&(*headers.add(at)).msg_hdr));
+            let (came, peeked) =
+                (udp::receive_headers(fd, headers, count, flags, timeout), flags & libc::MSG_PEEK != 0);
+            (0..came.max(0) as usize).for_each(|at| passed::after_message(&(*headers.add(at)).msg_hdr, peeked));
             came
         };
     }

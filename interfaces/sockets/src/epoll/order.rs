@@ -13,7 +13,8 @@
 //!
 //! *The order.* What goes by a ring has a time, and what a process does by the kernel on a connection has one where we can
 //! know of it: on a connection with a stream it stands beside the ring's, on another one in the memory that its process
-//! shares with ours (`Streams::note_by_kernel`). All these times are taken before the event can be seen, by one clock, so
+//! shares with ours (`Streams::note_by_kernel`). (By a ring only where a set of the receiver's has it: others pay for no
+//! clock.) All these times are taken before the event can be seen, by one clock, so
 //! their order is that in which things happened. What counts is the first event that was not told of yet. Of what has no time
 //! (others' connections, pipes, listeners) nobody who shares rings with us has done it, but by a message to somebody else. It
 //! is put where the kernel has it behind others, and otherwise at the time when the kernel was asked before, which is the
@@ -51,6 +52,8 @@ pub struct Found {
 }
 
 const BY_RING: u32 = u32::MAX;
+/// Events of a connection that was attached at its other end first, of which the kernel may have told.
+const MOST_BEFORE: usize = 16;
 
 /// When the kernel was asked: before the last time, and the time before that.
 #[derive(Clone, Copy)]
@@ -212,11 +215,14 @@ pub fn note_nothing(place: &mut Registration, stream: &Stream, counted: u32) {
 
 /// It is attached from now on. What its other end has done since it was attached itself may have been told of, by the kernel.
 pub fn note_attached(place: &mut Registration, stream: &Stream) {
+    stream.ask_for_order();
     place.told_event = 0;
-    while let First::At(time) = stream.first_event_after(place.told_event)
-        && time <= place.told_at
-    {
-        place.told_event += 1;
+    // Their number is the peer's to say, so there is an end to it.
+    for _ in 0..MOST_BEFORE {
+        match stream.first_event_after(place.told_event) {
+            First::At(time) if time <= place.told_at => place.told_event = place.told_event.wrapping_add(1),
+            _ => break,
+        }
     }
     stream.note_told(place.told_event);
 }
@@ -230,6 +236,7 @@ pub fn note_registered(inner: &mut Inner, fd: c_int, now: u64) {
     if held.state_now() != ATTACHED {
         return;
     }
+    held.stream().ask_for_order();
     place.told_event = held.stream().events();
     held.stream().note_told(place.told_event);
     let queued = members::look(inner, fd, false).is_some();

@@ -164,7 +164,7 @@ const IGNORED: [super::options::Known<Becomes>; 32] = [
         NOT_SHOWN,
     ),
     known("display", "LIST", B::Ignored, NOT_SHOWN),
-    known("rank-by rankmap order-nodes rankfile rf cpu-set cpu-list cpu-bind ppr", "HOW", B::Ignored, CHOSEN),
+    known("rank-by rankmap order-nodes rankfile rf cpu-set cpu-list cpu-bind", "HOW", B::Ignored, CHOSEN),
     known("byslot bycore bysocket use-hwthread-cpus hetero-nodes", "", B::Ignored, CHOSEN),
     known("nolocal skip-launch-node novm", "", B::Ignored, "ranks run where the hosts are listed"),
     known("nooversubscribe no-oversubscribe", "", B::Ignored, "it is so where slots are given for other hosts"),
@@ -202,7 +202,7 @@ const IGNORED: [super::options::Known<Becomes>; 32] = [
     known("preload-files", "LIST", B::Ignored, "files are not copied"),
     known("trace check-mpi ilp64 ordered-output noconf cleanup use-app-topology", "", B::Ignored, AS_IT_IS),
     known("ib rdma ofi dapl psm2 tcp", "", B::Ignored, "devices are chosen by WEFT_DEVICE"),
-    known("branch-count hosts-group spawn-timeout bootstrap-exec-args", "WHAT", B::Ignored, HOW_REACHED),
+    known("branch-count spawn-timeout bootstrap-exec-args", "WHAT", B::Ignored, HOW_REACHED),
     known("stop-on-exec stop-in-init stop-in-app", "", B::Ignored, NO_DEBUGGER),
 ];
 

@@ -156,6 +156,9 @@ pub(super) fn read(front: &str, arguments: &[OsString]) -> Result<Wish, Vec<Slip
     match words.pop_front() {
         _ if draft.text.is_some() => {}
         None => return Err(vec!["no program given; --help shows the options".to_owned()]),
+        Some(_) if words.iter().any(|word| word == ":") => {
+            Err(vec!["several programs (:) are not for weft srun; weft run and mpiexec take them".to_owned()])?;
+        }
         Some(program) => {
             place(&mut draft, &own).map_err(|slip| vec![slip])?;
             draft.streams = streams(&own.files).map_err(|slip| vec![slip])?;
@@ -267,7 +270,8 @@ fn time(option: &str, given: &str) -> Result<Option<Duration>, Slip> {
 fn streams(files: &[Option<String>; 2]) -> Result<[Destination; 2], Slip> {
     let [out, err] = files;
     let first = out.as_deref().map_or(Ok(Destination::Merged), |given| destination("-o", given))?;
-    let second = match (err, &first) {
+    // The same file is opened once, so that one stream does not write over the other.
+    let second = match (err.as_ref().filter(|given| Some(*given) != out.as_ref()), &first) {
         (Some(given), _) => destination("-e", given)?,
         (None, Destination::Each(path)) => Destination::Each(path.clone()),
         (None, Destination::MergedInto(file)) => {
@@ -281,6 +285,12 @@ fn streams(files: &[Option<String>; 2]) -> Result<[Destination; 2], Slip> {
 
 /// A path with the rank in it is one for each rank, another one is for all.
 fn destination(option: &str, given: &str) -> Result<Destination, Slip> {
+    if given == "all" {
+        return Ok(Destination::Merged);
+    }
+    if given.bytes().all(|letter| letter.is_ascii_digit()) {
+        return Err(format!("{option} {given}: the output of one rank alone cannot be chosen; a file, all or none"));
+    }
     let given = if given == "none" { "/dev/null" } else { given };
     let (mut path, mut each) = (String::new(), false);
     let mut letters = given.chars();

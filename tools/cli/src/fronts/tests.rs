@@ -141,6 +141,8 @@ fn srun_s_letters_and_names_are_understood() {
         ("-w a[1 ./a", "'a[1'"),
         ("-o out.%q ./a", "'out.%q'"),
         ("-n", "-n needs"),
+        ("-o 3 ./a", "-o 3"),
+        ("-n1 ./a : -n3 ./b", "several programs"),
     ] {
         assert!(srun(slip).unwrap_err().contains(word), "{slip}");
     }

@@ -29,6 +29,7 @@ pub struct WatchLine {
     pub want_kernel: AtomicU32,
     pub reading_kernel: AtomicU32,
     pub sending: AtomicU32,
+    pub ordered: AtomicU32,
 }
 
 /// Written by the receiver.
@@ -206,6 +207,7 @@ pub(in crate::shm) mod zero {
                 want_kernel: word(),
                 reading_kernel: word(),
                 sending: word(),
+                ordered: word(),
             },
             receiver: ReceiverLine { tail: long(), told: word() },
             room: RoomLine { wait: long(), set: long() },
@@ -283,6 +285,7 @@ mod layout {
     const _: () = assert!(offset_of!(Direction, watch.wait) == direction::watch::WAIT);
     const _: () = assert!(offset_of!(Direction, watch.set) == direction::watch::SET);
     const _: () = assert!(offset_of!(Direction, watch.attached) == direction::watch::ATTACHED);
+    const _: () = assert!(offset_of!(Direction, watch.ordered) == direction::watch::ORDERED);
     const _: () = assert!(offset_of!(Direction, watch.want_kernel) == direction::watch::WANT_KERNEL);
     const _: () = assert!(offset_of!(Direction, watch.reading_kernel) == direction::watch::READING_KERNEL);
     const _: () = assert!(offset_of!(Direction, watch.sending) == direction::watch::SENDING);

@@ -36,10 +36,16 @@ pub enum First {
 /// The sender is about to make an event visible. One at a time.
 #[inline]
 pub fn note(direction: &Direction) {
+    // Without a set there is nothing to put in order.
+    if direction.watch.ordered.load(Ordering::Relaxed) == 0 {
+        return;
+    }
     let line = &direction.sender;
     let event = line.events.load(Ordering::Relaxed).wrapping_add(1);
-    if event.is_multiple_of(HALF) {
-        keep(direction, event);
+    // One event early: from the count alone a reader cannot tell whether the next one is on its way already.
+    let next = event.wrapping_add(1);
+    if next.is_multiple_of(HALF) {
+        keep(direction, next);
     }
     direction.stamps.0[event as usize % STAMPS].store(now_ns(), Ordering::Relaxed);
     line.events.store(event, Ordering::Release);
@@ -57,6 +63,11 @@ fn keep(direction: &Direction, event: u32) {
         direction.sender.kept.store(time, Ordering::Relaxed);
         direction.sender.kept_event.store(first, Ordering::Release);
     }
+}
+
+/// The receiver wants times from now on. Before it says that it follows, so that each publication has one.
+pub fn ask(direction: &Direction) {
+    direction.watch.ordered.store(1, Ordering::Relaxed);
 }
 
 /// How many events there were.
@@ -138,11 +149,27 @@ mod tests {
     use super::super::lines::zero;
     use super::*;
 
+    fn ordered() -> Direction {
+        let direction = zero::direction();
+        ask(&direction);
+        direction
+    }
+
+    #[test]
+    fn events_have_no_place_where_nobody_puts_them_in_order() {
+        let direction = zero::direction();
+        note(&direction);
+        assert_eq!((events(&direction), first_after(&direction, 0)), (0, First::None));
+        ask(&direction);
+        note(&direction);
+        assert!(matches!(first_after(&direction, 0), First::At(time) if time > 0));
+    }
+
     #[test]
     fn the_first_event_that_was_not_told_of_has_its_time_however_many_follow() {
         for before in 0..40 {
             for told in 0..=before {
-                let direction = zero::direction();
+                let direction = ordered();
                 let mut times = vec![0];
                 let mut note_one = || {
                     note(&direction);
@@ -160,7 +187,7 @@ mod tests {
 
     #[test]
     fn what_was_told_without_a_word_may_be_lost_and_is_never_another_time() {
-        let direction = zero::direction();
+        let direction = ordered();
         (0..100).for_each(|_| note(&direction));
         assert_eq!(first_after(&direction, 50), First::Lost);
         assert_eq!(first_after(&direction, 0), First::At(direction.sender.kept.load(Ordering::Relaxed)));
