@@ -55,7 +55,9 @@ static int wait_both(MPI_Request *requests)
     int code = MPI_Waitall(2, requests, statuses);
     if (class_of(code) != MPI_ERR_IN_STATUS)
         return code;
-    return statuses[0].MPI_ERROR != MPI_SUCCESS ? statuses[0].MPI_ERROR : statuses[1].MPI_ERROR;
+    /* The other one may have gone well, or still be under way. */
+    int first = statuses[0].MPI_ERROR;
+    return first != MPI_SUCCESS && first != MPI_ERR_PENDING ? first : statuses[1].MPI_ERROR;
 }
 
 static int operate(const char *what)
