@@ -357,6 +357,7 @@ impl Endpoint {
             self.port.handle_no_memory(&refusal);
             any = true;
         }
+        self.port.refusals_are_told();
         any
     }
 

@@ -126,6 +126,8 @@ pub(crate) struct Port {
     lost: Vec<Option<Fault>>,
     /// Contexts that were closed, and how operations on them end.
     pub closed: Vec<(u32, Fault)>,
+    /// A peer that has no memory for us is lost before what the device has to say of ours was told.
+    asks_for_refusals: bool,
     /// Lost since the devices were last told.
     newly_lost: Vec<u32>,
     /// Sends whose last bytes wait in a device, to whom, and the mark behind them if the kernel reads them where they are.
@@ -164,6 +166,7 @@ impl Port {
             raw: Raw::new(peers),
             counters,
             lost: vec![None; peers as usize],
+            asks_for_refusals: false,
             newly_lost: Vec::new(),
             closed: Vec::new(),
             tails: Vec::new(),
@@ -184,7 +187,9 @@ impl Port {
     /// Whether anything waits for room in the device or for a copy.
     #[inline]
     pub fn has_work(&self) -> bool {
-        !(self.backlog.is_empty() && self.jobs.is_empty() && self.offered.is_empty() && self.tails.is_empty())
+        let waits =
+            !(self.backlog.is_empty() && self.jobs.is_empty() && self.offered.is_empty() && self.tails.is_empty());
+        waits | self.asks_for_refusals
     }
 
     /// The process id of a peer whose memory may be copied.
@@ -275,6 +280,11 @@ impl Port {
         eprintln!("weft: rank {}: {what}", self.me);
     }
 
+    /// All that the devices have refused is told.
+    pub fn refusals_are_told(&mut self) {
+        self.asks_for_refusals = false;
+    }
+
     /// Nothing can be sent to a peer any more.
     pub fn handle_no_memory(&mut self, refusal: &NoMemory) {
         self.tell(refusal);
@@ -336,6 +346,7 @@ impl Sink for Port {
         self.tell(&fault);
         let ending = if let PeerFault::CutOff { .. } = fault { Fault::NoMemory } else { Fault::PeerLost };
         self.lose_peer(fault.peer(), ending);
+        self.asks_for_refusals = ending == Fault::NoMemory;
     }
 
     fn room(&mut self, from: u32) -> Option<Room<'_>> {
