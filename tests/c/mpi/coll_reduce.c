@@ -230,68 +230,6 @@ static void same_bits(int count)
     free(all);
 }
 
-/* The same call again and again, and then one that differs from it in one argument. */
-static void once_more(MPI_Comm comm, int me, int all, int count, int is_double, int is_max, int in_place, int at)
-{
-    int sent[3], got[3];
-    double sent_d[3], got_d[3];
-    MPI_Op op = is_max ? MPI_MAX : MPI_SUM;
-    for (int i = 0; i < 3; i++) {
-        sent_d[i] = sent[i] = (me + 1) * (i + at + 1);
-        got[i] = in_place ? sent[i] : -1;
-        got_d[i] = in_place ? sent_d[i] : -1;
-    }
-    if (is_double)
-        OK(MPI_Allreduce(in_place ? MPI_IN_PLACE : sent_d, got_d, count, MPI_DOUBLE, op, comm));
-    else
-        OK(MPI_Allreduce(in_place ? MPI_IN_PLACE : sent, got, count, MPI_INT, op, comm));
-    for (int i = 0; i < 3; i++) {
-        int begin = in_place ? sent[i] : -1, folded = is_max ? all : all * (all + 1) / 2;
-        int want = i < count ? folded * (i + at + 1) : begin;
-        CHECK(is_double ? got_d[i] == want : got[i] == want, "element %d of %d is not %d", i, count, want);
-        CHECK(sent[i] == (me + 1) * (i + at + 1) && sent_d[i] == sent[i], "the contribution has changed");
-    }
-}
-
-static void again(void)
-{
-    doing = "the same once more";
-    unsigned seed = 1;
-    MPI_Comm other = MPI_COMM_NULL;
-    int count = 1, is_double = 0, is_max = 0, in_place = 0, is_other = 0, me = 0, all = 0;
-    for (int at = 0; at < 400; at++) {
-        seed = seed * 1103515245 + 12345;
-        switch (seed >> 16 & 31) {
-        case 0: count = 1 + (seed >> 24) % 3; break;
-        case 1: is_double = !is_double; break;
-        case 2: is_max = !is_max; break;
-        case 3: in_place = !in_place; break;
-        case 4: is_other = !is_other; break;
-        case 5:
-            if (other != MPI_COMM_NULL)
-                OK(MPI_Comm_free(&other));
-            break;
-        }
-        if (other == MPI_COMM_NULL) {
-            OK(MPI_Comm_split(MPI_COMM_WORLD, rank % (1 + (at & 1)), -rank, &other));
-            OK(MPI_Comm_rank(other, &me));
-            OK(MPI_Comm_size(other, &all));
-        }
-        if (is_other)
-            once_more(other, me, all, count, is_double, is_max, in_place, at);
-        else
-            once_more(MPI_COMM_WORLD, rank, size, count, is_double, is_max, in_place, at);
-    }
-    OK(MPI_Comm_free(&other));
-    int same = 5;
-    MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
-    once_more(MPI_COMM_WORLD, rank, size, 1, 0, 0, 0, 1);
-    CHECK(MPI_Allreduce(&same, &same, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD) != MPI_SUCCESS, "one buffer twice is taken");
-    CHECK(MPI_Allreduce(NULL, &same, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD) != MPI_SUCCESS, "no buffer is taken");
-    MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_ARE_FATAL);
-    once_more(MPI_COMM_WORLD, rank, size, 1, 0, 0, 0, 2);
-}
-
 int main(int argc, char **argv)
 {
     static const int counts[] = {0, 1, 6, 400, 5000};
@@ -313,8 +251,6 @@ int main(int argc, char **argv)
             }
         }
     }
-    form = BLOCKING;
-    again();
     affine left = element(1, 0), right = element(2, 0), want = compose(left, right);
     OK(MPI_Reduce_local(&left, &right, 1, pair, dense_op));
     CHECK(right.a == want.a && right.b == want.b, "MPI_Reduce_local takes the operands in the wrong order");

@@ -1,9 +1,6 @@
 //! Schedules that run beside the program: nonblocking and persistent collectives.
 
-use super::again::{Call, Last};
-use super::call::{Prepared, Scene};
 use super::inquiry::{Letters, Name, Patience};
-use super::prepare::reduction::Folded;
 use super::run::{OutsideFold, Run, Turn};
 use super::schedule::Schedule;
 use crate::error::Result;
@@ -57,7 +54,6 @@ pub struct Active {
     pub(super) letters: Letters,
     /// Memory of schedules that are over.
     spares: RefCell<Vec<Schedule>>,
-    last: RefCell<Last>,
 }
 
 /// Schedules whose memory is kept.
@@ -77,18 +73,6 @@ impl Active {
         if spares.len() < MOST_SPARES && schedule.steps.len() <= MOST_STEPS {
             schedule.clear();
             spares.push(schedule);
-        }
-    }
-
-    /// What was prepared for the last call, if this one is the same.
-    pub fn prepare_again(&self, scene: &Scene, call: Call, folded: &Folded) -> Option<Prepared> {
-        self.last.borrow_mut().prepare(scene, call, folded)
-    }
-
-    /// A blocking operation is done.
-    pub fn end(&self, run: &mut Run) {
-        if !self.last.borrow_mut().keep(run) {
-            self.recycle(run.take_schedule());
         }
     }
 

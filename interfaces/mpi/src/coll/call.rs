@@ -1,6 +1,5 @@
 //! The three ways to run what was prepared: to the end, beside the program, or again and again.
 
-use super::again::Call;
 use super::algorithm::levels::Hosts;
 use super::inquiry::{self, Name, Patience};
 use super::run::{Folding, Job, Route, Run, Turn};
@@ -24,14 +23,12 @@ pub struct Prepared {
     pub input: *const u8,
     pub output: *mut u8,
     pub folding: Option<Folding>,
-    /// If what was prepared may serve once more.
-    pub again: Option<Call>,
 }
 
 impl Default for Prepared {
     fn default() -> Self {
         let (input, output) = (std::ptr::null(), std::ptr::null_mut());
-        Self { error: None, misfit: false, schedule: Schedule::default(), input, output, folding: None, again: None }
+        Self { error: None, misfit: false, schedule: Schedule::default(), input, output, folding: None }
     }
 }
 
@@ -102,7 +99,6 @@ fn job(comm: &Arc<Comm>, tag: i32, prepared: Prepared) -> Job {
         folding: prepared.folding,
         error: prepared.error,
         misfit: prepared.misfit,
-        again: prepared.again,
     }
 }
 
@@ -243,7 +239,7 @@ unsafe fn complete(call: &'static str, job: Job) -> Result<()> {
                     Turn::Blocked => return None,
                     Turn::Done => {
                         inquiry::end(world, &run);
-                        world.collectives.end(&mut run);
+                        world.collectives.recycle(run.take_schedule());
                         return Some(Turn::Done);
                     }
                     turn => return Some(turn),

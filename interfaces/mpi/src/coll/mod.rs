@@ -5,7 +5,6 @@
 //! gives it to [`Active`], which moves with every progress pass.
 //!
 //! - `inquiry`: how ranks find out that they were called with lengths whose schedules do not meet.
-//! - `again`: the last reduction's schedule, for the next one that is the same.
 //! - `algorithm`: the builders, pure functions; `simulate` runs them for all ranks in memory, for tests.
 //! - `abi`: validation and the entry points.
 //!
@@ -14,7 +13,6 @@
 
 pub mod abi;
 pub mod active;
-pub mod again;
 pub mod algorithm;
 pub mod call;
 pub(crate) mod inquiry;

@@ -2,7 +2,6 @@
 
 mod parting;
 
-use super::again::{Call, Used};
 use super::inquiry::Name;
 use super::schedule::{SCRATCH_ALIGN, Schedule, Step, View};
 use crate::error::{Class, Error};
@@ -137,8 +136,6 @@ pub struct Job {
     pub error: Option<Error>,
     /// See [`super::call::Prepared::misfit`].
     pub misfit: bool,
-    /// See [`super::call::Prepared::again`].
-    pub again: Option<Call>,
 }
 
 // SAFETY: the buffers belong to whoever waits for the operation, whichever thread moves it (`Run::new`).
@@ -281,13 +278,6 @@ impl<I: Copy> Run<I> {
             schedule.room = std::mem::take(&mut self.scratch.0);
         }
         schedule
-    }
-
-    /// The same with all that a call like this one needs, if there may be one and this one went well.
-    pub fn take_for_again(&mut self) -> Option<Used> {
-        let call = self.job.again.take().filter(|_| self.error.is_none() && !self.misfit)?;
-        let folding = self.job.folding.take()?;
-        Some(Used { call, comm: self.job.route.clone(), schedule: self.take_schedule(), folding })
     }
 
     /// Whether nothing is to be told of a run that is done.

@@ -216,7 +216,6 @@ impl Stage {
             outputs.push(rank.output);
             inputs.push(rank.input);
             let job = Job {
-                again: None,
                 schedule: rank.schedule,
                 route: Arc::new(route),
                 context: 7,

@@ -2,7 +2,6 @@
 
 use super::check::{Draft, Names, Uniform, counts, is_in_place, reject_in_place};
 use crate::abi::Counts;
-use crate::coll::again::Call;
 use crate::coll::algorithm::inter::{self, Role};
 use crate::coll::algorithm::{levels, reduce, scan};
 use crate::coll::call::{Prepared, Scene};
@@ -107,10 +106,6 @@ fn inter_reduce(scene: &Scene, folded: Folded, root: i32) -> Result<Prepared> {
 }
 
 pub fn allreduce(scene: &Scene, folded: Folded) -> Result<Prepared> {
-    let call = Call::new(scene, &folded);
-    if let Some(prepared) = call.and_then(|call| scene.world.collectives.prepare_again(scene, call, &folded)) {
-        return Ok(prepared);
-    }
     let mut reduction = Reduction::new(scene, folded)?;
     let (input, output) = reduction.both()?;
     let (me, commutative) = (reduction.draft.party(), reduction.commutative);
@@ -120,7 +115,6 @@ pub fn allreduce(scene: &Scene, folded: Folded) -> Result<Prepared> {
         Some(hosts) => levels::allreduce(schedule, hosts, input, output, commutative),
         None => reduce::allreduce(schedule, me, input, output),
     }
-    reduction.draft.prepared.again = call;
     Ok(reduction.draft.prepared)
 }
 
