@@ -83,11 +83,6 @@ fn corners_of_single_operations() {
 }
 
 #[test]
-fn schedules_that_do_not_meet_end_in_errors() {
-    passes("coll_meet", &[2, 3, 5]);
-}
-
-#[test]
 fn threads_do_collectives_at_the_same_time() {
     passes("coll_threads", &[1, 2, 4]);
 }

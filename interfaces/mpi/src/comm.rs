@@ -23,8 +23,7 @@ use weft_fabric::Peer;
 
 /// Contexts that one communicator uses, counted from [`Comm::context`].
 pub const CONTEXTS_EACH: u32 = 6;
-/// Making communicators out of groups, without one to make them from. No communicator has it, and neither do
-/// the letters of `coll::inquiry`.
+/// Making communicators out of groups, without one to make them from. No communicator has it.
 pub const FROM_GROUPS: u32 = u32::MAX - 1;
 /// Where two jobs meet, before they have a communicator.
 pub const MEETING: u32 = u32::MAX - 2;

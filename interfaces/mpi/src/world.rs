@@ -165,15 +165,13 @@ impl Driven for World {
     }
 
     fn idle(&mut self, sleeps: bool) -> bool {
-        crate::window::idle(self, sleeps)
-            | crate::failure::idle(self, sleeps)
-            | crate::coll::inquiry::idle(self, sleeps)
+        crate::window::idle(self, sleeps) | crate::failure::idle(self, sleeps)
     }
 
     fn longest_sleep(&self) -> Option<Duration> {
         let attends = (self.attending > 0).then_some(crate::dynamic::LOOK);
         let failures = self.failures.longest_sleep(&self.endpoint);
-        let rooms = [self.collectives.longest_sleep(), self.windows.longest_sleep(), attends, failures];
+        let rooms = [self.windows.longest_sleep(), attends, failures];
         rooms.into_iter().flatten().min()
     }
 }

@@ -1,6 +1,5 @@
 //! Schedules that run beside the program: nonblocking and persistent collectives.
 
-use super::inquiry::{Letters, Name, Patience};
 use super::run::{OutsideFold, Run, Turn};
 use super::schedule::Schedule;
 use crate::error::Result;
@@ -34,11 +33,10 @@ impl State {
     }
 }
 
-pub(super) struct Operation {
-    pub(super) run: Run,
+struct Operation {
+    run: Run,
     state: State,
-    pub(super) persistent: bool,
-    pub(super) patience: Patience,
+    persistent: bool,
     /// The request is gone; the operation goes when it is done.
     released: bool,
 }
@@ -46,12 +44,10 @@ pub(super) struct Operation {
 /// Operations under way and persistent ones.
 #[derive(Default)]
 pub struct Active {
-    pub(super) operations: Vec<Option<Box<Operation>>>,
+    operations: Vec<Option<Box<Operation>>>,
     free: Vec<u32>,
     /// The numbers of those running, wanting or away.
-    pub(super) moving: Vec<u32>,
-    /// What `inquiry` has under way.
-    pub(super) letters: Letters,
+    moving: Vec<u32>,
     /// Memory of schedules that are over.
     spares: RefCell<Vec<Schedule>>,
 }
@@ -97,9 +93,7 @@ impl Active {
     }
 
     fn insert(&mut self, run: Run, persistent: bool, state: State) -> CollectiveId {
-        let patience = Patience::default();
-        let operation = Operation { run, state, persistent, patience, released: false };
-        let operation = Some(Box::new(operation));
+        let operation = Some(Box::new(Operation { run, state, persistent, released: false }));
         match self.free.pop() {
             Some(index) => {
                 self.operations[index as usize] = operation;
@@ -121,7 +115,6 @@ impl Active {
         let operation = self.get(id);
         debug_assert!(matches!(operation.state, State::Idle));
         operation.run.rewind();
-        operation.patience = Patience::default();
         operation.state = State::Running;
         operation.step(endpoint);
         self.moving.push(id.0);
@@ -165,24 +158,10 @@ impl Active {
         }
     }
 
-    /// Whether nothing is under way.
-    pub fn is_quiet(&self) -> bool {
-        self.moving.is_empty()
-    }
-
     /// Whether nothing is under way on this context.
     pub fn is_quiet_on(&self, context: u32) -> bool {
         let operation = |index: &u32| self.operations[*index as usize].as_ref();
         self.moving.iter().filter_map(operation).all(|operation| operation.run.context() != context)
-    }
-
-    /// The operation of this name, if it is under way.
-    pub(super) fn under_way(&mut self, name: Name) -> Option<&mut Operation> {
-        let Self { operations, moving, .. } = self;
-        let is =
-            |index: &&u32| operations[**index as usize].as_ref().is_some_and(|operation| operation.run.name() == name);
-        let index = *moving.iter().find(is)?;
-        operations[index as usize].as_deref_mut()
     }
 
     /// Moves everything that can move; one fold that has to be performed outside is handed out.
@@ -239,11 +218,6 @@ impl Active {
 }
 
 impl Operation {
-    /// Under way, and not with a function of the program.
-    pub(super) fn is_running(&self) -> bool {
-        matches!(self.state, State::Running)
-    }
-
     fn step(&mut self, endpoint: &mut Endpoint) {
         if matches!(self.state, State::Running) {
             self.state = State::after(self.run.advance(endpoint));

@@ -1,7 +1,6 @@
 //! The three ways to run what was prepared: to the end, beside the program, or again and again.
 
 use super::algorithm::levels::Hosts;
-use super::inquiry::{self, Name, Patience};
 use super::run::{Folding, Job, Route, Run, Turn};
 use super::schedule::{Chosen, Schedule};
 use super::shared::Team;
@@ -72,10 +71,6 @@ impl Route for Comm {
             _ => self.local.peer(rank),
         }
     }
-
-    fn ranks(&self) -> u32 {
-        self.size() + self.remote.as_ref().map_or(0, |remote| remote.size())
-    }
 }
 
 /// Tells tools which algorithms were chosen, with the world held.
@@ -123,7 +118,6 @@ pub unsafe fn blocking(
             world.collectives.recycle(job.schedule);
             return job.error.map_or(Ok(()), Err);
         }
-        world.collectives.letters.begin(Name::of(&job));
         job
     };
     // SAFETY: the caller's promise.
@@ -209,13 +203,11 @@ unsafe fn by_messages<P: Plan>(call: &'static str, comm: &Arc<Comm>, plan: P) ->
         let mut guard = WORLD.enter();
         let world = &mut *guard;
         let prepared = plan.prepare(&Scene::new(world, comm));
-        // Counted here and not before the part on shared memory: what is counted and not under way is over for who asks.
         let job = job(comm, comm.collective.next_tag(), prepared);
         if job.schedule.steps.is_empty() {
             world.collectives.recycle(job.schedule);
             return job.error.map_or(Ok(()), Err);
         }
-        world.collectives.letters.begin(Name::of(&job));
         job
     };
     // SAFETY: the caller's promise.
@@ -230,21 +222,14 @@ unsafe fn complete(call: &'static str, job: Job) -> Result<()> {
     let waiting = Waiting { call, peer: None, tag: None, context: job.context };
     // SAFETY: the caller's promise.
     let mut run = unsafe { Run::new(job) };
-    let mut patience = Patience::default();
     loop {
-        let turn = WORLD.wait(waiting, |world| {
-            loop {
-                match run.advance(&mut world.endpoint) {
-                    Turn::Blocked if inquiry::attend(world, &mut run, &mut patience) => {}
-                    Turn::Blocked => return None,
-                    Turn::Done => {
-                        inquiry::end(world, &run);
-                        world.collectives.recycle(run.take_schedule());
-                        return Some(Turn::Done);
-                    }
-                    turn => return Some(turn),
-                }
+        let turn = WORLD.wait(waiting, |world| match run.advance(&mut world.endpoint) {
+            Turn::Blocked => None,
+            Turn::Done => {
+                world.collectives.recycle(run.take_schedule());
+                Some(Turn::Done)
             }
+            turn => Some(turn),
         });
         match turn {
             Turn::Outside(fold) => fold.perform(),

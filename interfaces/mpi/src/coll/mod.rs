@@ -4,7 +4,6 @@
 //! for one rank, and a [`run::Run`] moves it. A blocking call runs it on its own stack; a nonblocking or persistent one
 //! gives it to [`Active`], which moves with every progress pass.
 //!
-//! - `inquiry`: how ranks find out that they were called with lengths whose schedules do not meet.
 //! - `algorithm`: the builders, pure functions; `simulate` runs them for all ranks in memory, for tests.
 //! - `abi`: validation and the entry points.
 //!
@@ -15,7 +14,6 @@ pub mod abi;
 pub mod active;
 pub mod algorithm;
 pub mod call;
-pub(crate) mod inquiry;
 pub mod plan;
 pub mod prepare;
 pub mod run;
@@ -57,13 +55,6 @@ impl CommState {
         let next = self.sequence.load(Ordering::Relaxed);
         self.sequence.store(next.wrapping_add(1), Ordering::Relaxed);
         next as i32 & (PERSISTENT_TAG - 1)
-    }
-
-    /// Whether the operation with this tag was called here, if it is no persistent one.
-    pub fn has_begun(&self, tag: i32) -> bool {
-        const HALF: u32 = 1 << 29;
-        let (next, tag) = (self.sequence.load(Ordering::Relaxed), tag as u32);
-        (next.wrapping_sub(tag).wrapping_sub(1)) & (PERSISTENT_TAG as u32 - 1) < HALF
     }
 
     /// The tag of the next persistent operation. Its starts may come in any order among others, so it needs its own.

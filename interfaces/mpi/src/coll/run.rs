@@ -1,8 +1,5 @@
 //! Running a schedule: one operation under way.
 
-mod parting;
-
-use super::inquiry::Name;
 use super::schedule::{SCRATCH_ALIGN, Schedule, Step, View};
 use crate::error::{Class, Error};
 use crate::op::Kernel;
@@ -35,12 +32,6 @@ pub trait Network {
 
     /// How it ended, if it has; asked no more once it was.
     fn ended(&mut self, id: Self::Id) -> Option<Ended>;
-
-    /// Takes a receive back that no message has met yet; true if so, and then it is asked about no more.
-    fn withdraw(&mut self, id: Self::Id) -> bool;
-
-    /// Takes what has arrived and nobody receives, so that its sender need not wait.
-    fn discard(&mut self, from: Selector);
 
     /// How operations on a context end, if it was closed.
     fn closing(&self, context: u32) -> Option<Fault> {
@@ -76,10 +67,6 @@ impl Network for Endpoint {
         self.take_outcome(id).map(|outcome| Ended { length: outcome.length, fault: outcome.fault })
     }
 
-    fn withdraw(&mut self, id: RequestId) -> bool {
-        self.cancel_receive(id) && self.take_outcome(id).is_some()
-    }
-
     fn closing(&self, context: u32) -> Option<Fault> {
         Endpoint::closing(self, context)
     }
@@ -87,23 +74,12 @@ impl Network for Endpoint {
     fn keeps_going(&self) -> bool {
         Endpoint::keeps_going(self)
     }
-
-    fn discard(&mut self, from: Selector) {
-        while let Some((message, _)) = self.take_matched(from) {
-            // SAFETY: a buffer without bytes is valid wherever it is.
-            let id = unsafe { self.post_matched_receive(message, std::ptr::NonNull::dangling().as_ptr(), 0) };
-            self.release(id);
-        }
-    }
 }
 
 /// Whom the ranks of a schedule mean, and the envelope of its messages.
 pub trait Route: Send + Sync {
     /// Ranks beyond the local group are those of the remote one.
     fn peer(&self, rank: u32) -> Peer;
-
-    /// Ranks of both groups.
-    fn ranks(&self) -> u32;
 }
 
 /// `into = left op into` over a number of elements.
@@ -175,8 +151,6 @@ pub enum Turn {
 /// A receive or send that was started, with the packed copy it works on.
 struct Pending<I> {
     id: I,
-    /// The other end.
-    rank: u32,
     receives: bool,
     bytes: usize,
     packed: Option<Box<[u8]>>,
@@ -198,28 +172,6 @@ pub struct Run<I = RequestId> {
     /// The ranks were called with different lengths, as far as we have seen. Then nothing is folded any more, and what we
     /// send has a wrong length on purpose, so that those who would take it for good see it too.
     misfit: bool,
-    /// Ranks that have ended their part: what they have sent has arrived.
-    over: Vec<u32>,
-    /// Ranks whose part does not meet ours: nothing goes between us any more.
-    parted: Vec<u32>,
-}
-
-/// What a schedule has to do with one other rank: messages each way and their bytes. Where both ranks were called alike,
-/// what the one sends is what the other expects.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Dealings {
-    pub sent: u32,
-    pub received: u32,
-    pub sent_bytes: u64,
-    pub received_bytes: u64,
-}
-
-impl Dealings {
-    /// As the other rank has to see them.
-    pub fn mirrored(self) -> Self {
-        let Self { sent, received, sent_bytes, received_bytes } = self;
-        Self { sent: received, received: sent, sent_bytes: received_bytes, received_bytes: sent_bytes }
-    }
 }
 
 /// Memory for the scratch area; what it holds is never read before it was written.
@@ -248,17 +200,12 @@ impl<I: Copy> Run<I> {
         let room = std::mem::take(&mut job.schedule.room);
         let scratch = Scratch::new(room, job.schedule.scratch);
         let (error, misfit) = (job.error.clone(), job.misfit);
-        let (over, parted) = Default::default();
-        Self { job, next: 0, pending: Vec::new(), scratch, error, misfit, over, parted }
+        Self { job, next: 0, pending: Vec::new(), scratch, error, misfit }
     }
 
     /// On which the messages travel.
     pub fn context(&self) -> u32 {
         self.job.context
-    }
-
-    pub(super) fn name(&self) -> Name {
-        Name::of(&self.job)
     }
 
     /// Back to the first step, for the next start of a persistent operation.
@@ -267,8 +214,6 @@ impl<I: Copy> Run<I> {
         self.next = 0;
         self.error = self.job.error.clone();
         self.misfit = self.job.misfit;
-        self.over.clear();
-        self.parted.clear();
     }
 
     /// What it was made from, for the next one, when it is done.
@@ -337,9 +282,6 @@ impl<I: Copy> Run<I> {
     }
 
     fn start_send(&mut self, net: &mut impl Network<Id = I>, to: u32, view: View) {
-        if self.parted.contains(&to) {
-            return;
-        }
         let bytes = self.job.schedule.size(view) as usize;
         let mut packed = None;
         let data = match self.job.schedule.flat(view) {
@@ -350,13 +292,10 @@ impl<I: Copy> Run<I> {
         let (data, bytes) = if self.misfit { another_length(bytes) } else { (data, bytes) };
         // SAFETY: `Run::new` promises the user's buffers; scratch and packed bytes live in this run until it is done.
         let id = unsafe { net.send(self.job.route.peer(to), envelope, data, bytes) };
-        self.pending.extend(id.map(|id| Pending { id, rank: to, receives: false, bytes, packed, target: None }));
+        self.pending.extend(id.map(|id| Pending { id, receives: false, bytes, packed, target: None }));
     }
 
     fn start_receive(&mut self, net: &mut impl Network<Id = I>, from: u32, view: View) {
-        if self.parted.contains(&from) {
-            return;
-        }
         let bytes = self.job.schedule.size(view) as usize;
         let mut packed = None;
         let flat = self.job.schedule.flat(view);
@@ -364,19 +303,12 @@ impl<I: Copy> Run<I> {
             Some(flat) => self.address(flat),
             None => packed.insert(vec![0; bytes].into_boxed_slice()).as_mut_ptr(),
         };
-        let selector = self.from(from);
+        let peer = Some(self.job.route.peer(from));
+        let selector = Selector { context: self.job.context, peer, tag: Some(self.job.tag) };
         // SAFETY: as for sends.
         let id = unsafe { net.receive(selector, buffer, bytes) };
-        if !self.over.is_empty() && self.over.contains(&from) && net.withdraw(id) {
-            return self.fall_out(from);
-        }
         let target = flat.is_none().then_some(view);
-        self.pending.push(Pending { id, rank: from, receives: true, bytes, packed, target });
-    }
-
-    fn from(&self, rank: u32) -> Selector {
-        let peer = Some(self.job.route.peer(rank));
-        Selector { context: self.job.context, peer, tag: Some(self.job.tag) }
+        self.pending.push(Pending { id, receives: true, bytes, packed, target });
     }
 
     /// Ends what is complete; true if nothing is left.

@@ -128,21 +128,6 @@ impl Network for Port<'_> {
     fn ended(&mut self, id: u32) -> Option<Ended> {
         self.wires.ended[id as usize]
     }
-
-    fn withdraw(&mut self, id: u32) -> bool {
-        let posted = &mut self.wires.posted[self.me as usize];
-        let before = posted.len();
-        posted.retain(|posted| posted.id != id);
-        posted.len() < before
-    }
-
-    fn discard(&mut self, from: Selector) {
-        let from = from.peer.expect("collectives never receive from any source").0;
-        let pair = (from * self.wires.ranks + self.me) as usize;
-        for message in std::mem::take(&mut self.wires.arrived[pair]) {
-            self.wires.ended[message.id as usize] = Some(Ended { length: message.length as u64, fault: None });
-        }
-    }
 }
 
 /// Ranks of the other group follow those of our own.
@@ -155,10 +140,6 @@ impl Route for Groups {
     fn peer(&self, rank: u32) -> Peer {
         let local = self.local.get(rank as usize);
         Peer(*local.unwrap_or_else(|| &self.remote[rank as usize - self.local.len()]))
-    }
-
-    fn ranks(&self) -> u32 {
-        (self.local.len() + self.remote.len()) as u32
     }
 }
 
@@ -182,27 +163,12 @@ pub fn run_groups(seed: u64, ranks: Vec<Rank>, first: u32, combine: Option<Combi
     stage.outputs
 }
 
-/// Runs schedules that may not meet. Whenever nobody can move, everybody asks whom it waits for (see `inquiry`). Answers
-/// whether each of the ranks saw an error.
-pub fn run_differing(seed: u64, ranks: Vec<Rank>, combine: Option<Combine>) -> Vec<bool> {
-    let all = ranks.len() as u32;
-    let mut stage = Stage::new(seed, ranks, all, combine);
-    let mut questions = 0;
-    while stage.play_until_stuck() {
-        stage.ask();
-        questions += 1;
-        assert!(questions < 1000, "ranks wait for ever");
-    }
-    stage.failed
-}
-
 struct Stage {
     wires: Wires,
     /// `None` once a run is done.
     runs: Vec<Option<Run<u32>>>,
     _inputs: Vec<Vec<u8>>,
     outputs: Vec<Vec<u8>>,
-    failed: Vec<bool>,
 }
 
 impl Stage {
@@ -230,19 +196,10 @@ impl Stage {
             // SAFETY: the buffers live as long as the runs and are as large as the tests' views.
             runs.push(Some(unsafe { Run::<u32>::new(job) }));
         }
-        let failed = vec![false; runs.len()];
-        Self { wires: Wires::new(n, seed), runs, _inputs: inputs, outputs, failed }
+        Self { wires: Wires::new(n, seed), runs, _inputs: inputs, outputs }
     }
 
     fn play(&mut self) {
-        assert!(!self.play_until_stuck(), "the schedules block each other");
-        assert!(!self.failed.contains(&true), "ranks that were called alike saw an error");
-        let mut lists = self.wires.sent.iter().chain(&self.wires.arrived);
-        assert!(lists.all(VecDeque::is_empty), "a message that nobody received");
-    }
-
-    /// True if runs are left and none of them can move.
-    fn play_until_stuck(&mut self) -> bool {
         let mut idle = 0;
         while self.runs.iter().any(Option::is_some) {
             let wires = &mut self.wires;
@@ -253,44 +210,15 @@ impl Stage {
             match run.advance(&mut Port { wires, me: me as u32 }) {
                 Turn::Outside(fold) => fold.perform(),
                 Turn::Done => {
-                    self.failed[me] = run.result().is_err();
+                    assert!(run.result().is_ok(), "rank {me} saw an error");
                     self.runs[me] = None;
                 }
                 Turn::Blocked if wires.ended.len() == before && !delivered => idle += 1,
                 Turn::Blocked => idle = 0,
             }
-            if idle > 300 * self.runs.len() {
-                return true;
-            }
+            assert!(idle <= 300 * self.runs.len(), "the schedules block each other");
         }
-        false
-    }
-
-    /// Every run asks everybody that it waits for, and all hear the answers.
-    fn ask(&mut self) {
-        while self.wires.deliver() {}
-        for a in 0..self.runs.len() as u32 {
-            for b in self.runs[a as usize].as_ref().map_or(Vec::new(), Run::awaited) {
-                self.exchange_letters(a, b);
-            }
-        }
-    }
-
-    fn exchange_letters(&mut self, a: u32, b: u32) {
-        let wires = &mut self.wires;
-        let Ok([asking, asked]) = self.runs.get_disjoint_mut([a as usize, b as usize]) else { return };
-        let Some(asking) = asking else { return };
-        let Some(asked) = asked else {
-            let from = Selector { context: 7, peer: Some(Peer(a)), tag: Some(11) };
-            Port { wires, me: b }.discard(from);
-            return asking.end_of(&mut Port { wires, me: a }, b);
-        };
-        if asking.dealings(b) == asked.dealings(a).mirrored() {
-            return;
-        }
-        for (run, me, other) in [(asked, b, a), (asking, a, b)] {
-            run.part(&mut Port { wires, me }, other);
-            run.discard(&mut Port { wires, me }, other);
-        }
+        let mut lists = self.wires.sent.iter().chain(&self.wires.arrived);
+        assert!(lists.all(VecDeque::is_empty), "a message that nobody received");
     }
 }

@@ -12,6 +12,4 @@ pub mod scan;
 pub mod tree;
 
 #[cfg(test)]
-mod differing;
-#[cfg(test)]
 mod tests;
