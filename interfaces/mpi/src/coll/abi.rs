@@ -1,4 +1,7 @@
 //! Bodies of the collective calls: each operation in its blocking, nonblocking and persistent form.
+//!
+//! A blocking call of a group goes through shared memory where that serves (`moved`, `shared`; `nothing` where a rank
+//! has no byte in it); whatever that leaves goes by messages, as the other two forms do.
 
 mod moved;
 mod nothing;
@@ -7,33 +10,50 @@ mod shared;
 use super::algorithm::scan::Kind;
 use super::call::{blocking, nonblocking, persistent};
 use super::prepare::check::{Mixed, Uniform, Various};
-use super::prepare::movement::{self, Blocks, Side};
+use super::prepare::movement::{self, Side};
 use super::prepare::neighbor;
 use super::prepare::reduction::{self, Folded, Shares};
 use crate::abi::Counts;
 use crate::error::Result;
-pub use moved::{allgather, allgatherv, alltoall, alltoallv, alltoallw, gather, gatherv, scatter, scatterv};
 use nothing::{are_empty, folds_nothing, is_empty};
-pub use shared::{allreduce, barrier, bcast, reduce, reduce_scatter, reduce_scatter_block};
 use std::ffi::c_void;
 
-/// The forms of one operation: `names { parameters } => what prepares it`. What stands in brackets before it is the root
-/// and whether the call is surely one of no bytes.
+/// The forms of one operation: its arguments, and
+/// - in brackets: when a rank has nothing to do in the blocking form but to be counted (the name of its algorithms,
+///   whether that counts a tag, the root, and whether this is surely a call of no bytes);
+/// - `shared`: how the blocking form goes through shared memory. It is called with the name of the call, the
+///   communicator, what stands here, and the way by messages, for whatever shared memory does not serve;
+/// - `messages`: what prepares a schedule.
 macro_rules! collective {
+    (@run $messages:ident) => { $messages() };
+    (@run $messages:ident, $shared:path, ($($argument:expr),*)) => { $shared($($argument,)* $messages) };
     ($call:literal: fn $blocking:ident(), fn $nonblocking:ident(), fn $persistent:ident()
-     { $($name:ident: $kind:ty),* } $([$root:expr, $empty:expr])? $scene:ident => $prepare:expr) => {
+     { $($name:ident: $kind:ty),* }
+     $([$named:ident, $counts:literal, $root:expr, $empty:expr])?
+     $(let $what:ident = $given:expr;)*
+     $(shared $shared:path, ($($argument:expr),*);)?
+     messages |$scene:ident| $prepare:expr) => {
         pub unsafe fn $blocking($($name: $kind,)* comm: usize) -> Result<()> {
+            const CALL: &str = concat!("MPI_", $call);
+            $(let $what = $given;)*
             // SAFETY: the program keeps the promises of the standard for its buffers.
-            unsafe { blocking(concat!("MPI_", $call), comm, |$scene| $prepare) }
+            unsafe {
+                $(if $empty && nothing::is_over(CALL, comm, $root, $counts, |named| named.$named.is_some())? {
+                    return Ok(());
+                })?
+                let messages = move || blocking(CALL, comm, move |$scene| $prepare);
+                collective!(@run messages $(, $shared, (CALL, comm $(, $argument)*))?)
+            }
         }
 
         pub unsafe fn $nonblocking($($name: $kind,)* comm: usize, request: *mut usize) -> Result<()> {
+            $(let $what = $given;)*
             // SAFETY: as above.
             unsafe {
                 $(if $empty && nothing::is_complete(comm, $root, request)? {
                     return Ok(());
                 })?
-                nonblocking(comm, request, |$scene| $prepare)
+                nonblocking(comm, request, move |$scene| $prepare)
             }
         }
 
@@ -43,8 +63,9 @@ macro_rules! collective {
             _info: usize,
             request: *mut usize,
         ) -> Result<()> {
+            $(let $what = $given;)*
             // SAFETY: as above.
-            unsafe { persistent(comm, request, |$scene| $prepare) }
+            unsafe { persistent(comm, request, move |$scene| $prepare) }
         }
     };
 }
@@ -70,136 +91,145 @@ fn addresses(at: *const isize) -> Counts {
     Counts { at: at.cast(), wide: true }
 }
 
-collective! { "Barrier": fn barrier_by_messages(), fn ibarrier(), fn barrier_init()
-{} scene => movement::barrier(scene) }
-
-collective! { "Bcast": fn bcast_by_messages(), fn ibcast(), fn bcast_init()
-{ buffer: *mut c_void, count: i64, datatype: usize, root: i32 }
-[Some(root), is_empty((buffer, count, datatype))]
-scene => movement::bcast(scene, uniform(buffer, count, datatype), root) }
-
-collective! { "Gather": fn gather_by_messages(), fn igather(), fn gather_init()
-    { sendbuf: *const c_void, sendcount: i64, sendtype: usize,
-      recvbuf: *mut c_void, recvcount: i64, recvtype: usize, root: i32 }
-    [Some(root), are_empty((sendbuf, sendcount, sendtype), (recvbuf, recvcount, recvtype))]
-    scene => {
-        let all = Blocks::Uniform(uniform(recvbuf, recvcount, recvtype));
-        movement::gather(scene, uniform(sendbuf, sendcount, sendtype), all, root)
-    }
+collective! { "Barrier": fn barrier(), fn ibarrier(), fn barrier_init() {}
+    shared shared::barrier, ();
+    messages |scene| movement::barrier(scene)
 }
 
-collective! { "Gatherv": fn gatherv_by_messages(), fn igatherv(), fn gatherv_init()
+collective! { "Bcast": fn bcast(), fn ibcast(), fn bcast_init()
+    { buffer: *mut c_void, count: i64, datatype: usize, root: i32 }
+    [bcast, true, Some(root), is_empty(data)]
+    let data = uniform(buffer, count, datatype);
+    shared shared::bcast, (data, root);
+    messages |scene| movement::bcast(scene, data, root)
+}
+
+collective! { "Gather": fn gather(), fn igather(), fn gather_init()
+    { sendbuf: *const c_void, sendcount: i64, sendtype: usize,
+      recvbuf: *mut c_void, recvcount: i64, recvtype: usize, root: i32 }
+    [gather, true, Some(root), are_empty(mine, all)]
+    let mine = uniform(sendbuf, sendcount, sendtype);
+    let all = uniform(recvbuf, recvcount, recvtype);
+    shared moved::gather, (mine, Side::Uniform(all), root);
+    messages |scene| movement::gather(scene, mine, Side::Uniform(all), root)
+}
+
+collective! { "Gatherv": fn gatherv(), fn igatherv(), fn gatherv_init()
     { sendbuf: *const c_void, sendcount: i64, sendtype: usize,
       recvbuf: *mut c_void, recvcounts: Counts, displs: Counts, recvtype: usize, root: i32 }
-    scene => {
-        let all = Blocks::Various(various(recvbuf, recvcounts, displs, recvtype));
-        movement::gather(scene, uniform(sendbuf, sendcount, sendtype), all, root)
-    }
+    let mine = uniform(sendbuf, sendcount, sendtype);
+    let all = Side::Various(various(recvbuf, recvcounts, displs, recvtype));
+    shared moved::gather, (mine, all, root);
+    messages |scene| movement::gather(scene, mine, all, root)
 }
 
-collective! { "Scatter": fn scatter_by_messages(), fn iscatter(), fn scatter_init()
+collective! { "Scatter": fn scatter(), fn iscatter(), fn scatter_init()
     { sendbuf: *const c_void, sendcount: i64, sendtype: usize,
       recvbuf: *mut c_void, recvcount: i64, recvtype: usize, root: i32 }
-    [Some(root), are_empty((sendbuf, sendcount, sendtype), (recvbuf, recvcount, recvtype))]
-    scene => {
-        let all = Blocks::Uniform(uniform(sendbuf, sendcount, sendtype));
-        movement::scatter(scene, all, uniform(recvbuf, recvcount, recvtype), root)
-    }
+    [scatter, true, Some(root), are_empty(all, mine)]
+    let all = uniform(sendbuf, sendcount, sendtype);
+    let mine = uniform(recvbuf, recvcount, recvtype);
+    shared moved::scatter, (Side::Uniform(all), mine, root);
+    messages |scene| movement::scatter(scene, Side::Uniform(all), mine, root)
 }
 
-collective! { "Scatterv": fn scatterv_by_messages(), fn iscatterv(), fn scatterv_init()
+collective! { "Scatterv": fn scatterv(), fn iscatterv(), fn scatterv_init()
     { sendbuf: *const c_void, sendcounts: Counts, displs: Counts, sendtype: usize,
       recvbuf: *mut c_void, recvcount: i64, recvtype: usize, root: i32 }
-    scene => {
-        let all = Blocks::Various(various(sendbuf, sendcounts, displs, sendtype));
-        movement::scatter(scene, all, uniform(recvbuf, recvcount, recvtype), root)
-    }
+    let all = Side::Various(various(sendbuf, sendcounts, displs, sendtype));
+    let mine = uniform(recvbuf, recvcount, recvtype);
+    shared moved::scatter, (all, mine, root);
+    messages |scene| movement::scatter(scene, all, mine, root)
 }
 
-collective! { "Allgather": fn allgather_by_messages(), fn iallgather(), fn allgather_init()
+collective! { "Allgather": fn allgather(), fn iallgather(), fn allgather_init()
     { sendbuf: *const c_void, sendcount: i64, sendtype: usize, recvbuf: *mut c_void, recvcount: i64, recvtype: usize }
-    [None, are_empty((sendbuf, sendcount, sendtype), (recvbuf, recvcount, recvtype))]
-    scene => {
-        let all = Blocks::Uniform(uniform(recvbuf, recvcount, recvtype));
-        movement::allgather(scene, uniform(sendbuf, sendcount, sendtype), all)
-    }
+    [allgather, true, None, are_empty(mine, all)]
+    let mine = uniform(sendbuf, sendcount, sendtype);
+    let all = uniform(recvbuf, recvcount, recvtype);
+    shared moved::allgather, (mine, Side::Uniform(all));
+    messages |scene| movement::allgather(scene, mine, Side::Uniform(all))
 }
 
-collective! { "Allgatherv": fn allgatherv_by_messages(), fn iallgatherv(), fn allgatherv_init()
+collective! { "Allgatherv": fn allgatherv(), fn iallgatherv(), fn allgatherv_init()
     { sendbuf: *const c_void, sendcount: i64, sendtype: usize,
       recvbuf: *mut c_void, recvcounts: Counts, displs: Counts, recvtype: usize }
-    scene => {
-        let all = Blocks::Various(various(recvbuf, recvcounts, displs, recvtype));
-        movement::allgather(scene, uniform(sendbuf, sendcount, sendtype), all)
-    }
+    let mine = uniform(sendbuf, sendcount, sendtype);
+    let all = Side::Various(various(recvbuf, recvcounts, displs, recvtype));
+    shared moved::allgather, (mine, all);
+    messages |scene| movement::allgather(scene, mine, all)
 }
 
-collective! { "Alltoall": fn alltoall_by_messages(), fn ialltoall(), fn alltoall_init()
+collective! { "Alltoall": fn alltoall(), fn ialltoall(), fn alltoall_init()
     { sendbuf: *const c_void, sendcount: i64, sendtype: usize, recvbuf: *mut c_void, recvcount: i64, recvtype: usize }
-    [None, are_empty((sendbuf, sendcount, sendtype), (recvbuf, recvcount, recvtype))]
-    scene => {
-        let sent = Side::Uniform(uniform(sendbuf, sendcount, sendtype));
-        movement::alltoall(scene, sent, Side::Uniform(uniform(recvbuf, recvcount, recvtype)))
-    }
+    [alltoall, true, None, are_empty(sent, received)]
+    let sent = uniform(sendbuf, sendcount, sendtype);
+    let received = uniform(recvbuf, recvcount, recvtype);
+    shared moved::alltoall, (sent, received);
+    messages |scene| movement::alltoall(scene, Side::Uniform(sent), Side::Uniform(received))
 }
 
-collective! { "Alltoallv": fn alltoallv_by_messages(), fn ialltoallv(), fn alltoallv_init()
+collective! { "Alltoallv": fn alltoallv(), fn ialltoallv(), fn alltoallv_init()
     { sendbuf: *const c_void, sendcounts: Counts, sdispls: Counts, sendtype: usize,
       recvbuf: *mut c_void, recvcounts: Counts, rdispls: Counts, recvtype: usize }
-    scene => {
-        let sent = Side::Various(various(sendbuf, sendcounts, sdispls, sendtype));
-        movement::alltoall(scene, sent, Side::Various(various(recvbuf, recvcounts, rdispls, recvtype)))
-    }
+    let sent = Side::Various(various(sendbuf, sendcounts, sdispls, sendtype));
+    let received = Side::Various(various(recvbuf, recvcounts, rdispls, recvtype));
+    shared moved::alltoallv, (sent, received);
+    messages |scene| movement::alltoall(scene, sent, received)
 }
 
-collective! { "Alltoallw": fn alltoallw_by_messages(), fn ialltoallw(), fn alltoallw_init()
+collective! { "Alltoallw": fn alltoallw(), fn ialltoallw(), fn alltoallw_init()
     { sendbuf: *const c_void, sendcounts: Counts, sdispls: Counts, sendtypes: *const usize,
       recvbuf: *mut c_void, recvcounts: Counts, rdispls: Counts, recvtypes: *const usize }
-    scene => {
-        let sent = Side::Mixed(mixed(sendbuf, sendcounts, sdispls, sendtypes));
-        movement::alltoall(scene, sent, Side::Mixed(mixed(recvbuf, recvcounts, rdispls, recvtypes)))
-    }
+    let sent = Side::Mixed(mixed(sendbuf, sendcounts, sdispls, sendtypes));
+    let received = Side::Mixed(mixed(recvbuf, recvcounts, rdispls, recvtypes));
+    shared moved::alltoallv, (sent, received);
+    messages |scene| movement::alltoall(scene, sent, received)
 }
 
-collective! { "Reduce": fn reduce_by_messages(), fn ireduce(), fn reduce_init()
-{ sendbuf: *const c_void, recvbuf: *mut c_void, count: i64, datatype: usize, op: usize, root: i32 }
-[Some(root), folds_nothing(sendbuf, recvbuf, count, datatype, op)]
-scene => reduction::reduce(scene, folded(sendbuf, recvbuf, count, datatype, op), root) }
+collective! { "Reduce": fn reduce(), fn ireduce(), fn reduce_init()
+    { sendbuf: *const c_void, recvbuf: *mut c_void, count: i64, datatype: usize, op: usize, root: i32 }
+    [reduce, false, Some(root), folds_nothing(sendbuf, recvbuf, count, datatype, op)]
+    let what = folded(sendbuf, recvbuf, count, datatype, op);
+    shared shared::reduce, (what, root);
+    messages |scene| reduction::reduce(scene, what, root)
+}
 
-collective! { "Allreduce": fn allreduce_by_messages(), fn iallreduce(), fn allreduce_init()
-{ sendbuf: *const c_void, recvbuf: *mut c_void, count: i64, datatype: usize, op: usize }
-[None, folds_nothing(sendbuf, recvbuf, count, datatype, op)]
-scene => reduction::allreduce(scene, folded(sendbuf, recvbuf, count, datatype, op)) }
+collective! { "Allreduce": fn allreduce(), fn iallreduce(), fn allreduce_init()
+    { sendbuf: *const c_void, recvbuf: *mut c_void, count: i64, datatype: usize, op: usize }
+    [allreduce, false, None, folds_nothing(sendbuf, recvbuf, count, datatype, op)]
+    let what = folded(sendbuf, recvbuf, count, datatype, op);
+    shared shared::allreduce, (what);
+    messages |scene| reduction::allreduce(scene, what)
+}
 
-collective! { "Reduce_scatter": fn reduce_scatter_by_messages(), fn ireduce_scatter(), fn reduce_scatter_init()
+collective! { "Reduce_scatter": fn reduce_scatter(), fn ireduce_scatter(), fn reduce_scatter_init()
     { sendbuf: *const c_void, recvbuf: *mut c_void, recvcounts: Counts, datatype: usize, op: usize }
-    scene => {
-        let what = folded(sendbuf, recvbuf, 0, datatype, op);
-        reduction::reduce_scatter(scene, what, Shares::Listed(recvcounts))
-    }
+    let what = folded(sendbuf, recvbuf, 0, datatype, op);
+    shared shared::reduce_scatter, (what, Shares::Listed(recvcounts));
+    messages |scene| reduction::reduce_scatter(scene, what, Shares::Listed(recvcounts))
 }
 
 collective! { "Reduce_scatter_block":
-    fn reduce_scatter_block_by_messages(), fn ireduce_scatter_block(), fn reduce_scatter_block_init()
+    fn reduce_scatter_block(), fn ireduce_scatter_block(), fn reduce_scatter_block_init()
     { sendbuf: *const c_void, recvbuf: *mut c_void, recvcount: i64, datatype: usize, op: usize }
-    scene => {
-        let what = folded(sendbuf, recvbuf, 0, datatype, op);
-        reduction::reduce_scatter(scene, what, Shares::Equal(recvcount))
-    }
+    let what = folded(sendbuf, recvbuf, 0, datatype, op);
+    shared shared::reduce_scatter, (what, Shares::Equal(recvcount));
+    messages |scene| reduction::reduce_scatter(scene, what, Shares::Equal(recvcount))
 }
 
 collective! { "Scan": fn scan(), fn iscan(), fn scan_init()
 { sendbuf: *const c_void, recvbuf: *mut c_void, count: i64, datatype: usize, op: usize }
-scene => reduction::scan(scene, folded(sendbuf, recvbuf, count, datatype, op), Kind::Inclusive) }
+messages |scene| reduction::scan(scene, folded(sendbuf, recvbuf, count, datatype, op), Kind::Inclusive) }
 
 collective! { "Exscan": fn exscan(), fn iexscan(), fn exscan_init()
 { sendbuf: *const c_void, recvbuf: *mut c_void, count: i64, datatype: usize, op: usize }
-scene => reduction::scan(scene, folded(sendbuf, recvbuf, count, datatype, op), Kind::Exclusive) }
+messages |scene| reduction::scan(scene, folded(sendbuf, recvbuf, count, datatype, op), Kind::Exclusive) }
 
 collective! { "Neighbor_allgather":
     fn neighbor_allgather(), fn ineighbor_allgather(), fn neighbor_allgather_init()
     { sendbuf: *const c_void, sendcount: i64, sendtype: usize, recvbuf: *mut c_void, recvcount: i64, recvtype: usize }
-    scene => {
+    messages |scene| {
         let all = Side::Uniform(uniform(recvbuf, recvcount, recvtype));
         neighbor::allgather(scene, uniform(sendbuf, sendcount, sendtype), all)
     }
@@ -209,7 +239,7 @@ collective! { "Neighbor_allgatherv":
     fn neighbor_allgatherv(), fn ineighbor_allgatherv(), fn neighbor_allgatherv_init()
     { sendbuf: *const c_void, sendcount: i64, sendtype: usize,
       recvbuf: *mut c_void, recvcounts: Counts, displs: Counts, recvtype: usize }
-    scene => {
+    messages |scene| {
         let all = Side::Various(various(recvbuf, recvcounts, displs, recvtype));
         neighbor::allgather(scene, uniform(sendbuf, sendcount, sendtype), all)
     }
@@ -218,7 +248,7 @@ collective! { "Neighbor_allgatherv":
 collective! { "Neighbor_alltoall":
     fn neighbor_alltoall(), fn ineighbor_alltoall(), fn neighbor_alltoall_init()
     { sendbuf: *const c_void, sendcount: i64, sendtype: usize, recvbuf: *mut c_void, recvcount: i64, recvtype: usize }
-    scene => {
+    messages |scene| {
         let sent = Side::Uniform(uniform(sendbuf, sendcount, sendtype));
         neighbor::alltoall(scene, sent, Side::Uniform(uniform(recvbuf, recvcount, recvtype)))
     }
@@ -228,7 +258,7 @@ collective! { "Neighbor_alltoallv":
     fn neighbor_alltoallv(), fn ineighbor_alltoallv(), fn neighbor_alltoallv_init()
     { sendbuf: *const c_void, sendcounts: Counts, sdispls: Counts, sendtype: usize,
       recvbuf: *mut c_void, recvcounts: Counts, rdispls: Counts, recvtype: usize }
-    scene => {
+    messages |scene| {
         let sent = Side::Various(various(sendbuf, sendcounts, sdispls, sendtype));
         neighbor::alltoall(scene, sent, Side::Various(various(recvbuf, recvcounts, rdispls, recvtype)))
     }
@@ -238,7 +268,7 @@ collective! { "Neighbor_alltoallw":
     fn neighbor_alltoallw(), fn ineighbor_alltoallw(), fn neighbor_alltoallw_init()
     { sendbuf: *const c_void, sendcounts: Counts, sdispls: *const isize, sendtypes: *const usize,
       recvbuf: *mut c_void, recvcounts: Counts, rdispls: *const isize, recvtypes: *const usize }
-    scene => {
+    messages |scene| {
         let sent = Side::Mixed(mixed(sendbuf, sendcounts, addresses(sdispls), sendtypes));
         neighbor::alltoall(scene, sent, Side::Mixed(mixed(recvbuf, recvcounts, addresses(rdispls), recvtypes)))
     }

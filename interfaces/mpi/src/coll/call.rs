@@ -97,10 +97,12 @@ fn job(comm: &Arc<Comm>, tag: i32, prepared: Prepared) -> Job {
     }
 }
 
-/// A blocking collective.
+/// A blocking collective by messages.
 ///
 /// # Safety
 /// The buffers that `prepare` finds stay valid during the call.
+// Kept apart from the short way through shared memory, which would save registers for it.
+#[inline(never)]
 pub unsafe fn blocking(
     call: &'static str,
     comm: usize,
@@ -144,7 +146,8 @@ pub trait Plan {
     fn is_prescribed(algorithms: &Algorithms) -> bool;
 }
 
-/// A blocking collective of a group, on shared memory where that serves.
+/// A blocking collective of a group, on shared memory where that serves, else by messages. One between two groups goes
+/// by `messages` from its beginning.
 ///
 /// # Safety
 /// The buffers that `check` finds stay valid during the call.
@@ -152,10 +155,15 @@ pub unsafe fn planned<P: Plan>(
     call: &'static str,
     handle: usize,
     check: impl FnOnce(&Scene) -> Result<P>,
+    messages: impl FnOnce() -> Result<()>,
 ) -> Result<()> {
     let (comm, mut plan, prescribed) = {
         let world = WORLD.enter();
         let comm = world.comm(handle)?;
+        if comm.is_inter() {
+            drop(world);
+            return messages();
+        }
         comm.check_not_revoked()?;
         let prescribed = P::is_prescribed(&world.endpoint.settings().algorithms);
         (comm.clone(), check(&Scene::new(&world, comm))?, prescribed)
@@ -175,7 +183,7 @@ pub unsafe fn planned<P: Plan>(
         }
     }
     // SAFETY: the caller's promise.
-    unsafe { by_messages(call, &comm, plan) }
+    unsafe { blocking(call, handle, |scene| Ok(plan.prepare(scene))) }
 }
 
 /// As [`planned`], where shared memory has left it to messages.
@@ -187,31 +195,8 @@ pub unsafe fn rest_by_messages<P: Plan>(
     handle: usize,
     check: impl FnOnce(&Scene) -> Result<P>,
 ) -> Result<()> {
-    let (comm, plan) = {
-        let world = WORLD.enter();
-        let comm = world.comm(handle)?;
-        (comm.clone(), check(&Scene::new(&world, comm))?)
-    };
     // SAFETY: the caller's promise.
-    unsafe { by_messages(call, &comm, plan) }
-}
-
-/// # Safety
-/// As [`planned`].
-unsafe fn by_messages<P: Plan>(call: &'static str, comm: &Arc<Comm>, plan: P) -> Result<()> {
-    let job = {
-        let mut guard = WORLD.enter();
-        let world = &mut *guard;
-        let prepared = plan.prepare(&Scene::new(world, comm));
-        let job = job(comm, comm.collective.next_tag(), prepared);
-        if job.schedule.steps.is_empty() {
-            world.collectives.recycle(job.schedule);
-            return job.error.map_or(Ok(()), Err);
-        }
-        job
-    };
-    // SAFETY: the caller's promise.
-    unsafe { complete(call, job) }
+    unsafe { blocking(call, handle, |scene| Ok(check(scene)?.prepare(scene))) }
 }
 
 /// Runs a job to its end.

@@ -3,6 +3,7 @@
 
 use super::shared::{team, vector};
 use crate::abi::IN_PLACE;
+use crate::coll::prepare::check::Uniform;
 use crate::datatype::Datatype;
 use crate::error::Result;
 use crate::request::SENT;
@@ -11,24 +12,23 @@ use crate::world::WORLD;
 use std::ffi::c_void;
 use weft_fabric::settings::Algorithms;
 
-/// Buffer, count and datatype of one side of a call.
-pub(super) type Elements = (*const c_void, i64, usize);
-
 fn is_fit(datatype: usize) -> bool {
     Datatype::predefined(datatype).is_some_and(|datatype| datatype.check_communication().is_ok())
 }
 
 /// Whether a call with one side is surely one of nothing.
 #[inline]
-pub(super) fn is_empty((buffer, count, datatype): Elements) -> bool {
-    count == 0 && buffer as usize != IN_PLACE && is_fit(datatype)
+pub(super) fn is_empty(data: Uniform) -> bool {
+    data.count == 0 && data.buffer as usize != IN_PLACE && is_fit(data.datatype)
 }
 
 /// The same of a call that gives and takes.
 #[inline]
-pub(super) fn are_empty(given: Elements, taken: Elements) -> bool {
-    let is_place = |elements: Elements| elements.1 == 0 && elements.0 as usize != IN_PLACE;
-    is_place(given) && is_place(taken) && is_fit(given.2) && (taken.2 == given.2 || is_fit(taken.2))
+pub(super) fn are_empty(given: Uniform, taken: Uniform) -> bool {
+    is_empty(given)
+        && taken.count == 0
+        && taken.buffer as usize != IN_PLACE
+        && (taken.datatype == given.datatype || is_fit(taken.datatype))
 }
 
 /// Whether a reduction is surely one of nothing, by an operation that goes with the datatype.
@@ -42,7 +42,9 @@ pub(super) fn folds_nothing(
 ) -> bool {
     // Only what goes by shared memory in the general way, too: each way counts in its own terms.
     let fits = |op| Datatype::predefined(datatype).is_some_and(|datatype| vector(op, datatype, 0).is_some());
-    is_empty((sent, count, datatype)) && received as usize != IN_PLACE && WORLD.enter().ops.get(op).is_ok_and(fits)
+    is_empty(Uniform { buffer: sent, count, datatype })
+        && received as usize != IN_PLACE
+        && WORLD.enter().ops.get(op).is_ok_and(fits)
 }
 
 fn is_rank(root: Option<i32>, size: u32) -> bool {

@@ -1,9 +1,11 @@
-//! The blocking calls: shared memory where it serves, else messages.
+//! The blocking barrier, broadcast and reductions: on shared memory where that serves, else by messages.
 
-use super as messages;
-use super::nothing::{folds_nothing, is_empty, is_over};
-use crate::abi::Counts;
+use super::uniform;
 use crate::abi::{BYTE, IN_PLACE};
+use crate::coll::call::blocking;
+use crate::coll::prepare::check::Uniform;
+use crate::coll::prepare::movement;
+use crate::coll::prepare::reduction::{Folded, Shares};
 use crate::coll::shared::{Alike, BUFFER_BYTES, Differs, Team, Vector};
 use crate::comm::Comm;
 use crate::datatype::Datatype;
@@ -43,12 +45,11 @@ pub(super) fn team(
     Ok(comm.collective.team.team(comm, call)?.map(|team| (comm, team)))
 }
 
-pub unsafe fn barrier(comm: usize) -> Result<()> {
-    match team(comm, "MPI_Barrier", |_| false)? {
-        Some((_, team)) => team.barrier().map_err(|differs| differs.error(0)),
-        // SAFETY: the caller's promise.
-        None => unsafe { messages::barrier_by_messages(comm) },
-    }
+/// # Safety
+/// The program's buffers are as the arguments say, here and below.
+pub unsafe fn barrier(call: &'static str, comm: usize, messages: impl FnOnce() -> Result<()>) -> Result<()> {
+    let Some((_, team)) = team(comm, call, |_| false)? else { return messages() };
+    team.barrier().map_err(|differs| differs.error(0))
 }
 
 /// A datatype during a call. Predefined ones are not counted, which would cost more than a short collective's copy.
@@ -75,21 +76,22 @@ pub(super) fn datatype(handle: usize) -> Option<Held> {
     held.check_communication().is_ok().then_some(held)
 }
 
-pub unsafe fn bcast(buffer: *mut c_void, count: i64, handle: usize, root: i32, comm: usize) -> Result<()> {
-    if is_empty((buffer, count, handle)) && is_over("MPI_Bcast", comm, Some(root), true, |named| named.bcast.is_some())?
-    {
-        return Ok(());
-    }
+pub unsafe fn bcast(
+    call: &'static str,
+    comm: usize,
+    data: Uniform,
+    root: i32,
+    messages: impl FnOnce() -> Result<()>,
+) -> Result<()> {
     // SAFETY: the caller's promise.
-    unsafe {
-        match shared_bcast(buffer, count, handle, root, comm)? {
-            true => Ok(()),
-            false => messages::bcast_by_messages(buffer, count, handle, root, comm),
-        }
-    }
+    if unsafe { shared_bcast(call, comm, data, root)? } { Ok(()) } else { messages() }
 }
 
-unsafe fn shared_bcast(buffer: *mut c_void, count: i64, handle: usize, root: i32, comm: usize) -> Result<bool> {
+/// # Safety
+/// As [`bcast`].
+unsafe fn shared_bcast(call: &'static str, comm: usize, data: Uniform, root: i32) -> Result<bool> {
+    let Uniform { buffer, count, datatype: handle } = data;
+    let buffer = buffer.cast_mut();
     let Some(datatype) = datatype(handle) else { return Ok(false) };
     let bytes = datatype.packed_size(count).unwrap_or(u64::MAX);
     let doubtful = buffer as usize == IN_PLACE || (buffer.is_null() && bytes > 0 && datatype.named().is_some());
@@ -97,7 +99,7 @@ unsafe fn shared_bcast(buffer: *mut c_void, count: i64, handle: usize, root: i32
         return Ok(false);
     }
     let handle = comm;
-    let Some((comm, team)) = team(comm, "MPI_Bcast", |named| named.bcast.is_some())? else { return Ok(false) };
+    let Some((comm, team)) = team(comm, call, |named| named.bcast.is_some())? else { return Ok(false) };
     let Ok(root) = u32::try_from(root) else { return Ok(false) };
     if root >= team.size {
         return Ok(false);
@@ -135,9 +137,9 @@ fn refuse_bcast(differs: Differs, mine: usize, members: u32, comm: &Comm, handle
     if let Some(sent) = sent.filter(|bytes| *bytes > BUFFER_BYTES && members == 2)
         && room.try_reserve_exact(sent).is_ok()
     {
+        let data = uniform(room.as_ptr().cast(), sent as i64, BYTE);
         // SAFETY: there is room for the message; what it holds is not read.
-        let taken =
-            unsafe { messages::bcast_by_messages(room.as_mut_ptr().cast(), sent as i64, BYTE, member as i32, handle) };
+        let taken = unsafe { blocking("MPI_Bcast", handle, |scene| movement::bcast(scene, data, member as i32)) };
         if let Err(error) = taken {
             return error;
         }
@@ -202,132 +204,79 @@ fn buffers(sent: *const c_void, received: *mut c_void, bytes: usize) -> Option<(
 }
 
 pub unsafe fn allreduce(
-    sent: *const c_void,
-    received: *mut c_void,
-    count: i64,
-    handle: usize,
-    op: usize,
+    call: &'static str,
     comm: usize,
+    folded: Folded,
+    messages: impl FnOnce() -> Result<()>,
 ) -> Result<()> {
-    let is_nothing = folds_nothing(sent, received, count, handle, op);
-    if is_nothing && is_over("MPI_Allreduce", comm, None, false, |named| named.allreduce.is_some())? {
-        return Ok(());
-    }
+    let Folded { sent, received, count, datatype: handle, op } = folded;
     if let (Some(datatype), Some(op)) = (datatype(handle), operation(op))
         && let Some(vector) = vector(&op, &datatype, count)
-        && let Some((input, output)) = buffers(sent, received, vector.bytes())
-        && let Some((_, team)) = team(comm, "MPI_Allreduce", |named| named.allreduce.is_some())?
+        && let Some((input, output)) = buffers(sent, received.cast_mut(), vector.bytes())
+        && let Some((_, team)) = team(comm, call, |named| named.allreduce.is_some())?
     {
         // SAFETY: the program's buffers hold `count` elements.
         let alike = unsafe { team.allreduce(vector, input, output) };
         return alike.map_err(|differs| differs.error(vector.bytes()));
     }
-    // SAFETY: the caller's promise.
-    unsafe { messages::allreduce_by_messages(sent, received, count, handle, op, comm) }
+    messages()
 }
 
 pub unsafe fn reduce(
-    sent: *const c_void,
-    received: *mut c_void,
-    count: i64,
-    handle: usize,
-    op: usize,
-    root: i32,
+    call: &'static str,
     comm: usize,
+    folded: Folded,
+    root: i32,
+    messages: impl FnOnce() -> Result<()>,
 ) -> Result<()> {
-    let is_nothing = folds_nothing(sent, received, count, handle, op);
-    if is_nothing && is_over("MPI_Reduce", comm, Some(root), false, |named| named.reduce.is_some())? {
-        return Ok(());
-    }
-    if let (Some(datatype), Some(function)) = (datatype(handle), operation(op))
-        && let Some(vector) = vector(&function, &datatype, count)
-        && let Some((_, team)) = team(comm, "MPI_Reduce", |named| named.reduce.is_some())?
-        && let Some(root) = u32::try_from(root).ok().filter(|root| *root < team.size)
-    {
-        let bytes = vector.bytes();
-        // The others bring no output; one that is surely not their input stands for it.
-        let output = if team.me == root { received } else { std::ptr::without_provenance_mut(NOWHERE) };
-        let place = buffers(sent, output, bytes).filter(|_| team.me == root || bytes == 0 || sent as usize != IN_PLACE);
-        if let Some((input, output)) = place {
-            // Between two, a message is copied once.
-            let here = team.size > 2 || bytes <= BUFFER_BYTES;
-            let alike = match here {
-                // SAFETY: the program's buffers hold `count` elements; the output counts at the root only.
-                true => unsafe { team.reduce(root, vector, input, output) },
-                false => team.announce("MPI_Reduce", bytes, |_| bytes),
-            };
-            alike.map_err(|differs| differs.error(bytes))?;
-            if here {
-                return Ok(());
-            }
-        }
-    }
-    // SAFETY: the caller's promise.
-    unsafe { messages::reduce_by_messages(sent, received, count, handle, op, root, comm) }
+    let Folded { sent, received, count, datatype: handle, op } = folded;
+    let (Some(datatype), Some(op)) = (datatype(handle), operation(op)) else { return messages() };
+    let Some(vector) = vector(&op, &datatype, count) else { return messages() };
+    let Some((_, team)) = team(comm, call, |named| named.reduce.is_some())? else { return messages() };
+    let Some(root) = u32::try_from(root).ok().filter(|root| *root < team.size) else { return messages() };
+    let bytes = vector.bytes();
+    // The others bring no output; one that is surely not their input stands for it.
+    let output = if team.me == root { received.cast_mut() } else { std::ptr::without_provenance_mut(NOWHERE) };
+    let place = buffers(sent, output, bytes).filter(|_| team.me == root || bytes == 0 || sent as usize != IN_PLACE);
+    let Some((input, output)) = place else { return messages() };
+    // Between two, a message is copied once.
+    let here = team.size > 2 || bytes <= BUFFER_BYTES;
+    let alike = match here {
+        // SAFETY: the program's buffers hold `count` elements; the output counts at the root only.
+        true => unsafe { team.reduce(root, vector, input, output) },
+        false => team.announce(call, bytes, |_| bytes),
+    };
+    alike.map_err(|differs| differs.error(bytes))?;
+    if here { Ok(()) } else { messages() }
 }
 
-/// A reduce-scatter on shared memory of a vector of which each member gets `share` elements; `None` where it goes by
-/// messages.
-///
-/// # Safety
-/// The program's buffers are as the arguments say.
-unsafe fn shared_reduce_scatter(
+/// Of a vector of which each member gets its share.
+pub unsafe fn reduce_scatter(
     call: &'static str,
-    (sent, received): (*const c_void, *mut c_void),
-    share: impl Fn(u32) -> i64,
-    (handle, op): (usize, usize),
     comm: usize,
-) -> Result<Option<()>> {
-    let (Some(datatype), Some(op)) = (datatype(handle), operation(op)) else { return Ok(None) };
-    let Some((_, team)) = team(comm, call, |named| named.reduce_scatter.is_some())? else { return Ok(None) };
+    folded: Folded,
+    shares: Shares,
+    messages: impl FnOnce() -> Result<()>,
+) -> Result<()> {
+    let share = |member: u32| match shares {
+        Shares::Equal(count) => count,
+        // SAFETY: the array has a count for each member, as the standard demands.
+        Shares::Listed(counts) => unsafe { counts.get(member as usize) },
+    };
+    if matches!(shares, Shares::Listed(counts) if counts.is_null()) {
+        return messages();
+    }
+    let Folded { sent, received, datatype: handle, op, .. } = folded;
+    let (Some(datatype), Some(op)) = (datatype(handle), operation(op)) else { return messages() };
+    let Some((_, team)) = team(comm, call, |named| named.reduce_scatter.is_some())? else { return messages() };
     let sum = |total: i64, member| total.checked_add(share(member)).filter(|_| share(member) >= 0);
-    let Some(total) = (0..team.size).try_fold(0, sum) else { return Ok(None) };
-    let Some(vector) = vector(&op, &datatype, total) else { return Ok(None) };
+    let Some(total) = (0..team.size).try_fold(0, sum) else { return messages() };
+    let Some(vector) = vector(&op, &datatype, total) else { return messages() };
     // Who has no share needs no place for it.
     let nowhere = NOWHERE as *mut c_void;
-    let received = if share(team.me) == 0 && sent as usize != IN_PLACE { nowhere } else { received };
-    let Some((input, output)) = buffers(sent, received, vector.bytes()) else { return Ok(None) };
+    let received = if share(team.me) == 0 && sent as usize != IN_PLACE { nowhere } else { received.cast_mut() };
+    let Some((input, output)) = buffers(sent, received, vector.bytes()) else { return messages() };
     // SAFETY: the caller's promise.
     let alike = unsafe { team.reduce_scatter(vector, |member| share(member) as usize, input, output) };
-    alike.map(Some).map_err(|differs| differs.error(vector.bytes()))
-}
-
-pub unsafe fn reduce_scatter(
-    sent: *const c_void,
-    received: *mut c_void,
-    counts: Counts,
-    handle: usize,
-    op: usize,
-    comm: usize,
-) -> Result<()> {
-    // SAFETY: the caller's promise; the array has a count for each member, as the standard demands.
-    unsafe {
-        let (buffers, share) = ((sent, received), |member: u32| counts.get(member as usize));
-        let shared = match counts.is_null() {
-            true => None,
-            false => shared_reduce_scatter("MPI_Reduce_scatter", buffers, share, (handle, op), comm)?,
-        };
-        match shared {
-            Some(()) => Ok(()),
-            None => messages::reduce_scatter_by_messages(sent, received, counts, handle, op, comm),
-        }
-    }
-}
-
-pub unsafe fn reduce_scatter_block(
-    sent: *const c_void,
-    received: *mut c_void,
-    count: i64,
-    handle: usize,
-    op: usize,
-    comm: usize,
-) -> Result<()> {
-    // SAFETY: the caller's promise.
-    unsafe {
-        let call = "MPI_Reduce_scatter_block";
-        match shared_reduce_scatter(call, (sent, received), |_| count, (handle, op), comm)? {
-            Some(()) => Ok(()),
-            None => messages::reduce_scatter_block_by_messages(sent, received, count, handle, op, comm),
-        }
-    }
+    alike.map_err(|differs| differs.error(vector.bytes()))
 }

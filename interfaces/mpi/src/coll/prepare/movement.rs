@@ -42,25 +42,28 @@ pub fn bcast(scene: &Scene, data: Uniform, root: i32) -> Result<Prepared> {
     Ok(draft.prepared)
 }
 
-/// Equal blocks or each its own count: the receiving side of a gather, the sending one of a scatter.
+/// A buffer of blocks: the receiving side of a gather, the sending one of a scatter, both of an all to all exchange.
 #[derive(Clone, Copy)]
-pub enum Blocks {
+pub enum Side {
     Uniform(Uniform),
     Various(Various),
+    Mixed(Mixed),
 }
 
-impl Blocks {
+impl Side {
     fn buffer(&self) -> *const c_void {
         match self {
-            Self::Uniform(blocks) => blocks.buffer,
-            Self::Various(blocks) => blocks.buffer,
+            Self::Uniform(side) => side.buffer,
+            Self::Various(side) => side.buffer,
+            Self::Mixed(side) => side.buffer,
         }
     }
 
-    fn views(&self, draft: &mut Draft, area: Area, names: Names, count: u32) -> Result<Vec<View>> {
+    pub fn views(&self, draft: &mut Draft, area: Area, names: Names, count: u32) -> Result<Vec<View>> {
         match *self {
-            Self::Uniform(blocks) => draft.uniform(area, names, blocks, count),
-            Self::Various(blocks) => draft.various(area, names, blocks, count),
+            Self::Uniform(side) => draft.uniform(area, names, side, count),
+            Self::Various(side) => draft.various(area, names, side, count),
+            Self::Mixed(side) => draft.mixed(area, names, side, count),
         }
     }
 }
@@ -78,7 +81,7 @@ pub struct Rooted {
 }
 
 impl Rooted {
-    pub fn gather(scene: &Scene, mine: Uniform, all: Blocks, root: i32) -> Result<Self> {
+    pub fn gather(scene: &Scene, mine: Uniform, all: Side, root: i32) -> Result<Self> {
         let mut draft = Draft::new(scene);
         let me = draft.party();
         let root = draft.root(root)?;
@@ -95,11 +98,11 @@ impl Rooted {
                 draft.check_blocks(given, blocks[root as usize])?;
             }
         }
-        let block_bytes = matches!(all, Blocks::Uniform(_)).then_some(bytes);
+        let block_bytes = matches!(all, Side::Uniform(_)).then_some(bytes);
         Ok(Self { prepared: draft.prepared, me, root, block_bytes, mine: given, blocks })
     }
 
-    pub fn scatter(scene: &Scene, all: Blocks, mine: Uniform, root: i32) -> Result<Self> {
+    pub fn scatter(scene: &Scene, all: Side, mine: Uniform, root: i32) -> Result<Self> {
         let mut draft = Draft::new(scene);
         let me = draft.party();
         let root = draft.root(root)?;
@@ -116,7 +119,7 @@ impl Rooted {
                 draft.check_blocks(blocks[root as usize], taken)?;
             }
         }
-        let block_bytes = matches!(all, Blocks::Uniform(_)).then_some(bytes);
+        let block_bytes = matches!(all, Side::Uniform(_)).then_some(bytes);
         Ok(Self { prepared: draft.prepared, me, root, block_bytes, mine: taken, blocks })
     }
 
@@ -145,14 +148,14 @@ impl Rooted {
     }
 }
 
-pub fn gather(scene: &Scene, mine: Uniform, all: Blocks, root: i32) -> Result<Prepared> {
+pub fn gather(scene: &Scene, mine: Uniform, all: Side, root: i32) -> Result<Prepared> {
     match scene.comm.is_inter() {
         true => inter_gather(Draft::new(scene), mine, all, root),
         false => Ok(Rooted::gather(scene, mine, all, root)?.into_gather()),
     }
 }
 
-fn inter_gather(mut draft: Draft, mine: Uniform, all: Blocks, root: i32) -> Result<Prepared> {
+fn inter_gather(mut draft: Draft, mine: Uniform, all: Side, root: i32) -> Result<Prepared> {
     let (me, role, others) = (draft.party(), draft.role(root)?, draft.comm().remote_size());
     let (mut given, mut places) = (View::bytes(Area::Input, 0, 0), Vec::new());
     match role {
@@ -164,14 +167,14 @@ fn inter_gather(mut draft: Draft, mine: Uniform, all: Blocks, root: i32) -> Resu
     Ok(draft.prepared)
 }
 
-pub fn scatter(scene: &Scene, all: Blocks, mine: Uniform, root: i32) -> Result<Prepared> {
+pub fn scatter(scene: &Scene, all: Side, mine: Uniform, root: i32) -> Result<Prepared> {
     match scene.comm.is_inter() {
         true => inter_scatter(Draft::new(scene), all, mine, root),
         false => Ok(Rooted::scatter(scene, all, mine, root)?.into_scatter()),
     }
 }
 
-fn inter_scatter(mut draft: Draft, all: Blocks, mine: Uniform, root: i32) -> Result<Prepared> {
+fn inter_scatter(mut draft: Draft, all: Side, mine: Uniform, root: i32) -> Result<Prepared> {
     let (me, role, others) = (draft.party(), draft.role(root)?, draft.comm().remote_size());
     let (mut taken, mut places) = (View::bytes(Area::Output, 0, 0), Vec::new());
     match role {
@@ -193,7 +196,7 @@ pub struct Allgather {
 }
 
 impl Allgather {
-    pub fn new(scene: &Scene, mine: Uniform, all: Blocks) -> Result<Self> {
+    pub fn new(scene: &Scene, mine: Uniform, all: Side) -> Result<Self> {
         let mut draft = Draft::new(scene);
         let me = draft.party();
         let places = all.views(&mut draft, Area::Output, RECEIVE, me.size)?;
@@ -218,7 +221,7 @@ impl Allgather {
     }
 }
 
-pub fn allgather(scene: &Scene, mine: Uniform, all: Blocks) -> Result<Prepared> {
+pub fn allgather(scene: &Scene, mine: Uniform, all: Side) -> Result<Prepared> {
     if !scene.comm.is_inter() {
         return Ok(Allgather::new(scene, mine, all)?.into_prepared(scene.hosts()));
     }
@@ -229,32 +232,6 @@ pub fn allgather(scene: &Scene, mine: Uniform, all: Blocks) -> Result<Prepared> 
     let inputs = vec![given; places.len()];
     inter::exchange(&mut draft.prepared.schedule, me, &inputs, &places);
     Ok(draft.prepared)
-}
-
-/// One side of an all to all exchange.
-#[derive(Clone, Copy)]
-pub enum Side {
-    Uniform(Uniform),
-    Various(Various),
-    Mixed(Mixed),
-}
-
-impl Side {
-    pub fn buffer(&self) -> *const c_void {
-        match self {
-            Self::Uniform(side) => side.buffer,
-            Self::Various(side) => side.buffer,
-            Self::Mixed(side) => side.buffer,
-        }
-    }
-
-    pub fn views(&self, draft: &mut Draft, area: Area, names: Names, count: u32) -> Result<Vec<View>> {
-        match *self {
-            Self::Uniform(side) => draft.uniform(area, names, side, count),
-            Self::Various(side) => draft.various(area, names, side, count),
-            Self::Mixed(side) => draft.mixed(area, names, side, count),
-        }
-    }
 }
 
 /// An all to all exchange inside one group, checked.
