@@ -189,11 +189,6 @@ impl Talk {
         }
     }
 
-    /// Whether all that was said has left.
-    pub fn is_said(&self) -> bool {
-        self.unsaid.is_empty()
-    }
-
     /// The next piece that the other side has said.
     ///
     /// # Errors

@@ -22,11 +22,6 @@ pub const MOST: usize = 1 << 15;
 const REMEMBERED: usize = 1024;
 
 impl Contexts {
-    /// A context that nothing in this process uses.
-    pub fn first_free(&self) -> u32 {
-        self.next
-    }
-
     pub fn are_full(&self) -> bool {
         self.taken.len() >= MOST
     }

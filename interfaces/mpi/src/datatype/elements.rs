@@ -33,11 +33,6 @@ impl Datatype {
         whole.checked_add(map.bytes_of(elements % map.elements)).and_then(|bytes| u64::try_from(bytes).ok())
     }
 
-    /// Basic elements in one element.
-    pub fn basic_elements(&self) -> i64 {
-        self.form().map.elements
-    }
-
     /// Calls `visit(scalar, displacement, count)` for every group of equal scalars side by side, in the order of the type map.
     pub fn visit_scalars(&self, mut visit: impl FnMut(super::Scalar, i64, i64)) {
         self.form().map.visit(0, &mut visit);

@@ -89,11 +89,6 @@ impl Datatype {
         self.0.form.lb()
     }
 
-    /// Upper bound: lower bound plus extent.
-    pub fn upper_bound(&self) -> i64 {
-        self.lower_bound().wrapping_add(self.extent())
-    }
-
     /// First byte of data, in bytes from the buffer's address.
     pub fn true_lower_bound(&self) -> i64 {
         self.0.form.data.map_or(0, |(first, _)| first)

@@ -23,7 +23,7 @@ pub use kernels::Kernel;
 pub use predefined::Predefined;
 
 use crate::datatype::Datatype;
-use crate::error::{Class, Error, Result};
+use crate::error::Result;
 
 /// A user function of the form with C `int` lengths: input, input and output, length, handle of the datatype.
 pub type UserFn = unsafe extern "C" fn(*mut c_void, *mut c_void, *mut i32, *mut usize);
@@ -86,101 +86,6 @@ impl Op {
             }
             // SAFETY: the caller's promise.
             Self::User { function, .. } => unsafe { function.call(input, inout, elements) },
-        }
-    }
-
-    /// `out = a op b`, element by element; saves copying one operand first.
-    ///
-    /// # Safety
-    /// All buffers are valid for the elements, `out` for writing; `out` may be `a` or `b` but not overlap them otherwise.
-    pub unsafe fn reduce_into(&self, a: *const u8, b: *const u8, out: *mut u8, elements: Elements<'_>) -> Result<()> {
-        match self {
-            Self::Predefined(op) => {
-                let kernel = op.kernel(elements.datatype)?;
-                // SAFETY: the caller's promise; the kernel was chosen for this type.
-                unsafe { kernel(a, b, out, elements.count.max(0) as usize) };
-                Ok(())
-            }
-            // SAFETY: the caller's promise.
-            Self::User { function, .. } => unsafe { user_into(*function, a, b, out, elements) },
-        }
-    }
-}
-
-/// `out = a op b` with a function that only knows `inout = in op inout`.
-///
-/// # Safety
-/// As [`Op::reduce_into`].
-unsafe fn user_into(
-    function: Function,
-    a: *const u8,
-    b: *const u8,
-    out: *mut u8,
-    elements: Elements<'_>,
-) -> Result<()> {
-    let Elements { count, datatype, .. } = elements;
-    let aliased = std::ptr::eq(a, out) && !std::ptr::eq(b, out);
-    let size = datatype.packed_size(count).filter(|&size| size <= isize::MAX as u64);
-    let size =
-        size.ok_or_else(|| Error::new(Class::Count, format!("{count} elements of {datatype:?} are too many bytes")))?;
-    // SAFETY: the caller's promise; the copies keep to the data of the elements, gaps stay as they are.
-    unsafe {
-        if !aliased {
-            if !std::ptr::eq(b, out) {
-                copy(b, out, elements, size as usize);
-            }
-            return function.call(a, out, elements);
-        }
-        // The left operand stands where the result goes: keep it aside in a buffer of the same shape.
-        let span = Span::of(elements)?;
-        let mut aside = vec![0u8; span.len];
-        let left = aside.as_mut_ptr().wrapping_offset(span.lowest.wrapping_neg() as isize);
-        copy(a, left, elements, size as usize);
-        copy(b, out, elements, size as usize);
-        function.call(left, out, elements)
-    }
-}
-
-/// The bytes that elements touch, relative to the buffer's address.
-struct Span {
-    lowest: i64,
-    len: usize,
-}
-
-impl Span {
-    fn of(elements: Elements<'_>) -> Result<Self> {
-        let Elements { count, datatype, .. } = elements;
-        let wide = || {
-            let last = i128::from(datatype.extent()) * i128::from((count - 1).max(0));
-            let lowest = i128::from(datatype.true_lower_bound()) + last.min(0);
-            (lowest, last.abs() + i128::from(datatype.true_extent()))
-        };
-        let (lowest, len) = wide();
-        match (i64::try_from(lowest), isize::try_from(len)) {
-            (Ok(lowest), Ok(len)) => Ok(Self { lowest, len: len as usize }),
-            _ => Err(Error::new(Class::Count, format!("{count} elements of {datatype:?} span more than 2^63-1 bytes"))),
-        }
-    }
-}
-
-/// Copies the data of the elements between two buffers of their shape.
-///
-/// # Safety
-/// Both buffers are valid for the elements and do not overlap.
-unsafe fn copy(from: *const u8, to: *mut u8, elements: Elements<'_>, size: usize) {
-    const PIECE: usize = 4096;
-    let Elements { count, datatype, .. } = elements;
-    // SAFETY: the caller's promise; the piece buffer is as long as what is moved through it.
-    unsafe {
-        if let Some((disp, len)) = datatype.contiguous_span(count) {
-            let (from, to) = (from.wrapping_offset(disp as isize), to.wrapping_offset(disp as isize));
-            std::ptr::copy_nonoverlapping(from, to, len as usize);
-            return;
-        }
-        let mut piece = [0u8; PIECE];
-        for done in (0..size).step_by(PIECE) {
-            let len = datatype.pack(from, count, done as u64, &mut piece);
-            datatype.unpack(to, count, done as u64, &piece[..len]);
         }
     }
 }

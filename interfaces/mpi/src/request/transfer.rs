@@ -230,9 +230,4 @@ impl Exchange {
     pub fn comm(&self) -> usize {
         if let Request::Transfer(transfer) = &self.receive { transfer.comm as usize } else { 0 }
     }
-
-    /// The receive, for cancelling.
-    pub fn receive_mut(&mut self) -> &mut Request {
-        &mut self.receive
-    }
 }
