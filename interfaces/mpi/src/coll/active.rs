@@ -1,8 +1,9 @@
 //! Schedules that run beside the program: nonblocking and persistent collectives.
 
+use super::call::outcome;
 use super::run::{OutsideFold, Run, Turn};
 use super::schedule::Schedule;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::world::WORLD;
 use std::cell::RefCell;
 use weft_fabric::{Endpoint, Outside};
@@ -35,6 +36,8 @@ impl State {
 
 struct Operation {
     run: Run,
+    /// What is wrong with this rank's own part, each time.
+    own: Option<Error>,
     state: State,
     persistent: bool,
     /// The request is gone; the operation goes when it is done.
@@ -73,14 +76,14 @@ impl Active {
     }
 
     /// Takes a nonblocking operation and starts it; `None` if it is complete by that, and went well.
-    pub fn start(&mut self, mut run: Run, endpoint: &mut Endpoint) -> Option<CollectiveId> {
+    pub fn start(&mut self, mut run: Run, own: Option<Error>, endpoint: &mut Endpoint) -> Option<CollectiveId> {
         let state = State::after(run.advance(endpoint));
         let is_done = matches!(state, State::Done);
-        if is_done && run.is_well() {
+        if is_done && own.is_none() && run.failure().is_none() {
             self.recycle(run.take_schedule());
             return None;
         }
-        let id = self.insert(run, false, state);
+        let id = self.insert(run, own, false, state);
         if !is_done {
             self.moving.push(id.0);
         }
@@ -88,12 +91,12 @@ impl Active {
     }
 
     /// Takes a persistent operation, which stays until [`Self::release`].
-    pub fn keep(&mut self, run: Run) -> CollectiveId {
-        self.insert(run, true, State::Idle)
+    pub fn keep(&mut self, run: Run, own: Option<Error>) -> CollectiveId {
+        self.insert(run, own, true, State::Idle)
     }
 
-    fn insert(&mut self, run: Run, persistent: bool, state: State) -> CollectiveId {
-        let operation = Some(Box::new(Operation { run, state, persistent, released: false }));
+    fn insert(&mut self, run: Run, own: Option<Error>, persistent: bool, state: State) -> CollectiveId {
+        let operation = Some(Box::new(Operation { run, own, state, persistent, released: false }));
         match self.free.pop() {
             Some(index) => {
                 self.operations[index as usize] = operation;
@@ -133,7 +136,7 @@ impl Active {
             return None;
         }
         let operation = self.get(id);
-        let result = operation.run.result();
+        let result = outcome(operation.run.failure(), operation.own.clone());
         operation.state = State::Idle;
         if !operation.persistent {
             self.forget(id.0);

@@ -1,16 +1,16 @@
 //! The three ways to run what was prepared: to the end, beside the program, or again and again.
 
 use super::algorithm::levels::Hosts;
-use super::run::{Folding, Job, Route, Run, Turn};
+use super::run::{Failure, Folding, Job, Route, Run, Turn};
 use super::schedule::{Chosen, Schedule};
 use super::shared::Team;
 use crate::comm::{COLLECTIVE, Comm};
-use crate::error::{Error, Result};
+use crate::error::{Class, Error, Result};
 use crate::request::{Request, SENT};
 use crate::world::{WORLD, World};
 use std::sync::Arc;
 use weft_fabric::settings::Algorithms;
-use weft_fabric::{Peer, Waiting};
+use weft_fabric::{Fault, Peer, Waiting};
 
 /// A checked call: its schedule and its buffers.
 pub struct Prepared {
@@ -46,6 +46,7 @@ impl<'a> Scene<'a> {
     pub fn schedule(&self) -> Schedule {
         let mut empty = self.world.collectives.empty_schedule();
         empty.algorithms = self.world.endpoint.settings().algorithms;
+        empty.tells_choices = crate::tool::wants_collectives();
         empty
     }
 
@@ -80,6 +81,31 @@ fn tell(comm: &Comm, schedule: &Schedule) {
     }
 }
 
+/// How an operation ends: what is wrong with this rank's own part may be why it does not meet the others.
+pub fn outcome(failure: Option<Failure>, own: Option<Error>) -> Result<()> {
+    match (failure, own) {
+        (None, None) => Ok(()),
+        (Some(Failure::Stopped(fault)), _) => Err(crate::failure::closed(fault)),
+        (_, Some(own)) => Err(own),
+        (Some(Failure::Message { fault, length, expected }), None) => Err(message_error(fault, length, expected)),
+    }
+}
+
+#[cold]
+fn message_error(fault: Fault, length: u64, expected: usize) -> Error {
+    match fault {
+        Fault::Truncated => {
+            let detail = format!(
+                "a message of the collective has {length} bytes, and this rank's counts and types expect {expected}; all \
+                 ranks have to pass the same"
+            );
+            Error::new(Class::Truncate, detail)
+        }
+        Fault::Cancelled => Error::new(Class::Intern, "a message of the collective was cancelled"),
+        Fault::PeerLost | Fault::NoMemory | Fault::Withdrawn => crate::failure::closed(fault),
+    }
+}
+
 /// With the world held.
 fn job(comm: &Arc<Comm>, tag: i32, prepared: Prepared) -> Job {
     tell(comm, &prepared.schedule);
@@ -92,7 +118,6 @@ fn job(comm: &Arc<Comm>, tag: i32, prepared: Prepared) -> Job {
         input: prepared.input,
         output: prepared.output,
         folding: prepared.folding,
-        error: prepared.error,
         misfit: prepared.misfit,
     }
 }
@@ -108,22 +133,23 @@ pub unsafe fn blocking(
     comm: usize,
     prepare: impl FnOnce(&Scene) -> Result<Prepared>,
 ) -> Result<()> {
-    let job = {
+    let (job, own) = {
         let mut guard = WORLD.enter();
         let world = &mut *guard;
         let comm = world.comm(comm)?;
         comm.check_not_revoked()?;
-        let prepared = prepare(&Scene::new(world, comm))?;
+        let mut prepared = prepare(&Scene::new(world, comm))?;
+        let own = prepared.error.take();
         // A call that is refused is not counted: it may be repeated with better arguments, for which the others wait.
         let job = job(comm, comm.collective.next_tag(), prepared);
         if job.schedule.steps.is_empty() {
             world.collectives.recycle(job.schedule);
-            return job.error.map_or(Ok(()), Err);
+            return own.map_or(Ok(()), Err);
         }
-        job
+        (job, own)
     };
     // SAFETY: the caller's promise.
-    unsafe { complete(call, job) }
+    unsafe { complete(call, job, own) }
 }
 
 /// A call inside one group whose arguments are checked, before it is known which way it goes.
@@ -203,7 +229,7 @@ pub unsafe fn rest_by_messages<P: Plan>(
 ///
 /// # Safety
 /// As [`Run::new`].
-unsafe fn complete(call: &'static str, job: Job) -> Result<()> {
+unsafe fn complete(call: &'static str, job: Job, own: Option<Error>) -> Result<()> {
     let waiting = Waiting { call, peer: None, tag: None, context: job.context };
     // SAFETY: the caller's promise.
     let mut run = unsafe { Run::new(job) };
@@ -218,7 +244,7 @@ unsafe fn complete(call: &'static str, job: Job) -> Result<()> {
         });
         match turn {
             Turn::Outside(fold) => fold.perform(),
-            Turn::Done | Turn::Blocked => return run.result(),
+            Turn::Done | Turn::Blocked => return outcome(run.failure(), own),
         }
     }
 }
@@ -236,7 +262,7 @@ pub unsafe fn nonblocking(
     let world = &mut *guard;
     let comm = world.comm(handle)?;
     comm.check_not_revoked()?;
-    let prepared = prepare(&Scene::new(world, comm))?;
+    let mut prepared = prepare(&Scene::new(world, comm))?;
     let tag = comm.collective.next_tag();
     if prepared.schedule.steps.is_empty() && prepared.error.is_none() {
         tell(comm, &prepared.schedule);
@@ -245,10 +271,11 @@ pub unsafe fn nonblocking(
         unsafe { *request = SENT };
         return Ok(());
     }
+    let own = prepared.error.take();
     let job = job(comm, tag, prepared);
     // SAFETY: the caller's promise.
     let run = unsafe { Run::new(job) };
-    let new = match world.collectives.start(run, &mut world.endpoint) {
+    let new = match world.collectives.start(run, own, &mut world.endpoint) {
         Some(id) => world.requests.insert(Request::collective(id, handle)),
         None => SENT,
     };
@@ -270,11 +297,12 @@ pub unsafe fn persistent(
     let world = &mut *guard;
     let comm = world.comm(handle)?.clone();
     comm.check_not_revoked()?;
-    let prepared = prepare(&Scene::new(world, &comm))?;
+    let mut prepared = prepare(&Scene::new(world, &comm))?;
+    let own = prepared.error.take();
     let job = job(&comm, comm.collective.next_persistent_tag(), prepared);
     // SAFETY: the caller's promise.
     let run = unsafe { Run::new(job) };
-    let id = world.collectives.keep(run);
+    let id = world.collectives.keep(run, own);
     let new = world.requests.insert(Request::persistent_collective(id, handle));
     // SAFETY: the caller's promise.
     unsafe { *request = new };

@@ -1,8 +1,6 @@
 //! Running a schedule: one operation under way.
 
 use super::schedule::{SCRATCH_ALIGN, Schedule, Step, View};
-use crate::error::{Class, Error};
-use crate::op::Kernel;
 use std::sync::Arc;
 use weft_fabric::{Endpoint, Envelope, Fault, Peer, RequestId, Selector, SendMode};
 
@@ -82,6 +80,11 @@ pub trait Route: Send + Sync {
     fn peer(&self, rank: u32) -> Peer;
 }
 
+/// A loop over `count` elements: left operand, right operand, result. The result may be one of the operands.
+///
+/// Safety: all three are valid for `count` elements of the type that the kernel was chosen for; alignment does not matter.
+pub type Kernel = unsafe fn(*const u8, *const u8, *mut u8, usize);
+
 /// `into = left op into` over a number of elements.
 #[derive(Clone)]
 pub enum Combine {
@@ -108,9 +111,7 @@ pub struct Job {
     pub input: *const u8,
     pub output: *mut u8,
     pub folding: Option<Folding>,
-    /// How it ends if nothing else fails: see [`super::call::Prepared::error`].
-    pub error: Option<Error>,
-    /// See [`super::call::Prepared::misfit`].
+    /// This rank's part has another length than the others expect, so what it sends shows that.
     pub misfit: bool,
 }
 
@@ -137,6 +138,15 @@ impl OutsideFold {
             Combine::Function(function) => function(left, into, count),
         }
     }
+}
+
+/// Why an operation was not performed, or not as it should be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Failure {
+    /// A member is lost, or the context was closed: the operation ended there.
+    Stopped(Fault),
+    /// A message ended so: its length as it was sent, and the bytes that are expected.
+    Message { fault: Fault, length: u64, expected: usize },
 }
 
 /// Where a run stands after it was moved.
@@ -168,7 +178,7 @@ pub struct Run<I = RequestId> {
     next: usize,
     pending: Vec<Pending<I>>,
     scratch: Scratch,
-    error: Option<Error>,
+    failure: Option<Failure>,
     /// The ranks were called with different lengths, as far as we have seen. Then nothing is folded any more, and what we
     /// send has a wrong length on purpose, so that those who would take it for good see it too.
     misfit: bool,
@@ -199,8 +209,8 @@ impl<I: Copy> Run<I> {
     pub unsafe fn new(mut job: Job) -> Self {
         let room = std::mem::take(&mut job.schedule.room);
         let scratch = Scratch::new(room, job.schedule.scratch);
-        let (error, misfit) = (job.error.clone(), job.misfit);
-        Self { job, next: 0, pending: Vec::new(), scratch, error, misfit }
+        let misfit = job.misfit;
+        Self { job, next: 0, pending: Vec::new(), scratch, failure: None, misfit }
     }
 
     /// On which the messages travel.
@@ -212,7 +222,7 @@ impl<I: Copy> Run<I> {
     pub fn rewind(&mut self) {
         debug_assert!(self.pending.is_empty());
         self.next = 0;
-        self.error = self.job.error.clone();
+        self.failure = None;
         self.misfit = self.job.misfit;
     }
 
@@ -225,14 +235,9 @@ impl<I: Copy> Run<I> {
         schedule
     }
 
-    /// Whether nothing is to be told of a run that is done.
-    pub fn is_well(&self) -> bool {
-        self.error.is_none()
-    }
-
-    /// How a run that is done ended.
-    pub fn result(&mut self) -> Result<(), Error> {
-        self.error.take().map_or(Ok(()), Err)
+    /// What went wrong in a run that is done.
+    pub fn failure(&self) -> Option<Failure> {
+        self.failure
     }
 
     /// Moves on as far as possible. After [`Turn::Outside`] the fold has to be performed before the next call.
@@ -268,7 +273,7 @@ impl<I: Copy> Run<I> {
     #[cold]
     fn stop(&mut self, fault: Fault) {
         self.next = self.job.schedule.steps.len();
-        self.error = Some(crate::failure::closed(fault));
+        self.failure = Some(Failure::Stopped(fault));
     }
 
     fn address(&mut self, view: View) -> *mut u8 {
@@ -327,7 +332,8 @@ impl<I: Copy> Run<I> {
                 Some(fault) if fault.is_loss() && net.keeps_going() => self.stop(fault),
                 Some(fault) => {
                     self.misfit |= fault == Fault::Truncated;
-                    self.error = self.error.take().or_else(|| Some(fault_error(fault, length, ended.bytes)));
+                    let failure = Failure::Message { fault, length, expected: ended.bytes };
+                    self.failure = self.failure.or(Some(failure));
                 }
                 None => self.unpack(&ended),
             }
@@ -405,19 +411,4 @@ impl<I: Copy> Run<I> {
 fn another_length(bytes: usize) -> (*const u8, usize) {
     static ONE: u8 = 0;
     (&raw const ONE, if bytes == 0 { 1 } else { 0 })
-}
-
-#[cold]
-fn fault_error(fault: Fault, length: u64, room: usize) -> Error {
-    match fault {
-        Fault::Truncated => {
-            let detail = format!(
-                "a message of the collective has {length} bytes, and this rank's counts and types expect {room}; all \
-                 ranks have to pass the same"
-            );
-            Error::new(Class::Truncate, detail)
-        }
-        Fault::Cancelled => Error::new(Class::Intern, "a message of the collective was cancelled"),
-        Fault::PeerLost | Fault::NoMemory | Fault::Withdrawn => crate::failure::closed(fault),
-    }
 }

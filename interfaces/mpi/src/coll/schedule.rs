@@ -88,7 +88,8 @@ pub struct Schedule {
     pub room: Vec<u8>,
     /// Algorithms that are prescribed for what is built into it.
     pub algorithms: Algorithms,
-    /// Those that were chosen, if a tool wants to know.
+    /// Whether those that are chosen are to be told.
+    pub tells_choices: bool,
     pub chosen: Vec<Chosen>,
 }
 
@@ -108,7 +109,7 @@ pub const SCRATCH_ALIGN: u64 = 64;
 impl Default for Schedule {
     fn default() -> Self {
         let (steps, shapes, chosen, room) = Default::default();
-        Self { steps, shapes, scratch: 0, room, algorithms: Algorithms::AUTO, chosen }
+        Self { steps, shapes, scratch: 0, room, algorithms: Algorithms::AUTO, tells_choices: false, chosen }
     }
 }
 
@@ -141,7 +142,7 @@ impl Schedule {
 
     /// The algorithm that follows was chosen for so many bytes.
     pub fn chose<A: Algorithm>(&mut self, algorithm: A, me: Party, bytes: u64) {
-        if crate::tool::wants_collectives() {
+        if self.tells_choices {
             let (operation, algorithm) = (A::OPERATION, algorithm.word());
             self.chosen.push(Chosen { operation, algorithm, ranks: me.size, bytes });
         }

@@ -6,12 +6,8 @@ use super::half::Half;
 use super::predefined::{Predefined, stride_of};
 #[cfg(target_arch = "x86_64")]
 use super::x87;
+pub use crate::coll::run::Kernel;
 use crate::datatype::Scalar;
-
-/// A loop over `count` elements: left operand, right operand, result. The result may be one of the operands.
-///
-/// Safety: all three are valid for `count` elements of the type that the kernel was chosen for; alignment does not matter.
-pub type Kernel = unsafe fn(*const u8, *const u8, *mut u8, usize);
 
 /// # Safety
 /// As [`Kernel`].
