@@ -4,8 +4,8 @@ use std::process::Command;
 
 use serde_json::Value;
 
-/// For every crate, all crates of ours that it may name, in words of the plan: wire <- protocol <- fabric <- interfaces,
-/// wire <- device <- fabric, wire <- cluster <- (fabric, agent, cli). Nothing may name a crate that is absent here on
+/// For every crate, all crates of ours that it may name, in words of the plan: wire <- protocol <- fabric <- collective <-
+/// interfaces, wire <- device <- fabric, wire <- cluster <- (fabric, agent, cli). Nothing may name a crate that is absent here on
 /// the right-hand sides: tools, tests and xtask.
 const ALLOWED: &[(&str, &[&str])] = &[
     ("weft-wire", &[]),
@@ -13,7 +13,8 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("weft-device", &["weft-wire"]),
     ("weft-cluster", &["weft-wire"]),
     ("weft-fabric", &["weft-wire", "weft-protocol", "weft-device", "weft-cluster"]),
-    ("weft-mpi", &["weft-fabric"]),
+    ("weft-collective", &["weft-fabric"]),
+    ("weft-mpi", &["weft-fabric", "weft-collective"]),
     ("weft-mpi-standard", &["weft-mpi"]),
     ("weft-mpi-mpich", &["weft-mpi"]),
     ("weft-mpi-fortran", &[]),

@@ -7,7 +7,6 @@ mod moved;
 mod nothing;
 mod shared;
 
-use super::algorithm::scan::Kind;
 use super::call::{blocking, nonblocking, persistent};
 use super::prepare::check::{Mixed, Uniform, Various};
 use super::prepare::movement::{self, Side};
@@ -17,6 +16,7 @@ use crate::abi::Counts;
 use crate::error::Result;
 use nothing::{are_empty, folds_nothing, is_empty};
 use std::ffi::c_void;
+use weft_collective::algorithm::scan::Kind;
 
 /// The forms of one operation: its arguments, and
 /// - in brackets: when a rank has nothing to do in the blocking form but to be counted (the name of its algorithms,

@@ -1,11 +1,11 @@
 //! Schedules that run beside the program: nonblocking and persistent collectives.
 
 use super::call::outcome;
-use super::run::{OutsideFold, Run, Turn};
-use super::schedule::Schedule;
 use crate::error::{Error, Result};
 use crate::world::WORLD;
 use std::cell::RefCell;
+use weft_collective::run::{OutsideFold, Run, Turn};
+use weft_collective::schedule::Schedule;
 use weft_fabric::{Endpoint, Outside};
 
 /// A collective operation known to [`Active`]; never reused while its request lives.

@@ -1,14 +1,14 @@
 //! The three ways to run what was prepared: to the end, beside the program, or again and again.
 
-use super::algorithm::levels::Hosts;
-use super::run::{Failure, Folding, Job, Route, Run, Turn};
-use super::schedule::{Chosen, Schedule};
 use super::shared::Team;
 use crate::comm::{COLLECTIVE, Comm};
 use crate::error::{Class, Error, Result};
 use crate::request::{Request, SENT};
 use crate::world::{WORLD, World};
 use std::sync::Arc;
+use weft_collective::algorithm::levels::Hosts;
+use weft_collective::run::{Failure, Folding, Job, Route, Run, Turn};
+use weft_collective::schedule::{Chosen, Schedule};
 use weft_fabric::settings::Algorithms;
 use weft_fabric::{Fault, Peer, Waiting};
 

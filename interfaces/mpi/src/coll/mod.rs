@@ -1,33 +1,26 @@
-//! Collective operations.
+//! Collective operations: what MPI asks of them, over `weft-collective`, which has their schedules and algorithms.
 //!
-//! A collective is compiled into a [`schedule::Schedule`], a small program of sends, receives, waits, copies and folds
-//! for one rank, and a [`run::Run`] moves it. A blocking call runs it on its own stack; a nonblocking or persistent one
-//! gives it to [`Active`], which moves with every progress pass.
+//! The arguments of a call are checked and become a [`weft_collective::schedule::Schedule`] (`prepare`), or the call is
+//! performed on the group's shared memory (`shared`). A blocking call runs its schedule on its own stack; a nonblocking or
+//! persistent one gives it to [`Active`], which moves with every progress pass (`call`, `active`).
 //!
-//! - `algorithm`: the builders, pure functions; `simulate` runs them for all ranks in memory, for tests.
-//! - `abi`: validation and the entry points.
+//! - `plan`: what goes through the shared memory of a group, and what of it by messages.
+//! - `abi`: the bodies of the calls.
 //!
-//! Invariants: ranks never send to themselves (they copy); both sides of a pair start their messages in the same order;
-//! a user's operation runs with the monitor left.
+//! Invariant: a user's operation runs with the monitor left.
 
 pub mod abi;
 pub mod active;
-pub mod algorithm;
 pub mod call;
 pub mod plan;
 pub mod prepare;
-pub mod run;
-pub mod schedule;
-pub mod shape;
 pub mod shared;
-#[cfg(test)]
-mod simulate;
 
 use crate::world::World;
 pub use active::{Active, CollectiveId};
-use algorithm::levels::Hosts;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, Ordering};
+use weft_collective::algorithm::levels::Hosts;
 use weft_fabric::Outside;
 
 /// What collectives keep for each communicator.

@@ -2,9 +2,9 @@
 
 use super::call::{Plan, Prepared, Scene};
 use super::prepare::movement::{Allgather, Alltoall, Rooted};
-use super::schedule::{Area, View};
 use super::shared::{Piece, Team};
 use crate::error::Result;
+use weft_collective::schedule::{Area, View};
 use weft_fabric::settings::Algorithms;
 
 /// Longest block of an allgather that goes through shared memory.

@@ -6,8 +6,8 @@ use super::half::Half;
 use super::predefined::{Predefined, stride_of};
 #[cfg(target_arch = "x86_64")]
 use super::x87;
-pub use crate::coll::run::Kernel;
 use crate::datatype::Scalar;
+pub use weft_collective::run::Kernel;
 
 /// # Safety
 /// As [`Kernel`].

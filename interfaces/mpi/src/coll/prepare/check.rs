@@ -1,15 +1,15 @@
 //! The checks, and the views that come out of them.
 
 use crate::abi::{Counts, IN_PLACE, PROC_NULL, ROOT};
-use crate::coll::algorithm::inter::Role;
 use crate::coll::call::{Prepared, Scene};
-use crate::coll::schedule::{Area, Party, ShapeId, View};
-use crate::coll::shape::{Codec, Shape};
 use crate::comm::Comm;
 use crate::datatype::Datatype;
 use crate::error::{Class, Error, RANKS, Result};
 use std::ffi::c_void;
 use std::sync::Arc;
+use weft_collective::algorithm::inter::Role;
+use weft_collective::schedule::{Area, Party, ShapeId, View};
+use weft_collective::shape::{Codec, Shape};
 
 impl Codec for Datatype {
     unsafe fn pack(&self, from: *const u8, count: u64, to: *mut u8) {

@@ -1,10 +1,10 @@
 //! How an operation folds elements of a datatype.
 
-use crate::coll::run::{Combine, Folding};
 use crate::datatype::Datatype;
 use crate::error::{Class, Error, Result};
 use crate::op::{Elements, Op, Predefined};
 use std::sync::Arc;
+use weft_collective::run::{Combine, Folding};
 
 /// The folding of `op` over `datatype`, and whether the order of ranks may be changed. `handle` is the datatype's, which
 /// a user's function is given.

@@ -1,13 +1,13 @@
 //! Barrier, broadcast, gather, scatter, allgather, all to all.
 
 use super::check::{Draft, Mixed, Names, ONLY, RECEIVE, SEND, Uniform, Various, is_in_place, reject_in_place};
-use crate::coll::algorithm::inter::{self, Role};
-use crate::coll::algorithm::levels::Hosts;
-use crate::coll::algorithm::{allgather, alltoall, barrier, bcast, gather, levels};
 use crate::coll::call::{Prepared, Scene};
-use crate::coll::schedule::{Area, Party, View};
 use crate::error::Result;
 use std::ffi::c_void;
+use weft_collective::algorithm::inter::{self, Role};
+use weft_collective::algorithm::levels::Hosts;
+use weft_collective::algorithm::{allgather, alltoall, barrier, bcast, gather, levels};
+use weft_collective::schedule::{Area, Party, View};
 use weft_fabric::settings::algorithms::{self, Gather, Scatter};
 
 pub fn barrier(scene: &Scene) -> Result<Prepared> {

@@ -3,12 +3,12 @@
 use super::check::{Draft, RECEIVE, SEND, Uniform};
 use super::movement::Side;
 use crate::abi::PROC_NULL;
-use crate::coll::algorithm::alltoall;
 use crate::coll::call::{Prepared, Scene};
-use crate::coll::schedule::{Area, View};
 use crate::comm::Comm;
 use crate::error::{Class, Error, Result};
 use crate::topology::Topology;
+use weft_collective::algorithm::alltoall;
+use weft_collective::schedule::{Area, View};
 
 /// Our neighbours: whom we receive from and send to, in the order of the blocks. `MPI_PROC_NULL` has no block filled.
 struct Neighbors {

@@ -2,12 +2,12 @@
 
 use super::check::{Draft, Names, Uniform, counts, is_in_place, reject_in_place};
 use crate::abi::Counts;
-use crate::coll::algorithm::inter::{self, Role};
-use crate::coll::algorithm::{levels, reduce, scan};
 use crate::coll::call::{Prepared, Scene};
-use crate::coll::schedule::{Area, View};
 use crate::error::Result;
 use std::ffi::c_void;
+use weft_collective::algorithm::inter::{self, Role};
+use weft_collective::algorithm::{levels, reduce, scan};
+use weft_collective::schedule::{Area, View};
 
 const SEND: Names = Names { buffer: "sendbuf", count: "count", datatype: "datatype" };
 const RECEIVE: Names = Names { buffer: "recvbuf", count: "count", datatype: "datatype" };

@@ -4,10 +4,10 @@
 mod levels;
 
 use super::*;
-use crate::coll::run::Combine;
-use crate::coll::schedule::{Area, Party, Schedule, ShapeId, View};
-use crate::coll::shape::{Codec, Shape};
-use crate::coll::simulate::{self, Rank};
+use crate::run::Combine;
+use crate::schedule::{Area, Party, Schedule, ShapeId, View};
+use crate::shape::{Codec, Shape};
+use crate::simulate::{self, Rank};
 use std::cell::Cell;
 use std::sync::Arc;
 use weft_fabric::settings::Algorithms;

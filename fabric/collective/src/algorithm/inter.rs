@@ -1,7 +1,7 @@
 //! Collectives of intercommunicators, composed of those inside a group. Rank `r` of the other group is `me.size + r`.
 
 use super::{bcast, gather, reduce};
-use crate::coll::schedule::{Party, Schedule, View};
+use crate::schedule::{Party, Schedule, View};
 
 /// A rank's part in a rooted operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,6 +1,6 @@
 //! Scans: the fold of the vectors of the ranks up to ours.
 
-use crate::coll::schedule::{Party, Schedule, View};
+use crate::schedule::{Party, Schedule, View};
 
 /// Whether our own vector belongs to the result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

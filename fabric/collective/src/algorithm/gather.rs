@@ -1,7 +1,7 @@
 //! Gather and scatter, with equal blocks or with counts that only the root knows.
 
 use super::tree::Place;
-use crate::coll::schedule::{Party, Schedule, View};
+use crate::schedule::{Party, Schedule, View};
 use weft_fabric::settings::algorithms::{Gather, Scatter};
 
 /// Blocks up to this size travel along a tree, larger ones directly.

@@ -2,7 +2,7 @@
 //! computes a value computes it in the same way, so that results are the same bit for bit.
 
 use super::tree::Place;
-use crate::coll::schedule::{Party, Schedule, View};
+use crate::schedule::{Party, Schedule, View};
 use weft_fabric::settings::algorithms::{Allreduce, Reduce, ReduceScatter};
 
 /// From this many bytes on halves are exchanged instead of whole vectors.

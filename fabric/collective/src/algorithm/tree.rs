@@ -1,6 +1,6 @@
 //! Binomial trees over ranks counted from the root.
 
-use crate::coll::schedule::{Party, Schedule};
+use crate::schedule::{Party, Schedule};
 
 /// A rank's place in a binomial tree. The subtree of virtual rank `v` covers virtual ranks `v..v + span`.
 #[derive(Clone, Debug)]

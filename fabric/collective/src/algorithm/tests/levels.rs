@@ -2,7 +2,7 @@
 
 use super::super::levels::{self, Hosts};
 use super::*;
-use crate::coll::schedule::Step;
+use crate::schedule::Step;
 use std::collections::VecDeque;
 
 /// The hosts of ranks: one after the other, in turn, reversed, uneven, and as it comes.

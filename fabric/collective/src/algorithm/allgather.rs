@@ -1,6 +1,6 @@
 //! Allgather with equal or different counts: everyone knows the size of every block.
 
-use crate::coll::schedule::{Party, Schedule, View};
+use crate::schedule::{Party, Schedule, View};
 use weft_fabric::settings::algorithms::Allgather;
 
 /// Up to this many bytes in all the number of rounds counts more than the bytes.

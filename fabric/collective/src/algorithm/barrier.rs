@@ -1,6 +1,6 @@
 //! Barrier.
 
-use crate::coll::schedule::{Party, Schedule};
+use crate::schedule::{Party, Schedule};
 
 /// Dissemination: after `ceil(log2 n)` rounds everyone has heard, directly or not, of everyone (Hensgen, Finkel and
 /// Manber, 1988).

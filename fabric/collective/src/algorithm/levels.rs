@@ -4,7 +4,7 @@
 //! part in what goes over the network once, however many ranks it has and however they are numbered.
 
 use super::{allgather, bcast, gather, reduce, tree};
-use crate::coll::schedule::{Party, Schedule, View};
+use crate::schedule::{Party, Schedule, View};
 
 /// Leads its host because it is the lowest rank; for operations without a root.
 const FIRST: u32 = 0;

@@ -1,6 +1,6 @@
 //! All to all with equal or different counts, and the exchange with neighbours.
 
-use crate::coll::schedule::{Party, Schedule, View};
+use crate::schedule::{Party, Schedule, View};
 use weft_fabric::settings::algorithms::Alltoall;
 
 /// Messages each way that one rank has under way at a time.

@@ -1,7 +1,7 @@
 //! Broadcast.
 
 use super::tree::Place;
-use crate::coll::schedule::{Party, Schedule, View};
+use crate::schedule::{Party, Schedule, View};
 use weft_fabric::settings::algorithms::Bcast;
 
 /// Up to this many bytes the number of rounds counts more than the bytes.
