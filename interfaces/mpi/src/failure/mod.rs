@@ -1,7 +1,6 @@
 //! What goes on when processes are lost: user-level failure mitigation (the MPI Forum's ULFM proposal), and what the rest
 //! of the interface owes to those who live.
 //!
-//! - `consensus`: how members of which some may die agree; pure.
 //! - `round`: agreements under way, and the letters by which they and revocations travel.
 //! - `shrink`: communicators of those who live.
 //! - `abi`: the bodies of the calls.
@@ -15,7 +14,6 @@
 //! of it even if the first one dies in the middle.
 
 pub mod abi;
-mod consensus;
 mod round;
 mod shrink;
 
@@ -25,11 +23,11 @@ pub(crate) use shrink::advance as advance_constructions;
 use crate::comm::{COLLECTIVE, CONSTRUCTION, CONTEXTS_EACH, Comm};
 use crate::error::{Class, Error, Result};
 use crate::world::{WORLD, World};
-use consensus::Value;
 use round::{Letters, Name, Round};
 use std::collections::{HashSet, VecDeque};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
+use weft_fabric::consensus::Value;
 use weft_fabric::{Endpoint, Fault, Peer, Selector};
 
 /// The longest sleep in a job that goes on when processes are lost: what the launcher says wakes nobody.

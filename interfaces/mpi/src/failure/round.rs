@@ -1,10 +1,10 @@
 //! Agreements under way, and the letters by which they and revocations travel.
 
-use super::consensus::{Machine, Members, Value, Word};
 use crate::comm::agree::wait;
 use crate::comm::{Comm, LETTERS as CONTEXT};
 use crate::world::{WORLD, World};
 use std::sync::atomic::Ordering;
+use weft_fabric::consensus::{Machine, Members, Value, Word};
 use weft_fabric::{Endpoint, Envelope, Peer, RequestId, Selector, SendMode};
 
 /// Number of a letter that tells the members of the communicator to end.

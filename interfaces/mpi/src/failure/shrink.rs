@@ -1,6 +1,5 @@
 //! Communicators of those who live, and agreements that complete beside the program.
 
-use super::consensus::{Members, Value};
 use super::round::{self, Name};
 use super::{closed, look};
 use crate::comm::{Comm, Draft, create};
@@ -9,6 +8,7 @@ use crate::group::Group;
 use crate::request::{End, Request};
 use crate::world::World;
 use std::sync::Arc;
+use weft_fabric::consensus::{Members, Value};
 use weft_fabric::{Fault, Peer};
 
 /// Bits of [`Value::all`] beside the program's 32: nobody has several threads; everybody could claim the context.
