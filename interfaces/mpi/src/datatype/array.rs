@@ -199,7 +199,7 @@ impl Dimension {
         let block = self.block_length(distribution, argument)?;
         let first = block.saturating_mul(self.place);
         if first >= self.size {
-            return slice.repeated(0, stride);
+            return Ok(slice.repeated(0, stride)?);
         }
         let cycle = block.saturating_mul(self.places);
         let left = self.size - first;
@@ -210,7 +210,7 @@ impl Dimension {
             let tail = slice.repeated(rest, stride)?.shifted(stride.wrapping_mul(whole).wrapping_mul(cycle))?;
             form = Form::sequence(&[form, tail])?;
         }
-        form.shifted(mul(first, stride)?)
+        Ok(form.shifted(mul(first, stride)?)?)
     }
 
     /// The length of one block (MPI 5.0, section 5.1.4); "none" is one block with everything.

@@ -25,7 +25,7 @@ impl Datatype {
 
     /// `count` blocks of `length` elements, `stride` elements apart.
     pub fn vector(count: i64, length: i64, stride: i64, old: &Self, width: Width) -> Result<Self> {
-        let form = strided(count, length, old, || mul(stride, old.extent()))?;
+        let form = strided(count, length, old, || Ok(mul(stride, old.extent())?))?;
         let contents = Contents::new(Combiner::Vector).numbers(width, &[count, length, stride]);
         Ok(Self::derived(form, contents.datatypes(std::slice::from_ref(old))))
     }
@@ -76,7 +76,7 @@ impl Datatype {
         all_non_negative(Class::Arg, "block length", lengths)?;
         let members = lengths.iter().zip(displacements).zip(types);
         let members = members.map(|((&length, &disp), old)| old.form().block(length)?.shifted(disp));
-        let form = Form::sequence(&members.collect::<Result<Vec<_>>>()?)?;
+        let form = Form::sequence(&members.collect::<super::arith::Result<Vec<_>>>()?)?;
         let contents = Contents::new(Combiner::Struct).numbers(width, &[lengths.len() as i64]).numbers(width, lengths);
         Ok(Self::derived(form, contents.bytes(width, displacements).datatypes(types)))
     }
@@ -97,14 +97,14 @@ impl Datatype {
 fn strided(count: i64, length: i64, old: &Datatype, stride: impl Fn() -> Result<i64>) -> Result<Form> {
     non_negative(Class::Count, "count", count)?;
     non_negative(Class::Arg, "block length", length)?;
-    old.form().block(length)?.repeated(count, stride()?)
+    Ok(old.form().block(length)?.repeated(count, stride()?)?)
 }
 
 fn equal_blocks(length: i64, displacements: &[i64], unit: i64, old: &Datatype) -> Result<Form> {
     non_negative(Class::Arg, "block length", length)?;
     let block = old.form().block(length)?;
     let members = displacements.iter().map(|&disp| block.shifted(mul(disp, unit)?));
-    Form::sequence(&members.collect::<Result<Vec<_>>>()?)
+    Ok(Form::sequence(&members.collect::<super::arith::Result<Vec<_>>>()?)?)
 }
 
 fn blocks(lengths: &[i64], displacements: &[i64], unit: i64, old: &Datatype) -> Result<Form> {
@@ -112,5 +112,5 @@ fn blocks(lengths: &[i64], displacements: &[i64], unit: i64, old: &Datatype) -> 
     all_non_negative(Class::Arg, "block length", lengths)?;
     let members = lengths.iter().zip(displacements);
     let members = members.map(|(&length, &disp)| old.form().block(length)?.shifted(mul(disp, unit)?));
-    Form::sequence(&members.collect::<Result<Vec<_>>>()?)
+    Ok(Form::sequence(&members.collect::<super::arith::Result<Vec<_>>>()?)?)
 }

@@ -1,8 +1,8 @@
 //! Counting what arrived: whole elements and basic elements (MPI 5.0, sections 3.2.5 and 5.1.11).
 
-use super::Datatype;
+use super::form::Form;
 
-impl Datatype {
+impl Form {
     /// How many whole elements `bytes` make, or none when a part is left over (the caller reports "undefined").
     /// A type without data: 0 bytes are 0 elements.
     pub fn whole_count(&self, bytes: u64) -> Option<i64> {
@@ -16,7 +16,7 @@ impl Datatype {
     /// How many basic elements `bytes` make, or none when one of them is cut.
     pub fn basic_count(&self, bytes: u64) -> Option<i64> {
         let bytes = i64::try_from(bytes).ok()?;
-        let map = &self.form().map;
+        let map = &self.map;
         if map.size == 0 {
             return (bytes == 0).then_some(0);
         }
@@ -25,7 +25,7 @@ impl Datatype {
 
     /// How many bytes `elements` basic elements take, or none when that exceeds 2^63-1.
     pub fn bytes_of_basic(&self, elements: i64) -> Option<u64> {
-        let map = &self.form().map;
+        let map = &self.map;
         if map.elements == 0 || elements < 0 {
             return (elements == 0).then_some(0);
         }
@@ -34,7 +34,7 @@ impl Datatype {
     }
 
     /// Calls `visit(scalar, displacement, count)` for every group of equal scalars side by side, in the order of the type map.
-    pub fn visit_scalars(&self, mut visit: impl FnMut(super::Scalar, i64, i64)) {
-        self.form().map.visit(0, &mut visit);
+    pub fn visit_scalars(&self, mut visit: impl FnMut(super::scalar::Scalar, i64, i64)) {
+        self.map.visit(0, &mut visit);
     }
 }

@@ -1,6 +1,7 @@
 //! external32: big-endian packing with fixed sizes (MPI 5.0, section 14.5.2).
 
-use super::{Datatype, Scalar};
+use super::form::Form;
+use super::scalar::Scalar;
 
 /// Which way the numbers go.
 #[derive(Clone, Copy)]
@@ -9,17 +10,17 @@ enum Way {
     In,
 }
 
-impl Datatype {
+impl Form {
     /// Bytes that `count` elements take in external32, or none when that exceeds 2^63-1.
     pub fn external_size(&self, count: i64) -> Option<u64> {
-        self.form().map.external.checked_mul(count).and_then(|size| u64::try_from(size).ok())
+        self.map.external.checked_mul(count).and_then(|size| u64::try_from(size).ok())
     }
 
     /// Writes `count` elements at `base` in external32 to the start of `out`. Answers the bytes written, or none (and nothing is
     /// written) when `out` is too short.
     ///
     /// # Safety
-    /// `base` with this type and count describes readable memory.
+    /// `base` with this form and count describes readable memory.
     pub unsafe fn pack_external(&self, base: *const u8, count: i64, out: &mut [u8]) -> Option<usize> {
         let size = self.external_size(count).filter(|&size| size <= out.len() as u64)? as usize;
         // SAFETY: the caller's promise for the buffer; `out` holds `size` bytes.
@@ -31,7 +32,7 @@ impl Datatype {
     /// changed) when `data` is too short.
     ///
     /// # Safety
-    /// `base` with this type and count describes writable memory.
+    /// `base` with this form and count describes writable memory.
     pub unsafe fn unpack_external(&self, base: *mut u8, count: i64, data: &[u8]) -> Option<usize> {
         let size = self.external_size(count).filter(|&size| size <= data.len() as u64)? as usize;
         // SAFETY: the caller's promise for the buffer; `data` holds `size` bytes and is only read this way.
@@ -45,7 +46,7 @@ impl Datatype {
     /// # Safety
     /// As [`Self::unpack_external`].
     pub unsafe fn unpack_external_part(&self, base: *mut u8, count: i64, data: &[u8]) -> u64 {
-        let (size, external) = (self.size(), self.form().map.external);
+        let (size, external) = (self.size(), self.map.external);
         if external == 0 {
             return 0;
         }
@@ -56,7 +57,7 @@ impl Datatype {
             return (whole * size) as u64;
         }
         let (mut rest, mut bytes) = (&data[(whole * external) as usize..], whole * size);
-        self.form().map.visit(whole.wrapping_mul(self.extent()), &mut |scalar, disp, scalars| {
+        self.map.visit(whole.wrapping_mul(self.extent()), &mut |scalar, disp, scalars| {
             let there = scalars.min(rest.len() as i64 / scalar.external_size());
             for k in 0..there {
                 let at = base.wrapping_offset(disp.wrapping_add(k * scalar.size()) as isize);
@@ -78,7 +79,7 @@ impl Datatype {
         let mut packed = packed;
         for i in 0..count {
             let start = i.wrapping_mul(self.extent());
-            self.form().map.visit(start, &mut |scalar, disp, scalars| {
+            self.map.visit(start, &mut |scalar, disp, scalars| {
                 for k in 0..scalars {
                     let offset = disp.wrapping_add(k * scalar.size());
                     // SAFETY: a scalar of the type map; the packed position advances by exactly its external size.

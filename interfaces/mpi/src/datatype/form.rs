@@ -1,21 +1,20 @@
-//! What a datatype is in memory: type map, layout, bounds, alignment. Every constructor is made of two combinators:
+//! What a type is in memory: type map, layout, bounds, alignment. Every constructor is made of two combinators:
 //! copies at a distance ([`Form::repeated`]) and members one after the other ([`Form::sequence`]).
 
-use super::arith::{add, mul, sub};
+use super::arith::{Result, add, mul, sub};
 use super::layout::Layout;
 use super::map::Map;
 use super::scalar::Scalar;
-use crate::error::Result;
 
 /// First byte and the byte after the last.
 type Span = (i64, i64);
 
 #[derive(Clone, Debug)]
-pub(crate) struct Form {
-    pub map: Map,
-    pub layout: Layout,
+pub struct Form {
+    pub(crate) map: Map,
+    pub(crate) layout: Layout,
     /// First byte of data and the byte after the last; none without data.
-    pub data: Option<Span>,
+    data: Option<Span>,
     /// From the lowest lower to the highest upper bound of the members, with their padding; none without data. The standard speaks
     /// of the data alone, which is the same unless a member lies where it is not aligned; there its padding counts, as in other
     /// libraries, so that members of one extent do not stand out of the type that holds them.
@@ -62,8 +61,37 @@ impl Form {
         }
     }
 
-    pub fn lb(&self) -> i64 {
+    /// Bytes of data in one element, without gaps.
+    #[inline]
+    pub fn size(&self) -> i64 {
+        self.map.size
+    }
+
+    /// Lower bound, in bytes from the element's address.
+    pub fn lower_bound(&self) -> i64 {
         self.bounds.0
+    }
+
+    /// First byte of data, in bytes from the element's address.
+    pub fn true_lower_bound(&self) -> i64 {
+        self.data.map_or(0, |(first, _)| first)
+    }
+
+    /// Bytes from the first byte of data to the end of the last.
+    pub fn true_extent(&self) -> i64 {
+        self.data.map_or(0, |(first, end)| end.wrapping_sub(first))
+    }
+
+    /// Whether the data of one element are one run of bytes.
+    #[inline]
+    pub fn is_run(&self) -> bool {
+        self.layout.is_run()
+    }
+
+    /// Where that run begins, in bytes from the element's address.
+    #[inline]
+    pub fn run_begin(&self) -> i64 {
+        self.layout.disp
     }
 
     /// Upper minus lower bound. Construction has checked that it fits.

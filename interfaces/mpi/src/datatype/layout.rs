@@ -5,8 +5,7 @@
 
 use std::sync::Arc;
 
-use super::arith::{add, mul};
-use crate::error::Result;
+use super::arith::{Result, add, mul};
 
 /// A layout with its displacement from the buffer's address. Cheap to clone.
 #[derive(Clone, Debug)]

@@ -2,9 +2,8 @@
 
 use std::sync::Arc;
 
-use super::arith::{add, mul};
+use super::arith::{Result, add, mul};
 use super::scalar::Scalar;
-use crate::error::Result;
 
 /// A type map with its displacement from the buffer's address. Cheap to clone.
 #[derive(Clone, Debug)]

@@ -1,14 +1,12 @@
-//! Datatypes: what a program's buffer looks like, and how its bytes are copied.
+//! Datatypes: what a program's buffer looks like.
 //!
-//! A [`Datatype`] is immutable but for its commit flag and cheap to clone. Each has a type map (`map`: which basic elements, in
-//! order) and a layout (`layout`: which bytes, joined into runs and loops), both made by the two combinators of `form`. Packing is the
-//! order of the type map; it can stop and go on at any byte. All counts, sizes and displacements are 64-bit and checked: a type whose
-//! size or bounds do not fit is refused at construction.
+//! A [`Datatype`] is immutable but for its commit flag and cheap to clone. It is a [`Form`], which knows its bytes
+//! and how to copy them, with what the standard adds: names, how it was made, and whether it may be used in communication.
 //!
 //! Not here: handles, communication, type signatures across processes. Numeric codes are those of the predefined handles of
 //! the standard ABI (`predefined`). Source: MPI 5.0, chapter 5 and section 19.1.9 (parametrised Fortran types).
 //!
-//! Tests: property tests against an oracle that expands a type to its bytes (`tests`).
+//! Tests: property tests against an oracle that expands a form to its bytes (`tests`).
 
 pub mod abi;
 mod arith;
@@ -30,6 +28,7 @@ mod walk;
 #[cfg(test)]
 mod tests;
 
+use std::ops::Deref;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -41,7 +40,6 @@ pub use scalar::Scalar;
 
 use crate::error::{Class, Error, Result};
 use form::Form;
-use layout::Layout;
 
 /// A datatype. Clones are the same type: see [`Datatype::same`].
 #[derive(Clone)]
@@ -66,8 +64,8 @@ impl Datatype {
     }
 
     fn build(form: Form, named: Option<&'static Named>, contents: Contents, committed: bool) -> Self {
-        let (size, extent) = (form.map.size, form.extent());
-        let dense = size == 0 || (form.layout.is_run() && size == extent);
+        let (size, extent) = (form.size(), form.extent());
+        let dense = size == 0 || (form.is_run() && size == extent);
         let committed = AtomicBool::new(committed);
         Self(Arc::new(Inner { form, size, extent, dense, named, contents, committed }))
     }
@@ -84,25 +82,10 @@ impl Datatype {
         self.0.extent
     }
 
-    /// Lower bound, in bytes from the buffer's address.
-    pub fn lower_bound(&self) -> i64 {
-        self.0.form.lb()
-    }
-
-    /// First byte of data, in bytes from the buffer's address.
-    pub fn true_lower_bound(&self) -> i64 {
-        self.0.form.data.map_or(0, |(first, _)| first)
-    }
-
-    /// Bytes from the first byte of data to the end of the last.
-    pub fn true_extent(&self) -> i64 {
-        self.0.form.data.map_or(0, |(first, end)| end.wrapping_sub(first))
-    }
-
     /// Whether `count` elements are one run of memory.
     #[inline]
     pub fn is_contiguous(&self, count: i64) -> bool {
-        self.0.dense || count == 0 || (count == 1 && self.0.form.layout.is_run())
+        self.0.dense || count == 0 || (count == 1 && self.0.form.is_run())
     }
 
     /// Where `count` elements lie if they are one run: displacement from the buffer's address and length in bytes.
@@ -111,7 +94,7 @@ impl Datatype {
         if !self.is_contiguous(count) {
             return None;
         }
-        Some((self.0.form.layout.disp, self.packed_size(count)?))
+        Some((self.0.form.run_begin(), self.packed_size(count)?))
     }
 
     /// Makes the type ready for communication.
@@ -167,10 +150,15 @@ impl Datatype {
     fn form(&self) -> &Form {
         &self.0.form
     }
+}
+
+/// Everything that a type is in memory.
+impl Deref for Datatype {
+    type Target = Form;
 
     #[inline]
-    fn layout(&self) -> &Layout {
-        &self.0.form.layout
+    fn deref(&self) -> &Form {
+        &self.0.form
     }
 }
 

@@ -1,7 +1,7 @@
 //! Copying between a program's buffer and packed bytes, resumable at any byte.
 
-use super::Datatype;
 use super::copy::{self, Level};
+use super::form::Form;
 use super::layout::{Block, FEW};
 use super::walk::{self, Sink, Steps};
 
@@ -78,7 +78,7 @@ impl<F: FnMut(*mut u8, usize)> Sink for Visit<F> {
     }
 }
 
-impl Datatype {
+impl Form {
     /// Bytes that `count` elements of this type take when packed, or none when that exceeds 2^63-1.
     #[inline]
     pub fn packed_size(&self, count: i64) -> Option<u64> {
@@ -89,22 +89,22 @@ impl Datatype {
     /// Answers how many there were: fewer than asked only at the end of the data.
     ///
     /// # Safety
-    /// `base` with this type and count describes readable memory (null is allowed when displacements are absolute).
+    /// `base` with this form and count describes readable memory (null is allowed when displacements are absolute).
     #[inline]
     pub unsafe fn pack(&self, base: *const u8, count: i64, from: u64, out: &mut [u8]) -> usize {
         // SAFETY: the caller's promise, and `out` is a slice.
         unsafe { self.pack_to(base, count, from, out.as_mut_ptr(), out.len()) }
     }
 
-    /// As [`Datatype::pack`] for memory that others may see: `len` bytes at `out`.
+    /// As [`Self::pack`] for memory that others may see: `len` bytes at `out`.
     ///
     /// # Safety
-    /// As [`Datatype::pack`]; `out` is valid for writing `len` bytes and does not overlap the buffer.
+    /// As [`Self::pack`]; `out` is valid for writing `len` bytes and does not overlap the buffer.
     pub unsafe fn pack_to(&self, base: *const u8, count: i64, from: u64, out: *mut u8, len: usize) -> usize {
         let (from, to) = self.clip(count, from, len);
         let mut mover = Mover::<true> { packed: out };
         // SAFETY: WALK by the caller's promise; the range is clipped to the data and to `len`.
-        unsafe { walk::copies(self.layout(), self.extent(), base.cast_mut(), count, from, to, &mut mover) };
+        unsafe { walk::copies(&self.layout, self.extent(), base.cast_mut(), count, from, to, &mut mover) };
         (to - from) as usize
     }
 
@@ -112,22 +112,22 @@ impl Datatype {
     /// Answers how many there were: fewer than given only when the elements are full.
     ///
     /// # Safety
-    /// `base` with this type and count describes writable memory (null is allowed when displacements are absolute).
+    /// `base` with this form and count describes writable memory (null is allowed when displacements are absolute).
     #[inline]
     pub unsafe fn unpack(&self, base: *mut u8, count: i64, from: u64, data: &[u8]) -> usize {
         // SAFETY: the caller's promise, and `data` is a slice.
         unsafe { self.unpack_from(base, count, from, data.as_ptr(), data.len()) }
     }
 
-    /// As [`Datatype::unpack`] for memory that others may see: `len` bytes at `data`.
+    /// As [`Self::unpack`] for memory that others may see: `len` bytes at `data`.
     ///
     /// # Safety
-    /// As [`Datatype::unpack`]; `data` is valid for reading `len` bytes and does not overlap the buffer.
+    /// As [`Self::unpack`]; `data` is valid for reading `len` bytes and does not overlap the buffer.
     pub unsafe fn unpack_from(&self, base: *mut u8, count: i64, from: u64, data: *const u8, len: usize) -> usize {
         let (from, to) = self.clip(count, from, len);
         let mut mover = Mover::<false> { packed: data.cast_mut() };
         // SAFETY: WALK by the caller's promise; the range is clipped to the data and to `len`; it is only read.
-        unsafe { walk::copies(self.layout(), self.extent(), base, count, from, to, &mut mover) };
+        unsafe { walk::copies(&self.layout, self.extent(), base, count, from, to, &mut mover) };
         (to - from) as usize
     }
 
@@ -137,7 +137,7 @@ impl Datatype {
         let (from, to) = self.clip(count, from, len);
         let mut sink = Visit(visit);
         // SAFETY: this sink touches no memory, so WALK asks nothing of the base.
-        unsafe { walk::copies(self.layout(), self.extent(), base.cast_mut(), count, from, to, &mut sink) };
+        unsafe { walk::copies(&self.layout, self.extent(), base.cast_mut(), count, from, to, &mut sink) };
     }
 
     /// The range of packed bytes that exists of `from..from + len`.

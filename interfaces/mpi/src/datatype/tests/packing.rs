@@ -1,7 +1,8 @@
 //! Packing against an oracle: where each packed byte lies, one by one, worked out from the constructors' arguments
 //! alone.
 
-use super::super::{Datatype, Width};
+use super::super::form::Form;
+use super::super::scalar::Scalar;
 use std::collections::HashSet;
 
 /// A small generator (xorshift), so that a seed replays a case.
@@ -20,24 +21,23 @@ impl Random {
     }
 }
 
-/// A type, and the displacement of each of its bytes in the order of the type map.
+/// A form, and the displacement of each of its bytes in the order of the type map.
+#[derive(Clone)]
 struct Shape {
-    datatype: Datatype,
+    form: Form,
     bytes: Vec<i64>,
 }
 
 impl Shape {
     /// Scalars of 1, 2, 4, 8 and 16 bytes.
     fn scalar(random: &mut Random) -> Self {
-        let (code, size) = [(0x247, 1), (0x248, 2), (0x250, 4), (0x258, 8), (0x216, 16)][random.below(5) as usize];
-        Self { datatype: Datatype::predefined(code).expect("predefined").clone(), bytes: (0..size).collect() }
+        let scalar = [Scalar::Byte, Scalar::I16, Scalar::I32, Scalar::I64, Scalar::C64][random.below(5) as usize];
+        Self { form: Form::scalar(scalar), bytes: (0..scalar.size()).collect() }
     }
 
     /// `len` bytes side by side.
     fn block(len: i64) -> Self {
-        let byte = Datatype::predefined(0x247).expect("byte");
-        let datatype = Datatype::contiguous(len, byte, Width::Int).expect("contiguous");
-        Self { datatype, bytes: (0..len).collect() }
+        Self { form: Form::scalar(Scalar::Byte).block(len).expect("it is small"), bytes: (0..len).collect() }
     }
 
     /// The bytes of copies at these displacements.
@@ -47,30 +47,39 @@ impl Shape {
 
     /// The bytes of blocks of so many copies, one extent apart, at these displacements.
     fn blocks(&self, blocks: impl IntoIterator<Item = (i64, i64)>) -> Vec<i64> {
-        let extent = self.datatype.extent();
+        let extent = self.form.extent();
         blocks.into_iter().flat_map(|(length, disp)| self.at((0..length).map(|i| disp + i * extent))).collect()
     }
 
     fn rows(&self, count: i64, stride: i64) -> Self {
-        let datatype = Datatype::hvector(count, 1, stride, &self.datatype, Width::Int).expect("hvector");
-        Self { datatype, bytes: self.at((0..count).map(|i| i * stride)) }
+        let form = self.form.repeated(count, stride).expect("it is small");
+        Self { form, bytes: self.at((0..count).map(|i| i * stride)) }
     }
 
     fn listed(&self, displacements: &[i64]) -> Self {
-        let datatype = Datatype::hindexed_block(1, displacements, &self.datatype, Width::Int).expect("hindexed_block");
-        Self { datatype, bytes: self.at(displacements.iter().copied()) }
+        let members = displacements.iter().map(|disp| self.form.shifted(*disp).expect("it is near"));
+        let form = Form::sequence(&members.collect::<Vec<_>>()).expect("it is small");
+        Self { form, bytes: self.at(displacements.iter().copied()) }
     }
 
     /// Blocks of bytes at displacements.
     fn indexed(blocks: &[(i64, i64)]) -> Self {
-        let (lengths, places): (Vec<_>, Vec<_>) = blocks.iter().copied().unzip();
-        let byte = Self::block(1);
-        let datatype = Datatype::hindexed(&lengths, &places, &byte.datatype, Width::Int).expect("hindexed");
-        Self { datatype, bytes: byte.blocks(blocks.iter().copied()) }
+        Self::of_blocks(blocks.iter().map(|&(length, disp)| (Self::block(1), length, disp)))
+    }
+
+    /// Blocks of so many copies of a shape at displacements.
+    fn of_blocks(blocks: impl Iterator<Item = (Self, i64, i64)>) -> Self {
+        let (mut forms, mut bytes) = (Vec::new(), Vec::new());
+        for (part, length, disp) in blocks {
+            let block = part.form.block(length).expect("it is small");
+            forms.push(block.shifted(disp).expect("it is near"));
+            bytes.extend(part.blocks([(length, disp)]));
+        }
+        Self { form: Form::sequence(&forms).expect("it is small"), bytes }
     }
 
     fn resized(self, extent: i64) -> Self {
-        Self { datatype: Datatype::resized(&self.datatype, 0, extent, Width::Int).expect("resized"), ..self }
+        Self { form: self.form.resized(0, extent).expect("it is small"), ..self }
     }
 
     /// A type made of others, at most `depth` constructors deep.
@@ -79,14 +88,15 @@ impl Shape {
             return Self::scalar(random);
         }
         let inner = Self::any(random, depth - 1);
-        let extent = inner.datatype.extent();
+        let extent = inner.form.extent();
         let reach = extent.abs() + 3;
         match random.below(5) {
             0 => inner.rows(random.within(0, 20), random.within(-2 * reach, 3 * reach)),
             1 => {
                 let (count, length, stride) = (random.within(0, 9), random.within(0, 3), random.within(-4, 5));
-                let datatype = Datatype::vector(count, length, stride, &inner.datatype, Width::Int).expect("vector");
-                Self { datatype, bytes: inner.blocks((0..count).map(|i| (length, i * stride * extent))) }
+                let block = inner.form.block(length).expect("it is small");
+                let form = block.repeated(count, stride * extent).expect("it is small");
+                Self { form, bytes: inner.blocks((0..count).map(|i| (length, i * stride * extent))) }
             }
             2 => {
                 let count = random.within(0, 40);
@@ -95,13 +105,9 @@ impl Shape {
             }
             3 => {
                 let other = Self::any(random, depth - 1);
-                let members = [&inner, &other, &inner].map(|part| (part, random.within(0, 3), random.within(-99, 99)));
-                let lengths = members.each_ref().map(|member| member.1);
-                let places = members.each_ref().map(|member| member.2);
-                let types = members.each_ref().map(|member| member.0.datatype.clone());
-                let datatype = Datatype::structure(&lengths, &places, &types, Width::Int).expect("structure");
-                let bytes = members.iter().flat_map(|(part, length, disp)| part.blocks([(*length, *disp)])).collect();
-                Self { datatype, bytes }
+                let parts = [inner.clone(), other, inner];
+                let members = parts.map(|part| (part, random.within(0, 3), random.within(-99, 99)));
+                Self::of_blocks(members.into_iter())
             }
             _ => {
                 let room = random.within(0, 2 * reach);
@@ -112,24 +118,24 @@ impl Shape {
 
     /// Compares the runs of `count` copies.
     fn check_runs(&self, count: i64) {
-        let places = self.at((0..count).map(|i| i * self.datatype.extent()));
+        let places = self.at((0..count).map(|i| i * self.form.extent()));
         let mut seen = Vec::new();
-        self.datatype.visit_runs(std::ptr::null(), count, 0, places.len(), |at, len| {
+        self.form.visit_runs(std::ptr::null(), count, 0, places.len(), |at, len| {
             seen.extend((0..len as i64).map(|i| (at as i64).wrapping_add(i)));
         });
-        assert_eq!(seen, places, "runs of {count} of {:?}", self.datatype);
+        assert_eq!(seen, places, "runs of {count} of {:?}", self.form);
     }
 
     /// Packs and unpacks `count` copies in pieces, from a buffer that lies `shift` bytes past an aligned address.
     fn check(&self, count: i64, shift: usize, random: &mut Random) {
-        let extent = self.datatype.extent();
+        let extent = self.form.extent();
         let places = self.at((0..count).map(|i| i * extent));
         let (low, high) = (places.iter().min().copied().unwrap_or(0), places.iter().max().copied().unwrap_or(0));
         let start = (-low).max(0) as usize + shift;
         let buffer: Vec<u8> = (0..start as i64 + high + 9).map(|_| random.below(256) as u8).collect();
         let place = |byte: i64| (start as i64 + byte) as usize;
         let wanted: Vec<u8> = places.iter().map(|&byte| buffer[place(byte)]).collect();
-        let what = || format!("{count} of {:?}", self.datatype);
+        let what = || format!("{count} of {:?}", self.form);
 
         self.check_runs(count);
         let pieces = pieces(wanted.len(), random);
@@ -138,7 +144,7 @@ impl Shape {
             // SAFETY: the buffer holds every byte of the shape, and the piece lies in `packed`.
             let moved = unsafe {
                 let (base, out) = (buffer.as_ptr().add(start), packed.as_mut_ptr().add(8 + from));
-                self.datatype.pack_to(base, count, from as u64, out, to - from)
+                self.form.pack_to(base, count, from as u64, out, to - from)
             };
             assert_eq!(moved, to - from);
             assert!(
@@ -159,7 +165,7 @@ impl Shape {
             // SAFETY: as above.
             unsafe {
                 let (base, data) = (back.as_mut_ptr().add(start), packed.as_ptr().add(8 + from));
-                self.datatype.unpack_from(base, count, from as u64, data, to - from);
+                self.form.unpack_from(base, count, from as u64, data, to - from);
             }
             places[from..to].iter().for_each(|&byte| expected[place(byte)] = buffer[place(byte)]);
             assert!(back == expected, "unpacked {from}..{to} of {}", what());
@@ -212,7 +218,7 @@ fn columns_one_after_the_other_pack_in_patches() {
         for stride in [64, 100, 192, -192, 2048, 4096] {
             let column = Shape::block(len).rows(random.within(1, 35), stride);
             for extent in [len, len + 1, -len, 63, 0] {
-                let columns = Shape { datatype: column.datatype.clone(), bytes: column.bytes.clone() }.resized(extent);
+                let columns = column.clone().resized(extent);
                 columns.check_all(&[1, 2, 9, 17, 33], random);
             }
         }
