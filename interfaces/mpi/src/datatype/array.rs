@@ -1,10 +1,10 @@
 //! Parts of multidimensional arrays: subarray and the block-cyclic distributed array (MPI 5.0, sections 5.1.3 and 5.1.4).
 
 use super::Datatype;
-use super::arith::{mul, same_length};
+use super::arith::same_length;
 use super::contents::{Combiner, Contents, Width};
-use super::form::Form;
 use crate::error::{Class, Error, Result};
+use weft_data::{Form, mul};
 
 /// Which index runs fastest in memory, with the numbers of the standard ABI.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -3,11 +3,11 @@
 //! Every function takes 64-bit counts; `width` says which form of the call was made and matters to
 //! [`Datatype::contents`] only. Displacements are in bytes unless a name says "indexed" without the h.
 
-use super::arith::{all_non_negative, mul, non_negative, same_length};
+use super::arith::{all_non_negative, non_negative, same_length};
 use super::contents::{Combiner, Contents, Width};
-use super::form::Form;
 use super::{Datatype, predefined};
 use crate::error::{Class, Result};
+use weft_data::{Form, mul};
 
 impl Datatype {
     /// The same type again, committed if the old one is.
@@ -76,7 +76,7 @@ impl Datatype {
         all_non_negative(Class::Arg, "block length", lengths)?;
         let members = lengths.iter().zip(displacements).zip(types);
         let members = members.map(|((&length, &disp), old)| old.form().block(length)?.shifted(disp));
-        let form = Form::sequence(&members.collect::<super::arith::Result<Vec<_>>>()?)?;
+        let form = Form::sequence(&members.collect::<weft_data::Result<Vec<_>>>()?)?;
         let contents = Contents::new(Combiner::Struct).numbers(width, &[lengths.len() as i64]).numbers(width, lengths);
         Ok(Self::derived(form, contents.bytes(width, displacements).datatypes(types)))
     }
@@ -104,7 +104,7 @@ fn equal_blocks(length: i64, displacements: &[i64], unit: i64, old: &Datatype) -
     non_negative(Class::Arg, "block length", length)?;
     let block = old.form().block(length)?;
     let members = displacements.iter().map(|&disp| block.shifted(mul(disp, unit)?));
-    Ok(Form::sequence(&members.collect::<super::arith::Result<Vec<_>>>()?)?)
+    Ok(Form::sequence(&members.collect::<weft_data::Result<Vec<_>>>()?)?)
 }
 
 fn blocks(lengths: &[i64], displacements: &[i64], unit: i64, old: &Datatype) -> Result<Form> {
@@ -112,5 +112,5 @@ fn blocks(lengths: &[i64], displacements: &[i64], unit: i64, old: &Datatype) -> 
     all_non_negative(Class::Arg, "block length", lengths)?;
     let members = lengths.iter().zip(displacements);
     let members = members.map(|(&length, &disp)| old.form().block(length)?.shifted(mul(disp, unit)?));
-    Ok(Form::sequence(&members.collect::<super::arith::Result<Vec<_>>>()?)?)
+    Ok(Form::sequence(&members.collect::<weft_data::Result<Vec<_>>>()?)?)
 }

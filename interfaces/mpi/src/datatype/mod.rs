@@ -1,29 +1,20 @@
 //! Datatypes: what a program's buffer looks like.
 //!
-//! A [`Datatype`] is immutable but for its commit flag and cheap to clone. It is a [`Form`], which knows its bytes
+//! A [`Datatype`] is immutable but for its commit flag and cheap to clone. It is a [`Form`] of `weft-data`, which knows its bytes
 //! and how to copy them, with what the standard adds: names, how it was made, and whether it may be used in communication.
 //!
 //! Not here: handles, communication, type signatures across processes. Numeric codes are those of the predefined handles of
 //! the standard ABI (`predefined`). Source: MPI 5.0, chapter 5 and section 19.1.9 (parametrised Fortran types).
 //!
-//! Tests: property tests against an oracle that expands a form to its bytes (`tests`).
+//! Tests: `tests`; packing is tested in `weft-data`.
 
 pub mod abi;
 mod arith;
 mod array;
 mod construct;
 mod contents;
-mod copy;
-mod elements;
-mod external;
 mod f90;
-mod form;
-mod layout;
-mod map;
 mod predefined;
-mod scalar;
-mod transfer;
-mod walk;
 
 #[cfg(test)]
 mod tests;
@@ -36,10 +27,10 @@ pub use array::{Distribution, Order};
 pub use contents::{Combiner, Contents, Envelope, Width};
 pub use f90::TypeClass;
 pub use predefined::{C_FLOAT16, Group, Named};
-pub use scalar::Scalar;
+pub use weft_data::Scalar;
 
 use crate::error::{Class, Error, Result};
-use form::Form;
+use weft_data::Form;
 
 /// A datatype. Clones are the same type: see [`Datatype::same`].
 #[derive(Clone)]

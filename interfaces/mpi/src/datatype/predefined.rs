@@ -3,8 +3,8 @@
 use std::sync::LazyLock;
 
 use super::contents::{Combiner, Contents};
-use super::form::Form;
 use super::{Datatype, Scalar};
+use weft_data::Form;
 
 /// What predefined operations know about a predefined type (MPI 5.0, section 6.9.2).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,7 +1,5 @@
 //! Tests of the datatype engine.
 
-mod packing;
-
 use super::*;
 
 fn double() -> &'static Datatype {

@@ -1,8 +1,7 @@
 //! Packing against an oracle: where each packed byte lies, one by one, worked out from the constructors' arguments
 //! alone.
 
-use super::super::form::Form;
-use super::super::scalar::Scalar;
+use super::{Form, Scalar};
 use std::collections::HashSet;
 
 /// A small generator (xorshift), so that a seed replays a case.
