@@ -1,7 +1,7 @@
 //! Data representations: what the numbers of a program are in a file (MPI 5.0, section 14.5).
 //!
 //! "native" is what stands in memory. "internal" is the same here, since all processes of a job run on machines of one
-//! kind. "external32" is the codec of `datatype::external`. Others are the program's: it says how long each predefined
+//! kind. "external32" is that of `weft_data::Form`. Others are the program's: it says how long each predefined
 //! type is in the file, and converts.
 //!
 //! A datatype has another form in a file where its numbers have another length: the same constructors over elements of
