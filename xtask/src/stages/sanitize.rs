@@ -21,9 +21,11 @@ fn run() -> Result<Outcome> {
     if !has_runtime(&host)? {
         return Ok(Outcome::NotRun(format!("this Rust toolchain has no address sanitizer for {host}")));
     }
-    let rooms = ["-p", "weft-wire", "-p", "weft-device", "-p", "weft-fabric", "-p", "weft-mpi"];
-    let arguments: Vec<&str> =
-        ["test", "--lib", "--tests", "--no-fail-fast", "--target", &host].into_iter().chain(rooms).collect();
+    let rooms = ["weft-wire", "weft-device", "weft-fabric", "weft-collective", "weft-data", "weft-mpi"];
+    let arguments: Vec<&str> = ["test", "--lib", "--tests", "--no-fail-fast", "--target", &host]
+        .into_iter()
+        .chain(rooms.into_iter().flat_map(|room| ["-p", room]))
+        .collect();
     let program = cargo(&arguments)
         .env("RUSTC_BOOTSTRAP", "1")
         // Tests that would take too long do less by the second switch, and say so.
