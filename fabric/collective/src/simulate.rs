@@ -1,7 +1,7 @@
 //! A network in memory, without threads: the schedules of all ranks run in an order that a seed decides, and messages
 //! between two ranks arrive in order but at any time.
 
-use super::run::{Combine, Ended, Folding, Job, Network, Route, Run, Turn};
+use super::run::{Combine, Ended, Failure, Folding, Job, Network, Route, Run, Turn};
 use super::schedule::Schedule;
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -160,6 +160,9 @@ pub fn run(seed: u64, ranks: Vec<Rank>, combine: Option<Combine>) -> Vec<Vec<u8>
 pub fn run_groups(seed: u64, ranks: Vec<Rank>, first: u32, combine: Option<Combine>) -> Vec<Vec<u8>> {
     let mut stage = Stage::new(seed, ranks, first, combine);
     stage.play();
+    for (rank, failure) in stage.failures.iter().enumerate() {
+        assert_eq!(*failure, None, "rank {rank}");
+    }
     stage.outputs
 }
 
@@ -169,6 +172,7 @@ struct Stage {
     runs: Vec<Option<Run<u32>>>,
     _inputs: Vec<Vec<u8>>,
     outputs: Vec<Vec<u8>>,
+    failures: Vec<Option<Failure>>,
 }
 
 impl Stage {
@@ -195,7 +199,8 @@ impl Stage {
             // SAFETY: the buffers live as long as the runs and are as large as the tests' views.
             runs.push(Some(unsafe { Run::<u32>::new(job) }));
         }
-        Self { wires: Wires::new(n, seed), runs, _inputs: inputs, outputs }
+        let failures = vec![None; runs.len()];
+        Self { wires: Wires::new(n, seed), runs, _inputs: inputs, outputs, failures }
     }
 
     fn play(&mut self) {
@@ -209,7 +214,7 @@ impl Stage {
             match run.advance(&mut Port { wires, me: me as u32 }) {
                 Turn::Outside(fold) => fold.perform(),
                 Turn::Done => {
-                    assert_eq!(run.failure(), None, "rank {me}");
+                    self.failures[me] = run.failure();
                     self.runs[me] = None;
                 }
                 Turn::Blocked if wires.ended.len() == before && !delivered => idle += 1,
@@ -219,5 +224,26 @@ impl Stage {
         }
         let mut lists = self.wires.sent.iter().chain(&self.wires.arrived);
         assert!(lists.all(VecDeque::is_empty), "a message that nobody received");
+    }
+}
+
+#[test]
+fn all_who_pass_on_what_is_too_short_see_it_and_so_do_those_behind_them() {
+    use super::algorithm::bcast::bcast;
+    use super::schedule::{Area, Party, View};
+    for seed in 0..20 {
+        let ranks = (0..9u32).map(|rank| {
+            let bytes = if rank == 0 { 16 } else { 24 };
+            let mut schedule = Schedule::default();
+            bcast(&mut schedule, Party { rank, size: 9 }, 0, View::bytes(Area::Output, 0, bytes));
+            Rank { schedule, input: vec![], output: vec![0; 24] }
+        });
+        let mut stage = Stage::new(seed, ranks.collect(), 9, None);
+        stage.play();
+        assert_eq!(stage.failures[0], None, "the root receives nothing");
+        for failure in &stage.failures[1..] {
+            let is_seen = matches!(failure, Some(Failure::Message { fault: Fault::Truncated, expected: 24, .. }));
+            assert!(is_seen, "{failure:?} with seed {seed}");
+        }
     }
 }
