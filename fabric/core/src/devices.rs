@@ -121,8 +121,6 @@ impl Devices {
         let mut tcp =
             TcpDevice::new(me, map.key, listener, places(|rank| rank.tcp_port), alone).map_err(JoinError::Network)?;
         tcp.set_encrypts(encrypts);
-        // Others of the job have such a filter then, too.
-        tcp.set_pins(sends_by_lane && lane.as_ref().is_some_and(|lane| lane.layout().makes_whole));
         shm.sleep_on_bell(tcp.hang_bell().map_err(JoinError::Network)?);
         let links = match datagrams {
             Some(socket) if order.contains(DeviceName::Udp) || sends_by_lane && lane.is_some() => {
@@ -307,19 +305,9 @@ impl Devices {
         self.net.as_ref().is_some_and(|net| net.ways[to as usize] == Way::Tcp)
     }
 
-    /// A mark behind what was sent to a rank from where it is.
-    pub fn mark(&self, to: u32) -> u32 {
-        self.net.as_ref().map_or(0, |net| net.tcp.mark(to))
-    }
-
-    /// The mark now, if anything was sent so since there was another one.
-    pub fn mark_since(&self, to: u32, before: u32) -> Option<u32> {
-        Some(self.mark(to)).filter(|mark| *mark != before)
-    }
-
-    /// Whether bytes for a rank wait for room in the kernel, or it may still read what was sent before the mark.
-    pub fn has_tail(&self, to: u32, mark: Option<u32>) -> bool {
-        self.net.as_ref().is_some_and(|net| net.tcp.has_tail(to, mark))
+    /// Whether bytes for a rank wait for room in the kernel.
+    pub fn has_tail(&self, to: u32) -> bool {
+        self.net.as_ref().is_some_and(|net| net.tcp.has_tail(to))
     }
 
     /// Whether a message of `length` bytes to `to`, sent without asking, is best sent over the connection.

@@ -7,9 +7,9 @@
 /// What the memory begins with.
 pub const MAGIC: u64 = u64::from_le_bytes(*b"weft-xdp");
 /// Changes with every change of what follows.
-pub const VERSION: u32 = 4;
+pub const VERSION: u32 = 5;
 /// Bytes of the header.
-pub const HEADER_BYTES: usize = 48;
+pub const HEADER_BYTES: usize = 44;
 /// Where the words about frames that are sent from begin.
 pub const STATES_AT: usize = 4096;
 /// Frames begin on a page, and no machine has larger ones than this.
@@ -46,8 +46,6 @@ pub struct Layout {
     /// The interface's number in its network namespace, and the queue that the lanes share.
     pub interface: u32,
     pub queue: u32,
-    /// The filter is behind the driver of a virtual cable: the kernel makes long packets whole for it, on the sender's core.
-    pub makes_whole: bool,
     /// What lanes send by is a tap device, in the place of an AF_XDP socket.
     pub sends_by_tap: bool,
 }
@@ -131,11 +129,20 @@ impl Layout {
         bytes
     }
 
-    fn words(&self) -> [u32; 10] {
+    fn words(&self) -> [u32; 9] {
         let numbers = [self.lanes, self.frame_bytes, self.receive_entries, self.send_frames, self.mtu, self.interface];
         let [lanes, frame_bytes, receive_entries, send_frames, mtu, interface] = numbers;
-        let (whole, tap) = (self.makes_whole.into(), self.sends_by_tap.into());
-        [VERSION, lanes, frame_bytes, receive_entries, send_frames, mtu, interface, self.queue, whole, tap]
+        [
+            VERSION,
+            lanes,
+            frame_bytes,
+            receive_entries,
+            send_frames,
+            mtu,
+            interface,
+            self.queue,
+            self.sends_by_tap.into(),
+        ]
     }
 
     /// # Errors
@@ -144,11 +151,11 @@ impl Layout {
         if bytes[..8] != MAGIC.to_le_bytes() {
             return Err(LayoutError::NoLanes);
         }
-        let mut words = [0; 10];
+        let mut words = [0; 9];
         for (word, at) in words.iter_mut().zip(bytes[8..].chunks_exact(4)) {
             *word = u32::from_le_bytes([at[0], at[1], at[2], at[3]]);
         }
-        let [version, lanes, frame_bytes, receive_entries, send_frames, mtu, interface, queue, whole, tap] = words;
+        let [version, lanes, frame_bytes, receive_entries, send_frames, mtu, interface, queue, tap] = words;
         if version != VERSION {
             return Err(LayoutError::Version { found: version });
         }
@@ -159,24 +166,13 @@ impl Layout {
             ("receive entries", receive_entries, is_ring(receive_entries)),
             ("send frames", send_frames, is_ring(send_frames)),
             ("mtu", mtu, (68..=65536).contains(&mtu)),
-            ("making whole", whole, whole <= 1),
             ("sending by tap", tap, tap <= 1),
         ];
         match rules.iter().find(|(.., holds)| !holds) {
             Some(&(what, value, _)) => Err(LayoutError::Value { what, value }),
             None => {
-                let (makes_whole, sends_by_tap) = (whole == 1, tap == 1);
-                Ok(Self {
-                    lanes,
-                    frame_bytes,
-                    receive_entries,
-                    send_frames,
-                    mtu,
-                    interface,
-                    queue,
-                    makes_whole,
-                    sends_by_tap,
-                })
+                let sends_by_tap = tap == 1;
+                Ok(Self { lanes, frame_bytes, receive_entries, send_frames, mtu, interface, queue, sends_by_tap })
             }
         }
     }
@@ -191,11 +187,11 @@ mod tests {
 
     #[test]
     fn the_header_has_these_bytes() {
-        let layout = Layout { makes_whole: true, sends_by_tap: true, ..Layout::new(4, 1500, 7).expect("four lanes") };
+        let layout = Layout { sends_by_tap: true, ..Layout::new(4, 1500, 7).expect("four lanes") };
         let mut golden = b"weft-xdp".to_vec();
         golden.extend([
-            4, 0, 0, 0, 4, 0, 0, 0, 0, 8, 0, 0, 0, 8, 0, 0, 0, 2, 0, 0, 0xdc, 5, 0, 0, 7, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0,
-            0, 1, 0, 0, 0,
+            5, 0, 0, 0, 4, 0, 0, 0, 0, 8, 0, 0, 0, 8, 0, 0, 0, 2, 0, 0, 0xdc, 5, 0, 0, 7, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0,
+            0,
         ]);
         assert_eq!(layout.encode().as_slice(), golden);
         assert_eq!(Layout::decode(&layout.encode()), Ok(layout));
@@ -205,9 +201,7 @@ mod tests {
     fn nonsense_is_no_header() {
         let good = Layout::new(2, 1500, 1).expect("two lanes").encode();
         assert_eq!(Layout::decode(&[0; HEADER_BYTES]), Err(LayoutError::NoLanes));
-        for (at, value) in
-            [(8, 1), (12, 0), (13, 9), (17, 3), (20, 3), (24, 1), (28, 1), (31, 1), (40, 2), (43, 1), (44, 2), (47, 1)]
-        {
+        for (at, value) in [(8, 1), (12, 0), (13, 9), (17, 3), (20, 3), (24, 1), (28, 1), (31, 1), (40, 2), (43, 1)] {
             let mut bytes = good;
             bytes[at] = value;
             if at == 28 {

@@ -130,8 +130,8 @@ pub(crate) struct Port {
     asks_for_refusals: bool,
     /// Lost since the devices were last told.
     newly_lost: Vec<u32>,
-    /// Sends whose last bytes wait in a device, to whom, and the mark behind them if the kernel reads them where they are.
-    tails: Vec<(RequestId, u32, Option<u32>)>,
+    /// Sends whose last bytes wait in a device, and to whom.
+    tails: Vec<(RequestId, u32)>,
 }
 
 // SAFETY: the pointers lead to users' buffers (BUFFER-LIVES), which any thread may touch; a port is used by one at a time.
@@ -242,7 +242,7 @@ impl Port {
             self.fail(id, fault);
         }
         self.newly_lost.push(peer);
-        self.tails.retain(|(_, to, _)| *to != peer);
+        self.tails.retain(|(_, to)| *to != peer);
         self.forget_held(peer);
         self.arrived.forget_taken_from(Peer(peer));
         self.outbound[peer as usize] = Outbound { closed: true, ..Outbound::default() };

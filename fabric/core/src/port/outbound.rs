@@ -52,8 +52,6 @@ pub(crate) struct Stream {
     pub open_for: Option<u32>,
     /// It goes by the device for long messages.
     pub by_long_way: bool,
-    /// Behind what of it the kernel sends from where it is ([`crate::devices::Devices::mark`]).
-    pub mark: Option<u32>,
 }
 
 #[derive(Default)]

@@ -205,8 +205,7 @@ impl Port {
         self.outbound[packet.from as usize].unasked.note_granted();
         let entry = self.requests.at(id);
         let open_for = Some(packet.word(1) as u32);
-        let stream =
-            Stream { request: id, data: entry.buffer, length, sent: 0, open_for, by_long_way: false, mark: None };
+        let stream = Stream { request: id, data: entry.buffer, length, sent: 0, open_for, by_long_way: false };
         self.outbound[packet.from as usize].streams.push_back(stream);
         self.note_backlog(packet.from);
         Ok(())

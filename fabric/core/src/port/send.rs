@@ -126,9 +126,9 @@ impl Port {
 
     /// All of a message that went over the connection was accepted. What the kernel had no room for leaves only while
     /// somebody calls us, so until then its send is not complete.
-    fn complete_sent(&mut self, device: &Devices, request: RequestId, to: u32, mark: Option<u32>) {
-        match device.has_tail(to, mark) {
-            true => self.tails.push((request, to, mark)),
+    fn complete_sent(&mut self, device: &Devices, request: RequestId, to: u32) {
+        match device.has_tail(to) {
+            true => self.tails.push((request, to)),
             false => self.requests.complete(request),
         }
     }
@@ -137,8 +137,8 @@ impl Port {
     pub fn complete_tails(&mut self, device: &Devices) -> bool {
         let all = self.tails.len();
         let requests = &mut self.requests;
-        self.tails.retain(|(request, to, mark)| {
-            let waits = device.has_tail(*to, *mark);
+        self.tails.retain(|(request, to)| {
+            let waits = device.has_tail(*to);
             if !waits {
                 requests.complete(*request);
             }
@@ -169,7 +169,7 @@ impl Port {
         // SAFETY: the caller's promise.
         if mode == SendMode::Standard && unsafe { self.try_send_over_connection(device, to, envelope, data, length) } {
             let request = self.requests.insert(entry);
-            self.complete_sent(device, request, to.0, None);
+            self.complete_sent(device, request, to.0);
             return request;
         }
         let request = self.requests.insert(entry);
@@ -302,7 +302,6 @@ impl Port {
                 Some(_) => (Kind::Open, &opening[..]),
                 None => (Kind::More, &[][..]),
             };
-            let before = device.mark(to);
             // SAFETY: sent <= length, and BUFFER-LIVES.
             let posted = unsafe {
                 let data = stream.data.add(stream.sent);
@@ -318,12 +317,11 @@ impl Port {
             moved = true;
             stream.open_for = None;
             stream.sent += piece;
-            stream.mark = device.mark_since(to, before).or(stream.mark);
             if stream.sent == stream.length {
-                let Stream { request, by_long_way, mark, .. } = *stream;
+                let Stream { request, by_long_way, .. } = *stream;
                 self.outbound[to as usize].streams.pop_front();
-                match by_long_way || mark.is_some() || device.keeps_tails(to) {
-                    true => self.complete_sent(device, request, to, mark),
+                match by_long_way || device.keeps_tails(to) {
+                    true => self.complete_sent(device, request, to),
                     false => self.requests.complete(request),
                 }
             }
@@ -336,7 +334,7 @@ impl Port {
         while let Some(message) = self.outbound[to as usize].messages.front().copied() {
             let stream_open = !self.outbound[to as usize].streams.is_empty();
             let Message { request, mut head, data, length, offered, may_go, place } = message;
-            let (mut by_long_way, before) = (false, device.mark(to));
+            let mut by_long_way = false;
             let goes = head.kind == Kind::Ask && may_go && !stream_open;
             let word = goes.then(|| self.outbound[to as usize].unasked.poll(length, self.limits.eager)).flatten();
             let word = word.filter(|_| device.prefers_long_way(to, length));
@@ -381,14 +379,11 @@ impl Port {
                     self.requests.at(request).state = State::Asked;
                 }
                 Kind::Eager if piece < length => {
-                    let mark = device.mark_since(to, before);
-                    let stream = Stream { request, data, length, sent: piece, open_for: None, by_long_way, mark };
+                    let stream = Stream { request, data, length, sent: piece, open_for: None, by_long_way };
                     self.outbound[to as usize].streams.push_back(stream);
                     self.pump_streams(device, to);
                 }
-                _ if by_long_way || device.keeps_tails(to) => {
-                    self.complete_sent(device, request, to, device.mark_since(to, before));
-                }
+                _ if by_long_way || device.keeps_tails(to) => self.complete_sent(device, request, to),
                 _ => self.requests.complete(request),
             }
         }

@@ -6,7 +6,6 @@ use super::guest::Guest;
 use super::link::{Link, Turn};
 use super::look::Look;
 use super::output::Output;
-use super::pinned::Pinned;
 use super::post::well_placed;
 use super::socket::{Epoll, Token, Watch};
 use crate::contract::{Capabilities, Device, PeerFault, Posted, Sink};
@@ -111,7 +110,6 @@ pub struct TcpDevice {
     pub(super) me: u32,
     pub(super) key: Key,
     pub(super) encrypts: bool,
-    pub(super) pins: bool,
     /// Where we are open to other jobs.
     pub(super) front: Option<Face>,
     pub(super) listener: OwnedFd,
@@ -195,7 +193,6 @@ impl TcpDevice {
             me,
             key,
             encrypts: false,
-            pins: false,
             front: None,
             listener,
             epoll: Arc::new(epoll),
@@ -232,11 +229,6 @@ impl TcpDevice {
     /// Whether connections are encrypted, from the next one on: for all ranks of a job the same.
     pub fn set_encrypts(&mut self, encrypts: bool) {
         self.encrypts = encrypts;
-    }
-
-    /// Whether connections send long payloads from where they are, from the next one on.
-    pub fn set_pins(&mut self, pins: bool) {
-        self.pins = pins;
     }
 
     /// What comes at this descriptor ends the sleep, too. As long as that is so, the kernel notes each time that something
@@ -294,19 +286,9 @@ impl TcpDevice {
         }
     }
 
-    /// A mark behind what was sent to the peer from where it is.
-    pub fn mark(&self, rank: u32) -> u32 {
-        self.pinned(rank).map_or(0, Pinned::mark)
-    }
-
-    /// Whether bytes for the peer wait for room in the kernel, or it may still read what was sent before the mark.
-    pub fn has_tail(&self, rank: u32, mark: Option<u32>) -> bool {
-        let reads = |(pinned, mark): (&Pinned, u32)| !pinned.has_passed(mark);
-        !self.peers[rank as usize].output.is_empty() || self.pinned(rank).zip(mark).is_some_and(reads)
-    }
-
-    fn pinned(&self, rank: u32) -> Option<&Pinned> {
-        self.peers[rank as usize].link.as_ref()?.pinned.as_ref()
+    /// Whether bytes for the peer wait for room in the kernel.
+    pub fn has_tail(&self, rank: u32) -> bool {
+        !self.peers[rank as usize].output.is_empty()
     }
 
     /// Whether the peer was lost.
@@ -454,12 +436,6 @@ impl TcpDevice {
     fn close(&mut self, rank: u32, standing: Standing) {
         let peer = &mut self.peers[rank as usize];
         peer.standing = standing;
-        // The program may do with its memory what it likes now, and the peer may live all the same.
-        if let Some(link) = &peer.link
-            && link.pinned.as_ref().is_some_and(Pinned::is_under_way)
-        {
-            link.socket.abort();
-        }
         (peer.link, peer.dial, peer.output) = (None, None, Output::default());
         for list in [&mut self.linked, &mut self.dialing, &mut self.buffered, &mut self.waiting] {
             list.retain(|other| *other != rank);
@@ -470,9 +446,8 @@ impl TcpDevice {
     fn receive<S: Sink>(&mut self, rank: u32, sink: &mut S) -> bool {
         let Some(peer) = self.peers.get_mut(rank as usize) else { return false };
         let Some(link) = &mut peer.link else { return false };
-        let any = link.pinned.as_mut().is_some_and(|pinned| pinned.look(&link.socket));
         let turn = link.receive(rank, sink);
-        self.take_turn(rank, turn) | any
+        self.take_turn(rank, turn)
     }
 
     fn take_turn(&mut self, rank: u32, turn: Turn) -> bool {

@@ -5,7 +5,6 @@ use super::dial::{Due, send};
 use super::foreign::Book;
 use super::guest::{Guest, Step};
 use super::link::Link;
-use super::pinned::Pinned;
 use super::socket::{Socket, Watch};
 use crate::sys;
 use std::net::SocketAddr;
@@ -217,7 +216,6 @@ impl TcpDevice {
             // What waits was posted before there was a key.
             peer.output = sealed.records_of(&peer.output);
         }
-        link.pinned = (self.pins && link.sealed.is_none()).then(|| Pinned::of(&link.socket)).flatten();
         peer.link = Some(link);
         self.linked.push(rank);
         self.established += 1;

@@ -1,6 +1,5 @@
 //! The connection of a pair once both ranks have proven themselves: packets out of received bytes.
 
-use super::pinned::Pinned;
 use super::sealed::Sealed;
 use super::socket::{Read, Socket};
 use crate::contract::{Foreign, Packet, Sink};
@@ -49,8 +48,6 @@ pub struct Link {
     is_long: bool,
     /// The kernel could not write where the bytes of this payload go.
     is_kept_out: bool,
-    /// Where long payloads are sent from where they are.
-    pub pinned: Option<Pinned>,
     /// Where the connection is encrypted: both ends of that.
     pub sealed: Option<Box<Sealed>>,
 }
@@ -66,7 +63,6 @@ impl Link {
             rest: 0,
             is_long: false,
             is_kept_out: false,
-            pinned: None,
             sealed,
         }
     }

@@ -16,7 +16,6 @@ mod guest;
 mod link;
 mod look;
 mod output;
-mod pinned;
 mod post;
 mod sealed;
 pub(crate) mod socket;

@@ -29,11 +29,8 @@ impl TcpDevice {
                     Some(sealed) => (sealed.record_of(front, bulk), &[][..]),
                 };
                 // A connection that has ended is noticed where it is read, after all that came before its end.
-                let written = match &mut link.pinned {
-                    Some(pinned) if pinned.takes(bulk) => pinned.write(&link.socket, front, bulk),
-                    _ => link.socket.write(&[IoSlice::new(front), IoSlice::new(bulk)], more),
-                };
-                let Ok(sent) = written else { return Posted::Full };
+                let parts = [IoSlice::new(front), IoSlice::new(bulk)];
+                let Ok(sent) = link.socket.write(&parts, more) else { return Posted::Full };
                 if more {
                     peer.lately = Lately::Held;
                 } else if short {

@@ -91,10 +91,6 @@ const SHORT_PATH_US: u32 = 1000;
 const MEMORY_WORDS: usize = 9;
 const MAY_KEEP: usize = 3;
 const KEEPS: usize = 5;
-/// Who speaks in a notice about a call that sent memory from where it was (`linux/errqueue.h`: `SO_EE_ORIGIN_ZEROCOPY`).
-const ORIGIN_ZEROCOPY: u8 = 5;
-/// Room for a notice, with the address that may stand behind it.
-const NOTICE_WORDS: usize = 16;
 /// The kernel's longest name of a congestion control, with the zero that ends it.
 const CONTROL_NAME_BYTES: usize = 16;
 
@@ -261,50 +257,6 @@ impl Socket {
             Some(0) => Read::End,
             Some(count) => Read::Bytes(count),
         })
-    }
-
-    /// Whether [`Self::write_pinned`] may be used from now on.
-    pub fn allow_pinning(&self) -> bool {
-        self.set_bytes(libc::SOL_SOCKET, libc::SO_ZEROCOPY, &1i32.to_ne_bytes()).is_ok()
-    }
-
-    /// As [`Self::write`], out of where the bytes are: they must not change until a notice says that the call is over. `None` where
-    /// the kernel does not take it, for which there is no notice.
-    pub fn write_pinned(&self, bytes: &[u8]) -> Option<usize> {
-        let flags = (libc::MSG_DONTWAIT | libc::MSG_NOSIGNAL | libc::MSG_ZEROCOPY) as usize;
-        let (at, length) = (bytes.as_ptr() as usize, bytes.len());
-        // SAFETY: readable during the call; of its memory afterwards the caller takes care.
-        unsafe { checked(libc::SYS_sendto, [self.raw() as usize, at, length, flags, 0, 0]) }.ok()
-    }
-
-    /// How many calls of [`Self::write_pinned`] the next notice says to be over, if there is one.
-    pub fn take_notice(&self) -> Option<u32> {
-        let mut control = [0usize; NOTICE_WORDS];
-        // SAFETY: plain data, for which zero is a valid value.
-        let mut message: libc::msghdr = unsafe { std::mem::zeroed() };
-        (message.msg_control, message.msg_controllen) = (control.as_mut_ptr().cast(), size_of_val(&control) as _);
-        let (at, flags) = ((&raw mut message) as usize, (libc::MSG_DONTWAIT | libc::MSG_ERRQUEUE) as usize);
-        // SAFETY: all that the message points at lives across the call and is ours.
-        unsafe { checked(libc::SYS_recvmsg, [self.raw() as usize, at, flags, 0, 0, 0]) }.ok()?;
-        // SAFETY: the kernel has written whole headers into the room, and said how long all are.
-        unsafe {
-            let header = libc::CMSG_FIRSTHDR(&message);
-            if header.is_null()
-                || (*header).cmsg_len < libc::CMSG_LEN(size_of::<libc::sock_extended_err>() as u32) as usize
-            {
-                return None;
-            }
-            let notice = libc::CMSG_DATA(header).cast::<libc::sock_extended_err>().read_unaligned();
-            (notice.ee_origin == ORIGIN_ZEROCOPY).then(|| notice.ee_data.wrapping_sub(notice.ee_info).wrapping_add(1))
-        }
-    }
-
-    /// Ends the connection at once: nothing more is sent, whoever else holds it, and the other side is told.
-    pub fn abort(&self) {
-        let nobody = libc::sockaddr { sa_family: libc::AF_UNSPEC as libc::sa_family_t, sa_data: [0; 14] };
-        let at = (&raw const nobody) as usize;
-        // SAFETY: the address lives across the call.
-        let _ = unsafe { checked(libc::SYS_connect, [self.raw() as usize, at, size_of_val(&nobody), 0, 0, 0]) };
     }
 
     /// So many bytes or a little less would be taken now, if the kernel says so. Of what is written beyond that it learns that it

@@ -517,7 +517,6 @@ fn a_host_without_an_address_is_given_up_at_once() {
 
 mod encrypted;
 mod parts;
-mod pinned;
 mod trouble;
 
 mod sleeping {

@@ -110,13 +110,13 @@ impl Lanes {
         let layout = Layout::new(ports.len() as u32, facts.mtu, interface.number);
         let layout = layout.ok_or(Unusable::TooMany { count: ports.len() })?;
         let place = Place::new(mode, facts);
-        let makes_whole = place == Place::BehindDriver && facts.is_virtual_cable;
         // A filter in the driver would not see what a tap sends.
-        let tap = (makes_whole && facts.leads_elsewhere).then(|| Tap::make(interface.number)).transpose();
+        let may_tap = place == Place::BehindDriver && facts.is_virtual_cable && facts.leads_elsewhere;
+        let tap = may_tap.then(|| Tap::make(interface.number)).transpose();
         let (tap, no_tap) = tap.map_or_else(|error| (None, Some(error)), |tap| (tap, None));
         // What a tap sends needs no frames.
         let send_frames = if tap.is_some() { LEAST_ENTRIES } else { layout.send_frames };
-        let layout = Layout { makes_whole, sends_by_tap: tap.is_some(), send_frames, ..layout };
+        let layout = Layout { sends_by_tap: tap.is_some(), send_frames, ..layout };
         let filter = Filter {
             queue: layout.queue,
             hardware,

@@ -62,6 +62,5 @@ pub(crate) const LAYOUT: weft_wire::xdp::Layout = weft_wire::xdp::Layout {
     mtu: 1500,
     interface: 1,
     queue: 0,
-    makes_whole: false,
     sends_by_tap: false,
 };
