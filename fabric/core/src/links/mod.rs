@@ -499,12 +499,11 @@ impl Links {
     pub fn look_soon(&mut self) {
         self.look.soon();
         self.socket_look.soon();
-        self.port.look_everywhere();
     }
 
     /// What to sleep on: readable when something has come.
     pub fn descriptors(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
-        self.port.descriptors().chain(self.port.lane().map(Lane::descriptor))
+        [self.port.descriptor()].into_iter().chain(self.port.lane().map(Lane::descriptor))
     }
 
     /// Before a sleep on the descriptor: whether the caller may sleep, or must poll.

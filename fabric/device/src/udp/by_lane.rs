@@ -1,10 +1,13 @@
 //! Datagrams that go by a lane instead of the socket, to those from whom a believed one has come by it.
 
-use super::TRUSTED_NS;
 use crate::xdp::{Ends, Lane, Route};
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
 use std::net::SocketAddr;
+
+/// Who has not been heard by the lane for so long is sent to by the socket again, where the kernel asks anew for the way:
+/// the other side may have moved to another card, or its filter may be gone.
+const TRUSTED_NS: u64 = 200_000_000;
 
 /// More ways than ranks have addresses. Beyond that those that are not trusted any more are forgotten.
 const MOST_WAYS: usize = 4096;

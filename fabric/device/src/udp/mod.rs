@@ -9,25 +9,18 @@
 //! - What the kernel says of an address, at once or later by a message of the network, is told as a [`Report`].
 //! - A datagram is never cut by the network: one too large for the way is dropped.
 //!
-//! Where all that comes is of one peer, a second socket of the port is connected to it, which takes less time (decision 33).
-//!
 //! A lane ([`crate::xdp`]) may lie underneath the socket's address. Then a datagram goes by it to whom a believed one has
 //! come from by it, not long ago; whatever the lane does not take goes by the socket, which always works.
 
 mod by_lane;
 mod faults;
 mod inbox;
-mod near;
 mod outbox;
 mod port;
 mod socket;
 
 pub use faults::Faults;
 pub use port::{Came, Port, Report, largest_datagram};
-
-/// Who has not been heard by a lane, or by a connected socket, for so long is sent to by the port's own socket again, where the
-/// kernel asks anew for the way: the other side may have moved to another card, or its filter may be gone.
-const TRUSTED_NS: u64 = 200_000_000;
 
 /// The longest datagram.
 pub const LONGEST: usize = weft_wire::link::LONGEST;

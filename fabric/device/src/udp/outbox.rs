@@ -51,11 +51,6 @@ impl Outbox {
         self.runs.is_empty()
     }
 
-    /// Whether all that has not left goes there.
-    pub fn goes_to(&self, address: &SocketAddr) -> bool {
-        self.runs[self.gone..].iter().all(|run| run.address == *address)
-    }
-
     /// Where a datagram can be written; `None` before some have left.
     pub fn room(&mut self) -> Option<&mut [u8]> {
         self.arena.get_mut(self.used..self.used + LONGEST)
@@ -117,34 +112,9 @@ impl Outbox {
                 },
             }
         }
-        self.clear();
-        true
-    }
-
-    /// Sends by a socket that is connected to whom all is for; true if nothing is left. Nothing is lost where the kernel
-    /// refuses: another socket is for that.
-    ///
-    /// # Errors
-    /// It has refused one.
-    pub fn flush_connected(&mut self, socket: &Socket) -> io::Result<bool> {
-        self.part_short_runs();
-        while self.gone < self.runs.len() {
-            match socket.send(&self.runs[self.gone..], &self.arena) {
-                Ok(count) => self.gone += count,
-                Err(error) => match what_next(&error, false, false) {
-                    Next::Again => {}
-                    Next::Wait => return Ok(false),
-                    _ => return Err(error),
-                },
-            }
-        }
-        self.clear();
-        Ok(true)
-    }
-
-    fn clear(&mut self) {
         self.runs.clear();
         (self.used, self.gone) = (0, 0);
+        true
     }
 
     /// The next run, which was refused, leaves as datagrams of their own.

@@ -4,7 +4,6 @@ use super::LONGEST;
 use super::by_lane::ByLane;
 use super::faults::Faults;
 use super::inbox::Inbox;
-use super::near::Near;
 use super::outbox::Outbox;
 use super::socket::{Socket, interface_bytes};
 use crate::xdp::Lane;
@@ -43,9 +42,6 @@ impl Came {
 /// Sends and receives datagrams; see the module.
 pub struct Port {
     socket: Socket,
-    near: Option<Box<Near>>,
-    /// When something was written last.
-    now_ns: u64,
     outbox: Outbox,
     inbox: Inbox,
     /// Slots that the next look offers: more where the last ones were full.
@@ -65,11 +61,8 @@ impl Port {
     pub fn new(descriptor: OwnedFd) -> io::Result<Self> {
         let socket = Socket::new(descriptor)?;
         socket.join_received();
-        let near = Near::new(&socket).ok().map(Box::new);
         Ok(Self {
             socket,
-            near,
-            now_ns: 0,
             outbox: Outbox::new(),
             inbox: Inbox::new(),
             most: 1,
@@ -80,9 +73,9 @@ impl Port {
         })
     }
 
-    /// What to sleep on: one of them is readable when something has come. Always the same ones.
-    pub fn descriptors(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
-        [self.socket.descriptor()].into_iter().chain(self.near.as_ref().map(|near| near.descriptor()))
+    /// What to sleep on: readable when something has come.
+    pub fn descriptor(&self) -> BorrowedFd<'_> {
+        self.socket.descriptor()
     }
 
     /// From now on what comes by this lane, which lies underneath the socket's address, is received; with `sends` datagrams
@@ -146,7 +139,6 @@ impl Port {
             self.flush();
         }
         let Some(length) = self.outbox.room().and_then(write) else { return false };
-        self.now_ns = now_ns;
         let socket = &self.socket;
         self.outbox.add(to, length, || socket.name(to));
         true
@@ -157,31 +149,8 @@ impl Port {
     pub fn flush(&mut self) -> bool {
         let by_lane = self.lane.as_mut().is_none_or(|lane| lane.flush());
         // Also where the lane is stuck.
-        let by_socket = self.outbox.is_empty() || self.flush_by_socket();
+        let by_socket = self.outbox.is_empty() || self.outbox.flush(&self.socket, &mut self.reports);
         by_lane && by_socket
-    }
-
-    #[inline]
-    fn flush_by_socket(&mut self) -> bool {
-        let Self { near, outbox, .. } = self;
-        let near = near.as_mut().filter(|near| near.peer(self.now_ns).is_some_and(|peer| outbox.goes_to(peer)));
-        match near.map(|near| outbox.flush_connected(near.socket())) {
-            Some(Ok(all)) => all,
-            Some(Err(_)) => {
-                self.leave_near();
-                self.outbox.flush(&self.socket, &mut self.reports)
-            }
-            None => outbox.flush(&self.socket, &mut self.reports),
-        }
-    }
-
-    /// What the connected socket was refused with may be of its own address, or of somebody who is gone.
-    #[cold]
-    fn leave_near(&mut self) {
-        if let Some(near) = &mut self.near {
-            near.leave();
-            self.reports.extend(std::iter::from_fn(|| near.socket().take_report()));
-        }
     }
 
     /// Whether something that was written has not left.
@@ -190,8 +159,8 @@ impl Port {
     }
 
     /// Hands on what has come, a bounded number of datagrams. `handle` answers whether it believes
-    /// that the datagram is of whom it says: the way that such a one came is the way back. One system call, or two
-    /// where there are two sockets; with `look_at_socket` false none.
+    /// that the datagram is of whom it says: the way that such a one came is the way back. One system call, or with
+    /// `look_at_socket` false none.
     #[inline]
     pub fn receive(
         &mut self,
@@ -212,41 +181,22 @@ impl Port {
             };
         }
         if look_at_socket {
-            let mut row = self.near.as_ref().map(|near| near.row).unwrap_or_default();
-            came.by_socket = self.receive_by_sockets(now_ns, |from, datagram| {
-                if handle(from, datagram) {
-                    row.add(from);
-                }
-            });
-            if let Some(near) = &mut self.near {
-                near.row = row;
-                // A lane takes less time still.
-                if !came.by_socket && self.lane.is_none() {
-                    near.follow(&self.socket, now_ns);
-                }
-            }
+            came.by_socket = self.receive_by_socket(|from, datagram| _ = handle(from, datagram));
         }
         came
     }
 
-    /// A look begins at the socket that brought something last.
     #[inline]
-    fn receive_by_sockets(&mut self, now_ns: u64, mut handle: impl FnMut(SocketAddr, &[u8])) -> bool {
-        let first = self.near.as_ref().is_some_and(|near| near.brings());
-        let mut found = self.look(first, self.most).map(|count| (first, count));
-        if found.is_none()
-            && let Some(near) = &mut self.near
-            && near.goes_on()
-        {
-            found = self.look(!first, 1).map(|count| (!first, count));
-            if let (None, Some(near)) = (found, &mut self.near) {
-                near.note_nothing_anywhere();
+    fn receive_by_socket(&mut self, mut handle: impl FnMut(SocketAddr, &[u8])) -> bool {
+        let count = match self.socket.receive(&mut self.inbox, self.most) {
+            Ok(count) => count,
+            Err(error) => {
+                if !matches!(error.raw_os_error(), Some(libc::EAGAIN | libc::EINTR)) {
+                    self.look_for_reports();
+                }
+                0
             }
-        }
-        let count = found.map_or(0, |(_, count)| count);
-        if let (Some((at_near, _)), Some(near)) = (found, &mut self.near) {
-            near.note_find(at_near, now_ns);
-        }
+        };
         // One that comes alone fills the one slot, and the look after it had better be the short one as well.
         self.full = if count == self.most { self.full + 1 } else { 0 };
         self.most = if self.full > 1 { (2 * count).min(Inbox::SLOTS) } else { count.max(1) };
@@ -258,39 +208,9 @@ impl Port {
         count > 0
     }
 
-    /// Takes into the inbox what has come at a socket, up to so many slots; how many, if any.
-    #[inline]
-    fn look(&mut self, at_near: bool, most: usize) -> Option<usize> {
-        let near = self.near.as_ref().filter(|_| at_near);
-        match near.map_or(&self.socket, |near| near.socket()).receive(&mut self.inbox, most) {
-            Ok(count) => (count > 0).then_some(count),
-            Err(error) => {
-                if !matches!(error.raw_os_error(), Some(libc::EAGAIN | libc::EINTR)) {
-                    self.look_for_reports();
-                }
-                None
-            }
-        }
-    }
-
-    /// Looks are at all sockets from now on, until nothing is found.
-    pub fn look_everywhere(&mut self) {
-        if let Some(near) = &mut self.near {
-            near.look_everywhere();
-        }
-    }
-
-    /// Takes from the kernel what the network has said. While there is anything, a sleep on a descriptor ends at once.
+    /// Takes from the kernel what the network has said. While there is anything, a sleep on the descriptor ends at once.
     pub fn look_for_reports(&mut self) {
-        let Self { socket, near, reports, .. } = self;
-        reports.extend(std::iter::from_fn(|| socket.take_report()));
-        if let Some(near) = near
-            && near.is_bound()
-            && let Some(report) = near.socket().take_report()
-        {
-            reports.push(report);
-            self.leave_near();
-        }
+        self.reports.extend(std::iter::from_fn(|| self.socket.take_report()));
     }
 
     pub fn take_report(&mut self) -> Option<Report> {
@@ -306,14 +226,7 @@ pub fn largest_datagram(to: &SocketAddr) -> usize {
 }
 
 #[cfg(test)]
-impl Port {
-    pub fn near(&self) -> Option<&Near> {
-        self.near.as_deref()
-    }
-}
-
-#[cfg(test)]
-pub mod tests {
+mod tests {
     use super::*;
     use std::net::UdpSocket;
     use std::time::{Duration, Instant};
@@ -322,24 +235,19 @@ pub mod tests {
     const LOST: Duration = Duration::from_secs(60);
 
     fn port() -> (Port, SocketAddr) {
-        port_at("127.0.0.1:0")
+        let socket = UdpSocket::bind("127.0.0.1:0").expect("a port");
+        let address = socket.local_addr().expect("bound");
+        (Port::new(socket.into()).expect("a port"), address)
     }
 
-    /// A port there, and where others reach it on this host.
-    pub fn port_at(address: &str) -> (Port, SocketAddr) {
-        let socket = UdpSocket::bind(address).expect("a port");
-        let number = socket.local_addr().expect("bound").port();
-        (Port::new(socket.into()).expect("a port"), SocketAddr::new([127, 0, 0, 1].into(), number))
-    }
-
-    pub fn send(port: &mut Port, to: &SocketAddr, bytes: &[u8]) -> bool {
+    fn send(port: &mut Port, to: &SocketAddr, bytes: &[u8]) -> bool {
         port.send(to, 0, |place| {
             place[..bytes.len()].copy_from_slice(bytes);
             Some(bytes.len())
         })
     }
 
-    pub fn take(port: &mut Port, count: usize) -> Vec<(SocketAddr, Vec<u8>)> {
+    fn take(port: &mut Port, count: usize) -> Vec<(SocketAddr, Vec<u8>)> {
         let (mut got, start) = (Vec::new(), Instant::now());
         while got.len() < count {
             port.receive(0, true, |from, datagram| {

@@ -18,8 +18,6 @@ pub struct Socket {
     descriptor: OwnedFd,
     /// It takes addresses of IPv6 only, those of IPv4 in their clothes.
     v6: bool,
-    /// Everything goes to one address.
-    is_connected: bool,
 }
 
 /// A control message with one small number, as the kernel lays it out.
@@ -77,7 +75,7 @@ impl Socket {
     pub fn new(descriptor: OwnedFd) -> io::Result<Self> {
         sys::set_nonblocking(&descriptor)?;
         let domain = kernel::option(descriptor.as_raw_fd(), libc::SOL_SOCKET, libc::SO_DOMAIN, 0i32)?;
-        let socket = Self { descriptor, v6: domain == libc::AF_INET6, is_connected: false };
+        let socket = Self { descriptor, v6: domain == libc::AF_INET6 };
         for (force, plain) in [(libc::SO_SNDBUFFORCE, libc::SO_SNDBUF), (libc::SO_RCVBUFFORCE, libc::SO_RCVBUF)] {
             if !socket.set(libc::SOL_SOCKET, force, KERNEL_BYTES) {
                 socket.set(libc::SOL_SOCKET, plain, KERNEL_BYTES);
@@ -92,40 +90,6 @@ impl Socket {
             socket.set(libc::IPPROTO_IPV6, libc::IPV6_RECVERR, 1);
         }
         Ok(socket)
-    }
-
-    /// One of IPv4 that has no port yet.
-    pub fn unbound() -> io::Result<Self> {
-        // SAFETY: a new descriptor that the kernel has just given us.
-        Self::new(unsafe { OwnedFd::from_raw_fd(kernel::socket(libc::AF_INET, libc::SOCK_DGRAM)?) })
-    }
-
-    /// Whether other sockets of this user may be bound to the same port, if they say so, too; what comes is for the one that fits
-    /// best.
-    pub fn share_port(&self, shares: bool) {
-        self.set(libc::SOL_SOCKET, libc::SO_REUSEPORT, shares.into());
-    }
-
-    pub fn bind(&self, address: &SocketAddr) -> io::Result<()> {
-        let (name, bytes) = Address::new(address);
-        // SAFETY: the address lives across the call.
-        unsafe { checked(libc::SYS_bind, [self.raw(), (&raw const name) as usize, bytes, 0, 0, 0]) }.map(drop)
-    }
-
-    /// To and from this address only, or any again.
-    pub fn connect(&mut self, to: Option<&SocketAddr>) -> io::Result<()> {
-        // SAFETY: plain data, for which zero is a value: the kernel's word for no address.
-        let nobody = (unsafe { std::mem::zeroed() }, size_of::<libc::sockaddr_in>());
-        let (name, bytes) = to.map_or(nobody, Address::new);
-        // SAFETY: the address lives across the call.
-        unsafe { checked(libc::SYS_connect, [self.raw(), (&raw const name) as usize, bytes, 0, 0, 0]) }?;
-        self.is_connected = to.is_some();
-        Ok(())
-    }
-
-    /// Where a call says that its datagram goes. Said to a socket that is connected, the kernel would ask for the way anew.
-    fn name_in_call(&self, to: &Name) -> (usize, usize) {
-        if self.is_connected { (0, 0) } else { ((&raw const to.address) as usize, to.bytes) }
     }
 
     /// Wants datagrams that came one after another put together; false where the kernel does not.
@@ -174,8 +138,8 @@ impl Socket {
     fn send_one(&self, run: &Run, arena: &[u8]) -> io::Result<usize> {
         let bytes = &arena[run.start..run.start + run.bytes];
         let flags = (libc::MSG_DONTWAIT | libc::MSG_NOSIGNAL) as usize;
-        let (name, name_bytes) = self.name_in_call(&run.to);
-        let words = [self.raw(), bytes.as_ptr() as usize, bytes.len(), flags, name, name_bytes];
+        let name = (&raw const run.to.address) as usize;
+        let words = [self.raw(), bytes.as_ptr() as usize, bytes.len(), flags, name, run.to.bytes];
         // SAFETY: bytes and name live across the call; the kernel only reads them.
         unsafe { checked(libc::SYS_sendto, words) }.map(|_| 1)
     }
@@ -191,9 +155,8 @@ impl Socket {
             let bytes = &arena[run.start..run.start + run.bytes];
             parts[index] = libc::iovec { iov_base: bytes.as_ptr() as *mut _, iov_len: bytes.len() };
             let header = &mut headers[index].msg_hdr;
-            let (name, name_bytes) = self.name_in_call(&run.to);
-            header.msg_name = name as *mut _;
-            header.msg_namelen = name_bytes as _;
+            header.msg_name = (&raw const run.to.address) as *mut _;
+            header.msg_namelen = run.to.bytes as _;
             header.msg_iov = &raw mut parts[index];
             header.msg_iovlen = 1;
             if run.count > 1 {
