@@ -7,7 +7,7 @@
 
 use std::hint::black_box;
 use std::time::Instant;
-use weft_protocol::reliable::{Checksum, Config, JobSeal, Keyed, Link, Packet, Posted, Seal};
+use weft_protocol::reliable::{Config, JobSeal, Keyed, Link, Packet, Posted, Seal};
 use weft_wire::cell::{Head, Kind};
 use weft_wire::link::header::Process;
 use weft_wire::link::mac::Key;
@@ -16,7 +16,7 @@ const MESSAGES: u64 = 400_000;
 const RUNS: usize = 7;
 const HEAD: Head = Head { kind: Kind::Short, context: 1, tag: 2, source: 3 };
 
-/// No checksum at all.
+/// Nothing at all.
 struct Nothing;
 
 impl Seal for Nothing {
@@ -25,25 +25,6 @@ impl Seal for Nothing {
     fn open<'a>(&self, _: u64, datagram: &'a [u8], _: usize, _: &'a mut Vec<u8>) -> Option<&'a [u8]> {
         Some(datagram)
     }
-}
-
-/// CRC32C by the instruction of the processor, as a device would hand it to the link; by tables where there is none.
-fn hardware(crc: u32, bytes: &[u8]) -> u32 {
-    #[cfg(target_arch = "x86_64")]
-    if std::arch::is_x86_feature_detected!("sse4.2") {
-        // SAFETY: the processor has the instruction.
-        return unsafe { by_instruction(crc, bytes) };
-    }
-    weft_wire::link::crc32c::extend(crc, bytes)
-}
-
-#[cfg(target_arch = "x86_64")]
-#[target_feature(enable = "sse4.2")]
-fn by_instruction(crc: u32, bytes: &[u8]) -> u32 {
-    use std::arch::x86_64::{_mm_crc32_u8, _mm_crc32_u64};
-    let (eights, rest) = bytes.as_chunks::<8>();
-    let crc = eights.iter().fold(u64::from(!crc), |crc, eight| _mm_crc32_u64(crc, u64::from_le_bytes(*eight)));
-    !rest.iter().fold(crc as u32, |crc, byte| _mm_crc32_u8(crc, *byte))
 }
 
 struct Pair<S: Seal> {
@@ -141,8 +122,6 @@ fn measure<S: Seal>(name: &str, seal: impl Fn(&Config) -> S) {
 fn main() {
     println!("{:20} {:>15} {:>15} {:>15}", "seal", "ping-pong", "64 at once", "bulk");
     measure("none", |_| Nothing);
-    measure("CRC32C, instruction", |_| Checksum { extend: hardware });
-    measure("CRC32C, tables", |_| Checksum::default());
     measure("key, SipHash", |_| Keyed::on(false, &Key([7; 16])));
     measure("key, AEGISMAC", |_| Keyed::on(true, &Key([7; 16])));
     measure("encrypted", |config| JobSeal::new(&[7; 16], true, config.local, config.remote));

@@ -68,7 +68,7 @@ pub use life::{Gone, Phase};
 pub use path::Sizes;
 pub use receive::Dropped;
 pub use received::AckPolicy;
-pub use seal::{Checksum, Encrypted, JobSeal, Keyed, Seal};
+pub use seal::{Encrypted, JobSeal, Keyed, Seal};
 
 use congestion::{Congestion, Limits};
 use incoming::Incoming;
@@ -102,7 +102,7 @@ const BURST_DATAGRAMS: u64 = 16;
 const FIRST_DATAGRAMS: u64 = 16;
 
 /// One end of a link; see the module.
-pub struct Link<S: Seal = Checksum> {
+pub struct Link<S: Seal = JobSeal> {
     config: Config,
     seal: S,
     /// Room for a datagram that is decrypted.

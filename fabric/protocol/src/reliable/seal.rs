@@ -1,11 +1,11 @@
-//! What makes a datagram believed: a checksum, a message authentication code, or the tag of an encryption.
+//! What makes a datagram believed: a message authentication code, or the tag of an encryption.
 
 use std::cell::Cell;
 use weft_wire::cipher::{Cipher, TAG_BYTES};
 use weft_wire::link::aegis::{self, Mac};
 use weft_wire::link::header::Process;
 use weft_wire::link::mac::{self, Key};
-use weft_wire::link::{SEAL_BYTES, crc32c, header, keys};
+use weft_wire::link::{SEAL_BYTES, header, keys};
 
 /// Seals and opens datagrams. A seal is over all bytes before it, and the packet number in full.
 pub trait Seal {
@@ -21,38 +21,6 @@ pub trait Seal {
     /// A datagram as it was before it was sealed, but for the seal; `None` if that was not done by the other side. `room` is
     /// for one that has to be changed. `clear` is at most its length.
     fn open<'a>(&self, number: u64, datagram: &'a [u8], clear: usize, room: &'a mut Vec<u8>) -> Option<&'a [u8]>;
-}
-
-/// CRC32C against corruption, for networks that are trusted. `extend` continues a checksum as
-/// [`crc32c::extend`] does, which is the default; who may use the processor's instruction puts its own here.
-#[derive(Clone, Copy)]
-pub struct Checksum {
-    pub extend: fn(u32, &[u8]) -> u32,
-}
-
-impl Default for Checksum {
-    fn default() -> Self {
-        Self { extend: crc32c::extend }
-    }
-}
-
-impl Checksum {
-    #[inline]
-    pub fn code(&self, number: u64, bytes: &[u8]) -> u64 {
-        number >> 32 << 32 | u64::from((self.extend)(0, bytes))
-    }
-}
-
-impl Seal for Checksum {
-    #[inline]
-    fn seal(&self, number: u64, datagram: &mut [u8], _: usize) {
-        put_code(datagram, |bytes| self.code(number, bytes));
-    }
-
-    #[inline]
-    fn open<'a>(&self, number: u64, datagram: &'a [u8], _: usize, _: &'a mut Vec<u8>) -> Option<&'a [u8]> {
-        check_code(datagram, |bytes| self.code(number, bytes))
-    }
 }
 
 /// With a job's key, nobody else makes a datagram that is believed.

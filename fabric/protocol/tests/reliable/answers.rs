@@ -1,14 +1,14 @@
 //! How many datagrams short messages take that are answered at once.
 
-use super::world::configs;
-use weft_protocol::reliable::{Checksum, Link};
+use super::world::{SEALER, configs};
+use weft_protocol::reliable::Link;
 use weft_wire::cell::{Head, Kind};
 
 const HOP_NS: u64 = 3_000;
 
 /// Two ends that have talked, so that each knows how much the other takes.
 fn pair() -> [Link; 2] {
-    let mut links = configs(0, 1_472).map(|config| Link::new(config, Checksum::default(), 0));
+    let mut links = configs(0, 1_472).map(|config| Link::new(config, SEALER.at(&config), 0));
     let mut buffer = [0; 1_472];
     for turn in 0..4 {
         let length = post(&mut links[turn % 2], 0, &mut buffer);
@@ -64,7 +64,7 @@ fn what_is_not_answered_is_acknowledged_later() {
 #[test]
 fn what_is_short_leaves_although_a_try_of_a_larger_datagram_is_not_answered() {
     let [config, _] = configs(0, 9_000);
-    let (mut link, mut buffer, mut now_ns) = (Link::new(config, Checksum::default(), 0), [0; 9_000], 0);
+    let (mut link, mut buffer, mut now_ns) = (Link::new(config, SEALER.at(&config), 0), [0; 9_000], 0);
     let mut longest = 0;
     for _ in 0..8 {
         link.try_send(&Head { kind: Kind::Short, context: 1, tag: 2, source: 3 }, &[7; 8], None);

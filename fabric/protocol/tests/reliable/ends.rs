@@ -5,58 +5,27 @@ use crate::network::{Network, Way};
 use crate::random::Random;
 use crate::traffic::{Item, Source};
 use std::collections::VecDeque;
-use weft_protocol::reliable::{Checksum, Config, JobSeal, Keyed, Link, Phase, Posted, Seal};
+use weft_protocol::reliable::{Config, JobSeal, Keyed, Link, Phase, Posted};
 use weft_wire::link::mac::Key;
 
-/// With or without a key, or encrypted with one.
+/// With a key, or encrypted with one.
 #[derive(Clone, Copy)]
 pub enum Sealer {
-    Checksum(Checksum),
     Keyed(Key),
     Encrypted([u8; 16]),
 }
 
-/// The same as one end has it.
-pub enum Sealing {
-    Checksum(Checksum),
-    Job(JobSeal),
-}
-
 impl Sealer {
-    pub fn at(self, config: &Config) -> Sealing {
+    pub fn at(self, config: &Config) -> JobSeal {
         match self {
-            Self::Checksum(checksum) => Sealing::Checksum(checksum),
-            Self::Keyed(key) => Sealing::Job(JobSeal::Keyed(Keyed::new(&key))),
-            Self::Encrypted(key) => Sealing::Job(JobSeal::new(&key, true, config.local, config.remote)),
-        }
-    }
-}
-
-impl Seal for Sealing {
-    fn bytes(&self) -> usize {
-        match self {
-            Self::Checksum(checksum) => checksum.bytes(),
-            Self::Job(seal) => seal.bytes(),
-        }
-    }
-
-    fn seal(&self, number: u64, datagram: &mut [u8], clear: usize) {
-        match self {
-            Self::Checksum(checksum) => checksum.seal(number, datagram, clear),
-            Self::Job(seal) => seal.seal(number, datagram, clear),
-        }
-    }
-
-    fn open<'a>(&self, number: u64, datagram: &'a [u8], clear: usize, room: &'a mut Vec<u8>) -> Option<&'a [u8]> {
-        match self {
-            Self::Checksum(checksum) => checksum.open(number, datagram, clear, room),
-            Self::Job(seal) => seal.open(number, datagram, clear, room),
+            Self::Keyed(key) => JobSeal::Keyed(Keyed::new(&key)),
+            Self::Encrypted(key) => JobSeal::new(&key, true, config.local, config.remote),
         }
     }
 }
 
 pub struct End {
-    pub link: Link<Sealing>,
+    pub link: Link,
     pub way: Way,
     pub source: Source,
     /// Sends nothing before.

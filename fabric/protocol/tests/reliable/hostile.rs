@@ -5,7 +5,7 @@ use crate::faults::{Faults, MS, S, US};
 use crate::random::Random;
 use crate::traffic::{Source, item};
 use crate::world::{SEALER, World, configs};
-use weft_protocol::reliable::{Checksum, Config, Counters, Dropped, Gone, Keyed, Link, Phase};
+use weft_protocol::reliable::{Config, Counters, Dropped, Gone, Keyed, Link, Phase};
 use weft_wire::link::header::{Header, Process};
 use weft_wire::link::mac::Key;
 
@@ -50,7 +50,7 @@ fn counted(world: &mut World, datagrams: Vec<Vec<u8>>) -> Counters {
 
 #[test]
 fn what_is_replayed_is_dropped() {
-    for sealer in [SEALER(), keyed(1), ENCRYPTED] {
+    for sealer in [keyed(1), ENCRYPTED] {
         let (mut world, kept) = after_talk(sealer);
         let count = kept.len() as u64;
         assert!(count > 100);
@@ -122,10 +122,10 @@ fn what_is_encrypted_shows_nothing_of_the_payload() {
 
 #[test]
 fn datagrams_of_an_earlier_process_and_of_strangers_are_dropped() {
-    let (mut world, _) = after_talk(SEALER());
+    let (mut world, _) = after_talk(SEALER);
     let [config, _] = configs(0, 1_472);
     let by = |config: Config| {
-        let mut link = Link::new(config, Checksum::default(), 0);
+        let mut link = Link::new(config, SEALER.at(&config), 0);
         let item = item(0, 8, 0);
         link.try_send(&item.head, item.inline(), None);
         let mut buffer = [0; 1_472];
@@ -149,7 +149,7 @@ fn datagrams_of_an_earlier_process_and_of_strangers_are_dropped() {
 
 #[test]
 fn noise_is_dropped_whatever_it_looks_like() {
-    let (mut world, kept) = after_talk(SEALER());
+    let (mut world, kept) = after_talk(SEALER);
     let mut random = Random::new(11);
     let noise = (0..3_000).map(|turn| {
         let mut datagram = if turn % 2 == 0 {
@@ -179,9 +179,9 @@ fn a_peer_that_sends_nonsense_loses_its_link() {
             Header { to: config.local, from: theirs.local, payload_bytes: payload.len() as u16, ..Header::default() };
         change(&mut header);
         let mut datagram = [&header.pack()[..], payload].concat();
-        let seal = Checksum::default().code((1 << 32) + u64::from(header.number), &datagram);
-        datagram.extend(seal.to_le_bytes());
-        let mut link = Link::new(config, Checksum::default(), 0);
+        let seal = Keyed::on(false, &Key([7; 16]));
+        datagram.extend(seal.code((1 << 32) + u64::from(header.number), &datagram).to_le_bytes());
+        let mut link = Link::new(config, seal, 0);
         (link.handle_datagram(0, &datagram, |_| true), link.phase())
     };
     let end = [[0, 0xff].to_vec(), vec![0; 15]].concat();
@@ -205,7 +205,7 @@ fn who_takes_nothing_is_sent_no_more_than_it_promised() {
     let mut world = World::new(Random::new(3), Vec::new());
     let mut configs = configs(0, 1_472);
     configs[1].window_bytes = 1 << 18;
-    world.add_pair(configs, SEALER(), &Faults::none(50 * US), None, [queue(100, 20_000), queue(0, 0)]);
+    world.add_pair(configs, SEALER, &Faults::none(50 * US), None, [queue(100, 20_000), queue(0, 0)]);
     world.ends[1].refusing_until_ns = 5 * S;
     world.run_for(4 * S);
     let (sender, receiver) = (world.ends[0].link.counters(), world.ends[1].link.counters());

@@ -4,7 +4,7 @@ use crate::faults::{Faults, MS, Partition, S, US};
 use crate::random::Random;
 use crate::traffic::{Source, item};
 use crate::world::{SEALER, World, configs};
-use weft_protocol::reliable::{Checksum, Gone, Link, Phase, Posted};
+use weft_protocol::reliable::{Gone, Link, Phase, Posted};
 
 fn queue(count: usize, bulk: usize) -> Source {
     Source::Queue((0..count).map(|at| item(at, 8, bulk)).collect())
@@ -13,7 +13,7 @@ fn queue(count: usize, bulk: usize) -> Source {
 /// A pair whose ends stay open when they have nothing left to send.
 fn open_pair(faults: &Faults, sources: [Source; 2]) -> World {
     let mut world = World::new(Random::new(3), Vec::new());
-    world.add_pair(configs(0, 1_472), SEALER(), faults, None, sources);
+    world.add_pair(configs(0, 1_472), SEALER, faults, None, sources);
     world.ends.iter_mut().for_each(|end| end.closes = false);
     world
 }
@@ -83,8 +83,8 @@ fn the_one_that_closes_first_still_receives_everything() {
 #[test]
 fn who_was_away_does_not_take_its_peer_for_dead() {
     let [ours, theirs] = configs(0, 1_472);
-    let mut a = Link::new(ours, Checksum::default(), 0);
-    let mut b = Link::new(theirs, Checksum::default(), 0);
+    let mut a = Link::new(ours, SEALER.at(&ours), 0);
+    let mut b = Link::new(theirs, SEALER.at(&theirs), 0);
     let mut buffer = [0; 1_472];
     let mut now_ns = 60 * S;
     let mut rounds = 0;

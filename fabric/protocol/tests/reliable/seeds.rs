@@ -6,19 +6,15 @@ use crate::random::Random;
 use crate::traffic::Source;
 use crate::world::{World, configs};
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use weft_protocol::reliable::{AckPolicy, Checksum, Counters, Phase, Sizes};
+use weft_protocol::reliable::{AckPolicy, Counters, Phase, Sizes};
 use weft_wire::link::mac::Key;
 
 const SEEDS: u64 = 2_000;
 
 fn sealer(random: &mut Random) -> Sealer {
-    if random.chance(500_000) {
-        Sealer::Checksum(Checksum::default())
-    } else {
-        match random.next() as u8 {
-            key if key % 2 == 0 => Sealer::Keyed(Key([key; 16])),
-            key => Sealer::Encrypted([key; 16]),
-        }
+    match if random.chance(500_000) { 0 } else { random.next() as u8 } {
+        key if key % 2 == 0 => Sealer::Keyed(Key([key; 16])),
+        key => Sealer::Encrypted([key; 16]),
     }
 }
 

@@ -26,7 +26,7 @@ fn world(shape: Shape, senders: usize, apart_ns: u64, loss_ppm: u32) -> World {
     let faults = Faults { loss_ppm, ..Faults::none(shape.delay_ns) };
     for sender in 0..senders {
         let sources = [Source::Endless { bulk_bytes: 60_000 }, Source::Queue([].into())];
-        world.add_pair(configs(sender, 1_472), SEALER(), &faults, Some(0), sources);
+        world.add_pair(configs(sender, 1_472), SEALER, &faults, Some(0), sources);
         let [.., first, second] = &mut world.ends[..] else { unreachable!("just added") };
         (first.closes, second.closes) = (false, false);
         first.starts_ns = sender as u64 * apart_ns;

@@ -10,7 +10,7 @@ use crate::world::{SEALER, World, configs};
 fn large_datagrams_are_used_while_they_pass() {
     let mut world = World::new(Random::new(9), vec![Bottleneck::new(0.01, 1 << 20)]);
     let sources = [Source::Endless { bulk_bytes: 60_000 }, Source::Queue([].into())];
-    world.add_pair(configs(0, 9_000), SEALER(), &Faults::none(50 * US), Some(0), sources);
+    world.add_pair(configs(0, 9_000), SEALER, &Faults::none(50 * US), Some(0), sources);
     world.ends.iter_mut().for_each(|end| end.closes = false);
     world.run_for(200 * MS);
     assert_eq!(world.ends[0].link.datagram_bytes(), 9_000);

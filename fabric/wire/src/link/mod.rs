@@ -5,7 +5,6 @@
 //! be cut anywhere. Before the first one the two say [`hello`]. All numbers are little-endian. `docs/wire/link.md` shows the whole on one page.
 
 pub mod aegis;
-pub mod crc32c;
 pub mod header;
 pub mod hello;
 pub mod keys;
@@ -13,7 +12,6 @@ pub mod mac;
 pub mod record;
 
 /// The last bytes of a datagram: over everything before them, and the packet number in full.
-/// Without a key: CRC32C in the lower half, the upper half of the packet number in the upper half. With a key:
 /// a message authentication code. Where the payload is encrypted, the tag of that stands there instead, which is longer.
 pub const SEAL_BYTES: usize = 8;
 
