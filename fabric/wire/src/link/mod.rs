@@ -11,8 +11,8 @@ pub mod keys;
 pub mod mac;
 pub mod record;
 
-/// The last bytes of a datagram: over everything before them, and the packet number in full.
-/// a message authentication code. Where the payload is encrypted, the tag of that stands there instead, which is longer.
+/// The last bytes of a datagram, over everything before them and the packet number in full: a message authentication code.
+/// Where the payload is encrypted, the tag of that stands there instead, which is longer.
 pub const SEAL_BYTES: usize = 8;
 
 /// What a datagram has besides payload and words of acknowledgements.
