@@ -1,30 +1,22 @@
 //! How a program is linked: with which shared libraries, and whether dynamically at all (ELF, 64 bit, little-endian; all
 //! else is "unknown"). The file is a claim: every number in it is checked by reading only what is there.
 
+use object::LittleEndian;
+use object::elf::{
+    DT_NEEDED, DT_RPATH, DT_RUNPATH, DT_STRTAB, DynamicTag, EM_386, EM_AARCH64, EM_X86_64, FileHeader64, Machine,
+    PT_INTERP, PT_LOAD,
+};
+use object::read::elf::{Dyn, FileHeader, ProgramHeader};
+use object::read::{ReadCache, StringTable};
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
-
-const PT_LOAD: u32 = 1;
-const PT_DYNAMIC: u32 = 2;
-const PT_INTERP: u32 = 3;
-const EM_386: u16 = 3;
-const EM_X86_64: u16 = 62;
-const EM_AARCH64: u16 = 183;
-const DT_NEEDED: u64 = 1;
-const DT_STRTAB: u64 = 5;
-const DT_RPATH: u64 = 15;
-const DT_RUNPATH: u64 = 29;
-/// More of any table than this is not looked at.
-const TABLE_BYTES: usize = 64 * 1024;
-/// Longest name of a library that is looked at.
-const NAME_BYTES: usize = 256;
 
 /// What decides whether a library can be preloaded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Facts {
     /// `e_machine`.
-    pub machine: u16,
+    pub machine: Machine,
     /// It asks for a dynamic linker.
     pub has_interpreter: bool,
     /// It was made by the Go compiler.
@@ -42,7 +34,7 @@ pub fn is_executable_format(program: &Path) -> bool {
     if head.starts_with(b"#!") || is_text(&head[..read]) || has_other_formats() {
         return true;
     }
-    let machine = u16::from_le_bytes([head[18], head[19]]);
+    let machine = Machine(u16::from_le_bytes([head[18], head[19]]));
     let is_ours = match std::env::consts::ARCH {
         "x86_64" => [EM_X86_64, EM_386].contains(&machine),
         "aarch64" => machine == EM_AARCH64,
@@ -65,18 +57,18 @@ fn has_other_formats() -> bool {
 
 /// The facts about a program; `None` when it is not one of the kind that is read here.
 pub fn facts(program: &Path) -> Option<Facts> {
-    let file = File::open(program).ok()?;
+    let file = open(program)?;
     let header = header(&file)?;
-    let segments = segments(&file, &header)?;
+    let segments = header.program_headers(LittleEndian, &file).ok()?;
     Some(Facts {
-        machine: u16_at(&header, 18)?,
-        has_interpreter: segments.iter().any(|segment| segment.kind == PT_INTERP),
-        is_go: has_section(&file, &header, ".go.buildinfo").unwrap_or(false),
+        machine: header.e_machine(LittleEndian),
+        has_interpreter: segments.iter().any(|segment| segment.p_type(LittleEndian) == PT_INTERP),
+        is_go: has_section(&file, ".go.buildinfo").unwrap_or(false),
     })
 }
 
 /// The machine that this process runs on.
-pub fn own_machine() -> u16 {
+pub fn own_machine() -> Machine {
     if cfg!(target_arch = "aarch64") { EM_AARCH64 } else { EM_X86_64 }
 }
 
@@ -91,7 +83,7 @@ pub struct Linked {
 
 /// What `program` was linked with; `None` when it is no dynamic program of the kind that is read here.
 pub fn linked(program: &Path) -> Option<Linked> {
-    let file = File::open(program).ok()?;
+    let file = open(program)?;
     let needed = strings(&file, DT_NEEDED)?;
     let first = if strings(&file, DT_RUNPATH)?.is_empty() { strings(&file, DT_RPATH)? } else { Vec::new() };
     let first = first.iter().flat_map(|list| list.split(':')).map(str::to_owned).collect();
@@ -104,96 +96,51 @@ pub fn is_open_mpi(library: &str) -> bool {
     number.is_some_and(|number| number >= 20)
 }
 
-/// The first bytes of a 64-bit little-endian program.
-fn header(file: &File) -> Option<Vec<u8>> {
-    read(file, 0, 64).filter(|header| header.get(..6) == Some(b"\x7fELF\x02\x01"))
+type Header = FileHeader64<LittleEndian>;
+type Program = ReadCache<File>;
+
+/// A file of which only what is asked for is read.
+fn open(program: &Path) -> Option<Program> {
+    Some(ReadCache::new(File::open(program).ok()?))
 }
 
-fn segments(file: &File, header: &[u8]) -> Option<Vec<Segment>> {
-    let entry_bytes = usize::from(u16_at(header, 54)?).max(56);
-    let count = usize::from(u16_at(header, 56)?);
-    let table = read(file, u64_at(header, 32)?, (entry_bytes * count).min(TABLE_BYTES))?;
-    Some(table.chunks_exact(entry_bytes).filter_map(Segment::parse).collect())
+/// That of a 64-bit little-endian program.
+fn header(file: &Program) -> Option<&Header> {
+    let header = Header::parse(file).ok()?;
+    header.endian().ok()?;
+    Some(header)
 }
 
 /// Whether a section of this name stands in the section table.
-fn has_section(file: &File, header: &[u8], wanted: &str) -> Option<bool> {
-    let entry_bytes = usize::from(u16_at(header, 58)?).max(64);
-    let count = usize::from(u16_at(header, 60)?);
-    let table = read(file, u64_at(header, 40)?, (entry_bytes * count).min(TABLE_BYTES))?;
-    let names = table.chunks_exact(entry_bytes).nth(usize::from(u16_at(header, 62)?))?;
-    let names = read(file, u64_at(names, 24)?, usize::try_from(u64_at(names, 32)?).ok()?.min(TABLE_BYTES))?;
-    let name_of = |section: &[u8]| {
-        let at = u32::from_le_bytes(section.get(..4)?.try_into().ok()?);
-        names.get(usize::try_from(at).ok()?..)?.split(|byte| *byte == 0).next().map(<[u8]>::to_vec)
-    };
-    Some(table.chunks_exact(entry_bytes).any(|section| name_of(section).is_some_and(|name| name == wanted.as_bytes())))
+fn has_section(file: &Program, wanted: &str) -> Option<bool> {
+    let sections = header(file)?.sections(LittleEndian, file).ok()?;
+    Some(sections.section_by_name(LittleEndian, wanted.as_bytes()).is_some())
 }
 
 /// The strings under one tag of the dynamic section.
-fn strings(file: &File, wanted: u64) -> Option<Vec<String>> {
-    let segments = segments(file, &header(file)?)?;
-    let dynamic = segments.iter().find(|segment| segment.kind == PT_DYNAMIC)?;
-    let dynamic = read(file, dynamic.offset, usize::try_from(dynamic.bytes).ok()?.min(TABLE_BYTES))?;
-    let entries = || dynamic.chunks_exact(16).filter_map(|entry| Some((u64_at(entry, 0)?, u64_at(entry, 8)?)));
-    let strings = entries().find(|(tag, _)| *tag == DT_STRTAB)?.1;
-    let strings = segments.iter().find_map(|segment| segment.offset_of(strings))?;
-    let names = entries().filter(|(tag, _)| *tag == wanted);
-    Some(names.filter_map(|(_, at)| name(file, strings.checked_add(at)?)).collect())
-}
-
-struct Segment {
-    kind: u32,
-    offset: u64,
-    address: u64,
-    bytes: u64,
-}
-
-impl Segment {
-    fn parse(entry: &[u8]) -> Option<Self> {
-        let kind = u32::from_le_bytes(entry.get(..4)?.try_into().ok()?);
-        Some(Self { kind, offset: u64_at(entry, 8)?, address: u64_at(entry, 16)?, bytes: u64_at(entry, 32)? })
-    }
-
-    /// Where in the file the loaded `address` comes from.
-    fn offset_of(&self, address: u64) -> Option<u64> {
-        let within = address.checked_sub(self.address)?;
-        (self.kind == PT_LOAD && within < self.bytes).then(|| self.offset.checked_add(within))?
-    }
-}
-
-fn name(file: &File, at: u64) -> Option<String> {
-    let bytes = read(file, at, NAME_BYTES)?;
-    let end = bytes.iter().position(|byte| *byte == 0)?;
-    String::from_utf8(bytes[..end].to_vec()).ok()
-}
-
-/// Up to `count` bytes from `at`; fewer at the end of the file.
-fn read(file: &File, at: u64, count: usize) -> Option<Vec<u8>> {
-    let mut bytes = vec![0; count];
-    let read = file.read_at(&mut bytes, at).ok()?;
-    bytes.truncate(read);
-    Some(bytes)
-}
-
-fn u16_at(bytes: &[u8], at: usize) -> Option<u16> {
-    Some(u16::from_le_bytes(bytes.get(at..at + 2)?.try_into().ok()?))
-}
-
-fn u64_at(bytes: &[u8], at: usize) -> Option<u64> {
-    Some(u64::from_le_bytes(bytes.get(at..at + 8)?.try_into().ok()?))
+fn strings(file: &Program, wanted: DynamicTag) -> Option<Vec<String>> {
+    let segments = header(file)?.program_headers(LittleEndian, file).ok()?;
+    let dynamic = segments.iter().find_map(|segment| segment.dynamic(LittleEndian, file).ok()?)?;
+    let under = |tag| dynamic.iter().filter(move |entry| entry.tag(LittleEndian) == tag);
+    let address = under(DT_STRTAB).next()?.val(LittleEndian);
+    let strings = segments.iter().find_map(|segment| {
+        let within = address.checked_sub(segment.p_vaddr(LittleEndian))?;
+        let (offset, bytes) = segment.file_range(LittleEndian);
+        let is_there = segment.p_type(LittleEndian) == PT_LOAD && within < bytes;
+        is_there.then(|| Some(StringTable::new(file, offset.checked_add(within)?, offset.checked_add(bytes)?)))?
+    })?;
+    let text = |at: u64| String::from_utf8(strings.get(at.try_into().ok()?).ok()?.to_vec()).ok();
+    Some(under(wanted).filter_map(|entry| text(entry.val(LittleEndian))).collect())
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use proptest::prelude::*;
-    use std::io::Write;
 
     #[test]
     fn libraries_of_this_very_program_are_found() {
-        let file = File::open(std::env::current_exe().unwrap()).unwrap();
-        let names = strings(&file, DT_NEEDED).expect("a test is a dynamic program");
+        let names = linked(&std::env::current_exe().unwrap()).expect("a test is a dynamic program").needed;
         assert!(names.iter().any(|name| name.starts_with("libc.so")), "{names:?}");
     }
 
@@ -202,10 +149,9 @@ mod tests {
         let path = std::env::current_exe().unwrap();
         let facts = facts(&path).expect("a program");
         assert_eq!(facts, Facts { machine: own_machine(), has_interpreter: true, is_go: false });
-        let file = File::open(path).unwrap();
-        let header = header(&file).unwrap();
-        assert_eq!(has_section(&file, &header, ".text"), Some(true));
-        assert_eq!(has_section(&file, &header, ".no-such"), Some(false));
+        let file = open(&path).unwrap();
+        assert_eq!(has_section(&file, ".text"), Some(true));
+        assert_eq!(has_section(&file, ".no-such"), Some(false));
     }
 
     #[test]
@@ -224,12 +170,11 @@ mod tests {
         #![proptest_config(ProptestConfig::with_cases(200))]
         #[test]
         fn damaged_program_is_read_without_panic(damage in proptest::collection::vec((0usize..4096, any::<u8>()), 1..40)) {
-            let mut bytes = read(&File::open("/bin/true").unwrap(), 0, 1 << 20).unwrap();
+            let mut bytes = std::fs::read("/bin/true").unwrap();
             for (at, byte) in damage { bytes[at] = byte; }
-            let mut file = tempfile::tempfile().unwrap();
-            file.write_all(&bytes).unwrap();
-            let _ = strings(&file, DT_NEEDED);
-            let _ = header(&file).and_then(|header| has_section(&file, &header, ".go.buildinfo"));
+            let file = tempfile::NamedTempFile::new().unwrap();
+            std::fs::write(file.path(), &bytes).unwrap();
+            let _ = (linked(file.path()), facts(file.path()));
         }
     }
 }
