@@ -375,14 +375,31 @@ pub(crate) fn sealed_bytes(memory: RawFd) -> Option<usize> {
 
 /// Seals and size of memory.
 fn sealed_size(memory: RawFd) -> Option<(i32, usize)> {
-    // SAFETY: a valid place for the answer; the other takes numbers.
+    // SAFETY: numbers only.
+    let seals = unsafe { call(libc::SYS_fcntl, [memory as usize, libc::F_GET_SEALS as usize, 0, 0, 0, 0]) };
+    stat(memory).filter(|_| seals >= 0).map(|stat| (seals as i32, stat.st_size as usize))
+}
+
+fn stat(descriptor: RawFd) -> Option<libc::stat> {
+    // SAFETY: a structure of numbers, for which zero is a value, and a valid place for the answer.
     unsafe {
         let mut stat: libc::stat = std::mem::zeroed();
         let (nothing, place) = (c"".as_ptr() as usize, (&raw mut stat) as usize);
-        let seals = call(libc::SYS_fcntl, [memory as usize, libc::F_GET_SEALS as usize, 0, 0, 0, 0]);
-        let asked = call(libc::SYS_newfstatat, [memory as usize, nothing, place, libc::AT_EMPTY_PATH as usize, 0, 0]);
-        (seals >= 0 && asked == 0).then_some((seals as i32, stat.st_size as usize))
+        let arguments = [descriptor as usize, nothing, place, libc::AT_EMPTY_PATH as usize, 0, 0];
+        (call(libc::SYS_newfstatat, arguments) == 0).then_some(stat)
     }
+}
+
+/// Which file, socket or memory it is, also under another number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Identity {
+    device: u64,
+    file: u64,
+}
+
+/// What a descriptor leads to; `None` if it is not open.
+pub fn identity(descriptor: RawFd) -> Option<Identity> {
+    stat(descriptor).map(|stat| Identity { device: stat.st_dev, file: stat.st_ino })
 }
 
 /// Maps memory for reading and writing: that behind a descriptor, or new memory that is shared with children.

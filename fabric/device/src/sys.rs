@@ -1,6 +1,8 @@
 //! The system calls of waiting and copying, each in its thinnest safe form.
 
 #[cfg(not(loom))]
+use crate::kernel;
+pub use crate::kernel::Identity;
 use crate::sync::AtomicU32;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
@@ -372,21 +374,9 @@ fn in_pipe(number: RawFd) -> i32 {
     }
 }
 
-/// The kernel's numbers for what a descriptor leads to.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Identity {
-    device: u64,
-    file: u64,
-}
-
 /// What a descriptor leads to; `None` if it is not open.
 pub fn identity(descriptor: BorrowedFd<'_>) -> Option<Identity> {
-    // SAFETY: a structure of numbers, for which zero is a value, and a valid place for the answer.
-    unsafe {
-        let mut stat: libc::stat = std::mem::zeroed();
-        let known = libc::fstat(descriptor.as_raw_fd(), &mut stat) == 0;
-        known.then_some(Identity { device: stat.st_dev, file: stat.st_ino })
-    }
+    kernel::identity(descriptor.as_raw_fd())
 }
 
 /// Ends the process at once: no exit handler of the program runs.

@@ -1,6 +1,6 @@
 //! Anonymous shared memory: a memfd and its mapping.
 
-use crate::kernel::{self, Descriptor};
+use crate::kernel::{self, Descriptor, Identity};
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
@@ -13,6 +13,8 @@ pub struct Memory {
     base: NonNull<u8>,
     bytes: usize,
     descriptor: Descriptor,
+    /// What the descriptor leads to as long as it is ours.
+    identity: Option<Identity>,
 }
 
 // SAFETY: the mapping may be used from any thread; what is inside is accessed through atomics or by protocol.
@@ -112,7 +114,10 @@ impl Memory {
         // SAFETY: a new mapping at an address of the kernel's choice.
         let at = unsafe { libc::mmap(std::ptr::null_mut(), bytes, protection, flags, descriptor.as_raw_fd(), 0) };
         match NonNull::new(at.cast()) {
-            Some(base) if at != libc::MAP_FAILED => Ok(Self { base, bytes, descriptor }),
+            Some(base) if at != libc::MAP_FAILED => {
+                let identity = kernel::identity(descriptor.as_raw_fd());
+                Ok(Self { base, bytes, descriptor, identity })
+            }
             _ => Err(io::Error::last_os_error()),
         }
     }
@@ -148,9 +153,9 @@ impl Memory {
     }
 
     /// Whether the descriptor is still that of this memory. Some programs close all that they do not know; the number may
-    /// be that of a file of theirs since, which must not grow.
+    /// be that of a file of theirs since, or of other memory of ours, which must not grow.
     fn has_descriptor(&self) -> bool {
-        kernel::sealed_bytes(self.descriptor.as_raw_fd()) == Some(self.bytes)
+        self.identity.is_some() && kernel::identity(self.descriptor.as_raw_fd()) == self.identity
     }
 
     /// Asks for pages. By the mapping they are mapped as well, which takes longer for who does not touch all of them.
@@ -252,16 +257,18 @@ mod tests {
         }
     }
 
+    /// Bytes of the memory that a descriptor leads to which exist.
+    fn blocks(memory: &Memory) -> usize {
+        // SAFETY: a structure of numbers, for which zero is a value; the descriptor is ours.
+        unsafe {
+            let mut stat: libc::stat = std::mem::zeroed();
+            assert_eq!(libc::fstat(memory.descriptor().as_raw_fd(), &mut stat), 0);
+            stat.st_blocks as usize * 512
+        }
+    }
+
     #[test]
     fn pages_of_long_memory_come_with_their_first_touch() {
-        let blocks = |memory: &Memory| {
-            // SAFETY: a structure of numbers, for which zero is a value; the descriptor is ours.
-            unsafe {
-                let mut stat: libc::stat = std::mem::zeroed();
-                assert_eq!(libc::fstat(memory.descriptor().as_raw_fd(), &mut stat), 0);
-                stat.st_blocks as usize * 512
-            }
-        };
         for (bytes, exist) in [(POPULATED / 2, POPULATED / 2), (8 * POPULATED, FIRST)] {
             let memory = Memory::create_for_data(c"weft-test", bytes).expect("memory");
             assert_eq!(blocks(&memory), if is_strict() { bytes } else { exist });
@@ -297,6 +304,21 @@ mod tests {
             let error = Memory::open_of(me, number).err().expect("no memory");
             assert_eq!(error.to_string(), "the descriptor is no memory of ours");
         }
+    }
+
+    /// A program closes descriptors that it does not know, and other memory of ours gets the number.
+    #[test]
+    fn a_number_that_is_other_memory_s_by_now_is_neither_used_nor_closed() {
+        let [ours, other] = [(); 2].map(|()| Memory::create(c"weft-test", 2 * POPULATED).expect("memfd"));
+        let number = ours.descriptor().as_raw_fd();
+        // SAFETY: both are open; from here on the number is the other memory's.
+        assert_eq!(unsafe { libc::dup2(other.descriptor().as_raw_fd(), number) }, number);
+        ours.populate(0, POPULATED).expect("memory");
+        assert_eq!(blocks(&other), 0, "the other one has grown");
+        drop(ours);
+        // SAFETY: open, and nobody's but ours.
+        let kept = unsafe { OwnedFd::from_raw_fd(number) };
+        assert_eq!(kernel::identity(kept.as_raw_fd()), kernel::identity(other.descriptor().as_raw_fd()));
     }
 
     #[test]
