@@ -1,7 +1,7 @@
 //! How our MPI programs find their job: under our launcher, under MPICH's and Intel MPI's, alone, and where something is
 //! in the way; what does not disturb them; and what `weft ps` shows of them.
 
-use std::io::{BufRead, BufReader};
+use std::io::{BufRead, BufReader, PipeReader, PipeWriter};
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::path::PathBuf;
 use std::process::{Child, ChildStdout, Command, Output, Stdio};
@@ -21,11 +21,19 @@ fn weft(arguments: &str) -> Command {
     command
 }
 
+/// Input that nobody writes, and that does not end: where it ends at once MPICH's launcher is now and then killed by a
+/// SIGPIPE of its own, whatever it starts (on a busy machine 61 of 953 runs of `true`).
+fn endless_input() -> Stdio {
+    static PIPE: OnceLock<(PipeReader, PipeWriter)> = OnceLock::new();
+    let (reader, _writer) = PIPE.get_or_init(|| std::io::pipe().expect("a pipe"));
+    reader.try_clone().expect("another descriptor").into()
+}
+
 /// The launchers that speak PMI-1, told to start `ranks`.
 fn launchers(ranks: usize) -> [(&'static str, Command); 3] {
     let foreign = |peer: Peer, name| {
         let mut command = Command::new(peer.command(name));
-        command.args(["-n", &ranks.to_string()]).stdin(Stdio::null());
+        command.args(["-n", &ranks.to_string()]).stdin(endless_input());
         command
     };
     [
