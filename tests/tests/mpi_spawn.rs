@@ -163,3 +163,22 @@ fn the_exit_code_of_a_spawned_job_counts() {
     assert_eq!(output.status.code(), Some(7), "{out}{err}");
     assert!(out.contains("a word of a child\n") && err.contains("exited with code 7"), "{out}{err}");
 }
+
+/// The other parents and the children see its loss by the end of a connection, and abort; that may be before the launcher
+/// hears of it. `WEFT_TEST_ROUNDS` runs more.
+#[test]
+fn a_parent_that_kills_itself_is_the_cause_and_no_abort_for_want_of_it() {
+    let folder = TempDir::new().expect("there is room for a folder");
+    let program = program(&folder, "spawn_lost");
+    let rounds = std::env::var("WEFT_TEST_ROUNDS").map_or(38, |text| text.parse().expect("a number"));
+    for round in 0..rounds {
+        let (ranks, words) = (2 + round as u32 % 2, [&[][..], &["inter"]][round / 2 % 2]);
+        let output = command(&program, ranks, words).output().expect("weft can be started");
+        let err = String::from_utf8_lossy(&output.stderr);
+        let told: Vec<&str> = err.lines().filter(|line| line.starts_with("weft run: ")).collect();
+        let is_cause = |line: &str| line.starts_with("weft run: rank 0 (pid ") && line.contains("signal 9");
+        assert!(told.first().is_some_and(|line| is_cause(line)), "round {round}: {err}");
+        assert!(!told.iter().any(|line| line.contains("MPI_Abort")), "round {round}: {err}");
+        assert_eq!(output.status.code(), Some(128 + 9), "round {round}: {err}");
+    }
+}

@@ -7,7 +7,7 @@ use crate::relay::{self, Place, Relay};
 use crate::signals::{self, Signals};
 use crate::stage::Stage;
 use crate::sys::Apart;
-use crate::{Destination, Hosts, Job, LaunchError, branch, checksum, network, sys};
+use crate::{Destination, Hosts, Job, LaunchError, branch, checksum, network, say, sys};
 use std::collections::VecDeque;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::time::{Duration, Instant};
@@ -268,7 +268,7 @@ impl Round<'_> {
     fn tell_copies(&self, front: &str) {
         let places: Vec<_> = self.hosts.iter().filter_map(Host::copied).collect();
         if let (Some(stage), [_, ..]) = (&self.stage, &places[..]) {
-            eprintln!("{front}: {}", stage.report(&places));
+            say(front, stage.report(&places));
         }
     }
 

@@ -153,7 +153,7 @@ impl Family {
         let mut ended = Vec::new();
         while let Ok(Some((pid, status))) = sys::wait_any() {
             if let Some(rank) = self.ranks.remove(&pid) {
-                ended.push((rank, self.exit_of(status)));
+                ended.push((rank, self.exit_of(pid, status)));
             }
         }
         ended.sort_by_key(|(_, exit)| matches!(exit, Exit::Code(_)));
@@ -163,9 +163,11 @@ impl Family {
         }
     }
 
-    fn exit_of(&mut self, status: i32) -> Exit {
+    fn exit_of(&mut self, pid: i32, status: i32) -> Exit {
         match exit_of(status) {
-            Exit::Signal(libc::SIGKILL) if self.kills.take_one() => Exit::OutOfMemory,
+            killed @ Exit::Signal(libc::SIGKILL) => {
+                self.kills.take_of(pid).map_or(killed, |is_sure| Exit::OutOfMemory { is_sure })
+            }
             // A shell says so of what it has run: that kill is nobody else's then.
             exit @ Exit::Code(SHELL_SAW_KILL) => {
                 self.kills.take_one();

@@ -104,6 +104,12 @@ impl Default for JobId {
     }
 }
 
+/// A line for the user, in one piece: the launchers of spawned jobs write to the same place.
+pub(crate) fn say(front: &str, line: impl std::fmt::Display) {
+    // Nobody is left to be told where it cannot be written.
+    let _ = std::io::Write::write_all(&mut std::io::stderr(), format!("{front}: {line}\n").as_bytes());
+}
+
 /// Where the output of the ranks goes.
 #[derive(Debug, Default)]
 pub struct Output {

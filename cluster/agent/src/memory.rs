@@ -1,6 +1,11 @@
-//! Whether memory had run out when a process was killed: the kernel counts such kills in each control group.
+//! Whether memory had run out when a process was killed: the kernel counts such kills in each control group, and names the
+//! process in its log, which not everybody may read.
 
-use std::fs::read_to_string;
+use crate::sys;
+use std::fs::{File, OpenOptions, read_link, read_to_string};
+use std::io::{ErrorKind, Read, Seek, SeekFrom};
+use std::os::fd::AsRawFd;
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 /// The kernel's counter of processes of our control group that it killed for want of memory.
@@ -9,26 +14,98 @@ pub struct Kills {
     file: Option<PathBuf>,
     /// How many are accounted for.
     seen: u64,
+    log: Option<Log>,
 }
+
+/// What the kernel says from now on.
+#[derive(Debug)]
+struct Log {
+    file: File,
+    /// Processes that were killed for want of memory, as far as it was read.
+    victims: Vec<i32>,
+    /// Something was lost before it was read.
+    has_gaps: bool,
+}
+
+/// The log is written right behind the kill; so long a look waits for it.
+const PATIENCE_MS: i32 = 100;
+/// More than a record of the log.
+const RECORD_BYTES: usize = 16 << 10;
+/// The first namespace of processes: the log has its numbers.
+const FIRST_NAMESPACE: &str = "pid:[4026531836]";
 
 impl Kills {
     /// Those of this process's group, from now on. Where there is no such counter there will be none.
     pub fn here() -> Self {
         let groups = read_to_string("/proc/self/cgroup").unwrap_or_default();
-        Self::of(file_of(&groups, Path::new("/sys/fs/cgroup")))
+        let is_first = read_link("/proc/self/ns/pid").is_ok_and(|name| name.as_os_str() == FIRST_NAMESPACE);
+        let log = if is_first { Log::open(Path::new("/dev/kmsg")) } else { None };
+        Self::of(file_of(&groups, Path::new("/sys/fs/cgroup")), log)
     }
 
-    fn of(file: Option<PathBuf>) -> Self {
+    fn of(file: Option<PathBuf>, log: Option<Log>) -> Self {
         let seen = file.as_deref().and_then(count).unwrap_or(0);
-        Self { file, seen }
+        Self { file, seen, log }
     }
 
-    /// Whether there was one that has not been accounted for. It is, with this.
+    /// Accounts for one kill, if there is one that has not been accounted for.
     pub fn take_one(&mut self) -> bool {
         let is_more = self.file.as_deref().and_then(count).is_some_and(|count| count > self.seen);
         self.seen += u64::from(is_more);
         is_more
     }
+
+    /// Whether this process of the group, which was killed, was killed for want of memory; and whether that is sure. Where
+    /// nobody says whom the kernel has killed, it may have been another one.
+    pub fn take_of(&mut self, pid: i32) -> Option<bool> {
+        if !self.take_one() {
+            return None;
+        }
+        match &mut self.log {
+            Some(log) => match log.names(pid) {
+                true => Some(true),
+                false => log.has_gaps.then_some(false),
+            },
+            None => Some(false),
+        }
+    }
+}
+
+impl Log {
+    fn open(path: &Path) -> Option<Self> {
+        let mut file = OpenOptions::new().read(true).custom_flags(libc::O_NONBLOCK).open(path).ok()?;
+        file.seek(SeekFrom::End(0)).ok()?;
+        Some(Self { file, victims: Vec::new(), has_gaps: false })
+    }
+
+    fn names(&mut self, pid: i32) -> bool {
+        let mut place = vec![0; RECORD_BYTES];
+        while !self.victims.contains(&pid) {
+            match self.file.read(&mut place) {
+                Ok(0) => return false,
+                Ok(bytes) => self.victims.extend(String::from_utf8_lossy(&place[..bytes]).lines().filter_map(victim)),
+                Err(error) if error.kind() == ErrorKind::BrokenPipe => self.has_gaps = true,
+                Err(error) if error.kind() == ErrorKind::WouldBlock => {
+                    let mut readable = [libc::pollfd { fd: self.file.as_raw_fd(), events: libc::POLLIN, revents: 0 }];
+                    let _ = sys::poll(&mut readable, PATIENCE_MS);
+                    if readable[0].revents == 0 {
+                        return false;
+                    }
+                }
+                Err(_) => {
+                    self.has_gaps = true;
+                    return false;
+                }
+            }
+        }
+        true
+    }
+}
+
+/// Whom the kernel has killed for want of memory, as it says.
+fn victim(line: &str) -> Option<i32> {
+    let (_, rest) = line.split_once("ut of memory")?;
+    rest.split_once("Killed process ")?.1.split(|letter: char| !letter.is_ascii_digit()).next()?.parse().ok()
 }
 
 /// The file with the counter of a process with these groups: in both versions of control groups a line of one file.
@@ -85,10 +162,29 @@ mod tests {
         let root = tempfile::tempdir().unwrap();
         let file = root.path().join("memory.oom_control");
         write(&file, OLD).unwrap();
-        let mut kills = Kills::of(Some(file.clone()));
+        let mut kills = Kills::of(Some(file.clone()), None);
         assert!(!kills.take_one(), "those before the job are not ours");
         write(&file, OLD.replace('3', "5")).unwrap();
         assert_eq!([kills.take_one(), kills.take_one(), kills.take_one()], [true, true, false]);
-        assert!(!Kills::of(None).take_one());
+        assert!(!Kills::of(None, None).take_one());
+    }
+
+    #[test]
+    fn who_was_killed_is_sure_only_where_the_log_says_it() {
+        let root = tempfile::tempdir().unwrap();
+        let [file, log] = ["memory.oom_control", "log"].map(|name| root.path().join(name));
+        let record =
+            |pid: i32| format!("3,1,2,-;Memory cgroup out of memory: Killed process {pid} (tail) total-vm:1kB\n");
+        write(&file, OLD).unwrap();
+        write(&log, record(7)).unwrap();
+        let mut blind = Kills::of(Some(file.clone()), None);
+        let mut kills = Kills::of(Some(file.clone()), Log::open(&log));
+        assert_eq!((blind.take_of(7), kills.take_of(7)), (None, None), "what was before does not count");
+        write(&file, OLD.replace('3', "5")).unwrap();
+        write(&log, format!("{}{}6,3,4,-;eth0: link up\n{}", record(7), record(8), record(99))).unwrap();
+        assert_eq!((blind.take_of(7), blind.take_of(8), blind.take_of(9)), (Some(false), Some(false), None));
+        assert_eq!((kills.take_of(9), kills.take_of(8)), (None, Some(true)), "somebody else has killed 9");
+        assert_eq!(victim("3,1,2,-;Out of memory: Killed process 12 (Killed process ) total-vm:1kB"), Some(12));
+        assert_eq!(victim("6,1,2,-;Killed process 12"), None);
     }
 }

@@ -8,7 +8,7 @@ use crate::output::{Merger, Sink};
 use crate::relay::Relay;
 use crate::signals::{self, Signals};
 use crate::stdin::Pump;
-use crate::{Destination, Hosts, Job, LaunchError, cores, network, sys};
+use crate::{Destination, Hosts, Job, LaunchError, cores, network, say, sys};
 use std::io::{Read, Write};
 use std::os::fd::{AsRawFd, RawFd};
 use std::os::unix::net::UnixStream;
@@ -324,7 +324,7 @@ impl Supervisor {
             }
             Decision::TellOthers(rank) => {
                 if let Some(line) = self.state.loss() {
-                    eprintln!("{}: {line}", self.front);
+                    say(&self.front, line);
                 }
                 self.server.handle_lost(rank);
                 self.handle_pmi_events();
@@ -357,7 +357,7 @@ impl Supervisor {
     fn report(&mut self) {
         let lines = self.state.report();
         for line in &lines[self.reported.min(lines.len())..] {
-            eprintln!("{}: {line}", self.front);
+            say(&self.front, line);
         }
         self.reported = lines.len();
     }

@@ -153,19 +153,24 @@ mod kind {
     pub const COMMAND_NOT_STARTED: u8 = 21;
 }
 
-/// In the place of a signal: it was the kernel, and memory had run out.
+/// In the place of a signal: it was the kernel, and memory had run out; or it may have been so.
 const OUT_OF_MEMORY: u32 = 256;
+const PERHAPS_OUT_OF_MEMORY: u32 = 257;
 
 /// The code, or the signal.
 fn number(exit: Exit) -> u32 {
     match exit {
         Exit::Code(number) | Exit::Signal(number) => number as u32,
-        Exit::OutOfMemory => OUT_OF_MEMORY,
+        Exit::OutOfMemory { is_sure: true } => OUT_OF_MEMORY,
+        Exit::OutOfMemory { is_sure: false } => PERHAPS_OUT_OF_MEMORY,
     }
 }
 
 fn killed(number: u32) -> Exit {
-    if number == OUT_OF_MEMORY { Exit::OutOfMemory } else { Exit::Signal(number as i32) }
+    match number {
+        OUT_OF_MEMORY | PERHAPS_OUT_OF_MEMORY => Exit::OutOfMemory { is_sure: number == OUT_OF_MEMORY },
+        signal => Exit::Signal(signal as i32),
+    }
 }
 
 impl Frame {
@@ -179,7 +184,7 @@ impl Frame {
             Self::Started { .. } => kind::STARTED,
             Self::NotStarted { .. } => kind::NOT_STARTED,
             Self::Ended { exit: Exit::Code(_), .. } => kind::EXITED,
-            Self::Ended { exit: Exit::Signal(_) | Exit::OutOfMemory, .. } => kind::KILLED,
+            Self::Ended { exit: Exit::Signal(_) | Exit::OutOfMemory { .. }, .. } => kind::KILLED,
             Self::KeeperGone { .. } => kind::KEEPER_GONE,
             Self::Over { .. } => kind::OVER,
             Self::Signal { .. } => kind::SIGNAL,
@@ -190,7 +195,7 @@ impl Frame {
             Self::Credit { .. } => kind::CREDIT,
             Self::Launch { .. } => kind::LAUNCH,
             Self::CommandEnded { exit: Exit::Code(_), .. } => kind::COMMAND_EXITED,
-            Self::CommandEnded { exit: Exit::Signal(_) | Exit::OutOfMemory, .. } => kind::COMMAND_KILLED,
+            Self::CommandEnded { exit: Exit::Signal(_) | Exit::OutOfMemory { .. }, .. } => kind::COMMAND_KILLED,
             Self::CommandNotStarted { .. } => kind::COMMAND_NOT_STARTED,
         }
     }

@@ -6,6 +6,7 @@
 
 mod cause;
 
+use crate::pmi::Lost;
 pub use cause::{Cause, signal_name, signal_text};
 
 /// Exit code of a job that ran longer than its time limit.
@@ -16,8 +17,10 @@ pub const EXIT_TIMEOUT: i32 = 124;
 pub enum Exit {
     Code(i32),
     Signal(i32),
-    /// Killed by the kernel, because memory had run out.
-    OutOfMemory,
+    /// Killed by the kernel, because memory had run out; or by force, and that may have been the kernel.
+    OutOfMemory {
+        is_sure: bool,
+    },
 }
 
 /// How far a rank has come with MPI.
@@ -68,7 +71,7 @@ pub struct Failure {
 struct Held {
     rank: usize,
     cause: Cause,
-    lost: usize,
+    lost: Lost,
 }
 
 /// Follows the ranks of one job.
@@ -131,10 +134,10 @@ impl JobState {
     }
 
     /// The rank called `MPI_Abort`, after it has `lost` another one: it may see that before we are told of that one's end,
-    /// which is the cause then.
-    pub fn handle_abort(&mut self, rank: usize, code: i32, message: &str, lost: Option<usize>) -> Decision {
+    /// which is the cause then. Who is lost in a job that was spawned may have been ended for the loss of one of ours.
+    pub fn handle_abort(&mut self, rank: usize, code: i32, message: &str, lost: Option<Lost>) -> Decision {
         let cause = Cause::Aborted { code, message: message.to_owned() };
-        match lost.filter(|lost| *lost != rank && !self.has_ended(*lost) && !self.ending && !self.keeps_going) {
+        match lost.filter(|lost| !self.ending && !self.keeps_going && self.may_be_told(*lost, rank)) {
             Some(lost) => {
                 self.held.push(Held { rank, cause, lost });
                 Decision::AwaitCause
@@ -152,9 +155,19 @@ impl JobState {
         }
     }
 
+    /// Whether the end of a rank that may be the cause is still to be told, where `aborting` has lost this one.
+    fn may_be_told(&self, lost: Lost, aborting: usize) -> bool {
+        let lives = |rank: usize| rank != aborting && !self.has_ended(rank);
+        match lost {
+            Lost::Rank(rank) => lives(rank),
+            Lost::Elsewhere => (0..self.ranks.len()).any(lives),
+        }
+    }
+
     /// A rank has ended without a failure of its own. Where no other is waited for, the first abort counts.
     fn settle(&mut self) -> Decision {
-        if self.held.iter().all(|held| self.has_ended(held.lost)) { self.handle_no_cause() } else { Decision::Continue }
+        let awaits = self.held.iter().any(|held| self.may_be_told(held.lost, held.rank));
+        if awaits { Decision::Continue } else { self.handle_no_cause() }
     }
 
     /// The rank broke the protocol with the launcher.
@@ -172,7 +185,7 @@ impl JobState {
         let others_use_mpi = self.ranks.iter().any(|other| other.mpi != Mpi::Never);
         let cause = match (exit, self.ranks[rank].mpi) {
             (Exit::Signal(signal), _) => Cause::Killed { signal },
-            (Exit::OutOfMemory, _) => Cause::OutOfMemory,
+            (Exit::OutOfMemory { is_sure }, _) => Cause::OutOfMemory { is_sure },
             (Exit::Code(0), Mpi::Initialised) => Cause::NotFinalised,
             (Exit::Code(0), Mpi::Never) if others_use_mpi => Cause::NeverInitialised,
             (Exit::Code(0), _) => return self.settle(),

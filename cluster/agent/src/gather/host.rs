@@ -332,7 +332,7 @@ impl Host {
             Some(Exit::Signal(signal)) => {
                 format!("was killed by signal {signal} ({})", weft_cluster::state::signal_text(signal))
             }
-            Some(Exit::OutOfMemory) => "was killed because memory ran out".to_owned(),
+            Some(Exit::OutOfMemory { .. }) => "was killed, perhaps because memory ran out".to_owned(),
             None => format!("is not heard any more ({reason})"),
         };
         let remedy = if self.is_below() { "; WEFT_LAUNCH_TREE=never starts all agents from here" } else { "" };

@@ -210,7 +210,7 @@ impl Supervisor {
     fn handle_all_over(&mut self) {
         if self.state.is_over() && self.leftovers > 0 {
             let processes = if self.leftovers == 1 { "process" } else { "processes" };
-            eprintln!("{}: {} {processes} left behind by the ranks ended", self.front, self.leftovers);
+            say(&self.front, format_args!("{} {processes} left behind by the ranks ended", self.leftovers));
         }
         self.give_up_at = None;
         if self.spawned.is_empty() {

@@ -158,7 +158,8 @@ impl Supervisor {
         for watch in 0..self.watches.len() {
             let over = self.watches[watch].over;
             if let (Way::Far { host, relay, .. }, false) = (&mut self.watches[watch].way, over) {
-                eprintln!("{}: the agent of host '{host}' does not answer; the job may live on there", self.front);
+                let line = format_args!("the agent of host '{host}' does not answer; the job may live on there");
+                say(&self.front, line);
                 relay.break_off("it does not answer");
                 self.handle_frames(watch);
             }

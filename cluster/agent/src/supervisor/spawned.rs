@@ -52,7 +52,9 @@ impl Supervisor {
         };
         match started() {
             Ok(spawned) => self.spawned.push(spawned),
-            Err(error) => eprintln!("{}: a launcher for spawned processes cannot be started: {error}", self.front),
+            Err(error) => {
+                say(&self.front, format_args!("a launcher for spawned processes cannot be started: {error}"));
+            }
         }
     }
 

@@ -1,6 +1,6 @@
 //! A rank's half of PMI-1: encodes requests, reads answers. The caller owns the socket.
 
-use super::{Fields, KEY_MAX, KVSNAME_MAX, LineBuffer, VALUE_MAX};
+use super::{Fields, KEY_MAX, KVSNAME_MAX, LineBuffer, Lost, VALUE_MAX};
 use std::collections::VecDeque;
 
 /// The longest answer that is read; other managers add fields of their own to a line.
@@ -36,8 +36,8 @@ pub enum Request {
     Abort {
         code: i32,
         message: String,
-        /// A rank that this one has lost before: why, most likely. Told to our own launcher only.
-        lost: Option<u32>,
+        /// What this one has lost before: why, most likely. Told to our own launcher only.
+        lost: Option<Lost>,
     },
 }
 
@@ -137,10 +137,10 @@ fn check(what: &'static str, text: &str, max: usize) -> Result<(), ClientError> 
 }
 
 /// A message has no way to keep its blanks; they become underscores.
-fn abort_line(code: i32, message: &str, lost: Option<u32>) -> String {
+fn abort_line(code: i32, message: &str, lost: Option<Lost>) -> String {
     let safe: String = message.chars().map(|c| if c.is_ascii_graphic() { c } else { '_' }).take(400).collect();
     let message = if safe.is_empty() { safe } else { format!(" message={safe}") };
-    let lost = lost.map(|rank| format!(" lost={rank}")).unwrap_or_default();
+    let lost = lost.map(|lost| format!(" lost={lost}")).unwrap_or_default();
     format!("cmd=abort exitcode={code}{message}{lost}\n")
 }
 
@@ -350,8 +350,9 @@ mod tests {
         let mut client = Client::new();
         client.handle_request(Request::Barrier).unwrap();
         assert_eq!(client.handle_request(Request::Maxes), Err(ClientError::OutOfTurn { pending: "barrier_in" }));
-        let line =
-            client.handle_request(Request::Abort { code: 3, message: "it broke".into(), lost: Some(7) }).unwrap();
+        let line = client
+            .handle_request(Request::Abort { code: 3, message: "it broke".into(), lost: Some(Lost::Rank(7)) })
+            .unwrap();
         assert_eq!(line, b"cmd=abort exitcode=3 message=it_broke lost=7\n");
     }
 

@@ -26,3 +26,29 @@ pub const PROCESS_MAPPING: &str = "PMI_process_mapping";
 /// A request that only our own launcher understands, and its answer.
 const SPAWN: &str = "weft_spawn";
 const SPAWNED: &str = "weft_spawn_result";
+
+/// What a rank had lost before it aborted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Lost {
+    /// Another rank of its job.
+    Rank(usize),
+    /// A process of another job only: one that this job has spawned, say.
+    Elsewhere,
+}
+
+const ELSEWHERE: &str = "other";
+
+impl Lost {
+    fn parse(text: &str) -> Option<Self> {
+        if text == ELSEWHERE { Some(Self::Elsewhere) } else { text.parse().ok().map(Self::Rank) }
+    }
+}
+
+impl std::fmt::Display for Lost {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Rank(rank) => write!(f, "{rank}"),
+            Self::Elsewhere => f.write_str(ELSEWHERE),
+        }
+    }
+}

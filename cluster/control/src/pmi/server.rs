@@ -1,6 +1,6 @@
 //! The launcher's half of PMI-1: answers the ranks of one job.
 
-use super::{Fields, KEY_MAX, KVSNAME_MAX, LINE_MAX, LineBuffer, PROCESS_MAPPING, VALUE_MAX};
+use super::{Fields, KEY_MAX, KVSNAME_MAX, LINE_MAX, LineBuffer, Lost, PROCESS_MAPPING, VALUE_MAX};
 use std::collections::HashMap;
 use std::collections::VecDeque;
 
@@ -15,7 +15,7 @@ pub enum Event {
     Finalised { rank: usize },
     /// The rank asks to end the whole job (`MPI_Abort`).
     /// It says so when it has lost another one before.
-    Abort { rank: usize, code: i32, message: String, lost: Option<usize> },
+    Abort { rank: usize, code: i32, message: String, lost: Option<Lost> },
     /// The rank asks for another launcher, which gets its order at this door.
     Spawn { rank: usize, door: String },
     /// The rank broke the protocol; nothing more of it is read.
@@ -233,7 +233,8 @@ impl Server {
     fn on_abort(&mut self, rank: usize, fields: &Fields) {
         let code = fields.number("exitcode").unwrap_or(1);
         let message = fields.value("message").or(fields.value("error_msg")).unwrap_or("").to_owned();
-        let lost = fields.number("lost").filter(|lost| *lost < self.clients.len());
+        let lost = fields.value("lost").and_then(Lost::parse);
+        let lost = lost.filter(|lost| !matches!(lost, Lost::Rank(rank) if *rank >= self.clients.len()));
         self.events.push_back(Event::Abort { rank, code, message, lost });
     }
 
@@ -433,7 +434,8 @@ mod tests {
     fn abort_carries_code_and_message() {
         let events = ask(&mut server(1), 0, "cmd=abort exitcode=7 message=why");
         assert_eq!(events, [Event::Abort { rank: 0, code: 7, message: "why".into(), lost: None }]);
-        for (told, lost) in [("1", Some(1)), ("2", None), ("-1", None)] {
+        let cases = [("1", Some(Lost::Rank(1))), ("2", None), ("-1", None), ("other", Some(Lost::Elsewhere))];
+        for (told, lost) in cases {
             let events = ask(&mut server(2), 0, &format!("cmd=abort exitcode=7 lost={told}"));
             assert_eq!(events, [Event::Abort { rank: 0, code: 7, message: String::new(), lost }]);
         }

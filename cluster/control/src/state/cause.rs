@@ -4,7 +4,7 @@
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Cause {
     Killed { signal: i32 },
-    OutOfMemory,
+    OutOfMemory { is_sure: bool },
     Exited { code: i32 },
     ExitedAfterFinalize { code: i32 },
     NotFinalised,
@@ -23,7 +23,7 @@ impl Cause {
         match self {
             Self::Killed { signal } | Self::Interrupted { signal } => 128 + signal,
             // That of SIGKILL.
-            Self::OutOfMemory => 128 + 9,
+            Self::OutOfMemory { .. } => 128 + 9,
             Self::Exited { code } | Self::ExitedAfterFinalize { code } => *code,
             // The system keeps the lowest 8 bits of a code, and an abort must never look like success.
             Self::Aborted { code, .. } => match code & 0xff {
@@ -42,9 +42,14 @@ impl std::fmt::Display for Cause {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Self::Killed { signal } => write!(f, "was killed by signal {signal} ({})", signal_text(*signal)),
-            Self::OutOfMemory => {
+            Self::OutOfMemory { is_sure: true } => {
                 write!(f, "was killed by the kernel (signal 9), because the memory of its control group ran out")
             }
+            Self::OutOfMemory { is_sure: false } => write!(
+                f,
+                "was killed by signal 9 ({}), which may have been by the kernel: the memory of its control group ran out",
+                signal_text(9)
+            ),
             Self::Exited { code } => write!(f, "exited with code {code}"),
             Self::ExitedAfterFinalize { code } => write!(f, "exited with code {code} after MPI_Finalize"),
             Self::NotFinalised => write!(f, "exited after MPI_Init without MPI_Finalize"),

@@ -57,11 +57,16 @@ fn leaving_without_finalize_is_a_failure() {
 #[test]
 fn want_of_memory_is_named_and_counts_as_the_signal() {
     let mut job = running(2);
-    assert_eq!(job.handle_exit(1, Exit::OutOfMemory), Decision::EndOthers);
+    assert_eq!(job.handle_exit(1, Exit::OutOfMemory { is_sure: true }), Decision::EndOthers);
     assert_eq!(job.exit_code(), 137);
     let line =
         "rank 1 (pid 101) on h was killed by the kernel (signal 9), because the memory of its control group ran out";
     assert_eq!(job.report()[0], line);
+    let mut other = running(2);
+    assert_eq!(other.handle_exit(1, Exit::OutOfMemory { is_sure: false }), Decision::EndOthers);
+    let line = "rank 1 (pid 101) on h was killed by signal 9 (killed by force), which may have been by the kernel: the memory \
+                of its control group ran out";
+    assert_eq!((other.exit_code(), other.report()[0].as_str()), (137, line));
 }
 
 #[test]
@@ -138,7 +143,7 @@ proptest! {
             None => 0,
             Some(Exit::Code(code)) => *code,
             Some(Exit::Signal(signal)) => 128 + signal,
-            Some(Exit::OutOfMemory) => 137,
+            Some(Exit::OutOfMemory { .. }) => 137,
         });
         prop_assert_eq!(job.report().is_empty(), first.is_none());
     }
@@ -183,13 +188,37 @@ fn an_abort_ends_also_a_job_that_goes_on() {
 #[test]
 fn who_aborts_for_want_of_another_waits_for_what_became_of_that_one() {
     let mut job = running(3);
-    assert_eq!(job.handle_abort(1, 58, "", Some(0)), Decision::AwaitCause);
-    assert_eq!(job.handle_abort(2, 58, "", Some(1)), Decision::AwaitCause, "a consequence of a consequence");
+    assert_eq!(job.handle_abort(1, 58, "", Some(Lost::Rank(0))), Decision::AwaitCause);
+    assert_eq!(
+        job.handle_abort(2, 58, "", Some(Lost::Rank(1))),
+        Decision::AwaitCause,
+        "a consequence of a consequence"
+    );
     assert_eq!(job.handle_exit(1, Exit::Code(58)), Decision::Continue);
     assert_eq!(job.handle_exit(0, Exit::Signal(9)), Decision::EndOthers);
     assert_eq!(job.handle_exit(2, Exit::Code(58)), Decision::Continue);
     assert_eq!((job.exit_code(), job.handle_no_cause()), (137, Decision::Continue));
     assert_eq!(job.report(), ["rank 0 (pid 100) on h was killed by signal 9 (killed by force)"]);
+}
+
+/// A child was ended because a parent was lost, and another parent aborts for want of the child.
+#[test]
+fn who_aborts_for_want_of_another_job_s_process_waits_for_what_became_of_its_own() {
+    let mut job = running(3);
+    assert_eq!(job.handle_abort(2, 58, "", Some(Lost::Elsewhere)), Decision::AwaitCause);
+    assert_eq!(job.handle_exit(2, Exit::Code(58)), Decision::Continue);
+    assert_eq!(job.handle_exit(0, Exit::Signal(9)), Decision::EndOthers);
+    assert_eq!(job.report()[0], "rank 0 (pid 100) on h was killed by signal 9 (killed by force)");
+
+    let mut nothing_came = running(2);
+    assert_eq!(nothing_came.handle_abort(1, 58, "", Some(Lost::Elsewhere)), Decision::AwaitCause);
+    assert_eq!(nothing_came.handle_no_cause(), Decision::EndOthers);
+    assert_eq!(nothing_came.exit_code(), 58);
+
+    let mut nobody_is_left = running(2);
+    assert_eq!(nobody_is_left.handle_abort(0, 58, "", Some(Lost::Elsewhere)), Decision::AwaitCause);
+    assert_eq!(nobody_is_left.handle_exit(1, Exit::Code(0)), Decision::EndOthers);
+    assert_eq!(running(1).handle_abort(0, 58, "", Some(Lost::Elsewhere)), Decision::EndOthers);
 }
 
 #[test]
@@ -198,7 +227,7 @@ fn an_abort_counts_where_no_cause_is_found() {
     let begin = || {
         let mut job = running(2);
         [0, 1].into_iter().for_each(|rank| _ = job.handle_initialised(rank));
-        assert_eq!(job.handle_abort(1, 58, "", Some(0)), Decision::AwaitCause);
+        assert_eq!(job.handle_abort(1, 58, "", Some(Lost::Rank(0))), Decision::AwaitCause);
         job
     };
     let mut nothing_came = begin();
@@ -212,12 +241,12 @@ fn an_abort_counts_where_no_cause_is_found() {
 
     // Each has lost the other: the first to say so.
     let mut both = begin();
-    assert_eq!(both.handle_abort(0, 59, "", Some(1)), Decision::AwaitCause);
+    assert_eq!(both.handle_abort(0, 59, "", Some(Lost::Rank(1))), Decision::AwaitCause);
     assert_eq!(both.handle_exit(0, Exit::Code(59)), Decision::Continue);
     assert_eq!(both.handle_exit(1, Exit::Code(58)), Decision::EndOthers);
     assert_eq!((both.exit_code(), both.report()[0].as_str()), (58, aborted));
 
     let mut known = running(2);
     assert_eq!(known.handle_exit(0, Exit::Signal(9)), Decision::EndOthers);
-    assert_eq!(known.handle_abort(1, 58, "", Some(0)), Decision::Continue);
+    assert_eq!(known.handle_abort(1, 58, "", Some(Lost::Rank(0))), Decision::Continue);
 }

@@ -7,7 +7,7 @@ use std::os::unix::net::UnixStream;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
-use weft_cluster::pmi::{Client, ClientError, Reply, Request};
+use weft_cluster::pmi::{Client, ClientError, Lost, Reply, Request};
 use weft_device::sys;
 
 /// The manager does not do its part. Blast radius: the job.
@@ -24,14 +24,18 @@ pub enum ManagerError {
 /// How long an abort waits for the program's output to be read.
 const LAST_WORDS: Duration = Duration::from_millis(200);
 
-/// The first rank that this process has lost, plus one. Only our own launcher is told.
+/// The first rank that this process has lost, plus one, or else [`ELSEWHERE`]. Only our own launcher is told.
 static LOST: AtomicU32 = AtomicU32::new(0);
+/// A process of another job is lost.
+const ELSEWHERE: u32 = u32::MAX;
 static LAUNCHED: AtomicBool = AtomicBool::new(false);
 
-/// A rank of our job is lost: what follows may be its consequence.
+/// A rank of our job is lost, or a process of another one: what follows may be its consequence.
 #[cold]
-pub(crate) fn note_lost(rank: u32) {
-    let _ = LOST.compare_exchange(0, rank + 1, Ordering::Relaxed, Ordering::Relaxed);
+pub(crate) fn note_lost(rank: Option<u32>) {
+    let free = if rank.is_some() { [0, ELSEWHERE] } else { [0, 0] };
+    let lost = rank.map_or(ELSEWHERE, |rank| rank + 1);
+    let _ = LOST.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |before| free.contains(&before).then_some(lost));
 }
 
 /// The socket for an abort, which may come at any time from any thread.
@@ -155,8 +159,13 @@ fn check_version(reply: &Reply) -> Result<(), ManagerError> {
     }
 }
 
-fn first_lost() -> Option<u32> {
-    LOST.load(Ordering::Relaxed).checked_sub(1).filter(|_| LAUNCHED.load(Ordering::Relaxed))
+fn first_lost() -> Option<Lost> {
+    let lost = match LOST.load(Ordering::Relaxed) {
+        0 => return None,
+        ELSEWHERE => Lost::Elsewhere,
+        rank => Lost::Rank(rank as usize - 1),
+    };
+    LAUNCHED.load(Ordering::Relaxed).then_some(lost)
 }
 
 /// Ends the whole job with this exit code, 1 to 255, and says why. Where nobody started us the process ends alone.

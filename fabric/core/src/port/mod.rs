@@ -232,8 +232,8 @@ impl Port {
             return;
         }
         self.lost[peer as usize] = Some(fault);
-        if peer < self.ranks && fault == Fault::PeerLost {
-            crate::join::note_lost(peer);
+        if fault == Fault::PeerLost {
+            crate::join::note_lost((peer < self.ranks).then_some(peer));
         }
         tell(events::Kind::Lost, || Event::Lost { peer });
         let posted = self.matcher.handle_peer_lost(peer).into_iter().map(RequestId);
