@@ -180,6 +180,23 @@ fn small_stack_is_enough() {
 }
 
 #[test]
+fn a_command_line_is_read_where_no_thread_can_be_made() {
+    let program = weft_tests::build::c_program(std::path::Path::new("cc"), "tests/c/launcher/no_threads.c");
+    let script = |limit: &str| {
+        let weft = weft_tests::build::weft().display();
+        let script = format!("{limit}; exec {} {weft} run --bind none -n 2 echo rank", program.display());
+        finish(std::process::Command::new("sh").args(["-c", &script]))
+    };
+    let done = script("ulimit -Ss 8192");
+    assert_eq!((done.code, &*done.out, &*done.err), (0, "rank\nrank\n", ""));
+    let done = script("ulimit -s 64");
+    assert_eq!((done.code, &*done.out, done.err.lines().count()), (1, "", 1), "{}", done.err);
+    for words in ["weft: the command line cannot be read", "no thread can be made", "65536 bytes", "(ulimit -s)"] {
+        assert!(done.err.contains(words), "{words}: {}", done.err);
+    }
+}
+
+#[test]
 fn what_a_rank_without_input_reads_is_named_where_it_is_missing() {
     let script =
         format!("mount -t tmpfs none /dev && exec {} run --bind none -n 2 true", weft_tests::build::weft().display());

@@ -164,13 +164,35 @@ fn weft(arguments: Vec<OsString>) -> Result<i32> {
     })
 }
 
-/// Reads a command line on a stack of the usual size: the parser needs more than some users allow (`ulimit -s 64`). The
-/// thread is gone before anything else begins.
+/// Stack that the parser is given. It needs more than some users allow (`ulimit -s 64`).
+const STACK: usize = 2 << 20;
+
+/// Reads a command line on a stack of its own, by a thread that is gone before anything else begins; where none can be made
+/// (`ulimit -u`, a sandbox), here.
 fn parse<P: Parser + Send>(words: &[OsString]) -> Result<P, clap::Error> {
-    std::thread::scope(|scope| match scope.spawn(|| P::try_parse_from(words)).join() {
-        Ok(parsed) => parsed,
-        Err(panic) => std::panic::resume_unwind(panic),
+    let thread = std::thread::Builder::new().stack_size(STACK);
+    std::thread::scope(|scope| {
+        match thread.spawn_scoped(scope, || P::try_parse_from(words)).map(|thread| thread.join()) {
+            Ok(Ok(parsed)) => parsed,
+            Ok(Err(panic)) => std::panic::resume_unwind(panic),
+            Err(error) => {
+                let limits = std::fs::read_to_string("/proc/self/limits").unwrap_or_default();
+                if let Some(bytes) = stack_allowed(&limits).filter(|bytes| *bytes < STACK) {
+                    eprintln!(
+                        "weft: the command line cannot be read: no thread can be made ({error}), and the stack may have {bytes} \
+                     bytes only (ulimit -s), less than {STACK}"
+                    );
+                    std::process::exit(1);
+                }
+                P::try_parse_from(words)
+            }
+        }
     })
+}
+
+/// To how many bytes the stack of a process with these limits may grow, if that is a number.
+fn stack_allowed(limits: &str) -> Option<usize> {
+    limits.lines().find_map(|line| line.strip_prefix("Max stack size")?.split_whitespace().next()?.parse().ok())
 }
 
 /// Ends with one line that says what is wrong with the command line; help and version are printed as they are.
@@ -205,6 +227,13 @@ mod tests {
         let line = one_line(&error.to_string());
         assert!(line.starts_with("unexpected argument '--tag-outptu' found"), "{line}");
         assert!(line.contains("'--tag-output'") && !line.contains('\n'), "{line}");
+    }
+
+    #[test]
+    fn limit_of_the_stack_is_read() {
+        let limits = |stack: &str| format!("Limit  Soft Limit  Hard Limit  Units\nMax stack size  {stack}  bytes\n");
+        assert_eq!(stack_allowed(&limits("65536  unlimited")), Some(65536));
+        assert_eq!(stack_allowed(&limits("unlimited  unlimited")), None);
     }
 
     #[test]

@@ -14,8 +14,25 @@ use anyhow::{Context, Result, bail};
 
 /// The source, in the folder of headers.
 const SOURCE: &str = "include/fortran/weft_mpi.f90";
-/// The last module that the compiler writes.
-const LAST: &str = "mpi_f08.mod";
+
+struct Source {
+    path: PathBuf,
+    /// The files that a compiler makes of it.
+    files: Vec<String>,
+}
+
+impl Source {
+    fn new(path: PathBuf, text: &[u8]) -> Self {
+        let text = String::from_utf8_lossy(text);
+        let names = text.lines().filter_map(|line| line.strip_prefix("module "));
+        Self { path, files: names.map(|name| format!("{}.mod", name.trim())).collect() }
+    }
+
+    /// Whether a folder has all of them: who cleans folders for temporary files takes some and leaves others.
+    fn is_made_in(&self, folder: &Path) -> bool {
+        self.files.iter().all(|file| folder.join(file).exists())
+    }
+}
 
 /// The folder with the modules for this compiler.
 ///
@@ -23,9 +40,9 @@ const LAST: &str = "mpi_f08.mod";
 /// There is no such compiler, it is none that we know, or it does not take the source.
 pub fn modules(prefix: &Path, compiler: &[OsString]) -> Result<PathBuf> {
     let version = version(compiler)?;
-    let source = prefix.join(SOURCE);
-    let text = fs::read(&source).with_context(|| format!("cannot read {}", source.display()))?;
-    let name = folder_name(&version, &text);
+    let path = prefix.join(SOURCE);
+    let text = fs::read(&path).with_context(|| format!("cannot read {}", path.display()))?;
+    let (name, source) = (folder_name(&version, &text), Source::new(path, &text));
     let places = [Some(prefix.join("include/fortran")), cache()];
     let places: Vec<PathBuf> = places.into_iter().flatten().map(|place| place.join(&name)).collect();
     found_or_made(&places, &source, compiler).or_else(|why| {
@@ -37,8 +54,8 @@ pub fn modules(prefix: &Path, compiler: &[OsString]) -> Result<PathBuf> {
 }
 
 /// The first of the places that has the modules, or else the first where they can be made.
-fn found_or_made(places: &[PathBuf], source: &Path, compiler: &[OsString]) -> Result<PathBuf> {
-    if let Some(made) = places.iter().find(|place| place.join(LAST).exists()) {
+fn found_or_made(places: &[PathBuf], source: &Source, compiler: &[OsString]) -> Result<PathBuf> {
+    if let Some(made) = places.iter().find(|place| source.is_made_in(place)) {
         return Ok(made.clone());
     }
     let mut refused = None;
@@ -125,17 +142,22 @@ fn fresh_name(place: &Path) -> PathBuf {
     name.into()
 }
 
-/// Makes the modules beside their place and renames them there, so that whoever finds the folder finds all of it.
-fn make(place: &Path, source: &Path, compiler: &[OsString]) -> Result<()> {
+/// Makes the modules beside their place and renames them there, so that whoever finds one finds all of it. A folder that is
+/// there and has lost some gets all of them again, one by one: somebody may be reading them.
+fn make(place: &Path, source: &Source, compiler: &[OsString]) -> Result<()> {
     let fresh = fresh_name(place);
     fs::create_dir_all(&fresh).with_context(|| format!("cannot make {}", fresh.display()))?;
-    let made = compile(&fresh, source, compiler);
+    let made = compile(&fresh, &source.path, compiler);
     // Another one may have been quicker.
     if made.is_err() || fs::rename(&fresh, place).is_err() {
+        let is_wanted = made.is_ok() && !source.is_made_in(place);
+        for file in source.files.iter().filter(|_| is_wanted) {
+            let _ = fs::rename(fresh.join(file), place.join(file));
+        }
         let _ = fs::remove_dir_all(&fresh);
     }
     made?;
-    if place.join(LAST).exists() { Ok(()) } else { bail!("cannot make {}", place.display()) }
+    if source.is_made_in(place) { Ok(()) } else { bail!("cannot make {}", place.display()) }
 }
 
 fn compile(folder: &Path, source: &Path, compiler: &[OsString]) -> Result<()> {
@@ -216,10 +238,28 @@ mod tests {
         let here = env::current_dir().expect("there is one");
         let up: PathBuf = here.components().skip(1).map(|_| "..").collect();
         let relative = up.join(compiler.strip_prefix("/").expect("absolute")).into_os_string();
-        make(&place, Path::new("source.f90"), &[relative, "-c".into(), script.into()]).expect("made");
-        assert!(place.join(LAST).exists());
+        let source = Source::new("source.f90".into(), b"module mpi_f08\n");
+        make(&place, &source, &[relative, "-c".into(), script.into()]).expect("made");
+        assert!(place.join("mpi_f08.mod").exists());
         let left = fs::read_dir(folder.path()).expect("a folder").count();
         assert_eq!(left, 2, "the compiler and the modules");
+    }
+
+    #[test]
+    fn a_folder_that_has_lost_some_modules_gets_them_again() {
+        let folder = tempfile::TempDir::new().expect("there is room for a folder");
+        let place = folder.path().join("made");
+        let source = Source::new("source.f90".into(), b"! Interfaces\nmodule one\nend module one\nmodule two\n");
+        assert_eq!(source.files, ["one.mod", "two.mod"]);
+        let script = "touch \"$2/one.mod\" \"$2/two.mod\"";
+        let compiler = ["/bin/sh".into(), "-c".into(), script.into()];
+        let places = [place.clone()];
+        for lost in [&[][..], &["one.mod"], &["two.mod"], &["one.mod", "two.mod"]] {
+            lost.iter().for_each(|file| fs::remove_file(place.join(file)).expect("it was made"));
+            assert_eq!(found_or_made(&places, &source, &compiler).expect("made"), place);
+            assert!(["one.mod", "two.mod"].iter().all(|file| place.join(file).exists()), "{lost:?}");
+        }
+        assert_eq!(fs::read_dir(folder.path()).expect("a folder").count(), 1, "nothing else is left");
     }
 
     #[test]

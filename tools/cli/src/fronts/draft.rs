@@ -20,6 +20,14 @@ pub struct Part {
     pub hosts: Option<Listed>,
 }
 
+impl Part {
+    /// Hosts that an option has listed.
+    pub fn add_hosts(&mut self, listed: Listed) -> Result<(), Slip> {
+        self.hosts = Some(listed.behind(self.hosts.take())?);
+        Ok(())
+    }
+}
+
 /// A job in the making.
 pub struct Draft {
     pub front: String,
@@ -42,6 +50,10 @@ pub struct Draft {
     pub stdin_default: StdinTo,
     /// Patterns or paths for standard output and standard error.
     pub streams: [Destination; 2],
+    /// Patterns for the same, each with its option, that are opened when all options are read.
+    pub patterns: [Option<(String, PathBuf)>; 2],
+    /// Files with options that were read.
+    pub files: Vec<PathBuf>,
     pub keep_going: bool,
     pub timeout: Option<Duration>,
     pub verbose: bool,
@@ -70,6 +82,8 @@ impl Draft {
             stdin: None,
             stdin_default: StdinTo::Rank(0),
             streams: Default::default(),
+            patterns: Default::default(),
+            files: Vec::new(),
             keep_going: defaults.keep_going,
             timeout: defaults.timeout,
             verbose: false,

@@ -66,28 +66,51 @@ fn gather(option: &str, given: impl Iterator<Item = String>) -> Result<Listed, S
     let mut listed = Listed { hosts: Vec::new(), counted: false, option: option.to_owned() };
     for given in given {
         let hosts = parse_list(&given).map_err(|error| format!("{option}: {error}"))?;
-        listed.counted |= given.contains(':');
-        for host in hosts {
-            match listed.hosts.iter_mut().find(|other| other.name == host.name) {
-                Some(other) => other.slots += host.slots,
-                None => listed.hosts.push(host),
-            }
-        }
+        listed.add(hosts, given.contains(':'));
     }
     (!listed.hosts.is_empty()).then_some(listed).ok_or_else(|| format!("{option}: no host is listed"))
 }
 
 impl Listed {
+    fn add(&mut self, hosts: Vec<Host>, counted: bool) {
+        self.counted |= counted;
+        for host in hosts {
+            match self.hosts.iter_mut().find(|other| other.name == host.name) {
+                Some(other) => other.slots += host.slots,
+                None => self.hosts.push(host),
+            }
+        }
+    }
+
+    /// This list behind one that the same program had before. Those of `-host` add up, as for Open MPI; of all others there
+    /// may be one, as for MPICH.
+    pub fn behind(self, before: Option<Self>) -> Result<Self, Slip> {
+        let Some(mut before) = before else { return Ok(self) };
+        let adds_up = |listed: &Self| ["-H", "-host", "--H", "--host"].contains(&listed.option.as_str());
+        if !adds_up(&before) || !adds_up(&self) {
+            return Err(format!("{}: {} lists hosts already; only -host may stand twice", self.option, before.option));
+        }
+        before.add(self.hosts, self.counted);
+        Ok(before)
+    }
+
+    /// Without those of another list. A host is named as it was listed.
+    pub fn leave_out(&mut self, others: &Self) {
+        self.hosts.retain(|host| !others.hosts.iter().any(|other| other.name == host.name));
+    }
+
     fn slots(&self) -> usize {
         self.hosts.iter().map(|host| host.slots).sum()
     }
 
     /// All of them are names of this host.
     pub fn is_here(&self) -> bool {
-        let here = weft_agent::host_name();
-        let short = here.split('.').next().unwrap_or_default();
-        let names = ["localhost", "127.0.0.1", "::1", here.as_str(), short];
-        self.hosts.iter().all(|host| names.contains(&host.name.as_str()))
+        self.hosts.iter().all(is_here)
+    }
+
+    /// One of them at least is.
+    pub fn names_here(&self) -> bool {
+        self.hosts.iter().any(is_here)
     }
 
     /// The host of each of so many ranks. Those beyond the slots begin again with the first, unless slots were given.
@@ -102,6 +125,12 @@ impl Listed {
         let places = places.map_err(|error| format!("{}: {error}; --oversubscribe takes more", self.option))?;
         Ok((0..ranks).map(|rank| places[rank % places.len()]).collect())
     }
+}
+
+fn is_here(host: &Host) -> bool {
+    let here = weft_agent::host_name();
+    let short = here.split('.').next().unwrap_or_default();
+    ["localhost", "127.0.0.1", "::1", here.as_str(), short].contains(&host.name.as_str())
 }
 
 /// How many ranks a program has that does not say it.

@@ -14,6 +14,9 @@ use crate::{EXIT_USAGE, run};
 use clap::Args;
 use options::{Table, Words, Wrong};
 use std::ffi::OsString;
+use std::fs::File;
+use std::path::Path;
+use weft_agent::Destination;
 
 /// Whatever stands after the front's name: the options are read by hand, since they have long names behind one dash.
 #[derive(Args)]
@@ -76,6 +79,13 @@ fn read_options<B>(
         slips.insert(0, options::unknown_ones(&unknown, help));
     }
     slips
+}
+
+/// One file for the output of all ranks, which the launcher writes.
+fn for_all(option: &str, path: &Path) -> Result<Destination, Slip> {
+    let file =
+        File::create(path).map_err(|error| format!("{option} '{}' cannot be written: {error}", path.display()))?;
+    Ok(Destination::MergedInto(file))
 }
 
 fn is_program(word: &OsString) -> bool {

@@ -2,7 +2,7 @@
 
 use super::draft::Draft;
 use super::options::{Given, Section, Spelling, Table, Words, known};
-use super::{Slip, Wish, hosts, placing, read_options, version};
+use super::{Slip, Wish, for_all, hosts, placing, read_options, version};
 use crate::run;
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -60,7 +60,7 @@ pub(super) const TABLE: Table<Becomes> = Table {
                 known("env", "NAME VALUE", B::Own, "set a variable for its ranks"),
                 known("x", "NAME[=VALUE]", B::Variable, "the same, or pass on one that is set here"),
                 known("wdir wd", "DIR", B::Directory, "directory to start in"),
-                known("H host hosts", "LIST", B::Hosts, "hosts, NAME or NAME:SLOTS, with commas"),
+                known("H host hosts", "LIST", B::Hosts, "hosts, NAME or NAME:SLOTS, with commas; several -host add up"),
                 known(
                     "f hostfile machinefile default-hostfile",
                     "FILE",
@@ -113,7 +113,7 @@ pub(super) const TABLE: Table<Becomes> = Table {
                     "outfile-pattern",
                     "FILE",
                     B::Pattern(0),
-                    "write each rank's standard output there; %r is the rank",
+                    "write each rank's standard output there; %r is the rank (without it, one file for all)",
                 ),
                 known("errfile-pattern", "FILE", B::Pattern(1), "the same for standard error"),
                 known("s stdin", "WHO", B::Stdin, "who gets standard input: a rank, all or none (0)"),
@@ -249,6 +249,7 @@ pub(super) fn read(front: &str, arguments: &[OsString]) -> Result<Wish, Vec<Slip
             }
         }
     }
+    open_patterns(&mut draft).map_err(|slip| vec![slip])?;
     draft.finish().map_err(|slip| vec![slip])
 }
 
@@ -260,8 +261,8 @@ fn apply(draft: &mut Draft, given: &Given<Becomes>, words: &mut Words) -> Result
         B::Own => draft.set_own_variable(option, value, &given.values[1])?,
         B::ForAll => draft.set_variable(option, value, &given.values[1])?,
         B::Directory => draft.set_directory(value),
-        B::Hosts => draft.part.hosts = Some(hosts::read_list(option, value)?),
-        B::HostFile => draft.part.hosts = Some(hosts::read_file(option, value)?),
+        B::Hosts => draft.part.add_hosts(hosts::read_list(option, value)?)?,
+        B::HostFile => draft.part.add_hosts(hosts::read_file(option, value)?)?,
         B::PerHost => draft.set_per_host(option, value)?,
         B::OnePerHost => draft.per_host = Some(1),
         B::PerSocket => draft.countless = Some(option.to_owned()),
@@ -276,12 +277,12 @@ fn apply(draft: &mut Draft, given: &Given<Becomes>, words: &mut Words) -> Result
         B::Tag => draft.tag = true,
         B::Output => write_output(draft, option, value),
         B::Files => draft.write_files_in(value),
-        B::Pattern(stream) => draft.streams[stream] = Destination::Each(pattern(option, value)?),
+        B::Pattern(stream) => draft.patterns[stream] = Some((option.to_owned(), pattern(option, value)?)),
         B::Stdin => draft.stdin = Some(value.to_owned()),
         B::Timeout => draft.set_timeout(option, value)?,
         B::KeepGoing => draft.keep_going(),
         B::Universe => promise(draft, option, value)?,
-        B::ConfigFile => insert_file(option, value, words)?,
+        B::ConfigFile => insert_file(draft, option, value, words)?,
         B::Verbose => draft.verbose = true,
         B::Version => draft.text = Some(version(&draft.front)),
         B::Help => draft.text = Some(help()),
@@ -314,6 +315,24 @@ fn write_output(draft: &mut Draft, option: &str, list: &str) {
     }
 }
 
+/// With the rank in it a pattern is a file for each rank, which its host writes. Another one is a file for all, which the
+/// launcher writes; both streams may share it.
+fn open_patterns(draft: &mut Draft) -> Result<(), Slip> {
+    let patterns = std::mem::take(&mut draft.patterns).map(|given| given.filter(|_| draft.text.is_none()));
+    let same = matches!(&patterns, [Some((_, out)), Some((_, err))] if out == err);
+    for (stream, given) in patterns.into_iter().enumerate() {
+        let Some((option, path)) = given else { continue };
+        draft.streams[stream] = match &draft.streams[0] {
+            _ if path.to_string_lossy().contains("%r") => Destination::Each(path),
+            Destination::MergedInto(file) if same && stream == 1 => {
+                Destination::MergedInto(file.try_clone().map_err(|error| format!("{option}: {error}"))?)
+            }
+            _ => for_all(&option, &path)?,
+        };
+    }
+    Ok(())
+}
+
 /// Hydra's pattern in ours.
 fn pattern(option: &str, given: &str) -> Result<PathBuf, Slip> {
     let mut after = given.split('%').skip(1);
@@ -333,8 +352,14 @@ fn promise(draft: &mut Draft, option: &str, given: &str) -> Result<(), Slip> {
 
 /// The programs of a file come where the option stands, with `:` between them. A backslash at the end of a line joins
 /// it with the next one.
-fn insert_file(option: &str, file: &str, rest: &mut Words) -> Result<(), Slip> {
-    let text = std::fs::read_to_string(file).map_err(|error| format!("{option} '{file}' cannot be read: {error}"))?;
+fn insert_file(draft: &mut Draft, option: &str, file: &str, rest: &mut Words) -> Result<(), Slip> {
+    let unreadable = |error| format!("{option} '{file}' cannot be read: {error}");
+    let path = std::fs::canonicalize(file).map_err(unreadable)?;
+    if draft.files.contains(&path) {
+        return Err(format!("{option} '{file}' was read before; such a file is read once and may not name itself"));
+    }
+    let text = std::fs::read_to_string(&path).map_err(unreadable)?;
+    draft.files.push(path);
     let mut inserted = Words::new();
     let text = text.replace("\\\n", " ");
     for line in text.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with('#')) {

@@ -1,13 +1,14 @@
 //! `weft srun`: what scripts for Slurm say to its `srun`, on this host or on those of `-w`.
 
 use super::draft::Draft;
+use super::hosts::Listed;
 use super::options::{Given, Section, Spelling, Table, Words, known};
-use super::{Slip, Wish, hosts, placing, read_options, version};
+use super::{Slip, Wish, for_all, hosts, placing, read_options, version};
 use std::ffi::OsString;
-use std::fs::File;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 use weft_agent::Destination;
+use weft_cluster::hosts::Map;
 use weft_cluster::job::{StdinTo, parse_count};
 
 /// What an option comes to.
@@ -18,6 +19,7 @@ pub(super) enum Becomes {
     PerHost,
     Threads,
     Hosts,
+    Exclude,
     Distribution,
     Label,
     Output(usize),
@@ -52,7 +54,13 @@ pub(super) const TABLE: Table<Becomes> = Table {
                 known("ntasks-per-node", "N", B::PerHost, "ranks for each host"),
                 known("c cpus-per-task", "N", B::Threads, "cores that a rank needs: of more than one, it is not bound"),
                 known("w nodelist", "LIST", B::Hosts, "hosts, with commas; node[1-4,7] stands for several"),
-                known("m distribution", "HOW", B::Distribution, "block, or cyclic: one for each host in turn"),
+                known("x exclude", "LIST", B::Exclude, "hosts of -w that are left out"),
+                known(
+                    "m distribution",
+                    "HOW",
+                    B::Distribution,
+                    "block; cyclic: one for each host in turn; plane=N: N for each in turn",
+                ),
                 known("l label", "", B::Label, "begin every line of output with its rank"),
                 known(
                     "o output",
@@ -88,7 +96,7 @@ pub(super) const TABLE: Table<Becomes> = Table {
                 known("mpi", "HOW", B::Ignored, BY_PMI),
                 known("exclusive", "[=WHO]", B::Ignored, NOTHING_RESERVED),
                 known(
-                    "mem mem-per-cpu gres gpus gpus-per-node gpus-per-task tmp C constraint x exclude",
+                    "mem mem-per-cpu gres gpus gpus-per-node gpus-per-task tmp C constraint",
                     "WHAT",
                     B::Ignored,
                     NOTHING_RESERVED,
@@ -139,8 +147,9 @@ pub fn main(front: &str, arguments: &[OsString]) -> i32 {
 #[derive(Default)]
 struct Own {
     nodes: Option<usize>,
-    /// One rank for each host in turn; otherwise hosts are filled, each with as many.
-    cyclic: bool,
+    /// So many ranks for each host in turn; otherwise hosts are filled, each with as many.
+    plane: Option<usize>,
+    excluded: Option<Listed>,
     /// As given, for standard output and standard error.
     files: [Option<String>; 2],
 }
@@ -183,7 +192,8 @@ fn apply(draft: &mut Draft, own: &mut Own, given: &Given<Becomes>) -> Result<(),
             draft.environment.push(("SLURM_CPUS_PER_TASK".to_owned(), value.to_owned()));
         }
         B::Hosts => draft.part.hosts = Some(hosts::read_node_list(option, value)?),
-        B::Distribution => own.cyclic = value.starts_with("cyclic"),
+        B::Exclude => own.excluded = Some(hosts::read_node_list(option, value)?),
+        B::Distribution => own.plane = distribution(option, value)?,
         B::Label => draft.tag = true,
         B::Output(stream) => own.files[stream] = Some(value.to_owned()),
         B::Input => draft.stdin = Some(value.to_owned()),
@@ -201,8 +211,43 @@ fn apply(draft: &mut Draft, own: &mut Own, given: &Given<Becomes>) -> Result<(),
     Ok(())
 }
 
+/// How many ranks go to each host in turn, by the first word; the others are about places within a host.
+fn distribution(option: &str, given: &str) -> Result<Option<usize>, Slip> {
+    let first = given.split([':', ',']).next().unwrap_or_default();
+    match first.to_lowercase().as_str() {
+        "block" | "*" | "pack" | "nopack" => Ok(None),
+        "cyclic" => Ok(Some(1)),
+        word => {
+            let plane = word.strip_prefix("plane=").and_then(|count| parse_count(count).ok());
+            let slip = || format!("{option} '{first}' is not known; accepted are block, cyclic and plane=N");
+            plane.map(Some).ok_or_else(slip)
+        }
+    }
+}
+
+/// Without the hosts that were excluded.
+fn leave_out(listed: Option<&mut Listed>, excluded: &Listed) -> Result<(), Slip> {
+    let option = &excluded.option;
+    match listed {
+        Some(listed) => {
+            listed.leave_out(excluded);
+            if listed.hosts.is_empty() {
+                return Err(format!("{option}: no host of -w is left"));
+            }
+        }
+        None if excluded.names_here() => {
+            return Err(format!("{option}: without -w the job runs on this host, {}", weft_agent::host_name()));
+        }
+        None => {}
+    }
+    Ok(())
+}
+
 /// So many hosts of the list; where no number of ranks is given, one for each.
 fn place(draft: &mut Draft, own: &Own) -> Result<(), Slip> {
+    if let Some(excluded) = &own.excluded {
+        leave_out(draft.part.hosts.as_mut(), excluded)?;
+    }
     let listed = draft.part.hosts.as_mut();
     let names = listed.as_ref().map_or(1, |listed| listed.hosts.len());
     let nodes = own.nodes.unwrap_or(names);
@@ -214,7 +259,10 @@ fn place(draft: &mut Draft, own: &Own) -> Result<(), Slip> {
     }
     let ranks = *draft.part.ranks.get_or_insert(nodes * draft.per_host.unwrap_or(1));
     let share = draft.per_host.unwrap_or(ranks.div_ceil(nodes));
-    draft.per_host = (!own.cyclic).then_some(share);
+    match own.plane {
+        Some(1) => (draft.map, draft.per_host) = (Map::Host, None),
+        plane => draft.per_host = Some(plane.unwrap_or(share)),
+    }
     Ok(())
 }
 
@@ -312,7 +360,5 @@ fn destination(option: &str, given: &str) -> Result<Destination, Slip> {
     if each {
         return Ok(Destination::Each(PathBuf::from(path)));
     }
-    let path = path.replace("%%", "%");
-    let file = File::create(&path).map_err(|error| format!("{option} '{path}' cannot be written: {error}"))?;
-    Ok(Destination::MergedInto(file))
+    for_all(option, Path::new(&path.replace("%%", "%")))
 }

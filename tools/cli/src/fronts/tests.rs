@@ -96,6 +96,9 @@ fn other_hosts_get_ranks_as_slots_and_maps_say() {
     assert_eq!(places("-H a:1,b:1 --oversubscribe -n 3 ./x"), "a b a");
     assert_eq!(places("-H a -n 1 ./x : -H b:2 -n 2 ./y"), "a b b");
     assert_eq!(places("-H a,b -n 1 ./x : -n 1 ./y"), "a b");
+    assert_eq!(places("-H a:2 --host b -host a:1 ./x"), "a a a b", "several add up");
+    let slip = read("-hosts a -hosts b ./x").unwrap_err();
+    assert!(slip.contains("-hosts lists hosts already") && slip.contains("-host may"), "{slip}");
     let slip = read("-H a:1,b:1 -n 3 ./x").unwrap_err();
     assert!(slip.contains("2 slots") && slip.contains("--oversubscribe"), "{slip}");
 }
@@ -127,6 +130,9 @@ fn srun_s_letters_and_names_are_understood() {
     let places = |line: &str| srun(line).unwrap().hosts.expect("other hosts").places;
     assert_eq!(places("-w a,b -n 3 ./a"), [0, 0, 1], "in blocks");
     assert_eq!(places("-w a,b -n 3 -m cyclic:block ./a"), [0, 1, 0]);
+    assert_eq!(places("-w a,b -n 7 -m plane=2 ./a"), [0, 0, 1, 1, 0, 0, 1]);
+    let names_of = |line: &str| srun(line).unwrap().hosts.expect("other hosts").names.join(" ");
+    assert_eq!(names_of("-w a[1-4] -x a2,a[4-5] -N2 ./a"), "a1 a3");
     let names = |list: &str| srun(&format!("-w {list} ./a")).unwrap().hosts.expect("other hosts").names.join(" ");
     assert_eq!(names("login,node[01-03,7],x[1-2]y"), "login node01 node02 node03 node7 x1y x2y");
     let seconds = |time: &str| srun(&format!("-t {time} ./a")).unwrap().timeout.map(|time| time.as_secs());
@@ -143,9 +149,26 @@ fn srun_s_letters_and_names_are_understood() {
         ("-n", "-n needs"),
         ("-o 3 ./a", "-o 3"),
         ("-n1 ./a : -n3 ./b", "several programs"),
+        ("-m plane ./a", "'plane'"),
+        ("-m plane=0 ./a", "'plane=0'"),
+        ("-m arbitrary ./a", "'arbitrary'"),
+        ("-w a -x a ./a", "-x: no host"),
+        ("--exclude=localhost ./a", "--exclude: without -w"),
     ] {
         assert!(srun(slip).unwrap_err().contains(word), "{slip}");
     }
+}
+
+#[test]
+fn a_file_of_options_that_names_itself_is_refused() {
+    let directory = tempfile::tempdir().unwrap();
+    let [one, other] = ["one", "other"].map(|name| directory.path().join(name));
+    std::fs::write(&one, format!("-n 1 ./a\n-configfile {}\n", other.display())).unwrap();
+    std::fs::write(&other, "-n 2 ./b\n").unwrap();
+    assert_eq!(ranks(&read(&format!("-configfile {}", one.display())).unwrap()), 3, "another one is read");
+    std::fs::write(&other, format!("-n 2 -configfile {} ./b\n", one.display())).unwrap();
+    let slip = read(&format!("-configfile {}", one.display())).unwrap_err();
+    assert!(slip.contains("one' was read before") && !slip.contains('\n'), "{slip}");
 }
 
 #[test]
@@ -159,6 +182,10 @@ fn output_goes_where_the_options_say() {
     let job = read("-errfile-pattern e%r ./a").unwrap();
     assert!(matches!(job.output.streams[0], Destination::Merged));
     assert_eq!(each(&job, 1), "e%r");
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("all");
+    let job = read(&format!("-H far,other -outfile-pattern {0} -errfile-pattern {0} ./a", file.display())).unwrap();
+    assert!(job.output.streams.iter().all(|stream| matches!(stream, Destination::MergedInto(_))), "one file for all");
     let job = srun("-o t.%t ./a").unwrap();
     assert_eq!((each(&job, 0), each(&job, 1)), ("t.%r".into(), "t.%r".into()));
 }
