@@ -157,6 +157,32 @@ fn who_becomes_another_user_that_cannot_read_the_library_goes_without_and_that_i
     }
 }
 
+#[test]
+fn programs_get_no_descriptor_of_the_memory_in_which_they_count() {
+    let copy = ForAll::copy();
+    let descriptors = |user: u32, options: &[&str], words: &[&str]| {
+        let mut command = Command::new(copy.folder().join("bin/weft"));
+        command.arg("sock").args(options).arg("--").args(words).args(["-l", "/proc/self/fd"]).uid(user).gid(user);
+        let Output { stdout, .. } = command.output().expect("a program of ours");
+        String::from_utf8_lossy(&stdout).lines().filter(|line| line.contains("weft-tally")).count()
+    };
+    assert_eq!(descriptors(65534, &["--stats"], &["ls"]), 0);
+    assert_eq!(descriptors(0, &["--stats"], &["env", "-u", "LD_PRELOAD", "ls"]), 0, "without the library");
+    assert_eq!((descriptors(0, &["--stats"], &["ls"]), descriptors(0, &[], &["ls"])), (1, 0), "root keeps one");
+}
+
+/// Of a process that is not root any more nobody may open the command's descriptors.
+#[test]
+fn what_another_user_does_is_counted() {
+    let copy = ForAll::copy();
+    let script =
+        format!("exec 3<>/dev/tcp/127.0.0.1/{}; echo word >&3; read word <&3; bash -c 'cat /dev/null'", echo());
+    let mut command = Command::new(copy.folder().join("bin/weft"));
+    command.args(["sock", "--stats", "--", "setpriv", "--reuid", "65534", "--regid", "65534", "--clear-groups"]);
+    let (said, status) = summary(command.args(["bash", "-c", &script]));
+    assert!(status.success() && !said[0].contains("no process"), "{said:?}");
+}
+
 /// The program behind the command `parent`, once it is ready.
 fn ready(ending: &str) -> (Child, BufReader<std::process::ChildStdout>) {
     let mut command = sock(program());
@@ -206,6 +232,56 @@ fn a_program_that_stops_stops_the_command_which_goes_on_with_it() {
     wait_until("the command does not stop", || state(pid) == 'T');
     signal::send(pid, libc::SIGCONT);
     assert_eq!(parent.wait_with_output().expect("our child").status.code(), Some(4));
+}
+
+fn stopping() -> PathBuf {
+    build::c_program(Path::new("cc"), "tests/c/sockets/stopping.c")
+}
+
+#[test]
+fn a_signal_to_the_process_group_reaches_the_program_once() {
+    let program = stopping();
+    for (to_group, alone) in [(1, 0), (0, 1), (3, 0), (0, 3)] {
+        let mut command = Command::new(tree().join("bin/weft"));
+        command.args(["sock", "--stats", "--"]).arg(&program).arg("count").stdout(Stdio::piped()).stderr(Stdio::null());
+        let mut parent = command.process_group(0).spawn().expect("a program of ours");
+        let mut out = BufReader::new(parent.stdout.take().expect("piped"));
+        let mut line = String::new();
+        out.read_line(&mut line).expect("text");
+        assert_eq!(line, "ready\n");
+        let (pid, counted) = (parent.id() as i32, libc::SIGRTMIN());
+        // Who passes one on has all that it needs for the others.
+        signal::send(pid, counted);
+        line.clear();
+        out.read_line(&mut line).expect("text");
+        assert_eq!(line, "one\n");
+        for (times, whom) in [(to_group, -pid), (alone, pid)] {
+            // SAFETY: numbers only; our child, or its group.
+            (0..times).for_each(|_| assert_eq!(unsafe { libc::kill(whom, counted) }, 0));
+        }
+        signal::send(pid, counted + 1);
+        line.clear();
+        out.read_line(&mut line).expect("text");
+        assert_eq!(line, format!("{}\n", 1 + to_group + alone), "{to_group} to the group, {alone} to the command");
+        assert_eq!(parent.wait().expect("our child").code(), Some(0));
+    }
+}
+
+/// As many that take all keys do it: nobody else sends the signal, and it is not the terminal's.
+#[test]
+fn a_program_that_stops_itself_gives_the_terminal_back_and_gets_it_again() {
+    let program = stopping();
+    for kind in ["alone", "apart"] {
+        let mut command = Command::new(&program);
+        command
+            .arg("shell")
+            .arg(tree().join("bin/weft"))
+            .args(["sock", "--stats=/dev/null", "--"])
+            .arg(&program)
+            .arg(kind);
+        let Output { stderr, .. } = command.output().expect("a program of ours");
+        assert_eq!(String::from_utf8_lossy(&stderr), "stopped\ngoes on with the terminal\ncode 3\n", "{kind}");
+    }
 }
 
 #[test]

@@ -1,8 +1,10 @@
 //! A program that is run by a command which has something to say when it has ended, and is otherwise as little in the way as
 //! can be: it has our process group, our terminal and our streams, gets the signals that we get, and we end as it does.
 //!
-//! What the program gets anyway, because it is in the same group (a terminal's signals), is not sent twice. It is killed
-//! when we are.
+//! What the program gets anyway, because it is in the same group (a terminal's signals, or those that somebody sends to the
+//! group), is not sent twice: a *witness*, a process that does nothing, is in the group, too, and what has come to it was
+//! sent to all. For a shell with job control it is us who stops when the program does. Program and witness are killed when
+//! we are.
 
 #[allow(unsafe_code)]
 mod sys;
@@ -12,6 +14,7 @@ use std::fs::File;
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 use std::process::Command;
+use sys::Witness;
 use weft_wire::stream::tally::{self, Address, Sums};
 
 /// The memory in which a program and all that it starts count together.
@@ -80,37 +83,90 @@ pub fn run(command: &mut Command, tally: &Tally, keep: &[RawFd]) -> io::Result<E
     let child = sys::spawn_beside(command.env(name, value), before)? as i32;
     let ours = [keep, &[descriptor.as_raw_fd(), tally.memory.as_raw_fd()]].concat();
     let _ = sys::let_go_of_others(&ours);
-    serve(&descriptor, child)
+    Beside { descriptor, child, witness: Witness::start().ok() }.serve()
 }
 
-fn serve(descriptor: &OwnedFd, child: i32) -> io::Result<End> {
-    loop {
-        let mut readable = [libc::pollfd { fd: descriptor.as_raw_fd(), events: libc::POLLIN, revents: 0 }];
-        poll(&mut readable, -1)?;
-        while let Some(Came { signal, by_kernel, sender }) = read_signal_from(descriptor) {
-            match signal {
-                libc::SIGCHLD => {}
-                libc::SIGCONT => drop(kill(child, signal)),
-                // Typed at the terminal: the program is in the same group and gets it as well.
-                libc::SIGINT | libc::SIGQUIT | libc::SIGTSTP | libc::SIGTTIN | libc::SIGTTOU | libc::SIGWINCH
-                    if by_kernel => {}
-                _ if sender == child => {}
-                _ => drop(kill(child, signal)),
-            }
-        }
-        while let Some(status) = sys::change_of(child)? {
-            if libc::WIFEXITED(status) {
-                return Ok(End::Code(libc::WEXITSTATUS(status)));
-            }
-            if libc::WIFSIGNALED(status) {
-                return Ok(End::Signal(libc::WTERMSIG(status)));
-            }
-            // For a shell with job control it is us who stops. Who is stopped by his number alone is continued by it, too.
-            if libc::WIFSTOPPED(status) && libc::WSTOPSIG(status) != libc::SIGSTOP {
-                crate::signals::stop_here();
+/// A command with its program.
+struct Beside {
+    descriptor: OwnedFd,
+    child: i32,
+    /// None where no process can be made: then a signal to the group comes twice.
+    witness: Option<Witness>,
+}
+
+impl Beside {
+    fn serve(mut self) -> io::Result<End> {
+        loop {
+            let mut readable = [libc::pollfd { fd: self.descriptor.as_raw_fd(), events: libc::POLLIN, revents: 0 }];
+            poll(&mut readable, -1)?;
+            let (came, shared) = self.take_signals();
+            came.iter().filter(|came| shared & bit(came.signal) == 0).for_each(|came| self.pass_on(came));
+            while let Some(status) = sys::change_of(self.child)? {
+                if libc::WIFEXITED(status) {
+                    return Ok(End::Code(libc::WEXITSTATUS(status)));
+                }
+                if libc::WIFSIGNALED(status) {
+                    return Ok(End::Signal(libc::WTERMSIG(status)));
+                }
+                if libc::WIFSTOPPED(status) {
+                    self.stop(libc::WSTOPSIG(status));
+                }
             }
         }
     }
+
+    /// What has come, and which of it the program has got with its group, as bits.
+    fn take_signals(&mut self) -> (Vec<Came>, u64) {
+        let (mut came, mut got) = (Vec::new(), 0);
+        loop {
+            let more = std::iter::from_fn(|| read_signal_from(&self.descriptor));
+            let before = came.len();
+            came.extend(more.filter(|came| came.signal != libc::SIGCHLD));
+            if came.len() == before {
+                break;
+            }
+            // What a witness has got stays with it, so each answers once. The next one has what we have not read.
+            let next = self.witness.as_ref().and_then(|_| Witness::start().ok());
+            got |= std::mem::replace(&mut self.witness, next).map_or(0, |witness| witness.signals());
+        }
+        // A shell, say, moves into a group of its own.
+        (came, if sys::group_of(self.child) == sys::group_of(0) { got } else { 0 })
+    }
+
+    fn pass_on(&self, came: &Came) {
+        let group = sys::group_of(self.child);
+        match came.signal {
+            libc::SIGCONT if group != sys::group_of(0) => drop(kill(-group, came.signal)),
+            libc::SIGCONT => drop(kill(self.child, came.signal)),
+            // Typed at the terminal: the program is in the same group and gets it as well.
+            libc::SIGINT | libc::SIGQUIT | libc::SIGTSTP | libc::SIGTTIN | libc::SIGTTOU | libc::SIGWINCH
+                if came.by_kernel => {}
+            _ if came.sender == self.child => {}
+            _ => drop(kill(self.child, came.signal)),
+        }
+    }
+
+    /// The program has stopped by this signal. Who is stopped by his number alone is continued by it, too; but where he has
+    /// the terminal, a shell waits for our stop to take that back.
+    fn stop(&self, signal: i32) {
+        let (ours, its) = (sys::group_of(0), sys::group_of(self.child));
+        let terminal = sys::terminal();
+        let has_terminal = |group| terminal.as_ref().is_some_and(|terminal| sys::foreground(terminal) == Some(group));
+        let had_it = has_terminal(its);
+        if signal == libc::SIGSTOP && !(had_it && sys::has_shell()) {
+            return;
+        }
+        crate::signals::stop_here();
+        // The shell has given it to our group.
+        if let Some(terminal) = terminal.as_ref().filter(|_| had_it && its != ours && has_terminal(ours)) {
+            sys::give_terminal(terminal, its);
+        }
+    }
+}
+
+/// In a set of signals.
+fn bit(signal: i32) -> u64 {
+    1 << (signal - 1)
 }
 
 #[cfg(test)]

@@ -10,7 +10,7 @@ use super::conn::{self, ATTACHED, Connection, FRESH, GRANTED, Held, NEVER, OFFER
 use super::far::{self, Urging};
 use super::meet::STREAMS;
 use super::table::{self, Entry};
-use super::{attend, cookies, ends, epoll, family, log, meet, outgoing, passed, raw, rescue, udp, wait};
+use super::{attend, cookies, ends, epoll, family, log, meet, outgoing, passed, raw, rescue, tally, udp, wait};
 
 /// How long the peer may take to answer that it sends by the kernel again.
 const ANSWER_NS: u64 = 3_000_000_000;
@@ -376,6 +376,7 @@ pub extern "C" fn after_fork_in_child() {
 
 /// Before another program is started beside us (`spawn`) or in our place: what it would inherit becomes the kernel's.
 pub fn before_exec(reason: Reason) {
+    tally::before_exec();
     if super::is_on() {
         hand_back_all(reason, for_each_inherited, Whom::Anybody);
     }

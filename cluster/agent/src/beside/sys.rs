@@ -39,12 +39,12 @@ pub fn memory_to_write(name: &CStr, bytes: &[u8]) -> io::Result<OwnedFd> {
     Ok(file.into())
 }
 
-/// The same description at a number where programs do not look, for programs that are started.
+/// The same description at a number where programs do not look: those that need it get it under the same one.
 pub fn out_of_the_way(fd: OwnedFd) -> io::Result<OwnedFd> {
     let (soft, _) = sys::descriptor_limits()?;
     let lowest = soft.saturating_sub(64).min(900) as i32;
     // SAFETY: no memory is passed.
-    let moved = check(unsafe { libc::fcntl(fd.as_raw_fd(), libc::F_DUPFD, lowest) })?;
+    let moved = check(unsafe { libc::fcntl(fd.as_raw_fd(), libc::F_DUPFD_CLOEXEC, lowest) })?;
     // SAFETY: a new descriptor that nobody else owns.
     Ok(unsafe { OwnedFd::from_raw_fd(moved) })
 }
@@ -84,4 +84,76 @@ pub fn spawn_beside(command: &mut std::process::Command, mask: SignalSet) -> io:
     // SAFETY: system calls, and no memory is asked for: fit to run between fork and exec.
     unsafe { command.pre_exec(as_before) };
     sys::spawn(command, Apart::Beside)
+}
+
+/// A process of our group that blocks all signals, as its maker does, and waits for its end. While a signal is sent to a group
+/// the kernel makes no process: what had come to us when one is made had come to those before it, too, and does not come to it.
+pub struct Witness {
+    pid: i32,
+}
+
+impl Witness {
+    pub fn start() -> io::Result<Self> {
+        let us = std::process::id() as i32;
+        match sys::fork()? {
+            sys::Fork::Parent { child } => Ok(Self { pid: child }),
+            sys::Fork::Child => {
+                // SAFETY: numbers only; this process uses no descriptor, and ends here.
+                unsafe {
+                    libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL);
+                    libc::syscall(libc::SYS_close_range, 0, u32::MAX, 0);
+                    while libc::getppid() == us {
+                        libc::pause();
+                    }
+                }
+                sys::exit_now(0)
+            }
+        }
+    }
+
+    /// The signals that have come to it, as bits.
+    pub fn signals(&self) -> u64 {
+        let status = std::fs::read_to_string(format!("/proc/{}/status", self.pid)).unwrap_or_default();
+        let pending = status.lines().find_map(|line| line.strip_prefix("ShdPnd:"));
+        pending.and_then(|bits| u64::from_str_radix(bits.trim(), 16).ok()).unwrap_or(0)
+    }
+}
+
+impl Drop for Witness {
+    fn drop(&mut self) {
+        let _ = sys::kill(self.pid, libc::SIGKILL);
+        let _ = sys::status_of(self.pid);
+    }
+}
+
+/// The process group of this process, or of ourselves for 0.
+pub fn group_of(pid: i32) -> i32 {
+    // SAFETY: numbers only.
+    unsafe { libc::getpgid(pid) }
+}
+
+/// Whether whoever started us is a shell with job control: it has the same session, and has put us in another group.
+pub fn has_shell() -> bool {
+    // SAFETY: numbers only.
+    unsafe {
+        let parent = libc::getppid();
+        libc::getsid(parent) == libc::getsid(0) && libc::getpgid(parent) != libc::getpgrp()
+    }
+}
+
+/// The terminal of our session, if it has one.
+pub fn terminal() -> Option<std::fs::File> {
+    std::fs::File::options().read(true).write(true).open("/dev/tty").ok()
+}
+
+/// The process group that has the terminal.
+pub fn foreground(terminal: &impl AsRawFd) -> Option<i32> {
+    // SAFETY: numbers only.
+    check(unsafe { libc::tcgetpgrp(terminal.as_raw_fd()) }).ok()
+}
+
+/// Gives it to this group. All signals are blocked, so that this is allowed from the background, too.
+pub fn give_terminal(terminal: &impl AsRawFd, group: i32) {
+    // SAFETY: numbers only.
+    unsafe { libc::tcsetpgrp(terminal.as_raw_fd(), group) };
 }
