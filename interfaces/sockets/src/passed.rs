@@ -5,7 +5,7 @@
 //! that the kernel keeps with the open socket, and *holds* it, by a lock of the kernel's on the socket that ends when he
 //! closes it or dies; to him it is the kernel's. Who is passed it counts from its beginning, and may show it to the
 //! rendezvous once the lock is his and the mark still there. Who passes one a second time, copies it or forks takes the
-//! mark away: then it stays the kernel's for everybody.
+//! mark away: then it stays the kernel's for everybody. So it does where it comes back to who has it still.
 //!
 //! The mark is the signal that tells of input (`F_SETSIG`), set to the one that it is anyway; it means nothing to anybody
 //! else.
@@ -17,6 +17,7 @@ use libc::{F_SETLK, SCM_RIGHTS, SOL_SOCKET, msghdr};
 use weft_fabric::stream::Reason;
 
 use super::conn::{self, Connection, FRESH, Held, NEVER, PASSED, TAKEN};
+use super::table::{self, Entry};
 use super::{family, kernel_counts, life, raw};
 
 const F_SETSIG: c_int = 10;
@@ -95,11 +96,26 @@ fn take_up(fd: c_int, peeked: bool) {
         // Who looks first gets another descriptor of it with the message.
         revoke(fd);
     } else if raw::fcntl(fd, F_GETSIG, 0) == Ok(MARK) && kernel_counts::is_connection(fd) {
+        if let Some(ours) = held_here(fd) {
+            // It has come back to who still has it: one more descriptor of the same socket, which is the kernel's here.
+            return conn::duplicate(ours, fd);
+        }
         conn::note_accepted(fd);
         if let Some(held) = conn::hold(fd) {
             held.set_flag(TAKEN);
         }
     }
+}
+
+/// The descriptor by which this process holds the socket that came as `fd`, which it has passed itself.
+fn held_here(fd: c_int) -> Option<c_int> {
+    let cookie = raw::cookie(fd).ok()?;
+    let is_it = |(ours, entry): &(c_int, Entry)| {
+        *ours != fd
+            && matches!(entry, Entry::Connection(index) if conn::at(*index).has_flag(PASSED))
+            && raw::cookie(*ours) == Ok(cookie)
+    };
+    table::entries(0, c_int::MAX).find(is_it).map(|(ours, _)| ours)
 }
 
 /// Whether nobody else uses the socket that this process was passed, nor can any more. Any other one is its own.

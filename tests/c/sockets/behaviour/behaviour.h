@@ -55,6 +55,7 @@ void headers(void);
 void told_what_is_left(void);
 void handed_to_a_worker(void);
 void handed_over_and_kept(void);
+void handed_to_oneself(void);
 void registered_by_requests(void);
 void moved_by_requests(void);
 void first_sends(void);

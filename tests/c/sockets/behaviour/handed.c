@@ -102,6 +102,34 @@ void handed_over_and_kept(void)
     must(!close(fd) && !close(by));
 }
 
+/* A socket that a process passes to itself is one connection with two descriptors: what is sent by the one that was not
+ * used for long comes in order, and what comes can be read there. */
+void handed_to_oneself(void)
+{
+    int ways[2], other, fd = connected(&other);
+    must(!socketpair(AF_UNIX, SOCK_STREAM, 0, ways));
+    hand_over(ways[0], other);
+    int again = handed_over(ways[1]);
+    must(again >= 0 && again != other);
+    take_over(fd, again);
+    int b, a = pair(&b);
+    must(!close(a) && !close(b));
+    char in[3];
+    send_all(again, "1", 1);
+    send_all(other, "2", 1);
+    send_all(again, "3", 1);
+    receive_all(fd, in, 3);
+    must(!memcmp(in, "123", 3));
+    send_all(fd, "xyz", 3);
+    receive_all(again, in, 1);
+    must(recv(other, in + 1, 2, MSG_DONTWAIT) == 2 && !memcmp(in, "xyz", 3));
+    must(!close(other));
+    send_all(again, "4", 1);
+    must(!close(again));
+    receive_all(fd, in, 1);
+    must(in[0] == '4' && recv(fd, in, 1, 0) == 0 && !close(fd) && !close(ways[0]) && !close(ways[1]));
+}
+
 /* One io_uring, driven by hand. */
 struct requests {
     int fd;

@@ -54,6 +54,7 @@ static const struct a_case cases[] = {
     { "told_what_is_left", told_what_is_left },
     { "handed_to_a_worker", handed_to_a_worker },
     { "handed_over_and_kept", handed_over_and_kept },
+    { "handed_to_oneself", handed_to_oneself },
     { "registered_by_requests", registered_by_requests },
     { "moved_by_requests", moved_by_requests },
     { "first_sends", first_sends },
