@@ -103,6 +103,9 @@ pub struct Connection {
     /// See [`Connection::owe`].
     owed_error: AtomicI32,
     pub cookie: AtomicU64,
+    /// Clock of the offer, and of the moment in which it was attached.
+    pub offered_at: AtomicU64,
+    pub attached_at: AtomicU64,
     /// So many bytes the kernel may carry before a sender pauses, how often one has paused, and the port of the service
     /// (see `early`).
     pub up_to: AtomicU64,

@@ -1,16 +1,19 @@
 //! The first bytes of a connection: a large transfer must not be over, or lie in the kernel's buffers, before both ends
-//! are attached.
+//! are attached; and what is over soon must not be moved at all, for that takes longer than the kernel does.
 //!
-//! So many bytes count as a data call, and who sends more than a connection may carry before it is offered sends only that
-//! much, and waits a little for the other end. The bytes that went wake that end; if it does not answer, a few more go, and
-//! after some of these waits the kernel has its way. That takes some milliseconds at most, once per connection, and where it
-//! was in vain on some connections of a service it is hardly tried on its next ones.
+//! So many bytes count as a data call, and who sends more than a connection may carry before it is offered sends only
+//! that much, and waits a little for the other end. The bytes that went wake that end; if it does not answer, a few
+//! more go, and after some of these waits the kernel has its way. That takes a millisecond or so, once per connection;
+//! only where the other end is known to be one of us, longer. A call that must not block never waits: the kernel takes
+//! what it has room for, and the other end comes when it has read of it.
 //!
-//! A call that does not block pauses here for a millisecond at most, and once. Afterwards the kernel takes what it has room for: a
-//! program may rely on that a first send goes at once.
+//! Each service (a port) keeps how many more of its connections were not worth it than were: nobody came, or the
+//! connection ended before it had gone by the ring for as long as it had taken to come there. Each doubles what the
+//! next ones have to move before they are offered, up to a limit, and after some they do not wait any more. Each that
+//! was worth it takes one doubling back.
 //!
-//! Where the other end is idle in this very process, it does not come while we wait: the thread that pauses may be the one
-//! that would read.
+//! Where the other end is idle in this very process, it does not come while we wait: the thread that pauses may be the
+//! one that would read.
 
 use std::ffi::c_int;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -26,43 +29,37 @@ const BYTES_OF_A_CALL: u64 = 4 << 10;
 /// Where a connection is not to be held back (any more).
 pub const UNBOUNDED: u64 = u64::MAX;
 
-/// Pauses on one connection, how long the first ones are, and how many bytes go after one in vain.
-const PAUSES: u32 = 16;
-const SHORT_PAUSES: u32 = 4;
-const SHORT_NS: u64 = 300_000;
-/// The others, and those where the other end is known to be one of us: it may be busy, or not have begun.
-const LONG_NS: u64 = 1_000_000;
-const KNOWN_NS: u64 = 4_000_000;
+/// Pauses on one connection: those for an end that may never come, and how many bytes go after one in vain.
+const PAUSES: u32 = 4;
+const PAUSE_NS: u64 = 300_000;
+/// Those where the other end is one of us for sure: it may be busy, or not have begun.
+const SURE_PAUSES: u32 = 16;
+const SURE_NS: u64 = 4_000_000;
 const NAP_NS: u64 = 20_000;
-/// A call that does not block hardly sleeps.
-const FEW_NAPS: u64 = 6;
 const PROD: u64 = 4 << 10;
 /// In a process with more connections its other end is not looked for everywhere.
 const MOST_LOOKED_AT: usize = 256;
 
-/// Connections of a service that paused in vain, one after the other, before its next ones do not; after so many of those,
-/// and then after twice as many each time, one tries again.
+/// So many connections of a service that were not worth it, and its next ones do not wait.
 const VAIN: u32 = 3;
-const TRY_AFTER: u32 = 256;
-/// The last connection of the service went by the ring.
-const KNOWN: u32 = 1 << 31;
+/// What a connection has to move is doubled so often at most: one that goes on for long comes to its ring all the same.
+const MOST_DOUBLINGS: u32 = 4;
 
-/// By port: for how many of its last connections nobody came, or [`KNOWN`].
+/// By port: how many more of its connections were not worth it than were.
 static IN_VAIN: [AtomicU32; 256] = [const { AtomicU32::new(0) }; 256];
 
 fn in_vain(held: &Connection) -> &'static AtomicU32 {
     &IN_VAIN[held.service.load(Ordering::Relaxed) as usize % IN_VAIN.len()]
 }
 
-/// A connection of this service goes by the ring.
-pub fn worked(conn: &Connection) {
+/// A connection that was offered has ended; `by_ring`: it went by the ring for as long as it had taken to come there.
+pub fn judge(conn: &Connection, by_ring: bool) {
     if conn.has_flag(FAR) {
         return;
     }
     let word = in_vain(conn);
-    if word.load(Ordering::Relaxed) != KNOWN {
-        word.store(KNOWN, Ordering::Relaxed);
-    }
+    let vain = word.load(Ordering::Relaxed);
+    word.store(if by_ring { vain.saturating_sub(1) } else { (vain + 1).min(MOST_DOUBLINGS) }, Ordering::Relaxed);
 }
 
 /// How many bytes are worth as much as the calls after which a connection is offered.
@@ -73,10 +70,36 @@ pub fn bytes_before_offer() -> u64 {
     }
 }
 
-/// Whether enough was moved, or is about to be moved, that the connection is offered.
-pub fn is_much(conn: &Connection, more: usize) -> bool {
-    let moved = conn.sent.load(Ordering::Relaxed).wrapping_add(conn.received.load(Ordering::Relaxed));
-    moved.saturating_add(more as u64) >= bytes_before_offer()
+/// The same where the service is known.
+fn bytes_of_service(conn: &Connection) -> u64 {
+    bytes_before_offer().saturating_mul(1 << in_vain(conn).load(Ordering::Relaxed))
+}
+
+/// Whether this connection, which would be offered if nothing were known of its service, has moved enough, or is about
+/// to.
+#[cold]
+pub fn is_enough(held: &Held, fd: c_int, more: usize) -> bool {
+    find_service(held, fd);
+    let calls = settings::attach_calls().saturating_mul(1 << in_vain(held).load(Ordering::Relaxed));
+    held.calls.load(Ordering::Relaxed) >= calls || moved(held).saturating_add(more as u64) >= bytes_of_service(held)
+}
+
+fn find_service(held: &Held, fd: c_int) {
+    if held.service.load(Ordering::Relaxed) == 0
+        && let Some([ours, others]) = held.ports(fd)
+    {
+        let service = if held.has_flag(ACCEPTED) { ours } else { others };
+        held.service.store(u32::from(service), Ordering::Relaxed);
+    }
+}
+
+fn moved(conn: &Connection) -> u64 {
+    conn.sent.load(Ordering::Relaxed).wrapping_add(conn.received.load(Ordering::Relaxed))
+}
+
+/// Whether so much was moved that the connection is offered where nothing is known of its service.
+pub fn is_much(conn: &Connection) -> bool {
+    moved(conn) >= bytes_before_offer()
 }
 
 /// Whether a send of `bytes` on this connection, which is not attached, is to be made in parts.
@@ -98,29 +121,40 @@ pub fn allowance(held: &Held, sent: u64, bytes: usize) -> usize {
     }
 }
 
-/// Gives the other end a little time to come. Afterwards the connection is attached at both ends, or the kernel may carry
-/// more. No lock is held.
+/// Gives the other end a little time to come, where the call may wait, before `more` bytes are sent. Afterwards the
+/// connection is attached at both ends, or the kernel may carry more. No lock is held.
 #[cold]
-pub fn pause(held: &Held, fd: c_int, may_wait: bool) {
+pub fn pause(held: &Held, fd: c_int, more: usize, may_wait: bool) {
     let _errno = raw::KeepErrno::new();
-    let busy = held.state_now() == FRESH && meet::offer_now(held, fd);
-    let first = held.pauses.load(Ordering::Relaxed) == 0;
-    let waits = !held.has_flag(FAR)
-        && (busy || matches!(held.state_now(), OFFERED | GRANTED | ATTACHED))
-        && is_worth_it(held)
-        && !(first && other_end_is_idle_here(held, fd));
-    if !waits || wait(held, fd, may_wait) {
-        held.up_to.store(UNBOUNDED, Ordering::Relaxed);
-        return;
+    let mut busy = false;
+    if held.state_now() == FRESH {
+        if !is_enough(held, fd, more) {
+            let left = bytes_of_service(held).saturating_sub(moved(held));
+            held.up_to.store(held.sent.load(Ordering::Relaxed).saturating_add(left), Ordering::Relaxed);
+            return;
+        }
+        busy = meet::offer_now(held, fd);
     }
-    if held.pauses.fetch_add(1, Ordering::Relaxed) + 1 >= PAUSES {
-        let word = in_vain(held);
-        let vain = word.load(Ordering::Relaxed) & !KNOWN;
-        word.store(vain + 1, Ordering::Relaxed);
+    let first = held.pauses.load(Ordering::Relaxed) == 0;
+    let waits = may_wait
+        && !held.has_flag(FAR)
+        && (busy || matches!(held.state_now(), OFFERED | GRANTED | ATTACHED))
+        && in_vain(held).load(Ordering::Relaxed) < VAIN
+        && !(first && other_end_is_idle_here(held, fd));
+    if !waits || wait(held, fd) || held.pauses.fetch_add(1, Ordering::Relaxed) + 1 >= most_pauses(held) {
         held.up_to.store(UNBOUNDED, Ordering::Relaxed);
     } else {
         held.up_to.fetch_add(PROD, Ordering::Relaxed);
     }
+}
+
+/// Whether the rendezvous has been shown the other end, so that somebody will come.
+fn is_sure(held: &Held) -> bool {
+    matches!(held.state_now(), GRANTED | ATTACHED)
+}
+
+fn most_pauses(held: &Held) -> u32 {
+    if is_sure(held) { SURE_PAUSES } else { PAUSES }
 }
 
 /// Whether the other end is a descriptor of this process that nobody uses at the moment, and that would not come by itself.
@@ -137,44 +171,20 @@ fn other_end_is_idle_here(held: &Held, fd: c_int) -> bool {
     other.is_some_and(|(_, index)| conn::at(index).is_idle() && conn::at(index).state_now() != ATTACHED)
 }
 
-/// Whether others of this service have come lately, or it is time to see.
-fn is_worth_it(held: &Held) -> bool {
-    let word = in_vain(held);
-    let vain = word.load(Ordering::Relaxed);
-    if !(VAIN..KNOWN).contains(&vain) || held.pauses.load(Ordering::Relaxed) > 0 {
-        return true;
-    }
-    word.store((vain + 1).min(KNOWN - 1), Ordering::Relaxed);
-    vain >= TRY_AFTER && vain.is_power_of_two()
-}
-
-fn pause_ns(held: &Held, may_wait: bool) -> u64 {
-    if !may_wait {
-        LONG_NS
-    } else if held.pauses.load(Ordering::Relaxed) < SHORT_PAUSES {
-        SHORT_NS
-    } else if held.state_now() == OFFERED && in_vain(held).load(Ordering::Relaxed) != KNOWN {
-        LONG_NS
-    } else {
-        KNOWN_NS
-    }
-}
-
 /// Whether both ends were attached in time.
-fn wait(held: &Held, fd: c_int, may_wait: bool) -> bool {
+fn wait(held: &Held, fd: c_int) -> bool {
     // What the kernel holds back to fill a packet would not wake anybody.
     kernel_counts::push(fd);
     let start = raw::now_ns();
-    let nap = if may_wait { NAP_NS } else { LONG_NS / FEW_NAPS };
     loop {
         if meet::before_call(held, fd) && may_switch(held) {
             return true;
         }
-        if raw::now_ns() >= start + pause_ns(held, may_wait) {
+        if raw::now_ns() >= start + if is_sure(held) { SURE_NS } else { PAUSE_NS } {
             return false;
         }
         let aside = held.step_aside();
-        let slept = raw::poll(&mut [], Some(nap), None);
+        let slept = raw::poll(&mut [], Some(NAP_NS), None);
         drop(aside);
         if slept.is_err() {
             // A signal: its handler may have been waited for.
@@ -212,14 +222,14 @@ mod tests {
     }
 
     #[test]
-    fn a_service_whose_peers_never_come_is_tried_seldom() {
+    fn connections_of_a_service_move_more_before_they_are_offered_the_more_were_not_worth_it() {
         with(0).service.store(77, Ordering::Relaxed);
         let held = crate::conn::hold_index(1000);
-        in_vain(&held).store(VAIN, Ordering::Relaxed);
-        let tried = (0..3 * TRY_AFTER).filter(|_| is_worth_it(&held)).count();
-        assert_eq!(tried, 2);
-        worked(&held);
-        assert!(is_worth_it(&held));
+        let needed = || bytes_of_service(&held) / bytes_before_offer();
+        let not_worth_it: Vec<u64> = (0..6).map(|_| (needed(), judge(&held, false)).0).collect();
+        assert_eq!(not_worth_it, [1, 2, 4, 8, 16, 16]);
+        let worth_it: Vec<u64> = (0..5).map(|_| (judge(&held, true), needed()).1).collect();
+        assert_eq!(worth_it, [8, 4, 2, 1, 1]);
         std::mem::forget(held);
     }
 }

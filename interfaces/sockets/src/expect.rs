@@ -81,19 +81,15 @@ pub fn send(held: &Held, fd: c_int, mut pieces: Pieces<'_>, flags: c_int) -> Opt
     let all = pieces.left();
     let may_block = flags & MSG_DONTWAIT == 0;
     let mut waiting = Waiting { option: libc::SO_SNDTIMEO, events: POLLOUT, deadline: None };
-    let (mut may_wait, mut paused) = (None, false);
+    let mut may_wait = None;
     if all == 0 {
         return None;
     }
     loop {
-        let mut limit = early::allowance(held, held.sent.load(Ordering::Relaxed), pieces.left());
-        if paused && may_wait == Some(false) {
-            limit = pieces.left();
-        }
+        let limit = early::allowance(held, held.sent.load(Ordering::Relaxed), pieces.left());
         if limit == 0 {
             let may_wait = *may_wait.get_or_insert_with(|| may_block && !is_nonblocking(fd));
-            paused = true;
-            early::pause(held, fd, may_wait);
+            early::pause(held, fd, pieces.left(), may_wait);
             if held.state() == ATTACHED {
                 return Some(sum(all - pieces.left(), outgoing::send(held, fd, pieces, flags), None));
             }

@@ -56,8 +56,8 @@ impl TcpInfo {
 }
 
 /// Whether `fd` is an established TCP connection between two addresses of this host that the user's rules allow; its
-/// cookie, and the ports of this end and the other.
-pub fn may_be_accelerated(fd: c_int) -> Result<(u64, [u16; 2]), Reason> {
+/// cookie.
+pub fn may_be_accelerated(fd: c_int) -> Result<u64, Reason> {
     if !is_connection(fd) {
         return Err(Reason::NotLocal);
     }
@@ -68,8 +68,7 @@ pub fn may_be_accelerated(fd: c_int) -> Result<(u64, [u16; 2]), Reason> {
     if !settings::port_allowed(here.port) && !settings::port_allowed(there.port) {
         return Err(Reason::Rule);
     }
-    let cookie = raw::cookie(fd).map_err(|_| Reason::Resources)?;
-    Ok((cookie, [here.port, there.port]))
+    raw::cookie(fd).map_err(|_| Reason::Resources)
 }
 
 /// Whether `fd` is an established TCP connection.

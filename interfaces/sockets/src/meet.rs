@@ -8,8 +8,7 @@ use std::sync::atomic::Ordering;
 use weft_fabric::stream::{Cause, Mail, Offer, Reason, Stream, Streams};
 
 use super::conn::{
-    self, ACCEPTED, ATTACHED, ATTACHING, Connection, FAR, FRESH, GRANTED, Held, NEVER, OFFERED, TAKEN, TOLD,
-    WAS_ATTACHED,
+    self, ATTACHED, ATTACHING, Connection, FAR, FRESH, GRANTED, Held, NEVER, OFFERED, TAKEN, TOLD, WAS_ATTACHED,
 };
 use super::{attend, cookies, early, epoll, family, far, kernel_counts, life, log, passed, raw, settings, udp};
 
@@ -45,7 +44,10 @@ fn leave(held: &Held) -> bool {
 pub fn after_call(held: &Held, fd: c_int) {
     let calls = held.calls.fetch_add(1, Ordering::Relaxed) + 1;
     held.begin_to_count();
-    if (calls >= settings::attach_calls() || early::is_much(held, 0)) && held.state_now() == FRESH {
+    if (calls >= settings::attach_calls() || early::is_much(held))
+        && held.state_now() == FRESH
+        && early::is_enough(held, fd, 0)
+    {
         offer(held, fd);
     }
 }
@@ -110,15 +112,11 @@ fn offer(held: &Held, fd: c_int) -> Option<Offer> {
         return None;
     }
     let cookie = match kernel_counts::may_be_accelerated(fd) {
-        Ok((cookie, [here, there])) => {
-            let service = if held.has_flag(ACCEPTED) { here } else { there };
-            held.service.store(u32::from(service), Ordering::Relaxed);
-            cookie
-        }
+        Ok(cookie) => cookie,
         Err(reason) => match far::note(held, fd, reason) {
             Some(cookie) => cookie,
             None => {
-                refuse(held, FRESH, reason, fd);
+                refuse(held, FRESH, or_too_short(reason, fd), fd);
                 return None;
             }
         },
@@ -134,6 +132,7 @@ fn offer(held: &Held, fd: c_int) -> Option<Offer> {
     }
     let far = held.has_flag(FAR);
     held.count_as(Some(if far { Reason::NotLocal } else { Reason::Unanswered }.into()));
+    held.offered_at.store(raw::now_ns(), Ordering::Relaxed);
     let answer = STREAMS.offer(fd, cookie);
     if answer == Offer::Sent {
         return Some(answer);
@@ -151,6 +150,11 @@ fn offer(held: &Held, fd: c_int) -> Option<Offer> {
         }
     }
     Some(answer)
+}
+
+/// Why a connection stays with the kernel: where the other side has ended it meanwhile, for that, and not for `reason`.
+fn or_too_short(reason: Reason, fd: c_int) -> Reason {
+    if kernel_counts::has_ended(fd) { Reason::Short } else { reason }
 }
 
 /// Why a connection is with the kernel that could not be shown.
@@ -276,7 +280,7 @@ fn attach_undisturbed(held: &Held, fd: c_int) -> bool {
     let stream = held.stream();
     if !kernel_counts::agree(fd, sent, received) {
         STREAMS.decline(stream);
-        refuse(held, ATTACHING, Reason::Uncountable, fd);
+        refuse(held, ATTACHING, or_too_short(Reason::Uncountable, fd), fd);
         return false;
     }
     kernel_counts::read_options(held, fd);
@@ -292,6 +296,7 @@ fn attach_undisturbed(held: &Held, fd: c_int) -> bool {
     }
     stream.attach(held.index);
     far::tell(&stream);
+    held.attached_at.store(raw::now_ns(), Ordering::Relaxed);
     held.set_flag(WAS_ATTACHED);
     attend::begin();
     held.count_as(None);
@@ -301,10 +306,21 @@ fn attach_undisturbed(held: &Held, fd: c_int) -> bool {
     true
 }
 
+/// Whether it was worth it to offer this connection, which has ended.
+fn judge(conn: &Connection, state: u32) {
+    if conn.has_flag(WAS_ATTACHED) {
+        let [offered, attached] = [&conn.offered_at, &conn.attached_at].map(|time| time.load(Ordering::Relaxed));
+        early::judge(conn, raw::now_ns().saturating_sub(attached) >= attached.saturating_sub(offered));
+    } else if matches!(state, OFFERED | GRANTED) {
+        early::judge(conn, false);
+    }
+}
+
 /// The last descriptor and the last call are gone.
 pub fn left(conn: &Connection, state: u32) {
     let _errno = raw::KeepErrno::new();
     family::leave(conn);
+    judge(conn, state);
     match state {
         OFFERED => {
             cookies::remove_of(conn);

@@ -49,11 +49,10 @@ pub fn send(held: &Held, fd: c_int, mut pieces: Pieces<'_>, flags: c_int) -> Res
     let all = pieces.left();
     let mut deadline = None;
     let mut patience = None;
-    let mut paused = false;
     let mut urging = Urging::new();
     look_for_end(held, fd, &stream);
     loop {
-        match turn(held, fd, &stream, &mut pieces, (flags, paused)) {
+        match turn(held, fd, &stream, &mut pieces, flags) {
             Turn::Went if pieces.left() == 0 => return Ok(all),
             Turn::Went => continue,
             // Another thread has closed the descriptor: what the kernel says about its number is not about us.
@@ -64,8 +63,7 @@ pub fn send(held: &Held, fd: c_int, mut pieces: Pieces<'_>, flags: c_int) -> Res
             Turn::Failed(_) => return Ok(all - pieces.left()),
             Turn::Early => {
                 let may_wait = flags & MSG_DONTWAIT == 0 && !stream.nonblocking();
-                paused = !may_wait;
-                early::pause(held, fd, may_wait);
+                early::pause(held, fd, pieces.left(), may_wait);
                 continue;
             }
             Turn::Full => {}
@@ -125,7 +123,7 @@ pub fn fail(error: Errno, flags: c_int) -> Errno {
 }
 
 #[inline]
-fn turn(held: &Held, fd: c_int, stream: &Stream, pieces: &mut Pieces<'_>, how: (c_int, bool)) -> Turn {
+fn turn(held: &Held, fd: c_int, stream: &Stream, pieces: &mut Pieces<'_>, flags: c_int) -> Turn {
     let mut guard = stream.lock_send();
     match guard.route() {
         SendRoute::Ring if far::is_for_kernel(stream, || pieces.left()) => {
@@ -136,22 +134,21 @@ fn turn(held: &Held, fd: c_int, stream: &Stream, pieces: &mut Pieces<'_>, how: (
         SendRoute::MaySwitch if far::is_for_kernel(stream, || pieces.left()) => {
             // Nothing is in the ring: there is nobody to wait for, and room is the kernel's to tell.
             guard.switch_to_kernel();
-            by_kernel(held, stream, fd, pieces, how)
+            by_kernel(held, stream, fd, pieces, flags)
         }
         SendRoute::MaySwitch => {
             let before = stream.kernel_counts().0.load(Ordering::Relaxed);
             guard.switch_to_ring(before);
-            early::worked(held);
             if before > 0 {
                 // The other side reads what the kernel has first.
                 kernel_counts::push(fd);
             }
             by_ring(guard, stream, pieces)
         }
-        SendRoute::Kernel => by_kernel(held, stream, fd, pieces, how),
+        SendRoute::Kernel => by_kernel(held, stream, fd, pieces, flags),
         SendRoute::GiveBack => give_back(guard, held, fd),
         // The kernel, which ends last, takes nothing more: it says why.
-        SendRoute::NotYet if stream.is_far() && is_over(fd, stream) => by_kernel(held, stream, fd, pieces, how),
+        SendRoute::NotYet if stream.is_far() && is_over(fd, stream) => by_kernel(held, stream, fd, pieces, flags),
         SendRoute::NotYet => Turn::NotYet,
         SendRoute::Broken => {
             drop(guard);
@@ -197,22 +194,12 @@ fn push(guard: &mut SendGuard, pieces: &mut Pieces<'_>) -> Turn {
     }
 }
 
-/// `how`: the flags, and whether the other end was given time to come in vain, by a call that cannot wait longer.
-fn by_kernel(
-    held: &Held,
-    stream: &Stream,
-    fd: c_int,
-    pieces: &mut Pieces<'_>,
-    (flags, in_vain): (c_int, bool),
-) -> Turn {
+fn by_kernel(held: &Held, stream: &Stream, fd: c_int, pieces: &mut Pieces<'_>, flags: c_int) -> Turn {
     if stream.sends_by_kernel() {
         // There is nobody to wait for.
         held.up_to.store(early::UNBOUNDED, Ordering::Relaxed);
     }
-    let limit = match in_vain {
-        true => pieces.left(),
-        false => early::allowance(held, stream.kernel_counts().0.load(Ordering::Relaxed), pieces.left()),
-    };
+    let limit = early::allowance(held, stream.kernel_counts().0.load(Ordering::Relaxed), pieces.left());
     if limit == 0 {
         return Turn::Early;
     }

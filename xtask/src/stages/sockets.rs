@@ -10,7 +10,7 @@ pub static STAGE: Stage = Stage {
     needs: &[Need::CCompiler],
     gate: false,
     run: || {
-        let tests = ["behaviour", "duplex", "oracle", "squatted", "stats", "udp"]
+        let tests = ["behaviour", "duplex", "oracle", "short", "squatted", "stats", "udp"]
             .map(|part| format!("--test sockets_{part}"))
             .join(" ");
         let arguments =

@@ -68,7 +68,7 @@ pub const REASON_MEANINGS: [&str; REASON_NAMES.len()] = [
     "the settings exclude it",
     "no memory or no descriptors left",
     "in another process namespace than the rendezvous",
-    "too short: it ended, or has not gone on, before it was offered",
+    "too short: it ended, or has not gone on, before it was worth moving",
     "several processes of a fork hold it",
     "the other end has not been shown: it is not preloaded, or has moved too little",
     "the other end is there, and no call has taken it up yet",
