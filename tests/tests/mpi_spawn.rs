@@ -123,6 +123,22 @@ fn a_process_that_nobody_has_launched_spawns_too() {
     says_ok(&output, "alone");
 }
 
+/// Nothing that two jobs of one host say to each other goes through a socket; where shared memory is not allowed, all does.
+#[test]
+fn spawned_processes_and_their_parents_share_memory() {
+    let folder = TempDir::new().expect("there is room for a folder");
+    let program = program(&folder, "spawn_shared");
+    for ranks in [1, 2, 3] {
+        let output = command(&program, ranks, &[]).output().expect("weft can be started");
+        says_ok(&output, &format!("{ranks} ranks"));
+    }
+    let mut copies = command(&program, 2, &["copies"]);
+    let copies = copies.env("WEFT_SINGLE_COPY_BYTES", "64K").output().expect("weft can be started");
+    says_ok(&copies, "copies");
+    let mut tcp = command(&program, 1, &["tcp"]);
+    says_ok(&tcp.env("WEFT_DEVICE", "tcp").output().expect("weft can be started"), "over connections");
+}
+
 /// Processes whose command line begins with the program's name.
 fn living(program: &Path) -> usize {
     let processes = std::fs::read_dir("/proc").expect("processes can be listed");

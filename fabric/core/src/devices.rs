@@ -5,13 +5,15 @@
 //! this room everybody is a rank.
 
 mod foreign;
+mod held;
 mod net;
 mod slots;
+mod tell;
+mod twos;
 
 use crate::join::JoinError;
 use crate::links::Links;
 use crate::port::{Port, Word};
-use crate::status::Counters;
 use crate::watch::Watch;
 pub(crate) use foreign::Opening;
 use net::{LINK_EAGER_BYTES, Net, Sent};
@@ -19,6 +21,7 @@ pub(crate) use slots::Slots;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::os::fd::OwnedFd;
 use std::time::Duration;
+use twos::{Posts, Twos};
 use weft_device::shm::{Doorbell, Segment, ShmDevice};
 use weft_device::tcp::{self, Place, TcpDevice};
 use weft_device::udp::Faults;
@@ -51,6 +54,10 @@ enum Way {
     Shm(u32),
     Udp,
     Tcp,
+    /// A segment that we share with this process of another job alone.
+    Two(u32),
+    /// Of another job, and nothing has gone there yet.
+    Unmet,
 }
 
 pub(crate) struct Devices {
@@ -156,6 +163,8 @@ impl Devices {
                 watch: Watch::default(),
                 sent,
                 changed: false,
+                twos: Twos::default(),
+                said: Posts::default(),
             })),
         })
     }
@@ -185,34 +194,6 @@ impl Devices {
     /// The number of a rank's host; the same in every process of the job, whatever devices it may use.
     pub fn host_of(&self, rank: u32) -> u32 {
         self.net.as_ref().map_or(0, |net| net.hosts.get(rank as usize).copied().unwrap_or(u32::MAX))
-    }
-
-    /// Which devices lead to whom, for people.
-    pub fn ways(&self) -> String {
-        let Some(net) = &self.net else {
-            return "shm to all ranks, which are of one host".to_owned();
-        };
-        let others = net.ways.iter().enumerate().filter(|(rank, _)| *rank as u32 != self.me);
-        let [mut near, mut udp, mut tcp] = [0; 3];
-        others.for_each(|(_, way)| match way {
-            Way::Shm(_) => near += 1,
-            Way::Udp => udp += 1,
-            Way::Tcp => tcp += 1,
-        });
-        let long = if net.order.contains(DeviceName::Tcp) { " (long messages by tcp)" } else { "" };
-        let by_udp = match &net.links {
-            Some(links) if links.has_lane() => format!("xdp (with udp) to {udp}{long}, "),
-            Some(_) => format!("udp to {udp}{long}, "),
-            None => String::new(),
-        };
-        let encrypted = if net.encrypts { ", both encrypted" } else { "" };
-        format!("shm to {near} of this host, {by_udp}tcp to {tcp}{encrypted}; WEFT_DEVICE is {}", net.order)
-    }
-
-    /// The ways, if they are others than when this was last asked.
-    pub fn new_ways(&mut self) -> Option<String> {
-        let changed = self.net.as_mut().is_some_and(|net| std::mem::take(&mut net.changed));
-        changed.then(|| self.ways())
     }
 
     /// The member that this process is.
@@ -281,6 +262,11 @@ impl Devices {
         match self.net.as_deref().map(|net| (net.ways[to as usize], net)) {
             None => self.shm.takes_whole(to, length),
             Some((Way::Shm(member), _)) => self.shm.takes_whole(member, length),
+            Some((Way::Two(index), _)) => self.net.as_mut().is_some_and(|net| {
+                let two = net.twos.at(index);
+                two.shm.takes_whole(two.them(), length)
+            }),
+            Some((Way::Unmet, _)) => false,
             Some((Way::Udp, net)) => {
                 let has_room = |net: &Net| net.links.as_ref().is_some_and(|links| links.has_room(to, length));
                 length <= LINK_EAGER_BYTES && has_room(net) && !self.prefers_long_way(to, length)
@@ -414,7 +400,9 @@ impl Devices {
 
     /// Why nothing can be sent to a rank any more, told once.
     pub fn take_refusal(&mut self) -> Option<NoMemory> {
-        let refusal = self.shm.take_refusal()?;
+        let Some(refusal) = self.shm.take_refusal() else {
+            return self.net.as_mut().and_then(|net| net.twos.take_refusal());
+        };
         let peer = self.net.as_ref().map_or(refusal.peer, |net| net.ranks[refusal.peer as usize]);
         Some(NoMemory { peer, ..refusal })
     }
@@ -425,7 +413,8 @@ impl Devices {
             None => self.segment().has_ended(rank),
             Some((Way::Shm(member), _)) => self.segment().has_ended(member),
             Some((Way::Udp, net)) => net.links.as_ref().is_some_and(|links| links.has_ended(rank)),
-            Some((Way::Tcp, net)) => net.tcp.has_ended(rank),
+            Some((Way::Two(index), net)) => net.twos.has_left(index),
+            Some((Way::Tcp | Way::Unmet, net)) => net.tcp.has_ended(rank),
         }
     }
 
@@ -444,16 +433,17 @@ impl Devices {
 
     /// Before a sleep: whether the caller may sleep, or must poll.
     pub fn arm(&mut self) -> bool {
-        self.shm.arm() & self.net.as_mut().is_none_or(|net| net.arm() && net.watch_links())
+        self.shm.arm() & self.net.as_mut().is_none_or(|net| net.twos.arm() & (net.arm() && net.watch_links()))
     }
 
     pub fn arm_beside(&mut self) -> bool {
-        self.shm.arm_beside() & self.net.as_mut().is_none_or(|net| net.arm())
+        self.shm.arm_beside() & self.net.as_mut().is_none_or(|net| net.twos.arm_beside() & net.arm())
     }
 
     pub fn disarm(&mut self) {
         self.shm.disarm();
         if let Some(net) = &mut self.net {
+            net.twos.disarm();
             net.tcp.disarm();
             net.watch.disarm();
             net.links.iter_mut().for_each(Links::look_soon);
@@ -479,6 +469,11 @@ impl Devices {
         }
     }
 
+    /// Whether something was posted that waits until it is known how it goes there.
+    pub fn has_held(&self) -> bool {
+        self.net.as_ref().is_some_and(|net| net.twos.has_held(|rank| net.tcp.has_ended(rank)))
+    }
+
     /// Takes leave of everybody; nothing is posted after it.
     pub fn say_farewell(&mut self) {
         if let Some(net) = &mut self.net {
@@ -491,24 +486,6 @@ impl Devices {
     pub fn has_output(&self) -> bool {
         let has = |net: &Net| net.tcp.has_output() || net.links.as_ref().is_some_and(Links::has_output);
         self.net.as_deref().is_some_and(has)
-    }
-
-    /// Brings the devices' counters up to date.
-    pub fn count(&self, counters: &mut Counters) {
-        counters.wakeups_sent = self.shm.wakeups;
-        (counters.shm_packets, counters.shm_bytes) = self.shm.posted();
-        if let Some(net) = &self.net {
-            let counted = net.tcp.counters();
-            (counters.tcp_packets, counters.tcp_bytes) = (counted.packets, counted.bytes);
-            counters.strangers = counted.strangers;
-            if let Some(links) = &net.links {
-                let counted = links.counters();
-                (counters.udp_packets, counters.udp_bytes) = (counted.packets, counted.bytes);
-                (counters.udp_datagrams, counters.udp_lost) = (counted.datagrams, counted.lost);
-                counters.strangers += counted.strangers;
-                counters.xdp_datagrams = links.lane_datagrams();
-            }
-        }
     }
 }
 

@@ -389,7 +389,7 @@ impl Endpoint {
     /// Makes progress until everything started has left this process, except for peers that have ended; then leaves the
     /// job.
     pub fn leave(mut self) {
-        self.finish(|endpoint| endpoint.port.has_work());
+        self.finish(|endpoint| endpoint.port.has_work() || endpoint.devices.has_held());
         self.devices.say_farewell();
         self.finish(|endpoint| endpoint.devices.has_output());
         self.devices.count(&mut self.port.counters);

@@ -63,6 +63,8 @@ pub enum Kind {
     /// Port protocol: long messages that came without asking were waited for, or one was not and is received now. Control: 1 or 0,
     /// their bytes.
     Waited = 14,
+    /// Over a connection to a process of another job: shared memory is offered, or an offer answered ([`crate::share`]).
+    Share = 15,
 }
 
 impl Kind {
@@ -87,6 +89,7 @@ impl Kind {
             12 => Self::Retract,
             13 => Self::Retracted,
             14 => Self::Waited,
+            15 => Self::Share,
             _ => return None,
         })
     }
@@ -174,7 +177,7 @@ mod tests {
         assert_eq!(decode(0x00_31_01_80, 0), None, "49 inline bytes");
         assert_eq!(decode(0x02_08_01_80, 0), None, "bulk flag 2");
         assert_eq!(decode(0x00_08_ff_80, 0), None, "unknown kind");
-        assert_eq!(decode(0x00_08_0f_80, 0), None, "the first unknown kind");
+        assert_eq!(decode(0x00_08_10_80, 0), None, "the first unknown kind");
     }
 
     #[test]

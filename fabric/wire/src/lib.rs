@@ -19,6 +19,7 @@ pub mod job_map;
 pub mod link;
 pub mod segment;
 pub mod settings;
+pub mod share;
 pub mod siphash;
 pub mod status;
 pub mod stream;

@@ -12,6 +12,8 @@ use crate::cell::CELL_BYTES;
 pub const MAGIC: u64 = u64::from_le_bytes(*b"weft-seg");
 /// Changes with every change of what stands in the segment.
 pub const VERSION: u32 = 6;
+/// `weft-two` as little-endian bytes: the segment of two processes of different jobs.
+pub const MAGIC_OF_TWO: u64 = u64::from_le_bytes(*b"weft-two");
 /// Most members of a segment.
 pub const MAX_MEMBERS: u32 = 4096;
 
@@ -22,6 +24,8 @@ pub mod header {
     pub const MAGIC: usize = 0;
     pub const VERSION: usize = 8;
     pub const MEMBERS: usize = 12;
+    /// In the segment of two processes of different jobs: two 64-bit words that its maker has told the other one.
+    pub const TOKEN: usize = 16;
     /// Next collective block that was never used (64-bit counter).
     pub const NEXT_BLOCK: usize = 64;
     /// Heads of the lists of collective blocks that were given back, one 64-bit word for each length of a run.
@@ -130,12 +134,18 @@ impl Heading {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Geometry {
     pub members: u32,
+    has_blocks: bool,
 }
 
 impl Geometry {
     /// `None` if `members` is not in 1..=[`MAX_MEMBERS`].
     pub const fn new(members: u32) -> Option<Self> {
-        if members == 0 || members > MAX_MEMBERS { None } else { Some(Self { members }) }
+        if members == 0 || members > MAX_MEMBERS { None } else { Some(Self { members, has_blocks: true }) }
+    }
+
+    /// That of a segment of two processes of different jobs, which has no collective blocks.
+    pub const fn of_two() -> Self {
+        Self { members: 2, has_blocks: false }
     }
 
     pub const fn mailbox(&self, member: u32) -> usize {
@@ -148,7 +158,7 @@ impl Geometry {
 
     /// Collective blocks of the segment: enough for a few hundred communicators of all members.
     pub const fn blocks(&self) -> usize {
-        256 + 64 * self.members as usize
+        if self.has_blocks { 256 + 64 * self.members as usize } else { 0 }
     }
 
     pub const fn block(&self, index: usize) -> usize {
@@ -172,8 +182,9 @@ mod tests {
 
     #[test]
     fn regions_do_not_overlap_and_end_at_the_end() {
-        for members in [1, 2, 3, 64, 4096] {
-            let g = Geometry::new(members).expect("in range");
+        let all = [1, 2, 3, 64, 4096].map(|members| Geometry::new(members).expect("in range"));
+        for g in all.into_iter().chain([Geometry::of_two()]) {
+            let members = g.members;
             assert_eq!(g.mailbox(0), PAGE_BYTES);
             assert!(g.status(members - 1) + PAGE_BYTES <= g.block(0));
             assert_eq!(g.block(g.blocks()), g.pair(0, 0));
@@ -187,7 +198,7 @@ mod tests {
         let heading = |magic: u64, version: u32, members: u32| {
             Heading::parse(&[&magic.to_le_bytes()[..], &version.to_le_bytes(), &members.to_le_bytes()].concat())
         };
-        assert_eq!(heading(MAGIC, VERSION, 3), Heading::Segment(Geometry { members: 3 }));
+        assert_eq!(heading(MAGIC, VERSION, 3), Heading::Segment(Geometry::new(3).expect("in range")));
         assert_eq!(heading(MAGIC, VERSION + 1, 3), Heading::OtherVersion(VERSION + 1));
         assert_eq!(heading(MAGIC, VERSION, 0), Heading::Foreign);
         assert_eq!(heading(!MAGIC, VERSION, 3), Heading::Foreign);

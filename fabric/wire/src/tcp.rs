@@ -20,7 +20,7 @@ use crate::siphash::{KEY_BYTES, TAG_BYTES, same, tag};
 /// What every connection begins with.
 pub const MAGIC: [u8; 8] = *b"weft-tcp";
 /// Changes with every change of what is said.
-pub const VERSION: u32 = 3;
+pub const VERSION: u32 = 4;
 
 pub const NONCE_BYTES: usize = 16;
 const SIGNED_BYTES: usize = 24 + NONCE_BYTES;

@@ -1,12 +1,13 @@
-//! Ways to processes of other jobs: over TCP, wherever they are.
+//! Ways to processes of other jobs: over TCP, wherever they are, and on this host through shared memory ([`super::twos`]).
 
 use super::net::{Net, Sent};
+use super::twos::{Posts, Twos};
 use super::{Devices, Way};
 use crate::watch::Watch;
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener};
 use weft_device::tcp::{Identity, Place, TcpDevice};
-use weft_wire::settings::DeviceOrder;
+use weft_wire::settings::{DeviceName, DeviceOrder};
 use weft_wire::tcp::Key;
 
 /// Where processes of other jobs reach this one.
@@ -23,9 +24,11 @@ impl Devices {
     /// A job on one host listens on this host alone.
     pub fn open_to_others(&mut self, size: u32, opening: Opening) -> io::Result<Vec<SocketAddr>> {
         let Opening { me, key, order, encrypts } = opening;
+        let allowed = order.contains(DeviceName::Shm);
         let loopback = IpAddr::V4(Ipv4Addr::LOCALHOST);
         if let Some(net) = &mut self.net {
             net.tcp.open_to_others(me, key);
+            net.twos.open(me, size, self.shm.bell(), allowed);
             let port = net.tcp.port()?;
             let addresses = std::iter::once(loopback).chain(net.addresses.iter().copied());
             return Ok(addresses.map(|ip| SocketAddr::new(ip, port)).collect());
@@ -44,6 +47,8 @@ impl Devices {
         tcp.stand_by();
         tcp.open_to_others(me, key);
         let bell = tcp.hang_bell()?;
+        let mut twos = Twos::default();
+        twos.open(me, size, bell, allowed);
         self.net = Some(Box::new(Net {
             ways: (0..size).map(Way::Shm).collect(),
             ranks: (0..size).collect(),
@@ -56,6 +61,8 @@ impl Devices {
             watch: Watch::default(),
             sent: vec![Sent::default(); size as usize],
             changed: true,
+            twos,
+            said: Posts::default(),
         }));
         let doorbell = self.doorbell();
         self.shm.sleep_on_bell(bell);
@@ -67,9 +74,23 @@ impl Devices {
     /// A process of another job becomes a peer: the next one after all that there are.
     pub fn adopt(&mut self, them: Identity, key: &Key, place: Place) {
         let Some(net) = &mut self.net else { return };
-        net.ways.push(Way::Tcp);
+        let near = may_be_near(&net.addresses, &place);
+        let way = net.twos.add(them, near);
+        net.ways.push(way);
         net.sent.push(Sent::default());
         net.changed = true;
         net.tcp.adopt(them, key, place);
+        if way == Way::Unmet {
+            net.tcp.set_lifeline(net.ways.len() as u32 - 1, true);
+        }
     }
+}
+
+/// Whether a process that is reached at a place may be on this host, whose `addresses` these are: a hint, which who cannot
+/// open what is offered contradicts.
+fn may_be_near(addresses: &[IpAddr], place: &Place) -> bool {
+    let mut theirs = place.addresses.iter().map(SocketAddr::ip).filter(|ip| !ip.is_loopback()).peekable();
+    let mut mine = addresses.iter().filter(|ip| !ip.is_loopback()).peekable();
+    // Who listens on the loopback interface alone is reached on its host alone.
+    mine.peek().is_none() || theirs.peek().is_none() || theirs.any(|ip| addresses.contains(&ip))
 }

@@ -2,6 +2,7 @@
 //! of each other.
 
 use super::Way;
+use super::twos::{Posts, Twos};
 use crate::events::{self, Event, tell};
 use crate::links::Links;
 use crate::port::{By, Ordered, Port};
@@ -33,6 +34,10 @@ pub(super) struct Net {
     pub(super) sent: Vec<Sent>,
     /// The ways are others than they were.
     pub(super) changed: bool,
+    /// Shared memory with processes of other jobs.
+    pub(super) twos: Twos,
+    /// What connections have carried about that, which is no message.
+    pub(super) said: Posts,
 }
 
 /// Messages to a rank to which two devices lead, for the order that its port keeps among them.
@@ -89,6 +94,11 @@ impl Net {
     pub(super) fn post_control(&mut self, shm: &mut ShmDevice, to: u32, head: Head, control: &[u64]) -> Posted {
         match self.way_of(to, head.kind) {
             Way::Shm(member) => shm.post_control(member, head, control),
+            Way::Two(index) => {
+                let two = self.twos.at(index);
+                two.shm.post_control(two.them(), head, control)
+            }
+            Way::Unmet => self.post_unmet(to, head, &bytes_of(control)[..8 * control.len()], None),
             Way::Udp => self.post_link(to, head, &bytes_of(control)[..8 * control.len()], None),
             Way::Tcp => {
                 let posted = self.tcp.post_control(to, head, control);
@@ -111,6 +121,11 @@ impl Net {
         unsafe {
             match self.way_of(to, head.kind) {
                 Way::Shm(member) => shm.post_short(member, head, data, length),
+                Way::Two(index) => {
+                    let two = self.twos.at(index);
+                    two.shm.post_short(two.them(), head, data, length)
+                }
+                Way::Unmet => self.post_unmet(to, head, bytes_at(data, length), None),
                 Way::Udp => self.post_link(to, head, bytes_at(data, length), None),
                 Way::Tcp => {
                     let posted = self.tcp.post_short(to, head, data, length);
@@ -135,6 +150,14 @@ impl Net {
         unsafe {
             match self.way_of(to, head.kind) {
                 Way::Shm(member) => shm.post_bulk(member, head, control, data, length),
+                Way::Two(index) => {
+                    let two = self.twos.at(index);
+                    two.shm.post_bulk(two.them(), head, control, data, length)
+                }
+                Way::Unmet => {
+                    let bulk = bytes_at(data, length);
+                    self.post_unmet(to, head, &bytes_of(control)[..8 * control.len()], Some(bulk))
+                }
                 Way::Udp => {
                     let bulk = bytes_at(data, length.min(self.link_bytes(to, length)));
                     self.post_link(to, head, &bytes_of(control)[..8 * control.len()], Some(bulk))
@@ -148,7 +171,7 @@ impl Net {
     }
 
     pub(super) fn poll(&mut self, shm: &mut ShmDevice, port: &mut Port) -> bool {
-        let near = shm.poll(&mut Named { sink: port, ranks: &self.ranks });
+        let near = shm.poll(&mut Named { sink: port, ranks: &self.ranks }) | self.twos.poll(port);
         let links = match &mut self.links {
             Some(links) => links.poll(&mut Ordered { port, by: By::Datagrams }),
             None => false,
@@ -158,14 +181,13 @@ impl Net {
             self.watch.note_find(|| descriptors.for_each(|descriptor| self.tcp.unwatch(descriptor)));
             self.tcp.note_elsewhere();
         }
-        port.by_long_way = true;
-        let far = self.tcp.poll(&mut Ordered { port, by: By::Connection });
-        port.by_long_way = false;
+        let far = self.poll_connections(port);
         while let Some(notice) = self.tcp.take_notice() {
             port.tell(&notice);
         }
         while let Some(rank) = port.take_newly_lost() {
             self.tcp.give_up(rank);
+            self.leave_two(port, rank);
             if let Some(links) = self.links_to(rank) {
                 links.handle_lost(rank);
             }

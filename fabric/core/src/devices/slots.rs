@@ -2,45 +2,66 @@
 
 use weft_device::shm::{CopySlots, TakenSlot};
 
-/// The copy slots, by rank. Who is not of this host has none.
+/// Where the slots of a rank are.
+enum Seat {
+    /// In the segment of the job, which it is this member of.
+    Member(u32),
+    /// In a segment of the two of us, which it is this member of.
+    Other(CopySlots, u32),
+    /// It shares no memory with us.
+    None,
+}
+
+/// The copy slots, by rank.
 pub(crate) struct Slots {
     slots: CopySlots,
     /// `None`: every rank is the member of its number.
-    members: Option<Vec<Option<u32>>>,
+    seats: Option<Vec<Seat>>,
 }
 
 impl Slots {
     pub fn new(slots: CopySlots, members: Option<Vec<Option<u32>>>) -> Self {
-        Self { slots, members }
+        let seat = |member: Option<u32>| member.map_or(Seat::None, Seat::Member);
+        Self { slots, seats: members.map(|members| members.into_iter().map(seat).collect()) }
     }
 
     /// The peer after the `peers` that there are shares no memory with us.
     pub fn add_stranger(&mut self, peers: u32) {
-        self.members.get_or_insert_with(|| (0..peers).map(Some).collect()).push(None);
+        self.seats.get_or_insert_with(|| (0..peers).map(Seat::Member).collect()).push(Seat::None);
     }
 
-    fn member(&self, rank: u32) -> Option<u32> {
-        match &self.members {
-            None => Some(rank),
-            Some(members) => members[rank as usize],
+    /// A stranger shares a segment with us from now on, as this member of it; or none any more.
+    pub fn set_stranger(&mut self, rank: u32, slots: Option<(CopySlots, u32)>) {
+        if let Some(seat) = self.seats.as_mut().and_then(|seats| seats.get_mut(rank as usize)) {
+            *seat = slots.map_or(Seat::None, |(slots, member)| Seat::Other(slots, member));
+        }
+    }
+
+    #[inline]
+    fn seat(&self, rank: u32) -> Option<(&CopySlots, u32)> {
+        match self.seats.as_ref().map(|seats| &seats[rank as usize]) {
+            None => Some((&self.slots, rank)),
+            Some(Seat::Member(member)) => Some((&self.slots, *member)),
+            Some(Seat::Other(slots, member)) => Some((slots, *member)),
+            Some(Seat::None) => None,
         }
     }
 
     pub fn pid(&self, rank: u32) -> Option<i32> {
-        self.slots.pid(self.member(rank)?)
+        self.seat(rank).and_then(|(slots, member)| slots.pid(member))
     }
 
     pub fn take(&self, from: u32) -> Option<TakenSlot> {
-        self.slots.take(self.member(from)?)
+        self.seat(from).and_then(|(slots, member)| slots.take(member))
     }
 
     pub fn free(&self, from: u32, index: u32) {
-        if let Some(member) = self.member(from) {
-            self.slots.free(member, index);
+        if let Some((slots, member)) = self.seat(from) {
+            slots.free(member, index);
         }
     }
 
     pub fn granted(&self, to: u32, index: u32, generation: u32) -> Option<TakenSlot> {
-        self.slots.granted(self.member(to)?, index, generation)
+        self.seat(to).and_then(|(slots, member)| slots.granted(member, index, generation))
     }
 }

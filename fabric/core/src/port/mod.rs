@@ -44,7 +44,7 @@ pub use shown::Place;
 use shown::{Asked, Opens};
 use std::collections::VecDeque;
 pub(crate) use unasked::Word;
-use weft_device::shm::CopyJob;
+use weft_device::shm::{CopyJob, CopySlots};
 use weft_device::{NoMemory, Packet, PeerFault, Room, Sink};
 use weft_protocol::matching::Matcher;
 use weft_wire::cell::Kind;
@@ -195,6 +195,16 @@ impl Port {
     /// The process id of a peer whose memory may be copied.
     pub fn attachable(&self, peer: u32) -> Option<i32> {
         self.slots.pid(peer).filter(|_| self.limits.single_copy_allowed)
+    }
+
+    /// A peer of another job shares copy slots with us from now on, as this member of their segment; or none any more.
+    pub fn share_copies(&mut self, peer: u32, slots: Option<(CopySlots, u32)>) {
+        self.slots.set_stranger(peer, slots);
+    }
+
+    /// Whether a copy is under way with a peer.
+    pub fn has_copies_with(&self, peer: u32) -> bool {
+        self.jobs.iter().any(|job| job.peer == peer)
     }
 
     /// The process id of a peer on this host that counts processes as we do.
@@ -382,6 +392,7 @@ impl Port {
                 let unasked = &mut self.outbound[packet.from as usize].unasked;
                 unasked.learn(packet.word(0) != 0, packet.word(1))
             }
+            Kind::Share => Err("shared memory where it is not offered"),
             Kind::Order => Err("a place among messages of another way, where there is one way"),
         }
     }

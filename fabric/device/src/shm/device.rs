@@ -317,6 +317,11 @@ impl ShmDevice {
         self.mailbox.bell.store(number, Ordering::Relaxed);
     }
 
+    /// The number of the bell that this member sleeps on; 0 for none.
+    pub fn bell(&self) -> u64 {
+        self.mailbox.bell.load(Ordering::Relaxed)
+    }
+
     /// Packets that were posted, and the bytes that they have taken: cells, and whole lines of bulk.
     pub fn posted(&self) -> (u64, u64) {
         self.outgoing.iter().flatten().fold((0, 0), |(packets, bytes), out| {

@@ -2,7 +2,7 @@
 
 use crate::kernel::{self, Descriptor, Identity};
 use std::io;
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, IntoRawFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::OpenOptionsExt;
 use std::ptr::NonNull;
@@ -90,6 +90,13 @@ impl Memory {
     /// Its descriptor is not closed when it is dropped.
     pub fn leave_open(&mut self) {
         self.descriptor.leave_open();
+    }
+
+    /// Its descriptor, which it does not need: how much of it there is room for is asked by the mapping then.
+    pub fn take_descriptor(&mut self) -> OwnedFd {
+        let descriptor = std::mem::replace(&mut self.descriptor, Descriptor::own(-1));
+        // SAFETY: open, and nobody's but ours from here on.
+        unsafe { OwnedFd::from_raw_fd(descriptor.into_raw_fd()) }
     }
 
     /// Memory that process `pid`, of the same user, has open as descriptor `number`. What it is is a claim until it was

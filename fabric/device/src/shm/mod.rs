@@ -27,7 +27,7 @@ mod views;
 
 pub use blocks::NoBlocks;
 pub use copy::{Copied, CopyJob, CopySlot, Direction, Shown};
-pub use device::ShmDevice;
+pub use device::{LARGEST_PACKET, ShmDevice};
 pub use doorbell::Doorbell;
 pub use memory::Memory;
 pub use segment::{Segment, SegmentError};

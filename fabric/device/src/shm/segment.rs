@@ -8,7 +8,7 @@ use crate::sys;
 use std::io;
 use std::os::fd::{BorrowedFd, OwnedFd};
 use std::sync::Arc;
-use weft_wire::segment::{Geometry, MAGIC, MAX_MEMBERS, MemberState, PAGE_BYTES, VERSION, header};
+use weft_wire::segment::{Geometry, MAGIC, MAGIC_OF_TWO, MAX_MEMBERS, MemberState, PAGE_BYTES, VERSION, header};
 
 /// Why there is no segment. Ends the process's membership.
 #[derive(Debug, thiserror::Error)]
@@ -60,7 +60,7 @@ impl Segment {
             return Err(SegmentError::Foreign);
         }
         let memory = Arc::new(memory);
-        let probe = Views { memory: memory.clone(), geometry: Geometry { members: 1 } };
+        let probe = Views { memory: memory.clone(), geometry: Geometry::of_two() };
         if probe.header_u64(header::MAGIC).load(Ordering::Relaxed) != MAGIC {
             return Err(SegmentError::Foreign);
         }
@@ -74,6 +74,41 @@ impl Segment {
             return Err(SegmentError::Foreign);
         }
         Ok(Self { views: Views { memory, geometry } })
+    }
+
+    /// A new segment for two processes of different jobs, and the descriptor that the other one opens it by. Whoever made
+    /// it is member 0. `token` is what the other one shall find there.
+    ///
+    /// # Errors
+    /// Too little memory, or no descriptor.
+    pub fn create_for_two(token: [u64; 2]) -> io::Result<(Self, OwnedFd)> {
+        let geometry = Geometry::of_two();
+        let mut memory = Memory::create(c"weft-two", geometry.bytes())?;
+        memory.populate(0, geometry.status(0))?;
+        memory.populate(geometry.mailbox(1), PAGE_BYTES)?;
+        let descriptor = memory.take_descriptor();
+        let segment = Self { views: Views { memory: Arc::new(memory), geometry } };
+        for (index, word) in token.into_iter().enumerate() {
+            segment.views.header_u64(header::TOKEN + 8 * index).store(word, Ordering::Relaxed);
+        }
+        segment.views.header_u32(header::VERSION).store(VERSION, Ordering::Relaxed);
+        segment.views.header_u64(header::MAGIC).store(MAGIC_OF_TWO, Ordering::Relaxed);
+        Ok((segment, descriptor))
+    }
+
+    /// The segment that process `pid` of this host has made for itself and us, as member 1. No descriptor stays open.
+    ///
+    /// # Errors
+    /// The process cannot be seen from here, or what it shows is no such segment with this token.
+    pub fn open_of_two(pid: i32, number: i32, token: [u64; 2]) -> io::Result<Self> {
+        let mut memory = Memory::open_of(pid, number)?;
+        drop(memory.take_descriptor());
+        let views = Views { memory: Arc::new(memory), geometry: Geometry::of_two() };
+        let is_ours = views.memory.bytes() == views.geometry.bytes()
+            && views.header_u64(header::MAGIC).load(Ordering::Relaxed) == MAGIC_OF_TWO
+            && views.header_u32(header::VERSION).load(Ordering::Relaxed) == VERSION
+            && (0..2).all(|at| views.header_u64(header::TOKEN + 8 * at).load(Ordering::Relaxed) == token[at]);
+        if is_ours { Ok(Self { views }) } else { Err(io::Error::other("it is no segment for the two of us")) }
     }
 
     pub fn members(&self) -> u32 {

@@ -137,7 +137,8 @@ pub struct TcpDevice {
     look: Look,
     /// Another device is preferred, and so many connections there have been all the same.
     stands_by: bool,
-    pub(super) established: u32,
+    /// Peers to which another device leads, so that their connections serve to tell of their end.
+    lifelines: HashSet<u32>,
     /// Not yet told.
     pub(super) faults: Vec<PeerFault>,
     /// Peers that were to be reached and cannot be.
@@ -210,7 +211,7 @@ impl TcpDevice {
             ready: Vec::new(),
             look: Look::new(alone),
             stands_by: false,
-            established: 0,
+            lifelines: HashSet::new(),
             faults: Vec::new(),
             unreached: Vec::new(),
             notices: Vec::new(),
@@ -252,6 +253,14 @@ impl TcpDevice {
     /// are rare.
     pub fn stand_by(&mut self) {
         self.stands_by = true;
+    }
+
+    /// Whether the connection to a peer serves to tell of its end alone: where all do, looks are rare.
+    pub fn set_lifeline(&mut self, rank: u32, is_lifeline: bool) {
+        match is_lifeline {
+            true => self.lifelines.insert(rank),
+            false => self.lifelines.remove(&rank),
+        };
     }
 
     /// Reaches a peer, though nothing is posted. Where that cannot be, it is tried once and told by [`Self::take_unreached`];
@@ -610,7 +619,8 @@ impl Device for TcpDevice {
         }
         let any = self.look_at_sockets(sink);
         if self.stands_by {
-            self.look.set_idle(self.established == 0 && self.dialing.is_empty() && self.guests.is_empty());
+            let awaits = self.linked.iter().any(|rank| !self.lifelines.contains(rank));
+            self.look.set_idle(!awaits && self.dialing.is_empty() && self.guests.is_empty());
         }
         self.look.learn(any);
         any

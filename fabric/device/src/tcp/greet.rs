@@ -218,7 +218,6 @@ impl TcpDevice {
         }
         peer.link = Some(link);
         self.linked.push(rank);
-        self.established += 1;
         peer.dial = None;
         self.dialing.retain(|other| *other != rank);
         if self.leaving && peer.output.is_empty() {

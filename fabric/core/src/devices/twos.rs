@@ -1,0 +1,564 @@
+//! Shared memory with processes of other jobs on this host: a segment of two for each that something was sent to.
+//!
+//! Between jobs there is no memory that all can write. Whoever first has something to send makes a segment for the two of
+//! them, and offers it over their connection, where each has proven who it is. The other one opens it by process and
+//! descriptor and finds there the token that it was told: so they are on one host, whatever hosts are called, and it is the
+//! memory that was meant. Then it says that it has taken it, and both send through it and nothing else. What was posted
+//! before waits ([`Held`]). Where it cannot be opened all goes over the connection, and nothing has gone any other way.
+//!
+//! The connection stays: its end is how the end of the other process is known.
+
+use super::Way;
+use super::held::{Held, Out, words_of};
+use super::net::Net;
+use crate::port::{By, Ordered, Port};
+use std::os::fd::{AsFd, AsRawFd, IntoRawFd, OwnedFd};
+use weft_device::shm::{Segment, ShmDevice};
+use weft_device::tcp::Identity;
+use weft_device::{Device, NoMemory, Packet, PeerFault, Posted, Room, Sink, sys};
+use weft_wire::cell::{Head, INLINE_WORDS, Kind};
+use weft_wire::segment::RING_CELLS;
+use weft_wire::share::Share;
+
+/// A segment that we have offered, until that is answered.
+struct Offer {
+    segment: Segment,
+    _descriptor: Descriptor,
+    /// In memory of our own, which who takes the segment copies as it would a long message.
+    _token: Box<[u64; 2]>,
+}
+
+/// The descriptor of a segment that is offered, as long as it is that: some programs close all that they do not know.
+struct Descriptor {
+    descriptor: Option<OwnedFd>,
+    identity: Option<sys::Identity>,
+}
+
+impl Drop for Descriptor {
+    /// What is not ours any more stays open.
+    fn drop(&mut self) {
+        let Some(descriptor) = self.descriptor.take() else { return };
+        if self.identity.is_none() || sys::identity(descriptor.as_fd()) != self.identity {
+            let _ = descriptor.into_raw_fd();
+        }
+    }
+}
+
+/// A process of another job.
+struct Stranger {
+    them: Identity,
+    held: Held,
+    offer: Option<Offer>,
+    /// How packets go there as soon as nothing is held any more.
+    way: Option<Way>,
+}
+
+/// Memory that is shared with a process of another job.
+pub(super) struct Two {
+    rank: u32,
+    me: u32,
+    pub(super) shm: ShmDevice,
+    /// The other process has left, and what it has sent was taken.
+    has_left: bool,
+}
+
+impl Two {
+    /// The number of the other process in it.
+    #[inline]
+    pub fn them(&self) -> u32 {
+        1 - self.me
+    }
+}
+
+/// What has become of a segment that is gone.
+#[derive(Clone, Copy, Default)]
+pub(super) struct Posts {
+    pub packets: u64,
+    pub bytes: u64,
+    pub wakeups: u64,
+}
+
+#[derive(Default)]
+pub(super) struct Twos {
+    /// Who we are for others, once we are open to them.
+    me: Option<Identity>,
+    allowed: bool,
+    /// The number of the first process of another job.
+    first: u32,
+    strangers: Vec<Stranger>,
+    twos: Vec<Two>,
+    /// Of those something is held.
+    waiting: Vec<u32>,
+    /// Some have left whose memory is still in use.
+    leaving: bool,
+    /// The bell that this process sleeps on.
+    bell: u64,
+    pub(super) news: News,
+    gone: Posts,
+}
+
+/// What has come over connections and concerns shared memory.
+#[derive(Default)]
+pub(super) struct News {
+    said: Vec<(u32, Share)>,
+    lost: Vec<PeerFault>,
+}
+
+impl Twos {
+    /// From now on there may be processes of other jobs, the first of which has the number `first`. They are `allowed` to
+    /// share memory with us.
+    pub fn open(&mut self, me: Identity, first: u32, bell: u64, allowed: bool) {
+        (self.me, self.first, self.bell, self.allowed) = (Some(me), first, bell, allowed);
+    }
+
+    /// The next process of another job, and how packets go there at first. It may be on this host if it is `near`.
+    pub fn add(&mut self, them: Identity, near: bool) -> Way {
+        self.strangers.push(Stranger { them, held: Held::default(), offer: None, way: None });
+        if near && self.allowed { Way::Unmet } else { Way::Tcp }
+    }
+
+    fn stranger(&mut self, rank: u32) -> Option<&mut Stranger> {
+        self.strangers.get_mut((rank as usize).checked_sub(self.first as usize)?)
+    }
+
+    #[inline]
+    pub fn at(&mut self, index: u32) -> &mut Two {
+        &mut self.twos[index as usize]
+    }
+
+    /// Of the two the one whose offer counts where both make one.
+    fn leads(&self, them: Identity) -> bool {
+        self.me.is_some_and(|me| me < them)
+    }
+
+    /// Keeps a packet for a process that is not met yet. True if shared memory is to be offered there.
+    pub fn keep(&mut self, to: u32, head: Head, inline: &[u8], bulk: Option<&[u8]>) -> (Posted, bool) {
+        let Some(stranger) = self.stranger(to) else { return (Posted::Full, false) };
+        let posted = stranger.held.keep(head, inline, bulk);
+        let unasked = stranger.offer.is_none() && stranger.way.is_none();
+        if !self.waiting.contains(&to) {
+            self.waiting.push(to);
+        }
+        (posted, unasked)
+    }
+
+    /// Makes memory for a process and us; what it is to be told, or `None` where there is no way but the connection.
+    pub fn offer(&mut self, to: u32) -> Option<Share> {
+        let made = Offer::new();
+        let stranger = self.stranger(to)?;
+        match made {
+            Some((offer, said)) => {
+                stranger.offer = Some(offer);
+                Some(said)
+            }
+            None => {
+                stranger.way = Some(Way::Tcp);
+                None
+            }
+        }
+    }
+
+    /// Takes what another process shows, which goes there by `way` so far; the answer, if there is one.
+    fn hear_offer(
+        &mut self,
+        port: &mut Port,
+        from: u32,
+        way: Way,
+        said: &Share,
+    ) -> Result<Option<Share>, &'static str> {
+        let them = self.stranger(from).ok_or("shared memory within a job")?.them;
+        if let Way::Two(_) = way {
+            return Err("shared memory where there is some");
+        }
+        let leads = self.leads(them);
+        let stranger = self.stranger(from).ok_or("shared memory within a job")?;
+        if stranger.way.is_some_and(|way| way != Way::Tcp) {
+            return Err("shared memory where there is some");
+        }
+        if leads && stranger.offer.is_some() {
+            return Ok(None);
+        }
+        stranger.offer = None;
+        if way == Way::Tcp || stranger.way.is_some() {
+            return Ok(Some(Share::NotTaken));
+        }
+        let answer = match take(said) {
+            Some((shm, copies)) => {
+                self.begin(port, from, 1, shm, copies);
+                Share::Taken { copies }
+            }
+            None => {
+                stranger.way = Some(Way::Tcp);
+                Share::NotTaken
+            }
+        };
+        Ok(Some(answer))
+    }
+
+    /// Our offer is answered.
+    fn hear_answer(&mut self, port: &mut Port, from: u32, taken: Option<bool>) -> Result<(), &'static str> {
+        let stranger = self.stranger(from).ok_or("shared memory within a job")?;
+        let offer = stranger.offer.take().ok_or("an answer to no offer")?;
+        match taken.map(|copies| (ShmDevice::join(offer.segment, 0), copies)) {
+            Some((Ok(shm), copies)) => self.begin(port, from, 0, shm, copies),
+            Some((Err(_), _)) => return Err("a segment that cannot be joined"),
+            None => stranger.way = Some(Way::Tcp),
+        }
+        Ok(())
+    }
+
+    /// From now on we share memory with a process.
+    fn begin(&mut self, port: &mut Port, rank: u32, me: u32, mut shm: ShmDevice, copies: bool) {
+        shm.sleep_on_bell(self.bell);
+        let slots = copies.then(|| (shm.copy_slots(), 1 - me));
+        port.share_copies(rank, slots);
+        let way = Way::Two(self.twos.len() as u32);
+        self.twos.push(Two { rank, me, shm, has_left: false });
+        if let Some(stranger) = self.stranger(rank) {
+            stranger.way = Some(way);
+        }
+        if !self.waiting.contains(&rank) {
+            self.waiting.push(rank);
+        }
+    }
+
+    #[inline]
+    pub fn poll(&mut self, port: &mut Port) -> bool {
+        let mut any = false;
+        for two in &mut self.twos {
+            any |= two.shm.poll(&mut Renamed { sink: port, rank: two.rank });
+        }
+        any
+    }
+
+    /// Whether something is to be done although nothing has come over connections.
+    #[inline]
+    pub fn has_work(&self) -> bool {
+        !self.waiting.is_empty() || self.leaving
+    }
+
+    /// Whether packets wait until it is known how they go, for somebody whom `ended` does not name.
+    pub fn has_held(&self, ended: impl Fn(u32) -> bool) -> bool {
+        self.waiting.iter().any(|rank| !ended(*rank))
+    }
+
+    pub fn arm(&mut self) -> bool {
+        self.twos.iter_mut().fold(true, |quiet, two| quiet & two.shm.arm())
+    }
+
+    pub fn arm_beside(&mut self) -> bool {
+        self.twos.iter_mut().fold(true, |quiet, two| quiet & two.shm.arm_beside())
+    }
+
+    pub fn disarm(&mut self) {
+        self.twos.iter_mut().for_each(|two| two.shm.disarm());
+    }
+
+    pub fn take_refusal(&mut self) -> Option<NoMemory> {
+        self.twos.iter_mut().find_map(|two| Some(NoMemory { peer: two.rank, ..two.shm.take_refusal()? }))
+    }
+
+    pub fn has_left(&self, index: u32) -> bool {
+        self.twos[index as usize].has_left
+    }
+
+    /// What went through shared memory with other jobs.
+    pub fn posts(&self) -> Posts {
+        self.twos.iter().fold(self.gone, |sum, two| {
+            let (packets, bytes) = two.shm.posted();
+            let Posts { packets: before, bytes: bytes_before, wakeups } = sum;
+            Posts { packets: before + packets, bytes: bytes_before + bytes, wakeups: wakeups + two.shm.wakeups }
+        })
+    }
+}
+
+impl Offer {
+    /// `None` where there is no memory, no descriptor or no random number for it.
+    fn new() -> Option<(Self, Share)> {
+        let random = weft_device::kernel::true_random;
+        let token = Box::new([random()?, random()?]);
+        let (segment, descriptor) = Segment::create_for_two(*token).ok()?;
+        let said = Share::Offer {
+            pid: std::process::id(),
+            namespace: sys::pid_namespace()?,
+            descriptor: descriptor.as_raw_fd() as u32,
+            token: *token,
+            address: token.as_ptr() as u64,
+        };
+        let identity = sys::identity(descriptor.as_fd());
+        let _descriptor = Descriptor { descriptor: Some(descriptor), identity };
+        Some((Self { segment, _descriptor, _token: token }, said))
+    }
+}
+
+/// Opens and joins what is offered; and whether the memory of who offers it can be copied.
+fn take(said: &Share) -> Option<(ShmDevice, bool)> {
+    let Share::Offer { pid, namespace, descriptor, token, address } = *said else { return None };
+    if sys::pid_namespace()? != namespace {
+        return None;
+    }
+    let segment = Segment::open_of_two(pid as i32, descriptor as i32, token).ok()?;
+    let mut copied = [0u64; 2];
+    // SAFETY: the array is as long. The address is a claim: the kernel refuses what is not mapped there.
+    let copies =
+        unsafe { sys::copy_from_process(pid as i32, address, copied.as_mut_ptr().cast(), size_of_val(&copied)) };
+    Some((ShmDevice::join(segment, 1).ok()?, copies.is_ok() && copied == token))
+}
+
+impl Net {
+    /// A packet for a process of another job of which it is not known yet how packets go there.
+    pub(super) fn post_unmet(&mut self, to: u32, head: Head, inline: &[u8], bulk: Option<&[u8]>) -> Posted {
+        if self.tcp.has_ended(to) {
+            // It says what there is to say of that.
+            self.ways[to as usize] = Way::Tcp;
+            return Decided { net: self, rank: to, way: Way::Tcp }.post(head, inline, bulk);
+        }
+        let (posted, unasked) = self.twos.keep(to, head, inline, bulk);
+        if unasked && let Some(said) = self.twos.offer(to) {
+            self.say(to, &said);
+        }
+        posted
+    }
+
+    fn say(&mut self, to: u32, said: &Share) {
+        let before = self.tcp.counters();
+        self.tcp.post_control(to, Head::control(Kind::Share), &said.words());
+        let now = self.tcp.counters();
+        self.said.packets += now.packets - before.packets;
+        self.said.bytes += now.bytes - before.bytes;
+    }
+
+    /// Polls the connections.
+    pub(super) fn poll_connections(&mut self, port: &mut Port) -> bool {
+        port.by_long_way = true;
+        let ordered = Ordered { port, by: By::Connection };
+        let any = self.tcp.poll(&mut Beside { ordered, ways: &self.ways, news: &mut self.twos.news });
+        port.by_long_way = false;
+        if any || self.twos.has_work() {
+            self.settle_strangers(port);
+        }
+        any
+    }
+
+    #[cold]
+    fn settle_strangers(&mut self, port: &mut Port) {
+        for (from, said) in std::mem::take(&mut self.twos.news.said) {
+            if let Err(what) = self.hear(port, from, &said) {
+                let story = format!("{} is lost: it has sent nonsense: {what}", self.tcp.title(from));
+                port.handle_fault(PeerFault::Lost { peer: from, story });
+            }
+        }
+        for fault in std::mem::take(&mut self.twos.news.lost) {
+            self.take_last(port, fault.peer());
+            port.handle_fault(fault);
+        }
+        self.settle_ended(port);
+        self.let_go();
+    }
+
+    /// Gives up the memory shared with those who have ended, once all that they have sent is taken.
+    fn settle_ended(&mut self, port: &mut Port) {
+        let twos = &self.twos;
+        let all: Vec<u32> = twos.twos.iter().map(|two| two.rank).chain(twos.waiting.iter().copied()).collect();
+        self.twos.leaving = false;
+        for rank in all.into_iter().filter(|rank| self.tcp.has_ended(*rank)).collect::<Vec<_>>() {
+            if !port.is_lost(rank) {
+                self.take_last(port, rank);
+            }
+            // The copies look at slots in that memory.
+            match port.has_copies_with(rank) {
+                true => self.twos.leaving = true,
+                false => self.leave_two(port, rank),
+            }
+        }
+    }
+
+    fn hear(&mut self, port: &mut Port, from: u32, said: &Share) -> Result<(), &'static str> {
+        let way = self.ways[from as usize];
+        let answer = match said {
+            Share::Offer { .. } => self.twos.hear_offer(port, from, way, said)?,
+            Share::Taken { copies } => self.twos.hear_answer(port, from, Some(*copies)).map(|()| None)?,
+            Share::NotTaken => self.twos.hear_answer(port, from, None).map(|()| None)?,
+        };
+        if let Some(answer) = answer {
+            self.say(from, &answer);
+        }
+        Ok(())
+    }
+
+    /// Takes what somebody who has ended has sent.
+    fn take_last(&mut self, port: &mut Port, rank: u32) {
+        let Some(two) = self.twos.twos.iter_mut().find(|two| two.rank == rank) else { return };
+        // The ring is filled no more; who fills it all the same is not waited for.
+        for _ in 0..2 * RING_CELLS {
+            if !two.shm.poll(&mut Renamed { sink: port, rank }) {
+                break;
+            }
+        }
+        two.has_left = true;
+    }
+
+    /// The memory that is shared with a process goes, and what waits for it. What is posted from now on is the
+    /// connection's to refuse.
+    pub(super) fn leave_two(&mut self, port: &mut Port, rank: u32) {
+        let Some(stranger) = self.twos.stranger(rank) else { return };
+        (stranger.held, stranger.offer, stranger.way) = (Held::default(), None, Some(Way::Tcp));
+        self.ways[rank as usize] = Way::Tcp;
+        self.changed = true;
+        port.share_copies(rank, None);
+        let twos = &mut self.twos;
+        twos.waiting.retain(|other| *other != rank);
+        let Some(index) = twos.twos.iter().position(|two| two.rank == rank) else { return };
+        twos.gone = {
+            let (packets, bytes) = twos.twos[index].shm.posted();
+            let wakeups = twos.twos[index].shm.wakeups;
+            let Posts { packets: p, bytes: b, wakeups: w } = twos.gone;
+            Posts { packets: p + packets, bytes: b + bytes, wakeups: w + wakeups }
+        };
+        twos.twos.swap_remove(index);
+        if let Some(moved) = twos.twos.get(index) {
+            let (rank, way) = (moved.rank, Way::Two(index as u32));
+            if let Way::Two(_) = self.ways[rank as usize] {
+                self.ways[rank as usize] = way;
+            }
+            if let Some(stranger) = twos.stranger(rank)
+                && let Some(Way::Two(_)) = stranger.way
+            {
+                stranger.way = Some(way);
+            }
+        }
+    }
+
+    /// Lets go what is held for those of whom it is known how packets go there.
+    fn let_go(&mut self) {
+        for rank in std::mem::take(&mut self.twos.waiting) {
+            let Some(stranger) = self.twos.stranger(rank) else { continue };
+            let Some(way) = stranger.way else {
+                self.twos.waiting.push(rank);
+                continue;
+            };
+            let mut held = std::mem::take(&mut stranger.held);
+            held.flush(&mut Decided { net: self, rank, way });
+            if held.is_empty() {
+                self.ways[rank as usize] = way;
+                self.changed = true;
+                self.tcp.set_lifeline(rank, way != Way::Tcp);
+            } else {
+                if let Some(stranger) = self.twos.stranger(rank) {
+                    stranger.held = held;
+                }
+                self.twos.waiting.push(rank);
+            }
+        }
+    }
+}
+
+/// The way to a process that was met.
+struct Decided<'a> {
+    net: &'a mut Net,
+    rank: u32,
+    way: Way,
+}
+
+impl Out for Decided<'_> {
+    fn post(&mut self, head: Head, inline: &[u8], bulk: Option<&[u8]>) -> Posted {
+        let (words, count) = words_of(inline);
+        // SAFETY: the slices are readable for their lengths.
+        unsafe {
+            match (self.way, bulk) {
+                (Way::Two(index), None) => {
+                    let two = self.net.twos.at(index);
+                    two.shm.post_short(two.them(), head, inline.as_ptr(), inline.len())
+                }
+                (Way::Two(index), Some(bulk)) => {
+                    let two = self.net.twos.at(index);
+                    two.shm.post_bulk(two.them(), head, &words[..count], bulk.as_ptr(), bulk.len())
+                }
+                (_, None) => self.net.tcp.post_short(self.rank, head, inline.as_ptr(), inline.len()),
+                (_, Some(bulk)) => self.net.tcp.post_bulk(self.rank, head, &words[..count], bulk.as_ptr(), bulk.len()),
+            }
+        }
+    }
+}
+
+/// Takes out of what comes over connections what concerns shared memory.
+struct Beside<'a> {
+    ordered: Ordered<'a>,
+    ways: &'a [Way],
+    news: &'a mut News,
+}
+
+impl Sink for Beside<'_> {
+    #[inline]
+    fn handle_packet(&mut self, packet: Packet<'_>) -> Result<(), &'static str> {
+        if packet.head.kind != Kind::Share {
+            return self.ordered.handle_packet(packet);
+        }
+        let words: [u64; INLINE_WORDS] = std::array::from_fn(|at| packet.word(at));
+        let said = Share::from_words(&words).ok_or("an offer of shared memory that is none")?;
+        self.news.said.push((packet.from, said));
+        Ok(())
+    }
+
+    fn handle_fault(&mut self, fault: PeerFault) {
+        match self.ways.get(fault.peer() as usize) {
+            // What it has sent before is taken first.
+            Some(Way::Two(_) | Way::Unmet) => self.news.lost.push(fault),
+            _ => self.ordered.handle_fault(fault),
+        }
+    }
+
+    fn room(&mut self, from: u32) -> Option<Room<'_>> {
+        self.ordered.room(from)
+    }
+}
+
+/// Hands packets of the other one of two on as those of a process of another job.
+struct Renamed<'a, S> {
+    sink: &'a mut S,
+    rank: u32,
+}
+
+impl<S: Sink> Sink for Renamed<'_, S> {
+    #[inline]
+    fn handle_packet(&mut self, mut packet: Packet<'_>) -> Result<(), &'static str> {
+        packet.from = self.rank;
+        self.sink.handle_packet(packet)
+    }
+
+    fn handle_fault(&mut self, fault: PeerFault) {
+        self.sink.handle_fault(match fault {
+            PeerFault::Nonsense { what, .. } => PeerFault::Nonsense { peer: self.rank, what },
+            PeerFault::CutOff { .. } => PeerFault::CutOff { peer: self.rank },
+            lost => lost,
+        });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_what_was_meant_is_taken() {
+        let (offer, said) = Offer::new().expect("memory");
+        let Share::Offer { pid, namespace, descriptor, token, address } = said else { panic!("an offer") };
+        let (_, copies) = take(&said).expect("memory of our own");
+        assert!(copies || sys::attach_works().is_err());
+        let other = std::fs::File::open("/proc/self/exe").expect("a file");
+        let wrong = [
+            Share::Offer { pid: 1 << 30, namespace, descriptor, token, address },
+            Share::Offer { pid: u32::MAX, namespace, descriptor, token, address },
+            Share::Offer { pid, namespace: namespace ^ 1, descriptor, token, address },
+            Share::Offer { pid, namespace, descriptor: other.as_raw_fd() as u32, token, address },
+            Share::Offer { pid, namespace, descriptor: u32::MAX, token, address },
+            Share::Offer { pid, namespace, descriptor, token: [token[0], !token[1]], address },
+            Share::NotTaken,
+        ];
+        assert!(wrong.iter().all(|said| take(said).is_none()));
+        let elsewhere = Share::Offer { pid, namespace, descriptor, token, address: 8 };
+        assert!(!take(&elsewhere).expect("the same memory").1, "memory that cannot be copied");
+        drop(offer);
+        assert!(take(&said).is_none(), "it is no longer open");
+    }
+}
