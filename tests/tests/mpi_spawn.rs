@@ -1,6 +1,7 @@
 //! Dynamic processes, in C: ports within a job and between two, spawned processes, names, joined sockets.
 
 use std::net::Ipv4Addr;
+use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use std::time::{Duration, Instant};
@@ -137,6 +138,27 @@ fn spawned_processes_and_their_parents_share_memory() {
     says_ok(&copies, "copies");
     let mut tcp = command(&program, 1, &["tcp"]);
     says_ok(&tcp.env("WEFT_DEVICE", "tcp").output().expect("weft can be started"), "over connections");
+}
+
+/// Whoever comes to a job that serves leaves nothing there, whether it takes its leave or is killed.
+#[test]
+fn nothing_is_left_of_those_who_come_and_go() {
+    let folder = TempDir::new().expect("there is room for a folder");
+    let program = program(&folder, "spawn_ends");
+    for (how, count) in [("left", 200), ("killed", 20)] {
+        let port = folder.path().join(how);
+        let port = port.to_str().expect("a plain path");
+        let mut serve = command(&program, 1, &["serve", port, &count.to_string(), how]);
+        let serve = serve.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("weft can be started");
+        for _ in 0..count {
+            let output = Command::new(&program).args(["connect", port, how]).output().expect("it can be started");
+            match how {
+                "left" => says_ok(&output, "who connects"),
+                _ => assert_eq!(output.status.signal(), Some(libc::SIGKILL), "{output:?}"),
+            }
+        }
+        says_ok(&serve.wait_with_output().expect("it ends"), how);
+    }
 }
 
 /// Processes whose command line begins with the program's name.

@@ -7,7 +7,9 @@
 mod foreign;
 mod held;
 mod net;
+mod sleep;
 mod slots;
+mod strangers;
 mod tell;
 mod twos;
 
@@ -17,12 +19,12 @@ use crate::port::{Port, Word};
 use crate::watch::Watch;
 pub(crate) use foreign::Opening;
 use net::{LINK_EAGER_BYTES, Net, Sent};
+pub(crate) use sleep::Sleeper;
 pub(crate) use slots::Slots;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::os::fd::OwnedFd;
-use std::time::Duration;
 use twos::{Posts, Twos};
-use weft_device::shm::{Doorbell, Segment, ShmDevice};
+use weft_device::shm::{Segment, ShmDevice};
 use weft_device::tcp::{self, Place, TcpDevice};
 use weft_device::udp::Faults;
 use weft_device::xdp::Lane;
@@ -165,6 +167,7 @@ impl Devices {
                 changed: false,
                 twos: Twos::default(),
                 said: Posts::default(),
+                near_passes: 0,
             })),
         })
     }
@@ -431,44 +434,6 @@ impl Devices {
         self.shm.order_before_look();
     }
 
-    /// Before a sleep: whether the caller may sleep, or must poll.
-    pub fn arm(&mut self) -> bool {
-        self.shm.arm() & self.net.as_mut().is_none_or(|net| net.twos.arm() & (net.arm() && net.watch_links()))
-    }
-
-    pub fn arm_beside(&mut self) -> bool {
-        self.shm.arm_beside() & self.net.as_mut().is_none_or(|net| net.twos.arm_beside() & net.arm())
-    }
-
-    pub fn disarm(&mut self) {
-        self.shm.disarm();
-        if let Some(net) = &mut self.net {
-            net.twos.disarm();
-            net.tcp.disarm();
-            net.watch.disarm();
-            net.links.iter_mut().for_each(Links::look_soon);
-        }
-    }
-
-    /// The next poll looks at the network.
-    pub fn look_soon(&mut self) {
-        if let Some(net) = &mut self.net {
-            net.tcp.look_soon();
-            net.links.iter_mut().for_each(Links::look_soon);
-        }
-    }
-
-    pub fn doorbell(&self) -> Doorbell {
-        self.segment().doorbell(self.my_member())
-    }
-
-    pub fn sleeper(&self) -> Sleeper {
-        match &self.net {
-            None => Sleeper::Doorbell(self.doorbell()),
-            Some(net) => Sleeper::Sockets(net.tcp.sleeper().until(net.links.as_ref().and_then(Links::until_ns))),
-        }
-    }
-
     /// Whether something was posted that waits until it is known how it goes there.
     pub fn has_held(&self) -> bool {
         self.net.as_ref().is_some_and(|net| net.twos.has_held(|rank| net.tcp.has_ended(rank)))
@@ -495,20 +460,4 @@ fn place(map: &JobMap, rank: &weft_wire::job_map::Rank, my_host: u32, port: u16)
     let near = (rank.host == my_host).then_some(IpAddr::V4(Ipv4Addr::LOCALHOST));
     let addresses = near.into_iter().chain(host.addresses.iter().copied());
     Place { host: host.name.clone(), addresses: addresses.map(|ip| SocketAddr::new(ip, port)).collect() }
-}
-
-/// How a thread sleeps until something comes, without holding the endpoint meanwhile.
-pub(crate) enum Sleeper {
-    Doorbell(Doorbell),
-    Sockets(tcp::Sleeper),
-}
-
-impl Sleeper {
-    /// At most for `limit`.
-    pub fn sleep(&self, limit: Option<Duration>) {
-        match self {
-            Self::Doorbell(doorbell) => doorbell.sleep(limit),
-            Self::Sockets(sockets) => sockets.sleep(limit),
-        }
-    }
 }

@@ -63,6 +63,7 @@ impl Devices {
             changed: true,
             twos,
             said: Posts::default(),
+            near_passes: 0,
         }));
         let doorbell = self.doorbell();
         self.shm.sleep_on_bell(bell);

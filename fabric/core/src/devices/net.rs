@@ -13,6 +13,10 @@ use weft_device::{Device, Packet, PeerFault, Posted, Sink};
 use weft_wire::cell::{Head, INLINE_BYTES, Kind};
 use weft_wire::settings::{DeviceName, DeviceOrder};
 
+/// So many passes in a row may look at shared memory alone, where that has brought something or connections serve to tell of
+/// ends. A look at the clock for them is a tenth of a short message.
+const NEAR_PASSES: u32 = 16;
+
 /// Longest message that goes by datagrams as one packet.
 pub(super) const LINK_EAGER_BYTES: usize = 4 * 1024;
 
@@ -38,6 +42,8 @@ pub(super) struct Net {
     pub(super) twos: Twos,
     /// What connections have carried about that, which is no message.
     pub(super) said: Posts,
+    /// Passes in a row that have looked at shared memory alone.
+    pub(super) near_passes: u32,
 }
 
 /// Messages to a rank to which two devices lead, for the order that its port keeps among them.
@@ -172,6 +178,12 @@ impl Net {
 
     pub(super) fn poll(&mut self, shm: &mut ShmDevice, port: &mut Port) -> bool {
         let near = shm.poll(&mut Named { sink: port, ranks: &self.ranks }) | self.twos.poll(port);
+        if self.near_passes < NEAR_PASSES && self.links.is_none() && (near || self.is_quiet()) && !port.has_newly_lost()
+        {
+            self.near_passes += 1;
+            return near;
+        }
+        self.near_passes = 0;
         let links = match &mut self.links {
             Some(links) => links.poll(&mut Ordered { port, by: By::Datagrams }),
             None => false,
@@ -206,6 +218,19 @@ impl Net {
             self.settle_links(port, far);
         }
         near | links | far
+    }
+
+    /// Whether nothing is expected of connections but the end of somebody.
+    #[inline]
+    fn is_quiet(&self) -> bool {
+        self.tcp.is_quiet() && !self.twos.has_work()
+    }
+
+    /// The next pass looks at connections.
+    pub(super) fn look_soon(&mut self) {
+        self.near_passes = NEAR_PASSES;
+        self.tcp.look_soon();
+        self.links.iter_mut().for_each(Links::look_soon);
     }
 
     #[inline]

@@ -264,6 +264,12 @@ impl Port {
         self.raw.lose_peer(Peer(peer));
     }
 
+    /// Whether devices are to be told of a loss.
+    #[inline]
+    pub fn has_newly_lost(&self) -> bool {
+        !self.newly_lost.is_empty()
+    }
+
     /// A peer that one device has lost: no other shall bring anything of it, nor take anything for it.
     #[inline]
     pub fn take_newly_lost(&mut self) -> Option<u32> {

@@ -138,7 +138,7 @@ pub struct TcpDevice {
     /// Another device is preferred, and so many connections there have been all the same.
     stands_by: bool,
     /// Peers to which another device leads, so that their connections serve to tell of their end.
-    lifelines: HashSet<u32>,
+    pub(super) lifelines: HashSet<u32>,
     /// Not yet told.
     pub(super) faults: Vec<PeerFault>,
     /// Peers that were to be reached and cannot be.
@@ -255,14 +255,6 @@ impl TcpDevice {
         self.stands_by = true;
     }
 
-    /// Whether the connection to a peer serves to tell of its end alone: where all do, looks are rare.
-    pub fn set_lifeline(&mut self, rank: u32, is_lifeline: bool) {
-        match is_lifeline {
-            true => self.lifelines.insert(rank),
-            false => self.lifelines.remove(&rank),
-        };
-    }
-
     /// Reaches a peer, though nothing is posted. Where that cannot be, it is tried once and told by [`Self::take_unreached`];
     /// whether the peer is lost by it depends on whether anything else reaches it, which the caller knows.
     #[inline]
@@ -335,6 +327,12 @@ impl TcpDevice {
     pub fn look_soon(&mut self) {
         self.asks_set = true;
         self.look.soon();
+    }
+
+    /// Whether nothing is expected to come, or waits to leave.
+    #[inline]
+    pub fn is_quiet(&self) -> bool {
+        self.look.is_idle() && self.buffered.is_empty() && self.written.is_empty() && self.waiting.is_empty()
     }
 
     /// Another device, which is polled beside this one, has brought something.

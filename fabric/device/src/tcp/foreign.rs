@@ -137,6 +137,14 @@ impl TcpDevice {
         self.look_soon();
     }
 
+    /// Whether the connection to a peer serves to tell of its end alone: where all do, looks are rare.
+    pub fn set_lifeline(&mut self, rank: u32, is_lifeline: bool) {
+        match is_lifeline {
+            true => self.lifelines.insert(rank),
+            false => self.lifelines.remove(&rank),
+        };
+    }
+
     pub(super) fn new_dial(&self, to: u32, now_ns: u64) -> Dial {
         let peer = &self.peers[to as usize];
         let addresses = &peer.place.addresses;

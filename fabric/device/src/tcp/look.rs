@@ -68,6 +68,11 @@ impl Look {
         self.idle = idle;
     }
 
+    #[inline]
+    pub fn is_idle(&self) -> bool {
+        self.idle
+    }
+
     /// The next poll looks.
     pub fn soon(&mut self) {
         self.last = self.last.wrapping_sub(self.interval);

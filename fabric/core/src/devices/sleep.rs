@@ -1,0 +1,62 @@
+//! How to sleep until something comes by any device.
+
+use super::Devices;
+use crate::links::Links;
+use std::time::Duration;
+use weft_device::shm::Doorbell;
+use weft_device::tcp;
+
+impl Devices {
+    /// Before a sleep: whether the caller may sleep, or must poll.
+    pub fn arm(&mut self) -> bool {
+        self.shm.arm() & self.net.as_mut().is_none_or(|net| net.twos.arm() & (net.arm() && net.watch_links()))
+    }
+
+    pub fn arm_beside(&mut self) -> bool {
+        self.shm.arm_beside() & self.net.as_mut().is_none_or(|net| net.twos.arm_beside() & net.arm())
+    }
+
+    pub fn disarm(&mut self) {
+        self.shm.disarm();
+        if let Some(net) = &mut self.net {
+            net.twos.disarm();
+            net.tcp.disarm();
+            net.watch.disarm();
+            net.look_soon();
+        }
+    }
+
+    /// The next poll looks at the network.
+    pub fn look_soon(&mut self) {
+        if let Some(net) = &mut self.net {
+            net.look_soon();
+        }
+    }
+
+    pub fn doorbell(&self) -> Doorbell {
+        self.segment().doorbell(self.my_member())
+    }
+
+    pub fn sleeper(&self) -> Sleeper {
+        match &self.net {
+            None => Sleeper::Doorbell(self.doorbell()),
+            Some(net) => Sleeper::Sockets(net.tcp.sleeper().until(net.links.as_ref().and_then(Links::until_ns))),
+        }
+    }
+}
+
+/// How a thread sleeps until something comes, without holding the endpoint meanwhile.
+pub(crate) enum Sleeper {
+    Doorbell(Doorbell),
+    Sockets(tcp::Sleeper),
+}
+
+impl Sleeper {
+    /// At most for `limit`.
+    pub fn sleep(&self, limit: Option<Duration>) {
+        match self {
+            Self::Doorbell(doorbell) => doorbell.sleep(limit),
+            Self::Sockets(sockets) => sockets.sleep(limit),
+        }
+    }
+}
