@@ -1,5 +1,6 @@
-/* One job serves many that come and go: `serve FILE COUNT HOW`, and `connect FILE HOW`. They leave, or with the word `killed`
-   end in the middle of what they say, which they then say whole as far as they have said it. Nothing is left of them. */
+/* One job serves many that come and go: `serve FILE COUNT HOW`, and `connect FILE HOW`. They leave, or with the
+   word `killed` end in the middle of what they say, which they then say whole as far as they have said it. Nothing
+   is left of them. */
 #include "check.h"
 #include <dirent.h>
 #include <signal.h>

@@ -1,6 +1,6 @@
-/* Two of this program, spawned by it, talk to their parents through shared memory and by nothing else. With the word `tcp`
-   they are to talk over connections, because nothing else can be. With `copies` long messages are copied straight out
-   of the memory of the other process. */
+/* Two of this program, spawned by it, talk to their parents through shared memory and by nothing else. With the
+   word `tcp` they are to talk over connections, because nothing else can be. With `copies` long messages are copied
+   straight out of the memory of the other process. */
 #include "check.h"
 #include <unistd.h>
 

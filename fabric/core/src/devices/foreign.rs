@@ -1,4 +1,5 @@
-//! Ways to processes of other jobs: over TCP, wherever they are, and on this host through shared memory ([`super::twos`]).
+//! Ways to processes of other jobs: over TCP, wherever they are, and on this host through shared memory
+//! ([`super::twos`]).
 
 use super::net::{Net, Sent};
 use super::twos::{Posts, Twos};
@@ -87,8 +88,8 @@ impl Devices {
     }
 }
 
-/// Whether a process that is reached at a place may be on this host, whose `addresses` these are: a hint, which who cannot
-/// open what is offered contradicts.
+/// Whether a process that is reached at a place may be on this host, whose `addresses` these are: a hint, which who
+/// cannot open what is offered contradicts.
 fn may_be_near(addresses: &[IpAddr], place: &Place) -> bool {
     let mut theirs = place.addresses.iter().map(SocketAddr::ip).filter(|ip| !ip.is_loopback()).peekable();
     let mut mine = addresses.iter().filter(|ip| !ip.is_loopback()).peekable();

@@ -1,5 +1,5 @@
-//! Packets for a process of another job that were posted before it was known how they go there. Their bytes are copied, so
-//! that who sends little need not wait for it.
+//! Packets for a process of another job that were posted before it was known how they go there. Their bytes are copied,
+//! so that who sends little need not wait for it.
 
 use std::collections::VecDeque;
 use weft_device::Posted;

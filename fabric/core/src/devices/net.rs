@@ -1,5 +1,5 @@
-//! The devices to other hosts, beside the segment of this one: which of them a packet goes by, and what they have to know
-//! of each other.
+//! The devices to other hosts, beside the segment of this one: which of them a packet goes by, and what they have to
+//! know of each other.
 
 use super::Way;
 use super::twos::{Posts, Twos};
@@ -13,8 +13,8 @@ use weft_device::{Device, Packet, PeerFault, Posted, Sink};
 use weft_wire::cell::{Head, INLINE_BYTES, Kind};
 use weft_wire::settings::{DeviceName, DeviceOrder};
 
-/// So many passes in a row may look at shared memory alone, where that has brought something or connections serve to tell of
-/// ends. A look at the clock for them is a tenth of a short message.
+/// So many passes in a row may look at shared memory alone, where that has brought something or connections serve to
+/// tell of ends. A look at the clock for them is a tenth of a short message.
 const NEAR_PASSES: u32 = 16;
 
 /// Longest message that goes by datagrams as one packet.
@@ -290,8 +290,8 @@ impl Net {
         }
         links.settle_doubts(|rank| self.tcp.is_linked(rank));
         while let Some(rank) = links.take_other() {
-            // Nothing has gone by datagrams yet. What goes over the connection from now on is counted, so that what goes by
-            // datagrams some day has its place behind it.
+            // Nothing has gone by datagrams yet. What goes over the connection from now on is counted, so that what
+            // goes by datagrams some day has its place behind it.
             self.ways[rank as usize] = Way::Tcp;
             self.changed = true;
             tell_way(Some(rank), name_of(links), DeviceName::Tcp);

@@ -1,5 +1,5 @@
-//! Processes of other jobs between the connection and the shared memory of two ([`super::twos`]): what is posted before it is
-//! known how it goes, what connections say about memory, and what is left when somebody has ended.
+//! Processes of other jobs between the connection and the shared memory of two ([`super::twos`]): what is posted before
+//! it is known how it goes, what connections say about memory, and what is left when somebody has ended.
 
 use super::Way;
 use super::held::{Held, Out, words_of};

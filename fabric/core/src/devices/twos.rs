@@ -1,10 +1,11 @@
 //! Shared memory with processes of other jobs on this host: a segment of two for each that something was sent to.
 //!
-//! Between jobs there is no memory that all can write. Whoever first has something to send makes a segment for the two of
-//! them, and offers it over their connection, where each has proven who it is. The other one opens it by process and
-//! descriptor and finds there the token that it was told: so they are on one host, whatever hosts are called, and it is the
-//! memory that was meant. Then it says that it has taken it, and both send through it and nothing else. What was posted
-//! before waits ([`Held`]). Where it cannot be opened all goes over the connection, and nothing has gone any other way.
+//! Between jobs there is no memory that all can write. Whoever first has something to send makes a segment for the two
+//! of them, and offers it over their connection, where each has proven who it is. The other one opens it by process and
+//! descriptor and finds there the token that it was told: so they are on one host, whatever hosts are called, and it is
+//! the memory that was meant. Then it says that it has taken it, and both send through it and nothing else. What was
+//! posted before waits ([`Held`]). Where it cannot be opened all goes over the connection, and nothing has gone any
+//! other way.
 //!
 //! The connection stays: its end is how the end of the other process is known.
 
@@ -103,8 +104,8 @@ pub(super) struct News {
 }
 
 impl Twos {
-    /// From now on there may be processes of other jobs, the first of which has the number `first`. They are `allowed` to
-    /// share memory with us.
+    /// From now on there may be processes of other jobs, the first of which has the number `first`. They are `allowed`
+    /// to share memory with us.
     pub fn open(&mut self, me: Identity, first: u32, bell: u64, allowed: bool) {
         (self.me, self.first, self.bell, self.allowed) = (Some(me), first, bell, allowed);
     }
