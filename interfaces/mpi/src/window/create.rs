@@ -154,42 +154,18 @@ fn make(comm: &Arc<Comm>, plan: &Plan, shares: &[Share], apart: bool, me: Peer) 
     };
     // Who has not opened the common words yet may still get there: all meet before the window is used.
     let shown = if plan.flavor == Flavor::Create { Shown::of(base, plan.size as usize) } else { Shown::default() };
-    let bases = tell(plan.call, comm, [base as u64, shown.token, shown.bytes, shown.place])?;
+    let said = tell(plan.call, comm, [base as u64, shown.token, shown.bytes, shown.place])?;
     let mut guard = WORLD.enter();
     let world = &mut *guard;
-    let handle = world.windows.table.reserve();
+    let site = Site { comm, plan, shares, host: &host, memory: &memory, words_shared: words.is_shared(), base, me };
     let mut opened = Vec::new();
-    let mut target = |rank: u32| {
-        let (peer, near) = (comm.local.peer(rank), host.place(rank));
-        let size = shares[rank as usize].size;
-        let way = match (&memory, near) {
-            _ if peer == me => Way::Mapped(if plan.flavor == Flavor::Dynamic { std::ptr::null_mut() } else { base }),
-            (Memory::None, Some(_)) => {
-                let [_, token, bytes, place] = bases[rank as usize];
-                match (Shown { token, bytes, place }).open(&world.endpoint, peer, size) {
-                    Some((region, base)) => {
-                        opened.push(region);
-                        Way::Mapped(base)
-                    }
-                    None => world.endpoint.attach(peer).map_or(Way::Message, Way::Attach),
-                }
-            }
-            (Memory::Private(_), _) | (_, None) => Way::Message,
-            (memory, Some(near)) => Way::Mapped(memory.at(host.offsets[near] as usize, size as usize)),
-        };
-        let place = near.map(|near| near as u32).filter(|_| words.is_shared() || peer == me);
-        let base = if plan.flavor == Flavor::Dynamic { 0 } else { bases[rank as usize][0] };
-        Target { peer, way, base, size, unit: shares[rank as usize].unit, place }
-    };
-    let targets: Vec<Target> = (0..comm.size()).map(&mut target).collect();
+    let targets: Vec<Target> =
+        (0..comm.size()).map(|rank| site.target(&world.endpoint, rank, said[rank as usize], &mut opened)).collect();
     let mut service = Service::new(comm.context, comm.rank, targets.len());
     service.open(&mut world.endpoint);
-    let places = Box::new(Places {
-        size: plan.size,
-        unit: plan.unit as i32,
-        flavor: plan.flavor as i32,
-        model: crate::abi::WIN_UNIFIED,
-    });
+    let (unit, flavor) = (plan.unit as i32, plan.flavor as i32);
+    let places = Box::new(Places { size: plan.size, unit, flavor, model: crate::abi::WIN_UNIFIED });
+    let handle = world.windows.table.reserve();
     let window = Window {
         handle,
         comm: comm.clone(),
@@ -212,6 +188,47 @@ fn make(comm: &Arc<Comm>, plan: &Plan, shares: &[Share], apart: bool, me: Peer) 
     world.windows.table.fill(handle, Box::new(window));
     world.windows.live.push(handle);
     Ok((handle, base))
+}
+
+/// What a member knows of a window that is being made.
+struct Site<'a> {
+    comm: &'a Comm,
+    plan: &'a Plan,
+    shares: &'a [Share],
+    host: &'a Host,
+    memory: &'a Memory,
+    words_shared: bool,
+    /// Of this member's memory.
+    base: *mut u8,
+    me: Peer,
+}
+
+impl Site<'_> {
+    /// How the member `rank`, which has `said` where its memory is, is reached. A region that is opened for it is kept
+    /// in `opened`.
+    fn target(&self, endpoint: &Endpoint, rank: u32, said: [u64; 4], opened: &mut Vec<Region>) -> Target {
+        let (peer, near) = (self.comm.local.peer(rank), self.host.place(rank));
+        let Share { size, unit } = self.shares[rank as usize];
+        let is_dynamic = self.plan.flavor == Flavor::Dynamic;
+        let way = match (self.memory, near) {
+            _ if peer == self.me => Way::Mapped(if is_dynamic { std::ptr::null_mut() } else { self.base }),
+            (Memory::None, Some(_)) => {
+                let [_, token, bytes, place] = said;
+                match (Shown { token, bytes, place }).open(endpoint, peer, size) {
+                    Some((region, base)) => {
+                        opened.push(region);
+                        Way::Mapped(base)
+                    }
+                    None => endpoint.attach(peer).map_or(Way::Message, Way::Attach),
+                }
+            }
+            (Memory::Private(_), _) | (_, None) => Way::Message,
+            (memory, Some(near)) => Way::Mapped(memory.at(self.host.offsets[near] as usize, size as usize)),
+        };
+        let place = near.map(|near| near as u32).filter(|_| self.words_shared || peer == self.me);
+        let base = if is_dynamic { 0 } else { said[0] };
+        Target { peer, way, base, size, unit, place }
+    }
 }
 
 /// Where the program's memory lies in a region that others of the host may open, as members tell it.

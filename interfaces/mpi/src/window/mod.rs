@@ -19,6 +19,7 @@
 
 pub mod abi;
 mod accumulate;
+mod apply;
 mod create;
 mod elements;
 mod epoch;

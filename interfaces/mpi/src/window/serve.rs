@@ -3,7 +3,8 @@
 //! What a request names is a claim: lengths are compared, and places checked against the window, before anything is
 //! touched. What does not fit is told to the origin with the next answer.
 
-use super::accumulate::{Action, apply, gather};
+use super::accumulate::gather;
+use super::apply::{Action, apply};
 use super::elements::Span;
 use super::message::{Head, Kind, Landing, Message, Reply, decode, encode};
 use super::words::{self, Which};
