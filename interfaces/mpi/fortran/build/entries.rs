@@ -44,7 +44,7 @@ fn write_function(text: &mut String, function: &Function, wide: bool) {
     let passing: Vec<Passing> = arguments.iter().map(|it| pass(it, function)).collect();
     let mut foreign: Vec<String> =
         arguments.iter().zip(&passing).map(|(it, passing)| format!("f_{}: {}", it.name, passing.foreign)).collect();
-    let mut names: Vec<String> = arguments.iter().map(|it| format!("f_{}", it.name)).collect();
+    let names: Vec<String> = arguments.iter().map(|it| format!("f_{}", it.name)).collect();
     let answer = match &*function.answer {
         "double" => "f64",
         "MPI_Aint" => "isize",
@@ -54,11 +54,10 @@ fn write_function(text: &mut String, function: &Function, wide: bool) {
     let gives_code = answer == "i32" && !function.variadic;
     let mut inner = foreign.clone();
     inner.extend(lengths.iter().map(|it| format!("l_{}: usize", it.name)));
-    let mut inner_names = names.clone();
+    let mut inner_names = names;
     inner_names.extend(lengths.iter().map(|it| format!("l_{}", it.name)));
     if gives_code {
         foreign.push("ierror: *mut i32".to_owned());
-        names.push("ierror".to_owned());
     }
     foreign.extend(lengths.iter().map(|it| format!("l_{}: usize", it.name)));
 
@@ -69,31 +68,24 @@ fn write_function(text: &mut String, function: &Function, wide: bool) {
     for (prefix, suffix) in names_of(&arguments) {
         let entry = format!("{}{low}{suffix}_", prefix.to_lowercase());
         let returns = if gives_code || function.variadic { String::new() } else { format!(" -> {answer}") };
+        let call = if special {
+            format!("special::{}({})", low.trim_start_matches("mpi_"), inner_names.join(", "))
+        } else {
+            format!("body_{low}({})", [&[format!("c_{prefix}{name}")], &*inner_names].concat().join(", "))
+        };
+        let call = match () {
+            () if gives_code => format!("{{ answer({call}, ierror) }}"),
+            () if function.variadic => format!("{{ {call} }};"),
+            () => format!("{{ {call} }}"),
+        };
         let _ = writeln!(text, "/// `{prefix}{}` of Fortran.", name.to_uppercase());
-        let _ = writeln!(
-            text,
-            "#[unsafe(no_mangle)]\npub unsafe extern \"C\" fn {entry}({}){returns} {{",
-            foreign.join(", ")
-        );
+        let parameters = foreign.join(", ");
+        let _ = writeln!(text, "#[unsafe(no_mangle)]\npub unsafe extern \"C\" fn {entry}({parameters}){returns} {{");
         if suffix.is_empty() && arguments.iter().any(|it| it.what == What::Detached) {
             let _ = writeln!(text, "    let mut detached = std::ptr::null_mut::<c_void>();");
             let _ = writeln!(text, "    let (_, f_buffer_addr) = (f_buffer_addr, &raw mut detached);");
         }
-        let _ = writeln!(text, "    // SAFETY: the program keeps the promises of the standard.");
-        let call = if special {
-            format!("special::{}({})", low.trim_start_matches("mpi_"), inner_names.join(", "))
-        } else {
-            let mut all = vec![format!("c_{prefix}{name}")];
-            all.extend(inner_names.iter().cloned());
-            format!("body_{low}({})", all.join(", "))
-        };
-        let _ = if gives_code {
-            writeln!(text, "    unsafe {{ answer({call}, ierror) }}\n}}")
-        } else if function.variadic {
-            writeln!(text, "    unsafe {{ {call} }};\n}}")
-        } else {
-            writeln!(text, "    unsafe {{ {call} }}\n}}")
-        };
+        let _ = writeln!(text, "    // SAFETY: the program keeps the promises of the standard.\n    unsafe {call}\n}}");
     }
     if takes_sections(&function.name, &arguments) {
         write_sections(text, &name, &arguments, &passing);
@@ -198,46 +190,22 @@ fn in_c(parameter: &Parameter, wide: bool) -> &'static str {
 
 fn pass(argument: &Argument, function: &Function) -> Passing {
     let name = format!("f_{}", argument.name);
-    let through = |foreign: &'static str| Passing { foreign, handed: format!("{name}.cast()"), ..Passing::default() };
+    let handed = |foreign: &'static str, handed: String| Passing { foreign, handed, ..Passing::default() };
+    let through = |foreign: &'static str| handed(foreign, format!("{name}.cast()"));
     let parameter = function.parameters.iter().find(|it| it.name == argument.name);
     let by_value = parameter.is_some_and(|it| !it.kind.contains('*') && it.array.is_empty());
     match &argument.what {
-        What::Handle(kind) if by_value => {
-            Passing { foreign: "*const i32", handed: format!("handle::{kind}::c(*{name})"), ..Passing::default() }
-        }
-        What::Handle(kind) => Passing {
-            foreign: "*mut i32",
-            before: format!("let mut c_{0} = handle::{kind}::c(*{name});", argument.name),
-            handed: format!("(&raw mut c_{}).cast()", argument.name),
-            after: format!("*{name} = handle::{kind}::f(c_{});", argument.name),
-        },
-        What::Handles(kind) => Passing {
-            foreign: "*mut i32",
-            before: format!(
-                "let mut c_{} = handle::Array::<handle::{kind}>::new({name}, {});",
-                argument.name,
-                length(&function.name, &argument.name)
-            ),
-            handed: format!("c_{}.at()", argument.name),
-            after: if argument.is_input { String::new() } else { format!("c_{}.back({name});", argument.name) },
-        },
-        What::Status | What::Statuses => {
-            Passing { foreign: "*mut i32", handed: format!("sentinel::status({name})"), ..Passing::default() }
-        }
-        What::Number(width) if by_value => {
-            let foreign = if *width == Width::Default { "*const i32" } else { "*const i64" };
-            Passing { foreign, handed: format!("*{name}"), ..Passing::default() }
-        }
-        What::Logical if by_value => {
-            Passing { foreign: "*const i32", handed: format!("i32::from(*{name} != 0)"), ..Passing::default() }
-        }
-        What::Number(width) | What::Numbers(width) => {
-            through(if *width == Width::Default { "*mut i32" } else { "*mut i64" })
-        }
+        What::Handle(kind) if by_value => handed("*const i32", format!("handle::{kind}::c(*{name})")),
+        What::Handle(kind) => one_handle(argument, kind),
+        What::Handles(kind) => many_handles(argument, function, kind),
+        What::Status | What::Statuses => handed("*mut i32", format!("sentinel::status({name})")),
+        What::Number(Width::Default) if by_value => handed("*const i32", format!("*{name}")),
+        What::Number(_) if by_value => handed("*const i64", format!("*{name}")),
+        What::Logical if by_value => handed("*const i32", format!("i32::from(*{name} != 0)")),
+        What::Number(Width::Default) | What::Numbers(Width::Default) => through("*mut i32"),
+        What::Number(_) | What::Numbers(_) => through("*mut i64"),
         What::Logical | What::Logicals | What::Ranges => through("*mut i32"),
-        What::Choice => {
-            Passing { foreign: "*mut c_void", handed: format!("sentinel::buffer({name})"), ..Passing::default() }
-        }
+        What::Choice => handed("*mut c_void", format!("sentinel::buffer({name})")),
         What::Text => Passing {
             foreign: "*const u8",
             before: format!("let c_{0} = text::{1}({name}, l_{0});", argument.name, read_as(&argument.name)),
@@ -246,18 +214,15 @@ fn pass(argument: &Argument, function: &Function) -> Passing {
         },
         What::TextOut => text_out(argument, function),
         What::Texts | What::TextLists => through("*const u8"),
-        What::Procedure(_) => Passing { foreign: "*mut c_void", handed: name, ..Passing::default() },
+        What::Procedure(_) => handed("*mut c_void", name),
         What::Value => through("*mut isize"),
-        What::SmallValue => through("*mut i32"),
+        What::SmallValue | What::Errcodes => through("*mut i32"),
         What::Pointer => through("*mut *mut c_void"),
         What::Detached => {
             let after = format!("if code == 0 {{ sentinel::detached({name}); }}");
             Passing { after, ..through("*mut *mut c_void") }
         }
-        What::Weights => {
-            Passing { foreign: "*mut i32", handed: format!("sentinel::weights({name})"), ..Passing::default() }
-        }
-        What::Errcodes => through("*mut i32"),
+        What::Weights => handed("*mut i32", format!("sentinel::weights({name})")),
         // A call that fails may leave them as they were before.
         What::Index => Passing {
             before: format!("*{name} = -1;"),
@@ -269,6 +234,27 @@ fn pass(argument: &Argument, function: &Function) -> Passing {
             after: format!("special::from_one({name}, *f_outcount);"),
             ..through("*mut i32")
         },
+    }
+}
+
+/// A handle that the function sets, or changes.
+fn one_handle(argument: &Argument, kind: &str) -> Passing {
+    let name = &argument.name;
+    Passing {
+        foreign: "*mut i32",
+        before: format!("let mut c_{name} = handle::{kind}::c(*f_{name});"),
+        handed: format!("(&raw mut c_{name}).cast()"),
+        after: format!("*f_{name} = handle::{kind}::f(c_{name});"),
+    }
+}
+
+fn many_handles(argument: &Argument, function: &Function, kind: &str) -> Passing {
+    let (name, length) = (&argument.name, length(&function.name, &argument.name));
+    Passing {
+        foreign: "*mut i32",
+        before: format!("let mut c_{name} = handle::Array::<handle::{kind}>::new(f_{name}, {length});"),
+        handed: format!("c_{name}.at()"),
+        after: if argument.is_input { String::new() } else { format!("c_{name}.back(f_{name});") },
     }
 }
 

@@ -63,9 +63,8 @@ pub fn pass(parameter: &Parameter, wide: bool, function: &Function) -> Passing {
         let made = if many { format!("Statuses::new({name}, {count})") } else { format!("Status::{access}({name})") };
         return place(made, pointer("Status"));
     }
-    if let (Some(meaning), "int" | "MPI_T_cb_safety" | "MPI_T_source_order") =
-        (meaning(&function.name, &parameter.name), base)
-    {
+    let is_number = matches!(base, "int" | "MPI_T_cb_safety" | "MPI_T_source_order");
+    if let Some(meaning) = meaning(&function.name, &parameter.name).filter(|_| is_number) {
         let pair = format!("number::{meaning}_ours, number::{meaning}_theirs");
         return match (stars, is_array) {
             (0, _) => early(format!("number::{meaning}_ours({name})"), "i32"),
@@ -73,26 +72,20 @@ pub fn pass(parameter: &Parameter, wide: bool, function: &Function) -> Passing {
             (_, true) => place(format!("Numbers::{access}({name}, {count}, {pair})"), pointer("i32")),
         };
     }
-    if base == "char"
-        && !is_const
-        && stars == 1
-        && let Some(room) = room(&function.name, &parameter.name)
-    {
+    if let Some(room) = room(&function.name, &parameter.name).filter(|_| base == "char" && !is_const && stars == 1) {
         return place(format!("Text::new({name}, values::{room})"), "*mut c_char".to_owned());
     }
     let plain = standard::pass(parameter, wide, function);
+    let foreign = plain.foreign.to_owned();
     if base == "void" && is_special_buffer(&function.name, &parameter.name) {
-        return early(format!("place::buffer({name})"), plain.foreign);
+        return early(format!("place::buffer({name})"), &foreign);
     }
     if parameter.name == "disp" && function.name == "MPI_File_set_view" {
-        return early(format!("number::displacement({name})"), plain.foreign);
+        return early(format!("number::displacement({name})"), &foreign);
     }
-    let mut passing =
-        Passing { early: None, place: None, handed: plain.handed, foreign: plain.foreign.to_owned(), name: plain.name };
-    if base.ends_with("_copy_attr_function") || base == "MPI_Copy_function" {
-        passing.early = Some(format!("let {name} = program::copy_function({name});"));
-    }
-    passing
+    let is_copy = base.ends_with("_copy_attr_function") || base == "MPI_Copy_function";
+    let early = is_copy.then(|| format!("let {name} = program::copy_function({name});"));
+    Passing { early, place: None, handed: plain.handed, foreign, name: plain.name }
 }
 
 /// The length of the program's string, where it is shorter than the standard ABI's.
