@@ -76,11 +76,16 @@ pub struct Lane {
     outgoing: Box<[u8; PACKET_BYTES]>,
     /// When the kernel last said that the interface is down.
     down_ns: Option<u64>,
-    /// Since when there is no room to receive, and another lane is inside the lock.
-    stalled_ns: Option<u64>,
-    stalled_tries: u32,
+    stall: Stall,
     fault: Option<String>,
     counters: Counters,
+}
+
+/// There is no room to receive, and another lane is inside the lock.
+#[derive(Default)]
+struct Stall {
+    since_ns: Option<u64>,
+    tries: u32,
 }
 
 impl Lane {
@@ -114,8 +119,7 @@ impl Lane {
             incoming: Box::new([0; PACKET_BYTES]),
             outgoing: Box::new([0; PACKET_BYTES]),
             down_ns: None,
-            stalled_ns: None,
-            stalled_tries: 0,
+            stall: Stall::default(),
             fault: None,
             counters: Counters::default(),
             area,
@@ -203,12 +207,12 @@ impl Lane {
     /// socket gets what comes.
     fn look_for_stall(&mut self) {
         if self.held.len() < HELD_FRAMES as usize {
-            (self.stalled_ns, self.stalled_tries) = (None, 0);
+            self.stall = Stall::default();
             return;
         }
         let now_ns = sys::now_ns();
-        self.stalled_tries = self.stalled_tries.saturating_add(1);
-        if now_ns - *self.stalled_ns.get_or_insert(now_ns) >= STALLED_NS && self.stalled_tries >= STALLED_TRIES {
+        self.stall.tries = self.stall.tries.saturating_add(1);
+        if now_ns - *self.stall.since_ns.get_or_insert(now_ns) >= STALLED_NS && self.stall.tries >= STALLED_TRIES {
             self.fail("another rank of this host has been inside the lock of the lanes for 1 s: has it been stopped?");
         }
     }

@@ -135,6 +135,10 @@ fn program(id: &'static str, title: &'static str, job: Job, times: f64) -> Line 
 
 /// Every line, in the order of the table.
 pub fn all() -> Vec<Line> {
+    [pairs(), programs()].concat()
+}
+
+fn pairs() -> Vec<Line> {
     let job = |what, wait, bytes| Job::Pair { what, wait, bytes };
     let short = [Bar::Times(50.0, Kernel), Bar::Times(10.0, Polled), Bar::CacheLines(5.0)];
     let by_epoll = [Bar::Times(20.0, Kernel)];
@@ -184,6 +188,11 @@ pub fn all() -> Vec<Line> {
             &[Bar::AtMost(16.0 * KIB)],
         ),
         pair("talked-cpu", "core used by 10,000 idle, 8 requests", job("talked", "block", 10_000), TWO, &idle_cpu),
+    ]
+}
+
+fn programs() -> Vec<Line> {
+    vec![
         program("redis-1", "redis GET, 1 client", Job::Redis { clients: 1, pipeline: 1, busy: 0 }, 4.0),
         program("redis-50", "redis GET, 50 clients", Job::Redis { clients: 50, pipeline: 1, busy: 0 }, 1.5),
         program("redis-50-P16", "redis GET, 50 clients, -P 16", Job::Redis { clients: 50, pipeline: 16, busy: 0 }, 1.0),
