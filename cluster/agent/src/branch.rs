@@ -7,7 +7,7 @@ use crate::keeper::{Keeper, Kept, RankInput, Start};
 use crate::link::{Message, Received};
 use crate::relay::Relay;
 use crate::sys::Apart;
-use crate::{LaunchError, descriptors, gather, sys};
+use crate::{LaunchError, descriptors, sys};
 use std::os::fd::OwnedFd;
 use std::path::Path;
 use std::process::Command;
@@ -37,7 +37,7 @@ impl Branch {
             let mut command = Command::new(program);
             command.args(arguments);
             let ([input, output, error], [near_input, near_output, near_error]) =
-                gather::pipes().map_err(LaunchError::system("pipe"))?;
+                pipes().map_err(LaunchError::system("pipe"))?;
             let [to, from, said] = STREAMS.map(|stream| Channel { member: number, stream });
             relay.add_writer(to, near_input);
             relay.add_reader(from, near_output);
@@ -101,4 +101,14 @@ pub fn carry(relay: &mut Relay, number: u32, [input, output, error]: [OwnedFd; 3
     relay.add_reader(to, input);
     relay.add_writer(from, output);
     relay.add_writer(said, error);
+}
+
+/// The ends of a command (input, output, error), and ours, which do not wait.
+pub fn pipes() -> std::io::Result<([OwnedFd; 3], [OwnedFd; 3])> {
+    let (input, near_input) = std::io::pipe()?;
+    let (near_output, output) = std::io::pipe()?;
+    let (near_error, error) = std::io::pipe()?;
+    let near: [OwnedFd; 3] = [near_input.into(), near_output.into(), near_error.into()];
+    near.iter().try_for_each(sys::set_nonblocking)?;
+    Ok(([input.into(), output.into(), error.into()], near))
 }

@@ -100,7 +100,7 @@ fn start_commands(
     for (number, name) in hosts.names.iter().enumerate() {
         let words = hosts.launch.command(name, &stage.map_or_else(|| agent.to_vec(), Stage::words));
         let shown = hosts.launch.command(name, &agent).join(" ");
-        let (ends, near) = pipes().map_err(LaunchError::system("pipe"))?;
+        let (ends, near) = branch::pipes().map_err(LaunchError::system("pipe"))?;
         match parents[number] {
             Some(parent) => {
                 // The relay that passes them on must not wait.
@@ -125,16 +125,6 @@ fn start_commands(
     let keeper = Keeper { starts, inherit: Vec::new(), limits, mask: signals.mask_before() };
     let (kept, (list, tree)) = keeper.start((list, tree))?;
     Ok((Guard { kept }, list, tree))
-}
-
-/// The ends of a command (input, output, error), and ours, which do not wait.
-pub fn pipes() -> std::io::Result<([OwnedFd; 3], [OwnedFd; 3])> {
-    let (input, near_input) = std::io::pipe()?;
-    let (near_output, output) = std::io::pipe()?;
-    let (near_error, error) = std::io::pipe()?;
-    let near: [OwnedFd; 3] = [near_input.into(), near_output.into(), near_error.into()];
-    near.iter().try_for_each(sys::set_nonblocking)?;
-    Ok(([input.into(), output.into(), error.into()], near))
 }
 
 impl Guard {

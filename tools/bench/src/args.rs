@@ -1,6 +1,7 @@
 //! The command line of `weft bench`.
 
 use crate::library::Name;
+use crate::seconds::seconds;
 use std::path::PathBuf;
 
 /// Measure Weft and the other MPI libraries side by side.
@@ -83,14 +84,6 @@ pub enum What {
     /// Keep an XDP filter attached (what `net` starts).
     #[command(hide = true)]
     HoldFilter(crate::net::HoldArgs),
-}
-
-/// A time of a line.
-pub fn seconds(text: &str) -> Result<f64, String> {
-    match text.parse::<f64>() {
-        Ok(s) if (0.001..=3600.0).contains(&s) => Ok(s),
-        _ => Err(format!("{text:?} is not a time between 0.001 and 3600 seconds")),
-    }
 }
 
 impl BenchArgs {

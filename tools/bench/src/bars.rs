@@ -1,7 +1,7 @@
 //! What a line must reach, and whether it does.
 
-use crate::format::{digits, figure};
-use crate::lines::{CORES, CROWD, Unit};
+use crate::format::{Unit, digits, figure};
+use crate::machine::{CORES, CROWD};
 use serde::Serialize;
 
 /// A bar, always against something measured in the same run, or an absolute share that no machine changes.

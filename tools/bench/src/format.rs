@@ -1,6 +1,39 @@
 //! Figures with units, three significant digits.
 
-use crate::lines::Unit;
+use serde::Serialize;
+
+/// Of what a figure counts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Unit {
+    Seconds,
+    BytesPerSecond,
+    PerSecond,
+    Flops,
+    Percent,
+    Bytes,
+    /// So many times another figure of the same job.
+    Times,
+}
+
+impl Unit {
+    pub fn higher_is_better(self) -> bool {
+        matches!(self, Unit::BytesPerSecond | Unit::PerSecond | Unit::Flops | Unit::Times)
+    }
+
+    /// The name that the C program prints.
+    pub fn symbol(self) -> &'static str {
+        match self {
+            Unit::Seconds => "s",
+            Unit::BytesPerSecond => "B/s",
+            Unit::PerSecond => "1/s",
+            Unit::Flops => "flop/s",
+            Unit::Percent => "%",
+            Unit::Bytes => "B",
+            Unit::Times => "x",
+        }
+    }
+}
 
 /// `value` in base units (seconds, bytes, bytes per second, ...) as a person reads it.
 pub fn figure(value: f64, unit: Unit) -> String {

@@ -31,6 +31,7 @@ mod plot;
 mod process;
 mod progress;
 mod report;
+mod seconds;
 mod sock;
 mod state;
 mod stats;

@@ -1,7 +1,7 @@
 //! The machine's own limits, measured in the same run by a small C program without MPI.
 
 use crate::bars::Against;
-use crate::lines::Unit;
+use crate::format::Unit;
 use crate::machine::Machine;
 use crate::{parse, process};
 use anyhow::Context;

@@ -1,40 +1,9 @@
 //! The lines of the table: what is measured, in which job, and the bar it must reach.
 
 use crate::bars::Bar;
-use crate::format::size;
+use crate::format::{Unit, size};
+use crate::machine::{CORES, CROWD};
 use serde::Serialize;
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Unit {
-    Seconds,
-    BytesPerSecond,
-    PerSecond,
-    Flops,
-    Percent,
-    Bytes,
-    /// So many times another figure of the same job.
-    Times,
-}
-
-impl Unit {
-    pub fn higher_is_better(self) -> bool {
-        matches!(self, Unit::BytesPerSecond | Unit::PerSecond | Unit::Flops | Unit::Times)
-    }
-
-    /// The name that the C program prints.
-    pub fn symbol(self) -> &'static str {
-        match self {
-            Unit::Seconds => "s",
-            Unit::BytesPerSecond => "B/s",
-            Unit::PerSecond => "1/s",
-            Unit::Flops => "flop/s",
-            Unit::Percent => "%",
-            Unit::Bytes => "B",
-            Unit::Times => "x",
-        }
-    }
-}
 
 /// One job start (or, for `Start`, a series of them) measures all lines of a group in one process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
@@ -69,10 +38,6 @@ impl Group {
         matches!(self, Group::Latency | Group::Stream | Group::Collective)
     }
 }
-
-/// Ranks of the crowded lines, and the cores they share.
-pub const CROWD: u32 = 8;
-pub const CORES: u32 = 2;
 
 #[derive(Clone, Debug)]
 pub struct Line {

@@ -2,8 +2,9 @@
 
 use crate::args::BenchArgs;
 use crate::library::{self, Library, Name, Placement};
-use crate::lines::{self, CORES, Group, Line};
+use crate::lines::{self, Group, Line};
 use crate::machine::Machine;
+use crate::machine::{CORES, CROWD};
 use crate::report::Conditions;
 use crate::report::{Failure, LeftOut, LibraryReport, LineReport, Report};
 use crate::state::{self, Sample};
@@ -371,7 +372,7 @@ fn group_text(group: Group) -> String {
         Group::Latency => "ping-pong".into(),
         Group::Stream => "windows of messages".into(),
         Group::Collective => "collectives".into(),
-        Group::Crowd => format!("{} ranks on {CORES} cores", lines::CROWD),
+        Group::Crowd => format!("{} ranks on {CORES} cores", CROWD),
         Group::Idle => "idle rank".into(),
         Group::Memory(ranks) => format!("memory of {ranks} ranks"),
         Group::Start => "start-up".into(),

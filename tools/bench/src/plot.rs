@@ -2,9 +2,8 @@
 //!
 //! Colours are those of Okabe and Ito, which people with colour-blindness can tell apart; marks and dashes differ too.
 
-use crate::format::{figure, size};
+use crate::format::{Unit, figure, size};
 use crate::library::Name;
-use crate::lines::Unit;
 use crate::report::Report;
 use std::fmt::Write;
 

@@ -1,9 +1,10 @@
 //! What a run found: the one structure behind table, JSON and plot.
 
 use crate::bars::{Against, Bar, Verdict};
+use crate::format::Unit;
 use crate::library::Name;
 use crate::limits::{self, Limit};
-use crate::lines::{Group, Line, Unit};
+use crate::lines::{Group, Line};
 use crate::machine::Machine;
 use crate::state::{self, Sample, State};
 use crate::stats::Summary;

@@ -1,8 +1,8 @@
 //! The report as a table: aligned text for a terminal, Markdown for a page.
 
 use crate::bars::Verdict;
-use crate::format::{digits, figure};
-use crate::lines::{self, Unit};
+use crate::format::{Unit, digits, figure};
+use crate::lines;
 use crate::report::{LineReport, Report};
 use crate::state::NEAR;
 use crate::stats::Summary;

@@ -421,7 +421,7 @@ mod tests {
         agent.write_all(&bytes).unwrap();
         look(&mut host);
 
-        let ([below_input, below_output, below_error], [_to, from, _about]) = pipes().unwrap();
+        let ([below_input, below_output, below_error], [_to, from, _about]) = crate::branch::pipes().unwrap();
         host.carry(0, [below_input, below_output, below_error]);
         bytes.clear();
         Frame::Ready(vec![(7, 8)]).encode(&mut bytes);

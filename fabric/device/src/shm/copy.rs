@@ -4,7 +4,6 @@
 //! chunk and copies it: the receiver pulls, the sender pushes. The side that finishes the last chunk tells the other.
 
 use super::memory::Memory;
-use super::slots::TakenSlot;
 use crate::sync::{AtomicU32, AtomicU64, Label, Ordering, ordering};
 use crate::sys;
 use std::sync::Arc;
@@ -21,6 +20,14 @@ pub struct CopySlot {
     pub claimed: AtomicU64,
     /// Chunks finished.
     pub finished: AtomicU64,
+}
+
+/// A slot that a receiver has taken for one message.
+#[derive(Clone, Copy)]
+pub struct TakenSlot {
+    pub index: u32,
+    pub generation: u32,
+    pub slot: &'static CopySlot,
 }
 
 impl CopySlot {

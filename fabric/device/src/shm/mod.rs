@@ -26,9 +26,9 @@ pub mod stream;
 mod views;
 
 pub use blocks::NoBlocks;
-pub use copy::{Copied, CopyJob, CopySlot, Direction, Shown};
+pub use copy::{Copied, CopyJob, CopySlot, Direction, Shown, TakenSlot};
 pub use device::{LARGEST_PACKET, ShmDevice};
 pub use doorbell::Doorbell;
 pub use memory::Memory;
 pub use segment::{Segment, SegmentError};
-pub use slots::{CopySlots, TakenSlot};
+pub use slots::CopySlots;

@@ -1,17 +1,9 @@
 //! The copy slots of all pairs, as one member sees them. Separate from the rings, so that a protocol can use them while
 //! it handles a packet.
 
-use super::copy::CopySlot;
+use super::copy::TakenSlot;
 use super::views::Views;
 use crate::sync::Ordering;
-
-/// A slot that a receiver has taken for one message.
-#[derive(Clone, Copy)]
-pub struct TakenSlot {
-    pub index: u32,
-    pub generation: u32,
-    pub slot: &'static CopySlot,
-}
 
 /// Views into the segment (VIEW-KEEPS-MEMORY: `views` keeps it).
 pub struct CopySlots {

@@ -1,6 +1,5 @@
 //! Which algorithm a collective operation uses, where one is to be prescribed.
 
-use super::kind::{Field, Kind, Value};
 use std::fmt::{self, Display};
 
 /// An algorithm of one operation, by the words of [`Algorithms::TABLE`].
@@ -128,16 +127,6 @@ impl Display for Algorithms {
             write!(f, "{}{operation}:{algorithm}", if index > 0 { "," } else { "" })?;
         }
         Ok(())
-    }
-}
-
-impl Field for Algorithms {
-    fn from_value(value: Value) -> Option<Self> {
-        if let Value::Algorithms(algorithms) = value { Some(algorithms) } else { None }
-    }
-
-    fn text(&self, _: &Kind) -> String {
-        self.to_string()
     }
 }
 

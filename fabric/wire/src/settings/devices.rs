@@ -1,6 +1,5 @@
 //! Which devices may be used, in which order.
 
-use super::kind::{Field, Kind, Value};
 use std::fmt::{self, Display};
 
 /// A device that an endpoint can use.
@@ -72,16 +71,6 @@ impl Display for DeviceOrder {
             write!(f, "{}{name}", if index > 0 { "," } else { "" })?;
         }
         Ok(())
-    }
-}
-
-impl Field for DeviceOrder {
-    fn from_value(value: Value) -> Option<Self> {
-        if let Value::Devices(order) = value { Some(order) } else { None }
-    }
-
-    fn text(&self, _: &Kind) -> String {
-        self.to_string()
     }
 }
 

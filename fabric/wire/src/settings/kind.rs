@@ -173,6 +173,26 @@ impl Field for Option<u64> {
     }
 }
 
+impl Field for DeviceOrder {
+    fn from_value(value: Value) -> Option<Self> {
+        if let Value::Devices(order) = value { Some(order) } else { None }
+    }
+
+    fn text(&self, _: &Kind) -> String {
+        self.to_string()
+    }
+}
+
+impl Field for Algorithms {
+    fn from_value(value: Value) -> Option<Self> {
+        if let Value::Algorithms(algorithms) = value { Some(algorithms) } else { None }
+    }
+
+    fn text(&self, _: &Kind) -> String {
+        self.to_string()
+    }
+}
+
 impl Field for u64 {
     fn from_value(value: Value) -> Option<Self> {
         if let Value::Size(bytes) = value { bytes } else { None }

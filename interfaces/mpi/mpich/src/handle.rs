@@ -11,6 +11,9 @@ const OWN: u32 = 1 << 31;
 /// A code that names nothing of any kind.
 pub const UNKNOWN: usize = 0xfff;
 
+/// The kind of handle that is a pointer here.
+pub struct File;
+
 /// The predefined handles of a kind.
 pub trait Predefined {
     /// Ours for each of theirs; the null handle comes first.

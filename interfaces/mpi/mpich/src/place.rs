@@ -31,6 +31,19 @@ impl<K: Predefined> Held for K {
     }
 }
 
+/// Files are pointers in this ABI, too.
+impl Held for handle::File {
+    type Theirs = usize;
+
+    fn ours(theirs: usize) -> usize {
+        if theirs == 0 { ours::FILE_NULL } else { theirs }
+    }
+
+    fn theirs(file: usize) -> usize {
+        if file == ours::FILE_NULL { 0 } else { file }
+    }
+}
+
 /// One handle.
 pub struct Handle<K: Held> {
     at: *mut K::Theirs,

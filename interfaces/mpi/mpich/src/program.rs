@@ -5,6 +5,7 @@
     reason = "the names are the ABI's, and what they ask is the standard's"
 )]
 
+use crate::place::Held;
 use crate::status::Status;
 use crate::{handle, number, values};
 use std::ffi::c_void;
@@ -25,29 +26,10 @@ fn handle_of(kind: Kind, ours: usize) -> usize {
         Kind::Errhandler => handle::theirs::<values::Errhandler>(ours),
         Kind::Win => handle::theirs::<values::Win>(ours),
         Kind::Session => handle::theirs::<values::Session>(ours),
-        Kind::File => return file_theirs(ours),
+        Kind::File => return <handle::File as Held>::theirs(ours),
         Kind::Keyval => number::keyval_theirs(ours as i32),
     };
     theirs as u32 as usize
-}
-
-fn file_theirs(ours: usize) -> usize {
-    if ours == weft_mpi::abi::FILE_NULL { 0 } else { ours }
-}
-
-/// Files are pointers here.
-pub struct File;
-
-impl crate::place::Held for File {
-    type Theirs = usize;
-
-    fn ours(theirs: usize) -> usize {
-        if theirs == 0 { weft_mpi::abi::FILE_NULL } else { theirs }
-    }
-
-    fn theirs(ours: usize) -> usize {
-        file_theirs(ours)
-    }
 }
 
 /// Asks for a status with the program's function, which fills one of this ABI.

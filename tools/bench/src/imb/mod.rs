@@ -45,7 +45,7 @@ pub struct ImbArgs {
     #[arg(long, value_name = "N", default_value_t = 8, value_parser = clap::value_parser!(u32).range(2..=64))]
     pub crowd: u32,
     /// Most seconds for a benchmark at one length [default: 0.03, quick: 0.005]
-    #[arg(long, value_name = "S", value_parser = crate::args::seconds)]
+    #[arg(long, value_name = "S", value_parser = crate::seconds::seconds)]
     pub seconds: Option<f64>,
     /// Libraries to measure
     #[arg(long, value_name = "NAMES", value_delimiter = ',', value_enum)]

@@ -1,11 +1,9 @@
 //! What a run found: ratios line by line, their geometric mean and the worst of them, suite by suite.
 
 use super::ImbArgs;
-use super::run::Samples;
 use super::suites::{Bar, Suite};
-use crate::format::{digits, figure, size};
+use crate::format::{Unit, digits, figure, size};
 use crate::library::{Library, Name, Placement};
-use crate::lines::Unit;
 use crate::machine::Machine;
 use crate::stats::Summary;
 use anyhow::Context;
@@ -13,6 +11,9 @@ use serde::Serialize;
 use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::path::Path;
+
+/// What one benchmark took at one length, by library and turn.
+pub type Samples = BTreeMap<(Suite, String, Option<u64>), BTreeMap<Name, Vec<f64>>>;
 
 /// How many of the worst lines of a suite are shown.
 const SHOWN: usize = 8;

@@ -1,7 +1,7 @@
 //! The run: suite after suite, in each turn after turn, one library after the other.
 
 use super::programs::{self, Own};
-use super::report::{LibraryReport, Report, SuiteReport};
+use super::report::{LibraryReport, Report, Samples, SuiteReport};
 use super::suites::{Selected, Suite};
 use super::{Figure, ImbArgs, output, suites};
 use crate::library::{self, Library, Name, Placement};
@@ -9,13 +9,10 @@ use crate::machine::Machine;
 use crate::{leftovers, peers, process, progress};
 use anyhow::{Context, ensure};
 use indicatif::ProgressBar;
-use std::collections::{BTreeMap, HashSet};
+use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, Instant};
-
-/// What one benchmark took at one length, by library and turn.
-pub type Samples = BTreeMap<(Suite, String, Option<u64>), BTreeMap<Name, Vec<f64>>>;
 
 /// Lengths of a crowd, and of a quick run.
 const FEW_LENGTHS: [u64; 9] = [0, 8, 64, 512, 4096, 16 << 10, 64 << 10, 256 << 10, 1 << 20];

@@ -26,7 +26,7 @@ pub struct LayersArgs {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1000))]
     pub turns: Option<u32>,
     /// Time of a figure per turn [default: 0.5, quick: 0.1]
-    #[arg(long, value_name = "S", value_parser = crate::args::seconds)]
+    #[arg(long, value_name = "S", value_parser = crate::seconds::seconds)]
     pub seconds: Option<f64>,
     /// Size of the messages for throughput
     #[arg(long, value_name = "BYTES", default_value_t = 1 << 20, value_parser = clap::value_parser!(u32).range(1..=1 << 26))]

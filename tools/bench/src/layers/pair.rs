@@ -16,7 +16,7 @@ pub struct PairArgs {
     what: What,
     #[arg(value_parser = clap::value_parser!(u32).range(1..=1 << 26))]
     bytes: u32,
-    #[arg(value_parser = crate::args::seconds)]
+    #[arg(value_parser = crate::seconds::seconds)]
     seconds: f64,
     /// Where this process runs, and where the other one
     #[arg(num_args = 2)]

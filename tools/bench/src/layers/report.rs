@@ -1,7 +1,6 @@
 //! The table of the layers, as text, Markdown and JSON.
 
 use super::rows::{Column, Row};
-use super::run::Samples;
 use crate::format::{digits, figure};
 use crate::limits::Limit;
 use crate::machine::Machine;
@@ -12,6 +11,9 @@ use serde::Serialize;
 use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::path::Path;
+
+/// Samples by column and row, one per turn.
+pub type Samples = BTreeMap<(Column, Row), Vec<Sample>>;
 
 /// In which state the samples of a column that count were taken.
 #[derive(Clone, Debug, Serialize)]

@@ -1,6 +1,6 @@
 //! The rows and columns of the table.
 
-use crate::lines::Unit;
+use crate::format::Unit;
 use serde::Serialize;
 
 /// A row: a layer, or what it is held against.

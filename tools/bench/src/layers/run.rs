@@ -1,7 +1,7 @@
 //! Runs the rows by turns, column by column.
 
 use super::LayersArgs;
-use super::report::{ColumnReport, Report, RowReport};
+use super::report::{ColumnReport, Report, RowReport, Samples};
 use super::rows::{Column, Pattern, Row};
 use crate::library::{self, Library, Placement};
 use crate::machine::Machine;
@@ -10,7 +10,7 @@ use crate::state::{self, Sample};
 use crate::{limits, parse, process, progress};
 use anyhow::{Context, bail, ensure};
 use indicatif::ProgressBar;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, Instant};
@@ -18,9 +18,6 @@ use std::time::{Duration, Instant};
 const MPI_SOURCE: &str = include_str!("../../c/mpibench.c");
 const COMPILE_LIMIT: Duration = Duration::from_secs(120);
 const LINE_LIMIT: Duration = Duration::from_secs(60);
-
-/// Samples by column and row, one per turn.
-pub type Samples = BTreeMap<(Column, Row), Vec<Sample>>;
 
 /// What all jobs of a run need.
 struct Bench {

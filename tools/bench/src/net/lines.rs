@@ -1,8 +1,7 @@
 //! The lines of all tables: what is measured, in which ways, and what it must reach.
 
 use super::ways::Way;
-use crate::format::size;
-use crate::lines::Unit;
+use crate::format::{Unit, size};
 use serde::Serialize;
 
 /// The state of the cable: which of the two tables.

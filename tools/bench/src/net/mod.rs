@@ -5,14 +5,13 @@
 //! are three tables, one for each of these states and one for the bare cable, and libraries are compared inside a table only.
 //!
 //! With `--hosts N` they are more, with cables into one bridge, and what is measured are communication kernels among all
-//! of them and what lies between every two ([`matrix`]).
+//! of them and what lies between every two (`report/matrix.rs`).
 //!
 //! What must hold: a figure counts only if its bytes have crossed the cable ([`run`]); nobody is measured with a filter
 //! attached that others have not; whatever ends a run, the namespaces go with it.
 
 mod hosts;
 mod lines;
-mod matrix;
 mod report;
 mod run;
 mod ways;
@@ -36,7 +35,7 @@ pub struct NetArgs {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1000))]
     pub turns: Option<u32>,
     /// Time of a line per turn [default: 1, quick: 0.1]
-    #[arg(long, value_name = "S", value_parser = crate::args::seconds)]
+    #[arg(long, value_name = "S", value_parser = crate::seconds::seconds)]
     pub seconds: Option<f64>,
     /// Only these lines; a first part stands for all below it, `*` for anything: plain,xdp/latency,*/rate/8
     #[arg(long, visible_alias = "lines", value_name = "PATTERNS", value_delimiter = ',')]

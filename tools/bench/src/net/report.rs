@@ -1,19 +1,22 @@
 //! What was measured, held against the bars, as text, Markdown and JSON.
 
+mod matrix;
+
 use super::lines::{Bar, Line, PEERS, Wire};
-use super::matrix;
-use super::run::Samples;
 use super::ways::Way;
-use crate::format::{digits, figure};
+use crate::format::{Unit, digits, figure};
 use crate::library::Name;
-use crate::lines::Unit;
 use crate::machine::Machine;
 use crate::state::{self, NEAR, Sample, State};
 use crate::stats::Summary;
 use crate::table::{aligned, piped};
 use anyhow::Context;
 use serde::Serialize;
+use std::collections::BTreeMap;
 use std::path::Path;
+
+/// Samples by way, one per turn.
+pub type Samples = BTreeMap<Way, Vec<Sample>>;
 
 #[derive(Clone, Debug, Serialize)]
 pub struct Report {
@@ -84,7 +87,7 @@ pub struct LineReport {
     /// All there are, one per turn and way.
     pub samples: Samples,
     /// The median of those that count.
-    pub medians: std::collections::BTreeMap<Way, f64>,
+    pub medians: BTreeMap<Way, f64>,
     pub best_peer: Option<Way>,
     pub bars: Vec<BarReport>,
 }

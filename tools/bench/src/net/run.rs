@@ -3,7 +3,7 @@
 use super::NetArgs;
 use super::hosts::{Cable, Hosts, MODE_VARIABLE};
 use super::lines::{Job, Line, Wire};
-use super::report::{LeftOut, LineReport, Report, WayReport};
+use super::report::{LeftOut, LineReport, Report, Samples, WayReport};
 use super::ways::Way;
 use crate::library::{self, Library, Name};
 use crate::machine::Machine;
@@ -12,7 +12,7 @@ use crate::state::{self, Sample};
 use crate::{leftovers, limits, parse, peers, plan, process, progress};
 use anyhow::{Context, bail, ensure};
 use indicatif::ProgressBar;
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, Instant};
@@ -49,9 +49,6 @@ const PATIENCE: Duration = Duration::from_secs(5);
 const RENDEZVOUS_IDLE: &str = "1";
 /// Messages of a window of `mpibench`.
 const WINDOW: u64 = 64;
-
-/// Samples by way, one per turn.
-pub type Samples = BTreeMap<Way, Vec<Sample>>;
 
 /// A library with what was compiled for it.
 struct Compiled {

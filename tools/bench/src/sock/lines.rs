@@ -1,6 +1,6 @@
 //! The lines of the table: what is measured, in which ways, and what it must reach.
 
-use crate::lines::Unit;
+use crate::format::Unit;
 use serde::Serialize;
 
 /// A column of the table.

@@ -4,7 +4,6 @@
 //! to its end under [`crate::process::run`], which leaves nothing behind.
 
 mod lines;
-mod programs;
 mod report;
 pub mod run;
 
@@ -23,7 +22,7 @@ pub struct SockArgs {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1000))]
     pub turns: Option<u32>,
     /// Time of a line per turn [default: 1, quick: 0.1]
-    #[arg(long, value_name = "S", value_parser = crate::args::seconds)]
+    #[arg(long, value_name = "S", value_parser = crate::seconds::seconds)]
     pub seconds: Option<f64>,
     /// Only lines whose name begins with one of these: pingpong,redis
     #[arg(long, value_name = "NAMES", value_delimiter = ',')]

@@ -1,16 +1,18 @@
 //! What was measured, held against the bars, as text, Markdown and JSON.
 
 use super::lines::{self, Bar, Line, Way};
-use super::run::Samples;
-use crate::format::{digits, figure};
-use crate::lines::Unit;
+use crate::format::{Unit, digits, figure};
 use crate::machine::Machine;
 use crate::state::{self, NEAR, Sample, State};
 use crate::stats::Summary;
 use anyhow::Context;
 use serde::Serialize;
+use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::path::Path;
+
+/// Samples by way, one per turn.
+pub type Samples = BTreeMap<Way, Vec<Sample>>;
 
 #[derive(Clone, Debug, Serialize)]
 pub struct BarReport {

@@ -1,16 +1,17 @@
 //! Runs the lines, each way by turns.
 
+mod programs;
+
 use super::SockArgs;
 use super::lines::{self, Job, Line, Way};
-use super::programs::{self, Programs};
-use super::report::{LineReport, Report};
-use crate::lines::Unit;
+use super::report::{LineReport, Report, Samples};
+use crate::format::Unit;
 use crate::machine::Machine;
 use crate::state::{self, Sample};
 use crate::{limits, process, progress};
 use anyhow::{Context, bail};
 use indicatif::ProgressBar;
-use std::collections::BTreeMap;
+use programs::Programs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
@@ -24,9 +25,6 @@ const LONG: Duration = Duration::from_secs(600);
 const SHORTEST_S: f64 = 0.1;
 /// Seconds after which the rendezvous that a run has started ends, when nobody is there.
 const RENDEZVOUS_IDLE: &str = "20";
-
-/// Samples by way, one per turn.
-pub type Samples = BTreeMap<Way, Vec<Sample>>;
 
 /// What all jobs of a run need.
 pub struct Bench {

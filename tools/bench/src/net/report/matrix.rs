@@ -1,8 +1,8 @@
 //! What lies between every two of many hosts, as a table with a row and a column for each.
 
-use super::report::LineReport;
-use super::ways::Way;
+use super::LineReport;
 use crate::format::figure;
+use crate::net::ways::Way;
 
 /// The two hosts, from 0, of a line between two of many: `hosts/latency-0-2/8`.
 pub fn pair(id: &str) -> Option<(usize, usize)> {
@@ -45,13 +45,13 @@ fn table(pairs: &[((usize, usize), &LineReport)], way: Way) -> Vec<Vec<String>> 
 
 #[cfg(test)]
 mod tests {
-    use super::super::lines::among;
     use super::*;
+    use crate::net::lines::among;
     use crate::state::Sample;
 
     #[test]
     fn each_pair_stands_in_two_places_and_what_failed_in_none() {
-        let line = |(at, line): (usize, super::super::lines::Line)| {
+        let line = |(at, line): (usize, crate::net::lines::Line)| {
             let samples = match line.id.contains("latency-0-2") {
                 true => Default::default(),
                 false => [(Way::WeftDefault, vec![Sample::plain((at + 1) as f64 * 1e-6); 3])].into(),

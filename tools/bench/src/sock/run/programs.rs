@@ -1,8 +1,8 @@
 //! The real programs: a server and its client load, both in the way that is measured.
 
-use super::lines::{Job, Way};
-use super::run::{Bench, figure};
+use super::{Bench, figure};
 use crate::process;
+use crate::sock::lines::{Job, Way};
 use anyhow::{Context, bail};
 use std::ffi::OsString;
 use std::net::{Ipv4Addr, TcpListener};
