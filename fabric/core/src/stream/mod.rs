@@ -19,6 +19,7 @@ mod bells;
 mod client;
 pub(crate) mod connection;
 mod far;
+mod growing;
 pub mod guardian;
 pub(crate) mod guards;
 mod page;
