@@ -255,6 +255,11 @@ pub fn duplicate(fd: c_int, copy: c_int) {
     }
 }
 
+/// From our end of a connection.
+pub type Direction = bool;
+pub const SENT: Direction = true;
+pub const RECEIVED: Direction = false;
+
 /// A call of the kernel that others may see; see [`Connection::note_by_kernel`].
 pub struct ByKernel(Option<([u16; 2], u64)>);
 
@@ -451,6 +456,25 @@ impl Connection {
         Some([(word >> 16) as u16, word as u16])
     }
 
+    /// Bytes that the kernel has carried in this direction, as far as we have seen it.
+    pub fn carried(&self, direction: Direction) -> u64 {
+        self.with_carried(direction, |count| count.load(Ordering::Relaxed))
+    }
+
+    /// It has carried some more.
+    pub fn count_carried(&self, direction: Direction, bytes: u64) {
+        self.with_carried(direction, |count| count.fetch_add(bytes, Ordering::Relaxed));
+    }
+
+    fn with_carried(&self, direction: Direction, then: impl FnOnce(&AtomicU64) -> u64) -> u64 {
+        if self.has_flag(WAS_ATTACHED) {
+            let stream = self.stream();
+            let (sent, received) = stream.kernel_counts();
+            return then(if direction == SENT { sent } else { received });
+        }
+        then(if direction == SENT { &self.sent } else { &self.received })
+    }
+
     /// The kernel is about to carry something, until the answer is dropped: where others share memory with us they see when
     /// that was.
     #[inline]
@@ -470,7 +494,7 @@ impl Connection {
         if self.state_now() == ATTACHED {
             self.stream().note_event();
         }
-        ByKernel(self.ports(fd).map(|ports| (ports, STREAMS.note_by_kernel(ports))))
+        ByKernel(self.ports(fd).map(|ports| (ports, STREAMS.note_by_kernel(ports, self.carried(SENT)))))
     }
 
     /// Calls `each` with every descriptor of this connection, whose index is `index`.

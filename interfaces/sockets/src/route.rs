@@ -7,7 +7,7 @@ use std::sync::atomic::Ordering;
 use libc::{MSG_DONTWAIT, MSG_ERRQUEUE, MSG_FASTOPEN, MSG_OOB, MSG_PEEK, MSG_ZEROCOPY, iovec, off_t, ssize_t};
 use weft_fabric::stream::KernelOnly;
 
-use super::conn::{self, ATTACHED, FAR, Held, NEVER};
+use super::conn::{self, ATTACHED, FAR, Held, NEVER, RECEIVED, SENT};
 use super::meet::{self, STREAMS};
 use super::pieces::Pieces;
 use super::raw::{self, Errno};
@@ -71,11 +71,12 @@ fn receive_counted(held: Held, fd: c_int, pieces: &[iovec], flags: c_int, real: 
         return answer(result);
     }
     if held.state_now() == NEVER {
-        let is_far = held.has_flag(FAR);
-        drop(held);
         let came = real();
-        if is_far {
+        if held.has_flag(FAR) {
             far::after_receive(came.max(0) as usize);
+        }
+        if flags & (MSG_PEEK | KERNEL_RECEIVES) == 0 {
+            held.count_carried(RECEIVED, came.max(0) as u64);
         }
         return came;
     }
@@ -125,11 +126,11 @@ fn send_counted(held: Held, fd: c_int, flags: c_int, real: impl FnOnce() -> ssiz
     if flags & KERNEL_SENDS != 0 {
         life::hand_back(fd, KernelOnly::Flag(flags & KERNEL_SENDS));
     }
-    if held.state_now() == NEVER {
-        drop(held);
-        return real();
-    }
     let went = real();
+    if held.state_now() == NEVER {
+        held.count_carried(SENT, went.max(0) as u64);
+        return went;
+    }
     if went > 0 {
         held.sent.fetch_add(went as u64, Ordering::Relaxed);
         STREAMS.counters().bytes_kernel_out.fetch_add(went as u64, Ordering::Relaxed);

@@ -180,12 +180,12 @@ impl Streams {
         client::has_arenas()
     }
 
-    /// This process is about to do something by the kernel on a connection with these ports, ours and the other's: the event
-    /// has its place among those of streams. Told to a few other processes only. Answers when that was, for
-    /// [`Self::note_done`].
-    pub fn note_by_kernel(&self, ports: [u16; 2]) -> u64 {
+    /// This process is about to do something by the kernel on a connection with these ports, ours and the other's, behind
+    /// `sent` bytes that went by the kernel: the event has its place among those of streams. Told to a few other processes
+    /// only. Answers when that was, for [`Self::note_done`].
+    pub fn note_by_kernel(&self, ports: [u16; 2], sent: u64) -> u64 {
         let now = weft_device::sys::now_ns();
-        visit_told(|arena| arena.by_kernel(arena.side()).note(connection_of(ports), now));
+        visit_told(|arena| arena.by_kernel(arena.side()).note(connection_of(ports), sent, now));
         now
     }
 
@@ -195,15 +195,16 @@ impl Streams {
         visit_told(|arena| arena.by_kernel(arena.side()).note_done(connection_of(ports), begun, now));
     }
 
-    /// When the first of these began at the other end of the connection with these ports, ours and the other's, after the time
-    /// `after`, that was not done at `time`, as far as that is known.
-    pub fn first_by_kernel(&self, [ours, others]: [u16; 2], after: u64, time: u64) -> Option<u64> {
+    /// When the first of these began at the other end of the connection with these ports, ours and the other's, of which
+    /// `received` bytes were received, after the time `after`, that was not told of at `time`, as far as that is known.
+    pub fn first_by_kernel(&self, [ours, others]: [u16; 2], received: u64, after: u64, time: u64) -> Option<u64> {
         let mut first = None;
         client::visit_arenas(|arena| {
             if arena.held.load(Ordering::Relaxed) == 0 {
                 return;
             }
-            let found = arena.by_kernel(1 - arena.side()).first_after(connection_of([others, ours]), after, time);
+            let log = arena.by_kernel(1 - arena.side());
+            let found = log.first_after(connection_of([others, ours]), received, after, time);
             first = [first, found].into_iter().flatten().min();
         });
         first
@@ -276,8 +277,8 @@ fn visit_told(mut each: impl FnMut(&'static device::Arena)) {
 
 /// A connection of this host by the ports of the end that does something and of the other one. Addresses are left out: who is
 /// taken for another one is told of too early, and nothing else.
-fn connection_of([from, to]: [u16; 2]) -> u64 {
-    u64::from(from) << 16 | u64::from(to)
+fn connection_of([from, to]: [u16; 2]) -> u32 {
+    u32::from(from) << 16 | u32::from(to)
 }
 
 /// The sleeper's barrier between arming and the last look. All arenas that we have opened say that publishers fence, too.

@@ -9,20 +9,23 @@
 //! ring, because heads are loaded with acquire; in the kernel, because its call had returned or its list was longer. So what
 //! happened before something in a ring is found by the last look at the rings, or the kernel was asked after it; and what
 //! happened before something of the kernel is found by the last look, which came behind, or is in front of it in the
-//! kernel's own list.
+//! kernel's own list. The kernel is not asked where `alert` sees, behind the last look, that it has nothing.
 //!
 //! *The order.* What goes by a ring has a time, and what a process does by the kernel on a connection has one where we can
 //! know of it: on a connection with a stream it stands beside the ring's, on another one in the memory that its process
 //! shares with ours (`Streams::note_by_kernel`). (By a ring only where a set of the receiver's has it: others pay for no
 //! clock.) All these times are taken before the event can be seen, by one clock, so
-//! their order is that in which things happened. What counts is the first event that was not told of yet. Of what has no time
+//! their order is that in which things happened. What counts is the first event that was not told of yet. By the kernel's
+//! word alone it is not known which one that is: of one whose sender has not come back the bytes may be there already, and
+//! have been received. So its position stands beside its time, and what was received up to there is not the next one. Of
+//! what has no time
 //! (others' connections, pipes, listeners) nobody who shares rings with us has done it, but by a message to somebody else. It
 //! is put where the kernel has it behind others, and otherwise at the time when the kernel was asked before, which is the
 //! earliest at which it can have been. A registration that was told of, and still has what it had, has the place of that call.
 //!
-//! Known not to be in order: what the kernel tells of behind an event whose sender has not come back from its call, which is
-//! taken for the next one; and what a process does by the kernel that shares rings with more than a few others.
-//! More than [`MOST`] at a time are told of in turn, and the times of datagrams, of room and of sets inside are not known.
+//! Known not to be in order: what a process does by the kernel that shares rings with more than a few others, or by calls that
+//! we do not see. More than [`MOST`] at a time are told of in turn, and the times of datagrams, of room and of sets inside are
+//! not known.
 
 use std::ffi::c_int;
 
@@ -32,7 +35,7 @@ use weft_fabric::stream::{First, Stream};
 use super::control::{self, Word};
 use super::members;
 use super::set::{FOUND, Inner, Registration};
-use crate::conn::{self, ATTACHED};
+use crate::conn::{self, ATTACHED, RECEIVED};
 use crate::meet::STREAMS;
 use crate::table::{self, Entry};
 
@@ -172,9 +175,9 @@ fn time_of(inner: &mut Inner, fd: c_int, since: u64) -> Option<u64> {
     let said = if since == 0 {
         None
     } else {
-        STREAMS.first_by_kernel(held.ports(fd)?, place.told_begun, place.told_at.max(since))
+        STREAMS.first_by_kernel(held.ports(fd)?, held.carried(RECEIVED), place.told_begun, place.told_at.max(since))
     };
-    // It may take long until that is done, and it is not taken for the next one then.
+    // It may take long until that is done, and its last bytes are not taken for the next one then.
     place.told_begun = said.unwrap_or(place.told_begun);
     said.or_else(|| if attached { by_ring() } else { None })
 }

@@ -124,7 +124,7 @@ static void look_at_absent(const struct epoll_event *told, int count, int most, 
     }
     for (int at = 0; at < plan->connections && count < most; at++)
         if (!is_told[at]) {
-            ends[at].early &= ends[at].received >= before;
+            ends[at].early = 0;
             if (last > ends[at].left_out)
                 ends[at].left_out = last;
         }

@@ -62,7 +62,8 @@ pub struct ByKernel {
     pub events: [KernelEvent; KERNEL_EVENTS],
 }
 
-/// One of these. Begun at 0: it is being written; done at 0: it goes on, or nobody says when it ends.
+/// One of these. Begun at 0: it is being written; done at 0: it goes on, or nobody says when it ends. The upper half of
+/// the connection's word is how many bytes its sender had sent there by the kernel.
 #[repr(C)]
 pub struct KernelEvent {
     pub begun: AtomicU64,

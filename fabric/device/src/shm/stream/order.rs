@@ -109,36 +109,41 @@ pub fn first_after(direction: &Direction, told: u32) -> First {
 }
 
 impl ByKernel {
-    /// A process of this side is about to do something by the kernel on a connection that may have no slot; since `now`.
-    pub fn note(&self, connection: u64, now: u64) {
+    /// A process of this side is about to do something by the kernel on a connection that may have no slot, behind so many bytes
+    /// that went by the kernel; since `now`.
+    pub fn note(&self, connection: u32, sent: u64, now: u64) {
         let at = self.count.fetch_add(1, Ordering::Relaxed) as usize % KERNEL_EVENTS;
         let place = &self.events[at];
         place.begun.store(0, Ordering::Relaxed);
         fence(Ordering::Release);
-        place.connection.store(connection, Ordering::Relaxed);
+        place.connection.store(u64::from(connection) | sent << 32, Ordering::Relaxed);
         place.done.store(0, Ordering::Relaxed);
         place.begun.store(now, Ordering::Release);
     }
 
     /// What was begun then is done `now`.
-    pub fn note_done(&self, connection: u64, begun: u64, now: u64) {
+    pub fn note_done(&self, connection: u32, begun: u64, now: u64) {
         let is_it = |place: &&KernelEvent| {
-            place.begun.load(Ordering::Relaxed) == begun && place.connection.load(Ordering::Relaxed) == connection
+            place.begun.load(Ordering::Relaxed) == begun
+                && place.connection.load(Ordering::Relaxed) as u32 == connection
         };
         if let Some(place) = self.events.iter().find(is_it) {
             place.done.store(now, Ordering::Release);
         }
     }
 
-    /// When the first of these began on a connection, after the time `after`, that was not done yet at `time`, as far as that is known.
-    pub fn first_after(&self, connection: u64, after: u64, time: u64) -> Option<u64> {
+    /// When the first of these began on a connection, after the time `after`, of which nobody was told at `time`, as far as
+    /// that is known: not what was done by then, nor what was begun by then and is among the bytes `received` since.
+    pub fn first_after(&self, connection: u32, received: u64, after: u64, time: u64) -> Option<u64> {
         let read = |place: &KernelEvent| {
             let begun = place.begun.load(Ordering::Acquire);
-            let is_it = place.connection.load(Ordering::Relaxed) == connection;
+            let word = place.connection.load(Ordering::Relaxed);
             let done = place.done.load(Ordering::Relaxed);
             fence(Ordering::Acquire);
-            let is_new = is_it && begun > after && (done == 0 || done > time);
-            (is_new && place.begun.load(Ordering::Relaxed) == begun).then_some(begun)
+            // The lower half of the position is enough: what is under way is near.
+            let is_received = (received as u32).wrapping_sub((word >> 32) as u32) as i32 > 0;
+            let is_new = begun > after && (done == 0 || done > time) && (begun > time || !is_received);
+            (word as u32 == connection && is_new && place.begun.load(Ordering::Relaxed) == begun).then_some(begun)
         };
         self.events.iter().filter_map(read).min()
     }
@@ -197,14 +202,28 @@ mod tests {
     #[test]
     fn events_by_the_kernel_are_found_by_connection_until_they_are_done() {
         let log = zero::by_kernel();
-        log.note(7, 10);
-        log.note(7, 20);
-        log.note(8, 30);
-        assert_eq!([7, 8, 9].map(|connection| log.first_after(connection, 0, 25)), [Some(10), Some(30), None]);
-        assert_eq!([10, 20].map(|begun| log.first_after(7, begun, 0)), [Some(20), None]);
+        log.note(7, 0, 10);
+        log.note(7, 5, 20);
+        log.note(8, 0, 30);
+        assert_eq!([7, 8, 9].map(|connection| log.first_after(connection, 0, 0, 25)), [Some(10), Some(30), None]);
+        assert_eq!([10, 20].map(|begun| log.first_after(7, 0, begun, 0)), [Some(20), None]);
         log.note_done(7, 10, 15);
-        assert_eq!([14, 15, 25].map(|time| log.first_after(7, 0, time)), [Some(10), Some(20), Some(20)]);
-        (0..KERNEL_EVENTS as u64).for_each(|at| log.note(9, 40 + at));
-        assert_eq!([7, 9].map(|connection| log.first_after(connection, 0, 0)), [None, Some(40)]);
+        assert_eq!([14, 15, 25].map(|time| log.first_after(7, 0, 0, time)), [Some(10), Some(20), Some(20)]);
+        (0..KERNEL_EVENTS as u64).for_each(|at| log.note(9, 0, 40 + at));
+        assert_eq!([7, 9].map(|connection| log.first_after(connection, 0, 0, 0)), [None, Some(40)]);
+    }
+
+    #[test]
+    fn what_is_received_before_it_is_done_is_not_taken_for_the_next_event() {
+        let log = zero::by_kernel();
+        // The positions pass the end of their half word.
+        let start = u64::from(u32::MAX) - 2;
+        log.note(7, start, 10);
+        log.note(7, start + 4, 20);
+        let first = |received: u64, time| log.first_after(7, received, 0, time);
+        assert_eq!([first(start, 15), first(start + 1, 15), first(start + 4, 15)], [Some(10), Some(20), Some(20)]);
+        assert_eq!([first(start + 4, 25), first(start + 8, 25)], [Some(20), None]);
+        // What began since may have been received, too: then it has its place from there.
+        assert_eq!(first(start + 8, 5), Some(10));
     }
 }
