@@ -15,6 +15,7 @@ mod machine;
 mod silence;
 mod stage;
 mod stages;
+mod wire_docs;
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -74,6 +75,11 @@ enum Command {
     Loom,
     /// Run the tests of the rooms with unsafe code under the address sanitizer
     Sanitize,
+    /// Say which pages of docs/wire are older than the code that they describe
+    WireDocs {
+        /// First renew these (segment, tcp, ...), which you have read
+        pages: Vec<String>,
+    },
     /// What this machine lacks
     Doctor {
         /// Install it through the system's package manager
@@ -111,6 +117,7 @@ fn run(command: Command) -> Result<bool> {
         Command::Hosts { command } => hosts::run(&command),
         Command::Loom => stage::run(&[&stages::LOOM], stage::Missing::Fails),
         Command::Sanitize => stage::run(&[&stages::SANITIZE], stage::Missing::Fails),
+        Command::WireDocs { pages } => wire_docs::run(&pages),
         Command::Doctor { install } => machine::doctor(install),
     }
 }

@@ -3,7 +3,7 @@
 //! | at | type | what |
 //! |---|---|---|
 //! | 0 | 2 x u8 | `WH` |
-//! | 2 | u8 | version, now 2 |
+//! | 2 | u8 | version, now 3 |
 //! | 3 | u8 | 1: a call; 2: the answer to one |
 //! | 4 | u32 | rank that it goes to |
 //! | 8 | u32 | incarnation of that rank; 0 in a call: whichever it is |
