@@ -10,6 +10,12 @@ const LONGEST: usize = 700;
 /// A generated file says so in its first lines, and is exempt from the limit.
 const GENERATED: &str = "Generated from ";
 
+/// No line of a page is longer, in characters.
+const WIDEST: usize = 120;
+
+/// Here rows of tables may be longer: they are what a benchmark has printed, with a column for each library.
+const PRINTED: &str = "docs/measurements/";
+
 struct File {
     path: String,
     text: String,
@@ -84,6 +90,24 @@ fn ends_badly(file: &File) -> Option<String> {
         .then(|| format!("{}: has white space at the end of a line, or no end of its last line", file.path))
 }
 
+/// A page is read in a terminal and in a diff. Tables count as well: what does not fit into a cell stands below the table.
+fn too_wide(file: &File) -> Option<String> {
+    let may_be_long = |line: &str| file.path.starts_with(PRINTED) && line.starts_with('|');
+    let is_long = |line: &str| line.chars().count() > WIDEST && !may_be_long(line);
+    let number = file.text.lines().position(is_long).filter(|_| file.path.ends_with(".md"))? + 1;
+    Some(format!("{}:{number}: longer than {WIDEST} characters", file.path))
+}
+
+/// A path of the repository between back quotes, on the map of the house, leads somewhere.
+fn leads_nowhere(file: &File) -> Option<String> {
+    let is_path = |text: &&str| {
+        ["fabric/", "interfaces/", "cluster/", "tools/", "apps/", "xtask/"].iter().any(|room| text.starts_with(room))
+    };
+    let quoted = file.text.split('`').skip(1).step_by(2).filter(is_path);
+    let missing: Vec<&str> = quoted.filter(|path| !root().join(path).exists()).collect();
+    (file.path == "ARCHITECTURE.md" && !missing.is_empty()).then(|| format!("{}: no such file: {missing:?}", file.path))
+}
+
 fn all(rule: fn(&File) -> Option<String>) -> Vec<String> {
     files().iter().filter_map(rule).collect()
 }
@@ -114,6 +138,16 @@ fn lines_and_files_end_cleanly() {
 }
 
 #[test]
+fn no_line_of_a_page_is_too_wide() {
+    assert_eq!(all(too_wide), Vec::<String>::new());
+}
+
+#[test]
+fn every_file_on_the_map_is_there() {
+    assert_eq!(all(leads_nowhere), Vec::<String>::new());
+}
+
+#[test]
 fn each_rule_sees_what_it_is_there_for() {
     let file = |path: &str, text: String| File { path: path.to_owned(), text };
     let long = "x\n".repeat(LONGEST + 1);
@@ -125,4 +159,11 @@ fn each_rule_sees_what_it_is_there_for() {
     assert!(machine_path(&file("a.rs", ["target/ho", "me/b"].concat())).is_none());
     assert!(ends_badly(&file("a.md", "line \n".into())).is_some());
     assert!(ends_badly(&file("a.md", "line".into())).is_some());
+    let wide = "x".repeat(WIDEST + 1);
+    assert!(too_wide(&file("a.md", format!("a\n{wide}\n"))).is_some_and(|line| line.contains("a.md:2:")));
+    assert!(too_wide(&file("a.md", format!("|{wide}\n"))).is_some() && too_wide(&file("a.rs", wide.clone())).is_none());
+    assert!(too_wide(&file("docs/measurements/a.md", format!("|{wide}\n"))).is_none());
+    assert!(too_wide(&file("docs/measurements/a.md", wide)).is_some());
+    assert!(leads_nowhere(&file("ARCHITECTURE.md", "see `fabric/core/src/none.rs`".into())).is_some());
+    assert!(leads_nowhere(&file("ARCHITECTURE.md", "see `fabric/core/src/lib.rs`, `fabric`".into())).is_none());
 }

@@ -3,6 +3,11 @@
 //! A job on one host has one device, whose members are the ranks. On several hosts a member of the segment is one of the
 //! ranks of this host, and a table says for every rank of the job which device leads there, under which number. Above
 //! this room everybody is a rank.
+//!
+//! For each rank the endpoint chooses at the start: the first device in `WEFT_DEVICE` that leads there, which is shared
+//! memory inside a host and datagrams between hosts. The counters `shm_packets`, `udp_packets`, `tcp_packets` and
+//! `xdp_datagrams` say which devices were used. Where the job lies on one host there is no table, and the short path
+//! has one branch more than it would have without one.
 
 mod foreign;
 mod held;

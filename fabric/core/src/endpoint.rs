@@ -1,4 +1,10 @@
 //! The endpoint: a process's place in the fabric.
+//!
+//! The way of a short message, up to 48 bytes: [`Endpoint::try_send`] writes header and payload together as one cell,
+//! one cache line, into the ring of the pair. The receiver's progress sees the line change, matches it, and copies the
+//! payload into the buffer of the receive that waits. On this way there is no system call, no dynamic call, no lock
+//! unless threads share the endpoint, and no allocation once the queues have grown to what the program needs. A test
+//! sends a million messages under a filter that kills the process at the first system call.
 
 mod lost;
 

@@ -1,4 +1,8 @@
 //! Exclusive access to the endpoint and the interface's state, and the one place to wait.
+//!
+//! The policy of waiting stands in `pace`. With several threads in one process, one sleeps on the doorbell and the
+//! others beside it. A rank of a job on several hosts sleeps on its sockets, one of which is a bell that a neighbour
+//! rings in the doorbell's place.
 
 use crate::pace::{Pace, Step};
 use crate::{Endpoint, Waiting};

@@ -4,6 +4,9 @@
 //! it is there, at 3 GB/s in the place of 50 and more where the destination lies 1 to 31 bytes further on in its page than
 //! the source does in its own. That is frequent: allocators put what is long 16 bytes behind the beginning of a page, and
 //! rings, and the kernel's pages of what arrives, begin at one.
+//!
+//! So copies of our own are made in short pieces there, the kernel is not asked for such copies, and a packet over TCP
+//! has a gap before its payload.
 
 use crate::sys;
 use std::ops::{Deref, DerefMut};

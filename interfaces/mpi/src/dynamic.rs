@@ -3,6 +3,10 @@
 //! Two jobs meet at a *door* of one of them (`weft_fabric::door`): the roots tell each other their cards there, and are peers
 //! from then on. All else goes over the fabric: the roots are the leaders of `comm::bridge`, which makes an intercommunicator
 //! of any two groups. Spawned processes go to a door of those who spawn them, as whoever connects does.
+//!
+//! A root that spawns opens a door and has another launcher started, `weft spawned`, by the launcher of the job (the
+//! supervisor's `spawned`) or, without one, by itself. That launcher comes to the door for its order, and the new
+//! processes come in there too (decision 21).
 
 pub mod abi;
 mod join;

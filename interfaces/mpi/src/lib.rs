@@ -15,6 +15,15 @@
 //! - No call inside goes through an exported name, so that a tool sees what the program calls and nothing else.
 //! - A handle that was freed is refused, not followed (as far as its generation reaches, see `handle`).
 //!
+//! Unsafe code stands where memory or functions of the program are touched:
+//! - `abi` and the `abi` of each room: arguments of C.
+//! - `datatype`, `op`, `point`, `partitioned`, `request`, `file/memory`, `file/access`, `file/pointer`,
+//!   `file/collective/exchange`: the program's buffers, and messages.
+//! - `window`: those, and the memory of windows. `coll` (but its algorithms): buffers and collective blocks.
+//! - `attribute`, `errhandler`, `request/generalized`, `op`, `file/datarep`, `tool`: functions of the program, and its
+//!   places for results.
+//! - `file/disk`: system calls. `failure/round`: letters. `comm`, `topology`, `info`, `start`, `dynamic`: small calls.
+//!
 //! Test: `cargo test -p weft-mpi` (datatypes, operations, algorithms of collectives, the header against the table);
 //! the C programs of `tests/c/mpi` on several ranks (`cargo test -p weft-tests`, after `cargo xtask tree`).
 #![allow(clippy::too_many_arguments, reason = "bodies have the arguments that the standard gives them")]

@@ -3,6 +3,10 @@
 //! The interface is there for its *users*: the world, from `MPI_Init` to `MPI_Finalize`, and each session. The first one
 //! joins the job. When the last one is gone the process rests: for the others and the launcher it has left, but a session
 //! may bring it back. On several hosts, where leaving is for good, it cannot come back.
+//!
+//! A process that ends after `MPI_Finalize` with a session open leaves then. The two predefined communicators are made
+//! when the process joins, so that their contexts are equal everywhere, whatever sessions do before `MPI_Init`; they
+//! are there until `MPI_Finalize`. What is left of a session is freed when it ends (`session/left`).
 
 pub mod abi;
 

@@ -10,6 +10,11 @@
 //! to say what is new ([`tell`]); what is long, or much, goes by the kernel.
 //!
 //! [`Streams::drive`]: weft_fabric::stream::Streams::drive
+//!
+//! A send of more than 2 KiB, or one that would leave the other program more than 16 KiB behind, goes by the kernel,
+//! and so does all that follows it. Before the kernel shuts a direction down, the library waits until the other host
+//! knows what was sent before. A process hands all such connections back before it forks, because only one can have the
+//! lane. A process whose last connections were shown in vain shows no more of them for a while (decisions 16 and 24).
 
 use std::cell::Cell;
 use std::ffi::c_int;

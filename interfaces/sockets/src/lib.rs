@@ -27,6 +27,10 @@
 //! - No thread waits inside the kernel's receive call on an attached connection.
 //! - Bytes are never handed to two ways at once: every switch is made under the lock of its direction.
 //!
+//! Unsafe code: `abi` has arguments of C, `raw` system calls, `real` the C library's own functions, `attend` and
+//! `signals` handlers; `conn`, `cookies`, `table`, `epoll` and `udp/socket` have records; the rest touches the
+//! program's buffers, addresses and environment.
+//!
 //! Test: `cargo test -p weft-sockets`; whole programs in `tests`.
 
 mod abi;

@@ -2,6 +2,13 @@
 //!
 //! Both levels are the algorithms of the other modules, among fewer ranks ([`Schedule::among`]). So each host takes
 //! part in what goes over the network once, however many ranks it has and however they are numbered.
+//!
+//! Barrier, broadcast, reduce, allreduce and short allgathers are done so, blocking or not. The leader is the lowest
+//! rank of its host, but a root acts for its own host. The map of the job says where everybody is, so all ranks choose
+//! alike without a message. There is one level where every rank has a host of its own; for an operation that does not
+//! commute, unless each host has ranks that follow each other; and, as measured, for broadcasts of 1 MiB and more along
+//! ranks in that order, and for allgathers of more than 64 KiB in all. Gather, scatter, all to all, scans and
+//! reduce-scatter have one level everywhere.
 
 use super::{allgather, bcast, gather, reduce, tree};
 use crate::schedule::{Party, Schedule, View};

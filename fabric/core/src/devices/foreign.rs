@@ -1,5 +1,8 @@
-//! Ways to processes of other jobs: over TCP, wherever they are, and on this host through shared memory
-//! ([`super::twos`]).
+//! Ways to processes of other jobs: over TCP, wherever they are, and on this host through shared
+//! memory ([`super::twos`]).
+//!
+//! Such a process is called at once over TCP: the end of that connection is how its loss is known. Where a job lies on one host,
+//! the first card turns its devices into those of a job with a network.
 
 use super::net::{Net, Sent};
 use super::twos::{Posts, Twos};

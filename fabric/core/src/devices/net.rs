@@ -1,5 +1,12 @@
-//! The devices to other hosts, beside the segment of this one: which of them a packet goes by, and what they have to
-//! know of each other.
+//! The devices to other hosts, beside the segment of this one: which of them a packet goes by, and what they have to know
+//! of each other.
+//!
+//! Where both datagrams and a connection lead to a rank, messages of more than 1 KiB, or of 4 KiB where datagrams go by
+//! a lane, use the connection once there is one. Up to `eager_bytes` they leave at once and without asking. Longer ones
+//! leave when they were asked for by datagrams (decision 14), or where the receiver waited for the last ones
+//! ([`crate::port`]'s `unasked`). Of each peer two streams may be open, one by each device. Neither device waits for
+//! the other; [`crate::port`]'s `order` keeps the order of messages. Single copies, and collectives on shared memory,
+//! are for ranks of one host.
 
 use super::Way;
 use super::twos::{Posts, Twos};

@@ -1,4 +1,7 @@
 //! Processes that are lost while the job goes on, and conversations that end before their time.
+//!
+//! In a job that was started with `--keep-going` the launcher knows who has ended and tells all others over their PMI
+//! sockets. An endpoint looks there where it waits, takes what the lost process has sent, and ends what waits for it.
 
 use super::Endpoint;
 use crate::api::{Fault, Peer, RequestId};

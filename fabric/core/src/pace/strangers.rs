@@ -2,6 +2,10 @@
 //!
 //! Soon back: nobody wants it. Later: somebody takes turns with us, who hands it on. Late: somebody computes, and keeps it for
 //! a time slice. That is learnt from the first turns, and looked at again now and then by who does not hand its core over.
+//!
+//! A rank that always spins with success tries it every 2 ms at most (decision 30). Work that computes gets no more
+//! turns for some time, before it is tried again. Ranks that outnumber the cores see it by the same sign, and sleep at
+//! once for some waits.
 
 /// A core that comes back after more than this may have been somebody else's meanwhile: two switches, and his polls.
 pub(super) const TURN_NS: u64 = 1_500;

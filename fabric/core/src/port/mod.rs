@@ -12,6 +12,9 @@
 //!   and the receiver answers with [`Kind::Waited`].
 //! - longer, or synchronous: [`Kind::Ask`]; the receiver answers with [`Kind::GrantStream`] (the sender streams) or
 //!   [`Kind::GrantCopy`] (both sides copy chunks out of the sender's memory); whoever finishes tells the other.
+//!
+//! `eager_bytes` is 64 KiB (`WEFT_EAGER_BYTES`). Offers begin above 8 KiB, or at 2 KiB for memory that the interface
+//! made. A message to oneself is matched in the process and copied once.
 
 mod choice;
 mod closing;

@@ -1,4 +1,16 @@
 //! Long messages: grants, copies shared by both sides, and how each learns that it is done.
+//!
+//! With *grant-copy* the bytes go straight out of the sender's memory into the receiver's, once. Both sides take chunks
+//! from a shared counter in a copy slot, so whoever has time copies. A message that finds no slot free waits for one.
+//! With *grant-stream* the sender streams the bytes through the bulk area of the pair. Which is faster differs by a
+//! factor of four between machines, so the port measures while the program runs ([`super::choice`]);
+//! `WEFT_SINGLE_COPY_BYTES` gives a fixed limit instead.
+//!
+//! The start tries on the process itself whether copying works. If the kernel refuses it later, for another process,
+//! that message is streamed again from its beginning, and this process asks for no more copies (decision 6).
+//!
+//! While the granted streams that have not begun are larger than this process's share of the last cache, the receiver
+//! stores past the caches: what comes would have left them before it is read.
 
 use super::choice::Way;
 use super::inbound::Body;

@@ -3,6 +3,9 @@
 //!
 //! A sender that has its message in such memory ([`crate::memory`]) says where when it asks. What it says is a claim: where
 //! it does not lead to memory of that kind, the message goes as any other.
+//!
+//! The receiver maps such memory once and copies from there. That begins at 2 KiB. Up to 64 KiB it is done where the
+//! program goes on faster so; above 256 KiB the sender copies its share too.
 
 use super::Port;
 use crate::memory;

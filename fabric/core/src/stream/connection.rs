@@ -1,4 +1,11 @@
 //! One side of a connection.
+//!
+//! A direction goes back to the kernel once, for good. A side that hands its descriptor to somebody that cannot read
+//! rings asks for what it has not read, and its peer sends that again by the kernel. The peer then asks for the same,
+//! so that no byte is left in either ring when it hands its own end on next.
+//!
+//! What it costs: the sender copies into the ring, stores the head, and looks whether anyone sleeps; the receiver sees
+//! the head, copies, and stores the tail. That is one line each way besides the bytes.
 
 use super::answers::{Readable, Waiter, Writable};
 use super::bells::{BellAddress, ring};

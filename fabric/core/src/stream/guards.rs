@@ -1,4 +1,9 @@
 //! Exclusive use of the directions of a stream.
+//!
+//! Locks are taken in this order: an epoll set, then a set inside it; and, under none of those, a receiving direction,
+//! then the sending one. The holder of a direction may be stopped in another process, or be in a handler that waits for
+//! a set. Locks name threads by their numbers, so the rendezvous joins only processes of its own process namespace, and
+//! a fork into another one hands everything back first.
 
 use super::answers::{ReceiveRoute, SendRoute};
 use super::bells::ring;

@@ -1,4 +1,17 @@
 //! The `tcp` device: a connection to every peer that we talk to.
+//!
+//! What holds between two ranks:
+//! - The first packet that goes to a rank dials it ([`super::dial`]).
+//! - What the kernel has no room for is kept, up to 80 KiB for each rank or the rest of one packet. Beyond that posts
+//!   are refused, as where a ring is full; short ones only beyond a megabyte.
+//! - Short messages that are started one after another share what the network carries in one piece. The first leaves at
+//!   once, those behind it at the next look, wait or farewell, or within a fifth of a second, when the kernel's
+//!   patience ends.
+//! - A send is complete when the kernel has all of it.
+//! - All but the beginning of a long message is received where it is to go, which the port says (`Sink::room`).
+//! - No connection inside a cluster uses BBR (decision 27).
+//! - A connection that ends without a farewell has lost its rank: what needs that rank ends with an error, and all else
+//!   goes on.
 
 use super::dial::Dial;
 use super::foreign::{Front as Face, Tie};

@@ -3,6 +3,9 @@
 //! An address is a claim. Whoever answers there must prove that it knows the key of the job, and is the rank that was
 //! called; until then the other addresses are tried beside it. A peer that computes answers late, so one that has taken
 //! the connection is waited for as long as that takes, and only where no connection comes about there is a limit.
+//!
+//! Addresses are tried a tenth of a second apart. A rank is given up after 12 seconds, with a line that names each
+//! address and what happened there.
 
 use super::socket::{Epoll, Read, Socket, Token, Watch};
 use crate::kernel;

@@ -1,4 +1,8 @@
 //! When to look at the sockets: a look is a system call, and takes as long as ten polls of shared memory.
+//!
+//! A poll takes a look only when some microseconds have passed since the last one: fewer while something comes, more
+//! where all comes another way, by datagrams or by a lane. Where there is only one connection, looks that follow each
+//! other quickly read it at once, and do not ask the set of all sockets.
 
 /// Between two looks, at least: the clock's own ticks, of which there are one to four in a nanosecond.
 const LEAST_TICKS: u64 = 64;

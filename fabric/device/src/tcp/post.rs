@@ -1,4 +1,7 @@
 //! Posting: packets into a connection, or into what waits for one.
+//!
+//! Long messages are streamed in packets of up to 1 MiB, each in one system call and as long as the kernel has room
+//! for. [`super::link`] hands them on as they come.
 
 use super::device::{Lately, Standing, TcpDevice};
 use crate::contract::Posted;

@@ -1,4 +1,10 @@
 //! What goes through the shared memory of a group, and what of it by messages.
+//!
+//! Blocking collectives but scans and those of neighbours use shared memory where all 2 to 256 members are on one host;
+//! reductions do with predefined operations on predefined types. What is long goes by messages where these are faster:
+//! blocks of an allgather above 1 MiB, of an all to all of which not all fit into a buffer, of a gather or scatter
+//! above 16 KiB; broadcasts and reductions above 28 KiB between two ranks, and broadcasts above 4 MiB among more
+//! (decision 8). Messages follow an algorithm chosen by length and number of ranks, or prescribed by `WEFT_ALGORITHMS`.
 
 use super::call::{Plan, Prepared, Scene};
 use super::prepare::movement::{Allgather, Alltoall, Rooted};

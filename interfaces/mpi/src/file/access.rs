@@ -1,4 +1,7 @@
 //! One call that reads or writes: from its arguments to the bytes of memory that it moved.
+//!
+//! Calls of all processes agree on how they went: a wrong argument of one process, or an error of an aggregator,
+//! reaches those whom it concerns, and nobody waits for ever.
 
 use super::memory::Memory;
 use super::transfer::{self, Target};

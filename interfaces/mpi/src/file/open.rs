@@ -1,4 +1,6 @@
 //! Beginning and end of a file.
+//!
+//! An open file has a communicator of its own for its messages.
 
 use super::datarep::Datarep;
 use super::disk::Disk;

@@ -13,6 +13,11 @@
 //! - what is kept is bounded: ends for each process and in all, and each has its time;
 //! - nobody is waited for.
 //!
+//! When the rendezvous ends, nothing comes by the lanes of its host any more, and nobody would say so. So at each tick
+//! the guardian leaves a *beat* in the gateway. A process that waits for another host, asleep or not, looks about once
+//! a second whether it has changed. Where five looks in a row find the same one, the process resets all its connections
+//! that need the lane, and the kernel carries that to the other end.
+//!
 //! Test: `cargo test -p weft-fabric guardian`.
 
 pub mod key;
