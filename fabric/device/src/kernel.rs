@@ -458,18 +458,6 @@ pub(crate) fn set_lock(file: RawFd, taken: bool) -> bool {
     }
 }
 
-/// Makes pages of shared memory exist. False where there is too little memory, or the kernel cannot be asked: then they come
-/// with their first touch, which may end in a signal.
-pub fn populate(at: *mut u8, bytes: usize) -> bool {
-    loop {
-        // SAFETY: changes no content.
-        match unsafe { call(libc::SYS_madvise, [at as usize, bytes, libc::MADV_POPULATE_WRITE as usize, 0, 0, 0]) } {
-            answer if answer == -(libc::EINTR as isize) => {}
-            answer => return answer == 0,
-        }
-    }
-}
-
 /// Gives the pages of shared memory back; they are zero when next touched.
 ///
 /// # Safety

@@ -375,6 +375,7 @@ fn in_pipe(number: RawFd) -> i32 {
 }
 
 /// What a descriptor leads to; `None` if it is not open.
+#[cfg(not(loom))]
 pub fn identity(descriptor: BorrowedFd<'_>) -> Option<Identity> {
     kernel::identity(descriptor.as_raw_fd())
 }

@@ -44,7 +44,6 @@ mod epoll;
 mod expect;
 mod family;
 mod far;
-mod growth;
 mod incoming;
 mod kernel_counts;
 mod life;

@@ -13,7 +13,7 @@ use super::pieces::{NO_PIECE, Pieces};
 use super::raw::{self, Errno};
 use super::signals::Slept;
 use super::wait::{self, Want};
-use super::{early, ends, epoll, growth, kernel_counts, life};
+use super::{early, ends, epoll, kernel_counts, life};
 
 /// A sender looks whether the kernel knows of an end after this many ticks: some milliseconds.
 const LOOK_TICKS: u64 = 1 << 24;
@@ -49,7 +49,6 @@ pub fn send(held: &Held, fd: c_int, mut pieces: Pieces<'_>, flags: c_int) -> Res
     let all = pieces.left();
     let mut deadline = None;
     let mut patience = None;
-    let mut may_grow = true;
     let mut urging = Urging::new();
     look_for_end(held, fd, &stream);
     loop {
@@ -94,12 +93,8 @@ pub fn send(held: &Held, fd: c_int, mut pieces: Pieces<'_>, flags: c_int) -> Res
         if deadline.is_none() {
             deadline = wait::deadline(stream.options().send_timeout.load(Ordering::Relaxed));
         }
-        let (taken, growing) = (stream.consumed(), may_grow && growth::is_due(&stream));
-        match wait::wait(held, fd, Want::Room { growing }, deadline) {
-            Slept::Woken => {
-                leave_a_dead_ring(held, fd, &stream);
-                may_grow &= !growing || growth::after_sleep(&stream, fd, taken);
-            }
+        match wait::wait(held, fd, Want::Room, deadline) {
+            Slept::Woken => leave_a_dead_ring(held, fd, &stream),
             Slept::TimedOut => return some_or(all - pieces.left(), libc::EAGAIN),
             Slept::Interrupted => return some_or(all - pieces.left(), libc::EINTR),
             Slept::Closed => return some_or(all - pieces.left(), libc::EPIPE).map_err(|error| fail(error, flags)),
@@ -133,9 +128,9 @@ fn turn(held: &Held, fd: c_int, stream: &Stream, pieces: &mut Pieces<'_>, flags:
     match guard.route() {
         SendRoute::Ring if far::is_for_kernel(stream, || pieces.left()) => {
             guard.ask_to_leave();
-            by_ring(guard, stream, fd, pieces, flags)
+            by_ring(guard, stream, pieces)
         }
-        SendRoute::Ring => by_ring(guard, stream, fd, pieces, flags),
+        SendRoute::Ring => by_ring(guard, stream, pieces),
         SendRoute::MaySwitch if far::is_for_kernel(stream, || pieces.left()) => {
             // Nothing is in the ring: there is nobody to wait for, and room is the kernel's to tell.
             guard.switch_to_kernel();
@@ -148,7 +143,7 @@ fn turn(held: &Held, fd: c_int, stream: &Stream, pieces: &mut Pieces<'_>, flags:
                 // The other side reads what the kernel has first.
                 kernel_counts::push(fd);
             }
-            by_ring(guard, stream, fd, pieces, flags)
+            by_ring(guard, stream, pieces)
         }
         SendRoute::Kernel => by_kernel(held, stream, fd, pieces, flags),
         SendRoute::GiveBack => give_back(guard, held, fd),
@@ -170,12 +165,8 @@ fn is_over(fd: c_int, stream: &Stream) -> bool {
 }
 
 #[inline]
-fn by_ring(mut guard: SendGuard, stream: &Stream, fd: c_int, pieces: &mut Pieces<'_>, flags: c_int) -> Turn {
-    let mut went = push(&mut guard, pieces);
-    let is_full = matches!(went, Turn::Full);
-    if is_full && (flags & MSG_DONTWAIT != 0 || stream.nonblocking()) && growth::at_once(&mut guard, stream, fd) {
-        went = push(&mut guard, pieces);
-    }
+fn by_ring(mut guard: SendGuard, stream: &Stream, pieces: &mut Pieces<'_>) -> Turn {
+    let went = push(&mut guard, pieces);
     drop(guard);
     far::tell(stream);
     went

@@ -14,7 +14,7 @@ use super::meet::STREAMS;
 use super::raw::{self, Errno};
 use super::table::{self, Entry};
 use super::wait::{LOOK_NS, left_ns};
-use super::{attend, ends, epoll, far, growth, outgoing, pace, real, signals, udp};
+use super::{attend, ends, epoll, far, outgoing, pace, real, signals, udp};
 
 const READING: i16 = POLLIN | POLLRDNORM;
 const WRITING: i16 = POLLOUT | POLLWRNORM;
@@ -386,13 +386,6 @@ fn sleep(
     left: Option<u64>,
     mask: *const libc::sigset_t,
 ) -> Result<bool, Errno> {
-    for one in fds.iter() {
-        if let Kind::Attached(held) = kind(one.fd)
-            && awaits_room(one, &held)
-        {
-            growth::for_waiter(&held.stream(), one.fd);
-        }
-    }
     // Before the others are armed: what is not attached by now will not be during the sleep.
     let Some(mut scratch) = Scratch::new(fds.len()) else { return Err(libc::ENOMEM) };
     let candidates = Candidates::hold(scratch.list(), fds, left == Some(0));
@@ -450,20 +443,14 @@ fn awaits_room(one: &pollfd, held: &Held) -> bool {
 }
 
 /// Whoever waits for room in a ring must learn that nobody reads it any more: of the kernel, whose end of the stream is
-/// that, or by a look now and then where that end is known and means nothing. So does who waits for a ring that may grow.
-/// Answers how long to sleep then.
+/// that, or by a look now and then where that end is known and means nothing. Answers how long to sleep then.
 fn ask_for_ends(fds: &[pollfd], list: &mut [pollfd]) -> Option<u64> {
     let mut slice = None;
     for (place, one) in list.iter_mut().zip(fds) {
         match kind(one.fd) {
             Kind::Attached(held) if !awaits_room(one, &held) => {}
             Kind::Attached(held) if held.stream().peer_half_closed() => slice = Some(LOOK_NS),
-            Kind::Attached(held) => {
-                place.events |= POLLRDHUP;
-                if growth::is_due(&held.stream()) {
-                    slice = Some(LOOK_NS);
-                }
-            }
+            Kind::Attached(_) => place.events |= POLLRDHUP,
             _ => {}
         }
     }

@@ -14,7 +14,7 @@ use super::conn::{ASK_KERNEL, Held};
 use super::meet::STREAMS;
 use super::signals::{self, Slept};
 use super::table::{self, Entry};
-use super::{epoll, far, growth, pace, raw};
+use super::{epoll, far, pace, raw};
 
 /// Sleep no longer than this when nobody can ring us (no bell left, or another thread is the one who is rung).
 const SLICE_NS: u64 = 5_000_000;
@@ -30,8 +30,8 @@ pub const MOST_BYTES: usize = 64 << 10;
 pub enum Want {
     /// So many bytes to read, or an end.
     Data { bytes: usize },
-    /// Room to send; `growing`: for a while only, and then the ring grows.
-    Room { growing: bool },
+    /// Room to send.
+    Room,
 }
 
 /// What is there now.
@@ -53,7 +53,7 @@ impl Want {
                 Readable::Kernel => Now::Kernel,
                 Readable::Broken => Now::Ready,
             },
-            Want::Room { .. } => match stream.writable() {
+            Want::Room => match stream.writable() {
                 Writable::Ring(_) | Writable::Broken => Now::Ready,
                 Writable::Full => Now::Nothing,
                 Writable::Kernel => Now::Kernel,
@@ -66,24 +66,24 @@ impl Want {
     fn events(self, now: Now, stream: &Stream) -> i16 {
         match self {
             Want::Data { .. } => POLLIN,
-            Want::Room { .. } if now == Now::Kernel => POLLOUT,
+            Want::Room if now == Now::Kernel => POLLOUT,
             // That end is known, and looked at now and then.
-            Want::Room { .. } if stream.peer_half_closed() => 0,
-            Want::Room { .. } => POLLRDHUP,
+            Want::Room if stream.peer_half_closed() => 0,
+            Want::Room => POLLRDHUP,
         }
     }
 
     fn arm(self, stream: &Stream, bell: BellAddress) -> bool {
         match self {
             Want::Data { .. } => stream.arm_receive(bell, Waiter::Wait),
-            Want::Room { .. } => stream.arm_space(bell, Waiter::Wait),
+            Want::Room => stream.arm_space(bell, Waiter::Wait),
         }
     }
 
     fn disarm(self, stream: &Stream, bell: BellAddress) -> bool {
         match self {
             Want::Data { .. } => stream.disarm_receive(bell, Waiter::Wait),
-            Want::Room { .. } => stream.disarm_space(bell, Waiter::Wait),
+            Want::Room => stream.disarm_space(bell, Waiter::Wait),
         }
     }
 }
@@ -110,7 +110,7 @@ pub fn wait(held: &Held, fd: c_int, want: Want, deadline: Option<u64>) -> Slept 
         want.now(held, &stream) != Now::Nothing || stream.peer_closing() != closing || stream.asked_back()
     };
     match want.now(held, &stream) {
-        Now::Kernel if matches!(want, Want::Data { .. }) && far::look_at_kernel(held, fd) => {
+        Now::Kernel if want != Want::Room && far::look_at_kernel(held, fd) => {
             held.set_flag(ASK_KERNEL);
             return look_around(held, fd, Slept::Woken);
         }
@@ -207,7 +207,6 @@ fn sleep_armed(held: &Held, fd: c_int, wish: &Wish<'_>, events: i16, deadline: O
     ];
     let left = left_ns(deadline);
     let slice = match (bell, events) {
-        _ if wish.want == (Want::Room { growing: true }) => growth::WAIT_NS,
         (None, _) => SLICE_NS,
         (_, 0) => LOOK_NS,
         // A peer that has written nonsense rings nobody; on another host, the rendezvous may be gone.

@@ -17,9 +17,9 @@ use weft_device::kernel;
 use weft_device::shm::stream::lines::{CallOptions, Direction, Own};
 use weft_device::shm::stream::order::{self, First};
 use weft_device::shm::stream::{
-    Arena, Found, Receiver, Room, SIZES, Sender, arm, disarm, find, fire_all, has_rest, room,
+    Arena, Found, LOW_WATER, Receiver, Room, Sender, arm, disarm, find, fire_all, has_rest, room,
 };
-use weft_wire::stream::arena::{Armed, HALF_CLOSED, Mode, SLEEPERS};
+use weft_wire::stream::arena::{Armed, HALF_CLOSED, Mode, RING_BYTES, SLEEPERS};
 use weft_wire::stream::packet::Place;
 
 /// One side of a connection. A copyable name: all state is in shared memory and lives until the last reference of this
@@ -46,8 +46,6 @@ impl Stream {
         let zero_u64 = [
             &own.sender.head,
             &own.sender.tail,
-            &own.sender.ring_from,
-            &own.sender.ring_until,
             &own.receiver.head,
             &own.receiver.tail,
             &own.side.sent_by_kernel,
@@ -60,8 +58,6 @@ impl Stream {
             &out.sender.kept,
             &out.room.wait,
             &out.room.set,
-            &out.room.ring_from,
-            &out.room.ring_until,
             &into.receiver.tail,
             &into.watch.wait,
             &into.watch.set,
@@ -71,7 +67,6 @@ impl Stream {
             &own.sender.contended,
             &own.sender.phase,
             &own.sender.broken,
-            &own.sender.annex,
             &own.sender.giving,
             &own.sender.unsettled,
             &own.receiver.lock,
@@ -86,7 +81,6 @@ impl Stream {
             &own.side.options.owed_error,
             &own.side.options.cut_off,
             &out.sender.mode,
-            &out.sender.annex,
             &out.sender.closing,
             &out.sender.leaving,
             &out.sender.events,
@@ -175,7 +169,7 @@ impl Stream {
     #[inline]
     pub fn readable(&self, received_by_kernel: u64) -> Readable {
         let own = &self.own().receiver;
-        match find(self.incoming(), own, self.generation(), SIZES, received_by_kernel) {
+        match find(self.incoming(), own, self.generation(), RING_BYTES as u64, received_by_kernel) {
             Found::Ring(bytes) => Readable::Ring(bytes as usize),
             Found::Kernel => Readable::Kernel,
             Found::Empty => Readable::Empty,
@@ -225,9 +219,9 @@ impl Stream {
     /// What a sender would find, without the lock.
     #[inline]
     pub fn writable(&self) -> Writable {
-        match room(self.outgoing(), &self.own().sender, self.generation(), SIZES) {
-            Room::Ring(bytes) => Writable::Ring(bytes as usize),
-            Room::Full => Writable::Full,
+        match room(self.outgoing(), &self.own().sender, self.generation(), RING_BYTES as u64) {
+            Room::Ring(bytes) if bytes >= LOW_WATER => Writable::Ring(bytes as usize),
+            Room::Ring(_) => Writable::Full,
             Room::Kernel => Writable::Kernel,
             Room::Broken => Writable::Broken,
         }
@@ -511,12 +505,10 @@ impl Stream {
     fn leave(&self) {
         let (place, generation) = (self.place(), self.generation());
         let (out, into) = (self.outgoing(), self.incoming());
-        self.forget_peers_annex();
         out.sender.gone.store(generation, Ordering::SeqCst);
         if into.sender.gone.load(Ordering::SeqCst) == generation {
             // SAFETY: both sides have left, and the slot is used again only after both have said so.
             unsafe { self.arena.forget_rings(self.slot) };
-            self.forget_own_annex();
         }
         client::release(place);
     }

@@ -74,23 +74,21 @@ impl SendGuard {
         self.sender.switch_to_ring(sent_by_kernel);
     }
 
-    /// Copies as many of `bytes` into the ring, and where it has grown behind it, as fit: 0 when it is full. Longer pieces
-    /// become visible on the way; the rest with [`Self::publish`].
+    /// Copies as many of `bytes` into the ring as fit: 0 when it is full. Longer pieces become visible on the way; the
+    /// rest with [`Self::publish`].
     #[inline(always)]
     pub fn push(&mut self, bytes: &[u8]) -> usize {
-        if self.held == Held::Nested {
-            return 0;
-        }
-        let went = self.sender.push(bytes, ring);
-        if went < bytes.len() && self.sender.has_annex() {
-            return went + self.sender.push_on(&bytes[went..], ring);
-        }
-        went
+        if self.held == Held::Nested { 0 } else { self.sender.push(bytes, ring) }
     }
 
     /// Whether this is the guard of a signal handler that interrupted the holder: nothing can be done before it returns.
     pub fn is_nested(&self) -> bool {
         self.held == Held::Nested
+    }
+
+    /// Free bytes of the ring.
+    pub fn room(&mut self) -> usize {
+        if self.held == Held::Nested { 0 } else { self.sender.free(u64::MAX) as usize }
     }
 
     /// Makes everything pushed visible and wakes who waits for it. Dropping the guard does so, too.

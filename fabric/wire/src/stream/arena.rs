@@ -1,31 +1,21 @@
 //! Layout of an arena: the memory that two processes share for the connections between them.
 //!
 //! ```text
-//! header | listeners of side 0, of side 1 | controls of slot 0 .. | rings of slot 0 .. | annexes of side 0, of side 1
+//! header | listeners of side 0, of side 1 | controls of slot 0 .. | rings of slot 0 ..
 //! ```
 //! A slot is one connection. Its two directions are numbered by the side that sends. The arena is sparse: an idle
 //! connection costs its share of a page of controls and the first page of each ring.
-//!
-//! An annex is for a ring whose receiver does not read. Some of the positions of such a direction lie in its ring, and all
-//! others in the annex, each at its remainder by the size: [`direction::room::RING_FROM`] says which. Where a position lies
-//! does not change from its publication until the receiver has taken it.
 
 /// `weft-str` as little-endian bytes.
 pub const MAGIC: u64 = u64::from_le_bytes(*b"weft-str");
 /// Changes with every change of what stands in an arena.
-pub const VERSION: u32 = 3;
+pub const VERSION: u32 = 2;
 
 pub const PAGE_BYTES: usize = 4096;
 /// Connections of one arena. Two processes with more get another arena.
 pub const SLOTS: u32 = 1024;
 /// Bytes of one direction's ring.
 pub const RING_BYTES: usize = 256 * 1024;
-/// Annexes of one side.
-pub const ANNEXES: usize = 16;
-/// Bytes of an annex: more than the kernel takes from a sender before that must wait.
-pub const ANNEX_BYTES: usize = 8 * 1024 * 1024;
-/// Memory of an annex comes and goes in such steps.
-pub const ANNEX_STEP: usize = 64 * 1024;
 /// Processes of one side that can be told apart: the first one and its children by fork.
 pub const LISTENERS: usize = 8;
 /// Sets of one process that can sleep at the same time and still be rung only when they do.
@@ -103,8 +93,6 @@ pub mod direction {
         /// Time of an event that is older than those with a stamp (64 bits), and which one it is (32 bits).
         pub const KEPT: usize = 48;
         pub const KEPT_EVENT: usize = 56;
-        /// 0, or 1 and the number of the annex that the direction has beside its ring (32 bits).
-        pub const ANNEX: usize = 60;
     }
     /// Line of the receiver that the sender looks at with every publication.
     pub mod watch {
@@ -134,12 +122,6 @@ pub mod direction {
     pub mod room {
         pub const WAIT: usize = 192;
         pub const SET: usize = 200;
-        /// With an annex: positions from the first one on, and before the second one if that is not 0, lie in the ring,
-        /// all others in the annex (64 bits each).
-        pub const RING_FROM: usize = 208;
-        pub const RING_UNTIL: usize = 216;
-        /// With an annex: so many bytes may be unread (64 bits).
-        pub const MOST: usize = 224;
     }
     /// Lines of the sender: the time of event *n* at *n* modulo [`super::STAMPS`] (64 bits each).
     pub const STAMPS: usize = 256;
@@ -160,9 +142,8 @@ const LISTENERS_AT: usize = PAGE_BYTES;
 const CONTROLS_AT: usize = LISTENERS_AT + 2 * LISTENERS * listener::BYTES;
 const RINGS_AT: usize = CONTROLS_AT + SLOTS as usize * 2 * direction::BYTES;
 /// Bytes of an arena.
-pub const BYTES: usize = ANNEXES_AT + 2 * ANNEXES * ANNEX_BYTES;
-const ANNEXES_AT: usize = RINGS_AT + SLOTS as usize * 2 * RING_BYTES;
-const _: () = assert!(RINGS_AT.is_multiple_of(PAGE_BYTES) && ANNEX_BYTES.is_multiple_of(ANNEX_STEP));
+pub const BYTES: usize = RINGS_AT + SLOTS as usize * 2 * RING_BYTES;
+const _: () = assert!(RINGS_AT.is_multiple_of(PAGE_BYTES));
 
 pub const fn listener_at(side: usize, listener: usize) -> usize {
     LISTENERS_AT + (side * LISTENERS + listener) * listener::BYTES
@@ -176,11 +157,6 @@ pub const fn direction_at(slot: u32, side: usize) -> usize {
 /// The ring of the direction in which `side` sends.
 pub const fn ring_at(slot: u32, side: usize) -> usize {
     RINGS_AT + (slot as usize * 2 + side) * RING_BYTES
-}
-
-/// An annex of the directions in which `side` sends.
-pub const fn annex_at(side: usize, annex: usize) -> usize {
-    ANNEXES_AT + (side * ANNEXES + annex) * ANNEX_BYTES
 }
 
 /// Where a direction's bytes go.
@@ -269,9 +245,7 @@ mod tests {
         assert_eq!(listener_at(0, 0), 4096);
         assert_eq!(listener_at(1, LISTENERS - 1) + listener::BYTES, direction_at(0, 0));
         assert_eq!(direction_at(SLOTS - 1, 1) + direction::BYTES, ring_at(0, 0));
-        assert_eq!(ring_at(SLOTS - 1, 1) + RING_BYTES, annex_at(0, 0));
-        assert_eq!(annex_at(0, ANNEXES - 1) + ANNEX_BYTES, annex_at(1, 0));
-        assert_eq!(annex_at(1, ANNEXES - 1) + ANNEX_BYTES, BYTES);
+        assert_eq!(ring_at(SLOTS - 1, 1) + RING_BYTES, BYTES);
         assert_eq!(direction_at(3, 1), 4096 + 16384 + 7 * 384);
         assert!(header::claim(1, LISTENERS - 1) + 4 <= header::kernel(0));
         assert!(header::kernel(1) + header::KERNEL_BYTES <= PAGE_BYTES);
@@ -279,7 +253,7 @@ mod tests {
 
     #[test]
     fn heading_of_an_arena() {
-        let mut golden = *b"weft-str\x03\0\0\0\0\x04\0\0\0\0\0\0\0\0\0\0";
+        let mut golden = *b"weft-str\x02\0\0\0\0\x04\0\0\0\0\0\0\0\0\0\0";
         golden[16..].copy_from_slice(&[8, 7, 6, 5, 4, 3, 2, 1]);
         assert_eq!(heading(0x0102_0304_0506_0708), golden);
     }

@@ -11,7 +11,7 @@ use crate::conn::{self, ATTACHED, Held, WAS_FULL};
 use crate::meet::STREAMS;
 use crate::table::{self, Entry};
 use crate::wait::LOOK_NS;
-use crate::{growth, outgoing, raw, udp};
+use crate::{outgoing, raw, udp};
 
 const READING: u32 = (EPOLLIN | EPOLLRDNORM) as u32;
 const WRITING: u32 = (EPOLLOUT | EPOLLWRNORM) as u32;
@@ -239,7 +239,6 @@ fn leave_dead_ring(index: u32, fd: c_int, entry: Entry) -> bool {
         return false;
     }
     outgoing::leave_a_dead_ring(&held, fd, &held.stream());
-    growth::for_waiter(&held.stream(), fd);
     true
 }
 

@@ -58,15 +58,6 @@ static const struct a_case cases[] = {
     { "registered_by_requests", registered_by_requests },
     { "moved_by_requests", moved_by_requests },
     { "first_sends", first_sends },
-    { "written_in_a_row", written_in_a_row },
-    { "edges_of_a_grown_ring", edges_of_a_grown_ring },
-    { "written_by_both_first", written_by_both_first },
-    { "written_by_who_asks_for_room", written_by_who_asks_for_room },
-    { "ended_with_much_unread", ended_with_much_unread },
-    { "bounded_by_the_program", bounded_by_the_program },
-    { "grown_and_shared", grown_and_shared },
-    { "handed_back_with_much_unread", handed_back_with_much_unread },
-    { "idle_after_much", idle_after_much },
 };
 
 int main(int argc, char **argv)

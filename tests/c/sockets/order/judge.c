@@ -111,7 +111,7 @@ static void look_at_order(const struct epoll_event *told, int count)
         }
 }
 
-static void look_at_absent(const struct epoll_event *told, int count, int most, int before)
+static void look_at_absent(const struct epoll_event *told, int count, int most)
 {
     int last = -1, is_told[MOST_CONNECTIONS] = { 0 };
     for (int at = 0; at < count; at++) {
@@ -139,7 +139,7 @@ static int look(int set, uint64_t *random)
     int count = epoll_wait(set, told, most, below(random, 2) ? 0 : 20);
     must(count >= 0);
     look_at_order(told, count);
-    look_at_absent(told, count, most, before);
+    look_at_absent(told, count, most);
     for (int at = 0; at < count; at++) {
         int connection = told[at].data.fd;
         struct end *end = &ends[connection];

@@ -9,13 +9,10 @@ use crate::kernel;
 use std::os::fd::RawFd;
 use std::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, Ordering};
 use weft_wire::stream::arena::{
-    ANNEX_BYTES, ANNEXES, BYTES, LISTENERS, MAGIC, RING_BYTES, SLOTS, VERSION, annex_at, direction_at, header,
-    listener_at, ring_at,
+    BYTES, LISTENERS, MAGIC, RING_BYTES, SLOTS, VERSION, direction_at, header, listener_at, ring_at,
 };
 
-/// What each slot is for our side, and then who uses each of our annexes.
-const ANNEX_USERS_AT: usize = SLOTS as usize * size_of::<Own>();
-const OWN_BYTES: usize = ANNEX_USERS_AT + ANNEXES * size_of::<AtomicU32>();
+const OWN_BYTES: usize = SLOTS as usize * size_of::<Own>();
 const TOKEN_BYTES: usize = SLOTS as usize * size_of::<AtomicU32>();
 /// No listener was free for this process.
 const DEAF: u32 = u32::MAX;
@@ -169,9 +166,8 @@ impl Arena {
     #[inline(always)]
     pub fn ring(&self, slot: u32, side: usize) -> Ring<'static> {
         assert!(slot < SLOTS && side < 2);
-        let base = self.base.load(Ordering::Relaxed);
         // SAFETY: inside, by the geometry; a power of two.
-        unsafe { Ring::with_annexes(base.add(ring_at(slot, side)), RING_BYTES, base.add(annex_at(side, 0))) }
+        unsafe { Ring::new(self.base.load(Ordering::Relaxed).add(ring_at(slot, side)), RING_BYTES) }
     }
 
     #[inline(always)]
@@ -185,13 +181,6 @@ impl Arena {
         assert!(slot < SLOTS);
         // SAFETY: there are so many; zero is a valid one.
         unsafe { &*self.own.load(Ordering::Relaxed).add(slot as usize) }
-    }
-
-    /// Which slot of ours has this annex of ours, and 1; 0 for none.
-    pub fn annex_user(&self, annex: usize) -> &'static AtomicU32 {
-        assert!(annex < ANNEXES);
-        // SAFETY: there are so many behind the slots; zero is a valid one.
-        unsafe { &*self.own.load(Ordering::Relaxed).cast::<u8>().add(ANNEX_USERS_AT).cast::<AtomicU32>().add(annex) }
     }
 
     #[inline(always)]
@@ -240,18 +229,5 @@ impl Arena {
         let rings = self.base.load(Ordering::Relaxed).wrapping_add(ring_at(slot, 0));
         // SAFETY: the two rings of a slot lie side by side in the mapping.
         unsafe { kernel::forget(rings, 2 * RING_BYTES) };
-    }
-
-    /// Gives the pages of an annex back: that whose number is one less. Of none where there is none of this number.
-    ///
-    /// # Safety
-    /// What uses it is over at one side at least, and the other one, whose it is, has not given it to somebody else.
-    pub unsafe fn forget_annex(&self, side: usize, number: u32) {
-        let index = (number as usize).wrapping_sub(1);
-        if index < ANNEXES && side < 2 {
-            let annex = self.base.load(Ordering::Relaxed).wrapping_add(annex_at(side, index));
-            // SAFETY: inside, by the geometry.
-            unsafe { kernel::forget(annex, ANNEX_BYTES) };
-        }
     }
 }

@@ -2,11 +2,9 @@
 
 #[cfg(not(loom))]
 use std::marker::PhantomData;
-#[cfg(not(loom))]
-use weft_wire::stream::arena::{ANNEX_BYTES, ANNEX_STEP, ANNEXES};
 
 /// A ring of bytes that positions lead into. Positions count for ever; the ring takes them by its size.
-pub trait RingBytes: Sized {
+pub trait RingBytes {
     fn size(&self) -> u64;
     /// Copies into the ring from position `at` on; not more than its size.
     fn write(&self, at: u64, from: &[u8]);
@@ -14,24 +12,6 @@ pub trait RingBytes: Sized {
     fn read(&self, at: u64, into: &mut [u8]);
     /// Offers lines just written to the receiver's core. A hint.
     fn hand_on(&self, at: u64, bytes: usize) {
-        let _ = (at, bytes);
-    }
-    /// The annex whose number is one less, of the same kind of memory: `None` where there is none.
-    fn annex(&self, number: u32) -> Option<Self> {
-        let _ = number;
-        None
-    }
-    /// Of an annex: its memory comes and goes in such steps.
-    fn step(&self) -> u64 {
-        self.size()
-    }
-    /// Of an annex: makes memory for one step, which begins at a multiple of it. False where there is none.
-    fn make(&self, at: u64) -> bool {
-        let _ = at;
-        true
-    }
-    /// Of an annex: gives the memory of so many bytes back, whole steps. What stood there is gone.
-    fn forget(&self, at: u64, bytes: u64) {
         let _ = (at, bytes);
     }
 }
@@ -42,8 +22,6 @@ pub trait RingBytes: Sized {
 pub struct Ring<'a> {
     base: *mut u8,
     size: u64,
-    /// The annexes of its side; null where there are none.
-    annexes: *mut u8,
     _memory: PhantomData<&'a [u8]>,
 }
 
@@ -53,15 +31,7 @@ impl Ring<'_> {
     /// `size` bytes at `base` can be read and written as long as the ring lives; the size is a power of two.
     pub unsafe fn new(base: *mut u8, size: usize) -> Self {
         debug_assert!(size.is_power_of_two());
-        Self { base, size: size as u64, annexes: std::ptr::null_mut(), _memory: PhantomData }
-    }
-
-    /// # Safety
-    /// As [`Self::new`]; at `annexes` all those of a side lie in shared memory.
-    #[inline(always)]
-    pub unsafe fn with_annexes(base: *mut u8, size: usize, annexes: *mut u8) -> Self {
-        // SAFETY: the caller's.
-        Self { annexes, ..unsafe { Self::new(base, size) } }
+        Self { base, size: size as u64, _memory: PhantomData }
     }
 
     /// The pieces, before and after the end of the ring, that `bytes` bytes at `at` fall into.
@@ -109,32 +79,6 @@ impl RingBytes for Ring<'_> {
     fn hand_on(&self, at: u64, bytes: usize) {
         let (place, first) = self.pieces(at, bytes);
         crate::past_caches::hand_on(place, first);
-    }
-
-    fn annex(&self, number: u32) -> Option<Self> {
-        let index = (number as usize).checked_sub(1).filter(|index| *index < ANNEXES && !self.annexes.is_null())?;
-        // SAFETY: so many of that size lie there; a power of two.
-        Some(unsafe { Self::new(self.annexes.add(index * ANNEX_BYTES), ANNEX_BYTES) })
-    }
-
-    fn step(&self) -> u64 {
-        ANNEX_STEP as u64
-    }
-
-    fn make(&self, at: u64) -> bool {
-        let (place, bytes) = self.pieces(at, ANNEX_STEP);
-        crate::kernel::populate(place, bytes)
-    }
-
-    fn forget(&self, at: u64, bytes: u64) {
-        let (place, first) = self.pieces(at, bytes.min(self.size) as usize);
-        // SAFETY: inside the annex; who calls this has read it, or holds it alone.
-        unsafe {
-            crate::kernel::forget(place, first);
-            if (first as u64) < bytes.min(self.size) {
-                crate::kernel::forget(self.base, (bytes.min(self.size)) as usize - first);
-            }
-        }
     }
 }
 

@@ -17,7 +17,6 @@ pub struct SenderLine {
     pub events: AtomicU32,
     pub kept: AtomicU64,
     pub kept_event: AtomicU32,
-    pub annex: AtomicU32,
 }
 
 /// Written by the receiver (but `sending`), looked at by the sender with every publication. Armed words are swapped to
@@ -40,14 +39,11 @@ pub struct ReceiverLine {
     pub told: AtomicU32,
 }
 
-/// Armed by the sender, swapped to zero by the receiver. What stands behind that is about an annex.
+/// Armed by the sender, swapped to zero by the receiver.
 #[repr(C, align(64))]
 pub struct RoomLine {
     pub wait: AtomicU64,
     pub set: AtomicU64,
-    pub ring_from: AtomicU64,
-    pub ring_until: AtomicU64,
-    pub most: AtomicU64,
 }
 
 /// Written by the sender, looked at by a receiver with several streams that have something: see `order`.
@@ -104,24 +100,15 @@ pub struct OwnSender {
     /// [`weft_wire::stream::arena::Mode`]
     pub phase: AtomicU32,
     pub broken: AtomicU32,
-    /// 0, or 1 and the number of the annex, with which `tail` says nothing.
-    pub annex: AtomicU32,
+    /// While the ring is given back: up to where it went through the kernel, and where the receiver stopped.
+    pub given: AtomicU64,
+    pub stopped_at: AtomicU64,
     pub giving: AtomicU32,
     /// 1: after the switch to the kernel the receiver was not seen yet outside of a read that it may have begun before
     /// the switch to the ring.
     pub unsettled: AtomicU32,
     /// What the side had received of the other direction when it last sent.
     pub received: AtomicU64,
-    /// While the ring is given back: up to where it went through the kernel, and where the receiver stopped.
-    pub given: AtomicU64,
-    pub stopped_at: AtomicU64,
-    /// With an annex: which positions lie in the ring, how many bytes may be unread, and the last believed tail.
-    pub ring_from: AtomicU64,
-    pub ring_until: AtomicU64,
-    pub most: AtomicU64,
-    pub taken: AtomicU64,
-    /// Up to which position the annex has memory.
-    pub made: AtomicU64,
 }
 
 impl SenderLine {
@@ -213,7 +200,6 @@ pub(in crate::shm) mod zero {
                 events: word(),
                 kept: long(),
                 kept_event: word(),
-                annex: word(),
             },
             watch: WatchLine {
                 wait: long(),
@@ -225,7 +211,7 @@ pub(in crate::shm) mod zero {
                 ordered: word(),
             },
             receiver: ReceiverLine { tail: long(), told: word() },
-            room: RoomLine { wait: long(), set: long(), ring_from: long(), ring_until: long(), most: long() },
+            room: RoomLine { wait: long(), set: long() },
             stamps: Stamps(std::array::from_fn(|_| long())),
         }
     }
@@ -254,17 +240,11 @@ pub(in crate::shm) mod zero {
             tail: long(),
             phase: word(),
             broken: word(),
-            annex: word(),
+            given: long(),
+            stopped_at: long(),
             giving: word(),
             unsettled: word(),
             received: long(),
-            given: long(),
-            stopped_at: long(),
-            ring_from: long(),
-            ring_until: long(),
-            most: long(),
-            taken: long(),
-            made: long(),
         }
     }
 
@@ -301,12 +281,6 @@ mod layout {
     const _: () = assert!(offset_of!(Direction, sender.events) == direction::sender::EVENTS);
     const _: () = assert!(offset_of!(Direction, sender.kept) == direction::sender::KEPT);
     const _: () = assert!(offset_of!(Direction, sender.kept_event) == direction::sender::KEPT_EVENT);
-    const _: () = assert!(offset_of!(Direction, sender.annex) == direction::sender::ANNEX);
-    const _: () = assert!(offset_of!(Direction, room.ring_from) == direction::room::RING_FROM);
-    const _: () = assert!(offset_of!(Direction, room.ring_until) == direction::room::RING_UNTIL);
-    const _: () = assert!(offset_of!(Direction, room.most) == direction::room::MOST);
-    /// What every call touches is one line.
-    const _: () = assert!(offset_of!(OwnSender, given) <= 64);
     const _: () = assert!(offset_of!(Direction, receiver.told) == direction::receiver::TOLD);
     const _: () = assert!(offset_of!(Direction, stamps) == direction::STAMPS);
     const _: () = assert!(offset_of!(Direction, watch.wait) == direction::watch::WAIT);

@@ -3,12 +3,11 @@
 //! The lock is not modelled: it is a word of the kernel's. Bytes stand in loom's cells, which fail on any access that is
 //! not ordered before or after another one.
 
-use super::annex::Sizes;
 use super::armed::{Calls, arm, lie_down, scan, sleeper_barrier};
 use super::bytes::RingBytes;
 use super::lines::{Direction, Listener, OwnReceiver, OwnSender, zero};
 use super::receiver::{Found, Receiver, Source, find};
-use super::sender::{Room, Sender, Target, room};
+use super::sender::{Sender, Target};
 use crate::sync::{AtomicU32, Ordering};
 use loom::cell::UnsafeCell;
 use loom::thread;
@@ -21,46 +20,29 @@ fn explore(model: impl Fn() + Sync + Send + 'static) {
     builder.check(model);
 }
 
-const SIZES: Sizes = Sizes { ring: 2, annex: 4 };
+const SIZE: usize = 2;
 const GENERATION: u32 = 1;
 
-/// A ring of cells, each written and read as a whole, and beside it one annex, which is number 1.
-struct Cells {
-    cells: Vec<UnsafeCell<u8>>,
-    annex: Option<Box<Cells>>,
-}
-
-impl Cells {
-    fn new(size: u64, annex: Option<Box<Cells>>) -> Self {
-        Self { cells: (0..size).map(|_| UnsafeCell::new(0)).collect(), annex }
-    }
-}
+/// A ring of cells, each written and read as a whole.
+struct Cells([UnsafeCell<u8>; SIZE]);
 
 impl RingBytes for &Cells {
     fn size(&self) -> u64 {
-        self.cells.len() as u64
+        SIZE as u64
     }
 
     fn write(&self, at: u64, from: &[u8]) {
         for (n, byte) in from.iter().enumerate() {
             // SAFETY: loom checks that nobody else touches it.
-            self.cells[(at as usize + n) % self.cells.len()].with_mut(|cell| unsafe { *cell = *byte });
+            self.0[(at as usize + n) % SIZE].with_mut(|cell| unsafe { *cell = *byte });
         }
     }
 
     fn read(&self, at: u64, into: &mut [u8]) {
         for (n, byte) in into.iter_mut().enumerate() {
             // SAFETY: loom checks that nobody writes it.
-            *byte = self.cells[(at as usize + n) % self.cells.len()].with(|cell| unsafe { *cell });
+            *byte = self.0[(at as usize + n) % SIZE].with(|cell| unsafe { *cell });
         }
-    }
-
-    fn annex(&self, number: u32) -> Option<Self> {
-        self.annex.as_deref().filter(|_| number == 1)
-    }
-
-    fn step(&self) -> u64 {
-        1
     }
 }
 
@@ -86,7 +68,7 @@ impl Pair {
             direction: zero::direction(),
             own_sender: zero::own_sender(),
             own_receiver: zero::own_receiver(),
-            cells: Cells::new(SIZES.ring, Some(Box::new(Cells::new(SIZES.annex, None)))),
+            cells: Cells(std::array::from_fn(|_| UnsafeCell::new(0))),
             listeners: (0..listeners).map(|_| zero::listener()).collect(),
             kernel: AtomicU32::new(0),
         };
@@ -107,7 +89,7 @@ impl Pair {
     }
 
     fn found(&self) -> Found {
-        find(&self.direction, &self.own_receiver, GENERATION, SIZES, 0)
+        find(&self.direction, &self.own_receiver, GENERATION, SIZE as u64, 0)
     }
 
     /// Sends one byte and answers who is to be rung.
@@ -145,67 +127,6 @@ fn model_bytes_arrive_whole_and_their_room_is_used_only_after_it_was_given_back(
             assert_eq!(receiver.publish(), Calls::NONE);
         }
         sending.join().expect("the sender");
-    });
-}
-
-#[test]
-fn model_what_an_annex_takes_arrives_in_its_order() {
-    const BYTES: u8 = 4;
-    explore(|| {
-        let pair = Pair::new(Mode::Ring, 0);
-        let there = pair.clone();
-        let sending = thread::spawn(move || {
-            let mut sender = there.sender();
-            for byte in 1..=BYTES {
-                while sender.push(&[byte], |_| {}) == 0 {
-                    // All that an annex may take is unread: it is full.
-                    if sender.grow(3, || Some(1)) && sender.push_on(&[byte], |_| {}) == 1 {
-                        break;
-                    }
-                    thread::yield_now();
-                }
-                assert_eq!(sender.publish(), Calls::NONE);
-            }
-        });
-        let mut receiver = pair.receiver();
-        let mut got = 0;
-        while got < BYTES {
-            let mut place = [0; 3];
-            match receiver.pull(&mut place, |_| {}) {
-                0 => thread::yield_now(),
-                bytes => place[..bytes].iter().for_each(|byte| {
-                    got += 1;
-                    assert_eq!(*byte, got);
-                }),
-            }
-            assert_eq!(receiver.publish(), Calls::NONE);
-        }
-        sending.join().expect("the sender");
-    });
-}
-
-#[test]
-fn model_room_in_an_annex_wakes_who_falls_asleep() {
-    explore(|| {
-        let pair = Pair::new(Mode::Ring, 0);
-        let mut sender = pair.sender();
-        assert_eq!(sender.push(&[1, 2], |_| {}), 2);
-        assert_eq!(sender.publish(), Calls::NONE);
-        let there = pair.clone();
-        let receiving = thread::spawn(move || {
-            let mut receiver = there.receiver();
-            assert_eq!(receiver.pull(&mut [0], |_| {}), 1);
-            receiver.publish()
-        });
-        let grown = sender.grow(3, || Some(1));
-        let filled = sender.push(&[3], |_| {}) + sender.push_on(&[3], |_| {});
-        assert_eq!((grown, filled), (true, 1));
-        let _ = sender.publish();
-        assert!(arm(&pair.direction.room.wait, Armed::Bell(9)));
-        sleeper_barrier(false);
-        let full = room(&pair.direction, &pair.own_sender, GENERATION, SIZES) == Room::Full;
-        let calls = receiving.join().expect("the receiver");
-        assert!(!full || calls == Calls([9, 0]), "asleep with room in the annex");
     });
 }
 

@@ -169,8 +169,7 @@ impl<B: RingBytes> Mirror<'_, B> {
         for word in [&into.room.wait, &into.room.set] {
             word.store(0, Ordering::Relaxed);
         }
-        let words =
-            [&out.watch.attached, &out.watch.want_kernel, &into.sender.mode, &into.sender.annex, &into.sender.attached];
+        let words = [&out.watch.attached, &out.watch.want_kernel, &into.sender.mode, &into.sender.attached];
         words.into_iter().for_each(|word| word.store(0, Ordering::Relaxed));
         for word in [&into.sender.closing, &into.sender.gone, &into.sender.leaving] {
             word.store(0, Ordering::Relaxed);

@@ -1,7 +1,7 @@
 //! A connection between two hosts over a network that loses, doubles and reorders, against a plain queue.
 
 use super::mirror::{Mirror, Record, Tick};
-use super::properties::{GENERATION, Place, SIZE, World};
+use super::properties::{GENERATION, SIZE, World};
 use super::receiver::Source;
 use super::sender::Target;
 use crate::sync::Ordering;
@@ -36,7 +36,7 @@ impl Host {
         host
     }
 
-    fn mirror(&self) -> Mirror<'_, Place<'_>> {
+    fn mirror(&self) -> Mirror<'_, super::bytes::Ring<'_>> {
         Mirror {
             record: &self.record,
             out: &self.out.direction,

@@ -20,7 +20,6 @@
 //!   the barrier for both, then looks at the sender.
 //! - `stream-told`: see [`order`].
 
-mod annex;
 #[cfg(not(loom))]
 mod arena;
 mod armed;
@@ -47,7 +46,6 @@ mod properties;
 mod receiver;
 mod sender;
 
-pub use annex::Sizes;
 #[cfg(not(loom))]
 pub use arena::Arena;
 pub use armed::{Calls, arm, disarm, fire_all, lie_down, scan, sleeper_barrier};
@@ -61,6 +59,5 @@ pub use lock::{Held, Lock};
 pub use receiver::{Found, Receiver, Source, find, has_rest};
 pub use sender::{Room, Sender, Target, room};
 
-/// Those of an arena.
-pub const SIZES: Sizes =
-    Sizes { ring: weft_wire::stream::arena::RING_BYTES as u64, annex: weft_wire::stream::arena::ANNEX_BYTES as u64 };
+/// A sender is writable, and is woken, when so much of the ring is free.
+pub const LOW_WATER: u64 = weft_wire::stream::arena::RING_BYTES as u64 / 4;

@@ -2,7 +2,7 @@
 //! nothing else happens.
 
 use super::armed::{fire_all, scan};
-use super::properties::{ANNEX, GENERATION, SIZE, SIZES, World};
+use super::properties::{GENERATION, SIZE, World};
 use super::receiver::{Found, Source, find};
 use super::sender::{Room, Target, room};
 use crate::sync::{AtomicU32, AtomicU64, Ordering};
@@ -14,7 +14,6 @@ enum Step {
     Long(usize, u64),
     Word(usize, u32),
     Send(usize),
-    Grow(u64),
     Receive(usize, u64),
     Peek(u64),
     GiveBack,
@@ -32,7 +31,6 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
         4 => (any::<usize>(), number()).prop_map(|(at, value)| Step::Long(at, value)),
         2 => (any::<usize>(), number()).prop_map(|(at, value)| Step::Word(at, value as u32 % 5)),
         3 => (0..200usize).prop_map(Step::Send),
-        2 => number().prop_map(Step::Grow),
         3 => (0..200usize, 0..50u64).prop_map(|(bytes, kernel)| Step::Receive(bytes, kernel)),
         1 => number().prop_map(Step::Peek),
         1 => Just(Step::GiveBack),
@@ -54,9 +52,6 @@ fn longs(world: &World) -> Vec<&AtomicU64> {
         &direction.receiver.tail,
         &direction.room.wait,
         &direction.room.set,
-        &direction.room.ring_from,
-        &direction.room.ring_until,
-        &direction.room.most,
         &listener.summary,
         &listener.active[3],
         &listener.sleeping[5],
@@ -71,7 +66,6 @@ fn words(world: &World) -> Vec<&AtomicU32> {
         &sender.attached,
         &sender.closing,
         &sender.gone,
-        &sender.annex,
         &watch.attached,
         &watch.want_kernel,
         &watch.reading_kernel,
@@ -85,19 +79,17 @@ fn send(world: &World, bytes: usize) {
         sender.switch_to_ring(10);
     }
     assert!(sender.free(1) <= SIZE as u64);
-    let went = sender.push(&vec![7; bytes], |_| {});
-    assert!(went <= bytes.min(SIZE));
-    assert!(sender.push_on(&vec![7; bytes - went], |_| {}) <= ANNEX);
+    assert!(sender.push(&vec![7; bytes], |_| {}) <= bytes.min(SIZE));
     let _ = sender.publish();
     sender.end();
-    if let Room::Ring(free) = room(&world.direction, &world.own_sender, GENERATION, SIZES) {
-        assert!(free <= ANNEX as u64);
+    if let Room::Ring(free) = room(&world.direction, &world.own_sender, GENERATION, SIZE as u64) {
+        assert!(free <= SIZE as u64);
     }
 }
 
 /// Who waits looks from outside only, and would wait for ever for what a call would call nonsense.
 fn looks_see_what_calls_do(world: &World, by_kernel: u64) {
-    let found = find(&world.direction, &world.own_receiver, GENERATION, SIZES, by_kernel);
+    let found = find(&world.direction, &world.own_receiver, GENERATION, SIZE as u64, by_kernel);
     let mut receiver = world.receiver();
     let source = receiver.route(by_kernel);
     let there = if source == Source::Ring { receiver.available(u64::MAX) } else { 0 };
@@ -108,7 +100,7 @@ fn looks_see_what_calls_do(world: &World, by_kernel: u64) {
         "the kernel is waited for, the ring is read"
     );
     receiver.end();
-    let free = room(&world.direction, &world.own_sender, GENERATION, SIZES);
+    let free = room(&world.direction, &world.own_sender, GENERATION, SIZE as u64);
     let mut sender = world.sender();
     let target = sender.route();
     assert!(target != Target::Ring || free != Room::Kernel, "the kernel is waited for, the ring is written");
@@ -119,13 +111,13 @@ fn receive(world: &World, bytes: usize, by_kernel: u64) {
     looks_see_what_calls_do(world, by_kernel);
     let mut receiver = world.receiver();
     if receiver.route(by_kernel) == Source::Ring {
-        assert!(receiver.available(u64::MAX) <= (ANNEX + SIZE) as u64);
-        assert!(receiver.pull(&mut vec![0; bytes], |_| {}) <= bytes.min(ANNEX + SIZE));
+        assert!(receiver.available(u64::MAX) <= SIZE as u64);
+        assert!(receiver.pull(&mut vec![0; bytes], |_| {}) <= bytes.min(SIZE));
     }
     let _ = receiver.publish();
     receiver.end();
-    if let Found::Ring(there) = find(&world.direction, &world.own_receiver, GENERATION, SIZES, by_kernel) {
-        assert!(there <= (ANNEX + SIZE) as u64);
+    if let Found::Ring(there) = find(&world.direction, &world.own_receiver, GENERATION, SIZE as u64, by_kernel) {
+        assert!(there <= SIZE as u64);
     }
 }
 
@@ -134,7 +126,7 @@ proptest! {
 
     #[test]
     fn no_word_of_the_peer_leads_outside(steps in steps()) {
-        let world = World::of_liars();
+        let world = World::new();
         for step in steps {
             match step {
                 Step::Long(at, value) => {
@@ -146,10 +138,9 @@ proptest! {
                     words[at % words.len()].store(value, Ordering::Relaxed);
                 }
                 Step::Send(bytes) => send(&world, bytes),
-                Step::Grow(most) => _ = world.sender().grow(most, || Some(most as u32 % 3)),
                 Step::Receive(bytes, by_kernel) => receive(&world, bytes, by_kernel),
                 Step::Peek(offset) => {
-                    prop_assert!(world.receiver().peek(offset, &mut [0; 90]) <= 90);
+                    prop_assert!(world.receiver().peek(offset, &mut [0; 90]) <= SIZE);
                 }
                 Step::GiveBack => {
                     let mut given = 0;
@@ -157,7 +148,7 @@ proptest! {
                         given += piece.len();
                         Ok(piece.len())
                     });
-                    prop_assert!(given <= ANNEX + SIZE);
+                    prop_assert!(given <= SIZE);
                 }
                 Step::Leave => {
                     let _ = world.sender().switch_to_kernel();
@@ -198,7 +189,7 @@ fn an_end_behind_all_that_was_sent_breaks_the_direction() {
     receive(&world, 20, 10);
     world.direction.sender.final_at.store(21, Ordering::Relaxed);
     world.direction.sender.mode.store(Mode::Final as u32, Ordering::Relaxed);
-    let found = || find(&world.direction, &world.own_receiver, GENERATION, SIZES, 10);
+    let found = || find(&world.direction, &world.own_receiver, GENERATION, SIZE as u64, 10);
     assert_eq!(found(), Found::Broken, "the next byte would never come");
     assert_eq!(world.receiver().route(10), Source::Broken);
     assert_eq!(found(), Found::Broken);
@@ -209,25 +200,7 @@ fn a_receiver_that_is_none_any_more_breaks_the_direction() {
     let world = World::new();
     send(&world, SIZE);
     world.direction.watch.attached.store(GENERATION + 1, Ordering::Relaxed);
-    assert_eq!(room(&world.direction, &world.own_sender, GENERATION, SIZES), Room::Broken);
+    assert_eq!(room(&world.direction, &world.own_sender, GENERATION, SIZE as u64), Room::Broken);
     assert_eq!(world.sender().push(&[0], |_| {}), 0);
     assert_eq!(world.sender().route(), Target::Broken);
-}
-
-#[test]
-fn an_annex_that_there_is_not_or_more_in_the_ring_than_it_holds_breaks_the_direction() {
-    let in_ring_from = |from: u64, annex: u32| {
-        let world = World::of_liars();
-        let direction = &world.direction;
-        send(&world, 20);
-        direction.sender.annex.store(annex, Ordering::Relaxed);
-        direction.room.ring_from.store(from, Ordering::Relaxed);
-        direction.sender.head.store(100, Ordering::Relaxed);
-        world.receiver().route(10);
-        let there = world.receiver().available(u64::MAX);
-        (there, world.receiver().route(10))
-    };
-    assert_eq!(in_ring_from(36, 1), (100, Source::Ring));
-    assert_eq!(in_ring_from(35, 1), (0, Source::Broken));
-    assert_eq!([0, 2, u32::MAX].map(|annex| in_ring_from(36, annex).1), [Source::Broken; 3]);
 }

@@ -1,21 +1,15 @@
 //! A direction against a plain queue, for any order of operations and any place of the switches.
 
-use super::annex::Sizes;
-use super::armed::{Calls, arm};
-use super::bytes::{Ring, RingBytes};
+use super::armed::Calls;
+use super::bytes::Ring;
 use super::lines::{Direction, Listener, OwnReceiver, OwnSender, zero};
 use super::receiver::{Receiver, Source};
-use super::sender::{Room, Sender, Target};
+use super::sender::{Sender, Target};
 use crate::sync::Ordering;
 use proptest::prelude::*;
-use std::cell::Cell;
 use std::collections::VecDeque;
-use weft_wire::stream::arena::Armed;
 
 pub(super) const SIZE: usize = 64;
-pub(super) const ANNEX: usize = 256;
-pub(super) const SIZES: Sizes = Sizes { ring: SIZE as u64, annex: ANNEX as u64 };
-const STEP: usize = 8;
 pub(super) const GENERATION: u32 = 3;
 
 /// One direction with memory of its own.
@@ -24,71 +18,7 @@ pub(super) struct World {
     pub own_sender: OwnSender,
     pub own_receiver: OwnReceiver,
     memory: Box<[u8; SIZE]>,
-    annex: Box<[u8; ANNEX]>,
-    /// Which steps of the annex have memory.
-    made: [Cell<bool>; ANNEX / STEP],
-    /// Whether what has no memory may not be touched: nobody lies.
-    is_strict: bool,
     pub listeners: Vec<Listener>,
-}
-
-/// The ring of a world, or its annex, which is number 1.
-#[derive(Clone, Copy)]
-pub(super) struct Place<'a> {
-    ring: Ring<'a>,
-    world: &'a World,
-    is_annex: bool,
-}
-
-impl Place<'_> {
-    fn check(&self, at: u64, bytes: usize) {
-        let mut touched = (at..at + bytes as u64).map(|at| &self.world.made[at as usize % ANNEX / STEP]);
-        assert!(
-            !self.is_annex || !self.world.is_strict || touched.all(Cell::get),
-            "{bytes} bytes at {at} do not exist"
-        );
-    }
-}
-
-impl RingBytes for Place<'_> {
-    fn size(&self) -> u64 {
-        self.ring.size()
-    }
-
-    fn write(&self, at: u64, from: &[u8]) {
-        self.check(at, from.len());
-        self.ring.write(at, from);
-    }
-
-    fn read(&self, at: u64, into: &mut [u8]) {
-        self.check(at, into.len());
-        self.ring.read(at, into);
-    }
-
-    fn annex(&self, number: u32) -> Option<Self> {
-        // SAFETY: as `World::ring`.
-        let ring = unsafe { Ring::new(self.world.annex.as_ptr().cast_mut(), ANNEX) };
-        (number == 1 && !self.is_annex).then_some(Self { ring, world: self.world, is_annex: true })
-    }
-
-    fn step(&self) -> u64 {
-        STEP as u64
-    }
-
-    fn make(&self, at: u64) -> bool {
-        assert!(at.is_multiple_of(STEP as u64));
-        let made = self.world.made[at as usize % ANNEX / STEP].replace(true);
-        assert!(!made || !self.world.is_strict, "step {at} is made twice");
-        true
-    }
-
-    fn forget(&self, at: u64, bytes: u64) {
-        let step = STEP as u64;
-        assert!(
-            at.is_multiple_of(step) && bytes.is_multiple_of(step) && (bytes <= ANNEX as u64 || !self.world.is_strict)
-        );
-        (0..bytes.min(ANNEX as u64)).for_each(|more| self.world.made[(at + more) as usize % ANNEX / STEP].set(false));
-    }
 }
 
 impl World {
@@ -98,9 +28,6 @@ impl World {
             own_sender: zero::own_sender(),
             own_receiver: zero::own_receiver(),
             memory: Box::new([0; SIZE]),
-            annex: Box::new([0; ANNEX]),
-            made: std::array::from_fn(|_| Cell::new(false)),
-            is_strict: true,
             listeners: (0..8).map(|_| zero::listener()).collect(),
         };
         world.direction.sender.attached.store(GENERATION, Ordering::Relaxed);
@@ -108,25 +35,16 @@ impl World {
         world
     }
 
-    pub fn of_liars() -> Self {
-        Self { is_strict: false, ..Self::new() }
-    }
-
-    pub fn ring(&self) -> Place<'_> {
+    pub fn ring(&self) -> Ring<'_> {
         // SAFETY: the memory lives as long as the world, and only these rings of this one thread touch it.
-        let ring = unsafe { Ring::new(self.memory.as_ptr().cast_mut(), SIZE) };
-        Place { ring, world: self, is_annex: false }
+        unsafe { Ring::new(self.memory.as_ptr().cast_mut(), SIZE) }
     }
 
-    pub fn made(&self) -> usize {
-        self.made.iter().filter(|made| made.get()).count() * STEP
-    }
-
-    pub fn sender(&self) -> Sender<'_, Place<'_>> {
+    pub fn sender(&self) -> Sender<'_, Ring<'_>> {
         Sender::new(&self.direction, &self.own_sender, self.ring(), &self.listeners, (5, GENERATION, false))
     }
 
-    pub fn receiver(&self) -> Receiver<'_, Place<'_>> {
+    pub fn receiver(&self) -> Receiver<'_, Ring<'_>> {
         Receiver::new(&self.direction, &self.own_receiver, self.ring(), &self.listeners, (5, GENERATION, false))
     }
 }
@@ -139,8 +57,6 @@ enum Step {
     Receive(usize),
     Peek(u64, usize),
     Skip(usize),
-    /// So many bytes may be unread from now on.
-    Grow(u64),
     SwitchToKernel,
     WantKernel,
 }
@@ -152,7 +68,6 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
         60 => (1..90usize).prop_map(Step::Receive),
         10 => (0..80u64, 1..40usize).prop_map(|(offset, bytes)| Step::Peek(offset, bytes)),
         10 => (1..40usize).prop_map(Step::Skip),
-        20 => (0..2 * ANNEX as u64).prop_map(Step::Grow),
         1 => Just(Step::SwitchToKernel),
         1 => Just(Step::WantKernel),
     ];
@@ -194,10 +109,7 @@ fn send(world: &World, kernel: &mut Kernel, bytes: &[u8]) -> usize {
         sender.switch_to_ring(kernel.sent);
     }
     let sent = match sender.route() {
-        Target::Ring => {
-            let went = sender.push(bytes, |_| {});
-            if went < bytes.len() && sender.has_annex() { went + sender.push_on(&bytes[went..], |_| {}) } else { went }
-        }
+        Target::Ring => sender.push(bytes, |_| {}),
         Target::Kernel | Target::MaySwitch => {
             kernel.send(bytes);
             bytes.len()
@@ -250,10 +162,6 @@ proptest! {
                     let right: Vec<u8> = queue.drain(..got.len()).collect();
                     prop_assert_eq!(got, right);
                 }
-                Step::Grow(most) => {
-                    world.sender().grow(most, || Some(1));
-                    world.sender().end();
-                }
                 Step::Peek(offset, length) => {
                     let mut place = vec![0; length];
                     let mut receiver = world.receiver();
@@ -304,14 +212,6 @@ proptest! {
             let right: Vec<u8> = queue.drain(..got.len()).collect();
             prop_assert_eq!(got, right);
         }
-        // The memory of what was read is gone, all of it with the next look of a sender.
-        prop_assert!(world.made() < 2 * STEP, "{} bytes of memory are left", world.made());
-        let mut sender = world.sender();
-        if sender.route() == Target::Ring {
-            sender.free(u64::MAX);
-            prop_assert!(!sender.has_annex());
-            prop_assert_eq!(world.made(), 0);
-        }
     }
 
     #[test]
@@ -359,64 +259,4 @@ fn what_was_given_back_before_the_ring_was_reached_follows_without_a_limit() {
     assert_eq!(send(&world, &mut kernel, &[3; 5]), 5);
     assert_eq!(world.receiver().route(kernel.received), Source::Kernel(None));
     assert_eq!(receive(&world, &mut kernel, 1000), [&[1; 101][..], &[2; 20], &[3; 5]].concat());
-}
-
-/// Sends all that fits, with an annex once the ring is full.
-fn fill(world: &World, kernel: &mut Kernel, most: u64) -> usize {
-    let bytes = vec![7; 4 * ANNEX];
-    let before = send(world, kernel, &bytes);
-    assert!(world.sender().grow(most, || Some(1)));
-    before + send(world, kernel, &bytes)
-}
-
-#[test]
-fn a_ring_that_nobody_reads_takes_as_much_as_was_asked_for_in_the_end() {
-    let (world, mut kernel) = (World::new(), Kernel::default());
-    kernel.send(&[1; 101]);
-    assert_eq!(fill(&world, &mut kernel, 200), 200);
-    assert_eq!(room(&world), Room::Full);
-    assert_eq!(receive(&world, &mut kernel, 1000).len(), 101);
-    assert_eq!(receive(&world, &mut kernel, 49).len(), 49);
-    assert_eq!(room(&world), Room::Full, "a quarter is free, or it is full");
-    assert_eq!(receive(&world, &mut kernel, 1).len(), 1);
-    assert_eq!(room(&world), Room::Ring(50));
-    // The ring is empty: it begins again.
-    assert_eq!(receive(&world, &mut kernel, 14).len(), 14);
-    assert_eq!(send(&world, &mut kernel, &[7; 1000]), SIZE);
-    assert_eq!(room(&world), Room::Full);
-    // It may end again before the annex was read.
-    assert!(world.sender().grow(300, || unreachable!("it has one")));
-    assert_eq!(send(&world, &mut kernel, &[8; 1000]), ANNEX - STEP - (200 - SIZE) - SIZE);
-}
-
-fn room(world: &World) -> Room {
-    super::sender::room(&world.direction, &world.own_sender, GENERATION, SIZES)
-}
-
-#[test]
-fn who_sleeps_for_room_is_called_when_a_quarter_is_free() {
-    let (world, mut kernel) = (World::new(), Kernel::default());
-    kernel.send(&[1; 101]);
-    fill(&world, &mut kernel, 200);
-    receive(&world, &mut kernel, 1000);
-    let bell = Armed::Bell(9);
-    assert!(arm(&world.direction.room.wait, bell));
-    let called = |bytes: usize| {
-        let (mut receiver, mut calls) = (world.receiver(), Calls::NONE);
-        assert_eq!(receiver.route(101), Source::Ring);
-        assert_eq!(receiver.pull(&mut vec![0; bytes], |called| calls = calls.or(called)), bytes);
-        calls.or(receiver.publish()) == Calls([9, 0])
-    };
-    assert!(!called(49) && called(1));
-}
-
-#[test]
-fn without_an_annex_or_where_it_would_be_no_larger_a_ring_does_not_grow() {
-    let (world, mut kernel) = (World::new(), Kernel::default());
-    kernel.send(&[1; 101]);
-    send(&world, &mut kernel, &[7; SIZE]);
-    assert!(!world.sender().grow(1000, || None));
-    assert!(!world.sender().grow(SIZE as u64 + 15, || Some(1)));
-    assert!(!world.sender().has_annex());
-    assert_eq!((room(&world), send(&world, &mut kernel, &[7; 10])), (Room::Full, 0));
 }

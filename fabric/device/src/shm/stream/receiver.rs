@@ -1,10 +1,9 @@
 //! The receiving end of a direction. One at a time, by the lock of the side.
 
-use super::annex::{Sizes, most_unread};
 use super::armed::{Calls, look};
 use super::bytes::RingBytes;
 use super::lines::{Direction, Listener, OwnReceiver};
-use crate::sync::{Label, Ordering, full_barrier, ordering, owner_barrier, sender_barrier};
+use crate::sync::{Label, Ordering, full_barrier, ordering, owner_barrier};
 use weft_wire::stream::arena::Mode;
 
 /// Where the next bytes come from.
@@ -29,20 +28,18 @@ pub enum Found {
 const STEP: usize = 32 * 1024;
 
 pub struct Receiver<'a, B> {
-    pub(super) direction: &'a Direction,
+    direction: &'a Direction,
     own: &'a OwnReceiver,
-    pub(super) bytes: B,
+    bytes: B,
     /// Of the sender's side.
-    pub(super) listeners: &'a [Listener],
-    pub(super) slot: u32,
+    listeners: &'a [Listener],
+    slot: u32,
     generation: u32,
-    pub(super) fences: bool,
-    pub(super) tail: u64,
+    fences: bool,
+    tail: u64,
     published: u64,
-    pub(super) head: u64,
+    head: u64,
     phase: u32,
-    /// The sender's word, looked at after the head: 0 where all bytes before that are in the ring.
-    pub(super) annex: u32,
     reading_kernel: bool,
 }
 
@@ -69,7 +66,6 @@ impl<'a, B: RingBytes> Receiver<'a, B> {
             published: tail,
             head: own.head.load(Ordering::Relaxed),
             phase: own.phase.load(Ordering::Relaxed),
-            annex: direction.sender.annex.load(Ordering::Acquire),
             reading_kernel: false,
         }
     }
@@ -172,7 +168,7 @@ impl<'a, B: RingBytes> Receiver<'a, B> {
                 self.set_phase(Mode::Final);
                 Source::Kernel(None)
             }
-            Some(rest) if rest <= self.most() && end <= head => Source::Ring,
+            Some(rest) if rest <= self.bytes.size() && end <= head => Source::Ring,
             _ => self.broken(),
         }
     }
@@ -197,9 +193,7 @@ impl<'a, B: RingBytes> Receiver<'a, B> {
     fn refresh(&mut self) -> bool {
         // ORDER: stream-head
         let claimed = self.direction.sender.head.load(ordering(Label::StreamHeadLoad, Ordering::Acquire));
-        self.annex = self.direction.sender.annex.load(Ordering::Acquire);
-        let plain = self.annex == 0 && claimed.wrapping_sub(self.tail) <= self.bytes.size();
-        if claimed < self.head || !(plain || self.is_possible(claimed)) {
+        if claimed < self.head || claimed - self.tail > self.bytes.size() {
             self.broken();
             return false;
         }
@@ -236,26 +230,22 @@ impl<'a, B: RingBytes> Receiver<'a, B> {
     #[inline(always)]
     pub fn pull(&mut self, into: &mut [u8], ring: impl FnMut(Calls)) -> usize {
         let bytes = self.available(into.len() as u64).min(into.len() as u64) as usize;
-        if bytes <= STEP && self.annex == 0 {
+        if bytes <= STEP {
             self.bytes.read(self.tail, &mut into[..bytes]);
             self.tail += bytes as u64;
             return bytes;
         }
-        self.pull_in_steps(&mut into[..bytes], ring)
+        self.pull_in_steps(&mut into[..bytes], ring);
+        bytes
     }
 
     #[cold]
-    fn pull_in_steps(&mut self, into: &mut [u8], mut ring: impl FnMut(Calls)) -> usize {
-        if self.annex != 0 && !self.is_possible(self.head) {
-            self.broken();
-            return 0;
-        }
+    fn pull_in_steps(&mut self, into: &mut [u8], mut ring: impl FnMut(Calls)) {
         for step in into.chunks_mut(STEP) {
-            self.read(self.tail, step);
+            self.bytes.read(self.tail, step);
             self.tail += step.len() as u64;
             ring(self.publish());
         }
-        into.len()
     }
 
     /// Copies bytes that are `offset` ahead of the next one of the ring without taking them. Where the kernel's come first,
@@ -264,11 +254,7 @@ impl<'a, B: RingBytes> Receiver<'a, B> {
         let wanted = offset.saturating_add(into.len() as u64);
         let there = if self.phase == Mode::Kernel as u32 { self.head - self.tail } else { self.available(wanted) };
         let bytes = there.saturating_sub(offset).min(into.len() as u64) as usize;
-        if self.annex != 0 && !self.is_possible(self.head) {
-            self.broken();
-            return 0;
-        }
-        self.read(self.tail.wrapping_add(offset), &mut into[..bytes]);
+        self.bytes.read(self.tail.wrapping_add(offset), &mut into[..bytes]);
         bytes
     }
 
@@ -287,25 +273,15 @@ impl<'a, B: RingBytes> Receiver<'a, B> {
         }
         // Ours first: others of this side who look without the lock never see more than a ring's worth.
         self.own.tail.store(self.tail, Ordering::Relaxed);
-        let before = std::mem::replace(&mut self.published, self.tail);
-        if self.annex != 0 {
-            return self.publish_beside_annex(before);
-        }
+        self.published = self.tail;
         // ORDER: stream-tail
         self.direction.receiver.tail.store(self.tail, ordering(Label::StreamTailStore, Ordering::Release));
         // Who sleeps for room sleeps until it is worth it. A head from earlier makes this too often, never too seldom.
-        if self.bytes.size() - (self.head - self.tail) < self.bytes.size() / 4 && !self.has_room_elsewhere() {
+        if self.bytes.size() - (self.head - self.tail) < self.bytes.size() / 4 {
             return Calls::NONE;
         }
         let room = &self.direction.room;
         look([&room.wait, &room.set], self.listeners, self.slot, self.fences)
-    }
-
-    /// The sender may have grown since the last look at it, and have room sooner.
-    fn has_room_elsewhere(&self) -> bool {
-        // ORDER: stream-sleep
-        sender_barrier(Label::StreamPublisher, self.fences);
-        self.direction.sender.annex.load(Ordering::Acquire) != 0
     }
 
     /// Wants the kernel. True when nothing is left in the ring and nothing will come there, so that everything that
@@ -354,8 +330,7 @@ impl<'a, B: RingBytes> Receiver<'a, B> {
         let before = self.direction.sender.kernel_before.load(Ordering::Relaxed);
         let head = self.direction.sender.head.load(Ordering::Acquire);
         match received_by_kernel.checked_sub(before).and_then(|given| self.tail.checked_add(given)) {
-            Some(tail) if tail <= head && head - tail <= self.most() => {
-                self.annex = self.direction.sender.annex.load(Ordering::Acquire);
+            Some(tail) if tail <= head && head - tail <= self.bytes.size() => {
                 self.tail = tail;
                 self.head = self.head.max(tail);
                 self.own.head.store(self.head, Ordering::Relaxed);
@@ -399,7 +374,7 @@ pub fn has_rest(direction: &Direction, own: &OwnReceiver, generation: u32) -> bo
 
 /// What a receiver would find, without the lock. What [`Receiver::route`] would call broken is broken here, too: who waits for
 /// it would wait for ever.
-pub fn find(direction: &Direction, own: &OwnReceiver, generation: u32, sizes: Sizes, received_by_kernel: u64) -> Found {
+pub fn find(direction: &Direction, own: &OwnReceiver, generation: u32, size: u64, received_by_kernel: u64) -> Found {
     if own.broken.load(Ordering::Relaxed) != 0 {
         return Found::Broken;
     }
@@ -432,7 +407,7 @@ pub fn find(direction: &Direction, own: &OwnReceiver, generation: u32, sizes: Si
     match head.checked_sub(tail) {
         Some(0) if is_over => Found::Kernel,
         Some(0) => Found::Empty,
-        Some(bytes) if bytes <= most_unread(direction, sizes) => Found::Ring(bytes),
+        Some(bytes) if bytes <= size => Found::Ring(bytes),
         // Somebody pulled meanwhile.
         _ if own.tail.load(Ordering::Relaxed) != tail => Found::Empty,
         _ => Found::Broken,

@@ -1,6 +1,5 @@
 //! The sending end of a direction. One at a time, by the lock of the side.
 
-use super::annex::{self, Sizes};
 use super::armed::{Calls, fire_all, look};
 use super::bytes::RingBytes;
 use super::lines::{Direction, Listener, OwnSender};
@@ -25,36 +24,31 @@ pub enum Target {
 /// What a look from outside finds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Room {
-    /// A quarter of what there may be, or more.
     Ring(u64),
-    Full,
     Kernel,
     Broken,
 }
 
 /// Long pieces become visible in steps of so many bytes, so that the receiver copies meanwhile.
-pub(super) const STEP: usize = 16 * 1024;
+const STEP: usize = 16 * 1024;
 /// Up to so many bytes of an answer are handed on: longer ones take longer to be copied than their lines to be fetched.
 const HANDED_ON_BYTES: usize = 2048;
 /// Bytes that go back through the kernel at a time.
 const GIVE_BACK: usize = 4096;
 
 pub struct Sender<'a, B> {
-    pub(super) direction: &'a Direction,
-    pub(super) own: &'a OwnSender,
-    pub(super) bytes: B,
+    direction: &'a Direction,
+    own: &'a OwnSender,
+    bytes: B,
     /// Of the receiver's side.
     listeners: &'a [Listener],
     slot: u32,
     generation: u32,
     fences: bool,
-    pub(super) head: u64,
-    pub(super) published: u64,
-    /// What is before it takes no room of the ring.
-    pub(super) tail: u64,
-    pub(super) phase: u32,
-    /// 0 for none.
-    pub(super) annex: u32,
+    head: u64,
+    published: u64,
+    tail: u64,
+    phase: u32,
     /// Something was received since the last call: the receiver waits for this and polls, so the lines are handed on to it.
     answers: bool,
 }
@@ -74,8 +68,6 @@ impl<'a, B: RingBytes> Sender<'a, B> {
         sender_barrier(Label::StreamSending, fences);
         let head = own.head.load(Ordering::Relaxed);
         let (tail, phase) = (own.tail.load(Ordering::Relaxed), own.phase.load(Ordering::Relaxed));
-        let annex = own.annex.load(Ordering::Relaxed);
-        let tail = if annex == 0 { tail } else { annex::floor(own, head, bytes.size()) };
         Self {
             direction,
             own,
@@ -88,7 +80,6 @@ impl<'a, B: RingBytes> Sender<'a, B> {
             published: head,
             tail,
             phase,
-            annex,
             answers: false,
         }
     }
@@ -160,9 +151,6 @@ impl<'a, B: RingBytes> Sender<'a, B> {
         }
         // ORDER: stream-tail
         let claimed = self.direction.receiver.tail.load(ordering(Label::StreamTailLoad, Ordering::Acquire));
-        if self.annex != 0 {
-            return self.believe_beside_annex(claimed);
-        }
         if claimed < self.tail || claimed > self.published {
             self.own.broken.store(1, Ordering::Relaxed);
             return;
@@ -171,16 +159,16 @@ impl<'a, B: RingBytes> Sender<'a, B> {
         self.own.tail.store(claimed, Ordering::Relaxed);
     }
 
-    /// Free bytes of the ring, looking at the receiver only when fewer than `wanted` are known to be.
+    /// Free bytes, looking at the receiver only when fewer than `wanted` are known to be.
     #[inline(always)]
     pub fn free(&mut self, wanted: u64) -> u64 {
         if self.phase != Mode::Ring as u32 {
             return 0;
         }
-        if self.bytes.size() - self.head.wrapping_sub(self.tail) < wanted {
+        if self.bytes.size() - (self.head - self.tail) < wanted {
             self.refresh();
         }
-        self.bytes.size() - self.head.wrapping_sub(self.tail)
+        self.bytes.size() - (self.head - self.tail)
     }
 
     /// Copies what fits; 0 when the ring is full, or not where the bytes go.
@@ -303,21 +291,19 @@ impl<'a, B: RingBytes> Sender<'a, B> {
         }
         if self.own.giving.load(Ordering::Relaxed) == 0 {
             self.refresh();
-            self.own.given.store(self.taken(), Ordering::Relaxed);
-            self.own.stopped_at.store(self.taken(), Ordering::Relaxed);
+            self.own.given.store(self.tail, Ordering::Relaxed);
+            self.own.stopped_at.store(self.tail, Ordering::Relaxed);
             self.own.giving.store(1, Ordering::Relaxed);
         }
         let mut given = self.own.given.load(Ordering::Relaxed);
         let mut piece = [0; GIVE_BACK];
         while given < self.head {
             let bytes = (self.head - given).min(GIVE_BACK as u64) as usize;
-            self.read(given, &mut piece[..bytes]);
+            self.bytes.read(given, &mut piece[..bytes]);
             given += write(&piece[..bytes])? as u64;
             self.own.given.store(given, Ordering::Relaxed);
         }
-        let calls = self.finish(self.own.stopped_at.load(Ordering::Relaxed));
-        self.forget_annex();
-        Ok(calls)
+        Ok(self.finish(self.own.stopped_at.load(Ordering::Relaxed)))
     }
 
     /// Whether the receiver wanted the kernel, and has it.
@@ -334,7 +320,7 @@ impl<'a, B: RingBytes> Sender<'a, B> {
 }
 
 /// What a sender would find, without the lock.
-pub fn room(direction: &Direction, own: &OwnSender, generation: u32, sizes: Sizes) -> Room {
+pub fn room(direction: &Direction, own: &OwnSender, generation: u32, size: u64) -> Room {
     if own.broken.load(Ordering::Relaxed) != 0 {
         return Room::Broken;
     }
@@ -350,22 +336,15 @@ pub fn room(direction: &Direction, own: &OwnSender, generation: u32, sizes: Size
     }
     // Not switched: the next bytes go into the ring, which is empty.
     if phase != Mode::Ring as u32 {
-        return Room::Ring(sizes.ring);
+        return Room::Ring(size);
     }
     // Tail first: a head from later makes the room smaller than it is, never larger.
     let tail = direction.receiver.tail.load(ordering(Label::StreamTailLoad, Ordering::Acquire));
-    // More than fits into the ring was published after the annex was there.
-    let head = direction.sender.head.load(Ordering::Acquire);
-    let found = match head.checked_sub(tail) {
-        _ if own.annex.load(Ordering::Relaxed) != 0 => annex::room(own, (tail, head), sizes),
-        Some(used) if used <= sizes.ring * 3 / 4 => Some(Room::Ring(sizes.ring - used)),
-        Some(used) if used <= sizes.ring => Some(Room::Full),
-        _ => None,
-    };
-    match found {
-        Some(found) => found,
+    let head = direction.sender.head.load(Ordering::Relaxed);
+    match head.checked_sub(tail) {
+        Some(used) if used <= size => Room::Ring(size - used),
         // Both have moved since.
-        None if direction.receiver.tail.load(Ordering::Relaxed) != tail => Room::Full,
-        None => Room::Broken,
+        Some(_) if direction.receiver.tail.load(Ordering::Relaxed) != tail => Room::Ring(0),
+        _ => Room::Broken,
     }
 }
