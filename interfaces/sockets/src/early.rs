@@ -4,8 +4,8 @@
 //! So many bytes count as a data call, and who sends more than a connection may carry before it is offered sends only
 //! that much, and waits a little for the other end. The bytes that went wake that end; if it does not answer, a few
 //! more go, and after some of these waits the kernel has its way. That takes a millisecond or so, once per connection;
-//! only where the other end is known to be one of us, longer. A call that must not block never waits: the kernel takes
-//! what it has room for, and the other end comes when it has read of it.
+//! only where the other end is known to be one of us, longer. A call that must not block pauses once, and shortly:
+//! then the kernel takes what it has room for, since a program may rely on that a first send goes at once.
 //!
 //! Each service (a port) keeps how many more of its connections were not worth it than were: nobody came, or the
 //! connection ended before it had gone by the ring for as long as it had taken to come there. Each doubles what the
@@ -32,10 +32,13 @@ pub const UNBOUNDED: u64 = u64::MAX;
 /// Pauses on one connection: those for an end that may never come, and how many bytes go after one in vain.
 const PAUSES: u32 = 4;
 const PAUSE_NS: u64 = 300_000;
-/// Those where the other end is one of us for sure: it may be busy, or not have begun.
-const SURE_PAUSES: u32 = 16;
+/// Those where the other end is one of us for sure (it may be busy, or not have begun), or the calls must not block.
+const MOST_PAUSES: u32 = 16;
 const SURE_NS: u64 = 4_000_000;
 const NAP_NS: u64 = 20_000;
+/// The one of a call that must not block, which hardly sleeps meanwhile.
+const BRIEF_NS: u64 = 1_000_000;
+const BRIEF_NAPS: u64 = 6;
 const PROD: u64 = 4 << 10;
 /// In a process with more connections its other end is not looked for everywhere.
 const MOST_LOOKED_AT: usize = 256;
@@ -121,7 +124,7 @@ pub fn allowance(held: &Held, sent: u64, bytes: usize) -> usize {
     }
 }
 
-/// Gives the other end a little time to come, where the call may wait, before `more` bytes are sent. Afterwards the
+/// Gives the other end a little time to come before `more` bytes are sent. Afterwards the
 /// connection is attached at both ends, or the kernel may carry more. No lock is held.
 #[cold]
 pub fn pause(held: &Held, fd: c_int, more: usize, may_wait: bool) {
@@ -136,15 +139,15 @@ pub fn pause(held: &Held, fd: c_int, more: usize, may_wait: bool) {
         busy = meet::offer_now(held, fd);
     }
     let first = held.pauses.load(Ordering::Relaxed) == 0;
-    let waits = may_wait
-        && !held.has_flag(FAR)
+    let waits = !held.has_flag(FAR)
         && (busy || matches!(held.state_now(), OFFERED | GRANTED | ATTACHED))
         && in_vain(held).load(Ordering::Relaxed) < VAIN
         && !(first && other_end_is_idle_here(held, fd));
-    if !waits || wait(held, fd) || held.pauses.fetch_add(1, Ordering::Relaxed) + 1 >= most_pauses(held) {
+    let is_over = !waits || wait(held, fd, may_wait);
+    if is_over || held.pauses.fetch_add(1, Ordering::Relaxed) + 1 >= most_pauses(held, may_wait) {
         held.up_to.store(UNBOUNDED, Ordering::Relaxed);
     } else {
-        held.up_to.fetch_add(PROD, Ordering::Relaxed);
+        held.up_to.fetch_add(if may_wait { PROD } else { more as u64 }, Ordering::Relaxed);
     }
 }
 
@@ -153,8 +156,8 @@ fn is_sure(held: &Held) -> bool {
     matches!(held.state_now(), GRANTED | ATTACHED)
 }
 
-fn most_pauses(held: &Held) -> u32 {
-    if is_sure(held) { SURE_PAUSES } else { PAUSES }
+fn most_pauses(held: &Held, may_wait: bool) -> u32 {
+    if !may_wait || is_sure(held) { MOST_PAUSES } else { PAUSES }
 }
 
 /// Whether the other end is a descriptor of this process that nobody uses at the moment, and that would not come by itself.
@@ -172,19 +175,25 @@ fn other_end_is_idle_here(held: &Held, fd: c_int) -> bool {
 }
 
 /// Whether both ends were attached in time.
-fn wait(held: &Held, fd: c_int) -> bool {
+fn wait(held: &Held, fd: c_int, may_wait: bool) -> bool {
     // What the kernel holds back to fill a packet would not wake anybody.
     kernel_counts::push(fd);
     let start = raw::now_ns();
+    let nap_ns = if may_wait { NAP_NS } else { BRIEF_NS / BRIEF_NAPS };
     loop {
         if meet::before_call(held, fd) && may_switch(held) {
             return true;
         }
-        if raw::now_ns() >= start + if is_sure(held) { SURE_NS } else { PAUSE_NS } {
+        let pause_ns = match may_wait {
+            false => BRIEF_NS,
+            true if is_sure(held) => SURE_NS,
+            true => PAUSE_NS,
+        };
+        if raw::now_ns() >= start + pause_ns {
             return false;
         }
         let aside = held.step_aside();
-        let slept = raw::poll(&mut [], Some(NAP_NS), None);
+        let slept = raw::poll(&mut [], Some(nap_ns), None);
         drop(aside);
         if slept.is_err() {
             // A signal: its handler may have been waited for.
