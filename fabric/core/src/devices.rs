@@ -299,9 +299,15 @@ impl Devices {
         self.net.as_ref().is_some_and(|net| net.ways[to as usize] == Way::Tcp)
     }
 
-    /// Whether bytes for a rank wait for room in the kernel.
+    /// Whether what is accepted for a rank may leave only later, while somebody calls us.
+    #[inline]
+    pub fn may_wait(&self, to: u32) -> bool {
+        self.net.as_ref().is_some_and(|net| matches!(net.ways[to as usize], Way::Tcp | Way::Unmet))
+    }
+
+    /// Whether bytes for a rank wait for room in the kernel, or until it is known how they go.
     pub fn has_tail(&self, to: u32) -> bool {
-        self.net.as_ref().is_some_and(|net| net.tcp.has_tail(to))
+        self.net.as_ref().is_some_and(|net| net.tcp.has_tail(to) || net.twos.holds(to))
     }
 
     /// Whether a message of `length` bytes to `to`, sent without asking, is best sent over the connection.

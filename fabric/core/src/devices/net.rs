@@ -188,6 +188,7 @@ impl Net {
         if self.near_passes < NEAR_PASSES && self.links.is_none() && (near || self.is_quiet()) && !port.has_newly_lost()
         {
             self.near_passes += 1;
+            self.tcp.push_out();
             return near;
         }
         self.near_passes = 0;

@@ -6,8 +6,9 @@ use weft_device::shm::{CopySlots, TakenSlot};
 enum Seat {
     /// In the segment of the job, which it is this member of.
     Member(u32),
-    /// In a segment of the two of us, which it is this member of.
-    Other(CopySlots, u32),
+    /// In a segment of the two of us, which it is this member of. Its process was looked at when we met, since it may
+    /// write what it wants there later; `None` where copies have been refused.
+    Other(CopySlots, u32, Option<i32>),
     /// It shares no memory with us.
     None,
 }
@@ -30,10 +31,21 @@ impl Slots {
         self.seats.get_or_insert_with(|| (0..peers).map(Seat::Member).collect()).push(Seat::None);
     }
 
-    /// A stranger shares a segment with us from now on, as this member of it; or none any more.
-    pub fn set_stranger(&mut self, rank: u32, slots: Option<(CopySlots, u32)>) {
+    /// A stranger shares a segment with us from now on, as this member of it and with this process id; or none any more.
+    pub fn set_stranger(&mut self, rank: u32, slots: Option<(CopySlots, u32, i32)>) {
         if let Some(seat) = self.seats.as_mut().and_then(|seats| seats.get_mut(rank as usize)) {
-            *seat = slots.map_or(Seat::None, |(slots, member)| Seat::Other(slots, member));
+            *seat = slots.map_or(Seat::None, |(slots, member, pid)| Seat::Other(slots, member, Some(pid)));
+        }
+    }
+
+    /// A copy with a rank was refused: no more with it, if it is a stranger; whether it is one.
+    pub fn refuse(&mut self, rank: u32) -> bool {
+        match self.seats.as_mut().map(|seats| &mut seats[rank as usize]) {
+            Some(Seat::Other(_, _, pid)) => {
+                *pid = None;
+                true
+            }
+            _ => false,
         }
     }
 
@@ -42,12 +54,15 @@ impl Slots {
         match self.seats.as_ref().map(|seats| &seats[rank as usize]) {
             None => Some((&self.slots, rank)),
             Some(Seat::Member(member)) => Some((&self.slots, *member)),
-            Some(Seat::Other(slots, member)) => Some((slots, *member)),
+            Some(Seat::Other(slots, member, _)) => Some((slots, *member)),
             Some(Seat::None) => None,
         }
     }
 
     pub fn pid(&self, rank: u32) -> Option<i32> {
+        if let Some(Seat::Other(_, _, pid)) = self.seats.as_ref().map(|seats| &seats[rank as usize]) {
+            return *pid;
+        }
         self.seat(rank).and_then(|(slots, member)| slots.pid(member))
     }
 

@@ -28,7 +28,10 @@ impl Net {
 
     fn say(&mut self, to: u32, said: &Share) {
         let before = self.tcp.counters();
-        self.tcp.post_control(to, Head::control(Kind::Share), &said.words());
+        let posted = self.tcp.post_control(to, Head::control(Kind::Share), &said.words());
+        if posted == Posted::Full && !self.tcp.has_ended(to) {
+            self.twos.unsaid.push((to, *said));
+        }
         let now = self.tcp.counters();
         self.said.packets += now.packets - before.packets;
         self.said.bytes += now.bytes - before.bytes;
@@ -48,6 +51,9 @@ impl Net {
 
     #[cold]
     fn settle_strangers(&mut self, port: &mut Port) {
+        for (to, said) in std::mem::take(&mut self.twos.unsaid) {
+            self.say(to, &said);
+        }
         for (from, said) in std::mem::take(&mut self.twos.news.said) {
             if let Err(what) = self.hear(port, from, &said) {
                 let story = format!("{} is lost: it has sent nonsense: {what}", self.tcp.title(from));
@@ -114,6 +120,7 @@ impl Net {
         port.share_copies(rank, None);
         let twos = &mut self.twos;
         twos.waiting.retain(|other| *other != rank);
+        twos.unsaid.retain(|(other, _)| *other != rank);
         let Some(index) = twos.twos.iter().position(|two| two.rank == rank) else { return };
         twos.gone = {
             let (packets, bytes) = twos.twos[index].shm.posted();

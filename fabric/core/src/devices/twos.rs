@@ -13,6 +13,7 @@ use super::Way;
 use super::held::Held;
 use crate::port::Port;
 use std::os::fd::{AsFd, AsRawFd, IntoRawFd, OwnedFd};
+use std::os::unix::fs::MetadataExt;
 use weft_device::shm::{Segment, ShmDevice};
 use weft_device::tcp::Identity;
 use weft_device::{Device, NoMemory, Packet, PeerFault, Posted, Sink, sys};
@@ -88,6 +89,8 @@ pub(super) struct Twos {
     pub(super) twos: Vec<Two>,
     /// Of those something is held.
     pub(super) waiting: Vec<u32>,
+    /// What connections had no room for.
+    pub(super) unsaid: Vec<(u32, Share)>,
     /// Some have left whose memory is still in use.
     pub(super) leaving: bool,
     /// The bell that this process sleeps on.
@@ -182,9 +185,9 @@ impl Twos {
             return Ok(Some(Share::NotTaken));
         }
         let answer = match take(said) {
-            Some((shm, copies)) => {
-                self.begin(port, from, 1, shm, copies);
-                Share::Taken { copies }
+            Some((shm, pid)) => {
+                self.begin(port, from, 1, shm, pid);
+                Share::Taken { copies: pid.is_some() }
             }
             None => {
                 stranger.way = Some(Way::Tcp);
@@ -199,17 +202,20 @@ impl Twos {
         let stranger = self.stranger(from).ok_or("shared memory within a job")?;
         let offer = stranger.offer.take().ok_or("an answer to no offer")?;
         match taken.map(|copies| (ShmDevice::join(offer.segment, 0), copies)) {
-            Some((Ok(shm), copies)) => self.begin(port, from, 0, shm, copies),
+            Some((Ok(shm), copies)) => {
+                let pid = shm.copy_slots().pid(1).filter(|pid| copies && is_ours(*pid));
+                self.begin(port, from, 0, shm, pid);
+            }
             Some((Err(_), _)) => return Err("a segment that cannot be joined"),
             None => stranger.way = Some(Way::Tcp),
         }
         Ok(())
     }
 
-    /// From now on we share memory with a process.
-    fn begin(&mut self, port: &mut Port, rank: u32, me: u32, mut shm: ShmDevice, copies: bool) {
+    /// From now on we share memory with a process; with `pid`, its memory can be copied.
+    fn begin(&mut self, port: &mut Port, rank: u32, me: u32, mut shm: ShmDevice, pid: Option<i32>) {
         shm.sleep_on_bell(self.bell);
-        let slots = copies.then(|| (shm.copy_slots(), 1 - me));
+        let slots = pid.map(|pid| (shm.copy_slots(), 1 - me, pid));
         port.share_copies(rank, slots);
         let way = Way::Two(self.twos.len() as u32);
         self.twos.push(Two { rank, me, shm, has_left: false });
@@ -233,7 +239,13 @@ impl Twos {
     /// Whether something is to be done although nothing has come over connections.
     #[inline]
     pub fn has_work(&self) -> bool {
-        !self.waiting.is_empty() || self.leaving
+        !self.waiting.is_empty() || self.leaving || !self.unsaid.is_empty()
+    }
+
+    /// Whether packets for a process wait until it is known how they go.
+    pub fn holds(&self, rank: u32) -> bool {
+        let at = (rank as usize).checked_sub(self.first as usize);
+        at.and_then(|at| self.strangers.get(at)).is_some_and(|stranger| !stranger.held.is_empty())
     }
 
     /// Whether packets wait until it is known how they go, for somebody whom `ended` does not name.
@@ -290,10 +302,22 @@ impl Offer {
     }
 }
 
-/// Opens and joins what is offered; and whether the memory of who offers it can be copied.
-fn take(said: &Share) -> Option<(ShmDevice, bool)> {
+/// Whether a process is of our user. For root the kernel would allow more.
+fn is_ours(pid: i32) -> bool {
+    let uid = |path: &str| std::fs::metadata(path).ok().map(|entry| entry.uid());
+    uid(&format!("/proc/{pid}")).is_some_and(|theirs| Some(theirs) == uid("/proc/self"))
+}
+
+/// Whether a process is in our network namespace: it hears our bell, and we its.
+fn is_in_our_network(pid: i32) -> bool {
+    let network = |process: &str| std::fs::metadata(format!("/proc/{process}/ns/net")).ok().map(|entry| entry.ino());
+    network(&pid.to_string()).is_some_and(|theirs| Some(theirs) == network("self"))
+}
+
+/// Opens and joins what is offered; and the process that offers it, if its memory can be copied.
+fn take(said: &Share) -> Option<(ShmDevice, Option<i32>)> {
     let Share::Offer { pid, namespace, descriptor, token, address } = *said else { return None };
-    if sys::pid_namespace()? != namespace {
+    if sys::pid_namespace()? != namespace || !is_ours(pid as i32) || !is_in_our_network(pid as i32) {
         return None;
     }
     let segment = Segment::open_of_two(pid as i32, descriptor as i32, token).ok()?;
@@ -301,7 +325,8 @@ fn take(said: &Share) -> Option<(ShmDevice, bool)> {
     // SAFETY: the array is as long. The address is a claim: the kernel refuses what is not mapped there.
     let copies =
         unsafe { sys::copy_from_process(pid as i32, address, copied.as_mut_ptr().cast(), size_of_val(&copied)) };
-    Some((ShmDevice::join(segment, 1).ok()?, copies.is_ok() && copied == token))
+    let copies = copies.is_ok() && copied == token;
+    Some((ShmDevice::join(segment, 1).ok()?, copies.then_some(pid as i32)))
 }
 
 /// Hands packets of the other one of two on as those of a process of another job.
@@ -335,7 +360,7 @@ mod tests {
         let (offer, said) = Offer::new().expect("memory");
         let Share::Offer { pid, namespace, descriptor, token, address } = said else { panic!("an offer") };
         let (_, copies) = take(&said).expect("memory of our own");
-        assert!(copies || sys::attach_works().is_err());
+        assert!(copies.is_some() || sys::attach_works().is_err());
         let other = std::fs::File::open("/proc/self/exe").expect("a file");
         let wrong = [
             Share::Offer { pid: 1 << 30, namespace, descriptor, token, address },

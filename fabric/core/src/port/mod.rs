@@ -201,7 +201,7 @@ impl Port {
     }
 
     /// A peer of another job shares copy slots with us from now on, as this member of their segment; or none any more.
-    pub fn share_copies(&mut self, peer: u32, slots: Option<(CopySlots, u32)>) {
+    pub fn share_copies(&mut self, peer: u32, slots: Option<(CopySlots, u32, i32)>) {
         self.slots.set_stranger(peer, slots);
     }
 

@@ -144,10 +144,18 @@ impl Port {
         if good {
             self.counters.single_copy_bytes += length as u64;
         } else {
-            self.limits.single_copy_allowed = false;
-            self.counters.single_copy_refused += 1;
+            self.refuse_copies(from);
         }
         good
+    }
+
+    /// The kernel has refused a copy with a peer: no more with a process of another job, which may be special or have
+    /// ended; with those of our job no more at all.
+    fn refuse_copies(&mut self, from: u32) {
+        if !self.slots.refuse(from) {
+            self.limits.single_copy_allowed = false;
+        }
+        self.counters.single_copy_refused += 1;
     }
 
     /// Both sides copy, once there is a slot for it.
@@ -286,12 +294,14 @@ impl Port {
     /// The kernel refused a copy: everything once more through shared memory, and no attempts from now on.
     fn retry_as_stream(&mut self, from: u32, id: RequestId) {
         self.slots.free(from, self.requests.at(id).slot);
-        self.limits.single_copy_allowed = false;
-        self.counters.single_copy_refused += 1;
+        self.refuse_copies(from);
         self.grant_stream(from, id);
-        while let Some((id, _)) = self.without_slot.pop_front() {
+        for (id, asked) in std::mem::take(&mut self.without_slot) {
             let from = self.requests.at(id).outcome.peer.0;
-            self.grant_stream(from, id);
+            match self.slots.pid(from).is_some() && self.limits.single_copy_allowed {
+                true => self.without_slot.push_back((id, asked)),
+                false => self.grant_stream(from, id),
+            }
         }
     }
 

@@ -35,7 +35,7 @@ impl Port {
         data: *const u8,
         length: usize,
     ) -> bool {
-        if !self.is_next(to) || device.keeps_tails(to.0) {
+        if !self.is_next(to) || device.may_wait(to.0) {
             return false;
         }
         if length > INLINE_BYTES {
@@ -185,7 +185,7 @@ impl Port {
         let unasked = mode == SendMode::Standard && length <= self.limits.eager;
         let place = self.place_of(to.0, data, length);
         let offered = unasked && self.picks_to_offer(to.0, length, place.is_some(), request);
-        let may_leave_whole = unasked && place.is_some() && !offered && self.is_next(to) && !device.keeps_tails(to.0);
+        let may_leave_whole = unasked && place.is_some() && !offered && self.is_next(to) && !device.may_wait(to.0);
         // SAFETY: the caller's promise.
         if may_leave_whole && unsafe { self.try_send_whole(device, to, envelope, data, length) } {
             self.requests.complete(request);
@@ -320,7 +320,7 @@ impl Port {
             if stream.sent == stream.length {
                 let Stream { request, by_long_way, .. } = *stream;
                 self.outbound[to as usize].streams.pop_front();
-                match by_long_way || device.keeps_tails(to) {
+                match by_long_way || device.may_wait(to) {
                     true => self.complete_sent(device, request, to),
                     false => self.requests.complete(request),
                 }
@@ -383,7 +383,7 @@ impl Port {
                     self.outbound[to as usize].streams.push_back(stream);
                     self.pump_streams(device, to);
                 }
-                _ if by_long_way || device.keeps_tails(to) => self.complete_sent(device, request, to),
+                _ if by_long_way || device.may_wait(to) => self.complete_sent(device, request, to),
                 _ => self.requests.complete(request),
             }
         }
