@@ -98,6 +98,23 @@ fn both_may_begin_at_once_and_what_they_say_keeps_its_order() {
     assert_eq!(mappings().len(), 2);
 }
 
+/// Who computes behind a send that is complete lets nobody wait for it.
+#[test]
+fn a_send_is_complete_when_it_has_left() {
+    let _alone = alone();
+    let mut all = jobs(2, Limits::default());
+    let sent = send(&mut all[0], 1, 7, &[9; 8]);
+    for _ in 0..1000 {
+        all[0].progress();
+        assert!(all[0].take_outcome(sent).is_none(), "the other side has not looked yet");
+    }
+    assert!(finish(&mut all, 0, sent).fault.is_none());
+    let mut buffer = [0; 8];
+    let received = receive(&mut all[1], common::from(1, 7), &mut buffer);
+    assert_eq!(finish(&mut all[1..], 0, received).length, 8, "without the sender");
+    assert_eq!(buffer, [9; 8]);
+}
+
 /// Nobody has memory for those it only knows.
 #[test]
 fn memory_is_for_those_who_talk() {

@@ -373,7 +373,7 @@ mod tests {
         ];
         assert!(wrong.iter().all(|said| take(said).is_none()));
         let elsewhere = Share::Offer { pid, namespace, descriptor, token, address: 8 };
-        assert!(!take(&elsewhere).expect("the same memory").1, "memory that cannot be copied");
+        assert!(take(&elsewhere).expect("the same memory").1.is_none(), "memory that cannot be copied");
         drop(offer);
         assert!(take(&said).is_none(), "it is no longer open");
     }
