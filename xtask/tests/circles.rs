@@ -5,9 +5,12 @@
 //! both need lies in a third below them, and what runs in both directions is registered below instead of being called by
 //! name from there.
 
+mod tree;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
+use tree::root;
 
 /// Files that lie in circles still, by crate. These numbers only fall.
 const LEFT: [(&str, usize); 5] =
@@ -19,15 +22,10 @@ type Module = Vec<String>;
 /// For every module, which others it imports from.
 type Imports = BTreeMap<Module, BTreeSet<Module>>;
 
-fn root() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("xtask lies in the root").to_owned()
-}
-
 /// The folders of all crates that have sources.
 fn crates() -> Vec<PathBuf> {
-    let listed = std::process::Command::new("git").args(["ls-files", "*Cargo.toml"]).current_dir(root()).output();
-    let listed = String::from_utf8(listed.expect("git can be started").stdout).expect("file names are text");
-    let folders = listed.lines().filter_map(|path| Path::new(path).parent()).map(Path::to_owned);
+    let manifests = tree::texts("*Cargo.toml");
+    let folders = manifests.iter().filter_map(|(path, _)| Path::new(path).parent()).map(Path::to_owned);
     folders.filter(|folder| root().join(folder).join("src").is_dir()).collect()
 }
 

@@ -2,9 +2,7 @@
 //!
 //! What was larger when the limits came is listed with its size, which only falls; what fits comes off the list.
 
-use std::fs;
-use std::path::{Path, PathBuf};
-use std::process::Command;
+mod tree;
 
 const FILE_LINES: usize = 500;
 const FUNCTION_LINES: usize = 60;
@@ -41,23 +39,6 @@ const LEFT: &[(&str, usize)] = &[
     ("interfaces/sockets/src/poll.rs", 531),
     ("tools/cli/src/fronts/draft.rs struct Draft", 22),
 ];
-
-fn root() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("xtask lies in the root").to_owned()
-}
-
-fn sources() -> Vec<(String, String)> {
-    let listed = Command::new("git")
-        .args(["ls-files", "--cached", "--others", "--exclude-standard", "*.rs"])
-        .current_dir(root())
-        .output()
-        .expect("git can be started");
-    let listed = String::from_utf8(listed.stdout).expect("file names are text");
-    let read = |path: &str| Some((path.to_owned(), fs::read_to_string(root().join(path)).ok()?));
-    let sources: Vec<(String, String)> = listed.lines().filter_map(read).collect();
-    assert!(sources.len() > 100, "git told of {} sources only", sources.len());
-    sources
-}
 
 /// The name of the item that a line begins, if it is one of `kind` (`fn`, `struct`).
 fn name_of<'a>(line: &'a str, kind: &str) -> Option<&'a str> {
@@ -118,7 +99,8 @@ fn too_large(path: &str, text: &str) -> Vec<(String, usize)> {
 
 #[test]
 fn nothing_is_larger_than_it_may_be() {
-    let found: Vec<(String, usize)> = sources().iter().flat_map(|(path, text)| too_large(path, text)).collect();
+    let found: Vec<(String, usize)> =
+        tree::texts("*.rs").iter().flat_map(|(path, text)| too_large(path, text)).collect();
     let listed = |what: &str| LEFT.iter().find(|(name, _)| *name == what).map(|(_, size)| *size);
     let grown: Vec<_> = found.iter().filter(|(what, size)| listed(what).is_none_or(|left| *size > left)).collect();
     assert!(

@@ -1,10 +1,10 @@
 //! Rules that no compiler knows, held against every file of the repository.
 
-use std::fs;
-use std::path::{Path, PathBuf};
-use std::process::Command;
+mod tree;
 
-/// No file grows beyond this; most stay far below.
+use tree::root;
+
+/// No file of any kind grows beyond this; those of Rust have a closer limit in `limits.rs`.
 const LONGEST: usize = 700;
 
 /// A generated file says so in its first lines, and is exempt from the limit.
@@ -21,26 +21,9 @@ struct File {
     text: String,
 }
 
-fn root() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("xtask lies in the root").to_owned()
-}
-
 /// Every text file that git keeps or would keep.
 fn files() -> Vec<File> {
-    let output = Command::new("git")
-        .args(["ls-files", "--cached", "--others", "--exclude-standard", "-z"])
-        .current_dir(root())
-        .output()
-        .expect("git can be started");
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    let names = String::from_utf8(output.stdout).expect("file names are text");
-    let read = |name: &str| {
-        let text = fs::read_to_string(root().join(name)).ok()?;
-        Some(File { path: name.to_owned(), text })
-    };
-    let files: Vec<File> = names.split_terminator('\0').filter_map(read).collect();
-    assert!(files.len() > 20, "git told of {} text files only", files.len());
-    files
+    tree::texts("*").into_iter().map(|(path, text)| File { path, text }).collect()
 }
 
 fn is_source(file: &File) -> bool {

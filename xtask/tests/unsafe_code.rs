@@ -3,31 +3,13 @@
 //!
 //! After such a change: `WEFT_UPDATE=1 cargo test -p xtask --test unsafe_code`.
 
+mod tree;
+
 use std::collections::BTreeSet;
 use std::fs;
-use std::path::{Path, PathBuf};
-use std::process::Command;
+use tree::{root, sources};
 
 const LIST: &str = "xtask/tests/unsafe_files.txt";
-
-fn root() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("xtask lies in the root").to_owned()
-}
-
-/// Every Rust file of the crates that is no test and no example.
-fn sources() -> Vec<(String, String)> {
-    let output = Command::new("git")
-        .args(["ls-files", "--cached", "--others", "--exclude-standard", "*.rs"])
-        .current_dir(root())
-        .output()
-        .expect("git can be started");
-    let names = String::from_utf8(output.stdout).expect("file names are text");
-    let is_source = |name: &&str| {
-        name.split('/').all(|part| !["tests", "examples", "benches"].contains(&part)) && !name.ends_with("/tests.rs")
-    };
-    let read = |name: &str| Some((name.to_owned(), fs::read_to_string(root().join(name)).ok()?));
-    names.lines().filter(is_source).filter_map(read).collect()
-}
 
 /// The files of modules that exist in tests only: a `mod NAME;` under a `cfg` that asks for it.
 fn test_modules(sources: &[(String, String)]) -> BTreeSet<String> {

@@ -3,34 +3,19 @@
 //! `same_names.txt` lists the names of types that more than one definition has, with how many. The list may only get
 //! shorter: rename a type, then `WEFT_UPDATE=1 cargo test -p xtask --test words`, which lowers numbers and raises none.
 
+mod tree;
+
 use std::collections::BTreeMap;
 use std::fs;
-use std::path::{Path, PathBuf};
-use std::process::Command;
+use tree::{root, sources};
 
 const LIST: &str = "xtask/tests/same_names.txt";
 const GLOSSARY: &str = "GLOSSARY.md";
 const LONGEST: usize = 120;
 
-fn root() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("xtask lies in the root").to_owned()
-}
-
-/// The text of every Rust file of the crates that is no test and no example, up to its unit tests.
-fn sources() -> Vec<String> {
-    let output = Command::new("git")
-        .args(["ls-files", "--cached", "--others", "--exclude-standard", "*.rs"])
-        .current_dir(root())
-        .output()
-        .expect("git can be started");
-    let names = String::from_utf8(output.stdout).expect("file names are text");
-    let is_source = |name: &&str| {
-        name.split('/').all(|part| !["tests", "examples", "benches"].contains(&part)) && !name.ends_with("/tests.rs")
-    };
-    let sources: Vec<String> =
-        names.lines().filter(is_source).filter_map(|name| fs::read_to_string(root().join(name)).ok()).collect();
-    assert!(sources.len() > 500, "git told of {} sources only", sources.len());
-    sources.iter().map(|text| without_tests(text).to_owned()).collect()
+/// The text of every source, up to its unit tests.
+fn codes() -> Vec<String> {
+    sources().iter().map(|(_, text)| without_tests(text).to_owned()).collect()
 }
 
 fn without_tests(text: &str) -> &str {
@@ -127,14 +112,14 @@ fn lowered(found: &BTreeMap<String, usize>, listed: &BTreeMap<String, usize>) ->
 fn every_word_of_the_glossary_is_a_word_of_the_code() {
     let glossary = fs::read_to_string(root().join(GLOSSARY)).expect("the glossary");
     assert!(terms(&glossary).len() > 50, "the table of words was not found");
-    let code: Vec<String> = sources().iter().map(|text| words(text)).collect();
+    let code: Vec<String> = codes().iter().map(|text| words(text)).collect();
     assert_eq!(wrong_terms(&glossary, &code), Vec::<String>::new());
     assert!(glossary.lines().count() <= LONGEST, "{GLOSSARY} has more than {LONGEST} lines");
 }
 
 #[test]
 fn no_further_type_shares_its_name_with_another() {
-    let found = same_names(&sources());
+    let found = same_names(&codes());
     let listed = parse(&fs::read_to_string(root().join(LIST)).expect("the list"));
     if std::env::var_os("WEFT_UPDATE").is_some() {
         fs::write(root().join(LIST), lowered(&found, &listed)).expect("the list can be written");
