@@ -124,8 +124,8 @@ pub fn allowance(held: &Held, sent: u64, bytes: usize) -> usize {
     }
 }
 
-/// Gives the other end a little time to come before `more` bytes are sent. Afterwards the
-/// connection is attached at both ends, or the kernel may carry more. No lock is held.
+/// Gives the other end a little time to come before `more` bytes are sent. Afterwards the connection is attached at
+/// both ends, or the kernel may carry more. No lock is held.
 #[cold]
 pub fn pause(held: &Held, fd: c_int, more: usize, may_wait: bool) {
     let _errno = raw::KeepErrno::new();
