@@ -27,9 +27,10 @@ const TAG: usize = 16;
 const NAME_BYTES: usize = 255;
 /// Longest piece: beyond it is nothing that was said by one of ours.
 const PIECE_BYTES: usize = 64 << 20;
-/// Guests that have not proven anything, at most.
+/// Guests that have not proven anything, at most, while none of them has been silent for longer than [`PATIENCE`]. More
+/// wait with the kernel.
 const GUESTS: usize = 64;
-/// How long one of several addresses may take.
+/// How long one of several addresses may take, and a proof.
 const PATIENCE: Duration = Duration::from_secs(3);
 
 /// Why a conversation at a door has ended.
@@ -67,7 +68,8 @@ pub struct Door {
     listener: TcpListener,
     name: String,
     key: Key,
-    guests: Vec<Talk>,
+    /// Who has come in, and when.
+    guests: Vec<(Instant, Talk)>,
 }
 
 impl Door {
@@ -103,23 +105,33 @@ impl Door {
 
     /// The next one who has proven to know the name, with the first that it has said.
     pub fn poll_visitor(&mut self) -> Option<(Talk, Vec<u8>)> {
-        while let Ok((stream, _)) = self.listener.accept() {
-            if let Ok(talk) = Talk::answering(stream, self.key) {
-                self.guests.push(talk);
-            }
-            if self.guests.len() > GUESTS {
-                self.guests.remove(0);
-            }
+        while self.has_room()
+            && let Ok((stream, _)) = self.listener.accept()
+        {
+            self.guests.extend(Talk::answering(stream, self.key).ok().map(|talk| (Instant::now(), talk)));
         }
         let mut index = 0;
         while index < self.guests.len() {
-            match self.guests[index].poll() {
-                Ok(Some(piece)) => return Some((self.guests.remove(index), piece)),
+            match self.guests[index].1.poll() {
+                Ok(Some(piece)) => return Some((self.guests.remove(index).1, piece)),
                 Ok(None) => index += 1,
                 Err(_) => drop(self.guests.remove(index)),
             }
         }
         None
+    }
+
+    /// Whether one more may come in, in the place of one who says nothing if need be.
+    fn has_room(&mut self) -> bool {
+        let is_unproven = |talk: &Talk| !matches!(talk.stage, Stage::Open);
+        if self.guests.iter().filter(|(_, talk)| is_unproven(talk)).count() < GUESTS {
+            return true;
+        }
+        let silent = self.guests.iter().position(|(came, talk)| is_unproven(talk) && came.elapsed() > PATIENCE);
+        silent.is_some_and(|index| {
+            self.guests.remove(index);
+            true
+        })
     }
 }
 
@@ -397,6 +409,22 @@ mod tests {
             stranger.poll().err()
         });
         assert!(matches!(error, DoorError::Nobody(_)), "{error}");
+    }
+
+    #[test]
+    fn all_of_a_crowd_come_in_beside_some_that_are_silent() {
+        let mut door = Door::open(&["127.0.0.1".parse().expect("an address")]).expect("a door");
+        let at = door.listener.local_addr().expect("an address");
+        let silent: Vec<_> = (0..GUESTS / 2).map(|_| TcpStream::connect(at).expect("it listens")).collect();
+        let mut callers: Vec<_> = (0..3 * GUESTS / 2).map(|_| Talk::call(door.name()).expect("a name")).collect();
+        callers.iter_mut().for_each(|caller| caller.say(b"hello"));
+        let mut inside = Vec::new();
+        until(|| {
+            callers.iter_mut().for_each(|caller| assert!(caller.poll().expect("it lives").is_none()));
+            inside.extend(door.poll_visitor());
+            (inside.len() == callers.len()).then_some(())
+        });
+        drop(silent);
     }
 
     #[test]
