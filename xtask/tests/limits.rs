@@ -19,7 +19,6 @@ const LEFT: &[(&str, usize)] = &[
     ("fabric/core/src/links/mod.rs struct Links", 29),
     ("fabric/core/src/port/mod.rs struct Port", 28),
     ("fabric/core/src/status.rs struct Counters", 24),
-    ("fabric/core/src/stream/connection.rs", 515),
     ("fabric/core/tests/links.rs", 533),
     ("fabric/device/src/kernel.rs", 557),
     ("fabric/device/src/shm/stream/mirror.rs", 564),

@@ -25,15 +25,18 @@ const LET_GO_NOW_NS: u64 = 200_000;
 /// On another host it takes as long as the network does, which may be away for a while.
 const FAR_LET_GO_NS: u64 = 60_000_000_000;
 
+/// A receiver that computes may leave its ring full for so long.
+pub const PATIENCE_NS: u64 = 1_000_000_000;
+
 /// How long giving back may wait for the kernel: so often, so long.
 const GIVE_TRIES: u32 = 300;
 const GIVE_WAIT_NS: u64 = 10_000_000;
 
 /// What one turn with the lock came to.
 enum Turn {
-    /// So many bytes went.
+    /// Some bytes went.
     Went,
-    /// None, and the kernel or the ring is full.
+    /// What fits went, or nothing does: the kernel or the ring is full.
     Full,
     /// None: the other end is given time to come.
     Early,
@@ -88,13 +91,14 @@ pub fn send(held: &Held, fd: c_int, mut pieces: Pieces<'_>, flags: c_int) -> Res
         if flags & MSG_DONTWAIT != 0 || stream.nonblocking() {
             held.set_flag(WAS_FULL);
             epoll::watch(held);
+            leave_a_stuck_ring(held, fd, &stream);
             return some_or(all - pieces.left(), libc::EAGAIN);
         }
         if deadline.is_none() {
             deadline = wait::deadline(stream.options().send_timeout.load(Ordering::Relaxed));
         }
         match wait::wait(held, fd, Want::Room, deadline) {
-            Slept::Woken => leave_a_dead_ring(held, fd, &stream),
+            Slept::Woken => leave_a_ring_in_vain(held, fd, &stream),
             Slept::TimedOut => return some_or(all - pieces.left(), libc::EAGAIN),
             Slept::Interrupted => return some_or(all - pieces.left(), libc::EINTR),
             Slept::Closed => return some_or(all - pieces.left(), libc::EPIPE).map_err(|error| fail(error, flags)),
@@ -174,13 +178,14 @@ fn by_ring(mut guard: SendGuard, stream: &Stream, pieces: &mut Pieces<'_>) -> Tu
 
 #[inline]
 fn push(guard: &mut SendGuard, pieces: &mut Pieces<'_>) -> Turn {
-    let mut went = 0;
+    let (mut went, mut cut) = (0, false);
     while let Some((at, length)) = pieces.first() {
         // SAFETY: the program promises that its buffer is readable for this call.
         let pushed = guard.push(unsafe { std::slice::from_raw_parts(at, length) });
         pieces.advance(pushed);
         went += pushed;
-        if pushed < length {
+        cut = pushed < length;
+        if cut {
             break;
         }
     }
@@ -189,7 +194,7 @@ fn push(guard: &mut SendGuard, pieces: &mut Pieces<'_>) -> Turn {
     match went {
         // We are a signal handler, and what it interrupted goes on only when we return: no waiting.
         0 if guard.is_nested() => Turn::Failed(libc::EAGAIN),
-        0 => Turn::Full,
+        _ if cut => Turn::Full,
         _ => Turn::Went,
     }
 }
@@ -247,6 +252,22 @@ fn look_for_end(held: &Held, fd: c_int, stream: &Stream) {
         held.looked_at.store(now, Ordering::Relaxed);
         far::look_after();
         leave_a_dead_ring(held, fd, stream);
+    }
+}
+
+/// For who waits for room: leaves a ring that nobody reads any more, or not for long.
+#[cold]
+pub fn leave_a_ring_in_vain(held: &Held, fd: c_int, stream: &Stream) {
+    leave_a_dead_ring(held, fd, stream);
+    leave_a_stuck_ring(held, fd, stream);
+}
+
+/// To the kernel for good, if the receiver has taken nothing of a full ring for [`PATIENCE_NS`]. The kernel takes some
+/// megabytes more than the ring: two programs that both send them before they read would wait for each other for ever.
+#[cold]
+fn leave_a_stuck_ring(held: &Held, fd: c_int, stream: &Stream) {
+    if !stream.is_far() && stream.is_stuck(raw::now_ns(), PATIENCE_NS) {
+        to_kernel(held, fd, stream);
     }
 }
 

@@ -332,9 +332,8 @@ fn ring_events(one: &pollfd, kind: Kind) -> i16 {
         Kind::Datagram(_) => 0,
         Kind::Attached(held) => {
             let stream = held.stream();
-            let low = held.ready_bytes();
             let reading = match held.readable() {
-                Readable::Ring(bytes) => bytes >= low,
+                Readable::Ring(bytes) => bytes >= held.ready_bytes(),
                 Readable::Broken => true,
                 _ => false,
             };
@@ -422,7 +421,7 @@ fn sleep(
         {
             super::wait::serve(&held, one.fd);
             if awaits_room(one, &held) {
-                outgoing::leave_a_dead_ring(&held, one.fd, &held.stream());
+                outgoing::leave_a_ring_in_vain(&held, one.fd, &held.stream());
             }
         }
         if let Some(Entry::Set(index)) = table::entry(one.fd) {
@@ -442,15 +441,16 @@ fn awaits_room(one: &pollfd, held: &Held) -> bool {
     one.events & WRITING != 0 && held.stream().writable() == Writable::Full
 }
 
-/// Whoever waits for room in a ring must learn that nobody reads it any more: of the kernel, whose end of the stream is
-/// that, or by a look now and then where that end is known and means nothing. Answers how long to sleep then.
+/// Whoever waits for room must learn that nobody reads any more: of the kernel, whose end of the stream is that, or by a
+/// look now and then. Answers how long to sleep then.
 fn ask_for_ends(fds: &[pollfd], list: &mut [pollfd]) -> Option<u64> {
     let mut slice = None;
     for (place, one) in list.iter_mut().zip(fds) {
         match kind(one.fd) {
-            Kind::Attached(held) if !awaits_room(one, &held) => {}
-            Kind::Attached(held) if held.stream().peer_half_closed() => slice = Some(LOOK_NS),
-            Kind::Attached(_) => place.events |= POLLRDHUP,
+            Kind::Attached(held) if awaits_room(one, &held) => {
+                slice = Some(LOOK_NS);
+                place.events |= if held.stream().peer_half_closed() { 0 } else { POLLRDHUP };
+            }
             _ => {}
         }
     }

@@ -7,7 +7,7 @@
 //! What it costs: the sender copies into the ring, stores the head, and looks whether anyone sleeps; the receiver sees
 //! the head, copies, and stores the tail. That is one line each way besides the bytes.
 
-use super::answers::{Readable, Waiter, Writable};
+use super::answers::Waiter;
 use super::bells::{BellAddress, ring};
 use super::client;
 use super::guards::{ReceiveGuard, SendGuard, me, receive_lock, send_lock};
@@ -16,10 +16,8 @@ use std::sync::atomic::{AtomicU64, Ordering, fence};
 use weft_device::kernel;
 use weft_device::shm::stream::lines::{CallOptions, Direction, Own};
 use weft_device::shm::stream::order::{self, First};
-use weft_device::shm::stream::{
-    Arena, Found, LOW_WATER, Receiver, Room, Sender, arm, disarm, find, fire_all, has_rest, room,
-};
-use weft_wire::stream::arena::{Armed, HALF_CLOSED, Mode, RING_BYTES, SLEEPERS};
+use weft_device::shm::stream::{Arena, Receiver, Sender, arm, disarm, fire_all};
+use weft_wire::stream::arena::{Armed, HALF_CLOSED, Mode, SLEEPERS};
 use weft_wire::stream::packet::Place;
 
 /// One side of a connection. A copyable name: all state is in shared memory and lives until the last reference of this
@@ -46,6 +44,7 @@ impl Stream {
         let zero_u64 = [
             &own.sender.head,
             &own.sender.tail,
+            &own.sender.full_since_ns,
             &own.receiver.head,
             &own.receiver.tail,
             &own.side.sent_by_kernel,
@@ -163,68 +162,6 @@ impl Stream {
         let (direction, ring) = (self.arena.direction(self.slot, side), self.arena.ring(self.slot, side));
         let receiver = Receiver::new(direction, &own.receiver, ring, self.arena.listeners(side), context);
         ReceiveGuard { receiver, lock, held, stream: *self }
-    }
-
-    /// What a receiver would find, without the lock.
-    #[inline]
-    pub fn readable(&self, received_by_kernel: u64) -> Readable {
-        let own = &self.own().receiver;
-        match find(self.incoming(), own, self.generation(), RING_BYTES as u64, received_by_kernel) {
-            Found::Ring(bytes) => Readable::Ring(bytes as usize),
-            Found::Kernel => Readable::Kernel,
-            Found::Empty => Readable::Empty,
-            Found::Broken => Readable::Broken,
-        }
-    }
-
-    /// Whether the ring has bytes behind those that must be read from the kernel first.
-    pub fn has_rest_in_ring(&self) -> bool {
-        has_rest(self.incoming(), &self.own().receiver, self.generation())
-    }
-
-    /// Whether both directions are the kernel's for good, and nothing is left in our ring.
-    #[inline]
-    pub fn is_over(&self) -> bool {
-        let own = self.own();
-        own.receiver.phase.load(Ordering::Relaxed) == Mode::Final as u32
-            && own.sender.phase.load(Ordering::Relaxed) == Mode::Final as u32
-            && own.sender.unsettled.load(Ordering::Relaxed) == 0
-    }
-
-    /// Whether what we send goes by the kernel for good.
-    #[inline]
-    pub fn sends_by_kernel(&self) -> bool {
-        self.own().sender.phase.load(Ordering::Relaxed) == Mode::Final as u32
-    }
-
-    /// Whether a receiver would still have bytes of the ring to read, also where it waits for them to come back by the
-    /// kernel.
-    pub fn has_unread(&self) -> bool {
-        let own = self.own();
-        let sender = &self.incoming().sender;
-        let mut taken = own.receiver.tail.load(Ordering::Relaxed);
-        let end = match sender.mode.load(Ordering::Acquire) {
-            mode if !self.peer_attached() || mode == Mode::Kernel as u32 => taken,
-            mode if mode == Mode::Final as u32 => sender.final_at.load(Ordering::Relaxed),
-            _ => sender.head.load(Ordering::Acquire),
-        };
-        if own.receiver.wants.load(Ordering::Relaxed) != 0 {
-            // What came back, before its sender has said that it did.
-            let by_kernel = own.side.received_by_kernel.load(Ordering::Relaxed);
-            taken += by_kernel.saturating_sub(sender.kernel_before.load(Ordering::Relaxed));
-        }
-        own.receiver.phase.load(Ordering::Relaxed) != Mode::Final as u32 && end > taken
-    }
-
-    /// What a sender would find, without the lock.
-    #[inline]
-    pub fn writable(&self) -> Writable {
-        match room(self.outgoing(), &self.own().sender, self.generation(), RING_BYTES as u64) {
-            Room::Ring(bytes) if bytes >= LOW_WATER => Writable::Ring(bytes as usize),
-            Room::Ring(_) => Writable::Full,
-            Room::Kernel => Writable::Kernel,
-            Room::Broken => Writable::Broken,
-        }
     }
 
     /// The peer wants its incoming direction back in the kernel, and waits for [`SendGuard::give_back`]; or it has it,

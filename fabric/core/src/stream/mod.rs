@@ -21,6 +21,7 @@ pub(crate) mod connection;
 mod far;
 pub mod guardian;
 pub(crate) mod guards;
+mod looks;
 mod page;
 mod pulse;
 mod tally;

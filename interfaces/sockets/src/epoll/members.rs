@@ -238,7 +238,7 @@ fn leave_dead_ring(index: u32, fd: c_int, entry: Entry) -> bool {
     if !waits || held.stream().writable() != Writable::Full {
         return false;
     }
-    outgoing::leave_a_dead_ring(&held, fd, &held.stream());
+    outgoing::leave_a_ring_in_vain(&held, fd, &held.stream());
     true
 }
 

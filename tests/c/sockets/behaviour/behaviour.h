@@ -67,3 +67,6 @@ void two_signals(void);
 void cancelled_while_busy(void);
 void longest_list(void);
 void select_beside_an_end(void);
+void sent_before_it_is_read(void);
+void both_send_before_they_read(void);
+void room_for_what_nobody_reads(void);

@@ -109,6 +109,9 @@ pub struct OwnSender {
     pub unsettled: AtomicU32,
     /// What the side had received of the other direction when it last sent.
     pub received: AtomicU64,
+    /// Where the receiver was when somebody last found the ring full, and since when it has been there; 0: never.
+    pub full_at: AtomicU64,
+    pub full_since_ns: AtomicU64,
 }
 
 impl SenderLine {
@@ -245,6 +248,8 @@ pub(in crate::shm) mod zero {
             giving: word(),
             unsettled: word(),
             received: long(),
+            full_at: long(),
+            full_since_ns: long(),
         }
     }
 

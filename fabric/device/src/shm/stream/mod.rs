@@ -59,5 +59,6 @@ pub use lock::{Held, Lock};
 pub use receiver::{Found, Receiver, Source, find, has_rest};
 pub use sender::{Room, Sender, Target, room};
 
-/// A sender is writable, and is woken, when so much of the ring is free.
-pub const LOW_WATER: u64 = weft_wire::stream::arena::RING_BYTES as u64 / 4;
+/// A sender is writable, and is woken, when so much of the ring is free: a third, as the kernel has it
+/// (`sk_stream_is_writable`). Programs expect that a short write still fits after a long one has ended.
+pub const LOW_WATER: u64 = weft_wire::stream::arena::RING_BYTES as u64 / 3;

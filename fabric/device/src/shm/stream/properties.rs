@@ -251,6 +251,16 @@ proptest! {
 }
 
 #[test]
+fn a_short_send_fits_behind_one_that_was_cut() {
+    let world = World::new();
+    let mut sender = world.sender();
+    sender.switch_to_ring(0);
+    let cut = sender.push(&[1; 2 * SIZE], |_| ());
+    assert!(cut < SIZE && cut > SIZE / 2, "{cut}");
+    assert_eq!((sender.push(&[2], |_| ()), sender.push(&[3; SIZE], |_| ())), (1, 0));
+}
+
+#[test]
 fn what_was_given_back_before_the_ring_was_reached_follows_without_a_limit() {
     let (world, mut kernel) = (World::new(), Kernel::default());
     kernel.send(&[1; 101]);

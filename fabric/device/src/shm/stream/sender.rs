@@ -31,6 +31,9 @@ pub enum Room {
 
 /// Long pieces become visible in steps of so many bytes, so that the receiver copies meanwhile.
 const STEP: usize = 16 * 1024;
+/// Longer sends leave one part in so many of the ring free. So a short one behind them still fits, as in the kernel, whose
+/// limit is soft.
+const SLACK_PARTS: u64 = 64;
 /// Up to so many bytes of an answer are handed on: longer ones take longer to be copied than their lines to be fetched.
 const HANDED_ON_BYTES: usize = 2048;
 /// Bytes that go back through the kernel at a time.
@@ -171,10 +174,12 @@ impl<'a, B: RingBytes> Sender<'a, B> {
         self.bytes.size() - (self.head - self.tail)
     }
 
-    /// Copies what fits; 0 when the ring is full, or not where the bytes go.
+    /// Copies what fits; 0 when the ring is full, or not where the bytes go. See [`SLACK_PARTS`].
     #[inline(always)]
     pub fn push(&mut self, from: &[u8], ring: impl FnMut(Calls)) -> usize {
-        let fits = self.free(from.len() as u64).min(from.len() as u64) as usize;
+        let slack = (self.bytes.size() / SLACK_PARTS) as usize;
+        let kept = if from.len() > slack { slack } else { 0 };
+        let fits = (self.free((from.len() + kept) as u64) as usize).saturating_sub(kept).min(from.len());
         if fits <= STEP {
             self.bytes.write(self.head, &from[..fits]);
             if self.answers && fits <= HANDED_ON_BYTES {
