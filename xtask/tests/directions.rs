@@ -5,8 +5,8 @@ use std::process::Command;
 use serde_json::Value;
 
 /// For every crate, all crates of ours that it may name, in words of the plan: wire <- protocol <- fabric <- collective <-
-/// interfaces, wire <- device <- fabric, wire <- cluster <- (fabric, agent, cli). Nothing may name a crate that is absent here on
-/// the right-hand sides: tools, tests and xtask.
+/// interfaces, wire <- device <- (fabric, lanes), wire <- cluster <- (fabric, agent, cli), lanes <- agent. Nothing may name a crate
+/// that is absent here on the right-hand sides: tools, tests and xtask.
 const ALLOWED: &[(&str, &[&str])] = &[
     ("weft-wire", &[]),
     ("weft-protocol", &["weft-wire"]),
@@ -20,9 +20,10 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("weft-mpi-mpich", &["weft-mpi"]),
     ("weft-mpi-fortran", &[]),
     ("weft-sockets", &["weft-fabric"]),
-    ("weft-agent", &["weft-wire", "weft-cluster"]),
+    ("weft-lanes", &["weft-wire", "weft-device"]),
+    ("weft-agent", &["weft-wire", "weft-cluster", "weft-lanes"]),
     ("weft-bench", &["weft-wire", "weft-fabric"]),
-    ("weft", &["weft-wire", "weft-cluster", "weft-fabric", "weft-agent", "weft-bench"]),
+    ("weft", &["weft-wire", "weft-cluster", "weft-fabric", "weft-lanes", "weft-agent", "weft-bench"]),
     ("weft-tests", &["weft-wire", "weft-cluster", "weft-device", "weft-fabric"]),
     ("xtask", &[]),
 ];

@@ -3,15 +3,12 @@
 use crate::defaults::tell_of_unknown;
 use anyhow::{Context, Result, anyhow};
 use std::io::{self, ErrorKind};
-use std::net::SocketAddr;
-use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 use std::path::PathBuf;
 use std::time::Duration;
-use weft_agent::rendezvous::{self, FarConnection, Mail, Turn};
-use weft_fabric::stream::guardian::{self, Guardian, Plan, Refused, key};
+use weft_agent::rendezvous;
 use weft_fabric::{SettingError, Settings};
+use weft_lanes::{Guardian, LaneGuardian, Plan, Refused, key};
 use weft_wire::stream::meeting;
-use weft_wire::stream::packet::Place;
 
 pub const LONG_ABOUT: &str = "Serve as the place where connected processes of this host find each other.
 
@@ -98,64 +95,10 @@ impl From<io::Error> for Failed {
     }
 }
 
-fn open(plan: &Plan) -> Result<Box<dyn rendezvous::Guardian>, Failed> {
-    let guardian = Guardian::open(plan).map_err(Failed::Refused)?;
+fn open(plan: &Plan) -> Result<Box<dyn Guardian>, Failed> {
+    let guardian = LaneGuardian::open(plan).map_err(Failed::Refused)?;
     if let Some(note) = guardian.note() {
         eprintln!("weft rendezvous: {note}");
     }
-    Ok(Box::new(Serving(guardian)))
-}
-
-/// The fabric's guardian, as the agent wants it.
-struct Serving(Guardian);
-
-impl AsRawFd for Serving {
-    fn as_raw_fd(&self) -> RawFd {
-        self.0.descriptor()
-    }
-}
-
-impl rendezvous::Guardian for Serving {
-    fn leads(&self, local: SocketAddr, remote: SocketAddr) -> bool {
-        self.0.leads(local, remote)
-    }
-
-    fn offer(&mut self, client: u64, cookie: u64, anchor: OwnedFd, ends: [SocketAddr; 2]) {
-        self.0.offer(client, cookie, anchor, ends);
-    }
-
-    fn withdraw(&mut self, client: u64, cookie: u64) {
-        self.0.withdraw(client, cookie);
-    }
-
-    fn release(&mut self, client: u64, place: &Place) -> bool {
-        self.0.release(client, place)
-    }
-
-    fn fall_silent(&mut self, client: u64) -> bool {
-        self.0.fall_silent(client)
-    }
-
-    fn leave(&mut self, client: u64) {
-        self.0.leave(client);
-    }
-
-    fn until_turn(&self) -> Option<Duration> {
-        self.0.until_turn()
-    }
-
-    fn turn(&mut self) -> Turn {
-        let mail = |guardian::Mail { client, place, packets }| Mail { client, place, packets };
-        let guardian::Turn { mails, calls } = self.0.turn();
-        Turn { mails: mails.into_iter().map(mail).collect(), calls }
-    }
-
-    fn untold(&mut self, client: u64, place: &Place) {
-        self.0.untold(client, place);
-    }
-
-    fn connections(&self) -> Vec<FarConnection> {
-        let far = |guardian::Crossing { client, port, peer, bytes }| FarConnection { client, port, peer, bytes };
-        self.0.crossings().into_iter().map(far).collect()
-    }
+    Ok(Box::new(guardian))
 }

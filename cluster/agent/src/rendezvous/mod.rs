@@ -15,18 +15,17 @@
 //! Test: `cargo test -p weft-agent rendezvous`; `cargo test -p weft-fabric --test streams` with real processes.
 
 mod datagrams;
-mod far;
 mod server;
 mod survey;
 #[allow(unsafe_code)]
 mod sys;
 mod table;
 
-pub use far::{FarConnection, Guardian, Mail, Turn};
 pub use survey::{Connection, Far, Process, Survey, survey};
 
 use std::io;
 use std::time::Duration;
+use weft_lanes::Guardian;
 use weft_wire::stream::packet::{COMMON_NAME, user_name};
 
 /// How long the rendezvous lives without anybody.

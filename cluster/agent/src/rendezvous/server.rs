@@ -1,15 +1,15 @@
 //! The loop of the rendezvous.
 
 use super::datagrams;
-use super::far::{Guardian, Mail, Turn};
 use super::sys::{self, Guest, Listener, Sent, Set};
-use super::table::{Client, End, Meeting, Table, Tuple};
+use super::table::{End, Meeting, Table, Tuple};
 use std::collections::HashMap;
 use std::fs::File;
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::fs::FileExt;
 use std::time::{Duration, Instant};
+use weft_lanes::{Client, Guardian, Mail, Turn};
 use weft_wire::stream::datagram::Peer;
 use weft_wire::stream::packet::{Answer, BYTES, Request, VERSION};
 use weft_wire::stream::{arena, page};

@@ -2,12 +2,10 @@
 
 use std::collections::{HashMap, VecDeque};
 use std::net::{IpAddr, SocketAddr};
+use weft_lanes::Client;
 use weft_wire::stream::arena::SLOTS;
 use weft_wire::stream::datagram::Peer;
 use weft_wire::stream::packet::Place;
-
-/// A process that is connected to us.
-pub type Client = u64;
 
 /// A connection as one end names it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

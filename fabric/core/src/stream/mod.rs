@@ -19,7 +19,6 @@ mod bells;
 mod client;
 pub(crate) mod connection;
 mod far;
-pub mod guardian;
 pub(crate) mod guards;
 mod looks;
 mod page;

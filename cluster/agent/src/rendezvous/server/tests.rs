@@ -5,10 +5,9 @@ use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::os::fd::RawFd;
 use std::sync::mpsc::{self, Receiver, Sender};
 use std::time::Duration;
+use weft_lanes::FarConnection;
 use weft_wire::stream::datagram::Peer;
 use weft_wire::stream::packet::Place;
-
-use super::super::far::FarConnection;
 
 const PLACE: Place = Place { arena: 77, slot: 3, side: 0, generation: 5 };
 const PATIENCE: Duration = Duration::from_secs(20);

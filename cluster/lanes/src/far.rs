@@ -1,11 +1,13 @@
 //! What serves the connections to other hosts, as the rendezvous sees it. Who starts the rendezvous brings it along.
 
-use super::table::Client;
 use std::net::SocketAddr;
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 use std::time::Duration;
 use weft_wire::stream::datagram::Peer;
 use weft_wire::stream::packet::{Answer, Place};
+
+/// A process, as the rendezvous numbers it.
+pub type Client = u64;
 
 /// What a process is to be told, in this order. Descriptors are the guardian's.
 #[derive(Debug)]

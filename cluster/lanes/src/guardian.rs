@@ -1,46 +1,20 @@
-//! The rendezvous' half of connections between hosts.
-//!
-//! It calls the rendezvous of other hosts about the ends that programs here have shown, proves the way by the lanes, tells
-//! the programs, and then looks after their connections while they do not: it repeats, acknowledges, and finishes what a
-//! program has left that closed or was killed. The kernel's end of a connection is held back until the other host knows
-//! everything.
-//!
-//! It runs in the rendezvous process only, in one thread. What is decided stands in [`meetings`] and [`stage`], pure; bytes
-//! are moved by `weft_device`'s gateways.
-//!
-//! What holds:
-//! - nothing without a valid tag is answered, and of what has one only what a program here has shown;
-//! - what is kept is bounded: ends for each process and in all, and each has its time;
-//! - nobody is waited for.
-//!
-//! When the rendezvous ends, nothing comes by the lanes of its host any more, and nobody would say so. So at each tick
-//! the guardian leaves a *beat* in the gateway. A process that waits for another host, asleep or not, looks about once
-//! a second whether it has changed. Where five looks in a row find the same one, the process resets all its connections
-//! that need the lane, and the kernel carries that to the other end.
-//!
-//! Test: `cargo test -p weft-fabric guardian`.
+//! The guardian: lanes on an interface, and the connections of this host's processes that go by them.
 
-pub mod key;
-mod meetings;
-mod seat;
-mod slots;
-mod stage;
-mod sys;
-
-use meetings::{Given, Meetings, Shown, Withdrawn};
-use seat::Seat;
+use crate::meetings::{Given, Meetings, Shown, Withdrawn};
+use crate::seat::Seat;
+use crate::sys::{self, Anchor};
+use crate::{Client, FarConnection, Guardian, Turn};
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
-use std::os::fd::{OwnedFd, RawFd};
+use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 use std::time::Duration;
-use sys::Anchor;
 use weft_device::kernel;
 use weft_device::xdp::{self, Lanes, Unusable};
 use weft_wire::link::mac::Key;
 use weft_wire::settings::XdpMode;
 use weft_wire::stream::datagram::Peer;
 use weft_wire::stream::meeting::{self, Call, Landing};
-use weft_wire::stream::packet::{Answer, Place};
+use weft_wire::stream::packet::Place;
 
 /// What there is to be served with.
 #[derive(Clone, Debug)]
@@ -72,33 +46,6 @@ fn kernel_refused(what: &'static str) -> impl FnOnce(io::Error) -> Refused {
     move |cause| Refused::Kernel { what, cause }
 }
 
-/// What a process is to be told, in this order; descriptors stay ours.
-#[derive(Debug)]
-pub struct Mail {
-    pub client: u64,
-    pub place: Place,
-    pub packets: Vec<(Answer, Option<RawFd>)>,
-}
-
-/// What is to be said after a turn.
-#[derive(Debug, Default)]
-pub struct Turn {
-    pub mails: Vec<Mail>,
-    /// Processes that do not see by themselves that a peer wants its bytes back: each is called by a signal.
-    pub calls: Vec<u64>,
-}
-
-/// A connection to another host, for people.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Crossing {
-    pub client: u64,
-    /// Of the end here, and the other end.
-    pub port: u16,
-    pub peer: Peer,
-    /// Sent by us and by the other host, by lane.
-    pub bytes: [u64; 2],
-}
-
 /// Between two ticks, where something is awaited.
 const TICK_NS: u64 = 5_000_000;
 /// And otherwise: a tick takes the core away from a program that polls, and keeps others from sleeping.
@@ -110,7 +57,8 @@ const MOST_ENDS: usize = 4096;
 /// Key of the port of meetings in the set; those of seats follow it.
 const MEETINGS: u64 = 0;
 
-pub struct Guardian {
+/// The guardian by lanes on an interface.
+pub struct LaneGuardian {
     key: Key,
     port: u16,
     /// The lanes' interface has these.
@@ -127,7 +75,7 @@ pub struct Guardian {
     said: Turn,
 }
 
-impl Guardian {
+impl LaneGuardian {
     /// Makes the lanes.
     ///
     /// # Errors
@@ -168,26 +116,26 @@ impl Guardian {
     pub fn note(&self) -> Option<&str> {
         self.lanes.note()
     }
+}
 
-    /// Readable when [`Self::turn`] has something to do.
-    pub fn descriptor(&self) -> RawFd {
+impl AsRawFd for LaneGuardian {
+    fn as_raw_fd(&self) -> RawFd {
         self.set.descriptor()
     }
+}
 
-    /// When it has something to do in any case.
-    pub fn until_turn(&self) -> Option<Duration> {
+impl Guardian for LaneGuardian {
+    fn until_turn(&self) -> Option<Duration> {
         let works = self.meetings.is_calling() || self.seats.iter().any(Seat::is_busy);
         works.then(|| Duration::from_nanos(self.tick_ns.saturating_sub(kernel::now())))
     }
 
-    /// Whether a connection between these addresses may go by a lane: it begins where the lanes are, and ends elsewhere.
-    pub fn leads(&self, local: SocketAddr, remote: SocketAddr) -> bool {
+    fn leads(&self, local: SocketAddr, remote: SocketAddr) -> bool {
         let (local, remote) = (local.ip().to_canonical(), remote.ip().to_canonical());
         self.addresses.contains(&local) && !remote.is_loopback() && UdpSocket::bind((remote, 0)).is_err()
     }
 
-    /// A process has shown its end of such a connection. False where that comes to nothing, and the anchor is let go.
-    pub fn offer(&mut self, client: u64, cookie: u64, anchor: OwnedFd, ends: [SocketAddr; 2]) -> bool {
+    fn offer(&mut self, client: Client, cookie: u64, anchor: OwnedFd, ends: [SocketAddr; 2]) {
         let now_ns = kernel::now();
         let shown = Shown { client, cookie, ends: ends.map(Peer::of) };
         let anchor = Anchor::new(anchor);
@@ -196,11 +144,9 @@ impl Guardian {
             self.hurry(now_ns);
             self.poll_calls(now_ns);
         }
-        kept
     }
 
-    /// A process closes what it has shown, and has not heard of.
-    pub fn withdraw(&mut self, client: u64, cookie: u64) {
+    fn withdraw(&mut self, client: Client, cookie: u64) {
         let now_ns = kernel::now();
         match self.meetings.withdraw(client, cookie) {
             Some(Withdrawn::Forgotten(given)) => self.drop_given(given),
@@ -212,8 +158,7 @@ impl Guardian {
         }
     }
 
-    /// Whether the arena of this name is one of ours; then the process has given the place back, if it is its own.
-    pub fn release(&mut self, client: u64, place: &Place) -> bool {
+    fn release(&mut self, client: Client, place: &Place) -> bool {
         let now_ns = kernel::now();
         let Some(seat) = self.seats.iter_mut().find(|seat| seat.is_named(place.arena)) else { return false };
         if seat.client() == Some(client) {
@@ -223,9 +168,7 @@ impl Guardian {
         true
     }
 
-    /// A process lives on that cannot be told anything any more. What it knows of goes on; true if there is any such
-    /// thing, and [`Self::leave`] will be said when it has ended.
-    pub fn fall_silent(&mut self, client: u64) -> bool {
+    fn fall_silent(&mut self, client: Client) -> bool {
         let now_ns = kernel::now();
         self.meetings.leave(client).into_iter().for_each(|given| self.drop_given(given));
         // It has one seat at most.
@@ -234,26 +177,23 @@ impl Guardian {
         goes_on
     }
 
-    /// A process has ended, in whatever way, or has become another program.
-    pub fn leave(&mut self, client: u64) {
+    fn leave(&mut self, client: Client) {
         let now_ns = kernel::now();
         self.meetings.leave(client).into_iter().for_each(|given| self.drop_given(given));
         self.seats_of(client).for_each(|seat| seat.end(now_ns));
         self.settle(now_ns);
     }
 
-    /// This mail has not been taken.
-    pub fn untold(&mut self, client: u64, place: &Place) {
+    fn untold(&mut self, client: Client, place: &Place) {
         let now_ns = kernel::now();
         self.seats_of(client).for_each(|seat| seat.untold(place, now_ns));
     }
 
-    pub fn crossings(&self) -> Vec<Crossing> {
+    fn connections(&self) -> Vec<FarConnection> {
         self.seats.iter().flat_map(Seat::crossings).collect()
     }
 
-    /// Takes what has come, and does what the time has come for. Answers what processes are to be told.
-    pub fn turn(&mut self) -> Turn {
+    fn turn(&mut self) -> Turn {
         let now_ns = kernel::now();
         for key in self.set.ready() {
             match key {
@@ -267,7 +207,9 @@ impl Guardian {
         self.settle(now_ns);
         std::mem::take(&mut self.said)
     }
+}
 
+impl LaneGuardian {
     fn seats_of(&mut self, client: u64) -> impl Iterator<Item = &mut Seat> {
         self.seats.iter_mut().filter(move |seat| seat.client() == Some(client))
     }

@@ -7,7 +7,7 @@ use super::meetings::{Ends, Met, Shown};
 use super::slots::Slots;
 use super::stage::{Act, Facts, Stage};
 use super::sys::Anchor;
-use super::{Crossing, Mail, Turn, sys};
+use super::{FarConnection, Mail, Turn, sys};
 use std::collections::HashMap;
 use std::fs::File;
 use std::io;
@@ -375,10 +375,10 @@ impl Seat {
     }
 
     /// What the program knows of, for people.
-    pub fn crossings(&self) -> Vec<Crossing> {
+    pub fn crossings(&self) -> Vec<FarConnection> {
         let Some(shared) = &self.shared else { return Vec::new() };
         let told = self.connections.iter().filter(|(_, connection)| !connection.stage.is_proving());
-        told.map(|(slot, connection)| Crossing {
+        told.map(|(slot, connection)| FarConnection {
             client: connection.shown.client,
             port: connection.shown.ends[0].port,
             peer: connection.shown.ends[1],
