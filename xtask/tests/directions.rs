@@ -5,12 +5,13 @@ use std::process::Command;
 use serde_json::Value;
 
 /// For every crate, all crates of ours that it may name, in words of the plan: wire <- protocol <- fabric <- collective <-
-/// interfaces, wire <- device <- (fabric, lanes), wire <- cluster <- (fabric, agent, cli), lanes <- agent. Nothing may name a crate
-/// that is absent here on the right-hand sides: tools, tests and xtask.
+/// interfaces, wire <- device <- (fabric, lanes), wire <- cluster <- (fabric, agent, cli), lanes <- agent, kernel <- (device, sockets, lanes,
+/// agent). Nothing may name a crate that is absent here on the right-hand sides: tools, tests and xtask.
 const ALLOWED: &[(&str, &[&str])] = &[
     ("weft-wire", &[]),
+    ("weft-kernel", &[]),
     ("weft-protocol", &["weft-wire"]),
-    ("weft-device", &["weft-wire"]),
+    ("weft-device", &["weft-wire", "weft-kernel"]),
     ("weft-cluster", &["weft-wire"]),
     ("weft-fabric", &["weft-wire", "weft-protocol", "weft-device", "weft-cluster"]),
     ("weft-collective", &["weft-fabric"]),
@@ -20,8 +21,8 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("weft-mpi-mpich", &["weft-mpi"]),
     ("weft-mpi-fortran", &[]),
     ("weft-sockets", &["weft-fabric"]),
-    ("weft-lanes", &["weft-wire", "weft-device"]),
-    ("weft-agent", &["weft-wire", "weft-cluster", "weft-lanes"]),
+    ("weft-lanes", &["weft-wire", "weft-kernel", "weft-device"]),
+    ("weft-agent", &["weft-wire", "weft-kernel", "weft-cluster", "weft-lanes"]),
     ("weft-bench", &["weft-wire", "weft-fabric"]),
     ("weft", &["weft-wire", "weft-cluster", "weft-fabric", "weft-lanes", "weft-agent", "weft-bench"]),
     ("weft-tests", &["weft-wire", "weft-cluster", "weft-device", "weft-fabric"]),

@@ -12,7 +12,7 @@ use crate::descriptors::{self, Here, OurHalf};
 use crate::keeper::{self, Keeper, Kept};
 use crate::link::{Message, Received};
 use crate::network::MakeLanes;
-use crate::relay::{Relay, output_stream};
+use crate::relay::{Place, Relay, output_stream};
 use crate::stage::Instead;
 use crate::{Destination, Job, JobId, LaunchError, Output, checksum, cores, libraries, network, sys};
 use std::collections::HashMap;
@@ -20,6 +20,7 @@ use std::ffi::OsStr;
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::Path;
 use weft_cluster::frame::{Channel, Frame, Frames, Hello, Start, Stream};
+use weft_kernel::EventLoop;
 use weft_wire::job_map::JobMap;
 use weft_wire::settings::{DeviceName, Settings};
 
@@ -35,12 +36,14 @@ pub fn serve(
     let instead = in_place_of.and_then(Instead::of);
     match greet().map(|relay| run(relay, segment, lanes, instead.as_ref())) {
         Ok(code) => code,
-        Err(error) => {
-            // Nobody listens to anything else yet.
-            eprintln!("weft agent: {error}");
-            1
-        }
+        Err(error) => fail(&error),
     }
+}
+
+/// Nobody listens to anything else then.
+fn fail(error: &dyn std::fmt::Display) -> i32 {
+    eprintln!("weft agent: {error}");
+    1
 }
 
 /// Takes standard input and output for the link, so that nothing else is read or written there, and says hello.
@@ -72,16 +75,17 @@ fn run(
     instead: Option<&Instead>,
 ) -> i32 {
     let mut branch = Branch::default();
-    let mut frame = wait_for_frame(&mut relay, &mut branch);
+    let mut interest = match Interest::new() {
+        Ok(interest) => interest,
+        Err(error) => return fail(&error),
+    };
+    let mut frame = wait_for_frame(&mut interest, &mut relay, &mut branch);
     if let Some(Frame::Launch { directory, commands }) = &frame {
         (branch, relay) = match Branch::start(relay, directory, commands) {
             Ok(started) => started,
-            Err(error) => {
-                eprintln!("weft agent: {error}");
-                return 1;
-            }
+            Err(error) => return fail(&error),
         };
-        frame = wait_for_frame(&mut relay, &mut branch);
+        frame = wait_for_frame(&mut interest, &mut relay, &mut branch);
     }
     let Some(Frame::Start(mut start)) = frame else { return 1 };
     if let Some(instead) = instead {
@@ -89,26 +93,33 @@ fn run(
     }
     let mut prepared = match Prepared::new(*start, segment) {
         Ok(prepared) => prepared,
-        Err(error) => return refuse(&mut relay, &mut branch, &error),
+        Err(error) => return refuse(&mut interest, &mut relay, &mut branch, &error),
     };
     relay.send(&Frame::Ready(prepared.ports.clone()));
-    let Some(Frame::Go(map)) = wait_for_frame(&mut relay, &mut branch) else { return 1 };
+    let Some(Frame::Go(map)) = wait_for_frame(&mut interest, &mut relay, &mut branch) else { return 1 };
     let (ours, keeper) = match prepared.connect(&map, lanes) {
         Ok(halves) => halves,
-        Err(error) => return refuse(&mut relay, &mut branch, &error),
+        Err(error) => return refuse(&mut interest, &mut relay, &mut branch, &error),
     };
     match keeper.start((ours, relay, branch)) {
         // The claims on cores stay, here and in the keeper, until both are gone.
-        Ok((kept, (ours, relay, branch))) => Agent::new(relay, kept, ours, branch).watch(),
-        Err(error) => {
-            eprintln!("weft agent: {error}");
-            1
-        }
+        Ok((kept, (ours, relay, branch))) => Agent::new(relay, kept, ours, branch).watch(interest),
+        Err(error) => fail(&error),
     }
 }
 
+/// Of whom an agent waits to hear.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Speaker {
+    Keeper,
+    Branch,
+    Relay(Place),
+}
+
+type Interest = EventLoop<Speaker>;
+
 /// The next frame of the launcher; nothing when it is gone.
-fn wait_for_frame(relay: &mut Relay, branch: &mut Branch) -> Option<Frame> {
+fn wait_for_frame(interest: &mut Interest, relay: &mut Relay, branch: &mut Branch) -> Option<Frame> {
     loop {
         if let Some(frame) = relay.poll_frame() {
             return Some(frame);
@@ -116,27 +127,29 @@ fn wait_for_frame(relay: &mut Relay, branch: &mut Branch) -> Option<Frame> {
         if relay.gone().is_some() {
             return None;
         }
-        let mut link = [libc::pollfd { fd: branch.fd(), events: libc::POLLIN, revents: 0 }];
-        wait(relay, &mut link);
-        if link[0].revents != 0 {
-            branch.handle(relay);
-        }
+        turn(interest, relay, branch);
     }
 }
 
-/// Waits for something to do, does what is the relay's, and leaves in `others` what was found on them.
-fn wait(relay: &mut Relay, others: &mut [libc::pollfd]) {
-    let places = relay.interest();
-    let own = places.iter().map(|(fd, events, _)| libc::pollfd { fd: *fd, events: *events, revents: 0 });
-    let mut fds: Vec<libc::pollfd> = others.iter().copied().chain(own).collect();
-    if let Err(error) = sys::poll(&mut fds, -1) {
-        return relay.break_off(&error.to_string());
+/// Waits for something to do, and does what is the relay's and the branch's. Answers whether there is something for others.
+fn turn(interest: &mut Interest, relay: &mut Relay, branch: &mut Branch) -> bool {
+    relay.interest().into_iter().for_each(|(fd, events, place)| interest.ask(fd, events, Speaker::Relay(place)));
+    if let Some(fd) = branch.fd() {
+        interest.ask(fd, libc::POLLIN, Speaker::Branch);
     }
-    let (found, own) = fds.split_at(others.len());
-    others.copy_from_slice(found);
-    for (fd, (_, _, place)) in own.iter().zip(places).filter(|(fd, _)| fd.revents != 0) {
-        relay.handle(place, fd.revents);
+    let found = interest.turn(None).unwrap_or_else(|error| {
+        relay.break_off(&error.to_string());
+        Vec::new()
+    });
+    let mut is_for_others = false;
+    for (token, events) in found {
+        match token {
+            Speaker::Keeper => is_for_others = true,
+            Speaker::Branch => branch.handle(relay),
+            Speaker::Relay(place) => relay.handle(place, events),
+        }
     }
+    is_for_others
 }
 
 /// Lets the ranks load the libraries beside us, and be our program.
@@ -158,9 +171,9 @@ fn lead_to_copies(start: &mut Start, instead: &Instead) {
 }
 
 /// Says why it cannot be, and stays until that has been heard.
-fn refuse(relay: &mut Relay, branch: &mut Branch, error: &LaunchError) -> i32 {
+fn refuse(interest: &mut Interest, relay: &mut Relay, branch: &mut Branch, error: &LaunchError) -> i32 {
     relay.send(&Frame::Refused { code: error.exit_code(), reason: error.to_string() });
-    while wait_for_frame(relay, branch).is_some() {}
+    while wait_for_frame(interest, relay, branch).is_some() {}
     1
 }
 
@@ -299,7 +312,7 @@ impl Agent {
         Self { relay, kept, branch, unsent: Vec::new(), over: false }
     }
 
-    fn watch(mut self) -> i32 {
+    fn watch(mut self, mut interest: Interest) -> i32 {
         loop {
             while let Some(frame) = self.relay.poll_frame() {
                 self.handle_frame(&frame);
@@ -309,15 +322,11 @@ impl Agent {
                 return self.leave();
             }
             let events = if self.unsent.is_empty() { libc::POLLIN } else { libc::POLLIN | libc::POLLOUT };
-            let fd = if self.over { -1 } else { self.kept.link.fd() };
-            let pollfd = |fd, events| libc::pollfd { fd, events, revents: 0 };
-            let mut links = [pollfd(fd, events), pollfd(self.branch.fd(), libc::POLLIN)];
-            wait(&mut self.relay, &mut links);
-            if links[0].revents != 0 {
-                self.handle_link();
+            if !self.over {
+                interest.ask(self.kept.link.fd(), events, Speaker::Keeper);
             }
-            if links[1].revents != 0 {
-                self.branch.handle(&mut self.relay);
+            if turn(&mut interest, &mut self.relay, &mut self.branch) {
+                self.handle_link();
             }
         }
     }

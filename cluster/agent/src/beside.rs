@@ -9,7 +9,7 @@
 #[allow(unsafe_code)]
 mod sys;
 
-use crate::sys::{Came, SignalSet, exit_now, kill, poll, read_signal_from};
+use crate::sys::{Came, SignalSet, exit_now, kill, read_signal_from};
 use std::fs::File;
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
@@ -97,8 +97,7 @@ struct Beside {
 impl Beside {
     fn serve(mut self) -> io::Result<End> {
         loop {
-            let mut readable = [libc::pollfd { fd: self.descriptor.as_raw_fd(), events: libc::POLLIN, revents: 0 }];
-            poll(&mut readable, -1)?;
+            weft_kernel::await_events(self.descriptor.as_raw_fd(), libc::POLLIN, None)?;
             let (came, shared) = self.take_signals();
             came.iter().filter(|came| shared & bit(came.signal) == 0).for_each(|came| self.pass_on(came));
             while let Some(status) = sys::change_of(self.child)? {

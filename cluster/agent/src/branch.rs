@@ -51,9 +51,9 @@ impl Branch {
         Ok((Self { kept: Some(kept) }, relay))
     }
 
-    /// What is to be polled; -1 when nothing is.
-    pub fn fd(&self) -> i32 {
-        self.kept.as_ref().map_or(-1, |kept| kept.link.fd())
+    /// What is to be read from, if anything is.
+    pub fn fd(&self) -> Option<i32> {
+        self.kept.as_ref().map(|kept| kept.link.fd())
     }
 
     /// Whether no command runs, and what they wrote has been passed on.

@@ -2,7 +2,7 @@
 //! all are ready. Until then nothing of the job runs anywhere, and whatever fails is one line that names its host.
 
 use crate::keeper::{Keeper, Kept, RankInput, Start as Command};
-use crate::link::{Link, Message, Received};
+use crate::link::{Message, Received};
 use crate::relay::{self, Place, Relay};
 use crate::signals::{self, Signals};
 use crate::stage::Stage;
@@ -15,6 +15,7 @@ use weft_cluster::frame::{Frame, Frames, GREETING_BYTES, Hello, MAGIC, PROTOCOL,
 use weft_cluster::hosts::parents;
 use weft_cluster::job::is_reserved;
 use weft_cluster::state::Exit;
+use weft_kernel::EventLoop;
 use weft_wire::job_map::{Host as MapHost, JobMap, MAX_ADDRESSES, Rank as MapRank};
 
 mod host;
@@ -50,7 +51,9 @@ pub fn gather(
     let stage =
         if hosts.stage { Some(Stage::new().map_err(LaunchError::system("reading this program"))?) } else { None };
     let (guard, list, tree) = start_commands(hosts, stage.as_ref(), signals, limits)?;
-    let mut round = Round { hosts: list, tree, guard, signals, deadline: None, patience: hosts.patience, stage };
+    let interest = EventLoop::new().map_err(LaunchError::system("epoll"))?;
+    let (deadline, patience) = (None, hosts.patience);
+    let mut round = Round { hosts: list, tree, guard, signals, interest, deadline, patience, stage };
     match round.all_ready(job, hosts, size) {
         Ok(()) => Ok(Gathered { guard: round.guard, hosts: round.hosts }),
         Err(error) => {
@@ -138,7 +141,7 @@ impl Guard {
                 Received::Message(Message::Over { .. }) | Received::Gone => break,
                 Received::Message(_) => {}
                 Received::NothingYet if left.is_zero() => break,
-                Received::NothingYet => wait_for(&link, left),
+                Received::NothingYet => _ = weft_kernel::await_events(link.fd(), libc::POLLIN, Some(left)),
             }
         }
         // The keeper ends everything when it finds us gone.
@@ -152,22 +155,12 @@ pub fn leave_time() -> Duration {
     LEAVE_TIME
 }
 
-fn wait_for(link: &Link, left: Duration) {
-    let mut fds = [libc::pollfd { fd: link.fd(), events: libc::POLLIN, revents: 0 }];
-    let _ = sys::poll(&mut fds, i32::try_from(left.as_millis() + 1).unwrap_or(i32::MAX));
-}
-
-/// What is polled while the hosts are gathered.
-#[derive(Clone, Copy)]
+/// What is waited for while the hosts are gathered.
+#[derive(Clone, Copy, PartialEq, Eq)]
 enum Token {
     Signal,
     Guard,
-    Error(usize),
-    /// Before the agent has greeted.
-    Greeting(usize),
-    /// There may be room for what is copied there.
-    Copy(usize),
-    Relay(usize, Place),
+    Host(usize, host::Source),
 }
 
 struct Round<'a> {
@@ -175,6 +168,7 @@ struct Round<'a> {
     tree: Tree,
     guard: Guard,
     signals: &'a Signals,
+    interest: EventLoop<Token>,
     deadline: Option<Instant>,
     patience: Option<Duration>,
     /// What a host gets that has asked for it.
@@ -313,39 +307,18 @@ impl Round<'_> {
     }
 
     fn wait_once(&mut self, now: Instant) -> Result<(), LaunchError> {
-        let mut fds = Vec::new();
-        let mut tokens = Vec::new();
-        let mut add = |fd: i32, events: i16, token: Token| {
-            fds.push(libc::pollfd { fd, events, revents: 0 });
-            tokens.push(token);
-        };
-        add(self.signals.fd(), libc::POLLIN, Token::Signal);
-        add(self.guard.kept.link.fd(), libc::POLLIN, Token::Guard);
-        for (number, host) in self.hosts.iter().enumerate() {
-            host.interest(|fd, events, place| {
-                add(
-                    fd,
-                    events,
-                    match place {
-                        host::Source::Error => Token::Error(number),
-                        host::Source::Greeting => Token::Greeting(number),
-                        host::Source::Copy => Token::Copy(number),
-                        host::Source::Relay(place) => Token::Relay(number, place),
-                    },
-                );
-            });
+        let Self { hosts, guard, interest, .. } = self;
+        interest.ask(self.signals.fd(), libc::POLLIN, Token::Signal);
+        interest.ask(guard.kept.link.fd(), libc::POLLIN, Token::Guard);
+        for (number, host) in hosts.iter().enumerate() {
+            host.interest(|fd, events, source| interest.ask(fd, events, Token::Host(number, source)));
         }
         let left = self.deadline.map(|at| at.saturating_duration_since(now));
-        let timeout = left.map_or(-1, |left| i32::try_from(left.as_millis() + 1).unwrap_or(i32::MAX));
-        sys::poll(&mut fds, timeout).map_err(LaunchError::system("poll"))?;
-        for (fd, token) in fds.iter().zip(tokens).filter(|(fd, _)| fd.revents != 0) {
+        for (token, found) in interest.turn(left).map_err(LaunchError::system("epoll"))? {
             match token {
                 Token::Signal => self.handle_signals()?,
                 Token::Guard => self.handle_guard()?,
-                Token::Error(number) => self.hosts[number].read_error(),
-                Token::Greeting(number) => self.hosts[number].read_greeting(),
-                Token::Copy(number) => self.hosts[number].copy(),
-                Token::Relay(number, place) => self.hosts[number].handle(place, fd.revents),
+                Token::Host(number, source) => self.hosts[number].handle(source, found),
             }
         }
         Ok(())

@@ -17,9 +17,12 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 use weft_cluster::placement::Core;
 use weft_cluster::state::Exit;
+use weft_kernel::{Set, await_events};
 
 /// Processes that cannot be killed (another user's, or stuck in the kernel) are waited for so long.
 const LAST_WAIT: Duration = Duration::from_secs(5);
+/// Between two looks at them.
+const LOOK: Duration = Duration::from_millis(50);
 
 /// One rank, ready to be started.
 pub struct Start {
@@ -135,10 +138,16 @@ impl Family {
 
     /// Returns when all ranks have ended, or the launcher wants the end or is gone.
     fn watch(&mut self, child_signals: &OwnedFd) {
+        let news = Set::new().and_then(|set| {
+            set.watch(self.link.fd(), libc::POLLIN, 0)?;
+            set.add(child_signals, 0).map(|()| set)
+        });
+        // Without a way to wait there is no job.
+        let Ok(news) = news else { return };
         // Who ended while another was being started made no signal.
         self.collect();
         while self.waiting > 0 {
-            wait_for_events(&[self.link.fd(), child_signals.as_raw_fd()], -1);
+            let _ = news.wait(None).map(Iterator::count);
             while sys::read_signal(child_signals).is_some() {}
             self.collect();
             if !self.obey() {
@@ -239,11 +248,6 @@ fn exit_of(status: i32) -> Exit {
     if libc::WIFSIGNALED(status) { Exit::Signal(libc::WTERMSIG(status)) } else { Exit::Code(libc::WEXITSTATUS(status)) }
 }
 
-fn wait_for_events(fds: &[i32], timeout_ms: i32) {
-    let mut fds: Vec<_> = fds.iter().map(|fd| libc::pollfd { fd: *fd, events: libc::POLLIN, revents: 0 }).collect();
-    let _ = sys::poll(&mut fds, timeout_ms);
-}
-
 /// Kills children until there are none: the children of the dead become ours and are next. Answers how many processes
 /// there were. `child_signals` is where `SIGCHLD` is read.
 pub fn kill_descendants(child_signals: &OwnedFd) -> usize {
@@ -264,7 +268,7 @@ pub fn kill_descendants(child_signals: &OwnedFd) -> usize {
         if begun.elapsed() > LAST_WAIT {
             return killed.len();
         }
-        wait_for_events(&[child_signals.as_raw_fd()], 50);
+        let _ = await_events(child_signals.as_raw_fd(), libc::POLLIN, Some(LOOK));
         while sys::read_signal(child_signals).is_some() {}
     }
 }

@@ -99,8 +99,7 @@ impl Link {
 
     /// Waits until the record is taken; a peer that is gone shows at the next [`Link::try_receive`].
     pub fn send(&self, message: Message) {
-        let mut fds = [libc::pollfd { fd: self.fd(), events: libc::POLLOUT, revents: 0 }];
-        while !self.try_send(message) && sys::poll(&mut fds, -1).is_ok() {}
+        while !self.try_send(message) && weft_kernel::await_events(self.fd(), libc::POLLOUT, None).is_ok() {}
     }
 
     /// Answers false when there is no room for the record now.

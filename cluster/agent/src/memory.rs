@@ -1,12 +1,12 @@
 //! Whether memory had run out when a process was killed: the kernel counts such kills in each control group, and names the
 //! process in its log, which not everybody may read.
 
-use crate::sys;
 use std::fs::{File, OpenOptions, read_link, read_to_string};
 use std::io::{ErrorKind, Read, Seek, SeekFrom};
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 /// The kernel's counter of processes of our control group that it killed for want of memory.
 #[derive(Debug)]
@@ -28,7 +28,7 @@ struct Log {
 }
 
 /// The log is written right behind the kill; so long a look waits for it.
-const PATIENCE_MS: i32 = 100;
+const PATIENCE: Duration = Duration::from_millis(100);
 /// More than a record of the log.
 const RECORD_BYTES: usize = 16 << 10;
 /// The first namespace of processes: the log has its numbers.
@@ -86,10 +86,9 @@ impl Log {
                 Ok(bytes) => self.victims.extend(String::from_utf8_lossy(&place[..bytes]).lines().filter_map(victim)),
                 Err(error) if error.kind() == ErrorKind::BrokenPipe => self.has_gaps = true,
                 Err(error) if error.kind() == ErrorKind::WouldBlock => {
-                    let mut readable = [libc::pollfd { fd: self.file.as_raw_fd(), events: libc::POLLIN, revents: 0 }];
-                    let _ = sys::poll(&mut readable, PATIENCE_MS);
-                    if readable[0].revents == 0 {
-                        return false;
+                    match weft_kernel::await_events(self.file.as_raw_fd(), libc::POLLIN, Some(PATIENCE)) {
+                        Ok(0) | Err(_) => return false,
+                        Ok(_) => {}
                     }
                 }
                 Err(_) => {

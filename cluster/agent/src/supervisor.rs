@@ -1,4 +1,4 @@
-//! The launcher's half: one poll loop over the keeper's link, or those to the agents, signals, PMI, output and input.
+//! The launcher's half: one loop over the keeper's link, or those to the agents, signals, PMI, output and input.
 
 use crate::descriptors::{self, Here, OurHalf, Source};
 use crate::gather::{self, Guard, Tail};
@@ -16,6 +16,7 @@ use std::time::{Duration, Instant};
 use weft_cluster::job;
 use weft_cluster::pmi::{Event, Server};
 use weft_cluster::state::{Decision, JobState};
+use weft_kernel::Timers;
 
 mod events;
 mod far;
@@ -64,14 +65,7 @@ struct Supervisor {
     peers: Vec<Peer>,
     streams: Vec<Stream>,
     half: Half,
-    /// When the job has taken too long.
-    deadline: Option<Instant>,
-    /// When the first failure is what we know, though it says itself that it follows from another.
-    cause_by: Option<Instant>,
-    /// When politeness ends.
-    force_at: Option<Instant>,
-    /// When agents that are still to end their ranks are given up.
-    give_up_at: Option<Instant>,
+    timers: Timers<Deadline>,
     interrupts: u32,
     /// Processes that had outlived the ranks, so far.
     leftovers: usize,
@@ -80,11 +74,20 @@ struct Supervisor {
     /// The user wants out now, with this code.
     leave: Option<i32>,
     /// Launchers of jobs that ranks have spawned.
-    spawned: Vec<spawned::Spawned>,
-    /// What they are started with.
-    spawn_arguments: Vec<String>,
-    /// The exit code of the first of them that has failed.
-    spawned_code: Option<i32>,
+    spawned: spawned::SpawnedJobs,
+}
+
+/// What is due at a time.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Deadline {
+    /// The job has taken too long.
+    Job,
+    /// The first failure is what we know, though it says itself that it follows from another.
+    Cause,
+    /// Politeness ends.
+    Force,
+    /// Agents that are still to end their ranks are given up.
+    GiveUp,
 }
 
 /// Where the ranks of one host are watched.
@@ -110,7 +113,7 @@ struct Half {
     pump: Option<Pump>,
 }
 
-/// What has been made ready before the poll loop begins.
+/// What has been made ready before the loop begins.
 struct Begun {
     watches: Vec<Watch>,
     guard: Option<Guard>,
@@ -129,7 +132,7 @@ pub fn run(mut job: Job) -> Result<i32, LaunchError> {
     let limits = descriptors::make_room(size)?;
     if let Some(hosts) = job.hosts.take() {
         let begun = far::begin(&job, &hosts, size, limits)?;
-        return Ok(Supervisor::new(&job, Some(&hosts), begun)?.supervise());
+        return Supervisor::new(&job, Some(&hosts), begun)?.supervise();
     }
     let (cores, claims) = cores::place(job.bind, size)?;
     let here = if job.network { network::here(&mut job, size)? } else { Here::all(size) };
@@ -146,7 +149,7 @@ pub fn run(mut job: Job) -> Result<i32, LaunchError> {
     let begun = Begun { watches, guard: None, signals, ours, hosts, places: vec![0; size], members };
     let code = Supervisor::new(&job, None, begun)?.supervise();
     drop(claims);
-    Ok(code)
+    code
 }
 
 /// The descriptor that the merged lines of a stream go to. It is open as long as the job is there.
@@ -172,6 +175,10 @@ impl Supervisor {
         if job.keep_going {
             state.keep_going();
         }
+        let mut timers = Timers::default();
+        if let Some(timeout) = job.timeout {
+            timers.start(Deadline::Job, now + timeout);
+        }
         Ok(Self {
             front: job.front.clone(),
             programs,
@@ -192,17 +199,12 @@ impl Supervisor {
                 sinks: [0, 1].map(|sink| Sink::new(sink_of(job, sink), Merger::new(size, job.output.tag))),
                 pump,
             },
-            deadline: job.timeout.map(|timeout| now + timeout),
-            cause_by: None,
-            force_at: None,
-            give_up_at: None,
+            timers,
             interrupts: 0,
             leftovers: 0,
             reported: 0,
             leave: None,
-            spawned: Vec::new(),
-            spawn_arguments: spawned::arguments(job, on),
-            spawned_code: None,
+            spawned: spawned::SpawnedJobs::new(job, on),
         })
     }
 
@@ -211,53 +213,48 @@ impl Supervisor {
         self.watches.iter().all(|watch| watch.over)
     }
 
-    fn supervise(mut self) -> i32 {
-        let mut interest = events::Interest::default();
+    fn supervise(mut self) -> Result<i32, LaunchError> {
+        let mut interest = events::Interest::new().map_err(LaunchError::system("epoll"))?;
         // Agents may have spoken before this loop began.
         (0..self.watches.len()).for_each(|watch| self.handle_frames(watch));
         while !self.is_finished() {
-            interest.collect(&self);
-            if let Err(error) = sys::poll(&mut interest.fds, self.poll_timeout_ms()) {
-                self.break_down(&format!("poll: {error}"));
-            }
-            for (token, found) in interest.ready() {
-                self.handle(token, found);
+            self.ask(&mut interest);
+            match interest.turn(self.until_turn()) {
+                Ok(found) => found.into_iter().for_each(|(token, found)| self.handle(token, found)),
+                Err(error) => self.break_down(&format!("epoll: {error}")),
             }
             self.handle_time();
         }
-        self.finish()
+        Ok(self.finish())
     }
 
     fn is_finished(&self) -> bool {
         let written = !self.half.sinks.iter().any(|sink| sink.has_work());
-        self.leave.is_some() || (self.is_over() && self.streams.is_empty() && written && self.spawned.is_empty())
+        self.leave.is_some() || (self.is_over() && self.streams.is_empty() && written && self.spawned.live.is_empty())
     }
 
     fn finish(mut self) -> i32 {
         self.part();
         self.report();
         let code = match self.state.exit_code() {
-            0 => self.spawned_code.unwrap_or(0),
+            0 => self.spawned.code.unwrap_or(0),
             code => code,
         };
         self.leave.unwrap_or(code)
     }
 
-    /// What the poll may wait: until the next of our times.
-    fn poll_timeout_ms(&self) -> i32 {
+    /// How long a turn may wait: until the next of our times.
+    fn until_turn(&self) -> Option<Duration> {
         let has_unsent = |watch: &Watch| matches!(&watch.way, Way::Near { unsent, .. } if !unsent.is_empty());
         if self.watches.iter().any(has_unsent) {
-            return 1;
+            return Some(Duration::from_millis(1));
         }
         let now = Instant::now();
         let left = |at: Instant| at.saturating_duration_since(now);
         let pump = self.half.pump.as_ref();
         let foreground = pump.is_some_and(|pump| pump.waits_for_foreground()).then_some(FOREGROUND_CHECK);
         let silence = self.streams.iter().filter(|stream| self.is_watched(stream)).map(|s| left(s.heard + SILENCE));
-        let own = [self.deadline, self.cause_by, self.force_at, self.give_up_at].map(|at| at.map(left));
-        let next = own.into_iter().chain([foreground]).flatten().chain(silence).min();
-        // Rounded up: to wake up a little late is better than to spin through the last millisecond.
-        next.map_or(-1, |left| i32::try_from(left.as_millis() + 1).unwrap_or(i32::MAX))
+        [self.timers.next().map(left), foreground].into_iter().flatten().chain(silence).min()
     }
 
     /// Whether the stream's silence means something: others wait for its long line, or it may have put a question.
@@ -269,27 +266,8 @@ impl Supervisor {
 
     fn handle_time(&mut self) {
         let now = Instant::now();
-        if self.deadline.is_some_and(|at| at <= now) {
-            self.deadline = None;
-            let limit = self.timeout.map(|limit| format!("{} s", limit.as_secs_f64())).unwrap_or_default();
-            let decision = self.state.handle_timeout(&limit);
-            self.obey(decision);
-            if self.is_over() {
-                // Only what the ranks have spawned still runs.
-                self.spawned_code.get_or_insert(weft_cluster::state::EXIT_TIMEOUT);
-                self.end_ranks();
-            }
-        }
-        if self.cause_by.take_if(|at| *at <= now).is_some() {
-            let decision = self.state.handle_no_cause();
-            self.obey(decision);
-        }
-        if self.force_at.is_some_and(|at| at <= now) {
-            self.end_by_force();
-        }
-        if self.give_up_at.is_some_and(|at| at <= now) {
-            self.give_up_at = None;
-            self.give_up();
+        while let Some(timer) = self.timers.take_due(now) {
+            self.handle_timer(timer);
         }
         for at in 0..self.streams.len() {
             if self.is_watched(&self.streams[at]) && self.streams[at].heard + SILENCE <= now {
@@ -308,6 +286,27 @@ impl Supervisor {
         }
     }
 
+    fn handle_timer(&mut self, timer: Deadline) {
+        match timer {
+            Deadline::Job => {
+                let limit = self.timeout.map(|limit| format!("{} s", limit.as_secs_f64())).unwrap_or_default();
+                let decision = self.state.handle_timeout(&limit);
+                self.obey(decision);
+                if self.is_over() {
+                    // Only what the ranks have spawned still runs.
+                    self.spawned.code.get_or_insert(weft_cluster::state::EXIT_TIMEOUT);
+                    self.end_ranks();
+                }
+            }
+            Deadline::Cause => {
+                let decision = self.state.handle_no_cause();
+                self.obey(decision);
+            }
+            Deadline::Force => self.end_by_force(),
+            Deadline::GiveUp => self.give_up(),
+        }
+    }
+
     /// To all who watch ranks.
     fn tell(&mut self, message: Message) {
         self.watches.iter_mut().for_each(|watch| watch.tell(message));
@@ -317,7 +316,7 @@ impl Supervisor {
     fn obey(&mut self, decision: Decision) {
         match decision {
             Decision::Continue => {}
-            Decision::AwaitCause => _ = self.cause_by.get_or_insert(Instant::now() + GRACE),
+            Decision::AwaitCause => self.timers.start(Deadline::Cause, Instant::now() + GRACE),
             Decision::EndOthers => {
                 self.report();
                 self.end_ranks();
@@ -336,15 +335,15 @@ impl Supervisor {
         self.tell(Message::Signal { signal: libc::SIGTERM });
         // A stopped rank acts on the first signal only when it runs again.
         self.tell(Message::Signal { signal: libc::SIGCONT });
-        [libc::SIGTERM, libc::SIGCONT].into_iter().for_each(|signal| self.signal_spawned(signal));
-        self.force_at.get_or_insert(Instant::now() + GRACE);
+        [libc::SIGTERM, libc::SIGCONT].into_iter().for_each(|signal| self.spawned.signal(signal));
+        self.timers.start(Deadline::Force, Instant::now() + GRACE);
     }
 
     fn end_by_force(&mut self) {
-        self.force_at = None;
+        self.timers.stop(Deadline::Force);
         self.tell(Message::Kill);
-        self.signal_spawned(libc::SIGKILL);
-        self.give_up_at.get_or_insert(Instant::now() + GIVE_UP);
+        self.spawned.signal(libc::SIGKILL);
+        self.timers.start(Deadline::GiveUp, Instant::now() + GIVE_UP);
     }
 
     fn break_down(&mut self, reason: &str) {

@@ -10,6 +10,7 @@ use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 use std::time::Duration;
 use weft_device::kernel;
 use weft_device::xdp::{self, Lanes, Unusable};
+use weft_kernel::Set;
 use weft_wire::link::mac::Key;
 use weft_wire::settings::XdpMode;
 use weft_wire::stream::datagram::Peer;
@@ -68,7 +69,7 @@ pub struct LaneGuardian {
     lanes: Lanes,
     seats: Vec<Seat>,
     meetings: Meetings<Anchor>,
-    set: sys::Set,
+    set: Set,
     /// By seat: whether its socket is watched, and its receiver.
     watched: Vec<[bool; 2]>,
     tick_ns: u64,
@@ -94,7 +95,7 @@ impl LaneGuardian {
             let Some(ends) = lanes.take_sockets(number) else { break };
             seats.push(Seat::new(number as u32, socket, ends).map_err(kernel_refused("asking for a port"))?);
         }
-        let set = sys::Set::new().map_err(kernel_refused("making an epoll set"))?;
+        let set = Set::new().map_err(kernel_refused("making an epoll set"))?;
         set.add(&socket, MEETINGS).map_err(kernel_refused("watching a socket"))?;
         Ok(Self {
             key: plan.key,
@@ -120,7 +121,7 @@ impl LaneGuardian {
 
 impl AsRawFd for LaneGuardian {
     fn as_raw_fd(&self) -> RawFd {
-        self.set.descriptor()
+        self.set.as_raw_fd()
     }
 }
 
@@ -195,7 +196,7 @@ impl Guardian for LaneGuardian {
 
     fn turn(&mut self) -> Turn {
         let now_ns = kernel::now();
-        for key in self.set.ready() {
+        for (key, _) in self.set.wait(Some(Duration::ZERO)).into_iter().flatten() {
             match key {
                 MEETINGS => self.take_calls(now_ns),
                 key => self.take_from(key - 1),

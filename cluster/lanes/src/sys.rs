@@ -1,14 +1,9 @@
 //! What the guardian asks of the kernel beside sockets of the standard library.
 
-use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 use weft_device::kernel;
 use weft_device::shm::stream::Arena;
 use weft_wire::stream::meeting::{NONCE_BYTES, Nonce};
-
-fn check(result: i32) -> io::Result<i32> {
-    if result < 0 { Err(io::Error::last_os_error()) } else { Ok(result) }
-}
 
 /// Takes a new descriptor of the device's for ours.
 pub fn own(descriptor: RawFd) -> OwnedFd {
@@ -56,42 +51,6 @@ impl Drop for Anchor {
         if linger.l_onoff != 0 && linger.l_linger != 0 {
             self.set_linger(libc::linger { l_onoff: 0, l_linger: 0 });
         }
-    }
-}
-
-/// Descriptors to be watched, as one.
-pub struct Set(OwnedFd);
-
-impl Set {
-    pub fn new() -> io::Result<Self> {
-        // SAFETY: numbers only; the descriptor is new.
-        Ok(Self(own(check(unsafe { libc::epoll_create1(libc::EPOLL_CLOEXEC) })?)))
-    }
-
-    pub fn descriptor(&self) -> RawFd {
-        self.0.as_raw_fd()
-    }
-
-    pub fn add(&self, descriptor: &impl AsRawFd, key: u64) -> io::Result<()> {
-        self.control(libc::EPOLL_CTL_ADD, descriptor.as_raw_fd(), key)
-    }
-
-    pub fn remove(&self, descriptor: &impl AsRawFd) {
-        let _ = self.control(libc::EPOLL_CTL_DEL, descriptor.as_raw_fd(), 0);
-    }
-
-    fn control(&self, operation: i32, descriptor: RawFd, key: u64) -> io::Result<()> {
-        let mut event = libc::epoll_event { events: libc::EPOLLIN as u32, u64: key };
-        // SAFETY: the event lives across the call.
-        check(unsafe { libc::epoll_ctl(self.descriptor(), operation, descriptor, &mut event) }).map(drop)
-    }
-
-    /// The keys of what is readable now.
-    pub fn ready(&self) -> Vec<u64> {
-        let mut events = [libc::epoll_event { events: 0, u64: 0 }; 64];
-        // SAFETY: a valid place for so many events.
-        let found = unsafe { libc::epoll_wait(self.descriptor(), events.as_mut_ptr(), events.len() as i32, 0) };
-        events[..found.max(0) as usize].iter().map(|event| event.u64).collect()
     }
 }
 

@@ -4,96 +4,10 @@
 //! These do not, touch neither `errno` nor any lock, and answer what the kernel answers.
 
 use std::io;
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd, IntoRawFd, OwnedFd, RawFd};
+use std::os::fd::RawFd;
 
-/// One system call. Answers what the kernel does: a result, or a negative error number.
-///
-/// # Safety
-/// What the call does to memory must be sound.
-#[inline]
-pub unsafe fn call(number: libc::c_long, arguments: [usize; 6]) -> isize {
-    let [a, b, c, d, e, f] = arguments;
-    let answer: isize;
-    #[cfg(target_arch = "x86_64")]
-    // SAFETY: the kernel's calling convention; it changes rcx, r11 and rax only. The caller answers for memory.
-    unsafe {
-        std::arch::asm!("syscall", inlateout("rax") number as isize => answer, in("rdi") a, in("rsi") b, in("rdx") c,
-            in("r10") d, in("r8") e, in("r9") f, lateout("rcx") _, lateout("r11") _, options(nostack));
-    }
-    #[cfg(target_arch = "aarch64")]
-    // SAFETY: the kernel's calling convention. The caller answers for memory.
-    unsafe {
-        std::arch::asm!("svc 0", in("x8") number, inlateout("x0") a as isize => answer, in("x1") b, in("x2") c,
-            in("x3") d, in("x4") e, in("x5") f, options(nostack));
-    }
-    answer
-}
-
-fn check(answer: isize) -> io::Result<usize> {
-    if answer < 0 { Err(io::Error::from_raw_os_error(-answer as i32)) } else { Ok(answer as usize) }
-}
-
-/// A call whose arguments are numbers or point at what the caller lends for its length.
-///
-/// # Safety
-/// As [`call`].
-pub(crate) unsafe fn checked(number: libc::c_long, arguments: [usize; 6]) -> io::Result<usize> {
-    // SAFETY: the caller's.
-    check(unsafe { call(number, arguments) })
-}
-
-pub fn close(descriptor: RawFd) {
-    // SAFETY: no memory; whether the number is ours is the caller's business.
-    let _ = unsafe { call(libc::SYS_close, [descriptor as usize, 0, 0, 0, 0, 0]) };
-}
-
-/// A descriptor of ours, which is closed by the kernel's call and not by the C library's.
-pub struct Descriptor(RawFd);
-
-impl Descriptor {
-    /// The number is ours alone from now on.
-    pub fn own(number: RawFd) -> Self {
-        Self(number)
-    }
-
-    /// Open for as long as the process lives.
-    pub fn leave_open(&mut self) {
-        self.0 = -1;
-    }
-}
-
-impl From<OwnedFd> for Descriptor {
-    fn from(owned: OwnedFd) -> Self {
-        Self(owned.into_raw_fd())
-    }
-}
-
-impl IntoRawFd for Descriptor {
-    fn into_raw_fd(mut self) -> RawFd {
-        std::mem::replace(&mut self.0, -1)
-    }
-}
-
-impl AsRawFd for Descriptor {
-    fn as_raw_fd(&self) -> RawFd {
-        self.0
-    }
-}
-
-impl AsFd for Descriptor {
-    fn as_fd(&self) -> BorrowedFd<'_> {
-        // SAFETY: ours, and open as long as `self` is.
-        unsafe { BorrowedFd::borrow_raw(self.0) }
-    }
-}
-
-impl Drop for Descriptor {
-    fn drop(&mut self) {
-        if self.0 >= 0 {
-            close(self.0);
-        }
-    }
-}
+pub(crate) use weft_kernel::checked;
+pub use weft_kernel::{Descriptor, call, close};
 
 pub fn thread() -> u32 {
     // SAFETY: asks a number.

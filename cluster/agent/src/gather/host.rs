@@ -65,7 +65,8 @@ struct Copying {
     is_open: bool,
 }
 
-/// What of a host is polled.
+/// What of a host is waited for.
+#[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Source {
     Error,
     Greeting,
@@ -152,18 +153,18 @@ impl Host {
         }
     }
 
-    pub fn handle(&mut self, place: Place, found: i16) {
-        if let Side::Framed(relay) = &mut self.link {
-            relay.handle(place, found);
+    pub fn handle(&mut self, source: Source, found: i16) {
+        match (source, &mut self.link) {
+            (Source::Error, _) => self.error.read(),
+            (Source::Greeting, _) => self.read_greeting(),
+            (Source::Copy, _) => self.copy(),
+            (Source::Relay(place), Side::Framed(relay)) => relay.handle(place, found),
+            (Source::Relay(_), _) => {}
         }
     }
 
-    pub fn read_error(&mut self) {
-        self.error.read();
-    }
-
     /// Reads no more than a greeting: what follows it is for the relay. What is no greeting is read to be shown.
-    pub fn read_greeting(&mut self) {
+    fn read_greeting(&mut self) {
         let (Side::Raw { output, .. }, Progress::Silent(seen)) = (&mut self.link, &mut self.progress) else { return };
         let Some(open) = output else { return };
         let most =
@@ -177,7 +178,7 @@ impl Host {
     }
 
     /// Writes on what it has asked for.
-    pub fn copy(&mut self) {
+    fn copy(&mut self) {
         if let (Side::Raw { input, .. }, Some(parcel)) = (&self.link, &mut self.copying.parcel) {
             self.copying.is_open = parcel.write(input.as_raw_fd());
         }
@@ -400,7 +401,7 @@ mod tests {
     fn look(host: &mut Host) {
         match &host.link {
             Side::Raw { .. } => host.read_greeting(),
-            _ => host.handle(Place::Incoming, libc::POLLIN),
+            _ => host.handle(Source::Relay(Place::Incoming), libc::POLLIN),
         }
         host.advance(None).unwrap();
     }

@@ -1,6 +1,8 @@
 use super::*;
 use std::io::{Read, Write, pipe};
 use std::os::unix::net::UnixStream;
+use std::time::Duration;
+use weft_kernel::EventLoop;
 
 const OUTPUT: Channel = Channel { member: 0, stream: Stream::Output };
 const PMI: Channel = Channel { member: 0, stream: Stream::Pmi };
@@ -19,15 +21,13 @@ fn joined() -> [Relay; 2] {
 
 /// Lets both do what they can until neither can do any more.
 fn turn(relays: &mut [Relay]) {
+    let mut interest = EventLoop::new().unwrap();
     loop {
         let mut moved = false;
-        for relay in &mut *relays {
-            let places = relay.interest();
-            let mut fds: Vec<_> =
-                places.iter().map(|(fd, events, _)| libc::pollfd { fd: *fd, events: *events, revents: 0 }).collect();
-            sys::poll(&mut fds, 0).unwrap();
-            for (fd, (.., place)) in fds.iter().zip(places).filter(|(fd, _)| fd.revents != 0) {
-                relay.handle(place, fd.revents);
+        for (number, relay) in relays.iter_mut().enumerate() {
+            relay.interest().into_iter().for_each(|(fd, events, place)| interest.ask(fd, events, (number, place)));
+            for ((_, place), found) in interest.turn(Some(Duration::ZERO)).unwrap() {
+                relay.handle(place, found);
                 moved = true;
             }
         }

@@ -1,7 +1,7 @@
 //! The loop of the rendezvous.
 
 use super::datagrams;
-use super::sys::{self, Guest, Listener, Sent, Set};
+use super::sys::{self, Guest, Listener, Sent};
 use super::table::{End, Meeting, Table, Tuple};
 use std::collections::HashMap;
 use std::fs::File;
@@ -9,6 +9,7 @@ use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::fs::FileExt;
 use std::time::{Duration, Instant};
+use weft_kernel::Set;
 use weft_lanes::{Client, Guardian, Mail, Turn};
 use weft_wire::stream::datagram::Peer;
 use weft_wire::stream::packet::{Answer, BYTES, Request, VERSION};
@@ -142,7 +143,7 @@ impl Server {
             let mut is_due = turn.is_some_and(|turn| turn.is_zero());
             let silence = (!self.silent.is_empty()).then_some(SILENCE);
             let limit = [turn, silence].into_iter().flatten().fold(limit, Duration::min);
-            for key in self.set.wait(limit)? {
+            for (key, _) in self.set.wait(Some(limit))? {
                 if key == GUARDIAN {
                     is_due = true;
                 } else {

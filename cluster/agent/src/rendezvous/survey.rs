@@ -3,6 +3,7 @@
 use super::sys;
 use std::io;
 use std::net::SocketAddr;
+use std::os::fd::AsRawFd;
 use std::time::{Duration, Instant};
 use weft_wire::stream::packet::{Answer, BYTES, Request};
 use weft_wire::stream::page;
@@ -60,8 +61,6 @@ pub struct Survey {
 pub fn survey() -> io::Result<Survey> {
     let socket = sys::connect()?;
     sys::send(&socket, &Request::Survey.pack(), None)?;
-    let set = sys::Set::new()?;
-    set.add(&socket, 0)?;
     let end = Instant::now() + PATIENCE;
     let mut found = Survey::default();
     loop {
@@ -75,9 +74,10 @@ pub fn survey() -> io::Result<Survey> {
             }
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
                 let rest = end.saturating_duration_since(Instant::now());
-                if rest.is_zero() || (set.wait(rest)?.is_empty() && Instant::now() >= end) {
+                if rest.is_zero() {
                     return Err(io::ErrorKind::TimedOut.into());
                 }
+                weft_kernel::await_events(socket.as_raw_fd(), libc::POLLIN, Some(rest))?;
             }
             Err(error) => return Err(error),
         }

@@ -5,7 +5,6 @@ use std::io;
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 use std::os::unix::fs::FileExt;
-use std::time::Duration;
 use weft_wire::stream::packet::{COMMON_NAME, user_name};
 use weft_wire::stream::{arena, page};
 
@@ -485,43 +484,6 @@ pub fn raise_limit() -> usize {
         }
     }
     usize::try_from(limit.rlim_cur).unwrap_or(usize::MAX)
-}
-
-/// A set of descriptors to wait for.
-pub struct Set(OwnedFd);
-
-impl Set {
-    pub fn new() -> io::Result<Self> {
-        // SAFETY: a new descriptor that nobody else owns.
-        Ok(Self(unsafe { OwnedFd::from_raw_fd(check(libc::epoll_create1(libc::EPOLL_CLOEXEC))?) }))
-    }
-
-    pub fn add(&self, descriptor: &(impl AsRawFd + ?Sized), key: u64) -> io::Result<()> {
-        let mut event = libc::epoll_event { events: libc::EPOLLIN as u32, u64: key };
-        let (set, added) = (self.0.as_raw_fd(), descriptor.as_raw_fd());
-        // SAFETY: a valid event.
-        check(unsafe { libc::epoll_ctl(set, libc::EPOLL_CTL_ADD, added, &mut event) }).map(drop)
-    }
-
-    pub fn remove(&self, descriptor: &impl AsRawFd) {
-        // SAFETY: numbers only.
-        unsafe {
-            libc::epoll_ctl(self.0.as_raw_fd(), libc::EPOLL_CTL_DEL, descriptor.as_raw_fd(), std::ptr::null_mut())
-        };
-    }
-
-    /// The keys of what is ready, none after `limit`.
-    pub fn wait(&self, limit: Duration) -> io::Result<Vec<u64>> {
-        let mut events = [libc::epoll_event { events: 0, u64: 0 }; 64];
-        // Rounded up: who is early asks again and again until it is time.
-        let limit = i32::try_from(limit.as_nanos().div_ceil(1_000_000)).unwrap_or(i32::MAX);
-        // SAFETY: a valid place for so many events.
-        match unsafe { libc::epoll_wait(self.0.as_raw_fd(), events.as_mut_ptr(), events.len() as i32, limit) } {
-            ..0 if io::Error::last_os_error().kind() == io::ErrorKind::Interrupted => Ok(Vec::new()),
-            ..0 => Err(io::Error::last_os_error()),
-            found => Ok(events[..found as usize].iter().map(|event| event.u64).collect()),
-        }
-    }
 }
 
 /// Closes every descriptor above the standard ones but those in `keep`. Whatever else a detached process inherited, a

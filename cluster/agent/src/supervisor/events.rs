@@ -1,14 +1,15 @@
-//! What the poll loop waits for, and what it does when it comes.
+//! What the launcher's loop waits for, and what it does when it comes.
 
 use super::*;
 use crate::relay::Place;
 use libc::{POLLERR, POLLHUP, POLLIN, POLLNVAL, POLLOUT};
+use weft_kernel::EventLoop;
 
 /// Read from a rank's stream at once.
 const CHUNK_BYTES: usize = 64 * 1024;
 
-/// Who a polled descriptor belongs to.
-#[derive(Clone, Copy, Debug)]
+/// Whom a descriptor belongs to. None is opened while the loop runs but those of spawned jobs, which have numbers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Token {
     /// Of a watch near by.
     Keeper(usize),
@@ -25,90 +26,71 @@ pub enum Token {
     Input,
     InputPipe(i32),
     /// The launcher of a spawned job.
-    Spawned(i32),
+    Spawned(usize),
 }
 
-/// The descriptors of one poll, rebuilt for each: who is not to be read now is not in it.
-#[derive(Default)]
-pub struct Interest {
-    pub fds: Vec<libc::pollfd>,
-    tokens: Vec<Token>,
-}
+/// What one turn waits for: who is not to be read now is not in it.
+pub type Interest = EventLoop<Token>;
 
-impl Interest {
-    fn add(&mut self, fd: i32, events: i16, token: Token) {
-        self.fds.push(libc::pollfd { fd, events, revents: 0 });
-        self.tokens.push(token);
-    }
-
-    pub(super) fn collect(&mut self, of: &Supervisor) {
-        self.fds.clear();
-        self.tokens.clear();
-        for (number, watch) in of.watches.iter().enumerate() {
+impl Supervisor {
+    pub(super) fn ask(&self, interest: &mut Interest) {
+        for (number, watch) in self.watches.iter().enumerate() {
             match &watch.way {
                 Way::Far { relay, .. } if watch.over && relay.carries() => {
                     for (fd, events, place) in relay.interest() {
-                        self.add(fd, events, Token::Relay(number, place));
+                        interest.ask(fd, events, Token::Relay(number, place));
                     }
                 }
                 _ if watch.over => {}
-                Way::Near { kept, .. } => self.add(kept.link.fd(), POLLIN, Token::Keeper(number)),
+                Way::Near { kept, .. } => interest.ask(kept.link.fd(), POLLIN, Token::Keeper(number)),
                 Way::Far { relay, error, .. } => {
                     if let Some(fd) = error.fd() {
-                        self.add(fd, POLLIN, Token::Error(number));
+                        interest.ask(fd, POLLIN, Token::Error(number));
                     }
                     for (fd, events, place) in relay.interest() {
-                        self.add(fd, events, Token::Relay(number, place));
+                        interest.ask(fd, events, Token::Relay(number, place));
                     }
                 }
             }
         }
-        if let Some(guard) = of.guard.as_ref().filter(|_| !of.is_over()) {
-            self.add(guard.kept.link.fd(), POLLIN, Token::Guard);
+        if let Some(guard) = self.guard.as_ref().filter(|_| !self.is_over()) {
+            interest.ask(guard.kept.link.fd(), POLLIN, Token::Guard);
         }
-        self.add(of.signals.fd(), POLLIN, Token::Signal);
-        for spawned in &of.spawned {
-            self.add(spawned.fd(), POLLIN, Token::Spawned(spawned.fd()));
+        interest.ask(self.signals.fd(), POLLIN, Token::Signal);
+        for spawned in &self.spawned.live {
+            interest.ask(spawned.fd(), POLLIN, Token::Spawned(spawned.number));
         }
-        for (rank, peer) in of.peers.iter().enumerate() {
+        for (rank, peer) in self.peers.iter().enumerate() {
             if let Some(socket) = &peer.socket {
                 let read = if peer.queue.len() < PMI_QUEUE_BYTES { POLLIN } else { 0 };
                 let write = if peer.queue.is_empty() { 0 } else { POLLOUT };
-                self.add(socket.as_raw_fd(), read | write, Token::Pmi(rank));
+                interest.ask(socket.as_raw_fd(), read | write, Token::Pmi(rank));
             }
         }
-        for stream in &of.streams {
+        for stream in &self.streams {
             let Source { rank, sink, ref pipe } = stream.source;
-            if of.half.sinks[sink].merger.has_room(rank) {
-                self.add(pipe.as_raw_fd(), POLLIN, Token::Stream(pipe.as_raw_fd()));
+            if self.half.sinks[sink].merger.has_room(rank) {
+                interest.ask(pipe.as_raw_fd(), POLLIN, Token::Stream(pipe.as_raw_fd()));
             }
         }
-        for (number, sink) in of.half.sinks.iter().enumerate().filter(|(_, sink)| sink.has_work()) {
-            self.add(sink.fd(), POLLOUT, Token::Sink(number));
+        for (number, sink) in self.half.sinks.iter().enumerate().filter(|(_, sink)| sink.has_work()) {
+            interest.ask(sink.fd(), POLLOUT, Token::Sink(number));
         }
-        if let Some(pump) = &of.half.pump {
-            self.collect_pump(pump);
+        if let Some(pump) = &self.half.pump {
+            Self::ask_for_pump(pump, interest);
         }
     }
 
-    fn collect_pump(&mut self, pump: &crate::stdin::Pump) {
+    fn ask_for_pump(pump: &crate::stdin::Pump, interest: &mut Interest) {
         if pump.wants_input() {
-            self.add(pump.source(), POLLIN, Token::Input);
+            interest.ask(pump.source(), POLLIN, Token::Input);
         }
         for (pipe, wants) in pump.targets() {
             // Without events asked for, the end of the reader still shows.
-            self.add(pipe, if wants { POLLOUT } else { 0 }, Token::InputPipe(pipe));
+            interest.ask(pipe, if wants { POLLOUT } else { 0 }, Token::InputPipe(pipe));
         }
     }
 
-    /// What has come, with the events found.
-    pub fn ready(&self) -> Vec<(Token, i16)> {
-        let found = self.fds.iter().zip(&self.tokens).filter(|(fd, _)| fd.revents != 0);
-        found.map(|(fd, token)| (*token, fd.revents)).collect()
-    }
-}
-
-impl Supervisor {
     pub(super) fn handle(&mut self, token: Token, found: i16) {
         match token {
             Token::Keeper(watch) => self.handle_keeper(watch),
@@ -128,7 +110,7 @@ impl Supervisor {
             }
             Token::Stream(fd) => self.read_stream(fd, false),
             Token::Sink(number) => self.write_sink(number),
-            Token::Spawned(fd) => self.handle_spawned(fd),
+            Token::Spawned(number) => self.handle_spawned(number),
             Token::Input => self.pump(|pump| pump.handle_readable()),
             Token::InputPipe(pipe) if found & (POLLERR | POLLNVAL) != 0 => {
                 self.pump(|pump| pump.handle_reader_gone(pipe));
@@ -212,10 +194,8 @@ impl Supervisor {
             let processes = if self.leftovers == 1 { "process" } else { "processes" };
             say(&self.front, format_args!("{} {processes} left behind by the ranks ended", self.leftovers));
         }
-        self.give_up_at = None;
-        if self.spawned.is_empty() {
-            (self.force_at, self.deadline) = (None, None);
-        }
+        self.timers.stop(Deadline::GiveUp);
+        self.stop_timers_without_jobs();
         self.half.pump = None;
         self.half.sinks.iter_mut().for_each(|sink| sink.merger.handle_end_of_all());
     }
@@ -224,7 +204,7 @@ impl Supervisor {
         match signal {
             libc::SIGTSTP => {
                 self.tell(Message::Signal { signal });
-                self.signal_spawned(signal);
+                self.spawned.signal(signal);
                 signals::stop_here();
             }
             libc::SIGINT if self.is_over() => self.leave = Some(128 + signal),
@@ -232,7 +212,7 @@ impl Supervisor {
             libc::SIGTERM | libc::SIGHUP | libc::SIGQUIT if self.is_over() => self.leave = Some(128 + signal),
             _ => {
                 self.tell(Message::Signal { signal });
-                self.signal_spawned(signal);
+                self.spawned.signal(signal);
             }
         }
     }
@@ -242,7 +222,7 @@ impl Supervisor {
         self.interrupts += 1;
         if self.interrupts == 1 {
             self.tell(Message::Signal { signal: libc::SIGINT });
-            self.signal_spawned(libc::SIGINT);
+            self.spawned.signal(libc::SIGINT);
             return;
         }
         let _ = self.state.handle_insistence(libc::SIGINT);

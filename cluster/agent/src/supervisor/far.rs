@@ -6,7 +6,7 @@ use std::os::fd::OwnedFd;
 use weft_cluster::frame::{Channel, Frame, Stream as RankStream};
 
 /// Gathers the hosts and makes for every rank the pipes and the socket that it would have had here. The ranks start when
-/// the poll loop runs.
+/// the launcher's loop runs.
 pub fn begin(job: &Job, hosts: &Hosts, size: usize, limits: (u64, u64)) -> Result<Begun, LaunchError> {
     let signals = Signals::take().map_err(LaunchError::system("signals"))?;
     let gather::Gathered { guard, hosts: gathered } = gather::gather(job, hosts, size, &signals, limits)?;

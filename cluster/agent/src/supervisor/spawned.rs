@@ -6,8 +6,29 @@ use std::os::fd::{AsRawFd, OwnedFd};
 use std::process::{Command, Stdio};
 use weft_cluster::spawn::ORDER_VARIABLE;
 
-/// A launcher that we have started.
+/// The launchers that we have started.
+pub(super) struct SpawnedJobs {
+    pub live: Vec<Spawned>,
+    /// How many there have been.
+    count: usize,
+    arguments: Vec<String>,
+    /// The exit code of the first of them that has failed.
+    pub code: Option<i32>,
+}
+
+impl SpawnedJobs {
+    pub fn new(job: &Job, hosts: Option<&Hosts>) -> Self {
+        Self { live: Vec::new(), count: 0, arguments: arguments(job, hosts), code: None }
+    }
+
+    pub fn signal(&self, signal: i32) {
+        self.live.iter().for_each(|spawned| _ = sys::kill(spawned.pid, signal));
+    }
+}
+
+/// One of them.
 pub(super) struct Spawned {
+    pub number: usize,
     pid: i32,
     /// Its end is the end of the launcher and of its keeper.
     life: UnixStream,
@@ -17,14 +38,10 @@ impl Spawned {
     pub fn fd(&self) -> i32 {
         self.life.as_raw_fd()
     }
-
-    fn signal(&self, signal: i32) {
-        let _ = sys::kill(self.pid, signal);
-    }
 }
 
 /// What launchers of spawned jobs are started with: on several hosts, the hosts.
-pub(super) fn arguments(job: &Job, hosts: Option<&Hosts>) -> Vec<String> {
+fn arguments(job: &Job, hosts: Option<&Hosts>) -> Vec<String> {
     let mut words = vec!["spawned".to_owned()];
     if let Some(hosts) = hosts {
         let slots = weft_cluster::job::RANKS_MAX;
@@ -46,12 +63,15 @@ impl Supervisor {
         let started = || -> std::io::Result<Spawned> {
             let (life, far) = UnixStream::pair()?;
             let mut command = Command::new(std::env::current_exe()?);
-            command.args(&self.spawn_arguments).env(ORDER_VARIABLE, door).stdin(Stdio::from(OwnedFd::from(far)));
+            command.args(&self.spawned.arguments).env(ORDER_VARIABLE, door).stdin(Stdio::from(OwnedFd::from(far)));
             let pid = sys::spawn(&mut command, sys::Apart::Group)? as i32;
-            Ok(Spawned { pid, life })
+            Ok(Spawned { number: self.spawned.count, pid, life })
         };
         match started() {
-            Ok(spawned) => self.spawned.push(spawned),
+            Ok(spawned) => {
+                self.spawned.count += 1;
+                self.spawned.live.push(spawned);
+            }
             Err(error) => {
                 say(&self.front, format_args!("a launcher for spawned processes cannot be started: {error}"));
             }
@@ -59,25 +79,29 @@ impl Supervisor {
     }
 
     /// A launcher has ended.
-    pub(super) fn handle_spawned(&mut self, fd: i32) {
-        let Some(at) = self.spawned.iter().position(|spawned| spawned.fd() == fd) else { return };
-        if !matches!(self.spawned[at].life.read(&mut [0]), Ok(0) | Err(_)) {
+    pub(super) fn handle_spawned(&mut self, number: usize) {
+        let live = &mut self.spawned.live;
+        let Some(at) = live.iter().position(|spawned| spawned.number == number) else { return };
+        if !matches!(live[at].life.read(&mut [0]), Ok(0) | Err(_)) {
             return;
         }
-        let spawned = self.spawned.swap_remove(at);
+        let spawned = live.swap_remove(at);
         let code = match sys::status_of(spawned.pid) {
             Ok(status) if libc::WIFEXITED(status) => libc::WEXITSTATUS(status),
             _ => 1,
         };
         if code != 0 {
-            self.spawned_code.get_or_insert(code);
+            self.spawned.code.get_or_insert(code);
         }
-        if self.is_over() && self.spawned.is_empty() {
-            (self.force_at, self.deadline) = (None, None);
+        if self.is_over() {
+            self.stop_timers_without_jobs();
         }
     }
 
-    pub(super) fn signal_spawned(&self, signal: i32) {
-        self.spawned.iter().for_each(|spawned| spawned.signal(signal));
+    pub(super) fn stop_timers_without_jobs(&mut self) {
+        if self.spawned.live.is_empty() {
+            self.timers.stop(Deadline::Force);
+            self.timers.stop(Deadline::Job);
+        }
     }
 }

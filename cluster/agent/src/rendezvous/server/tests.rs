@@ -149,8 +149,6 @@ fn offer(socket: &OwnedFd, shown: &TcpStream) -> u64 {
 
 /// The next packet, and whether a descriptor came with it.
 fn next(socket: &OwnedFd) -> (Option<Answer>, bool) {
-    let set = Set::new().expect("a set");
-    set.add(socket, 0).expect("watched");
     let end = Instant::now() + PATIENCE;
     while Instant::now() < end {
         let mut packet = [0; BYTES + 512];
@@ -158,7 +156,8 @@ fn next(socket: &OwnedFd) -> (Option<Answer>, bool) {
             let head = packet.first_chunk().expect("long enough");
             return (Answer::parse(head), descriptor.is_some());
         }
-        set.wait(Duration::from_millis(100)).expect("waited");
+        let limit = Some(Duration::from_millis(100));
+        weft_kernel::await_events(socket.as_raw_fd(), libc::POLLIN, limit).expect("waited");
     }
     panic!("nothing came");
 }
