@@ -12,7 +12,7 @@ pub(crate) mod from_groups;
 pub(crate) mod idup;
 
 use crate::attribute::Attributes;
-use crate::errhandler::Handler;
+use crate::errhandler::handler::Handler;
 use crate::error::{Class, Error, RANKS, Result};
 use crate::group::Group;
 use crate::info::Info;
@@ -60,8 +60,6 @@ pub struct Comm {
     pub session: Option<usize>,
     /// What collectives keep for each communicator.
     pub collective: crate::coll::CommState,
-    /// What point-to-point keeps for each communicator.
-    pub point: crate::point::CommState,
     /// What failures mean for it.
     pub failure: crate::failure::CommState,
     state: Mutex<State>,
@@ -88,6 +86,15 @@ pub struct Draft {
     pub errhandler: Arc<Handler>,
     pub info: Info,
     pub attributes: Attributes,
+}
+
+/// A communicator that is being made without anybody waiting for it.
+pub(crate) struct Coming {
+    /// Reserved for it.
+    pub handle: usize,
+    /// On which the members agree.
+    pub context: u32,
+    pub draft: Draft,
 }
 
 impl Draft {
@@ -118,7 +125,6 @@ impl Draft {
             topology,
             session,
             collective: Default::default(),
-            point: Default::default(),
             failure: Default::default(),
             state: Mutex::new(State { name, errhandler, info, attributes }),
             constructions: AtomicU32::new(0),

@@ -20,13 +20,9 @@ pub(crate) use spawn::greet_parent;
 
 use crate::error::Result;
 use crate::world::{WORLD, World};
-use std::time::Duration;
 use weft_fabric::Waiting;
 
-/// Sockets of doors wake nobody: who waits for one looks so often.
-pub(crate) const LOOK: Duration = Duration::from_millis(1);
-
-/// Waits for what comes through a door.
+/// Waits for what comes through a door, whose socket wakes nobody.
 fn attend<T>(call: &'static str, mut poll: impl FnMut(&mut World) -> Option<Result<T>>) -> Result<T> {
     WORLD.enter().attending += 1;
     let waiting = Waiting { call, peer: None, tag: None, context: crate::comm::MEETING };

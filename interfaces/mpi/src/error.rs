@@ -5,7 +5,7 @@ mod added;
 pub mod recent;
 mod tool;
 
-use crate::errhandler::Handler;
+use crate::errhandler::handler::Handler;
 use std::fmt::Display;
 use std::sync::Arc;
 
@@ -180,7 +180,7 @@ pub fn null_place(argument: &str) -> Error {
 /// give. Nothing is ever mapped there.
 #[inline]
 pub fn is_no_place<T>(at: *const T) -> bool {
-    at.addr() < crate::handle::FIRST_USER
+    at.addr() < crate::handle::kind::FIRST_USER
 }
 
 /// The error of such a pointer where a result must go.

@@ -5,70 +5,14 @@
 //! [`FIRST_USER`]; each table keeps those of its kind in fixed places. A handle that was freed does not match the
 //! generation of its slot any more and is refused (until the slot was used 128 times more).
 
+pub mod kind;
+
+pub use kind::{FIRST_USER, Kind};
+
 use crate::error::{Class, Error, Result};
-
-/// Codes below this one are predefined.
-pub const FIRST_USER: usize = 0x1000;
-
-const INDEX_BITS: u32 = 20;
-const INDEX_MASK: usize = (1 << INDEX_BITS) - 1;
-const GENERATION_BITS: u32 = 7;
-const KIND_SHIFT: u32 = INDEX_BITS + GENERATION_BITS;
-
-/// What a handle stands for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[repr(u8)]
-pub enum Kind {
-    Comm = 1,
-    Group,
-    Datatype,
-    Op,
-    Request,
-    Message,
-    Info,
-    Errhandler,
-    Win,
-    File,
-    Session,
-    Keyval,
-}
+use kind::{GENERATION_BITS, INDEX_BITS, INDEX_MASK, KIND_SHIFT};
 
 impl Kind {
-    /// The null handle, which is also the first code of the kind's predefined range.
-    pub const fn null(self) -> usize {
-        match self {
-            Self::Op => 0x20,
-            Self::Comm => 0x100,
-            Self::Group => 0x108,
-            Self::Win => 0x110,
-            Self::File => 0x118,
-            Self::Session => 0x120,
-            Self::Message => 0x128,
-            Self::Info => 0x130,
-            Self::Errhandler => 0x140,
-            Self::Request => 0x180,
-            Self::Datatype => 0x200,
-            Self::Keyval => 0,
-        }
-    }
-
-    pub const fn noun(self) -> &'static str {
-        match self {
-            Self::Op => "op",
-            Self::Comm => "comm",
-            Self::Group => "group",
-            Self::Win => "win",
-            Self::File => "file",
-            Self::Session => "session",
-            Self::Message => "message",
-            Self::Info => "info",
-            Self::Errhandler => "errhandler",
-            Self::Request => "request",
-            Self::Datatype => "datatype",
-            Self::Keyval => "keyval",
-        }
-    }
-
     const fn class(self) -> Class {
         match self {
             Self::Op => Class::Op,
@@ -83,11 +27,6 @@ impl Kind {
             Self::Datatype => Class::Type,
             Self::Keyval => Class::Keyval,
         }
-    }
-
-    /// Whether a handle of the program's own objects is of this kind.
-    pub const fn has(self, handle: usize) -> bool {
-        handle >> KIND_SHIFT == self as usize
     }
 
     /// The error for a handle that names no live object; `argument` is the parameter's name in the standard.

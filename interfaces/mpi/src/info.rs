@@ -5,6 +5,7 @@ pub mod abi;
 use crate::abi::{INFO_ENV, INFO_NULL};
 use crate::error::Result;
 use crate::handle::{Kind, Table};
+use crate::start::phase;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// Keys and values in the order in which the keys were first set.
@@ -74,11 +75,10 @@ pub fn host_name() -> String {
 /// How the process was started (MPI 5.0, section 11.2.1).
 pub fn environment() -> Info {
     let mut info = surroundings();
-    if crate::start::is_running() {
-        let size = crate::world::WORLD.enter().endpoint.world_size();
-        info.set("maxprocs", &size.to_string());
+    if phase::is_running() {
+        info.set("maxprocs", &phase::size().to_string());
     }
-    if let Some(level) = crate::start::abi::thread_level_name() {
+    if let Some(level) = phase::thread_level_name() {
         info.set("thread_level", level);
     }
     info

@@ -8,7 +8,7 @@
 pub mod abi;
 mod left;
 
-use crate::errhandler::Handler;
+use crate::errhandler::handler::Handler;
 use crate::error::{Class, Error, Result};
 use crate::group::Group;
 use crate::handle::{Kind, Table};

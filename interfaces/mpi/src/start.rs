@@ -9,31 +9,23 @@
 //! are there until `MPI_Finalize`. What is left of a session is freed when it ends (`session/left`).
 
 pub mod abi;
+pub mod phase;
+
+pub use phase::{abort, abort_with, end_process, is_running};
 
 use crate::abi::{COMM_SELF, COMM_WORLD, GROUP_EMPTY, THREAD_MULTIPLE};
 use crate::comm::{Draft, PREDEFINED};
 use crate::error::{Class, Error, Result};
 use crate::group::Group;
 use crate::world::{WORLD, World};
+use phase::{BEFORE, ENDED, PHASE, PROCESS, RANK, RUNNING, THREAD_LEVEL, USERS, has_world, is_copy};
 use std::io::Write;
-use std::sync::atomic::{AtomicI32, AtomicU8, AtomicU32, Ordering};
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::ThreadId;
 use weft_fabric::Endpoint;
 
-const BEFORE: u8 = 0;
-const RUNNING: u8 = 1;
-const ENDED: u8 = 2;
-
-/// Where the world is.
-static PHASE: AtomicU8 = AtomicU8::new(BEFORE);
-/// The world, while it is running, and the sessions. Changes under the lock of [`MEMBERSHIP`] only.
-static USERS: AtomicU32 = AtomicU32::new(0);
 static MEMBERSHIP: Mutex<Membership> = Mutex::new(Membership::Never);
-static THREAD_LEVEL: AtomicI32 = AtomicI32::new(0);
-static RANK: AtomicI32 = AtomicI32::new(-1);
-/// The process that joined the job; a forked copy of it has another number.
-static PROCESS: AtomicU32 = AtomicU32::new(0);
 static MAIN: std::sync::OnceLock<ThreadId> = std::sync::OnceLock::new();
 
 /// The process's place in the job.
@@ -51,17 +43,6 @@ enum Membership {
 
 fn membership() -> MutexGuard<'static, Membership> {
     MEMBERSHIP.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-/// Whether there are users: between `MPI_Init` and `MPI_Finalize`, and while there are sessions.
-#[inline]
-pub fn is_running() -> bool {
-    USERS.load(Ordering::Relaxed) != 0
-}
-
-/// The world is between `MPI_Init` and `MPI_Finalize`.
-fn has_world() -> bool {
-    PHASE.load(Ordering::Relaxed) == RUNNING
 }
 
 /// Ends the process when `call` is not allowed now.
@@ -82,16 +63,6 @@ fn not_running(call: &'static str) -> ! {
     abort_with(Class::Other as i32, &format!("{call} was called {when}"))
 }
 
-/// Prints one line that says who and why, and ends the job.
-#[cold]
-pub fn abort_with(code: i32, line: &str) -> ! {
-    match RANK.load(Ordering::Relaxed) {
-        -1 => eprintln!("weft: {line}"),
-        rank => eprintln!("weft: rank {rank}: {line}"),
-    }
-    abort(code)
-}
-
 /// Prints one line that says who and why, and ends the processes of a communicator. Where the job ends with the first one
 /// of them, and where they are all processes, that is the job.
 #[cold]
@@ -101,27 +72,6 @@ pub fn abort_members(comm: usize, code: i32, line: &str) -> ! {
         end_process(code);
     }
     abort_with(code, line)
-}
-
-/// Ends this process alone, with the exit code that an abort has.
-pub fn end_process(code: i32) -> ! {
-    // SAFETY: may be called at any time; output that the program has written so far is not lost.
-    unsafe { libc::fflush(std::ptr::null_mut()) };
-    // SAFETY: ends the process, in whatever state it is.
-    unsafe { libc::_exit(status_of(code)) }
-}
-
-/// The low eight bits, 1 if those are zero.
-fn status_of(code: i32) -> i32 {
-    if code & 0xff == 0 { 1 } else { code & 0xff }
-}
-
-/// Ends the job with this exit code (its low eight bits, 1 if those are zero). Who started the job ends the other ranks.
-pub fn abort(code: i32) -> ! {
-    let status = status_of(code);
-    // SAFETY: may be called at any time; output that the program has written so far is not lost.
-    unsafe { libc::fflush(std::ptr::null_mut()) };
-    weft_fabric::abort(status, "")
 }
 
 /// Starts the world: its communicators are there afterwards.
@@ -204,9 +154,8 @@ fn join(shared: bool) -> Result<()> {
     let endpoint = Endpoint::join_with(&changes).map_err(|error| Error::new(Class::Other, error.to_string()))?;
     crate::tool::note_joined(&endpoint);
     crate::failure::note_joined(&endpoint);
-    let mut world = World::new(endpoint, shared);
-    RANK.store(world.endpoint.me().0 as i32, Ordering::Relaxed);
-    PROCESS.store(std::process::id(), Ordering::Relaxed);
+    let mut world = World::new(endpoint, shared, crate::failure::look);
+    phase::note_joined(world.endpoint.me().0, world.endpoint.world_size());
     // Equal everywhere, whatever sessions do before `MPI_Init`.
     PREDEFINED.into_iter().for_each(|context| assert!(world.contexts.claim(context), "nothing has a context yet"));
     let me = world.endpoint.me();
@@ -256,11 +205,6 @@ pub extern "C" fn at_exit() {
         USERS.store(1, Ordering::Release);
         end(&mut membership);
     }
-}
-
-/// Whether this is a forked copy of the process that joined the job.
-fn is_copy() -> bool {
-    std::process::id() != PROCESS.load(Ordering::Relaxed)
 }
 
 /// Runs what the program attached to the end, waits for the others, and leaves the job unless there are sessions.

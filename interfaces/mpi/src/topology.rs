@@ -7,14 +7,12 @@ mod cartesian;
 mod dims;
 mod distributed;
 mod graph;
+mod of_comm;
 
 pub use cartesian::Cartesian;
 pub use dims::balance;
 pub use distributed::Distributed;
 pub use graph::Graph;
-
-use crate::comm::Comm;
-use crate::error::{Class, Error, Result};
 
 /// How the processes of a communicator are arranged.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -44,33 +42,6 @@ impl Topology {
             Self::Distributed(graph) => {
                 Neighbors { sources: graph.sources.clone(), destinations: graph.destinations.clone() }
             }
-        }
-    }
-}
-
-fn without(comm: &Comm, kind: &str) -> Error {
-    Error::new(Class::Topology, format!("{} has no {kind} topology", comm.display_name()))
-}
-
-impl Comm {
-    pub(crate) fn cartesian(&self) -> Result<&Cartesian> {
-        match &self.topology {
-            Some(Topology::Cartesian(grid)) => Ok(grid),
-            _ => Err(without(self, "cartesian")),
-        }
-    }
-
-    pub(crate) fn graph(&self) -> Result<&Graph> {
-        match &self.topology {
-            Some(Topology::Graph(graph)) => Ok(graph),
-            _ => Err(without(self, "graph")),
-        }
-    }
-
-    pub(crate) fn distributed(&self) -> Result<&Distributed> {
-        match &self.topology {
-            Some(Topology::Distributed(graph)) => Ok(graph),
-            _ => Err(without(self, "distributed graph")),
         }
     }
 }

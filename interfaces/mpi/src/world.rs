@@ -1,18 +1,19 @@
 //! Everything the MPI interface keeps, next to the endpoint.
 
 use crate::attribute::Attributes;
-use crate::comm::Comm;
+use crate::coll::{Active, CollectiveId};
 use crate::comm::context::Contexts;
-use crate::comm::idup::Construction;
+use crate::comm::{Coming, Comm};
 use crate::datatype::Datatype;
 use crate::group::Group;
 use crate::handle::{Kind, Table};
 use crate::op::Op;
-use crate::request::Request;
+use crate::request::{Ground, Request};
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
+use weft_collective::run::OutsideFold;
 use weft_fabric::{Driven, Endpoint, Monitor, Outside};
 
 /// Open from `MPI_Init` to `MPI_Finalize`.
@@ -30,13 +31,10 @@ pub struct World {
     /// Messages taken by matched probes.
     pub messages: Table<crate::point::Message>,
     /// Schedules under way.
-    pub collectives: crate::coll::Active,
+    pub collectives: Active,
     /// Partitioned operations.
     pub partitioned: crate::partitioned::Active,
     pub windows: crate::window::Windows,
-    pub files: Table<Arc<crate::file::File>>,
-    /// The shared pointers of files that this process keeps.
-    pub(crate) pointers: Vec<crate::file::Keeper>,
     /// What point-to-point keeps for the process (attached buffers).
     pub point: crate::point::State,
     /// Which contexts are taken.
@@ -46,11 +44,38 @@ pub struct World {
     /// Names and attributes of datatypes, by handle; most have none.
     type_labels: HashMap<usize, Labels>,
     /// Communicators that are being made without anybody waiting for them.
-    pub(crate) constructions: Vec<Construction>,
+    pub(crate) coming: Vec<Coming>,
+    /// What goes on beside the program; in most programs nothing.
+    tasks: Vec<Box<dyn Task>>,
+    /// Learns what no message tells: who is lost. True if anything is new.
+    learn: fn(&mut Self) -> bool,
+    /// Passes that moved nothing since that was asked.
+    unmoved: u32,
     /// Threads that wait for something that wakes nobody.
     pub(crate) attending: u32,
     pub failures: crate::failure::Failures,
 }
+
+/// Something that goes on beside the program: each progress pass moves it, until it is over.
+pub trait Task: Send {
+    /// Moves it on; true once it is over.
+    fn advance(&mut self, world: &mut World) -> bool;
+
+    /// Called where passes move nothing, before a sleep and now and then; true if anything changed.
+    fn idle(&mut self, _world: &mut World, _sleeps: bool) -> bool {
+        false
+    }
+
+    /// How long a thread may sleep that waits for it, if nothing would wake it.
+    fn longest_sleep(&self, _world: &World) -> Option<Duration> {
+        None
+    }
+}
+
+/// Unmoved passes of a program that tests between two looks after what no message tells.
+const PASSES_PER_LOOK: u32 = 64;
+/// Who waits for what wakes nobody looks so often.
+const LOOK: Duration = Duration::from_millis(1);
 
 /// Questions in a row that are answered "not yet" before the core is handed over where ranks outnumber cores.
 const NOT_YETS: u32 = 16;
@@ -106,8 +131,8 @@ impl Labels {
 }
 
 impl World {
-    /// The state at the start, without predefined objects.
-    pub fn new(endpoint: Endpoint, threads: bool) -> Self {
+    /// The state at the start, without predefined objects. `learn` asks for losses.
+    pub fn new(endpoint: Endpoint, threads: bool, learn: fn(&mut Self) -> bool) -> Self {
         Self {
             endpoint,
             comms: Table::new(Kind::Comm),
@@ -119,13 +144,14 @@ impl World {
             collectives: Default::default(),
             partitioned: Default::default(),
             windows: Default::default(),
-            files: Table::new(Kind::File),
-            pointers: Vec::new(),
             point: Default::default(),
             contexts: Contexts::default(),
             threads,
             type_labels: HashMap::new(),
-            constructions: Vec::new(),
+            coming: Vec::new(),
+            tasks: Vec::new(),
+            learn,
+            unmoved: 0,
             attending: 0,
             failures: Default::default(),
         }
@@ -140,6 +166,43 @@ impl World {
     /// Forgets the labels of a datatype that is being freed.
     pub fn drop_labels_of_type(&mut self, datatype: usize) {
         self.type_labels.remove(&datatype);
+    }
+
+    /// Begins what goes on beside the program.
+    pub fn begin(&mut self, mut task: Box<dyn Task>) {
+        if !task.advance(self) {
+            self.tasks.push(task);
+        }
+    }
+
+    /// The same for what need not move before the next pass.
+    pub fn add(&mut self, task: Box<dyn Task>) {
+        self.tasks.push(task);
+    }
+
+    #[cold]
+    fn advance_tasks(&mut self) {
+        let mut tasks = std::mem::take(&mut self.tasks);
+        tasks.retain_mut(|task| !task.advance(self));
+        // What has begun meanwhile comes behind.
+        tasks.append(&mut self.tasks);
+        self.tasks = tasks;
+    }
+
+    /// Asks all of them; true if any of them says so.
+    fn with_tasks(&mut self, ask: impl Fn(&mut dyn Task, &mut Self) -> bool) -> bool {
+        let mut tasks = std::mem::take(&mut self.tasks);
+        let yes = tasks.iter_mut().fold(false, |yes, task| ask(&mut **task, self) | yes);
+        tasks.append(&mut self.tasks);
+        self.tasks = tasks;
+        yes
+    }
+
+    /// The requests, and what they stand on.
+    #[inline]
+    pub fn split(&mut self) -> (&mut Table<Request>, Ground<'_>) {
+        let Self { requests, endpoint, collectives, partitioned, point, .. } = self;
+        (requests, Ground { endpoint, collectives, partitioned, point })
     }
 
     /// The live communicator with this handle.
@@ -157,21 +220,37 @@ impl Driven for World {
     fn advance(&mut self) -> Option<Outside> {
         self.point.advance(&mut self.endpoint);
         self.partitioned.advance(&mut self.endpoint);
-        crate::window::advance(self);
-        crate::comm::idup::advance(self);
-        crate::failure::advance_constructions(self);
-        crate::file::advance(self);
-        crate::coll::advance(self)
+        if !self.tasks.is_empty() {
+            self.advance_tasks();
+        }
+        let (id, fold) = self.collectives.advance(&mut self.endpoint)?;
+        Some(Box::new(move || perform(id, fold)))
     }
 
     fn idle(&mut self, sleeps: bool) -> bool {
-        crate::window::idle(self, sleeps) | crate::failure::idle(self, sleeps)
+        self.unmoved += 1;
+        if !sleeps && self.unmoved < PASSES_PER_LOOK {
+            return false;
+        }
+        self.unmoved = 0;
+        let learn = self.learn;
+        learn(self) | self.with_tasks(|task, world| task.idle(world, sleeps))
     }
 
     fn longest_sleep(&self) -> Option<Duration> {
-        let attends = (self.attending > 0).then_some(crate::dynamic::LOOK);
-        let failures = self.failures.longest_sleep(&self.endpoint);
-        let rooms = [self.windows.longest_sleep(), attends, failures];
-        rooms.into_iter().flatten().min()
+        let attends = (self.attending > 0).then_some(LOOK);
+        let tasks = self.tasks.iter().filter_map(|task| task.longest_sleep(self));
+        tasks.chain(attends).chain(self.failures.longest_sleep(&self.endpoint)).min()
+    }
+}
+
+/// Folds with the monitor left.
+fn perform(id: CollectiveId, fold: OutsideFold) {
+    let mut next = Some(fold);
+    while let Some(fold) = next {
+        fold.perform();
+        let mut guard = WORLD.enter();
+        let world = &mut *guard;
+        next = world.collectives.come_back(id, &mut world.endpoint);
     }
 }

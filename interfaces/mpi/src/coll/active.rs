@@ -1,12 +1,10 @@
 //! Schedules that run beside the program: nonblocking and persistent collectives.
 
-use super::call::outcome;
-use crate::error::{Error, Result};
-use crate::world::WORLD;
+use crate::error::{Class, Error, Result};
 use std::cell::RefCell;
-use weft_collective::run::{OutsideFold, Run, Turn};
+use weft_collective::run::{Failure, OutsideFold, Run, Turn};
 use weft_collective::schedule::Schedule;
-use weft_fabric::{Endpoint, Outside};
+use weft_fabric::{Endpoint, Fault};
 
 /// A collective operation known to [`Active`]; never reused while its request lives.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -169,18 +167,18 @@ impl Active {
 
     /// Moves everything that can move; one fold that has to be performed outside is handed out.
     #[inline]
-    pub fn advance(&mut self, endpoint: &mut Endpoint) -> Option<Outside> {
+    pub fn advance(&mut self, endpoint: &mut Endpoint) -> Option<(CollectiveId, OutsideFold)> {
         if self.moving.is_empty() { None } else { self.advance_all(endpoint) }
     }
 
-    fn advance_all(&mut self, endpoint: &mut Endpoint) -> Option<Outside> {
-        let mut outside: Option<Outside> = None;
+    fn advance_all(&mut self, endpoint: &mut Endpoint) -> Option<(CollectiveId, OutsideFold)> {
+        let mut outside = None;
         for &index in &self.moving {
             let Some(operation) = self.operations[index as usize].as_mut() else { continue };
             operation.step(endpoint);
             if outside.is_none() && matches!(operation.state, State::Wanting(_)) {
                 let State::Wanting(fold) = std::mem::replace(&mut operation.state, State::Away) else { continue };
-                outside = Some(Box::new(move || perform(CollectiveId(index), fold)));
+                outside = Some((CollectiveId(index), fold));
             }
         }
         self.settle();
@@ -206,7 +204,7 @@ impl Active {
     }
 
     /// After a fold outside: the next one of the same operation, if it comes to one at once.
-    fn come_back(&mut self, id: CollectiveId, endpoint: &mut Endpoint) -> Option<OutsideFold> {
+    pub fn come_back(&mut self, id: CollectiveId, endpoint: &mut Endpoint) -> Option<OutsideFold> {
         let operation = self.get(id);
         operation.state = State::Running;
         operation.step(endpoint);
@@ -228,13 +226,27 @@ impl Operation {
     }
 }
 
-/// Runs with the monitor left.
-fn perform(id: CollectiveId, fold: OutsideFold) {
-    let mut next = Some(fold);
-    while let Some(fold) = next {
-        fold.perform();
-        let mut guard = WORLD.enter();
-        let world = &mut *guard;
-        next = world.collectives.come_back(id, &mut world.endpoint);
+/// How an operation ends: what is wrong with this rank's own part may be why it does not meet the others.
+pub(super) fn outcome(failure: Option<Failure>, own: Option<Error>) -> Result<()> {
+    match (failure, own) {
+        (None, None) => Ok(()),
+        (Some(Failure::Stopped(fault)), _) => Err(crate::failure::closed(fault)),
+        (_, Some(own)) => Err(own),
+        (Some(Failure::Message { fault, length, expected }), None) => Err(message_error(fault, length, expected)),
+    }
+}
+
+#[cold]
+fn message_error(fault: Fault, length: u64, expected: usize) -> Error {
+    match fault {
+        Fault::Truncated => {
+            let detail = format!(
+                "a message of the collective has {length} bytes, and this rank's counts and types expect {expected}; all \
+                 ranks have to pass the same"
+            );
+            Error::new(Class::Truncate, detail)
+        }
+        Fault::Cancelled => Error::new(Class::Intern, "a message of the collective was cancelled"),
+        Fault::PeerLost | Fault::NoMemory | Fault::Withdrawn => crate::failure::closed(fault),
     }
 }

@@ -1,16 +1,17 @@
 //! The three ways to run what was prepared: to the end, beside the program, or again and again.
 
+use super::active::outcome;
 use super::shared::Team;
 use crate::comm::{COLLECTIVE, Comm};
-use crate::error::{Class, Error, Result};
+use crate::error::{Error, Result};
 use crate::request::{Request, SENT};
 use crate::world::{WORLD, World};
 use std::sync::Arc;
 use weft_collective::algorithm::levels::Hosts;
-use weft_collective::run::{Failure, Folding, Job, Route, Run, Turn};
+use weft_collective::run::{Folding, Job, Route, Run, Turn};
 use weft_collective::schedule::{Chosen, Schedule};
 use weft_fabric::settings::Algorithms;
-use weft_fabric::{Fault, Peer, Waiting};
+use weft_fabric::{Peer, Waiting};
 
 /// A checked call: its schedule and its buffers.
 pub struct Prepared {
@@ -78,31 +79,6 @@ impl Route for Comm {
 fn tell(comm: &Comm, schedule: &Schedule) {
     for Chosen { operation, algorithm, ranks, bytes } in &schedule.chosen {
         crate::tool::tell_collective(operation, Some(algorithm), comm.context, *ranks, *bytes);
-    }
-}
-
-/// How an operation ends: what is wrong with this rank's own part may be why it does not meet the others.
-pub fn outcome(failure: Option<Failure>, own: Option<Error>) -> Result<()> {
-    match (failure, own) {
-        (None, None) => Ok(()),
-        (Some(Failure::Stopped(fault)), _) => Err(crate::failure::closed(fault)),
-        (_, Some(own)) => Err(own),
-        (Some(Failure::Message { fault, length, expected }), None) => Err(message_error(fault, length, expected)),
-    }
-}
-
-#[cold]
-fn message_error(fault: Fault, length: u64, expected: usize) -> Error {
-    match fault {
-        Fault::Truncated => {
-            let detail = format!(
-                "a message of the collective has {length} bytes, and this rank's counts and types expect {expected}; all \
-                 ranks have to pass the same"
-            );
-            Error::new(Class::Truncate, detail)
-        }
-        Fault::Cancelled => Error::new(Class::Intern, "a message of the collective was cancelled"),
-        Fault::PeerLost | Fault::NoMemory | Fault::Withdrawn => crate::failure::closed(fault),
     }
 }
 

@@ -16,12 +16,10 @@ pub mod plan;
 pub mod prepare;
 pub mod shared;
 
-use crate::world::World;
 pub use active::{Active, CollectiveId};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, Ordering};
 use weft_collective::algorithm::levels::Hosts;
-use weft_fabric::Outside;
 
 /// What collectives keep for each communicator.
 #[derive(Default)]
@@ -54,10 +52,4 @@ impl CommState {
     pub fn next_persistent_tag(&self) -> i32 {
         self.next_tag() | PERSISTENT_TAG
     }
-}
-
-/// Moves the schedules; see [`weft_fabric::Driven::advance`].
-#[inline]
-pub fn advance(world: &mut World) -> Option<Outside> {
-    world.collectives.advance(&mut world.endpoint)
 }

@@ -17,7 +17,7 @@ fn is_quiet(world: &mut World, comm: &Comm) -> bool {
     world.point.is_quiet(comm.handle, comm.context, &world.endpoint)
         && world.partitioned.is_quiet(comm.handle)
         && world.collectives.is_quiet_on(comm.context + super::COLLECTIVE)
-        && world.constructions.iter().all(|construction| construction.context() != comm.context + CONSTRUCTION)
+        && world.coming.iter().all(|coming| coming.context != comm.context + CONSTRUCTION)
         && requests_are_complete(world, comm.handle)
 }
 

@@ -6,7 +6,7 @@
 use super::agree::{Circle, agree};
 use super::bridge::{self, Bridge};
 use super::{Comm, Draft, FROM_GROUPS, create};
-use crate::errhandler::Handler;
+use crate::errhandler::handler::Handler;
 use crate::error::{Class, Error, Result};
 use crate::group::Group;
 use crate::info::Info;

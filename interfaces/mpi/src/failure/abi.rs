@@ -1,7 +1,7 @@
 //! Bodies of the functions of failure mitigation.
 
-use super::round;
-use super::shrink::{Shrink, agree_beside, agreed, begin_agreement, shrink_beside};
+use super::round::decided;
+use super::shrink::{Shrink, Store, agree_beside, agreed, begin_agreement, shrink_beside};
 use crate::comm::agree::wait;
 use crate::comm::{Comm, abi::of};
 use crate::error::{Class, Error, Result};
@@ -19,7 +19,7 @@ fn learn() {
 /// The communicator becomes useless, here and in the end in all members.
 pub unsafe fn comm_revoke(comm: usize) -> Result<()> {
     let comm = of(comm)?;
-    super::revoke(&mut WORLD.enter(), &comm);
+    super::spread::revoke(&mut WORLD.enter(), &comm);
     Ok(())
 }
 
@@ -82,7 +82,7 @@ pub unsafe fn comm_agree(comm: usize, flag: *mut i32) -> Result<()> {
     // SAFETY: the program's flag.
     let mine = unsafe { *flag };
     let name = begin_agreement(&mut WORLD.enter(), &comm, mine);
-    let value = wait("MPIX_Comm_agree", comm.context, |world| round::decided(world, name));
+    let value = wait("MPIX_Comm_agree", comm.context, |world| decided(world, name));
     let (result, error) = agreed(&value);
     // SAFETY: as above.
     unsafe { *flag = result };
@@ -92,14 +92,14 @@ pub unsafe fn comm_agree(comm: usize, flag: *mut i32) -> Result<()> {
 pub unsafe fn comm_iagree(comm: usize, flag: *mut i32, request: *mut usize) -> Result<()> {
     let comm = of(comm)?;
     // SAFETY: the program's flag, which is its own again when the request is complete.
-    unsafe { *request = agree_beside(&mut WORLD.enter(), &comm, flag as usize, *flag) };
+    unsafe { *request = agree_beside(&mut WORLD.enter(), &comm, *flag, store_in(flag as usize)) };
     Ok(())
 }
 
-/// Stores the result of [`comm_iagree`] at the address that it was given.
-pub(super) fn store_flag(flag: usize, result: i32) {
-    // SAFETY: the program's flag, until the request is complete.
-    unsafe { *(flag as *mut i32) = result };
+/// Stores the result of [`comm_iagree`] at this address, which the program keeps until the request is complete.
+fn store_in(flag: usize) -> Store {
+    // SAFETY: the program's flag, as said.
+    Box::new(move |result| unsafe { *(flag as *mut i32) = result })
 }
 
 pub unsafe fn comm_shrink(comm: usize, out: *mut usize) -> Result<()> {

@@ -1,12 +1,14 @@
 //! Communicators of those who live, and agreements that complete beside the program.
 
-use super::round::{self, Name};
+use super::begin::{begin, begin_following};
+use super::letters::Name;
+use super::round::decided;
 use super::{closed, look};
 use crate::comm::{Comm, Draft, create};
 use crate::error::{Error, Result};
 use crate::group::Group;
 use crate::request::{End, Request};
-use crate::world::World;
+use crate::world::{Task, World};
 use std::sync::Arc;
 use weft_fabric::consensus::{Members, Value};
 use weft_fabric::{Fault, Peer};
@@ -38,7 +40,7 @@ pub(super) struct Shrunk {
 impl Shrink {
     pub fn new(world: &mut World, parent: &Arc<Comm>) -> Self {
         let proposal = proposal(world, parent, 0);
-        let step = Step::Proposing(round::begin(world, parent, proposal));
+        let step = Step::Proposing(begin(world, parent, proposal));
         Self { parent: parent.clone(), step, attempt: 0 }
     }
 
@@ -46,7 +48,7 @@ impl Shrink {
         loop {
             match self.step {
                 Step::Proposing(name) => {
-                    let value = round::decided(world, name)?;
+                    let value = decided(world, name)?;
                     let context = value.highest as u32;
                     let claimed = world.contexts.claim(context);
                     if value.all & NO_THREADS != 0 {
@@ -54,11 +56,11 @@ impl Shrink {
                     }
                     let says = if claimed { CLAIMED } else { 0 };
                     let confirmation = |members: &[Peer], lost| plain(members, lost, says, 0);
-                    let name = round::begin_following(world, &self.parent, name, confirmation);
+                    let name = begin_following(world, &self.parent, name, confirmation);
                     self.step = Step::Confirming(name, context, claimed);
                 }
                 Step::Confirming(name, context, claimed) => {
-                    let value = round::decided(world, name)?;
+                    let value = decided(world, name)?;
                     if value.all & CLAIMED != 0 {
                         return Some(Shrunk { context, lost: value.lost });
                     }
@@ -67,7 +69,7 @@ impl Shrink {
                     }
                     self.attempt += 1;
                     let proposal = proposal(world, &self.parent, self.attempt);
-                    self.step = Step::Proposing(round::begin_following(world, &self.parent, name, proposal));
+                    self.step = Step::Proposing(begin_following(world, &self.parent, name, proposal));
                 }
             }
         }
@@ -109,7 +111,7 @@ fn proposal(world: &mut World, parent: &Comm, attempt: u32) -> impl FnOnce(&[Pee
 pub(super) fn begin_agreement(world: &mut World, comm: &Comm, flag: i32) -> Name {
     look(world);
     let acknowledged = world.failures.acknowledged_of(comm);
-    round::begin(world, comm, |members, lost| {
+    begin(world, comm, |members, lost| {
         let mut known = Members::none(members.len());
         let is_acknowledged = |member: &usize| acknowledged.contains(&members[*member]);
         (0..members.len()).filter(is_acknowledged).for_each(|member| known.insert(member));
@@ -124,23 +126,26 @@ pub(super) fn agreed(value: &Value) -> (i32, Option<Error>) {
 }
 
 /// What completes beside the program.
-pub(super) struct Pending {
+struct Pending {
     request: usize,
     comm: usize,
     what: What,
 }
 
+/// Takes the flag that was agreed on.
+pub(super) type Store = Box<dyn FnOnce(i32) + Send>;
+
 enum What {
-    /// With the address of the program's flag.
-    Agree(Name, usize),
+    /// With what takes the flag.
+    Agree(Name, Option<Store>),
     /// With the handle that is reserved.
     Shrink(Shrink, usize),
 }
 
-/// Begins an agreement that completes with a request; `flag` is the address where the result goes.
-pub(super) fn agree_beside(world: &mut World, comm: &Comm, flag: usize, value: i32) -> usize {
+/// Begins an agreement that completes with a request; `store` takes the result.
+pub(super) fn agree_beside(world: &mut World, comm: &Comm, value: i32, store: Store) -> usize {
     let name = begin_agreement(world, comm, value);
-    add(world, comm, What::Agree(name, flag))
+    add(world, comm, What::Agree(name, Some(store)))
 }
 
 /// The handle of the communicator to be, and its request.
@@ -152,38 +157,19 @@ pub(super) fn shrink_beside(world: &mut World, comm: &Arc<Comm>) -> (usize, usiz
 
 fn add(world: &mut World, comm: &Comm, what: What) -> usize {
     let request = world.requests.insert(Request::pending());
-    world.failures.shrinking.push(Pending { request, comm: comm.handle, what });
-    advance(world);
+    world.begin(Box::new(Pending { request, comm: comm.handle, what }));
     request
 }
 
-/// Moves what completes beside the program.
-#[inline]
-pub(crate) fn advance(world: &mut World) {
-    if !world.failures.is_quiet() {
-        round::advance(world);
-    }
-    if !world.failures.shrinking.is_empty() {
-        advance_some(world);
-    }
-}
-
-#[cold]
-fn advance_some(world: &mut World) {
-    let mut under_way = std::mem::take(&mut world.failures.shrinking);
-    under_way.retain_mut(|pending| !pending.advance(world));
-    under_way.append(&mut world.failures.shrinking);
-    world.failures.shrinking = under_way;
-}
-
-impl Pending {
-    /// True once the request is complete.
+impl Task for Pending {
     fn advance(&mut self, world: &mut World) -> bool {
         let ended: Result<()> = match &mut self.what {
             What::Agree(name, flag) => {
-                let Some(value) = round::decided(world, *name) else { return false };
+                let Some(value) = decided(world, *name) else { return false };
                 let (result, error) = agreed(&value);
-                super::abi::store_flag(*flag, result);
+                if let Some(flag) = flag.take() {
+                    flag(result);
+                }
                 error.map_or(Ok(()), Err)
             }
             What::Shrink(shrink, handle) => {

@@ -4,7 +4,7 @@ mod access;
 
 pub use access::*;
 
-use super::access::Place;
+use super::call::Place;
 use super::datarep::{self, Datarep};
 use super::view::View;
 use super::{File, fault, of, open as opening};

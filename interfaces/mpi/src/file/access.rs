@@ -3,41 +3,12 @@
 //! Calls of all processes agree on how they went: a wrong argument of one process, or an error of an aggregator,
 //! reaches those whom it concerns, and nobody waits for ever.
 
+use super::call::{Call, Place, Way, alone};
 use super::memory::Memory;
-use super::transfer::{self, Target};
 use super::view::View;
 use super::{File, Split, collective, datarep};
 use crate::error::{Class, Result};
 use std::sync::{Arc, PoisonError};
-
-/// Which way the bytes go.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Way {
-    Read,
-    Write,
-}
-
-/// Where in the view an access begins.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Place {
-    /// At this etype.
-    At(i64),
-    /// At the individual file pointer.
-    Own,
-    /// At the shared file pointer.
-    Shared,
-}
-
-/// A call of one of the families.
-#[derive(Clone, Copy, Debug)]
-pub struct Call {
-    /// The function's name.
-    pub name: &'static str,
-    pub way: Way,
-    pub place: Place,
-    /// All processes take part and may wait for each other.
-    pub together: bool,
-}
 
 /// What an access moves: its memory, and how much that is in the file.
 struct Load {
@@ -190,15 +161,6 @@ fn run_plain(file: &File, call: Call, view: &View, at: u64, memory: &Memory, tog
     }
     let _turn = atomic.then(|| file.turn.lock().unwrap_or_else(PoisonError::into_inner));
     alone(file, call.way, view, at, memory, atomic)
-}
-
-/// This process's part without the others.
-pub(super) fn alone(file: &File, way: Way, view: &View, at: u64, memory: &Memory, atomic: bool) -> Result<u64> {
-    let target = Target { disk: &file.disk, path: &file.path, atomic };
-    match way {
-        Way::Read => transfer::read(target, view, at, memory),
-        Way::Write => transfer::write(target, view, at, memory).map(|()| memory.bytes),
-    }
 }
 
 /// A read that met the end of the file leaves the individual pointer behind what it found, unless somebody moved it

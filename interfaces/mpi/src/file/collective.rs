@@ -11,7 +11,7 @@ mod exchange;
 mod trains;
 mod window;
 
-use super::access::{Call, Way, alone};
+use super::call::{Call, Way, alone};
 use super::hints::{BUFFER, Buffering, Hints};
 use super::memory::Memory;
 use super::transfer::Target;

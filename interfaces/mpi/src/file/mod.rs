@@ -4,7 +4,8 @@
 //! - `memory`: the bytes of the program's buffers. `datarep`: what they are in the file.
 //! - `transfer`: one process's access. `collective`: that of all, by few for all where their pieces are small and
 //!   mixed.
-//! - `pointer`: the shared file pointer. `access`: what the calls have in common, from arguments to a byte count.
+//! - `pointer`: the shared file pointer. `access`: what the calls have in common, from arguments to a byte count
+//!   (`call`: those arguments).
 //! - `open`: beginning and end of a file. `mode`, `hints`: how it may be used. `fault`: what the system says, as
 //!   errors.
 //! - `disk`: the system calls. Nothing else in this crate touches a file.
@@ -22,6 +23,7 @@
 
 pub mod abi;
 mod access;
+mod call;
 mod collective;
 mod datarep;
 mod disk;
@@ -35,16 +37,16 @@ mod transfer;
 mod view;
 
 pub use open::close;
-pub use pointer::{Keeper, advance};
 
 use crate::comm::Comm;
 use crate::comm::agree;
-use crate::errhandler::Handler;
+use crate::errhandler::handler::Handler;
 use crate::error::{Class, Error, Result};
-use crate::world::{WORLD, World};
+use crate::handle::{Kind, Table};
 use disk::Disk;
 use hints::Hints;
 use mode::Mode;
+use pointer::Keeper;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use view::View;
@@ -61,6 +63,15 @@ pub struct File {
     turn: Mutex<()>,
     /// Whether the file lies on another machine, once it was asked.
     remote: OnceLock<bool>,
+    /// The shared pointer, in the process that keeps it.
+    keeper: Option<Arc<Mutex<Keeper>>>,
+}
+
+/// The open files.
+static FILES: Mutex<Table<Arc<File>>> = Mutex::new(Table::new(Kind::File));
+
+fn files() -> MutexGuard<'static, Table<Arc<File>>> {
+    FILES.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// What calls change.
@@ -153,8 +164,9 @@ impl File {
 }
 
 /// Open files that come from a session, each with the context of its communicator.
-pub fn of_session(world: &World, session: usize) -> Vec<(u32, usize)> {
-    let theirs = world.files.iter().filter(|(_, file)| file.comm.session == Some(session));
+pub fn of_session(session: usize) -> Vec<(u32, usize)> {
+    let files = files();
+    let theirs = files.iter().filter(|(_, file)| file.comm.session == Some(session));
     theirs.map(|(handle, file)| (file.comm.context, handle)).collect()
 }
 
@@ -164,5 +176,5 @@ pub fn of(handle: usize) -> Result<Arc<File>> {
         error.detail = error.detail.replacen("file ", "fh ", 1);
         error
     };
-    WORLD.enter().files.get(handle).cloned().map_err(unknown)
+    files().get(handle).cloned().map_err(unknown)
 }

@@ -106,8 +106,8 @@ fn open_together(call: &'static str, comm: &Arc<Comm>, path: &Path, mode: Mode, 
     let (state, turn, remote) = (Mutex::new(state), Mutex::new(()), OnceLock::new());
     // The program may go elsewhere before the file is deleted at its close.
     let path = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
-    let file = File { path, disk, mode, comm: comm.clone(), state, turn, remote };
-    pointer::open(&mut WORLD.enter(), comm.context, comm.rank);
+    let keeper = pointer::open(&mut WORLD.enter(), comm.context, comm.rank);
+    let file = File { path, disk, mode, comm: comm.clone(), state, turn, remote, keeper };
     if mode.begins_at_the_end() {
         file.set_kept_pointer(size as i64);
     }
@@ -134,7 +134,7 @@ fn report(call: &'static str, comm: &Comm, path: &Path, error: Option<&Error>) -
 }
 
 fn insert(file: File) -> usize {
-    WORLD.enter().files.insert(Arc::new(file))
+    super::files().insert(Arc::new(file))
 }
 
 /// Closes a file together with all processes that opened it.
@@ -145,11 +145,8 @@ pub fn close(handle: usize) -> Result<()> {
         return Err(file.error(Class::Other, format!("{}_begin has no end yet", split.family)));
     }
     let met = file.tell(CALL, [0; 4]);
-    {
-        let mut world = WORLD.enter();
-        pointer::close(&mut world, file.comm.context);
-        world.files.remove(handle)?;
-    }
+    pointer::close(&file);
+    super::files().remove(handle)?;
     let mut removed = Ok(());
     if file.mode.is_deleted_at_the_end() {
         if file.comm.rank == 0 {

@@ -7,7 +7,8 @@ use super::File;
 use crate::comm::agree::wait;
 use crate::error::Result;
 use crate::failure::lost_class;
-use crate::world::{WORLD, World};
+use crate::world::{Task, WORLD, World};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use weft_fabric::{Endpoint, Envelope, RequestId, Selector, SendMode};
 
 /// Messages on the context of a file's own communicator.
@@ -22,13 +23,15 @@ pub struct Keeper {
     question: Box<i64>,
     asked: RequestId,
     answers: Vec<(RequestId, Box<i64>)>,
+    /// The file is closed, when all processes have said that they ask no more.
+    is_over: bool,
 }
 
 impl Keeper {
     fn new(context: u32, endpoint: &mut Endpoint) -> Self {
         let mut question = Box::new(0);
         let asked = ask_next(context, &mut question, endpoint);
-        Self { context, value: 0, question, asked, answers: Vec::new() }
+        Self { context, value: 0, question, asked, answers: Vec::new(), is_over: false }
     }
 
     fn add(&mut self, amount: i64) -> i64 {
@@ -53,6 +56,17 @@ impl Keeper {
         }
         self.answers.retain(|(sent, _)| endpoint.take_outcome(*sent).is_none());
     }
+
+    fn end(&mut self, endpoint: &mut Endpoint) {
+        self.is_over = true;
+        self.answers.retain(|(sent, _)| endpoint.take_outcome(*sent).is_none());
+        if endpoint.cancel_receive(self.asked) && self.answers.is_empty() {
+            let _ = endpoint.take_outcome(self.asked);
+        } else {
+            // What is still under way keeps its memory; processes that ask after the end break the rules.
+            std::mem::forget((std::mem::take(&mut self.question), std::mem::take(&mut self.answers)));
+        }
+    }
 }
 
 fn ask_next(context: u32, question: &mut Box<i64>, endpoint: &mut Endpoint) -> RequestId {
@@ -61,46 +75,45 @@ fn ask_next(context: u32, question: &mut Box<i64>, endpoint: &mut Endpoint) -> R
     unsafe { endpoint.post_receive(selector, (&raw mut **question).cast(), size_of::<i64>()) }
 }
 
-/// Answers the questions that have come.
-#[inline]
-pub fn advance(world: &mut World) {
-    if !world.pointers.is_empty() {
-        let World { pointers, endpoint, .. } = world;
-        pointers.iter_mut().for_each(|keeper| keeper.advance(endpoint));
+/// Answers the questions that have come, until the file is closed.
+struct Answering(Arc<Mutex<Keeper>>);
+
+impl Task for Answering {
+    fn advance(&mut self, world: &mut World) -> bool {
+        let mut keeper = lock(&self.0);
+        if !keeper.is_over {
+            keeper.advance(&mut world.endpoint);
+        }
+        keeper.is_over
     }
+}
+
+fn lock(keeper: &Mutex<Keeper>) -> MutexGuard<'_, Keeper> {
+    keeper.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Begins to keep the pointer of a file that is being opened, if that is this process's part.
-pub fn open(world: &mut World, context: u32, rank: u32) {
-    if rank == 0 {
-        let keeper = Keeper::new(context, &mut world.endpoint);
-        world.pointers.push(keeper);
-    }
+pub fn open(world: &mut World, context: u32, rank: u32) -> Option<Arc<Mutex<Keeper>>> {
+    (rank == 0).then(|| {
+        let keeper = Arc::new(Mutex::new(Keeper::new(context, &mut world.endpoint)));
+        world.add(Box::new(Answering(keeper.clone())));
+        keeper
+    })
 }
 
-/// Ends with the file, when all processes have said that they ask no more.
-pub fn close(world: &mut World, context: u32) {
-    let World { pointers, endpoint, .. } = world;
-    let Some(at) = pointers.iter().position(|keeper| keeper.context == context) else { return };
-    let mut keeper = pointers.swap_remove(at);
-    keeper.answers.retain(|(sent, _)| endpoint.take_outcome(*sent).is_none());
-    if endpoint.cancel_receive(keeper.asked) && keeper.answers.is_empty() {
-        let _ = endpoint.take_outcome(keeper.asked);
-    } else {
-        // What is still under way keeps its memory; processes that ask after the end break the rules.
-        std::mem::forget(keeper);
-    }
+/// Ends with the file.
+pub fn close(file: &File) {
+    let Some(keeper) = &file.keeper else { return };
+    // The monitor first: a progress pass takes the two in this order.
+    let (mut world, mut keeper) = (WORLD.enter(), lock(keeper));
+    keeper.end(&mut world.endpoint);
 }
 
 impl File {
-    fn keeps_pointer(&self) -> bool {
-        self.comm.rank == 0
-    }
-
     /// Adds to the shared pointer; answers what it was, in etypes.
     pub fn add_to_shared(&self, call: &'static str, amount: i64) -> Result<i64> {
-        if self.keeps_pointer() {
-            return Ok(self.with_keeper(|keeper| keeper.add(amount)));
+        if let Some(keeper) = &self.keeper {
+            return Ok(lock(keeper).add(amount));
         }
         let (context, source, keeper) = (self.comm.context, self.comm.rank, self.comm.local.peer(0));
         let (question, mut answer) = (Box::new(amount), Box::new(0i64));
@@ -132,19 +145,13 @@ impl File {
 
     /// The shared pointer, in the process that keeps it; 0 in others.
     pub fn kept_pointer(&self) -> i64 {
-        if self.keeps_pointer() { self.with_keeper(|keeper| keeper.value) } else { 0 }
+        self.keeper.as_ref().map_or(0, |keeper| lock(keeper).value)
     }
 
     /// Sets the shared pointer, in the process that keeps it.
     pub fn set_kept_pointer(&self, value: i64) {
-        if self.keeps_pointer() {
-            self.with_keeper(|keeper| keeper.value = value);
+        if let Some(keeper) = &self.keeper {
+            lock(keeper).value = value;
         }
-    }
-
-    fn with_keeper<R>(&self, change: impl FnOnce(&mut Keeper) -> R) -> R {
-        let mut world = WORLD.enter();
-        let mut all = world.pointers.iter_mut();
-        change(all.find(|keeper| keeper.context == self.comm.context).expect("the first process keeps the pointer"))
     }
 }

@@ -3,11 +3,11 @@
 
 use super::arithmetic::{Bits, Complex, Number, Ordered};
 use super::half::Half;
-use super::predefined::{Predefined, stride_of};
+use super::predefined::Predefined;
 #[cfg(target_arch = "x86_64")]
 use super::x87;
 use crate::datatype::Scalar;
-pub use weft_collective::run::Kernel;
+use weft_collective::run::Kernel;
 
 /// # Safety
 /// As [`Kernel`].
@@ -107,6 +107,17 @@ fn bits<T: Bits>(op: Predefined) -> Option<Kernel> {
         Predefined::Lxor => Some(lxor::<T>),
         _ => None,
     }
+}
+
+/// The size in memory of a predefined element with its padding.
+fn stride_of(scalars: &[Scalar]) -> usize {
+    let align = scalars.iter().map(|scalar| scalar.align()).max().unwrap_or(1);
+    let end = scalars.iter().fold(0, |end: i64, scalar| up(end, scalar.align()) + scalar.size());
+    up(end, align) as usize
+}
+
+fn up(value: i64, align: i64) -> i64 {
+    (value + align - 1) / align * align
 }
 
 /// The result is the left operand.

@@ -7,6 +7,7 @@
 
 pub mod abi;
 mod arithmetic;
+mod defined;
 mod half;
 mod kernels;
 mod pairs;
@@ -19,8 +20,8 @@ mod tests;
 
 use std::ffi::c_void;
 
-pub use kernels::Kernel;
 pub use predefined::Predefined;
+pub use weft_collective::run::Kernel;
 
 use crate::datatype::Datatype;
 use crate::error::Result;

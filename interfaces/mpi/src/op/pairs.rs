@@ -1,10 +1,10 @@
 //! Minimum and maximum with location (MPI 5.0, section 6.9.4): of equal values the lower index wins.
 
-use super::kernels::Kernel;
 use super::predefined::Predefined;
 #[cfg(target_arch = "x86_64")]
 use super::x87;
 use crate::datatype::Scalar;
+use weft_collective::run::Kernel;
 
 /// A value and its index, laid out as the C struct.
 #[derive(Clone, Copy)]

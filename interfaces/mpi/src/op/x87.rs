@@ -5,8 +5,8 @@
 
 use std::arch::asm;
 
-use super::kernels::Kernel;
 use super::predefined::Predefined;
+use weft_collective::run::Kernel;
 
 /// Bytes from one number to the next, and from one pair (value, int, padding) to the next.
 const NUMBER: usize = 16;

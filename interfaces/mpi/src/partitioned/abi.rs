@@ -1,7 +1,8 @@
 //! Bodies of the calls of partitioned communication.
 
-use super::{Introduction, Operation, OperationId, Receive, Send, Side, partner};
+use super::{Introduction, Operation, OperationId, Partner, Receive, Send, Side};
 use crate::abi::slice_of;
+use crate::comm::Comm;
 use crate::error::{Class, Error, Result};
 use crate::point::Buffer;
 use crate::request::Request;
@@ -37,6 +38,15 @@ fn described(
     let buffer = Buffer::with_partner(&world.types, (buf, elements), ("datatype", datatype), has_partner)?;
     let bytes = if number == 0 { 0 } else { buffer.bytes() / number as usize };
     Ok(Described { buffer, partitions: number, bytes })
+}
+
+/// The partner of an operation; `None` for `MPI_PROC_NULL`. There are no wildcards (MPI 5.0, section 4.2.1).
+///
+/// # Errors
+/// A rank outside the communicator, a negative tag.
+fn partner(world: &World, comm: &Comm, rank: i32, tag: i32) -> Result<Option<Partner>> {
+    let route = crate::point::destination(&world.comms, comm.handle, rank, tag)?;
+    Ok(route.map(|route| Partner { peer: route.to, context: comm.context, source: route.envelope.source, tag }))
 }
 
 pub unsafe fn psend_init(

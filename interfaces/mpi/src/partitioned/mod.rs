@@ -21,10 +21,8 @@ mod send;
 use receive::Receive;
 use send::Send;
 
-use crate::comm::Comm;
 use crate::error::{Class, Error, Result, Unit};
-use crate::request::End;
-use crate::world::World;
+use crate::request::end::End;
 use weft_fabric::{Endpoint, Peer};
 
 /// How the sender divides the message.
@@ -281,15 +279,6 @@ impl Side {
             Self::Receive(receive) => receive.status(),
         }
     }
-}
-
-/// The partner of an operation; `None` for `MPI_PROC_NULL`. There are no wildcards (MPI 5.0, section 4.2.1).
-///
-/// # Errors
-/// A rank outside the communicator, a negative tag.
-fn partner(world: &World, comm: &Comm, rank: i32, tag: i32) -> Result<Option<Partner>> {
-    let route = crate::point::destination(&world.comms, comm.handle, rank, tag)?;
-    Ok(route.map(|route| Partner { peer: route.to, context: comm.context, source: route.envelope.source, tag }))
 }
 
 /// A partition as the program names it.

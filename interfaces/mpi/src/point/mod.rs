@@ -11,22 +11,23 @@
 //! can go on.
 
 pub mod abi;
-mod buffer;
+pub(crate) mod buffer;
 mod buffered;
 mod probe;
 mod route;
+mod settle;
 mod transfer;
 
 pub use buffer::{Buffer, Packed, Run, Scattered};
 pub use buffered::{Drain, Owner};
 pub use probe::Message;
 pub use route::{Route, Source, destination};
+pub use settle::settle;
 pub use transfer::{Mode, start_receive, start_send};
 
-use crate::request::{Direction, Transfer};
-use crate::world::{WORLD, World};
+use crate::request::transfer::Transfer;
 use buffered::Attached;
-use weft_fabric::{Endpoint, Waiting};
+use weft_fabric::Endpoint;
 
 /// What point-to-point keeps for the process.
 #[derive(Default)]
@@ -42,10 +43,6 @@ pub struct State {
     /// Communicators that come from sessions, each with its session.
     sessions: Vec<(usize, usize)>,
 }
-
-/// What point-to-point keeps for each communicator.
-#[derive(Default)]
-pub struct CommState {}
 
 impl State {
     /// A new communicator comes from this session.
@@ -76,17 +73,4 @@ impl State {
             self.detached.retain_mut(|transfer| transfer.end(endpoint).is_none());
         }
     }
-}
-
-/// Waits until every message that the program left behind has left: freed sends and buffered ones. For the ends of the
-/// interface, which `call` is one of.
-pub fn settle(call: &'static str) {
-    let waiting = Waiting { call, peer: None, tag: None, context: 0 };
-    WORLD.wait(waiting, |world: &mut World| {
-        let World { point, partitioned, endpoint, .. } = world;
-        point.advance(endpoint);
-        let detached = point.detached.iter().any(|transfer| transfer.direction == Direction::Out);
-        let sending = detached || partitioned.is_sending();
-        (!sending && point.is_empty_after_sweep(endpoint)).then_some(())
-    });
 }

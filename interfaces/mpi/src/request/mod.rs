@@ -10,22 +10,24 @@
 //! Invariant: the functions of generalized requests run with the monitor left.
 
 pub mod abi;
+pub mod end;
+mod exchange;
 mod generalized;
 mod persistent;
 mod take;
-mod transfer;
+pub mod transfer;
 
+pub use end::End;
+pub use exchange::Exchange;
 pub use generalized::{Functions, Generalized, rewrap};
 pub use persistent::{Persistent, Plan, check_startable, start};
 pub use take::{Taken, has_lost, is_active, is_complete, peek, release, stalled, stalls, take, take_plain};
-pub use transfer::{Direction, Exchange, Held, Transfer, fault, received, received_scattered, unacknowledged};
+pub use transfer::{Direction, Held, Transfer, fault, received, received_scattered, unacknowledged};
 
-use crate::abi::{ANY_TAG, PROC_NULL, Status};
+use crate::abi::Status;
 use crate::coll::{Active, CollectiveId};
-use crate::error::Error;
 use crate::partitioned::{self, OperationId};
 use crate::point;
-use crate::world::World;
 use weft_fabric::Endpoint;
 
 /// A send or a collective operation that was complete when it was started. No kind of object has such a handle (see [`crate::handle`]).
@@ -81,38 +83,12 @@ pub enum Stage {
     Started,
 }
 
-/// How an operation ended.
-pub struct End {
-    pub status: Status,
-    pub error: Option<Box<Error>>,
-}
-
-impl End {
-    /// Nothing to tell, as of sends and of inactive requests.
-    pub const EMPTY: Self = Self::good(Status::EMPTY);
-    /// As of a receive from `MPI_PROC_NULL`.
-    pub const NO_PROC: Self = Self::good(Status::new(PROC_NULL, ANY_TAG, 0));
-
-    pub const fn good(status: Status) -> Self {
-        Self { status, error: None }
-    }
-}
-
 /// What requests stand on; the rest of the world than the requests themselves.
 pub struct Ground<'a> {
     pub endpoint: &'a mut Endpoint,
     pub collectives: &'a mut Active,
     pub partitioned: &'a mut partitioned::Active,
     pub point: &'a mut point::State,
-}
-
-impl World {
-    /// The requests, and what they stand on.
-    #[inline]
-    pub fn split(&mut self) -> (&mut crate::handle::Table<Request>, Ground<'_>) {
-        let Self { requests, endpoint, collectives, partitioned, point, .. } = self;
-        (requests, Ground { endpoint, collectives, partitioned, point })
-    }
 }
 
 impl Request {

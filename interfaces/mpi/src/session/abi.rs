@@ -32,7 +32,7 @@ fn begin(info: usize, handler: &Arc<Handler>) -> Result<usize> {
 
 /// The program relies on the level that it asks for, so one that there is not is no hint to be passed over.
 fn level_of(name: &str) -> Result<i32> {
-    start::abi::level_of_name(name).ok_or_else(|| {
+    start::phase::level_of_name(name).ok_or_else(|| {
         let allowed = "MPI_THREAD_SINGLE, MPI_THREAD_FUNNELED, MPI_THREAD_SERIALIZED and MPI_THREAD_MULTIPLE";
         Error::new(Class::InfoValue, format!("info key thread_level is {name:?}; allowed are {allowed}"))
     })
@@ -51,7 +51,7 @@ pub unsafe fn finalize(session: *mut usize) -> Result<()> {
 
 pub unsafe fn get_info(session: usize, out: *mut usize) -> Result<()> {
     let mut info = Info::default();
-    info.set("thread_level", start::abi::level_name(of(session)?.level));
+    info.set("thread_level", start::phase::level_name(of(session)?.level));
     // SAFETY: the program's place for the handle.
     unsafe { *out = info::insert(info) };
     Ok(())

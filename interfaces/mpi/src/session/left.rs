@@ -17,7 +17,7 @@ pub fn clean_up(session: usize) -> Result<()> {
             unsafe { crate::window::abi::free(&mut window) }
         },
     )?;
-    each(|world| crate::file::of_session(world, session), crate::file::close)?;
+    each(|_| crate::file::of_session(session), crate::file::close)?;
     let ours = |world: &World| {
         let comms = world.comms.iter().filter(|(_, comm)| comm.session == Some(session));
         comms.map(|(handle, _)| (0, handle)).collect()

@@ -1,6 +1,7 @@
 //! Bodies of the functions that start, end and describe the interface.
 
-use super::{BEFORE, ENDED, MAIN, PHASE, RUNNING, THREAD_LEVEL, abort_members, finish, has_world, start};
+use super::phase::{BEFORE, ENDED, PHASE, RUNNING, THREAD_LEVEL};
+use super::{MAIN, abort_members, finish, start};
 use crate::abi::{
     ABI_SUBVERSION, ABI_VERSION, INFO_NULL, MAX_LIBRARY_VERSION_STRING, MAX_PROCESSOR_NAME, SUBVERSION,
     THREAD_FUNNELED, THREAD_MULTIPLE, THREAD_SERIALIZED, THREAD_SINGLE, VERSION, store_string,
@@ -209,27 +210,4 @@ pub unsafe fn abi_get_fortran_booleans(size: i32, yes: *mut c_void, no: *mut c_v
         }
     }
     Ok(())
-}
-
-/// The thread level as `MPI_INFO_ENV` names it.
-pub(crate) fn thread_level_name() -> Option<&'static str> {
-    has_world().then(|| level_name(THREAD_LEVEL.load(Ordering::Relaxed)))
-}
-
-/// The thread levels and their names in info objects.
-const LEVELS: [(i32, &str); 4] = [
-    (THREAD_SINGLE, "MPI_THREAD_SINGLE"),
-    (THREAD_FUNNELED, "MPI_THREAD_FUNNELED"),
-    (THREAD_SERIALIZED, "MPI_THREAD_SERIALIZED"),
-    (THREAD_MULTIPLE, "MPI_THREAD_MULTIPLE"),
-];
-
-/// The name of a thread level in info objects.
-pub(crate) fn level_name(level: i32) -> &'static str {
-    LEVELS.iter().find(|known| known.0 == level).map_or("MPI_THREAD_MULTIPLE", |known| known.1)
-}
-
-/// The thread level of this name.
-pub(crate) fn level_of_name(name: &str) -> Option<i32> {
-    LEVELS.iter().find(|known| known.1 == name).map(|known| known.0)
 }

@@ -12,7 +12,7 @@ use super::{Flavor, Memory, Places, Target, Way, Window};
 use crate::comm::agree::{agree, meet, tell};
 use crate::comm::create::everyone;
 use crate::comm::{Comm, Draft};
-use crate::errhandler::Handler;
+use crate::errhandler::handler::Handler;
 use crate::error::{Class, Error, Result};
 use crate::info::Info;
 use crate::world::{WORLD, World};
@@ -187,6 +187,7 @@ fn make(comm: &Arc<Comm>, plan: &Plan, shares: &[Share], apart: bool, me: Peer) 
     };
     world.windows.table.fill(handle, Box::new(window));
     world.windows.live.push(handle);
+    super::serve::begin(world);
     Ok((handle, base))
 }
 

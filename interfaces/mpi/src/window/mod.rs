@@ -29,11 +29,9 @@ mod serve;
 mod transfer;
 mod words;
 
-pub use serve::{advance, idle};
-
 use crate::attribute::Attributes;
 use crate::comm::Comm;
-use crate::errhandler::Handler;
+use crate::errhandler::handler::Handler;
 use crate::error::{Class, Error, RANKS, Result};
 use crate::handle::{Kind, Table};
 use crate::info::Info;
@@ -55,8 +53,8 @@ pub struct Windows {
     waiting: u32,
     /// Counts sleeps: whoever waits for a lock looks after its holder when it has changed.
     sleeps: u64,
-    /// Passes that moved nothing.
-    unmoved: u64,
+    /// Progress passes serve them.
+    are_served: bool,
 }
 
 /// How long a thread sleeps that waits for a lock which members on this host share: its holder may have ended.
@@ -66,12 +64,12 @@ const LOOK_AT_LOCKS: Duration = Duration::from_millis(1);
 
 impl Default for Windows {
     fn default() -> Self {
-        Self { table: Table::new(Kind::Win), live: Vec::new(), waiting: 0, sleeps: 0, unmoved: 0 }
+        Self { table: Table::new(Kind::Win), live: Vec::new(), waiting: 0, sleeps: 0, are_served: false }
     }
 }
 
 impl Windows {
-    pub fn longest_sleep(&self) -> Option<Duration> {
+    fn longest_sleep(&self) -> Option<Duration> {
         let is_pending = |handle: &usize| self.table.find(*handle).is_some_and(|window| window.service.is_pending());
         if self.live.iter().any(is_pending) {
             return Some(LOOK_AT_LOCKS);

@@ -16,58 +16,62 @@ use crate::failure::lost_class;
 use crate::handle::Table;
 use crate::op::Predefined;
 use crate::request::{End, Request};
-use crate::world::World;
+use crate::world::{Task, World};
+use std::time::Duration;
 use weft_fabric::{Endpoint, Peer};
 
-/// Moves all windows; see [`weft_fabric::Driven::advance`].
-#[inline]
-pub fn advance(world: &mut World) {
-    if !world.windows.live.is_empty() {
-        advance_all(world);
+/// Moves all windows, as long as there are any.
+struct WindowService;
+
+/// Progress passes serve the windows from now on.
+pub fn begin(world: &mut World) {
+    if !std::mem::replace(&mut world.windows.are_served, true) {
+        world.add(Box::new(WindowService));
     }
 }
 
-fn advance_all(world: &mut World) {
-    let World { windows, endpoint, requests, .. } = world;
-    for index in 0..windows.live.len() {
-        let Some(window) = windows.table.find_mut(windows.live[index]) else { continue };
-        window.retry(endpoint);
-        while let Some((from, bytes)) = window.service.next(endpoint) {
-            window.receive(endpoint, requests, from, bytes);
-        }
-    }
-}
-
-/// Unmoved passes of a program that tests between two looks.
-const PASSES_PER_LOOK: u64 = 64;
-
-/// Called where a pass moved nothing; true if anything changed. Answers of members that have ended are not waited for.
-pub fn idle(world: &mut World, sleeps: bool) -> bool {
-    let World { windows, endpoint, requests, .. } = world;
-    windows.sleeps += u64::from(sleeps);
-    windows.unmoved += 1;
-    if !sleeps && !windows.unmoved.is_multiple_of(PASSES_PER_LOOK) {
-        return false;
-    }
-    let mut changed = false;
-    for index in 0..windows.live.len() {
-        let Some(window) = windows.table.find_mut(windows.live[index]) else { continue };
-        let ended = |reply: &Reply| endpoint.has_ended(window.targets[reply.rank].peer);
-        let ids: Vec<u64> =
-            window.service.replies.iter().filter(|(_, reply)| ended(reply)).map(|(id, _)| *id).collect();
-        for id in ids {
-            changed = true;
-            let Some(reply) = window.service.replies.get_mut(&id) else { continue };
-            if !std::mem::replace(&mut reply.doubted, true) {
-                // It may have answered and ended since the pass that moved nothing: one more takes that.
-                endpoint.look_soon();
-                continue;
+impl Task for WindowService {
+    fn advance(&mut self, world: &mut World) -> bool {
+        let World { windows, endpoint, requests, .. } = world;
+        for index in 0..windows.live.len() {
+            let Some(window) = windows.table.find_mut(windows.live[index]) else { continue };
+            window.retry(endpoint);
+            while let Some((from, bytes)) = window.service.next(endpoint) {
+                window.receive(endpoint, requests, from, bytes);
             }
-            reply.fault = Some(lost_class());
-            window.land(requests, id);
         }
+        windows.are_served = !windows.live.is_empty() || windows.waiting > 0;
+        !windows.are_served
     }
-    changed
+
+    /// Answers of members that have ended are not waited for.
+    fn idle(&mut self, world: &mut World, sleeps: bool) -> bool {
+        let World { windows, endpoint, requests, .. } = world;
+        windows.sleeps += u64::from(sleeps);
+        let mut changed = false;
+        for index in 0..windows.live.len() {
+            let Some(window) = windows.table.find_mut(windows.live[index]) else { continue };
+            let ended = |reply: &Reply| endpoint.has_ended(window.targets[reply.rank].peer);
+            let ids: Vec<u64> =
+                window.service.replies.iter().filter(|(_, reply)| ended(reply)).map(|(id, _)| *id).collect();
+            for id in ids {
+                changed = true;
+                let Some(reply) = window.service.replies.get_mut(&id) else { continue };
+                if !std::mem::replace(&mut reply.doubted, true) {
+                    // It may have answered and ended since the pass that moved nothing: one more takes that.
+                    endpoint.look_soon();
+                    continue;
+                }
+                reply.fault = Some(lost_class());
+                window.land(requests, id);
+            }
+        }
+        changed
+    }
+
+    fn longest_sleep(&self, world: &World) -> Option<Duration> {
+        world.windows.longest_sleep()
+    }
 }
 
 /// What became of a request.

@@ -3,7 +3,8 @@
 use super::{Place, of};
 use crate::abi::{ANY_SOURCE, ANY_TAG, Status};
 use crate::error::Result;
-use crate::file::access::{self, Call, Way};
+use crate::file::access;
+use crate::file::call::{Call, Way};
 use crate::file::memory::Memory;
 use crate::request::{End, Request};
 use crate::world::WORLD;
