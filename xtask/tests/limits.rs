@@ -16,7 +16,6 @@ const LEFT: &[(&str, usize)] = &[
     ("fabric/core/src/endpoint.rs", 578),
     ("fabric/core/src/links/mod.rs", 536),
     ("fabric/core/src/links/mod.rs struct Links", 29),
-    ("fabric/core/src/port/mod.rs struct Port", 28),
     ("fabric/core/src/status.rs struct Counters", 24),
     ("fabric/core/tests/links.rs", 533),
     ("fabric/device/src/shm/stream/mirror.rs", 564),

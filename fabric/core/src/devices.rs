@@ -17,10 +17,10 @@ mod slots;
 mod strangers;
 mod tell;
 mod twos;
+mod upper;
 
 use crate::join::JoinError;
 use crate::links::Links;
-use crate::port::{Port, Word};
 use crate::watch::Watch;
 pub(crate) use foreign::Opening;
 use net::{LINK_EAGER_BYTES, Net, Sent};
@@ -29,6 +29,7 @@ pub(crate) use slots::Slots;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::os::fd::OwnedFd;
 use twos::{Posts, Twos};
+pub(crate) use upper::{By, Upper};
 use weft_device::shm::{Segment, ShmDevice};
 use weft_device::tcp::{self, Place, TcpDevice};
 use weft_device::udp::Faults;
@@ -358,7 +359,8 @@ impl Devices {
     }
 
     /// Begins a message of `length` bytes, not 0, by that device without asking, with as many of them as one packet takes.
-    /// It is matched where it was posted, among those of both devices. Its receiver may owe a word about it.
+    /// It is matched where it was posted, among those of both devices. Its receiver may owe a word about it, of this
+    /// number.
     ///
     /// # Safety
     /// As [`Device::post_bulk`].
@@ -368,11 +370,11 @@ impl Devices {
         head: Head,
         data: *const u8,
         length: usize,
-        word: Option<Word>,
+        word: Option<u64>,
     ) -> Posted {
         let Some(net) = &mut self.net else { return Posted::Full };
         let sent = &mut net.sent[to as usize];
-        let control = [length as u64, sent.by_datagrams, word.map_or(0, |word| word as u64)];
+        let control = [length as u64, sent.by_datagrams, word.unwrap_or(0)];
         let control = if word.is_some() { &control[..] } else { &control[..2] };
         // SAFETY: the caller's promise.
         let posted = unsafe { net.tcp.post_bulk(to, head, control, data, length) };
@@ -405,10 +407,10 @@ impl Devices {
     }
 
     #[inline]
-    pub fn poll(&mut self, port: &mut Port) -> bool {
+    pub fn poll(&mut self, upper: &mut impl Upper) -> bool {
         match &mut self.net {
-            None => self.shm.poll(port),
-            Some(net) => net.poll(&mut self.shm, port),
+            None => self.shm.poll(upper),
+            Some(net) => net.poll(&mut self.shm, upper),
         }
     }
 

@@ -7,17 +7,20 @@
 //! sends a million messages under a filter that kills the process at the first system call.
 
 mod lost;
+mod raw;
 
 use crate::api::{Envelope, MatchedId, Outcome, Peer, RequestId, Selector, SendMode, Waiting};
 use crate::devices::{Across, Devices, Sleeper};
 use crate::events::{self, Event, tell};
 use crate::foreign::Foreigners;
 use crate::join::{self, JoinError, Joined, Manager};
+use crate::limits::Limits;
 use crate::pace::{Bounds, Policy};
-use crate::port::{Limits, Place, Port};
+use crate::port::{Place, Port};
 use crate::region::{Attach, Region, Ticket};
 use crate::shared::SharedBlocks;
 use crate::status::{CounterReader, Counters, Page, PageCounters, Status};
+use crate::switch::Switch;
 use std::io;
 use weft_device::past_caches::share_of_cache;
 use weft_device::shm::{Doorbell, Segment, ShmDevice, Shown};
@@ -34,7 +37,7 @@ const LEAVING_SLEEP: std::time::Duration = std::time::Duration::from_millis(10);
 /// A process's place in the fabric. Not synchronised: see [`crate::Monitor`].
 pub struct Endpoint {
     devices: Devices,
-    port: Port,
+    pub(crate) switch: Switch,
     policy: Policy,
     status: Status,
     settings: Settings,
@@ -113,7 +116,7 @@ impl Endpoint {
         let limits = Limits { single_copy_allowed, cached, ..limits };
         let page = Page::new(&segment, member, settings.status);
         let counters = PageCounters::new(page.clone());
-        let port = Port::new(me, size, limits, devices.slots(), counters);
+        let switch = Switch::new(me, size, Port::new(me, size, limits, devices.slots(), counters));
         let status = Status::new(page, me, size, &job, &devices.ways());
         let policy = Policy::new(bounds, &segment, member);
         segment.set_state(member, MemberState::Joined);
@@ -121,7 +124,7 @@ impl Endpoint {
         let foreigners = Foreigners::new(if manager.is_some() { &world } else { "" });
         Ok(Self {
             devices,
-            port,
+            switch,
             policy,
             status,
             settings,
@@ -145,7 +148,7 @@ impl Endpoint {
     }
 
     pub(crate) fn add_peer(&mut self) {
-        self.port.add_peer();
+        self.switch.add_peer();
     }
 
     /// The settings that this process started with.
@@ -189,7 +192,7 @@ impl Endpoint {
     #[inline]
     pub unsafe fn try_send(&mut self, to: Peer, envelope: Envelope, data: *const u8, length: usize) -> bool {
         // SAFETY: the caller's promise.
-        let sent = unsafe { self.port.try_send(&mut self.devices, to, envelope, data, length) };
+        let sent = unsafe { self.switch.port.try_send(&mut self.devices, to, envelope, data, length) };
         self.devices.push(to.0);
         sent
     }
@@ -209,7 +212,7 @@ impl Endpoint {
     ) -> bool {
         self.devices.gather(true);
         // SAFETY: the caller's promise.
-        let sent = unsafe { self.port.try_send(&mut self.devices, to, envelope, data, length) };
+        let sent = unsafe { self.switch.port.try_send(&mut self.devices, to, envelope, data, length) };
         self.devices.gather(false);
         self.devices.push_soon(to.0);
         sent
@@ -229,7 +232,7 @@ impl Endpoint {
     ) -> RequestId {
         self.devices.gather(true);
         // SAFETY: the caller's promise.
-        let request = unsafe { self.port.post_send(&mut self.devices, to, envelope, data, length, mode) };
+        let request = unsafe { self.switch.port.post_send(&mut self.devices, to, envelope, data, length, mode) };
         self.devices.gather(false);
         // The message may be complete for its sender, who then need not come back for long.
         self.devices.push(to.0);
@@ -243,7 +246,7 @@ impl Endpoint {
     #[inline]
     pub unsafe fn post_receive(&mut self, from: Selector, buffer: *mut u8, capacity: usize) -> RequestId {
         // SAFETY: the caller's promise.
-        let request = unsafe { self.port.post_receive(from, buffer, capacity) };
+        let request = unsafe { self.switch.port.post_receive(from, buffer, capacity) };
         self.answer();
         request
     }
@@ -252,19 +255,19 @@ impl Endpoint {
     /// sender waits.
     #[inline]
     fn answer(&mut self) {
-        if self.port.has_backlog() {
-            self.port.pump(&mut self.devices);
+        if self.switch.port.has_backlog() {
+            self.switch.port.pump_outbound(&mut self.devices);
         }
     }
 
     /// The first message that `from` would receive, if one has arrived. Does not make progress.
     pub fn probe(&mut self, from: Selector) -> Option<Outcome> {
-        self.port.probe(from)
+        self.switch.port.probe(from)
     }
 
     /// Like [`Self::probe`], and takes the message out of matching.
     pub fn take_matched(&mut self, from: Selector) -> Option<(MatchedId, Outcome)> {
-        let (message, outcome) = self.port.take_matched(from)?;
+        let (message, outcome) = self.switch.port.take_matched(from)?;
         tell(events::Kind::Taken, || Event::Taken { context: from.context, message: outcome });
         Some((MatchedId(message), outcome))
     }
@@ -275,7 +278,7 @@ impl Endpoint {
     /// As [`Self::post_receive`].
     pub unsafe fn post_matched_receive(&mut self, message: MatchedId, buffer: *mut u8, capacity: usize) -> RequestId {
         // SAFETY: the caller's promise.
-        let request = unsafe { self.port.post_matched_receive(message.0, buffer, capacity) };
+        let request = unsafe { self.switch.port.post_matched_receive(message.0, buffer, capacity) };
         self.answer();
         request
     }
@@ -283,74 +286,52 @@ impl Endpoint {
     /// Cancels a receive that no message has matched yet; true if so (it is then complete with
     /// [`crate::Fault::Cancelled`]).
     pub fn cancel_receive(&mut self, request: RequestId) -> bool {
-        self.port.cancel_receive(request)
+        self.switch.port.cancel_receive(request)
     }
 
     /// Cancels a send that asks and that nothing has matched yet. Whether it came in time is known when the request is
     /// complete, which it is soon: as soon as the receiver looks.
     pub fn cancel_send(&mut self, request: RequestId) {
-        self.port.cancel_send(request);
+        self.switch.port.cancel_send(request);
         self.answer();
     }
 
     #[inline]
     pub fn is_complete(&self, request: RequestId) -> bool {
-        self.port.requests.is_complete(request)
+        self.switch.port.requests.is_complete(request)
     }
 
     /// Whether the request is complete and did all that it was asked to.
     #[inline]
     pub fn is_complete_and_good(&self, request: RequestId) -> bool {
-        self.port.requests.is_good(request)
+        self.switch.port.requests.is_good(request)
     }
 
     /// The outcome of a complete request, which ends it; `None` while it is under way.
     #[inline(always)]
     pub fn take_outcome(&mut self, request: RequestId) -> Option<Outcome> {
-        self.port.requests.take_outcome(request)
+        self.switch.port.requests.take_outcome(request)
     }
 
     /// Gives the request up: it completes on its own and its outcome is dropped.
     pub fn release(&mut self, request: RequestId) {
-        self.port.requests.release(request);
-    }
-
-    /// Sends as many of the bytes over the raw channel as can leave now; answers how many.
-    ///
-    /// # Safety
-    /// `data` is readable for `length` bytes.
-    pub unsafe fn try_raw_send(&mut self, to: Peer, data: *const u8, length: usize) -> usize {
-        // SAFETY: the caller's promise.
-        let sent = unsafe { crate::raw::try_send(&mut self.devices, to, data, length) };
-        self.devices.push(to.0);
-        self.give_up_unreachable();
-        sent
-    }
-
-    /// Starts to receive exactly `capacity` bytes from the raw channel.
-    ///
-    /// # Safety
-    /// As [`Self::post_receive`].
-    pub unsafe fn post_raw_receive(&mut self, from: Peer, buffer: *mut u8, capacity: usize) -> RequestId {
-        // SAFETY: the caller's promise.
-        unsafe { self.port.post_raw_receive(from, buffer, capacity) }
+        self.switch.port.requests.release(request);
     }
 
     /// One bounded duty cycle over the device and what waits; true if anything moved.
     #[inline]
     pub fn progress(&mut self) -> bool {
-        let moved = self.devices.poll(&mut self.port);
-        if self.port.has_work() { self.work(moved) } else { moved }
+        let moved = self.devices.poll(&mut self.switch);
+        if self.switch.has_work() { self.work(moved) } else { moved }
     }
 
     #[cold]
     fn work(&mut self, polled: bool) -> bool {
-        let moved = self.port.pump(&mut self.devices) | self.give_up_unreachable() | polled;
-        let moved = self.port.complete_tails(&self.devices) | moved;
-        let copied = self.port.step_copies() || self.port.keep_offer(!moved);
+        let moved = self.switch.pump(&mut self.devices) | self.give_up_unreachable() | polled;
+        let copied = self.switch.port.step_copies() || self.switch.port.keep_offer(!moved);
         // What a finished copy has to say goes out at once.
         if copied {
-            self.port.pump(&mut self.devices);
+            self.switch.port.pump_outbound(&mut self.devices);
         }
         self.devices.push_all();
         moved | copied
@@ -360,10 +341,10 @@ impl Endpoint {
     fn give_up_unreachable(&mut self) -> bool {
         let mut any = false;
         while let Some(refusal) = self.devices.take_refusal() {
-            self.port.handle_no_memory(&refusal);
+            self.switch.handle_no_memory(&refusal);
             any = true;
         }
-        self.port.refusals_are_told();
+        self.switch.refusals_are_told();
         any
     }
 
@@ -375,8 +356,8 @@ impl Endpoint {
     /// As [`Self::leave`], but to be able to come back ([`Self::resume`]). Meanwhile the others and the manager see a
     /// process that has left.
     pub fn rest(&mut self) {
-        self.finish(|endpoint| endpoint.port.has_work());
-        self.devices.count(&mut self.port.counters);
+        self.finish(|endpoint| endpoint.switch.has_work());
+        self.devices.count(&mut self.switch.port.counters);
         self.devices.segment().set_state(self.devices.my_member(), MemberState::Left);
         if let Some(Err(error)) = self.manager.as_mut().map(Manager::rest) {
             eprintln!("weft: rank {}: {error}", self.me);
@@ -395,10 +376,10 @@ impl Endpoint {
     /// Makes progress until everything started has left this process, except for peers that have ended; then leaves the
     /// job.
     pub fn leave(mut self) {
-        self.finish(|endpoint| endpoint.port.has_work() || endpoint.devices.has_held());
+        self.finish(|endpoint| endpoint.switch.has_work() || endpoint.devices.has_held());
         self.devices.say_farewell();
         self.finish(|endpoint| endpoint.devices.has_output());
-        self.devices.count(&mut self.port.counters);
+        self.devices.count(&mut self.switch.port.counters);
         self.devices.segment().set_state(self.devices.my_member(), MemberState::Left);
         if let Some(Err(error)) = self.manager.take().map(Manager::finalise) {
             eprintln!("weft: rank {}: {error}", self.me);
@@ -434,9 +415,9 @@ impl Endpoint {
     }
 
     fn give_up_ended(&mut self) {
-        for peer in self.port.awaited() {
+        for peer in self.switch.awaited() {
             if self.devices.has_ended(peer) {
-                self.port.handle_end(peer);
+                self.switch.handle_end(peer);
             }
         }
     }
@@ -453,20 +434,20 @@ impl Endpoint {
 
     /// The region of `bytes` that `of`, a process of this host, has made and told the ticket of.
     pub fn open_region(&self, of: Peer, ticket: Ticket, bytes: usize) -> io::Result<Region> {
-        let pid = self.port.pid(of.0).ok_or_else(|| io::Error::other("it cannot be seen from here"))?;
+        let pid = self.switch.port.pid(of.0).ok_or_else(|| io::Error::other("it cannot be seen from here"))?;
         Region::open(pid, ticket, bytes)
     }
 
     /// The memory of `peer`, if it runs on this host and copying between processes is allowed here. Whether the kernel
     /// allows it for this pair is seen at the first copy.
     pub fn attach(&self, peer: Peer) -> Option<Attach> {
-        self.port.attachable(peer.0).map(|pid| Attach { pid })
+        self.switch.port.attachable(peer.0).map(|pid| Attach { pid })
     }
 
     /// What `peer` says that it has at a place; `None` where that does not lead to memory of this kind, or copying between
     /// processes is not allowed here.
     pub fn see(&mut self, peer: Peer, place: Place, bytes: usize) -> Option<Shown> {
-        self.port.see(peer.0, place, bytes as u64)
+        self.switch.port.see(peer.0, place, bytes as u64)
     }
 
     /// Wakes `peer` if it sleeps: to be called after storing into a shared block what it may wait for.
@@ -478,7 +459,7 @@ impl Endpoint {
     /// How often this process has gone to sleep; counted before its last look.
     #[inline]
     pub fn sleeps(&self) -> u64 {
-        self.port.counters.sleeps
+        self.switch.port.counters.sleeps
     }
 
     /// Orders an earlier store into a shared block before a later look at whether somebody waits for it.
@@ -495,12 +476,12 @@ impl Endpoint {
 
     /// Bytes were copied out of what a peer shows.
     pub fn count_single_copy(&mut self, bytes: u64) {
-        self.port.counters.single_copy_bytes += bytes;
+        self.switch.port.counters.single_copy_bytes += bytes;
     }
 
     #[inline]
     pub fn count_shared_collective(&mut self) {
-        self.port.counters.collectives_shared += 1;
+        self.switch.port.counters.collectives_shared += 1;
     }
 
     #[inline]
@@ -523,16 +504,16 @@ impl Endpoint {
     }
 
     pub(crate) fn note_yield(&mut self) {
-        self.port.counters.yields += 1;
+        self.switch.port.counters.yields += 1;
         self.devices.look_soon();
     }
 
     pub(crate) fn arm(&mut self) -> bool {
-        if self.port.has_copies() {
+        if self.switch.port.has_copies() {
             return false;
         }
-        self.port.counters.sleeps += 1;
-        self.devices.count(&mut self.port.counters);
+        self.switch.port.counters.sleeps += 1;
+        self.devices.count(&mut self.switch.port.counters);
         if let Some(ways) = self.devices.new_ways() {
             self.status.set_ways(&ways);
         }
@@ -541,13 +522,13 @@ impl Endpoint {
 
     /// For a thread that waits beside one that sleeps on the doorbell: false if there is something to do.
     pub(crate) fn arm_beside(&mut self) -> bool {
-        !self.port.has_copies() && self.devices.arm_beside()
+        !self.switch.port.has_copies() && self.devices.arm_beside()
     }
 
     /// What this process has counted; the same numbers as on its status page.
     pub fn counters(&mut self) -> &Counters {
-        self.devices.count(&mut self.port.counters);
-        &self.port.counters
+        self.devices.count(&mut self.switch.port.counters);
+        &self.switch.port.counters
     }
 
     /// Reads the counters from any thread at any time, also after the endpoint's end.

@@ -17,8 +17,8 @@ mod manager;
 mod meeting;
 
 use crate::devices::Across;
+use crate::limits::Limits;
 use crate::pace::Bounds;
-use crate::port::Limits;
 use environment::{Network, Start};
 pub(crate) use manager::{Manager, note_lost};
 pub use manager::{ManagerError, abort};

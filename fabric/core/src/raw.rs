@@ -3,9 +3,10 @@
 //! No tags, no matching: what one side sends, the other receives in order. A receive completes when its buffer is full.
 //! Bytes that come before a buffer is posted are kept until one is.
 
-use crate::api::{Peer, RequestId};
+use crate::api::{Fault, Peer, RequestId};
 use crate::devices::Devices;
-use crate::port::requests::{Requests, State};
+use crate::protocol::{Breach, Numbered, Protocol};
+use crate::requests::{Requests, State};
 use std::collections::VecDeque;
 use weft_device::{Packet, Posted};
 use weft_wire::cell::{Head, INLINE_BYTES, Kind};
@@ -22,14 +23,6 @@ pub(crate) struct Raw {
 }
 
 impl Raw {
-    pub fn new(peers: u32) -> Self {
-        Self { channels: (0..peers).map(|_| Channel::default()).collect() }
-    }
-
-    pub fn add_peer(&mut self) {
-        self.channels.push(Channel::default());
-    }
-
     /// # Safety
     /// `buffer` stays writable for `capacity` bytes until the request is complete.
     pub unsafe fn post_receive(
@@ -50,10 +43,26 @@ impl Raw {
             channel.early.drain(..taken);
         }
         self.channels[from.0 as usize].finish_empty(requests);
+        if let Some(fault) = requests.loss(from)
+            && !requests.is_complete(id)
+        {
+            self.lose_peer(from, fault, requests);
+        }
         id
     }
+}
 
-    pub fn on_packet(&mut self, packet: Packet<'_>, requests: &mut Requests) {
+impl Numbered for Raw {
+    /// That of [`Kind::Raw`].
+    const NUMBER: u32 = Head::RAW;
+
+    fn new(_: u32, peers: u32) -> Self {
+        Self { channels: (0..peers).map(|_| Channel::default()).collect() }
+    }
+}
+
+impl Protocol for Raw {
+    fn handle_packet(&mut self, packet: Packet<'_>, requests: &mut Requests) -> Result<(), Breach> {
         let channel = &mut self.channels[packet.from as usize];
         let mut short = [0u8; 64];
         let total = match &packet.bulk {
@@ -68,7 +77,8 @@ impl Raw {
                 // SAFETY: got + total <= capacity; the user keeps the buffer alive.
                 unsafe { bulk.copy_to(entry.buffer.add(*got), total) };
                 *got += total;
-                return channel.finish_empty(requests);
+                channel.finish_empty(requests);
+                return Ok(());
             }
         }
         let kept;
@@ -89,11 +99,19 @@ impl Raw {
         }
         channel.early.extend(&bytes[used..]);
         channel.finish_empty(requests);
+        Ok(())
     }
 
-    /// Forgets the buffers that wait for bytes of `peer`; their requests end with the peer's other ones.
-    pub fn lose_peer(&mut self, peer: Peer) {
-        self.channels[peer.0 as usize].waiting.clear();
+    fn add_peer(&mut self) {
+        self.channels.push(Channel::default());
+    }
+
+    /// What has come stays; the buffers that wait for more end.
+    fn lose_peer(&mut self, peer: Peer, fault: Fault, requests: &mut Requests) {
+        for (id, _) in self.channels[peer.0 as usize].waiting.drain(..) {
+            requests.at(id).outcome.fault = Some(fault);
+            requests.complete(id);
+        }
     }
 }
 

@@ -65,12 +65,24 @@ pub enum Kind {
     Waited = 14,
     /// Over a connection to a process of another job: shared memory is offered, or an offer answered ([`crate::share`]).
     Share = 15,
+    /// Of a protocol that the context names, a number of its own.
+    Other = 16,
 }
 
 impl Kind {
     /// Whether the bulk payload is a part of a stream, which may come in more parts than it was sent in.
     pub const fn is_streamed(self) -> bool {
         matches!(self, Self::Eager | Self::Open | Self::More)
+    }
+
+    /// Whether the packet belongs to the port protocol, or to the devices; others are told by [`Head::protocol`].
+    pub const fn is_of_port(self) -> bool {
+        !matches!(self, Self::Raw | Self::Other)
+    }
+
+    /// Whether the packet has a place among messages: it begins one, or takes one back.
+    pub const fn has_place(self) -> bool {
+        matches!(self, Self::Short | Self::Eager | Self::Ask | Self::Retract)
     }
 
     pub const fn from_byte(byte: u8) -> Option<Self> {
@@ -90,6 +102,7 @@ impl Kind {
             13 => Self::Retracted,
             14 => Self::Waited,
             15 => Self::Share,
+            16 => Self::Other,
             _ => return None,
         })
     }
@@ -108,6 +121,23 @@ impl Head {
     /// A header that carries no envelope.
     pub const fn control(kind: Kind) -> Self {
         Self { kind, context: 0, tag: 0, source: 0 }
+    }
+
+    /// The number of the raw protocol, whose packets have a kind of their own.
+    pub const RAW: u32 = 0;
+
+    /// A header of a protocol beside port, which has `tag` and `source` for itself.
+    pub const fn of_protocol(number: u32, tag: i32, source: u32) -> Self {
+        Self { kind: Kind::Other, context: number, tag, source }
+    }
+
+    /// Which protocol beside port a packet names.
+    #[inline]
+    pub const fn protocol(&self) -> u32 {
+        match self.kind {
+            Kind::Other => self.context,
+            _ => Self::RAW,
+        }
     }
 
     /// The first word, with its stamp left open (zero).
@@ -177,7 +207,7 @@ mod tests {
         assert_eq!(decode(0x00_31_01_80, 0), None, "49 inline bytes");
         assert_eq!(decode(0x02_08_01_80, 0), None, "bulk flag 2");
         assert_eq!(decode(0x00_08_ff_80, 0), None, "unknown kind");
-        assert_eq!(decode(0x00_08_10_80, 0), None, "the first unknown kind");
+        assert_eq!(decode(0x00_08_11_80, 0), None, "the first unknown kind");
     }
 
     #[test]

@@ -62,8 +62,8 @@ impl Held {
                     let bulk = (!rest.is_empty()).then_some(rest);
                     out.post(packet.head, &packet.inline[..packet.inline_bytes], bulk)
                 }
-                // Bytes of the raw channel have no other beginning than this one.
-                _ if packet.head.kind == Kind::Raw => out.post(packet.head, &[], Some(rest)),
+                // A protocol beside port knows the rest by that it has no control words.
+                _ if !packet.head.kind.is_of_port() => out.post(packet.head, &[], Some(rest)),
                 _ => out.post(Head::control(Kind::More), &[], Some(rest)),
             };
             let Posted::Sent(piece) = posted else { break };

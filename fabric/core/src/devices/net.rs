@@ -10,9 +10,9 @@
 
 use super::Way;
 use super::twos::{Posts, Twos};
+use super::upper::{By, Ordered, Upper};
 use crate::events::{self, Event, tell};
 use crate::links::Links;
-use crate::port::{By, Ordered, Port};
 use crate::watch::{Watch, begin_all};
 use weft_device::shm::ShmDevice;
 use weft_device::tcp::TcpDevice;
@@ -60,14 +60,9 @@ pub(super) struct Sent {
     pub(super) over_connection: u64,
     /// So many of those over the connection were named by datagrams.
     pub(super) named: u64,
-    /// Bytes of the raw protocol went over the connection, while nothing else led there. They have no other order than
-    /// that of their device, and stay with it.
-    pub(super) raw_over_connection: bool,
-}
-
-/// Whether a packet has a place among others: it begins a message, or takes one back.
-const fn has_place(kind: Kind) -> bool {
-    matches!(kind, Kind::Short | Kind::Eager | Kind::Ask | Kind::Retract)
+    /// Packets of protocols beside port went over the connection, while nothing else led there. They have no other order
+    /// than that of their device, and stay with it.
+    pub(super) others_over_connection: bool,
 }
 
 impl Net {
@@ -88,7 +83,7 @@ impl Net {
     #[inline]
     fn way_of(&self, to: u32, kind: Kind) -> Way {
         match self.ways[to as usize] {
-            Way::Udp if kind == Kind::Raw && self.sent[to as usize].raw_over_connection => Way::Tcp,
+            Way::Udp if !kind.is_of_port() && self.sent[to as usize].others_over_connection => Way::Tcp,
             way => way,
         }
     }
@@ -98,8 +93,8 @@ impl Net {
     fn note_over_connection(&mut self, to: u32, kind: Kind, posted: Posted) -> Posted {
         if posted != Posted::Full {
             let sent = &mut self.sent[to as usize];
-            sent.over_connection += u64::from(has_place(kind));
-            sent.raw_over_connection |= kind == Kind::Raw;
+            sent.over_connection += u64::from(kind.has_place());
+            sent.others_over_connection |= !kind.is_of_port();
         }
         posted
     }
@@ -183,9 +178,12 @@ impl Net {
         }
     }
 
-    pub(super) fn poll(&mut self, shm: &mut ShmDevice, port: &mut Port) -> bool {
-        let near = shm.poll(&mut Named { sink: port, ranks: &self.ranks }) | self.twos.poll(port);
-        if self.near_passes < NEAR_PASSES && self.links.is_none() && (near || self.is_quiet()) && !port.has_newly_lost()
+    pub(super) fn poll(&mut self, shm: &mut ShmDevice, upper: &mut impl Upper) -> bool {
+        let near = shm.poll(&mut Named { sink: upper, ranks: &self.ranks }) | self.twos.poll(upper);
+        if self.near_passes < NEAR_PASSES
+            && self.links.is_none()
+            && (near || self.is_quiet())
+            && !upper.has_newly_lost()
         {
             self.near_passes += 1;
             self.tcp.push_out();
@@ -193,7 +191,7 @@ impl Net {
         }
         self.near_passes = 0;
         let links = match &mut self.links {
-            Some(links) => links.poll(&mut Ordered { port, by: By::Datagrams }),
+            Some(links) => links.poll(&mut Ordered { upper, by: By::Datagrams }),
             None => false,
         };
         if links {
@@ -201,13 +199,13 @@ impl Net {
             self.watch.note_find(|| descriptors.for_each(|descriptor| self.tcp.unwatch(descriptor)));
             self.tcp.note_elsewhere();
         }
-        let far = self.poll_connections(port);
+        let far = self.poll_connections(upper);
         while let Some(notice) = self.tcp.take_notice() {
-            port.tell(&notice);
+            upper.tell(&notice);
         }
-        while let Some(rank) = port.take_newly_lost() {
+        while let Some(rank) = upper.take_newly_lost() {
             self.tcp.give_up(rank);
-            self.leave_two(port, rank);
+            self.leave_two(upper, rank);
             if let Some(links) = self.links_to(rank) {
                 links.handle_lost(rank);
             }
@@ -218,12 +216,12 @@ impl Net {
                 // Nothing else leads to a process of another job, and nobody else tells of its end.
                 None => {
                     let story = format!("{} is lost: no address leads to it: {story}", self.tcp.title(rank));
-                    port.handle_fault(PeerFault::Lost { peer: rank, story });
+                    upper.handle_fault(PeerFault::Lost { peer: rank, story });
                 }
             }
         }
         if self.links.is_some() {
-            self.settle_links(port, far);
+            self.settle_links(upper, far);
         }
         near | links | far
     }
@@ -244,7 +242,7 @@ impl Net {
     #[inline]
     pub(super) fn post_link(&mut self, to: u32, head: Head, inline: &[u8], bulk: Option<&[u8]>) -> Posted {
         let Some(links) = &mut self.links else { return Posted::Full };
-        if !has_place(head.kind) {
+        if !head.kind.has_place() {
             return links.post(to, &head, inline, bulk);
         }
         let sent = &mut self.sent[to as usize];
@@ -272,14 +270,14 @@ impl Net {
 
     /// What one of the two devices to other hosts has to know of the other.
     #[inline]
-    pub(super) fn settle_links(&mut self, port: &mut Port, tcp_moved: bool) {
+    pub(super) fn settle_links(&mut self, upper: &mut impl Upper, tcp_moved: bool) {
         let Some(links) = &mut self.links else { return };
         if let Some(lane) = links.take_failed_lane() {
             self.tcp.unwatch(lane.descriptor());
             tell_way(None, DeviceName::Xdp, DeviceName::Udp);
         }
         while let Some(notice) = links.take_notice() {
-            port.tell(&notice);
+            upper.tell(&notice);
         }
         while let Some(rank) = links.take_doubt() {
             self.tcp.reach(rank);

@@ -5,7 +5,7 @@ use super::Way;
 use super::held::{Held, Out, words_of};
 use super::net::Net;
 use super::twos::{News, Posts, Renamed};
-use crate::port::{By, Ordered, Port};
+use super::upper::{By, Ordered, Upper};
 use weft_device::{Device, Packet, PeerFault, Posted, Room, Sink};
 use weft_wire::cell::{Head, INLINE_WORDS, Kind};
 use weft_wire::segment::RING_CELLS;
@@ -38,59 +38,59 @@ impl Net {
     }
 
     /// Polls the connections.
-    pub(super) fn poll_connections(&mut self, port: &mut Port) -> bool {
-        port.by_long_way = true;
-        let ordered = Ordered { port, by: By::Connection };
+    pub(super) fn poll_connections(&mut self, upper: &mut impl Upper) -> bool {
+        upper.set_long_way(true);
+        let ordered = Ordered { upper, by: By::Connection };
         let any = self.tcp.poll(&mut Beside { ordered, ways: &self.ways, news: &mut self.twos.news });
-        port.by_long_way = false;
+        upper.set_long_way(false);
         if any || self.twos.has_work() {
-            self.settle_strangers(port);
+            self.settle_strangers(upper);
         }
         any
     }
 
     #[cold]
-    fn settle_strangers(&mut self, port: &mut Port) {
+    fn settle_strangers(&mut self, upper: &mut impl Upper) {
         for (to, said) in std::mem::take(&mut self.twos.unsaid) {
             self.say(to, &said);
         }
         for (from, said) in std::mem::take(&mut self.twos.news.said) {
-            if let Err(what) = self.hear(port, from, &said) {
+            if let Err(what) = self.hear(upper, from, &said) {
                 let story = format!("{} is lost: it has sent nonsense: {what}", self.tcp.title(from));
-                port.handle_fault(PeerFault::Lost { peer: from, story });
+                upper.handle_fault(PeerFault::Lost { peer: from, story });
             }
         }
         for fault in std::mem::take(&mut self.twos.news.lost) {
-            self.take_last(port, fault.peer());
-            port.handle_fault(fault);
+            self.take_last(upper, fault.peer());
+            upper.handle_fault(fault);
         }
-        self.settle_ended(port);
+        self.settle_ended(upper);
         self.let_go();
     }
 
     /// Gives up the memory shared with those who have ended, once all that they have sent is taken.
-    fn settle_ended(&mut self, port: &mut Port) {
+    fn settle_ended(&mut self, upper: &mut impl Upper) {
         let twos = &self.twos;
         let all: Vec<u32> = twos.twos.iter().map(|two| two.rank).chain(twos.waiting.iter().copied()).collect();
         self.twos.leaving = false;
         for rank in all.into_iter().filter(|rank| self.tcp.has_ended(*rank)).collect::<Vec<_>>() {
-            if !port.is_lost(rank) {
-                self.take_last(port, rank);
+            if !upper.is_lost(rank) {
+                self.take_last(upper, rank);
             }
             // The copies look at slots in that memory.
-            match port.has_copies_with(rank) {
+            match upper.has_copies_with(rank) {
                 true => self.twos.leaving = true,
-                false => self.leave_two(port, rank),
+                false => self.leave_two(upper, rank),
             }
         }
     }
 
-    fn hear(&mut self, port: &mut Port, from: u32, said: &Share) -> Result<(), &'static str> {
+    fn hear(&mut self, upper: &mut impl Upper, from: u32, said: &Share) -> Result<(), &'static str> {
         let way = self.ways[from as usize];
         let answer = match said {
-            Share::Offer { .. } => self.twos.hear_offer(port, from, way, said)?,
-            Share::Taken { copies } => self.twos.hear_answer(port, from, Some(*copies)).map(|()| None)?,
-            Share::NotTaken => self.twos.hear_answer(port, from, None).map(|()| None)?,
+            Share::Offer { .. } => self.twos.hear_offer(upper, from, way, said)?,
+            Share::Taken { copies } => self.twos.hear_answer(upper, from, Some(*copies)).map(|()| None)?,
+            Share::NotTaken => self.twos.hear_answer(upper, from, None).map(|()| None)?,
         };
         if let Some(answer) = answer {
             self.say(from, &answer);
@@ -99,11 +99,11 @@ impl Net {
     }
 
     /// Takes what somebody who has ended has sent.
-    fn take_last(&mut self, port: &mut Port, rank: u32) {
+    fn take_last(&mut self, upper: &mut impl Upper, rank: u32) {
         let Some(two) = self.twos.twos.iter_mut().find(|two| two.rank == rank) else { return };
         // The ring is filled no more; who fills it all the same is not waited for.
         for _ in 0..2 * RING_CELLS {
-            if !two.shm.poll(&mut Renamed { sink: port, rank }) {
+            if !two.shm.poll(&mut Renamed { sink: upper, rank }) {
                 break;
             }
         }
@@ -112,12 +112,12 @@ impl Net {
 
     /// The memory that is shared with a process goes, and what waits for it. What is posted from now on is the
     /// connection's to refuse.
-    pub(super) fn leave_two(&mut self, port: &mut Port, rank: u32) {
+    pub(super) fn leave_two(&mut self, upper: &mut impl Upper, rank: u32) {
         let Some(stranger) = self.twos.stranger(rank) else { return };
         (stranger.held, stranger.offer, stranger.way) = (Held::default(), None, Some(Way::Tcp));
         self.ways[rank as usize] = Way::Tcp;
         self.changed = true;
-        port.share_copies(rank, None);
+        upper.share_copies(rank, None);
         let twos = &mut self.twos;
         twos.waiting.retain(|other| *other != rank);
         twos.unsaid.retain(|(other, _)| *other != rank);
@@ -195,13 +195,13 @@ impl Out for Decided<'_> {
 }
 
 /// Takes out of what comes over connections what concerns shared memory.
-struct Beside<'a> {
-    ordered: Ordered<'a>,
+struct Beside<'a, U> {
+    ordered: Ordered<'a, U>,
     ways: &'a [Way],
     news: &'a mut News,
 }
 
-impl Sink for Beside<'_> {
+impl<U: Upper> Sink for Beside<'_, U> {
     #[inline]
     fn handle_packet(&mut self, packet: Packet<'_>) -> Result<(), &'static str> {
         if packet.head.kind != Kind::Share {

@@ -11,7 +11,7 @@
 
 use super::Way;
 use super::held::Held;
-use crate::port::Port;
+use super::upper::Upper;
 use std::os::fd::{AsFd, AsRawFd, IntoRawFd, OwnedFd};
 use std::os::unix::fs::MetadataExt;
 use weft_device::shm::{Segment, ShmDevice};
@@ -163,7 +163,7 @@ impl Twos {
     /// Takes what another process shows, which goes there by `way` so far; the answer, if there is one.
     pub fn hear_offer(
         &mut self,
-        port: &mut Port,
+        upper: &mut impl Upper,
         from: u32,
         way: Way,
         said: &Share,
@@ -186,7 +186,7 @@ impl Twos {
         }
         let answer = match take(said) {
             Some((shm, pid)) => {
-                self.begin(port, from, 1, shm, pid);
+                self.begin(upper, from, 1, shm, pid);
                 Share::Taken { copies: pid.is_some() }
             }
             None => {
@@ -198,13 +198,13 @@ impl Twos {
     }
 
     /// Our offer is answered.
-    pub fn hear_answer(&mut self, port: &mut Port, from: u32, taken: Option<bool>) -> Result<(), &'static str> {
+    pub fn hear_answer(&mut self, upper: &mut impl Upper, from: u32, taken: Option<bool>) -> Result<(), &'static str> {
         let stranger = self.stranger(from).ok_or("shared memory within a job")?;
         let offer = stranger.offer.take().ok_or("an answer to no offer")?;
         match taken.map(|copies| (ShmDevice::join(offer.segment, 0), copies)) {
             Some((Ok(shm), copies)) => {
                 let pid = shm.copy_slots().pid(1).filter(|pid| copies && is_ours(*pid));
-                self.begin(port, from, 0, shm, pid);
+                self.begin(upper, from, 0, shm, pid);
             }
             Some((Err(_), _)) => return Err("a segment that cannot be joined"),
             None => stranger.way = Some(Way::Tcp),
@@ -213,10 +213,10 @@ impl Twos {
     }
 
     /// From now on we share memory with a process; with `pid`, its memory can be copied.
-    fn begin(&mut self, port: &mut Port, rank: u32, me: u32, mut shm: ShmDevice, pid: Option<i32>) {
+    fn begin(&mut self, upper: &mut impl Upper, rank: u32, me: u32, mut shm: ShmDevice, pid: Option<i32>) {
         shm.sleep_on_bell(self.bell);
         let slots = pid.map(|pid| (shm.copy_slots(), 1 - me, pid));
-        port.share_copies(rank, slots);
+        upper.share_copies(rank, slots);
         let way = Way::Two(self.twos.len() as u32);
         self.twos.push(Two { rank, me, shm, has_left: false });
         if let Some(stranger) = self.stranger(rank) {
@@ -228,10 +228,10 @@ impl Twos {
     }
 
     #[inline]
-    pub fn poll(&mut self, port: &mut Port) -> bool {
+    pub fn poll(&mut self, upper: &mut impl Upper) -> bool {
         let mut any = false;
         for two in &mut self.twos {
-            any |= two.shm.poll(&mut Renamed { sink: port, rank: two.rank });
+            any |= two.shm.poll(&mut Renamed { sink: upper, rank: two.rank });
         }
         any
     }

@@ -20,9 +20,9 @@ impl Endpoint {
     /// lost, in every call: no launcher tells of those, so what the device finds counts. What they have sent is taken, as
     /// far as it has arrived; what waits for them has ended with [`Fault::PeerLost`].
     pub fn look_for_lost(&mut self) -> Vec<Peer> {
-        self.port.discard_closed();
+        self.switch.port.discard_closed();
         let mut all = self.lost_of_this_job();
-        all.extend(self.foreign_peers().filter(|peer| self.port.is_lost(peer.0)));
+        all.extend(self.foreign_peers().filter(|peer| self.switch.port.is_lost(peer.0)));
         all
     }
 
@@ -37,40 +37,40 @@ impl Endpoint {
                 passes += 1;
             }
         }
-        lost.iter().for_each(|rank| self.port.handle_loss(*rank));
+        lost.iter().for_each(|rank| self.switch.handle_loss(*rank));
         lost.into_iter().map(Peer).collect()
     }
 
     /// Whether nothing goes to or comes from `peer` any more.
     #[inline]
     pub fn is_lost(&self, peer: Peer) -> bool {
-        self.port.is_lost(peer.0)
+        self.switch.port.is_lost(peer.0)
     }
 
     /// How what needs `peer` ends, if it is lost.
     pub fn loss(&self, peer: Peer) -> Option<Fault> {
-        self.port.loss(peer)
+        self.switch.port.loss(peer)
     }
 
     /// Ends a conversation: receives of the context that no message has met end with `fault`, also those to come, and
     /// messages that arrive are thrown away, so that their senders go on. Sends under way go on until they are taken.
     pub fn close_context(&mut self, context: u32, fault: Fault) {
-        self.port.close_context(context, fault);
+        self.switch.port.close_context(context, fault);
     }
 
     /// Whether a peer has taken its leave. One whose connection has broken has not.
     pub fn has_left(&self, peer: Peer) -> bool {
-        self.devices.has_ended(peer.0) && !self.port.is_lost(peer.0)
+        self.devices.has_ended(peer.0) && !self.switch.port.is_lost(peer.0)
     }
 
     /// How receives on a context end, if it was closed.
     #[inline]
     pub fn closing(&self, context: u32) -> Option<Fault> {
-        self.port.closing(context)
+        self.switch.port.closing(context)
     }
 
     /// Whether a receive waits for its message to come.
     pub fn is_posted(&mut self, request: RequestId) -> bool {
-        self.port.is_posted(request)
+        self.switch.port.is_posted(request)
     }
 }

@@ -1,8 +1,8 @@
 //! Contexts that were closed: a conversation that is over although messages of it may still come.
 
 use super::Port;
-use super::requests::State;
 use crate::api::{Fault, RequestId, Selector};
+use crate::requests::State;
 
 impl Port {
     /// How operations on a context end, if it was closed.

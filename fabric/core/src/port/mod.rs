@@ -1,8 +1,8 @@
 //! The port protocol: tagged messages between processes, selective receive, eager and rendezvous.
 //!
-//! [`Port`] owns requests, matching, and what waits in either direction; each is a machine of its own, and this module
-//! routes packets between them. It never touches the device: it is the device's [`Sink`], and what it wants to send
-//! waits in `outbound` until [`Port::pump`].
+//! [`Port`] owns matching and what waits in either direction; each is a machine of its own, and this module routes
+//! packets between them. It stands beside other protocols under the switch ([`crate::switch`]), which hands it what has
+//! arrived. What it wants to send waits in `outbound` until [`Port::pump`].
 //!
 //! How a message goes (`n` its bytes):
 //! - `n` <= 48: [`Kind::Short`], header and payload in one cell.
@@ -24,64 +24,30 @@ mod order;
 mod outbound;
 mod receive;
 mod rendezvous;
-pub(crate) mod requests;
 mod retract;
 mod send;
 mod shown;
 mod unasked;
 
 use crate::api::{Fault, Peer, RequestId};
-use crate::devices::Slots;
-use crate::events::{self, Event, tell};
-use crate::raw::Raw;
+use crate::devices::{Devices, Slots};
+use crate::limits::Limits;
+use crate::protocol::{Breach, Protocol};
+use crate::requests::{Requests, State};
 use crate::status::PageCounters;
 use choice::Choice;
-use inbound::{ArrivedTable, OpenStream};
+use inbound::ArrivedTable;
 use offers::Offers;
-use order::Order;
-pub(crate) use order::{By, Ordered};
+use order::Arriving;
 use outbound::{Control, Outbound};
 use receive::EAGER_CEILING;
-use requests::{Requests, State};
 pub use shown::Place;
 use shown::{Asked, Opens};
 use std::collections::VecDeque;
-pub(crate) use unasked::Word;
 use weft_device::shm::{CopyJob, CopySlots};
-use weft_device::{NoMemory, Packet, PeerFault, Room, Sink};
+use weft_device::{Packet, Room};
 use weft_protocol::matching::Matcher;
 use weft_wire::cell::Kind;
-use weft_wire::settings::{Settings, SingleCopy};
-
-/// Thresholds, bytes.
-#[derive(Clone, Copy, Debug)]
-pub struct Limits {
-    /// Largest message sent without asking.
-    pub eager: usize,
-    /// Smallest message copied out of the sender's memory; `None`: what has been faster lately.
-    pub single_copy: Option<usize>,
-    pub single_copy_allowed: bool,
-    /// So much on its way to us is taken to be in the caches still when the user reads it; of more than that, streams
-    /// are stored past the caches.
-    pub cached: usize,
-}
-
-impl From<&Settings> for Limits {
-    fn from(settings: &Settings) -> Self {
-        Self {
-            eager: settings.eager_bytes as usize,
-            single_copy: settings.single_copy_bytes.map(|bytes| bytes as usize),
-            single_copy_allowed: settings.single_copy != SingleCopy::Off,
-            cached: usize::MAX,
-        }
-    }
-}
-
-impl Default for Limits {
-    fn default() -> Self {
-        Self::from(&Settings::default())
-    }
-}
 
 /// A long message that this side helps to copy.
 struct Job {
@@ -90,19 +56,21 @@ struct Job {
     request: RequestId,
 }
 
+/// Messages that have arrived as offers. Some have been received since.
+#[derive(Default)]
+struct Offered {
+    messages: VecDeque<u32>,
+    /// Passes since one of them was looked at.
+    busy_passes: u32,
+}
+
 pub(crate) struct Port {
     me: u32,
-    /// Peers below are ranks of our job, others processes of other jobs.
-    ranks: u32,
+    /// Of all protocols; the switch lends it to the others.
     pub requests: Requests,
     matcher: Matcher,
     arrived: ArrivedTable,
-    /// Of each peer.
-    orders: Vec<Order>,
-    /// Of each peer two: long messages may come by a device of their own.
-    streams: Vec<Option<OpenStream>>,
-    /// What is handled now comes by the device for long messages.
-    pub by_long_way: bool,
+    pub incoming: Arriving,
     outbound: Vec<Outbound>,
     /// Peers whose `outbound` is not clear.
     backlog: Vec<u32>,
@@ -116,23 +84,13 @@ pub(crate) struct Port {
     offers: Offers,
     /// The same for messages that are shown: who copies them needs no kernel.
     shows: Offers,
-    /// Messages that have arrived as offers. Some have been received since.
-    offered: VecDeque<u32>,
-    /// Passes since one of them was looked at.
-    busy_passes: u32,
+    offered: Offered,
     limits: Limits,
     /// Bytes of granted streams that have not begun.
     granted: usize,
-    pub raw: Raw,
     pub counters: PageCounters,
-    /// Of each peer that is lost, how what needs it ends.
-    lost: Vec<Option<Fault>>,
     /// Contexts that were closed, and how operations on them end.
     pub closed: Vec<(u32, Fault)>,
-    /// A peer that has no memory for us is lost before what the device has to say of ours was told.
-    asks_for_refusals: bool,
-    /// Lost since the devices were last told.
-    newly_lost: Vec<u32>,
     /// Sends whose last bytes wait in a device, and to whom.
     tails: Vec<(RequestId, u32)>,
 }
@@ -146,13 +104,10 @@ impl Port {
         let limits = Limits { eager: limits.eager.min(EAGER_CEILING as usize), ..limits };
         Self {
             me,
-            ranks: peers,
-            requests: Requests::default(),
+            requests: Requests::new(peers),
             matcher: Matcher::new(peers),
             arrived: ArrivedTable::default(),
-            orders: (0..peers).map(|_| Order::default()).collect(),
-            streams: vec![None; 2 * peers as usize],
-            by_long_way: false,
+            incoming: Arriving::new(peers),
             outbound: (0..peers).map(|_| Outbound::default()).collect(),
             backlog: Vec::new(),
             jobs: VecDeque::new(),
@@ -162,37 +117,13 @@ impl Port {
             choice: Choice::default(),
             offers: Offers::default(),
             shows: Offers::default(),
-            offered: VecDeque::new(),
-            busy_passes: 0,
+            offered: Offered::default(),
             limits,
             granted: 0,
-            raw: Raw::new(peers),
             counters,
-            lost: vec![None; peers as usize],
-            asks_for_refusals: false,
-            newly_lost: Vec::new(),
             closed: Vec::new(),
             tails: Vec::new(),
         }
-    }
-
-    /// One more peer, the next one after all that there are, on no host of this job.
-    pub fn add_peer(&mut self) {
-        self.matcher.add_peer();
-        self.raw.add_peer();
-        self.slots.add_stranger(self.lost.len() as u32);
-        self.orders.push(Order::default());
-        self.streams.extend([None, None]);
-        self.outbound.push(Outbound::default());
-        self.lost.push(None);
-    }
-
-    /// Whether anything waits for room in the device or for a copy.
-    #[inline]
-    pub fn has_work(&self) -> bool {
-        let waits =
-            !(self.backlog.is_empty() && self.jobs.is_empty() && self.offered.is_empty() && self.tails.is_empty());
-        waits | self.asks_for_refusals
     }
 
     /// The process id of a peer whose memory may be copied.
@@ -221,7 +152,7 @@ impl Port {
     }
 
     pub fn has_copies(&self) -> bool {
-        !(self.jobs.is_empty() && self.offered.is_empty())
+        !(self.jobs.is_empty() && self.offered.messages.is_empty())
     }
 
     fn reply(&mut self, to: u32, kind: Kind, values: &[u64]) {
@@ -239,91 +170,17 @@ impl Port {
         }
     }
 
-    /// The peer broke the rules, died or cannot be reached: everything that needs it ends with this fault.
-    fn lose_peer(&mut self, peer: u32, fault: Fault) {
-        if self.is_lost(peer) {
-            return;
-        }
-        self.lost[peer as usize] = Some(fault);
-        if fault == Fault::PeerLost {
-            crate::join::note_lost((peer < self.ranks).then_some(peer));
-        }
-        tell(events::Kind::Lost, || Event::Lost { peer });
-        let posted = self.matcher.handle_peer_lost(peer).into_iter().map(RequestId);
-        let failed: Vec<RequestId> = posted.chain(self.requests.under_way_with(Peer(peer))).collect();
-        for id in failed {
-            self.fail(id, fault);
-        }
-        self.newly_lost.push(peer);
-        self.tails.retain(|(_, to)| *to != peer);
-        self.forget_held(peer);
-        self.arrived.forget_taken_from(Peer(peer));
-        self.outbound[peer as usize] = Outbound { closed: true, ..Outbound::default() };
-        self.backlog.retain(|other| *other != peer);
-        self.streams[2 * peer as usize..][..2].fill(None);
-        self.jobs.retain(|job| job.peer != peer);
-        self.without_slot.retain(|(id, _)| self.requests.at(*id).state == State::WithoutSlot);
-        self.opens.forget(peer);
-        self.raw.lose_peer(Peer(peer));
-    }
-
-    /// Whether devices are to be told of a loss.
-    #[inline]
-    pub fn has_newly_lost(&self) -> bool {
-        !self.newly_lost.is_empty()
-    }
-
-    /// A peer that one device has lost: no other shall bring anything of it, nor take anything for it.
-    #[inline]
-    pub fn take_newly_lost(&mut self) -> Option<u32> {
-        self.newly_lost.pop()
-    }
-
     pub fn is_lost(&self, peer: u32) -> bool {
-        self.lost[peer as usize].is_some()
+        self.loss(Peer(peer)).is_some()
     }
 
     /// How what needs a peer ends, if it is lost.
     #[inline]
     pub fn loss(&self, peer: Peer) -> Option<Fault> {
-        self.lost[peer.0 as usize]
+        self.requests.loss(peer)
     }
 
-    /// The peer's process has ended, and what it sent has been taken.
-    pub fn handle_loss(&mut self, peer: u32) {
-        self.lose_peer(peer, Fault::PeerLost);
-    }
-
-    /// Tells the user what goes wrong with the devices.
-    pub fn tell(&self, what: &dyn std::fmt::Display) {
-        eprintln!("weft: rank {}: {what}", self.me);
-    }
-
-    /// All that the devices have refused is told.
-    pub fn refusals_are_told(&mut self) {
-        self.asks_for_refusals = false;
-    }
-
-    /// Nothing can be sent to a peer any more.
-    pub fn handle_no_memory(&mut self, refusal: &NoMemory) {
-        self.tell(refusal);
-        self.lose_peer(refusal.peer, Fault::NoMemory);
-    }
-
-    /// Peers that something waits for in the device or in a copy.
-    pub fn awaited(&self) -> Vec<u32> {
-        self.backlog.iter().copied().chain(self.jobs.iter().map(|job| job.peer)).collect()
-    }
-
-    /// The peer takes nothing any more.
-    pub fn handle_end(&mut self, peer: u32) {
-        if !self.is_lost(peer) {
-            eprintln!("weft: rank {}: rank {peer} has ended before it took all that was sent to it", self.me);
-        }
-        self.lose_peer(peer, Fault::PeerLost);
-    }
-
-    fn fail(&mut self, id: RequestId, fault: Fault) {
+    pub fn fail(&mut self, id: RequestId, fault: Fault) {
         let entry = self.requests.at(id);
         entry.outcome.fault = Some(fault);
         if entry.state == State::Granted {
@@ -334,47 +191,10 @@ impl Port {
         }
         self.requests.complete(id);
     }
-
-    /// # Safety
-    /// As [`Raw::post_receive`].
-    pub unsafe fn post_raw_receive(&mut self, from: Peer, buffer: *mut u8, capacity: usize) -> RequestId {
-        // SAFETY: the caller's promise.
-        let id = unsafe { self.raw.post_receive(from, buffer, capacity, &mut self.requests) };
-        if let Some(fault) = self.loss(from)
-            && !self.requests.is_complete(id)
-        {
-            self.raw.lose_peer(from);
-            self.fail(id, fault);
-        }
-        id
-    }
 }
 
-impl Sink for Port {
-    /// The protocol switch.
-    #[inline]
-    fn handle_packet(&mut self, packet: Packet<'_>) -> Result<(), Breach> {
-        if packet.head.kind == Kind::Short {
-            self.on_short(packet);
-            return Ok(());
-        }
-        self.route(packet)
-    }
-
-    fn handle_fault(&mut self, fault: PeerFault) {
-        self.tell(&fault);
-        let ending = if let PeerFault::CutOff { .. } = fault { Fault::NoMemory } else { Fault::PeerLost };
-        self.lose_peer(fault.peer(), ending);
-        self.asks_for_refusals = ending == Fault::NoMemory;
-    }
-
-    fn room(&mut self, from: u32) -> Option<Room<'_>> {
-        self.stream_room(from)
-    }
-}
-
-impl Port {
-    fn route(&mut self, packet: Packet<'_>) -> Result<(), Breach> {
+impl Protocol<()> for Port {
+    fn handle_packet(&mut self, packet: Packet<'_>, (): &mut ()) -> Result<(), Breach> {
         match packet.head.kind {
             Kind::Short => {
                 self.on_short(packet);
@@ -388,10 +208,6 @@ impl Port {
             Kind::Open => self.on_open(packet),
             Kind::DoneSend => self.on_done_send(packet),
             Kind::DoneReceive => self.on_done_receive(packet),
-            Kind::Raw => {
-                self.raw.on_packet(packet, &mut self.requests);
-                Ok(())
-            }
             Kind::Retract => {
                 self.retract(Peer(packet.from), packet.word(0));
                 Ok(())
@@ -403,9 +219,54 @@ impl Port {
             }
             Kind::Share => Err("shared memory where it is not offered"),
             Kind::Order => Err("a place among messages of another way, where there is one way"),
+            Kind::Raw | Kind::Other => Err("a packet of another protocol"),
         }
+    }
+
+    /// Whether anything waits for room in the device or for a copy.
+    #[inline]
+    fn has_work(&self) -> bool {
+        !(self.backlog.is_empty() && self.jobs.is_empty() && self.offered.messages.is_empty() && self.tails.is_empty())
+    }
+
+    fn pump(&mut self, devices: &mut Devices, (): &mut ()) -> bool {
+        self.pump_outbound(devices) | self.complete_tails(devices)
+    }
+
+    /// Those that something waits for in the device or in a copy.
+    fn awaited(&self) -> Vec<u32> {
+        self.backlog.iter().copied().chain(self.jobs.iter().map(|job| job.peer)).collect()
+    }
+
+    fn add_peer(&mut self) {
+        self.matcher.add_peer();
+        self.slots.add_stranger(self.outbound.len() as u32);
+        self.requests.add_peer();
+        self.incoming.add_peer();
+        self.outbound.push(Outbound::default());
+    }
+
+    fn lose_peer(&mut self, peer: Peer, fault: Fault, (): &mut ()) {
+        let posted = self.matcher.handle_peer_lost(peer.0).into_iter().map(RequestId);
+        let failed: Vec<RequestId> = posted.chain(self.requests.under_way_with(peer)).collect();
+        for id in failed {
+            self.fail(id, fault);
+        }
+        self.tails.retain(|(_, to)| *to != peer.0);
+        self.forget_held(peer.0);
+        self.arrived.forget_taken_from(peer);
+        self.outbound[peer.0 as usize] = Outbound { closed: true, ..Outbound::default() };
+        self.backlog.retain(|other| *other != peer.0);
+        self.incoming.close_streams(peer.0);
+        self.jobs.retain(|job| job.peer != peer.0);
+        self.without_slot.retain(|(id, _)| self.requests.at(*id).state == State::WithoutSlot);
+        self.opens.forget(peer.0);
     }
 }
 
-/// Why a packet is against the protocol.
-type Breach = &'static str;
+impl Port {
+    /// Where the next bytes go of the stream that is open from a peer.
+    pub fn room(&mut self, from: u32) -> Option<Room<'_>> {
+        self.stream_room(from)
+    }
+}

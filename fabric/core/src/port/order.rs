@@ -11,30 +11,16 @@
 //! matched when its turn comes. Each way keeps the order of what it carries, so among the first messages of both there is
 //! always one whose turn it is, once it has arrived: nothing waits for ever but for what is lost with its peer.
 
-use super::inbound::{Arrived, Body, Target};
+use super::inbound::{Arrived, Body, OpenStream, Target};
 use super::receive::{label, outcome, word};
-use super::{Breach, Port, RequestId};
+use super::{Port, RequestId};
 use crate::api::Peer;
+use crate::devices::By;
+use crate::protocol::{Breach, Protocol};
 use std::collections::VecDeque;
-use weft_device::{Packet, PeerFault, Room, Sink};
+use weft_device::Packet;
 use weft_protocol::matching::Label;
 use weft_wire::cell::{INLINE_WORDS, Kind};
-
-/// How a packet has come from another host.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum By {
-    Datagrams,
-    Connection,
-}
-
-impl By {
-    const fn other(self) -> Self {
-        match self {
-            Self::Datagrams => Self::Connection,
-            Self::Connection => Self::Datagrams,
-        }
-    }
-}
 
 /// Of one way from one peer. Counts wrap in nobody's lifetime.
 #[derive(Default)]
@@ -98,43 +84,49 @@ impl Order {
     }
 }
 
-/// Hands on what comes by one of the two ways.
-pub(crate) struct Ordered<'a> {
-    pub port: &'a mut Port,
-    pub by: By,
+/// What is under way from each peer.
+pub(crate) struct Arriving {
+    pub(super) orders: Vec<Order>,
+    /// Two of each peer: long messages may come by a device of their own.
+    pub(super) streams: Vec<Option<OpenStream>>,
+    /// What is handled now comes by that device.
+    pub by_long_way: bool,
 }
 
-impl Sink for Ordered<'_> {
-    #[inline]
-    fn handle_packet(&mut self, packet: Packet<'_>) -> Result<(), Breach> {
-        // What the other device still brings of it has no place any more.
-        if self.port.is_lost(packet.from) {
-            return Ok(());
-        }
-        match packet.head.kind {
-            // What takes an ask back must not come before it.
-            Kind::Short | Kind::Eager | Kind::Ask | Kind::Retract => self.port.on_message(packet, self.by),
-            Kind::Order => {
-                self.port.orders[packet.from as usize].0[self.by as usize].after = packet.word(0);
-                Ok(())
-            }
-            _ => self.port.route(packet),
-        }
+impl Arriving {
+    pub fn new(peers: u32) -> Self {
+        let orders = (0..peers).map(|_| Order::default()).collect();
+        Self { orders, streams: vec![None; 2 * peers as usize], by_long_way: false }
     }
 
-    fn handle_fault(&mut self, fault: PeerFault) {
-        self.port.handle_fault(fault);
+    pub fn add_peer(&mut self) {
+        self.orders.push(Order::default());
+        self.streams.extend([None, None]);
     }
 
-    fn room(&mut self, from: u32) -> Option<Room<'_>> {
-        self.port.room(from)
+    pub fn close_streams(&mut self, peer: u32) {
+        self.streams[2 * peer as usize..][..2].fill(None);
     }
 }
 
 impl Port {
+    /// A packet of a peer that two devices may lead to.
+    #[inline]
+    pub fn handle_packet_by(&mut self, packet: Packet<'_>, by: By) -> Result<(), Breach> {
+        match packet.head.kind {
+            // What takes an ask back must not come before it.
+            kind if kind.has_place() => self.on_message(packet, by),
+            Kind::Order => {
+                self.incoming.orders[packet.from as usize].0[by as usize].after = packet.word(0);
+                Ok(())
+            }
+            _ => self.handle_packet(packet, &mut ()),
+        }
+    }
+
     #[inline]
     fn on_message(&mut self, packet: Packet<'_>, by: By) -> Result<(), Breach> {
-        let (from, order) = (packet.from as usize, &mut self.orders[packet.from as usize]);
+        let (from, order) = (packet.from as usize, &mut self.incoming.orders[packet.from as usize]);
         if packet.head.kind == Kind::Eager && packet.inline_bytes >= 16 {
             order.0[by as usize].after = packet.word(1);
         }
@@ -143,7 +135,7 @@ impl Port {
         }
         order.0[by as usize].passed += 1;
         let holds = order.has_held();
-        self.handle_packet(packet)?;
+        self.handle_packet(packet, &mut ())?;
         if holds {
             self.let_pass(from);
         }
@@ -180,7 +172,7 @@ impl Port {
             }
         };
         let what = message.map_or_else(|| What::Retract(packet.word(0)), |message| What::Message(message, label));
-        let way = &mut self.orders[from].0[by as usize];
+        let way = &mut self.incoming.orders[from].0[by as usize];
         way.held.push_back(Held { what, after: way.after });
         Ok(())
     }
@@ -188,7 +180,7 @@ impl Port {
     /// Matches what was held and has its turn now.
     #[cold]
     fn let_pass(&mut self, from: usize) {
-        while let Some(Held { what, .. }) = self.orders[from].poll_turn() {
+        while let Some(Held { what, .. }) = self.incoming.orders[from].poll_turn() {
             match what {
                 What::Message(message, label) => match self.matcher.handle_message(&label) {
                     Some(receive) => {
@@ -207,7 +199,7 @@ impl Port {
 
     /// Nothing more comes from a peer: what was held behind it never has its turn.
     pub(super) fn forget_held(&mut self, peer: u32) {
-        for way in std::mem::take(&mut self.orders[peer as usize]).0 {
+        for way in std::mem::take(&mut self.incoming.orders[peer as usize]).0 {
             for held in way.held {
                 if let What::Message(message, _) = held.what {
                     self.arrived.remove(message);
@@ -222,12 +214,27 @@ mod tests {
     use super::*;
     use crate::api::Selector;
     use crate::devices::Devices;
-    use crate::port::Limits;
+    use crate::limits::Limits;
     use crate::status::{Page, PageCounters};
-    use weft_device::hand_on;
     use weft_device::shm::{Segment, ShmDevice};
+    use weft_device::{PeerFault, Sink, hand_on};
     use weft_wire::cell::Head;
     use weft_wire::settings::Settings;
+
+    struct Ordered<'a> {
+        port: &'a mut Port,
+        by: By,
+    }
+
+    impl Sink for Ordered<'_> {
+        fn handle_packet(&mut self, packet: Packet<'_>) -> Result<(), Breach> {
+            self.port.handle_packet_by(packet, self.by)
+        }
+
+        fn handle_fault(&mut self, fault: PeerFault) {
+            panic!("{fault}");
+        }
+    }
 
     const LABEL: Label = Label { context: 1, peer: 0, tag: 2 };
 

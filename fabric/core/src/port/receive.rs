@@ -1,12 +1,13 @@
 //! The receiving side: posting, probing, and the packets that carry messages.
 
 use super::inbound::{Arrived, Body, OpenStream, Target};
-use super::requests::{Requests, State};
 use super::shown::Asked;
 use super::unasked::Word;
-use super::{Breach, Port, RequestId};
+use super::{Port, RequestId};
 use crate::api::{Fault, Outcome, Peer, Selector};
 use crate::events::{Event, Kind, tell};
+use crate::protocol::Breach;
+use crate::requests::{Requests, State};
 use weft_device::past_caches::settle;
 use weft_device::{Foreign, Packet, Room, copying};
 use weft_protocol::matching::{Label, Pattern};
@@ -132,7 +133,7 @@ impl Port {
             self.reply(peer.0, cell::Kind::Waited, &[0, bytes]);
         }
         let arrived = self.arrived.at(message);
-        if let Some(fault) = self.lost[peer.0 as usize]
+        if let Some(fault) = self.requests.loss(peer)
             && !arrived.body.is_here()
         {
             // The rest will never come.
@@ -169,7 +170,7 @@ impl Port {
     }
 
     #[inline]
-    pub(super) fn on_short(&mut self, packet: Packet<'_>) {
+    pub fn on_short(&mut self, packet: Packet<'_>) {
         let length = packet.inline_bytes;
         let outcome = outcome(&packet, length as u64);
         match self.matcher.handle_message(&label(&packet)) {
@@ -203,7 +204,7 @@ impl Port {
         });
         self.matcher.handle_unexpected(label, message);
         if self.arrived.offer(message).is_some() {
-            self.offered.push_back(message);
+            self.offered.messages.push_back(message);
         }
     }
 
@@ -247,7 +248,7 @@ impl Port {
     pub(super) fn eager<'a>(&self, packet: &Packet<'a>) -> Result<(u64, Foreign<'a>), Breach> {
         let total = packet.word(0);
         let bulk = packet.bulk.ok_or("an eager message without bytes")?;
-        if self.streams[self.stream_of(packet.from)].is_some() {
+        if self.incoming.streams[self.stream_of(packet.from)].is_some() {
             return Err("a message inside another");
         }
         if total > EAGER_CEILING || total < bulk.len() as u64 {
@@ -269,14 +270,14 @@ impl Port {
 
     pub(super) fn on_more(&mut self, packet: Packet<'_>) -> Result<(), Breach> {
         let stream_at = self.stream_of(packet.from);
-        let stream = self.streams[stream_at].take().ok_or("bytes outside any message")?;
+        let stream = self.incoming.streams[stream_at].take().ok_or("bytes outside any message")?;
         let bulk = packet.bulk.ok_or("a continuation without bytes")?;
         self.advance_stream(stream_at, stream, bulk)
     }
 
     pub(super) fn on_open(&mut self, packet: Packet<'_>) -> Result<(), Breach> {
         let from = packet.from;
-        if self.streams[self.stream_of(from)].is_some() {
+        if self.incoming.streams[self.stream_of(from)].is_some() {
             return Err("a message inside another");
         }
         let bulk = packet.bulk.ok_or("a granted stream without bytes")?;
@@ -303,12 +304,12 @@ impl Port {
     /// Where the stream is noted that is open from a peer by the device that is being polled.
     #[inline]
     fn stream_of(&self, from: u32) -> usize {
-        2 * from as usize + usize::from(self.by_long_way)
+        2 * from as usize + usize::from(self.incoming.by_long_way)
     }
 
     /// Where the next bytes of the stream go that is open from a peer.
     pub(super) fn stream_room(&mut self, from: u32) -> Option<Room<'_>> {
-        let OpenStream { target, received, total, past_caches } = self.streams[self.stream_of(from)]?;
+        let OpenStream { target, received, total, past_caches } = self.incoming.streams[self.stream_of(from)]?;
         if past_caches || self.is_lost(from) {
             return None;
         }
@@ -351,7 +352,7 @@ impl Port {
         }
         stream.received = after;
         if after < stream.total {
-            self.streams[stream_at] = Some(stream);
+            self.incoming.streams[stream_at] = Some(stream);
             return Ok(());
         }
         if stream.past_caches {

@@ -15,10 +15,11 @@
 use super::choice::Way;
 use super::inbound::Body;
 use super::outbound::Stream;
-use super::requests::{Entry, Requests, State};
 use super::shown::Asked;
-use super::{Breach, Job, Port, RequestId};
+use super::{Job, Port, RequestId};
 use crate::api::{Outcome, Peer};
+use crate::protocol::Breach;
+use crate::requests::{Entry, Requests, State};
 use weft_device::Packet;
 use weft_device::shm::{Copied, CopyJob, Direction};
 use weft_device::{copying, sys};
@@ -95,15 +96,15 @@ impl Port {
     /// others, since a receiver of much from others may never have such a pass.
     pub fn keep_offer(&mut self, idle: bool) -> bool {
         // Received since.
-        while self.offered.front().is_some_and(|message| self.arrived.offer(*message).is_none()) {
-            self.offered.pop_front();
+        while self.offered.messages.front().is_some_and(|message| self.arrived.offer(*message).is_none()) {
+            self.offered.messages.pop_front();
         }
-        if self.offered.is_empty() || (!idle && self.busy_passes < BUSY_PASSES) {
-            self.busy_passes += u32::from(!self.offered.is_empty());
+        if self.offered.messages.is_empty() || (!idle && self.offered.busy_passes < BUSY_PASSES) {
+            self.offered.busy_passes += u32::from(!self.offered.messages.is_empty());
             return false;
         }
-        self.busy_passes = 0;
-        let Some(message) = self.offered.pop_front() else { return false };
+        self.offered.busy_passes = 0;
+        let Some(message) = self.offered.messages.pop_front() else { return false };
         // The entry may be another message's by now; if that one is offered, taking it is right, too.
         let Some((outcome, asked)) = self.arrived.offer(message) else { return true };
         let from = outcome.peer.0;

@@ -4,9 +4,10 @@
 //! sender cannot know whether its ask has been answered meanwhile, so it says that it wants it back and goes on
 //! waiting. The receiver forgets an ask that nothing has matched and says so; else the answer is on its way already.
 
-use super::requests::State;
-use super::{Breach, Port, RequestId};
+use super::{Port, RequestId};
 use crate::api::{Fault, Peer};
+use crate::protocol::Breach;
+use crate::requests::State;
 use weft_device::Packet;
 use weft_wire::cell::Kind;
 
@@ -37,8 +38,8 @@ impl Port {
 
     /// Forgets a message that nobody has received; false if somebody has.
     fn forget(&mut self, from: Peer, message: u32) -> bool {
-        let forgotten =
-            self.matcher.forget_unexpected(from.0, message) || self.orders[from.0 as usize].forget_held(message);
+        let forgotten = self.matcher.forget_unexpected(from.0, message)
+            || self.incoming.orders[from.0 as usize].forget_held(message);
         if forgotten {
             self.arrived.remove(message);
         }

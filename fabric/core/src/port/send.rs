@@ -2,13 +2,13 @@
 
 use super::inbound::{Arrived, Body};
 use super::outbound::{Message, Stream};
-use super::requests::{Requests, State};
 use super::shown::Asked;
 use super::unasked::may_go;
 use super::{Port, RequestId};
 use crate::api::{Envelope, Outcome, Peer, SendMode};
 use crate::devices::Devices;
 use crate::events::{self, Event, tell};
+use crate::requests::{Requests, State};
 use weft_device::{Posted, copying, sys};
 use weft_protocol::matching::Label;
 use weft_wire::cell::{Head, INLINE_BYTES, Kind};
@@ -201,7 +201,7 @@ impl Port {
         let message = Message { request, head: Self::head(kind, envelope), data, length, offered, may_go, place };
         self.outbound[to.0 as usize].messages.push_back(message);
         self.note_backlog(to.0);
-        self.pump(device);
+        self.pump_outbound(device);
         request
     }
 
@@ -257,7 +257,7 @@ impl Port {
     }
 
     /// Moves what waits into the device as far as there is room; true if anything moved.
-    pub fn pump(&mut self, device: &mut Devices) -> bool {
+    pub fn pump_outbound(&mut self, device: &mut Devices) -> bool {
         let mut moved = false;
         let mut i = 0;
         while i < self.backlog.len() {
@@ -348,7 +348,7 @@ impl Port {
                 Kind::Eager if device.prefers_long_way(to, length) => {
                     by_long_way = true;
                     // SAFETY: BUFFER-LIVES.
-                    unsafe { device.post_long_eager(to, head, data, length, word) }
+                    unsafe { device.post_long_eager(to, head, data, length, word.map(|word| word as u64)) }
                 }
                 // SAFETY: BUFFER-LIVES.
                 Kind::Eager => unsafe {

@@ -1,6 +1,6 @@
-//! The table of started operations.
+//! The table of started operations, which all protocols share, and how those end that need a peer which is lost.
 
-use crate::api::{Outcome, Peer, RequestId};
+use crate::api::{Fault, Outcome, Peer, RequestId};
 
 /// What a request is and how far it has come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -38,7 +38,7 @@ pub(crate) struct Entry {
     pub remote: u32,
     /// Copy slot of a long receive, or `u32::MAX`.
     pub slot: u32,
-    /// A long receive that [`super::choice`] is told of when it ends.
+    /// A long receive whose time the port measures.
     pub timed: bool,
     /// The message that is kept until somebody receives it, for which this request stands.
     pub keeps: Option<u32>,
@@ -47,13 +47,32 @@ pub(crate) struct Entry {
 
 const VACANT: Outcome = Outcome { peer: Peer(0), source: 0, tag: 0, length: 0, fault: None };
 
-#[derive(Default)]
 pub(crate) struct Requests {
     entries: Vec<Entry>,
     free: Vec<u32>,
+    /// Of each peer that is lost, how what needs it ends.
+    lost: Vec<Option<Fault>>,
 }
 
 impl Requests {
+    pub fn new(peers: u32) -> Self {
+        Self { entries: Vec::new(), free: Vec::new(), lost: vec![None; peers as usize] }
+    }
+
+    pub fn add_peer(&mut self) {
+        self.lost.push(None);
+    }
+
+    /// How what needs a peer ends, if it is lost.
+    #[inline]
+    pub fn loss(&self, peer: Peer) -> Option<Fault> {
+        self.lost[peer.0 as usize]
+    }
+
+    pub fn note_loss(&mut self, peer: Peer, fault: Fault) {
+        self.lost[peer.0 as usize] = Some(fault);
+    }
+
     #[inline]
     pub fn insert(&mut self, entry: Entry) -> RequestId {
         if let Some(index) = self.free.pop() {
