@@ -114,12 +114,13 @@ pub fn answered(conn: &Connection) {
     }
 }
 
-/// No mail is awaited any more for one that was shown: the rendezvous, which holds it open, is to let it go.
+/// No mail is awaited any more for one that was shown: the rendezvous, which holds open what leads to another host, is to
+/// let it go, and of one of this host the next connection between the same ports is not to meet what is left of it.
 pub fn withdraw(conn: &Connection) {
     if conn.has_flag(FAR) {
         IN_VAIN.fetch_add(1, Ordering::Relaxed);
-        STREAMS.withdraw(conn.cookie.load(Ordering::Relaxed));
     }
+    STREAMS.withdraw(conn.cookie.load(Ordering::Relaxed));
 }
 
 /// A connection that was shown: after some time without an answer it stays with the kernel.

@@ -264,6 +264,7 @@ impl Server {
                 }
             }
             (Request::Withdraw { cookie }, None) => {
+                self.table.withdraw(client, cookie);
                 if let Some(guardian) = &mut self.guardian {
                     guardian.withdraw(client, cookie);
                 }

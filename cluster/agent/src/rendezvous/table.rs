@@ -125,6 +125,8 @@ pub struct Table {
     waiting: HashMap<Tuple, End>,
     /// In the order of showing, for forgetting.
     shown: HashMap<Client, VecDeque<Tuple>>,
+    /// Where an end of a connection waits, by its cookie.
+    places: HashMap<(Client, u64), Tuple>,
     arenas: HashMap<u64, Arena>,
     pairs: HashMap<[Client; 2], Vec<u64>>,
 }
@@ -140,21 +142,41 @@ impl Table {
             self.wait(tuple, end);
             return None;
         };
-        self.waiting.remove(&tuple.other_end());
+        self.forget(&tuple.other_end());
         let mut ends = [(other, tuple.remote.port()), (end, tuple.local.port())];
         ends.sort_by_key(|(end, _)| end.client);
         self.meet(ends, new_arena)
     }
 
     fn wait(&mut self, tuple: Tuple, end: End) {
+        self.forget(&tuple);
+        self.waiting.insert(tuple, end);
+        if end.peer.is_none() {
+            self.places.insert((end.client, end.cookie), tuple);
+        }
         let shown = self.shown.entry(end.client).or_default();
         shown.push_back(tuple);
-        self.waiting.insert(tuple, end);
-        while shown.len() > WAITING {
-            let Some(oldest) = shown.pop_front() else { break };
-            if oldest != tuple && self.waiting.get(&oldest).is_some_and(|e| e.client == end.client) {
-                self.waiting.remove(&oldest);
-            }
+        let oldest = if shown.len() > WAITING { shown.pop_front() } else { None };
+        if let Some(oldest) = oldest.filter(|oldest| *oldest != tuple && self.is_of(oldest, end.client)) {
+            self.forget(&oldest);
+        }
+    }
+
+    fn is_of(&self, tuple: &Tuple, client: Client) -> bool {
+        self.waiting.get(tuple).is_some_and(|end| end.client == client)
+    }
+
+    /// Nobody waits there any more.
+    fn forget(&mut self, tuple: &Tuple) {
+        if let Some(end) = self.waiting.remove(tuple) {
+            self.places.remove(&(end.client, end.cookie));
+        }
+    }
+
+    /// An end is closed that has met nobody: the next connection between the same ports must not meet it.
+    pub fn withdraw(&mut self, client: Client, cookie: u64) {
+        if let Some(tuple) = self.places.get(&(client, cookie)).copied() {
+            self.forget(&tuple);
         }
     }
 
@@ -198,8 +220,8 @@ impl Table {
     /// A process is gone. Answers the arenas that are used no further, each with the other process.
     pub fn leave(&mut self, client: Client) -> Vec<(u64, Client)> {
         for tuple in self.shown.remove(&client).unwrap_or_default() {
-            if self.waiting.get(&tuple).is_some_and(|end| end.client == client) {
-                self.waiting.remove(&tuple);
+            if self.is_of(&tuple, client) {
+                self.forget(&tuple);
             }
         }
         let ended: Vec<[Client; 2]> = self.pairs.keys().filter(|pair| pair.contains(&client)).copied().collect();
@@ -316,6 +338,22 @@ mod tests {
         assert_eq!(table.leave(1), [(1, 2)]);
         assert_eq!(table.show(tuple(B, A), end(2, 9), || Some(5)), None);
         assert_eq!((table.waiting_of(1), table.waiting_of(2), table.arenas().count()), (0, 1, 0));
+        assert_eq!(table.places.len(), 1);
+    }
+
+    #[test]
+    fn a_closed_end_does_not_meet_the_next_connection_between_its_ports() {
+        let mut table = Table::default();
+        table.show(tuple(A, B), end(1, 10), || None);
+        table.withdraw(2, 10);
+        assert_eq!(table.waiting_of(1), 1, "another process's");
+        table.withdraw(1, 10);
+        assert_eq!(table.waiting_of(1), 0);
+        assert_eq!(table.show(tuple(B, A), end(2, 21), || panic!("it is closed")), None);
+        let meeting = table.show(tuple(A, B), end(1, 11), || Some(5)).expect("both are known");
+        assert_eq!([meeting.ends[0].0, meeting.ends[1].0], [end(1, 11), end(2, 21)]);
+        table.withdraw(2, 21);
+        assert!(table.places.is_empty());
     }
 
     #[test]

@@ -44,6 +44,7 @@ void shut_for_reading(void);
 void sent_to_nobody(void);
 void sent_in_messages(void);
 void sent_to_itself(void);
+void port_used_again(void);
 void looked_at_by_a_handler(void);
 void read_beside_a_spawn(void);
 void cut_off_for_good(void);

@@ -50,6 +50,7 @@ static const struct a_case cases[] = {
     { "sent_to_nobody", sent_to_nobody },
     { "sent_in_messages", sent_in_messages },
     { "sent_to_itself", sent_to_itself },
+    { "port_used_again", port_used_again },
     { "looked_at_by_a_handler", looked_at_by_a_handler },
     { "read_beside_a_spawn", read_beside_a_spawn },
     { "cut_off_for_good", cut_off_for_good },
