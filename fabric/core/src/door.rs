@@ -16,6 +16,7 @@ use std::io::{self, Read, Write};
 use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream};
 use std::time::{Duration, Instant};
 use weft_device::kernel::true_random;
+use weft_device::sys;
 use weft_device::tcp::begin;
 use weft_wire::siphash::{same, tag};
 use weft_wire::tcp::Key;
@@ -30,8 +31,9 @@ const PIECE_BYTES: usize = 64 << 20;
 /// Guests that have not proven anything, at most, while none of them has been silent for longer than [`PATIENCE`]. More
 /// wait with the kernel.
 const GUESTS: usize = 64;
-/// How long one of several addresses may take, and a proof.
+/// How long one of several addresses may take, and a proof; and how long the last address.
 const PATIENCE: Duration = Duration::from_secs(3);
+const LAST_PATIENCE: Duration = Duration::from_secs(30);
 
 /// Why a conversation at a door has ended.
 #[derive(Debug, thiserror::Error)]
@@ -53,7 +55,7 @@ pub enum DoorError {
 /// # Errors
 /// It is not open.
 pub fn is_blocking(descriptor: std::os::fd::BorrowedFd<'_>) -> io::Result<bool> {
-    weft_device::sys::is_nonblocking(&descriptor).map(|nonblocking| !nonblocking)
+    sys::is_nonblocking(&descriptor).map(|nonblocking| !nonblocking)
 }
 
 fn random() -> io::Result<[u8; 16]> {
@@ -84,6 +86,7 @@ impl Door {
             false => TcpListener::bind("[::]:0").or_else(|_| TcpListener::bind("0.0.0.0:0"))?,
         };
         listener.set_nonblocking(true)?;
+        sys::lengthen_queue(&listener)?;
         let key = random()?;
         let digits: String = key.iter().map(|byte| format!("{byte:02x}")).collect();
         let port = listener.local_addr()?.port();
@@ -110,10 +113,13 @@ impl Door {
         {
             self.guests.extend(Talk::answering(stream, self.key).ok().map(|talk| (Instant::now(), talk)));
         }
+        // All of them, so that nobody's proof waits until others are received.
+        self.guests.retain_mut(|(_, talk)| talk.advance().is_ok());
         let mut index = 0;
         while index < self.guests.len() {
-            match self.guests[index].1.poll() {
+            match self.guests[index].1.take_piece() {
                 Ok(Some(piece)) => return Some((self.guests.remove(index).1, piece)),
+                Ok(None) if self.guests[index].1.ended => drop(self.guests.remove(index)),
                 Ok(None) => index += 1,
                 Err(_) => drop(self.guests.remove(index)),
             }
@@ -206,17 +212,22 @@ impl Talk {
     /// # Errors
     /// The other side is gone, or is none of ours.
     pub fn poll(&mut self) -> Result<Option<Vec<u8>>, DoorError> {
-        if matches!(self.stage, Stage::Dialling { .. }) && !self.dial()? {
-            return Ok(None);
-        }
-        self.listen();
-        self.greet()?;
-        let piece = self.take_piece()?;
-        self.flush();
-        match piece {
+        self.advance()?;
+        match self.take_piece()? {
             None if self.ended => Err(DoorError::Closed),
             piece => Ok(piece),
         }
+    }
+
+    /// Hears what the other side says, answers its greeting, and says what is to be said.
+    fn advance(&mut self) -> Result<(), DoorError> {
+        if matches!(self.stage, Stage::Dialling { .. }) && !self.dial()? {
+            return Ok(());
+        }
+        self.listen();
+        self.greet()?;
+        self.flush();
+        Ok(())
     }
 
     fn dial(&mut self) -> Result<bool, DoorError> {
@@ -230,7 +241,9 @@ impl Talk {
                 self.flush_first(MAGIC.len() + NONCE);
                 return Ok(true);
             }
-            (Ok(None), Err(_)) if since.elapsed() < PATIENCE => return Ok(false),
+            (Ok(None), Err(_)) if since.elapsed() < if others.is_empty() { LAST_PATIENCE } else { PATIENCE } => {
+                return Ok(false);
+            }
             (Ok(None), Err(error)) => error,
             (Ok(Some(error)) | Err(error), _) => error,
         };
@@ -416,7 +429,7 @@ mod tests {
         let mut door = Door::open(&["127.0.0.1".parse().expect("an address")]).expect("a door");
         let at = door.listener.local_addr().expect("an address");
         let silent: Vec<_> = (0..GUESTS / 2).map(|_| TcpStream::connect(at).expect("it listens")).collect();
-        let mut callers: Vec<_> = (0..3 * GUESTS / 2).map(|_| Talk::call(door.name()).expect("a name")).collect();
+        let mut callers: Vec<_> = (0..4 * GUESTS).map(|_| Talk::call(door.name()).expect("a name")).collect();
         callers.iter_mut().for_each(|caller| caller.say(b"hello"));
         let mut inside = Vec::new();
         until(|| {

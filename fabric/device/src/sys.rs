@@ -282,6 +282,19 @@ pub fn is_nonblocking(descriptor: &impl AsFd) -> io::Result<bool> {
     if flags < 0 { Err(io::Error::last_os_error()) } else { Ok(flags & libc::O_NONBLOCK != 0) }
 }
 
+/// Lets as many wait at a listener as the kernel allows. The standard library asks for 128, and who comes beyond that
+/// tries again after a second, or gives up.
+///
+/// # Errors
+/// It is no listener.
+pub fn lengthen_queue(listener: &impl AsFd) -> io::Result<()> {
+    // SAFETY: a number of a descriptor that lives across the call.
+    match unsafe { libc::listen(listener.as_fd().as_raw_fd(), libc::SOMAXCONN) } {
+        0 => Ok(()),
+        _ => Err(io::Error::last_os_error()),
+    }
+}
+
 /// Takes over a descriptor whose number the process was told at its start, and keeps it from being inherited further.
 /// A number that is not open, or leads to something else, is an error and is left alone.
 ///
