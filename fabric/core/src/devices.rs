@@ -23,7 +23,7 @@ use crate::join::JoinError;
 use crate::links::Links;
 use crate::watch::Watch;
 pub(crate) use foreign::Opening;
-use net::{LINK_EAGER_BYTES, Net, Sent};
+use net::{Net, Sent};
 pub(crate) use sleep::Sleeper;
 pub(crate) use slots::Slots;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
@@ -35,6 +35,7 @@ use weft_device::tcp::{self, Place, TcpDevice};
 use weft_device::udp::Faults;
 use weft_device::xdp::Lane;
 use weft_device::{Device, NoMemory, Posted, kernel};
+use weft_protocol::selector::{LINK_BYTES, Road};
 use weft_wire::cell::Head;
 use weft_wire::job_map::JobMap;
 use weft_wire::settings::{DeviceName, DeviceOrder};
@@ -73,21 +74,6 @@ pub(crate) struct Devices {
     me: u32,
     /// More than the segment; `None` where all ranks are its members, under their own numbers.
     net: Option<Box<Net>>,
-}
-
-/// Longest message that is best sent by datagrams where there is a connection as well: what fits in one datagram anywhere. By
-/// a lane it is [`LINK_EAGER_BYTES`].
-const SHORT_BYTES: usize = 1024;
-
-/// Longest bulk payload that is worth one packet, of a message of `length` bytes in shared memory. Short packets let both
-/// sides begin to copy early; each costs the transfer of a line that the receiver polls, so long messages go in longer
-/// ones.
-const fn shm_packet_bytes(length: usize) -> usize {
-    match length / 1024 {
-        0..=16 => 8 * 1024,
-        17..=128 => 16 * 1024,
-        _ => 32 * 1024,
-    }
 }
 
 impl Devices {
@@ -277,27 +263,21 @@ impl Devices {
             }),
             Some((Way::Unmet, _)) => false,
             Some((Way::Udp, net)) => {
-                let has_room = |net: &Net| net.links.as_ref().is_some_and(|links| links.has_room(to, length));
-                length <= LINK_EAGER_BYTES && has_room(net) && !self.prefers_long_way(to, length)
+                let has_room = net.links.as_ref().is_some_and(|links| links.has_room(to, length));
+                length <= LINK_BYTES && has_room && self.road(to, length) != Road::Both
             }
             Some((Way::Tcp, _)) => tcp::takes_whole(length),
         }
     }
 
-    /// Bytes of a message of `length` bytes to `to` that go in one packet.
+    /// What leads to `to`, for a message of `length` bytes. A connection that would be better for it, and does not reach the
+    /// rank yet, is asked to.
     #[inline]
-    pub fn packet_bytes(&self, to: u32, length: usize) -> usize {
-        match self.net.as_deref().map(|net| (net.ways[to as usize], net)) {
-            Some((Way::Udp, net)) => net.link_bytes(to, length),
-            Some((Way::Tcp, _)) => length,
-            _ => shm_packet_bytes(length),
+    pub fn road(&mut self, to: u32, length: usize) -> Road {
+        match &mut self.net {
+            None => Road::Ring,
+            Some(net) => net.road(to, length),
         }
-    }
-
-    /// Whether everything for a rank goes over a connection, where what is accepted may wait for room in the kernel.
-    #[inline]
-    pub fn keeps_tails(&self, to: u32) -> bool {
-        self.net.as_ref().is_some_and(|net| net.ways[to as usize] == Way::Tcp)
     }
 
     /// Whether what is accepted for a rank may leave only later, while somebody calls us.
@@ -311,36 +291,11 @@ impl Devices {
         self.net.as_ref().is_some_and(|net| net.tcp.has_tail(to) || net.twos.holds(to))
     }
 
-    /// Whether a message of `length` bytes to `to`, sent without asking, is best sent over the connection.
-    #[inline]
-    pub fn prefers_long_way(&mut self, to: u32, length: usize) -> bool {
-        let Some(net) = &mut self.net else { return false };
-        // Ranks that datagrams lead to are of our job, and so are all that links know of.
-        let mut by_lane = || {
-            let by_datagrams = matches!(net.ways[to as usize], Way::Udp);
-            by_datagrams && net.links.as_mut().is_some_and(|links| links.go_by_lane(to))
-        };
-        length > SHORT_BYTES && (length > LINK_EAGER_BYTES || !by_lane()) && self.has_long_way(to)
-    }
-
     /// Whether the connection carries long messages to `to`, as the way to everything or besides another one. Where it could
     /// and does not reach the rank yet, it is asked to.
     #[inline]
     pub fn has_long_way(&mut self, to: u32) -> bool {
-        let Some(net) = &mut self.net else { return false };
-        let is_alive = |links: &Links| !links.has_ended(to);
-        if net.ways[to as usize] == Way::Tcp {
-            // What is begun there ends there, also if another way is found meanwhile.
-            return true;
-        }
-        if net.ways[to as usize] != Way::Udp
-            || !net.order.contains(DeviceName::Tcp)
-            || !net.links.as_ref().is_some_and(is_alive)
-        {
-            return false;
-        }
-        net.tcp.reach(to);
-        net.tcp.is_linked(to)
+        self.net.as_mut().is_some_and(|net| net.has_long_way(to))
     }
 
     /// Most bytes of a packet by that device that is not part of a stream.

@@ -1,5 +1,6 @@
 //! From which lengths on messages go other ways, as the settings say.
 
+use weft_protocol::selector::machine::Best;
 use weft_wire::settings::{Settings, SingleCopy};
 
 /// Thresholds, bytes.
@@ -13,6 +14,8 @@ pub struct Limits {
     /// So much on its way to us is taken to be in the caches still when the user reads it; of more than that, streams
     /// are stored past the caches.
     pub cached: usize,
+    /// What is best on this machine.
+    pub machine: Best,
 }
 
 impl From<&Settings> for Limits {
@@ -22,6 +25,7 @@ impl From<&Settings> for Limits {
             single_copy: settings.single_copy_bytes.map(|bytes| bytes as usize),
             single_copy_allowed: settings.single_copy != SingleCopy::Off,
             cached: usize::MAX,
+            machine: Best::default(),
         }
     }
 }

@@ -38,7 +38,7 @@ pub(crate) struct Entry {
     pub remote: u32,
     /// Copy slot of a long receive, or `u32::MAX`.
     pub slot: u32,
-    /// A long receive whose time the port measures.
+    /// A long receive that the port's learner is told of when it ends.
     pub timed: bool,
     /// The message that is kept until somebody receives it, for which this request stands.
     pub keeps: Option<u32>,

@@ -2,15 +2,17 @@
 //!
 //! - [`consensus`]: agreement of members of which some may die.
 //! - [`matching`]: which receive gets which message (port protocol).
+//! - [`selector`]: how a message goes, and what is learned of that.
 //! - [`reliable`]: packets in order, each once, over datagrams that may be lost.
 //!
 //! A machine is fed by `handle_x` and asked by `poll_x`; it never calls out. Not here: bytes and buffers (core), rings
 //! (devices).
 //!
 //! Test: `cargo test -p weft-protocol` (agreement in any order of words and deaths; matching against a plain
-//! list as oracle; links over a simulated network).
+//! list as oracle; links over a simulated network; the selector against the thresholds that it replaced).
 #![forbid(unsafe_code)]
 
 pub mod consensus;
 pub mod matching;
 pub mod reliable;
+pub mod selector;

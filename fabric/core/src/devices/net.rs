@@ -1,10 +1,8 @@
 //! The devices to other hosts, beside the segment of this one: which of them a packet goes by, and what they have to know
 //! of each other.
 //!
-//! Where both datagrams and a connection lead to a rank, messages of more than 1 KiB, or of 4 KiB where datagrams go by
-//! a lane, use the connection once there is one. Up to `eager_bytes` they leave at once and without asking. Longer ones
-//! leave when they were asked for by datagrams (decision 14), or where the receiver waited for the last ones
-//! ([`crate::port`]'s `unasked`). Of each peer two streams may be open, one by each device. Neither device waits for
+//! Where both datagrams and a connection lead to a rank, the selector says which messages use the connection once there is
+//! one ([`weft_protocol::selector`], decision 14). Of each peer two streams may be open, one by each device. Neither device waits for
 //! the other; [`crate::port`]'s `order` keeps the order of messages. Single copies, and collectives on shared memory,
 //! are for ranks of one host.
 
@@ -17,15 +15,13 @@ use crate::watch::{Watch, begin_all};
 use weft_device::shm::ShmDevice;
 use weft_device::tcp::TcpDevice;
 use weft_device::{Device, Packet, PeerFault, Posted, Sink};
+use weft_protocol::selector::{self, LINK_BYTES, Road};
 use weft_wire::cell::{Head, INLINE_BYTES, Kind};
 use weft_wire::settings::{DeviceName, DeviceOrder};
 
 /// So many passes in a row may look at shared memory alone, where that has brought something or connections serve to
 /// tell of ends. A look at the clock for them is a tenth of a short message.
 const NEAR_PASSES: u32 = 16;
-
-/// Longest message that goes by datagrams as one packet.
-pub(super) const LINK_EAGER_BYTES: usize = 4 * 1024;
 
 pub(super) struct Net {
     /// By rank, and then those of other jobs.
@@ -262,10 +258,43 @@ impl Net {
     pub(super) fn link_bytes(&self, to: u32, length: usize) -> usize {
         match &self.links {
             // Cut by the link, which costs less than packets of their own.
-            _ if length <= LINK_EAGER_BYTES => length,
+            _ if length <= LINK_BYTES => length,
             Some(links) => links.packet_bytes(to),
             None => 1,
         }
+    }
+
+    /// See [`super::Devices::road`].
+    pub(super) fn road(&mut self, to: u32, length: usize) -> Road {
+        match self.ways[to as usize] {
+            Way::Shm(_) | Way::Two(_) => Road::Ring,
+            Way::Unmet => Road::Unmet,
+            Way::Tcp => Road::Connection,
+            Way::Udp => {
+                let by_lane = || self.links.as_mut().is_some_and(|links| links.go_by_lane(to));
+                match selector::prefers_connection(length, by_lane) && self.has_long_way(to) {
+                    true => Road::Both,
+                    false => Road::Datagrams { packet: self.link_bytes(to, length) },
+                }
+            }
+        }
+    }
+
+    /// See [`super::Devices::has_long_way`].
+    pub(super) fn has_long_way(&mut self, to: u32) -> bool {
+        if self.ways[to as usize] == Way::Tcp {
+            // What is begun there ends there, also if another way is found meanwhile.
+            return true;
+        }
+        let is_alive = |links: &Links| !links.has_ended(to);
+        if self.ways[to as usize] != Way::Udp
+            || !self.order.contains(DeviceName::Tcp)
+            || !self.links.as_ref().is_some_and(is_alive)
+        {
+            return false;
+        }
+        self.tcp.reach(to);
+        self.tcp.is_linked(to)
     }
 
     /// What one of the two devices to other hosts has to know of the other.

@@ -1,8 +1,8 @@
 //! What has arrived and nobody has received yet, and the stream that is open from each peer.
 
 use super::shown::Asked;
-use super::unasked::Word;
 use crate::api::{Outcome, Peer, RequestId};
+use weft_protocol::selector::Word;
 use weft_wire::cell::INLINE_WORDS;
 
 /// Where a message's bytes are while no receive has taken them.

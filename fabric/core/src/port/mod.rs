@@ -4,22 +4,14 @@
 //! packets between them. It stands beside other protocols under the switch ([`crate::switch`]), which hands it what has
 //! arrived. What it wants to send waits in `outbound` until [`Port::pump`].
 //!
-//! How a message goes (`n` its bytes):
-//! - `n` <= 48: [`Kind::Short`], header and payload in one cell.
-//! - `n` <= `eager_bytes`: [`Kind::Eager`], then [`Kind::More`] until all is there; or, where that is faster, [`Kind::Ask`]
-//!   as an offer, and the receiver copies at once.
-//! - over a connection up to sixteen times that, where the receiver waited for the last ones ([`unasked`]): [`Kind::Eager`] as well,
-//!   and the receiver answers with [`Kind::Waited`].
-//! - longer, or synchronous: [`Kind::Ask`]; the receiver answers with [`Kind::GrantStream`] (the sender streams) or
-//!   [`Kind::GrantCopy`] (both sides copy chunks out of the sender's memory); whoever finishes tells the other.
-//!
-//! `eager_bytes` is 64 KiB (`WEFT_EAGER_BYTES`). Offers begin above 8 KiB, or at 2 KiB for memory that the interface
-//! made. A message to oneself is matched in the process and copied once.
+//! How a message goes is decided by the selector ([`weft_protocol::selector`]): without asking ([`Kind::Short`],
+//! [`Kind::Eager`] and [`Kind::More`]; over a connection a long one may owe a [`Kind::Waited`]), or after [`Kind::Ask`], which
+//! may be an offer. The receiver answers with [`Kind::GrantStream`] (the sender streams) or [`Kind::GrantCopy`] (both sides
+//! copy chunks out of the sender's memory), or copies at once; whoever finishes tells the other. A message to oneself is
+//! matched in the process and copied once.
 
-mod choice;
 mod closing;
 mod inbound;
-mod offers;
 mod order;
 mod outbound;
 mod receive;
@@ -27,7 +19,6 @@ mod rendezvous;
 mod retract;
 mod send;
 mod shown;
-mod unasked;
 
 use crate::api::{Fault, Peer, RequestId};
 use crate::devices::{Devices, Slots};
@@ -35,18 +26,16 @@ use crate::limits::Limits;
 use crate::protocol::{Breach, Protocol};
 use crate::requests::{Requests, State};
 use crate::status::PageCounters;
-use choice::Choice;
 use inbound::ArrivedTable;
-use offers::Offers;
 use order::Arriving;
 use outbound::{Control, Outbound};
-use receive::EAGER_CEILING;
 pub use shown::Place;
 use shown::{Asked, Opens};
 use std::collections::VecDeque;
 use weft_device::shm::{CopyJob, CopySlots};
 use weft_device::{Packet, Room};
 use weft_protocol::matching::Matcher;
+use weft_protocol::selector::{EAGER_CEILING, Learner, Rules, Waits};
 use weft_wire::cell::Kind;
 
 /// A long message that this side helps to copy.
@@ -80,10 +69,8 @@ pub(crate) struct Port {
     without_slot: VecDeque<(RequestId, Asked)>,
     /// Memory of others that we have mapped.
     opens: Opens,
-    choice: Choice,
-    offers: Offers,
-    /// The same for messages that are shown: who copies them needs no kernel.
-    shows: Offers,
+    learner: Learner,
+    rules: Rules,
     offered: Offered,
     limits: Limits,
     /// Bytes of granted streams that have not begun.
@@ -114,9 +101,8 @@ impl Port {
             slots,
             without_slot: VecDeque::new(),
             opens: Opens::default(),
-            choice: Choice::default(),
-            offers: Offers::default(),
-            shows: Offers::default(),
+            learner: Learner::new(peers),
+            rules: Rules { eager: limits.eager, single_copy: limits.single_copy, machine: limits.machine },
             offered: Offered::default(),
             limits,
             granted: 0,
@@ -187,7 +173,7 @@ impl Port {
             self.granted = self.granted.wrapping_sub(entry.wanted() as usize);
         }
         if std::mem::take(&mut entry.timed) {
-            self.choice.abandon();
+            self.learner.abandon_grant();
         }
         self.requests.complete(id);
     }
@@ -214,8 +200,8 @@ impl Protocol<()> for Port {
             }
             Kind::Retracted => self.on_retracted(packet),
             Kind::Waited => {
-                let unasked = &mut self.outbound[packet.from as usize].unasked;
-                unasked.learn(packet.word(0) != 0, packet.word(1))
+                let waits = self.learner.waits(packet.from);
+                waits.learn(packet.word(0) != 0, packet.word(1))
             }
             Kind::Share => Err("shared memory where it is not offered"),
             Kind::Order => Err("a place among messages of another way, where there is one way"),
@@ -241,6 +227,7 @@ impl Protocol<()> for Port {
     fn add_peer(&mut self) {
         self.matcher.add_peer();
         self.slots.add_stranger(self.outbound.len() as u32);
+        self.learner.add_peer();
         self.requests.add_peer();
         self.incoming.add_peer();
         self.outbound.push(Outbound::default());
@@ -255,6 +242,7 @@ impl Protocol<()> for Port {
         self.tails.retain(|(_, to)| *to != peer.0);
         self.forget_held(peer.0);
         self.arrived.forget_taken_from(peer);
+        *self.learner.waits(peer.0) = Waits::default();
         self.outbound[peer.0 as usize] = Outbound { closed: true, ..Outbound::default() };
         self.backlog.retain(|other| *other != peer.0);
         self.incoming.close_streams(peer.0);

@@ -1,7 +1,6 @@
 //! What waits to leave, per peer: control packets, streams under way, messages whose header has not left.
 
 use super::shown::Place;
-use super::unasked::Unasked;
 use crate::api::RequestId;
 use std::collections::VecDeque;
 use weft_wire::cell::{Head, INLINE_WORDS, Kind};
@@ -33,9 +32,9 @@ pub(crate) struct Message {
     pub head: Head,
     pub data: *const u8,
     pub length: usize,
-    /// May be taken at once; see [`super::offers`].
+    /// May be taken at once.
     pub offered: bool,
-    /// May go without asking over a connection; see [`super::unasked`].
+    /// May go without asking over a connection, where its receiver waits for such ones.
     pub may_go: bool,
     /// Where it lies, if the receiver can see that.
     pub place: Option<Place>,
@@ -59,7 +58,6 @@ pub(crate) struct Outbound {
     pub control: VecDeque<Control>,
     pub streams: VecDeque<Stream>,
     pub messages: VecDeque<Message>,
-    pub unasked: Unasked,
     /// The peer is lost: nothing leaves any more.
     pub closed: bool,
 }

@@ -2,7 +2,6 @@
 
 use super::inbound::{Arrived, Body, OpenStream, Target};
 use super::shown::Asked;
-use super::unasked::Word;
 use super::{Port, RequestId};
 use crate::api::{Fault, Outcome, Peer, Selector};
 use crate::events::{Event, Kind, tell};
@@ -11,11 +10,8 @@ use crate::requests::{Requests, State};
 use weft_device::past_caches::settle;
 use weft_device::{Foreign, Packet, Room, copying};
 use weft_protocol::matching::{Label, Pattern};
+use weft_protocol::selector::{EAGER_CEILING, Word};
 use weft_wire::cell::{self, INLINE_WORDS};
-
-/// Largest message that may come without asking, whatever the sender's setting. Bounds what a peer's claim can make us
-/// allocate.
-pub(crate) const EAGER_CEILING: u64 = 16 << 20;
 
 #[inline]
 fn pattern(from: Selector) -> Pattern {
@@ -237,7 +233,7 @@ impl Port {
     /// A message was waited for, and its sender may be owed a word.
     pub(super) fn say_waited(&mut self, from: u32, length: u64, word: Option<Word>) {
         if let Some(word) = word
-            && let Some(bytes) = self.outbound[from as usize].unasked.note_waited(length, word)
+            && let Some(bytes) = self.learner.waits(from).note_waited(length, word)
         {
             self.reply(from, cell::Kind::Waited, &[1, bytes]);
         }

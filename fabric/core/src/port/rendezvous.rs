@@ -2,9 +2,8 @@
 //!
 //! With *grant-copy* the bytes go straight out of the sender's memory into the receiver's, once. Both sides take chunks
 //! from a shared counter in a copy slot, so whoever has time copies. A message that finds no slot free waits for one.
-//! With *grant-stream* the sender streams the bytes through the bulk area of the pair. Which is faster differs by a
-//! factor of four between machines, so the port measures while the program runs ([`super::choice`]);
-//! `WEFT_SINGLE_COPY_BYTES` gives a fixed limit instead.
+//! With *grant-stream* the sender streams the bytes through the bulk area of the pair. Which of them it is, the selector
+//! says ([`Rules::answer`](weft_protocol::selector::Rules::answer)).
 //!
 //! The start tries on the process itself whether copying works. If the kernel refuses it later, for another process,
 //! that message is streamed again from its beginning, and this process asks for no more copies (decision 6).
@@ -12,7 +11,6 @@
 //! While the granted streams that have not begun are larger than this process's share of the last cache, the receiver
 //! stores past the caches: what comes would have left them before it is read.
 
-use super::choice::Way;
 use super::inbound::Body;
 use super::outbound::Stream;
 use super::shown::Asked;
@@ -23,6 +21,7 @@ use crate::requests::{Entry, Requests, State};
 use weft_device::Packet;
 use weft_device::shm::{Copied, CopyJob, Direction};
 use weft_device::{copying, sys};
+use weft_protocol::selector::{self, Way};
 use weft_wire::cell::Kind;
 
 /// Passes with something else to do before an offered message is looked at all the same.
@@ -38,57 +37,61 @@ impl Entry {
 impl Port {
     /// Gives the message of a sender that asks to a receive.
     pub(super) fn let_in(&mut self, id: RequestId, outcome: Outcome, asked: Asked) {
-        match asked.offered {
-            true => self.take_offer(id, outcome, asked),
-            false => self.grant(id, outcome, asked),
-        }
-    }
-
-    /// Lets the sender of a long message begin.
-    fn grant(&mut self, id: RequestId, outcome: Outcome, asked: Asked) {
-        self.begin(id, outcome);
-        let (from, remote) = (outcome.peer.0, asked.request);
-        let entry = self.requests.at(id);
-        entry.remote = remote;
-        let (bytes, local) = (entry.wanted(), entry.buffer);
-        // SAFETY: BUFFER-LIVES, and bytes <= capacity.
-        if bytes == 0 || unsafe { self.copy_shown(from, &asked, local, bytes) } {
-            self.reply(from, Kind::DoneSend, &[remote as u64]);
-            return self.requests.complete(id);
-        }
-        let Some(pid) = self.slots.pid(from).filter(|_| self.limits.single_copy_allowed) else {
-            return self.grant_stream(from, id);
-        };
-        let is_shown = self.shown(from, &asked, bytes).is_some();
-        let way = match self.limits.single_copy {
-            Some(least) if bytes < least as u64 => Way::Stream,
-            Some(_) => Way::Copy,
-            None if is_shown => Way::Copy,
-            None if copying::is_slow_for_the_kernel(asked.address as usize, local as usize) => Way::Stream,
-            None => {
-                self.requests.at(id).timed = true;
-                self.choice.begin(bytes, sys::now_ns())
-            }
-        };
-        match way {
-            Way::Stream => self.grant_stream(from, id),
-            Way::Copy => self.grant_copy(from, pid, id, asked),
-        }
-    }
-
-    /// Copies an offered message into its receive; if that cannot be, it is streamed.
-    fn take_offer(&mut self, id: RequestId, outcome: Outcome, asked: Asked) {
         self.begin(id, outcome);
         let from = outcome.peer.0;
         let entry = self.requests.at(id);
         entry.remote = asked.request;
-        let (bytes, local) = (entry.wanted() as usize, entry.buffer);
+        let (bytes, local) = (entry.wanted(), entry.buffer);
+        let way = self.answer(from, &asked, local, bytes, Some(id));
         // SAFETY: BUFFER-LIVES, and bytes <= capacity.
-        if bytes == 0 || unsafe { self.pull(from, &asked, local, bytes) } {
+        if way == Way::Nothing || unsafe { self.take(way, from, &asked, local, bytes) } {
             self.reply(from, Kind::DoneSend, &[asked.request as u64]);
             return self.requests.complete(id);
         }
-        self.grant_stream(from, id);
+        match self.slots.pid(from).filter(|_| way == Way::CopyByBoth) {
+            Some(pid) => self.grant_copy(from, pid, id, asked),
+            None => self.grant_stream(from, id),
+        }
+    }
+
+    /// Asks the selector how `bytes` bytes of a message are to come to `local`, and notes where it has learned that for
+    /// the receive `id`.
+    fn answer(&mut self, from: u32, asked: &Asked, local: *mut u8, bytes: u64, id: Option<RequestId>) -> Way {
+        let shown = bytes > 0 && self.shown(from, asked, bytes).is_some();
+        let copies = self.attachable(from).is_some();
+        let message = selector::Reception { bytes, offered: asked.offered, shown, copies };
+        let is_slow = || copying::is_slow_for_the_kernel(asked.address as usize, local as usize);
+        let (learner, requests) = (&mut self.learner, &mut self.requests);
+        let learned = || {
+            id.into_iter().for_each(|id| requests.at(id).timed = true);
+            learner.begin_grant(bytes, sys::now_ns())
+        };
+        self.rules.answer(&message, is_slow, learned).way
+    }
+
+    /// Copies a message at once out of the memory of `from`, if that is its way; false if it is not, or cannot be.
+    ///
+    /// # Safety
+    /// `to` is writable for `bytes` bytes.
+    unsafe fn take(&mut self, way: Way, from: u32, asked: &Asked, to: *mut u8, bytes: u64) -> bool {
+        let taken = match way {
+            Way::CopyShown => self.shown(from, asked, bytes).is_some_and(|shown| {
+                // SAFETY: the caller's promise; our memory is not that mapping.
+                unsafe { shown.copy(0, to, bytes as usize) };
+                true
+            }),
+            Way::CopyByReceiver => self.attachable(from).is_some_and(|pid| {
+                // SAFETY: the caller's promise. The address is a claim: the kernel refuses what is not mapped there.
+                let good = unsafe { sys::copy_from_process(pid, asked.address, to, bytes as usize) }.is_ok();
+                if !good {
+                    self.refuse_copies(from);
+                }
+                good
+            }),
+            _ => false,
+        };
+        self.counters.single_copy_bytes += if taken { bytes } else { 0 };
+        taken
     }
 
     /// Takes one offered message that nobody receives yet, so that its sender goes on; true if there was one. A receive
@@ -112,8 +115,10 @@ impl Port {
             return true;
         }
         let mut data = vec![0; outcome.length as usize];
+        let bytes = outcome.length;
+        let way = self.answer(from, &asked, data.as_mut_ptr(), bytes, None);
         // SAFETY: the vector is as long.
-        if unsafe { self.pull(from, &asked, data.as_mut_ptr(), data.len()) } {
+        if way == Way::Nothing || unsafe { self.take(way, from, &asked, data.as_mut_ptr(), bytes) } {
             self.arrived.at(message).body = Body::Kept { received: data.len(), data };
             self.reply(from, Kind::DoneSend, &[asked.request as u64]);
             return true;
@@ -125,29 +130,6 @@ impl Port {
         self.arrived.at(message).body = Body::Kept { received: 0, data };
         self.grant_stream(from, id);
         true
-    }
-
-    /// Copies out of the memory of `from`; false if that cannot be.
-    ///
-    /// # Safety
-    /// `to` is writable for `length` bytes.
-    unsafe fn pull(&mut self, from: u32, asked: &Asked, to: *mut u8, length: usize) -> bool {
-        // SAFETY: the caller's promise.
-        if unsafe { self.copy_shown(from, asked, to, length as u64) } {
-            return true;
-        }
-        let Some(pid) = self.slots.pid(from).filter(|_| self.limits.single_copy_allowed) else { return false };
-        if copying::is_slow_for_the_kernel(asked.address as usize, to as usize) {
-            return false;
-        }
-        // SAFETY: the caller's promise. The address is a claim: the kernel refuses what is not mapped there.
-        let good = unsafe { sys::copy_from_process(pid, asked.address, to, length) }.is_ok();
-        if good {
-            self.counters.single_copy_bytes += length as u64;
-        } else {
-            self.refuse_copies(from);
-        }
-        good
     }
 
     /// The kernel has refused a copy with a peer: no more with a process of another job, which may be special or have
@@ -192,7 +174,7 @@ impl Port {
     pub(super) fn complete_granted(&mut self, id: RequestId) {
         let entry = self.requests.at(id);
         if std::mem::take(&mut entry.timed) {
-            self.choice.end(entry.wanted(), sys::now_ns());
+            self.learner.end_grant(entry.wanted(), sys::now_ns());
         }
         self.requests.complete(id);
     }
@@ -223,7 +205,7 @@ impl Port {
             return Err("a grant for an impossible number of bytes");
         }
         entry.state = State::Sending;
-        self.outbound[packet.from as usize].unasked.note_granted();
+        self.learner.waits(packet.from).note_granted();
         let entry = self.requests.at(id);
         let open_for = Some(packet.word(1) as u32);
         let stream = Stream { request: id, data: entry.buffer, length, sent: 0, open_for, by_long_way: false };

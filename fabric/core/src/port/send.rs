@@ -2,8 +2,7 @@
 
 use super::inbound::{Arrived, Body};
 use super::outbound::{Message, Stream};
-use super::shown::Asked;
-use super::unasked::may_go;
+use super::shown::{Asked, Place};
 use super::{Port, RequestId};
 use crate::api::{Envelope, Outcome, Peer, SendMode};
 use crate::devices::Devices;
@@ -11,10 +10,8 @@ use crate::events::{self, Event, tell};
 use crate::requests::{Requests, State};
 use weft_device::{Posted, copying, sys};
 use weft_protocol::matching::Label;
+use weft_protocol::selector::{self, BufferKind, Road, Way, Word, may_go};
 use weft_wire::cell::{Head, INLINE_BYTES, Kind};
-
-/// Longest message that leaves in one packet.
-const WHOLE_BYTES: usize = 8 * 1024;
 
 impl Port {
     #[inline]
@@ -61,7 +58,7 @@ impl Port {
         data: *const u8,
         length: usize,
     ) -> bool {
-        if length > WHOLE_BYTES.min(self.limits.eager) || !device.takes_whole(to.0, length) {
+        if length > self.rules.whole() || !device.takes_whole(to.0, length) {
             return false;
         }
         // SAFETY: the caller's promise.
@@ -92,8 +89,8 @@ impl Port {
         self.counters.bytes_sent += length as u64;
     }
 
-    /// As [`Self::try_send`], over the connection. What the kernel had no room for has not left yet
-    /// ([`Devices::has_tail`]).
+    /// As [`Self::try_send`], a way that was chosen and leads over the connection. What the kernel had no room for has not
+    /// left yet ([`Devices::has_tail`]).
     ///
     /// # Safety
     /// As there.
@@ -101,24 +98,20 @@ impl Port {
         &mut self,
         device: &mut Devices,
         to: Peer,
-        envelope: Envelope,
+        head: Head,
+        way: Way,
         data: *const u8,
         length: usize,
     ) -> bool {
-        let longest = Devices::LONG_PACKET_BYTES.min(self.limits.eager);
-        if length > longest || !self.is_next(to) {
+        if length > Devices::LONG_PACKET_BYTES || !self.is_next(to) {
             return false;
         }
         // SAFETY: the caller's promise.
         let posted = unsafe {
-            if device.prefers_long_way(to.0, length) {
-                device.post_long_eager(to.0, Self::head(Kind::Eager, envelope), data, length, None)
-            } else if !device.keeps_tails(to.0) {
-                return false;
-            } else if length <= INLINE_BYTES {
-                device.post_short(to.0, Self::head(Kind::Short, envelope), data, length)
-            } else {
-                device.post_bulk(to.0, Self::head(Kind::Eager, envelope), &[length as u64], data, length)
+            match way {
+                Way::EagerByConnection => device.post_long_eager(to.0, head, data, length, None),
+                Way::Short => device.post_short(to.0, head, data, length),
+                _ => device.post_bulk(to.0, head, &[length as u64], data, length),
             }
         };
         self.has_left(posted, length)
@@ -166,12 +159,6 @@ impl Port {
             entry.state = State::Complete;
             return self.requests.insert(entry);
         }
-        // SAFETY: the caller's promise.
-        if mode == SendMode::Standard && unsafe { self.try_send_over_connection(device, to, envelope, data, length) } {
-            let request = self.requests.insert(entry);
-            self.complete_sent(device, request, to.0);
-            return request;
-        }
         let request = self.requests.insert(entry);
         if let Some(fault) = self.loss(to) {
             self.fail(request, fault);
@@ -182,44 +169,54 @@ impl Port {
             self.send_to_self(request, envelope, data, length, mode);
             return request;
         }
-        let unasked = mode == SendMode::Standard && length <= self.limits.eager;
-        let place = self.place_of(to.0, data, length);
-        let offered = unasked && self.picks_to_offer(to.0, length, place.is_some(), request);
-        let may_leave_whole = unasked && place.is_some() && !offered && self.is_next(to) && !device.may_wait(to.0);
-        // SAFETY: the caller's promise.
-        if may_leave_whole && unsafe { self.try_send_whole(device, to, envelope, data, length) } {
-            self.requests.complete(request);
-            return request;
-        }
-        self.count_send(length);
-        let kind = match mode {
-            SendMode::Standard if length <= INLINE_BYTES => Kind::Short,
-            SendMode::Standard if unasked && !offered => Kind::Eager,
+        let (place, road) = (self.place_of(to.0, data, length), device.road(to.0, length));
+        let way = self.choose(to.0, place, road, length, mode, request);
+        let kind = match way {
+            Way::Short => Kind::Short,
+            Way::Eager { .. } | Way::EagerByConnection => Kind::Eager,
             _ => Kind::Ask,
         };
-        let may_go = mode == SendMode::Standard && !offered && may_go(length, self.limits.eager);
-        let message = Message { request, head: Self::head(kind, envelope), data, length, offered, may_go, place };
+        let head = Self::head(kind, envelope);
+        if kind != Kind::Ask && road.has_connection() {
+            // SAFETY: the caller's promise.
+            if unsafe { self.try_send_over_connection(device, to, head, way, data, length) } {
+                self.complete_sent(device, request, to.0);
+                return request;
+            }
+        } else if kind == Kind::Eager && place.is_some() && self.is_next(to) && !device.may_wait(to.0) {
+            // SAFETY: the caller's promise.
+            if unsafe { self.try_send_whole(device, to, envelope, data, length) } {
+                self.requests.complete(request);
+                return request;
+            }
+        }
+        self.count_send(length);
+        let offered = way == Way::Offer;
+        let may_go = mode == SendMode::Standard && way == Way::Ask && may_go(length, self.limits.eager);
+        let message = Message { request, head, data, length, offered, may_go, place };
         self.outbound[to.0 as usize].messages.push_back(message);
         self.note_backlog(to.0);
         self.pump_outbound(device);
         request
     }
 
-    /// Whether a message that may go without asking is offered instead: one that lies in memory which can be shown, or one
-    /// that the kernel would copy.
-    fn picks_to_offer(&mut self, to: u32, length: usize, has_place: bool, request: RequestId) -> bool {
-        if !has_place && (length <= WHOLE_BYTES || !self.chooses_to_offer(to)) {
-            return false;
-        }
-        let (offers, requests) = (if has_place { &mut self.shows } else { &mut self.offers }, &self.requests);
-        let picked = offers.pick(length as u64, sys::now_ns(), |last| last != request && requests.is_under_way(last));
-        offers.note(length as u64, request);
-        picked
-    }
-
-    /// Whether messages to a rank are offered where that is measured to be faster.
-    pub(super) fn chooses_to_offer(&self, to: u32) -> bool {
-        self.limits.single_copy_allowed && self.limits.single_copy.is_none() && self.slots.pid(to).is_some()
+    /// Asks the selector how a message leaves.
+    fn choose(
+        &mut self,
+        to: u32,
+        place: Option<Place>,
+        road: Road,
+        length: usize,
+        mode: SendMode,
+        request: RequestId,
+    ) -> Way {
+        let kind = if place.is_some() { BufferKind::Shown } else { BufferKind::Ordinary };
+        let copies = self.attachable(to).is_some();
+        let message = selector::Departure { length, synchronous: mode != SendMode::Standard, kind, copies };
+        let (learner, requests) = (&mut self.learner, &self.requests);
+        let under_way = |last| requests.is_under_way(RequestId(last));
+        let learned = || learner.pick_offer(kind, length as u64, request.0, sys::now_ns(), under_way);
+        self.rules.send(&message, road, learned).way
     }
 
     /// A message to oneself: matched here and copied once, or kept where it is until a receive comes.
@@ -308,7 +305,8 @@ impl Port {
                 match stream.by_long_way {
                     true => device.post_long(to, Head::control(kind), control, data, rest),
                     false => {
-                        let most = device.packet_bytes(to, stream.length);
+                        // Datagrams take what they can of it.
+                        let most = self.rules.machine.packet(stream.length);
                         device.post_bulk(to, Head::control(kind), control, data, rest.min(most))
                     }
                 }
@@ -333,33 +331,17 @@ impl Port {
         let mut moved = false;
         while let Some(message) = self.outbound[to as usize].messages.front().copied() {
             let stream_open = !self.outbound[to as usize].streams.is_empty();
-            let Message { request, mut head, data, length, offered, may_go, place } = message;
-            let mut by_long_way = false;
+            let Message { request, mut head, data, length, offered, may_go, .. } = message;
             let goes = head.kind == Kind::Ask && may_go && !stream_open;
-            let word = goes.then(|| self.outbound[to as usize].unasked.poll(length, self.limits.eager)).flatten();
-            let word = word.filter(|_| device.prefers_long_way(to, length));
+            let word = goes.then(|| self.learner.waits(to).poll(length, self.limits.eager)).flatten();
+            let word = word.filter(|_| device.road(to, length).has_connection());
             if word.is_some() {
                 head.kind = Kind::Eager;
             }
-            let posted = match head.kind {
-                // SAFETY: BUFFER-LIVES.
-                Kind::Short => unsafe { device.post_short(to, head, data, length) },
-                Kind::Eager if stream_open => break,
-                Kind::Eager if device.prefers_long_way(to, length) => {
-                    by_long_way = true;
-                    // SAFETY: BUFFER-LIVES.
-                    unsafe { device.post_long_eager(to, head, data, length, word.map(|word| word as u64)) }
-                }
-                // SAFETY: BUFFER-LIVES.
-                Kind::Eager => unsafe {
-                    device.post_bulk(to, head, &[length as u64], data, length.min(device.packet_bytes(to, length)))
-                },
-                _ => {
-                    let asked = Asked { address: data as u64, request: request.0, offered, place };
-                    let [address, request, flags, token, offset] = asked.words();
-                    device.post_control(to, head, &[length as u64, address, request, flags, token, offset])
-                }
-            };
+            if head.kind == Kind::Eager && stream_open {
+                break;
+            }
+            let (posted, by_long_way) = self.post_message(device, to, Message { head, ..message }, word);
             let Posted::Sent(piece) = posted else {
                 self.counters.ring_full += 1;
                 break;
@@ -367,7 +349,7 @@ impl Port {
             moved = true;
             self.outbound[to as usize].messages.pop_front();
             if word.is_some() {
-                self.outbound[to as usize].unasked.note_gone(length);
+                self.learner.waits(to).note_gone(length);
             }
             match head.kind {
                 Kind::Ask => {
@@ -388,5 +370,33 @@ impl Port {
             }
         }
         moved
+    }
+
+    /// Posts what begins a message; also answers whether it went over the connection. A word may be owed for it.
+    fn post_message(&self, device: &mut Devices, to: u32, message: Message, word: Option<Word>) -> (Posted, bool) {
+        let Message { request, head, data, length, offered, place, .. } = message;
+        let posted = match head.kind {
+            // SAFETY: BUFFER-LIVES.
+            Kind::Short => unsafe { device.post_short(to, head, data, length) },
+            Kind::Eager => match self.rules.carry(length, device.road(to, length)).way {
+                // SAFETY: BUFFER-LIVES.
+                Way::Eager { packet } => unsafe {
+                    device.post_bulk(to, head, &[length as u64], data, length.min(packet))
+                },
+                // SAFETY: BUFFER-LIVES.
+                _ => {
+                    return (
+                        unsafe { device.post_long_eager(to, head, data, length, word.map(|word| word as u64)) },
+                        true,
+                    );
+                }
+            },
+            _ => {
+                let asked = Asked { address: data as u64, request: request.0, offered, place };
+                let [address, request, flags, token, offset] = asked.words();
+                device.post_control(to, head, &[length as u64, address, request, flags, token, offset])
+            }
+        };
+        (posted, false)
     }
 }

@@ -4,8 +4,7 @@
 //! A sender that has its message in such memory ([`crate::memory`]) says where when it asks. What it says is a claim: where
 //! it does not lead to memory of that kind, the message goes as any other.
 //!
-//! The receiver maps such memory once and copies from there. That begins at 2 KiB. Up to 64 KiB it is done where the
-//! program goes on faster so; above 256 KiB the sender copies its share too.
+//! The receiver maps such memory once and copies from there.
 
 use super::Port;
 use crate::memory;
@@ -17,12 +16,6 @@ const MOST: usize = 256;
 
 /// Messages between two looks whether their makers still have them.
 const FINDS_PER_LOOK: u32 = 1024;
-
-/// Shortest message that is shown: the answer costs as much as a copy of one or two KiB.
-const SHORTEST_BYTES: usize = 2048;
-
-/// Longest message that the receiver copies alone and at once; both sides share longer ones.
-const ALONE_BYTES: u64 = 256 * 1024;
 
 /// Where bytes lie that others can map.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -124,12 +117,11 @@ impl Port {
     /// Where a message to `to` lies, if that can be shown there and is worth it.
     #[inline]
     pub(super) fn place_of(&self, to: u32, data: *const u8, length: usize) -> Option<Place> {
-        if length < SHORTEST_BYTES {
+        if !self.rules.may_show(length) {
             return None;
         }
         let place = Place::of(data, length)?;
-        let worth_it = self.limits.single_copy.is_none_or(|least| length >= least);
-        (worth_it && self.attachable(to).is_some()).then_some(place)
+        self.attachable(to).is_some().then_some(place)
     }
 
     /// What `from` says that it has at a place, if it leads to that.
@@ -141,20 +133,6 @@ impl Port {
     /// The message, where its sender shows it.
     pub(super) fn shown(&mut self, from: u32, asked: &Asked, bytes: u64) -> Option<Shown> {
         self.see(from, asked.place?, bytes)
-    }
-
-    /// Copies a message that the sender shows, if it is of a length for that.
-    ///
-    /// # Safety
-    /// `to` is writable for `bytes` bytes.
-    pub(super) unsafe fn copy_shown(&mut self, from: u32, asked: &Asked, to: *mut u8, bytes: u64) -> bool {
-        let Some(shown) = (bytes <= ALONE_BYTES).then(|| self.shown(from, asked, bytes)).flatten() else {
-            return false;
-        };
-        // SAFETY: the caller's promise; our memory is not that mapping.
-        unsafe { shown.copy(0, to, bytes as usize) };
-        self.counters.single_copy_bytes += bytes;
-        true
     }
 }
 

@@ -1,12 +1,12 @@
-//! Long messages that go without asking: over a connection, to a rank that waited for the last ones.
+//! Long messages that go without asking: over a connection, to a peer that waited for the last ones.
 //!
 //! Who asks waits for the way there and back before the first byte: 15 us of the 42 that 128 KiB take between two namespaces by
 //! kernel sockets. What nobody waits for must be kept and copied at the receiver. So not more than [`WINDOW_TIMES`] as much as may
-//! go without asking anyway is under way to each rank until the receiver has said ([`Kind::Waited`](weft_wire::cell::Kind::Waited))
+//! go without asking anyway is under way to each peer until the receiver has said ([`Kind::Waited`](weft_wire::cell::Kind::Waited))
 //! that it was waited for, or has been received since. After one that was not, more and more are asked for before the next try.
-//! Nobody waits for the words, so none goes to a rank that has left meanwhile.
+//! Nobody waits for the words, so none goes to one that has left meanwhile.
 
-use super::receive::EAGER_CEILING;
+use super::EAGER_CEILING;
 
 /// A message so many times as long as those that always go without asking may.
 const LONGEST_TIMES: usize = 16;
@@ -17,7 +17,7 @@ const MOST_ASKED: u32 = 64;
 /// What the receiver has to say of a message that has come without asking though it is long.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u64)]
-pub(crate) enum Word {
+pub enum Word {
     /// That it was not waited for, when it is received; if it was, that is said with the next that owes more.
     IfKept = 0,
     Always = 1,
@@ -25,7 +25,7 @@ pub(crate) enum Word {
 
 /// Of one peer, as receiver and as sender.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Unasked {
+pub struct Waits {
     /// Bytes that it has said nothing about yet.
     under_way: usize,
     /// So many messages are asked for and taken before the next try, and before the one after that if that fails.
@@ -35,7 +35,7 @@ pub(super) struct Unasked {
     untold: u64,
 }
 
-impl Default for Unasked {
+impl Default for Waits {
     /// What is sent once is asked for, and who has never taken anything is not tried.
     fn default() -> Self {
         Self { under_way: 0, ask: 1, ask_then: 1, untold: 0 }
@@ -43,11 +43,11 @@ impl Default for Unasked {
 }
 
 /// Whether a message of `length` bytes may ever go, where `eager` bytes always may.
-pub(super) fn may_go(length: usize, eager: usize) -> bool {
+pub fn may_go(length: usize, eager: usize) -> bool {
     length <= eager.saturating_mul(LONGEST_TIMES).min(EAGER_CEILING as usize)
 }
 
-impl Unasked {
+impl Waits {
     /// What is owed for a message that may ever go, if it goes now.
     pub fn poll(&self, length: usize, eager: usize) -> Option<Word> {
         let (window, after) = (eager.saturating_mul(WINDOW_TIMES), self.under_way + length);
@@ -96,10 +96,10 @@ mod tests {
     const MIB: usize = 1 << 20;
 
     /// How many are asked for before the next one goes.
-    fn asked(unasked: &mut Unasked) -> u32 {
+    fn asked(waits: &mut Waits) -> u32 {
         let mut count = 0;
-        while unasked.poll(MIB, EAGER).is_none() {
-            unasked.note_granted();
+        while waits.poll(MIB, EAGER).is_none() {
+            waits.note_granted();
             count += 1;
         }
         count
@@ -107,23 +107,23 @@ mod tests {
 
     #[test]
     fn who_did_not_wait_is_asked_more_and_more_often_and_who_did_is_not() {
-        let mut unasked = Unasked::default();
-        assert_eq!(asked(&mut unasked), 1);
+        let mut waits = Waits::default();
+        assert_eq!(asked(&mut waits), 1);
         for most in [1, 2, 4, 8, 16, 32, 64, 64] {
-            (0..2).for_each(|_| unasked.note_gone(MIB));
-            assert_eq!(unasked.learn(false, MIB as u64), Ok(()));
-            assert_eq!(unasked.learn(false, MIB as u64), Ok(()), "of the same try");
-            assert_eq!(asked(&mut unasked), most);
+            (0..2).for_each(|_| waits.note_gone(MIB));
+            assert_eq!(waits.learn(false, MIB as u64), Ok(()));
+            assert_eq!(waits.learn(false, MIB as u64), Ok(()), "of the same try");
+            assert_eq!(asked(&mut waits), most);
         }
-        unasked.note_gone(MIB);
-        assert_eq!(unasked.learn(true, MIB as u64), Ok(()));
-        assert_eq!(asked(&mut unasked), 0);
-        assert!(unasked.learn(true, 1).is_err(), "nothing has gone");
+        waits.note_gone(MIB);
+        assert_eq!(waits.learn(true, MIB as u64), Ok(()));
+        assert_eq!(asked(&mut waits), 0);
+        assert!(waits.learn(true, 1).is_err(), "nothing has gone");
     }
 
     #[test]
     fn so_much_is_under_way_and_the_receiver_is_asked_for_a_word_in_time() {
-        let (mut sender, mut receiver) = (Unasked { ask: 0, ..Unasked::default() }, Unasked::default());
+        let (mut sender, mut receiver) = (Waits { ask: 0, ..Waits::default() }, Waits::default());
         for length in [EAGER + 1, 100_000, MIB] {
             let mut words = 0;
             for _ in 0..1000 {
@@ -137,7 +137,7 @@ mod tests {
             }
             assert!(words * MIB <= 1000 * (length + EAGER) && words * 2 * MIB >= 1000 * length, "{words} of {length}");
         }
-        let mut unheard = Unasked { ask: 0, ..Unasked::default() };
+        let mut unheard = Waits { ask: 0, ..Waits::default() };
         while unheard.poll(MIB, EAGER).is_some() {
             unheard.note_gone(MIB);
         }
