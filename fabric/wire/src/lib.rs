@@ -15,6 +15,7 @@
 
 pub mod cell;
 pub mod cipher;
+pub mod interface;
 pub mod job_map;
 pub mod link;
 pub mod segment;

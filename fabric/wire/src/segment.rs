@@ -1,17 +1,20 @@
 //! Layout of the segment: the memory that the ranks of a job on one host share.
 //!
 //! ```text
-//! header | member 0 .. member n-1 | collective blocks | pair (0,0) (1,0) .. (n-1,n-1)
+//! section of interface 0 | section of interface 1 | ...
+//! section: header | member 0 .. member n-1 | collective blocks | pair (0,0) (1,0) .. (n-1,n-1)
 //! ```
+//! An interface maps its section alone; only the first one says in its header what this is.
 //! A member is a mailbox page and a status page. Pair (s, r) is what `s` sends to `r`: credits, copy slots, cells, bulk.
 //! The segment is sparse: what is never touched costs nothing, so "first talk" is a first touch.
 
 use crate::cell::CELL_BYTES;
+use crate::interface::InterfaceName;
 
 /// `weft-seg` as little-endian bytes.
 pub const MAGIC: u64 = u64::from_le_bytes(*b"weft-seg");
 /// Changes with every change of what stands in the segment.
-pub const VERSION: u32 = 6;
+pub const VERSION: u32 = 7;
 /// `weft-two` as little-endian bytes: the segment of two processes of different jobs.
 pub const MAGIC_OF_TWO: u64 = u64::from_le_bytes(*b"weft-two");
 /// Most members of a segment.
@@ -170,9 +173,19 @@ impl Geometry {
         self.block(self.blocks()) + (to as usize * self.members as usize + from as usize) * pair::BYTES
     }
 
-    /// Bytes of the whole segment.
+    /// Bytes of a section, and of a segment of two.
     pub const fn bytes(&self) -> usize {
         self.pair(self.members, self.members - 1)
+    }
+
+    /// Where the section of an interface begins.
+    pub const fn section(&self, interface: InterfaceName) -> usize {
+        self.bytes() * interface.number() as usize
+    }
+
+    /// Bytes of a segment with the sections of all interfaces.
+    pub const fn bytes_of_all(&self) -> usize {
+        self.bytes() * InterfaceName::ALL.len()
     }
 }
 

@@ -4,6 +4,7 @@
 use std::fs::File;
 use std::os::fd::OwnedFd;
 use std::os::unix::fs::FileExt;
+use weft_wire::interface::InterfaceName;
 use weft_wire::segment::{Geometry, Heading, MemberState, mailbox};
 
 /// The members of the segment of this host, which are the ranks.
@@ -25,13 +26,20 @@ impl Members {
         }
     }
 
-    /// What a rank says of itself, a claim.
+    /// What a rank says of itself, a claim: it is in no interface any more, and was in one.
     pub fn has_left(&self, rank: usize) -> bool {
         let Some(member) = u32::try_from(rank).ok().filter(|member| *member < self.geometry.members) else {
             return false;
         };
-        let (mut word, at) = ([0; 4], self.geometry.mailbox(member) + mailbox::STATE);
+        let states = InterfaceName::ALL.map(|interface| self.state(member, interface));
+        states.contains(&MemberState::Left) && !states.contains(&MemberState::Joined)
+    }
+
+    fn state(&self, member: u32, interface: InterfaceName) -> MemberState {
+        let at = self.geometry.section(interface) + self.geometry.mailbox(member) + mailbox::STATE;
+        let mut word = [0; 4];
         let read = self.segment.read_exact_at(&mut word, at as u64);
-        read.is_ok() && MemberState::from_word(u32::from_le_bytes(word)) == Some(MemberState::Left)
+        let state = read.ok().and_then(|()| MemberState::from_word(u32::from_le_bytes(word)));
+        state.unwrap_or(MemberState::Absent)
     }
 }

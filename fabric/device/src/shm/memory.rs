@@ -11,6 +11,8 @@ use std::ptr::NonNull;
 /// mapping, however the processes ended.
 pub struct Memory {
     base: NonNull<u8>,
+    /// Where in the file the mapping begins.
+    start: usize,
     bytes: usize,
     descriptor: Descriptor,
     /// What the descriptor leads to as long as it is ours.
@@ -37,7 +39,14 @@ enum Way {
 impl Memory {
     /// New memory of `bytes`, all zero. The descriptor is closed on exec unless the launcher hands it on.
     pub fn create(name: &std::ffi::CStr, bytes: usize) -> io::Result<Self> {
+        Self::create_parts(name, bytes, 1)
+    }
+
+    /// New memory of so many parts, of which the first is mapped here. It is of one part only where the limit on the size of
+    /// files allows no more.
+    pub fn create_parts(name: &std::ffi::CStr, bytes: usize, parts: usize) -> io::Result<Self> {
         check_file_limit(bytes)?;
+        let whole = if check_file_limit(bytes * parts).is_ok() { bytes * parts } else { bytes };
         // SAFETY: the name is a C string; the descriptor answered is new and ours.
         let descriptor = unsafe {
             match libc::memfd_create(name.as_ptr(), libc::MFD_CLOEXEC | libc::MFD_ALLOW_SEALING) {
@@ -47,7 +56,7 @@ impl Memory {
         };
         // SAFETY: plain system calls on our descriptor.
         unsafe {
-            if libc::ftruncate(descriptor.as_raw_fd(), bytes as libc::off_t) != 0 {
+            if libc::ftruncate(descriptor.as_raw_fd(), whole as libc::off_t) != 0 {
                 return Err(io::Error::last_os_error());
             }
             // Nobody can shrink it under a mapping: no access ends in SIGBUS for want of file.
@@ -56,7 +65,7 @@ impl Memory {
                 return Err(io::Error::last_os_error());
             }
         }
-        Self::map(descriptor.into(), bytes)
+        Self::map(descriptor.into(), 0, bytes)
     }
 
     /// New memory for a program's data. The pages of short memory exist from now on. Those of long memory come with their
@@ -84,7 +93,12 @@ impl Memory {
     pub fn open_raw(descriptor: Descriptor) -> io::Result<Self> {
         let bytes = kernel::sealed_bytes(descriptor.as_raw_fd())
             .ok_or_else(|| io::Error::other("the descriptor is not a sealed memfd"))?;
-        Self::map(descriptor, bytes)
+        Self::map(descriptor, 0, bytes)
+    }
+
+    /// A part of memory that somebody else created, whose length the caller has seen.
+    pub(super) fn open_part(descriptor: OwnedFd, start: usize, bytes: usize) -> io::Result<Self> {
+        Self::map(descriptor.into(), start, bytes)
     }
 
     /// Its descriptor is not closed when it is dropped.
@@ -115,15 +129,16 @@ impl Memory {
         Self::open(options.open(path)?.into())
     }
 
-    fn map(descriptor: Descriptor, bytes: usize) -> io::Result<Self> {
+    fn map(descriptor: Descriptor, start: usize, bytes: usize) -> io::Result<Self> {
         let protection = libc::PROT_READ | libc::PROT_WRITE;
         let flags = libc::MAP_SHARED | libc::MAP_NORESERVE;
         // SAFETY: a new mapping at an address of the kernel's choice.
-        let at = unsafe { libc::mmap(std::ptr::null_mut(), bytes, protection, flags, descriptor.as_raw_fd(), 0) };
+        let at =
+            unsafe { libc::mmap(std::ptr::null_mut(), bytes, protection, flags, descriptor.as_raw_fd(), start as i64) };
         match NonNull::new(at.cast()) {
             Some(base) if at != libc::MAP_FAILED => {
                 let identity = kernel::identity(descriptor.as_raw_fd());
-                Ok(Self { base, bytes, descriptor, identity })
+                Ok(Self { base, start, bytes, descriptor, identity })
             }
             _ => Err(io::Error::last_os_error()),
         }
@@ -161,7 +176,7 @@ impl Memory {
 
     /// Whether the descriptor is still that of this memory. Some programs close all that they do not know; the number may
     /// be that of a file of theirs since, or of other memory of ours, which must not grow.
-    fn has_descriptor(&self) -> bool {
+    pub(super) fn has_descriptor(&self) -> bool {
         self.identity.is_some() && kernel::identity(self.descriptor.as_raw_fd()) == self.identity
     }
 
@@ -170,7 +185,9 @@ impl Memory {
         // SAFETY: system calls on our descriptor, and on a range inside our mapping, whose content they do not change.
         let answer = unsafe {
             match way {
-                Way::Descriptor => libc::fallocate(self.descriptor.as_raw_fd(), 0, at as i64, bytes as i64),
+                Way::Descriptor => {
+                    libc::fallocate(self.descriptor.as_raw_fd(), 0, (self.start + at) as i64, bytes as i64)
+                }
                 Way::Mapping => {
                     let page = libc::sysconf(libc::_SC_PAGESIZE) as usize;
                     let first = at / page * page;

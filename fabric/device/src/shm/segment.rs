@@ -3,12 +3,17 @@
 use super::doorbell::Doorbell;
 use super::memory::Memory;
 use super::views::Views;
+use crate::kernel;
 use crate::sync::Ordering;
 use crate::sys;
+use std::fs::File;
 use std::io;
-use std::os::fd::{BorrowedFd, OwnedFd};
+use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd};
+use std::os::unix::fs::FileExt;
 use std::sync::Arc;
-use weft_wire::segment::{Geometry, MAGIC, MAGIC_OF_TWO, MAX_MEMBERS, MemberState, PAGE_BYTES, VERSION, header};
+use weft_wire::interface::InterfaceName;
+use weft_wire::segment::{Geometry, Heading, MAGIC, MAGIC_OF_TWO, MAX_MEMBERS};
+use weft_wire::segment::{MemberState, PAGE_BYTES, VERSION, header, mailbox};
 
 /// Why there is no segment. Ends the process's membership.
 #[derive(Debug, thiserror::Error)]
@@ -27,6 +32,10 @@ pub enum SegmentError {
     Version { theirs: u32 },
     #[error("the descriptor does not hold a Weft segment")]
     Foreign,
+    #[error(
+        "the job's shared memory has room for one interface only, since its launcher's limit on files (ulimit -f) is low"
+    )]
+    OneSection,
     #[error("rank {member}, but the shared segment was made for {members} ranks, which count from 0")]
     Member { member: u32, members: u32 },
 }
@@ -43,7 +52,7 @@ impl Segment {
         let geometry = Geometry::new(members).ok_or(SegmentError::Members(members))?;
         let bytes = geometry.bytes();
         let create = |cause| SegmentError::Create { bytes, members, cause };
-        let memory = Memory::create(c"weft-segment", bytes).map_err(create)?;
+        let memory = Memory::create_parts(c"weft-segment", bytes, InterfaceName::ALL.len()).map_err(create)?;
         // Header, mailboxes and status pages are touched by everybody: let them exist from the beginning.
         memory.populate(0, geometry.mailbox(members)).map_err(|cause| SegmentError::Populate { members, cause })?;
         let segment = Self { views: Views { memory: Arc::new(memory), geometry } };
@@ -53,27 +62,45 @@ impl Segment {
         Ok(segment)
     }
 
-    /// A segment that somebody else has created.
+    /// A segment that somebody else has created: the section of the first interface.
     pub fn open(descriptor: OwnedFd) -> Result<Self, SegmentError> {
-        let memory = Memory::open(descriptor).map_err(SegmentError::Open)?;
-        if memory.bytes() < PAGE_BYTES {
+        Self::open_as(descriptor, InterfaceName::Mpi)
+    }
+
+    /// The section of this interface in a segment that somebody else has created.
+    pub fn open_as(descriptor: OwnedFd, interface: InterfaceName) -> Result<Self, SegmentError> {
+        let bytes = kernel::sealed_bytes(descriptor.as_raw_fd())
+            .ok_or_else(|| SegmentError::Open(io::Error::other("the descriptor is not a sealed memfd")))?;
+        let (file, mut head) = (File::from(descriptor), [0; 64]);
+        let heading = file.read_exact_at(&mut head, 0).map_or(Heading::Foreign, |()| Heading::parse(&head));
+        let geometry = match heading {
+            Heading::Segment(geometry) => geometry,
+            Heading::OtherVersion(theirs) => return Err(SegmentError::Version { theirs }),
+            Heading::Foreign => return Err(SegmentError::Foreign),
+        };
+        if ![geometry.bytes(), geometry.bytes_of_all()].contains(&bytes) {
             return Err(SegmentError::Foreign);
         }
-        let memory = Arc::new(memory);
-        let probe = Views { memory: memory.clone(), geometry: Geometry::of_two() };
-        if probe.header_u64(header::MAGIC).load(Ordering::Relaxed) != MAGIC {
-            return Err(SegmentError::Foreign);
+        let start = geometry.section(interface);
+        if start >= bytes {
+            return Err(SegmentError::OneSection);
         }
-        let theirs = probe.header_u32(header::VERSION).load(Ordering::Relaxed);
-        if theirs != VERSION {
-            return Err(SegmentError::Version { theirs });
+        let memory = Memory::open_part(file.into(), start, geometry.bytes()).map_err(SegmentError::Open)?;
+        if start > 0 {
+            // Nobody has made these exist, or another member has.
+            let members = geometry.members;
+            let populated = memory.populate(0, geometry.mailbox(members));
+            populated.map_err(|cause| SegmentError::Populate { members, cause })?;
         }
-        let members = probe.header_u32(header::MEMBERS).load(Ordering::Relaxed);
-        let geometry = Geometry::new(members).ok_or(SegmentError::Foreign)?;
-        if memory.bytes() != geometry.bytes() {
-            return Err(SegmentError::Foreign);
+        Ok(Self { views: Views { memory: Arc::new(memory), geometry } })
+    }
+
+    /// The section of this interface in the same segment.
+    pub fn section(&self, interface: InterfaceName) -> Result<Self, SegmentError> {
+        match interface {
+            InterfaceName::Mpi => Ok(self.clone()),
+            _ => Self::open_as(self.descriptor().try_clone_to_owned().map_err(SegmentError::Open)?, interface),
         }
-        Ok(Self { views: Views { memory, geometry } })
     }
 
     /// A new segment for two processes of different jobs, and the descriptor that the other one opens it by. Whoever made
@@ -144,12 +171,33 @@ impl Segment {
     pub fn has_ended(&self, member: u32) -> bool {
         match self.state(member) {
             MemberState::Left => true,
-            MemberState::Absent => false,
+            MemberState::Absent => self.has_ended_elsewhere(member),
             MemberState::Joined => {
                 let namespace = self.views.namespace(member).load(Ordering::Relaxed);
                 sys::pid_namespace() == Some(namespace) && sys::process_has_ended(self.pid(member))
             }
         }
+    }
+
+    /// Whether the process of a member that has not joined here has ended, as it was known in another section. One that
+    /// lives may still join.
+    #[cold]
+    fn has_ended_elsewhere(&self, member: u32) -> bool {
+        let (memory, geometry) = (&self.views.memory, self.views.geometry);
+        if !memory.has_descriptor() {
+            return false;
+        }
+        let Ok(file) = memory.descriptor().try_clone_to_owned().map(File::from) else { return false };
+        let word = |section: InterfaceName, at: usize| {
+            let (mut word, at) = ([0; 4], geometry.section(section) + geometry.mailbox(member) + at);
+            file.read_exact_at(&mut word, at as u64).map_or(0, |()| u32::from_le_bytes(word))
+        };
+        let here = sys::pid_namespace();
+        InterfaceName::ALL.into_iter().any(|section| {
+            word(section, mailbox::STATE) != MemberState::Absent as u32
+                && here == Some(word(section, mailbox::NAMESPACE))
+                && sys::process_has_ended(word(section, mailbox::PID) as i32)
+        })
     }
 
     /// Says which core a member is bound to, if to a single one.

@@ -5,6 +5,7 @@ use super::process::{Cpu, uptime_ns};
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::os::unix::fs::FileExt;
+use weft_wire::interface::InterfaceName;
 use weft_wire::segment::{Geometry, Heading, MemberState, PAGE_BYTES, mailbox};
 use weft_wire::status::{COUNTER_NAMES, Page};
 
@@ -80,13 +81,24 @@ impl Job {
                 return job;
             }
         };
-        let source = Source { found, geometry };
-        let pages: Vec<Option<Page>> = (0..geometry.members).map(|member| source.page(member)).collect();
+        let sources =
+            InterfaceName::ALL.map(|interface| Source { found, geometry, start: geometry.section(interface) });
+        // Of a process with several interfaces the first one counts that has not left.
+        let source = |member: u32| {
+            let of = |wanted: &[MemberState]| sources.iter().find(|source| wanted.contains(&source.state(member)));
+            of(&[MemberState::Joined]).or_else(|| of(&[MemberState::Left])).unwrap_or(&sources[0])
+        };
+        let pages: Vec<Option<Page>> = (0..geometry.members).map(|member| source(member).page(member)).collect();
         if let Some(name) = pages.iter().flatten().map(|page| &page.job).find(|name| !name.is_empty()) {
             job.name.clone_from(name);
         }
         job.started_ns = pages.iter().flatten().map(|page| page.started_ns).min().unwrap_or(0);
-        job.ranks = (0..geometry.members).zip(pages).map(|(member, page)| source.rank(member, page)).collect();
+        job.ranks = (0..geometry.members).zip(pages).map(|(member, page)| source(member).rank(member, page)).collect();
+        for (member, rank) in job.ranks.iter_mut().enumerate().filter(|(_, rank)| rank.blocked.is_none()) {
+            rank.blocked = sources[1..]
+                .iter()
+                .find_map(|source| source.page(member as u32)?.blocked.map(|page| source.blocked(page)));
+        }
         job
     }
 }
@@ -94,18 +106,24 @@ impl Job {
 struct Source<'a> {
     found: &'a Found,
     geometry: Geometry,
+    /// Where the section of an interface begins.
+    start: usize,
 }
 
 impl Source<'_> {
     fn word(&self, member: u32, offset: usize) -> u32 {
         let mut word = [0; 4];
-        let at = self.geometry.mailbox(member) + offset;
+        let at = self.start + self.geometry.mailbox(member) + offset;
         self.found.file.read_exact_at(&mut word, at as u64).map_or(0, |()| u32::from_le_bytes(word))
+    }
+
+    fn state(&self, member: u32) -> MemberState {
+        MemberState::from_word(self.word(member, mailbox::STATE)).unwrap_or(MemberState::Absent)
     }
 
     /// The page between two changes of its owner, if it stands still long enough.
     fn page(&self, member: u32) -> Option<Page> {
-        let at = self.geometry.status(member) as u64;
+        let at = (self.start + self.geometry.status(member)) as u64;
         let read = || {
             let mut bytes = [0; PAGE_BYTES];
             self.found.file.read_exact_at(&mut bytes, at).ok()?;
@@ -122,11 +140,17 @@ impl Source<'_> {
         Some(Page { blocked: None, ..page })
     }
 
+    /// Contexts are communicators in MPI alone.
+    fn blocked(&self, page: weft_wire::status::Blocked) -> Blocked {
+        let blocked = Blocked::from(page);
+        if self.start == 0 { blocked } else { Blocked { communicator: None, ..blocked } }
+    }
+
     fn rank(&self, member: u32, page: Option<Page>) -> Rank {
-        let stage = match MemberState::from_word(self.word(member, mailbox::STATE)) {
-            Some(MemberState::Joined) => Stage::Joined,
-            Some(MemberState::Left) => Stage::Left,
-            _ => Stage::Absent,
+        let stage = match self.state(member) {
+            MemberState::Joined => Stage::Joined,
+            MemberState::Left => Stage::Left,
+            MemberState::Absent => Stage::Absent,
         };
         let pid = self.word(member, mailbox::PID);
         let cpu = if self.found.is_held_by(pid) { Cpu::of(pid) } else { Cpu::Gone };
@@ -145,7 +169,7 @@ impl Source<'_> {
             // On several hosts the members here are some of the ranks.
             rank.rank = page.rank;
             rank.counters = COUNTER_NAMES.into_iter().zip(page.counters).collect();
-            rank.blocked = page.blocked.map(Blocked::from);
+            rank.blocked = page.blocked.map(|blocked| self.blocked(blocked));
             rank.program = page.program;
             rank.devices = page.ways;
             rank.started_ns = page.started_ns;
