@@ -38,6 +38,8 @@ pub mod past_caches;
 #[cfg(not(loom))]
 mod probe;
 pub mod shm;
+#[cfg(not(loom))]
+pub mod sleep;
 mod sync;
 pub mod sys;
 #[cfg(not(loom))]

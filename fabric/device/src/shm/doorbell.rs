@@ -192,6 +192,12 @@ impl Doorbell {
         sys::futex_wait(self.word, ASLEEP, limit);
     }
 
+    /// The word that a sleeper sleeps on, and what it holds meanwhile.
+    #[cfg(not(loom))]
+    pub fn word(&self) -> (&'static AtomicU32, u32) {
+        (self.word, ASLEEP)
+    }
+
     /// Rings one's own bell: wakes the other threads of this process.
     #[cfg(not(loom))]
     pub fn ring(&self) {

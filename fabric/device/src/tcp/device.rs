@@ -20,6 +20,7 @@ use super::link::{Link, Turn};
 use super::look::Look;
 use super::output::Output;
 use super::post::well_placed;
+use super::sleeper::Sleeper;
 use super::socket::{Epoll, Token, Watch};
 use crate::contract::{Capabilities, Device, PeerFault, Posted, Sink};
 use crate::shm::stream::bell::Bell;
@@ -441,7 +442,7 @@ impl TcpDevice {
         let dials = self.dialing.iter().filter_map(next_ns);
         let check = self.peers.iter().any(|peer| peer.link.is_some()).then_some(self.next_check_ns);
         let until_ns = dials.chain(self.deaf_until_ns).chain(check).min();
-        Sleeper { epoll: self.epoll.clone(), until_ns }
+        Sleeper::new(self.epoll.clone(), until_ns)
     }
 
     /// Nothing more goes to or comes from the peer; the next poll says so.
@@ -644,25 +645,4 @@ fn inline_of(control: &[u64]) -> [u8; INLINE_BYTES] {
         to.copy_from_slice(&word.to_le_bytes());
     }
     bytes
-}
-
-/// Sleeps on the sockets and the bell.
-pub struct Sleeper {
-    epoll: Arc<Epoll>,
-    /// Something is to be done then.
-    until_ns: Option<u64>,
-}
-
-impl Sleeper {
-    /// The same, where something else is to be done at `at_ns`.
-    pub fn until(self, at_ns: Option<u64>) -> Self {
-        Self { until_ns: self.until_ns.into_iter().chain(at_ns).min(), ..self }
-    }
-
-    /// Sleeps until something comes, or `limit` has passed.
-    pub fn sleep(&self, limit: Option<Duration>) {
-        let due = self.until_ns.map(|until| Duration::from_nanos(until.saturating_sub(sys::now_ns())));
-        let limit = limit.into_iter().chain(due).min();
-        self.epoll.wait(&mut Vec::new(), limit);
-    }
 }

@@ -10,6 +10,7 @@
 
 mod device;
 mod dial;
+mod everywhere;
 mod foreign;
 mod greet;
 mod guest;
@@ -18,13 +19,16 @@ mod look;
 mod output;
 mod post;
 mod sealed;
+mod sleeper;
 pub(crate) mod socket;
 #[cfg(test)]
 mod tests;
 
-pub use device::{Place, Sleeper, TcpDevice, takes_whole};
+pub use device::{Place, TcpDevice, takes_whole};
+pub use everywhere::everywhere;
 pub use foreign::Identity;
 pub use look::Look;
+pub use sleeper::Sleeper;
 pub use socket::begin;
 
 /// Ranks of as many hosts on the loopback interface, on narrow connections.

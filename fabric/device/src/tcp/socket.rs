@@ -76,7 +76,7 @@ pub enum Read {
     End,
 }
 
-fn own(descriptor: usize) -> OwnedFd {
+pub(super) fn own(descriptor: usize) -> OwnedFd {
     // SAFETY: a new descriptor that the kernel has just given us.
     unsafe { OwnedFd::from_raw_fd(descriptor as RawFd) }
 }
@@ -374,7 +374,7 @@ pub enum Watch {
 
 /// A set of sockets of which the kernel says which are ready.
 pub struct Epoll {
-    descriptor: OwnedFd,
+    pub(super) descriptor: OwnedFd,
     /// The process that has made it. One that was forked shares it, and must not change it.
     process: u32,
 }
