@@ -31,6 +31,11 @@ pub fn example(package: &str, name: &str) -> PathBuf {
     profile_directory().join("examples").join(name)
 }
 
+/// An example of a package that is a library for C programs, brought up to date.
+pub fn example_library(package: &str, name: &str) -> PathBuf {
+    example(package, name).with_file_name(format!("lib{name}.so"))
+}
+
 /// Runs cargo for the profile that this test was built with.
 fn cargo(arguments: &[&str]) {
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());

@@ -5,9 +5,11 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use tempfile::TempDir;
 
+const SOURCES: &str = "tests/c/mpi";
+
 /// Where one of the C programs stands.
 pub fn source(name: &str) -> PathBuf {
-    root().join("tests/c/mpi").join(name).with_extension("c")
+    root().join(SOURCES).join(name).with_extension("c")
 }
 
 /// Compiles one of the C programs into the folder, with more arguments for the compiler.
@@ -15,9 +17,18 @@ pub fn source(name: &str) -> PathBuf {
 /// # Panics
 /// When it does not compile without a warning.
 pub fn compile(folder: &Path, name: &str, more: &[&str]) -> PathBuf {
+    compile_from(SOURCES, folder, name, more)
+}
+
+/// The same of a program that stands elsewhere.
+///
+/// # Panics
+/// As [`compile`].
+pub fn compile_from(sources: &str, folder: &Path, name: &str, more: &[&str]) -> PathBuf {
     let program = folder.join(name);
+    let source = root().join(sources).join(name).with_extension("c");
     let flags = ["-std=c99", "-Wall", "-Wextra", "-Werror", "-O1", "-pthread", "-o"];
-    let output = Command::new(tree().join("bin/mpicc")).args(flags).arg(&program).arg(source(name)).args(more).output();
+    let output = Command::new(tree().join("bin/mpicc")).args(flags).arg(&program).arg(source).args(more).output();
     let output = output.expect("mpicc can be started");
     assert!(output.status.success(), "{name}: {}", String::from_utf8_lossy(&output.stderr));
     program

@@ -13,7 +13,6 @@ const LEFT: &[(&str, usize)] = &[
     ("cluster/agent/src/rendezvous/sys.rs", 567),
     ("fabric/collective/src/algorithm/tests.rs", 549),
     ("fabric/core/src/devices.rs fn across", 77),
-    ("fabric/core/src/endpoint.rs", 578),
     ("fabric/core/src/links/mod.rs", 536),
     ("fabric/core/src/links/mod.rs struct Links", 29),
     ("fabric/core/src/status.rs struct Counters", 24),

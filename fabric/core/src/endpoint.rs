@@ -6,6 +6,7 @@
 //! unless threads share the endpoint, and no allocation once the queues have grown to what the program needs. A test
 //! sends a million messages under a filter that kills the process at the first system call.
 
+mod leave;
 mod lost;
 mod raw;
 
@@ -13,7 +14,7 @@ use crate::api::{Envelope, MatchedId, Outcome, Peer, RequestId, Selector, SendMo
 use crate::devices::{Across, Devices, Sleeper};
 use crate::events::{self, Event, tell};
 use crate::foreign::Foreigners;
-use crate::join::{self, JoinError, Joined, Manager};
+use crate::join::{self, JobMembership, JoinError, Joined};
 use crate::limits::Limits;
 use crate::pace::{Bounds, Policy};
 use crate::port::{Place, Port};
@@ -24,15 +25,9 @@ use crate::switch::Switch;
 use std::io;
 use weft_device::past_caches::share_of_cache;
 use weft_device::shm::{Doorbell, Segment, ShmDevice, Shown};
+use weft_wire::interface::InterfaceName;
 use weft_wire::segment::MemberState;
 use weft_wire::settings::{DeviceOrder, Settings, SingleCopy};
-
-/// Passes without progress between two looks at whether those we wait for at the end still live.
-const IDLE_PASSES_PER_LOOK: u32 = 500;
-
-/// Who leaves a job on several hosts and waits for others sleeps after so many, at most for so long at a time.
-const IDLE_PASSES_BEFORE_SLEEP: u32 = 4 * IDLE_PASSES_PER_LOOK;
-const LEAVING_SLEEP: std::time::Duration = std::time::Duration::from_millis(10);
 
 /// A process's place in the fabric. Not synchronised: see [`crate::Monitor`].
 pub struct Endpoint {
@@ -41,11 +36,9 @@ pub struct Endpoint {
     policy: Policy,
     status: Status,
     settings: Settings,
-    /// Who started us and is to be told of our end.
-    manager: Option<Manager>,
+    /// Part in the process's membership of its job.
+    membership: Option<JobMembership>,
     pub(crate) foreigners: Foreigners,
-    /// The manager is a launcher of our own.
-    launched: bool,
     /// The door of those who have spawned this process.
     pub(crate) parent: Option<String>,
     me: u32,
@@ -55,14 +48,17 @@ pub struct Endpoint {
 }
 
 impl Endpoint {
-    /// Joins the job that started this process, or makes a job of one.
+    /// Joins the job that started this process, or makes a job of one, as the fabric's own interface.
     pub fn join() -> Result<Self, JoinError> {
-        Self::join_with(&[])
+        Self::join_as(InterfaceName::Native, &[])
     }
 
-    /// As [`Self::join`], where some settings, named by their environment variables, are not what the environment says.
-    pub fn join_with(changes: &[(&'static str, String)]) -> Result<Self, JoinError> {
-        Self::from_joined(join::join(changes)?)
+    /// Joins as this interface, of which a process has one, beside others. `changes`: settings, named by their environment
+    /// variables, that are not what the environment says.
+    ///
+    /// Interfaces of a process are opened one after the other. Between hosts all ranks of the job open one together.
+    pub fn join_as(interface: InterfaceName, changes: &[(&'static str, String)]) -> Result<Self, JoinError> {
+        Self::from_joined(join::join(interface, changes)?)
     }
 
     /// Joins a segment of this host as `member` (tests, and programs that place themselves).
@@ -91,17 +87,11 @@ impl Endpoint {
     }
 
     fn from_joined(joined: Joined) -> Result<Self, JoinError> {
-        let Joined { segment, member, across, job, world, limits, bounds, settings, mut manager, launched, parent } =
-            joined;
-        let mut keeps_going = false;
+        let Joined { segment, member, across, job, world, limits, bounds, settings, membership } = joined;
         // Only our own launcher tells.
-        if settings.keep_going
-            && !job.is_empty()
-            && let Some(manager) = &mut manager
-        {
-            manager.watch()?;
-            keeps_going = true;
-        }
+        let watched = membership.as_ref().filter(|of| settings.keep_going && !job.is_empty() && of.has_manager());
+        watched.map_or(Ok(()), JobMembership::watch)?;
+        let keeps_going = watched.is_some();
         let device = ShmDevice::join(segment.clone(), member)?;
         let (me, size) = match &across {
             None => (member, segment.members()),
@@ -121,21 +111,10 @@ impl Endpoint {
         let policy = Policy::new(bounds, &segment, member);
         segment.set_state(member, MemberState::Joined);
         // A program that a rank has started finds the name of a job that it is not of.
-        let foreigners = Foreigners::new(if manager.is_some() { &world } else { "" });
-        Ok(Self {
-            devices,
-            switch,
-            policy,
-            status,
-            settings,
-            manager,
-            foreigners,
-            launched,
-            parent,
-            me,
-            size,
-            keeps_going,
-        })
+        let is_started = membership.as_ref().is_some_and(JobMembership::has_manager);
+        let foreigners = Foreigners::new(if is_started { &world } else { "" });
+        let parent = membership.as_ref().and_then(JobMembership::parent);
+        Ok(Self { devices, switch, policy, status, settings, membership, foreigners, parent, me, size, keeps_going })
     }
 
     pub(crate) fn devices(&mut self) -> &mut Devices {
@@ -143,8 +122,12 @@ impl Endpoint {
     }
 
     /// The launcher that has started this process, if it is one of ours.
-    pub(crate) fn own_launcher(&mut self) -> Option<&mut Manager> {
-        self.manager.as_mut().filter(|_| self.launched)
+    pub(crate) fn own_launcher(&self) -> Option<&JobMembership> {
+        self.membership.as_ref().filter(|membership| membership.is_launched())
+    }
+
+    pub(crate) fn membership(&self) -> Option<&JobMembership> {
+        self.membership.as_ref()
     }
 
     pub(crate) fn add_peer(&mut self) {
@@ -346,80 +329,6 @@ impl Endpoint {
         }
         self.switch.refusals_are_told();
         any
-    }
-
-    /// Whether the endpoint can [`Self::rest`]: not across hosts, where connections end with a farewell.
-    pub fn can_rest(&self) -> bool {
-        !self.devices.is_across()
-    }
-
-    /// As [`Self::leave`], but to be able to come back ([`Self::resume`]). Meanwhile the others and the manager see a
-    /// process that has left.
-    pub fn rest(&mut self) {
-        self.finish(|endpoint| endpoint.switch.has_work());
-        self.devices.count(&mut self.switch.port.counters);
-        self.devices.segment().set_state(self.devices.my_member(), MemberState::Left);
-        if let Some(Err(error)) = self.manager.as_mut().map(Manager::rest) {
-            eprintln!("weft: rank {}: {error}", self.me);
-        }
-    }
-
-    /// Comes back to the job after a [`Self::rest`].
-    pub fn resume(&mut self) {
-        self.devices.segment().set_state(self.devices.my_member(), MemberState::Joined);
-        // A manager of somebody else may not speak any more with who has taken its leave. Then our end is told to nobody.
-        if self.manager.as_mut().is_some_and(|manager| manager.resume().is_err()) {
-            self.manager = None;
-        }
-    }
-
-    /// Makes progress until everything started has left this process, except for peers that have ended; then leaves the
-    /// job.
-    pub fn leave(mut self) {
-        self.finish(|endpoint| endpoint.switch.has_work() || endpoint.devices.has_held());
-        self.devices.say_farewell();
-        self.finish(|endpoint| endpoint.devices.has_output());
-        self.devices.count(&mut self.switch.port.counters);
-        self.devices.segment().set_state(self.devices.my_member(), MemberState::Left);
-        if let Some(Err(error)) = self.manager.take().map(Manager::finalise) {
-            eprintln!("weft: rank {}: {error}", self.me);
-        }
-    }
-
-    fn finish(&mut self, more: impl Fn(&Self) -> bool) {
-        let mut idle = 0u32;
-        while more(self) {
-            if self.progress() {
-                idle = 0;
-                continue;
-            }
-            idle = idle.wrapping_add(1);
-            if idle.is_multiple_of(IDLE_PASSES_PER_LOOK) || idle > IDLE_PASSES_BEFORE_SLEEP {
-                self.give_up_ended();
-            }
-            // A rank that computes may let us wait for long.
-            if idle >= IDLE_PASSES_BEFORE_SLEEP && self.devices.is_across() {
-                if self.devices.arm() {
-                    self.devices.sleeper().sleep(Some(LEAVING_SLEEP));
-                }
-                self.devices.disarm();
-            } else {
-                weft_device::sys::yield_core();
-            }
-        }
-    }
-
-    /// Whether `peer` has left the job, as far as is known here: it takes no messages any more.
-    pub fn has_ended(&self, peer: Peer) -> bool {
-        self.devices.has_ended(peer.0)
-    }
-
-    fn give_up_ended(&mut self) {
-        for peer in self.switch.awaited() {
-            if self.devices.has_ended(peer) {
-                self.switch.handle_end(peer);
-            }
-        }
     }
 
     /// The next pass looks at everything, also at what is else looked at now and then only.

@@ -7,30 +7,40 @@
 //!    the segment and hands it to the others.
 //! 3. Neither: a job of one, unless the environment shows a launcher that wanted more ([`environment`]).
 //!
+//! That is how the first interface of a process joins, whichever it is. What it has found stands in the process table
+//! ([`crate::process`]), from which the others take their places ([`beside`]).
+//!
 //! Descriptors and the variables that name them are for this process alone: the former are closed on exec, the latter
 //! removed, so that a program which a rank starts is a job of one and not a second rank of the same number.
 
+mod beside;
 mod environment;
 mod kin;
 mod line;
 mod manager;
 mod meeting;
+mod owner;
 
 use crate::devices::Across;
 use crate::limits::Limits;
 use crate::pace::Bounds;
+use crate::process::{self, JobPlace, SharedText};
 use environment::{Network, Start};
-pub(crate) use manager::{Manager, note_lost};
+use manager::Manager;
+pub(crate) use manager::note_lost;
 pub use manager::{ManagerError, abort};
+pub(crate) use owner::{JobMembership, ManagerAsk};
 use std::fs::File;
 use std::io;
-use std::os::fd::OwnedFd;
-use std::os::unix::fs::FileExt;
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::unix::fs::{FileExt, MetadataExt};
+use std::sync::OnceLock;
 use weft_cluster::pmi::Request;
 use weft_cluster::spawn::PARENT_VARIABLE;
 use weft_device::shm::{Segment, SegmentError};
 use weft_device::sys::{self, Inherited};
 use weft_device::xdp::{Lane, Sockets};
+use weft_wire::interface::InterfaceName;
 use weft_wire::job_map::{JobMap, JobMapError};
 use weft_wire::settings::{self, SettingError, Settings};
 
@@ -91,6 +101,14 @@ pub enum JoinError {
     Unreachable { rank: u32, cause: io::Error },
     #[error("cannot hand the shared segment to the other ranks: {0}")]
     HandOver(io::Error),
+    #[error("{0}")]
+    OtherWeft(String),
+    #[error("the interface {interface} {how}; a process has one of each, opened once")]
+    Taken { interface: &'static str, how: &'static str },
+    #[error("rank {rank} has ended and has not opened the interface {interface}, which all ranks open together")]
+    NotOpened { rank: u32, interface: &'static str },
+    #[error("no memory for what the interfaces of this process tell each other: {0}")]
+    ProcessTable(io::Error),
     #[error("what rank 0 told of the job is not understood: '{0}'; are the ranks of different Weft versions?")]
     Invitation(String),
 }
@@ -101,6 +119,7 @@ fn texts(errors: &[SettingError]) -> String {
 
 /// What start-up has found out.
 pub(crate) struct Joined {
+    /// The section of the interface.
     pub segment: Segment,
     pub member: u32,
     /// Given to ranks of jobs on several hosts.
@@ -111,54 +130,108 @@ pub(crate) struct Joined {
     pub limits: Limits,
     pub bounds: Bounds,
     pub settings: Settings,
-    /// Whom to tell of the end.
-    pub manager: Option<Manager>,
-    /// It is a launcher of our own.
-    pub launched: bool,
-    /// The door of those who have spawned this process.
-    pub parent: Option<String>,
+    /// The interface's part in the process's membership.
+    pub membership: Option<JobMembership>,
 }
 
 impl Joined {
     pub fn plain(segment: Segment, member: u32) -> Self {
         let settings = Settings::default();
         let (limits, bounds) = (Limits::from(&settings), Bounds::from(&settings));
-        let (across, job, world, manager, launched, parent) = Default::default();
-        Self { segment, member, across, job, world, limits, bounds, settings, manager, launched, parent }
+        let (across, job, world, membership) = Default::default();
+        Self { segment, member, across, job, world, limits, bounds, settings, membership }
+    }
+}
+
+/// What the first interface of the process has found.
+struct FoundPlace {
+    segment: Segment,
+    member: u32,
+    across: Option<Across>,
+    world: String,
+    /// Whom to tell of the end.
+    manager: Option<Manager>,
+}
+
+impl FoundPlace {
+    fn plain(segment: Segment, member: u32) -> Self {
+        let (across, world, manager) = Default::default();
+        Self { segment, member, across, world, manager }
     }
 }
 
 /// `changes`: environment variables of settings with values that go before those of the environment.
-pub(crate) fn join(changes: &[(&'static str, String)]) -> Result<Joined, JoinError> {
+pub(crate) fn join(interface: InterfaceName, changes: &[(&'static str, String)]) -> Result<Joined, JoinError> {
     let changed = changes.iter().map(|(name, value)| (name.into(), value.into()));
     let settings = Settings::from_env(std::env::vars_os().chain(changed));
     let start = environment::read(|name| std::env::var(name).ok());
+    let is_first = matches!(start, Ok(Start::Launcher { .. } | Start::Manager { .. }));
+    let table = if is_first { None } else { process::find().map_err(JoinError::OtherWeft)? };
     let settings = settings.map_err(|errors| {
         leave_it_to_rank_0(start.as_ref().ok());
         JoinError::Settings(errors)
     })?;
-    let start = start?;
+    let mut joined = match table {
+        Some(table) => beside::join_beside(|interface| table.enrol(interface), interface)?,
+        None => join_first(start?, interface)?,
+    };
+    joined.limits = Limits::from(&settings);
+    joined.bounds = Bounds::from(&settings);
+    joined.settings = settings;
+    joined.across.iter_mut().for_each(|across| across.encrypts = settings.encrypt);
+    if interface != InterfaceName::Mpi && !joined.world.is_empty() {
+        // Another endpoint than that of the job's processes in MPI.
+        joined.world = format!("{}/{}", joined.world, interface.text());
+    }
+    Ok(joined)
+}
+
+/// Joins the job that the variables tell of, and leaves word for the other interfaces.
+fn join_first(start: Start, interface: InterfaceName) -> Result<Joined, JoinError> {
+    /// As long as the process lives an interface may open that needs it.
+    static SEGMENT: OnceLock<Segment> = OnceLock::new();
     tell_of_unknown_settings(&start);
     let launched = matches!(start, Start::Launcher { .. });
-    let mut joined = match start {
+    let found = match start {
         Start::Launcher { segment, rank, size, manager, network } => {
             join_launcher(segment, rank, size, manager, network)?
         }
         Start::Manager { descriptor, rank, size } => join_manager(descriptor, rank, size)?,
         Start::Alone => alone()?,
     };
-    joined.limits = Limits::from(&settings);
-    joined.bounds = Bounds::from(&settings);
-    joined.settings = settings;
-    joined.across.iter_mut().for_each(|across| across.encrypts = settings.encrypt);
-    joined.job = std::env::var("WEFT_JOB").unwrap_or_default();
-    if !joined.job.is_empty() && launched {
-        joined.world = joined.job.clone();
+    let FoundPlace { segment, member, across, mut world, manager } = found;
+    let job = std::env::var("WEFT_JOB").unwrap_or_default();
+    if !job.is_empty() && launched {
+        world = job.clone();
     }
-    joined.launched = launched && joined.manager.is_some();
-    joined.parent = std::env::var(PARENT_VARIABLE).ok().filter(|_| joined.launched);
+    let launched = launched && manager.is_some();
+    let parent = std::env::var(PARENT_VARIABLE).ok().filter(|_| launched).unwrap_or_default();
     environment::forget();
-    Ok(joined)
+    let kept = segment.descriptor().try_clone_to_owned().map(File::from).and_then(|file| file.metadata());
+    let kept = kept.map_err(JoinError::ProcessTable)?;
+    let (rank, size) = match &across {
+        None => (member, segment.members()),
+        Some(across) => (across.rank, across.map.ranks.len() as u32),
+    };
+    let place = JobPlace {
+        rank,
+        size,
+        member,
+        launched: u32::from(launched),
+        segment: segment.descriptor().as_raw_fd(),
+        device: kept.dev(),
+        file: kept.ino(),
+        job: SharedText::lasting(job.clone().into()),
+        world: SharedText::lasting(world.clone().into()),
+        parent: SharedText::lasting(parent.into()),
+        map: SharedText::lasting(across.as_ref().map(|across| across.map.encode()).unwrap_or_default()),
+    };
+    let section = segment.section(interface)?;
+    let enrolment = process::begin(place, owner::lead(manager), interface).map_err(JoinError::ProcessTable)?;
+    let _ = SEGMENT.set(segment);
+    enrolment.come();
+    let membership = Some(JobMembership::new(enrolment));
+    Ok(Joined { across, job, world, membership, ..Joined::plain(section, member) })
 }
 
 /// Settings are mostly wrong for all ranks alike, and rank 0 says so. The others meet it in a barrier, where the end of the
@@ -185,8 +258,8 @@ fn tell_of_unknown_settings(start: &Start) {
     }
 }
 
-fn alone() -> Result<Joined, JoinError> {
-    Ok(Joined::plain(Segment::create(1)?, 0))
+fn alone() -> Result<FoundPlace, JoinError> {
+    Ok(FoundPlace::plain(Segment::create(1)?, 0))
 }
 
 fn adopt(name: &'static str, number: i32, kind: Inherited) -> Result<OwnedFd, JoinError> {
@@ -199,7 +272,7 @@ fn join_launcher(
     size: u32,
     manager: Option<i32>,
     network: Option<Network>,
-) -> Result<Joined, JoinError> {
+) -> Result<FoundPlace, JoinError> {
     let descriptor = match adopt("WEFT_SEGMENT", segment, Inherited::Memory) {
         // The variables of a rank in a program that it started with an environment of its own making.
         Err(_) if kin::is_child_of_rank() => return alone(),
@@ -224,7 +297,7 @@ fn join_launcher(
     if let Some(manager) = &mut manager {
         manager.announce()?;
     }
-    Ok(Joined { manager, across, ..Joined::plain(segment, member) })
+    Ok(FoundPlace { manager, across, ..FoundPlace::plain(segment, member) })
 }
 
 fn read_network(network: Network, rank: u32, size: u32) -> Result<Across, JoinError> {
@@ -252,7 +325,7 @@ fn read_network(network: Network, rank: u32, size: u32) -> Result<Across, JoinEr
     }
 }
 
-fn join_manager(descriptor: i32, rank: u32, size: u32) -> Result<Joined, JoinError> {
+fn join_manager(descriptor: i32, rank: u32, size: u32) -> Result<FoundPlace, JoinError> {
     let descriptor = match adopt("PMI_FD", descriptor, Inherited::Socket) {
         Err(_) if kin::is_child_of_rank() => return alone(),
         descriptor => descriptor?,
@@ -260,7 +333,7 @@ fn join_manager(descriptor: i32, rank: u32, size: u32) -> Result<Joined, JoinErr
     let mut manager = Manager::new(descriptor);
     manager.announce()?;
     let (segment, world) = meeting::meet(&mut manager, rank, size)?;
-    Ok(Joined { manager: Some(manager), world, ..Joined::plain(segment, rank) })
+    Ok(FoundPlace { manager: Some(manager), world, ..FoundPlace::plain(segment, rank) })
 }
 
 #[cfg(test)]

@@ -4,6 +4,8 @@
 //!   later, `try_*` may answer "would block", `progress` is one bounded duty cycle.
 //! - [`Monitor`] holds the endpoint together with the interface's own state, gives exclusive access to both, and is
 //!   the only place where a thread waits for other processes (spin, hand over, sleep) between joining and leaving.
+//! - Several interfaces may be open in one process, each with an endpoint of its own ([`Endpoint::join_as`]); a thread that
+//!   waits in one of them moves those that were lent ([`Monitor::lend`]).
 //! - [`stream`] moves the bytes of connections beside their kernel sockets, for code in programs that know nothing of
 //!   it. It shares nothing with the endpoint.
 //! - [`datagram`] does so for datagrams.
@@ -41,6 +43,7 @@ pub mod memory;
 mod monitor;
 mod pace;
 mod port;
+mod process;
 mod protocol;
 mod quota;
 mod raw;
@@ -68,6 +71,7 @@ pub use weft_device::udp::Faults;
 pub use weft_device::xdp::Lanes;
 pub use weft_device::{Report, probe};
 pub use weft_protocol::consensus;
+pub use weft_wire::interface::InterfaceName;
 pub use weft_wire::job_map;
 pub use weft_wire::settings::{self, Ports};
 pub use weft_wire::settings::{Collectives, DeviceName, DeviceOrder, SettingError, Settings, SocketLog, XdpMode};

@@ -2,13 +2,16 @@
 //!
 //! The policy of waiting stands in `pace`. With several threads in one process, one sleeps on the doorbell and the
 //! others beside it. A rank of a job on several hosts sleeps on its sockets, one of which is a bell that a neighbour
-//! rings in the doorbell's place.
+//! rings in the doorbell's place. Threads that wait in other interfaces of the process move this one, too ([`lend`]).
+
+mod lend;
 
 use crate::pace::{Pace, Step};
+use crate::process::company;
 use crate::{Endpoint, Waiting};
 use std::cell::UnsafeCell;
 use std::ops::{Deref, DerefMut};
-use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, Ordering};
 use std::sync::{Mutex, MutexGuard};
 use std::time::Duration;
 use weft_device::sys;
@@ -41,13 +44,24 @@ pub trait Driven {
     }
 }
 
+/// One thread at a time, which the interface's user has promised: no lock is taken.
+const ALONE: u8 = 0;
+/// The same, and the next one that enters takes the lock from then on: it knows that nobody is inside.
+const ASKED: u8 = 1;
+/// Several threads, by the lock.
+const SHARED: u8 = 2;
+
+/// Passes in a row that moved something, after which the other interfaces of the process are moved, too.
+const MOVES_OF_OURS: u32 = 64;
+
 /// One per process and interface: `static WORLD: Monitor<World>`.
 ///
 /// Threading is configuration: opened without threads, `enter` takes no lock, because the interface's user has promised
 /// one thread at a time.
 pub struct Monitor<T> {
     lock: Mutex<()>,
-    threads: AtomicBool,
+    /// Who may be inside: [`ALONE`], [`ASKED`] or [`SHARED`].
+    mode: AtomicU8,
     open: AtomicBool,
     /// Threads of this process that sleep. Changes under the lock only.
     sleepers: AtomicU32,
@@ -67,7 +81,7 @@ impl<T: Driven> Monitor<T> {
     pub const fn new() -> Self {
         Self {
             lock: Mutex::new(()),
-            threads: AtomicBool::new(false),
+            mode: AtomicU8::new(ALONE),
             open: AtomicBool::new(false),
             sleepers: AtomicU32::new(0),
             watched: AtomicBool::new(false),
@@ -85,18 +99,22 @@ impl<T: Driven> Monitor<T> {
         assert!(!self.is_open(), "the monitor is open");
         // SAFETY: nobody holds a guard on a closed monitor.
         unsafe { *self.value.get() = Some(value) };
-        self.threads.store(threads, Ordering::Relaxed);
+        self.share(threads);
         self.open.store(true, Ordering::Release);
     }
 
     /// Says anew whether several threads may use the monitor at the same time. Nobody may be inside, or about to enter.
+    /// Beside other interfaces of the process they always may.
     pub fn share(&self, threads: bool) {
-        self.threads.store(threads, Ordering::Relaxed);
+        let shares = threads || company().is_some();
+        self.mode.store(if shares { SHARED } else { ALONE }, Ordering::Release);
     }
 
     /// Takes the value out again; later `enter` panics.
     pub fn close(&self) -> T {
-        let _held = self.lock.lock();
+        // Who watches it for another interface looks anew.
+        drop(self.enter());
+        let _held = self.lock();
         self.open.store(false, Ordering::Release);
         // SAFETY: the lock is held; the interface's user has promised that no other thread is inside.
         unsafe { (*self.value.get()).take() }.expect("the monitor is open")
@@ -110,26 +128,31 @@ impl<T: Driven> Monitor<T> {
     /// Exclusive access; not re-entrant: no call out to user code while the guard lives.
     #[inline]
     pub fn enter(&self) -> Guard<'_, T> {
-        let held = if self.threads.load(Ordering::Relaxed) { Some(self.lock()) } else { None };
+        let held = if self.mode.load(Ordering::Relaxed) != ALONE { Some(self.lock()) } else { None };
         Guard { monitor: self, _held: held }
     }
 
     #[cold]
     fn lock(&self) -> MutexGuard<'_, ()> {
+        if self.mode.load(Ordering::Relaxed) == ASKED {
+            // Nobody is inside without the lock: that would be this thread.
+            self.mode.store(SHARED, Ordering::Release);
+        }
         self.lock.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
     }
 
     /// One progress pass without waiting.
     pub fn poll(&self) {
-        let mut guard = self.enter();
-        let moved = guard.endpoint().progress();
-        match guard.advance() {
-            Some(work) => {
-                drop(guard);
-                work();
-            }
-            None if moved || guard.idle(false) => drop(guard),
-            None => guard.leave_quietly(),
+        if !self.enter().pass() {
+            self.move_others();
+        }
+    }
+
+    /// Moves the other interfaces of the process. The monitor is left meanwhile.
+    #[inline]
+    fn move_others(&self) {
+        if let Some(others) = company() {
+            others.progress(self.context());
         }
     }
 
@@ -156,6 +179,7 @@ impl<T: Driven> Monitor<T> {
     ) -> R {
         let mut pace = Pace::default();
         let mut said = false;
+        let mut moves = 0u32;
         loop {
             let mut guard = self.enter();
             let value = &mut *guard;
@@ -175,10 +199,18 @@ impl<T: Driven> Monitor<T> {
             }
             if moved {
                 pace.moved(value.endpoint().policy());
+                moves = moves.wrapping_add(1);
+                if moves.is_multiple_of(MOVES_OF_OURS) {
+                    drop(guard);
+                    self.move_others();
+                }
                 continue;
             }
             match pace.idle(value.endpoint().policy()) {
-                Step::Poll => guard.leave_quietly(),
+                Step::Poll => {
+                    guard.leave_quietly();
+                    self.move_others();
+                }
                 Step::Sleep if guard.idle(true) => {}
                 Step::Sleep => {
                     self.say(&mut guard, &what, &pace, &mut said);
@@ -192,6 +224,7 @@ impl<T: Driven> Monitor<T> {
                     }
                     guard.endpoint().note_yield();
                     guard.leave_quietly();
+                    self.move_others();
                 }
             }
         }
@@ -238,7 +271,10 @@ impl<T: Driven> Monitor<T> {
         self.sleepers.fetch_add(1, Ordering::Relaxed);
         // From here on another thread of ours that moves something rings (see the guard's drop).
         guard.leave_quietly();
-        sleeper.sleep(limit);
+        match company() {
+            None => sleeper.sleep(limit),
+            Some(others) => others.sleep(self.context(), sleeper.place(limit)),
+        }
         let mut guard = self.enter();
         self.sleepers.fetch_sub(1, Ordering::Relaxed);
         self.watched.store(false, Ordering::Relaxed);
@@ -295,6 +331,23 @@ impl<T: Driven> Drop for Guard<'_, T> {
 }
 
 impl<T: Driven> Guard<'_, T> {
+    /// One progress pass; true if anything moved.
+    fn pass(mut self) -> bool {
+        let moved = self.endpoint().progress();
+        match self.advance() {
+            Some(work) => {
+                drop(self);
+                work();
+            }
+            None if moved || self.idle(false) => drop(self),
+            None => {
+                self.leave_quietly();
+                return false;
+            }
+        }
+        true
+    }
+
     #[cold]
     fn wake_sleepers(&mut self) {
         self.monitor.changes.fetch_add(1, Ordering::Relaxed);

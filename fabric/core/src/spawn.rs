@@ -5,12 +5,12 @@
 
 use crate::door::Door;
 use crate::endpoint::Endpoint;
+use crate::join::ManagerAsk;
 use std::io;
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 pub use weft_cluster::job::Program;
-use weft_cluster::pmi::Request;
 use weft_cluster::spawn::ORDER_VARIABLE;
 pub use weft_cluster::spawn::{Order, PARENT_VARIABLE, Word};
 
@@ -38,7 +38,7 @@ impl Endpoint {
     pub fn start_launcher(&mut self, door: &str) -> Result<(), String> {
         match self.own_launcher() {
             Some(manager) => {
-                let asked = manager.ask(Request::Spawn { door: door.to_owned() });
+                let asked = manager.ask(ManagerAsk::Spawn, door, "");
                 asked.map(drop).map_err(|error| format!("the launcher cannot be asked: {error}"))
             }
             None => start_apart(door),

@@ -23,7 +23,7 @@ use std::io::Write;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::ThreadId;
-use weft_fabric::Endpoint;
+use weft_fabric::{Endpoint, InterfaceName};
 
 static MEMBERSHIP: Mutex<Membership> = Mutex::new(Membership::Never);
 static MAIN: std::sync::OnceLock<ThreadId> = std::sync::OnceLock::new();
@@ -151,7 +151,8 @@ fn begin(membership: &mut Membership, shared: bool) -> Result<()> {
 /// Joins the job and makes the objects that are there for all users.
 fn join(shared: bool) -> Result<()> {
     let changes = crate::tool::changed_settings();
-    let endpoint = Endpoint::join_with(&changes).map_err(|error| Error::new(Class::Other, error.to_string()))?;
+    let endpoint = Endpoint::join_as(InterfaceName::Mpi, &changes);
+    let endpoint = endpoint.map_err(|error| Error::new(Class::Other, error.to_string()))?;
     crate::tool::note_joined(&endpoint);
     crate::failure::note_joined(&endpoint);
     let mut world = World::new(endpoint, shared, crate::failure::look);
@@ -165,6 +166,7 @@ fn join(shared: bool) -> Result<()> {
     crate::op::abi::define_predefined(&mut world.ops);
     define_communicators(&mut world);
     WORLD.open(world, shared);
+    WORLD.lend();
     Ok(())
 }
 

@@ -2,6 +2,7 @@
 
 use super::Devices;
 use crate::links::Links;
+use crate::process::SleepPlace;
 use std::time::Duration;
 use weft_device::shm::Doorbell;
 use weft_device::tcp;
@@ -52,6 +53,19 @@ pub(crate) enum Sleeper {
 }
 
 impl Sleeper {
+    /// Where that is, for who sleeps on several such places.
+    pub fn place(&self, limit: Option<Duration>) -> SleepPlace {
+        match self {
+            Self::Doorbell(doorbell) => {
+                let (word, asleep) = doorbell.word();
+                SleepPlace::on_word(word, asleep).within(limit)
+            }
+            Self::Sockets(sockets) => {
+                SleepPlace::on_descriptor(sockets.descriptor()).within(limit).within(sockets.due())
+            }
+        }
+    }
+
     /// At most for `limit`.
     pub fn sleep(&self, limit: Option<Duration>) {
         match self {

@@ -27,8 +27,8 @@ impl Endpoint {
     }
 
     fn lost_of_this_job(&mut self) -> Vec<Peer> {
-        let Some(manager) = self.manager.as_mut().filter(|_| self.keeps_going) else { return Vec::new() };
-        let mut lost: Vec<u32> = std::iter::from_fn(|| manager.poll_lost()).map(|rank| rank as u32).collect();
+        let Some(manager) = self.membership.as_mut().filter(|_| self.keeps_going) else { return Vec::new() };
+        let mut lost: Vec<u32> = std::iter::from_fn(|| manager.poll_lost()).collect();
         lost.retain(|rank| *rank < self.size && *rank != self.me);
         if !lost.is_empty() {
             self.devices.look_soon();

@@ -1,6 +1,7 @@
 //! The conversation with the process manager that started us (PMI-1 on an inherited socket), and the abort.
 
 use super::line::Line;
+use crate::process::{self, SharedText};
 use std::io::{self, Read};
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
@@ -19,6 +20,9 @@ pub enum ManagerError {
     Version(u32, u32),
     #[error(transparent)]
     Protocol(#[from] ClientError),
+    /// As the library says that leads the conversation.
+    #[error("{0}")]
+    Told(String),
 }
 
 /// How long an abort waits for the program's output to be read.
@@ -79,14 +83,8 @@ impl Manager {
         self.pending()?.ok_or_else(|| ManagerError::Gone(io::Error::other("no answer is due")))
     }
 
-    /// Takes our leave: a process that ends before this has failed, in the manager's eyes.
-    pub fn finalise(mut self) -> Result<(), ManagerError> {
-        let asked = self.ask(Request::Finalise).map(drop);
-        line_of_abort(|slot| *slot = None);
-        asked
-    }
-
-    /// As [`Self::finalise`], where the process may come back ([`Self::resume`]).
+    /// Takes our leave: a process that ends before this has failed, in the manager's eyes. It may come back
+    /// ([`Self::resume`]).
     pub fn rest(&mut self) -> Result<(), ManagerError> {
         let asked = self.ask(Request::Finalise).map(drop);
         line_of_abort(|slot| *slot = None);
@@ -159,8 +157,8 @@ fn check_version(reply: &Reply) -> Result<(), ManagerError> {
     }
 }
 
-fn first_lost() -> Option<Lost> {
-    let lost = match LOST.load(Ordering::Relaxed) {
+fn first_lost(lost: u32) -> Option<Lost> {
+    let lost = match lost {
         0 => return None,
         ELSEWHERE => Lost::Elsewhere,
         rank => Lost::Rank(rank as usize - 1),
@@ -170,9 +168,23 @@ fn first_lost() -> Option<Lost> {
 
 /// Ends the whole job with this exit code, 1 to 255, and says why. Where nobody started us the process ends alone.
 pub fn abort(code: i32, message: &str) -> ! {
+    let lost = LOST.load(Ordering::Relaxed);
+    let is_here = LINE.lock().unwrap_or_else(PoisonError::into_inner).is_some();
+    // The library that has joined the job speaks for all of the process.
+    match process::known().and_then(|table| table.manager().abort) {
+        Some(abort) if !is_here => abort(code, SharedText::passing(message.as_bytes()), lost),
+        _ => end(code, message, lost),
+    }
+}
+
+pub(super) extern "C" fn abort_here(code: i32, message: SharedText, lost: u32) -> ! {
+    end(code, &message.text(), lost)
+}
+
+fn end(code: i32, message: &str, lost: u32) -> ! {
     let line = LINE.lock().unwrap_or_else(PoisonError::into_inner).clone();
     if let Some(Ok(socket)) = line.as_ref().map(|line| line.open())
-        && let Ok(request) = (Request::Abort { code, message: message.to_owned(), lost: first_lost() }).encode()
+        && let Ok(request) = (Request::Abort { code, message: message.to_owned(), lost: first_lost(lost) }).encode()
     {
         // Some managers kill before they have passed on what was written: let them take it first.
         [1, 2].into_iter().for_each(|stream| sys::wait_drained(stream, LAST_WORDS));
@@ -214,7 +226,7 @@ mod tests {
     fn the_answer_to_the_start_is_taken_with_the_next_one() {
         let heard = with_manager(&[INIT, END], |mut manager| {
             manager.announce().expect("sent");
-            manager.finalise().expect("acknowledged");
+            manager.rest().expect("acknowledged");
         });
         assert_eq!(heard, ["cmd=init pmi_version=1 pmi_subversion=1", "cmd=finalize"]);
     }

@@ -4,9 +4,10 @@
 //! manager's store; after a barrier the others read it, connect and are handed the segment. Names are not trusted to tell
 //! hosts apart: who cannot connect is elsewhere, and the identity of the boot only words the message.
 
-use super::{JoinError, Manager, ManagerError};
+use super::owner::unexpected;
+use super::{JoinError, Manager};
 use std::time::Duration;
-use weft_cluster::pmi::{ClientError, Reply, Request};
+use weft_cluster::pmi::{Reply, Request};
 use weft_device::handover::{Offer, fetch};
 use weft_device::shm::Segment;
 use weft_wire::segment::VERSION;
@@ -24,7 +25,7 @@ pub fn meet(manager: &mut Manager, rank: u32, size: u32) -> Result<(Segment, Str
     }
     let kvsname = match manager.ask(Request::KvsName)? {
         Reply::KvsName(name) => name,
-        other => return Err(unexpected("get_my_kvsname", &other)),
+        other => return Err(unexpected("get_my_kvsname", &other).into()),
     };
     if rank == 0 { invite(manager, kvsname, size) } else { follow(manager, kvsname, rank) }
 }
@@ -44,7 +45,7 @@ fn follow(manager: &mut Manager, kvsname: String, rank: u32) -> Result<(Segment,
     let value = match manager.ask(Request::Get { kvsname, key: KEY.into() })? {
         Reply::Get(Some(value)) => value,
         Reply::Get(None) => return Err(JoinError::Invitation(String::new())),
-        other => return Err(unexpected("get", &other)),
+        other => return Err(unexpected("get", &other).into()),
     };
     let (same_boot, name) = parse(&value, &boot())?;
     let elsewhere = |cause| match same_boot {
@@ -53,10 +54,6 @@ fn follow(manager: &mut Manager, kvsname: String, rank: u32) -> Result<(Segment,
     };
     let segment = Segment::open(fetch(name, rank).map_err(elsewhere)?)?;
     Ok((segment, value))
-}
-
-fn unexpected(asked: &'static str, reply: &Reply) -> JoinError {
-    JoinError::Manager(ManagerError::Protocol(ClientError::Unexpected { asked, line: format!("{reply:?}") }))
 }
 
 /// Whether rank 0 runs on the machine of our `boot`, and the name of its socket.
