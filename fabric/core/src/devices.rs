@@ -233,6 +233,19 @@ impl Devices {
         }
     }
 
+    /// As [`Self::post_short`].
+    pub fn post_inline(&mut self, to: u32, head: Head, bytes: &[u8]) -> Posted {
+        // SAFETY: the slice is as long.
+        unsafe { self.post_short(to, head, bytes.as_ptr(), bytes.len()) }
+    }
+
+    /// As [`Self::post_bulk`], in packets that are good for a message of this length.
+    pub fn post_bytes(&mut self, to: u32, head: Head, control: &[u64], bytes: &[u8]) -> Posted {
+        let most = self.packet_bytes(to, bytes.len());
+        // SAFETY: the slice is as long.
+        unsafe { self.post_bulk(to, head, control, bytes.as_ptr(), bytes.len().min(most)) }
+    }
+
     /// Whether more posts may follow the next ones before anything is polled or waited for: short ones may then share what
     /// the network carries in one piece, until the next poll or [`Self::push_out`].
     #[inline]

@@ -6,6 +6,7 @@
 //! unless threads share the endpoint, and no allocation once the queues have grown to what the program needs. A test
 //! sends a million messages under a filter that kills the process at the first system call.
 
+mod active;
 mod leave;
 mod lost;
 mod raw;

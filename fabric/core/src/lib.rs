@@ -2,6 +2,7 @@
 //!
 //! - [`Endpoint`] sends and receives tagged messages between ports. It never blocks: `post_*` starts what completes
 //!   later, `try_*` may answer "would block", `progress` is one bounded duty cycle.
+//! - [`active`] messages call handlers of other endpoints ([`Endpoint::register_handler`]).
 //! - [`Monitor`] holds the endpoint together with the interface's own state, gives exclusive access to both, and is
 //!   the only place where a thread waits for other processes (spin, hand over, sleep) between joining and leaving.
 //! - Several interfaces may be open in one process, each with an endpoint of its own ([`Endpoint::join_as`]); a thread that
@@ -27,6 +28,7 @@
 //! Test: `cargo test -p weft-fabric` (messages on every path, random traffic against an oracle, rogues, waiting, what the
 //! kernel is asked for).
 
+pub mod active;
 mod api;
 pub mod datagram;
 mod devices;

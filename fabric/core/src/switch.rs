@@ -3,6 +3,7 @@
 //! It is what the devices see of everything above ([`Upper`]). The way of a short message to the port is one branch,
 //! and no dynamic call. Who is lost is decided here, once for all protocols.
 
+use crate::active::Active;
 use crate::api::{Fault, Peer};
 use crate::devices::{By, Devices, Upper};
 use crate::events::{self, Event, tell};
@@ -50,6 +51,7 @@ macro_rules! protocols {
 
 protocols! {
     raw: Raw,
+    active: Active,
     #[cfg(test)]
     echo: crate::echo::Echo,
 }

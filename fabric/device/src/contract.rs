@@ -16,7 +16,7 @@
 
 use crate::sync::{AtomicU64, Ordering};
 use std::marker::PhantomData;
-use weft_wire::cell::{Head, INLINE_WORDS};
+use weft_wire::cell::{Head, INLINE_BYTES, INLINE_WORDS};
 
 /// What a device can do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -109,6 +109,12 @@ impl<'a> Foreign<'a> {
         n
     }
 
+    /// Copies the first bytes to a slice, as many as it has or there are; answers how many.
+    pub fn copy_into(&self, to: &mut [u8]) -> usize {
+        // SAFETY: no more than the slice has.
+        unsafe { self.copy_to(to.as_mut_ptr(), to.len()) }
+    }
+
     /// As [`Self::copy_to`], with stores past the caches: for bytes that would leave them before they are read.
     /// [`crate::past_caches::settle`] comes before anybody is told of the bytes.
     ///
@@ -136,6 +142,15 @@ impl Packet<'_> {
     #[inline]
     pub fn word(&self, index: usize) -> u64 {
         self.words[index].load(Ordering::Relaxed)
+    }
+
+    /// The inline payload: as many of these bytes as there are of it.
+    pub fn inline(&self) -> [u8; INLINE_BYTES] {
+        let mut bytes = [0; INLINE_BYTES];
+        for (at, word) in bytes.chunks_exact_mut(8).enumerate() {
+            word.copy_from_slice(&self.word(at).to_le_bytes());
+        }
+        bytes
     }
 
     /// Copies the first `n` bytes of the inline payload, or all if there are fewer; answers how many.

@@ -13,6 +13,7 @@
 // But for the one file where an instruction of the processor is used.
 #![deny(unsafe_code)]
 
+pub mod active;
 pub mod cell;
 pub mod cipher;
 pub mod interface;
