@@ -12,9 +12,10 @@ mod sys;
 use crate::sys::{Came, SignalSet, exit_now, kill, read_signal_from};
 use std::fs::File;
 use std::io;
-use std::os::fd::{AsRawFd, OwnedFd, RawFd};
+use std::os::fd::{AsRawFd, IntoRawFd, OwnedFd, RawFd};
 use std::process::Command;
 use sys::Witness;
+use weft_kernel::Descriptor;
 use weft_wire::stream::tally::{self, Address, Sums};
 
 /// The memory in which a program and all that it starts count together.
@@ -27,15 +28,14 @@ impl Tally {
     /// # Errors
     /// The kernel gives no memory.
     pub fn new() -> io::Result<Self> {
-        let mut number = [0; 8];
-        io::Read::read_exact(&mut File::open("/dev/urandom")?, &mut number)?;
-        let number = u64::from_ne_bytes(number);
+        let number = weft_kernel::true_random().ok_or(io::ErrorKind::Unsupported)?;
         let mut bytes = vec![0; tally::BYTES];
         bytes[tally::MAGIC_AT..][..8].copy_from_slice(&tally::MAGIC.to_le_bytes());
         bytes[tally::VERSION_AT..][..4].copy_from_slice(&tally::VERSION.to_le_bytes());
         let name = std::ffi::CString::new(tally::memory_name(number))?;
-        let memory = sys::memory_to_write(&name, &bytes)?;
-        Ok(Self { memory: File::from(sys::out_of_the_way(memory)?), number })
+        let memory = weft_kernel::memory_with(&name, &bytes, false)?;
+        let memory = Descriptor::own(weft_kernel::out_of_the_way(memory.into_raw_fd()));
+        Ok(Self { memory: File::from(OwnedFd::from(memory)), number })
     }
 
     /// The variable by which the program finds it.

@@ -5,11 +5,9 @@
 //! one network namespace; jobs in different ones do not see each other's claims.
 
 use crate::LaunchError;
-use crate::sys;
 use std::fs::read_to_string;
 use std::os::linux::net::SocketAddrExt;
 use std::os::unix::net::{SocketAddr, UnixDatagram};
-use std::path::{Path, PathBuf};
 use weft_cluster::placement::{Bind, Core, Offer, cores_wanted, parse_cpu_list, plan};
 
 /// Cores that no other job takes while this value (or a forked copy of it) lives.
@@ -23,9 +21,9 @@ pub fn place(bind: Bind, ranks: usize) -> Result<(Option<Vec<Core>>, Claims), La
     if bind == Bind::None {
         return Ok((None, Claims::default()));
     }
-    let mask = sys::affinity().map_err(LaunchError::system("affinity mask"))?;
+    let mask = weft_kernel::affinity().map_err(LaunchError::system("affinity mask"))?;
     let cores = cores_of(&mask);
-    let quota = quota();
+    let quota = weft_kernel::quota();
     let wanted = cores_wanted(bind, ranks, cores.len(), quota);
     let mut claims = Claims::default();
     let free = claim(&cores, wanted, &mut claims);
@@ -75,49 +73,6 @@ fn siblings(cpu: usize) -> Vec<usize> {
     list.filter(|list| list.contains(&cpu)).unwrap_or_else(|| vec![cpu])
 }
 
-/// The processor time that our control group grants, in cores: the smallest on the way to the root.
-fn quota() -> Option<f64> {
-    let groups = read_to_string("/proc/self/cgroup").ok()?;
-    let mut smallest: Option<f64> = None;
-    for line in groups.lines() {
-        let mut parts = line.splitn(3, ':').skip(1);
-        let (Some(controllers), Some(path)) = (parts.next(), parts.next()) else { continue };
-        let (mount, read): (&str, fn(&Path) -> Option<f64>) = match controllers {
-            "" => ("/sys/fs/cgroup", quota_v2),
-            list if list.split(',').any(|controller| controller == "cpu") => (v1_mount(list), quota_v1),
-            _ => continue,
-        };
-        for directory in upwards(mount, path) {
-            if let Some(cores) = read(&directory) {
-                smallest = Some(smallest.map_or(cores, |known| known.min(cores)));
-            }
-        }
-    }
-    smallest
-}
-
-fn v1_mount(controllers: &str) -> &'static str {
-    if controllers == "cpu" { "/sys/fs/cgroup/cpu" } else { "/sys/fs/cgroup/cpu,cpuacct" }
-}
-
-/// The group's directory and those above it, up to the mount.
-fn upwards(mount: &str, path: &str) -> Vec<PathBuf> {
-    let directory = Path::new(mount).join(path.trim_start_matches('/'));
-    directory.ancestors().take_while(|above| above.starts_with(mount)).map(Path::to_path_buf).collect()
-}
-
-fn quota_v2(directory: &Path) -> Option<f64> {
-    let text = read_to_string(directory.join("cpu.max")).ok()?;
-    let (quota, period) = text.trim().split_once(' ')?;
-    Some(quota.parse::<f64>().ok()? / period.parse::<f64>().ok()?)
-}
-
-fn quota_v1(directory: &Path) -> Option<f64> {
-    let number = |file| read_to_string(directory.join(file)).ok()?.trim().parse::<f64>().ok();
-    let quota = number("cpu.cfs_quota_us").filter(|quota| *quota > 0.0)?;
-    Some(quota / number("cpu.cfs_period_us")?)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -135,15 +90,9 @@ mod tests {
 
     #[test]
     fn every_thread_of_the_mask_is_in_one_core() {
-        let mask = sys::affinity().unwrap();
+        let mask = weft_kernel::affinity().unwrap();
         let mut all = cores_of(&mask).concat();
         all.sort_unstable();
         assert_eq!(all, mask);
-    }
-
-    #[test]
-    fn groups_are_looked_at_up_to_the_mount() {
-        let seen = upwards("/m/cpu", "/a/b");
-        assert_eq!(seen, [PathBuf::from("/m/cpu/a/b"), "/m/cpu/a".into(), "/m/cpu".into()]);
     }
 }

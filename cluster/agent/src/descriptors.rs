@@ -66,13 +66,14 @@ pub struct OurHalf {
 
 /// Raises the soft limit of descriptors as far as `ranks` ranks need, and answers the limits as they were.
 pub fn make_room(ranks: usize) -> Result<(u64, u64), LaunchError> {
-    let (soft, hard) = sys::descriptor_limits().map_err(LaunchError::system("limit of descriptors"))?;
+    let (soft, hard) = weft_kernel::limits(libc::RLIMIT_NOFILE).map_err(LaunchError::system("limit of descriptors"))?;
     let needed = ranks as u64 * PER_RANK + OWN;
     if needed > hard {
         return Err(LaunchError::TooFewDescriptors { ranks, needed, limit: hard });
     }
     if needed > soft {
-        sys::set_descriptor_limits(needed, hard).map_err(LaunchError::system("limit of descriptors"))?;
+        weft_kernel::set_limits(libc::RLIMIT_NOFILE, needed, hard)
+            .map_err(LaunchError::system("limit of descriptors"))?;
     }
     Ok((soft, hard))
 }
@@ -157,7 +158,7 @@ fn input(member: usize, ours: &mut OurHalf) -> Result<OwnedFd, LaunchError> {
 /// those that outnumber the processors, those that are bound to none, and those whose hosts may be containers of one
 /// machine. And how nice one is counts there only. All these stay in the caller's.
 fn apart(job: &Job, ranks: usize, size: usize) -> Result<Apart, LaunchError> {
-    let processors = sys::affinity().map_err(LaunchError::system("affinity mask"))?.len();
+    let processors = weft_kernel::affinity().map_err(LaunchError::system("affinity mask"))?.len();
     let may_share = ranks > processors || ranks < size || job.bind == Bind::None;
     Ok(if may_share || sys::is_nice() { Apart::Group } else { Apart::Session })
 }

@@ -84,7 +84,7 @@ impl Keeper {
         let _ = sys::own_group();
         let _ = sys::SignalSet::all().block();
         let _ = sys::become_subreaper();
-        let _ = sys::set_descriptor_limits(limits.0, limits.1);
+        let _ = weft_kernel::set_limits(libc::RLIMIT_NOFILE, limits.0, limits.1);
         sys::set_name(c"weft-keeper");
         // Ignored, it would take the ranks' exit codes away.
         sys::reset_signal(libc::SIGCHLD);
@@ -224,15 +224,15 @@ impl Start {
         if !elf::is_executable_format(Path::new(self.command.get_program())) {
             return Err(io::Error::from_raw_os_error(libc::ENOEXEC));
         }
-        let ours = self.core.as_ref().map(|_| sys::affinity()).transpose()?;
+        let ours = self.core.as_ref().map(|_| weft_kernel::affinity()).transpose()?;
         if let Some(core) = &self.core {
-            sys::set_affinity(core)?;
+            weft_kernel::set_affinity(core)?;
         }
         let blocked = mask.block_only()?;
         let started = sys::spawn(&mut self.command, self.apart);
         blocked.block_only()?;
         if let Some(ours) = ours {
-            sys::set_affinity(&ours)?;
+            weft_kernel::set_affinity(&ours)?;
         }
         started
     }

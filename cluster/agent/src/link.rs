@@ -112,7 +112,7 @@ impl Link {
 
     pub fn try_receive(&self) -> Received {
         let mut record = [0; RECORD_BYTES];
-        match sys::receive_now(self.fd(), &mut record) {
+        match weft_kernel::receive(self.fd(), &mut record) {
             Ok(count) => Message::decode(&record[..count]).map_or(Received::Gone, Received::Message),
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => Received::NothingYet,
             Err(error) if error.kind() == io::ErrorKind::Interrupted => Received::NothingYet,

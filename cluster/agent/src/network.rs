@@ -32,7 +32,8 @@ pub fn sockets() -> Result<(Sockets, (u16, u16)), LaunchError> {
 
 /// A job map as ranks inherit it.
 pub fn map_in_memory(map: &[u8]) -> Result<(String, OwnedFd), LaunchError> {
-    let memory = sys::sealed_memory(c"weft-job-map", map).map_err(LaunchError::system("memory of the job map"))?;
+    let memory =
+        weft_kernel::memory_with(c"weft-job-map", map, true).map_err(LaunchError::system("memory of the job map"))?;
     Ok((MAP_VARIABLE.to_owned(), memory))
 }
 

@@ -5,6 +5,7 @@ use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 use std::os::unix::process::CommandExt as _;
+use weft_kernel::{Descriptor, control, system_call};
 
 pub(crate) fn check(result: i32) -> io::Result<i32> {
     if result < 0 { Err(io::Error::last_os_error()) } else { Ok(result) }
@@ -33,36 +34,34 @@ pub fn exit_now(code: i32) -> ! {
 
 pub fn kill(pid: i32, signal: i32) -> io::Result<()> {
     // SAFETY: no memory is passed.
-    check(unsafe { libc::kill(pid, signal) }).map(drop)
+    unsafe { system_call!(libc::SYS_kill, pid, signal) }.map(drop)
 }
 
-/// Waits for this child; its raw wait status.
-pub fn status_of(pid: i32) -> io::Result<i32> {
+/// A change of child `pid`, or of any for -1: its number and raw wait status. `ECHILD` when there is none.
+pub fn wait(pid: i32, options: i32) -> io::Result<Option<(i32, i32)>> {
     let mut status = 0;
     loop {
         // SAFETY: `status` takes the answer.
-        match check(unsafe { libc::waitpid(pid, &mut status, 0) }) {
+        match unsafe { system_call!(libc::SYS_wait4, pid, &raw mut status, options, 0) } {
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            waited => return waited.map(|_| status),
+            changed => return changed.map(|pid| (pid != 0).then_some((pid as i32, status))),
         }
     }
 }
 
-/// A child that has ended, with its raw wait status; `None` when all live. `ECHILD` when there is none.
-pub fn wait_any() -> io::Result<Option<(i32, i32)>> {
-    let mut status = 0;
-    // SAFETY: `status` is a valid place for the status.
-    let pid = check(unsafe { libc::waitpid(-1, &mut status, libc::WNOHANG) })?;
-    Ok((pid != 0).then_some((pid, status)))
+/// Waits for this child; its raw wait status.
+pub fn status_of(pid: i32) -> io::Result<i32> {
+    wait(pid, 0).map(|changed| changed.map_or(0, |(_, status)| status))
 }
 
 /// Waits until the child `pid` has ended.
 pub fn wait_for(pid: i32) {
-    let mut status = 0;
-    // SAFETY: `status` is a valid place for the status.
-    while unsafe { libc::waitpid(pid, &mut status, 0) } < 0
-        && io::Error::last_os_error().kind() == io::ErrorKind::Interrupted
-    {}
+    let _ = status_of(pid);
+}
+
+/// A child that has ended, with its raw wait status; `None` when all live. `ECHILD` when there is none.
+pub fn wait_any() -> io::Result<Option<(i32, i32)>> {
+    wait(-1, libc::WNOHANG)
 }
 
 /// Takes a process group of our own.
@@ -177,29 +176,19 @@ pub fn reset_signal(signal: i32) {
 
 pub fn read(fd: RawFd, buffer: &mut [u8]) -> io::Result<usize> {
     // SAFETY: pointer and length describe the slice.
-    let count = unsafe { libc::read(fd, buffer.as_mut_ptr().cast(), buffer.len()) };
-    if count < 0 { Err(io::Error::last_os_error()) } else { Ok(count as usize) }
+    unsafe { system_call!(libc::SYS_read, fd, buffer.as_mut_ptr(), buffer.len()) }
 }
 
 pub fn write(fd: RawFd, bytes: &[u8]) -> io::Result<usize> {
     // SAFETY: pointer and length describe the slice.
-    let count = unsafe { libc::write(fd, bytes.as_ptr().cast(), bytes.len()) };
-    if count < 0 { Err(io::Error::last_os_error()) } else { Ok(count as usize) }
+    unsafe { system_call!(libc::SYS_write, fd, bytes.as_ptr(), bytes.len()) }
 }
 
 /// Writes to a socket without waiting and without changing the flags of its description.
 pub fn send_now(fd: RawFd, bytes: &[u8]) -> io::Result<usize> {
     let flags = libc::MSG_DONTWAIT | libc::MSG_NOSIGNAL;
     // SAFETY: pointer and length describe the slice.
-    let count = unsafe { libc::send(fd, bytes.as_ptr().cast(), bytes.len(), flags) };
-    if count < 0 { Err(io::Error::last_os_error()) } else { Ok(count as usize) }
-}
-
-/// Reads from a socket without waiting.
-pub fn receive_now(fd: RawFd, buffer: &mut [u8]) -> io::Result<usize> {
-    // SAFETY: pointer and length describe the slice.
-    let count = unsafe { libc::recv(fd, buffer.as_mut_ptr().cast(), buffer.len(), libc::MSG_DONTWAIT) };
-    if count < 0 { Err(io::Error::last_os_error()) } else { Ok(count as usize) }
+    unsafe { system_call!(libc::SYS_sendto, fd, bytes.as_ptr(), bytes.len(), flags, 0, 0) }
 }
 
 /// A connected pair of sockets that keep record boundaries (close-on-exec).
@@ -213,29 +202,20 @@ pub fn record_pair() -> io::Result<(OwnedFd, OwnedFd)> {
 
 /// Makes reads and writes of this description answer "would block". Only for descriptions that we alone hold.
 pub fn set_nonblocking(fd: &impl AsRawFd) -> io::Result<()> {
-    // SAFETY: no memory is passed.
-    let flags = check(unsafe { libc::fcntl(fd.as_raw_fd(), libc::F_GETFL) })?;
-    // SAFETY: no memory is passed.
-    check(unsafe { libc::fcntl(fd.as_raw_fd(), libc::F_SETFL, flags | libc::O_NONBLOCK) }).map(drop)
+    let flags = control(fd.as_raw_fd(), libc::F_GETFL, 0)?;
+    control(fd.as_raw_fd(), libc::F_SETFL, flags | libc::O_NONBLOCK).map(drop)
 }
 
 /// Whether `fd` goes to programs that are started.
 pub fn set_inherited(fd: &impl AsRawFd, inherited: bool) -> io::Result<()> {
-    let flags = if inherited { 0 } else { libc::FD_CLOEXEC };
-    // SAFETY: no memory is passed.
-    check(unsafe { libc::fcntl(fd.as_raw_fd(), libc::F_SETFD, flags) }).map(drop)
+    control(fd.as_raw_fd(), libc::F_SETFD, if inherited { 0 } else { libc::FD_CLOEXEC }).map(drop)
 }
 
 /// Keeps a descriptor, of which only the number is known, from programs that are started, if it leads to a socket or to
 /// memory that can be sealed. A number that is not open, or leads to something else, is left alone.
 pub fn keep_to_ourselves(number: RawFd) {
-    // SAFETY: plain data, and calls that take no other memory.
-    unsafe {
-        let mut stat: libc::stat = std::mem::zeroed();
-        let is_socket = libc::fstat(number, &mut stat) == 0 && stat.st_mode & libc::S_IFMT == libc::S_IFSOCK;
-        if is_socket || libc::fcntl(number, libc::F_GET_SEALS) >= 0 {
-            libc::fcntl(number, libc::F_SETFD, libc::FD_CLOEXEC);
-        }
+    if kind(number) == Kind::Socket || control(number, libc::F_GET_SEALS, 0).is_ok() {
+        let _ = control(number, libc::F_SETFD, libc::FD_CLOEXEC);
     }
 }
 
@@ -254,21 +234,6 @@ pub fn end_writing(fd: RawFd) {
 /// Whether the same call may succeed later.
 pub fn is_temporary(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted)
-}
-
-/// Memory with these bytes that nobody can change any more (close-on-exec).
-pub fn sealed_memory(name: &CStr, bytes: &[u8]) -> io::Result<OwnedFd> {
-    use std::io::Write as _;
-    // SAFETY: `name` ends with a zero byte.
-    let fd = check(unsafe { libc::memfd_create(name.as_ptr(), libc::MFD_CLOEXEC | libc::MFD_ALLOW_SEALING) })?;
-    // SAFETY: a new descriptor that nobody else owns.
-    let fd = unsafe { OwnedFd::from_raw_fd(fd) };
-    let mut file = std::fs::File::from(fd);
-    file.write_all(bytes)?;
-    let seals = libc::F_SEAL_SEAL | libc::F_SEAL_SHRINK | libc::F_SEAL_GROW | libc::F_SEAL_WRITE;
-    // SAFETY: no memory is passed.
-    check(unsafe { libc::fcntl(file.as_raw_fd(), libc::F_ADD_SEALS, seals) })?;
-    Ok(file.into())
 }
 
 /// The addresses of the interfaces that are up, without loopback and those that count on one link only.
@@ -322,12 +287,7 @@ pub enum Kind {
 }
 
 pub fn kind(fd: RawFd) -> Kind {
-    // SAFETY: plain data.
-    let mut stat: libc::stat = unsafe { std::mem::zeroed() };
-    // SAFETY: `stat` is a valid place for the answer; a bad descriptor is an error.
-    if unsafe { libc::fstat(fd, &mut stat) } != 0 {
-        return Kind::Other;
-    }
+    let Some(stat) = weft_kernel::stat(fd) else { return Kind::Other };
     match stat.st_mode & libc::S_IFMT {
         libc::S_IFIFO => Kind::Pipe,
         libc::S_IFSOCK => Kind::Socket,
@@ -343,39 +303,6 @@ pub fn in_foreground(fd: RawFd) -> bool {
     let group = unsafe { libc::tcgetpgrp(fd) };
     // SAFETY: no preconditions.
     group < 0 || group == unsafe { libc::getpgrp() }
-}
-
-/// Soft and hard limit of open descriptors.
-pub fn descriptor_limits() -> io::Result<(u64, u64)> {
-    let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
-    // SAFETY: `limit` is a valid place for the answer.
-    check(unsafe { libc::getrlimit(libc::RLIMIT_NOFILE, &mut limit) })?;
-    Ok((limit.rlim_cur, limit.rlim_max))
-}
-
-pub fn set_descriptor_limits(soft: u64, hard: u64) -> io::Result<()> {
-    let limit = libc::rlimit { rlim_cur: soft, rlim_max: hard };
-    // SAFETY: `limit` is valid.
-    check(unsafe { libc::setrlimit(libc::RLIMIT_NOFILE, &limit) }).map(drop)
-}
-
-/// Words of 64 processors; enough for the largest machines that the kernel can be built for.
-const MASK_WORDS: usize = 8192 / 64;
-
-/// The processors that we may run on, in rising order.
-pub fn affinity() -> io::Result<Vec<usize>> {
-    let mut mask = [0u64; MASK_WORDS];
-    // SAFETY: size and pointer describe the array.
-    check(unsafe { libc::sched_getaffinity(0, size_of_val(&mask), mask.as_mut_ptr().cast()) })?;
-    Ok((0..MASK_WORDS * 64).filter(|cpu| mask[cpu / 64] & (1 << (cpu % 64)) != 0).collect())
-}
-
-/// Lets us run on these processors only; children inherit it.
-pub fn set_affinity(cpus: &[usize]) -> io::Result<()> {
-    let mut mask = [0u64; MASK_WORDS];
-    cpus.iter().filter(|cpu| **cpu < MASK_WORDS * 64).for_each(|cpu| mask[cpu / 64] |= 1 << (cpu % 64));
-    // SAFETY: size and pointer describe the array.
-    check(unsafe { libc::sched_setaffinity(0, size_of_val(&mask), mask.as_ptr().cast()) }).map(drop)
 }
 
 /// Whether this process may execute the file.
@@ -456,22 +383,18 @@ pub fn socket_on_every_address(kind: i32) -> io::Result<OwnedFd> {
 }
 
 fn bound<T>(family: i32, kind: i32, address: &T) -> io::Result<OwnedFd> {
-    // SAFETY: no memory is passed.
-    let fd = check(unsafe { libc::socket(family, kind | libc::SOCK_CLOEXEC, 0) })?;
-    // SAFETY: a new descriptor that nobody else owns.
-    let fd = unsafe { OwnedFd::from_raw_fd(fd) };
+    // SAFETY: numbers only.
+    let made = unsafe { system_call!(libc::SYS_socket, family, kind | libc::SOCK_CLOEXEC, 0) }?;
+    let fd = OwnedFd::from(Descriptor::own(made as RawFd));
     let raw = fd.as_raw_fd();
-    let off = 0i32;
-    // SAFETY: pointers and lengths describe what they point at.
-    unsafe {
-        if family == libc::AF_INET6 {
-            let (at, length) = ((&raw const off).cast(), size_of_val(&off) as u32);
-            check(libc::setsockopt(raw, libc::IPPROTO_IPV6, libc::IPV6_V6ONLY, at, length))?;
-        }
-        check(libc::bind(raw, (&raw const *address).cast(), size_of::<T>() as u32))?;
-        if kind == libc::SOCK_STREAM {
-            check(libc::listen(raw, libc::SOMAXCONN))?;
-        }
+    if family == libc::AF_INET6 {
+        weft_kernel::set_option(raw, libc::IPPROTO_IPV6, libc::IPV6_V6ONLY, 0i32)?;
+    }
+    // SAFETY: pointer and length describe the address.
+    unsafe { system_call!(libc::SYS_bind, raw, &raw const *address, size_of::<T>()) }?;
+    if kind == libc::SOCK_STREAM {
+        // SAFETY: numbers only.
+        unsafe { system_call!(libc::SYS_listen, raw, libc::SOMAXCONN) }?;
     }
     Ok(fd)
 }

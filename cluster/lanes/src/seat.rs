@@ -14,9 +14,9 @@ use std::io;
 use std::net::UdpSocket;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, IntoRawFd, OwnedFd};
 use std::os::unix::fs::FileExt;
-use weft_device::kernel;
 use weft_device::shm::stream::{Arena, FarEnd, Gateway, PROGRAM, Ticked};
 use weft_device::xdp::{SharedLane, Sockets};
+use weft_kernel as kernel;
 use weft_wire::link::mac::Key;
 use weft_wire::stream::meeting::{self, Landing};
 use weft_wire::stream::packet::{Answer, Place};
@@ -136,7 +136,7 @@ impl Seat {
 
     fn share(&self, memory: BorrowedFd<'_>) -> io::Result<Shared> {
         let name = kernel::true_random().filter(|name| *name != 0).ok_or(io::ErrorKind::Other)?;
-        let arena_memory = File::from(sys::own(kernel::sealed_memory(c"weft-streams", arena::BYTES)?));
+        let arena_memory = File::from(OwnedFd::from(kernel::sealed_memory(c"weft-streams", arena::BYTES)?));
         arena_memory.write_all_at(&arena::heading(name), 0)?;
         let arena = Arena::vacant();
         if !arena.open(arena_memory.as_raw_fd(), name, FAR as u32) {
@@ -145,7 +145,7 @@ impl Seat {
         let copy = |descriptor: BorrowedFd<'_>| descriptor.try_clone_to_owned();
         let (memory, receiver) = (copy(memory)?, copy(self.sockets.receiver.as_fd())?);
         let sender = copy(self.sockets.sender.as_fd())?;
-        let gateway_memory = sys::own(Gateway::create(self.number, name)?);
+        let gateway_memory = OwnedFd::from(Gateway::create(self.number, name)?);
         let [memory, receiver, sender] = [memory, receiver, sender].map(IntoRawFd::into_raw_fd);
         let lane = SharedLane::adopt(memory, receiver, sender, self.number)?;
         let gateway = Gateway::open(gateway_memory.as_raw_fd(), lane).ok_or(io::ErrorKind::OutOfMemory)?;

@@ -8,6 +8,7 @@ use std::net::{Ipv4Addr, TcpListener, TcpStream};
 use std::os::fd::AsRawFd;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
+use weft_device::kernel;
 use weft_fabric::stream::{Mail, Offer, SendRoute, Stream, Streams};
 
 const STREAMS: Streams = Streams::open();
@@ -60,15 +61,8 @@ impl Way for Stream {
 }
 
 fn bind(core: usize) {
-    // SAFETY: valid sets.
-    unsafe {
-        let mut set: libc::cpu_set_t = std::mem::zeroed();
-        libc::sched_getaffinity(0, size_of_val(&set), &mut set);
-        let cores: Vec<usize> = (0..libc::CPU_SETSIZE as usize).filter(|core| libc::CPU_ISSET(*core, &set)).collect();
-        libc::CPU_ZERO(&mut set);
-        libc::CPU_SET(cores[core % cores.len()], &mut set);
-        libc::sched_setaffinity(0, size_of_val(&set), &set);
-    }
+    let cores = kernel::affinity().expect("asked");
+    kernel::set_affinity(&[cores[core % cores.len()]]).expect("bound");
 }
 
 fn median(mut of: Vec<f64>) -> f64 {

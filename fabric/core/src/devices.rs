@@ -35,6 +35,7 @@ use weft_device::tcp::{self, Place, TcpDevice};
 use weft_device::udp::Faults;
 use weft_device::xdp::Lane;
 use weft_device::{Device, NoMemory, Posted, kernel};
+use weft_protocol::selector::machine::Best;
 use weft_protocol::selector::{LINK_BYTES, Road};
 use weft_wire::cell::Head;
 use weft_wire::job_map::JobMap;
@@ -241,7 +242,11 @@ impl Devices {
 
     /// As [`Self::post_bulk`], in packets that are good for a message of this length.
     pub fn post_bytes(&mut self, to: u32, head: Head, control: &[u64], bytes: &[u8]) -> Posted {
-        let most = self.packet_bytes(to, bytes.len());
+        let most = match self.net.as_deref().map(|net| (net.ways[to as usize], net)) {
+            Some((Way::Udp, net)) => net.link_bytes(to, bytes.len()),
+            Some((Way::Tcp, _)) => bytes.len(),
+            _ => Best::default().packet(bytes.len()),
+        };
         // SAFETY: the slice is as long.
         unsafe { self.post_bulk(to, head, control, bytes.as_ptr(), bytes.len().min(most)) }
     }

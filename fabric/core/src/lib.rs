@@ -47,7 +47,6 @@ mod pace;
 mod port;
 mod process;
 mod protocol;
-mod quota;
 mod raw;
 pub mod region;
 mod requests;

@@ -14,7 +14,7 @@ use std::ops::{Deref, DerefMut};
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, Ordering};
 use std::sync::{Mutex, MutexGuard};
 use std::time::Duration;
-use weft_device::sys;
+use weft_device::kernel;
 
 /// Work that must run with the monitor left, such as a user's reduction function (it may call the interface again).
 pub type Outside = Box<dyn FnOnce()>;
@@ -293,7 +293,7 @@ impl<T: Driven> Monitor<T> {
         let seen = self.changes.load(Ordering::Relaxed);
         self.sleepers.fetch_add(1, Ordering::Relaxed);
         guard.leave_quietly();
-        sys::futex_wait(&self.changes, seen, limit);
+        kernel::futex_wait(&self.changes, seen, limit);
         let guard = self.enter();
         self.sleepers.fetch_sub(1, Ordering::Relaxed);
         guard.leave_quietly();
@@ -351,7 +351,7 @@ impl<T: Driven> Guard<'_, T> {
     #[cold]
     fn wake_sleepers(&mut self) {
         self.monitor.changes.fetch_add(1, Ordering::Relaxed);
-        sys::futex_wake(&self.monitor.changes);
+        kernel::futex_wake(&self.monitor.changes, i32::MAX);
         if self.monitor.watched.load(Ordering::Relaxed) {
             self.endpoint().doorbell().ring();
         }

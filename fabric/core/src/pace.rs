@@ -6,7 +6,7 @@
 //!   is handed over to such work comes back a time slice later, while a sleeper that is woken runs soon.
 //!
 //! A core is shared where ranks of this job on this host outnumber the cores that they may use (bound ranks: those on the
-//! same core) or what their control group may keep busy ([`crate::quota`]). Ranks of other jobs, and of this one on what is
+//! same core) or what their control group may keep busy ([`kernel::quota`]). Ranks of other jobs, and of this one on what is
 //! another host only by name (a container), are not counted anywhere; they are seen by what handing over costs
 //! ([`strangers`]). What else is runnable on the machine is asked of the kernel now and then.
 //!
@@ -20,7 +20,7 @@ mod strangers;
 
 use strangers::{Strangers, TURN_NS};
 use weft_device::shm::Segment;
-use weft_device::sys;
+use weft_device::{kernel, sys};
 use weft_wire::settings::Settings;
 
 /// Bounds of the policy.
@@ -153,14 +153,14 @@ pub struct Policy {
 impl Policy {
     /// The policy of `member`, which says in the segment where it is bound.
     pub fn new(bounds: Bounds, segment: &Segment, member: u32) -> Self {
-        let place = match sys::affinity()[..] {
+        let place = match kernel::affinity().unwrap_or_default()[..] {
             [core] => {
-                segment.set_core(member, Some(core));
-                Place::Bound { core, segment: segment.clone() }
+                segment.set_core(member, Some(core as u32));
+                Place::Bound { core: core as u32, segment: segment.clone() }
             }
             ref cores => Place::Free { cores: cores.len() as u32, segment: segment.clone() },
         };
-        Self::at(bounds, place, segment.members(), crate::quota::cores())
+        Self::at(bounds, place, segment.members(), kernel::quota().map(|cores| cores as u32))
     }
 
     fn at(bounds: Bounds, place: Place, members: u32, quota: Option<u32>) -> Self {

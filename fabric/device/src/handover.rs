@@ -3,8 +3,9 @@
 //! Abstract names belong to a network namespace, so whoever can connect shares it, and with the descriptor received
 //! shares memory: "same host" is tested by doing, not by comparing names.
 
+use crate::kernel;
 use std::io::{self, Read};
-use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
+use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd};
 use std::os::linux::net::SocketAddrExt;
 use std::os::unix::net::{SocketAddr, UnixListener, UnixStream};
 use std::time::{Duration, Instant};
@@ -21,7 +22,8 @@ pub struct Offer {
 impl Offer {
     /// Opens a socket under a random name.
     pub fn new() -> io::Result<Self> {
-        let name = format!("weft-{:032x}", random()?);
+        let random = || kernel::true_random().ok_or_else(|| io::Error::other("the system gives no random numbers"));
+        let name = format!("weft-{:016x}{:016x}", random()?, random()?);
         let listener = UnixListener::bind_addr(&SocketAddr::from_abstract_name(&name)?)?;
         Ok(Self { listener, name })
     }
@@ -50,7 +52,7 @@ impl Offer {
             }
             let Ok((stream, _)) = self.listener.accept() else { continue };
             if let Some(member) = admit(&stream, &served) {
-                served[member] = send_descriptor(&stream, descriptor).is_ok();
+                served[member] = kernel::send_packet(stream.as_raw_fd(), &[1], Some(descriptor.as_raw_fd())).is_ok();
             }
         }
         Ok(())
@@ -83,94 +85,25 @@ pub fn fetch(name: &str, member: u32) -> io::Result<OwnedFd> {
     receive_descriptor(&stream)
 }
 
-fn random() -> io::Result<u128> {
-    let mut bytes = [0u8; 16];
-    // SAFETY: pointer and length describe the array; so few bytes come whole.
-    match unsafe { libc::getrandom(bytes.as_mut_ptr().cast(), bytes.len(), 0) } {
-        16 => Ok(u128::from_le_bytes(bytes)),
-        _ => Err(io::Error::last_os_error()),
-    }
-}
-
 /// Whether the process at the other end runs as the user that we run as.
 fn is_same_user(stream: &UnixStream) -> io::Result<bool> {
-    let mut peer = libc::ucred { pid: 0, uid: 0, gid: 0 };
-    let mut bytes = size_of::<libc::ucred>() as libc::socklen_t;
-    // SAFETY: a valid place for the answer and its size.
-    let result = unsafe {
-        let at = (&raw mut peer).cast();
-        libc::getsockopt(stream.as_raw_fd(), libc::SOL_SOCKET, libc::SO_PEERCRED, at, &mut bytes)
-    };
-    if result != 0 {
-        return Err(io::Error::last_os_error());
-    }
-    // SAFETY: asks a number.
-    Ok(peer.uid == unsafe { libc::geteuid() })
-}
-
-/// Room for one control message with one descriptor, aligned as its header wants.
-#[repr(C, align(8))]
-struct Control([u8; 64]);
-
-const DESCRIPTOR_BYTES: u32 = size_of::<RawFd>() as u32;
-
-/// A message of one byte in `byte` with the control message in `control`.
-fn message(byte: &mut libc::iovec, control: &mut Control) -> libc::msghdr {
-    // SAFETY: plain data, for which zero is a valid value.
-    let mut message: libc::msghdr = unsafe { std::mem::zeroed() };
-    message.msg_iov = byte;
-    message.msg_iovlen = 1;
-    message.msg_control = control.0.as_mut_ptr().cast();
-    // SAFETY: computes a size.
-    message.msg_controllen = unsafe { libc::CMSG_SPACE(DESCRIPTOR_BYTES) } as _;
-    message
-}
-
-fn send_descriptor(stream: &UnixStream, descriptor: BorrowedFd<'_>) -> io::Result<()> {
-    let mut byte = 1u8;
-    let mut part = libc::iovec { iov_base: (&raw mut byte).cast(), iov_len: 1 };
-    let mut control = Control([0; 64]);
-    let message = message(&mut part, &mut control);
-    // SAFETY: the control message lies inside `control` (CMSG_SPACE of one descriptor is less than 64 bytes); all that
-    // the message points at lives across the call.
-    let sent = unsafe {
-        let header = libc::CMSG_FIRSTHDR(&message);
-        (*header).cmsg_level = libc::SOL_SOCKET;
-        (*header).cmsg_type = libc::SCM_RIGHTS;
-        (*header).cmsg_len = libc::CMSG_LEN(DESCRIPTOR_BYTES) as _;
-        libc::CMSG_DATA(header).cast::<RawFd>().write_unaligned(descriptor.as_raw_fd());
-        libc::sendmsg(stream.as_raw_fd(), &message, libc::MSG_NOSIGNAL)
-    };
-    if sent == 1 { Ok(()) } else { Err(io::Error::last_os_error()) }
+    Ok(kernel::peer(stream.as_raw_fd())?.uid == kernel::user())
 }
 
 fn receive_descriptor(stream: &UnixStream) -> io::Result<OwnedFd> {
-    let mut byte = 0u8;
-    let mut part = libc::iovec { iov_base: (&raw mut byte).cast(), iov_len: 1 };
-    let mut control = Control([0; 64]);
-    let mut message = message(&mut part, &mut control);
-    let got = loop {
-        // SAFETY: all that the message points at lives across the call.
-        let got = unsafe { libc::recvmsg(stream.as_raw_fd(), &mut message, libc::MSG_CMSG_CLOEXEC) };
-        if got >= 0 || io::Error::last_os_error().kind() != io::ErrorKind::Interrupted {
-            break got;
+    let (bytes, descriptor) = loop {
+        crate::sys::wait_readable(stream, Duration::MAX)?;
+        match kernel::receive_packet(stream.as_raw_fd(), &mut [0]) {
+            Err(error) if matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted) => {}
+            answer => break answer?,
         }
     };
-    match got {
-        ..0 => return Err(io::Error::last_os_error()),
-        0 => return Err(io::Error::new(io::ErrorKind::PermissionDenied, "the process that offers it turned us away")),
-        _ => {}
-    }
-    // SAFETY: the kernel has filled `control` and says how far; a descriptor in it is new and ours.
-    unsafe {
-        let header = libc::CMSG_FIRSTHDR(&message);
-        let is_descriptor = !header.is_null()
-            && (*header).cmsg_type == libc::SCM_RIGHTS
-            && (*header).cmsg_len >= libc::CMSG_LEN(DESCRIPTOR_BYTES) as _;
-        if !is_descriptor {
-            return Err(io::Error::other("the answer holds no descriptor (are there too few? see ulimit -n)"));
+    match descriptor {
+        _ if bytes == 0 => {
+            Err(io::Error::new(io::ErrorKind::PermissionDenied, "the process that offers it turned us away"))
         }
-        Ok(OwnedFd::from_raw_fd(libc::CMSG_DATA(header).cast::<RawFd>().read_unaligned()))
+        None => Err(io::Error::other("the answer holds no descriptor (are there too few? see ulimit -n)")),
+        Some(descriptor) => Ok(descriptor.into()),
     }
 }
 

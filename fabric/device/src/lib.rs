@@ -32,7 +32,7 @@ mod contract;
 pub mod copying;
 #[cfg(not(loom))]
 pub mod handover;
-pub mod kernel;
+pub use weft_kernel as kernel;
 pub mod loopback;
 pub mod past_caches;
 #[cfg(not(loom))]

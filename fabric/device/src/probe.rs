@@ -1,7 +1,7 @@
 //! What can be used on this machine, found out by trying, and why.
 
 use crate::shm::Memory;
-use crate::{sys, xdp};
+use crate::{kernel, sys, xdp};
 use std::fs::read_to_string;
 use std::io;
 use std::net::{Ipv4Addr, TcpListener, TcpStream, UdpSocket};
@@ -82,7 +82,7 @@ fn shm() -> Report {
 }
 
 fn barrier() -> String {
-    match sys::membarrier_register() {
+    match kernel::register_for_barriers() {
         Ok(()) => "the price of sleeping falls on the sleeper (membarrier)".into(),
         Err(error) => format!("every send pays a fence, because the kernel refuses membarrier: {error}"),
     }

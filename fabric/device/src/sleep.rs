@@ -69,12 +69,12 @@ mod tests {
             let changing = words.clone();
             let waker = std::thread::spawn(move || {
                 changing[changed].store(1, Ordering::SeqCst);
-                sys::futex_wake(&changing[changed]);
+                crate::kernel::futex_wake(&changing[changed], i32::MAX);
             });
             while words[changed].load(Ordering::SeqCst) == 0 {
                 let all: Vec<_> = words.iter().map(|word| (word, 0)).collect();
                 if !on_words(&all, None) {
-                    sys::futex_wait(&words[changed], 0, None);
+                    crate::kernel::futex_wait(&words[changed], 0, None);
                 }
             }
             waker.join().expect("no panic");

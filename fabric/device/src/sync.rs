@@ -160,7 +160,7 @@ pub fn owner_barrier(label: Label, fences: bool) {
     if fences {
         fence(Ordering::SeqCst);
     } else {
-        crate::sys::membarrier();
+        crate::kernel::barrier();
     }
     #[cfg(loom)]
     let _ = fences;

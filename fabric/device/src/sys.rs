@@ -1,22 +1,13 @@
 //! The system calls of waiting and copying, each in its thinnest safe form.
 
-#[cfg(not(loom))]
-use crate::kernel;
-pub use crate::kernel::Identity;
-use crate::sync::AtomicU32;
+use crate::kernel::{self, Descriptor, system_call};
 use std::io;
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
 use std::os::unix::fs::MetadataExt;
 use std::os::unix::net::UnixStream;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-/// Nanoseconds of the monotonic clock: the one clock of the fabric.
-pub fn now_ns() -> u64 {
-    let mut t = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-    // SAFETY: `t` is a valid place for the answer; this clock always exists.
-    unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &mut t) };
-    t.tv_sec as u64 * 1_000_000_000 + t.tv_nsec as u64
-}
+pub use crate::kernel::{Identity, now as now_ns, yield_core};
 
 /// A clock that is cheaper to read, for short spans that need not be exact: it has one to four ticks in a nanosecond, or
 /// on machines with a slow one fewer.
@@ -29,28 +20,10 @@ pub fn ticks() -> u64 {
     now_ns()
 }
 
-/// The cores that the calling thread may use.
-pub fn affinity() -> Vec<u32> {
-    // SAFETY: a zeroed set is an empty set; the kernel fills it.
-    unsafe {
-        let mut set: libc::cpu_set_t = std::mem::zeroed();
-        if libc::sched_getaffinity(0, size_of_val(&set), &mut set) != 0 {
-            return Vec::new();
-        }
-        (0..libc::CPU_SETSIZE as u32).filter(|c| libc::CPU_ISSET(*c as usize, &set)).collect()
-    }
-}
-
 /// Cores of the machine.
 pub fn online_cores() -> u32 {
     // SAFETY: asks a number.
     (unsafe { libc::sysconf(libc::_SC_NPROCESSORS_ONLN) }).max(1) as u32
-}
-
-/// Hands the core to another runnable process, if there is one.
-pub fn yield_core() {
-    // SAFETY: no arguments, no effect on memory.
-    unsafe { libc::sched_yield() };
 }
 
 /// How often the kernel has given this thread's core to another one while it could have gone on, [`yield_core`] included.
@@ -63,57 +36,11 @@ pub fn involuntary_switches() -> u64 {
     }
 }
 
-/// Sleeps while `word` holds `expected`, at most for `limit`. Wakes spuriously at times.
-#[cfg(not(loom))]
-pub fn futex_wait(word: &AtomicU32, expected: u32, limit: Option<Duration>) {
-    let t = limit.map(|d| libc::timespec { tv_sec: d.as_secs() as i64, tv_nsec: d.subsec_nanos() as i64 });
-    let at = t.as_ref().map_or(std::ptr::null(), |t| t as *const libc::timespec);
-    // SAFETY: the word lives across the call, the time stands on our stack; the kernel only reads both.
-    unsafe { libc::syscall(libc::SYS_futex, word.as_ptr(), libc::FUTEX_WAIT, expected, at) };
-}
-
-/// Wakes those who sleep on `word`.
-#[cfg(not(loom))]
-pub fn futex_wake(word: &AtomicU32) {
-    // SAFETY: the kernel uses the address only as a key.
-    unsafe { libc::syscall(libc::SYS_futex, word.as_ptr(), libc::FUTEX_WAKE, i32::MAX) };
-}
-
-#[cfg(not(loom))]
-const MEMBARRIER_GLOBAL_EXPEDITED: i32 = 1 << 1;
-const MEMBARRIER_REGISTER_GLOBAL_EXPEDITED: i32 = 1 << 2;
-
-fn membarrier_command(command: i32) -> io::Result<()> {
-    // SAFETY: membarrier touches no memory of ours.
-    match unsafe { libc::syscall(libc::SYS_membarrier, command, 0, 0) } {
-        0 => Ok(()),
-        _ => Err(io::Error::last_os_error()),
-    }
-}
-
-/// Registers this process as one whose running threads [`membarrier`] of others must order.
-pub fn membarrier_register() -> io::Result<()> {
-    membarrier_command(MEMBARRIER_REGISTER_GLOBAL_EXPEDITED)
-}
-
-/// A full barrier on every running thread of every registered process.
-#[cfg(not(loom))]
-pub fn membarrier() {
-    // Registered at start, so this cannot fail; where registering failed, senders fence and this is not relied upon.
-    let _ = membarrier_command(MEMBARRIER_GLOBAL_EXPEDITED);
-}
-
-/// Arguments of a variadic call have the width that they are written with, and the kernel reads whole words: the upper
-/// half of a narrow one would be whatever stood on the stack.
-const ONE: libc::c_ulong = 1;
-const NO_FLAGS: libc::c_ulong = 0;
-
 fn attach(call: libc::c_long, pid: i32, local: *const u8, remote: u64, length: usize) -> io::Result<usize> {
     let here = libc::iovec { iov_base: local as *mut libc::c_void, iov_len: length };
     let there = libc::iovec { iov_base: remote as *mut libc::c_void, iov_len: length };
     // SAFETY: the kernel checks both ranges and answers EFAULT where they are not mapped.
-    let n = unsafe { libc::syscall(call, pid as libc::c_long, &here, ONE, &there, ONE, NO_FLAGS) };
-    if n < 0 { Err(io::Error::last_os_error()) } else { Ok(n as usize) }
+    unsafe { system_call!(call, pid, &raw const here, 1, &raw const there, 1, 0) }
 }
 
 fn attach_all(call: libc::c_long, pid: i32, local: *const u8, remote: u64, length: usize) -> io::Result<()> {
@@ -196,10 +123,9 @@ fn attach_pieces(
     there: &[libc::iovec],
 ) -> io::Result<()> {
     let here = libc::iovec { iov_base: local as *mut libc::c_void, iov_len: bytes };
-    let pieces = there.len() as libc::c_ulong;
     // SAFETY: the kernel checks all ranges and answers EFAULT where they are not mapped.
-    let done = unsafe { libc::syscall(call, pid as libc::c_long, &here, ONE, there.as_ptr(), pieces, NO_FLAGS) };
-    if usize::try_from(done) == Ok(bytes) {
+    let done = unsafe { system_call!(call, pid, &raw const here, 1, there.as_ptr(), there.len(), 0) };
+    if done.is_ok_and(|done| done == bytes) {
         return Ok(());
     }
     // What one call could not do in whole is done piece by piece, or says why not.
@@ -235,17 +161,7 @@ pub fn pid_namespace() -> Option<u32> {
 
 /// Whether no process of this id runs any more. One that has ended and was not collected by its parent is none.
 pub fn process_has_ended(pid: i32) -> bool {
-    if pid <= 0 {
-        return false;
-    }
-    // SAFETY: no signal is sent.
-    if unsafe { libc::kill(pid, 0) } != 0 {
-        return io::Error::last_os_error().raw_os_error() == Some(libc::ESRCH);
-    }
-    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
-    // The name stands in parentheses and may hold anything; the state follows it.
-    let state = stat.rfind(')').and_then(|end| stat[end + 1..].split_ascii_whitespace().next());
-    matches!(state, Some("Z" | "X"))
+    pid > 0 && !kernel::is_alive(pid as u32)
 }
 
 /// What an inherited descriptor must lead to.
@@ -264,12 +180,8 @@ const TAP: libc::dev_t = libc::makedev(10, 200);
 /// From now on nothing that is asked of the descriptor waits.
 pub fn set_nonblocking(descriptor: &impl AsFd) -> io::Result<()> {
     let number = descriptor.as_fd().as_raw_fd();
-    // SAFETY: flags of a descriptor that lives across the calls.
-    let set = unsafe {
-        let flags = libc::fcntl(number, libc::F_GETFL);
-        libc::fcntl(number, libc::F_SETFL, flags | libc::O_NONBLOCK)
-    };
-    if set < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
+    let flags = kernel::control(number, libc::F_GETFL, 0)?;
+    kernel::control(number, libc::F_SETFL, flags | libc::O_NONBLOCK).map(drop)
 }
 
 /// Whether nothing that is asked of the descriptor waits.
@@ -277,9 +189,8 @@ pub fn set_nonblocking(descriptor: &impl AsFd) -> io::Result<()> {
 /// # Errors
 /// It is not open.
 pub fn is_nonblocking(descriptor: &impl AsFd) -> io::Result<bool> {
-    // SAFETY: asks for the flags of a descriptor that lives across the call.
-    let flags = unsafe { libc::fcntl(descriptor.as_fd().as_raw_fd(), libc::F_GETFL) };
-    if flags < 0 { Err(io::Error::last_os_error()) } else { Ok(flags & libc::O_NONBLOCK != 0) }
+    let flags = kernel::control(descriptor.as_fd().as_raw_fd(), libc::F_GETFL, 0)?;
+    Ok(flags & libc::O_NONBLOCK != 0)
 }
 
 /// Lets as many wait at a listener as the kernel allows. The standard library asks for 128, and who comes beyond that
@@ -301,30 +212,19 @@ pub fn lengthen_queue(listener: &impl AsFd) -> io::Result<()> {
 /// # Errors
 /// `NotFound` when it is not open, `InvalidInput` when it is of another kind.
 pub fn adopt(number: RawFd, kind: Inherited) -> io::Result<OwnedFd> {
-    // SAFETY: plain data; the calls only ask about the number. What they find is of the kind that the launcher passes
-    // on for us alone, so that nobody else in this process owns it.
-    unsafe {
-        let mut stat: libc::stat = std::mem::zeroed();
-        if libc::fstat(number, &mut stat) != 0 {
-            return Err(io::Error::new(io::ErrorKind::NotFound, "it is not open"));
-        }
-        let (is_socket, is_device) =
-            [libc::S_IFSOCK, libc::S_IFCHR].map(|kind| stat.st_mode & libc::S_IFMT == kind).into();
-        let (fits, name) = match kind {
-            Inherited::Socket => (is_socket, "it is not a socket"),
-            Inherited::Sender => {
-                (is_socket || is_device && stat.st_rdev == TAP, "it is neither a socket nor a tap device")
-            }
-            Inherited::Memory => (libc::fcntl(number, libc::F_GET_SEALS) >= 0, "it is not sealed memory"),
-        };
-        if !fits {
-            return Err(io::Error::new(io::ErrorKind::InvalidInput, name));
-        }
-        if libc::fcntl(number, libc::F_SETFD, libc::FD_CLOEXEC) < 0 {
-            return Err(io::Error::last_os_error());
-        }
-        Ok(OwnedFd::from_raw_fd(number))
+    let stat = kernel::stat(number).ok_or_else(|| io::Error::new(io::ErrorKind::NotFound, "it is not open"))?;
+    let [is_socket, is_device] = [libc::S_IFSOCK, libc::S_IFCHR].map(|kind| stat.st_mode & libc::S_IFMT == kind);
+    let (fits, name) = match kind {
+        Inherited::Socket => (is_socket, "it is not a socket"),
+        Inherited::Sender => (is_socket || is_device && stat.st_rdev == TAP, "it is neither a socket nor a tap device"),
+        Inherited::Memory => (kernel::control(number, libc::F_GET_SEALS, 0).is_ok(), "it is not sealed memory"),
+    };
+    if !fits {
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, name));
     }
+    kernel::control(number, libc::F_SETFD, libc::FD_CLOEXEC)?;
+    // What is found is of the kind that the launcher passes on for us alone: nobody else in this process owns it.
+    Ok(Descriptor::own(number).into())
 }
 
 /// Writes all of `bytes`. A peer that is gone is an error and no signal.
@@ -351,18 +251,15 @@ pub fn wait_readable(descriptor: &impl AsFd, limit: Duration) -> io::Result<bool
     wait_for(descriptor.as_fd().as_raw_fd(), libc::POLLIN, Some(limit))
 }
 
+/// Waits for what `poll` calls `events`, whatever signals come; false when `limit` has passed.
 fn wait_for(descriptor: RawFd, events: i16, limit: Option<Duration>) -> io::Result<bool> {
-    let mut poll = libc::pollfd { fd: descriptor, events, revents: 0 };
-    let limit_ms = limit.map_or(-1, |l| i32::try_from(l.as_millis()).unwrap_or(i32::MAX));
+    let end = limit.and_then(|limit| Instant::now().checked_add(limit));
     loop {
-        // SAFETY: one valid entry.
-        match unsafe { libc::poll(&mut poll, 1, limit_ms) } {
-            0 => return Ok(false),
-            1.. => return Ok(true),
-            _ => match io::Error::last_os_error() {
-                error if error.kind() == io::ErrorKind::Interrupted => {}
-                error => return Err(error),
-            },
+        let left = end.map(|end| end.saturating_duration_since(Instant::now()));
+        match kernel::await_events(descriptor, events, left)? {
+            0 if left.is_some_and(|left| left.is_zero()) => return Ok(false),
+            0 => {}
+            _ => return Ok(true),
         }
     }
 }
@@ -370,8 +267,8 @@ fn wait_for(descriptor: RawFd, events: i16, limit: Option<Duration>) -> io::Resu
 /// Waits until the reader of the pipe behind descriptor `number` has taken all that was written, at most for `limit`.
 /// Anything but a pipe is not waited for.
 pub fn wait_drained(number: RawFd, limit: Duration) {
-    let end = std::time::Instant::now() + limit;
-    while in_pipe(number) > 0 && std::time::Instant::now() < end {
+    let end = Instant::now() + limit;
+    while in_pipe(number) > 0 && Instant::now() < end {
         std::thread::sleep(Duration::from_micros(200));
     }
 }
@@ -379,16 +276,13 @@ pub fn wait_drained(number: RawFd, limit: Duration) {
 /// Bytes in the pipe behind a descriptor, 0 for anything else.
 fn in_pipe(number: RawFd) -> i32 {
     let mut bytes = 0;
-    // SAFETY: plain data and valid places for the answers; a bad number is an error.
-    unsafe {
-        let mut stat: libc::stat = std::mem::zeroed();
-        let is_pipe = libc::fstat(number, &mut stat) == 0 && stat.st_mode & libc::S_IFMT == libc::S_IFIFO;
-        if is_pipe && libc::ioctl(number, libc::FIONREAD, &raw mut bytes) == 0 { bytes } else { 0 }
-    }
+    let is_pipe = kernel::stat(number).is_some_and(|stat| stat.st_mode & libc::S_IFMT == libc::S_IFIFO);
+    // SAFETY: a valid place for the answer.
+    let asked = unsafe { system_call!(libc::SYS_ioctl, number, libc::FIONREAD, &raw mut bytes) };
+    if is_pipe && asked.is_ok() { bytes } else { 0 }
 }
 
 /// What a descriptor leads to; `None` if it is not open.
-#[cfg(not(loom))]
 pub fn identity(descriptor: BorrowedFd<'_>) -> Option<Identity> {
     kernel::identity(descriptor.as_raw_fd())
 }

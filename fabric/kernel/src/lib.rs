@@ -15,10 +15,31 @@ mod call;
 mod descriptors;
 mod epoll;
 mod event_loop;
+mod memory;
+mod processes;
+mod quota;
+mod sockets;
+#[cfg(test)]
+mod tests;
 mod timers;
+mod waiting;
 
 pub use call::{call, checked};
-pub use descriptors::{Descriptor, await_events, close};
+pub use descriptors::{
+    Descriptor, Identity, await_events, close, close_all_but, control, identity, is_hung_up, limits, out_of_the_way,
+    set_limits, set_lock, stat,
+};
 pub use epoll::Set;
 pub use event_loop::EventLoop;
+pub use memory::{
+    forget, is_sealed, map_over, map_private, map_shared, may_have_file_of, memory_with, sealable_memory, sealed_bytes,
+    sealed_memory, unmap, without_dump,
+};
+pub use processes::{affinity, exists, is_alive, is_running, process, random, set_affinity, thread, true_random, user};
+pub use quota::quota;
+pub use sockets::{
+    Abstract, admit_only, bind, connect, cookie, discard, option, peer, receive, receive_packet, send_packet, send_to,
+    set_option, socket,
+};
 pub use timers::Timers;
+pub use waiting::{barrier, futex_wait, futex_wake, now, register_for_barriers, timespec_of, yield_core};

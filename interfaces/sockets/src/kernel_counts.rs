@@ -73,7 +73,7 @@ pub fn may_be_accelerated(fd: c_int) -> Result<u64, Reason> {
 
 /// Whether `fd` is an established TCP connection.
 pub fn is_connection(fd: c_int) -> bool {
-    raw::option(fd, SOL_SOCKET, libc::SO_PROTOCOL, 0 as c_int) == Ok(IPPROTO_TCP)
+    raw::option(fd, SOL_SOCKET, libc::SO_PROTOCOL, 0 as c_int).is_ok_and(|protocol| protocol == IPPROTO_TCP)
         && TcpInfo::of(fd).is_some_and(|info| info.established())
 }
 

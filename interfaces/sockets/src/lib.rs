@@ -116,7 +116,7 @@ extern "C" fn load() {
     abi::heirs::start();
     TOGETHER.store(tally::join(), Ordering::Relaxed);
     // Later, with threads, this takes milliseconds, and would be done in the middle of a call.
-    raw::take_part_in_barriers();
+    let _ = weft_kernel::register_for_barriers();
     life::note_process();
     ON.store(true, Ordering::Relaxed);
     NOTES.store(true, Ordering::Relaxed);

@@ -131,11 +131,11 @@ fn cut_off(held: &Held, fd: c_int) {
 
 /// This process is one that we know.
 pub fn note_process() {
-    PROCESS.store(raw::process_id(), Ordering::Relaxed);
+    PROCESS.store(raw::process() as i32, Ordering::Relaxed);
 }
 
 pub fn is_known_process() -> bool {
-    process() == raw::process_id()
+    process() == raw::process() as i32
 }
 
 /// Its number.

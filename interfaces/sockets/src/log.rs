@@ -33,7 +33,7 @@ pub fn line(text: Arguments<'_>) {
 
 fn line_into(file: c_int, text: Arguments<'_>) {
     let mut line = Line { bytes: [0; 512], used: 0 };
-    let _ = write!(line, "weft: {}: {text}", raw::process_id());
+    let _ = write!(line, "weft: {}: {text}", raw::process());
     line.bytes[line.used] = b'\n';
     raw::write(file, &line.bytes[..=line.used]);
 }

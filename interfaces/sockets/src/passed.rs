@@ -113,7 +113,7 @@ fn held_here(fd: c_int) -> Option<c_int> {
     let is_it = |(ours, entry): &(c_int, Entry)| {
         *ours != fd
             && matches!(entry, Entry::Connection(index) if conn::at(*index).has_flag(PASSED))
-            && raw::cookie(*ours) == Ok(cookie)
+            && raw::cookie(*ours).is_ok_and(|its| its == cookie)
     };
     table::entries(0, c_int::MAX).find(is_it).map(|(ours, _)| ours)
 }

@@ -3,51 +3,12 @@
 use std::ffi::{CStr, c_int};
 
 use libc::{c_long, iovec, pollfd, timespec};
+pub use weft_kernel::{
+    call, close, cookie, now as now_ns, option, out_of_the_way, process, set_option, unmap, user, yield_core,
+};
 
 /// The error of a system call: a number of `errno.h`.
 pub type Errno = c_int;
-
-/// Any system call. What the kernel answers: negative values from -4095 are errors.
-///
-/// # Safety
-/// As the call named by `number` demands of its arguments.
-#[cfg(target_arch = "x86_64")]
-#[inline]
-pub unsafe fn call(number: c_long, a: [usize; 6]) -> isize {
-    let answer: isize;
-    // SAFETY: the kernel's convention: it clobbers rcx and r11 and nothing else; memory is the caller's promise.
-    unsafe {
-        std::arch::asm!(
-            "syscall",
-            inlateout("rax") number as isize => answer,
-            in("rdi") a[0], in("rsi") a[1], in("rdx") a[2], in("r10") a[3], in("r8") a[4], in("r9") a[5],
-            lateout("rcx") _, lateout("r11") _,
-            options(nostack)
-        );
-    }
-    answer
-}
-
-/// Any system call. What the kernel answers: negative values from -4095 are errors.
-///
-/// # Safety
-/// As the call named by `number` demands of its arguments.
-#[cfg(target_arch = "aarch64")]
-#[inline]
-pub unsafe fn call(number: c_long, a: [usize; 6]) -> isize {
-    let answer: isize;
-    // SAFETY: the kernel's convention: it changes x0 and nothing else; memory is the caller's promise.
-    unsafe {
-        std::arch::asm!(
-            "svc 0",
-            in("x8") number as isize,
-            inlateout("x0") a[0] as isize => answer,
-            in("x1") a[1], in("x2") a[2], in("x3") a[3], in("x4") a[4], in("x5") a[5],
-            options(nostack)
-        );
-    }
-    answer
-}
 
 fn checked(answer: isize) -> Result<usize, Errno> {
     if (-4095..0).contains(&answer) { Err(-answer as Errno) } else { Ok(answer as usize) }
@@ -141,27 +102,6 @@ pub fn milliseconds_of(left_ns: Option<u64>) -> c_int {
     left_ns.map_or(-1, |ns| ns.div_ceil(1_000_000).min(c_int::MAX as u64) as c_int)
 }
 
-/// One plain value of an option of a socket.
-pub fn option<T: Copy>(fd: c_int, level: c_int, name: c_int, mut value: T) -> Result<T, Errno> {
-    let mut length = size_of::<T>() as libc::socklen_t;
-    // SAFETY: the kernel writes at most `length` bytes into `value`; callers use types of plain numbers.
-    unsafe { kernel!(libc::SYS_getsockopt, fd, level, name, &raw mut value, &raw mut length) }?;
-    Ok(value)
-}
-
-/// Sets an option that is a number.
-pub fn set_option(fd: c_int, level: c_int, name: c_int, value: c_int) -> Result<usize, Errno> {
-    // SAFETY: the value lives across the call.
-    unsafe { kernel!(libc::SYS_setsockopt, fd, level, name, &raw const value, size_of::<c_int>()) }
-}
-
-/// Lets other processes' memory barriers reach this one.
-pub fn take_part_in_barriers() {
-    const REGISTER_GLOBAL_EXPEDITED: usize = 1 << 2;
-    // SAFETY: numbers only.
-    let _ = unsafe { kernel!(libc::SYS_membarrier, REGISTER_GLOBAL_EXPEDITED, 0, 0) };
-}
-
 /// One of `getsockname` and `getpeername`, by number.
 pub fn name(call_number: c_long, fd: c_int) -> Result<libc::sockaddr_storage, Errno> {
     // SAFETY: zeros are a valid address of no family; the kernel writes at most `length` bytes.
@@ -194,13 +134,8 @@ pub fn shutdown(fd: c_int, how: c_int) -> Result<usize, Errno> {
 
 /// Memory of zeros that is not there before it is touched; `shared` is shared with children. Null when there is none.
 pub fn map(bytes: usize, shared: bool) -> *mut u8 {
-    let kind = if shared { libc::MAP_SHARED } else { libc::MAP_PRIVATE };
-    let flags = kind | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE;
-    // SAFETY: asks for new memory only.
-    let answer = unsafe {
-        call(libc::SYS_mmap, [0, bytes, (libc::PROT_READ | libc::PROT_WRITE) as usize, flags as usize, usize::MAX, 0])
-    };
-    checked(answer).map_or(std::ptr::null_mut(), |at| at as *mut u8)
+    let made = if shared { weft_kernel::map_shared(None, bytes) } else { weft_kernel::map_private(bytes) };
+    made.unwrap_or(std::ptr::null_mut())
 }
 
 /// Makes closing this descriptor reset its connection. Answers what closing it did before.
@@ -212,9 +147,7 @@ pub fn reset_when_closed(fd: c_int) -> Option<libc::linger> {
 }
 
 pub fn set_linger(fd: c_int, linger: libc::linger) {
-    let size = size_of::<libc::linger>();
-    // SAFETY: the option lives across the call.
-    let _ = unsafe { kernel!(libc::SYS_setsockopt, fd, libc::SOL_SOCKET, libc::SO_LINGER, &raw const linger, size) };
+    let _ = set_option(fd, libc::SOL_SOCKET, libc::SO_LINGER, linger);
 }
 
 /// Undoes a connection: its other side is reset, and every later call says that there is none.
@@ -288,15 +221,6 @@ pub fn copy_onto(fd: c_int, to: c_int, flags: c_int) -> Result<usize, Errno> {
     unsafe { kernel!(libc::SYS_dup3, fd, to, flags) }
 }
 
-/// Gives memory of [`map`] back.
-///
-/// # Safety
-/// Nobody uses it any more.
-pub unsafe fn unmap(at: *mut u8, bytes: usize) {
-    // SAFETY: the caller's promise.
-    let _ = unsafe { kernel!(libc::SYS_munmap, at, bytes) };
-}
-
 /// Sets the signal mask of this thread; answers the one before.
 pub fn signal_mask(mask: u64) -> u64 {
     let mut before = 0u64;
@@ -308,22 +232,13 @@ pub fn signal_mask(mask: u64) -> u64 {
 /// Sends a signal to the calling thread.
 pub fn raise(signal: c_int) {
     // SAFETY: numbers only.
-    unsafe {
-        let process = call(libc::SYS_getpid, [0; 6]);
-        let thread = call(libc::SYS_gettid, [0; 6]);
-        let _ = kernel!(libc::SYS_tgkill, process, thread, signal);
-    }
+    let _ = unsafe { kernel!(libc::SYS_tgkill, process(), weft_kernel::thread(), signal) };
 }
 
 /// Sends a signal to a process.
 pub fn kill(process: c_int, signal: c_int) {
     // SAFETY: numbers only.
     let _ = unsafe { kernel!(libc::SYS_kill, process, signal) };
-}
-
-pub fn yield_core() {
-    // SAFETY: no arguments.
-    unsafe { call(libc::SYS_sched_yield, [0; 6]) };
 }
 
 pub fn write(fd: c_int, bytes: &[u8]) {
@@ -341,11 +256,6 @@ pub fn write_some(fd: c_int, bytes: &[u8]) -> Result<usize, Errno> {
 pub fn read_some(fd: c_int, into: &mut [u8]) -> Result<usize, Errno> {
     // SAFETY: the slice lives across the call.
     unsafe { kernel!(libc::SYS_read, fd, into.as_mut_ptr(), into.len()) }
-}
-
-pub fn process_id() -> c_int {
-    // SAFETY: no arguments.
-    unsafe { call(libc::SYS_getpid, [0; 6]) as c_int }
 }
 
 pub fn read_at(fd: c_int, into: &mut [u8], offset: i64) -> Result<usize, Errno> {
@@ -376,14 +286,6 @@ pub fn signal_action(signal: c_int) -> Option<(usize, u64)> {
     // SAFETY: the kernel writes its structure of 32 bytes.
     unsafe { kernel!(libc::SYS_rt_sigaction, signal, 0, action.as_mut_ptr(), 8) }.ok()?;
     Some((action[0] as usize, action[1]))
-}
-
-/// Nanoseconds of the monotonic clock.
-pub fn now_ns() -> u64 {
-    let mut time = timespec { tv_sec: 0, tv_nsec: 0 };
-    // SAFETY: `time` is a valid place; the C library answers this without a system call, and it is not hooked.
-    unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &mut time) };
-    time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
 }
 
 /// A cheap clock of unknown unit, a few billions to tens of millions a second.
@@ -447,13 +349,7 @@ pub fn signal_descriptor() -> Option<c_int> {
     let flags = libc::SFD_CLOEXEC | libc::SFD_NONBLOCK;
     // SAFETY: the mask lives across the call.
     let made = unsafe { kernel!(libc::SYS_signalfd4, -1i32, &raw const all, 8, flags) };
-    made.ok().map(|fd| move_high(fd as c_int))
-}
-
-/// Closes a descriptor of our own.
-pub fn close(fd: c_int) {
-    // SAFETY: a number of our own.
-    let _ = unsafe { kernel!(libc::SYS_close, fd) };
+    made.ok().map(|fd| out_of_the_way(fd as c_int))
 }
 
 /// What a symbolic link of /proc that names a namespace says; zeros behind it.
@@ -462,29 +358,6 @@ pub fn read_link(path: &CStr) -> Result<[u8; 64], Errno> {
     // SAFETY: a C string, and a place of the length said.
     unsafe { kernel!(libc::SYS_readlinkat, libc::AT_FDCWD, path.as_ptr(), name.as_mut_ptr(), name.len()) }?;
     Ok(name)
-}
-
-/// The effective user.
-pub fn user() -> u32 {
-    // SAFETY: asks a number.
-    unsafe { kernel!(libc::SYS_geteuid) }.map_or(0, |user| user as u32)
-}
-
-/// Moves a descriptor of our own to where programs do not look.
-pub fn move_high(fd: c_int) -> c_int {
-    match fcntl(fd, libc::F_DUPFD_CLOEXEC, 900) {
-        Ok(high) => {
-            close(fd);
-            high as c_int
-        }
-        Err(_) => fd,
-    }
-}
-
-/// What no other socket of this host has.
-pub fn cookie(fd: c_int) -> Result<u64, Errno> {
-    const SO_COOKIE: c_int = 57;
-    option(fd, libc::SOL_SOCKET, SO_COOKIE, 0u64)
 }
 
 /// Ends the process.

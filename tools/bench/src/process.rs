@@ -83,33 +83,14 @@ pub fn check_interrupt() -> anyhow::Result<()> {
 
 /// The processors this process may run on.
 pub fn allowed_cpus() -> Vec<usize> {
-    // SAFETY: an all-zero cpu_set_t is a valid empty set, and the call writes at most the size given.
-    let set = unsafe {
-        let mut set: libc::cpu_set_t = std::mem::zeroed();
-        libc::sched_getaffinity(0, size_of::<libc::cpu_set_t>(), &mut set);
-        set
-    };
-    // SAFETY: the index stays below CPU_SETSIZE.
-    (0..libc::CPU_SETSIZE as usize).filter(|&cpu| unsafe { libc::CPU_ISSET(cpu, &set) }).collect()
+    weft_kernel::affinity().unwrap_or_default()
 }
 
 /// Makes `command` run on `cpus` only, and everything it starts.
 pub fn confine(command: &mut Command, cpus: &[usize]) {
-    // SAFETY: an all-zero cpu_set_t is a valid empty set; indices come from `allowed_cpus`, below CPU_SETSIZE.
-    let set = unsafe {
-        let mut set: libc::cpu_set_t = std::mem::zeroed();
-        cpus.iter().for_each(|&cpu| libc::CPU_SET(cpu, &mut set));
-        set
-    };
-    let bind = move || {
-        // SAFETY: `set` is a valid set of the size given.
-        match unsafe { libc::sched_setaffinity(0, size_of::<libc::cpu_set_t>(), &set) } {
-            0 => Ok(()),
-            _ => Err(std::io::Error::last_os_error()),
-        }
-    };
+    let cpus = cpus.to_vec();
     // SAFETY: between fork and exec only one system call is made and nothing is allocated.
-    unsafe { command.pre_exec(bind) };
+    unsafe { command.pre_exec(move || weft_kernel::set_affinity(&cpus)) };
 }
 
 /// Runs `command` to its end. A job that outlasts `limit`, or that the user interrupts, is ended with all its

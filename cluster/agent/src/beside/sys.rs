@@ -1,52 +1,23 @@
 //! The system calls of a command that stays beside its program.
 
 use crate::sys::{self, Apart, SignalSet, check};
-use std::ffi::CStr;
 use std::io;
-use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
+use std::os::fd::{AsRawFd, RawFd};
 use std::os::unix::process::CommandExt as _;
+use weft_kernel::system_call;
 
 /// What has become of this child since it was last asked for, if anything: its raw wait status, also where it has stopped.
 pub fn change_of(pid: i32) -> io::Result<Option<i32>> {
-    let mut status = 0;
-    // SAFETY: `status` takes the answer.
-    let changed = check(unsafe { libc::waitpid(pid, &mut status, libc::WNOHANG | libc::WUNTRACED) })?;
-    Ok((changed != 0).then_some(status))
+    Ok(sys::wait(pid, libc::WNOHANG | libc::WUNTRACED)?.map(|(_, status)| status))
 }
 
 /// Ends this process by `signal`, without an image of its memory: it is not ours that matters.
 pub fn end_by_signal(signal: i32) -> ! {
-    let none = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
-    // SAFETY: a valid limit.
-    unsafe { libc::setrlimit(libc::RLIMIT_CORE, &none) };
+    let _ = weft_kernel::set_limits(libc::RLIMIT_CORE, 0, 0);
     sys::reset_signal(signal);
     let _ = SignalSet::of(&[]).block_only();
     let _ = sys::kill(std::process::id() as i32, signal);
     sys::exit_now(128 + signal)
-}
-
-/// Memory with these bytes whose length nobody can change.
-pub fn memory_to_write(name: &CStr, bytes: &[u8]) -> io::Result<OwnedFd> {
-    use std::io::Write as _;
-    // SAFETY: `name` ends with a zero byte.
-    let fd = check(unsafe { libc::memfd_create(name.as_ptr(), libc::MFD_CLOEXEC | libc::MFD_ALLOW_SEALING) })?;
-    // SAFETY: a new descriptor that nobody else owns.
-    let mut file = std::fs::File::from(unsafe { OwnedFd::from_raw_fd(fd) });
-    file.write_all(bytes)?;
-    let seals = libc::F_SEAL_SEAL | libc::F_SEAL_SHRINK | libc::F_SEAL_GROW;
-    // SAFETY: no memory is passed.
-    check(unsafe { libc::fcntl(file.as_raw_fd(), libc::F_ADD_SEALS, seals) })?;
-    Ok(file.into())
-}
-
-/// The same description at a number where programs do not look: those that need it get it under the same one.
-pub fn out_of_the_way(fd: OwnedFd) -> io::Result<OwnedFd> {
-    let (soft, _) = sys::descriptor_limits()?;
-    let lowest = soft.saturating_sub(64).min(900) as i32;
-    // SAFETY: no memory is passed.
-    let moved = check(unsafe { libc::fcntl(fd.as_raw_fd(), libc::F_DUPFD_CLOEXEC, lowest) })?;
-    // SAFETY: a new descriptor that nobody else owns.
-    Ok(unsafe { OwnedFd::from_raw_fd(moved) })
 }
 
 /// Closes all descriptors but the standard error output and those to `keep`; the other standard streams lead nowhere then.
@@ -56,16 +27,7 @@ pub fn let_go_of_others(keep: &[RawFd]) -> io::Result<()> {
     sys::replace(libc::STDIN_FILENO, &nowhere)?;
     sys::replace(libc::STDOUT_FILENO, &nowhere)?;
     drop(nowhere);
-    let mut keep = keep.to_vec();
-    keep.sort_unstable();
-    let mut from = libc::STDERR_FILENO + 1;
-    for kept in keep.into_iter().chain([RawFd::MAX]) {
-        if kept > from {
-            // SAFETY: no memory is passed; the caller says that nobody uses them.
-            unsafe { libc::syscall(libc::SYS_close_range, from, kept - 1, 0) };
-        }
-        from = kept.saturating_add(1);
-    }
+    weft_kernel::close_all_but(libc::STDERR_FILENO + 1, keep);
     Ok(())
 }
 
@@ -101,7 +63,7 @@ impl Witness {
                 // SAFETY: numbers only; this process uses no descriptor, and ends here.
                 unsafe {
                     libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL);
-                    libc::syscall(libc::SYS_close_range, 0, u32::MAX, 0);
+                    let _ = system_call!(libc::SYS_close_range, 0, u32::MAX, 0);
                     while libc::getppid() == us {
                         libc::pause();
                     }

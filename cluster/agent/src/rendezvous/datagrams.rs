@@ -82,7 +82,7 @@ mod tests {
         let other = UdpSocket::bind("127.0.0.1:0").expect("a socket");
         for option in [libc::SO_REUSEADDR, libc::SO_REUSEPORT] {
             let socket = UdpSocket::bind("127.0.0.1:0").expect("a socket");
-            sys::set_for_test(&socket, option);
+            weft_kernel::set_option(socket.as_raw_fd(), libc::SOL_SOCKET, option, 1i32).expect("set");
             assert!(look_at(&shown(&socket), &peer(&other)).is_none());
         }
     }

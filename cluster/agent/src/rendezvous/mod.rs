@@ -53,8 +53,8 @@ pub fn ensure_for(idle: Duration) -> io::Result<()> {
         Err(error) if error.kind() == io::ErrorKind::AddrInUse => return await_other(),
         Err(error) => return Err(error),
     };
-    let mut keep: Vec<_> = sockets.iter().map(sys::Listener::descriptor).collect();
-    sys::detached(&mut keep, move || drop(server::run(sockets, None, idle)))
+    let keep: Vec<_> = sockets.iter().map(sys::Listener::descriptor).collect();
+    sys::detached(&keep, move || drop(server::run(sockets, None, idle)))
 }
 
 /// Our name is taken: another process of this user was faster, and listens in a moment, or another user has it.

@@ -10,7 +10,7 @@ use super::table::{self, COMPANY, ENDLESS, LOOK_AGAIN, MonitorCalls, ON_PLACE, P
 use std::ffi::c_void;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
-use weft_device::{sleep, sys};
+use weft_device::{kernel, sleep, sys};
 
 /// Longest sleep where not all places to sleep on can be slept on at once.
 const SHORT_SLEEP: Duration = Duration::from_millis(1);
@@ -79,7 +79,7 @@ fn sleep_on(places: &[SleepPlace]) {
     }
     let short = Some(limit.map_or(SHORT_SLEEP, |limit| limit.min(SHORT_SLEEP)));
     match descriptors.is_empty() {
-        true => sys::futex_wait(words[0].0, words[0].1, short),
+        true => kernel::futex_wait(words[0].0, words[0].1, short),
         false => sleep::on_descriptors(&descriptors, short),
     }
 }

@@ -4,9 +4,9 @@ use super::answers::Offer;
 use super::far;
 use super::page::{self, PAGE};
 use std::io;
-use std::os::fd::RawFd;
+use std::os::fd::{AsRawFd, IntoRawFd, RawFd};
 use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU32, AtomicU64, Ordering};
-use weft_device::kernel::{self, Abstract};
+use weft_device::kernel::{self, Abstract, Descriptor};
 use weft_device::shm::stream::{Arena, bell};
 use weft_wire::stream::datagram::Peer;
 use weft_wire::stream::packet::{Answer, BYTES, COMMON_NAME, Place, Request, VERSION, user_name};
@@ -79,26 +79,18 @@ pub(super) fn socket_within(first: RawFd, last: RawFd) -> Option<RawFd> {
 /// The socket, and whether the rendezvous has a number among our processes.
 fn connect_to(name: &[u8], must_be: u32) -> io::Result<(RawFd, bool)> {
     let socket = kernel::socket(libc::AF_UNIX, libc::SOCK_SEQPACKET)?;
-    let right = kernel::connect(socket, &Abstract::new(name)).and_then(|()| kernel::peer(socket));
-    match right {
-        Ok(peer) if peer.uid == must_be => Ok((kernel::out_of_the_way(socket), peer.pid != 0)),
-        Ok(_) => {
-            kernel::close(socket);
-            Err(io::Error::from_raw_os_error(libc::EACCES))
-        }
-        Err(error) => {
-            kernel::close(socket);
-            Err(error)
-        }
+    kernel::connect(socket.as_raw_fd(), &Abstract::new(name))?;
+    let peer = kernel::peer(socket.as_raw_fd())?;
+    if peer.uid != must_be {
+        return Err(io::Error::from_raw_os_error(libc::EACCES));
     }
+    Ok((kernel::out_of_the_way(socket.into_raw_fd()), peer.pid != 0))
 }
 
 fn greet(socket: RawFd) -> io::Result<()> {
     let page = page::share()?;
     TAKEN.store(0, Ordering::Relaxed);
-    let said = kernel::send_packet(socket, &Request::Hello { version: VERSION }.pack(), Some(page));
-    kernel::close(page);
-    said
+    kernel::send_packet(socket, &Request::Hello { version: VERSION }.pack(), Some(page.as_raw_fd()))
 }
 
 /// Opens a connection: root's rendezvous, or our user's.
@@ -239,22 +231,19 @@ pub(super) fn take_mail() -> Option<Granted> {
         let socket = socket()?;
         let (answer, memory) = next_answer(socket)?;
         TAKEN.fetch_add(1, Ordering::Relaxed);
-        if let (Some(Answer::Gateway { arena, lane, part }), Some(descriptor)) = (answer, memory) {
-            far::take_part(arena, lane, part, descriptor);
-            continue;
-        }
-        let found = match answer {
-            Some(Answer::Mail { cookie, place }) => accept(socket, (cookie, None), place, memory),
-            Some(Answer::Pair { cookie, place, peer }) => accept(socket, (cookie, Some(peer)), place, memory),
-            Some(Answer::Retired { arena }) => {
+        let found = match (answer, memory) {
+            (Some(Answer::Gateway { arena, lane, part }), Some(descriptor)) => {
+                far::take_part(arena, lane, part, descriptor);
+                None
+            }
+            (Some(Answer::Mail { cookie, place }), memory) => accept(socket, (cookie, None), place, memory),
+            (Some(Answer::Pair { cookie, place, peer }), memory) => accept(socket, (cookie, Some(peer)), place, memory),
+            (Some(Answer::Retired { arena }), _) => {
                 retire(arena);
                 None
             }
             _ => None,
         };
-        if let Some(memory) = memory {
-            kernel::close(memory);
-        }
         if found.is_some() {
             return found;
         }
@@ -262,7 +251,7 @@ pub(super) fn take_mail() -> Option<Granted> {
     None
 }
 
-fn next_answer(socket: RawFd) -> Option<(Option<Answer>, Option<RawFd>)> {
+fn next_answer(socket: RawFd) -> Option<(Option<Answer>, Option<Descriptor>)> {
     let mut packet = [0; BYTES];
     match kernel::receive_packet(socket, &mut packet) {
         Ok((BYTES, memory)) => Some((Answer::parse(&packet), memory)),
@@ -283,11 +272,16 @@ fn next_answer(socket: RawFd) -> Option<(Option<Answer>, Option<RawFd>)> {
     }
 }
 
-fn accept(socket: RawFd, (cookie, peer): (u64, Option<Peer>), place: Place, memory: Option<RawFd>) -> Option<Granted> {
+fn accept(
+    socket: RawFd,
+    (cookie, peer): (u64, Option<Peer>),
+    place: Place,
+    memory: Option<Descriptor>,
+) -> Option<Granted> {
     let known = arenas().find(|arena| arena.name() == place.arena && arena.side() == place.side as usize);
     // Who could not ring anybody shares nothing: its peer would sleep for ever.
     let known = known.filter(|_| !far::refuses(place.arena));
-    let opened = known.or_else(|| open(place, memory.filter(|_| !far::refuses(place.arena))?));
+    let opened = known.or_else(|| open(place, memory.as_ref().filter(|_| !far::refuses(place.arena))?));
     let arena = opened.filter(|_| bell::prepare());
     let Some(arena) = arena else {
         let _ = kernel::send_packet(socket, &Request::Release(place).pack(), None);
@@ -297,11 +291,11 @@ fn accept(socket: RawFd, (cookie, peer): (u64, Option<Peer>), place: Place, memo
     Some(Granted { cookie, peer, place, arena })
 }
 
-fn open(place: Place, memory: RawFd) -> Option<&'static Arena> {
+fn open(place: Place, memory: &Descriptor) -> Option<&'static Arena> {
     arenas().for_each(close_if_done);
     let vacant = ARENAS_HERE.iter().position(|arena| arena.name() == 0)?;
     let arena = &ARENAS_HERE[vacant];
-    if !arena.open(memory, place.arena, place.side) {
+    if !arena.open(memory.as_raw_fd(), place.arena, place.side) {
         return None;
     }
     ARENAS_USED.fetch_max(vacant as u32 + 1, Ordering::Release);

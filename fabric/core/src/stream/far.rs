@@ -6,9 +6,9 @@
 use super::connection::Stream;
 use super::guards::me;
 use super::pulse::Pulse;
-use std::os::fd::RawFd;
+use std::os::fd::{IntoRawFd, RawFd};
 use std::sync::atomic::{AtomicI32, AtomicPtr, AtomicU64, Ordering};
-use weft_device::kernel;
+use weft_device::kernel::{self, Descriptor};
 use weft_device::shm::stream::{Arena, Gateway, PROGRAM};
 use weft_device::xdp::SharedLane;
 use weft_wire::stream::packet::GATEWAY_PARTS;
@@ -35,9 +35,9 @@ fn gateway() -> Option<(&'static Gateway, &'static Arena)> {
 }
 
 /// One of the parts of a gateway; its descriptor is ours. By the one thread that talks to the rendezvous.
-pub(super) fn take_part(arena: u64, lane: u32, part: u32, descriptor: RawFd) {
-    let Some(place) = COME.get(part as usize) else { return kernel::close(descriptor) };
-    let before = place.swap(descriptor, Ordering::Relaxed);
+pub(super) fn take_part(arena: u64, lane: u32, part: u32, descriptor: Descriptor) {
+    let Some(place) = COME.get(part as usize) else { return };
+    let before = place.swap(descriptor.into_raw_fd(), Ordering::Relaxed);
     if before != NONE {
         kernel::close(before);
     }

@@ -8,9 +8,9 @@ use super::tally;
 use std::ffi::CStr;
 use std::io;
 use std::mem::offset_of;
-use std::os::fd::RawFd;
+use std::os::fd::{AsRawFd, RawFd};
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
-use weft_device::kernel;
+use weft_device::kernel::{self, Descriptor};
 use weft_wire::stream::page;
 
 /// A counter of this process, and of the command that it belongs to (see [`super::tally`]).
@@ -150,14 +150,9 @@ pub(super) static PAGE: Page = Page {
 const NAME: &CStr = c"weft-page";
 
 /// Puts shared memory with the content of the page in its place, without mail, and answers its descriptor.
-pub(super) fn share() -> io::Result<RawFd> {
+pub(super) fn share() -> io::Result<Descriptor> {
     let memory = kernel::sealable_memory(NAME, page::BYTES)?;
-    let put = replace(Some(memory));
-    if let Err(error) = put {
-        kernel::close(memory);
-        return Err(error);
-    }
-    Ok(memory)
+    replace(Some(memory.as_raw_fd())).map(|()| memory)
 }
 
 /// In the child of a fork: a page of its own, with nothing counted. What the rendezvous has, it has for the child as well.

@@ -82,7 +82,7 @@ unsafe impl Send for ShmDevice {}
 impl ShmDevice {
     /// Joins `segment` as `me`.
     pub fn join(segment: Segment, me: u32) -> Result<Self, SegmentError> {
-        let device = Self::enter(segment, me, crate::sys::membarrier_register().is_err())?;
+        let device = Self::enter(segment, me, crate::kernel::register_for_barriers().is_err())?;
         crate::sys::allow_attach();
         device.segment.set_process(me);
         Ok(device)

@@ -13,9 +13,9 @@
 
 #[cfg(not(loom))]
 use super::stream::bell;
-use crate::sync::{AtomicU32, AtomicU64, Label, Ordering, owner_barrier, sender_barrier};
 #[cfg(not(loom))]
-use crate::sys;
+use crate::kernel;
+use crate::sync::{AtomicU32, AtomicU64, Label, Ordering, owner_barrier, sender_barrier};
 
 /// The shared part of a mailbox.
 #[derive(Clone, Copy)]
@@ -39,7 +39,7 @@ const ON_BELL: u32 = 2;
 #[cfg(not(loom))]
 fn wake(doorbell: &AtomicU32, how: u32, number: u64) {
     match how {
-        ASLEEP => sys::futex_wake(doorbell),
+        ASLEEP => kernel::futex_wake(doorbell, i32::MAX),
         _ => bell::ring(number),
     }
 }
@@ -189,7 +189,7 @@ impl Doorbell {
     /// that sleeps on a bell.
     #[cfg(not(loom))]
     pub fn sleep(&self, limit: Option<std::time::Duration>) {
-        sys::futex_wait(self.word, ASLEEP, limit);
+        kernel::futex_wait(self.word, ASLEEP, limit);
     }
 
     /// The word that a sleeper sleeps on, and what it holds meanwhile.

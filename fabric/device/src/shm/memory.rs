@@ -2,7 +2,7 @@
 
 use crate::kernel::{self, Descriptor, Identity};
 use std::io;
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, IntoRawFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::OpenOptionsExt;
 use std::ptr::NonNull;
@@ -47,25 +47,8 @@ impl Memory {
     pub fn create_parts(name: &std::ffi::CStr, bytes: usize, parts: usize) -> io::Result<Self> {
         check_file_limit(bytes)?;
         let whole = if check_file_limit(bytes * parts).is_ok() { bytes * parts } else { bytes };
-        // SAFETY: the name is a C string; the descriptor answered is new and ours.
-        let descriptor = unsafe {
-            match libc::memfd_create(name.as_ptr(), libc::MFD_CLOEXEC | libc::MFD_ALLOW_SEALING) {
-                -1 => return Err(io::Error::last_os_error()),
-                fd => OwnedFd::from_raw_fd(fd),
-            }
-        };
-        // SAFETY: plain system calls on our descriptor.
-        unsafe {
-            if libc::ftruncate(descriptor.as_raw_fd(), whole as libc::off_t) != 0 {
-                return Err(io::Error::last_os_error());
-            }
-            // Nobody can shrink it under a mapping: no access ends in SIGBUS for want of file.
-            let seals = libc::F_SEAL_SHRINK | libc::F_SEAL_GROW | libc::F_SEAL_SEAL;
-            if libc::fcntl(descriptor.as_raw_fd(), libc::F_ADD_SEALS, seals) != 0 {
-                return Err(io::Error::last_os_error());
-            }
-        }
-        Self::map(descriptor.into(), 0, bytes)
+        // Nobody can shrink it under a mapping: no access ends in SIGBUS for want of file.
+        Self::map(kernel::sealed_memory(name, whole)?, 0, bytes)
     }
 
     /// New memory for a program's data. The pages of short memory exist from now on. Those of long memory come with their
@@ -108,9 +91,7 @@ impl Memory {
 
     /// Its descriptor, which it does not need: how much of it there is room for is asked by the mapping then.
     pub fn take_descriptor(&mut self) -> OwnedFd {
-        let descriptor = std::mem::replace(&mut self.descriptor, Descriptor::own(-1));
-        // SAFETY: open, and nobody's but ours from here on.
-        unsafe { OwnedFd::from_raw_fd(descriptor.into_raw_fd()) }
+        std::mem::replace(&mut self.descriptor, Descriptor::own(-1)).into()
     }
 
     /// Memory that process `pid`, of the same user, has open as descriptor `number`. What it is is a claim until it was
@@ -258,12 +239,12 @@ fn check_commitment(bytes: usize) -> io::Result<()> {
 
 /// A limit on the size of files (`ulimit -f`) holds for this memory too, and exceeding it is a deadly signal.
 fn check_file_limit(bytes: usize) -> io::Result<()> {
-    let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
-    // SAFETY: a valid place for the answer.
-    if unsafe { libc::getrlimit(libc::RLIMIT_FSIZE, &mut limit) } == 0 && limit.rlim_cur < bytes as u64 {
-        return Err(io::Error::other(format!("files may have {} bytes only (ulimit -f)", limit.rlim_cur)));
+    match kernel::limits(libc::RLIMIT_FSIZE) {
+        Ok((most, _)) if most < bytes as u64 => {
+            Err(io::Error::other(format!("files may have {most} bytes only (ulimit -f)")))
+        }
+        _ => Ok(()),
     }
-    Ok(())
 }
 
 #[cfg(test)]
@@ -340,8 +321,7 @@ mod tests {
         ours.populate(0, POPULATED).expect("memory");
         assert_eq!(blocks(&other), 0, "the other one has grown");
         drop(ours);
-        // SAFETY: open, and nobody's but ours.
-        let kept = unsafe { OwnedFd::from_raw_fd(number) };
+        let kept = Descriptor::own(number);
         assert_eq!(kernel::identity(kept.as_raw_fd()), kernel::identity(other.descriptor().as_raw_fd()));
     }
 

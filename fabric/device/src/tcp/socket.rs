@@ -316,7 +316,7 @@ impl Drop for Socket {
 /// It cannot even be begun.
 pub fn begin(address: &SocketAddr) -> io::Result<OwnedFd> {
     let domain = if address.is_ipv4() { libc::AF_INET } else { libc::AF_INET6 };
-    let socket = own(kernel::socket(domain, libc::SOCK_STREAM)? as usize);
+    let socket = OwnedFd::from(kernel::socket(domain, libc::SOCK_STREAM)?);
     let (name, length) = Address::new(address);
     let at = (&raw const name) as usize;
     // SAFETY: the address lives across the call.

@@ -8,7 +8,7 @@ use crate::sys;
 use crate::tcp::socket::Address;
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, UdpSocket};
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 
 /// What the kernel is asked to keep in each direction; it gives as much of it as its limits allow.
 const KERNEL_BYTES: i32 = 4 << 20;
@@ -269,12 +269,10 @@ fn is_own_address(address: IpAddr) -> bool {
 /// Bytes that the interface towards `address` carries in one packet, headers of IP included, if the kernel knows.
 pub fn interface_bytes(address: &SocketAddr) -> io::Result<usize> {
     let domain = if address.is_ipv4() { libc::AF_INET } else { libc::AF_INET6 };
-    let raw = kernel::socket(domain, libc::SOCK_DGRAM)?;
-    // SAFETY: a new descriptor that the kernel has just given us.
-    let socket = unsafe { OwnedFd::from_raw_fd(raw) };
+    let socket = kernel::socket(domain, libc::SOCK_DGRAM)?;
     let (name, length) = Address::new(address);
     // SAFETY: the address lives across the call. Nothing is sent by it.
-    unsafe { checked(libc::SYS_connect, [raw as usize, (&raw const name) as usize, length, 0, 0, 0]) }?;
+    unsafe { checked(libc::SYS_connect, [socket.as_raw_fd() as usize, (&raw const name) as usize, length, 0, 0, 0]) }?;
     let (level, option) =
         if address.is_ipv4() { (libc::IPPROTO_IP, libc::IP_MTU) } else { (libc::IPPROTO_IPV6, libc::IPV6_MTU) };
     kernel::option(socket.as_raw_fd(), level, option, 0i32).map(|bytes| bytes.max(0) as usize)

@@ -298,17 +298,7 @@ fn rounds(me: u32, bytes: usize, count: u64) -> anyhow::Result<f64> {
 }
 
 fn bind_to(cpu: usize) -> anyhow::Result<()> {
-    anyhow::ensure!(cpu < libc::CPU_SETSIZE as usize, "there is no processor {cpu}");
-    // SAFETY: an all-zero set is valid, the number is below its size, and the call reads as much as it is told.
-    let result = unsafe {
-        let mut set: libc::cpu_set_t = std::mem::zeroed();
-        libc::CPU_SET(cpu, &mut set);
-        libc::sched_setaffinity(0, size_of_val(&set), &set)
-    };
-    if result != 0 {
-        return Err(std::io::Error::last_os_error()).with_context(|| format!("cannot run on processor {cpu}"));
-    }
-    Ok(())
+    weft_kernel::set_affinity(&[cpu]).with_context(|| format!("cannot run on processor {cpu}"))
 }
 
 #[cfg(test)]

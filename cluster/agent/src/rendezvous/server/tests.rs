@@ -128,7 +128,8 @@ fn serve(far_port: u16) -> (OwnedFd, Receiver<Said>) {
 }
 
 fn greet(socket: &OwnedFd) -> File {
-    let page = sys::page_for_test();
+    let page = weft_kernel::sealable_memory(c"weft-page", page::BYTES).expect("memory");
+    let page = File::from(OwnedFd::from(page));
     let hello = Request::Hello { version: VERSION }.pack();
     sys::send(socket, &hello, Some(page.as_raw_fd())).expect("sent");
     page

@@ -95,7 +95,7 @@ impl Arena {
         }
         // Before either side can send into a ring: publishers fence, and sleepers need not interrupt them. (The locks do.)
         self.header(header::FENCES).store(1, Ordering::SeqCst);
-        kernel::register_for_barriers();
+        let _ = kernel::register_for_barriers();
         self.claim_listener();
         self.name.store(name, Ordering::Release);
         true

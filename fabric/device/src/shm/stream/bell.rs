@@ -4,7 +4,7 @@
 
 use crate::kernel::{self, Abstract};
 use std::io;
-use std::os::fd::RawFd;
+use std::os::fd::{AsRawFd, IntoRawFd, RawFd};
 use std::sync::atomic::{AtomicI32, AtomicU32, AtomicU64, Ordering};
 use weft_wire::stream::arena::{BELL_BITS, bell_name, bell_word};
 
@@ -152,18 +152,15 @@ fn new_bell(entry: &Entry) -> io::Result<()> {
     let socket = kernel::socket(libc::AF_UNIX, libc::SOCK_DGRAM)?;
     let bound = (0..8).find_map(|_| {
         let number = kernel::random() >> (64 - BELL_BITS);
-        if number == 0 || kernel::bind(socket, &Abstract::new(&bell_name(number))).is_err() {
+        if number == 0 || kernel::bind(socket.as_raw_fd(), &Abstract::new(&bell_name(number))).is_err() {
             return None;
         }
         // Where the kernel has no filters the name is all that is wanted.
-        let _ = kernel::admit_only(socket, bell_word(number));
+        let _ = kernel::admit_only(socket.as_raw_fd(), bell_word(number));
         Some(number)
     });
-    let Some(number) = bound else {
-        kernel::close(socket);
-        return Err(io::Error::from_raw_os_error(libc::EADDRINUSE));
-    };
-    entry.socket.keep(kernel::out_of_the_way(socket))?;
+    let number = bound.ok_or_else(|| io::Error::from_raw_os_error(libc::EADDRINUSE))?;
+    entry.socket.keep(kernel::out_of_the_way(socket.into_raw_fd()))?;
     entry.number.store(number, Ordering::Relaxed);
     Ok(())
 }
@@ -242,7 +239,7 @@ fn ringer() -> Option<RawFd> {
 
 #[cold]
 fn new_ringer() -> Option<RawFd> {
-    let socket = kernel::out_of_the_way(kernel::socket(libc::AF_UNIX, libc::SOCK_DGRAM).ok()?);
+    let socket = kernel::out_of_the_way(kernel::socket(libc::AF_UNIX, libc::SOCK_DGRAM).ok()?.into_raw_fd());
     // Two threads may do so at once; the loser's socket stays open and is used no more.
     let _ = RINGER.keep(socket);
     Some(socket)

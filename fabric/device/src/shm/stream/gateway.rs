@@ -6,10 +6,10 @@ use super::bytes::Ring;
 use super::lock::{Lock, Patience};
 pub use super::mirror::PROGRAM;
 use super::mirror::{Mirror, Record, Tick};
-use crate::kernel;
+use crate::kernel::{self, Descriptor};
 use crate::xdp::{Ends, LaneState, Route, SharedLane};
 use std::io;
-use std::os::fd::RawFd;
+use std::os::fd::{AsRawFd, RawFd};
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use weft_wire::link::mac::Key;
 use weft_wire::stream::arena::SLOTS;
@@ -84,13 +84,9 @@ impl Gateway {
     ///
     /// # Errors
     /// There is no memory.
-    pub fn create(lane: u32, arena: u64) -> io::Result<RawFd> {
+    pub fn create(lane: u32, arena: u64) -> io::Result<Descriptor> {
         let memory = kernel::sealed_memory(c"weft-gateway", BYTES)?;
-        let mapped = kernel::map_shared(Some(memory), BYTES);
-        let Ok(base) = mapped else {
-            kernel::close(memory);
-            return mapped.map(|_| memory);
-        };
+        let base = kernel::map_shared(Some(memory.as_raw_fd()), BYTES)?;
         for (at, word) in [(header::VERSION, VERSION), (header::LANE, lane)] {
             // SAFETY: inside the mapping, aligned; nobody else has it yet.
             unsafe { base.add(at).cast::<u32>().write(word) };
@@ -111,7 +107,7 @@ impl Gateway {
         }
         let base = kernel::map_shared(Some(memory), BYTES).ok()?;
         kernel::without_dump(base, BYTES);
-        kernel::register_for_barriers();
+        let _ = kernel::register_for_barriers();
         let gateway = Self { base, lane, patience: Patience::default() };
         let is_right = gateway.long(header::MAGIC).load(Ordering::Relaxed) == MAGIC
             && gateway.word(header::VERSION).load(Ordering::Relaxed) == VERSION;
@@ -444,13 +440,12 @@ fn ring(calls: super::armed::Calls) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::kernel::Descriptor;
     use crate::xdp::LAYOUT;
     use std::os::fd::AsRawFd;
 
     /// The same memory twice, as program and rendezvous have it.
     fn two() -> [Gateway; 2] {
-        let memory = Descriptor::own(Gateway::create(0, 0).expect("memory"));
+        let memory = Gateway::create(0, 0).expect("memory");
         [(); 2].map(|()| Gateway::open(memory.as_raw_fd(), SharedLane::of_own_memory(LAYOUT)).expect("a gateway"))
     }
 

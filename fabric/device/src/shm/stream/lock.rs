@@ -3,6 +3,7 @@
 use crate::kernel;
 use crate::sync::{AtomicU32, Ordering};
 use std::sync::atomic::AtomicBool;
+use std::time::Duration;
 
 /// How a lock was got.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -21,7 +22,7 @@ pub struct Lock<'a> {
 
 const SPINS: u32 = 200;
 /// A sleeper looks at least so often whether the holder lives.
-const LOOK_NS: u32 = 20_000_000;
+const LOOK: Duration = Duration::from_millis(20);
 
 impl Lock<'_> {
     /// Waits for the lock, as the thread `me`.
@@ -79,7 +80,7 @@ impl Lock<'_> {
                 return Held::Yes;
             }
             if !free {
-                kernel::futex_wait(self.word, holder, LOOK_NS);
+                kernel::futex_wait(self.word, holder, Some(LOOK));
             }
         }
     }
@@ -96,7 +97,7 @@ impl Lock<'_> {
     #[cold]
     fn wake(&self) {
         self.contended.store(0, Ordering::SeqCst);
-        kernel::futex_wake_one(self.word);
+        kernel::futex_wake(self.word, 1);
     }
 }
 
@@ -166,7 +167,7 @@ mod tests {
 
     #[test]
     fn only_one_is_inside() {
-        kernel::register_for_barriers();
+        let _ = kernel::register_for_barriers();
         let guarded = Guarded::new(0);
         std::thread::scope(|scope| {
             for _ in 0..4 {

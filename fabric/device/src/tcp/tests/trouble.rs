@@ -2,7 +2,6 @@
 
 use super::*;
 use crate::kernel;
-use std::os::fd::FromRawFd;
 
 fn device_at(rank: u32, listeners: &mut Vec<TcpListener>, places: &[Place]) -> TcpDevice {
     let listener = OwnedFd::from(listeners.remove(0));
@@ -80,9 +79,7 @@ fn guests_too_many_are_closed_from_the_oldest_on_counted_and_told() {
 #[test]
 fn connections_that_cannot_be_taken_let_who_waits_sleep() {
     let places = listeners(1).1;
-    let broken = kernel::socket(libc::AF_INET, libc::SOCK_STREAM).expect("a socket");
-    // SAFETY: a new descriptor that nobody else owns.
-    let broken = unsafe { OwnedFd::from_raw_fd(broken) };
+    let broken = OwnedFd::from(kernel::socket(libc::AF_INET, libc::SOCK_STREAM).expect("a socket"));
     let mut device = TcpDevice::new(0, KEY, broken, places, true).expect("a device");
     let mut got = Got::default();
     poll_until(&mut device, &mut got, |device| device.deaf_until_ns.is_some());

@@ -91,7 +91,8 @@ fn a_shown_socket_whose_close_waits_keeps_nobody_waiting() {
     near.set_nonblocking(true).expect("set");
     while near.write(&[0; 65536]).is_ok() {}
     let near = OwnedFd::from(near);
-    sys::linger_for_test(&near, 20);
+    let linger = libc::linger { l_onoff: 1, l_linger: 20 };
+    weft_kernel::set_option(near.as_raw_fd(), libc::SOL_SOCKET, libc::SO_LINGER, linger).expect("set");
     sys::send(&socket, &Request::Offer { cookie: 5 }.pack(), Some(near.as_raw_fd())).expect("sent");
     drop(near);
     server.serve(0);
