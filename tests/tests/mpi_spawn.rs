@@ -161,6 +161,23 @@ fn nothing_is_left_of_those_who_come_and_go() {
     }
 }
 
+/// More than a listener's queue has room for by itself, and than are heard before they have proven anything.
+#[test]
+fn a_crowd_that_comes_at_once_is_served_one_after_the_other() {
+    const CROWD: usize = 150;
+    let folder = TempDir::new().expect("there is room for a folder");
+    let program = program(&folder, "spawn_ends");
+    let port = folder.path().join("port");
+    let port = port.to_str().expect("a plain path");
+    let mut serve = command(&program, 1, &["serve", port, &CROWD.to_string(), "left"]);
+    let serve = serve.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("weft can be started");
+    let mut connect = Command::new(&program);
+    connect.args(["connect", port, "left"]).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let crowd: Vec<_> = (0..CROWD).map(|_| connect.spawn().expect("it can be started")).collect();
+    crowd.into_iter().for_each(|one| says_ok(&one.wait_with_output().expect("it ends"), "one of a crowd"));
+    says_ok(&serve.wait_with_output().expect("it ends"), "who serves a crowd");
+}
+
 /// Processes whose command line begins with the program's name.
 fn living(program: &Path) -> usize {
     let processes = std::fs::read_dir("/proc").expect("processes can be listed");

@@ -14,8 +14,9 @@
 
 use std::io::{self, Read, Write};
 use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream};
+use std::os::fd::{AsRawFd, RawFd};
 use std::time::{Duration, Instant};
-use weft_device::kernel::true_random;
+use weft_device::kernel::{self, true_random};
 use weft_device::sys;
 use weft_device::tcp::begin;
 use weft_wire::siphash::{same, tag};
@@ -72,6 +73,8 @@ pub struct Door {
     key: Key,
     /// Who has come in, and when.
     guests: Vec<(Instant, Talk)>,
+    /// The listener, and all who have come in and not gone, also those that were handed out.
+    set: kernel::Set,
 }
 
 impl Door {
@@ -98,7 +101,9 @@ impl Door {
             }
         }
         let name = format!("weft/{list}/{port}/{digits}");
-        Ok(Self { listener, name, key, guests: Vec::new() })
+        let set = kernel::Set::new()?;
+        set.add(&listener, 0)?;
+        Ok(Self { listener, name, key, guests: Vec::new(), set })
     }
 
     /// What others come in by. It is a secret as far as who knows it may come in.
@@ -106,12 +111,18 @@ impl Door {
         &self.name
     }
 
+    /// What is readable when somebody comes, or says something.
+    pub fn descriptor(&self) -> RawFd {
+        self.set.as_raw_fd()
+    }
+
     /// The next one who has proven to know the name, with the first that it has said.
     pub fn poll_visitor(&mut self) -> Option<(Talk, Vec<u8>)> {
         while self.has_room()
             && let Ok((stream, _)) = self.listener.accept()
         {
-            self.guests.extend(Talk::answering(stream, self.key).ok().map(|talk| (Instant::now(), talk)));
+            let watched = self.set.add(&stream, 0).and_then(|()| Talk::answering(stream, self.key));
+            self.guests.extend(watched.ok().map(|talk| (Instant::now(), talk)));
         }
         // All of them, so that nobody's proof waits until others are received.
         self.guests.retain_mut(|(_, talk)| talk.advance().is_ok());
@@ -196,6 +207,11 @@ impl Talk {
         let mut talk = Self::new(stream, stage, key)?;
         talk.nonces[..NONCE].copy_from_slice(&random()?);
         Ok(talk)
+    }
+
+    /// What is readable when the other side says something; `None` as long as it is not known whether there is one.
+    pub fn descriptor(&self) -> Option<RawFd> {
+        (!matches!(self.stage, Stage::Dialling { .. })).then_some(self.stream.as_raw_fd())
     }
 
     /// Says a piece; it leaves now or with the next polls.

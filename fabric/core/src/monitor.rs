@@ -11,6 +11,7 @@ use crate::process::company;
 use crate::{Endpoint, Waiting};
 use std::cell::UnsafeCell;
 use std::ops::{Deref, DerefMut};
+use std::os::fd::RawFd;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, Ordering};
 use std::sync::{Mutex, MutexGuard};
 use std::time::Duration;
@@ -22,6 +23,15 @@ pub type Outside = Box<dyn FnOnce()>;
 /// A thread that sleeps beside the one that watches the doorbell is not told of stores into shared memory, so it looks
 /// now and then.
 const BESIDE_MEMORY_LIMIT: Duration = Duration::from_micros(500);
+
+/// Who does not sleep on what is attended looks at it so often.
+const UNATTENDED_LIMIT: Duration = Duration::from_millis(1);
+
+/// How long a thread may sleep that is not woken for what is attended.
+fn limit_unattended<T: Driven>(value: &T) -> Option<Duration> {
+    let unattended = value.attended().map(|_| UNATTENDED_LIMIT);
+    unattended.into_iter().chain(value.longest_sleep()).min()
+}
 
 /// State that lives beside an endpoint and moves with its progress.
 pub trait Driven {
@@ -36,6 +46,11 @@ pub trait Driven {
     fn idle(&mut self, sleeps: bool) -> bool {
         let _ = sleeps;
         false
+    }
+
+    /// What a thread that sleeps is to be woken for besides, when it can be read.
+    fn attended(&self) -> Option<RawFd> {
+        None
     }
 
     /// How long a thread may sleep before it looks again; `None`: until it is woken.
@@ -266,14 +281,16 @@ impl<T: Driven> Monitor<T> {
             value.endpoint().clear_blocked();
             return Some(answer);
         }
-        let (sleeper, limit) = (value.endpoint().sleeper(), value.longest_sleep());
+        let (sleeper, attended) = (value.endpoint().sleeper(), value.attended());
+        let (limit, short_limit) = (value.longest_sleep(), limit_unattended(value));
         self.watched.store(true, Ordering::Relaxed);
         self.sleepers.fetch_add(1, Ordering::Relaxed);
         // From here on another thread of ours that moves something rings (see the guard's drop).
         guard.leave_quietly();
-        match company() {
-            None => sleeper.sleep(limit),
-            Some(others) => others.sleep(self.context(), sleeper.place(limit)),
+        match (company(), attended) {
+            (None, None) => sleeper.sleep(limit),
+            (None, Some(descriptor)) => sleeper.sleep_beside(descriptor, limit),
+            (Some(others), _) => others.sleep(self.context(), sleeper.place(short_limit)),
         }
         let mut guard = self.enter();
         self.sleepers.fetch_sub(1, Ordering::Relaxed);
@@ -289,7 +306,7 @@ impl<T: Driven> Monitor<T> {
         if !guard.endpoint().arm_beside() {
             return guard.leave_quietly();
         }
-        let limit = limit.into_iter().chain(guard.longest_sleep()).min();
+        let limit = limit.into_iter().chain(limit_unattended(&*guard)).min();
         let seen = self.changes.load(Ordering::Relaxed);
         self.sleepers.fetch_add(1, Ordering::Relaxed);
         guard.leave_quietly();

@@ -22,11 +22,12 @@ use crate::error::Result;
 use crate::world::{WORLD, World};
 use weft_fabric::Waiting;
 
-/// Waits for what comes through a door, whose socket wakes nobody.
+/// Waits for what comes through a door. What `poll` leaves as attended wakes it.
 fn attend<T>(call: &'static str, mut poll: impl FnMut(&mut World) -> Option<Result<T>>) -> Result<T> {
     WORLD.enter().attending += 1;
     let waiting = Waiting { call, peer: None, tag: None, context: crate::comm::MEETING };
     let answer = WORLD.wait(waiting, |world| poll(world));
-    WORLD.enter().attending -= 1;
+    let mut world = WORLD.enter();
+    (world.attending, world.attended) = (world.attending - 1, None);
     answer
 }

@@ -10,6 +10,7 @@ use crate::handle::{Kind, Table};
 use crate::op::Op;
 use crate::request::{Ground, Request};
 use std::collections::HashMap;
+use std::os::fd::RawFd;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
@@ -51,8 +52,10 @@ pub struct World {
     learn: fn(&mut Self) -> bool,
     /// Passes that moved nothing since that was asked.
     unmoved: u32,
-    /// Threads that wait for something that wakes nobody.
+    /// Threads that wait for somebody to come through a door, or to be let in.
     pub(crate) attending: u32,
+    /// Where that would show, if one does.
+    pub(crate) attended: Option<RawFd>,
     pub failures: crate::failure::Failures,
 }
 
@@ -153,6 +156,7 @@ impl World {
             learn,
             unmoved: 0,
             attending: 0,
+            attended: None,
             failures: Default::default(),
         }
     }
@@ -237,8 +241,12 @@ impl Driven for World {
         learn(self) | self.with_tasks(|task, world| task.idle(world, sleeps))
     }
 
+    fn attended(&self) -> Option<RawFd> {
+        self.attended.filter(|_| self.attending == 1)
+    }
+
     fn longest_sleep(&self) -> Option<Duration> {
-        let attends = (self.attending > 0).then_some(LOOK);
+        let attends = (self.attending > 0 && self.attended().is_none()).then_some(LOOK);
         let tasks = self.tasks.iter().filter_map(|task| task.longest_sleep(self));
         tasks.chain(attends).chain(self.failures.longest_sleep(&self.endpoint)).min()
     }

@@ -3,9 +3,16 @@
 use super::Devices;
 use crate::links::Links;
 use crate::process::SleepPlace;
+use std::os::fd::RawFd;
 use std::time::Duration;
 use weft_device::shm::Doorbell;
-use weft_device::tcp;
+use weft_device::{sleep, tcp};
+
+/// Who sleeps on a descriptor does not hear a doorbell that other processes ring.
+const DEAF_SLEEP: Duration = Duration::from_millis(1);
+
+/// Who waits for a word from outside looks so often whether it waits too long for it.
+const ATTENDING_SLEEP: Duration = Duration::from_millis(50);
 
 impl Devices {
     /// Before a sleep: whether the caller may sleep, or must poll.
@@ -40,6 +47,7 @@ impl Devices {
 
     pub fn sleeper(&self) -> Sleeper {
         match &self.net {
+            None if self.segment().members() == 1 => Sleeper::Alone(self.doorbell()),
             None => Sleeper::Doorbell(self.doorbell()),
             Some(net) => Sleeper::Sockets(net.tcp.sleeper().until(net.links.as_ref().and_then(Links::until_ns))),
         }
@@ -49,6 +57,8 @@ impl Devices {
 /// How a thread sleeps until something comes, without holding the endpoint meanwhile.
 pub(crate) enum Sleeper {
     Doorbell(Doorbell),
+    /// Nobody else rings it, as far as processes go.
+    Alone(Doorbell),
     Sockets(tcp::Sleeper),
 }
 
@@ -56,7 +66,7 @@ impl Sleeper {
     /// Where that is, for who sleeps on several such places.
     pub fn place(&self, limit: Option<Duration>) -> SleepPlace {
         match self {
-            Self::Doorbell(doorbell) => {
+            Self::Doorbell(doorbell) | Self::Alone(doorbell) => {
                 let (word, asleep) = doorbell.word();
                 SleepPlace::on_word(word, asleep).within(limit)
             }
@@ -66,10 +76,23 @@ impl Sleeper {
         }
     }
 
+    /// Also until a descriptor can be read.
+    pub fn sleep_beside(&self, descriptor: RawFd, limit: Option<Duration>) {
+        let at_most = |longest: Duration| Some(limit.map_or(longest, |limit| limit.min(longest)));
+        match self {
+            Self::Doorbell(_) => sleep::on_descriptors(&[descriptor], at_most(DEAF_SLEEP)),
+            Self::Alone(_) => sleep::on_descriptors(&[descriptor], at_most(ATTENDING_SLEEP)),
+            Self::Sockets(sockets) => {
+                let limit = at_most(ATTENDING_SLEEP).into_iter().chain(sockets.due()).min();
+                sleep::on_descriptors(&[descriptor, sockets.descriptor()], limit);
+            }
+        }
+    }
+
     /// At most for `limit`.
     pub fn sleep(&self, limit: Option<Duration>) {
         match self {
-            Self::Doorbell(doorbell) => doorbell.sleep(limit),
+            Self::Doorbell(doorbell) | Self::Alone(doorbell) => doorbell.sleep(limit),
             Self::Sockets(sockets) => sockets.sleep(limit),
         }
     }

@@ -4,7 +4,7 @@
 //! the next thread that enters knows that nobody else is inside, and takes the lock from then on, as all do after it. Until
 //! then nobody from outside enters. Where the process has one thread, that one is not inside, and nothing is waited for.
 
-use super::{ALONE, ASKED, Driven, Guard, Monitor, SHARED};
+use super::{ALONE, ASKED, Driven, Guard, Monitor, SHARED, limit_unattended};
 use crate::process::{self, LOOK_AGAIN, MonitorCalls, NOTHING, ON_PLACE, SleepPlace};
 use std::ffi::c_void;
 use std::sync::TryLockError;
@@ -62,7 +62,7 @@ impl<T: Driven> Monitor<T> {
             guard.leave_quietly();
             return LOOK_AGAIN;
         }
-        *place = guard.endpoint().sleeper().place(guard.longest_sleep());
+        *place = guard.endpoint().sleeper().place(limit_unattended(&*guard));
         self.watched.store(true, Ordering::Relaxed);
         // From here on a thread that moves something here rings, so that the place is armed anew.
         self.sleepers.fetch_add(1, Ordering::Relaxed);

@@ -77,6 +77,7 @@ pub(super) fn await_visitor(
 ) -> Result<Met> {
     let mut candidate: Option<Candidate> = None;
     attend(call, |world| {
+        world.attended = Some(locked(port).descriptor());
         if let Err(error) = aside(None) {
             return Some(Err(error));
         }
@@ -130,39 +131,43 @@ pub(super) fn connect(call: &'static str, name: &str, patience: Option<Duration>
     };
     let begun = Instant::now();
     let (mut talk, mut asked_in) = (knock()?, None);
-    attend(call, |world| match talk.poll() {
-        Ok(Some(piece)) if piece == [ENTER] => {
-            let (card, tag) = asked_in.take()?;
-            Some(adopt(world, &card).map(|peer| Met { peer, tag }))
-        }
-        Ok(Some(piece)) => {
-            let card = read_card(ACCEPT, &piece);
-            let tag = piece.get(1 + CARD_BYTES..).and_then(|tag| tag.try_into().ok()).map(i32::from_le_bytes);
-            asked_in = card.zip(tag.filter(|tag| *tag >= 0));
-            talk.say(&[READY]);
-            asked_in.is_none().then(|| Err(port_error(&DoorError::Nonsense)))
-        }
-        // Who has said that it is ready is waited for, whoever is slow.
-        Ok(None) if asked_in.is_some() || patience.is_none_or(|patience| begun.elapsed() < patience) => None,
-        Ok(None) => {
-            let waited = patience.unwrap_or_default().as_secs_f64();
-            let hint = "info key timeout, WEFT_CONNECT_TIMEOUT";
-            let detail = format!("nobody has accepted at port_name for {waited} s ({hint})");
-            Some(Err(Error::new(Class::Port, detail)))
-        }
-        // It took us for stopped, and has somebody else in. Another time it may be us.
-        Err(DoorError::Closed) if asked_in.take().is_some() => match knock() {
-            Ok(again) => {
-                talk = again;
-                None
+    attend(call, |world| {
+        let heard = talk.poll();
+        world.attended = talk.descriptor();
+        match heard {
+            Ok(Some(piece)) if piece == [ENTER] => {
+                let (card, tag) = asked_in.take()?;
+                Some(adopt(world, &card).map(|peer| Met { peer, tag }))
             }
-            Err(error) => Some(Err(error)),
-        },
-        Err(DoorError::Closed) => {
-            let detail = "port_name was closed before anybody accepted there";
-            Some(Err(Error::new(Class::Port, detail)))
+            Ok(Some(piece)) => {
+                let card = read_card(ACCEPT, &piece);
+                let tag = piece.get(1 + CARD_BYTES..).and_then(|tag| tag.try_into().ok()).map(i32::from_le_bytes);
+                asked_in = card.zip(tag.filter(|tag| *tag >= 0));
+                talk.say(&[READY]);
+                asked_in.is_none().then(|| Err(port_error(&DoorError::Nonsense)))
+            }
+            // Who has said that it is ready is waited for, whoever is slow.
+            Ok(None) if asked_in.is_some() || patience.is_none_or(|patience| begun.elapsed() < patience) => None,
+            Ok(None) => {
+                let waited = patience.unwrap_or_default().as_secs_f64();
+                let hint = "info key timeout, WEFT_CONNECT_TIMEOUT";
+                let detail = format!("nobody has accepted at port_name for {waited} s ({hint})");
+                Some(Err(Error::new(Class::Port, detail)))
+            }
+            // It took us for stopped, and has somebody else in. Another time it may be us.
+            Err(DoorError::Closed) if asked_in.take().is_some() => match knock() {
+                Ok(again) => {
+                    talk = again;
+                    None
+                }
+                Err(error) => Some(Err(error)),
+            },
+            Err(DoorError::Closed) => {
+                let detail = "port_name was closed before anybody accepted there";
+                Some(Err(Error::new(Class::Port, detail)))
+            }
+            Err(error) => Some(Err(port_error(&error))),
         }
-        Err(error) => Some(Err(port_error(&error))),
     })
 }
 
