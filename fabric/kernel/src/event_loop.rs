@@ -150,6 +150,7 @@ mod tests {
         to_one.write_all(b"x").and_then(|()| to_other.write_all(b"x")).expect("room");
         assert_eq!(turn(&mut events, &asked, LONG), [('b', libc::POLLIN), ('a', libc::POLLIN)]);
         assert_eq!(turn(&mut events, &asked[1..], LONG), [('a', libc::POLLIN)]);
+        assert_eq!(events.set.wait(NOW).expect("a set").count(), 1, "what is not asked for is taken out");
         assert_eq!(turn(&mut events, &[], NOW), []);
         other.read_exact(&mut [0]).expect("it is there");
         assert_eq!(turn(&mut events, &asked, LONG), [('a', libc::POLLIN)]);
@@ -174,7 +175,7 @@ mod tests {
     #[test]
     fn another_file_under_the_same_number_is_another_one() {
         let mut events = EventLoop::new().expect("a loop");
-        let (first, _keeps) = pipe().expect("a pipe");
+        let (first, mut to_first) = pipe().expect("a pipe");
         let number = first.as_raw_fd();
         assert_eq!(turn(&mut events, &[(number, libc::POLLIN, 'a')], NOW), []);
         // It stays open elsewhere, so that the set is not told of its end.
@@ -182,6 +183,12 @@ mod tests {
         let (second, mut writer) = pipe().expect("a pipe");
         // SAFETY: `first` is another pipe from now on, which nobody else has.
         unsafe { system_call!(libc::SYS_dup3, second.as_raw_fd(), number, libc::O_CLOEXEC) }.expect("replaced");
+        to_first.write_all(b"x").expect("room");
+        assert_eq!(
+            turn(&mut events, &[(number, libc::POLLIN, 'b')], LONG),
+            [],
+            "what comes to the first is not the second's"
+        );
         writer.write_all(b"x").expect("room");
         assert_eq!(turn(&mut events, &[(number, libc::POLLIN, 'b')], LONG), [('b', libc::POLLIN)]);
         drop(elsewhere);

@@ -172,3 +172,35 @@ pub fn receive_packet(socket: RawFd, packet: &mut [u8]) -> io::Result<(usize, Op
         && control.header.cmsg_len >= CONTROL_BYTES;
     Ok((got, told.then(|| Descriptor::own(control.descriptor))))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::await_events;
+    use std::os::fd::AsRawFd;
+    use std::os::unix::net::UnixStream;
+    use std::time::Duration;
+
+    #[test]
+    fn a_second_descriptor_in_a_packet_is_not_kept_open() {
+        #[repr(C)]
+        struct Rights {
+            header: libc::cmsghdr,
+            descriptors: [RawFd; 2],
+        }
+        let (from, to) = UnixStream::pair().expect("a pair");
+        let [(_first, one), (second, two)] = [(); 2].map(|()| std::io::pipe().expect("a pipe"));
+        let mut rights = Rights { header: Control::new(-1).header, descriptors: [one.as_raw_fd(), two.as_raw_fd()] };
+        rights.header.cmsg_len = size_of::<Rights>();
+        let mut part = libc::iovec { iov_base: c"x".as_ptr().cast_mut().cast(), iov_len: 1 };
+        let mut message = message(&mut part, None);
+        (message.msg_control, message.msg_controllen) = ((&raw mut rights).cast(), size_of::<Rights>());
+        // SAFETY: all that the message points at lives across the call.
+        unsafe { system_call!(libc::SYS_sendmsg, from.as_raw_fd(), &raw const message, 0) }.expect("room");
+        drop((one, two));
+        let (_, came) = receive_packet(to.as_raw_fd(), &mut [0]).expect("it is there");
+        assert!(came.is_some());
+        let end = await_events(second.as_raw_fd(), libc::POLLIN, Some(Duration::ZERO)).expect("asked");
+        assert_eq!(end, libc::POLLHUP, "nobody has the other end");
+    }
+}
