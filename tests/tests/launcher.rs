@@ -10,4 +10,5 @@ mod launcher {
     mod streams;
     pub mod support;
     mod terminal;
+    mod tuning;
 }

@@ -3,7 +3,7 @@
 
 use crate::keeper::{RankInput, Start};
 use crate::sys::Apart;
-use crate::{Destination, JOB_VARIABLE, Job, LaunchError, Output, libraries, program, sys};
+use crate::{Destination, JOB_VARIABLE, Job, LaunchError, Output, libraries, program, sys, tuning};
 use std::collections::HashMap;
 use std::ffi::OsString;
 use std::fs::File;
@@ -196,10 +196,14 @@ fn templates(job: &Job, here: &Here) -> Result<Vec<Template>, LaunchError> {
     let mut common = here.environment.clone();
     common.retain(|name, _| !name.to_str().is_some_and(is_reserved));
     libraries::lead(&mut common);
+    let best = tuning::best(&common);
     let mut set = |name: &str, value: String| common.insert(name.into(), value.into());
     set(JOB_VARIABLE, job.id.as_str().to_owned());
     set("PMI_SIZE", here.size.to_string());
     set("MPI_LOCALNRANKS", here.ranks.len().to_string());
+    if let Some(best) = best {
+        set(tuning::VARIABLE, best);
+    }
     for (name, fd) in &job.inherit {
         set(name, fd.as_raw_fd().to_string());
     }

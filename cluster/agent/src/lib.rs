@@ -55,6 +55,7 @@ mod stdin;
 mod supervisor;
 #[allow(unsafe_code)]
 mod sys;
+pub mod tuning;
 
 pub use agent::serve;
 pub use libraries::{Abi, VARIABLE as LIBRARY_VARIABLE, library_path, mpi_of};

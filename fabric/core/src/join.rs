@@ -40,6 +40,7 @@ use weft_cluster::spawn::PARENT_VARIABLE;
 use weft_device::shm::{Segment, SegmentError};
 use weft_device::sys::{self, Inherited};
 use weft_device::xdp::{Lane, Sockets};
+use weft_protocol::selector::machine::Best;
 use weft_wire::interface::InterfaceName;
 use weft_wire::job_map::{JobMap, JobMapError};
 use weft_wire::settings::{self, SettingError, Settings};
@@ -175,7 +176,7 @@ pub(crate) fn join(interface: InterfaceName, changes: &[(&'static str, String)])
         Some(table) => beside::join_beside(|interface| table.enrol(interface), interface)?,
         None => join_first(start?, interface)?,
     };
-    joined.limits = Limits::from(&settings);
+    joined.limits = Limits { machine: machine()?, ..Limits::from(&settings) };
     joined.bounds = Bounds::from(&settings);
     joined.settings = settings;
     joined.across.iter_mut().for_each(|across| across.encrypts = settings.encrypt);
@@ -256,6 +257,15 @@ fn tell_of_unknown_settings(start: &Start) {
     if first && std::env::var_os("WEFT_JOB").is_none() {
         settings::unknown(std::env::vars_os()).iter().for_each(|unknown| eprintln!("weft: {}", unknown.warning()));
     }
+}
+
+/// What the launcher says of this machine, for all ranks of the job on it.
+fn machine() -> Result<Best, JoinError> {
+    const NAME: &str = "WEFT_MACHINE";
+    let Ok(value) = std::env::var(NAME) else { return Ok(Best::default()) };
+    let allowed = || "usual, or what weft tune has found".to_owned();
+    let best = if value == "usual" { Some(Best::default()) } else { Best::parse(&value) };
+    best.ok_or_else(|| JoinError::Environment { name: NAME, value, allowed: allowed() })
 }
 
 fn alone() -> Result<FoundPlace, JoinError> {

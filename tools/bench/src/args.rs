@@ -84,6 +84,9 @@ pub enum What {
     /// Keep an XDP filter attached (what `net` starts).
     #[command(hide = true)]
     HoldFilter(crate::net::HoldArgs),
+    /// Be one of two ranks that send messages to each other (what `weft tune` starts).
+    #[command(hide = true)]
+    TunePair(crate::tune::TunePairArgs),
 }
 
 impl BenchArgs {

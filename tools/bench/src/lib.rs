@@ -36,10 +36,12 @@ mod sock;
 mod state;
 mod stats;
 mod table;
+mod tune;
 
 pub use args::BenchArgs;
 pub use layers::{Distance, run_distance};
 pub use report::Report;
+pub use tune::{Tuned, shown as tune_table, tune};
 
 use anyhow::Context;
 
@@ -53,6 +55,7 @@ pub fn run(args: BenchArgs) -> anyhow::Result<()> {
         Some(args::What::Imb(args)) => return imb::run(args),
         Some(args::What::FabricPair(args)) => return layers::run_pair(args),
         Some(args::What::HoldFilter(args)) => return net::hold(args),
+        Some(args::What::TunePair(args)) => return tune::run_tune_pair(args),
         None => {}
     }
     if args.list {

@@ -1,5 +1,7 @@
 //! `weft info`: what this is, what it can use here, and every setting with its value and where that comes from.
 
+pub mod choices;
+
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
 use std::thread;
@@ -11,6 +13,7 @@ use weft_wire::settings::{Algorithms, SettingError, Settings};
 
 use crate::cc;
 use crate::defaults::tell_of_unknown;
+use crate::tune;
 
 /// Says of each program which MPI it was built for, and whether it runs under `weft run`; the exit code is 1 if one does
 /// not.
@@ -55,7 +58,8 @@ fn program(path: &Path) -> (String, bool) {
 /// Prints everything; the exit code is 1 when a setting is refused.
 pub fn run(probe: impl FnOnce() -> Vec<Report>) -> i32 {
     let settings = Settings::from_env(std::env::vars_os());
-    print!("{}{}{}{}{}", about(), cores(), devices(&probe()), algorithms(), table(&settings));
+    let machine = tune::line();
+    print!("{}{}{machine}{}{}{}", about(), cores(), devices(&probe()), algorithms(), table(&settings));
     tell_of_unknown("weft info");
     for error in settings.as_ref().err().into_iter().flatten() {
         eprintln!("weft info: {error}");

@@ -17,6 +17,7 @@ mod rendezvous;
 mod run;
 mod sock;
 mod spawned;
+mod tune;
 
 use anyhow::Result;
 use cc::Language;
@@ -64,8 +65,14 @@ enum Command {
     /// Show this user's jobs on this host and what each rank is doing.
     #[command(after_long_help = ps::after_help())]
     Ps(ps::Arguments),
+    /// Measure what is best for messages on this machine, for jobs that start from now on.
+    #[command(long_about = tune::LONG_ABOUT)]
+    Tune(tune::Arguments),
     /// Show version, devices and settings; of programs, which MPI each was built for and whether it runs here.
     Info {
+        /// Show how messages of each length go, and why
+        #[arg(long, conflicts_with = "programs")]
+        choices: bool,
         /// Programs to look at
         #[arg(value_name = "PROGRAM")]
         programs: Vec<std::path::PathBuf>,
@@ -144,8 +151,10 @@ fn weft(arguments: Vec<OsString>) -> Result<i32> {
         Command::Env(given) => environment::main(&given)?,
         Command::Bench(given) => weft_bench::run(given).map(|()| 0)?,
         Command::Ps(given) => ps::run(given)?,
-        Command::Info { programs } if programs.is_empty() => info::run(weft_fabric::probe),
-        Command::Info { programs } => info::programs(&programs),
+        Command::Info { choices: true, .. } => info::choices::run(),
+        Command::Info { programs, .. } if programs.is_empty() => info::run(weft_fabric::probe),
+        Command::Info { programs, .. } => info::programs(&programs),
+        Command::Tune(given) => tune::main(&given)?,
         Command::Hosts(given) => hosts::main(given),
         Command::About => hosts::about(weft_fabric::probe).map(|()| 0)?,
         Command::Distance => weft_bench::run_distance().map(|()| 0)?,

@@ -117,6 +117,12 @@ impl Best {
         Self { packets: [bytes; CLASSES], whole: bytes, ..self }
     }
 
+    /// The same with messages of any length shown, which receivers copy alone up to this one, to measure that.
+    #[must_use]
+    pub fn with_shown(self, alone_to: usize) -> Self {
+        Self { shown_from: 0, alone_to, ..self }
+    }
+
     /// As a launcher hands it to its ranks: [`fmt::Display`] writes it. `None` if it is nothing that could have been written.
     pub fn parse(text: &str) -> Option<Self> {
         let mut numbers = text.split(',').map(|number| number.parse::<usize>().ok());

@@ -165,11 +165,11 @@ impl fmt::Display for Because {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Choice {
     pub way: Way,
-    pub reason: Because,
+    pub because: Because,
 }
 
-const fn choice(way: Way, reason: Because) -> Choice {
-    Choice { way, reason }
+const fn choice(way: Way, because: Because) -> Choice {
+    Choice { way, because }
 }
 
 /// What decides besides the message: settings, and what is best on this machine. Sizes in bytes.
@@ -201,8 +201,8 @@ impl Rules {
     pub fn send(&self, message: &Departure, road: Road, learned: impl FnOnce() -> Method) -> Choice {
         let Departure { length, synchronous, kind, copies } = *message;
         if synchronous || length > self.eager {
-            let reason = if synchronous { Because::Synchronous } else { Because::LongerThanEager };
-            return choice(Way::Ask, reason);
+            let because = if synchronous { Because::Synchronous } else { Because::LongerThanEager };
+            return choice(Way::Ask, because);
         }
         if length <= INLINE_BYTES {
             return choice(Way::Short, Because::FitsCell);
@@ -215,7 +215,7 @@ impl Rules {
         let carried = self.carry(length, road);
         match may_offer.then(learned) {
             Some(Method::Copy) => choice(Way::Offer, Because::Learned),
-            Some(Method::Stream) => Choice { reason: Because::Learned, ..carried },
+            Some(Method::Stream) => Choice { because: Because::Learned, ..carried },
             None => carried,
         }
     }
@@ -232,8 +232,8 @@ impl Rules {
             Road::Ring | Road::Unmet => self.machine.packet(length),
             Road::Datagrams { packet } => packet,
         };
-        let reason = if length <= packet { Because::FitsPacket } else { Because::InPackets };
-        choice(Way::Eager { packet }, reason)
+        let because = if length <= packet { Because::FitsPacket } else { Because::InPackets };
+        choice(Way::Eager { packet }, because)
     }
 
     /// How a message that was asked for or offered comes to its receiver. `is_slow` is whether the kernel would copy
@@ -245,7 +245,7 @@ impl Rules {
         learned: impl FnOnce() -> Method,
     ) -> Choice {
         let Reception { bytes, offered, shown, copies } = *asked;
-        let (stream, both) = (|reason| choice(Way::Stream, reason), |reason| choice(Way::CopyByBoth, reason));
+        let (stream, both) = (|because| choice(Way::Stream, because), |because| choice(Way::CopyByBoth, because));
         if bytes == 0 {
             return choice(Way::Nothing, Because::IsEmpty);
         }

@@ -83,7 +83,7 @@ fn what_goes_at_once_is_short_or_one_packet() {
     assert!(!fixed.may_show(19_999) && fixed.may_show(20_000));
     for length in lengths().filter(|length| *length <= rules().whole()) {
         let choice = rules().send(&message(length), Road::Ring, || panic!("nothing is asked for {length} bytes"));
-        assert!(matches!(choice.reason, Because::FitsCell | Because::FitsPacket), "{length}: {choice:?}");
+        assert!(matches!(choice.because, Because::FitsCell | Because::FitsPacket), "{length}: {choice:?}");
     }
 }
 
@@ -139,13 +139,13 @@ fn a_receiver_decides_as_before() {
 fn only_what_is_not_decided_is_learned() {
     let asked = Reception { bytes: 1 << 20, offered: false, shown: true, copies: true };
     let nothing = || panic!("it is decided");
-    assert_eq!(rules().answer(&asked, || false, nothing).reason, Because::LongEnoughForBoth);
+    assert_eq!(rules().answer(&asked, || false, nothing).because, Because::LongEnoughForBoth);
     let fixed = Rules { single_copy: Some(0), ..rules() };
     let asked = Reception { shown: false, ..asked };
-    assert_eq!(fixed.answer(&asked, || panic!("not asked for"), nothing).reason, Because::Setting);
-    assert_eq!(rules().answer(&Reception { copies: false, ..asked }, || false, nothing).reason, Because::NoCopies);
-    assert_eq!(rules().answer(&asked, || true, nothing).reason, Because::SlowForTheKernel);
-    assert_eq!(rules().answer(&asked, || false, || Method::Copy).reason, Because::Learned);
+    assert_eq!(fixed.answer(&asked, || panic!("not asked for"), nothing).because, Because::Setting);
+    assert_eq!(rules().answer(&Reception { copies: false, ..asked }, || false, nothing).because, Because::NoCopies);
+    assert_eq!(rules().answer(&asked, || true, nothing).because, Because::SlowForTheKernel);
+    assert_eq!(rules().answer(&asked, || false, || Method::Copy).because, Because::Learned);
 }
 
 #[test]
@@ -155,7 +155,7 @@ fn the_machine_moves_the_thresholds() {
     let never = || panic!("copies are far slower");
     assert_eq!(rules.send(&message(64 * KIB), Road::Ring, never).way, Way::Eager { packet: 16 * KIB });
     rules.machine = rules.machine.with_packets(32 * KIB);
-    assert_eq!(rules.send(&message(32 * KIB), Road::Ring, never).reason, Because::FitsPacket);
+    assert_eq!(rules.send(&message(32 * KIB), Road::Ring, never).because, Because::FitsPacket);
     rules.machine.alone_to = 64 * KIB;
     let asked = Reception { bytes: 65 << 10, offered: false, shown: true, copies: true };
     assert_eq!(rules.answer(&asked, || false, || Method::Copy).way, Way::CopyByBoth);

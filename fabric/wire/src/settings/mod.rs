@@ -85,6 +85,10 @@ pub const OTHER_VARIABLES: &[(&str, &str)] = &[
     ("WEFT_XDP_SENDER", "set by the launcher: the descriptor by which it sends"),
     ("WEFT_PARENT", "set by the launcher: where a spawned process finds those who have spawned it"),
     ("WEFT_ORDER", "set for the launcher of spawned processes: where it gets its order"),
+    (
+        "WEFT_MACHINE",
+        "set by the launcher: how messages go best on this machine (weft tune); usual: as on a machine that nothing is known of",
+    ),
     ("WEFT_BOUND", "set by the launcher: whether it has bound this process to a core of its own"),
     ("WEFT_LAUNCH", "the command that starts a program on another host, where --launch does not give it"),
     ("WEFT_SOCK_NOT", "set by weft sock: names of programs, with commas, that the socket library leaves alone"),

@@ -8,7 +8,7 @@ mod report;
 mod rows;
 mod run;
 
-pub use pair::{Distance, PairArgs, run as run_pair, run_distance};
+pub use pair::{Distance, PairArgs, bind_to, run as run_pair, run_distance};
 
 use std::path::PathBuf;
 

@@ -297,7 +297,7 @@ fn rounds(me: u32, bytes: usize, count: u64) -> anyhow::Result<f64> {
     Ok(begin.elapsed().as_secs_f64() / count as f64)
 }
 
-fn bind_to(cpu: usize) -> anyhow::Result<()> {
+pub fn bind_to(cpu: usize) -> anyhow::Result<()> {
     weft_kernel::set_affinity(&[cpu]).with_context(|| format!("cannot run on processor {cpu}"))
 }
 
