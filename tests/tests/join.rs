@@ -15,6 +15,12 @@ fn member() -> &'static PathBuf {
     PROGRAM.get_or_init(|| build::c_program(&tree().join("bin/mpicc"), "tests/c/join/member.c"))
 }
 
+/// A program with a second interface beside MPI, and where its library is.
+fn together(name: &str) -> (PathBuf, PathBuf) {
+    let program = build::c_program(&tree().join("bin/mpicc"), &format!("tests/c/together/{name}.c"));
+    (program, build::example_library("weft-tests", "native"))
+}
+
 fn weft(arguments: &str) -> Command {
     let mut command = Command::new(tree().join("bin/weft"));
     command.args(arguments.split_whitespace()).stdin(Stdio::null());
@@ -370,6 +376,25 @@ fn a_blocked_rank_is_shown_with_call_peer_and_tag() {
     assert!(receives.contains("blocked in MPI_Recv from rank 0, tag 7, MPI_COMM_WORLD for "), "{text}");
     assert_eq!(text.matches("blocked in MPI_Barrier, MPI_COMM_WORLD").count(), 2, "{text}");
     job.line();
+    job.kill();
+}
+
+#[test]
+fn a_second_interface_is_of_the_job_of_whoever_has_started_the_process() {
+    let (program, native) = together("thin");
+    for (launcher, mut command) in launchers(3) {
+        let done = finish(command.arg(&program).env("NATIVE", &native));
+        assert_eq!((done.code, done.out.as_str()), (0, "ok\n"), "{launcher}: {}", done.err);
+    }
+}
+
+#[test]
+fn a_rank_that_is_blocked_in_its_second_interface_is_shown_so() {
+    let (program, native) = together("lost");
+    let job = Running::start(weft("run --bind none --timeout 60 -n 3").arg(program).env("NATIVE", native));
+    let words = "blocked in native_receive from rank 0, tag 2 for ";
+    let text = shown(&job, "", |text| text.matches(words).count() == 3);
+    assert!(!text.contains("MPI_COMM_WORLD"), "{text}");
     job.kill();
 }
 

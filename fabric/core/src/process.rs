@@ -16,8 +16,8 @@ mod page;
 mod table;
 
 pub(crate) use company::company;
+pub(crate) use table::{BESIDE, LOOK_AGAIN, MonitorCalls, NOTHING, ON_PLACE, SleepPlace};
 pub(crate) use table::{Enrolment, JobPlace, ManagerAnswer, ManagerCalls, NO_ANSWER, REFUSED, SharedText, SlotTaken};
-pub(crate) use table::{LOOK_AGAIN, MonitorCalls, NOTHING, ON_PLACE, SleepPlace};
 
 use std::ffi::c_void;
 use std::io;

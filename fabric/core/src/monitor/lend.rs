@@ -5,7 +5,7 @@
 //! then nobody from outside enters. Where the process has one thread, that one is not inside, and nothing is waited for.
 
 use super::{ALONE, ASKED, Driven, Guard, Monitor, SHARED, limit_unattended};
-use crate::process::{self, LOOK_AGAIN, MonitorCalls, NOTHING, ON_PLACE, SleepPlace};
+use crate::process::{self, BESIDE, LOOK_AGAIN, MonitorCalls, NOTHING, ON_PLACE, SleepPlace};
 use std::ffi::c_void;
 use std::sync::TryLockError;
 use std::sync::atomic::Ordering;
@@ -50,12 +50,11 @@ impl<T: Driven> Monitor<T> {
             return NOTHING;
         }
         let Some(mut guard) = self.try_enter() else { return LOOK_AGAIN };
-        if self.watched.load(Ordering::Relaxed) {
-            guard.leave_quietly();
-            return NOTHING;
-        }
         if guard.idle(true) {
             return LOOK_AGAIN;
+        }
+        if self.watched.load(Ordering::Relaxed) {
+            return self.lie_beside(guard, place);
         }
         if !guard.endpoint().arm() {
             guard.endpoint().disarm();
@@ -70,9 +69,25 @@ impl<T: Driven> Monitor<T> {
         ON_PLACE
     }
 
-    fn disarm_for_others(&self) {
+    /// Another thread watches. When that one ends its wait, or anybody moves something, the place is woken, so that it is
+    /// armed anew.
+    fn lie_beside(&self, mut guard: Guard<'_, T>, place: &mut SleepPlace) -> u32 {
+        if !guard.endpoint().arm_beside() {
+            guard.leave_quietly();
+            return LOOK_AGAIN;
+        }
+        *place = SleepPlace::on_word(&self.changes, self.changes.load(Ordering::Relaxed)).within(guard.longest_sleep());
+        self.sleepers.fetch_add(1, Ordering::Relaxed);
+        guard.leave_quietly();
+        BESIDE
+    }
+
+    fn disarm_for_others(&self, how: u32) {
         let held = self.lock();
         self.sleepers.fetch_sub(1, Ordering::Relaxed);
+        if how == BESIDE {
+            return;
+        }
         self.watched.store(false, Ordering::Relaxed);
         if self.is_open() {
             let mut guard = Guard { monitor: self, _held: Some(held) };
@@ -108,8 +123,8 @@ extern "C" fn arm<T: Driven + 'static>(context: *const c_void, place: *mut Sleep
     monitor::<T>(context).arm_for_others(unsafe { &mut *place })
 }
 
-extern "C" fn disarm<T: Driven + 'static>(context: *const c_void) {
-    monitor::<T>(context).disarm_for_others();
+extern "C" fn disarm<T: Driven + 'static>(context: *const c_void, how: u32) {
+    monitor::<T>(context).disarm_for_others(how);
 }
 
 extern "C" fn share<T: Driven + 'static>(context: *const c_void) {

@@ -3,10 +3,10 @@
 //! While it polls it moves them, and before it sleeps it arms their doorbells beside its own. It holds no lock of its own
 //! interface meanwhile, and waits for none of theirs: who cannot be entered is being moved by somebody else.
 //!
-//! No wake-up is lost: each interface is armed, and looked at once more after that, before anybody sleeps. One that another
-//! thread watches in its sleep is left to that thread.
+//! No wake-up is lost: each interface is armed, and looked at once more after that, before anybody sleeps. Beside
+//! a thread that watches one of them it sleeps until that one has ended its wait.
 
-use super::table::{self, COMPANY, ENDLESS, LOOK_AGAIN, MonitorCalls, ON_PLACE, ProcessTable, SleepPlace};
+use super::table::{self, BESIDE, COMPANY, ENDLESS, LOOK_AGAIN, MonitorCalls, ON_PLACE, ProcessTable, SleepPlace};
 use std::ffi::c_void;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -39,12 +39,12 @@ impl Company {
     /// Sleeps on the caller's own place, which is armed, and on those of the others.
     pub fn sleep(self, me: *const c_void, own: SleepPlace) {
         let mut places = [own; sleep::MOST];
-        let mut armed: [Option<(&MonitorCalls, *const c_void)>; sleep::MOST] = [None; sleep::MOST];
+        let mut armed: [Option<(&MonitorCalls, *const c_void, u32)>; sleep::MOST] = [None; sleep::MOST];
         let (mut count, mut may_sleep) = (1, true);
         for (calls, context) in self.others(me) {
             match (calls.arm)(context, &mut places[count]) {
-                ON_PLACE => {
-                    armed[count] = Some((calls, context));
+                how @ (ON_PLACE | BESIDE) => {
+                    armed[count] = Some((calls, context, how));
                     count += 1;
                 }
                 LOOK_AGAIN => {
@@ -57,7 +57,7 @@ impl Company {
         if may_sleep {
             sleep_on(&places[..count]);
         }
-        armed.iter().flatten().for_each(|(calls, context)| (calls.disarm)(*context));
+        armed.iter().flatten().for_each(|(calls, context, how)| (calls.disarm)(*context, *how));
         // What has ended the sleep may be theirs.
         if !self.progress(me) && !may_sleep {
             sys::yield_core();

@@ -169,7 +169,7 @@ pub(crate) struct SleepPlace {
 impl SleepPlace {
     pub const NONE: Self = Self { word: std::ptr::null(), expected: 0, descriptor: -1, limit_ns: ENDLESS };
 
-    pub fn on_word(word: &'static AtomicU32, expected: u32) -> Self {
+    pub fn on_word(word: &AtomicU32, expected: u32) -> Self {
         Self { word, expected, ..Self::NONE }
     }
 
@@ -190,12 +190,15 @@ impl SleepPlace {
     }
 }
 
-/// Nothing is to be done there before a sleep: another thread watches, or it cannot be moved by others.
+/// Nothing is to be done there before a sleep: it cannot be moved by others.
 pub(crate) const NOTHING: u32 = 0;
 /// It is armed, and the place is where to sleep.
 pub(crate) const ON_PLACE: u32 = 1;
 /// There is something to do, or a thread is inside: not a moment to sleep.
 pub(crate) const LOOK_AGAIN: u32 = 2;
+
+/// Another thread watches it; the place is where to sleep until that one may have ended.
+pub(crate) const BESIDE: u32 = 3;
 
 /// How threads of other libraries move an interface.
 #[repr(C)]
@@ -205,7 +208,7 @@ pub(crate) struct MonitorCalls {
     /// Before a sleep.
     pub arm: extern "C" fn(*const c_void, *mut SleepPlace) -> u32,
     /// After one that was armed for.
-    pub disarm: extern "C" fn(*const c_void),
+    pub disarm: extern "C" fn(*const c_void, u32),
     /// Others are there from now on.
     pub share: extern "C" fn(*const c_void),
 }

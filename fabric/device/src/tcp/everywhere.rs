@@ -44,7 +44,7 @@ fn bound_to(kind: i32, family: i32, address: &SocketAddr) -> io::Result<OwnedFd>
             let arguments = [raw, level, option, (&raw const off) as usize, size_of_val(&off), 0];
             checked(libc::SYS_setsockopt, arguments)?;
         }
-        checked(libc::SYS_bind, [raw, (&raw const address) as usize, bytes as usize, 0, 0, 0])?;
+        checked(libc::SYS_bind, [raw, (&raw const address) as usize, bytes, 0, 0, 0])?;
     }
     Ok(socket)
 }
