@@ -51,9 +51,11 @@ fn request(net: &mut [Endpoint], from: usize, to: u32, handler: u16, arguments: 
     });
 }
 
+/// Who asks, whom, and as whom it is known there.
+type Pair = (usize, u32, u32);
+
 /// Each kind of net: what it is, the endpoints, and which of them ask whom.
-fn nets() -> Vec<(&'static str, Vec<Endpoint>, [(usize, u32, u32); 2])> {
-    // Who asks, whom, and as whom it is known there.
+fn nets() -> Vec<(&'static str, Vec<Endpoint>, [Pair; 2])> {
     let both = [(0, 1, 0), (1, 0, 1)];
     vec![
         ("oneself", net(1), [(0, 0, 0), (0, 0, 0)]),

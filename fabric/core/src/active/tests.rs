@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex};
 use weft_device::Posted;
 use weft_device::shm::Segment;
 use weft_wire::active::{ActiveArguments, ActiveKind};
+use weft_wire::cell::Head;
 
 fn net(members: u32) -> Vec<Endpoint> {
     let segment = Segment::create(members).expect("memory");
@@ -106,4 +107,48 @@ fn what_lands_outside_goes_nowhere_and_is_refused() {
     assert_eq!(net[0].refusals(), 8);
     assert!(net[1].landing(landing).is_some_and(|memory| memory.iter().all(|byte| *byte == 0)));
     assert!(!net[1].is_lost(Peer(0)));
+}
+
+#[test]
+fn random_nonsense_loses_its_author_and_nobody_else() {
+    let mut lost = 0;
+    for seed in 1..300u64 {
+        let mut state = seed;
+        let mut next = |n: u64| {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            (state >> 33) % n
+        };
+        let mut net = net(3);
+        for number in [0, 1] {
+            net[1].register_handler(number, |call| {
+                let bytes = call.bytes;
+                // What is a reply is not answered.
+                let _ = call.reply(1, &[], bytes);
+            });
+        }
+        let landing = net[1].register_landing(5000).expect("one");
+        for _ in 0..20 {
+            let upper = [0, 0, 0, 1, u64::from(landing.0), next(1 << 24)][next(6) as usize];
+            let source = next(7) | [0, 0, 1, next(16)][next(4) as usize] << 4 | upper << 8;
+            let head = Head::of_protocol(active::NUMBER, next(3) as i32, source as u32);
+            let mut word = || [next(10), next(6000), next(40_000), next(1 << 40), u64::MAX - next(9)][next(5) as usize];
+            let words = [word(), word(), word(), word(), word()];
+            let count = next(6) as usize;
+            // Once it is lost its packets go nowhere.
+            let _ = match next(2) {
+                0 => net[0].devices().post_control(1, head, &words[..count]),
+                _ => net[0].devices().post_bytes(1, head, &words[..count], &[9; 6000][..1 + next(5999) as usize]),
+            };
+            settle(&mut net);
+        }
+        lost += u32::from(net[1].is_lost(Peer(0)));
+        let told = Arc::new(Mutex::new(0));
+        let counted = told.clone();
+        net[1].register_handler(7, |call| call.reply(8, &[], b"yes").expect("a request"));
+        net[2].register_handler(8, move |call| *counted.lock().expect("no panic") += call.bytes.len());
+        assert_eq!(net[2].try_request(Peer(1), 7, &[], &[3; 5000]), Ok(true));
+        settle(&mut net);
+        assert_eq!(*told.lock().expect("no panic"), 3, "seed {seed}");
+    }
+    assert!(lost > 200, "{lost}");
 }
