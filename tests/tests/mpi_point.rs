@@ -67,3 +67,22 @@ programs! {
 fn point_huge() {
     passes_at("point_huge", &[2]);
 }
+
+/// With a thread that delivers a rank that computes holds up nobody.
+#[test]
+fn a_thread_delivers_to_a_rank_that_computes() {
+    let folder = TempDir::new().expect("a temporary folder");
+    let program = compile("point_delivery", folder.path());
+    for ranks in ["2", "3"] {
+        let done = TempDir::new().expect("a temporary folder");
+        let output = Command::new(tree().join("bin/weft"))
+            .args(["run", "--timeout", "60", "-n", ranks])
+            .arg(&program)
+            .arg(done.path())
+            .env("WEFT_PROGRESS", "thread")
+            .output()
+            .expect("the launcher can be started");
+        let said = String::from_utf8_lossy(&[output.stdout, output.stderr].concat()).into_owned();
+        assert!(output.status.success() && said.is_empty(), "{ranks} ranks: {}\n{said}", output.status);
+    }
+}

@@ -62,7 +62,7 @@ pub use devices::Across;
 pub use endpoint::Endpoint;
 pub use join::{JoinError, ManagerError, abort};
 pub use limits::Limits;
-pub use monitor::{Driven, Guard, Monitor, Outside};
+pub use monitor::{DeliveryEnd, DeliveryThread, Driven, Guard, Monitor, Outside};
 pub use pace::Bounds;
 pub use port::Place;
 pub use status::{CounterReader, Counters};
@@ -75,4 +75,6 @@ pub use weft_protocol::{consensus, selector};
 pub use weft_wire::interface::InterfaceName;
 pub use weft_wire::job_map;
 pub use weft_wire::settings::{self, Ports};
-pub use weft_wire::settings::{Collectives, DeviceName, DeviceOrder, SettingError, Settings, SocketLog, XdpMode};
+pub use weft_wire::settings::{
+    Collectives, DeviceName, DeviceOrder, Progress, SettingError, Settings, SocketLog, XdpMode,
+};

@@ -3,8 +3,12 @@
 //! The policy of waiting stands in `pace`. With several threads in one process, one sleeps on the doorbell and the
 //! others beside it. A rank of a job on several hosts sleeps on its sockets, one of which is a bell that a neighbour
 //! rings in the doorbell's place. Threads that wait in other interfaces of the process move this one, too ([`lend`]).
+//! What arrives is delivered by whoever makes progress here, or by a thread of its own ([`Monitor::deliver`]).
 
+mod delivery;
 mod lend;
+
+pub use delivery::{DeliveryEnd, DeliveryThread};
 
 use crate::pace::{Pace, Step};
 use crate::process::company;
@@ -85,6 +89,8 @@ pub struct Monitor<T> {
     /// The others sleep on this. Counts, under the lock, whenever something happened that a sleeper may wait for. A
     /// doorbell cannot serve them: rung and armed again before they lie down, it would look as if nothing had been.
     changes: AtomicU32,
+    /// How often a thread has come in to do something of its own. Changes under the lock only.
+    entries: AtomicU32,
     value: UnsafeCell<Option<T>>,
 }
 
@@ -101,6 +107,7 @@ impl<T: Driven> Monitor<T> {
             sleepers: AtomicU32::new(0),
             watched: AtomicBool::new(false),
             changes: AtomicU32::new(0),
+            entries: AtomicU32::new(0),
             value: UnsafeCell::new(None),
         }
     }
@@ -143,11 +150,22 @@ impl<T: Driven> Monitor<T> {
     /// Exclusive access; not re-entrant: no call out to user code while the guard lives.
     #[inline]
     pub fn enter(&self) -> Guard<'_, T> {
-        let held = if self.mode.load(Ordering::Relaxed) != ALONE { Some(self.lock()) } else { None };
+        let held = if self.mode.load(Ordering::Relaxed) != ALONE { Some(self.lock_counted()) } else { None };
         Guard { monitor: self, _held: held }
     }
 
+    /// As [`Self::enter`], where threads share the monitor, for the one that delivers.
+    fn enter_uncounted(&self) -> Guard<'_, T> {
+        Guard { monitor: self, _held: Some(self.lock()) }
+    }
+
     #[cold]
+    fn lock_counted(&self) -> MutexGuard<'_, ()> {
+        let held = self.lock();
+        self.entries.store(self.entries.load(Ordering::Relaxed).wrapping_add(1), Ordering::Relaxed);
+        held
+    }
+
     fn lock(&self) -> MutexGuard<'_, ()> {
         if self.mode.load(Ordering::Relaxed) == ASKED {
             // Nobody is inside without the lock: that would be this thread.

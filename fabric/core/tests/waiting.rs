@@ -2,9 +2,12 @@
 
 mod common;
 use common::*;
-use std::sync::Mutex;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
-use weft_fabric::{Bounds, Driven, Endpoint, Limits, Monitor, Outside, Segment, Selector, SendMode};
+use weft_fabric::{
+    Bounds, DeliveryThread, Driven, Endpoint, Limits, Monitor, Outside, Peer, Segment, Selector, SendMode,
+};
 
 fn sleepy(segment: &Segment, me: u32) -> Endpoint {
     Endpoint::join_segment_with(segment.clone(), me, Limits::default(), ASLEEP).expect("join")
@@ -233,5 +236,76 @@ fn what_is_driven_looks_before_each_sleep_and_sleeps_no_longer_than_it_wants() {
         let world = for_good(Monitor::new());
         world.open(Looker { endpoint: sleepy(&segment, 0), looks: 0 }, false);
         assert_eq!(world.wait(WAIT, |looker: &mut Looker| (looker.looks == 4).then_some(looker.looks)), 4);
+    });
+}
+
+/// Nobody of member 1 calls for anything: a thread delivers to it, and answers for it.
+#[test]
+fn a_thread_delivers_while_the_others_compute() {
+    watch(|| {
+        let segment = Segment::create(2).expect("segment");
+        let (world, other) = (monitor(&segment, 0, false), monitor(&segment, 1, true));
+        let told = Arc::new(AtomicU32::new(0));
+        let counted = told.clone();
+        world.enter().0.register_handler(2, move |_| {
+            counted.fetch_add(1, Ordering::Relaxed);
+        });
+        other.enter().0.register_handler(1, |call| call.reply(2, &[], b"").expect("a request"));
+        // Long enough that its sender asks and waits for an answer.
+        let data = bytes(3_000_000, 1);
+        let mut buffer = vec![0; data.len()];
+        let received = receive(&mut other.enter().0, from(0, 1), &mut buffer);
+        let raw = [7u8; 100];
+        let mut raw_buffer = [0u8; 100];
+        // SAFETY: the buffer lives until the request is complete.
+        let raw_received = unsafe { other.enter().0.post_raw_receive(Peer(0), raw_buffer.as_mut_ptr(), 100) };
+        let thread = DeliveryThread::start(other).expect("a thread");
+        for round in 1..=100 {
+            world.wait(WAIT, |w| w.0.try_request(Peer(1), 1, &[], b"x").expect("it can be sent").then_some(()));
+            world.wait(WAIT, |_| (told.load(Ordering::Relaxed) == round).then_some(()));
+        }
+        // SAFETY: the array is as long.
+        let sent = unsafe { world.enter().0.try_raw_send(Peer(1), raw.as_ptr(), raw.len()) };
+        assert_eq!(sent, raw.len());
+        let sent = send_as(&mut world.enter().0, 1, 1, &data, SendMode::Synchronous);
+        assert_eq!(wait(world, sent).fault, None);
+        drop(thread);
+        let mut at = other.enter();
+        assert_eq!(at.0.take_outcome(received).map(|outcome| outcome.fault), Some(None));
+        assert_eq!(at.0.take_outcome(raw_received).map(|outcome| outcome.fault), Some(None));
+        assert!(buffer == data && raw_buffer == raw);
+    });
+}
+
+/// The threads of the program wait themselves at times, and compute at others.
+#[test]
+fn who_waits_beside_a_thread_that_delivers_is_woken() {
+    watch(|| {
+        let segment = Segment::create(2).expect("segment");
+        let worlds = [monitor(&segment, 0, true), monitor(&segment, 1, true)];
+        let deliveries = worlds.map(|world| DeliveryThread::start(world).expect("a thread"));
+        let threads: Vec<_> = worlds
+            .into_iter()
+            .zip(0..)
+            .map(|(world, me)| std::thread::spawn(move || hand_over(world, me, 5_000)))
+            .collect();
+        threads.into_iter().for_each(|thread| thread.join().expect("member"));
+        drop(deliveries);
+    });
+}
+
+/// It ends whatever it does at that moment, and what it was told of before it began.
+#[test]
+fn a_thread_that_delivers_ends_when_it_is_told() {
+    watch(|| {
+        let segment = Segment::create(2).expect("segment");
+        let world = monitor(&segment, 0, true);
+        for round in 0..500 {
+            let thread = DeliveryThread::start(world).expect("a thread");
+            for _ in 0..round * 97 % 3000 {
+                world.poll();
+            }
+            drop(thread);
+        }
     });
 }

@@ -26,6 +26,20 @@ pub fn online_cores() -> u32 {
     (unsafe { libc::sysconf(libc::_SC_NPROCESSORS_ONLN) }).max(1) as u32
 }
 
+/// Runs `what`, such as the start of a thread, which inherits that, with all signals held back in this thread.
+#[cfg(not(loom))]
+pub fn without_signals<R>(what: impl FnOnce() -> R) -> R {
+    // SAFETY: sets of signals, for which zeros are a value; they live across the calls.
+    unsafe {
+        let (mut all, mut before): (libc::sigset_t, libc::sigset_t) = (std::mem::zeroed(), std::mem::zeroed());
+        libc::sigfillset(&mut all);
+        libc::pthread_sigmask(libc::SIG_SETMASK, &all, &mut before);
+        let answer = what();
+        libc::pthread_sigmask(libc::SIG_SETMASK, &before, std::ptr::null_mut());
+        answer
+    }
+}
+
 /// How often the kernel has given this thread's core to another one while it could have gone on, [`yield_core`] included.
 pub fn involuntary_switches() -> u64 {
     // SAFETY: numbers only, for which zeros are a value; it lives across the call.

@@ -9,6 +9,7 @@
 //! are there until `MPI_Finalize`. What is left of a session is freed when it ends (`session/left`).
 
 pub mod abi;
+mod delivery;
 pub mod phase;
 
 pub use phase::{abort, abort_with, end_process, is_running};
@@ -128,10 +129,12 @@ fn begin(membership: &mut Membership, shared: bool) -> Result<()> {
     match *membership {
         Membership::Never => join(shared)?,
         Membership::Resting => {
-            WORLD.share(shared);
+            WORLD.share(shared || delivery::is_by_thread());
             let mut world = WORLD.enter();
             world.threads = shared;
             world.endpoint.resume();
+            drop(world);
+            delivery::start()?;
         }
         Membership::Joined { .. } => {
             USERS.fetch_add(1, Ordering::Release);
@@ -165,9 +168,10 @@ fn join(shared: bool) -> Result<()> {
     crate::datatype::abi::define_predefined(&mut world.types);
     crate::op::abi::define_predefined(&mut world.ops);
     define_communicators(&mut world);
-    WORLD.open(world, shared);
+    delivery::note_settings(world.endpoint.settings());
+    WORLD.open(world, shared || delivery::is_by_thread());
     WORLD.lend();
-    Ok(())
+    delivery::start()
 }
 
 /// Until `MPI_Finalize` they are there for programs that have sessions only, too: many use them, and others let them.
@@ -187,6 +191,7 @@ fn end(membership: &mut Membership) {
     if USERS.fetch_sub(1, Ordering::Release) > 1 {
         return;
     }
+    delivery::end();
     *membership = if WORLD.enter().endpoint.can_rest() {
         WORLD.enter().endpoint.rest();
         Membership::Resting

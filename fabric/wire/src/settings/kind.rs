@@ -316,6 +316,16 @@ choice! {
 }
 
 choice! {
+    /// Who delivers what arrives.
+    Progress {
+        /// Whichever thread of the process waits or polls.
+        Caller = "caller",
+        /// A thread of its own as well, while the others compute.
+        Thread = "thread",
+    }
+}
+
+choice! {
     /// How the filter of the device xdp is attached to an interface.
     XdpMode {
         /// Whichever costs other traffic less, as far as that is known.

@@ -19,7 +19,7 @@ mod tests;
 
 pub use algorithms::Algorithms;
 pub use devices::{DeviceName, DeviceOrder};
-pub use kind::{Bind, Collectives, Field, Kind, Ports, SingleCopy, SocketLog, XdpMode};
+pub use kind::{Bind, Collectives, Field, Kind, Ports, Progress, SingleCopy, SocketLog, XdpMode};
 pub use nearest::nearest;
 pub use parse::{SettingError, Unknown, unknown};
 pub use table::{COUNT, DEFINITIONS, Settings};

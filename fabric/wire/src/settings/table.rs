@@ -4,7 +4,7 @@ use std::ffi::OsStr;
 
 use super::algorithms::Algorithms;
 use super::devices::DeviceOrder;
-use super::kind::{Bind, Collectives, Field, Kind, Ports, SingleCopy, SocketLog, XdpMode};
+use super::kind::{Bind, Collectives, Field, Kind, Ports, Progress, SingleCopy, SocketLog, XdpMode};
 use super::parse::{SettingError, Values};
 use super::{Definition, Origin, Row};
 
@@ -112,6 +112,9 @@ settings! {
     yield_us: Option<u64>, "WEFT_YIELD_US", None,
         Kind::Integer { unit: "microseconds", min: 0, max: ONE_SECOND_US, word: AUTO }, "auto",
         "How long the core is handed over again and again before the process sleeps.";
+    progress: Progress, "WEFT_PROGRESS", None,
+        Kind::Choice(Progress::WORDS), "caller",
+        "Who delivers messages that arrive: the callers of the interface, or a thread as well (thread), which needs a core and is for programs that compute while messages come.";
     eager_bytes: u64, "WEFT_EAGER_BYTES", None,
         Kind::Size { min: 0, max: ONE_GIB, word: None }, "64K",
         "Largest message that is sent without asking the receiver first; up to 16 times that over TCP to who waited for the last ones.";
