@@ -17,7 +17,7 @@ const BUSY_PERCENT: u32 = 10;
 
 /// What tells machines, and times of one machine, apart.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Likeness {
+pub struct Fingerprint {
     pub version: String,
     pub processor: String,
     pub processors: String,
@@ -25,7 +25,7 @@ pub struct Likeness {
     pub kernel: String,
 }
 
-impl Likeness {
+impl Fingerprint {
     /// Of this machine and this build.
     pub fn here() -> Self {
         let line = |path: &str| std::fs::read_to_string(path).unwrap_or_default().trim().to_owned();
@@ -67,7 +67,7 @@ fn processor(cpuinfo: &str) -> String {
 /// What the file keeps.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Tuning {
-    pub machine: Likeness,
+    pub machine: Fingerprint,
     /// Of all processors' time, what others used meanwhile.
     pub busy_percent: u32,
     /// What is best, as it is handed to ranks.
@@ -100,12 +100,12 @@ impl Tuning {
         }
         let of = |name: &str| rows.get(name).map(|value| (*value).to_owned());
         let (version, processor, processors) = (of("version")?, of("processor")?, of("processors")?);
-        let machine = Likeness { version, processor, processors, caches: of("caches")?, kernel: of("kernel")? };
+        let machine = Fingerprint { version, processor, processors, caches: of("caches")?, kernel: of("kernel")? };
         Some(Self { machine, busy_percent: of("busy-percent")?.parse().ok()?, best: of("best")?, figures })
     }
 
     /// Why this is not to be believed here, if it is not.
-    pub fn doubt(&self, here: &Likeness) -> Option<String> {
+    pub fn doubt(&self, here: &Fingerprint) -> Option<String> {
         let other = self.machine.rows().into_iter().zip(here.rows()).find(|(then, now)| then != now);
         if let Some(((name, then), (_, now))) = other {
             return Some(format!("it was measured with {name} '{then}', and this is '{now}'"));
@@ -119,7 +119,7 @@ impl Tuning {
 
 /// What is known of this machine.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Known {
+pub enum Finding {
     /// There is no file.
     Nothing,
     Good(Tuning),
@@ -137,17 +137,17 @@ pub fn path(variable: impl Fn(&str) -> Option<OsString>) -> Option<PathBuf> {
 }
 
 /// Reads a file, and looks whether it is of this machine.
-pub fn look(path: &Path) -> Known {
+pub fn look(path: &Path) -> Finding {
     let text = match std::fs::read_to_string(path) {
         Ok(text) => text,
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Known::Nothing,
-        Err(error) => return Known::Doubtful(error.to_string()),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Finding::Nothing,
+        Err(error) => return Finding::Doubtful(error.to_string()),
     };
     match Tuning::parse(&text) {
-        None => Known::Doubtful("it is not one that weft tune has written".into()),
-        Some(tuning) => match tuning.doubt(&Likeness::here()) {
-            None => Known::Good(tuning),
-            Some(why) => Known::Doubtful(why),
+        None => Finding::Doubtful("it is not one that weft tune has written".into()),
+        Some(tuning) => match tuning.doubt(&Fingerprint::here()) {
+            None => Finding::Good(tuning),
+            Some(why) => Finding::Doubtful(why),
         },
     }
 }
@@ -158,8 +158,8 @@ pub(crate) fn best(environment: &HashMap<OsString, OsString>) -> Option<String> 
         return None;
     }
     match look(&path(|name| environment.get(std::ffi::OsStr::new(name)).cloned())?) {
-        Known::Good(tuning) => Some(tuning.best),
-        Known::Nothing | Known::Doubtful(_) => None,
+        Finding::Good(tuning) => Some(tuning.best),
+        Finding::Nothing | Finding::Doubtful(_) => None,
     }
 }
 
@@ -169,7 +169,7 @@ mod tests {
 
     fn tuning() -> Tuning {
         let figures = vec![("line".to_owned(), 60), ("ring/4096/8192".to_owned(), 350)];
-        Tuning { machine: Likeness::here(), busy_percent: 3, best: "8192,1,2".into(), figures }
+        Tuning { machine: Fingerprint::here(), busy_percent: 3, best: "8192,1,2".into(), figures }
     }
 
     #[test]
@@ -182,14 +182,14 @@ mod tests {
 
     #[test]
     fn a_file_of_another_machine_or_version_or_of_a_busy_time_is_not_believed() {
-        let here = Likeness::here();
+        let here = Fingerprint::here();
         assert_eq!(tuning().doubt(&here), None);
         let doubt = |machine| Tuning { machine, ..tuning() }.doubt(&here).expect("another one");
-        assert!(doubt(Likeness { processor: "486".into(), ..here.clone() }).contains("processor '486'"));
-        assert!(doubt(Likeness { processors: "0-9999".into(), ..here.clone() }).contains("processors '0-9999'"));
-        assert!(doubt(Likeness { kernel: "2.4".into(), ..here.clone() }).contains("kernel '2.4'"));
-        assert!(doubt(Likeness { caches: "1K".into(), ..here.clone() }).contains("caches '1K'"));
-        assert!(doubt(Likeness { version: "0.0".into(), ..here.clone() }).contains("version '0.0'"));
+        assert!(doubt(Fingerprint { processor: "486".into(), ..here.clone() }).contains("processor '486'"));
+        assert!(doubt(Fingerprint { processors: "0-9999".into(), ..here.clone() }).contains("processors '0-9999'"));
+        assert!(doubt(Fingerprint { kernel: "2.4".into(), ..here.clone() }).contains("kernel '2.4'"));
+        assert!(doubt(Fingerprint { caches: "1K".into(), ..here.clone() }).contains("caches '1K'"));
+        assert!(doubt(Fingerprint { version: "0.0".into(), ..here.clone() }).contains("version '0.0'"));
         let busy = Tuning { busy_percent: 40, ..tuning() }.doubt(&here).expect("it was busy");
         assert!(busy.contains("others used 40 %"), "{busy}");
     }
@@ -208,13 +208,13 @@ mod tests {
         let mut environment = HashMap::from([("XDG_CACHE_HOME".into(), folder.path().into())]);
         let file = path(|name| environment.get(std::ffi::OsStr::new(name)).cloned()).expect("a path");
         std::fs::create_dir_all(file.parent().expect("a folder")).expect("a folder");
-        assert_eq!((best(&environment), look(&file)), (None, Known::Nothing));
+        assert_eq!((best(&environment), look(&file)), (None, Finding::Nothing));
         std::fs::write(&file, tuning().to_string()).expect("written");
         assert_eq!(best(&environment).as_deref(), Some("8192,1,2"));
         std::fs::write(&file, Tuning { busy_percent: 90, ..tuning() }.to_string()).expect("written");
         assert_eq!(best(&environment), None);
         std::fs::write(&file, "something else").expect("written");
-        assert!(matches!(look(&file), Known::Doubtful(_)) && best(&environment).is_none());
+        assert!(matches!(look(&file), Finding::Doubtful(_)) && best(&environment).is_none());
         std::fs::write(&file, tuning().to_string()).expect("written");
         environment.insert(VARIABLE.into(), "usual".into());
         assert_eq!(best(&environment), None, "the user has said so");

@@ -242,6 +242,23 @@ fn a_receive_may_come_while_its_message_is_still_arriving() {
     assert!(buffer == data);
 }
 
+/// While more of a message is to come nobody can reply to it, so all that is there is taken at once (decision 7).
+#[test]
+fn the_packets_of_one_message_are_taken_in_one_pass() {
+    let mut net = net_with(2, streaming());
+    let data = bytes(3 * 16 * 1024, 4);
+    let mut buffers = [vec![0; data.len()], vec![0; data.len()]];
+    let sendings = [send(&mut net[0], 1, 1, &data), send(&mut net[0], 1, 1, &data)];
+    let receivings = buffers.each_mut().map(|buffer| receive(&mut net[1], from(0, 1), buffer));
+    net[1].progress();
+    assert!(net[1].is_complete(receivings[0]), "all of the first one");
+    assert!(!net[1].is_complete(receivings[1]), "and nothing of the second one");
+    for (member, request) in [(0, sendings[0]), (0, sendings[1]), (1, receivings[0]), (1, receivings[1])] {
+        assert_eq!(finish(&mut net, member, request).fault, None);
+    }
+    assert!(buffers.iter().all(|buffer| *buffer == data));
+}
+
 #[test]
 fn messages_to_oneself_arrive_in_every_mode_and_order() {
     let mut net = net(1);

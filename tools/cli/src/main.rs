@@ -67,7 +67,7 @@ enum Command {
     Ps(ps::Arguments),
     /// Measure what is best for messages on this machine, for jobs that start from now on.
     #[command(long_about = tune::LONG_ABOUT)]
-    Tune(tune::Arguments),
+    Tune(tune::TuneArguments),
     /// Show version, devices and settings; of programs, which MPI each was built for and whether it runs here.
     Info {
         /// Show how messages of each length go, and why

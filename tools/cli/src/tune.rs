@@ -3,7 +3,7 @@
 use anyhow::{Context, bail};
 use serde_json::{Map, Value, json};
 use std::path::PathBuf;
-use weft_agent::tuning::{self, Known, Likeness, Tuning};
+use weft_agent::tuning::{self, Finding, Fingerprint, Tuning};
 use weft_fabric::selector::machine::Best;
 
 pub const LONG_ABOUT: &str = "Measure what is best for messages on this machine, for jobs that start from now on.\n\n\
@@ -14,7 +14,7 @@ pub const LONG_ABOUT: &str = "Measure what is best for messages on this machine,
     what did best on other machines, and learn.";
 
 #[derive(clap::Args)]
-pub struct Arguments {
+pub struct TuneArguments {
     /// Measure nothing, and show what was measured last
     #[arg(long)]
     show: bool,
@@ -27,14 +27,14 @@ fn file() -> Option<PathBuf> {
     tuning::path(|name| std::env::var_os(name))
 }
 
-pub fn main(given: &Arguments) -> anyhow::Result<i32> {
+pub fn main(given: &TuneArguments) -> anyhow::Result<i32> {
     let path = file().context("neither XDG_CACHE_HOME nor HOME says where the result is kept")?;
     let tuning = if given.show { kept(&path)? } else { measure(&path)? };
     match given.json {
         true => println!("{:#}", in_json(&tuning)),
         false => print!("{}\n{}", weft_bench::tune_table(&tuning.figures), best(&tuning)),
     }
-    if let Some(doubt) = tuning.doubt(&Likeness::here()) {
+    if let Some(doubt) = tuning.doubt(&Fingerprint::here()) {
         eprintln!("weft tune: this is not used by jobs: {doubt}");
     }
     Ok(0)
@@ -52,7 +52,7 @@ fn kept(path: &std::path::Path) -> anyhow::Result<Tuning> {
 fn measure(path: &std::path::Path) -> anyhow::Result<Tuning> {
     let tuned = weft_bench::tune()?;
     let (best, figures) = (tuned.best.to_string(), tuned.figures);
-    let tuning = Tuning { machine: Likeness::here(), busy_percent: tuned.busy_percent, best, figures };
+    let tuning = Tuning { machine: Fingerprint::here(), busy_percent: tuned.busy_percent, best, figures };
     let folder = path.parent().context("no folder")?;
     std::fs::create_dir_all(folder).with_context(|| format!("cannot create {}", folder.display()))?;
     // Whoever reads it meanwhile sees all of one or of the other.
@@ -63,7 +63,7 @@ fn measure(path: &std::path::Path) -> anyhow::Result<Tuning> {
 }
 
 fn in_json(tuning: &Tuning) -> Value {
-    let Likeness { version, processor, processors, caches, kernel } = &tuning.machine;
+    let Fingerprint { version, processor, processors, caches, kernel } = &tuning.machine;
     let figures: Map<String, Value> = tuning.figures.iter().map(|(name, ns)| (name.clone(), json!(ns))).collect();
     json!({
         "version": version, "processor": processor, "processors": processors, "caches": caches, "kernel": kernel,
@@ -94,9 +94,11 @@ pub fn known() -> (Best, String) {
         return usual("as on other machines: no HOME says where weft tune keeps more".into());
     };
     match tuning::look(&path) {
-        Known::Nothing => usual("as on other machines, and learned while jobs run; weft tune measures this one".into()),
-        Known::Doubtful(why) => usual(format!("as on other machines: {} is not believed: {why}", path.display())),
-        Known::Good(tuning) => match Best::parse(&tuning.best) {
+        Finding::Nothing => {
+            usual("as on other machines, and learned while jobs run; weft tune measures this one".into())
+        }
+        Finding::Doubtful(why) => usual(format!("as on other machines: {} is not believed: {why}", path.display())),
+        Finding::Good(tuning) => match Best::parse(&tuning.best) {
             Some(best) => (best, format!("as weft tune has measured ({})", path.display())),
             None => usual(format!("as on other machines: {} is not believed: no numbers", path.display())),
         },
@@ -116,7 +118,7 @@ mod tests {
     fn what_is_best_is_said_in_words_and_in_json() {
         let figures = vec![("near/8".to_owned(), 60)];
         let text = Best::default().to_string();
-        let tuning = Tuning { machine: Likeness::here(), busy_percent: 1, best: text, figures };
+        let tuning = Tuning { machine: Fingerprint::here(), busy_percent: 1, best: text, figures };
         let said = best(&tuning);
         assert!(said.contains("one packet up to 8 KiB") && said.contains("16 KiB for 64 KiB"), "{said}");
         let json = in_json(&tuning);

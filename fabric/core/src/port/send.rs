@@ -215,7 +215,7 @@ impl Port {
         let message = selector::Departure { length, synchronous: mode != SendMode::Standard, kind, copies };
         let (learner, requests) = (&mut self.learner, &self.requests);
         let under_way = |last| requests.is_under_way(RequestId(last));
-        let learned = || learner.pick_offer(kind, length as u64, request.0, sys::now_ns(), under_way);
+        let learned = || learner.pick_offer(kind, length as u64, request.0, sys::now_ns, under_way);
         self.rules.send(&message, road, learned).way
     }
 

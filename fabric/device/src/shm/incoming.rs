@@ -23,6 +23,8 @@ pub(super) struct Incoming {
     pub(super) polled: bool,
     /// Polls in a row that found a packet.
     in_a_row: u32,
+    /// The last packet was a part of a message of which more is to come.
+    more_follows: bool,
 }
 
 /// Polls that find a packet before the sender is taken to send a burst.
@@ -41,14 +43,15 @@ impl Incoming {
             mailbox: sender,
             broken: false,
             in_a_row: 0,
+            more_follows: false,
             polled: false,
         }
     }
 
-    /// Takes one packet, or several in a burst.
+    /// Takes one packet, or several in a burst or of one message.
     ///
-    /// Outside of bursts a look at the next cell would pull its line from the sender's core, and everything that
-    /// follows, such as a reply, would wait for that.
+    /// Otherwise a look at the next cell would pull its line from the sender's core, and everything that follows, such as
+    /// a reply, would wait for that. While more of a message is to come, nobody can reply to it.
     #[inline]
     pub(super) fn drain<S: Sink>(&mut self, from: u32, sink: &mut S, wakeups: &mut u64) -> bool {
         let Some((cell, first)) = self.cells.arrived() else {
@@ -59,15 +62,18 @@ impl Incoming {
             return false;
         };
         self.in_a_row = self.in_a_row.saturating_add(1);
-        if self.in_a_row <= BURST_AFTER {
-            return self.take(from, cell, first, sink, wakeups);
-        }
+        let in_burst = self.in_a_row > BURST_AFTER;
         let mut next = Some((cell, first));
         for _ in 0..BURST_BUDGET {
             let Some((cell, first)) = next else { break };
-            self.cells.fetch_following();
+            if in_burst {
+                self.cells.fetch_following();
+            }
             if !self.take(from, cell, first, sink, wakeups) {
                 return false;
+            }
+            if !in_burst && !self.more_follows {
+                break;
             }
             next = self.cells.arrived();
         }
@@ -101,6 +107,7 @@ impl Incoming {
             words: &cell.inline,
             bulk: None,
         };
+        self.more_follows = false;
         if !claim.bulk {
             return sink.handle_packet(packet);
         }
@@ -116,6 +123,7 @@ impl Incoming {
         packet.bulk = Some(unsafe { Foreign::new(self.pair.bulk.add(offset), length as usize) });
         let since_ns = if word == length { self.reading.begin(length as usize) } else { None };
         sink.handle_packet(packet)?;
+        self.more_follows = sink.room(from).is_some();
         if let Some(since_ns) = since_ns {
             self.pair.credits.reading.store(self.reading.end(since_ns, length as usize), Ordering::Relaxed);
         }

@@ -184,7 +184,7 @@ fn a_bulk_length_that_nobody_could_have_sent_is_a_fault() {
 
 #[test]
 fn a_header_that_nobody_could_have_sent_is_a_fault() {
-    for first in [0, (Kind::Share as u64 + 1) << 8, 0xff << 8, 1 << 8 | 49 << 16, 1 << 8 | 255 << 16, 1 << 8 | 2 << 24]
+    for first in [0, (Kind::Other as u64 + 1) << 8, 0xff << 8, 1 << 8 | 49 << 16, 1 << 8 | 255 << 16, 1 << 8 | 2 << 24]
     {
         let sink = answer_to(first, 0);
         assert_eq!((sink.faults.len(), sink.from_rogue), (1, 0), "first word {first:#x}");

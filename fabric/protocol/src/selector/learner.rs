@@ -75,13 +75,13 @@ impl Learner {
 
     /// How a message is to leave that may go without asking; `under_way` tells of the request of an earlier one whether it
     /// still is. This one has the request `request`. It may be another message's by the time somebody asks for it, which
-    /// makes a period longer or shorter than it should be, and does no harm.
+    /// makes a period longer or shorter than it should be, and does no harm. The clock is asked where a period ends.
     pub fn pick_offer(
         &mut self,
         kind: BufferKind,
         bytes: u64,
         request: u32,
-        now_ns: u64,
+        now_ns: impl FnOnce() -> u64,
         under_way: impl FnOnce(u32) -> bool,
     ) -> Method {
         self.offers[kind as usize].pick(bytes, request, now_ns, under_way)
@@ -185,13 +185,20 @@ struct Pace {
 }
 
 impl Offers {
-    fn pick(&mut self, bytes: u64, request: u32, now_ns: u64, under_way: impl FnOnce(u32) -> bool) -> Method {
+    fn pick(
+        &mut self,
+        bytes: u64,
+        request: u32,
+        now_ns: impl FnOnce() -> u64,
+        under_way: impl FnOnce(u32) -> bool,
+    ) -> Method {
         let Pace { class, period, last } = &mut self.paces[class_of(bytes)];
         let goes_on = period.filter(|period| match period.messages {
             MOST_MESSAGES.. => false,
             messages => messages < PERIOD_MESSAGES || (*last != request && under_way(*last)),
         });
         let mut now = goes_on.unwrap_or_else(|| {
+            let now_ns = now_ns();
             period.iter().for_each(|period| period.end(class, now_ns));
             Period::begin(class.pick(), now_ns)
         });

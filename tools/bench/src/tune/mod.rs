@@ -9,7 +9,7 @@ use crate::process::allowed_cpus;
 use crate::{progress, table};
 use anyhow::{Context, ensure};
 use indicatif::ProgressBar;
-pub use pair::{PairArgs as TunePairArgs, run as run_tune_pair};
+pub use pair::{TunePairArgs, run as run_tune_pair};
 use std::collections::BTreeMap;
 use std::io::{PipeReader, PipeWriter, Read, Write};
 use std::process::Command;
@@ -93,7 +93,7 @@ fn trials(processors: &[usize]) -> Vec<Trial> {
     };
     let streams = setting("WEFT_SINGLE_COPY", "off");
     let rings = PACKETS.iter().map(|packet| Trial {
-        lengths: LENGTHS.into_iter().filter(|length| *packet < 2 * length).collect(),
+        lengths: LENGTHS.into_iter().filter(|length| *packet < 2 * length || *packet == PACKETS[0]).collect(),
         ..trial(&format!("ring/{packet}"), false, vec![streams.clone(), machine(usual.with_packets(*packet))])
     });
     let asked = setting("WEFT_EAGER_BYTES", "48");

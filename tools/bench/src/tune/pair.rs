@@ -6,7 +6,7 @@ use weft_fabric::{Driven, Endpoint, Envelope, Monitor, Outside, Peer, Selector, 
 
 /// What the pair does.
 #[derive(Clone, Debug, clap::Args)]
-pub struct PairArgs {
+pub struct TunePairArgs {
     /// From and into memory that the interface makes
     #[arg(long)]
     shown: bool,
@@ -19,9 +19,9 @@ pub struct PairArgs {
     lengths: Vec<usize>,
 }
 
-struct World(Endpoint);
+struct Tuner(Endpoint);
 
-impl Driven for World {
+impl Driven for Tuner {
     fn endpoint(&mut self) -> &mut Endpoint {
         &mut self.0
     }
@@ -32,7 +32,7 @@ impl Driven for World {
     }
 }
 
-static WORLD: Monitor<World> = Monitor::new();
+static WORLD: Monitor<Tuner> = Monitor::new();
 const WAIT: Waiting = Waiting { call: "tune-pair", peer: None, tag: None, context: 0 };
 /// Messages between two looks at the clock.
 const BATCH: u64 = 16;
@@ -57,14 +57,14 @@ fn buffer(bytes: usize, shown: bool) -> anyhow::Result<*mut u8> {
     Ok(address)
 }
 
-struct Side {
+struct Player {
     me: u32,
     out: *const u8,
     into: *mut u8,
     length: usize,
 }
 
-impl Side {
+impl Player {
     fn other(&self) -> Peer {
         Peer(1 - self.me)
     }
@@ -128,18 +128,18 @@ impl Side {
 ///
 /// # Errors
 /// It was not started so, or a message was lost.
-pub fn run(args: &PairArgs) -> anyhow::Result<()> {
+pub fn run(args: &TunePairArgs) -> anyhow::Result<()> {
     let endpoint = Endpoint::join().context("cannot join")?;
     let me = endpoint.me().0;
     ensure!(endpoint.world_size() == 2, "{} ranks, where two are needed", endpoint.world_size());
-    WORLD.open(World(endpoint), false);
+    WORLD.open(Tuner(endpoint), false);
     if let Some(far) = args.far.filter(|_| me == 1) {
         crate::layers::bind_to(far)?;
     }
     let longest = args.lengths.iter().copied().max().unwrap_or(0);
     let (out, into) = (buffer(longest, args.shown)?, buffer(longest, args.shown)?);
     for length in args.lengths.iter().copied() {
-        let side = Side { me, out, into, length };
+        let side = Player { me, out, into, length };
         match me {
             0 => println!("{length} {}", side.lead(Duration::from_millis(args.milliseconds))?),
             _ => side.follow()?,

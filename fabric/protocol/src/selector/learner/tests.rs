@@ -107,7 +107,7 @@ fn send(offers: &mut Offers, now: &mut u64, messages: u32, stream_ns: u64, offer
     (0..messages)
         .filter(|_| {
             *now += pause_ns;
-            let offered = offers.pick(BYTES, 0, *now, |_| false) == Method::Copy;
+            let offered = offers.pick(BYTES, 0, || *now, |_| false) == Method::Copy;
             *now += if offered { offer_ns } else { stream_ns };
             offered
         })
@@ -145,7 +145,7 @@ fn a_window_is_one_period() {
     for _ in 0..1_000 {
         let mut ways = Vec::new();
         for message in 0..20 {
-            ways.push(offers.pick(BYTES, message, now, |last| last != 19) == Method::Copy);
+            ways.push(offers.pick(BYTES, message, || now, |last| last != 19) == Method::Copy);
             now += 10;
         }
         assert!(ways.iter().all(|way| *way == ways[0]), "one window, one way");
@@ -159,7 +159,7 @@ fn a_window_is_one_period() {
 fn sent_messages_without_end_are_decided_anew() {
     let (mut offers, mut now, mut offered) = (Offers::default(), 0, 0);
     for message in 0..10_000 {
-        let is_offered = offers.pick(BYTES, message % 2, now, |_| true) == Method::Copy;
+        let is_offered = offers.pick(BYTES, message % 2, || now, |_| true) == Method::Copy;
         now += if is_offered { 5_000 } else { 10_000 };
         offered += u32::from(is_offered);
     }
@@ -171,12 +171,12 @@ fn sent_messages_without_end_are_decided_anew() {
 fn each_thing_is_learned_by_itself() {
     let (mut learner, mut now) = (Learner::new(2), 0);
     for request in 0..800 {
-        let method = learner.pick_offer(BufferKind::Shown, BYTES, request, now, |_| false);
+        let method = learner.pick_offer(BufferKind::Shown, BYTES, request, || now, |_| false);
         now += if method == Method::Copy { 5_000 } else { 10_000 };
     }
-    assert_eq!(learner.pick_offer(BufferKind::Shown, BYTES, 0, now, |_| false), Method::Copy);
-    assert_eq!(learner.pick_offer(BufferKind::Ordinary, BYTES, 0, now, |_| false), Method::Stream);
-    assert_eq!(learner.pick_offer(BufferKind::Shown, 4 * BYTES, 0, now, |_| false), Method::Stream);
+    assert_eq!(learner.pick_offer(BufferKind::Shown, BYTES, 0, || now, |_| false), Method::Copy);
+    assert_eq!(learner.pick_offer(BufferKind::Ordinary, BYTES, 0, || now, |_| false), Method::Stream);
+    assert_eq!(learner.pick_offer(BufferKind::Shown, 4 * BYTES, 0, || now, |_| false), Method::Stream);
     assert_eq!(learner.begin_grant(BYTES, now), Method::Stream);
     learner.waits(1).note_granted();
     assert!(learner.waits(1).poll(1 << 20, 64 << 10).is_some() && learner.waits(0).poll(1 << 20, 64 << 10).is_none());
