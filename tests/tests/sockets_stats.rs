@@ -11,6 +11,7 @@ use weft_tests::sockets::{ForAll, Moved, sock};
 use weft_tests::{build, signal, tree};
 
 const UNANSWERED: &str = "the other end has not been shown: it is not preloaded, or has moved too little";
+const UNTAKEN: &str = "the other end is there, and no call has taken it up yet";
 const APART: &str = "in another process namespace than the rendezvous";
 
 fn program() -> &'static PathBuf {
@@ -209,6 +210,40 @@ fn signals_reach_the_program_and_the_command_ends_as_it_does() {
     let Output { status, stderr, .. } = parent.wait_with_output().expect("our child");
     assert_eq!(status.signal(), Some(libc::SIGUSR2), "of what the program does not handle");
     assert!(String::from_utf8_lossy(&stderr).contains(&stayed(1, UNANSWERED)));
+}
+
+/// Of a program with a connection on which nothing is done any more since both its ends were shown, and whose answer has come:
+/// what is said of it when it has sent so many messages on another one.
+fn after_a_quiet_connection(messages: &str) -> (Moved, Vec<String>) {
+    let mut command = sock(program());
+    command.args(["quiet", messages]).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut parent = command.spawn().expect("a program of ours");
+    let mut line = String::new();
+    BufReader::new(parent.stdout.take().expect("piped")).read_line(&mut line).expect("text");
+    let pid: u64 = line.trim().parse().expect("a number");
+    wait_until("the ends do not meet", || {
+        let listed = Command::new(tree().join("bin/weft")).args(["ps", "--sockets", "--json"]).output();
+        let listed: serde_json::Value = serde_json::from_slice(&listed.expect("our command").stdout).expect("JSON");
+        let connections = listed["connections"].as_array().expect("a list");
+        connections.iter().any(|one| one[0]["pid"] == pid)
+    });
+    parent.stdin.take().expect("piped").write_all(b"\n").expect("it reads");
+    let said = String::from_utf8_lossy(&parent.wait_with_output().expect("our child").stderr).into_owned();
+    let lines: Vec<String> = sums(&said).into_iter().map(str::to_owned).collect();
+    (Moved::of(&lines[0]), lines[1..].to_vec())
+}
+
+#[test]
+fn an_answer_that_no_call_has_taken_is_no_end_that_was_not_shown() {
+    let (moved, reasons) = after_a_quiet_connection("0");
+    assert_eq!((moved.accelerated, reasons), (0, vec![stayed(2, UNTAKEN)]));
+}
+
+/// Threads of a connection may be without a core for long, or have nothing to say; the other end waits for this one.
+#[test]
+fn a_quiet_connection_is_attached_by_whoever_reads_the_mail() {
+    let (moved, reasons) = after_a_quiet_connection("5000");
+    assert_eq!((moved.accelerated, reasons), (4, vec![]));
 }
 
 /// State of a process, as `/proc` has it.

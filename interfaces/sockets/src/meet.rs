@@ -210,9 +210,16 @@ fn tell_of_silence(conn: &Connection, fd: c_int) {
     }
 }
 
-/// The process ends: what the log has not said of its connections.
+/// The process ends: what has not been counted, or said in the log, of its connections.
 pub fn before_exit() {
-    if settings::log_level() == 0 || !life::is_known_process() {
+    if !life::is_known_process() {
+        return;
+    }
+    // An answer that nobody has taken is no end that was not shown.
+    if STREAMS.has_mail() {
+        for_each_mail(|held| drop(held));
+    }
+    if settings::log_level() == 0 {
         return;
     }
     life::for_each_connection(|fd, _, conn| {
@@ -224,22 +231,29 @@ pub fn before_exit() {
 
 #[cold]
 pub fn read_mail() {
+    for_each_mail(|held| attach_for_others(&held));
+}
+
+/// Takes all mail, and calls `granted` with each connection that has got an answer.
+fn for_each_mail(granted: impl Fn(Held)) {
     let _errno = raw::KeepErrno::new();
     while let Some(mail) = STREAMS.take_mail() {
         match mail {
-            Mail::Stream { cookie, stream } if !deliver(cookie, stream) => STREAMS.decline(stream),
+            Mail::Stream { cookie, stream } => match deliver(cookie, stream) {
+                Some(held) => granted(held),
+                None => STREAMS.decline(stream),
+            },
             Mail::Pair { cookie, peer, channel } if !udp::deliver(cookie, &peer, channel) => channel.leave(),
             _ => {}
         }
     }
 }
 
-/// Puts an answer of the rendezvous to the connection that was offered; false when there is none any more.
-fn deliver(cookie: u64, stream: Stream) -> bool {
-    let Some(index) = cookies::take(cookie) else { return false };
-    let held = conn::hold_index(index);
+/// Puts an answer of the rendezvous to the connection that was offered; `None` when there is none any more.
+fn deliver(cookie: u64, stream: Stream) -> Option<Held> {
+    let held = conn::hold_index(cookies::take(cookie)?);
     if held.cookie.load(Ordering::Relaxed) != cookie || held.state_now() != OFFERED {
-        return false;
+        return None;
     }
     far::answered(&held);
     held.set_stream(stream);
@@ -249,7 +263,18 @@ fn deliver(cookie: u64, stream: Stream) -> bool {
     if is_granted {
         held.count_as(Some(Reason::Untaken.into()));
     }
-    is_granted
+    is_granted.then_some(held)
+}
+
+/// Attaches one that this thread has got the answer for. Its own threads may be a long time without a core, or have nothing to
+/// do with it for a while, and the other end waits.
+fn attach_for_others(held: &Held) {
+    let mut descriptor = None;
+    held.descriptors(held.index, |fd| descriptor = Some(fd));
+    // One that was passed is asked for by its number, which another thread may be giving to something else.
+    if let Some(fd) = descriptor.filter(|_| !held.has_flag(TAKEN)) {
+        attach(held, fd);
+    }
 }
 
 /// Attaches if no other call of this process is inside; otherwise the next call tries again.

@@ -2,6 +2,8 @@
  *
  *   counted PORT ENDING [inq]     with inq: the socket has the option TCP_INQ
  *   counted pair MESSAGES         a connection to a child, which echoes
+ *   counted quiet MESSAGES        a connection whose two ends are ours, with as many calls on each as the library waits for;
+ *                                 says its number, waits for a line, and then sends messages on another one
  *
  * ENDING: return, _exit (both with code 7), kill, exec (of `true`), term (says "ready", and ends with 3 by SIGTERM), stop (says
  * "ready", stops at SIGTSTP and ends with 4 when it goes on). */
@@ -91,6 +93,35 @@ static void pair(int messages)
     must(!close(fd) && waitpid(child, &status, 0) == child && !status, "the child");
 }
 
+/* Messages one way, on a connection whose two ends are ours. */
+static void one_way(int messages)
+{
+    struct sockaddr_in at = { .sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
+    socklen_t length = sizeof at;
+    char message[BYTES] = "message";
+    int listener = socket(AF_INET, SOCK_STREAM, 0);
+    must(listener >= 0 && !bind(listener, (struct sockaddr *)&at, length) && !listen(listener, 1), "listen");
+    must(!getsockname(listener, (struct sockaddr *)&at, &length), "getsockname");
+    int from = call(ntohs(at.sin_port), NULL), to = accept(listener, NULL, NULL);
+    must(to >= 0, "accept");
+    for (int i = 0; i < messages; i++) {
+        must(send(from, message, BYTES, 0) == BYTES && receive(to, message), "a message");
+        /* The rendezvous wants the core, too. */
+        if (i > 20)
+            usleep(100);
+    }
+}
+
+static void quiet(int messages)
+{
+    enum { CALLS_UNTIL_SHOWN = 4 };
+    char line[2];
+    one_way(CALLS_UNTIL_SHOWN);
+    printf("%d\n", (int)getpid());
+    must(!fflush(stdout) && read(0, line, sizeof line) > 0, "a line");
+    one_way(messages);
+}
+
 static void by_term(int number)
 {
     (void)number;
@@ -122,6 +153,10 @@ int main(int count, char **words)
 {
     if (count == 3 && !strcmp(words[1], "pair")) {
         pair(atoi(words[2]));
+        return 0;
+    }
+    if (count == 3 && !strcmp(words[1], "quiet")) {
+        quiet(atoi(words[2]));
         return 0;
     }
     must(count >= 3, "arguments");
