@@ -28,6 +28,22 @@ pub enum Outcome {
     NotRun(String),
 }
 
+impl Outcome {
+    /// Tests of two commands as those of one stage; of other outcomes the second.
+    pub fn and(self, other: Self) -> Self {
+        match (self, other) {
+            (
+                Self::Tests { passed, failed, mut complaints },
+                Self::Tests { passed: more, failed: failed_more, complaints: others },
+            ) => {
+                complaints.extend(others);
+                Self::Tests { passed: passed + more, failed: failed + failed_more, complaints }
+            }
+            (_, other) => other,
+        }
+    }
+}
+
 /// What a stage that cannot be run means for the whole.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Missing {

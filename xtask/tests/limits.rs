@@ -11,9 +11,6 @@ const STRUCT_FIELDS: usize = 20;
 /// What is larger still: what it is, where, and how large.
 const LEFT: &[(&str, usize)] = &[
     ("fabric/collective/src/algorithm/tests.rs", 549),
-    ("fabric/core/src/devices.rs fn across", 77),
-    ("fabric/core/src/links/mod.rs", 536),
-    ("fabric/core/src/links/mod.rs struct Links", 29),
     ("fabric/core/src/status.rs struct Counters", 24),
     ("fabric/core/tests/links.rs", 533),
     ("fabric/device/src/shm/stream/mirror.rs", 564),

@@ -177,7 +177,7 @@ impl Endpoint {
     pub unsafe fn try_send(&mut self, to: Peer, envelope: Envelope, data: *const u8, length: usize) -> bool {
         // SAFETY: the caller's promise.
         let sent = unsafe { self.switch.port.try_send(&mut self.devices, to, envelope, data, length) };
-        self.devices.push(to.0);
+        self.devices.push(to.0, false);
         sent
     }
 
@@ -198,7 +198,7 @@ impl Endpoint {
         // SAFETY: the caller's promise.
         let sent = unsafe { self.switch.port.try_send(&mut self.devices, to, envelope, data, length) };
         self.devices.gather(false);
-        self.devices.push_soon(to.0);
+        self.devices.push(to.0, true);
         sent
     }
 
@@ -219,7 +219,7 @@ impl Endpoint {
         let request = unsafe { self.switch.port.post_send(&mut self.devices, to, envelope, data, length, mode) };
         self.devices.gather(false);
         // The message may be complete for its sender, who then need not come back for long.
-        self.devices.push(to.0);
+        self.devices.push(to.0, false);
         request
     }
 
@@ -410,7 +410,7 @@ impl Endpoint {
     /// Nothing more is posted for now: what waits for company goes. Waiting does this by itself.
     #[inline]
     pub fn push_out(&mut self) {
-        self.devices.push_out();
+        self.devices.push_all();
     }
 
     pub(crate) fn note_yield(&mut self) {

@@ -1,11 +1,11 @@
 //! The protocol switch: it owns the protocols, and hands each the packets that name it.
 //!
-//! It is what the devices see of everything above ([`Upper`]). The way of a short message to the port is one branch,
+//! It is what the devices see of everything above ([`Above`]). The way of a short message to the port is one branch,
 //! and no dynamic call. Who is lost is decided here, once for all protocols.
 
 use crate::active::Active;
 use crate::api::{Fault, Peer};
-use crate::devices::{By, Devices, Upper};
+use crate::devices::{Above, By, Devices};
 use crate::events::{self, Event, tell};
 use crate::port::Port;
 use crate::protocol::{Breach, Numbered, Protocol};
@@ -173,7 +173,7 @@ impl Sink for Switch {
     }
 }
 
-impl Upper for Switch {
+impl Above for Switch {
     #[inline]
     fn handle_packet_by(&mut self, packet: Packet<'_>, by: By) -> Result<(), Breach> {
         // What the other device still brings of a lost peer has no place any more.
@@ -186,8 +186,8 @@ impl Upper for Switch {
         }
     }
 
-    fn set_long_way(&mut self, by_long_way: bool) {
-        self.port.incoming.by_long_way = by_long_way;
+    fn set_by_long_way(&mut self, is_so: bool) {
+        self.port.incoming.by_long_way = is_so;
     }
 
     fn is_lost(&self, peer: u32) -> bool {

@@ -10,9 +10,12 @@
 //! 4. *Progress*: if the receiver keeps polling, a sender that keeps trying gets through.
 //! 5. *Bounded*: one `poll` handles a bounded number of packets. On devices of shared memory it makes no system call, on
 //!    others a bounded number, and in most polls none.
-//! 6. *No lost wake-up*: after `arm` answered true, a packet posted by anyone ends the sleep.
+//! 6. *No lost wake-up*: after [`Device::arm`] answered true, a packet posted by anyone ends the sleep.
 //! 7. *Isolation*: whatever a peer writes, the worst that happens is [`PeerFault`] for that peer; after it, nothing
 //!    more arrives from the peer, and the others do not notice.
+//!
+//! What differs between devices and matters above them is declared ([`Capabilities`]) or answered ([`Device`]'s
+//! questions), so that nobody above asks which device it is. The promises are tested by `conformance/suite.rs`.
 
 use crate::sync::{AtomicU64, Ordering};
 use std::marker::PhantomData;
@@ -27,14 +30,36 @@ pub struct Capabilities {
     pub ordered: bool,
     /// Largest payload that travels with the header, bytes.
     pub inline_bytes: usize,
+    /// What is accepted may leave only later, while somebody polls: until then [`Device::has_tail`].
+    pub may_wait: bool,
+    /// Long messages go in packets of nearly any length, which take little of either side beside their bytes.
+    pub streams: bool,
+    /// Packets go through memory of both sides, who run on one host.
+    pub shares_memory: bool,
+}
+
+impl Capabilities {
+    /// Those of a device that is reliable and ordered, and has nothing to declare besides.
+    pub const fn plain(largest_packet: usize) -> Self {
+        Self {
+            largest_packet,
+            reliable: true,
+            ordered: true,
+            inline_bytes: INLINE_BYTES,
+            may_wait: false,
+            streams: false,
+            shares_memory: false,
+        }
+    }
 }
 
 /// The answer to a post.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Posted {
     /// Accepted, with so many bytes of bulk payload (a short post: 0).
     Sent(usize),
     /// No room now. Nothing happened.
+    #[default]
     Full,
 }
 
@@ -175,6 +200,28 @@ impl Packet<'_> {
     }
 }
 
+/// Control words as inline payload.
+#[inline]
+pub fn bytes_of(control: &[u64]) -> [u8; INLINE_BYTES] {
+    let mut bytes = [0; INLINE_BYTES];
+    for (to, word) in bytes.chunks_exact_mut(8).zip(control) {
+        to.copy_from_slice(&word.to_le_bytes());
+    }
+    bytes
+}
+
+/// Inline payload as the words of a cell.
+#[inline]
+pub fn words_of(inline: &[u8]) -> [u64; INLINE_WORDS] {
+    let mut words = [0; INLINE_WORDS];
+    for (word, bytes) in words.iter_mut().zip(inline.chunks(8)) {
+        let mut whole = [0; 8];
+        whole[..bytes.len()].copy_from_slice(bytes);
+        *word = u64::from_le_bytes(whole);
+    }
+    words
+}
+
 /// Hands on a packet that lies in memory of our own. An error is the sink's: the packet is against the rules above.
 #[inline]
 pub fn hand_on<S: Sink>(
@@ -184,15 +231,9 @@ pub fn hand_on<S: Sink>(
     inline: &[u8],
     bulk: Option<&[u8]>,
 ) -> Result<(), &'static str> {
-    let mut words = [0; INLINE_WORDS];
-    for (word, bytes) in words.iter_mut().zip(inline.chunks(8)) {
-        let mut whole = [0; 8];
-        whole[..bytes.len()].copy_from_slice(bytes);
-        *word = u64::from_le_bytes(whole);
-    }
     // SAFETY: the bytes are ours and outlive the call.
     let bulk = bulk.map(|bulk| unsafe { Foreign::new(bulk.as_ptr(), bulk.len()) });
-    let words = words.map(AtomicU64::new);
+    let words = words_of(inline).map(AtomicU64::new);
     sink.handle_packet(Packet { from, head, inline_bytes: inline.len(), words: &words, bulk })
 }
 
@@ -237,9 +278,9 @@ pub trait Sink {
     }
 }
 
-/// One way of moving packets. See the module's promises.
+/// One way of moving packets. See the module's promises. A peer is named by its number in the device.
 pub trait Device {
-    fn capabilities(&self) -> Capabilities;
+    const CAPABILITIES: Capabilities;
 
     /// Sends a header and up to [`Capabilities::inline_bytes`] of payload.
     ///
@@ -248,7 +289,11 @@ pub trait Device {
     unsafe fn post_short(&mut self, to: u32, head: Head, data: *const u8, length: usize) -> Posted;
 
     /// Sends a header with control words.
-    fn post_control(&mut self, to: u32, head: Head, control: &[u64]) -> Posted;
+    #[inline]
+    fn post_control(&mut self, to: u32, head: Head, control: &[u64]) -> Posted {
+        // SAFETY: the slice is readable for its bytes.
+        unsafe { self.post_short(to, head, control.as_ptr().cast(), control.len() * 8) }
+    }
 
     /// Sends a header with control words and as many of the `length` bytes at `data` as one packet takes now (at least
     /// one). `length` is not 0.
@@ -259,4 +304,73 @@ pub trait Device {
 
     /// Hands what has arrived to `sink`; true if anything had. Bounded work.
     fn poll<S: Sink>(&mut self, sink: &mut S) -> bool;
+
+    /// Whether a bulk payload of `length` bytes would leave whole now, as one packet.
+    fn takes_whole(&mut self, to: u32, length: usize) -> bool;
+
+    /// Bytes of a message of `length` bytes that best go to a peer in one packet. (In shared memory that is a question
+    /// of the machine, which is asked elsewhere.)
+    fn packet_bytes(&self, to: u32, length: usize) -> usize {
+        let _ = to;
+        length.min(Self::CAPABILITIES.largest_packet)
+    }
+
+    /// Whether packets to a peer go by a lane now, where each costs little.
+    fn goes_by_lane(&mut self, to: u32) -> bool {
+        let _ = to;
+        false
+    }
+
+    /// Whether something that was accepted for a peer has not left.
+    fn has_tail(&self, to: u32) -> bool {
+        let _ = to;
+        false
+    }
+
+    /// Whether a peer takes nothing any more.
+    fn has_ended(&self, peer: u32) -> bool;
+
+    /// Whether more posts may follow the next ones before the next poll: short ones may then share what the network
+    /// carries in one piece, until that poll or [`Self::push_all`].
+    fn gather(&mut self, may_follow: bool) {
+        let _ = may_follow;
+    }
+
+    /// A message to a peer is complete: what waits for company leaves; with `more` that may follow at once, perhaps
+    /// later.
+    fn push(&mut self, to: u32, more: bool) {
+        let _ = (to, more);
+    }
+
+    /// All that waits for company leaves.
+    fn push_all(&mut self) {}
+
+    /// The next poll looks at everything, also at what is else looked at now and then only.
+    fn look_soon(&mut self) {}
+
+    /// Before a sleep: whether the caller may sleep, or must poll.
+    fn arm(&mut self) -> bool;
+
+    /// The same for a thread that waits beside one which has armed already and sleeps.
+    fn arm_beside(&mut self) -> bool {
+        self.arm()
+    }
+
+    /// After a sleep that was armed for.
+    fn disarm(&mut self) {
+        self.look_soon();
+    }
+
+    /// Why nothing can be sent to a peer any more, told once.
+    fn take_refusal(&mut self) -> Option<NoMemory> {
+        None
+    }
+
+    /// Takes leave of everybody; what was posted before goes first. Nothing is posted after it.
+    fn say_farewell(&mut self) {}
+
+    /// Whether something that was posted has not left this process, for peers that may still take it.
+    fn has_output(&self) -> bool {
+        false
+    }
 }

@@ -2,8 +2,8 @@
 //!
 //! - [`shm`]: processes of one host over a shared segment.
 //! - [`tcp`]: processes of any hosts, over the kernel's TCP.
-//! - [`udp`]: no device but half of one: datagrams between any hosts, which may be lost. What makes packets in order of
-//!   them knows no socket, and stands above (`weft-fabric`).
+//! - [`udp`]: no device, but datagrams between any hosts, which may be lost. The device over them is in `weft-fabric`,
+//!   where the machine is known that makes packets in order of them.
 //! - [`xdp`]: no device of its own, but a faster way for the datagrams of one.
 //! - [`loopback`]: endpoints of one process; the reference.
 //!
@@ -51,8 +51,13 @@ pub mod xdp;
 
 #[cfg(all(test, not(loom)))]
 mod conformance;
+/// The suite is compiled into the tests of other crates, too.
+#[cfg(all(test, not(loom)))]
+extern crate self as weft_device;
 
 #[cfg(not(loom))]
 pub use probe::{Report, probe};
 
-pub use contract::{Capabilities, Device, Foreign, NoMemory, Packet, PeerFault, Posted, Room, Sink, hand_on};
+pub use contract::{
+    Capabilities, Device, Foreign, NoMemory, Packet, PeerFault, Posted, Room, Sink, bytes_of, hand_on, words_of,
+};

@@ -1,10 +1,10 @@
 //! `loopback`: endpoints of one process, joined by queues. The reference of the contract.
 
-use crate::contract::{Capabilities, Device, Foreign, Packet, PeerFault, Posted, Sink};
+use crate::contract::{Capabilities, Device, Foreign, Packet, PeerFault, Posted, Sink, words_of};
 use crate::sync::AtomicU64;
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
-use weft_wire::cell::{Head, INLINE_BYTES, INLINE_WORDS};
+use weft_wire::cell::{Head, INLINE_WORDS};
 
 /// Packets that a queue holds before posting answers [`Posted::Full`].
 const QUEUE_PACKETS: usize = 64;
@@ -58,16 +58,8 @@ impl Loopback {
     }
 }
 
-fn words_of(bytes: &[u8]) -> [u64; INLINE_WORDS] {
-    let mut all = [0u8; INLINE_BYTES];
-    all[..bytes.len()].copy_from_slice(bytes);
-    std::array::from_fn(|i| u64::from_le_bytes(all[i * 8..i * 8 + 8].try_into().expect("eight bytes")))
-}
-
 impl Device for Loopback {
-    fn capabilities(&self) -> Capabilities {
-        Capabilities { largest_packet: LARGEST_PACKET, reliable: true, ordered: true, inline_bytes: INLINE_BYTES }
-    }
+    const CAPABILITIES: Capabilities = Capabilities::plain(LARGEST_PACKET);
 
     unsafe fn post_short(&mut self, to: u32, head: Head, data: *const u8, length: usize) -> Posted {
         let sent = self.push(to, || {
@@ -76,11 +68,6 @@ impl Device for Loopback {
             Stored { head, inline_bytes: length, words: words_of(bytes), bulk: None }
         });
         if sent { Posted::Sent(0) } else { Posted::Full }
-    }
-
-    fn post_control(&mut self, to: u32, head: Head, control: &[u64]) -> Posted {
-        // SAFETY: the slice is readable for its bytes.
-        unsafe { self.post_short(to, head, control.as_ptr().cast(), control.len() * 8) }
     }
 
     unsafe fn post_bulk(&mut self, to: u32, head: Head, control: &[u64], data: *const u8, length: usize) -> Posted {
@@ -122,5 +109,19 @@ impl Device for Loopback {
             }
         }
         any
+    }
+
+    fn takes_whole(&mut self, to: u32, length: usize) -> bool {
+        let room = QUEUE_PACKETS - self.outgoing[to as usize].lock().expect("no holder panics").len();
+        length <= LARGEST_PACKET && room > 0
+    }
+
+    fn has_ended(&self, peer: u32) -> bool {
+        self.broken[peer as usize]
+    }
+
+    /// Nobody is woken by a queue.
+    fn arm(&mut self) -> bool {
+        false
     }
 }

@@ -20,6 +20,8 @@ pub static STAGE: Stage = Stage {
                          --test hosts --test hosts_crypt --test hosts_bench --test hosts_many --test hosts_mpi \
                          --test hosts_deserted --test hosts_failures --test hosts_kill --test hosts_lanes \
                          --test hosts_partition --test hosts_sockets --test hosts_together --test xdp";
-        cargo_test(cargo(&arguments.split_whitespace().collect::<Vec<_>>()))
+        let run = |arguments: &str| cargo_test(cargo(&arguments.split_whitespace().collect::<Vec<_>>()));
+        let by_lanes = "test -p weft-fabric --features weft-fabric/hosts --lib links::conformance::lanes";
+        Ok(run(arguments)?.and(run(by_lanes)?))
     },
 };

@@ -4,10 +4,9 @@
 //! Such a process is called at once over TCP: the end of that connection is how its loss is known. Where a job lies on one host,
 //! the first card turns its devices into those of a job with a network.
 
-use super::net::{Net, Sent};
-use super::twos::{Posts, Twos};
-use super::{Devices, Way};
-use crate::watch::Watch;
+use super::Devices;
+use super::net::Net;
+use super::table::{DeviceKind, Way};
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener};
 use weft_device::tcp::{Identity, Place, TcpDevice};
@@ -51,24 +50,11 @@ impl Devices {
         tcp.stand_by();
         tcp.open_to_others(me, key);
         let bell = tcp.hang_bell()?;
-        let mut twos = Twos::default();
-        twos.open(me, size, bell, allowed);
-        self.net = Some(Box::new(Net {
-            ways: (0..size).map(Way::Shm).collect(),
-            ranks: (0..size).collect(),
-            hosts: vec![0; size as usize],
-            addresses: Vec::new(),
-            order,
-            encrypts,
-            links: None,
-            tcp,
-            watch: Watch::default(),
-            sent: vec![Sent::default(); size as usize],
-            changed: true,
-            twos,
-            said: Posts::default(),
-            near_passes: 0,
-        }));
+        let ways = (0..size).map(|number| Way { which: DeviceKind::Shm, number }).collect();
+        let mut net = Net::new(ways, tcp, order, encrypts);
+        net.twos.open(me, size, bell, allowed);
+        net.changed = true;
+        self.net = Some(Box::new(net));
         let doorbell = self.doorbell();
         self.shm.sleep_on_bell(bell);
         // Another thread may sleep there already, and nothing of the network would wake it.
@@ -80,13 +66,15 @@ impl Devices {
     pub fn adopt(&mut self, them: Identity, key: &Key, place: Place) {
         let Some(net) = &mut self.net else { return };
         let near = may_be_near(&net.addresses, &place);
-        let way = net.twos.add(them, near);
-        net.ways.push(way);
-        net.sent.push(Sent::default());
+        let which = if net.twos.add(them, near) { DeviceKind::Unmet } else { DeviceKind::Tcp };
+        let rank = net.ways.len() as u32;
+        net.ways.push(Way { which, number: rank });
+        net.places.add_peer();
+        net.unmet.add_peer();
         net.changed = true;
         net.tcp.adopt(them, key, place);
-        if way == Way::Unmet {
-            net.tcp.set_lifeline(net.ways.len() as u32 - 1, true);
+        if which == DeviceKind::Unmet {
+            net.tcp.set_lifeline(rank, true);
         }
     }
 }

@@ -1,10 +1,10 @@
 //! Packets for a process of another job that were posted before it was known how they go there. Their bytes are copied,
-//! so that who sends little need not wait for it.
+//! so that who sends little need not wait for it. Towards the port this is a device, of which what is accepted waits.
 
 use std::collections::VecDeque;
-use weft_device::Posted;
 use weft_device::shm::LARGEST_PACKET;
-use weft_wire::cell::{CONTROL_WORDS, Head, INLINE_BYTES, Kind};
+use weft_device::{Capabilities, Device, Posted, Sink, bytes_of, words_of};
+use weft_wire::cell::{Head, INLINE_BYTES, Kind};
 
 /// Posts are refused if more than so many bytes would wait.
 const LIMIT_BYTES: usize = 2 * LARGEST_PACKET;
@@ -27,11 +27,6 @@ pub(super) struct Held {
     bytes: usize,
 }
 
-/// Where held packets go.
-pub(super) trait Out {
-    fn post(&mut self, head: Head, inline: &[u8], bulk: Option<&[u8]>) -> Posted;
-}
-
 impl Held {
     pub fn is_empty(&self) -> bool {
         self.packets.is_empty()
@@ -52,21 +47,11 @@ impl Held {
         Posted::Sent(bulk.len())
     }
 
-    /// Lets go what there is room for; true if anything has left.
-    pub fn flush(&mut self, out: &mut impl Out) -> bool {
+    /// Lets go by a device what there is room for; true if anything has left.
+    pub fn flush(&mut self, device: &mut impl Device, to: u32) -> bool {
         let mut any = false;
         while let Some(packet) = self.packets.front_mut() {
-            let rest = &packet.bulk[packet.gone..];
-            let posted = match packet.gone {
-                0 => {
-                    let bulk = (!rest.is_empty()).then_some(rest);
-                    out.post(packet.head, &packet.inline[..packet.inline_bytes], bulk)
-                }
-                // A protocol beside port knows the rest by that it has no control words.
-                _ if !packet.head.kind.is_of_port() => out.post(packet.head, &[], Some(rest)),
-                _ => out.post(Head::control(Kind::More), &[], Some(rest)),
-            };
-            let Posted::Sent(piece) = posted else { break };
+            let Posted::Sent(piece) = packet.post(device, to) else { break };
             any = true;
             packet.gone += piece;
             if packet.gone == packet.bulk.len() {
@@ -78,54 +63,176 @@ impl Held {
     }
 }
 
-/// Inline payload as control words.
-pub(super) fn words_of(inline: &[u8]) -> ([u64; CONTROL_WORDS], usize) {
-    let mut words = [0; CONTROL_WORDS];
-    for (word, bytes) in words.iter_mut().zip(inline.chunks_exact(8)) {
-        *word = u64::from_le_bytes(bytes.try_into().unwrap_or_default());
+impl Packet {
+    /// Posts what is left.
+    fn post(&self, device: &mut impl Device, to: u32) -> Posted {
+        let rest = &self.bulk[self.gone..];
+        let (head, control) = match self.gone {
+            0 => (self.head, self.inline_bytes / 8),
+            // A protocol beside port knows the rest by that it has no control words.
+            _ if !self.head.kind.is_of_port() => (self.head, 0),
+            _ => (Head::control(Kind::More), 0),
+        };
+        // SAFETY: both are readable for their lengths.
+        unsafe {
+            match rest.is_empty() {
+                true => device.post_short(to, head, self.inline.as_ptr(), self.inline_bytes),
+                false => {
+                    let words = words_of(&self.inline);
+                    device.post_bulk(to, head, &words[..control], rest.as_ptr(), rest.len())
+                }
+            }
+        }
     }
-    (words, inline.len() / 8)
+}
+
+/// Those whom it is not known yet how to reach, as a device that keeps what is posted.
+pub(super) struct Unmet {
+    /// The number of the first process of another job.
+    first: u32,
+    held: Vec<Held>,
+    /// Of those something is held, or was until it was known how packets go there.
+    pub(super) waiting: Vec<u32>,
+    /// Memory is to be offered to those, to whom something goes for the first time.
+    wanted: Vec<u32>,
+}
+
+impl Unmet {
+    /// Processes of other jobs have numbers from `first` on.
+    pub fn new(first: u32) -> Self {
+        Self { first, held: Vec::new(), waiting: Vec::new(), wanted: Vec::new() }
+    }
+
+    pub fn add_peer(&mut self) {
+        self.held.push(Held::default());
+    }
+
+    /// It is known how packets go there: what is held leaves, if there is anything.
+    pub fn note_decided(&mut self, rank: u32) {
+        if !self.waiting.contains(&rank) {
+            self.waiting.push(rank);
+        }
+    }
+
+    pub fn take_wanted(&mut self) -> Option<u32> {
+        self.wanted.pop()
+    }
+
+    /// What is held for a process.
+    pub fn of(&mut self, rank: u32) -> Option<&mut Held> {
+        self.held.get_mut((rank as usize).checked_sub(self.first as usize)?)
+    }
+
+    /// Nothing is held for a process any more.
+    pub fn forget(&mut self, rank: u32) {
+        self.of(rank).into_iter().for_each(|held| *held = Held::default());
+        self.waiting.retain(|other| *other != rank);
+        self.wanted.retain(|other| *other != rank);
+    }
+
+    /// Whether something is held for somebody whom `ended` does not name.
+    pub fn has_held(&self, ended: impl Fn(u32) -> bool) -> bool {
+        self.waiting.iter().any(|rank| !ended(*rank))
+    }
+
+    fn keep(&mut self, to: u32, head: Head, inline: &[u8], bulk: Option<&[u8]>) -> Posted {
+        let Some(held) = self.of(to) else { return Posted::Full };
+        let posted = held.keep(head, inline, bulk);
+        if !self.waiting.contains(&to) {
+            self.waiting.push(to);
+            self.wanted.push(to);
+        }
+        posted
+    }
+}
+
+impl Device for Unmet {
+    const CAPABILITIES: Capabilities = Capabilities { may_wait: true, ..Capabilities::plain(LARGEST_PACKET) };
+
+    unsafe fn post_short(&mut self, to: u32, head: Head, data: *const u8, length: usize) -> Posted {
+        // SAFETY: the caller's promise; an empty range may come with any pointer.
+        let inline = if length == 0 { &[][..] } else { unsafe { std::slice::from_raw_parts(data, length) } };
+        self.keep(to, head, inline, None)
+    }
+
+    unsafe fn post_bulk(&mut self, to: u32, head: Head, control: &[u64], data: *const u8, length: usize) -> Posted {
+        // SAFETY: the caller's promise.
+        let bulk = unsafe { std::slice::from_raw_parts(data, length) };
+        self.keep(to, head, &bytes_of(control)[..8 * control.len()], Some(bulk))
+    }
+
+    fn poll<S: Sink>(&mut self, _: &mut S) -> bool {
+        false
+    }
+
+    fn takes_whole(&mut self, _: u32, _: usize) -> bool {
+        false
+    }
+
+    fn has_tail(&self, to: u32) -> bool {
+        let at = (to as usize).checked_sub(self.first as usize);
+        at.and_then(|at| self.held.get(at)).is_some_and(|held| !held.is_empty())
+    }
+
+    fn has_ended(&self, _: u32) -> bool {
+        false
+    }
+
+    fn arm(&mut self) -> bool {
+        self.wanted.is_empty()
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use weft_device::loopback::Loopback;
 
-    /// Takes so many bytes of bulk at a time, and so many packets.
-    struct Narrow {
-        piece: usize,
-        packets: usize,
-        seen: Vec<(Kind, usize, Vec<u8>)>,
-    }
+    /// Kinds, and lengths of inline and bulk payload.
+    #[derive(Default)]
+    struct Seen(Vec<(Kind, usize, usize)>);
 
-    impl Out for Narrow {
-        fn post(&mut self, head: Head, inline: &[u8], bulk: Option<&[u8]>) -> Posted {
-            if self.packets == 0 {
-                return Posted::Full;
-            }
-            self.packets -= 1;
-            let bulk = bulk.unwrap_or_default();
-            let piece = bulk.len().min(self.piece);
-            self.seen.push((head.kind, inline.len(), bulk[..piece].to_vec()));
-            Posted::Sent(piece)
+    impl Sink for Seen {
+        fn handle_packet(&mut self, packet: weft_device::Packet<'_>) -> Result<(), &'static str> {
+            let bulk = packet.bulk.map_or(0, |bulk| bulk.len());
+            self.0.push((packet.head.kind, packet.inline_bytes, bulk));
+            Ok(())
+        }
+
+        fn handle_fault(&mut self, fault: weft_device::PeerFault) {
+            panic!("{fault}");
         }
     }
 
     #[test]
     fn what_is_held_leaves_in_its_order_and_in_pieces_as_there_is_room() {
-        let mut held = Held::default();
+        let [mut out, mut there] = <[Loopback; 2]>::try_from(Loopback::network(2)).ok().expect("two");
+        let mut filled = 0;
+        while out.post_control(1, Head::control(Kind::Order), &[]) != Posted::Full {
+            filled += 1;
+        }
+        let (mut seen, mut held) = (Seen::default(), Held::default());
         assert_eq!(held.keep(Head::control(Kind::Short), &[1; 9], None), Posted::Sent(0));
-        assert_eq!(held.keep(Head::control(Kind::Eager), &[2; 8], Some(&[7; 10])), Posted::Sent(10));
-        assert_eq!(held.keep(Head::control(Kind::Raw), &[], Some(&[8; 5])), Posted::Sent(5));
-        let mut out = Narrow { piece: 4, packets: 3, seen: Vec::new() };
-        assert!(held.flush(&mut out) && !held.is_empty());
-        assert!(!held.flush(&mut out), "there is no room");
-        out.packets = 10;
-        assert!(held.flush(&mut out) && held.is_empty());
-        let seen: Vec<_> = out.seen.iter().map(|(kind, inline, bulk)| (*kind, *inline, bulk.len())).collect();
-        let more = Kind::More;
-        let wanted = [(Kind::Short, 9, 0), (Kind::Eager, 8, 4), (more, 0, 4), (more, 0, 2), (Kind::Raw, 0, 4)];
-        assert_eq!((&seen[..5], &seen[5..]), (&wanted[..], &[(Kind::Raw, 0, 1)][..]));
+        assert_eq!(held.keep(Head::control(Kind::Eager), &[2; 8], Some(&[7; 10_000])), Posted::Sent(10_000));
+        assert_eq!(held.keep(Head::control(Kind::Raw), &[], Some(&[8; 5_000])), Posted::Sent(5_000));
+        assert!(!held.flush(&mut out, 1), "there is no room");
+        there.poll(&mut seen);
+        // Three are left room for.
+        (3..filled).for_each(|_| _ = out.post_control(1, Head::control(Kind::Order), &[]));
+        assert!(held.flush(&mut out, 1) && !held.is_empty());
+        there.poll(&mut seen);
+        assert!(held.flush(&mut out, 1) && held.is_empty());
+        there.poll(&mut seen);
+        let (more, raw) = (Kind::More, Kind::Raw);
+        let wanted = [
+            (Kind::Short, 9, 0),
+            (Kind::Eager, 8, 4096),
+            (more, 0, 4096),
+            (more, 0, 1808),
+            (raw, 0, 4096),
+            (raw, 0, 904),
+        ];
+        assert_eq!(seen.0.iter().filter(|seen| seen.0 != Kind::Order).copied().collect::<Vec<_>>(), wanted);
     }
 
     #[test]

@@ -2,21 +2,23 @@
 //! of each other.
 //!
 //! Where both datagrams and a connection lead to a rank, the selector says which messages use the connection once there is
-//! one ([`weft_protocol::selector`], decision 14). Of each peer two streams may be open, one by each device. Neither device waits for
-//! the other; [`crate::port`]'s `order` keeps the order of messages. Single copies, and collectives on shared memory,
-//! are for ranks of one host.
+//! one ([`weft_protocol::selector`], decision 14). Of each peer two streams may be open, one by each device. Neither
+//! device waits for the other; [`crate::port`]'s `order` keeps the order of messages. Single copies, and collectives on
+//! shared memory, are for ranks of one host.
 
-use super::Way;
+use super::above::{Above, By, Named, Ordered};
+use super::held::Unmet;
+use super::places::MessagePlaces;
+use super::table::{DeviceKind, Way, with_device};
 use super::twos::{Posts, Twos};
-use super::upper::{By, Ordered, Upper};
 use crate::events::{self, Event, tell};
 use crate::links::Links;
 use crate::watch::{Watch, begin_all};
 use weft_device::shm::ShmDevice;
 use weft_device::tcp::TcpDevice;
-use weft_device::{Device, Packet, PeerFault, Posted, Sink};
-use weft_protocol::selector::{self, LINK_BYTES, Road};
-use weft_wire::cell::{Head, INLINE_BYTES, Kind};
+use weft_device::{Device, PeerFault, Posted};
+use weft_protocol::selector::{self, Road};
+use weft_wire::cell::{Head, Kind};
 use weft_wire::settings::{DeviceName, DeviceOrder};
 
 /// So many passes in a row may look at shared memory alone, where that has brought something or connections serve to
@@ -37,34 +39,49 @@ pub(super) struct Net {
     pub(super) links: Option<Links>,
     pub(super) tcp: TcpDevice,
     pub(super) watch: Watch,
-    /// By rank: what was sent there by datagrams and over the connection.
-    pub(super) sent: Vec<Sent>,
+    pub(super) places: MessagePlaces,
     /// The ways are others than they were.
     pub(super) changed: bool,
     /// Shared memory with processes of other jobs.
     pub(super) twos: Twos,
+    pub(super) unmet: Unmet,
     /// What connections have carried about that, which is no message.
     pub(super) said: Posts,
     /// Passes in a row that have looked at shared memory alone.
-    pub(super) near_passes: u32,
-}
-
-/// Messages to a rank to which two devices lead, for the order that its port keeps among them.
-#[derive(Clone, Copy, Default)]
-pub(super) struct Sent {
-    pub(super) by_datagrams: u64,
-    pub(super) over_connection: u64,
-    /// So many of those over the connection were named by datagrams.
-    pub(super) named: u64,
-    /// Packets of protocols beside port went over the connection, while nothing else led there. They have no other order
-    /// than that of their device, and stay with it.
-    pub(super) others_over_connection: bool,
+    near_passes: u32,
+    /// A device of tests.
+    #[cfg(test)]
+    pub(super) simulated: Option<weft_device::loopback::Loopback>,
 }
 
 impl Net {
+    /// These ways, of which shared memory and `tcp` are there already, on one host that has no address.
+    pub(super) fn new(ways: Vec<Way>, tcp: TcpDevice, order: DeviceOrder, encrypts: bool) -> Self {
+        let ranks = ways.len();
+        Self {
+            ways,
+            ranks: (0..ranks as u32).collect(),
+            hosts: vec![0; ranks],
+            addresses: Vec::new(),
+            order,
+            encrypts,
+            links: None,
+            tcp,
+            watch: Watch::default(),
+            places: MessagePlaces::new(ranks),
+            changed: false,
+            twos: Twos::default(),
+            unmet: Unmet::new(ranks as u32),
+            said: Posts::default(),
+            near_passes: 0,
+            #[cfg(test)]
+            simulated: None,
+        }
+    }
+
     pub(super) fn member_of(&self, rank: u32) -> Option<u32> {
         match self.ways.get(rank as usize) {
-            Some(Way::Shm(member)) => Some(*member),
+            Some(Way { which: DeviceKind::Shm, number }) => Some(*number),
             _ => None,
         }
     }
@@ -75,40 +92,52 @@ impl Net {
         self.links.as_mut().filter(|_| (rank as usize) < self.hosts.len())
     }
 
-    /// How a packet goes to a rank.
+    /// How a packet goes to a rank. `None` where there is no room yet for what has to be said before it.
     #[inline]
-    fn way_of(&self, to: u32, kind: Kind) -> Way {
-        match self.ways[to as usize] {
-            Way::Udp if !kind.is_of_port() && self.sent[to as usize].others_over_connection => Way::Tcp,
-            way => way,
+    fn way_of(&mut self, to: u32, kind: Kind) -> Option<Way> {
+        let way = self.ways[to as usize];
+        match way.which {
+            DeviceKind::Udp if !kind.is_of_port() && self.places.keeps_others_over_connection(to) => {
+                Some(Way { which: DeviceKind::Tcp, ..way })
+            }
+            DeviceKind::Udp if kind.has_place() && !self.name_place(to) => None,
+            // It says what there is to say of that.
+            DeviceKind::Unmet if self.tcp.has_ended(to) => {
+                self.ways[to as usize].which = DeviceKind::Tcp;
+                Some(self.ways[to as usize])
+            }
+            _ => Some(way),
         }
     }
 
-    /// Notes what went over the connection because nothing else leads to a rank: that may change.
+    /// Says by datagrams how many messages went over the connection, where that is to be said before the next one;
+    /// false if there is no room.
     #[inline]
-    fn note_over_connection(&mut self, to: u32, kind: Kind, posted: Posted) -> Posted {
-        if posted != Posted::Full {
-            let sent = &mut self.sent[to as usize];
-            sent.over_connection += u64::from(kind.has_place());
-            sent.others_over_connection |= !kind.is_of_port();
+    fn name_place(&mut self, to: u32) -> bool {
+        let (Some(place), Some(links)) = (self.places.to_be_named(to), &mut self.links) else { return true };
+        let named = links.post_control(to, Head::control(Kind::Order), &[place]) != Posted::Full;
+        if named {
+            self.places.note_named(to);
         }
-        posted
+        named
+    }
+
+    /// Notes what went by one of two devices. What goes over the connection while nothing else leads to a rank counts,
+    /// too: that may change.
+    #[inline]
+    fn note(&mut self, to: u32, way: Way, kind: Kind, posted: Posted) -> Posted {
+        match way.which {
+            DeviceKind::Udp => self.places.note(to, By::Datagrams, kind, posted),
+            DeviceKind::Tcp => self.places.note(to, By::Connection, kind, posted),
+            _ => posted,
+        }
     }
 
     pub(super) fn post_control(&mut self, shm: &mut ShmDevice, to: u32, head: Head, control: &[u64]) -> Posted {
-        match self.way_of(to, head.kind) {
-            Way::Shm(member) => shm.post_control(member, head, control),
-            Way::Two(index) => {
-                let two = self.twos.at(index);
-                two.shm.post_control(two.them(), head, control)
-            }
-            Way::Unmet => self.post_unmet(to, head, &bytes_of(control)[..8 * control.len()], None),
-            Way::Udp => self.post_link(to, head, &bytes_of(control)[..8 * control.len()], None),
-            Way::Tcp => {
-                let posted = self.tcp.post_control(to, head, control);
-                self.note_over_connection(to, head.kind, posted)
-            }
-        }
+        let Some(way) = self.way_of(to, head.kind) else { return Posted::Full };
+        let posted =
+            with_device!((&mut) self, shm, way.which, device => device.post_control(way.number, head, control));
+        self.note(to, way, head.kind, posted)
     }
 
     /// # Safety
@@ -121,22 +150,12 @@ impl Net {
         data: *const u8,
         length: usize,
     ) -> Posted {
+        let Some(way) = self.way_of(to, head.kind) else { return Posted::Full };
         // SAFETY: the caller's promise.
-        unsafe {
-            match self.way_of(to, head.kind) {
-                Way::Shm(member) => shm.post_short(member, head, data, length),
-                Way::Two(index) => {
-                    let two = self.twos.at(index);
-                    two.shm.post_short(two.them(), head, data, length)
-                }
-                Way::Unmet => self.post_unmet(to, head, bytes_at(data, length), None),
-                Way::Udp => self.post_link(to, head, bytes_at(data, length), None),
-                Way::Tcp => {
-                    let posted = self.tcp.post_short(to, head, data, length);
-                    self.note_over_connection(to, head.kind, posted)
-                }
-            }
-        }
+        let posted = unsafe {
+            with_device!((&mut) self, shm, way.which, device => device.post_short(way.number, head, data, length))
+        };
+        self.note(to, way, head.kind, posted)
     }
 
     /// # Safety
@@ -150,44 +169,87 @@ impl Net {
         data: *const u8,
         length: usize,
     ) -> Posted {
+        let Some(way) = self.way_of(to, head.kind) else { return Posted::Full };
         // SAFETY: the caller's promise.
-        unsafe {
-            match self.way_of(to, head.kind) {
-                Way::Shm(member) => shm.post_bulk(member, head, control, data, length),
-                Way::Two(index) => {
-                    let two = self.twos.at(index);
-                    two.shm.post_bulk(two.them(), head, control, data, length)
-                }
-                Way::Unmet => {
-                    let bulk = bytes_at(data, length);
-                    self.post_unmet(to, head, &bytes_of(control)[..8 * control.len()], Some(bulk))
-                }
-                Way::Udp => {
-                    let bulk = bytes_at(data, length.min(self.link_bytes(to, length)));
-                    self.post_link(to, head, &bytes_of(control)[..8 * control.len()], Some(bulk))
-                }
-                Way::Tcp => {
-                    let posted = self.tcp.post_bulk(to, head, control, data, length);
-                    self.note_over_connection(to, head.kind, posted)
+        let posted = unsafe {
+            with_device!(
+                (&mut) self, shm, way.which, device => device.post_bulk(way.number, head, control, data, length)
+            )
+        };
+        self.note(to, way, head.kind, posted)
+    }
+
+    /// See [`super::Devices::takes_whole`].
+    pub(super) fn takes_whole(&mut self, shm: &mut ShmDevice, to: u32, length: usize) -> bool {
+        let way = self.ways[to as usize];
+        with_device!((&mut) self, &mut *shm, way.which, device => device.takes_whole(way.number, length))
+            && self.road(shm, to, length) != Road::Both
+    }
+
+    pub(super) fn push(&mut self, shm: &mut ShmDevice, to: u32, more: bool) {
+        let way = self.ways[to as usize];
+        with_device!((&mut) self, shm, way.which, device => device.push(way.number, more));
+    }
+
+    /// See [`super::Devices::road`].
+    pub(super) fn road(&mut self, shm: &mut ShmDevice, to: u32, length: usize) -> Road {
+        let way = self.ways[to as usize];
+        let declared = way.which.capabilities();
+        if declared.shares_memory {
+            return Road::Ring;
+        }
+        if declared.streams {
+            return Road::Connection;
+        }
+        if declared.may_wait {
+            return Road::Unmet;
+        }
+        let by_lane = || with_device!((&mut) self, &mut *shm, way.which, device => device.goes_by_lane(way.number));
+        if selector::prefers_connection(length, by_lane) && self.reaches_by_stream(to) {
+            return Road::Both;
+        }
+        Road::Datagrams { packet: self.packet_bytes(shm, to, length) }
+    }
+
+    /// As [`Device::packet_bytes`].
+    pub(super) fn packet_bytes(&self, shm: &ShmDevice, to: u32, length: usize) -> usize {
+        let way = self.ways[to as usize];
+        with_device!((&) self, shm, way.which, device => device.packet_bytes(way.number, length))
+    }
+
+    /// Whether a device that streams leads to a rank, as the way to everything or besides another one. One that could
+    /// and does not yet is asked to.
+    pub(super) fn reaches_by_stream(&mut self, to: u32) -> bool {
+        match self.ways[to as usize].which {
+            // What is begun there ends there, also if another way is found meanwhile.
+            which if which.capabilities().streams => true,
+            DeviceKind::Udp if self.order.contains(DeviceName::Tcp) => {
+                let is_open = self.links.as_ref().is_some_and(|links| !links.has_ended(to));
+                is_open && {
+                    self.tcp.reach(to);
+                    self.tcp.is_linked(to)
                 }
             }
+            _ => false,
         }
     }
 
-    pub(super) fn poll(&mut self, shm: &mut ShmDevice, upper: &mut impl Upper) -> bool {
-        let near = shm.poll(&mut Named { sink: upper, ranks: &self.ranks }) | self.twos.poll(upper);
+    pub(super) fn poll<A: Above>(&mut self, shm: &mut ShmDevice, above: &mut A) -> bool {
+        let near = shm.poll(&mut Named { sink: above, ranks: &self.ranks }) | self.twos.poll(above);
+        #[cfg(test)]
+        let near = near | self.simulated.as_mut().is_some_and(|device| device.poll(above));
         if self.near_passes < NEAR_PASSES
             && self.links.is_none()
             && (near || self.is_quiet())
-            && !upper.has_newly_lost()
+            && !above.has_newly_lost()
         {
             self.near_passes += 1;
-            self.tcp.push_out();
+            self.tcp.push_all();
             return near;
         }
         self.near_passes = 0;
         let links = match &mut self.links {
-            Some(links) => links.poll(&mut Ordered { upper, by: By::Datagrams }),
+            Some(links) => links.poll(&mut Ordered { above, by: By::Datagrams }),
             None => false,
         };
         if links {
@@ -195,13 +257,13 @@ impl Net {
             self.watch.note_find(|| descriptors.for_each(|descriptor| self.tcp.unwatch(descriptor)));
             self.tcp.note_elsewhere();
         }
-        let far = self.poll_connections(upper);
+        let far = self.poll_connections(above);
         while let Some(notice) = self.tcp.take_notice() {
-            upper.tell(&notice);
+            above.tell(&notice);
         }
-        while let Some(rank) = upper.take_newly_lost() {
+        while let Some(rank) = above.take_newly_lost() {
             self.tcp.give_up(rank);
-            self.leave_two(upper, rank);
+            self.leave_two(above, rank);
             if let Some(links) = self.links_to(rank) {
                 links.handle_lost(rank);
             }
@@ -212,12 +274,12 @@ impl Net {
                 // Nothing else leads to a process of another job, and nobody else tells of its end.
                 None => {
                     let story = format!("{} is lost: no address leads to it: {story}", self.tcp.title(rank));
-                    upper.handle_fault(PeerFault::Lost { peer: rank, story });
+                    above.handle_fault(PeerFault::Lost { peer: rank, story });
                 }
             }
         }
         if self.links.is_some() {
-            self.settle_links(upper, far);
+            self.settle_links(above, far);
         }
         near | links | far
     }
@@ -225,88 +287,26 @@ impl Net {
     /// Whether nothing is expected of connections but the end of somebody.
     #[inline]
     fn is_quiet(&self) -> bool {
-        self.tcp.is_quiet() && !self.twos.has_work()
+        self.tcp.is_quiet() && !self.has_strangers_work()
     }
 
     /// The next pass looks at connections.
     pub(super) fn look_soon(&mut self) {
         self.near_passes = NEAR_PASSES;
         self.tcp.look_soon();
-        self.links.iter_mut().for_each(Links::look_soon);
-    }
-
-    #[inline]
-    pub(super) fn post_link(&mut self, to: u32, head: Head, inline: &[u8], bulk: Option<&[u8]>) -> Posted {
-        let Some(links) = &mut self.links else { return Posted::Full };
-        if !head.kind.has_place() {
-            return links.post(to, &head, inline, bulk);
-        }
-        let sent = &mut self.sent[to as usize];
-        if sent.named != sent.over_connection {
-            let place = sent.over_connection.to_le_bytes();
-            if links.post(to, &Head::control(Kind::Order), &place, None) == Posted::Full {
-                return Posted::Full;
-            }
-            sent.named = sent.over_connection;
-        }
-        let posted = links.post(to, &head, inline, bulk);
-        sent.by_datagrams += u64::from(posted != Posted::Full);
-        posted
-    }
-
-    #[inline]
-    pub(super) fn link_bytes(&self, to: u32, length: usize) -> usize {
-        match &self.links {
-            // Cut by the link, which costs less than packets of their own.
-            _ if length <= LINK_BYTES => length,
-            Some(links) => links.packet_bytes(to),
-            None => 1,
-        }
-    }
-
-    /// See [`super::Devices::road`].
-    pub(super) fn road(&mut self, to: u32, length: usize) -> Road {
-        match self.ways[to as usize] {
-            Way::Shm(_) | Way::Two(_) => Road::Ring,
-            Way::Unmet => Road::Unmet,
-            Way::Tcp => Road::Connection,
-            Way::Udp => {
-                let by_lane = || self.links.as_mut().is_some_and(|links| links.go_by_lane(to));
-                match selector::prefers_connection(length, by_lane) && self.has_long_way(to) {
-                    true => Road::Both,
-                    false => Road::Datagrams { packet: self.link_bytes(to, length) },
-                }
-            }
-        }
-    }
-
-    /// See [`super::Devices::has_long_way`].
-    pub(super) fn has_long_way(&mut self, to: u32) -> bool {
-        if self.ways[to as usize] == Way::Tcp {
-            // What is begun there ends there, also if another way is found meanwhile.
-            return true;
-        }
-        let is_alive = |links: &Links| !links.has_ended(to);
-        if self.ways[to as usize] != Way::Udp
-            || !self.order.contains(DeviceName::Tcp)
-            || !self.links.as_ref().is_some_and(is_alive)
-        {
-            return false;
-        }
-        self.tcp.reach(to);
-        self.tcp.is_linked(to)
+        self.links.iter_mut().for_each(Device::look_soon);
     }
 
     /// What one of the two devices to other hosts has to know of the other.
     #[inline]
-    pub(super) fn settle_links(&mut self, upper: &mut impl Upper, tcp_moved: bool) {
+    pub(super) fn settle_links(&mut self, above: &impl Above, tcp_moved: bool) {
         let Some(links) = &mut self.links else { return };
         if let Some(lane) = links.take_failed_lane() {
             self.tcp.unwatch(lane.descriptor());
             tell_way(None, DeviceName::Xdp, DeviceName::Udp);
         }
         while let Some(notice) = links.take_notice() {
-            upper.tell(&notice);
+            above.tell(&notice);
         }
         while let Some(rank) = links.take_doubt() {
             self.tcp.reach(rank);
@@ -316,7 +316,7 @@ impl Net {
             (0..self.hosts.len() as u32).filter(lost).for_each(|rank| links.handle_lost(rank));
         }
         while let Some(rank) = links.take_return() {
-            self.ways[rank as usize] = Way::Udp;
+            self.ways[rank as usize].which = DeviceKind::Udp;
             self.changed = true;
             tell_way(Some(rank), DeviceName::Tcp, name_of(links));
         }
@@ -327,14 +327,14 @@ impl Net {
         while let Some(rank) = links.take_other() {
             // Nothing has gone by datagrams yet. What goes over the connection from now on is counted, so that what
             // goes by datagrams some day has its place behind it.
-            self.ways[rank as usize] = Way::Tcp;
+            self.ways[rank as usize].which = DeviceKind::Tcp;
             self.changed = true;
             tell_way(Some(rank), name_of(links), DeviceName::Tcp);
         }
     }
 
     pub(super) fn arm(&mut self) -> bool {
-        self.tcp.arm() & self.links.as_mut().is_none_or(Links::arm)
+        self.tcp.arm() & self.links.as_mut().is_none_or(Device::arm)
     }
 
     /// Before a sleep on the sockets, for the one thread that does.
@@ -352,44 +352,4 @@ fn name_of(links: &Links) -> DeviceName {
 
 fn tell_way(peer: Option<u32>, from: DeviceName, to: DeviceName) {
     tell(events::Kind::Way, || Event::Way { peer, from, to });
-}
-
-/// Control words as bytes.
-#[inline]
-pub(super) fn bytes_of(control: &[u64]) -> [u8; INLINE_BYTES] {
-    let mut bytes = [0; INLINE_BYTES];
-    for (to, word) in bytes.chunks_exact_mut(8).zip(control) {
-        to.copy_from_slice(&word.to_le_bytes());
-    }
-    bytes
-}
-
-/// # Safety
-/// `data` is readable for `length` bytes while the answer lives.
-#[inline]
-unsafe fn bytes_at<'a>(data: *const u8, length: usize) -> &'a [u8] {
-    // SAFETY: the caller's promise; an empty range may come with any pointer.
-    if length == 0 { &[] } else { unsafe { std::slice::from_raw_parts(data, length) } }
-}
-
-/// Hands packets of members on as those of ranks.
-struct Named<'a, S> {
-    sink: &'a mut S,
-    ranks: &'a [u32],
-}
-
-impl<S: Sink> Sink for Named<'_, S> {
-    #[inline]
-    fn handle_packet(&mut self, mut packet: Packet<'_>) -> Result<(), &'static str> {
-        packet.from = self.ranks[packet.from as usize];
-        self.sink.handle_packet(packet)
-    }
-
-    fn handle_fault(&mut self, fault: PeerFault) {
-        self.sink.handle_fault(match fault {
-            PeerFault::Nonsense { peer, what } => PeerFault::Nonsense { peer: self.ranks[peer as usize], what },
-            PeerFault::CutOff { peer } => PeerFault::CutOff { peer: self.ranks[peer as usize] },
-            lost => lost,
-        });
-    }
 }

@@ -6,7 +6,7 @@ use crate::process::SleepPlace;
 use std::os::fd::RawFd;
 use std::time::Duration;
 use weft_device::shm::Doorbell;
-use weft_device::{sleep, tcp};
+use weft_device::{Device, sleep, tcp};
 
 /// Who sleeps on a descriptor does not hear a doorbell that other processes ring.
 const DEAF_SLEEP: Duration = Duration::from_millis(1);
@@ -17,7 +17,8 @@ const ATTENDING_SLEEP: Duration = Duration::from_millis(50);
 impl Devices {
     /// Before a sleep: whether the caller may sleep, or must poll.
     pub fn arm(&mut self) -> bool {
-        self.shm.arm() & self.net.as_mut().is_none_or(|net| net.twos.arm() & (net.arm() && net.watch_links()))
+        self.shm.arm()
+            & self.net.as_mut().is_none_or(|net| net.twos.arm() & net.unmet.arm() & (net.arm() && net.watch_links()))
     }
 
     pub fn arm_beside(&mut self) -> bool {

@@ -1,6 +1,7 @@
 //! What tools see of the devices.
 
-use super::{Devices, Way};
+use super::Devices;
+use super::table::DeviceKind;
 use crate::status::Counters;
 use weft_wire::settings::DeviceName;
 
@@ -11,13 +12,10 @@ impl Devices {
             return "shm to all ranks, which are of one host".to_owned();
         };
         let others = net.ways.iter().enumerate().filter(|(rank, _)| *rank as u32 != self.me);
-        let [mut near, mut udp, mut tcp, mut unmet] = [0; 4];
-        others.for_each(|(_, way)| match way {
-            Way::Shm(_) | Way::Two(_) => near += 1,
-            Way::Unmet => unmet += 1,
-            Way::Udp => udp += 1,
-            Way::Tcp => tcp += 1,
-        });
+        let which: Vec<DeviceKind> = others.map(|(_, way)| way.which).collect();
+        let by = |wanted: DeviceKind| which.iter().filter(|which| **which == wanted).count();
+        let near = which.iter().filter(|which| which.capabilities().shares_memory).count();
+        let (udp, tcp, unmet) = (by(DeviceKind::Udp), by(DeviceKind::Tcp), by(DeviceKind::Unmet));
         let long = if net.order.contains(DeviceName::Tcp) { " (long messages by tcp)" } else { "" };
         let by_udp = match &net.links {
             Some(links) if links.has_lane() => format!("xdp (with udp) to {udp}{long}, "),

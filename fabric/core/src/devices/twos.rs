@@ -4,20 +4,19 @@
 //! of them, and offers it over their connection, where each has proven who it is. The other one opens it by process and
 //! descriptor and finds there the token that it was told: so they are on one host, whatever hosts are called, and it is
 //! the memory that was meant. Then it says that it has taken it, and both send through it and nothing else. What was
-//! posted before waits ([`Held`]). Where it cannot be opened all goes over the connection, and nothing has gone any
-//! other way.
+//! posted before waits ([`super::held`]). Where it cannot be opened all goes over the connection, and nothing has gone
+//! any other way.
 //!
 //! The connection stays: its end is how the end of the other process is known.
 
-use super::Way;
-use super::held::Held;
-use super::upper::Upper;
+use super::{Above, Named};
 use std::os::fd::{AsFd, AsRawFd, IntoRawFd, OwnedFd};
 use std::os::unix::fs::MetadataExt;
 use weft_device::shm::{Segment, ShmDevice};
 use weft_device::tcp::Identity;
-use weft_device::{Device, NoMemory, Packet, PeerFault, Posted, Sink, sys};
+use weft_device::{Capabilities, Device, NoMemory, PeerFault, Posted, Sink, sys};
 use weft_wire::cell::Head;
+use weft_wire::segment::RING_CELLS;
 use weft_wire::share::Share;
 
 /// A segment that we have offered, until that is answered.
@@ -44,33 +43,39 @@ impl Drop for Descriptor {
     }
 }
 
+/// How packets go to a process that was met.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum MetBy {
+    Memory,
+    Connection,
+}
+
 /// A process of another job.
 pub(super) struct Stranger {
-    pub(super) them: Identity,
-    pub(super) held: Held,
-    pub(super) offer: Option<Offer>,
+    them: Identity,
+    offer: Option<Offer>,
     /// How packets go there as soon as nothing is held any more.
-    pub(super) way: Option<Way>,
+    agreed: Option<MetBy>,
+    two: Option<Box<Two>>,
 }
 
 /// Memory that is shared with a process of another job.
-pub(super) struct Two {
-    pub(super) rank: u32,
+struct Two {
     me: u32,
-    pub(super) shm: ShmDevice,
+    shm: ShmDevice,
     /// The other process has left, and what it has sent was taken.
-    pub(super) has_left: bool,
+    has_left: bool,
 }
 
 impl Two {
     /// The number of the other process in it.
     #[inline]
-    pub fn them(&self) -> u32 {
+    fn them(&self) -> u32 {
         1 - self.me
     }
 }
 
-/// What has become of a segment that is gone.
+/// What was posted.
 #[derive(Clone, Copy, Default)]
 pub(super) struct Posts {
     pub packets: u64,
@@ -85,10 +90,9 @@ pub(super) struct Twos {
     allowed: bool,
     /// The number of the first process of another job.
     first: u32,
-    pub(super) strangers: Vec<Stranger>,
-    pub(super) twos: Vec<Two>,
-    /// Of those something is held.
-    pub(super) waiting: Vec<u32>,
+    strangers: Vec<Stranger>,
+    /// Those with whom we share memory.
+    shared: Vec<u32>,
     /// What connections had no room for.
     pub(super) unsaid: Vec<(u32, Share)>,
     /// Some have left whose memory is still in use.
@@ -96,7 +100,8 @@ pub(super) struct Twos {
     /// The bell that this process sleeps on.
     bell: u64,
     pub(super) news: News,
-    pub(super) gone: Posts,
+    /// Through memory that is gone.
+    gone: Posts,
 }
 
 /// What has come over connections and concerns shared memory.
@@ -113,19 +118,35 @@ impl Twos {
         (self.me, self.first, self.bell, self.allowed) = (Some(me), first, bell, allowed);
     }
 
-    /// The next process of another job, and how packets go there at first. It may be on this host if it is `near`.
-    pub fn add(&mut self, them: Identity, near: bool) -> Way {
-        self.strangers.push(Stranger { them, held: Held::default(), offer: None, way: None });
-        if near && self.allowed { Way::Unmet } else { Way::Tcp }
+    /// The next process of another job, which may be on this host if it is `near`. Whether it is to be met: otherwise
+    /// packets go over the connection.
+    pub fn add(&mut self, them: Identity, near: bool) -> bool {
+        self.strangers.push(Stranger { them, offer: None, agreed: None, two: None });
+        near && self.allowed
     }
 
-    pub fn stranger(&mut self, rank: u32) -> Option<&mut Stranger> {
-        self.strangers.get_mut((rank as usize).checked_sub(self.first as usize)?)
+    fn at(&self, rank: u32) -> Option<usize> {
+        (rank as usize).checked_sub(self.first as usize)
+    }
+
+    fn stranger(&mut self, rank: u32) -> Option<&mut Stranger> {
+        let at = self.at(rank)?;
+        self.strangers.get_mut(at)
     }
 
     #[inline]
-    pub fn at(&mut self, index: u32) -> &mut Two {
-        &mut self.twos[index as usize]
+    fn two(&mut self, rank: u32) -> Option<&mut Two> {
+        self.stranger(rank)?.two.as_deref_mut()
+    }
+
+    /// How packets go to a process as soon as nothing is held for it any more, once that is known.
+    pub fn agreed(&mut self, rank: u32) -> Option<MetBy> {
+        self.stranger(rank)?.agreed
+    }
+
+    /// Those with whom we share memory.
+    pub fn shared(&self) -> &[u32] {
+        &self.shared
     }
 
     /// Of the two the one whose offer counts where both make one.
@@ -133,64 +154,50 @@ impl Twos {
         self.me.is_some_and(|me| me < them)
     }
 
-    /// Keeps a packet for a process that is not met yet. True if shared memory is to be offered there.
-    pub fn keep(&mut self, to: u32, head: Head, inline: &[u8], bulk: Option<&[u8]>) -> (Posted, bool) {
-        let Some(stranger) = self.stranger(to) else { return (Posted::Full, false) };
-        let posted = stranger.held.keep(head, inline, bulk);
-        let unasked = stranger.offer.is_none() && stranger.way.is_none();
-        if !self.waiting.contains(&to) {
-            self.waiting.push(to);
-        }
-        (posted, unasked)
-    }
-
-    /// Makes memory for a process and us; what it is to be told, or `None` where there is no way but the connection.
+    /// Makes memory for a process and us; what it is to be told, or `None` where there is no way but the connection, or
+    /// there is no need.
     pub fn offer(&mut self, to: u32) -> Option<Share> {
-        let made = Offer::new();
-        let stranger = self.stranger(to)?;
-        match made {
+        let stranger = self.stranger(to).filter(|stranger| stranger.offer.is_none() && stranger.agreed.is_none())?;
+        match Offer::new() {
             Some((offer, said)) => {
                 stranger.offer = Some(offer);
                 Some(said)
             }
             None => {
-                stranger.way = Some(Way::Tcp);
+                stranger.agreed = Some(MetBy::Connection);
                 None
             }
         }
     }
 
-    /// Takes what another process shows, which goes there by `way` so far; the answer, if there is one.
+    /// Takes what another process shows, to which packets go so far as `now` says; the answer, if there is one.
     pub fn hear_offer(
         &mut self,
-        upper: &mut impl Upper,
+        above: &mut impl Above,
         from: u32,
-        way: Way,
+        now: Option<MetBy>,
         said: &Share,
     ) -> Result<Option<Share>, &'static str> {
         let them = self.stranger(from).ok_or("shared memory within a job")?.them;
-        if let Way::Two(_) = way {
-            return Err("shared memory where there is some");
-        }
         let leads = self.leads(them);
         let stranger = self.stranger(from).ok_or("shared memory within a job")?;
-        if stranger.way.is_some_and(|way| way != Way::Tcp) {
+        if now == Some(MetBy::Memory) || stranger.agreed == Some(MetBy::Memory) {
             return Err("shared memory where there is some");
         }
         if leads && stranger.offer.is_some() {
             return Ok(None);
         }
         stranger.offer = None;
-        if way == Way::Tcp || stranger.way.is_some() {
+        if now.is_some() || stranger.agreed.is_some() {
             return Ok(Some(Share::NotTaken));
         }
         let answer = match take(said) {
             Some((shm, pid)) => {
-                self.begin(upper, from, 1, shm, pid);
+                self.begin(above, from, 1, shm, pid);
                 Share::Taken { copies: pid.is_some() }
             }
             None => {
-                stranger.way = Some(Way::Tcp);
+                stranger.agreed = Some(MetBy::Connection);
                 Share::NotTaken
             }
         };
@@ -198,88 +205,133 @@ impl Twos {
     }
 
     /// Our offer is answered.
-    pub fn hear_answer(&mut self, upper: &mut impl Upper, from: u32, taken: Option<bool>) -> Result<(), &'static str> {
+    pub fn hear_answer(&mut self, above: &mut impl Above, from: u32, taken: Option<bool>) -> Result<(), &'static str> {
         let stranger = self.stranger(from).ok_or("shared memory within a job")?;
         let offer = stranger.offer.take().ok_or("an answer to no offer")?;
         match taken.map(|copies| (ShmDevice::join(offer.segment, 0), copies)) {
             Some((Ok(shm), copies)) => {
                 let pid = shm.copy_slots().pid(1).filter(|pid| copies && is_ours(*pid));
-                self.begin(upper, from, 0, shm, pid);
+                self.begin(above, from, 0, shm, pid);
             }
             Some((Err(_), _)) => return Err("a segment that cannot be joined"),
-            None => stranger.way = Some(Way::Tcp),
+            None => stranger.agreed = Some(MetBy::Connection),
         }
         Ok(())
     }
 
     /// From now on we share memory with a process; with `pid`, its memory can be copied.
-    fn begin(&mut self, upper: &mut impl Upper, rank: u32, me: u32, mut shm: ShmDevice, pid: Option<i32>) {
+    fn begin(&mut self, above: &mut impl Above, rank: u32, me: u32, mut shm: ShmDevice, pid: Option<i32>) {
         shm.sleep_on_bell(self.bell);
         let slots = pid.map(|pid| (shm.copy_slots(), 1 - me, pid));
-        upper.share_copies(rank, slots);
-        let way = Way::Two(self.twos.len() as u32);
-        self.twos.push(Two { rank, me, shm, has_left: false });
-        if let Some(stranger) = self.stranger(rank) {
-            stranger.way = Some(way);
+        above.share_copies(rank, slots);
+        let Some(stranger) = self.stranger(rank) else { return };
+        stranger.agreed = Some(MetBy::Memory);
+        stranger.two = Some(Box::new(Two { me, shm, has_left: false }));
+        self.shared.push(rank);
+    }
+
+    /// Takes what somebody who has ended has sent.
+    pub fn take_last(&mut self, above: &mut impl Above, rank: u32) {
+        let Some(two) = self.two(rank) else { return };
+        // The ring is filled no more; who fills it all the same is not waited for.
+        for _ in 0..2 * RING_CELLS {
+            if !two.shm.poll(&mut Named { sink: above, ranks: &[rank; 2] }) {
+                break;
+            }
         }
-        if !self.waiting.contains(&rank) {
-            self.waiting.push(rank);
+        two.has_left = true;
+    }
+
+    /// The memory that is shared with a process goes; what follows is the connection's. False if it is none of another
+    /// job.
+    pub fn leave(&mut self, rank: u32) -> bool {
+        let Some(stranger) = self.stranger(rank) else { return false };
+        (stranger.offer, stranger.agreed) = (None, Some(MetBy::Connection));
+        if let Some(two) = stranger.two.take() {
+            self.gone = self.gone.with(&two);
         }
-    }
-
-    #[inline]
-    pub fn poll(&mut self, upper: &mut impl Upper) -> bool {
-        let mut any = false;
-        for two in &mut self.twos {
-            any |= two.shm.poll(&mut Renamed { sink: upper, rank: two.rank });
-        }
-        any
-    }
-
-    /// Whether something is to be done although nothing has come over connections.
-    #[inline]
-    pub fn has_work(&self) -> bool {
-        !self.waiting.is_empty() || self.leaving || !self.unsaid.is_empty()
-    }
-
-    /// Whether packets for a process wait until it is known how they go.
-    pub fn holds(&self, rank: u32) -> bool {
-        let at = (rank as usize).checked_sub(self.first as usize);
-        at.and_then(|at| self.strangers.get(at)).is_some_and(|stranger| !stranger.held.is_empty())
-    }
-
-    /// Whether packets wait until it is known how they go, for somebody whom `ended` does not name.
-    pub fn has_held(&self, ended: impl Fn(u32) -> bool) -> bool {
-        self.waiting.iter().any(|rank| !ended(*rank))
-    }
-
-    pub fn arm(&mut self) -> bool {
-        self.twos.iter_mut().fold(true, |quiet, two| quiet & two.shm.arm())
-    }
-
-    pub fn arm_beside(&mut self) -> bool {
-        self.twos.iter_mut().fold(true, |quiet, two| quiet & two.shm.arm_beside())
-    }
-
-    pub fn disarm(&mut self) {
-        self.twos.iter_mut().for_each(|two| two.shm.disarm());
-    }
-
-    pub fn take_refusal(&mut self) -> Option<NoMemory> {
-        self.twos.iter_mut().find_map(|two| Some(NoMemory { peer: two.rank, ..two.shm.take_refusal()? }))
-    }
-
-    pub fn has_left(&self, index: u32) -> bool {
-        self.twos[index as usize].has_left
+        self.shared.retain(|other| *other != rank);
+        self.unsaid.retain(|(other, _)| *other != rank);
+        true
     }
 
     /// What went through shared memory with other jobs.
     pub fn posts(&self) -> Posts {
-        self.twos.iter().fold(self.gone, |sum, two| {
-            let (packets, bytes) = two.shm.posted();
-            let Posts { packets: before, bytes: bytes_before, wakeups } = sum;
-            Posts { packets: before + packets, bytes: bytes_before + bytes, wakeups: wakeups + two.shm.wakeups }
-        })
+        self.twos().fold(self.gone, |sum, two| sum.with(two))
+    }
+
+    fn twos(&self) -> impl Iterator<Item = &Two> {
+        let of = |rank: &u32| self.strangers[self.at(*rank)?].two.as_deref();
+        self.shared.iter().filter_map(of)
+    }
+
+    fn each(&mut self, mut f: impl FnMut(u32, &mut Two) -> bool) -> bool {
+        let Self { strangers, shared, first, .. } = self;
+        let mut all = |rank: &u32| strangers[(*rank - *first) as usize].two.as_mut().is_some_and(|two| f(*rank, two));
+        shared.iter().fold(false, |any, rank| all(rank) | any)
+    }
+}
+
+impl Posts {
+    fn with(self, two: &Two) -> Self {
+        let (packets, bytes) = two.shm.posted();
+        Self { packets: self.packets + packets, bytes: self.bytes + bytes, wakeups: self.wakeups + two.shm.wakeups }
+    }
+}
+
+impl Device for Twos {
+    const CAPABILITIES: Capabilities = ShmDevice::CAPABILITIES;
+
+    #[inline]
+    unsafe fn post_short(&mut self, to: u32, head: Head, data: *const u8, length: usize) -> Posted {
+        let Some(two) = self.two(to) else { return Posted::Full };
+        // SAFETY: the caller's promise.
+        unsafe { two.shm.post_short(two.them(), head, data, length) }
+    }
+
+    #[inline]
+    unsafe fn post_bulk(&mut self, to: u32, head: Head, control: &[u64], data: *const u8, length: usize) -> Posted {
+        let Some(two) = self.two(to) else { return Posted::Full };
+        // SAFETY: the caller's promise.
+        unsafe { two.shm.post_bulk(two.them(), head, control, data, length) }
+    }
+
+    #[inline]
+    fn poll<S: Sink>(&mut self, sink: &mut S) -> bool {
+        self.each(|rank, two| two.shm.poll(&mut Named { sink, ranks: &[rank; 2] }))
+    }
+
+    #[inline]
+    fn takes_whole(&mut self, to: u32, length: usize) -> bool {
+        self.two(to).is_some_and(|two| two.shm.takes_whole(two.them(), length))
+    }
+
+    fn has_ended(&self, peer: u32) -> bool {
+        self.at(peer).and_then(|at| self.strangers[at].two.as_ref()).is_none_or(|two| two.has_left)
+    }
+
+    fn arm(&mut self) -> bool {
+        !self.each(|_, two| !two.shm.arm())
+    }
+
+    fn arm_beside(&mut self) -> bool {
+        !self.each(|_, two| !two.shm.arm_beside())
+    }
+
+    fn disarm(&mut self) {
+        self.each(|_, two| {
+            two.shm.disarm();
+            false
+        });
+    }
+
+    fn take_refusal(&mut self) -> Option<NoMemory> {
+        let mut refusal = None;
+        self.each(|rank, two| {
+            refusal = refusal.take().or_else(|| Some(NoMemory { peer: rank, ..two.shm.take_refusal()? }));
+            false
+        });
+        refusal
     }
 }
 
@@ -327,28 +379,6 @@ fn take(said: &Share) -> Option<(ShmDevice, Option<i32>)> {
         unsafe { sys::copy_from_process(pid as i32, address, copied.as_mut_ptr().cast(), size_of_val(&copied)) };
     let copies = copies.is_ok() && copied == token;
     Some((ShmDevice::join(segment, 1).ok()?, copies.then_some(pid as i32)))
-}
-
-/// Hands packets of the other one of two on as those of a process of another job.
-pub(super) struct Renamed<'a, S> {
-    pub(super) sink: &'a mut S,
-    pub(super) rank: u32,
-}
-
-impl<S: Sink> Sink for Renamed<'_, S> {
-    #[inline]
-    fn handle_packet(&mut self, mut packet: Packet<'_>) -> Result<(), &'static str> {
-        packet.from = self.rank;
-        self.sink.handle_packet(packet)
-    }
-
-    fn handle_fault(&mut self, fault: PeerFault) {
-        self.sink.handle_fault(match fault {
-            PeerFault::Nonsense { what, .. } => PeerFault::Nonsense { peer: self.rank, what },
-            PeerFault::CutOff { .. } => PeerFault::CutOff { peer: self.rank },
-            lost => lost,
-        });
-    }
 }
 
 #[cfg(test)]

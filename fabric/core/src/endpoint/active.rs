@@ -106,7 +106,7 @@ impl Endpoint {
         let Self { switch, devices, .. } = self;
         let active = &mut switch.others.active;
         let sent = active.try_request(devices, &switch.port.requests, (to, handler), arguments, bytes);
-        devices.push(to.0);
+        devices.push(to.0, false);
         sent
     }
 
@@ -127,7 +127,7 @@ impl Endpoint {
         let (active, requests) = (&mut switch.others.active, &mut switch.port.requests);
         let id = active.try_long_request(requests, (to, handler), arguments, (landing.0, offset), bytes)?;
         active.pump_busy(devices, requests);
-        devices.push(to.0);
+        devices.push(to.0, false);
         Ok(id)
     }
 }

@@ -11,7 +11,7 @@ impl Endpoint {
     pub unsafe fn try_raw_send(&mut self, to: Peer, data: *const u8, length: usize) -> usize {
         // SAFETY: the caller's promise.
         let sent = unsafe { crate::raw::try_send(&mut self.devices, to, data, length) };
-        self.devices.push(to.0);
+        self.devices.push(to.0, false);
         self.give_up_unreachable();
         sent
     }

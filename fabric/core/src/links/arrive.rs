@@ -1,14 +1,13 @@
 //! Datagrams that arrive: a claim each, until its seal has been checked.
 
-use super::Links;
 use super::peer::{Peer, Standing, UNKNOWN, Way};
+use super::{Credentials, Links};
 use std::net::SocketAddr;
 use weft_device::udp::Came;
 use weft_device::{Sink, hand_on};
-use weft_protocol::reliable::{Dropped, Gone, JobSeal, Packet, Phase, Seal};
+use weft_protocol::reliable::{Dropped, Gone, Packet, Phase, Seal};
 use weft_wire::link::header::{Header, Process};
 use weft_wire::link::hello::Hello;
-use weft_wire::link::mac;
 
 /// What becomes of a datagram.
 enum Fate {
@@ -27,9 +26,9 @@ impl Links {
     /// Takes what has arrived.
     pub(super) fn receive<S: Sink>(&mut self, now_ns: u64, look_at_socket: bool, sink: &mut S) -> Came {
         let mut firsts: Vec<(u32, SocketAddr, Vec<u8>)> = Vec::new();
-        let Self { port, peers, me, key, hello_key, encrypts, whole, heard, hellos, counters, .. } = self;
+        let Self { own, port, peers, whole, heard, hellos, counters, .. } = self;
         let came = port.receive(now_ns, look_at_socket, |from, datagram| {
-            match look_at(peers, me, (key, *encrypts), hello_key, datagram) {
+            match look_at(peers, own, datagram) {
                 Fate::Linked(header) => {
                     let rank = header.from.rank;
                     let peer = &mut peers[rank as usize];
@@ -109,15 +108,10 @@ impl Links {
 
 /// Whom a datagram is of, as far as can be said without changing anything.
 #[inline]
-fn look_at(
-    peers: &[Peer],
-    me: &Process,
-    (key, encrypts): (&[u8; 16], bool),
-    hello_key: &mac::Key,
-    datagram: &[u8],
-) -> Fate {
+fn look_at(peers: &[Peer], own: &Credentials, datagram: &[u8]) -> Fate {
+    let me = &own.me;
     let Some(header) = Header::parse(datagram) else {
-        return match Hello::is_one(datagram).then(|| Hello::parse(datagram, hello_key)).flatten() {
+        return match Hello::is_one(datagram).then(|| Hello::parse(datagram, &own.hello_key)).flatten() {
             Some(hello) if is_for(&hello, me) && is_known(peers, me, hello.from) => look_at_hello(peers, hello),
             _ => Fate::Stranger,
         };
@@ -133,7 +127,7 @@ fn look_at(
     if peer.link.is_some() {
         return Fate::Linked(header);
     }
-    let seal = JobSeal::new(key, encrypts, *me, header.from);
+    let seal = own.seal(header.from);
     let number = 1 << 32 | u64::from(header.number);
     let sealed = seal.open(number, datagram, header.payload_at(), &mut Vec::new()).is_some();
     match peer.standing {

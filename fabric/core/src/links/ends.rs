@@ -2,37 +2,17 @@
 
 use super::Links;
 use super::peer::{Peer, Standing, Way};
+use super::trouble::{LOST_NS, Trouble};
 use std::io;
-use weft_device::{PeerFault, Posted, sys};
+use weft_device::{PeerFault, Posted};
 use weft_protocol::reliable::Phase;
 
-const MS: u64 = 1_000_000;
-/// A rank that our own kernel has no way to for so long, and says so as often, is lost. Shorter faults are ridden out.
-const LOST_NS: u64 = 10_000 * MS;
-const LOST_REPORTS: u32 = 3;
 /// Who has taken leave hears our part of it, if it is still there, within this.
-const COURTESY_NS: u64 = 200 * MS;
-
-/// What is said of a rank since it was last heard: by our own kernel, or by others, who may be anybody.
-pub struct Trouble {
-    is_own: bool,
-    since_ns: u64,
-    reports: u32,
-    /// What the last report said, and when.
-    error: io::Error,
-    last_ns: u64,
-    told: bool,
-}
-
-impl Trouble {
-    fn lasts(&self) -> bool {
-        self.reports >= LOST_REPORTS && self.last_ns - self.since_ns >= LOST_NS
-    }
-}
+const COURTESY_NS: u64 = 200_000_000;
 
 impl Peer {
     /// Whether what we have to say to it has been heard, or need not be.
-    fn has_all(&self, now_ns: u64) -> bool {
+    pub(super) fn has_all(&self, now_ns: u64) -> bool {
         let Some(link) = &self.link else { return true };
         match link.phase() {
             Phase::Ended | Phase::Gone(_) => true,
@@ -43,29 +23,6 @@ impl Peer {
 }
 
 impl Links {
-    /// Takes leave of everybody; what was posted before goes first. Nothing may be posted after it.
-    pub fn say_farewell(&mut self) {
-        self.leaving = true;
-        for rank in self.live.clone() {
-            if let Some(link) = &mut self.peers[rank as usize].link {
-                link.close();
-                self.note_dirty(rank);
-            }
-        }
-        self.push_all();
-    }
-
-    /// Whether something that was posted may not have arrived at a rank that still takes it.
-    pub fn has_output(&self) -> bool {
-        let now_ns = sys::now_ns();
-        self.live.iter().any(|rank| !self.peers[*rank as usize].has_all(now_ns))
-    }
-
-    /// Whether the rank takes nothing any more.
-    pub fn has_ended(&self, rank: u32) -> bool {
-        self.peers[rank as usize].standing != Standing::Open
-    }
-
     /// A post that is not accepted.
     #[cold]
     pub(super) fn refuse(&mut self, to: u32) -> Posted {
@@ -128,7 +85,7 @@ impl Links {
         if peer.standing != Standing::Open || !trouble.lasts() {
             return;
         }
-        let (seconds, error) = (LOST_NS / (1000 * MS), &trouble.error);
+        let (seconds, error) = (LOST_NS / 1_000_000_000, &trouble.error);
         if trouble.is_own {
             let why = format!("there is no way to it for {seconds} s: {error}");
             self.lose(rank, &why);
@@ -169,19 +126,7 @@ impl Links {
             self.forget(rank, Standing::Left);
             return;
         }
-        match &mut peer.trouble {
-            // What comes from elsewhere changes nothing in what we know ourselves.
-            Some(trouble) if trouble.is_own && !is_own => {}
-            // What was said long ago was another fault, which has passed.
-            Some(trouble) if trouble.is_own == is_own && now_ns - trouble.last_ns < LOST_NS => {
-                (trouble.error, trouble.last_ns) = (error, now_ns);
-                trouble.reports += 1;
-            }
-            trouble => {
-                let told = trouble.as_ref().is_some_and(|trouble| trouble.told);
-                *trouble = Some(Trouble { is_own, since_ns: now_ns, reports: 1, error, last_ns: now_ns, told });
-            }
-        }
+        Trouble::add(&mut peer.trouble, is_own, error, now_ns);
         self.due_ns = self.due_ns.min(now_ns + 1);
     }
 }

@@ -1,19 +1,22 @@
 //! Links: packets in order between ranks, over datagrams that may be lost.
 //!
-//! What is here drives the reliability machine (`weft_protocol::reliable`, one link for each rank that we talk to) over a
-//! port (`weft_device::udp`): neither knows the other. Above it is a device like others: posts are accepted or refused,
-//! and a poll hands on packets and moves everything.
+//! What is here drives the reliability machine (`weft_protocol::reliable`, one link for each rank that we talk to) over
+//! a port (`weft_device::udp`), whose datagrams go by a socket or a lane: neither knows the other. It is a device like
+//! others ([`weft_device::Device`]). Over a device that is reliable itself nothing of this is there.
 //!
 //! | file | concern |
 //! |---|---|
-//! | `peer` | what is known of a rank |
-//! | `calls` | finding out whether a rank is reached, and where, before anything is sent that could be lost |
+//! | `device` | the device: posts, polls and sleeps |
+//! | `peer`, `calls`, `trouble` | what is known of a rank, of its calls, and of its silence |
+//! | `reach` | finding out whether a rank is reached, and where, before anything is sent that could be lost |
+//! | `fallback` | another device that leads to the same ranks |
+//! | `lane`, `looks` | the lane beside the socket, and when to look at which |
 //! | `arrive` | datagrams that arrive |
 //! | `ends` | who has left, and who is lost |
 //!
-//! - *When datagrams leave*: what was posted leaves with [`Links::push`], which whoever posts calls when a message is
-//!   complete. Of messages that follow each other faster than datagrams can be sent the later ones may wait for the next
-//!   poll, and then share datagrams ([`Links::push_soon`]).
+//! - *When datagrams leave*: what was posted leaves with [`weft_device::Device::push`], which whoever posts calls when
+//!   a message is complete. Of messages that follow each other faster than datagrams can be sent the later ones may
+//!   wait for the next poll, and then share datagrams.
 //! - *Whom to believe*: every datagram carries a code that only ranks of the job can make, and the incarnations of both
 //!   ranks, random numbers of each start, which the link's key is made from, too. What fails is counted, and changes
 //!   nothing. An incarnation is learned from the answer to a call of ours, or from a datagram that names ours: either is
@@ -28,32 +31,35 @@
 
 mod arrive;
 mod calls;
+#[cfg(test)]
+mod conformance;
+mod device;
 mod ends;
+mod fallback;
+mod lane;
+mod looks;
 mod peer;
+mod reach;
 #[cfg(test)]
 mod tests;
+mod trouble;
 
-use calls::Calls;
-use peer::{Peer, Standing, UNKNOWN, Way};
+use fallback::Fallback;
+use lane::LaneUse;
+use looks::Looks;
+use peer::{Peer, UNKNOWN};
 use std::io;
 use std::net::SocketAddr;
 use std::os::fd::{BorrowedFd, OwnedFd};
 use weft_device::clock::Clock;
-use weft_device::tcp::{Look, Place};
-use weft_device::udp::{self, Came, Faults};
+use weft_device::tcp::Place;
+use weft_device::udp::{self, Faults};
 use weft_device::xdp::Lane;
-use weft_device::{PeerFault, Posted, Sink, kernel, sys};
+use weft_device::{PeerFault, kernel, sys};
 use weft_protocol::reliable::{self, Config, JobSeal, Link};
-use weft_wire::cell::Head;
-use weft_wire::cipher::TAG_BYTES;
 use weft_wire::link::header::Process;
-use weft_wire::link::{header, hello, keys, mac, record};
+use weft_wire::link::{hello, keys, mac};
 
-/// Bytes that are posted to one rank before they are sent, whoever posts more.
-const PUSH_BYTES: usize = 32 << 10;
-/// A message that is posted within so many ticks of the processor's clock after one has left may share a datagram with the
-/// next ones. A tick is a quarter of a nanosecond to one.
-const BURST_TICKS: u64 = 1 << 12;
 /// The largest datagrams: what frames of 9000 bytes carry. Where a path carries more (the loopback interface), a try of it
 /// would keep what is short waiting behind it.
 const JUMBO_BYTES: usize = 9000 - 28;
@@ -66,8 +72,6 @@ const MOST_HELD: usize = 64 << 20;
 const SHARE: usize = 16;
 /// What stays in the port for want of room in the kernel is tried again after this.
 const STUCK_NS: u64 = 200_000;
-/// A sleep takes longer than this, so that what is due sooner is polled for.
-const SHORT_NS: u64 = 60_000;
 /// A silent rank is asked so often, and a question is repeated at the latest after this.
 const KEEP_ALIVE_NS: u64 = 5_000_000_000;
 const MOST_PROBE_NS: u64 = 1_000_000_000;
@@ -84,13 +88,26 @@ pub(crate) struct Counters {
     pub strangers: u64,
 }
 
-pub(crate) struct Links {
+/// Who we are in datagrams, and the job's keys.
+#[derive(Clone, Copy)]
+struct Credentials {
     me: Process,
-    /// That of the job, and that of hellos.
     key: [u8; 16],
     hello_key: mac::Key,
     encrypts: bool,
+}
+
+impl Credentials {
+    /// What datagrams between a process and us are sealed with.
+    fn seal(&self, them: Process) -> JobSeal {
+        JobSeal::new(&self.key, self.encrypts, self.me, them)
+    }
+}
+
+pub(crate) struct Links {
+    own: Credentials,
     port: udp::Port,
+    by_lane: LaneUse,
     window_bytes: usize,
     peers: Vec<Peer>,
     /// Ranks that are called, or have a link.
@@ -103,29 +120,17 @@ pub(crate) struct Links {
     due_ns: u64,
     /// Times of what is between us and others are of this clock.
     clock: Clock,
-    look: Look,
-    /// Beside a lane: when to look at the socket, too. Little comes by it while the lane brings something.
-    socket_look: Look,
+    looks: Looks,
     /// Calls of others and answers to ours, of this look.
     hellos: Vec<(SocketAddr, hello::Hello)>,
     /// A bulk payload that was cut in two.
     whole: Vec<u8>,
     faults: Vec<PeerFault>,
     notices: Vec<String>,
-    /// Where another device leads: ranks that do not answer, each once.
-    doubts: Vec<u32>,
-    /// Those that it was told of, and those that it has.
-    asked: Vec<u32>,
-    others: Vec<u32>,
-    /// Of those that it has, which datagrams reach by now.
-    returns: Vec<u32>,
-    has_other: bool,
-    sends_by_lane: bool,
+    /// Where another device leads to the same ranks.
+    fallback: Option<Fallback>,
     leaving: bool,
     counters: Counters,
-    /// A lane that is gone, and what went by it.
-    failed_lane: Option<Box<Lane>>,
-    lane_datagrams: u64,
     /// Those of links that are gone.
     past: reliable::Counters,
 }
@@ -153,35 +158,26 @@ impl Links {
     ) -> io::Result<Self> {
         let port = udp::Port::new(socket)?;
         let peers = places.into_iter().zip(0..).map(|(place, rank)| Peer::new(place, rank)).collect();
+        let me = Process { rank: me, incarnation: new_incarnation() };
         Ok(Self {
-            me: Process { rank: me, incarnation: new_incarnation() },
-            key: *key,
-            hello_key: keys::of_hellos(key),
-            encrypts,
+            own: Credentials { me, key: *key, hello_key: keys::of_hellos(key), encrypts },
             window_bytes: port.kept_bytes().clamp(LEAST_WINDOW, MOST_WINDOW),
             port,
+            by_lane: LaneUse::default(),
             peers,
             live: Vec::new(),
             dirty: Vec::new(),
             heard: Vec::new(),
             due_ns: u64::MAX,
             clock: Clock::default(),
-            look: Look::new(alone),
-            socket_look: Look::new(false),
+            looks: Looks::new(alone),
             hellos: Vec::new(),
             whole: Vec::new(),
             faults: Vec::new(),
             notices: Vec::new(),
-            doubts: Vec::new(),
-            asked: Vec::new(),
-            others: Vec::new(),
-            returns: Vec::new(),
-            has_other,
-            sends_by_lane: false,
+            fallback: has_other.then(Fallback::default),
             leaving: false,
             counters: Counters::default(),
-            failed_lane: None,
-            lane_datagrams: 0,
             past: reliable::Counters::default(),
         })
     }
@@ -189,46 +185,6 @@ impl Links {
     /// From now on datagrams that arrive suffer this.
     pub fn set_faults(&mut self, faults: Faults) {
         self.port.set_faults(faults);
-    }
-
-    /// Datagrams come by this lane, and with `sends` they go by it where it leads.
-    pub fn set_lane(&mut self, lane: Lane, sends: bool) {
-        self.port.set_lane(lane, sends);
-        self.sends_by_lane = sends;
-        self.look = Look::new(false);
-    }
-
-    /// Whether there is one that works, and datagrams go by it.
-    pub fn has_lane(&self) -> bool {
-        self.sends_by_lane && self.port.lane().is_some()
-    }
-
-    /// Whether datagrams to a rank go by it now.
-    pub fn go_by_lane(&mut self, to: u32) -> bool {
-        let now_ns = self.clock.now_ns();
-        self.peers[to as usize].route.as_ref().is_some_and(|route| self.port.goes_by_lane(route, now_ns))
-    }
-
-    /// Datagrams that went by it.
-    pub fn lane_datagrams(&self) -> u64 {
-        self.lane_datagrams + self.port.lane().map_or(0, |lane| lane.counters().sent)
-    }
-
-    /// What failed is given up, and the socket goes on.
-    fn look_at_lane(&mut self) {
-        let sent = self.lane_datagrams();
-        if let Some(lane) = self.port.take_failed_lane() {
-            self.lane_datagrams = sent;
-            self.notices
-                .push(format!("xdp is no longer used, udp is: {}", lane.fault().unwrap_or("the lane did not say why")));
-            self.failed_lane = Some(Box::new(lane));
-        }
-    }
-
-    /// A lane that has failed, once: for who watches its descriptor, and ends that.
-    #[inline]
-    pub fn take_failed_lane(&mut self) -> Option<Box<Lane>> {
-        self.failed_lane.take()
     }
 
     pub fn counters(&self) -> Counters {
@@ -244,97 +200,6 @@ impl Links {
 
     pub fn take_notice(&mut self) -> Option<String> {
         self.notices.pop()
-    }
-
-    /// Bulk payload of a packet that fills a datagram to `to`.
-    #[inline]
-    pub fn packet_bytes(&self, to: u32) -> usize {
-        let smallest = hello::BYTES - header::BYTES - TAG_BYTES - record::MOST_HEAD_BYTES;
-        self.peers[to as usize].link.as_ref().map_or(smallest, |link| link.bulk_bytes())
-    }
-
-    /// Whether a bulk payload of so many bytes would be accepted whole.
-    #[inline]
-    pub fn has_room(&self, to: u32, length: usize) -> bool {
-        let kept = |link: &Link<JobSeal>| link.kept_bytes() as usize + record::MOST_HEAD_BYTES + length;
-        self.peers[to as usize].link.as_deref().is_some_and(|link| kept(link) <= self.peers[to as usize].window_bytes)
-    }
-
-    /// Accepts a packet: a header, up to 48 bytes inline, and bulk payload, which is not empty if it is there. It leaves
-    /// when it is pushed.
-    #[inline]
-    pub fn post(&mut self, to: u32, head: &Head, inline: &[u8], bulk: Option<&[u8]>) -> Posted {
-        let peer = &mut self.peers[to as usize];
-        let (Way::Open, Standing::Open, Some(link)) = (&peer.way, peer.standing, &mut peer.link) else {
-            return self.refuse(to);
-        };
-        match link.try_send(head, inline, bulk) {
-            reliable::Posted::Sent(bytes) => {
-                let taken = record::bytes(inline.len(), bytes);
-                self.counters.packets += 1;
-                self.counters.bytes += taken as u64;
-                peer.posted_bytes += taken;
-                let full = peer.posted_bytes >= PUSH_BYTES;
-                self.note_dirty(to);
-                if full {
-                    self.push(to);
-                }
-                Posted::Sent(bytes)
-            }
-            reliable::Posted::Full => {
-                self.push(to);
-                Posted::Full
-            }
-            reliable::Posted::Gone => Posted::Full,
-        }
-    }
-
-    #[inline]
-    fn note_dirty(&mut self, rank: u32) {
-        if !std::mem::replace(&mut self.peers[rank as usize].is_dirty, true) {
-            self.dirty.push(rank);
-        }
-    }
-
-    /// Sends what was posted to a rank.
-    #[inline]
-    pub fn push(&mut self, to: u32) {
-        if self.peers[to as usize].is_dirty {
-            self.push_at(to, sys::ticks());
-        }
-    }
-
-    #[inline]
-    fn push_at(&mut self, to: u32, ticks: u64) {
-        let now_ns = self.clock.at(ticks);
-        self.transmit(to, now_ns);
-        self.port.flush();
-        self.note_due(to);
-        // When it is over: what the kernel takes for a datagram may be longer than a burst's gaps by far.
-        self.peers[to as usize].pushed_ticks = sys::ticks();
-    }
-
-    /// Sends what was posted to a rank, unless something was sent there only just: then it waits for the next poll.
-    #[inline]
-    pub fn push_soon(&mut self, to: u32) {
-        let peer = &self.peers[to as usize];
-        if !peer.is_dirty {
-            return;
-        }
-        let ticks = sys::ticks();
-        if ticks.wrapping_sub(peer.pushed_ticks) >= BURST_TICKS {
-            self.push_at(to, ticks);
-        }
-    }
-
-    /// Sends all that was posted.
-    #[inline]
-    pub fn push_all(&mut self) {
-        if !self.dirty.is_empty() {
-            let now_ns = self.clock.now_ns();
-            self.transmit_dirty(now_ns);
-            self.port.flush();
-        }
     }
 
     fn transmit_dirty(&mut self, now_ns: u64) {
@@ -383,55 +248,6 @@ impl Links {
         }
     }
 
-    /// Takes what has arrived and moves everything; true if anything came.
-    #[inline]
-    pub fn poll<S: Sink>(&mut self, sink: &mut S) -> bool {
-        self.push_all();
-        let ticks = sys::ticks();
-        let due = self.look.is_due(ticks);
-        if !due && !self.port.has_arrived() {
-            return false;
-        }
-        let by_lane = self.port.lane().is_some();
-        let look_at_socket = due && (!by_lane || self.socket_look.is_due(ticks));
-        let (any, came) = self.look_at_port(ticks, look_at_socket, sink);
-        if due {
-            self.look.learn(came.by_socket && !by_lane);
-        }
-        if by_lane {
-            self.learn_beside_lane(look_at_socket, came);
-        }
-        any
-    }
-
-    /// A look at the socket is a system call: while the lane brings what is sent to us, few are taken.
-    #[inline]
-    fn learn_beside_lane(&mut self, looked_at_socket: bool, came: Came) {
-        if came.by_socket || came.by_lane {
-            self.socket_look.set_idle(!came.by_socket);
-        }
-        if looked_at_socket {
-            self.socket_look.learn(came.by_socket);
-        }
-    }
-
-    /// True if anything was moved, and what has come.
-    fn look_at_port<S: Sink>(&mut self, ticks: u64, look_at_socket: bool, sink: &mut S) -> (bool, Came) {
-        let now_ns = self.clock.at(ticks);
-        let came = self.receive(now_ns, look_at_socket, sink);
-        if now_ns >= self.due_ns {
-            self.on_time(now_ns);
-        }
-        self.transmit_dirty(now_ns);
-        self.port.flush();
-        self.take_reports(now_ns);
-        self.look_at_lane();
-        let faults = std::mem::take(&mut self.faults);
-        let told = !faults.is_empty();
-        faults.into_iter().for_each(|fault| sink.handle_fault(fault));
-        (came.any() | told, came)
-    }
-
     /// What is to be done without anything having come.
     #[cold]
     fn on_time(&mut self, now_ns: u64) {
@@ -472,9 +288,9 @@ impl Links {
             keep_alive_ns: KEEP_ALIVE_NS,
             // See the module: silence is not death.
             dead_after_ns: u64::MAX / 2,
-            ..Config::new(self.me, peer.process, largest)
+            ..Config::new(self.own.me, peer.process, largest)
         };
-        let seal = JobSeal::new(&self.key, self.encrypts, self.me, process);
+        let seal = self.own.seal(process);
         let mut link = Box::new(Link::new(config, seal, now_ns));
         if self.leaving {
             // It has not heard our farewell.
@@ -498,24 +314,9 @@ impl Links {
         }
     }
 
-    /// The next poll looks at the port, however short ago the last did.
-    pub fn look_soon(&mut self) {
-        self.look.soon();
-        self.socket_look.soon();
-    }
-
     /// What to sleep on: readable when something has come.
     pub fn descriptors(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
         [self.port.descriptor()].into_iter().chain(self.port.lane().map(Lane::descriptor))
-    }
-
-    /// Before a sleep on the descriptor: whether the caller may sleep, or must poll.
-    pub fn arm(&mut self) -> bool {
-        self.push_all();
-        // What waits there would end every sleep at once.
-        self.port.look_for_reports();
-        let quiet = self.faults.is_empty() && self.dirty.is_empty() && !self.port.has_arrived();
-        quiet && self.due_ns.saturating_sub(self.clock.now_ns()) > SHORT_NS
     }
 
     /// When something is to be done though nothing has come; `None` if nothing is.
@@ -523,14 +324,5 @@ impl Links {
         let stuck = self.port.is_stuck().then(|| sys::now_ns() + STUCK_NS);
         let due = (self.due_ns != u64::MAX).then_some(self.due_ns);
         stuck.into_iter().chain(due).min()
-    }
-
-    fn call(&mut self, rank: u32) {
-        let now_ns = self.clock.now_ns();
-        let calls = Calls::new(&self.peers[rank as usize].place, now_ns);
-        self.peers[rank as usize].way = Way::Calling(Box::new(calls));
-        self.note_live(rank);
-        self.move_calls(rank, now_ns);
-        self.port.flush();
     }
 }

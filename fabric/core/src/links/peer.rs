@@ -1,7 +1,7 @@
 //! What is known of a rank.
 
 use super::calls::Calls;
-use super::ends::Trouble;
+use super::trouble::Trouble;
 use std::net::SocketAddr;
 use weft_device::tcp::Place;
 use weft_protocol::reliable::{JobSeal, Link};

@@ -1,14 +1,16 @@
 //! Links among each other, and with a process that knows the key and writes its datagrams by hand.
 
+use super::device::BURST_TICKS;
+use super::peer::Standing;
 use super::*;
 use std::net::UdpSocket;
 use std::time::{Duration, Instant};
-use weft_device::Packet;
+use weft_device::{Device, Packet, Posted, Sink};
 use weft_protocol::reliable::Keyed;
-use weft_wire::cell::Kind;
+use weft_wire::cell::{Head, Kind};
 use weft_wire::link::hello::Hello;
 
-const KEY: [u8; 16] = *b"the key of tests";
+pub(super) const KEY: [u8; 16] = *b"the key of tests";
 /// Longer than any scheduling.
 const LOST: Duration = Duration::from_secs(60);
 
@@ -29,7 +31,7 @@ impl Sink for Got {
     }
 }
 
-fn sockets(count: u32) -> (Vec<UdpSocket>, Vec<Place>) {
+pub(super) fn sockets(count: u32) -> (Vec<UdpSocket>, Vec<Place>) {
     let sockets: Vec<_> = (0..count).map(|_| UdpSocket::bind("127.0.0.1:0").expect("a port")).collect();
     sockets.iter().for_each(|socket| socket.set_nonblocking(true).expect("set"));
     let place = |(rank, socket): (usize, &UdpSocket)| Place {
@@ -41,7 +43,7 @@ fn sockets(count: u32) -> (Vec<UdpSocket>, Vec<Place>) {
 }
 
 /// A start of the rank; its socket stays with us, too.
-fn start(me: u32, sockets: &[UdpSocket], places: &[Place]) -> Links {
+pub(super) fn start(me: u32, sockets: &[UdpSocket], places: &[Place]) -> Links {
     let socket = sockets[me as usize].try_clone().expect("another");
     Links::new(me, &KEY, false, socket.into(), places.to_vec(), true, false).expect("a socket")
 }
@@ -119,7 +121,7 @@ fn messages_of_a_burst_share_datagrams_however_long_it_takes_to_send_one() {
         let mut pushes = 0;
         for _ in 0..messages {
             assert!(post(&mut links, 1));
-            links.push_soon(1);
+            links.push(1, true);
             pushes += u32::from(!links.peers[1].is_dirty);
         }
         poll(&mut links, &mut got);
@@ -149,13 +151,13 @@ fn a_call_that_was_recorded_is_not_answered_again_and_makes_nobody_known() {
     let first = scribe.call(WHOEVER, 5, 1);
     scribe.send(&first);
     let answer = scribe.hear(&mut links, &mut got);
-    assert_eq!((answer.to, answer.from, answer.nonce, answer.count), (scribe.own, links.me, 5, 1));
+    assert_eq!((answer.to, answer.from, answer.nonce, answer.count), (scribe.own, links.own.me, 5, 1));
     // Somebody on the way has heard it, and says it again.
     for _ in 0..10 {
         assert_eq!(stranger.send_to(&first, scribe.there).expect("sent"), first.len());
     }
     // What is said later is heard later.
-    scribe.send(&scribe.call(links.me, 5, 2));
+    scribe.send(&scribe.call(links.own.me, 5, 2));
     assert_eq!(scribe.hear(&mut links, &mut got).count, 2);
     assert!(stranger.recv(&mut [0; 2000]).is_err(), "a stranger is answered");
     let peer = &links.peers[1];
@@ -172,7 +174,7 @@ fn an_answer_counts_once_to_its_own_call_and_from_where_the_rank_is() {
         Scribe { socket: &sockets[1], there: places[0].addresses[0], own: Process { rank: 1, incarnation: 9 } };
     assert!(!post(&mut links, 1), "it has to be called first");
     let call = scribe.hear(&mut links, &mut got);
-    assert_eq!((call.from, call.to), (links.me, Process { rank: 1, incarnation: UNKNOWN }));
+    assert_eq!((call.from, call.to), (links.own.me, Process { rank: 1, incarnation: UNKNOWN }));
     let key = keys::of_hellos(&KEY);
     let old = Hello { nonce: call.nonce ^ 1, ..call.answer(scribe.own, false) };
     scribe.send(&old.pack(&key));
@@ -193,8 +195,8 @@ fn what_one_start_of_a_rank_has_believed_the_next_one_does_not() {
     let scribe =
         Scribe { socket: &sockets[1], there: places[0].addresses[0], own: Process { rank: 1, incarnation: 9 } };
     let (mut first, mut got) = (start(0, &sockets, &places), Got::default());
-    let key = keys::of_link(&KEY, scribe.own, first.me);
-    let mut link = Link::new(Config::new(scribe.own, first.me, 1472), Keyed::new(&key), 1);
+    let key = keys::of_link(&KEY, scribe.own, first.own.me);
+    let mut link = Link::new(Config::new(scribe.own, first.own.me, 1472), Keyed::new(&key), 1);
     assert_eq!(link.try_send(&Head::control(Kind::Raw), &[7; 8], None), reliable::Posted::Sent(0));
     let mut datagram = [0; 1472];
     let length = link.poll_transmit(2, &mut datagram).expect("there is something to send");
@@ -203,10 +205,10 @@ fn what_one_start_of_a_rank_has_believed_the_next_one_does_not() {
         poll(&mut first, &mut got);
         got.packets == 1
     });
-    let was = first.me;
+    let was = first.own.me;
     drop(first);
     let mut second = start(0, &sockets, &places);
-    assert_ne!(second.me.incarnation, was.incarnation);
+    assert_ne!(second.own.me.incarnation, was.incarnation);
     scribe.send(&datagram[..length]);
     wait("it is not counted", || {
         poll(&mut second, &mut got);
@@ -335,21 +337,4 @@ fn many_links_hold_less_each_and_what_a_link_held_comes_back() {
     assert!(2 * shared <= MOST_HELD && 2 * links.held_bytes() <= MOST_HELD + 2 * ranks * LEAST_WINDOW, "{shared}");
     (1..ranks as u32).for_each(|rank| links.forget(rank, Standing::Left));
     assert_eq!(links.held_bytes(), 0);
-}
-
-#[test]
-fn beside_a_lane_the_socket_is_looked_at_rarely_while_nothing_comes_by_it() {
-    let (_sockets, [mut links, _], _) = pair();
-    let (by_lane, by_socket) = (Came { by_lane: true, by_socket: false }, Came { by_lane: false, by_socket: true });
-    let settle = |links: &mut Links| {
-        (0..30).for_each(|_| links.learn_beside_lane(true, Came::default()));
-        links.socket_look.interval_ticks()
-    };
-    let often = settle(&mut links);
-    links.learn_beside_lane(false, by_lane);
-    let rarely = settle(&mut links);
-    assert!(rarely > 10 * often, "{rarely} and {often}");
-    links.learn_beside_lane(true, by_socket);
-    assert!(links.socket_look.interval_ticks() < often);
-    assert_eq!(settle(&mut links), often, "it may be the way of this peer");
 }

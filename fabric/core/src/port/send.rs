@@ -383,12 +383,10 @@ impl Port {
                 Way::Eager { packet } => unsafe {
                     device.post_bulk(to, head, &[length as u64], data, length.min(packet))
                 },
-                // SAFETY: BUFFER-LIVES.
                 _ => {
-                    return (
-                        unsafe { device.post_long_eager(to, head, data, length, word.map(|word| word as u64)) },
-                        true,
-                    );
+                    let word = word.map(|word| word as u64);
+                    // SAFETY: BUFFER-LIVES.
+                    return (unsafe { device.post_long_eager(to, head, data, length, word) }, true);
                 }
             },
             _ => {

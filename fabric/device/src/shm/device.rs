@@ -171,11 +171,6 @@ impl ShmDevice {
         populated
     }
 
-    /// Why nothing can be sent to a peer any more, told once. Posts to it are answered [`Posted::Full`].
-    pub fn take_refusal(&mut self) -> Option<NoMemory> {
-        self.refusals.pop()
-    }
-
     #[cold]
     fn open_incoming(&mut self, from: u32) {
         let (pair, sender) = (self.views.pair(from, self.me), self.bells[from as usize]);
@@ -221,46 +216,6 @@ impl ShmDevice {
             }
         }
         alerted
-    }
-
-    /// Lies down: after this, whoever sends rings the doorbell, and so does whoever returns credits to a peer that the
-    /// last post was refused for. Answers true if nothing had arrived before, so that the caller may sleep; otherwise
-    /// the caller must poll (after [`Self::disarm`]).
-    pub fn arm(&mut self) -> bool {
-        self.announce_starvation();
-        for from in std::mem::take(&mut self.polled) {
-            let ring = self.incoming[from as usize].as_mut().expect("polled rings are open");
-            ring.polled = false;
-            // Nobody polls for a while: what was consumed is given back now.
-            if ring.cells.unreported() > 0 {
-                ring.report(&mut self.wakeups);
-            }
-        }
-        self.seen.fill(0);
-        let (mailbox, me) = (self.mailbox, self.me);
-        let quiet = mailbox.settle(|from| {
-            // Our own bit is an alert.
-            from == me || self.claimed_sender(from).is_some_and(|ring| !ring.broken && ring.cells.arrived().is_some())
-        });
-        quiet && self.no_credit_came()
-    }
-
-    /// For a thread that waits beside another one which has armed already and sleeps: sees to it that credits that were
-    /// refused since then wake that one. False if they have come and the caller must poll.
-    pub fn arm_beside(&mut self) -> bool {
-        self.announce_starvation();
-        owner_barrier(Label::LieDownOwner, self.mailbox.fences);
-        self.no_credit_came()
-    }
-
-    /// Gets up.
-    pub fn disarm(&mut self) {
-        self.mailbox.get_up();
-        for out in self.outgoing.iter().flatten() {
-            if out.pair.starved.load(Ordering::Relaxed) != 0 {
-                out.pair.starved.store(0, Ordering::Relaxed);
-            }
-        }
     }
 
     fn announce_starvation(&mut self) {
@@ -334,13 +289,6 @@ impl ShmDevice {
     pub fn copy_slots(&self) -> CopySlots {
         CopySlots::new(self.views.clone(), self.me)
     }
-
-    /// Whether a bulk payload of `length` bytes would leave whole now, as one packet.
-    #[inline]
-    pub fn takes_whole(&mut self, to: u32, length: usize) -> bool {
-        let whole = |out: &mut Outgoing| out.bulk.room(length).is_some_and(|(_, piece)| piece == length);
-        length <= LARGEST_PACKET && self.outgoing(to).is_some_and(whole)
-    }
 }
 
 impl Outgoing {
@@ -360,9 +308,7 @@ impl Outgoing {
 }
 
 impl Device for ShmDevice {
-    fn capabilities(&self) -> Capabilities {
-        Capabilities { largest_packet: LARGEST_PACKET, reliable: true, ordered: true, inline_bytes: INLINE_BYTES }
-    }
+    const CAPABILITIES: Capabilities = Capabilities { shares_memory: true, ..Capabilities::plain(LARGEST_PACKET) };
 
     #[inline]
     unsafe fn post_short(&mut self, to: u32, head: Head, data: *const u8, length: usize) -> Posted {
@@ -388,12 +334,6 @@ impl Device for ShmDevice {
         out.finish(me, head.first_word(length as u8, false), &mut woken);
         self.wakeups += woken;
         Posted::Sent(0)
-    }
-
-    fn post_control(&mut self, to: u32, head: Head, control: &[u64]) -> Posted {
-        debug_assert!(control.len() <= INLINE_WORDS);
-        // SAFETY: the slice is readable for its bytes.
-        unsafe { self.post_short(to, head, control.as_ptr().cast(), control.len() * 8) }
     }
 
     unsafe fn post_bulk(&mut self, to: u32, head: Head, control: &[u64], data: *const u8, length: usize) -> Posted {
@@ -447,6 +387,61 @@ impl Device for ShmDevice {
         }
         self.heard |= any;
         any
+    }
+
+    #[inline]
+    fn takes_whole(&mut self, to: u32, length: usize) -> bool {
+        let whole = |out: &mut Outgoing| out.bulk.room(length).is_some_and(|(_, piece)| piece == length);
+        length <= LARGEST_PACKET && self.outgoing(to).is_some_and(whole)
+    }
+
+    fn has_ended(&self, peer: u32) -> bool {
+        self.segment.has_ended(peer)
+    }
+
+    /// Lies down: after this, whoever sends rings the doorbell, and so does whoever returns credits to a peer that the
+    /// last post was refused for. Answers true if nothing had arrived before, so that the caller may sleep; otherwise
+    /// the caller must poll (after [`Self::disarm`]).
+    fn arm(&mut self) -> bool {
+        self.announce_starvation();
+        for from in std::mem::take(&mut self.polled) {
+            let ring = self.incoming[from as usize].as_mut().expect("polled rings are open");
+            ring.polled = false;
+            // Nobody polls for a while: what was consumed is given back now.
+            if ring.cells.unreported() > 0 {
+                ring.report(&mut self.wakeups);
+            }
+        }
+        self.seen.fill(0);
+        let (mailbox, me) = (self.mailbox, self.me);
+        let quiet = mailbox.settle(|from| {
+            // Our own bit is an alert.
+            from == me || self.claimed_sender(from).is_some_and(|ring| !ring.broken && ring.cells.arrived().is_some())
+        });
+        quiet && self.no_credit_came()
+    }
+
+    /// For a thread that waits beside another one which has armed already and sleeps: sees to it that credits that were
+    /// refused since then wake that one. False if they have come and the caller must poll.
+    fn arm_beside(&mut self) -> bool {
+        self.announce_starvation();
+        owner_barrier(Label::LieDownOwner, self.mailbox.fences);
+        self.no_credit_came()
+    }
+
+    /// Gets up.
+    fn disarm(&mut self) {
+        self.mailbox.get_up();
+        for out in self.outgoing.iter().flatten() {
+            if out.pair.starved.load(Ordering::Relaxed) != 0 {
+                out.pair.starved.store(0, Ordering::Relaxed);
+            }
+        }
+    }
+
+    /// Posts to such a peer are answered [`Posted::Full`].
+    fn take_refusal(&mut self) -> Option<NoMemory> {
+        self.refusals.pop()
     }
 }
 

@@ -22,7 +22,7 @@ use super::output::Output;
 use super::post::well_placed;
 use super::sleeper::Sleeper;
 use super::socket::{Epoll, Token, Watch};
-use crate::contract::{Capabilities, Device, PeerFault, Posted, Sink};
+use crate::contract::{Capabilities, Device, PeerFault, Posted, Sink, bytes_of};
 use crate::shm::stream::bell::Bell;
 use crate::sys;
 use std::collections::HashSet;
@@ -31,7 +31,7 @@ use std::net::SocketAddr;
 use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 use std::time::Duration;
-use weft_wire::cell::{CONTROL_WORDS, Head, INLINE_BYTES, INLINE_WORDS};
+use weft_wire::cell::{CONTROL_WORDS, Head, INLINE_BYTES};
 use weft_wire::tcp::{FAREWELL_BYTES, Front, Key, LARGEST_PACKET, Nonce};
 
 /// Where a peer is waited for.
@@ -301,11 +301,6 @@ impl TcpDevice {
         }
     }
 
-    /// Whether bytes for the peer wait for room in the kernel.
-    pub fn has_tail(&self, rank: u32) -> bool {
-        !self.peers[rank as usize].output.is_empty()
-    }
-
     /// Whether the peer was lost.
     pub fn has_lost(&self, rank: u32) -> bool {
         self.peers[rank as usize].standing == Standing::Lost
@@ -332,17 +327,6 @@ impl TcpDevice {
         self.notices.pop()
     }
 
-    /// Whether the peer takes nothing any more.
-    pub fn has_ended(&self, rank: u32) -> bool {
-        self.peers[rank as usize].standing != Standing::Open
-    }
-
-    /// Whether the next poll should look at the sockets, however short ago the last did.
-    pub fn look_soon(&mut self) {
-        self.asks_set = true;
-        self.look.soon();
-    }
-
     /// Whether nothing is expected to come, or waits to leave.
     #[inline]
     pub fn is_quiet(&self) -> bool {
@@ -355,22 +339,6 @@ impl TcpDevice {
         self.look.note_elsewhere();
     }
 
-    /// Takes leave of everybody; what was posted before goes first. Nothing may be posted after it.
-    pub fn say_farewell(&mut self) {
-        self.leaving = true;
-        for rank in 0..self.peers.len() as u32 {
-            let peer = &mut self.peers[rank as usize];
-            if peer.standing == Standing::Open && (peer.link.is_some() || !peer.output.is_empty()) {
-                let waits = !peer.output.is_empty();
-                peer.add(&FAREWELL_BYTES, &[]);
-                if !waits {
-                    self.waiting.push(rank);
-                }
-            }
-            self.stop_idle_dial(rank);
-        }
-    }
-
     /// After the farewell nobody is dialled for nothing; but who may have taken the connection for ours already is to hear
     /// the farewell there, and would otherwise take its end for our death.
     pub(super) fn stop_idle_dial(&mut self, rank: u32) {
@@ -378,31 +346,6 @@ impl TcpDevice {
         if self.leaving && peer.output.is_empty() && peer.dial.as_ref().is_some_and(|dial| !dial.is_proven()) {
             peer.dial = None;
             self.dialing.retain(|other| *other != rank);
-        }
-    }
-
-    /// Whether anything that was posted has not left this process, for peers that may still take it. After the farewell,
-    /// whether anything has not arrived: who closes a connection on which something has come that was not read takes back
-    /// what has not arrived yet.
-    pub fn has_output(&self) -> bool {
-        let open = || self.peers.iter().filter(|peer| peer.standing == Standing::Open);
-        let owed = |peer: &Peer| peer.dial.is_some() || peer.link.as_ref().is_some_and(|link| link.socket.is_owed());
-        open().any(|peer| !peer.output.is_empty()) || self.leaving && open().any(owed)
-    }
-
-    /// Whether more posts may follow the next ones before the next poll. Short ones to a peer that has just been sent one
-    /// then wait for company: until that poll, or [`Self::push_out`], or the kernel's patience ends. The first never
-    /// waits.
-    #[inline]
-    pub fn gather(&mut self, may_follow: bool) {
-        self.gathering = may_follow;
-    }
-
-    /// Lets go what waits for company.
-    #[inline]
-    pub fn push_out(&mut self) {
-        if !self.written.is_empty() {
-            self.push_written();
         }
     }
 
@@ -414,26 +357,6 @@ impl TcpDevice {
                 link.socket.push();
             }
         }
-    }
-
-    /// Before a sleep: whether the caller may sleep, or must poll. What comes from now on ends the sleep.
-    pub fn arm(&mut self) -> bool {
-        for rank in &self.waiting {
-            let peer = &mut self.peers[*rank as usize];
-            if let Some(link) = &peer.link
-                && !std::mem::replace(&mut peer.wants_room, true)
-            {
-                let changed = self.epoll.change(link.socket.raw(), Watch::Both, token::new(token::LINK, 0, *rank));
-                debug_assert!(changed.is_ok(), "a socket of the set");
-            }
-        }
-        self.buffered.is_empty() && self.faults.is_empty()
-    }
-
-    /// After a sleep, by who has slept.
-    pub fn disarm(&mut self) {
-        self.bell.iter().for_each(OwnBell::drain);
-        self.look_soon();
     }
 
     /// How to sleep until something comes, or is to be done. Usable without the device, while another thread uses that.
@@ -592,15 +515,9 @@ impl Drop for OwnBell {
     }
 }
 
-/// Whether a bulk payload of `length` bytes would leave as one packet.
-pub fn takes_whole(length: usize) -> bool {
-    length <= LARGEST_PACKET
-}
-
 impl Device for TcpDevice {
-    fn capabilities(&self) -> Capabilities {
-        Capabilities { largest_packet: LARGEST_PACKET, reliable: true, ordered: true, inline_bytes: INLINE_BYTES }
-    }
+    const CAPABILITIES: Capabilities =
+        Capabilities { may_wait: true, streams: true, ..Capabilities::plain(LARGEST_PACKET) };
 
     unsafe fn post_short(&mut self, to: u32, head: Head, data: *const u8, length: usize) -> Posted {
         debug_assert!(length <= INLINE_BYTES);
@@ -609,22 +526,17 @@ impl Device for TcpDevice {
         self.post(to, Front::new(head, inline, None).bytes(), &[])
     }
 
-    fn post_control(&mut self, to: u32, head: Head, control: &[u64]) -> Posted {
-        debug_assert!(control.len() <= INLINE_WORDS);
-        self.post(to, Front::new(head, &inline_of(control)[..control.len() * 8], None).bytes(), &[])
-    }
-
     unsafe fn post_bulk(&mut self, to: u32, head: Head, control: &[u64], data: *const u8, length: usize) -> Posted {
         debug_assert!(control.len() <= CONTROL_WORDS && length > 0);
         let length = length.min(self.longest(to, head.kind, length));
         // SAFETY: the caller's promise.
         let bulk = unsafe { std::slice::from_raw_parts(data, length) };
-        let front = Front::new(head, &inline_of(control)[..control.len() * 8], Some(length));
+        let front = Front::new(head, &bytes_of(control)[..control.len() * 8], Some(length));
         self.post(to, well_placed(front, bulk).bytes(), bulk)
     }
 
     fn poll<S: Sink>(&mut self, sink: &mut S) -> bool {
-        self.push_out();
+        self.push_all();
         let any = !self.buffered.is_empty() && self.hand_on_buffered(sink);
         if any || !self.look.is_due(sys::ticks()) {
             return any;
@@ -637,12 +549,79 @@ impl Device for TcpDevice {
         self.look.learn(any);
         any
     }
-}
 
-fn inline_of(control: &[u64]) -> [u8; INLINE_BYTES] {
-    let mut bytes = [0; INLINE_BYTES];
-    for (to, word) in bytes.chunks_exact_mut(8).zip(control) {
-        to.copy_from_slice(&word.to_le_bytes());
+    fn takes_whole(&mut self, _: u32, length: usize) -> bool {
+        length <= LARGEST_PACKET
     }
-    bytes
+
+    /// For room in the kernel.
+    fn has_tail(&self, rank: u32) -> bool {
+        !self.peers[rank as usize].output.is_empty()
+    }
+
+    fn has_ended(&self, rank: u32) -> bool {
+        self.peers[rank as usize].standing != Standing::Open
+    }
+
+    fn look_soon(&mut self) {
+        self.asks_set = true;
+        self.look.soon();
+    }
+
+    fn say_farewell(&mut self) {
+        self.leaving = true;
+        for rank in 0..self.peers.len() as u32 {
+            let peer = &mut self.peers[rank as usize];
+            if peer.standing == Standing::Open && (peer.link.is_some() || !peer.output.is_empty()) {
+                let waits = !peer.output.is_empty();
+                peer.add(&FAREWELL_BYTES, &[]);
+                if !waits {
+                    self.waiting.push(rank);
+                }
+            }
+            self.stop_idle_dial(rank);
+        }
+    }
+
+    /// After the farewell, whether anything has not arrived: who closes a connection on which something has come that
+    /// was not read takes back what has not arrived yet.
+    fn has_output(&self) -> bool {
+        let open = || self.peers.iter().filter(|peer| peer.standing == Standing::Open);
+        let owed = |peer: &Peer| peer.dial.is_some() || peer.link.as_ref().is_some_and(|link| link.socket.is_owed());
+        open().any(|peer| !peer.output.is_empty()) || self.leaving && open().any(owed)
+    }
+
+    /// Short posts to a peer that has just been sent one wait for company, until the kernel's patience ends. The first
+    /// never waits.
+    #[inline]
+    fn gather(&mut self, may_follow: bool) {
+        self.gathering = may_follow;
+    }
+
+    #[inline]
+    fn push_all(&mut self) {
+        if !self.written.is_empty() {
+            self.push_written();
+        }
+    }
+
+    /// What comes from now on ends the sleep.
+    fn arm(&mut self) -> bool {
+        for rank in &self.waiting {
+            let peer = &mut self.peers[*rank as usize];
+            if let Some(link) = &peer.link
+                && !std::mem::replace(&mut peer.wants_room, true)
+            {
+                let changed = self.epoll.change(link.socket.raw(), Watch::Both, token::new(token::LINK, 0, *rank));
+                debug_assert!(changed.is_ok(), "a socket of the set");
+            }
+        }
+        self.buffered.is_empty() && self.faults.is_empty()
+    }
+
+    /// By who has slept.
+    fn disarm(&mut self) {
+        self.bell.iter().for_each(OwnBell::drain);
+        self.look_soon();
+    }
 }

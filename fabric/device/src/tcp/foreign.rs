@@ -7,6 +7,7 @@ use super::device::{Peer, Place, TcpDevice};
 use super::dial::Dial;
 use super::guest::Guest;
 use super::socket;
+use crate::contract::Device;
 use std::io;
 use std::os::fd::AsRawFd;
 use weft_wire::tcp::{Call, GreetingError, HELLO_BYTES, Key, key_of_caller};

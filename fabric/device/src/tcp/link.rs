@@ -2,11 +2,11 @@
 
 use super::sealed::Sealed;
 use super::socket::{Read, Socket};
-use crate::contract::{Foreign, Packet, Sink};
+use crate::contract::{Foreign, Packet, Sink, words_of};
 use crate::copying::{Buffer, PAGE_BYTES, is_slow_for_the_kernel};
 use crate::sync::AtomicU64;
 use std::io;
-use weft_wire::cell::{Head, INLINE_WORDS, Kind};
+use weft_wire::cell::{Head, Kind};
 use weft_wire::tcp::record::{MOST_BYTES, Session};
 use weft_wire::tcp::{FRONT_BYTES, Frame, LARGEST_PACKET};
 
@@ -137,7 +137,13 @@ impl Link {
     fn hand_on_rest<S: Sink>(&mut self, peer: u32, part: Foreign<'_>, sink: &mut S) -> Result<(), &'static str> {
         self.rest -= part.len();
         let head = Head::control(Kind::More);
-        sink.handle_packet(Packet { from: peer, head, inline_bytes: 0, words: &words_of(&[]), bulk: Some(part) })
+        sink.handle_packet(Packet {
+            from: peer,
+            head,
+            inline_bytes: 0,
+            words: &words_of(&[]).map(AtomicU64::new),
+            bulk: Some(part),
+        })
     }
 
     /// Puts a packet that has come in part to the beginning, where the rest of it has room.
@@ -217,7 +223,7 @@ impl Link {
             from: peer,
             head: claim.head,
             inline_bytes: inline.len(),
-            words: &words_of(inline),
+            words: &words_of(inline).map(AtomicU64::new),
             bulk: bulk.map(|bulk| {
                 let bulk = &bytes[bulk.at..there];
                 // SAFETY: the bytes are ours and outlive the call.
@@ -230,15 +236,4 @@ impl Link {
         (self.from, self.rest) = (self.from + there, end - there);
         Ok(None)
     }
-}
-
-/// Inline payload as the words of a cell.
-fn words_of(inline: &[u8]) -> [AtomicU64; INLINE_WORDS] {
-    let mut words = [0; INLINE_WORDS];
-    for (word, bytes) in words.iter_mut().zip(inline.chunks(8)) {
-        let mut whole = [0; 8];
-        whole[..bytes.len()].copy_from_slice(bytes);
-        *word = u64::from_le_bytes(whole);
-    }
-    words.map(AtomicU64::new)
 }

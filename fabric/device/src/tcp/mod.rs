@@ -24,7 +24,7 @@ pub(crate) mod socket;
 #[cfg(test)]
 mod tests;
 
-pub use device::{Place, TcpDevice, takes_whole};
+pub use device::{Place, TcpDevice};
 pub use everywhere::everywhere;
 pub use foreign::Identity;
 pub use look::Look;

@@ -290,7 +290,7 @@ fn short_packets_that_wait_for_company_keep_their_order_and_a_lone_one_leaves_at
     receive(&mut net, &mut got[1], 2);
     (2..64).for_each(|tag| assert_ne!(send(&mut net[0], 1, tag), Posted::Full));
     net[0].gather(false);
-    net[0].push_out();
+    net[0].push_all();
     receive(&mut net, &mut got[1], 64);
     net[0].gather(true);
     (64..70).for_each(|tag| assert_ne!(send(&mut net[0], 1, tag), Posted::Full));
