@@ -229,12 +229,14 @@ pub(crate) struct InterfaceSlot {
 }
 
 impl InterfaceSlot {
-    const EMPTY: Self = Self {
-        state: AtomicU32::new(ABSENT),
-        company: AtomicPtr::new(null_mut()),
-        context: AtomicPtr::new(null_mut()),
-        calls: AtomicPtr::new(null_mut()),
-    };
+    fn empty() -> Self {
+        Self {
+            state: AtomicU32::new(ABSENT),
+            company: AtomicPtr::new(null_mut()),
+            context: AtomicPtr::new(null_mut()),
+            calls: AtomicPtr::new(null_mut()),
+        }
+    }
 
     /// How the interface is moved by others, if it can be.
     pub fn calls(&self) -> Option<(&'static MonitorCalls, *const c_void)> {
@@ -261,7 +263,7 @@ pub(crate) struct SlotTaken {
 
 impl ProcessTable {
     pub fn new(place: JobPlace, manager: ManagerCalls) -> Self {
-        let slots = [InterfaceSlot::EMPTY; InterfaceName::ALL.len()];
+        let slots = std::array::from_fn(|_| InterfaceSlot::empty());
         Self { head: TableHead::new(), inside: AtomicU32::new(0), place, manager, slots }
     }
 
