@@ -198,44 +198,24 @@ pub fn order_is_kept_over_many_laps<N: Network>() {
     assert!(refused > 100, "the test fills the device: {refused}");
 }
 
+const MEMBERS: u32 = 4;
+const PACKETS: i32 = 3000;
+
 pub fn many_threads_get_everything_in_order<N: Network>() {
-    const MEMBERS: u32 = 4;
-    const PACKETS: i32 = 3000;
     let done = Arc::new(AtomicU32::new(0));
     let threads: Vec<_> = N::of(MEMBERS)
         .into_iter()
-        .enumerate()
-        .map(|(me, mut device)| {
+        .zip(0..)
+        .map(|(mut device, me)| {
             let done = done.clone();
             std::thread::spawn(move || {
-                let mut sink = Recorder::default();
-                let (mut sent, mut got) = ([0; MEMBERS as usize], [0; MEMBERS as usize]);
-                (sent[me], got[me]) = (PACKETS, PACKETS);
-                while sent.iter().chain(&got).any(|n| *n < PACKETS) {
-                    for (to, sent) in sent.iter_mut().enumerate() {
-                        let tag = *sent;
-                        let data = bytes(if tag % 3 == 0 { 700 } else { 16 }, me + tag as usize);
-                        let bulk = tag % 3 == 0;
-                        if tag < PACKETS && post(&mut device, me as u32, to as u32, tag, &data, bulk).is_some() {
-                            *sent += 1;
-                        }
-                    }
-                    device.poll(&mut sink);
-                    for packet in sink.got.drain(..) {
-                        let next = &mut got[packet.from as usize];
-                        assert_eq!(packet.head.tag, *next, "order");
-                        let body = packet.bulk.unwrap_or(packet.inline);
-                        let whole = bytes(700, packet.from as usize + *next as usize);
-                        assert_eq!(body, whole[..body.len()]);
-                        *next += 1;
-                    }
-                    std::thread::yield_now();
-                }
-                assert_eq!(sink.faults, []);
+                let failing = Failing(&done);
+                exchange(&mut device, me, &done);
+                std::mem::forget(failing);
                 // What was posted last may still have to leave.
                 done.fetch_add(1, Ordering::AcqRel);
                 while done.load(Ordering::Acquire) < MEMBERS {
-                    device.poll(&mut sink);
+                    device.poll(&mut Recorder::default());
                     std::thread::yield_now();
                 }
                 // A sender that waits for the last credits needs us no longer, but the memory stays until all are done.
@@ -243,9 +223,51 @@ pub fn many_threads_get_everything_in_order<N: Network>() {
             })
         })
         .collect();
-    for thread in threads {
-        thread.join().expect("member");
+    let ended: Vec<_> = threads.into_iter().map(std::thread::JoinHandle::join).collect();
+    assert!(ended.iter().all(Result::is_ok), "a member has failed");
+}
+
+/// Ends the wait of all for each other when one of them panics.
+struct Failing<'a>(&'a AtomicU32);
+
+impl Drop for Failing<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_add(MEMBERS, Ordering::AcqRel);
     }
+}
+
+/// Sends so many packets to each other member, and receives as many.
+fn exchange<D: Device>(device: &mut D, me: u32, done: &AtomicU32) {
+    let mut sink = Recorder::default();
+    let (mut sent, mut got) = ([0; MEMBERS as usize], [0; MEMBERS as usize]);
+    (sent[me as usize], got[me as usize]) = (PACKETS, PACKETS);
+    let mut moved = Instant::now();
+    while sent.iter().chain(&got).any(|n| *n < PACKETS) {
+        let before = (sent, got);
+        for (sent, to) in sent.iter_mut().zip(0..) {
+            let tag = *sent;
+            let data = bytes(if tag % 3 == 0 { 700 } else { 16 }, me as usize + tag as usize);
+            if tag < PACKETS && post(device, me, to, tag, &data, tag % 3 == 0).is_some() {
+                *sent += 1;
+            }
+        }
+        device.poll(&mut sink);
+        for packet in sink.got.drain(..) {
+            let next = &mut got[packet.from as usize];
+            assert_eq!(packet.head.tag, *next, "order");
+            let body = packet.bulk.unwrap_or(packet.inline);
+            let whole = bytes(700, packet.from as usize + *next as usize);
+            assert_eq!(body, whole[..body.len()]);
+            *next += 1;
+        }
+        if (sent, got) != before {
+            moved = Instant::now();
+        }
+        assert!(moved.elapsed() < LOST, "something was lost: sent {sent:?}, got {got:?}");
+        assert!(done.load(Ordering::Acquire) < MEMBERS, "another member has failed");
+        std::thread::yield_now();
+    }
+    assert_eq!(sink.faults, []);
 }
 
 pub fn a_peer_that_the_protocol_refuses_is_heard_no_more<N: Network>() {
