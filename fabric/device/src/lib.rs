@@ -17,9 +17,8 @@
 //!   What waits for sockets or pipes ([`handover`], a few calls of [`sys`]) is for start and end only.
 //! - What a peer wrote is copied, checked, then used. No reference ever points at bytes that a peer may change;
 //!   payloads are [`Foreign`], which can only be copied out.
-//! - System calls of the data path stand in [`sys`], in `tcp/socket`, `udp/socket`, `xdp/socket` and, for what lives in
-//!   preloaded libraries, [`kernel`];
-//!   nowhere else.
+//! - System calls of the data path stand in [`sys`], in `tcp/socket`, `tcp/epoll`, `udp/socket`, `xdp/socket` and, for
+//!   what lives in preloaded libraries, [`kernel`]; nowhere else.
 //! - In [`shm`] offsets become references in two files only (`views` for the segment, `stream/arena` for arenas).
 //!
 //! Not here: what a packet means (`weft-fabric`), where things stand in the segment (`weft-wire`).

@@ -5,7 +5,7 @@ mod cut_off;
 use super::distance::Writing;
 use super::doorbell::{Mailbox, members_of};
 use super::incoming::Incoming;
-use super::ring::{BulkProducer, Producer};
+use super::ring::{BulkProducer, LARGEST_PACKET, PAST_CACHES, Producer};
 use super::segment::{Segment, SegmentError};
 use super::slots::CopySlots;
 use super::views::{PairView, Views};
@@ -16,12 +16,6 @@ use crate::sync::{Label, Ordering, owner_barrier, sender_barrier};
 use std::ops::Range;
 use weft_wire::cell::{CELL_BYTES, CONTROL_WORDS, Head, INLINE_BYTES, INLINE_WORDS};
 use weft_wire::segment::{BULK_BYTES, pair};
-
-/// Largest bulk payload of one packet: a quarter of the area, so that both sides copy at the same time.
-pub const LARGEST_PACKET: usize = 32 * 1024;
-
-/// Set beside the length of a bulk payload that was stored past the caches.
-pub(super) const PAST_CACHES: u64 = 1 << 63;
 
 /// Steps in which the bulk area gets its memory during its first lap.
 const POPULATE_BYTES: usize = 16 * 1024;

@@ -1,9 +1,8 @@
 //! The receiving end from one peer: takes packets out of its ring, and gives back cells and bytes.
 
-use super::device::{LARGEST_PACKET, PAST_CACHES};
 use super::distance::Reading;
 use super::doorbell::Mailbox;
-use super::ring::{BulkConsumer, Cell, Consumer};
+use super::ring::{BulkConsumer, Cell, Consumer, LARGEST_PACKET, PAST_CACHES};
 use super::views::PairView;
 use crate::contract::{Foreign, Packet, PeerFault, Sink};
 use crate::sync::Ordering;

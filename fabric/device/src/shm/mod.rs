@@ -27,8 +27,9 @@ mod views;
 
 pub use blocks::NoBlocks;
 pub use copy::{Copied, CopyJob, CopySlot, Direction, Shown, TakenSlot};
-pub use device::{LARGEST_PACKET, ShmDevice};
+pub use device::ShmDevice;
 pub use doorbell::Doorbell;
 pub use memory::Memory;
+pub use ring::LARGEST_PACKET;
 pub use segment::{Segment, SegmentError};
 pub use slots::CopySlots;

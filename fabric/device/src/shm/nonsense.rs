@@ -1,6 +1,6 @@
 //! A peer that writes anything anywhere in what it shares with us: the worst is a fault of that peer.
 
-use super::device::LARGEST_PACKET;
+use super::ring::LARGEST_PACKET;
 use super::views::PairView;
 use super::{Copied, CopyJob, Direction, Segment, ShmDevice};
 use crate::contract::{Device, Packet, PeerFault, Posted, Sink};

@@ -14,6 +14,12 @@ use crate::past_caches;
 use crate::sync::{AtomicU64, Label, Ordering, ordering};
 use weft_wire::cell::{INLINE_WORDS, stamp};
 
+/// Largest bulk payload of one packet: a quarter of the area, so that both sides copy at the same time.
+pub const LARGEST_PACKET: usize = 32 * 1024;
+
+/// Set beside the length of a bulk payload that was stored past the caches.
+pub(super) const PAST_CACHES: u64 = 1 << 63;
+
 /// One cache line.
 #[repr(C, align(64))]
 pub struct Cell {

@@ -13,101 +13,24 @@
 //! - A connection that ends without a farewell has lost its rank: what needs that rank ends with an error, and all else
 //!   goes on.
 
-use super::dial::Dial;
-use super::foreign::{Front as Face, Tie};
-use super::guest::Guest;
-use super::link::{Link, Turn};
-use super::look::Look;
-use super::output::Output;
-use super::post::well_placed;
-use super::sleeper::Sleeper;
-use super::socket::{Epoll, Token, Watch};
+use super::book::Badge;
+use super::epoll::{Epoll, Token, Watch};
+use super::link::Turn;
+use super::look::SocketLooks;
+use super::output::{Company, Output, well_placed};
+use super::peer::{Lately, Peer, Place, Standing};
+use super::reception::Reception;
+use super::sleep::{OwnBell, Sleeper};
 use crate::contract::{Capabilities, Device, PeerFault, Posted, Sink, bytes_of};
 use crate::shm::stream::bell::Bell;
 use crate::sys;
 use std::collections::HashSet;
 use std::io;
-use std::net::SocketAddr;
 use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 use std::time::Duration;
 use weft_wire::cell::{CONTROL_WORDS, Head, INLINE_BYTES};
-use weft_wire::tcp::{FAREWELL_BYTES, Front, Key, LARGEST_PACKET, Nonce};
-
-/// Where a peer is waited for.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Place {
-    /// The name of its host, for people.
-    pub host: String,
-    /// Where it may be reached, in the order in which that is tried.
-    pub addresses: Vec<SocketAddr>,
-}
-
-/// The set of sockets is asked this long after the last time, in ticks of the clock: some ten microseconds or more.
-const SET_TICKS: u64 = 1 << 16;
-
-/// What a peer may still do.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Standing {
-    Open,
-    /// It has taken its leave.
-    Left,
-    Lost,
-}
-
-/// What a peer was sent since the last poll, of posts that more may follow.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Lately {
-    Nothing,
-    Sent,
-    /// The kernel may still have some, and waits for more.
-    Held,
-}
-
-pub(super) struct Peer {
-    pub place: Place,
-    pub standing: Standing,
-    pub link: Option<Box<Link>>,
-    /// Where the link leads.
-    pub address: Option<SocketAddr>,
-    pub dial: Option<Box<Dial>>,
-    pub output: Output,
-    /// The link is watched for room as well.
-    pub wants_room: bool,
-    /// It could not be reached when nothing was posted.
-    pub unreached: bool,
-    pub(super) lately: Lately,
-    /// It is of another job.
-    pub tie: Option<Box<Tie>>,
-}
-
-impl Peer {
-    pub fn new(place: Place) -> Self {
-        Self {
-            place,
-            standing: Standing::Open,
-            link: None,
-            address: None,
-            dial: None,
-            output: Output::default(),
-            wants_room: false,
-            unreached: false,
-            lately: Lately::Nothing,
-            tie: None,
-        }
-    }
-
-    /// Adds a packet to what waits.
-    pub fn add(&mut self, front: &[u8], bulk: &[u8]) {
-        match self.link.as_mut().and_then(|link| link.sealed.as_mut()) {
-            Some(sealed) => self.output.add(sealed.record_of(front, bulk)),
-            None => {
-                self.output.add(front);
-                self.output.add(bulk);
-            }
-        }
-    }
-}
+use weft_wire::tcp::{FAREWELL_BYTES, Front, Key, LARGEST_PACKET};
 
 /// What the device has counted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -119,53 +42,39 @@ pub struct Counters {
     pub strangers: u64,
 }
 
+/// What is to be told, each once.
+#[derive(Default)]
+pub(super) struct ToTell {
+    pub faults: Vec<PeerFault>,
+    /// Peers that were to be reached and cannot be.
+    pub unreached: Vec<(u32, String)>,
+    pub notices: Vec<String>,
+}
+
 /// The device of one rank. A packet's `from`, and where it is posted to, is a rank of the job.
 pub struct TcpDevice {
-    pub(super) me: u32,
-    pub(super) key: Key,
-    pub(super) encrypts: bool,
-    /// Where we are open to other jobs.
-    pub(super) front: Option<Face>,
-    pub(super) listener: OwnedFd,
+    pub(super) badge: Badge,
     pub(super) epoll: Arc<Epoll>,
     /// Rung by who would wake a sleeper on shared memory.
     bell: Option<OwnBell>,
     pub(super) peers: Vec<Peer>,
-    pub(super) guests: Vec<Option<Guest>>,
+    pub(super) reception: Reception,
     /// Peers that are being dialled.
     pub(super) dialing: Vec<u32>,
     /// Peers to which there are connections.
     pub(super) linked: Vec<u32>,
-    /// When the set of sockets was last asked, and whether the next look does.
-    set_ticks: u64,
-    asks_set: bool,
     /// Peers of which whole packets are in the buffer.
     buffered: Vec<u32>,
     /// Peers whose output waits for room in the kernel.
     pub(super) waiting: Vec<u32>,
-    /// Posts may be followed by more before the next poll.
-    pub(super) gathering: bool,
-    /// Peers of which `lately` is not `Nothing`.
-    pub(super) written: Vec<u32>,
+    pub(super) company: Company,
     ready: Vec<Token>,
-    look: Look,
-    /// Another device is preferred, and so many connections there have been all the same.
-    stands_by: bool,
+    looks: SocketLooks,
     /// Peers to which another device leads, so that their connections serve to tell of their end.
     pub(super) lifelines: HashSet<u32>,
-    /// Not yet told.
-    pub(super) faults: Vec<PeerFault>,
-    /// Peers that were to be reached and cannot be.
-    pub(super) unreached: Vec<(u32, String)>,
-    pub(super) notices: Vec<String>,
-    pub(super) said_deaf: bool,
-    pub(super) said_crowded: bool,
-    /// The listener is not watched until then, because what waits there cannot be taken.
-    pub(super) deaf_until_ns: Option<u64>,
+    pub(super) told: ToTell,
     /// When peers' hosts are looked at next.
     pub(super) next_check_ns: u64,
-    /// Calls of ranks that were heard. A rank makes each once, so a second one is somebody else's.
-    pub(super) heard_calls: HashSet<(u32, Nonce)>,
     /// We have taken our leave.
     pub(super) leaving: bool,
     pub(super) counters: Counters,
@@ -205,35 +114,21 @@ impl TcpDevice {
         sys::set_nonblocking(&listener)?;
         epoll.add(listener.as_raw_fd(), Watch::Input, token::new(token::LISTENER, 0, 0))?;
         Ok(Self {
-            me,
-            key,
-            encrypts: false,
-            front: None,
-            listener,
+            badge: Badge { me, key, encrypts: false, front: None },
             epoll: Arc::new(epoll),
             bell: None,
             peers: places.into_iter().map(Peer::new).collect(),
-            guests: Vec::new(),
+            reception: Reception::new(listener),
             dialing: Vec::new(),
             linked: Vec::new(),
-            set_ticks: 0,
-            asks_set: false,
             buffered: Vec::new(),
             waiting: Vec::new(),
-            gathering: false,
-            written: Vec::new(),
+            company: Company::default(),
             ready: Vec::new(),
-            look: Look::new(alone),
-            stands_by: false,
+            looks: SocketLooks::new(alone),
             lifelines: HashSet::new(),
-            faults: Vec::new(),
-            unreached: Vec::new(),
-            notices: Vec::new(),
-            said_deaf: false,
-            said_crowded: false,
-            deaf_until_ns: None,
+            told: ToTell::default(),
             next_check_ns: 0,
-            heard_calls: HashSet::new(),
             leaving: false,
             counters: Counters::default(),
             #[cfg(test)]
@@ -243,7 +138,7 @@ impl TcpDevice {
 
     /// Whether connections are encrypted, from the next one on: for all ranks of a job the same.
     pub fn set_encrypts(&mut self, encrypts: bool) {
-        self.encrypts = encrypts;
+        self.badge.encrypts = encrypts;
     }
 
     /// What comes at this descriptor ends the sleep, too. As long as that is so, the kernel notes each time that something
@@ -266,7 +161,7 @@ impl TcpDevice {
     /// Another device leads to the same peers and is preferred: while there is no connection, and nobody wants one, looks
     /// are rare.
     pub fn stand_by(&mut self) {
-        self.stands_by = true;
+        self.looks.stands_by = true;
     }
 
     /// Reaches a peer, though nothing is posted. Where that cannot be, it is tried once and told by [`Self::take_unreached`];
@@ -281,7 +176,7 @@ impl TcpDevice {
 
     /// A peer that was to be reached and cannot be, with what happened at each address.
     pub fn take_unreached(&mut self) -> Option<(u32, String)> {
-        self.unreached.pop()
+        self.told.unreached.pop()
     }
 
     /// Who a peer is, for people.
@@ -324,19 +219,22 @@ impl TcpDevice {
 
     /// What the user should know and nobody is lost by, each once.
     pub fn take_notice(&mut self) -> Option<String> {
-        self.notices.pop()
+        self.told.notices.pop()
     }
 
     /// Whether nothing is expected to come, or waits to leave.
     #[inline]
     pub fn is_quiet(&self) -> bool {
-        self.look.is_idle() && self.buffered.is_empty() && self.written.is_empty() && self.waiting.is_empty()
+        self.looks.look.is_idle()
+            && self.buffered.is_empty()
+            && self.company.written.is_empty()
+            && self.waiting.is_empty()
     }
 
     /// Another device, which is polled beside this one, has brought something.
     #[inline]
     pub fn note_elsewhere(&mut self) {
-        self.look.note_elsewhere();
+        self.looks.look.note_elsewhere();
     }
 
     /// After the farewell nobody is dialled for nothing; but who may have taken the connection for ours already is to hear
@@ -351,7 +249,7 @@ impl TcpDevice {
 
     #[cold]
     fn push_written(&mut self) {
-        for rank in self.written.drain(..) {
+        for rank in self.company.written.drain(..) {
             let peer = &mut self.peers[rank as usize];
             if let (Lately::Held, Some(link)) = (std::mem::replace(&mut peer.lately, Lately::Nothing), &peer.link) {
                 link.socket.push();
@@ -364,7 +262,7 @@ impl TcpDevice {
         let next_ns = |rank: &u32| self.peers[*rank as usize].dial.as_ref().map(|dial| dial.next_ns());
         let dials = self.dialing.iter().filter_map(next_ns);
         let check = self.peers.iter().any(|peer| peer.link.is_some()).then_some(self.next_check_ns);
-        let until_ns = dials.chain(self.deaf_until_ns).chain(check).min();
+        let until_ns = dials.chain(self.reception.deaf_until_ns).chain(check).min();
         Sleeper::new(self.epoll.clone(), until_ns)
     }
 
@@ -374,7 +272,7 @@ impl TcpDevice {
         let at = peer.address.map_or(String::new(), |address| format!(" ({address})"));
         let story = format!("{}{at} is lost: {why}", peer.title(rank));
         self.close(rank, Standing::Lost);
-        self.faults.push(PeerFault::Lost { peer: rank, story });
+        self.told.faults.push(PeerFault::Lost { peer: rank, story });
     }
 
     fn close(&mut self, rank: u32, standing: Standing) {
@@ -446,23 +344,11 @@ impl TcpDevice {
         any
     }
 
-    /// Whether a look reads the one connection that there is, and asks the set of sockets some other time: two calls where
-    /// something has come are one then, and whoever sends does not wait for the set, which it has to tell.
-    fn looks_directly(&mut self) -> bool {
-        let now = sys::ticks();
-        let only = self.linked.len() == 1 && self.dialing.is_empty() && self.guests.is_empty();
-        let asks = std::mem::take(&mut self.asks_set) || now.wrapping_sub(self.set_ticks) >= SET_TICKS;
-        if only && !asks {
-            return true;
-        }
-        self.set_ticks = now;
-        false
-    }
-
     #[inline(never)]
     fn look_at_sockets<S: Sink>(&mut self, sink: &mut S) -> bool {
+        let only = self.linked.len() == 1 && self.dialing.is_empty() && self.reception.guests.is_empty();
         let mut any = match self.linked.first().copied() {
-            Some(rank) if self.looks_directly() => self.receive(rank, sink),
+            Some(rank) if self.looks.reads_directly(only) => self.receive(rank, sink),
             _ => self.look_at_set(sink),
         };
         any |= !self.waiting.is_empty() && self.flush();
@@ -491,27 +377,10 @@ impl TcpDevice {
     }
 
     fn tell_faults<S: Sink>(&mut self, sink: &mut S) -> bool {
-        let faults = std::mem::take(&mut self.faults);
+        let faults = std::mem::take(&mut self.told.faults);
         let any = !faults.is_empty();
         faults.into_iter().for_each(|fault| sink.handle_fault(fault));
         any
-    }
-}
-
-/// A bell that goes back when its owner goes.
-struct OwnBell(Option<Bell>);
-
-impl OwnBell {
-    fn drain(&self) {
-        self.0.iter().for_each(Bell::drain);
-    }
-}
-
-impl Drop for OwnBell {
-    fn drop(&mut self) {
-        if let Some(bell) = self.0.take() {
-            bell.give_back(false);
-        }
     }
 }
 
@@ -538,15 +407,15 @@ impl Device for TcpDevice {
     fn poll<S: Sink>(&mut self, sink: &mut S) -> bool {
         self.push_all();
         let any = !self.buffered.is_empty() && self.hand_on_buffered(sink);
-        if any || !self.look.is_due(sys::ticks()) {
+        if any || !self.looks.look.is_due(sys::ticks()) {
             return any;
         }
         let any = self.look_at_sockets(sink);
-        if self.stands_by {
+        if self.looks.stands_by {
             let awaits = self.linked.iter().any(|rank| !self.lifelines.contains(rank));
-            self.look.set_idle(!awaits && self.dialing.is_empty() && self.guests.is_empty());
+            self.looks.look.set_idle(!awaits && self.dialing.is_empty() && self.reception.guests.is_empty());
         }
-        self.look.learn(any);
+        self.looks.look.learn(any);
         any
     }
 
@@ -564,8 +433,7 @@ impl Device for TcpDevice {
     }
 
     fn look_soon(&mut self) {
-        self.asks_set = true;
-        self.look.soon();
+        self.looks.soon();
     }
 
     fn say_farewell(&mut self) {
@@ -595,12 +463,12 @@ impl Device for TcpDevice {
     /// never waits.
     #[inline]
     fn gather(&mut self, may_follow: bool) {
-        self.gathering = may_follow;
+        self.company.gathering = may_follow;
     }
 
     #[inline]
     fn push_all(&mut self) {
-        if !self.written.is_empty() {
+        if !self.company.written.is_empty() {
             self.push_written();
         }
     }
@@ -616,7 +484,7 @@ impl Device for TcpDevice {
                 debug_assert!(changed.is_ok(), "a socket of the set");
             }
         }
-        self.buffered.is_empty() && self.faults.is_empty()
+        self.buffered.is_empty() && self.told.faults.is_empty()
     }
 
     /// By who has slept.

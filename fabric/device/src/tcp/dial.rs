@@ -7,7 +7,8 @@
 //! Addresses are tried a tenth of a second apart. A rank is given up after 12 seconds, with a line that names each
 //! address and what happened there.
 
-use super::socket::{Epoll, Read, Socket, Token, Watch};
+use super::epoll::{Epoll, Token, Watch};
+use super::socket::{Read, Socket};
 use crate::kernel;
 use std::io::{self, IoSlice};
 use std::net::SocketAddr;

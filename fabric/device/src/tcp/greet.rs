@@ -1,11 +1,14 @@
 //! How connections come about: guests at the listener, and peers that we dial.
 
-use super::device::{Standing, TcpDevice, token};
+use super::book::Book;
+use super::device::{TcpDevice, token};
 use super::dial::{Due, send};
-use super::foreign::Book;
+use super::epoll::Watch;
 use super::guest::{Guest, Step};
 use super::link::Link;
-use super::socket::{Socket, Watch};
+use super::peer::Standing;
+use super::reception::SILENT_GUESTS;
+use super::socket::Socket;
 use crate::sys;
 use std::net::SocketAddr;
 use std::os::fd::AsRawFd;
@@ -14,9 +17,6 @@ use weft_wire::tcp::{Call, FAREWELL_BYTES, USE};
 
 /// Connections that are taken in one look.
 const ACCEPTS: usize = 16;
-/// Guests that may say nothing at the same time. The one that has for longest makes room; until then each may: a rank that
-/// has connected and computes says nothing either.
-const SILENT_GUESTS: usize = 64;
 /// Where connections cannot be taken, as without a free descriptor, it is tried again after so long.
 const DEAF_NS: u64 = 100_000_000;
 /// Between two looks at whether peers' hosts still answer.
@@ -38,17 +38,15 @@ impl TcpDevice {
         for rank in self.dialing.clone() {
             self.move_dial(rank, now_ns);
         }
-        if self.deaf_until_ns.is_some_and(|until| until <= now_ns) {
-            self.deaf_until_ns = None;
+        if self.reception.deaf_until_ns.is_some_and(|until| until <= now_ns) {
+            self.reception.deaf_until_ns = None;
             self.listen();
         }
         if self.next_check_ns <= now_ns {
             self.next_check_ns = now_ns + CHECK_NS;
             self.check_links();
         }
-        while self.guests.last().is_some_and(Option::is_none) {
-            self.guests.pop();
-        }
+        self.reception.close_up();
     }
 
     fn move_dial(&mut self, rank: u32, now_ns: u64) {
@@ -65,13 +63,15 @@ impl TcpDevice {
             Due::Unreachable(story) if peer.output.is_empty() => {
                 (peer.dial, peer.unreached) = (None, true);
                 self.dialing.retain(|other| *other != rank);
-                self.unreached.push((rank, story));
+                self.told.unreached.push((rank, story));
             }
             Due::Notice(story) => {
-                self.notices.push(format!("no connection to {} yet: {story}; it is tried again", peer.title(rank)));
+                self.told
+                    .notices
+                    .push(format!("no connection to {} yet: {story}; it is tried again", peer.title(rank)));
             }
             Due::Quiet(story) => {
-                self.notices.push(format!(
+                self.told.notices.push(format!(
                     "{} has not answered yet, which is no error while it computes: {story}",
                     peer.title(rank)
                 ));
@@ -93,16 +93,16 @@ impl TcpDevice {
 
     pub(super) fn on_listener(&mut self) -> bool {
         for _ in 0..ACCEPTS {
-            match Socket::accept(&self.listener) {
+            match Socket::accept(&self.reception.listener) {
                 Ok(Some(socket)) => self.admit(socket),
                 Ok(None) => break,
                 Err(error) => {
                     // Such as too few descriptors, which lasts. The listener stays ready meanwhile, and would let nobody
                     // sleep.
-                    self.epoll.forget(self.listener.as_raw_fd());
-                    self.deaf_until_ns = Some(sys::now_ns() + DEAF_NS);
-                    if !std::mem::replace(&mut self.said_deaf, true) {
-                        self.notices.push(format!("a connection of another rank cannot be taken: {error}"));
+                    self.epoll.forget(self.reception.listener.as_raw_fd());
+                    self.reception.deaf_until_ns = Some(sys::now_ns() + DEAF_NS);
+                    if !std::mem::replace(&mut self.reception.said_deaf, true) {
+                        self.told.notices.push(format!("a connection of another rank cannot be taken: {error}"));
                     }
                     return false;
                 }
@@ -114,8 +114,8 @@ impl TcpDevice {
     /// Watches the listener again.
     fn listen(&mut self) {
         let token = token::new(token::LISTENER, 0, 0);
-        if self.epoll.add(self.listener.as_raw_fd(), Watch::Input, token).is_err() {
-            self.deaf_until_ns = Some(sys::now_ns() + DEAF_NS);
+        if self.epoll.add(self.reception.listener.as_raw_fd(), Watch::Input, token).is_err() {
+            self.reception.deaf_until_ns = Some(sys::now_ns() + DEAF_NS);
         }
     }
 
@@ -132,34 +132,23 @@ impl TcpDevice {
     }
 
     fn admit(&mut self, mut socket: Socket) {
-        let silent = |guest: &Option<Guest>| guest.as_ref().is_some_and(|guest| guest.rank().is_none());
-        if self.guests.iter().filter(|guest| silent(guest)).count() >= SILENT_GUESTS
-            && let Some(oldest) = self.oldest_silent()
-        {
+        if let Some(oldest) = self.reception.oldest_of_many() {
             self.turn_away(oldest);
-            if !std::mem::replace(&mut self.said_crowded, true) {
-                self.notices.push(format!(
+            if !std::mem::replace(&mut self.reception.said_crowded, true) {
+                self.told.notices.push(format!(
                     "{SILENT_GUESTS} connections that say nothing wait here, and the oldest ones are closed; a rank among \
                      them tries again"
                 ));
             }
         }
-        let index = self.guests.iter().position(Option::is_none).unwrap_or(self.guests.len());
-        if socket.watch(&self.epoll, Watch::Input, token::new(token::GUEST, 0, index as u32)).is_err() {
-            return;
+        let index = self.reception.free_place();
+        if socket.watch(&self.epoll, Watch::Input, token::new(token::GUEST, 0, index as u32)).is_ok() {
+            self.reception.guests[index] = Some(Guest::new(socket, sys::now_ns()));
         }
-        let guest = Some(Guest::new(socket, sys::now_ns()));
-        if index == self.guests.len() { self.guests.push(guest) } else { self.guests[index] = guest }
-    }
-
-    fn oldest_silent(&self) -> Option<usize> {
-        let since = |guest: &Option<Guest>| guest.as_ref().filter(|g| g.rank().is_none()).map(Guest::since_ns);
-        let all = self.guests.iter().enumerate().filter_map(|(index, guest)| Some((since(guest)?, index)));
-        all.min().map(|(_, index)| index)
     }
 
     fn turn_away(&mut self, index: usize) {
-        self.guests[index] = None;
+        self.reception.guests[index] = None;
         self.counters.strangers += 1;
     }
 
@@ -177,15 +166,15 @@ impl TcpDevice {
         index: usize,
         hear: impl FnOnce(&mut Guest, &Book, &mut dyn FnMut(&Call) -> bool) -> Step,
     ) -> bool {
-        let Some(guest) = self.guests.get_mut(index).and_then(Option::as_mut) else { return false };
-        let heard = &mut self.heard_calls;
-        let book = Book::new(self.me, &self.key, self.encrypts, &self.peers, self.front.is_some());
+        let Some(guest) = self.reception.guests.get_mut(index).and_then(Option::as_mut) else { return false };
+        let heard = &mut self.reception.heard_calls;
+        let book = Book { badge: &self.badge, peers: &self.peers };
         match hear(guest, &book, &mut |call| heard.insert((call.from, call.nonce))) {
             Step::Waiting => {}
-            Step::Gone => self.guests[index] = None,
+            Step::Gone => self.reception.guests[index] = None,
             Step::Stranger => self.turn_away(index),
             Step::Rank(rank, session) => {
-                let socket = self.guests[index].take().map(Guest::into_socket);
+                let socket = self.reception.guests[index].take().map(Guest::into_socket);
                 if let Some(socket) = socket.filter(|socket| !self.leads(rank) || self.choose(rank, socket)) {
                     self.establish(rank, socket, None, session);
                 }
@@ -228,10 +217,6 @@ impl TcpDevice {
             self.waiting.push(rank);
             self.flush();
         }
-        for guest in &mut self.guests {
-            if guest.as_ref().and_then(Guest::rank) == Some(rank) {
-                *guest = None;
-            }
-        }
+        self.reception.forget(rank);
     }
 }

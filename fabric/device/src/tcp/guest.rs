@@ -1,7 +1,7 @@
 //! Who has connected to us and has not proven yet to be a rank of the job.
 
+use super::book::{Book, Caller, Found};
 use super::dial::{Heard, nonce, send};
-use super::foreign::{Book, Caller, Found};
 use super::socket::{Read, Socket};
 use weft_wire::tcp::record::Session;
 use weft_wire::tcp::{Call, HELLO_BYTES, Nonce, PROOF_BYTES, USE};
@@ -17,7 +17,7 @@ enum Stage {
     Proven(Caller, Call, Nonce),
 }
 
-pub struct Guest {
+pub(super) struct Guest {
     socket: Socket,
     stage: Stage,
     heard: Heard,
@@ -72,7 +72,7 @@ impl Guest {
     /// Hears what has come; `is_new` says whether a call was never heard.
     pub fn handle_ready(&mut self, book: &Book, is_new: &mut dyn FnMut(&Call) -> bool) -> Step {
         let session = |caller: &Caller, call: &Call, nonce: &Nonce| {
-            book.encrypts.then(|| Session::of_called(&caller.key, call, nonce))
+            book.badge.encrypts.then(|| Session::of_called(&caller.key, call, nonce))
         };
         match &self.stage {
             Stage::Silent => match self.heard.read::<HELLO_BYTES>(&self.socket) {
@@ -125,10 +125,10 @@ impl Guest {
             return Step::Stranger;
         }
         // It tries again, and we have said at the start what is wrong.
-        let Ok(nonce) = nonce(book.encrypts) else { return Step::Gone };
-        let differs = call.encrypts != book.encrypts;
+        let Ok(nonce) = nonce(book.badge.encrypts) else { return Step::Gone };
+        let differs = call.encrypts != book.badge.encrypts;
         // Who wants otherwise about encryption learns it from this, and is left.
-        let call = call.with(book.encrypts);
+        let call = call.with(book.badge.encrypts);
         if send(&self.socket, &call.answer(&caller.key, &nonce)).is_err() || differs {
             return Step::Gone;
         }

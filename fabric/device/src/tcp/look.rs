@@ -4,6 +4,8 @@
 //! where all comes another way, by datagrams or by a lane. Where there is only one connection, looks that follow each
 //! other quickly read it at once, and do not ask the set of all sockets.
 
+use crate::sys;
+
 /// Between two looks, at least: the clock's own ticks, of which there are one to four in a nanosecond.
 const LEAST_TICKS: u64 = 64;
 /// And at most, where other devices are polled as well: about two microseconds.
@@ -16,6 +18,9 @@ const MOST_TICKS_IDLE: u64 = 1 << 18;
 /// And where another device has brought so much since anything came here: some ten microseconds.
 const MOST_TICKS_ASIDE: u64 = 1 << 15;
 const FINDS_ELSEWHERE: u32 = 32;
+
+/// The set of sockets is asked this long after the last time, in ticks of the clock: some ten microseconds or more.
+const SET_TICKS: u64 = 1 << 16;
 
 /// Looks often while something comes, less often while nothing does.
 pub struct Look {
@@ -83,10 +88,45 @@ impl Look {
     }
 }
 
+/// When the device of connections looks, and at what.
+pub(super) struct SocketLooks {
+    pub look: Look,
+    /// When the set of sockets was last asked, and whether the next look does.
+    set_ticks: u64,
+    asks_set: bool,
+    /// Another device leads to the same peers and is preferred.
+    pub stands_by: bool,
+}
+
+impl SocketLooks {
+    /// With `alone` no other device is polled beside.
+    pub fn new(alone: bool) -> Self {
+        Self { look: Look::new(alone), set_ticks: 0, asks_set: false, stands_by: false }
+    }
+
+    /// The next poll asks the set.
+    pub fn soon(&mut self) {
+        self.asks_set = true;
+        self.look.soon();
+    }
+
+    /// Whether a look reads the one connection that there is if it is the `only` thing to look at, and asks the set of
+    /// sockets some other time: two calls where something has come are one then, and whoever sends does not wait for
+    /// the set, which it has to tell.
+    pub fn reads_directly(&mut self, only: bool) -> bool {
+        let now = sys::ticks();
+        let asks = std::mem::take(&mut self.asks_set) || now.wrapping_sub(self.set_ticks) >= SET_TICKS;
+        if only && !asks {
+            return true;
+        }
+        self.set_ticks = now;
+        false
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::sys;
 
     #[test]
     fn looks_become_rare_while_nothing_comes_and_are_frequent_again_when_something_does() {

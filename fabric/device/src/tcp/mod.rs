@@ -8,8 +8,10 @@
 //! Nothing here waits but [`Sleeper::sleep`]. What the kernel has no room for is kept, up to a bound, and then posts are
 //! refused. A look at the sockets is a system call, so not every poll takes one: see [`look`].
 
+mod book;
 mod device;
 mod dial;
+mod epoll;
 mod everywhere;
 mod foreign;
 mod greet;
@@ -17,18 +19,20 @@ mod guest;
 mod link;
 mod look;
 mod output;
+mod peer;
 mod post;
+mod reception;
 mod sealed;
-mod sleeper;
+mod sleep;
 pub(crate) mod socket;
 #[cfg(test)]
 mod tests;
 
-pub use device::{Place, TcpDevice};
+pub use device::TcpDevice;
 pub use everywhere::everywhere;
-pub use foreign::Identity;
 pub use look::Look;
-pub use sleeper::Sleeper;
+pub use peer::{Identity, Place};
+pub use sleep::Sleeper;
 pub use socket::begin;
 
 /// Ranks of as many hosts on the loopback interface, on narrow connections.

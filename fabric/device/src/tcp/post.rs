@@ -3,18 +3,15 @@
 //! Long messages are streamed in packets of up to 1 MiB, each in one system call and as long as the kernel has room
 //! for. [`super::link`] hands them on as they come.
 
-use super::device::{Lately, Standing, TcpDevice};
+use super::device::TcpDevice;
+use super::peer::{Lately, Standing};
 use crate::contract::Posted;
-use crate::copying;
 use std::io::IoSlice;
 use weft_wire::cell::Kind;
-use weft_wire::tcp::{Front, LARGEST_PACKET, LARGEST_STREAMED};
+use weft_wire::tcp::{LARGEST_PACKET, LARGEST_STREAMED};
 
 /// Packets up to this length wait for company where more may follow.
 const SHORT_BYTES: usize = 512;
-/// From here on it matters where a payload stands.
-const LONG_BYTES: usize = 4096;
-
 impl TcpDevice {
     /// Posts a packet: what stands before its bulk payload, and that.
     pub(super) fn post(&mut self, to: u32, front: &[u8], bulk: &[u8]) -> Posted {
@@ -25,7 +22,7 @@ impl TcpDevice {
         let bytes = front.len() + bulk.len();
         match &mut peer.link {
             Some(link) if peer.output.is_empty() => {
-                let short = self.gathering && bytes <= SHORT_BYTES;
+                let short = self.company.gathering && bytes <= SHORT_BYTES;
                 let more = short && peer.lately != Lately::Nothing;
                 let (front, bulk) = match &mut link.sealed {
                     None => (front, bulk),
@@ -38,7 +35,7 @@ impl TcpDevice {
                     peer.lately = Lately::Held;
                 } else if short {
                     peer.lately = Lately::Sent;
-                    self.written.push(to);
+                    self.company.written.push(to);
                 }
                 if sent < front.len() + bulk.len() {
                     peer.output.add(front.get(sent..).unwrap_or_default());
@@ -85,16 +82,4 @@ impl TcpDevice {
         }
         Posted::Full
     }
-}
-
-/// The front of a packet with this bulk payload, with a gap where the kernel would be slow to copy that otherwise: it keeps the bytes
-/// of a call from the beginning of a page on, unless some of the last are not gone.
-pub(super) fn well_placed(front: Front, bulk: &[u8]) -> Front {
-    if bulk.len() < LONG_BYTES {
-        return front;
-    }
-    let (from, to) = (bulk.as_ptr() as usize, front.bytes().len());
-    // Tests have gaps on every processor.
-    let is_slow = if cfg!(test) { copying::is_slow(from, to) } else { copying::is_slow_for_the_kernel(from, to) };
-    if is_slow { front.with_gap() } else { front }
 }

@@ -1,8 +1,8 @@
 //! What the conformance suite does not ask: how connections begin and end, and who is kept out.
 
-use super::device::{Place, TcpDevice};
 use super::dial::{Dial, Due};
-use super::socket::Epoll;
+use super::epoll::Epoll;
+use super::{Place, TcpDevice};
 use crate::contract::{Device, Packet, PeerFault, Posted, Sink};
 use std::io::{Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream, UdpSocket};

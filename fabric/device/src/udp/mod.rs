@@ -17,10 +17,13 @@ mod faults;
 mod inbox;
 mod outbox;
 mod port;
+mod report;
+mod run;
 mod socket;
 
 pub use faults::Faults;
-pub use port::{Came, Port, Report, largest_datagram};
+pub use port::{Came, Port, largest_datagram};
+pub use report::Report;
 
 /// The longest datagram.
 pub const LONGEST: usize = weft_wire::link::LONGEST;

@@ -1,8 +1,9 @@
 //! Datagrams that are to leave together.
 
 use super::LONGEST;
-use super::port::Report;
-use super::socket::{Name, Socket};
+use super::report::Report;
+use super::run::{Name, Run};
+use super::socket::Socket;
 use crate::xdp::PACKET_BYTES;
 use std::io;
 use std::net::SocketAddr;
@@ -17,18 +18,6 @@ const MOST_RUN_BYTES: usize = 65_000;
 const LEAST_RUN_BYTES: usize = PACKET_BYTES;
 /// So many runs in a row that were refused as runs, and none is made any more.
 const PATIENCE: u32 = 4;
-
-/// Datagrams of one size, but for the last that may be shorter, to one address.
-pub struct Run {
-    pub to: Name,
-    address: SocketAddr,
-    pub start: usize,
-    pub bytes: usize,
-    pub segment: usize,
-    pub count: u32,
-    /// Another datagram may follow.
-    open: bool,
-}
 
 pub struct Outbox {
     arena: Box<[u8]>,

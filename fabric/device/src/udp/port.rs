@@ -5,6 +5,7 @@ use super::by_lane::ByLane;
 use super::faults::Faults;
 use super::inbox::Inbox;
 use super::outbox::Outbox;
+use super::report::Report;
 use super::socket::{Socket, interface_bytes};
 use crate::xdp::Lane;
 use std::io;
@@ -16,15 +17,6 @@ const HEADERS_V4: usize = 28;
 const HEADERS_V6: usize = 48;
 /// What everybody carries, where the kernel does not know.
 const USUAL_BYTES: usize = 1500;
-
-/// What the kernel or the network has said of datagrams to an address.
-#[derive(Debug)]
-pub struct Report {
-    pub address: SocketAddr,
-    pub error: io::Error,
-    /// This host says so. Otherwise it is a message from the network, and anybody can send such messages.
-    pub is_own: bool,
-}
 
 /// What a look has brought.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -1,8 +1,8 @@
 //! The socket of a port, each call in its thinnest safe form; none of them waits.
 
 use super::inbox::Inbox;
-use super::outbox::Run;
-use super::port::Report;
+use super::report::Report;
+use super::run::{Name, Run};
 use crate::kernel::{self, checked};
 use crate::sys;
 use crate::tcp::socket::Address;
@@ -50,13 +50,6 @@ impl Control {
         let size = i32::from_ne_bytes([a, b, c, d]);
         (told && size > 0).then_some(size as usize)
     }
-}
-
-/// Where a datagram goes, as the kernel wants it.
-#[derive(Clone, Copy)]
-pub struct Name {
-    address: Address,
-    bytes: usize,
 }
 
 /// What the kernel has said of an address, in its error queue.

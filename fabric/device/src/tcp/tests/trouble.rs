@@ -55,7 +55,7 @@ fn guests_too_many_are_closed_from_the_oldest_on_counted_and_told() {
         .map(|number| {
             let stream = TcpStream::connect(at).expect("connected");
             // One after the other, so that it is known which are the oldest.
-            poll_until(&mut device, &mut got, |device| device.guests.len() > number.min(63));
+            poll_until(&mut device, &mut got, |device| device.reception.guests.len() > number.min(63));
             poll_until(&mut device, &mut got, |device| {
                 device.counters().strangers == (number as u64).saturating_sub(63)
             });
@@ -82,16 +82,16 @@ fn connections_that_cannot_be_taken_let_who_waits_sleep() {
     let broken = OwnedFd::from(kernel::socket(libc::AF_INET, libc::SOCK_STREAM).expect("a socket"));
     let mut device = TcpDevice::new(0, KEY, broken, places, true).expect("a device");
     let mut got = Got::default();
-    poll_until(&mut device, &mut got, |device| device.deaf_until_ns.is_some());
+    poll_until(&mut device, &mut got, |device| device.reception.deaf_until_ns.is_some());
     let mut ready = Vec::new();
     device.epoll.wait(&mut ready, Some(Duration::ZERO));
     assert_eq!(ready, [], "a sleep would end at once");
     let notice = device.take_notice().expect("told");
     assert!(notice.contains("cannot be taken"), "{notice}");
-    let first = device.deaf_until_ns;
+    let first = device.reception.deaf_until_ns;
     assert!(device.arm());
     device.sleeper().sleep(Some(LOST));
-    poll_until(&mut device, &mut got, |device| device.deaf_until_ns > first);
+    poll_until(&mut device, &mut got, |device| device.reception.deaf_until_ns > first);
     assert_eq!(device.take_notice(), None, "told once");
 }
 
