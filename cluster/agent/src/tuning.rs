@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 /// The variable that tells a rank what is best on its machine.
 pub const VARIABLE: &str = "WEFT_MACHINE";
 
-/// Of all processors' time, others may have used so much while it was measured.
+/// Of the measuring ranks' processors, others may have used so much meanwhile.
 const BUSY_PERCENT: u32 = 10;
 
 /// What tells machines, and times of one machine, apart.
@@ -68,7 +68,7 @@ fn processor(cpuinfo: &str) -> String {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Tuning {
     pub machine: Fingerprint,
-    /// Of all processors' time, what others used meanwhile.
+    /// Of the measuring ranks' processors, what others used meanwhile.
     pub busy_percent: u32,
     /// What is best, as it is handed to ranks.
     pub best: String,

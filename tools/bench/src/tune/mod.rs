@@ -8,7 +8,6 @@ use crate::format::{Unit, figure, size};
 use crate::process::allowed_cpus;
 use crate::{progress, table};
 use anyhow::{Context, ensure};
-use indicatif::ProgressBar;
 pub use pair::{TunePairArgs, run as run_tune_pair};
 use std::collections::BTreeMap;
 use std::io::{PipeReader, PipeWriter, Read, Write};
@@ -40,7 +39,7 @@ pub struct Tuned {
     pub best: Best,
     /// What it is, and nanoseconds.
     pub figures: Vec<(String, u64)>,
-    /// Of all processors' time, what others used meanwhile.
+    /// Of their time, what ranks did not get of their processors.
     pub busy_percent: u32,
 }
 
@@ -53,27 +52,31 @@ pub fn tune() -> anyhow::Result<Tuned> {
     ensure!(processors.len() >= 2, "two processors are needed, and this process may use {}", processors.len());
     let trials = trials(&processors);
     let bar = progress::bar(u64::from(TURNS) * trials.len() as u64);
-    let (before, began) = (Usage::now()?, Instant::now());
-    let mut least: BTreeMap<String, u64> = BTreeMap::new();
+    let (mut least, mut usage) = (BTreeMap::new(), Usage::default());
     for turn in 0..TURNS {
         for trial in &trials {
             bar.set_message(format!("turn {}: {}", turn + 1, trial.name));
-            take_turn(trial, &mut least, &bar)?;
+            take_turn(trial, &mut least, &mut usage)?;
+            bar.inc(1);
         }
     }
     bar.finish_and_clear();
-    let busy_percent = Usage::now()?.others_since(&before, began.elapsed(), processors.len());
     own_figures(&mut least)?;
     let best = Best::of(&LENGTHS.map(|length| times(&least, length)));
-    Ok(Tuned { best, figures: least.into_iter().collect(), busy_percent })
+    Ok(Tuned { best, figures: least.into_iter().collect(), busy_percent: usage.lost_percent() })
 }
 
-fn take_turn(trial: &Trial, least: &mut BTreeMap<String, u64>, bar: &ProgressBar) -> anyhow::Result<()> {
+fn take_turn(trial: &Trial, least: &mut BTreeMap<String, u64>, usage: &mut Usage) -> anyhow::Result<()> {
     let measured = trial.run();
-    bar.inc(1);
     // Copies may be forbidden; what goes without them must work.
-    let Some(figures) = (if trial.may_fail() { measured.ok() } else { Some(measured?) }) else { return Ok(()) };
-    for (length, ns) in figures {
+    let Some(said) = (if trial.may_fail() { measured.ok() } else { Some(measured?) }) else { return Ok(()) };
+    for line in said.lines() {
+        let (what, rest) = line.split_once(' ').with_context(|| format!("{}: '{line}' is no figure", trial.name))?;
+        if what == pair::USED {
+            usage.add(rest).with_context(|| format!("{}: '{line}' is no time", trial.name))?;
+            continue;
+        }
+        let (length, ns): (usize, u64) = (what.parse()?, rest.parse()?);
         let figure = least.entry(format!("{}/{length}", trial.name)).or_insert(ns);
         *figure = ns.min(*figure);
     }
@@ -111,8 +114,8 @@ impl Trial {
         matches!(&*self.name, "copied" | "shown" | "shared")
     }
 
-    /// Nanoseconds one way, by length.
-    fn run(&self) -> anyhow::Result<Vec<(usize, u64)>> {
+    /// What the ranks print: nanoseconds one way by length, and what each had of its processor.
+    fn run(&self) -> anyhow::Result<String> {
         let weft = std::env::current_exe().context("this program is not found")?;
         let mut command = Command::new(&weft);
         command.args(["run", "--bind", "core", "-n", "2"]).arg(&weft).args(["bench", "tune-pair"]);
@@ -128,15 +131,28 @@ impl Trial {
         let output = command.envs(self.environment.iter().cloned()).output().context("weft run does not start")?;
         let said = String::from_utf8_lossy(&output.stderr);
         ensure!(output.status.success(), "{}: {}", self.name, said.lines().next().unwrap_or("it failed"));
-        let words = String::from_utf8_lossy(&output.stdout);
-        let figure = |line: &str| {
-            let (length, ns) = line.split_once(' ')?;
-            Some((length.parse().ok()?, ns.parse().ok()?))
-        };
-        words
-            .lines()
-            .map(|line| figure(line).with_context(|| format!("{}: '{line}' is no figure", self.name)))
-            .collect()
+        Ok(String::from_utf8_lossy(&output.stdout).into_owned())
+    }
+}
+
+/// What ranks had of their processors while they measured, nanoseconds.
+#[derive(Default)]
+struct Usage {
+    had: u64,
+    wall: u64,
+}
+
+impl Usage {
+    fn add(&mut self, line: &str) -> Option<()> {
+        let (had, wall) = line.split_once(' ')?;
+        (self.had, self.wall) = (self.had + had.parse::<u64>().ok()?, self.wall + wall.parse::<u64>().ok()?);
+        Some(())
+    }
+
+    /// They never sleep for long, so what they did not get others had.
+    fn lost_percent(&self) -> u32 {
+        let lost = self.wall.saturating_sub(self.had);
+        (100 * lost).checked_div(self.wall).map_or(100, |percent| percent as u32)
     }
 }
 
@@ -196,37 +212,6 @@ fn times(figures: &BTreeMap<String, u64>, length: usize) -> Times {
     }
 }
 
-/// Processor time, in ticks: of everybody, and of what this process has started.
-struct Usage {
-    all: u64,
-    ours: u64,
-}
-
-impl Usage {
-    fn now() -> anyhow::Result<Self> {
-        let stat = std::fs::read_to_string("/proc/stat").context("/proc/stat")?;
-        let own = std::fs::read_to_string("/proc/self/stat").context("/proc/self/stat")?;
-        Self::of(&stat, &own).context("/proc/stat is not understood")
-    }
-
-    fn of(stat: &str, own: &str) -> Option<Self> {
-        let numbers = |text: &str| text.split_whitespace().map(|word| word.parse().unwrap_or(0)).collect::<Vec<u64>>();
-        let all = numbers(stat.lines().next()?.strip_prefix("cpu")?);
-        // user nice system idle iowait irq softirq steal; guests are in user.
-        let all = all.get(..8)?.iter().enumerate().filter(|(at, _)| !matches!(at, 3 | 4)).map(|(_, ticks)| ticks).sum();
-        let own = numbers(own.rsplit_once(')')?.1);
-        // utime stime cutime cstime
-        Some(Self { all, ours: own.get(11..15)?.iter().sum() })
-    }
-
-    /// What others used since, in percent of what these processors had.
-    fn others_since(&self, before: &Self, wall: Duration, processors: usize) -> u32 {
-        let others = (self.all - before.all).saturating_sub(self.ours - before.ours);
-        let ticks = wall.as_secs_f64() * pair::ticks_a_second() * processors as f64;
-        (100.0 * others as f64 / ticks.max(1.0)).round() as u32
-    }
-}
-
 /// Two tables for people: messages by length, one way, and all else.
 pub fn shown(figures: &[(String, u64)]) -> String {
     let ns = |ns: &u64| figure(*ns as f64 * 1e-9, Unit::Seconds);
@@ -256,13 +241,12 @@ mod tests {
 
     #[test]
     fn what_others_use_is_known() {
-        let stat = |user| format!("cpu  {user} 0 50 1000 7 0 0 3 99 0\ncpu0 1 2 3\n");
-        let own = |ours| format!("77 (a name) of) S 1 1 1 0 -1 0 0 0 0 0 {ours} 5 10 5 20 0\n");
-        let usage = |user, ours: u64| Usage::of(&stat(user), &own(ours)).expect("understood");
-        let (before, after) = (usage(100, 10), usage(190, 60));
-        assert_eq!((before.all, before.ours), (153, 30));
-        let tick = 1.0 / pair::ticks_a_second();
-        assert_eq!(after.others_since(&before, Duration::from_secs_f64(100.0 * tick), 2), 20);
+        let mut usage = Usage::default();
+        assert_eq!(usage.lost_percent(), 100, "nothing was measured");
+        assert!(usage.add("900 1000").is_some() && usage.add("700 1000").is_some());
+        assert_eq!(usage.lost_percent(), 20);
+        assert!(usage.add("7").is_none() && usage.add("a b").is_none());
+        assert_eq!(Usage { had: 1001, wall: 1000 }.lost_percent(), 0);
     }
 
     #[test]
