@@ -14,7 +14,7 @@ use tree::root;
 
 /// Files that lie in circles still, by crate. These numbers only fall.
 const LEFT: [(&str, usize); 4] =
-    [("fabric/core", 11), ("interfaces/mpi", 3), ("interfaces/sockets", 38), ("tools/cli", 2)];
+    [("fabric/core", 6), ("interfaces/mpi", 3), ("interfaces/sockets", 38), ("tools/cli", 2)];
 
 /// A module, by its names from the root of the crate.
 type Module = Vec<String>;

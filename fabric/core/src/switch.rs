@@ -3,7 +3,7 @@
 //! It is what the devices see of everything above ([`Above`]). The way of a short message to the port is one branch,
 //! and no dynamic call. Who is lost is decided here, once for all protocols.
 
-use crate::active::Active;
+use crate::active::ActiveProtocol;
 use crate::api::{Fault, Peer};
 use crate::devices::{Above, By, Devices};
 use crate::events::{self, Event, tell};
@@ -51,7 +51,7 @@ macro_rules! protocols {
 
 protocols! {
     raw: Raw,
-    active: Active,
+    active: ActiveProtocol,
     #[cfg(test)]
     echo: crate::echo::Echo,
 }

@@ -24,10 +24,10 @@ use weft_fabric::Waiting;
 
 /// Waits for what comes through a door. What `poll` leaves as attended wakes it.
 fn attend<T>(call: &'static str, mut poll: impl FnMut(&mut World) -> Option<Result<T>>) -> Result<T> {
-    WORLD.enter().attending += 1;
+    WORLD.enter().attending.threads += 1;
     let waiting = Waiting { call, peer: None, tag: None, context: crate::comm::MEETING };
     let answer = WORLD.wait(waiting, |world| poll(world));
-    let mut world = WORLD.enter();
-    (world.attending, world.attended) = (world.attending - 1, None);
+    let attending = &mut WORLD.enter().attending;
+    (attending.threads, attending.shows) = (attending.threads - 1, None);
     answer
 }

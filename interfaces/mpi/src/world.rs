@@ -20,6 +20,14 @@ use weft_fabric::{Driven, Endpoint, Monitor, Outside};
 /// Open from `MPI_Init` to `MPI_Finalize`.
 pub static WORLD: Monitor<World> = Monitor::new();
 
+/// Threads that wait for somebody to come through a door, or to be let in.
+#[derive(Default)]
+pub(crate) struct Attending {
+    pub threads: u32,
+    /// Where that shows.
+    pub shows: Option<RawFd>,
+}
+
 /// The state of the interface. Objects that a program may use before `MPI_Init` (info, error handlers, added error
 /// codes) live in their own files, each behind its own lock.
 pub struct World {
@@ -52,10 +60,7 @@ pub struct World {
     learn: fn(&mut Self) -> bool,
     /// Passes that moved nothing since that was asked.
     unmoved: u32,
-    /// Threads that wait for somebody to come through a door, or to be let in.
-    pub(crate) attending: u32,
-    /// Where that would show, if one does.
-    pub(crate) attended: Option<RawFd>,
+    pub(crate) attending: Attending,
     pub failures: crate::failure::Failures,
 }
 
@@ -155,8 +160,7 @@ impl World {
             tasks: Vec::new(),
             learn,
             unmoved: 0,
-            attending: 0,
-            attended: None,
+            attending: Attending::default(),
             failures: Default::default(),
         }
     }
@@ -242,11 +246,11 @@ impl Driven for World {
     }
 
     fn attended(&self) -> Option<RawFd> {
-        self.attended.filter(|_| self.attending == 1)
+        self.attending.shows.filter(|_| self.attending.threads == 1)
     }
 
     fn longest_sleep(&self) -> Option<Duration> {
-        let attends = (self.attending > 0 && self.attended().is_none()).then_some(LOOK);
+        let attends = (self.attending.threads > 0 && self.attended().is_none()).then_some(LOOK);
         let tasks = self.tasks.iter().filter_map(|task| task.longest_sleep(self));
         tasks.chain(attends).chain(self.failures.longest_sleep(&self.endpoint)).min()
     }

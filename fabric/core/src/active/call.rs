@@ -95,7 +95,7 @@ pub(crate) struct Handlers {
 
 /// Where the bytes are that a handler gets.
 #[derive(Clone, Copy)]
-pub(super) enum Bytes<'a> {
+pub(super) enum CallBytes<'a> {
     Here(&'a [u8]),
     /// In a landing, from an offset on, so many.
     Landed(u32, u64, u64),
@@ -150,12 +150,12 @@ impl Handlers {
     }
 
     /// Calls the handler of a message. What it has replied, or why it was not called.
-    pub(super) fn call(&mut self, peer: Peer, head: &ActiveHead, bytes: Bytes<'_>) -> Result<Reaction, NotHandled> {
+    pub(super) fn call(&mut self, peer: Peer, head: &ActiveHead, bytes: CallBytes<'_>) -> Result<Reaction, NotHandled> {
         let handler = self.by_number.get_mut(head.handler as usize).and_then(Option::as_mut);
         let handler = handler.ok_or(NotHandled::NoHandler)?;
         let bytes = match bytes {
-            Bytes::Here(bytes) => bytes,
-            Bytes::Landed(landing, offset, length) => {
+            CallBytes::Here(bytes) => bytes,
+            CallBytes::Landed(landing, offset, length) => {
                 let memory = self.landings.get(landing as usize).and_then(Option::as_deref);
                 let place = memory.and_then(|memory| memory.get(offset as usize..(offset + length) as usize));
                 place.ok_or(NotHandled::NoPlace)?

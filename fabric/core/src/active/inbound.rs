@@ -1,8 +1,8 @@
 //! What has arrived: messages are put together, and their handlers called.
 
-use super::call::Bytes;
+use super::call::CallBytes;
 use super::outbound::Queued;
-use super::{Active, Reaction, Refusal, ToSelf, WINDOW};
+use super::{ActiveProtocol, Reaction, Refusal, ToSelf, WINDOW};
 use crate::api::Peer;
 use crate::protocol::Breach;
 use crate::requests::Requests;
@@ -15,11 +15,11 @@ pub(super) struct Partial {
     head: ActiveHead,
     received: u64,
     total: u64,
-    place: Place,
+    place: LandingPlace,
 }
 
 /// Where its bytes go.
-enum Place {
+enum LandingPlace {
     Kept(Vec<u8>),
     /// Into the landing that its head names.
     Landing,
@@ -27,7 +27,7 @@ enum Place {
     Nowhere,
 }
 
-impl Active {
+impl ActiveProtocol {
     /// Takes a packet.
     pub(super) fn take(&mut self, packet: &Packet<'_>) -> Result<(), Breach> {
         let from = packet.from;
@@ -47,10 +47,10 @@ impl Active {
             (_, Some(total), bulk) => {
                 let place = match head.what {
                     ActiveKind::Long if self.handlers.place(head.landing, head.offset, total).is_some() => {
-                        Place::Landing
+                        LandingPlace::Landing
                     }
-                    ActiveKind::Long => Place::Nowhere,
-                    _ => Place::Kept(self.room(total)),
+                    ActiveKind::Long => LandingPlace::Nowhere,
+                    _ => LandingPlace::Kept(self.room(total)),
                 };
                 let partial = Partial { head, received: 0, total, place };
                 match bulk {
@@ -61,7 +61,7 @@ impl Active {
             }
             (_, None, _) => {
                 let bytes = packet.inline();
-                self.handle(from, &head, Bytes::Here(&bytes[head.front_bytes()..packet.inline_bytes]));
+                self.handle(from, &head, CallBytes::Here(&bytes[head.front_bytes()..packet.inline_bytes]));
                 Ok(())
             }
         }
@@ -110,17 +110,17 @@ impl Active {
         }
         let (head, received, total) = (partial.head, partial.received as usize, partial.total);
         match &mut partial.place {
-            Place::Kept(bytes) => {
+            LandingPlace::Kept(bytes) => {
                 bulk.copy_into(&mut bytes[received..]);
             }
-            Place::Landing => match self.handlers.place(head.landing, head.offset, total) {
+            LandingPlace::Landing => match self.handlers.place(head.landing, head.offset, total) {
                 Some(place) => {
                     bulk.copy_into(&mut place[received..]);
                 }
                 // Given up meanwhile.
-                None => partial.place = Place::Nowhere,
+                None => partial.place = LandingPlace::Nowhere,
             },
-            Place::Nowhere => {}
+            LandingPlace::Nowhere => {}
         }
         partial.received = after;
         if after == partial.total {
@@ -134,17 +134,17 @@ impl Active {
     fn finish(&mut self, from: u32, partial: Partial) -> Result<(), Breach> {
         let Partial { head, total, place, .. } = partial;
         match place {
-            Place::Kept(bytes) => {
-                self.handle(from, &head, Bytes::Here(&bytes));
+            LandingPlace::Kept(bytes) => {
+                self.handle(from, &head, CallBytes::Here(&bytes));
                 self.whole = bytes;
             }
-            Place::Landing => self.handle(from, &head, Bytes::Landed(head.landing, head.offset, total)),
-            Place::Nowhere => self.answer(from, &head, Err(NotHandled::NoPlace)),
+            LandingPlace::Landing => self.handle(from, &head, CallBytes::Landed(head.landing, head.offset, total)),
+            LandingPlace::Nowhere => self.answer(from, &head, Err(NotHandled::NoPlace)),
         }
         Ok(())
     }
 
-    fn handle(&mut self, from: u32, head: &ActiveHead, bytes: Bytes<'_>) {
+    fn handle(&mut self, from: u32, head: &ActiveHead, bytes: CallBytes<'_>) {
         let reaction = self.handlers.call(Peer(from), head, bytes);
         self.answer(from, head, reaction);
     }
@@ -185,10 +185,10 @@ impl Active {
             match (head.what, self.handlers.place(head.landing, head.offset, length)) {
                 (ActiveKind::Long, Some(place)) => {
                     place.copy_from_slice(&bytes);
-                    self.handle(self.me, &head, Bytes::Landed(head.landing, head.offset, length));
+                    self.handle(self.me, &head, CallBytes::Landed(head.landing, head.offset, length));
                 }
                 (ActiveKind::Long, None) => self.answer(self.me, &head, Err(NotHandled::NoPlace)),
-                _ => self.handle(self.me, &head, Bytes::Here(&bytes)),
+                _ => self.handle(self.me, &head, CallBytes::Here(&bytes)),
             }
             request.into_iter().for_each(|id| requests.complete(id));
         }

@@ -66,7 +66,7 @@ struct ToSelf {
     request: Option<RequestId>,
 }
 
-pub(crate) struct Active {
+pub(crate) struct ActiveProtocol {
     me: u32,
     /// Those that something has gone to or come from.
     peers: Vec<Option<Box<ActivePeer>>>,
@@ -78,7 +78,7 @@ pub(crate) struct Active {
     whole: Vec<u8>,
 }
 
-impl Active {
+impl ActiveProtocol {
     fn peer(&mut self, peer: u32) -> &mut ActivePeer {
         self.peers[peer as usize].get_or_insert_default()
     }
@@ -90,7 +90,7 @@ impl Active {
     }
 }
 
-impl Numbered for Active {
+impl Numbered for ActiveProtocol {
     const NUMBER: u32 = active::NUMBER;
 
     fn new(me: u32, peers: u32) -> Self {
@@ -100,7 +100,7 @@ impl Numbered for Active {
     }
 }
 
-impl Protocol for Active {
+impl Protocol for ActiveProtocol {
     fn handle_packet(&mut self, packet: Packet<'_>, requests: &mut Requests) -> Result<(), Breach> {
         // What was sent before its sender was lost has nobody to answer to.
         match requests.loss(Peer(packet.from)) {

@@ -1,7 +1,7 @@
 //! What leaves: requests at once or not at all, answers and the rest of what has begun from a queue.
 
 use super::call::checked;
-use super::{Active, ActiveFault, DUE, ToSelf, Unsent, WINDOW};
+use super::{ActiveFault, ActiveProtocol, DUE, ToSelf, Unsent, WINDOW};
 use crate::api::{Peer, RequestId};
 use crate::devices::Devices;
 use crate::requests::{Requests, State};
@@ -64,7 +64,7 @@ fn post_first(devices: &mut Devices, to: u32, head: &mut ActiveHead, bytes: &[u8
     devices.post_inline(to, head.head(), &cell[..8 * count + bytes.len()])
 }
 
-impl Active {
+impl ActiveProtocol {
     /// Sends a request if it can leave now; otherwise does nothing and answers false.
     pub fn try_request(
         &mut self,

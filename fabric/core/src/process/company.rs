@@ -17,15 +17,15 @@ const SHORT_SLEEP: Duration = Duration::from_millis(1);
 
 /// The other interfaces of the process.
 #[derive(Clone, Copy)]
-pub(crate) struct Company(&'static ProcessTable);
+pub(crate) struct OtherInterfaces(&'static ProcessTable);
 
 /// The other interfaces, if there are any.
 #[inline(always)]
-pub(crate) fn company() -> Option<Company> {
-    table::known(COMPANY.load(Ordering::Relaxed)).map(Company)
+pub(crate) fn company() -> Option<OtherInterfaces> {
+    table::known(COMPANY.load(Ordering::Relaxed)).map(OtherInterfaces)
 }
 
-impl Company {
+impl OtherInterfaces {
     /// The interfaces but `me`.
     fn others(self, me: *const c_void) -> impl Iterator<Item = (&'static MonitorCalls, *const c_void)> {
         self.0.slots().iter().filter_map(|slot| slot.calls()).filter(move |(_, context)| *context != me)

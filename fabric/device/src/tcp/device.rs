@@ -19,7 +19,7 @@ use super::link::Turn;
 use super::look::SocketLooks;
 use super::output::{Company, Output, well_placed};
 use super::peer::{Lately, Peer, Place, Standing};
-use super::reception::Reception;
+use super::reception::StreamReception;
 use super::sleep::{OwnBell, Sleeper};
 use crate::contract::{Capabilities, Device, PeerFault, Posted, Sink, bytes_of};
 use crate::shm::stream::bell::Bell;
@@ -58,7 +58,7 @@ pub struct TcpDevice {
     /// Rung by who would wake a sleeper on shared memory.
     bell: Option<OwnBell>,
     pub(super) peers: Vec<Peer>,
-    pub(super) reception: Reception,
+    pub(super) reception: StreamReception,
     /// Peers that are being dialled.
     pub(super) dialing: Vec<u32>,
     /// Peers to which there are connections.
@@ -118,7 +118,7 @@ impl TcpDevice {
             epoll: Arc::new(epoll),
             bell: None,
             peers: places.into_iter().map(Peer::new).collect(),
-            reception: Reception::new(listener),
+            reception: StreamReception::new(listener),
             dialing: Vec::new(),
             linked: Vec::new(),
             buffered: Vec::new(),

@@ -8,7 +8,7 @@ use weft_wire::tcp::Nonce;
 /// Guests that may say nothing at the same time. The one that has for longest makes room; until then each may: a rank
 /// that has connected and computes says nothing either.
 pub(super) const SILENT_GUESTS: usize = 64;
-pub(super) struct Reception {
+pub(super) struct StreamReception {
     pub listener: OwnedFd,
     pub guests: Vec<Option<Guest>>,
     /// The listener is not watched until then, because what waits there cannot be taken.
@@ -19,7 +19,7 @@ pub(super) struct Reception {
     pub heard_calls: HashSet<(u32, Nonce)>,
 }
 
-impl Reception {
+impl StreamReception {
     pub fn new(listener: OwnedFd) -> Self {
         Self {
             listener,

@@ -77,7 +77,7 @@ pub(super) fn await_visitor(
 ) -> Result<Met> {
     let mut candidate: Option<Candidate> = None;
     attend(call, |world| {
-        world.attended = Some(locked(port).descriptor());
+        world.attending.shows = Some(locked(port).descriptor());
         if let Err(error) = aside(None) {
             return Some(Err(error));
         }
@@ -133,7 +133,7 @@ pub(super) fn connect(call: &'static str, name: &str, patience: Option<Duration>
     let (mut talk, mut asked_in) = (knock()?, None);
     attend(call, |world| {
         let heard = talk.poll();
-        world.attended = talk.descriptor();
+        world.attending.shows = talk.descriptor();
         match heard {
             Ok(Some(piece)) if piece == [ENTER] => {
                 let (card, tag) = asked_in.take()?;
