@@ -212,8 +212,8 @@ fn signals_reach_the_program_and_the_command_ends_as_it_does() {
     assert!(String::from_utf8_lossy(&stderr).contains(&stayed(1, UNANSWERED)));
 }
 
-/// Of a program with a connection on which nothing is done any more since both its ends were shown, and whose answer has come:
-/// what is said of it when it has sent so many messages on another one.
+/// Of a program with a connection on which nothing is done any more since both its ends were shown, and whose answer
+/// has come: what is said of it when it has sent so many messages on another one.
 fn after_a_quiet_connection(messages: &str) -> (Moved, Vec<String>) {
     let mut command = sock(program());
     command.args(["quiet", messages]).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());

@@ -114,8 +114,8 @@ pub fn answered(conn: &Connection) {
     }
 }
 
-/// No mail is awaited any more for one that was shown: the rendezvous, which holds open what leads to another host, is to
-/// let it go, and of one of this host the next connection between the same ports is not to meet what is left of it.
+/// No mail is awaited any more for one that was shown: the rendezvous, which holds open what leads to another host, is
+/// to let it go, and of one of this host the next connection between the same ports is not to meet what is left of it.
 pub fn withdraw(conn: &Connection) {
     if conn.has_flag(FAR) {
         IN_VAIN.fetch_add(1, Ordering::Relaxed);

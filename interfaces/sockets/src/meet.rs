@@ -217,7 +217,7 @@ pub fn before_exit() {
     }
     // An answer that nobody has taken is no end that was not shown.
     if STREAMS.has_mail() {
-        for_each_mail(|held| drop(held));
+        for_each_mail(drop);
     }
     if settings::log_level() == 0 {
         return;
@@ -266,8 +266,8 @@ fn deliver(cookie: u64, stream: Stream) -> Option<Held> {
     is_granted.then_some(held)
 }
 
-/// Attaches one that this thread has got the answer for. Its own threads may be a long time without a core, or have nothing to
-/// do with it for a while, and the other end waits.
+/// Attaches one that this thread has got the answer for. Its own threads may be long without a core, or have nothing
+/// to do with it for a while, and the other end waits.
 fn attach_for_others(held: &Held) {
     let mut descriptor = None;
     held.descriptors(held.index, |fd| descriptor = Some(fd));

@@ -2,8 +2,8 @@
  *
  *   counted PORT ENDING [inq]     with inq: the socket has the option TCP_INQ
  *   counted pair MESSAGES         a connection to a child, which echoes
- *   counted quiet MESSAGES        a connection whose two ends are ours, with as many calls on each as the library waits for;
- *                                 says its number, waits for a line, and then sends messages on another one
+ *   counted quiet MESSAGES        a connection whose two ends are ours, with as many calls on each as the library waits
+ *                                 for; says its number, waits for a line, and then sends messages on another one
  *
  * ENDING: return, _exit (both with code 7), kill, exec (of `true`), term (says "ready", and ends with 3 by SIGTERM), stop (says
  * "ready", stops at SIGTSTP and ends with 4 when it goes on). */

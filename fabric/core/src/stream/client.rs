@@ -191,8 +191,8 @@ pub(super) fn release(place: Place) {
     }
 }
 
-/// Lost words cost the kernel's word of an end, until the rendezvous gives the connection up by itself; within a host they
-/// cost the next connection between the same ports its rings, if its other end is shown first.
+/// Lost words cost the kernel's word of an end, until the rendezvous gives the connection up by itself. Within a host
+/// they cost the next connection between the same ports its rings, if its other end is shown first.
 pub(super) fn withdraw(cookie: u64) {
     let Some(_turn) = Turn::take() else { return };
     if let Some(socket) = socket() {

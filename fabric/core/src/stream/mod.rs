@@ -92,8 +92,8 @@ impl Streams {
         client::offer(anchor, cookie)
     }
 
-    /// The socket of this cookie was shown, no mail has come for it, and it is closed now. Until it hears this the rendezvous
-    /// holds open what leads to another host, and would let the next connection between the same ports meet it.
+    /// The socket of this cookie was shown, no mail has come for it, and it is closed now. Until it hears this the
+    /// rendezvous holds open what leads to another host, and would let the next connection between its ports meet it.
     pub fn withdraw(&self, cookie: u64) {
         client::withdraw(cookie);
     }

@@ -12,7 +12,7 @@ static void send_one_sided(int from, int to)
     receive_all(to, bytes, sizeof bytes);
 }
 
-/* A connection from this port, which is reset when it is closed; -1 while the last one between the same ports is there. */
+/* A connection from this port, which is reset when it is closed; -1 while the last one of the same ports is there. */
 static int connect_from(struct sockaddr_in *from, const struct sockaddr_in *to)
 {
     struct linger at_once = { 1, 0 };
