@@ -29,14 +29,22 @@ const BYTES_OF_A_CALL: u64 = 4 << 10;
 /// Where a connection is not to be held back (any more).
 pub const UNBOUNDED: u64 = u64::MAX;
 
-/// Pauses on one connection: those for an end that may never come, and how many bytes go after one in vain.
+// None of the times below decides what is right, only what a connection pays at most before it has its way, and which
+// share of its first bytes the kernel carries. So they hold on any machine: a slower one moves more by the kernel, and
+// pays no more.
+
+/// Pauses on one connection: those for an end that may never come, and how many bytes go after one in vain. Together
+/// 1.2 ms once in its life, which only one pays that is about to move much.
 const PAUSES: u32 = 4;
 const PAUSE_NS: u64 = 300_000;
 /// Those where the other end is one of us for sure (it may be busy, or not have begun), or the calls must not block.
+/// Each is no shorter than a slice of the kernel's scheduler, at most some 3 ms by default: where all cores are taken,
+/// the other end may have had one by then. All of them are 64 ms, which a person does not notice.
 const MOST_PAUSES: u32 = 16;
 const SURE_NS: u64 = 4_000_000;
 const NAP_NS: u64 = 20_000;
-/// The one of a call that must not block, which hardly sleeps meanwhile.
+/// The one of a call that must not block, which hardly sleeps meanwhile. The least that a program can tell from no time
+/// by the time-outs of `poll` and `epoll_wait`, which are whole milliseconds.
 const BRIEF_NS: u64 = 1_000_000;
 const BRIEF_NAPS: u64 = 6;
 const PROD: u64 = 4 << 10;

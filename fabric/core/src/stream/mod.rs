@@ -261,7 +261,8 @@ impl Streams {
     }
 }
 
-/// So many memories are written to for an event by the kernel.
+/// So many memories are written to for an event by the kernel: a bound of what a call costs in a process that talks to
+/// many. Who is not told sees the event all the same, perhaps behind a later one.
 const MOST_TOLD: usize = 16;
 
 fn visit_told(mut each: impl FnMut(&'static device::Arena)) {
