@@ -7,10 +7,11 @@
 //! - [`schedule`]: what they build. Which algorithms are prescribed stands in the schedule that they are given.
 //! - [`shape`]: what a schedule has to know of data that do not lie in one block: measures, and how to pack them.
 //! - [`run`]: one operation under way.
+//! - [`shared`]: the blocking collectives of one host, on memory that the members share, without messages.
 //!
 //! Deliberately not here: groups and their ranks (a [`run::Route`] says which peer a rank is), handles and the checking of
-//! arguments, datatypes and operations (a shape and a function stand for them), who calls `advance` and when, and the
-//! collectives of a host that go through shared memory.
+//! arguments, datatypes and operations (a shape and a function stand for them), who calls `advance` and when, and which
+//! operations go through shared memory.
 //!
 //! Invariants:
 //! - A builder looks only at what all members know alike, so that all come to schedules that meet.
@@ -25,5 +26,6 @@ pub mod algorithm;
 pub mod run;
 pub mod schedule;
 pub mod shape;
+pub mod shared;
 #[cfg(test)]
 mod simulate;

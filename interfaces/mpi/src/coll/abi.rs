@@ -33,6 +33,7 @@ macro_rules! collective {
      $(let $what:ident = $given:expr;)*
      $(shared $shared:path, ($($argument:expr),*);)?
      messages |$scene:ident| $prepare:expr) => {
+        #[inline]
         pub unsafe fn $blocking($($name: $kind,)* comm: usize) -> Result<()> {
             const CALL: &str = concat!("MPI_", $call);
             $(let $what = $given;)*

@@ -1,7 +1,8 @@
 //! The three ways to run what was prepared: to the end, beside the program, or again and again.
 
+use super::Team;
 use super::active::outcome;
-use super::shared::Team;
+use super::team::team_of;
 use crate::comm::{COLLECTIVE, Comm};
 use crate::error::{Error, Result};
 use crate::request::{Request, SENT};
@@ -170,7 +171,7 @@ pub unsafe fn planned<P: Plan>(
         let prescribed = P::is_prescribed(&world.endpoint.settings().algorithms);
         (comm.clone(), check(&Scene::new(&world, comm))?, prescribed)
     };
-    let team = if prescribed { None } else { comm.collective.team.team(&comm, call)? };
+    let team = if prescribed { None } else { team_of(&comm, call)? };
     if let Some(team) = team {
         // SAFETY: the caller's promise.
         let done = unsafe { plan.share(team) };

@@ -1,7 +1,7 @@
 //! Collective operations: what MPI asks of them, over `weft-collective`, which has their schedules and algorithms.
 //!
 //! The arguments of a call are checked and become a [`weft_collective::schedule::Schedule`] (`prepare`), or the call is
-//! performed on the group's shared memory (`shared`). A blocking call runs its schedule on its own stack; a nonblocking or
+//! performed on the group's shared memory (`team`). A blocking call runs its schedule on its own stack; a nonblocking or
 //! persistent one gives it to [`Active`], which moves with every progress pass (`call`, `active`).
 //!
 //! - `plan`: what goes through the shared memory of a group, and what of it by messages.
@@ -14,19 +14,26 @@ pub mod active;
 pub mod call;
 pub mod plan;
 pub mod prepare;
-pub mod shared;
+pub mod team;
 
 pub use active::{Active, CollectiveId};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, Ordering};
 use weft_collective::algorithm::levels::Hosts;
+use weft_collective::shared::TeamCell;
+
+/// The teams of communicators; `team` says what they have to know of this interface.
+pub struct MpiTeams;
+
+/// The part of a communicator in shared memory.
+pub type Team = weft_collective::shared::Team<MpiTeams>;
 
 /// What collectives keep for each communicator.
 #[derive(Default)]
 pub struct CommState {
     sequence: AtomicU32,
     /// The communicator's shared memory.
-    pub team: shared::TeamCell,
+    pub team: TeamCell<MpiTeams>,
     /// How its ranks lie on hosts, once it has been asked for.
     hosts: OnceLock<Option<Hosts>>,
 }

@@ -6,11 +6,13 @@
 //! above 16 KiB; broadcasts and reductions above 28 KiB between two ranks, and broadcasts above 4 MiB among more
 //! (decision 8). Messages follow an algorithm chosen by length and number of ranks, or prescribed by `WEFT_ALGORITHMS`.
 
+use super::Team;
 use super::call::{Plan, Prepared, Scene};
 use super::prepare::movement::{Allgather, Alltoall, Rooted};
-use super::shared::{Piece, Team};
+use super::team::Refusal;
 use crate::error::Result;
 use weft_collective::schedule::{Area, View};
+use weft_collective::shared::Piece;
 use weft_fabric::settings::Algorithms;
 
 /// Longest block of an allgather that goes through shared memory.

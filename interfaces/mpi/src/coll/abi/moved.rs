@@ -2,15 +2,17 @@
 
 use super::shared::{datatype, team};
 use crate::abi::{Counts, IN_PLACE};
+use crate::coll::Team;
 use crate::coll::call::{Plan, Scene, planned, rest_by_messages};
 use crate::coll::plan::{ALLGATHER_BYTES, Gather, Scatter};
 use crate::coll::prepare::check::Uniform;
 use crate::coll::prepare::movement::{Allgather, Alltoall, Rooted, Side};
-use crate::coll::shared::{Piece, Team};
+use crate::coll::team::Refusal;
 use crate::comm::Comm;
 use crate::error::Result;
 use std::ffi::c_void;
 use std::ptr::NonNull;
+use weft_collective::shared::Piece;
 use weft_fabric::settings::Algorithms;
 
 /// # Safety

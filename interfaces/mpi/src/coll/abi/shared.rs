@@ -2,11 +2,12 @@
 
 use super::uniform;
 use crate::abi::{BYTE, IN_PLACE};
+use crate::coll::Team;
 use crate::coll::call::blocking;
 use crate::coll::prepare::check::Uniform;
 use crate::coll::prepare::movement;
 use crate::coll::prepare::reduction::{Folded, Shares};
-use crate::coll::shared::{Alike, BUFFER_BYTES, Differs, Team, Vector};
+use crate::coll::team::{Refusal, team_of};
 use crate::comm::Comm;
 use crate::datatype::Datatype;
 use crate::error::{Error, Result};
@@ -15,6 +16,7 @@ use crate::world::WORLD;
 use std::ffi::c_void;
 use std::ops::Deref;
 use std::sync::Arc;
+use weft_collective::shared::{Alike, BUFFER_BYTES, Differs, Vector};
 use weft_fabric::settings::Algorithms;
 
 /// An address for elements of any type where there are none.
@@ -42,7 +44,7 @@ pub(super) fn team(
     // against the standard. The team lives as long as the communicator, and nobody keeps it beyond the call.
     let comm = unsafe { &*comm };
     comm.check_not_revoked()?;
-    Ok(comm.collective.team.team(comm, call)?.map(|team| (comm, team)))
+    Ok(team_of(comm, call)?.map(|team| (comm, team)))
 }
 
 /// # Safety
@@ -203,6 +205,7 @@ fn buffers(sent: *const c_void, received: *mut c_void, bytes: usize) -> Option<(
     (!doubtful).then_some((input.cast(), received.cast()))
 }
 
+#[inline]
 pub unsafe fn allreduce(
     call: &'static str,
     comm: usize,

@@ -1,6 +1,5 @@
 //! The word of a slot: the number of the operation, and how many bytes its member brought.
 
-use crate::error::{Class, Error};
 use weft_fabric::Fault;
 
 /// Low bits, which tell the bytes. The others count operations: 2^48 of them take most of a year.
@@ -60,38 +59,12 @@ pub enum Differs {
         /// What it brings, bytes; `None` where not this member differs but some of them do.
         bytes: Option<u64>,
     },
-    /// A member is lost, or the communicator revoked.
+    /// A member is lost, or the context of the group is closed.
     Closed(Fault),
 }
 
 /// How a member's look at another one ends.
 pub type Alike = Result<(), Differs>;
-
-impl Differs {
-    /// As [`Self::error`] where something else is expected of each member.
-    #[cold]
-    pub fn against(self, expected: impl Fn(u32) -> usize) -> Error {
-        match self {
-            Self::Length { member, .. } => self.error(expected(member)),
-            Self::Closed(_) => self.error(0),
-        }
-    }
-
-    /// As the error of a call whose members all have to bring the same; this one has `mine` bytes.
-    #[cold]
-    pub fn error(self, mine: usize) -> Error {
-        let detail = match self {
-            Self::Closed(fault) => return crate::failure::closed(fault),
-            Self::Length { member, bytes: Some(bytes) } => {
-                format!("rank {member} passes {bytes} bytes, this one {mine}; all have to pass the same")
-            }
-            Self::Length { .. } => {
-                format!("the ranks pass different lengths, this one {mine} bytes; all have to pass the same")
-            }
-        };
-        Error::new(Class::Truncate, detail)
-    }
-}
 
 #[cfg(test)]
 mod tests {
@@ -113,10 +86,9 @@ mod tests {
     }
 
     #[test]
-    fn the_error_names_both_lengths() {
-        let said = |found| Differs::Length { member: 3, bytes: told(found, || 1 << 40) }.error(4).detail;
-        assert_eq!(said(word(7, 40, 1)), "rank 3 passes 40 bytes, this one 4; all have to pass the same");
-        assert!(said(word(7, 1 << 40, 1)).starts_with("rank 3 passes 1099511627776 bytes, this one 4;"));
-        assert!(said(differs(7)).contains("this one 4 bytes"));
+    fn lengths_are_told_as_they_were_written() {
+        assert_eq!(told(word(7, 40, 1), || 1 << 40), Some(40));
+        assert_eq!(told(word(7, 1 << 40, 1), || 1 << 40), Some(1 << 40));
+        assert_eq!(told(differs(7), || 1 << 40), None);
     }
 }

@@ -1,9 +1,6 @@
-//! Pieces of the program's memory, and how members copy them to and from their areas.
+//! Pieces of the caller's memory, and how members copy them to and from their areas.
 
-use super::team::Team;
-use super::word::{Alike, Differs};
-
-/// Bytes of the program that lie side by side. Who sends them only reads them.
+/// Bytes that lie side by side. Who sends them only reads them.
 #[derive(Clone, Copy, Debug)]
 pub struct Piece {
     pub at: *mut u8,
@@ -55,25 +52,5 @@ impl Piece {
             // SAFETY: the caller's promise; the two may overlap where the arguments are wrong.
             unsafe { std::ptr::copy(self.at, room.at, self.bytes.min(room.bytes)) };
         }
-    }
-}
-
-impl Team {
-    /// Our part in an operation in which nobody brings a byte: we wait for nobody, not even for room. Those who expect
-    /// something all the same see that we have finished without it.
-    #[inline]
-    pub fn bring_nothing(&self) {
-        let operation = self.begin();
-        self.finish_and_wake(operation);
-    }
-
-    /// Tells the others that we cannot go on with them, instead of what they would take for our part.
-    #[cold]
-    pub fn give_up(&self, call: &'static str) -> Alike {
-        let operation = self.begin();
-        self.slot_room(call, operation)?;
-        self.publish_difference(operation);
-        self.finish(operation);
-        Err(Differs::Length { member: self.me, bytes: None })
     }
 }

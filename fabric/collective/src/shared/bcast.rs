@@ -1,11 +1,10 @@
 //! Broadcast of what fits into a buffer.
 
+use super::owner::TeamOwner;
 use super::team::{BUFFER_BYTES, SLOT_BYTES, Team};
 use super::word::Alike;
 
-const CALL: &str = "MPI_Bcast";
-
-impl Team {
+impl<O: TeamOwner> Team<O> {
     /// What fits into a buffer the root does not wait for the others with, except for room when it has run far ahead.
     /// Longer ones go in a row of operations. Before it all meet: who expects another length would leave it too soon.
     ///
@@ -39,7 +38,7 @@ impl Team {
         let operation = self.begin();
         let short = length <= SLOT_BYTES;
         if self.me != root {
-            let arrived = self.await_one(CALL, root, operation, length);
+            let arrived = self.await_one(O::CALLS.bcast, root, operation, length);
             match arrived {
                 // SAFETY: the root has published `length` bytes in a place of at least that size; the caller's promise.
                 Ok(()) => unsafe {
@@ -52,8 +51,8 @@ impl Team {
             return arrived;
         }
         match short {
-            true => self.slot_room(CALL, operation)?,
-            false => self.buffer_room(CALL, operation)?,
+            true => self.slot_room(O::CALLS.bcast, operation)?,
+            false => self.buffer_room(O::CALLS.bcast, operation)?,
         }
         // SAFETY: as above; nobody reads the place, since there is room.
         unsafe { weft_fabric::copy(data, self.place(root, operation, short), length) };
@@ -65,7 +64,7 @@ impl Team {
     #[cold]
     fn publish_late(&self, operation: u64, length: usize) {
         // Room there is soon: the others find their error.
-        if self.slot_room(CALL, operation).is_ok() {
+        if self.slot_room(O::CALLS.bcast, operation).is_ok() {
             self.publish(operation, length, 0..self.size);
         }
     }
@@ -77,12 +76,12 @@ impl Team {
     pub fn announce_bcast(&self, root: u32, length: usize) -> Alike {
         debug_assert!(length > BUFFER_BYTES);
         let operation = self.begin();
-        self.slot_room(CALL, operation)?;
+        self.slot_room(O::CALLS.bcast, operation)?;
         self.publish(operation, length, 0..self.size);
         // The root first: those who expect as little as it brings have nothing to say.
-        let mut alike = if self.me == root { Ok(()) } else { self.await_one(CALL, root, operation, length) };
+        let mut alike = if self.me == root { Ok(()) } else { self.await_one(O::CALLS.bcast, root, operation, length) };
         if self.size > 2 && alike.is_ok() {
-            alike = self.await_all(CALL, operation, length);
+            alike = self.await_all(O::CALLS.bcast, operation, length);
         }
         self.finish(operation);
         alike

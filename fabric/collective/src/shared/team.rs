@@ -1,6 +1,6 @@
 //! The members' areas, the numbering of operations, and waiting for one another.
 //!
-//! Operations of a communicator are numbered from 1, alike in all members. Operation `s` uses slot `s % SLOTS` and buffer
+//! Operations of a team are numbered from 1, alike in all members. Operation `s` uses slot `s % SLOTS` and buffer
 //! `s % 2` of the members that contribute. Before a member writes there it knows that everybody has finished the
 //! operation that used the place before (`done` words); operations in which everybody contributes tell that by
 //! themselves, so the words are looked at only in rows of rooted ones.
@@ -12,18 +12,14 @@
 //! `done` likewise after the last read and before the next write. A member that may sleep is woken after each store that
 //! it may wait for (`Endpoint::wake` orders the two).
 
-use super::showing::ShowingCell;
+use super::learnt::ShowingCell;
+use super::owner::{Forming, TeamOwner};
 use super::word::{Alike, Differs, differs, is_long, is_of, told, word};
-use crate::comm::agree::tell;
-use crate::comm::{COLLECTIVE, Comm};
-use crate::error::Result;
-use crate::tool::{tell_collective, wants_collectives};
-use crate::world::{WORLD, World};
+use std::marker::PhantomData;
 use std::ops::Range;
-use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use weft_fabric::shared::{Block, SharedBlocks};
-use weft_fabric::{Collectives, Guard, Peer, Waiting};
+use weft_fabric::{Collectives, Driven, Guard, Peer, Waiting};
 
 /// Slots of a member: how far a root may run ahead. Where ranks share cores, this many operations share the cost of a
 /// round of switches.
@@ -47,7 +43,7 @@ const LARGEST_AREA: usize = 256 * 1024;
 /// What a small team may take: the longer its buffers, the fewer meetings a long reduction costs.
 const TEAM_BYTES: usize = 1 << 20;
 const _: () = assert!(BUFFERS + 2 * BUFFER_BYTES <= SMALLEST_AREA);
-/// Largest communicator that uses shared memory.
+/// Largest group that uses shared memory.
 const MOST_MEMBERS: u32 = 256;
 /// Up to here everybody looks at everybody; larger teams meet at member 0.
 pub const FLAT_MEMBERS: u32 = 16;
@@ -57,12 +53,8 @@ const QUICK_LOOKS: u32 = 50;
 /// Looks after which a wait is a long one.
 const LONG_LOOKS: u32 = 64;
 
-/// What a communicator keeps: its team once it has been asked for, or that there is none.
-#[derive(Default)]
-pub struct TeamCell(OnceLock<Option<Team>>);
-
-/// One member's view of the team.
-pub struct Team {
+/// One member's view of the team of a group of the interface `O`.
+pub struct Team<O> {
     block: Block,
     /// Where the block comes from, and its place there.
     blocks: SharedBlocks,
@@ -73,12 +65,14 @@ pub struct Team {
     area_bytes: usize,
     pub(super) peers: Vec<Peer>,
     context: u32,
+    closed_with: u32,
     quick_looks: AtomicU32,
     /// Number of the last operation that we have begun.
     last: AtomicU64,
     /// Everybody is known to have finished this operation.
     all_done: AtomicU64,
     pub(super) showing: ShowingCell,
+    owner: PhantomData<fn() -> O>,
 }
 
 /// Bytes of each member's area in a team of `size`.
@@ -93,7 +87,7 @@ fn blocks_of(size: u32) -> usize {
 
 /// The last member that goes leaves the block as it was found: with zeros where numbers stand. Until then nobody else
 /// gets it, so that a member which is late may still read what the others have left there.
-impl Drop for Team {
+impl<O> Drop for Team<O> {
     fn drop(&mut self) {
         // ORDER: leave-team, among the members: what each did in the block comes before the last one clears it.
         if self.block.word(LEFT).fetch_add(1, Ordering::AcqRel) + 1 < u64::from(self.size) {
@@ -107,57 +101,7 @@ impl Drop for Team {
     }
 }
 
-impl TeamCell {
-    /// The communicator's team; the first call makes it, together with all members.
-    #[inline]
-    pub fn team(&self, comm: &Comm, call: &'static str) -> Result<Option<&Team>> {
-        match self.0.get() {
-            Some(team) => Ok(team.as_ref()),
-            None => self.form(comm, call),
-        }
-    }
-
-    #[cold]
-    fn form(&self, comm: &Comm, call: &'static str) -> Result<Option<&Team>> {
-        let team = Team::form(comm, call)?;
-        Ok(self.0.get_or_init(|| team).as_ref())
-    }
-}
-
-impl Team {
-    fn form(comm: &Comm, call: &'static str) -> Result<Option<Self>> {
-        let size = comm.size();
-        let peers: Vec<Peer> = (0..size).map(|rank| comm.local.peer(rank)).collect();
-        let eligible = {
-            let world = WORLD.enter();
-            !comm.is_inter() && (2..=MOST_MEMBERS).contains(&size) && peers.iter().all(|p| world.endpoint.is_local(*p))
-        };
-        if !eligible {
-            return Ok(None);
-        }
-        let count = blocks_of(size);
-        let blocks = WORLD.enter().endpoint.shared_blocks();
-        // Member 0 decides for all, also by its setting.
-        let wanted = comm.rank == 0 && WORLD.enter().endpoint.settings().collectives != Collectives::Messages;
-        let mine = if wanted { blocks.take(count) } else { None };
-        let first = mine.map_or(u64::MAX, |first| first as u64);
-        let first = tell(call, comm, [first, 0, 0, 0])?[0][0] as usize;
-        Ok(blocks.open(first, count).map(|block| Self {
-            block,
-            blocks,
-            first,
-            me: comm.rank,
-            size,
-            area_bytes: area_bytes(size),
-            peers,
-            context: comm.context,
-            quick_looks: AtomicU32::new(QUICK_LOOKS),
-            last: AtomicU64::new(0),
-            all_done: AtomicU64::new(0),
-            showing: ShowingCell::default(),
-        }))
-    }
-
+impl<O> Team<O> {
     fn area(&self, member: u32) -> usize {
         member as usize * self.area_bytes
     }
@@ -165,19 +109,60 @@ impl Team {
     fn slot(&self, member: u32, operation: u64) -> usize {
         self.area(member) + (operation % SLOTS) as usize * LINE
     }
+}
+
+impl<O: TeamOwner> Team<O> {
+    /// Makes the team, if the group can have one. `hand_round` brings a word of member 0 to all.
+    ///
+    /// # Errors
+    /// Those of `hand_round`.
+    pub fn form<E>(group: Forming, hand_round: impl FnOnce(u64) -> Result<u64, E>) -> Result<Option<Self>, E> {
+        let Forming { me, peers, context, closed_with } = group;
+        let size = peers.len() as u32;
+        let is_eligible = {
+            let mut state = O::monitor().enter();
+            let endpoint = state.endpoint();
+            (2..=MOST_MEMBERS).contains(&size) && peers.iter().all(|peer| endpoint.is_local(*peer))
+        };
+        if !is_eligible {
+            return Ok(None);
+        }
+        let count = blocks_of(size);
+        let blocks = O::monitor().enter().endpoint().shared_blocks();
+        // Member 0 decides for all, also by its setting.
+        let wanted = me == 0 && O::monitor().enter().endpoint().settings().collectives != Collectives::Messages;
+        let mine = if wanted { blocks.take(count) } else { None };
+        let first = hand_round(mine.map_or(u64::MAX, |first| first as u64))? as usize;
+        Ok(blocks.open(first, count).map(|block| Self {
+            block,
+            blocks,
+            first,
+            me,
+            size,
+            area_bytes: area_bytes(size),
+            peers,
+            context,
+            closed_with,
+            quick_looks: AtomicU32::new(QUICK_LOOKS),
+            last: AtomicU64::new(0),
+            all_done: AtomicU64::new(0),
+            showing: ShowingCell::default(),
+            owner: PhantomData,
+        }))
+    }
 
     /// An operation for so many bytes is about to begin here.
     #[inline]
     pub(super) fn tell(&self, operation: &str, bytes: usize) {
-        if wants_collectives() {
+        if O::listens() {
             self.tell_now(operation, bytes);
         }
     }
 
     #[cold]
     fn tell_now(&self, operation: &str, bytes: usize) {
-        let _world = WORLD.enter();
-        tell_collective(operation, None, self.context, self.size, bytes as u64);
+        let _state = O::monitor().enter();
+        O::tell(operation, self.context, self.size, bytes as u64);
     }
 
     /// Begins the next operation.
@@ -190,7 +175,7 @@ impl Team {
 
     #[inline]
     pub(super) fn next_operation(&self) -> u64 {
-        // One thread at a time uses a communicator's collectives.
+        // One thread at a time uses a group's collectives.
         self.last.load(Ordering::Relaxed) + 1
     }
 
@@ -319,12 +304,13 @@ impl Team {
     /// Wakes those of `readers` that sleep.
     #[inline]
     pub fn wake(&self, readers: Range<u32>) {
-        let mut world = WORLD.enter();
-        let looks = if world.endpoint.shares_core() { 1 } else { QUICK_LOOKS };
+        let mut state = O::monitor().enter();
+        let endpoint = state.endpoint();
+        let looks = if endpoint.shares_core() { 1 } else { QUICK_LOOKS };
         self.quick_looks.store(looks, Ordering::Relaxed);
         for reader in readers {
             if reader != self.me {
-                world.endpoint.wake(self.peers[reader as usize]);
+                endpoint.wake(self.peers[reader as usize]);
             }
         }
     }
@@ -452,23 +438,23 @@ impl Team {
     #[inline]
     fn wait(&self, call: &'static str, mut arrived: impl FnMut(bool) -> Option<Alike>) -> Alike {
         let waiting = Waiting { call, peer: None, tag: None, context: self.context };
-        let closing = |world: &World| world.endpoint.closing(self.context + COLLECTIVE);
         let (mut looks, mut sleeps) = (0, None);
-        WORLD.wait_for_memory(waiting, |world| {
+        O::monitor().wait_for_memory(waiting, |state| {
+            let endpoint = state.endpoint();
             looks += 1;
             // Whoever is woken may be so only once.
-            let is_patient =
-                looks > LONG_LOOKS || *sleeps.get_or_insert(world.endpoint.sleeps()) != world.endpoint.sleeps();
-            arrived(is_patient).or_else(|| closing(world).map(|fault| Err(Differs::Closed(fault))))
+            let is_patient = looks > LONG_LOOKS || *sleeps.get_or_insert(endpoint.sleeps()) != endpoint.sleeps();
+            let closing = || endpoint.closing(self.closed_with).map(|fault| Err(Differs::Closed(fault)));
+            arrived(is_patient).or_else(closing)
         })
     }
 
     /// We have read everything that we need of `operation`.
     #[inline]
     pub fn finish(&self, operation: u64) {
-        let mut world = self.say_finished(operation);
+        let mut state = self.say_finished(operation);
         if self.block.word(WAITING).load(Ordering::Relaxed) != 0 {
-            self.wake_others(&mut world);
+            self.wake_others(&mut state);
         }
     }
 
@@ -479,17 +465,18 @@ impl Team {
     }
 
     #[inline]
-    fn say_finished(&self, operation: u64) -> Guard<'_, World> {
+    fn say_finished(&self, operation: u64) -> Guard<'static, O::State> {
         self.block.publish(self.area(self.me) + DONE, operation);
-        let mut world = WORLD.enter();
-        world.endpoint.count_shared_collective();
-        world.endpoint.order_before_look();
-        world
+        let mut state = O::monitor().enter();
+        let endpoint = state.endpoint();
+        endpoint.count_shared_collective();
+        endpoint.order_before_look();
+        state
     }
 
     #[inline]
-    fn wake_others(&self, world: &mut World) {
+    fn wake_others(&self, state: &mut O::State) {
         let me = self.peers[self.me as usize];
-        self.peers.iter().filter(|peer| **peer != me).for_each(|peer| world.endpoint.wake(*peer));
+        self.peers.iter().filter(|peer| **peer != me).for_each(|peer| state.endpoint().wake(*peer));
     }
 }

@@ -3,20 +3,17 @@
 //! What is longer than a buffer goes in a row of operations. Their number is the same for all, or all see at the first
 //! one that it is not.
 
+use super::owner::TeamOwner;
 use super::piece::Piece;
 use super::showing::{SHOWN_BYTES, SHOWN_ROW, Said};
 use super::team::{SLOT_BYTES, Team};
 use super::word::{Alike, Differs};
-use crate::world::WORLD;
-use weft_fabric::Place;
+use weft_fabric::{Driven, Place};
 
-const ALLGATHER: &str = "MPI_Allgather";
-const ALLTOALL: &str = "MPI_Alltoall";
-const ALLTOALLV: &str = "MPI_Alltoallv";
 /// In front of what one member has for another, where only the two know how long it is: its bytes.
 pub(super) const HEAD: usize = 8;
 
-impl Team {
+impl<O: TeamOwner> Team<O> {
     /// `mine` reaches everybody; `rooms` are the places by member, in which everybody names the same lengths.
     ///
     /// # Safety
@@ -35,12 +32,12 @@ impl Team {
         let rounds = longest.max(mine.bytes).div_ceil(most);
         // Who brings another length than the others expect would go on alone.
         if (rounds > 1 || longest >= SHOWN_BYTES) && mine.bytes != rooms(self.me).bytes {
-            return self.give_up(ALLGATHER);
+            return self.give_up(O::CALLS.allgather);
         }
         let table = || self.table(|member| rooms(member).bytes);
         if longest >= SHOWN_BYTES {
             let bytes = |member| rooms(member).bytes;
-            if let Some(seen) = self.show(ALLGATHER, (mine.bytes, table()), bytes, bytes, Some(mine), None)? {
+            if let Some(seen) = self.show(O::CALLS.allgather, (mine.bytes, table()), bytes, bytes, Some(mine), None)? {
                 // SAFETY: everybody shows as many bytes as its room has; the caller's promise.
                 unsafe {
                     mine.keep(rooms(self.me));
@@ -48,7 +45,7 @@ impl Team {
                         rooms(member).copy_from(seen.input(member, 0, bytes(member)));
                     }
                 }
-                return self.all_have_read(ALLGATHER, self.others().map(bytes).sum());
+                return self.all_have_read(O::CALLS.allgather, self.others().map(bytes).sum());
             }
         }
         let row = if rounds > 1 { table() } else { 1 };
@@ -57,8 +54,8 @@ impl Team {
             let operation = self.begin();
             let short = |piece: Piece| rounds == 1 && piece.bytes <= SLOT_BYTES;
             match short(mine) {
-                true => self.slot_room(ALLGATHER, operation)?,
-                false => self.buffer_room(ALLGATHER, operation)?,
+                true => self.slot_room(O::CALLS.allgather, operation)?,
+                false => self.buffer_room(O::CALLS.allgather, operation)?,
             }
             // SAFETY: the part fits into our place, which nobody reads, since there is room; the caller's promise.
             unsafe { mine.part(from, most).copy_to(self.place(self.me, operation, short(mine))) };
@@ -67,7 +64,7 @@ impl Team {
                 // SAFETY: the caller's promise.
                 unsafe { mine.keep(rooms(self.me)) };
             }
-            let alike = self.await_row(ALLGATHER, operation, row, |member| rooms(member).bytes);
+            let alike = self.await_row(O::CALLS.allgather, operation, row, |member| rooms(member).bytes);
             // SAFETY: all have published, pieces of the lengths that we expect.
             unsafe {
                 if alike.is_ok() {
@@ -122,23 +119,23 @@ impl Team {
         }
         if block >= SHOWN_BYTES {
             if sent != block {
-                return self.give_up(ALLTOALL);
+                return self.give_up(O::CALLS.alltoall);
             }
             let (all, from) = (self.size as usize * block, self.me as usize * block);
-            if let Some(seen) = self.show(ALLTOALL, (sent, SHOWN_ROW), |_| block, |_| all, row, None)? {
+            if let Some(seen) = self.show(O::CALLS.alltoall, (sent, SHOWN_ROW), |_| block, |_| all, row, None)? {
                 // SAFETY: everybody shows a block for each member; the caller's promise.
                 unsafe {
                     inputs(self.me).keep(outputs(self.me));
                     self.each_other(|member| outputs(member).copy_from(seen.input(member, from, block)));
                 }
-                return self.all_have_read(ALLTOALL, all - block);
+                return self.all_have_read(O::CALLS.alltoall, all - block);
             }
         }
         let short = |block: usize| self.size as usize * block <= SLOT_BYTES;
         let operation = self.begin();
         match short(sent) {
-            true => self.slot_room(ALLTOALL, operation)?,
-            false => self.buffer_room(ALLTOALL, operation)?,
+            true => self.slot_room(O::CALLS.alltoall, operation)?,
+            false => self.buffer_room(O::CALLS.alltoall, operation)?,
         }
         let mine = self.place(self.me, operation, short(sent));
         // SAFETY: as in `allgather`; each block has its own part of the place.
@@ -146,7 +143,7 @@ impl Team {
         self.publish(operation, sent, 0..self.size);
         // SAFETY: the caller's promise.
         unsafe { inputs(self.me).keep(outputs(self.me)) };
-        let alike = self.await_all(ALLTOALL, operation, block);
+        let alike = self.await_all(O::CALLS.alltoall, operation, block);
         if alike.is_ok() {
             // SAFETY: as above; where inputs and outputs are the same, all inputs have been copied.
             self.each_other(|member| unsafe {
@@ -177,8 +174,8 @@ impl Team {
         self.tell("alltoall", longest);
         let operation = self.begin();
         match longest {
-            0 => self.slot_room(ALLTOALLV, operation)?,
-            _ => self.buffer_room(ALLTOALLV, operation)?,
+            0 => self.slot_room(O::CALLS.alltoallv, operation)?,
+            _ => self.buffer_room(O::CALLS.alltoallv, operation)?,
         }
         // SAFETY: the caller's promise; there is room.
         unsafe { self.bring_each(operation, &inputs, longest, apart) };
@@ -189,13 +186,13 @@ impl Team {
             self.finish(operation);
             return Ok(true);
         }
-        let met = self.await_all(ALLTOALLV, operation, 0);
+        let met = self.await_all(O::CALLS.alltoallv, operation, 0);
         // SAFETY: all have published; the caller's promise.
         let taken = met.map(|()| unsafe { self.take_each(operation, &outputs) });
         match taken {
             // Others may still read what we show, and where one could not all go by messages, which find what is wrong.
             Ok((true, outcome)) => {
-                if self.have_read(ALLTOALLV, operation)? {
+                if self.have_read(O::CALLS.alltoallv, operation)? {
                     Ok(false)
                 } else {
                     outcome
@@ -265,7 +262,7 @@ impl Team {
                     match self.see(member, place, room.bytes) {
                         Some(shown) => {
                             room.copy_from(shown.at(0, room.bytes));
-                            WORLD.enter().endpoint.count_single_copy(bytes);
+                            O::monitor().enter().endpoint().count_single_copy(bytes);
                         }
                         None => self.is_blind(operation),
                     }

@@ -3,17 +3,16 @@
 //! What is too long for its place is only announced here, so that ranks which expect less see it, and goes by messages.
 
 use super::exchange::HEAD;
+use super::owner::TeamOwner;
 use super::piece::Piece;
 use super::team::{BUFFER_BYTES, SLOT_BYTES, Team};
 use super::word::{Alike, Differs};
 
-const GATHER: &str = "MPI_Gather";
-const SCATTER: &str = "MPI_Scatter";
 /// Longer blocks are faster as messages, which may be copied once.
 const MOST_BYTES: usize = 16 * 1024;
 const _: () = assert!(MOST_BYTES <= BUFFER_BYTES);
 
-impl Team {
+impl<O: TeamOwner> Team<O> {
     /// Longest block of a gather that goes through shared memory.
     pub fn gathered_bytes(&self) -> usize {
         MOST_BYTES
@@ -43,8 +42,8 @@ impl Team {
         let here = |piece: Piece| piece.bytes <= self.gathered_bytes();
         if self.me != root {
             match short(mine) || !here(mine) {
-                true => self.slot_room(GATHER, operation)?,
-                false => self.buffer_room(GATHER, operation)?,
+                true => self.slot_room(O::CALLS.gather, operation)?,
+                false => self.buffer_room(O::CALLS.gather, operation)?,
             }
             if here(mine) {
                 // SAFETY: nobody reads the place, since there is room; the caller's promise.
@@ -59,7 +58,7 @@ impl Team {
 
         let mut alike = Ok(());
         if self.others().any(|member| rooms(member).bytes > 0) {
-            alike = self.await_members(GATHER, 0..self.size, operation, |member| rooms(member).bytes);
+            alike = self.await_members(O::CALLS.gather, 0..self.size, operation, |member| rooms(member).bytes);
         }
         if alike.is_ok() {
             for member in self.others().filter(|member| here(rooms(*member))) {
@@ -90,7 +89,7 @@ impl Team {
         let operation = self.begin();
         let (short, here) = (self.size as usize * bytes <= SLOT_BYTES, bytes <= self.scattered_bytes());
         if self.me != root {
-            let alike = self.await_one(SCATTER, root, operation, bytes);
+            let alike = self.await_one(O::CALLS.scatter, root, operation, bytes);
             if alike.is_ok() && here {
                 // SAFETY: the root has published a block of this length for each member; the caller's promise.
                 unsafe { mine.copy_from(self.place(root, operation, short).add(self.me as usize * bytes)) };
@@ -99,8 +98,8 @@ impl Team {
             return alike;
         }
         match short || !here {
-            true => self.slot_room(SCATTER, operation)?,
-            false => self.buffer_room(SCATTER, operation)?,
+            true => self.slot_room(O::CALLS.scatter, operation)?,
+            false => self.buffer_room(O::CALLS.scatter, operation)?,
         }
         if here {
             let place = self.place(root, operation, short);
@@ -132,7 +131,7 @@ impl Team {
         if self.me != root {
             let mut alike = Ok(());
             if mine.bytes > 0 {
-                alike = self.await_one(SCATTER, root, operation, 0);
+                alike = self.await_one(O::CALLS.scatter, root, operation, 0);
                 // SAFETY: the root has published a record for each member; the caller's promise.
                 alike = alike.and_then(|()| unsafe {
                     let bytes = record(self.me).cast::<u64>().read_unaligned();
@@ -148,7 +147,7 @@ impl Team {
             self.finish(operation);
             return alike;
         }
-        self.buffer_room(SCATTER, operation)?;
+        self.buffer_room(O::CALLS.scatter, operation)?;
         for member in (0..self.size).filter(|member| *member != root) {
             let block = blocks(member);
             // SAFETY: nobody reads the record, which has room for a head and what is here; the caller's promise.

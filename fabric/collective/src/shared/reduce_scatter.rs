@@ -1,13 +1,12 @@
 //! Reduce-scatter with predefined operations, in the order of ranks: each member folds its own share out of everybody's
 //! area.
 
+use super::owner::TeamOwner;
 use super::piece::Piece;
 use super::reduce::Vector;
 use super::showing::{SHOWN_BYTES, SHOWN_ROW};
 use super::team::{SLOT_BYTES, Team};
 use super::word::Alike;
-
-const CALL: &str = "MPI_Reduce_scatter";
 
 /// Which elements of the vector are whose.
 struct Share {
@@ -16,7 +15,7 @@ struct Share {
     count: usize,
 }
 
-impl Team {
+impl<O: TeamOwner> Team<O> {
     /// `output` = our share of all contributions, folded. The members' shares, `counts` elements each, lie in `input`, which
     /// is `vector` long, one after the other.
     ///
@@ -74,10 +73,10 @@ impl Team {
         let (all, size) = (vector.bytes(), vector.size);
         if all >= SHOWN_BYTES {
             let shown = Some(Piece::new(input, all));
-            if let Some(seen) = self.show(CALL, (all, SHOWN_ROW), |_| all, |_| all, shown, None)? {
+            if let Some(seen) = self.show(O::CALLS.reduce_scatter, (all, SHOWN_ROW), |_| all, |_| all, shown, None)? {
                 // SAFETY: our share lies inside everybody's input; `output` is ours, and nobody reads it.
                 unsafe { self.fold_shown(vector.part(mine.count), &seen, input, output, mine.first * size) };
-                return self.all_have_read(CALL, (self.size as usize - 1) * mine.count * size);
+                return self.all_have_read(O::CALLS.reduce_scatter, (self.size as usize - 1) * mine.count * size);
             }
         }
         let longest = shares().map(|share| share.count).max().unwrap_or(0);
@@ -90,8 +89,8 @@ impl Team {
             let operation = self.begin();
             let short = all <= SLOT_BYTES;
             match short {
-                true => self.slot_room(CALL, operation)?,
-                false => self.buffer_room(CALL, operation)?,
+                true => self.slot_room(O::CALLS.reduce_scatter, operation)?,
+                false => self.buffer_room(O::CALLS.reduce_scatter, operation)?,
             }
             // Where a share's part stands in the area of whoever brings it, bytes.
             let place = |share: &Share| if whole { share.first * size } else { share.member as usize * most * size };
@@ -105,7 +104,7 @@ impl Team {
                 }
             }
             self.publish_of_row(operation, all, rounds, 0..self.size);
-            let alike = self.await_row(CALL, operation, rounds, |_| all);
+            let alike = self.await_row(O::CALLS.reduce_scatter, operation, rounds, |_| all);
             let part = vector.part(elements(&mine));
             if alike.is_ok() && part.count > 0 {
                 // SAFETY: everybody has published a part of our share; our own nobody else writes.

@@ -1,13 +1,12 @@
 //! Reductions with predefined operations, in the order of ranks.
 
+use super::owner::TeamOwner;
 use super::piece::Piece;
 use super::showing::{SHOWN_BYTES, SHOWN_ROW, Seen};
 use super::team::{BUFFER_BYTES, FLAT_MEMBERS, SLOT_BYTES, Team};
 use super::word::{Alike, Differs};
-use crate::op::Kernel;
+use crate::run::Kernel;
 
-const ALL: &str = "MPI_Allreduce";
-const ONE: &str = "MPI_Reduce";
 /// Up to so many bytes everybody reduces everything by itself, which saves a second meeting.
 const ALONE_BYTES: usize = 2048;
 
@@ -42,7 +41,7 @@ impl Vector {
     }
 }
 
-impl Team {
+impl<O: TeamOwner> Team<O> {
     /// `output` = all contributions to `operation`, folded in the order of ranks.
     ///
     /// # Safety
@@ -56,6 +55,7 @@ impl Team {
     ///
     /// # Safety
     /// `at` answers addresses of vectors; `output` is writable for one. It may be where `at` finds our own.
+    #[inline]
     pub(super) unsafe fn fold_from(&self, vector: Vector, at: impl Fn(u32) -> *const u8, output: *mut u8) {
         // Nothing that is still to be read is overwritten: our own vector, which `output` may be, is folded from
         // where it stands only if it is one of the first two.
@@ -107,11 +107,11 @@ impl Team {
     unsafe fn allreduce_alone(&self, vector: Vector, input: *const u8, output: *mut u8) -> Alike {
         let operation = self.begin();
         // SAFETY: the caller's promise.
-        let short = unsafe { self.contribute(ALL, operation, vector, input)? };
+        let short = unsafe { self.contribute(O::CALLS.allreduce, operation, vector, input)? };
         let bytes = vector.bytes();
         let alike = if self.size <= FLAT_MEMBERS {
             self.publish(operation, bytes, 0..self.size);
-            let alike = self.await_all(ALL, operation, bytes);
+            let alike = self.await_all(O::CALLS.allreduce, operation, bytes);
             if alike.is_ok() {
                 // SAFETY: all contributions are there.
                 unsafe { self.fold_all(vector, operation, short, output) };
@@ -122,7 +122,7 @@ impl Team {
             unsafe { self.allreduce_for_all(vector, operation, output) }
         } else {
             self.publish(operation, bytes, 0..1);
-            let alike = self.await_one(ALL, 0, operation, bytes);
+            let alike = self.await_one(O::CALLS.allreduce, 0, operation, bytes);
             match alike {
                 Ok(()) => {
                     self.all_met(operation);
@@ -144,7 +144,7 @@ impl Team {
     /// As [`Self::allreduce`]; our contribution stands in our slot.
     unsafe fn allreduce_for_all(&self, vector: Vector, operation: u64, output: *mut u8) -> Alike {
         let bytes = vector.bytes();
-        if let Err(differs) = self.await_all(ALL, operation, bytes) {
+        if let Err(differs) = self.await_all(O::CALLS.allreduce, operation, bytes) {
             if matches!(differs, Differs::Length { .. }) {
                 self.publish_difference(operation);
             }
@@ -166,7 +166,8 @@ impl Team {
     unsafe fn allreduce_in_place(&self, vector: Vector, input: *const u8, output: *mut u8) -> Result<bool, Differs> {
         let bytes = vector.bytes();
         let (given, taken) = (Piece::new(input, bytes), Piece::new(output, bytes));
-        let Some(seen) = self.show(ALL, (bytes, SHOWN_ROW), |_| bytes, |_| bytes, Some(given), Some(Some(taken)))?
+        let Some(seen) =
+            self.show(O::CALLS.allreduce, (bytes, SHOWN_ROW), |_| bytes, |_| bytes, Some(given), Some(Some(taken)))?
         else {
             return Ok(false);
         };
@@ -177,7 +178,7 @@ impl Team {
                 false => self.allreduce_shown(vector, &seen, input, output)?,
             }
         }
-        self.all_have_read(ALL, bytes)?;
+        self.all_have_read(O::CALLS.allreduce, bytes)?;
         Ok(true)
     }
 
@@ -220,11 +221,11 @@ impl Team {
         // SAFETY: the slice lies inside the vector; nobody else reads ours of our input.
         unsafe { self.fold_shown(vector.part((to - from) / vector.size), seen, input, output.add(from), from) };
         let folded = self.begin();
-        self.slot_room(ALL, folded)?;
+        self.slot_room(O::CALLS.allreduce, folded)?;
         self.publish(folded, 0, 0..self.size);
         for step in 1..self.size {
             let member = (self.me + step) % self.size;
-            self.await_one(ALL, member, folded, 0)?;
+            self.await_one(O::CALLS.allreduce, member, folded, 0)?;
             let (from, to) = (bounds(member), bounds(member + 1));
             // SAFETY: the slice lies inside the outputs. Of our input, which our output may be, only this member has read it.
             unsafe {
@@ -248,7 +249,7 @@ impl Team {
         // they come to their own: they read it from the buffer.
         let own_stays = self.me < 2 || input != output.cast_const();
         let first = self.begin();
-        self.buffer_room(ALL, first)?;
+        self.buffer_room(O::CALLS.allreduce, first)?;
         let mine = self.buffer(self.me, first);
         // SAFETY: the caller's promise; nobody reads the buffer, since there is room.
         unsafe {
@@ -260,7 +261,7 @@ impl Team {
             }
         }
         self.publish(first, all, 0..self.size);
-        let alike = self.await_all(ALL, first, all);
+        let alike = self.await_all(O::CALLS.allreduce, first, all);
         self.finish(first);
         alike?;
         let second = self.begin();
@@ -279,7 +280,7 @@ impl Team {
         self.publish(second, all, 0..self.size);
         for step in 1..self.size {
             let member = (self.me + step) % self.size;
-            self.await_one(ALL, member, second, all)?;
+            self.await_one(O::CALLS.allreduce, member, second, all)?;
             let (from, to) = (bounds(member), bounds(member + 1));
             // SAFETY: as above, for the slice of `member`.
             unsafe { weft_fabric::copy(self.buffer(member, second).add(from), output.add(from), to - from) };
@@ -325,7 +326,7 @@ impl Team {
         let (from, to) = (bounds(self.me), bounds(self.me + 1));
         let slice = vector.part((to - from) / vector.size);
         let first = self.begin();
-        self.buffer_room(ONE, first)?;
+        self.buffer_room(O::CALLS.reduce, first)?;
         let mine = self.buffer(self.me, first);
         // SAFETY: the caller's promise; nobody reads the buffer, since there is room. Our own slice nobody else reads.
         unsafe {
@@ -333,7 +334,7 @@ impl Team {
             weft_fabric::copy(input.add(to), mine.add(to), vector.bytes() - to);
         }
         self.publish(first, all, 0..self.size);
-        let alike = self.await_all(ONE, first, all);
+        let alike = self.await_all(O::CALLS.reduce, first, all);
         if alike.is_err() {
             // Those who bring less than a buffer look at nobody and wake the root alone.
             if self.me == root {
@@ -355,7 +356,7 @@ impl Team {
         self.finish(first);
         self.publish(second, all, root..root + 1);
         if self.me == root {
-            self.await_all(ONE, second, all)?;
+            self.await_all(O::CALLS.reduce, second, all)?;
             for member in 0..self.size {
                 let (from, to) = (bounds(member), bounds(member + 1));
                 // SAFETY: as above, for the slice of `member`.
@@ -376,10 +377,10 @@ impl Team {
     unsafe fn reduce_at_root(&self, root: u32, vector: Vector, input: *const u8, output: *mut u8) -> Alike {
         let operation = self.begin();
         // SAFETY: the caller's promise.
-        let short = unsafe { self.contribute(ONE, operation, vector, input)? };
+        let short = unsafe { self.contribute(O::CALLS.reduce, operation, vector, input)? };
         let mut alike = Ok(());
         if self.me == root {
-            alike = self.await_all(ONE, operation, vector.bytes());
+            alike = self.await_all(O::CALLS.reduce, operation, vector.bytes());
             match alike {
                 // SAFETY: all contributions are there.
                 Ok(()) => unsafe { self.fold_all(vector, operation, short, output) },

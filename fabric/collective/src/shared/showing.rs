@@ -7,13 +7,13 @@
 //! more and more operations. Every such choice depends on what all members know alike: the numbers of operations, and what
 //! everybody has said.
 
+use super::learnt::{SETS, Showing};
+use super::owner::TeamOwner;
 use super::piece::Piece;
 use super::team::Team;
 use super::word::{Alike, Differs};
-use crate::world::WORLD;
-use std::sync::Mutex;
 use weft_fabric::region::Ticket;
-use weft_fabric::{Fault, Place, Shown};
+use weft_fabric::{Driven, Fault, Place, Shown};
 
 /// Shorter contributions are copied: two more meetings cost as much.
 pub const SHOWN_BYTES: usize = 8 * 1024;
@@ -21,8 +21,6 @@ pub const SHOWN_BYTES: usize = 8 * 1024;
 pub const SHOWN_ROW: usize = 2;
 /// Operations until the next try, after one in which somebody had other memory, at most.
 const LONGEST_REST: u64 = 256;
-/// Sets of regions that all are known to see.
-const SETS: usize = 8;
 /// Where the places stand in the payload of a slot, behind the length.
 const SAID: usize = 16;
 
@@ -61,21 +59,6 @@ impl Said {
     }
 }
 
-/// What a team has learnt, alike in all members.
-#[derive(Default)]
-pub struct Showing {
-    /// The operation from which on showing is tried.
-    due: u64,
-    rest: u64,
-    /// Sets of regions that everybody sees, the last ones.
-    seen: [u64; SETS],
-    next: usize,
-    /// Somebody could not read what was shown. Not all take note of it at a time.
-    somebody_is_blind: bool,
-}
-
-pub type ShowingCell = Mutex<Showing>;
-
 /// Everybody's contribution, in this process. Nothing of our own is here.
 pub(super) struct Seen {
     inputs: Vec<Option<Shown>>,
@@ -99,7 +82,7 @@ fn at(places: &[Option<Shown>], member: u32, from: usize, bytes: usize) -> *cons
     places[member as usize].as_ref().expect("everybody was seen").at(from, bytes)
 }
 
-impl Team {
+impl<O: TeamOwner> Team<O> {
     /// Everybody says where its `input` stands, and its `output`, if that is wanted. `bytes` and `row`, which is more than 1,
     /// are as in [`Team::publish_of_row`], `expected` as in [`Team::await_row`], `spans` the bytes that each shows. `None`: not
     /// all can be read in place, or it is no time to try.
@@ -162,8 +145,9 @@ impl Team {
     pub(super) fn say(&self, input: Option<Piece>, output: Option<Piece>) -> Said {
         let place = |piece: Option<Piece>| piece.and_then(|piece| Place::of(piece.at, piece.bytes));
         let said = Said { input: place(input), output: place(output) };
-        let world = WORLD.enter();
-        let can_be_seen = self.others().all(|member| world.endpoint.attach(self.peers[member as usize]).is_some());
+        let mut state = O::monitor().enter();
+        let endpoint = state.endpoint();
+        let can_be_seen = self.others().all(|member| endpoint.attach(self.peers[member as usize]).is_some());
         if can_be_seen { said } else { Said::default() }
     }
 
@@ -219,7 +203,7 @@ impl Team {
 
     /// What a member says that it has at a place; a claim, which is looked at here.
     pub(super) fn see(&self, member: u32, place: Place, bytes: usize) -> Option<Shown> {
-        WORLD.enter().endpoint.see(self.peers[member as usize], place, bytes)
+        O::monitor().enter().endpoint().see(self.peers[member as usize], place, bytes)
     }
 
     /// Everybody tells whether it sees all.
@@ -238,7 +222,7 @@ impl Team {
 
     /// We have read so many bytes of what the others show; waits until everybody has read.
     pub(super) fn all_have_read(&self, call: &'static str, bytes: usize) -> Alike {
-        WORLD.enter().endpoint.count_single_copy(bytes as u64);
+        O::monitor().enter().endpoint().count_single_copy(bytes as u64);
         let operation = self.begin();
         self.slot_room(call, operation)?;
         self.publish(operation, 0, 0..self.size);
