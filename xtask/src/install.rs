@@ -9,10 +9,6 @@ use anyhow::{Context, Result, bail};
 
 use crate::command::{Program, cargo, root, target};
 
-#[path = "../../interfaces/mpi/fortran/build/sources.rs"]
-#[allow(dead_code, reason = "the entry points are written where they are compiled")]
-mod fortran;
-
 /// The names under which people call us, beside `weft`. Which one was called decides what is done.
 const NAMES: [&str; 8] = ["mpicc", "mpicxx", "mpic++", "mpifort", "mpif90", "mpif77", "mpiexec", "mpirun"];
 
@@ -83,7 +79,7 @@ fn folder_of(profile: &str) -> PathBuf {
 
 /// `mpif.h` and the source of the modules, which `weft fc` compiles for the compiler that it finds.
 fn fortran_sources(mpi: &Path, include: &Path) -> Result<()> {
-    for (name, text) in fortran::write(&mpi.join("abi")) {
+    for (name, text) in weft_mpi_table::fortran::write(&mpi.join("abi")) {
         let folder = if name == "mpif.h" { include.to_owned() } else { include.join("fortran") };
         fs::create_dir_all(&folder)?;
         let fresh = folder.join(name).with_extension("new");

@@ -16,17 +16,18 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("weft-fabric", &["weft-wire", "weft-protocol", "weft-device", "weft-cluster"]),
     ("weft-collective", &["weft-fabric"]),
     ("weft-data", &["weft-fabric"]),
-    ("weft-mpi", &["weft-fabric", "weft-collective", "weft-data"]),
-    ("weft-mpi-standard", &["weft-mpi"]),
-    ("weft-mpi-mpich", &["weft-mpi"]),
-    ("weft-mpi-fortran", &[]),
+    ("weft-mpi-table", &[]),
+    ("weft-mpi", &["weft-fabric", "weft-collective", "weft-data", "weft-mpi-table"]),
+    ("weft-mpi-standard", &["weft-mpi", "weft-mpi-table"]),
+    ("weft-mpi-mpich", &["weft-mpi", "weft-mpi-table"]),
+    ("weft-mpi-fortran", &["weft-mpi-table"]),
     ("weft-sockets", &["weft-fabric", "weft-kernel"]),
     ("weft-lanes", &["weft-wire", "weft-kernel", "weft-device"]),
     ("weft-agent", &["weft-wire", "weft-kernel", "weft-cluster", "weft-lanes"]),
     ("weft-bench", &["weft-wire", "weft-kernel", "weft-fabric"]),
     ("weft", &["weft-wire", "weft-cluster", "weft-fabric", "weft-lanes", "weft-agent", "weft-bench"]),
     ("weft-tests", &["weft-wire", "weft-cluster", "weft-device", "weft-fabric"]),
-    ("xtask", &[]),
+    ("xtask", &["weft-mpi-table"]),
 ];
 
 fn metadata() -> Value {

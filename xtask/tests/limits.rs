@@ -18,7 +18,7 @@ const LEFT: &[(&str, usize)] = &[
     ("fabric/device/src/shm/stream/properties.rs fn what_is_sent_is_received_in_order_over_every_switch", 71),
     ("fabric/device/src/tcp/tests.rs", 665),
     ("fabric/protocol/src/consensus.rs fn run", 67),
-    ("interfaces/mpi/fortran/build/modules.rs fn callbacks", 90),
+    ("interfaces/mpi/table/src/fortran/modules.rs fn callbacks", 90),
     ("interfaces/sockets/src/conn.rs", 589),
     ("interfaces/sockets/src/conn.rs struct Connection", 24),
     ("interfaces/sockets/src/epoll/control.rs", 561),

@@ -1,7 +1,7 @@
 //! Writes the constants for the library: the names lose `MPI_`, handles and addresses are `usize`.
 
-use crate::table::{Constant, Table};
 use std::fmt::Write;
+use weft_mpi_table::{Constant, Table};
 
 pub fn write(table: &Table) -> String {
     let mut text = String::new();

@@ -1,7 +1,7 @@
 //! Writes `mpi.h`.
 
-use crate::table::{Constant, Section, Table};
 use std::fmt::Write;
+use weft_mpi_table::{Constant, Section, Table};
 
 const OPENING: &str = "\
 /* The C interface of MPI 5.0 with the types and values of the standard ABI.

@@ -6,8 +6,6 @@
 
 mod constants;
 mod header;
-#[allow(dead_code, reason = "others read the rest of it")]
-mod table;
 
 use std::path::{Path, PathBuf};
 use std::{env, fs};
@@ -18,7 +16,7 @@ fn main() {
     for input in ["abi", "build"] {
         println!("cargo:rerun-if-changed={input}");
     }
-    let table = table::read(&root.join("abi"));
+    let table = weft_mpi_table::read(&root.join("abi"));
     write(&out.join("mpi.h"), &header::write(&table));
     write(&out.join("constants.rs"), &constants::write(&table));
 }

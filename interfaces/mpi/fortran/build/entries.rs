@@ -1,9 +1,9 @@
 //! Writes the entry points: for each function and form `mpi_x_` and `pmpi_x_`, which convert what Fortran passes and call
 //! `MPI_X` or `PMPI_X` of C.
 
-use crate::sources::rules::{Argument, What, Width, arguments, functions, takes_sections};
-use crate::sources::table::{Function, Parameter, Table};
 use std::fmt::Write;
+use weft_mpi_table::fortran::rules::{Argument, What, Width, arguments, functions, takes_sections};
+use weft_mpi_table::{Function, Parameter, Table};
 
 pub fn write(table: &Table) -> String {
     let mut text = String::new();

@@ -2,9 +2,9 @@
 //! convert what it answers.
 
 use crate::pass::{Passing, handle, pass};
-use crate::standard;
-use crate::table::{Chapter, Function, Table};
 use std::fmt::Write;
+use weft_mpi_table::entries as standard;
+use weft_mpi_table::{Chapter, Function, Table};
 
 pub fn write(table: &Table, more: &Chapter) -> String {
     let mut text = String::new();

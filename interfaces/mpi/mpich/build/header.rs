@@ -1,8 +1,8 @@
 //! Writes `mpi.h` of the MPICH ABI.
 
 use crate::pass::handle;
-use crate::table::{Chapter, Constant, Function, Section, Table};
 use std::fmt::Write;
+use weft_mpi_table::{Chapter, Constant, Function, Section, Table};
 
 const OPENING: &str = "\
 /* The C interface of MPI 5.0 with the types and values of the MPICH ABI (libmpi.so.12).

@@ -9,12 +9,6 @@ mod entries;
 mod header;
 mod meaning;
 mod pass;
-#[path = "../../standard/build/entries.rs"]
-#[allow(dead_code, reason = "only what both front ends need is used")]
-mod standard;
-#[path = "../../build/table.rs"]
-#[allow(dead_code, reason = "others read the rest of it")]
-mod table;
 mod values;
 
 use std::path::{Path, PathBuf};
@@ -22,13 +16,13 @@ use std::{env, fs};
 
 fn main() {
     let out = PathBuf::from(env::var("OUT_DIR").expect("cargo sets it"));
-    for input in ["../abi", "../build/table.rs", "abi", "build"] {
+    for input in ["../abi", "abi", "build"] {
         println!("cargo:rerun-if-changed={input}");
     }
     println!("cargo:rustc-cdylib-link-arg=-Wl,-soname,libmpi.so.12");
-    let standard = table::read(Path::new("../abi"));
-    let constants = table::sections(&read("abi/constants.abi"));
-    let more = table::chapter(&read("abi/more.abi"));
+    let standard = weft_mpi_table::read(Path::new("../abi"));
+    let constants = weft_mpi_table::sections(&read("abi/constants.abi"));
+    let more = weft_mpi_table::chapter(&read("abi/more.abi"));
     let write = |name: &str, text: String| {
         fs::write(out.join(name), text).expect("the folder of the build is writable");
     };

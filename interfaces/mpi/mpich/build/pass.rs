@@ -1,8 +1,8 @@
 //! How a parameter of the MPICH ABI becomes what the body takes.
 
 use crate::meaning::{is_special_buffer, length, meaning};
-use crate::standard;
-use crate::table::{Function, Parameter};
+use weft_mpi_table::entries as standard;
+use weft_mpi_table::{Function, Parameter};
 
 /// How a parameter goes from C to the body.
 pub struct Passing {

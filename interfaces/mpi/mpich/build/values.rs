@@ -1,7 +1,7 @@
 //! Writes how values of the two ABIs become each other: handles, and the integers of a section of the tables.
 
-use crate::table::{Constant, Section};
 use std::fmt::Write;
+use weft_mpi_table::{Constant, Section};
 
 /// Sections of integers that become each other by a match, by their titles in the table.
 const SECTIONS: &[(&str, &str, &[&str])] = &[

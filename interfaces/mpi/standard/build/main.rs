@@ -1,19 +1,15 @@
 //! Writes the entry points of the standard ABI from the table in `interfaces/mpi/abi`.
 
-mod entries;
-#[path = "../../build/table.rs"]
-#[allow(dead_code, reason = "others read the rest of it")]
-mod table;
-
 use std::path::{Path, PathBuf};
 use std::{env, fs};
 
 fn main() {
     let out = PathBuf::from(env::var("OUT_DIR").expect("cargo sets it"));
-    for input in ["../abi", "../build/table.rs", "build"] {
+    for input in ["../abi", "build"] {
         println!("cargo:rerun-if-changed={input}");
     }
     println!("cargo:rustc-cdylib-link-arg=-Wl,-soname,libmpi_abi.so.1");
-    let table = table::read(Path::new("../abi"));
-    fs::write(out.join("entries.rs"), entries::write(&table)).expect("the folder of the build is writable");
+    let table = weft_mpi_table::read(Path::new("../abi"));
+    fs::write(out.join("entries.rs"), weft_mpi_table::entries::write(&table))
+        .expect("the folder of the build is writable");
 }

@@ -4,7 +4,7 @@ use super::constants::{
     NEW_STATUSES, NULL_CONVERSIONS, OLD_STATUSES, VARIABLES, attribute_functions, handle_value, handles, numbers,
 };
 use super::rules::{Argument, What, Width, arguments, forms_differ, functions, is_nonblocking, is_old, takes_sections};
-use super::table::{Function, Table};
+use crate::{Function, Table};
 use std::collections::BTreeMap;
 use std::fmt::Write;
 

@@ -1,7 +1,7 @@
 //! Named constants, and the variables that stand for something else, as all three interfaces have them.
 
 use super::rules::functions;
-use super::table::{Constant, Section, Table};
+use crate::{Constant, Section, Table};
 use std::fmt::Write;
 
 /// An integer constant, in the kind of integer that it has.

@@ -1,4 +1,5 @@
-//! Reads the table: one line for each function, constant and type of the standard ABI.
+//! The table of `interfaces/mpi/abi` for those who write something out of it when they are built: one line for each
+//! function, constant and type of the standard ABI.
 //!
 //! A function: `[anytime] TYPE NAME[_c](PARAMETERS) [= room::body]`.
 //! - `[_c]`: there is a twin for large counts. In the parameters `COUNT`, `DISPL` and `EXTENT` are what the twins differ
@@ -6,6 +7,12 @@
 //! - `= body` answers a `Result`; `= body(wide)` gets a last argument that is true in the large twin; `=> body` is the
 //!   value itself; without a body the function reports that it is not supported.
 //! - `anytime`: it may be called before `MPI_Init` and after `MPI_Finalize`.
+//!
+//! - [`entries`]: the entry points of C, as far as both ABIs have them alike.
+//! - [`fortran`]: what the parameters are in Fortran, and the sources for its compilers.
+
+pub mod entries;
+pub mod fortran;
 
 use std::fs;
 use std::path::Path;

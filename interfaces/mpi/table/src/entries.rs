@@ -1,6 +1,6 @@
 //! Writes the entry points: for each function `MPI_X` and `PMPI_X`, both calling one body in a room.
 
-use crate::table::{Function, Parameter, Table};
+use crate::{Function, Parameter, Table};
 use std::fmt::Write;
 
 pub fn write(table: &Table) -> String {

@@ -1,7 +1,7 @@
 //! What the parameters of C are in Fortran. It follows from their types, and from the names that the standard uses alike
 //! everywhere.
 
-use super::table::{Function, Parameter, Table};
+use crate::{Function, Parameter, Table};
 
 /// An integer of Fortran, by its kind.
 #[derive(Clone, Copy, PartialEq, Eq)]
