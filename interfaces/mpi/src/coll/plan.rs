@@ -9,7 +9,7 @@
 use super::Team;
 use super::call::{Plan, Prepared, Scene};
 use super::prepare::movement::{Allgather, Alltoall, Rooted};
-use super::team::Refusal;
+use super::team::Refuses;
 use crate::error::Result;
 use weft_collective::schedule::{Area, View};
 use weft_collective::shared::Piece;

@@ -63,7 +63,7 @@ fn form<'a>(comm: &'a Comm, call: &'static str) -> Result<Option<&'a Team>> {
 }
 
 /// Why members cannot go on together, as errors.
-pub trait Refusal {
+pub trait Refuses {
     /// The error of a call whose members all have to bring the same; this one has `mine` bytes.
     fn error(self, mine: usize) -> Error;
 
@@ -71,7 +71,7 @@ pub trait Refusal {
     fn against(self, expected: impl Fn(u32) -> usize) -> Error;
 }
 
-impl Refusal for Differs {
+impl Refuses for Differs {
     #[cold]
     fn against(self, expected: impl Fn(u32) -> usize) -> Error {
         match self {

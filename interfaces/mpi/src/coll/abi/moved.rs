@@ -7,7 +7,7 @@ use crate::coll::call::{Plan, Scene, planned, rest_by_messages};
 use crate::coll::plan::{ALLGATHER_BYTES, Gather, Scatter};
 use crate::coll::prepare::check::Uniform;
 use crate::coll::prepare::movement::{Allgather, Alltoall, Rooted, Side};
-use crate::coll::team::Refusal;
+use crate::coll::team::Refuses;
 use crate::comm::Comm;
 use crate::error::Result;
 use std::ffi::c_void;

@@ -7,7 +7,7 @@ use crate::coll::call::blocking;
 use crate::coll::prepare::check::Uniform;
 use crate::coll::prepare::movement;
 use crate::coll::prepare::reduction::{Folded, Shares};
-use crate::coll::team::{Refusal, team_of};
+use crate::coll::team::{Refuses, team_of};
 use crate::comm::Comm;
 use crate::datatype::Datatype;
 use crate::error::{Error, Result};
