@@ -205,7 +205,8 @@ fn buffers(sent: *const c_void, received: *mut c_void, bytes: usize) -> Option<(
     (!doubtful).then_some((input.cast(), received.cast()))
 }
 
-#[inline]
+// Its arguments would go round twice otherwise.
+#[inline(always)]
 pub unsafe fn allreduce(
     call: &'static str,
     comm: usize,
