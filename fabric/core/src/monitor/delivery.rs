@@ -46,6 +46,8 @@ impl<T: Driven> Monitor<T> {
             if moved || before == entries {
                 let mut done = |_: &mut T| end.has_come().then_some(());
                 self.sleep(guard, None, &mut done);
+                // It may have been woken for what another thread waits for in shared memory.
+                drop(self.enter_uncounted());
             } else {
                 guard.leave_quietly();
                 kernel::futex_wait(&end.0, 0, Some(BESIDE_MEMORY_LIMIT));
