@@ -12,6 +12,9 @@ use std::path::{Path, PathBuf};
 /// The variable that tells a rank what is best on its machine.
 pub const VARIABLE: &str = "WEFT_MACHINE";
 
+/// Counts how the file, and what ranks are told, was changed: what an earlier build has written may mean something else.
+const FORMAT: u32 = 1;
+
 /// Of the measuring ranks' processors, others may have used so much meanwhile.
 const BUSY_PERCENT: u32 = 10;
 
@@ -32,7 +35,7 @@ impl Fingerprint {
         let caches: Vec<String> =
             (0..4).map(|index| line(&format!("/sys/devices/system/cpu/cpu0/cache/index{index}/size"))).collect();
         Self {
-            version: env!("CARGO_PKG_VERSION").into(),
+            version: format!("{} format {FORMAT}", env!("CARGO_PKG_VERSION")),
             processor: processor(&beginning("/proc/cpuinfo")),
             processors: line("/sys/devices/system/cpu/online"),
             caches: caches.join(" ").trim_end().to_owned(),

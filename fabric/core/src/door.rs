@@ -73,8 +73,9 @@ pub struct Door {
     key: Key,
     /// Who has come in, and when.
     guests: Vec<(Instant, Talk)>,
-    /// The listener, and all who have come in and not gone, also those that were handed out.
+    /// The listener, while there is room, and all guests.
     set: kernel::Set,
+    listens: bool,
 }
 
 impl Door {
@@ -103,7 +104,7 @@ impl Door {
         let name = format!("weft/{list}/{port}/{digits}");
         let set = kernel::Set::new()?;
         set.add(&listener, 0)?;
-        Ok(Self { listener, name, key, guests: Vec::new(), set })
+        Ok(Self { listener, name, key, guests: Vec::new(), set, listens: true })
     }
 
     /// What others come in by. It is a secret as far as who knows it may come in.
@@ -118,24 +119,47 @@ impl Door {
 
     /// The next one who has proven to know the name, with the first that it has said.
     pub fn poll_visitor(&mut self) -> Option<(Talk, Vec<u8>)> {
-        while self.has_room()
-            && let Ok((stream, _)) = self.listener.accept()
-        {
+        let mut has_room = self.has_room();
+        while has_room && let Ok((stream, _)) = self.listener.accept() {
             let watched = self.set.add(&stream, 0).and_then(|()| Talk::answering(stream, self.key));
             self.guests.extend(watched.ok().map(|talk| (Instant::now(), talk)));
+            has_room = self.has_room();
         }
+        self.watch_listener(has_room);
         // All of them, so that nobody's proof waits until others are received.
-        self.guests.retain_mut(|(_, talk)| talk.advance().is_ok());
+        for index in (0..self.guests.len()).rev() {
+            if self.guests[index].1.advance().is_err() {
+                self.take_out(index);
+            }
+        }
         let mut index = 0;
         while index < self.guests.len() {
             match self.guests[index].1.take_piece() {
-                Ok(Some(piece)) => return Some((self.guests.remove(index).1, piece)),
-                Ok(None) if self.guests[index].1.ended => drop(self.guests.remove(index)),
-                Ok(None) => index += 1,
-                Err(_) => drop(self.guests.remove(index)),
+                Ok(Some(piece)) => return Some((self.take_out(index), piece)),
+                Ok(None) if !self.guests[index].1.ended => index += 1,
+                _ => drop(self.take_out(index)),
             }
         }
         None
+    }
+
+    /// Others that share the socket, such as a forked copy of the process, would keep it in the set.
+    fn take_out(&mut self, index: usize) -> Talk {
+        let (_, talk) = self.guests.remove(index);
+        self.set.remove(&talk.stream);
+        talk
+    }
+
+    /// Who must wait outside is not told of.
+    fn watch_listener(&mut self, has_room: bool) {
+        match has_room {
+            _ if has_room == self.listens => {}
+            true => self.listens = self.set.add(&self.listener, 0).is_ok(),
+            false => {
+                self.set.remove(&self.listener);
+                self.listens = false;
+            }
+        }
     }
 
     /// Whether one more may come in, in the place of one who says nothing if need be.
@@ -145,10 +169,7 @@ impl Door {
             return true;
         }
         let silent = self.guests.iter().position(|(came, talk)| is_unproven(talk) && came.elapsed() > PATIENCE);
-        silent.is_some_and(|index| {
-            self.guests.remove(index);
-            true
-        })
+        silent.map(|index| self.take_out(index)).is_some()
     }
 }
 

@@ -88,7 +88,7 @@ impl Endpoint {
     }
 
     fn from_joined(joined: Joined) -> Result<Self, JoinError> {
-        let Joined { segment, member, across, job, world, limits, bounds, settings, membership } = joined;
+        let Joined { segment, member, across, job, world, limits, bounds, settings, mut membership } = joined;
         // Only our own launcher tells.
         let watched = membership.as_ref().filter(|of| settings.keep_going && !job.is_empty() && of.has_manager());
         watched.map_or(Ok(()), JobMembership::watch)?;
@@ -115,6 +115,7 @@ impl Endpoint {
         let is_started = membership.as_ref().is_some_and(JobMembership::has_manager);
         let foreigners = Foreigners::new(if is_started { &world } else { "" });
         let parent = membership.as_ref().and_then(JobMembership::parent);
+        membership.iter_mut().for_each(JobMembership::settle);
         Ok(Self { devices, switch, policy, status, settings, membership, foreigners, parent, me, size, keeps_going })
     }
 

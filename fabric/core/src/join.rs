@@ -229,7 +229,10 @@ fn join_first(start: Start, interface: InterfaceName) -> Result<Joined, JoinErro
     };
     let section = segment.section(interface)?;
     let enrolment = process::begin(place, owner::lead(manager), interface).map_err(JoinError::ProcessTable)?;
-    let _ = SEGMENT.set(segment);
+    if let Err(segment) = SEGMENT.set(segment) {
+        // A forked copy that makes a job of its own: the table names the descriptor as long as the process lives.
+        std::mem::forget(segment);
+    }
     enrolment.come();
     let membership = Some(JobMembership::new(enrolment));
     Ok(Joined { across, job, world, membership, ..Joined::plain(section, member) })

@@ -60,6 +60,8 @@ pub(crate) fn find() -> Result<Option<&'static ProcessTable>, String> {
 /// # Errors
 /// There is no memory for it.
 pub(crate) fn begin(place: JobPlace, manager: ManagerCalls, interface: InterfaceName) -> io::Result<Enrolment> {
+    // The table leads to functions of this library.
+    page::stay_loaded(begin as *const ());
     let table = page::publish(ProcessTable::new(place, manager))?;
     // A forked copy of a process that had some has none.
     COMPANY.store(std::ptr::null_mut(), Ordering::Release);

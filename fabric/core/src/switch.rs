@@ -165,7 +165,7 @@ impl Sink for Switch {
         self.tell(&fault);
         let ending = if let PeerFault::CutOff { .. } = fault { Fault::NoMemory } else { Fault::PeerLost };
         self.lose_peer(fault.peer(), ending);
-        self.asks_for_refusals = ending == Fault::NoMemory;
+        self.asks_for_refusals |= ending == Fault::NoMemory;
     }
 
     fn room(&mut self, from: u32) -> Option<Room<'_>> {

@@ -269,6 +269,10 @@ fn a_thread_delivers_while_the_others_compute() {
         assert_eq!(sent, raw.len());
         let sent = send_as(&mut world.enter().0, 1, 1, &data, SendMode::Synchronous);
         assert_eq!(wait(world, sent).fault, None);
+        // What the sender was told last, the thread may not have heard yet. Looking moves nothing.
+        while !other.enter().0.is_complete(received) {
+            std::thread::yield_now();
+        }
         drop(thread);
         let mut at = other.enter();
         assert_eq!(at.0.take_outcome(received).map(|outcome| outcome.fault), Some(None));

@@ -1,9 +1,10 @@
 //! Sleeping until one of several places says that something is to be done: doorbells, or sets of sockets.
 
-use crate::sys;
+use crate::{kernel, sys};
 use std::os::fd::RawFd;
 use std::sync::atomic::AtomicU32;
 use std::time::Duration;
+use weft_kernel::system_call;
 
 /// Most places to sleep on at once.
 pub const MOST: usize = 16;
@@ -29,18 +30,13 @@ pub fn on_words(words: &[(&AtomicU32, u32)], limit: Option<Duration>) -> bool {
         *waiter = WordWaiter { expected: u64::from(*expected), at, flags: WORD_OF_32_BITS, reserved: 0 };
     }
     // The end, not the span.
-    let end = limit.map(|limit| sys::now_ns().saturating_add(limit.as_nanos() as u64));
-    let end = end.map(|ns| libc::timespec {
-        tv_sec: (ns / 1_000_000_000) as libc::time_t,
-        tv_nsec: (ns % 1_000_000_000) as libc::c_long,
-    });
-    let at = end.as_ref().map_or(std::ptr::null(), |end| end as *const libc::timespec);
-    let (count, none) = (words.len().min(MOST) as libc::c_ulong, 0 as libc::c_ulong);
-    let clock = libc::CLOCK_MONOTONIC as libc::c_ulong;
+    let end = limit.map(|limit| kernel::timespec_of(Duration::from_nanos(sys::now_ns()).saturating_add(limit)));
+    let at = end.as_ref().map_or(std::ptr::null(), std::ptr::from_ref);
+    let count = words.len().min(MOST);
     // SAFETY: waiters and time stand on our stack, and the words live across the call; the kernel only reads them.
-    let woken = unsafe { libc::syscall(libc::SYS_futex_waitv, waiters.as_ptr(), count, none, at, clock) };
-    let refused = || std::io::Error::last_os_error().raw_os_error();
-    woken >= 0 || !matches!(refused(), Some(libc::ENOSYS | libc::EPERM | libc::EINVAL))
+    let woken = unsafe { system_call!(libc::SYS_futex_waitv, waiters.as_ptr(), count, 0, at, libc::CLOCK_MONOTONIC) };
+    let refused = |error: std::io::Error| error.raw_os_error();
+    !matches!(woken.map_err(refused), Err(Some(libc::ENOSYS | libc::EPERM | libc::EINVAL)))
 }
 
 /// Sleeps until something can be read from one of the descriptors, at most for `limit`; of more than [`MOST`] the first ones
@@ -48,10 +44,12 @@ pub fn on_words(words: &[(&AtomicU32, u32)], limit: Option<Duration>) -> bool {
 pub fn on_descriptors(descriptors: &[RawFd], limit: Option<Duration>) {
     let mut polled = [libc::pollfd { fd: -1, events: libc::POLLIN, revents: 0 }; MOST];
     polled.iter_mut().zip(descriptors).for_each(|(polled, descriptor)| polled.fd = *descriptor);
-    // Rounded up: a sleep that ends before its time would be followed by another one at once.
-    let limit_ms = limit.map_or(-1, |limit| i32::try_from(limit.as_micros().div_ceil(1000)).unwrap_or(i32::MAX));
-    // SAFETY: so many valid entries.
-    unsafe { libc::poll(polled.as_mut_ptr(), descriptors.len().min(MOST) as libc::nfds_t, limit_ms) };
+    let limit = limit.map(kernel::timespec_of);
+    let limit = limit.as_ref().map_or(std::ptr::null(), std::ptr::from_ref);
+    let count = descriptors.len().min(MOST);
+    // SAFETY: so many valid entries, which live across the call as the time does; no signal mask is given. Ended early,
+    // its callers look anew.
+    let _ = unsafe { system_call!(libc::SYS_ppoll, polled.as_mut_ptr(), count, limit, 0, 0) };
 }
 
 #[cfg(test)]

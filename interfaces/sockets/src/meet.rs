@@ -10,6 +10,7 @@ use weft_fabric::stream::{Cause, Mail, Offer, Reason, Stream, Streams};
 use super::conn::{
     self, ATTACHED, ATTACHING, Connection, FAR, FRESH, GRANTED, Held, NEVER, OFFERED, TAKEN, TOLD, WAS_ATTACHED,
 };
+use super::table::{self, Entry};
 use super::{attend, cookies, early, epoll, family, far, kernel_counts, life, log, passed, raw, settings, udp};
 
 pub static STREAMS: Streams = Streams::open();
@@ -318,6 +319,11 @@ fn attach_undisturbed(held: &Held, fd: c_int) -> bool {
     held.take_flag(TAKEN);
     if held.set.load(Ordering::SeqCst) != 0 {
         stream.ask_for_order();
+    }
+    if table::entry(fd) != Some(Entry::Connection(held.index)) {
+        // It was looked up for somebody else, and closed meanwhile: what was read may be of another socket.
+        held.change(ATTACHING, GRANTED);
+        return false;
     }
     stream.attach(held.index);
     far::tell(&stream);

@@ -2,7 +2,7 @@
 
 use super::call::checked;
 use super::{ActiveFault, ActiveProtocol, DUE, ToSelf, Unsent, WINDOW};
-use crate::api::{Peer, RequestId};
+use crate::api::{Fault, Peer, RequestId};
 use crate::devices::Devices;
 use crate::requests::{Requests, State};
 use weft_device::Posted;
@@ -77,7 +77,7 @@ impl ActiveProtocol {
         let arguments = checked(arguments, bytes)?;
         let mut head = ActiveHead::new(ActiveKind::Request, handler.into(), arguments);
         if !self.may_go(requests, to)? {
-            return Ok(false);
+            return Self::wait_for(devices, to);
         }
         if to.0 == self.me {
             self.peer(to.0).unanswered += 1;
@@ -85,7 +85,9 @@ impl ActiveProtocol {
             return Ok(true);
         }
         head.answered = self.peer(to.0).due;
-        let Posted::Sent(sent) = post_first(devices, to.0, &mut head, bytes) else { return Ok(false) };
+        let Posted::Sent(sent) = post_first(devices, to.0, &mut head, bytes) else {
+            return Self::wait_for(devices, to);
+        };
         self.note_request(to.0, head.answered);
         if head.total.is_some() && sent < bytes.len() {
             let rest = Queued { begun: true, ..Queued::answer(head, bytes[sent..].to_vec(), false) };
@@ -93,6 +95,11 @@ impl ActiveProtocol {
             self.note_work(to.0);
         }
         Ok(true)
+    }
+
+    /// There is no room now, and never will be at a peer that has left the job.
+    fn wait_for(devices: &Devices, to: Peer) -> Result<bool, ActiveFault> {
+        if devices.has_ended(to.0) { Err(ActiveFault::PeerLost(Fault::PeerLost)) } else { Ok(false) }
     }
 
     /// Starts a long request, which may go on leaving later.

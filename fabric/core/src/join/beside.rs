@@ -37,8 +37,7 @@ pub(super) fn join_beside(
 fn open(enrolment: Enrolment) -> Result<Joined, JoinError> {
     let (place, interface) = (enrolment.place(), enrolment.interface());
     let segment = Segment::open_as(segment_of(place)?.into(), interface)?;
-    let membership = JobMembership::new(enrolment);
-    membership.resume()?;
+    let membership = JobMembership::beside(enrolment)?;
     let across = match place.map.bytes() {
         [] => None,
         map => Some(network(&membership, map, place.rank)?),

@@ -3,7 +3,7 @@
 
 use super::manager::{self, Manager, ManagerError};
 use crate::process::{Enrolment, ManagerAnswer, ManagerCalls, NO_ANSWER, REFUSED, SharedText};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError, TryLockError};
 use weft_cluster::pmi::{ClientError, Reply, Request};
 
 /// What may be asked, as the table numbers it.
@@ -107,7 +107,12 @@ pub(super) fn unexpected(asked: &'static str, reply: &Reply) -> ManagerError {
 }
 
 extern "C" fn lost_here(index: u32) -> u32 {
-    let mut owner = owner();
+    // Another thread may wait for all ranks with it, and who asks here holds its interface.
+    let mut owner = match OWNER.try_lock() {
+        Ok(owner) => owner,
+        Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
+        Err(TryLockError::WouldBlock) => return u32::MAX,
+    };
     let Some(ManagerLead { manager, lost, .. }) = owner.as_mut() else { return u32::MAX };
     while let Some(rank) = manager.poll_lost() {
         lost.push(rank as u32);
@@ -120,11 +125,25 @@ pub(crate) struct JobMembership {
     enrolment: Enrolment,
     /// So many lost ranks it has been told.
     told: u32,
+    /// It opens beside others: if that comes to nothing, it is as if it had not begun.
+    opening: bool,
 }
 
 impl JobMembership {
     pub fn new(enrolment: Enrolment) -> Self {
-        Self { enrolment, told: 0 }
+        Self { enrolment, told: 0, opening: false }
+    }
+
+    /// Comes beside other interfaces. Until [`Self::settle`] it is taken back by being dropped.
+    pub fn beside(enrolment: Enrolment) -> Result<Self, ManagerError> {
+        let membership = Self { enrolment, told: 0, opening: true };
+        membership.resume()?;
+        Ok(membership)
+    }
+
+    /// The interface is open.
+    pub fn settle(&mut self) {
+        self.opening = false;
     }
 
     pub fn enrolment(&self) -> Enrolment {
@@ -183,5 +202,15 @@ impl JobMembership {
     /// It comes back, or comes beside others.
     pub fn resume(&self) -> Result<(), ManagerError> {
         if self.enrolment.come() { self.ask(ManagerAsk::Resume, "", "").map(drop) } else { Ok(()) }
+    }
+}
+
+impl Drop for JobMembership {
+    fn drop(&mut self) {
+        if self.opening {
+            // Why it was not opened is what is told.
+            let _ = self.rest();
+            self.enrolment.withdraw();
+        }
     }
 }

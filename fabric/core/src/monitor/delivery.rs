@@ -42,8 +42,11 @@ impl<T: Driven> Monitor<T> {
         while !end.has_come() {
             let moved = self.take_all();
             let before = std::mem::replace(&mut entries, self.entries.load(Ordering::Relaxed));
-            let guard = self.enter_uncounted();
+            let mut guard = self.enter_uncounted();
             if moved || before == entries {
+                if guard.idle(true) {
+                    continue;
+                }
                 let mut done = |_: &mut T| end.has_come().then_some(());
                 self.sleep(guard, None, &mut done);
                 // It may have been woken for what another thread waits for in shared memory.
@@ -53,6 +56,8 @@ impl<T: Driven> Monitor<T> {
                 kernel::futex_wait(&end.0, 0, Some(BESIDE_MEMORY_LIMIT));
             }
         }
+        // Nobody watches the doorbell now: one of those who sleep beside is to.
+        drop(self.enter_uncounted());
     }
 
     /// Takes what there is; true if there was anything.

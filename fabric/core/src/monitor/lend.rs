@@ -20,6 +20,10 @@ impl<T: Driven + Send + 'static> Monitor<T> {
         if let Some(enrolment) = enrolment {
             process::register(enrolment, self.context(), const { &Self::CALLS });
         }
+        if process::company().is_some() {
+            // Another one has come between: who told all to share did not see this one.
+            self.share_with_others();
+        }
     }
 }
 

@@ -83,7 +83,10 @@ pub(super) fn await_visitor(
         }
         if let Some(Candidate { talk, card, tag, since }) = &mut candidate {
             match talk.poll() {
-                Ok(None) if since.elapsed() < ANSWERS_WITHIN => return None,
+                Ok(None) if since.elapsed() < ANSWERS_WITHIN => {
+                    world.attending.shows = talk.descriptor();
+                    return None;
+                }
                 Ok(None) => {}
                 Ok(Some(piece)) if piece == [READY] => {
                     let met = adopt(world, card).map(|peer| Met { peer, tag: *tag });
