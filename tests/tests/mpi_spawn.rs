@@ -166,13 +166,13 @@ fn nothing_is_left_of_those_who_come_and_go() {
 fn a_crowd_that_comes_at_once_is_served_one_after_the_other() {
     const CROWD: usize = 150;
     let folder = TempDir::new().expect("there is room for a folder");
-    let program = program(&folder, "spawn_ends");
+    let program = program(&folder, "spawn_crowd");
     let port = folder.path().join("port");
     let port = port.to_str().expect("a plain path");
-    let mut serve = command(&program, 1, &["serve", port, &CROWD.to_string(), "left"]);
+    let mut serve = command(&program, 1, &["serve", port, &CROWD.to_string()]);
     let serve = serve.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("weft can be started");
     let mut connect = Command::new(&program);
-    connect.args(["connect", port, "left"]).stdout(Stdio::piped()).stderr(Stdio::piped());
+    connect.args(["connect", port]).stdout(Stdio::piped()).stderr(Stdio::piped());
     let crowd: Vec<_> = (0..CROWD).map(|_| connect.spawn().expect("it can be started")).collect();
     crowd.into_iter().for_each(|one| says_ok(&one.wait_with_output().expect("it ends"), "one of a crowd"));
     says_ok(&serve.wait_with_output().expect("it ends"), "who serves a crowd");
