@@ -1,5 +1,7 @@
 //! `cargo xtask install` and `cargo xtask tree`: commands, library, header and manual under one directory.
 
+mod interfaces;
+
 use std::ffi::OsString;
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -56,7 +58,8 @@ pub fn tree(quick: bool) -> Result<PathBuf> {
 
 fn fill(prefix: &Path, profile: &str, symbols: Symbols) -> Result<()> {
     let libraries = ["weft-mpi-standard", "weft-mpi-mpich", "weft-mpi-fortran"];
-    let named = libraries.iter().flat_map(|name| ["-p", name]);
+    let interfaces = interfaces::ALL.iter().map(|interface| interface.package);
+    let named = libraries.into_iter().chain(interfaces).flat_map(|name| ["-p", name]);
     cargo(&["build", "--profile", profile, "-p", "weft"]).args(named).run()?;
     let preload = if profile == "dev" { profile } else { PRELOAD };
     cargo(&["build", "--profile", preload, "-p", "weft-sockets"]).run()?;
@@ -69,6 +72,7 @@ fn fill(prefix: &Path, profile: &str, symbols: Symbols) -> Result<()> {
     place(&headers.join("mpich/include/mpi.h"), &prefix.join("include/mpich/mpi.h"))?;
     fortran_sources(&headers, &prefix.join("include"))?;
     pkg_config(&prefix.join("lib/pkgconfig"))?;
+    interfaces::ALL.iter().try_for_each(|interface| place_interface(interface, &built, prefix, symbols))?;
     manual(prefix)
 }
 
@@ -105,24 +109,48 @@ fn library(built: &Path, lib: &Path, symbols: Symbols) -> Result<()> {
     link(mpich, &lib.join(MPICH))
 }
 
-/// `weft-mpi.pc`, and `mpi.pc` for those who look for any MPI. The prefix follows from where the file lies, so that the
-/// whole directory can be moved.
+fn place_interface(
+    interface: &interfaces::InterfaceLibrary,
+    built: &Path,
+    prefix: &Path,
+    symbols: Symbols,
+) -> Result<()> {
+    let lib = prefix.join("lib");
+    let [name, links @ ..] = interface.names else { bail!("{} has no name", interface.package) };
+    place_stripped(&built.join(interface.built), &lib.join(name), symbols)?;
+    links.iter().try_for_each(|at| link(name, &lib.join(at)))?;
+    let folder = interface.package.strip_prefix("weft-").unwrap_or(interface.package);
+    let include = root().join("interfaces").join(folder).join("include");
+    for header in interface.headers {
+        place(&include.join(header), &prefix.join("include").join(header))?;
+    }
+    let text = pkg_config_text(interface.package, interface.about, interface.linked);
+    fs::write(lib.join("pkgconfig").join(format!("{}.pc", interface.package)), text)?;
+    Ok(())
+}
+
+/// `weft-mpi.pc`, and `mpi.pc` for those who look for any MPI.
 fn pkg_config(folder: &Path) -> Result<()> {
-    let text = format!(
+    fs::create_dir_all(folder)?;
+    let text = pkg_config_text("weft-mpi", "MPI 5.0 standard ABI over user-level communication", "mpi_abi");
+    fs::write(folder.join("weft-mpi.pc"), text)?;
+    link("weft-mpi.pc", &folder.join("mpi.pc"))
+}
+
+/// The prefix follows from where the file lies, so that the whole directory can be moved.
+fn pkg_config_text(name: &str, about: &str, linked: &str) -> String {
+    let version = env!("CARGO_PKG_VERSION");
+    format!(
         "prefix=${{pcfiledir}}/../..\n\
          libdir=${{prefix}}/lib\n\
          includedir=${{prefix}}/include\n\
          \n\
-         Name: weft-mpi\n\
-         Description: MPI 5.0 standard ABI over user-level communication\n\
-         Version: {}\n\
+         Name: {name}\n\
+         Description: {about}\n\
+         Version: {version}\n\
          Cflags: -I${{includedir}}\n\
-         Libs: -L${{libdir}} -lmpi_abi -Wl,-rpath,${{libdir}} -Wl,--enable-new-dtags\n",
-        env!("CARGO_PKG_VERSION")
-    );
-    fs::create_dir_all(folder)?;
-    fs::write(folder.join("weft-mpi.pc"), text)?;
-    link("weft-mpi.pc", &folder.join("mpi.pc"))
+         Libs: -L${{libdir}} -l{linked} -Wl,-rpath,${{libdir}} -Wl,--enable-new-dtags\n"
+    )
 }
 
 /// Manual pages and completions, which the command writes itself: it knows its options.

@@ -1,0 +1,1 @@
+//! libam: Active Messages (AM-II, GAM, AMUDP) over the fabric.

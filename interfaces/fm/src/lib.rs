@@ -1,0 +1,1 @@
+//! libfm: Fast Messages over the fabric.

@@ -1,0 +1,1 @@
+//! libweft: ports of our own, for C programs and for Rust.

@@ -1,0 +1,1 @@
+//! libpvm3: PVM 3.4 over the fabric.

@@ -1,0 +1,1 @@
+//! libtcgmsg: TCGMSG over the fabric.

@@ -1,0 +1,66 @@
+//! The libraries of the smaller interfaces: what each is built as, and what programs call it.
+
+/// A library with its headers. Its pkg-config file has the name of the package.
+pub struct InterfaceLibrary {
+    pub package: &'static str,
+    /// What cargo builds.
+    pub built: &'static str,
+    /// Under `lib`: the name that programs have in them first, then links to it.
+    pub names: &'static [&'static str],
+    /// What `-l` is given.
+    pub linked: &'static str,
+    /// Files of its folder `include`, with their places under the prefix's `include`.
+    pub headers: &'static [&'static str],
+    pub about: &'static str,
+}
+
+pub const ALL: &[InterfaceLibrary] = &[
+    InterfaceLibrary {
+        package: "weft-native",
+        built: "libweft_native.so",
+        names: &["libweft.so.1", "libweft.so"],
+        linked: "weft",
+        headers: &[],
+        about: "ports, transfers and active messages over user-level communication",
+    },
+    InterfaceLibrary {
+        package: "weft-pvm",
+        built: "libweft_pvm.so",
+        names: &["libpvm3.so.3", "libpvm3.so"],
+        linked: "pvm3",
+        headers: &[],
+        about: "PVM 3.4 over user-level communication",
+    },
+    InterfaceLibrary {
+        package: "weft-p4",
+        built: "libweft_p4.so",
+        names: &["libp4.so.1", "libp4.so"],
+        linked: "p4",
+        headers: &[],
+        about: "P4 1.4b over user-level communication",
+    },
+    InterfaceLibrary {
+        package: "weft-tcgmsg",
+        built: "libweft_tcgmsg.so",
+        names: &["libtcgmsg.so.1", "libtcgmsg.so"],
+        linked: "tcgmsg",
+        headers: &[],
+        about: "TCGMSG over user-level communication",
+    },
+    InterfaceLibrary {
+        package: "weft-am",
+        built: "libweft_am.so",
+        names: &["libam.so.1", "libam.so"],
+        linked: "am",
+        headers: &[],
+        about: "Active Messages over user-level communication",
+    },
+    InterfaceLibrary {
+        package: "weft-fm",
+        built: "libweft_fm.so",
+        names: &["libfm.so.1", "libfm.so"],
+        linked: "fm",
+        headers: &[],
+        about: "Fast Messages over user-level communication",
+    },
+];
