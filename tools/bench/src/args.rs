@@ -1,6 +1,7 @@
 //! The command line of `weft bench`.
 
 use crate::library::Name;
+use crate::output::TablesTo;
 use crate::seconds::seconds;
 use std::path::PathBuf;
 
@@ -41,9 +42,6 @@ pub struct BenchArgs {
     /// Run the peers with the settings their manuals advise for more ranks than cores, instead of their defaults
     #[arg(long)]
     pub tuned: bool,
-    /// Where Weft is installed (DIR/bin/weft, DIR/bin/mpicc) [default: beside this program]
-    #[arg(long, value_name = "DIR")]
-    pub weft_prefix: Option<PathBuf>,
     /// Where the peers are installed [default: weft/peers in the user's cache directory]
     #[arg(long, value_name = "DIR")]
     pub peers_dir: Option<PathBuf>,
@@ -56,12 +54,8 @@ pub struct BenchArgs {
     /// Spoil a byte of every line: shows that wrong data is noticed
     #[arg(long, hide = true)]
     pub corrupt: bool,
-    /// Print the table as Markdown
-    #[arg(long)]
-    pub markdown: bool,
-    /// Write every sample and the machine's description
-    #[arg(long, value_name = "FILE")]
-    pub json: Option<PathBuf>,
+    #[command(flatten)]
+    pub output: TablesTo,
     /// Draw latency and bandwidth by size (SVG)
     #[arg(long, value_name = "FILE")]
     pub plot: Option<PathBuf>,

@@ -24,6 +24,7 @@ mod limits;
 mod lines;
 mod machine;
 mod net;
+mod output;
 mod parse;
 mod peers;
 mod plan;
@@ -64,17 +65,8 @@ pub fn run(args: BenchArgs) -> anyhow::Result<()> {
     }
     process::watch_for_interrupts();
     let report = plan::run(&args)?;
-    let text = if args.markdown { table::markdown(&report) } else { table::text(&report) };
-    print!("{text}");
-    if let Some(path) = &args.json {
-        let json = serde_json::to_string_pretty(&report).context("report to JSON")?;
-        std::fs::write(path, json + "\n").with_context(|| format!("cannot write {}", path.display()))?;
-    }
     if let Some(path) = &args.plot {
         std::fs::write(path, plot::svg(&report)).with_context(|| format!("cannot write {}", path.display()))?;
     }
-    match report.failures.len() {
-        0 => Ok(()),
-        n => anyhow::bail!("{n} measurement(s) failed, see above"),
-    }
+    args.output.finish(&report)
 }

@@ -99,7 +99,7 @@ fn find_libraries(args: &BenchArgs) -> anyhow::Result<(Vec<Library>, Vec<LeftOut
     let (mut found, mut left_out) = (Vec::new(), Vec::new());
     for name in args.libraries() {
         let library = match name {
-            Name::Weft => library::find_weft(args.weft_prefix.as_deref()),
+            Name::Weft => library::find_weft(args.output.weft_prefix.as_deref()),
             _ => peers::provide(name, &directory, mode, args.tuned),
         };
         process::check_interrupt()?;

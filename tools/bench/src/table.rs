@@ -3,35 +3,40 @@
 use crate::bars::Verdict;
 use crate::format::{Unit, digits, figure};
 use crate::lines;
+use crate::output::Presented;
 use crate::report::{LineReport, Report};
 use crate::state::NEAR;
 use crate::stats::Summary;
 use std::fmt::Write;
 
-/// For a terminal.
-pub fn text(report: &Report) -> String {
-    let mut out = format!("weft bench, {}\n{}\n", report.machine.date, report.machine.text());
-    for line in conditions(report) {
-        let _ = writeln!(out, "{line}");
+impl Presented for Report {
+    fn text(&self) -> String {
+        let mut out = format!("weft bench, {}\n{}\n", self.machine.date, self.machine.text());
+        for line in conditions(self) {
+            let _ = writeln!(out, "{line}");
+        }
+        let _ = writeln!(out, "\n{}", aligned(&limit_rows(self)));
+        let _ = writeln!(out, "{}", aligned(&line_rows(self)));
+        out + &closing(self).join("\n") + "\n"
     }
-    let _ = writeln!(out, "\n{}", aligned(&limit_rows(report)));
-    let _ = writeln!(out, "{}", aligned(&line_rows(report)));
-    out + &closing(report).join("\n") + "\n"
-}
 
-/// For PERFORMANCE.md.
-pub fn markdown(report: &Report) -> String {
-    let mut out = format!("`{}`, {}\n\n{}\n\n", report.command, report.machine.date, report.machine.text());
-    for line in conditions(report) {
-        let _ = writeln!(out, "- {line}");
+    fn markdown(&self) -> String {
+        let mut out = format!("`{}`, {}\n\n{}\n\n", self.command, self.machine.date, self.machine.text());
+        for line in conditions(self) {
+            let _ = writeln!(out, "- {line}");
+        }
+        let _ = writeln!(out, "\n{}", piped(&limit_rows(self)));
+        let _ = writeln!(out, "{}", piped(&line_rows(self)));
+        for line in closing(self) {
+            let _ = writeln!(out, "{line}\n");
+        }
+        out.truncate(out.trim_end().len());
+        out + "\n"
     }
-    let _ = writeln!(out, "\n{}", piped(&limit_rows(report)));
-    let _ = writeln!(out, "{}", piped(&line_rows(report)));
-    for line in closing(report) {
-        let _ = writeln!(out, "{line}\n");
+
+    fn failed(&self) -> usize {
+        self.failures.len()
     }
-    out.truncate(out.trim_end().len());
-    out + "\n"
 }
 
 /// Every line there is, for `--list`.
@@ -185,7 +190,7 @@ mod tests {
 
     #[test]
     fn a_row_has_figures_ratio_bar_and_verdict() {
-        let table = text(&sample_report());
+        let table = sample_report().text();
         let row = row_of(&table, "one way 8 B");
         let cells: Vec<_> = row.split("  ").map(str::trim).filter(|c| !c.is_empty()).collect();
         let bars = "<= 0.85 best PASS, <= line + 70 ns (132 ns) PASS";
@@ -196,7 +201,7 @@ mod tests {
 
     #[test]
     fn columns_stand_under_each_other() {
-        let table = text(&sample_report());
+        let table = sample_report().text();
         let column = |row: &str| row.find("ratio").or(row.find("0.667")).map(|at| row[..at].chars().count());
         let (head, row) = (row_of(&table, "what"), row_of(&table, "one way 0 B"));
         // Both words are five characters wide and right-aligned in the same column.
@@ -205,7 +210,7 @@ mod tests {
 
     #[test]
     fn misses_are_listed_below() {
-        let table = text(&sample_report());
+        let table = sample_report().text();
         assert!(table.contains("missed: start: the same with init and finalize: <= 0.15 best"), "{table}");
         assert!(!table.contains("missed: one way 8 B"));
     }
@@ -217,7 +222,7 @@ mod tests {
         let run = Conditions { limits: &report.limits, turns: 1, shortest_line_ns: 60.0 };
         let line = &lines::all(10.0)[1];
         report.lines = vec![LineReport::of(line, &[(Name::Mpich, &[Sample::plain(1e-6)])], &run)];
-        let table = text(&report);
+        let table = report.text();
         assert!(!table.contains("PASS") && !table.contains("MISS"), "{table}");
         assert!(row_of(&table, "one way 8 B").contains("1.00 us ±0% *"));
     }
@@ -227,7 +232,7 @@ mod tests {
         let mut report = sample_report();
         report.turns_taken = 7;
         report.lines[1].results[2].counted = 5;
-        let table = text(&report);
+        let table = report.text();
         assert!(row_of(&table, "one way 8 B").contains("  3-5 near, 62 ns  "), "{table}");
         assert!(
             table.contains("3 turns, for some lines up to 7,") && table.contains("near: at most 90.0 ns;"),
@@ -239,13 +244,13 @@ mod tests {
     fn who_is_left_out_is_named_with_the_reason() {
         let mut report = sample_report();
         report.left_out.push(crate::report::LeftOut { name: Name::Intel, reason: "no wheel".into() });
-        assert!(text(&report).contains("Intel MPI is left out: no wheel"));
-        assert!(markdown(&report).contains("- Intel MPI is left out: no wheel"));
+        assert!(report.text().contains("Intel MPI is left out: no wheel"));
+        assert!(report.markdown().contains("- Intel MPI is left out: no wheel"));
     }
 
     #[test]
     fn markdown_rows_all_have_the_columns_of_their_head() {
-        let page = markdown(&sample_report());
+        let page = sample_report().markdown();
         let bars = |l: &str| l.matches('|').count() - l.matches("\\|").count();
         let tables: Vec<usize> = page.lines().filter(|l| l.starts_with('|')).map(bars).collect();
         assert_eq!(tables.iter().filter(|n| **n == 3).count(), 7, "two columns: head, rule, five limits");

@@ -8,6 +8,7 @@ mod run;
 mod suites;
 
 use crate::library::Name;
+use crate::output::TablesTo;
 use std::path::PathBuf;
 
 /// What one job said about one benchmark at one length.
@@ -53,21 +54,14 @@ pub struct ImbArgs {
     /// A Python that has mpi4py [default: python3]
     #[arg(long, value_name = "PROGRAM", default_value = "python3")]
     pub python: PathBuf,
-    /// Where Weft is installed (DIR/bin/weft, DIR/lib) [default: beside this program]
-    #[arg(long, value_name = "DIR")]
-    pub weft_prefix: Option<PathBuf>,
     /// Where the peers are installed [default: weft/peers in the user's cache directory]
     #[arg(long, value_name = "DIR")]
     pub peers_dir: Option<PathBuf>,
     /// Use the peers that are installed and install none
     #[arg(long)]
     pub offline: bool,
-    /// Print the tables as Markdown
-    #[arg(long)]
-    pub markdown: bool,
-    /// Write every sample and the machine's description
-    #[arg(long, value_name = "FILE")]
-    pub json: Option<PathBuf>,
+    #[command(flatten)]
+    pub output: TablesTo,
 }
 
 impl ImbArgs {
@@ -90,13 +84,5 @@ pub fn run(args: &ImbArgs) -> anyhow::Result<()> {
         return Ok(());
     }
     crate::process::watch_for_interrupts();
-    let report = run::run(args)?;
-    print!("{}", if args.markdown { report.markdown() } else { report.text() });
-    if let Some(path) = &args.json {
-        report.write_json(path)?;
-    }
-    match report.failures.len() {
-        0 => Ok(()),
-        n => anyhow::bail!("{n} job(s) failed, see above"),
-    }
+    args.output.finish(&run::run(args)?)
 }

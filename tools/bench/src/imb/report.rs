@@ -5,12 +5,11 @@ use super::suites::{Bar, Suite};
 use crate::format::{Unit, digits, figure, size};
 use crate::library::{Library, Name, Placement};
 use crate::machine::Machine;
+use crate::output::Presented;
 use crate::stats::Summary;
-use anyhow::Context;
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::fmt::Write;
-use std::path::Path;
 
 /// What one benchmark took at one length, by library and turn.
 pub type Samples = BTreeMap<(Suite, String, Option<u64>), BTreeMap<Name, Vec<f64>>>;
@@ -222,21 +221,22 @@ impl Report {
         lines.extend(self.failures.iter().map(|what| format!("failed: {what}")));
         lines
     }
+}
 
-    pub fn text(&self) -> String {
+impl Presented for Report {
+    fn text(&self) -> String {
         let tables = self.tables().iter().map(|table| crate::table::aligned(table) + "\n").collect::<String>();
         format!("{}\n\n{tables}{}\n", self.heading().join("\n"), self.remarks().join("\n"))
     }
 
-    pub fn markdown(&self) -> String {
+    fn markdown(&self) -> String {
         let list = |lines: Vec<String>| lines.iter().map(|line| format!("- {line}\n")).collect::<String>();
         let tables = self.tables().iter().map(|table| crate::table::piped(table) + "\n").collect::<String>();
         format!("{}\n{tables}{}", list(self.heading()), list(self.remarks()))
     }
 
-    pub fn write_json(&self, path: &Path) -> anyhow::Result<()> {
-        let json = serde_json::to_string_pretty(self).context("report to JSON")?;
-        std::fs::write(path, json + "\n").with_context(|| format!("cannot write {}", path.display()))
+    fn failed(&self) -> usize {
+        self.failures.len()
     }
 }
 

@@ -95,7 +95,7 @@ fn find_libraries(args: &ImbArgs) -> anyhow::Result<Found> {
             continue;
         }
         let library = match name {
-            Name::Weft => library::find_weft(args.weft_prefix.as_deref()),
+            Name::Weft => library::find_weft(args.output.weft_prefix.as_deref()),
             _ => peers::provide_runtime(name, &directory, mode),
         };
         process::check_interrupt()?;

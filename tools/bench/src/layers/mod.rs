@@ -10,7 +10,7 @@ mod run;
 
 pub use pair::{Distance, PairArgs, bind_to, run as run_pair, run_distance};
 
-use std::path::PathBuf;
+use crate::output::TablesTo;
 
 /// The layers one above the other: raw channel, port, socket, MPI, beside the kernel's own sockets.
 ///
@@ -31,15 +31,8 @@ pub struct LayersArgs {
     /// Size of the messages for throughput
     #[arg(long, value_name = "BYTES", default_value_t = 1 << 20, value_parser = clap::value_parser!(u32).range(1..=1 << 26))]
     pub bytes: u32,
-    /// Where Weft is installed (DIR/bin/weft, DIR/lib) [default: beside this program]
-    #[arg(long, value_name = "DIR")]
-    pub weft_prefix: Option<PathBuf>,
-    /// Print the table as Markdown
-    #[arg(long)]
-    pub markdown: bool,
-    /// Write every sample and the machine's description
-    #[arg(long, value_name = "FILE")]
-    pub json: Option<PathBuf>,
+    #[command(flatten)]
+    pub output: TablesTo,
 }
 
 impl LayersArgs {
@@ -58,13 +51,5 @@ impl LayersArgs {
 /// Nothing could be measured, a layer failed, or the output cannot be written.
 pub fn run(args: &LayersArgs) -> anyhow::Result<()> {
     crate::process::watch_for_interrupts();
-    let report = run::run(args)?;
-    print!("{}", if args.markdown { report.markdown() } else { report.text() });
-    if let Some(path) = &args.json {
-        report.write_json(path)?;
-    }
-    match report.failures.len() {
-        0 => Ok(()),
-        n => anyhow::bail!("{n} measurement(s) failed, see above"),
-    }
+    args.output.finish(&run::run(args)?)
 }

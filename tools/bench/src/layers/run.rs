@@ -172,7 +172,7 @@ struct Run {
 /// Measures every row in every column.
 pub fn run(args: &LayersArgs) -> anyhow::Result<Report> {
     let start = Instant::now();
-    let library = library::find_weft(args.weft_prefix.as_deref())?;
+    let library = library::find_weft(args.output.weft_prefix.as_deref())?;
     let weft = library.prefix.join("bin/weft");
     let (bench, limits_program) = Bench::new(args, Some(library))?;
     let turns = args.turns();
@@ -272,9 +272,7 @@ mod tests {
             turns: Some(1),
             seconds: Some(0.02),
             bytes: 1 << 20,
-            weft_prefix: None,
-            markdown: false,
-            json: None,
+            output: crate::output::TablesTo::default(),
         };
         let (bench, _) = Bench::new(&args, None).unwrap();
         for column in Column::ALL {

@@ -16,6 +16,7 @@ mod report;
 mod run;
 mod ways;
 
+use crate::output::TablesTo;
 use std::path::PathBuf;
 
 pub use hosts::{HoldArgs, hold};
@@ -49,21 +50,14 @@ pub struct NetArgs {
     /// Leave MPICH out
     #[arg(long)]
     pub without_peers: bool,
-    /// Where Weft is installed (DIR/bin/weft, DIR/bin/mpicc) [default: beside this program]
-    #[arg(long, value_name = "DIR")]
-    pub weft_prefix: Option<PathBuf>,
     /// Where MPICH is installed [default: weft/peers in the user's cache directory]
     #[arg(long, value_name = "DIR")]
     pub peers_dir: Option<PathBuf>,
     /// Use the MPICH that is installed and install none
     #[arg(long)]
     pub offline: bool,
-    /// Print the tables as Markdown
-    #[arg(long)]
-    pub markdown: bool,
-    /// Write every sample and the machine's description
-    #[arg(long, value_name = "FILE")]
-    pub json: Option<PathBuf>,
+    #[command(flatten)]
+    pub output: TablesTo,
 }
 
 impl NetArgs {
@@ -90,13 +84,5 @@ pub fn run(args: &NetArgs) -> anyhow::Result<()> {
         return Ok(());
     }
     crate::process::watch_for_interrupts();
-    let report = run::run(args)?;
-    print!("{}", if args.markdown { report.markdown() } else { report.text() });
-    if let Some(path) = &args.json {
-        report.write_json(path)?;
-    }
-    match report.failures.len() {
-        0 => Ok(()),
-        n => anyhow::bail!("{n} measurement(s) failed, see above"),
-    }
+    args.output.finish(&run::run(args)?)
 }

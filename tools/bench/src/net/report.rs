@@ -7,13 +7,12 @@ use super::ways::Way;
 use crate::format::{Unit, digits, figure};
 use crate::library::Name;
 use crate::machine::Machine;
+use crate::output::Presented;
 use crate::state::{self, NEAR, Sample, State};
 use crate::stats::Summary;
 use crate::table::{aligned, piped};
-use anyhow::Context;
 use serde::Serialize;
 use std::collections::BTreeMap;
-use std::path::Path;
 
 /// Samples by way, one per turn.
 pub type Samples = BTreeMap<Way, Vec<Sample>>;
@@ -237,16 +236,18 @@ impl Report {
         lines.extend(self.failures.iter().map(|what| format!("failed: {what}")));
         lines
     }
+}
 
+impl Presented for Report {
     /// For a terminal.
-    pub fn text(&self) -> String {
+    fn text(&self) -> String {
         let tables = self.tables().map(|(title, rows)| format!("{title}\n\n{}\n", aligned(&rows)));
         let tables = tables.collect::<String>();
         format!("weft bench net\n{}\n\n{tables}{}\n", self.heading().join("\n"), self.remarks().join("\n"))
     }
 
     /// For PERFORMANCE.md.
-    pub fn markdown(&self) -> String {
+    fn markdown(&self) -> String {
         let list = |lines: Vec<String>| lines.iter().map(|line| format!("- {line}\n")).collect::<String>();
         let table = |(title, rows): (String, Vec<Vec<String>>)| {
             let (first, rest) = title.split_at(1);
@@ -256,9 +257,8 @@ impl Report {
         format!("`{}`\n\n{}\n{tables}{}", self.command, list(self.heading()), list(self.remarks()))
     }
 
-    pub fn write_json(&self, path: &Path) -> anyhow::Result<()> {
-        let json = serde_json::to_string_pretty(self).context("report to JSON")?;
-        std::fs::write(path, json + "\n").with_context(|| format!("cannot write {}", path.display()))
+    fn failed(&self) -> usize {
+        self.failures.len()
     }
 }
 

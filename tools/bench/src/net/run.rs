@@ -302,7 +302,7 @@ fn select(all: Vec<Line>, patterns: &[String]) -> anyhow::Result<Vec<Line>> {
 /// Weft and, if wanted, MPICH, with the programs compiled for each.
 fn libraries(args: &NetArgs, folder: &Path, left_out: &mut Vec<LeftOut>) -> anyhow::Result<HashMap<Name, Compiled>> {
     let mut found = HashMap::new();
-    let weft = library::find_weft(args.weft_prefix.as_deref())?;
+    let weft = library::find_weft(args.output.weft_prefix.as_deref())?;
     found.insert(Name::Weft, compile(weft, folder)?);
     if args.without_peers {
         return Ok(found);

@@ -7,7 +7,7 @@ mod lines;
 mod report;
 pub mod run;
 
-use std::path::PathBuf;
+use crate::output::TablesTo;
 
 /// Sockets with and without the library, and the real programs that are installed.
 ///
@@ -30,18 +30,11 @@ pub struct SockArgs {
     /// List the lines with their bars and stop
     #[arg(long)]
     pub list: bool,
-    /// Where Weft is installed (DIR/bin/weft, DIR/lib) [default: beside this program]
-    #[arg(long, value_name = "DIR")]
-    pub weft_prefix: Option<PathBuf>,
     /// Leave Weft out: the kernel alone
     #[arg(long)]
     pub kernel_only: bool,
-    /// Print the table as Markdown
-    #[arg(long)]
-    pub markdown: bool,
-    /// Write every sample and the machine's description
-    #[arg(long, value_name = "FILE")]
-    pub json: Option<PathBuf>,
+    #[command(flatten)]
+    pub output: TablesTo,
 }
 
 impl SockArgs {
@@ -68,13 +61,5 @@ pub fn run(args: &SockArgs) -> anyhow::Result<()> {
         return Ok(());
     }
     crate::process::watch_for_interrupts();
-    let report = run::run(args)?;
-    print!("{}", if args.markdown { report.markdown() } else { report.text() });
-    if let Some(path) = &args.json {
-        report.write_json(path)?;
-    }
-    match report.failures.len() {
-        0 => Ok(()),
-        n => anyhow::bail!("{n} measurement(s) failed, see above"),
-    }
+    args.output.finish(&run::run(args)?)
 }

@@ -3,13 +3,12 @@
 use super::lines::{self, Bar, Line, Way};
 use crate::format::{Unit, digits, figure};
 use crate::machine::Machine;
+use crate::output::Presented;
 use crate::state::{self, NEAR, Sample, State};
 use crate::stats::Summary;
-use anyhow::Context;
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::fmt::Write;
-use std::path::Path;
 
 /// Samples by way, one per turn.
 pub type Samples = BTreeMap<Way, Vec<Sample>>;
@@ -207,8 +206,10 @@ impl Report {
         lines.extend(self.failures.iter().map(|what| format!("failed: {what}")));
         lines
     }
+}
 
-    pub fn text(&self) -> String {
+impl Presented for Report {
+    fn text(&self) -> String {
         let rows = self.rows();
         let width = |column: usize| rows.iter().map(|row| row[column].chars().count()).max().unwrap_or(0);
         let mut text = self.heading().join("\n") + "\n\n";
@@ -227,7 +228,7 @@ impl Report {
         text + "\n" + &self.remarks().join("\n") + "\n"
     }
 
-    pub fn markdown(&self) -> String {
+    fn markdown(&self) -> String {
         let list = |lines: Vec<String>| lines.iter().map(|line| format!("- {line}\n")).collect::<String>();
         let mut text = list(self.heading()) + "\n";
         for (at, row) in self.rows().iter().enumerate() {
@@ -239,9 +240,8 @@ impl Report {
         text + "\n" + &list(self.remarks())
     }
 
-    pub fn write_json(&self, path: &Path) -> anyhow::Result<()> {
-        let json = serde_json::to_string_pretty(self).context("report to JSON")?;
-        std::fs::write(path, json + "\n").with_context(|| format!("cannot write {}", path.display()))
+    fn failed(&self) -> usize {
+        self.failures.len()
     }
 }
 

@@ -275,7 +275,7 @@ fn is_settled(line: &Line, samples: &Samples, turns: u32) -> bool {
 }
 
 fn weft(args: &SockArgs) -> anyhow::Result<PathBuf> {
-    let weft = match &args.weft_prefix {
+    let weft = match &args.output.weft_prefix {
         Some(prefix) => prefix.join("bin/weft"),
         None => std::env::current_exe().context("this program's own file")?.with_file_name("weft"),
     };
