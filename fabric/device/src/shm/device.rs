@@ -2,48 +2,26 @@
 
 mod cut_off;
 
-use super::distance::Writing;
 use super::doorbell::{Mailbox, members_of};
 use super::incoming::Incoming;
-use super::ring::{BulkProducer, LARGEST_PACKET, PAST_CACHES, Producer};
+use super::outgoing::{Lack, Outgoing};
+use super::ring::{LARGEST_PACKET, PAST_CACHES, borrowed_word};
 use super::segment::{Segment, SegmentError};
 use super::slots::CopySlots;
-use super::views::{PairView, Views};
+use super::views::Views;
 use crate::contract::{Capabilities, Device, NoMemory, Posted, Sink};
 use crate::copying;
-use crate::past_caches::{self, hand_on};
+use crate::past_caches::hand_on;
 use crate::sync::{Label, Ordering, owner_barrier, sender_barrier};
 use std::ops::Range;
 use weft_wire::cell::{CELL_BYTES, CONTROL_WORDS, Head, INLINE_BYTES, INLINE_WORDS};
-use weft_wire::segment::{BULK_BYTES, pair};
+use weft_wire::segment::pair;
 
 /// Steps in which the bulk area gets its memory during its first lap.
 const POPULATE_BYTES: usize = 16 * 1024;
 
 /// So many of the first bytes of an answer are handed on; the reader fetches those behind them ahead.
 const HANDED_ON_BYTES: usize = 2048;
-
-/// What a post lacked when it was last refused.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Lack {
-    Nothing,
-    Cell,
-    /// A cell and room in the bulk area.
-    Bulk,
-}
-
-/// Sending end to one peer.
-struct Outgoing {
-    cells: Producer<'static>,
-    bulk: BulkProducer<'static>,
-    writing: Writing,
-    pair: PairView,
-    mailbox: Mailbox<'static>,
-    /// So many bytes of the bulk area have memory behind them.
-    populated: usize,
-    /// Whoever was refused may wait for credits, so that arming must see to it that they wake us.
-    lack: Lack,
-}
 
 /// The device of one member. References in it live as long as `views.memory` (VIEW-KEEPS-MEMORY).
 pub struct ShmDevice {
@@ -128,15 +106,7 @@ impl ShmDevice {
             return;
         }
         let pair = self.views.pair(self.me, to);
-        self.outgoing[to as usize] = Some(Box::new(Outgoing {
-            cells: Producer::new(pair.cells, pair.credits),
-            bulk: BulkProducer::new(pair.credits, BULK_BYTES),
-            writing: Writing::default(),
-            pair,
-            mailbox: self.bells[to as usize],
-            populated: 0,
-            lack: Lack::Nothing,
-        }));
+        self.outgoing[to as usize] = Some(Box::new(Outgoing::new(pair, self.bells[to as usize])));
     }
 
     /// Sees to memory behind a part of the pair towards `to`: too little of it is an answer here, and would be a SIGBUS
@@ -273,31 +243,16 @@ impl ShmDevice {
 
     /// Packets that were posted, and the bytes that they have taken: cells, and whole lines of bulk.
     pub fn posted(&self) -> (u64, u64) {
-        self.outgoing.iter().flatten().fold((0, 0), |(packets, bytes), out| {
+        let (packets, bytes) = self.outgoing.iter().flatten().fold((0, 0), |(packets, bytes), out| {
             let cells = out.cells.published();
             (packets + cells, bytes + cells * CELL_BYTES as u64 + out.bulk.taken())
-        })
+        });
+        (packets, bytes + self.incoming.iter().flatten().map(|ring| ring.borrowed_bytes()).sum::<u64>())
     }
 
     /// The copy slots of the segment, for long messages.
     pub fn copy_slots(&self) -> CopySlots {
         CopySlots::new(self.views.clone(), self.me)
-    }
-}
-
-impl Outgoing {
-    #[inline]
-    fn finish(&mut self, me: u32, first: u64, wakeups: &mut u64) {
-        self.cells.publish(first);
-        if self.mailbox.announce(me) {
-            *wakeups += 1;
-        }
-    }
-
-    #[cold]
-    fn refuse(&mut self, lack: Lack) -> Posted {
-        self.lack = lack;
-        Posted::Full
     }
 }
 
@@ -333,38 +288,39 @@ impl Device for ShmDevice {
     unsafe fn post_bulk(&mut self, to: u32, head: Head, control: &[u64], data: *const u8, length: usize) -> Posted {
         debug_assert!(control.len() <= CONTROL_WORDS);
         let (me, heard) = (self.me, std::mem::take(&mut self.heard));
+        let wanted = length.min(LARGEST_PACKET);
         let Some(out) = self.outgoing(to) else { return Posted::Full };
         let Some(cell) = out.cells.vacant() else { return out.refuse(Lack::Bulk) };
-        let Some((offset, piece)) = out.bulk.room(length.min(LARGEST_PACKET)) else { return out.refuse(Lack::Bulk) };
-        if offset + piece > out.populated {
-            return match self.populate_bulk(to, offset + piece) {
-                // SAFETY: the caller's promise.
-                true => unsafe { self.post_bulk(to, head, control, data, length) },
-                false => Posted::Full,
-            };
-        }
-        out.cells.fetch_for_writing();
-        let passes_caches = out.writing.passes_caches(piece, || out.pair.credits.reading.load(Ordering::Relaxed));
-        let to_bulk = out.pair.bulk.wrapping_add(offset);
-        // SAFETY: offset + piece lies inside the bulk area, and the peer has given these bytes back (return-credit).
-        unsafe {
-            if passes_caches {
-                past_caches::copy(data, to_bulk, piece);
-                past_caches::settle();
-            } else {
-                copying::copy(data, to_bulk, piece);
+        let borrowed = self.incoming[to as usize].as_deref_mut().and_then(|ring| ring.borrow(wanted));
+        let out = self.outgoing[to as usize].as_deref_mut().expect("it was there");
+        let (piece, word) = if let Some((place, offset)) = borrowed {
+            out.cells.fetch_for_writing();
+            // SAFETY: offset + wanted lies inside the peer's area, and the peer writes there only what it has got back.
+            unsafe { copying::copy(data, place, wanted) };
+            (wanted, borrowed_word(offset, wanted))
+        } else {
+            let Some((offset, piece)) = out.bulk.room(wanted) else { return out.refuse(Lack::Bulk) };
+            if offset + piece > out.populated {
+                return match self.populate_bulk(to, offset + piece) {
+                    // SAFETY: the caller's promise.
+                    true => unsafe { self.post_bulk(to, head, control, data, length) },
+                    false => Posted::Full,
+                };
             }
-        }
-        if heard && !passes_caches {
-            hand_on(to_bulk, piece.min(HANDED_ON_BYTES));
-        }
-        out.bulk.take(piece);
+            out.cells.fetch_for_writing();
+            // SAFETY: offset + piece lies inside the bulk area, and the peer has given these bytes back (return-credit).
+            let past = unsafe { out.store(offset, data, piece) };
+            out.bulk.take(piece);
+            if heard && !past {
+                hand_on(out.pair.bulk.wrapping_add(offset), piece.min(HANDED_ON_BYTES));
+            }
+            (piece, piece as u64 | if past { PAST_CACHES } else { 0 })
+        };
         cell.head[1].store(head.second_word(), Ordering::Relaxed);
         for (word, value) in cell.inline.iter().zip(control) {
             word.store(*value, Ordering::Relaxed);
         }
-        let way = if passes_caches { PAST_CACHES } else { 0 };
-        cell.inline[INLINE_WORDS - 1].store(piece as u64 | way, Ordering::Relaxed);
+        cell.inline[INLINE_WORDS - 1].store(word, Ordering::Relaxed);
         let mut woken = 0;
         out.finish(me, head.first_word((control.len() * 8) as u8, true), &mut woken);
         self.wakeups += woken;
@@ -377,7 +333,7 @@ impl Device for ShmDevice {
         for i in 0..self.polled.len() {
             let from = self.polled[i];
             let ring = self.incoming[from as usize].as_mut().expect("polled rings are open");
-            any |= ring.drain(from, sink, &mut self.wakeups);
+            any |= ring.drain(from, self.outgoing[from as usize].as_deref_mut(), sink, &mut self.wakeups);
         }
         self.heard |= any;
         any
@@ -402,9 +358,7 @@ impl Device for ShmDevice {
             let ring = self.incoming[from as usize].as_mut().expect("polled rings are open");
             ring.polled = false;
             // Nobody polls for a while: what was consumed is given back now.
-            if ring.cells.unreported() > 0 {
-                ring.report(&mut self.wakeups);
-            }
+            ring.report_all(&mut self.wakeups);
         }
         self.seen.fill(0);
         let (mailbox, me) = (self.mailbox, self.me);

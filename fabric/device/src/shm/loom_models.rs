@@ -154,6 +154,65 @@ fn model_a_bulk_line_is_reused_only_after_its_credit() {
     });
 }
 
+/// Two lines: the receiver answers in the first one, keeps reading, and gives both back. The sender fills them anew only when
+/// it has read the answer, too.
+#[test]
+fn model_borrowed_bytes_are_reused_only_after_the_answer_was_read() {
+    const MESSAGES: u64 = 3;
+    const AREA: usize = 128;
+    explore(|| {
+        let (pair, back) = (Pair::new(4, AREA / 64, 0), Pair::new(4, 0, 0));
+        let (there, answers) = (pair.clone(), back.clone());
+        let receiver = thread::spawn(move || {
+            let mut cells = Consumer::new(&there.cells, &there.credits);
+            let mut bulk = BulkConsumer::new(&there.credits, AREA);
+            let mut answering = Producer::new(&answers.cells, &answers.credits);
+            for n in 0..MESSAGES {
+                until(|| cells.arrived());
+                let offset = bulk.locate(64).expect("inside");
+                assert_eq!(there.read(offset / 64), n + 1);
+                cells.consume();
+                bulk.consume(64);
+                if n == 0 {
+                    let offset = bulk.borrow(64).expect("it was just read");
+                    there.write(offset / 64, 100);
+                    answering.vacant().expect("an empty ring");
+                    answering.publish((offset as u64 + 1) << 32);
+                }
+                if n == 1 {
+                    bulk.report_all();
+                }
+            }
+        });
+        let mut cells = Producer::new(&pair.cells, &pair.credits);
+        let mut bulk = BulkProducer::new(&pair.credits, AREA);
+        let mut answers = Consumer::new(&back.cells, &back.credits);
+        let mut answered = false;
+        let mut look = |bulk: &mut BulkProducer<'_>| {
+            if let (false, Some((_, first))) = (answered, answers.arrived()) {
+                answered = true;
+                assert_eq!(pair.read(((first >> 32) - 1) as usize / 64), 100);
+                answers.consume();
+                bulk.take_back();
+            }
+            answered.then_some(())
+        };
+        for n in 0..MESSAGES {
+            let (offset, length) = until(|| {
+                look(&mut bulk);
+                bulk.room(64)
+            });
+            assert_eq!(length, 64);
+            pair.write(offset / 64, n + 1);
+            bulk.take(length);
+            cells.vacant().expect("there are more cells than messages");
+            cells.publish((n + 1) << 32);
+        }
+        until(|| look(&mut bulk));
+        receiver.join().expect("the receiver");
+    });
+}
+
 /// A sender posts and announces while the owner lies down: whichever way, the packet is not overlooked.
 fn lie_down_against_a_packet(active: u64) {
     explore(move || {

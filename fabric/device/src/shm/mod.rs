@@ -17,6 +17,7 @@ mod loom_models;
 pub mod memory;
 #[cfg(all(test, not(loom)))]
 mod nonsense;
+mod outgoing;
 mod ring;
 #[cfg(all(test, not(loom)))]
 mod ring_properties;

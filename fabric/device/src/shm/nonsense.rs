@@ -1,6 +1,6 @@
 //! A peer that writes anything anywhere in what it shares with us: the worst is a fault of that peer.
 
-use super::ring::LARGEST_PACKET;
+use super::ring::{LARGEST_PACKET, borrowed_word};
 use super::views::PairView;
 use super::{Copied, CopyJob, Direction, Segment, ShmDevice};
 use crate::contract::{Device, Packet, PeerFault, Posted, Sink};
@@ -66,7 +66,8 @@ impl Random {
     fn tempting(&mut self) -> u64 {
         let near =
             [0, 1, 48, 64, 8192, RING_CELLS as u64, BULK_BYTES as u64, u32::MAX as u64, i64::MAX as u64, u64::MAX];
-        match self.next() % 3 {
+        match self.next() % 4 {
+            3 => borrowed_word(self.next() as usize % (2 * BULK_BYTES), self.next() as usize % (2 * LARGEST_PACKET)),
             0 => near[self.next() as usize % near.len()].wrapping_add(self.next() % 3).wrapping_sub(1),
             1 => self.next(),
             _ => self.next() % 300,
@@ -79,7 +80,8 @@ fn scribble(random: &mut Random, pair: &PairView) {
     let value = random.tempting();
     match random.next() % 16 {
         0 => pair.credits.cells.store(value, Ordering::Relaxed),
-        1 => pair.credits.bulk.store(value, Ordering::Relaxed),
+        1 if value.is_multiple_of(2) => pair.credits.bulk.store(value, Ordering::Relaxed),
+        1 => pair.credits.borrowed.store(value, Ordering::Relaxed),
         2 => pair.starved.store(value as u32, Ordering::Relaxed),
         3 | 4 => {
             let slot = &pair.slots[random.next() as usize % pair.slots.len()];
@@ -180,6 +182,15 @@ fn a_bulk_length_that_nobody_could_have_sent_is_a_fault() {
         assert_eq!((sink.faults.len(), sink.from_rogue), (1, 0), "length {length}");
     }
     assert_eq!(answer_to(first, LARGEST_PACKET as u64).from_rogue, 1);
+}
+
+#[test]
+fn an_answer_in_bytes_that_were_not_lent_is_a_fault() {
+    let first = Head::control(Kind::More).first_word(0, true);
+    for (offset, length) in [(0, 64), (0, 0), (64, LARGEST_PACKET), (BULK_BYTES, 64), ((1 << 30) - 1, 1)] {
+        let sink = answer_to(first, borrowed_word(offset, length));
+        assert_eq!((sink.faults.len(), sink.from_rogue), (1, 0), "{length} bytes at {offset}");
+    }
 }
 
 #[test]

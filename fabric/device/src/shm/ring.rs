@@ -9,6 +9,12 @@
 //!   words 1..8 and the bulk bytes.
 //! - `return-credit`: the consumer's release store of a credit pairs with the producer's acquire load; it says that the
 //!   consumer has finished reading the cells and bytes that the producer may now overwrite.
+//!
+//! **Borrowed bytes.** Whoever has read bulk bytes may answer in them, before it gives them back. A core writes lines that
+//! it has read last in a fourth of the time that it needs for lines that another core has read last (Zen 4: 600 ticks for
+//! 16 KiB, and 4,400), so an answer in the same bytes goes about three times as fast. The producer has them again when
+//! the credit says so and it has read everything that was sent to it in borrowed bytes until then; how much that is
+//! stands beside the credit.
 
 use crate::past_caches;
 use crate::sync::{AtomicU64, Label, Ordering, ordering};
@@ -19,6 +25,20 @@ pub const LARGEST_PACKET: usize = 32 * 1024;
 
 /// Set beside the length of a bulk payload that was stored past the caches.
 pub(super) const PAST_CACHES: u64 = 1 << 63;
+/// Set beside the length of a payload that stands in borrowed bytes, with where in the area of its receiver.
+pub(super) const BORROWED: u64 = 1 << 62;
+const BORROWED_AT: u32 = 32;
+const BORROWED_MASK: u64 = (1 << 30) - 1;
+
+/// The word that describes a payload of `length` at `offset` in the area of who receives it.
+pub(super) fn borrowed_word(offset: usize, length: usize) -> u64 {
+    BORROWED | (offset as u64) << BORROWED_AT | length as u64
+}
+
+/// Offset and length that such a word claims.
+pub(super) fn borrowed_claim(word: u64) -> (usize, usize) {
+    ((word >> BORROWED_AT & BORROWED_MASK) as usize, word as u32 as usize)
+}
 
 /// One cache line.
 #[repr(C, align(64))]
@@ -37,6 +57,8 @@ pub struct Credits {
     pub bulk: AtomicU64,
     /// What it takes to read bulk ([`super::distance`]).
     pub reading: AtomicU64,
+    /// Packets that the consumer has sent in borrowed bytes until it stored `bulk`.
+    pub borrowed: AtomicU64,
 }
 
 /// Asks for the line of a cell.
@@ -178,6 +200,8 @@ pub struct BulkProducer<'a> {
     capacity: u64,
     next: u64,
     consumed: u64,
+    /// Packets in borrowed bytes that have been read.
+    returned: u64,
 }
 
 /// Bulk bytes are handed out in whole lines.
@@ -197,7 +221,7 @@ pub const fn bulk_footprint(length: u64) -> u64 {
 
 impl<'a> BulkProducer<'a> {
     pub fn new(credits: &'a Credits, capacity: usize) -> Self {
-        Self { credits, capacity: area(capacity), next: 0, consumed: 0 }
+        Self { credits, capacity: area(capacity), next: 0, consumed: 0, returned: 0 }
     }
 
     /// A contiguous piece for at most `wanted` bytes: offset in the area and length. Not taken until [`Self::take`].
@@ -209,7 +233,9 @@ impl<'a> BulkProducer<'a> {
         if free < bulk_footprint(piece) {
             // ORDER: return-credit
             let claimed = self.credits.bulk.load(ordering(Label::ReturnBulkLoad, Ordering::Acquire));
-            if claimed > self.consumed && claimed <= self.next && claimed.is_multiple_of(LINE) {
+            let possible = claimed > self.consumed && claimed <= self.next && claimed.is_multiple_of(LINE);
+            // Ordered by the load before: it is at least what was true when that credit was given.
+            if possible && self.credits.borrowed.load(Ordering::Relaxed) <= self.returned {
                 self.consumed = claimed;
             }
             free = self.capacity - (self.next - self.consumed);
@@ -227,6 +253,12 @@ impl<'a> BulkProducer<'a> {
     pub fn take(&mut self, length: usize) {
         self.next += bulk_footprint(length as u64);
     }
+
+    /// A packet that came in borrowed bytes has been read.
+    #[inline]
+    pub fn take_back(&mut self) {
+        self.returned += 1;
+    }
 }
 
 /// The receiving end of a bulk area.
@@ -235,11 +267,20 @@ pub struct BulkConsumer<'a> {
     capacity: u64,
     next: u64,
     reported: u64,
+    /// Up to here bytes were borrowed, or will not be.
+    borrowed: u64,
+    /// Packets that were sent in borrowed bytes, and their bytes.
+    loans: u64,
+    loan_bytes: u64,
+    /// Bytes consumed since something was last sent the other way. While it is little, the latest bytes are kept for what may
+    /// follow.
+    one_way: u64,
 }
 
 impl<'a> BulkConsumer<'a> {
     pub fn new(credits: &'a Credits, capacity: usize) -> Self {
-        Self { credits, capacity: area(capacity), next: 0, reported: 0 }
+        let capacity = area(capacity);
+        Self { credits, capacity, next: 0, reported: 0, borrowed: 0, loans: 0, loan_bytes: 0, one_way: capacity }
     }
 
     /// Where a payload of the claimed `length` stands; `None` if no producer could have put it there.
@@ -252,14 +293,69 @@ impl<'a> BulkConsumer<'a> {
     /// Gives the payload back. True when credits should be reported now.
     #[inline]
     pub fn consume(&mut self, length: u64) -> bool {
-        self.next += bulk_footprint(length);
-        self.next - self.reported >= self.capacity / 4
+        let bytes = bulk_footprint(length);
+        self.next += bytes;
+        self.one_way = self.one_way.saturating_add(bytes);
+        self.next - self.reported >= if self.keeps() { self.capacity * 5 / 8 } else { self.capacity / 4 }
+    }
+
+    /// Whether the latest bytes are kept. The producer has as much as it needs for its longest packet all the same.
+    #[inline]
+    fn keeps(&self) -> bool {
+        self.one_way < self.capacity
+    }
+
+    /// Something is sent the other way, to whoever has sent these bytes.
+    #[inline]
+    pub fn answer(&mut self) {
+        self.one_way = 0;
+    }
+
+    /// Contiguous bytes for a packet of this length to the producer: where in the area.
+    #[inline]
+    pub fn borrow(&mut self, length: usize) -> Option<usize> {
+        let bytes = bulk_footprint(length as u64);
+        let offset = self.borrowed & (self.capacity - 1);
+        let start = if offset + bytes > self.capacity { self.borrowed + self.capacity - offset } else { self.borrowed };
+        if start + bytes > self.next {
+            return None;
+        }
+        self.borrowed = start + bytes;
+        self.loans += 1;
+        self.loan_bytes += bytes;
+        Some((start & (self.capacity - 1)) as usize)
+    }
+
+    pub fn unreported(&self) -> u64 {
+        self.next - self.reported
+    }
+
+    /// Bytes of all packets that were sent in borrowed bytes.
+    pub fn loan_bytes(&self) -> u64 {
+        self.loan_bytes
+    }
+
+    /// Gives credit for what was consumed, and keeps the latest bytes while answers are likely.
+    #[inline]
+    pub fn report(&mut self) {
+        match self.keeps() {
+            true => self.report_to(self.next.saturating_sub(self.capacity / 2).max(self.reported)),
+            false => self.report_to(self.next),
+        }
+    }
+
+    /// Gives credit for all of it.
+    #[inline]
+    pub fn report_all(&mut self) {
+        self.report_to(self.next);
     }
 
     #[inline]
-    pub fn report(&mut self) {
-        self.reported = self.next;
+    fn report_to(&mut self, to: u64) {
+        self.reported = to;
+        self.borrowed = self.borrowed.max(to);
+        self.credits.borrowed.store(self.loans, Ordering::Relaxed);
         // ORDER: return-credit
-        self.credits.bulk.store(self.reported, ordering(Label::ReturnBulkStore, Ordering::Release));
+        self.credits.bulk.store(to, ordering(Label::ReturnBulkStore, Ordering::Release));
     }
 }

@@ -49,9 +49,13 @@ impl ShmDevice {
         let has_sent = self.incoming[from as usize].is_some()
             || word_of(self.mailbox.active, from).load(Ordering::SeqCst) & 1 << (from % 64) != 0;
         let mut woken = 0;
-        let Some(ring) = self.claimed_sender(from).filter(|ring| !ring.broken) else { return false };
+        if self.claimed_sender(from).is_none_or(|ring| ring.broken) {
+            return false;
+        }
+        let ring = self.incoming[from as usize].as_deref_mut().expect("a claimed sender has a ring");
+        let mut back = self.outgoing[from as usize].as_deref_mut();
         for _ in 0..=RING_CELLS {
-            if !has_sent || ring.broken || !ring.drain(from, sink, &mut woken) {
+            if !has_sent || ring.broken || !ring.drain(from, back.as_deref_mut(), sink, &mut woken) {
                 break;
             }
         }
