@@ -280,6 +280,8 @@ impl Seat {
     pub fn tick(&mut self, address: impl Fn(&Peer, u16) -> Option<std::net::SocketAddr>) -> bool {
         let Some(shared) = &self.shared else { return false };
         shared.gateway.beat(kernel::now());
+        // A connection on which all is told and confirmed sends nothing by which it would be noticed.
+        shared.gateway.lane().look_after();
         let me = kernel::thread();
         let mut is_soon = false;
         self.is_kept_out = false;

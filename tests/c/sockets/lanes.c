@@ -9,7 +9,7 @@
  * sent so far stands in the file LANES_COUNT, too, if there is one: who is killed says nothing. When it has sent
  * half, LANES_HALFWAY=loses puts another file in the place of its socket to the rendezvous, LANES_HALFWAY=breaks writes
  * nonsense into the ring by which its lane receives, and ends it, and LANES_HALFWAY=execs starts another program in its
- * place, which does not get the connection. With LANES_NETWORK the connection is one of the network
+ * place, which does not get the connection. After SIGTERM a side of duplex sends no more, and reads on. With LANES_NETWORK the connection is one of the network
  * namespace of that file, though the program is in another. */
 #define _GNU_SOURCE
 #include <arpa/inet.h>
@@ -39,6 +39,12 @@ static _Atomic int is_over;
 static volatile uint64_t *count = &sent;
 static const char *send_end = "all", *receive_end = "end";
 static double longest;
+static volatile sig_atomic_t rests;
+
+static void rest(int number)
+{
+    rests = number;
+}
 
 static void die(const char *what)
 {
@@ -158,9 +164,9 @@ static int send_one(uint64_t *random)
 static void *send_all(void *unused)
 {
     uint64_t random = seed;
-    while (send_one(&random))
+    while (!rests && send_one(&random))
         /* Neither runs far ahead of the other: who is far behind is served by the kernel. */
-        while (both_send && !is_over && sent > received + AHEAD)
+        while (both_send && !is_over && !rests && sent > received + AHEAD)
             usleep(20);
     if (sent == all && shutdown(fd, SHUT_WR) && errno != ENOTCONN)
         die("shutdown");
@@ -260,6 +266,7 @@ int main(int argc, char **words)
         count = mapped;
     }
     halfway = getenv("LANES_HALFWAY");
+    signal(SIGTERM, rest);
     const char *network = getenv("LANES_NETWORK");
     int own = open("/proc/self/ns/net", O_RDONLY);
     if (network)

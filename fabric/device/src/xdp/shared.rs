@@ -180,6 +180,13 @@ impl SharedLane {
         self.faulty.load(Ordering::Relaxed)
     }
 
+    /// Asks whether the interface is there still: who sends nothing, and is sent nothing, would never know that it is gone.
+    pub fn look_after(&self) {
+        if self.receiver.is_up().is_err() {
+            self.fail();
+        }
+    }
+
     fn fail(&self) {
         self.faulty.store(true, Ordering::Relaxed);
     }

@@ -202,7 +202,7 @@ impl Socket {
         unsafe { kernel::checked(libc::SYS_sendto, [socket, 0, 0, flags, 0, 0]) }.map(drop)
     }
 
-    /// Whether the interface is up, of a socket that has no ring to send by.
+    /// Whether the interface is up, of a socket that has no ring to send by: it is looked at before the ring.
     ///
     /// # Errors
     /// The interface is gone.
