@@ -11,21 +11,44 @@
 //!
 //! Test: `cargo test -p weft-ports`.
 
+use std::os::fd::RawFd;
 use std::time::Duration;
-use weft_fabric::{Driven, Monitor, Outside, RequestId, SendMode, Waiting};
-pub use weft_fabric::{Endpoint, Envelope, Fault, InterfaceName, JoinError, Outcome, Peer, Selector};
+use weft_fabric::{Driven, MatchedId, Monitor, Outside, RequestId, SendMode};
+pub use weft_fabric::{Endpoint, Envelope, Fault, InterfaceName, JoinError, Outcome, Peer, Selector, Waiting};
 
 /// How long a thread sleeps before it looks whether the one that it waits for has ended.
 const LOOK: Duration = Duration::from_millis(20);
 
-/// An interface's access to the fabric: a `static`.
-pub struct Messenger {
-    monitor: Monitor<Employed>,
+/// What an interface keeps beside the endpoint, and has looked after where its threads wait.
+pub trait Companion: Send + 'static {
+    /// As [`Driven::idle`]: called where a pass moved nothing. True if anything changed.
+    fn idle(&mut self, endpoint: &mut Endpoint, sleeps: bool) -> bool {
+        let _ = (endpoint, sleeps);
+        false
+    }
+
+    /// What a thread that sleeps is to be woken for besides, when it can be read.
+    fn attended(&self) -> Option<RawFd> {
+        None
+    }
+
+    /// How long a thread may sleep before it looks again; `None`: until it is woken.
+    fn longest_sleep(&self) -> Option<Duration> {
+        None
+    }
 }
 
-struct Employed {
+impl Companion for () {}
+
+/// An interface's access to the fabric: a `static`.
+pub struct Messenger<C: Companion = ()> {
+    monitor: Monitor<Employed<C>>,
+}
+
+struct Employed<C> {
     endpoint: Endpoint,
-    /// Receives from one process that threads wait for.
+    companion: C,
+    /// What threads wait for that takes one other process.
     awaited: Vec<(RequestId, Peer)>,
     /// Threads that look for a message of one process.
     looking: u32,
@@ -41,7 +64,7 @@ struct Owned {
     _bytes: Box<[u8]>,
 }
 
-impl Driven for Employed {
+impl<C: Companion> Driven for Employed<C> {
     fn endpoint(&mut self) -> &mut Endpoint {
         &mut self.endpoint
     }
@@ -51,18 +74,32 @@ impl Driven for Employed {
     }
 
     fn idle(&mut self, sleeps: bool) -> bool {
+        if self.companion.idle(&mut self.endpoint, sleeps) {
+            return true;
+        }
         if !sleeps || self.awaited.is_empty() {
             return false;
         }
+        if self.endpoint.keeps_going() && !self.endpoint.look_for_lost().is_empty() {
+            return true;
+        }
         let ended = |of: &&(RequestId, Peer)| self.endpoint.has_ended(of.1);
-        let Some(&(request, _)) = self.awaited.iter().find(ended) else { return false };
+        let Some(&(request, of)) = self.awaited.iter().find(ended) else { return false };
         // What it has sent has arrived, since it has ended before.
         while self.endpoint.progress() {}
-        self.endpoint.cancel_receive(request)
+        if !self.endpoint.is_complete(request) && !self.endpoint.cancel_receive(request) {
+            self.endpoint.lose_ended(of);
+        }
+        true
+    }
+
+    fn attended(&self) -> Option<RawFd> {
+        self.companion.attended()
     }
 
     fn longest_sleep(&self) -> Option<Duration> {
-        (self.looking != 0 || !self.awaited.is_empty()).then_some(LOOK)
+        let look = (self.looking != 0 || !self.awaited.is_empty()).then_some(LOOK);
+        look.into_iter().chain(self.companion.longest_sleep()).min()
     }
 }
 
@@ -81,10 +118,6 @@ pub struct Subject {
 }
 
 impl Messenger {
-    pub const fn new() -> Self {
-        Self { monitor: Monitor::new() }
-    }
-
     /// Joins the job, or makes one of this process alone where nobody has launched it. With `threads` several threads may
     /// call at the same time.
     ///
@@ -94,14 +127,33 @@ impl Messenger {
     /// # Panics
     /// If it is open.
     pub fn open(&'static self, interface: InterfaceName, threads: bool) -> Result<(), JoinError> {
-        self.open_with(Endpoint::join_as(interface, &[])?, threads);
-        self.monitor.lend();
+        self.open_beside(Endpoint::join_as(interface, &[])?, (), threads);
+        self.lend();
         Ok(())
     }
 
     /// As [`Self::open`], with an endpoint that has joined.
     pub fn open_with(&self, endpoint: Endpoint, threads: bool) {
-        self.monitor.open(Employed::new(endpoint), threads);
+        self.open_beside(endpoint, (), threads);
+    }
+}
+
+impl<C: Companion> Messenger<C> {
+    pub const fn new() -> Self {
+        Self { monitor: Monitor::new() }
+    }
+
+    /// Opens with an endpoint that has joined, and what is kept beside it.
+    ///
+    /// # Panics
+    /// If it is open.
+    pub fn open_beside(&self, endpoint: Endpoint, companion: C, threads: bool) {
+        self.monitor.open(Employed::new(endpoint, companion), threads);
+    }
+
+    /// Lets threads that wait in other interfaces of the process move this one. To be called once it is open.
+    pub fn lend(&'static self) {
+        self.monitor.lend();
     }
 
     /// Leaves the job, once everything has left that was sent.
@@ -121,6 +173,13 @@ impl Messenger {
         what(&mut self.monitor.enter().endpoint)
     }
 
+    /// The same with what is kept beside it.
+    pub fn with_both<R>(&self, what: impl FnOnce(&mut Endpoint, &mut C) -> R) -> R {
+        let mut guard = self.monitor.enter();
+        let Employed { endpoint, companion, .. } = &mut *guard;
+        what(endpoint, companion)
+    }
+
     /// One progress pass.
     pub fn poll(&self) {
         self.monitor.poll();
@@ -130,6 +189,11 @@ impl Messenger {
     #[inline]
     pub fn wait<R>(&self, call: Call, mut done: impl FnMut(&mut Endpoint) -> Option<R>) -> R {
         self.monitor.wait(waiting(call, None, None, 0), |world| done(&mut world.endpoint))
+    }
+
+    /// As [`Self::wait`], with what is kept beside the endpoint, and a word of whom it is for.
+    pub fn wait_both<R>(&self, what: Waiting, mut done: impl FnMut(&mut Endpoint, &mut C) -> Option<R>) -> R {
+        self.monitor.wait(what, |world| done(&mut world.endpoint, &mut world.companion))
     }
 
     /// This process's number in the job.
@@ -170,10 +234,10 @@ impl Messenger {
         }
         // SAFETY: `bytes` is borrowed until this call returns, which is when the request is complete.
         let request = unsafe { world.endpoint.post_send(to, envelope, data, length, mode) };
+        world.awaited.push((request, to));
         drop(world);
         let what = waiting(call, Some(to), Some(subject.tag), subject.context);
-        let outcome = self.monitor.wait(what, |world| world.endpoint.take_outcome(request));
-        outcome.fault.map_or(Ok(()), Err)
+        self.await_outcome(what, request).fault.map_or(Ok(()), Err)
     }
 
     /// Sends bytes that are given away, and does not wait. An answer of `None` says that they have left; else
@@ -228,12 +292,17 @@ impl Messenger {
             world.awaited.push((request, peer));
         }
         drop(world);
-        let outcome = self.monitor.wait(waiting(call, from.peer, from.tag, from.context), |world| {
+        settled(self.await_outcome(waiting(call, from.peer, from.tag, from.context), request))
+    }
+
+    /// Waits for what stands among what is awaited.
+    #[inline]
+    fn await_outcome(&self, what: Waiting, request: RequestId) -> Outcome {
+        self.monitor.wait(what, |world| {
             let outcome = world.endpoint.take_outcome(request)?;
             world.awaited.retain(|(awaited, _)| *awaited != request);
             Some(outcome)
-        });
-        settled(outcome)
+        })
     }
 
     /// Receives a message of any length.
@@ -241,13 +310,39 @@ impl Messenger {
     /// # Errors
     /// The only process that it may come from has ended or is lost.
     pub fn receive_whole(&self, call: Call, from: Selector) -> Result<(Outcome, Vec<u8>), Fault> {
-        let seen = self.await_message(call, from)?;
+        let (_, message, seen) = self.take_first(call, &[from])?;
         let mut bytes = vec![0; seen.length as usize];
-        // Only this thread's own selection may take it away in between, which an interface does not do.
-        let exact = Selector { peer: Some(seen.peer), tag: Some(seen.tag), ..from };
-        let outcome = self.receive(call, exact, &mut bytes)?;
+        let outcome = self.receive_taken(call, message, &mut bytes)?;
         bytes.truncate(outcome.length as usize);
         Ok((outcome, bytes))
+    }
+
+    /// Waits until a message is there that one of these would receive, and takes it out of matching: which of them, the
+    /// message, and what is known of it. The first of them that has one gets it.
+    ///
+    /// # Errors
+    /// Each may come from one process only, and all those have ended or are lost.
+    pub fn take_first(&self, call: Call, from: &[Selector]) -> Result<(usize, MatchedId, Outcome), Fault> {
+        let looking = from.iter().filter(|from| from.peer.is_some()).count() as u32;
+        self.monitor.enter().looking += looking;
+        let what =
+            from.first().map_or(waiting(call, None, None, 0), |from| waiting(call, from.peer, from.tag, from.context));
+        self.monitor.wait(what, |world| {
+            let taken = world.take_first(from)?;
+            world.looking -= looking;
+            Some(taken)
+        })
+    }
+
+    /// Receives a message that was taken; what it was, as [`Self::receive`] tells.
+    ///
+    /// # Errors
+    /// Its sender is lost.
+    pub fn receive_taken(&self, call: Call, message: MatchedId, room: &mut [u8]) -> Result<Outcome, Fault> {
+        // SAFETY: `room` is borrowed until this call returns, which is when the request is complete.
+        let request =
+            self.with(|endpoint| unsafe { endpoint.post_matched_receive(message, room.as_mut_ptr(), room.len()) });
+        settled(self.wait(call, |endpoint| endpoint.take_outcome(request)))
     }
 
     /// Waits until a message is there that `from` would receive, and leaves it there.
@@ -274,15 +369,15 @@ impl Messenger {
     }
 }
 
-impl Default for Messenger {
+impl<C: Companion> Default for Messenger<C> {
     fn default() -> Self {
         Self::new()
     }
 }
 
-impl Employed {
-    fn new(endpoint: Endpoint) -> Self {
-        Self { endpoint, awaited: Vec::new(), looking: 0, leaving: Vec::new(), given: 0 }
+impl<C> Employed<C> {
+    fn new(endpoint: Endpoint, companion: C) -> Self {
+        Self { endpoint, companion, awaited: Vec::new(), looking: 0, leaving: Vec::new(), given: 0 }
     }
 
     /// Frees the bytes of what has left.
@@ -294,6 +389,20 @@ impl Employed {
     fn has_left(&mut self, message: GivenAway) -> bool {
         self.reclaim();
         self.leaving.iter().all(|left| left.number != message.0)
+    }
+
+    fn take_first(&mut self, from: &[Selector]) -> Option<Result<(usize, MatchedId, Outcome), Fault>> {
+        let take = |endpoint: &mut Endpoint| {
+            let mut all = from.iter().enumerate();
+            all.find_map(|(at, from)| endpoint.take_matched(*from).map(|(message, outcome)| (at, message, outcome)))
+        };
+        if let Some(taken) = take(&mut self.endpoint) {
+            return Some(Ok(taken));
+        }
+        let gone = |peer: Peer| self.endpoint.is_lost(peer) || self.endpoint.has_ended(peer);
+        from.iter().all(|from| from.peer.is_some_and(gone)).then_some(())?;
+        while self.endpoint.progress() {}
+        Some(take(&mut self.endpoint).ok_or(Fault::PeerLost))
     }
 
     /// A message that has come, or that none will.
@@ -328,89 +437,4 @@ fn settled(outcome: Outcome) -> Result<Outcome, Fault> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use weft_fabric::Segment;
-
-    const SUBJECT: Subject = Subject { context: 3, tag: 7 };
-
-    fn from(peer: u32) -> Selector {
-        Selector { context: SUBJECT.context, peer: Some(Peer(peer)), tag: Some(SUBJECT.tag) }
-    }
-
-    /// Each of two processes does its part in a thread.
-    fn two(first: impl FnOnce(&Messenger) + Send, second: impl FnOnce(&Messenger) + Send) {
-        let segment = Segment::create(2).expect("memory");
-        let (one, other) = (Messenger::new(), Messenger::new());
-        for (member, ports) in [&one, &other].into_iter().enumerate() {
-            ports.open_with(Endpoint::join_segment(segment.clone(), member as u32).expect("a member"), false);
-        }
-        std::thread::scope(|scope| {
-            scope.spawn(|| {
-                first(&one);
-                one.close();
-            });
-            scope.spawn(|| {
-                second(&other);
-                other.close();
-            });
-        });
-    }
-
-    fn pattern(length: usize) -> Vec<u8> {
-        (0..length).map(|at| (at * 7 + at / 251) as u8).collect()
-    }
-
-    #[test]
-    fn what_is_sent_arrives_whole_at_all_lengths() {
-        let lengths = [0, 1, 48, 49, 4096, 65_536, 3_000_000];
-        two(
-            |ports| lengths.iter().for_each(|n| ports.send("send", Peer(1), SUBJECT, &pattern(*n)).expect("sent")),
-            |ports| {
-                for length in lengths {
-                    let (outcome, bytes) = ports.receive_whole("receive", from(0)).expect("received");
-                    assert_eq!((outcome.peer, outcome.tag, bytes), (Peer(0), 7, pattern(length)));
-                }
-            },
-        );
-    }
-
-    #[test]
-    fn both_send_much_before_they_receive() {
-        let part = |ports: &Messenger, other: u32| {
-            let sent = ports.send_owned(Peer(other), SUBJECT, pattern(5_000_000).into());
-            let (_, bytes) = ports.receive_whole("receive", from(other)).expect("received");
-            assert_eq!(bytes, pattern(5_000_000));
-            sent.into_iter().for_each(|message| {
-                ports.wait_until_left("send", message);
-                assert!(ports.has_left(message));
-            });
-        };
-        two(|ports| part(ports, 1), |ports| part(ports, 0));
-    }
-
-    #[test]
-    fn a_longer_message_fills_the_room_and_says_its_length() {
-        two(
-            |ports| ports.send("send", Peer(1), SUBJECT, &pattern(100)).expect("sent"),
-            |ports| {
-                let mut room = [0; 60];
-                let outcome = ports.receive("receive", from(0), &mut room).expect("received");
-                assert_eq!((outcome.length, outcome.fault), (100, Some(Fault::Truncated)));
-                assert_eq!(room[..], pattern(100)[..60]);
-            },
-        );
-    }
-
-    #[test]
-    fn who_waits_for_a_process_that_has_ended_is_told() {
-        two(
-            |ports| ports.send("send", Peer(1), SUBJECT, &[1]).expect("sent"),
-            |ports| {
-                assert_eq!(ports.receive_whole("receive", from(0)).expect("what it has sent").1, [1]);
-                assert_eq!(ports.await_message("probe", from(0)), Err(Fault::PeerLost));
-                assert_eq!(ports.receive("receive", from(0), &mut [0]), Err(Fault::PeerLost));
-            },
-        );
-    }
-}
+mod tests;

@@ -26,6 +26,13 @@ impl Endpoint {
         all
     }
 
+    /// Ends what waits for a process that takes nothing any more; what it has sent before is to be taken first.
+    pub fn lose_ended(&mut self, peer: Peer) {
+        if self.devices.has_ended(peer.0) {
+            self.switch.handle_loss(peer.0);
+        }
+    }
+
     fn lost_of_this_job(&mut self) -> Vec<Peer> {
         let Some(manager) = self.membership.as_mut().filter(|_| self.keeps_going) else { return Vec::new() };
         let mut lost: Vec<u32> = std::iter::from_fn(|| manager.poll_lost()).collect();
