@@ -20,7 +20,7 @@ pub const ALL: &[InterfaceLibrary] = &[
         built: "libweft_native.so",
         names: &["libweft.so.1", "libweft.so"],
         linked: "weft",
-        headers: &[],
+        headers: &["weft.h"],
         about: "ports, transfers and active messages over user-level communication",
     },
     InterfaceLibrary {

@@ -1,0 +1,149 @@
+/*
+ * weft.h: ports, transfers and active messages over user-level communication (libweft.so.1).
+ *
+ * A process joins its job by weft_init; what was started alone, without weft run, is a job of one. A message goes to a
+ * process and a port there, with a tag, and its receiver chooses by all three.
+ *
+ * Every function answers 0 or more, or one of the errors WEFT_ERR_*, which are negative; weft_error says it in words.
+ * Wrong arguments are errors, never the end of the program. The comment that begins with two stars is the manual page of
+ * the functions below it: `man weft_send`.
+ */
+#ifndef WEFT_H
+#define WEFT_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+enum {
+    WEFT_ERR_STATE = -1,     /* not in a job, or inside a handler */
+    WEFT_ERR_ARGUMENT = -2,  /* an argument that is not allowed */
+    WEFT_ERR_PROCESS = -3,   /* no such process */
+    WEFT_ERR_PORT = -4,      /* the port is not open, or was opened before */
+    WEFT_ERR_TRUNCATED = -5, /* the message is longer than the room, which holds its beginning */
+    WEFT_ERR_LOST = -6,      /* the other process has ended or is lost */
+    WEFT_ERR_NAME = -7,      /* a name is taken, or nobody has it */
+    WEFT_ERR_TIMEOUT = -8,   /* the time is over */
+    WEFT_ERR_MEMORY = -9,    /* no such registered memory, or it ends before that */
+    WEFT_ERR_SYSTEM = -10,   /* the system refuses */
+    WEFT_ERR_JOIN = -11      /* the process cannot join its job */
+};
+
+/* Any process, any tag; for weft_port_open any number. */
+#define WEFT_ANY (-1)
+
+/* For weft_init: several threads call at the same time. */
+#define WEFT_THREADS 1
+
+/** weft_init, weft_finish - join the job that started this process, and leave it
+ *
+ * weft_init joins the job of weft run, or makes a job of this process alone. With WEFT_THREADS in flags several threads
+ * may call functions of the library at the same time; without it, one at a time and no lock is taken. A process joins
+ * once.
+ *
+ * weft_finish waits until everything has left that was sent, and leaves. After it no other function may be called.
+ */
+int weft_init(int flags);
+int weft_finish(void);
+
+/** weft_me, weft_size, weft_hosts, weft_host_of - who is in the job
+ *
+ * weft_me answers the number of this process in its job, from 0 on; weft_size how many processes the job has; weft_hosts
+ * on how many hosts they are; weft_host_of the number of the host of one of them.
+ *
+ * Processes of other jobs that this one has met have the numbers from weft_size() on; these are its own, and another
+ * process knows them by others.
+ */
+int weft_me(void);
+int weft_size(void);
+int weft_hosts(void);
+int weft_host_of(int process);
+
+/** weft_has_left - whether a process is gone, and how
+ *
+ * Answers 0 while the process is there, WEFT_LEFT once it has taken its leave by weft_finish, and WEFT_LOST when it has
+ * ended without it or cannot be reached. In a job that was started without weft run --keep-going the job ends with the
+ * first process that is lost.
+ */
+#define WEFT_LEFT 1
+#define WEFT_LOST 2
+int weft_has_left(int process);
+
+/** weft_port_open, weft_port_close - open and close a port of this process
+ *
+ * A port is a number under which messages for this process arrive. The program chooses numbers from 0 to 16777215; with
+ * WEFT_ANY it is given one that nobody else in the process uses. The answer is the number. Ports of different processes
+ * have nothing to do with each other.
+ *
+ * A message may come before its port is open: it waits there. Closing throws away what has come and what comes, and who
+ * waits there is told (WEFT_ERR_PORT). A number is opened once.
+ */
+int weft_port_open(int number);
+int weft_port_close(int port);
+
+/** weft_send, weft_send_copy - send a message to a port of a process
+ *
+ * Sends length bytes with a tag, which is 0 or more. weft_send returns when the bytes may be used again. A long message
+ * leaves when its receiver asks for it, so two processes that send long messages to each other before either receives
+ * wait for each other; weft_send_copy copies the bytes first, and waits for nobody.
+ *
+ * Messages between two processes that the same call of the receiver could take are taken in the order of sending.
+ */
+int weft_send(int process, int port, int tag, const void *data, size_t length);
+int weft_send_copy(int process, int port, int tag, const void *data, size_t length);
+
+/* What is known of a message. */
+struct weft_message {
+    int process;   /* who has sent it */
+    int port;      /* where it arrived */
+    int tag;
+    int reserved;
+    size_t length; /* bytes of the message, also where fewer fitted into the room */
+};
+
+/* Which messages a call accepts: those at a port, of one process or WEFT_ANY, with one tag or WEFT_ANY. */
+struct weft_pick {
+    int port;
+    int process;
+    int tag;
+};
+
+/** weft_receive, weft_receive_first, weft_probe - receive a message by choice
+ *
+ * weft_receive waits for a message at a port of this process, from one process or WEFT_ANY, with one tag or WEFT_ANY, and
+ * receives it into a buffer of length bytes. What it was stands in message, unless that is a null pointer. Of a message
+ * that is longer than the buffer the beginning is received, and WEFT_ERR_TRUNCATED is the answer. Where the one process
+ * that could send the message has ended, the answer is WEFT_ERR_LOST.
+ *
+ * weft_receive_first takes a message that one of several choices accepts: of the first of them that has one.
+ *
+ * weft_probe waits for nothing. It answers 0 when there is no message that one of the choices accepts; or the number of
+ * the first choice that has one, counted from 1, and what is known of that message, which stays where it is.
+ */
+int weft_receive(int port, int process, int tag, void *buffer, size_t length, struct weft_message *message);
+int weft_receive_first(const struct weft_pick *choices, int count, void *buffer, size_t length,
+                       struct weft_message *message);
+int weft_probe(const struct weft_pick *choices, int count, struct weft_message *message);
+
+/** weft_poll - take what has come, and wait for nothing
+ *
+ * Messages that have arrived are taken into the process. All functions that wait do this too.
+ */
+int weft_poll(void);
+
+/** weft_error, weft_error_text - say in words what has gone wrong
+ *
+ * weft_error answers the text of the last error that this thread got from this library; it stays until the next one.
+ * weft_error_text answers what the number of an error means.
+ */
+const char *weft_error(void);
+const char *weft_error_text(int error);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

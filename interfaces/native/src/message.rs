@@ -1,0 +1,191 @@
+//! Messages: sent to a process and a port, received by choice.
+
+use crate::error::{NativeError, Result};
+use crate::join::Weft;
+use crate::port::{self, PortNumber};
+use crate::state::{self, FABRIC};
+use weft_ports::{Outcome, Peer, Selector, Subject};
+
+/// Which messages a call accepts; `None` is any.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Pick {
+    pub port: PortNumber,
+    pub process: Option<Peer>,
+    pub tag: Option<i32>,
+}
+
+impl Pick {
+    /// Any message at a port.
+    pub fn port(port: PortNumber) -> Self {
+        Self { port, process: None, tag: None }
+    }
+
+    /// Of those, the messages of one process.
+    #[must_use]
+    pub fn from(self, process: Peer) -> Self {
+        Self { process: Some(process), ..self }
+    }
+
+    /// Of those, the messages with one tag.
+    #[must_use]
+    pub fn tagged(self, tag: i32) -> Self {
+        Self { tag: Some(tag), ..self }
+    }
+
+    /// As the fabric selects.
+    ///
+    /// # Errors
+    /// The port is not open, there is no such process, or the tag is negative.
+    #[inline]
+    pub(crate) fn selector(self) -> Result<Selector> {
+        match self.process {
+            Some(process) => state::known(process)?,
+            None => state::allowed()?,
+        }
+        port::open(self.port)?;
+        if self.tag.is_some_and(|tag| tag < 0) {
+            return Err(bad_tag(self.tag.unwrap_or_default()));
+        }
+        Ok(Selector { context: self.port.0, peer: self.process, tag: self.tag })
+    }
+}
+
+/// What is known of a message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Received {
+    pub process: Peer,
+    pub port: PortNumber,
+    pub tag: i32,
+    /// Bytes of the message, also where fewer fitted into the room.
+    pub length: usize,
+}
+
+impl Received {
+    pub(crate) fn new(port: u32, outcome: &Outcome) -> Self {
+        Self { process: outcome.peer, port: PortNumber(port), tag: outcome.tag, length: outcome.length as usize }
+    }
+}
+
+#[cold]
+fn bad_tag(tag: i32) -> NativeError {
+    NativeError::argument(format!("tag {tag}: tags are 0 and more"))
+}
+
+#[inline]
+fn destination(to: Peer, port: PortNumber, tag: i32) -> Result<Subject> {
+    state::known(to)?;
+    if tag < 0 {
+        return Err(bad_tag(tag));
+    }
+    if port.0 > i32::MAX as u32 {
+        return Err(NativeError::argument(format!("port {}: ports have no negative numbers", port.0 as i32)));
+    }
+    Ok(Subject { context: port.0, tag })
+}
+
+#[inline]
+pub(crate) fn send(to: Peer, port: PortNumber, tag: i32, bytes: &[u8]) -> Result<()> {
+    let subject = destination(to, port, tag)?;
+    Ok(FABRIC.send("weft_send", to, subject, bytes)?)
+}
+
+pub(crate) fn send_copy(to: Peer, port: PortNumber, tag: i32, bytes: Box<[u8]>) -> Result<()> {
+    let subject = destination(to, port, tag)?;
+    FABRIC.send_owned(to, subject, bytes);
+    Ok(())
+}
+
+#[inline]
+pub(crate) fn receive(pick: Pick, room: &mut [u8]) -> Result<Received> {
+    let outcome = FABRIC.receive("weft_receive", pick.selector()?, room)?;
+    Ok(Received::new(pick.port.0, &outcome))
+}
+
+pub(crate) fn selectors(picks: &[Pick]) -> Result<Vec<Selector>> {
+    if picks.is_empty() {
+        return Err(NativeError::argument("nothing is chosen"));
+    }
+    picks.iter().map(|pick| pick.selector()).collect()
+}
+
+pub(crate) fn receive_first(picks: &[Pick], room: &mut [u8]) -> Result<Received> {
+    let from = selectors(picks)?;
+    let (which, message, _) = FABRIC.take_first("weft_receive_first", &from)?;
+    let outcome = FABRIC.receive_taken("weft_receive_first", message, room)?;
+    Ok(Received::new(from[which].context, &outcome))
+}
+
+pub(crate) fn receive_whole(picks: &[Pick]) -> Result<(Received, Vec<u8>)> {
+    let from = selectors(picks)?;
+    let (which, message, seen) = FABRIC.take_first("weft_receive", &from)?;
+    let mut room = vec![0; seen.length as usize];
+    let outcome = FABRIC.receive_taken("weft_receive", message, &mut room)?;
+    Ok((Received::new(from[which].context, &outcome), room))
+}
+
+/// The first message that one of these would receive, if any has come, and which of them.
+pub(crate) fn probe(picks: &[Pick]) -> Result<Option<(usize, Received)>> {
+    let from = selectors(picks)?;
+    let look = || {
+        let mut all = from.iter().enumerate();
+        FABRIC.with(|endpoint| {
+            all.find_map(|(at, from)| Some((at, Received::new(from.context, &endpoint.probe(*from)?))))
+        })
+    };
+    Ok(look().or_else(|| {
+        FABRIC.poll();
+        look()
+    }))
+}
+
+impl<K> Weft<K> {
+    /// Sends; returns when `bytes` may be used again, which may be before the receiver has asked for them.
+    ///
+    /// # Errors
+    /// There is no such process, it is gone, or the tag is negative.
+    #[inline]
+    pub fn send(&self, to: Peer, port: PortNumber, tag: i32, bytes: &[u8]) -> Result<()> {
+        send(to, port, tag, bytes)
+    }
+
+    /// Sends bytes that are given away, and waits for nobody.
+    ///
+    /// # Errors
+    /// There is no such process, or the tag is negative.
+    pub fn send_owned(&self, to: Peer, port: PortNumber, tag: i32, bytes: impl Into<Box<[u8]>>) -> Result<()> {
+        send_copy(to, port, tag, bytes.into())
+    }
+
+    /// Receives a message into `room`. Of one that is longer than that the beginning is there.
+    ///
+    /// # Errors
+    /// The port is not open, or the only process that it may come from is gone.
+    #[inline]
+    pub fn receive(&self, pick: Pick, room: &mut [u8]) -> Result<Received> {
+        receive(pick, room)
+    }
+
+    /// Receives a message that one of several choices accepts; the first of them that has one gets it.
+    ///
+    /// # Errors
+    /// As [`Self::receive`].
+    pub fn receive_first(&self, picks: &[Pick], room: &mut [u8]) -> Result<Received> {
+        receive_first(picks, room)
+    }
+
+    /// Receives a message of any length.
+    ///
+    /// # Errors
+    /// As [`Self::receive`].
+    pub fn receive_whole(&self, picks: &[Pick]) -> Result<(Received, Vec<u8>)> {
+        receive_whole(picks)
+    }
+
+    /// The message that one of these choices would receive, and which, if one has come.
+    ///
+    /// # Errors
+    /// As [`Self::receive`].
+    pub fn probe(&self, picks: &[Pick]) -> Result<Option<(usize, Received)>> {
+        probe(picks)
+    }
+}

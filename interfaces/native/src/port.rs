@@ -1,0 +1,110 @@
+//! Ports of this process: numbers under which messages arrive.
+//!
+//! A message may come before its port is open; it waits there. A port that was closed takes nothing any more, and its
+//! number is not used again.
+
+use crate::error::{ErrorKind, NativeError, Result};
+use crate::join::Weft;
+use crate::state::{self, FABRIC};
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use weft_ports::Fault;
+
+/// A port's number in its process.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct PortNumber(pub u32);
+
+/// Programs choose numbers below it; those from it on are given.
+pub const FIRST_GIVEN: u32 = 1 << 24;
+
+/// Ports that were opened, and whether they still are.
+static PORTS: Mutex<BTreeMap<u32, bool>> = Mutex::new(BTreeMap::new());
+/// One of those that are open: the one that was asked for last.
+static RECENT: AtomicU32 = AtomicU32::new(u32::MAX);
+
+fn ports() -> MutexGuard<'static, BTreeMap<u32, bool>> {
+    PORTS.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Whether messages can be received there.
+///
+/// # Errors
+/// The port is not open.
+#[inline]
+pub(crate) fn open(port: PortNumber) -> Result<()> {
+    if port.0 == RECENT.load(Ordering::Relaxed) { Ok(()) } else { look_for(port) }
+}
+
+#[cold]
+fn look_for(port: PortNumber) -> Result<()> {
+    if ports().get(&port.0) == Some(&true) {
+        RECENT.store(port.0, Ordering::Relaxed);
+        return Ok(());
+    }
+    Err(NativeError::new(ErrorKind::Port, format!("port {} is not open here", port.0 as i32)))
+}
+
+/// Opens the port of a number, or one of a number that nobody else uses.
+pub(crate) fn open_numbered(number: Option<u32>) -> Result<PortNumber> {
+    state::allowed()?;
+    let mut ports = ports();
+    let number = match number {
+        Some(number) if number >= FIRST_GIVEN => {
+            let text = format!("port {}: numbers that can be chosen are 0 to {}", number as i32, FIRST_GIVEN - 1);
+            return Err(NativeError::new(ErrorKind::Port, text));
+        }
+        Some(number) if ports.contains_key(&number) => {
+            let text = format!("port {number} was opened before in this process");
+            return Err(NativeError::new(ErrorKind::Port, text));
+        }
+        Some(number) => number,
+        None => ports.range(FIRST_GIVEN..).next_back().map_or(FIRST_GIVEN, |(last, _)| last + 1),
+    };
+    ports.insert(number, true);
+    Ok(PortNumber(number))
+}
+
+pub(crate) fn close(port: PortNumber) -> Result<()> {
+    state::allowed()?;
+    open(port)?;
+    ports().insert(port.0, false);
+    RECENT.store(u32::MAX, Ordering::Relaxed);
+    FABRIC.with_both(|endpoint, desk| {
+        endpoint.close_context(port.0, Fault::Withdrawn);
+        desk.forget_names_of(port);
+    });
+    Ok(())
+}
+
+/// The process leaves.
+pub(crate) fn close_all() {
+    ports().values_mut().for_each(|open| *open = false);
+    RECENT.store(u32::MAX, Ordering::Relaxed);
+}
+
+impl<K> Weft<K> {
+    /// Opens the port of this number, below 16777216. Messages for it may have come before.
+    ///
+    /// # Errors
+    /// The number is too high, or was opened before.
+    pub fn open_port(&self, number: u32) -> Result<PortNumber> {
+        open_numbered(Some(number))
+    }
+
+    /// Opens a port of a number that nobody else in this process uses.
+    ///
+    /// # Errors
+    /// The thread is inside a handler.
+    pub fn open_any_port(&self) -> Result<PortNumber> {
+        open_numbered(None)
+    }
+
+    /// Closes a port: what has come and comes there is thrown away, and who waits there is told.
+    ///
+    /// # Errors
+    /// It is not open.
+    pub fn close_port(&self, port: PortNumber) -> Result<()> {
+        close(port)
+    }
+}
