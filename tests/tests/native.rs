@@ -1,7 +1,7 @@
 //! Programs for the native interface (`interfaces/native`): C over `weft.h`, and Python.
 
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
+use std::process::{Command, Output, Stdio};
 use tempfile::TempDir;
 use weft_tests::{ranks, root, tree};
 
@@ -48,4 +48,44 @@ fn messages_of_all_lengths_go_there_and_back() {
     passes("thin", 2, &[], &[]);
     passes("thin", 2, &[], &SLEEPY);
     passes("thin", 2, &[], &[("WEFT_DEVICE", "udp,tcp")]);
+}
+
+#[test]
+fn the_first_of_ports_and_descriptors_ends_a_wait_and_event_loops_are_woken() {
+    passes("waits", 2, &[], &[]);
+    passes("waits", 2, &[], &SLEEPY);
+    passes("waits", 2, &[], &[("WEFT_DEVICE", "udp,tcp"), SLEEPY[0], SLEEPY[1]]);
+}
+
+/// A name that nobody else uses.
+fn name(what: &str) -> String {
+    format!("{what} {}", std::process::id())
+}
+
+#[test]
+fn jobs_meet_at_a_port_with_a_name() {
+    let folder = TempDir::new().expect("there is room for a folder");
+    let (program, name) = (compiled(folder.path(), "named"), name("meeting"));
+    // Two ranks of another job, and a process that nobody has launched, which come before or after the owner.
+    let mut all = vec![
+        ranks::command(&program, 2, &["guest", &name]),
+        ranks::command(&program, 2, &["owner", &name, "3"]),
+        Command::new(&program),
+    ];
+    all[2].args(["guest", &name]);
+    let spawn = |command: &mut Command| command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("started");
+    let started: Vec<_> = all.iter_mut().map(spawn).collect();
+    for one in started {
+        ranks::assert_ok("named", &one.wait_with_output().expect("it ends"));
+    }
+}
+
+#[test]
+fn a_name_ends_with_its_owner_however_that_ends() {
+    let folder = TempDir::new().expect("there is room for a folder");
+    let (program, name) = (compiled(folder.path(), "named"), name("squat"));
+    for _ in 0..3 {
+        let output = Command::new(&program).args(["squatter", &name]).output().expect("it can be started");
+        assert_eq!(String::from_utf8_lossy(&output.stdout), "ok\n", "{}", String::from_utf8_lossy(&output.stderr));
+    }
 }

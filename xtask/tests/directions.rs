@@ -22,7 +22,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("weft-mpi-standard", &["weft-mpi", "weft-mpi-table"]),
     ("weft-mpi-mpich", &["weft-mpi", "weft-mpi-table"]),
     ("weft-mpi-fortran", &["weft-mpi-table"]),
-    ("weft-native", &["weft-fabric", "weft-ports"]),
+    ("weft-native", &["weft-fabric", "weft-ports", "weft-kernel"]),
     ("weft-pvm", &["weft-fabric", "weft-ports", "weft-data", "weft-kernel"]),
     ("weft-p4", &["weft-fabric", "weft-ports"]),
     ("weft-tcgmsg", &["weft-fabric", "weft-ports"]),

@@ -10,6 +10,7 @@ mod active;
 mod leave;
 mod lost;
 mod raw;
+mod wake;
 
 use crate::api::{Envelope, MatchedId, Outcome, Peer, RequestId, Selector, SendMode, Waiting};
 use crate::devices::{Across, Devices, Sleeper};

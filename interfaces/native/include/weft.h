@@ -11,6 +11,7 @@
 #ifndef WEFT_H
 #define WEFT_H
 
+#include <poll.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -84,6 +85,23 @@ int weft_has_left(int process);
 int weft_port_open(int number);
 int weft_port_close(int port);
 
+/** weft_port_open_named, weft_port_find, weft_port_address - ports with names
+ *
+ * weft_port_open_named opens a port that any process of the same user on this host finds by its name, whichever job it is
+ * of. The answer is the port's number. A name has 1 to 80 bytes and no '#'; it ends with its port or its process, and leaves
+ * nothing behind.
+ *
+ * weft_port_find finds a named port, waits for it to be opened, at most for so many milliseconds (a negative number:
+ * without end; WEFT_ERR_TIMEOUT), and stores the number by which this process knows the owner from now on, and that of the
+ * port. The owner must take part meanwhile: it answers where it waits or polls, and knows this process from then on.
+ *
+ * weft_port_address stores, as text, an address by which weft_port_find finds the port on other hosts, too; 512 bytes are
+ * enough for it. Who knows it may send messages to this process. A job on one host is reached on this host alone.
+ */
+int weft_port_open_named(const char *name);
+int weft_port_find(const char *name, int milliseconds, int *process, int *port);
+int weft_port_address(int port, char *text, size_t size);
+
 /** weft_send, weft_send_copy - send a message to a port of a process
  *
  * Sends length bytes with a tag, which is 0 or more. weft_send returns when the bytes may be used again. A long message
@@ -127,6 +145,36 @@ int weft_receive(int port, int process, int tag, void *buffer, size_t length, st
 int weft_receive_first(const struct weft_pick *choices, int count, void *buffer, size_t length,
                        struct weft_message *message);
 int weft_probe(const struct weft_pick *choices, int count, struct weft_message *message);
+
+/** weft_select - wait for the first of several ports and descriptors
+ *
+ * Waits until there is a message that one of the choices accepts, or one of the descriptors is ready as poll says it; at
+ * most for so many milliseconds, or without end where that is negative. Answers 0 when the time is over; the number of the
+ * first choice that has a message, counted from 1, and what is known of the message, which stays where it is; or count and
+ * the number of the first descriptor that is ready, counted from 1. The fields revents of all descriptors are set then.
+ * Without choices and descriptors it waits, and lets handlers be called meanwhile.
+ */
+int weft_select(const struct weft_pick *choices, int count, struct pollfd *descriptors, int descriptor_count,
+                int milliseconds, struct weft_message *message);
+
+/** weft_descriptor, weft_arm - wait in an event loop of the program's own
+ *
+ * weft_descriptor answers a descriptor that can be read when something comes. It is always the same one; nobody reads
+ * from it or closes it. It is deaf until weft_arm was called, and that is the last call before each sleep:
+ *
+ *     for (;;) {
+ *         int wait;
+ *         while (weft_probe(choices, count, &message) > 0)
+ *             receive and handle it;
+ *         if (weft_arm(&wait) > 0)
+ *             poll descriptors, weft_descriptor() among them, with wait as its timeout;
+ *     }
+ *
+ * weft_arm answers 0 when something has come meanwhile: look for messages again. It answers 1 when the loop may sleep, and
+ * stores how many milliseconds at most, or -1 for without end.
+ */
+int weft_descriptor(void);
+int weft_arm(int *milliseconds);
 
 /** weft_poll - take what has come, and wait for nothing
  *

@@ -1,15 +1,38 @@
-//! What the interface keeps beside the endpoint, and has looked after where its threads wait.
+//! What the interface keeps beside the endpoint, and has looked after where its threads wait: the office of named ports,
+//! descriptors that a thread waits for, and times at which one looks again.
 
+use crate::names::Office;
 use crate::port::PortNumber;
 use std::collections::HashSet;
-use std::os::fd::RawFd;
-use std::time::Duration;
+use std::os::fd::{AsRawFd, RawFd};
+use std::time::{Duration, Instant};
+use weft_kernel::Set;
 use weft_ports::{Companion, Endpoint, Peer};
+
+/// Who looks for messages again and again looks after visitors each so many times.
+const LOOKS_PER_VISIT: u32 = 16;
+
+/// What stands in the set of all that is attended: the office, and what threads select.
+const OFFICE: u64 = 0;
+const SELECTED: u64 = 1;
 
 #[derive(Default)]
 pub struct Desk {
     /// Those that were seen to have taken their leave.
     left: HashSet<Peer>,
+    pub office: Option<Office>,
+    /// All descriptors that end a sleep.
+    set: Option<Set>,
+    /// How many there are.
+    attended: u32,
+    /// What an event loop of the program waits on.
+    pub bell: Option<Set>,
+    /// Something that a thread selects was seen to be ready.
+    pub noticed: bool,
+    /// When threads look again, and the numbers by which they take that back.
+    times: Vec<(u64, Instant)>,
+    given: u64,
+    looks: u32,
 }
 
 impl Desk {
@@ -22,21 +45,88 @@ impl Desk {
     }
 
     pub fn forget_names_of(&mut self, port: PortNumber) {
-        let _ = port;
+        if let Some(office) = &mut self.office {
+            office.forget_port(port);
+        }
+    }
+
+    /// The set of all that ends a sleep.
+    pub fn set(&mut self) -> std::io::Result<&Set> {
+        if self.set.is_none() {
+            self.set = Some(Set::new()?);
+        }
+        self.set.as_ref().ok_or_else(|| std::io::Error::other("no set"))
+    }
+
+    fn attend(&mut self, descriptor: RawFd, key: u64) -> std::io::Result<()> {
+        self.set()?.watch(descriptor, libc::POLLIN, key)?;
+        self.attended += 1;
+        Ok(())
+    }
+
+    /// What the office waits for ends a sleep from now on.
+    pub fn attend_office(&mut self, descriptor: RawFd) -> std::io::Result<()> {
+        self.attend(descriptor, OFFICE)
+    }
+
+    /// A set of descriptors that a thread selects ends a sleep, until [`Self::leave_selected`].
+    pub fn attend_selected(&mut self, selected: &Set) -> std::io::Result<()> {
+        self.attend(selected.as_raw_fd(), SELECTED)
+    }
+
+    pub fn leave_selected(&mut self, selected: &Set) {
+        if let Some(set) = &self.set {
+            set.remove(selected);
+            self.attended -= 1;
+        }
+    }
+
+    /// A thread looks again at this time, until [`Self::forget_time`] of the answer.
+    pub fn look_at(&mut self, time: Instant) -> u64 {
+        self.given += 1;
+        self.times.push((self.given, time));
+        self.given
+    }
+
+    pub fn forget_time(&mut self, number: u64) {
+        self.times.retain(|(given, _)| *given != number);
+    }
+
+    /// Serves who has come to the office; true if anybody has.
+    pub fn serve(&mut self, endpoint: &mut Endpoint) -> bool {
+        self.attended > 0 && self.attend_all(endpoint)
+    }
+
+    /// Serves who comes to the office, and notices what is ready of what threads select. True if anything is.
+    fn attend_all(&mut self, endpoint: &mut Endpoint) -> bool {
+        let Some(Ok(ready)) = self.set.as_ref().map(|set| set.wait(Some(Duration::ZERO))) else { return false };
+        let mut any = false;
+        for (key, _) in ready {
+            any = true;
+            match (key, &mut self.office) {
+                (OFFICE, Some(office)) => office.serve(endpoint),
+                _ => self.noticed = true,
+            }
+        }
+        any
     }
 }
 
 impl Companion for Desk {
     fn idle(&mut self, endpoint: &mut Endpoint, sleeps: bool) -> bool {
-        let _ = (endpoint, sleeps);
-        false
+        if self.attended == 0 {
+            return false;
+        }
+        self.looks = self.looks.wrapping_add(1);
+        (sleeps || self.looks.is_multiple_of(LOOKS_PER_VISIT)) && self.attend_all(endpoint)
     }
 
     fn attended(&self) -> Option<RawFd> {
-        None
+        self.set.as_ref().filter(|_| self.attended > 0).map(Set::as_raw_fd)
     }
 
     fn longest_sleep(&self) -> Option<Duration> {
-        None
+        let next = self.times.iter().map(|(_, time)| *time).min()?;
+        Some(next.saturating_duration_since(Instant::now()).max(Duration::from_micros(100)))
     }
 }

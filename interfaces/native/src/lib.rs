@@ -33,11 +33,15 @@ mod desk;
 mod error;
 mod join;
 mod message;
+mod names;
 mod port;
+mod select;
 mod state;
 
 pub use error::{ErrorKind, NativeError};
 pub use join::{Gone, Single, Threaded, Weft};
 pub use message::{Pick, Received};
+pub use names::NAME_BYTES;
 pub use port::{FIRST_GIVEN, PortNumber};
+pub use select::{Happened, Polled, Rest};
 pub use weft_ports::Peer;

@@ -2,6 +2,7 @@
 
 mod message;
 mod process;
+mod wait;
 
 use crate::error::{ErrorKind, NativeError, Result};
 use crate::message::{Pick, Received};
