@@ -89,3 +89,27 @@ fn a_name_ends_with_its_owner_however_that_ends() {
         assert_eq!(String::from_utf8_lossy(&output.stdout), "ok\n", "{}", String::from_utf8_lossy(&output.stderr));
     }
 }
+
+#[test]
+fn raw_bytes_memory_of_others_and_handlers() {
+    passes("transfers", 2, &[], &[]);
+    passes("transfers", 2, &[], &SLEEPY);
+    passes("transfers", 2, &[], &[("WEFT_DEVICE", "udp,tcp")]);
+}
+
+#[test]
+fn wrong_arguments_are_errors_that_say_what_is_wrong() {
+    passes("wrong", 1, &[], &[]);
+}
+
+#[test]
+fn who_waits_for_a_process_that_is_gone_is_told_and_goes_on() {
+    passes("lost", 3, &["well"], &[]);
+    let folder = TempDir::new().expect("there is room for a folder");
+    let program = compiled(folder.path(), "lost");
+    let mut command = Command::new(tree().join("bin/weft"));
+    command.args(["run", "--timeout", "60", "--keep-going", "-n", "3"]).arg(&program).arg("killed");
+    let output = command.output().expect("weft can be started");
+    let (out, err) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    assert_eq!(out, "ok\n", "{}\n{err}", output.status);
+}

@@ -71,12 +71,12 @@ impl Region {
     }
 
     /// Whether its maker still has it.
-    pub(crate) fn is_in_use(&self) -> bool {
+    pub fn is_in_use(&self) -> bool {
         self.mark().load(Ordering::Acquire) == self.token
     }
 
     /// Bytes that can be used.
-    pub(crate) fn bytes(&self) -> usize {
+    pub fn bytes(&self) -> usize {
         self.memory.bytes() - PAGE_BYTES
     }
 

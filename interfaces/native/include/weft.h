@@ -176,6 +176,62 @@ int weft_select(const struct weft_pick *choices, int count, struct pollfd *descr
 int weft_descriptor(void);
 int weft_arm(int *milliseconds);
 
+/** weft_raw_send, weft_raw_receive - bytes between two processes, without messages
+ *
+ * What one process sends another by weft_raw_send that one receives by weft_raw_receive, in order and in pieces of whatever
+ * lengths: weft_raw_receive returns when its buffer is full. The bytes go straight into the buffer where the receiver waits.
+ * They have no order with messages. One thread at a time sends to, and one receives from, each other process.
+ */
+int weft_raw_send(int process, const void *data, size_t length);
+int weft_raw_receive(int process, void *buffer, size_t length);
+
+/* Registered memory of a process, as others are told of it: it may travel in a message, or lie in a file. */
+struct weft_memory {
+    uint64_t words[4];
+};
+
+/** weft_register, weft_unregister, weft_put, weft_get - memory that other processes write and read
+ *
+ * weft_register makes new memory of size bytes, all zero, and stores its address and what other processes are to be told of
+ * it; a message can carry that. The memory is there until weft_unregister. It belongs to the library: a pointer into it is
+ * not to be used after that.
+ *
+ * weft_put writes length bytes into memory of a process, from an offset on, and returns when they are there; a message that
+ * is sent after it comes after it. weft_get reads. Neither needs the owner to do anything on the same host; on another host
+ * it must take part meanwhile. A place outside of the memory is WEFT_ERR_MEMORY.
+ */
+int weft_register(size_t size, void **address, struct weft_memory *memory);
+int weft_unregister(const struct weft_memory *memory);
+int weft_put(int process, const struct weft_memory *memory, uint64_t offset, const void *data, size_t length);
+int weft_get(int process, const struct weft_memory *memory, uint64_t offset, void *buffer, size_t length);
+
+/* A message, as its handler gets it. It is there until the handler returns. */
+struct weft_call {
+    int process; /* who has sent it */
+    int count;   /* of the arguments */
+    const uint64_t *arguments;
+    const void *bytes;
+    size_t length;
+};
+
+/** weft_handler, weft_call, weft_reply, weft_unhandled - messages that call a function of their receiver
+ *
+ * weft_handler says which function of this process a message calls that names a number, 0 to 4095; a null pointer says that
+ * none does any more. The function gets the message, and the context that was given here. It runs inside whatever call of
+ * the library takes the message, so it is short, and calls nothing of the library but weft_reply (WEFT_ERR_STATE).
+ *
+ * weft_call calls a handler of a process, with up to 3 arguments and 32768 bytes. It returns when the message has left.
+ * weft_reply replies, once, with a call of that handler of the sender; a reply is not replied to. Calls of one process to
+ * another are handled once and in their order.
+ *
+ * A call that names a number without a handler does nothing; weft_unhandled counts those of this process.
+ */
+int weft_handler(int number, void (*function)(struct weft_call *call, void *context), void *context);
+int weft_call(int process, int handler, const uint64_t *arguments, int count, const void *data, size_t length);
+int weft_reply(struct weft_call *call, int handler, const uint64_t *arguments, int count, const void *data,
+               size_t length);
+int weft_unhandled(uint64_t *count);
+
 /** weft_poll - take what has come, and wait for nothing
  *
  * Messages that have arrived are taken into the process. All functions that wait do this too.

@@ -1,13 +1,15 @@
 //! What the interface keeps beside the endpoint, and has looked after where its threads wait: the office of named ports,
 //! descriptors that a thread waits for, and times at which one looks again.
 
-use crate::names::Office;
-use crate::port::PortNumber;
+use crate::known::PortNumber;
+use crate::office::Office;
 use std::collections::HashSet;
 use std::os::fd::{AsRawFd, RawFd};
 use std::time::{Duration, Instant};
 use weft_kernel::Set;
-use weft_ports::{Companion, Endpoint, Peer};
+use weft_ports::{Companion, Endpoint, Messenger, Peer};
+
+pub static FABRIC: Messenger<Desk> = Messenger::new();
 
 /// Who looks for messages again and again looks after visitors each so many times.
 const LOOKS_PER_VISIT: u32 = 16;

@@ -29,19 +29,28 @@
 //! Test: `cargo test -p weft-native`, and `cargo test -p weft-tests --test native` after `cargo xtask tree`.
 
 mod abi;
+mod active;
 mod desk;
 mod error;
 mod join;
+mod known;
+mod memory;
 mod message;
 mod names;
+mod office;
 mod port;
+mod raw;
 mod select;
-mod state;
+mod weft;
 
+pub use active::{CALL_ARGUMENTS, CALL_BYTES, HANDLERS, HandlerCall};
 pub use error::{ErrorKind, NativeError};
-pub use join::{Gone, Single, Threaded, Weft};
+pub use join::Gone;
+pub use known::PortNumber;
+pub use memory::{OpenMemory, RemoteMemory};
 pub use message::{Pick, Received};
-pub use names::NAME_BYTES;
-pub use port::{FIRST_GIVEN, PortNumber};
+pub use office::NAME_BYTES;
+pub use port::FIRST_GIVEN;
 pub use select::{Happened, Polled, Rest};
+pub use weft::{Single, Threaded, Weft};
 pub use weft_ports::Peer;

@@ -1,9 +1,9 @@
 //! Messages: sent to a process and a port, received by choice.
 
+use crate::desk::FABRIC;
 use crate::error::{NativeError, Result};
-use crate::join::Weft;
-use crate::port::{self, PortNumber};
-use crate::state::{self, FABRIC};
+use crate::known::{self, PortNumber};
+use crate::port;
 use weft_ports::{Outcome, Peer, Selector, Subject};
 
 /// Which messages a call accepts; `None` is any.
@@ -39,8 +39,8 @@ impl Pick {
     #[inline]
     pub(crate) fn selector(self) -> Result<Selector> {
         match self.process {
-            Some(process) => state::known(process)?,
-            None => state::allowed()?,
+            Some(process) => known::known(process)?,
+            None => known::allowed()?,
         }
         port::open(self.port)?;
         if self.tag.is_some_and(|tag| tag < 0) {
@@ -73,7 +73,7 @@ fn bad_tag(tag: i32) -> NativeError {
 
 #[inline]
 fn destination(to: Peer, port: PortNumber, tag: i32) -> Result<Subject> {
-    state::known(to)?;
+    known::known(to)?;
     if tag < 0 {
         return Err(bad_tag(tag));
     }
@@ -136,56 +136,4 @@ pub(crate) fn probe(picks: &[Pick]) -> Result<Option<(usize, Received)>> {
         FABRIC.poll();
         look()
     }))
-}
-
-impl<K> Weft<K> {
-    /// Sends; returns when `bytes` may be used again, which may be before the receiver has asked for them.
-    ///
-    /// # Errors
-    /// There is no such process, it is gone, or the tag is negative.
-    #[inline]
-    pub fn send(&self, to: Peer, port: PortNumber, tag: i32, bytes: &[u8]) -> Result<()> {
-        send(to, port, tag, bytes)
-    }
-
-    /// Sends bytes that are given away, and waits for nobody.
-    ///
-    /// # Errors
-    /// There is no such process, or the tag is negative.
-    pub fn send_owned(&self, to: Peer, port: PortNumber, tag: i32, bytes: impl Into<Box<[u8]>>) -> Result<()> {
-        send_copy(to, port, tag, bytes.into())
-    }
-
-    /// Receives a message into `room`. Of one that is longer than that the beginning is there.
-    ///
-    /// # Errors
-    /// The port is not open, or the only process that it may come from is gone.
-    #[inline]
-    pub fn receive(&self, pick: Pick, room: &mut [u8]) -> Result<Received> {
-        receive(pick, room)
-    }
-
-    /// Receives a message that one of several choices accepts; the first of them that has one gets it.
-    ///
-    /// # Errors
-    /// As [`Self::receive`].
-    pub fn receive_first(&self, picks: &[Pick], room: &mut [u8]) -> Result<Received> {
-        receive_first(picks, room)
-    }
-
-    /// Receives a message of any length.
-    ///
-    /// # Errors
-    /// As [`Self::receive`].
-    pub fn receive_whole(&self, picks: &[Pick]) -> Result<(Received, Vec<u8>)> {
-        receive_whole(picks)
-    }
-
-    /// The message that one of these choices would receive, and which, if one has come.
-    ///
-    /// # Errors
-    /// As [`Self::receive`].
-    pub fn probe(&self, picks: &[Pick]) -> Result<Option<(usize, Received)>> {
-        probe(picks)
-    }
 }

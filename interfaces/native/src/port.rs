@@ -3,17 +3,13 @@
 //! A message may come before its port is open; it waits there. A port that was closed takes nothing any more, and its
 //! number is not used again.
 
+use crate::desk::FABRIC;
 use crate::error::{ErrorKind, NativeError, Result};
-use crate::join::Weft;
-use crate::state::{self, FABRIC};
+use crate::known::{self, PortNumber};
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use weft_ports::Fault;
-
-/// A port's number in its process.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct PortNumber(pub u32);
 
 /// Programs choose numbers below it; those from it on are given.
 pub const FIRST_GIVEN: u32 = 1 << 24;
@@ -47,7 +43,7 @@ fn look_for(port: PortNumber) -> Result<()> {
 
 /// Opens the port of a number, or one of a number that nobody else uses.
 pub(crate) fn open_numbered(number: Option<u32>) -> Result<PortNumber> {
-    state::allowed()?;
+    known::allowed()?;
     let mut ports = ports();
     let number = match number {
         Some(number) if number >= FIRST_GIVEN => {
@@ -66,7 +62,7 @@ pub(crate) fn open_numbered(number: Option<u32>) -> Result<PortNumber> {
 }
 
 pub(crate) fn close(port: PortNumber) -> Result<()> {
-    state::allowed()?;
+    known::allowed()?;
     open(port)?;
     ports().insert(port.0, false);
     RECENT.store(u32::MAX, Ordering::Relaxed);
@@ -81,30 +77,4 @@ pub(crate) fn close(port: PortNumber) -> Result<()> {
 pub(crate) fn close_all() {
     ports().values_mut().for_each(|open| *open = false);
     RECENT.store(u32::MAX, Ordering::Relaxed);
-}
-
-impl<K> Weft<K> {
-    /// Opens the port of this number, below 16777216. Messages for it may have come before.
-    ///
-    /// # Errors
-    /// The number is too high, or was opened before.
-    pub fn open_port(&self, number: u32) -> Result<PortNumber> {
-        open_numbered(Some(number))
-    }
-
-    /// Opens a port of a number that nobody else in this process uses.
-    ///
-    /// # Errors
-    /// The thread is inside a handler.
-    pub fn open_any_port(&self) -> Result<PortNumber> {
-        open_numbered(None)
-    }
-
-    /// Closes a port: what has come and comes there is thrown away, and who waits there is told.
-    ///
-    /// # Errors
-    /// It is not open.
-    pub fn close_port(&self, port: PortNumber) -> Result<()> {
-        close(port)
-    }
 }

@@ -1,9 +1,9 @@
 //! Waiting for the first of several ports and descriptors, and the descriptor by which an event loop waits for us.
 
+use crate::desk::FABRIC;
 use crate::error::{NativeError, Result};
-use crate::join::Weft;
+use crate::known;
 use crate::message::{Pick, Received, selectors};
-use crate::state::{self, FABRIC};
 use std::io;
 use std::os::fd::{AsRawFd, RawFd};
 use std::time::{Duration, Instant};
@@ -86,7 +86,7 @@ fn message(endpoint: &mut weft_ports::Endpoint, from: &[Selector]) -> Option<Hap
 }
 
 pub(crate) fn select(picks: &[Pick], descriptors: &mut [Polled], patience: Option<Duration>) -> Result<Happened> {
-    state::allowed()?;
+    known::allowed()?;
     let from = if picks.is_empty() { Vec::new() } else { selectors(picks)? };
     let mut descriptors = if descriptors.is_empty() { None } else { Some(Descriptors::new(descriptors)?) };
     if let Some(descriptors) = &descriptors {
@@ -125,7 +125,7 @@ pub(crate) fn select(picks: &[Pick], descriptors: &mut [Polled], patience: Optio
 
 /// The descriptor that can be read when something comes, once it was armed.
 pub(crate) fn descriptor() -> Result<RawFd> {
-    state::allowed()?;
+    known::allowed()?;
     let made = FABRIC.with_both(|endpoint, desk| -> io::Result<RawFd> {
         if let Some(bell) = &desk.bell {
             return Ok(bell.as_raw_fd());
@@ -160,30 +160,4 @@ pub(crate) fn arm() -> Result<Rest> {
             Some(limit) => Rest::Until(limit),
         }
     }))
-}
-
-impl<K> Weft<K> {
-    /// Waits for the first message that one of the choices accepts, or descriptor that is ready, at most for `patience`.
-    ///
-    /// # Errors
-    /// A choice names a port that is not open or a process that is none; a descriptor cannot be waited for.
-    pub fn select(&self, picks: &[Pick], descriptors: &mut [Polled], patience: Option<Duration>) -> Result<Happened> {
-        select(picks, descriptors, patience)
-    }
-
-    /// A descriptor that can be read when something comes, as long as it is armed ([`Self::arm`]). It stays the same.
-    ///
-    /// # Errors
-    /// Those of the system.
-    pub fn descriptor(&self) -> Result<RawFd> {
-        descriptor()
-    }
-
-    /// Arms the descriptor: to be called before an event loop sleeps on it, after the last look for messages.
-    ///
-    /// # Errors
-    /// As [`Self::descriptor`].
-    pub fn arm(&self) -> Result<Rest> {
-        arm()
-    }
 }

@@ -1,8 +1,8 @@
 //! Messages.
 
 use super::{CMessage, CPick, answer, bytes, pick, picks, received, room, store};
+use crate::known::PortNumber;
 use crate::message;
-use crate::port::PortNumber;
 use std::ffi::{c_int, c_void};
 use weft_ports::Peer;
 

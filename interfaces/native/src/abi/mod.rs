@@ -2,11 +2,12 @@
 
 mod message;
 mod process;
+mod transfer;
 mod wait;
 
 use crate::error::{ErrorKind, NativeError, Result};
+use crate::known::PortNumber;
 use crate::message::{Pick, Received};
-use crate::port::PortNumber;
 use std::cell::RefCell;
 use std::ffi::{CStr, CString, c_char, c_int, c_void};
 use weft_ports::Peer;

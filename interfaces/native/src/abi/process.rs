@@ -1,10 +1,11 @@
 //! Joining, leaving, and who is there.
 
 use super::answer;
+use crate::desk::FABRIC;
 use crate::error::NativeError;
 use crate::join::{self, Gone};
+use crate::known::{self, PortNumber};
 use crate::port;
-use crate::state::{self, FABRIC};
 use std::ffi::c_int;
 use weft_ports::Peer;
 
@@ -55,7 +56,7 @@ pub extern "C" fn weft_has_left(process: c_int) -> c_int {
 
 #[unsafe(no_mangle)]
 pub extern "C" fn weft_poll() -> c_int {
-    answer(state::allowed().map(|()| {
+    answer(known::allowed().map(|()| {
         FABRIC.poll();
         0
     }))
@@ -69,5 +70,5 @@ pub extern "C" fn weft_port_open(number: c_int) -> c_int {
 
 #[unsafe(no_mangle)]
 pub extern "C" fn weft_port_close(port: c_int) -> c_int {
-    answer(port::close(port::PortNumber(port as u32)).map(|()| 0))
+    answer(port::close(PortNumber(port as u32)).map(|()| 0))
 }

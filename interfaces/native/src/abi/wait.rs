@@ -2,7 +2,7 @@
 
 use super::{CMessage, CPick, answer, null, picks, store, text};
 use crate::error::{NativeError, Result};
-use crate::port::PortNumber;
+use crate::known::PortNumber;
 use crate::select::{Happened, Polled, Rest};
 use crate::{names, select};
 use std::ffi::{c_char, c_int};

@@ -1,11 +1,12 @@
-//! Whether calls are allowed now, in one word that the short way asks.
+//! Whether calls are allowed now, in one word that the short way asks; and numbers of ports.
 
-use crate::desk::Desk;
 use crate::error::{ErrorKind, NativeError, Result};
 use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
-use weft_ports::{Messenger, Peer};
+use weft_ports::Peer;
 
-pub static FABRIC: Messenger<Desk> = Messenger::new();
+/// A port's number in its process.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct PortNumber(pub u32);
 
 /// How many processes this one knows, those of other jobs among them; 0 while no call is allowed without a closer look.
 static ALLOWED: AtomicU32 = AtomicU32::new(0);
