@@ -39,6 +39,7 @@ use weft_device::{Capabilities, Device, NoMemory, Posted};
 use weft_protocol::selector::Road;
 use weft_protocol::selector::machine::Best;
 use weft_wire::cell::Head;
+use weft_wire::segment::MemberState;
 
 pub(crate) struct Devices {
     shm: ShmDevice,
@@ -267,6 +268,11 @@ impl Devices {
         // Who is not met yet is known by his connection.
         let which = if way.which == DeviceKind::Unmet { DeviceKind::Tcp } else { way.which };
         with_device!((&) net, &self.shm, which, device => device.has_ended(way.number))
+    }
+
+    /// Whether a rank whose state stands in memory has taken its leave.
+    pub fn took_leave(&self, rank: u32) -> Option<bool> {
+        self.member_of(rank).map(|member| self.segment().state(member) == MemberState::Left)
     }
 
     /// Wakes a rank with which we share memory.

@@ -52,6 +52,8 @@ struct Employed<C> {
     awaited: Vec<(RequestId, Peer)>,
     /// Threads that look for a message of one process.
     looking: u32,
+    /// Those that had taken their leave when they were given up.
+    left: Vec<Peer>,
     leaving: Vec<Owned>,
     /// How many messages were given away, which numbers them.
     given: u64,
@@ -88,6 +90,9 @@ impl<C: Companion> Driven for Employed<C> {
         // What it has sent has arrived, since it has ended before.
         while self.endpoint.progress() {}
         if !self.endpoint.is_complete(request) && !self.endpoint.cancel_receive(request) {
+            if self.endpoint.took_leave(of) {
+                self.left.push(of);
+            }
             self.endpoint.lose_ended(of);
         }
         true
@@ -268,6 +273,12 @@ impl<C: Companion> Messenger<C> {
         self.monitor.wait(waiting(call, None, None, 0), |world| world.has_left(message).then_some(()));
     }
 
+    /// Whether a process has taken its leave; one that has ended without has not.
+    pub fn is_gone_well(&self, peer: Peer) -> bool {
+        let world = self.monitor.enter();
+        world.left.contains(&peer) || world.endpoint.took_leave(peer)
+    }
+
     /// Waits until all messages of [`Self::send_owned`] have left.
     pub fn settle(&self, call: Call) {
         self.monitor.wait(waiting(call, None, None, 0), |world| {
@@ -414,7 +425,7 @@ impl<C: Companion> Default for Messenger<C> {
 
 impl<C> Employed<C> {
     fn new(endpoint: Endpoint, companion: C) -> Self {
-        Self { endpoint, companion, awaited: Vec::new(), looking: 0, leaving: Vec::new(), given: 0 }
+        Self { endpoint, companion, awaited: Vec::new(), looking: 0, left: Vec::new(), leaving: Vec::new(), given: 0 }
     }
 
     /// Frees the bytes of what has left.

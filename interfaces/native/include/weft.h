@@ -218,7 +218,8 @@ struct weft_call {
  *
  * weft_handler says which function of this process a message calls that names a number, 0 to 4095; a null pointer says that
  * none does any more. The function gets the message, and the context that was given here. It runs inside whatever call of
- * the library takes the message, so it is short, and calls nothing of the library but weft_reply (WEFT_ERR_STATE).
+ * the library takes the message, so it is short, and calls nothing of the
+ * library but weft_reply, weft_me, weft_size and weft_error (WEFT_ERR_STATE).
  *
  * weft_call calls a handler of a process, with up to 3 arguments and 32768 bytes. It returns when the message has left.
  * weft_reply replies, once, with a call of that handler of the sender; a reply is not replied to. Calls of one process to

@@ -49,6 +49,15 @@ fn number(handler: u16) -> Result<u16> {
     }
 }
 
+/// Whether there may be such a reply.
+pub(crate) fn check_reply(handler: u16, bytes: &[u8]) -> Result<()> {
+    number(handler)?;
+    match bytes.len() <= CALL_BYTES {
+        true => Ok(()),
+        false => Err(failed(ActiveFault::TooLong(bytes.len()))),
+    }
+}
+
 #[cold]
 fn failed(fault: ActiveFault) -> NativeError {
     match fault {

@@ -3,11 +3,10 @@
 
 use crate::known::PortNumber;
 use crate::office::Office;
-use std::collections::HashSet;
 use std::os::fd::{AsRawFd, RawFd};
 use std::time::{Duration, Instant};
 use weft_kernel::Set;
-use weft_ports::{Companion, Endpoint, Messenger, Peer};
+use weft_ports::{Companion, Endpoint, Messenger};
 
 pub static FABRIC: Messenger<Desk> = Messenger::new();
 
@@ -20,8 +19,6 @@ const SELECTED: u64 = 1;
 
 #[derive(Default)]
 pub struct Desk {
-    /// Those that were seen to have taken their leave.
-    left: HashSet<Peer>,
     pub office: Option<Office>,
     /// All descriptors that end a sleep.
     set: Option<Set>,
@@ -38,14 +35,6 @@ pub struct Desk {
 }
 
 impl Desk {
-    pub fn note_left(&mut self, process: Peer) {
-        self.left.insert(process);
-    }
-
-    pub fn has_left(&self, process: Peer) -> bool {
-        self.left.contains(&process)
-    }
-
     pub fn forget_names_of(&mut self, port: PortNumber) {
         if let Some(office) = &mut self.office {
             office.forget_port(port);

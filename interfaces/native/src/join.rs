@@ -48,12 +48,12 @@ pub(crate) fn leave() -> Result<()> {
 }
 
 pub(crate) fn me() -> Result<Peer> {
-    known::allowed()?;
+    known::joined()?;
     Ok(known::me())
 }
 
 pub(crate) fn size() -> Result<u32> {
-    known::allowed()?;
+    known::joined()?;
     Ok(known::size())
 }
 
@@ -86,14 +86,10 @@ pub enum Gone {
 pub(crate) fn gone(process: Peer) -> Result<Option<Gone>> {
     known::known(process)?;
     FABRIC.poll();
-    Ok(FABRIC.with_both(|endpoint, desk| {
-        endpoint.look_for_lost();
-        if endpoint.has_left(process) {
-            desk.note_left(process);
-        }
-        match desk.has_left(process) {
-            true => Some(Gone::Left),
-            false => (endpoint.is_lost(process) || endpoint.has_ended(process)).then_some(Gone::Lost),
-        }
-    }))
+    FABRIC.with(|endpoint| endpoint.look_for_lost());
+    if FABRIC.is_gone_well(process) {
+        return Ok(Some(Gone::Left));
+    }
+    let is_gone = FABRIC.with(|endpoint| endpoint.is_lost(process) || endpoint.has_ended(process));
+    Ok(is_gone.then_some(Gone::Lost))
 }

@@ -36,13 +36,22 @@ pub fn known(process: Peer) -> Result<()> {
     if process.0 < ALLOWED.load(Ordering::Relaxed) { Ok(()) } else { look_for(process) }
 }
 
-#[cold]
-fn look() -> Result<u32> {
+/// How many processes this one knows, which a handler may ask, too.
+///
+/// # Errors
+/// The process is no part of a job.
+pub fn joined() -> Result<u32> {
     let known = KNOWN.load(Ordering::Relaxed);
     if known == 0 {
         let text = "the process is not in a job: weft_init comes first, and nothing after weft_finish";
         return Err(NativeError::new(ErrorKind::State, text));
     }
+    Ok(known)
+}
+
+#[cold]
+fn look() -> Result<u32> {
+    let known = joined()?;
     if HANDLING.load(Ordering::Relaxed) == thread() {
         return Err(NativeError::new(ErrorKind::State, "a handler can do nothing but weft_reply"));
     }

@@ -70,6 +70,11 @@ impl Endpoint {
         self.devices.has_ended(peer.0) && !self.switch.port.is_lost(peer.0)
     }
 
+    /// The same where nobody may have noticed yet that a process of this host has ended without leave.
+    pub fn took_leave(&self, peer: Peer) -> bool {
+        self.devices.took_leave(peer.0).unwrap_or_else(|| self.has_left(peer))
+    }
+
     /// How receives on a context end, if it was closed.
     #[inline]
     pub fn closing(&self, context: u32) -> Option<Fault> {

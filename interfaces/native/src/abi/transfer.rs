@@ -201,6 +201,7 @@ pub unsafe extern "C" fn weft_reply(
     let (call, arguments, data) = unsafe { (&mut *call, numbers(arguments, count), bytes(data, length)) };
     let reply = |number| {
         let (arguments, data) = (arguments?, data?);
+        active::check_reply(number, data)?;
         let call = call.call.take().ok_or_else(|| NativeError::argument("the call was replied to before"))?;
         call.reply(number, arguments, data)
     };
