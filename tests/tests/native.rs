@@ -113,3 +113,21 @@ fn who_waits_for_a_process_that_is_gone_is_told_and_goes_on() {
     let (out, err) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
     assert_eq!(out, "ok\n", "{}\n{err}", output.status);
 }
+
+#[test]
+fn python_has_ports_objects_memory_and_coroutines() {
+    let name = name("python");
+    let script = root().join(SOURCES).join("all.py");
+    let script = script.to_str().expect("text");
+    let python = |mut command: Command| {
+        let command = command.env("PYTHONPATH", tree().join("lib/python")).env("PYTHONDONTWRITEBYTECODE", "1");
+        command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("it can be started")
+    };
+    let ranks = python(ranks::command(Path::new("python3"), 2, &[script, &name]));
+    let mut guest = Command::new("python3");
+    guest.args([script, &name, "guest"]);
+    let guest = python(guest);
+    for one in [ranks, guest] {
+        ranks::assert_ok("python", &one.wait_with_output().expect("it ends"));
+    }
+}

@@ -1,6 +1,7 @@
 //! `cargo xtask install` and `cargo xtask tree`: commands, library, header and manual under one directory.
 
 mod interfaces;
+mod pages;
 
 use std::ffi::OsString;
 use std::fs;
@@ -73,6 +74,7 @@ fn fill(prefix: &Path, profile: &str, symbols: Symbols) -> Result<()> {
     fortran_sources(&headers, &prefix.join("include"))?;
     pkg_config(&prefix.join("lib/pkgconfig"))?;
     interfaces::ALL.iter().try_for_each(|interface| place_interface(interface, &built, prefix, symbols))?;
+    native(prefix)?;
     manual(prefix)
 }
 
@@ -127,6 +129,14 @@ fn place_interface(
     let text = pkg_config_text(interface.package, interface.about, interface.linked);
     fs::write(lib.join("pkgconfig").join(format!("{}.pc", interface.package)), text)?;
     Ok(())
+}
+
+/// What the native interface has besides: a Python module, and manual pages for C.
+fn native(prefix: &Path) -> Result<()> {
+    let from = root().join("interfaces/native");
+    place(&from.join("python/weft/__init__.py"), &prefix.join("lib/python/weft/__init__.py"))?;
+    let header = fs::read_to_string(from.join("include/weft.h"))?;
+    pages::write("weft.h", &header, &prefix.join("share/man/man3"))
 }
 
 /// `weft-mpi.pc`, and `mpi.pc` for those who look for any MPI.

@@ -113,22 +113,6 @@ int weft_port_address(int port, char *text, size_t size);
 int weft_send(int process, int port, int tag, const void *data, size_t length);
 int weft_send_copy(int process, int port, int tag, const void *data, size_t length);
 
-/* What is known of a message. */
-struct weft_message {
-    int process;   /* who has sent it */
-    int port;      /* where it arrived */
-    int tag;
-    int reserved;
-    size_t length; /* bytes of the message, also where fewer fitted into the room */
-};
-
-/* Which messages a call accepts: those at a port, of one process or WEFT_ANY, with one tag or WEFT_ANY. */
-struct weft_pick {
-    int port;
-    int process;
-    int tag;
-};
-
 /** weft_receive, weft_receive_first, weft_probe - receive a message by choice
  *
  * weft_receive waits for a message at a port of this process, from one process or WEFT_ANY, with one tag or WEFT_ANY, and
@@ -141,6 +125,20 @@ struct weft_pick {
  * weft_probe waits for nothing. It answers 0 when there is no message that one of the choices accepts; or the number of
  * the first choice that has one, counted from 1, and what is known of that message, which stays where it is.
  */
+/* What is known of a message. */
+struct weft_message {
+    int process;   /* who has sent it */
+    int port;      /* where it arrived */
+    int tag;
+    int reserved;
+    size_t length; /* bytes of the message, also where fewer fitted into the room */
+};
+/* Which messages a call accepts: those at a port, of one process or WEFT_ANY, with one tag or WEFT_ANY. */
+struct weft_pick {
+    int port;
+    int process;
+    int tag;
+};
 int weft_receive(int port, int process, int tag, void *buffer, size_t length, struct weft_message *message);
 int weft_receive_first(const struct weft_pick *choices, int count, void *buffer, size_t length,
                        struct weft_message *message);
@@ -185,11 +183,6 @@ int weft_arm(int *milliseconds);
 int weft_raw_send(int process, const void *data, size_t length);
 int weft_raw_receive(int process, void *buffer, size_t length);
 
-/* Registered memory of a process, as others are told of it: it may travel in a message, or lie in a file. */
-struct weft_memory {
-    uint64_t words[4];
-};
-
 /** weft_register, weft_unregister, weft_put, weft_get - memory that other processes write and read
  *
  * weft_register makes new memory of size bytes, all zero, and stores its address and what other processes are to be told of
@@ -200,19 +193,14 @@ struct weft_memory {
  * is sent after it comes after it. weft_get reads. Neither needs the owner to do anything on the same host; on another host
  * it must take part meanwhile. A place outside of the memory is WEFT_ERR_MEMORY.
  */
+/* Registered memory of a process, as others are told of it: it may travel in a message, or lie in a file. */
+struct weft_memory {
+    uint64_t words[4];
+};
 int weft_register(size_t size, void **address, struct weft_memory *memory);
 int weft_unregister(const struct weft_memory *memory);
 int weft_put(int process, const struct weft_memory *memory, uint64_t offset, const void *data, size_t length);
 int weft_get(int process, const struct weft_memory *memory, uint64_t offset, void *buffer, size_t length);
-
-/* A message, as its handler gets it. It is there until the handler returns. */
-struct weft_call {
-    int process; /* who has sent it */
-    int count;   /* of the arguments */
-    const uint64_t *arguments;
-    const void *bytes;
-    size_t length;
-};
 
 /** weft_handler, weft_call, weft_reply, weft_unhandled - messages that call a function of their receiver
  *
@@ -227,6 +215,14 @@ struct weft_call {
  *
  * A call that names a number without a handler does nothing; weft_unhandled counts those of this process.
  */
+/* A message, as its handler gets it. It is there until the handler returns. */
+struct weft_call {
+    int process; /* who has sent it */
+    int count;   /* of the arguments */
+    const uint64_t *arguments;
+    const void *bytes;
+    size_t length;
+};
 int weft_handler(int number, void (*function)(struct weft_call *call, void *context), void *context);
 int weft_call(int process, int handler, const uint64_t *arguments, int count, const void *data, size_t length);
 int weft_reply(struct weft_call *call, int handler, const uint64_t *arguments, int count, const void *data,

@@ -1,0 +1,373 @@
+"""Ports, messages, memory and raw bytes over user-level communication: Python over libweft.so.1.
+
+    import weft
+
+    weft.init()                              # joins the job of weft run, or makes one of this process alone
+    port = weft.Port(7)
+    if weft.me() == 0:
+        weft.send(1, 7, b"bytes")            # anything with a buffer: bytes, arrays, NumPy
+        weft.send_object(1, 7, {"any": "object that pickle knows"})
+    elif weft.me() == 1:
+        print(port.receive().data)
+        print(port.receive_object().data)
+    weft.finish()
+
+Ports with names are found by all processes of the user on this host: weft.Port(name="lab"), weft.find("lab"). In coroutines
+await port.receive_async() waits in the event loop of asyncio. All errors are weft.Error, with the number that C programs get
+in its attribute number. Objects are unpickled: receive them from processes that you trust.
+"""
+
+import ctypes
+import os
+import pickle
+from typing import Any, NamedTuple, Optional, Sequence
+
+ANY = -1
+
+# How long a call waits before Python looks after its signals, in milliseconds.
+_SLICE = 100
+
+
+class Error(Exception):
+    """What a call of the library answers; number is that of weft.h, such as STATE."""
+
+    def __init__(self, number: int, text: str):
+        super().__init__(text)
+        self.number = number
+
+
+STATE, ARGUMENT, PROCESS, PORT, TRUNCATED, LOST, NAME, TIMEOUT, MEMORY, SYSTEM, JOIN = range(-1, -12, -1)
+
+
+class _Message(ctypes.Structure):
+    _fields_ = [(name, ctypes.c_int) for name in ("process", "port", "tag", "reserved")] + [("length", ctypes.c_size_t)]
+
+
+class _Pick(ctypes.Structure):
+    _fields_ = [(name, ctypes.c_int) for name in ("port", "process", "tag")]
+
+
+class _Poll(ctypes.Structure):
+    _fields_ = [("fd", ctypes.c_int), ("events", ctypes.c_short), ("revents", ctypes.c_short)]
+
+
+class _Memory(ctypes.Structure):
+    _fields_ = [("words", ctypes.c_uint64 * 4)]
+
+
+def _load() -> ctypes.CDLL:
+    """The library that was installed with this file, or else the one that the linker finds."""
+    beside = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "libweft.so.1")
+    library = ctypes.CDLL(beside if os.path.exists(beside) else "libweft.so.1")
+    library.weft_error.restype = ctypes.c_char_p
+    integer, pointer, size = ctypes.c_int, ctypes.c_void_p, ctypes.c_size_t
+    arguments = {
+        "weft_send": [integer, integer, integer, pointer, size],
+        "weft_send_copy": [integer, integer, integer, pointer, size],
+        "weft_receive": [integer, integer, integer, pointer, size, pointer],
+        "weft_raw_send": [integer, pointer, size],
+        "weft_raw_receive": [integer, pointer, size],
+        "weft_register": [size, pointer, pointer],
+        "weft_put": [integer, pointer, ctypes.c_uint64, pointer, size],
+        "weft_get": [integer, pointer, ctypes.c_uint64, pointer, size],
+        "weft_port_address": [integer, pointer, size],
+        "weft_port_find": [ctypes.c_char_p, integer, pointer, pointer],
+        "weft_port_open_named": [ctypes.c_char_p],
+    }
+    for name, types in arguments.items():
+        getattr(library, name).argtypes = types
+    return library
+
+
+_library = _load()
+
+
+def _checked(answer: int) -> int:
+    if answer < 0:
+        raise Error(answer, (_library.weft_error() or b"").decode("utf-8", "replace"))
+    # A call may have taken in what a coroutine waits for.
+    if _watch is not None:
+        _watch.look_soon()
+    return answer
+
+
+def _readable(data: Any):
+    """Address and length of bytes to send, and what keeps them where they are."""
+    view = memoryview(data).cast("B") if not isinstance(data, bytes) else data
+    if isinstance(view, memoryview) and not view.readonly and view.nbytes:
+        kept = (ctypes.c_char * view.nbytes).from_buffer(view)
+        return ctypes.addressof(kept), view.nbytes, kept
+    kept = bytes(view)
+    return ctypes.cast(ctypes.c_char_p(kept), ctypes.c_void_p).value, len(kept), kept
+
+
+def _writable(buffer: Any):
+    view = memoryview(buffer).cast("B")
+    if view.readonly:
+        raise TypeError("the buffer cannot be written")
+    if view.nbytes == 0:
+        return None, 0, None
+    kept = (ctypes.c_char * view.nbytes).from_buffer(view)
+    return ctypes.addressof(kept), view.nbytes, kept
+
+
+def init(threads: bool = False) -> None:
+    """Joins the job. With threads, several threads may call at the same time."""
+    _checked(_library.weft_init(int(threads)))
+
+
+def finish() -> None:
+    """Leaves the job, once everything has left that was sent."""
+    global _watch
+    _watch = None
+    _checked(_library.weft_finish())
+
+
+def me() -> int:
+    """The number of this process in its job."""
+    return _checked(_library.weft_me())
+
+
+def size() -> int:
+    """Processes of the job."""
+    return _checked(_library.weft_size())
+
+
+def has_left(process: int) -> Optional[str]:
+    """How a process is gone: "left", "lost", or None while it is there."""
+    return (None, "left", "lost")[_checked(_library.weft_has_left(process))]
+
+
+def poll() -> None:
+    """Takes what has come, and waits for nothing."""
+    _checked(_library.weft_poll())
+
+
+class Address(NamedTuple):
+    """A port of a process, for the two first arguments of send."""
+
+    process: int
+    port: int
+
+
+class Message(NamedTuple):
+    """What was received; data is bytes, an object, or the buffer that was given."""
+
+    data: Any
+    process: int
+    tag: int
+    length: int
+
+
+def send(process: int, port: int, data: Any, tag: int = 0) -> None:
+    """Sends the bytes of anything that has a buffer. Waits for the receiver if they are many."""
+    at, length, kept = _readable(data)
+    _checked(_library.weft_send(process, port, tag, at, length))
+    del kept
+
+
+def send_object(process: int, port: int, value: Any, tag: int = 0) -> None:
+    """Sends an object, pickled; waits for nobody."""
+    at, length, kept = _readable(pickle.dumps(value, pickle.HIGHEST_PROTOCOL))
+    _checked(_library.weft_send_copy(process, port, tag, at, length))
+    del kept
+
+
+def find(name: str, timeout: Optional[float] = None) -> Address:
+    """Finds a port by its name or address, and waits for it, at most for timeout seconds."""
+    process, port = ctypes.c_int(), ctypes.c_int()
+    left = None if timeout is None else max(0, int(timeout * 1000))
+    while True:
+        now = _SLICE if left is None else min(left, _SLICE)
+        answer = _library.weft_port_find(name.encode(), now, ctypes.byref(process), ctypes.byref(port))
+        if answer != TIMEOUT or left == now:
+            _checked(answer)
+            return Address(process.value, port.value)
+        left = None if left is None else left - now
+
+
+def _select(picks: Sequence[_Pick], polls: Sequence[_Poll], timeout: Optional[float], message: _Message) -> int:
+    choices, descriptors = (_Pick * len(picks))(*picks), (_Poll * len(polls))(*polls)
+    left = None if timeout is None else max(0, int(timeout * 1000))
+    while True:
+        now = _SLICE if left is None else min(left, _SLICE)
+        which = _library.weft_select(choices, len(picks), descriptors, len(polls), now, ctypes.byref(message))
+        if which != 0 or left == now:
+            return _checked(which)
+        left = None if left is None else left - now
+
+
+def select(ports: Sequence["Port"], descriptors: Sequence[Any] = (), timeout: Optional[float] = None):
+    """The first of the ports that has a message, or of the descriptors (or files) that can be read; None when it is over."""
+    picks = [_Pick(port.number, ANY, ANY) for port in ports]
+    numbers = [one if isinstance(one, int) else one.fileno() for one in descriptors]
+    which = _select(picks, [_Poll(number, 1, 0) for number in numbers], timeout, _Message())
+    return None if which == 0 else [*ports, *descriptors][which - 1]
+
+
+class Port:
+    """A port of this process: of a number, of any number, or with a name."""
+
+    def __init__(self, number: int = ANY, name: Optional[str] = None):
+        opened = _library.weft_port_open(number) if name is None else _library.weft_port_open_named(name.encode())
+        self.number = _checked(opened)
+
+    def close(self) -> None:
+        _checked(_library.weft_port_close(self.number))
+
+    @property
+    def address(self) -> str:
+        """By what find finds a port with a name on other hosts, too."""
+        text = ctypes.create_string_buffer(512)
+        _checked(_library.weft_port_address(self.number, text, len(text)))
+        return text.value.decode()
+
+    def probe(self, process: int = ANY, tag: int = ANY) -> Optional[Message]:
+        """What is known of the first message that has come, which stays where it is; its data is None."""
+        message, pick = _Message(), _Pick(self.number, process, tag)
+        if _checked(_library.weft_probe(ctypes.byref(pick), 1, ctypes.byref(message))) == 0:
+            return None
+        return Message(None, message.process, message.tag, message.length)
+
+    def receive(self, process: int = ANY, tag: int = ANY, timeout: Optional[float] = None) -> Message:
+        """Waits for a message, at most for timeout seconds, and receives its bytes."""
+        message = _Message()
+        if _select([_Pick(self.number, process, tag)], [], timeout, message) == 0:
+            raise Error(TIMEOUT, f"no message has come in {timeout} s")
+        return self._take(message)
+
+    def receive_object(self, process: int = ANY, tag: int = ANY, timeout: Optional[float] = None) -> Message:
+        """The same for an object that was sent by send_object."""
+        message = self.receive(process, tag, timeout)
+        return message._replace(data=pickle.loads(message.data))
+
+    def receive_into(self, buffer: Any, process: int = ANY, tag: int = ANY) -> Message:
+        """Receives into a buffer; of a message that is longer than it the beginning is there, and an Error is raised."""
+        message = _Message()
+        _select([_Pick(self.number, process, tag)], [], None, message)
+        at, length, kept = _writable(buffer)
+        seen = (self.number, message.process, message.tag)
+        _checked(_library.weft_receive(*seen, at, length, ctypes.byref(message)))
+        del kept
+        return Message(buffer, message.process, message.tag, message.length)
+
+    async def receive_async(self, process: int = ANY, tag: int = ANY) -> Message:
+        """As receive, in a coroutine: the event loop goes on meanwhile."""
+        while (seen := self.probe(process, tag)) is None:
+            await _watch_of_loop().wait(_Pick(self.number, process, tag))
+        return self._take(_Message(seen.process, self.number, seen.tag, 0, seen.length))
+
+    async def receive_object_async(self, process: int = ANY, tag: int = ANY) -> Message:
+        message = await self.receive_async(process, tag)
+        return message._replace(data=pickle.loads(message.data))
+
+    def _take(self, seen: _Message) -> Message:
+        room = ctypes.create_string_buffer(max(seen.length, 1))
+        message = _Message()
+        choice = (self.number, seen.process, seen.tag)
+        _checked(_library.weft_receive(*choice, room, seen.length, ctypes.byref(message)))
+        return Message(room.raw[: message.length], message.process, message.tag, message.length)
+
+
+def raw_send(process: int, data: Any) -> None:
+    """Sends bytes that the other process receives by raw_receive, in pieces of whatever lengths."""
+    at, length, kept = _readable(data)
+    _checked(_library.weft_raw_send(process, at, length))
+    del kept
+
+
+def raw_receive(process: int, buffer: Any) -> None:
+    """Fills a buffer with the next bytes of a process."""
+    at, length, kept = _writable(buffer)
+    _checked(_library.weft_raw_receive(process, at, length))
+    del kept
+
+
+class Memory:
+    """Memory of this process that others write and read: view is a memoryview, handle the bytes that others need."""
+
+    def __init__(self, size: int):
+        address, self._memory = ctypes.c_void_p(), _Memory()
+        _checked(_library.weft_register(size, ctypes.byref(address), ctypes.byref(self._memory)))
+        # It stays mapped as long as the process: a view may live longer than this.
+        self.view = memoryview((ctypes.c_char * size).from_address(address.value)).cast("B")
+
+    @property
+    def handle(self) -> bytes:
+        return bytes(self._memory)
+
+
+def put(process: int, handle: bytes, offset: int, data: Any) -> None:
+    """Writes bytes into memory of a process; they are there when this returns."""
+    at, length, kept = _readable(data)
+    _checked(_library.weft_put(process, ctypes.byref(_Memory.from_buffer_copy(handle)), offset, at, length))
+    del kept
+
+
+def get(process: int, handle: bytes, offset: int, length: int) -> bytes:
+    """Reads bytes out of memory of a process."""
+    room = ctypes.create_string_buffer(max(length, 1))
+    _checked(_library.weft_get(process, ctypes.byref(_Memory.from_buffer_copy(handle)), offset, room, length))
+    return room.raw[:length]
+
+
+class _Watch:
+    """Coroutines of one event loop that wait for messages. The descriptor is armed when all have looked."""
+
+    def __init__(self, loop: Any):
+        self.loop, self.waiting = loop, []
+        self.planned, self.timer = None, None
+        self.descriptor = _library.weft_descriptor()
+        if self.descriptor < 0:
+            raise Error(self.descriptor, _library.weft_error().decode("utf-8", "replace"))
+
+    async def wait(self, pick: _Pick) -> None:
+        future = self.loop.create_future()
+        entry = (future, pick)
+        self.waiting.append(entry)
+        self.look_soon()
+        try:
+            await future
+        finally:
+            if entry in self.waiting:
+                self.waiting.remove(entry)
+
+    def look_soon(self) -> None:
+        if self.waiting and self.planned is None and not self.loop.is_closed():
+            self.planned = self.loop.call_soon_threadsafe(self._look)
+
+    def _look(self) -> None:
+        self.planned = None
+        self.loop.remove_reader(self.descriptor)
+        if self.timer is not None:
+            self.timer.cancel()
+            self.timer = None
+        message = _Message()
+        for entry in list(self.waiting):
+            future, pick = entry
+            # An error is the coroutine's own to see.
+            if _library.weft_probe(ctypes.byref(pick), 1, ctypes.byref(message)) != 0:
+                self.waiting.remove(entry)
+                if not future.done():
+                    future.set_result(None)
+        if not self.waiting:
+            return
+        limit = ctypes.c_int()
+        if _library.weft_arm(ctypes.byref(limit)) == 0:
+            return self.look_soon()
+        self.loop.add_reader(self.descriptor, self._look)
+        if limit.value >= 0:
+            self.timer = self.loop.call_later(limit.value / 1000, self._look)
+
+
+_watch: Optional[_Watch] = None
+
+
+def _watch_of_loop() -> _Watch:
+    global _watch
+    import asyncio
+
+    loop = asyncio.get_running_loop()
+    if _watch is None or _watch.loop is not loop:
+        _watch = _Watch(loop)
+    return _watch

@@ -1,0 +1,131 @@
+"""Everything that the module weft has, between two ranks, or three processes of which one is of another job."""
+
+import array
+import asyncio
+import os
+import sys
+
+import weft
+
+
+def fails(number, call, *arguments):
+    try:
+        call(*arguments)
+    except weft.Error as error:
+        assert error.number == number and str(error), error
+    else:
+        raise AssertionError(f"{call} has not failed")
+
+
+def messages(me, other, port):
+    values = array.array("d", range(1000))
+    if me == 0:
+        weft.send(other, 7, b"bytes", tag=3)
+        weft.send(other, 7, b"")
+        weft.send(other, 7, values, tag=4)
+        weft.send_object(other, 7, {"a": [1, 2, 3], "b": "text" * 100000})
+    else:
+        assert port.receive(tag=4, timeout=20).data == values.tobytes()
+        assert port.receive(process=0, tag=3) == weft.Message(b"bytes", 0, 3, 5)
+        assert port.receive().data == b""
+        assert port.receive_object().data["b"] == "text" * 100000
+        assert port.probe(tag=99) is None
+        fails(weft.TIMEOUT, port.receive, 0, 99, 0.01)
+    # Both send much before either receives.
+    weft.send_object(other, 7, b"x" * 3000000)
+    assert len(port.receive_object(process=other).data) == 3000000
+    room = bytearray(8)
+    weft.send(other, 7, b"12345678", tag=5)
+    assert port.receive_into(room, tag=5).length == 8 and room == b"12345678"
+
+
+def transfers(me, other, port):
+    memory = weft.Memory(100000)
+    weft.send(other, 7, memory.handle)
+    theirs = port.receive(process=other).data
+    weft.put(other, theirs, 10, f"by {me}".encode())
+    weft.send(other, 7, b"")
+    port.receive(process=other)
+    assert bytes(memory.view[10:14]) == f"by {other}".encode()
+    assert weft.get(other, theirs, 10, 4) == f"by {me}".encode()
+    fails(weft.MEMORY, weft.get, other, theirs, 100000, 1)
+    room = bytearray(5)
+    weft.raw_send(other, b"raw bytes!")
+    weft.raw_receive(other, room)
+    weft.raw_receive(other, room)
+    assert room == b"ytes!"
+
+
+def waits(port):
+    inside, outside = os.pipe()
+    assert weft.select([port], [inside], 0.01) is None
+    os.write(outside, b"x")
+    assert weft.select([port], [inside]) == inside
+    os.read(inside, 1)
+    weft.send(weft.me(), 7, b"")
+    assert weft.select([port], [inside]) is port
+    port.receive()
+
+
+async def coroutines(me, other, port):
+    """Two conversations at once, while the loop ticks."""
+    second, ticks = weft.Port(8), 0
+
+    async def talk(port, count):
+        for turn in range(count):
+            if me == 0:
+                weft.send_object(other, port.number, turn)
+            message = await port.receive_object_async(process=other)
+            assert message.data == turn
+            if me == 1:
+                weft.send_object(other, port.number, turn)
+
+    async def tick():
+        nonlocal ticks
+        while True:
+            ticks += 1
+            await asyncio.sleep(0.001)
+
+    ticking = asyncio.create_task(tick())
+    await asyncio.gather(talk(port, 300), talk(second, 200))
+    await asyncio.sleep(0.01)
+    ticking.cancel()
+    assert ticks > 1
+    try:
+        await asyncio.wait_for(port.receive_async(), 0.01)
+    except asyncio.TimeoutError:
+        pass
+
+
+def main():
+    fails(weft.STATE, weft.me)
+    weft.init()
+    me, name = weft.me(), sys.argv[1]
+    if sys.argv[2:] == ["guest"]:
+        place = weft.find(name, 20)
+        mine = weft.Port()
+        weft.send_object(*place, {"answer to": mine.number})
+        assert mine.receive_object(timeout=20).data == "welcome"
+        print("ok")
+        return weft.finish()
+    other, port = 1 - me, weft.Port(7)
+    fails(weft.PORT, weft.Port, 7)
+    messages(me, other, port)
+    transfers(me, other, port)
+    waits(port)
+    asyncio.run(coroutines(me, other, port))
+    if me == 0:
+        guests = weft.Port(name=name)
+        assert name in guests.address
+        fails(weft.NAME, lambda: weft.Port(name=name))
+        guest = guests.receive_object(timeout=20)
+        weft.send_object(guest.process, guest.data["answer to"], "welcome")
+    weft.send(other, 7, b"")
+    port.receive()
+    assert weft.has_left(me) is None
+    if me == 0:
+        print("ok")
+    weft.finish()
+
+
+main()
