@@ -76,20 +76,20 @@ pub(crate) fn hosts() -> Result<u32> {
 
 /// How a process is gone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Gone {
+pub enum GoneHow {
     /// It has taken its leave.
     Left,
     /// It has ended without leave, or cannot be reached.
     Lost,
 }
 
-pub(crate) fn gone(process: Peer) -> Result<Option<Gone>> {
+pub(crate) fn gone(process: Peer) -> Result<Option<GoneHow>> {
     known::known(process)?;
     FABRIC.poll();
     FABRIC.with(|endpoint| endpoint.look_for_lost());
     if FABRIC.is_gone_well(process) {
-        return Ok(Some(Gone::Left));
+        return Ok(Some(GoneHow::Left));
     }
     let is_gone = FABRIC.with(|endpoint| endpoint.is_lost(process) || endpoint.has_ended(process));
-    Ok(is_gone.then_some(Gone::Lost))
+    Ok(is_gone.then_some(GoneHow::Lost))
 }

@@ -45,12 +45,12 @@ mod weft;
 
 pub use active::{CALL_ARGUMENTS, CALL_BYTES, HANDLERS, HandlerCall};
 pub use error::{ErrorKind, NativeError};
-pub use join::Gone;
+pub use join::GoneHow;
 pub use known::PortNumber;
 pub use memory::{OpenMemory, RemoteMemory};
-pub use message::{Pick, Received};
+pub use message::{Pick, ReceivedMessage};
 pub use office::NAME_BYTES;
 pub use port::FIRST_GIVEN;
-pub use select::{Happened, Polled, Rest};
+pub use select::{Happened, MaySleep, Polled};
 pub use weft::{Single, Threaded, Weft};
 pub use weft_ports::Peer;

@@ -52,7 +52,7 @@ impl Pick {
 
 /// What is known of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Received {
+pub struct ReceivedMessage {
     pub process: Peer,
     pub port: PortNumber,
     pub tag: i32,
@@ -60,7 +60,7 @@ pub struct Received {
     pub length: usize,
 }
 
-impl Received {
+impl ReceivedMessage {
     pub(crate) fn new(port: u32, outcome: &Outcome) -> Self {
         Self { process: outcome.peer, port: PortNumber(port), tag: outcome.tag, length: outcome.length as usize }
     }
@@ -96,9 +96,9 @@ pub(crate) fn send_copy(to: Peer, port: PortNumber, tag: i32, bytes: Box<[u8]>) 
 }
 
 #[inline]
-pub(crate) fn receive(pick: Pick, room: &mut [u8]) -> Result<Received> {
+pub(crate) fn receive(pick: Pick, room: &mut [u8]) -> Result<ReceivedMessage> {
     let outcome = FABRIC.receive("weft_receive", pick.selector()?, room)?;
-    Ok(Received::new(pick.port.0, &outcome))
+    Ok(ReceivedMessage::new(pick.port.0, &outcome))
 }
 
 pub(crate) fn selectors(picks: &[Pick]) -> Result<Vec<Selector>> {
@@ -108,28 +108,28 @@ pub(crate) fn selectors(picks: &[Pick]) -> Result<Vec<Selector>> {
     picks.iter().map(|pick| pick.selector()).collect()
 }
 
-pub(crate) fn receive_first(picks: &[Pick], room: &mut [u8]) -> Result<Received> {
+pub(crate) fn receive_first(picks: &[Pick], room: &mut [u8]) -> Result<ReceivedMessage> {
     let from = selectors(picks)?;
     let (which, message, _) = FABRIC.take_first("weft_receive_first", &from)?;
     let outcome = FABRIC.receive_taken("weft_receive_first", message, room)?;
-    Ok(Received::new(from[which].context, &outcome))
+    Ok(ReceivedMessage::new(from[which].context, &outcome))
 }
 
-pub(crate) fn receive_whole(picks: &[Pick]) -> Result<(Received, Vec<u8>)> {
+pub(crate) fn receive_whole(picks: &[Pick]) -> Result<(ReceivedMessage, Vec<u8>)> {
     let from = selectors(picks)?;
     let (which, message, seen) = FABRIC.take_first("weft_receive", &from)?;
     let mut room = vec![0; seen.length as usize];
     let outcome = FABRIC.receive_taken("weft_receive", message, &mut room)?;
-    Ok((Received::new(from[which].context, &outcome), room))
+    Ok((ReceivedMessage::new(from[which].context, &outcome), room))
 }
 
 /// The first message that one of these would receive, if any has come, and which of them.
-pub(crate) fn probe(picks: &[Pick]) -> Result<Option<(usize, Received)>> {
+pub(crate) fn probe(picks: &[Pick]) -> Result<Option<(usize, ReceivedMessage)>> {
     let from = selectors(picks)?;
     let look = || {
         let mut all = from.iter().enumerate();
         FABRIC.with(|endpoint| {
-            all.find_map(|(at, from)| Some((at, Received::new(from.context, &endpoint.probe(*from)?))))
+            all.find_map(|(at, from)| Some((at, ReceivedMessage::new(from.context, &endpoint.probe(*from)?))))
         })
     };
     Ok(look().or_else(|| {

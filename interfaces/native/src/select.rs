@@ -3,7 +3,7 @@
 use crate::desk::FABRIC;
 use crate::error::{NativeError, Result};
 use crate::known;
-use crate::message::{Pick, Received, selectors};
+use crate::message::{Pick, ReceivedMessage, selectors};
 use std::io;
 use std::os::fd::{AsRawFd, RawFd};
 use std::time::{Duration, Instant};
@@ -27,7 +27,7 @@ pub struct Polled {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Happened {
     /// Something that the choice of this index accepts. It stays where it is.
-    Message(usize, Received),
+    Message(usize, ReceivedMessage),
     /// The descriptor of this index is ready.
     Descriptor(usize),
     /// The time is over.
@@ -81,7 +81,7 @@ impl<'a> Descriptors<'a> {
 fn message(endpoint: &mut weft_ports::Endpoint, from: &[Selector]) -> Option<Happened> {
     from.iter().enumerate().find_map(|(at, from)| {
         let seen = endpoint.probe(*from)?;
-        Some(Happened::Message(at, Received::new(from.context, &seen)))
+        Some(Happened::Message(at, ReceivedMessage::new(from.context, &seen)))
     })
 }
 
@@ -140,7 +140,7 @@ pub(crate) fn descriptor() -> Result<RawFd> {
 
 /// How long an event loop may sleep on the descriptor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Rest {
+pub enum MaySleep {
     /// Something has come: look for messages first.
     Not,
     /// Until the descriptor can be read, or so much time has passed.
@@ -148,16 +148,16 @@ pub enum Rest {
 }
 
 /// To be called before an event loop sleeps, after the last look for messages.
-pub(crate) fn arm() -> Result<Rest> {
+pub(crate) fn arm() -> Result<MaySleep> {
     descriptor()?;
     Ok(FABRIC.with_both(|endpoint, desk| {
         // What a pass takes now nobody has seen.
         if desk.serve(endpoint) | endpoint.progress() {
-            return Rest::Not;
+            return MaySleep::Not;
         }
         match endpoint.arm_descriptor() {
-            None => Rest::Not,
-            Some(limit) => Rest::Until(limit),
+            None => MaySleep::Not,
+            Some(limit) => MaySleep::Until(limit),
         }
     }))
 }

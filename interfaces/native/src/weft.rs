@@ -3,14 +3,14 @@
 use crate::active::{self, HandlerCall};
 use crate::desk::FABRIC;
 use crate::error::Result;
-use crate::join::{self, Gone};
+use crate::join::{self, GoneHow};
 use crate::known::{self, PortNumber};
 use crate::memory::{self, OpenMemory, RemoteMemory};
-use crate::message::{self, Pick, Received};
+use crate::message::{self, Pick, ReceivedMessage};
 use crate::names;
 use crate::port;
 use crate::raw;
-use crate::select::{self, Happened, Polled, Rest};
+use crate::select::{self, Happened, MaySleep, Polled};
 use std::marker::PhantomData;
 use std::os::fd::RawFd;
 use std::time::Duration;
@@ -81,7 +81,7 @@ impl<K> Weft<K> {
     ///
     /// # Errors
     /// There is no such process.
-    pub fn gone(&self, process: Peer) -> Result<Option<Gone>> {
+    pub fn gone(&self, process: Peer) -> Result<Option<GoneHow>> {
         join::gone(process)
     }
 
@@ -141,7 +141,7 @@ impl<K> Weft<K> {
     /// # Errors
     /// The port is not open, or the only process that it may come from is gone.
     #[inline]
-    pub fn receive(&self, pick: Pick, room: &mut [u8]) -> Result<Received> {
+    pub fn receive(&self, pick: Pick, room: &mut [u8]) -> Result<ReceivedMessage> {
         message::receive(pick, room)
     }
 
@@ -149,7 +149,7 @@ impl<K> Weft<K> {
     ///
     /// # Errors
     /// As [`Self::receive`].
-    pub fn receive_first(&self, picks: &[Pick], room: &mut [u8]) -> Result<Received> {
+    pub fn receive_first(&self, picks: &[Pick], room: &mut [u8]) -> Result<ReceivedMessage> {
         message::receive_first(picks, room)
     }
 
@@ -157,7 +157,7 @@ impl<K> Weft<K> {
     ///
     /// # Errors
     /// As [`Self::receive`].
-    pub fn receive_whole(&self, picks: &[Pick]) -> Result<(Received, Vec<u8>)> {
+    pub fn receive_whole(&self, picks: &[Pick]) -> Result<(ReceivedMessage, Vec<u8>)> {
         message::receive_whole(picks)
     }
 
@@ -165,7 +165,7 @@ impl<K> Weft<K> {
     ///
     /// # Errors
     /// As [`Self::receive`].
-    pub fn probe(&self, picks: &[Pick]) -> Result<Option<(usize, Received)>> {
+    pub fn probe(&self, picks: &[Pick]) -> Result<Option<(usize, ReceivedMessage)>> {
         message::probe(picks)
     }
 
@@ -214,7 +214,7 @@ impl<K> Weft<K> {
     ///
     /// # Errors
     /// As [`Self::descriptor`].
-    pub fn arm(&self) -> Result<Rest> {
+    pub fn arm(&self) -> Result<MaySleep> {
         select::arm()
     }
 

@@ -15,7 +15,7 @@ use std::path::Path;
 use anyhow::{Context, Result};
 
 /// A page, and the names under which people look for it.
-pub struct Page {
+pub struct ManualPage {
     names: Vec<String>,
     text: String,
 }
@@ -35,12 +35,12 @@ pub fn write(header: &str, text: &str, folder: &Path) -> Result<()> {
     Ok(())
 }
 
-fn pages(header: &str, text: &str) -> Vec<Page> {
+fn pages(header: &str, text: &str) -> Vec<ManualPage> {
     text.split("\n/** ").skip(1).filter_map(|part| page(header, part)).collect()
 }
 
 /// The page that a part of a header begins with.
-fn page(header: &str, part: &str) -> Option<Page> {
+fn page(header: &str, part: &str) -> Option<ManualPage> {
     let (comment, declared) = part.split_once(" */\n")?;
     let declared = declared.split("\n\n").next()?;
     let (title, body) = comment.split_once('\n')?;
@@ -69,7 +69,7 @@ fn page(header: &str, part: &str) -> Option<Page> {
     }
     page.push_str(".SH RETURN VALUE\nWhat is negative is an error, WEFT_ERR_*; weft_error(3) says it in words.\n");
     page.push_str(".SH SEE ALSO\nweft_init(3), weft_send(3), weft_receive(3), weft_error(3), weft(1)\n");
-    Some(Page { names, text: page })
+    Some(ManualPage { names, text: page })
 }
 
 /// As roff wants it.

@@ -7,7 +7,7 @@ mod wait;
 
 use crate::error::{ErrorKind, NativeError, Result};
 use crate::known::PortNumber;
-use crate::message::{Pick, Received};
+use crate::message::{Pick, ReceivedMessage};
 use std::cell::RefCell;
 use std::ffi::{CStr, CString, c_char, c_int, c_void};
 use weft_ports::Peer;
@@ -168,7 +168,7 @@ unsafe fn picks(at: *const CPick, count: c_int) -> Result<Vec<Pick>> {
 
 impl CMessage {
     #[inline]
-    fn new(message: &Received) -> Self {
+    fn new(message: &ReceivedMessage) -> Self {
         let (process, port) = (message.process.0 as c_int, message.port.0 as c_int);
         Self { process, port, tag: message.tag, reserved: 0, length: message.length }
     }
@@ -179,7 +179,7 @@ impl CMessage {
 /// # Safety
 /// `to` is null or valid.
 #[inline]
-unsafe fn received(message: Result<Received>, room: usize, to: *mut CMessage) -> c_int {
+unsafe fn received(message: Result<ReceivedMessage>, room: usize, to: *mut CMessage) -> c_int {
     match message {
         Ok(message) => {
             // SAFETY: the caller's promise.

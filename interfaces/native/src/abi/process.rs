@@ -3,7 +3,7 @@
 use super::answer;
 use crate::desk::FABRIC;
 use crate::error::NativeError;
-use crate::join::{self, Gone};
+use crate::join::{self, GoneHow};
 use crate::known::{self, PortNumber};
 use crate::port;
 use std::ffi::c_int;
@@ -49,8 +49,8 @@ pub extern "C" fn weft_host_of(process: c_int) -> c_int {
 pub extern "C" fn weft_has_left(process: c_int) -> c_int {
     answer(join::gone(Peer(process as u32)).map(|gone| match gone {
         None => 0,
-        Some(Gone::Left) => 1,
-        Some(Gone::Lost) => 2,
+        Some(GoneHow::Left) => 1,
+        Some(GoneHow::Lost) => 2,
     }))
 }
 

@@ -3,7 +3,7 @@
 use super::{CMessage, CPick, answer, null, picks, store, text};
 use crate::error::{NativeError, Result};
 use crate::known::PortNumber;
-use crate::select::{Happened, Polled, Rest};
+use crate::select::{Happened, MaySleep, Polled};
 use crate::{names, select};
 use std::ffi::{c_char, c_int};
 use std::time::Duration;
@@ -121,9 +121,9 @@ pub extern "C" fn weft_descriptor() -> c_int {
 pub unsafe extern "C" fn weft_arm(milliseconds: *mut c_int) -> c_int {
     answer(select::arm().map(|rest| {
         let limit = match rest {
-            Rest::Not => 0,
-            Rest::Until(None) => -1,
-            Rest::Until(Some(limit)) => limit.as_millis().clamp(1, c_int::MAX as u128) as c_int,
+            MaySleep::Not => 0,
+            MaySleep::Until(None) => -1,
+            MaySleep::Until(Some(limit)) => limit.as_millis().clamp(1, c_int::MAX as u128) as c_int,
         };
         // SAFETY: the caller's promise.
         unsafe { store(milliseconds, limit) };
