@@ -2,7 +2,7 @@
 //! while the process takes part, sends and receives of slices, and one place to wait.
 //!
 //! An interface has one [`Messenger`]. What has no call here it does with the endpoint itself ([`Messenger::with`],
-//! [`Messenger::wait`]).
+//! [`Messenger::wait`]). [`TreePlace`] is for what all processes do together.
 //!
 //! Invariants:
 //! - A buffer that is given by reference is the fabric's until the call returns, and no longer. One that is given away
@@ -11,9 +11,13 @@
 //!
 //! Test: `cargo test -p weft-ports`.
 
+mod tree;
+
+use std::io;
 use std::os::fd::RawFd;
 use std::time::Duration;
-use weft_fabric::{Driven, MatchedId, Monitor, Outside, RequestId, SendMode};
+pub use tree::TreePlace;
+use weft_fabric::{DeliveryThread, Driven, MatchedId, Monitor, Outside, RequestId, SendMode};
 pub use weft_fabric::{Endpoint, Envelope, Fault, InterfaceName, JoinError, Outcome, Peer, Selector, Waiting};
 
 /// How long a thread sleeps before it looks whether the one that it waits for has ended.
@@ -137,6 +141,17 @@ impl Messenger {
         Ok(())
     }
 
+    /// Takes what arrives by a thread of its own while the others compute, until the answer is dropped.
+    ///
+    /// # Errors
+    /// The system gives no thread.
+    ///
+    /// # Panics
+    /// In the thread, if the ports were opened for one thread.
+    pub fn deliver(&'static self) -> io::Result<Delivery> {
+        DeliveryThread::start(&self.monitor).map(|thread| Delivery { _thread: thread })
+    }
+
     /// As [`Self::open`], with an endpoint that has joined.
     pub fn open_with(&self, endpoint: Endpoint, threads: bool) {
         self.open_beside(endpoint, (), threads);
@@ -163,7 +178,7 @@ impl<C: Companion> Messenger<C> {
 
     /// Leaves the job, once everything has left that was sent.
     pub fn close(&self) {
-        self.settle("leaving");
+        // The endpoint waits for all that can still leave. What was given away lives until it has.
         self.monitor.close().endpoint.leave();
     }
 
@@ -199,6 +214,11 @@ impl<C: Companion> Messenger<C> {
     /// As [`Self::wait`], with what is kept beside the endpoint, and a word of whom it is for.
     pub fn wait_both<R>(&self, what: Waiting, mut done: impl FnMut(&mut Endpoint, &mut C) -> Option<R>) -> R {
         self.monitor.wait(what, |world| done(&mut world.endpoint, &mut world.companion))
+    }
+
+    /// As [`Self::wait`] for what a process stores into shared memory before it wakes this one ([`Endpoint::wake`]).
+    pub fn wait_for_memory<R>(&self, call: Call, mut done: impl FnMut(&mut Endpoint) -> Option<R>) -> R {
+        self.monitor.wait_for_memory(waiting(call, None, None, 0), |world| done(&mut world.endpoint))
     }
 
     /// This process's number in the job.
@@ -415,6 +435,11 @@ impl<C: Companion> Messenger<C> {
             self.with(|endpoint| endpoint.probe(from))
         })
     }
+}
+
+/// A thread that makes progress beside those of the program ([`Messenger::deliver`]).
+pub struct Delivery {
+    _thread: DeliveryThread<Employed<()>>,
 }
 
 impl<C: Companion> Default for Messenger<C> {

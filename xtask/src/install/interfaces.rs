@@ -44,7 +44,7 @@ pub const ALL: &[InterfaceLibrary] = &[
         built: "libweft_tcgmsg.so",
         names: &["libtcgmsg.so.1", "libtcgmsg.so"],
         linked: "tcgmsg",
-        headers: &[],
+        headers: &["tcgmsg.h", "sndrcv.h", "srftoc.h", "msgtypesc.h", "typesf2c.h", "msgtypesf.h", "tcgmsg.fh"],
         about: "TCGMSG over user-level communication",
     },
     InterfaceLibrary {
