@@ -23,6 +23,9 @@ pub use weft_fabric::{Endpoint, Envelope, Fault, InterfaceName, JoinError, Outco
 /// How long a thread sleeps before it looks whether the one that it waits for has ended.
 const LOOK: Duration = Duration::from_millis(20);
 
+/// After so many messages were given away it is looked which of them have left.
+const RECLAIMED: usize = 32;
+
 /// What an interface keeps beside the endpoint, and has looked after where its threads wait.
 pub trait Companion: Send + 'static {
     /// As [`Driven::idle`]: called where a pass moved nothing. True if anything changed.
@@ -265,6 +268,25 @@ impl<C: Companion> Messenger<C> {
         self.await_outcome(what, request).fault.map_or(Ok(()), Err)
     }
 
+    /// Sends, and does not wait: what cannot leave at once is copied.
+    ///
+    /// # Errors
+    /// The receiver is lost.
+    #[inline]
+    pub fn send_copy(&self, to: Peer, subject: Subject, bytes: &[u8]) -> Result<(), Fault> {
+        let mut employed = self.monitor.enter();
+        let envelope = envelope(&mut employed.endpoint, subject);
+        // SAFETY: `bytes` is borrowed until this call returns.
+        if unsafe { employed.endpoint.try_send(to, envelope, bytes.as_ptr(), bytes.len()) } {
+            return Ok(());
+        }
+        if let Some(fault) = employed.endpoint.loss(to) {
+            return Err(fault);
+        }
+        employed.give(to, envelope, bytes.into());
+        Ok(())
+    }
+
     /// Sends bytes that are given away, and does not wait. An answer of `None` says that they have left; else
     /// [`Self::has_left`] tells, and [`Self::close`] waits for them.
     pub fn send_owned(&self, to: Peer, subject: Subject, bytes: Box<[u8]>) -> Option<GivenAway> {
@@ -275,17 +297,19 @@ impl<C: Companion> Messenger<C> {
         if unsafe { world.endpoint.try_send(to, envelope, data, length) } {
             return None;
         }
-        // SAFETY: the bytes are kept in `leaving`, where nobody touches them, until the request is complete.
-        let request = unsafe { world.endpoint.post_send(to, envelope, data, length, SendMode::Standard) };
-        world.given += 1;
-        let number = world.given;
-        world.leaving.push(Owned { number, request, _bytes: bytes });
-        Some(GivenAway(number))
+        Some(world.give(to, envelope, bytes))
     }
 
     /// Whether a message of [`Self::send_owned`] has left, or never will.
     pub fn has_left(&self, message: GivenAway) -> bool {
         self.monitor.enter().has_left(message)
+    }
+
+    /// Whether a message of [`Self::send_owned`] has not left yet.
+    pub fn is_leaving(&self) -> bool {
+        let mut employed = self.monitor.enter();
+        employed.reclaim();
+        !employed.leaving.is_empty()
     }
 
     /// Waits until a message of [`Self::send_owned`] has left.
@@ -451,6 +475,19 @@ impl<C: Companion> Default for Messenger<C> {
 impl<C> Employed<C> {
     fn new(endpoint: Endpoint, companion: C) -> Self {
         Self { endpoint, companion, awaited: Vec::new(), looking: 0, left: Vec::new(), leaving: Vec::new(), given: 0 }
+    }
+
+    /// Starts to send bytes that are kept until they have left.
+    fn give(&mut self, to: Peer, envelope: Envelope, bytes: Box<[u8]>) -> GivenAway {
+        if self.leaving.len() % RECLAIMED == RECLAIMED - 1 {
+            self.reclaim();
+        }
+        let (data, length) = (bytes.as_ptr(), bytes.len());
+        // SAFETY: the bytes are kept in `leaving`, where nobody touches them, until the request is complete.
+        let request = unsafe { self.endpoint.post_send(to, envelope, data, length, SendMode::Standard) };
+        self.given += 1;
+        self.leaving.push(Owned { number: self.given, request, _bytes: bytes });
+        GivenAway(self.given)
     }
 
     /// Frees the bytes of what has left.

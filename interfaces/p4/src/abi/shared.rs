@@ -1,0 +1,202 @@
+//! `p4.h`: shared memory, locks and monitors. What stands in a structure is as the program has made it; an address of one is
+//! valid as long as the call lasts.
+
+use crate::area;
+use crate::failure::{fail, refuse};
+use crate::lock::SharedLock;
+use crate::monitors::{ProblemPool, ResetProblems, SharedMonitor, Subscripts, TakeProblem};
+use crate::together;
+use std::ffi::{c_char, c_int, c_void};
+
+/// What an argument points to.
+///
+/// # Safety
+/// It is null or such a structure.
+unsafe fn at<'a, T>(call: &str, place: *const T) -> &'a T {
+    // SAFETY: the caller's promise; fields that others change are atomics.
+    unsafe { place.as_ref() }.unwrap_or_else(|| fail(&format!("{call}: there is no such thing at null"), -1))
+}
+
+/// 0, or -1 where there is no shared memory.
+fn begun(call: &str, went_well: bool) -> c_int {
+    if went_well {
+        0
+    } else {
+        refuse(&format!("{call}: no shared memory is left; -p4gm and P4_GLOBMEMSIZE say how much"), -1)
+    }
+}
+
+#[unsafe(no_mangle)]
+pub extern "C" fn p4_shmalloc(bytes: c_int) -> *mut c_char {
+    usize::try_from(bytes).map_or(std::ptr::null_mut(), area::allocate).cast()
+}
+
+#[unsafe(no_mangle)]
+pub extern "C" fn p4_shfree(part: *mut c_void) {
+    if !part.is_null() && !area::free(part.cast()) {
+        fail("p4_shfree: the memory is none of p4_shmalloc, or was given back before", -1);
+    }
+}
+
+#[unsafe(no_mangle)]
+pub extern "C" fn p4_malloc(bytes: c_int) -> *mut c_void {
+    // SAFETY: asks for memory.
+    usize::try_from(bytes).map_or(std::ptr::null_mut(), |bytes| unsafe { libc::malloc(bytes) })
+}
+
+/// # Safety
+/// `memory` is some of `p4_malloc` that nobody uses any more.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn p4_free(memory: *mut c_void) {
+    // SAFETY: the caller's promise.
+    unsafe { libc::free(memory) };
+}
+
+/// # Safety
+/// `memory` is a place for an address.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn p4_cluster_shmem_sync(memory: *mut *mut c_void) {
+    // SAFETY: the caller's promise.
+    unsafe { *memory = together::share_in_cluster(*memory as u64) as *mut c_void };
+}
+
+/// # Safety
+/// `lock` is in shared memory.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn p4_lock_init(lock: *mut SharedLock) {
+    // SAFETY: the caller's promise.
+    unsafe { at("p4_lock_init", lock) }.open();
+}
+
+/// # Safety
+/// `lock` was initialised.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn p4_lock(lock: *mut SharedLock) {
+    // SAFETY: the caller's promise.
+    unsafe { at("p4_lock", lock) }.lock();
+}
+
+/// # Safety
+/// `lock` was initialised.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn p4_unlock(lock: *mut SharedLock) {
+    // SAFETY: the caller's promise.
+    unsafe { at("p4_unlock", lock) }.unlock();
+}
+
+/// # Safety
+/// `monitor` is in shared memory.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn p4_moninit(monitor: *mut SharedMonitor, queues: c_int) -> c_int {
+    let queues = usize::try_from(queues).unwrap_or_else(|_| fail("p4_moninit: no such number of queues", queues));
+    // SAFETY: the caller's promise.
+    begun("p4_moninit", unsafe { at("p4_moninit", monitor) }.begin(queues))
+}
+
+/// Calls on a monitor, each by its name and the method that does it.
+macro_rules! on_monitor {
+    ($($name:ident = $method:ident($($argument:ident)?);)*) => {
+        $(
+            /// # Safety
+            /// The monitor was initialised, with such a queue.
+            #[unsafe(no_mangle)]
+            pub unsafe extern "C" fn $name(monitor: *mut SharedMonitor $(, $argument: c_int)?) {
+                // SAFETY: the caller's promise.
+                unsafe { at(stringify!($name), monitor) }.$method($($argument as usize)?);
+            }
+        )*
+    };
+}
+
+on_monitor! {
+    p4_menter = enter();
+    p4_mexit = exit();
+    p4_mdelay = delay(queue);
+    p4_mcontinue = resume(queue);
+}
+
+/// # Safety
+/// `barrier` is in shared memory.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn p4_barrier_init(barrier: *mut SharedMonitor) -> c_int {
+    // SAFETY: the caller's promise; a barrier is a monitor.
+    begun("p4_barrier_init", unsafe { at("p4_barrier_init", barrier) }.begin(1))
+}
+
+/// # Safety
+/// `barrier` was initialised.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn p4_barrier(barrier: *mut SharedMonitor, processes: c_int) {
+    // SAFETY: the caller's promise.
+    unsafe { at("p4_barrier", barrier) }.meet(processes);
+}
+
+/// # Safety
+/// `subscripts` is in shared memory.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn p4_getsub_init(subscripts: *mut Subscripts) -> c_int {
+    // SAFETY: the caller's promise.
+    begun("p4_getsub_init", unsafe { at("p4_getsub_init", subscripts) }.begin())
+}
+
+/// # Safety
+/// `subscripts` was initialised; `next` is a place for a number.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn p4_getsubs(
+    subscripts: *mut Subscripts,
+    next: *mut c_int,
+    last: c_int,
+    processes: c_int,
+    stride: c_int,
+) {
+    // SAFETY: the caller's promise.
+    unsafe { *next = at("p4_getsubs", subscripts).take(last, processes, stride) };
+}
+
+/// # Safety
+/// `pool` is in shared memory.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn p4_askfor_init(pool: *mut ProblemPool) -> c_int {
+    // SAFETY: the caller's promise.
+    begun("p4_askfor_init", unsafe { at("p4_askfor_init", pool) }.begin())
+}
+
+/// # Safety
+/// `pool` was initialised; the functions may be called with `problem`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn p4_askfor(
+    pool: *mut ProblemPool,
+    processes: c_int,
+    take: Option<TakeProblem>,
+    problem: *mut c_void,
+    reset: Option<ResetProblems>,
+) -> c_int {
+    let take = take.unwrap_or_else(|| fail("p4_askfor: there is no function that gets a problem", -1));
+    // SAFETY: the caller's promise.
+    unsafe { at("p4_askfor", pool).ask(processes, take, problem, reset) }
+}
+
+/// # Safety
+/// `pool` was initialised; the function may be called with `problem`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn p4_update(pool: *mut ProblemPool, put: Option<TakeProblem>, problem: *mut c_void) {
+    let put = put.unwrap_or_else(|| fail("p4_update: there is no function that puts a problem", -1));
+    // SAFETY: the caller's promise.
+    unsafe { at("p4_update", pool).put(put, problem) };
+}
+
+/// # Safety
+/// `pool` was initialised.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn p4_probend(pool: *mut ProblemPool, code: c_int) {
+    // SAFETY: the caller's promise.
+    unsafe { at("p4_probend", pool) }.end_problems(code);
+}
+
+/// # Safety
+/// `pool` was initialised.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn p4_progend(pool: *mut ProblemPool) {
+    // SAFETY: the caller's promise.
+    unsafe { at("p4_progend", pool) }.end_program();
+}
