@@ -4,12 +4,12 @@ use crate::{root, tree};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// Compiles `source`, whose ending says the language, into the folder, for the installed library of this name. `more` goes
-/// before the source.
+/// Compiles `source`, whose ending says the language, into the folder, for the installed libraries of these
+/// names. `more` goes before the source.
 ///
 /// # Panics
-/// When it does not compile without a warning.
-pub fn compile(folder: &Path, source: &str, library: &str, more: &[&str]) -> PathBuf {
+/// When it does not compile; C also when there is a warning.
+pub fn compile(folder: &Path, source: &str, libraries: &str, more: &[&str]) -> PathBuf {
     let source = root().join(source);
     let is_fortran = source.extension().is_some_and(|ending| ending != "c");
     let compiler = if is_fortran { "gfortran" } else { "cc" };
@@ -17,12 +17,10 @@ pub fn compile(folder: &Path, source: &str, library: &str, more: &[&str]) -> Pat
     let tree = tree();
     let lib = tree.join("lib");
     let mut command = Command::new(compiler);
-    command
-        .args(["-O1", "-Wall", "-Werror"])
-        .args((!is_fortran).then_some("-Wextra"))
-        .arg("-I")
-        .arg(tree.join("include"));
-    command.args(more).arg(&source).arg("-o").arg(&program).arg("-L").arg(&lib).arg(format!("-l{library}"));
+    // Old programs call one procedure with arrays of several types.
+    command.args(if is_fortran { &["-O1", "-std=legacy", "-w"][..] } else { &["-O1", "-Wall", "-Wextra", "-Werror"] });
+    command.arg("-I").arg(tree.join("include")).args(more).arg(&source).arg("-o").arg(&program).arg("-L").arg(&lib);
+    command.args(libraries.split(' ').map(|library| format!("-l{library}")));
     let output = command.arg(format!("-Wl,-rpath,{}", lib.display())).output().expect("a compiler can be started");
     assert!(output.status.success(), "{}: {}", source.display(), String::from_utf8_lossy(&output.stderr));
     program

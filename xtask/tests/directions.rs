@@ -26,6 +26,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("weft-pvm", &["weft-fabric", "weft-ports", "weft-data", "weft-kernel"]),
     ("weft-p4", &["weft-fabric", "weft-ports"]),
     ("weft-tcgmsg", &["weft-fabric", "weft-ports"]),
+    ("weft-tcgmsg-integer8", &[]),
     ("weft-am", &["weft-fabric", "weft-ports"]),
     ("weft-fm", &["weft-fabric", "weft-ports"]),
     ("weft-sockets", &["weft-fabric", "weft-kernel"]),

@@ -26,8 +26,9 @@ void WAITCOM_(const Integer *node);
 
 void SYNCH_(const Integer *type);
 void BRDCST_(const Integer *type, void *buf, const Integer *lenbuf, const Integer *originator);
-void DGOP_(const Integer *type, double *x, const Integer *n, const char *op, int oplen);
-void IGOP_(const Integer *type, Integer *x, const Integer *n, const char *op, int oplen);
+/* The length of op may follow; op is a C string all the same. */
+void DGOP_(const Integer *type, double *x, const Integer *n, const char *op, ...);
+void IGOP_(const Integer *type, Integer *x, const Integer *n, const char *op, ...);
 void PFCOPY_(const Integer *type, const Integer *node0, const char *fname, int len);
 void PFILECOPY_(const Integer *type, const Integer *node0, const char *fname);
 Integer NXTVAL_(const Integer *mproc);

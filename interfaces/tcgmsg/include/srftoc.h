@@ -9,8 +9,8 @@
 #define WAITCOM_ waitcom_
 #define PROBE_ probe_
 #define BRDCST_ brdcst_
-#define DGOP_ dgop_
-#define IGOP_ igop_
+#define DGOP_ tcgmsg4_dgop
+#define IGOP_ tcgmsg4_igop
 #define SYNCH_ synch_
 #define NXTVAL_ nxtval_
 #define PFCOPY_ pfcopy_
@@ -29,8 +29,8 @@
 #define WAITCOM_ tcgmsg8_waitcom_
 #define PROBE_ tcgmsg8_probe_
 #define BRDCST_ tcgmsg8_brdcst_
-#define DGOP_ tcgmsg8_dgop_
-#define IGOP_ tcgmsg8_igop_
+#define DGOP_ tcgmsg8_dgop
+#define IGOP_ tcgmsg8_igop
 #define SYNCH_ tcgmsg8_synch_
 #define NXTVAL_ tcgmsg8_nxtval_
 #define PFCOPY_ tcgmsg8_pfcopy_

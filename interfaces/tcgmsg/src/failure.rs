@@ -2,6 +2,7 @@
 //! there.
 
 use crate::place;
+use std::io::Write;
 use weft_ports::{Fault, Peer};
 
 /// Says who has ended the job and why, and ends it. A call cannot go wrong in a way that the program hears of.
@@ -9,7 +10,9 @@ use weft_ports::{Fault, Peer};
 pub fn fail(text: &str, code: i64) -> ! {
     // SAFETY: may be called at any time; output that the program has written so far is not lost.
     unsafe { libc::fflush(std::ptr::null_mut()) };
-    eprintln!("{:3}: {text} {code} ({code:#x}).", place::me());
+    // In one piece, since others may write as well.
+    let line = format!("{:3}: {text} {code} ({code:#x}).\n", place::me());
+    let _ = std::io::stderr().write_all(line.as_bytes());
     weft_fabric::abort(1, "")
 }
 

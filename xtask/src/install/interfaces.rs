@@ -36,7 +36,7 @@ pub const ALL: &[InterfaceLibrary] = &[
         built: "libweft_p4.so",
         names: &["libp4.so.1", "libp4.so"],
         linked: "p4",
-        headers: &[],
+        headers: &["p4.h", "p4f.h"],
         about: "P4 1.4b over user-level communication",
     },
     InterfaceLibrary {
@@ -46,6 +46,14 @@ pub const ALL: &[InterfaceLibrary] = &[
         linked: "tcgmsg",
         headers: &["tcgmsg.h", "sndrcv.h", "srftoc.h", "msgtypesc.h", "typesf2c.h", "msgtypesf.h", "tcgmsg.fh"],
         about: "TCGMSG over user-level communication",
+    },
+    InterfaceLibrary {
+        package: "weft-tcgmsg-integer8",
+        built: "libweft_tcgmsg_integer8.so",
+        names: &["libtcgmsg8.so.1", "libtcgmsg8.so"],
+        linked: "tcgmsg8 -ltcgmsg",
+        headers: &[],
+        about: "TCGMSG for Fortran with integers of eight bytes",
     },
     InterfaceLibrary {
         package: "weft-am",

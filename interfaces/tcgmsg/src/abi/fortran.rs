@@ -292,6 +292,33 @@ with_arguments!(i64: tcgmsg8_snd_ tcgmsg8_rcv_ tcgmsg8_waitcom_ tcgmsg8_probe_ t
     tcgmsg8_igop_ tcgmsg8_synch_ tcgmsg8_nxtval_ tcgmsg8_pfcopy_ tcgmsg8_pfilecopy_ tcgmsg8_setdbg_ tcgmsg8_niceftn_
     tcgmsg8_srand48_ tcgmsg8_parerr_ tcgmsg8_mdtob_ tcgmsg8_mdtoi_ tcgmsg8_mitob_ tcgmsg8_mitod_);
 
+/// Global operations as C calls them by the upper case names: what they are called with ends with a C string.
+macro_rules! for_c {
+    ($($name:ident($call:literal, $number:ty, $integer:ty);)*) => {
+        $(
+            /// # Safety
+            /// `x` has `n` numbers, `op` is a C string.
+            #[unsafe(no_mangle)]
+            pub unsafe extern "C" fn $name(
+                kind: *const $integer,
+                x: *mut c_void,
+                n: *const $integer,
+                op: *const c_char,
+            ) {
+                // SAFETY: the caller's promise.
+                unsafe { combine::<$number, $integer>($call, kind, x, n, (op, libc::strlen(op) as c_int)) };
+            }
+        )*
+    };
+}
+
+for_c! {
+    tcgmsg4_dgop("DGOP", f64, i32);
+    tcgmsg4_igop("IGOP", i32, i32);
+    tcgmsg8_dgop("DGOP", f64, i64);
+    tcgmsg8_igop("IGOP", i64, i64);
+}
+
 /// Those without arguments. A result is right for an INTEGER of either length.
 macro_rules! without_arguments {
     ($($name:ident = $what:path $(: $result:ty)?;)*) => {
