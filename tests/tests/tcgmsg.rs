@@ -1,9 +1,10 @@
 //! TCGMSG: C and Fortran programs over the installed library.
 
+use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
 use std::process::Output;
 use tempfile::TempDir;
-use weft_tests::{interfaces, ranks};
+use weft_tests::{interfaces, ranks, tree};
 
 struct Program {
     _folder: TempDir,
@@ -55,11 +56,40 @@ fn fortran_calls_it() {
 }
 
 #[test]
+fn an_integer_of_fortran_may_have_eight_bytes() {
+    let folder = TempDir::new().expect("there is room for a folder");
+    let source = "tests/c/tcgmsg/fortran.f90";
+    let path = interfaces::compile(folder.path(), source, "tcgmsg8 tcgmsg", &["-fdefault-integer-8"]);
+    let place = folder.path().to_str().expect("text").to_owned();
+    let fortran = Program { _folder: folder, path, place };
+    ranks::assert_ok("fortran", &run(&fortran, 3, &[&fortran.place], &[]));
+}
+
+#[test]
 fn older_names_take_longs_or_ints() {
     for integers in [&[][..], &["-DTCGMSG_INTEGER=4"]] {
         let old = program("old.c", integers);
         ranks::assert_ok(&format!("old {integers:?}"), &run(&old, 3, &[], &[]));
     }
+}
+
+#[test]
+fn parallel_runs_what_a_procgrp_file_says() {
+    let old = program("old.c", &[]);
+    let folder = TempDir::new().expect("there is room for a folder");
+    let parallel = |text: &str| {
+        std::fs::write(folder.path().join("job.p"), text).expect("there is room for a file");
+        let mut command = std::process::Command::new(tree().join("bin/weft"));
+        command.arg0("parallel").arg("job").current_dir(folder.path()).output().expect("weft can be started")
+    };
+    let program = old.path.display();
+    let output = parallel(&format!("# all here\nme localhost 2 {program} /\nme localhost 1 {program} .\n"));
+    ranks::assert_ok("parallel", &output);
+    let output = parallel("me localhost two program .\n");
+    let expected = "parallel: job.p:1: 'two' is no number of processes, 1 to 8192; \
+                    a line is: USER HOST PROCESSES PROGRAM DIRECTORY\n";
+    assert_eq!(String::from_utf8_lossy(&output.stderr), expected);
+    assert_eq!(output.status.code(), Some(2));
 }
 
 #[test]

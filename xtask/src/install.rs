@@ -13,7 +13,7 @@ use anyhow::{Context, Result, bail};
 use crate::command::{Program, cargo, root, target};
 
 /// The names under which people call us, beside `weft`. Which one was called decides what is done.
-const NAMES: [&str; 8] = ["mpicc", "mpicxx", "mpic++", "mpifort", "mpif90", "mpif77", "mpiexec", "mpirun"];
+const NAMES: [&str; 9] = ["mpicc", "mpicxx", "mpic++", "mpifort", "mpif90", "mpif77", "mpiexec", "mpirun", "parallel"];
 
 const LIBRARY: &str = "libmpi_abi.so";
 const LIBRARY_VERSIONED: &str = "libmpi_abi.so.1";

@@ -1,6 +1,6 @@
 //! The `weft` command: a table of subcommands, each in its own file.
 //!
-//! Under another name that people type (`mpicc`, `mpicxx`, `mpifort`, `mpiexec`, `mpirun`) it is the front of that name, and under a link of
+//! Under another name that people type (`mpicc`, `mpicxx`, `mpifort`, `mpiexec`, `mpirun`, `parallel`) it is the front of that name, and under a link of
 //! the user's own to one of those (`mympicc`) as well.
 #![forbid(unsafe_code)]
 
@@ -22,7 +22,7 @@ mod tune;
 use anyhow::Result;
 use cc::Language;
 use clap::{CommandFactory, Parser, Subcommand};
-use fronts::{mpiexec, srun};
+use fronts::{mpiexec, parallel, srun};
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 
@@ -45,6 +45,9 @@ enum Command {
     /// Start a parallel program with the options of Slurm's srun, without Slurm.
     #[command(disable_help_flag = true)]
     Srun(fronts::Arguments),
+    /// Start TCGMSG programs as a PROCGRP file says.
+    #[command(disable_help_flag = true)]
+    Parallel(fronts::Arguments),
     /// Compile a C program.
     #[command(disable_help_flag = true, long_about = cc::LONG_ABOUT)]
     Cc(CompilerArguments),
@@ -126,6 +129,7 @@ fn main() {
     let outcome = match (Language::of_name(&name), name.as_str()) {
         (Some(language), _) => cc::run(&arguments[1..], language),
         (None, "mpiexec" | "mpirun") => Ok(mpiexec::main(&name, &arguments[1..])),
+        (None, "parallel") => Ok(parallel::main(&name, &arguments[1..])),
         _ => weft(arguments),
     };
     std::process::exit(outcome.unwrap_or_else(|error| {
@@ -144,6 +148,7 @@ fn weft(arguments: Vec<OsString>) -> Result<i32> {
         Command::Run(given) => run::main(given, &arguments.further),
         Command::Mpiexec(given) => mpiexec::main("weft mpiexec", &given.arguments),
         Command::Srun(given) => srun::main("weft srun", &given.arguments),
+        Command::Parallel(given) => parallel::main("weft parallel", &given.arguments),
         Command::Cc(compiler) => cc::run(&compiler.arguments, Language::C)?,
         Command::Cxx(compiler) => cc::run(&compiler.arguments, Language::Cxx)?,
         Command::Fc(compiler) => cc::run(&compiler.arguments, Language::Fortran)?,

@@ -4,7 +4,7 @@ use std::fs;
 use std::io::Write;
 use std::path::Path;
 
-use crate::fronts::{mpiexec, srun};
+use crate::fronts::{mpiexec, parallel, srun};
 use anyhow::{Context, Result};
 use clap_complete::Shell;
 use clap_mangen::Man;
@@ -12,7 +12,7 @@ use clap_mangen::roff::{Roff, bold, roman};
 use weft_wire::settings::DEFINITIONS;
 
 /// Other names of our commands and the pages that describe them.
-const OTHER_NAMES: [(&str, &str); 8] = [
+const OTHER_NAMES: [(&str, &str); 9] = [
     ("mpicc", "weft-cc"),
     ("mpifort", "weft-fc"),
     ("mpif90", "weft-fc"),
@@ -21,10 +21,12 @@ const OTHER_NAMES: [(&str, &str); 8] = [
     ("mpic++", "weft-c++"),
     ("mpiexec", "weft-mpiexec"),
     ("mpirun", "weft-mpiexec"),
+    ("parallel", "weft-parallel"),
 ];
 
 /// Commands whose options the parser does not know, and the text that describes them.
-const DESCRIBED: [(&str, Help); 2] = [("weft-mpiexec", mpiexec::help), ("weft-srun", srun::help)];
+const DESCRIBED: [(&str, Help); 3] =
+    [("weft-mpiexec", mpiexec::help), ("weft-srun", srun::help), ("weft-parallel", parallel::help)];
 
 /// Makes the text that describes a command.
 type Help = fn() -> String;

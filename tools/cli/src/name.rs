@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 const LINKS: usize = 40;
 
 fn is_front(name: &str) -> bool {
-    Language::of_name(name).is_some() || matches!(name, "mpiexec" | "mpirun")
+    Language::of_name(name).is_some() || matches!(name, "mpiexec" | "mpirun" | "parallel")
 }
 
 /// The name of the front that is meant: that of the command, or, where it is a link of the user's own, the first one that it

@@ -1,4 +1,5 @@
-//! The command lines of other launchers: `mpiexec` and `mpirun` as of Open MPI, MPICH and Intel MPI, and `srun`.
+//! The command lines of other launchers: `mpiexec` and `mpirun` as of Open MPI, MPICH and Intel MPI, `srun`, and TCGMSG's
+//! `parallel`.
 //!
 //! Each front is a table of options ([`options`]) and a reader that says in a [`draft::Draft`] what they come to. What
 //! has no meaning here is accepted and ignored; a line with the reason is a note, which is printed where `-v` is given.
@@ -7,6 +8,7 @@ mod draft;
 mod hosts;
 pub mod mpiexec;
 mod options;
+pub mod parallel;
 mod placing;
 pub mod srun;
 
