@@ -187,6 +187,12 @@ pub(crate) fn join(interface: InterfaceName, changes: &[(&'static str, String)])
     Ok(joined)
 }
 
+/// Whether this process has a place in a job: a launcher has given it one, or an interface of it has joined.
+pub fn is_launched() -> bool {
+    let is_told = matches!(environment::read(|name| std::env::var(name).ok()), Ok(start) if start != Start::Alone);
+    is_told || process::find().is_ok_and(|table| table.is_some())
+}
+
 /// Joins the job that the variables tell of, and leaves word for the other interfaces.
 fn join_first(start: Start, interface: InterfaceName) -> Result<Joined, JoinError> {
     /// As long as the process lives an interface may open that needs it.

@@ -60,7 +60,7 @@ mod watch;
 pub use api::{Envelope, Fault, MatchedId, Outcome, Peer, RequestId, Selector, SendMode, Waiting};
 pub use devices::Across;
 pub use endpoint::Endpoint;
-pub use join::{JoinError, ManagerError, abort};
+pub use join::{JoinError, ManagerError, abort, is_launched};
 pub use limits::Limits;
 pub use monitor::{DeliveryEnd, DeliveryThread, Driven, Guard, Monitor, Outside};
 pub use pace::Bounds;

@@ -66,7 +66,7 @@ fn start_apart(door: &str) -> Result<(), String> {
 }
 
 /// The command that was installed with the library which this code stands in, or else the one in `PATH`.
-fn find_weft() -> Option<PathBuf> {
+pub fn find_weft() -> Option<PathBuf> {
     let beside = library().and_then(|library| Some(library.parent()?.parent()?.join("bin/weft")));
     let path = std::env::var_os("PATH").unwrap_or_default();
     let in_path = std::env::split_paths(&path).map(|place| place.join("weft"));
