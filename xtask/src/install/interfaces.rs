@@ -60,7 +60,7 @@ pub const ALL: &[InterfaceLibrary] = &[
         built: "libweft_am.so",
         names: &["libam.so.1", "libam.so"],
         linked: "am",
-        headers: &[],
+        headers: &["am.h", "amudp.h", "amudp_const.h", "amudp_spmd.h"],
         about: "Active Messages over user-level communication",
     },
     InterfaceLibrary {

@@ -1,0 +1,2 @@
+/* AMUDP's calls: see am.h. */
+#include <am.h>

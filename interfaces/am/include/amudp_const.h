@@ -1,0 +1,2 @@
+/* AMUDP's constants: see am.h. */
+#include <am.h>

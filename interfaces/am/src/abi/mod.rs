@@ -1,0 +1,54 @@
+//! The functions of C. They turn pointers into values at once, and answer numbers.
+
+mod messages;
+mod objects;
+pub mod returned;
+pub mod spmd;
+
+use crate::failure::{Answer, bad};
+use crate::message::Arguments;
+use std::ffi::c_void;
+
+/// Writes what a call answers by a pointer.
+///
+/// # Safety
+/// `at` is null or writable.
+unsafe fn put<T>(at: *mut T, value: T) -> Answer<()> {
+    if at.is_null() {
+        return Err(bad("a pointer is null"));
+    }
+    // SAFETY: the caller's promise.
+    unsafe { at.write(value) };
+    Ok(())
+}
+
+/// # Safety
+/// `values` has `count` of them.
+#[inline]
+unsafe fn arguments(count: i32, values: *const i32) -> Answer<Arguments> {
+    let wrong = bad("there are more than 16 arguments, or less than none");
+    let count = usize::try_from(count).map_err(|_| wrong)?;
+    if count == 0 {
+        return Ok(Arguments::NONE);
+    }
+    if count > crate::message::MOST_ARGUMENTS {
+        return Err(wrong);
+    }
+    // SAFETY: the caller's promise.
+    Arguments::new(unsafe { std::slice::from_raw_parts(values, count) }).ok_or(wrong)
+}
+
+/// Bytes that a program sends, at most so many.
+///
+/// # Safety
+/// `bytes` is null or readable for `length` of them for as long as the slice is used.
+unsafe fn bytes<'a>(bytes: *const c_void, length: usize, most: usize) -> Answer<&'a [u8]> {
+    if length == 0 {
+        return Ok(&[]);
+    }
+    if bytes.is_null() || length > most {
+        return Err(bad("there are no bytes, or too many"));
+    }
+    // SAFETY: the caller's promise.
+    Ok(unsafe { std::slice::from_raw_parts(bytes.cast(), length) })
+}

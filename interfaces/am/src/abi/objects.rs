@@ -1,0 +1,391 @@
+//! Beginning and end, bundles, endpoints, and what they have.
+
+use super::put;
+use crate::failure::{Answer, Failure, answer, bad, no_resource};
+use crate::message::EndpointId;
+use crate::name::EndpointName;
+use crate::stats::Stats;
+use crate::tables::{
+    AfterHandler, AmEndpoint, BeforeHandler, CFunction, Handle, MOST_TRANSLATIONS, SegmentOfUser, TRANSLATIONS,
+    Translation,
+};
+use crate::world::{self, WORLD, enter};
+use std::ffi::{c_char, c_int, c_void};
+use std::sync::Mutex;
+use weft_fabric::Peer;
+
+const NO_BUNDLE: Failure = bad("no such bundle");
+const NO_ENDPOINT: Failure = bad("no such endpoint");
+const PARALLEL: c_int = 1;
+const EVENT_MASKS: c_int = 2;
+
+/// Does something with an endpoint.
+fn with_endpoint<R>(place: Handle, what: impl FnOnce(&mut AmEndpoint) -> R) -> Answer<R> {
+    let id = place.endpoint().ok_or(NO_ENDPOINT);
+    let mut world = enter()?;
+    Ok(what(world.tables.endpoint(id?).ok_or(NO_ENDPOINT)?))
+}
+
+/// Does something with an entry of an endpoint's table of translations.
+fn with_entry<R>(place: Handle, index: c_int, what: impl FnOnce(&mut Option<Translation>) -> Answer<R>) -> Answer<R> {
+    let outside = bad("the index is outside the table");
+    let index = usize::try_from(index).map_err(|_| outside);
+    with_endpoint(place, |endpoint| what(endpoint.translations.get_mut(index?).ok_or(outside)?))?
+}
+
+fn mapped(entry: &mut Option<Translation>) -> Answer<&mut Translation> {
+    entry.as_mut().ok_or(no_resource("nothing is mapped at this index"))
+}
+
+#[unsafe(no_mangle)]
+pub extern "C" fn AM_Init() -> c_int {
+    let open = world::open().map_err(|error| {
+        eprintln!("weft: AM_Init: {error}");
+        no_resource("the process cannot join its job")
+    });
+    answer("AM_Init", open)
+}
+
+#[unsafe(no_mangle)]
+pub extern "C" fn AM_Terminate() -> c_int {
+    answer("AM_Terminate", world::close())
+}
+
+/// # Safety
+/// `place` is null or writable.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn AM_AllocateBundle(mode: c_int, place: *mut Handle) -> c_int {
+    let allocate = || {
+        if !(0..=PARALLEL).contains(&mode) || place.is_null() {
+            return Err(bad("no such mode, or a pointer that is null"));
+        }
+        let bundle = enter()?.tables.add_bundle().ok_or(no_resource("there are too many bundles"))?;
+        if mode == PARALLEL {
+            WORLD.share(true);
+        }
+        // SAFETY: the caller's promise.
+        unsafe { put(place, Handle::of_bundle(bundle)) }
+    };
+    answer("AM_AllocateBundle", allocate())
+}
+
+#[unsafe(no_mangle)]
+pub extern "C" fn AM_FreeBundle(place: Handle) -> c_int {
+    let free = || enter()?.tables.remove_bundle(place.bundle().ok_or(NO_BUNDLE)?).ok_or(NO_BUNDLE);
+    answer("AM_FreeBundle", free())
+}
+
+/// # Safety
+/// The pointers are null or writable.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn AM_AllocateEndpoint(bundle: Handle, place: *mut Handle, name: *mut EndpointName) -> c_int {
+    let allocate = || {
+        let mut world = enter()?;
+        let bundle = bundle.bundle().ok_or(NO_BUNDLE)?;
+        world.tables.bundle(bundle).ok_or(NO_BUNDLE)?;
+        if place.is_null() || name.is_null() {
+            return Err(bad("a pointer is null"));
+        }
+        let id = world.tables.add_endpoint(bundle).ok_or(no_resource("there are too many endpoints"))?;
+        let me = world.me();
+        let of = EndpointName::new(me, world.endpoint.host_of(Peer(me)), id);
+        // SAFETY: the caller's promise.
+        unsafe { put(place, Handle::of_endpoint(id)).and(put(name, of)) }
+    };
+    answer("AM_AllocateEndpoint", allocate())
+}
+
+#[unsafe(no_mangle)]
+pub extern "C" fn AM_FreeEndpoint(place: Handle) -> c_int {
+    let free = || enter()?.tables.remove_endpoint(place.endpoint().ok_or(NO_ENDPOINT)?).ok_or(NO_ENDPOINT);
+    answer("AM_FreeEndpoint", free())
+}
+
+#[unsafe(no_mangle)]
+pub extern "C" fn AM_MoveEndpoint(place: Handle, from: Handle, to: Handle) -> c_int {
+    let go = || {
+        let mut world = enter()?;
+        let id: EndpointId = place.endpoint().ok_or(NO_ENDPOINT)?;
+        let (from, to) = (from.bundle().ok_or(NO_BUNDLE)?, to.bundle().ok_or(NO_BUNDLE)?);
+        world.tables.move_endpoint(id, from, to).ok_or(no_resource("the endpoint is not in this bundle"))
+    };
+    answer("AM_MoveEndpoint", go())
+}
+
+/// # Safety
+/// `length` is null or writable.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn AM_MaxSegLength(length: *mut usize) -> c_int {
+    // SAFETY: the caller's promise.
+    answer("AM_MaxSegLength", enter().map(drop).and_then(|()| unsafe { put(length, usize::MAX) }))
+}
+
+/// # Safety
+/// The pointers are null or writable.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn AM_GetSeg(place: Handle, begin: *mut *mut c_void, length: *mut usize) -> c_int {
+    let get = || {
+        let segment = with_endpoint(place, |endpoint| endpoint.segment)?;
+        // SAFETY: the caller's promise.
+        unsafe { put(begin, std::ptr::with_exposed_provenance_mut(segment.begin)).and(put(length, segment.length)) }
+    };
+    answer("AM_GetSeg", get())
+}
+
+/// # Safety
+/// What of this memory peers name is writable as long as messages come; where that is not so, they are at fault.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn AM_SetSeg(place: Handle, begin: *mut c_void, length: usize) -> c_int {
+    let segment = SegmentOfUser { begin: begin.expose_provenance(), length };
+    answer("AM_SetSeg", with_endpoint(place, |endpoint| endpoint.segment = segment))
+}
+
+/// # Safety
+/// `tag` is null or writable.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn AM_GetTag(place: Handle, tag: *mut u64) -> c_int {
+    // SAFETY: the caller's promise.
+    let get = || unsafe { put(tag, with_endpoint(place, |endpoint| endpoint.tag)?) };
+    answer("AM_GetTag", get())
+}
+
+#[unsafe(no_mangle)]
+pub extern "C" fn AM_SetTag(place: Handle, tag: u64) -> c_int {
+    answer("AM_SetTag", with_endpoint(place, |endpoint| endpoint.tag = tag))
+}
+
+fn possible(name: EndpointName) -> Answer<EndpointName> {
+    let processes = enter()?.processes();
+    if name.is_possible(processes) { Ok(name) } else { Err(bad("the name is of no endpoint of this job")) }
+}
+
+#[unsafe(no_mangle)]
+pub extern "C" fn AM_Map(place: Handle, index: c_int, name: EndpointName, tag: u64) -> c_int {
+    let map = || {
+        let entry = Translation { name: possible(name)?, tag };
+        with_entry(place, index, |at| match at {
+            Some(_) => Err(no_resource("something is mapped at this index")),
+            None => {
+                *at = Some(entry);
+                Ok(())
+            }
+        })
+    };
+    answer("AM_Map", map())
+}
+
+/// # Safety
+/// `index` is null or writable.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn AM_MapAny(place: Handle, index: *mut c_int, name: EndpointName, tag: u64) -> c_int {
+    let map = || {
+        let entry = Translation { name: possible(name)?, tag };
+        let free = with_endpoint(place, |endpoint| endpoint.translations.iter().position(Option::is_none))?;
+        let free = free.ok_or(no_resource("the table is full"))? as c_int;
+        // SAFETY: the caller's promise.
+        unsafe { put(index, free)? };
+        with_entry(place, free, |at| {
+            *at = Some(entry);
+            Ok(())
+        })
+    };
+    answer("AM_MapAny", map())
+}
+
+#[unsafe(no_mangle)]
+pub extern "C" fn AM_UnMap(place: Handle, index: c_int) -> c_int {
+    answer("AM_UnMap", with_entry(place, index, |at| mapped(at).map(drop).map(|()| *at = None)))
+}
+
+/// # Safety
+/// `count` is null or writable.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn AM_GetNumTranslations(place: Handle, count: *mut c_int) -> c_int {
+    // SAFETY: the caller's promise.
+    let get = || unsafe { put(count, with_endpoint(place, |endpoint| endpoint.translations.len() as c_int)?) };
+    answer("AM_GetNumTranslations", get())
+}
+
+#[unsafe(no_mangle)]
+pub extern "C" fn AM_SetNumTranslations(place: Handle, count: c_int) -> c_int {
+    let set = || {
+        let wrong = no_resource("there may be up to 1048576 translations, and none is cut off");
+        let count = usize::try_from(count).ok().filter(|count| *count <= MOST_TRANSLATIONS).ok_or(wrong)?;
+        let count = count.max(TRANSLATIONS);
+        with_endpoint(place, |endpoint| {
+            let cut = endpoint.translations.get(count..).unwrap_or_default();
+            if cut.iter().any(Option::is_some) {
+                return Err(wrong);
+            }
+            endpoint.translations.resize(count, None);
+            Ok(())
+        })?
+    };
+    answer("AM_SetNumTranslations", set())
+}
+
+/// Answers quietly: it is asked to learn whether an entry is free.
+#[unsafe(no_mangle)]
+pub extern "C" fn AM_GetTranslationInuse(place: Handle, index: c_int) -> c_int {
+    match with_entry(place, index, |at| mapped(at).map(drop)) {
+        Ok(()) => 0,
+        Err(failure) => failure.error as c_int,
+    }
+}
+
+/// # Safety
+/// `tag` is null or writable.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn AM_GetTranslationTag(place: Handle, index: c_int, tag: *mut u64) -> c_int {
+    // SAFETY: the caller's promise.
+    let get = || unsafe { put(tag, with_entry(place, index, |at| Ok(mapped(at)?.tag))?) };
+    answer("AM_GetTranslationTag", get())
+}
+
+/// # Safety
+/// `name` is null or writable.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn AM_GetTranslationName(place: Handle, index: c_int, name: *mut EndpointName) -> c_int {
+    // SAFETY: the caller's promise.
+    let get = || unsafe { put(name, with_entry(place, index, |at| Ok(mapped(at)?.name))?) };
+    answer("AM_GetTranslationName", get())
+}
+
+#[unsafe(no_mangle)]
+pub extern "C" fn AMUDP_SetTranslationTag(place: Handle, index: c_int, tag: u64) -> c_int {
+    let set = |at: &mut Option<Translation>| mapped(at).map(|entry| entry.tag = tag);
+    answer("AMUDP_SetTranslationTag", with_entry(place, index, set))
+}
+
+#[unsafe(no_mangle)]
+pub extern "C" fn AM_SetExpectedResources(place: Handle, _endpoints: c_int, requests: c_int) -> c_int {
+    const MOST_REQUESTS: c_int = 1024;
+    let set = || {
+        if !(1..=MOST_REQUESTS).contains(&requests) {
+            return Err(bad("there may be 1 to 1024 requests at a time"));
+        }
+        match with_endpoint(place, |endpoint| std::mem::replace(&mut endpoint.is_sized, true))? {
+            true => Err(no_resource("AM_SetExpectedResources was called before")),
+            false => Ok(()),
+        }
+    };
+    answer("AM_SetExpectedResources", set())
+}
+
+#[unsafe(no_mangle)]
+pub extern "C" fn AMUDP_SetHandler(place: Handle, handler: u8, function: Option<CFunction>) -> c_int {
+    let set = || {
+        let function = function.ok_or(bad("the function is null"))?;
+        with_endpoint(place, |endpoint| endpoint.handlers[usize::from(handler)] = Some(function))
+    };
+    answer("AM_SetHandler", set())
+}
+
+/// # Safety
+/// `handler` is null or writable.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn AMUDP_SetHandlerAny(place: Handle, handler: *mut u8, function: Option<CFunction>) -> c_int {
+    let set = || {
+        let function = function.ok_or(bad("the function is null"))?;
+        // Handler 0 gets what comes back.
+        let is_free = |entry: &(usize, &Option<CFunction>)| entry.0 != 0 && entry.1.is_none();
+        let free =
+            with_endpoint(place, |endpoint| endpoint.handlers.iter().enumerate().find(is_free).map(|(at, _)| at))?;
+        let free = free.ok_or(no_resource("all handlers are in use"))?;
+        // SAFETY: the caller's promise.
+        unsafe { put(handler, free as u8)? };
+        with_endpoint(place, |endpoint| endpoint.handlers[free] = Some(function))
+    };
+    answer("AM_SetHandlerAny", set())
+}
+
+/// # Safety
+/// `mask` is null or writable.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn AM_GetEventMask(place: Handle, mask: *mut c_int) -> c_int {
+    let get = || {
+        let id = place.bundle().ok_or(NO_BUNDLE)?;
+        let set = enter()?.tables.bundle(id).ok_or(NO_BUNDLE)?.event_mask;
+        // SAFETY: the caller's promise.
+        unsafe { put(mask, set) }
+    };
+    answer("AM_GetEventMask", get())
+}
+
+#[unsafe(no_mangle)]
+pub extern "C" fn AM_SetEventMask(place: Handle, mask: c_int) -> c_int {
+    let set = || {
+        let id = place.bundle().ok_or(NO_BUNDLE)?;
+        if !(0..EVENT_MASKS).contains(&mask) {
+            return Err(bad("no such event mask"));
+        }
+        enter()?.tables.bundle(id).ok_or(NO_BUNDLE)?.event_mask = mask;
+        Ok(())
+    };
+    answer("AM_SetEventMask", set())
+}
+
+#[unsafe(no_mangle)]
+#[allow(non_upper_case_globals)]
+pub static AMUDP_initial_stats: Stats = Stats::INITIAL;
+
+/// # Safety
+/// `stats` is null or writable.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn AMUDP_GetEndpointStatistics(place: Handle, stats: *mut Stats) -> c_int {
+    // SAFETY: the caller's promise.
+    let get = || unsafe { put(stats, with_endpoint(place, |endpoint| endpoint.stats)?) };
+    answer("AMUDP_GetEndpointStatistics", get())
+}
+
+#[unsafe(no_mangle)]
+pub extern "C" fn AMUDP_ResetEndpointStatistics(place: Handle) -> c_int {
+    answer("AMUDP_ResetEndpointStatistics", with_endpoint(place, |endpoint| endpoint.stats = Stats::INITIAL))
+}
+
+/// # Safety
+/// The pointers are null or valid.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn AMUDP_AggregateStatistics(sum: *mut Stats, more: *mut Stats) -> c_int {
+    // SAFETY: the caller's promise.
+    let both = unsafe { (sum.as_mut(), more.as_ref().copied()) };
+    let (Some(sum), Some(more)) = both else {
+        return answer("AMUDP_AggregateStatistics", Err(bad("a pointer is null")));
+    };
+    sum.add(&more);
+    0
+}
+
+/// Writes what was counted to a stream, if there is one, and answers the text, which holds until the next call.
+///
+/// # Safety
+/// `file` is null or a `FILE *`, and `stats` is null or readable.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn AMUDP_DumpStatistics(file: *mut c_void, stats: *mut Stats, _of_all: c_int) -> *const c_char {
+    static TEXT: Mutex<Vec<u8>> = Mutex::new(Vec::new());
+    // SAFETY: the caller's promise.
+    let stats = unsafe { stats.as_ref() }.copied().unwrap_or(Stats::INITIAL);
+    let mut text = TEXT.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+    *text = format!("{}\0", stats.text()).into_bytes();
+    if !file.is_null() {
+        // SAFETY: the text ends with a zero, and `file` is a stream.
+        unsafe { libc::fputs(text.as_ptr().cast(), file.cast()) };
+    }
+    text.as_ptr().cast()
+}
+
+#[unsafe(no_mangle)]
+pub extern "C" fn AMUDP_SetHandlerCallbacks(
+    place: Handle,
+    before: Option<BeforeHandler>,
+    after: Option<AfterHandler>,
+) -> c_int {
+    let set = |endpoint: &mut AmEndpoint| (endpoint.before, endpoint.after) = (before, after);
+    answer("AMUDP_SetHandlerCallbacks", with_endpoint(place, set))
+}
+
+/// Taken, and without effect: messages do not go by that interface.
+#[unsafe(no_mangle)]
+pub extern "C" fn AMUDP_SetUDPInterface(_address: u32) -> c_int {
+    0
+}

@@ -1,0 +1,208 @@
+//! Calling handlers, and what they may ask of the message that they got.
+
+use crate::abi::returned::default_handler;
+use crate::message::{Arguments, Category, EndpointId, MessageHead};
+use crate::tables::{AfterHandler, BeforeHandler, CFunction};
+use std::cell::Cell;
+use std::ffi::c_void;
+use std::ptr::null;
+
+thread_local! {
+    /// The message whose handler runs in this thread; it knows the one around it.
+    static RUNNING: Cell<*const Token> = const { Cell::new(null()) };
+}
+
+/// A message whose handler runs. Programs hold its address, which is looked up among those that run.
+pub struct Token {
+    pub rank: u32,
+    pub from: EndpointId,
+    pub to: EndpointId,
+    pub tag: u64,
+    pub handler: u8,
+    pub category: Category,
+    pub is_request: bool,
+    pub arguments: Arguments,
+    may_reply: Cell<bool>,
+    around: Cell<*const Token>,
+}
+
+impl Token {
+    pub fn new(head: &MessageHead, rank: u32, is_request: bool) -> Self {
+        let MessageHead { from, to, tag, handler, category, arguments, .. } = *head;
+        let (may_reply, around) = (Cell::new(is_request), Cell::new(null()));
+        Self { rank, from, to, tag, handler, category, is_request, arguments, may_reply, around }
+    }
+
+    /// Whether it may be replied to; from now on it may not.
+    pub fn take_reply(&self) -> bool {
+        self.may_reply.replace(false)
+    }
+}
+
+/// Does something with the message that a pointer of the program stands for, if its handler runs in this thread.
+#[inline]
+pub fn with_token<R>(token: *const c_void, what: impl FnOnce(&Token) -> R) -> Option<R> {
+    let mut running = RUNNING.get();
+    while !running.is_null() {
+        // SAFETY: tokens in this list belong to calls of `Call::run` that are under way in this thread.
+        let known = unsafe { &*running };
+        if running.cast() == token {
+            return Some(what(known));
+        }
+        running = known.around.get();
+    }
+    None
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Manner {
+    Message,
+    /// It has come back: why, and what call it was.
+    Returned {
+        status: u32,
+        opcode: u32,
+    },
+}
+
+/// A handler that is to be called.
+pub struct Call {
+    pub function: Option<CFunction>,
+    pub manner: Manner,
+    pub before: Option<BeforeHandler>,
+    pub after: Option<AfterHandler>,
+    pub pointer: *mut c_void,
+    pub length: usize,
+    pub token: Token,
+}
+
+type OnReturned = unsafe extern "C" fn(i32, i32, *mut c_void);
+
+impl Call {
+    #[inline]
+    pub fn run(self, arguments: &Arguments) {
+        let Self { function, manner, before, after, pointer, length, token } = self;
+        token.around.set(RUNNING.get());
+        RUNNING.set(&raw const token);
+        let place = (&raw const token).cast_mut().cast::<c_void>();
+        let (category, is_request) = (token.category as u32, i32::from(token.is_request));
+        let is_message = manner == Manner::Message;
+        let given = arguments.values();
+        if let Some(before) = before.filter(|_| is_message) {
+            let mut shown = [0; crate::message::MOST_ARGUMENTS];
+            shown[..given.len()].copy_from_slice(given);
+            let (handler, count) = (i32::from(token.handler), given.len() as i32);
+            // SAFETY: the program has given a function of this type (`AMUDP_SetHandlerCallbacks`).
+            unsafe { before(category, is_request, handler, place, pointer, length, count, shown.as_mut_ptr().cast()) };
+        }
+        match (manner, function) {
+            (Manner::Returned { status, opcode }, Some(function)) => {
+                // SAFETY: handler 0 is a function of this type, says AM-II.
+                let function = unsafe { std::mem::transmute::<CFunction, OnReturned>(function) };
+                // SAFETY: as above.
+                unsafe { function(status as i32, opcode as i32, place) };
+            }
+            (Manner::Returned { status, opcode }, None) => default_handler(status, opcode, &token),
+            // SAFETY: the program has registered a function that takes what this message brings; a sender that means another
+            // one with other arguments is in error, and what follows is as in C.
+            (Manner::Message, Some(function)) if token.category == Category::Short => unsafe {
+                call_short(function, place, given);
+            },
+            // SAFETY: as above.
+            (Manner::Message, Some(function)) => unsafe { call_with_bytes(function, place, pointer, length, given) },
+            (Manner::Message, None) => {}
+        }
+        if let Some(after) = after.filter(|_| is_message) {
+            // SAFETY: as for `before`.
+            unsafe { after(category, is_request) };
+        }
+        RUNNING.set(token.around.get());
+    }
+}
+
+/// The type of an argument.
+macro_rules! argument {
+    ($at:literal) => {
+        i32
+    };
+}
+
+/// Calls `function` with its fixed arguments and so many more.
+macro_rules! call {
+    ($function:ident, $given:ident, [$($fixed:ident: $type:ty),*], $($at:literal)*) => {{
+        let function = std::mem::transmute::<CFunction, unsafe extern "C" fn($($type,)* $(argument!($at)),*)>($function);
+        function($($fixed,)* $($given[$at]),*)
+    }};
+}
+
+/// Calls `function` with as many arguments as there are.
+macro_rules! call_any {
+    ($f:ident, $given:ident, $fixed:tt) => {
+        match $given.len() {
+            0 => call!($f, $given, $fixed,),
+            1 => call!($f, $given, $fixed, 0),
+            2 => call!($f, $given, $fixed, 0 1),
+            3 => call!($f, $given, $fixed, 0 1 2),
+            4 => call!($f, $given, $fixed, 0 1 2 3),
+            5 => call!($f, $given, $fixed, 0 1 2 3 4),
+            6 => call!($f, $given, $fixed, 0 1 2 3 4 5),
+            7 => call!($f, $given, $fixed, 0 1 2 3 4 5 6),
+            8 => call!($f, $given, $fixed, 0 1 2 3 4 5 6 7),
+            9 => call!($f, $given, $fixed, 0 1 2 3 4 5 6 7 8),
+            10 => call!($f, $given, $fixed, 0 1 2 3 4 5 6 7 8 9),
+            11 => call!($f, $given, $fixed, 0 1 2 3 4 5 6 7 8 9 10),
+            12 => call!($f, $given, $fixed, 0 1 2 3 4 5 6 7 8 9 10 11),
+            13 => call!($f, $given, $fixed, 0 1 2 3 4 5 6 7 8 9 10 11 12),
+            14 => call!($f, $given, $fixed, 0 1 2 3 4 5 6 7 8 9 10 11 12 13),
+            15 => call!($f, $given, $fixed, 0 1 2 3 4 5 6 7 8 9 10 11 12 13 14),
+            _ => call!($f, $given, $fixed, 0 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15),
+        }
+    };
+}
+
+/// # Safety
+/// `function` takes a token and these arguments.
+#[inline]
+unsafe fn call_short(function: CFunction, token: *mut c_void, given: &[i32]) {
+    // SAFETY: the caller's promise.
+    unsafe { call_any!(function, given, [token: *mut c_void]) }
+}
+
+/// # Safety
+/// `function` takes a token, a pointer, a length and these arguments.
+unsafe fn call_with_bytes(function: CFunction, token: *mut c_void, pointer: *mut c_void, length: usize, given: &[i32]) {
+    // SAFETY: the caller's promise.
+    unsafe { call_any!(function, given, [token: *mut c_void, pointer: *mut c_void, length: usize]) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::message::{MOST_ARGUMENTS, Purpose};
+    use std::ptr::null_mut;
+    use std::sync::Mutex;
+
+    static GOT: Mutex<Vec<i32>> = Mutex::new(Vec::new());
+
+    extern "C" fn takes_three(token: *mut c_void, a: i32, b: i32, c: i32) {
+        let known = with_token(token, |token| (token.rank, token.take_reply(), token.take_reply()));
+        assert_eq!(known, Some((5, true, false)));
+        assert_eq!(with_token(token.wrapping_byte_add(8), |_| ()), None);
+        *GOT.lock().expect("no panic") = vec![a, b, c];
+    }
+
+    #[test]
+    fn a_handler_gets_its_arguments_and_knows_its_message() {
+        let arguments = Arguments::new(&[7, -8, 9]).expect("few");
+        let head = MessageHead::new(Purpose::Request, Category::Short, 1, arguments);
+        let function = takes_three as extern "C" fn(*mut c_void, i32, i32, i32);
+        // SAFETY: it is called with the arguments that it takes.
+        let function = unsafe { std::mem::transmute::<extern "C" fn(*mut c_void, i32, i32, i32), CFunction>(function) };
+        let token = Token::new(&head, 5, true);
+        let (pointer, length) = (null_mut(), 0);
+        let manner = Manner::Message;
+        Call { function: Some(function), manner, before: None, after: None, pointer, length, token }.run(&arguments);
+        assert_eq!(*GOT.lock().expect("no panic"), [7, -8, 9]);
+        assert!(RUNNING.get().is_null());
+        assert_eq!(Arguments::new(&[0; MOST_ARGUMENTS + 1]), None);
+    }
+}

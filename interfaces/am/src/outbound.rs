@@ -1,0 +1,249 @@
+//! What leaves: requests, which wait for room and poll meanwhile, and replies, which are kept where there is none.
+
+use crate::call::Token;
+use crate::failure::{Answer, bad, no_resource};
+use crate::message::{Arguments, Category, EndpointId, FRONT_BYTES, MessageHead, Purpose, TOGETHER_BYTES};
+use crate::tables::BundleId;
+use crate::world::{AmWorld, WORLD, enter, poll, wait_polling};
+use weft_fabric::{Envelope, Outcome, Peer, RequestId, SendMode};
+
+/// Conversations of a process's endpoint.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u32)]
+pub enum Context {
+    Messages = 0,
+    /// Bytes of long messages that come apart, by their number.
+    Bytes = 1,
+    Gather = 2,
+}
+
+/// A message that was given away, and is not gone yet.
+struct Kept {
+    request: RequestId,
+    /// `None` where the program keeps them.
+    _bytes: Option<Box<[u8]>>,
+}
+
+#[derive(Default)]
+pub struct Outbound {
+    kept: Vec<Kept>,
+    /// Threads that wait until something has left.
+    waiting: u32,
+    /// Numbers of messages with bytes that come apart.
+    numbers: i32,
+}
+
+impl Outbound {
+    pub fn waits(&self) -> bool {
+        self.waiting != 0 || !self.kept.is_empty()
+    }
+}
+
+/// What a program sends.
+pub struct Outgoing<'a> {
+    pub call: &'static str,
+    pub handler: u8,
+    pub category: Category,
+    pub arguments: Arguments,
+    pub bytes: &'a [u8],
+    /// In the receiver's segment.
+    pub offset: u64,
+    /// The program leaves the bytes as they are until the answer has come.
+    pub keeps: bool,
+}
+
+impl Outgoing<'_> {
+    fn head(&self, purpose: Purpose) -> MessageHead {
+        let head = MessageHead::new(purpose, self.category, self.handler, self.arguments);
+        MessageHead { offset: self.offset, ..head }
+    }
+
+    /// What travels as one message: what goes in front, and the bytes if they go with it.
+    fn together(&self, head: &MessageHead) -> Vec<u8> {
+        let mut front = [0; FRONT_BYTES];
+        let bytes = if head.apart.is_some() { &[][..] } else { self.bytes };
+        let length = head.write(bytes.len(), &mut front);
+        let mut whole = Vec::with_capacity(length + bytes.len());
+        whole.extend_from_slice(&front[..length]);
+        whole.extend_from_slice(bytes);
+        whole
+    }
+
+    fn data(&self) -> usize {
+        self.bytes.len() + 4 * self.arguments.values().len()
+    }
+}
+
+impl AmWorld {
+    fn envelope(&self, context: Context, tag: i32) -> Envelope {
+        Envelope { context: context as u32, tag, source: self.me() }
+    }
+
+    #[inline]
+    fn try_send(&mut self, to: Peer, word: i32, bytes: &[u8]) -> bool {
+        let envelope = self.envelope(Context::Messages, word);
+        // SAFETY: `bytes` is borrowed.
+        unsafe { self.endpoint.try_send(to, envelope, bytes.as_ptr(), bytes.len()) }
+    }
+
+    /// Starts to send bytes that stay as they are until the request is complete.
+    ///
+    /// # Safety
+    /// They do.
+    pub unsafe fn post(&mut self, to: Peer, context: Context, tag: i32, bytes: &[u8]) -> RequestId {
+        let envelope = self.envelope(context, tag);
+        // SAFETY: the caller's promise.
+        unsafe { self.endpoint.post_send(to, envelope, bytes.as_ptr(), bytes.len(), SendMode::Standard) }
+    }
+
+    /// Sends now, or keeps a copy until there is room.
+    #[inline]
+    pub fn send_or_keep(&mut self, to: Peer, word: i32, bytes: &[u8]) {
+        if !self.try_send(to, word, bytes) {
+            self.keep(to, Context::Messages, word, bytes.into());
+        }
+    }
+
+    fn keep(&mut self, to: Peer, context: Context, tag: i32, bytes: Box<[u8]>) {
+        // SAFETY: the bytes are kept, where nobody touches them, until the request is complete.
+        let request = unsafe { self.post(to, context, tag, &bytes) };
+        self.outbound.kept.push(Kept { request, _bytes: Some(bytes) });
+    }
+
+    /// Frees what has left.
+    #[inline]
+    pub fn reclaim(&mut self) {
+        if !self.outbound.kept.is_empty() {
+            let Self { outbound, endpoint, .. } = self;
+            outbound.kept.retain(|kept| endpoint.take_outcome(kept.request).is_none());
+        }
+    }
+
+    fn next_number(&mut self) -> i32 {
+        self.outbound.numbers = (self.outbound.numbers + 1) & i32::MAX;
+        self.outbound.numbers
+    }
+
+    /// Completes a request, also one to a process that has ended.
+    pub fn take_sent(&mut self, to: Peer, request: RequestId) -> Option<Outcome> {
+        if let Some(outcome) = self.endpoint.take_outcome(request) {
+            return Some(outcome);
+        }
+        // It takes nothing any more; the request ends when the endpoint does.
+        (self.endpoint.is_lost(to) || self.endpoint.has_ended(to)).then(|| Outcome {
+            peer: to,
+            source: 0,
+            tag: 0,
+            length: 0,
+            fault: Some(weft_fabric::Fault::PeerLost),
+        })
+    }
+}
+
+/// Sends a request; returns when the bytes may be used again.
+///
+/// # Errors
+/// There is no such endpoint, or nothing is mapped at the index.
+#[inline]
+pub fn request(from: EndpointId, index: u32, out: &Outgoing<'_>) -> Answer<()> {
+    let bundle = enter()?.tables.endpoint(from).ok_or(bad("no such endpoint"))?.bundle;
+    poll(bundle);
+    let mut world = enter()?;
+    let me = Peer(world.me());
+    let endpoint = world.tables.endpoint(from).ok_or(bad("no such endpoint"))?;
+    let entry = endpoint.translation(index).ok_or(bad("nothing is mapped at this index"))?;
+    let to = Peer(entry.name.rank);
+    let mut head = MessageHead { tag: entry.tag, to: entry.name.id(), from, ..out.head(Purpose::Request) };
+    if out.bytes.is_empty() {
+        let mut front = [0; FRONT_BYTES];
+        let length = head.write(0, &mut front);
+        endpoint.stats.sent(true, out.category, out.data(), length);
+        if world.try_send(to, head.word(), &front[..length]) {
+            return Ok(());
+        }
+    } else {
+        endpoint.stats.sent(true, out.category, out.data(), FRONT_BYTES);
+    }
+    if out.bytes.len() > TOGETHER_BYTES {
+        head.apart = Some((out.bytes.len() as u64, world.next_number()));
+    }
+    let whole = out.together(&head);
+    if to == me {
+        world.send_or_keep(to, head.word(), &whole);
+    } else if !world.try_send(to, head.word(), &whole) {
+        drop(world);
+        let sent = wait_until_sent(out.call, to, bundle, (Context::Messages, head.word()), &whole);
+        world = enter()?;
+        if !sent {
+            world.return_own(&head, to.0);
+            return Ok(());
+        }
+    }
+    let Some((_, number)) = head.apart else { return Ok(()) };
+    if to == me {
+        world.keep(to, Context::Bytes, number, out.bytes.into());
+    } else if out.keeps {
+        // SAFETY: the program has promised to leave them as they are.
+        let request = unsafe { world.post(to, Context::Bytes, number, out.bytes) };
+        world.outbound.kept.push(Kept { request, _bytes: None });
+    } else {
+        drop(world);
+        if !wait_until_sent(out.call, to, bundle, (Context::Bytes, number), out.bytes) {
+            enter()?.return_own(&head, to.0);
+        }
+    }
+    Ok(())
+}
+
+/// Sends what has no room now, and polls meanwhile. False if the receiver is lost.
+#[cold]
+fn wait_until_sent(
+    call: &'static str,
+    to: Peer,
+    bundle: BundleId,
+    (context, tag): (Context, i32),
+    bytes: &[u8],
+) -> bool {
+    let mut world = WORLD.enter();
+    // SAFETY: `bytes` is borrowed until this call returns, when the request is complete or never will be.
+    let request = unsafe { world.post(to, context, tag, bytes) };
+    world.outbound.waiting += 1;
+    drop(world);
+    let outcome = wait_polling(call, Some(to), bundle, |world| world.take_sent(to, request));
+    WORLD.enter().outbound.waiting -= 1;
+    outcome.fault.is_none()
+}
+
+/// Replies to the request whose handler runs. Never waits.
+///
+/// # Errors
+/// It is no request, or was replied to.
+#[inline]
+pub fn reply(token: &Token, out: &Outgoing<'_>) -> Answer<()> {
+    if !token.take_reply() {
+        return Err(no_resource("this message is not answered, or was before"));
+    }
+    let mut world = enter()?;
+    let (to, from) = (Peer(token.rank), token.to);
+    let endpoint = world.tables.endpoint(from).ok_or(bad("the endpoint was given up"))?;
+    let known = endpoint.translation(to.0).filter(|entry| entry.name.is_of(to.0, token.from));
+    let tag = known.map_or(0, |entry| entry.tag);
+    let mut head = MessageHead { tag, to: token.from, from, ..out.head(Purpose::Reply) };
+    if out.bytes.is_empty() {
+        let mut front = [0; FRONT_BYTES];
+        let length = head.write(0, &mut front);
+        endpoint.stats.sent(false, out.category, out.data(), length);
+        world.send_or_keep(to, head.word(), &front[..length]);
+        return Ok(());
+    }
+    endpoint.stats.sent(false, out.category, out.data(), FRONT_BYTES);
+    if out.bytes.len() > TOGETHER_BYTES {
+        head.apart = Some((out.bytes.len() as u64, world.next_number()));
+    }
+    let whole = out.together(&head);
+    world.send_or_keep(to, head.word(), &whole);
+    if let Some((_, number)) = head.apart {
+        world.keep(to, Context::Bytes, number, out.bytes.into());
+    }
+    Ok(())
+}
