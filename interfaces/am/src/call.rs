@@ -1,58 +1,10 @@
-//! Calling handlers, and what they may ask of the message that they got.
+//! Calling handlers.
 
-use crate::abi::returned::default_handler;
-use crate::message::{Arguments, Category, EndpointId, MessageHead};
+use crate::message::{Arguments, Category};
+use crate::returned::default_handler;
 use crate::tables::{AfterHandler, BeforeHandler, CFunction};
-use std::cell::Cell;
+use crate::token::{self, Token};
 use std::ffi::c_void;
-use std::ptr::null;
-
-thread_local! {
-    /// The message whose handler runs in this thread; it knows the one around it.
-    static RUNNING: Cell<*const Token> = const { Cell::new(null()) };
-}
-
-/// A message whose handler runs. Programs hold its address, which is looked up among those that run.
-pub struct Token {
-    pub rank: u32,
-    pub from: EndpointId,
-    pub to: EndpointId,
-    pub tag: u64,
-    pub handler: u8,
-    pub category: Category,
-    pub is_request: bool,
-    pub arguments: Arguments,
-    may_reply: Cell<bool>,
-    around: Cell<*const Token>,
-}
-
-impl Token {
-    pub fn new(head: &MessageHead, rank: u32, is_request: bool) -> Self {
-        let MessageHead { from, to, tag, handler, category, arguments, .. } = *head;
-        let (may_reply, around) = (Cell::new(is_request), Cell::new(null()));
-        Self { rank, from, to, tag, handler, category, is_request, arguments, may_reply, around }
-    }
-
-    /// Whether it may be replied to; from now on it may not.
-    pub fn take_reply(&self) -> bool {
-        self.may_reply.replace(false)
-    }
-}
-
-/// Does something with the message that a pointer of the program stands for, if its handler runs in this thread.
-#[inline]
-pub fn with_token<R>(token: *const c_void, what: impl FnOnce(&Token) -> R) -> Option<R> {
-    let mut running = RUNNING.get();
-    while !running.is_null() {
-        // SAFETY: tokens in this list belong to calls of `Call::run` that are under way in this thread.
-        let known = unsafe { &*running };
-        if running.cast() == token {
-            return Some(what(known));
-        }
-        running = known.around.get();
-    }
-    None
-}
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Manner {
@@ -81,8 +33,7 @@ impl Call {
     #[inline]
     pub fn run(self, arguments: &Arguments) {
         let Self { function, manner, before, after, pointer, length, token } = self;
-        token.around.set(RUNNING.get());
-        RUNNING.set(&raw const token);
+        token::begin(&token);
         let place = (&raw const token).cast_mut().cast::<c_void>();
         let (category, is_request) = (token.category as u32, i32::from(token.is_request));
         let is_message = manner == Manner::Message;
@@ -115,7 +66,7 @@ impl Call {
             // SAFETY: as for `before`.
             unsafe { after(category, is_request) };
         }
-        RUNNING.set(token.around.get());
+        token::end(&token);
     }
 }
 
@@ -177,7 +128,8 @@ unsafe fn call_with_bytes(function: CFunction, token: *mut c_void, pointer: *mut
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::message::{MOST_ARGUMENTS, Purpose};
+    use crate::message::{MOST_ARGUMENTS, MessageHead, Purpose};
+    use crate::token::with_token;
     use std::ptr::null_mut;
     use std::sync::Mutex;
 
@@ -202,7 +154,6 @@ mod tests {
         let manner = Manner::Message;
         Call { function: Some(function), manner, before: None, after: None, pointer, length, token }.run(&arguments);
         assert_eq!(*GOT.lock().expect("no panic"), [7, -8, 9]);
-        assert!(RUNNING.get().is_null());
         assert_eq!(Arguments::new(&[0; MOST_ARGUMENTS + 1]), None);
     }
 }

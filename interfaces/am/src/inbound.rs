@@ -3,17 +3,16 @@
 //! A receive takes any message whole. Bytes that come apart are received straight into the segment, after the place was
 //! checked; such a message waits meanwhile, and others may overtake it, which AM allows.
 
-use crate::call::{Call, Manner, Token};
+use crate::arrived::{Arrived, ArrivedBytes, Coming, READY, Room};
+use crate::call::{Call, Manner};
+use crate::kept::Context;
 use crate::message::{Arguments, Category, FRONT_BYTES, LONG_BYTES, MEDIUM_BYTES, MessageHead, Purpose, ROOM_BYTES};
-use crate::outbound::Context;
 use crate::tables::{AmEndpoint, CFunction, SegmentOfUser};
+use crate::token::Token;
 use crate::world::{AmWorld, WORLD};
-use std::collections::VecDeque;
 use std::ffi::c_void;
-use weft_fabric::{Endpoint, Outcome, Peer, RequestId, Selector};
+use weft_fabric::{Outcome, Peer, Selector};
 
-/// Receives that stand ready.
-const READY: usize = 8;
 /// An endpoint that has more messages than this keeps them in no larger rooms than they need.
 const LOOSE: usize = READY;
 
@@ -29,58 +28,6 @@ pub enum Refused {
     BadLength = 6,
     BadEndpoint = 7,
     Unreachable = 9,
-}
-
-/// Memory that a message is received into.
-type Room = Box<[u64]>;
-
-/// A message that has come.
-pub struct Arrived {
-    pub head: MessageHead,
-    pub rank: u32,
-    pub bytes: ArrivedBytes,
-}
-
-/// Where its bytes are.
-pub enum ArrivedBytes {
-    Here {
-        room: Room,
-        begin: usize,
-        length: usize,
-    },
-    /// In the segment.
-    Placed {
-        at: usize,
-        length: usize,
-    },
-    None,
-}
-
-/// A long message whose bytes are on their way into the segment.
-struct Coming {
-    request: RequestId,
-    head: MessageHead,
-    rank: u32,
-    at: usize,
-}
-
-#[derive(Default)]
-pub struct Inbound {
-    ready: VecDeque<(RequestId, Room)>,
-    spare: Vec<Room>,
-    coming: Vec<Coming>,
-}
-
-impl Inbound {
-    /// Gives the receives up, so that nothing writes into rooms any more.
-    pub fn withdraw(&mut self, endpoint: &mut Endpoint) {
-        for (request, room) in self.ready.drain(..) {
-            if !endpoint.cancel_receive(request) && !endpoint.is_complete(request) {
-                // It is being written into, and will be until the end.
-                std::mem::forget(room);
-            }
-        }
-    }
 }
 
 fn view(room: &[u64], length: usize) -> &[u8] {

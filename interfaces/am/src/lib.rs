@@ -17,14 +17,23 @@
 //! Test: `cargo test -p weft-am`; `tests/tests/am.rs`.
 
 mod abi;
+mod arrived;
 mod call;
+mod ending;
 mod failure;
 mod inbound;
+mod kept;
 mod launch;
+mod life;
+mod meeting;
 mod message;
 mod name;
 mod outbound;
+mod polling;
+mod returned;
+mod sending;
 mod spmd;
 mod stats;
 mod tables;
+mod token;
 mod world;

@@ -1,43 +1,13 @@
 //! What leaves: requests, which wait for room and poll meanwhile, and replies, which are kept where there is none.
 
-use crate::call::Token;
 use crate::failure::{Answer, bad, no_resource};
+use crate::kept::{Awaited, Context, Kept};
 use crate::message::{Arguments, Category, EndpointId, FRONT_BYTES, MessageHead, Purpose, TOGETHER_BYTES};
+use crate::polling::{poll, wait_polling};
 use crate::tables::BundleId;
-use crate::world::{AmWorld, WORLD, enter, poll, wait_polling};
-use weft_fabric::{Envelope, Outcome, Peer, RequestId, SendMode};
-
-/// Conversations of a process's endpoint.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[repr(u32)]
-pub enum Context {
-    Messages = 0,
-    /// Bytes of long messages that come apart, by their number.
-    Bytes = 1,
-    Gather = 2,
-}
-
-/// A message that was given away, and is not gone yet.
-struct Kept {
-    request: RequestId,
-    /// `None` where the program keeps them.
-    _bytes: Option<Box<[u8]>>,
-}
-
-#[derive(Default)]
-pub struct Outbound {
-    kept: Vec<Kept>,
-    /// Threads that wait until something has left.
-    waiting: u32,
-    /// Numbers of messages with bytes that come apart.
-    numbers: i32,
-}
-
-impl Outbound {
-    pub fn waits(&self) -> bool {
-        self.waiting != 0 || !self.kept.is_empty()
-    }
-}
+use crate::token::Token;
+use crate::world::{WORLD, enter};
+use weft_fabric::Peer;
 
 /// What a program sends.
 pub struct Outgoing<'a> {
@@ -71,72 +41,6 @@ impl Outgoing<'_> {
 
     fn data(&self) -> usize {
         self.bytes.len() + 4 * self.arguments.values().len()
-    }
-}
-
-impl AmWorld {
-    fn envelope(&self, context: Context, tag: i32) -> Envelope {
-        Envelope { context: context as u32, tag, source: self.me() }
-    }
-
-    #[inline]
-    fn try_send(&mut self, to: Peer, word: i32, bytes: &[u8]) -> bool {
-        let envelope = self.envelope(Context::Messages, word);
-        // SAFETY: `bytes` is borrowed.
-        unsafe { self.endpoint.try_send(to, envelope, bytes.as_ptr(), bytes.len()) }
-    }
-
-    /// Starts to send bytes that stay as they are until the request is complete.
-    ///
-    /// # Safety
-    /// They do.
-    pub unsafe fn post(&mut self, to: Peer, context: Context, tag: i32, bytes: &[u8]) -> RequestId {
-        let envelope = self.envelope(context, tag);
-        // SAFETY: the caller's promise.
-        unsafe { self.endpoint.post_send(to, envelope, bytes.as_ptr(), bytes.len(), SendMode::Standard) }
-    }
-
-    /// Sends now, or keeps a copy until there is room.
-    #[inline]
-    pub fn send_or_keep(&mut self, to: Peer, word: i32, bytes: &[u8]) {
-        if !self.try_send(to, word, bytes) {
-            self.keep(to, Context::Messages, word, bytes.into());
-        }
-    }
-
-    fn keep(&mut self, to: Peer, context: Context, tag: i32, bytes: Box<[u8]>) {
-        // SAFETY: the bytes are kept, where nobody touches them, until the request is complete.
-        let request = unsafe { self.post(to, context, tag, &bytes) };
-        self.outbound.kept.push(Kept { request, _bytes: Some(bytes) });
-    }
-
-    /// Frees what has left.
-    #[inline]
-    pub fn reclaim(&mut self) {
-        if !self.outbound.kept.is_empty() {
-            let Self { outbound, endpoint, .. } = self;
-            outbound.kept.retain(|kept| endpoint.take_outcome(kept.request).is_none());
-        }
-    }
-
-    fn next_number(&mut self) -> i32 {
-        self.outbound.numbers = (self.outbound.numbers + 1) & i32::MAX;
-        self.outbound.numbers
-    }
-
-    /// Completes a request, also one to a process that has ended.
-    pub fn take_sent(&mut self, to: Peer, request: RequestId) -> Option<Outcome> {
-        if let Some(outcome) = self.endpoint.take_outcome(request) {
-            return Some(outcome);
-        }
-        // It takes nothing any more; the request ends when the endpoint does.
-        (self.endpoint.is_lost(to) || self.endpoint.has_ended(to)).then(|| Outcome {
-            peer: to,
-            source: 0,
-            tag: 0,
-            length: 0,
-            fault: Some(weft_fabric::Fault::PeerLost),
-        })
     }
 }
 
@@ -175,6 +79,8 @@ pub fn request(from: EndpointId, index: u32, out: &Outgoing<'_>) -> Answer<()> {
         let sent = wait_until_sent(out.call, to, bundle, (Context::Messages, head.word()), &whole);
         world = enter()?;
         if !sent {
+            // The fabric may look at it until the end.
+            std::mem::forget(whole);
             world.return_own(&head, to.0);
             return Ok(());
         }
@@ -207,10 +113,9 @@ fn wait_until_sent(
     let mut world = WORLD.enter();
     // SAFETY: `bytes` is borrowed until this call returns, when the request is complete or never will be.
     let request = unsafe { world.post(to, context, tag, bytes) };
-    world.outbound.waiting += 1;
+    world.outbound.waiting.push(Awaited { request, to, is_gone: false });
     drop(world);
-    let outcome = wait_polling(call, Some(to), bundle, |world| world.take_sent(to, request));
-    WORLD.enter().outbound.waiting -= 1;
+    let outcome = wait_polling(call, Some(to), bundle, |world| world.take_sent(request));
     outcome.fault.is_none()
 }
 

@@ -1,58 +1,18 @@
 //! Processes of a job that have an endpoint each: barrier, gathering, and the end of all together.
 
-use crate::failure::{Answer, NOT_INIT, no_resource};
+use crate::ending::end;
+use crate::failure::{Answer, no_resource};
+use crate::kept::Context;
 use crate::message::{Arguments, Category, EndpointId, FRONT_BYTES, MessageHead, Purpose};
 use crate::name::EndpointName;
-use crate::outbound::Context;
+use crate::polling::{poll, wait_polling};
 use crate::tables::{BundleId, Translation};
-use crate::world::{AmWorld, WORLD, enter, leave, poll, wait_polling};
-use std::sync::atomic::{AtomicBool, Ordering};
+use crate::world::{AmWorld, WORLD, enter};
 use std::time::{SystemTime, UNIX_EPOCH};
 use weft_fabric::{Outcome, Peer, RequestId, Selector};
 
-/// Rounds of a barrier at most.
-const ROUNDS: usize = 32;
 /// Tags of processes are further apart than those that mean none and all.
 const TAG_STEP: u64 = 1 << 16;
-
-pub type OnExit = unsafe extern "C" fn(i32);
-
-#[derive(Default)]
-pub struct Spmd {
-    /// The bundle and endpoint that the processes have.
-    place: Option<(BundleId, EndpointId)>,
-    /// Barriers that this process has begun, and messages of each round that have come.
-    barriers: u64,
-    arrived: [u64; ROUNDS],
-    gathered: i32,
-    /// Somebody has ended the job, with this code.
-    exit: Option<i32>,
-    pub on_exit: Option<OnExit>,
-}
-
-impl Spmd {
-    /// What another process has said.
-    pub fn note(&mut self, purpose: Purpose, value: i32) {
-        match purpose {
-            Purpose::Barrier => {
-                if let Some(arrived) = usize::try_from(value).ok().and_then(|round| self.arrived.get_mut(round)) {
-                    *arrived += 1;
-                }
-            }
-            Purpose::Exit => self.exit = Some(value),
-            _ => {}
-        }
-    }
-
-    #[inline]
-    pub fn take_exit(&mut self) -> Option<i32> {
-        self.exit.take()
-    }
-
-    fn bundle(&self) -> Answer<BundleId> {
-        self.place.map(|(bundle, _)| bundle).ok_or(NOT_INIT)
-    }
-}
 
 /// Makes the endpoint of this process and maps those of all others. With the number of the job.
 pub fn start() -> Answer<(BundleId, EndpointId, u64)> {
@@ -191,20 +151,4 @@ pub fn exit(code: i32) -> Answer<()> {
     }
     drop(world);
     end(code)
-}
-
-/// Ends this process, as one of all that end.
-pub fn end(code: i32) -> ! {
-    static ENDS: AtomicBool = AtomicBool::new(false);
-    if !ENDS.swap(true, Ordering::SeqCst) && WORLD.is_open() {
-        let on_exit = WORLD.enter().spmd.on_exit;
-        if let Some(on_exit) = on_exit {
-            // SAFETY: the program has given a function of this type (`AMUDP_SPMDSetExitCallback`).
-            unsafe { on_exit(code) };
-        }
-        // SAFETY: null says all streams.
-        unsafe { libc::fflush(std::ptr::null_mut()) };
-        leave();
-    }
-    crate::abi::spmd::kill_this_process(code)
 }

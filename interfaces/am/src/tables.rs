@@ -3,7 +3,7 @@
 //! A pointer that a program gives is a number of a place in a table and how often that place was used before, so a wrong
 //! one, or one of something that was given up, is an error and not a crash.
 
-use crate::inbound::Arrived;
+use crate::arrived::Arrived;
 use crate::message::EndpointId;
 use crate::name::EndpointName;
 use crate::stats::Stats;

@@ -1,13 +1,14 @@
 //! Requests and replies, polling, and what handlers ask of their messages.
 
 use super::{arguments, bytes, put};
-use crate::call::{Token, with_token};
 use crate::failure::{Answer, answer, bad};
 use crate::message::{Category, LONG_BYTES, MEDIUM_BYTES};
 use crate::name::EndpointName;
 use crate::outbound::{Outgoing, reply, request};
+use crate::polling::{poll, wait_polling};
 use crate::tables::Handle;
-use crate::world::{enter, poll, wait_polling};
+use crate::token::{Token, with_token};
+use crate::world::enter;
 use std::ffi::{c_int, c_void};
 use weft_fabric::Peer;
 

@@ -2,8 +2,7 @@
 
 mod messages;
 mod objects;
-pub mod returned;
-pub mod spmd;
+mod spmd;
 
 use crate::failure::{Answer, bad};
 use crate::message::Arguments;

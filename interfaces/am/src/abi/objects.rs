@@ -2,6 +2,7 @@
 
 use super::put;
 use crate::failure::{Answer, Failure, answer, bad, no_resource};
+use crate::life;
 use crate::message::EndpointId;
 use crate::name::EndpointName;
 use crate::stats::Stats;
@@ -9,7 +10,7 @@ use crate::tables::{
     AfterHandler, AmEndpoint, BeforeHandler, CFunction, Handle, MOST_TRANSLATIONS, SegmentOfUser, TRANSLATIONS,
     Translation,
 };
-use crate::world::{self, WORLD, enter};
+use crate::world::{WORLD, enter};
 use std::ffi::{c_char, c_int, c_void};
 use std::sync::Mutex;
 use weft_fabric::Peer;
@@ -39,7 +40,7 @@ fn mapped(entry: &mut Option<Translation>) -> Answer<&mut Translation> {
 
 #[unsafe(no_mangle)]
 pub extern "C" fn AM_Init() -> c_int {
-    let open = world::open().map_err(|error| {
+    let open = life::open().map_err(|error| {
         eprintln!("weft: AM_Init: {error}");
         no_resource("the process cannot join its job")
     });
@@ -48,7 +49,7 @@ pub extern "C" fn AM_Init() -> c_int {
 
 #[unsafe(no_mangle)]
 pub extern "C" fn AM_Terminate() -> c_int {
-    answer("AM_Terminate", world::close())
+    answer("AM_Terminate", life::close())
 }
 
 /// # Safety

@@ -1,15 +1,17 @@
 //! Starting, meeting and ending a job as programs for AMUDP do.
 
 use super::put;
+use crate::ending::end;
 use crate::failure::{Answer, answer, bad};
 use crate::launch::Start;
-use crate::spmd::{self, OnExit};
+use crate::life;
+use crate::meeting::OnExit;
+use crate::spmd;
 use crate::tables::Handle;
-use crate::world::{self, WORLD, enter};
+use crate::world::{WORLD, enter};
 use std::ffi::{CStr, OsStr, OsString, c_char, c_int, c_void};
 use std::os::unix::ffi::OsStrExt;
 use std::ptr::null;
-use std::sync::atomic::{AtomicPtr, Ordering};
 
 type Spawn = unsafe extern "C" fn(c_int, c_int, *mut *mut c_char, *mut *mut c_char) -> c_int;
 
@@ -36,23 +38,6 @@ pub static AMUDP_Spawnfn_Desc: [SpawnWay; 4] = [
     way(b'C', AMUDP_SPMDCustomSpawn),
     SpawnWay { letter: 0, about: null(), function: None },
 ];
-
-/// The function that ends a process in the end; programs may set another.
-#[unsafe(no_mangle)]
-#[allow(non_upper_case_globals)]
-pub static AMUDP_SPMDkillmyprocess: AtomicPtr<c_void> = AtomicPtr::new(libc::_exit as *mut c_void);
-
-/// Ends this process by the program's function.
-pub fn kill_this_process(code: c_int) -> ! {
-    let kill = AMUDP_SPMDkillmyprocess.load(Ordering::Relaxed);
-    if !kill.is_null() {
-        // SAFETY: the variable has the type of such a function in C, and is ours or the program's.
-        let kill = unsafe { std::mem::transmute::<*mut c_void, OnExit>(kill) };
-        // SAFETY: as above.
-        unsafe { kill(code) };
-    }
-    std::process::exit(code)
-}
 
 /// The program's arguments behind its name.
 ///
@@ -105,7 +90,7 @@ pub unsafe extern "C" fn AMUDP_SPMDStartup(
 }
 
 fn open() -> Answer<()> {
-    world::open().map_err(|error| {
+    life::open().map_err(|error| {
         eprintln!("weft: AMUDP_SPMDStartup: {error}");
         crate::failure::no_resource("the process cannot join its job")
     })
@@ -196,7 +181,7 @@ pub unsafe extern "C" fn AMUDP_SPMDHandleControlTraffic(serviced: *mut c_int) ->
         let exit = world.spmd.take_exit();
         drop(world);
         if let Some(code) = exit {
-            spmd::end(code);
+            end(code);
         }
         Ok(())
     };

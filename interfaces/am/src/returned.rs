@@ -1,7 +1,7 @@
 //! The handler of what comes back, where the program has none, and the end that it is.
 
-use crate::call::Token;
 use crate::failure::AMX_ProcessLabel;
+use crate::token::Token;
 use std::ffi::{CStr, c_char};
 use std::sync::atomic::Ordering;
 

@@ -1,0 +1,44 @@
+//! What was given away and has not left yet.
+
+use weft_fabric::{Peer, RequestId};
+
+/// Conversations of a process's endpoint.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u32)]
+pub enum Context {
+    Messages = 0,
+    /// Bytes of long messages that come apart, by their number.
+    Bytes = 1,
+    Gather = 2,
+}
+
+/// A message that was given away, and is not gone yet.
+pub struct Kept {
+    pub request: RequestId,
+    /// `None` where the program keeps them.
+    pub _bytes: Option<Box<[u8]>>,
+}
+
+/// A send that a thread waits for.
+#[derive(Clone, Copy)]
+pub struct Awaited {
+    pub request: RequestId,
+    pub to: Peer,
+    /// The receiver takes nothing any more.
+    pub is_gone: bool,
+}
+
+#[derive(Default)]
+pub struct Outbound {
+    pub kept: Vec<Kept>,
+    /// What threads wait for.
+    pub waiting: Vec<Awaited>,
+    /// Numbers of messages with bytes that come apart.
+    pub numbers: i32,
+}
+
+impl Outbound {
+    pub fn waits(&self) -> bool {
+        !self.waiting.is_empty()
+    }
+}

@@ -1,0 +1,59 @@
+//! Running the handlers of what has come, and waiting meanwhile.
+
+use crate::arrived::Arrived;
+use crate::ending;
+use crate::inbound::run;
+use crate::tables::BundleId;
+use crate::world::{AmWorld, WORLD};
+use weft_fabric::{Peer, Waiting};
+
+/// One pass, and the handlers of what has come for a bundle.
+#[inline]
+pub fn poll(bundle: BundleId) {
+    WORLD.poll();
+    let mut found = false;
+    // As many as there are now, and few enough that a flood lets its receiver go on.
+    for _ in 0..64 {
+        let mut world = WORLD.enter();
+        world.collect();
+        if let Some(code) = world.spmd.take_exit() {
+            drop(world);
+            ending::end(code);
+        }
+        let Some(message) = world.tables.next_of(bundle) else {
+            return world.note_idle(found);
+        };
+        drop(world);
+        run(message);
+        found = true;
+    }
+}
+
+enum Event<R> {
+    Done(R),
+    Message(Arrived),
+    Exit(i32),
+}
+
+/// Waits until `done` answers, and polls a bundle meanwhile.
+pub fn wait_polling<R>(
+    call: &'static str,
+    peer: Option<Peer>,
+    bundle: BundleId,
+    mut done: impl FnMut(&mut AmWorld) -> Option<R>,
+) -> R {
+    let what = Waiting { call, peer, tag: None, context: 0 };
+    loop {
+        let event = WORLD.wait(what, |world| {
+            world.collect();
+            let done = done(world).map(Event::Done);
+            let message = |world: &mut AmWorld| world.tables.next_of(bundle).map(Event::Message);
+            done.or_else(|| message(world)).or_else(|| world.spmd.take_exit().map(Event::Exit))
+        });
+        match event {
+            Event::Done(answer) => return answer,
+            Event::Message(message) => run(message),
+            Event::Exit(code) => ending::end(code),
+        }
+    }
+}

@@ -1,0 +1,78 @@
+//! How messages are handed to the fabric, at once or later.
+
+use crate::kept::{Awaited, Context, Kept};
+use crate::world::AmWorld;
+use weft_fabric::{Envelope, Fault, Outcome, Peer, RequestId, SendMode};
+
+impl AmWorld {
+    fn envelope(&self, context: Context, tag: i32) -> Envelope {
+        Envelope { context: context as u32, tag, source: self.me() }
+    }
+
+    #[inline]
+    pub fn try_send(&mut self, to: Peer, word: i32, bytes: &[u8]) -> bool {
+        let envelope = self.envelope(Context::Messages, word);
+        // SAFETY: `bytes` is borrowed.
+        unsafe { self.endpoint.try_send(to, envelope, bytes.as_ptr(), bytes.len()) }
+    }
+
+    /// Starts to send bytes that stay as they are until the request is complete.
+    ///
+    /// # Safety
+    /// They do.
+    pub unsafe fn post(&mut self, to: Peer, context: Context, tag: i32, bytes: &[u8]) -> RequestId {
+        let envelope = self.envelope(context, tag);
+        // SAFETY: the caller's promise.
+        unsafe { self.endpoint.post_send(to, envelope, bytes.as_ptr(), bytes.len(), SendMode::Standard) }
+    }
+
+    /// Sends now, or keeps a copy until there is room.
+    #[inline]
+    pub fn send_or_keep(&mut self, to: Peer, word: i32, bytes: &[u8]) {
+        if !self.try_send(to, word, bytes) {
+            self.keep(to, Context::Messages, word, bytes.into());
+        }
+    }
+
+    pub fn keep(&mut self, to: Peer, context: Context, tag: i32, bytes: Box<[u8]>) {
+        // SAFETY: the bytes are kept, where nobody touches them, until the request is complete.
+        let request = unsafe { self.post(to, context, tag, &bytes) };
+        self.outbound.kept.push(Kept { request, _bytes: Some(bytes) });
+    }
+
+    /// Frees what has left.
+    #[inline]
+    pub fn reclaim(&mut self) {
+        if !self.outbound.kept.is_empty() {
+            let Self { outbound, endpoint, .. } = self;
+            outbound.kept.retain(|kept| endpoint.take_outcome(kept.request).is_none());
+        }
+    }
+
+    pub fn next_number(&mut self) -> i32 {
+        self.outbound.numbers = (self.outbound.numbers + 1) & i32::MAX;
+        self.outbound.numbers
+    }
+
+    /// How a send that a thread waits for has ended. To a process that takes nothing any more it has not, as far as the
+    /// fabric knows, and never will.
+    pub fn take_sent(&mut self, request: RequestId) -> Option<Outcome> {
+        let at = self.outbound.waiting.iter().position(|awaited| awaited.request == request)?;
+        let Awaited { to, is_gone, .. } = self.outbound.waiting[at];
+        let lost = Outcome { peer: to, source: 0, tag: 0, length: 0, fault: Some(Fault::PeerLost) };
+        let outcome = self.endpoint.take_outcome(request).or(is_gone.then_some(lost))?;
+        self.outbound.waiting.swap_remove(at);
+        Some(outcome)
+    }
+
+    /// Looks whether those have ended whom threads wait for; true if one has.
+    pub fn look_for_ended(&mut self) -> bool {
+        let Self { outbound, endpoint, .. } = self;
+        let mut any = false;
+        for awaited in outbound.waiting.iter_mut().filter(|awaited| !awaited.is_gone) {
+            awaited.is_gone = endpoint.is_lost(awaited.to) || endpoint.has_ended(awaited.to);
+            any |= awaited.is_gone;
+        }
+        any
+    }
+}
