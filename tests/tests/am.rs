@@ -43,3 +43,17 @@ fn a_program_that_is_started_by_hand_becomes_a_job() {
     let output = Command::new(&program).args(["two", "L"]).output().expect("it can be started");
     assert!(!output.status.success() && output.stdout.is_empty());
 }
+
+#[test]
+fn endpoints_stand_side_by_side_and_what_does_not_fit_comes_back() {
+    for ranks in [1, 2, 3] {
+        passes("endpoints", ranks, &[], &[]);
+    }
+    passes("endpoints", 2, &[], &[SLEEPY[0], SLEEPY[1], ("WEFT_DEVICE", "udp,tcp")]);
+}
+
+#[test]
+fn who_ends_the_job_ends_those_who_poll() {
+    let output = run("endpoints", 3, &["one ends"], &[]);
+    assert_eq!(output.status.code(), Some(7), "{}", String::from_utf8_lossy(&output.stderr));
+}

@@ -27,6 +27,7 @@ unsafe fn send(
     source: (*const c_void, usize),
     values: (c_int, *const i32),
 ) -> Answer<()> {
+    enter()?;
     let from = place.endpoint().ok_or(bad("no such endpoint"))?;
     // SAFETY: the caller's promise.
     (out.arguments, out.bytes) =
@@ -150,8 +151,10 @@ pub unsafe extern "C" fn weft_am_reply_long(
 #[unsafe(no_mangle)]
 pub extern "C" fn AM_Poll(place: Handle) -> c_int {
     let poll = || {
+        let mut world = enter()?;
         let bundle = place.bundle().ok_or(bad("no such bundle"))?;
-        enter()?.tables.bundle(bundle).ok_or(bad("no such bundle"))?;
+        world.tables.bundle(bundle).ok_or(bad("no such bundle"))?;
+        drop(world);
         poll(bundle);
         Ok(())
     };
@@ -161,8 +164,10 @@ pub extern "C" fn AM_Poll(place: Handle) -> c_int {
 #[unsafe(no_mangle)]
 pub extern "C" fn AM_WaitSema(place: Handle) -> c_int {
     let wait = || {
+        let mut world = enter()?;
         let id = place.bundle().ok_or(bad("no such bundle"))?;
-        let mask = enter()?.tables.bundle(id).ok_or(bad("no such bundle"))?.event_mask;
+        let mask = world.tables.bundle(id).ok_or(bad("no such bundle"))?.event_mask;
+        drop(world);
         if mask == 0 {
             return Err(bad("the event mask is AM_NOEVENTS, so that this would never return"));
         }

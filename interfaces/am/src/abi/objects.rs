@@ -22,9 +22,9 @@ const EVENT_MASKS: c_int = 2;
 
 /// Does something with an endpoint.
 fn with_endpoint<R>(place: Handle, what: impl FnOnce(&mut AmEndpoint) -> R) -> Answer<R> {
-    let id = place.endpoint().ok_or(NO_ENDPOINT);
     let mut world = enter()?;
-    Ok(what(world.tables.endpoint(id?).ok_or(NO_ENDPOINT)?))
+    let id = place.endpoint().ok_or(NO_ENDPOINT)?;
+    Ok(what(world.tables.endpoint(id).ok_or(NO_ENDPOINT)?))
 }
 
 /// Does something with an entry of an endpoint's table of translations.
@@ -57,10 +57,12 @@ pub extern "C" fn AM_Terminate() -> c_int {
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn AM_AllocateBundle(mode: c_int, place: *mut Handle) -> c_int {
     let allocate = || {
+        let mut world = enter()?;
         if !(0..=PARALLEL).contains(&mode) || place.is_null() {
             return Err(bad("no such mode, or a pointer that is null"));
         }
-        let bundle = enter()?.tables.add_bundle().ok_or(no_resource("there are too many bundles"))?;
+        let bundle = world.tables.add_bundle().ok_or(no_resource("there are too many bundles"))?;
+        drop(world);
         if mode == PARALLEL {
             WORLD.share(true);
         }
@@ -305,8 +307,9 @@ pub unsafe extern "C" fn AMUDP_SetHandlerAny(place: Handle, handler: *mut u8, fu
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn AM_GetEventMask(place: Handle, mask: *mut c_int) -> c_int {
     let get = || {
+        let mut world = enter()?;
         let id = place.bundle().ok_or(NO_BUNDLE)?;
-        let set = enter()?.tables.bundle(id).ok_or(NO_BUNDLE)?.event_mask;
+        let set = world.tables.bundle(id).ok_or(NO_BUNDLE)?.event_mask;
         // SAFETY: the caller's promise.
         unsafe { put(mask, set) }
     };
@@ -316,11 +319,12 @@ pub unsafe extern "C" fn AM_GetEventMask(place: Handle, mask: *mut c_int) -> c_i
 #[unsafe(no_mangle)]
 pub extern "C" fn AM_SetEventMask(place: Handle, mask: c_int) -> c_int {
     let set = || {
+        let mut world = enter()?;
         let id = place.bundle().ok_or(NO_BUNDLE)?;
         if !(0..EVENT_MASKS).contains(&mask) {
             return Err(bad("no such event mask"));
         }
-        enter()?.tables.bundle(id).ok_or(NO_BUNDLE)?.event_mask = mask;
+        world.tables.bundle(id).ok_or(NO_BUNDLE)?.event_mask = mask;
         Ok(())
     };
     answer("AM_SetEventMask", set())
