@@ -17,8 +17,10 @@ use std::io;
 use std::os::fd::RawFd;
 use std::time::Duration;
 pub use tree::TreePlace;
-use weft_fabric::{DeliveryThread, Driven, MatchedId, Monitor, Outside, RequestId, SendMode};
-pub use weft_fabric::{Endpoint, Envelope, Fault, InterfaceName, JoinError, Outcome, Peer, Selector, Waiting};
+use weft_fabric::{DeliveryThread, Driven, Monitor, Outside, RequestId, SendMode};
+pub use weft_fabric::{
+    Endpoint, Envelope, Fault, InterfaceName, JoinError, MatchedId, Outcome, Peer, Selector, Waiting,
+};
 
 /// How long a thread sleeps before it looks whether the one that it waits for has ended.
 const LOOK: Duration = Duration::from_millis(20);
@@ -287,11 +289,39 @@ impl<C: Companion> Messenger<C> {
         Ok(())
     }
 
+    /// Sends at once if the whole message can leave now; otherwise does nothing and answers false.
+    #[inline]
+    pub fn try_send(&self, to: Peer, envelope: Envelope, bytes: &[u8]) -> bool {
+        let mut world = self.monitor.enter();
+        // SAFETY: `bytes` is borrowed.
+        unsafe { world.endpoint.try_send(to, envelope, bytes.as_ptr(), bytes.len()) }
+    }
+
+    /// As [`Self::send`], with an envelope of one's own.
+    ///
+    /// # Errors
+    /// The receiver is lost.
+    pub fn send_as(&self, call: Call, to: Peer, envelope: Envelope, bytes: &[u8]) -> Result<(), Fault> {
+        let mut world = self.monitor.enter();
+        let (data, length) = (bytes.as_ptr(), bytes.len());
+        // SAFETY: `bytes` is borrowed until this call returns, which is when the request is complete.
+        let request = unsafe { world.endpoint.post_send(to, envelope, data, length, SendMode::Standard) };
+        world.awaited.push((request, to));
+        drop(world);
+        let what = waiting(call, Some(to), Some(envelope.tag), envelope.context);
+        self.await_outcome(what, request).fault.map_or(Ok(()), Err)
+    }
+
     /// Sends bytes that are given away, and does not wait. An answer of `None` says that they have left; else
     /// [`Self::has_left`] tells, and [`Self::close`] waits for them.
     pub fn send_owned(&self, to: Peer, subject: Subject, bytes: Box<[u8]>) -> Option<GivenAway> {
+        let envelope = envelope(&mut self.monitor.enter().endpoint, subject);
+        self.send_owned_as(to, envelope, bytes)
+    }
+
+    /// As [`Self::send_owned`], with an envelope of one's own.
+    pub fn send_owned_as(&self, to: Peer, envelope: Envelope, bytes: Box<[u8]>) -> Option<GivenAway> {
         let mut world = self.monitor.enter();
-        let envelope = envelope(&mut world.endpoint, subject);
         let (data, length) = (bytes.as_ptr(), bytes.len());
         // SAFETY: the bytes are here.
         if unsafe { world.endpoint.try_send(to, envelope, data, length) } {
@@ -435,6 +465,32 @@ impl<C: Companion> Messenger<C> {
         let request =
             self.with(|endpoint| unsafe { endpoint.post_matched_receive(message, room.as_mut_ptr(), room.len()) });
         settled(self.wait(call, |endpoint| endpoint.take_outcome(request)))
+    }
+
+    /// As [`Self::receive`], without looking whether the sender has ended: after each pass `meanwhile` is asked, and the
+    /// receive is given up when it answers false.
+    ///
+    /// # Errors
+    /// As [`Self::receive`]; `Cancelled` where it was given up.
+    pub fn receive_while(
+        &self,
+        call: Call,
+        from: Selector,
+        room: &mut [u8],
+        mut meanwhile: impl FnMut(&mut Endpoint, &mut C) -> bool,
+    ) -> Result<Outcome, Fault> {
+        let mut world = self.monitor.enter();
+        // SAFETY: `room` is borrowed until this call returns, which is when the request is complete.
+        let request = unsafe { world.endpoint.post_receive(from, room.as_mut_ptr(), room.len()) };
+        drop(world);
+        let outcome = self.monitor.wait(waiting(call, from.peer, from.tag, from.context), |world| {
+            let outcome = world.endpoint.take_outcome(request);
+            if outcome.is_none() && !meanwhile(&mut world.endpoint, &mut world.companion) {
+                world.endpoint.cancel_receive(request);
+            }
+            outcome
+        });
+        settled(outcome)
     }
 
     /// Waits until a message is there that `from` would receive, and leaves it there.

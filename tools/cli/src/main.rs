@@ -13,6 +13,7 @@ mod info;
 mod manual;
 mod name;
 mod ps;
+mod pvm;
 mod rendezvous;
 mod run;
 mod sock;
@@ -68,6 +69,9 @@ enum Command {
     /// Show this user's jobs on this host and what each rank is doing.
     #[command(after_long_help = ps::after_help())]
     Ps(ps::Arguments),
+    /// Look after this user's virtual machine of PVM: start it, show it, start tasks.
+    #[command(long_about = pvm::LONG_ABOUT)]
+    Pvm(pvm::Arguments),
     /// Measure what is best for messages on this machine, for jobs that start from now on.
     #[command(long_about = tune::LONG_ABOUT)]
     Tune(tune::TuneArguments),
@@ -159,6 +163,7 @@ fn weft(arguments: Vec<OsString>) -> Result<i32> {
         Command::Info { choices: true, .. } => info::choices::run(),
         Command::Info { programs, .. } if programs.is_empty() => info::run(weft_fabric::probe),
         Command::Info { programs, .. } => info::programs(&programs),
+        Command::Pvm(given) => pvm::main(&given)?,
         Command::Tune(given) => tune::main(&given)?,
         Command::Hosts(given) => hosts::main(given),
         Command::About => hosts::about(weft_fabric::probe).map(|()| 0)?,

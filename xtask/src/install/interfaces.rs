@@ -26,9 +26,9 @@ pub const ALL: &[InterfaceLibrary] = &[
     InterfaceLibrary {
         package: "weft-pvm",
         built: "libweft_pvm.so",
-        names: &["libpvm3.so.3", "libpvm3.so"],
+        names: &["libpvm3.so.3", "libpvm3.so", "libgpvm3.so.3", "libgpvm3.so", "libfpvm3.so"],
         linked: "pvm3",
-        headers: &[],
+        headers: &["pvm3.h", "fpvm3.h"],
         about: "PVM 3.4 over user-level communication",
     },
     InterfaceLibrary {

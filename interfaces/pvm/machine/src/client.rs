@@ -1,0 +1,98 @@
+//! A task's or a console's end of its connection to the daemon.
+
+use crate::door;
+use crate::frame::{Answer, Event, Incoming, Request, Told, framed, read};
+use std::collections::VecDeque;
+use std::io::{self, ErrorKind, Write};
+use std::os::fd::{AsRawFd, RawFd};
+use std::os::unix::net::UnixStream;
+
+/// What is read at a time.
+const PIECE: usize = 1 << 16;
+
+pub struct Client {
+    stream: UnixStream,
+    incoming: Incoming,
+    events: VecDeque<Event>,
+    answers: VecDeque<Answer>,
+}
+
+impl Client {
+    /// # Errors
+    /// There is no daemon of this user, or it is none.
+    pub fn connect() -> io::Result<Self> {
+        let (incoming, events, answers) = Default::default();
+        Ok(Self { stream: door::connect()?, incoming, events, answers })
+    }
+
+    /// Can be read when something has come.
+    pub fn descriptor(&self) -> RawFd {
+        self.stream.as_raw_fd()
+    }
+
+    /// # Errors
+    /// The daemon has ended.
+    pub fn send(&mut self, request: &Request) -> io::Result<()> {
+        self.stream.write_all(&framed(request))
+    }
+
+    /// Asks, and waits for the answer; what else comes is kept.
+    ///
+    /// # Errors
+    /// The daemon has ended.
+    pub fn ask(&mut self, request: &Request) -> io::Result<Answer> {
+        self.send(request)?;
+        loop {
+            if let Some(answer) = self.poll_answer()? {
+                return Ok(answer);
+            }
+            weft_kernel::await_events(self.descriptor(), libc::POLLIN, None)?;
+        }
+    }
+
+    /// The answer to what was sent, if it has come.
+    ///
+    /// # Errors
+    /// The daemon has ended.
+    pub fn poll_answer(&mut self) -> io::Result<Option<Answer>> {
+        if self.answers.is_empty() {
+            self.look()?;
+        }
+        Ok(self.answers.pop_front())
+    }
+
+    /// What has come unasked. Looks anew if nothing is kept.
+    ///
+    /// # Errors
+    /// The daemon has ended, and everything was taken that it has said.
+    pub fn poll_event(&mut self) -> io::Result<Option<Event>> {
+        if self.events.is_empty() {
+            self.look()?;
+        }
+        Ok(self.events.pop_front())
+    }
+
+    /// Takes in what has come.
+    fn look(&mut self) -> io::Result<()> {
+        let mut piece = [0; PIECE];
+        loop {
+            let length = match weft_kernel::receive(self.descriptor(), &mut piece) {
+                Ok(0) => return Err(ErrorKind::UnexpectedEof.into()),
+                Ok(length) => length,
+                Err(error) if error.kind() == ErrorKind::WouldBlock => return Ok(()),
+                Err(error) if error.kind() == ErrorKind::Interrupted => continue,
+                Err(error) => return Err(error),
+            };
+            self.incoming.push(&piece[..length]);
+            while let Some(frame) = self.incoming.next().map_err(|_| ErrorKind::InvalidData)? {
+                match read(&frame).ok_or(ErrorKind::InvalidData)? {
+                    Told::Answer { answer } => self.answers.push_back(answer),
+                    Told::Event { event } => self.events.push_back(event),
+                }
+            }
+            if length < PIECE {
+                return Ok(());
+            }
+        }
+    }
+}

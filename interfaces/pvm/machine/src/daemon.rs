@@ -1,0 +1,237 @@
+//! The daemon of a virtual machine on a host: the first one, with the machine, and those that it starts on other hosts.
+
+use crate::code;
+use crate::door;
+use crate::frame::{Order, Seen, framed, read};
+use crate::hand::{Hand, Link, Token};
+use crate::launch;
+use crate::machine::Machine;
+use std::collections::BTreeMap;
+use std::io::{self, ErrorKind, Read, Write};
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::net::UnixStream;
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+use weft_kernel::EventLoop;
+
+/// The number of the first host.
+const FIRST: u32 = 1;
+/// How long the daemon lives without anybody before the first task comes.
+const AWAITED: Duration = Duration::from_secs(10);
+/// How long it lives when nobody is left: who comes next may be about to.
+const LINGER: Duration = Duration::from_millis(100);
+
+/// What the first daemon is told.
+pub struct Plan {
+    /// The host's name.
+    pub name: String,
+    /// It ends by `halt` alone.
+    pub stays: bool,
+    /// The command that starts the daemon of another host, named as in a hostfile; it is to run [`serve_far`].
+    pub far: Box<dyn Fn(&str) -> io::Result<Command>>,
+}
+
+/// The name of this host.
+pub fn host_name() -> String {
+    let name = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
+    name.trim().to_owned()
+}
+
+/// Starts `command`, which is to call [`run`], apart from this process, and returns when it listens.
+///
+/// # Errors
+/// It cannot be started, or ends at once.
+pub fn start(mut command: Command) -> io::Result<()> {
+    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null()).current_dir("/");
+    launch::detached(&mut command);
+    let mut child = command.spawn()?;
+    let mut said = [0];
+    let stdout = child.stdout.take().ok_or(ErrorKind::BrokenPipe)?;
+    { stdout }.read_exact(&mut said)
+}
+
+/// Runs the first daemon until nobody needs it. A byte on standard output says that it listens, or that another one does;
+/// it has no other descriptors of who has started it.
+///
+/// # Errors
+/// Those of sockets.
+pub fn run(plan: Plan) -> io::Result<()> {
+    weft_kernel::close_all_but(libc::STDERR_FILENO + 1, &[]);
+    let door = door::listen();
+    io::stdout().write_all(&[b'\n']).and_then(|()| io::stdout().flush())?;
+    drop_standard_output()?;
+    let door = match door {
+        Err(error) if error.kind() == ErrorKind::AddrInUse => return Ok(()),
+        door => door?,
+    };
+    First { machine: Machine::new(&plan.name, plan.stays), hand: Hand::new(door), far: BTreeMap::new(), plan }.run()
+}
+
+/// Who waits for the end of what we say need not wait for ours.
+fn drop_standard_output() -> io::Result<()> {
+    let nothing = std::fs::File::options().write(true).open("/dev/null")?;
+    launch::replace_standard_output(nothing.as_fd())
+}
+
+/// The daemon of another host.
+struct Far {
+    link: Link,
+    child: Child,
+    is_up: bool,
+}
+
+struct First {
+    machine: Machine,
+    hand: Hand,
+    far: BTreeMap<u32, Far>,
+    plan: Plan,
+}
+
+impl First {
+    fn run(mut self) -> io::Result<()> {
+        let mut events = EventLoop::new()?;
+        let begin = Instant::now();
+        let mut idle_since = None;
+        let mut had_any = false;
+        while !self.hand.has_ended() {
+            self.hand.ask(&mut events);
+            self.far.iter().for_each(|(number, far)| far.link.ask(&mut events, Token::Host(*number)));
+            let idle = self.machine.is_idle() || !had_any && !self.plan.stays && begin.elapsed() > AWAITED;
+            let limit = match (idle, had_any) {
+                (true, _) => Some(LINGER / 4),
+                (false, false) if !self.plan.stays => Some(AWAITED / 10),
+                _ => None,
+            };
+            for (token, _) in events.turn(limit)? {
+                had_any = true;
+                match token {
+                    Token::Host(number) => self.on_far(number),
+                    token => self.hand.on_event(token),
+                }
+            }
+            self.settle();
+            if !idle {
+                idle_since = None;
+            } else if idle_since.get_or_insert_with(Instant::now).elapsed() > LINGER {
+                self.hand.obey(Order::End);
+            }
+        }
+        // Those of other hosts end with their connections.
+        self.far.values_mut().for_each(|far| far.link.flush());
+        Ok(())
+    }
+
+    /// Lets the machine hear what was seen, and does what it orders, until neither is left.
+    fn settle(&mut self) {
+        loop {
+            let seen = self.hand.poll_seen();
+            let any = seen.is_some();
+            seen.into_iter().for_each(|seen| self.machine.handle_seen(FIRST, seen));
+            let order = self.machine.poll_order();
+            match order {
+                None if !any => return,
+                None => {}
+                Some((_, Order::AddHost { number, name })) => self.add_host(number, &name.text()),
+                Some((_, Order::DropHost { number })) => drop(self.far.remove(&number)),
+                Some((FIRST, order)) => self.hand.obey(order),
+                Some((number, order)) => self.order_far(number, &order),
+            }
+        }
+    }
+
+    fn add_host(&mut self, number: u32, name: &str) {
+        match self.start_far(name) {
+            Ok(far) => drop(self.far.insert(number, far)),
+            Err(_) => self.machine.handle_seen(FIRST, Seen::HostDown { number, code: code::CANT_START }),
+        }
+    }
+
+    fn start_far(&self, name: &str) -> io::Result<Far> {
+        let mut command = (self.plan.far)(name)?;
+        let (ours, theirs) = UnixStream::pair()?;
+        let again = theirs.try_clone()?;
+        command.stdin(OwnedFd::from(theirs)).stdout(OwnedFd::from(again)).stderr(Stdio::null());
+        launch::end_with_us(&mut command);
+        Ok(Far { child: command.spawn()?, link: Link::of_socket(ours)?, is_up: false })
+    }
+
+    fn order_far(&mut self, number: u32, order: &Order) {
+        let sent = self.far.get_mut(&number).map(|far| far.link.send(&framed(order)));
+        if sent.is_some_and(|sent| sent.is_err()) {
+            self.lose_far(number);
+        }
+    }
+
+    fn on_far(&mut self, number: u32) {
+        let Some(far) = self.far.get_mut(&number) else { return };
+        let went = far.link.serve();
+        let mut heard = Vec::new();
+        while let Ok(Some(bytes)) = far.link.next() {
+            match read(&bytes) {
+                // What it is called and which number it has is known here.
+                Some(Seen::HostUp { architecture, .. }) => {
+                    far.is_up = true;
+                    self.machine.handle_seen(FIRST, Seen::HostUp { number, name: String::new(), architecture });
+                }
+                Some(Seen::HostDown { .. }) | None => {}
+                Some(seen) => heard.push(seen),
+            }
+        }
+        heard.into_iter().for_each(|seen| self.machine.handle_seen(number, seen));
+        if went.is_err() {
+            self.lose_far(number);
+        }
+    }
+
+    fn lose_far(&mut self, number: u32) {
+        let Some(far) = self.far.remove(&number) else { return };
+        let code = if far.is_up { code::HOST_FAIL } else { code::CANT_START };
+        self.machine.handle_seen(FIRST, Seen::HostDown { number, code });
+    }
+}
+
+impl Drop for Far {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// Runs the daemon of another host than the first, whose daemon is at the other end of standard input and output.
+///
+/// # Errors
+/// Those of sockets; this host has a virtual machine already.
+pub fn serve_far() -> io::Result<()> {
+    let reads = io::stdin().as_fd().try_clone_to_owned()?;
+    let writes = io::stdout().as_fd().try_clone_to_owned()?;
+    let mut first = Link::new(reads, writes)?;
+    let mut hand = Hand::new(door::listen()?);
+    let architecture = code::ARCHITECTURE.to_owned();
+    first.send(&framed(&Seen::HostUp { number: 0, name: host_name(), architecture }))?;
+    let mut events = EventLoop::new()?;
+    while !hand.has_ended() {
+        hand.ask(&mut events);
+        first.ask(&mut events, Token::Host(FIRST));
+        for (token, _) in events.turn(None)? {
+            match token {
+                Token::Host(_) => {
+                    let went = first.serve();
+                    while let Ok(Some(bytes)) = first.next() {
+                        read(&bytes).into_iter().for_each(|order| hand.obey(order));
+                    }
+                    if went.is_err() {
+                        hand.obey(Order::End);
+                    }
+                }
+                token => hand.on_event(token),
+            }
+        }
+        while let Some(seen) = hand.poll_seen() {
+            if first.send(&framed(&seen)).is_err() {
+                hand.obey(Order::End);
+            }
+        }
+    }
+    first.flush();
+    Ok(())
+}

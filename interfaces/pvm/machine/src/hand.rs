@@ -1,0 +1,217 @@
+//! A daemon's hand on its host: it accepts tasks, starts and signals processes, and reads what they print. It decides
+//! nothing.
+
+mod link;
+mod processes;
+
+pub(crate) use link::Link;
+
+use crate::code;
+use crate::door;
+use crate::frame::{Bytes, Order, Program, Seen};
+use crate::launch::{self, send_signal};
+use processes::{Process, command};
+use std::collections::{BTreeMap, VecDeque};
+use std::fs::File;
+use std::io::{ErrorKind, Read, Write};
+use std::os::fd::AsRawFd;
+use std::os::unix::fs::OpenOptionsExt;
+use std::os::unix::net::UnixListener;
+use std::time::{Duration, Instant};
+use weft_kernel::EventLoop;
+
+/// What a daemon waits for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Token {
+    Door,
+    Client(u32),
+    Printed(i32),
+    Ended(i32),
+    /// The daemon of another host, or the first one.
+    Host(u32),
+}
+
+/// How long processes have to end when they are asked to.
+const GRACE: Duration = Duration::from_millis(500);
+
+pub struct Hand {
+    door: UnixListener,
+    clients: BTreeMap<u32, Link>,
+    last_client: u32,
+    processes: BTreeMap<i32, Process>,
+    seen: VecDeque<Seen>,
+    log: Option<File>,
+    has_ended: bool,
+}
+
+impl Hand {
+    pub fn new(door: UnixListener) -> Self {
+        let (clients, processes, seen) = Default::default();
+        Self { door, clients, last_client: 0, processes, seen, log: None, has_ended: false }
+    }
+
+    /// Says what is to be waited for.
+    pub fn ask(&self, events: &mut EventLoop<Token>) {
+        events.ask(self.door.as_raw_fd(), libc::POLLIN, Token::Door);
+        for (number, link) in &self.clients {
+            link.ask(events, Token::Client(*number));
+        }
+        for (tid, process) in &self.processes {
+            if let Some(prints) = &process.prints {
+                events.ask(prints.as_raw_fd(), libc::POLLIN, Token::Printed(*tid));
+            }
+            if let Some((_, end)) = &process.child {
+                events.ask(end.as_raw_fd(), libc::POLLIN, Token::Ended(*tid));
+            }
+        }
+    }
+
+    pub fn on_event(&mut self, token: Token) {
+        match token {
+            Token::Door => self.accept(),
+            Token::Client(number) => self.on_client(number),
+            Token::Printed(tid) => self.on_printed(tid),
+            Token::Ended(tid) => self.on_ended(tid),
+            Token::Host(_) => {}
+        }
+    }
+
+    /// What has been seen.
+    pub fn poll_seen(&mut self) -> Option<Seen> {
+        self.seen.pop_front()
+    }
+
+    pub fn has_ended(&self) -> bool {
+        self.has_ended
+    }
+
+    pub fn obey(&mut self, order: Order) {
+        match order {
+            Order::Tell { client, bytes } => {
+                let told = self.clients.get_mut(&client).map(|link| link.send(&bytes.0));
+                if told.is_some_and(|told| told.is_err()) {
+                    self.lose(client);
+                }
+            }
+            Order::Close { client } => drop(self.clients.remove(&client)),
+            Order::Start { tid, program } => self.start(tid, &program),
+            Order::Signal { pid, signal } if pid > 1 => send_signal(pid, signal),
+            Order::Log { line } => self.write_log(&line.0),
+            Order::End => self.end(),
+            Order::Signal { .. } | Order::AddHost { .. } | Order::DropHost { .. } => {}
+        }
+    }
+
+    fn accept(&mut self) {
+        while let Ok((stream, _)) = self.door.accept() {
+            if !door::is_ours(&stream) {
+                continue;
+            }
+            if let Ok(link) = Link::of_socket(stream) {
+                self.last_client += 1;
+                self.clients.insert(self.last_client, link);
+            }
+        }
+    }
+
+    fn on_client(&mut self, client: u32) {
+        let Some(link) = self.clients.get_mut(&client) else { return };
+        let went = link.serve();
+        while let Ok(Some(bytes)) = link.next() {
+            self.seen.push_back(Seen::Asked { client, bytes: Bytes(bytes) });
+        }
+        if went.is_err() {
+            self.lose(client);
+        }
+    }
+
+    fn lose(&mut self, client: u32) {
+        if self.clients.remove(&client).is_some() {
+            self.seen.push_back(Seen::ClientGone { client });
+        }
+    }
+
+    fn start(&mut self, tid: i32, program: &Program) {
+        let started = command(program, tid).and_then(|(mut command, prints)| {
+            launch::end_with_us(&mut command);
+            let child = command.spawn().map_err(|error| match error.kind() {
+                ErrorKind::NotFound | ErrorKind::PermissionDenied => code::NO_FILE,
+                _ => code::OUT_OF_RES,
+            })?;
+            // The command has the other end of the pipe.
+            drop(command);
+            let end = launch::end_of(child.id()).map_err(|_| code::OUT_OF_RES)?;
+            Ok(Process { child: Some((child, end)), prints: Some(prints) })
+        });
+        let pid = match started {
+            Ok(process) => {
+                let pid = process.pid();
+                self.processes.insert(tid, process);
+                pid
+            }
+            Err(code) => code,
+        };
+        self.seen.push_back(Seen::Started { tid, pid });
+    }
+
+    fn on_printed(&mut self, tid: i32) {
+        let Some(process) = self.processes.get_mut(&tid) else { return };
+        let Some(prints) = &mut process.prints else { return };
+        let mut piece = vec![0; 1 << 12];
+        match prints.read(&mut piece) {
+            Err(error) if matches!(error.kind(), ErrorKind::Interrupted | ErrorKind::WouldBlock) => return,
+            Ok(length) => piece.truncate(length),
+            Err(_) => piece.clear(),
+        }
+        if piece.is_empty() {
+            process.prints = None;
+        }
+        self.seen.push_back(Seen::Printed { tid, bytes: Bytes(piece) });
+        self.drop_ended(tid);
+    }
+
+    fn on_ended(&mut self, tid: i32) {
+        let Some(process) = self.processes.get_mut(&tid) else { return };
+        if process.reap() {
+            self.seen.push_back(Seen::Ended { tid });
+        }
+        self.drop_ended(tid);
+    }
+
+    fn drop_ended(&mut self, tid: i32) {
+        if self.processes.get(&tid).is_some_and(|process| process.child.is_none() && process.prints.is_none()) {
+            self.processes.remove(&tid);
+        }
+    }
+
+    /// The log is made when there is something to be written, and appended to: `pvml.<user>` where others have it.
+    fn write_log(&mut self, line: &[u8]) {
+        if self.log.is_none() {
+            let folder = std::env::var("PVM_TMP").unwrap_or_else(|_| "/tmp".to_owned());
+            let path = format!("{folder}/pvml.{}", door::suffix());
+            let mut options = File::options();
+            options.append(true).create(true).mode(0o600).custom_flags(libc::O_NOFOLLOW);
+            self.log = options.open(path).ok();
+        }
+        if let Some(log) = &mut self.log {
+            let _ = log.write_all(line);
+        }
+    }
+
+    /// Ends all processes; those that do not end when asked to are killed.
+    fn end(&mut self) {
+        self.has_ended = true;
+        self.clients.values_mut().for_each(Link::flush);
+        let mut left: Vec<&mut Process> = self.processes.values_mut().filter(|of| of.child.is_some()).collect();
+        left.iter().for_each(|process| send_signal(process.pid(), libc::SIGTERM));
+        let begin = Instant::now();
+        while !left.is_empty() && begin.elapsed() < GRACE {
+            left.retain_mut(|process| !process.reap());
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        for process in left {
+            send_signal(process.pid(), libc::SIGKILL);
+            process.await_end();
+        }
+    }
+}

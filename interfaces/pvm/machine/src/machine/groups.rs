@@ -1,0 +1,159 @@
+//! Groups of tasks, with their barriers (`pvm_joingroup(3PVM)` and others).
+
+use super::Client;
+use crate::code;
+use crate::frame::{Answer, Bytes, NameInfo};
+use std::collections::BTreeMap;
+
+#[derive(Default)]
+struct Group {
+    /// By instance; 0 where there is none.
+    tids: Vec<i32>,
+    /// How many are awaited, and who waits.
+    barrier: Option<(i32, Vec<Client>)>,
+    freezing: Option<(i32, Vec<Client>)>,
+    is_frozen: bool,
+    /// It was frozen and has lost a member.
+    is_dead: bool,
+}
+
+impl Group {
+    fn size(&self) -> i32 {
+        self.tids.iter().filter(|tid| **tid != 0).count() as i32
+    }
+}
+
+#[derive(Default)]
+pub struct Groups {
+    groups: BTreeMap<Bytes, Group>,
+}
+
+/// How one who comes to a barrier goes on.
+pub enum Barrier {
+    Waits,
+    Refused(i32),
+    /// All are there.
+    Complete(Vec<Client>),
+}
+
+impl Groups {
+    /// Its instance in the group: the lowest that is free.
+    pub fn join(&mut self, name: &Bytes, tid: i32) -> i32 {
+        if name.0.is_empty() {
+            return code::NULL_GROUP;
+        }
+        let group = self.groups.entry(name.clone()).or_default();
+        if group.is_frozen || group.is_dead {
+            return code::NOT_IN_GROUP;
+        }
+        if group.tids.contains(&tid) {
+            return code::DUP_GROUP;
+        }
+        match group.tids.iter().position(|there| *there == 0) {
+            Some(place) => {
+                group.tids[place] = tid;
+                place as i32
+            }
+            None => {
+                group.tids.push(tid);
+                group.tids.len() as i32 - 1
+            }
+        }
+    }
+
+    /// The answer, and who waits in vain from now on.
+    pub fn leave(&mut self, name: &Bytes, tid: i32) -> (i32, Vec<Client>) {
+        if name.0.is_empty() {
+            return (code::NULL_GROUP, Vec::new());
+        }
+        let Some(group) = self.groups.get_mut(name) else { return (code::NO_GROUP, Vec::new()) };
+        let Some(place) = group.tids.iter().position(|there| *there == tid) else {
+            return (code::NOT_IN_GROUP, Vec::new());
+        };
+        group.tids[place] = 0;
+        while group.tids.last() == Some(&0) {
+            group.tids.pop();
+        }
+        let mut released = Vec::new();
+        if group.is_frozen {
+            (group.is_frozen, group.is_dead) = (false, true);
+            released = group.barrier.take().map_or(Vec::new(), |(_, waiting)| waiting);
+        }
+        if group.size() == 0 {
+            self.groups.remove(name);
+        }
+        (code::OK, released)
+    }
+
+    /// Leaves all groups; who waits in vain from now on.
+    pub fn leave_all(&mut self, tid: i32) -> Vec<Client> {
+        let names = self.groups.iter().filter(|(_, group)| group.tids.contains(&tid)).map(|(name, _)| name.clone());
+        let names: Vec<Bytes> = names.collect();
+        names.iter().flat_map(|name| self.leave(name, tid).1).collect()
+    }
+
+    /// One who waits no more.
+    pub fn forget(&mut self, client: Client) {
+        for group in self.groups.values_mut() {
+            for (_, waiting) in [&mut group.barrier, &mut group.freezing].into_iter().flatten() {
+                waiting.retain(|there| *there != client);
+            }
+        }
+    }
+
+    /// A member comes to the barrier of its group, or to its freezing; -1: of all members.
+    pub fn wait(&mut self, name: &Bytes, tid: i32, client: Client, count: i32, freezes: bool) -> Barrier {
+        if name.0.is_empty() {
+            return Barrier::Refused(code::NULL_GROUP);
+        }
+        let Some(group) = self.groups.get_mut(name) else { return Barrier::Refused(code::NO_GROUP) };
+        if !group.tids.contains(&tid) {
+            return Barrier::Refused(code::NOT_IN_GROUP);
+        }
+        if group.is_dead {
+            return Barrier::Refused(code::NO_GROUP);
+        }
+        if freezes && group.is_frozen {
+            return Barrier::Complete(vec![client]);
+        }
+        let size = group.size();
+        let count = if count == -1 { size } else { count };
+        if count < 1 {
+            return Barrier::Refused(code::BAD_PARAM);
+        }
+        let place = if freezes { &mut group.freezing } else { &mut group.barrier };
+        let (awaited, waiting) = place.get_or_insert((count, Vec::new()));
+        if *awaited != count {
+            return Barrier::Refused(code::MISMATCH);
+        }
+        waiting.push(client);
+        if (waiting.len() as i32) < count {
+            return Barrier::Waits;
+        }
+        let released = place.take().map_or(Vec::new(), |(_, waiting)| waiting);
+        group.is_frozen |= freezes;
+        Barrier::Complete(released)
+    }
+
+    pub fn members(&self, name: &Bytes) -> Answer {
+        let none = |code| Answer::Members { code, tids: Vec::new(), is_frozen: false };
+        if name.0.is_empty() {
+            return none(code::NULL_GROUP);
+        }
+        match self.groups.get(name) {
+            None => none(code::NO_GROUP),
+            Some(group) => Answer::Members { code: code::OK, tids: group.tids.clone(), is_frozen: group.is_frozen },
+        }
+    }
+
+    /// All groups, as names with members.
+    pub fn names(&self) -> Vec<NameInfo> {
+        let info = |(name, group): (&Bytes, &Group)| {
+            let members = group.tids.iter().enumerate().filter(|(_, tid)| **tid != 0);
+            let (indices, owners): (Vec<i32>, Vec<i32>) = members.map(|(at, tid)| (at as i32, *tid)).unzip();
+            let flags = vec![i32::from(group.is_frozen); indices.len()];
+            NameInfo { name: name.clone(), indices, owners, flags }
+        };
+        self.groups.iter().map(info).collect()
+    }
+}

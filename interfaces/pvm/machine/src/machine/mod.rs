@@ -1,0 +1,213 @@
+//! The state machine: what daemons have seen goes in by [`Machine::handle_seen`], what they are to do comes out by
+//! [`Machine::poll_order`].
+
+mod contexts;
+mod groups;
+mod hosts;
+mod mailbox;
+mod notices;
+mod output;
+mod spawning;
+mod tasks;
+#[cfg(test)]
+mod tests;
+
+use crate::code;
+use crate::frame::{Answer, Bytes, Event, Order, Request, Seen, Told, framed, read};
+use contexts::Contexts;
+use groups::{Barrier, Groups};
+use hosts::Hosts;
+use mailbox::Mailbox;
+use notices::Notices;
+use spawning::Spawning;
+use std::collections::{HashMap, VecDeque};
+use tasks::Tasks;
+
+/// A client: the host whose daemon it has come to, and its number there.
+pub(crate) type Client = (u32, u32);
+
+/// The virtual machine. One host, the first, is always there.
+pub struct Machine {
+    hosts: Hosts,
+    tasks: Tasks,
+    /// Those that have connected, with their task once they have enrolled.
+    clients: HashMap<Client, Option<i32>>,
+    spawning: Spawning,
+    mailbox: Mailbox,
+    groups: Groups,
+    contexts: Contexts,
+    notices: Notices,
+    orders: VecDeque<(u32, Order)>,
+    /// It does not end with its last task.
+    stays: bool,
+    had_clients: bool,
+    has_ended: bool,
+}
+
+impl Machine {
+    /// A machine of the host of this name.
+    pub fn new(name: &str, stays: bool) -> Self {
+        Self {
+            hosts: Hosts::new(name),
+            tasks: Tasks::default(),
+            clients: HashMap::new(),
+            spawning: Spawning::default(),
+            mailbox: Mailbox::default(),
+            groups: Groups::default(),
+            contexts: Contexts::default(),
+            notices: Notices::default(),
+            orders: VecDeque::new(),
+            stays,
+            had_clients: false,
+            has_ended: false,
+        }
+    }
+
+    /// What the daemon of a host has seen.
+    pub fn handle_seen(&mut self, host: u32, seen: Seen) {
+        match seen {
+            Seen::Asked { client, bytes } => self.on_bytes((host, client), &bytes.0),
+            Seen::ClientGone { client } => self.on_gone((host, client)),
+            Seen::Started { tid, pid } => self.on_started(host, tid, pid),
+            Seen::Ended { tid } => self.on_ended(host, tid),
+            Seen::Printed { tid, bytes } => self.on_printed(host, tid, bytes),
+            Seen::HostUp { number, name, architecture } => self.on_host_up(number, name, architecture),
+            Seen::HostDown { number, code } => self.on_host_down(number, code),
+        }
+    }
+
+    /// What the daemon of a host is to do next.
+    pub fn poll_order(&mut self) -> Option<(u32, Order)> {
+        self.orders.pop_front()
+    }
+
+    /// Whether nobody needs the machine any more.
+    pub fn is_idle(&self) -> bool {
+        self.has_ended || !self.stays && self.had_clients && self.clients.is_empty() && !self.tasks.any_process()
+    }
+
+    /// Names of all hosts but the first, for who tells of them.
+    pub fn has_ended(&self) -> bool {
+        self.has_ended
+    }
+
+    fn order(&mut self, host: u32, order: Order) {
+        self.orders.push_back((host, order));
+    }
+
+    fn tell(&mut self, client: Client, told: &Told) {
+        let bytes = Bytes(framed(told));
+        self.order(client.0, Order::Tell { client: client.1, bytes });
+    }
+
+    fn answer(&mut self, client: Client, answer: Answer) {
+        self.tell(client, &Told::Answer { answer });
+    }
+
+    fn answer_code(&mut self, client: Client, code: i32) {
+        self.answer(client, Answer::Code { code });
+    }
+
+    /// Tells a task something, if it can be told.
+    fn tell_task(&mut self, tid: i32, event: Event) {
+        if let Some(client) = self.tasks.client(tid) {
+            self.tell(client, &Told::Event { event });
+        }
+    }
+
+    fn on_bytes(&mut self, client: Client, bytes: &[u8]) {
+        self.had_clients = true;
+        let task = *self.clients.entry(client).or_insert(None);
+        match (read(bytes), task) {
+            (Some(Request::Enrol { who }), None) => self.enrol(client, who),
+            (Some(request), Some(tid)) => self.on_request(client, tid, request),
+            // It speaks another language, or out of turn.
+            _ => {
+                self.order(client.0, Order::Close { client: client.1 });
+                self.on_gone(client);
+            }
+        }
+    }
+
+    fn on_request(&mut self, client: Client, tid: i32, request: Request) {
+        let code = match request {
+            Request::Enrol { .. } => code::ALREADY,
+            Request::Leave => {
+                self.end_task(tid);
+                self.clients.insert(client, None);
+                code::OK
+            }
+            Request::Meet { tid: other } => return self.meet(client, tid, other),
+            Request::Spawn { program, place, count, prints_to, context } => {
+                return self.spawn(client, tid, program, &place.text(), count, prints_to, context);
+            }
+            Request::Signal { tid: other, signal } => self.signal(other, signal),
+            Request::TaskStatus { tid: other } => self.tasks.status(other),
+            Request::HostStatus { name } => self.hosts.status(&name.text()),
+            Request::Tasks { of } => return self.answer_tasks(client, of),
+            Request::Hosts => return self.answer(client, Answer::Hosts { hosts: self.hosts.all() }),
+            Request::AddHosts { names } => return self.add_hosts(client, names),
+            Request::DeleteHosts { names } => return self.delete_hosts(client, &names),
+            Request::Notify { what, context, tag, count, of } => self.notify(tid, what, context, tag, count, &of),
+            Request::Context { free: 0 } => self.contexts.new_for(tid),
+            Request::Context { free } => self.contexts.free(tid, free),
+            Request::Put { name, index, flags, content } => self.put(tid, name, index, flags, content),
+            Request::Get { name, index, flags } => return self.get(client, tid, name, index, flags),
+            Request::Delete { name, index } => self.mailbox.delete(tid, &name, index),
+            Request::Names { pattern } => {
+                return self.answer(client, Answer::Names { names: self.mailbox.names(&pattern.text()) });
+            }
+            Request::Reset { class, index, kills, keep } => self.reset(tid, &class, index, kills, &keep),
+            Request::JoinGroup { name } => self.groups.join(&name, tid),
+            Request::LeaveGroup { name } => self.leave_group(&name, tid),
+            Request::Members { name } => return self.answer(client, self.groups.members(&name)),
+            Request::Freeze { name, size } => return self.group_wait(client, tid, &name, size, true),
+            Request::Barrier { name, count } => return self.group_wait(client, tid, &name, count, false),
+            Request::PrintTo { destination } => self.change_output(tid, destination),
+            Request::Halt => return self.halt(),
+            Request::Time { .. } => return self.answer_time(client),
+            Request::Groups => return self.answer(client, Answer::Names { names: self.groups.names() }),
+        };
+        self.answer_code(client, code);
+    }
+
+    fn on_gone(&mut self, client: Client) {
+        if let Some(Some(tid)) = self.clients.remove(&client) {
+            self.end_task(tid);
+        }
+        self.spawning.forget(client);
+        self.mailbox.forget(client);
+    }
+
+    /// Everything ends.
+    fn halt(&mut self) {
+        self.has_ended = true;
+        let numbers: Vec<u32> = self.hosts.numbers().collect();
+        numbers.into_iter().rev().for_each(|host| self.order(host, Order::End));
+    }
+
+    fn leave_group(&mut self, name: &Bytes, tid: i32) -> i32 {
+        let (code, released) = self.groups.leave(name, tid);
+        self.release(released, code::NO_GROUP);
+        code
+    }
+
+    fn group_wait(&mut self, client: Client, tid: i32, name: &Bytes, count: i32, freezes: bool) {
+        match self.groups.wait(name, tid, client, count, freezes) {
+            Barrier::Waits => {}
+            Barrier::Refused(code) => self.answer_code(client, code),
+            Barrier::Complete(released) => self.release(released, code::OK),
+        }
+    }
+
+    fn release(&mut self, waiting: Vec<Client>, code: i32) {
+        waiting.into_iter().for_each(|client| self.answer_code(client, code));
+    }
+
+    /// The one clock that this crate looks at: programs ask what time it is on a host.
+    fn answer_time(&mut self, client: Client) {
+        let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
+        let (seconds, microseconds) = (now.as_secs(), now.subsec_micros());
+        self.answer(client, Answer::Time { seconds, microseconds });
+    }
+}

@@ -1,0 +1,252 @@
+//! Tasks: enrolling, meeting, ending.
+
+use super::{Client, Machine};
+use crate::code::{self, notify};
+use crate::frame::{Answer, Bytes, Destination, Event, Identity, Introduction, Order, TaskInfo};
+use crate::tid;
+use std::collections::{BTreeMap, HashMap};
+
+/// Flags that `pvm_tasks` tells: it is connected, and the machine has started it.
+const CONNECTED: i32 = 0x4;
+const STARTED: i32 = 0x80;
+
+/// Most ranks of a job that get numbers together.
+const MOST_RANKS: u32 = 1 << 16;
+
+#[derive(Default)]
+pub struct Task {
+    /// 0: none.
+    pub parent: i32,
+    pub client: Option<Client>,
+    /// 0 until it is known.
+    pub pid: i32,
+    pub name: Bytes,
+    pub card: Vec<u64>,
+    pub context: i32,
+    pub siblings: Vec<i32>,
+    pub prints_to: Destination,
+    /// What it has printed of a line for the log.
+    pub line: Vec<u8>,
+    /// More may come that it has printed.
+    pub is_open: bool,
+    /// The machine has started its process, which has not ended.
+    pub is_running: bool,
+    /// It is a task no more; what it has printed may still come.
+    pub has_ended: bool,
+    /// Who has asked for its card before there was one.
+    pub awaited_by: Vec<i32>,
+}
+
+#[derive(Default)]
+pub struct Tasks {
+    all: BTreeMap<i32, Task>,
+    /// By host: the last number that was given.
+    last: HashMap<u32, i32>,
+    /// By job: the numbers of its ranks.
+    jobs: HashMap<u64, Vec<i32>>,
+}
+
+impl Tasks {
+    /// A new task on a host; `None` when a host has no numbers left.
+    pub fn add(&mut self, host: u32, task: Task) -> Option<i32> {
+        let last = self.last.entry(host).or_default();
+        for _ in 0..tid::LOCAL_MASK {
+            *last = if *last == tid::LOCAL_MASK { 1 } else { *last + 1 };
+            let number = tid::task(host, *last);
+            if let std::collections::btree_map::Entry::Vacant(place) = self.all.entry(number) {
+                place.insert(task);
+                return Some(number);
+            }
+        }
+        None
+    }
+
+    pub fn is_there(&self, tid: i32) -> bool {
+        self.all.get(&tid).is_some_and(|task| !task.has_ended)
+    }
+
+    pub fn get_mut(&mut self, tid: i32) -> Option<&mut Task> {
+        self.all.get_mut(&tid)
+    }
+
+    /// A task that the daemon of this host may speak of.
+    pub fn on_host_mut(&mut self, host: u32, tid: i32) -> Option<&mut Task> {
+        (tid::host(tid) == host).then(|| self.all.get_mut(&tid)).flatten()
+    }
+
+    pub fn client(&self, tid: i32) -> Option<Client> {
+        self.all.get(&tid)?.client
+    }
+
+    /// The host of a task that is there.
+    pub fn host(&self, tid: i32) -> Option<u32> {
+        self.is_there(tid).then(|| tid::host(tid))
+    }
+
+    pub fn status(&self, tid: i32) -> i32 {
+        if self.is_there(tid) { code::OK } else { code::NO_TASK }
+    }
+
+    pub fn any_process(&self) -> bool {
+        self.all.values().any(|task| task.is_running)
+    }
+
+    /// Forgets one of which nothing more will come.
+    pub fn drop_ended(&mut self, tid: i32) {
+        if self.all.get(&tid).is_some_and(|task| task.has_ended && !task.is_open && !task.is_running) {
+            self.all.remove(&tid);
+        }
+    }
+
+    pub fn of_host(&self, host: u32) -> Vec<i32> {
+        self.all.keys().copied().filter(|number| tid::host(*number) == host).collect()
+    }
+
+    fn rank(&mut self, host: u32, who: &Introduction) -> Option<i32> {
+        if who.job == 0 || !(2..=MOST_RANKS).contains(&who.size) || who.rank >= who.size {
+            return None;
+        }
+        if !self.jobs.contains_key(&who.job) {
+            let tids: Option<Vec<i32>> = (0..who.size).map(|_| self.add(host, Task::default())).collect();
+            let tids = tids?;
+            for number in &tids {
+                self.all.get_mut(number)?.siblings = tids.clone();
+            }
+            self.jobs.insert(who.job, tids);
+        }
+        let number = *self.jobs[&who.job].get(who.rank as usize)?;
+        self.is_free(number).then_some(number)
+    }
+
+    /// Whether somebody may enrol as this task.
+    fn is_free(&self, tid: i32) -> bool {
+        self.all.get(&tid).is_some_and(|task| !task.has_ended && task.client.is_none())
+    }
+
+    fn info(&self, number: i32) -> Option<TaskInfo> {
+        let task = self.all.get(&number).filter(|task| !task.has_ended && task.pid != 0)?;
+        let flags = if task.client.is_some() { CONNECTED } else { 0 } | if task.is_running { STARTED } else { 0 };
+        let daemon = tid::task(tid::host(number), 0);
+        Some(TaskInfo { tid: number, parent: task.parent, daemon, flags, name: task.name.clone(), pid: task.pid })
+    }
+}
+
+impl Machine {
+    pub(super) fn enrol(&mut self, client: Client, who: Introduction) {
+        if self.spawning.is_pending(who.started_as) {
+            return self.spawning.defer(client, who);
+        }
+        let host = client.0;
+        let started =
+            (tid::host(who.started_as) == host && self.tasks.is_free(who.started_as)).then_some(who.started_as);
+        let number = started.or_else(|| self.tasks.rank(host, &who)).or_else(|| self.tasks.add(host, Task::default()));
+        let Some(number) = number else { return self.answer_code(client, code::OUT_OF_RES) };
+        let Some(task) = self.tasks.get_mut(number) else { return };
+        task.client = Some(client);
+        if task.pid == 0 || started.is_none() {
+            task.pid = who.pid;
+        }
+        task.card = who.card;
+        if !who.name.0.is_empty() && task.name.0.is_empty() {
+            task.name = who.name;
+        }
+        if task.siblings.is_empty() {
+            task.siblings = vec![number];
+        }
+        let identity = Identity {
+            tid: number,
+            parent: task.parent,
+            context: task.context,
+            siblings: task.siblings.clone(),
+            prints_to: task.prints_to.clone(),
+        };
+        let awaited_by = std::mem::take(&mut task.awaited_by);
+        self.clients.insert(client, Some(number));
+        self.answer(client, Answer::Enrolled { identity });
+        awaited_by.into_iter().for_each(|other| self.introduce(number, other));
+    }
+
+    /// Tells each of two tasks the card of the other.
+    fn introduce(&mut self, one: i32, other: i32) {
+        for (to, of) in [(one, other), (other, one)] {
+            let Some(card) = self.tasks.get_mut(of).map(|task| task.card.clone()) else { continue };
+            if !card.is_empty() {
+                self.tell_task(to, Event::Met { tid: of, card });
+            }
+        }
+    }
+
+    /// Tells a task the card of another one, and that one the card of the first.
+    pub(super) fn meet(&mut self, client: Client, tid: i32, other: i32) {
+        let mine = self.tasks.get_mut(tid).map(|task| task.card.clone()).unwrap_or_default();
+        let them = self.tasks.get_mut(other).filter(|task| !task.has_ended);
+        let (code, card) = match them {
+            None => (code::NO_TASK, Vec::new()),
+            Some(task) if task.client.is_none() => {
+                task.awaited_by.push(tid);
+                (code::OK, Vec::new())
+            }
+            // Nobody sends to a console.
+            Some(task) if task.card.is_empty() => (code::NO_TASK, Vec::new()),
+            Some(task) => (code::OK, task.card.clone()),
+        };
+        if !card.is_empty() && !mine.is_empty() {
+            self.tell_task(other, Event::Met { tid, card: mine });
+        }
+        self.answer(client, Answer::Card { code, card });
+    }
+
+    /// It is a task no more.
+    pub(super) fn end_task(&mut self, number: i32) {
+        let Some(task) = self.tasks.get_mut(number).filter(|task| !task.has_ended) else { return };
+        task.has_ended = true;
+        let (client, awaited_by) = (task.client.take(), std::mem::take(&mut task.awaited_by));
+        for other in awaited_by {
+            self.tell_task(other, Event::Gone { tid: number });
+        }
+        if let Some(client) = client {
+            self.groups.forget(client);
+            self.mailbox.forget(client);
+        }
+        self.notices.forget(number);
+        self.mailbox.leave(number);
+        self.contexts.forget(number);
+        let released = self.groups.leave_all(number);
+        self.release(released, code::NO_GROUP);
+        self.tell_end_of(notify::TASK_EXIT, number);
+        self.tasks.drop_ended(number);
+    }
+
+    /// Its process has ended.
+    pub(super) fn on_ended(&mut self, host: u32, number: i32) {
+        let Some(task) = self.tasks.on_host_mut(host, number) else { return };
+        task.is_running = false;
+        self.end_task(number);
+        self.tasks.drop_ended(number);
+    }
+
+    pub(super) fn signal(&mut self, number: i32, signal: i32) -> i32 {
+        if !tid::is_task(number) || !(0..=64).contains(&signal) {
+            return code::BAD_PARAM;
+        }
+        // Of one that is not there nothing is said, as ever.
+        let pid = self.tasks.get_mut(number).filter(|task| !task.has_ended).map_or(0, |task| task.pid);
+        if pid > 1 {
+            self.order(tid::host(number), Order::Signal { pid, signal });
+        }
+        code::OK
+    }
+
+    pub(super) fn answer_tasks(&mut self, client: Client, of: i32) {
+        let all = self.tasks.all.keys().copied();
+        let host = tid::host(of);
+        let (code, wanted): (i32, Vec<i32>) = match of {
+            0 => (code::OK, all.collect()),
+            of if tid::is_task(of) => (self.tasks.status(of), vec![of]),
+            _ if self.hosts.is_there(host) => (code::OK, all.filter(|number| tid::host(*number) == host).collect()),
+            _ => (code::NO_HOST, Vec::new()),
+        };
+        let tasks = wanted.into_iter().filter_map(|number| self.tasks.info(number)).collect();
+        self.answer(client, Answer::Tasks { code, tasks });
+    }
+}

@@ -1,0 +1,182 @@
+//! The state of the process, behind one lock.
+
+use crate::buffer::{Buffers, Encoding, Incoming};
+use crate::catching::Catching;
+use crate::direct::Directly;
+use crate::errors::Error;
+pub use crate::errors::pvmmytid;
+use crate::group::Frozen;
+use crate::handlers::{Handlers, Matcher};
+use crate::options::Options;
+use crate::task::Task;
+use std::collections::VecDeque;
+use std::ffi::c_int;
+use std::sync::atomic::{AtomicI32, Ordering};
+use std::sync::{Mutex, MutexGuard};
+use weft_pvm_machine::frame::{Answer, Content, Event, Request};
+
+/// The context of what the machine sends to the library itself, and the tag of what a task prints.
+pub const SYSTEM_CONTEXT: c_int = 0x7ffff;
+pub const OUTPUT_TAG: c_int = 0x8003_000b_u32 as c_int;
+
+/// All that the library knows.
+pub struct Library {
+    pub buffers: Buffers,
+    /// Once it has enrolled.
+    pub task: Option<Task>,
+    /// What is known of other processes, kept from one enrolling to the next.
+    pub directly: Option<Directly>,
+    pub options: Options,
+    pub handlers: Handlers,
+    pub matcher: Option<Matcher>,
+    /// Messages that were taken out of the fabric, or come from the machine, in their order.
+    pub arrived: VecDeque<Arrived>,
+    pub catching: Catching,
+    pub frozen: Frozen,
+    /// The index of this task among those that a reset of the machine spares.
+    pub spared_as: c_int,
+}
+
+/// A message that waits in a buffer.
+#[derive(Clone, Copy, Debug)]
+pub struct Arrived {
+    pub buffer: c_int,
+    pub source: c_int,
+    pub tag: c_int,
+    pub context: c_int,
+}
+
+static LIBRARY: Mutex<Library> = Mutex::new(Library {
+    buffers: Buffers::new(),
+    task: None,
+    directly: None,
+    options: Options::new(),
+    handlers: Handlers::new(),
+    matcher: None,
+    arrived: VecDeque::new(),
+    catching: Catching::new(),
+    frozen: Frozen::new(),
+    spared_as: -1,
+});
+
+/// The context in which this task sends and receives.
+#[allow(non_upper_case_globals)]
+#[unsafe(no_mangle)]
+pub static pvmmyctx: AtomicI32 = AtomicI32::new(0);
+
+/// The state, for as long as the answer lives: no code of the program runs meanwhile.
+pub fn library() -> MutexGuard<'static, Library> {
+    LIBRARY.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+}
+
+/// The state of a task that has enrolled, which happens now where it has not yet.
+///
+/// # Errors
+/// There is no virtual machine, and none can be started.
+pub fn enrolled() -> Result<MutexGuard<'static, Library>, Error> {
+    let mut library = library();
+    library.enrol()?;
+    Ok(library)
+}
+
+pub fn my_tid() -> c_int {
+    pvmmytid.load(Ordering::Relaxed)
+}
+
+pub fn my_context() -> c_int {
+    pvmmyctx.load(Ordering::Relaxed)
+}
+
+impl Library {
+    /// The task.
+    ///
+    /// # Errors
+    /// It has not enrolled.
+    pub fn task(&mut self) -> Result<&mut Task, Error> {
+        self.task.as_mut().ok_or(Error::SYS_ERR)
+    }
+
+    /// Asks the machine for what it knows at once.
+    ///
+    /// # Errors
+    /// The machine is gone.
+    pub fn ask(&mut self, request: &Request) -> Result<Answer, Error> {
+        let answer = self.task()?.client.ask(request);
+        answer.map_err(|_| self.lose_machine())
+    }
+
+    /// As [`Self::ask`], of what is answered by a code.
+    ///
+    /// # Errors
+    /// A code below 0.
+    pub fn ask_code(&mut self, request: &Request) -> Result<c_int, Error> {
+        let answer = self.ask(request)?;
+        code_of(answer)
+    }
+
+    /// The machine is gone, and what this task was in it.
+    pub fn lose_machine(&mut self) -> Error {
+        if let Some(task) = self.task.take() {
+            self.directly = Some(task.into_directly());
+            let tid = pvmmytid.swap(-1, Ordering::Relaxed);
+            eprintln!("libpvm [t{tid:x}]: the virtual machine has ended: its daemon is gone");
+        }
+        Error::SYS_ERR
+    }
+
+    /// Keeps a message of the machine.
+    pub fn keep(&mut self, context: c_int, content: Content) {
+        if context == SYSTEM_CONTEXT && content.tag == OUTPUT_TAG {
+            return self.catching.take_in(&content.bytes.0, self.options.shows_tids());
+        }
+        self.push(Incoming {
+            encoding: Encoding::from_bits(content.encoding),
+            bytes: content.bytes.0,
+            source: content.source,
+            tag: content.tag,
+            context,
+        });
+    }
+
+    pub fn push(&mut self, message: Incoming) {
+        let Incoming { source, tag, context, .. } = message;
+        let buffer = self.buffers.accept(message);
+        self.arrived.push_back(Arrived { buffer, source, tag, context });
+    }
+
+    /// Takes in what the machine has said; true if something is to be sent now ([`Task::flush`]).
+    ///
+    /// # Errors
+    /// The machine is gone.
+    pub fn listen(&mut self, endpoint: &mut weft_fabric::Endpoint) -> Result<bool, Error> {
+        loop {
+            let event = match self.task()?.client.poll_event() {
+                Ok(Some(event)) => event,
+                Ok(None) => return Ok(self.task()?.has_ready()),
+                Err(_) => return Err(self.lose_machine()),
+            };
+            match event {
+                Event::Met { tid, card } => self.task()?.meet(endpoint, tid, &card),
+                Event::Gone { tid } => self.task()?.forget(tid),
+                Event::Message { context, content } => self.keep(context, content),
+            }
+        }
+    }
+}
+
+/// The number that an answer is.
+///
+/// # Errors
+/// It is below 0, or the answer has none.
+pub fn code_of(answer: Answer) -> Result<c_int, Error> {
+    match answer {
+        Answer::Code { code } if code >= 0 => Ok(code),
+        Answer::Code { code } => Err(Error(code)),
+        _ => Err(Error::SYS_ERR),
+    }
+}
+
+/// The state, unless it is in use.
+pub fn try_library() -> Option<MutexGuard<'static, Library>> {
+    LIBRARY.try_lock().ok()
+}

@@ -1,0 +1,437 @@
+//! Finding messages: in the fabric, and among those that have arrived here.
+//!
+//! What has arrived here is older than what the fabric still has of the same sender and context, so it comes first, and
+//! whoever takes a message out of the fabric without receiving it takes all older ones of its context too ([`drain`]).
+
+use crate::buffer::{Encoding, Incoming};
+use crate::errors::Error;
+use crate::handlers::Call;
+use crate::library::{Arrived, Library, enrolled, library, my_context};
+use crate::task::{FABRIC, wait_until};
+use std::ffi::c_int;
+use std::time::Instant;
+use weft_fabric::Endpoint;
+use weft_ports::{Fault, MatchedId, Outcome, Peer, Selector};
+use weft_pvm_machine::{code, tid};
+
+/// The bits of the source word that are the sender's identifier; the encoding stands above.
+const TID_BITS: u32 = 30;
+
+/// So many passes between two looks at what the machine says.
+const PASSES_PER_LOOK: u32 = 64;
+
+/// What the source word of a message says.
+pub fn source_word(tid: c_int, encoding: Encoding) -> u32 {
+    (tid as u32 & ((1 << TID_BITS) - 1)) | (encoding as u32) << TID_BITS
+}
+
+/// The sender of a message, and its encoding.
+pub fn read_source(word: u32) -> (c_int, Encoding) {
+    ((word & ((1 << TID_BITS) - 1)) as c_int, Encoding::from_bits(word >> TID_BITS))
+}
+
+/// Which message is wanted; -1 stands for any.
+#[derive(Clone, Copy, Debug)]
+pub struct Wanted {
+    pub tid: c_int,
+    pub tag: c_int,
+    pub context: c_int,
+}
+
+impl Wanted {
+    /// In the context of this task.
+    pub fn here(tid: c_int, tag: c_int) -> Self {
+        Self { tid, tag, context: my_context() }
+    }
+
+    pub fn is(&self, message: &Arrived) -> bool {
+        let fits = |wanted, is| wanted == -1 || wanted == is;
+        fits(self.tid, message.source) && fits(self.tag, message.tag) && fits(self.context, message.context)
+    }
+}
+
+/// How long to wait.
+#[derive(Clone, Copy, Debug)]
+pub enum Patience {
+    None,
+    Until(Instant),
+    Forever,
+}
+
+/// What a look has found.
+enum Found {
+    Arrived(usize),
+    InFabric(MatchedId, Outcome, c_int),
+    /// A handler is to be called.
+    Handler(Call),
+    /// There is something to be done outside, then it goes on.
+    Again,
+    /// Something new is among what has arrived.
+    News,
+    Nothing,
+    Failed(Error),
+}
+
+/// Waits for the message that is wanted and takes it. Message handlers run meanwhile.
+///
+/// # Errors
+/// It can come from one task only, which has ended; the machine is gone; what a matcher says.
+pub fn receive(call: &'static str, wanted: Wanted, patience: Patience) -> Result<Option<c_int>, Error> {
+    loop {
+        let mut library = enrolled()?;
+        if library.matcher.is_some() {
+            drop(library);
+            return receive_by_matcher(call, wanted, patience);
+        }
+        match library.find(call, wanted, patience)? {
+            Found::Arrived(place) => return Ok(library.arrived.remove(place).map(|message| message.buffer)),
+            Found::InFabric(message, outcome, context) => match library.take(call, message, &outcome, context) {
+                Some(incoming) => return Ok(Some(library.buffers.accept(incoming))),
+                None => continue,
+            },
+            Found::Handler(handler) => {
+                drop(library);
+                handler.run();
+            }
+            Found::Again | Found::News => {}
+            Found::Nothing => return Ok(None),
+            Found::Failed(error) => return Err(error),
+        }
+    }
+}
+
+/// As [`receive`], without waiting, and leaves the message there; its buffer is the one that it will be received with.
+///
+/// # Errors
+/// As [`receive`].
+pub fn probe(wanted: Wanted) -> Result<Option<c_int>, Error> {
+    let mut library = enrolled()?;
+    if library.matcher.is_some() {
+        drop(library);
+        let found = look_by_matcher("pvm_probe", wanted, Patience::None)?;
+        return Ok(found);
+    }
+    for passes in 0..2 {
+        library.drain("pvm_probe", wanted.context);
+        while let Some(call) = FABRIC.with(|endpoint| library.look_for_handler(endpoint)) {
+            drop(library);
+            call.run();
+            library = enrolled()?;
+        }
+        if let Some(place) = library.look_here(wanted) {
+            return Ok(Some(library.arrived[place].buffer));
+        }
+        if passes == 0 {
+            FABRIC.poll();
+            FABRIC.with(|endpoint| library.listen(endpoint))?;
+            library.task()?.flush();
+        }
+    }
+    Ok(None)
+}
+
+/// Asks the program's own matcher for each message; the buffer of the one that it likes best.
+fn look_by_matcher(call: &'static str, wanted: Wanted, patience: Patience) -> Result<Option<c_int>, Error> {
+    loop {
+        let mut library = enrolled()?;
+        let Some(matcher) = library.matcher else { return Ok(None) };
+        library.drain(call, wanted.context);
+        let buffers: Vec<c_int> = library.arrived.iter().map(|message| message.buffer).collect();
+        drop(library);
+        let mut best = None;
+        for buffer in buffers.iter().copied() {
+            match matcher.ask(buffer, wanted.tid, wanted.tag) {
+                code if code < 0 => return Err(Error(code)),
+                0 => {}
+                1 => return Ok(Some(buffer)),
+                rank if best.is_none_or(|(most, _)| rank > most) => best = Some((rank, buffer)),
+                _ => {}
+            }
+        }
+        if let Some((_, buffer)) = best {
+            return Ok(Some(buffer));
+        }
+        match enrolled()?.await_news(call, wanted.context, buffers.len(), patience) {
+            Found::Nothing => return Ok(None),
+            Found::Failed(error) => return Err(error),
+            _ => {}
+        }
+    }
+}
+
+fn receive_by_matcher(call: &'static str, wanted: Wanted, patience: Patience) -> Result<Option<c_int>, Error> {
+    let Some(buffer) = look_by_matcher(call, wanted, patience)? else { return Ok(None) };
+    let mut library = library();
+    library.arrived.retain(|message| message.buffer != buffer);
+    Ok(Some(buffer))
+}
+
+impl Library {
+    /// Waits until something is found.
+    fn find(&mut self, call: &'static str, wanted: Wanted, patience: Patience) -> Result<Found, Error> {
+        let peer = match self.task()?.find_if_task(wanted.tid) {
+            Ok(peer) => peer,
+            Err(_) => return Err(self.lose_machine()),
+        };
+        // Nobody else can become it.
+        let nobody =
+            wanted.tid != -1 && tid::is_task(wanted.tid) && peer.is_none() && { !self.task()?.is_awaited(wanted.tid) };
+        let mut search = Search { wanted, peer, nobody, patience, passes: 0, contexts: self.contexts_of(wanted) };
+        loop {
+            self.task()?.flush();
+            let until = match patience {
+                Patience::Until(limit) => Some(limit),
+                // Who waits for one task looks now and then whether it still is.
+                Patience::Forever if peer.is_some() => Some(Instant::now() + std::time::Duration::from_millis(20)),
+                _ => None,
+            };
+            match wait_until(call, until, |endpoint| self.look(endpoint, &mut search, until)) {
+                Found::Again => {
+                    search.peer = match search.peer {
+                        None if tid::is_task(wanted.tid) => self.task()?.known(wanted.tid),
+                        peer => peer,
+                    };
+                }
+                found => return Ok(found),
+            }
+        }
+    }
+
+    /// The contexts to look in: all that this task has had to do with, where it wants any.
+    fn contexts_of(&self, wanted: Wanted) -> Vec<c_int> {
+        if wanted.context != -1 { vec![wanted.context] } else { self.options.contexts() }
+    }
+
+    fn look_here(&self, wanted: Wanted) -> Option<usize> {
+        self.arrived.iter().position(|message| wanted.is(message))
+    }
+
+    /// One look.
+    fn look(&mut self, endpoint: &mut Endpoint, search: &mut Search, until: Option<Instant>) -> Option<Found> {
+        let passes = search.passes;
+        search.passes = passes.wrapping_add(1);
+        if passes % PASSES_PER_LOOK == 1 || matches!(search.patience, Patience::None) {
+            match self.listen(endpoint) {
+                Ok(true) => return Some(Found::Again),
+                Ok(false) => {}
+                Err(error) => return Some(Found::Failed(error)),
+            }
+            // Who was awaited may be there now.
+            if search.peer.is_none() && search.wanted.tid != -1 && tid::is_task(search.wanted.tid) {
+                let task = self.task.as_ref()?;
+                search.peer = task.known(search.wanted.tid);
+                search.nobody = search.peer.is_none() && !task.is_awaited(search.wanted.tid);
+            }
+        }
+        if let Some(call) = self.look_for_handler(endpoint) {
+            return Some(Found::Handler(call));
+        }
+        if let Some(place) = self.look_here(search.wanted) {
+            return Some(Found::Arrived(place));
+        }
+        if let Some((message, outcome, context)) = search.take(endpoint) {
+            return Some(Found::InFabric(message, outcome, context));
+        }
+        search.end(endpoint, until)
+    }
+
+    fn look_for_handler(&mut self, endpoint: &mut Endpoint) -> Option<Call> {
+        if self.handlers.is_empty() || self.handlers.is_running() {
+            return None;
+        }
+        if let Some((place, handler)) = self.handlers.for_arrived(&self.arrived) {
+            let message = self.arrived.remove(place)?;
+            return Some(Call { handler, buffer: message.buffer });
+        }
+        for (handler, wanted) in self.handlers.all() {
+            let peer = match wanted.tid {
+                -1 => None,
+                of => Some(self.task.as_ref()?.known(of)?),
+            };
+            let contexts = if wanted.context == -1 { self.options.contexts() } else { vec![wanted.context] };
+            for context in contexts {
+                let tag = (wanted.tag != -1).then_some(wanted.tag);
+                let selector = Selector { context: context as u32, peer, tag };
+                if let Some((message, outcome)) = endpoint.take_matched(selector) {
+                    self.handlers.taken = Some((handler, message, outcome, context));
+                    return Some(Call { handler, buffer: 0 });
+                }
+            }
+        }
+        None
+    }
+
+    /// Receives a message that was taken out of matching; `None` where its sender is lost before it has come whole.
+    pub fn take(
+        &mut self,
+        call: &'static str,
+        message: MatchedId,
+        outcome: &Outcome,
+        context: c_int,
+    ) -> Option<Incoming> {
+        let mut bytes = self.buffers.spare();
+        bytes.resize(outcome.length as usize, 0);
+        let (source, encoding) = read_source(outcome.source);
+        FABRIC.receive_taken(call, message, &mut bytes).ok()?;
+        self.task.iter_mut().for_each(|task| task.note_taken(outcome.peer, encoding, outcome.length));
+        Some(Incoming { encoding, bytes, source, tag: outcome.tag, context })
+    }
+
+    fn arrive(&mut self, call: &'static str, message: MatchedId, outcome: &Outcome, context: c_int) {
+        if let Some(incoming) = self.take(call, message, outcome, context) {
+            self.push(incoming);
+        }
+    }
+
+    /// Takes all messages of a context out of the fabric.
+    pub fn drain(&mut self, call: &'static str, context: c_int) {
+        let contexts = if context == -1 { self.options.contexts() } else { vec![context] };
+        for context in contexts {
+            let selector = Selector { context: context as u32, peer: None, tag: None };
+            while let Some((message, outcome)) = FABRIC.with(|endpoint| endpoint.take_matched(selector)) {
+                self.arrive(call, message, &outcome, context);
+            }
+        }
+    }
+
+    /// Waits until more than `count` messages have arrived.
+    fn await_news(&mut self, call: &'static str, context: c_int, count: usize, patience: Patience) -> Found {
+        let any = Wanted { tid: -1, tag: -1, context };
+        let contexts = self.contexts_of(any);
+        let mut search = Search { wanted: any, peer: None, nobody: false, patience, passes: 0, contexts };
+        let until = if let Patience::Until(limit) = patience { Some(limit) } else { None };
+        let found = wait_until(call, until, |endpoint| {
+            search.passes = search.passes.wrapping_add(1);
+            if search.passes % PASSES_PER_LOOK == 1 {
+                match self.listen(endpoint) {
+                    Ok(true) => return Some(Found::Again),
+                    Ok(false) => {}
+                    Err(error) => return Some(Found::Failed(error)),
+                }
+            }
+            if self.arrived.len() > count {
+                return Some(Found::News);
+            }
+            match search.take(endpoint) {
+                Some((message, outcome, context)) => Some(Found::InFabric(message, outcome, context)),
+                None => search.end(endpoint, until),
+            }
+        });
+        if let Found::InFabric(message, outcome, context) = found {
+            self.arrive(call, message, &outcome, context);
+            return Found::News;
+        }
+        found
+    }
+}
+
+struct Search {
+    wanted: Wanted,
+    /// The way to the one task that is wanted.
+    peer: Option<Peer>,
+    /// The task that is wanted is not there, and never will be.
+    nobody: bool,
+    patience: Patience,
+    passes: u32,
+    contexts: Vec<c_int>,
+}
+
+impl Search {
+    fn take(&self, endpoint: &mut Endpoint) -> Option<(MatchedId, Outcome, c_int)> {
+        if self.wanted.tid != -1 && self.peer.is_none() {
+            return None;
+        }
+        let tag = (self.wanted.tag != -1).then_some(self.wanted.tag);
+        self.contexts.iter().find_map(|context| {
+            let selector = Selector { context: *context as u32, peer: self.peer, tag };
+            let (message, outcome) = endpoint.take_matched(selector)?;
+            Some((message, outcome, *context))
+        })
+    }
+
+    /// Whether it is time to give up.
+    fn end(&mut self, endpoint: &mut Endpoint, until: Option<Instant>) -> Option<Found> {
+        match self.patience {
+            // The first pass has not taken in what is new.
+            Patience::None if self.passes > 1 => return Some(Found::Nothing),
+            Patience::None => return None,
+            Patience::Until(limit) if Instant::now() >= limit => return Some(Found::Nothing),
+            _ => {}
+        }
+        if matches!(self.patience, Patience::Until(_)) {
+            return None;
+        }
+        // What the machine has said of it is known after the second look.
+        if self.nobody && self.passes > 1 {
+            return Some(Found::Failed(Error(code::NO_TASK)));
+        }
+        let peer = self.peer?;
+        if self.passes % PASSES_PER_LOOK != 0 && until.is_none_or(|until| Instant::now() < until) {
+            return None;
+        }
+        if endpoint.is_lost(peer) || endpoint.has_ended(peer) {
+            // What it has sent has arrived, since it has ended before.
+            while endpoint.progress() {}
+            let last =
+                self.take(endpoint).map(|(message, outcome, context)| Found::InFabric(message, outcome, context));
+            return Some(last.unwrap_or(Found::Failed(Error(code::NO_TASK))));
+        }
+        until.is_some_and(|until| Instant::now() >= until).then_some(Found::Again)
+    }
+}
+
+/// Receives straight into `room`, where nothing else has to be looked at; `None` where it has.
+///
+/// # Errors
+/// As [`receive`].
+pub fn receive_into(wanted: Wanted, room: &mut [u8]) -> Result<Option<(Outcome, c_int)>, Error> {
+    let mut library = enrolled()?;
+    let plain = library.matcher.is_none() && library.handlers.is_empty() && wanted.context != -1;
+    if !plain || library.arrived.iter().any(|message| wanted.is(message)) {
+        return Ok(None);
+    }
+    library.task()?.flush();
+    let peer = match wanted.tid {
+        -1 => None,
+        of => {
+            let found = library.task()?.find_if_task(of);
+            let Ok(found) = found else { return Err(library.lose_machine()) };
+            let Some(peer) = found else { return Ok(None) };
+            Some(peer)
+        }
+    };
+    let tag = (wanted.tag != -1).then_some(wanted.tag);
+    let selector = Selector { context: wanted.context as u32, peer, tag };
+    if let (Some(peer), Some(task)) = (peer, &mut library.task) {
+        task.say_waiting(peer, tag, wanted.context as u32, room.len());
+    }
+    let (mut passes, mut failed) = (0u32, None);
+    let outcome = FABRIC.receive_while("pvm_precv", selector, room, |endpoint, _| {
+        passes = passes.wrapping_add(1);
+        if passes % PASSES_PER_LOOK != 1 {
+            return true;
+        }
+        match library.listen(endpoint) {
+            Ok(ready) => {
+                let gone = peer.is_some_and(|peer| endpoint.is_lost(peer) || endpoint.has_ended(peer));
+                let here = library.arrived.iter().any(|message| wanted.is(message));
+                !(ready || gone || here)
+            }
+            Err(error) => {
+                failed = Some(error);
+                false
+            }
+        }
+    });
+    match (outcome, failed) {
+        (Ok(outcome), _) => {
+            let encoding = read_source(outcome.source).1;
+            library.task.iter_mut().for_each(|task| task.note_taken(outcome.peer, encoding, outcome.length));
+            Ok(Some((outcome, wanted.context)))
+        }
+        (Err(_), Some(error)) => Err(error),
+        // The long way sees what there is.
+        (Err(Fault::Cancelled), None) => Ok(None),
+        (Err(_), None) => Err(Error(code::NO_TASK)),
+    }
+}

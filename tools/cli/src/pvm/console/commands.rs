@@ -1,0 +1,450 @@
+//! The commands of the console, those of the original's.
+
+use super::{Console, Next};
+use anyhow::{Context, Result, anyhow, bail};
+use std::fs::File;
+use std::os::unix::ffi::OsStringExt;
+use weft_pvm_machine::frame::{Answer, Bytes, Content, Destination, HostInfo, Program, Request};
+use weft_pvm_machine::{code, tid};
+
+type Run = fn(&mut Console, &[String]) -> Result<Next>;
+
+pub struct Command {
+    pub name: &'static str,
+    /// What follows the name, and what it does.
+    pub about: &'static str,
+    run: Run,
+}
+
+macro_rules! commands {
+    ($($name:literal $about:literal $run:expr;)*) => {
+        pub const ALL: &[Command] = &[$(Command { name: $name, about: $about, run: $run },)*];
+    };
+}
+
+commands! {
+    "add" "HOST ...: add hosts to the virtual machine" Console::add;
+    "alias" "[NAME WORDS]: call commands otherwise" Console::alias;
+    "conf" ": show the hosts" Console::conf;
+    "delete" "HOST ...: take hosts out of the virtual machine" Console::delete;
+    "echo" "WORDS: say them" Console::echo;
+    "export" "[NAME ...]: variables that tasks get which are spawned here" Console::export;
+    "get" "NAME [INDEX]: show a message of the mailbox" Console::get;
+    "groups" ": show groups and their members" Console::groups;
+    "halt" ": end the virtual machine, with all its tasks" Console::halt;
+    "help" "[COMMAND]: show commands" Console::help;
+    "id" ": show the console's task identifier" Console::id;
+    "jobs" ": show what was spawned with ->" Console::jobs;
+    "kill" "TASK ...: ask tasks to end" Console::kill;
+    "mstat" "HOST ...: say whether hosts are there" Console::mstat;
+    "names" "[PATTERN]: show names in the mailbox" Console::names_of_mailbox;
+    "ps" "[-l]: show the tasks" Console::ps;
+    "pstat" "TASK ...: say whether tasks are there" Console::pstat;
+    "put" "NAME TEXT: put a message into the mailbox" Console::put;
+    "quit" ": leave the console; the virtual machine goes on" Console::quit;
+    "reset" ": end all tasks but those that are to be spared" Console::reset;
+    "setenv" "[NAME [VALUE]]: set a variable, or show all" Console::setenv;
+    "sig" "NUMBER TASK ...: send a signal" Console::signal;
+    "spawn" "[-COUNT] [-HOST] [-ARCH] [->[>]FILE | ->] PROGRAM [ARGUMENTS]: start tasks" Console::spawn;
+    "unalias" "NAME ...: forget aliases" Console::unalias;
+    "unexport" "NAME ...: tasks do not get these variables" Console::unexport;
+    "version" ": show the version" Console::version;
+}
+
+/// A task identifier as people write it: `t40002`, `40002`.
+fn task(word: &str) -> Result<i32> {
+    let digits = word.strip_prefix('t').unwrap_or(word);
+    let number = u32::from_str_radix(digits, 16).ok().map(|number| number as i32);
+    number.filter(|number| tid::is_task(*number)).with_context(|| format!("'{word}' is no task: write it as t40002"))
+}
+
+fn some<'a>(words: &'a [String], what: &str) -> Result<&'a [String]> {
+    if words.is_empty() { bail!("of which {what}?") } else { Ok(words) }
+}
+
+/// What a code means, in the words of PVM.
+fn meaning(code: i32) -> &'static str {
+    match code {
+        code::BAD_PARAM => "Bad parameter",
+        code::NO_HOST => "No such host",
+        code::NO_FILE => "No such file",
+        code::DENIED => "Permission denied",
+        code::HOST_FAIL => "Host failed",
+        code::OUT_OF_RES => "Out of resources",
+        code::DUP_HOST => "Duplicate host",
+        code::CANT_START => "Can't start pvmd",
+        code::NO_TASK => "No such task",
+        code::NOT_FOUND => "Not Found",
+        _ => "Error",
+    }
+}
+
+fn bytes(words: &[String]) -> Vec<Bytes> {
+    words.iter().map(|word| Bytes::from(word.as_str())).collect()
+}
+
+impl Console {
+    pub fn run_line(&mut self, line: &str) -> Next {
+        let words: Vec<String> = line.split_whitespace().map(str::to_owned).collect();
+        let Some((name, rest)) = words.split_first().filter(|(name, _)| !name.starts_with('#')) else {
+            return Next::Command;
+        };
+        let meant = self.aliases.get(name).cloned().unwrap_or_else(|| name.clone());
+        let mut all = meant.split_whitespace().map(str::to_owned);
+        let name = all.next().unwrap_or_default();
+        let rest: Vec<String> = all.chain(rest.iter().cloned()).collect();
+        let outcome = match ALL.iter().find(|command| command.name == name) {
+            Some(command) => (command.run)(self, &rest),
+            None => Err(anyhow!("'{name}' is no command; help shows all")),
+        };
+        outcome.unwrap_or_else(|error| {
+            println!("{name}: {error:#}");
+            Next::Command
+        })
+    }
+
+    fn ask(&mut self, request: &Request) -> Result<Answer> {
+        self.client.ask(request).context("the virtual machine has ended")
+    }
+
+    fn code(&mut self, request: &Request) -> Result<i32> {
+        match self.ask(request)? {
+            Answer::Code { code } => Ok(code),
+            other => bail!("the daemon answers {other:?}"),
+        }
+    }
+
+    fn hosts(&mut self) -> Result<Vec<HostInfo>> {
+        match self.ask(&Request::Hosts)? {
+            Answer::Hosts { hosts } => Ok(hosts),
+            other => bail!("the daemon answers {other:?}"),
+        }
+    }
+
+    fn help(&mut self, words: &[String]) -> Result<Next> {
+        for Command { name, about, .. } in ALL.iter().filter(|command| words.iter().all(|word| command.name == word)) {
+            let (what, does) = about.split_once(": ").unwrap_or(("", about));
+            println!("{:<12} {does}", format!("{name} {what}").trim());
+        }
+        Ok(Next::Command)
+    }
+
+    fn id(&mut self, _: &[String]) -> Result<Next> {
+        println!("t{:x}", self.tid);
+        Ok(Next::Command)
+    }
+
+    fn version(&mut self, _: &[String]) -> Result<Next> {
+        println!("3.4.6 (Weft {})", env!("CARGO_PKG_VERSION"));
+        Ok(Next::Command)
+    }
+
+    fn quit(&mut self, _: &[String]) -> Result<Next> {
+        println!("the virtual machine goes on; halt ends it");
+        Ok(Next::Quit)
+    }
+
+    fn halt(&mut self, _: &[String]) -> Result<Next> {
+        // There is no answer but the end.
+        let _ = self.client.ask(&Request::Halt);
+        Ok(Next::Quit)
+    }
+
+    fn conf(&mut self, _: &[String]) -> Result<Next> {
+        let hosts = self.hosts()?;
+        let plural = if hosts.len() == 1 { "" } else { "s" };
+        println!("{} host{plural}, 1 data format", hosts.len());
+        println!("{:>24} {:>8} {:>8} {:>6} {:>10}", "HOST", "DTID", "ARCH", "SPEED", "DSIG");
+        for host in hosts {
+            let HostInfo { name, tid, architecture, speed, signature } = host;
+            println!("{name:>24} {tid:>8x} {architecture:>8} {speed:>6} {signature:#010x}");
+        }
+        Ok(Next::Command)
+    }
+
+    fn ps(&mut self, words: &[String]) -> Result<Next> {
+        let is_long = words.iter().any(|word| word.contains('l'));
+        let hosts = self.hosts()?;
+        let Answer::Tasks { tasks, .. } = self.ask(&Request::Tasks { of: 0 })? else { bail!("no tasks") };
+        println!("{:>24} {:>8} {:>8} {:>8} {:>6} COMMAND", "HOST", "TID", "PTID", "PID", "FLAG");
+        for task in tasks {
+            let host = hosts.iter().find(|host| host.tid == task.daemon).map_or("?", |host| host.name.as_str());
+            let name = task.name.text();
+            let shown = if is_long { name.as_str() } else { name.rsplit('/').next().unwrap_or("-") };
+            let parent = if task.parent == 0 { "-".to_owned() } else { format!("{:x}", task.parent) };
+            let pid = if task.pid > 0 { task.pid.to_string() } else { "-".to_owned() };
+            let started = if task.flags & 0x80 != 0 { "f" } else { "" };
+            println!("{host:>24} {:>8x} {parent:>8} {pid:>8} {:>6} {shown}", task.tid, format!("c{started}"));
+        }
+        Ok(Next::Command)
+    }
+
+    fn add(&mut self, words: &[String]) -> Result<Next> {
+        let names = bytes(some(words, "host")?);
+        let Answer::Added { hosts } = self.ask(&Request::AddHosts { names })? else { bail!("none was added") };
+        for (name, host) in words.iter().zip(hosts) {
+            match host.tid {
+                tid if tid > 0 => println!("{name:>24} {tid:>8x}"),
+                code => println!("{name:>24} {}", meaning(code)),
+            }
+        }
+        Ok(Next::Command)
+    }
+
+    fn delete(&mut self, words: &[String]) -> Result<Next> {
+        let names = bytes(some(words, "host")?);
+        let Answer::Tids { tids, .. } = self.ask(&Request::DeleteHosts { names })? else { bail!("none was deleted") };
+        for (name, code) in words.iter().zip(tids) {
+            println!("{name:>24} {}", if code < 0 { meaning(code) } else { "deleted" });
+        }
+        Ok(Next::Command)
+    }
+
+    fn mstat(&mut self, words: &[String]) -> Result<Next> {
+        for name in some(words, "host")? {
+            let name = if name == "." { self.hosts()?[0].name.clone() } else { name.clone() };
+            let code = self.code(&Request::HostStatus { name: name.as_str().into() })?;
+            println!("{name:>24} {}", if code < 0 { meaning(code) } else { "ok" });
+        }
+        Ok(Next::Command)
+    }
+
+    fn pstat(&mut self, words: &[String]) -> Result<Next> {
+        for word in some(words, "task")? {
+            let code = self.code(&Request::TaskStatus { tid: task(word)? })?;
+            println!("{word:>8} {}", if code < 0 { meaning(code) } else { "ok" });
+        }
+        Ok(Next::Command)
+    }
+
+    fn kill(&mut self, words: &[String]) -> Result<Next> {
+        self.send_signal(15, some(words, "task")?)
+    }
+
+    fn signal(&mut self, words: &[String]) -> Result<Next> {
+        let (number, tasks) = some(words, "signal, and task")?.split_first().context("of which signal?")?;
+        self.send_signal(number.parse().with_context(|| format!("'{number}' is no number of a signal"))?, tasks)
+    }
+
+    fn send_signal(&mut self, signal: i32, tasks: &[String]) -> Result<Next> {
+        for word in tasks {
+            let code = self.code(&Request::Signal { tid: task(word)?, signal })?;
+            if code < 0 {
+                println!("{word}: {}", meaning(code));
+            }
+        }
+        Ok(Next::Command)
+    }
+
+    fn reset(&mut self, _: &[String]) -> Result<Next> {
+        let Answer::Tasks { tasks, .. } = self.ask(&Request::Tasks { of: 0 })? else { return Ok(Next::Command) };
+        let mut keep = vec![self.tid];
+        let mut index = 0;
+        let name = || Bytes::from("###_PVM_NO_RESET_###");
+        while let Answer::Content { code, content } = self.ask(&Request::Get { name: name(), index, flags: 8 })?
+            && code >= 0
+        {
+            keep.extend(content.bytes.0.first_chunk().map(|bytes| i32::from_be_bytes(*bytes)));
+            index = code + 1;
+        }
+        for task in tasks.iter().filter(|task| !keep.contains(&task.tid)) {
+            self.code(&Request::Signal { tid: task.tid, signal: 15 })?;
+        }
+        self.code(&Request::Reset { class: Bytes::default(), index: 0, kills: true, keep })?;
+        Ok(Next::Command)
+    }
+
+    fn spawn(&mut self, words: &[String]) -> Result<Next> {
+        let given = Given::read(words, &self.hosts()?)?;
+        let job = match &given.shows {
+            None => None,
+            Some(file) => Some(self.jobs.begin(file.as_ref().map(File::try_clone).transpose()?)),
+        };
+        let directory = std::env::current_dir().map(|path| path.into_os_string().into_vec()).unwrap_or_default();
+        let path = std::env::var_os("PATH").unwrap_or_default();
+        let places = std::env::split_paths(&path).map(|folder| Bytes(folder.into_os_string().into_vec())).collect();
+        let program = Program {
+            file: Bytes::from(given.file.as_str()),
+            arguments: bytes(&given.arguments),
+            environment: self.environment(),
+            directory: Bytes(directory),
+            places,
+            flags: given.flags,
+        };
+        let prints_to = job.map_or_else(Destination::default, |tag| Destination { tid: self.tid, context: 0, tag });
+        let (place, count) = (given.place.as_str().into(), given.count);
+        match self.ask(&Request::Spawn { program, place, count, prints_to, context: 0 })? {
+            Answer::Tids { code, tids } => {
+                if let Some(job) = job {
+                    println!("[{job}]");
+                    if code <= 0 {
+                        self.jobs.forget(job);
+                    }
+                }
+                println!("{} successful", code.max(0));
+                for tid in tids {
+                    if tid > 0 { println!("t{tid:x}") } else { println!("{}", meaning(tid)) }
+                }
+            }
+            other => bail!("the daemon answers {other:?}"),
+        }
+        Ok(Next::Command)
+    }
+
+    /// What spawned tasks get: exported variables, and the libraries that stand beside this program.
+    fn environment(&self) -> Vec<Bytes> {
+        let ours = std::env::current_exe().ok().and_then(|file| Some(file.parent()?.parent()?.join("lib")));
+        let given = std::env::var_os("LD_LIBRARY_PATH").unwrap_or_default();
+        let all = ours.into_iter().chain(std::env::split_paths(&given)).filter(|folder| folder.is_dir());
+        let libraries = std::env::join_paths(all).unwrap_or_default();
+        let exported = self.exports.iter().filter_map(|name| {
+            let value = std::env::var_os(name)?;
+            Some(Bytes([name.as_bytes(), b"=", &value.into_vec()].concat()))
+        });
+        let path = Bytes([b"LD_LIBRARY_PATH=".as_slice(), &libraries.into_vec()].concat());
+        let names = Bytes::from(format!("PVM_EXPORT={}", self.exports.join(":")).as_str());
+        exported.chain([path, names]).collect()
+    }
+
+    fn jobs(&mut self, _: &[String]) -> Result<Next> {
+        for (number, tasks) in self.jobs.list() {
+            let tasks: Vec<String> = tasks.iter().map(|task| format!("t{task:x}")).collect();
+            println!("[{number}] {}", tasks.join(" "));
+        }
+        Ok(Next::Command)
+    }
+
+    fn echo(&mut self, words: &[String]) -> Result<Next> {
+        println!("{}", words.join(" "));
+        Ok(Next::Command)
+    }
+
+    fn alias(&mut self, words: &[String]) -> Result<Next> {
+        match words.split_first() {
+            None => self.aliases.iter().for_each(|(name, means)| println!("{name:<8} {means}")),
+            Some((name, means)) => drop(self.aliases.insert(name.clone(), some(means, "command")?.join(" "))),
+        }
+        Ok(Next::Command)
+    }
+
+    fn unalias(&mut self, words: &[String]) -> Result<Next> {
+        words.iter().for_each(|name| drop(self.aliases.remove(name)));
+        Ok(Next::Command)
+    }
+
+    fn export(&mut self, words: &[String]) -> Result<Next> {
+        if words.is_empty() {
+            println!("{}", self.exports.join(" "));
+        }
+        self.exports.extend(words.iter().cloned());
+        self.exports.sort();
+        self.exports.dedup();
+        Ok(Next::Command)
+    }
+
+    fn unexport(&mut self, words: &[String]) -> Result<Next> {
+        self.exports.retain(|name| !words.contains(name));
+        Ok(Next::Command)
+    }
+
+    fn setenv(&mut self, words: &[String]) -> Result<Next> {
+        match words {
+            [] => std::env::vars_os().for_each(|(name, value)| println!("{}={}", name.display(), value.display())),
+            [name] => println!("{name}={}", std::env::var(name).unwrap_or_default()),
+            _ => bail!("variables are set where the console is started; 'export NAME' gives them to tasks"),
+        }
+        Ok(Next::Command)
+    }
+
+    fn names_of_mailbox(&mut self, words: &[String]) -> Result<Next> {
+        let pattern = words.first().map_or("*", String::as_str).into();
+        let Answer::Names { names } = self.ask(&Request::Names { pattern })? else { return Ok(Next::Command) };
+        for of in names {
+            for ((index, owner), flags) in of.indices.iter().zip(&of.owners).zip(&of.flags) {
+                println!("{:<24} {index:>4} t{owner:<8x} {flags:#x}", of.name.text());
+            }
+        }
+        Ok(Next::Command)
+    }
+
+    fn groups(&mut self, _: &[String]) -> Result<Next> {
+        let Answer::Names { names } = self.ask(&Request::Groups)? else { return Ok(Next::Command) };
+        for of in names {
+            let members: Vec<String> = of.owners.iter().map(|tid| format!("t{tid:x}")).collect();
+            println!("{:<24} {}", of.name.text(), members.join(" "));
+        }
+        Ok(Next::Command)
+    }
+
+    fn get(&mut self, words: &[String]) -> Result<Next> {
+        let (name, rest) = some(words, "name")?.split_first().context("of which name?")?;
+        let index = rest.first().map_or(Ok(0), |word| word.parse()).context("the index is no number")?;
+        match self.ask(&Request::Get { name: name.as_str().into(), index, flags: 0 })? {
+            Answer::Content { code, content } if code >= 0 => {
+                println!("{} bytes: {}", content.bytes.0.len(), content.bytes.0.escape_ascii());
+            }
+            Answer::Content { code, .. } => println!("{name}: {}", meaning(code)),
+            _ => {}
+        }
+        Ok(Next::Command)
+    }
+
+    /// A packed string.
+    fn put(&mut self, words: &[String]) -> Result<Next> {
+        let (name, text) = some(words, "name")?.split_first().context("of which name?")?;
+        let mut text = text.join(" ").into_bytes();
+        text.push(0);
+        let mut packed = (text.len() as i32).to_be_bytes().to_vec();
+        packed.extend(text);
+        packed.resize(packed.len().next_multiple_of(4), 0);
+        let content = Content { encoding: 0, source: self.tid, tag: 0, bytes: Bytes(packed) };
+        let code = self.code(&Request::Put { name: name.as_str().into(), index: -1, flags: 0, content })?;
+        if code < 0 {
+            println!("{name}: {}", meaning(code))
+        } else {
+            println!("index {code}")
+        }
+        Ok(Next::Command)
+    }
+}
+
+/// The words of `spawn`.
+struct Given {
+    count: u32,
+    flags: i32,
+    place: String,
+    /// What tasks print is shown, or written to a file.
+    shows: Option<Option<File>>,
+    file: String,
+    arguments: Vec<String>,
+}
+
+impl Given {
+    fn read(words: &[String], hosts: &[HostInfo]) -> Result<Self> {
+        let mut given =
+            Self { count: 1, flags: 0, place: String::new(), shows: None, file: String::new(), arguments: vec![] };
+        for (at, word) in words.iter().enumerate() {
+            let Some(option) = word.strip_prefix('-') else {
+                (given.file, given.arguments) = (word.clone(), words[at + 1..].to_vec());
+                return Ok(given);
+            };
+            match option {
+                "?" => given.flags |= code::spawn::DEBUG,
+                ">" => given.shows = Some(None),
+                _ if option.starts_with(">>") => {
+                    given.shows = Some(Some(File::options().append(true).create(true).open(&option[2..])?));
+                }
+                _ if option.starts_with('>') => given.shows = Some(Some(File::create(&option[1..])?)),
+                _ => match option.parse() {
+                    Ok(count) => given.count = count,
+                    Err(_) => {
+                        let is_kind = hosts.iter().any(|host| host.architecture == option);
+                        given.flags |= if is_kind { code::spawn::ARCH } else { code::spawn::HOST };
+                        given.place = option.to_owned();
+                    }
+                },
+            }
+        }
+        bail!("of which program?")
+    }
+}
