@@ -16,6 +16,15 @@ pub enum Row {
     /// The same, both ends in one process.
     SocketSelf,
     Mpi,
+    /// Ports of `libweft`.
+    Native,
+    Pvm,
+    P4,
+    Tcgmsg,
+    /// AM-II.
+    ActiveMessages,
+    /// Fast Messages 2.x.
+    FastMessages,
     Tcp,
     TcpSelf,
     Unix,
@@ -23,8 +32,23 @@ pub enum Row {
 }
 
 impl Row {
-    pub const ALL: [Row; 9] =
-        [Row::Raw, Row::Port, Row::Socket, Row::SocketSelf, Row::Mpi, Row::Tcp, Row::TcpSelf, Row::Unix, Row::UnixSelf];
+    pub const ALL: [Row; 15] = [
+        Row::Raw,
+        Row::Port,
+        Row::Socket,
+        Row::SocketSelf,
+        Row::Mpi,
+        Row::Native,
+        Row::Pvm,
+        Row::P4,
+        Row::Tcgmsg,
+        Row::ActiveMessages,
+        Row::FastMessages,
+        Row::Tcp,
+        Row::TcpSelf,
+        Row::Unix,
+        Row::UnixSelf,
+    ];
 
     pub fn title(self) -> &'static str {
         match self {
@@ -33,6 +57,12 @@ impl Row {
             Row::Socket => "socket",
             Row::SocketSelf => "socket to self",
             Row::Mpi => "MPI",
+            Row::Native => "native ports",
+            Row::Pvm => "PVM",
+            Row::P4 => "P4",
+            Row::Tcgmsg => "TCGMSG",
+            Row::ActiveMessages => "Active Messages",
+            Row::FastMessages => "Fast Messages",
             Row::Tcp => "kernel TCP",
             Row::TcpSelf => "kernel TCP to self",
             Row::Unix => "Unix socket",
@@ -43,6 +73,19 @@ impl Row {
     /// Both ends are in one process: which core is how near does not matter.
     pub fn is_to_self(self) -> bool {
         matches!(self, Row::SocketSelf | Row::TcpSelf | Row::UnixSelf)
+    }
+
+    /// The interface as `c/interfacebench.c` names it, and its library; `None` where it has a program of its own.
+    pub fn interface(self) -> Option<(&'static str, &'static str)> {
+        match self {
+            Row::Native => Some(("NATIVE", "weft")),
+            Row::Pvm => Some(("PVM", "pvm3")),
+            Row::P4 => Some(("P4", "p4")),
+            Row::Tcgmsg => Some(("TCGMSG", "tcgmsg")),
+            Row::ActiveMessages => Some(("AM", "am")),
+            Row::FastMessages => Some(("FM", "fm")),
+            _ => None,
+        }
     }
 
     /// A socket of a preloaded program.

@@ -16,6 +16,7 @@ use std::process::Command;
 use std::time::{Duration, Instant};
 
 const MPI_SOURCE: &str = include_str!("../../c/mpibench.c");
+const INTERFACE_SOURCE: &str = include_str!("../../c/interfacebench.c");
 const COMPILE_LIMIT: Duration = Duration::from_secs(120);
 const LINE_LIMIT: Duration = Duration::from_secs(60);
 
@@ -88,6 +89,7 @@ impl Bench {
             Row::Raw => self.time_fabric("raw", pattern, bytes),
             Row::Port => self.time_fabric("port", pattern, bytes),
             Row::Mpi => self.time_mpi(pattern, bytes),
+            _ if row.interface().is_some() => self.time_interface(row, pattern, bytes),
             _ => self.time_socket(row, pattern, bytes),
         }
     }
@@ -114,6 +116,17 @@ impl Bench {
         let output = parse::output("mpibench", &outcome.stdout)?;
         let sample = parse::sample(&output.figures, &spec, "s");
         sample.map(|sample| sample.value).with_context(|| format!("no figure for {spec}"))
+    }
+
+    fn time_interface(&self, row: Row, pattern: Pattern, bytes: u32) -> anyhow::Result<f64> {
+        let library = &self.weft()?.0;
+        let program = compile_interface(library, row, self.folder.path())?;
+        let mut command = library.launch(Placement { ranks: 2, bound: self.machine.cpus_used.len() > 1 });
+        process::confine(&mut command, &self.machine.cpus_used);
+        command.arg(program).args([pattern.word(), &bytes.to_string(), &self.seconds.to_string()]);
+        let outcome = process::run(command, self.limit())?;
+        outcome.check()?;
+        figure(&outcome.stdout, pattern.word())
     }
 
     fn time_socket(&self, row: Row, pattern: Pattern, bytes: u32) -> anyhow::Result<f64> {
@@ -157,6 +170,24 @@ fn compile_mpi(library: Library, folder: &Path) -> anyhow::Result<(Library, Path
     let compiled = process::run(library.compile(&source, &program), COMPILE_LIMIT).and_then(|outcome| outcome.check());
     compiled.context("mpicc failed")?;
     Ok((library, program))
+}
+
+/// The program of an interface, which is compiled once.
+fn compile_interface(library: &Library, row: Row, folder: &Path) -> anyhow::Result<PathBuf> {
+    let (define, links) = row.interface().context("the row has a program of its own")?;
+    let (source, program) = (folder.join("interfacebench.c"), folder.join(format!("interfacebench-{links}")));
+    if program.exists() {
+        return Ok(program);
+    }
+    std::fs::write(&source, INTERFACE_SOURCE)?;
+    let [include, lib] = ["include", "lib"].map(|part| library.prefix.join(part));
+    let mut command = Command::new("cc");
+    command.arg("-O2").arg(format!("-D{define}")).arg(&source).arg("-o").arg(&program);
+    command.arg(format!("-I{}", include.display())).arg(format!("-L{}", lib.display())).arg(format!("-l{links}"));
+    command.arg(format!("-Wl,-rpath,{}", lib.display()));
+    let compiled = process::run(command, COMPILE_LIMIT).and_then(|outcome| outcome.check());
+    compiled.with_context(|| format!("the program for {} cannot be compiled", row.title()))?;
+    Ok(program)
 }
 
 /// A run under way.
