@@ -9,6 +9,10 @@ const SOURCES: &str = "tests/c/native";
 
 /// Compiles one of the programs, as its user would: with what pkg-config says.
 fn compiled(folder: &Path, name: &str) -> PathBuf {
+    compiled_from(SOURCES, folder, name)
+}
+
+fn compiled_from(sources: &str, folder: &Path, name: &str) -> PathBuf {
     let found = Command::new("pkg-config")
         .args(["--cflags", "--libs", "weft-native"])
         .env("PKG_CONFIG_PATH", tree().join("lib/pkgconfig"))
@@ -20,7 +24,7 @@ fn compiled(folder: &Path, name: &str) -> PathBuf {
     let output = Command::new("cc")
         .args(["-std=gnu11", "-Wall", "-Wextra", "-Werror", "-O1", "-pthread", "-o"])
         .arg(&program)
-        .arg(root().join(SOURCES).join(name).with_extension("c"))
+        .arg(root().join(sources).join(name).with_extension("c"))
         .args(flags.split_whitespace())
         .output()
         .expect("a C compiler");
@@ -130,4 +134,28 @@ fn python_has_ports_objects_memory_and_coroutines() {
     for one in [ranks, guest] {
         ranks::assert_ok("python", &one.wait_with_output().expect("it ends"));
     }
+}
+
+#[test]
+fn the_board_keeps_notes_from_c_and_python() {
+    let folder = TempDir::new().expect("there is room for a folder");
+    let program = compiled_from("apps/board", folder.path(), "board");
+    let mut board = Command::new(&program).spawn().expect("it can be started");
+    let visit = |mut command: Command, words: &[&str]| {
+        let command = command.args(words).env("PYTHONPATH", tree().join("lib/python"));
+        let output = command.env("PYTHONDONTWRITEBYTECODE", "1").output().expect("it can be started");
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        String::from_utf8(output.stdout).expect("text")
+    };
+    let script = root().join("apps/board/board.py");
+    let python = || {
+        let mut command = Command::new("python3");
+        command.arg(&script);
+        command
+    };
+    visit(Command::new(&program), &["pin", "a note"]);
+    visit(python(), &["pin", "another one"]);
+    let read = [visit(Command::new(&program), &["read"]), visit(python(), &["read"])];
+    board.kill().and_then(|()| board.wait()).expect("it runs");
+    assert_eq!(read, ["a note\nanother one\n"; 2]);
 }

@@ -28,11 +28,18 @@ pub(crate) fn join(threads: bool) -> Result<()> {
         NativeError::new(ErrorKind::Join, error.to_string())
     })?;
     let (me, size) = (endpoint.me(), endpoint.world_size());
+    // SAFETY: the function stores two words.
+    unsafe { libc::pthread_atfork(None, None, Some(in_child)) };
     crate::memory::begin(&mut endpoint);
     FABRIC.open_beside(endpoint, Desk::default(), threads);
     FABRIC.lend();
     known::begin(me, size);
     Ok(())
+}
+
+/// A forked copy of the process has no part in the job.
+unsafe extern "C" fn in_child() {
+    known::set_known(0);
 }
 
 /// Leaves, once everything has left that was sent.

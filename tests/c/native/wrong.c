@@ -1,5 +1,7 @@
 /* Wrong arguments are errors, and say what is wrong. */
 #include "check.h"
+#include <sys/wait.h>
+#include <unistd.h>
 
 #define FAILS(call, number, words)                                                                                  \
     do {                                                                                                            \
@@ -68,6 +70,14 @@ int main(void)
     for (int number = -11; number <= 0; number++)
         CHECK(strcmp(weft_error_text(number), weft_error_text(1000)) != 0 || number == 0);
     CHECK(strstr(weft_error_text(-1000), "not an error"));
+    pid_t child = fork();
+    int status;
+    if (child == 0) {
+        FAILS(weft_send(me, 4, 1, bytes, 8), WEFT_ERR_STATE, "not in a job");
+        FAILS(weft_finish(), WEFT_ERR_STATE, "not in a job");
+        _exit(7);
+    }
+    CHECK(waitpid(child, &status, 0) == child && WIFEXITED(status) && WEXITSTATUS(status) == 7);
     CHECK(weft_finish() == 0);
     FAILS(weft_init(0), WEFT_ERR_STATE, "joins once");
     FAILS(weft_send(me, 3, 1, bytes, 8), WEFT_ERR_STATE, "weft_finish");

@@ -12,7 +12,9 @@ impl Endpoint {
         // SAFETY: the caller's promise.
         let sent = unsafe { crate::raw::try_send(&mut self.devices, to, data, length) };
         self.devices.push(to.0, false);
-        self.give_up_unreachable();
+        if sent < length {
+            self.give_up_unreachable();
+        }
         sent
     }
 
