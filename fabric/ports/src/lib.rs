@@ -72,6 +72,7 @@ struct Employed<C> {
 struct Owned {
     number: u64,
     request: RequestId,
+    to: Peer,
     _bytes: Box<[u8]>,
 }
 
@@ -88,14 +89,18 @@ impl<C: Companion> Driven for Employed<C> {
         if self.companion.idle(&mut self.endpoint, sleeps) {
             return true;
         }
-        if !sleeps || self.awaited.is_empty() {
+        if !sleeps || self.awaited.is_empty() && self.leaving.is_empty() {
             return false;
         }
         if self.endpoint.keeps_going() && !self.endpoint.look_for_lost().is_empty() {
             return true;
         }
-        let ended = |of: &&(RequestId, Peer)| self.endpoint.has_ended(of.1);
-        let Some(&(request, of)) = self.awaited.iter().find(ended) else { return false };
+        self.reclaim();
+        let leaving = self.leaving.iter().map(|message| (message.request, message.to));
+        let mut all = self.awaited.iter().copied().chain(leaving);
+        let ended =
+            |&(request, of): &(RequestId, Peer)| !self.endpoint.is_complete(request) && self.endpoint.has_ended(of);
+        let Some((request, of)) = all.find(ended) else { return false };
         // What it has sent has arrived, since it has ended before.
         while self.endpoint.progress() {}
         if !self.endpoint.is_complete(request) && !self.endpoint.cancel_receive(request) {
@@ -112,7 +117,7 @@ impl<C: Companion> Driven for Employed<C> {
     }
 
     fn longest_sleep(&self) -> Option<Duration> {
-        let look = (self.looking != 0 || !self.awaited.is_empty()).then_some(LOOK);
+        let look = (self.looking != 0 || !self.awaited.is_empty() || !self.leaving.is_empty()).then_some(LOOK);
         look.into_iter().chain(self.companion.longest_sleep()).min()
     }
 }
@@ -542,7 +547,7 @@ impl<C> Employed<C> {
         // SAFETY: the bytes are kept in `leaving`, where nobody touches them, until the request is complete.
         let request = unsafe { self.endpoint.post_send(to, envelope, data, length, SendMode::Standard) };
         self.given += 1;
-        self.leaving.push(Owned { number: self.given, request, _bytes: bytes });
+        self.leaving.push(Owned { number: self.given, request, to, _bytes: bytes });
         GivenAway(self.given)
     }
 

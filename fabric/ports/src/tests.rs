@@ -80,7 +80,10 @@ fn a_long_message_to_a_process_that_has_ended_is_not_waited_for() {
         |ports| {
             ports.receive_whole("receive", from(0)).expect("what it has sent");
             assert_eq!(ports.await_message("probe", from(0)), Err(Fault::PeerLost));
+            let given = ports.send_owned(Peer(0), SUBJECT, pattern(5_000_000).into()).expect("it waits");
+            ports.wait_until_left("send", given);
             assert_eq!(ports.send("send", Peer(0), SUBJECT, &pattern(5_000_000)), Err(Fault::PeerLost));
+            assert!(ports.is_gone_well(Peer(0)));
         },
     );
 }

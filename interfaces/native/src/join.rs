@@ -48,9 +48,9 @@ pub(crate) fn leave() -> Result<()> {
     if PHASE.compare_exchange(JOINED, AFTER, Ordering::AcqRel, Ordering::Acquire).is_err() {
         return known::allowed();
     }
+    known::set_known(0);
     port::close_all();
     FABRIC.close();
-    known::set_known(0);
     Ok(())
 }
 
