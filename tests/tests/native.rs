@@ -159,3 +159,13 @@ fn the_board_keeps_notes_from_c_and_python() {
     board.kill().and_then(|()| board.wait()).expect("it runs");
     assert_eq!(read, ["a note\nanother one\n"; 2]);
 }
+
+#[test]
+fn ports_and_mpi_go_together() {
+    let folder = TempDir::new().expect("there is room for a folder");
+    let program = ranks::compile_from(SOURCES, folder.path(), "beside", &["-lweft"]);
+    for settings in [&[][..], &SLEEPY] {
+        let output = ranks::command(&program, 2, &[]).envs(settings.iter().copied()).output();
+        ranks::assert_ok("beside", &output.expect("weft can be started"));
+    }
+}
