@@ -71,7 +71,7 @@ fn jobs_meet_at_a_port_with_a_name() {
     let folder = TempDir::new().expect("there is room for a folder");
     let (program, name) = (compiled(folder.path(), "named"), name("meeting"));
     // Two ranks of another job, and a process that nobody has launched, which come before or after the owner.
-    let mut all = vec![
+    let mut all = [
         ranks::command(&program, 2, &["guest", &name]),
         ranks::command(&program, 2, &["owner", &name, "3"]),
         Command::new(&program),
