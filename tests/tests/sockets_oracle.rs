@@ -80,29 +80,42 @@ fn both_sides_at_once_lose_nothing_with_a_fresh_seed() {
     passes_with_a_fresh_seed("free", FREE);
 }
 
-/// Steps of a run of the order oracle. Something of which the time is not known (see `epoll/order.rs` of the library) is out of
-/// order in one of some ten thousand; a library that does not keep to the order is wrong in every seventh.
+/// Steps of a run of the order oracle.
 const ORDERLY: u64 = 60_000;
+const WITH_STRANGERS: u64 = 20_000;
+/// What a process does by the kernel that shares no memory with the receiver has no time (see `epoll/order.rs` of the
+/// library): it is out of order in one of some ten thousand steps. A library that does not keep to the order is wrong in
+/// every seventh.
 const OUT_OF_ORDER_ONE_IN: u64 = 5000;
+/// The kernel leaves what goes over its loopback to a thread of its own where that has been busy, and then a ring, for which it
+/// does nothing, may be first: once in a million steps, on a busy machine. That is not so twice.
+const TRIES: u32 = 2;
 
-/// In which order a set tells of what several senders do, one step after the other, on connections of all kinds.
-fn tells_in_order(seed: u64) {
+/// How many of so many steps a set tells of in another order than they were made in, with the kernel's connections and with
+/// rings: several senders make one after the other, on connections of all kinds.
+fn out_of_order(kind: &str, steps: u64, seed: u64) -> [u64; 2] {
     let program = weft_tests::build::c_folders("tests/c/sockets/order", &["tests/c/sockets/cases"]);
-    let steps = variable("ORACLE_OPERATIONS").unwrap_or(ORDERLY).to_string();
     let says = |command: &mut Command| {
-        let output =
-            command.args(["random", &steps, &seed.to_string()]).env("ORDER_LOUD", "1").output().expect("a program");
+        let arguments = [kind, &steps.to_string(), &seed.to_string()];
+        let output = command.args(arguments).env("ORDER_LOUD", "1").output().expect("a program");
         let said = String::from_utf8_lossy(&[output.stdout, output.stderr].concat()).into_owned();
         println!("{said}");
-        let wrong = said.lines().find_map(|line| line.split_once(" wrong of ")?.0.parse::<u64>().ok());
-        (wrong.unwrap_or_else(|| panic!("{}: {said}", output.status)) * OUT_OF_ORDER_ONE_IN, said)
+        let wrong = said.lines().find_map(|line| line.split_once(" wrong of ")?.0.parse().ok());
+        (wrong.unwrap_or_else(|| panic!("{}: {said}", output.status)), said)
     };
-    let all = variable("ORACLE_OPERATIONS").unwrap_or(ORDERLY);
-    let (wrong, said) = says(&mut Command::new(&program));
-    assert!(wrong <= all, "not even the kernel: {said}");
-    let (wrong, said) = says(&mut sockets::sock(&program));
-    let by_ring = sockets::Moved::of(&said).by_ring;
-    assert!(wrong <= all && by_ring > 0, "{said} (again with ORACLE_SEED= and the seed)");
+    let (by_kernel, _) = says(&mut Command::new(&program));
+    let (by_ring, said) = says(&mut sockets::sock(&program));
+    assert!(sockets::Moved::of(&said).by_ring > 0, "{said}");
+    [by_kernel, by_ring]
+}
+
+fn steps(few: u64) -> u64 {
+    variable("ORACLE_OPERATIONS").unwrap_or(few)
+}
+
+fn tells_in_order(seed: u64) {
+    let is_in_order = (0..TRIES).any(|_| out_of_order("random", steps(ORDERLY), seed) == [0, 0]);
+    assert!(is_in_order, "again with ORACLE_SEED={seed}");
 }
 
 #[test]
@@ -114,6 +127,13 @@ fn a_set_tells_in_the_order_in_which_things_happen() {
 fn a_set_tells_in_order_with_a_fresh_seed() {
     let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).expect("a clock");
     tells_in_order(variable("ORACLE_SEED").unwrap_or(now.as_nanos() as u64));
+}
+
+#[test]
+fn a_set_tells_nearly_in_order_of_what_strangers_do() {
+    let all = steps(WITH_STRANGERS);
+    let wrong = out_of_order("strangers", all, variable("ORACLE_SEED").unwrap_or(FIXED_SEED));
+    assert!(wrong.iter().all(|wrong| wrong * OUT_OF_ORDER_ONE_IN <= all), "by the kernel and by rings: {wrong:?}");
 }
 
 /// Libraries that break TCP in one way each.

@@ -199,7 +199,7 @@ impl Streams {
     pub fn first_by_kernel(&self, [ours, others]: [u16; 2], received: u64, after: u64, time: u64) -> Option<u64> {
         let mut first = None;
         client::visit_arenas(|arena| {
-            if arena.held.load(Ordering::Relaxed) == 0 {
+            if !is_shared(arena) {
                 return;
             }
             let log = arena.by_kernel(1 - arena.side());
@@ -265,14 +265,24 @@ impl Streams {
 /// many. Who is not told sees the event all the same, perhaps behind a later one.
 const MOST_TOLD: usize = 16;
 
+/// Those with connections come first.
 fn visit_told(mut each: impl FnMut(&'static device::Arena)) {
     let mut told = 0;
-    client::visit_arenas(|arena| {
-        if told < MOST_TOLD && arena.held.load(Ordering::Relaxed) > 0 {
-            each(arena);
-            told += 1;
-        }
-    });
+    for with_connections in [true, false] {
+        client::visit_arenas(|arena| {
+            let has_connections = arena.held.load(Ordering::Relaxed) > 0;
+            if told < MOST_TOLD && has_connections == with_connections && is_shared(arena) {
+                each(arena);
+                told += 1;
+            }
+        });
+    }
+}
+
+/// Whether the process may still be there with which we have this memory: also where the last connection has ended that went
+/// by it, what else is done between us has its place there.
+fn is_shared(arena: &device::Arena) -> bool {
+    arena.held.load(Ordering::Relaxed) > 0 || arena.retired.load(Ordering::Relaxed) == 0
 }
 
 /// A connection of this host by the ports of the end that does something and of the other one. Addresses are left out: who is

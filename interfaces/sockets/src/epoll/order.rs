@@ -23,9 +23,10 @@
 //! is put where the kernel has it behind others, and otherwise at the time when the kernel was asked before, which is the
 //! earliest at which it can have been. A registration that was told of, and still has what it had, has the place of that call.
 //!
-//! Known not to be in order: what a process does by the kernel that shares rings with more than a few others, or by calls that
-//! we do not see. More than [`MOST`] at a time are told of in turn, and the times of datagrams, of room and of sets inside are
-//! not known.
+//! Known not to be in order: what a process does by the kernel that shares rings with more than a few others, or with none of
+//! ours (it may have heard of an event in a ring by somebody else), or by calls that we do not see; and what the kernel has
+//! left to be done later by a thread of its own. More than [`MOST`] at a time are told of in turn, and the times of datagrams,
+//! of room and of sets inside are not known.
 
 use std::ffi::c_int;
 
@@ -168,8 +169,13 @@ fn time_of(inner: &mut Inner, fd: c_int, since: u64) -> Option<u64> {
     let by_ring = || {
         match held.stream().first_event_after(place.told_event) {
             First::At(time) => Some(time),
-            // An empty look has counted it, and it could not be seen yet.
-            First::None | First::Lost => (place.told_at > since).then_some(place.told_at),
+            // It was counted when it could not be seen yet, and has the time of the last that was counted. Or it was told of, and
+            // is there still: the others that were told of with it may have that time, too.
+            First::None if place.told_at > since => {
+                Some(place.told_at.max(held.stream().time_of_event(place.told_event)))
+            }
+            First::Lost if place.told_at > since => Some(place.told_at),
+            First::None | First::Lost => None,
         }
     };
     let said = if since == 0 {

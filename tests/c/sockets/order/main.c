@@ -2,6 +2,7 @@
  *
  *   order variant KIND,KIND ACT MODE process|thread ROUNDS   two connections: always something on the first, then on the second
  *   order random OPERATIONS SEED                             as many as there may be, of all kinds, from all senders
+ *   order strangers OPERATIONS SEED                          the same, also from processes that have no ring
  *
  * Prints how many calls have shown something out of order; 1 is answered where some have. */
 #include "order.h"
@@ -97,7 +98,23 @@ static int play_variant(char **words)
 /* Who may be just about to be taken over is not closed: its socket is shown to another process, and ends when that lets go. */
 enum { SURELY_NOT_SHOWN = 3 };
 
-static void make_up(struct plan *plan, int steps, uint64_t *random)
+/* Who shares no memory with the receiver cannot tell it when things happened. */
+static void give_each_a_ring(struct plan *plan)
+{
+    for (int sender = 0; sender < plan->processes; sender++) {
+        int its = -1, rings = 0;
+        for (int at = 0; at < plan->connections; at++) {
+            if (plan->sender[at] != sender)
+                continue;
+            its = at;
+            rings += plan->kind[at] == RING;
+        }
+        if (its >= 0 && rings == 0)
+            plan->kind[its] = RING;
+    }
+}
+
+static void make_up(struct plan *plan, int steps, int strangers, uint64_t *random)
 {
     int alive[MOST_CONNECTIONS], sent[MOST_CONNECTIONS] = { 0 };
     plan->connections = 2 + below(random, MOST_CONNECTIONS - 1);
@@ -110,6 +127,8 @@ static void make_up(struct plan *plan, int steps, uint64_t *random)
         plan->mode[at] = below(random, 3);
         plan->sender[at] = below(random, plan->senders);
     }
+    if (!strangers)
+        give_each_a_ring(plan);
     for (int step = 0, ended = 0; step < steps; step++) {
         int at = below(random, plan->connections), closes = !below(random, 40) && ended + 2 < plan->connections;
         while (!alive[at])
@@ -122,14 +141,14 @@ static void make_up(struct plan *plan, int steps, uint64_t *random)
     }
 }
 
-static int play_random(int operations, uint64_t seed)
+static int play_random(int operations, int strangers, uint64_t seed)
 {
     int wrong = 0;
     uint64_t random = seed;
     for (int done = 0; done < operations;) {
         struct plan *plan = new_plan();
         int steps = 20 + below(&random, 400);
-        make_up(plan, steps, &random);
+        make_up(plan, steps, strangers, &random);
         wrong += judge(plan, next_number(&random), 0);
         must(!munmap(plan, sizeof *plan));
         done += steps;
@@ -144,8 +163,8 @@ int main(int argc, char **argv)
     setvbuf(stdout, NULL, _IOLBF, 0);
     if (argc == 7 && !strcmp(argv[1], "variant"))
         return play_variant(argv + 2);
-    if (argc == 4 && !strcmp(argv[1], "random"))
-        return play_random(atoi(argv[2]), strtoull(argv[3], NULL, 0));
-    fprintf(stderr, "order variant KIND,KIND ACT MODE process|thread ROUNDS | random OPERATIONS SEED\n");
+    if (argc == 4 && (!strcmp(argv[1], "random") || !strcmp(argv[1], "strangers")))
+        return play_random(atoi(argv[2]), argv[1][0] == 's', strtoull(argv[3], NULL, 0));
+    fprintf(stderr, "order variant KIND,KIND ACT MODE process|thread ROUNDS | random|strangers OPERATIONS SEED\n");
     return 2;
 }
