@@ -6,8 +6,8 @@ use std::process::{Command, Output};
 use std::sync::OnceLock;
 use weft_tests::{build, tree};
 
-const OWN: &str = "weft-rendezvous-v4-0";
-const COMMON: &str = "weft-rendezvous-v4";
+const OWN: &str = "weft-rendezvous-v5-0";
+const COMMON: &str = "weft-rendezvous-v5";
 
 /// What `weft` answers and says in a network of its own where user 65534 holds `names`.
 fn weft(how: &str, names: &[&str], arguments: &[&str]) -> (Option<i32>, String) {
@@ -48,6 +48,6 @@ fn a_program_runs_all_the_same_and_the_name_is_said_once() {
 
 #[test]
 fn names_that_nobody_holds_are_taken() {
-    let (code, said) = weft("listen", &["weft-rendezvous-v4-1"], &["rendezvous", "--ensure", "--idle", "0"]);
+    let (code, said) = weft("listen", &["weft-rendezvous-v5-1"], &["rendezvous", "--ensure", "--idle", "0"]);
     assert_eq!((code, said.as_str()), (Some(0), ""));
 }

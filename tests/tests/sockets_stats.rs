@@ -13,6 +13,7 @@ use weft_tests::{build, signal, tree};
 const UNANSWERED: &str = "the other end has not been shown: it is not preloaded, or has moved too little";
 const UNTAKEN: &str = "the other end is there, and no call has taken it up yet";
 const APART: &str = "in another process namespace than the rendezvous";
+const STALE: &str = "the rendezvous process is of another version; a new one is started when it has ended";
 
 fn program() -> &'static PathBuf {
     static PROGRAM: OnceLock<PathBuf> = OnceLock::new();
@@ -109,6 +110,18 @@ fn another_process_namespace_is_a_reason() {
         assert!(status.success(), "{said:?}");
         assert_eq!(said[1..], [stayed(2, APART)], "{mounts:?}: {said:?}");
     }
+}
+
+/// (`tests/c/sockets/stale.c`.) Needs root, for a network of its own.
+#[test]
+fn a_rendezvous_of_another_version_is_named() {
+    let stale = build::c_program(Path::new("cc"), "tests/c/sockets/stale.c");
+    let mut command = Command::new("unshare");
+    command.args(["--net", "sh", "-c", "ip link set lo up; exec \"$@\"", "sh"]).arg(stale).arg("weft-rendezvous-v5-0");
+    command.arg(tree().join("bin/weft")).args(["sock", "--stats", "--"]).arg(program()).args(["pair", "200"]);
+    let (said, status) = summary(&mut command);
+    assert!(status.success(), "{said:?}");
+    assert_eq!(said[1..], [stayed(2, STALE)], "{said:?}");
 }
 
 #[test]

@@ -142,8 +142,8 @@ fn offer(held: &Held, fd: c_int) -> Option<Offer> {
     if held.change(OFFERED, FRESH) {
         held.calls.store(0, Ordering::Relaxed);
         held.count_as(Some(unshown(answer, far).into()));
-        if answer == Offer::Apart {
-            refuse(held, FRESH, Reason::Apart, fd);
+        if matches!(answer, Offer::Apart | Offer::OtherVersion) {
+            refuse(held, FRESH, unshown(answer, far), fd);
         }
         // Who is busy answers some calls later: a thread that lost its core while it talked is no reason to give up.
         if answer == Offer::Unreachable && held.attempts.fetch_add(1, Ordering::Relaxed) >= RETRY_FACTOR {
@@ -163,6 +163,7 @@ fn unshown(answer: Offer, far: bool) -> Reason {
     match answer {
         _ if far => Reason::NotLocal,
         Offer::Apart => Reason::Apart,
+        Offer::OtherVersion => Reason::OtherVersion,
         Offer::Unreachable => Reason::Unreachable,
         Offer::Busy | Offer::Sent => Reason::Short,
     }
@@ -190,11 +191,19 @@ fn look_for_mail(held: &Held, fd: c_int) -> bool {
 /// So many looks for the other end, and the log says that it does not come.
 const LOOKS: u32 = 64;
 
+/// Why nothing that is shown comes about with this rendezvous.
+fn refusal() -> Option<Reason> {
+    if STREAMS.is_apart() {
+        return Some(Reason::Apart);
+    }
+    STREAMS.is_of_other_version().then_some(Reason::OtherVersion)
+}
+
 /// The other end of a connection of this host has not been shown. It may be later.
 fn look_at_silence(held: &Held, fd: c_int) {
-    if STREAMS.is_apart() {
+    if let Some(reason) = refusal() {
         cookies::remove(held.cookie.load(Ordering::Relaxed), held.index);
-        refuse(held, OFFERED, Reason::Apart, fd);
+        refuse(held, OFFERED, reason, fd);
     } else if held.empty_looks.load(Ordering::Relaxed) < LOOKS {
         // Counted there while there is no ring yet.
         held.empty_looks.fetch_add(1, Ordering::Relaxed);
@@ -207,7 +216,7 @@ fn look_at_silence(held: &Held, fd: c_int) {
 fn tell_of_silence(conn: &Connection, fd: c_int) {
     if !conn.has_flag(TOLD | FAR) {
         conn.set_flag(TOLD);
-        log::fell_back(fd, if STREAMS.is_apart() { Reason::Apart } else { Reason::Unanswered });
+        log::fell_back(fd, refusal().unwrap_or(Reason::Unanswered));
     }
 }
 
@@ -220,6 +229,7 @@ pub fn before_exit() {
     if STREAMS.has_mail() {
         for_each_mail(drop);
     }
+    udp::await_let_go();
     if settings::log_level() == 0 {
         return;
     }
@@ -355,8 +365,8 @@ pub fn left(conn: &Connection, state: u32) {
     match state {
         OFFERED => {
             cookies::remove_of(conn);
-            if STREAMS.is_apart() {
-                conn.count_as(Some(Reason::Apart.into()));
+            if let Some(reason) = refusal() {
+                conn.count_as(Some(reason.into()));
             }
             tell_of_silence(conn, conn.descriptor.load(Ordering::Relaxed));
             far::withdraw(conn);

@@ -24,6 +24,8 @@ struct Process {
     user: u32,
     page: Option<File>,
     mails: u32,
+    /// Sockets that it has shown.
+    looked: u32,
 }
 
 impl Process {
@@ -35,6 +37,14 @@ impl Process {
         }
         self.mails = self.mails.wrapping_add(1);
         page.write_all_at(&self.mails.to_le_bytes(), page::MAILS_AT as u64).is_ok()
+    }
+
+    /// A socket that it has shown is not open here any more.
+    fn has_looked(&mut self) {
+        self.looked = self.looked.wrapping_add(1);
+        if let Some(page) = &self.page {
+            let _ = page.write_all_at(&self.looked.to_le_bytes(), page::LOOKED_AT as u64);
+        }
     }
 
     /// Whether the memory is there still that has the page.
@@ -250,6 +260,14 @@ impl Server {
     }
 
     fn answer(&mut self, client: Client, request: Request, descriptor: Option<Sent>) {
+        let is_shown = matches!(request, Request::Offer { .. } | Request::OfferPair { .. });
+        self.act(client, request, descriptor);
+        if let Some(process) = self.processes.get_mut(&client).filter(|_| is_shown) {
+            process.has_looked();
+        }
+    }
+
+    fn act(&mut self, client: Client, request: Request, descriptor: Option<Sent>) {
         match (request, descriptor) {
             (Request::Hello { version: VERSION }, Some(page)) => self.hello(client, page),
             // Two who meet name each other to the kernel by their numbers, which must mean the same to both. Others, in
@@ -413,7 +431,7 @@ fn admit(set: &Set, processes: &mut HashMap<Client, Process>, next: &mut Client,
     if set.add(&guest.socket, key).is_ok() {
         let Guest { socket, pid, user } = guest;
         let counts_as_we_do = sys::counts_as_we_do(pid);
-        processes.insert(key, Process { socket, pid, counts_as_we_do, user, page: None, mails: 0 });
+        processes.insert(key, Process { socket, pid, counts_as_we_do, user, page: None, mails: 0, looked: 0 });
     }
 }
 

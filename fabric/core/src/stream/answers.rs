@@ -13,6 +13,8 @@ pub enum Offer {
     Unreachable,
     /// The rendezvous is in another process namespace, and answers no process of ours.
     Apart,
+    /// The rendezvous is of another version: what it has given cannot be used.
+    OtherVersion,
 }
 
 /// Why a connection stays with the kernel, or went back to it.
@@ -53,6 +55,8 @@ pub enum Reason {
     Unanswered = 15,
     /// Both ends were offered, and no call has taken it up.
     Untaken = 16,
+    /// The rendezvous gives memory of another version.
+    OtherVersion = 17,
 }
 
 impl Reason {
@@ -75,6 +79,7 @@ impl Reason {
         Self::Shared,
         Self::Unanswered,
         Self::Untaken,
+        Self::OtherVersion,
     ];
 }
 
@@ -98,7 +103,7 @@ impl From<KernelOnly> for Cause {
 }
 
 /// Number of [`Reason`]s.
-pub const REASONS: usize = 17;
+pub const REASONS: usize = 18;
 
 /// Who waits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,4 +1,5 @@
-//! Talking to the rendezvous: showing anchors, taking mail. Never blocks; whoever finds another thread here goes on.
+//! Talking to the rendezvous: showing anchors, taking mail. Whoever finds another thread here goes on. Nothing blocks but
+//! [`await_looked`], for a moment.
 
 use super::answers::Offer;
 use super::far;
@@ -22,6 +23,11 @@ static COOKIE: AtomicU64 = AtomicU64::new(0);
 /// The program has put another file in the place of our socket. The rendezvous looks on after our connections to other
 /// hosts, as long as the page is there that it knows: no other is shown to it.
 static IS_MUTE: AtomicBool = AtomicBool::new(false);
+/// The rendezvous gives memory that is no arena of ours.
+static IS_STRANGE: AtomicBool = AtomicBool::new(false);
+/// Sockets that were shown, and how many there were when this rendezvous was met.
+static SHOWN: AtomicU32 = AtomicU32::new(0);
+static SHOWN_BEFORE: AtomicU32 = AtomicU32::new(0);
 /// A failed connection is not tried again before.
 static NOT_BEFORE: AtomicU64 = AtomicU64::new(0);
 static TAKEN: AtomicU32 = AtomicU32::new(0);
@@ -29,6 +35,8 @@ static TAKEN: AtomicU32 = AtomicU32::new(0);
 static BUSY: AtomicU32 = AtomicU32::new(0);
 
 const SECOND_NS: u64 = 1_000_000_000;
+/// So long one waits until the rendezvous has looked at a socket: it takes an instant, unless it has no core, or is stopped.
+const LOOK_NS: u64 = 50_000_000;
 const PATIENCE: u32 = 4000;
 /// Looks between two times that the core is offered to others.
 const YIELD_EVERY: u32 = 16;
@@ -90,6 +98,7 @@ fn connect_to(name: &[u8], must_be: u32) -> io::Result<(RawFd, bool)> {
 fn greet(socket: RawFd) -> io::Result<()> {
     let page = page::share()?;
     TAKEN.store(0, Ordering::Relaxed);
+    SHOWN_BEFORE.store(SHOWN.load(Ordering::Relaxed), Ordering::Relaxed);
     kernel::send_packet(socket, &Request::Hello { version: VERSION }.pack(), Some(page.as_raw_fd()))
 }
 
@@ -127,6 +136,7 @@ fn hang_up() {
     TAKEN.store(PAGE.mails.load(Ordering::Relaxed), Ordering::Relaxed);
     PAGE.host_only.store(0, Ordering::Relaxed);
     PAGE.apart.store(0, Ordering::Relaxed);
+    IS_STRANGE.store(false, Ordering::Relaxed);
 }
 
 fn connected() -> Option<RawFd> {
@@ -149,6 +159,11 @@ pub(super) fn is_apart() -> bool {
     PAGE.apart.load(Ordering::Relaxed) != 0
 }
 
+/// The rendezvous is of another version, as was seen by what it has given.
+pub(super) fn is_strange() -> bool {
+    IS_STRANGE.load(Ordering::Relaxed)
+}
+
 pub(super) fn offer(anchor: RawFd, cookie: u64) -> Offer {
     show(anchor, &Request::Offer { cookie })
 }
@@ -165,14 +180,40 @@ fn show(shown: RawFd, request: &Request) -> Offer {
         if is_apart() && !kernel::is_hung_up(socket) {
             return Offer::Apart;
         }
+        if is_strange() && !kernel::is_hung_up(socket) {
+            return Offer::OtherVersion;
+        }
         match kernel::send_packet(socket, &request.pack(), Some(shown)) {
-            Ok(()) => return Offer::Sent,
+            Ok(()) => {
+                SHOWN.fetch_add(1, Ordering::Relaxed);
+                return Offer::Sent;
+            }
             Err(error) if is_gone(&error) => hang_up(),
             Err(error) if is_passing(&error) => return Offer::Busy,
             Err(_) => break,
         }
     }
     Offer::Unreachable
+}
+
+/// How many sockets were shown so far.
+pub(super) fn shown() -> u32 {
+    SHOWN.load(Ordering::Relaxed)
+}
+
+/// Waits until the rendezvous has let go of the first so many that were shown, for a moment at most.
+pub(super) fn await_looked(shown: u32) {
+    let awaited = || {
+        let looked = PAGE.looked.load(Ordering::Acquire).wrapping_add(SHOWN_BEFORE.load(Ordering::Relaxed));
+        shown.wrapping_sub(looked).cast_signed() > 0 && socket().is_some_and(|socket| !kernel::is_hung_up(socket))
+    };
+    if !awaited() {
+        return;
+    }
+    let end = kernel::now() + LOOK_NS;
+    while awaited() && kernel::now() < end {
+        kernel::yield_core();
+    }
 }
 
 fn is_passing(error: &io::Error) -> bool {
@@ -296,6 +337,9 @@ fn open(place: Place, memory: &Descriptor) -> Option<&'static Arena> {
     let vacant = ARENAS_HERE.iter().position(|arena| arena.name() == 0)?;
     let arena = &ARENAS_HERE[vacant];
     if !arena.open(memory.as_raw_fd(), place.arena, place.side) {
+        if arena.was_strange() {
+            IS_STRANGE.store(true, Ordering::Relaxed);
+        }
         return None;
     }
     ARENAS_USED.fetch_max(vacant as u32 + 1, Ordering::Release);
@@ -353,6 +397,7 @@ pub(super) fn forked() {
     }
     SOCKET.store(-1, Ordering::Relaxed);
     IS_MUTE.store(false, Ordering::Relaxed);
+    IS_STRANGE.store(false, Ordering::Relaxed);
     page::forget();
     TAKEN.store(0, Ordering::Relaxed);
     for arena in arenas() {

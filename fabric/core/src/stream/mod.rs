@@ -86,6 +86,22 @@ impl Streams {
         client::is_apart()
     }
 
+    /// Whether the rendezvous is of another version, as was seen by what it gave for connections that were shown. One load.
+    pub fn is_of_other_version(&self) -> bool {
+        client::is_strange()
+    }
+
+    /// How many sockets were shown so far.
+    pub fn shown(&self) -> u32 {
+        client::shown()
+    }
+
+    /// Waits, for some milliseconds at most, until the rendezvous has let go of the first `shown` sockets that were shown:
+    /// until then what a process closes is open there. One load and a system call where it has.
+    pub fn await_let_go(&self, shown: u32) {
+        client::await_looked(shown);
+    }
+
     /// Shows `anchor`, a connected TCP socket, to the rendezvous. Never blocks. Once per cookie is enough: the caller
     /// remembers. A failed connection to the rendezvous is remembered for a second.
     pub fn offer(&self, anchor: RawFd, cookie: u64) -> Offer {

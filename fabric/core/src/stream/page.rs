@@ -126,12 +126,14 @@ pub(super) struct Page {
     pub mails: AtomicU32,
     pub host_only: AtomicU32,
     pub apart: AtomicU32,
-    _line: [u32; 13],
+    pub looked: AtomicU32,
+    _line: [u32; 12],
     pub counters: Counters,
     _rest: [u64; 512 - 16 - NUMBERS],
 }
 const _: () = assert!(size_of::<Page>() == page::BYTES && offset_of!(Page, mails) == page::MAILS_AT);
 const _: () = assert!(offset_of!(Page, host_only) == page::HOST_ONLY_AT && offset_of!(Page, apart) == page::APART_AT);
+const _: () = assert!(offset_of!(Page, looked) == page::LOOKED_AT);
 const _: () = assert!(offset_of!(Page, counters) == page::COUNTERS_AT && offset_of!(Page, version) == page::VERSION_AT);
 
 /// Atomics only, and never borrowed but as atomics: that other memory comes in its place is like other threads' stores.
@@ -142,7 +144,8 @@ pub(super) static PAGE: Page = Page {
     mails: AtomicU32::new(0),
     host_only: AtomicU32::new(0),
     apart: AtomicU32::new(0),
-    _line: [0; 13],
+    looked: AtomicU32::new(0),
+    _line: [0; 12],
     counters: Counters::new(),
     _rest: [0; 512 - 16 - NUMBERS],
 };

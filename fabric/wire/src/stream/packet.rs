@@ -7,17 +7,17 @@ use super::datagram::Peer;
 pub const BYTES: usize = 64;
 /// Changes with every change of a packet; said in the first one, and part of the names, so that programs of two versions
 /// on one host have a rendezvous each.
-pub const VERSION: u32 = 4;
+pub const VERSION: u32 = 5;
 
 /// The rendezvous that joins different users' processes; believed only where the kernel says that root answers.
-pub const COMMON_NAME: &str = "weft-rendezvous-v4";
+pub const COMMON_NAME: &str = "weft-rendezvous-v5";
 
 /// Where the user's number stands in a name.
 const NUMBER_AT: usize = COMMON_NAME.len() + 1;
 
-/// The abstract name of a user's rendezvous, without the leading zero byte: `weft-rendezvous-v4-` and the number.
+/// The abstract name of a user's rendezvous, without the leading zero byte: `weft-rendezvous-v5-` and the number.
 pub fn user_name(user: u32) -> ([u8; NUMBER_AT + 10], usize) {
-    let mut name = *b"weft-rendezvous-v4-0000000000";
+    let mut name = *b"weft-rendezvous-v5-0000000000";
     let mut digits = [0; 10];
     let (mut rest, mut count) = (user, 0);
     while rest > 0 || count == 0 {

@@ -3,7 +3,7 @@
 /// `weft-mai` as little-endian bytes.
 pub const MAGIC: u64 = u64::from_le_bytes(*b"weft-mai");
 /// Changes with every change of what stands on the page.
-pub const VERSION: u32 = 3;
+pub const VERSION: u32 = 4;
 pub const BYTES: usize = 4096;
 
 pub const MAGIC_AT: usize = 0;
@@ -15,6 +15,9 @@ pub const MAILS_AT: usize = 64;
 pub const HOST_ONLY_AT: usize = 68;
 /// 1: the process is in another process namespace, so that nothing that it shows is answered (32 bits).
 pub const APART_AT: usize = 72;
+/// Sockets that the process has shown and that the rendezvous has looked at (32 bits). It has let go of them, but for what a
+/// guardian keeps.
+pub const LOOKED_AT: usize = 76;
 /// The counters (64 bits each), in the order of [`COUNTER_NAMES`] and then [`REASON_NAMES`].
 pub const COUNTERS_AT: usize = 128;
 
@@ -30,9 +33,9 @@ pub const COUNTER_NAMES: [&str; 9] = [
     "datagrams_ring_out",
 ];
 
-/// Why connections are, or went back, with the kernel; one counter each. The last five count connections as they are now, or
+/// Why connections are, or went back, with the kernel; one counter each. The five before the last count connections as they are now, or
 /// were when their process ended; they move on to another counter, or to none when they are accelerated.
-pub const REASON_NAMES: [&str; 17] = [
+pub const REASON_NAMES: [&str; 18] = [
     "not local",
     "no rendezvous",
     "uncountable",
@@ -50,6 +53,7 @@ pub const REASON_NAMES: [&str; 17] = [
     "shared",
     "not preloaded",
     "not taken up",
+    "rendezvous of another version",
 ];
 const _: () = assert!(COUNTERS_AT + (COUNTER_NAMES.len() + REASON_NAMES.len()) * 8 <= BYTES);
 
@@ -72,6 +76,7 @@ pub const REASON_MEANINGS: [&str; REASON_NAMES.len()] = [
     "several processes of a fork hold it",
     "the other end has not been shown: it is not preloaded, or has moved too little",
     "the other end is there, and no call has taken it up yet",
+    "the rendezvous process is of another version; a new one is started when it has ended",
 ];
 /// The reason that [`super::tally`] says more about.
 pub const OPTION: usize = 3;

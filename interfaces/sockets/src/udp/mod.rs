@@ -32,4 +32,6 @@ pub use calls::{
 };
 pub use gate::{Rest, after_fork_in_child, before_fork, leave, rest, withdraw, withdraw_all};
 pub use pairs::deliver;
-pub use socket::{add_descriptor, arrived, drop_descriptor, has_rings, hold, is_waiting, life, note, start};
+pub use socket::{
+    add_descriptor, arrived, await_let_go, drop_descriptor, has_rings, hold, is_waiting, life, note, start,
+};

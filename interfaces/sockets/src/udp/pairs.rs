@@ -100,6 +100,7 @@ fn offer(held: &Held, fd: c_int, pairing: &Pairing) {
     }
     let answer = STREAMS.offer_pair(fd, cookie, peer);
     if answer == Offer::Sent {
+        held.shown.store(STREAMS.shown(), Ordering::Relaxed);
         return;
     }
     pairing.count.store(0, Ordering::Relaxed);
@@ -107,6 +108,17 @@ fn offer(held: &Held, fd: c_int, pairing: &Pairing) {
     // As a connection: tried some times, and then no more.
     if answer == Offer::Unreachable && held.attempts.fetch_add(1, Ordering::Relaxed) >= meet::RETRY_FACTOR {
         gate::withdraw(fd, Reason::Unreachable);
+    }
+    if answer == Offer::OtherVersion {
+        gate::withdraw(fd, Reason::OtherVersion);
+    }
+}
+
+/// Before its last descriptor is closed: as long as it is open at the rendezvous, too, its port is in use.
+pub fn await_let_go(socket: &Socket) {
+    let shown = socket.shown.load(Ordering::Relaxed);
+    if shown != 0 {
+        STREAMS.await_let_go(shown);
     }
 }
 

@@ -90,6 +90,8 @@ pub struct Socket {
     /// How often nobody could be shown it.
     pub attempts: AtomicU32,
     pub cookie: AtomicU64,
+    /// How many sockets this process had shown when this one was, the last time; 0: it was not.
+    pub shown: AtomicU32,
     /// Where it is connected to, if that may have a ring; port 0 for nowhere.
     connected: [AtomicU64; 3],
     next_free: AtomicU32,
@@ -174,6 +176,7 @@ pub fn note(fd: c_int, family: c_int) {
         &socket.next,
         &socket.last,
         &socket.attempts,
+        &socket.shown,
     ] {
         word.store(0, Ordering::Relaxed);
     }
@@ -198,8 +201,18 @@ pub fn drop_descriptor(index: u32) {
         // Nobody will look at the rings any more.
         let held = hold_index(index);
         gate::leave_all(&held);
+        pairs::await_let_go(&held);
     }
     socket.release(index, DESCRIPTOR);
+}
+
+/// The process is about to end, which closes all of them.
+pub fn await_let_go() {
+    for (_, entry) in table::entries(0, c_int::MAX) {
+        if let Entry::Datagram(index) = entry {
+            pairs::await_let_go(at(index));
+        }
+    }
 }
 
 /// A call's hold on a socket.

@@ -206,7 +206,7 @@ static void go_elsewhere(void)
 static int answers(void)
 {
     struct sockaddr_un address = { .sun_family = AF_UNIX };
-    int length = snprintf(address.sun_path + 1, sizeof address.sun_path - 1, "weft-rendezvous-v4-%u", geteuid());
+    int length = snprintf(address.sun_path + 1, sizeof address.sun_path - 1, "weft-rendezvous-v5-%u", geteuid());
     int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
     int answer = connect(fd, (struct sockaddr *)&address, offsetof(struct sockaddr_un, sun_path) + 1 + length);
     close(fd);

@@ -345,3 +345,22 @@ void exits(void)
     }
     exchange(&p, 10);
 }
+
+/* A port is free once its socket is closed, also where that was shown to somebody just before. */
+void bound_again(void)
+{
+    enum { ROUNDS = 300 };
+    struct pair lasting = pair_of(AF_INET, 0);
+    for (int round = 0; round < ROUNDS; round++) {
+        struct pair p;
+        p.a = on_loopback(AF_INET, &p.at_a);
+        p.b = on_loopback(AF_INET, &p.at_b);
+        /* With the second answer both have made as many calls as it takes. */
+        exchange(&p, 2);
+        must(!close(p.a));
+        int again = socket(AF_INET, SOCK_DGRAM, 0);
+        must(!bind(again, (struct sockaddr *)&p.at_a, 16));
+        must(!close(again) && !close(p.b));
+    }
+    exchange(&lasting, 10);
+}

@@ -14,6 +14,7 @@ static const struct a_case cases[] = {
     CASE(address_is_shared), CASE(asks_for_signals), CASE(asks_for_times), CASE(many_come_and_go), CASE(errors_are_told),
     CASE(all_in_time), CASE(spliced), CASE(to_itself), CASE(left_at_a_fork), CASE(connected_elsewhere), CASE(exits),
     CASE(order_over_a_fork), CASE(headers_stay), CASE(no_needless_calls), CASE(nobody_to_ask),
+    CASE(bound_again),
 };
 
 int main(int argc, char **argv)

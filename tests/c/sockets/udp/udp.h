@@ -74,3 +74,4 @@ void order_over_a_fork(void);
 void headers_stay(void);
 void no_needless_calls(void);
 void nobody_to_ask(void);
+void bound_again(void);

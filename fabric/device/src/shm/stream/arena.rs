@@ -30,6 +30,7 @@ pub struct Arena {
     pub held: AtomicU32,
     /// No further slot comes.
     pub retired: AtomicU32,
+    strange: AtomicU32,
 }
 
 /// Takes away a mapping whose arena did not come about.
@@ -51,6 +52,7 @@ impl Arena {
             listener: AtomicU32::new(DEAF),
             held: AtomicU32::new(0),
             retired: AtomicU32::new(0),
+            strange: AtomicU32::new(0),
         }
     }
 
@@ -65,10 +67,13 @@ impl Arena {
         (self.side.load(Ordering::Relaxed) & 1) as usize
     }
 
-    /// Maps the arena `name` for one side. False when the memory is not such an arena, or there is no room for it.
+    /// Maps the arena `name` for one side. False when the memory is not such an arena ([`Self::was_strange`]), or there is no room
+    /// for it.
     /// The descriptor stays the caller's.
     pub fn open(&self, memory: RawFd, name: u64, side: u32) -> bool {
-        if !kernel::is_sealed(memory, BYTES) {
+        let is_sealed = kernel::is_sealed(memory, BYTES);
+        self.strange.store(u32::from(!is_sealed), Ordering::Relaxed);
+        if !is_sealed {
             return false;
         }
         let base = kernel::map_shared(Some(memory), BYTES);
@@ -88,6 +93,7 @@ impl Arena {
         self.held.store(0, Ordering::Relaxed);
         self.retired.store(0, Ordering::Relaxed);
         if !self.is_arena(name) {
+            self.strange.store(1, Ordering::Relaxed);
             discard(base, BYTES);
             discard(own, OWN_BYTES);
             discard(tokens, TOKEN_BYTES);
@@ -99,6 +105,11 @@ impl Arena {
         self.claim_listener();
         self.name.store(name, Ordering::Release);
         true
+    }
+
+    /// Whether the memory that was to be opened last is no such arena: one of another version.
+    pub fn was_strange(&self) -> bool {
+        self.strange.load(Ordering::Relaxed) != 0
     }
 
     fn is_arena(&self, name: u64) -> bool {
