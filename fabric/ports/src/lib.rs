@@ -17,9 +17,9 @@ use std::io;
 use std::os::fd::RawFd;
 use std::time::Duration;
 pub use tree::TreePlace;
-use weft_fabric::{DeliveryThread, Driven, Monitor, Outside, RequestId, SendMode};
+use weft_fabric::{DeliveryThread, Driven, Monitor, Outside, SendMode};
 pub use weft_fabric::{
-    Endpoint, Envelope, Fault, InterfaceName, JoinError, MatchedId, Outcome, Peer, Selector, Waiting,
+    Endpoint, Envelope, Fault, InterfaceName, JoinError, MatchedId, Outcome, Peer, RequestId, Selector, Waiting,
 };
 
 /// How long a thread sleeps before it looks whether the one that it waits for has ended.
@@ -59,8 +59,8 @@ struct Employed<C> {
     companion: C,
     /// What threads wait for that takes one other process.
     awaited: Vec<(RequestId, Peer)>,
-    /// Threads that look for a message of one process.
-    looking: u32,
+    /// Processes that threads look for a message of, each with whether it was seen to have ended.
+    looking: Vec<(Peer, bool)>,
     /// Those that had taken their leave when they were given up.
     left: Vec<Peer>,
     leaving: Vec<Owned>,
@@ -85,14 +85,22 @@ impl<C: Companion> Driven for Employed<C> {
         None
     }
 
+    /// Whether a process has ended is looked at here only, since the kernel is asked.
     fn idle(&mut self, sleeps: bool) -> bool {
         if self.companion.idle(&mut self.endpoint, sleeps) {
             return true;
         }
-        if !sleeps || self.awaited.is_empty() && self.leaving.is_empty() {
+        if !sleeps || self.awaited.is_empty() && self.leaving.is_empty() && self.looking.is_empty() {
             return false;
         }
         if self.endpoint.keeps_going() && !self.endpoint.look_for_lost().is_empty() {
+            return true;
+        }
+        let Self { endpoint, looking, .. } = self;
+        if let Some(looking) = looking.iter_mut().find(|(peer, has_ended)| !has_ended && endpoint.has_ended(*peer)) {
+            looking.1 = true;
+            // What it has sent has arrived, since it has ended before.
+            while endpoint.progress() {}
             return true;
         }
         self.reclaim();
@@ -117,7 +125,8 @@ impl<C: Companion> Driven for Employed<C> {
     }
 
     fn longest_sleep(&self) -> Option<Duration> {
-        let look = (self.looking != 0 || !self.awaited.is_empty() || !self.leaving.is_empty()).then_some(LOOK);
+        let looks = !self.looking.is_empty() || !self.awaited.is_empty() || !self.leaving.is_empty();
+        let look = looks.then_some(LOOK);
         look.into_iter().chain(self.companion.longest_sleep()).min()
     }
 }
@@ -378,11 +387,18 @@ impl<C: Companion> Messenger<C> {
         if let Some(outcome) = world.endpoint.take_outcome(request) {
             return settled(outcome);
         }
-        if let Some(peer) = from.peer {
-            world.awaited.push((request, peer));
-        }
         drop(world);
-        settled(self.await_outcome(waiting(call, from.peer, from.tag, from.context), request))
+        settled(self.await_receive(call, from, request))
+    }
+
+    /// Waits for a receive that was started with `from` ([`Endpoint::post_receive`]). It is cancelled if the only process that
+    /// it may come from has ended.
+    #[inline]
+    pub fn await_receive(&self, call: Call, from: Selector, request: RequestId) -> Outcome {
+        if let Some(peer) = from.peer {
+            self.monitor.enter().awaited.push((request, peer));
+        }
+        self.await_outcome(waiting(call, from.peer, from.tag, from.context), request)
     }
 
     /// Waits for what stands among what is awaited.
@@ -450,13 +466,13 @@ impl<C: Companion> Messenger<C> {
     /// # Errors
     /// Each may come from one process only, and all those have ended or are lost.
     pub fn take_first(&self, call: Call, from: &[Selector]) -> Result<(usize, MatchedId, Outcome), Fault> {
-        let looking = from.iter().filter(|from| from.peer.is_some()).count() as u32;
-        self.monitor.enter().looking += looking;
+        let peers = || from.iter().filter_map(|from| from.peer);
+        self.monitor.enter().looking.extend(peers().map(|peer| (peer, false)));
         let what =
             from.first().map_or(waiting(call, None, None, 0), |from| waiting(call, from.peer, from.tag, from.context));
         self.monitor.wait(what, |world| {
             let taken = world.take_first(from)?;
-            world.looking -= looking;
+            peers().for_each(|peer| world.look_no_more(peer));
             Some(taken)
         })
     }
@@ -503,11 +519,10 @@ impl<C: Companion> Messenger<C> {
     /// # Errors
     /// The only process that it may come from has ended or is lost.
     pub fn await_message(&self, call: Call, from: Selector) -> Result<Outcome, Fault> {
-        let looking = u32::from(from.peer.is_some());
-        self.monitor.enter().looking += looking;
+        self.monitor.enter().looking.extend(from.peer.map(|peer| (peer, false)));
         self.monitor.wait(waiting(call, from.peer, from.tag, from.context), |world| {
             let seen = world.look(from)?;
-            world.looking -= looking;
+            from.peer.into_iter().for_each(|peer| world.look_no_more(peer));
             Some(seen)
         })
     }
@@ -535,7 +550,7 @@ impl<C: Companion> Default for Messenger<C> {
 
 impl<C> Employed<C> {
     fn new(endpoint: Endpoint, companion: C) -> Self {
-        Self { endpoint, companion, awaited: Vec::new(), looking: 0, left: Vec::new(), leaving: Vec::new(), given: 0 }
+        Self { endpoint, companion, awaited: Vec::new(), looking: Vec::new(), left: Vec::new(), leaving: Vec::new(), given: 0 }
     }
 
     /// Starts to send bytes that are kept until they have left.
@@ -570,10 +585,17 @@ impl<C> Employed<C> {
         if let Some(taken) = take(&mut self.endpoint) {
             return Some(Ok(taken));
         }
-        let gone = |peer: Peer| self.endpoint.is_lost(peer) || self.endpoint.has_ended(peer);
-        from.iter().all(|from| from.peer.is_some_and(gone)).then_some(())?;
-        while self.endpoint.progress() {}
-        Some(take(&mut self.endpoint).ok_or(Fault::PeerLost))
+        from.iter().all(|from| from.peer.is_some_and(|peer| self.is_gone(peer))).then_some(Err(Fault::PeerLost))
+    }
+
+    /// Whether a process that is looked for has been lost, or was seen to have ended.
+    fn is_gone(&self, peer: Peer) -> bool {
+        self.endpoint.is_lost(peer) || self.looking.contains(&(peer, true))
+    }
+
+    fn look_no_more(&mut self, peer: Peer) {
+        let own = self.looking.iter().position(|(of, _)| *of == peer);
+        own.into_iter().for_each(|own| _ = self.looking.swap_remove(own));
     }
 
     /// A message that has come, or that none will.
@@ -581,11 +603,7 @@ impl<C> Employed<C> {
         if let Some(seen) = self.endpoint.probe(from) {
             return Some(Ok(seen));
         }
-        let peer = from.peer?;
-        (self.endpoint.is_lost(peer) || self.endpoint.has_ended(peer)).then_some(())?;
-        // What it has sent has arrived, since it has ended before.
-        while self.endpoint.progress() {}
-        Some(self.endpoint.probe(from).ok_or(Fault::PeerLost))
+        self.is_gone(from.peer?).then_some(Err(Fault::PeerLost))
     }
 }
 
