@@ -9,7 +9,7 @@ use crate::place::{Context, MESSENGER, me};
 use crate::tally;
 use std::sync::Mutex;
 use weft_fabric::{RequestId, SendMode};
-use weft_ports::{Envelope, Outcome, Peer};
+use weft_ports::{Envelope, Peer};
 
 struct Asynchronous {
     request: RequestId,
@@ -65,15 +65,12 @@ pub fn wait_for(peer: Option<Peer>) {
 }
 
 fn finish(pending: &Asynchronous) {
-    let outcome: Outcome = MESSENGER.wait("WAITCOM", |endpoint| {
-        let outcome = endpoint.take_outcome(pending.request);
-        if outcome.is_none() && pending.peer.is_some_and(|peer| endpoint.has_ended(peer) || endpoint.is_lost(peer)) {
-            // What it has sent has arrived, since it has ended before.
-            while endpoint.progress() {}
-            endpoint.cancel_receive(pending.request);
-        }
-        outcome.or_else(|| endpoint.take_outcome(pending.request))
-    });
+    let request = pending.request;
+    let outcome = if pending.sends {
+        MESSENGER.wait("WAITCOM", |endpoint| endpoint.take_outcome(request))
+    } else {
+        MESSENGER.await_receive("WAITCOM", Context::Messages.from(pending.peer), request)
+    };
     let peer = pending.peer.unwrap_or(outcome.peer);
     match outcome.fault {
         Some(fault) if fault != weft_ports::Fault::Truncated => lost("WAITCOM", peer.0, fault),
