@@ -74,6 +74,18 @@ fn each_process_is_a_cluster_under_weft_run() {
 }
 
 #[test]
+fn several_clusters_are_started_as_one_job() {
+    let fortran = program("fortran.f90");
+    let path = fortran.path.display();
+    let output = fortran.run(&format!("local 1\nlocalhost 1 {path}\nlocalhost 2 {path}\n"), &[]);
+    ranks::assert_ok("three clusters", &output);
+    let faults = program("faults.c");
+    let output = faults.run(&format!("local 0\nlocalhost 2 {path} nobody-else\n"), &["soft"]);
+    let err = String::from_utf8_lossy(&output.stderr);
+    assert!(err.contains("the name of the user has 11 bytes, at most 9 are allowed"), "{err}");
+}
+
+#[test]
 fn fortran_calls_it() {
     let fortran = program("fortran.f90");
     ranks::assert_ok("fortran", &fortran.run("local 2\n", &[]));

@@ -3,13 +3,13 @@
 //! Alone on a host, the first process makes the memory that the cluster shares in `p4_initenv`, so that the program can use
 //! `p4_shmalloc` at once, and a segment for so many processes as the procgroup says in `p4_create_procgroup`. It forks
 //! the others there, and each joins the segment as a member. Where a launcher has started the process, all of that is
-//! given, and no procgroup is read.
+//! given, and no procgroup is read. A procgroup with several clusters makes the process a launcher (`launch`).
 
 use crate::arguments::{self, GivenArguments};
 use crate::failure::{self, fail};
 use crate::place::{self, MESSENGER};
 use crate::procgroup::{self, ProcgroupEntry};
-use crate::{area, family, together};
+use crate::{area, family, launch, together};
 use std::ffi::{CStr, c_char, c_int};
 use std::fs::File;
 use std::io::ErrorKind;
@@ -61,6 +61,15 @@ pub unsafe fn begin(argc: *mut c_int, argv: *mut *mut c_char) {
             *argc = left.len() as c_int;
         }
     }
+    let is_launched = LAUNCHED_BY.iter().any(|variable| std::env::var_os(variable).is_some());
+    if !is_launched
+        && let Ok(entries) = read_procgroup(&given, words.first().map_or("", String::as_str))
+        && entries.len() > 1
+    {
+        // Of what P4 is told, the launched processes need what stands in the procgroup no more.
+        let arguments: Vec<String> = left.iter().skip(1).map(|at| words[*at].clone()).collect();
+        fail(&launch::become_launcher(&words[0], &arguments, &entries), -1);
+    }
     follow(&given);
     let bytes = given.memory.unwrap_or_else(memory_of_environment);
     let program = words.first().cloned().unwrap_or_default();
@@ -69,7 +78,7 @@ pub unsafe fn begin(argc: *mut c_int, argv: *mut *mut c_char) {
     }
     let register = area::create(bytes);
     family::begin(register.unwrap_or_else(|error| fail(&format!("no {bytes} bytes of shared memory: {error}"), -1)));
-    if LAUNCHED_BY.iter().any(|variable| std::env::var_os(variable).is_some()) {
+    if is_launched {
         join_launched();
     } else {
         place::settle(0, 1, true);
@@ -123,12 +132,8 @@ fn join_launched() {
     leave_at_exit();
 }
 
-/// Starts the processes of the procgroup, each of which comes back from here.
-pub fn create_procgroup() {
-    if IS_STARTED.load(Ordering::Relaxed) || place::me() != 0 {
-        return;
-    }
-    let Some((given, program)) = GIVEN.get() else { fail("p4_create_procgroup: call p4_initenv first", -1) };
+/// The lines of the user's procgroup; none where there is no file, as with P4: then the process is alone.
+fn read_procgroup(given: &GivenArguments, program: &str) -> Result<Vec<ProcgroupEntry>, String> {
     let (name, must_be) = match &given.procgroup {
         Some(name) => (name.clone(), true),
         None => {
@@ -136,12 +141,20 @@ pub fn create_procgroup() {
             (if beside.exists() { beside } else { "procgroup".into() }, false)
         }
     };
-    let entries = match std::fs::read_to_string(&name) {
-        Ok(text) => procgroup::parse(&name.display().to_string(), &text).unwrap_or_else(|wrong| fail(&wrong, -1)),
-        // As P4 does: without a file the process is alone.
-        Err(error) if error.kind() == ErrorKind::NotFound && !must_be => Vec::new(),
-        Err(error) => fail(&format!("the procgroup file {} cannot be read: {error}", name.display()), -1),
-    };
+    match std::fs::read_to_string(&name) {
+        Ok(text) => procgroup::parse(&name.display().to_string(), &text),
+        Err(error) if error.kind() == ErrorKind::NotFound && !must_be => Ok(Vec::new()),
+        Err(error) => Err(format!("the procgroup file {} cannot be read: {error}", name.display())),
+    }
+}
+
+/// Starts the processes of the procgroup, each of which comes back from here.
+pub fn create_procgroup() {
+    if IS_STARTED.load(Ordering::Relaxed) || place::me() != 0 {
+        return;
+    }
+    let Some((given, program)) = GIVEN.get() else { fail("p4_create_procgroup: call p4_initenv first", -1) };
+    let entries = read_procgroup(given, program).unwrap_or_else(|wrong| fail(&wrong, -1));
     start(&entries);
 }
 
@@ -150,13 +163,9 @@ pub fn start(entries: &[ProcgroupEntry]) {
     if IS_STARTED.swap(true, Ordering::Relaxed) || place::me() != 0 {
         return;
     }
-    if let Some(other) = entries.get(1) {
-        let text = format!(
-            "the procgroup has processes on {} that do not share memory with the first one; \
-             start the program with weft run --hosts, without a procgroup, instead: lines",
-            other.host
-        );
-        fail(&text, entries.len() as i32);
+    if entries.len() > 1 {
+        let text = "p4_startup: a procgroup of the program's own has one line; a file may have more, lines:";
+        fail(text, entries.len() as i32);
     }
     let size = entries.first().map_or(0, |entry| entry.processes).saturating_add(1);
     if size as usize > family::MOST {
