@@ -20,6 +20,9 @@ pub struct Register {
     pids: [AtomicI32; MOST],
 }
 
+/// How long the end of a child may go unseen where the program has a handler of its own.
+const LOOK: libc::timespec = libc::timespec { tv_sec: 0, tv_nsec: 100_000_000 };
+
 /// The register, once there is one.
 static REGISTER: AtomicPtr<Register> = AtomicPtr::new(std::ptr::null_mut());
 /// The processes that this one has forked and that have not ended; 0 is an empty place.
@@ -194,7 +197,7 @@ pub fn wait() {
             if CHILDREN.iter().take(used).all(|child| child.load(Ordering::Relaxed) == 0) {
                 break;
             }
-            libc::sigsuspend(&open);
+            libc::ppoll(std::ptr::null_mut(), 0, &LOOK, &open);
         }
         libc::pthread_sigmask(libc::SIG_SETMASK, &before, std::ptr::null_mut());
     }

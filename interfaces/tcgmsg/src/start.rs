@@ -2,7 +2,7 @@
 
 use crate::failure::fail;
 use crate::place::{self, MESSENGER};
-use crate::{counter, pending, tally};
+use crate::{counter, tally};
 use weft_ports::{Endpoint, InterfaceName};
 
 /// Takes part from now on.
@@ -23,10 +23,9 @@ pub fn begin() {
     counter::begin(way);
 }
 
-/// Takes part no more. What was sent leaves first.
+/// Takes part no more. What was sent leaves first; receives that nobody has waited for are given up.
 pub fn end() {
     if MESSENGER.is_open() {
-        pending::wait_for(None);
         counter::end();
         MESSENGER.close();
     }
