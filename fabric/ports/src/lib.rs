@@ -4,6 +4,8 @@
 //! An interface has one [`Messenger`]. What has no call here it does with the endpoint itself ([`Messenger::with`],
 //! [`Messenger::wait`]). [`TreePlace`] is for what all processes do together.
 //!
+//! [`ready`] has receives for interfaces that take messages of anybody.
+//!
 //! Invariants:
 //! - A buffer that is given by reference is the fabric's until the call returns, and no longer. One that is given away
 //!   comes back, or is freed, when its message has left.
@@ -11,6 +13,7 @@
 //!
 //! Test: `cargo test -p weft-ports`.
 
+pub mod ready;
 mod tree;
 
 use std::io;

@@ -1,16 +1,11 @@
 //! What has arrived, and what waits to.
 
 use crate::message::MessageHead;
-use std::collections::VecDeque;
-use weft_fabric::{Endpoint, RequestId};
-
-/// Receives that stand ready.
-pub const READY: usize = 8;
-/// Memory that a message is received into.
-pub type Room = Box<[u64]>;
+use weft_fabric::RequestId;
+use weft_ports::ready::{ReadyReceives, Room};
 
 /// A message that has come.
-pub struct Arrived {
+pub struct ArrivedMessage {
     pub head: MessageHead,
     pub rank: u32,
     pub bytes: ArrivedBytes,
@@ -32,28 +27,14 @@ pub enum ArrivedBytes {
 }
 
 /// A long message whose bytes are on their way into the segment.
-pub struct Coming {
+pub struct ComingBytes {
     pub request: RequestId,
     pub head: MessageHead,
     pub rank: u32,
     pub at: usize,
 }
 
-#[derive(Default)]
 pub struct Inbound {
-    pub ready: VecDeque<(RequestId, Room)>,
-    pub spare: Vec<Room>,
-    pub coming: Vec<Coming>,
-}
-
-impl Inbound {
-    /// Gives the receives up, so that nothing writes into rooms any more.
-    pub fn withdraw(&mut self, endpoint: &mut Endpoint) {
-        for (request, room) in self.ready.drain(..) {
-            if !endpoint.cancel_receive(request) && !endpoint.is_complete(request) {
-                // It is being written into, and will be until the end.
-                std::mem::forget(room);
-            }
-        }
-    }
+    pub ready: ReadyReceives,
+    pub coming: Vec<ComingBytes>,
 }

@@ -1,9 +1,9 @@
 //! Calling handlers.
 
-use crate::message::{Arguments, Category};
+use crate::message::{AmArguments, AmCategory};
 use crate::returned::default_handler;
 use crate::tables::{AfterHandler, BeforeHandler, CFunction};
-use crate::token::{self, Token};
+use crate::token::{self, MessageToken};
 use std::ffi::c_void;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -17,21 +17,21 @@ pub enum Manner {
 }
 
 /// A handler that is to be called.
-pub struct Call {
+pub struct HandlerCall {
     pub function: Option<CFunction>,
     pub manner: Manner,
     pub before: Option<BeforeHandler>,
     pub after: Option<AfterHandler>,
     pub pointer: *mut c_void,
     pub length: usize,
-    pub token: Token,
+    pub token: MessageToken,
 }
 
 type OnReturned = unsafe extern "C" fn(i32, i32, *mut c_void);
 
-impl Call {
+impl HandlerCall {
     #[inline]
-    pub fn run(self, arguments: &Arguments) {
+    pub fn run(self, arguments: &AmArguments) {
         let Self { function, manner, before, after, pointer, length, token } = self;
         token::begin(&token);
         let place = (&raw const token).cast_mut().cast::<c_void>();
@@ -55,7 +55,7 @@ impl Call {
             (Manner::Returned { status, opcode }, None) => default_handler(status, opcode, &token),
             // SAFETY: the program has registered a function that takes what this message brings; a sender that means another
             // one with other arguments is in error, and what follows is as in C.
-            (Manner::Message, Some(function)) if token.category == Category::Short => unsafe {
+            (Manner::Message, Some(function)) if token.category == AmCategory::Short => unsafe {
                 call_short(function, place, given);
             },
             // SAFETY: as above.
@@ -144,16 +144,17 @@ mod tests {
 
     #[test]
     fn a_handler_gets_its_arguments_and_knows_its_message() {
-        let arguments = Arguments::new(&[7, -8, 9]).expect("few");
-        let head = MessageHead::new(Purpose::Request, Category::Short, 1, arguments);
+        let arguments = AmArguments::new(&[7, -8, 9]).expect("few");
+        let head = MessageHead::new(Purpose::Request, AmCategory::Short, 1, arguments);
         let function = takes_three as extern "C" fn(*mut c_void, i32, i32, i32);
         // SAFETY: it is called with the arguments that it takes.
         let function = unsafe { std::mem::transmute::<extern "C" fn(*mut c_void, i32, i32, i32), CFunction>(function) };
-        let token = Token::new(&head, 5, true);
+        let token = MessageToken::new(&head, 5, true);
         let (pointer, length) = (null_mut(), 0);
         let manner = Manner::Message;
-        Call { function: Some(function), manner, before: None, after: None, pointer, length, token }.run(&arguments);
+        HandlerCall { function: Some(function), manner, before: None, after: None, pointer, length, token }
+            .run(&arguments);
         assert_eq!(*GOT.lock().expect("no panic"), [7, -8, 9]);
-        assert_eq!(Arguments::new(&[0; MOST_ARGUMENTS + 1]), None);
+        assert_eq!(AmArguments::new(&[0; MOST_ARGUMENTS + 1]), None);
     }
 }

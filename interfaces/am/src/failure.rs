@@ -15,24 +15,24 @@ pub enum AmError {
 
 /// Why a call has failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Failure {
+pub struct AmFailure {
     pub error: AmError,
     pub why: &'static str,
 }
 
-pub type Answer<T> = Result<T, Failure>;
+pub type Answer<T> = Result<T, AmFailure>;
 
-pub const NOT_INIT: Failure = Failure { error: AmError::NotInit, why: "AM_Init was not called" };
+pub const NOT_INIT: AmFailure = AmFailure { error: AmError::NotInit, why: "AM_Init was not called" };
 
-pub const fn bad(why: &'static str) -> Failure {
-    Failure { error: AmError::BadArg, why }
+pub const fn bad(why: &'static str) -> AmFailure {
+    AmFailure { error: AmError::BadArg, why }
 }
 
-pub const fn no_resource(why: &'static str) -> Failure {
-    Failure { error: AmError::Resource, why }
+pub const fn no_resource(why: &'static str) -> AmFailure {
+    AmFailure { error: AmError::Resource, why }
 }
 
-impl fmt::Display for Failure {
+impl fmt::Display for AmFailure {
     fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
         let name = match self.error {
             AmError::NotInit => "AM_ERR_NOT_INIT",
@@ -70,7 +70,7 @@ pub fn answer(call: &'static str, result: Answer<()>) -> c_int {
 }
 
 #[cold]
-fn tell(call: &'static str, failure: Failure) -> c_int {
+fn tell(call: &'static str, failure: AmFailure) -> c_int {
     if AMX_VerboseErrors.load(Ordering::Relaxed) != 0 {
         eprintln!("weft: {call}: {failure}");
     }

@@ -3,25 +3,26 @@
 //! A receive takes any message whole. Bytes that come apart are received straight into the segment, after the place was
 //! checked; such a message waits meanwhile, and others may overtake it, which AM allows.
 
-use crate::arrived::{Arrived, ArrivedBytes, Coming, READY, Room};
-use crate::call::{Call, Manner};
+use crate::arrived::{ArrivedBytes, ArrivedMessage, ComingBytes};
+use crate::call::{HandlerCall, Manner};
 use crate::kept::Context;
-use crate::message::{Arguments, Category, FRONT_BYTES, LONG_BYTES, MEDIUM_BYTES, MessageHead, Purpose, ROOM_BYTES};
+use crate::message::{AmCategory, FRONT_BYTES, LONG_BYTES, MessageHead, Purpose};
 use crate::tables::{AmEndpoint, CFunction, SegmentOfUser};
-use crate::token::Token;
+use crate::token::MessageToken;
 use crate::world::{AmWorld, WORLD};
 use std::ffi::c_void;
 use weft_fabric::{Outcome, Peer, Selector};
+use weft_ports::ready::{Room, bytes_of, tight};
 
 /// An endpoint that has more messages than this keeps them in no larger rooms than they need.
-const LOOSE: usize = READY;
+const LOOSE: usize = 8;
 
 static NO_BYTES: u64 = 0;
 
 /// Why a message comes back; numbers of AM-II.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u32)]
-pub enum Refused {
+pub enum RefusedWhy {
     BadTag = 3,
     BadHandler = 4,
     BadSegmentOffset = 5,
@@ -30,45 +31,16 @@ pub enum Refused {
     Unreachable = 9,
 }
 
-fn view(room: &[u64], length: usize) -> &[u8] {
-    let length = length.min(8 * room.len());
-    // SAFETY: the room is readable for that many bytes, all of which are initialised, and no receive writes into it.
-    unsafe { std::slice::from_raw_parts(room.as_ptr().cast(), length) }
-}
-
 impl AmWorld {
-    /// Has as many receives stand ready as there are to be.
-    pub fn post_receives(&mut self) {
-        while self.inbound.ready.len() < READY {
-            let room = self.inbound.spare.pop().unwrap_or_else(|| vec![0; ROOM_BYTES / 8].into());
-            self.post_room(room);
-        }
-    }
-
-    fn post_room(&mut self, mut room: Room) {
-        let any = Selector { context: Context::Messages as u32, peer: None, tag: None };
-        // SAFETY: the room is kept in `ready`, where nobody touches it, until the request is complete.
-        let request = unsafe { self.endpoint.post_receive(any, room.as_mut_ptr().cast(), 8 * room.len()) };
-        self.inbound.ready.push_back((request, room));
-    }
-
     /// A room that is not needed any more.
     fn give_back(&mut self, room: Room) {
-        if room.len() == ROOM_BYTES / 8 {
-            if self.inbound.ready.len() < READY {
-                self.post_room(room);
-            } else if self.inbound.spare.len() < READY {
-                self.inbound.spare.push(room);
-            }
-        }
+        self.inbound.ready.give_back(&mut self.endpoint, room);
     }
 
     /// Takes in what has come.
     #[inline]
     pub fn collect(&mut self) {
-        while let Some((request, _)) = self.inbound.ready.front() {
-            let Some(outcome) = self.endpoint.take_outcome(*request) else { break };
-            let Some((_, room)) = self.inbound.ready.pop_front() else { break };
+        while let Some((outcome, room)) = self.inbound.ready.next(&mut self.endpoint) {
             self.admit(&outcome, room);
         }
         if !self.inbound.coming.is_empty() {
@@ -79,7 +51,7 @@ impl AmWorld {
 
     fn admit(&mut self, outcome: &Outcome, room: Room) {
         let rank = outcome.peer.0;
-        let whole = outcome.fault.is_none().then(|| view(&room, outcome.length as usize));
+        let whole = outcome.fault.is_none().then(|| bytes_of(&room, outcome.length as usize));
         let read = whole.and_then(|bytes| MessageHead::read(outcome.tag, bytes));
         match read {
             Some((head, begin)) if matches!(head.purpose, Purpose::Request | Purpose::Reply | Purpose::Returned) => {
@@ -93,15 +65,12 @@ impl AmWorld {
             // What no process of ours sends.
             None => self.give_back(room),
         }
-        if self.inbound.ready.is_empty() {
-            self.post_receives();
-        }
     }
 
     fn admit_message(&mut self, head: MessageHead, rank: u32, room: Room, begin: usize, length: usize) {
         let Some(endpoint) = self.tables.endpoint(head.to) else {
             self.give_back(room);
-            return self.refuse(&head, rank, Refused::BadEndpoint);
+            return self.refuse(&head, rank, RefusedWhy::BadEndpoint);
         };
         if let Some((bytes, number)) = head.apart {
             let place = place_of(endpoint.segment, head.offset, bytes);
@@ -113,26 +82,32 @@ impl AmWorld {
             let bytes = match length {
                 0 => ArrivedBytes::None,
                 _ => {
-                    let mut tight = vec![0; length.div_ceil(8)].into_boxed_slice();
-                    tight.copy_from_slice(&room[begin / 8..][..length.div_ceil(8)]);
+                    let tight = tight(&bytes_of(&room, begin + length)[begin..]);
                     ArrivedBytes::Here { room: tight, begin: 0, length }
                 }
             };
-            endpoint.inbox.push_back(Arrived { head, rank, bytes });
+            endpoint.inbox.push_back(ArrivedMessage { head, rank, bytes });
             return self.give_back(room);
         }
-        endpoint.inbox.push_back(Arrived { head, rank, bytes: ArrivedBytes::Here { room, begin, length } });
+        endpoint.inbox.push_back(ArrivedMessage { head, rank, bytes: ArrivedBytes::Here { room, begin, length } });
     }
 
     /// Receives the bytes of a long message into their place; where there is none, they are thrown away.
-    fn expect_bytes(&mut self, head: MessageHead, rank: u32, place: Result<usize, Refused>, bytes: u64, number: i32) {
+    fn expect_bytes(
+        &mut self,
+        head: MessageHead,
+        rank: u32,
+        place: Result<usize, RefusedWhy>,
+        bytes: u64,
+        number: i32,
+    ) {
         let from = Selector { context: Context::Bytes as u32, peer: Some(Peer(rank)), tag: Some(number) };
         match place {
             Ok(at) => {
                 let into = std::ptr::with_exposed_provenance_mut(at);
                 // SAFETY: the program has said with `AM_SetSeg` that this is memory for messages to land in.
                 let request = unsafe { self.endpoint.post_receive(from, into, bytes as usize) };
-                self.inbound.coming.push(Coming { request, head, rank, at });
+                self.inbound.coming.push(ComingBytes { request, head, rank, at });
             }
             Err(why) => {
                 // SAFETY: nothing is written.
@@ -151,7 +126,7 @@ impl AmWorld {
             let receiver = tables.endpoint(coming.head.to).filter(|_| outcome.fault.is_none());
             if let Some(receiver) = receiver {
                 let bytes = ArrivedBytes::Placed { at: coming.at, length: outcome.length as usize };
-                receiver.inbox.push_back(Arrived { head: coming.head, rank: coming.rank, bytes });
+                receiver.inbox.push_back(ArrivedMessage { head: coming.head, rank: coming.rank, bytes });
             }
             false
         });
@@ -159,7 +134,7 @@ impl AmWorld {
 
     /// Sends a message back that is not handled.
     #[cold]
-    pub fn refuse(&mut self, head: &MessageHead, rank: u32, why: Refused) {
+    pub fn refuse(&mut self, head: &MessageHead, rank: u32, why: RefusedWhy) {
         if head.purpose == Purpose::Returned {
             return;
         }
@@ -173,19 +148,20 @@ impl AmWorld {
 
     /// A request that cannot be sent is returned at once.
     pub fn return_own(&mut self, head: &MessageHead, rank: u32) {
-        let (purpose, returned) = (Purpose::Returned, (Refused::Unreachable as u32, head.purpose == Purpose::Request));
+        let (purpose, returned) =
+            (Purpose::Returned, (RefusedWhy::Unreachable as u32, head.purpose == Purpose::Request));
         let (to, from) = (head.from, head.to);
         let head = MessageHead { purpose, returned, to, from, apart: None, ..*head };
         if let Some(endpoint) = self.tables.endpoint(to) {
-            endpoint.inbox.push_back(Arrived { head, rank, bytes: ArrivedBytes::None });
+            endpoint.inbox.push_back(ArrivedMessage { head, rank, bytes: ArrivedBytes::None });
         }
     }
 
     /// What is to be called for a message, or why it is refused.
     #[inline]
-    fn prepare(&mut self, message: &Arrived) -> Result<Call, Refused> {
-        let Arrived { head, rank, bytes } = message;
-        let endpoint = self.tables.endpoint(head.to).ok_or(Refused::BadEndpoint)?;
+    fn prepare(&mut self, message: &ArrivedMessage) -> Result<HandlerCall, RefusedWhy> {
+        let ArrivedMessage { head, rank, bytes } = message;
+        let endpoint = self.tables.endpoint(head.to).ok_or(RefusedWhy::BadEndpoint)?;
         let (function, manner) = match head.purpose {
             Purpose::Returned => {
                 endpoint.stats.returned += 1;
@@ -195,13 +171,13 @@ impl AmWorld {
             _ => (Some(accepted(endpoint, head)?), Manner::Message),
         };
         let (pointer, length) = match bytes {
-            ArrivedBytes::None if head.category == Category::Long => {
+            ArrivedBytes::None if head.category == AmCategory::Long => {
                 (place_of(endpoint.segment, head.offset, 0).unwrap_or_default() as *mut c_void, 0)
             }
             // Functions of C want an address also for no bytes.
             ArrivedBytes::None => ((&raw const NO_BYTES).cast_mut().cast(), 0),
             ArrivedBytes::Placed { at, length } => (std::ptr::with_exposed_provenance_mut(*at), *length),
-            ArrivedBytes::Here { room, begin, length } if head.category == Category::Long => {
+            ArrivedBytes::Here { room, begin, length } if head.category == AmCategory::Long => {
                 let at = place_of(endpoint.segment, head.offset, *length as u64)?;
                 let place: *mut u8 = std::ptr::with_exposed_provenance_mut(at);
                 // SAFETY: the program has said with `AM_SetSeg` that this is memory for messages to land in. `length` bytes
@@ -219,39 +195,39 @@ impl AmWorld {
             endpoint.stats.received(is_request, head.category);
         }
         let (before, after) = (endpoint.before, endpoint.after);
-        let token = Token::new(head, *rank, is_request);
-        Ok(Call { function, manner, before, after, pointer, length, token })
+        let token = MessageToken::new(head, *rank, is_request);
+        Ok(HandlerCall { function, manner, before, after, pointer, length, token })
     }
 }
 
 /// The handler of a request or reply, if the endpoint takes it.
 #[inline]
-fn accepted(endpoint: &AmEndpoint, head: &MessageHead) -> Result<CFunction, Refused> {
+fn accepted(endpoint: &AmEndpoint, head: &MessageHead) -> Result<CFunction, RefusedWhy> {
     const NONE: u64 = 0;
     const ALL: u64 = 1;
     let tag = endpoint.tag;
     // Who was asked may answer.
     if head.purpose == Purpose::Request && (tag == NONE || tag != head.tag && tag != ALL) {
-        return Err(Refused::BadTag);
+        return Err(RefusedWhy::BadTag);
     }
-    endpoint.handlers[usize::from(head.handler)].ok_or(Refused::BadHandler)
+    endpoint.handlers[usize::from(head.handler)].ok_or(RefusedWhy::BadHandler)
 }
 
 /// Where so many bytes lie in a segment.
-fn place_of(segment: SegmentOfUser, offset: u64, bytes: u64) -> Result<usize, Refused> {
+fn place_of(segment: SegmentOfUser, offset: u64, bytes: u64) -> Result<usize, RefusedWhy> {
     let begin = usize::try_from(offset).ok().and_then(|offset| segment.begin.checked_add(offset));
     if bytes == 0 {
-        return begin.ok_or(Refused::BadSegmentOffset);
+        return begin.ok_or(RefusedWhy::BadSegmentOffset);
     }
     let begin = begin.filter(|begin| *begin != 0 && offset <= segment.length as u64);
-    let begin = begin.ok_or(Refused::BadSegmentOffset)?;
+    let begin = begin.ok_or(RefusedWhy::BadSegmentOffset)?;
     let fits = bytes <= LONG_BYTES as u64 && offset.checked_add(bytes).is_some_and(|end| end <= segment.length as u64);
-    if fits && begin.checked_add(bytes as usize).is_some() { Ok(begin) } else { Err(Refused::BadLength) }
+    if fits && begin.checked_add(bytes as usize).is_some() { Ok(begin) } else { Err(RefusedWhy::BadLength) }
 }
 
 /// Runs the handler of a message.
 #[inline]
-pub fn run(message: Arrived) {
+pub fn run(message: ArrivedMessage) {
     let mut world = WORLD.enter();
     match world.prepare(&message) {
         Ok(call) => {
@@ -266,9 +242,6 @@ pub fn run(message: Arrived) {
     }
 }
 
-const _: () = assert!(ROOM_BYTES >= FRONT_BYTES + MEDIUM_BYTES && ROOM_BYTES.is_multiple_of(8));
-const _: () = assert!(size_of::<Arguments>() == 68);
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -278,14 +251,14 @@ mod tests {
         let segment = SegmentOfUser { begin: 1000, length: 100 };
         assert_eq!(place_of(segment, 0, 100), Ok(1000));
         assert_eq!(place_of(segment, 100, 0), Ok(1100));
-        assert_eq!(place_of(segment, 1, 100), Err(Refused::BadLength));
-        assert_eq!(place_of(segment, 101, 1), Err(Refused::BadSegmentOffset));
-        assert_eq!(place_of(segment, u64::MAX, 8), Err(Refused::BadSegmentOffset));
-        assert_eq!(place_of(segment, 8, u64::MAX - 2), Err(Refused::BadLength));
-        assert_eq!(place_of(SegmentOfUser::default(), 0, 1), Err(Refused::BadSegmentOffset));
+        assert_eq!(place_of(segment, 1, 100), Err(RefusedWhy::BadLength));
+        assert_eq!(place_of(segment, 101, 1), Err(RefusedWhy::BadSegmentOffset));
+        assert_eq!(place_of(segment, u64::MAX, 8), Err(RefusedWhy::BadSegmentOffset));
+        assert_eq!(place_of(segment, 8, u64::MAX - 2), Err(RefusedWhy::BadLength));
+        assert_eq!(place_of(SegmentOfUser::default(), 0, 1), Err(RefusedWhy::BadSegmentOffset));
         let all = SegmentOfUser { begin: 0, length: usize::MAX };
         assert_eq!(place_of(all, 4096, 64), Ok(4096));
-        assert_eq!(place_of(all, 0, 64), Err(Refused::BadSegmentOffset));
-        assert_eq!(place_of(all, 4096, LONG_BYTES as u64 + 1), Err(Refused::BadLength));
+        assert_eq!(place_of(all, 0, 64), Err(RefusedWhy::BadSegmentOffset));
+        assert_eq!(place_of(all, 4096, LONG_BYTES as u64 + 1), Err(RefusedWhy::BadLength));
     }
 }

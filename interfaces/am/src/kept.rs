@@ -13,7 +13,7 @@ pub enum Context {
 }
 
 /// A message that was given away, and is not gone yet.
-pub struct Kept {
+pub struct KeptBytes {
     pub request: RequestId,
     /// `None` where the program keeps them.
     pub _bytes: Option<Box<[u8]>>,
@@ -29,15 +29,15 @@ pub struct Awaited {
 }
 
 #[derive(Default)]
-pub struct Outbound {
-    pub kept: Vec<Kept>,
+pub struct AmOutbound {
+    pub kept: Vec<KeptBytes>,
     /// What threads wait for.
     pub waiting: Vec<Awaited>,
     /// Numbers of messages with bytes that come apart.
     pub numbers: i32,
 }
 
-impl Outbound {
+impl AmOutbound {
     pub fn waits(&self) -> bool {
         !self.waiting.is_empty()
     }

@@ -7,13 +7,13 @@ use std::process::Command;
 
 /// What a program's arguments say of the job.
 #[derive(Debug, PartialEq, Eq)]
-pub struct Start {
+pub struct JobStart {
     pub processes: u32,
     /// Those of the workers.
     pub arguments: Vec<OsString>,
 }
 
-impl Start {
+impl JobStart {
     /// `arguments` without the program's name. `processes` 0: their number comes first; where `names_spawn`, the letter of
     /// a way to start them is next.
     ///
@@ -53,7 +53,7 @@ mod tests {
 
     fn read(arguments: &[&str], processes: i32, names_spawn: bool) -> Option<(u32, Vec<String>)> {
         let arguments: Vec<OsString> = arguments.iter().map(Into::into).collect();
-        let start = Start::read(&arguments, processes, names_spawn).ok()?;
+        let start = JobStart::read(&arguments, processes, names_spawn).ok()?;
         let rest = start.arguments.into_iter().map(|argument| argument.into_string().expect("text"));
         Some((start.processes, rest.collect()))
     }

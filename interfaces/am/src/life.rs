@@ -2,11 +2,13 @@
 
 use crate::arrived::Inbound;
 use crate::failure::Answer;
-use crate::kept::Outbound;
+use crate::kept::{AmOutbound, Context};
 use crate::meeting::Spmd;
-use crate::tables::Tables;
+use crate::message::ROOM_BYTES;
+use crate::tables::AmTables;
 use crate::world::{AmWorld, WORLD, enter};
 use weft_fabric::{Endpoint, InterfaceName, JoinError};
+use weft_ports::ready::ReadyReceives;
 
 /// Opens the world, or counts that it is opened once more. With `threads` several may call at the same time.
 pub fn open() -> Result<(), JoinError> {
@@ -14,16 +16,18 @@ pub fn open() -> Result<(), JoinError> {
         WORLD.enter().opened += 1;
         return Ok(());
     }
-    let mut world = AmWorld {
-        endpoint: Endpoint::join_as(InterfaceName::Am, &[])?,
-        tables: Tables::new(),
-        inbound: Inbound::default(),
-        outbound: Outbound::default(),
+    let mut endpoint = Endpoint::join_as(InterfaceName::Am, &[])?;
+    let mut ready = ReadyReceives::new(Context::Messages as u32, ROOM_BYTES);
+    ready.post(&mut endpoint);
+    let world = AmWorld {
+        endpoint,
+        tables: AmTables::new(),
+        inbound: Inbound { ready, coming: Vec::new() },
+        outbound: AmOutbound::default(),
         spmd: Spmd::default(),
         opened: 1,
         idle_polls: 0,
     };
-    world.post_receives();
     WORLD.open(world, false);
     WORLD.lend();
     Ok(())
@@ -44,7 +48,7 @@ pub fn close() -> Answer<()> {
 /// Leaves the job once everything has left that was sent.
 pub fn leave() {
     let AmWorld { mut endpoint, mut inbound, outbound, .. } = WORLD.close();
-    inbound.withdraw(&mut endpoint);
+    inbound.ready.withdraw(&mut endpoint);
     endpoint.leave();
     // What is on its way was read until here.
     drop(outbound);

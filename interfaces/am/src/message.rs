@@ -37,7 +37,7 @@ pub enum Purpose {
 
 /// How a message carries bytes; numbers of `amudp_category_t`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Category {
+pub enum AmCategory {
     Short = 0,
     Medium = 1,
     Long = 2,
@@ -52,12 +52,12 @@ pub struct EndpointId {
 
 /// Arguments, in the order in which the handler gets them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Arguments {
+pub struct AmArguments {
     values: [i32; MOST_ARGUMENTS],
     count: u8,
 }
 
-impl Arguments {
+impl AmArguments {
     pub const NONE: Self = Self { values: [0; MOST_ARGUMENTS], count: 0 };
 
     /// `None` if there are more than [`MOST_ARGUMENTS`].
@@ -78,12 +78,12 @@ impl Arguments {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MessageHead {
     pub purpose: Purpose,
-    pub category: Category,
+    pub category: AmCategory,
     pub handler: u8,
     pub tag: u64,
     pub to: EndpointId,
     pub from: EndpointId,
-    pub arguments: Arguments,
+    pub arguments: AmArguments,
     /// Of a long message: where its bytes go.
     pub offset: u64,
     /// They follow, so many, in the message of this number.
@@ -93,7 +93,7 @@ pub struct MessageHead {
 }
 
 impl MessageHead {
-    pub const fn new(purpose: Purpose, category: Category, handler: u8, arguments: Arguments) -> Self {
+    pub const fn new(purpose: Purpose, category: AmCategory, handler: u8, arguments: AmArguments) -> Self {
         let nowhere = EndpointId { slot: 0, generation: 0 };
         let (to, from) = (nowhere, nowhere);
         Self { purpose, category, handler, tag: 0, to, from, arguments, offset: 0, apart: None, returned: (0, false) }
@@ -120,7 +120,7 @@ impl MessageHead {
         }
         if self.purpose == Purpose::Returned {
             put(&(u64::from(self.returned.0) | u64::from(self.returned.1) << 32).to_le_bytes());
-        } else if self.category == Category::Long {
+        } else if self.category == AmCategory::Long {
             put(&self.offset.to_le_bytes());
         }
         if let Some((length, number)) = self.apart {
@@ -145,24 +145,24 @@ impl MessageHead {
             _ => return None,
         };
         let category = match word >> 13 & 3 {
-            0 => Category::Short,
-            1 => Category::Medium,
-            2 => Category::Long,
+            0 => AmCategory::Short,
+            1 => AmCategory::Medium,
+            2 => AmCategory::Long,
             _ => return None,
         };
         let count = (word >> 8 & 31) as usize;
         if count > MOST_ARGUMENTS || word >> 19 != 0 {
             return None;
         }
-        let mut head = Self::new(purpose, category, word as u8, Arguments::NONE);
-        let mut rest = Words(bytes);
+        let mut head = Self::new(purpose, category, word as u8, AmArguments::NONE);
+        let mut rest = HeadWords(bytes);
         head.tag = rest.long()?;
         let ids = rest.long()?;
         (head.to, head.from) = (endpoint_id(ids as u32), endpoint_id((ids >> 32) as u32));
         if purpose == Purpose::Returned {
             let why = rest.long()?;
             head.returned = (why as u32, why >> 32 & 1 == 1);
-        } else if category == Category::Long {
+        } else if category == AmCategory::Long {
             head.offset = rest.long()?;
         }
         if word >> 18 & 1 == 1 {
@@ -181,9 +181,9 @@ fn endpoint_id(word: u32) -> EndpointId {
     EndpointId { slot: word as u16, generation: (word >> 16) as u16 }
 }
 
-struct Words<'a>(&'a [u8]);
+struct HeadWords<'a>(&'a [u8]);
 
-impl Words<'_> {
+impl HeadWords<'_> {
     fn long(&mut self) -> Option<u64> {
         let (first, rest) = self.0.split_first_chunk()?;
         self.0 = rest;
@@ -202,22 +202,22 @@ mod tests {
     use super::*;
 
     fn heads() -> Vec<MessageHead> {
-        let arguments = Arguments::new(&[1, -2, i32::MAX]).expect("few");
+        let arguments = AmArguments::new(&[1, -2, i32::MAX]).expect("few");
         let (to, from) = (EndpointId { slot: 1, generation: 2 }, EndpointId { slot: 3, generation: u16::MAX });
         let tagged = MessageHead {
             tag: u64::MAX - 4,
             to,
             from,
-            ..MessageHead::new(Purpose::Request, Category::Short, 255, arguments)
+            ..MessageHead::new(Purpose::Request, AmCategory::Short, 255, arguments)
         };
         vec![
-            MessageHead::new(Purpose::Barrier, Category::Short, 0, Arguments::NONE),
+            MessageHead::new(Purpose::Barrier, AmCategory::Short, 0, AmArguments::NONE),
             tagged,
-            MessageHead { category: Category::Medium, purpose: Purpose::Reply, ..tagged },
-            MessageHead { category: Category::Long, offset: 1 << 40, ..tagged },
-            MessageHead { category: Category::Long, offset: 8, apart: Some((1 << 20, i32::MAX)), ..tagged },
+            MessageHead { category: AmCategory::Medium, purpose: Purpose::Reply, ..tagged },
+            MessageHead { category: AmCategory::Long, offset: 1 << 40, ..tagged },
+            MessageHead { category: AmCategory::Long, offset: 8, apart: Some((1 << 20, i32::MAX)), ..tagged },
             MessageHead { purpose: Purpose::Returned, returned: (7, true), ..tagged },
-            MessageHead { arguments: Arguments::new(&[9; 16]).expect("as many as may be"), ..tagged },
+            MessageHead { arguments: AmArguments::new(&[9; 16]).expect("as many as may be"), ..tagged },
         ]
     }
 
@@ -236,7 +236,7 @@ mod tests {
 
     #[test]
     fn eight_arguments_fit_into_a_cell() {
-        let head = MessageHead::new(Purpose::Request, Category::Short, 1, Arguments::new(&[1; 8]).expect("few"));
+        let head = MessageHead::new(Purpose::Request, AmCategory::Short, 1, AmArguments::new(&[1; 8]).expect("few"));
         assert_eq!(head.write(0, &mut [0; FRONT_BYTES]), 48);
     }
 

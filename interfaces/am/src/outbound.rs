@@ -1,20 +1,20 @@
 //! What leaves: requests, which wait for room and poll meanwhile, and replies, which are kept where there is none.
 
 use crate::failure::{Answer, bad, no_resource};
-use crate::kept::{Awaited, Context, Kept};
-use crate::message::{Arguments, Category, EndpointId, FRONT_BYTES, MessageHead, Purpose, TOGETHER_BYTES};
+use crate::kept::{Awaited, Context, KeptBytes};
+use crate::message::{AmArguments, AmCategory, EndpointId, FRONT_BYTES, MessageHead, Purpose, TOGETHER_BYTES};
 use crate::polling::{poll, wait_polling};
 use crate::tables::BundleId;
-use crate::token::Token;
+use crate::token::MessageToken;
 use crate::world::{WORLD, enter};
 use weft_fabric::Peer;
 
 /// What a program sends.
-pub struct Outgoing<'a> {
+pub struct AmOutgoing<'a> {
     pub call: &'static str,
     pub handler: u8,
-    pub category: Category,
-    pub arguments: Arguments,
+    pub category: AmCategory,
+    pub arguments: AmArguments,
     pub bytes: &'a [u8],
     /// In the receiver's segment.
     pub offset: u64,
@@ -22,7 +22,7 @@ pub struct Outgoing<'a> {
     pub keeps: bool,
 }
 
-impl Outgoing<'_> {
+impl AmOutgoing<'_> {
     fn head(&self, purpose: Purpose) -> MessageHead {
         let head = MessageHead::new(purpose, self.category, self.handler, self.arguments);
         MessageHead { offset: self.offset, ..head }
@@ -49,7 +49,7 @@ impl Outgoing<'_> {
 /// # Errors
 /// There is no such endpoint, or nothing is mapped at the index.
 #[inline]
-pub fn request(from: EndpointId, index: u32, out: &Outgoing<'_>) -> Answer<()> {
+pub fn request(from: EndpointId, index: u32, out: &AmOutgoing<'_>) -> Answer<()> {
     let bundle = enter()?.tables.endpoint(from).ok_or(bad("no such endpoint"))?.bundle;
     poll(bundle);
     let mut world = enter()?;
@@ -91,7 +91,7 @@ pub fn request(from: EndpointId, index: u32, out: &Outgoing<'_>) -> Answer<()> {
     } else if out.keeps {
         // SAFETY: the program has promised to leave them as they are.
         let request = unsafe { world.post(to, Context::Bytes, number, out.bytes) };
-        world.outbound.kept.push(Kept { request, _bytes: None });
+        world.outbound.kept.push(KeptBytes { request, _bytes: None });
     } else {
         drop(world);
         if !wait_until_sent(out.call, to, bundle, (Context::Bytes, number), out.bytes) {
@@ -124,7 +124,7 @@ fn wait_until_sent(
 /// # Errors
 /// It is no request, or was replied to.
 #[inline]
-pub fn reply(token: &Token, out: &Outgoing<'_>) -> Answer<()> {
+pub fn reply(token: &MessageToken, out: &AmOutgoing<'_>) -> Answer<()> {
     if !token.take_reply() {
         return Err(no_resource("this message is not answered, or was before"));
     }

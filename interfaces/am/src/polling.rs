@@ -1,6 +1,6 @@
 //! Running the handlers of what has come, and waiting meanwhile.
 
-use crate::arrived::Arrived;
+use crate::arrived::ArrivedMessage;
 use crate::ending;
 use crate::inbound::run;
 use crate::tables::BundleId;
@@ -29,9 +29,9 @@ pub fn poll(bundle: BundleId) {
     }
 }
 
-enum Event<R> {
+enum PolledEvent<R> {
     Done(R),
-    Message(Arrived),
+    Message(ArrivedMessage),
     Exit(i32),
 }
 
@@ -46,14 +46,14 @@ pub fn wait_polling<R>(
     loop {
         let event = WORLD.wait(what, |world| {
             world.collect();
-            let done = done(world).map(Event::Done);
-            let message = |world: &mut AmWorld| world.tables.next_of(bundle).map(Event::Message);
-            done.or_else(|| message(world)).or_else(|| world.spmd.take_exit().map(Event::Exit))
+            let done = done(world).map(PolledEvent::Done);
+            let message = |world: &mut AmWorld| world.tables.next_of(bundle).map(PolledEvent::Message);
+            done.or_else(|| message(world)).or_else(|| world.spmd.take_exit().map(PolledEvent::Exit))
         });
         match event {
-            Event::Done(answer) => return answer,
-            Event::Message(message) => run(message),
-            Event::Exit(code) => ending::end(code),
+            PolledEvent::Done(answer) => return answer,
+            PolledEvent::Message(message) => run(message),
+            PolledEvent::Exit(code) => ending::end(code),
         }
     }
 }

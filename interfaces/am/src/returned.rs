@@ -1,12 +1,12 @@
 //! The handler of what comes back, where the program has none, and the end that it is.
 
 use crate::failure::AMX_ProcessLabel;
-use crate::token::Token;
+use crate::token::MessageToken;
 use std::ffi::{CStr, c_char};
 use std::sync::atomic::Ordering;
 
 /// Says what has come back and why, and ends the process: a program that goes on would wait for ever.
-pub fn default_handler(status: u32, opcode: u32, token: &Token) {
+pub fn default_handler(status: u32, opcode: u32, token: &MessageToken) {
     let why = match status {
         3 => "EBADTAG: the receiving endpoint has another tag",
         4 => "EBADHANDLER: it has no such handler",

@@ -1,6 +1,6 @@
 //! How messages are handed to the fabric, at once or later.
 
-use crate::kept::{Awaited, Context, Kept};
+use crate::kept::{Awaited, Context, KeptBytes};
 use crate::world::AmWorld;
 use weft_fabric::{Envelope, Fault, Outcome, Peer, RequestId, SendMode};
 
@@ -37,7 +37,7 @@ impl AmWorld {
     pub fn keep(&mut self, to: Peer, context: Context, tag: i32, bytes: Box<[u8]>) {
         // SAFETY: the bytes are kept, where nobody touches them, until the request is complete.
         let request = unsafe { self.post(to, context, tag, &bytes) };
-        self.outbound.kept.push(Kept { request, _bytes: Some(bytes) });
+        self.outbound.kept.push(KeptBytes { request, _bytes: Some(bytes) });
     }
 
     /// Frees what has left.

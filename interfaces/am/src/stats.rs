@@ -1,6 +1,6 @@
 //! What an endpoint counts: the C type `amudp_stats_t`. Nothing is sent twice, so what tells of that is always 0.
 
-use crate::message::Category;
+use crate::message::AmCategory;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(C)]
@@ -44,7 +44,7 @@ impl Stats {
 
     /// A message was sent: arguments and bytes of the user, and what went in front of them.
     #[inline]
-    pub fn sent(&mut self, is_request: bool, category: Category, data: usize, front: usize) {
+    pub fn sent(&mut self, is_request: bool, category: AmCategory, data: usize, front: usize) {
         let at = category as usize;
         let all = (data + front) as u64;
         let (sent, bytes, in_all) = match is_request {
@@ -58,7 +58,7 @@ impl Stats {
     }
 
     #[inline]
-    pub fn received(&mut self, is_request: bool, category: Category) {
+    pub fn received(&mut self, is_request: bool, category: AmCategory) {
         let received = if is_request { &mut self.requests_received } else { &mut self.replies_received };
         received[category as usize] += 1;
     }
@@ -108,9 +108,9 @@ mod tests {
     #[test]
     fn sums_are_of_all() {
         let mut one = Stats::INITIAL;
-        one.sent(true, Category::Medium, 108, 16);
+        one.sent(true, AmCategory::Medium, 108, 16);
         let mut other = one;
-        other.sent(false, Category::Long, 1, 0);
+        other.sent(false, AmCategory::Long, 1, 0);
         other.returned = 1;
         one.add(&other);
         assert_eq!((one.requests_sent, one.replies_sent), ([0, 2, 0], [0, 0, 1]));

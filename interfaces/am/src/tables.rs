@@ -3,7 +3,7 @@
 //! A pointer that a program gives is a number of a place in a table and how often that place was used before, so a wrong
 //! one, or one of something that was given up, is an error and not a crash.
 
-use crate::arrived::Arrived;
+use crate::arrived::ArrivedMessage;
 use crate::message::EndpointId;
 use crate::name::EndpointName;
 use crate::stats::Stats;
@@ -49,7 +49,7 @@ pub struct AmEndpoint {
     pub before: Option<BeforeHandler>,
     pub after: Option<AfterHandler>,
     /// What has come for it.
-    pub inbox: VecDeque<Arrived>,
+    pub inbox: VecDeque<ArrivedMessage>,
     pub stats: Stats,
 }
 
@@ -96,12 +96,12 @@ pub struct Bundle {
 }
 
 /// Values by place; the place of one that was taken out is used again, under another generation.
-pub struct Places<T> {
+pub struct PlaceTable<T> {
     places: Vec<(u16, Option<T>)>,
     most: usize,
 }
 
-impl<T> Places<T> {
+impl<T> PlaceTable<T> {
     pub const fn new(most: usize) -> Self {
         Self { places: Vec::new(), most }
     }
@@ -139,12 +139,12 @@ impl<T> Places<T> {
 /// A value that programs hold as a pointer; the lower bits tell what it is of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(transparent)]
-pub struct Handle(*mut c_void);
+pub struct AmHandle(*mut c_void);
 
 const OF_BUNDLE: usize = 5;
 const OF_ENDPOINT: usize = 9;
 
-impl Handle {
+impl AmHandle {
     fn of(kind: usize, id: EndpointId) -> Self {
         let number = (usize::from(id.generation) << 16 | usize::from(id.slot)) << 4 | kind;
         Self(std::ptr::without_provenance_mut(number))
@@ -175,14 +175,14 @@ impl Handle {
 }
 
 /// The bundles and endpoints of the process.
-pub struct Tables {
-    bundles: Places<Bundle>,
-    endpoints: Places<AmEndpoint>,
+pub struct AmTables {
+    bundles: PlaceTable<Bundle>,
+    endpoints: PlaceTable<AmEndpoint>,
 }
 
-impl Tables {
+impl AmTables {
     pub const fn new() -> Self {
-        Self { bundles: Places::new(MOST_BUNDLES), endpoints: Places::new(MOST_ENDPOINTS) }
+        Self { bundles: PlaceTable::new(MOST_BUNDLES), endpoints: PlaceTable::new(MOST_ENDPOINTS) }
     }
 
     pub fn add_bundle(&mut self) -> Option<BundleId> {
@@ -234,7 +234,7 @@ impl Tables {
 
     /// The first message that waits in a bundle.
     #[inline]
-    pub fn next_of(&mut self, bundle: BundleId) -> Option<Arrived> {
+    pub fn next_of(&mut self, bundle: BundleId) -> Option<ArrivedMessage> {
         let Self { bundles, endpoints } = self;
         let ids = &bundles.get(bundle.0)?.endpoints;
         ids.iter().find_map(|id| endpoints.get(*id)?.inbox.pop_front())
@@ -254,7 +254,7 @@ mod tests {
 
     #[test]
     fn a_place_that_is_used_again_has_another_number() {
-        let mut tables = Tables::new();
+        let mut tables = AmTables::new();
         let bundle = tables.add_bundle().expect("the first");
         let one = tables.add_endpoint(bundle).expect("the first");
         tables.remove_endpoint(one).expect("it was there");
@@ -267,17 +267,17 @@ mod tests {
     #[test]
     fn pointers_of_nothing_and_of_others_lead_nowhere() {
         let id = EndpointId { slot: 3, generation: 4 };
-        assert_eq!(Handle::of_endpoint(id).endpoint(), Some(id));
-        assert_eq!(Handle::of_endpoint(id).bundle(), None);
+        assert_eq!(AmHandle::of_endpoint(id).endpoint(), Some(id));
+        assert_eq!(AmHandle::of_endpoint(id).bundle(), None);
         for number in [0, 1, 0x7fff_1234_5670, usize::MAX] {
-            let handle = Handle(std::ptr::without_provenance_mut(number));
+            let handle = AmHandle(std::ptr::without_provenance_mut(number));
             assert!(handle.bundle().is_none() && handle.endpoint().is_none(), "{number:x}");
         }
     }
 
     #[test]
     fn an_endpoint_moves_with_all_it_has() {
-        let mut tables = Tables::new();
+        let mut tables = AmTables::new();
         let (a, b) = (tables.add_bundle().expect("one"), tables.add_bundle().expect("two"));
         let id = tables.add_endpoint(a).expect("one");
         tables.endpoint(id).expect("there").tag = 7;
@@ -291,7 +291,7 @@ mod tests {
 
     #[test]
     fn no_more_bundles_than_may_be() {
-        let mut tables = Tables::new();
+        let mut tables = AmTables::new();
         assert!((0..MOST_BUNDLES).all(|_| tables.add_bundle().is_some()));
         assert!(tables.add_bundle().is_none());
     }

@@ -2,9 +2,9 @@
 
 use crate::arrived::Inbound;
 use crate::failure::{Answer, NOT_INIT};
-use crate::kept::Outbound;
+use crate::kept::AmOutbound;
 use crate::meeting::Spmd;
-use crate::tables::Tables;
+use crate::tables::AmTables;
 use std::time::Duration;
 use weft_fabric::{Driven, Endpoint, Guard, Monitor, Outside};
 
@@ -17,9 +17,9 @@ const POLLS_BEFORE_TURNS: u32 = 64;
 
 pub struct AmWorld {
     pub endpoint: Endpoint,
-    pub tables: Tables,
+    pub tables: AmTables,
     pub inbound: Inbound,
-    pub outbound: Outbound,
+    pub outbound: AmOutbound,
     pub spmd: Spmd,
     /// How often `AM_Init` was called, less the calls of `AM_Terminate`.
     pub opened: u32,

@@ -68,7 +68,7 @@ pub const ALL: &[InterfaceLibrary] = &[
         built: "libweft_fm.so",
         names: &["libfm.so.1", "libfm.so"],
         linked: "fm",
-        headers: &[],
+        headers: &["fm.h"],
         about: "Fast Messages over user-level communication",
     },
 ];

@@ -2,28 +2,28 @@
 
 use super::{arguments, bytes, put};
 use crate::failure::{Answer, answer, bad};
-use crate::message::{Category, LONG_BYTES, MEDIUM_BYTES};
+use crate::message::{AmCategory, LONG_BYTES, MEDIUM_BYTES};
 use crate::name::EndpointName;
-use crate::outbound::{Outgoing, reply, request};
+use crate::outbound::{AmOutgoing, reply, request};
 use crate::polling::{poll, wait_polling};
-use crate::tables::Handle;
-use crate::token::{Token, with_token};
+use crate::tables::AmHandle;
+use crate::token::{MessageToken, with_token};
 use crate::world::enter;
 use std::ffi::{c_int, c_void};
 use weft_fabric::Peer;
 
 /// Most that can be seen of a program's memory for one message.
-fn most(category: Category) -> usize {
-    if category == Category::Long { LONG_BYTES } else { MEDIUM_BYTES }
+fn most(category: AmCategory) -> usize {
+    if category == AmCategory::Long { LONG_BYTES } else { MEDIUM_BYTES }
 }
 
 /// # Safety
 /// `source` is readable for `length` bytes, and `values` for `count` arguments.
 #[inline]
 unsafe fn send(
-    place: Handle,
+    place: AmHandle,
     to: u32,
-    mut out: Outgoing<'_>,
+    mut out: AmOutgoing<'_>,
     source: (*const c_void, usize),
     values: (c_int, *const i32),
 ) -> Answer<()> {
@@ -40,7 +40,7 @@ unsafe fn send(
 #[inline]
 unsafe fn send_back(
     token: *mut c_void,
-    mut out: Outgoing<'_>,
+    mut out: AmOutgoing<'_>,
     source: (*const c_void, usize),
     values: (c_int, *const i32),
 ) -> Answer<()> {
@@ -50,21 +50,27 @@ unsafe fn send_back(
     of_token(token, |token| reply(token, &out))?
 }
 
-fn of_token<R>(token: *const c_void, what: impl FnOnce(&Token) -> R) -> Answer<R> {
+fn of_token<R>(token: *const c_void, what: impl FnOnce(&MessageToken) -> R) -> Answer<R> {
     enter()?;
     with_token(token, what).ok_or(bad("the token is of no message whose handler runs here"))
 }
 
-fn outgoing(call: &'static str, handler: u8, category: Category) -> Outgoing<'static> {
-    let arguments = crate::message::Arguments::NONE;
-    Outgoing { call, handler, category, arguments, bytes: &[], offset: 0, keeps: false }
+fn outgoing(call: &'static str, handler: u8, category: AmCategory) -> AmOutgoing<'static> {
+    let arguments = crate::message::AmArguments::NONE;
+    AmOutgoing { call, handler, category, arguments, bytes: &[], offset: 0, keeps: false }
 }
 
 /// # Safety
 /// `values` has `count` arguments.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn weft_am_request(ep: Handle, to: u32, handler: u8, count: c_int, values: *const i32) -> c_int {
-    let out = outgoing("AM_Request", handler, Category::Short);
+pub unsafe extern "C" fn weft_am_request(
+    ep: AmHandle,
+    to: u32,
+    handler: u8,
+    count: c_int,
+    values: *const i32,
+) -> c_int {
+    let out = outgoing("AM_Request", handler, AmCategory::Short);
     // SAFETY: the caller's promise; there are no bytes.
     answer(out.call, unsafe { send(ep, to, out, (std::ptr::null(), 0), (count, values)) })
 }
@@ -73,7 +79,7 @@ pub unsafe extern "C" fn weft_am_request(ep: Handle, to: u32, handler: u8, count
 /// `source` is readable for `length` bytes, and `values` for `count` arguments.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn weft_am_request_medium(
-    ep: Handle,
+    ep: AmHandle,
     to: u32,
     handler: u8,
     source: *const c_void,
@@ -81,7 +87,7 @@ pub unsafe extern "C" fn weft_am_request_medium(
     count: c_int,
     values: *const i32,
 ) -> c_int {
-    let out = outgoing("AM_RequestI", handler, Category::Medium);
+    let out = outgoing("AM_RequestI", handler, AmCategory::Medium);
     // SAFETY: the caller's promise.
     answer(out.call, unsafe { send(ep, to, out, (source, length), (count, values)) })
 }
@@ -90,7 +96,7 @@ pub unsafe extern "C" fn weft_am_request_medium(
 /// As [`weft_am_request_medium`]; where `async` is set the bytes stay as they are until the answer has come.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn weft_am_request_long(
-    ep: Handle,
+    ep: AmHandle,
     to: u32,
     handler: u8,
     source: *const c_void,
@@ -100,8 +106,11 @@ pub unsafe extern "C" fn weft_am_request_long(
     count: c_int,
     values: *const i32,
 ) -> c_int {
-    let out =
-        Outgoing { offset: offset as u64, keeps: keeps != 0, ..outgoing("AM_RequestXfer", handler, Category::Long) };
+    let out = AmOutgoing {
+        offset: offset as u64,
+        keeps: keeps != 0,
+        ..outgoing("AM_RequestXfer", handler, AmCategory::Long)
+    };
     // SAFETY: the caller's promise.
     answer(out.call, unsafe { send(ep, to, out, (source, length), (count, values)) })
 }
@@ -110,7 +119,7 @@ pub unsafe extern "C" fn weft_am_request_long(
 /// `values` has `count` arguments.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn weft_am_reply(token: *mut c_void, handler: u8, count: c_int, values: *const i32) -> c_int {
-    let out = outgoing("AM_Reply", handler, Category::Short);
+    let out = outgoing("AM_Reply", handler, AmCategory::Short);
     // SAFETY: the caller's promise; there are no bytes.
     answer(out.call, unsafe { send_back(token, out, (std::ptr::null(), 0), (count, values)) })
 }
@@ -126,7 +135,7 @@ pub unsafe extern "C" fn weft_am_reply_medium(
     count: c_int,
     values: *const i32,
 ) -> c_int {
-    let out = outgoing("AM_ReplyI", handler, Category::Medium);
+    let out = outgoing("AM_ReplyI", handler, AmCategory::Medium);
     // SAFETY: the caller's promise.
     answer(out.call, unsafe { send_back(token, out, (source, length), (count, values)) })
 }
@@ -143,13 +152,13 @@ pub unsafe extern "C" fn weft_am_reply_long(
     count: c_int,
     values: *const i32,
 ) -> c_int {
-    let out = Outgoing { offset: offset as u64, ..outgoing("AM_ReplyXfer", handler, Category::Long) };
+    let out = AmOutgoing { offset: offset as u64, ..outgoing("AM_ReplyXfer", handler, AmCategory::Long) };
     // SAFETY: the caller's promise.
     answer(out.call, unsafe { send_back(token, out, (source, length), (count, values)) })
 }
 
 #[unsafe(no_mangle)]
-pub extern "C" fn AM_Poll(place: Handle) -> c_int {
+pub extern "C" fn AM_Poll(place: AmHandle) -> c_int {
     let poll = || {
         let mut world = enter()?;
         let bundle = place.bundle().ok_or(bad("no such bundle"))?;
@@ -162,7 +171,7 @@ pub extern "C" fn AM_Poll(place: Handle) -> c_int {
 }
 
 #[unsafe(no_mangle)]
-pub extern "C" fn AM_WaitSema(place: Handle) -> c_int {
+pub extern "C" fn AM_WaitSema(place: AmHandle) -> c_int {
     let wait = || {
         let mut world = enter()?;
         let id = place.bundle().ok_or(bad("no such bundle"))?;
@@ -196,9 +205,9 @@ pub unsafe extern "C" fn AM_GetSourceEndpoint(token: *mut c_void, name: *mut End
 /// # Safety
 /// `place` is null or writable.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn AM_GetDestEndpoint(token: *mut c_void, place: *mut Handle) -> c_int {
+pub unsafe extern "C" fn AM_GetDestEndpoint(token: *mut c_void, place: *mut AmHandle) -> c_int {
     // SAFETY: the caller's promise.
-    let ask = || unsafe { put(place, Handle::of_endpoint(of_token(token, |token| token.to)?)) };
+    let ask = || unsafe { put(place, AmHandle::of_endpoint(of_token(token, |token| token.to)?)) };
     answer("AM_GetDestEndpoint", ask())
 }
 

@@ -5,7 +5,7 @@ mod objects;
 mod spmd;
 
 use crate::failure::{Answer, bad};
-use crate::message::Arguments;
+use crate::message::AmArguments;
 use std::ffi::c_void;
 
 /// Writes what a call answers by a pointer.
@@ -24,17 +24,17 @@ unsafe fn put<T>(at: *mut T, value: T) -> Answer<()> {
 /// # Safety
 /// `values` has `count` of them.
 #[inline]
-unsafe fn arguments(count: i32, values: *const i32) -> Answer<Arguments> {
+unsafe fn arguments(count: i32, values: *const i32) -> Answer<AmArguments> {
     let wrong = bad("there are more than 16 arguments, or less than none");
     let count = usize::try_from(count).map_err(|_| wrong)?;
     if count == 0 {
-        return Ok(Arguments::NONE);
+        return Ok(AmArguments::NONE);
     }
     if count > crate::message::MOST_ARGUMENTS {
         return Err(wrong);
     }
     // SAFETY: the caller's promise.
-    Arguments::new(unsafe { std::slice::from_raw_parts(values, count) }).ok_or(wrong)
+    AmArguments::new(unsafe { std::slice::from_raw_parts(values, count) }).ok_or(wrong)
 }
 
 /// Bytes that a program sends, at most so many.

@@ -1,13 +1,13 @@
 //! Beginning and end, bundles, endpoints, and what they have.
 
 use super::put;
-use crate::failure::{Answer, Failure, answer, bad, no_resource};
+use crate::failure::{AmFailure, Answer, answer, bad, no_resource};
 use crate::life;
 use crate::message::EndpointId;
 use crate::name::EndpointName;
 use crate::stats::Stats;
 use crate::tables::{
-    AfterHandler, AmEndpoint, BeforeHandler, CFunction, Handle, MOST_TRANSLATIONS, SegmentOfUser, TRANSLATIONS,
+    AfterHandler, AmEndpoint, AmHandle, BeforeHandler, CFunction, MOST_TRANSLATIONS, SegmentOfUser, TRANSLATIONS,
     Translation,
 };
 use crate::world::{WORLD, enter};
@@ -15,20 +15,20 @@ use std::ffi::{c_char, c_int, c_void};
 use std::sync::Mutex;
 use weft_fabric::Peer;
 
-const NO_BUNDLE: Failure = bad("no such bundle");
-const NO_ENDPOINT: Failure = bad("no such endpoint");
+const NO_BUNDLE: AmFailure = bad("no such bundle");
+const NO_ENDPOINT: AmFailure = bad("no such endpoint");
 const PARALLEL: c_int = 1;
 const EVENT_MASKS: c_int = 2;
 
 /// Does something with an endpoint.
-fn with_endpoint<R>(place: Handle, what: impl FnOnce(&mut AmEndpoint) -> R) -> Answer<R> {
+fn with_endpoint<R>(place: AmHandle, what: impl FnOnce(&mut AmEndpoint) -> R) -> Answer<R> {
     let mut world = enter()?;
     let id = place.endpoint().ok_or(NO_ENDPOINT)?;
     Ok(what(world.tables.endpoint(id).ok_or(NO_ENDPOINT)?))
 }
 
 /// Does something with an entry of an endpoint's table of translations.
-fn with_entry<R>(place: Handle, index: c_int, what: impl FnOnce(&mut Option<Translation>) -> Answer<R>) -> Answer<R> {
+fn with_entry<R>(place: AmHandle, index: c_int, what: impl FnOnce(&mut Option<Translation>) -> Answer<R>) -> Answer<R> {
     let outside = bad("the index is outside the table");
     let index = usize::try_from(index).map_err(|_| outside);
     with_endpoint(place, |endpoint| what(endpoint.translations.get_mut(index?).ok_or(outside)?))?
@@ -55,7 +55,7 @@ pub extern "C" fn AM_Terminate() -> c_int {
 /// # Safety
 /// `place` is null or writable.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn AM_AllocateBundle(mode: c_int, place: *mut Handle) -> c_int {
+pub unsafe extern "C" fn AM_AllocateBundle(mode: c_int, place: *mut AmHandle) -> c_int {
     let allocate = || {
         let mut world = enter()?;
         if !(0..=PARALLEL).contains(&mode) || place.is_null() {
@@ -67,13 +67,13 @@ pub unsafe extern "C" fn AM_AllocateBundle(mode: c_int, place: *mut Handle) -> c
             WORLD.share(true);
         }
         // SAFETY: the caller's promise.
-        unsafe { put(place, Handle::of_bundle(bundle)) }
+        unsafe { put(place, AmHandle::of_bundle(bundle)) }
     };
     answer("AM_AllocateBundle", allocate())
 }
 
 #[unsafe(no_mangle)]
-pub extern "C" fn AM_FreeBundle(place: Handle) -> c_int {
+pub extern "C" fn AM_FreeBundle(place: AmHandle) -> c_int {
     let free = || enter()?.tables.remove_bundle(place.bundle().ok_or(NO_BUNDLE)?).ok_or(NO_BUNDLE);
     answer("AM_FreeBundle", free())
 }
@@ -81,7 +81,7 @@ pub extern "C" fn AM_FreeBundle(place: Handle) -> c_int {
 /// # Safety
 /// The pointers are null or writable.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn AM_AllocateEndpoint(bundle: Handle, place: *mut Handle, name: *mut EndpointName) -> c_int {
+pub unsafe extern "C" fn AM_AllocateEndpoint(bundle: AmHandle, place: *mut AmHandle, name: *mut EndpointName) -> c_int {
     let allocate = || {
         let mut world = enter()?;
         let bundle = bundle.bundle().ok_or(NO_BUNDLE)?;
@@ -93,19 +93,19 @@ pub unsafe extern "C" fn AM_AllocateEndpoint(bundle: Handle, place: *mut Handle,
         let me = world.me();
         let of = EndpointName::new(me, world.endpoint.host_of(Peer(me)), id);
         // SAFETY: the caller's promise.
-        unsafe { put(place, Handle::of_endpoint(id)).and(put(name, of)) }
+        unsafe { put(place, AmHandle::of_endpoint(id)).and(put(name, of)) }
     };
     answer("AM_AllocateEndpoint", allocate())
 }
 
 #[unsafe(no_mangle)]
-pub extern "C" fn AM_FreeEndpoint(place: Handle) -> c_int {
+pub extern "C" fn AM_FreeEndpoint(place: AmHandle) -> c_int {
     let free = || enter()?.tables.remove_endpoint(place.endpoint().ok_or(NO_ENDPOINT)?).ok_or(NO_ENDPOINT);
     answer("AM_FreeEndpoint", free())
 }
 
 #[unsafe(no_mangle)]
-pub extern "C" fn AM_MoveEndpoint(place: Handle, from: Handle, to: Handle) -> c_int {
+pub extern "C" fn AM_MoveEndpoint(place: AmHandle, from: AmHandle, to: AmHandle) -> c_int {
     let go = || {
         let mut world = enter()?;
         let id: EndpointId = place.endpoint().ok_or(NO_ENDPOINT)?;
@@ -126,7 +126,7 @@ pub unsafe extern "C" fn AM_MaxSegLength(length: *mut usize) -> c_int {
 /// # Safety
 /// The pointers are null or writable.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn AM_GetSeg(place: Handle, begin: *mut *mut c_void, length: *mut usize) -> c_int {
+pub unsafe extern "C" fn AM_GetSeg(place: AmHandle, begin: *mut *mut c_void, length: *mut usize) -> c_int {
     let get = || {
         let segment = with_endpoint(place, |endpoint| endpoint.segment)?;
         // SAFETY: the caller's promise.
@@ -138,7 +138,7 @@ pub unsafe extern "C" fn AM_GetSeg(place: Handle, begin: *mut *mut c_void, lengt
 /// # Safety
 /// What of this memory peers name is writable as long as messages come; where that is not so, they are at fault.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn AM_SetSeg(place: Handle, begin: *mut c_void, length: usize) -> c_int {
+pub unsafe extern "C" fn AM_SetSeg(place: AmHandle, begin: *mut c_void, length: usize) -> c_int {
     let segment = SegmentOfUser { begin: begin.expose_provenance(), length };
     answer("AM_SetSeg", with_endpoint(place, |endpoint| endpoint.segment = segment))
 }
@@ -146,14 +146,14 @@ pub unsafe extern "C" fn AM_SetSeg(place: Handle, begin: *mut c_void, length: us
 /// # Safety
 /// `tag` is null or writable.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn AM_GetTag(place: Handle, tag: *mut u64) -> c_int {
+pub unsafe extern "C" fn AM_GetTag(place: AmHandle, tag: *mut u64) -> c_int {
     // SAFETY: the caller's promise.
     let get = || unsafe { put(tag, with_endpoint(place, |endpoint| endpoint.tag)?) };
     answer("AM_GetTag", get())
 }
 
 #[unsafe(no_mangle)]
-pub extern "C" fn AM_SetTag(place: Handle, tag: u64) -> c_int {
+pub extern "C" fn AM_SetTag(place: AmHandle, tag: u64) -> c_int {
     answer("AM_SetTag", with_endpoint(place, |endpoint| endpoint.tag = tag))
 }
 
@@ -163,7 +163,7 @@ fn possible(name: EndpointName) -> Answer<EndpointName> {
 }
 
 #[unsafe(no_mangle)]
-pub extern "C" fn AM_Map(place: Handle, index: c_int, name: EndpointName, tag: u64) -> c_int {
+pub extern "C" fn AM_Map(place: AmHandle, index: c_int, name: EndpointName, tag: u64) -> c_int {
     let map = || {
         let entry = Translation { name: possible(name)?, tag };
         with_entry(place, index, |at| match at {
@@ -180,7 +180,7 @@ pub extern "C" fn AM_Map(place: Handle, index: c_int, name: EndpointName, tag: u
 /// # Safety
 /// `index` is null or writable.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn AM_MapAny(place: Handle, index: *mut c_int, name: EndpointName, tag: u64) -> c_int {
+pub unsafe extern "C" fn AM_MapAny(place: AmHandle, index: *mut c_int, name: EndpointName, tag: u64) -> c_int {
     let map = || {
         let entry = Translation { name: possible(name)?, tag };
         let free = with_endpoint(place, |endpoint| endpoint.translations.iter().position(Option::is_none))?;
@@ -196,21 +196,21 @@ pub unsafe extern "C" fn AM_MapAny(place: Handle, index: *mut c_int, name: Endpo
 }
 
 #[unsafe(no_mangle)]
-pub extern "C" fn AM_UnMap(place: Handle, index: c_int) -> c_int {
+pub extern "C" fn AM_UnMap(place: AmHandle, index: c_int) -> c_int {
     answer("AM_UnMap", with_entry(place, index, |at| mapped(at).map(drop).map(|()| *at = None)))
 }
 
 /// # Safety
 /// `count` is null or writable.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn AM_GetNumTranslations(place: Handle, count: *mut c_int) -> c_int {
+pub unsafe extern "C" fn AM_GetNumTranslations(place: AmHandle, count: *mut c_int) -> c_int {
     // SAFETY: the caller's promise.
     let get = || unsafe { put(count, with_endpoint(place, |endpoint| endpoint.translations.len() as c_int)?) };
     answer("AM_GetNumTranslations", get())
 }
 
 #[unsafe(no_mangle)]
-pub extern "C" fn AM_SetNumTranslations(place: Handle, count: c_int) -> c_int {
+pub extern "C" fn AM_SetNumTranslations(place: AmHandle, count: c_int) -> c_int {
     let set = || {
         let wrong = no_resource("there may be up to 1048576 translations, and none is cut off");
         let count = usize::try_from(count).ok().filter(|count| *count <= MOST_TRANSLATIONS).ok_or(wrong)?;
@@ -229,7 +229,7 @@ pub extern "C" fn AM_SetNumTranslations(place: Handle, count: c_int) -> c_int {
 
 /// Answers quietly: it is asked to learn whether an entry is free.
 #[unsafe(no_mangle)]
-pub extern "C" fn AM_GetTranslationInuse(place: Handle, index: c_int) -> c_int {
+pub extern "C" fn AM_GetTranslationInuse(place: AmHandle, index: c_int) -> c_int {
     match with_entry(place, index, |at| mapped(at).map(drop)) {
         Ok(()) => 0,
         Err(failure) => failure.error as c_int,
@@ -239,7 +239,7 @@ pub extern "C" fn AM_GetTranslationInuse(place: Handle, index: c_int) -> c_int {
 /// # Safety
 /// `tag` is null or writable.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn AM_GetTranslationTag(place: Handle, index: c_int, tag: *mut u64) -> c_int {
+pub unsafe extern "C" fn AM_GetTranslationTag(place: AmHandle, index: c_int, tag: *mut u64) -> c_int {
     // SAFETY: the caller's promise.
     let get = || unsafe { put(tag, with_entry(place, index, |at| Ok(mapped(at)?.tag))?) };
     answer("AM_GetTranslationTag", get())
@@ -248,20 +248,20 @@ pub unsafe extern "C" fn AM_GetTranslationTag(place: Handle, index: c_int, tag: 
 /// # Safety
 /// `name` is null or writable.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn AM_GetTranslationName(place: Handle, index: c_int, name: *mut EndpointName) -> c_int {
+pub unsafe extern "C" fn AM_GetTranslationName(place: AmHandle, index: c_int, name: *mut EndpointName) -> c_int {
     // SAFETY: the caller's promise.
     let get = || unsafe { put(name, with_entry(place, index, |at| Ok(mapped(at)?.name))?) };
     answer("AM_GetTranslationName", get())
 }
 
 #[unsafe(no_mangle)]
-pub extern "C" fn AMUDP_SetTranslationTag(place: Handle, index: c_int, tag: u64) -> c_int {
+pub extern "C" fn AMUDP_SetTranslationTag(place: AmHandle, index: c_int, tag: u64) -> c_int {
     let set = |at: &mut Option<Translation>| mapped(at).map(|entry| entry.tag = tag);
     answer("AMUDP_SetTranslationTag", with_entry(place, index, set))
 }
 
 #[unsafe(no_mangle)]
-pub extern "C" fn AM_SetExpectedResources(place: Handle, _endpoints: c_int, requests: c_int) -> c_int {
+pub extern "C" fn AM_SetExpectedResources(place: AmHandle, _endpoints: c_int, requests: c_int) -> c_int {
     const MOST_REQUESTS: c_int = 1024;
     let set = || {
         if !(1..=MOST_REQUESTS).contains(&requests) {
@@ -276,7 +276,7 @@ pub extern "C" fn AM_SetExpectedResources(place: Handle, _endpoints: c_int, requ
 }
 
 #[unsafe(no_mangle)]
-pub extern "C" fn AMUDP_SetHandler(place: Handle, handler: u8, function: Option<CFunction>) -> c_int {
+pub extern "C" fn AMUDP_SetHandler(place: AmHandle, handler: u8, function: Option<CFunction>) -> c_int {
     let set = || {
         let function = function.ok_or(bad("the function is null"))?;
         with_endpoint(place, |endpoint| endpoint.handlers[usize::from(handler)] = Some(function))
@@ -287,7 +287,7 @@ pub extern "C" fn AMUDP_SetHandler(place: Handle, handler: u8, function: Option<
 /// # Safety
 /// `handler` is null or writable.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn AMUDP_SetHandlerAny(place: Handle, handler: *mut u8, function: Option<CFunction>) -> c_int {
+pub unsafe extern "C" fn AMUDP_SetHandlerAny(place: AmHandle, handler: *mut u8, function: Option<CFunction>) -> c_int {
     let set = || {
         let function = function.ok_or(bad("the function is null"))?;
         // Handler 0 gets what comes back.
@@ -305,7 +305,7 @@ pub unsafe extern "C" fn AMUDP_SetHandlerAny(place: Handle, handler: *mut u8, fu
 /// # Safety
 /// `mask` is null or writable.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn AM_GetEventMask(place: Handle, mask: *mut c_int) -> c_int {
+pub unsafe extern "C" fn AM_GetEventMask(place: AmHandle, mask: *mut c_int) -> c_int {
     let get = || {
         let mut world = enter()?;
         let id = place.bundle().ok_or(NO_BUNDLE)?;
@@ -317,7 +317,7 @@ pub unsafe extern "C" fn AM_GetEventMask(place: Handle, mask: *mut c_int) -> c_i
 }
 
 #[unsafe(no_mangle)]
-pub extern "C" fn AM_SetEventMask(place: Handle, mask: c_int) -> c_int {
+pub extern "C" fn AM_SetEventMask(place: AmHandle, mask: c_int) -> c_int {
     let set = || {
         let mut world = enter()?;
         let id = place.bundle().ok_or(NO_BUNDLE)?;
@@ -337,14 +337,14 @@ pub static AMUDP_initial_stats: Stats = Stats::INITIAL;
 /// # Safety
 /// `stats` is null or writable.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn AMUDP_GetEndpointStatistics(place: Handle, stats: *mut Stats) -> c_int {
+pub unsafe extern "C" fn AMUDP_GetEndpointStatistics(place: AmHandle, stats: *mut Stats) -> c_int {
     // SAFETY: the caller's promise.
     let get = || unsafe { put(stats, with_endpoint(place, |endpoint| endpoint.stats)?) };
     answer("AMUDP_GetEndpointStatistics", get())
 }
 
 #[unsafe(no_mangle)]
-pub extern "C" fn AMUDP_ResetEndpointStatistics(place: Handle) -> c_int {
+pub extern "C" fn AMUDP_ResetEndpointStatistics(place: AmHandle) -> c_int {
     answer("AMUDP_ResetEndpointStatistics", with_endpoint(place, |endpoint| endpoint.stats = Stats::INITIAL))
 }
 
@@ -381,7 +381,7 @@ pub unsafe extern "C" fn AMUDP_DumpStatistics(file: *mut c_void, stats: *mut Sta
 
 #[unsafe(no_mangle)]
 pub extern "C" fn AMUDP_SetHandlerCallbacks(
-    place: Handle,
+    place: AmHandle,
     before: Option<BeforeHandler>,
     after: Option<AfterHandler>,
 ) -> c_int {

@@ -3,11 +3,11 @@
 use super::put;
 use crate::ending::end;
 use crate::failure::{Answer, answer, bad};
-use crate::launch::Start;
+use crate::launch::JobStart;
 use crate::life;
 use crate::meeting::OnExit;
 use crate::spmd;
-use crate::tables::Handle;
+use crate::tables::AmHandle;
 use crate::world::{WORLD, enter};
 use std::ffi::{CStr, OsStr, OsString, c_char, c_int, c_void};
 use std::os::unix::ffi::OsStrExt;
@@ -64,15 +64,15 @@ pub unsafe extern "C" fn AMUDP_SPMDStartup(
     _depth: c_int,
     spawn: Option<Spawn>,
     job: *mut u64,
-    bundle: *mut Handle,
-    endpoint: *mut Handle,
+    bundle: *mut AmHandle,
+    endpoint: *mut AmHandle,
 ) -> c_int {
     let start = || -> Answer<()> {
         if !is_worker() {
             // SAFETY: the caller's promise.
             let words = unsafe { if argv.is_null() { Vec::new() } else { words((*argv).cast()) } };
             let after_name = words.get(1..).unwrap_or_default();
-            return Start::read(after_name, processes, spawn.is_none())?.execute();
+            return JobStart::read(after_name, processes, spawn.is_none())?.execute();
         }
         if bundle.is_null() || endpoint.is_null() {
             return Err(bad("a pointer is null"));
@@ -84,7 +84,7 @@ pub unsafe extern "C" fn AMUDP_SPMDStartup(
             unsafe { put(job, number)? };
         }
         // SAFETY: the caller's promise.
-        unsafe { put(bundle, Handle::of_bundle(of_all)).and(put(endpoint, Handle::of_endpoint(id))) }
+        unsafe { put(bundle, AmHandle::of_bundle(of_all)).and(put(endpoint, AmHandle::of_endpoint(id))) }
     };
     answer("AMUDP_SPMDStartup", start())
 }
