@@ -553,7 +553,15 @@ impl<C: Companion> Default for Messenger<C> {
 
 impl<C> Employed<C> {
     fn new(endpoint: Endpoint, companion: C) -> Self {
-        Self { endpoint, companion, awaited: Vec::new(), looking: Vec::new(), left: Vec::new(), leaving: Vec::new(), given: 0 }
+        Self {
+            endpoint,
+            companion,
+            awaited: Vec::new(),
+            looking: Vec::new(),
+            left: Vec::new(),
+            leaving: Vec::new(),
+            given: 0,
+        }
     }
 
     /// Starts to send bytes that are kept until they have left.
