@@ -86,7 +86,7 @@ impl Directly {
         let words = Selector { context: envelope.context | WORD, peer: Some(peer), tag: None };
         if with.says {
             let until = Instant::now() + PATIENCE;
-            wait_until("pvm_psend", None, |endpoint| {
+            wait_until("pvm_psend", None, false, |endpoint, _| {
                 (endpoint.probe(words).is_some() || Instant::now() >= until).then_some(())
             });
         } else {

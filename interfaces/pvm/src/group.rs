@@ -119,9 +119,9 @@ pub fn ask_long(call: &'static str, request: &Request) -> Result<Answer, Error> 
     }
     loop {
         let mut passes = 0u32;
-        let answer = wait_until(call, None, |endpoint| {
+        let answer = wait_until(call, None, false, |endpoint, is_time| {
             passes = passes.wrapping_add(1);
-            if passes % PASSES_PER_LOOK != 1 {
+            if !is_time && passes % PASSES_PER_LOOK != 1 {
                 return None;
             }
             match library.task.as_mut()?.client.poll_answer() {

@@ -158,6 +158,7 @@ impl Library {
             match event {
                 Event::Met { tid, card } => self.task()?.meet(endpoint, tid, &card),
                 Event::Gone { tid } => self.task()?.forget(tid),
+                Event::WantCard => self.task()?.show_card(endpoint),
                 Event::Message { context, content } => self.keep(context, content),
             }
         }

@@ -9,6 +9,7 @@ use crate::handlers::Call;
 use crate::library::{Arrived, Library, enrolled, library, my_context};
 use crate::task::{FABRIC, wait_until};
 use std::ffi::c_int;
+use std::sync::MutexGuard;
 use std::time::Instant;
 use weft_fabric::Endpoint;
 use weft_ports::{Fault, MatchedId, Outcome, Peer, Selector};
@@ -16,9 +17,6 @@ use weft_pvm_machine::{code, tid};
 
 /// The bits of the source word that are the sender's identifier; the encoding stands above.
 const TID_BITS: u32 = 30;
-
-/// So many passes between two looks at what the machine says.
-const PASSES_PER_LOOK: u32 = 64;
 
 /// What the source word of a message says.
 pub fn source_word(tid: c_int, encoding: Encoding) -> u32 {
@@ -77,24 +75,44 @@ enum Found {
 /// # Errors
 /// It can come from one task only, which has ended; the machine is gone; what a matcher says.
 pub fn receive(call: &'static str, wanted: Wanted, patience: Patience) -> Result<Option<c_int>, Error> {
+    receive_in(enrolled()?, call, wanted, patience).map(|(_, buffer)| buffer)
+}
+
+/// As [`receive`], for who holds the library and goes on holding it.
+///
+/// # Errors
+/// As [`receive`].
+#[inline]
+pub fn receive_in(
+    mut library: MutexGuard<'static, Library>,
+    call: &'static str,
+    wanted: Wanted,
+    patience: Patience,
+) -> Result<(MutexGuard<'static, Library>, Option<c_int>), Error> {
     loop {
-        let mut library = enrolled()?;
         if library.matcher.is_some() {
             drop(library);
-            return receive_by_matcher(call, wanted, patience);
+            let found = receive_by_matcher(call, wanted, patience)?;
+            return Ok((enrolled()?, found));
         }
         match library.find(call, wanted, patience)? {
-            Found::Arrived(place) => return Ok(library.arrived.remove(place).map(|message| message.buffer)),
-            Found::InFabric(message, outcome, context) => match library.take(call, message, &outcome, context) {
-                Some(incoming) => return Ok(Some(library.buffers.accept(incoming))),
-                None => continue,
-            },
+            Found::Arrived(place) => {
+                let found = library.arrived.remove(place).map(|message| message.buffer);
+                return Ok((library, found));
+            }
+            Found::InFabric(message, outcome, context) => {
+                if let Some(incoming) = library.take(call, message, &outcome, context) {
+                    let buffer = library.buffers.accept(incoming);
+                    return Ok((library, Some(buffer)));
+                }
+            }
             Found::Handler(handler) => {
                 drop(library);
                 handler.run();
+                library = enrolled()?;
             }
             Found::Again | Found::News => {}
-            Found::Nothing => return Ok(None),
+            Found::Nothing => return Ok((library, None)),
             Found::Failed(error) => return Err(error),
         }
     }
@@ -176,16 +194,13 @@ impl Library {
         // Nobody else can become it.
         let nobody =
             wanted.tid != -1 && tid::is_task(wanted.tid) && peer.is_none() && { !self.task()?.is_awaited(wanted.tid) };
-        let mut search = Search { wanted, peer, nobody, patience, passes: 0, contexts: self.contexts_of(wanted) };
+        let contexts = self.contexts_of(wanted);
+        let mut search = Search { wanted, peer, nobody, patience, passes: 0, contexts };
         loop {
             self.task()?.flush();
-            let until = match patience {
-                Patience::Until(limit) => Some(limit),
-                // Who waits for one task looks now and then whether it still is.
-                Patience::Forever if peer.is_some() => Some(Instant::now() + std::time::Duration::from_millis(20)),
-                _ => None,
-            };
-            match wait_until(call, until, |endpoint| self.look(endpoint, &mut search, until)) {
+            let until = if let Patience::Until(limit) = patience { Some(limit) } else { None };
+            let looks = search.peer.is_some() && matches!(patience, Patience::Forever);
+            match wait_until(call, until, looks, |endpoint, is_time| self.look(endpoint, &mut search, is_time)) {
                 Found::Again => {
                     search.peer = match search.peer {
                         None if tid::is_task(wanted.tid) => self.task()?.known(wanted.tid),
@@ -199,7 +214,7 @@ impl Library {
 
     /// The contexts to look in: all that this task has had to do with, where it wants any.
     fn contexts_of(&self, wanted: Wanted) -> Vec<c_int> {
-        if wanted.context != -1 { vec![wanted.context] } else { self.options.contexts() }
+        if wanted.context != -1 { Vec::new() } else { self.options.contexts() }
     }
 
     fn look_here(&self, wanted: Wanted) -> Option<usize> {
@@ -207,10 +222,9 @@ impl Library {
     }
 
     /// One look.
-    fn look(&mut self, endpoint: &mut Endpoint, search: &mut Search, until: Option<Instant>) -> Option<Found> {
-        let passes = search.passes;
-        search.passes = passes.wrapping_add(1);
-        if passes % PASSES_PER_LOOK == 1 || matches!(search.patience, Patience::None) {
+    fn look(&mut self, endpoint: &mut Endpoint, search: &mut Search, is_time: bool) -> Option<Found> {
+        search.passes = search.passes.wrapping_add(1);
+        if is_time || matches!(search.patience, Patience::None) {
             match self.listen(endpoint) {
                 Ok(true) => return Some(Found::Again),
                 Ok(false) => {}
@@ -232,7 +246,7 @@ impl Library {
         if let Some((message, outcome, context)) = search.take(endpoint) {
             return Some(Found::InFabric(message, outcome, context));
         }
-        search.end(endpoint, until)
+        search.end(endpoint, is_time)
     }
 
     fn look_for_handler(&mut self, endpoint: &mut Endpoint) -> Option<Call> {
@@ -300,9 +314,9 @@ impl Library {
         let contexts = self.contexts_of(any);
         let mut search = Search { wanted: any, peer: None, nobody: false, patience, passes: 0, contexts };
         let until = if let Patience::Until(limit) = patience { Some(limit) } else { None };
-        let found = wait_until(call, until, |endpoint| {
+        let found = wait_until(call, until, false, |endpoint, is_time| {
             search.passes = search.passes.wrapping_add(1);
-            if search.passes % PASSES_PER_LOOK == 1 {
+            if is_time || matches!(search.patience, Patience::None) {
                 match self.listen(endpoint) {
                     Ok(true) => return Some(Found::Again),
                     Ok(false) => {}
@@ -314,7 +328,7 @@ impl Library {
             }
             match search.take(endpoint) {
                 Some((message, outcome, context)) => Some(Found::InFabric(message, outcome, context)),
-                None => search.end(endpoint, until),
+                None => search.end(endpoint, is_time),
             }
         });
         if let Found::InFabric(message, outcome, context) = found {
@@ -333,6 +347,7 @@ struct Search {
     nobody: bool,
     patience: Patience,
     passes: u32,
+    /// Where any context is wanted.
     contexts: Vec<c_int>,
 }
 
@@ -342,33 +357,31 @@ impl Search {
             return None;
         }
         let tag = (self.wanted.tag != -1).then_some(self.wanted.tag);
-        self.contexts.iter().find_map(|context| {
-            let selector = Selector { context: *context as u32, peer: self.peer, tag };
+        let mut take = |context: c_int| {
+            let selector = Selector { context: context as u32, peer: self.peer, tag };
             let (message, outcome) = endpoint.take_matched(selector)?;
-            Some((message, outcome, *context))
-        })
+            Some((message, outcome, context))
+        };
+        match self.wanted.context {
+            -1 => self.contexts.iter().find_map(|context| take(*context)),
+            context => take(context),
+        }
     }
 
     /// Whether it is time to give up.
-    fn end(&mut self, endpoint: &mut Endpoint, until: Option<Instant>) -> Option<Found> {
+    fn end(&mut self, endpoint: &mut Endpoint, is_time: bool) -> Option<Found> {
         match self.patience {
             // The first pass has not taken in what is new.
             Patience::None if self.passes > 1 => return Some(Found::Nothing),
             Patience::None => return None,
-            Patience::Until(limit) if Instant::now() >= limit => return Some(Found::Nothing),
-            _ => {}
-        }
-        if matches!(self.patience, Patience::Until(_)) {
-            return None;
+            Patience::Until(limit) => return (Instant::now() >= limit).then_some(Found::Nothing),
+            Patience::Forever => {}
         }
         // What the machine has said of it is known after the second look.
         if self.nobody && self.passes > 1 {
             return Some(Found::Failed(Error(code::NO_TASK)));
         }
-        let peer = self.peer?;
-        if self.passes % PASSES_PER_LOOK != 0 && until.is_none_or(|until| Instant::now() < until) {
-            return None;
-        }
+        let peer = self.peer.filter(|_| is_time)?;
         if endpoint.is_lost(peer) || endpoint.has_ended(peer) {
             // What it has sent has arrived, since it has ended before.
             while endpoint.progress() {}
@@ -376,7 +389,7 @@ impl Search {
                 self.take(endpoint).map(|(message, outcome, context)| Found::InFabric(message, outcome, context));
             return Some(last.unwrap_or(Found::Failed(Error(code::NO_TASK))));
         }
-        until.is_some_and(|until| Instant::now() >= until).then_some(Found::Again)
+        None
     }
 }
 
@@ -405,10 +418,10 @@ pub fn receive_into(wanted: Wanted, room: &mut [u8]) -> Result<Option<(Outcome, 
     if let (Some(peer), Some(task)) = (peer, &mut library.task) {
         task.say_waiting(peer, tag, wanted.context as u32, room.len());
     }
-    let (mut passes, mut failed) = (0u32, None);
-    let outcome = FABRIC.receive_while("pvm_precv", selector, room, |endpoint, _| {
-        passes = passes.wrapping_add(1);
-        if passes % PASSES_PER_LOOK != 1 {
+    let mut failed = None;
+    FABRIC.with_both(|_, wakes| (wakes.until, wakes.looks) = (None, peer.is_some()));
+    let outcome = FABRIC.receive_while("pvm_precv", selector, room, |endpoint, wakes| {
+        if !wakes.is_time() {
             return true;
         }
         match library.listen(endpoint) {

@@ -25,6 +25,10 @@ use weft_pvm_machine::frame::{Answer, Bytes, Identity, Introduction, Request};
 
 /// Tells a process that it was started as this task.
 const TASK_VARIABLE: &str = "PVM_TASK_ID";
+/// The machine's answer to the last task that leaves: it ends.
+const LAST: c_int = 1;
+/// How long that is waited for.
+const PATIENCE: Duration = Duration::from_millis(500);
 /// How often, and how long after each other, the daemon is called that another task may just be starting.
 const CALLS: u32 = 100;
 const PAUSE: Duration = Duration::from_millis(10);
@@ -38,15 +42,40 @@ pub static FABRIC: Messenger<Wakes> = Messenger::new();
 pub struct Wakes {
     pub daemon: Option<RawFd>,
     pub until: Option<Instant>,
+    /// It waits for one other task, and looks now and then whether that still is.
+    pub looks: bool,
+    /// It has slept since this was last looked at.
+    slept: bool,
+    passes: u32,
+}
+
+/// How long a thread sleeps that waits for one other task.
+const LOOK: Duration = Duration::from_millis(20);
+/// So many passes without a sleep between two looks at what is rare.
+const PASSES_PER_LOOK: u32 = 1024;
+
+impl Wakes {
+    /// Whether it is time to look at what the machine says, and who has ended.
+    #[inline]
+    pub fn is_time(&mut self) -> bool {
+        self.passes = self.passes.wrapping_add(1);
+        std::mem::take(&mut self.slept) || self.passes.is_multiple_of(PASSES_PER_LOOK)
+    }
 }
 
 impl Companion for Wakes {
+    fn idle(&mut self, _: &mut Endpoint, sleeps: bool) -> bool {
+        self.slept |= sleeps;
+        false
+    }
+
     fn attended(&self) -> Option<RawFd> {
         self.daemon
     }
 
     fn longest_sleep(&self) -> Option<Duration> {
-        self.until.map(|until| until.saturating_duration_since(Instant::now()))
+        let rest = self.until.map(|until| until.saturating_duration_since(Instant::now()));
+        rest.into_iter().chain(self.looks.then_some(LOOK)).min()
     }
 }
 
@@ -71,6 +100,8 @@ pub struct Task {
     ready: Vec<(Peer, Parcel)>,
     leaving: Vec<(Peer, GivenAway)>,
     directly: Directly,
+    /// The machine knows how others reach this task.
+    is_shown: bool,
 }
 
 impl Library {
@@ -82,7 +113,7 @@ impl Library {
         if self.task.is_some() {
             return Ok(());
         }
-        let outcome = open().and_then(|card| introduce(&card));
+        let outcome = open().and_then(|()| introduce());
         match outcome {
             Ok((client, identity)) => {
                 FABRIC.with_both(|_, wakes| wakes.daemon = Some(client.descriptor()));
@@ -121,7 +152,7 @@ impl Library {
             task.flush();
             task.has_waiting()
         }) {
-            wait_until("pvm_exit", None, |endpoint| match self.listen(endpoint) {
+            wait_until("pvm_exit", None, false, |endpoint, _| match self.listen(endpoint) {
                 Ok(false) if self.task.as_ref().is_some_and(Task::has_waiting) => None,
                 other => Some(other),
             })?;
@@ -138,6 +169,9 @@ impl Library {
         let told = self.ask_code(&Request::Leave);
         if let Some(mut task) = self.task.take() {
             task.settle();
+            if told == Ok(LAST) {
+                task.client.await_end(PATIENCE);
+            }
             self.directly = Some(task.into_directly());
         }
         FABRIC.with_both(|_, wakes| wakes.daemon = None);
@@ -146,8 +180,8 @@ impl Library {
     }
 }
 
-/// Opens the fabric, and says how others reach this process.
-fn open() -> io::Result<Card> {
+/// Opens the fabric.
+fn open() -> io::Result<()> {
     if !FABRIC.is_open() {
         let endpoint =
             Endpoint::join_as(InterfaceName::Pvm, &[]).map_err(|error| io::Error::other(error.to_string()))?;
@@ -155,7 +189,7 @@ fn open() -> io::Result<Card> {
         FABRIC.lend();
         crate::abi::at_exit(close);
     }
-    FABRIC.with(Endpoint::card)
+    Ok(())
 }
 
 /// What the courier does.
@@ -179,26 +213,27 @@ extern "C" fn close() {
     if FABRIC.is_open() {
         // Where it ends inside of a call, what is left goes with it.
         if let Some(mut library) = library_at_last() {
-            if let Some(mut task) = library.task.take() {
-                let _ = task.client.ask(&Request::Leave);
-                task.settle();
+            if library.task.is_some() {
+                let _ = library.leave();
             }
             FABRIC.close();
         }
     }
 }
 
-fn introduce(card: &Card) -> io::Result<(Client, Identity)> {
+fn introduce() -> io::Result<(Client, Identity)> {
     let started_as = std::env::var(TASK_VARIABLE).ok().and_then(|text| text.parse().ok()).unwrap_or(0);
     let (job, rank, size) = FABRIC.with(|endpoint| {
         let identity = endpoint.identity(endpoint.me());
         (identity.world, identity.rank, endpoint.world_size())
     });
+    // A job that nobody else talks to needs no way for others.
+    let card = if size > 1 { Vec::new() } else { FABRIC.with(Endpoint::card)?.encode().to_vec() };
     let name = std::env::current_exe().map(|path| path.into_os_string().into_vec()).unwrap_or_default();
     let who = Introduction {
         pid: std::process::id() as i32,
         started_as,
-        card: card.encode().to_vec(),
+        card,
         name: Bytes(name),
         job: if size > 1 { job } else { 0 },
         rank,
@@ -255,8 +290,13 @@ impl Task {
     fn new(client: Client, identity: Identity, directly: Directly) -> Self {
         let (ready, leaving) = Default::default();
         let me = FABRIC.me();
-        let ways = HashMap::from([(identity.tid, Way::Known(me))]);
-        Self { client, last: (identity.tid, me), identity, ways, ready, leaving, directly }
+        let mut ways = HashMap::from([(identity.tid, Way::Known(me))]);
+        let size = FABRIC.size();
+        let is_rank = size > 1 && identity.siblings.get(me.0 as usize) == Some(&identity.tid);
+        if is_rank && identity.siblings.len() == size as usize {
+            ways.extend(identity.siblings.iter().zip(0..).map(|(tid, rank)| (*tid, Way::Known(Peer(rank)))));
+        }
+        Self { client, last: (identity.tid, me), identity, ways, ready, leaving, directly, is_shown: size == 1 }
     }
 
     /// Another task has this card.
@@ -265,6 +305,17 @@ impl Task {
         let Some(Ok(peer)) = card.map(|card| endpoint.adopt(&card)) else { return };
         if let Some(Way::Asked(waiting)) = self.ways.insert(tid, Way::Known(peer)) {
             self.ready.extend(waiting.into_iter().map(|parcel| (peer, parcel)));
+        }
+    }
+
+    /// Lets others reach this task.
+    pub fn show_card(&mut self, endpoint: &mut Endpoint) {
+        if !self.is_shown
+            && let Ok(card) = endpoint.card()
+        {
+            // That the machine is gone shows when it is asked.
+            let _ = self.client.send(&Request::ShowCard { card: card.encode().to_vec() });
+            self.is_shown = true;
         }
     }
 
@@ -286,6 +337,9 @@ impl Task {
 
     /// Sends what waited for a card that is known now.
     pub fn flush(&mut self) {
+        if self.ready.is_empty() {
+            return;
+        }
         for (peer, Parcel { envelope, bytes }) in std::mem::take(&mut self.ready) {
             self.directly.note_sent(peer);
             self.give_away(peer, envelope, bytes);
@@ -388,6 +442,7 @@ impl Task {
             Some(Way::Asked(_)) => return Ok(None),
             None => {}
         }
+        FABRIC.with(|endpoint| self.show_card(endpoint));
         match self.client.ask(&Request::Meet { tid })? {
             Answer::Card { code: 0, card } if card.is_empty() => drop(self.ways.insert(tid, Way::Asked(Vec::new()))),
             Answer::Card { code: 0, card } => FABRIC.with(|endpoint| self.meet(endpoint, tid, &card)),
@@ -401,7 +456,12 @@ impl Task {
     /// # Errors
     /// The machine is gone.
     pub fn find_if_task(&mut self, tid: c_int) -> io::Result<Option<Peer>> {
-        if weft_pvm_machine::tid::is_task(tid) { self.find(tid) } else { Ok(None) }
+        match tid {
+            -1 => Ok(None),
+            of if of == self.last.0 => Ok(Some(self.last.1)),
+            of if weft_pvm_machine::tid::is_task(of) => self.find(of),
+            _ => Ok(None),
+        }
     }
 
     /// Whether a task is awaited that has been started and is not there yet.
@@ -424,7 +484,7 @@ impl Task {
             }
             let until = Instant::now() + Duration::from_millis(2);
             let peers: Vec<Peer> = self.leaving.iter().map(|(peer, _)| *peer).collect();
-            wait_until("pvm_exit", Some(until), |endpoint| {
+            wait_until("pvm_exit", Some(until), false, |endpoint, _| {
                 peers.iter().for_each(|peer| endpoint.lose_ended(*peer));
                 (Instant::now() >= until).then_some(())
             });
@@ -432,15 +492,19 @@ impl Task {
     }
 }
 
-/// Waits until `done` answers, which it does at the latest when it is asked after `until`.
+/// Waits until `done` answers. A thread that sleeps wakes up at `until`, and now and then where it `looks`; `done` is told
+/// when it is time to look at what is rare.
+#[inline]
 pub fn wait_until<R>(
     call: &'static str,
     until: Option<Instant>,
-    mut done: impl FnMut(&mut Endpoint) -> Option<R>,
+    looks: bool,
+    mut done: impl FnMut(&mut Endpoint, bool) -> Option<R>,
 ) -> R {
     let what = weft_ports::Waiting { call, peer: None, tag: None, context: 0 };
-    FABRIC.with_both(|_, wakes| wakes.until = until);
-    let answer = FABRIC.wait_both(what, |endpoint, _| done(endpoint));
-    FABRIC.with_both(|_, wakes| wakes.until = None);
-    answer
+    FABRIC.with_both(|_, wakes| (wakes.until, wakes.looks) = (until, looks));
+    FABRIC.wait_both(what, |endpoint, wakes| {
+        let is_time = wakes.is_time();
+        done(endpoint, is_time)
+    })
 }

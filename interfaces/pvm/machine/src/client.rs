@@ -6,6 +6,7 @@ use std::collections::VecDeque;
 use std::io::{self, ErrorKind, Write};
 use std::os::fd::{AsRawFd, RawFd};
 use std::os::unix::net::UnixStream;
+use std::time::{Duration, Instant};
 
 /// What is read at a time.
 const PIECE: usize = 1 << 16;
@@ -70,6 +71,14 @@ impl Client {
             self.look()?;
         }
         Ok(self.events.pop_front())
+    }
+
+    /// Waits until the daemon has ended, at most so long.
+    pub fn await_end(&mut self, limit: Duration) {
+        let begin = Instant::now();
+        while begin.elapsed() < limit && self.look().is_ok() {
+            let _ = weft_kernel::await_events(self.descriptor(), libc::POLLIN, Some(limit / 10));
+        }
     }
 
     /// Takes in what has come.

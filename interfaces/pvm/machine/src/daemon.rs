@@ -18,8 +18,6 @@ use weft_kernel::EventLoop;
 const FIRST: u32 = 1;
 /// How long the daemon lives without anybody before the first task comes.
 const AWAITED: Duration = Duration::from_secs(10);
-/// How long it lives when nobody is left: who comes next may be about to.
-const LINGER: Duration = Duration::from_millis(100);
 
 /// What the first daemon is told.
 pub struct Plan {
@@ -91,17 +89,11 @@ impl First {
     fn run(mut self) -> io::Result<()> {
         let mut events = EventLoop::new()?;
         let begin = Instant::now();
-        let mut idle_since = None;
         let mut had_any = false;
         while !self.hand.has_ended() {
             self.hand.ask(&mut events);
             self.far.iter().for_each(|(number, far)| far.link.ask(&mut events, Token::Host(*number)));
-            let idle = self.machine.is_idle() || !had_any && !self.plan.stays && begin.elapsed() > AWAITED;
-            let limit = match (idle, had_any) {
-                (true, _) => Some(LINGER / 4),
-                (false, false) if !self.plan.stays => Some(AWAITED / 10),
-                _ => None,
-            };
+            let limit = (!had_any && !self.plan.stays).then_some(AWAITED / 10);
             for (token, _) in events.turn(limit)? {
                 had_any = true;
                 match token {
@@ -110,9 +102,8 @@ impl First {
                 }
             }
             self.settle();
-            if !idle {
-                idle_since = None;
-            } else if idle_since.get_or_insert_with(Instant::now).elapsed() > LINGER {
+            // Who comes just now finds nobody, and starts another one.
+            if self.machine.is_idle() || !had_any && !self.plan.stays && begin.elapsed() > AWAITED {
                 self.hand.obey(Order::End);
             }
         }

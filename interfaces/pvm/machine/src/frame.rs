@@ -153,7 +153,8 @@ record! {
         pid: i32,
         /// The identifier that the task was started with, or 0.
         started_as: i32,
-        /// How other tasks reach it; empty of a console, which nobody sends to.
+        /// How other tasks reach it. Empty of a rank of a job, which shows it when it is asked, and of a console, which nobody
+        /// sends to.
         card: Vec<u64>,
         name: Bytes,
         /// The job that it is a rank of.
@@ -243,6 +244,8 @@ frames! {
         25 Halt,
         26 Time { host: i32 },
         27 Groups,
+        /// How others reach it, of a task that has been asked. There is no answer.
+        28 ShowCard { card: Vec<u64> },
     }
 }
 
@@ -273,6 +276,8 @@ frames! {
         2 Gone { tid: i32 },
         /// A message of the machine.
         3 Message { context: i32, content: Content },
+        /// Somebody asks for the card of this task.
+        4 WantCard,
     }
 }
 

@@ -4,7 +4,7 @@ use super::{items, put, told};
 use crate::buffer::Encoding;
 use crate::errors::Error;
 use crate::library::{Library, enrolled, library, my_context, my_tid};
-use crate::receive::{Patience, Wanted, probe, read_source, receive, receive_into, source_word};
+use crate::receive::{Patience, Wanted, probe, read_source, receive, receive_in, receive_into, source_word};
 use std::borrow::Cow;
 use std::ffi::{c_int, c_void};
 use std::time::{Duration, Instant};
@@ -110,14 +110,12 @@ pub unsafe extern "C" fn pvm_psend(to: c_int, tag: c_int, data: *const c_void, c
     told(c"pvm_psend", outcome.map(|()| 0))
 }
 
-fn wanted(tid: c_int, tag: c_int) -> Result<Wanted, Error> {
-    if tag < -1 && !library().options.allows_reserved() {
-        return Err(Error::BAD_PARAM);
-    }
-    Ok(Wanted::here(tid, tag))
+fn wanted(library: &Library, tid: c_int, tag: c_int) -> Result<Wanted, Error> {
+    if tag < -1 && !library.options.allows_reserved() { Err(Error::BAD_PARAM) } else { Ok(Wanted::here(tid, tag)) }
 }
 
 /// Receives into a new active buffer; the one before goes.
+#[inline]
 fn receive_active(call: &'static str, tid: c_int, tag: c_int, patience: Patience) -> Result<c_int, Error> {
     let mut library = enrolled()?;
     let before = library.buffers.active_receive();
@@ -125,9 +123,9 @@ fn receive_active(call: &'static str, tid: c_int, tag: c_int, patience: Patience
         let _ = library.buffers.set_active_receive(0);
         let _ = library.buffers.free(before);
     }
-    drop(library);
-    let Some(buffer) = receive(call, wanted(tid, tag)?, patience)? else { return Ok(0) };
-    crate::library::library().buffers.set_active_receive(buffer)?;
+    let wanted = wanted(&library, tid, tag)?;
+    let (mut library, Some(buffer)) = receive_in(library, call, wanted, patience)? else { return Ok(0) };
+    library.buffers.set_active_receive(buffer)?;
     Ok(buffer)
 }
 
@@ -165,7 +163,8 @@ pub unsafe extern "C" fn pvm_trecv(tid: c_int, tag: c_int, limit: *const libc::t
 
 #[unsafe(no_mangle)]
 pub extern "C" fn pvm_probe(tid: c_int, tag: c_int) -> c_int {
-    told(c"pvm_probe", wanted(tid, tag).and_then(probe).map(Option::unwrap_or_default))
+    let wanted = enrolled().and_then(|library| wanted(&library, tid, tag));
+    told(c"pvm_probe", wanted.and_then(probe).map(Option::unwrap_or_default))
 }
 
 /// Receives into an array. What does not fit is cut off; `length` says how long the message was.
@@ -187,7 +186,7 @@ pub unsafe extern "C" fn pvm_precv(
         // SAFETY: the caller's promise.
         let room =
             if bytes == 0 { &mut [] } else { unsafe { std::slice::from_raw_parts_mut(data.cast::<u8>(), bytes) } };
-        let wanted = wanted(tid, tag)?;
+        let wanted = wanted(&*enrolled()?, tid, tag)?;
         let (source, tag, long) = match receive_into(wanted, room)? {
             Some((outcome, _)) => (read_source(outcome.source).0, outcome.tag, outcome.length as usize),
             None => by_buffer(wanted, room)?,

@@ -114,7 +114,7 @@ fn await_output() {
         while awaits(false).0 {
             let mut library = library();
             let until = Instant::now() + Duration::from_millis(100);
-            let heard = wait_until("pvm_exit", Some(until), |endpoint| match library.listen(endpoint) {
+            let heard = wait_until("pvm_exit", Some(until), false, |endpoint, _| match library.listen(endpoint) {
                 Ok(_) if library.catching.awaits() && Instant::now() < until => None,
                 other => Some(other),
             });

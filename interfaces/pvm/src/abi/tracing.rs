@@ -27,7 +27,19 @@ pub static pvmtoplvl: AtomicI32 = AtomicI32::new(1);
 #[unsafe(no_mangle)]
 pub static pvmdebmask: AtomicI32 = AtomicI32::new(0);
 
-const NO_NAME: *mut c_char = c"".as_ptr().cast_mut();
+/// Names that programs find in tables of which they know the length.
+const fn names<const COUNT: usize>(first: u8) -> [[u8; 5]; COUNT] {
+    let mut all = [[0; 5]; COUNT];
+    let mut at = 0;
+    while at < COUNT {
+        all[at] = [first, b'0' + (at / 100) as u8, b'0' + (at / 10 % 10) as u8, b'0' + (at % 10) as u8, 0];
+        at += 1;
+    }
+    all
+}
+
+static EVENT_NAMES: [[u8; 5]; 109] = names(b'e');
+static DATUM_NAMES: [[u8; 5]; 123] = names(b'd');
 
 /// `struct Pvmtevinfo`: a name, and marks.
 #[repr(C)]
@@ -43,16 +55,35 @@ pub struct DatumOfC {
     about: AtomicPtr<c_char>,
 }
 
-/// Tables of events and of their data, in which programs look for names. Here they have none.
+/// Tables of events and of their data, of which there are none.
 #[allow(non_upper_case_globals)]
 #[unsafe(no_mangle)]
-pub static pvmtevinfo: [EventOfC; 109] =
-    [const { EventOfC { name: AtomicPtr::new(NO_NAME), marks: [const { AtomicUsize::new(0) }; 6] } }; 109];
+pub static pvmtevinfo: [EventOfC; 109] = {
+    let mut all =
+        [const { EventOfC { name: AtomicPtr::new(std::ptr::null_mut()), marks: [const { AtomicUsize::new(0) }; 6] } };
+            109];
+    let mut at = 0;
+    while at < all.len() {
+        all[at].name = AtomicPtr::new((&raw const EVENT_NAMES[at]).cast_mut().cast());
+        at += 1;
+    }
+    all
+};
 
 #[allow(non_upper_case_globals)]
 #[unsafe(no_mangle)]
-pub static pvmtevdidlist: [DatumOfC; 123] =
-    [const { DatumOfC { name: AtomicPtr::new(NO_NAME), about: AtomicPtr::new(NO_NAME) } }; 123];
+pub static pvmtevdidlist: [DatumOfC; 123] = {
+    let mut all = [const {
+        DatumOfC { name: AtomicPtr::new(std::ptr::null_mut()), about: AtomicPtr::new(std::ptr::null_mut()) }
+    }; 123];
+    let mut at = 0;
+    while at < all.len() {
+        all[at].name = AtomicPtr::new((&raw const DATUM_NAMES[at]).cast_mut().cast());
+        all[at].about = AtomicPtr::new((&raw const DATUM_NAMES[at]).cast_mut().cast());
+        at += 1;
+    }
+    all
+};
 
 #[unsafe(no_mangle)]
 pub extern "C" fn tev_begin(_kind: c_int, _entry: c_int) -> c_int {

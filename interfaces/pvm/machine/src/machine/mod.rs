@@ -23,6 +23,9 @@ use spawning::Spawning;
 use std::collections::{HashMap, VecDeque};
 use tasks::Tasks;
 
+/// Asks a process to end.
+const TERMINATE: i32 = 15;
+
 /// A client: the host whose daemon it has come to, and its number there.
 pub(crate) type Client = (u32, u32);
 
@@ -40,7 +43,7 @@ pub struct Machine {
     orders: VecDeque<(u32, Order)>,
     /// It does not end with its last task.
     stays: bool,
-    had_clients: bool,
+    had_tasks: bool,
     has_ended: bool,
 }
 
@@ -58,7 +61,7 @@ impl Machine {
             notices: Notices::default(),
             orders: VecDeque::new(),
             stays,
-            had_clients: false,
+            had_tasks: false,
             has_ended: false,
         }
     }
@@ -83,10 +86,11 @@ impl Machine {
 
     /// Whether nobody needs the machine any more.
     pub fn is_idle(&self) -> bool {
-        self.has_ended || !self.stays && self.had_clients && self.clients.is_empty() && !self.tasks.any_process()
+        self.has_ended
+            || !self.stays && self.had_tasks && !self.tasks.any_process() && self.clients.values().all(Option::is_none)
     }
 
-    /// Names of all hosts but the first, for who tells of them.
+    /// Whether it was halted.
     pub fn has_ended(&self) -> bool {
         self.has_ended
     }
@@ -116,7 +120,6 @@ impl Machine {
     }
 
     fn on_bytes(&mut self, client: Client, bytes: &[u8]) {
-        self.had_clients = true;
         let task = *self.clients.entry(client).or_insert(None);
         match (read(bytes), task) {
             (Some(Request::Enrol { who }), None) => self.enrol(client, who),
@@ -135,7 +138,8 @@ impl Machine {
             Request::Leave => {
                 self.end_task(tid);
                 self.clients.insert(client, None);
-                code::OK
+                // Who was the last one is told, and can wait for the end.
+                i32::from(self.is_idle())
             }
             Request::Meet { tid: other } => return self.meet(client, tid, other),
             Request::Spawn { program, place, count, prints_to, context } => {
@@ -166,6 +170,7 @@ impl Machine {
             Request::PrintTo { destination } => self.change_output(tid, destination),
             Request::Halt => return self.halt(),
             Request::Time { .. } => return self.answer_time(client),
+            Request::ShowCard { card } => return self.show_card(tid, card),
             Request::Groups => return self.answer(client, Answer::Names { names: self.groups.names() }),
         };
         self.answer_code(client, code);
@@ -182,6 +187,9 @@ impl Machine {
     /// Everything ends.
     fn halt(&mut self) {
         self.has_ended = true;
+        for (host, pid) in self.tasks.others() {
+            self.order(host, Order::Signal { pid, signal: TERMINATE });
+        }
         let numbers: Vec<u32> = self.hosts.numbers().collect();
         numbers.into_iter().rev().for_each(|host| self.order(host, Order::End));
     }

@@ -22,6 +22,8 @@ pub struct Task {
     pub pid: i32,
     pub name: Bytes,
     pub card: Vec<u64>,
+    /// It shows a card when it is asked.
+    pub has_card: bool,
     pub context: i32,
     pub siblings: Vec<i32>,
     pub prints_to: Destination,
@@ -91,6 +93,12 @@ impl Tasks {
         self.all.values().any(|task| task.is_running)
     }
 
+    /// Processes of tasks that the machine has not started, with their hosts.
+    pub fn others(&self) -> Vec<(u32, i32)> {
+        let all = self.all.iter().filter(|(_, task)| task.client.is_some() && !task.is_running && task.pid > 1);
+        all.map(|(number, task)| (tid::host(*number), task.pid)).collect()
+    }
+
     /// Forgets one of which nothing more will come.
     pub fn drop_ended(&mut self, tid: i32) {
         if self.all.get(&tid).is_some_and(|task| task.has_ended && !task.is_open && !task.is_running) {
@@ -146,6 +154,7 @@ impl Machine {
         if task.pid == 0 || started.is_none() {
             task.pid = who.pid;
         }
+        task.has_card = !who.card.is_empty() || who.job != 0;
         task.card = who.card;
         if !who.name.0.is_empty() && task.name.0.is_empty() {
             task.name = who.name;
@@ -160,10 +169,16 @@ impl Machine {
             siblings: task.siblings.clone(),
             prints_to: task.prints_to.clone(),
         };
-        let awaited_by = std::mem::take(&mut task.awaited_by);
+        let is_shown = !task.card.is_empty();
+        let awaited_by = if is_shown { std::mem::take(&mut task.awaited_by) } else { Vec::new() };
+        let is_wanted = !is_shown && !task.awaited_by.is_empty();
         self.clients.insert(client, Some(number));
+        self.had_tasks = true;
         self.answer(client, Answer::Enrolled { identity });
         awaited_by.into_iter().for_each(|other| self.introduce(number, other));
+        if is_wanted {
+            self.tell_task(number, Event::WantCard);
+        }
     }
 
     /// Tells each of two tasks the card of the other.
@@ -187,13 +202,26 @@ impl Machine {
                 (code::OK, Vec::new())
             }
             // Nobody sends to a console.
-            Some(task) if task.card.is_empty() => (code::NO_TASK, Vec::new()),
+            Some(task) if !task.has_card => (code::NO_TASK, Vec::new()),
+            Some(task) if task.card.is_empty() => {
+                task.awaited_by.push(tid);
+                self.tell_task(other, Event::WantCard);
+                (code::OK, Vec::new())
+            }
             Some(task) => (code::OK, task.card.clone()),
         };
         if !card.is_empty() && !mine.is_empty() {
             self.tell_task(other, Event::Met { tid, card: mine });
         }
         self.answer(client, Answer::Card { code, card });
+    }
+
+    /// It has been asked for its card, or is about to ask for that of another one.
+    pub(super) fn show_card(&mut self, number: i32, card: Vec<u64>) {
+        let Some(task) = self.tasks.get_mut(number) else { return };
+        task.card = card;
+        let awaited_by = std::mem::take(&mut task.awaited_by);
+        awaited_by.into_iter().for_each(|other| self.introduce(number, other));
     }
 
     /// It is a task no more.

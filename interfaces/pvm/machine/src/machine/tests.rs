@@ -176,6 +176,19 @@ fn ranks_of_a_job_are_siblings_without_a_parent() {
 }
 
 #[test]
+fn a_rank_shows_its_card_when_somebody_asks() {
+    let mut world = World::new();
+    let rank = Introduction { pid: 5, job: 77, rank: 0, size: 2, ..Introduction::default() };
+    let rank = world.enrol_as(1, rank).tid;
+    let other = world.enrol(2);
+    assert_eq!(world.ask(2, &Request::Meet { tid: rank }), Some(Answer::Card { code: 0, card: vec![] }));
+    assert_eq!(world.events(1), [Event::WantCard]);
+    assert_eq!(world.ask(1, &Request::ShowCard { card: vec![9] }), None);
+    assert_eq!(world.events(2), [Event::Met { tid: rank, card: vec![9] }]);
+    assert_eq!(world.events(1), [Event::Met { tid: other, card: vec![2] }]);
+}
+
+#[test]
 fn barriers_wait_for_all_and_refuse_another_count() {
     let mut world = World::new();
     let name = || Bytes::from("group");
