@@ -1,5 +1,6 @@
 //! What children print, as `pvm_catchout(3PVM)` writes it to a file of the program.
 
+use crate::stdio::write_to_stream;
 use std::collections::BTreeMap;
 use std::ffi::c_int;
 
@@ -9,7 +10,7 @@ const SPAWNED: c_int = -1;
 const NEW: c_int = -2;
 
 #[derive(Default)]
-struct Child {
+struct PrintingChild {
     line: Vec<u8>,
     has_spawned: bool,
     has_ended: bool,
@@ -18,7 +19,7 @@ struct Child {
 pub struct Catching {
     /// Address of the C library's stream; 0: nothing is caught.
     stream: usize,
-    children: BTreeMap<c_int, Child>,
+    children: BTreeMap<c_int, PrintingChild>,
     /// What is to be written.
     text: Vec<u8>,
 }
@@ -104,7 +105,7 @@ impl Catching {
 
     fn write(&mut self) {
         if self.stream != 0 {
-            crate::abi::write_to_stream(self.stream, &self.text);
+            write_to_stream(self.stream, &self.text);
         }
         self.text.clear();
     }

@@ -8,7 +8,7 @@
 //! one order by both sides.)
 
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
-use std::sync::{Condvar, Mutex, PoisonError};
+use std::sync::{Condvar, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
 const STEP: Duration = Duration::from_millis(1);
@@ -34,11 +34,21 @@ static IN_USE: AtomicBool = AtomicBool::new(false);
 static STARTED: Mutex<bool> = Mutex::new(false);
 static BELL: Condvar = Condvar::new();
 
-/// Something is left that could not leave: `look` is called now and then until it says that nothing is.
-pub fn call(look: fn() -> CourierLook) {
+/// What is called when it looks.
+static LOOK: OnceLock<fn() -> CourierLook> = OnceLock::new();
+
+/// Says how it looks. Before that it does nothing.
+pub fn begin(look: fn() -> CourierLook) {
+    LOOK.get_or_init(|| look);
+}
+
+/// Something is left that could not leave: it looks now and then until nothing is.
+pub fn call() {
     ASKED.store(true, SeqCst);
-    if !IN_USE.load(SeqCst) {
-        wake(look);
+    if !IN_USE.load(SeqCst)
+        && let Some(look) = LOOK.get()
+    {
+        wake(*look);
     }
 }
 

@@ -6,19 +6,19 @@
 use std::ffi::{CStr, c_char, c_int};
 use std::sync::atomic::{AtomicI32, Ordering::Relaxed};
 
+use crate::identity::pvmmytid;
+
 /// Why a call has not done what it was asked to: a number of the C interface, below zero.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Code(pub c_int);
 
-pub use self::Code as Error;
-
+/// Those that arise here; others come from the machine as numbers.
 impl Code {
     pub const BAD_PARAM: Self = Self(-2);
     pub const MISMATCH: Self = Self(-3);
     pub const OVERFLOW: Self = Self(-4);
     pub const NO_DATA: Self = Self(-5);
     pub const NO_HOST: Self = Self(-6);
-    pub const NO_FILE: Self = Self(-7);
     pub const DENIED: Self = Self(-8);
     pub const NO_MEM: Self = Self(-10);
     pub const BAD_MSG: Self = Self(-12);
@@ -26,25 +26,12 @@ impl Code {
     pub const NO_BUF: Self = Self(-15);
     pub const NO_SUCH_BUF: Self = Self(-16);
     pub const NULL_GROUP: Self = Self(-17);
-    pub const DUP_GROUP: Self = Self(-18);
-    pub const NO_GROUP: Self = Self(-19);
     pub const NOT_IN_GROUP: Self = Self(-20);
     pub const NO_INST: Self = Self(-21);
-    pub const HOST_FAIL: Self = Self(-22);
-    pub const NO_PARENT: Self = Self(-23);
     pub const NOT_IMPL: Self = Self(-24);
-    pub const DSYS_ERR: Self = Self(-25);
-    pub const BAD_VERSION: Self = Self(-26);
-    pub const OUT_OF_RES: Self = Self(-27);
-    pub const DUP_HOST: Self = Self(-28);
-    pub const CANT_START: Self = Self(-29);
-    pub const ALREADY: Self = Self(-30);
     pub const NO_TASK: Self = Self(-31);
     pub const NOT_FOUND: Self = Self(-32);
     pub const EXISTS: Self = Self(-33);
-    pub const HOSTER_NOT_MASTER: Self = Self(-34);
-    pub const PARENT_NOT_SET: Self = Self(-35);
-    pub const IP_LOOPBACK: Self = Self(-36);
 }
 
 /// How many texts there are.
@@ -84,7 +71,7 @@ const TEXT_OF: [&CStr; TEXTS] = [
     c"Can't start pvmd",
     c"Already in progress",
     c"No such task",
-    c"Not Found",
+    c"Not Finding",
     c"Already Exists",
     c"Hoster must run on master host",
     c"The parent was spawned with PvmNoSpawnParent",
@@ -116,11 +103,6 @@ pub static pvm_errlist: TextList = TextList::new(&TEXT_OF);
 #[unsafe(no_mangle)]
 pub static pvm_nerr: c_int = TEXTS as c_int;
 
-/// This task's identifier; -1: it has not enrolled.
-#[allow(non_upper_case_globals)]
-#[unsafe(no_mangle)]
-pub static pvmmytid: AtomicI32 = AtomicI32::new(-1);
-
 /// The number of the last error.
 #[unsafe(no_mangle)]
 pub static pvm_errno: AtomicI32 = AtomicI32::new(0);
@@ -134,7 +116,7 @@ pub static LEAVE: std::sync::OnceLock<fn()> = std::sync::OnceLock::new();
 /// The text of a number.
 pub fn text(code: c_int) -> &'static CStr {
     let at = usize::try_from(i64::from(code).wrapping_neg()).unwrap_or(TEXTS);
-    TEXT_OF.get(at).copied().unwrap_or(c"Unknown Error")
+    TEXT_OF.get(at).copied().unwrap_or(c"Unknown Code")
 }
 
 /// A line on standard error about the last error; `what` says where.
@@ -184,7 +166,7 @@ mod tests {
     fn numbers_have_the_texts_that_programs_print() {
         assert_eq!((text(-5), text(-16), text(-33)), (c"End of buffer", c"No such buffer", c"Already Exists"));
         for nobody in [1, -37, i32::MIN, i32::MAX] {
-            assert_eq!(text(nobody), c"Unknown Error");
+            assert_eq!(text(nobody), c"Unknown Code");
         }
         // SAFETY: the texts are C strings.
         let last = unsafe { CStr::from_ptr(pvm_errlist.0[TEXTS - 1]) };

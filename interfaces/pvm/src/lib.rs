@@ -5,9 +5,10 @@
 //! does the matching: a message's tag and context are PVM's, and its source word is the sender's task identifier with the
 //! encoding in the two bits above.
 //!
-//! - `library`: the state of the process, behind one lock; `task`: enrolling, ways to other tasks, sending; `receive`:
-//!   finding messages; `handlers`, `options`, `catching`, `group`: what their names say.
-//! - `buffer`: message buffers, packing and unpacking; `errors`: what goes wrong, told as PVM does.
+//! - `library`: the state of the process, behind one lock; `enrol`: becoming a task; `task`: ways to others, and sending;
+//!   `receive`: finding messages; `courier`: what could not leave at once; `direct`: long messages past all copies.
+//! - `buffer`: message buffers, packing and unpacking; `errors`: what goes wrong, told as PVM does; `group`: what members
+//!   of a group do together; `handlers`, `calling`: functions of the program.
 //! - `abi`: the C functions, by subject; `fortran`: those of Fortran, over them.
 //!
 //! Invariants:
@@ -19,14 +20,21 @@
 
 mod abi;
 mod buffer;
+mod calling;
 mod catching;
 mod courier;
 mod direct;
+mod enrol;
 mod errors;
+mod fabric;
 mod fortran;
+mod frozen;
 mod group;
 mod handlers;
+mod identity;
 mod library;
 mod options;
 mod receive;
+mod stdio;
 mod task;
+mod wanted;

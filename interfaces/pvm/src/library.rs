@@ -1,17 +1,18 @@
 //! The state of the process, behind one lock.
 
-use crate::buffer::{Buffers, Encoding, Incoming};
+use crate::buffer::{ArrivedMessage, Buffers, Encoding};
 use crate::catching::Catching;
 use crate::direct::Directly;
-use crate::errors::Error;
-pub use crate::errors::pvmmytid;
-use crate::group::Frozen;
-use crate::handlers::{Handlers, Matcher};
+use crate::errors::Code;
+use crate::frozen::Frozen;
+use crate::handlers::{MessageHandlers, OwnMatcher};
+pub use crate::identity::{my_context, my_tid, pvmmyctx, pvmmytid};
 use crate::options::Options;
-use crate::task::Task;
+use crate::task::ThisTask;
+pub use crate::wanted::InBuffer;
 use std::collections::VecDeque;
 use std::ffi::c_int;
-use std::sync::atomic::{AtomicI32, Ordering};
+use std::sync::atomic::Ordering;
 use std::sync::{Mutex, MutexGuard};
 use weft_pvm_machine::frame::{Answer, Content, Event, Request};
 
@@ -20,38 +21,29 @@ pub const SYSTEM_CONTEXT: c_int = 0x7ffff;
 pub const OUTPUT_TAG: c_int = 0x8003_000b_u32 as c_int;
 
 /// All that the library knows.
-pub struct Library {
+pub struct PvmLibrary {
     pub buffers: Buffers,
     /// Once it has enrolled.
-    pub task: Option<Task>,
+    pub task: Option<ThisTask>,
     /// What is known of other processes, kept from one enrolling to the next.
     pub directly: Option<Directly>,
     pub options: Options,
-    pub handlers: Handlers,
-    pub matcher: Option<Matcher>,
+    pub handlers: MessageHandlers,
+    pub matcher: Option<OwnMatcher>,
     /// Messages that were taken out of the fabric, or come from the machine, in their order.
-    pub arrived: VecDeque<Arrived>,
+    pub arrived: VecDeque<InBuffer>,
     pub catching: Catching,
     pub frozen: Frozen,
     /// The index of this task among those that a reset of the machine spares.
     pub spared_as: c_int,
 }
 
-/// A message that waits in a buffer.
-#[derive(Clone, Copy, Debug)]
-pub struct Arrived {
-    pub buffer: c_int,
-    pub source: c_int,
-    pub tag: c_int,
-    pub context: c_int,
-}
-
-static LIBRARY: Mutex<Library> = Mutex::new(Library {
+static LIBRARY: Mutex<PvmLibrary> = Mutex::new(PvmLibrary {
     buffers: Buffers::new(),
     task: None,
     directly: None,
     options: Options::new(),
-    handlers: Handlers::new(),
+    handlers: MessageHandlers::new(),
     matcher: None,
     arrived: VecDeque::new(),
     catching: Catching::new(),
@@ -59,13 +51,8 @@ static LIBRARY: Mutex<Library> = Mutex::new(Library {
     spared_as: -1,
 });
 
-/// The context in which this task sends and receives.
-#[allow(non_upper_case_globals)]
-#[unsafe(no_mangle)]
-pub static pvmmyctx: AtomicI32 = AtomicI32::new(0);
-
 /// The state, for as long as the answer lives: no code of the program runs meanwhile.
-pub fn library() -> MutexGuard<'static, Library> {
+pub fn library() -> MutexGuard<'static, PvmLibrary> {
     LIBRARY.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
 }
 
@@ -73,34 +60,26 @@ pub fn library() -> MutexGuard<'static, Library> {
 ///
 /// # Errors
 /// There is no virtual machine, and none can be started.
-pub fn enrolled() -> Result<MutexGuard<'static, Library>, Error> {
+pub fn enrolled() -> Result<MutexGuard<'static, PvmLibrary>, Code> {
     let mut library = library();
     library.enrol()?;
     Ok(library)
 }
 
-pub fn my_tid() -> c_int {
-    pvmmytid.load(Ordering::Relaxed)
-}
-
-pub fn my_context() -> c_int {
-    pvmmyctx.load(Ordering::Relaxed)
-}
-
-impl Library {
+impl PvmLibrary {
     /// The task.
     ///
     /// # Errors
     /// It has not enrolled.
-    pub fn task(&mut self) -> Result<&mut Task, Error> {
-        self.task.as_mut().ok_or(Error::SYS_ERR)
+    pub fn task(&mut self) -> Result<&mut ThisTask, Code> {
+        self.task.as_mut().ok_or(Code::SYS_ERR)
     }
 
     /// Asks the machine for what it knows at once.
     ///
     /// # Errors
     /// The machine is gone.
-    pub fn ask(&mut self, request: &Request) -> Result<Answer, Error> {
+    pub fn ask(&mut self, request: &Request) -> Result<Answer, Code> {
         let answer = self.task()?.client.ask(request);
         answer.map_err(|_| self.lose_machine())
     }
@@ -109,19 +88,19 @@ impl Library {
     ///
     /// # Errors
     /// A code below 0.
-    pub fn ask_code(&mut self, request: &Request) -> Result<c_int, Error> {
+    pub fn ask_code(&mut self, request: &Request) -> Result<c_int, Code> {
         let answer = self.ask(request)?;
         code_of(answer)
     }
 
     /// The machine is gone, and what this task was in it.
-    pub fn lose_machine(&mut self) -> Error {
+    pub fn lose_machine(&mut self) -> Code {
         if let Some(task) = self.task.take() {
             self.directly = Some(task.into_directly());
             let tid = pvmmytid.swap(-1, Ordering::Relaxed);
             eprintln!("libpvm [t{tid:x}]: the virtual machine has ended: its daemon is gone");
         }
-        Error::SYS_ERR
+        Code::SYS_ERR
     }
 
     /// Keeps a message of the machine.
@@ -129,7 +108,7 @@ impl Library {
         if context == SYSTEM_CONTEXT && content.tag == OUTPUT_TAG {
             return self.catching.take_in(&content.bytes.0, self.options.shows_tids());
         }
-        self.push(Incoming {
+        self.push(ArrivedMessage {
             encoding: Encoding::from_bits(content.encoding),
             bytes: content.bytes.0,
             source: content.source,
@@ -138,17 +117,17 @@ impl Library {
         });
     }
 
-    pub fn push(&mut self, message: Incoming) {
-        let Incoming { source, tag, context, .. } = message;
+    pub fn push(&mut self, message: ArrivedMessage) {
+        let ArrivedMessage { source, tag, context, .. } = message;
         let buffer = self.buffers.accept(message);
-        self.arrived.push_back(Arrived { buffer, source, tag, context });
+        self.arrived.push_back(InBuffer { buffer, source, tag, context });
     }
 
-    /// Takes in what the machine has said; true if something is to be sent now ([`Task::flush`]).
+    /// Takes in what the machine has said; true if something is to be sent now ([`ThisTask::flush`]).
     ///
     /// # Errors
     /// The machine is gone.
-    pub fn listen(&mut self, endpoint: &mut weft_fabric::Endpoint) -> Result<bool, Error> {
+    pub fn listen(&mut self, endpoint: &mut weft_fabric::Endpoint) -> Result<bool, Code> {
         loop {
             let event = match self.task()?.client.poll_event() {
                 Ok(Some(event)) => event,
@@ -169,15 +148,15 @@ impl Library {
 ///
 /// # Errors
 /// It is below 0, or the answer has none.
-pub fn code_of(answer: Answer) -> Result<c_int, Error> {
+pub fn code_of(answer: Answer) -> Result<c_int, Code> {
     match answer {
         Answer::Code { code } if code >= 0 => Ok(code),
-        Answer::Code { code } => Err(Error(code)),
-        _ => Err(Error::SYS_ERR),
+        Answer::Code { code } => Err(Code(code)),
+        _ => Err(Code::SYS_ERR),
     }
 }
 
 /// The state, unless it is in use.
-pub fn try_library() -> Option<MutexGuard<'static, Library>> {
+pub fn try_library() -> Option<MutexGuard<'static, PvmLibrary>> {
     LIBRARY.try_lock().ok()
 }

@@ -1,13 +1,14 @@
-//! Finding messages: in the fabric, and among those that have arrived here.
+//! Found messages: in the fabric, and among those that have arrived here.
 //!
 //! What has arrived here is older than what the fabric still has of the same sender and context, so it comes first, and
 //! whoever takes a message out of the fabric without receiving it takes all older ones of its context too ([`drain`]).
 
-use crate::buffer::{Encoding, Incoming};
-use crate::errors::Error;
-use crate::handlers::Call;
-use crate::library::{Arrived, Library, enrolled, library, my_context};
-use crate::task::{FABRIC, wait_until};
+use crate::buffer::{ArrivedMessage, Encoding};
+use crate::errors::Code;
+use crate::fabric::{FABRIC, wait_until};
+use crate::handlers::HandlerCall;
+use crate::library::{PvmLibrary, enrolled, library};
+use crate::wanted::WantedMessage;
 use std::ffi::c_int;
 use std::sync::MutexGuard;
 use std::time::Instant;
@@ -28,53 +29,33 @@ pub fn read_source(word: u32) -> (c_int, Encoding) {
     ((word & ((1 << TID_BITS) - 1)) as c_int, Encoding::from_bits(word >> TID_BITS))
 }
 
-/// Which message is wanted; -1 stands for any.
-#[derive(Clone, Copy, Debug)]
-pub struct Wanted {
-    pub tid: c_int,
-    pub tag: c_int,
-    pub context: c_int,
-}
-
-impl Wanted {
-    /// In the context of this task.
-    pub fn here(tid: c_int, tag: c_int) -> Self {
-        Self { tid, tag, context: my_context() }
-    }
-
-    pub fn is(&self, message: &Arrived) -> bool {
-        let fits = |wanted, is| wanted == -1 || wanted == is;
-        fits(self.tid, message.source) && fits(self.tag, message.tag) && fits(self.context, message.context)
-    }
-}
-
 /// How long to wait.
 #[derive(Clone, Copy, Debug)]
-pub enum Patience {
+pub enum HowLong {
     None,
     Until(Instant),
     Forever,
 }
 
 /// What a look has found.
-enum Found {
+enum SearchEnd {
     Arrived(usize),
     InFabric(MatchedId, Outcome, c_int),
     /// A handler is to be called.
-    Handler(Call),
+    Handler(HandlerCall),
     /// There is something to be done outside, then it goes on.
     Again,
     /// Something new is among what has arrived.
     News,
     Nothing,
-    Failed(Error),
+    Failed(Code),
 }
 
 /// Waits for the message that is wanted and takes it. Message handlers run meanwhile.
 ///
 /// # Errors
 /// It can come from one task only, which has ended; the machine is gone; what a matcher says.
-pub fn receive(call: &'static str, wanted: Wanted, patience: Patience) -> Result<Option<c_int>, Error> {
+pub fn receive(call: &'static str, wanted: WantedMessage, patience: HowLong) -> Result<Option<c_int>, Code> {
     receive_in(enrolled()?, call, wanted, patience).map(|(_, buffer)| buffer)
 }
 
@@ -84,11 +65,11 @@ pub fn receive(call: &'static str, wanted: Wanted, patience: Patience) -> Result
 /// As [`receive`].
 #[inline]
 pub fn receive_in(
-    mut library: MutexGuard<'static, Library>,
+    mut library: MutexGuard<'static, PvmLibrary>,
     call: &'static str,
-    wanted: Wanted,
-    patience: Patience,
-) -> Result<(MutexGuard<'static, Library>, Option<c_int>), Error> {
+    wanted: WantedMessage,
+    patience: HowLong,
+) -> Result<(MutexGuard<'static, PvmLibrary>, Option<c_int>), Code> {
     loop {
         if library.matcher.is_some() {
             drop(library);
@@ -96,24 +77,24 @@ pub fn receive_in(
             return Ok((enrolled()?, found));
         }
         match library.find(call, wanted, patience)? {
-            Found::Arrived(place) => {
+            SearchEnd::Arrived(place) => {
                 let found = library.arrived.remove(place).map(|message| message.buffer);
                 return Ok((library, found));
             }
-            Found::InFabric(message, outcome, context) => {
+            SearchEnd::InFabric(message, outcome, context) => {
                 if let Some(incoming) = library.take(call, message, &outcome, context) {
                     let buffer = library.buffers.accept(incoming);
                     return Ok((library, Some(buffer)));
                 }
             }
-            Found::Handler(handler) => {
+            SearchEnd::Handler(handler) => {
                 drop(library);
                 handler.run();
                 library = enrolled()?;
             }
-            Found::Again | Found::News => {}
-            Found::Nothing => return Ok((library, None)),
-            Found::Failed(error) => return Err(error),
+            SearchEnd::Again | SearchEnd::News => {}
+            SearchEnd::Nothing => return Ok((library, None)),
+            SearchEnd::Failed(error) => return Err(error),
         }
     }
 }
@@ -122,11 +103,11 @@ pub fn receive_in(
 ///
 /// # Errors
 /// As [`receive`].
-pub fn probe(wanted: Wanted) -> Result<Option<c_int>, Error> {
+pub fn probe(wanted: WantedMessage) -> Result<Option<c_int>, Code> {
     let mut library = enrolled()?;
     if library.matcher.is_some() {
         drop(library);
-        let found = look_by_matcher("pvm_probe", wanted, Patience::None)?;
+        let found = look_by_matcher("pvm_probe", wanted, HowLong::None)?;
         return Ok(found);
     }
     for passes in 0..2 {
@@ -149,7 +130,7 @@ pub fn probe(wanted: Wanted) -> Result<Option<c_int>, Error> {
 }
 
 /// Asks the program's own matcher for each message; the buffer of the one that it likes best.
-fn look_by_matcher(call: &'static str, wanted: Wanted, patience: Patience) -> Result<Option<c_int>, Error> {
+fn look_by_matcher(call: &'static str, wanted: WantedMessage, patience: HowLong) -> Result<Option<c_int>, Code> {
     loop {
         let mut library = enrolled()?;
         let Some(matcher) = library.matcher else { return Ok(None) };
@@ -159,7 +140,7 @@ fn look_by_matcher(call: &'static str, wanted: Wanted, patience: Patience) -> Re
         let mut best = None;
         for buffer in buffers.iter().copied() {
             match matcher.ask(buffer, wanted.tid, wanted.tag) {
-                code if code < 0 => return Err(Error(code)),
+                code if code < 0 => return Err(Code(code)),
                 0 => {}
                 1 => return Ok(Some(buffer)),
                 rank if best.is_none_or(|(most, _)| rank > most) => best = Some((rank, buffer)),
@@ -170,23 +151,23 @@ fn look_by_matcher(call: &'static str, wanted: Wanted, patience: Patience) -> Re
             return Ok(Some(buffer));
         }
         match enrolled()?.await_news(call, wanted.context, buffers.len(), patience) {
-            Found::Nothing => return Ok(None),
-            Found::Failed(error) => return Err(error),
+            SearchEnd::Nothing => return Ok(None),
+            SearchEnd::Failed(error) => return Err(error),
             _ => {}
         }
     }
 }
 
-fn receive_by_matcher(call: &'static str, wanted: Wanted, patience: Patience) -> Result<Option<c_int>, Error> {
+fn receive_by_matcher(call: &'static str, wanted: WantedMessage, patience: HowLong) -> Result<Option<c_int>, Code> {
     let Some(buffer) = look_by_matcher(call, wanted, patience)? else { return Ok(None) };
     let mut library = library();
     library.arrived.retain(|message| message.buffer != buffer);
     Ok(Some(buffer))
 }
 
-impl Library {
+impl PvmLibrary {
     /// Waits until something is found.
-    fn find(&mut self, call: &'static str, wanted: Wanted, patience: Patience) -> Result<Found, Error> {
+    fn find(&mut self, call: &'static str, wanted: WantedMessage, patience: HowLong) -> Result<SearchEnd, Code> {
         let peer = match self.task()?.find_if_task(wanted.tid) {
             Ok(peer) => peer,
             Err(_) => return Err(self.lose_machine()),
@@ -198,10 +179,10 @@ impl Library {
         let mut search = Search { wanted, peer, nobody, patience, passes: 0, contexts };
         loop {
             self.task()?.flush();
-            let until = if let Patience::Until(limit) = patience { Some(limit) } else { None };
-            let looks = search.peer.is_some() && matches!(patience, Patience::Forever);
+            let until = if let HowLong::Until(limit) = patience { Some(limit) } else { None };
+            let looks = search.peer.is_some() && matches!(patience, HowLong::Forever);
             match wait_until(call, until, looks, |endpoint, is_time| self.look(endpoint, &mut search, is_time)) {
-                Found::Again => {
+                SearchEnd::Again => {
                     search.peer = match search.peer {
                         None if tid::is_task(wanted.tid) => self.task()?.known(wanted.tid),
                         peer => peer,
@@ -213,22 +194,22 @@ impl Library {
     }
 
     /// The contexts to look in: all that this task has had to do with, where it wants any.
-    fn contexts_of(&self, wanted: Wanted) -> Vec<c_int> {
+    fn contexts_of(&self, wanted: WantedMessage) -> Vec<c_int> {
         if wanted.context != -1 { Vec::new() } else { self.options.contexts() }
     }
 
-    fn look_here(&self, wanted: Wanted) -> Option<usize> {
+    fn look_here(&self, wanted: WantedMessage) -> Option<usize> {
         self.arrived.iter().position(|message| wanted.is(message))
     }
 
     /// One look.
-    fn look(&mut self, endpoint: &mut Endpoint, search: &mut Search, is_time: bool) -> Option<Found> {
+    fn look(&mut self, endpoint: &mut Endpoint, search: &mut Search, is_time: bool) -> Option<SearchEnd> {
         search.passes = search.passes.wrapping_add(1);
-        if is_time || matches!(search.patience, Patience::None) {
+        if is_time || matches!(search.patience, HowLong::None) {
             match self.listen(endpoint) {
-                Ok(true) => return Some(Found::Again),
+                Ok(true) => return Some(SearchEnd::Again),
                 Ok(false) => {}
-                Err(error) => return Some(Found::Failed(error)),
+                Err(error) => return Some(SearchEnd::Failed(error)),
             }
             // Who was awaited may be there now.
             if search.peer.is_none() && search.wanted.tid != -1 && tid::is_task(search.wanted.tid) {
@@ -238,24 +219,24 @@ impl Library {
             }
         }
         if let Some(call) = self.look_for_handler(endpoint) {
-            return Some(Found::Handler(call));
+            return Some(SearchEnd::Handler(call));
         }
         if let Some(place) = self.look_here(search.wanted) {
-            return Some(Found::Arrived(place));
+            return Some(SearchEnd::Arrived(place));
         }
         if let Some((message, outcome, context)) = search.take(endpoint) {
-            return Some(Found::InFabric(message, outcome, context));
+            return Some(SearchEnd::InFabric(message, outcome, context));
         }
         search.end(endpoint, is_time)
     }
 
-    fn look_for_handler(&mut self, endpoint: &mut Endpoint) -> Option<Call> {
+    fn look_for_handler(&mut self, endpoint: &mut Endpoint) -> Option<HandlerCall> {
         if self.handlers.is_empty() || self.handlers.is_running() {
             return None;
         }
         if let Some((place, handler)) = self.handlers.for_arrived(&self.arrived) {
             let message = self.arrived.remove(place)?;
-            return Some(Call { handler, buffer: message.buffer });
+            return Some(HandlerCall { handler, buffer: message.buffer });
         }
         for (handler, wanted) in self.handlers.all() {
             let peer = match wanted.tid {
@@ -268,7 +249,7 @@ impl Library {
                 let selector = Selector { context: context as u32, peer, tag };
                 if let Some((message, outcome)) = endpoint.take_matched(selector) {
                     self.handlers.taken = Some((handler, message, outcome, context));
-                    return Some(Call { handler, buffer: 0 });
+                    return Some(HandlerCall { handler, buffer: 0 });
                 }
             }
         }
@@ -282,13 +263,13 @@ impl Library {
         message: MatchedId,
         outcome: &Outcome,
         context: c_int,
-    ) -> Option<Incoming> {
+    ) -> Option<ArrivedMessage> {
         let mut bytes = self.buffers.spare();
         bytes.resize(outcome.length as usize, 0);
         let (source, encoding) = read_source(outcome.source);
         FABRIC.receive_taken(call, message, &mut bytes).ok()?;
         self.task.iter_mut().for_each(|task| task.note_taken(outcome.peer, encoding, outcome.length));
-        Some(Incoming { encoding, bytes, source, tag: outcome.tag, context })
+        Some(ArrivedMessage { encoding, bytes, source, tag: outcome.tag, context })
     }
 
     fn arrive(&mut self, call: &'static str, message: MatchedId, outcome: &Outcome, context: c_int) {
@@ -309,43 +290,43 @@ impl Library {
     }
 
     /// Waits until more than `count` messages have arrived.
-    fn await_news(&mut self, call: &'static str, context: c_int, count: usize, patience: Patience) -> Found {
-        let any = Wanted { tid: -1, tag: -1, context };
+    fn await_news(&mut self, call: &'static str, context: c_int, count: usize, patience: HowLong) -> SearchEnd {
+        let any = WantedMessage { tid: -1, tag: -1, context };
         let contexts = self.contexts_of(any);
         let mut search = Search { wanted: any, peer: None, nobody: false, patience, passes: 0, contexts };
-        let until = if let Patience::Until(limit) = patience { Some(limit) } else { None };
+        let until = if let HowLong::Until(limit) = patience { Some(limit) } else { None };
         let found = wait_until(call, until, false, |endpoint, is_time| {
             search.passes = search.passes.wrapping_add(1);
-            if is_time || matches!(search.patience, Patience::None) {
+            if is_time || matches!(search.patience, HowLong::None) {
                 match self.listen(endpoint) {
-                    Ok(true) => return Some(Found::Again),
+                    Ok(true) => return Some(SearchEnd::Again),
                     Ok(false) => {}
-                    Err(error) => return Some(Found::Failed(error)),
+                    Err(error) => return Some(SearchEnd::Failed(error)),
                 }
             }
             if self.arrived.len() > count {
-                return Some(Found::News);
+                return Some(SearchEnd::News);
             }
             match search.take(endpoint) {
-                Some((message, outcome, context)) => Some(Found::InFabric(message, outcome, context)),
+                Some((message, outcome, context)) => Some(SearchEnd::InFabric(message, outcome, context)),
                 None => search.end(endpoint, is_time),
             }
         });
-        if let Found::InFabric(message, outcome, context) = found {
+        if let SearchEnd::InFabric(message, outcome, context) = found {
             self.arrive(call, message, &outcome, context);
-            return Found::News;
+            return SearchEnd::News;
         }
         found
     }
 }
 
 struct Search {
-    wanted: Wanted,
+    wanted: WantedMessage,
     /// The way to the one task that is wanted.
     peer: Option<Peer>,
     /// The task that is wanted is not there, and never will be.
     nobody: bool,
-    patience: Patience,
+    patience: HowLong,
     passes: u32,
     /// Where any context is wanted.
     contexts: Vec<c_int>,
@@ -369,25 +350,25 @@ impl Search {
     }
 
     /// Whether it is time to give up.
-    fn end(&mut self, endpoint: &mut Endpoint, is_time: bool) -> Option<Found> {
+    fn end(&mut self, endpoint: &mut Endpoint, is_time: bool) -> Option<SearchEnd> {
         match self.patience {
             // The first pass has not taken in what is new.
-            Patience::None if self.passes > 1 => return Some(Found::Nothing),
-            Patience::None => return None,
-            Patience::Until(limit) => return (Instant::now() >= limit).then_some(Found::Nothing),
-            Patience::Forever => {}
+            HowLong::None if self.passes > 1 => return Some(SearchEnd::Nothing),
+            HowLong::None => return None,
+            HowLong::Until(limit) => return (Instant::now() >= limit).then_some(SearchEnd::Nothing),
+            HowLong::Forever => {}
         }
         // What the machine has said of it is known after the second look.
         if self.nobody && self.passes > 1 {
-            return Some(Found::Failed(Error(code::NO_TASK)));
+            return Some(SearchEnd::Failed(Code(code::NO_TASK)));
         }
         let peer = self.peer.filter(|_| is_time)?;
         if endpoint.is_lost(peer) || endpoint.has_ended(peer) {
             // What it has sent has arrived, since it has ended before.
             while endpoint.progress() {}
             let last =
-                self.take(endpoint).map(|(message, outcome, context)| Found::InFabric(message, outcome, context));
-            return Some(last.unwrap_or(Found::Failed(Error(code::NO_TASK))));
+                self.take(endpoint).map(|(message, outcome, context)| SearchEnd::InFabric(message, outcome, context));
+            return Some(last.unwrap_or(SearchEnd::Failed(Code(code::NO_TASK))));
         }
         None
     }
@@ -397,7 +378,7 @@ impl Search {
 ///
 /// # Errors
 /// As [`receive`].
-pub fn receive_into(wanted: Wanted, room: &mut [u8]) -> Result<Option<(Outcome, c_int)>, Error> {
+pub fn receive_into(wanted: WantedMessage, room: &mut [u8]) -> Result<Option<(Outcome, c_int)>, Code> {
     let mut library = enrolled()?;
     let plain = library.matcher.is_none() && library.handlers.is_empty() && wanted.context != -1;
     if !plain || library.arrived.iter().any(|message| wanted.is(message)) {
@@ -445,6 +426,6 @@ pub fn receive_into(wanted: Wanted, room: &mut [u8]) -> Result<Option<(Outcome, 
         (Err(_), Some(error)) => Err(error),
         // The long way sees what there is.
         (Err(Fault::Cancelled), None) => Ok(None),
-        (Err(_), None) => Err(Error(code::NO_TASK)),
+        (Err(_), None) => Err(Code(code::NO_TASK)),
     }
 }

@@ -71,7 +71,7 @@ enum Command {
     Ps(ps::Arguments),
     /// Look after this user's virtual machine of PVM: start it, show it, start tasks.
     #[command(long_about = pvm::LONG_ABOUT)]
-    Pvm(pvm::Arguments),
+    Pvm(pvm::MachineArguments),
     /// Measure what is best for messages on this machine, for jobs that start from now on.
     #[command(long_about = tune::LONG_ABOUT)]
     Tune(tune::TuneArguments),

@@ -1,7 +1,7 @@
 //! A task's or a console's end of its connection to the daemon.
 
 use crate::door;
-use crate::frame::{Answer, Event, Incoming, Request, Told, framed, read};
+use crate::frame::{Answer, Event, FrameStream, Request, Told, framed, read};
 use std::collections::VecDeque;
 use std::io::{self, ErrorKind, Write};
 use std::os::fd::{AsRawFd, RawFd};
@@ -11,14 +11,14 @@ use std::time::{Duration, Instant};
 /// What is read at a time.
 const PIECE: usize = 1 << 16;
 
-pub struct Client {
+pub struct DaemonClient {
     stream: UnixStream,
-    incoming: Incoming,
+    incoming: FrameStream,
     events: VecDeque<Event>,
     answers: VecDeque<Answer>,
 }
 
-impl Client {
+impl DaemonClient {
     /// # Errors
     /// There is no daemon of this user, or it is none.
     pub fn connect() -> io::Result<Self> {
@@ -93,7 +93,7 @@ impl Client {
                 Err(error) => return Err(error),
             };
             self.incoming.push(&piece[..length]);
-            while let Some(frame) = self.incoming.next().map_err(|_| ErrorKind::InvalidData)? {
+            while let Some(frame) = self.incoming.next_frame().map_err(|_| ErrorKind::InvalidData)? {
                 match read(&frame).ok_or(ErrorKind::InvalidData)? {
                     Told::Answer { answer } => self.answers.push_back(answer),
                     Told::Event { event } => self.events.push_back(event),

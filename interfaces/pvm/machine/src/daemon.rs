@@ -3,9 +3,9 @@
 use crate::code;
 use crate::door;
 use crate::frame::{Order, Seen, framed, read};
-use crate::hand::{Hand, Link, Token};
+use crate::hand::{DaemonLink, Hand, HandToken};
 use crate::launch;
-use crate::machine::Machine;
+use crate::machine::VirtualMachine;
 use std::collections::BTreeMap;
 use std::io::{self, ErrorKind, Read, Write};
 use std::os::fd::{AsFd, OwnedFd};
@@ -19,14 +19,17 @@ const FIRST: u32 = 1;
 /// How long the daemon lives without anybody before the first task comes.
 const AWAITED: Duration = Duration::from_secs(10);
 
+/// Makes the command that starts the daemon of another host.
+pub type StartFar = Box<dyn Fn(&str) -> io::Result<Command>>;
+
 /// What the first daemon is told.
-pub struct Plan {
+pub struct DaemonPlan {
     /// The host's name.
     pub name: String,
     /// It ends by `halt` alone.
     pub stays: bool,
     /// The command that starts the daemon of another host, named as in a hostfile; it is to run [`serve_far`].
-    pub far: Box<dyn Fn(&str) -> io::Result<Command>>,
+    pub far: StartFar,
 }
 
 /// The name of this host.
@@ -53,16 +56,22 @@ pub fn start(mut command: Command) -> io::Result<()> {
 ///
 /// # Errors
 /// Those of sockets.
-pub fn run(plan: Plan) -> io::Result<()> {
+pub fn run(plan: DaemonPlan) -> io::Result<()> {
     weft_kernel::close_all_but(libc::STDERR_FILENO + 1, &[]);
     let door = door::listen();
-    io::stdout().write_all(&[b'\n']).and_then(|()| io::stdout().flush())?;
+    io::stdout().write_all(b"\n").and_then(|()| io::stdout().flush())?;
     drop_standard_output()?;
     let door = match door {
         Err(error) if error.kind() == ErrorKind::AddrInUse => return Ok(()),
         door => door?,
     };
-    First { machine: Machine::new(&plan.name, plan.stays), hand: Hand::new(door), far: BTreeMap::new(), plan }.run()
+    FirstDaemon {
+        machine: VirtualMachine::new(&plan.name, plan.stays),
+        hand: Hand::new(door),
+        far: BTreeMap::new(),
+        plan,
+    }
+    .run()
 }
 
 /// Who waits for the end of what we say need not wait for ours.
@@ -72,32 +81,32 @@ fn drop_standard_output() -> io::Result<()> {
 }
 
 /// The daemon of another host.
-struct Far {
-    link: Link,
+struct FarDaemon {
+    link: DaemonLink,
     child: Child,
     is_up: bool,
 }
 
-struct First {
-    machine: Machine,
+struct FirstDaemon {
+    machine: VirtualMachine,
     hand: Hand,
-    far: BTreeMap<u32, Far>,
-    plan: Plan,
+    far: BTreeMap<u32, FarDaemon>,
+    plan: DaemonPlan,
 }
 
-impl First {
+impl FirstDaemon {
     fn run(mut self) -> io::Result<()> {
         let mut events = EventLoop::new()?;
         let begin = Instant::now();
         let mut had_any = false;
         while !self.hand.has_ended() {
             self.hand.ask(&mut events);
-            self.far.iter().for_each(|(number, far)| far.link.ask(&mut events, Token::Host(*number)));
+            self.far.iter().for_each(|(number, far)| far.link.ask(&mut events, HandToken::Host(*number)));
             let limit = (!had_any && !self.plan.stays).then_some(AWAITED / 10);
             for (token, _) in events.turn(limit)? {
                 had_any = true;
                 match token {
-                    Token::Host(number) => self.on_far(number),
+                    HandToken::Host(number) => self.on_far(number),
                     token => self.hand.on_event(token),
                 }
             }
@@ -137,13 +146,13 @@ impl First {
         }
     }
 
-    fn start_far(&self, name: &str) -> io::Result<Far> {
+    fn start_far(&self, name: &str) -> io::Result<FarDaemon> {
         let mut command = (self.plan.far)(name)?;
         let (ours, theirs) = UnixStream::pair()?;
         let again = theirs.try_clone()?;
         command.stdin(OwnedFd::from(theirs)).stdout(OwnedFd::from(again)).stderr(Stdio::null());
         launch::end_with_us(&mut command);
-        Ok(Far { child: command.spawn()?, link: Link::of_socket(ours)?, is_up: false })
+        Ok(FarDaemon { child: command.spawn()?, link: DaemonLink::of_socket(ours)?, is_up: false })
     }
 
     fn order_far(&mut self, number: u32, order: &Order) {
@@ -157,7 +166,7 @@ impl First {
         let Some(far) = self.far.get_mut(&number) else { return };
         let went = far.link.serve();
         let mut heard = Vec::new();
-        while let Ok(Some(bytes)) = far.link.next() {
+        while let Ok(Some(bytes)) = far.link.next_frame() {
             match read(&bytes) {
                 // What it is called and which number it has is known here.
                 Some(Seen::HostUp { architecture, .. }) => {
@@ -181,7 +190,7 @@ impl First {
     }
 }
 
-impl Drop for Far {
+impl Drop for FarDaemon {
     fn drop(&mut self) {
         let _ = self.child.kill();
         let _ = self.child.wait();
@@ -195,19 +204,19 @@ impl Drop for Far {
 pub fn serve_far() -> io::Result<()> {
     let reads = io::stdin().as_fd().try_clone_to_owned()?;
     let writes = io::stdout().as_fd().try_clone_to_owned()?;
-    let mut first = Link::new(reads, writes)?;
+    let mut first = DaemonLink::new(reads, writes)?;
     let mut hand = Hand::new(door::listen()?);
     let architecture = code::ARCHITECTURE.to_owned();
     first.send(&framed(&Seen::HostUp { number: 0, name: host_name(), architecture }))?;
     let mut events = EventLoop::new()?;
     while !hand.has_ended() {
         hand.ask(&mut events);
-        first.ask(&mut events, Token::Host(FIRST));
+        first.ask(&mut events, HandToken::Host(FIRST));
         for (token, _) in events.turn(None)? {
             match token {
-                Token::Host(_) => {
+                HandToken::Host(_) => {
                     let went = first.serve();
-                    while let Ok(Some(bytes)) = first.next() {
+                    while let Ok(Some(bytes)) = first.next_frame() {
                         read(&bytes).into_iter().for_each(|order| hand.obey(order));
                     }
                     if went.is_err() {

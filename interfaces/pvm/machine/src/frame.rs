@@ -9,14 +9,14 @@
 pub const LARGEST: usize = 1 << 28;
 
 /// What a frame consists of.
-pub trait Field: Sized {
+pub trait FrameField: Sized {
     fn put(&self, to: &mut Vec<u8>);
     fn take(from: &mut &[u8]) -> Option<Self>;
 }
 
 macro_rules! number_fields {
     ($($type:ty)*) => { $(
-        impl Field for $type {
+        impl FrameField for $type {
             fn put(&self, to: &mut Vec<u8>) {
                 to.extend(self.to_le_bytes());
             }
@@ -32,7 +32,7 @@ macro_rules! number_fields {
 
 number_fields!(u8 i32 u32 u64);
 
-impl Field for bool {
+impl FrameField for bool {
     fn put(&self, to: &mut Vec<u8>) {
         to.push(u8::from(*self));
     }
@@ -44,22 +44,22 @@ impl Field for bool {
 
 /// Bytes of a message or a name: a list of bytes that is copied in one go.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Bytes(pub Vec<u8>);
+pub struct Octets(pub Vec<u8>);
 
-impl Bytes {
+impl Octets {
     /// For people.
     pub fn text(&self) -> String {
         String::from_utf8_lossy(&self.0).into_owned()
     }
 }
 
-impl From<&str> for Bytes {
+impl From<&str> for Octets {
     fn from(text: &str) -> Self {
         Self(text.into())
     }
 }
 
-impl Field for Bytes {
+impl FrameField for Octets {
     fn put(&self, to: &mut Vec<u8>) {
         (self.0.len() as u32).put(to);
         to.extend(&self.0);
@@ -73,18 +73,18 @@ impl Field for Bytes {
     }
 }
 
-impl Field for String {
+impl FrameField for String {
     fn put(&self, to: &mut Vec<u8>) {
         (self.len() as u32).put(to);
         to.extend(self.as_bytes());
     }
 
     fn take(from: &mut &[u8]) -> Option<Self> {
-        Bytes::take(from).map(|bytes| bytes.text())
+        Octets::take(from).map(|bytes| bytes.text())
     }
 }
 
-impl<T: Field> Field for Vec<T> {
+impl<T: FrameField> FrameField for Vec<T> {
     fn put(&self, to: &mut Vec<u8>) {
         (self.len() as u32).put(to);
         self.iter().for_each(|item| item.put(to));
@@ -104,7 +104,7 @@ macro_rules! record {
         #[derive(Clone, Debug, Default, PartialEq, Eq)]
         pub struct $name { $($(#[$about])* pub $field: $type,)* }
 
-        impl Field for $name {
+        impl FrameField for $name {
             fn put(&self, to: &mut Vec<u8>) {
                 $(self.$field.put(to);)*
             }
@@ -122,7 +122,7 @@ macro_rules! frames {
         #[derive(Clone, Debug, PartialEq, Eq)]
         pub enum $name { $($(#[$about])* $variant $({ $($field: $type),* })?,)* }
 
-        impl Field for $name {
+        impl FrameField for $name {
             fn put(&self, to: &mut Vec<u8>) {
                 match self {
                     $(Self::$variant $({ $($field),* })? => {
@@ -156,7 +156,7 @@ record! {
         /// How other tasks reach it. Empty of a rank of a job, which shows it when it is asked, and of a console, which nobody
         /// sends to.
         card: Vec<u64>,
-        name: Bytes,
+        name: Octets,
         /// The job that it is a rank of.
         job: u64,
         rank: u32,
@@ -180,20 +180,20 @@ record! {
 record! {
     /// What is to be started.
     Program {
-        file: Bytes,
-        arguments: Vec<Bytes>,
+        file: Octets,
+        arguments: Vec<Octets>,
         /// `NAME=value`, beside what the daemon has.
-        environment: Vec<Bytes>,
-        directory: Bytes,
+        environment: Vec<Octets>,
+        directory: Octets,
         /// Where a file without a slash is looked for first.
-        places: Vec<Bytes>,
+        places: Vec<Octets>,
         flags: i32,
     }
 }
 
 record! {
     /// As `struct pvmtaskinfo`.
-    TaskInfo { tid: i32, parent: i32, daemon: i32, flags: i32, name: Bytes, pid: i32, }
+    TaskInfo { tid: i32, parent: i32, daemon: i32, flags: i32, name: Octets, pid: i32, }
 }
 
 record! {
@@ -203,12 +203,12 @@ record! {
 
 record! {
     /// One name of the mailbox, as `struct pvmmboxinfo`.
-    NameInfo { name: Bytes, indices: Vec<i32>, owners: Vec<i32>, flags: Vec<i32>, }
+    NameInfo { name: Octets, indices: Vec<i32>, owners: Vec<i32>, flags: Vec<i32>, }
 }
 
 record! {
     /// A message without its way.
-    Content { encoding: u32, source: i32, tag: i32, bytes: Bytes, }
+    Content { encoding: u32, source: i32, tag: i32, bytes: Octets, }
 }
 
 frames! {
@@ -218,28 +218,28 @@ frames! {
         2 Leave,
         /// How is this task reached?
         3 Meet { tid: i32 },
-        4 Spawn { program: Program, place: Bytes, count: u32, prints_to: Destination, context: i32 },
+        4 Spawn { program: Program, place: Octets, count: u32, prints_to: Destination, context: i32 },
         5 Signal { tid: i32, signal: i32 },
         6 TaskStatus { tid: i32 },
-        7 HostStatus { name: Bytes },
+        7 HostStatus { name: Octets },
         /// Of a host, if its daemon is named, or of one task; 0: all.
         8 Tasks { of: i32 },
         9 Hosts,
-        10 AddHosts { names: Vec<Bytes> },
-        11 DeleteHosts { names: Vec<Bytes> },
+        10 AddHosts { names: Vec<Octets> },
+        11 DeleteHosts { names: Vec<Octets> },
         12 Notify { what: i32, context: i32, tag: i32, count: i32, of: Vec<i32> },
         /// 0 for a new one, or one to be freed.
         13 Context { free: i32 },
-        14 Put { name: Bytes, index: i32, flags: i32, content: Content },
-        15 Get { name: Bytes, index: i32, flags: i32 },
-        16 Delete { name: Bytes, index: i32 },
-        17 Names { pattern: Bytes },
-        18 Reset { class: Bytes, index: i32, kills: bool, keep: Vec<i32> },
-        19 JoinGroup { name: Bytes },
-        20 LeaveGroup { name: Bytes },
-        21 Members { name: Bytes },
-        22 Freeze { name: Bytes, size: i32 },
-        23 Barrier { name: Bytes, count: i32 },
+        14 Put { name: Octets, index: i32, flags: i32, content: Content },
+        15 Get { name: Octets, index: i32, flags: i32 },
+        16 Delete { name: Octets, index: i32 },
+        17 Names { pattern: Octets },
+        18 Reset { class: Octets, index: i32, kills: bool, keep: Vec<i32> },
+        19 JoinGroup { name: Octets },
+        20 LeaveGroup { name: Octets },
+        21 Members { name: Octets },
+        22 Freeze { name: Octets, size: i32 },
+        23 Barrier { name: Octets, count: i32 },
         24 PrintTo { destination: Destination },
         25 Halt,
         26 Time { host: i32 },
@@ -292,13 +292,13 @@ frames! {
 frames! {
     /// What a daemon has seen on its host.
     Seen {
-        1 Asked { client: u32, bytes: Bytes },
+        1 Asked { client: u32, bytes: Octets },
         2 ClientGone { client: u32 },
         /// A code below 0 where it could not be started.
         3 Started { tid: i32, pid: i32 },
         4 Ended { tid: i32 },
         /// Nothing: there will be no more.
-        5 Printed { tid: i32, bytes: Bytes },
+        5 Printed { tid: i32, bytes: Octets },
         /// The daemon of another host is there.
         6 HostUp { number: u32, name: String, architecture: String },
         /// It is not, or not any more; why it could not be started.
@@ -309,13 +309,13 @@ frames! {
 frames! {
     /// What a daemon is to do on its host.
     Order {
-        1 Tell { client: u32, bytes: Bytes },
+        1 Tell { client: u32, bytes: Octets },
         2 Close { client: u32 },
         3 Start { tid: i32, program: Program },
         4 Signal { pid: i32, signal: i32 },
-        5 Log { line: Bytes },
+        5 Log { line: Octets },
         /// First daemon only: start one on another host.
-        6 AddHost { number: u32, name: Bytes },
+        6 AddHost { number: u32, name: Octets },
         7 DropHost { number: u32 },
         /// End, with all processes.
         8 End,
@@ -323,7 +323,7 @@ frames! {
 }
 
 /// The frame as it stands on a stream.
-pub fn framed(frame: &impl Field) -> Vec<u8> {
+pub fn framed(frame: &impl FrameField) -> Vec<u8> {
     let mut bytes = vec![0; 4];
     frame.put(&mut bytes);
     let length = (bytes.len() - 4) as u32;
@@ -332,14 +332,14 @@ pub fn framed(frame: &impl Field) -> Vec<u8> {
 }
 
 /// The frame that these bytes are, if they are one and nothing more.
-pub fn read<T: Field>(mut bytes: &[u8]) -> Option<T> {
+pub fn read<T: FrameField>(mut bytes: &[u8]) -> Option<T> {
     let frame = T::take(&mut bytes)?;
     bytes.is_empty().then_some(frame)
 }
 
 /// What has come by a stream and is no whole frame yet.
 #[derive(Default)]
-pub struct Incoming {
+pub struct FrameStream {
     bytes: Vec<u8>,
     /// So many have been taken.
     taken: usize,
@@ -349,7 +349,7 @@ pub struct Incoming {
 #[derive(Debug, PartialEq, Eq)]
 pub struct Nonsense;
 
-impl Incoming {
+impl FrameStream {
     pub fn push(&mut self, bytes: &[u8]) {
         if self.taken == self.bytes.len() {
             self.bytes.clear();
@@ -362,7 +362,7 @@ impl Incoming {
     ///
     /// # Errors
     /// It would be too long.
-    pub fn next(&mut self) -> Result<Option<Vec<u8>>, Nonsense> {
+    pub fn next_frame(&mut self) -> Result<Option<Vec<u8>>, Nonsense> {
         let rest = &self.bytes[self.taken..];
         let Some((head, rest)) = rest.split_first_chunk() else { return Ok(None) };
         let length = u32::from_le_bytes(*head) as usize;
@@ -407,18 +407,18 @@ mod tests {
     fn frames_come_out_of_a_stream_that_is_cut_anywhere() {
         let stream: Vec<u8> = (0..3).flat_map(|_| framed(&example())).collect();
         for piece in [1, 3, 7, 1000] {
-            let (mut incoming, mut found) = (Incoming::default(), 0);
+            let (mut incoming, mut found) = (FrameStream::default(), 0);
             for bytes in stream.chunks(piece) {
                 incoming.push(bytes);
-                while let Some(frame) = incoming.next().expect("frames") {
+                while let Some(frame) = incoming.next_frame().expect("frames") {
                     assert_eq!(read(&frame), Some(example()));
                     found += 1;
                 }
             }
             assert_eq!(found, 3);
         }
-        let mut incoming = Incoming::default();
+        let mut incoming = FrameStream::default();
         incoming.push(&[255; 4]);
-        assert_eq!(incoming.next(), Err(Nonsense));
+        assert_eq!(incoming.next_frame(), Err(Nonsense));
     }
 }

@@ -4,13 +4,13 @@
 mod link;
 mod processes;
 
-pub(crate) use link::Link;
+pub(crate) use link::DaemonLink;
 
 use crate::code;
 use crate::door;
-use crate::frame::{Bytes, Order, Program, Seen};
+use crate::frame::{Octets, Order, Program, Seen};
 use crate::launch::{self, send_signal};
-use processes::{Process, command};
+use processes::{TaskProcess, command};
 use std::collections::{BTreeMap, VecDeque};
 use std::fs::File;
 use std::io::{ErrorKind, Read, Write};
@@ -22,7 +22,7 @@ use weft_kernel::EventLoop;
 
 /// What a daemon waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Token {
+pub enum HandToken {
     Door,
     Client(u32),
     Printed(i32),
@@ -36,9 +36,9 @@ const GRACE: Duration = Duration::from_millis(500);
 
 pub struct Hand {
     door: UnixListener,
-    clients: BTreeMap<u32, Link>,
+    clients: BTreeMap<u32, DaemonLink>,
     last_client: u32,
-    processes: BTreeMap<i32, Process>,
+    processes: BTreeMap<i32, TaskProcess>,
     seen: VecDeque<Seen>,
     log: Option<File>,
     has_ended: bool,
@@ -51,28 +51,28 @@ impl Hand {
     }
 
     /// Says what is to be waited for.
-    pub fn ask(&self, events: &mut EventLoop<Token>) {
-        events.ask(self.door.as_raw_fd(), libc::POLLIN, Token::Door);
+    pub fn ask(&self, events: &mut EventLoop<HandToken>) {
+        events.ask(self.door.as_raw_fd(), libc::POLLIN, HandToken::Door);
         for (number, link) in &self.clients {
-            link.ask(events, Token::Client(*number));
+            link.ask(events, HandToken::Client(*number));
         }
         for (tid, process) in &self.processes {
             if let Some(prints) = &process.prints {
-                events.ask(prints.as_raw_fd(), libc::POLLIN, Token::Printed(*tid));
+                events.ask(prints.as_raw_fd(), libc::POLLIN, HandToken::Printed(*tid));
             }
             if let Some((_, end)) = &process.child {
-                events.ask(end.as_raw_fd(), libc::POLLIN, Token::Ended(*tid));
+                events.ask(end.as_raw_fd(), libc::POLLIN, HandToken::Ended(*tid));
             }
         }
     }
 
-    pub fn on_event(&mut self, token: Token) {
+    pub fn on_event(&mut self, token: HandToken) {
         match token {
-            Token::Door => self.accept(),
-            Token::Client(number) => self.on_client(number),
-            Token::Printed(tid) => self.on_printed(tid),
-            Token::Ended(tid) => self.on_ended(tid),
-            Token::Host(_) => {}
+            HandToken::Door => self.accept(),
+            HandToken::Client(number) => self.on_client(number),
+            HandToken::Printed(tid) => self.on_printed(tid),
+            HandToken::Ended(tid) => self.on_ended(tid),
+            HandToken::Host(_) => {}
         }
     }
 
@@ -107,7 +107,7 @@ impl Hand {
             if !door::is_ours(&stream) {
                 continue;
             }
-            if let Ok(link) = Link::of_socket(stream) {
+            if let Ok(link) = DaemonLink::of_socket(stream) {
                 self.last_client += 1;
                 self.clients.insert(self.last_client, link);
             }
@@ -117,8 +117,8 @@ impl Hand {
     fn on_client(&mut self, client: u32) {
         let Some(link) = self.clients.get_mut(&client) else { return };
         let went = link.serve();
-        while let Ok(Some(bytes)) = link.next() {
-            self.seen.push_back(Seen::Asked { client, bytes: Bytes(bytes) });
+        while let Ok(Some(bytes)) = link.next_frame() {
+            self.seen.push_back(Seen::Asked { client, bytes: Octets(bytes) });
         }
         if went.is_err() {
             self.lose(client);
@@ -141,7 +141,7 @@ impl Hand {
             // The command has the other end of the pipe.
             drop(command);
             let end = launch::end_of(child.id()).map_err(|_| code::OUT_OF_RES)?;
-            Ok(Process { child: Some((child, end)), prints: Some(prints) })
+            Ok(TaskProcess { child: Some((child, end)), prints: Some(prints) })
         });
         let pid = match started {
             Ok(process) => {
@@ -166,7 +166,7 @@ impl Hand {
         if piece.is_empty() {
             process.prints = None;
         }
-        self.seen.push_back(Seen::Printed { tid, bytes: Bytes(piece) });
+        self.seen.push_back(Seen::Printed { tid, bytes: Octets(piece) });
         self.drop_ended(tid);
     }
 
@@ -201,8 +201,8 @@ impl Hand {
     /// Ends all processes; those that do not end when asked to are killed.
     fn end(&mut self) {
         self.has_ended = true;
-        self.clients.values_mut().for_each(Link::flush);
-        let mut left: Vec<&mut Process> = self.processes.values_mut().filter(|of| of.child.is_some()).collect();
+        self.clients.values_mut().for_each(DaemonLink::flush);
+        let mut left: Vec<&mut TaskProcess> = self.processes.values_mut().filter(|of| of.child.is_some()).collect();
         left.iter().for_each(|process| send_signal(process.pid(), libc::SIGTERM));
         let begin = Instant::now();
         while !left.is_empty() && begin.elapsed() < GRACE {

@@ -1,16 +1,16 @@
 //! The mailbox. That something is not there, or may not be done, is left in `pvm_errno`, without a line.
 
 use super::machine::shown;
-use super::task::Shown;
+use super::task::ShownList;
 use super::{put, text, told};
-use crate::buffer::{Encoding, Incoming};
-use crate::errors::{Error, pvm_errno};
+use crate::buffer::{ArrivedMessage, Encoding};
+use crate::errors::{Code, pvm_errno};
 use crate::group::{ask_long, ask_patiently};
 use crate::library::{enrolled, library, my_context, my_tid};
 use std::ffi::{CStr, c_char, c_int};
 use std::sync::atomic::Ordering;
 use weft_pvm_machine::code::mailbox as flag;
-use weft_pvm_machine::frame::{Answer, Bytes, Content, Request};
+use weft_pvm_machine::frame::{Answer, Content, Octets, Request};
 
 /// `struct pvmmboxinfo`.
 #[repr(C)]
@@ -22,10 +22,10 @@ pub struct NameOfC {
     flags: *mut c_int,
 }
 
-fn told_some(call: &CStr, outcome: Result<c_int, Error>) -> c_int {
+fn told_some(call: &CStr, outcome: Result<c_int, Code>) -> c_int {
     match outcome {
-        Err(Error::DENIED | Error::EXISTS | Error::NOT_FOUND) => {
-            let code = outcome.map_or_else(|error| error.0, |value| value);
+        Err(Code::DENIED | Code::EXISTS | Code::NOT_FOUND) => {
+            let code = outcome.unwrap_or_else(|error| error.0);
             pvm_errno.store(code, Ordering::Relaxed);
             code
         }
@@ -35,10 +35,10 @@ fn told_some(call: &CStr, outcome: Result<c_int, Error>) -> c_int {
 
 /// # Safety
 /// It is null or a C string.
-unsafe fn name_of(name: *const c_char) -> Result<Bytes, Error> {
+unsafe fn name_of(name: *const c_char) -> Result<Octets, Code> {
     // SAFETY: the caller's promise.
     let name = unsafe { text(name) };
-    if name.0.is_empty() { Err(Error::BAD_PARAM) } else { Ok(name) }
+    if name.0.is_empty() { Err(Code::BAD_PARAM) } else { Ok(name) }
 }
 
 /// The index under which it stands now.
@@ -55,17 +55,17 @@ pub unsafe extern "C" fn pvm_putinfo(name: *const c_char, buffer: c_int, flags: 
             let mut library = enrolled()?;
             let outgoing = library.buffers.outgoing(buffer)?;
             let encoding = outgoing.encoding as u32;
-            let content = Content { encoding, source: my_tid(), tag: 0, bytes: Bytes(outgoing.bytes.into_owned()) };
+            let content = Content { encoding, source: my_tid(), tag: 0, bytes: Octets(outgoing.bytes.into_owned()) };
             library.ask_code(&Request::Put { name, index: -1, flags, content })
         }),
     )
 }
 
-fn get(call: &'static str, name: Bytes, index: c_int, flags: c_int) -> Result<(c_int, Content), Error> {
+fn get(call: &'static str, name: Octets, index: c_int, flags: c_int) -> Result<(c_int, Content), Code> {
     match ask_long(call, &Request::Get { name, index, flags })? {
         Answer::Content { code, content } if code >= 0 => Ok((code, content)),
-        Answer::Content { code, .. } => Err(Error(code)),
-        _ => Err(Error::SYS_ERR),
+        Answer::Content { code, .. } => Err(Code(code)),
+        _ => Err(Code::SYS_ERR),
     }
 }
 
@@ -81,7 +81,7 @@ pub unsafe extern "C" fn pvm_recvinfo(name: *const c_char, index: c_int, flags: 
         c"pvm_recvinfo",
         name.and_then(|name| {
             if index < 0 {
-                return Err(Error::BAD_PARAM);
+                return Err(Code::BAD_PARAM);
             }
             let before = enrolled()?.buffers.set_active_receive(0)?;
             if before > 0 {
@@ -91,7 +91,7 @@ pub unsafe extern "C" fn pvm_recvinfo(name: *const c_char, index: c_int, flags: 
             let buffers = &mut library().buffers;
             let encoding = Encoding::from_bits(content.encoding);
             let (bytes, source, context) = (content.bytes.0, content.source, my_context());
-            let buffer = buffers.accept(Incoming { encoding, bytes, source, tag: content.tag, context });
+            let buffer = buffers.accept(ArrivedMessage { encoding, bytes, source, tag: content.tag, context });
             buffers.set_active_receive(buffer)?;
             Ok(buffer)
         }),
@@ -108,7 +108,7 @@ pub unsafe extern "C" fn pvm_delinfo(name: *const c_char, index: c_int, _flags: 
         c"pvm_delinfo",
         name.and_then(|name| {
             if index < 0 {
-                return Err(Error::BAD_PARAM);
+                return Err(Code::BAD_PARAM);
             }
             enrolled()?.ask_code(&Request::Delete { name, index })
         }),
@@ -119,13 +119,13 @@ pub unsafe extern "C" fn pvm_delinfo(name: *const c_char, index: c_int, _flags: 
 /// `pattern` is null or a C string, the others are null or writable.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pvm_getmboxinfo(pattern: *const c_char, count: *mut c_int, list: *mut *mut NameOfC) -> c_int {
-    static SHOWN: Shown<NameOfC> = Shown::new();
-    static NUMBERS: Shown<Vec<c_int>> = Shown::new();
+    static SHOWN: ShownList<NameOfC> = ShownList::new();
+    static NUMBERS: ShownList<Vec<c_int>> = ShownList::new();
     // SAFETY: the caller's promise.
     let pattern = unsafe { text(pattern) };
     let names = enrolled().and_then(|mut library| match library.ask(&Request::Names { pattern })? {
         Answer::Names { names } => Ok(names),
-        _ => Err(Error::SYS_ERR),
+        _ => Err(Code::SYS_ERR),
     });
     told(
         c"pvm_getmboxinfo",
@@ -171,10 +171,10 @@ pub unsafe extern "C" fn pvm_insert(name: *const c_char, index: c_int, data: c_i
         c"pvm_insert",
         name.and_then(|name| {
             if index < -1 {
-                return Err(Error::BAD_PARAM);
+                return Err(Code::BAD_PARAM);
             }
             drop(enrolled()?);
-            let bytes = Bytes(data.to_be_bytes().to_vec());
+            let bytes = Octets(data.to_be_bytes().to_vec());
             let content = Content { encoding: 0, source: my_tid(), tag: 0, bytes };
             let flags = flag::MULTI_INSTANCE | flag::PERSISTENT;
             ask_patiently("pvm_insert", &Request::Put { name, index, flags, content })
@@ -192,12 +192,12 @@ pub unsafe extern "C" fn pvm_lookup(name: *const c_char, index: c_int, data: *mu
         c"pvm_lookup",
         name.and_then(|name| {
             if index < -1 {
-                return Err(Error::BAD_PARAM);
+                return Err(Code::BAD_PARAM);
             }
             let flags = if index == -1 { flag::FIRST_AVAILABLE } else { 0 };
             drop(enrolled()?);
             let (place, content) = get("pvm_lookup", name, index.max(0), flags)?;
-            let bytes = content.bytes.0.first_chunk().ok_or(Error::NO_DATA)?;
+            let bytes = content.bytes.0.first_chunk().ok_or(Code::NO_DATA)?;
             // SAFETY: the caller's promise.
             unsafe { put(data, c_int::from_be_bytes(*bytes)) };
             Ok(place)

@@ -1,10 +1,11 @@
 //! Who this task is.
 
 use super::{put, told};
-use crate::errors::{Error, report};
+use crate::errors::{Code, report};
+use crate::fabric::wait_until;
 use crate::library::{enrolled, library, my_context, my_tid, pvmmyctx};
-use crate::receive::{Patience, Wanted, receive};
-use crate::task::wait_until;
+use crate::receive::{HowLong, receive};
+use crate::wanted::WantedMessage;
 use std::ffi::{CString, c_char, c_int};
 use std::sync::atomic::{AtomicPtr, Ordering};
 use std::time::{Duration, Instant};
@@ -32,9 +33,9 @@ pub extern "C" fn pvm_parent() -> c_int {
 }
 
 /// A list that the program may read until the next call of the same function.
-pub(super) struct Shown<T>(AtomicPtr<(Vec<T>, Vec<CString>)>);
+pub(super) struct ShownList<T>(AtomicPtr<(Vec<T>, Vec<CString>)>);
 
-impl<T> Shown<T> {
+impl<T> ShownList<T> {
     pub(super) const fn new() -> Self {
         Self(AtomicPtr::new(std::ptr::null_mut()))
     }
@@ -52,7 +53,7 @@ impl<T> Shown<T> {
     }
 }
 
-static SIBLINGS: Shown<c_int> = Shown::new();
+static SIBLINGS: ShownList<c_int> = ShownList::new();
 
 /// # Safety
 /// `tids` is writable.
@@ -79,7 +80,7 @@ pub extern "C" fn pvm_exit() -> c_int {
     await_output();
     // Messages that nobody will receive any more go, and their senders go on.
     let context = my_context();
-    while let Ok(Some(buffer)) = receive("pvm_exit", Wanted { tid: -1, tag: -1, context }, Patience::None) {
+    while let Ok(Some(buffer)) = receive("pvm_exit", WantedMessage { tid: -1, tag: -1, context }, HowLong::None) {
         let _ = library().buffers.free(buffer);
     }
     // SAFETY: all streams.
@@ -164,7 +165,7 @@ pub extern "C" fn pvm_freecontext(context: c_int) -> c_int {
         c"pvm_freecontext",
         enrolled().and_then(|mut library| {
             if context <= 0 {
-                return Err(Error::BAD_PARAM);
+                return Err(Code::BAD_PARAM);
             }
             library.options.forget_context(context);
             library.ask_code(&Request::Context { free: context })
@@ -179,7 +180,7 @@ pub extern "C" fn pvm_freecontext(context: c_int) -> c_int {
 /// `descriptors` is writable.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pvm_getfds(descriptors: *mut *mut c_int) -> c_int {
-    static SHOWN: Shown<c_int> = Shown::new();
+    static SHOWN: ShownList<c_int> = ShownList::new();
     told(
         c"pvm_getfds",
         enrolled().and_then(|mut library| {

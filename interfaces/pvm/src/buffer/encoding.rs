@@ -84,20 +84,4 @@ impl ElementKind {
             Self::DoubleComplex => 16,
         }
     }
-
-    /// The type that reductions, and sends with a type, know by a number (`PVM_BYTE` and so on).
-    pub fn of_number(number: i32) -> Option<Self> {
-        Some(match number {
-            1 => Self::Byte,
-            2 => Self::Short,
-            3 | 10 => Self::Int,
-            4 => Self::Float,
-            5 => Self::Complex,
-            6 => Self::Double,
-            7 => Self::DoubleComplex,
-            8 | 11 => Self::Long,
-            9 => Self::UnsignedShort,
-            _ => return None,
-        })
-    }
 }

@@ -21,7 +21,6 @@ mod swap;
 #[cfg(test)]
 mod tests;
 
-pub use self::ArrivedMessage as Incoming;
 pub use encoding::{ElementKind, Encoding};
 pub use message::{MessageHeading, TypedMessage};
 

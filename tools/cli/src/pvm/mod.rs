@@ -5,7 +5,7 @@ mod far;
 
 use anyhow::{Context, Result};
 use std::process::Command;
-use weft_pvm_machine::daemon::{self, Plan, host_name};
+use weft_pvm_machine::daemon::{self, DaemonPlan, host_name};
 
 pub const LONG_ABOUT: &str = "Look after this user's virtual machine of PVM.
 
@@ -13,7 +13,7 @@ Starts the virtual machine where there is none, and reads commands: `help` lists
 that calls PVM starts a machine, and it ends with the last one. One that a console has started stays until `halt`.";
 
 #[derive(clap::Args, Clone)]
-pub struct Arguments {
+pub struct MachineArguments {
     /// Hosts to begin with, a line each: a name, and options as in PVM's hostfiles.
     #[arg(value_name = "HOSTFILE")]
     hosts: Option<std::path::PathBuf>,
@@ -34,17 +34,17 @@ pub struct Arguments {
     name: Option<String>,
 }
 
-pub fn main(given: &Arguments) -> Result<i32> {
+pub fn main(given: &MachineArguments) -> Result<i32> {
     if given.daemon {
         let name = given.name.clone().unwrap_or_else(host_name);
-        let plan = Plan { name, stays: given.stay, far: Box::new(far::command) };
+        let plan = DaemonPlan { name, stays: given.stay, far: Box::new(far::command) };
         daemon::run(plan).context("cannot be the daemon of a virtual machine")?;
     } else if given.far {
         daemon::serve_far().context("cannot be the daemon of a virtual machine")?;
     } else if given.start {
         start(given)?;
     } else {
-        start(&Arguments { stay: true, ..given.clone() })?;
+        start(&MachineArguments { stay: true, ..given.clone() })?;
         let mut console = console::Console::open()?;
         if let Some(file) = &given.hosts {
             let text = std::fs::read_to_string(file).with_context(|| format!("cannot read '{}'", file.display()))?;
@@ -59,7 +59,7 @@ pub fn main(given: &Arguments) -> Result<i32> {
 }
 
 /// Starts a daemon, unless there is one.
-fn start(given: &Arguments) -> Result<()> {
+fn start(given: &MachineArguments) -> Result<()> {
     let mut command = Command::new(std::env::current_exe()?);
     command.args(["pvm", "--daemon"]);
     if given.stay {

@@ -1,7 +1,7 @@
 //! A connection that carries frames both ways, and never waits.
 
-use super::Token;
-use crate::frame::{Incoming, LARGEST, Nonsense};
+use super::HandToken;
+use crate::frame::{FrameStream, LARGEST, Nonsense};
 use std::fs::File;
 use std::io::{self, ErrorKind, Read, Write};
 use std::os::fd::{AsRawFd, OwnedFd};
@@ -11,14 +11,14 @@ use weft_kernel::EventLoop;
 /// Who does not take what waits for it is lost beyond this.
 const MOST_WAITING: usize = 2 * LARGEST;
 
-pub struct Link {
+pub struct DaemonLink {
     reads: File,
     writes: File,
-    incoming: Incoming,
+    incoming: FrameStream,
     waiting: Vec<u8>,
 }
 
-impl Link {
+impl DaemonLink {
     pub fn of_socket(stream: UnixStream) -> io::Result<Self> {
         let other = stream.try_clone()?;
         Self::new(OwnedFd::from(stream), OwnedFd::from(other))
@@ -33,7 +33,7 @@ impl Link {
         Ok(Self { reads: reads.into(), writes: writes.into(), incoming, waiting })
     }
 
-    pub fn ask(&self, events: &mut EventLoop<Token>, token: Token) {
+    pub fn ask(&self, events: &mut EventLoop<HandToken>, token: HandToken) {
         let writes = if self.waiting.is_empty() { 0 } else { libc::POLLOUT };
         if self.reads.as_raw_fd() == self.writes.as_raw_fd() || writes == 0 {
             events.ask(self.reads.as_raw_fd(), libc::POLLIN, token);
@@ -65,8 +65,8 @@ impl Link {
     ///
     /// # Errors
     /// What comes are no frames.
-    pub fn next(&mut self) -> Result<Option<Vec<u8>>, Nonsense> {
-        self.incoming.next()
+    pub fn next_frame(&mut self) -> Result<Option<Vec<u8>>, Nonsense> {
+        self.incoming.next_frame()
     }
 
     /// # Errors

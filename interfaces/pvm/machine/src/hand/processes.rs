@@ -1,7 +1,7 @@
 //! Processes of tasks.
 
 use crate::code;
-use crate::frame::{Bytes, Program};
+use crate::frame::{Octets, Program};
 use std::ffi::{OsStr, OsString};
 use std::io::PipeReader;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
@@ -14,14 +14,14 @@ use weft_kernel::Descriptor;
 pub const TASK_VARIABLE: &str = "PVM_TASK_ID";
 
 /// What the process of a task has that was started.
-pub struct Process {
+pub struct TaskProcess {
     /// With a descriptor that tells of its end, until it has ended.
     pub child: Option<(Child, Descriptor)>,
     /// Until nobody can print there any more.
     pub prints: Option<PipeReader>,
 }
 
-impl Process {
+impl TaskProcess {
     pub fn pid(&self) -> i32 {
         self.child.as_ref().map_or(0, |(child, _)| child.id() as i32)
     }
@@ -43,7 +43,7 @@ impl Process {
     }
 }
 
-fn text(bytes: &Bytes) -> &OsStr {
+fn text(bytes: &Octets) -> &OsStr {
     OsStr::from_bytes(&bytes.0)
 }
 
@@ -115,7 +115,7 @@ mod tests {
     fn a_program_is_found_where_the_task_has_said_before_the_path() {
         let named = |file: &str, places: &[&str]| Program {
             file: file.into(),
-            places: places.iter().map(|place| Bytes::from(*place)).collect(),
+            places: places.iter().map(|place| Octets::from(*place)).collect(),
             directory: "/".into(),
             ..Program::default()
         };

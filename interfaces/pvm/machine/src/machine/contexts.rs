@@ -8,12 +8,12 @@ const FIRST_OF_SYSTEM: i32 = 0x7fff6;
 
 /// Who has which.
 #[derive(Default)]
-pub struct Contexts {
+pub struct FreeContexts {
     owners: BTreeMap<i32, i32>,
     last: i32,
 }
 
-impl Contexts {
+impl FreeContexts {
     pub fn new_for(&mut self, tid: i32) -> i32 {
         for _ in 1..FIRST_OF_SYSTEM {
             self.last = if self.last + 1 < FIRST_OF_SYSTEM { self.last + 1 } else { 1 };

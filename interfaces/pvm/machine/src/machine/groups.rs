@@ -1,31 +1,31 @@
 //! Groups of tasks, with their barriers (`pvm_joingroup(3PVM)` and others).
 
-use super::Client;
+use super::DaemonClient;
 use crate::code;
-use crate::frame::{Answer, Bytes, NameInfo};
+use crate::frame::{Answer, NameInfo, Octets};
 use std::collections::BTreeMap;
 
 #[derive(Default)]
-struct Group {
+struct TaskGroup {
     /// By instance; 0 where there is none.
     tids: Vec<i32>,
     /// How many are awaited, and who waits.
-    barrier: Option<(i32, Vec<Client>)>,
-    freezing: Option<(i32, Vec<Client>)>,
+    barrier: Option<(i32, Vec<DaemonClient>)>,
+    freezing: Option<(i32, Vec<DaemonClient>)>,
     is_frozen: bool,
     /// It was frozen and has lost a member.
     is_dead: bool,
 }
 
-impl Group {
+impl TaskGroup {
     fn size(&self) -> i32 {
         self.tids.iter().filter(|tid| **tid != 0).count() as i32
     }
 }
 
 #[derive(Default)]
-pub struct Groups {
-    groups: BTreeMap<Bytes, Group>,
+pub struct TaskGroups {
+    groups: BTreeMap<Octets, TaskGroup>,
 }
 
 /// How one who comes to a barrier goes on.
@@ -33,12 +33,12 @@ pub enum Barrier {
     Waits,
     Refused(i32),
     /// All are there.
-    Complete(Vec<Client>),
+    Complete(Vec<DaemonClient>),
 }
 
-impl Groups {
+impl TaskGroups {
     /// Its instance in the group: the lowest that is free.
-    pub fn join(&mut self, name: &Bytes, tid: i32) -> i32 {
+    pub fn join(&mut self, name: &Octets, tid: i32) -> i32 {
         if name.0.is_empty() {
             return code::NULL_GROUP;
         }
@@ -62,7 +62,7 @@ impl Groups {
     }
 
     /// The answer, and who waits in vain from now on.
-    pub fn leave(&mut self, name: &Bytes, tid: i32) -> (i32, Vec<Client>) {
+    pub fn leave(&mut self, name: &Octets, tid: i32) -> (i32, Vec<DaemonClient>) {
         if name.0.is_empty() {
             return (code::NULL_GROUP, Vec::new());
         }
@@ -86,14 +86,14 @@ impl Groups {
     }
 
     /// Leaves all groups; who waits in vain from now on.
-    pub fn leave_all(&mut self, tid: i32) -> Vec<Client> {
+    pub fn leave_all(&mut self, tid: i32) -> Vec<DaemonClient> {
         let names = self.groups.iter().filter(|(_, group)| group.tids.contains(&tid)).map(|(name, _)| name.clone());
-        let names: Vec<Bytes> = names.collect();
+        let names: Vec<Octets> = names.collect();
         names.iter().flat_map(|name| self.leave(name, tid).1).collect()
     }
 
     /// One who waits no more.
-    pub fn forget(&mut self, client: Client) {
+    pub fn forget(&mut self, client: DaemonClient) {
         for group in self.groups.values_mut() {
             for (_, waiting) in [&mut group.barrier, &mut group.freezing].into_iter().flatten() {
                 waiting.retain(|there| *there != client);
@@ -102,7 +102,7 @@ impl Groups {
     }
 
     /// A member comes to the barrier of its group, or to its freezing; -1: of all members.
-    pub fn wait(&mut self, name: &Bytes, tid: i32, client: Client, count: i32, freezes: bool) -> Barrier {
+    pub fn wait(&mut self, name: &Octets, tid: i32, client: DaemonClient, count: i32, freezes: bool) -> Barrier {
         if name.0.is_empty() {
             return Barrier::Refused(code::NULL_GROUP);
         }
@@ -135,7 +135,7 @@ impl Groups {
         Barrier::Complete(released)
     }
 
-    pub fn members(&self, name: &Bytes) -> Answer {
+    pub fn members(&self, name: &Octets) -> Answer {
         let none = |code| Answer::Members { code, tids: Vec::new(), is_frozen: false };
         if name.0.is_empty() {
             return none(code::NULL_GROUP);
@@ -148,7 +148,7 @@ impl Groups {
 
     /// All groups, as names with members.
     pub fn names(&self) -> Vec<NameInfo> {
-        let info = |(name, group): (&Bytes, &Group)| {
+        let info = |(name, group): (&Octets, &TaskGroup)| {
             let members = group.tids.iter().enumerate().filter(|(_, tid)| **tid != 0);
             let (indices, owners): (Vec<i32>, Vec<i32>) = members.map(|(at, tid)| (at as i32, *tid)).unzip();
             let flags = vec![i32::from(group.is_frozen); indices.len()];

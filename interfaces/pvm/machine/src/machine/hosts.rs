@@ -1,15 +1,15 @@
 //! The hosts of the machine.
 
-use super::{Client, Machine};
+use super::{DaemonClient, VirtualMachine};
 use crate::code::{self, notify, spawn as flag};
-use crate::frame::{Answer, Bytes, HostInfo, Order};
+use crate::frame::{Answer, HostInfo, Octets, Order};
 use crate::tid;
 use std::collections::BTreeMap;
 
 /// The number of the host whose daemon has the machine.
 pub const FIRST: u32 = 1;
 
-struct Host {
+struct MachineHost {
     name: String,
     architecture: String,
     /// Its daemon has said that it is there.
@@ -17,23 +17,23 @@ struct Host {
 }
 
 /// A call whose hosts are being added.
-struct Call {
-    client: Client,
+struct HostCall {
+    client: DaemonClient,
     /// Numbers, or codes.
     hosts: Vec<Result<u32, i32>>,
     awaited: usize,
 }
 
-pub struct Hosts {
-    all: BTreeMap<u32, Host>,
+pub struct MachineHosts {
+    all: BTreeMap<u32, MachineHost>,
     /// Where a task was started last.
     last: u32,
-    calls: Vec<Call>,
+    calls: Vec<HostCall>,
 }
 
-impl Hosts {
+impl MachineHosts {
     pub fn new(name: &str) -> Self {
-        let first = Host { name: name.to_owned(), architecture: code::ARCHITECTURE.to_owned(), is_up: true };
+        let first = MachineHost { name: name.to_owned(), architecture: code::ARCHITECTURE.to_owned(), is_up: true };
         Self { all: BTreeMap::from([(FIRST, first)]), last: 0, calls: Vec::new() }
     }
 
@@ -54,7 +54,7 @@ impl Hosts {
     }
 
     fn named(&self, name: &str) -> Option<u32> {
-        let is_it = |host: &Host| host.name == name || host.name.split('.').next() == Some(name);
+        let is_it = |host: &MachineHost| host.name == name || host.name.split('.').next() == Some(name);
         self.all.iter().find(|(_, host)| is_it(host)).map(|(number, _)| *number)
     }
 
@@ -76,7 +76,7 @@ impl Hosts {
 
     /// Hosts for so many tasks, in turn; `None` where none is meant by the place.
     pub fn choose(&mut self, flags: i32, place: &str, own: u32, count: u32) -> Vec<Option<u32>> {
-        let meant = |number: u32, host: &Host| {
+        let meant = |number: u32, host: &MachineHost| {
             let is_it = match flags & (flag::HOST | flag::ARCH) {
                 0 => return true,
                 flag::HOST if place == "." => number == own,
@@ -101,10 +101,10 @@ impl Hosts {
     }
 }
 
-impl Machine {
+impl VirtualMachine {
     /// Each name may have options behind it, as in a hostfile.
-    pub(super) fn add_hosts(&mut self, client: Client, names: Vec<Bytes>) {
-        let mut call = Call { client, hosts: Vec::new(), awaited: 0 };
+    pub(super) fn add_hosts(&mut self, client: DaemonClient, names: Vec<Octets>) {
+        let mut call = HostCall { client, hosts: Vec::new(), awaited: 0 };
         for line in names {
             let text = line.text();
             let name = text.split_whitespace().next().unwrap_or_default().to_owned();
@@ -115,7 +115,7 @@ impl Machine {
                 None if known => Err(code::DUP_HOST),
                 None => Err(code::OUT_OF_RES),
                 Some(number) => {
-                    let host = Host { name, architecture: code::ARCHITECTURE.to_owned(), is_up: false };
+                    let host = MachineHost { name, architecture: code::ARCHITECTURE.to_owned(), is_up: false };
                     self.hosts.all.insert(number, host);
                     self.order(FIRST, Order::AddHost { number, name: line });
                     call.awaited += 1;
@@ -152,7 +152,7 @@ impl Machine {
     }
 
     fn on_host_known(&mut self, number: u32, outcome: Result<u32, i32>) {
-        let is_it = |call: &&mut Call| call.awaited > 0 && call.hosts.contains(&Ok(number));
+        let is_it = |call: &&mut HostCall| call.awaited > 0 && call.hosts.contains(&Ok(number));
         if let Some(call) = self.hosts.calls.iter_mut().find(is_it) {
             call.awaited -= 1;
             call.hosts.iter_mut().filter(|there| **there == Ok(number)).for_each(|there| *there = outcome);
@@ -162,7 +162,7 @@ impl Machine {
 
     fn finish_hosts(&mut self) {
         while let Some(place) = self.hosts.calls.iter().position(|call| call.awaited == 0) {
-            let Call { client, hosts, .. } = self.hosts.calls.remove(place);
+            let HostCall { client, hosts, .. } = self.hosts.calls.remove(place);
             let info = |outcome: &Result<u32, i32>| match outcome {
                 Ok(number) => self.hosts.info(*number).unwrap_or_default(),
                 Err(code) => HostInfo { tid: *code, ..HostInfo::default() },
@@ -176,7 +176,7 @@ impl Machine {
         }
     }
 
-    pub(super) fn delete_hosts(&mut self, client: Client, names: &[Bytes]) {
+    pub(super) fn delete_hosts(&mut self, client: DaemonClient, names: &[Octets]) {
         let codes = names.iter().map(|name| match self.hosts.named(&name.text()) {
             None => code::NO_HOST,
             Some(FIRST) => code::BAD_PARAM,
@@ -201,7 +201,7 @@ impl Machine {
             self.on_started(number, tid, code::HOST_FAIL);
             self.end_task(tid);
         }
-        let gone: Vec<Client> = self.clients.keys().copied().filter(|client| client.0 == number).collect();
+        let gone: Vec<DaemonClient> = self.clients.keys().copied().filter(|client| client.0 == number).collect();
         gone.into_iter().for_each(|client| self.on_gone(client));
         self.tell_end_of(notify::HOST_DELETE, number as i32);
     }

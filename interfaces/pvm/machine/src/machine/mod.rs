@@ -1,5 +1,5 @@
-//! The state machine: what daemons have seen goes in by [`Machine::handle_seen`], what they are to do comes out by
-//! [`Machine::poll_order`].
+//! The state machine: what daemons have seen goes in by [`VirtualMachine::handle_seen`], what they are to do comes out by
+//! [`VirtualMachine::poll_order`].
 
 mod contexts;
 mod groups;
@@ -13,11 +13,11 @@ mod tasks;
 mod tests;
 
 use crate::code;
-use crate::frame::{Answer, Bytes, Event, Order, Request, Seen, Told, framed, read};
-use contexts::Contexts;
-use groups::{Barrier, Groups};
-use hosts::Hosts;
-use mailbox::Mailbox;
+use crate::frame::{Answer, Event, Octets, Order, Request, Seen, Told, framed, read};
+use contexts::FreeContexts;
+use groups::{Barrier, TaskGroups};
+use hosts::MachineHosts;
+use mailbox::MessageBox;
 use notices::Notices;
 use spawning::Spawning;
 use std::collections::{HashMap, VecDeque};
@@ -27,18 +27,18 @@ use tasks::Tasks;
 const TERMINATE: i32 = 15;
 
 /// A client: the host whose daemon it has come to, and its number there.
-pub(crate) type Client = (u32, u32);
+pub(crate) type DaemonClient = (u32, u32);
 
 /// The virtual machine. One host, the first, is always there.
-pub struct Machine {
-    hosts: Hosts,
+pub struct VirtualMachine {
+    hosts: MachineHosts,
     tasks: Tasks,
     /// Those that have connected, with their task once they have enrolled.
-    clients: HashMap<Client, Option<i32>>,
+    clients: HashMap<DaemonClient, Option<i32>>,
     spawning: Spawning,
-    mailbox: Mailbox,
-    groups: Groups,
-    contexts: Contexts,
+    mailbox: MessageBox,
+    groups: TaskGroups,
+    contexts: FreeContexts,
     notices: Notices,
     orders: VecDeque<(u32, Order)>,
     /// It does not end with its last task.
@@ -47,17 +47,17 @@ pub struct Machine {
     has_ended: bool,
 }
 
-impl Machine {
+impl VirtualMachine {
     /// A machine of the host of this name.
     pub fn new(name: &str, stays: bool) -> Self {
         Self {
-            hosts: Hosts::new(name),
+            hosts: MachineHosts::new(name),
             tasks: Tasks::default(),
             clients: HashMap::new(),
             spawning: Spawning::default(),
-            mailbox: Mailbox::default(),
-            groups: Groups::default(),
-            contexts: Contexts::default(),
+            mailbox: MessageBox::default(),
+            groups: TaskGroups::default(),
+            contexts: FreeContexts::default(),
             notices: Notices::default(),
             orders: VecDeque::new(),
             stays,
@@ -99,16 +99,16 @@ impl Machine {
         self.orders.push_back((host, order));
     }
 
-    fn tell(&mut self, client: Client, told: &Told) {
-        let bytes = Bytes(framed(told));
+    fn tell(&mut self, client: DaemonClient, told: &Told) {
+        let bytes = Octets(framed(told));
         self.order(client.0, Order::Tell { client: client.1, bytes });
     }
 
-    fn answer(&mut self, client: Client, answer: Answer) {
+    fn answer(&mut self, client: DaemonClient, answer: Answer) {
         self.tell(client, &Told::Answer { answer });
     }
 
-    fn answer_code(&mut self, client: Client, code: i32) {
+    fn answer_code(&mut self, client: DaemonClient, code: i32) {
         self.answer(client, Answer::Code { code });
     }
 
@@ -119,7 +119,7 @@ impl Machine {
         }
     }
 
-    fn on_bytes(&mut self, client: Client, bytes: &[u8]) {
+    fn on_bytes(&mut self, client: DaemonClient, bytes: &[u8]) {
         let task = *self.clients.entry(client).or_insert(None);
         match (read(bytes), task) {
             (Some(Request::Enrol { who }), None) => self.enrol(client, who),
@@ -132,7 +132,7 @@ impl Machine {
         }
     }
 
-    fn on_request(&mut self, client: Client, tid: i32, request: Request) {
+    fn on_request(&mut self, client: DaemonClient, tid: i32, request: Request) {
         let code = match request {
             Request::Enrol { .. } => code::ALREADY,
             Request::Leave => {
@@ -176,7 +176,7 @@ impl Machine {
         self.answer_code(client, code);
     }
 
-    fn on_gone(&mut self, client: Client) {
+    fn on_gone(&mut self, client: DaemonClient) {
         if let Some(Some(tid)) = self.clients.remove(&client) {
             self.end_task(tid);
         }
@@ -194,13 +194,13 @@ impl Machine {
         numbers.into_iter().rev().for_each(|host| self.order(host, Order::End));
     }
 
-    fn leave_group(&mut self, name: &Bytes, tid: i32) -> i32 {
+    fn leave_group(&mut self, name: &Octets, tid: i32) -> i32 {
         let (code, released) = self.groups.leave(name, tid);
         self.release(released, code::NO_GROUP);
         code
     }
 
-    fn group_wait(&mut self, client: Client, tid: i32, name: &Bytes, count: i32, freezes: bool) {
+    fn group_wait(&mut self, client: DaemonClient, tid: i32, name: &Octets, count: i32, freezes: bool) {
         match self.groups.wait(name, tid, client, count, freezes) {
             Barrier::Waits => {}
             Barrier::Refused(code) => self.answer_code(client, code),
@@ -208,12 +208,12 @@ impl Machine {
         }
     }
 
-    fn release(&mut self, waiting: Vec<Client>, code: i32) {
+    fn release(&mut self, waiting: Vec<DaemonClient>, code: i32) {
         waiting.into_iter().for_each(|client| self.answer_code(client, code));
     }
 
     /// The one clock that this crate looks at: programs ask what time it is on a host.
-    fn answer_time(&mut self, client: Client) {
+    fn answer_time(&mut self, client: DaemonClient) {
         let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
         let (seconds, microseconds) = (now.as_secs(), now.subsec_micros());
         self.answer(client, Answer::Time { seconds, microseconds });

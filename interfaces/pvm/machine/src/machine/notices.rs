@@ -1,8 +1,8 @@
 //! Who is to be told of the end of tasks and hosts, and of new hosts (`pvm_notify(3PVM)`).
 
-use super::Machine;
+use super::VirtualMachine;
 use crate::code::{self, notify};
-use crate::frame::{Bytes, Content, Event};
+use crate::frame::{Content, Event, Octets};
 use crate::tid;
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -38,11 +38,11 @@ impl Notices {
 }
 
 /// Numbers as a message holds them that is packed in XDR.
-pub(super) fn packed(numbers: &[i32]) -> Bytes {
-    Bytes(numbers.iter().flat_map(|number| number.to_be_bytes()).collect())
+pub(super) fn packed(numbers: &[i32]) -> Octets {
+    Octets(numbers.iter().flat_map(|number| number.to_be_bytes()).collect())
 }
 
-impl Machine {
+impl VirtualMachine {
     fn send_notice(&mut self, notice: Notice, body: &[i32]) {
         let source = self.tasks.host(notice.to).map_or(0, tid::daemon);
         let content = Content { encoding: 0, source, tag: notice.tag, bytes: packed(body) };

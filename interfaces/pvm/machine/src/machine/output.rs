@@ -1,9 +1,9 @@
 //! What tasks print: it goes as messages to whoever catches it, else to the log.
 
-use super::Machine;
+use super::VirtualMachine;
 use super::notices::packed;
 use crate::code;
-use crate::frame::{Bytes, Content, Destination, Event, Order};
+use crate::frame::{Content, Destination, Event, Octets, Order};
 
 /// In the place of a length: what else there is to say of a task's output.
 pub(super) const END: i32 = 0;
@@ -13,7 +13,7 @@ pub(super) const NEW: i32 = -2;
 /// Of a line that does not end so much is kept.
 const LONGEST_LINE: usize = 1 << 16;
 
-impl Machine {
+impl VirtualMachine {
     /// Tells who catches the output of a task about the task, or gives it a piece.
     pub(super) fn tell_output(&mut self, to: &Destination, from: i32, word: i32, parent: Option<i32>, piece: &[u8]) {
         let Destination { tid, context, tag } = *to;
@@ -23,11 +23,11 @@ impl Machine {
         bytes.extend(piece);
         // Packed bytes fill whole words.
         bytes.resize(bytes.len().next_multiple_of(4), 0);
-        let content = Content { encoding: 0, source: from, tag, bytes: Bytes(bytes) };
+        let content = Content { encoding: 0, source: from, tag, bytes: Octets(bytes) };
         self.tell_task(tid, Event::Message { context, content });
     }
 
-    pub(super) fn on_printed(&mut self, host: u32, tid: i32, piece: Bytes) {
+    pub(super) fn on_printed(&mut self, host: u32, tid: i32, piece: Octets) {
         let Some(task) = self.tasks.on_host_mut(host, tid) else { return };
         let to = task.prints_to.clone();
         if piece.0.is_empty() {
@@ -58,7 +58,7 @@ impl Machine {
             lines.push(std::mem::take(&mut task.line));
         }
         for line in lines {
-            let line = Bytes([format!("[t{tid:x}] ").as_bytes(), &line].concat());
+            let line = Octets([format!("[t{tid:x}] ").as_bytes(), &line].concat());
             self.order(super::hosts::FIRST, Order::Log { line });
         }
     }

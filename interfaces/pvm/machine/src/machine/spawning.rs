@@ -1,8 +1,8 @@
 //! Starting tasks (`pvm_spawn(3PVM)`).
 
 use super::output::{NEW, SPAWNED};
-use super::tasks::Task;
-use super::{Client, Machine};
+use super::tasks::MachineTask;
+use super::{DaemonClient, VirtualMachine};
 use crate::code::{self, spawn as flag};
 use crate::frame::{Answer, Destination, Introduction, Order, Program};
 
@@ -10,8 +10,8 @@ use crate::frame::{Answer, Destination, Introduction, Order, Program};
 const MOST: u32 = 1 << 16;
 
 /// A call of which not all tasks are known to have started.
-struct Call {
-    client: Client,
+struct SpawnCall {
+    client: DaemonClient,
     parent: i32,
     prints_to: Destination,
     /// Identifiers, or codes of those that could not be started.
@@ -21,9 +21,9 @@ struct Call {
 
 #[derive(Default)]
 pub struct Spawning {
-    calls: Vec<Call>,
+    calls: Vec<SpawnCall>,
     /// Those that have enrolled before their call was over.
-    early: Vec<(Client, Introduction)>,
+    early: Vec<(DaemonClient, Introduction)>,
 }
 
 impl Spawning {
@@ -31,20 +31,20 @@ impl Spawning {
         tid > 0 && self.calls.iter().any(|call| call.tids.contains(&tid))
     }
 
-    pub fn defer(&mut self, client: Client, who: Introduction) {
+    pub fn defer(&mut self, client: DaemonClient, who: Introduction) {
         self.early.push((client, who));
     }
 
-    pub fn forget(&mut self, client: Client) {
+    pub fn forget(&mut self, client: DaemonClient) {
         self.early.retain(|(there, _)| *there != client);
     }
 }
 
-impl Machine {
+impl VirtualMachine {
     #[allow(clippy::too_many_arguments)]
     pub(super) fn spawn(
         &mut self,
-        client: Client,
+        client: DaemonClient,
         parent: i32,
         program: Program,
         place: &str,
@@ -57,17 +57,17 @@ impl Machine {
         }
         let chosen = self.hosts.choose(program.flags, place, client.0, count);
         let shown = if program.flags & flag::NO_PARENT != 0 { 0 } else { parent };
-        let mut call = Call { client, parent, prints_to: prints_to.clone(), tids: Vec::new(), awaited: 0 };
+        let mut call = SpawnCall { client, parent, prints_to: prints_to.clone(), tids: Vec::new(), awaited: 0 };
         let mut started = Vec::new();
         for host in chosen {
-            let task = Task {
+            let task = MachineTask {
                 parent: shown,
                 name: program.file.clone(),
                 context,
                 prints_to: prints_to.clone(),
                 is_open: true,
                 is_running: true,
-                ..Task::default()
+                ..MachineTask::default()
             };
             let number = host.ok_or(code::NO_HOST).and_then(|host| {
                 let number = self.tasks.add(host, task).ok_or(code::OUT_OF_RES)?;
@@ -105,7 +105,7 @@ impl Machine {
 
     fn finish_calls(&mut self) {
         while let Some(place) = self.spawning.calls.iter().position(|call| call.awaited == 0) {
-            let Call { client, parent, prints_to, tids, .. } = self.spawning.calls.remove(place);
+            let SpawnCall { client, parent, prints_to, tids, .. } = self.spawning.calls.remove(place);
             let siblings: Vec<i32> = tids.iter().copied().filter(|tid| *tid > 0).collect();
             for tid in &siblings {
                 if let Some(task) = self.tasks.get_mut(*tid) {

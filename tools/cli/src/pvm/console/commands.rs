@@ -1,15 +1,15 @@
 //! The commands of the console, those of the original's.
 
-use super::{Console, Next};
+use super::{Console, NextStep};
 use anyhow::{Context, Result, anyhow, bail};
 use std::fs::File;
 use std::os::unix::ffi::OsStringExt;
-use weft_pvm_machine::frame::{Answer, Bytes, Content, Destination, HostInfo, Program, Request};
+use weft_pvm_machine::frame::{Answer, Content, Destination, HostInfo, Octets, Program, Request};
 use weft_pvm_machine::{code, tid};
 
-type Run = fn(&mut Console, &[String]) -> Result<Next>;
+type Run = fn(&mut Console, &[String]) -> Result<NextStep>;
 
-pub struct Command {
+pub struct ConsoleCommand {
     pub name: &'static str,
     /// What follows the name, and what it does.
     pub about: &'static str,
@@ -18,7 +18,7 @@ pub struct Command {
 
 macro_rules! commands {
     ($($name:literal $about:literal $run:expr;)*) => {
-        pub const ALL: &[Command] = &[$(Command { name: $name, about: $about, run: $run },)*];
+        pub const ALL: &[ConsoleCommand] = &[$(ConsoleCommand { name: $name, about: $about, run: $run },)*];
     };
 }
 
@@ -79,15 +79,15 @@ fn meaning(code: i32) -> &'static str {
     }
 }
 
-fn bytes(words: &[String]) -> Vec<Bytes> {
-    words.iter().map(|word| Bytes::from(word.as_str())).collect()
+fn bytes(words: &[String]) -> Vec<Octets> {
+    words.iter().map(|word| Octets::from(word.as_str())).collect()
 }
 
 impl Console {
-    pub fn run_line(&mut self, line: &str) -> Next {
+    pub fn run_line(&mut self, line: &str) -> NextStep {
         let words: Vec<String> = line.split_whitespace().map(str::to_owned).collect();
         let Some((name, rest)) = words.split_first().filter(|(name, _)| !name.starts_with('#')) else {
-            return Next::Command;
+            return NextStep::Command;
         };
         let meant = self.aliases.get(name).cloned().unwrap_or_else(|| name.clone());
         let mut all = meant.split_whitespace().map(str::to_owned);
@@ -99,7 +99,7 @@ impl Console {
         };
         outcome.unwrap_or_else(|error| {
             println!("{name}: {error:#}");
-            Next::Command
+            NextStep::Command
         })
     }
 
@@ -121,36 +121,38 @@ impl Console {
         }
     }
 
-    fn help(&mut self, words: &[String]) -> Result<Next> {
-        for Command { name, about, .. } in ALL.iter().filter(|command| words.iter().all(|word| command.name == word)) {
+    fn help(&mut self, words: &[String]) -> Result<NextStep> {
+        for ConsoleCommand { name, about, .. } in
+            ALL.iter().filter(|command| words.iter().all(|word| command.name == word))
+        {
             let (what, does) = about.split_once(": ").unwrap_or(("", about));
             println!("{:<12} {does}", format!("{name} {what}").trim());
         }
-        Ok(Next::Command)
+        Ok(NextStep::Command)
     }
 
-    fn id(&mut self, _: &[String]) -> Result<Next> {
+    fn id(&mut self, _: &[String]) -> Result<NextStep> {
         println!("t{:x}", self.tid);
-        Ok(Next::Command)
+        Ok(NextStep::Command)
     }
 
-    fn version(&mut self, _: &[String]) -> Result<Next> {
+    fn version(&mut self, _: &[String]) -> Result<NextStep> {
         println!("3.4.6 (Weft {})", env!("CARGO_PKG_VERSION"));
-        Ok(Next::Command)
+        Ok(NextStep::Command)
     }
 
-    fn quit(&mut self, _: &[String]) -> Result<Next> {
+    fn quit(&mut self, _: &[String]) -> Result<NextStep> {
         println!("the virtual machine goes on; halt ends it");
-        Ok(Next::Quit)
+        Ok(NextStep::Quit)
     }
 
-    fn halt(&mut self, _: &[String]) -> Result<Next> {
+    fn halt(&mut self, _: &[String]) -> Result<NextStep> {
         // There is no answer but the end.
         let _ = self.client.ask(&Request::Halt);
-        Ok(Next::Quit)
+        Ok(NextStep::Quit)
     }
 
-    fn conf(&mut self, _: &[String]) -> Result<Next> {
+    fn conf(&mut self, _: &[String]) -> Result<NextStep> {
         let hosts = self.hosts()?;
         let plural = if hosts.len() == 1 { "" } else { "s" };
         println!("{} host{plural}, 1 data format", hosts.len());
@@ -159,10 +161,10 @@ impl Console {
             let HostInfo { name, tid, architecture, speed, signature } = host;
             println!("{name:>24} {tid:>8x} {architecture:>8} {speed:>6} {signature:#010x}");
         }
-        Ok(Next::Command)
+        Ok(NextStep::Command)
     }
 
-    fn ps(&mut self, words: &[String]) -> Result<Next> {
+    fn ps(&mut self, words: &[String]) -> Result<NextStep> {
         let is_long = words.iter().any(|word| word.contains('l'));
         let hosts = self.hosts()?;
         let Answer::Tasks { tasks, .. } = self.ask(&Request::Tasks { of: 0 })? else { bail!("no tasks") };
@@ -176,10 +178,10 @@ impl Console {
             let started = if task.flags & 0x80 != 0 { "f" } else { "" };
             println!("{host:>24} {:>8x} {parent:>8} {pid:>8} {:>6} {shown}", task.tid, format!("c{started}"));
         }
-        Ok(Next::Command)
+        Ok(NextStep::Command)
     }
 
-    fn add(&mut self, words: &[String]) -> Result<Next> {
+    fn add(&mut self, words: &[String]) -> Result<NextStep> {
         let names = bytes(some(words, "host")?);
         let Answer::Added { hosts } = self.ask(&Request::AddHosts { names })? else { bail!("none was added") };
         for (name, host) in words.iter().zip(hosts) {
@@ -188,59 +190,59 @@ impl Console {
                 code => println!("{name:>24} {}", meaning(code)),
             }
         }
-        Ok(Next::Command)
+        Ok(NextStep::Command)
     }
 
-    fn delete(&mut self, words: &[String]) -> Result<Next> {
+    fn delete(&mut self, words: &[String]) -> Result<NextStep> {
         let names = bytes(some(words, "host")?);
         let Answer::Tids { tids, .. } = self.ask(&Request::DeleteHosts { names })? else { bail!("none was deleted") };
         for (name, code) in words.iter().zip(tids) {
             println!("{name:>24} {}", if code < 0 { meaning(code) } else { "deleted" });
         }
-        Ok(Next::Command)
+        Ok(NextStep::Command)
     }
 
-    fn mstat(&mut self, words: &[String]) -> Result<Next> {
+    fn mstat(&mut self, words: &[String]) -> Result<NextStep> {
         for name in some(words, "host")? {
             let name = if name == "." { self.hosts()?[0].name.clone() } else { name.clone() };
             let code = self.code(&Request::HostStatus { name: name.as_str().into() })?;
             println!("{name:>24} {}", if code < 0 { meaning(code) } else { "ok" });
         }
-        Ok(Next::Command)
+        Ok(NextStep::Command)
     }
 
-    fn pstat(&mut self, words: &[String]) -> Result<Next> {
+    fn pstat(&mut self, words: &[String]) -> Result<NextStep> {
         for word in some(words, "task")? {
             let code = self.code(&Request::TaskStatus { tid: task(word)? })?;
             println!("{word:>8} {}", if code < 0 { meaning(code) } else { "ok" });
         }
-        Ok(Next::Command)
+        Ok(NextStep::Command)
     }
 
-    fn kill(&mut self, words: &[String]) -> Result<Next> {
+    fn kill(&mut self, words: &[String]) -> Result<NextStep> {
         self.send_signal(15, some(words, "task")?)
     }
 
-    fn signal(&mut self, words: &[String]) -> Result<Next> {
+    fn signal(&mut self, words: &[String]) -> Result<NextStep> {
         let (number, tasks) = some(words, "signal, and task")?.split_first().context("of which signal?")?;
         self.send_signal(number.parse().with_context(|| format!("'{number}' is no number of a signal"))?, tasks)
     }
 
-    fn send_signal(&mut self, signal: i32, tasks: &[String]) -> Result<Next> {
+    fn send_signal(&mut self, signal: i32, tasks: &[String]) -> Result<NextStep> {
         for word in tasks {
             let code = self.code(&Request::Signal { tid: task(word)?, signal })?;
             if code < 0 {
                 println!("{word}: {}", meaning(code));
             }
         }
-        Ok(Next::Command)
+        Ok(NextStep::Command)
     }
 
-    fn reset(&mut self, _: &[String]) -> Result<Next> {
-        let Answer::Tasks { tasks, .. } = self.ask(&Request::Tasks { of: 0 })? else { return Ok(Next::Command) };
+    fn reset(&mut self, _: &[String]) -> Result<NextStep> {
+        let Answer::Tasks { tasks, .. } = self.ask(&Request::Tasks { of: 0 })? else { return Ok(NextStep::Command) };
         let mut keep = vec![self.tid];
         let mut index = 0;
-        let name = || Bytes::from("###_PVM_NO_RESET_###");
+        let name = || Octets::from("###_PVM_NO_RESET_###");
         while let Answer::Content { code, content } = self.ask(&Request::Get { name: name(), index, flags: 8 })?
             && code >= 0
         {
@@ -250,24 +252,24 @@ impl Console {
         for task in tasks.iter().filter(|task| !keep.contains(&task.tid)) {
             self.code(&Request::Signal { tid: task.tid, signal: 15 })?;
         }
-        self.code(&Request::Reset { class: Bytes::default(), index: 0, kills: true, keep })?;
-        Ok(Next::Command)
+        self.code(&Request::Reset { class: Octets::default(), index: 0, kills: true, keep })?;
+        Ok(NextStep::Command)
     }
 
-    fn spawn(&mut self, words: &[String]) -> Result<Next> {
-        let given = Given::read(words, &self.hosts()?)?;
+    fn spawn(&mut self, words: &[String]) -> Result<NextStep> {
+        let given = SpawnWords::read(words, &self.hosts()?)?;
         let job = match &given.shows {
             None => None,
             Some(file) => Some(self.jobs.begin(file.as_ref().map(File::try_clone).transpose()?)),
         };
         let directory = std::env::current_dir().map(|path| path.into_os_string().into_vec()).unwrap_or_default();
         let path = std::env::var_os("PATH").unwrap_or_default();
-        let places = std::env::split_paths(&path).map(|folder| Bytes(folder.into_os_string().into_vec())).collect();
+        let places = std::env::split_paths(&path).map(|folder| Octets(folder.into_os_string().into_vec())).collect();
         let program = Program {
-            file: Bytes::from(given.file.as_str()),
+            file: Octets::from(given.file.as_str()),
             arguments: bytes(&given.arguments),
             environment: self.environment(),
-            directory: Bytes(directory),
+            directory: Octets(directory),
             places,
             flags: given.flags,
         };
@@ -288,95 +290,95 @@ impl Console {
             }
             other => bail!("the daemon answers {other:?}"),
         }
-        Ok(Next::Command)
+        Ok(NextStep::Command)
     }
 
     /// What spawned tasks get: exported variables, and the libraries that stand beside this program.
-    fn environment(&self) -> Vec<Bytes> {
+    fn environment(&self) -> Vec<Octets> {
         let ours = std::env::current_exe().ok().and_then(|file| Some(file.parent()?.parent()?.join("lib")));
         let given = std::env::var_os("LD_LIBRARY_PATH").unwrap_or_default();
         let all = ours.into_iter().chain(std::env::split_paths(&given)).filter(|folder| folder.is_dir());
         let libraries = std::env::join_paths(all).unwrap_or_default();
         let exported = self.exports.iter().filter_map(|name| {
             let value = std::env::var_os(name)?;
-            Some(Bytes([name.as_bytes(), b"=", &value.into_vec()].concat()))
+            Some(Octets([name.as_bytes(), b"=", &value.into_vec()].concat()))
         });
-        let path = Bytes([b"LD_LIBRARY_PATH=".as_slice(), &libraries.into_vec()].concat());
-        let names = Bytes::from(format!("PVM_EXPORT={}", self.exports.join(":")).as_str());
+        let path = Octets([b"LD_LIBRARY_PATH=".as_slice(), &libraries.into_vec()].concat());
+        let names = Octets::from(format!("PVM_EXPORT={}", self.exports.join(":")).as_str());
         exported.chain([path, names]).collect()
     }
 
-    fn jobs(&mut self, _: &[String]) -> Result<Next> {
+    fn jobs(&mut self, _: &[String]) -> Result<NextStep> {
         for (number, tasks) in self.jobs.list() {
             let tasks: Vec<String> = tasks.iter().map(|task| format!("t{task:x}")).collect();
             println!("[{number}] {}", tasks.join(" "));
         }
-        Ok(Next::Command)
+        Ok(NextStep::Command)
     }
 
-    fn echo(&mut self, words: &[String]) -> Result<Next> {
+    fn echo(&mut self, words: &[String]) -> Result<NextStep> {
         println!("{}", words.join(" "));
-        Ok(Next::Command)
+        Ok(NextStep::Command)
     }
 
-    fn alias(&mut self, words: &[String]) -> Result<Next> {
+    fn alias(&mut self, words: &[String]) -> Result<NextStep> {
         match words.split_first() {
             None => self.aliases.iter().for_each(|(name, means)| println!("{name:<8} {means}")),
             Some((name, means)) => drop(self.aliases.insert(name.clone(), some(means, "command")?.join(" "))),
         }
-        Ok(Next::Command)
+        Ok(NextStep::Command)
     }
 
-    fn unalias(&mut self, words: &[String]) -> Result<Next> {
+    fn unalias(&mut self, words: &[String]) -> Result<NextStep> {
         words.iter().for_each(|name| drop(self.aliases.remove(name)));
-        Ok(Next::Command)
+        Ok(NextStep::Command)
     }
 
-    fn export(&mut self, words: &[String]) -> Result<Next> {
+    fn export(&mut self, words: &[String]) -> Result<NextStep> {
         if words.is_empty() {
             println!("{}", self.exports.join(" "));
         }
         self.exports.extend(words.iter().cloned());
         self.exports.sort();
         self.exports.dedup();
-        Ok(Next::Command)
+        Ok(NextStep::Command)
     }
 
-    fn unexport(&mut self, words: &[String]) -> Result<Next> {
+    fn unexport(&mut self, words: &[String]) -> Result<NextStep> {
         self.exports.retain(|name| !words.contains(name));
-        Ok(Next::Command)
+        Ok(NextStep::Command)
     }
 
-    fn setenv(&mut self, words: &[String]) -> Result<Next> {
+    fn setenv(&mut self, words: &[String]) -> Result<NextStep> {
         match words {
             [] => std::env::vars_os().for_each(|(name, value)| println!("{}={}", name.display(), value.display())),
             [name] => println!("{name}={}", std::env::var(name).unwrap_or_default()),
             _ => bail!("variables are set where the console is started; 'export NAME' gives them to tasks"),
         }
-        Ok(Next::Command)
+        Ok(NextStep::Command)
     }
 
-    fn names_of_mailbox(&mut self, words: &[String]) -> Result<Next> {
+    fn names_of_mailbox(&mut self, words: &[String]) -> Result<NextStep> {
         let pattern = words.first().map_or("*", String::as_str).into();
-        let Answer::Names { names } = self.ask(&Request::Names { pattern })? else { return Ok(Next::Command) };
+        let Answer::Names { names } = self.ask(&Request::Names { pattern })? else { return Ok(NextStep::Command) };
         for of in names {
             for ((index, owner), flags) in of.indices.iter().zip(&of.owners).zip(&of.flags) {
                 println!("{:<24} {index:>4} t{owner:<8x} {flags:#x}", of.name.text());
             }
         }
-        Ok(Next::Command)
+        Ok(NextStep::Command)
     }
 
-    fn groups(&mut self, _: &[String]) -> Result<Next> {
-        let Answer::Names { names } = self.ask(&Request::Groups)? else { return Ok(Next::Command) };
+    fn groups(&mut self, _: &[String]) -> Result<NextStep> {
+        let Answer::Names { names } = self.ask(&Request::Groups)? else { return Ok(NextStep::Command) };
         for of in names {
             let members: Vec<String> = of.owners.iter().map(|tid| format!("t{tid:x}")).collect();
             println!("{:<24} {}", of.name.text(), members.join(" "));
         }
-        Ok(Next::Command)
+        Ok(NextStep::Command)
     }
 
-    fn get(&mut self, words: &[String]) -> Result<Next> {
+    fn get(&mut self, words: &[String]) -> Result<NextStep> {
         let (name, rest) = some(words, "name")?.split_first().context("of which name?")?;
         let index = rest.first().map_or(Ok(0), |word| word.parse()).context("the index is no number")?;
         match self.ask(&Request::Get { name: name.as_str().into(), index, flags: 0 })? {
@@ -386,30 +388,30 @@ impl Console {
             Answer::Content { code, .. } => println!("{name}: {}", meaning(code)),
             _ => {}
         }
-        Ok(Next::Command)
+        Ok(NextStep::Command)
     }
 
     /// A packed string.
-    fn put(&mut self, words: &[String]) -> Result<Next> {
+    fn put(&mut self, words: &[String]) -> Result<NextStep> {
         let (name, text) = some(words, "name")?.split_first().context("of which name?")?;
         let mut text = text.join(" ").into_bytes();
         text.push(0);
         let mut packed = (text.len() as i32).to_be_bytes().to_vec();
         packed.extend(text);
         packed.resize(packed.len().next_multiple_of(4), 0);
-        let content = Content { encoding: 0, source: self.tid, tag: 0, bytes: Bytes(packed) };
+        let content = Content { encoding: 0, source: self.tid, tag: 0, bytes: Octets(packed) };
         let code = self.code(&Request::Put { name: name.as_str().into(), index: -1, flags: 0, content })?;
         if code < 0 {
             println!("{name}: {}", meaning(code))
         } else {
             println!("index {code}")
         }
-        Ok(Next::Command)
+        Ok(NextStep::Command)
     }
 }
 
 /// The words of `spawn`.
-struct Given {
+struct SpawnWords {
     count: u32,
     flags: i32,
     place: String,
@@ -419,7 +421,7 @@ struct Given {
     arguments: Vec<String>,
 }
 
-impl Given {
+impl SpawnWords {
     fn read(words: &[String], hosts: &[HostInfo]) -> Result<Self> {
         let mut given =
             Self { count: 1, flags: 0, place: String::new(), shows: None, file: String::new(), arguments: vec![] };

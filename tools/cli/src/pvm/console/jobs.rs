@@ -7,7 +7,7 @@ use std::io::Write;
 /// Words in the place of a length, as the machine sends them.
 const END: i32 = 0;
 
-struct Job {
+struct ConsoleJob {
     /// Tasks of which more may come, with what they have printed of a line.
     tasks: BTreeMap<i32, Vec<u8>>,
     file: Option<File>,
@@ -16,14 +16,14 @@ struct Job {
 /// By number, which is the tag of what they print.
 #[derive(Default)]
 pub struct Jobs {
-    all: BTreeMap<i32, Job>,
+    all: BTreeMap<i32, ConsoleJob>,
     last: i32,
 }
 
 impl Jobs {
     pub fn begin(&mut self, file: Option<File>) -> i32 {
         self.last += 1;
-        self.all.insert(self.last, Job { tasks: BTreeMap::new(), file });
+        self.all.insert(self.last, ConsoleJob { tasks: BTreeMap::new(), file });
         self.last
     }
 
@@ -69,7 +69,7 @@ impl Jobs {
     }
 }
 
-impl Job {
+impl ConsoleJob {
     fn print(&mut self, number: i32, tid: i32, line: &[u8], text: &mut String) {
         let shown = format!("[{number}:t{tid:x}] {}\n", String::from_utf8_lossy(line));
         match &mut self.file {

@@ -5,13 +5,13 @@ mod editor;
 mod jobs;
 
 use anyhow::{Context, Result, bail};
-use editor::{Editor, Key};
+use editor::{EditKey, Editor};
 use jobs::Jobs;
 use std::collections::BTreeMap;
 use std::io::{IsTerminal, Read, Write};
 use std::os::fd::AsRawFd;
 use weft_kernel::EventLoop;
-use weft_pvm_machine::client::Client;
+use weft_pvm_machine::client::DaemonClient;
 use weft_pvm_machine::frame::{Answer, Event, Introduction, Request};
 use weft_pvm_machine::terminal::Keys;
 
@@ -19,7 +19,7 @@ const PROMPT: &str = "pvm> ";
 
 /// What a console knows.
 pub struct Console {
-    client: Client,
+    client: DaemonClient,
     tid: i32,
     aliases: BTreeMap<String, String>,
     jobs: Jobs,
@@ -29,13 +29,13 @@ pub struct Console {
 
 /// How it goes on after a command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Next {
+pub enum NextStep {
     Command,
     Quit,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Source {
+enum CommandSource {
     Keyboard,
     Daemon,
 }
@@ -43,7 +43,7 @@ enum Source {
 impl Console {
     /// Enrols with the daemon, which runs.
     pub fn open() -> Result<Self> {
-        let mut client = Client::connect().context("the daemon of the virtual machine does not answer")?;
+        let mut client = DaemonClient::connect().context("the daemon of the virtual machine does not answer")?;
         // Nobody sends to a console, and a signal is not for it.
         let who = Introduction { pid: -1, name: "weft pvm".into(), ..Introduction::default() };
         match client.ask(&Request::Enrol { who })? {
@@ -62,7 +62,7 @@ impl Console {
         let Some(home) = std::env::var_os("HOME") else { return };
         let text = std::fs::read_to_string(std::path::Path::new(&home).join(".pvmrc")).unwrap_or_default();
         for line in text.lines() {
-            if self.run_line(line) == Next::Quit {
+            if self.run_line(line) == NextStep::Quit {
                 return;
             }
         }
@@ -76,10 +76,10 @@ impl Console {
         let mut events = EventLoop::new()?;
         self.prompt(&editor);
         loop {
-            events.ask(stdin.as_raw_fd(), libc_pollin(), Source::Keyboard);
-            events.ask(self.client.descriptor(), libc_pollin(), Source::Daemon);
+            events.ask(stdin.as_raw_fd(), libc_pollin(), CommandSource::Keyboard);
+            events.ask(self.client.descriptor(), libc_pollin(), CommandSource::Daemon);
             for (source, _) in events.turn(None)? {
-                if source == Source::Daemon {
+                if source == CommandSource::Daemon {
                     self.listen(&editor)?;
                     continue;
                 }
@@ -90,10 +90,10 @@ impl Console {
                 }
                 for byte in &bytes[..length] {
                     match editor.key(*byte, &self.names()) {
-                        Key::None => {}
-                        Key::Line(line) if self.run_line(&line) == Next::Quit => return Ok(()),
-                        Key::Line(_) => self.prompt(&editor),
-                        Key::End => {
+                        EditKey::None => {}
+                        EditKey::Line(line) if self.run_line(&line) == NextStep::Quit => return Ok(()),
+                        EditKey::Line(_) => self.prompt(&editor),
+                        EditKey::End => {
                             println!();
                             return Ok(());
                         }

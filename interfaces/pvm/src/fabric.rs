@@ -1,0 +1,68 @@
+//! The task's access to the fabric, and the one place to wait.
+
+use std::os::fd::RawFd;
+use std::time::{Duration, Instant};
+use weft_fabric::Endpoint;
+use weft_ports::{Companion, Messenger};
+
+/// The task's access to the fabric. Open from its first enrolling to the end of the process.
+pub static FABRIC: Messenger<Wakes> = Messenger::new();
+
+/// What a thread that sleeps is woken for besides messages.
+#[derive(Default)]
+pub struct Wakes {
+    pub daemon: Option<RawFd>,
+    pub until: Option<Instant>,
+    /// It waits for one other task, and looks now and then whether that still is.
+    pub looks: bool,
+    /// It has slept since this was last looked at.
+    slept: bool,
+    passes: u32,
+}
+
+/// How long a thread sleeps that waits for one other task.
+const LOOK: Duration = Duration::from_millis(20);
+/// So many passes without a sleep between two looks at what is rare.
+const PASSES_PER_LOOK: u32 = 1024;
+
+impl Wakes {
+    /// Whether it is time to look at what the machine says, and who has ended.
+    #[inline]
+    pub fn is_time(&mut self) -> bool {
+        self.passes = self.passes.wrapping_add(1);
+        std::mem::take(&mut self.slept) || self.passes.is_multiple_of(PASSES_PER_LOOK)
+    }
+}
+
+impl Companion for Wakes {
+    fn idle(&mut self, _: &mut Endpoint, sleeps: bool) -> bool {
+        self.slept |= sleeps;
+        false
+    }
+
+    fn attended(&self) -> Option<RawFd> {
+        self.daemon
+    }
+
+    fn longest_sleep(&self) -> Option<Duration> {
+        let rest = self.until.map(|until| until.saturating_duration_since(Instant::now()));
+        rest.into_iter().chain(self.looks.then_some(LOOK)).min()
+    }
+}
+
+/// Waits until `done` answers. A thread that sleeps wakes up at `until`, and now and then where it `looks`; `done` is told
+/// when it is time to look at what is rare.
+#[inline]
+pub fn wait_until<R>(
+    call: &'static str,
+    until: Option<Instant>,
+    looks: bool,
+    mut done: impl FnMut(&mut Endpoint, bool) -> Option<R>,
+) -> R {
+    let what = weft_ports::Waiting { call, peer: None, tag: None, context: 0 };
+    FABRIC.with_both(|_, wakes| (wakes.until, wakes.looks) = (until, looks));
+    FABRIC.wait_both(what, |endpoint, wakes| {
+        let is_time = wakes.is_time();
+        done(endpoint, is_time)
+    })
+}

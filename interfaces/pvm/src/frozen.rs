@@ -1,0 +1,18 @@
+//! Groups that will not change.
+
+use std::collections::BTreeMap;
+use std::ffi::c_int;
+use weft_pvm_machine::frame::Octets;
+
+/// Groups that are frozen, by name, with their members.
+pub struct Frozen(pub BTreeMap<Octets, Vec<c_int>>);
+
+impl Frozen {
+    pub const fn new() -> Self {
+        Self(BTreeMap::new())
+    }
+
+    pub fn clear(&mut self) {
+        self.0.clear();
+    }
+}
