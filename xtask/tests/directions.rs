@@ -34,7 +34,19 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("weft-lanes", &["weft-wire", "weft-kernel", "weft-device"]),
     ("weft-agent", &["weft-wire", "weft-kernel", "weft-cluster", "weft-lanes"]),
     ("weft-bench", &["weft-wire", "weft-kernel", "weft-fabric"]),
-    ("weft", &["weft-wire", "weft-kernel", "weft-cluster", "weft-fabric", "weft-lanes", "weft-agent", "weft-bench", "weft-pvm-machine"]),
+    (
+        "weft",
+        &[
+            "weft-wire",
+            "weft-kernel",
+            "weft-cluster",
+            "weft-fabric",
+            "weft-lanes",
+            "weft-agent",
+            "weft-bench",
+            "weft-pvm-machine",
+        ],
+    ),
     ("weft-tests", &["weft-wire", "weft-cluster", "weft-device", "weft-fabric"]),
     ("xtask", &["weft-mpi-table"]),
 ];

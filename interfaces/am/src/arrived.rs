@@ -5,7 +5,7 @@ use weft_fabric::RequestId;
 use weft_ports::ready::{ReadyReceives, Room};
 
 /// A message that has come.
-pub struct ArrivedMessage {
+pub struct AmArrival {
     pub head: MessageHead,
     pub rank: u32,
     pub bytes: ArrivedBytes,

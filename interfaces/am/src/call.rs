@@ -17,7 +17,7 @@ pub enum Manner {
 }
 
 /// A handler that is to be called.
-pub struct HandlerCall {
+pub struct AmHandlerCall {
     pub function: Option<CFunction>,
     pub manner: Manner,
     pub before: Option<BeforeHandler>,
@@ -29,7 +29,7 @@ pub struct HandlerCall {
 
 type OnReturned = unsafe extern "C" fn(i32, i32, *mut c_void);
 
-impl HandlerCall {
+impl AmHandlerCall {
     #[inline]
     pub fn run(self, arguments: &AmArguments) {
         let Self { function, manner, before, after, pointer, length, token } = self;
@@ -152,7 +152,7 @@ mod tests {
         let token = MessageToken::new(&head, 5, true);
         let (pointer, length) = (null_mut(), 0);
         let manner = Manner::Message;
-        HandlerCall { function: Some(function), manner, before: None, after: None, pointer, length, token }
+        AmHandlerCall { function: Some(function), manner, before: None, after: None, pointer, length, token }
             .run(&arguments);
         assert_eq!(*GOT.lock().expect("no panic"), [7, -8, 9]);
         assert_eq!(AmArguments::new(&[0; MOST_ARGUMENTS + 1]), None);

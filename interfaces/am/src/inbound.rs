@@ -3,9 +3,9 @@
 //! A receive takes any message whole. Bytes that come apart are received straight into the segment, after the place was
 //! checked; such a message waits meanwhile, and others may overtake it, which AM allows.
 
-use crate::arrived::{ArrivedBytes, ArrivedMessage, ComingBytes};
-use crate::call::{HandlerCall, Manner};
-use crate::kept::Context;
+use crate::arrived::{AmArrival, ArrivedBytes, ComingBytes};
+use crate::call::{AmHandlerCall, Manner};
+use crate::kept::AmContext;
 use crate::message::{AmCategory, FRONT_BYTES, LONG_BYTES, MessageHead, Purpose};
 use crate::tables::{AmEndpoint, CFunction, SegmentOfUser};
 use crate::token::MessageToken;
@@ -86,10 +86,10 @@ impl AmWorld {
                     ArrivedBytes::Here { room: tight, begin: 0, length }
                 }
             };
-            endpoint.inbox.push_back(ArrivedMessage { head, rank, bytes });
+            endpoint.inbox.push_back(AmArrival { head, rank, bytes });
             return self.give_back(room);
         }
-        endpoint.inbox.push_back(ArrivedMessage { head, rank, bytes: ArrivedBytes::Here { room, begin, length } });
+        endpoint.inbox.push_back(AmArrival { head, rank, bytes: ArrivedBytes::Here { room, begin, length } });
     }
 
     /// Receives the bytes of a long message into their place; where there is none, they are thrown away.
@@ -101,7 +101,7 @@ impl AmWorld {
         bytes: u64,
         number: i32,
     ) {
-        let from = Selector { context: Context::Bytes as u32, peer: Some(Peer(rank)), tag: Some(number) };
+        let from = Selector { context: AmContext::Bytes as u32, peer: Some(Peer(rank)), tag: Some(number) };
         match place {
             Ok(at) => {
                 let into = std::ptr::with_exposed_provenance_mut(at);
@@ -126,7 +126,7 @@ impl AmWorld {
             let receiver = tables.endpoint(coming.head.to).filter(|_| outcome.fault.is_none());
             if let Some(receiver) = receiver {
                 let bytes = ArrivedBytes::Placed { at: coming.at, length: outcome.length as usize };
-                receiver.inbox.push_back(ArrivedMessage { head: coming.head, rank: coming.rank, bytes });
+                receiver.inbox.push_back(AmArrival { head: coming.head, rank: coming.rank, bytes });
             }
             false
         });
@@ -153,14 +153,14 @@ impl AmWorld {
         let (to, from) = (head.from, head.to);
         let head = MessageHead { purpose, returned, to, from, apart: None, ..*head };
         if let Some(endpoint) = self.tables.endpoint(to) {
-            endpoint.inbox.push_back(ArrivedMessage { head, rank, bytes: ArrivedBytes::None });
+            endpoint.inbox.push_back(AmArrival { head, rank, bytes: ArrivedBytes::None });
         }
     }
 
     /// What is to be called for a message, or why it is refused.
     #[inline]
-    fn prepare(&mut self, message: &ArrivedMessage) -> Result<HandlerCall, RefusedWhy> {
-        let ArrivedMessage { head, rank, bytes } = message;
+    fn prepare(&mut self, message: &AmArrival) -> Result<AmHandlerCall, RefusedWhy> {
+        let AmArrival { head, rank, bytes } = message;
         let endpoint = self.tables.endpoint(head.to).ok_or(RefusedWhy::BadEndpoint)?;
         let (function, manner) = match head.purpose {
             Purpose::Returned => {
@@ -196,7 +196,7 @@ impl AmWorld {
         }
         let (before, after) = (endpoint.before, endpoint.after);
         let token = MessageToken::new(head, *rank, is_request);
-        Ok(HandlerCall { function, manner, before, after, pointer, length, token })
+        Ok(AmHandlerCall { function, manner, before, after, pointer, length, token })
     }
 }
 
@@ -227,7 +227,7 @@ fn place_of(segment: SegmentOfUser, offset: u64, bytes: u64) -> Result<usize, Re
 
 /// Runs the handler of a message.
 #[inline]
-pub fn run(message: ArrivedMessage) {
+pub fn run(message: AmArrival) {
     let mut world = WORLD.enter();
     match world.prepare(&message) {
         Ok(call) => {

@@ -5,7 +5,7 @@ use weft_fabric::{Peer, RequestId};
 /// Conversations of a process's endpoint.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u32)]
-pub enum Context {
+pub enum AmContext {
     Messages = 0,
     /// Bytes of long messages that come apart, by their number.
     Bytes = 1,

@@ -2,7 +2,7 @@
 
 use crate::arrived::Inbound;
 use crate::failure::Answer;
-use crate::kept::{AmOutbound, Context};
+use crate::kept::{AmContext, AmOutbound};
 use crate::meeting::Spmd;
 use crate::message::ROOM_BYTES;
 use crate::tables::AmTables;
@@ -17,7 +17,7 @@ pub fn open() -> Result<(), JoinError> {
         return Ok(());
     }
     let mut endpoint = Endpoint::join_as(InterfaceName::Am, &[])?;
-    let mut ready = ReadyReceives::new(Context::Messages as u32, ROOM_BYTES);
+    let mut ready = ReadyReceives::new(AmContext::Messages as u32, ROOM_BYTES);
     ready.post(&mut endpoint);
     let world = AmWorld {
         endpoint,

@@ -1,7 +1,7 @@
 //! What leaves: requests, which wait for room and poll meanwhile, and replies, which are kept where there is none.
 
 use crate::failure::{Answer, bad, no_resource};
-use crate::kept::{Awaited, Context, KeptBytes};
+use crate::kept::{AmContext, Awaited, KeptBytes};
 use crate::message::{AmArguments, AmCategory, EndpointId, FRONT_BYTES, MessageHead, Purpose, TOGETHER_BYTES};
 use crate::polling::{poll, wait_polling};
 use crate::tables::BundleId;
@@ -76,7 +76,7 @@ pub fn request(from: EndpointId, index: u32, out: &AmOutgoing<'_>) -> Answer<()>
         world.send_or_keep(to, head.word(), &whole);
     } else if !world.try_send(to, head.word(), &whole) {
         drop(world);
-        let sent = wait_until_sent(out.call, to, bundle, (Context::Messages, head.word()), &whole);
+        let sent = wait_until_sent(out.call, to, bundle, (AmContext::Messages, head.word()), &whole);
         world = enter()?;
         if !sent {
             // The fabric may look at it until the end.
@@ -87,14 +87,14 @@ pub fn request(from: EndpointId, index: u32, out: &AmOutgoing<'_>) -> Answer<()>
     }
     let Some((_, number)) = head.apart else { return Ok(()) };
     if to == me {
-        world.keep(to, Context::Bytes, number, out.bytes.into());
+        world.keep(to, AmContext::Bytes, number, out.bytes.into());
     } else if out.keeps {
         // SAFETY: the program has promised to leave them as they are.
-        let request = unsafe { world.post(to, Context::Bytes, number, out.bytes) };
+        let request = unsafe { world.post(to, AmContext::Bytes, number, out.bytes) };
         world.outbound.kept.push(KeptBytes { request, _bytes: None });
     } else {
         drop(world);
-        if !wait_until_sent(out.call, to, bundle, (Context::Bytes, number), out.bytes) {
+        if !wait_until_sent(out.call, to, bundle, (AmContext::Bytes, number), out.bytes) {
             enter()?.return_own(&head, to.0);
         }
     }
@@ -107,7 +107,7 @@ fn wait_until_sent(
     call: &'static str,
     to: Peer,
     bundle: BundleId,
-    (context, tag): (Context, i32),
+    (context, tag): (AmContext, i32),
     bytes: &[u8],
 ) -> bool {
     let mut world = WORLD.enter();
@@ -148,7 +148,7 @@ pub fn reply(token: &MessageToken, out: &AmOutgoing<'_>) -> Answer<()> {
     let whole = out.together(&head);
     world.send_or_keep(to, head.word(), &whole);
     if let Some((_, number)) = head.apart {
-        world.keep(to, Context::Bytes, number, out.bytes.into());
+        world.keep(to, AmContext::Bytes, number, out.bytes.into());
     }
     Ok(())
 }

@@ -1,6 +1,6 @@
 //! Running the handlers of what has come, and waiting meanwhile.
 
-use crate::arrived::ArrivedMessage;
+use crate::arrived::AmArrival;
 use crate::ending;
 use crate::inbound::run;
 use crate::tables::BundleId;
@@ -31,7 +31,7 @@ pub fn poll(bundle: BundleId) {
 
 enum PolledEvent<R> {
     Done(R),
-    Message(ArrivedMessage),
+    Message(AmArrival),
     Exit(i32),
 }
 

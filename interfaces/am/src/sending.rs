@@ -1,17 +1,17 @@
 //! How messages are handed to the fabric, at once or later.
 
-use crate::kept::{Awaited, Context, KeptBytes};
+use crate::kept::{AmContext, Awaited, KeptBytes};
 use crate::world::AmWorld;
 use weft_fabric::{Envelope, Fault, Outcome, Peer, RequestId, SendMode};
 
 impl AmWorld {
-    fn envelope(&self, context: Context, tag: i32) -> Envelope {
+    fn envelope(&self, context: AmContext, tag: i32) -> Envelope {
         Envelope { context: context as u32, tag, source: self.me() }
     }
 
     #[inline]
     pub fn try_send(&mut self, to: Peer, word: i32, bytes: &[u8]) -> bool {
-        let envelope = self.envelope(Context::Messages, word);
+        let envelope = self.envelope(AmContext::Messages, word);
         // SAFETY: `bytes` is borrowed.
         unsafe { self.endpoint.try_send(to, envelope, bytes.as_ptr(), bytes.len()) }
     }
@@ -20,7 +20,7 @@ impl AmWorld {
     ///
     /// # Safety
     /// They do.
-    pub unsafe fn post(&mut self, to: Peer, context: Context, tag: i32, bytes: &[u8]) -> RequestId {
+    pub unsafe fn post(&mut self, to: Peer, context: AmContext, tag: i32, bytes: &[u8]) -> RequestId {
         let envelope = self.envelope(context, tag);
         // SAFETY: the caller's promise.
         unsafe { self.endpoint.post_send(to, envelope, bytes.as_ptr(), bytes.len(), SendMode::Standard) }
@@ -30,11 +30,11 @@ impl AmWorld {
     #[inline]
     pub fn send_or_keep(&mut self, to: Peer, word: i32, bytes: &[u8]) {
         if !self.try_send(to, word, bytes) {
-            self.keep(to, Context::Messages, word, bytes.into());
+            self.keep(to, AmContext::Messages, word, bytes.into());
         }
     }
 
-    pub fn keep(&mut self, to: Peer, context: Context, tag: i32, bytes: Box<[u8]>) {
+    pub fn keep(&mut self, to: Peer, context: AmContext, tag: i32, bytes: Box<[u8]>) {
         // SAFETY: the bytes are kept, where nobody touches them, until the request is complete.
         let request = unsafe { self.post(to, context, tag, &bytes) };
         self.outbound.kept.push(KeptBytes { request, _bytes: Some(bytes) });

@@ -2,7 +2,7 @@
 
 use crate::ending::end;
 use crate::failure::{Answer, no_resource};
-use crate::kept::Context;
+use crate::kept::AmContext;
 use crate::message::{AmArguments, AmCategory, EndpointId, FRONT_BYTES, MessageHead, Purpose};
 use crate::name::EndpointName;
 use crate::polling::{poll, wait_polling};
@@ -105,14 +105,14 @@ pub fn gather(call: &'static str, own: &[u8], all: &mut [u8]) -> Answer<()> {
             place.copy_from_slice(own);
             continue;
         }
-        let from = Selector { context: Context::Gather as u32, peer: Some(Peer(rank)), tag: Some(tag) };
+        let from = Selector { context: AmContext::Gather as u32, peer: Some(Peer(rank)), tag: Some(tag) };
         // SAFETY: `all` is borrowed until this call returns, when the request is complete.
         let request = unsafe { world.endpoint.post_receive(from, place.as_mut_ptr(), place.len()) };
         requests.push((Peer(rank), request));
     }
     for rank in (0..world.processes()).filter(|rank| *rank != me) {
         // SAFETY: `own` is borrowed until this call returns, when the request is complete.
-        let request = unsafe { world.post(Peer(rank), Context::Gather, tag, own) };
+        let request = unsafe { world.post(Peer(rank), AmContext::Gather, tag, own) };
         requests.push((Peer(rank), request));
     }
     drop(world);

@@ -3,7 +3,7 @@
 //! A pointer that a program gives is a number of a place in a table and how often that place was used before, so a wrong
 //! one, or one of something that was given up, is an error and not a crash.
 
-use crate::arrived::ArrivedMessage;
+use crate::arrived::AmArrival;
 use crate::message::EndpointId;
 use crate::name::EndpointName;
 use crate::stats::Stats;
@@ -49,7 +49,7 @@ pub struct AmEndpoint {
     pub before: Option<BeforeHandler>,
     pub after: Option<AfterHandler>,
     /// What has come for it.
-    pub inbox: VecDeque<ArrivedMessage>,
+    pub inbox: VecDeque<AmArrival>,
     pub stats: Stats,
 }
 
@@ -234,7 +234,7 @@ impl AmTables {
 
     /// The first message that waits in a bundle.
     #[inline]
-    pub fn next_of(&mut self, bundle: BundleId) -> Option<ArrivedMessage> {
+    pub fn next_of(&mut self, bundle: BundleId) -> Option<AmArrival> {
         let Self { bundles, endpoints } = self;
         let ids = &bundles.get(bundle.0)?.endpoints;
         ids.iter().find_map(|id| endpoints.get(*id)?.inbox.pop_front())

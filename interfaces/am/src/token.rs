@@ -43,7 +43,7 @@ impl MessageToken {
 pub fn with_token<R>(token: *const c_void, what: impl FnOnce(&MessageToken) -> R) -> Option<R> {
     let mut running = RUNNING.get();
     while !running.is_null() {
-        // SAFETY: tokens in this list belong to calls of `HandlerCall::run` that are under way in this thread.
+        // SAFETY: tokens in this list belong to calls of `AmHandlerCall::run` that are under way in this thread.
         let known = unsafe { &*running };
         if running.cast() == token {
             return Some(what(known));

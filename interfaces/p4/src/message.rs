@@ -9,13 +9,13 @@ const ANY: i32 = -1;
 
 /// What a receive has got.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct ReceivedMessage {
+pub struct P4Message {
     pub kind: i32,
     pub from: i32,
     pub length: usize,
 }
 
-impl ReceivedMessage {
+impl P4Message {
     fn of(outcome: &Outcome) -> Self {
         Self { kind: outcome.tag, from: outcome.peer.0 as i32, length: outcome.length as usize }
     }
@@ -67,9 +67,9 @@ fn selector(call: &str, kind: i32, from: i32) -> Result<Selector, i32> {
 ///
 /// # Errors
 /// -1 where none can come.
-pub fn wait(call: &'static str, kind: i32, from: i32) -> Result<ReceivedMessage, i32> {
+pub fn wait(call: &'static str, kind: i32, from: i32) -> Result<P4Message, i32> {
     let seen = MESSENGER.await_message(call, selector(call, kind, from)?);
-    seen.map(|seen| ReceivedMessage::of(&seen)).map_err(|fault| refuse(&lost(call, fault), from))
+    seen.map(|seen| P4Message::of(&seen)).map_err(|fault| refuse(&lost(call, fault), from))
 }
 
 /// Receives into `room`. What does not fit is lost.
@@ -77,15 +77,15 @@ pub fn wait(call: &'static str, kind: i32, from: i32) -> Result<ReceivedMessage,
 /// # Errors
 /// -1 where no message can come.
 #[inline]
-pub fn receive(kind: i32, from: i32, room: &mut [u8]) -> Result<ReceivedMessage, i32> {
+pub fn receive(kind: i32, from: i32, room: &mut [u8]) -> Result<P4Message, i32> {
     let outcome = MESSENGER.receive("p4_recv", selector("p4_recv", kind, from)?, room);
-    outcome.map(|outcome| ReceivedMessage::of(&outcome)).map_err(|fault| refuse(&lost("p4_recv", fault), from))
+    outcome.map(|outcome| P4Message::of(&outcome)).map_err(|fault| refuse(&lost("p4_recv", fault), from))
 }
 
 /// The message that would be received, if there is one.
-pub fn probe(kind: i32, from: i32) -> Option<ReceivedMessage> {
+pub fn probe(kind: i32, from: i32) -> Option<P4Message> {
     let selector = selector("p4_messages_available", kind, from).ok()?;
-    MESSENGER.probe(selector).map(|seen| ReceivedMessage::of(&seen))
+    MESSENGER.probe(selector).map(|seen| P4Message::of(&seen))
 }
 
 /// Ends the job where bytes are counted wrongly.

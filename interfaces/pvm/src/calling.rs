@@ -1,9 +1,9 @@
 //! Calling a handler of the program.
 
-use crate::handlers::HandlerCall;
+use crate::handlers::PvmHandlerCall;
 use crate::library::library;
 
-impl HandlerCall {
+impl PvmHandlerCall {
     /// Calls the handler, with both active buffers put aside.
     pub fn run(self) {
         let mut library = library();

@@ -102,7 +102,7 @@ impl MessageHandlers {
 }
 
 /// A handler with its message.
-pub struct HandlerCall {
+pub struct PvmHandlerCall {
     pub handler: MessageHandler,
     /// 0: it is still to be received.
     pub buffer: c_int,

@@ -6,7 +6,7 @@
 use crate::buffer::{ArrivedMessage, Encoding};
 use crate::errors::Code;
 use crate::fabric::{FABRIC, wait_until};
-use crate::handlers::HandlerCall;
+use crate::handlers::PvmHandlerCall;
 use crate::library::{PvmLibrary, enrolled, library};
 use crate::wanted::WantedMessage;
 use std::ffi::c_int;
@@ -42,7 +42,7 @@ enum SearchEnd {
     Arrived(usize),
     InFabric(MatchedId, Outcome, c_int),
     /// A handler is to be called.
-    Handler(HandlerCall),
+    Handler(PvmHandlerCall),
     /// There is something to be done outside, then it goes on.
     Again,
     /// Something new is among what has arrived.
@@ -176,7 +176,7 @@ impl PvmLibrary {
         let nobody =
             wanted.tid != -1 && tid::is_task(wanted.tid) && peer.is_none() && { !self.task()?.is_awaited(wanted.tid) };
         let contexts = self.contexts_of(wanted);
-        let mut search = Search { wanted, peer, nobody, patience, passes: 0, contexts };
+        let mut search = MessageSearch { wanted, peer, nobody, patience, passes: 0, contexts };
         loop {
             self.task()?.flush();
             let until = if let HowLong::Until(limit) = patience { Some(limit) } else { None };
@@ -203,7 +203,7 @@ impl PvmLibrary {
     }
 
     /// One look.
-    fn look(&mut self, endpoint: &mut Endpoint, search: &mut Search, is_time: bool) -> Option<SearchEnd> {
+    fn look(&mut self, endpoint: &mut Endpoint, search: &mut MessageSearch, is_time: bool) -> Option<SearchEnd> {
         search.passes = search.passes.wrapping_add(1);
         if is_time || matches!(search.patience, HowLong::None) {
             match self.listen(endpoint) {
@@ -230,13 +230,13 @@ impl PvmLibrary {
         search.end(endpoint, is_time)
     }
 
-    fn look_for_handler(&mut self, endpoint: &mut Endpoint) -> Option<HandlerCall> {
+    fn look_for_handler(&mut self, endpoint: &mut Endpoint) -> Option<PvmHandlerCall> {
         if self.handlers.is_empty() || self.handlers.is_running() {
             return None;
         }
         if let Some((place, handler)) = self.handlers.for_arrived(&self.arrived) {
             let message = self.arrived.remove(place)?;
-            return Some(HandlerCall { handler, buffer: message.buffer });
+            return Some(PvmHandlerCall { handler, buffer: message.buffer });
         }
         for (handler, wanted) in self.handlers.all() {
             let peer = match wanted.tid {
@@ -249,7 +249,7 @@ impl PvmLibrary {
                 let selector = Selector { context: context as u32, peer, tag };
                 if let Some((message, outcome)) = endpoint.take_matched(selector) {
                     self.handlers.taken = Some((handler, message, outcome, context));
-                    return Some(HandlerCall { handler, buffer: 0 });
+                    return Some(PvmHandlerCall { handler, buffer: 0 });
                 }
             }
         }
@@ -293,7 +293,7 @@ impl PvmLibrary {
     fn await_news(&mut self, call: &'static str, context: c_int, count: usize, patience: HowLong) -> SearchEnd {
         let any = WantedMessage { tid: -1, tag: -1, context };
         let contexts = self.contexts_of(any);
-        let mut search = Search { wanted: any, peer: None, nobody: false, patience, passes: 0, contexts };
+        let mut search = MessageSearch { wanted: any, peer: None, nobody: false, patience, passes: 0, contexts };
         let until = if let HowLong::Until(limit) = patience { Some(limit) } else { None };
         let found = wait_until(call, until, false, |endpoint, is_time| {
             search.passes = search.passes.wrapping_add(1);
@@ -320,7 +320,7 @@ impl PvmLibrary {
     }
 }
 
-struct Search {
+struct MessageSearch {
     wanted: WantedMessage,
     /// The way to the one task that is wanted.
     peer: Option<Peer>,
@@ -332,7 +332,7 @@ struct Search {
     contexts: Vec<c_int>,
 }
 
-impl Search {
+impl MessageSearch {
     fn take(&self, endpoint: &mut Endpoint) -> Option<(MatchedId, Outcome, c_int)> {
         if self.wanted.tid != -1 && self.peer.is_none() {
             return None;

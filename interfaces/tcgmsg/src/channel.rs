@@ -1,7 +1,7 @@
 //! Messages between two processes, that are received in the order of sending.
 
 use crate::failure::{assert_open, fail, lost, other};
-use crate::place::{Context, MESSENGER, size};
+use crate::place::{MESSENGER, TcgmsgContext, size};
 use crate::tally;
 use std::sync::atomic::{AtomicU32, Ordering};
 use weft_ports::{Endpoint, Fault, Outcome, Peer};
@@ -18,7 +18,7 @@ pub fn send(kind: i32, bytes: &[u8], to: i64) {
     assert_open("SND");
     let to = other("SND", to);
     tally::show("SND", kind, to.0, bytes.len());
-    if let Err(fault) = MESSENGER.send("SND", to, Context::Messages.subject(kind), bytes) {
+    if let Err(fault) = MESSENGER.send("SND", to, TcgmsgContext::Messages.subject(kind), bytes) {
         lost("SND", to.0, fault);
     }
     tally::sent(to.0, bytes.len());
@@ -30,7 +30,7 @@ pub fn send(kind: i32, bytes: &[u8], to: i64) {
 pub fn receive(kind: i32, room: &mut [u8], from: i64) -> TakenMessage {
     assert_open("RCV");
     let from = if from == -1 { next_of_any("RCV", kind) } else { other("RCV", from) };
-    let outcome = MESSENGER.receive("RCV", Context::Messages.from(Some(from)), room);
+    let outcome = MESSENGER.receive("RCV", TcgmsgContext::Messages.from(Some(from)), room);
     checked("RCV", kind, from, room.len(), outcome)
 }
 
@@ -67,7 +67,7 @@ pub fn probe(kind: i32, from: i64) -> bool {
 }
 
 fn is_next(endpoint: &mut Endpoint, kind: i32, peer: Peer) -> bool {
-    endpoint.probe(Context::Messages.from(Some(peer))).is_some_and(|seen| seen.tag == kind)
+    endpoint.probe(TcgmsgContext::Messages.from(Some(peer))).is_some_and(|seen| seen.tag == kind)
 }
 
 fn next_of_any(call: &'static str, kind: i32) -> Peer {
@@ -82,7 +82,7 @@ fn next_of_any(call: &'static str, kind: i32) -> Peer {
 /// sends much keeps others from being heard.
 fn in_turn(endpoint: &mut Endpoint, kind: i32) -> Option<Peer> {
     static LAST: AtomicU32 = AtomicU32::new(0);
-    endpoint.probe(Context::Messages.from(None))?;
+    endpoint.probe(TcgmsgContext::Messages.from(None))?;
     let last = LAST.load(Ordering::Relaxed);
     let found = (1..=size()).map(|step| Peer((last + step) % size())).find(|peer| is_next(endpoint, kind, *peer))?;
     LAST.store(found.0, Ordering::Relaxed);

@@ -5,7 +5,7 @@
 //! word in the one case, in the other for a message of the one that comes last.
 
 use crate::failure::{fail, lost};
-use crate::place::{Context, MESSENGER, me, size};
+use crate::place::{MESSENGER, TcgmsgContext, me, size};
 use crate::together;
 use std::sync::atomic::Ordering;
 use std::sync::{Mutex, MutexGuard, OnceLock};
@@ -148,12 +148,12 @@ fn finish_in_memory(block: &Block, processes: u64) {
 fn finish_served(processes: u64) {
     let answer = ask(ASKS_END, processes);
     if answer.number == 0 {
-        let waited = MESSENGER.receive("NXTVAL", Context::Counter.from(None), &mut []);
+        let waited = MESSENGER.receive("NXTVAL", TcgmsgContext::Counter.from(None), &mut []);
         waited.unwrap_or_else(|fault| lost("NXTVAL", 0, fault));
         return;
     }
     for other in answer.others.into_iter().filter(|other| *other != me() && *other < size()) {
-        let sent = MESSENGER.send("NXTVAL", Peer(other), Context::Counter.subject(0), &[]);
+        let sent = MESSENGER.send("NXTVAL", Peer(other), TcgmsgContext::Counter.subject(0), &[]);
         sent.unwrap_or_else(|fault| lost("NXTVAL", other, fault));
     }
 }

@@ -5,7 +5,7 @@
 
 use crate::channel::checked;
 use crate::failure::{assert_open, lost, other};
-use crate::place::{Context, MESSENGER, me};
+use crate::place::{MESSENGER, TcgmsgContext, me};
 use crate::tally;
 use std::sync::Mutex;
 use weft_fabric::{RequestId, SendMode};
@@ -33,7 +33,7 @@ fn keep(pending: Asynchronous) {
 pub unsafe fn send(kind: i32, data: *const u8, length: usize, to: i64) {
     assert_open("SND");
     let to = other("SND", to);
-    let subject = Context::Messages.subject(kind);
+    let subject = TcgmsgContext::Messages.subject(kind);
     let envelope = Envelope { context: subject.context, tag: subject.tag, source: me() };
     // SAFETY: the caller's promise.
     let start = |endpoint: &mut weft_ports::Endpoint| unsafe {
@@ -49,7 +49,7 @@ pub unsafe fn send(kind: i32, data: *const u8, length: usize, to: i64) {
 pub unsafe fn receive(kind: i32, room: *mut u8, length: usize, from: i64) {
     assert_open("RCV");
     let peer = (from != -1).then(|| other("RCV", from));
-    let selector = Context::Messages.from(peer);
+    let selector = TcgmsgContext::Messages.from(peer);
     // SAFETY: the caller's promise.
     let request = MESSENGER.with(|endpoint| unsafe { endpoint.post_receive(selector, room, length) });
     keep(Asynchronous { request, peer, kind, length, sends: false });
@@ -69,7 +69,7 @@ fn finish(pending: &Asynchronous) {
     let outcome = if pending.sends {
         MESSENGER.wait("WAITCOM", |endpoint| endpoint.take_outcome(request))
     } else {
-        MESSENGER.await_receive("WAITCOM", Context::Messages.from(pending.peer), request)
+        MESSENGER.await_receive("WAITCOM", TcgmsgContext::Messages.from(pending.peer), request)
     };
     let peer = pending.peer.unwrap_or(outcome.peer);
     match outcome.fault {

@@ -14,7 +14,7 @@ static HAS_BEGUN: AtomicBool = AtomicBool::new(false);
 /// What a message belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u32)]
-pub enum Context {
+pub enum TcgmsgContext {
     /// `SND` and `RCV`.
     Messages = 0,
     /// What all do together.
@@ -22,7 +22,7 @@ pub enum Context {
     Counter = 2,
 }
 
-impl Context {
+impl TcgmsgContext {
     pub fn subject(self, kind: i32) -> Subject {
         Subject { context: self as u32, tag: kind }
     }

@@ -5,7 +5,7 @@
 
 use crate::channel::checked;
 use crate::failure::{assert_open, fail, lost};
-use crate::place::{Context, MESSENGER, me, size};
+use crate::place::{MESSENGER, TcgmsgContext, me, size};
 use crate::tally;
 use weft_ports::{Peer, TreePlace};
 
@@ -160,14 +160,14 @@ fn spread(call: &'static str, kind: i32, bytes: &mut [u8], root: u32) {
 }
 
 fn send(call: &'static str, kind: i32, bytes: &[u8], to: u32) {
-    if let Err(fault) = MESSENGER.send(call, Peer(to), Context::Together.subject(kind), bytes) {
+    if let Err(fault) = MESSENGER.send(call, Peer(to), TcgmsgContext::Together.subject(kind), bytes) {
         lost(call, to, fault);
     }
     tally::sent(to, bytes.len());
 }
 
 fn take(call: &'static str, kind: i32, room: &mut [u8], from: u32) {
-    let outcome = MESSENGER.receive(call, Context::Together.from(Some(Peer(from))), room);
+    let outcome = MESSENGER.receive(call, TcgmsgContext::Together.from(Some(Peer(from))), room);
     let received = checked(call, kind, Peer(from), room.len(), outcome);
     if received.length != room.len() {
         let text = format!("{call}: node {from} gives {} bytes, expected", received.length);

@@ -52,7 +52,7 @@ pub struct Reading {
 
 /// A piece that is about to be stored or read.
 #[derive(Clone, Copy)]
-pub struct Piece {
+pub struct BulkPiece {
     /// It is stored past the caches.
     pub past: bool,
     bytes: usize,
@@ -62,17 +62,17 @@ pub struct Piece {
 
 impl Reading {
     #[inline]
-    pub fn begin(&mut self, bytes: usize, past: bool) -> Piece {
+    pub fn begin(&mut self, bytes: usize, past: bool) -> BulkPiece {
         if bytes < LEAST_BYTES {
-            return Piece { past, bytes, since_ns: None };
+            return BulkPiece { past, bytes, since_ns: None };
         }
         self.pieces = self.pieces.wrapping_add(1);
-        Piece { past, bytes, since_ns: self.pieces.is_multiple_of(PIECES_PER_SAMPLE).then(sys::now_ns) }
+        BulkPiece { past, bytes, since_ns: self.pieces.is_multiple_of(PIECES_PER_SAMPLE).then(sys::now_ns) }
     }
 
     /// It has been read; the word for the writer, if there is a new one.
     #[inline]
-    pub fn end(&mut self, piece: Piece) -> Option<u64> {
+    pub fn end(&mut self, piece: BulkPiece) -> Option<u64> {
         let since_ns = piece.since_ns?;
         Some(self.record(piece.past, sys::now_ns().saturating_sub(since_ns), piece.bytes))
     }
@@ -114,9 +114,9 @@ impl Default for Storing {
 impl Writing {
     /// How the next piece is to be stored; `word` finds what the reader says.
     #[inline]
-    pub fn begin(&mut self, bytes: usize, word: impl FnOnce() -> u64) -> Piece {
+    pub fn begin(&mut self, bytes: usize, word: impl FnOnce() -> u64) -> BulkPiece {
         if bytes < LEAST_BYTES {
-            return Piece { past: false, bytes, since_ns: None };
+            return BulkPiece { past: false, bytes, since_ns: None };
         }
         let class = class_of(bytes);
         let storing = &mut self.classes[class];
@@ -125,12 +125,12 @@ impl Writing {
         }
         storing.left -= 1;
         let since_ns = storing.left.is_multiple_of(PIECES_PER_SAMPLE).then(sys::now_ns);
-        Piece { past: storing.past != storing.in_trial, bytes, since_ns }
+        BulkPiece { past: storing.past != storing.in_trial, bytes, since_ns }
     }
 
     /// It has been stored.
     #[inline]
-    pub fn end(&mut self, piece: Piece) {
+    pub fn end(&mut self, piece: BulkPiece) {
         if let Some(since_ns) = piece.since_ns {
             let ns = sys::now_ns().saturating_sub(since_ns);
             self.classes[class_of(piece.bytes)].costs.note(piece.past, ns, piece.bytes);

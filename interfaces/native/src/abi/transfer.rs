@@ -114,12 +114,12 @@ pub struct CCall<'a> {
 type CHandler = extern "C" fn(*mut CCall<'_>, *mut c_void);
 
 /// The program's pointer, which goes to its handler and nowhere else.
-struct Context(*mut c_void);
+struct ForeignContext(*mut c_void);
 
 // SAFETY: nothing here looks behind it.
-unsafe impl Send for Context {}
+unsafe impl Send for ForeignContext {}
 
-impl Context {
+impl ForeignContext {
     fn pointer(&self) -> *mut c_void {
         self.0
     }
@@ -134,7 +134,7 @@ pub extern "C" fn weft_handler(handler: c_int, function: Option<CHandler>, conte
     let set = |number| match function {
         None => active::remove_handler(number),
         Some(function) => {
-            let context = Context(context);
+            let context = ForeignContext(context);
             active::set_handler(number, move |call| {
                 let (arguments, bytes) = (call.arguments(), call.bytes());
                 let mut shown = CCall {

@@ -2,7 +2,7 @@
 
 use crate::buffer;
 use crate::failure::{self, fail};
-use crate::message::{self, ReceivedMessage, refuse_length};
+use crate::message::{self, P4Message, refuse_length};
 use crate::place;
 use crate::procgroup::{HOST_BYTES, MOST_ENTRIES, PROGRAM_BYTES, ProcgroupEntry, USER_BYTES};
 use crate::{family, start, together};
@@ -220,7 +220,7 @@ pub unsafe extern "C" fn p4_recv(kind: *mut c_int, from: *mut c_int, msg: *mut *
             given => {
                 let room = buffer::room("p4_recv", given.cast());
                 message::receive(*kind, *from, std::slice::from_raw_parts_mut(given.cast(), room))
-                    .map(|received| ReceivedMessage { length: received.length.min(room), ..received })
+                    .map(|received| P4Message { length: received.length.min(room), ..received })
             }
         }
     };
@@ -240,7 +240,7 @@ pub unsafe extern "C" fn p4_recv(kind: *mut c_int, from: *mut c_int, msg: *mut *
 ///
 /// # Safety
 /// `msg` is a place for an address.
-unsafe fn receive_new(kind: c_int, from: c_int, msg: *mut *mut c_char) -> Result<ReceivedMessage, c_int> {
+unsafe fn receive_new(kind: c_int, from: c_int, msg: *mut *mut c_char) -> Result<P4Message, c_int> {
     let seen = message::wait("p4_recv", kind, from)?;
     let buffer = buffer::allocate(seen.length);
     if buffer.is_null() {

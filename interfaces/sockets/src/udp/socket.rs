@@ -58,6 +58,12 @@ pub struct Pairing {
     channel: UnsafeCell<MaybeUninit<Channel>>,
 }
 
+/// Datagrams taken, and taken from the kernel in the place of one from a ring.
+pub struct TakeCounts {
+    pub all: AtomicU32,
+    pub kernel_first: AtomicU32,
+}
+
 /// One socket.
 #[repr(align(128))]
 pub struct Socket {
@@ -80,9 +86,7 @@ pub struct Socket {
     pub lock: AtomicU32,
     /// Where the next look at the rings begins.
     pub turn: AtomicU32,
-    /// Datagrams taken, and taken from the kernel in the place of one from a ring.
-    pub takes: AtomicU32,
-    pub kernel_first: AtomicU32,
+    pub taken: TakeCounts,
     /// What a look has shown, and the next receive takes: 0 for nothing, [`NEXT_KERNEL`], or one more than a place.
     pub next: AtomicU32,
     /// The pairing of the last send.
@@ -171,8 +175,8 @@ pub fn note(fd: c_int, family: c_int) {
         &socket.open,
         &socket.lock,
         &socket.turn,
-        &socket.takes,
-        &socket.kernel_first,
+        &socket.taken.all,
+        &socket.taken.kernel_first,
         &socket.next,
         &socket.last,
         &socket.attempts,
