@@ -83,13 +83,13 @@ fn both_sides_at_once_lose_nothing_with_a_fresh_seed() {
 /// Steps of a run of the order oracle.
 const ORDERLY: u64 = 60_000;
 const WITH_STRANGERS: u64 = 20_000;
+/// What the kernel carries, an end above all, may be late on a busy machine: it leaves what goes over its loopback to a thread of
+/// its own then, and a ring, for which it does nothing, is first. That is so a few times in a million steps.
+const LATE_ONE_IN: u64 = 20_000;
 /// What a process does by the kernel that shares no memory with the receiver has no time (see `epoll/order.rs` of the
 /// library): it is out of order in one of some ten thousand steps. A library that does not keep to the order is wrong in
 /// every seventh.
 const OUT_OF_ORDER_ONE_IN: u64 = 5000;
-/// The kernel leaves what goes over its loopback to a thread of its own where that has been busy, and then a ring, for which it
-/// does nothing, may be first: once in a million steps, on a busy machine. That is not so twice.
-const TRIES: u32 = 2;
 
 /// How many of so many steps a set tells of in another order than they were made in, with the kernel's connections and with
 /// rings: several senders make one after the other, on connections of all kinds.
@@ -113,9 +113,15 @@ fn steps(few: u64) -> u64 {
     variable("ORACLE_OPERATIONS").unwrap_or(few)
 }
 
+/// At most one in so many is out of order.
+fn is_nearly_in_order(kind: &str, all: u64, one_in: u64, seed: u64) {
+    let wrong = out_of_order(kind, all, seed);
+    let is_right = wrong.iter().all(|wrong| wrong * one_in <= all);
+    assert!(is_right, "by the kernel and by rings {wrong:?} of {all} (again with ORACLE_SEED={seed})");
+}
+
 fn tells_in_order(seed: u64) {
-    let is_in_order = (0..TRIES).any(|_| out_of_order("random", steps(ORDERLY), seed) == [0, 0]);
-    assert!(is_in_order, "again with ORACLE_SEED={seed}");
+    is_nearly_in_order("random", steps(ORDERLY), LATE_ONE_IN, seed);
 }
 
 #[test]
@@ -131,9 +137,8 @@ fn a_set_tells_in_order_with_a_fresh_seed() {
 
 #[test]
 fn a_set_tells_nearly_in_order_of_what_strangers_do() {
-    let all = steps(WITH_STRANGERS);
-    let wrong = out_of_order("strangers", all, variable("ORACLE_SEED").unwrap_or(FIXED_SEED));
-    assert!(wrong.iter().all(|wrong| wrong * OUT_OF_ORDER_ONE_IN <= all), "by the kernel and by rings: {wrong:?}");
+    let seed = variable("ORACLE_SEED").unwrap_or(FIXED_SEED);
+    is_nearly_in_order("strangers", steps(WITH_STRANGERS), OUT_OF_ORDER_ONE_IN, seed);
 }
 
 /// Libraries that break TCP in one way each.

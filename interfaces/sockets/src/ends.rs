@@ -14,17 +14,20 @@ use libc::{POLLHUP, POLLIN, POLLRDHUP, SHUT_RDWR};
 
 use weft_fabric::stream::{Reason, Writable};
 
-use super::conn::{self, ASK_KERNEL, ATTACHED, Connection, Held, UNDONE};
+use super::conn::{self, ASK_KERNEL, ATTACHED, Connection, Held, OFFERED, UNDONE};
 use super::meet::STREAMS;
 use super::raw::{self, Errno};
 use super::table::{self, Entry};
-use super::{far, kernel_counts, life, log};
+use super::{epoll, family, far, kernel_counts, life, log};
 
 /// Before `fd` is closed, the last descriptor of its connection. Answers what closing it did before, if that was changed.
 pub fn before_close(fd: c_int) -> Option<libc::linger> {
     let held = conn::hold(fd)?;
     if held.is_last_descriptor() {
         held.note_end(fd);
+        if held.state_now() == OFFERED && family::alone(&held) {
+            epoll::take_out(fd);
+        }
     }
     if held.is_last_descriptor() && life::is_known_process() { reset_if_unread(&held, fd) } else { None }
 }

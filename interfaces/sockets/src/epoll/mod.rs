@@ -19,7 +19,7 @@ mod resting;
 mod set;
 mod wait;
 
-pub use control::{attached, closed, control, datagrams_attached, refresh};
+pub use control::{attached, closed, control, datagrams_attached, refresh, take_out};
 pub use members::{
     any_ready, awaits_room, dispatch_active, is_ready_inside, leave_dead_rings, leave_to_sleepers, watch,
 };
