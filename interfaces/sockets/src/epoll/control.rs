@@ -335,20 +335,7 @@ pub fn closed(fd: c_int) {
     for_each_set_of(fd, |_, set| forget(set, fd, true));
 }
 
-/// The same of the last number that a file has here, where the rendezvous may have it open for a moment more: what the kernel
-/// reports of it meanwhile would be taken for the next file's of this number.
-pub fn take_out(fd: c_int) {
-    for_each_set_of(fd, |index, set| {
-        if let Some(mut inner) = set.lock()
-            && inner.registered(fd).is_some()
-            && let Some(epfd) = descriptor(index, &mut inner)
-        {
-            let _ = raw::epoll_control(epfd, EPOLL_CTL_DEL, fd, &mut epoll_event { events: 0, u64: 0 });
-        }
-    });
-}
-
-fn for_each_set_of(fd: c_int, mut each: impl FnMut(u32, &'static Set)) {
+pub fn for_each_set_of(fd: c_int, mut each: impl FnMut(u32, &'static Set)) {
     let known = match table::entry(fd) {
         Some(Entry::Connection(index)) => conn::at(index).set.load(Ordering::SeqCst),
         Some(Entry::Set(_) | Entry::Datagram(_)) => MANY_SETS,

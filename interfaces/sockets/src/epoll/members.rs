@@ -432,3 +432,16 @@ fn quieten_all(index: u32) {
     drop(inner);
     for_each_nested(index, quieten_all);
 }
+
+/// `fd`, the last number that a file has here, is about to be closed, where the rendezvous may have it open for a moment more: what the kernel
+/// reports of it meanwhile would be taken for the next file's of this number.
+pub fn take_out(fd: c_int) {
+    control::for_each_set_of(fd, |index, set| {
+        if let Some(mut inner) = set.lock()
+            && inner.registered(fd).is_some()
+            && let Some(epfd) = control::descriptor(index, &mut inner)
+        {
+            let _ = raw::epoll_control(epfd, libc::EPOLL_CTL_DEL, fd, &mut epoll_event { events: 0, u64: 0 });
+        }
+    });
+}

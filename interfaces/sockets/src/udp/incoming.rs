@@ -364,8 +364,8 @@ unsafe fn from_ring(
     let copied = unsafe { copy_out(length, header, |offset, into| guard.read(offset, into)) };
     if flags & MSG_PEEK == 0 {
         guard.take();
-        held.taken.all.fetch_add(1, Ordering::Relaxed);
-        held.taken.kernel_first.store(0, Ordering::Relaxed);
+        held.takes.fetch_add(1, Ordering::Relaxed);
+        held.kernel_first.store(0, Ordering::Relaxed);
         let counters = STREAMS.counters();
         counters.datagrams_ring_in.fetch_add(1, Ordering::Relaxed);
         counters.bytes_ring_in.fetch_add(length as u64, Ordering::Relaxed);
@@ -396,9 +396,9 @@ unsafe fn from_left(held: &Held, header: &mut msghdr, flags: c_int) -> Option<us
 #[inline]
 fn is_kernel_s_turn(held: &Socket, after_kernel: bool) -> bool {
     if after_kernel {
-        return held.taken.kernel_first.fetch_add(1, Ordering::Relaxed) < KERNEL_FIRST;
+        return held.kernel_first.fetch_add(1, Ordering::Relaxed) < KERNEL_FIRST;
     }
-    held.taken.all.load(Ordering::Relaxed) % KERNEL_EVERY == KERNEL_EVERY - 1
+    held.takes.load(Ordering::Relaxed) % KERNEL_EVERY == KERNEL_EVERY - 1
 }
 
 /// Copies what fits into the program's buffers; answers how much.

@@ -93,14 +93,14 @@ fn offer(held: &Held, fd: c_int, pairing: &Pairing) {
         }
         return;
     }
-    held.cookie.store(cookie, Ordering::Relaxed);
+    held.shown.cookie.store(cookie, Ordering::Relaxed);
     // Before it is shown: the answer may be in the mail before the call has returned.
     if !pairing.change(COUNTED, OFFERED) {
         return;
     }
     let answer = STREAMS.offer_pair(fd, cookie, peer);
     if answer == Offer::Sent {
-        held.shown.store(STREAMS.shown(), Ordering::Relaxed);
+        held.shown.count.store(STREAMS.shown(), Ordering::Relaxed);
         return;
     }
     pairing.count.store(0, Ordering::Relaxed);
@@ -116,7 +116,7 @@ fn offer(held: &Held, fd: c_int, pairing: &Pairing) {
 
 /// Before its last descriptor is closed: as long as it is open at the rendezvous, too, its port is in use.
 pub fn await_let_go(socket: &Socket) {
-    let shown = socket.shown.load(Ordering::Relaxed);
+    let shown = socket.shown.count.load(Ordering::Relaxed);
     if shown != 0 {
         STREAMS.await_let_go(shown);
     }
@@ -136,7 +136,7 @@ fn allowed(fd: c_int, peer: &Peer) -> bool {
 pub fn deliver(cookie: u64, peer: &Peer, channel: Channel) -> bool {
     for (fd, entry) in table::entries(0, c_int::MAX) {
         let Entry::Datagram(_) = entry else { continue };
-        let Some(held) = socket::hold(fd).filter(|held| held.cookie.load(Ordering::Relaxed) == cookie) else {
+        let Some(held) = socket::hold(fd).filter(|held| held.shown.cookie.load(Ordering::Relaxed) == cookie) else {
             continue;
         };
         if !attach(&held, peer, channel) {

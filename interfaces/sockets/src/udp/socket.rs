@@ -58,10 +58,11 @@ pub struct Pairing {
     channel: UnsafeCell<MaybeUninit<Channel>>,
 }
 
-/// Datagrams taken, and taken from the kernel in the place of one from a ring.
-pub struct TakeCounts {
-    pub all: AtomicU32,
-    pub kernel_first: AtomicU32,
+/// As what it was shown to the rendezvous the last time.
+pub struct LastOffer {
+    pub cookie: AtomicU64,
+    /// How many sockets this process had shown then; 0: it was not.
+    pub count: AtomicU32,
 }
 
 /// One socket.
@@ -86,16 +87,16 @@ pub struct Socket {
     pub lock: AtomicU32,
     /// Where the next look at the rings begins.
     pub turn: AtomicU32,
-    pub taken: TakeCounts,
+    /// Datagrams taken, and taken from the kernel in the place of one from a ring.
+    pub takes: AtomicU32,
+    pub kernel_first: AtomicU32,
     /// What a look has shown, and the next receive takes: 0 for nothing, [`NEXT_KERNEL`], or one more than a place.
     pub next: AtomicU32,
     /// The pairing of the last send.
     pub last: AtomicU32,
     /// How often nobody could be shown it.
     pub attempts: AtomicU32,
-    pub cookie: AtomicU64,
-    /// How many sockets this process had shown when this one was, the last time; 0: it was not.
-    pub shown: AtomicU32,
+    pub shown: LastOffer,
     /// Where it is connected to, if that may have a ring; port 0 for nowhere.
     connected: [AtomicU64; 3],
     next_free: AtomicU32,
@@ -175,17 +176,17 @@ pub fn note(fd: c_int, family: c_int) {
         &socket.open,
         &socket.lock,
         &socket.turn,
-        &socket.taken.all,
-        &socket.taken.kernel_first,
+        &socket.takes,
+        &socket.kernel_first,
         &socket.next,
         &socket.last,
         &socket.attempts,
-        &socket.shown,
+        &socket.shown.count,
     ] {
         word.store(0, Ordering::Relaxed);
     }
     socket.family.store(family as u32, Ordering::Relaxed);
-    socket.cookie.store(0, Ordering::Relaxed);
+    socket.shown.cookie.store(0, Ordering::Relaxed);
     socket.connected[2].store(0, Ordering::Relaxed);
     // Before it lives: a call that came too late for the life before may look and leave meanwhile.
     socket.holds.fetch_add(DESCRIPTOR, Ordering::SeqCst);
