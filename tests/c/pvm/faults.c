@@ -109,7 +109,7 @@ int main(int argc, char **argv)
     pvm_setopt(PvmAutoErr, 1);
     if (functions(me) || mailbox() || refused(me))
         return 1;
-    CHECK(pvm_exit() == 0 && pvm_mytid() != me);
+    CHECK(pvm_exit() == 0 && pvm_mytid() > 0);
     puts("ok");
     return pvm_exit();
 }
