@@ -20,7 +20,41 @@ static _Noreturn void fail(const char *what) {
 
 enum { TAG = 7, MOST = 1 << 26 };
 
+/* Set in the number of a message that says how many rounds come. */
+#define ROUNDS (1ULL << 63)
+
 static int me;
+static uint64_t number; /* of the next message to be received */
+
+#if defined(AM) || defined(FM)
+/* Where handlers are called, the next message may come before this one was asked for: it is looked at when it comes. */
+static uint64_t arrived, asked, rounds_to_come;
+static int rounds_arrived;
+static void take_in(uint64_t first, size_t length) {
+    static uint64_t expected;
+    if (first & ROUNDS) {
+        rounds_to_come = first;
+        rounds_arrived = 1;
+        return;
+    }
+    if (first != expected++) fail("a message with another number has arrived");
+    arrived += length;
+}
+/* Calls `poll` until so many bytes more have come; what the program looks at is told. */
+#define RECEIVE(poll)                                     \
+    do {                                                  \
+        if (length == 8 && asking_rounds) {               \
+            while (!rounds_arrived) poll;                 \
+            rounds_arrived = 0;                           \
+            memcpy(bytes, &rounds_to_come, 8);            \
+            break;                                        \
+        }                                                 \
+        asked += length;                                  \
+        while (arrived < asked) poll;                     \
+        memcpy(bytes, &number, 8);                        \
+    } while (0)
+#endif
+static int asking_rounds;
 
 /* What each interface gives: join, two processes; send to the other one; receive from it; leave. */
 static void join(int *argc, char ***argv);
@@ -106,22 +140,23 @@ static void leave(void) { tcg_pend(); }
 enum { SHORT = 1, MEDIUM, LONG };
 static ep_t endpoint;
 static eb_t bundle;
-static size_t arrived;
 static unsigned char landing[MOST];
+static uint64_t first_of(const void *bytes) {
+    uint64_t first;
+    memcpy(&first, bytes, 8);
+    return first;
+}
 static void on_short(void *token, int low, int high) {
     (void)token;
-    int words[2] = {low, high};
-    memcpy(landing, words, sizeof words);
-    arrived += sizeof words;
+    take_in((uint64_t)(uint32_t)high << 32 | (uint32_t)low, 8);
 }
 static void on_medium(void *token, void *bytes, size_t length) {
     (void)token;
-    memcpy(landing, bytes, length);
-    arrived += length;
+    take_in(first_of(bytes), length);
 }
 static void on_long(void *token, void *bytes, size_t length) {
-    (void)token, (void)bytes;
-    arrived += length;
+    (void)token;
+    take_in(first_of(bytes), length);
 }
 static void join(int *argc, char ***argv) {
     uint64_t key = 0;
@@ -140,52 +175,39 @@ static void send_to_other(const void *bytes, size_t length) {
         if (AM_Request2(endpoint, 1 - me, SHORT, words[0], words[1]) != AM_OK) fail("AM_Request");
     } else if (length <= AMUDP_MAX_MEDIUM) {
         if (AM_RequestI0(endpoint, 1 - me, MEDIUM, (void *)bytes, length) != AM_OK) fail("AM_RequestI");
-    } else {
-        for (size_t at = 0; at < length; at += AMUDP_MAX_LONG) {
-            size_t piece = length - at < AMUDP_MAX_LONG ? length - at : AMUDP_MAX_LONG;
-            if (AM_RequestXfer0(endpoint, 1 - me, at, LONG, (char *)bytes + at, piece) != AM_OK) fail("AM_RequestXfer");
-        }
+    } else if (length > AMUDP_MAX_LONG || AM_RequestXfer0(endpoint, 1 - me, 0, LONG, (void *)bytes, length) != AM_OK) {
+        fail("AM_RequestXfer");
     }
 }
-static void receive(void *bytes, size_t length) {
-    while (arrived < length) AM_Poll(bundle);
-    arrived -= length;
-    memcpy(bytes, landing, 8); /* The bytes have landed where they stay; their number is looked at. */
-}
+static void receive(void *bytes, size_t length) { RECEIVE(AM_Poll(bundle)); }
 static void leave(void) { AMUDP_SPMDExit(0); }
 
 #elif defined(FM)
 #include <fm.h>
-static size_t arrived;
 static unsigned char *place;
-static unsigned long handler;
 static int on_message(FM_stream *stream, unsigned sender) {
     (void)sender;
-    uint64_t length;
-    FM_receive(&length, stream, sizeof length);
-    FM_receive(place, stream, (unsigned)length);
-    arrived += length;
+    uint64_t head[2];
+    FM_receive(head, stream, sizeof head);
+    FM_receive(place, stream, (unsigned)(head[0] - 8));
+    take_in(head[1], head[0]);
     return FM_CONTINUE;
 }
 static void join(int *argc, char ***argv) {
     (void)argc, (void)argv;
     place = malloc(MOST);
+    FM_register_handler(1, on_message);
     FM_initialize();
-    handler = FM_register_handler(1, on_message);
     me = (int)FM_nodeid;
 }
 static void send_to_other(const void *bytes, size_t length) {
     uint64_t head = length;
-    FM_stream *stream = FM_begin_message((unsigned long)(1 - me), sizeof head + length, handler);
+    FM_stream *stream = FM_begin_message((unsigned long)(1 - me), sizeof head + length, 1);
     FM_send_piece(stream, &head, sizeof head);
     FM_send_piece(stream, (void *)bytes, length);
     FM_end_message(stream);
 }
-static void receive(void *bytes, size_t length) {
-    while (arrived < length) FM_extract(~0u);
-    arrived -= length;
-    memcpy(bytes, place, 8); /* The handler has received the bytes; their number is looked at. */
-}
+static void receive(void *bytes, size_t length) { RECEIVE(FM_extract(~0u)); }
 static void leave(void) { FM_finalize(); }
 #else
 #error "an interface is chosen by -DNATIVE, -DPVM, -DP4, -DTCGMSG, -DAM or -DFM"
@@ -199,7 +221,6 @@ static double now(void) {
 
 static unsigned char *out, *in;
 static size_t bytes;
-static uint64_t number;
 
 static void send_next(void) {
     memcpy(out, &number, 8);
@@ -237,17 +258,16 @@ int main(int argc, char **argv) {
     memset(out, 1, bytes);
     /* Both count the same rounds: process 0 says before each batch how many there are, 0 at the end. */
     long n = 8, done = 0;
-    for (size_t payload = bytes;;) {
-        uint64_t count = (uint64_t)n, kept = number;
-        bytes = 8;
-        number = me == 0 ? count : 0;
+    for (;;) {
+        uint64_t count = (uint64_t)n | ROUNDS;
         if (me == 0) {
-            send_to_other(&number, 8);
+            send_to_other(&count, 8);
         } else {
+            asking_rounds = 1;
             receive(&count, 8);
+            asking_rounds = 0;
         }
-        bytes = payload;
-        number = kept;
+        count &= ~ROUNDS;
         if (count == 0) break;
         double begin = now();
         rounds(exchange, (long)count);
