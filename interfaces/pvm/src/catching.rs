@@ -10,7 +10,7 @@ const SPAWNED: c_int = -1;
 const NEW: c_int = -2;
 
 #[derive(Default)]
-struct PrintingChild {
+struct CaughtChild {
     line: Vec<u8>,
     has_spawned: bool,
     has_ended: bool,
@@ -19,7 +19,7 @@ struct PrintingChild {
 pub struct Catching {
     /// Address of the C library's stream; 0: nothing is caught.
     stream: usize,
-    children: BTreeMap<c_int, PrintingChild>,
+    children: BTreeMap<c_int, CaughtChild>,
     /// What is to be written.
     text: Vec<u8>,
 }

@@ -6,7 +6,7 @@
 //! all, it waits for the next one, and goes on waiting until it has it.
 
 use crate::buffer::Encoding;
-use crate::fabric::{FABRIC, wait_until};
+use crate::waiting::{FABRIC, wait_until};
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
 use weft_ports::{Envelope, Peer, Selector};

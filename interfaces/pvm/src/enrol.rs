@@ -1,12 +1,12 @@
 //! Becoming a task and being one no more: the daemon is asked, and started where there is none.
 
 use crate::courier::{self, CourierLook};
-use crate::errors::Code;
-use crate::fabric::{FABRIC, Wakes, wait_until};
+use crate::errors::Error;
 use crate::identity::{pvmmyctx, pvmmytid};
 use crate::library::{PvmLibrary, try_library};
 use crate::stdio::at_exit;
-use crate::task::ThisTask;
+use crate::task::OwnTask;
+use crate::waiting::{FABRIC, Wakes, wait_until};
 use std::ffi::c_int;
 use std::io::{self, ErrorKind};
 use std::os::unix::ffi::OsStringExt;
@@ -18,7 +18,7 @@ use weft_fabric::Endpoint;
 use weft_fabric::spawn::find_weft;
 use weft_ports::InterfaceName;
 use weft_pvm_machine::client::DaemonClient;
-use weft_pvm_machine::frame::{Answer, Identity, Introduction, Octets, Request};
+use weft_pvm_machine::frame::{Answer, ByteString, Identity, Introduction, Request};
 
 /// Tells a process that it was started as this task.
 const TASK_VARIABLE: &str = "PVM_TASK_ID";
@@ -38,7 +38,7 @@ impl PvmLibrary {
     ///
     /// # Errors
     /// There is no virtual machine, and none can be started.
-    pub fn enrol(&mut self) -> Result<(), Code> {
+    pub fn enrol(&mut self) -> Result<(), Error> {
         if self.task.is_some() {
             return Ok(());
         }
@@ -52,12 +52,12 @@ impl PvmLibrary {
                 }
                 self.options.set_output(&identity.prints_to);
                 let directly = self.directly.take().unwrap_or_default();
-                self.task = Some(ThisTask::new(client, identity, directly));
+                self.task = Some(OwnTask::new(client, identity, directly));
                 Ok(())
             }
             Err(error) => {
                 eprintln!("libpvm [pid{}]: no virtual machine: {error}", std::process::id());
-                Err(Code::SYS_ERR)
+                Err(Error::SYS_ERR)
             }
         }
     }
@@ -75,14 +75,14 @@ impl PvmLibrary {
     }
 
     /// Waits until tasks have come, or have ended, that something was sent to before they were there.
-    fn await_ways(&mut self) -> Result<(), Code> {
+    fn await_ways(&mut self) -> Result<(), Error> {
         let until = Instant::now() + PATIENCE_WITH_OTHERS;
         while self.task.as_mut().is_some_and(|task| {
             task.flush();
             task.has_waiting()
         }) {
             let done = wait_until("pvm_exit", Some(until), false, |endpoint, _| match self.listen(endpoint) {
-                Ok(false) if Instant::now() < until && self.task.as_ref().is_some_and(ThisTask::has_waiting) => None,
+                Ok(false) if Instant::now() < until && self.task.as_ref().is_some_and(OwnTask::has_waiting) => None,
                 other => Some(other),
             });
             if !done? && Instant::now() >= until {
@@ -96,7 +96,7 @@ impl PvmLibrary {
     ///
     /// # Errors
     /// The machine is gone.
-    pub fn leave(&mut self) -> Result<(), Code> {
+    pub fn leave(&mut self) -> Result<(), Error> {
         self.await_ways()?;
         let told = self.ask_code(&Request::Leave);
         if let Some(mut task) = self.task.take() {
@@ -167,7 +167,7 @@ fn introduce() -> io::Result<(DaemonClient, Identity)> {
         pid: std::process::id() as i32,
         started_as,
         card,
-        name: Octets(name),
+        name: ByteString(name),
         job: if size > 1 { job } else { 0 },
         rank,
         size,

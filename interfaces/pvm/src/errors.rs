@@ -12,13 +12,16 @@ use crate::identity::pvmmytid;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Code(pub c_int);
 
-/// Those that arise here; others come from the machine as numbers.
+pub use self::Code as Error;
+
+#[allow(dead_code)]
 impl Code {
     pub const BAD_PARAM: Self = Self(-2);
     pub const MISMATCH: Self = Self(-3);
     pub const OVERFLOW: Self = Self(-4);
     pub const NO_DATA: Self = Self(-5);
     pub const NO_HOST: Self = Self(-6);
+    pub const NO_FILE: Self = Self(-7);
     pub const DENIED: Self = Self(-8);
     pub const NO_MEM: Self = Self(-10);
     pub const BAD_MSG: Self = Self(-12);
@@ -26,12 +29,25 @@ impl Code {
     pub const NO_BUF: Self = Self(-15);
     pub const NO_SUCH_BUF: Self = Self(-16);
     pub const NULL_GROUP: Self = Self(-17);
+    pub const DUP_GROUP: Self = Self(-18);
+    pub const NO_GROUP: Self = Self(-19);
     pub const NOT_IN_GROUP: Self = Self(-20);
     pub const NO_INST: Self = Self(-21);
+    pub const HOST_FAIL: Self = Self(-22);
+    pub const NO_PARENT: Self = Self(-23);
     pub const NOT_IMPL: Self = Self(-24);
+    pub const DSYS_ERR: Self = Self(-25);
+    pub const BAD_VERSION: Self = Self(-26);
+    pub const OUT_OF_RES: Self = Self(-27);
+    pub const DUP_HOST: Self = Self(-28);
+    pub const CANT_START: Self = Self(-29);
+    pub const ALREADY: Self = Self(-30);
     pub const NO_TASK: Self = Self(-31);
     pub const NOT_FOUND: Self = Self(-32);
     pub const EXISTS: Self = Self(-33);
+    pub const HOSTER_NOT_MASTER: Self = Self(-34);
+    pub const PARENT_NOT_SET: Self = Self(-35);
+    pub const IP_LOOPBACK: Self = Self(-36);
 }
 
 /// How many texts there are.
@@ -71,7 +87,7 @@ const TEXT_OF: [&CStr; TEXTS] = [
     c"Can't start pvmd",
     c"Already in progress",
     c"No such task",
-    c"Not Finding",
+    c"Not Found",
     c"Already Exists",
     c"Hoster must run on master host",
     c"The parent was spawned with PvmNoSpawnParent",
@@ -110,13 +126,10 @@ pub static pvm_errno: AtomicI32 = AtomicI32::new(0);
 /// What is done about an error: 0 nothing, 1 a line, 2 a line and the end of the task, 3 a line and an abort.
 pub static AUTO_ERROR: AtomicI32 = AtomicI32::new(1);
 
-/// What ends the task's part in the virtual machine, once there is one.
-pub static LEAVE: std::sync::OnceLock<fn()> = std::sync::OnceLock::new();
-
 /// The text of a number.
 pub fn text(code: c_int) -> &'static CStr {
     let at = usize::try_from(i64::from(code).wrapping_neg()).unwrap_or(TEXTS);
-    TEXT_OF.get(at).copied().unwrap_or(c"Unknown Code")
+    TEXT_OF.get(at).copied().unwrap_or(c"Unknown Error")
 }
 
 /// A line on standard error about the last error; `what` says where.
@@ -139,11 +152,8 @@ pub fn report(call: &CStr, code: c_int) -> c_int {
     say(&format!("{}()", call.to_string_lossy()));
     match asked {
         2 => {
-            // Leaving may fail as well.
+            // At its end the process leaves the machine, which may fail as well.
             AUTO_ERROR.store(1, Relaxed);
-            if let Some(leave) = LEAVE.get() {
-                leave();
-            }
             // SAFETY: as the program has asked; nothing of ours is held.
             unsafe { libc::exit(code) }
         }
@@ -166,7 +176,7 @@ mod tests {
     fn numbers_have_the_texts_that_programs_print() {
         assert_eq!((text(-5), text(-16), text(-33)), (c"End of buffer", c"No such buffer", c"Already Exists"));
         for nobody in [1, -37, i32::MIN, i32::MAX] {
-            assert_eq!(text(nobody), c"Unknown Code");
+            assert_eq!(text(nobody), c"Unknown Error");
         }
         // SAFETY: the texts are C strings.
         let last = unsafe { CStr::from_ptr(pvm_errlist.0[TEXTS - 1]) };

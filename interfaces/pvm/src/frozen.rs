@@ -2,10 +2,10 @@
 
 use std::collections::BTreeMap;
 use std::ffi::c_int;
-use weft_pvm_machine::frame::Octets;
+use weft_pvm_machine::frame::ByteString;
 
 /// Groups that are frozen, by name, with their members.
-pub struct Frozen(pub BTreeMap<Octets, Vec<c_int>>);
+pub struct Frozen(pub BTreeMap<ByteString, Vec<c_int>>);
 
 impl Frozen {
     pub const fn new() -> Self {

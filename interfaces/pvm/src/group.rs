@@ -1,14 +1,14 @@
 //! Groups of tasks. Who is in one, the machine knows; data goes from task to task, in a context of its own.
 
-use crate::buffer::{ArrivedMessage, Encoding};
-use crate::errors::Code;
-use crate::fabric::wait_until;
+use crate::buffer::{Encoding, IncomingMessage};
+use crate::errors::Error;
 use crate::library::{code_of, enrolled, library, my_tid};
-use crate::receive::{HowLong, receive, source_word};
+use crate::receive::{WaitPatience, receive, source_word};
+use crate::waiting::wait_until;
 use crate::wanted::WantedMessage;
 use std::ffi::c_int;
 use weft_ports::Envelope;
-use weft_pvm_machine::frame::{Answer, Octets, Request};
+use weft_pvm_machine::frame::{Answer, ByteString, Request};
 
 /// Messages of groups have this context, and the tags that programs give.
 const CONTEXT: c_int = 0x7fffc;
@@ -22,7 +22,7 @@ const PASSES_PER_LOOK: u32 = 16;
 ///
 /// # Errors
 /// There is no such group.
-pub fn members(name: &Octets) -> Result<Vec<c_int>, Code> {
+pub fn members(name: &ByteString) -> Result<Vec<c_int>, Error> {
     let mut library = enrolled()?;
     if let Some(members) = library.frozen.0.get(name) {
         return Ok(members.clone());
@@ -34,8 +34,8 @@ pub fn members(name: &Octets) -> Result<Vec<c_int>, Code> {
             }
             Ok(tids)
         }
-        Answer::Members { code, .. } => Err(Code(code)),
-        _ => Err(Code::SYS_ERR),
+        Answer::Members { code, .. } => Err(Error(code)),
+        _ => Err(Error::SYS_ERR),
     }
 }
 
@@ -43,24 +43,24 @@ pub fn members(name: &Octets) -> Result<Vec<c_int>, Code> {
 ///
 /// # Errors
 /// There is no such group, or an instance is missing.
-fn all_members(name: &Octets) -> Result<Vec<c_int>, Code> {
+fn all_members(name: &ByteString) -> Result<Vec<c_int>, Error> {
     let members = members(name)?;
-    if members.contains(&0) { Err(Code::NO_INST) } else { Ok(members) }
+    if members.contains(&0) { Err(Error::NO_INST) } else { Ok(members) }
 }
 
-pub fn leave(name: &Octets) -> Result<c_int, Code> {
+pub fn leave(name: &ByteString) -> Result<c_int, Error> {
     let mut library = enrolled()?;
     library.frozen.0.remove(name);
     library.ask_code(&Request::LeaveGroup { name: name.clone() })
 }
 
-pub fn freeze(name: &Octets, size: c_int) -> Result<c_int, Code> {
+pub fn freeze(name: &ByteString, size: c_int) -> Result<c_int, Error> {
     ask_patiently("pvm_freezegroup", &Request::Freeze { name: name.clone(), size })?;
     members(name).map(|_| 0)
 }
 
 /// Waits until so many members, or all with -1, have come here.
-pub fn barrier(name: &Octets, count: c_int) -> Result<c_int, Code> {
+pub fn barrier(name: &ByteString, count: c_int) -> Result<c_int, Error> {
     let frozen = enrolled()?.frozen.0.get(name).cloned();
     if let Some(members) = frozen
         && (count == -1 || usize::try_from(count) == Ok(members.len()))
@@ -72,7 +72,7 @@ pub fn barrier(name: &Octets, count: c_int) -> Result<c_int, Code> {
 }
 
 /// The barrier of a frozen group: in each round everybody tells the one who is twice as far away as in the one before.
-fn among(name: &Octets, members: &[c_int], me: usize) -> Result<(), Code> {
+fn among(name: &ByteString, members: &[c_int], me: usize) -> Result<(), Error> {
     // Barriers of different groups with the same members do not meet.
     let sum = name.0.iter().fold(0x811c_9dc5_u32, |sum, byte| (sum ^ u32::from(*byte)).wrapping_mul(0x0100_0193));
     let tag = (sum & 0x7fff_ffc0) as c_int;
@@ -91,7 +91,7 @@ fn among(name: &Octets, members: &[c_int], me: usize) -> Result<(), Code> {
 ///
 /// # Errors
 /// A code below 0; the machine is gone.
-pub fn ask_patiently(call: &'static str, request: &Request) -> Result<c_int, Code> {
+pub fn ask_patiently(call: &'static str, request: &Request) -> Result<c_int, Error> {
     code_of(ask_long(call, request)?)
 }
 
@@ -99,7 +99,7 @@ pub fn ask_patiently(call: &'static str, request: &Request) -> Result<c_int, Cod
 ///
 /// # Errors
 /// The machine is gone.
-pub fn ask_long(call: &'static str, request: &Request) -> Result<Answer, Code> {
+pub fn ask_long(call: &'static str, request: &Request) -> Result<Answer, Error> {
     let mut library = enrolled()?;
     if library.task()?.client.send(request).is_err() {
         return Err(library.lose_machine());
@@ -129,16 +129,17 @@ pub fn ask_long(call: &'static str, request: &Request) -> Result<Answer, Code> {
     }
 }
 
-fn send_in(to: c_int, context: c_int, tag: c_int, bytes: &[u8]) -> Result<(), Code> {
+fn send_in(to: c_int, context: c_int, tag: c_int, bytes: &[u8]) -> Result<(), Error> {
     let mut library = enrolled()?;
     let envelope = Envelope { context: context as u32, tag, source: source_word(my_tid(), Encoding::Raw) };
     let sent = library.task()?.send(to, envelope, bytes);
     sent.map_err(|_| library.lose_machine())
 }
 
-fn receive_in(call: &'static str, from: c_int, context: c_int, tag: c_int) -> Result<Vec<u8>, Code> {
-    let buffer = receive(call, WantedMessage { tid: from, tag, context }, HowLong::Forever)?.ok_or(Code::SYS_ERR)?;
-    let message: ArrivedMessage = library().buffers.give_back(buffer).ok_or(Code::SYS_ERR)?;
+fn receive_in(call: &'static str, from: c_int, context: c_int, tag: c_int) -> Result<Vec<u8>, Error> {
+    let buffer =
+        receive(call, WantedMessage { tid: from, tag, context }, WaitPatience::Forever)?.ok_or(Error::SYS_ERR)?;
+    let message: IncomingMessage = library().buffers.give_back(buffer).ok_or(Error::SYS_ERR)?;
     Ok(message.bytes)
 }
 
@@ -154,13 +155,13 @@ pub struct GroupCall {
 impl GroupCall {
     /// # Errors
     /// There is no such group; this task or the root is not in it.
-    pub fn new(call: &'static str, name: &Octets, root: c_int, tag: c_int) -> Result<Self, Code> {
+    pub fn new(call: &'static str, name: &ByteString, root: c_int, tag: c_int) -> Result<Self, Error> {
         let members = all_members(name)?;
         if tag < 0 {
-            return Err(Code::BAD_PARAM);
+            return Err(Error::BAD_PARAM);
         }
-        let root = usize::try_from(root).ok().filter(|root| *root < members.len()).ok_or(Code::NO_INST)?;
-        let me = members.iter().position(|tid| *tid == my_tid()).ok_or(Code::NOT_IN_GROUP)?;
+        let root = usize::try_from(root).ok().filter(|root| *root < members.len()).ok_or(Error::NO_INST)?;
+        let me = members.iter().position(|tid| *tid == my_tid()).ok_or(Error::NOT_IN_GROUP)?;
         Ok(Self { call, members, me, root, tag })
     }
 
@@ -173,13 +174,13 @@ impl GroupCall {
         self.members[(self.root + place) % self.members.len()]
     }
 
-    fn send(&self, to: c_int, bytes: &[u8]) -> Result<(), Code> {
+    fn send(&self, to: c_int, bytes: &[u8]) -> Result<(), Error> {
         send_in(to, CONTEXT, self.tag, bytes)
     }
 
-    fn receive(&self, from: c_int, length: usize) -> Result<Vec<u8>, Code> {
+    fn receive(&self, from: c_int, length: usize) -> Result<Vec<u8>, Error> {
         let bytes = receive_in(self.call, from, CONTEXT, self.tag)?;
-        if bytes.len() == length { Ok(bytes) } else { Err(Code::MISMATCH) }
+        if bytes.len() == length { Ok(bytes) } else { Err(Error::MISMATCH) }
     }
 
     /// Folds all members' bytes, always in the same order; the root has the result in `own`. `fold(one, other)` is a
@@ -187,7 +188,7 @@ impl GroupCall {
     ///
     /// # Errors
     /// A member has ended, or sends something else.
-    pub fn reduce(&self, own: &mut [u8], mut fold: impl FnMut(&mut [u8], &mut [u8])) -> Result<(), Code> {
+    pub fn reduce(&self, own: &mut [u8], mut fold: impl FnMut(&mut [u8], &mut [u8])) -> Result<(), Error> {
         let size = self.members.len();
         let place = (self.me + size - self.root) % size;
         let mut step = 1;
@@ -208,7 +209,7 @@ impl GroupCall {
     ///
     /// # Errors
     /// As [`Self::reduce`].
-    pub fn gather(&self, own: &[u8], result: &mut [u8]) -> Result<(), Code> {
+    pub fn gather(&self, own: &[u8], result: &mut [u8]) -> Result<(), Error> {
         if !self.is_root() {
             return self.send(self.members[self.root], own);
         }
@@ -227,7 +228,7 @@ impl GroupCall {
     ///
     /// # Errors
     /// As [`Self::reduce`].
-    pub fn scatter(&self, result: &mut [u8], all: &[u8]) -> Result<(), Code> {
+    pub fn scatter(&self, result: &mut [u8], all: &[u8]) -> Result<(), Error> {
         let length = result.len();
         if !self.is_root() {
             result.copy_from_slice(&self.receive(self.members[self.root], length)?);

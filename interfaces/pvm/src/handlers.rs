@@ -1,6 +1,6 @@
 //! Functions of the program that the library calls: message handlers, and a matcher.
 
-use crate::wanted::{InBuffer, WantedMessage};
+use crate::wanted::{WaitingMessage, WantedMessage};
 use std::collections::VecDeque;
 use std::ffi::c_int;
 use weft_ports::{MatchedId, Outcome};
@@ -12,9 +12,9 @@ pub type MatchFunction = extern "C" fn(c_int, c_int, c_int) -> c_int;
 
 /// The program's own way to choose messages.
 #[derive(Clone, Copy)]
-pub struct OwnMatcher(pub MatchFunction);
+pub struct ProgramMatcher(pub MatchFunction);
 
-impl OwnMatcher {
+impl ProgramMatcher {
     pub fn ask(self, buffer: c_int, tid: c_int, tag: c_int) -> c_int {
         (self.0)(buffer, tid, tag)
     }
@@ -93,7 +93,7 @@ impl MessageHandlers {
     }
 
     /// The first message that has arrived of which a handler is to be told.
-    pub fn for_arrived(&self, arrived: &VecDeque<InBuffer>) -> Option<(usize, MessageHandler)> {
+    pub fn for_arrived(&self, arrived: &VecDeque<WaitingMessage>) -> Option<(usize, MessageHandler)> {
         arrived.iter().enumerate().find_map(|(place, message)| {
             let handler = self.all.iter().flatten().find(|handler| handler.wanted.is(message))?;
             Some((place, *handler))

@@ -1,15 +1,15 @@
 //! The state of the process, behind one lock.
 
-use crate::buffer::{ArrivedMessage, Buffers, Encoding};
+use crate::buffer::{Buffers, Encoding, IncomingMessage};
 use crate::catching::Catching;
 use crate::direct::Directly;
-use crate::errors::Code;
+use crate::errors::Error;
 use crate::frozen::Frozen;
-use crate::handlers::{MessageHandlers, OwnMatcher};
+use crate::handlers::{MessageHandlers, ProgramMatcher};
 pub use crate::identity::{my_context, my_tid, pvmmyctx, pvmmytid};
 use crate::options::Options;
-use crate::task::ThisTask;
-pub use crate::wanted::InBuffer;
+use crate::task::OwnTask;
+pub use crate::wanted::WaitingMessage;
 use std::collections::VecDeque;
 use std::ffi::c_int;
 use std::sync::atomic::Ordering;
@@ -24,14 +24,14 @@ pub const OUTPUT_TAG: c_int = 0x8003_000b_u32 as c_int;
 pub struct PvmLibrary {
     pub buffers: Buffers,
     /// Once it has enrolled.
-    pub task: Option<ThisTask>,
+    pub task: Option<OwnTask>,
     /// What is known of other processes, kept from one enrolling to the next.
     pub directly: Option<Directly>,
     pub options: Options,
     pub handlers: MessageHandlers,
-    pub matcher: Option<OwnMatcher>,
+    pub matcher: Option<ProgramMatcher>,
     /// Messages that were taken out of the fabric, or come from the machine, in their order.
-    pub arrived: VecDeque<InBuffer>,
+    pub arrived: VecDeque<WaitingMessage>,
     pub catching: Catching,
     pub frozen: Frozen,
     /// The index of this task among those that a reset of the machine spares.
@@ -60,7 +60,7 @@ pub fn library() -> MutexGuard<'static, PvmLibrary> {
 ///
 /// # Errors
 /// There is no virtual machine, and none can be started.
-pub fn enrolled() -> Result<MutexGuard<'static, PvmLibrary>, Code> {
+pub fn enrolled() -> Result<MutexGuard<'static, PvmLibrary>, Error> {
     let mut library = library();
     library.enrol()?;
     Ok(library)
@@ -71,15 +71,15 @@ impl PvmLibrary {
     ///
     /// # Errors
     /// It has not enrolled.
-    pub fn task(&mut self) -> Result<&mut ThisTask, Code> {
-        self.task.as_mut().ok_or(Code::SYS_ERR)
+    pub fn task(&mut self) -> Result<&mut OwnTask, Error> {
+        self.task.as_mut().ok_or(Error::SYS_ERR)
     }
 
     /// Asks the machine for what it knows at once.
     ///
     /// # Errors
     /// The machine is gone.
-    pub fn ask(&mut self, request: &Request) -> Result<Answer, Code> {
+    pub fn ask(&mut self, request: &Request) -> Result<Answer, Error> {
         let answer = self.task()?.client.ask(request);
         answer.map_err(|_| self.lose_machine())
     }
@@ -88,19 +88,19 @@ impl PvmLibrary {
     ///
     /// # Errors
     /// A code below 0.
-    pub fn ask_code(&mut self, request: &Request) -> Result<c_int, Code> {
+    pub fn ask_code(&mut self, request: &Request) -> Result<c_int, Error> {
         let answer = self.ask(request)?;
         code_of(answer)
     }
 
     /// The machine is gone, and what this task was in it.
-    pub fn lose_machine(&mut self) -> Code {
+    pub fn lose_machine(&mut self) -> Error {
         if let Some(task) = self.task.take() {
             self.directly = Some(task.into_directly());
             let tid = pvmmytid.swap(-1, Ordering::Relaxed);
             eprintln!("libpvm [t{tid:x}]: the virtual machine has ended: its daemon is gone");
         }
-        Code::SYS_ERR
+        Error::SYS_ERR
     }
 
     /// Keeps a message of the machine.
@@ -108,7 +108,7 @@ impl PvmLibrary {
         if context == SYSTEM_CONTEXT && content.tag == OUTPUT_TAG {
             return self.catching.take_in(&content.bytes.0, self.options.shows_tids());
         }
-        self.push(ArrivedMessage {
+        self.push(IncomingMessage {
             encoding: Encoding::from_bits(content.encoding),
             bytes: content.bytes.0,
             source: content.source,
@@ -117,17 +117,17 @@ impl PvmLibrary {
         });
     }
 
-    pub fn push(&mut self, message: ArrivedMessage) {
-        let ArrivedMessage { source, tag, context, .. } = message;
+    pub fn push(&mut self, message: IncomingMessage) {
+        let IncomingMessage { source, tag, context, .. } = message;
         let buffer = self.buffers.accept(message);
-        self.arrived.push_back(InBuffer { buffer, source, tag, context });
+        self.arrived.push_back(WaitingMessage { buffer, source, tag, context });
     }
 
-    /// Takes in what the machine has said; true if something is to be sent now ([`ThisTask::flush`]).
+    /// Takes in what the machine has said; true if something is to be sent now ([`OwnTask::flush`]).
     ///
     /// # Errors
     /// The machine is gone.
-    pub fn listen(&mut self, endpoint: &mut weft_fabric::Endpoint) -> Result<bool, Code> {
+    pub fn listen(&mut self, endpoint: &mut weft_fabric::Endpoint) -> Result<bool, Error> {
         loop {
             let event = match self.task()?.client.poll_event() {
                 Ok(Some(event)) => event,
@@ -148,11 +148,11 @@ impl PvmLibrary {
 ///
 /// # Errors
 /// It is below 0, or the answer has none.
-pub fn code_of(answer: Answer) -> Result<c_int, Code> {
+pub fn code_of(answer: Answer) -> Result<c_int, Error> {
     match answer {
         Answer::Code { code } if code >= 0 => Ok(code),
-        Answer::Code { code } => Err(Code(code)),
-        _ => Err(Code::SYS_ERR),
+        Answer::Code { code } => Err(Error(code)),
+        _ => Err(Error::SYS_ERR),
     }
 }
 

@@ -1,6 +1,6 @@
 //! Options (`pvm_setopt(3PVM)`), of which most are accepted and change nothing here.
 
-use crate::errors::{AUTO_ERROR, Code};
+use crate::errors::{AUTO_ERROR, Error};
 use std::ffi::c_int;
 use std::sync::atomic::Ordering;
 use weft_pvm_machine::frame::Destination;
@@ -45,12 +45,12 @@ impl Options {
         Self { values, contexts: Vec::new() }
     }
 
-    pub fn get(&self, what: c_int) -> Result<c_int, Code> {
+    pub fn get(&self, what: c_int) -> Result<c_int, Error> {
         match what {
             AUTO_ERR => Ok(AUTO_ERROR.load(Ordering::Relaxed)),
-            POLL_TYPE | POLL_TIME => Err(Code::NOT_IMPL),
+            POLL_TYPE | POLL_TIME => Err(Error::NOT_IMPL),
             ROUTE..=NO_RESET => Ok(self.values[what as usize]),
-            _ => Err(Code::BAD_PARAM),
+            _ => Err(Error::BAD_PARAM),
         }
     }
 
@@ -58,17 +58,17 @@ impl Options {
     ///
     /// # Errors
     /// There is no such option, or it does not have this value.
-    pub fn set(&mut self, what: c_int, value: c_int) -> Result<c_int, Code> {
+    pub fn set(&mut self, what: c_int, value: c_int) -> Result<c_int, Error> {
         let old = self.get(what)?;
         let is_good = match what {
             ROUTE => (1..=3).contains(&value),
             AUTO_ERR => (0..=3).contains(&value),
             FRAGMENT_SIZE => (56..=1 << 20).contains(&value),
-            SELF_OUTPUT_CONTEXT | SELF_TRACE_CONTEXT => return Err(Code::NOT_IMPL),
+            SELF_OUTPUT_CONTEXT | SELF_TRACE_CONTEXT => return Err(Error::NOT_IMPL),
             _ => true,
         };
         if !is_good {
-            return Err(Code::BAD_PARAM);
+            return Err(Error::BAD_PARAM);
         }
         match what {
             AUTO_ERR => AUTO_ERROR.store(value, Ordering::Relaxed),

@@ -1,13 +1,13 @@
-//! Found messages: in the fabric, and among those that have arrived here.
+//! Finding messages: in the fabric, and among those that have arrived here.
 //!
 //! What has arrived here is older than what the fabric still has of the same sender and context, so it comes first, and
 //! whoever takes a message out of the fabric without receiving it takes all older ones of its context too ([`drain`]).
 
-use crate::buffer::{ArrivedMessage, Encoding};
-use crate::errors::Code;
-use crate::fabric::{FABRIC, wait_until};
+use crate::buffer::{Encoding, IncomingMessage};
+use crate::errors::Error;
 use crate::handlers::PvmHandlerCall;
 use crate::library::{PvmLibrary, enrolled, library};
+use crate::waiting::{FABRIC, wait_until};
 use crate::wanted::WantedMessage;
 use std::ffi::c_int;
 use std::sync::MutexGuard;
@@ -31,14 +31,14 @@ pub fn read_source(word: u32) -> (c_int, Encoding) {
 
 /// How long to wait.
 #[derive(Clone, Copy, Debug)]
-pub enum HowLong {
+pub enum WaitPatience {
     None,
     Until(Instant),
     Forever,
 }
 
 /// What a look has found.
-enum SearchEnd {
+enum SearchFound {
     Arrived(usize),
     InFabric(MatchedId, Outcome, c_int),
     /// A handler is to be called.
@@ -48,14 +48,14 @@ enum SearchEnd {
     /// Something new is among what has arrived.
     News,
     Nothing,
-    Failed(Code),
+    Failed(Error),
 }
 
 /// Waits for the message that is wanted and takes it. Message handlers run meanwhile.
 ///
 /// # Errors
 /// It can come from one task only, which has ended; the machine is gone; what a matcher says.
-pub fn receive(call: &'static str, wanted: WantedMessage, patience: HowLong) -> Result<Option<c_int>, Code> {
+pub fn receive(call: &'static str, wanted: WantedMessage, patience: WaitPatience) -> Result<Option<c_int>, Error> {
     receive_in(enrolled()?, call, wanted, patience).map(|(_, buffer)| buffer)
 }
 
@@ -68,8 +68,8 @@ pub fn receive_in(
     mut library: MutexGuard<'static, PvmLibrary>,
     call: &'static str,
     wanted: WantedMessage,
-    patience: HowLong,
-) -> Result<(MutexGuard<'static, PvmLibrary>, Option<c_int>), Code> {
+    patience: WaitPatience,
+) -> Result<(MutexGuard<'static, PvmLibrary>, Option<c_int>), Error> {
     loop {
         if library.matcher.is_some() {
             drop(library);
@@ -77,24 +77,24 @@ pub fn receive_in(
             return Ok((enrolled()?, found));
         }
         match library.find(call, wanted, patience)? {
-            SearchEnd::Arrived(place) => {
+            SearchFound::Arrived(place) => {
                 let found = library.arrived.remove(place).map(|message| message.buffer);
                 return Ok((library, found));
             }
-            SearchEnd::InFabric(message, outcome, context) => {
+            SearchFound::InFabric(message, outcome, context) => {
                 if let Some(incoming) = library.take(call, message, &outcome, context) {
                     let buffer = library.buffers.accept(incoming);
                     return Ok((library, Some(buffer)));
                 }
             }
-            SearchEnd::Handler(handler) => {
+            SearchFound::Handler(handler) => {
                 drop(library);
                 handler.run();
                 library = enrolled()?;
             }
-            SearchEnd::Again | SearchEnd::News => {}
-            SearchEnd::Nothing => return Ok((library, None)),
-            SearchEnd::Failed(error) => return Err(error),
+            SearchFound::Again | SearchFound::News => {}
+            SearchFound::Nothing => return Ok((library, None)),
+            SearchFound::Failed(error) => return Err(error),
         }
     }
 }
@@ -103,11 +103,11 @@ pub fn receive_in(
 ///
 /// # Errors
 /// As [`receive`].
-pub fn probe(wanted: WantedMessage) -> Result<Option<c_int>, Code> {
+pub fn probe(wanted: WantedMessage) -> Result<Option<c_int>, Error> {
     let mut library = enrolled()?;
     if library.matcher.is_some() {
         drop(library);
-        let found = look_by_matcher("pvm_probe", wanted, HowLong::None)?;
+        let found = look_by_matcher("pvm_probe", wanted, WaitPatience::None)?;
         return Ok(found);
     }
     for passes in 0..2 {
@@ -130,7 +130,7 @@ pub fn probe(wanted: WantedMessage) -> Result<Option<c_int>, Code> {
 }
 
 /// Asks the program's own matcher for each message; the buffer of the one that it likes best.
-fn look_by_matcher(call: &'static str, wanted: WantedMessage, patience: HowLong) -> Result<Option<c_int>, Code> {
+fn look_by_matcher(call: &'static str, wanted: WantedMessage, patience: WaitPatience) -> Result<Option<c_int>, Error> {
     loop {
         let mut library = enrolled()?;
         let Some(matcher) = library.matcher else { return Ok(None) };
@@ -140,7 +140,7 @@ fn look_by_matcher(call: &'static str, wanted: WantedMessage, patience: HowLong)
         let mut best = None;
         for buffer in buffers.iter().copied() {
             match matcher.ask(buffer, wanted.tid, wanted.tag) {
-                code if code < 0 => return Err(Code(code)),
+                code if code < 0 => return Err(Error(code)),
                 0 => {}
                 1 => return Ok(Some(buffer)),
                 rank if best.is_none_or(|(most, _)| rank > most) => best = Some((rank, buffer)),
@@ -151,14 +151,18 @@ fn look_by_matcher(call: &'static str, wanted: WantedMessage, patience: HowLong)
             return Ok(Some(buffer));
         }
         match enrolled()?.await_news(call, wanted.context, buffers.len(), patience) {
-            SearchEnd::Nothing => return Ok(None),
-            SearchEnd::Failed(error) => return Err(error),
+            SearchFound::Nothing => return Ok(None),
+            SearchFound::Failed(error) => return Err(error),
             _ => {}
         }
     }
 }
 
-fn receive_by_matcher(call: &'static str, wanted: WantedMessage, patience: HowLong) -> Result<Option<c_int>, Code> {
+fn receive_by_matcher(
+    call: &'static str,
+    wanted: WantedMessage,
+    patience: WaitPatience,
+) -> Result<Option<c_int>, Error> {
     let Some(buffer) = look_by_matcher(call, wanted, patience)? else { return Ok(None) };
     let mut library = library();
     library.arrived.retain(|message| message.buffer != buffer);
@@ -167,7 +171,12 @@ fn receive_by_matcher(call: &'static str, wanted: WantedMessage, patience: HowLo
 
 impl PvmLibrary {
     /// Waits until something is found.
-    fn find(&mut self, call: &'static str, wanted: WantedMessage, patience: HowLong) -> Result<SearchEnd, Code> {
+    fn find(
+        &mut self,
+        call: &'static str,
+        wanted: WantedMessage,
+        patience: WaitPatience,
+    ) -> Result<SearchFound, Error> {
         let peer = match self.task()?.find_if_task(wanted.tid) {
             Ok(peer) => peer,
             Err(_) => return Err(self.lose_machine()),
@@ -179,10 +188,10 @@ impl PvmLibrary {
         let mut search = MessageSearch { wanted, peer, nobody, patience, passes: 0, contexts };
         loop {
             self.task()?.flush();
-            let until = if let HowLong::Until(limit) = patience { Some(limit) } else { None };
-            let looks = search.peer.is_some() && matches!(patience, HowLong::Forever);
+            let until = if let WaitPatience::Until(limit) = patience { Some(limit) } else { None };
+            let looks = search.peer.is_some() && matches!(patience, WaitPatience::Forever);
             match wait_until(call, until, looks, |endpoint, is_time| self.look(endpoint, &mut search, is_time)) {
-                SearchEnd::Again => {
+                SearchFound::Again => {
                     search.peer = match search.peer {
                         None if tid::is_task(wanted.tid) => self.task()?.known(wanted.tid),
                         peer => peer,
@@ -203,13 +212,13 @@ impl PvmLibrary {
     }
 
     /// One look.
-    fn look(&mut self, endpoint: &mut Endpoint, search: &mut MessageSearch, is_time: bool) -> Option<SearchEnd> {
+    fn look(&mut self, endpoint: &mut Endpoint, search: &mut MessageSearch, is_time: bool) -> Option<SearchFound> {
         search.passes = search.passes.wrapping_add(1);
-        if is_time || matches!(search.patience, HowLong::None) {
+        if is_time || matches!(search.patience, WaitPatience::None) {
             match self.listen(endpoint) {
-                Ok(true) => return Some(SearchEnd::Again),
+                Ok(true) => return Some(SearchFound::Again),
                 Ok(false) => {}
-                Err(error) => return Some(SearchEnd::Failed(error)),
+                Err(error) => return Some(SearchFound::Failed(error)),
             }
             // Who was awaited may be there now.
             if search.peer.is_none() && search.wanted.tid != -1 && tid::is_task(search.wanted.tid) {
@@ -219,13 +228,13 @@ impl PvmLibrary {
             }
         }
         if let Some(call) = self.look_for_handler(endpoint) {
-            return Some(SearchEnd::Handler(call));
+            return Some(SearchFound::Handler(call));
         }
         if let Some(place) = self.look_here(search.wanted) {
-            return Some(SearchEnd::Arrived(place));
+            return Some(SearchFound::Arrived(place));
         }
         if let Some((message, outcome, context)) = search.take(endpoint) {
-            return Some(SearchEnd::InFabric(message, outcome, context));
+            return Some(SearchFound::InFabric(message, outcome, context));
         }
         search.end(endpoint, is_time)
     }
@@ -263,13 +272,13 @@ impl PvmLibrary {
         message: MatchedId,
         outcome: &Outcome,
         context: c_int,
-    ) -> Option<ArrivedMessage> {
+    ) -> Option<IncomingMessage> {
         let mut bytes = self.buffers.spare();
         bytes.resize(outcome.length as usize, 0);
         let (source, encoding) = read_source(outcome.source);
         FABRIC.receive_taken(call, message, &mut bytes).ok()?;
         self.task.iter_mut().for_each(|task| task.note_taken(outcome.peer, encoding, outcome.length));
-        Some(ArrivedMessage { encoding, bytes, source, tag: outcome.tag, context })
+        Some(IncomingMessage { encoding, bytes, source, tag: outcome.tag, context })
     }
 
     fn arrive(&mut self, call: &'static str, message: MatchedId, outcome: &Outcome, context: c_int) {
@@ -290,31 +299,31 @@ impl PvmLibrary {
     }
 
     /// Waits until more than `count` messages have arrived.
-    fn await_news(&mut self, call: &'static str, context: c_int, count: usize, patience: HowLong) -> SearchEnd {
+    fn await_news(&mut self, call: &'static str, context: c_int, count: usize, patience: WaitPatience) -> SearchFound {
         let any = WantedMessage { tid: -1, tag: -1, context };
         let contexts = self.contexts_of(any);
         let mut search = MessageSearch { wanted: any, peer: None, nobody: false, patience, passes: 0, contexts };
-        let until = if let HowLong::Until(limit) = patience { Some(limit) } else { None };
+        let until = if let WaitPatience::Until(limit) = patience { Some(limit) } else { None };
         let found = wait_until(call, until, false, |endpoint, is_time| {
             search.passes = search.passes.wrapping_add(1);
-            if is_time || matches!(search.patience, HowLong::None) {
+            if is_time || matches!(search.patience, WaitPatience::None) {
                 match self.listen(endpoint) {
-                    Ok(true) => return Some(SearchEnd::Again),
+                    Ok(true) => return Some(SearchFound::Again),
                     Ok(false) => {}
-                    Err(error) => return Some(SearchEnd::Failed(error)),
+                    Err(error) => return Some(SearchFound::Failed(error)),
                 }
             }
             if self.arrived.len() > count {
-                return Some(SearchEnd::News);
+                return Some(SearchFound::News);
             }
             match search.take(endpoint) {
-                Some((message, outcome, context)) => Some(SearchEnd::InFabric(message, outcome, context)),
+                Some((message, outcome, context)) => Some(SearchFound::InFabric(message, outcome, context)),
                 None => search.end(endpoint, is_time),
             }
         });
-        if let SearchEnd::InFabric(message, outcome, context) = found {
+        if let SearchFound::InFabric(message, outcome, context) = found {
             self.arrive(call, message, &outcome, context);
-            return SearchEnd::News;
+            return SearchFound::News;
         }
         found
     }
@@ -326,7 +335,7 @@ struct MessageSearch {
     peer: Option<Peer>,
     /// The task that is wanted is not there, and never will be.
     nobody: bool,
-    patience: HowLong,
+    patience: WaitPatience,
     passes: u32,
     /// Where any context is wanted.
     contexts: Vec<c_int>,
@@ -350,25 +359,25 @@ impl MessageSearch {
     }
 
     /// Whether it is time to give up.
-    fn end(&mut self, endpoint: &mut Endpoint, is_time: bool) -> Option<SearchEnd> {
+    fn end(&mut self, endpoint: &mut Endpoint, is_time: bool) -> Option<SearchFound> {
         match self.patience {
             // The first pass has not taken in what is new.
-            HowLong::None if self.passes > 1 => return Some(SearchEnd::Nothing),
-            HowLong::None => return None,
-            HowLong::Until(limit) => return (Instant::now() >= limit).then_some(SearchEnd::Nothing),
-            HowLong::Forever => {}
+            WaitPatience::None if self.passes > 1 => return Some(SearchFound::Nothing),
+            WaitPatience::None => return None,
+            WaitPatience::Until(limit) => return (Instant::now() >= limit).then_some(SearchFound::Nothing),
+            WaitPatience::Forever => {}
         }
         // What the machine has said of it is known after the second look.
         if self.nobody && self.passes > 1 {
-            return Some(SearchEnd::Failed(Code(code::NO_TASK)));
+            return Some(SearchFound::Failed(Error(code::NO_TASK)));
         }
         let peer = self.peer.filter(|_| is_time)?;
         if endpoint.is_lost(peer) || endpoint.has_ended(peer) {
             // What it has sent has arrived, since it has ended before.
             while endpoint.progress() {}
             let last =
-                self.take(endpoint).map(|(message, outcome, context)| SearchEnd::InFabric(message, outcome, context));
-            return Some(last.unwrap_or(SearchEnd::Failed(Code(code::NO_TASK))));
+                self.take(endpoint).map(|(message, outcome, context)| SearchFound::InFabric(message, outcome, context));
+            return Some(last.unwrap_or(SearchFound::Failed(Error(code::NO_TASK))));
         }
         None
     }
@@ -378,7 +387,7 @@ impl MessageSearch {
 ///
 /// # Errors
 /// As [`receive`].
-pub fn receive_into(wanted: WantedMessage, room: &mut [u8]) -> Result<Option<(Outcome, c_int)>, Code> {
+pub fn receive_into(wanted: WantedMessage, room: &mut [u8]) -> Result<Option<(Outcome, c_int)>, Error> {
     let mut library = enrolled()?;
     let plain = library.matcher.is_none() && library.handlers.is_empty() && wanted.context != -1;
     if !plain || library.arrived.iter().any(|message| wanted.is(message)) {
@@ -426,6 +435,6 @@ pub fn receive_into(wanted: WantedMessage, room: &mut [u8]) -> Result<Option<(Ou
         (Err(_), Some(error)) => Err(error),
         // The long way sees what there is.
         (Err(Fault::Cancelled), None) => Ok(None),
-        (Err(_), None) => Err(Code(code::NO_TASK)),
+        (Err(_), None) => Err(Error(code::NO_TASK)),
     }
 }

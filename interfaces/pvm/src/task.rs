@@ -5,7 +5,7 @@
 use crate::buffer::Encoding;
 use crate::courier;
 use crate::direct::{self, Directly};
-use crate::fabric::{FABRIC, wait_until};
+use crate::waiting::{FABRIC, wait_until};
 use std::collections::HashMap;
 use std::ffi::c_int;
 use std::io;
@@ -16,7 +16,7 @@ use weft_ports::{Envelope, GivenAway, Peer};
 use weft_pvm_machine::client::DaemonClient;
 use weft_pvm_machine::frame::{Answer, Identity, Request};
 
-struct HeldMessage {
+struct WaitingParcel {
     envelope: Envelope,
     bytes: Box<[u8]>,
 }
@@ -24,24 +24,24 @@ struct HeldMessage {
 enum TaskWay {
     Known(Peer),
     /// It is not there yet.
-    Asked(Vec<HeldMessage>),
+    Asked(Vec<WaitingParcel>),
 }
 
-pub struct ThisTask {
+pub struct OwnTask {
     pub client: DaemonClient,
     pub identity: Identity,
     ways: HashMap<c_int, TaskWay>,
     /// Whom was sent to last.
     last: (c_int, Peer),
     /// What can leave now that waited for a card.
-    ready: Vec<(Peer, HeldMessage)>,
+    ready: Vec<(Peer, WaitingParcel)>,
     leaving: Vec<(Peer, GivenAway)>,
     directly: Directly,
     /// The machine knows how others reach this task.
     is_shown: bool,
 }
 
-impl ThisTask {
+impl OwnTask {
     pub fn new(client: DaemonClient, identity: Identity, directly: Directly) -> Self {
         let (ready, leaving) = Default::default();
         let me = FABRIC.me();
@@ -101,7 +101,7 @@ impl ThisTask {
         if self.ready.is_empty() {
             return;
         }
-        for (peer, HeldMessage { envelope, bytes }) in std::mem::take(&mut self.ready) {
+        for (peer, WaitingParcel { envelope, bytes }) in std::mem::take(&mut self.ready) {
             self.directly.note_sent(peer);
             self.give_away(peer, envelope, bytes);
         }
@@ -185,7 +185,7 @@ impl ThisTask {
             }
             None => {
                 if let Some(TaskWay::Asked(waiting)) = self.ways.get_mut(&to) {
-                    waiting.push(HeldMessage { envelope, bytes: bytes.into() });
+                    waiting.push(WaitingParcel { envelope, bytes: bytes.into() });
                     courier::call();
                 }
             }

@@ -17,7 +17,7 @@ impl WantedMessage {
         Self { tid, tag, context: my_context() }
     }
 
-    pub fn is(&self, message: &InBuffer) -> bool {
+    pub fn is(&self, message: &WaitingMessage) -> bool {
         let fits = |wanted, is| wanted == -1 || wanted == is;
         fits(self.tid, message.source) && fits(self.tag, message.tag) && fits(self.context, message.context)
     }
@@ -25,7 +25,7 @@ impl WantedMessage {
 
 /// A message that waits in a buffer.
 #[derive(Clone, Copy, Debug)]
-pub struct InBuffer {
+pub struct WaitingMessage {
     pub buffer: c_int,
     pub source: c_int,
     pub tag: c_int,

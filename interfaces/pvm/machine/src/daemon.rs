@@ -3,7 +3,7 @@
 use crate::code;
 use crate::door;
 use crate::frame::{Order, Seen, framed, read};
-use crate::hand::{DaemonLink, Hand, HandToken};
+use crate::hand::{FrameLink, Hand, HandToken};
 use crate::launch;
 use crate::machine::VirtualMachine;
 use std::collections::BTreeMap;
@@ -19,8 +19,8 @@ const FIRST: u32 = 1;
 /// How long the daemon lives without anybody before the first task comes.
 const AWAITED: Duration = Duration::from_secs(10);
 
-/// Makes the command that starts the daemon of another host.
-pub type StartFar = Box<dyn Fn(&str) -> io::Result<Command>>;
+/// What makes the command of a host, named as in a hostfile.
+pub type FarCommand = Box<dyn Fn(&str) -> io::Result<Command>>;
 
 /// What the first daemon is told.
 pub struct DaemonPlan {
@@ -29,7 +29,7 @@ pub struct DaemonPlan {
     /// It ends by `halt` alone.
     pub stays: bool,
     /// The command that starts the daemon of another host, named as in a hostfile; it is to run [`serve_far`].
-    pub far: StartFar,
+    pub far: FarCommand,
 }
 
 /// The name of this host.
@@ -82,7 +82,7 @@ fn drop_standard_output() -> io::Result<()> {
 
 /// The daemon of another host.
 struct FarDaemon {
-    link: DaemonLink,
+    link: FrameLink,
     child: Child,
     is_up: bool,
 }
@@ -152,7 +152,7 @@ impl FirstDaemon {
         let again = theirs.try_clone()?;
         command.stdin(OwnedFd::from(theirs)).stdout(OwnedFd::from(again)).stderr(Stdio::null());
         launch::end_with_us(&mut command);
-        Ok(FarDaemon { child: command.spawn()?, link: DaemonLink::of_socket(ours)?, is_up: false })
+        Ok(FarDaemon { child: command.spawn()?, link: FrameLink::of_socket(ours)?, is_up: false })
     }
 
     fn order_far(&mut self, number: u32, order: &Order) {
@@ -204,7 +204,7 @@ impl Drop for FarDaemon {
 pub fn serve_far() -> io::Result<()> {
     let reads = io::stdin().as_fd().try_clone_to_owned()?;
     let writes = io::stdout().as_fd().try_clone_to_owned()?;
-    let mut first = DaemonLink::new(reads, writes)?;
+    let mut first = FrameLink::new(reads, writes)?;
     let mut hand = Hand::new(door::listen()?);
     let architecture = code::ARCHITECTURE.to_owned();
     first.send(&framed(&Seen::HostUp { number: 0, name: host_name(), architecture }))?;

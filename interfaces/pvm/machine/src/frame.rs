@@ -42,24 +42,24 @@ impl FrameField for bool {
     }
 }
 
-/// Bytes of a message or a name: a list of bytes that is copied in one go.
+/// ByteString of a message or a name: a list of bytes that is copied in one go.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Octets(pub Vec<u8>);
+pub struct ByteString(pub Vec<u8>);
 
-impl Octets {
+impl ByteString {
     /// For people.
     pub fn text(&self) -> String {
         String::from_utf8_lossy(&self.0).into_owned()
     }
 }
 
-impl From<&str> for Octets {
+impl From<&str> for ByteString {
     fn from(text: &str) -> Self {
         Self(text.into())
     }
 }
 
-impl FrameField for Octets {
+impl FrameField for ByteString {
     fn put(&self, to: &mut Vec<u8>) {
         (self.0.len() as u32).put(to);
         to.extend(&self.0);
@@ -80,7 +80,7 @@ impl FrameField for String {
     }
 
     fn take(from: &mut &[u8]) -> Option<Self> {
-        Octets::take(from).map(|bytes| bytes.text())
+        ByteString::take(from).map(|bytes| bytes.text())
     }
 }
 
@@ -156,7 +156,7 @@ record! {
         /// How other tasks reach it. Empty of a rank of a job, which shows it when it is asked, and of a console, which nobody
         /// sends to.
         card: Vec<u64>,
-        name: Octets,
+        name: ByteString,
         /// The job that it is a rank of.
         job: u64,
         rank: u32,
@@ -180,20 +180,20 @@ record! {
 record! {
     /// What is to be started.
     Program {
-        file: Octets,
-        arguments: Vec<Octets>,
+        file: ByteString,
+        arguments: Vec<ByteString>,
         /// `NAME=value`, beside what the daemon has.
-        environment: Vec<Octets>,
-        directory: Octets,
+        environment: Vec<ByteString>,
+        directory: ByteString,
         /// Where a file without a slash is looked for first.
-        places: Vec<Octets>,
+        places: Vec<ByteString>,
         flags: i32,
     }
 }
 
 record! {
     /// As `struct pvmtaskinfo`.
-    TaskInfo { tid: i32, parent: i32, daemon: i32, flags: i32, name: Octets, pid: i32, }
+    TaskInfo { tid: i32, parent: i32, daemon: i32, flags: i32, name: ByteString, pid: i32, }
 }
 
 record! {
@@ -203,12 +203,12 @@ record! {
 
 record! {
     /// One name of the mailbox, as `struct pvmmboxinfo`.
-    NameInfo { name: Octets, indices: Vec<i32>, owners: Vec<i32>, flags: Vec<i32>, }
+    NameInfo { name: ByteString, indices: Vec<i32>, owners: Vec<i32>, flags: Vec<i32>, }
 }
 
 record! {
     /// A message without its way.
-    Content { encoding: u32, source: i32, tag: i32, bytes: Octets, }
+    Content { encoding: u32, source: i32, tag: i32, bytes: ByteString, }
 }
 
 frames! {
@@ -218,28 +218,28 @@ frames! {
         2 Leave,
         /// How is this task reached?
         3 Meet { tid: i32 },
-        4 Spawn { program: Program, place: Octets, count: u32, prints_to: Destination, context: i32 },
+        4 Spawn { program: Program, place: ByteString, count: u32, prints_to: Destination, context: i32 },
         5 Signal { tid: i32, signal: i32 },
         6 TaskStatus { tid: i32 },
-        7 HostStatus { name: Octets },
+        7 HostStatus { name: ByteString },
         /// Of a host, if its daemon is named, or of one task; 0: all.
         8 Tasks { of: i32 },
         9 Hosts,
-        10 AddHosts { names: Vec<Octets> },
-        11 DeleteHosts { names: Vec<Octets> },
+        10 AddHosts { names: Vec<ByteString> },
+        11 DeleteHosts { names: Vec<ByteString> },
         12 Notify { what: i32, context: i32, tag: i32, count: i32, of: Vec<i32> },
         /// 0 for a new one, or one to be freed.
         13 Context { free: i32 },
-        14 Put { name: Octets, index: i32, flags: i32, content: Content },
-        15 Get { name: Octets, index: i32, flags: i32 },
-        16 Delete { name: Octets, index: i32 },
-        17 Names { pattern: Octets },
-        18 Reset { class: Octets, index: i32, kills: bool, keep: Vec<i32> },
-        19 JoinGroup { name: Octets },
-        20 LeaveGroup { name: Octets },
-        21 Members { name: Octets },
-        22 Freeze { name: Octets, size: i32 },
-        23 Barrier { name: Octets, count: i32 },
+        14 Put { name: ByteString, index: i32, flags: i32, content: Content },
+        15 Get { name: ByteString, index: i32, flags: i32 },
+        16 Delete { name: ByteString, index: i32 },
+        17 Names { pattern: ByteString },
+        18 Reset { class: ByteString, index: i32, kills: bool, keep: Vec<i32> },
+        19 JoinGroup { name: ByteString },
+        20 LeaveGroup { name: ByteString },
+        21 Members { name: ByteString },
+        22 Freeze { name: ByteString, size: i32 },
+        23 Barrier { name: ByteString, count: i32 },
         24 PrintTo { destination: Destination },
         25 Halt,
         26 Time { host: i32 },
@@ -292,13 +292,13 @@ frames! {
 frames! {
     /// What a daemon has seen on its host.
     Seen {
-        1 Asked { client: u32, bytes: Octets },
+        1 Asked { client: u32, bytes: ByteString },
         2 ClientGone { client: u32 },
         /// A code below 0 where it could not be started.
         3 Started { tid: i32, pid: i32 },
         4 Ended { tid: i32 },
         /// Nothing: there will be no more.
-        5 Printed { tid: i32, bytes: Octets },
+        5 Printed { tid: i32, bytes: ByteString },
         /// The daemon of another host is there.
         6 HostUp { number: u32, name: String, architecture: String },
         /// It is not, or not any more; why it could not be started.
@@ -309,13 +309,13 @@ frames! {
 frames! {
     /// What a daemon is to do on its host.
     Order {
-        1 Tell { client: u32, bytes: Octets },
+        1 Tell { client: u32, bytes: ByteString },
         2 Close { client: u32 },
         3 Start { tid: i32, program: Program },
         4 Signal { pid: i32, signal: i32 },
-        5 Log { line: Octets },
+        5 Log { line: ByteString },
         /// First daemon only: start one on another host.
-        6 AddHost { number: u32, name: Octets },
+        6 AddHost { number: u32, name: ByteString },
         7 DropHost { number: u32 },
         /// End, with all processes.
         8 End,

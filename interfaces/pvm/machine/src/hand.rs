@@ -4,11 +4,11 @@
 mod link;
 mod processes;
 
-pub(crate) use link::DaemonLink;
+pub(crate) use link::FrameLink;
 
 use crate::code;
 use crate::door;
-use crate::frame::{Octets, Order, Program, Seen};
+use crate::frame::{ByteString, Order, Program, Seen};
 use crate::launch::{self, send_signal};
 use processes::{TaskProcess, command};
 use std::collections::{BTreeMap, VecDeque};
@@ -36,7 +36,7 @@ const GRACE: Duration = Duration::from_millis(500);
 
 pub struct Hand {
     door: UnixListener,
-    clients: BTreeMap<u32, DaemonLink>,
+    clients: BTreeMap<u32, FrameLink>,
     last_client: u32,
     processes: BTreeMap<i32, TaskProcess>,
     seen: VecDeque<Seen>,
@@ -107,7 +107,7 @@ impl Hand {
             if !door::is_ours(&stream) {
                 continue;
             }
-            if let Ok(link) = DaemonLink::of_socket(stream) {
+            if let Ok(link) = FrameLink::of_socket(stream) {
                 self.last_client += 1;
                 self.clients.insert(self.last_client, link);
             }
@@ -118,7 +118,7 @@ impl Hand {
         let Some(link) = self.clients.get_mut(&client) else { return };
         let went = link.serve();
         while let Ok(Some(bytes)) = link.next_frame() {
-            self.seen.push_back(Seen::Asked { client, bytes: Octets(bytes) });
+            self.seen.push_back(Seen::Asked { client, bytes: ByteString(bytes) });
         }
         if went.is_err() {
             self.lose(client);
@@ -166,7 +166,7 @@ impl Hand {
         if piece.is_empty() {
             process.prints = None;
         }
-        self.seen.push_back(Seen::Printed { tid, bytes: Octets(piece) });
+        self.seen.push_back(Seen::Printed { tid, bytes: ByteString(piece) });
         self.drop_ended(tid);
     }
 
@@ -201,7 +201,7 @@ impl Hand {
     /// Ends all processes; those that do not end when asked to are killed.
     fn end(&mut self) {
         self.has_ended = true;
-        self.clients.values_mut().for_each(DaemonLink::flush);
+        self.clients.values_mut().for_each(FrameLink::flush);
         let mut left: Vec<&mut TaskProcess> = self.processes.values_mut().filter(|of| of.child.is_some()).collect();
         left.iter().for_each(|process| send_signal(process.pid(), libc::SIGTERM));
         let begin = Instant::now();

@@ -15,7 +15,7 @@ pub type ArgumentList = RegistersBelow;
 #[cfg(target_arch = "x86_64")]
 #[repr(C)]
 pub struct RegistersFirst {
-    /// Bytes of the saved registers that are used: of numbers, and of floating-point ones, which follow them.
+    /// ByteString of the saved registers that are used: of numbers, and of floating-point ones, which follow them.
     integers: u32,
     floats: u32,
     stack: *const u64,

@@ -2,14 +2,14 @@
 
 use super::message::{multicast, size_of_type};
 use super::text;
-use crate::errors::{Code, pvm_errno};
+use crate::errors::{Error, pvm_errno};
 use crate::group::{GroupCall, barrier, freeze, leave, members};
 use crate::library::{enrolled, my_tid};
 use std::ffi::{c_char, c_int, c_void};
 use std::sync::atomic::Ordering;
-use weft_pvm_machine::frame::{Octets, Request};
+use weft_pvm_machine::frame::{ByteString, Request};
 
-fn quiet(outcome: Result<c_int, Code>) -> c_int {
+fn quiet(outcome: Result<c_int, Error>) -> c_int {
     outcome.unwrap_or_else(|error| {
         pvm_errno.store(error.0, Ordering::Relaxed);
         error.0
@@ -18,10 +18,10 @@ fn quiet(outcome: Result<c_int, Code>) -> c_int {
 
 /// # Safety
 /// It is null or a C string.
-unsafe fn name_of(group: *const c_char) -> Result<Octets, Code> {
+unsafe fn name_of(group: *const c_char) -> Result<ByteString, Error> {
     // SAFETY: the caller's promise.
     let name = unsafe { text(group) };
-    if name.0.is_empty() { Err(Code::NULL_GROUP) } else { Ok(name) }
+    if name.0.is_empty() { Err(Error::NULL_GROUP) } else { Ok(name) }
 }
 
 /// # Safety
@@ -49,7 +49,7 @@ pub unsafe extern "C" fn pvm_getinst(group: *const c_char, tid: c_int) -> c_int 
     let all = unsafe { name_of(group) }.and_then(|name| members(&name));
     quiet(all.and_then(|all| {
         let place = all.iter().position(|there| *there == tid && tid != 0);
-        place.map(|place| place as c_int).ok_or(Code::NOT_IN_GROUP)
+        place.map(|place| place as c_int).ok_or(Error::NOT_IN_GROUP)
     }))
 }
 
@@ -61,7 +61,7 @@ pub unsafe extern "C" fn pvm_gettid(group: *const c_char, instance: c_int) -> c_
     let all = unsafe { name_of(group) }.and_then(|name| members(&name));
     quiet(all.and_then(|all| {
         let tid = usize::try_from(instance).ok().and_then(|instance| all.get(instance).copied());
-        tid.filter(|tid| *tid != 0).ok_or(Code::NO_INST)
+        tid.filter(|tid| *tid != 0).ok_or(Error::NO_INST)
     }))
 }
 
@@ -101,15 +101,15 @@ pub unsafe extern "C" fn pvm_bcast(group: *const c_char, tag: c_int) -> c_int {
     quiet(all.and_then(|mut all| {
         all.retain(|tid| *tid != 0 && *tid != my_tid());
         if all.is_empty() {
-            return Err(Code::NO_INST);
+            return Err(Error::NO_INST);
         }
         multicast(&all, tag).map(|()| 0)
     }))
 }
 
-fn bytes_of(count: c_int, kind: c_int) -> Result<usize, Code> {
-    let count = usize::try_from(count).map_err(|_| Code::BAD_PARAM)?;
-    count.checked_mul(size_of_type(kind).map_err(|_| Code::BAD_PARAM)?).ok_or(Code::BAD_PARAM)
+fn bytes_of(count: c_int, kind: c_int) -> Result<usize, Error> {
+    let count = usize::try_from(count).map_err(|_| Error::BAD_PARAM)?;
+    count.checked_mul(size_of_type(kind).map_err(|_| Error::BAD_PARAM)?).ok_or(Error::BAD_PARAM)
 }
 
 /// What folds one array into another: type, both arrays, items, and a code.
@@ -130,10 +130,10 @@ pub unsafe extern "C" fn pvm_reduce(
     // SAFETY: the caller's promise.
     let name = unsafe { name_of(group) };
     quiet(name.and_then(|name| {
-        let fold = fold.ok_or(Code::BAD_PARAM)?;
+        let fold = fold.ok_or(Error::BAD_PARAM)?;
         let length = bytes_of(count, kind)?;
         if data.is_null() {
-            return Err(Code::BAD_PARAM);
+            return Err(Error::BAD_PARAM);
         }
         let all = GroupCall::new("pvm_reduce", &name, root, tag)?;
         // SAFETY: the caller's promise.
@@ -146,7 +146,7 @@ pub unsafe extern "C" fn pvm_reduce(
             code = code.min(said);
         })?;
         if code < 0 {
-            return Err(Code(code));
+            return Err(Error(code));
         }
         if all.is_root() {
             own.copy_from_slice(&folded);
@@ -173,9 +173,9 @@ pub unsafe extern "C" fn pvm_gather(
         let length = bytes_of(count, kind)?;
         let all = GroupCall::new("pvm_gather", &name, root, tag)?;
         if data.is_null() || all.is_root() && result.is_null() {
-            return Err(Code::BAD_PARAM);
+            return Err(Error::BAD_PARAM);
         }
-        let place = if all.is_root() { length.checked_mul(all.size()).ok_or(Code::BAD_PARAM)? } else { 0 };
+        let place = if all.is_root() { length.checked_mul(all.size()).ok_or(Error::BAD_PARAM)? } else { 0 };
         // SAFETY: the caller's promise.
         let (own, result) = unsafe {
             let result = if place == 0 { &mut [] } else { std::slice::from_raw_parts_mut(result.cast::<u8>(), place) };
@@ -204,9 +204,9 @@ pub unsafe extern "C" fn pvm_scatter(
         let length = bytes_of(count, kind)?;
         let all = GroupCall::new("pvm_scatter", &name, root, tag)?;
         if result.is_null() || all.is_root() && data.is_null() {
-            return Err(Code::BAD_PARAM);
+            return Err(Error::BAD_PARAM);
         }
-        let place = if all.is_root() { length.checked_mul(all.size()).ok_or(Code::BAD_PARAM)? } else { 0 };
+        let place = if all.is_root() { length.checked_mul(all.size()).ok_or(Error::BAD_PARAM)? } else { 0 };
         // SAFETY: the caller's promise.
         let (result, data) = unsafe {
             let data = if place == 0 { &[] } else { std::slice::from_raw_parts(data.cast::<u8>(), place) };

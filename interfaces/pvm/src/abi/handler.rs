@@ -1,10 +1,10 @@
 //! Functions of the program: message handlers, a matcher.
 
 use super::told;
-use crate::errors::{Code, report};
-use crate::handlers::{Function, MatchFunction, OwnMatcher};
-use crate::library::library;
-use crate::wanted::{InBuffer, WantedMessage};
+use crate::errors::{Error, report};
+use crate::handlers::{Function, MatchFunction, ProgramMatcher};
+use crate::library::{WaitingMessage, library};
+use crate::wanted::WantedMessage;
 use std::ffi::{c_char, c_int};
 use weft_pvm_machine::code;
 
@@ -14,10 +14,10 @@ const EXISTS: c_int = -33;
 /// A function for messages from `source` with a tag and in a context, each of which may be -1 for any. Its number.
 #[unsafe(no_mangle)]
 pub extern "C" fn pvm_addmhf(source: c_int, tag: c_int, context: c_int, function: Option<Function>) -> c_int {
-    let outcome = function.ok_or(Code::BAD_PARAM).and_then(|function| {
+    let outcome = function.ok_or(Error::BAD_PARAM).and_then(|function| {
         let mut library = library();
         library.options.note_context(context);
-        library.handlers.add(WantedMessage { tid: source, tag, context }, function).ok_or(Code(EXISTS))
+        library.handlers.add(WantedMessage { tid: source, tag, context }, function).ok_or(Error(EXISTS))
     });
     told(c"pvm_addmhf", outcome)
 }
@@ -25,7 +25,7 @@ pub extern "C" fn pvm_addmhf(source: c_int, tag: c_int, context: c_int, function
 #[unsafe(no_mangle)]
 pub extern "C" fn pvm_delmhf(number: c_int) -> c_int {
     if number < 0 {
-        return report(c"pvm_delmhf", Code::BAD_PARAM.0);
+        return report(c"pvm_delmhf", Error::BAD_PARAM.0);
     }
     let was = library().handlers.remove(number);
     if was { code::OK } else { report(c"pvm_delmhf", code::NOT_FOUND) }
@@ -35,7 +35,8 @@ pub extern "C" fn pvm_delmhf(number: c_int) -> c_int {
 extern "C" fn plain_match(buffer: c_int, tid: c_int, tag: c_int) -> c_int {
     let library = library();
     let message = library.arrived.iter().find(|message| message.buffer == buffer);
-    message.map_or(Code::NO_SUCH_BUF.0, |message: &InBuffer| c_int::from(WantedMessage::here(tid, tag).is(message)))
+    message
+        .map_or(Error::NO_SUCH_BUF.0, |message: &WaitingMessage| c_int::from(WantedMessage::here(tid, tag).is(message)))
 }
 
 /// From now on this function chooses; a null pointer stands for the plain way. The function before.
@@ -43,7 +44,7 @@ extern "C" fn plain_match(buffer: c_int, tid: c_int, tag: c_int) -> c_int {
 pub extern "C" fn pvm_recvf(function: Option<MatchFunction>) -> MatchFunction {
     let mut library = library();
     let is_plain = |function: &MatchFunction| std::ptr::fn_addr_eq(*function, plain_match as MatchFunction);
-    let new = function.filter(|function| !is_plain(function)).map(OwnMatcher);
+    let new = function.filter(|function| !is_plain(function)).map(ProgramMatcher);
     std::mem::replace(&mut library.matcher, new).map_or(plain_match, |matcher| matcher.0)
 }
 

@@ -2,13 +2,13 @@
 
 use super::task::ShownList;
 use super::{items, put, text, told};
-use crate::errors::Code;
+use crate::errors::Error;
 use crate::group::ask_long;
 use crate::library::{enrolled, library, my_tid};
 use std::ffi::{CString, c_char, c_int};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use weft_pvm_machine::code;
-use weft_pvm_machine::frame::{Answer, HostInfo, Octets, Request};
+use weft_pvm_machine::frame::{Answer, ByteString, HostInfo, Request};
 
 /// `struct pvmhostinfo`.
 #[repr(C)]
@@ -40,10 +40,10 @@ pub(super) fn shown(bytes: impl Into<Vec<u8>>, texts: &mut Vec<CString>) -> *mut
     at
 }
 
-fn hosts() -> Result<Vec<HostInfo>, Code> {
+fn hosts() -> Result<Vec<HostInfo>, Error> {
     match enrolled()?.ask(&Request::Hosts)? {
         Answer::Hosts { hosts } => Ok(hosts),
-        _ => Err(Code::SYS_ERR),
+        _ => Err(Error::SYS_ERR),
     }
 }
 
@@ -90,8 +90,8 @@ pub unsafe extern "C" fn pvm_tasks(of: c_int, count: *mut c_int, list: *mut *mut
     let answer = enrolled().and_then(|mut library| library.ask(&Request::Tasks { of }));
     let tasks = answer.and_then(|answer| match answer {
         Answer::Tasks { code, tasks } if code >= 0 => Ok(tasks),
-        Answer::Tasks { code, .. } => Err(Code(code)),
-        _ => Err(Code::SYS_ERR),
+        Answer::Tasks { code, .. } => Err(Error(code)),
+        _ => Err(Error::SYS_ERR),
     });
     told(
         c"pvm_tasks",
@@ -127,13 +127,13 @@ pub unsafe extern "C" fn pvm_mstat(host: *const c_char) -> c_int {
     // SAFETY: the caller's promise.
     let name = unsafe { text(host) };
     let outcome = if name.0.is_empty() {
-        Err(Code::BAD_PARAM)
+        Err(Error::BAD_PARAM)
     } else {
         enrolled().and_then(|mut library| library.ask_code(&Request::HostStatus { name }))
     };
     match outcome {
         // These are answers.
-        Err(Code(code @ (code::NO_HOST | code::HOST_FAIL))) => code,
+        Err(Error(code @ (code::NO_HOST | code::HOST_FAIL))) => code,
         outcome => told(c"pvm_mstat", outcome),
     }
 }
@@ -143,7 +143,7 @@ pub unsafe extern "C" fn pvm_mstat(host: *const c_char) -> c_int {
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pvm_archcode(architecture: *const c_char) -> c_int {
     if architecture.is_null() {
-        return told(c"pvm_archcode", Err(Code::BAD_PARAM));
+        return told(c"pvm_archcode", Err(Error::BAD_PARAM));
     }
     // SAFETY: the caller's promise.
     let name = unsafe { text(architecture) }.text();
@@ -151,17 +151,17 @@ pub unsafe extern "C" fn pvm_archcode(architecture: *const c_char) -> c_int {
         c"pvm_archcode",
         hosts().and_then(|hosts| {
             let host = hosts.iter().find(|host| host.architecture == name);
-            host.map(|host| host.signature).ok_or(Code::NOT_FOUND)
+            host.map(|host| host.signature).ok_or(Error::NOT_FOUND)
         }),
     )
 }
 
 /// # Safety
 /// `names` has `count` C strings, or nulls.
-unsafe fn names_of(names: *const *const c_char, count: c_int) -> Result<Vec<Octets>, Code> {
+unsafe fn names_of(names: *const *const c_char, count: c_int) -> Result<Vec<ByteString>, Error> {
     // SAFETY: the caller's promise.
-    let names: Vec<Octets> = unsafe { items(names, count).iter().map(|name| text(*name)).collect() };
-    if names.is_empty() { Err(Code::BAD_PARAM) } else { Ok(names) }
+    let names: Vec<ByteString> = unsafe { items(names, count).iter().map(|name| text(*name)).collect() };
+    if names.is_empty() { Err(Error::BAD_PARAM) } else { Ok(names) }
 }
 
 /// Answers one code for each, and how many are none below 0.
@@ -186,7 +186,7 @@ pub unsafe extern "C" fn pvm_addhosts(names: *const *const c_char, count: c_int,
     let names = unsafe { names_of(names, count) };
     let added = names.and_then(|names| match ask_long("pvm_addhosts", &Request::AddHosts { names })? {
         Answer::Added { hosts } => Ok(hosts.iter().map(|host| host.tid).collect::<Vec<_>>()),
-        _ => Err(Code::SYS_ERR),
+        _ => Err(Error::SYS_ERR),
     });
     // SAFETY: the caller's promise.
     told(c"pvm_addhosts", added.map(|all| unsafe { put_codes(&all, codes, count) }))
@@ -202,7 +202,7 @@ pub unsafe extern "C" fn pvm_delhosts(names: *const *const c_char, count: c_int,
     let names = unsafe { names_of(names, count) };
     let deleted = names.and_then(|names| match enrolled()?.ask(&Request::DeleteHosts { names })? {
         Answer::Tids { tids, .. } => Ok(tids),
-        _ => Err(Code::SYS_ERR),
+        _ => Err(Error::SYS_ERR),
     });
     // SAFETY: the caller's promise.
     told(c"pvm_delhosts", deleted.map(|all| unsafe { put_codes(&all, codes, count) }))
@@ -224,7 +224,7 @@ pub unsafe extern "C" fn pvm_start_pvmd(count: c_int, arguments: *const *const c
         Ok(false) => code::DUP_HOST,
         Err(error) => {
             eprintln!("libpvm [pid{}]: no virtual machine: {error}", std::process::id());
-            told(c"pvm_start_pvmd", Err(Code::SYS_ERR))
+            told(c"pvm_start_pvmd", Err(Error::SYS_ERR))
         }
     }
 }
@@ -253,7 +253,7 @@ pub unsafe extern "C" fn pvm_hostsync(host: c_int, clock: *mut libc::timeval, ah
     let outcome = enrolled().and_then(|mut library| {
         let before = now();
         let Answer::Time { seconds, microseconds } = library.ask(&Request::Time { host })? else {
-            return Err(Code::NO_HOST);
+            return Err(Error::NO_HOST);
         };
         let here = (before + now()) / 2;
         let there = Duration::new(seconds, microseconds.min(999_999) * 1000);
@@ -282,7 +282,7 @@ pub unsafe extern "C" fn pvm_tickle(
     _list: *mut c_int,
 ) -> c_int {
     if !(1..=10).contains(&count) {
-        return told(c"pvm_tickle", Err(Code::BAD_PARAM));
+        return told(c"pvm_tickle", Err(Error::BAD_PARAM));
     }
     // SAFETY: the caller's promise.
     unsafe { put(answers, 0) };
@@ -294,7 +294,7 @@ macro_rules! not_here {
         $(#[$doc])*
         #[unsafe(no_mangle)]
         pub extern "C" fn $name($($argument: $type),*) -> c_int {
-            told($text, Err(Code::NOT_IMPL))
+            told($text, Err(Error::NOT_IMPL))
         }
     )* };
 }

@@ -3,14 +3,14 @@
 use super::machine::shown;
 use super::task::ShownList;
 use super::{put, text, told};
-use crate::buffer::{ArrivedMessage, Encoding};
-use crate::errors::{Code, pvm_errno};
+use crate::buffer::{Encoding, IncomingMessage};
+use crate::errors::{Error, pvm_errno};
 use crate::group::{ask_long, ask_patiently};
 use crate::library::{enrolled, library, my_context, my_tid};
 use std::ffi::{CStr, c_char, c_int};
 use std::sync::atomic::Ordering;
 use weft_pvm_machine::code::mailbox as flag;
-use weft_pvm_machine::frame::{Answer, Content, Octets, Request};
+use weft_pvm_machine::frame::{Answer, ByteString, Content, Request};
 
 /// `struct pvmmboxinfo`.
 #[repr(C)]
@@ -22,9 +22,9 @@ pub struct NameOfC {
     flags: *mut c_int,
 }
 
-fn told_some(call: &CStr, outcome: Result<c_int, Code>) -> c_int {
+fn told_some(call: &CStr, outcome: Result<c_int, Error>) -> c_int {
     match outcome {
-        Err(Code::DENIED | Code::EXISTS | Code::NOT_FOUND) => {
+        Err(Error::DENIED | Error::EXISTS | Error::NOT_FOUND) => {
             let code = outcome.unwrap_or_else(|error| error.0);
             pvm_errno.store(code, Ordering::Relaxed);
             code
@@ -35,10 +35,10 @@ fn told_some(call: &CStr, outcome: Result<c_int, Code>) -> c_int {
 
 /// # Safety
 /// It is null or a C string.
-unsafe fn name_of(name: *const c_char) -> Result<Octets, Code> {
+unsafe fn name_of(name: *const c_char) -> Result<ByteString, Error> {
     // SAFETY: the caller's promise.
     let name = unsafe { text(name) };
-    if name.0.is_empty() { Err(Code::BAD_PARAM) } else { Ok(name) }
+    if name.0.is_empty() { Err(Error::BAD_PARAM) } else { Ok(name) }
 }
 
 /// The index under which it stands now.
@@ -55,17 +55,18 @@ pub unsafe extern "C" fn pvm_putinfo(name: *const c_char, buffer: c_int, flags: 
             let mut library = enrolled()?;
             let outgoing = library.buffers.outgoing(buffer)?;
             let encoding = outgoing.encoding as u32;
-            let content = Content { encoding, source: my_tid(), tag: 0, bytes: Octets(outgoing.bytes.into_owned()) };
+            let content =
+                Content { encoding, source: my_tid(), tag: 0, bytes: ByteString(outgoing.bytes.into_owned()) };
             library.ask_code(&Request::Put { name, index: -1, flags, content })
         }),
     )
 }
 
-fn get(call: &'static str, name: Octets, index: c_int, flags: c_int) -> Result<(c_int, Content), Code> {
+fn get(call: &'static str, name: ByteString, index: c_int, flags: c_int) -> Result<(c_int, Content), Error> {
     match ask_long(call, &Request::Get { name, index, flags })? {
         Answer::Content { code, content } if code >= 0 => Ok((code, content)),
-        Answer::Content { code, .. } => Err(Code(code)),
-        _ => Err(Code::SYS_ERR),
+        Answer::Content { code, .. } => Err(Error(code)),
+        _ => Err(Error::SYS_ERR),
     }
 }
 
@@ -81,7 +82,7 @@ pub unsafe extern "C" fn pvm_recvinfo(name: *const c_char, index: c_int, flags: 
         c"pvm_recvinfo",
         name.and_then(|name| {
             if index < 0 {
-                return Err(Code::BAD_PARAM);
+                return Err(Error::BAD_PARAM);
             }
             let before = enrolled()?.buffers.set_active_receive(0)?;
             if before > 0 {
@@ -91,7 +92,7 @@ pub unsafe extern "C" fn pvm_recvinfo(name: *const c_char, index: c_int, flags: 
             let buffers = &mut library().buffers;
             let encoding = Encoding::from_bits(content.encoding);
             let (bytes, source, context) = (content.bytes.0, content.source, my_context());
-            let buffer = buffers.accept(ArrivedMessage { encoding, bytes, source, tag: content.tag, context });
+            let buffer = buffers.accept(IncomingMessage { encoding, bytes, source, tag: content.tag, context });
             buffers.set_active_receive(buffer)?;
             Ok(buffer)
         }),
@@ -108,7 +109,7 @@ pub unsafe extern "C" fn pvm_delinfo(name: *const c_char, index: c_int, _flags: 
         c"pvm_delinfo",
         name.and_then(|name| {
             if index < 0 {
-                return Err(Code::BAD_PARAM);
+                return Err(Error::BAD_PARAM);
             }
             enrolled()?.ask_code(&Request::Delete { name, index })
         }),
@@ -125,7 +126,7 @@ pub unsafe extern "C" fn pvm_getmboxinfo(pattern: *const c_char, count: *mut c_i
     let pattern = unsafe { text(pattern) };
     let names = enrolled().and_then(|mut library| match library.ask(&Request::Names { pattern })? {
         Answer::Names { names } => Ok(names),
-        _ => Err(Code::SYS_ERR),
+        _ => Err(Error::SYS_ERR),
     });
     told(
         c"pvm_getmboxinfo",
@@ -171,10 +172,10 @@ pub unsafe extern "C" fn pvm_insert(name: *const c_char, index: c_int, data: c_i
         c"pvm_insert",
         name.and_then(|name| {
             if index < -1 {
-                return Err(Code::BAD_PARAM);
+                return Err(Error::BAD_PARAM);
             }
             drop(enrolled()?);
-            let bytes = Octets(data.to_be_bytes().to_vec());
+            let bytes = ByteString(data.to_be_bytes().to_vec());
             let content = Content { encoding: 0, source: my_tid(), tag: 0, bytes };
             let flags = flag::MULTI_INSTANCE | flag::PERSISTENT;
             ask_patiently("pvm_insert", &Request::Put { name, index, flags, content })
@@ -192,12 +193,12 @@ pub unsafe extern "C" fn pvm_lookup(name: *const c_char, index: c_int, data: *mu
         c"pvm_lookup",
         name.and_then(|name| {
             if index < -1 {
-                return Err(Code::BAD_PARAM);
+                return Err(Error::BAD_PARAM);
             }
             let flags = if index == -1 { flag::FIRST_AVAILABLE } else { 0 };
             drop(enrolled()?);
             let (place, content) = get("pvm_lookup", name, index.max(0), flags)?;
-            let bytes = content.bytes.0.first_chunk().ok_or(Code::NO_DATA)?;
+            let bytes = content.bytes.0.first_chunk().ok_or(Error::NO_DATA)?;
             // SAFETY: the caller's promise.
             unsafe { put(data, c_int::from_be_bytes(*bytes)) };
             Ok(place)

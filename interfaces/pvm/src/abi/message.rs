@@ -2,9 +2,9 @@
 
 use super::{items, put, told};
 use crate::buffer::Encoding;
-use crate::errors::Code;
+use crate::errors::Error;
 use crate::library::{PvmLibrary, enrolled, library, my_context, my_tid};
-use crate::receive::{HowLong, probe, read_source, receive, receive_in, receive_into, source_word};
+use crate::receive::{WaitPatience, probe, read_source, receive, receive_in, receive_into, source_word};
 use crate::wanted::WantedMessage;
 use std::borrow::Cow;
 use std::ffi::{c_int, c_void};
@@ -13,9 +13,9 @@ use weft_ports::Envelope;
 use weft_pvm_machine::tid;
 
 /// Whether a message may have this tag and go to these tasks.
-fn check(library: &PvmLibrary, tids: &[c_int], tag: c_int) -> Result<(), Code> {
+fn check(library: &PvmLibrary, tids: &[c_int], tag: c_int) -> Result<(), Error> {
     let is_good = tag >= 0 && tids.iter().all(|to| tid::is_task(*to));
-    if is_good || library.options.allows_reserved() { Ok(()) } else { Err(Code::BAD_PARAM) }
+    if is_good || library.options.allows_reserved() { Ok(()) } else { Err(Error::BAD_PARAM) }
 }
 
 /// The envelope of a message of this task.
@@ -24,17 +24,17 @@ fn envelope(tag: c_int, encoding: Encoding) -> Envelope {
 }
 
 /// Sends the active send buffer to these tasks.
-fn send(tids: &[c_int], tag: c_int) -> Result<(), Code> {
+fn send(tids: &[c_int], tag: c_int) -> Result<(), Error> {
     let mut library = enrolled()?;
     check(&library, tids, tag)?;
     let PvmLibrary { buffers, task, .. } = &mut *library;
     let id = buffers.active_send();
     if id <= 0 {
-        return Err(Code::NO_BUF);
+        return Err(Error::NO_BUF);
     }
     let outgoing = buffers.outgoing(id)?;
     let envelope = envelope(tag, outgoing.encoding);
-    let Some(task) = task else { return Err(Code::SYS_ERR) };
+    let Some(task) = task else { return Err(Error::SYS_ERR) };
     let sent = tids.iter().try_for_each(|to| task.send(*to, envelope, &outgoing.bytes));
     if sent.is_err() {
         return Err(library.lose_machine());
@@ -57,7 +57,7 @@ pub extern "C" fn pvm_send(to: c_int, tag: c_int) -> c_int {
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pvm_mcast(tids: *const c_int, count: c_int, tag: c_int) -> c_int {
     if count < 0 {
-        return told(c"pvm_mcast", Err(Code::BAD_PARAM));
+        return told(c"pvm_mcast", Err(Error::BAD_PARAM));
     }
     // SAFETY: the caller's promise.
     let tids = unsafe { items(tids, count) };
@@ -65,7 +65,7 @@ pub unsafe extern "C" fn pvm_mcast(tids: *const c_int, count: c_int, tag: c_int)
 }
 
 /// As `pvm_mcast`.
-pub(super) fn multicast(tids: &[c_int], tag: c_int) -> Result<(), Code> {
+pub(super) fn multicast(tids: &[c_int], tag: c_int) -> Result<(), Error> {
     let mut to = tids.to_vec();
     to.sort_unstable();
     to.dedup();
@@ -74,24 +74,24 @@ pub(super) fn multicast(tids: &[c_int], tag: c_int) -> Result<(), Code> {
     send(&to, tag)
 }
 
-/// Bytes of an item of these types.
-pub(super) fn size_of_type(kind: c_int) -> Result<usize, Code> {
+/// ByteString of an item of these types.
+pub(super) fn size_of_type(kind: c_int) -> Result<usize, Error> {
     Ok(match kind {
         // A string has no length of its own.
-        0 => return Err(Code::NOT_IMPL),
+        0 => return Err(Error::NOT_IMPL),
         1 => 1,
         2 | 9 => 2,
         3 | 4 | 10 => 4,
         5 | 6 | 8 | 11 => 8,
         7 => 16,
-        _ => return Err(Code::BAD_PARAM),
+        _ => return Err(Error::BAD_PARAM),
     })
 }
 
-fn bytes_of(count: c_int, kind: c_int, at: *const c_void) -> Result<usize, Code> {
-    let count = usize::try_from(count).map_err(|_| Code::BAD_PARAM)?;
-    let bytes = count.checked_mul(size_of_type(kind)?).ok_or(Code::BAD_PARAM)?;
-    if at.is_null() && bytes > 0 { Err(Code::BAD_PARAM) } else { Ok(bytes) }
+fn bytes_of(count: c_int, kind: c_int, at: *const c_void) -> Result<usize, Error> {
+    let count = usize::try_from(count).map_err(|_| Error::BAD_PARAM)?;
+    let bytes = count.checked_mul(size_of_type(kind)?).ok_or(Error::BAD_PARAM)?;
+    if at.is_null() && bytes > 0 { Err(Error::BAD_PARAM) } else { Ok(bytes) }
 }
 
 /// Sends an array as it stands in memory.
@@ -111,9 +111,9 @@ pub unsafe extern "C" fn pvm_psend(to: c_int, tag: c_int, data: *const c_void, c
     told(c"pvm_psend", outcome.map(|()| 0))
 }
 
-fn wanted(library: &PvmLibrary, tid: c_int, tag: c_int) -> Result<WantedMessage, Code> {
+fn wanted(library: &PvmLibrary, tid: c_int, tag: c_int) -> Result<WantedMessage, Error> {
     if tag < -1 && !library.options.allows_reserved() {
-        Err(Code::BAD_PARAM)
+        Err(Error::BAD_PARAM)
     } else {
         Ok(WantedMessage::here(tid, tag))
     }
@@ -121,7 +121,7 @@ fn wanted(library: &PvmLibrary, tid: c_int, tag: c_int) -> Result<WantedMessage,
 
 /// Receives into a new active buffer; the one before goes.
 #[inline]
-fn receive_active(call: &'static str, tid: c_int, tag: c_int, patience: HowLong) -> Result<c_int, Code> {
+fn receive_active(call: &'static str, tid: c_int, tag: c_int, patience: WaitPatience) -> Result<c_int, Error> {
     let mut library = enrolled()?;
     let before = library.buffers.active_receive();
     if before > 0 {
@@ -136,12 +136,12 @@ fn receive_active(call: &'static str, tid: c_int, tag: c_int, patience: HowLong)
 
 #[unsafe(no_mangle)]
 pub extern "C" fn pvm_recv(tid: c_int, tag: c_int) -> c_int {
-    told(c"pvm_recv", receive_active("pvm_recv", tid, tag, HowLong::Forever))
+    told(c"pvm_recv", receive_active("pvm_recv", tid, tag, WaitPatience::Forever))
 }
 
 #[unsafe(no_mangle)]
 pub extern "C" fn pvm_nrecv(tid: c_int, tag: c_int) -> c_int {
-    told(c"pvm_nrecv", receive_active("pvm_nrecv", tid, tag, HowLong::None))
+    told(c"pvm_nrecv", receive_active("pvm_nrecv", tid, tag, WaitPatience::None))
 }
 
 /// # Safety
@@ -149,18 +149,18 @@ pub extern "C" fn pvm_nrecv(tid: c_int, tag: c_int) -> c_int {
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pvm_trecv(tid: c_int, tag: c_int, limit: *const libc::timeval) -> c_int {
     let patience = if limit.is_null() {
-        HowLong::Forever
+        WaitPatience::Forever
     } else {
         // SAFETY: the caller's promise.
         let limit = unsafe { limit.read() };
         match (u64::try_from(limit.tv_sec), u64::try_from(limit.tv_usec)) {
-            (Ok(0), Ok(0)) => HowLong::None,
+            (Ok(0), Ok(0)) => WaitPatience::None,
             (Ok(seconds), Ok(micros)) => {
                 let limit = Duration::from_secs(seconds).checked_add(Duration::from_micros(micros));
                 let until = limit.and_then(|limit| Instant::now().checked_add(limit));
-                until.map_or(HowLong::Forever, HowLong::Until)
+                until.map_or(WaitPatience::Forever, WaitPatience::Until)
             }
-            _ => return told(c"pvm_trecv", Err(Code::BAD_PARAM)),
+            _ => return told(c"pvm_trecv", Err(Error::BAD_PARAM)),
         }
     };
     told(c"pvm_trecv", receive_active("pvm_trecv", tid, tag, patience))
@@ -210,9 +210,9 @@ pub unsafe extern "C" fn pvm_precv(
 }
 
 /// The way of a message that has arrived already, or that handlers and matchers are to see before.
-fn by_buffer(wanted: WantedMessage, room: &mut [u8]) -> Result<(c_int, c_int, usize), Code> {
-    let buffer = receive("pvm_precv", wanted, HowLong::Forever)?.ok_or(Code::SYS_ERR)?;
-    let message = library().buffers.give_back(buffer).ok_or(Code::SYS_ERR)?;
+fn by_buffer(wanted: WantedMessage, room: &mut [u8]) -> Result<(c_int, c_int, usize), Error> {
+    let buffer = receive("pvm_precv", wanted, WaitPatience::Forever)?.ok_or(Error::SYS_ERR)?;
+    let message = library().buffers.give_back(buffer).ok_or(Error::SYS_ERR)?;
     let bytes = Cow::Borrowed(&message.bytes[..]);
     let length = bytes.len().min(room.len());
     room[..length].copy_from_slice(&bytes[..length]);

@@ -18,18 +18,18 @@ mod tracing;
 
 use crate::errors::answered as told;
 use std::ffi::{CStr, c_char, c_int};
-use weft_pvm_machine::frame::Octets;
+use weft_pvm_machine::frame::ByteString;
 
 /// The bytes of a C string; nothing for a null pointer.
 ///
 /// # Safety
 /// It is null or a C string.
-pub unsafe fn text(from: *const c_char) -> Octets {
+pub unsafe fn text(from: *const c_char) -> ByteString {
     if from.is_null() {
-        return Octets::default();
+        return ByteString::default();
     }
     // SAFETY: the caller's promise.
-    Octets(unsafe { CStr::from_ptr(from) }.to_bytes().to_vec())
+    ByteString(unsafe { CStr::from_ptr(from) }.to_bytes().to_vec())
 }
 
 /// The items of an array; none for a null pointer or a count below 1.

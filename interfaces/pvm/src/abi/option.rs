@@ -1,11 +1,11 @@
 //! Options, and what children print.
 
 use super::told;
-use crate::errors::Code;
+use crate::errors::Error;
 use crate::library::{OUTPUT_TAG, SYSTEM_CONTEXT, enrolled, library};
 use crate::options::number;
 use std::ffi::c_int;
-use weft_pvm_machine::frame::{Content, Octets, Request};
+use weft_pvm_machine::frame::{ByteString, Content, Request};
 
 /// Under this name the tasks stand that a reset of the machine spares.
 const SPARED: &str = "###_PVM_NO_RESET_###";
@@ -22,7 +22,7 @@ pub extern "C" fn pvm_setopt(what: c_int, value: c_int) -> c_int {
     told(c"pvm_setopt", set(what, value))
 }
 
-fn set(what: c_int, value: c_int) -> Result<c_int, Code> {
+fn set(what: c_int, value: c_int) -> Result<c_int, Error> {
     let old = library().options.set(what, value)?;
     match what {
         number::SELF_OUTPUT_TID | number::SELF_OUTPUT_CODE if old != value && old.max(value) > 0 => {
@@ -33,9 +33,9 @@ fn set(what: c_int, value: c_int) -> Result<c_int, Code> {
         number::NO_RESET if (old != 0) != (value != 0) => {
             let mut library = enrolled()?;
             let tid = library.task()?.identity.tid;
-            let name = Octets::from(SPARED);
+            let name = ByteString::from(SPARED);
             if value != 0 {
-                let bytes = Octets(tid.to_be_bytes().to_vec());
+                let bytes = ByteString(tid.to_be_bytes().to_vec());
                 let content = Content { encoding: 0, source: tid, tag: 0, bytes };
                 library.spared_as = library.ask_code(&Request::Put { name, index: -1, flags: 2, content })?;
             } else {

@@ -1,6 +1,6 @@
 //! The functions that reductions are given: what becomes of each pair of elements of two arrays.
 //!
-//! Bytes have an order and no arithmetic. Of complex numbers the one that is farther from 0 is the larger one.
+//! ByteString have an order and no arithmetic. Of complex numbers the one that is farther from 0 is the larger one.
 
 use std::ffi::{c_char, c_int, c_long, c_short, c_uint, c_ulong, c_ushort, c_void};
 

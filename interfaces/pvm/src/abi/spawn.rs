@@ -1,34 +1,34 @@
 //! Starting and signalling tasks.
 
 use super::{items, text, told};
-use crate::errors::Code;
+use crate::errors::Error;
 use crate::group::ask_long;
 use crate::library::{enrolled, library, my_context, my_tid};
 use std::ffi::{c_char, c_int};
 use std::os::unix::ffi::OsStringExt;
-use weft_pvm_machine::frame::{Answer, Octets, Program, Request};
+use weft_pvm_machine::frame::{Answer, ByteString, Program, Request};
 use weft_pvm_machine::tid;
 
 /// Names of variables that a task gets from who spawns it.
 const EXPORTS: &str = "PVM_EXPORT";
 
 /// What a task gets beside what the daemon has: what the program exports, and where this one has found its libraries.
-fn environment() -> Vec<Octets> {
+fn environment() -> Vec<ByteString> {
     let exports = std::env::var(EXPORTS).unwrap_or_default();
     let all = exports.split(':').filter(|name| !name.is_empty()).chain([EXPORTS, "LD_LIBRARY_PATH"]);
     let settings = all.filter_map(|name| {
         let value = std::env::var_os(name)?;
-        Some(Octets([name.as_bytes(), b"=", &value.into_vec()].concat()))
+        Some(ByteString([name.as_bytes(), b"=", &value.into_vec()].concat()))
     });
     settings.collect()
 }
 
 /// Where programs of other tasks are looked for: where this one's is, and in its `PATH`.
-fn places() -> Vec<Octets> {
+fn places() -> Vec<ByteString> {
     let own = std::env::current_exe().ok().and_then(|path| Some(path.parent()?.to_owned()));
     let path = std::env::var_os("PATH").unwrap_or_default();
     let all = own.into_iter().chain(std::env::split_paths(&path));
-    all.map(|folder| Octets(folder.into_os_string().into_vec())).collect()
+    all.map(|folder| ByteString(folder.into_os_string().into_vec())).collect()
 }
 
 /// How many were started. The first so many of `tids` are theirs, the others are codes.
@@ -70,21 +70,28 @@ pub unsafe extern "C" fn pvm_spawn(
     told(c"pvm_spawn", outcome)
 }
 
-fn spawn(file: Octets, arguments: Vec<Octets>, flags: c_int, place: Octets, count: c_int) -> Result<Vec<c_int>, Code> {
-    let count = u32::try_from(count).ok().filter(|count| *count > 0).ok_or(Code::BAD_PARAM)?;
+fn spawn(
+    file: ByteString,
+    arguments: Vec<ByteString>,
+    flags: c_int,
+    place: ByteString,
+    count: c_int,
+) -> Result<Vec<c_int>, Error> {
+    let count = u32::try_from(count).ok().filter(|count| *count > 0).ok_or(Error::BAD_PARAM)?;
     if file.0.is_empty() {
-        return Err(Code::BAD_PARAM);
+        return Err(Error::BAD_PARAM);
     }
     let inherited = std::env::var("PVMTASK").ok().and_then(|text| text.parse::<c_int>().ok()).unwrap_or(0);
-    let directory = std::env::current_dir().map(|path| Octets(path.into_os_string().into_vec())).unwrap_or_default();
+    let directory =
+        std::env::current_dir().map(|path| ByteString(path.into_os_string().into_vec())).unwrap_or_default();
     let (environment, places) = (environment(), places());
     let program = Program { file, arguments, environment, directory, places, flags: flags | inherited };
     let prints_to = enrolled()?.options.output();
     let request = Request::Spawn { program, place, count, prints_to, context: my_context() };
     match ask_long("pvm_spawn", &request)? {
         Answer::Tids { code, tids } if code >= 0 => Ok(tids),
-        Answer::Tids { code, .. } => Err(Code(code)),
-        _ => Err(Code::SYS_ERR),
+        Answer::Tids { code, .. } => Err(Error(code)),
+        _ => Err(Error::SYS_ERR),
     }
 }
 
@@ -98,10 +105,10 @@ pub extern "C" fn pvm_kill(task: c_int) -> c_int {
     told(c"pvm_kill", send_signal(task, libc::SIGTERM))
 }
 
-fn send_signal(task: c_int, signal: c_int) -> Result<c_int, Code> {
+fn send_signal(task: c_int, signal: c_int) -> Result<c_int, Error> {
     let mut library = enrolled()?;
     if !tid::is_task(task) {
-        return Err(Code::BAD_PARAM);
+        return Err(Error::BAD_PARAM);
     }
     library.ask_code(&Request::Signal { tid: task, signal })
 }
@@ -110,13 +117,13 @@ fn send_signal(task: c_int, signal: c_int) -> Result<c_int, Code> {
 pub extern "C" fn pvm_pstat(task: c_int) -> c_int {
     let outcome = enrolled().and_then(|mut library| {
         if !tid::is_task(task) {
-            return Err(Code::BAD_PARAM);
+            return Err(Error::BAD_PARAM);
         }
         library.ask_code(&Request::TaskStatus { tid: task })
     });
     match outcome {
         // It is an answer.
-        Err(Code::NO_TASK) => Code::NO_TASK.0,
+        Err(Error::NO_TASK) => Error::NO_TASK.0,
         outcome => told(c"pvm_pstat", outcome),
     }
 }
@@ -138,7 +145,7 @@ pub unsafe extern "C" fn pvm_notify(what: c_int, tag: c_int, count: c_int, of: *
             || !matches!(kind, HOST_ADD | ROUTE_ADD) && of.is_empty()
             || matches!(kind, 1 | ROUTE_DELETE) && !of.iter().all(|task| tid::is_task(*task));
         if is_wrong {
-            return Err(Code::BAD_PARAM);
+            return Err(Error::BAD_PARAM);
         }
         // A way ends with its task, and every task has one.
         let what = match kind {
@@ -208,12 +215,12 @@ pub unsafe extern "C" fn pvmreset(_me: c_int, kills: c_int, class: *const c_char
 }
 
 /// The tasks that a reset spares.
-pub(super) fn spared() -> Result<Vec<c_int>, Code> {
+pub(super) fn spared() -> Result<Vec<c_int>, Error> {
     let mut library = enrolled()?;
     let mut all = Vec::new();
     let mut index = 0;
     loop {
-        let name = Octets::from("###_PVM_NO_RESET_###");
+        let name = ByteString::from("###_PVM_NO_RESET_###");
         match library.ask(&Request::Get { name, index, flags: 8 })? {
             Answer::Content { code, content } if code >= 0 => {
                 all.extend(content.bytes.0.first_chunk().map(|bytes| c_int::from_be_bytes(*bytes)));

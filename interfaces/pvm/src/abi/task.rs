@@ -1,10 +1,10 @@
 //! Who this task is.
 
 use super::{put, told};
-use crate::errors::{Code, report};
-use crate::fabric::wait_until;
+use crate::errors::{Error, report};
 use crate::library::{enrolled, library, my_context, my_tid, pvmmyctx};
-use crate::receive::{HowLong, receive};
+use crate::receive::{WaitPatience, receive};
+use crate::waiting::wait_until;
 use crate::wanted::WantedMessage;
 use std::ffi::{CString, c_char, c_int};
 use std::sync::atomic::{AtomicPtr, Ordering};
@@ -80,7 +80,7 @@ pub extern "C" fn pvm_exit() -> c_int {
     await_output();
     // Messages that nobody will receive any more go, and their senders go on.
     let context = my_context();
-    while let Ok(Some(buffer)) = receive("pvm_exit", WantedMessage { tid: -1, tag: -1, context }, HowLong::None) {
+    while let Ok(Some(buffer)) = receive("pvm_exit", WantedMessage { tid: -1, tag: -1, context }, WaitPatience::None) {
         let _ = library().buffers.free(buffer);
     }
     // SAFETY: all streams.
@@ -165,7 +165,7 @@ pub extern "C" fn pvm_freecontext(context: c_int) -> c_int {
         c"pvm_freecontext",
         enrolled().and_then(|mut library| {
             if context <= 0 {
-                return Err(Code::BAD_PARAM);
+                return Err(Error::BAD_PARAM);
             }
             library.options.forget_context(context);
             library.ask_code(&Request::Context { free: context })

@@ -1,7 +1,7 @@
 //! Names that programs and libraries of PVM ask for beside its documented calls. Nothing is traced.
 
 use super::told;
-use crate::errors::Code;
+use crate::errors::Error;
 use std::ffi::{CStr, c_char, c_int, c_long, c_uint};
 use std::sync::atomic::{AtomicI32, AtomicPtr, AtomicU8, AtomicUsize};
 
@@ -95,7 +95,7 @@ pub extern "C" fn tev_fin() -> c_int {
     0
 }
 
-/// Bytes of a trace mask, as `TEV_MASK_LENGTH` says.
+/// ByteString of a trace mask, as `TEV_MASK_LENGTH` says.
 const MASK_LENGTH: usize = 36;
 
 /// # Safety
@@ -103,7 +103,7 @@ const MASK_LENGTH: usize = 36;
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pvm_gettmask(who: c_int, mask: *mut c_char) -> c_int {
     if !(1..=2).contains(&who) || mask.is_null() {
-        return told(c"pvm_gettmask", Err(Code::BAD_PARAM));
+        return told(c"pvm_gettmask", Err(Error::BAD_PARAM));
     }
     // SAFETY: the caller's promise. `@` stands for no event in each place.
     unsafe {
@@ -116,7 +116,7 @@ pub unsafe extern "C" fn pvm_gettmask(who: c_int, mask: *mut c_char) -> c_int {
 #[unsafe(no_mangle)]
 pub extern "C" fn pvm_settmask(who: c_int, mask: *const c_char) -> c_int {
     let is_wrong = !(1..=2).contains(&who) || mask.is_null();
-    if is_wrong { told(c"pvm_settmask", Err(Code::BAD_PARAM)) } else { 0 }
+    if is_wrong { told(c"pvm_settmask", Err(Error::BAD_PARAM)) } else { 0 }
 }
 
 /// What a tag of the system is called; there is none here. It leaves what `found` points at as it is.
@@ -237,5 +237,5 @@ pub static pvmgs_tmout: AtomicUsize = AtomicUsize::new(0);
 /// The task that serves groups: none, the daemon does.
 #[unsafe(no_mangle)]
 pub extern "C" fn gs_getgstid() -> c_int {
-    Code::NO_TASK.0
+    Error::NO_TASK.0
 }

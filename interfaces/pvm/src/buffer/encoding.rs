@@ -74,7 +74,7 @@ impl ElementKind {
         Self::DoubleComplex,
     ];
 
-    /// Bytes in memory.
+    /// ByteString in memory.
     pub const fn size(self) -> usize {
         match self {
             Self::Byte => 1,

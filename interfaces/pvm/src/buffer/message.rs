@@ -6,7 +6,7 @@ use super::encoding::{ElementKind, Encoding};
 use super::swap::{self, Strided};
 use crate::errors::Code;
 
-/// Bytes of a unit of XDR.
+/// ByteString of a unit of XDR.
 const UNIT: usize = 4;
 
 /// What travels with a message besides its bytes, and what programs read and write of it.
@@ -22,7 +22,7 @@ pub struct MessageHeading {
     pub destination: i32,
 }
 
-/// Bytes of the program that are read when the message is sent.
+/// ByteString of the program that are read when the message is sent.
 #[derive(Clone, Copy, Debug)]
 struct InPlacePart {
     at: *const u8,
@@ -76,7 +76,7 @@ impl TypedMessage {
         self.encoding
     }
 
-    /// Bytes of the body.
+    /// ByteString of the body.
     pub fn length(&self) -> usize {
         self.bytes.len() + self.parts.iter().map(|part| part.length).sum::<usize>()
     }

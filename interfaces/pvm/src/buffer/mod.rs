@@ -21,6 +21,7 @@ mod swap;
 #[cfg(test)]
 mod tests;
 
+pub use self::ArrivedMessage as IncomingMessage;
 pub use encoding::{ElementKind, Encoding};
 pub use message::{MessageHeading, TypedMessage};
 

@@ -145,7 +145,7 @@ unsafe fn read<N: Swapped, const PARTS: usize>(from: *const u8, to: Strided<*mut
     }
 }
 
-/// Bytes that an element takes in XDR. Bytes that follow each other are one item, which zeros fill to units.
+/// ByteString that an element takes in XDR. ByteString that follow each other are one item, which zeros fill to units.
 pub const fn size(kind: ElementKind) -> usize {
     match kind {
         ElementKind::Byte => 1,

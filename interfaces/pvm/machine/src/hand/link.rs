@@ -11,14 +11,14 @@ use weft_kernel::EventLoop;
 /// Who does not take what waits for it is lost beyond this.
 const MOST_WAITING: usize = 2 * LARGEST;
 
-pub struct DaemonLink {
+pub struct FrameLink {
     reads: File,
     writes: File,
     incoming: FrameStream,
     waiting: Vec<u8>,
 }
 
-impl DaemonLink {
+impl FrameLink {
     pub fn of_socket(stream: UnixStream) -> io::Result<Self> {
         let other = stream.try_clone()?;
         Self::new(OwnedFd::from(stream), OwnedFd::from(other))

@@ -1,7 +1,7 @@
 //! Processes of tasks.
 
 use crate::code;
-use crate::frame::{Octets, Program};
+use crate::frame::{ByteString, Program};
 use std::ffi::{OsStr, OsString};
 use std::io::PipeReader;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
@@ -43,7 +43,7 @@ impl TaskProcess {
     }
 }
 
-fn text(bytes: &Octets) -> &OsStr {
+fn text(bytes: &ByteString) -> &OsStr {
     OsStr::from_bytes(&bytes.0)
 }
 
@@ -115,7 +115,7 @@ mod tests {
     fn a_program_is_found_where_the_task_has_said_before_the_path() {
         let named = |file: &str, places: &[&str]| Program {
             file: file.into(),
-            places: places.iter().map(|place| Octets::from(*place)).collect(),
+            places: places.iter().map(|place| ByteString::from(*place)).collect(),
             directory: "/".into(),
             ..Program::default()
         };

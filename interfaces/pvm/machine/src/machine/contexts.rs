@@ -3,17 +3,17 @@
 use crate::code;
 use std::collections::BTreeMap;
 
-/// Contexts of the system stand above these.
+/// ContextNumbers of the system stand above these.
 const FIRST_OF_SYSTEM: i32 = 0x7fff6;
 
 /// Who has which.
 #[derive(Default)]
-pub struct FreeContexts {
+pub struct ContextNumbers {
     owners: BTreeMap<i32, i32>,
     last: i32,
 }
 
-impl FreeContexts {
+impl ContextNumbers {
     pub fn new_for(&mut self, tid: i32) -> i32 {
         for _ in 1..FIRST_OF_SYSTEM {
             self.last = if self.last + 1 < FIRST_OF_SYSTEM { self.last + 1 } else { 1 };

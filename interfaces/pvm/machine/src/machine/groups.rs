@@ -1,8 +1,8 @@
-//! Groups of tasks, with their barriers (`pvm_joingroup(3PVM)` and others).
+//! TaskGroups of tasks, with their barriers (`pvm_joingroup(3PVM)` and others).
 
-use super::DaemonClient;
+use super::ClientNumber;
 use crate::code;
-use crate::frame::{Answer, NameInfo, Octets};
+use crate::frame::{Answer, ByteString, NameInfo};
 use std::collections::BTreeMap;
 
 #[derive(Default)]
@@ -10,8 +10,8 @@ struct TaskGroup {
     /// By instance; 0 where there is none.
     tids: Vec<i32>,
     /// How many are awaited, and who waits.
-    barrier: Option<(i32, Vec<DaemonClient>)>,
-    freezing: Option<(i32, Vec<DaemonClient>)>,
+    barrier: Option<(i32, Vec<ClientNumber>)>,
+    freezing: Option<(i32, Vec<ClientNumber>)>,
     is_frozen: bool,
     /// It was frozen and has lost a member.
     is_dead: bool,
@@ -25,7 +25,7 @@ impl TaskGroup {
 
 #[derive(Default)]
 pub struct TaskGroups {
-    groups: BTreeMap<Octets, TaskGroup>,
+    groups: BTreeMap<ByteString, TaskGroup>,
 }
 
 /// How one who comes to a barrier goes on.
@@ -33,12 +33,12 @@ pub enum Barrier {
     Waits,
     Refused(i32),
     /// All are there.
-    Complete(Vec<DaemonClient>),
+    Complete(Vec<ClientNumber>),
 }
 
 impl TaskGroups {
     /// Its instance in the group: the lowest that is free.
-    pub fn join(&mut self, name: &Octets, tid: i32) -> i32 {
+    pub fn join(&mut self, name: &ByteString, tid: i32) -> i32 {
         if name.0.is_empty() {
             return code::NULL_GROUP;
         }
@@ -62,7 +62,7 @@ impl TaskGroups {
     }
 
     /// The answer, and who waits in vain from now on.
-    pub fn leave(&mut self, name: &Octets, tid: i32) -> (i32, Vec<DaemonClient>) {
+    pub fn leave(&mut self, name: &ByteString, tid: i32) -> (i32, Vec<ClientNumber>) {
         if name.0.is_empty() {
             return (code::NULL_GROUP, Vec::new());
         }
@@ -86,14 +86,14 @@ impl TaskGroups {
     }
 
     /// Leaves all groups; who waits in vain from now on.
-    pub fn leave_all(&mut self, tid: i32) -> Vec<DaemonClient> {
+    pub fn leave_all(&mut self, tid: i32) -> Vec<ClientNumber> {
         let names = self.groups.iter().filter(|(_, group)| group.tids.contains(&tid)).map(|(name, _)| name.clone());
-        let names: Vec<Octets> = names.collect();
+        let names: Vec<ByteString> = names.collect();
         names.iter().flat_map(|name| self.leave(name, tid).1).collect()
     }
 
     /// One who waits no more.
-    pub fn forget(&mut self, client: DaemonClient) {
+    pub fn forget(&mut self, client: ClientNumber) {
         for group in self.groups.values_mut() {
             for (_, waiting) in [&mut group.barrier, &mut group.freezing].into_iter().flatten() {
                 waiting.retain(|there| *there != client);
@@ -102,7 +102,7 @@ impl TaskGroups {
     }
 
     /// A member comes to the barrier of its group, or to its freezing; -1: of all members.
-    pub fn wait(&mut self, name: &Octets, tid: i32, client: DaemonClient, count: i32, freezes: bool) -> Barrier {
+    pub fn wait(&mut self, name: &ByteString, tid: i32, client: ClientNumber, count: i32, freezes: bool) -> Barrier {
         if name.0.is_empty() {
             return Barrier::Refused(code::NULL_GROUP);
         }
@@ -135,7 +135,7 @@ impl TaskGroups {
         Barrier::Complete(released)
     }
 
-    pub fn members(&self, name: &Octets) -> Answer {
+    pub fn members(&self, name: &ByteString) -> Answer {
         let none = |code| Answer::Members { code, tids: Vec::new(), is_frozen: false };
         if name.0.is_empty() {
             return none(code::NULL_GROUP);
@@ -148,7 +148,7 @@ impl TaskGroups {
 
     /// All groups, as names with members.
     pub fn names(&self) -> Vec<NameInfo> {
-        let info = |(name, group): (&Octets, &TaskGroup)| {
+        let info = |(name, group): (&ByteString, &TaskGroup)| {
             let members = group.tids.iter().enumerate().filter(|(_, tid)| **tid != 0);
             let (indices, owners): (Vec<i32>, Vec<i32>) = members.map(|(at, tid)| (at as i32, *tid)).unzip();
             let flags = vec![i32::from(group.is_frozen); indices.len()];

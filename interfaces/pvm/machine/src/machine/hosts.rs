@@ -1,8 +1,8 @@
 //! The hosts of the machine.
 
-use super::{DaemonClient, VirtualMachine};
+use super::{ClientNumber, VirtualMachine};
 use crate::code::{self, notify, spawn as flag};
-use crate::frame::{Answer, HostInfo, Octets, Order};
+use crate::frame::{Answer, ByteString, HostInfo, Order};
 use crate::tid;
 use std::collections::BTreeMap;
 
@@ -17,8 +17,8 @@ struct MachineHost {
 }
 
 /// A call whose hosts are being added.
-struct HostCall {
-    client: DaemonClient,
+struct HostsCall {
+    client: ClientNumber,
     /// Numbers, or codes.
     hosts: Vec<Result<u32, i32>>,
     awaited: usize,
@@ -28,7 +28,7 @@ pub struct MachineHosts {
     all: BTreeMap<u32, MachineHost>,
     /// Where a task was started last.
     last: u32,
-    calls: Vec<HostCall>,
+    calls: Vec<HostsCall>,
 }
 
 impl MachineHosts {
@@ -74,7 +74,7 @@ impl MachineHosts {
         up.filter_map(|(number, _)| self.info(*number)).collect()
     }
 
-    /// Hosts for so many tasks, in turn; `None` where none is meant by the place.
+    /// MachineHosts for so many tasks, in turn; `None` where none is meant by the place.
     pub fn choose(&mut self, flags: i32, place: &str, own: u32, count: u32) -> Vec<Option<u32>> {
         let meant = |number: u32, host: &MachineHost| {
             let is_it = match flags & (flag::HOST | flag::ARCH) {
@@ -103,8 +103,8 @@ impl MachineHosts {
 
 impl VirtualMachine {
     /// Each name may have options behind it, as in a hostfile.
-    pub(super) fn add_hosts(&mut self, client: DaemonClient, names: Vec<Octets>) {
-        let mut call = HostCall { client, hosts: Vec::new(), awaited: 0 };
+    pub(super) fn add_hosts(&mut self, client: ClientNumber, names: Vec<ByteString>) {
+        let mut call = HostsCall { client, hosts: Vec::new(), awaited: 0 };
         for line in names {
             let text = line.text();
             let name = text.split_whitespace().next().unwrap_or_default().to_owned();
@@ -152,7 +152,7 @@ impl VirtualMachine {
     }
 
     fn on_host_known(&mut self, number: u32, outcome: Result<u32, i32>) {
-        let is_it = |call: &&mut HostCall| call.awaited > 0 && call.hosts.contains(&Ok(number));
+        let is_it = |call: &&mut HostsCall| call.awaited > 0 && call.hosts.contains(&Ok(number));
         if let Some(call) = self.hosts.calls.iter_mut().find(is_it) {
             call.awaited -= 1;
             call.hosts.iter_mut().filter(|there| **there == Ok(number)).for_each(|there| *there = outcome);
@@ -162,7 +162,7 @@ impl VirtualMachine {
 
     fn finish_hosts(&mut self) {
         while let Some(place) = self.hosts.calls.iter().position(|call| call.awaited == 0) {
-            let HostCall { client, hosts, .. } = self.hosts.calls.remove(place);
+            let HostsCall { client, hosts, .. } = self.hosts.calls.remove(place);
             let info = |outcome: &Result<u32, i32>| match outcome {
                 Ok(number) => self.hosts.info(*number).unwrap_or_default(),
                 Err(code) => HostInfo { tid: *code, ..HostInfo::default() },
@@ -176,7 +176,7 @@ impl VirtualMachine {
         }
     }
 
-    pub(super) fn delete_hosts(&mut self, client: DaemonClient, names: &[Octets]) {
+    pub(super) fn delete_hosts(&mut self, client: ClientNumber, names: &[ByteString]) {
         let codes = names.iter().map(|name| match self.hosts.named(&name.text()) {
             None => code::NO_HOST,
             Some(FIRST) => code::BAD_PARAM,
@@ -201,7 +201,7 @@ impl VirtualMachine {
             self.on_started(number, tid, code::HOST_FAIL);
             self.end_task(tid);
         }
-        let gone: Vec<DaemonClient> = self.clients.keys().copied().filter(|client| client.0 == number).collect();
+        let gone: Vec<ClientNumber> = self.clients.keys().copied().filter(|client| client.0 == number).collect();
         gone.into_iter().for_each(|client| self.on_gone(client));
         self.tell_end_of(notify::HOST_DELETE, number as i32);
     }

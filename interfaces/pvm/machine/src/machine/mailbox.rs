@@ -1,11 +1,11 @@
 //! Messages under names, which all tasks find (`pvm_putinfo(3PVM)`).
 
-use super::DaemonClient;
+use super::ClientNumber;
 use crate::code::{self, mailbox as flag};
-use crate::frame::{Content, NameInfo, Octets};
+use crate::frame::{ByteString, Content, NameInfo};
 use std::collections::BTreeMap;
 
-struct BoxItem {
+struct NamedContent {
     /// 0: its owner has left, and it stays.
     owner: i32,
     /// Who that was.
@@ -15,31 +15,31 @@ struct BoxItem {
 }
 
 /// Who waits for a message to be put.
-struct BoxReader {
-    client: DaemonClient,
+struct MailboxReader {
+    client: ClientNumber,
     tid: i32,
-    name: Octets,
+    name: ByteString,
     index: i32,
     flags: i32,
 }
 
 #[derive(Default)]
-pub struct MessageBox {
-    names: BTreeMap<Octets, BTreeMap<i32, BoxItem>>,
-    readers: Vec<BoxReader>,
+pub struct MachineMailbox {
+    names: BTreeMap<ByteString, BTreeMap<i32, NamedContent>>,
+    readers: Vec<MailboxReader>,
 }
 
 /// What a look has found.
-pub enum BoxFinding {
+pub enum MailboxFound {
     Message(i32, Content),
     Code(i32),
     /// It has to wait.
     Nothing,
 }
 
-impl MessageBox {
+impl MachineMailbox {
     /// Puts a message at an index, or with -1 where `flags` say; where it stands now.
-    pub fn put(&mut self, tid: i32, name: Octets, index: i32, flags: i32, content: Content) -> i32 {
+    pub fn put(&mut self, tid: i32, name: ByteString, index: i32, flags: i32, content: Content) -> i32 {
         let entries = self.names.entry(name).or_default();
         let mut place = if index == -1 { flags >> flag::INDEX_SHIFT } else { index };
         if let Some(there) = entries.get(&place) {
@@ -54,53 +54,53 @@ impl MessageBox {
                 return code::DENIED;
             }
         }
-        entries.insert(place, BoxItem { owner: tid, was: tid, flags, content });
+        entries.insert(place, NamedContent { owner: tid, was: tid, flags, content });
         place
     }
 
-    pub fn get(&mut self, client: DaemonClient, tid: i32, name: Octets, index: i32, flags: i32) -> BoxFinding {
+    pub fn get(&mut self, client: ClientNumber, tid: i32, name: ByteString, index: i32, flags: i32) -> MailboxFound {
         match self.look(tid, &name, index, flags) {
-            BoxFinding::Nothing if flags & flag::WAIT != 0 => {
-                self.readers.push(BoxReader { client, tid, name, index, flags });
-                BoxFinding::Nothing
+            MailboxFound::Nothing if flags & flag::WAIT != 0 => {
+                self.readers.push(MailboxReader { client, tid, name, index, flags });
+                MailboxFound::Nothing
             }
-            BoxFinding::Nothing => BoxFinding::Code(code::NOT_FOUND),
+            MailboxFound::Nothing => MailboxFound::Code(code::NOT_FOUND),
             found => found,
         }
     }
 
-    fn look(&mut self, tid: i32, name: &Octets, index: i32, flags: i32) -> BoxFinding {
-        let Some(entries) = self.names.get_mut(name) else { return BoxFinding::Nothing };
+    fn look(&mut self, tid: i32, name: &ByteString, index: i32, flags: i32) -> MailboxFound {
+        let Some(entries) = self.names.get_mut(name) else { return MailboxFound::Nothing };
         let first = entries.range(index.max(0)..).next();
         let Some((&place, entry)) = first.filter(|(place, _)| flags & flag::FIRST_AVAILABLE != 0 || **place == index)
         else {
-            return BoxFinding::Nothing;
+            return MailboxFound::Nothing;
         };
         let content = entry.content.clone();
         if flags & flag::READ_AND_DELETE != 0 {
             if entry.flags & flag::OVERWRITABLE == 0 && entry.owner != tid {
-                return BoxFinding::Code(code::DENIED);
+                return MailboxFound::Code(code::DENIED);
             }
             entries.remove(&place);
             self.drop_empty();
         }
-        BoxFinding::Message(place, content)
+        MailboxFound::Message(place, content)
     }
 
     /// One whose message has come meanwhile, with it.
-    pub fn take_served(&mut self) -> Option<(DaemonClient, BoxFinding)> {
+    pub fn take_served(&mut self) -> Option<(ClientNumber, MailboxFound)> {
         for at in 0..self.readers.len() {
-            let BoxReader { tid, ref name, index, flags, .. } = self.readers[at];
+            let MailboxReader { tid, ref name, index, flags, .. } = self.readers[at];
             let name = name.clone();
             match self.look(tid, &name, index, flags) {
-                BoxFinding::Nothing => {}
+                MailboxFound::Nothing => {}
                 found => return Some((self.readers.remove(at).client, found)),
             }
         }
         None
     }
 
-    pub fn delete(&mut self, tid: i32, name: &Octets, index: i32) -> i32 {
+    pub fn delete(&mut self, tid: i32, name: &ByteString, index: i32) -> i32 {
         let Some(entries) = self.names.get_mut(name) else { return code::NOT_FOUND };
         let Some(entry) = entries.get(&index) else { return code::NOT_FOUND };
         if entry.flags & flag::OVERWRITABLE == 0 && entry.owner != tid {
@@ -142,14 +142,14 @@ impl MessageBox {
     }
 
     /// One name, or one message of it, goes whoever has put it.
-    pub fn remove(&mut self, name: &Octets, index: i32) {
+    pub fn remove(&mut self, name: &ByteString, index: i32) {
         if let Some(entries) = self.names.get_mut(name) {
             entries.retain(|place, _| index >= 0 && *place != index);
         }
         self.drop_empty();
     }
 
-    pub fn forget(&mut self, client: DaemonClient) {
+    pub fn forget(&mut self, client: ClientNumber) {
         self.readers.retain(|reader| reader.client != client);
     }
 
@@ -173,13 +173,13 @@ fn matches(pattern: &str, name: &str) -> bool {
 }
 
 impl super::VirtualMachine {
-    pub(super) fn put(&mut self, tid: i32, name: Octets, index: i32, flags: i32, content: Content) -> i32 {
+    pub(super) fn put(&mut self, tid: i32, name: ByteString, index: i32, flags: i32, content: Content) -> i32 {
         let place = self.mailbox.put(tid, name, index, flags, content);
         self.serve_readers();
         place
     }
 
-    pub(super) fn get(&mut self, client: DaemonClient, tid: i32, name: Octets, index: i32, flags: i32) {
+    pub(super) fn get(&mut self, client: ClientNumber, tid: i32, name: ByteString, index: i32, flags: i32) {
         let found = self.mailbox.get(client, tid, name, index, flags);
         self.answer_found(client, found);
     }
@@ -190,16 +190,16 @@ impl super::VirtualMachine {
         }
     }
 
-    fn answer_found(&mut self, client: DaemonClient, found: BoxFinding) {
+    fn answer_found(&mut self, client: ClientNumber, found: MailboxFound) {
         let (code, content) = match found {
-            BoxFinding::Message(place, content) => (place, content),
-            BoxFinding::Code(code) => (code, Content::default()),
-            BoxFinding::Nothing => return,
+            MailboxFound::Message(place, content) => (place, content),
+            MailboxFound::Code(code) => (code, Content::default()),
+            MailboxFound::Nothing => return,
         };
         self.answer(client, crate::frame::Answer::Content { code, content });
     }
 
-    pub(super) fn reset(&mut self, tid: i32, class: &Octets, index: i32, kills: bool, keep: &[i32]) -> i32 {
+    pub(super) fn reset(&mut self, tid: i32, class: &ByteString, index: i32, kills: bool, keep: &[i32]) -> i32 {
         if !class.0.is_empty() {
             self.mailbox.remove(class, index);
         } else if kills {

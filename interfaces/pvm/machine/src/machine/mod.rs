@@ -13,11 +13,11 @@ mod tasks;
 mod tests;
 
 use crate::code;
-use crate::frame::{Answer, Event, Octets, Order, Request, Seen, Told, framed, read};
-use contexts::FreeContexts;
+use crate::frame::{Answer, ByteString, Event, Order, Request, Seen, Told, framed, read};
+use contexts::ContextNumbers;
 use groups::{Barrier, TaskGroups};
 use hosts::MachineHosts;
-use mailbox::MessageBox;
+use mailbox::MachineMailbox;
 use notices::Notices;
 use spawning::Spawning;
 use std::collections::{HashMap, VecDeque};
@@ -27,18 +27,18 @@ use tasks::Tasks;
 const TERMINATE: i32 = 15;
 
 /// A client: the host whose daemon it has come to, and its number there.
-pub(crate) type DaemonClient = (u32, u32);
+pub(crate) type ClientNumber = (u32, u32);
 
 /// The virtual machine. One host, the first, is always there.
 pub struct VirtualMachine {
     hosts: MachineHosts,
     tasks: Tasks,
     /// Those that have connected, with their task once they have enrolled.
-    clients: HashMap<DaemonClient, Option<i32>>,
+    clients: HashMap<ClientNumber, Option<i32>>,
     spawning: Spawning,
-    mailbox: MessageBox,
+    mailbox: MachineMailbox,
     groups: TaskGroups,
-    contexts: FreeContexts,
+    contexts: ContextNumbers,
     notices: Notices,
     orders: VecDeque<(u32, Order)>,
     /// It does not end with its last task.
@@ -55,9 +55,9 @@ impl VirtualMachine {
             tasks: Tasks::default(),
             clients: HashMap::new(),
             spawning: Spawning::default(),
-            mailbox: MessageBox::default(),
+            mailbox: MachineMailbox::default(),
             groups: TaskGroups::default(),
-            contexts: FreeContexts::default(),
+            contexts: ContextNumbers::default(),
             notices: Notices::default(),
             orders: VecDeque::new(),
             stays,
@@ -99,16 +99,16 @@ impl VirtualMachine {
         self.orders.push_back((host, order));
     }
 
-    fn tell(&mut self, client: DaemonClient, told: &Told) {
-        let bytes = Octets(framed(told));
+    fn tell(&mut self, client: ClientNumber, told: &Told) {
+        let bytes = ByteString(framed(told));
         self.order(client.0, Order::Tell { client: client.1, bytes });
     }
 
-    fn answer(&mut self, client: DaemonClient, answer: Answer) {
+    fn answer(&mut self, client: ClientNumber, answer: Answer) {
         self.tell(client, &Told::Answer { answer });
     }
 
-    fn answer_code(&mut self, client: DaemonClient, code: i32) {
+    fn answer_code(&mut self, client: ClientNumber, code: i32) {
         self.answer(client, Answer::Code { code });
     }
 
@@ -119,7 +119,7 @@ impl VirtualMachine {
         }
     }
 
-    fn on_bytes(&mut self, client: DaemonClient, bytes: &[u8]) {
+    fn on_bytes(&mut self, client: ClientNumber, bytes: &[u8]) {
         let task = *self.clients.entry(client).or_insert(None);
         match (read(bytes), task) {
             (Some(Request::Enrol { who }), None) => self.enrol(client, who),
@@ -132,7 +132,7 @@ impl VirtualMachine {
         }
     }
 
-    fn on_request(&mut self, client: DaemonClient, tid: i32, request: Request) {
+    fn on_request(&mut self, client: ClientNumber, tid: i32, request: Request) {
         let code = match request {
             Request::Enrol { .. } => code::ALREADY,
             Request::Leave => {
@@ -176,7 +176,7 @@ impl VirtualMachine {
         self.answer_code(client, code);
     }
 
-    fn on_gone(&mut self, client: DaemonClient) {
+    fn on_gone(&mut self, client: ClientNumber) {
         if let Some(Some(tid)) = self.clients.remove(&client) {
             self.end_task(tid);
         }
@@ -194,13 +194,13 @@ impl VirtualMachine {
         numbers.into_iter().rev().for_each(|host| self.order(host, Order::End));
     }
 
-    fn leave_group(&mut self, name: &Octets, tid: i32) -> i32 {
+    fn leave_group(&mut self, name: &ByteString, tid: i32) -> i32 {
         let (code, released) = self.groups.leave(name, tid);
         self.release(released, code::NO_GROUP);
         code
     }
 
-    fn group_wait(&mut self, client: DaemonClient, tid: i32, name: &Octets, count: i32, freezes: bool) {
+    fn group_wait(&mut self, client: ClientNumber, tid: i32, name: &ByteString, count: i32, freezes: bool) {
         match self.groups.wait(name, tid, client, count, freezes) {
             Barrier::Waits => {}
             Barrier::Refused(code) => self.answer_code(client, code),
@@ -208,12 +208,12 @@ impl VirtualMachine {
         }
     }
 
-    fn release(&mut self, waiting: Vec<DaemonClient>, code: i32) {
+    fn release(&mut self, waiting: Vec<ClientNumber>, code: i32) {
         waiting.into_iter().for_each(|client| self.answer_code(client, code));
     }
 
     /// The one clock that this crate looks at: programs ask what time it is on a host.
-    fn answer_time(&mut self, client: DaemonClient) {
+    fn answer_time(&mut self, client: ClientNumber) {
         let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
         let (seconds, microseconds) = (now.as_secs(), now.subsec_micros());
         self.answer(client, Answer::Time { seconds, microseconds });

@@ -2,7 +2,7 @@
 
 use super::VirtualMachine;
 use crate::code::{self, notify};
-use crate::frame::{Content, Event, Octets};
+use crate::frame::{ByteString, Content, Event};
 use crate::tid;
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -38,8 +38,8 @@ impl Notices {
 }
 
 /// Numbers as a message holds them that is packed in XDR.
-pub(super) fn packed(numbers: &[i32]) -> Octets {
-    Octets(numbers.iter().flat_map(|number| number.to_be_bytes()).collect())
+pub(super) fn packed(numbers: &[i32]) -> ByteString {
+    ByteString(numbers.iter().flat_map(|number| number.to_be_bytes()).collect())
 }
 
 impl VirtualMachine {

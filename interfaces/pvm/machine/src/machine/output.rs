@@ -3,7 +3,7 @@
 use super::VirtualMachine;
 use super::notices::packed;
 use crate::code;
-use crate::frame::{Content, Destination, Event, Octets, Order};
+use crate::frame::{ByteString, Content, Destination, Event, Order};
 
 /// In the place of a length: what else there is to say of a task's output.
 pub(super) const END: i32 = 0;
@@ -23,11 +23,11 @@ impl VirtualMachine {
         bytes.extend(piece);
         // Packed bytes fill whole words.
         bytes.resize(bytes.len().next_multiple_of(4), 0);
-        let content = Content { encoding: 0, source: from, tag, bytes: Octets(bytes) };
+        let content = Content { encoding: 0, source: from, tag, bytes: ByteString(bytes) };
         self.tell_task(tid, Event::Message { context, content });
     }
 
-    pub(super) fn on_printed(&mut self, host: u32, tid: i32, piece: Octets) {
+    pub(super) fn on_printed(&mut self, host: u32, tid: i32, piece: ByteString) {
         let Some(task) = self.tasks.on_host_mut(host, tid) else { return };
         let to = task.prints_to.clone();
         if piece.0.is_empty() {
@@ -58,7 +58,7 @@ impl VirtualMachine {
             lines.push(std::mem::take(&mut task.line));
         }
         for line in lines {
-            let line = Octets([format!("[t{tid:x}] ").as_bytes(), &line].concat());
+            let line = ByteString([format!("[t{tid:x}] ").as_bytes(), &line].concat());
             self.order(super::hosts::FIRST, Order::Log { line });
         }
     }

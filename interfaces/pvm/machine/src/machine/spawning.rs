@@ -1,8 +1,8 @@
 //! Starting tasks (`pvm_spawn(3PVM)`).
 
 use super::output::{NEW, SPAWNED};
-use super::tasks::MachineTask;
-use super::{DaemonClient, VirtualMachine};
+use super::tasks::TaskRecord;
+use super::{ClientNumber, VirtualMachine};
 use crate::code::{self, spawn as flag};
 use crate::frame::{Answer, Destination, Introduction, Order, Program};
 
@@ -11,7 +11,7 @@ const MOST: u32 = 1 << 16;
 
 /// A call of which not all tasks are known to have started.
 struct SpawnCall {
-    client: DaemonClient,
+    client: ClientNumber,
     parent: i32,
     prints_to: Destination,
     /// Identifiers, or codes of those that could not be started.
@@ -23,7 +23,7 @@ struct SpawnCall {
 pub struct Spawning {
     calls: Vec<SpawnCall>,
     /// Those that have enrolled before their call was over.
-    early: Vec<(DaemonClient, Introduction)>,
+    early: Vec<(ClientNumber, Introduction)>,
 }
 
 impl Spawning {
@@ -31,11 +31,11 @@ impl Spawning {
         tid > 0 && self.calls.iter().any(|call| call.tids.contains(&tid))
     }
 
-    pub fn defer(&mut self, client: DaemonClient, who: Introduction) {
+    pub fn defer(&mut self, client: ClientNumber, who: Introduction) {
         self.early.push((client, who));
     }
 
-    pub fn forget(&mut self, client: DaemonClient) {
+    pub fn forget(&mut self, client: ClientNumber) {
         self.early.retain(|(there, _)| *there != client);
     }
 }
@@ -44,7 +44,7 @@ impl VirtualMachine {
     #[allow(clippy::too_many_arguments)]
     pub(super) fn spawn(
         &mut self,
-        client: DaemonClient,
+        client: ClientNumber,
         parent: i32,
         program: Program,
         place: &str,
@@ -60,14 +60,14 @@ impl VirtualMachine {
         let mut call = SpawnCall { client, parent, prints_to: prints_to.clone(), tids: Vec::new(), awaited: 0 };
         let mut started = Vec::new();
         for host in chosen {
-            let task = MachineTask {
+            let task = TaskRecord {
                 parent: shown,
                 name: program.file.clone(),
                 context,
                 prints_to: prints_to.clone(),
                 is_open: true,
                 is_running: true,
-                ..MachineTask::default()
+                ..TaskRecord::default()
             };
             let number = host.ok_or(code::NO_HOST).and_then(|host| {
                 let number = self.tasks.add(host, task).ok_or(code::OUT_OF_RES)?;

@@ -1,8 +1,8 @@
 //! Tasks: enrolling, meeting, ending.
 
-use super::{DaemonClient, VirtualMachine};
+use super::{ClientNumber, VirtualMachine};
 use crate::code::{self, notify};
-use crate::frame::{Answer, Destination, Event, Identity, Introduction, Octets, Order, TaskInfo};
+use crate::frame::{Answer, ByteString, Destination, Event, Identity, Introduction, Order, TaskInfo};
 use crate::tid;
 use std::collections::{BTreeMap, HashMap};
 
@@ -14,13 +14,13 @@ const STARTED: i32 = 0x80;
 const MOST_RANKS: u32 = 1 << 16;
 
 #[derive(Default)]
-pub struct MachineTask {
+pub struct TaskRecord {
     /// 0: none.
     pub parent: i32,
-    pub client: Option<DaemonClient>,
+    pub client: Option<ClientNumber>,
     /// 0 until it is known.
     pub pid: i32,
-    pub name: Octets,
+    pub name: ByteString,
     pub card: Vec<u64>,
     /// It shows a card when it is asked.
     pub has_card: bool,
@@ -41,7 +41,7 @@ pub struct MachineTask {
 
 #[derive(Default)]
 pub struct Tasks {
-    all: BTreeMap<i32, MachineTask>,
+    all: BTreeMap<i32, TaskRecord>,
     /// By host: the last number that was given.
     last: HashMap<u32, i32>,
     /// By job: the numbers of its ranks.
@@ -50,7 +50,7 @@ pub struct Tasks {
 
 impl Tasks {
     /// A new task on a host; `None` when a host has no numbers left.
-    pub fn add(&mut self, host: u32, task: MachineTask) -> Option<i32> {
+    pub fn add(&mut self, host: u32, task: TaskRecord) -> Option<i32> {
         let last = self.last.entry(host).or_default();
         for _ in 0..tid::LOCAL_MASK {
             *last = if *last == tid::LOCAL_MASK { 1 } else { *last + 1 };
@@ -67,16 +67,16 @@ impl Tasks {
         self.all.get(&tid).is_some_and(|task| !task.has_ended)
     }
 
-    pub fn get_mut(&mut self, tid: i32) -> Option<&mut MachineTask> {
+    pub fn get_mut(&mut self, tid: i32) -> Option<&mut TaskRecord> {
         self.all.get_mut(&tid)
     }
 
     /// A task that the daemon of this host may speak of.
-    pub fn on_host_mut(&mut self, host: u32, tid: i32) -> Option<&mut MachineTask> {
+    pub fn on_host_mut(&mut self, host: u32, tid: i32) -> Option<&mut TaskRecord> {
         (tid::host(tid) == host).then(|| self.all.get_mut(&tid)).flatten()
     }
 
-    pub fn client(&self, tid: i32) -> Option<DaemonClient> {
+    pub fn client(&self, tid: i32) -> Option<ClientNumber> {
         self.all.get(&tid)?.client
     }
 
@@ -115,7 +115,7 @@ impl Tasks {
             return None;
         }
         if !self.jobs.contains_key(&who.job) {
-            let tids: Option<Vec<i32>> = (0..who.size).map(|_| self.add(host, MachineTask::default())).collect();
+            let tids: Option<Vec<i32>> = (0..who.size).map(|_| self.add(host, TaskRecord::default())).collect();
             let tids = tids?;
             for number in &tids {
                 self.all.get_mut(number)?.siblings = tids.clone();
@@ -140,7 +140,7 @@ impl Tasks {
 }
 
 impl VirtualMachine {
-    pub(super) fn enrol(&mut self, client: DaemonClient, who: Introduction) {
+    pub(super) fn enrol(&mut self, client: ClientNumber, who: Introduction) {
         if self.spawning.is_pending(who.started_as) {
             return self.spawning.defer(client, who);
         }
@@ -148,7 +148,7 @@ impl VirtualMachine {
         let started =
             (tid::host(who.started_as) == host && self.tasks.is_free(who.started_as)).then_some(who.started_as);
         let number =
-            started.or_else(|| self.tasks.rank(host, &who)).or_else(|| self.tasks.add(host, MachineTask::default()));
+            started.or_else(|| self.tasks.rank(host, &who)).or_else(|| self.tasks.add(host, TaskRecord::default()));
         let Some(number) = number else { return self.answer_code(client, code::OUT_OF_RES) };
         let Some(task) = self.tasks.get_mut(number) else { return };
         task.client = Some(client);
@@ -193,7 +193,7 @@ impl VirtualMachine {
     }
 
     /// Tells a task the card of another one, and that one the card of the first.
-    pub(super) fn meet(&mut self, client: DaemonClient, tid: i32, other: i32) {
+    pub(super) fn meet(&mut self, client: ClientNumber, tid: i32, other: i32) {
         let mine = self.tasks.get_mut(tid).map(|task| task.card.clone()).unwrap_or_default();
         let them = self.tasks.get_mut(other).filter(|task| !task.has_ended);
         let (code, card) = match them {
@@ -266,7 +266,7 @@ impl VirtualMachine {
         code::OK
     }
 
-    pub(super) fn answer_tasks(&mut self, client: DaemonClient, of: i32) {
+    pub(super) fn answer_tasks(&mut self, client: ClientNumber, of: i32) {
         let all = self.tasks.all.keys().copied();
         let host = tid::host(of);
         let (code, wanted): (i32, Vec<i32>) = match of {

@@ -7,13 +7,13 @@ use crate::tid;
 use std::collections::HashMap;
 
 /// A machine with clients, and what each was told.
-struct MachineWorld {
+struct World {
     machine: VirtualMachine,
     told: HashMap<(u32, u32), Vec<Told>>,
     orders: Vec<(u32, Order)>,
 }
 
-impl MachineWorld {
+impl World {
     fn new() -> Self {
         Self { machine: VirtualMachine::new("first", false), told: HashMap::new(), orders: Vec::new() }
     }
@@ -32,7 +32,7 @@ impl MachineWorld {
     }
 
     fn ask(&mut self, client: u32, request: &Request) -> Option<Answer> {
-        let bytes = Octets(framed(request)[4..].to_vec());
+        let bytes = ByteString(framed(request)[4..].to_vec());
         self.see(1, Seen::Asked { client, bytes });
         self.answer(client)
     }
@@ -87,13 +87,13 @@ impl MachineWorld {
 }
 
 fn exit_notice(of: i32) -> Event {
-    let bytes = Octets(of.to_be_bytes().to_vec());
+    let bytes = ByteString(of.to_be_bytes().to_vec());
     Event::Message { context: 3, content: Content { encoding: 0, source: tid::daemon(1), tag: 9, bytes } }
 }
 
 #[test]
 fn tasks_are_numbered_and_meet() {
-    let mut world = MachineWorld::new();
+    let mut world = World::new();
     let (one, other) = (world.enrol(1), world.enrol(2));
     assert_eq!((one, other), (0x40001, 0x40002));
     assert_eq!(world.ask(1, &Request::Meet { tid: other }), Some(Answer::Card { code: 0, card: vec![2] }));
@@ -107,7 +107,7 @@ fn tasks_are_numbered_and_meet() {
 
 #[test]
 fn who_was_spawned_knows_its_parent_and_siblings_and_is_awaited() {
-    let mut world = MachineWorld::new();
+    let mut world = World::new();
     let parent = world.enrol(1);
     assert_eq!(world.spawn(1, 2, 0, ""), None, "nothing has started yet");
     let started = world.started();
@@ -131,7 +131,7 @@ fn who_was_spawned_knows_its_parent_and_siblings_and_is_awaited() {
 
 #[test]
 fn what_cannot_be_started_is_a_code_among_the_tids() {
-    let mut world = MachineWorld::new();
+    let mut world = World::new();
     world.enrol(1);
     world.spawn(1, 2, 0, "");
     let started = world.started();
@@ -145,7 +145,7 @@ fn what_cannot_be_started_is_a_code_among_the_tids() {
 
 #[test]
 fn an_end_is_told_once_to_who_has_asked_however_it_comes() {
-    let mut world = MachineWorld::new();
+    let mut world = World::new();
     world.enrol(1);
     let other = world.enrol(2);
     let ask = |what, of| Request::Notify { what, context: 3, tag: 9, count: 1, of };
@@ -166,7 +166,7 @@ fn an_end_is_told_once_to_who_has_asked_however_it_comes() {
 
 #[test]
 fn ranks_of_a_job_are_siblings_without_a_parent() {
-    let mut world = MachineWorld::new();
+    let mut world = World::new();
     let rank = |rank| Introduction { pid: 5, job: 77, rank, size: 3, card: vec![1], ..Introduction::default() };
     let last = world.enrol_as(1, rank(2));
     let first = world.enrol_as(2, rank(0));
@@ -177,7 +177,7 @@ fn ranks_of_a_job_are_siblings_without_a_parent() {
 
 #[test]
 fn a_rank_shows_its_card_when_somebody_asks() {
-    let mut world = MachineWorld::new();
+    let mut world = World::new();
     let rank = Introduction { pid: 5, job: 77, rank: 0, size: 2, ..Introduction::default() };
     let rank = world.enrol_as(1, rank).tid;
     let other = world.enrol(2);
@@ -190,8 +190,8 @@ fn a_rank_shows_its_card_when_somebody_asks() {
 
 #[test]
 fn barriers_wait_for_all_and_refuse_another_count() {
-    let mut world = MachineWorld::new();
-    let name = || Octets::from("group");
+    let mut world = World::new();
+    let name = || ByteString::from("group");
     for client in 1..=3 {
         world.enrol(client);
         assert_eq!(world.code(client, &Request::JoinGroup { name: name() }), client as i32 - 1);
@@ -211,9 +211,9 @@ fn barriers_wait_for_all_and_refuse_another_count() {
 
 #[test]
 fn the_mailbox_keeps_what_is_to_stay_and_wakes_who_waits() {
-    let mut world = MachineWorld::new();
+    let mut world = World::new();
     (1..=2).for_each(|client| _ = world.enrol(client));
-    let content = Content { encoding: 1, source: 0, tag: 0, bytes: Octets(vec![1, 2]) };
+    let content = Content { encoding: 1, source: 0, tag: 0, bytes: ByteString(vec![1, 2]) };
     let put = |flags| Request::Put { name: "n".into(), index: -1, flags, content: content.clone() };
     let get = |flags| Request::Get { name: "n".into(), index: 0, flags };
     assert_eq!(world.ask(2, &get(code::mailbox::WAIT)), None);
@@ -229,7 +229,7 @@ fn the_mailbox_keeps_what_is_to_stay_and_wakes_who_waits() {
 
 #[test]
 fn a_host_comes_and_goes_with_its_tasks() {
-    let mut world = MachineWorld::new();
+    let mut world = World::new();
     world.enrol(1);
     let ask = Request::Notify { what: notify::HOST_ADD, context: 3, tag: 9, count: -1, of: vec![] };
     world.code(1, &ask);
@@ -255,10 +255,10 @@ fn a_host_comes_and_goes_with_its_tasks() {
 
 #[test]
 fn nonsense_ends_its_client_and_nothing_else() {
-    let mut world = MachineWorld::new();
+    let mut world = World::new();
     let one = world.enrol(1);
     world.enrol(2);
-    world.see(1, Seen::Asked { client: 1, bytes: Octets(vec![99, 1, 2]) });
+    world.see(1, Seen::Asked { client: 1, bytes: ByteString(vec![99, 1, 2]) });
     assert!(world.orders.contains(&(1, Order::Close { client: 1 })));
     assert_eq!(world.code(2, &Request::TaskStatus { tid: one }), code::NO_TASK);
     assert!(!world.machine.is_idle());

@@ -4,7 +4,7 @@ use super::{Console, NextStep};
 use anyhow::{Context, Result, anyhow, bail};
 use std::fs::File;
 use std::os::unix::ffi::OsStringExt;
-use weft_pvm_machine::frame::{Answer, Content, Destination, HostInfo, Octets, Program, Request};
+use weft_pvm_machine::frame::{Answer, ByteString, Content, Destination, HostInfo, Program, Request};
 use weft_pvm_machine::{code, tid};
 
 type Run = fn(&mut Console, &[String]) -> Result<NextStep>;
@@ -79,8 +79,8 @@ fn meaning(code: i32) -> &'static str {
     }
 }
 
-fn bytes(words: &[String]) -> Vec<Octets> {
-    words.iter().map(|word| Octets::from(word.as_str())).collect()
+fn bytes(words: &[String]) -> Vec<ByteString> {
+    words.iter().map(|word| ByteString::from(word.as_str())).collect()
 }
 
 impl Console {
@@ -242,7 +242,7 @@ impl Console {
         let Answer::Tasks { tasks, .. } = self.ask(&Request::Tasks { of: 0 })? else { return Ok(NextStep::Command) };
         let mut keep = vec![self.tid];
         let mut index = 0;
-        let name = || Octets::from("###_PVM_NO_RESET_###");
+        let name = || ByteString::from("###_PVM_NO_RESET_###");
         while let Answer::Content { code, content } = self.ask(&Request::Get { name: name(), index, flags: 8 })?
             && code >= 0
         {
@@ -252,7 +252,7 @@ impl Console {
         for task in tasks.iter().filter(|task| !keep.contains(&task.tid)) {
             self.code(&Request::Signal { tid: task.tid, signal: 15 })?;
         }
-        self.code(&Request::Reset { class: Octets::default(), index: 0, kills: true, keep })?;
+        self.code(&Request::Reset { class: ByteString::default(), index: 0, kills: true, keep })?;
         Ok(NextStep::Command)
     }
 
@@ -264,12 +264,13 @@ impl Console {
         };
         let directory = std::env::current_dir().map(|path| path.into_os_string().into_vec()).unwrap_or_default();
         let path = std::env::var_os("PATH").unwrap_or_default();
-        let places = std::env::split_paths(&path).map(|folder| Octets(folder.into_os_string().into_vec())).collect();
+        let places =
+            std::env::split_paths(&path).map(|folder| ByteString(folder.into_os_string().into_vec())).collect();
         let program = Program {
-            file: Octets::from(given.file.as_str()),
+            file: ByteString::from(given.file.as_str()),
             arguments: bytes(&given.arguments),
             environment: self.environment(),
-            directory: Octets(directory),
+            directory: ByteString(directory),
             places,
             flags: given.flags,
         };
@@ -294,17 +295,17 @@ impl Console {
     }
 
     /// What spawned tasks get: exported variables, and the libraries that stand beside this program.
-    fn environment(&self) -> Vec<Octets> {
+    fn environment(&self) -> Vec<ByteString> {
         let ours = std::env::current_exe().ok().and_then(|file| Some(file.parent()?.parent()?.join("lib")));
         let given = std::env::var_os("LD_LIBRARY_PATH").unwrap_or_default();
         let all = ours.into_iter().chain(std::env::split_paths(&given)).filter(|folder| folder.is_dir());
         let libraries = std::env::join_paths(all).unwrap_or_default();
         let exported = self.exports.iter().filter_map(|name| {
             let value = std::env::var_os(name)?;
-            Some(Octets([name.as_bytes(), b"=", &value.into_vec()].concat()))
+            Some(ByteString([name.as_bytes(), b"=", &value.into_vec()].concat()))
         });
-        let path = Octets([b"LD_LIBRARY_PATH=".as_slice(), &libraries.into_vec()].concat());
-        let names = Octets::from(format!("PVM_EXPORT={}", self.exports.join(":")).as_str());
+        let path = ByteString([b"LD_LIBRARY_PATH=".as_slice(), &libraries.into_vec()].concat());
+        let names = ByteString::from(format!("PVM_EXPORT={}", self.exports.join(":")).as_str());
         exported.chain([path, names]).collect()
     }
 
@@ -399,7 +400,7 @@ impl Console {
         let mut packed = (text.len() as i32).to_be_bytes().to_vec();
         packed.extend(text);
         packed.resize(packed.len().next_multiple_of(4), 0);
-        let content = Content { encoding: 0, source: self.tid, tag: 0, bytes: Octets(packed) };
+        let content = Content { encoding: 0, source: self.tid, tag: 0, bytes: ByteString(packed) };
         let code = self.code(&Request::Put { name: name.as_str().into(), index: -1, flags: 0, content })?;
         if code < 0 {
             println!("{name}: {}", meaning(code))

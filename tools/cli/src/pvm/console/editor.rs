@@ -4,7 +4,7 @@ use std::io::Write;
 
 /// What a key has done.
 #[derive(Debug, PartialEq, Eq)]
-pub enum EditKey {
+pub enum EditedKey {
     None,
     Line(String),
     /// There will be no more.
@@ -41,16 +41,16 @@ impl Editor {
     }
 
     /// A key; `names` are what a first word can be.
-    pub fn key(&mut self, byte: u8, names: &[String]) -> EditKey {
+    pub fn key(&mut self, byte: u8, names: &[String]) -> EditedKey {
         if self.escape != Escape::None {
             self.on_escape(byte);
-            return EditKey::None;
+            return EditedKey::None;
         }
         match byte {
             b'\n' | b'\r' => return self.enter(),
             _ if !self.shows => self.line.push(byte),
             // Ctrl-D.
-            4 if self.line.is_empty() => return EditKey::End,
+            4 if self.line.is_empty() => return EditedKey::End,
             // Ctrl-C gives the line up, where the terminal lets it through.
             3 => self.replace(Vec::new()),
             // Ctrl-A, Ctrl-E, Ctrl-U, Ctrl-K.
@@ -72,10 +72,10 @@ impl Editor {
                 self.draw();
             }
         }
-        EditKey::None
+        EditedKey::None
     }
 
-    fn enter(&mut self) -> EditKey {
+    fn enter(&mut self) -> EditedKey {
         if self.shows {
             println!();
         }
@@ -85,7 +85,7 @@ impl Editor {
             self.before.push(line.clone());
         }
         self.recalled = self.before.len();
-        EditKey::Line(line)
+        EditedKey::Line(line)
     }
 
     fn on_escape(&mut self, byte: u8) {
@@ -158,7 +158,7 @@ mod tests {
     fn typed(editor: &mut Editor, keys: &str) -> Vec<String> {
         let names = ["spawn", "setenv", "setopt", "quit"].map(str::to_owned);
         let lines = keys.bytes().filter_map(|byte| match editor.key(byte, &names) {
-            EditKey::Line(line) => Some(line),
+            EditedKey::Line(line) => Some(line),
             _ => None,
         });
         lines.collect()
@@ -172,6 +172,6 @@ mod tests {
         assert_eq!(typed(&mut editor, "\x1b[A\x1b[A\n"), ["conf"]);
         assert_eq!(typed(&mut editor, "q\t\n"), ["quit "]);
         assert_eq!(typed(&mut editor, "se\t\te\t\n"), ["setenv "]);
-        assert_eq!(editor.key(4, &[]), EditKey::End);
+        assert_eq!(editor.key(4, &[]), EditedKey::End);
     }
 }

@@ -5,7 +5,7 @@ mod editor;
 mod jobs;
 
 use anyhow::{Context, Result, bail};
-use editor::{EditKey, Editor};
+use editor::{EditedKey, Editor};
 use jobs::Jobs;
 use std::collections::BTreeMap;
 use std::io::{IsTerminal, Read, Write};
@@ -35,7 +35,7 @@ pub enum NextStep {
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum CommandSource {
+enum ConsoleSource {
     Keyboard,
     Daemon,
 }
@@ -76,10 +76,10 @@ impl Console {
         let mut events = EventLoop::new()?;
         self.prompt(&editor);
         loop {
-            events.ask(stdin.as_raw_fd(), libc_pollin(), CommandSource::Keyboard);
-            events.ask(self.client.descriptor(), libc_pollin(), CommandSource::Daemon);
+            events.ask(stdin.as_raw_fd(), libc_pollin(), ConsoleSource::Keyboard);
+            events.ask(self.client.descriptor(), libc_pollin(), ConsoleSource::Daemon);
             for (source, _) in events.turn(None)? {
-                if source == CommandSource::Daemon {
+                if source == ConsoleSource::Daemon {
                     self.listen(&editor)?;
                     continue;
                 }
@@ -90,10 +90,10 @@ impl Console {
                 }
                 for byte in &bytes[..length] {
                     match editor.key(*byte, &self.names()) {
-                        EditKey::None => {}
-                        EditKey::Line(line) if self.run_line(&line) == NextStep::Quit => return Ok(()),
-                        EditKey::Line(_) => self.prompt(&editor),
-                        EditKey::End => {
+                        EditedKey::None => {}
+                        EditedKey::Line(line) if self.run_line(&line) == NextStep::Quit => return Ok(()),
+                        EditedKey::Line(_) => self.prompt(&editor),
+                        EditedKey::End => {
                             println!();
                             return Ok(());
                         }

@@ -1,4 +1,4 @@
-//! The task's access to the fabric, and the one place to wait.
+//! The one place where this task waits, and what it is woken for besides messages.
 
 use std::os::fd::RawFd;
 use std::time::{Duration, Instant};
