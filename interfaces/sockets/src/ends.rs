@@ -25,7 +25,8 @@ pub fn before_close(fd: c_int) -> Option<libc::linger> {
     let held = conn::hold(fd)?;
     if held.is_last_descriptor() {
         held.note_end(fd);
-        if held.state_now() == OFFERED && family::alone(&held) {
+        // In a child that was made without a word to us the set is its parent's, too.
+        if held.state_now() == OFFERED && family::alone(&held) && life::is_known_process() {
             epoll::take_out(fd);
         }
     }
