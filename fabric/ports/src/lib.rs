@@ -19,6 +19,7 @@ mod receive;
 mod send;
 mod tree;
 
+pub use receive::room_of;
 use std::io;
 use std::os::fd::RawFd;
 use std::time::Duration;
@@ -239,6 +240,16 @@ impl<C: Companion> Messenger<C> {
     /// As [`Self::wait`], with what is kept beside the endpoint, and a word of whom it is for.
     pub fn wait_both<R>(&self, what: Waiting, mut done: impl FnMut(&mut Endpoint, &mut C) -> Option<R>) -> R {
         self.monitor.wait(what, |world| done(&mut world.endpoint, &mut world.companion))
+    }
+
+    /// As [`Self::wait_both`], for what one other process does; it is looked whether that has ended, and `done` asked then.
+    pub fn wait_of<R>(&self, what: Waiting, of: Peer, mut done: impl FnMut(&mut Endpoint, &mut C) -> Option<R>) -> R {
+        self.monitor.enter().looking.push((of, false));
+        self.monitor.wait(what, |world| {
+            let answer = done(&mut world.endpoint, &mut world.companion)?;
+            world.look_no_more(of);
+            Some(answer)
+        })
     }
 
     /// As [`Self::wait`] for what a process stores into shared memory before it wakes this one ([`Endpoint::wake`]).

@@ -1,6 +1,6 @@
 //! Bytes between two processes, without messages.
 
-use super::{Call, Companion, Employed, Messenger, waiting};
+use super::{Call, Companion, Messenger, waiting};
 use weft_fabric::{Fault, Peer};
 
 impl<C: Companion> Messenger<C> {
@@ -15,7 +15,7 @@ impl<C: Companion> Messenger<C> {
         if sent == bytes.len() {
             return Ok(());
         }
-        self.monitor.wait(waiting(call, Some(to), None, 0), |Employed { endpoint, .. }| {
+        self.wait_of(waiting(call, Some(to), None, 0), to, |endpoint, _| {
             let rest = &bytes[sent..];
             // SAFETY: the slice is as long.
             sent += unsafe { endpoint.try_raw_send(to, rest.as_ptr(), rest.len()) };

@@ -1,7 +1,7 @@
 //! Receiving messages, and looking for them.
 
 use super::{Call, Companion, Messenger, waiting};
-use weft_fabric::{Endpoint, Fault, MatchedId, Outcome, RequestId, Selector, Waiting};
+use weft_fabric::{Endpoint, Fault, MatchedId, Outcome, Peer, RequestId, Selector, Waiting};
 
 impl<C: Companion> Messenger<C> {
     /// Receives into `room`; what the message was. One that is longer fills the room, and its outcome says the fault.
@@ -46,8 +46,8 @@ impl<C: Companion> Messenger<C> {
     /// The only process that it may come from has ended or is lost.
     pub fn receive_whole(&self, call: Call, from: Selector) -> Result<(Outcome, Vec<u8>), Fault> {
         let (_, message, seen) = self.take_first(call, &[from])?;
-        let mut bytes = vec![0; seen.length as usize];
-        let outcome = self.receive_taken(call, message, &mut bytes)?;
+        let mut bytes = room_of(Vec::new(), seen.length)?;
+        let outcome = self.receive_taken(call, (message, seen.peer), &mut bytes)?;
         bytes.truncate(outcome.length as usize);
         Ok((outcome, bytes))
     }
@@ -73,11 +73,18 @@ impl<C: Companion> Messenger<C> {
     ///
     /// # Errors
     /// Its sender is lost.
-    pub fn receive_taken(&self, call: Call, message: MatchedId, room: &mut [u8]) -> Result<Outcome, Fault> {
+    pub fn receive_taken(
+        &self,
+        call: Call,
+        (message, from): (MatchedId, Peer),
+        room: &mut [u8],
+    ) -> Result<Outcome, Fault> {
+        let mut world = self.monitor.enter();
         // SAFETY: `room` is borrowed until this call returns, which is when the request is complete.
-        let request =
-            self.with(|endpoint| unsafe { endpoint.post_matched_receive(message, room.as_mut_ptr(), room.len()) });
-        settled(self.wait(call, |endpoint| endpoint.take_outcome(request)))
+        let request = unsafe { world.endpoint.post_matched_receive(message, room.as_mut_ptr(), room.len()) };
+        world.awaited.push((request, from));
+        drop(world);
+        settled(self.await_outcome(waiting(call, Some(from), None, 0), request))
     }
 
     /// As [`Self::receive`], without looking whether the sender has ended: after each pass `meanwhile` is asked, and the
@@ -137,4 +144,15 @@ fn settled(outcome: Outcome) -> Result<Outcome, Fault> {
         Some(Fault::Cancelled) => Err(Fault::PeerLost),
         Some(fault) => Err(fault),
     }
+}
+
+/// Memory for a message of this length, which its sender claims.
+///
+/// # Errors
+/// There is not so much.
+pub fn room_of(mut bytes: Vec<u8>, length: u64) -> Result<Vec<u8>, Fault> {
+    let length = usize::try_from(length).map_err(|_| Fault::NoMemory)?;
+    bytes.try_reserve_exact(length.saturating_sub(bytes.len())).map_err(|_| Fault::NoMemory)?;
+    bytes.resize(length, 0);
+    Ok(bytes)
 }

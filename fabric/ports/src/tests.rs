@@ -102,7 +102,7 @@ fn the_first_of_several_messages_is_taken_and_received_once() {
             for _ in 0..2 {
                 let (which, message, outcome) = ports.take_first("receive", &both).expect("a message");
                 let mut room = vec![0; outcome.length as usize];
-                ports.receive_taken("receive", message, &mut room).expect("received");
+                ports.receive_taken("receive", (message, outcome.peer), &mut room).expect("received");
                 seen.push((which, room));
             }
             seen.sort();

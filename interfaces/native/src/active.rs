@@ -98,7 +98,7 @@ pub(crate) fn call(to: Peer, handler: u16, arguments: &[u64], bytes: &[u8]) -> R
         return Ok(());
     }
     let what = Waiting { call: "weft_call", peer: Some(to), tag: None, context: 0 };
-    FABRIC.wait_both(what, |endpoint, _| match endpoint.try_request(to, number, arguments, bytes) {
+    FABRIC.wait_of(what, to, |endpoint, _| match endpoint.try_request(to, number, arguments, bytes) {
         Ok(true) => Some(Ok(())),
         Ok(false) => end_of(endpoint, to).map(|fault| Err(fault.into())),
         Err(fault) => Some(Err(failed(fault))),

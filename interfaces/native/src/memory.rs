@@ -167,7 +167,10 @@ fn near(owner: Peer, memory: RemoteMemory) -> Result<Option<Arc<Region>>> {
             near.and_then(|ticket| endpoint.open_region(owner, ticket, usize::try_from(memory.bytes).ok()?).ok())
         });
         let region = region.map(Arc::new);
-        memories().mapped.insert((owner, memory), region.clone());
+        let mut memories = memories();
+        // What its owner has given up is kept alive by nobody.
+        memories.mapped.retain(|_, kept| kept.as_ref().is_some_and(|kept| kept.is_in_use()));
+        memories.mapped.insert((owner, memory), region.clone());
         region
     });
     if region.as_ref().is_some_and(|region| !region.is_in_use()) {
@@ -194,7 +197,7 @@ fn ask_owner(
     };
     let mut next = 0;
     let what = Waiting { call, peer: Some(owner), tag: None, context: 0 };
-    let ended = FABRIC.wait_both(what, |endpoint, _| {
+    let ended = FABRIC.wait_of(what, owner, |endpoint, _| {
         while next < length {
             let piece = (length - next).min(MEDIUM_BYTES);
             match ask(endpoint, asked, next, piece) {

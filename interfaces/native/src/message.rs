@@ -4,7 +4,7 @@ use crate::desk::FABRIC;
 use crate::error::{NativeError, Result};
 use crate::known::{self, PortNumber};
 use crate::port;
-use weft_ports::{Outcome, Peer, Selector, Subject};
+use weft_ports::{Outcome, Peer, Selector, Subject, room_of};
 
 /// Which messages a call accepts; `None` is any.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -110,16 +110,16 @@ pub(crate) fn selectors(picks: &[Pick]) -> Result<Vec<Selector>> {
 
 pub(crate) fn receive_first(picks: &[Pick], room: &mut [u8]) -> Result<ReceivedMessage> {
     let from = selectors(picks)?;
-    let (which, message, _) = FABRIC.take_first("weft_receive_first", &from)?;
-    let outcome = FABRIC.receive_taken("weft_receive_first", message, room)?;
+    let (which, message, seen) = FABRIC.take_first("weft_receive_first", &from)?;
+    let outcome = FABRIC.receive_taken("weft_receive_first", (message, seen.peer), room)?;
     Ok(ReceivedMessage::new(from[which].context, &outcome))
 }
 
 pub(crate) fn receive_whole(picks: &[Pick]) -> Result<(ReceivedMessage, Vec<u8>)> {
     let from = selectors(picks)?;
     let (which, message, seen) = FABRIC.take_first("weft_receive", &from)?;
-    let mut room = vec![0; seen.length as usize];
-    let outcome = FABRIC.receive_taken("weft_receive", message, &mut room)?;
+    let mut room = room_of(Vec::new(), seen.length)?;
+    let outcome = FABRIC.receive_taken("weft_receive", (message, seen.peer), &mut room)?;
     Ok((ReceivedMessage::new(from[which].context, &outcome), room))
 }
 

@@ -1,7 +1,7 @@
 //! How a job ends that cannot go on: `p4_error`.
 
 use crate::family;
-use crate::place::{self, MESSENGER};
+use crate::place;
 use std::io::Write;
 use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
 use weft_ports::Peer;
@@ -48,7 +48,7 @@ pub fn refuse(text: &str, value: i32) -> i32 {
 /// -1 where there is none, and the program has asked for soft errors.
 #[inline]
 pub fn peer(call: &str, to: i32) -> Result<Peer, i32> {
-    if !MESSENGER.is_open() {
+    if !place::takes_part() {
         return Err(refuse(
             &format!("{call}: this process takes no part in messages: no procgroup, or it has left"),
             to,

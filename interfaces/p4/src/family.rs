@@ -138,6 +138,10 @@ fn reap() {
             continue;
         }
         child.store(0, Ordering::Relaxed);
+        // Its number may be another process's from now on.
+        for known in register().iter().flat_map(|register| &register.pids) {
+            let _ = known.compare_exchange(pid, 0, Ordering::Relaxed, Ordering::Relaxed);
+        }
         let is_over = register().is_some_and(|register| register.is_over.load(Ordering::Relaxed));
         if libc::WIFSIGNALED(status) && !is_over {
             say_killed(pid, libc::WTERMSIG(status));

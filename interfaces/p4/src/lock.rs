@@ -3,7 +3,7 @@
 //!
 //! ORDER: p4-lock. Who unlocks releases, who locks acquires.
 
-use crate::place::MESSENGER;
+use crate::place::{self, MESSENGER};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
@@ -57,7 +57,7 @@ impl SharedLock {
         }
         // ORDER: p4-lock
         while self.word.swap(AWAITED, Ordering::Acquire) != OPEN {
-            let limit = if MESSENGER.is_open() && MESSENGER.is_leaving() {
+            let limit = if place::takes_part() && MESSENGER.is_leaving() {
                 MESSENGER.poll();
                 Some(LOOK)
             } else {

@@ -1,7 +1,7 @@
 //! Messages: sends that wait for nobody unless they are to, and receives by type and sender.
 
 use crate::failure::{fail, peer, refuse};
-use crate::place::{Conversation, MESSENGER, me};
+use crate::place::{self, Conversation, MESSENGER, me};
 use weft_ports::{Fault, Outcome, Peer, Selector};
 
 /// How a type or a process is named that may be any.
@@ -57,7 +57,7 @@ pub fn lost(call: &str, fault: Fault) -> String {
 /// -1 where there is no such process.
 fn selector(call: &str, kind: i32, from: i32) -> Result<Selector, i32> {
     let from = if from == ANY { None } else { Some(peer(call, from)?) };
-    if !MESSENGER.is_open() {
+    if !place::takes_part() {
         return Err(refuse(&format!("{call}: this process takes no part in messages"), ANY));
     }
     Ok(Conversation::Messages.from(from, (kind != ANY).then_some(kind)))

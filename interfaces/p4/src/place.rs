@@ -52,6 +52,11 @@ pub fn me() -> i32 {
     ME.load(Ordering::Relaxed)
 }
 
+/// Whether this process sends and receives messages.
+pub fn takes_part() -> bool {
+    me() >= 0 && MESSENGER.is_open()
+}
+
 #[inline]
 pub fn size() -> u32 {
     SIZE.load(Ordering::Relaxed)

@@ -16,7 +16,7 @@ use std::io::ErrorKind;
 use std::os::fd::AsRawFd;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use weft_fabric::Segment;
 use weft_ports::{Endpoint, InterfaceName};
 
@@ -188,12 +188,16 @@ pub fn start(entries: &[ProcgroupEntry]) {
 
 /// A process that ends without `p4_wait_for_end` sends what it has to send all the same.
 fn leave_at_exit() {
+    PROCESS.store(std::process::id(), Ordering::Relaxed);
     // SAFETY: registers a function that stays.
     unsafe { libc::atexit(at_exit) };
 }
 
+/// Who takes part: a copy that the program has forked leaves nothing.
+static PROCESS: AtomicU32 = AtomicU32::new(0);
+
 extern "C" fn at_exit() {
-    if place::me() >= 0 {
+    if place::me() >= 0 && PROCESS.load(Ordering::Relaxed) == std::process::id() {
         leave();
     }
 }
@@ -206,7 +210,7 @@ fn leave() {
 
 /// Ends this process's part, and waits for those that it has forked.
 pub fn end() {
-    if place::me() >= 0 {
+    if place::me() >= 0 && PROCESS.load(Ordering::Relaxed) == std::process::id() {
         leave();
         family::wait();
     }

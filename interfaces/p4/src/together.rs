@@ -2,7 +2,7 @@
 
 use crate::failure::{fail, refuse};
 use crate::message::{lost, send, send_away};
-use crate::place::{Conversation, MESSENGER, cluster, me, size, tree};
+use crate::place::{self, Conversation, MESSENGER, cluster, me, size, tree};
 use weft_ports::Peer;
 
 /// The type of what the library itself says.
@@ -17,7 +17,7 @@ pub fn broadcast(kind: i32, bytes: &[u8]) -> i32 {
 /// Combines what all have and gives all the result. `combine` changes its first argument by its second one, which is as
 /// long. The result is the same on all. 0, or -1.
 pub fn combine(kind: i32, bytes: &mut [u8], mut combine: impl FnMut(&mut [u8], &mut [u8])) -> i32 {
-    if !MESSENGER.is_open() {
+    if !place::takes_part() {
         return refuse("p4_global_op: this process takes no part in messages, type", kind);
     }
     let gathered = gather(kind, bytes, &mut combine).and_then(|()| spread(kind, bytes));
@@ -64,7 +64,7 @@ fn take(kind: i32, room: &mut [u8], from: u32) -> Result<(), i32> {
 pub fn share_in_cluster(value: u64) -> u64 {
     let mut bytes = value.to_ne_bytes();
     let (first, last) = cluster();
-    if first != last && MESSENGER.is_open() {
+    if first != last && place::takes_part() {
         let _ = spread(OWN, &mut bytes);
     }
     u64::from_ne_bytes(bytes)

@@ -12,7 +12,7 @@ use std::io::{self, ErrorKind};
 use std::os::unix::ffi::OsStringExt;
 use std::process::{Command, Stdio};
 use std::sync::MutexGuard;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 use weft_fabric::Endpoint;
 use weft_fabric::spawn::find_weft;
@@ -119,6 +119,7 @@ fn open() -> io::Result<()> {
             Endpoint::join_as(InterfaceName::Pvm, &[]).map_err(|error| io::Error::other(error.to_string()))?;
         FABRIC.open_beside(endpoint, Wakes::default(), false);
         FABRIC.lend();
+        PROCESS.store(std::process::id(), Ordering::Relaxed);
         at_exit(close);
         courier::begin(look);
     }
@@ -141,9 +142,12 @@ fn library_at_last() -> Option<MutexGuard<'static, PvmLibrary>> {
     })
 }
 
+/// Who has enrolled: a copy that the program has forked leaves nothing.
+static PROCESS: AtomicU32 = AtomicU32::new(0);
+
 /// The process ends.
 extern "C" fn close() {
-    if FABRIC.is_open() {
+    if FABRIC.is_open() && PROCESS.load(Ordering::Relaxed) == std::process::id() {
         // Where it ends inside of a call, what is left goes with it.
         if let Some(mut library) = library_at_last() {
             if library.task.is_some() {

@@ -13,7 +13,7 @@ use std::ffi::c_int;
 use std::sync::MutexGuard;
 use std::time::Instant;
 use weft_fabric::Endpoint;
-use weft_ports::{Fault, MatchedId, Outcome, Peer, Selector};
+use weft_ports::{Fault, MatchedId, Outcome, Peer, Selector, room_of};
 use weft_pvm_machine::{code, tid};
 
 /// The bits of the source word that are the sender's identifier; the encoding stands above.
@@ -273,10 +273,9 @@ impl PvmLibrary {
         outcome: &Outcome,
         context: c_int,
     ) -> Option<IncomingMessage> {
-        let mut bytes = self.buffers.spare();
-        bytes.resize(outcome.length as usize, 0);
+        let mut bytes = room_of(self.buffers.spare(), outcome.length).ok()?;
         let (source, encoding) = read_source(outcome.source);
-        FABRIC.receive_taken(call, message, &mut bytes).ok()?;
+        FABRIC.receive_taken(call, (message, outcome.peer), &mut bytes).ok()?;
         self.task.iter_mut().for_each(|task| task.note_taken(outcome.peer, encoding, outcome.length));
         Some(IncomingMessage { encoding, bytes, source, tag: outcome.tag, context })
     }

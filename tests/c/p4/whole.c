@@ -1,6 +1,7 @@
 /* P4 through its C interface, alone on a host or under weft run (argument: whether processes share memory). */
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
 #include <unistd.h>
 #include "p4.h"
 
@@ -206,6 +207,12 @@ int main(int argc, char **argv) {
     NEED(all == expected && me >= 0 && me < all && p4_num_total_slaves() == all - 1);
     NEED(p4_num_cluster_ids() == (is_cluster ? all : 1) && last - first + 1 == p4_num_cluster_ids());
     NEED(p4_get_my_cluster_id() == me - first && count == (is_cluster ? 1 : all) && masters[count - 1] == count - 1);
+    /* A copy of a process that ends takes nothing of the process with it. */
+    int status = -1;
+    pid_t copy = fork();
+    if (copy == 0)
+        exit(0);
+    NEED(copy > 0 && waitpid(copy, &status, 0) == copy && status == 0);
     ring();
     wildcards();
     together();

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #define CHECK(what) do { if (!(what)) { printf("%d: %s\n", __LINE__, #what); return 1; } } while (0)
@@ -87,6 +88,20 @@ static int refused(int me)
     return 0;
 }
 
+/* A copy of a task that ends takes nothing of the task with it. */
+static int copied(int me)
+{
+    int status = -1;
+    pid_t copy = fork();
+    if (copy == 0)
+        exit(0);
+    CHECK(copy > 0 && waitpid(copy, &status, 0) == copy && status == 0);
+    CHECK(pvm_pstat(me) == PvmOk);
+    send_number(me, 8, 5);
+    CHECK(pvm_recv(me, 8) > 0 && pvm_upkint(&status, 1, 1) == 0 && status == 5);
+    return 0;
+}
+
 int main(int argc, char **argv)
 {
     int me = pvm_mytid(), child, told;
@@ -107,7 +122,7 @@ int main(int argc, char **argv)
     pvm_setopt(PvmAutoErr, 0);
     CHECK(pvm_recv(child, 3) == PvmNoTask);
     pvm_setopt(PvmAutoErr, 1);
-    if (functions(me) || mailbox() || refused(me))
+    if (copied(me) || functions(me) || mailbox() || refused(me))
         return 1;
     CHECK(pvm_exit() == 0 && pvm_mytid() > 0);
     puts("ok");

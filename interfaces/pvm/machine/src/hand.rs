@@ -117,10 +117,14 @@ impl Hand {
     fn on_client(&mut self, client: u32) {
         let Some(link) = self.clients.get_mut(&client) else { return };
         let went = link.serve();
-        while let Ok(Some(bytes)) = link.next_frame() {
-            self.seen.push_back(Seen::Asked { client, bytes: ByteString(bytes) });
-        }
-        if went.is_err() {
+        let sane = loop {
+            match link.next_frame() {
+                Ok(Some(bytes)) => self.seen.push_back(Seen::Asked { client, bytes: ByteString(bytes) }),
+                Ok(None) => break true,
+                Err(_) => break false,
+            }
+        };
+        if went.is_err() || !sane {
             self.lose(client);
         }
     }

@@ -11,7 +11,7 @@ const CONNECTED: i32 = 0x4;
 const STARTED: i32 = 0x80;
 
 /// Most ranks of a job that get numbers together.
-const MOST_RANKS: u32 = 1 << 16;
+const MOST_RANKS: u32 = 4096;
 
 #[derive(Default)]
 pub struct TaskRecord {
