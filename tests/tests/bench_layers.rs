@@ -5,7 +5,23 @@ use std::process::Command;
 use tempfile::TempDir;
 use weft_tests::tree;
 
-const ROWS: [&str; 9] = ["raw", "port", "socket", "socket-self", "mpi", "tcp", "tcp-self", "unix", "unix-self"];
+const ROWS: [&str; 15] = [
+    "raw",
+    "port",
+    "socket",
+    "socket-self",
+    "mpi",
+    "native",
+    "pvm",
+    "p4",
+    "tcgmsg",
+    "active-messages",
+    "fast-messages",
+    "tcp",
+    "tcp-self",
+    "unix",
+    "unix-self",
+];
 const COLUMNS: [&str; 4] = ["pingpong", "exchange", "pingpong-rate", "exchange-rate"];
 
 /// No times: only what holds on any machine. That sockets went through rings is a condition of the command itself.
