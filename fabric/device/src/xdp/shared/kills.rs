@@ -40,6 +40,8 @@ struct World {
     /// What came last, and what left last.
     seen: Option<u32>,
     left: Option<u32>,
+    /// What fills the ring, before answers with smaller numbers.
+    filling: Option<u32>,
     /// Places on their way that have not completed, oldest first.
     away: Vec<u64>,
 }
@@ -62,6 +64,7 @@ impl World {
             arriving: 0,
             seen: None,
             left: None,
+            filling: None,
             away: Vec::new(),
         }
     }
@@ -98,8 +101,10 @@ impl World {
             area.copy_out(place, &mut packet);
             let (_, payload) = parse(&packet).expect("a datagram");
             let number = number_of(&packet[payload]);
-            assert!(self.left.is_none_or(|left| left <= number), "{number} behind {:?}", self.left);
-            self.left = Some(number);
+            if self.filling != Some(number) {
+                assert!(self.left.is_none_or(|left| left <= number), "{number} behind {:?}", self.left);
+                self.left = Some(number);
+            }
             self.away.push(place);
             send.consume(send.consumer().wrapping_add(1));
         }
@@ -247,6 +252,8 @@ impl World {
     /// on its way all the same.
     fn fill(&mut self) {
         let payload = pattern(self.arriving);
+        // Answers to what arrived before come behind, with smaller numbers.
+        self.filling = Some(self.arriving);
         let mut sent = 0;
         for _ in 0..2 {
             while self.lane.send(self.state, &self.back, |place| {
@@ -258,8 +265,6 @@ impl World {
             self.leave();
         }
         assert!(sent <= LAYOUT.send_frames, "more than there are frames");
-        // What is sent behind this has larger numbers.
-        self.left = None;
     }
 
     fn settle_down(&mut self, kills: usize) {
@@ -330,6 +335,7 @@ impl World {
         self.put_back(copied);
         let Outside(arriving, seen, left, away) = outside;
         (self.arriving, self.seen, self.left, self.away) = (*arriving, *seen, *left, away.clone());
+        self.filling = None;
     }
 }
 
