@@ -18,19 +18,30 @@ pub struct Wakes {
     /// It has slept since this was last looked at.
     slept: bool,
     passes: u32,
+    looked: Option<Instant>,
 }
 
 /// How long a thread sleeps that waits for one other task.
 const LOOK: Duration = Duration::from_millis(20);
-/// So many passes without a sleep between two looks at what is rare.
+/// So many passes without a sleep between two looks at the clock, and so long between two at what is rare, which take
+/// system calls.
 const PASSES_PER_LOOK: u32 = 1024;
+const LOOK_AWAKE: Duration = Duration::from_millis(5);
 
 impl Wakes {
     /// Whether it is time to look at what the machine says, and who has ended.
     #[inline]
     pub fn is_time(&mut self) -> bool {
         self.passes = self.passes.wrapping_add(1);
-        std::mem::take(&mut self.slept) || self.passes.is_multiple_of(PASSES_PER_LOOK)
+        std::mem::take(&mut self.slept) || self.passes.is_multiple_of(PASSES_PER_LOOK) && self.was_long_ago()
+    }
+
+    #[cold]
+    fn was_long_ago(&mut self) -> bool {
+        let now = Instant::now();
+        let long_ago = self.looked.is_none_or(|looked| now.duration_since(looked) >= LOOK_AWAKE);
+        self.looked = if long_ago { Some(now) } else { self.looked };
+        long_ago
     }
 }
 
