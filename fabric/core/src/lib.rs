@@ -30,6 +30,7 @@
 
 pub mod active;
 mod api;
+pub mod by_name;
 pub mod datagram;
 mod devices;
 pub mod door;

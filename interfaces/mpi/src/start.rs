@@ -24,6 +24,7 @@ use std::io::Write;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::ThreadId;
+pub use weft_fabric::by_name::begin as by_name;
 use weft_fabric::{Endpoint, InterfaceName};
 
 static MEMBERSHIP: Mutex<Membership> = Mutex::new(Membership::Never);

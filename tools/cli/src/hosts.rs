@@ -6,8 +6,11 @@
 mod ask;
 mod show;
 
+pub use ask::line;
+
 use crate::EXIT_USAGE;
 use crate::defaults::Defaults;
+use crate::run::hosts::is_here;
 use serde::{Deserialize, Serialize};
 use std::io::{IsTerminal, Write};
 use std::path::{Path, PathBuf};
@@ -28,7 +31,7 @@ pub enum Command {
     Check(Arguments),
 }
 
-#[derive(clap::Args)]
+#[derive(clap::Args, Default)]
 pub struct Arguments {
     /// The hosts
     #[arg(value_name = "HOST", required_unless_present = "hostfile", conflicts_with = "hostfile")]
@@ -118,14 +121,43 @@ impl About {
 }
 
 pub fn main(Command::Check(given): Command) -> i32 {
-    let (names, launch) = match given.read() {
-        Ok(read) => read,
+    match given.read() {
+        Ok((names, launch)) => tell(&names, &launch, &given),
         Err(errors) => {
             errors.iter().for_each(|error| eprintln!("{FRONT}: {error}"));
-            return EXIT_USAGE;
+            EXIT_USAGE
         }
+    }
+}
+
+/// Looks at hosts that are reached so.
+pub fn look_at(names: Vec<String>, launch: Launch) -> i32 {
+    let given = Arguments { launch: Some(launch.to_string()), ..Arguments::default() };
+    tell(&names, &launch, &given)
+}
+
+/// How many cores each of these hosts has, or why that is not known.
+///
+/// # Errors
+/// This program cannot be read.
+pub fn cores(names: &[String], launch: &Launch) -> anyhow::Result<Vec<(String, Result<usize, String>)>> {
+    let program = std::env::current_exe()?;
+    let program = program.to_string_lossy();
+    let question = |name: &String| match is_here(name) {
+        true => vec![program.to_string(), "about".to_owned()],
+        false => launch.command(name, &[&program, "about"]),
     };
-    match check(&names, &launch, &given) {
+    let commands: Vec<_> = names.iter().map(question).collect();
+    let found = ask::all(&commands, Defaults::of_environment().launch_timeout).into_iter();
+    let cores = found.map(|found| match found {
+        Found::Good(about) => Ok(about.cores),
+        Found::Bad(why) => Err(why),
+    });
+    Ok(names.iter().cloned().zip(cores).collect())
+}
+
+fn tell(names: &[String], launch: &Launch, given: &Arguments) -> i32 {
+    match check(names, launch, given) {
         Ok(checked) => {
             match given.json.then(|| serde_json::to_string_pretty(&checked)) {
                 Some(json) => println!("{}", json.unwrap_or_default()),

@@ -5,6 +5,7 @@
 #![forbid(unsafe_code)]
 
 mod cc;
+mod cluster;
 mod defaults;
 mod environment;
 mod fronts;
@@ -84,6 +85,9 @@ enum Command {
         #[arg(value_name = "PROGRAM")]
         programs: Vec<std::path::PathBuf>,
     },
+    /// Look after the members of a cluster and the partitions that jobs run on.
+    #[command(subcommand, long_about = cluster::LONG_ABOUT)]
+    Cluster(cluster::ClusterCommand),
     /// Look at the hosts that jobs may run on.
     #[command(subcommand)]
     Hosts(hosts::Command),
@@ -165,6 +169,7 @@ fn weft(arguments: Vec<OsString>) -> Result<i32> {
         Command::Info { programs, .. } => info::programs(&programs),
         Command::Pvm(given) => pvm::main(&given)?,
         Command::Tune(given) => tune::main(&given)?,
+        Command::Cluster(given) => cluster::main(given),
         Command::Hosts(given) => hosts::main(given),
         Command::About => hosts::about(weft_fabric::probe).map(|()| 0)?,
         Command::Distance => weft_bench::run_distance().map(|()| 0)?,

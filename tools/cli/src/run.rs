@@ -30,6 +30,9 @@ pub const KEEP_GOING_VARIABLE: &str = "WEFT_KEEP_GOING";
 /// The setting that says how many processes there may usefully be.
 pub const UNIVERSE_VARIABLE: &str = "WEFT_UNIVERSE";
 
+/// How many ranks a job has that does not say it.
+const RANKS_VARIABLE: &str = "WEFT_RANKS";
+
 /// What `weft run --help` begins with.
 pub const LONG_ABOUT: &str = "\
 Starts N ranks of a program, on this host or on those of --hosts or --hostfile, and waits for them.
@@ -97,7 +100,7 @@ pub struct Arguments {
     output: Option<PathBuf>,
 
     /// Let the ranks' TCP connections to each other go through shared memory (see weft sock)
-    #[arg(long, conflicts_with_all = ["hosts", "hostfile"])]
+    #[arg(long, conflicts_with_all = ["hosts", "hostfile", "partition"])]
     sockets: bool,
 
     /// Refuse variables that begin with WEFT_ and that nobody knows, instead of a warning
@@ -112,7 +115,7 @@ pub struct Arguments {
 /// Options that each of several programs has for itself.
 #[derive(Args)]
 struct ProgramArguments {
-    /// How many ranks run the program (also -np, --np) [default: 1; on several hosts, all slots]
+    /// How many ranks run the program (also -np, --np) [default: WEFT_RANKS, else 1; on several hosts, all slots]
     #[arg(short = 'n', long = "ranks", alias = "np", value_name = "N", value_parser = parse_count, allow_negative_numbers = true)]
     ranks: Option<usize>,
 
@@ -160,7 +163,7 @@ pub fn first_program_only(arguments: Vec<OsString>) -> CommandLine {
 
 /// `-np` becomes `-n` among the options, which end where the program's name stands.
 fn respell_count(part: &mut [OsString]) {
-    const WITH_VALUE: [&str; 14] = [
+    const WITH_VALUE: [&str; 15] = [
         "-n",
         "--ranks",
         "--np",
@@ -173,6 +176,7 @@ fn respell_count(part: &mut [OsString]) {
         "--stdin",
         "--hosts",
         "--hostfile",
+        "--partition",
         "--launch",
         "--map",
     ];
@@ -308,16 +312,17 @@ pub fn lanes(others: &[IpAddr], ports: &[u16], mode: XdpMode) -> Result<weft_age
 /// The job. An error is one line for each slip.
 fn job(given: Arguments, further: &[Vec<OsString>]) -> Result<Job, Vec<String>> {
     let defaults = Defaults::of_environment();
-    let mut hosts = given.hosts.read(&defaults)?;
+    let hosts = given.hosts.or_of_environment().read(&defaults)?;
     let all_slots = hosts.as_ref().filter(|_| further.is_empty()).map(hosts::Given::ranks);
-    let mut programs = vec![given.program.into_program(all_slots.unwrap_or(1))];
+    let mut programs = vec![given.program.into_program(ranks_of_environment()?.or(all_slots).unwrap_or(1))];
     for part in further {
         // A slip after a `:` ends here, as one before it has.
         let part = crate::parse::<FurtherArguments>(part).unwrap_or_else(|error| crate::refuse(FRONT, &error));
         programs.push(part.program.into_program(1));
     }
     let one = |error: JobError| vec![error.to_string()];
-    if let Some(order) = given.device {
+    let usual = hosts.as_ref().and_then(hosts::Given::device).filter(|_| std::env::var_os(DEVICE_VARIABLE).is_none());
+    if let Some(order) = given.device.or_else(|| usual.map(str::to_owned)) {
         programs.iter_mut().for_each(|program| program.environment.push((DEVICE_VARIABLE.to_owned(), order.clone())));
     }
     if given.encrypt {
@@ -330,7 +335,7 @@ fn job(given: Arguments, further: &[Vec<OsString>]) -> Result<Job, Vec<String>> 
     }
     let size = size(&programs).map_err(one)?;
     let stdin = parse_stdin(&given.stdin, size).map_err(one)?;
-    let hosts = hosts.take().map(|hosts| hosts.spread(size)).transpose()?;
+    let hosts = hosts.map(|hosts| hosts.spread(size)).transpose()?.flatten();
     let tag = given.tag_output || defaults.tag;
     Ok(Job {
         front: FRONT.to_owned(),
@@ -345,6 +350,16 @@ fn job(given: Arguments, further: &[Vec<OsString>]) -> Result<Job, Vec<String>> 
         keep_going: given.keep_going || defaults.keep_going,
         network: false,
     })
+}
+
+/// How many ranks a program has whose command line does not say it.
+fn ranks_of_environment() -> Result<Option<usize>, Vec<String>> {
+    match std::env::var(RANKS_VARIABLE) {
+        Ok(given) if !given.is_empty() => {
+            parse_count(&given).map(Some).map_err(|error| vec![format!("{RANKS_VARIABLE}: {error}")])
+        }
+        _ => Ok(None),
+    }
 }
 
 impl ProgramArguments {

@@ -103,7 +103,7 @@ fn job(given: Arguments, order: Order) -> Result<Job, String> {
     }
     let ranks = size(&programs).map_err(|error| error.to_string())?;
     let hosts = given.hosts.read(&defaults).map_err(|errors| errors.join("; "))?;
-    let hosts = hosts.map(|hosts| hosts.spread(ranks)).transpose().map_err(|errors| errors.join("; "))?;
+    let hosts = hosts.map(|hosts| hosts.spread(ranks)).transpose().map_err(|errors| errors.join("; "))?.flatten();
     Ok(Job {
         front: "weft run (spawned)".to_owned(),
         id: JobId::new(),

@@ -33,6 +33,15 @@ mod values;
 #[unsafe(link_section = ".fini_array")]
 static AT_EXIT: extern "C" fn() = weft_mpi::start::at_exit;
 
+/// A program that is started by its own name may be a whole job.
+#[used]
+#[unsafe(link_section = ".init_array")]
+static AT_START: extern "C" fn() = at_start;
+
+extern "C" fn at_start() {
+    weft_mpi::start::by_name(c"MPI_Init", entries::MPI_Init as *const ());
+}
+
 #[cfg(test)]
 mod tests {
     const COMMITTED: &str = include_str!("../include/mpi.h");

@@ -14,4 +14,13 @@ use std::ffi::{c_char, c_void};
 #[unsafe(link_section = ".fini_array")]
 static AT_EXIT: extern "C" fn() = weft_mpi::start::at_exit;
 
+/// A program that is started by its own name may be a whole job.
+#[used]
+#[unsafe(link_section = ".init_array")]
+static AT_START: extern "C" fn() = at_start;
+
+extern "C" fn at_start() {
+    weft_mpi::start::by_name(c"MPI_Init", MPI_Init as *const ());
+}
+
 include!(concat!(env!("OUT_DIR"), "/entries.rs"));

@@ -12,6 +12,15 @@ use weft_ports::Peer;
 /// `WEFT_THREADS`.
 const THREADS: c_int = 1;
 
+/// A program that is started by its own name may be a whole job.
+#[used]
+#[unsafe(link_section = ".init_array")]
+static AT_START: extern "C" fn() = at_start;
+
+extern "C" fn at_start() {
+    weft_fabric::by_name::begin(c"weft_init", weft_init as *const ());
+}
+
 #[unsafe(no_mangle)]
 pub extern "C" fn weft_init(flags: c_int) -> c_int {
     answer(match flags & !THREADS {

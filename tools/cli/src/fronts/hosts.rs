@@ -2,6 +2,7 @@
 
 use super::Slip;
 use super::draft::Draft;
+use crate::run::hosts::is_here;
 use weft_agent::Hosts;
 use weft_cluster::hosts::{HOSTS_MAX, Host, Map, parse_list, ranks_wanted as ranks_of, spread};
 
@@ -105,12 +106,12 @@ impl Listed {
 
     /// All of them are names of this host.
     pub fn is_here(&self) -> bool {
-        self.hosts.iter().all(is_here)
+        self.hosts.iter().all(|host| is_here(&host.name))
     }
 
     /// One of them at least is.
     pub fn names_here(&self) -> bool {
-        self.hosts.iter().any(is_here)
+        self.hosts.iter().any(|host| is_here(&host.name))
     }
 
     /// The host of each of so many ranks. Those beyond the slots begin again with the first, unless slots were given.
@@ -125,12 +126,6 @@ impl Listed {
         let places = places.map_err(|error| format!("{}: {error}; --oversubscribe takes more", self.option))?;
         Ok((0..ranks).map(|rank| places[rank % places.len()]).collect())
     }
-}
-
-fn is_here(host: &Host) -> bool {
-    let here = weft_agent::host_name();
-    let short = here.split('.').next().unwrap_or_default();
-    ["localhost", "127.0.0.1", "::1", here.as_str(), short].contains(&host.name.as_str())
 }
 
 /// How many ranks a program has that does not say it.

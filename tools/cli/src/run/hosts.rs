@@ -6,8 +6,9 @@ use std::path::PathBuf;
 use std::time::Duration;
 use weft_agent::Hosts;
 use weft_cluster::hosts::{Host, HostsError, Launch, Map, parse_file, parse_list, ranks_wanted, spread};
+use weft_database::Partition;
 
-/// Where the ranks run, when it is not this host.
+/// Where the ranks run, when it is not this host alone.
 #[derive(Args)]
 pub struct HostArguments {
     /// Run on these hosts: NAME or NAME:SLOTS, with commas; a slot takes a rank, and a host has one unless it says more
@@ -17,6 +18,10 @@ pub struct HostArguments {
     /// The same from a file: one host a line, as NAME, NAME:SLOTS or NAME slots=SLOTS; '#' begins a comment
     #[arg(long, value_name = "FILE")]
     hostfile: Option<PathBuf>,
+
+    /// Run on this partition of the cluster (see weft cluster); '' is its default one [default: WEFT_PARTITION]
+    #[arg(long, value_name = "NAME", conflicts_with_all = ["hosts", "hostfile"])]
+    partition: Option<String>,
 
     /// The command that starts a program on a host, {host} being its name; its standard input and output must reach
     /// the program [default: WEFT_LAUNCH, else ssh with -o BatchMode=yes and time limits]
@@ -34,7 +39,9 @@ pub struct HostArguments {
     map: Map,
 }
 
-const VARIABLE: &str = "WEFT_LAUNCH";
+pub const LAUNCH_VARIABLE: &str = "WEFT_LAUNCH";
+/// The partition of jobs that name no hosts.
+pub const PARTITION_VARIABLE: &str = "WEFT_PARTITION";
 
 /// Hosts as they were given.
 pub struct Given {
@@ -46,13 +53,17 @@ pub struct Given {
     tree: Option<usize>,
     /// The option that gave them, for messages.
     option: String,
+    /// What the hosts are, where that was named.
+    partition: Option<Partition>,
 }
 
 impl HostArguments {
     /// The hosts, if any were given; or one line for each slip.
     pub fn read(self, defaults: &Defaults) -> Result<Option<Given>, Vec<String>> {
+        if self.hosts.is_none() && self.hostfile.is_none() {
+            return self.read_partition(defaults);
+        }
         let (hosts, option) = match (&self.hosts, &self.hostfile) {
-            (Some(list), _) => (parse_list(list).map_err(|error| vec![format!("--hosts: {error}")])?, "--hosts".into()),
             (None, Some(file)) => {
                 let option = format!("--hostfile '{}'", file.display());
                 let text = std::fs::read_to_string(file).map_err(|error| vec![format!("{option}: {error}")])?;
@@ -61,40 +72,93 @@ impl HostArguments {
                 };
                 (parse_file(&text).map_err(told)?, option)
             }
-            (None, None) if self.launch.is_some() => {
-                return Err(vec![
-                    "--launch says how hosts are reached, but neither --hosts nor --hostfile which".into(),
-                ]);
+            (list, _) => {
+                let list = list.as_deref().unwrap_or_default();
+                (parse_list(list).map_err(|error| vec![format!("--hosts: {error}")])?, "--hosts".to_owned())
             }
-            (None, None) if self.stage => {
-                return Err(vec![
-                    "--stage copies Weft to other hosts, but neither --hosts nor --hostfile is given".into(),
-                ]);
-            }
-            (None, None) => return Ok(None),
         };
-        let launch = self.launch.map_or_else(launch_of_environment, Ok)?;
+        let launch = self.launch.clone().map_or_else(launch_of_environment, Ok)?;
+        Ok(Some(self.given(defaults, hosts, launch, option, None)))
+    }
+
+    /// As the environment says, where the command line names no hosts.
+    pub fn or_of_environment(mut self) -> Self {
+        if self.hosts.is_none() && self.hostfile.is_none() && self.partition.is_none() {
+            self.partition = std::env::var(PARTITION_VARIABLE).ok().filter(|name| !name.is_empty());
+        }
+        self
+    }
+
+    /// The hosts of the partition.
+    fn read_partition(self, defaults: &Defaults) -> Result<Option<Given>, Vec<String>> {
+        let Some(name) = self.partition.as_deref() else {
+            return match (&self.launch, self.stage) {
+                (None, false) => Ok(None),
+                (Some(_), _) => Err(vec![
+                    "--launch says how hosts are reached, but no --hosts, --hostfile or --partition which".into(),
+                ]),
+                _ => Err(vec![
+                    "--stage copies Weft to other hosts, but no --hosts, --hostfile or --partition is given".into(),
+                ]),
+            };
+        };
+        let cluster = crate::cluster::file::find()?.cluster;
+        let partition = cluster.partition(Some(name).filter(|name| !name.is_empty()));
+        let partition = partition.map_err(|error| vec![format!("partition {error}")])?.clone();
+        let launch = self.launch.clone().map_or_else(|| crate::cluster::launch_of(&cluster), Ok)?;
+        let option = format!("partition '{}'", partition.name);
+        Ok(Some(self.given(defaults, partition.hosts.clone(), launch, option, Some(partition))))
+    }
+
+    fn given(
+        self,
+        defaults: &Defaults,
+        hosts: Vec<Host>,
+        launch: Launch,
+        option: String,
+        partition: Option<Partition>,
+    ) -> Given {
         let (patience, tree) = (defaults.launch_timeout, defaults.launch_tree);
-        Ok(Some(Given { hosts, map: self.map, launch, stage: self.stage, patience, tree, option }))
+        Given { hosts, map: self.map, launch, stage: self.stage, patience, tree, option, partition }
     }
 }
 
 pub fn launch_of_environment() -> Result<Launch, Vec<String>> {
-    match std::env::var(VARIABLE) {
-        Ok(given) => given.parse().map_err(|error| vec![format!("{VARIABLE}: {error}")]),
+    match std::env::var(LAUNCH_VARIABLE) {
+        Ok(given) => given.parse().map_err(|error| vec![format!("{LAUNCH_VARIABLE}: {error}")]),
         Err(_) => Ok(Launch::default()),
     }
+}
+
+/// Whether a host is the one that we are on.
+pub fn is_here(name: &str) -> bool {
+    let here = weft_agent::host_name();
+    let short = here.split('.').next().unwrap_or_default();
+    ["localhost", "127.0.0.1", "::1", here.as_str(), short].contains(&name)
 }
 
 impl Given {
     /// How many ranks a job has here that does not say it.
     pub fn ranks(&self) -> usize {
-        ranks_wanted(&self.hosts, self.map)
+        let wanted = ranks_wanted(&self.hosts, self.map);
+        self.partition.as_ref().map_or(wanted, |partition| wanted.min(partition.most_ranks()))
     }
 
-    /// The hosts of a job of so many ranks.
-    pub fn spread(self, ranks: usize) -> Result<Hosts, Vec<String>> {
-        let places = spread(&self.hosts, self.map, ranks).map_err(|error| vec![format!("{}: {error}", self.option)])?;
-        Ok(Hosts::new(&self.hosts, &places, self.launch, self.patience, self.stage, self.tree))
+    /// The order of devices for jobs that say none.
+    pub fn device(&self) -> Option<&str> {
+        self.partition.as_ref()?.device.as_deref()
+    }
+
+    /// The hosts of a job of so many ranks; none where that is this one, as a partition's only one.
+    pub fn spread(self, ranks: usize) -> Result<Option<Hosts>, Vec<String>> {
+        let failed = |error: String| vec![format!("{}: {error}", self.option)];
+        let places = spread(&self.hosts, self.map, ranks).map_err(|error| failed(error.to_string()))?;
+        if let Some(most) = self.partition.as_ref().map(Partition::most_ranks).filter(|most| ranks > *most) {
+            return Err(failed(format!("{ranks} ranks, but a job may have {most} there")));
+        }
+        if self.partition.is_some() && self.hosts.iter().all(|host| is_here(&host.name)) {
+            return Ok(None);
+        }
+        Ok(Some(Hosts::new(&self.hosts, &places, self.launch, self.patience, self.stage, self.tree)))
     }
 }

@@ -1,0 +1,161 @@
+//! Clusters, partitions, and programs that are started by their own name, on one host.
+
+use std::path::Path;
+use std::process::{Command, Output, Stdio};
+use tempfile::TempDir;
+use weft_tests::{ranks, tree};
+
+fn weft(folder: &Path) -> Command {
+    let mut command = Command::new(tree().join("bin/weft"));
+    command.env("XDG_CONFIG_HOME", folder).env_remove("WEFT_CLUSTER").stdin(Stdio::null());
+    command
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+fn said(output: &Output) -> String {
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    text(&output.stdout)
+}
+
+/// A cluster of this host alone.
+fn lab(folder: &Path) {
+    said(&weft(folder).args(["cluster", "init", "lab", "localhost:4"]).output().expect("started"));
+}
+
+fn lines(output: &Output) -> Vec<String> {
+    let mut lines: Vec<String> = said(output).lines().map(str::to_owned).collect();
+    lines.sort();
+    lines
+}
+
+#[test]
+fn a_program_that_is_started_by_its_name_is_a_job() {
+    let folder = TempDir::new().expect("a folder");
+    lab(folder.path());
+    let program = ranks::compile_from("tests/c/launcher", folder.path(), "named", &[]);
+    let start = |settings: &[(&str, &str)], argument: &str| {
+        let mut command = Command::new(&program);
+        command.arg(argument).env("XDG_CONFIG_HOME", folder.path()).env("LD_LIBRARY_PATH", tree().join("lib"));
+        command.envs(settings.iter().copied()).stdin(Stdio::null());
+        command
+    };
+    let run = |settings: &[(&str, &str)], argument| start(settings, argument).output().expect("started");
+    assert_eq!(lines(&run(&[], "x y")), ["rank 0 of 1, given 'x y'"]);
+    let two = ["rank 0 of 2, given 'x y'", "rank 1 of 2, given 'x y'"];
+    assert_eq!(lines(&run(&[("WEFT_RANKS", "2")], "x y")), two);
+    assert_eq!(lines(&run(&[("WEFT_PARTITION", "all"), ("WEFT_RANKS", "2")], "x y")), two);
+    assert_eq!(lines(&run(&[("WEFT_PARTITION", "all")], "")).len(), 4);
+    // What a rank starts is no rank, and no job of its own.
+    let again = ["rank 0 of 1, given 'inner'", "rank 0 of 2, given 'again'", "rank 1 of 2, given 'again'"];
+    assert_eq!(lines(&run(&[("WEFT_RANKS", "2")], "again")), again);
+    assert_eq!(run(&[("WEFT_RANKS", "3")], "fail").status.code(), Some(7));
+    let input = format!("echo words | {} read", program.display());
+    let mut shell = Command::new("sh");
+    shell.args(["-c", &input]).envs([("WEFT_RANKS", "2")]).env("LD_LIBRARY_PATH", tree().join("lib"));
+    assert!(said(&shell.output().expect("started")).contains("read words"));
+    for (setting, wrong) in [(("WEFT_RANKS", "many"), "WEFT_RANKS"), (("WEFT_PARTITION", "none"), "no partition of")] {
+        let refused = run(&[setting], "");
+        let why = text(&refused.stderr);
+        assert!(!refused.status.success() && why.contains(wrong) && why.lines().count() == 1, "{why}");
+        assert_eq!(text(&refused.stdout), "");
+    }
+}
+
+#[test]
+fn time_counts_the_ranks_of_a_program_that_is_started_by_its_name() {
+    let folder = TempDir::new().expect("a folder");
+    let source = folder.path().join("burn.c");
+    let burn = "#include <mpi.h>\n#include <time.h>\nint main(void) { MPI_Init(0, 0); \
+                while (clock() < CLOCKS_PER_SEC / 5) {} MPI_Finalize(); }";
+    std::fs::write(&source, burn).expect("written");
+    let program = folder.path().join("burn");
+    let done = Command::new(tree().join("bin/mpicc")).arg(&source).arg("-o").arg(&program).output().expect("started");
+    said(&done);
+    let mut shell = Command::new("bash");
+    shell.args(["-c", "TIMEFORMAT='%U %S'; time \"$0\""]).arg(&program).env("WEFT_RANKS", "3");
+    let output = shell.env("LD_LIBRARY_PATH", tree().join("lib")).output().expect("started");
+    said(&output);
+    let seconds: f64 = text(&output.stderr).split_whitespace().map(|word| word.parse::<f64>().expect("a number")).sum();
+    assert!(seconds > 0.5, "three ranks that take 0.2 s each: {seconds}");
+}
+
+#[test]
+fn a_library_that_is_loaded_later_runs_nothing_again() {
+    let folder = TempDir::new().expect("a folder");
+    let load = "import ctypes; print('once', flush=True); ctypes.CDLL('libmpi_abi.so.1', ctypes.RTLD_GLOBAL)";
+    let mut python = Command::new("python3");
+    python.args(["-c", load]).env("LD_LIBRARY_PATH", tree().join("lib")).env("WEFT_RANKS", "2");
+    let output = python.env("XDG_CONFIG_HOME", folder.path()).output().expect("started");
+    assert_eq!(said(&output), "once\n");
+    assert!(text(&output.stderr).contains("weft run starts it on several ranks"), "{}", text(&output.stderr));
+}
+
+#[test]
+fn a_partition_bounds_its_jobs_and_gives_them_its_devices() {
+    let folder = TempDir::new().expect("a folder");
+    lab(folder.path());
+    let file = folder.path().join("weft/lab.toml");
+    let more = "\n[[partition]]\nname = \"net\"\ndevice = \"tcp\"\nranks = 2\n";
+    std::fs::write(&file, std::fs::read_to_string(&file).expect("it is there") + more).expect("written");
+    let run = |words: &[&str]| weft(folder.path()).args(["run"]).args(words).output().expect("started");
+    let order = said(&run(&["--partition", "net", "sh", "-c", "echo $WEFT_DEVICE"]));
+    assert_eq!(order, "tcp\ntcp\n");
+    assert_eq!(
+        said(&run(&["--partition", "net", "--device", "udp,tcp", "-n", "1", "sh", "-c", "echo $WEFT_DEVICE"])),
+        "udp,tcp\n"
+    );
+    let refused = run(&["--partition", "net", "-n", "3", "true"]);
+    assert_eq!(refused.status.code(), Some(2));
+    assert!(text(&refused.stderr).contains("a job may have 2 there"), "{}", text(&refused.stderr));
+    let shown = said(&weft(folder.path()).args(["cluster", "show"]).output().expect("started"));
+    assert!(shown.contains("net  up to 2 ranks on localhost, devices tcp"), "{shown}");
+}
+
+#[test]
+fn an_editor_s_mistakes_change_nothing_and_the_last_version_is_kept() {
+    let folder = TempDir::new().expect("a folder");
+    lab(folder.path());
+    let edit = |editor: &str| {
+        weft(folder.path())
+            .args(["cluster", "edit"])
+            .env("EDITOR", editor)
+            .env_remove("VISUAL")
+            .output()
+            .expect("started")
+    };
+    let refused = edit("sed -i s/^slots/slotz/");
+    let why = text(&refused.stderr);
+    assert!(!refused.status.success() && why.contains("line 6: unknown field `slotz`"), "{why}");
+    let file = folder.path().join("weft/lab.toml");
+    let version = |file: &Path| std::fs::read_to_string(file).expect("it is there").lines().nth(1).map(str::to_owned);
+    assert_eq!(version(&file).as_deref(), Some("version = 1"));
+    // The draft is still there.
+    said(&edit("sed -i s/^slotz.*/slots=9/"));
+    assert_eq!(version(&file).as_deref(), Some("version = 2"));
+    assert_eq!(version(&file.with_extension("toml.1")).as_deref(), Some("version = 1"));
+    assert!(said(&edit("true")).contains("nothing was changed"));
+}
+
+#[test]
+fn a_file_is_taken_if_it_is_newer_and_sound() {
+    let folder = TempDir::new().expect("a folder");
+    let take = |text: &str| {
+        let file = folder.path().join("given");
+        std::fs::write(&file, text).expect("written");
+        let given = std::fs::File::open(&file).expect("it is there");
+        weft(folder.path()).args(["cluster", "take", "lab"]).stdin(given).output().expect("started")
+    };
+    let file = |version: u32, name: &str| format!("name = \"{name}\"\nversion = {version}\n[[member]]\nname = \"a\"\n");
+    assert_eq!(said(&take(&file(3, "lab"))), "has version 3 now, had none\n");
+    assert_eq!(said(&take(&file(3, "lab"))), "has version 3\n");
+    assert_eq!(said(&take(&file(4, "lab"))), "has version 4 now, had version 3\n");
+    for (wrong, why) in [(file(3, "lab"), "it is newer"), (file(5, "lib"), "not of 'lab'"), (String::new(), "line 1")] {
+        let refused = take(&wrong);
+        assert!(!refused.status.success() && text(&refused.stderr).contains(why), "{}", text(&refused.stderr));
+    }
+    let kept = std::fs::read_to_string(folder.path().join("weft/lab.toml")).expect("it is there");
+    assert_eq!(kept, file(4, "lab"));
+}

@@ -1,0 +1,104 @@
+//! A new file, and changes by an editor.
+
+use super::file::{self, ClusterFile};
+use super::{FRONT, InitArguments, Slips};
+use crate::hosts;
+use std::fs;
+use std::io::{self, BufRead, IsTerminal, Write};
+use std::path::Path;
+use std::process::Command;
+use weft_cluster::hosts::{Host, parse_list};
+
+fn slip(what: String) -> Slips {
+    vec![what]
+}
+
+pub fn init(given: InitArguments) -> Result<i32, Slips> {
+    let path = given.file.unwrap_or_else(|| file::place_of(&given.name, given.system));
+    if path.exists() {
+        return Err(slip(format!("'{}' is there already; weft cluster edit changes it", path.display())));
+    }
+    let mut members = parse_list(&given.hosts.join(",")).map_err(|error| slip(error.to_string()))?;
+    let launch = given.launch.clone().map_or_else(crate::run::hosts::launch_of_environment, Ok)?;
+    let says_slots = |host: &Host| {
+        given.hosts.iter().any(|word| word.split(',').any(|word| word == format!("{}:{}", host.name, host.slots)))
+    };
+    let unknown: Vec<String> = members.iter().filter(|host| !says_slots(host)).map(|host| host.name.clone()).collect();
+    let mut slips = Slips::new();
+    for (name, cores) in hosts::cores(&unknown, &launch).map_err(|error| slip(format!("{error:#}")))? {
+        match cores {
+            Ok(cores) => members.iter_mut().filter(|host| host.name == name).for_each(|host| host.slots = cores),
+            Err(why) => slips.push(format!("host '{name}': {why}; {name}:SLOTS is taken without asking")),
+        }
+    }
+    if !slips.is_empty() {
+        return Err(slips);
+    }
+    let text = weft_database::write_new(&given.name, &members, given.launch.as_ref());
+    file::understand(&path, &text)?;
+    file::write(&path, &text).map_err(|error| slip(format!("'{}': {error}", path.display())))?;
+    let slots: usize = members.iter().map(|member| member.slots).sum();
+    println!("{}: cluster {}, {} members with {slots} slots", path.display(), given.name, members.len());
+    Ok(0)
+}
+
+/// The editor works on a draft beside the file. The version that was is kept as `NAME.toml.VERSION`.
+pub fn edit() -> Result<i32, Slips> {
+    let path = file::path()?;
+    let before = fs::read_to_string(&path).map_err(|error| slip(format!("'{}': {error}", path.display())))?;
+    let draft = path.with_extension("toml.draft");
+    let failed = |error: io::Error| slip(format!("'{}': {error}", draft.display()));
+    if !draft.exists() {
+        fs::write(&draft, &before).map_err(failed)?;
+    }
+    loop {
+        run_editor(&draft)?;
+        let text = fs::read_to_string(&draft).map_err(failed)?;
+        if text == before {
+            let _ = fs::remove_file(&draft);
+            println!("nothing was changed");
+            return Ok(0);
+        }
+        match file::understand(&draft, &text) {
+            Ok(_) => return take_over(&path, &draft, &before, &text),
+            Err(slips) if io::stdin().is_terminal() => {
+                slips.iter().for_each(|slip| eprintln!("{FRONT}: {slip}"));
+                eprint!("Edit again? [Y/n] ");
+                let _ = io::stderr().flush();
+                let mut answer = String::new();
+                let read = io::stdin().lock().read_line(&mut answer);
+                if !matches!(read, Ok(1..)) || answer.trim().eq_ignore_ascii_case("n") {
+                    return Err(slip(format!("nothing was changed; your text is '{}'", draft.display())));
+                }
+            }
+            Err(mut slips) => {
+                slips.push(format!("nothing was changed; your text is '{}'", draft.display()));
+                return Err(slips);
+            }
+        }
+    }
+}
+
+fn take_over(path: &Path, draft: &Path, before: &str, text: &str) -> Result<i32, Slips> {
+    let failed = |error: io::Error| slip(format!("'{}': {error}", path.display()));
+    // A file with mistakes has no version; what comes after it is the first again.
+    let old = weft_database::read(before).map_or(0, |cluster| cluster.version);
+    file::write(&path.with_extension(format!("toml.{old}")), before).map_err(failed)?;
+    file::write(path, &weft_database::with_version(text, old + 1)).map_err(failed)?;
+    let _ = fs::remove_file(draft);
+    let ClusterFile { cluster, .. } = file::load(path.to_owned())?;
+    println!("{}: version {}; weft cluster apply brings it to the members", path.display(), cluster.version);
+    Ok(0)
+}
+
+fn run_editor(draft: &Path) -> Result<(), Slips> {
+    let named = ["VISUAL", "EDITOR"].into_iter().filter_map(std::env::var_os).find(|name| !name.is_empty());
+    let editor = named.unwrap_or_else(|| "vi".into());
+    // A shell, since people put options there.
+    let status = Command::new("sh").arg("-c").arg(r#"eval "$1 \"\$2\"""#).arg("sh").arg(&editor).arg(draft).status();
+    match status {
+        Ok(status) if status.success() => Ok(()),
+        Ok(status) => Err(slip(format!("the editor '{}' has failed ({status})", editor.display()))),
+        Err(error) => Err(slip(format!("the editor '{}' cannot be started: {error}", editor.display()))),
+    }
+}

@@ -1,0 +1,67 @@
+//! Bringing the file to the members.
+
+use super::file::{self, ClusterFile, MOST_BYTES};
+use super::{Slips, launch_of};
+use crate::hosts::line;
+use std::io::{Read, Write};
+use std::process::{Child, Command, Stdio};
+
+/// Sends the file to all members at the same time.
+pub fn apply() -> Result<i32, Slips> {
+    let ClusterFile { path, text, cluster } = file::find()?;
+    let launch = launch_of(&cluster)?;
+    let program = std::env::current_exe().map_err(|error| vec![error.to_string()])?;
+    let program = program.to_string_lossy();
+    let start = |host: &str| -> std::io::Result<Child> {
+        let mut take = vec![&*program, "cluster", "take", &cluster.name];
+        take.extend(file::is_system(&path).then_some("--system"));
+        let words = launch.command(host, &take);
+        let mut command = Command::new(&words[0]);
+        command.args(&words[1..]).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = command.spawn()?;
+        // Who ends without reading says why itself.
+        let _ = child.stdin.take().map(|mut pipe| pipe.write_all(text.as_bytes()));
+        Ok(child)
+    };
+    let started: Vec<_> = cluster.members.iter().map(|member| (&member.name, start(&member.name))).collect();
+    let mut failed = 0;
+    for (name, child) in started {
+        let output = child.and_then(Child::wait_with_output);
+        let (good, said) = match &output {
+            Ok(output) if output.status.success() => (true, line(&output.stdout, true)),
+            Ok(output) => (false, line(&output.stderr, true).or_else(|| Some(output.status.to_string()))),
+            Err(error) => (false, Some(error.to_string())),
+        };
+        failed += i32::from(!good);
+        println!("{name}: {}", said.unwrap_or_default());
+    }
+    Ok(i32::from(failed > 0))
+}
+
+/// Takes a file from standard input, unless this host has a newer one. What has mistakes is not taken.
+pub fn take(name: &str, system: bool) -> Result<i32, Slips> {
+    let mut text = String::new();
+    let read = std::io::stdin().lock().take(MOST_BYTES + 1).read_to_string(&mut text);
+    read.map_err(|error| vec![error.to_string()])?;
+    let path = file::place_of(name, system);
+    let new = file::understand(&path, &text)?;
+    if new.name != name {
+        return Err(vec![format!("it is of cluster '{}', not of '{name}'", new.name)]);
+    }
+    let had = match file::load(path.clone()) {
+        Ok(ClusterFile { text: ours, .. }) if ours == text => {
+            println!("has version {}", new.version);
+            return Ok(0);
+        }
+        Ok(ClusterFile { cluster: ours, .. }) if ours.version >= new.version => {
+            let how = if ours.version == new.version { "another text of it" } else { "it is newer" };
+            return Err(vec![format!("keeps version {}, which is not {}: {how}", ours.version, new.version)]);
+        }
+        Ok(ClusterFile { cluster: ours, .. }) => format!("had version {}", ours.version),
+        Err(_) if path.exists() => "had one with mistakes".to_owned(),
+        Err(_) => "had none".to_owned(),
+    };
+    file::write(&path, &text).map_err(|error| vec![format!("'{}': {error}", path.display())])?;
+    println!("has version {} now, {had}", new.version);
+    Ok(0)
+}

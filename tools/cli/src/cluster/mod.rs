@@ -1,0 +1,146 @@
+//! `weft cluster`: a file that says which hosts there are and what partitions jobs run on.
+//!
+//! `file` finds it and writes it, `change` has what changes it, `members` brings it to the members. What it may say is the
+//! crate `weft-database`.
+
+mod change;
+pub mod file;
+mod members;
+
+use crate::{EXIT_USAGE, hosts};
+use file::ClusterFile;
+use std::path::PathBuf;
+use weft_cluster::hosts::{Host, Launch};
+use weft_database::Cluster;
+
+const FRONT: &str = "weft cluster";
+
+pub const LONG_ABOUT: &str = "\
+Look after the file of a cluster: its members, and the partitions that jobs run on.
+
+  weft cluster init lab node1 node2:4     writes the file lab.toml, and asks the hosts
+  weft run --partition all -n 8 ./prog    uses it; so do WEFT_PARTITION and WEFT_RANKS
+
+A cluster's file lies in ~/.config/weft or /etc/weft. WEFT_CLUSTER names it, or another file by its path; with a single \
+file there nothing has to be named. It is TOML that people may write by hand; check names each mistake with its line. \
+Nothing has to run on the hosts but what weft run --hosts needs.";
+
+#[derive(clap::Subcommand)]
+pub enum ClusterCommand {
+    /// Write the file of a new cluster. Hosts that say no slots are asked for their cores.
+    Init(InitArguments),
+    /// Say what is wrong with the file, and look at the members as weft hosts check does.
+    Check {
+        /// Look at the file only
+        #[arg(long)]
+        offline: bool,
+    },
+    /// Show members and partitions.
+    Show {
+        /// Write JSON
+        #[arg(long)]
+        json: bool,
+    },
+    /// Change the file in your editor (VISUAL, EDITOR, else vi). What has mistakes is not taken; the last version is kept.
+    Edit,
+    /// Bring the file to all members. One that has a newer version keeps it.
+    Apply,
+    /// Take a file from standard input, if it is newer; for weft cluster apply.
+    #[command(hide = true)]
+    Take {
+        name: String,
+        #[arg(long)]
+        system: bool,
+    },
+}
+
+#[derive(clap::Args)]
+pub struct InitArguments {
+    /// What the cluster is called
+    name: String,
+    /// The members: NAME or NAME:SLOTS
+    #[arg(required = true, value_name = "HOST")]
+    hosts: Vec<String>,
+    /// The command that starts a program on a host, {host} being its name [default: WEFT_LAUNCH, else ssh]
+    #[arg(long, value_name = "COMMAND")]
+    launch: Option<Launch>,
+    /// Write it for all users, into /etc/weft
+    #[arg(long, conflicts_with = "file")]
+    system: bool,
+    /// Write this file
+    #[arg(long, value_name = "FILE")]
+    file: Option<PathBuf>,
+}
+
+/// One line for each slip.
+type Slips = Vec<String>;
+
+pub fn main(command: ClusterCommand) -> i32 {
+    let done = match command {
+        ClusterCommand::Init(given) => change::init(given),
+        ClusterCommand::Check { offline } => check(offline),
+        ClusterCommand::Show { json } => show(json),
+        ClusterCommand::Edit => change::edit(),
+        ClusterCommand::Apply => members::apply(),
+        ClusterCommand::Take { name, system } => members::take(&name, system),
+    };
+    done.unwrap_or_else(|slips| {
+        slips.iter().for_each(|slip| eprintln!("{FRONT}: {slip}"));
+        EXIT_USAGE
+    })
+}
+
+/// How the members of a cluster are reached: as the user says now, else as its file does.
+pub fn launch_of(cluster: &Cluster) -> Result<Launch, Slips> {
+    match (&cluster.launch, std::env::var_os(crate::run::hosts::LAUNCH_VARIABLE)) {
+        (Some(launch), None) => Ok(launch.clone()),
+        _ => crate::run::hosts::launch_of_environment(),
+    }
+}
+
+fn check(offline: bool) -> Result<i32, Slips> {
+    let ClusterFile { path, cluster, .. } = file::find()?;
+    let counts = (cluster.members.len(), cluster.partitions.len());
+    println!("{}: version {}, {} members, {} partitions", path.display(), cluster.version, counts.0, counts.1);
+    if offline {
+        return Ok(0);
+    }
+    let names = cluster.members.iter().map(|member| member.name.clone()).collect();
+    Ok(hosts::look_at(names, launch_of(&cluster)?))
+}
+
+fn show(json: bool) -> Result<i32, Slips> {
+    let ClusterFile { path, cluster, .. } = file::find()?;
+    if json {
+        let hosts = |hosts: &[Host]| -> serde_json::Value {
+            hosts.iter().map(|host| serde_json::json!({ "name": host.name, "slots": host.slots })).collect()
+        };
+        let partition = |partition: &weft_database::Partition| {
+            serde_json::json!({
+                "name": partition.name, "hosts": hosts(&partition.hosts), "device": partition.device,
+                "ranks": partition.most_ranks(),
+            })
+        };
+        let all = serde_json::json!({
+            "name": cluster.name, "version": cluster.version, "file": path, "members": hosts(&cluster.members),
+            "partitions": cluster.partitions.iter().map(partition).collect::<Vec<_>>(),
+        });
+        println!("{all:#}");
+        return Ok(0);
+    }
+    println!("cluster {}, version {}: {}", cluster.name, cluster.version, path.display());
+    let width = cluster.members.iter().map(|member| member.name.len()).max().unwrap_or(0);
+    println!("\nmembers");
+    for Host { name, slots } in &cluster.members {
+        println!("  {name:width$}  {slots} slots");
+    }
+    println!("\npartitions, the default one first");
+    let width = cluster.partitions.iter().map(|partition| partition.name.len()).max().unwrap_or(0);
+    for partition in &cluster.partitions {
+        let names: Vec<&str> = partition.hosts.iter().map(|host| host.name.as_str()).collect();
+        let device = partition.device.as_ref().map(|order| format!(", devices {order}")).unwrap_or_default();
+        let ranks = partition.most_ranks();
+        println!("  {:width$}  up to {ranks} ranks on {}{device}", partition.name, names.join(", "));
+    }
+    Ok(0)
+}
