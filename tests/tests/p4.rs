@@ -92,6 +92,15 @@ fn fortran_calls_it() {
     ranks::assert_ok("fortran under weft run", &ranks::command(&fortran.path, 2, &[]).output().expect("weft"));
 }
 
+/// The message is longer than what leaves before its receiver asks.
+#[test]
+fn what_was_sent_last_arrives_though_its_sender_ends() {
+    let faults = program("faults.c");
+    let output = faults.run("local 1\n", &["last"]);
+    let (out, err) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    assert!(output.status.success() && out.ends_with("arrived\n"), "{out}{err}");
+}
+
 #[test]
 fn a_killed_process_takes_the_job_along() {
     let faults = program("faults.c");

@@ -89,6 +89,21 @@ fn a_long_message_to_a_process_that_has_ended_is_not_waited_for() {
 }
 
 #[test]
+fn a_long_message_that_was_given_away_arrives_though_its_sender_leaves() {
+    let given =
+        |ports: &Messenger, to| assert!(ports.send_owned(Peer(to), SUBJECT, pattern(5_000_000).into()).is_some());
+    two(
+        |ports| given(ports, 1),
+        |ports| {
+            std::thread::sleep(Duration::from_millis(50));
+            assert_eq!(ports.receive_whole("receive", from(0)).expect("received").1, pattern(5_000_000));
+        },
+    );
+    // Nobody receives what both have sent.
+    two(|ports| given(ports, 1), |ports| given(ports, 0));
+}
+
+#[test]
 fn the_first_of_several_messages_is_taken_and_received_once() {
     let other = Subject { context: 4, ..SUBJECT };
     let both = [from(0), Selector { context: 4, peer: None, tag: None }];

@@ -142,6 +142,13 @@ impl Matcher {
         self.unexpected[peer].remove(at).map(|u| u.message)
     }
 
+    /// Takes an unexpected message of anybody, whatever it is labelled.
+    pub fn take_any_unexpected(&mut self) -> Option<u32> {
+        let message = self.unexpected.iter_mut().find_map(VecDeque::pop_front)?.message;
+        self.unexpected_count -= 1;
+        Some(message)
+    }
+
     /// Posts a receive that [`Self::take_unexpected`] found nothing for.
     #[inline]
     pub fn post(&mut self, pattern: &Pattern, receive: u32) {

@@ -9,7 +9,7 @@ int main(int argc, char **argv) {
     const char *what = argv[1];
     p4_create_procgroup();
     char *msg = NULL;
-    int type = 1, from = 1, length;
+    int type = 1, from = 1, length = 0;
     int me = p4_get_my_id();
     printf("%d\n", (int)getpid());
     fflush(stdout);
@@ -19,6 +19,13 @@ int main(int argc, char **argv) {
             int before = p4_soft_errors(1), sent = p4_send(1, 77, "x", 1);
             printf("%d %d %d\n", before, sent, p4_soft_errors(0));
         }
+    } else if (!strcmp(what, "last")) {
+        static char bytes[400000];
+        if (me == 0)
+            p4_send(1, 1, bytes, sizeof bytes);
+        from = 0;
+        if (me == 1 && usleep(20000) == 0 && p4_recv(&type, &from, &msg, &length) == 0 && length == sizeof bytes)
+            puts("arrived");
     } else if (!strcmp(what, "killed")) {
         if (me == 2)
             raise(SIGKILL);

@@ -65,6 +65,12 @@ impl Endpoint {
         self.switch.port.close_context(context, fault);
     }
 
+    /// Throws away all that has arrived and was not received, so that its senders go on: nobody will receive it.
+    pub fn discard_arrived(&mut self) {
+        self.switch.port.discard_arrived();
+        self.answer();
+    }
+
     /// Whether a peer has taken its leave. One whose connection has broken has not.
     pub fn has_left(&self, peer: Peer) -> bool {
         self.devices.has_ended(peer.0) && !self.switch.port.is_lost(peer.0)

@@ -34,11 +34,22 @@ impl Port {
         for at in 0..self.closed.len() {
             let any = Selector { context: self.closed[at].0, peer: None, tag: None };
             while let Some((message, _)) = self.take_matched(any) {
-                // SAFETY: a buffer without bytes is valid wherever it is.
-                let id = unsafe { self.post_matched_receive(message, std::ptr::NonNull::dangling().as_ptr(), 0) };
-                self.requests.release(id);
+                self.discard(message);
             }
         }
+    }
+
+    /// Throws away all that has arrived and was not received.
+    pub fn discard_arrived(&mut self) {
+        while let Some(message) = self.matcher.take_any_unexpected() {
+            self.discard(message);
+        }
+    }
+
+    fn discard(&mut self, message: u32) {
+        // SAFETY: a buffer without bytes is valid wherever it is.
+        let id = unsafe { self.post_matched_receive(message, std::ptr::NonNull::dangling().as_ptr(), 0) };
+        self.requests.release(id);
     }
 
     /// Whether a receive waits for its message to come.
