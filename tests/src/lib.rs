@@ -9,6 +9,7 @@ pub mod lossy;
 pub mod namespaces;
 pub mod peers;
 mod programs;
+pub mod pvm;
 pub mod ranks;
 #[allow(unsafe_code)]
 pub mod signal;

@@ -1,25 +1,13 @@
 //! PVM: tasks alone, spawned, and as ranks of a job.
 
-use std::path::PathBuf;
 use std::process::{Command, Output};
 use tempfile::TempDir;
-use weft_tests::{ranks, root, tree};
+use weft_tests::pvm::compiled;
+use weft_tests::{ranks, tree};
 
 /// Each test has a virtual machine of its own.
 fn machine(name: &str) -> String {
     format!("test-{}-{name}", std::process::id())
-}
-
-fn compiled(folder: &TempDir, name: &str) -> PathBuf {
-    let (tree, program) = (tree(), folder.path().join(name));
-    let source = root().join("tests/c/pvm").join(name).with_extension("c");
-    let flags = ["-std=gnu99", "-Wall", "-Wextra", "-Werror", "-O1", "-I"];
-    let mut command = Command::new("cc");
-    command.args(flags).arg(tree.join("include")).arg("-o").arg(&program).arg(source);
-    let rpath = format!("-Wl,-rpath,{}", tree.join("lib").display());
-    let output = command.arg("-L").arg(tree.join("lib")).args(["-lpvm3", &rpath]).output().expect("a compiler");
-    assert!(output.status.success(), "{name}: {}", String::from_utf8_lossy(&output.stderr));
-    program
 }
 
 fn alone(name: &str) -> Output {

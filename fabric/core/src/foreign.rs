@@ -65,6 +65,11 @@ impl Card {
         })
     }
 
+    fn set_addresses(&mut self, addresses: &[SocketAddr]) {
+        self.port = addresses.first().map_or(0, SocketAddr::port);
+        self.addresses = addresses.iter().map(SocketAddr::ip).collect();
+    }
+
     fn place(&self) -> Place {
         let addresses = self.addresses.iter().map(|ip| SocketAddr::new(*ip, self.port)).collect();
         let host = self.addresses.last().map(IpAddr::to_string).unwrap_or_default();
@@ -115,10 +120,28 @@ impl Endpoint {
         let opening = Opening { me: identity, key, order: settings.device, encrypts: settings.encrypt };
         let size = self.world_size();
         let addresses = self.devices().open_to_others(size, opening)?;
-        let port = addresses.first().map_or(0, SocketAddr::port);
-        let card = Card { identity, key, port, addresses: addresses.iter().map(SocketAddr::ip).collect() };
+        let mut card = Card { identity, key, port: 0, addresses: Vec::new() };
+        card.set_addresses(&addresses);
         self.foreigners.mine = Some(card.clone());
         Ok(card)
+    }
+
+    /// As [`Self::card`], for processes of other hosts, too, where a card so far leads to this host alone.
+    ///
+    /// # Errors
+    /// Those of making a socket; this host has no address.
+    pub fn open_widely(&mut self) -> io::Result<Card> {
+        let mut card = self.card()?;
+        if card.addresses.iter().all(IpAddr::is_loopback) {
+            card.set_addresses(&self.devices().open_widely()?);
+            self.foreigners.mine = Some(card.clone());
+        }
+        Ok(card)
+    }
+
+    /// From now on nothing is printed of processes of other jobs that are lost, since the interface tells of them.
+    pub fn keep_quiet_of_others(&mut self) {
+        self.switch.is_quiet_of_others = true;
     }
 
     /// The peer with this card, which becomes one now where it is none yet.

@@ -62,6 +62,8 @@ pub(crate) struct Switch {
     me: u32,
     /// Peers below are ranks of our job, others processes of other jobs.
     ranks: u32,
+    /// That a process of another job is lost is nothing to tell people: the interface does.
+    pub is_quiet_of_others: bool,
     /// A peer that has no memory for us is lost before what the device has to say of ours was told.
     asks_for_refusals: bool,
     /// Lost since the devices were last told.
@@ -71,7 +73,8 @@ pub(crate) struct Switch {
 impl Switch {
     pub fn new(me: u32, ranks: u32, port: Port) -> Self {
         let others = Others::new(me, ranks);
-        Self { port, others, me, ranks, asks_for_refusals: false, newly_lost: Vec::new() }
+        let (is_quiet_of_others, asks_for_refusals) = (false, false);
+        Self { port, others, me, ranks, is_quiet_of_others, asks_for_refusals, newly_lost: Vec::new() }
     }
 
     /// One more peer, the next one after all that there are, on no host of this job.
@@ -162,7 +165,9 @@ impl Sink for Switch {
     }
 
     fn handle_fault(&mut self, fault: PeerFault) {
-        self.tell(&fault);
+        if !self.is_quiet_of_others || fault.peer() < self.ranks || !matches!(fault, PeerFault::Lost { .. }) {
+            self.tell(&fault);
+        }
         let ending = if let PeerFault::CutOff { .. } = fault { Fault::NoMemory } else { Fault::PeerLost };
         self.lose_peer(fault.peer(), ending);
         self.asks_for_refusals |= ending == Fault::NoMemory;

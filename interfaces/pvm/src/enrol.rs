@@ -52,7 +52,11 @@ impl PvmLibrary {
                 }
                 self.options.set_output(&identity.prints_to);
                 let directly = self.directly.take().unwrap_or_default();
-                self.task = Some(OwnTask::new(client, identity, directly));
+                let is_wide = identity.is_wide;
+                let task = self.task.insert(OwnTask::new(client, identity, directly));
+                if is_wide {
+                    FABRIC.with(|endpoint| task.show_card(endpoint, true));
+                }
                 Ok(())
             }
             Err(error) => {
@@ -115,8 +119,9 @@ impl PvmLibrary {
 /// Opens the fabric.
 fn open() -> io::Result<()> {
     if !FABRIC.is_open() {
-        let endpoint =
+        let mut endpoint =
             Endpoint::join_as(InterfaceName::Pvm, &[]).map_err(|error| io::Error::other(error.to_string()))?;
+        endpoint.keep_quiet_of_others();
         FABRIC.open_beside(endpoint, Wakes::default(), false);
         FABRIC.lend();
         PROCESS.store(std::process::id(), Ordering::Relaxed);

@@ -137,7 +137,7 @@ impl PvmLibrary {
             match event {
                 Event::Met { tid, card } => self.task()?.meet(endpoint, tid, &card),
                 Event::Gone { tid } => self.task()?.forget(tid),
-                Event::WantCard => self.task()?.show_card(endpoint),
+                Event::WantCard { is_wide } => self.task()?.show_card(endpoint, is_wide),
                 Event::Message { context, content } => self.keep(context, content),
             }
         }

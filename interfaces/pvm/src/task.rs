@@ -15,6 +15,7 @@ use weft_fabric::foreign::{CARD_WORDS, Card};
 use weft_ports::{Envelope, GivenAway, Peer};
 use weft_pvm_machine::client::DaemonClient;
 use weft_pvm_machine::frame::{Answer, Identity, Request};
+use weft_pvm_machine::tid;
 
 struct WaitingParcel {
     envelope: Envelope,
@@ -37,8 +38,10 @@ pub struct OwnTask {
     ready: Vec<(Peer, WaitingParcel)>,
     leaving: Vec<(Peer, GivenAway)>,
     directly: Directly,
-    /// The machine knows how others reach this task.
+    /// The machine knows how others of this host reach this task.
     is_shown: bool,
+    /// ... and those of other hosts.
+    is_shown_widely: bool,
 }
 
 impl OwnTask {
@@ -51,7 +54,17 @@ impl OwnTask {
         if is_rank && identity.siblings.len() == size as usize {
             ways.extend(identity.siblings.iter().zip(0..).map(|(tid, rank)| (*tid, TaskWay::Known(Peer(rank)))));
         }
-        Self { client, last: (identity.tid, me), identity, ways, ready, leaving, directly, is_shown: size == 1 }
+        Self {
+            client,
+            last: (identity.tid, me),
+            identity,
+            ways,
+            ready,
+            leaving,
+            directly,
+            is_shown: size == 1,
+            is_shown_widely: false,
+        }
     }
 
     /// Another task has this card.
@@ -63,14 +76,18 @@ impl OwnTask {
         }
     }
 
-    /// Lets others reach this task.
-    pub fn show_card(&mut self, endpoint: &mut Endpoint) {
-        if !self.is_shown
-            && let Ok(card) = endpoint.card()
-        {
-            // That the machine is gone shows when it is asked.
-            let _ = self.client.send(&Request::ShowCard { card: card.encode().to_vec() });
-            self.is_shown = true;
+    /// Lets others reach this task, of this host, or of all.
+    pub fn show_card(&mut self, endpoint: &mut Endpoint, is_wide: bool) {
+        if self.is_shown_widely || self.is_shown && !is_wide {
+            return;
+        }
+        match if is_wide { endpoint.open_widely() } else { endpoint.card() } {
+            Ok(card) => {
+                // That the machine is gone shows when it is asked.
+                let _ = self.client.send(&Request::ShowCard { card: card.encode().to_vec(), is_wide });
+                (self.is_shown, self.is_shown_widely) = (true, is_wide);
+            }
+            Err(error) => eprintln!("libpvm [t{:x}]: other tasks cannot reach this one: {error}", self.identity.tid),
         }
     }
 
@@ -197,21 +214,20 @@ impl OwnTask {
     ///
     /// # Errors
     /// The machine is gone.
-    pub fn find(&mut self, tid: c_int) -> io::Result<Option<Peer>> {
-        match self.ways.get(&tid) {
+    pub fn find(&mut self, to: c_int) -> io::Result<Option<Peer>> {
+        match self.ways.get(&to) {
             Some(TaskWay::Known(peer)) => return Ok(Some(*peer)),
             Some(TaskWay::Asked(_)) => return Ok(None),
             None => {}
         }
-        FABRIC.with(|endpoint| self.show_card(endpoint));
-        match self.client.ask(&Request::Meet { tid })? {
-            Answer::Card { code: 0, card } if card.is_empty() => {
-                drop(self.ways.insert(tid, TaskWay::Asked(Vec::new())))
-            }
-            Answer::Card { code: 0, card } => FABRIC.with(|endpoint| self.meet(endpoint, tid, &card)),
+        let is_wide = tid::host(to) != tid::host(self.identity.tid);
+        FABRIC.with(|endpoint| self.show_card(endpoint, is_wide));
+        match self.client.ask(&Request::Meet { tid: to })? {
+            Answer::Card { code: 0, card } if card.is_empty() => drop(self.ways.insert(to, TaskWay::Asked(Vec::new()))),
+            Answer::Card { code: 0, card } => FABRIC.with(|endpoint| self.meet(endpoint, to, &card)),
             _ => {}
         }
-        Ok(self.known(tid))
+        Ok(self.known(to))
     }
 
     /// As [`Self::find`], of an identifier that may be no task's.
@@ -222,7 +238,7 @@ impl OwnTask {
         match tid {
             -1 => Ok(None),
             of if of == self.last.0 => Ok(Some(self.last.1)),
-            of if weft_pvm_machine::tid::is_task(of) => self.find(of),
+            of if tid::is_task(of) => self.find(of),
             _ => Ok(None),
         }
     }

@@ -62,6 +62,19 @@ impl Devices {
         Ok(vec![at])
     }
 
+    /// Opens this process, which is open to others of its host, to those of other hosts; the addresses where all of them reach
+    /// it. What was told before stays good.
+    pub fn open_widely(&mut self) -> io::Result<Vec<SocketAddr>> {
+        let all = weft_device::xdp::interfaces()?.into_iter().flat_map(|interface| interface.addresses);
+        let addresses: Vec<IpAddr> = all.filter(|ip| !ip.is_loopback()).collect();
+        let net = self.net.as_mut().filter(|_| !addresses.is_empty());
+        let net = net.ok_or_else(|| io::Error::other("this host has no address that others reach"))?;
+        let port = net.tcp.open_widely()?;
+        net.addresses.clone_from(&addresses);
+        let addresses = std::iter::once(IpAddr::V4(Ipv4Addr::LOCALHOST)).chain(addresses);
+        Ok(addresses.map(|ip| SocketAddr::new(ip, port)).collect())
+    }
+
     /// A process of another job becomes a peer: the next one after all that there are.
     pub fn adopt(&mut self, them: Identity, key: &Key, place: Place) {
         let Some(net) = &mut self.net else { return };

@@ -12,16 +12,24 @@ use std::os::fd::{AsRawFd, OwnedFd};
 /// # Errors
 /// Those of the kernel.
 pub fn everywhere() -> io::Result<([OwnedFd; 2], [u16; 2])> {
+    let (listener, port) = listener()?;
+    let datagrams = bound(libc::SOCK_DGRAM)?;
+    let ports = [port, port_of(&datagrams)?];
+    Ok(([listener, datagrams], ports))
+}
+
+/// A listener, with its port.
+pub(super) fn listener() -> io::Result<(OwnedFd, u16)> {
     let listener = bound(libc::SOCK_STREAM)?;
     // SAFETY: numbers only.
     unsafe { checked(libc::SYS_listen, [listener.as_raw_fd() as usize, libc::SOMAXCONN as usize, 0, 0, 0, 0]) }?;
-    let datagrams = bound(libc::SOCK_DGRAM)?;
-    let port = |socket: &OwnedFd| {
-        let name = name_of(socket.as_raw_fd()).map(|name| name.port());
-        name.ok_or_else(|| io::Error::other("a socket without a name"))
-    };
-    let ports = [port(&listener)?, port(&datagrams)?];
-    Ok(([listener, datagrams], ports))
+    let port = port_of(&listener)?;
+    Ok((listener, port))
+}
+
+fn port_of(socket: &OwnedFd) -> io::Result<u16> {
+    let name = name_of(socket.as_raw_fd()).map(|name| name.port());
+    name.ok_or_else(|| io::Error::other("a socket without a name"))
 }
 
 /// For both families of addresses, or for IPv4 where there is no other.

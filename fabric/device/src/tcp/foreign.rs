@@ -25,7 +25,7 @@ impl TcpDevice {
     /// # Errors
     /// The kernel does not tell it.
     pub fn port(&self) -> io::Result<u16> {
-        let name = socket::name_of(self.reception.listener.as_raw_fd());
+        let name = self.reception.listeners.first().and_then(|listener| socket::name_of(listener.as_raw_fd()));
         name.map(|name| name.port()).ok_or_else(|| io::Error::other("the listener has no port"))
     }
 

@@ -4,12 +4,14 @@ use super::book::Book;
 use super::device::{TcpDevice, token};
 use super::dial::{Due, send};
 use super::epoll::Watch;
+use super::everywhere;
 use super::guest::{Guest, Step};
 use super::link::Link;
 use super::peer::Standing;
 use super::reception::SILENT_GUESTS;
 use super::socket::Socket;
 use crate::sys;
+use std::io;
 use std::net::SocketAddr;
 use std::os::fd::AsRawFd;
 use weft_wire::tcp::record::Session;
@@ -92,14 +94,16 @@ impl TcpDevice {
     }
 
     pub(super) fn on_listener(&mut self) -> bool {
+        let mut at = 0;
         for _ in 0..ACCEPTS {
-            match Socket::accept(&self.reception.listener) {
+            let Some(listener) = self.reception.listeners.get(at) else { break };
+            match Socket::accept(listener) {
                 Ok(Some(socket)) => self.admit(socket),
-                Ok(None) => break,
+                Ok(None) => at += 1,
                 Err(error) => {
                     // Such as too few descriptors, which lasts. The listener stays ready meanwhile, and would let nobody
                     // sleep.
-                    self.epoll.forget(self.reception.listener.as_raw_fd());
+                    self.reception.listeners.iter().for_each(|listener| self.epoll.forget(listener.as_raw_fd()));
                     self.reception.deaf_until_ns = Some(sys::now_ns() + DEAF_NS);
                     if !std::mem::replace(&mut self.reception.said_deaf, true) {
                         self.told.notices.push(format!("a connection of another rank cannot be taken: {error}"));
@@ -111,12 +115,26 @@ impl TcpDevice {
         true
     }
 
-    /// Watches the listener again.
+    /// Watches the listeners again.
     fn listen(&mut self) {
         let token = token::new(token::LISTENER, 0, 0);
-        if self.epoll.add(self.reception.listener.as_raw_fd(), Watch::Input, token).is_err() {
-            self.reception.deaf_until_ns = Some(sys::now_ns() + DEAF_NS);
+        for listener in &self.reception.listeners {
+            if self.epoll.add(listener.as_raw_fd(), Watch::Input, token).is_err() {
+                self.reception.deaf_until_ns = Some(sys::now_ns() + DEAF_NS);
+            }
         }
+    }
+
+    /// Listens on all addresses of this host, too; the port there.
+    ///
+    /// # Errors
+    /// Those of the kernel.
+    pub fn open_widely(&mut self) -> io::Result<u16> {
+        let (listener, port) = everywhere::listener()?;
+        sys::set_nonblocking(&listener)?;
+        self.epoll.add(listener.as_raw_fd(), Watch::Input, token::new(token::LISTENER, 0, 0))?;
+        self.reception.listeners.push(listener);
+        Ok(port)
     }
 
     /// Looks for peers whose host is gone without a word, and at paths that have shown themselves shorter than they seemed.

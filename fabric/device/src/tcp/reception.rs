@@ -9,9 +9,10 @@ use weft_wire::tcp::Nonce;
 /// that has connected and computes says nothing either.
 pub(super) const SILENT_GUESTS: usize = 64;
 pub(super) struct StreamReception {
-    pub listener: OwnedFd,
+    /// The one that we began with, and a wider one where that was made later.
+    pub listeners: Vec<OwnedFd>,
     pub guests: Vec<Option<Guest>>,
-    /// The listener is not watched until then, because what waits there cannot be taken.
+    /// No listener is watched until then, because what waits there cannot be taken.
     pub deaf_until_ns: Option<u64>,
     pub said_deaf: bool,
     pub said_crowded: bool,
@@ -22,7 +23,7 @@ pub(super) struct StreamReception {
 impl StreamReception {
     pub fn new(listener: OwnedFd) -> Self {
         Self {
-            listener,
+            listeners: vec![listener],
             guests: Vec::new(),
             deaf_until_ns: None,
             said_deaf: false,

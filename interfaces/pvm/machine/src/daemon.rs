@@ -14,10 +14,18 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 use weft_kernel::EventLoop;
 
+pub use crate::hand::{DIRECTORY_VARIABLE, PATH_VARIABLE};
+
 /// The number of the first host.
 const FIRST: u32 = 1;
 /// How long the daemon lives without anybody before the first task comes.
 const AWAITED: Duration = Duration::from_secs(10);
+/// How often the first daemon says something to the others, who answer.
+const PULSE: Duration = Duration::from_secs(1);
+/// A daemon of which nothing is heard for so long is lost, with its host: that of another one, or the first.
+const SILENCE: Duration = Duration::from_secs(8);
+/// How long one may take to start.
+const STARTING: Duration = Duration::from_secs(30);
 
 /// What makes the command of a host, named as in a hostfile.
 pub type FarCommand = Box<dyn Fn(&str) -> io::Result<Command>>;
@@ -85,6 +93,13 @@ struct FarDaemon {
     link: FrameLink,
     child: Child,
     is_up: bool,
+    heard: Instant,
+}
+
+impl FarDaemon {
+    fn is_silent(&self) -> bool {
+        self.heard.elapsed() > if self.is_up { SILENCE } else { STARTING }
+    }
 }
 
 struct FirstDaemon {
@@ -99,11 +114,18 @@ impl FirstDaemon {
         let mut events = EventLoop::new()?;
         let begin = Instant::now();
         let mut had_any = false;
+        let mut pulse = begin;
         while !self.hand.has_ended() {
             self.hand.ask(&mut events);
             self.far.iter().for_each(|(number, far)| far.link.ask(&mut events, HandToken::Host(*number)));
-            let limit = (!had_any && !self.plan.stays).then_some(AWAITED / 10);
-            for (token, _) in events.turn(limit)? {
+            let awaits = !had_any && !self.plan.stays || !self.far.is_empty();
+            let limit = awaits.then_some(PULSE).into_iter().chain(self.hand.rest()).min();
+            let came = events.turn(limit)?;
+            if pulse.elapsed() >= PULSE {
+                pulse = Instant::now();
+                self.feel_pulse();
+            }
+            for (token, _) in came {
                 had_any = true;
                 match token {
                     HandToken::Host(number) => self.on_far(number),
@@ -139,6 +161,16 @@ impl FirstDaemon {
         }
     }
 
+    /// Lets the other daemons know that this one is there, and loses those that say nothing.
+    fn feel_pulse(&mut self) {
+        for number in self.far.keys().copied().collect::<Vec<u32>>() {
+            self.order_far(number, &Order::Pulse);
+            if self.far.get(&number).is_some_and(FarDaemon::is_silent) {
+                self.lose_far(number);
+            }
+        }
+    }
+
     fn add_host(&mut self, number: u32, name: &str) {
         match self.start_far(name) {
             Ok(far) => drop(self.far.insert(number, far)),
@@ -152,7 +184,12 @@ impl FirstDaemon {
         let again = theirs.try_clone()?;
         command.stdin(OwnedFd::from(theirs)).stdout(OwnedFd::from(again)).stderr(Stdio::null());
         launch::end_with_us(&mut command);
-        Ok(FarDaemon { child: command.spawn()?, link: FrameLink::of_socket(ours)?, is_up: false })
+        Ok(FarDaemon {
+            child: command.spawn()?,
+            link: FrameLink::of_socket(ours)?,
+            is_up: false,
+            heard: Instant::now(),
+        })
     }
 
     fn order_far(&mut self, number: u32, order: &Order) {
@@ -165,20 +202,28 @@ impl FirstDaemon {
     fn on_far(&mut self, number: u32) {
         let Some(far) = self.far.get_mut(&number) else { return };
         let went = far.link.serve();
-        let mut heard = Vec::new();
-        while let Ok(Some(bytes)) = far.link.next_frame() {
-            match read(&bytes) {
+        far.heard = Instant::now();
+        let sane = loop {
+            let seen = match far.link.next_frame() {
+                Ok(Some(bytes)) => read(&bytes),
+                Ok(None) => break true,
+                Err(_) => break false,
+            };
+            match seen {
                 // What it is called and which number it has is known here.
                 Some(Seen::HostUp { architecture, .. }) => {
                     far.is_up = true;
                     self.machine.handle_seen(FIRST, Seen::HostUp { number, name: String::new(), architecture });
                 }
-                Some(Seen::HostDown { .. }) | None => {}
-                Some(seen) => heard.push(seen),
+                Some(Seen::Pulse) => {}
+                Some(seen) if far.is_up && !matches!(seen, Seen::HostDown { .. }) => {
+                    self.machine.handle_seen(number, seen);
+                }
+                // It speaks another language, such as a shell that greets.
+                _ => break false,
             }
-        }
-        heard.into_iter().for_each(|seen| self.machine.handle_seen(number, seen));
-        if went.is_err() {
+        };
+        if went.is_err() || !sane {
             self.lose_far(number);
         }
     }
@@ -209,22 +254,23 @@ pub fn serve_far() -> io::Result<()> {
     let architecture = code::ARCHITECTURE.to_owned();
     first.send(&framed(&Seen::HostUp { number: 0, name: host_name(), architecture }))?;
     let mut events = EventLoop::new()?;
+    let mut heard = Instant::now();
     while !hand.has_ended() {
         hand.ask(&mut events);
         first.ask(&mut events, HandToken::Host(FIRST));
-        for (token, _) in events.turn(None)? {
+        for (token, _) in events.turn(hand.rest().or(Some(PULSE)))? {
             match token {
                 HandToken::Host(_) => {
-                    let went = first.serve();
-                    while let Ok(Some(bytes)) = first.next_frame() {
-                        read(&bytes).into_iter().for_each(|order| hand.obey(order));
-                    }
-                    if went.is_err() {
+                    heard = Instant::now();
+                    if !obey_first(&mut first, &mut hand) {
                         hand.obey(Order::End);
                     }
                 }
                 token => hand.on_event(token),
             }
+        }
+        if heard.elapsed() > SILENCE {
+            hand.obey(Order::End);
         }
         while let Some(seen) = hand.poll_seen() {
             if first.send(&framed(&seen)).is_err() {
@@ -234,4 +280,21 @@ pub fn serve_far() -> io::Result<()> {
     }
     first.flush();
     Ok(())
+}
+
+/// Does what the first daemon says; false where it is gone, or speaks another language.
+fn obey_first(first: &mut FrameLink, hand: &mut Hand) -> bool {
+    let went = first.serve();
+    loop {
+        let order = match first.next_frame() {
+            Ok(Some(bytes)) => read(&bytes),
+            Ok(None) => return went.is_ok(),
+            Err(_) => return false,
+        };
+        match order {
+            Some(Order::Pulse) if first.send(&framed(&Seen::Pulse)).is_ok() => {}
+            Some(Order::Pulse) | None => return false,
+            Some(order) => hand.obey(order),
+        }
+    }
 }

@@ -1,10 +1,11 @@
 //! Where tasks of a user find the daemon of their virtual machine on a host: a Unix socket with a name that is in no file
 //! system. Each of both sides looks whether the other is of its user.
 
-use std::io;
-use std::os::fd::AsRawFd;
+use std::io::{self, ErrorKind};
+use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::linux::net::SocketAddrExt;
 use std::os::unix::net::{SocketAddr, UnixListener, UnixStream};
+use weft_kernel::Abstract;
 
 /// Tells the virtual machines of one user apart.
 pub const MACHINE_VARIABLE: &str = "PVM_VMID";
@@ -18,27 +19,40 @@ pub fn suffix() -> String {
     }
 }
 
-fn address() -> io::Result<SocketAddr> {
-    SocketAddr::from_abstract_name(format!("weft-pvm-{}", suffix()))
+fn name() -> String {
+    format!("weft-pvm-{}", suffix())
 }
 
 /// # Errors
 /// `AddrInUse` where there is a daemon.
 pub fn listen() -> io::Result<UnixListener> {
-    let listener = UnixListener::bind_addr(&address()?)?;
+    let listener = UnixListener::bind_addr(&SocketAddr::from_abstract_name(name())?)?;
     listener.set_nonblocking(true)?;
     Ok(listener)
 }
 
 /// # Errors
-/// `ConnectionRefused` where there is no daemon; `PermissionDenied` where another user has the name.
+/// `ConnectionRefused` where there is no daemon; `PermissionDenied` where another user has the name; `WouldBlock` where
+/// whoever has it lets nobody in now.
 pub fn connect() -> io::Result<UnixStream> {
-    let stream = UnixStream::connect_addr(&address()?)?;
-    if is_ours(&stream) {
-        Ok(stream)
-    } else {
-        let text = format!("another user holds the name '@weft-pvm-{}' of Unix sockets", suffix());
-        Err(io::Error::new(io::ErrorKind::PermissionDenied, text))
+    let name = name();
+    let socket = weft_kernel::socket(libc::AF_UNIX, libc::SOCK_STREAM)?;
+    weft_kernel::connect(socket.as_raw_fd(), &Abstract::new(name.as_bytes())).map_err(|error| match error.kind() {
+        ErrorKind::WouldBlock => {
+            let text =
+                format!("who holds the name '@{name}' of Unix sockets lets nobody in ('ss -xlp' shows who that is)");
+            io::Error::new(ErrorKind::WouldBlock, text)
+        }
+        _ => error,
+    })?;
+    let stream = UnixStream::from(OwnedFd::from(socket));
+    stream.set_nonblocking(false)?;
+    match weft_kernel::peer(stream.as_raw_fd())?.uid {
+        uid if uid == weft_kernel::user() => Ok(stream),
+        uid => {
+            let text = format!("another user ({uid}) holds the name '@{name}' of Unix sockets");
+            Err(io::Error::new(ErrorKind::PermissionDenied, text))
+        }
     }
 }
 

@@ -174,6 +174,8 @@ record! {
         /// The tasks that were started together with it.
         siblings: Vec<i32>,
         prints_to: Destination,
+        /// The machine has several hosts: it is to show a card for all of them.
+        is_wide: bool,
     }
 }
 
@@ -244,8 +246,8 @@ frames! {
         25 Halt,
         26 Time { host: i32 },
         27 Groups,
-        /// How others reach it, of a task that has been asked. There is no answer.
-        28 ShowCard { card: Vec<u64> },
+        /// How others reach it, of a task that has been asked; those of other hosts, too, where it is wide. There is no answer.
+        28 ShowCard { card: Vec<u64>, is_wide: bool },
     }
 }
 
@@ -276,8 +278,8 @@ frames! {
         2 Gone { tid: i32 },
         /// A message of the machine.
         3 Message { context: i32, content: Content },
-        /// Somebody asks for the card of this task.
-        4 WantCard,
+        /// Somebody asks for the card of this task, or for one that is good on other hosts.
+        4 WantCard { is_wide: bool },
     }
 }
 
@@ -303,6 +305,8 @@ frames! {
         6 HostUp { number: u32, name: String, architecture: String },
         /// It is not, or not any more; why it could not be started.
         7 HostDown { number: u32, code: i32 },
+        /// The daemon is there still; an answer to that of the first one.
+        8 Pulse,
     }
 }
 
@@ -319,6 +323,8 @@ frames! {
         7 DropHost { number: u32 },
         /// End, with all processes.
         8 End,
+        /// The first daemon is there still.
+        9 Pulse,
     }
 }
 

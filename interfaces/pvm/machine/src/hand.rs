@@ -5,6 +5,7 @@ mod link;
 mod processes;
 
 pub(crate) use link::FrameLink;
+pub use processes::{DIRECTORY_VARIABLE, PATH_VARIABLE};
 
 use crate::code;
 use crate::door;
@@ -12,10 +13,10 @@ use crate::frame::{ByteString, Order, Program, Seen};
 use crate::launch::{self, send_signal};
 use processes::{TaskProcess, command};
 use std::collections::{BTreeMap, VecDeque};
-use std::fs::File;
+use std::fs::{File, Metadata};
 use std::io::{ErrorKind, Read, Write};
 use std::os::fd::AsRawFd;
-use std::os::unix::fs::OpenOptionsExt;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::os::unix::net::UnixListener;
 use std::time::{Duration, Instant};
 use weft_kernel::EventLoop;
@@ -31,6 +32,8 @@ pub enum HandToken {
     Host(u32),
 }
 
+/// How long nobody is let in after that has failed.
+const REST: Duration = Duration::from_millis(100);
 /// How long processes have to end when they are asked to.
 const GRACE: Duration = Duration::from_millis(500);
 
@@ -42,17 +45,21 @@ pub struct Hand {
     seen: VecDeque<Seen>,
     log: Option<File>,
     has_ended: bool,
+    /// Until then nobody is let in, because that fails.
+    rests_until: Option<Instant>,
 }
 
 impl Hand {
     pub fn new(door: UnixListener) -> Self {
         let (clients, processes, seen) = Default::default();
-        Self { door, clients, last_client: 0, processes, seen, log: None, has_ended: false }
+        Self { door, clients, last_client: 0, processes, seen, log: None, has_ended: false, rests_until: None }
     }
 
     /// Says what is to be waited for.
     pub fn ask(&self, events: &mut EventLoop<HandToken>) {
-        events.ask(self.door.as_raw_fd(), libc::POLLIN, HandToken::Door);
+        if self.rest().is_none() {
+            events.ask(self.door.as_raw_fd(), libc::POLLIN, HandToken::Door);
+        }
         for (number, link) in &self.clients {
             link.ask(events, HandToken::Client(*number));
         }
@@ -98,12 +105,20 @@ impl Hand {
             Order::Signal { pid, signal } if pid > 1 => send_signal(pid, signal),
             Order::Log { line } => self.write_log(&line.0),
             Order::End => self.end(),
-            Order::Signal { .. } | Order::AddHost { .. } | Order::DropHost { .. } => {}
+            Order::Signal { .. } | Order::AddHost { .. } | Order::DropHost { .. } | Order::Pulse => {}
         }
     }
 
     fn accept(&mut self) {
-        while let Ok((stream, _)) = self.door.accept() {
+        self.rests_until = None;
+        loop {
+            let stream = match self.door.accept() {
+                Ok((stream, _)) => stream,
+                Err(error) if error.kind() == ErrorKind::WouldBlock => return,
+                Err(error) if error.kind() == ErrorKind::Interrupted => continue,
+                // Such as too few descriptors, which lasts: the door can be read all the time meanwhile.
+                Err(_) => return self.rests_until = Some(Instant::now() + REST),
+            };
             if !door::is_ours(&stream) {
                 continue;
             }
@@ -112,6 +127,12 @@ impl Hand {
                 self.clients.insert(self.last_client, link);
             }
         }
+    }
+
+    /// How long nobody is let in.
+    pub fn rest(&self) -> Option<Duration> {
+        let rest = self.rests_until?.checked_duration_since(Instant::now())?;
+        (!rest.is_zero()).then_some(rest)
     }
 
     fn on_client(&mut self, client: u32) {
@@ -138,13 +159,16 @@ impl Hand {
     fn start(&mut self, tid: i32, program: &Program) {
         let started = command(program, tid).and_then(|(mut command, prints)| {
             launch::end_with_us(&mut command);
-            let child = command.spawn().map_err(|error| match error.kind() {
+            let mut child = command.spawn().map_err(|error| match error.kind() {
                 ErrorKind::NotFound | ErrorKind::PermissionDenied => code::NO_FILE,
                 _ => code::OUT_OF_RES,
             })?;
             // The command has the other end of the pipe.
             drop(command);
-            let end = launch::end_of(child.id()).map_err(|_| code::OUT_OF_RES)?;
+            let end = launch::end_of(child.id()).map_err(|_| {
+                let _ = child.kill().and_then(|()| child.wait());
+                code::OUT_OF_RES
+            })?;
             Ok(TaskProcess { child: Some((child, end)), prints: Some(prints) })
         });
         let pid = match started {
@@ -188,14 +212,16 @@ impl Hand {
         }
     }
 
-    /// The log is made when there is something to be written, and appended to: `pvml.<user>` where others have it.
+    /// The log is made when there is something to be written, and appended to: `pvml.<user>` where others have it. What
+    /// somebody else has put there is left alone: a link, a pipe, or a file of another user.
     fn write_log(&mut self, line: &[u8]) {
         if self.log.is_none() {
             let folder = std::env::var("PVM_TMP").unwrap_or_else(|_| "/tmp".to_owned());
             let path = format!("{folder}/pvml.{}", door::suffix());
             let mut options = File::options();
-            options.append(true).create(true).mode(0o600).custom_flags(libc::O_NOFOLLOW);
-            self.log = options.open(path).ok();
+            options.append(true).create(true).mode(0o600).custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK);
+            let is_ours = |about: Metadata| about.is_file() && about.uid() == weft_kernel::user();
+            self.log = options.open(path).ok().filter(|file| file.metadata().is_ok_and(is_ours));
         }
         if let Some(log) = &mut self.log {
             let _ = log.write_all(line);

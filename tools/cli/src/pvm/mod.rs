@@ -2,6 +2,7 @@
 
 mod console;
 mod far;
+mod hostfile;
 
 use anyhow::{Context, Result};
 use std::process::Command;
@@ -14,12 +15,16 @@ that calls PVM starts a machine, and it ends with the last one. One that a conso
 
 #[derive(clap::Args, Clone)]
 pub struct MachineArguments {
-    /// Hosts to begin with, a line each: a name, and options as in PVM's hostfiles.
+    /// Hosts to begin with, a line each: a name, and behind it lo=USER, ip=ADDRESS, dx=WEFT, ep=PATH, wd=FOLDER, sp=SPEED.
     #[arg(value_name = "HOSTFILE")]
     hosts: Option<std::path::PathBuf>,
     /// Start the daemon in the background, and return when it answers.
     #[arg(long)]
     start: bool,
+    /// The command that starts a program on a host, {host} being its name; its standard input and output must reach
+    /// the program [default: WEFT_LAUNCH, else ssh with -o BatchMode=yes and time limits]
+    #[arg(long, value_name = "COMMAND")]
+    launch: Option<weft_cluster::hosts::Launch>,
     /// The daemon does not end with its last task.
     #[arg(long)]
     stay: bool,
@@ -41,16 +46,20 @@ pub fn main(given: &MachineArguments) -> Result<i32> {
         daemon::run(plan).context("cannot be the daemon of a virtual machine")?;
     } else if given.far {
         daemon::serve_far().context("cannot be the daemon of a virtual machine")?;
-    } else if given.start {
-        start(given)?;
     } else {
-        start(&MachineArguments { stay: true, ..given.clone() })?;
-        let mut console = console::Console::open()?;
-        if let Some(file) = &given.hosts {
+        let lines = given.hosts.as_deref().map(|file| {
             let text = std::fs::read_to_string(file).with_context(|| format!("cannot read '{}'", file.display()))?;
-            for line in hostfile(&text) {
-                console.run_line(&format!("add {line}"));
-            }
+            Ok::<_, anyhow::Error>(hostfile::read(&text))
+        });
+        let lines = lines.transpose()?.unwrap_or_default();
+        start(given, given.stay || !given.start)?;
+        if given.start && lines.is_empty() {
+            return Ok(0);
+        }
+        let mut console = console::Console::open()?;
+        console.add_hosts(lines)?;
+        if given.start {
+            return Ok(0);
         }
         console.run_start_file();
         console.run()?;
@@ -59,22 +68,17 @@ pub fn main(given: &MachineArguments) -> Result<i32> {
 }
 
 /// Starts a daemon, unless there is one.
-fn start(given: &MachineArguments) -> Result<()> {
+fn start(given: &MachineArguments, stays: bool) -> Result<()> {
     let mut command = Command::new(std::env::current_exe()?);
     command.args(["pvm", "--daemon"]);
-    if given.stay {
+    if stays {
         command.arg("--stay");
+    }
+    if let Some(launch) = &given.launch {
+        command.env("WEFT_LAUNCH", launch.to_string());
     }
     if let Some(name) = &given.name {
         command.args(["-n", name]);
     }
     daemon::start(command).context("the daemon of the virtual machine does not start")
-}
-
-/// Hosts of a hostfile: the first word of a line is a name, the others are options. `#` begins a comment, `*` stands before
-/// options for the hosts that follow, and `&` before a host that is to be added later.
-fn hostfile(text: &str) -> Vec<String> {
-    let lines = text.lines().map(|line| line.split('#').next().unwrap_or_default().trim());
-    let hosts = lines.filter(|line| !line.is_empty() && !line.starts_with(['*', '&']));
-    hosts.filter_map(|line| line.split_whitespace().next().map(str::to_owned)).collect()
 }

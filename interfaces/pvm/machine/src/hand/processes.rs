@@ -13,6 +13,11 @@ use weft_kernel::Descriptor;
 /// Tells a process that it is this task.
 pub const TASK_VARIABLE: &str = "PVM_TASK_ID";
 
+/// Where programs of this host are, before all other places.
+pub const PATH_VARIABLE: &str = "PVM_PATH";
+/// The folder that tasks of this host begin in; else it is their parent's, where it is there.
+pub const DIRECTORY_VARIABLE: &str = "PVM_WD";
+
 /// What the process of a task has that was started.
 pub struct TaskProcess {
     /// With a descriptor that tells of its end, until it has ended.
@@ -68,8 +73,8 @@ pub fn command(program: &Program, tid: i32) -> Result<(Command, PipeReader), i32
         }
     }
     command.env(TASK_VARIABLE, tid.to_string());
-    let home = std::env::var_os("HOME").map(PathBuf::from);
-    let folders = [Some(Path::new(text(&program.directory)).to_owned()), home];
+    let named = |variable: &str| std::env::var_os(variable).map(PathBuf::from);
+    let folders = [named(DIRECTORY_VARIABLE), Some(Path::new(text(&program.directory)).to_owned()), named("HOME")];
     if let Some(folder) = folders.into_iter().flatten().find(|folder| folder.is_absolute() && folder.is_dir()) {
         command.current_dir(folder);
     }
@@ -93,7 +98,7 @@ fn find(program: &Program) -> Option<PathBuf> {
         return is_program(&file).then_some(file);
     }
     let split = |paths: OsString| std::env::split_paths(&paths).collect::<Vec<_>>();
-    let own = variable(program, "PVM_PATH").map(split).unwrap_or_default();
+    let own = variable(program, PATH_VARIABLE).map(split).unwrap_or_default();
     let given = program.places.iter().map(|place| PathBuf::from(text(place)));
     let below = |variable: &str, folder: &str| Some(Path::new(&std::env::var_os(variable)?).join(folder));
     let customary = [below("HOME", "pvm3/bin"), below("PVM_ROOT", "bin")];

@@ -12,8 +12,15 @@ pub const FIRST: u32 = 1;
 struct MachineHost {
     name: String,
     architecture: String,
+    speed: i32,
     /// Its daemon has said that it is there.
     is_up: bool,
+}
+
+impl MachineHost {
+    fn new(name: String, speed: i32) -> Self {
+        Self { name, architecture: code::ARCHITECTURE.to_owned(), speed, is_up: false }
+    }
 }
 
 /// A call whose hosts are being added.
@@ -33,12 +40,16 @@ pub struct MachineHosts {
 
 impl MachineHosts {
     pub fn new(name: &str) -> Self {
-        let first = MachineHost { name: name.to_owned(), architecture: code::ARCHITECTURE.to_owned(), is_up: true };
+        let first = MachineHost { is_up: true, ..MachineHost::new(name.to_owned(), code::SPEED) };
         Self { all: BTreeMap::from([(FIRST, first)]), last: 0, calls: Vec::new() }
     }
 
     pub fn is_there(&self, number: u32) -> bool {
         self.all.get(&number).is_some_and(|host| host.is_up)
+    }
+
+    pub fn are_several(&self) -> bool {
+        self.all.len() > 1
     }
 
     pub fn numbers(&self) -> impl Iterator<Item = u32> {
@@ -64,7 +75,7 @@ impl MachineHosts {
             tid: tid::task(number, 0),
             name: host.name.clone(),
             architecture: host.architecture.clone(),
-            speed: code::SPEED,
+            speed: host.speed,
             signature: code::SIGNATURE,
         })
     }
@@ -115,8 +126,8 @@ impl VirtualMachine {
                 None if known => Err(code::DUP_HOST),
                 None => Err(code::OUT_OF_RES),
                 Some(number) => {
-                    let host = MachineHost { name, architecture: code::ARCHITECTURE.to_owned(), is_up: false };
-                    self.hosts.all.insert(number, host);
+                    let speed = text.split_whitespace().find_map(|word| word.strip_prefix("sp=")?.parse().ok());
+                    self.hosts.all.insert(number, MachineHost::new(name, speed.unwrap_or(code::SPEED)));
                     self.order(FIRST, Order::AddHost { number, name: line });
                     call.awaited += 1;
                     Ok(number)

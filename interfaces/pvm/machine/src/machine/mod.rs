@@ -76,6 +76,7 @@ impl VirtualMachine {
             Seen::Printed { tid, bytes } => self.on_printed(host, tid, bytes),
             Seen::HostUp { number, name, architecture } => self.on_host_up(number, name, architecture),
             Seen::HostDown { number, code } => self.on_host_down(number, code),
+            Seen::Pulse => {}
         }
     }
 
@@ -170,7 +171,7 @@ impl VirtualMachine {
             Request::PrintTo { destination } => self.change_output(tid, destination),
             Request::Halt => return self.halt(),
             Request::Time { .. } => return self.answer_time(client),
-            Request::ShowCard { card } => return self.show_card(tid, card),
+            Request::ShowCard { card, is_wide } => return self.show_card(tid, card, is_wide),
             Request::Groups => return self.answer(client, Answer::Names { names: self.groups.names() }),
         };
         self.answer_code(client, code);

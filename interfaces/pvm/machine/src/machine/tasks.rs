@@ -24,6 +24,8 @@ pub struct TaskRecord {
     pub card: Vec<u64>,
     /// It shows a card when it is asked.
     pub has_card: bool,
+    /// Its card leads there from other hosts, too.
+    pub is_wide: bool,
     pub context: i32,
     pub siblings: Vec<i32>,
     pub prints_to: Destination,
@@ -37,6 +39,13 @@ pub struct TaskRecord {
     pub has_ended: bool,
     /// Who has asked for its card before there was one.
     pub awaited_by: Vec<i32>,
+}
+
+impl TaskRecord {
+    /// Whether there is a card of this task, which has that number, with which another one reaches it.
+    fn is_shown_to(&self, number: i32, other: i32) -> bool {
+        !self.card.is_empty() && (self.is_wide || tid::host(number) == tid::host(other))
+    }
 }
 
 #[derive(Default)]
@@ -169,16 +178,25 @@ impl VirtualMachine {
             context: task.context,
             siblings: task.siblings.clone(),
             prints_to: task.prints_to.clone(),
+            is_wide: task.has_card && self.hosts.are_several(),
         };
-        let is_shown = !task.card.is_empty();
-        let awaited_by = if is_shown { std::mem::take(&mut task.awaited_by) } else { Vec::new() };
-        let is_wanted = !is_shown && !task.awaited_by.is_empty();
         self.clients.insert(client, Some(number));
         self.had_tasks = true;
         self.answer(client, Answer::Enrolled { identity });
-        awaited_by.into_iter().for_each(|other| self.introduce(number, other));
+        self.introduce_awaited(number);
+    }
+
+    /// Introduces those that wait for a card which this one is good for, and asks for another one for the others.
+    fn introduce_awaited(&mut self, number: i32) {
+        let Some(task) = self.tasks.get_mut(number) else { return };
+        let (served, left): (Vec<i32>, Vec<i32>) =
+            std::mem::take(&mut task.awaited_by).into_iter().partition(|other| task.is_shown_to(number, *other));
+        let is_wide = left.iter().any(|other| tid::host(*other) != tid::host(number));
+        let is_wanted = !left.is_empty();
+        task.awaited_by = left;
+        served.into_iter().for_each(|other| self.introduce(number, other));
         if is_wanted {
-            self.tell_task(number, Event::WantCard);
+            self.tell_task(number, Event::WantCard { is_wide });
         }
     }
 
@@ -204,9 +222,9 @@ impl VirtualMachine {
             }
             // Nobody sends to a console.
             Some(task) if !task.has_card => (code::NO_TASK, Vec::new()),
-            Some(task) if task.card.is_empty() => {
+            Some(task) if !task.is_shown_to(other, tid) => {
                 task.awaited_by.push(tid);
-                self.tell_task(other, Event::WantCard);
+                self.tell_task(other, Event::WantCard { is_wide: tid::host(tid) != tid::host(other) });
                 (code::OK, Vec::new())
             }
             Some(task) => (code::OK, task.card.clone()),
@@ -218,11 +236,14 @@ impl VirtualMachine {
     }
 
     /// It has been asked for its card, or is about to ask for that of another one.
-    pub(super) fn show_card(&mut self, number: i32, card: Vec<u64>) {
+    pub(super) fn show_card(&mut self, number: i32, card: Vec<u64>, is_wide: bool) {
         let Some(task) = self.tasks.get_mut(number) else { return };
-        task.card = card;
+        (task.card, task.is_wide) = (card, is_wide);
+        // Whoever it is good for. One that it is not good for waits on, and has asked already.
         let awaited_by = std::mem::take(&mut task.awaited_by);
-        awaited_by.into_iter().for_each(|other| self.introduce(number, other));
+        let (served, left) = awaited_by.into_iter().partition::<Vec<i32>, _>(|other| task.is_shown_to(number, *other));
+        task.awaited_by = left;
+        served.into_iter().for_each(|other| self.introduce(number, other));
     }
 
     /// It is a task no more.

@@ -182,8 +182,8 @@ fn a_rank_shows_its_card_when_somebody_asks() {
     let rank = world.enrol_as(1, rank).tid;
     let other = world.enrol(2);
     assert_eq!(world.ask(2, &Request::Meet { tid: rank }), Some(Answer::Card { code: 0, card: vec![] }));
-    assert_eq!(world.events(1), [Event::WantCard]);
-    assert_eq!(world.ask(1, &Request::ShowCard { card: vec![9] }), None);
+    assert_eq!(world.events(1), [Event::WantCard { is_wide: false }]);
+    assert_eq!(world.ask(1, &Request::ShowCard { card: vec![9], is_wide: false }), None);
     assert_eq!(world.events(2), [Event::Met { tid: rank, card: vec![9] }]);
     assert_eq!(world.events(1), [Event::Met { tid: other, card: vec![2] }]);
 }
@@ -251,6 +251,40 @@ fn a_host_comes_and_goes_with_its_tasks() {
     world.see(1, Seen::HostDown { number: 2, code: code::HOST_FAIL });
     assert_eq!(world.events(1), [exit_notice(far)]);
     assert_eq!(world.code(1, &Request::TaskStatus { tid: far }), code::NO_TASK);
+}
+
+/// A card may lead there on its own host alone.
+#[test]
+fn tasks_of_two_hosts_meet_by_cards_that_are_good_on_both() {
+    let mut world = World::new();
+    let near = world.enrol(1);
+    world.ask(1, &Request::AddHosts { names: vec!["second".into()] });
+    world.see(1, Seen::HostUp { number: 2, name: String::new(), architecture: "LINUX64".to_owned() });
+    world.answer(1);
+    let say = |world: &mut World, request: &Request| {
+        world.see(2, Seen::Asked { client: 1, bytes: ByteString(framed(request)[4..].to_vec()) });
+        world.told.remove(&(2, 1)).unwrap_or_default()
+    };
+    let who = Introduction { pid: 7, card: vec![20], ..Introduction::default() };
+    let told = say(&mut world, &Request::Enrol { who });
+    let [Told::Answer { answer: Answer::Enrolled { identity } }] = &told[..] else { panic!("{told:?}") };
+    assert!(identity.is_wide);
+    let far = identity.tid;
+    // The far one has not shown its card yet when it is asked for.
+    assert_eq!(world.ask(1, &Request::ShowCard { card: vec![11], is_wide: true }), None);
+    assert_eq!(world.ask(1, &Request::Meet { tid: far }), Some(Answer::Card { code: 0, card: vec![] }));
+    assert_eq!(world.told.remove(&(2, 1)), Some(vec![Told::Event { event: Event::WantCard { is_wide: true } }]));
+    let told = say(&mut world, &Request::ShowCard { card: vec![21], is_wide: true });
+    assert_eq!(told, [Told::Event { event: Event::Met { tid: near, card: vec![11] } }]);
+    assert_eq!(world.events(1), [Event::Met { tid: far, card: vec![21] }]);
+    // One that has come before there were several hosts is asked.
+    let other = world.enrol(3);
+    world.events(3);
+    let told = say(&mut world, &Request::Meet { tid: other });
+    assert_eq!(told, [Told::Answer { answer: Answer::Card { code: 0, card: vec![] } }]);
+    assert_eq!(world.events(3), [Event::WantCard { is_wide: true }]);
+    assert_eq!(world.ask(3, &Request::ShowCard { card: vec![31], is_wide: true }), None);
+    assert_eq!(world.events(3), [Event::Met { tid: far, card: vec![21] }]);
 }
 
 #[test]

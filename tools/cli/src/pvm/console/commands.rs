@@ -182,15 +182,32 @@ impl Console {
     }
 
     fn add(&mut self, words: &[String]) -> Result<NextStep> {
-        let names = bytes(some(words, "host")?);
+        // A word with a sign is an option of the host before it.
+        let mut lines: Vec<String> = Vec::new();
+        for word in some(words, "host")? {
+            match lines.last_mut().filter(|_| word.contains('=')) {
+                Some(line) => *line = format!("{line} {word}"),
+                None => lines.push(word.clone()),
+            }
+        }
+        self.add_hosts(lines)?;
+        Ok(NextStep::Command)
+    }
+
+    /// Adds hosts, each with its options, all at the same time, but this one.
+    pub fn add_hosts(&mut self, mut lines: Vec<String>) -> Result<()> {
+        let first = self.hosts()?.first().map(|host| host.name.clone()).unwrap_or_default();
+        lines.retain(|line| line.split_whitespace().next() != Some(first.as_str()));
+        let names = bytes(&lines);
         let Answer::Added { hosts } = self.ask(&Request::AddHosts { names })? else { bail!("none was added") };
-        for (name, host) in words.iter().zip(hosts) {
+        for (line, host) in lines.iter().zip(hosts) {
+            let name = line.split_whitespace().next().unwrap_or_default();
             match host.tid {
                 tid if tid > 0 => println!("{name:>24} {tid:>8x}"),
                 code => println!("{name:>24} {}", meaning(code)),
             }
         }
-        Ok(NextStep::Command)
+        Ok(())
     }
 
     fn delete(&mut self, words: &[String]) -> Result<NextStep> {
