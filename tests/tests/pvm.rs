@@ -1,6 +1,11 @@
 //! PVM: tasks alone, spawned, and as ranks of a job.
 
-use std::process::{Command, Output};
+use std::io::Read;
+use std::os::linux::net::SocketAddrExt;
+use std::os::unix::fs::MetadataExt;
+use std::os::unix::net::{SocketAddr, UnixStream};
+use std::process::{Command, Output, Stdio};
+use std::time::Duration;
 use tempfile::TempDir;
 use weft_tests::pvm::compiled;
 use weft_tests::{ranks, tree};
@@ -49,4 +54,37 @@ fn the_console_shows_starts_and_ends_tasks() {
     for wanted in ["1 host", "2 successful", "1 successful", "sleep", "LINUX64"] {
         assert!(out.contains(wanted), "{wanted}: {out}{err}");
     }
+}
+
+/// Descriptors are few, and more tasks come than there are: one has two at the daemon. It sleeps meanwhile.
+#[test]
+fn a_daemon_that_can_let_nobody_in_does_not_spin() {
+    for limit in [24, 25] {
+        let ticks = ticks_among_many(limit);
+        assert!(ticks < 10, "{ticks} of 50 with {limit} descriptors");
+    }
+}
+
+/// How long the daemon is busy in half a second, in hundredths.
+fn ticks_among_many(limit: u32) -> u64 {
+    let name = machine(&format!("few{limit}"));
+    let mut command = Command::new("sh");
+    command.args(["-c", &format!("ulimit -n {limit}; exec \"$0\" pvm --daemon")]).arg(tree().join("bin/weft"));
+    command.env("PVM_VMID", &name).stdin(Stdio::null()).stdout(Stdio::piped());
+    let mut daemon = command.spawn().expect("a shell");
+    daemon.stdout.take().expect("piped").read_exact(&mut [0]).expect("it listens");
+    let user = std::fs::metadata("/proc/self").expect("a process").uid();
+    let door = SocketAddr::from_abstract_name(format!("weft-pvm-{user}.{name}")).expect("a name");
+    let _visitors: Vec<_> = (0..40).map(|_| UnixStream::connect_addr(&door).expect("there is room")).collect();
+    let busy = || -> u64 {
+        let stat = std::fs::read_to_string(format!("/proc/{}/stat", daemon.id())).expect("it runs");
+        let after = stat.rsplit(')').next().expect("a name").split_whitespace();
+        after.skip(11).take(2).map(|ticks| ticks.parse::<u64>().expect("a number")).sum()
+    };
+    std::thread::sleep(Duration::from_millis(100));
+    let before = busy();
+    std::thread::sleep(Duration::from_millis(500));
+    let ticks = busy() - before;
+    daemon.kill().and_then(|()| daemon.wait()).expect("it ends");
+    ticks
 }

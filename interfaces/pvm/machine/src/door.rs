@@ -35,7 +35,10 @@ pub fn listen() -> io::Result<UnixListener> {
 /// `ConnectionRefused` where there is no daemon; `PermissionDenied` where another user has the name; `WouldBlock` where
 /// whoever has it lets nobody in now.
 pub fn connect() -> io::Result<UnixStream> {
-    let name = name();
+    connect_to(&name())
+}
+
+fn connect_to(name: &str) -> io::Result<UnixStream> {
     let socket = weft_kernel::socket(libc::AF_UNIX, libc::SOCK_STREAM)?;
     weft_kernel::connect(socket.as_raw_fd(), &Abstract::new(name.as_bytes())).map_err(|error| match error.kind() {
         ErrorKind::WouldBlock => {
@@ -59,4 +62,29 @@ pub fn connect() -> io::Result<UnixStream> {
 /// Whether this user is at the other end.
 pub fn is_ours(stream: &UnixStream) -> bool {
     weft_kernel::peer(stream.as_raw_fd()).is_ok_and(|peer| peer.uid == weft_kernel::user())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Whoever has the name cannot hold up who connects.
+    #[test]
+    fn a_door_that_lets_nobody_in_is_an_error_at_once() {
+        let name = format!("weft-pvm-test-{}", std::process::id());
+        assert_eq!(connect_to(&name).expect_err("nobody has it").kind(), ErrorKind::ConnectionRefused);
+        let listener = UnixListener::bind_addr(&SocketAddr::from_abstract_name(&name).expect("a name"));
+        let _listener = listener.expect("it is free");
+        let (waiting, error) = (0..10_000)
+            .try_fold(Vec::new(), |mut waiting, _| match connect_to(&name) {
+                Ok(stream) => {
+                    waiting.push(stream);
+                    Ok(waiting)
+                }
+                Err(error) => Err((waiting, error)),
+            })
+            .expect_err("there is room for so many");
+        assert!(!waiting.is_empty() && error.kind() == ErrorKind::WouldBlock, "{error}");
+        assert!(error.to_string().contains("lets nobody in"), "{error}");
+    }
 }

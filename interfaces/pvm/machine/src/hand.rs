@@ -18,6 +18,7 @@ use std::io::{ErrorKind, Read, Write};
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::os::unix::net::UnixListener;
+use std::path::Path;
 use std::time::{Duration, Instant};
 use weft_kernel::EventLoop;
 
@@ -166,7 +167,7 @@ impl Hand {
             // The command has the other end of the pipe.
             drop(command);
             let end = launch::end_of(child.id()).map_err(|_| {
-                let _ = child.kill().and_then(|()| child.wait());
+                let _ = (child.kill(), child.wait());
                 code::OUT_OF_RES
             })?;
             Ok(TaskProcess { child: Some((child, end)), prints: Some(prints) })
@@ -212,16 +213,11 @@ impl Hand {
         }
     }
 
-    /// The log is made when there is something to be written, and appended to: `pvml.<user>` where others have it. What
-    /// somebody else has put there is left alone: a link, a pipe, or a file of another user.
+    /// The log is made when there is something to be written, and appended to: `pvml.<user>` where others have it.
     fn write_log(&mut self, line: &[u8]) {
         if self.log.is_none() {
             let folder = std::env::var("PVM_TMP").unwrap_or_else(|_| "/tmp".to_owned());
-            let path = format!("{folder}/pvml.{}", door::suffix());
-            let mut options = File::options();
-            options.append(true).create(true).mode(0o600).custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK);
-            let is_ours = |about: Metadata| about.is_file() && about.uid() == weft_kernel::user();
-            self.log = options.open(path).ok().filter(|file| file.metadata().is_ok_and(is_ours));
+            self.log = open_log(&Path::new(&folder).join(format!("pvml.{}", door::suffix())));
         }
         if let Some(log) = &mut self.log {
             let _ = log.write_all(line);
@@ -243,5 +239,35 @@ impl Hand {
             send_signal(process.pid(), libc::SIGKILL);
             process.await_end();
         }
+    }
+}
+
+/// What somebody else has put there is left alone: a link, a pipe, or a file of another user.
+fn open_log(path: &Path) -> Option<File> {
+    let mut options = File::options();
+    options.append(true).create(true).mode(0o600).custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK);
+    let is_ours = |about: Metadata| about.is_file() && about.uid() == weft_kernel::user();
+    options.open(path).ok().filter(|file| file.metadata().is_ok_and(is_ours))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::process::Command;
+
+    #[test]
+    fn a_log_is_a_file_of_this_user_and_nothing_else() {
+        let folder = std::env::temp_dir().join(format!("weft-pvm-log-{}", std::process::id()));
+        std::fs::create_dir_all(&folder).expect("a folder");
+        let [plain, link, pipe] = ["plain", "link", "pipe"].map(|name| folder.join(name));
+        assert!(open_log(&plain).is_some() && open_log(&plain).is_some());
+        std::os::unix::fs::symlink(&plain, &link).expect("a link");
+        assert!(Command::new("mkfifo").arg(&pipe).status().expect("mkfifo").success());
+        assert!(open_log(&link).is_none() && open_log(&pipe).is_none());
+        // With a reader it can be opened, and would be written to.
+        let reader = File::options().read(true).custom_flags(libc::O_NONBLOCK).open(&pipe).expect("a reader");
+        assert!(open_log(&pipe).is_none());
+        drop(reader);
+        std::fs::remove_dir_all(folder).expect("removed");
     }
 }

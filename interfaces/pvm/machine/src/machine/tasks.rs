@@ -12,6 +12,8 @@ const STARTED: i32 = 0x80;
 
 /// Most ranks of a job that get numbers together.
 const MOST_RANKS: u32 = 4096;
+/// So many jobs are remembered of which nobody is there: ranks of theirs may still come.
+const DESERTED_JOBS: usize = 16;
 
 #[derive(Default)]
 pub struct TaskRecord {
@@ -53,8 +55,8 @@ pub struct Tasks {
     all: BTreeMap<i32, TaskRecord>,
     /// By host: the last number that was given.
     last: HashMap<u32, i32>,
-    /// By job: the numbers of its ranks.
-    jobs: HashMap<u64, Vec<i32>>,
+    /// Jobs with the numbers of their ranks, in the order in which they came.
+    jobs: Vec<(u64, Vec<i32>)>,
 }
 
 impl Tasks {
@@ -70,6 +72,11 @@ impl Tasks {
             }
         }
         None
+    }
+
+    #[cfg(test)]
+    pub fn count(&self) -> usize {
+        self.all.len()
     }
 
     pub fn is_there(&self, tid: i32) -> bool {
@@ -123,16 +130,32 @@ impl Tasks {
         if who.job == 0 || !(2..=MOST_RANKS).contains(&who.size) || who.rank >= who.size {
             return None;
         }
-        if !self.jobs.contains_key(&who.job) {
+        if !self.jobs.iter().any(|(job, _)| *job == who.job) {
+            self.forget_jobs();
             let tids: Option<Vec<i32>> = (0..who.size).map(|_| self.add(host, TaskRecord::default())).collect();
             let tids = tids?;
             for number in &tids {
                 self.all.get_mut(number)?.siblings = tids.clone();
             }
-            self.jobs.insert(who.job, tids);
+            self.jobs.push((who.job, tids));
         }
-        let number = *self.jobs[&who.job].get(who.rank as usize)?;
-        self.is_free(number).then_some(number)
+        let (_, tids) = self.jobs.iter().find(|(job, _)| *job == who.job)?;
+        let number = *tids.get(who.rank as usize)?;
+        (self.is_free(number) && tid::host(number) == host).then_some(number)
+    }
+
+    /// Forgets jobs of which all ranks have ended, and the oldest of those of which nobody is there.
+    fn forget_jobs(&mut self) {
+        let all = &mut self.all;
+        self.jobs.retain(|(_, tids)| tids.iter().any(|tid| all.contains_key(tid)));
+        let is_deserted = |tids: &[i32]| tids.iter().all(|tid| all.get(tid).is_none_or(|task| task.client.is_none()));
+        let deserted = self.jobs.iter().filter(|(_, tids)| is_deserted(tids)).map(|(job, _)| *job);
+        let mut old: Vec<u64> = deserted.collect();
+        old.truncate(old.len().saturating_sub(DESERTED_JOBS));
+        let is_old = |(job, _): &mut (u64, Vec<i32>)| old.contains(job);
+        for number in self.jobs.extract_if(.., is_old).flat_map(|(_, tids)| tids) {
+            all.remove(&number);
+        }
     }
 
     /// Whether somebody may enrol as this task.

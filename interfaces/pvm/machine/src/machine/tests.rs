@@ -175,6 +175,19 @@ fn ranks_of_a_job_are_siblings_without_a_parent() {
     assert_eq!((first.siblings[0], first.siblings[2]), (first.tid, last.tid));
 }
 
+/// The second rank of each never comes.
+#[test]
+fn jobs_that_are_over_are_forgotten() {
+    let mut world = World::new();
+    for job in 1..200 {
+        let who = Introduction { pid: 5, job, rank: 0, size: 2, ..Introduction::default() };
+        let identity = world.enrol_as(job as u32, who);
+        assert_eq!(identity.siblings.len(), 2);
+        world.see(1, Seen::ClientGone { client: job as u32 });
+    }
+    assert!(world.machine.tasks.count() < 50, "{}", world.machine.tasks.count());
+}
+
 #[test]
 fn a_rank_shows_its_card_when_somebody_asks() {
     let mut world = World::new();
