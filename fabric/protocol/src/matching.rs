@@ -101,7 +101,8 @@ impl Matcher {
             (Some(a), None) => (own, a),
             (None, None) => return None,
         };
-        queue.0.remove(queue.1).map(|p| p.receive)
+        let found = if queue.1 == 0 { queue.0.pop_front() } else { queue.0.remove(queue.1) };
+        found.map(|p| p.receive)
     }
 
     /// Keeps a message that [`Self::handle_message`] found no receive for.
