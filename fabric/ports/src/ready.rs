@@ -16,6 +16,14 @@ pub fn bytes_of(room: &[u64], length: usize) -> &[u8] {
     unsafe { std::slice::from_raw_parts(room.as_ptr().cast(), length) }
 }
 
+/// So many numbers of 32 bits in a room, from a place on; `None` if it has not so many.
+#[inline]
+pub fn integers_of(room: &[u64], from: usize, count: usize) -> Option<&[i32]> {
+    // SAFETY: the room is readable for two numbers in each word, and any bytes are one.
+    let all = unsafe { std::slice::from_raw_parts(room.as_ptr().cast::<i32>(), 2 * room.len()) };
+    all.get(from..from.checked_add(count)?)
+}
+
 /// A room that has no more than those bytes.
 pub fn tight(bytes: &[u8]) -> Room {
     let words = bytes.chunks(8).map(|chunk| {
@@ -42,6 +50,7 @@ impl ReadyReceives {
     }
 
     /// Has as many stand ready as there are to be.
+    #[inline]
     pub fn post(&mut self, endpoint: &mut Endpoint) {
         while self.ready.len() < READY {
             let room = self.spare.pop().unwrap_or_else(|| vec![0; self.words].into());
@@ -62,21 +71,17 @@ impl ReadyReceives {
         let (request, _) = self.ready.front()?;
         let outcome = endpoint.take_outcome(*request)?;
         let (_, room) = self.ready.pop_front()?;
-        if self.ready.is_empty() {
+        if self.ready.len() <= READY / 2 {
             self.post(endpoint);
         }
         Some((outcome, room))
     }
 
-    /// Takes a room back; one that is not of these receives is freed.
+    /// Takes a room back; one that is not of these receives is freed. It stands ready again at the next [`Self::post`],
+    /// which is best called where there is nothing else to do: who waits for an answer does not wait for that.
     #[inline]
-    pub fn give_back(&mut self, endpoint: &mut Endpoint, room: Room) {
-        if room.len() != self.words {
-            return;
-        }
-        if self.ready.len() < READY {
-            self.post_room(endpoint, room);
-        } else if self.spare.len() < READY {
+    pub fn give_back(&mut self, room: Room) {
+        if room.len() == self.words && self.spare.len() < READY {
             self.spare.push(room);
         }
     }
@@ -120,7 +125,7 @@ mod tests {
             assert_eq!((outcome.tag, outcome.length, bytes_of(&room, 20)), (i32::from(number), 20, &bytes[..]));
             assert_eq!(bytes_of(&tight(&bytes), 20), bytes);
             if number % 3 == 0 {
-                receives.give_back(&mut other, room);
+                receives.give_back(room);
             } else {
                 held.push(room);
             }

@@ -1,6 +1,6 @@
 //! Calling handlers.
 
-use crate::message::{AmArguments, AmCategory};
+use crate::message::{AmCategory, MessageHead, Purpose};
 use crate::returned::default_handler;
 use crate::tables::{AfterHandler, BeforeHandler, CFunction};
 use crate::token::{self, MessageToken};
@@ -24,24 +24,24 @@ pub struct AmHandlerCall {
     pub after: Option<AfterHandler>,
     pub pointer: *mut c_void,
     pub length: usize,
-    pub token: MessageToken,
 }
 
 type OnReturned = unsafe extern "C" fn(i32, i32, *mut c_void);
 
 impl AmHandlerCall {
     #[inline]
-    pub fn run(self, arguments: &AmArguments) {
-        let Self { function, manner, before, after, pointer, length, token } = self;
+    pub fn run(self, head: &MessageHead<'_>, rank: u32) {
+        let Self { function, manner, before, after, pointer, length } = self;
+        let token = MessageToken::new(head, rank);
         token::begin(&token);
         let place = (&raw const token).cast_mut().cast::<c_void>();
-        let (category, is_request) = (token.category as u32, i32::from(token.is_request));
+        let (category, is_request) = (head.category as u32, i32::from(head.purpose == Purpose::Request));
         let is_message = manner == Manner::Message;
-        let given = arguments.values();
+        let given = head.arguments;
         if let Some(before) = before.filter(|_| is_message) {
             let mut shown = [0; crate::message::MOST_ARGUMENTS];
             shown[..given.len()].copy_from_slice(given);
-            let (handler, count) = (i32::from(token.handler), given.len() as i32);
+            let (handler, count) = (i32::from(head.handler), given.len() as i32);
             // SAFETY: the program has given a function of this type (`AMUDP_SetHandlerCallbacks`).
             unsafe { before(category, is_request, handler, place, pointer, length, count, shown.as_mut_ptr().cast()) };
         }
@@ -55,7 +55,7 @@ impl AmHandlerCall {
             (Manner::Returned { status, opcode }, None) => default_handler(status, opcode, &token),
             // SAFETY: the program has registered a function that takes what this message brings; a sender that means another
             // one with other arguments is in error, and what follows is as in C.
-            (Manner::Message, Some(function)) if token.category == AmCategory::Short => unsafe {
+            (Manner::Message, Some(function)) if head.category == AmCategory::Short => unsafe {
                 call_short(function, place, given);
             },
             // SAFETY: as above.
@@ -128,7 +128,6 @@ unsafe fn call_with_bytes(function: CFunction, token: *mut c_void, pointer: *mut
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::message::{MOST_ARGUMENTS, MessageHead, Purpose};
     use crate::token::with_token;
     use std::ptr::null_mut;
     use std::sync::Mutex;
@@ -144,17 +143,13 @@ mod tests {
 
     #[test]
     fn a_handler_gets_its_arguments_and_knows_its_message() {
-        let arguments = AmArguments::new(&[7, -8, 9]).expect("few");
-        let head = MessageHead::new(Purpose::Request, AmCategory::Short, 1, arguments);
+        let head = MessageHead::new(Purpose::Request, AmCategory::Short, 1, &[7, -8, 9]);
         let function = takes_three as extern "C" fn(*mut c_void, i32, i32, i32);
         // SAFETY: it is called with the arguments that it takes.
         let function = unsafe { std::mem::transmute::<extern "C" fn(*mut c_void, i32, i32, i32), CFunction>(function) };
-        let token = MessageToken::new(&head, 5, true);
         let (pointer, length) = (null_mut(), 0);
         let manner = Manner::Message;
-        AmHandlerCall { function: Some(function), manner, before: None, after: None, pointer, length, token }
-            .run(&arguments);
+        AmHandlerCall { function: Some(function), manner, before: None, after: None, pointer, length }.run(&head, 5);
         assert_eq!(*GOT.lock().expect("no panic"), [7, -8, 9]);
-        assert_eq!(AmArguments::new(&[0; MOST_ARGUMENTS + 1]), None);
     }
 }

@@ -3,16 +3,14 @@
 //! A receive takes any message whole. Bytes that come apart are received straight into the segment, after the place was
 //! checked; such a message waits meanwhile, and others may overtake it, which AM allows.
 
-use crate::arrived::{AmArrival, ArrivedBytes, ComingBytes};
+use crate::arrived::{AmArrival, ComingBytes};
 use crate::call::{AmHandlerCall, Manner};
 use crate::kept::AmContext;
-use crate::message::{AmCategory, FRONT_BYTES, LONG_BYTES, MessageHead, Purpose};
-use crate::tables::{AmEndpoint, CFunction, SegmentOfUser};
-use crate::token::MessageToken;
+use crate::message::{AmCategory, FRONT_BYTES, LONG_BYTES, MessageHead, Purpose, receiver_of};
+use crate::tables::{AmEndpoint, BundleId, CFunction, SegmentOfUser};
 use crate::world::{AmWorld, WORLD};
-use std::ffi::c_void;
 use weft_fabric::{Outcome, Peer, Selector};
-use weft_ports::ready::{Room, bytes_of, tight};
+use weft_ports::ready::{bytes_of, tight};
 
 /// An endpoint that has more messages than this keeps them in no larger rooms than they need.
 const LOOSE: usize = 8;
@@ -32,88 +30,87 @@ pub enum RefusedWhy {
 }
 
 impl AmWorld {
-    /// A room that is not needed any more.
-    fn give_back(&mut self, room: Room) {
-        self.inbound.ready.give_back(&mut self.endpoint, room);
+    /// The next message for a bundle, of those that wait and those that have come.
+    #[inline]
+    pub fn next_of(&mut self, bundle: BundleId) -> Option<AmArrival> {
+        self.tables.next_of(bundle).or_else(|| self.take_in(bundle))
     }
 
     /// Takes in what has come.
-    #[inline]
     pub fn collect(&mut self) {
+        let none = self.take_in(BundleId::NONE);
+        debug_assert!(none.is_none(), "no endpoint is in no bundle");
+    }
+
+    /// Takes in what has come, up to a message for this bundle.
+    #[inline]
+    fn take_in(&mut self, bundle: BundleId) -> Option<AmArrival> {
         while let Some((outcome, room)) = self.inbound.ready.next(&mut self.endpoint) {
-            self.admit(&outcome, room);
+            let Outcome { peer, tag: word, length, fault, .. } = outcome;
+            let message = AmArrival { word, rank: peer.0, room, length: length as usize, placed: None };
+            let whole_for = fault.is_none().then(|| receiver_of(word, &message.room));
+            let endpoint = whole_for.flatten().and_then(|to| self.tables.endpoint(to));
+            if endpoint.is_some_and(|endpoint| endpoint.bundle == bundle) {
+                return Some(message);
+            }
+            if fault.is_none() {
+                self.admit(message);
+            } else {
+                self.inbound.ready.give_back(message.room);
+            }
         }
         if !self.inbound.coming.is_empty() {
             self.collect_placed();
         }
         self.reclaim();
+        None
     }
 
-    fn admit(&mut self, outcome: &Outcome, room: Room) {
-        let rank = outcome.peer.0;
-        let whole = outcome.fault.is_none().then(|| bytes_of(&room, outcome.length as usize));
-        let read = whole.and_then(|bytes| MessageHead::read(outcome.tag, bytes));
-        match read {
-            Some((head, begin)) if matches!(head.purpose, Purpose::Request | Purpose::Reply | Purpose::Returned) => {
-                self.admit_message(head, rank, room, begin, outcome.length as usize - begin);
+    /// Takes a message whose handler does not run now.
+    #[cold]
+    fn admit(&mut self, message: AmArrival) {
+        let AmArrival { word, rank, ref room, length, .. } = message;
+        let read = MessageHead::read(word, room, length);
+        let receiver = read.and_then(|(head, _)| self.tables.endpoint(head.to));
+        let waiting = receiver.map(|endpoint| endpoint.inbox.len());
+        match read.map(|(head, _)| (head, waiting)) {
+            // What no process of ours sends.
+            None => {}
+            Some((head, _)) if !head.is_for_handler() => {
+                self.spmd.note(head.purpose, head.arguments.first().copied().unwrap_or_default());
+            }
+            Some((head, None)) => self.refuse(&head, rank, RefusedWhy::BadEndpoint),
+            Some((MessageHead { to, apart: None, .. }, Some(waiting))) if waiting <= LOOSE => {
+                return self.tables.keep(to, message);
             }
             Some((head, _)) => {
-                let value = head.arguments.values().first().copied().unwrap_or_default();
-                self.spmd.note(head.purpose, value);
-                self.give_back(room);
-            }
-            // What no process of ours sends.
-            None => self.give_back(room),
-        }
-    }
-
-    fn admit_message(&mut self, head: MessageHead, rank: u32, room: Room, begin: usize, length: usize) {
-        let Some(endpoint) = self.tables.endpoint(head.to) else {
-            self.give_back(room);
-            return self.refuse(&head, rank, RefusedWhy::BadEndpoint);
-        };
-        if let Some((bytes, number)) = head.apart {
-            let place = place_of(endpoint.segment, head.offset, bytes);
-            self.give_back(room);
-            return self.expect_bytes(head, rank, place, bytes, number);
-        }
-        let is_loose = endpoint.inbox.len() > LOOSE;
-        if length == 0 || is_loose {
-            let bytes = match length {
-                0 => ArrivedBytes::None,
-                _ => {
-                    let tight = tight(&bytes_of(&room, begin + length)[begin..]);
-                    ArrivedBytes::Here { room: tight, begin: 0, length }
+                let kept = AmArrival { word, rank, room: tight(bytes_of(room, length)), length, placed: None };
+                match head.apart {
+                    Some((bytes, number)) => self.expect_bytes(&head, kept, bytes, number),
+                    None => self.tables.keep(head.to, kept),
                 }
-            };
-            endpoint.inbox.push_back(AmArrival { head, rank, bytes });
-            return self.give_back(room);
+            }
         }
-        endpoint.inbox.push_back(AmArrival { head, rank, bytes: ArrivedBytes::Here { room, begin, length } });
+        self.inbound.ready.give_back(message.room);
     }
 
     /// Receives the bytes of a long message into their place; where there is none, they are thrown away.
-    fn expect_bytes(
-        &mut self,
-        head: MessageHead,
-        rank: u32,
-        place: Result<usize, RefusedWhy>,
-        bytes: u64,
-        number: i32,
-    ) {
+    fn expect_bytes(&mut self, head: &MessageHead<'_>, message: AmArrival, bytes: u64, number: i32) {
+        let rank = message.rank;
         let from = Selector { context: AmContext::Bytes as u32, peer: Some(Peer(rank)), tag: Some(number) };
-        match place {
+        let segment = self.tables.endpoint(head.to).map(|endpoint| endpoint.segment).unwrap_or_default();
+        match place_of(segment, head.offset, bytes) {
             Ok(at) => {
                 let into = std::ptr::with_exposed_provenance_mut(at);
                 // SAFETY: the program has said with `AM_SetSeg` that this is memory for messages to land in.
                 let request = unsafe { self.endpoint.post_receive(from, into, bytes as usize) };
-                self.inbound.coming.push(ComingBytes { request, head, rank, at });
+                self.inbound.coming.push(ComingBytes { request, message, at });
             }
             Err(why) => {
                 // SAFETY: nothing is written.
                 let request = unsafe { self.endpoint.post_receive(from, std::ptr::null_mut(), 0) };
                 self.endpoint.release(request);
-                self.refuse(&head, rank, why);
+                self.refuse(head, rank, why);
             }
         }
     }
@@ -121,20 +118,27 @@ impl AmWorld {
     #[cold]
     fn collect_placed(&mut self) {
         let Self { endpoint, inbound, tables, .. } = self;
-        inbound.coming.retain(|coming| {
+        let mut whole = Vec::new();
+        inbound.coming.retain_mut(|coming| {
             let Some(outcome) = endpoint.take_outcome(coming.request) else { return true };
-            let receiver = tables.endpoint(coming.head.to).filter(|_| outcome.fault.is_none());
-            if let Some(receiver) = receiver {
-                let bytes = ArrivedBytes::Placed { at: coming.at, length: outcome.length as usize };
-                receiver.inbox.push_back(AmArrival { head: coming.head, rank: coming.rank, bytes });
+            if outcome.fault.is_none() {
+                let AmArrival { word, rank, ref mut room, length, .. } = coming.message;
+                let (room, placed) = (std::mem::take(room), Some((coming.at, outcome.length as usize)));
+                whole.push(AmArrival { word, rank, room, length, placed });
             }
             false
         });
+        for message in whole {
+            let to = MessageHead::read(message.word, &message.room, message.length).map(|(head, _)| head.to);
+            if let Some(to) = to {
+                tables.keep(to, message);
+            }
+        }
     }
 
     /// Sends a message back that is not handled.
     #[cold]
-    pub fn refuse(&mut self, head: &MessageHead, rank: u32, why: RefusedWhy) {
+    pub fn refuse(&mut self, head: &MessageHead<'_>, rank: u32, why: RefusedWhy) {
         if head.purpose == Purpose::Returned {
             return;
         }
@@ -147,20 +151,25 @@ impl AmWorld {
     }
 
     /// A request that cannot be sent is returned at once.
-    pub fn return_own(&mut self, head: &MessageHead, rank: u32) {
+    pub fn return_own(&mut self, head: &MessageHead<'_>, rank: u32) {
         let (purpose, returned) =
             (Purpose::Returned, (RefusedWhy::Unreachable as u32, head.purpose == Purpose::Request));
         let (to, from) = (head.from, head.to);
         let head = MessageHead { purpose, returned, to, from, apart: None, ..*head };
-        if let Some(endpoint) = self.tables.endpoint(to) {
-            endpoint.inbox.push_back(AmArrival { head, rank, bytes: ArrivedBytes::None });
-        }
+        let mut front = [0; FRONT_BYTES];
+        let length = head.write(0, &mut front);
+        let room = tight(&front[..length]);
+        self.tables.keep(to, AmArrival { word: head.word(), rank, room, length, placed: None });
     }
 
-    /// What is to be called for a message, or why it is refused.
+    /// What is to be called for a message, or why it is refused. `bytes`: those in its room.
     #[inline]
-    fn prepare(&mut self, message: &AmArrival) -> Result<AmHandlerCall, RefusedWhy> {
-        let AmArrival { head, rank, bytes } = message;
+    fn prepare(
+        &mut self,
+        head: &MessageHead<'_>,
+        bytes: &[u8],
+        placed: Option<(usize, usize)>,
+    ) -> Result<AmHandlerCall, RefusedWhy> {
         let endpoint = self.tables.endpoint(head.to).ok_or(RefusedWhy::BadEndpoint)?;
         let (function, manner) = match head.purpose {
             Purpose::Returned => {
@@ -170,39 +179,33 @@ impl AmWorld {
             }
             _ => (Some(accepted(endpoint, head)?), Manner::Message),
         };
-        let (pointer, length) = match bytes {
-            ArrivedBytes::None if head.category == AmCategory::Long => {
-                (place_of(endpoint.segment, head.offset, 0).unwrap_or_default() as *mut c_void, 0)
+        let (pointer, length) = match placed {
+            Some((at, length)) => (std::ptr::with_exposed_provenance_mut(at), length),
+            None if head.category == AmCategory::Long => {
+                let place = place_of(endpoint.segment, head.offset, bytes.len() as u64);
+                let at: *mut u8 = match bytes.len() {
+                    0 => std::ptr::with_exposed_provenance_mut(place.unwrap_or_default()),
+                    _ => std::ptr::with_exposed_provenance_mut(place?),
+                };
+                // SAFETY: the program has said with `AM_SetSeg` that this is memory for messages to land in.
+                unsafe { bytes.as_ptr().copy_to(at, bytes.len()) };
+                (at.cast(), bytes.len())
             }
             // Functions of C want an address also for no bytes.
-            ArrivedBytes::None => ((&raw const NO_BYTES).cast_mut().cast(), 0),
-            ArrivedBytes::Placed { at, length } => (std::ptr::with_exposed_provenance_mut(*at), *length),
-            ArrivedBytes::Here { room, begin, length } if head.category == AmCategory::Long => {
-                let at = place_of(endpoint.segment, head.offset, *length as u64)?;
-                let place: *mut u8 = std::ptr::with_exposed_provenance_mut(at);
-                // SAFETY: the program has said with `AM_SetSeg` that this is memory for messages to land in. `length` bytes
-                // are in the room from `begin` on.
-                unsafe { room.as_ptr().cast::<u8>().add(*begin).copy_to(place, *length) };
-                (place.cast(), *length)
-            }
-            ArrivedBytes::Here { room, begin, length } => {
-                // SAFETY: `begin` is in the room.
-                (unsafe { room.as_ptr().cast::<u8>().add(*begin) }.cast_mut().cast(), *length)
-            }
+            None if bytes.is_empty() => ((&raw const NO_BYTES).cast_mut().cast(), 0),
+            None => (bytes.as_ptr().cast_mut().cast(), bytes.len()),
         };
-        let is_request = head.purpose == Purpose::Request;
         if manner == Manner::Message {
-            endpoint.stats.received(is_request, head.category);
+            endpoint.stats.received(head.purpose == Purpose::Request, head.category);
         }
         let (before, after) = (endpoint.before, endpoint.after);
-        let token = MessageToken::new(head, *rank, is_request);
-        Ok(AmHandlerCall { function, manner, before, after, pointer, length, token })
+        Ok(AmHandlerCall { function, manner, before, after, pointer, length })
     }
 }
 
 /// The handler of a request or reply, if the endpoint takes it.
 #[inline]
-fn accepted(endpoint: &AmEndpoint, head: &MessageHead) -> Result<CFunction, RefusedWhy> {
+fn accepted(endpoint: &AmEndpoint, head: &MessageHead<'_>) -> Result<CFunction, RefusedWhy> {
     const NONE: u64 = 0;
     const ALL: u64 = 1;
     let tag = endpoint.tag;
@@ -228,18 +231,19 @@ fn place_of(segment: SegmentOfUser, offset: u64, bytes: u64) -> Result<usize, Re
 /// Runs the handler of a message.
 #[inline]
 pub fn run(message: AmArrival) {
+    let AmArrival { word, rank, room, length, placed } = message;
     let mut world = WORLD.enter();
-    match world.prepare(&message) {
-        Ok(call) => {
-            drop(world);
-            call.run(&message.head.arguments);
-            world = WORLD.enter();
+    if let Some((head, begin)) = MessageHead::read(word, &room, length) {
+        match world.prepare(&head, &bytes_of(&room, length)[begin..], placed) {
+            Ok(call) => {
+                drop(world);
+                call.run(&head, rank);
+                world = WORLD.enter();
+            }
+            Err(why) => world.refuse(&head, rank, why),
         }
-        Err(why) => world.refuse(&message.head, message.rank, why),
     }
-    if let ArrivedBytes::Here { room, .. } = message.bytes {
-        world.give_back(room);
-    }
+    world.inbound.ready.give_back(room);
 }
 
 #[cfg(test)]

@@ -27,6 +27,7 @@ pub fn open() -> Result<(), JoinError> {
         spmd: Spmd::default(),
         opened: 1,
         idle_polls: 0,
+        polled: None,
     };
     WORLD.open(world, false);
     WORLD.lend();

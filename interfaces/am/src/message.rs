@@ -12,6 +12,8 @@
 //! and where its bytes follow their number and that of the message (8, 8); of one that comes back why (8); then the
 //! arguments, 4 each, and the bytes at a multiple of 8. What is read is a claim.
 
+use weft_ports::ready::integers_of;
+
 /// Most arguments of a message, 32 bits each.
 pub const MOST_ARGUMENTS: usize = 16;
 /// Most bytes of a medium message.
@@ -50,40 +52,17 @@ pub struct EndpointId {
     pub generation: u16,
 }
 
-/// Arguments, in the order in which the handler gets them.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct AmArguments {
-    values: [i32; MOST_ARGUMENTS],
-    count: u8,
-}
-
-impl AmArguments {
-    pub const NONE: Self = Self { values: [0; MOST_ARGUMENTS], count: 0 };
-
-    /// `None` if there are more than [`MOST_ARGUMENTS`].
-    #[inline]
-    pub fn new(given: &[i32]) -> Option<Self> {
-        let mut values = [0; MOST_ARGUMENTS];
-        values.get_mut(..given.len())?.copy_from_slice(given);
-        Some(Self { values, count: given.len() as u8 })
-    }
-
-    #[inline]
-    pub fn values(&self) -> &[i32] {
-        &self.values[..usize::from(self.count)]
-    }
-}
-
 /// What a message says besides its bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct MessageHead {
+pub struct MessageHead<'a> {
     pub purpose: Purpose,
     pub category: AmCategory,
     pub handler: u8,
     pub tag: u64,
     pub to: EndpointId,
     pub from: EndpointId,
-    pub arguments: AmArguments,
+    /// In the order in which the handler gets them.
+    pub arguments: &'a [i32],
     /// Of a long message: where its bytes go.
     pub offset: u64,
     /// They follow, so many, in the message of this number.
@@ -92,50 +71,54 @@ pub struct MessageHead {
     pub returned: (u32, bool),
 }
 
-impl MessageHead {
-    pub const fn new(purpose: Purpose, category: AmCategory, handler: u8, arguments: AmArguments) -> Self {
+impl<'a> MessageHead<'a> {
+    pub const fn new(purpose: Purpose, category: AmCategory, handler: u8, arguments: &'a [i32]) -> Self {
         let nowhere = EndpointId { slot: 0, generation: 0 };
         let (to, from) = (nowhere, nowhere);
         Self { purpose, category, handler, tag: 0, to, from, arguments, offset: 0, apart: None, returned: (0, false) }
     }
 
+    pub fn is_for_handler(&self) -> bool {
+        matches!(self.purpose, Purpose::Request | Purpose::Reply | Purpose::Returned)
+    }
+
     #[inline]
     pub fn word(&self) -> i32 {
-        let apart = i32::from(self.apart.is_some());
-        let kinds = (self.category as i32) << 13 | (self.purpose as i32) << 15 | apart << 18;
-        i32::from(self.handler) | i32::from(self.arguments.count) << 8 | kinds
+        let apart = if self.apart.is_some() { APART } else { 0 };
+        let kinds = (self.category as i32) << 13 | (self.purpose as i32) << 15 | apart;
+        i32::from(self.handler) | (self.arguments.len() as i32) << 8 | kinds
     }
 
-    /// Writes what stands in front of `bytes` of the user; how much that is.
+    /// Writes what stands in front of `bytes` of the user, which is at most [`FRONT_BYTES`]; how much that is.
     #[inline]
-    pub fn write(&self, bytes: usize, into: &mut [u8; FRONT_BYTES]) -> usize {
-        let mut at = 0;
-        let mut put = |part: &[u8]| {
-            into[at..at + part.len()].copy_from_slice(part);
-            at += part.len();
+    pub fn write(&self, bytes: usize, into: &mut [u8]) -> usize {
+        let id = |id: EndpointId| u64::from(id.slot) | u64::from(id.generation) << 16;
+        into[..8].copy_from_slice(&self.tag.to_ne_bytes());
+        into[8..16].copy_from_slice(&(id(self.to) | id(self.from) << 32).to_ne_bytes());
+        let mut at = 16;
+        let mut put = |word: u64| {
+            into[at..at + 8].copy_from_slice(&word.to_ne_bytes());
+            at += 8;
         };
-        put(&self.tag.to_le_bytes());
-        for id in [self.to, self.from] {
-            put(&(u32::from(id.slot) | u32::from(id.generation) << 16).to_le_bytes());
-        }
         if self.purpose == Purpose::Returned {
-            put(&(u64::from(self.returned.0) | u64::from(self.returned.1) << 32).to_le_bytes());
+            put(u64::from(self.returned.0) | u64::from(self.returned.1) << 32);
         } else if self.category == AmCategory::Long {
-            put(&self.offset.to_le_bytes());
+            put(self.offset);
         }
         if let Some((length, number)) = self.apart {
-            put(&length.to_le_bytes());
-            put(&u64::from(number as u32).to_le_bytes());
+            put(length);
+            put(u64::from(number as u32));
         }
-        for value in self.arguments.values() {
-            put(&value.to_le_bytes());
+        let end = at + 4 * self.arguments.len();
+        for (place, value) in into[at..end].chunks_exact_mut(4).zip(self.arguments) {
+            place.copy_from_slice(&value.to_ne_bytes());
         }
-        if bytes == 0 { at } else { at.next_multiple_of(8) }
+        if bytes == 0 { end } else { end.next_multiple_of(8) }
     }
 
-    /// Reads a message; with where the user's bytes begin. `None` if it is none.
+    /// Reads a message of so many bytes; with where the user's begin. `None` if it is none.
     #[inline]
-    pub fn read(word: i32, bytes: &[u8]) -> Option<(Self, usize)> {
+    pub fn read(word: i32, room: &'a [u64], length: usize) -> Option<(Self, usize)> {
         let purpose = match word >> 15 & 7 {
             0 => Purpose::Request,
             1 => Purpose::Reply,
@@ -154,55 +137,52 @@ impl MessageHead {
         if count > MOST_ARGUMENTS || word >> 19 != 0 {
             return None;
         }
-        let mut head = Self::new(purpose, category, word as u8, AmArguments::NONE);
-        let mut rest = HeadWords(bytes);
-        head.tag = rest.long()?;
-        let ids = rest.long()?;
+        let mut words = room.iter().copied();
+        let mut head = Self::new(purpose, category, word as u8, &[]);
+        head.tag = words.next()?;
+        let ids = words.next()?;
         (head.to, head.from) = (endpoint_id(ids as u32), endpoint_id((ids >> 32) as u32));
         if purpose == Purpose::Returned {
-            let why = rest.long()?;
+            let why = words.next()?;
             head.returned = (why as u32, why >> 32 & 1 == 1);
         } else if category == AmCategory::Long {
-            head.offset = rest.long()?;
+            head.offset = words.next()?;
         }
-        if word >> 18 & 1 == 1 {
-            head.apart = Some((rest.long()?, rest.long()? as i32));
+        if word & APART != 0 {
+            head.apart = Some((words.next()?, words.next()? as i32));
         }
-        for value in &mut head.arguments.values[..count] {
-            *value = rest.short()?;
+        let at = room.len() - words.len();
+        head.arguments = integers_of(room, 2 * at, count)?;
+        let front = 8 * at + 4 * count;
+        match length {
+            _ if length < front => None,
+            _ if length == front => Some((head, front)),
+            _ => Some((head, front.next_multiple_of(8).min(length))),
         }
-        head.arguments.count = count as u8;
-        let front = bytes.len() - rest.0.len();
-        Some((head, if rest.0.is_empty() { front } else { front.next_multiple_of(8).min(bytes.len()) }))
     }
+}
+
+/// Set in the word of a message whose bytes follow.
+const APART: i32 = 1 << 18;
+
+/// Whose handler a message is for that came whole, as far as can be seen without reading it.
+#[inline]
+pub fn receiver_of(word: i32, room: &[u64]) -> Option<EndpointId> {
+    let is_for_handler = word >> 15 & 7 <= Purpose::Returned as i32 && word & APART == 0;
+    room.get(1).filter(|_| is_for_handler).map(|ids| endpoint_id(*ids as u32))
 }
 
 fn endpoint_id(word: u32) -> EndpointId {
     EndpointId { slot: word as u16, generation: (word >> 16) as u16 }
 }
 
-struct HeadWords<'a>(&'a [u8]);
-
-impl HeadWords<'_> {
-    fn long(&mut self) -> Option<u64> {
-        let (first, rest) = self.0.split_first_chunk()?;
-        self.0 = rest;
-        Some(u64::from_le_bytes(*first))
-    }
-
-    fn short(&mut self) -> Option<i32> {
-        let (first, rest) = self.0.split_first_chunk()?;
-        self.0 = rest;
-        Some(i32::from_le_bytes(*first))
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use weft_ports::ready::tight;
 
-    fn heads() -> Vec<MessageHead> {
-        let arguments = AmArguments::new(&[1, -2, i32::MAX]).expect("few");
+    fn heads() -> Vec<MessageHead<'static>> {
+        let arguments = &[1, -2, i32::MAX];
         let (to, from) = (EndpointId { slot: 1, generation: 2 }, EndpointId { slot: 3, generation: u16::MAX });
         let tagged = MessageHead {
             tag: u64::MAX - 4,
@@ -211,13 +191,13 @@ mod tests {
             ..MessageHead::new(Purpose::Request, AmCategory::Short, 255, arguments)
         };
         vec![
-            MessageHead::new(Purpose::Barrier, AmCategory::Short, 0, AmArguments::NONE),
+            MessageHead::new(Purpose::Barrier, AmCategory::Short, 0, &[]),
             tagged,
             MessageHead { category: AmCategory::Medium, purpose: Purpose::Reply, ..tagged },
             MessageHead { category: AmCategory::Long, offset: 1 << 40, ..tagged },
             MessageHead { category: AmCategory::Long, offset: 8, apart: Some((1 << 20, i32::MAX)), ..tagged },
             MessageHead { purpose: Purpose::Returned, returned: (7, true), ..tagged },
-            MessageHead { arguments: AmArguments::new(&[9; 16]).expect("as many as may be"), ..tagged },
+            MessageHead { arguments: &[9; 16], ..tagged },
         ]
     }
 
@@ -228,7 +208,8 @@ mod tests {
                 let mut front = [0; FRONT_BYTES];
                 let length = head.write(bytes.len(), &mut front);
                 let message = [&front[..length], bytes].concat();
-                let (read, begin) = MessageHead::read(head.word(), &message).expect("a message");
+                let room = tight(&message);
+                let (read, begin) = MessageHead::read(head.word(), &room, message.len()).expect("a message");
                 assert_eq!((read, &message[begin..]), (head, bytes));
             }
         }
@@ -236,7 +217,7 @@ mod tests {
 
     #[test]
     fn eight_arguments_fit_into_a_cell() {
-        let head = MessageHead::new(Purpose::Request, AmCategory::Short, 1, AmArguments::new(&[1; 8]).expect("few"));
+        let head = MessageHead::new(Purpose::Request, AmCategory::Short, 1, &[1; 8]);
         assert_eq!(head.write(0, &mut [0; FRONT_BYTES]), 48);
     }
 
@@ -245,11 +226,14 @@ mod tests {
         for head in heads() {
             let mut front = [0; FRONT_BYTES];
             let length = head.write(0, &mut front);
-            (0..length)
-                .for_each(|cut| assert_eq!(MessageHead::read(head.word(), &front[..cut]), None, "{head:?} {cut}"));
+            for cut in 0..length {
+                let room = tight(&front[..cut]);
+                assert_eq!(MessageHead::read(head.word(), &room, cut), None, "{head:?} {cut}");
+                assert_eq!(MessageHead::read(head.word(), &tight(&front), cut), None, "{head:?} {cut}, and more room");
+            }
         }
         for word in [5 << 15, 3 << 13, 17 << 8, 1 << 19, -1] {
-            assert_eq!(MessageHead::read(word, &[0; 200]), None, "{word:x}");
+            assert_eq!(MessageHead::read(word, &[0; 25], 200), None, "{word:x}");
         }
     }
 }

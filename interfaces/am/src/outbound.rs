@@ -2,19 +2,22 @@
 
 use crate::failure::{Answer, bad, no_resource};
 use crate::kept::{AmContext, Awaited, KeptBytes};
-use crate::message::{AmArguments, AmCategory, EndpointId, FRONT_BYTES, MessageHead, Purpose, TOGETHER_BYTES};
+use crate::message::{AmCategory, EndpointId, FRONT_BYTES, MessageHead, Purpose, TOGETHER_BYTES};
 use crate::polling::{poll, wait_polling};
 use crate::tables::BundleId;
 use crate::token::MessageToken;
 use crate::world::{WORLD, enter};
 use weft_fabric::Peer;
 
+/// Messages of at most so many bytes are put together without asking for memory.
+const SMALL_BYTES: usize = 256;
+
 /// What a program sends.
 pub struct AmOutgoing<'a> {
     pub call: &'static str,
     pub handler: u8,
     pub category: AmCategory,
-    pub arguments: AmArguments,
+    pub arguments: &'a [i32],
     pub bytes: &'a [u8],
     /// In the receiver's segment.
     pub offset: u64,
@@ -22,14 +25,15 @@ pub struct AmOutgoing<'a> {
     pub keeps: bool,
 }
 
-impl AmOutgoing<'_> {
-    fn head(&self, purpose: Purpose) -> MessageHead {
+impl<'a> AmOutgoing<'a> {
+    #[inline]
+    fn head(&self, purpose: Purpose) -> MessageHead<'a> {
         let head = MessageHead::new(purpose, self.category, self.handler, self.arguments);
         MessageHead { offset: self.offset, ..head }
     }
 
     /// What travels as one message: what goes in front, and the bytes if they go with it.
-    fn together(&self, head: &MessageHead) -> Vec<u8> {
+    fn together(&self, head: &MessageHead<'_>) -> Vec<u8> {
         let mut front = [0; FRONT_BYTES];
         let bytes = if head.apart.is_some() { &[][..] } else { self.bytes };
         let length = head.write(bytes.len(), &mut front);
@@ -39,8 +43,22 @@ impl AmOutgoing<'_> {
         whole
     }
 
+    /// The same of a small message, without asking for memory.
+    #[inline]
+    fn small<'r>(&self, head: &MessageHead<'_>, room: &'r mut [u8; SMALL_BYTES]) -> &'r [u8] {
+        let begin = head.write(self.bytes.len(), room);
+        let end = begin + self.bytes.len();
+        room[begin..end].copy_from_slice(self.bytes);
+        &room[..end]
+    }
+
+    #[inline]
+    fn is_small(&self) -> bool {
+        FRONT_BYTES + self.bytes.len() <= SMALL_BYTES
+    }
+
     fn data(&self) -> usize {
-        self.bytes.len() + 4 * self.arguments.values().len()
+        self.bytes.len() + 4 * self.arguments.len()
     }
 }
 
@@ -50,23 +68,22 @@ impl AmOutgoing<'_> {
 /// There is no such endpoint, or nothing is mapped at the index.
 #[inline]
 pub fn request(from: EndpointId, index: u32, out: &AmOutgoing<'_>) -> Answer<()> {
-    let bundle = enter()?.tables.endpoint(from).ok_or(bad("no such endpoint"))?.bundle;
-    poll(bundle);
     let mut world = enter()?;
+    let bundle = world.tables.endpoint(from).ok_or(bad("no such endpoint"))?.bundle;
+    if world.polled.take() != Some(bundle) {
+        drop(world);
+        poll(bundle);
+        world = enter()?;
+        world.polled = None;
+    }
     let me = Peer(world.me());
     let endpoint = world.tables.endpoint(from).ok_or(bad("no such endpoint"))?;
     let entry = endpoint.translation(index).ok_or(bad("nothing is mapped at this index"))?;
     let to = Peer(entry.name.rank);
     let mut head = MessageHead { tag: entry.tag, to: entry.name.id(), from, ..out.head(Purpose::Request) };
-    if out.bytes.is_empty() {
-        let mut front = [0; FRONT_BYTES];
-        let length = head.write(0, &mut front);
-        endpoint.stats.sent(true, out.category, out.data(), length);
-        if world.try_send(to, head.word(), &front[..length]) {
-            return Ok(());
-        }
-    } else {
-        endpoint.stats.sent(true, out.category, out.data(), FRONT_BYTES);
+    endpoint.stats.sent(true, out.category, out.data(), FRONT_BYTES);
+    if out.is_small() && world.try_send(to, head.word(), out.small(&head, &mut [0; SMALL_BYTES])) {
+        return Ok(());
     }
     if out.bytes.len() > TOGETHER_BYTES {
         head.apart = Some((out.bytes.len() as u64, world.next_number()));
@@ -124,24 +141,21 @@ fn wait_until_sent(
 /// # Errors
 /// It is no request, or was replied to.
 #[inline]
-pub fn reply(token: &MessageToken, out: &AmOutgoing<'_>) -> Answer<()> {
+pub fn reply(token: &MessageToken<'_>, out: &AmOutgoing<'_>) -> Answer<()> {
     if !token.take_reply() {
         return Err(no_resource("this message is not answered, or was before"));
     }
     let mut world = enter()?;
-    let (to, from) = (Peer(token.rank), token.to);
+    let (to, from, asker) = (Peer(token.rank), token.head.to, token.head.from);
     let endpoint = world.tables.endpoint(from).ok_or(bad("the endpoint was given up"))?;
-    let known = endpoint.translation(to.0).filter(|entry| entry.name.is_of(to.0, token.from));
+    let known = endpoint.translation(to.0).filter(|entry| entry.name.is_of(to.0, asker));
     let tag = known.map_or(0, |entry| entry.tag);
-    let mut head = MessageHead { tag, to: token.from, from, ..out.head(Purpose::Reply) };
-    if out.bytes.is_empty() {
-        let mut front = [0; FRONT_BYTES];
-        let length = head.write(0, &mut front);
-        endpoint.stats.sent(false, out.category, out.data(), length);
-        world.send_or_keep(to, head.word(), &front[..length]);
+    let mut head = MessageHead { tag, to: asker, from, ..out.head(Purpose::Reply) };
+    endpoint.stats.sent(false, out.category, out.data(), FRONT_BYTES);
+    if out.is_small() {
+        world.send_or_keep(to, head.word(), out.small(&head, &mut [0; SMALL_BYTES]));
         return Ok(());
     }
-    endpoint.stats.sent(false, out.category, out.data(), FRONT_BYTES);
     if out.bytes.len() > TOGETHER_BYTES {
         head.apart = Some((out.bytes.len() as u64, world.next_number()));
     }

@@ -11,22 +11,22 @@ use weft_fabric::{Peer, Waiting};
 #[inline]
 pub fn poll(bundle: BundleId) {
     WORLD.poll();
+    let mut world = WORLD.enter();
+    world.polled = Some(bundle);
     let mut found = false;
     // As many as there are now, and few enough that a flood lets its receiver go on.
     for _ in 0..64 {
-        let mut world = WORLD.enter();
-        world.collect();
-        if let Some(code) = world.spmd.take_exit() {
-            drop(world);
-            ending::end(code);
-        }
-        let Some(message) = world.tables.next_of(bundle) else {
-            return world.note_idle(found);
-        };
+        let Some(message) = world.next_of(bundle) else { break };
         drop(world);
         run(message);
         found = true;
+        world = WORLD.enter();
     }
+    if let Some(code) = world.spmd.take_exit() {
+        drop(world);
+        ending::end(code);
+    }
+    world.note_idle(found);
 }
 
 enum PolledEvent<R> {

@@ -6,7 +6,7 @@ use std::ffi::{CStr, c_char};
 use std::sync::atomic::Ordering;
 
 /// Says what has come back and why, and ends the process: a program that goes on would wait for ever.
-pub fn default_handler(status: u32, opcode: u32, token: &MessageToken) {
+pub fn default_handler(status: u32, opcode: u32, token: &MessageToken<'_>) {
     let why = match status {
         3 => "EBADTAG: the receiving endpoint has another tag",
         4 => "EBADHANDLER: it has no such handler",
@@ -28,11 +28,7 @@ pub fn default_handler(status: u32, opcode: u32, token: &MessageToken) {
     fatal(&format!(
         "a message came back, and handler 0 is not set: {why}; {call} to rank {}, endpoint {}, handler {}, tag {:#x}, \
          arguments {:?}",
-        token.rank,
-        token.from.slot,
-        token.handler,
-        token.tag,
-        token.arguments.values()
+        token.rank, token.head.from.slot, token.head.handler, token.head.tag, token.head.arguments
     ))
 }
 

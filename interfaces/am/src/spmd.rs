@@ -3,7 +3,7 @@
 use crate::ending::end;
 use crate::failure::{Answer, no_resource};
 use crate::kept::AmContext;
-use crate::message::{AmArguments, AmCategory, EndpointId, FRONT_BYTES, MessageHead, Purpose};
+use crate::message::{AmCategory, EndpointId, FRONT_BYTES, MessageHead, Purpose};
 use crate::name::EndpointName;
 use crate::polling::{poll, wait_polling};
 use crate::tables::{BundleId, Translation};
@@ -128,8 +128,8 @@ pub fn gather(call: &'static str, own: &[u8], all: &mut [u8]) -> Answer<()> {
 impl AmWorld {
     /// Tells a process something that is not for a handler.
     fn say(&mut self, to: Peer, purpose: Purpose, value: i32) {
-        let arguments = AmArguments::new(&[value]).unwrap_or(AmArguments::NONE);
-        let head = MessageHead::new(purpose, AmCategory::Short, 0, arguments);
+        let arguments = [value];
+        let head = MessageHead::new(purpose, AmCategory::Short, 0, &arguments);
         let mut front = [0; FRONT_BYTES];
         let length = head.write(0, &mut front);
         self.send_or_keep(to, head.word(), &front[..length]);

@@ -178,11 +178,13 @@ impl AmHandle {
 pub struct AmTables {
     bundles: PlaceTable<Bundle>,
     endpoints: PlaceTable<AmEndpoint>,
+    /// Messages that wait for all of them.
+    waiting: usize,
 }
 
 impl AmTables {
     pub const fn new() -> Self {
-        Self { bundles: PlaceTable::new(MOST_BUNDLES), endpoints: PlaceTable::new(MOST_ENDPOINTS) }
+        Self { bundles: PlaceTable::new(MOST_BUNDLES), endpoints: PlaceTable::new(MOST_ENDPOINTS), waiting: 0 }
     }
 
     pub fn add_bundle(&mut self) -> Option<BundleId> {
@@ -196,7 +198,7 @@ impl AmTables {
     /// Gives a bundle up with its endpoints.
     pub fn remove_bundle(&mut self, id: BundleId) -> Option<()> {
         for endpoint in self.bundles.take(id.0)?.endpoints {
-            self.endpoints.take(endpoint);
+            self.take(endpoint);
         }
         Some(())
     }
@@ -214,8 +216,23 @@ impl AmTables {
         self.endpoints.get(id)
     }
 
-    pub fn remove_endpoint(&mut self, id: EndpointId) -> Option<()> {
+    /// An endpoint that is given up, with what waits for it.
+    fn take(&mut self, id: EndpointId) -> Option<AmEndpoint> {
         let endpoint = self.endpoints.take(id)?;
+        self.waiting -= endpoint.inbox.len();
+        Some(endpoint)
+    }
+
+    /// Keeps a message until its bundle is polled, if there is the endpoint that it is for.
+    pub fn keep(&mut self, id: EndpointId, message: AmArrival) {
+        if let Some(endpoint) = self.endpoints.get(id) {
+            endpoint.inbox.push_back(message);
+            self.waiting += 1;
+        }
+    }
+
+    pub fn remove_endpoint(&mut self, id: EndpointId) -> Option<()> {
+        let endpoint = self.take(id)?;
         if let Some(bundle) = self.bundle(endpoint.bundle) {
             bundle.endpoints.retain(|other| *other != id);
         }
@@ -235,14 +252,19 @@ impl AmTables {
     /// The first message that waits in a bundle.
     #[inline]
     pub fn next_of(&mut self, bundle: BundleId) -> Option<AmArrival> {
-        let Self { bundles, endpoints } = self;
+        if self.waiting == 0 {
+            return None;
+        }
+        let Self { bundles, endpoints, .. } = self;
         let ids = &bundles.get(bundle.0)?.endpoints;
-        ids.iter().find_map(|id| endpoints.get(*id)?.inbox.pop_front())
+        let next = ids.iter().find_map(|id| endpoints.get(*id)?.inbox.pop_front())?;
+        self.waiting -= 1;
+        Some(next)
     }
 
     /// Whether a message waits in a bundle.
     pub fn has_message(&mut self, bundle: BundleId) -> bool {
-        let Self { bundles, endpoints } = self;
+        let Self { bundles, endpoints, .. } = self;
         let Some(bundle) = bundles.get(bundle.0) else { return false };
         bundle.endpoints.iter().any(|id| endpoints.get(*id).is_some_and(|endpoint| !endpoint.inbox.is_empty()))
     }

@@ -1,35 +1,28 @@
 //! What handlers may ask of the message that they got, and how a pointer of theirs is known for one.
 
-use crate::message::{AmArguments, AmCategory, EndpointId, MessageHead};
+use crate::message::{MessageHead, Purpose};
 use std::cell::Cell;
 use std::ffi::c_void;
 use std::ptr::null;
 
 thread_local! {
     /// The message whose handler runs in this thread; it knows the one around it.
-    static RUNNING: Cell<*const MessageToken> = const { Cell::new(null()) };
+    static RUNNING: Cell<*const MessageToken<'static>> = const { Cell::new(null()) };
 }
 
 /// A message whose handler runs. Programs hold its address, which is looked up among those that run.
-pub struct MessageToken {
+pub struct MessageToken<'a> {
+    pub head: &'a MessageHead<'a>,
     pub rank: u32,
-    pub from: EndpointId,
-    pub to: EndpointId,
-    pub tag: u64,
-    pub handler: u8,
-    pub category: AmCategory,
-    pub is_request: bool,
-    pub arguments: AmArguments,
     may_reply: Cell<bool>,
     /// The one whose handler was interrupted by this one's.
-    around: Cell<*const MessageToken>,
+    around: Cell<*const MessageToken<'static>>,
 }
 
-impl MessageToken {
-    pub fn new(head: &MessageHead, rank: u32, is_request: bool) -> Self {
-        let MessageHead { from, to, tag, handler, category, arguments, .. } = *head;
-        let (may_reply, around) = (Cell::new(is_request), Cell::new(null()));
-        Self { rank, from, to, tag, handler, category, is_request, arguments, may_reply, around }
+impl<'a> MessageToken<'a> {
+    pub fn new(head: &'a MessageHead<'a>, rank: u32) -> Self {
+        let may_reply = Cell::new(head.purpose == Purpose::Request);
+        Self { head, rank, may_reply, around: Cell::new(null()) }
     }
 
     /// Whether it may be replied to; from now on it may not.
@@ -40,7 +33,7 @@ impl MessageToken {
 
 /// Does something with the message that a pointer of the program stands for, if its handler runs in this thread.
 #[inline]
-pub fn with_token<R>(token: *const c_void, what: impl FnOnce(&MessageToken) -> R) -> Option<R> {
+pub fn with_token<R>(token: *const c_void, what: impl FnOnce(&MessageToken<'_>) -> R) -> Option<R> {
     let mut running = RUNNING.get();
     while !running.is_null() {
         // SAFETY: tokens in this list belong to calls of `AmHandlerCall::run` that are under way in this thread.
@@ -54,12 +47,12 @@ pub fn with_token<R>(token: *const c_void, what: impl FnOnce(&MessageToken) -> R
 }
 
 /// From here on the handler of a message runs in this thread.
-pub fn begin(token: &MessageToken) {
+pub fn begin(token: &MessageToken<'_>) {
     token.around.set(RUNNING.get());
-    RUNNING.set(token);
+    RUNNING.set((&raw const *token).cast());
 }
 
 /// It has returned.
-pub fn end(token: &MessageToken) {
+pub fn end(token: &MessageToken<'_>) {
     RUNNING.set(token.around.get());
 }

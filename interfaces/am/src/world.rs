@@ -4,7 +4,7 @@ use crate::arrived::Inbound;
 use crate::failure::{Answer, NOT_INIT};
 use crate::kept::AmOutbound;
 use crate::meeting::Spmd;
-use crate::tables::AmTables;
+use crate::tables::{AmTables, BundleId};
 use std::time::Duration;
 use weft_fabric::{Driven, Endpoint, Guard, Monitor, Outside};
 
@@ -25,6 +25,8 @@ pub struct AmWorld {
     pub opened: u32,
     /// Polls in a row that found nothing.
     pub idle_polls: u32,
+    /// The bundle that was polled last, if nothing was asked since: the next request from it does not poll once more.
+    pub polled: Option<BundleId>,
 }
 
 impl Driven for AmWorld {
@@ -63,7 +65,12 @@ impl AmWorld {
     /// A program that polls and finds nothing keeps others from what it polls for, if they want the same core.
     #[inline]
     pub fn note_idle(&mut self, found: bool) {
-        self.idle_polls = if found { 0 } else { self.idle_polls.saturating_add(1) };
+        if found {
+            self.idle_polls = 0;
+            return;
+        }
+        self.inbound.ready.post(&mut self.endpoint);
+        self.idle_polls = self.idle_polls.saturating_add(1);
         if self.idle_polls >= POLLS_BEFORE_TURNS && self.endpoint.shares_core() {
             std::thread::yield_now();
         }

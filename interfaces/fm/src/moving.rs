@@ -182,7 +182,7 @@ impl FmWorld {
                     let message = match self.inbox.len() > LOOSE {
                         true => {
                             let message = ReceivedStream { from, what, room: tight(bytes_of(&room, length)), length };
-                            self.ready.give_back(&mut self.endpoint, room);
+                            self.ready.give_back(room);
                             message
                         }
                         false => ReceivedStream { from, what, room, length },
@@ -190,7 +190,7 @@ impl FmWorld {
                     self.inbox.push_back(message);
                 }
                 // What no process of ours sends.
-                None => self.ready.give_back(&mut self.endpoint, room),
+                None => self.ready.give_back(room),
             }
         }
     }
@@ -201,7 +201,7 @@ impl FmWorld {
         let words = bytes_of(&room, length);
         let word = |at: usize| words.get(at..at + 8).and_then(|word| word.try_into().ok()).map(u64::from_le_bytes);
         let said = word(0).zip(word(8)).filter(|(bytes, _)| *bytes <= LONGEST_BYTES);
-        self.ready.give_back(&mut self.endpoint, room);
+        self.ready.give_back(room);
         let Some((bytes, number)) = said else { return };
         let mut room: Room = vec![0; (bytes as usize).div_ceil(8)].into();
         let from_it = Selector { context: BYTES, peer: Some(Peer(from)), tag: Some(number as i32) };
@@ -215,13 +215,18 @@ impl FmWorld {
     #[inline]
     pub fn finish(&mut self) {
         if let Some(room) = self.streams.has_run() {
-            self.ready.give_back(&mut self.endpoint, room);
+            self.ready.give_back(room);
         }
     }
 
     #[inline]
     fn note_idle(&mut self, found: bool) {
-        self.idle_looks = if found { 0 } else { self.idle_looks.saturating_add(1) };
+        if found {
+            self.idle_looks = 0;
+            return;
+        }
+        self.ready.post(&mut self.endpoint);
+        self.idle_looks = self.idle_looks.saturating_add(1);
         if self.idle_looks >= LOOKS_BEFORE_TURNS && self.endpoint.shares_core() {
             std::thread::yield_now();
         }

@@ -2,7 +2,7 @@
 
 use super::{arguments, bytes, put};
 use crate::failure::{Answer, answer, bad};
-use crate::message::{AmCategory, LONG_BYTES, MEDIUM_BYTES};
+use crate::message::{AmCategory, LONG_BYTES, MEDIUM_BYTES, Purpose};
 use crate::name::EndpointName;
 use crate::outbound::{AmOutgoing, reply, request};
 use crate::polling::{poll, wait_polling};
@@ -50,14 +50,13 @@ unsafe fn send_back(
     of_token(token, |token| reply(token, &out))?
 }
 
-fn of_token<R>(token: *const c_void, what: impl FnOnce(&MessageToken) -> R) -> Answer<R> {
+fn of_token<R>(token: *const c_void, what: impl FnOnce(&MessageToken<'_>) -> R) -> Answer<R> {
     enter()?;
     with_token(token, what).ok_or(bad("the token is of no message whose handler runs here"))
 }
 
 fn outgoing(call: &'static str, handler: u8, category: AmCategory) -> AmOutgoing<'static> {
-    let arguments = crate::message::AmArguments::NONE;
-    AmOutgoing { call, handler, category, arguments, bytes: &[], offset: 0, keeps: false }
+    AmOutgoing { call, handler, category, arguments: &[], bytes: &[], offset: 0, keeps: false }
 }
 
 /// # Safety
@@ -194,7 +193,7 @@ pub extern "C" fn AM_WaitSema(place: AmHandle) -> c_int {
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn AM_GetSourceEndpoint(token: *mut c_void, name: *mut EndpointName) -> c_int {
     let ask = || {
-        let (rank, from) = of_token(token, |token| (token.rank, token.from))?;
+        let (rank, from) = of_token(token, |token| (token.rank, token.head.from))?;
         let host = enter()?.endpoint.host_of(Peer(rank));
         // SAFETY: the caller's promise.
         unsafe { put(name, EndpointName::new(rank, host, from)) }
@@ -207,7 +206,7 @@ pub unsafe extern "C" fn AM_GetSourceEndpoint(token: *mut c_void, name: *mut End
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn AM_GetDestEndpoint(token: *mut c_void, place: *mut AmHandle) -> c_int {
     // SAFETY: the caller's promise.
-    let ask = || unsafe { put(place, AmHandle::of_endpoint(of_token(token, |token| token.to)?)) };
+    let ask = || unsafe { put(place, AmHandle::of_endpoint(of_token(token, |token| token.head.to)?)) };
     answer("AM_GetDestEndpoint", ask())
 }
 
@@ -216,7 +215,7 @@ pub unsafe extern "C" fn AM_GetDestEndpoint(token: *mut c_void, place: *mut AmHa
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn AM_GetMsgTag(token: *mut c_void, tag: *mut u64) -> c_int {
     // SAFETY: the caller's promise.
-    let ask = || unsafe { put(tag, of_token(token, |token| token.tag)?) };
+    let ask = || unsafe { put(tag, of_token(token, |token| token.head.tag)?) };
     answer("AM_GetMsgTag", ask())
 }
 
@@ -227,7 +226,7 @@ pub unsafe extern "C" fn AM_GetMsgTag(token: *mut c_void, tag: *mut u64) -> c_in
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn AMUDP_GetSourceId(token: *mut c_void, index: *mut c_int) -> c_int {
     let ask = || {
-        let (to, rank, from) = of_token(token, |token| (token.to, token.rank, token.from))?;
+        let (to, rank, from) = of_token(token, |token| (token.head.to, token.rank, token.head.from))?;
         let mut world = enter()?;
         let endpoint = world.tables.endpoint(to).ok_or(bad("the endpoint was given up"))?;
         let found = endpoint.index_of(rank, from).ok_or(bad("the sender is not mapped here"))?;
@@ -247,7 +246,9 @@ pub unsafe extern "C" fn AMUDP_GetTokenInfo(
     is_request: *mut c_int,
 ) -> c_int {
     let ask = || {
-        let (of, kind, asks) = of_token(token, |token| (token.handler, token.category, token.is_request))?;
+        let (of, kind, asks) = of_token(token, |MessageToken { head, .. }| {
+            (head.handler, head.category, head.purpose == Purpose::Request)
+        })?;
         // SAFETY: the caller's promise.
         unsafe { put(handler, of).and(put(category, kind as u32)).and(put(is_request, c_int::from(asks))) }
     };

@@ -5,7 +5,6 @@ mod objects;
 mod spmd;
 
 use crate::failure::{Answer, bad};
-use crate::message::AmArguments;
 use std::ffi::c_void;
 
 /// Writes what a call answers by a pointer.
@@ -22,19 +21,19 @@ unsafe fn put<T>(at: *mut T, value: T) -> Answer<()> {
 }
 
 /// # Safety
-/// `values` has `count` of them.
+/// `values` has `count` of them for as long as the slice is used.
 #[inline]
-unsafe fn arguments(count: i32, values: *const i32) -> Answer<AmArguments> {
+unsafe fn arguments<'a>(count: i32, values: *const i32) -> Answer<&'a [i32]> {
     let wrong = bad("there are more than 16 arguments, or less than none");
     let count = usize::try_from(count).map_err(|_| wrong)?;
     if count == 0 {
-        return Ok(AmArguments::NONE);
+        return Ok(&[]);
     }
     if count > crate::message::MOST_ARGUMENTS {
         return Err(wrong);
     }
     // SAFETY: the caller's promise.
-    AmArguments::new(unsafe { std::slice::from_raw_parts(values, count) }).ok_or(wrong)
+    Ok(unsafe { std::slice::from_raw_parts(values, count) })
 }
 
 /// Bytes that a program sends, at most so many.
