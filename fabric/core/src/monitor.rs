@@ -5,6 +5,7 @@
 //! rings in the doorbell's place. Threads that wait in other interfaces of the process move this one, too ([`lend`]).
 //! What arrives is delivered by whoever makes progress here, or by a thread of its own ([`Monitor::deliver`]).
 
+mod alone;
 mod delivery;
 mod lend;
 
@@ -67,7 +68,7 @@ pub trait Driven {
 const ALONE: u8 = 0;
 /// The same, and the next one that enters takes the lock from then on: it knows that nobody is inside.
 const ASKED: u8 = 1;
-/// Several threads, by the lock.
+/// Several threads, by the lock, which is left where the process has one.
 const SHARED: u8 = 2;
 
 /// Passes in a row that moved something, after which the other interfaces of the process are moved, too.
@@ -119,6 +120,7 @@ impl<T: Driven> Monitor<T> {
     /// If it is open.
     pub fn open(&self, value: T, threads: bool) {
         assert!(!self.is_open(), "the monitor is open");
+        alone::look();
         // SAFETY: nobody holds a guard on a closed monitor.
         unsafe { *self.value.get() = Some(value) };
         self.share(threads);
@@ -150,7 +152,11 @@ impl<T: Driven> Monitor<T> {
     /// Exclusive access; not re-entrant: no call out to user code while the guard lives.
     #[inline]
     pub fn enter(&self) -> Guard<'_, T> {
-        let held = if self.mode.load(Ordering::Relaxed) != ALONE { Some(self.lock_counted()) } else { None };
+        let held = match self.mode.load(Ordering::Relaxed) {
+            ALONE => None,
+            SHARED if alone::is_alone() => None,
+            _ => Some(self.lock_counted()),
+        };
         Guard { monitor: self, _held: held }
     }
 

@@ -139,11 +139,10 @@ fn post(call: &'static str, to: u32, envelope: Envelope, bytes: Vec<u8>) -> Vec<
     bytes
 }
 
-/// The next message that has come, in order.
+/// The next message that has come, in order. `found`: there was one before it.
 #[inline]
-pub fn next() -> Option<ReceivedStream> {
+pub fn next(found: bool) -> Option<ReceivedStream> {
     let mut world = WORLD.enter();
-    world.collect();
     if let Some(message) = world.inbox.pop_front() {
         return Some(message);
     }
@@ -152,7 +151,7 @@ pub fn next() -> Option<ReceivedStream> {
     let mut world = WORLD.enter();
     world.collect();
     let next = world.inbox.pop_front();
-    world.note_idle(next.is_some());
+    world.note_idle(found || next.is_some());
     next
 }
 

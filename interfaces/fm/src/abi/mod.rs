@@ -192,7 +192,7 @@ fn extract(call: &str, most: usize) -> (usize, usize) {
     }
     // Messages without bytes count, too, or their senders could keep us here.
     while bytes + messages < most
-        && let Some(message) = next()
+        && let Some(message) = next(messages > 0)
     {
         bytes += message.length;
         messages += 1;
