@@ -10,7 +10,7 @@ pub use ask::line;
 
 use crate::EXIT_USAGE;
 use crate::defaults::Defaults;
-use crate::run::hosts::is_here;
+use crate::reach::is_here;
 use serde::{Deserialize, Serialize};
 use std::io::{IsTerminal, Write};
 use std::path::{Path, PathBuf};

@@ -15,6 +15,7 @@ mod manual;
 mod name;
 mod ps;
 mod pvm;
+mod reach;
 mod rendezvous;
 mod run;
 mod sock;

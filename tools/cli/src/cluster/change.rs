@@ -1,8 +1,9 @@
 //! A new file, and changes by an editor.
 
-use super::file::{self, ClusterFile};
-use super::{FRONT, InitArguments, Slips};
+use super::file::{self, ClusterFile, Slips};
+use super::{FRONT, InitArguments};
 use crate::hosts;
+use crate::reach::launch_of_environment;
 use std::fs;
 use std::io::{self, BufRead, IsTerminal, Write};
 use std::path::Path;
@@ -19,7 +20,7 @@ pub fn init(given: InitArguments) -> Result<i32, Slips> {
         return Err(slip(format!("'{}' is there already; weft cluster edit changes it", path.display())));
     }
     let mut members = parse_list(&given.hosts.join(",")).map_err(|error| slip(error.to_string()))?;
-    let launch = given.launch.clone().map_or_else(crate::run::hosts::launch_of_environment, Ok)?;
+    let launch = given.launch.clone().map_or_else(launch_of_environment, Ok)?;
     let says_slots = |host: &Host| {
         given.hosts.iter().any(|word| word.split(',').any(|word| word == format!("{}:{}", host.name, host.slots)))
     };

@@ -1,16 +1,20 @@
 //! Where the file of a cluster is, and reading and writing it.
 
-use super::Slips;
+use crate::reach::{LAUNCH_VARIABLE, launch_of_environment};
 use std::ffi::OsString;
 use std::fs;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
+use weft_cluster::hosts::Launch;
 use weft_database::Cluster;
 
 pub const VARIABLE: &str = "WEFT_CLUSTER";
 const SYSTEM: &str = "/etc/weft";
 /// What is longer is no file of a cluster.
 pub const MOST_BYTES: u64 = 4 << 20;
+
+/// One line for each slip.
+pub type Slips = Vec<String>;
 
 pub struct ClusterFile {
     pub path: PathBuf,
@@ -101,6 +105,17 @@ pub fn load(path: PathBuf) -> Result<ClusterFile, Slips> {
     let text = read_text(&path).map_err(|error| vec![format!("'{}': {error}", path.display())])?;
     let cluster = understand(&path, &text)?;
     Ok(ClusterFile { path, text, cluster })
+}
+
+/// How the members of a cluster are reached: as the user says now, else as its file does.
+///
+/// # Errors
+/// The environment says what is no launch command.
+pub fn launch_of(cluster: &Cluster) -> Result<Launch, Slips> {
+    match (&cluster.launch, std::env::var_os(LAUNCH_VARIABLE)) {
+        (Some(launch), None) => Ok(launch.clone()),
+        _ => launch_of_environment(),
+    }
 }
 
 /// What a text says that stands, or is to stand, at this place.

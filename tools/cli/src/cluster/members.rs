@@ -1,7 +1,6 @@
 //! Bringing the file to the members.
 
-use super::file::{self, ClusterFile, MOST_BYTES};
-use super::{Slips, launch_of};
+use super::file::{self, ClusterFile, MOST_BYTES, Slips, launch_of};
 use crate::hosts::line;
 use std::io::{Read, Write};
 use std::process::{Child, Command, Stdio};

@@ -8,10 +8,9 @@ pub mod file;
 mod members;
 
 use crate::{EXIT_USAGE, hosts};
-use file::ClusterFile;
+use file::{ClusterFile, Slips, launch_of};
 use std::path::PathBuf;
 use weft_cluster::hosts::{Host, Launch};
-use weft_database::Cluster;
 
 const FRONT: &str = "weft cluster";
 
@@ -72,9 +71,6 @@ pub struct InitArguments {
     file: Option<PathBuf>,
 }
 
-/// One line for each slip.
-type Slips = Vec<String>;
-
 pub fn main(command: ClusterCommand) -> i32 {
     let done = match command {
         ClusterCommand::Init(given) => change::init(given),
@@ -88,14 +84,6 @@ pub fn main(command: ClusterCommand) -> i32 {
         slips.iter().for_each(|slip| eprintln!("{FRONT}: {slip}"));
         EXIT_USAGE
     })
-}
-
-/// How the members of a cluster are reached: as the user says now, else as its file does.
-pub fn launch_of(cluster: &Cluster) -> Result<Launch, Slips> {
-    match (&cluster.launch, std::env::var_os(crate::run::hosts::LAUNCH_VARIABLE)) {
-        (Some(launch), None) => Ok(launch.clone()),
-        _ => crate::run::hosts::launch_of_environment(),
-    }
 }
 
 fn check(offline: bool) -> Result<i32, Slips> {

@@ -2,7 +2,7 @@
 
 use super::Slip;
 use super::draft::Draft;
-use crate::run::hosts::is_here;
+use crate::reach::is_here;
 use weft_agent::Hosts;
 use weft_cluster::hosts::{HOSTS_MAX, Host, Map, parse_list, ranks_wanted as ranks_of, spread};
 
@@ -162,7 +162,7 @@ pub fn of(draft: &Draft) -> Result<Option<Hosts>, Slip> {
         places.extend(listed.spread(ranks(at..end), draft)?.into_iter().map(number));
         at = end;
     }
-    let launch = crate::run::hosts::launch_of_environment().map_err(|errors| errors.join("; "))?;
+    let launch = crate::reach::launch_of_environment().map_err(|errors| errors.join("; "))?;
     let (patience, tree) = (draft.defaults.launch_timeout, draft.defaults.launch_tree);
     Ok(Some(Hosts::new(&union, &places, launch, patience, false, tree)))
 }

@@ -1,6 +1,6 @@
 //! Daemons on other hosts.
 
-use crate::run::hosts::launch_of_environment;
+use crate::reach::launch_of_environment;
 use std::io;
 use std::process::Command;
 use weft_pvm_machine::daemon::{DIRECTORY_VARIABLE, PATH_VARIABLE};

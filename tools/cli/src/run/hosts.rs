@@ -1,6 +1,8 @@
 //! The options of `weft run` that say on which hosts.
 
+use crate::cluster::file;
 use crate::defaults::Defaults;
+use crate::reach::{is_here, launch_of_environment};
 use clap::Args;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -39,7 +41,6 @@ pub struct HostArguments {
     map: Map,
 }
 
-pub const LAUNCH_VARIABLE: &str = "WEFT_LAUNCH";
 /// The partition of jobs that name no hosts.
 pub const PARTITION_VARIABLE: &str = "WEFT_PARTITION";
 
@@ -102,10 +103,10 @@ impl HostArguments {
                 ]),
             };
         };
-        let cluster = crate::cluster::file::find()?.cluster;
+        let cluster = file::find()?.cluster;
         let partition = cluster.partition(Some(name).filter(|name| !name.is_empty()));
         let partition = partition.map_err(|error| vec![format!("partition {error}")])?.clone();
-        let launch = self.launch.clone().map_or_else(|| crate::cluster::launch_of(&cluster), Ok)?;
+        let launch = self.launch.clone().map_or_else(|| file::launch_of(&cluster), Ok)?;
         let option = format!("partition '{}'", partition.name);
         Ok(Some(self.given(defaults, partition.hosts.clone(), launch, option, Some(partition))))
     }
@@ -121,20 +122,6 @@ impl HostArguments {
         let (patience, tree) = (defaults.launch_timeout, defaults.launch_tree);
         Given { hosts, map: self.map, launch, stage: self.stage, patience, tree, option, partition }
     }
-}
-
-pub fn launch_of_environment() -> Result<Launch, Vec<String>> {
-    match std::env::var(LAUNCH_VARIABLE) {
-        Ok(given) => given.parse().map_err(|error| vec![format!("{LAUNCH_VARIABLE}: {error}")]),
-        Err(_) => Ok(Launch::default()),
-    }
-}
-
-/// Whether a host is the one that we are on.
-pub fn is_here(name: &str) -> bool {
-    let here = weft_agent::host_name();
-    let short = here.split('.').next().unwrap_or_default();
-    ["localhost", "127.0.0.1", "::1", here.as_str(), short].contains(&name)
 }
 
 impl Given {

@@ -1,0 +1,24 @@
+//! How other hosts are reached, and which host is this one.
+
+use weft_cluster::hosts::Launch;
+
+/// The command that starts a program on a host, where nothing else says it.
+pub const LAUNCH_VARIABLE: &str = "WEFT_LAUNCH";
+
+/// How hosts are reached, as the environment says.
+///
+/// # Errors
+/// It says what is no launch command.
+pub fn launch_of_environment() -> Result<Launch, Vec<String>> {
+    match std::env::var(LAUNCH_VARIABLE) {
+        Ok(given) => given.parse().map_err(|error| vec![format!("{LAUNCH_VARIABLE}: {error}")]),
+        Err(_) => Ok(Launch::default()),
+    }
+}
+
+/// Whether a host is the one that we are on.
+pub fn is_here(name: &str) -> bool {
+    let here = weft_agent::host_name();
+    let short = here.split('.').next().unwrap_or_default();
+    ["localhost", "127.0.0.1", "::1", here.as_str(), short].contains(&name)
+}
