@@ -94,7 +94,8 @@ async def coroutines(me, other, port):
     ticking.cancel()
     assert ticks > 1
     try:
-        await asyncio.wait_for(port.receive_async(), 0.01)
+        # The other process may be ahead, and have sent to this port already.
+        await asyncio.wait_for(port.receive_async(tag=99), 0.01)
     except asyncio.TimeoutError:
         pass
 
