@@ -270,9 +270,28 @@ impl Devices {
         with_device!((&) net, &self.shm, which, device => device.has_ended(way.number))
     }
 
-    /// Whether a rank whose state stands in memory has taken its leave.
+    /// Begins to reach a rank of another host, though nothing is to be sent, so that its end will be known.
+    pub fn reach(&mut self, rank: u32) {
+        let Some(net) = &mut self.net else { return };
+        match (net.ways[rank as usize].which, &mut net.links) {
+            (DeviceKind::Udp, Some(links)) => links.reach(rank),
+            (DeviceKind::Tcp, _) => net.tcp.reach(rank),
+            _ => {}
+        }
+    }
+
+    /// Whether a rank has taken its leave, also if it was given up later; `None` for one that shares memory with us alone.
     pub fn took_leave(&self, rank: u32) -> Option<bool> {
-        self.member_of(rank).map(|member| self.segment().state(member) == MemberState::Left)
+        if let Some(member) = self.member_of(rank) {
+            return Some(self.segment().state(member) == MemberState::Left);
+        }
+        let net = self.net.as_ref()?;
+        let way = net.ways[rank as usize];
+        match way.which {
+            DeviceKind::Udp => Some(net.links.as_ref()?.took_leave(way.number)),
+            DeviceKind::Tcp | DeviceKind::Unmet => Some(net.tcp.took_leave(way.number)),
+            _ => None,
+        }
     }
 
     /// Wakes a rank with which we share memory.

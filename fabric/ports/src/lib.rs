@@ -68,8 +68,6 @@ struct Employed<C> {
     awaited: Vec<(RequestId, Peer)>,
     /// Processes that threads look for a message of, each with whether it was seen to have ended.
     looking: Vec<(Peer, bool)>,
-    /// Those that had taken their leave when they were given up.
-    left: Vec<Peer>,
     leaving: Vec<Owned>,
     /// How many messages were given away, which numbers them.
     given: u64,
@@ -103,7 +101,8 @@ impl<C: Companion> Driven for Employed<C> {
         if self.endpoint.keeps_going() && !self.endpoint.look_for_lost().is_empty() {
             return true;
         }
-        let Self { endpoint, looking, .. } = self;
+        let Self { endpoint, looking, awaited, .. } = self;
+        awaited.iter().map(|(_, of)| *of).chain(looking.iter().map(|(of, _)| *of)).for_each(|of| endpoint.attend(of));
         if let Some(looking) = looking.iter_mut().find(|(peer, has_ended)| !has_ended && endpoint.has_ended(*peer)) {
             looking.1 = true;
             // What it has sent has arrived, since it has ended before.
@@ -119,9 +118,6 @@ impl<C: Companion> Driven for Employed<C> {
         // What it has sent has arrived, since it has ended before.
         while self.endpoint.progress() {}
         if !self.endpoint.is_complete(request) && !self.endpoint.cancel_receive(request) {
-            if self.endpoint.took_leave(of) {
-                self.left.push(of);
-            }
             self.endpoint.lose_ended(of);
         }
         true
@@ -289,15 +285,7 @@ impl<C: Companion> Default for Messenger<C> {
 
 impl<C> Employed<C> {
     fn new(endpoint: Endpoint, companion: C) -> Self {
-        Self {
-            endpoint,
-            companion,
-            awaited: Vec::new(),
-            looking: Vec::new(),
-            left: Vec::new(),
-            leaving: Vec::new(),
-            given: 0,
-        }
+        Self { endpoint, companion, awaited: Vec::new(), looking: Vec::new(), leaving: Vec::new(), given: 0 }
     }
 
     /// Starts to send bytes that are kept until they have left.

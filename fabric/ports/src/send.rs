@@ -117,8 +117,7 @@ impl<C: Companion> Messenger<C> {
 
     /// Whether a process has taken its leave; one that has ended without has not.
     pub fn is_gone_well(&self, peer: Peer) -> bool {
-        let world = self.monitor.enter();
-        world.left.contains(&peer) || world.endpoint.took_leave(peer)
+        self.monitor.enter().endpoint.took_leave(peer)
     }
 
     /// Waits until all messages of [`Self::send_owned`] have left.

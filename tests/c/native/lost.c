@@ -1,4 +1,5 @@
-/* A process of three ends, "well" or "killed", while the others wait for it in various ways. */
+/* A process of three ends, "well" or "killed", while the others wait for it in various ways; or "unmet": before anybody
+   has heard of it. */
 #include "check.h"
 #include <signal.h>
 #include <unistd.h>
@@ -14,7 +15,16 @@ int main(int count, char **words)
     CHECK(count == 2 && weft_init(0) == 0 && weft_size() == 3);
     CHECK(weft_port_open(PORT) == PORT);
     int me = weft_me(), killed = strcmp(words[1], "killed") == 0;
+    if (strcmp(words[1], "unmet") == 0) {
+        if (me != 2)
+            CHECK(weft_receive(PORT, 2, WEFT_ANY, bytes, LONG, &message) == WEFT_ERR_LOST && weft_has_left(2) != 0);
+        CHECK(weft_finish() == 0);
+        if (me == 0)
+            puts("ok");
+        return 0;
+    }
     if (me == 2) {
+        CHECK(weft_send(1, PORT, 2, NULL, 0) == 0);
         CHECK(weft_send(0, PORT, 1, bytes, 40) == 0);
         CHECK(weft_receive(PORT, 0, 1, NULL, 0, NULL) == 0);
         if (killed)
@@ -30,6 +40,7 @@ int main(int count, char **words)
         CHECK(weft_receive_first(picks, 2, bytes, LONG, &message) == WEFT_ERR_LOST);
         CHECK(weft_receive(PORT, 2, WEFT_ANY, bytes, LONG, &message) == WEFT_ERR_LOST);
     } else {
+        CHECK(weft_receive(PORT, 2, 2, NULL, 0, NULL) == 0);
         CHECK(weft_raw_receive(2, bytes, 8) == WEFT_ERR_LOST);
     }
     CHECK(weft_send(2, PORT, 1, bytes, LONG) == WEFT_ERR_LOST);

@@ -65,6 +65,12 @@ impl Endpoint {
         self.switch.port.close_context(context, fault);
     }
 
+    /// Says that something is awaited of a process: one of another host is reached then, so that [`Self::has_ended`] will
+    /// tell of its end, though nothing was sent there.
+    pub fn attend(&mut self, peer: Peer) {
+        self.devices.reach(peer.0);
+    }
+
     /// Throws away all that has arrived and was not received, so that its senders go on: nobody will receive it.
     pub fn discard_arrived(&mut self) {
         self.switch.port.discard_arrived();

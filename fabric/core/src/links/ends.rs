@@ -44,6 +44,12 @@ impl Links {
         self.faults.push(PeerFault::Lost { peer: rank, story });
     }
 
+    /// Whether the rank has said farewell, whatever has become of it then.
+    pub fn took_leave(&self, rank: u32) -> bool {
+        let peer = &self.peers[rank as usize];
+        peer.standing == Standing::Left || peer.left_ns != 0
+    }
+
     /// The rank is lost, and whoever needs it knows.
     pub fn handle_lost(&mut self, rank: u32) {
         if self.peers[rank as usize].standing != Standing::Lost {

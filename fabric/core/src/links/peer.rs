@@ -49,7 +49,7 @@ pub struct Peer {
     /// Bytes that were posted since the last push, and when that was.
     pub posted_bytes: usize,
     pub pushed_ticks: u64,
-    /// When its farewell came.
+    /// When its farewell came, or 0.
     pub left_ns: u64,
     /// What the network says of it.
     pub trouble: Option<Trouble>,

@@ -12,6 +12,14 @@ use weft_device::{PeerFault, udp};
 use weft_wire::link::hello::Hello;
 
 impl Links {
+    /// Reaches a rank, though nothing is posted.
+    pub fn reach(&mut self, rank: u32) {
+        let peer = &self.peers[rank as usize];
+        if let (Standing::Open, Way::Unknown) = (peer.standing, &peer.way) {
+            self.call(rank);
+        }
+    }
+
     /// Begins to call a rank.
     pub(super) fn call(&mut self, rank: u32) {
         let now_ns = self.clock.now_ns();

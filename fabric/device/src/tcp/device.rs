@@ -278,6 +278,7 @@ impl TcpDevice {
     fn close(&mut self, rank: u32, standing: Standing) {
         let peer = &mut self.peers[rank as usize];
         peer.standing = standing;
+        peer.took_leave |= standing == Standing::Left;
         (peer.link, peer.dial, peer.output) = (None, None, Output::default());
         for list in [&mut self.linked, &mut self.dialing, &mut self.buffered, &mut self.waiting] {
             list.retain(|other| *other != rank);

@@ -54,6 +54,8 @@ pub(super) enum Lately {
 pub(super) struct Peer {
     pub place: Place,
     pub standing: Standing,
+    /// It has said farewell, whatever has become of it then.
+    pub took_leave: bool,
     pub link: Option<Box<Link>>,
     /// Where the link leads.
     pub address: Option<SocketAddr>,
@@ -73,6 +75,7 @@ impl Peer {
         Self {
             place,
             standing: Standing::Open,
+            took_leave: false,
             link: None,
             address: None,
             dial: None,

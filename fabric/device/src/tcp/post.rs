@@ -74,6 +74,11 @@ impl TcpDevice {
         }
     }
 
+    /// Whether the peer has said farewell, also if it was given up later.
+    pub fn took_leave(&self, rank: u32) -> bool {
+        self.peers[rank as usize].took_leave
+    }
+
     /// A post to a peer that takes nothing any more.
     #[cold]
     fn refuse(&mut self, to: u32) -> Posted {
