@@ -88,8 +88,8 @@ int weft_port_close(int port);
 /** weft_port_open_named, weft_port_find, weft_port_address - ports with names
  *
  * weft_port_open_named opens a port that any process of the same user on this host finds by its name, whichever job it is
- * of. The answer is the port's number. A name has 1 to 80 bytes and no '#'; it ends with its port or its process, and leaves
- * nothing behind.
+ * of, and any process of this job on any host. The answer is the port's number. A name has 1 to 80 bytes and no '#'; it
+ * ends with its port or its process, and leaves nothing behind.
  *
  * weft_port_find finds a named port, waits for it to be opened, at most for so many milliseconds (a negative number:
  * without end; WEFT_ERR_TIMEOUT), and stores the number by which this process knows the owner from now on, and that of the

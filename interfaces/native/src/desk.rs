@@ -1,6 +1,7 @@
 //! What the interface keeps beside the endpoint, and has looked after where its threads wait: the office of named ports,
 //! descriptors that a thread waits for, and times at which one looks again.
 
+use crate::elsewhere;
 use crate::known::PortNumber;
 use crate::office::Office;
 use std::os::fd::{AsRawFd, RawFd};
@@ -36,6 +37,7 @@ pub struct Desk {
 
 impl Desk {
     pub fn forget_names_of(&mut self, port: PortNumber) {
+        elsewhere::forget_port(port);
         if let Some(office) = &mut self.office {
             office.forget_port(port);
         }

@@ -1,6 +1,7 @@
 //! A process joins its job and leaves it, and who else is there.
 
 use crate::desk::{Desk, FABRIC};
+use crate::elsewhere;
 use crate::error::{ErrorKind, NativeError, Result};
 use crate::known;
 use crate::port;
@@ -31,6 +32,7 @@ pub(crate) fn join(threads: bool) -> Result<()> {
     // SAFETY: the function stores two words.
     unsafe { libc::pthread_atfork(None, None, Some(in_child)) };
     crate::memory::begin(&mut endpoint);
+    elsewhere::begin(&mut endpoint);
     FABRIC.open_beside(endpoint, Desk::default(), threads);
     FABRIC.lend();
     known::begin(me, size);

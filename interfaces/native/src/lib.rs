@@ -31,6 +31,7 @@
 mod abi;
 mod active;
 mod desk;
+mod elsewhere;
 mod error;
 mod join;
 mod known;

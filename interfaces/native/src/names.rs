@@ -1,6 +1,7 @@
 //! Opening ports with names, and finding them. What is said meanwhile stands in [`crate::office`].
 
 use crate::desk::FABRIC;
+use crate::elsewhere::{self, SearchElsewhere};
 use crate::error::{ErrorKind, NativeError, Result};
 use crate::known::{self, PortNumber};
 use crate::office::{
@@ -28,7 +29,7 @@ pub(crate) fn open_named(name: &str) -> Result<PortNumber> {
         }
         desk.office.as_mut().map_or(Ok(()), |office| office.add(name, port))
     });
-    opened.map_err(|error| {
+    opened.map(|()| elsewhere::add(name, port)).map_err(|error| {
         // It was opened above.
         let _ = port::close(port);
         match error.kind() {
@@ -138,6 +139,7 @@ pub(crate) fn find(name: &str, patience: Option<Duration>) -> Result<(Peer, Port
         true => Search::call(name, &mine)?,
         false => checked(name).map(|_| Search::Nobody)?,
     };
+    let mut elsewhere = matches!(search, Search::Nobody).then(SearchElsewhere::new);
     let begun = Instant::now();
     let mut next: Option<(u64, Instant)> = None;
     let what = Waiting { call: "weft_port_find", peer: None, tag: None, context: 0 };
@@ -151,6 +153,11 @@ pub(crate) fn find(name: &str, patience: Option<Duration>) -> Result<(Peer, Port
             Ok(Some(found)) => return Some(Ok(found)),
             Err(error) => return Some(Err(error)),
             Ok(None) => {}
+        }
+        if let (Search::Nobody, Some(elsewhere)) = (&search, &mut elsewhere)
+            && let Some(found) = elsewhere.advance(endpoint, name, now)
+        {
+            return Some(Ok(found));
         }
         if patience.is_some_and(|patience| begun.elapsed() >= patience) {
             let text = format!("nobody has opened a port named '{name}'");

@@ -1,4 +1,5 @@
-//! Ports with names, which any process of the user on this host finds.
+//! Ports with names, which any process of the user on this host finds. (How one of our job on another host finds them:
+//! [`crate::elsewhere`].)
 //!
 //! Who opens one has an *office*: a door of the fabric, where processes of other jobs introduce themselves, and for each
 //! name a listening Unix socket of that name, in no file system. It tells who comes where the door is, if it is the same

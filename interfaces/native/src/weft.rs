@@ -169,7 +169,8 @@ impl<K> Weft<K> {
         message::probe(picks)
     }
 
-    /// Opens a port with a name, by which any process of this user on this host finds it ([`Self::find_port`]).
+    /// Opens a port with a name, by which any process of this user on this host, and of this job on any host, finds it
+    /// ([`Self::find_port`]).
     ///
     /// # Errors
     /// The name is taken, or none.

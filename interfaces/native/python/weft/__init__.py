@@ -12,9 +12,9 @@
         print(port.receive_object().data)
     weft.finish()
 
-Ports with names are found by all processes of the user on this host: weft.Port(name="lab"), weft.find("lab"). In coroutines
-await port.receive_async() waits in the event loop of asyncio. All errors are weft.Error, with the number that C programs get
-in its attribute number. Objects are unpickled: receive them from processes that you trust.
+Ports with names are found by all processes of the user on this host, and of the job on any host: weft.Port(name="lab"),
+weft.find("lab"). In coroutines await port.receive_async() waits in the event loop of asyncio. All errors are weft.Error, with
+the number that C programs get in its attribute number. Objects are unpickled: receive them from processes that you trust.
 """
 
 import ctypes
