@@ -3,17 +3,23 @@
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use weft_tests::namespaces::Namespaces;
-use weft_tests::{build, ranks, tree};
+use weft_tests::{build, interfaces, ranks, tree};
+
+/// `weft run` on these hosts.
+fn weft_run(hosts: &str) -> Command {
+    let mut command = Command::new(tree().join("bin/weft"));
+    command.args(["run", "--bind", "none", "--timeout", "100", "--launch", "ip netns exec {host}", "--hosts", hosts]);
+    // A host may take long to answer: the machine may be loaded.
+    command.env("WEFT_LAUNCH_TIMEOUT", "100").stdin(Stdio::null());
+    command
+}
 
 /// Runs `words` on both hosts, with so many ranks on each and these settings: it ends well, and says `ok`.
 fn passes(words: &[&str], each: u32, settings: &[(&str, &str)]) {
     let hosts = Namespaces::pair();
-    let mut command = Command::new(tree().join("bin/weft"));
-    command.args(["run", "--bind", "none", "--timeout", "100", "--launch", "ip netns exec {host}", "--hosts"]);
-    command.arg(format!("{}:{each},{}:{each}", hosts.name(1), hosts.name(2))).args(words);
+    let mut command = weft_run(&format!("{}:{each},{}:{each}", hosts.name(1), hosts.name(2)));
+    command.args(words);
     command.env("NATIVE", build::example_library("weft-tests", "native")).envs(settings.iter().copied());
-    // A host may take long to answer: the machine may be loaded.
-    command.env("WEFT_LAUNCH_TIMEOUT", "100").stdin(Stdio::null());
     let output = command.output().expect("the launcher can be started");
     ranks::assert_ok(&format!("{words:?} with {settings:?}"), &output);
 }
@@ -54,6 +60,28 @@ fn threads_wait_in_both_interfaces_at_the_same_time() {
     let threads = program(&folder, "threads");
     passes(&[threads.to_str().expect("text")], 2, &[]);
     passes(&[threads.to_str().expect("text")], 1, &SLEEPY);
+}
+
+/// P4's processes are on both hosts, and the tasks on the first.
+#[test]
+fn a_task_of_pvm_and_a_process_of_p4_of_another_host_meet_at_a_native_port() {
+    let folder = tempfile::TempDir::new().expect("a folder");
+    let program =
+        |name, more| interfaces::compile(folder.path(), &format!("tests/c/together/{name}.c"), more, &["-std=gnu99"]);
+    let (tasks, processes) = (program("meet_pvm", "pvm3 weft"), program("meet_p4", "p4 weft"));
+    let file = folder.path().join("address");
+    let hosts = Namespaces::pair();
+    let mut command = weft_run(&format!("{}:1,{}:2", hosts.name(1), hosts.name(2)));
+    command.arg(&processes).arg("far").arg(&file).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let job = command.spawn().expect("the launcher can be started");
+    while !file.exists() {
+        std::thread::sleep(std::time::Duration::from_millis(10));
+    }
+    let address = std::fs::read_to_string(&file).expect("an address");
+    let mut command = weft_run(&format!("{}:2", hosts.name(1)));
+    command.arg(&tasks).args([&address, "3"]).env("PVM_VMID", format!("far-{}", std::process::id()));
+    ranks::assert_ok("tasks", &command.output().expect("the launcher can be started"));
+    ranks::assert_ok("processes", &job.wait_with_output().expect("it ends"));
 }
 
 #[test]

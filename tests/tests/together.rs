@@ -1,10 +1,10 @@
 //! Several interfaces in one process: MPI, sockets, and the fabric's own API in a library of its own.
 
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
+use std::process::{Command, Output, Stdio};
 use std::sync::OnceLock;
 use tempfile::TempDir;
-use weft_tests::{build, ranks, tree};
+use weft_tests::{build, interfaces, ranks, tree};
 
 fn native() -> &'static Path {
     static NATIVE: OnceLock<PathBuf> = OnceLock::new();
@@ -91,6 +91,43 @@ fn mpi_and_sockets_and_the_native_interface_go_together() {
         let mut command = ranks::command(&weft, ranks, &words);
         let output = command.env("NATIVE", native()).output().expect("weft can be started");
         ranks::assert_ok(&format!("all on {ranks} ranks"), &output);
+    }
+}
+
+/// Each test has a virtual machine of its own.
+fn machine(what: &str) -> (&'static str, String) {
+    ("PVM_VMID", format!("together-{}-{what}", std::process::id()))
+}
+
+#[test]
+fn mpi_and_pvm_and_sockets_go_together() {
+    let folder = TempDir::new().expect("there is room for a folder");
+    let program = ranks::compile_from("tests/c/together", folder.path(), "tasks", &["-lpvm3"]);
+    for ranks in [2, 4] {
+        let words = ["sock", "--", program.to_str().expect("text"), "127.0.0.1"];
+        let mut command = ranks::command(&tree().join("bin/weft"), ranks, &words);
+        let output = command.envs([machine("tasks")]).output().expect("weft can be started");
+        ranks::assert_ok(&format!("tasks on {ranks} ranks"), &output);
+    }
+}
+
+/// P4's processes are ranks, or forks of the first one.
+#[test]
+fn a_task_of_pvm_and_a_process_of_p4_meet_at_a_native_port() {
+    let folder = TempDir::new().expect("there is room for a folder");
+    let program =
+        |name, more| interfaces::compile(folder.path(), &format!("tests/c/together/{name}.c"), more, &["-std=gnu99"]);
+    let (tasks, processes) = (program("meet_pvm", "pvm3 weft"), program("meet_p4", "p4 weft"));
+    std::fs::write(folder.path().join("group"), "local 2\n").expect("there is room for a file");
+    let name = format!("p4 {}", std::process::id());
+    let mut forks = Command::new("timeout");
+    forks.arg("60").arg(&processes).args([&name, "-p4pg", "group"]).current_dir(folder.path());
+    for mut job in [ranks::command(&processes, 3, &[&name]), forks] {
+        let job = job.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("it can be started");
+        let mut command = ranks::command(&tasks, 2, &[&name, "3"]);
+        let output = command.envs([machine("meet")]).output().expect("weft can be started");
+        ranks::assert_ok("tasks", &output);
+        ranks::assert_ok("processes", &job.wait_with_output().expect("it ends"));
     }
 }
 
