@@ -11,6 +11,7 @@ mod run;
 pub use pair::{Distance, PairArgs, bind_to, run as run_pair, run_distance};
 
 use crate::output::TablesTo;
+use rows::{Row, Sizes};
 
 /// The layers one above the other: raw channel, port, socket, MPI and the other interfaces, beside the kernel's sockets.
 ///
@@ -31,6 +32,12 @@ pub struct LayersArgs {
     /// Size of the messages for throughput
     #[arg(long, value_name = "BYTES", default_value_t = 1 << 20, value_parser = clap::value_parser!(u32).range(1..=1 << 26))]
     pub bytes: u32,
+    /// Size of the messages whose time counts
+    #[arg(long, value_name = "BYTES", default_value_t = 8, value_parser = clap::value_parser!(u32).range(8..=1 << 26))]
+    pub short: u32,
+    /// Between two hosts, which the run makes and deletes, by these devices: MPI and the other interfaces for messages
+    #[arg(long, value_name = "DEVICES")]
+    pub between: Option<String>,
     #[command(flatten)]
     pub output: TablesTo,
 }
@@ -38,6 +45,14 @@ pub struct LayersArgs {
 impl LayersArgs {
     fn turns(&self) -> u32 {
         self.turns.unwrap_or(if self.quick { 3 } else { 5 })
+    }
+
+    fn sizes(&self) -> Sizes {
+        Sizes { short: self.short, long: self.bytes }
+    }
+
+    fn rows(&self) -> Vec<Row> {
+        Row::ALL.into_iter().filter(|row| self.between.is_none() || row.goes_between_hosts()).collect()
     }
 
     fn figure_seconds(&self) -> f64 {

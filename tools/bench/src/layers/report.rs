@@ -1,6 +1,6 @@
 //! The table of the layers, as text, Markdown and JSON.
 
-use super::rows::{Column, Row};
+use super::rows::{Column, Row, Sizes};
 use crate::format::{digits, figure};
 use crate::limits::Limit;
 use crate::machine::Machine;
@@ -38,8 +38,9 @@ pub struct Report {
     pub turns: u32,
     pub turns_taken: u32,
     pub seconds: f64,
-    /// Of the messages for throughput.
-    pub long_bytes: u32,
+    pub bytes: Sizes,
+    /// The devices that led from one host to the other, where there were two.
+    pub between: Option<String>,
     pub took_s: f64,
     pub shortest_line_ns: Option<f64>,
     pub columns: Vec<ColumnReport>,
@@ -94,7 +95,7 @@ impl Report {
 
     /// The table: layers, and in which state each column was measured.
     fn table(&self) -> Vec<Vec<String>> {
-        let head = self.columns.iter().map(|column| column.id.title(self.long_bytes));
+        let head = self.columns.iter().map(|column| column.id.title(self.bytes));
         let mut rows = vec![std::iter::once("layer".to_owned()).chain(head).collect::<Vec<_>>()];
         for row in &self.rows {
             let cells = self.columns.iter().map(|column| self.cell(row, column));
@@ -119,8 +120,9 @@ impl Report {
             taken if taken > self.turns => format!(", for some columns up to {taken}"),
             _ => String::new(),
         };
+        let between = self.between.iter().map(|devices| format!("; between two hosts by {devices}"));
         vec![
-            format!("{}, {}", self.machine.text(), self.machine.date),
+            format!("{}, {}{}", self.machine.text(), self.machine.date, between.collect::<String>()),
             format!(
                 "median of {} turns{more} of {} s, by turns, ± half the range; {:.0} s in all; load average before: {}",
                 self.turns, self.seconds, self.took_s, self.machine.load_before
@@ -196,7 +198,8 @@ mod tests {
             turns: 1,
             turns_taken: 2,
             seconds: 0.1,
-            long_bytes: 1 << 16,
+            bytes: Sizes { short: 8, long: 1 << 16 },
+            between: Some("udp".into()),
             took_s: 1.0,
             shortest_line_ns: Some(60.0),
             columns: Column::ALL.map(|column| ColumnReport::of(column, &samples, 1, 60.0)).to_vec(),
@@ -210,6 +213,7 @@ mod tests {
         assert!(text.contains("| socket to self | 91.0 ns ±1% |"), "{text}");
         assert!(text.contains("| samples | 1 near, 60 ns | failed |"), "{text}");
         assert!(text.contains("- failed: MPI, exchange 8 B: no"), "{text}");
-        assert!(report.text().contains("one way 64 KiB"), "{}", report.text());
+        let text = report.text();
+        assert!(text.contains("one way 64 KiB") && text.contains("between two hosts by udp"), "{text}");
     }
 }

@@ -88,6 +88,11 @@ impl Row {
         }
     }
 
+    /// Whether both processes may be started by `weft run` on hosts of their own.
+    pub fn goes_between_hosts(self) -> bool {
+        self == Row::Mpi || self.interface().is_some() && self != Row::Pvm
+    }
+
     /// A socket of a preloaded program.
     pub fn is_preloaded(self) -> bool {
         matches!(self, Row::Socket | Row::SocketSelf)
@@ -121,8 +126,12 @@ pub enum Column {
     ExchangeRate,
 }
 
-/// Bytes of the messages whose time counts.
-pub const SHORT: u32 = 8;
+/// Bytes of the messages whose time counts, and of those for throughput.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct Sizes {
+    pub short: u32,
+    pub long: u32,
+}
 
 impl Column {
     pub const ALL: [Column; 4] = [Column::Pingpong, Column::Exchange, Column::PingpongRate, Column::ExchangeRate];
@@ -142,14 +151,14 @@ impl Column {
         if self.is_rate() { Unit::BytesPerSecond } else { Unit::Seconds }
     }
 
-    /// Bytes of a message, in a run with throughput of messages of so many bytes.
-    pub fn bytes(self, long: u32) -> u32 {
-        if self.is_rate() { long } else { SHORT }
+    /// Bytes of a message.
+    pub fn bytes(self, sizes: Sizes) -> u32 {
+        if self.is_rate() { sizes.long } else { sizes.short }
     }
 
-    pub fn title(self, long: u32) -> String {
+    pub fn title(self, sizes: Sizes) -> String {
         let what = if self.pattern() == Pattern::PingPong { "one way" } else { "exchange" };
-        format!("{what} {}", crate::format::size(self.bytes(long).into()))
+        format!("{what} {}", crate::format::size(self.bytes(sizes).into()))
     }
 
     /// What the table shows of a message that took so long: one way, or exchanged with another.
@@ -169,7 +178,8 @@ mod tests {
     #[test]
     fn an_exchange_moves_two_messages() {
         assert_eq!(Column::ALL.map(|column| column.value(0.5, 100)), [0.5, 0.5, 200.0, 400.0]);
-        assert_eq!(Column::ALL.map(|column| column.bytes(100)), [8, 8, 100, 100]);
-        assert_eq!(Column::ExchangeRate.title(1 << 20), "exchange 1 MiB");
+        let sizes = Sizes { short: 8, long: 1 << 20 };
+        assert_eq!(Column::ALL.map(|column| column.bytes(sizes)), [8, 8, 1 << 20, 1 << 20]);
+        assert_eq!(Column::ExchangeRate.title(sizes), "exchange 1 MiB");
     }
 }

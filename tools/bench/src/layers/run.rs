@@ -2,9 +2,10 @@
 
 use super::LayersArgs;
 use super::report::{ColumnReport, Report, RowReport, Samples};
-use super::rows::{Column, Pattern, Row};
+use super::rows::{Column, Pattern, Row, Sizes};
 use crate::library::{self, Library, Placement};
 use crate::machine::Machine;
+use crate::net::{Hosts, launch_between};
 use crate::sock::run::{compile, figure, start_rendezvous};
 use crate::state::{self, Sample};
 use crate::{limits, parse, process, progress};
@@ -29,8 +30,10 @@ struct Bench {
     pairs: PathBuf,
     /// Weft and the MPI program, `None` where only the kernel is measured (tests).
     weft: Option<(Library, PathBuf)>,
+    /// Two hosts with the devices between them, where not all is here.
+    hosts: Option<(Hosts, String)>,
     seconds: f64,
-    long: u32,
+    sizes: Sizes,
 }
 
 impl Bench {
@@ -42,8 +45,12 @@ impl Bench {
             None => None,
         };
         let pairs = compile(folder.path())?;
-        let seconds = args.figure_seconds();
-        Ok((Self { machine: Machine::look(), folder, pairs, weft, seconds, long: args.bytes }, limits))
+        let machine = Machine::look();
+        let hosts = match &args.between {
+            Some(devices) => Some((Hosts::up(folder.path(), None, &machine.cpus_used)?, devices.clone())),
+            None => None,
+        };
+        Ok((Self { machine, folder, pairs, weft, hosts, seconds: args.figure_seconds(), sizes: args.sizes() }, limits))
     }
 
     /// The two processors of the run, as the measuring programs take them.
@@ -64,7 +71,7 @@ impl Bench {
     fn sample(&self, column: Column, row: Row) -> anyhow::Result<Sample> {
         let value = |seconds: f64| {
             ensure!(seconds > 0.0, "{seconds} s is no measurement");
-            Ok(column.value(seconds, self.long))
+            Ok(column.value(seconds, self.sizes.long))
         };
         if row.is_to_self() || self.machine.cpus_used.len() < 2 {
             return self.time(column, row).and_then(value).map(Sample::plain);
@@ -84,7 +91,7 @@ impl Bench {
 
     /// Seconds of a message one way, or of an exchange.
     fn time(&self, column: Column, row: Row) -> anyhow::Result<f64> {
-        let (pattern, bytes) = (column.pattern(), column.bytes(self.long));
+        let (pattern, bytes) = (column.pattern(), column.bytes(self.sizes));
         match row {
             Row::Raw => self.time_fabric("raw", pattern, bytes),
             Row::Port => self.time_fabric("port", pattern, bytes),
@@ -103,11 +110,21 @@ impl Bench {
         figure(&outcome.stdout, pattern.word())
     }
 
-    fn time_mpi(&self, pattern: Pattern, bytes: u32) -> anyhow::Result<f64> {
-        let (library, program) = self.weft()?;
+    /// The launcher of two processes, up to the program.
+    fn launch(&self) -> anyhow::Result<Command> {
+        let library = &self.weft()?.0;
+        if let Some((hosts, devices)) = &self.hosts {
+            return Ok(launch_between(library, hosts, devices));
+        }
         let mut command = library.launch(Placement { ranks: 2, bound: self.machine.cpus_used.len() > 1 });
-        command.env("TMPDIR", self.folder.path());
         process::confine(&mut command, &self.machine.cpus_used);
+        Ok(command)
+    }
+
+    fn time_mpi(&self, pattern: Pattern, bytes: u32) -> anyhow::Result<f64> {
+        let program = &self.weft()?.1;
+        let mut command = self.launch()?;
+        command.env("TMPDIR", self.folder.path());
         let kind = if pattern == Pattern::PingPong { "latency" } else { "exchange" };
         let spec = format!("{kind}:{bytes}");
         command.arg(program).args([&self.seconds.to_string(), &spec]);
@@ -121,8 +138,7 @@ impl Bench {
     fn time_interface(&self, row: Row, pattern: Pattern, bytes: u32) -> anyhow::Result<f64> {
         let library = &self.weft()?.0;
         let program = compile_interface(library, row, self.folder.path())?;
-        let mut command = library.launch(Placement { ranks: 2, bound: self.machine.cpus_used.len() > 1 });
-        process::confine(&mut command, &self.machine.cpus_used);
+        let mut command = self.launch()?;
         command.arg(program).args([pattern.word(), &bytes.to_string(), &self.seconds.to_string()]);
         let outcome = process::run(command, self.limit())?;
         outcome.check()?;
@@ -206,13 +222,13 @@ pub fn run(args: &LayersArgs) -> anyhow::Result<Report> {
     let library = library::find_weft(args.output.weft_prefix.as_deref())?;
     let weft = library.prefix.join("bin/weft");
     let (bench, limits_program) = Bench::new(args, Some(library))?;
-    let turns = args.turns();
+    let (turns, rows) = (args.turns(), args.rows());
     let mut run = Run {
         bench,
         samples: Samples::new(),
         failures: Vec::new(),
         given_up: BTreeSet::new(),
-        bar: progress::bar(u64::from(turns) * (Column::ALL.len() * Row::ALL.len()) as u64),
+        bar: progress::bar(u64::from(turns) * (Column::ALL.len() * rows.len()) as u64),
     };
     let mut limits = limits::all();
     let most = if args.quick { turns } else { state::MOST * turns };
@@ -227,7 +243,7 @@ pub fn run(args: &LayersArgs) -> anyhow::Result<Report> {
             limits::measure(&limits_program, &run.bench.machine, run.bench.seconds.min(0.1), &mut limits)?;
         }
         for column in if taken < turns { Column::ALL.to_vec() } else { columns } {
-            run.turn(taken, column, &Row::ALL)?;
+            run.turn(taken, column, &rows)?;
         }
         taken += 1;
     }
@@ -237,11 +253,12 @@ pub fn run(args: &LayersArgs) -> anyhow::Result<Report> {
         turns,
         turns_taken: taken,
         seconds: run.bench.seconds,
-        long_bytes: run.bench.long,
+        bytes: run.bench.sizes,
+        between: args.between.clone(),
         took_s: start.elapsed().as_secs_f64(),
         shortest_line_ns: shortest_ns.is_finite().then_some(shortest_ns),
         columns: Column::ALL.map(|column| ColumnReport::of(column, &run.samples, turns, shortest_ns)).to_vec(),
-        rows: Row::ALL.map(|row| RowReport::of(row, &run.samples)).to_vec(),
+        rows: rows.into_iter().map(|row| RowReport::of(row, &run.samples)).collect(),
         limits,
         failures: run.failures,
         machine: run.bench.machine,
@@ -263,7 +280,7 @@ impl Run {
             if self.given_up.contains(&(column, row)) {
                 continue;
             }
-            let what = format!("{}, {}", row.title(), column.title(self.bench.long));
+            let what = format!("{}, {}", row.title(), column.title(self.bench.sizes));
             progress::note(&self.bar, turn, &what);
             let sample = self.bench.sample(column, row);
             process::check_interrupt()?;
@@ -303,6 +320,8 @@ mod tests {
             turns: Some(1),
             seconds: Some(0.02),
             bytes: 1 << 20,
+            short: 8,
+            between: None,
             output: crate::output::TablesTo::default(),
         };
         let (bench, _) = Bench::new(&args, None).unwrap();

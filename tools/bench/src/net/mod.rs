@@ -19,7 +19,8 @@ mod ways;
 use crate::output::TablesTo;
 use std::path::PathBuf;
 
-pub use hosts::{HoldArgs, hold};
+pub use hosts::{HoldArgs, Hosts, hold};
+pub use ways::launch_between;
 
 /// MPI between two hosts with a core each, beside MPICH and kernel TCP on the same cable.
 ///

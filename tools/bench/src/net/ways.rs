@@ -106,12 +106,8 @@ impl Way {
     /// The launcher with everything up to the program, a rank on each host.
     pub fn launch(self, library: &Library, hosts: &Hosts) -> Command {
         if library.name == Name::Weft {
-            let mut command = library.command("weft");
-            command.args(["run", "--device", self.devices(), "--hosts", &hosts.names(), "--launch"]);
-            command.arg(format!("sh '{}' {{host}}", hosts.launch.display()));
+            let mut command = launch_between(library, hosts, self.devices());
             command.args(self.encrypts().then_some("--encrypt"));
-            // A host may take long to answer: the machine may be loaded.
-            command.env("WEFT_LAUNCH_TIMEOUT", "60");
             return command;
         }
         // Its agents dial the launcher, which so has to be on one of the hosts itself.
@@ -147,4 +143,14 @@ impl Way {
             None => "two processes with a connection".into(),
         }
     }
+}
+
+/// Our launcher with everything up to the program: a rank on each host, and these devices.
+pub fn launch_between(library: &Library, hosts: &Hosts, devices: &str) -> Command {
+    let mut command = library.command("weft");
+    command.args(["run", "--device", devices, "--hosts", &hosts.names(), "--launch"]);
+    command.arg(format!("sh '{}' {{host}}", hosts.launch.display()));
+    // A host may take long to answer: the machine may be loaded.
+    command.env("WEFT_LAUNCH_TIMEOUT", "60");
+    command
 }
