@@ -56,6 +56,29 @@ fn the_console_shows_starts_and_ends_tasks() {
     }
 }
 
+#[test]
+fn whoever_is_killed_holds_up_nobody_and_leaves_nothing() {
+    let folder = TempDir::new().expect("there is room for a folder");
+    let program = compiled(&folder, "kills");
+    let name = machine("kills");
+    for round in 0..8 {
+        let victim = if round % 4 == 3 { "daemon" } else { "tasks" };
+        let mut command = Command::new("timeout");
+        command.arg("60").arg(&program).args([&round.to_string(), victim]).env("PVM_VMID", &name);
+        let output = command.output().expect("it can be started");
+        let out = String::from_utf8_lossy(&output.stdout);
+        assert!(output.status.success() && out == "ok\n", "{round}: {}\n{out}", output.status);
+        let is_left = || std::fs::read_to_string("/proc/net/unix").expect("sockets").contains(&name);
+        assert!(
+            (0..100).any(|_| !is_left() || {
+                std::thread::sleep(Duration::from_millis(20));
+                false
+            }),
+            "{round}"
+        );
+    }
+}
+
 /// Descriptors are few, and more tasks come than there are: one has two at the daemon. It sleeps meanwhile.
 #[test]
 fn a_daemon_that_can_let_nobody_in_does_not_spin() {

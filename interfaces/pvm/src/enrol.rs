@@ -104,7 +104,7 @@ impl PvmLibrary {
         self.await_ways()?;
         let told = self.ask_code(&Request::Leave);
         if let Some(mut task) = self.task.take() {
-            task.settle();
+            self.gone = task.settle();
             if told == Ok(LAST) {
                 task.client.await_end(PATIENCE);
             }
@@ -158,6 +158,8 @@ extern "C" fn close() {
             if library.task.is_some() {
                 let _ = library.leave();
             }
+            let gone = std::mem::take(&mut library.gone);
+            FABRIC.with(|endpoint| gone.into_iter().for_each(|peer| endpoint.lose(peer)));
             FABRIC.close();
         }
     }

@@ -14,6 +14,7 @@ use std::collections::VecDeque;
 use std::ffi::c_int;
 use std::sync::atomic::Ordering;
 use std::sync::{Mutex, MutexGuard};
+use weft_ports::Peer;
 use weft_pvm_machine::frame::{Answer, Content, Event, Request};
 
 /// The context of what the machine sends to the library itself, and the tag of what a task prints.
@@ -27,6 +28,8 @@ pub struct PvmLibrary {
     pub task: Option<OwnTask>,
     /// What is known of other processes, kept from one enrolling to the next.
     pub directly: Option<Directly>,
+    /// Processes that were no tasks any more when this one has left, and had not taken all.
+    pub gone: Vec<Peer>,
     pub options: Options,
     pub handlers: MessageHandlers,
     pub matcher: Option<ProgramMatcher>,
@@ -42,6 +45,7 @@ static LIBRARY: Mutex<PvmLibrary> = Mutex::new(PvmLibrary {
     buffers: Buffers::new(),
     task: None,
     directly: None,
+    gone: Vec::new(),
     options: Options::new(),
     handlers: MessageHandlers::new(),
     matcher: None,

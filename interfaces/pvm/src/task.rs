@@ -17,6 +17,9 @@ use weft_pvm_machine::client::DaemonClient;
 use weft_pvm_machine::frame::{Answer, Identity, Request};
 use weft_pvm_machine::tid;
 
+/// How often who leaves asks whether those are there still that something is to leave for.
+const PASSES_PER_QUESTION: u32 = 5;
+
 struct WaitingParcel {
     envelope: Envelope,
     bytes: Box<[u8]>,
@@ -253,12 +256,16 @@ impl OwnTask {
         self.directly
     }
 
-    /// Waits until everything has left that was sent, but what is for tasks that have ended.
-    pub fn settle(&mut self) {
+    /// Waits until everything has left that was sent, but what is for tasks that have ended: their processes.
+    pub fn settle(&mut self) -> Vec<Peer> {
         self.flush();
-        loop {
+        let mut gone = Vec::new();
+        for pass in 1_u32.. {
+            if pass.is_multiple_of(PASSES_PER_QUESTION) {
+                gone.extend(self.forget_gone());
+            }
             if !self.has_leaving() {
-                return;
+                break;
             }
             let until = Instant::now() + Duration::from_millis(2);
             let peers: Vec<Peer> = self.leaving.iter().map(|(peer, _)| *peer).collect();
@@ -267,5 +274,22 @@ impl OwnTask {
                 (Instant::now() >= until).then_some(())
             });
         }
+        gone
+    }
+
+    /// Of the processes that something is to leave for those whose tasks are there no more. The fabric may know that late,
+    /// of one that was killed before it was first called, or never, of one that is no task any more.
+    fn forget_gone(&mut self) -> Vec<Peer> {
+        let mut peers: Vec<Peer> = self.leaving.iter().map(|(peer, _)| *peer).collect();
+        peers.dedup();
+        let client = &mut self.client;
+        let mut is_there =
+            |tid: c_int| matches!(client.ask(&Request::TaskStatus { tid }), Ok(Answer::Code { code: 0 }));
+        let known =
+            |(tid, way): (&c_int, &TaskWay)| if let TaskWay::Known(peer) = way { Some((*tid, *peer)) } else { None };
+        let tasks: Vec<(c_int, Peer)> = self.ways.iter().filter_map(known).collect();
+        peers.retain(|peer| !tasks.iter().any(|(tid, of)| of == peer && is_there(*tid)));
+        self.leaving.retain(|(peer, _)| !peers.contains(peer));
+        peers
     }
 }

@@ -33,6 +33,11 @@ impl Endpoint {
         }
     }
 
+    /// The same of a process of which the interface knows that it takes nothing any more, before the fabric does.
+    pub fn lose(&mut self, peer: Peer) {
+        self.switch.handle_loss(peer.0);
+    }
+
     fn lost_of_this_job(&mut self) -> Vec<Peer> {
         let Some(manager) = self.membership.as_mut().filter(|_| self.keeps_going) else { return Vec::new() };
         let mut lost: Vec<u32> = std::iter::from_fn(|| manager.poll_lost()).collect();

@@ -125,6 +125,11 @@ impl VirtualMachine {
         match (read(bytes), task) {
             (Some(Request::Enrol { who }), None) => self.enrol(client, who),
             (Some(request), Some(tid)) => self.on_request(client, tid, request),
+            // Who has left asks whether those are there still that it has sent to.
+            (Some(Request::TaskStatus { tid }), None) => {
+                let code = self.tasks.status(tid);
+                self.answer_code(client, code);
+            }
             // It speaks another language, or out of turn.
             _ => {
                 self.order(client.0, Order::Close { client: client.1 });
