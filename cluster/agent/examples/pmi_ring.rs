@@ -39,7 +39,7 @@ fn main() -> Result<(), Error> {
     // SAFETY: the process manager passed this descriptor on for us alone to use.
     let socket = unsafe { UnixStream::from_raw_fd(fd) };
     let mut manager = Manager { socket, client: Client::new() };
-    let init = manager.ask(Request::Init)?;
+    let init = manager.ask(Request::Init { interface: None })?;
     assert!(matches!(init, Reply::Init(1, 1..)), "{init:?}");
     manager.ask(Request::Maxes)?;
     let Reply::KvsName(kvsname) = manager.ask(Request::KvsName)? else { panic!("a name was asked for") };

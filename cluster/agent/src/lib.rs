@@ -58,7 +58,7 @@ mod sys;
 pub mod tuning;
 
 pub use agent::serve;
-pub use libraries::{Abi, VARIABLE as LIBRARY_VARIABLE, library_path, mpi_of};
+pub use libraries::{Abi, VARIABLE as LIBRARY_VARIABLE, has_library, library_path, mpi_among, needed};
 pub use network::Lanes;
 pub use preload::{Obstacle, Why, obstacle};
 pub use program::{ProgramError, find};

@@ -33,14 +33,25 @@ impl Abi {
 /// MPICH's library for Fortran, as Debian names it: a program that needs no other loads its ABI through that one.
 const FORTRAN_OF_MPICH: &str = "libmpichfort.so.12";
 
-/// The MPI library that a program was linked with, and its ABI.
-pub fn mpi_of(program: &Path) -> Option<(String, Abi)> {
-    among(elf::linked(program)?.needed)
+/// The names of the libraries that a program was linked with; none where that cannot be read.
+pub fn needed(program: &Path) -> Vec<String> {
+    elf::linked(program).map(|linked| linked.needed).unwrap_or_default()
 }
 
-fn among(needed: Vec<String>) -> Option<(String, Abi)> {
+/// The MPI library that a program was linked with, and its ABI.
+pub fn mpi_of(program: &Path) -> Option<(String, Abi)> {
+    mpi_among(&needed(program))
+}
+
+/// The one of MPI among these libraries.
+pub fn mpi_among(needed: &[String]) -> Option<(String, Abi)> {
     let of_fortran = needed.iter().find(|name| *name == FORTRAN_OF_MPICH).map(|name| (name.clone(), Abi::Mpich));
-    needed.into_iter().find_map(|name| Abi::of(&name).map(|abi| (name, abi))).or(of_fortran)
+    needed.iter().find_map(|name| Abi::of(name).map(|abi| (name.clone(), abi))).or(of_fortran)
+}
+
+/// Whether a library of this name is installed with this program.
+pub fn has_library(name: &str) -> bool {
+    folder().is_some_and(|folder| folder.join(name).is_file())
 }
 
 /// Where our libraries are, if they are installed with this program.
@@ -107,7 +118,7 @@ mod tests {
         assert_eq!([Abi::of("libmpi.so.12"), Abi::of("libmpich.so.12")], [Some(Abi::Mpich); 2]);
         assert_eq!(Abi::of("libmpi.so.40"), Some(Abi::OpenMpi));
         assert_eq!(Abi::of("libmpicxx.so.12"), None);
-        let among = |names: &[&str]| among(names.iter().map(|name| (*name).to_owned()).collect());
+        let among = |names: &[&str]| mpi_among(&names.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>());
         assert_eq!(among(&["libmpichfort.so.12", "libc.so.6"]), Some(("libmpichfort.so.12".into(), Abi::Mpich)));
         assert_eq!(among(&["libmpichfort.so.12", "libmpich.so.12"]), Some(("libmpich.so.12".into(), Abi::Mpich)));
         assert_eq!(among(&["libc.so.6"]), None);

@@ -8,6 +8,7 @@ mod cause;
 
 use crate::pmi::Lost;
 pub use cause::{Cause, signal_name, signal_text};
+use weft_wire::interface::InterfaceName;
 
 /// Exit code of a job that ran longer than its time limit.
 pub const EXIT_TIMEOUT: i32 = 124;
@@ -42,6 +43,8 @@ enum Life {
 struct Rank {
     pid: u32,
     mpi: Mpi,
+    /// By which it has begun.
+    interface: InterfaceName,
     life: Life,
 }
 
@@ -96,7 +99,7 @@ pub struct JobState {
 impl JobState {
     /// A job with a rank on each of `hosts`, which are named once for every rank; none runs yet.
     pub fn new(hosts: Vec<String>) -> Self {
-        let rank = Rank { pid: 0, mpi: Mpi::Never, life: Life::Waiting };
+        let rank = Rank { pid: 0, mpi: Mpi::Never, interface: InterfaceName::Mpi, life: Life::Waiting };
         let (failures, held, lost) = Default::default();
         let ranks = vec![rank; hosts.len()];
         Self { ranks, hosts, failures, held, ending: false, ended_by_us: 0, keeps_going: false, lost }
@@ -120,11 +123,16 @@ impl JobState {
         self.fail(Some(rank), cause)
     }
 
+    /// The rank begins by this interface; MPI unless told.
+    pub fn handle_interface(&mut self, rank: usize, interface: InterfaceName) {
+        self.ranks[rank].interface = interface;
+    }
+
     /// The rank called `MPI_Init`. Too late, when another has already ended without it.
     pub fn handle_initialised(&mut self, rank: usize) -> Decision {
         self.ranks[rank].mpi = Mpi::Initialised;
         match self.ranks.iter().position(|other| other.mpi == Mpi::Never && other.life == Life::Ended(Exit::Code(0))) {
-            Some(absent) => self.lose(absent, Cause::NeverInitialised),
+            Some(absent) => self.lose(absent, Cause::NeverInitialised { interface: self.ranks[rank].interface }),
             None => Decision::Continue,
         }
     }
@@ -136,7 +144,7 @@ impl JobState {
     /// The rank called `MPI_Abort`, after it has `lost` another one: it may see that before we are told of that one's end,
     /// which is the cause then. Who is lost in a job that was spawned may have been ended for the loss of one of ours.
     pub fn handle_abort(&mut self, rank: usize, code: i32, message: &str, lost: Option<Lost>) -> Decision {
-        let cause = Cause::Aborted { code, message: message.to_owned() };
+        let cause = Cause::Aborted { code, message: message.to_owned(), interface: self.ranks[rank].interface };
         match lost.filter(|lost| !self.ending && !self.keeps_going && self.may_be_told(*lost, rank)) {
             Some(lost) => {
                 self.held.push(Held { rank, cause, lost });
@@ -182,16 +190,20 @@ impl JobState {
             // As its abort has said.
             return self.settle();
         }
-        let others_use_mpi = self.ranks.iter().any(|other| other.mpi != Mpi::Never);
+        let interface = self.ranks[rank].interface;
+        let of_others = self.ranks.iter().find(|other| other.mpi != Mpi::Never).map(|other| other.interface);
         let cause = match (exit, self.ranks[rank].mpi) {
             (Exit::Signal(signal), _) => Cause::Killed { signal },
             (Exit::OutOfMemory { is_sure }, _) => Cause::OutOfMemory { is_sure },
-            (Exit::Code(0), Mpi::Initialised) => Cause::NotFinalised,
-            (Exit::Code(0), Mpi::Never) if others_use_mpi => Cause::NeverInitialised,
-            (Exit::Code(0), _) => return self.settle(),
+            (Exit::Code(0), Mpi::Initialised) => Cause::NotFinalised { interface },
+            (Exit::Code(0), Mpi::Never) => match of_others {
+                Some(interface) => Cause::NeverInitialised { interface },
+                None => return self.settle(),
+            },
+            (Exit::Code(0), Mpi::Finalised) => return self.settle(),
             (Exit::Code(code), Mpi::Finalised) => {
                 // The rank has taken its leave, so nobody waits for it: the others go on to their own end.
-                let _ = self.note(Some(rank), Cause::ExitedAfterFinalize { code });
+                let _ = self.note(Some(rank), Cause::ExitedAfterFinalize { code, interface });
                 return self.settle();
             }
             (Exit::Code(code), _) => Cause::Exited { code },
@@ -300,7 +312,7 @@ impl JobState {
                 (at + 1..self.failures.len()).filter(|other| self.failures[*other].cause == failure.cause).collect();
             alike.iter().for_each(|other| told[*other] = true);
             let line = self.failure_line(failure, alike.len());
-            let absent = matches!(failure.cause, Cause::NotFinalised | Cause::NeverInitialised);
+            let absent = matches!(failure.cause, Cause::NotFinalised { .. } | Cause::NeverInitialised { .. });
             let why =
                 if absent && self.ended_by_us > 0 { "; the others, which may wait for it, are ended" } else { "" };
             lines.push(line + why);

@@ -401,6 +401,21 @@ impl Endpoint {
         &mut self.policy
     }
 
+    /// Says what the interface calls this process, for people: a task's identifier, open ports. Nothing until then.
+    pub fn set_known_as(&mut self, text: &str) {
+        self.status.set_known_as(text);
+    }
+
+    /// Says that this process waits now, elsewhere than here.
+    pub fn begin_blocked(&mut self, what: &Waiting) {
+        self.set_blocked(what, weft_device::sys::now_ns());
+    }
+
+    /// It has waited.
+    pub fn end_blocked(&mut self) {
+        self.clear_blocked();
+    }
+
     pub(crate) fn set_blocked(&mut self, what: &Waiting, since_ns: u64) {
         self.status.set_blocked(what, since_ns);
     }

@@ -201,6 +201,7 @@ fn join_first(start: Start, interface: InterfaceName) -> Result<Joined, JoinErro
     let launched = matches!(start, Start::Launcher { .. });
     let found = match start {
         Start::Launcher { segment, rank, size, manager, network } => {
+            let manager = manager.map(|descriptor| (descriptor, interface));
             join_launcher(segment, rank, size, manager, network)?
         }
         Start::Manager { descriptor, rank, size } => join_manager(descriptor, rank, size)?,
@@ -289,7 +290,7 @@ fn join_launcher(
     segment: i32,
     rank: u32,
     size: u32,
-    manager: Option<i32>,
+    manager: Option<(i32, InterfaceName)>,
     network: Option<Network>,
 ) -> Result<FoundPlace, JoinError> {
     let descriptor = match adopt("WEFT_SEGMENT", segment, Inherited::Memory) {
@@ -298,8 +299,10 @@ fn join_launcher(
         descriptor => descriptor?,
     };
     // From here on what goes wrong can be told to the launcher.
-    let manager = manager.map(|fd| adopt("PMI_FD", fd, Inherited::Socket)).transpose()?;
-    let mut manager = manager.map(Manager::of_launcher);
+    let mut manager = match manager {
+        Some((fd, interface)) => Some(Manager::of_launcher(adopt("PMI_FD", fd, Inherited::Socket)?, interface)),
+        None => None,
+    };
     let segment = Segment::open(descriptor)?;
     let across = network.map(|network| read_network(network, rank, size)).transpose()?;
     let (member, expected) = match &across {

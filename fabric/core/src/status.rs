@@ -191,6 +191,10 @@ impl Status {
         self.text(page::WAYS, page::WAYS_BYTES, ways);
     }
 
+    pub fn set_known_as(&self, text: &str) {
+        self.text(page::KNOWN_AS, page::KNOWN_AS_BYTES, text);
+    }
+
     /// Says what this process is blocked in. Called once a wait has become long, so that short ones do not pay.
     pub fn set_blocked(&self, what: &Waiting, since_ns: u64) {
         self.change(|| {

@@ -261,6 +261,14 @@ impl<C: Companion> Messenger<C> {
         self.monitor.wait_for_memory(waiting(call, None, None, 0), |world| done(&mut world.endpoint))
     }
 
+    /// Does what sleeps elsewhere than in the fabric, and has it shown meanwhile as waiting in `call`.
+    pub fn say_blocked<R>(&self, call: Call, sleep: impl FnOnce() -> R) -> R {
+        self.with(|endpoint| endpoint.begin_blocked(&waiting(call, None, None, 0)));
+        let answer = sleep();
+        self.with(Endpoint::end_blocked);
+        answer
+    }
+
     /// This process's number in the job.
     pub fn me(&self) -> Peer {
         self.with(|endpoint| endpoint.me())

@@ -20,6 +20,15 @@ pub enum InterfaceName {
     Panda = 7,
 }
 
+/// What programs call at the two ends of their time in a job, as messages and tools name it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct InterfaceCalls {
+    pub begin: &'static str,
+    pub end: &'static str,
+    /// Ends the job for all.
+    pub abort: &'static str,
+}
+
 impl InterfaceName {
     /// By their numbers.
     pub const ALL: [Self; 8] =
@@ -42,6 +51,25 @@ impl InterfaceName {
             Self::Panda => "panda",
         }
     }
+
+    /// The one with this [`Self::text`].
+    pub fn of_text(text: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|interface| interface.text() == text)
+    }
+
+    pub const fn calls(self) -> InterfaceCalls {
+        let [begin, end, abort] = match self {
+            Self::Mpi => ["MPI_Init", "MPI_Finalize", "MPI_Abort"],
+            Self::Native => ["weft_init", "weft_finish", "abort"],
+            Self::Pvm => ["pvm_mytid", "pvm_exit", "abort"],
+            Self::P4 => ["p4_initenv", "p4_wait_for_end", "p4_error"],
+            Self::Tcgmsg => ["PBEGIN", "PEND", "PARERR"],
+            Self::Am => ["AM_Init", "AM_Terminate", "AMUDP_SPMDExit"],
+            Self::Fm => ["FM_initialize", "FM_finalize", "abort"],
+            Self::Panda => ["pan_init", "pan_end", "abort"],
+        };
+        InterfaceCalls { begin, end, abort }
+    }
 }
 
 #[cfg(test)]
@@ -52,5 +80,9 @@ mod tests {
     fn an_interface_has_the_number_of_its_place() {
         let numbers = InterfaceName::ALL.map(InterfaceName::number);
         assert_eq!(numbers, std::array::from_fn(|at| at as u32));
+        for interface in InterfaceName::ALL {
+            assert_eq!(InterfaceName::of_text(interface.text()), Some(interface));
+        }
+        assert_eq!(InterfaceName::of_text("MPI"), None);
     }
 }

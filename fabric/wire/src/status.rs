@@ -69,7 +69,7 @@ pub const PAGE_BYTES: usize = crate::segment::PAGE_BYTES;
 pub const MAGIC_AT: usize = 0;
 pub const MAGIC: u64 = u64::from_le_bytes(*b"weftstat");
 pub const VERSION_AT: usize = 8;
-pub const VERSION: u32 = 4;
+pub const VERSION: u32 = 5;
 pub const RANK: usize = 16;
 pub const SIZE: usize = 20;
 pub const PID: usize = 24;
@@ -93,6 +93,9 @@ pub const BLOCKED_CALL_BYTES: usize = 48;
 /// Which devices lead to whom, for people.
 pub const WAYS: usize = 384;
 pub const WAYS_BYTES: usize = 128;
+/// What the process is called in its interface's own words, for people.
+pub const KNOWN_AS: usize = 512;
+pub const KNOWN_AS_BYTES: usize = 256;
 pub const COUNTERS_AT: usize = 1024;
 
 const _: () = assert!(COUNTERS_AT + COUNTER_NAMES.len() * 8 <= PAGE_BYTES);
@@ -122,6 +125,7 @@ pub struct Page {
     pub job: String,
     pub program: String,
     pub ways: String,
+    pub known_as: String,
     pub blocked: Option<Blocked>,
     /// In the order of [`COUNTER_NAMES`].
     pub counters: [u64; COUNTER_NAMES.len()],
@@ -145,6 +149,7 @@ impl Page {
             job: text(&bytes[JOB..JOB + JOB_BYTES]),
             program: text(&bytes[PROGRAM..PROGRAM + PROGRAM_BYTES]),
             ways: text(&bytes[WAYS..WAYS + WAYS_BYTES]),
+            known_as: text(&bytes[KNOWN_AS..KNOWN_AS + KNOWN_AS_BYTES]),
             blocked: blocked(bytes),
             counters,
             is_settled: word(bytes, BLOCKED_SEQUENCE).is_multiple_of(2),
@@ -208,10 +213,11 @@ mod tests {
         let mut bytes = page();
         bytes[RANK..][..4].copy_from_slice(&3u32.to_le_bytes());
         bytes[PROGRAM..][..3].copy_from_slice(b"a\x1bb");
+        bytes[KNOWN_AS..][..2].copy_from_slice(b"t1");
         bytes[COUNTERS_AT + 8..][..8].copy_from_slice(&u64::MAX.to_le_bytes());
         let parsed = Page::parse(&bytes).expect("a page");
         assert_eq!((parsed.rank, parsed.program.as_str(), parsed.counter("receives")), (3, "a?b", Some(u64::MAX)));
-        assert_eq!((parsed.blocked, parsed.is_settled), (None, true));
+        assert_eq!((parsed.blocked, parsed.is_settled, parsed.known_as.as_str()), (None, true, "t1"));
 
         bytes[BLOCKED_SEQUENCE] = 1;
         bytes[BLOCKED_SINCE_NS] = 9;

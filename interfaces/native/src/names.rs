@@ -37,6 +37,7 @@ pub(crate) fn open_named(name: &str) -> Result<PortNumber> {
             _ => NativeError::system("a port cannot have a name", &error),
         }
     })?;
+    port::set_name(port, name);
     Ok(port)
 }
 

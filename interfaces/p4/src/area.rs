@@ -83,7 +83,7 @@ pub fn allocate(bytes: usize) -> *mut u8 {
     }
     // SAFETY: the area was made and stays; its list is looked at with its lock held.
     unsafe {
-        (*head).lock.lock();
+        (*head).lock.lock("p4_shmalloc");
         let taken = take(head, wanted);
         (*head).lock.unlock();
         if taken == 0 { ptr::null_mut() } else { part(head, taken).cast::<u8>().add(GRAIN) }
@@ -131,7 +131,7 @@ pub fn free(at: *mut u8) -> bool {
         if head.is_null() || offset < first || offset >= (*head).bytes || !offset.is_multiple_of(GRAIN) {
             return false;
         }
-        (*head).lock.lock();
+        (*head).lock.lock("p4_shmalloc");
         let is_used = (*part(head, offset)).next == USED;
         if is_used {
             put(head, offset);

@@ -6,6 +6,7 @@
 use crate::place::{self, MESSENGER};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
+use weft_ports::Call;
 
 const OPEN: u32 = 0;
 const LOCKED: u32 = 1;
@@ -40,21 +41,30 @@ impl SharedLock {
         self.word.compare_exchange(OPEN, LOCKED, Ordering::Acquire, Ordering::Relaxed).is_ok()
     }
 
+    /// `call`: what `weft ps` shows that this process is in.
     #[inline]
-    pub fn lock(&self) {
+    pub fn lock(&self, call: Call) {
         if !self.try_lock() {
-            self.wait();
+            self.wait(call);
         }
     }
 
     #[cold]
-    fn wait(&self) {
+    fn wait(&self, call: Call) {
         for _ in 0..LOOKS {
             if self.try_lock() {
                 return;
             }
             std::hint::spin_loop();
         }
+        if place::takes_part() {
+            MESSENGER.say_blocked(call, || self.sleep_for_it());
+        } else {
+            self.sleep_for_it();
+        }
+    }
+
+    fn sleep_for_it(&self) {
         // ORDER: p4-lock
         while self.word.swap(AWAITED, Ordering::Acquire) != OPEN {
             let limit = if place::takes_part() && MESSENGER.is_leaving() {
@@ -100,7 +110,7 @@ mod tests {
             for _ in 0..4 {
                 scope.spawn(|| {
                     for _ in 0..20_000 {
-                        lock.lock();
+                        lock.lock("");
                         count.store(count.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
                         lock.unlock();
                     }
@@ -115,7 +125,7 @@ mod tests {
         let lock = SharedLock::default();
         lock.close();
         std::thread::scope(|scope| {
-            scope.spawn(|| lock.lock());
+            scope.spawn(|| lock.lock(""));
             std::thread::sleep(Duration::from_millis(20));
             lock.unlock();
         });

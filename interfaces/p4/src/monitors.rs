@@ -7,6 +7,7 @@ use crate::area;
 use crate::lock::SharedLock;
 use std::ffi::c_void;
 use std::sync::atomic::{AtomicI32, AtomicPtr, Ordering};
+use weft_ports::Call;
 
 /// Processes that wait inside of a monitor. Touched by whoever is inside.
 #[repr(C)]
@@ -67,8 +68,8 @@ impl SharedMonitor {
         unsafe { &*self.queues.load(Ordering::Relaxed).add(queue) }
     }
 
-    pub fn enter(&self) {
-        self.lock.lock();
+    pub fn enter(&self, call: Call) {
+        self.lock.lock(call);
     }
 
     pub fn exit(&self) {
@@ -76,11 +77,11 @@ impl SharedMonitor {
     }
 
     /// Waits inside; comes back inside.
-    pub fn delay(&self, queue: usize) {
+    pub fn delay(&self, call: Call, queue: usize) {
         let queue = self.queue(queue);
         queue.count.fetch_add(1, Ordering::Relaxed);
         self.lock.unlock();
-        queue.gate.lock();
+        queue.gate.lock(call);
     }
 
     /// Leaves, and lets one process of the queue go on inside if there is any.
@@ -98,10 +99,10 @@ impl SharedMonitor {
     }
 
     /// Waits for so many processes.
-    pub fn meet(&self, processes: i32) {
-        self.enter();
+    pub fn meet(&self, call: Call, processes: i32) {
+        self.enter(call);
         if self.waiting() < processes - 1 {
-            self.delay(0);
+            self.delay(call, 0);
         }
         self.resume(0);
     }
@@ -114,8 +115,8 @@ impl Subscripts {
     }
 
     /// The next number of at most `last`; -1 for each of so many processes when there are no more, and numbers begin anew.
-    pub fn take(&self, last: i32, processes: i32, stride: i32) -> i32 {
-        self.monitor.enter();
+    pub fn take(&self, call: Call, last: i32, processes: i32, stride: i32) -> i32 {
+        self.monitor.enter(call);
         let next = self.next.load(Ordering::Relaxed);
         if next <= last {
             self.next.store(next.saturating_add(stride), Ordering::Relaxed);
@@ -123,7 +124,7 @@ impl Subscripts {
             return next;
         }
         if self.monitor.waiting() < processes - 1 {
-            self.monitor.delay(0);
+            self.monitor.delay(call, 0);
         } else {
             self.next.store(0, Ordering::Relaxed);
         }
@@ -157,16 +158,17 @@ impl ProblemPool {
     /// `take` may be called with `problem`, and `reset`.
     pub unsafe fn ask(
         &self,
+        call: Call,
         processes: i32,
         take: TakeProblem,
         problem: *mut c_void,
         reset: Option<ResetProblems>,
     ) -> i32 {
-        self.monitor.enter();
+        self.monitor.enter(call);
         if !self.is_over() && self.solved() != 0 {
             // Some have not heard yet of the end of the last problems.
             if self.monitor.waiting() < processes - 1 {
-                self.monitor.delay(0);
+                self.monitor.delay(call, 0);
             }
         }
         while !self.is_over() && self.solved() == 0 {
@@ -178,7 +180,7 @@ impl ProblemPool {
             if self.monitor.waiting() == processes - 1 {
                 self.solved.store(1, Ordering::Relaxed);
             } else {
-                self.monitor.delay(0);
+                self.monitor.delay(call, 0);
             }
         }
         let mut answer = -1;
@@ -196,22 +198,22 @@ impl ProblemPool {
 
     /// # Safety
     /// `put` may be called with `problem`.
-    pub unsafe fn put(&self, put: TakeProblem, problem: *mut c_void) {
-        self.monitor.enter();
+    pub unsafe fn put(&self, call: Call, put: TakeProblem, problem: *mut c_void) {
+        self.monitor.enter(call);
         // SAFETY: the caller's promise.
         if unsafe { put(problem) } != 0 { self.monitor.resume(0) } else { self.monitor.exit() }
     }
 
     /// The problems are solved.
-    pub fn end_problems(&self, code: i32) {
-        self.monitor.enter();
+    pub fn end_problems(&self, call: Call, code: i32) {
+        self.monitor.enter(call);
         self.solved.store(code, Ordering::Relaxed);
         self.monitor.exit();
     }
 
     /// There will be no more problems.
-    pub fn end_program(&self) {
-        self.monitor.enter();
+    pub fn end_program(&self, call: Call) {
+        self.monitor.enter(call);
         self.program_is_over.store(1, Ordering::Relaxed);
         self.monitor.resume(0);
     }

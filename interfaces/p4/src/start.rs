@@ -171,7 +171,8 @@ pub fn start(entries: &[ProcgroupEntry]) {
     if size as usize > family::MOST {
         fail(&format!("a job has at most {} processes, the procgroup has", family::MOST), size as i32);
     }
-    let segment = Segment::create(size).unwrap_or_else(|error| fail(&format!("p4_create_procgroup: {error}"), -1));
+    let segment = Segment::create(size).and_then(|whole| whole.section(InterfaceName::P4));
+    let segment = segment.unwrap_or_else(|error| fail(&format!("p4_create_procgroup: {error}"), -1));
     let me = (1..size).find(|_| match family::fork() {
         Ok(child) => child.is_none(),
         Err(error) => fail(&format!("p4_create_procgroup: no further process: {error}"), -1),

@@ -3,7 +3,7 @@
 use crate::failure::{fail, refuse};
 use crate::message::{lost, send, send_away};
 use crate::place::{self, Conversation, MESSENGER, cluster, me, size, tree};
-use weft_ports::Peer;
+use weft_ports::{Call, Peer};
 
 /// The type of what the library itself says.
 const OWN: i32 = -2;
@@ -16,43 +16,43 @@ pub fn broadcast(kind: i32, bytes: &[u8]) -> i32 {
 
 /// Combines what all have and gives all the result. `combine` changes its first argument by its second one, which is as
 /// long. The result is the same on all. 0, or -1.
-pub fn combine(kind: i32, bytes: &mut [u8], mut combine: impl FnMut(&mut [u8], &mut [u8])) -> i32 {
+pub fn combine(call: Call, kind: i32, bytes: &mut [u8], mut combine: impl FnMut(&mut [u8], &mut [u8])) -> i32 {
     if !place::takes_part() {
-        return refuse("p4_global_op: this process takes no part in messages, type", kind);
+        return refuse(&format!("{call}: this process takes no part in messages, type"), kind);
     }
-    let gathered = gather(kind, bytes, &mut combine).and_then(|()| spread(kind, bytes));
+    let gathered = gather(call, kind, bytes, &mut combine).and_then(|()| spread(call, kind, bytes));
     gathered.map_or_else(|answer| answer, |()| 0)
 }
 
-fn gather(kind: i32, bytes: &mut [u8], combine: &mut impl FnMut(&mut [u8], &mut [u8])) -> Result<(), i32> {
+fn gather(call: Call, kind: i32, bytes: &mut [u8], combine: &mut impl FnMut(&mut [u8], &mut [u8])) -> Result<(), i32> {
     let mut theirs = vec![0; bytes.len()];
     for child in tree().children() {
-        take(kind, &mut theirs, child)?;
+        take(call, kind, &mut theirs, child)?;
         combine(bytes, &mut theirs);
     }
-    tree().parent().map_or(Ok(()), |parent| give(kind, bytes, parent))
+    tree().parent().map_or(Ok(()), |parent| give(call, kind, bytes, parent))
 }
 
-fn spread(kind: i32, bytes: &mut [u8]) -> Result<(), i32> {
+fn spread(call: Call, kind: i32, bytes: &mut [u8]) -> Result<(), i32> {
     if let Some(parent) = tree().parent() {
-        take(kind, bytes, parent)?;
+        take(call, kind, bytes, parent)?;
     }
-    tree().children().rev().try_for_each(|child| give(kind, bytes, child))
+    tree().children().rev().try_for_each(|child| give(call, kind, bytes, child))
 }
 
-fn give(kind: i32, bytes: &[u8], to: u32) -> Result<(), i32> {
+fn give(call: Call, kind: i32, bytes: &[u8], to: u32) -> Result<(), i32> {
     let sent = send_away(Conversation::Together, kind, bytes, Peer(to));
-    sent.map_err(|fault| refuse(&lost("p4_global_op", fault), to as i32))
+    sent.map_err(|fault| refuse(&lost(call, fault), to as i32))
 }
 
-fn take(kind: i32, room: &mut [u8], from: u32) -> Result<(), i32> {
+fn take(call: Call, kind: i32, room: &mut [u8], from: u32) -> Result<(), i32> {
     let selector = Conversation::Together.from(Some(Peer(from)), None);
-    let outcome = MESSENGER.receive("p4_global_op", selector, room);
-    let outcome = outcome.map_err(|fault| refuse(&lost("p4_global_op", fault), from as i32))?;
+    let outcome = MESSENGER.receive(call, selector, room);
+    let outcome = outcome.map_err(|fault| refuse(&lost(call, fault), from as i32))?;
     if outcome.tag != kind || outcome.length != room.len() as u64 {
         let (theirs, ours) = (outcome.tag, room.len());
         let text = format!(
-            "p4_global_op: process {from} gives {} bytes of type {theirs} where {ours} of type {kind} are to come",
+            "{call}: process {from} gives {} bytes of type {theirs} where {ours} of type {kind} are to come",
             outcome.length
         );
         fail(&text, from as i32);
@@ -65,12 +65,12 @@ pub fn share_in_cluster(value: u64) -> u64 {
     let mut bytes = value.to_ne_bytes();
     let (first, last) = cluster();
     if first != last && place::takes_part() {
-        let _ = spread(OWN, &mut bytes);
+        let _ = spread("p4_cluster_shmem_sync", OWN, &mut bytes);
     }
     u64::from_ne_bytes(bytes)
 }
 
 /// Returns when all have come here.
 pub fn meet() {
-    combine(OWN, &mut [], |_, _| {});
+    combine("p4_create_procgroup", OWN, &mut [], |_, _| {});
 }

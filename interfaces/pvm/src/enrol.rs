@@ -45,7 +45,10 @@ impl PvmLibrary {
         let outcome = open().and_then(|()| introduce());
         match outcome {
             Ok((client, identity)) => {
-                FABRIC.with_both(|_, wakes| wakes.daemon = Some(client.descriptor()));
+                FABRIC.with_both(|endpoint, wakes| {
+                    wakes.daemon = Some(client.descriptor());
+                    endpoint.set_known_as(&format!("task t{:x}", identity.tid));
+                });
                 pvmmytid.store(identity.tid, Ordering::Relaxed);
                 if identity.context != 0 {
                     pvmmyctx.store(identity.context, Ordering::Relaxed);
@@ -110,7 +113,10 @@ impl PvmLibrary {
             }
             self.directly = Some(task.into_directly());
         }
-        FABRIC.with_both(|_, wakes| wakes.daemon = None);
+        FABRIC.with_both(|endpoint, wakes| {
+            wakes.daemon = None;
+            endpoint.set_known_as("");
+        });
         pvmmytid.store(-1, Ordering::Relaxed);
         told.map(drop)
     }

@@ -254,7 +254,8 @@ impl Supervisor {
                     self.peers[rank].queue.extend_from_slice(line.as_bytes());
                     self.flush_pmi(rank);
                 }
-                Event::Initialised { rank } => {
+                Event::Initialised { rank, interface } => {
+                    self.state.handle_interface(rank, interface);
                     let decision = self.state.handle_initialised(rank);
                     self.obey(decision);
                 }

@@ -2,6 +2,7 @@
 
 use super::{Fields, KEY_MAX, KVSNAME_MAX, LineBuffer, Lost, VALUE_MAX};
 use std::collections::VecDeque;
+use weft_wire::interface::InterfaceName;
 
 /// The longest answer that is read; other managers add fields of their own to a line.
 const ANSWER_MAX: usize = 16 * 1024;
@@ -9,8 +10,10 @@ const ANSWER_MAX: usize = 16 * 1024;
 /// What a rank asks its process manager.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Request {
-    /// Always the first. The manager may answer a higher subversion.
-    Init,
+    /// Always the first. The manager may answer a higher subversion. Only our own is told by which interface we begin.
+    Init {
+        interface: Option<InterfaceName>,
+    },
     Maxes,
     KvsName,
     UniverseSize,
@@ -89,7 +92,7 @@ impl Request {
     /// The request's name and the name of its answer.
     fn names(&self) -> (&'static str, &'static str) {
         match self {
-            Self::Init => ("init", "response_to_init"),
+            Self::Init { .. } => ("init", "response_to_init"),
             Self::Maxes => ("get_maxes", "maxes"),
             Self::KvsName => ("get_my_kvsname", "my_kvsname"),
             Self::UniverseSize => ("get_universe_size", "universe_size"),
@@ -108,7 +111,10 @@ impl Request {
     pub fn encode(&self) -> Result<String, ClientError> {
         let name = self.name();
         Ok(match self {
-            Self::Init => format!("cmd={name} pmi_version=1 pmi_subversion=1\n"),
+            Self::Init { interface } => {
+                let interface = interface.map(|of| format!(" interface={}", of.text())).unwrap_or_default();
+                format!("cmd={name} pmi_version=1 pmi_subversion=1{interface}\n")
+            }
             Self::Put { kvsname, key, value } => {
                 check("kvsname", kvsname, KVSNAME_MAX)?;
                 check("key", key, KEY_MAX)?;
@@ -240,7 +246,7 @@ fn parse_reply(request: &Request, line: &str) -> Result<Reply, ClientError> {
     }
     let number = |key| fields.number::<usize>(key).ok_or_else(unexpected);
     Ok(match request {
-        Request::Init => init_reply(&fields).ok_or_else(unexpected)?,
+        Request::Init { .. } => init_reply(&fields).ok_or_else(unexpected)?,
         Request::Maxes => {
             Reply::Maxes { kvsname: number("kvsname_max")?, key: number("keylen_max")?, value: number("vallen_max")? }
         }
@@ -305,7 +311,7 @@ mod tests {
     #[test]
     fn higher_subversion_is_accepted() {
         let line = "cmd=response_to_init rc=0 pmi_version=1 pmi_subversion=2\n";
-        assert_eq!(reply_to(Request::Init, line), Ok(Some(Reply::Init(1, 2))));
+        assert_eq!(reply_to(Request::Init { interface: None }, line), Ok(Some(Reply::Init(1, 2))));
     }
 
     #[test]
@@ -369,7 +375,7 @@ mod tests {
                 }
                 client.poll_reply().unwrap().unwrap()
             };
-            prop_assert_eq!(exchange(Request::Init), Reply::Init(1, 1));
+            prop_assert_eq!(exchange(Request::Init { interface: Some(InterfaceName::Pvm) }), Reply::Init(1, 1));
             prop_assert_eq!(exchange(Request::Maxes), Reply::Maxes { kvsname: 256, key: 64, value: 1024 });
             let Reply::KvsName(kvsname) = exchange(Request::KvsName) else { panic!("kvsname expected") };
             prop_assert_eq!(exchange(Request::UniverseSize), Reply::UniverseSize(Some(1)));

@@ -3,14 +3,15 @@
 use super::{Fields, KEY_MAX, KVSNAME_MAX, LINE_MAX, LineBuffer, Lost, PROCESS_MAPPING, VALUE_MAX};
 use std::collections::HashMap;
 use std::collections::VecDeque;
+use weft_wire::interface::InterfaceName;
 
 /// What comes out of the server after bytes of a rank went in.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Event {
     /// Write these bytes (one line) to the rank.
     Reply { rank: usize, line: String },
-    /// The rank has begun to use PMI (`MPI_Init`).
-    Initialised { rank: usize },
+    /// The rank has begun to use PMI (`MPI_Init`, or the like of another interface).
+    Initialised { rank: usize, interface: InterfaceName },
     /// The rank has taken its leave (`MPI_Finalize`).
     Finalised { rank: usize },
     /// The rank asks to end the whole job (`MPI_Abort`).
@@ -183,7 +184,9 @@ impl Server {
         self.reply(rank, format!("cmd=response_to_init rc={rc} pmi_version=1 pmi_subversion=1"));
         if rc == 0 && !self.clients[rank].initialised {
             self.clients[rank].initialised = true;
-            self.events.push_back(Event::Initialised { rank });
+            // Only our own libraries say it, and those of MPI need not.
+            let interface = fields.value("interface").and_then(InterfaceName::of_text).unwrap_or(InterfaceName::Mpi);
+            self.events.push_back(Event::Initialised { rank, interface });
         }
     }
 
@@ -363,8 +366,16 @@ mod tests {
             events[0],
             Event::Reply { rank: 0, line: "cmd=response_to_init rc=0 pmi_version=1 pmi_subversion=1\n".into() }
         );
-        assert_eq!(events[1], Event::Initialised { rank: 0 });
+        assert_eq!(events[1], Event::Initialised { rank: 0, interface: InterfaceName::Mpi });
         assert_eq!(ask(&mut server, 0, line).len(), 1);
+    }
+
+    #[test]
+    fn who_begins_may_say_by_which_interface() {
+        for (said, interface) in [("pvm", InterfaceName::Pvm), ("none of ours", InterfaceName::Mpi)] {
+            let events = ask(&mut server(1), 0, &format!("cmd=init pmi_version=1 pmi_subversion=1 interface={said}"));
+            assert_eq!(events[1], Event::Initialised { rank: 0, interface });
+        }
     }
 
     #[test]

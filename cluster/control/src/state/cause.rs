@@ -1,15 +1,17 @@
 //! Why a job failed: exit codes and words.
 
+use weft_wire::interface::InterfaceName;
+
 /// A cause of failure; of several, the first in time counts, see [`super::JobState`] for which one counts.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Cause {
     Killed { signal: i32 },
     OutOfMemory { is_sure: bool },
     Exited { code: i32 },
-    ExitedAfterFinalize { code: i32 },
-    NotFinalised,
-    NeverInitialised,
-    Aborted { code: i32, message: String },
+    ExitedAfterFinalize { code: i32, interface: InterfaceName },
+    NotFinalised { interface: InterfaceName },
+    NeverInitialised { interface: InterfaceName },
+    Aborted { code: i32, message: String, interface: InterfaceName },
     NotStarted { program: String, reason: String },
     Fault { reason: String },
     Timeout { limit: String },
@@ -24,7 +26,7 @@ impl Cause {
             Self::Killed { signal } | Self::Interrupted { signal } => 128 + signal,
             // That of SIGKILL.
             Self::OutOfMemory { .. } => 128 + 9,
-            Self::Exited { code } | Self::ExitedAfterFinalize { code } => *code,
+            Self::Exited { code } | Self::ExitedAfterFinalize { code, .. } => *code,
             // The system keeps the lowest 8 bits of a code, and an abort must never look like success.
             Self::Aborted { code, .. } => match code & 0xff {
                 0 => 1,
@@ -33,7 +35,9 @@ impl Cause {
             // It was found before, so this is the shells' "cannot be executed".
             Self::NotStarted { .. } => 126,
             Self::Timeout { .. } => super::EXIT_TIMEOUT,
-            Self::NotFinalised | Self::NeverInitialised | Self::Fault { .. } | Self::Breakdown { .. } => 1,
+            Self::NotFinalised { .. } | Self::NeverInitialised { .. } | Self::Fault { .. } | Self::Breakdown { .. } => {
+                1
+            }
         }
     }
 }
@@ -51,13 +55,19 @@ impl std::fmt::Display for Cause {
                 signal_text(9)
             ),
             Self::Exited { code } => write!(f, "exited with code {code}"),
-            Self::ExitedAfterFinalize { code } => write!(f, "exited with code {code} after MPI_Finalize"),
-            Self::NotFinalised => write!(f, "exited after MPI_Init without MPI_Finalize"),
-            Self::NeverInitialised => write!(f, "exited without MPI_Init while other ranks called it"),
-            Self::Aborted { code, message } if message.is_empty() => {
-                write!(f, "called MPI_Abort with code {code}")
+            Self::ExitedAfterFinalize { code, interface } => {
+                write!(f, "exited with code {code} after {}", interface.calls().end)
             }
-            Self::Aborted { code, message } => write!(f, "called MPI_Abort with code {code}: {message}"),
+            Self::NotFinalised { interface } => {
+                write!(f, "exited after {} without {}", interface.calls().begin, interface.calls().end)
+            }
+            Self::NeverInitialised { interface } => {
+                write!(f, "exited without {} while other ranks called it", interface.calls().begin)
+            }
+            Self::Aborted { code, message, interface } => {
+                let why = if message.is_empty() { String::new() } else { format!(": {message}") };
+                write!(f, "called {} with code {code}{why}", interface.calls().abort)
+            }
             Self::NotStarted { program, reason } => write!(f, "could not be started from '{program}': {reason}"),
             Self::Fault { reason } => write!(f, "broke the protocol with the launcher: {reason}"),
             Self::Timeout { limit } => write!(f, "the job took longer than the time limit of {limit}"),

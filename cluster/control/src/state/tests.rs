@@ -55,6 +55,28 @@ fn leaving_without_finalize_is_a_failure() {
 }
 
 #[test]
+fn other_interfaces_are_spoken_of_by_their_own_calls() {
+    let begun = || {
+        let mut job = running(3);
+        job.handle_interface(1, InterfaceName::Pvm);
+        let _ = job.handle_initialised(1);
+        job
+    };
+    let told = |job: JobState| job.report()[0].split(" on h ").nth(1).unwrap_or_default().to_owned();
+    let mut job = begun();
+    assert_eq!(job.handle_exit(1, Exit::Code(0)), Decision::EndOthers);
+    assert_eq!(told(job), "exited after pvm_mytid without pvm_exit; the others, which may wait for it, are ended");
+    let mut job = begun();
+    assert_eq!(job.handle_exit(0, Exit::Code(0)), Decision::EndOthers);
+    let absent = "exited without pvm_mytid while other ranks called it; the others, which may wait for it, are ended";
+    assert_eq!(told(job), absent);
+    let mut job = begun();
+    job.handle_finalised(1);
+    assert_eq!(job.handle_exit(1, Exit::Code(3)), Decision::Continue);
+    assert_eq!(told(job), "exited with code 3 after pvm_exit");
+}
+
+#[test]
 fn want_of_memory_is_named_and_counts_as_the_signal() {
     let mut job = running(2);
     assert_eq!(job.handle_exit(1, Exit::OutOfMemory { is_sure: true }), Decision::EndOthers);

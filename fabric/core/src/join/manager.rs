@@ -10,6 +10,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use weft_cluster::pmi::{Client, ClientError, Lost, Reply, Request};
 use weft_device::sys;
+use weft_wire::interface::InterfaceName;
 
 /// The manager does not do its part. Blast radius: the job.
 #[derive(Debug, thiserror::Error)]
@@ -53,6 +54,8 @@ fn line_of_abort(change: impl FnOnce(&mut Option<Arc<Line>>)) {
 pub(crate) struct Manager {
     line: Arc<Line>,
     client: Client,
+    /// What our own launcher is told that we begin by.
+    interface: Option<InterfaceName>,
 }
 
 impl Manager {
@@ -60,18 +63,18 @@ impl Manager {
     pub fn new(descriptor: OwnedFd) -> Self {
         let line = Arc::new(Line::new(UnixStream::from(descriptor)));
         line_of_abort(|slot| *slot = Some(line.clone()));
-        Self { line, client: Client::new() }
+        Self { line, client: Client::new(), interface: None }
     }
 
     /// The same, where the manager is our own launcher.
-    pub fn of_launcher(descriptor: OwnedFd) -> Self {
+    pub fn of_launcher(descriptor: OwnedFd, interface: InterfaceName) -> Self {
         LAUNCHED.store(true, Ordering::Relaxed);
-        Self::new(descriptor)
+        Self { interface: Some(interface), ..Self::new(descriptor) }
     }
 
     /// Says that we have begun. The answer is taken with the next request's, so that nobody waits for it here.
     pub fn announce(&mut self) -> Result<(), ManagerError> {
-        self.send(Request::Init)
+        self.send(Request::Init { interface: self.interface })
     }
 
     /// Asks and waits for the answer.
@@ -215,7 +218,7 @@ mod tests {
             }
             heard
         });
-        act(Manager { line: Arc::new(Line::new(ours)), client: Client::new() });
+        act(Manager { line: Arc::new(Line::new(ours)), client: Client::new(), interface: None });
         server.join().expect("the manager ends with its socket")
     }
 
@@ -245,7 +248,7 @@ mod tests {
     fn a_manager_that_goes_away_is_an_error() {
         let (ours, theirs) = UnixStream::pair().expect("pair");
         drop(theirs);
-        let mut manager = Manager { line: Arc::new(Line::new(ours)), client: Client::new() };
+        let mut manager = Manager { line: Arc::new(Line::new(ours)), client: Client::new(), interface: None };
         assert!(matches!(manager.ask(Request::KvsName), Err(ManagerError::Gone(_))));
     }
 }

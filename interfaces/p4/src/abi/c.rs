@@ -339,7 +339,7 @@ pub unsafe extern "C" fn p4_global_op(
     let length = count.checked_mul(size).unwrap_or_else(|| refuse_length("p4_global_op", count));
     // SAFETY: the caller's promise.
     let bytes = unsafe { bytes("p4_global_op", x.cast(), length) };
-    together::combine(kind, bytes, |ours, theirs| {
+    together::combine("p4_global_op", kind, bytes, |ours, theirs| {
         // SAFETY: both have so many elements.
         unsafe { operation(ours.as_mut_ptr().cast(), theirs.as_mut_ptr().cast(), count) };
     })
@@ -347,7 +347,7 @@ pub unsafe extern "C" fn p4_global_op(
 
 #[unsafe(no_mangle)]
 pub extern "C" fn p4_global_barrier(kind: c_int) {
-    together::combine(kind, &mut [], |_, _| {});
+    together::combine("p4_global_barrier", kind, &mut [], |_, _| {});
 }
 
 /// Milliseconds.

@@ -129,7 +129,7 @@ pub unsafe extern "C" fn p4globop_(
         let length = (*count).checked_mul(*size);
         let length = length.unwrap_or_else(|| fail("p4globop: the array is too long, elements", *count));
         let numbers = bytes("p4globop", x, length);
-        *rc = together::combine(*kind, numbers, |ours, theirs| {
+        *rc = together::combine("p4_global_op", *kind, numbers, |ours, theirs| {
             operation(ours.as_mut_ptr().cast(), theirs.as_mut_ptr().cast(), count);
         });
     }

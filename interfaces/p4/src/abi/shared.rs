@@ -73,7 +73,7 @@ pub unsafe extern "C" fn p4_lock_init(lock: *mut SharedLock) {
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn p4_lock(lock: *mut SharedLock) {
     // SAFETY: the caller's promise.
-    unsafe { at("p4_lock", lock) }.lock();
+    unsafe { at("p4_lock", lock) }.lock("p4_lock");
 }
 
 /// # Safety
@@ -93,25 +93,25 @@ pub unsafe extern "C" fn p4_moninit(monitor: *mut SharedMonitor, queues: c_int) 
     begun("p4_moninit", unsafe { at("p4_moninit", monitor) }.begin(queues))
 }
 
-/// Calls on a monitor, each by its name and the method that does it.
+/// Calls on a monitor, each by its name and the method that does it, which gets the name where it may wait.
 macro_rules! on_monitor {
-    ($($name:ident = $method:ident($($argument:ident)?);)*) => {
+    ($($name:ident = $method:ident($($call:literal)? $($argument:ident)?);)*) => {
         $(
             /// # Safety
             /// The monitor was initialised, with such a queue.
             #[unsafe(no_mangle)]
             pub unsafe extern "C" fn $name(monitor: *mut SharedMonitor $(, $argument: c_int)?) {
                 // SAFETY: the caller's promise.
-                unsafe { at(stringify!($name), monitor) }.$method($($argument as usize)?);
+                unsafe { at(stringify!($name), monitor) }.$method($($call,)? $($argument as usize)?);
             }
         )*
     };
 }
 
 on_monitor! {
-    p4_menter = enter();
+    p4_menter = enter("p4_menter");
     p4_mexit = exit();
-    p4_mdelay = delay(queue);
+    p4_mdelay = delay("p4_mdelay" queue);
     p4_mcontinue = resume(queue);
 }
 
@@ -128,7 +128,7 @@ pub unsafe extern "C" fn p4_barrier_init(barrier: *mut SharedMonitor) -> c_int {
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn p4_barrier(barrier: *mut SharedMonitor, processes: c_int) {
     // SAFETY: the caller's promise.
-    unsafe { at("p4_barrier", barrier) }.meet(processes);
+    unsafe { at("p4_barrier", barrier) }.meet("p4_barrier", processes);
 }
 
 /// # Safety
@@ -150,7 +150,7 @@ pub unsafe extern "C" fn p4_getsubs(
     stride: c_int,
 ) {
     // SAFETY: the caller's promise.
-    unsafe { *next = at("p4_getsubs", subscripts).take(last, processes, stride) };
+    unsafe { *next = at("p4_getsubs", subscripts).take("p4_getsubs", last, processes, stride) };
 }
 
 /// # Safety
@@ -173,7 +173,7 @@ pub unsafe extern "C" fn p4_askfor(
 ) -> c_int {
     let take = take.unwrap_or_else(|| fail("p4_askfor: there is no function that gets a problem", -1));
     // SAFETY: the caller's promise.
-    unsafe { at("p4_askfor", pool).ask(processes, take, problem, reset) }
+    unsafe { at("p4_askfor", pool).ask("p4_askfor", processes, take, problem, reset) }
 }
 
 /// # Safety
@@ -182,7 +182,7 @@ pub unsafe extern "C" fn p4_askfor(
 pub unsafe extern "C" fn p4_update(pool: *mut ProblemPool, put: Option<TakeProblem>, problem: *mut c_void) {
     let put = put.unwrap_or_else(|| fail("p4_update: there is no function that puts a problem", -1));
     // SAFETY: the caller's promise.
-    unsafe { at("p4_update", pool).put(put, problem) };
+    unsafe { at("p4_update", pool).put("p4_update", put, problem) };
 }
 
 /// # Safety
@@ -190,7 +190,7 @@ pub unsafe extern "C" fn p4_update(pool: *mut ProblemPool, put: Option<TakeProbl
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn p4_probend(pool: *mut ProblemPool, code: c_int) {
     // SAFETY: the caller's promise.
-    unsafe { at("p4_probend", pool) }.end_problems(code);
+    unsafe { at("p4_probend", pool) }.end_problems("p4_probend", code);
 }
 
 /// # Safety
@@ -198,5 +198,5 @@ pub unsafe extern "C" fn p4_probend(pool: *mut ProblemPool, code: c_int) {
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn p4_progend(pool: *mut ProblemPool) {
     // SAFETY: the caller's promise.
-    unsafe { at("p4_progend", pool) }.end_program();
+    unsafe { at("p4_progend", pool) }.end_program("p4_progend");
 }

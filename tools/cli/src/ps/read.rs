@@ -41,6 +41,12 @@ pub struct Rank {
     pub cpu: Cpu,
     /// Which devices lead to whom.
     pub devices: String,
+    /// In the words of its interfaces: a task's identifier, open ports.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub known_as: String,
+    /// The call by which it has left.
+    #[serde(skip)]
+    pub left_by: &'static str,
     pub blocked: Option<Blocked>,
     /// By name; empty where the rank shows no status page.
     pub counters: BTreeMap<&'static str, u64>,
@@ -81,8 +87,7 @@ impl Job {
                 return job;
             }
         };
-        let sources =
-            InterfaceName::ALL.map(|interface| Source { found, geometry, start: geometry.section(interface) });
+        let sources = InterfaceName::ALL.map(|interface| Source { found, geometry, interface });
         // Of a process with several interfaces the first one counts that has not left.
         let source = |member: u32| {
             let of = |wanted: &[MemberState]| sources.iter().find(|source| wanted.contains(&source.state(member)));
@@ -94,10 +99,13 @@ impl Job {
         }
         job.started_ns = pages.iter().flatten().map(|page| page.started_ns).min().unwrap_or(0);
         job.ranks = (0..geometry.members).zip(pages).map(|(member, page)| source(member).rank(member, page)).collect();
-        for (member, rank) in job.ranks.iter_mut().enumerate().filter(|(_, rank)| rank.blocked.is_none()) {
-            rank.blocked = sources[1..]
-                .iter()
-                .find_map(|source| source.page(member as u32)?.blocked.map(|page| source.blocked(page)));
+        for (member, rank) in (0..geometry.members).zip(&mut job.ranks) {
+            let pages = || sources[1..].iter().filter_map(|source| Some((source, source.page(member)?)));
+            if rank.blocked.is_none() {
+                rank.blocked = pages().find_map(|(source, page)| page.blocked.map(|page| source.blocked(page)));
+            }
+            let names = pages().map(|(_, page)| page.known_as).filter(|name| !name.is_empty());
+            rank.known_as = names.collect::<Vec<_>>().join("; ");
         }
         job
     }
@@ -106,14 +114,18 @@ impl Job {
 struct Source<'a> {
     found: &'a Found,
     geometry: Geometry,
-    /// Where the section of an interface begins.
-    start: usize,
+    /// Whose section this is of.
+    interface: InterfaceName,
 }
 
 impl Source<'_> {
+    fn start(&self) -> usize {
+        self.geometry.section(self.interface)
+    }
+
     fn word(&self, member: u32, offset: usize) -> u32 {
         let mut word = [0; 4];
-        let at = self.start + self.geometry.mailbox(member) + offset;
+        let at = self.start() + self.geometry.mailbox(member) + offset;
         self.found.file.read_exact_at(&mut word, at as u64).map_or(0, |()| u32::from_le_bytes(word))
     }
 
@@ -123,7 +135,7 @@ impl Source<'_> {
 
     /// The page between two changes of its owner, if it stands still long enough.
     fn page(&self, member: u32) -> Option<Page> {
-        let at = (self.start + self.geometry.status(member)) as u64;
+        let at = (self.start() + self.geometry.status(member)) as u64;
         let read = || {
             let mut bytes = [0; PAGE_BYTES];
             self.found.file.read_exact_at(&mut bytes, at).ok()?;
@@ -143,7 +155,7 @@ impl Source<'_> {
     /// Contexts are communicators in MPI alone.
     fn blocked(&self, page: weft_wire::status::Blocked) -> Blocked {
         let blocked = Blocked::from(page);
-        if self.start == 0 { blocked } else { Blocked { communicator: None, ..blocked } }
+        if blocked.call.starts_with("MPI_") { blocked } else { Blocked { communicator: None, ..blocked } }
     }
 
     fn rank(&self, member: u32, page: Option<Page>) -> Rank {
@@ -161,6 +173,8 @@ impl Source<'_> {
             program: String::new(),
             devices: String::new(),
             cpu,
+            known_as: String::new(),
+            left_by: self.interface.calls().end,
             blocked: None,
             counters: BTreeMap::new(),
             started_ns: 0,

@@ -60,7 +60,8 @@ fn singles(job: &Job) -> Vec<Row> {
     for rank in &job.ranks {
         let pid = if rank.pid == 0 { "-".into() } else { rank.pid.to_string() };
         let since = rank.blocked.as_ref().filter(|_| alive(rank)).map(|b| format!(" for {}", seconds(b.seconds)));
-        let doing = doing(rank, true) + &since.unwrap_or_default();
+        let known_as = if rank.known_as.is_empty() { String::new() } else { format!(" ({})", rank.known_as) };
+        let doing = doing(rank, true) + &since.unwrap_or_default() + &known_as;
         rows.push([
             rank.rank.to_string(),
             pid,
@@ -131,7 +132,7 @@ fn traffic(ranks: &[&Rank]) -> String {
 fn doing(rank: &Rank, peer: bool) -> String {
     match (rank.stage, &rank.blocked) {
         (Stage::Absent, _) => "has not joined".into(),
-        (Stage::Left, _) => "has left (MPI_Finalize)".into(),
+        (Stage::Left, _) => format!("has left ({})", rank.left_by),
         (Stage::Joined, _) if !alive(rank) => "died".into(),
         (Stage::Joined, Some(blocked)) => blocked_text(blocked, peer),
         (Stage::Joined, None) if rank.counters.is_empty() => {
@@ -234,6 +235,8 @@ mod tests {
             program: "/bin/prog".into(),
             devices: String::new(),
             cpu: Cpu::Sleeping,
+            known_as: String::new(),
+            left_by: "pvm_exit",
             blocked,
             counters: [("sends", 3), ("receives", 1), ("bytes_sent", 2048), ("bytes_received", 0)].into(),
             started_ns: 1,
@@ -279,7 +282,7 @@ mod tests {
         dead.cpu = Cpu::Gone;
         assert_eq!(doing(&dead, true), "died");
         dead.stage = Stage::Left;
-        assert!(doing(&dead, true).starts_with("has left"));
+        assert!(doing(&dead, true) == "has left (pvm_exit)");
     }
 
     #[test]
