@@ -1,59 +1,18 @@
 //! `weft info`: what this is, what it can use here, and every setting with its value and where that comes from.
 
 pub mod choices;
+mod programs;
 
 use std::fmt::Write;
-use std::path::{Path, PathBuf};
 use std::thread;
 
-use weft_agent::Abi;
-use weft_cluster::job::Program;
+pub use programs::programs;
 use weft_fabric::Report;
 use weft_wire::settings::{Algorithms, SettingError, Settings};
 
 use crate::cc;
 use crate::defaults::tell_of_unknown;
 use crate::tune;
-
-/// Says of each program which MPI it was built for, and whether it runs under `weft run`; the exit code is 1 if one does
-/// not.
-pub fn programs(paths: &[PathBuf]) -> i32 {
-    let answers = paths.iter().map(|path| program(path));
-    answers.fold(0, |code, (line, runs)| {
-        println!("{line}");
-        if runs { code } else { 1 }
-    })
-}
-
-/// A file, or the name of a program in `PATH`.
-fn program(path: &Path) -> (String, bool) {
-    let found = match path.to_str() {
-        Some(name) if !path.exists() => weft_agent::find(&Program { program: name.into(), ..Program::default() }),
-        _ => Ok(path.to_path_buf()),
-    };
-    let path = match found {
-        Ok(path) => path,
-        Err(error) => return (error.to_string(), false),
-    };
-    let shown = path.display();
-    if let Err(error) = std::fs::File::open(&path) {
-        return (format!("{shown}: {error}"), false);
-    }
-    match weft_agent::mpi_of(&path) {
-        Some((library, Abi::Standard)) => {
-            (format!("{shown}: built for the standard ABI of MPI 5.0 ({library}); runs under weft run"), true)
-        }
-        Some((library, Abi::Mpich)) => {
-            (format!("{shown}: built for the MPICH ABI ({library}); runs under weft run, with our library"), true)
-        }
-        Some((library, Abi::OpenMpi)) => {
-            let why = "does not run under weft run: compile it with weft cc, or run it as it is with Open MPI's own mpirun, \
-                       under weft sock";
-            (format!("{shown}: built for Open MPI ({library}); {why}"), false)
-        }
-        None => (format!("{shown}: linked with no MPI library itself; what it loads later is not seen"), true),
-    }
-}
 
 /// Prints everything; the exit code is 1 when a setting is refused.
 pub fn run(probe: impl FnOnce() -> Vec<Report>) -> i32 {
