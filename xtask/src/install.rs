@@ -1,6 +1,7 @@
 //! `cargo xtask install` and `cargo xtask tree`: commands, library, header and manual under one directory.
 
 mod interfaces;
+mod overview;
 mod pages;
 
 use std::ffi::OsString;
@@ -125,6 +126,10 @@ fn place_interface(
     let include = root().join("interfaces").join(folder).join("include");
     for header in interface.headers {
         place(&include.join(header), &prefix.join("include").join(header))?;
+    }
+    // The native interface has pages of its own.
+    if interface.package != "weft-native" && !interface.headers.is_empty() {
+        overview::write(interface, &include, &prefix.join("share/man/man3"))?;
     }
     let text = pkg_config_text(interface.package, interface.about, interface.linked);
     fs::write(lib.join("pkgconfig").join(format!("{}.pc", interface.package)), text)?;

@@ -5,6 +5,7 @@ use std::io::Write;
 use std::path::Path;
 
 use crate::fronts::{mpiexec, parallel, srun};
+use crate::pvm;
 use anyhow::{Context, Result};
 use clap_complete::Shell;
 use clap_mangen::Man;
@@ -24,9 +25,13 @@ const OTHER_NAMES: [(&str, &str); 9] = [
     ("parallel", "weft-parallel"),
 ];
 
-/// Commands whose options the parser does not know, and the text that describes them.
-const DESCRIBED: [(&str, Help); 3] =
-    [("weft-mpiexec", mpiexec::help), ("weft-srun", srun::help), ("weft-parallel", parallel::help)];
+/// Commands of which the parser does not know all, the section that describes the rest, and its text.
+const DESCRIBED: [(&str, &str, Help); 4] = [
+    ("weft-mpiexec", "USAGE", mpiexec::help),
+    ("weft-srun", "USAGE", srun::help),
+    ("weft-parallel", "USAGE", parallel::help),
+    ("weft-pvm", "COMMANDS", pvm::commands),
+];
 
 /// Makes the text that describes a command.
 type Help = fn() -> String;
@@ -53,8 +58,8 @@ fn pages(command: &clap::Command, folder: &Path) -> Result<()> {
     let name = command.get_display_name().unwrap_or(command.get_name());
     let mut page = Vec::new();
     Man::new(command.clone()).render(&mut page)?;
-    for (_, help) in DESCRIBED.iter().filter(|(described, _)| *described == name) {
-        as_typed("USAGE", &help()).to_writer(&mut page)?;
+    for (_, section, help) in DESCRIBED.iter().filter(|(described, ..)| *described == name) {
+        as_typed(section, &help()).to_writer(&mut page)?;
     }
     if command.has_subcommands() {
         environment().to_writer(&mut page)?;
@@ -112,6 +117,7 @@ mod tests {
             .subcommand(cc)
             .subcommand(clap::Command::new("mpiexec"))
             .subcommand(clap::Command::new("srun"))
+            .subcommand(clap::Command::new("pvm"))
     }
 
     #[test]
@@ -125,6 +131,7 @@ mod tests {
         assert_eq!(read("mpirun.1"), ".so man1/weft-mpiexec.1\n");
         assert!(read("weft-mpiexec.1").contains("genvall"), "options that are read by hand are described");
         assert!(read("weft-srun.1").contains("ntasks"), "the same");
+        assert!(read("weft-pvm.1").contains("\nspawn [\\-COUNT]"), "commands of the console are described");
         let page = read("weft.1");
         for definition in DEFINITIONS {
             assert!(page.contains(definition.env), "{}", definition.env);

@@ -73,7 +73,7 @@ fn page(header: &str, part: &str) -> Option<ManualPage> {
 }
 
 /// As roff wants it.
-fn escaped(text: &str) -> String {
+pub fn escaped(text: &str) -> String {
     let text = text.replace('\\', "\\e").replace('-', "\\-");
     let line = |line: &str| if line.starts_with(['.', '\'']) { format!("\\&{line}") } else { line.to_owned() };
     text.split('\n').map(line).collect::<Vec<_>>().join("\n")

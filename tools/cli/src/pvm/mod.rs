@@ -39,6 +39,11 @@ pub struct MachineArguments {
     name: Option<String>,
 }
 
+/// The commands of the console, a line each.
+pub fn commands() -> String {
+    console::commands::all()
+}
+
 pub fn main(given: &MachineArguments) -> Result<i32> {
     if given.daemon {
         let name = given.name.clone().unwrap_or_else(host_name);

@@ -7,6 +7,18 @@ use std::os::unix::ffi::OsStringExt;
 use weft_pvm_machine::frame::{Answer, ByteString, Content, Destination, HostInfo, Program, Request};
 use weft_pvm_machine::{code, tid};
 
+/// All commands, a line each.
+pub fn all() -> String {
+    ALL.iter().map(|command| format!("{command}\n")).collect()
+}
+
+impl std::fmt::Display for ConsoleCommand {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let (what, does) = self.about.split_once(": ").unwrap_or(("", self.about));
+        write!(f, "{:<12} {does}", format!("{} {what}", self.name).trim())
+    }
+}
+
 type Run = fn(&mut Console, &[String]) -> Result<NextStep>;
 
 pub struct ConsoleCommand {
@@ -122,12 +134,9 @@ impl Console {
     }
 
     fn help(&mut self, words: &[String]) -> Result<NextStep> {
-        for ConsoleCommand { name, about, .. } in
-            ALL.iter().filter(|command| words.iter().all(|word| command.name == word))
-        {
-            let (what, does) = about.split_once(": ").unwrap_or(("", about));
-            println!("{:<12} {does}", format!("{name} {what}").trim());
-        }
+        ALL.iter()
+            .filter(|command| words.iter().all(|word| command.name == word))
+            .for_each(|command| println!("{command}"));
         Ok(NextStep::Command)
     }
 

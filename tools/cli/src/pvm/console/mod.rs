@@ -1,6 +1,6 @@
 //! The console: reads commands, and prints what the machine tells meanwhile.
 
-mod commands;
+pub mod commands;
 mod editor;
 mod jobs;
 
