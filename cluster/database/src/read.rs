@@ -69,7 +69,7 @@ pub fn read(text: &str) -> Result<Cluster, Vec<Mistake>> {
         let at = error.span().map_or(0, |span| span.start);
         vec![Mistake { line: line_of(text, at), what: error.message().trim().replace('\n', ", ") }]
     })?;
-    let mut reader = Reader { text, mistakes: Vec::new() };
+    let mut reader = ClusterReader { text, mistakes: Vec::new() };
     let cluster = reader.cluster(written);
     match reader.mistakes {
         mistakes if mistakes.is_empty() => Ok(cluster),
@@ -84,12 +84,12 @@ fn line_of(text: &str, at: usize) -> usize {
     1 + text.bytes().take(at).filter(|byte| *byte == b'\n').count()
 }
 
-struct Reader<'a> {
+struct ClusterReader<'a> {
     text: &'a str,
     mistakes: Vec<Mistake>,
 }
 
-impl Reader<'_> {
+impl ClusterReader<'_> {
     fn tell<T>(&mut self, of: &Spanned<T>, what: String) {
         self.mistakes.push(Mistake { line: line_of(self.text, of.span().start), what });
     }
