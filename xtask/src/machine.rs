@@ -37,10 +37,11 @@ pub enum Need {
     Node,
     Java,
     Pvm,
+    OmniOrb,
 }
 
 impl Need {
-    const ALL: [Need; 27] = [
+    const ALL: [Need; 28] = [
         Need::CCompiler,
         Need::CxxCompiler,
         Need::FortranCompiler,
@@ -68,6 +69,7 @@ impl Need {
         Need::Node,
         Need::Java,
         Need::Pvm,
+        Need::OmniOrb,
     ];
 
     /// The programs that the stage `sockets` runs as they are.
@@ -88,6 +90,7 @@ impl Need {
         Need::Node,
         Need::Java,
         Need::Pvm,
+        Need::OmniOrb,
     ];
 
     /// The MPI programs that the stage `programs` runs as they are.
@@ -125,6 +128,7 @@ impl Need {
             Need::Python => ("python3", "runs servers and clients of the socket tests"),
             Need::Node => ("nodejs", "runs a web server and its client in the socket tests"),
             Need::Pvm => ("pvm-dev", "daemons and tasks of the socket tests"),
+            Need::OmniOrb => ("omniorb-doc", "objects and clients of the socket tests, built by Debian"),
             Need::Java => ("default-jdk-headless", "runs a web server and its client in the socket tests"),
         }
     }
@@ -159,6 +163,7 @@ impl Need {
             Need::Python => on_path("python3"),
             Need::Node => on_path("node"),
             Need::Java => on_path("javac"),
+            Need::OmniOrb => Path::new("/usr/lib/omniorb/examples/echo/eg2_clt").is_file(),
             Need::Pvm => on_path("pvmd") && Path::new("/usr/include/pvm3.h").is_file(),
         }
     }

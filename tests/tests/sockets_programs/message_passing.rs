@@ -1,10 +1,10 @@
-//! Older environments that speak TCP: the MPI libraries of others, kept from their own shared memory, and PVM.
+//! Older environments that speak TCP: the MPI libraries of others, kept from their own shared memory, PVM, and CORBA.
 
 use std::path::Path;
 use std::process::Command;
 use tempfile::TempDir;
 use weft_tests::peers::Peer;
-use weft_tests::sockets::{assert_by_ring, run, sock};
+use weft_tests::sockets::{Finished, Moved, Server, assert_by_ring, free_port, run, sock};
 use weft_tests::{build, root};
 
 /// Two ranks under the library's own launcher; every byte is checked by the program itself.
@@ -52,4 +52,29 @@ fn pvm_tasks_find_their_data_intact() {
     assert_eq!(finished.text(), "ok\n", "{finished:?}");
     let was_there = finished.err.contains(": sockets: ") && !finished.err.contains("no process has had the library");
     assert!(was_there, "{finished:?}");
+}
+
+/// What a client of omniORB's examples says, as Debian has built them; its server says by what its object is found.
+fn omniorb(example: &str, server: &str, client: &str) -> Finished {
+    let (folder, port) = (TempDir::new().expect("a folder"), free_port());
+    let examples = Path::new("/usr/lib/omniorb/examples").join(example);
+    let mut command = sock(examples.join(server));
+    command.args(["-ORBendPoint", &format!("giop:tcp:127.0.0.1:{port}")]);
+    let server = Server::start(&mut command, port, libc::SIGTERM, folder.path());
+    let said = server.said();
+    let object = said.split(['\'', '"', '\n']).find(|word| word.starts_with("IOR:")).expect("the server says it");
+    let finished = run(sock(examples.join(client)).arg(object));
+    server.end();
+    finished
+}
+
+#[test]
+fn objects_of_omniorb_answer_calls_and_call_back() {
+    let echo = omniorb("echo", "eg2_impl", "eg2_clt");
+    assert_eq!(echo.text().matches("The Echo object replied, \"Hello!\".").count(), 10, "{echo:?}");
+    // The first calls of a connection are the kernel's.
+    let moved = Moved::of(&echo.err);
+    assert!(moved.accelerated > 0 && moved.by_ring > moved.by_kernel, "{moved:?}");
+    let call = omniorb("call_back", "cb_server", "cb_client");
+    assert!(call.text().contains("cb_client: call_back(\"Hello!\")"), "{call:?}");
 }
