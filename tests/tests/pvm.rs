@@ -28,6 +28,11 @@ fn a_task_spawns_another_one_and_they_talk() {
 }
 
 #[test]
+fn what_a_task_has_sent_that_ends_at_once_is_received() {
+    ranks::assert_ok("brief", &alone("brief"));
+}
+
+#[test]
 fn ends_are_told_functions_are_called_and_nonsense_is_refused() {
     ranks::assert_ok("faults", &alone("faults"));
 }

@@ -214,7 +214,8 @@ impl PvmLibrary {
     /// One look.
     fn look(&mut self, endpoint: &mut Endpoint, search: &mut MessageSearch, is_time: bool) -> Option<SearchFound> {
         search.passes = search.passes.wrapping_add(1);
-        if is_time || matches!(search.patience, WaitPatience::None) {
+        // Who is there no more may have met this task before.
+        if is_time || search.nobody || matches!(search.patience, WaitPatience::None) {
             match self.listen(endpoint) {
                 Ok(true) => return Some(SearchFound::Again),
                 Ok(false) => {}
