@@ -108,6 +108,7 @@ fn what_a_program_does_wrong_ends_the_job_with_a_line() {
         ("file", "  0: PFCOPY: cannot open /no/such/file: No such file or directory (os error 2), node 0 (0x0)."),
         ("error", "  0: the program says so 42 (0x2a)."),
         ("gone", "  0: RCV: this process has ended, node 1 (0x1)."),
+        ("gone before it took", "  0: WAITCOM: this process has ended, node 1 (0x1)."),
     ];
     for (what, line) in expected {
         let output = run(&faults, 2, &[what], &[]);

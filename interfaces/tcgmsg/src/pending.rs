@@ -66,11 +66,8 @@ pub fn wait_for(peer: Option<Peer>) {
 
 fn finish(pending: &Asynchronous) {
     let request = pending.request;
-    let outcome = if pending.sends {
-        MESSENGER.wait("WAITCOM", |endpoint| endpoint.take_outcome(request))
-    } else {
-        MESSENGER.await_receive("WAITCOM", TcgmsgContext::Messages.from(pending.peer), request)
-    };
+    // Also of a send it is looked whether the other process has ended.
+    let outcome = MESSENGER.await_receive("WAITCOM", TcgmsgContext::Messages.from(pending.peer), request);
     let peer = pending.peer.unwrap_or(outcome.peer);
     match outcome.fault {
         Some(fault) if fault != weft_ports::Fault::Truncated => lost("WAITCOM", peer.0, fault),

@@ -42,8 +42,12 @@ int main(int argc, char **argv) {
             tcg_error("the program says so", 42);
         if (!strcmp(what, "gone"))
             tcg_rcv(5, buffer, 8, &length, 1, &from, 1);
+        if (!strcmp(what, "gone before it took")) {
+            tcg_snd(5, buffer, sizeof buffer, 1, 0);
+            tcg_waitcom(1);
+        }
     }
-    if (tcg_nodeid() == 0 || strcmp(what, "gone"))
+    if (tcg_nodeid() == 0 || strncmp(what, "gone", 4))
         tcg_synch(1);
     tcg_pend();
     return 0;
