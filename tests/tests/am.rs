@@ -57,3 +57,10 @@ fn who_ends_the_job_ends_those_who_poll() {
     let output = run("endpoints", 3, &["one ends"], &[]);
     assert_eq!(output.status.code(), Some(7), "{}", String::from_utf8_lossy(&output.stderr));
 }
+
+#[test]
+fn memory_is_the_programs_again_once_it_is_no_segment() {
+    passes("landing", 2, &[], &[("WEFT_SINGLE_COPY", "off")]);
+    passes("landing", 2, &[], &[]);
+    passes("landing", 2, &[], &[("WEFT_DEVICE", "tcp")]);
+}

@@ -1,5 +1,6 @@
 //! What has arrived, and what waits to.
 
+use crate::message::EndpointId;
 use weft_fabric::RequestId;
 use weft_ports::ready::{ReadyReceives, Room};
 
@@ -17,6 +18,7 @@ pub struct AmArrival {
 /// A long message whose bytes are on their way into the segment.
 pub struct ComingBytes {
     pub request: RequestId,
+    pub to: EndpointId,
     pub message: AmArrival,
     pub at: usize,
 }

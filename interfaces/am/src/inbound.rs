@@ -6,10 +6,10 @@
 use crate::arrived::{AmArrival, ComingBytes};
 use crate::call::{AmHandlerCall, Manner};
 use crate::kept::AmContext;
-use crate::message::{AmCategory, FRONT_BYTES, LONG_BYTES, MessageHead, Purpose, receiver_of};
+use crate::message::{AmCategory, EndpointId, FRONT_BYTES, LONG_BYTES, MessageHead, Purpose, receiver_of};
 use crate::tables::{AmEndpoint, BundleId, CFunction, SegmentOfUser};
 use crate::world::{AmWorld, WORLD};
-use weft_fabric::{Outcome, Peer, Selector};
+use weft_fabric::{Outcome, Peer, Selector, Waiting};
 use weft_ports::ready::{bytes_of, tight};
 
 /// An endpoint that has more messages than this keeps them in no larger rooms than they need.
@@ -79,7 +79,10 @@ impl AmWorld {
             Some((head, _)) if !head.is_for_handler() => {
                 self.spmd.note(head.purpose, head.arguments.first().copied().unwrap_or_default());
             }
-            Some((head, None)) => self.refuse(&head, rank, RefusedWhy::BadEndpoint),
+            Some((head, None)) => {
+                head.apart.into_iter().for_each(|(_, number)| self.throw_away(rank, number));
+                self.refuse(&head, rank, RefusedWhy::BadEndpoint);
+            }
             Some((MessageHead { to, apart: None, .. }, Some(waiting))) if waiting <= LOOSE => {
                 return self.tables.keep(to, message);
             }
@@ -104,36 +107,35 @@ impl AmWorld {
                 let into = std::ptr::with_exposed_provenance_mut(at);
                 // SAFETY: the program has said with `AM_SetSeg` that this is memory for messages to land in.
                 let request = unsafe { self.endpoint.post_receive(from, into, bytes as usize) };
-                self.inbound.coming.push(ComingBytes { request, message, at });
+                self.inbound.coming.push(ComingBytes { request, to: head.to, message, at });
             }
             Err(why) => {
-                // SAFETY: nothing is written.
-                let request = unsafe { self.endpoint.post_receive(from, std::ptr::null_mut(), 0) };
-                self.endpoint.release(request);
+                self.throw_away(rank, number);
                 self.refuse(head, rank, why);
             }
         }
     }
 
+    /// Takes bytes that have no place, so that their sender goes on.
+    fn throw_away(&mut self, rank: u32, number: i32) {
+        let from = Selector { context: AmContext::Bytes as u32, peer: Some(Peer(rank)), tag: Some(number) };
+        // SAFETY: nothing is written.
+        let request = unsafe { self.endpoint.post_receive(from, std::ptr::null_mut(), 0) };
+        self.endpoint.release(request);
+    }
+
     #[cold]
     fn collect_placed(&mut self) {
         let Self { endpoint, inbound, tables, .. } = self;
-        let mut whole = Vec::new();
         inbound.coming.retain_mut(|coming| {
             let Some(outcome) = endpoint.take_outcome(coming.request) else { return true };
             if outcome.fault.is_none() {
                 let AmArrival { word, rank, ref mut room, length, .. } = coming.message;
                 let (room, placed) = (std::mem::take(room), Some((coming.at, outcome.length as usize)));
-                whole.push(AmArrival { word, rank, room, length, placed });
+                tables.keep(coming.to, AmArrival { word, rank, room, length, placed });
             }
             false
         });
-        for message in whole {
-            let to = MessageHead::read(message.word, &message.room, message.length).map(|(head, _)| head.to);
-            if let Some(to) = to {
-                tables.keep(to, message);
-            }
-        }
     }
 
     /// Sends a message back that is not handled.
@@ -226,6 +228,15 @@ fn place_of(segment: SegmentOfUser, offset: u64, bytes: u64) -> Result<usize, Re
     let begin = begin.ok_or(RefusedWhy::BadSegmentOffset)?;
     let fits = bytes <= LONG_BYTES as u64 && offset.checked_add(bytes).is_some_and(|end| end <= segment.length as u64);
     if fits && begin.checked_add(bytes as usize).is_some() { Ok(begin) } else { Err(RefusedWhy::BadLength) }
+}
+
+/// Waits until nothing is on its way into the segments of these endpoints, whose memory is the program's again then.
+pub fn settle(call: &'static str, of: impl Fn(EndpointId) -> bool) {
+    let what = Waiting { call, peer: None, tag: None, context: AmContext::Bytes as u32 };
+    WORLD.wait(what, |world| {
+        world.collect();
+        (!world.inbound.coming.iter().any(|coming| of(coming.to))).then_some(())
+    });
 }
 
 /// Runs the handler of a message.

@@ -24,8 +24,6 @@ pub struct KeptBytes {
 pub struct Awaited {
     pub request: RequestId,
     pub to: Peer,
-    /// The receiver takes nothing any more.
-    pub is_gone: bool,
 }
 
 #[derive(Default)]
@@ -35,10 +33,4 @@ pub struct AmOutbound {
     pub waiting: Vec<Awaited>,
     /// Numbers of messages with bytes that come apart.
     pub numbers: i32,
-}
-
-impl AmOutbound {
-    pub fn waits(&self) -> bool {
-        !self.waiting.is_empty()
-    }
 }

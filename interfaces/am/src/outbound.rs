@@ -96,8 +96,6 @@ pub fn request(from: EndpointId, index: u32, out: &AmOutgoing<'_>) -> Answer<()>
         let sent = wait_until_sent(out.call, to, bundle, (AmContext::Messages, head.word()), &whole);
         world = enter()?;
         if !sent {
-            // The fabric may look at it until the end.
-            std::mem::forget(whole);
             world.return_own(&head, to.0);
             return Ok(());
         }
@@ -128,9 +126,9 @@ fn wait_until_sent(
     bytes: &[u8],
 ) -> bool {
     let mut world = WORLD.enter();
-    // SAFETY: `bytes` is borrowed until this call returns, when the request is complete or never will be.
+    // SAFETY: `bytes` is borrowed until this call returns, when the request is complete.
     let request = unsafe { world.post(to, context, tag, bytes) };
-    world.outbound.waiting.push(Awaited { request, to, is_gone: false });
+    world.outbound.waiting.push(Awaited { request, to });
     drop(world);
     let outcome = wait_polling(call, Some(to), bundle, |world| world.take_sent(request));
     outcome.fault.is_none()

@@ -1,8 +1,8 @@
 //! How messages are handed to the fabric, at once or later.
 
-use crate::kept::{AmContext, Awaited, KeptBytes};
+use crate::kept::{AmContext, KeptBytes};
 use crate::world::AmWorld;
-use weft_fabric::{Envelope, Fault, Outcome, Peer, RequestId, SendMode};
+use weft_fabric::{Envelope, Outcome, Peer, RequestId, SendMode};
 
 impl AmWorld {
     fn envelope(&self, context: AmContext, tag: i32) -> Envelope {
@@ -54,25 +54,27 @@ impl AmWorld {
         self.outbound.numbers
     }
 
-    /// How a send that a thread waits for has ended. To a process that takes nothing any more it has not, as far as the
-    /// fabric knows, and never will.
+    /// How a send that a thread waits for has ended.
     pub fn take_sent(&mut self, request: RequestId) -> Option<Outcome> {
-        let at = self.outbound.waiting.iter().position(|awaited| awaited.request == request)?;
-        let Awaited { to, is_gone, .. } = self.outbound.waiting[at];
-        let lost = Outcome { peer: to, source: 0, tag: 0, length: 0, fault: Some(Fault::PeerLost) };
-        let outcome = self.endpoint.take_outcome(request).or(is_gone.then_some(lost))?;
-        self.outbound.waiting.swap_remove(at);
+        let outcome = self.endpoint.take_outcome(request)?;
+        self.outbound.waiting.retain(|awaited| awaited.request != request);
         Some(outcome)
     }
 
-    /// Looks whether those have ended whom threads wait for; true if one has.
+    /// Looks whether those have ended whom something is on its way to or from: that has ended by it. True if one has.
     pub fn look_for_ended(&mut self) -> bool {
-        let Self { outbound, endpoint, .. } = self;
-        let mut any = false;
-        for awaited in outbound.waiting.iter_mut().filter(|awaited| !awaited.is_gone) {
-            awaited.is_gone = endpoint.is_lost(awaited.to) || endpoint.has_ended(awaited.to);
-            any |= awaited.is_gone;
+        let Self { outbound, inbound, endpoint, .. } = self;
+        let coming = inbound.coming.iter().map(|coming| (coming.request, Peer(coming.message.rank)));
+        let mut all = outbound.waiting.iter().map(|awaited| (awaited.request, awaited.to)).chain(coming);
+        let Some((request, of)) = all.find(|(request, of)| !endpoint.is_complete(*request) && endpoint.has_ended(*of))
+        else {
+            return false;
+        };
+        // What it has sent has arrived, since it has ended before.
+        while endpoint.progress() {}
+        if !endpoint.is_complete(request) && !endpoint.cancel_receive(request) {
+            endpoint.lose_ended(of);
         }
-        any
+        true
     }
 }

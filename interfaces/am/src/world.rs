@@ -43,7 +43,7 @@ impl Driven for AmWorld {
     }
 
     fn longest_sleep(&self) -> Option<Duration> {
-        self.outbound.waits().then_some(LOOK)
+        (!self.outbound.waiting.is_empty() || !self.inbound.coming.is_empty()).then_some(LOOK)
     }
 }
 

@@ -2,6 +2,7 @@
 
 use super::put;
 use crate::failure::{AmFailure, Answer, answer, bad, no_resource};
+use crate::inbound::settle;
 use crate::life;
 use crate::message::EndpointId;
 use crate::name::EndpointName;
@@ -74,7 +75,14 @@ pub unsafe extern "C" fn AM_AllocateBundle(mode: c_int, place: *mut AmHandle) ->
 
 #[unsafe(no_mangle)]
 pub extern "C" fn AM_FreeBundle(place: AmHandle) -> c_int {
-    let free = || enter()?.tables.remove_bundle(place.bundle().ok_or(NO_BUNDLE)?).ok_or(NO_BUNDLE);
+    let free = || {
+        let mut world = enter()?;
+        let id = place.bundle().ok_or(NO_BUNDLE)?;
+        let endpoints = world.tables.bundle(id).ok_or(NO_BUNDLE)?.endpoints.clone();
+        drop(world);
+        settle("AM_FreeBundle", |id| endpoints.contains(&id));
+        enter()?.tables.remove_bundle(id).ok_or(NO_BUNDLE)
+    };
     answer("AM_FreeBundle", free())
 }
 
@@ -100,7 +108,12 @@ pub unsafe extern "C" fn AM_AllocateEndpoint(bundle: AmHandle, place: *mut AmHan
 
 #[unsafe(no_mangle)]
 pub extern "C" fn AM_FreeEndpoint(place: AmHandle) -> c_int {
-    let free = || enter()?.tables.remove_endpoint(place.endpoint().ok_or(NO_ENDPOINT)?).ok_or(NO_ENDPOINT);
+    let free = || {
+        enter()?;
+        let id = place.endpoint().ok_or(NO_ENDPOINT)?;
+        settle("AM_FreeEndpoint", |of| of == id);
+        enter()?.tables.remove_endpoint(id).ok_or(NO_ENDPOINT)
+    };
     answer("AM_FreeEndpoint", free())
 }
 
@@ -140,7 +153,12 @@ pub unsafe extern "C" fn AM_GetSeg(place: AmHandle, begin: *mut *mut c_void, len
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn AM_SetSeg(place: AmHandle, begin: *mut c_void, length: usize) -> c_int {
     let segment = SegmentOfUser { begin: begin.expose_provenance(), length };
-    answer("AM_SetSeg", with_endpoint(place, |endpoint| endpoint.segment = segment))
+    let set = || {
+        let id = with_endpoint(place, |_| place.endpoint())?;
+        settle("AM_SetSeg", |of| Some(of) == id);
+        with_endpoint(place, |endpoint| endpoint.segment = segment)
+    };
+    answer("AM_SetSeg", set())
 }
 
 /// # Safety
