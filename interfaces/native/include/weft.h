@@ -191,7 +191,8 @@ int weft_raw_receive(int process, void *buffer, size_t length);
  *
  * weft_put writes length bytes into memory of a process, from an offset on, and returns when they are there; a message that
  * is sent after it comes after it. weft_get reads. Neither needs the owner to do anything on the same host; on another host
- * it must take part meanwhile. A place outside of the memory is WEFT_ERR_MEMORY.
+ * it must take part meanwhile. A place outside of the memory is WEFT_ERR_MEMORY. An owner that has ended is WEFT_ERR_LOST,
+ * which may take 20 ms to be noticed.
  */
 /* Registered memory of a process, as others are told of it: it may travel in a message, or lie in a file. */
 struct weft_memory {

@@ -13,6 +13,7 @@ use crate::error::{ErrorKind, NativeError, Result};
 use crate::known;
 use std::collections::HashMap;
 use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
 use weft_fabric::active::{ActiveCall, MEDIUM_BYTES};
 use weft_fabric::region::{Region, Ticket};
 use weft_ports::{Endpoint, Fault, Peer, Waiting};
@@ -22,6 +23,9 @@ const PUT: u16 = 0;
 const GET: u16 = 1;
 const DONE: u16 = 2;
 const GOT: u16 = 3;
+
+/// How often it is looked whether an owner has ended.
+const LOOK: Duration = Duration::from_millis(20);
 
 /// Memory of another process, by what that one tells of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -67,6 +71,8 @@ struct Memories {
     mine: HashMap<u64, Arc<Region>>,
     /// Of others, those that could be mapped and those that could not.
     mapped: HashMap<(Peer, RemoteMemory), Option<Arc<Region>>>,
+    /// When it was last looked whether an owner of those has ended.
+    looked: HashMap<Peer, Instant>,
     asking: HashMap<u64, Asking>,
     given: u64,
 }
@@ -154,11 +160,29 @@ fn on_answer(call: &ActiveCall<'_>) {
     }
 }
 
+/// Memory that is mapped stays when its owner is killed, so that is looked for now and then: the kernel is asked.
+fn owner_lives(owner: Peer) -> Result<()> {
+    let now = Instant::now();
+    let mut memories = memories();
+    let is_time = memories.looked.get(&owner).is_none_or(|looked| now.duration_since(*looked) >= LOOK);
+    if is_time {
+        memories.looked.insert(owner, now);
+    }
+    drop(memories);
+    let end = FABRIC.with(|endpoint| if is_time { end_of(endpoint, owner) } else { endpoint.loss(owner) });
+    end.map_or(Ok(()), |fault| {
+        // The next call is told as well.
+        self::memories().looked.remove(&owner);
+        Err(fault.into())
+    })
+}
+
 /// The memory, if it is this process's own or can be mapped.
 fn near(owner: Peer, memory: RemoteMemory) -> Result<Option<Arc<Region>>> {
     if owner == known::me() {
         return memories().mine.get(&memory.token).cloned().map(Some).ok_or_else(missing);
     }
+    owner_lives(owner)?;
     let known = memories().mapped.get(&(owner, memory)).cloned();
     let region = known.unwrap_or_else(|| {
         let ticket = u32::try_from(memory.number).ok().map(|number| Ticket { number, token: memory.token });

@@ -5,13 +5,15 @@ use crate::elsewhere::{self, SearchElsewhere};
 use crate::error::{ErrorKind, NativeError, Result};
 use crate::known::{self, PortNumber};
 use crate::office::{
-    ADDRESS_BYTES, ANSWER, ASK, Office, SEPARATOR, adopt, card_in, checked, is_ours, socket_of, with_card,
+    ADDRESS_BYTES, ANSWER, ASK, Office, SEPARATOR, adopt, card_in, checked, is_ours, socket_name, with_card,
 };
 use crate::port;
 use std::io::{self, Read};
+use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::time::{Duration, Instant};
 use weft_fabric::door::{DoorError, Talk};
+use weft_kernel::Abstract;
 use weft_ports::{Endpoint, Peer, Waiting};
 
 /// How often who looks for a name looks again.
@@ -94,14 +96,17 @@ fn refused(error: &DoorError) -> NativeError {
 
 /// Asks the owner of a name on this host for its address, if there is one.
 fn ask_owner(name: &str) -> Result<Search> {
-    let stream = socket_of(name).and_then(|address| UnixStream::connect_addr(&address));
-    let Ok(stream) = stream else { return Ok(Search::Nobody) };
+    // Nobody who holds the name and takes no connections, which may be another user, keeps us here.
+    let socket = weft_kernel::socket(libc::AF_UNIX, libc::SOCK_STREAM);
+    let socket = socket.map_err(|error| NativeError::system("a name cannot be looked for", &error))?;
+    if weft_kernel::connect(socket.as_raw_fd(), &Abstract::new(socket_name(name).as_bytes())).is_err() {
+        return Ok(Search::Nobody);
+    }
+    let stream = UnixStream::from(OwnedFd::from(socket));
     if !is_ours(&stream) {
         let text = format!("the name '{name}' is held by a process of another user");
         return Err(NativeError::new(ErrorKind::Name, text));
     }
-    let ready = stream.set_nonblocking(true);
-    ready.map_err(|error| NativeError::system("a name cannot be looked for", &error))?;
     Ok(Search::Asked(stream, String::new()))
 }
 

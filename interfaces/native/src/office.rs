@@ -68,8 +68,9 @@ pub fn checked(name: &str) -> Result<&str> {
     Err(NativeError::new(ErrorKind::Name, text))
 }
 
-pub fn socket_of(name: &str) -> io::Result<SocketAddr> {
-    SocketAddr::from_abstract_name(format!("weft-port/{}/{name}", weft_kernel::user()))
+/// The abstract name of the socket of a port's name.
+pub fn socket_name(name: &str) -> String {
+    format!("weft-port/{}/{name}", weft_kernel::user())
 }
 
 /// Whether the process at the other end is of our user.
@@ -114,7 +115,7 @@ impl Office {
     }
 
     pub fn add(&mut self, name: &str, port: PortNumber) -> io::Result<()> {
-        let listener = UnixListener::bind_addr(&socket_of(name)?)?;
+        let listener = UnixListener::bind_addr(&SocketAddr::from_abstract_name(socket_name(name))?)?;
         listener.set_nonblocking(true)?;
         self.set.add(&listener, 0)?;
         self.names.push(NamedPort { listener, name: name.to_owned(), port });

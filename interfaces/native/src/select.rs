@@ -40,12 +40,14 @@ struct Descriptors<'a> {
     set: Set,
     /// One that the kernel does not watch since it is always ready, such as a file.
     ready: Option<usize>,
+    /// Some stand there more than once.
+    again: bool,
 }
 
 impl<'a> Descriptors<'a> {
     fn new(all: &'a mut [Polled]) -> Result<Self> {
         let set = Set::new().map_err(|error| NativeError::system("descriptors cannot be watched", &error))?;
-        let mut ready = None;
+        let (mut ready, mut again) = (None, Vec::new());
         for (at, polled) in all.iter_mut().enumerate() {
             polled.ready = 0;
             if polled.descriptor < 0 {
@@ -53,6 +55,7 @@ impl<'a> Descriptors<'a> {
             }
             match set.watch(polled.descriptor, polled.events, at as u64) {
                 Ok(()) => {}
+                Err(error) if error.raw_os_error() == Some(libc::EEXIST) => again.push(at),
                 Err(error) if error.raw_os_error() == Some(libc::EPERM) => {
                     polled.ready = polled.events & (libc::POLLIN | libc::POLLOUT);
                     ready = ready.or(Some(at));
@@ -63,7 +66,15 @@ impl<'a> Descriptors<'a> {
                 }
             }
         }
-        Ok(Self { all, set, ready })
+        for descriptor in again.iter().map(|at: &usize| all[*at].descriptor) {
+            // It is watched for what all its places want, under the first of them.
+            let mut same = all.iter().enumerate().filter(|(_, polled)| polled.descriptor == descriptor);
+            let first = same.next().map_or((0, 0), |(at, polled)| (at, polled.events));
+            let events = same.fold(first.1, |events, (_, polled)| events | polled.events);
+            let changed = set.change(descriptor, events, first.0 as u64);
+            changed.map_err(|error| NativeError::system("descriptors cannot be watched", &error))?;
+        }
+        Ok(Self { all, set, ready, again: !again.is_empty() })
     }
 
     /// The first that is ready, as the set tells them.
@@ -71,10 +82,20 @@ impl<'a> Descriptors<'a> {
         let mut first = self.ready;
         for (key, events) in self.set.wait(Some(Duration::ZERO)).into_iter().flatten() {
             let Some(polled) = self.all.get_mut(key as usize) else { continue };
+            let descriptor = polled.descriptor;
             polled.ready = events;
-            first = Some(first.map_or(key as usize, |first| first.min(key as usize)));
+            let mut at = key as usize;
+            if self.again {
+                let same = self.all.iter_mut().enumerate().filter(|(_, polled)| polled.descriptor == descriptor);
+                at = usize::MAX;
+                for (place, polled) in same {
+                    polled.ready = events & (polled.events | !(libc::POLLIN | libc::POLLOUT | libc::POLLPRI));
+                    at = if polled.ready != 0 { at.min(place) } else { at };
+                }
+            }
+            first = Some(first.map_or(at, |first| first.min(at)));
         }
-        first
+        first.filter(|at| *at < self.all.len())
     }
 }
 

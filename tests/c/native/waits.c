@@ -17,6 +17,9 @@ static void select_both(void)
     CHECK(weft_select(NULL, 0, NULL, 0, 5, NULL) == 0);
     CHECK(write(ends[1], "x", 1) == 1);
     CHECK(weft_select(ports, 1, polled, 2, -1, &message) == 3 && polled[1].revents == POLLIN);
+    struct pollfd twice[] = {{ends[0], POLLOUT, 0}, {ends[0], POLLIN, 0}, {ends[0], POLLIN, 0}};
+    CHECK(weft_select(ports, 1, twice, 3, -1, &message) == 3);
+    CHECK(twice[0].revents == 0 && twice[1].revents == POLLIN && twice[2].revents == POLLIN);
     CHECK(read(ends[0], &byte, 1) == 1);
     /* Nobody is to be woken by the tag that is not chosen. */
     CHECK(weft_send(1 - me, SECOND, 4, NULL, 0) == 0);

@@ -1,5 +1,8 @@
 /* Wrong arguments are errors, and say what is wrong. */
 #include "check.h"
+#include <stddef.h>
+#include <sys/socket.h>
+#include <sys/un.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -48,6 +51,15 @@ int main(void)
     FAILS(weft_receive_first(&pick, 0, bytes, 1, NULL), WEFT_ERR_ARGUMENT, "nothing is chosen");
     FAILS(weft_probe(&pick, -1, NULL), WEFT_ERR_ARGUMENT, "-1");
     CHECK(weft_probe(&pick, 1, NULL) == 0);
+    /* Somebody holds the name, and takes no more connections. */
+    struct sockaddr_un held = {AF_UNIX, ""};
+    int length = snprintf(held.sun_path + 1, 100, "weft-port/%d/held-%d", (int)getuid(), (int)getpid());
+    socklen_t size = (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + (size_t)length);
+    int holder = socket(AF_UNIX, SOCK_STREAM, 0), guest = socket(AF_UNIX, SOCK_STREAM, 0);
+    CHECK(bind(holder, (struct sockaddr *)&held, size) == 0 && listen(holder, 0) == 0);
+    CHECK(connect(guest, (struct sockaddr *)&held, size) == 0);
+    FAILS(weft_port_find(strrchr(held.sun_path + 1, '/') + 1, 30, &process, &port), WEFT_ERR_TIMEOUT, "held");
+    CHECK(close(holder) == 0 && close(guest) == 0);
     FAILS(weft_select(NULL, 1, NULL, 0, 0, NULL), WEFT_ERR_ARGUMENT, "null pointer");
     FAILS(weft_select(NULL, 0, NULL, 1, 0, NULL), WEFT_ERR_ARGUMENT, "null pointer");
     FAILS(weft_port_open_named(NULL), WEFT_ERR_ARGUMENT, "null pointer");
