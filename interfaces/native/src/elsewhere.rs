@@ -1,4 +1,4 @@
-//! NamesElsewhere of ports that processes of our own job have on other hosts: those are asked, by active messages.
+//! Names of ports that processes of our own job have on other hosts: those are asked, by active messages.
 //!
 //! Who looks for a name asks again and again, ever more rarely, since it may be opened later. Who has it answers wherever
 //! it waits or polls; nobody else does.
@@ -18,7 +18,7 @@ const FIRST_PAUSE: Duration = Duration::from_millis(2);
 const LONGEST_PAUSE: Duration = Duration::from_millis(250);
 
 #[derive(Default)]
-struct NamesElsewhere {
+struct JobNames {
     /// Of this process.
     mine: HashMap<String, PortNumber>,
     /// What was heard of the question of a number.
@@ -26,9 +26,9 @@ struct NamesElsewhere {
     asked: u64,
 }
 
-static NAMES: LazyLock<Mutex<NamesElsewhere>> = LazyLock::new(Mutex::default);
+static NAMES: LazyLock<Mutex<JobNames>> = LazyLock::new(Mutex::default);
 
-fn names() -> MutexGuard<'static, NamesElsewhere> {
+fn names() -> MutexGuard<'static, JobNames> {
     NAMES.lock().unwrap_or_else(PoisonError::into_inner)
 }
 

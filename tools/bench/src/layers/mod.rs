@@ -11,7 +11,7 @@ mod run;
 pub use pair::{Distance, PairArgs, bind_to, run as run_pair, run_distance};
 
 use crate::output::TablesTo;
-use rows::{InterfaceSizes, Row};
+use rows::{LayerSizes, Row};
 
 /// The layers one above the other: raw channel, port, socket, MPI and the other interfaces, beside the kernel's sockets.
 ///
@@ -47,8 +47,8 @@ impl LayersArgs {
         self.turns.unwrap_or(if self.quick { 3 } else { 5 })
     }
 
-    fn sizes(&self) -> InterfaceSizes {
-        InterfaceSizes { short: self.short, long: self.bytes }
+    fn sizes(&self) -> LayerSizes {
+        LayerSizes { short: self.short, long: self.bytes }
     }
 
     fn rows(&self) -> Vec<Row> {

@@ -1,6 +1,6 @@
 //! The table of the layers, as text, Markdown and JSON.
 
-use super::rows::{Column, InterfaceSizes, Row};
+use super::rows::{Column, LayerSizes, Row};
 use crate::format::{digits, figure};
 use crate::limits::Limit;
 use crate::machine::Machine;
@@ -38,7 +38,7 @@ pub struct Report {
     pub turns: u32,
     pub turns_taken: u32,
     pub seconds: f64,
-    pub bytes: InterfaceSizes,
+    pub bytes: LayerSizes,
     /// The devices that led from one host to the other, where there were two.
     pub between: Option<String>,
     pub took_s: f64,
@@ -198,7 +198,7 @@ mod tests {
             turns: 1,
             turns_taken: 2,
             seconds: 0.1,
-            bytes: InterfaceSizes { short: 8, long: 1 << 16 },
+            bytes: LayerSizes { short: 8, long: 1 << 16 },
             between: Some("udp".into()),
             took_s: 1.0,
             shortest_line_ns: Some(60.0),

@@ -128,7 +128,7 @@ pub enum Column {
 
 /// Bytes of the messages whose time counts, and of those for throughput.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-pub struct InterfaceSizes {
+pub struct LayerSizes {
     pub short: u32,
     pub long: u32,
 }
@@ -152,11 +152,11 @@ impl Column {
     }
 
     /// Bytes of a message.
-    pub fn bytes(self, sizes: InterfaceSizes) -> u32 {
+    pub fn bytes(self, sizes: LayerSizes) -> u32 {
         if self.is_rate() { sizes.long } else { sizes.short }
     }
 
-    pub fn title(self, sizes: InterfaceSizes) -> String {
+    pub fn title(self, sizes: LayerSizes) -> String {
         let what = if self.pattern() == Pattern::PingPong { "one way" } else { "exchange" };
         format!("{what} {}", crate::format::size(self.bytes(sizes).into()))
     }
@@ -178,7 +178,7 @@ mod tests {
     #[test]
     fn an_exchange_moves_two_messages() {
         assert_eq!(Column::ALL.map(|column| column.value(0.5, 100)), [0.5, 0.5, 200.0, 400.0]);
-        let sizes = InterfaceSizes { short: 8, long: 1 << 20 };
+        let sizes = LayerSizes { short: 8, long: 1 << 20 };
         assert_eq!(Column::ALL.map(|column| column.bytes(sizes)), [8, 8, 1 << 20, 1 << 20]);
         assert_eq!(Column::ExchangeRate.title(sizes), "exchange 1 MiB");
     }

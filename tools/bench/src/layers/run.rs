@@ -2,7 +2,7 @@
 
 use super::LayersArgs;
 use super::report::{ColumnReport, Report, RowReport, Samples};
-use super::rows::{Column, InterfaceSizes, Pattern, Row};
+use super::rows::{Column, LayerSizes, Pattern, Row};
 use crate::library::{self, Library, Placement};
 use crate::machine::Machine;
 use crate::net::{Hosts, launch_between};
@@ -33,7 +33,7 @@ struct Bench {
     /// Two hosts with the devices between them, where not all is here.
     hosts: Option<(Hosts, String)>,
     seconds: f64,
-    sizes: InterfaceSizes,
+    sizes: LayerSizes,
 }
 
 impl Bench {
