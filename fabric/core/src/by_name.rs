@@ -21,9 +21,16 @@ const NOT_STARTED: i32 = 126;
 
 /// To be called by the constructor of a library, which exports a function of this `name` at this address.
 pub fn begin(name: &CStr, at: *const ()) {
-    if VARIABLES.iter().any(|variable| is_set(variable)) && !is_set(c"WEFT_JOB") && !is_launched() {
+    let is_meant = VARIABLES.iter().any(|variable| is_set(variable)) && !is_set(c"WEFT_JOB");
+    if is_meant && !has_other_rights() && !is_launched() {
         become_launcher(name, at);
     }
+}
+
+/// Whether the program has rights that its user has not: the environment would name what it starts.
+fn has_other_rights() -> bool {
+    // SAFETY: asks for a number.
+    unsafe { libc::getauxval(libc::AT_SECURE) != 0 }
 }
 
 /// Before `main` there is nobody who changes the environment.

@@ -21,7 +21,7 @@ use weft_pvm_machine::client::DaemonClient;
 use weft_pvm_machine::frame::{Answer, ByteString, Identity, Introduction, Request};
 
 /// Tells a process that it was started as this task.
-pub const TASK_VARIABLE: &str = "PVM_TASK_ID";
+const TASK_VARIABLE: &str = "PVM_TASK_ID";
 /// The machine's answer to the last task that leaves: it ends.
 const LAST: c_int = 1;
 /// How long that is waited for.

@@ -140,7 +140,8 @@ static void leave(void) { tcg_pend(); }
 enum { SHORT = 1, MEDIUM, LONG };
 static ep_t endpoint;
 static eb_t bundle;
-static unsigned char landing[MOST];
+/* A long message is not overwritten by the next one before its handler has run: both may be on their way. */
+static unsigned char landing[2][MOST];
 static uint64_t first_of(const void *bytes) {
     uint64_t first;
     memcpy(&first, bytes, 8);
@@ -175,8 +176,12 @@ static void send_to_other(const void *bytes, size_t length) {
         if (AM_Request2(endpoint, 1 - me, SHORT, words[0], words[1]) != AM_OK) fail("AM_Request");
     } else if (length <= AMUDP_MAX_MEDIUM) {
         if (AM_RequestI0(endpoint, 1 - me, MEDIUM, (void *)bytes, length) != AM_OK) fail("AM_RequestI");
-    } else if (length > AMUDP_MAX_LONG || AM_RequestXfer0(endpoint, 1 - me, 0, LONG, (void *)bytes, length) != AM_OK) {
-        fail("AM_RequestXfer");
+    } else {
+        static size_t half;
+        half = MOST - half;
+        if (length > AMUDP_MAX_LONG || AM_RequestXfer0(endpoint, 1 - me, half, LONG, (void *)bytes, length) != AM_OK) {
+            fail("AM_RequestXfer");
+        }
     }
 }
 static void receive(void *bytes, size_t length) { RECEIVE(AM_Poll(bundle)); }

@@ -12,15 +12,13 @@ use std::time::{Duration, Instant};
 use weft_pvm_machine::frame::Request;
 use weft_pvm_machine::{code, tid};
 
-/// A program that is started by its own name may be a whole job. One that `pvm_spawn` has started is none.
+/// A program that is started by its own name may be a whole job.
 #[used]
 #[unsafe(link_section = ".init_array")]
 static AT_START: extern "C" fn() = at_start;
 
 extern "C" fn at_start() {
-    if std::env::var_os(crate::enrol::TASK_VARIABLE).is_none() {
-        weft_fabric::by_name::begin(c"pvm_mytid", pvm_mytid as *const ());
-    }
+    weft_fabric::by_name::begin(c"pvm_mytid", pvm_mytid as *const ());
 }
 
 #[unsafe(no_mangle)]

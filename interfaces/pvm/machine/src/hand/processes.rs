@@ -72,7 +72,8 @@ pub fn command(program: &Program, tid: i32) -> Result<(Command, PipeReader), i32
             command.env(OsStr::from_bytes(name), OsStr::from_bytes(value));
         }
     }
-    command.env(TASK_VARIABLE, tid.to_string());
+    // Its name is not that of a whole job.
+    command.env(TASK_VARIABLE, tid.to_string()).env_remove("WEFT_PARTITION").env_remove("WEFT_RANKS");
     let named = |variable: &str| std::env::var_os(variable).map(PathBuf::from);
     let folders = [named(DIRECTORY_VARIABLE), Some(Path::new(text(&program.directory)).to_owned()), named("HOME")];
     if let Some(folder) = folders.into_iter().flatten().find(|folder| folder.is_absolute() && folder.is_dir()) {
