@@ -64,34 +64,21 @@ impl Numbered for Raw {
 impl Protocol for Raw {
     fn handle_packet(&mut self, packet: Packet<'_>, requests: &mut Requests) -> Result<(), Breach> {
         let channel = &mut self.channels[packet.from as usize];
-        let mut short = [0u8; 64];
-        let total = match &packet.bulk {
-            Some(bulk) => bulk.len(),
-            // SAFETY: an inline payload is at most 48 bytes.
-            None => unsafe { packet.copy_inline(short.as_mut_ptr(), short.len()) },
-        };
+        let total = packet.bulk.as_ref().map_or(packet.inline_bytes, |bulk| bulk.len());
         // The common case: everything fits into the posted buffer, one copy.
-        if let (Some(bulk), Some((id, got))) = (&packet.bulk, channel.waiting.front_mut()) {
+        if let Some((id, got)) = channel.waiting.front_mut() {
             let entry = requests.at(*id);
             if entry.capacity - *got >= total {
-                // SAFETY: got + total <= capacity; the user keeps the buffer alive.
-                unsafe { bulk.copy_to(entry.buffer.add(*got), total) };
+                // SAFETY: got + total <= capacity; BUFFER-LIVES.
+                unsafe { copy_payload(&packet, entry.buffer.add(*got), total) };
                 *got += total;
                 channel.finish_empty(requests);
                 return Ok(());
             }
         }
-        let kept;
-        let bytes = match &packet.bulk {
-            None => &short[..total],
-            Some(bulk) => {
-                let mut copy = vec![0u8; total];
-                // SAFETY: `copy` has room for the whole payload.
-                unsafe { bulk.copy_to(copy.as_mut_ptr(), total) };
-                kept = copy;
-                &kept[..]
-            }
-        };
+        let mut bytes = vec![0u8; total];
+        // SAFETY: there is room for the whole payload.
+        unsafe { copy_payload(&packet, bytes.as_mut_ptr(), total) };
         let mut used = 0;
         while used < total && !channel.waiting.is_empty() {
             // SAFETY: used < total.
@@ -112,6 +99,19 @@ impl Protocol for Raw {
             requests.at(id).outcome.fault = Some(fault);
             requests.complete(id);
         }
+    }
+}
+
+/// # Safety
+/// `to` is writable for `total` bytes, which the packet has.
+#[inline]
+unsafe fn copy_payload(packet: &Packet<'_>, to: *mut u8, total: usize) {
+    // SAFETY: the caller's promise.
+    unsafe {
+        match &packet.bulk {
+            Some(bulk) => bulk.copy_to(to, total),
+            None => packet.copy_inline(to, total),
+        };
     }
 }
 

@@ -5,7 +5,6 @@
 //! context, before it waits for another one of it. The word says how many messages of the sender it has taken: if that are
 //! all, it waits for the next one, and goes on waiting until it has it.
 
-use crate::buffer::Encoding;
 use crate::waiting::{FABRIC, wait_until};
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
@@ -64,10 +63,10 @@ impl Directly {
     }
 
     #[inline]
-    pub fn note_taken(&mut self, peer: Peer, encoding: Encoding, length: u64) {
+    pub fn note_taken(&mut self, peer: Peer, in_place: bool, length: u64) {
         let with = self.with(peer);
         with.taken = with.taken.wrapping_add(1);
-        with.sends_long |= encoding == Encoding::InPlace && length >= LEAST as u64;
+        with.sends_long |= in_place && length >= LEAST as u64;
     }
 
     pub fn say_waiting(&mut self, peer: Peer, tag: Option<i32>, context: u32, room: usize) {

@@ -3,7 +3,8 @@
 use crate::buffer::{Encoding, IncomingMessage};
 use crate::errors::Error;
 use crate::library::{code_of, enrolled, library, my_tid};
-use crate::receive::{WaitPatience, receive, source_word};
+use crate::receive::{WaitPatience, receive};
+use crate::source::source_word;
 use crate::waiting::wait_until;
 use crate::wanted::WantedMessage;
 use std::ffi::c_int;

@@ -34,6 +34,7 @@ mod identity;
 mod library;
 mod options;
 mod receive;
+mod source;
 mod stdio;
 mod task;
 mod waiting;

@@ -3,10 +3,11 @@
 //! What has arrived here is older than what the fabric still has of the same sender and context, so it comes first, and
 //! whoever takes a message out of the fabric without receiving it takes all older ones of its context too ([`drain`]).
 
-use crate::buffer::{Encoding, IncomingMessage};
+use crate::buffer::IncomingMessage;
 use crate::errors::Error;
 use crate::handlers::PvmHandlerCall;
 use crate::library::{PvmLibrary, enrolled, library};
+use crate::source::read_source;
 use crate::waiting::{FABRIC, wait_until};
 use crate::wanted::WantedMessage;
 use std::ffi::c_int;
@@ -15,19 +16,6 @@ use std::time::Instant;
 use weft_fabric::Endpoint;
 use weft_ports::{Fault, MatchedId, Outcome, Peer, Selector, room_of};
 use weft_pvm_machine::{code, tid};
-
-/// The bits of the source word that are the sender's identifier; the encoding stands above.
-const TID_BITS: u32 = 30;
-
-/// What the source word of a message says.
-pub fn source_word(tid: c_int, encoding: Encoding) -> u32 {
-    (tid as u32 & ((1 << TID_BITS) - 1)) | (encoding as u32) << TID_BITS
-}
-
-/// The sender of a message, and its encoding.
-pub fn read_source(word: u32) -> (c_int, Encoding) {
-    ((word & ((1 << TID_BITS) - 1)) as c_int, Encoding::from_bits(word >> TID_BITS))
-}
 
 /// How long to wait.
 #[derive(Clone, Copy, Debug)]
@@ -277,7 +265,7 @@ impl PvmLibrary {
         let mut bytes = room_of(self.buffers.spare(), outcome.length).ok()?;
         let (source, encoding) = read_source(outcome.source);
         FABRIC.receive_taken(call, (message, outcome.peer), &mut bytes).ok()?;
-        self.task.iter_mut().for_each(|task| task.note_taken(outcome.peer, encoding, outcome.length));
+        self.task.iter_mut().for_each(|task| task.note_taken(outcome));
         Some(IncomingMessage { encoding, bytes, source, tag: outcome.tag, context })
     }
 
@@ -428,8 +416,7 @@ pub fn receive_into(wanted: WantedMessage, room: &mut [u8]) -> Result<Option<(Ou
     });
     match (outcome, failed) {
         (Ok(outcome), _) => {
-            let encoding = read_source(outcome.source).1;
-            library.task.iter_mut().for_each(|task| task.note_taken(outcome.peer, encoding, outcome.length));
+            library.task.iter_mut().for_each(|task| task.note_taken(&outcome));
             Ok(Some((outcome, wanted.context)))
         }
         (Err(_), Some(error)) => Err(error),

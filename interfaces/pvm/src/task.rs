@@ -2,9 +2,9 @@
 //!
 //! A message for a task that has been started and has not enrolled yet waits here until the machine tells its card.
 
-use crate::buffer::Encoding;
 use crate::courier;
 use crate::direct::{self, Directly};
+use crate::source::came_in_place;
 use crate::waiting::{FABRIC, wait_until};
 use std::collections::HashMap;
 use std::ffi::c_int;
@@ -12,7 +12,7 @@ use std::io;
 use std::time::{Duration, Instant};
 use weft_fabric::Endpoint;
 use weft_fabric::foreign::{CARD_WORDS, Card};
-use weft_ports::{Envelope, GivenAway, Peer};
+use weft_ports::{Envelope, GivenAway, Outcome, Peer};
 use weft_pvm_machine::client::DaemonClient;
 use weft_pvm_machine::frame::{Answer, Identity, Request};
 use weft_pvm_machine::tid;
@@ -178,8 +178,8 @@ impl OwnTask {
 
     /// A message has been taken that this task has sent.
     #[inline]
-    pub fn note_taken(&mut self, from: Peer, encoding: Encoding, length: u64) {
-        self.directly.note_taken(from, encoding, length);
+    pub fn note_taken(&mut self, message: &Outcome) {
+        self.directly.note_taken(message.peer, came_in_place(message.source), message.length);
     }
 
     /// Tells the sender that this task waits for a message, if it sends long ones out of its memory.
