@@ -110,6 +110,8 @@ fn a_partition_bounds_its_jobs_and_gives_them_its_devices() {
     let refused = run(&["--partition", "net", "-n", "3", "true"]);
     assert_eq!(refused.status.code(), Some(2));
     assert!(text(&refused.stderr).contains("a job may have 2 there"), "{}", text(&refused.stderr));
+    let checked = weft(folder.path()).args(["cluster", "check"]).env("WEFT_LAUNCH", "false {host}").output();
+    assert!(said(&checked.expect("started")).contains("1 members, 2 partitions"), "this host needs no launch command");
     let shown = said(&weft(folder.path()).args(["cluster", "show"]).output().expect("started"));
     assert!(shown.contains("net  up to 2 ranks on localhost, devices tcp"), "{shown}");
 }

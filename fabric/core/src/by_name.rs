@@ -15,13 +15,13 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::process::CommandExt;
 use std::process::Command;
 
-const VARIABLES: [&CStr; 2] = [c"WEFT_PARTITION", c"WEFT_RANKS"];
+const VARIABLES: [&str; 2] = ["WEFT_PARTITION", "WEFT_RANKS"];
 /// What a shell says of a command that cannot be started.
 const NOT_STARTED: i32 = 126;
 
 /// To be called by the constructor of a library, which exports a function of this `name` at this address.
 pub fn begin(name: &CStr, at: *const ()) {
-    let is_meant = VARIABLES.iter().any(|variable| is_set(variable)) && !is_set(c"WEFT_JOB");
+    let is_meant = VARIABLES.iter().any(|variable| is_set(variable)) && !is_set("WEFT_JOB");
     if is_meant && !has_other_rights() && !is_launched() {
         become_launcher(name, at);
     }
@@ -33,13 +33,8 @@ fn has_other_rights() -> bool {
     unsafe { libc::getauxval(libc::AT_SECURE) != 0 }
 }
 
-/// Before `main` there is nobody who changes the environment.
-fn is_set(variable: &CStr) -> bool {
-    // SAFETY: a text that ends with zero; what the call answers is one, too.
-    unsafe {
-        let value = libc::getenv(variable.as_ptr());
-        !value.is_null() && *value != 0
-    }
+fn is_set(variable: &str) -> bool {
+    std::env::var_os(variable).is_some_and(|value| !value.is_empty())
 }
 
 /// Whether the library came with the program, or is in it: what is opened later is not found from the program's own place

@@ -21,8 +21,8 @@ const LONGEST_PAUSE: Duration = Duration::from_millis(250);
 struct JobNames {
     /// Of this process.
     mine: HashMap<String, PortNumber>,
-    /// What was heard of the question of a number.
-    heard: HashMap<u64, (Peer, PortNumber)>,
+    /// Searches that go on, by their numbers, and what was heard.
+    searches: HashMap<u64, Option<(Peer, PortNumber)>>,
     asked: u64,
 }
 
@@ -48,11 +48,8 @@ pub fn begin(endpoint: &mut Endpoint) {
 fn on_have(call: &ActiveCall<'_>) -> Option<()> {
     let [asked, port] = *call.arguments.first_chunk::<2>()?;
     let port = PortNumber(port.try_into().ok()?);
-    let mut names = names();
-    // Nobody waits for an answer to what was not asked.
-    if asked <= names.asked {
-        names.heard.entry(asked).or_insert((call.peer, port));
-    }
+    // The first answer counts, and one to a search that is over, or never was, does not.
+    names().searches.get_mut(&asked)?.get_or_insert((call.peer, port));
     Some(())
 }
 
@@ -77,13 +74,16 @@ impl SearchElsewhere {
     pub fn new() -> Self {
         let mut names = names();
         names.asked += 1;
-        Self { asked: names.asked, next: Instant::now(), pause: FIRST_PAUSE }
+        let asked = names.asked;
+        names.searches.insert(asked, None);
+        Self { asked, next: Instant::now(), pause: FIRST_PAUSE }
     }
 
     /// One step; who has the name, once that is known.
     pub fn advance(&mut self, endpoint: &mut Endpoint, name: &str, now: Instant) -> Option<(Peer, PortNumber)> {
-        if let Some(found) = names().heard.get(&self.asked) {
-            return Some(*found);
+        let heard = names().searches.get(&self.asked).copied().flatten();
+        if heard.is_some() {
+            return heard;
         }
         if now >= self.next {
             (self.next, self.pause) = (now + self.pause, (2 * self.pause).min(LONGEST_PAUSE));
@@ -100,6 +100,6 @@ impl SearchElsewhere {
 
 impl Drop for SearchElsewhere {
     fn drop(&mut self) {
-        names().heard.remove(&self.asked);
+        names().searches.remove(&self.asked);
     }
 }

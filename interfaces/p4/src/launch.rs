@@ -2,9 +2,7 @@
 //! lines say. Processes of such a job share no memory, so each is a cluster of its own.
 
 use crate::procgroup::ProcgroupEntry;
-use std::ffi::{CStr, c_void};
 use std::os::unix::process::CommandExt;
-use std::path::PathBuf;
 use std::process::Command;
 
 /// Becomes the launcher; comes back only with what is wrong.
@@ -13,27 +11,12 @@ pub fn become_launcher(program: &str, arguments: &[String], entries: &[Procgroup
     let user = std::env::var("USER").unwrap_or_default();
     match words(program, arguments, entries, host.trim(), &user) {
         Ok(words) => {
-            let weft = beside_us().unwrap_or_else(|| "weft".into());
+            let weft = weft_fabric::spawn::find_weft().unwrap_or_else(|| "weft".into());
             let error = Command::new(&weft).arg("mpiexec").args(words).exec();
             format!("{} cannot be started, which starts processes of several clusters: {error}", weft.display())
         }
         Err(slip) => slip,
     }
-}
-
-/// The command that was installed with this library.
-fn beside_us() -> Option<PathBuf> {
-    let us = become_launcher as *const c_void;
-    // SAFETY: zeros are a value of this structure, and the call fills it.
-    let name = unsafe {
-        let mut info: libc::Dl_info = std::mem::zeroed();
-        if libc::dladdr(us, &mut info) == 0 || info.dli_fname.is_null() {
-            return None;
-        }
-        CStr::from_ptr(info.dli_fname).to_str().ok()?
-    };
-    let weft = PathBuf::from(name).canonicalize().ok()?.parent()?.parent()?.join("bin/weft");
-    weft.is_file().then_some(weft)
 }
 
 /// What `mpiexec` is given. Only the processes of the first line get the program's arguments, as with P4.

@@ -1,6 +1,6 @@
 //! How other hosts are reached, and which host is this one.
 
-use weft_cluster::hosts::Launch;
+use weft_cluster::hosts::{Host, Launch};
 
 /// The command that starts a program on a host, where nothing else says it.
 pub const LAUNCH_VARIABLE: &str = "WEFT_LAUNCH";
@@ -21,4 +21,9 @@ pub fn is_here(name: &str) -> bool {
     let here = weft_agent::host_name();
     let short = here.split('.').next().unwrap_or_default();
     ["localhost", "127.0.0.1", "::1", here.as_str(), short].contains(&name)
+}
+
+/// Whether all of them are names of this host, so that nothing has to be reached.
+pub fn are_here(hosts: &[Host]) -> bool {
+    hosts.iter().all(|host| is_here(&host.name))
 }

@@ -7,6 +7,7 @@ mod change;
 pub mod file;
 mod members;
 
+use crate::reach::are_here;
 use crate::{EXIT_USAGE, hosts};
 use file::{ClusterFile, Slips, launch_of};
 use std::path::PathBuf;
@@ -90,7 +91,8 @@ fn check(offline: bool) -> Result<i32, Slips> {
     let ClusterFile { path, cluster, .. } = file::find()?;
     let counts = (cluster.members.len(), cluster.partitions.len());
     println!("{}: version {}, {} members, {} partitions", path.display(), cluster.version, counts.0, counts.1);
-    if offline {
+    // Jobs on this host alone are started without a launch command.
+    if offline || are_here(&cluster.members) {
         return Ok(0);
     }
     let names = cluster.members.iter().map(|member| member.name.clone()).collect();

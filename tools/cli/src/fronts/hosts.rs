@@ -2,7 +2,7 @@
 
 use super::Slip;
 use super::draft::Draft;
-use crate::reach::is_here;
+use crate::reach::{are_here, is_here};
 use weft_agent::Hosts;
 use weft_cluster::hosts::{HOSTS_MAX, Host, Map, parse_list, ranks_wanted as ranks_of, spread};
 
@@ -106,7 +106,7 @@ impl Listed {
 
     /// All of them are names of this host.
     pub fn is_here(&self) -> bool {
-        self.hosts.iter().all(|host| is_here(&host.name))
+        are_here(&self.hosts)
     }
 
     /// One of them at least is.

@@ -2,7 +2,7 @@
 
 use crate::cluster::file;
 use crate::defaults::Defaults;
-use crate::reach::{is_here, launch_of_environment};
+use crate::reach::{are_here, launch_of_environment};
 use clap::Args;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -143,7 +143,7 @@ impl Given {
         if let Some(most) = self.partition.as_ref().map(Partition::most_ranks).filter(|most| ranks > *most) {
             return Err(failed(format!("{ranks} ranks, but a job may have {most} there")));
         }
-        if self.partition.is_some() && self.hosts.iter().all(|host| is_here(&host.name)) {
+        if self.partition.is_some() && are_here(&self.hosts) {
             return Ok(None);
         }
         Ok(Some(Hosts::new(&self.hosts, &places, self.launch, self.patience, self.stage, self.tree)))
