@@ -1,12 +1,11 @@
 //! The configuration database of a cluster: its members, and the partitions that jobs run on.
 //!
-//! It is a file that people write, in TOML:
+//! It is a file that people write, in TOML. What it may say, `docs/guide/cluster.md` shows; what it says is a [`Cluster`]:
 //!
 //! ```toml
 //! name = "lab"
 //! version = 3
-//! default = "fast"                  # the partition of a job that names none; else the first
-//! launch = "ssh {host}"             # how a host is reached; else WEFT_LAUNCH, else ssh
+//! servers = ["node1"]               # the members that order jobs
 //!
 //! [[member]]
 //! name = "node1"
@@ -15,8 +14,6 @@
 //! [[partition]]
 //! name = "fast"
 //! members = ["node1"]               # else all members, in their order
-//! device = "shm,xdp,udp,tcp"        # the order of devices, where a job says none
-//! ranks = 16                        # the most that a job may have
 //! ```
 //!
 //! Partitions may overlap. A file without partitions has one of all members, which is named as the cluster.
@@ -24,13 +21,35 @@
 //! Everything here is pure: text goes in, and a [`Cluster`] or [`Mistake`]s come out. All mistakes of a file are told at
 //! once, each with its line and what is allowed. A file that has any is not used, so nothing of it is half applied.
 //!
+//! Deliberately not here: where files are (the command `weft` knows), who is a user and in which groups (the system
+//! knows), and how the members are now (their daemons know).
+//!
 //! Test: `cargo test -p weft-database`.
 #![forbid(unsafe_code)]
 
+mod entries;
 mod read;
+mod time;
+mod write;
 
-pub use read::{Mistake, read};
+pub use entries::Mistake;
+pub use read::read;
+use std::net::IpAddr;
+use std::time::Duration;
+pub use time::{read_time, show_time};
 use weft_cluster::hosts::{Host, Launch};
+pub use write::{with_version, write_new};
+
+/// Most members of a cluster.
+pub const MEMBERS_MAX: usize = 16384;
+/// Most partitions of a cluster.
+pub const PARTITIONS_MAX: usize = 256;
+/// Most members that order jobs.
+pub const SERVERS_MAX: usize = 8;
+/// The TCP and UDP port of the daemons, where a file says none.
+pub const PORT: u16 = 7337;
+/// Priorities, as those of `nice` with the sign changed: what is higher gets more.
+pub const PRIORITIES: std::ops::RangeInclusive<i32> = -19..=20;
 
 /// A cluster as its file says.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -40,21 +59,86 @@ pub struct Cluster {
     pub version: u64,
     /// How hosts are reached, where the user says nothing.
     pub launch: Option<Launch>,
-    pub members: Vec<Host>,
+    /// The members that order jobs, the first one before the others; at least one.
+    pub servers: Vec<String>,
+    /// The TCP and UDP port of the daemons.
+    pub port: u16,
+    /// Not empty, and no name is there twice.
+    pub members: Vec<Member>,
     /// The default one first.
     pub partitions: Vec<Partition>,
+}
+
+/// A host of a cluster.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Member {
+    pub name: String,
+    /// How many ranks it takes. With 0 it is drained by hand: nothing is placed there.
+    pub slots: usize,
+    /// Where it is reached, the best first. Without any, its name is resolved.
+    pub addresses: Vec<IpAddr>,
+    /// How many cores it has, where the file says it.
+    pub cores: Option<usize>,
+    pub features: Vec<String>,
 }
 
 /// Members that jobs run on together, and what holds for these jobs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Partition {
     pub name: String,
-    /// Members with their slots, in the order in which they are filled.
+    /// Members in the order in which they are filled, each with as many slots as it has for this partition. Those with 0
+    /// slots are here, too.
     pub hosts: Vec<Host>,
+    /// What each of its members has.
+    pub features: Vec<String>,
+    /// Who may use it by name. Without these and without groups, everybody.
+    pub users: Option<Vec<String>>,
+    /// Who may use it by one of their groups.
+    pub groups: Option<Vec<String>>,
+    pub limits: Limits,
     /// The order of devices for a job that says none, as `WEFT_DEVICE` has it.
     pub device: Option<String>,
+    /// The priority of a job that says none.
+    pub priority: i32,
+    /// How processes share processors with others.
+    pub policy: Policy,
+}
+
+/// What jobs of a partition may have.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Limits {
     /// The most ranks of a job.
     pub ranks: Option<usize>,
+    /// The longest time that a job may declare.
+    pub time: Option<Duration>,
+    /// The most processes of this partition on one host.
+    pub processes: Option<usize>,
+    /// The highest priority that a job may ask for; not lower than the one of jobs that ask for none.
+    pub highest: i32,
+    /// Whether a host is of one user at a time.
+    pub exclusive: bool,
+}
+
+/// How the kernel schedules the processes of a partition.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum Policy {
+    /// As all others (`SCHED_OTHER`).
+    #[default]
+    Other,
+    /// Before all others, until they wait (`SCHED_FIFO`).
+    Fifo,
+}
+
+impl Policy {
+    pub const ALL: [Self; 2] = [Self::Other, Self::Fifo];
+
+    /// As the file has it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Other => "other",
+            Self::Fifo => "fifo",
+        }
+    }
 }
 
 impl Cluster {
@@ -69,47 +153,57 @@ impl Cluster {
             format!("'{name}' is no partition of cluster '{}', which has {}", self.name, all.join(", "))
         })
     }
+
+    /// The member of this name.
+    pub fn member(&self, name: &str) -> Option<&Member> {
+        self.members.iter().find(|member| member.name == name)
+    }
+
+    /// All members as hosts with slots.
+    pub fn hosts(&self) -> Vec<Host> {
+        self.members.iter().map(Member::host).collect()
+    }
+}
+
+impl Member {
+    /// A member of which no more is known than this.
+    pub fn new(host: Host) -> Self {
+        let Host { name, slots } = host;
+        Self { name, slots, addresses: Vec::new(), cores: None, features: Vec::new() }
+    }
+
+    pub fn host(&self) -> Host {
+        Host { name: self.name.clone(), slots: self.slots }
+    }
 }
 
 impl Partition {
+    /// One of these hosts, without limits and for everybody.
+    pub fn new(name: String, hosts: Vec<Host>) -> Self {
+        let limits = Limits { ranks: None, time: None, processes: None, highest: 0, exclusive: false };
+        let policy = Policy::default();
+        Self { name, hosts, features: Vec::new(), users: None, groups: None, limits, device: None, priority: 0, policy }
+    }
+
     pub fn slots(&self) -> usize {
         self.hosts.iter().map(|host| host.slots).sum()
     }
 
     /// How many ranks a job may have.
     pub fn most_ranks(&self) -> usize {
-        self.ranks.map_or(self.slots(), |most| most.min(self.slots()))
+        self.limits.ranks.map_or(self.slots(), |most| most.min(self.slots()))
     }
-}
 
-/// The file of a new cluster: these members, and one partition of them all.
-pub fn write_new(name: &str, members: &[Host], launch: Option<&Launch>) -> String {
-    use std::fmt::Write as _;
-    let quoted = |text: &str| toml::Value::String(text.to_owned()).to_string();
-    let mut text = format!("name = {}\nversion = 1\n", quoted(name));
-    if let Some(launch) = launch {
-        let _ = writeln!(text, "launch = {}", quoted(&launch.to_string()));
+    /// Those of its hosts where something can be placed.
+    pub fn open_hosts(&self) -> Vec<Host> {
+        self.hosts.iter().filter(|host| host.slots > 0).cloned().collect()
     }
-    for Host { name, slots } in members {
-        let _ = write!(text, "\n[[member]]\nname = {}\nslots = {slots}\n", quoted(name));
-    }
-    let names: Vec<String> = members.iter().map(|member| quoted(&member.name)).collect();
-    let _ = write!(text, "\n[[partition]]\nname = \"all\"\nmembers = [{}]\n", names.join(", "));
-    text
-}
 
-/// The same text with another version.
-pub fn with_version(text: &str, version: u64) -> String {
-    let is_version = |line: &str| line.split('=').next().is_some_and(|key| key.trim() == "version");
-    let top = text.lines().take_while(|line| !line.trim_start().starts_with('['));
-    match top.clone().position(is_version) {
-        Some(at) => {
-            let lines = text.lines().enumerate();
-            lines
-                .map(|(n, line)| if n == at { format!("version = {version}\n") } else { format!("{line}\n") })
-                .collect()
-        }
-        None => format!("version = {version}\n{text}"),
+    /// Whether a user with these groups may use it.
+    pub fn admits(&self, user: &str, groups: &[impl AsRef<str>]) -> bool {
+        let lists = |list: &Option<Vec<String>>, name: &str| list.iter().flatten().any(|listed| listed == name);
+        let for_all = self.users.is_none() && self.groups.is_none();
+        for_all || lists(&self.users, user) || groups.iter().any(|group| lists(&self.groups, group.as_ref()))
     }
 }
 

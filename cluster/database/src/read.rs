@@ -1,181 +1,289 @@
 //! Reading the file.
 
-use crate::{Cluster, Partition};
-use serde::Deserialize;
-use std::collections::HashMap;
+use crate::entries::{Entries, Lined, Mistake, Mistakes};
+use crate::{
+    Cluster, Limits, MEMBERS_MAX, Member, PARTITIONS_MAX, PORT, PRIORITIES, Partition, Policy, SERVERS_MAX, read_time,
+};
+use std::collections::{HashMap, HashSet};
 use std::fmt;
-use toml::Spanned;
-use weft_cluster::hosts::{HOSTS_MAX, Host, Launch, parse_list};
+use std::net::IpAddr;
+use toml::de::DeTable;
+use weft_cluster::hosts::{Host, Launch, parse_list};
 use weft_cluster::job::RANKS_MAX;
 use weft_wire::settings::Settings;
 
-/// Bytes of the longest name of a cluster or partition.
+/// Bytes of the longest name of a cluster, a partition or a feature.
 const NAME_BYTES: usize = 64;
-
-/// What is wrong in a file.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Mistake {
-    /// The first is 1.
-    pub line: usize,
-    pub what: String,
-}
-
-impl fmt::Display for Mistake {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "line {}: {}", self.line, self.what)
-    }
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct WrittenCluster {
-    name: Spanned<String>,
-    #[serde(default = "first")]
-    version: u64,
-    launch: Option<Spanned<String>>,
-    default: Option<Spanned<String>>,
-    #[serde(default)]
-    member: Vec<WrittenMember>,
-    #[serde(default)]
-    partition: Vec<WrittenPartition>,
-}
-
-fn first() -> u64 {
-    1
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct WrittenMember {
-    name: Spanned<String>,
-    slots: Option<Spanned<u64>>,
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct WrittenPartition {
-    name: Spanned<String>,
-    members: Option<Vec<Spanned<String>>>,
-    device: Option<Spanned<String>>,
-    ranks: Option<Spanned<u64>>,
-}
+/// Bytes of the longest name of a user or a group.
+const ACCOUNT_BYTES: usize = 256;
+/// How many servers there are where the file says none.
+const SERVERS: usize = 2;
 
 /// Reads a file.
 ///
 /// # Errors
-/// All its mistakes, in the order of their lines. Where it is no TOML, the first.
+/// All its mistakes, in the order of their lines. Where it is no TOML, those that make it none.
 pub fn read(text: &str) -> Result<Cluster, Vec<Mistake>> {
-    let written: WrittenCluster = toml::from_str(text).map_err(|error| {
-        let at = error.span().map_or(0, |span| span.start);
-        vec![Mistake { line: line_of(text, at), what: error.message().trim().replace('\n', ", ") }]
-    })?;
-    let mut reader = ClusterReader { text, mistakes: Vec::new() };
-    let cluster = reader.cluster(written);
-    match reader.mistakes {
-        mistakes if mistakes.is_empty() => Ok(cluster),
-        mut mistakes => {
-            mistakes.sort();
-            Err(mistakes)
-        }
+    let mistakes = Mistakes::of(text);
+    let (document, errors) = DeTable::parse_recoverable(text);
+    for error in &errors {
+        let line = mistakes.line(error.span().unwrap_or_default());
+        mistakes.tell(line, error.message().trim().replace('\n', ", "));
+    }
+    let mut cluster = None;
+    if errors.is_empty() {
+        let reader = ClusterReader { mistakes: &mistakes };
+        cluster = reader.cluster(Entries::new("a cluster", &document, &mistakes));
+    }
+    let told = mistakes.into_sorted();
+    cluster.filter(|_| told.is_empty()).ok_or(told)
+}
+
+struct ClusterReader<'t> {
+    mistakes: &'t Mistakes,
+}
+
+/// Members in their order, and which of them has a name.
+#[derive(Default)]
+struct Members {
+    all: Vec<Member>,
+    places: HashMap<String, usize>,
+}
+
+impl Members {
+    fn named(&self, name: &str) -> Option<&Member> {
+        self.places.get(name).map(|at| &self.all[*at])
     }
 }
 
-fn line_of(text: &str, at: usize) -> usize {
-    1 + text.bytes().take(at).filter(|byte| *byte == b'\n').count()
-}
-
-struct ClusterReader<'a> {
-    text: &'a str,
-    mistakes: Vec<Mistake>,
-}
-
-impl ClusterReader<'_> {
-    fn tell<T>(&mut self, of: &Spanned<T>, what: String) {
-        self.mistakes.push(Mistake { line: line_of(self.text, of.span().start), what });
+impl<'t> ClusterReader<'t> {
+    fn tell<T>(&self, of: &Lined<T>, what: String) {
+        self.mistakes.tell(of.line, what);
     }
 
-    fn cluster(&mut self, written: WrittenCluster) -> Cluster {
-        self.check_name(&written.name, "cluster");
-        let launch = written.launch.and_then(|given| self.understood(&given, given.as_ref().parse::<Launch>()));
-        let members = self.members(&written.member, &written.name);
-        let mut partitions = self.partitions(written.partition, &members);
+    /// `None` only after a mistake was told.
+    fn cluster(&self, mut entries: Entries<'t>) -> Option<Cluster> {
+        let name = entries.needed_text("name");
+        let name = name.inspect(|name| self.check_name(name, "cluster"));
+        let version = entries.number("version", 0..=i64::MAX).map_or(1, |given| given.value.unsigned_abs());
+        let launch = entries.text("launch");
+        let launch = launch.and_then(|given| self.understood(&given, given.value.parse::<Launch>()));
+        let port = entries.count("port", 1..=usize::from(u16::MAX)).and_then(|port| u16::try_from(port).ok());
+        let servers = entries.texts("servers");
+        let default = entries.text("default");
+        let members = self.members(entries.tables("member", "a member"), entries.line)?;
+        let servers = self.servers(servers, &members);
+        let mut partitions = self.partitions(entries.tables("partition", "a partition"), &members);
+        entries.end();
+        let name = name?.value;
         if partitions.is_empty() {
-            let name = written.name.as_ref().clone();
-            partitions.push(Partition { name, hosts: members.clone(), device: None, ranks: None });
+            partitions.push(Partition::new(name.clone(), members.all.iter().map(Member::host).collect()));
         }
-        if let Some(default) = written.default {
-            match partitions.iter().position(|partition| partition.name == *default.as_ref()) {
+        if let Some(default) = default {
+            match partitions.iter().position(|partition| partition.name == default.value) {
                 Some(at) => partitions[..=at].rotate_right(1),
-                None => self.tell(&default, format!("default = '{}', which is no partition", default.as_ref())),
+                None => self.tell(&default, format!("default = '{}', which is no partition", default.value)),
             }
         }
-        Cluster { name: written.name.into_inner(), version: written.version, launch, members, partitions }
+        let port = port.unwrap_or(PORT);
+        Some(Cluster { name, version, launch, servers, port, members: members.all, partitions })
     }
 
-    fn members(&mut self, written: &[WrittenMember], cluster: &Spanned<String>) -> Vec<Host> {
-        let mut members: Vec<Host> = Vec::with_capacity(written.len());
-        let mut lines = HashMap::new();
-        for WrittenMember { name, slots } in written {
-            let line = line_of(self.text, name.span().start);
-            let slots = slots.as_ref().map_or(1, |slots| self.count(slots, "slots"));
-            // As it stands in a list of hosts: what is no name there is none here.
-            let host = match parse_list(name.as_ref()).map(|mut hosts| hosts.remove(0)) {
-                Ok(host) if host.name == *name.as_ref() => host,
-                _ => {
-                    self.tell(name, format!("member '{}' is no name of a host", name.as_ref()));
-                    continue;
-                }
-            };
-            match lines.insert(host.name.clone(), line) {
-                Some(first) => self.tell(name, format!("member '{}' stands in line {first} already", host.name)),
-                None => members.push(Host { slots, ..host }),
-            }
-        }
+    fn members(&self, written: Vec<Entries<'t>>, top: usize) -> Option<Members> {
+        let mut members = Members::default();
+        let mut lines = HashMap::with_capacity(written.len());
         if written.is_empty() {
-            self.tell(cluster, "there is no [[member]]".to_owned());
+            self.mistakes.tell(top, "there is no [[member]]".to_owned());
         }
-        if members.len() > HOSTS_MAX {
-            self.tell(cluster, format!("{} members; a cluster may have {HOSTS_MAX}", members.len()));
+        if written.len() > MEMBERS_MAX {
+            self.mistakes.tell(top, format!("{} members; a cluster may have {MEMBERS_MAX}", written.len()));
+            return None;
         }
-        members
+        for entries in written {
+            let Some((line, member)) = self.member(entries) else { continue };
+            if let Some(first) = lines.insert(member.name.clone(), line) {
+                self.mistakes.tell(line, format!("member '{}' stands in line {first} already", member.name));
+                continue;
+            }
+            members.places.insert(member.name.clone(), members.all.len());
+            members.all.push(member);
+        }
+        Some(members)
     }
 
-    fn partitions(&mut self, written: Vec<WrittenPartition>, members: &[Host]) -> Vec<Partition> {
-        let by_name: HashMap<&str, &Host> = members.iter().map(|host| (host.name.as_str(), host)).collect();
-        let mut partitions: Vec<Partition> = Vec::with_capacity(written.len());
-        for WrittenPartition { name, members: named, device, ranks } in written {
-            self.check_name(&name, "partition");
-            if partitions.iter().any(|other| other.name == *name.as_ref()) {
-                self.tell(&name, format!("partition '{}' is there twice", name.as_ref()));
+    fn member(&self, mut entries: Entries<'t>) -> Option<(usize, Member)> {
+        let name = entries.needed_text("name");
+        let slots = entries.count("slots", 0..=RANKS_MAX).unwrap_or(1);
+        let cores = entries.count("cores", 1..=RANKS_MAX);
+        let features = self.features(&mut entries);
+        let given = entries.text_or_texts("address").map_or_else(Vec::new, |given| given.value);
+        let addresses = given.iter().filter_map(|given| {
+            let allowed = "allowed are addresses as 10.0.0.1 or fd00::1";
+            let read = given.value.parse::<IpAddr>().map_err(|_| format!("address = '{}', {allowed}", given.value));
+            self.understood(given, read)
+        });
+        let addresses = addresses.collect();
+        entries.end();
+        let name = name?;
+        // As it stands in a list of hosts: what is no name there is none here.
+        match parse_list(&name.value) {
+            Ok(hosts) if hosts[0].name == name.value => {
+                Some((name.line, Member { name: name.value, slots, addresses, cores, features }))
             }
-            let hosts = named.map_or(members.to_vec(), |named| self.hosts(&named, &by_name));
-            if hosts.is_empty() && !members.is_empty() {
-                self.tell(&name, format!("partition '{}' has no members", name.as_ref()));
+            _ => {
+                self.tell(&name, format!("member '{}' is no name of a host", name.value));
+                None
             }
-            let ranks = ranks.map(|ranks| self.count(&ranks, "ranks"));
-            let device = device.and_then(|given| {
-                let read = Settings::from_env([("WEFT_DEVICE", given.as_ref())]);
-                self.understood(&given, read.map_err(|errors| errors[0].to_string()).map(|_| given.as_ref().clone()))
-            });
-            partitions.push(Partition { name: name.into_inner(), hosts, device, ranks });
+        }
+    }
+
+    fn servers(&self, given: Option<Lined<Vec<Lined<String>>>>, members: &Members) -> Vec<String> {
+        let Some(given) = given else {
+            return members.all.iter().take(SERVERS).map(|member| member.name.clone()).collect();
+        };
+        if !(1..=SERVERS_MAX).contains(&given.value.len()) {
+            self.tell(&given, format!("{} servers, allowed are 1 to {SERVERS_MAX}", given.value.len()));
+        }
+        self.named(&given.value, members).into_iter().map(|member| member.name.clone()).collect()
+    }
+
+    fn partitions(&self, written: Vec<Entries<'t>>, members: &Members) -> Vec<Partition> {
+        if let Some(beyond) = written.get(PARTITIONS_MAX) {
+            let most = format!("a cluster may have {PARTITIONS_MAX}");
+            self.mistakes.tell(beyond.line, format!("{} partitions; {most}", written.len()));
+            return Vec::new();
+        }
+        let mut names = HashSet::new();
+        let mut partitions = Vec::with_capacity(written.len());
+        for entries in written {
+            let Some((line, partition)) = self.partition(entries, members) else { continue };
+            if !names.insert(partition.name.clone()) {
+                self.mistakes.tell(line, format!("partition '{}' is there twice", partition.name));
+            }
+            partitions.push(partition);
         }
         partitions
     }
 
-    fn hosts(&mut self, named: &[Spanned<String>], members: &HashMap<&str, &Host>) -> Vec<Host> {
-        let mut hosts: Vec<Host> = Vec::with_capacity(named.len());
-        for name in named {
-            match members.get(name.as_ref().as_str()) {
-                None => self.tell(name, format!("'{}' is no member", name.as_ref())),
-                Some(host) if hosts.contains(host) => self.tell(name, format!("'{}' is listed twice", name.as_ref())),
-                Some(host) => hosts.push((*host).clone()),
-            }
-        }
-        hosts
+    fn partition(&self, mut entries: Entries<'t>, members: &Members) -> Option<(usize, Partition)> {
+        let name = entries.needed_text("name");
+        let named = entries.texts("members").map(|named| named.value);
+        let features = self.features(&mut entries);
+        let users = entries.texts("users").map(|users| self.accounts(users.value, "user"));
+        let groups = entries.texts("groups").map(|groups| self.accounts(groups.value, "group"));
+        let priority = self.priority(&mut entries, "priority").map(|given| given.value).unwrap_or_default();
+        let limits = self.limits(&mut entries, priority);
+        let policy = entries.text("policy").and_then(|given| {
+            let read = Policy::ALL.into_iter().find(|policy| policy.name() == given.value);
+            self.understood(
+                &given,
+                read.ok_or_else(|| format!("policy = '{}', allowed are other and fifo", given.value)),
+            )
+        });
+        let device = entries.text("device").and_then(|given| {
+            let read = Settings::from_env([("WEFT_DEVICE", &given.value)]);
+            self.understood(&given, read.map_err(|errors| errors[0].to_string()).map(|_| given.value.clone()))
+        });
+        entries.end();
+        let name = name?;
+        self.check_name(&name, "partition");
+        let hosts = self.hosts(&name, named, &features, members, limits.processes);
+        let Lined { line, value: name } = name;
+        let policy = policy.unwrap_or_default();
+        Some((line, Partition { name, hosts, features, users, groups, limits, device, priority, policy }))
     }
 
-    fn check_name(&mut self, name: &Spanned<String>, of: &str) {
-        let given = name.as_ref();
+    fn limits(&self, entries: &mut Entries<'t>, priority: i32) -> Limits {
+        let ranks = entries.count("ranks", 1..=RANKS_MAX);
+        let processes = entries.count("processes", 1..=RANKS_MAX);
+        let time = entries.text("time").and_then(|given| {
+            let allowed = "allowed are times as 90s, 30m, 2h, 1d12h";
+            self.understood(
+                &given,
+                read_time(&given.value).ok_or_else(|| format!("time = '{}', {allowed}", given.value)),
+            )
+        });
+        let highest = self.priority(entries, "highest");
+        if let Some(highest) = highest.as_ref().filter(|highest| highest.value < priority) {
+            let most = PRIORITIES.end();
+            self.tell(highest, format!("highest = {}, allowed is {priority} (its priority) to {most}", highest.value));
+        }
+        let highest = highest.map_or(priority, |highest| highest.value);
+        Limits { ranks, time, processes, highest, exclusive: entries.is_set("exclusive") }
+    }
+
+    fn priority(&self, entries: &mut Entries<'t>, key: &'static str) -> Option<Lined<i32>> {
+        let Lined { line, value } =
+            entries.number(key, i64::from(*PRIORITIES.start())..=i64::from(*PRIORITIES.end()))?;
+        i32::try_from(value).ok().map(|value| Lined { line, value })
+    }
+
+    /// The hosts of a partition: those it names, else all that have its features.
+    fn hosts(
+        &self,
+        name: &Lined<String>,
+        named: Option<Vec<Lined<String>>>,
+        features: &[String],
+        members: &Members,
+        processes: Option<usize>,
+    ) -> Vec<Host> {
+        let missing = |member: &Member| features.iter().find(|feature| !member.features.contains(feature));
+        let chosen: Vec<&Member> = match &named {
+            None => members.all.iter().filter(|member| missing(member).is_none()).collect(),
+            Some(named) => {
+                for given in named {
+                    let lacks = members.named(&given.value).and_then(missing);
+                    if let Some(feature) = lacks {
+                        self.tell(given, format!("member '{}' has no feature '{feature}'", given.value));
+                    }
+                }
+                self.named(named, members)
+            }
+        };
+        if chosen.is_empty() && !members.all.is_empty() {
+            let why = if named.is_some() { "has no members" } else { "has features that no member has" };
+            self.tell(name, format!("partition '{}' {why}", name.value));
+        }
+        let most = processes.unwrap_or(RANKS_MAX);
+        chosen.iter().map(|member| Host { slots: member.slots.min(most), ..member.host() }).collect()
+    }
+
+    /// The members of a list that has each of them once.
+    fn named<'m>(&self, list: &[Lined<String>], members: &'m Members) -> Vec<&'m Member> {
+        let mut seen = HashSet::with_capacity(list.len());
+        let each = list.iter().filter_map(|given| {
+            let Some(member) = members.named(&given.value) else {
+                self.tell(given, format!("'{}' is no member", given.value));
+                return None;
+            };
+            if !seen.insert(&member.name) {
+                self.tell(given, format!("'{}' is listed twice", given.value));
+                return None;
+            }
+            Some(member)
+        });
+        each.collect()
+    }
+
+    fn features(&self, entries: &mut Entries<'t>) -> Vec<String> {
+        let given = entries.texts("features").map_or_else(Vec::new, |given| given.value);
+        given.iter().for_each(|feature| self.check_name(feature, "feature"));
+        given.into_iter().map(|feature| feature.value).collect()
+    }
+
+    fn accounts(&self, given: Vec<Lined<String>>, of: &str) -> Vec<String> {
+        for account in &given {
+            let plain = |letter: char| !letter.is_control() && !letter.is_whitespace() && !":,".contains(letter);
+            if !(1..=ACCOUNT_BYTES).contains(&account.value.len()) || !account.value.chars().all(plain) {
+                let allowed = format!("up to {ACCOUNT_BYTES} bytes without blanks, ':' and ','");
+                self.tell(account, format!("'{}' is no name of a {of}: {allowed}", account.value.escape_debug()));
+            }
+        }
+        given.into_iter().map(|account| account.value).collect()
+    }
+
+    fn check_name(&self, name: &Lined<String>, of: &str) {
+        let given = &name.value;
         let plain = given.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte));
         if !plain || !given.starts_with(|first: char| first.is_ascii_alphanumeric()) || given.len() > NAME_BYTES {
             let allowed = format!("letters, digits, '-', '_' and '.', {NAME_BYTES} at most, a letter or digit first");
@@ -183,15 +291,7 @@ impl ClusterReader<'_> {
         }
     }
 
-    fn count(&mut self, given: &Spanned<u64>, of: &str) -> usize {
-        let count = usize::try_from(*given.as_ref()).ok().filter(|count| (1..=RANKS_MAX).contains(count));
-        count.unwrap_or_else(|| {
-            self.tell(given, format!("{of} = {}, allowed is 1 to {RANKS_MAX}", given.as_ref()));
-            1
-        })
-    }
-
-    fn understood<T, V, E: fmt::Display>(&mut self, given: &Spanned<V>, read: Result<T, E>) -> Option<T> {
+    fn understood<T, V, E: fmt::Display>(&self, given: &Lined<V>, read: Result<T, E>) -> Option<T> {
         read.map_err(|error| self.tell(given, error.to_string())).ok()
     }
 }

@@ -1,17 +1,18 @@
 //! `weft cluster`: a file that says which hosts there are and what partitions jobs run on.
 //!
-//! `file` finds it and writes it, `change` has what changes it, `members` brings it to the members. What it may say is the
+//! `file` finds it and writes it, `change` has what changes it, `members` brings it to the members, `show` prints it. What it may say is the
 //! crate `weft-database`.
 
 mod change;
 pub mod file;
 mod members;
+mod show;
 
 use crate::reach::are_here;
 use crate::{EXIT_USAGE, hosts};
 use file::{ClusterFile, Slips, launch_of};
 use std::path::PathBuf;
-use weft_cluster::hosts::{Host, Launch};
+use weft_cluster::hosts::Launch;
 
 const FRONT: &str = "weft cluster";
 
@@ -76,7 +77,7 @@ pub fn main(command: ClusterCommand) -> i32 {
     let done = match command {
         ClusterCommand::Init(given) => change::init(given),
         ClusterCommand::Check { offline } => check(offline),
-        ClusterCommand::Show { json } => show(json),
+        ClusterCommand::Show { json } => show::show(json),
         ClusterCommand::Edit => change::edit(),
         ClusterCommand::Apply => members::apply(),
         ClusterCommand::Take { name, system } => members::take(&name, system),
@@ -92,45 +93,9 @@ fn check(offline: bool) -> Result<i32, Slips> {
     let counts = (cluster.members.len(), cluster.partitions.len());
     println!("{}: version {}, {} members, {} partitions", path.display(), cluster.version, counts.0, counts.1);
     // Jobs on this host alone are started without a launch command.
-    if offline || are_here(&cluster.members) {
+    if offline || are_here(&cluster.hosts()) {
         return Ok(0);
     }
     let names = cluster.members.iter().map(|member| member.name.clone()).collect();
     Ok(hosts::look_at(names, launch_of(&cluster)?))
-}
-
-fn show(json: bool) -> Result<i32, Slips> {
-    let ClusterFile { path, cluster, .. } = file::find()?;
-    if json {
-        let hosts = |hosts: &[Host]| -> serde_json::Value {
-            hosts.iter().map(|host| serde_json::json!({ "name": host.name, "slots": host.slots })).collect()
-        };
-        let partition = |partition: &weft_database::Partition| {
-            serde_json::json!({
-                "name": partition.name, "hosts": hosts(&partition.hosts), "device": partition.device,
-                "ranks": partition.most_ranks(),
-            })
-        };
-        let all = serde_json::json!({
-            "name": cluster.name, "version": cluster.version, "file": path, "members": hosts(&cluster.members),
-            "partitions": cluster.partitions.iter().map(partition).collect::<Vec<_>>(),
-        });
-        println!("{all:#}");
-        return Ok(0);
-    }
-    println!("cluster {}, version {}: {}", cluster.name, cluster.version, path.display());
-    let width = cluster.members.iter().map(|member| member.name.len()).max().unwrap_or(0);
-    println!("\nmembers");
-    for Host { name, slots } in &cluster.members {
-        println!("  {name:width$}  {slots} slots");
-    }
-    println!("\npartitions, the default one first");
-    let width = cluster.partitions.iter().map(|partition| partition.name.len()).max().unwrap_or(0);
-    for partition in &cluster.partitions {
-        let names: Vec<&str> = partition.hosts.iter().map(|host| host.name.as_str()).collect();
-        let device = partition.device.as_ref().map(|order| format!(", devices {order}")).unwrap_or_default();
-        let ranks = partition.most_ranks();
-        println!("  {:width$}  up to {ranks} ranks on {}{device}", partition.name, names.join(", "));
-    }
-    Ok(0)
 }

@@ -108,7 +108,13 @@ impl HostArguments {
         let partition = partition.map_err(|error| vec![format!("partition {error}")])?.clone();
         let launch = self.launch.clone().map_or_else(|| file::launch_of(&cluster), Ok)?;
         let option = format!("partition '{}'", partition.name);
-        Ok(Some(self.given(defaults, partition.hosts.clone(), launch, option, Some(partition))))
+        let hosts = partition.open_hosts();
+        if hosts.is_empty() {
+            return Err(vec![format!(
+                "{option}: all its members are drained, which is slots = 0 in the cluster's file"
+            )]);
+        }
+        Ok(Some(self.given(defaults, hosts, launch, option, Some(partition))))
     }
 
     fn given(
