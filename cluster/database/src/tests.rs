@@ -284,7 +284,7 @@ fn large(members: usize) -> String {
     let mut text = "name = \"large\"\nservers = [\"n0\", \"n1\"]\n".to_owned();
     for member in 0..members {
         let _ = write!(text, "[[member]]\nname = \"n{member}\"\nslots = 64\nfeatures = [\"x\"]\n");
-        let _ = write!(text, "address = [\"10.0.{}.{}\"]\n", member / 256 % 256, member % 256);
+        let _ = writeln!(text, "address = [\"10.0.{}.{}\"]", member / 256 % 256, member % 256);
     }
     for part in 0..10 {
         let names: Vec<String> =

@@ -7,7 +7,7 @@ use clap::Args;
 use std::path::PathBuf;
 use std::time::Duration;
 use weft_agent::Hosts;
-use weft_cluster::hosts::{Host, HostsError, Launch, Map, parse_file, parse_list, ranks_wanted, spread};
+use weft_cluster::hosts::{HOSTS_MAX, Host, HostsError, Launch, Map, parse_file, parse_list, ranks_wanted, spread};
 use weft_database::Partition;
 
 /// Where the ranks run, when it is not this host alone.
@@ -148,6 +148,10 @@ impl Given {
         let places = spread(&self.hosts, self.map, ranks).map_err(|error| failed(error.to_string()))?;
         if let Some(most) = self.partition.as_ref().map(Partition::most_ranks).filter(|most| ranks > *most) {
             return Err(failed(format!("{ranks} ranks, but a job may have {most} there")));
+        }
+        let used: std::collections::HashSet<usize> = places.iter().copied().collect();
+        if used.len() > HOSTS_MAX {
+            return Err(failed(format!("{ranks} ranks on {} hosts, but a job may use {HOSTS_MAX}", used.len())));
         }
         if self.partition.is_some() && are_here(&self.hosts) {
             return Ok(None);
