@@ -130,7 +130,10 @@ fn an_editor_s_mistakes_change_nothing_and_the_last_version_is_kept() {
     };
     let refused = edit("sed -i s/^slots/slotz/");
     let why = text(&refused.stderr);
-    assert!(!refused.status.success() && why.contains("line 6: a member has no 'slotz', allowed are name, slots"), "{why}");
+    assert!(
+        !refused.status.success() && why.contains("line 6: a member has no 'slotz', allowed are name, slots"),
+        "{why}"
+    );
     let file = folder.path().join("weft/lab.toml");
     let version = |file: &Path| std::fs::read_to_string(file).expect("it is there").lines().nth(1).map(str::to_owned);
     assert_eq!(version(&file).as_deref(), Some("version = 1"));

@@ -35,6 +35,14 @@ pub enum KeyError {
 /// # Errors
 /// It cannot be read, others may read it, or it is too short.
 pub fn read(path: &Path) -> Result<Key, KeyError> {
+    Ok(Key(siphash::tag(&MAKES_KEYS, &content(path)?)))
+}
+
+/// What a file of a key contains.
+///
+/// # Errors
+/// As of [`read`].
+pub fn content(path: &Path) -> Result<Vec<u8>, KeyError> {
     let failed = |cause| KeyError::File { path: path.to_owned(), cause };
     // Of what is no file, such as a pipe without a writer, nobody waits for the content.
     let file = File::options().read(true).custom_flags(libc::O_NONBLOCK).open(path).map_err(failed)?;
@@ -54,7 +62,7 @@ pub fn read(path: &Path) -> Result<Key, KeyError> {
     if content.len() < LEAST_BYTES || content.len() as u64 > MOST_BYTES {
         return Err(KeyError::Length { path: path.to_owned(), bytes: facts.len() });
     }
-    Ok(Key(siphash::tag(&MAKES_KEYS, &content)))
+    Ok(content)
 }
 
 /// Writes a new random key, which only the owner of the new file can read: 32 bytes as text.

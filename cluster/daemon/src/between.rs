@@ -1,0 +1,270 @@
+//! What daemons say to each other, and the connections over which they do.
+//!
+//! A daemon that asks another one connects to it, and keeps the connection: each direction has its own. On it are calls
+//! and their answers, as JSON; a call that is no longer wanted is cancelled, and all calls of a connection that breaks are.
+//! Whoever is connected knows the cluster's key ([`crate::seal`]), so what it says of its user is believed.
+
+use crate::daemon::Daemon;
+use crate::seal::{self, Preamble, SealedReader, SealedWriter, message};
+use anyhow::{Context, Result, bail};
+use serde::{Deserialize, Serialize};
+use std::cell::{Cell, RefCell};
+use std::collections::HashMap;
+use std::net::SocketAddr;
+use std::rc::Rc;
+use std::time::Duration;
+use tokio::net::TcpStream;
+use tokio::sync::mpsc;
+use tokio::task::AbortHandle;
+use weft_requests::{Demand, JobName, Pass, Placing, Reply};
+
+use crate::report::Report;
+
+/// How long a host may take to be reached.
+const CONNECT: Duration = Duration::from_secs(4);
+/// How long an answer may take that needs no waiting.
+const PATIENCE: Duration = Duration::from_secs(8);
+/// Calls that a connection has at the same time: more are not read.
+const MOST_CALLS: usize = 4096;
+
+/// Who asks: what the kernel of its host has said.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Asker {
+    pub user: String,
+    pub uid: u32,
+    pub groups: Vec<String>,
+    /// Its process, on the host where it runs.
+    pub pid: i32,
+}
+
+impl Asker {
+    pub fn is_root(&self) -> bool {
+        self.uid == 0
+    }
+}
+
+/// What one daemon asks another.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub enum Errand {
+    /// Comes first, and makes sure that both are of one cluster.
+    Greet { cluster: String, member: String },
+    /// What a client of the daemon asks.
+    For { asker: Asker, demand: Demand },
+    /// Room for a job, from the member that has its launcher.
+    Order { asker: Asker, job: JobName, placing: Placing },
+    /// A job is over.
+    Over { job: JobName },
+    /// A job will enter: its user, and what it shows.
+    Admit { job: JobName, user: String, priority: i32 },
+    /// How a host is. Answered with the version of the database.
+    Heed(Box<Report>),
+    /// A database.
+    Adopt { text: String },
+}
+
+/// What comes back.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub enum Response {
+    Reply(Reply),
+    /// The last one of a call.
+    Last(Reply),
+    Admitted(Pass),
+    Version(u64),
+    Failed(String),
+}
+
+impl Response {
+    fn is_last(&self) -> bool {
+        !matches!(self, Self::Reply(_))
+    }
+}
+
+#[derive(Serialize, Deserialize)]
+enum Envelope {
+    Call(u64, Errand),
+    Cancel(u64),
+    Response(u64, Response),
+}
+
+/// Where what comes back goes to.
+pub type Responses = mpsc::UnboundedSender<Response>;
+
+/// A connection to another daemon.
+pub struct Link {
+    out: mpsc::UnboundedSender<Envelope>,
+    waiting: RefCell<HashMap<u64, Responses>>,
+    next: Cell<u64>,
+}
+
+/// A call that is under way; it is cancelled when this is dropped.
+pub struct Asking {
+    how: Way,
+    responses: mpsc::UnboundedReceiver<Response>,
+}
+
+enum Way {
+    Far {
+        link: Rc<Link>,
+        number: u64,
+    },
+    /// It is carried out here.
+    Near(AbortHandle),
+}
+
+impl Link {
+    /// Connects to a member.
+    ///
+    /// # Errors
+    /// It cannot be reached at any of the addresses, or is not of this cluster.
+    pub async fn connect(daemon: &Rc<Daemon>, member: &str, addresses: &[SocketAddr]) -> Result<Rc<Self>> {
+        let mut failed = anyhow::anyhow!("member '{member}' has no address");
+        for address in addresses {
+            match tokio::time::timeout(CONNECT, Self::open(daemon, member, *address)).await {
+                Ok(Ok(link)) => return Ok(link),
+                Ok(Err(error)) => failed = error.context(format!("member '{member}' at {address}")),
+                Err(_) => failed = anyhow::anyhow!("member '{member}' at {address}: no answer"),
+            }
+        }
+        Err(failed)
+    }
+
+    async fn open(daemon: &Rc<Daemon>, member: &str, address: SocketAddr) -> Result<Rc<Self>> {
+        let stream = TcpStream::connect(address).await?;
+        let (reader, writer) = seal::initiate(stream, Preamble::Daemon, &daemon.me.key).await?;
+        let (out, letters) = mpsc::unbounded_channel();
+        let link = Rc::new(Self { out, waiting: RefCell::default(), next: Cell::new(0) });
+        tokio::task::spawn_local(write_all(letters, writer));
+        tokio::task::spawn_local(Rc::clone(&link).read_responses(reader));
+        let greeting = Errand::Greet { cluster: daemon.cluster_name(), member: member.to_owned() };
+        match link.ask(greeting).last().await? {
+            Response::Version(_) => Ok(link),
+            Response::Failed(reason) => bail!("{reason}"),
+            other => bail!("it greets with what means nothing here: {other:?}"),
+        }
+    }
+
+    pub fn is_open(&self) -> bool {
+        !self.out.is_closed()
+    }
+
+    /// Begins a call.
+    pub fn ask(self: &Rc<Self>, errand: Errand) -> Asking {
+        let number = self.next.replace(self.next.get() + 1);
+        let (sender, responses) = mpsc::unbounded_channel();
+        self.waiting.borrow_mut().insert(number, sender);
+        if self.out.send(Envelope::Call(number, errand)).is_err() {
+            self.waiting.borrow_mut().remove(&number);
+        }
+        Asking { how: Way::Far { link: Rc::clone(self), number }, responses }
+    }
+
+    async fn read_responses(self: Rc<Self>, mut reader: SealedReader) {
+        while let Ok(Some(bytes)) = message::read(&mut reader).await {
+            let Ok(Envelope::Response(number, response)) = serde_json::from_slice(&bytes) else { break };
+            let mut waiting = self.waiting.borrow_mut();
+            if response.is_last() {
+                waiting.remove(&number).map(|to| to.send(response));
+            } else if let Some(to) = waiting.get(&number) {
+                let _ = to.send(response);
+            }
+        }
+        // All who wait hear that nothing comes.
+        self.waiting.borrow_mut().clear();
+        let _ = self.out.send(Envelope::Cancel(u64::MAX));
+    }
+}
+
+impl Asking {
+    /// A call of this daemon to itself.
+    pub fn here(daemon: &Rc<Daemon>, errand: Errand) -> Self {
+        let (sender, responses) = mpsc::unbounded_channel();
+        let daemon = Rc::clone(daemon);
+        let task = tokio::task::spawn_local(async move { daemon.carry_out(errand, sender).await });
+        Self { how: Way::Near(task.abort_handle()), responses }
+    }
+
+    /// The next thing that comes back.
+    pub async fn response(&mut self) -> Option<Response> {
+        self.responses.recv().await
+    }
+
+    /// The one answer of a call that needs no waiting.
+    ///
+    /// # Errors
+    /// None comes.
+    pub async fn last(mut self) -> Result<Response> {
+        let response = tokio::time::timeout(PATIENCE, self.response()).await.context("no answer")?;
+        response.context("the connection has broken")
+    }
+}
+
+impl Drop for Asking {
+    fn drop(&mut self) {
+        match &self.how {
+            Way::Near(task) => task.abort(),
+            Way::Far { link, number } => {
+                if link.waiting.borrow_mut().remove(number).is_some() {
+                    let _ = link.out.send(Envelope::Cancel(*number));
+                }
+            }
+        }
+    }
+}
+
+/// Writes what is to be sent, until the connection breaks or is told to end.
+async fn write_all(mut letters: mpsc::UnboundedReceiver<Envelope>, mut writer: SealedWriter) {
+    while let Some(letter) = letters.recv().await {
+        if matches!(letter, Envelope::Cancel(u64::MAX)) {
+            break;
+        }
+        let Ok(bytes) = serde_json::to_vec(&letter) else { break };
+        if message::write(&mut writer, &bytes).await.is_err() {
+            break;
+        }
+    }
+    writer.close().await;
+}
+
+/// Serves a daemon that has connected, until it goes.
+pub async fn serve(daemon: Rc<Daemon>, stream: TcpStream) {
+    let sealed = tokio::time::timeout(CONNECT, seal::respond(stream, Preamble::Daemon, &daemon.me.key)).await;
+    let Ok(Ok((mut reader, writer))) = sealed else { return daemon.count_stranger() };
+    let (out, letters) = mpsc::unbounded_channel();
+    tokio::task::spawn_local(write_all(letters, writer));
+    let mut calls: HashMap<u64, AbortHandle> = HashMap::new();
+    while let Ok(Some(bytes)) = message::read(&mut reader).await {
+        match serde_json::from_slice(&bytes) {
+            Ok(Envelope::Call(number, errand)) => {
+                if calls.len() >= MOST_CALLS {
+                    calls.retain(|_, call| !call.is_finished());
+                }
+                if calls.len() >= MOST_CALLS {
+                    break;
+                }
+                let call = answer(Rc::clone(&daemon), number, errand, out.clone());
+                calls.insert(number, tokio::task::spawn_local(call).abort_handle());
+            }
+            Ok(Envelope::Cancel(number)) => {
+                calls.remove(&number).inspect(AbortHandle::abort);
+            }
+            _ => break,
+        }
+    }
+    calls.values().for_each(AbortHandle::abort);
+    let _ = out.send(Envelope::Cancel(u64::MAX));
+}
+
+/// Carries out one errand, and sends what comes back as it comes.
+async fn answer(daemon: Rc<Daemon>, number: u64, errand: Errand, out: mpsc::UnboundedSender<Envelope>) {
+    let (sender, mut responses) = mpsc::unbounded_channel::<Response>();
+    let pass_on = async {
+        while let Some(response) = responses.recv().await {
+            let is_last = response.is_last();
+            if out.send(Envelope::Response(number, response)).is_err() || is_last {
+                return;
+            }
+        }
+        let _ = out.send(Envelope::Response(number, Response::Failed("it has no answer".to_owned())));
+    };
+    tokio::join!(daemon.carry_out(errand, sender), pass_on);
+}

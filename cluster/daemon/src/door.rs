@@ -1,0 +1,322 @@
+//! The door: how a job of another host enters this one, or one of this host another.
+//!
+//! The daemon of a host gives a ticket for each job that it lets in ([`Tickets`]). Who shows it connects to the daemon's
+//! port and gets a process of its own, the *door* ([`serve`]), which is the user's from its beginning and starts one
+//! command for it, the agent. On the side of the launcher [`enter`] is what a launch command is: its standard input and
+//! output are the agent's. Both ends of the way are processes of the job, so daemons may end under it. A host that is silent
+//! for [`SILENCE`] is given up by both.
+
+use crate::daemon::Daemon;
+use crate::seal::{self, MOST_PART_BYTES, Preamble, SealedReader, SealedWriter, Secret, TicketId};
+use anyhow::{Context, Result, anyhow, bail};
+use nix::unistd::{User, initgroups, setgid, setuid};
+use rustix::process::{getpid, setpriority_process};
+use serde::{Deserialize, Serialize};
+use std::collections::HashMap;
+use std::ffi::CString;
+use std::os::fd::{AsFd, OwnedFd};
+use std::process::Stdio;
+use std::time::{Duration, Instant};
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+use tokio::process::{Child, Command};
+use weft_requests::client::DaemonClient;
+use weft_requests::{Demand, JobName, Pass, Reply};
+
+/// What tells the door whom it is for; nobody else has it in the environment.
+const VARIABLE: &str = "WEFTD_ADMISSION";
+/// How long a ticket is good for.
+const VALID: Duration = Duration::from_secs(60);
+/// Tickets that are out at the same time.
+const MOST_TICKETS: usize = 16384;
+/// A host that says nothing for so long, and answers nothing, is given up.
+const SILENCE: Duration = Duration::from_secs(30);
+
+/// Whom a door is for.
+#[derive(Clone, Serialize, Deserialize)]
+pub struct Admission {
+    ticket: TicketId,
+    secret: Secret,
+    pub job: JobName,
+    user: String,
+    priority: i32,
+}
+
+/// Jobs that may enter.
+#[derive(Default)]
+pub struct Tickets {
+    given: HashMap<TicketId, (Admission, Instant)>,
+}
+
+impl Tickets {
+    /// Lets a job in, once.
+    ///
+    /// # Errors
+    /// Too many are let in, or the system gives no random numbers.
+    pub fn admit(&mut self, job: JobName, user: String, priority: i32) -> Result<Pass> {
+        self.given.retain(|_, (_, since)| since.elapsed() < VALID);
+        if self.given.len() >= MOST_TICKETS {
+            bail!("{MOST_TICKETS} jobs are about to enter already");
+        }
+        let (ticket, secret): (TicketId, Secret) = (random()?, random()?);
+        let pass = Pass { addresses: Vec::new(), ticket: hex(&ticket), secret: hex(&secret) };
+        self.given.insert(ticket, (Admission { ticket, secret, job, user, priority }, Instant::now()));
+        Ok(pass)
+    }
+
+    pub fn take(&mut self, ticket: TicketId) -> Option<Admission> {
+        let (admission, since) = self.given.remove(&ticket)?;
+        (since.elapsed() < VALID).then_some(admission)
+    }
+}
+
+fn random<const BYTES: usize>() -> Result<[u8; BYTES]> {
+    let mut bytes = [0; BYTES];
+    let got = rustix::rand::getrandom(&mut bytes, rustix::rand::GetRandomFlags::empty())?;
+    if got == BYTES { Ok(bytes) } else { bail!("the system gives no random numbers") }
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// Reads what [`hex`] writes.
+pub fn unhex<const BYTES: usize>(text: &str) -> Option<[u8; BYTES]> {
+    let mut bytes = [0; BYTES];
+    if text.len() != 2 * BYTES || !text.is_ascii() {
+        return None;
+    }
+    for (at, byte) in bytes.iter_mut().enumerate() {
+        *byte = u8::from_str_radix(&text[2 * at..2 * at + 2], 16).ok()?;
+    }
+    Some(bytes)
+}
+
+impl Daemon {
+    /// Opens the door for who shows a ticket.
+    ///
+    /// # Errors
+    /// The process cannot be started.
+    pub fn open_door(&self, stream: TcpStream, admission: &Admission) -> Result<()> {
+        let connection: OwnedFd = stream.into_std()?.into();
+        let mut command = Command::new(std::env::current_exe()?);
+        command.arg("door").env_clear().env(VARIABLE, serde_json::to_string(admission)?);
+        command.stdin(connection).stdout(Stdio::null()).stderr(Stdio::inherit()).process_group(0);
+        let mut child = command.spawn()?;
+        tokio::task::spawn_local(async move { child.wait().await });
+        Ok(())
+    }
+}
+
+/// The process of the door: becomes the user, then hears what to start.
+///
+/// # Errors
+/// It has not been started by a daemon, or the other side is gone.
+pub async fn serve() -> Result<()> {
+    let admission = std::env::var(VARIABLE).map_err(|_| anyhow!("only a daemon opens a door"))?;
+    let admission: Admission = serde_json::from_str(&admission)?;
+    let user =
+        User::from_name(&admission.user)?.ok_or_else(|| anyhow!("no user '{}' is known here", admission.user))?;
+    become_user(&user, admission.priority)?;
+    let connection = std::io::stdin().as_fd().try_clone_to_owned()?;
+    let stream = std::net::TcpStream::from(connection);
+    stream.set_nonblocking(true)?;
+    let stream = watched(TcpStream::from_std(stream)?)?;
+    let (mut reader, mut writer) = seal::respond(stream, Preamble::Ticket(admission.ticket), &admission.secret).await?;
+    let words = seal::message::read(&mut reader).await?.context("nothing to start")?;
+    let words: Vec<String> = serde_json::from_slice(&words)?;
+    match start(&words, &user) {
+        Ok(child) => relay(child, reader, writer).await,
+        Err(error) => {
+            let reason = format!("weftd: '{}': {error}\n", words.first().map_or("", String::as_str));
+            writer.write(&[&[Channel::Error as u8], reason.as_bytes()].concat()).await?;
+            end(&mut writer, 127).await
+        }
+    }
+}
+
+fn become_user(user: &User, priority: i32) -> Result<()> {
+    // Nicer means less. It must be done before the rights are gone, and a wish that cannot be met is none of the job's.
+    let _ = setpriority_process(Some(getpid()), -priority);
+    if user.uid.is_root() || user.uid == nix::unistd::geteuid() {
+        return Ok(());
+    }
+    initgroups(&CString::new(&*user.name)?, user.gid).context("groups")?;
+    setgid(user.gid).context("group")?;
+    setuid(user.uid).context("user")
+}
+
+fn start(words: &[String], user: &User) -> Result<Child> {
+    let (program, arguments) = words.split_first().context("nothing to start")?;
+    let mut command = Command::new(program);
+    command.args(arguments).env_clear();
+    command.env("PATH", "/usr/local/bin:/usr/bin:/bin:/usr/local/sbin:/usr/sbin:/sbin");
+    command.env("HOME", &user.dir).env("USER", &user.name).env("LOGNAME", &user.name).env("SHELL", &user.shell);
+    command.current_dir(if user.dir.is_dir() { &user.dir } else { std::path::Path::new("/") });
+    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).kill_on_drop(true);
+    Ok(command.spawn()?)
+}
+
+/// What the parts of a connection are.
+#[derive(Clone, Copy, PartialEq)]
+#[repr(u8)]
+enum Channel {
+    /// Standard input one way, standard output the other; nothing is its end.
+    Data = 0,
+    Error = 1,
+    /// How the command has ended, in four bytes.
+    Exit = 2,
+}
+
+/// Passes on what the command and the other side say, until the command has ended or the other side is gone.
+async fn relay(mut child: Child, mut reader: SealedReader, mut writer: SealedWriter) -> Result<()> {
+    let (Some(input), Some(mut output), Some(mut error)) =
+        (child.stdin.take(), child.stdout.take(), child.stderr.take())
+    else {
+        bail!("the command has no pipes")
+    };
+    let feed = async {
+        let mut input = Some(input);
+        while let Ok(Some(part)) = reader.read().await {
+            match (part.split_first(), &mut input) {
+                (Some((0, [])), _) => input = None,
+                (Some((0, bytes)), Some(to)) => {
+                    // What the command no longer reads is lost, as with a pipe.
+                    let _ = to.write_all(bytes).await;
+                }
+                _ => {}
+            }
+        }
+    };
+    let tell = async {
+        let mut places = [vec![0; MOST_PART_BYTES], vec![0; 4096]];
+        let [data, said] = &mut places;
+        let mut open = (true, true);
+        while open.0 || open.1 {
+            tokio::select! {
+                more = part(&mut output, Channel::Data, data), if open.0 => match more {
+                    Some(bytes) => writer.write(&data[..bytes]).await?,
+                    None => open.0 = false,
+                },
+                more = part(&mut error, Channel::Error, said), if open.1 => match more {
+                    Some(bytes) => writer.write(&said[..bytes]).await?,
+                    None => open.1 = false,
+                },
+            }
+        }
+        let status = child.wait().await?;
+        use std::os::unix::process::ExitStatusExt;
+        let code = status.code().unwrap_or_else(|| 128 + status.signal().unwrap_or(0));
+        end(&mut writer, code).await
+    };
+    tokio::select! {
+        () = feed => Ok(()),
+        told = tell => told,
+    }
+}
+
+/// The next part of a stream: what it is, and its bytes. `None` at its end.
+async fn part(from: &mut (impl AsyncRead + Unpin), channel: Channel, place: &mut [u8]) -> Option<usize> {
+    place[0] = channel as u8;
+    match from.read(&mut place[1..]).await {
+        Ok(bytes @ 1..) => Some(1 + bytes),
+        _ => None,
+    }
+}
+
+async fn end(writer: &mut SealedWriter, code: i32) -> Result<()> {
+    let mut part = vec![Channel::Exit as u8];
+    part.extend_from_slice(&code.to_be_bytes());
+    writer.write(&part).await?;
+    writer.close().await;
+    Ok(())
+}
+
+/// What a launch command is in a cluster with daemons: starts `words` on a host of a job, and is that command. Answers its
+/// exit code.
+///
+/// # Errors
+/// The daemons do not let it in, or the host is lost.
+pub async fn enter(job: JobName, host: &str, words: &[String]) -> Result<i32> {
+    let pass = ask_for_pass(job, host)?;
+    let (ticket, secret) = (unhex(&pass.ticket), unhex(&pass.secret));
+    let (Some(ticket), Some(secret)) = (ticket, secret) else { bail!("the daemon's ticket is none") };
+    let stream = TcpStream::connect(&*pass.addresses).await.with_context(|| format!("host '{host}'"))?;
+    let (reader, mut writer) = seal::initiate(watched(stream)?, Preamble::Ticket(ticket), &secret).await?;
+    seal::message::write(&mut writer, &serde_json::to_vec(words)?).await?;
+    let feed = tokio::task::spawn_local(feed(writer));
+    let code = show(reader).await;
+    feed.abort();
+    code.with_context(|| format!("host '{host}'"))
+}
+
+fn ask_for_pass(job: JobName, host: &str) -> Result<Pass> {
+    let mut daemon = DaemonClient::find()?.context("no daemon runs on this host")?;
+    match daemon.ask(&Demand::Enter { job, host: host.to_owned() })? {
+        Reply::Pass(pass) => Ok(pass),
+        other => Err(weft_requests::client::refusal(other).into()),
+    }
+}
+
+/// Our standard input, to its end.
+async fn feed(mut writer: SealedWriter) {
+    let mut input = tokio::io::stdin();
+    let mut place = vec![0; MOST_PART_BYTES];
+    while let Some(bytes) = part(&mut input, Channel::Data, &mut place).await {
+        if writer.write(&place[..bytes]).await.is_err() {
+            return;
+        }
+    }
+    let _ = writer.write(&[Channel::Data as u8]).await;
+    // The connection stays: its other half still speaks.
+    std::future::pending::<()>().await;
+}
+
+async fn show(mut reader: SealedReader) -> Result<i32> {
+    let (mut output, mut error) = (tokio::io::stdout(), tokio::io::stderr());
+    loop {
+        let part = reader.read().await?.context("the connection has ended")?;
+        match part.split_first() {
+            Some((0, bytes)) => {
+                output.write_all(bytes).await?;
+                output.flush().await?;
+            }
+            Some((1, bytes)) => error.write_all(bytes).await?,
+            Some((2, code)) => return Ok(i32::from_be_bytes(code.try_into().context("no exit code")?)),
+            _ => bail!("a part of no kind"),
+        }
+    }
+}
+
+/// A connection that ends when the other host is silent.
+fn watched(stream: TcpStream) -> Result<TcpStream> {
+    let alive = socket2::TcpKeepalive::new().with_time(SILENCE / 3).with_interval(SILENCE / 3).with_retries(2);
+    let socket = socket2::SockRef::from(&stream);
+    socket.set_tcp_keepalive(&alive)?;
+    socket.set_tcp_user_timeout(Some(SILENCE))?;
+    Ok(stream)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_ticket_is_good_once() {
+        let mut tickets = Tickets::default();
+        let pass = tickets.admit(JobName::new("node1", 1), "ann".to_owned(), 0).expect("admitted");
+        let ticket = unhex(&pass.ticket).expect("digits");
+        let admission = tickets.take(ticket).expect("known");
+        assert_eq!(hex(&admission.secret), pass.secret);
+        assert!(tickets.take(ticket).is_none());
+        assert!(tickets.take([0; 16]).is_none());
+    }
+
+    #[test]
+    fn digits_are_read_as_they_were_written() {
+        assert_eq!(unhex(&hex(&[0, 17, 255])), Some([0, 17, 255]));
+        for wrong in ["", "0", "zz", "0011", "é"] {
+            assert_eq!(unhex::<1>(wrong), None, "{wrong}");
+        }
+    }
+}

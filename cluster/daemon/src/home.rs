@@ -1,0 +1,183 @@
+//! Jobs whose launchers are on this host.
+//!
+//! A job lives as long as its launcher, which the kernel tells of ([`watch`]), not as long as a connection: daemons may
+//! end and begin again under running jobs.
+
+use crate::between::Asker;
+use crate::daemon::{Daemon, now};
+use crate::launcher::LauncherProcess;
+use crate::records::Begun;
+use crate::report::Running;
+use std::cell::{Cell, RefCell};
+use std::collections::BTreeMap;
+use std::io;
+use std::rc::Rc;
+use weft_requests::{Description, Grant, JobName, JobView};
+
+/// The jobs of this host.
+#[derive(Default)]
+pub struct Home {
+    jobs: RefCell<BTreeMap<u64, Rc<Launched>>>,
+    last: Cell<u64>,
+}
+
+/// A job and its launcher.
+pub struct Launched {
+    pub begun: Begun,
+    /// None where its number means nothing here: then the job ends with its connection.
+    launcher: Option<LauncherProcess>,
+}
+
+impl Home {
+    /// Numbers go on behind this one.
+    pub fn count_from(&self, last: u64) {
+        self.last.set(last);
+    }
+
+    pub fn new_number(&self) -> u64 {
+        self.last.set(self.last.get() + 1);
+        self.last.get()
+    }
+
+    pub fn job(&self, number: u64) -> Option<Rc<Launched>> {
+        self.jobs.borrow().get(&number).cloned()
+    }
+
+    /// What is told of the jobs.
+    pub fn running(&self) -> Vec<Running> {
+        let jobs = self.jobs.borrow();
+        jobs.values().map(|job| Running { view: job.begun.view.clone(), until: job.begun.until }).collect()
+    }
+
+    /// A job that began before this daemon did.
+    pub fn find_again(&self, begun: Begun) -> Option<Rc<Launched>> {
+        let launcher = LauncherProcess::open(begun.pid)?;
+        if start_of(begun.pid)? != begun.began {
+            return None;
+        }
+        Some(self.add(Launched { begun, launcher: Some(launcher) }))
+    }
+
+    fn add(&self, job: Launched) -> Rc<Launched> {
+        let job = Rc::new(job);
+        self.jobs.borrow_mut().insert(job.begun.number, Rc::clone(&job));
+        job
+    }
+
+    /// Takes a job out; the second time there is none.
+    pub fn take(&self, number: u64) -> Option<Rc<Launched>> {
+        self.jobs.borrow_mut().remove(&number)
+    }
+}
+
+impl Launched {
+    pub fn name(&self) -> &JobName {
+        &self.begun.view.job
+    }
+
+    pub fn has_launcher(&self) -> bool {
+        self.launcher.is_some()
+    }
+
+    /// Whether somebody may end it, or say that it has ended.
+    pub fn is_of(&self, asker: &Asker) -> bool {
+        asker.is_root() || asker.user == self.begun.view.user
+    }
+
+    /// # Errors
+    /// There is no such signal, or the launcher is gone.
+    pub fn signal(&self, number: i32) -> io::Result<()> {
+        let launcher = self.launcher.as_ref().ok_or_else(|| io::Error::other("its launcher is not seen from here"))?;
+        launcher.signal(number)
+    }
+}
+
+impl Daemon {
+    /// Takes a job in.
+    pub fn begin_job(self: &Rc<Self>, asker: &Asker, number: u64, about: &Description, place: Place) -> Rc<Launched> {
+        let view = JobView {
+            job: JobName::new(&self.me.member, number),
+            user: asker.user.clone(),
+            partition: place.partition,
+            program: about.program.clone(),
+            arguments: about.arguments.clone(),
+            size: about.ranks,
+            hosts: place.hosts,
+            since: now(),
+            priority: place.priority,
+            ranks: Vec::new(),
+        };
+        let until = place.seconds.map(|seconds| now().saturating_add(seconds));
+        let began = start_of(asker.pid).unwrap_or(0);
+        let begun = Begun { number, uid: asker.uid, view, until, pid: asker.pid, began };
+        self.keep(|records| records.begin(&begun));
+        let job = self.home.add(Launched { begun, launcher: LauncherProcess::open(asker.pid) });
+        self.watch(&job);
+        self.tell_of_change();
+        job
+    }
+
+    /// Ends the job with its launcher.
+    pub fn watch(self: &Rc<Self>, job: &Rc<Launched>) {
+        if !job.has_launcher() {
+            return;
+        }
+        let (daemon, job) = (Rc::clone(self), Rc::clone(job));
+        tokio::task::spawn_local(async move {
+            if let Some(launcher) = &job.launcher {
+                launcher.end().await;
+            }
+            daemon.end_job(job.begun.number, None).await;
+        });
+    }
+
+    /// A job is over: its record is kept, and its room given back, once.
+    pub async fn end_job(self: &Rc<Self>, number: u64, record: Option<serde_json::Value>) {
+        let Some(job) = self.home.take(number) else { return };
+        let record = record.unwrap_or_else(|| {
+            serde_json::json!({ "job": job.name(), "view": job.begun.view, "ended": now(), "cause": "its launcher was killed" })
+        });
+        self.keep(|records| records.end(number, now(), &record));
+        self.tell_of_change();
+        if job.begun.view.partition.is_some() {
+            self.release(job.name()).await;
+        }
+    }
+}
+
+/// Where a job runs.
+#[derive(Default)]
+pub struct Place {
+    pub partition: Option<String>,
+    pub hosts: Vec<(String, usize)>,
+    pub priority: i32,
+    pub seconds: Option<u64>,
+}
+
+impl Place {
+    pub fn of(grant: &Grant, seconds: Option<u64>) -> Self {
+        let (partition, hosts) = (Some(grant.partition.clone()), grant.hosts.clone());
+        Self { partition, hosts, priority: grant.priority, seconds }
+    }
+}
+
+/// When a process began, in the kernel's ticks since the host did.
+fn start_of(pid: i32) -> Option<u64> {
+    let text = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    // The name before may have blanks and parentheses in it.
+    let (_, rest) = text.rsplit_once(')')?;
+    rest.split_whitespace().nth(19)?.parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_process_is_told_from_one_that_has_its_number_later() {
+        let pid = std::process::id() as i32;
+        let began = start_of(pid).expect("this process runs");
+        assert!(began > 0);
+        assert_eq!(start_of(0), None);
+    }
+}

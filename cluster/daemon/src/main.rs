@@ -1,0 +1,273 @@
+//! `weftd`, the daemon of a cluster: one on each member.
+//!
+//! It lets the jobs of the cluster in ([`door`]), knows which jobs its host has started ([`home`]) and what has run
+//! ([`records`]), says how its host is ([`report`]), and, where the database names it as a server, decides which job gets
+//! which slots ([`orders`]). Clients of its host talk to it by a local socket ([`local`]), other daemons by sealed
+//! connections ([`between`], [`seal`]).
+//!
+//! What holds:
+//! - Nothing of a job goes through a daemon once the job runs. Daemons end and begin under running jobs.
+//! - The member that has a job's launcher is the one that knows of the job; what servers know is what members say.
+//! - Who asks is what the kernel of his host says of him. A daemon of one user serves that user; only root's acts for others.
+//! - No client can make it wait for another: a task waits, never the daemon.
+//!
+//! Not here: starting ranks and caring for them (weft-agent), and the file that says what a cluster is (weft-database).
+//!
+//! Test: `cargo test -p weftd`; whole clusters on several hosts: `cargo test -p weft-tests --test hosts_daemon`.
+#![deny(unsafe_code)]
+
+mod between;
+mod daemon;
+mod door;
+mod home;
+mod launcher;
+mod local;
+mod orders;
+mod records;
+mod report;
+mod seal;
+mod view;
+
+use anyhow::{Context, Result, bail};
+use clap::{Parser, Subcommand};
+use daemon::{Daemon, Me};
+use seal::{NoPreamble, PREAMBLE_BYTES, Preamble};
+use std::cell::Cell;
+use std::path::{Path, PathBuf};
+use std::rc::Rc;
+use std::time::Duration;
+use tokio::io::AsyncReadExt;
+use tokio::net::{TcpListener, TcpStream, UnixListener};
+use tokio::signal::unix::{SignalKind, signal};
+use weft_database::Cluster;
+use weft_requests::{JobName, client};
+
+/// Looks after one host of a cluster: lets jobs in, counts slots, keeps records. `weft cluster start` starts it everywhere.
+#[derive(Parser)]
+#[command(name = "weftd", version, max_term_width = 100)]
+struct Arguments {
+    #[command(subcommand)]
+    command: Option<Inner>,
+    #[command(flatten)]
+    serve: Option<ServeArguments>,
+}
+
+#[derive(clap::Args)]
+struct ServeArguments {
+    /// The file of the cluster
+    file: PathBuf,
+    /// The member that this host is [default: the one with the name of this host, or one of its addresses]
+    #[arg(long, value_name = "MEMBER")]
+    name: Option<String>,
+    /// The key of the cluster: a file that only its owner can read, the same on all members [default: beside the file,
+    /// with .key for .toml]
+    #[arg(long, value_name = "FILE")]
+    key: Option<PathBuf>,
+    /// Where records are kept [default: /var/lib/weft, or ~/.local/state/weft for a user]
+    #[arg(long, value_name = "DIR")]
+    state: Option<PathBuf>,
+    /// The name of the local socket [default: one that tells the user]
+    #[arg(long, value_name = "NAME")]
+    socket: Option<String>,
+}
+
+#[derive(Subcommand)]
+enum Inner {
+    /// Let one job in.
+    #[command(hide = true)]
+    Door,
+    /// Start a command on a host of a job.
+    #[command(hide = true)]
+    Enter {
+        job: JobName,
+        host: String,
+        #[arg(trailing_var_arg = true, required = true, allow_hyphen_values = true)]
+        command: Vec<String>,
+    },
+}
+
+fn main() {
+    let given = Arguments::parse();
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    let done = runtime.context("no event loop").and_then(|runtime| {
+        let local = tokio::task::LocalSet::new();
+        local.block_on(&runtime, async {
+            match (given.command, given.serve) {
+                (Some(Inner::Door), _) => door::serve().await.map(|()| 0),
+                (Some(Inner::Enter { job, host, command }), _) => door::enter(job, &host, &command).await,
+                (None, Some(given)) => serve(given).await.map(|()| 0),
+                (None, None) => bail!("it is not said which cluster: weftd FILE"),
+            }
+        })
+    });
+    // Not by return: a thread may wait for standard input, and would be waited for.
+    std::process::exit(done.unwrap_or_else(|error| {
+        eprintln!("weftd: {error:#}");
+        1
+    }))
+}
+
+/// Lives as the daemon, until it is told to end.
+async fn serve(given: ServeArguments) -> Result<()> {
+    let text = std::fs::read_to_string(&given.file).with_context(|| format!("'{}'", given.file.display()))?;
+    let told = |mistakes: Vec<weft_database::Mistake>| {
+        let lines: Vec<String> =
+            mistakes.iter().map(|mistake| format!("'{}', {mistake}", given.file.display())).collect();
+        anyhow::anyhow!(lines.join("\nweftd: "))
+    };
+    let cluster = weft_database::read(&text).map_err(told)?;
+    let member = member(&cluster, given.name.as_deref())?;
+    let key = key(&given.key.unwrap_or_else(|| given.file.with_extension("key")))?;
+    let uid = weft_kernel::user();
+    let state = given.state.map_or_else(|| state_folder(uid), Ok)?;
+    let records = records::Records::open(&state.join(format!("{}-{member}.sqlite", cluster.name)))?;
+    let socket = given.socket.unwrap_or_else(|| client::socket_name(uid));
+    let clients = local_socket(&socket)?;
+    let others = listen(&cluster, &member).await?;
+    let file = std::path::absolute(&given.file)?;
+    let daemon = Daemon::new(Me { member, uid, key, file }, cluster, text, records)?;
+    tokio::task::spawn_local(Rc::clone(&daemon).tell());
+    let (mut ends, mut hangs) = (signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?);
+    tokio::select! {
+        () = accept_clients(&daemon, clients) => {}
+        () = accept_others(&daemon, others) => {}
+        _ = ends.recv() => {}
+        _ = hangs.recv() => {}
+    }
+    Ok(())
+}
+
+/// Which member this host is.
+fn member(cluster: &Cluster, given: Option<&str>) -> Result<String> {
+    let is_known = |name: &str| cluster.member(name).is_some();
+    if let Some(name) = given {
+        return if is_known(name) { Ok(name.to_owned()) } else { bail!("'{name}' is no member of '{}'", cluster.name) };
+    }
+    let host = nix::unistd::gethostname()?.to_string_lossy().into_owned();
+    let short = host.split('.').next().unwrap_or_default();
+    if let Some(name) = [&*host, short].into_iter().find(|name| is_known(name)) {
+        return Ok(name.to_owned());
+    }
+    let ours: Vec<std::net::IpAddr> = nix::ifaddrs::getifaddrs()?
+        .filter_map(|interface| Some(interface.address?.as_sockaddr_in()?.ip().into()))
+        .collect();
+    let by_address =
+        cluster.members.iter().find(|member| member.addresses.iter().any(|address| ours.contains(address)));
+    let by_address = by_address.with_context(|| format!("this host, '{host}', is no member of '{}'", cluster.name))?;
+    Ok(by_address.name.clone())
+}
+
+/// The key of the cluster: 64 hexadecimal digits.
+fn key(path: &Path) -> Result<seal::Secret> {
+    let content = weft_lanes::key::content(path)?;
+    let digits = std::str::from_utf8(&content).ok().and_then(|text| door::unhex(text.trim_end()));
+    digits.with_context(|| format!("key file {} must have 64 hexadecimal digits", path.display()))
+}
+
+fn state_folder(uid: u32) -> Result<PathBuf> {
+    if uid == 0 {
+        return Ok("/var/lib/weft".into());
+    }
+    let absolute = |name| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
+    let state = absolute("XDG_STATE_HOME").or_else(|| Some(absolute("HOME")?.join(".local/state")));
+    Ok(state.context("neither XDG_STATE_HOME nor HOME is set: --state says where records go")?.join("weft"))
+}
+
+fn local_socket(name: &str) -> Result<UnixListener> {
+    let address = client::address(name)?;
+    let listener = std::os::unix::net::UnixListener::bind_addr(&address).map_err(|error| {
+        let held = error.kind() == std::io::ErrorKind::AddrInUse;
+        let holder = || std::os::unix::net::UnixStream::connect_addr(&address).ok();
+        let peer = |stream: std::os::unix::net::UnixStream| {
+            weft_kernel::peer(std::os::fd::AsRawFd::as_raw_fd(&stream)).ok().map(|peer| (peer.pid, peer.uid))
+        };
+        match holder().filter(|_| held).and_then(peer) {
+            Some((pid, uid)) => anyhow::anyhow!("socket '{name}' is held by process {pid} of user {uid}"),
+            None => anyhow::anyhow!("socket '{name}': {error}"),
+        }
+    })?;
+    listener.set_nonblocking(true)?;
+    Ok(UnixListener::from_std(listener)?)
+}
+
+/// Listens at the addresses of the member, at all of the host where it has none.
+async fn listen(cluster: &Cluster, member: &str) -> Result<Vec<TcpListener>> {
+    let addresses = cluster.member(member).map(|member| member.addresses.clone()).unwrap_or_default();
+    let addresses = if addresses.is_empty() { vec!["0.0.0.0".parse()?] } else { addresses };
+    let mut all = Vec::new();
+    for address in addresses {
+        let place = std::net::SocketAddr::new(address, cluster.port);
+        all.push(TcpListener::bind(place).await.with_context(|| format!("{place}"))?);
+    }
+    Ok(all)
+}
+
+async fn accept_clients(daemon: &Rc<Daemon>, listener: UnixListener) {
+    loop {
+        match listener.accept().await {
+            Ok((stream, _)) => drop(tokio::task::spawn_local(local::serve(Rc::clone(daemon), stream))),
+            Err(_) => tokio::time::sleep(Duration::from_millis(100)).await,
+        }
+    }
+}
+
+/// How many may be connected that have not said who they are.
+const MOST_STRANGERS: usize = 256;
+/// How long they may take.
+const INTRODUCTION: Duration = Duration::from_secs(4);
+
+async fn accept_others(daemon: &Rc<Daemon>, listeners: Vec<TcpListener>) {
+    let strangers = Rc::new(Cell::new(0_usize));
+    let each = listeners.into_iter().map(|listener| {
+        let (daemon, strangers) = (Rc::clone(daemon), Rc::clone(&strangers));
+        tokio::task::spawn_local(async move {
+            loop {
+                let Ok((stream, _)) = listener.accept().await else {
+                    tokio::time::sleep(Duration::from_millis(100)).await;
+                    continue;
+                };
+                if strangers.get() >= MOST_STRANGERS {
+                    continue;
+                }
+                strangers.set(strangers.get() + 1);
+                let (daemon, strangers) = (Rc::clone(&daemon), Rc::clone(&strangers));
+                tokio::task::spawn_local(async move {
+                    let introduced = tokio::time::timeout(INTRODUCTION, introduce(stream)).await;
+                    strangers.set(strangers.get() - 1);
+                    if let Ok(Some((what, stream))) = introduced {
+                        welcome(daemon, what, stream).await;
+                    }
+                });
+            }
+        })
+    });
+    for task in each.collect::<Vec<_>>() {
+        let _ = task.await;
+    }
+}
+
+/// What a connection is for. Who speaks another version is told ours.
+async fn introduce(mut stream: TcpStream) -> Option<(Preamble, TcpStream)> {
+    let mut bytes = [0; PREAMBLE_BYTES];
+    stream.read_exact(&mut bytes).await.ok()?;
+    match Preamble::read(&bytes) {
+        Ok(what) => Some((what, stream)),
+        Err(NoPreamble::Version(version)) => {
+            eprintln!("weftd: a daemon of version {version} has connected, and this is {}", seal::VERSION);
+            None
+        }
+        Err(NoPreamble::Stranger) => None,
+    }
+}
+
+async fn welcome(daemon: Rc<Daemon>, what: Preamble, stream: TcpStream) {
+    match what {
+        Preamble::Daemon => between::serve(daemon, stream).await,
+        Preamble::Ticket(ticket) => {
+            let Some(admission) = daemon.tickets.borrow_mut().take(ticket) else { return daemon.count_stranger() };
+            if let Err(error) = daemon.open_door(stream, &admission) {
+                eprintln!("weftd: job {} cannot enter: {error:#}", admission.job);
+            }
+        }
+    }
+}

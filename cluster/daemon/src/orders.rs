@@ -1,0 +1,263 @@
+//! Which job gets which slots, and which waits: what a server decides. Pure.
+//!
+//! Jobs are served in the order in which they asked. One that does not fit holds back all that want members of its
+//! partition, but for those that say how long they take and end before it could begin (backfill): that is known when the
+//! jobs that run have said how long they take.
+//!
+//! A server does not own what it knows. Each member tells again and again which jobs it has started ([`Orders::heed`]), so
+//! one that takes over knows soon what is used. A grant is held until its member has told of it and later does not.
+
+use std::collections::{BTreeMap, HashMap};
+use weft_cluster::hosts::{Host, Map, spread};
+use weft_database::{Cluster, Partition};
+use weft_requests::JobName;
+
+/// A grant that its member has never told of ends after so many seconds.
+const UNCONFIRMED: u64 = 20;
+/// What nobody has said.
+const NEVER: u64 = u64::MAX;
+
+/// What a job has.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Held {
+    pub user: String,
+    pub partition: Option<String>,
+    pub hosts: Vec<(String, usize)>,
+    /// When it ends at the latest, in seconds since 1970.
+    pub until: Option<u64>,
+}
+
+/// A job that wants room.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Wish {
+    pub job: JobName,
+    pub user: String,
+    pub program: String,
+    pub partition: String,
+    pub ranks: usize,
+    pub map: Map,
+    /// How long it takes at most.
+    pub seconds: Option<u64>,
+    /// When it asked: who waits with a member that a new server does not know yet keeps its place.
+    pub since: u64,
+}
+
+/// How a member is.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Condition {
+    /// What it takes; 0 where nothing is to be placed.
+    pub slots: usize,
+    /// Processes that run for each of its cores.
+    pub load: f64,
+}
+
+/// Why a job does not begin.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Verdict {
+    Granted(Vec<(String, usize)>),
+    Waits {
+        before: usize,
+        reason: String,
+    },
+    /// It can never begin.
+    Never(String),
+}
+
+struct Known {
+    held: Held,
+    /// Whether its member has told of it.
+    is_confirmed: bool,
+    granted: u64,
+}
+
+#[derive(Default)]
+pub struct Orders {
+    held: BTreeMap<JobName, Known>,
+    waiting: Vec<Wish>,
+}
+
+impl Orders {
+    /// Adds a job behind those that asked before it. The same job takes the place of what it wished before.
+    pub fn enqueue(&mut self, wish: Wish) {
+        self.forget_wish(&wish.job);
+        let at = self.waiting.partition_point(|other| (other.since, &other.job) <= (wish.since, &wish.job));
+        self.waiting.insert(at, wish);
+    }
+
+    /// Nobody waits for this job any more.
+    pub fn forget_wish(&mut self, job: &JobName) {
+        self.waiting.retain(|wish| wish.job != *job);
+    }
+
+    /// A job is over.
+    pub fn release(&mut self, job: &JobName) {
+        self.held.remove(job);
+    }
+
+    /// What a member says of the jobs that it has started.
+    pub fn heed(&mut self, member: &str, now: u64, jobs: Vec<(JobName, Held)>) {
+        let is_of = |job: &JobName| job.parts().is_some_and(|(home, _)| home == member);
+        let told: HashMap<JobName, Held> = jobs.into_iter().filter(|(job, _)| is_of(job)).collect();
+        self.held.retain(|job, known| {
+            let is_new = !known.is_confirmed && now < known.granted + UNCONFIRMED;
+            !is_of(job) || told.contains_key(job) || is_new
+        });
+        for (job, held) in told {
+            let granted = self.held.get(&job).map_or(now, |known| known.granted);
+            self.held.insert(job, Known { held, is_confirmed: true, granted });
+        }
+    }
+
+    /// A member is dead: the jobs that it has started are over.
+    pub fn bury(&mut self, member: &str) {
+        self.held.retain(|job, _| job.parts().is_none_or(|(home, _)| home != member));
+    }
+
+    pub fn waiting(&self) -> &[Wish] {
+        &self.waiting
+    }
+
+    /// Slots of a member that jobs have.
+    pub fn used(&self, member: &str) -> usize {
+        self.held.values().map(|known| known.held.slots_on(member)).sum()
+    }
+
+    /// Decides for all who wait, in their order. Those who are granted what they want, or never can be, wait no more.
+    pub fn decide(
+        &mut self,
+        cluster: &Cluster,
+        now: u64,
+        condition: impl Fn(&str) -> Condition,
+    ) -> Vec<(JobName, Verdict)> {
+        let mut verdicts = Vec::new();
+        let mut before = 0;
+        // For members that are wanted by somebody further in front: what begins there must end before this.
+        let mut limits: HashMap<String, u64> = HashMap::new();
+        let mut waiting = std::mem::take(&mut self.waiting);
+        waiting.retain(|wish| {
+            let verdict = match cluster.partition(Some(&wish.partition)) {
+                Err(reason) => Verdict::Never(format!("partition {reason}")),
+                Ok(partition) => self.decide_one(partition, wish, now, &condition, &mut limits, before),
+            };
+            if let Verdict::Granted(hosts) = &verdict {
+                let held = Held {
+                    user: wish.user.clone(),
+                    partition: Some(wish.partition.clone()),
+                    hosts: hosts.clone(),
+                    until: wish.seconds.map(|seconds| now.saturating_add(seconds)),
+                };
+                self.held.insert(wish.job.clone(), Known { held, is_confirmed: false, granted: now });
+            }
+            let still = matches!(verdict, Verdict::Waits { .. });
+            before += usize::from(still);
+            verdicts.push((wish.job.clone(), verdict));
+            still
+        });
+        self.waiting = waiting;
+        verdicts
+    }
+
+    fn decide_one(
+        &self,
+        partition: &Partition,
+        wish: &Wish,
+        now: u64,
+        condition: &impl Fn(&str) -> Condition,
+        limits: &mut HashMap<String, u64>,
+        before: usize,
+    ) -> Verdict {
+        if let Err(error) = spread(&partition.open_hosts(), wish.map, wish.ranks) {
+            return Verdict::Never(format!("partition '{}': {error}", partition.name));
+        }
+        let end = wish.seconds.map_or(NEVER, |seconds| now.saturating_add(seconds));
+        let may_use = |name: &str| limits.get(name).is_none_or(|limit| end <= *limit);
+        let free = |host: &Host| if may_use(&host.name) { self.free(partition, wish, host, condition) } else { 0 };
+        let free: Vec<Host> =
+            partition.hosts.iter().map(|host| Host { name: host.name.clone(), slots: free(host) }).collect();
+        let home = wish.job.parts().map_or("", |(home, _)| home);
+        if let Some(hosts) = place(free.clone(), wish, home, |name| condition(name).load) {
+            return Verdict::Granted(hosts);
+        }
+        let can_begin = self.can_begin(partition, wish, now);
+        for host in &partition.hosts {
+            let limit = limits.entry(host.name.clone()).or_insert(NEVER);
+            // Nothing goes before it whose end is not known, where it is not known when it can begin itself.
+            *limit = (*limit).min(can_begin.unwrap_or(now));
+        }
+        let free: usize = free.iter().map(|host| host.slots).sum();
+        let reason = match before {
+            0 => format!("{} ranks, and partition '{}' has {free} free slots", wish.ranks, partition.name),
+            _ => format!("{before} before it"),
+        };
+        Verdict::Waits { before, reason }
+    }
+
+    /// Slots of a host that a job may have now.
+    fn free(&self, partition: &Partition, wish: &Wish, host: &Host, condition: &impl Fn(&str) -> Condition) -> usize {
+        let name = &host.name;
+        let others = || self.held.values().map(|known| &known.held).filter(|held| held.slots_on(name) > 0);
+        if partition.limits.exclusive && others().any(|held| held.user != wish.user) {
+            return 0;
+        }
+        let free = condition(name).slots.min(host.slots).saturating_sub(self.used(name));
+        let Some(most) = partition.limits.processes else { return free };
+        let here = others().filter(|held| held.partition.as_deref() == Some(&*partition.name));
+        free.min(most.saturating_sub(here.map(|held| held.slots_on(name)).sum()))
+    }
+
+    /// When enough of the jobs that run have ended, if they have said when that is.
+    fn can_begin(&self, partition: &Partition, wish: &Wish, now: u64) -> Option<u64> {
+        let slots = |name: &str| partition.hosts.iter().find(|host| host.name == name).map_or(0, |host| host.slots);
+        let mut free: HashMap<&str, usize> = HashMap::new();
+        for host in &partition.hosts {
+            free.insert(&host.name, slots(&host.name).saturating_sub(self.used(&host.name)));
+        }
+        let mut ends: Vec<(u64, &Held)> =
+            self.held.values().map(|known| (known.held.until.unwrap_or(NEVER), &known.held)).collect();
+        ends.sort_by_key(|(end, _)| *end);
+        for (end, held) in ends {
+            for (name, count) in &held.hosts {
+                if let Some(free) = free.get_mut(&**name) {
+                    *free += count;
+                }
+            }
+            let hosts = partition.hosts.iter().map(|host| Host { name: host.name.clone(), slots: free[&*host.name] });
+            let hosts: Vec<Host> = hosts.filter(|host| host.slots >= least_slots(wish.map)).collect();
+            if spread(&hosts, wish.map, wish.ranks).is_ok() {
+                return (end != NEVER).then_some(end.max(now));
+            }
+        }
+        None
+    }
+}
+
+impl Held {
+    fn slots_on(&self, member: &str) -> usize {
+        self.hosts.iter().filter(|(name, _)| name == member).map(|(_, slots)| slots).sum()
+    }
+}
+
+/// What a host must have free to be of use.
+fn least_slots(map: Map) -> usize {
+    if let Map::PerHost(count) = map { count.max(1) } else { 1 }
+}
+
+/// The members of a job with its slots there, if there are enough. A single member that has room for all goes before
+/// several, that of the launcher before others, and the one with less to do before one with more.
+fn place(mut free: Vec<Host>, wish: &Wish, home: &str, load: impl Fn(&str) -> f64) -> Option<Vec<(String, usize)>> {
+    free.retain(|host| host.slots >= least_slots(wish.map));
+    if wish.map == Map::Slot {
+        free.sort_by(|one, other| {
+            let key = |host: &Host| (host.slots < wish.ranks, host.name != home);
+            key(one).cmp(&key(other)).then(load(&one.name).total_cmp(&load(&other.name)))
+        });
+    }
+    let places = spread(&free, wish.map, wish.ranks).ok()?;
+    let mut slots = vec![0; free.len()];
+    places.into_iter().for_each(|host| slots[host] += 1);
+    Some(free.into_iter().map(|host| host.name).zip(slots).filter(|(_, slots)| *slots > 0).collect())
+}
+
+#[cfg(test)]
+#[path = "orders/tests.rs"]
+mod tests;

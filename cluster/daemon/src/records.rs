@@ -1,0 +1,204 @@
+//! What must last: the jobs that run and have run, and the last database that was good. In SQLite, so that a daemon that is
+//! killed at any moment finds all of it again.
+
+use anyhow::{Context, Result};
+use rusqlite::{Connection, OptionalExtension, params};
+use std::path::Path;
+use weft_requests::JobView;
+
+const SCHEMA: &str = "
+    create table if not exists jobs (
+        number integer primary key autoincrement,
+        user integer not null,
+        view text not null,
+        until integer,
+        pid integer not null,
+        began integer not null,
+        ended integer,
+        record text
+    );
+    create index if not exists running on jobs (ended) where ended is null;
+    create table if not exists facts (name text primary key, value text not null);
+";
+
+/// A job that runs, as it is found again.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Begun {
+    pub number: u64,
+    pub uid: u32,
+    pub view: JobView,
+    pub until: Option<u64>,
+    /// Its launcher, and when that began: the number alone may be somebody else's by now.
+    pub pid: i32,
+    pub began: u64,
+}
+
+pub struct Records {
+    database: Connection,
+}
+
+impl Records {
+    /// # Errors
+    /// The file cannot be written, or is no database.
+    pub fn open(path: &Path) -> Result<Self> {
+        let failed = || format!("'{}'", path.display());
+        if let Some(folder) = path.parent() {
+            std::fs::create_dir_all(folder).with_context(failed)?;
+        }
+        let database = Connection::open(path).with_context(failed)?;
+        // What is written survives a killed daemon; a crash of the host may cost the last moments.
+        database.pragma_update(None, "journal_mode", "wal").with_context(failed)?;
+        database.pragma_update(None, "synchronous", "normal")?;
+        database.pragma_update(None, "cache_size", 64)?;
+        database.execute_batch(SCHEMA).with_context(failed)?;
+        Ok(Self { database })
+    }
+
+    /// The number of a new job.
+    ///
+    /// # Errors
+    /// Nothing can be written.
+    pub fn begin(&self, job: &Begun) -> Result<()> {
+        let view = serde_json::to_string(&job.view)?;
+        let mut insert = self.database.prepare_cached(
+            "insert into jobs (number, user, view, until, pid, began) values (?1, ?2, ?3, ?4, ?5, ?6)",
+        )?;
+        insert.execute(params![
+            job.number as i64,
+            job.uid,
+            view,
+            job.until.map(|until| until as i64),
+            job.pid,
+            job.began as i64
+        ])?;
+        Ok(())
+    }
+
+    /// A job is over. A second time changes nothing.
+    ///
+    /// # Errors
+    /// Nothing can be written.
+    pub fn end(&self, number: u64, now: u64, record: &serde_json::Value) -> Result<()> {
+        let mut update = self
+            .database
+            .prepare_cached("update jobs set ended = ?2, record = ?3 where number = ?1 and ended is null")?;
+        update.execute(params![number as i64, now as i64, record.to_string()])?;
+        Ok(())
+    }
+
+    /// The highest number of a job so far.
+    ///
+    /// # Errors
+    /// The file cannot be read.
+    pub fn last_number(&self) -> Result<u64> {
+        Ok(self.database.query_row("select coalesce(max(number), 0) from jobs", [], |row| row.get::<_, i64>(0))? as u64)
+    }
+
+    /// Jobs that had not ended when the daemon did.
+    ///
+    /// # Errors
+    /// The file cannot be read.
+    pub fn running(&self) -> Result<Vec<Begun>> {
+        let mut select =
+            self.database.prepare("select number, user, view, until, pid, began from jobs where ended is null")?;
+        let rows = select.query_map([], |row| {
+            let (number, view): (i64, String) = (row.get(0)?, row.get(2)?);
+            let (until, began): (Option<i64>, i64) = (row.get(3)?, row.get(5)?);
+            Ok((number as u64, row.get(1)?, view, until.map(|until| until as u64), row.get(4)?, began as u64))
+        })?;
+        let mut all = Vec::new();
+        for row in rows {
+            let (number, uid, view, until, pid, began) = row?;
+            let view = serde_json::from_str(&view)?;
+            all.push(Begun { number, uid, view, until, pid, began });
+        }
+        Ok(all)
+    }
+
+    /// Records of jobs that have ended, the newest first: those of one user, or of all.
+    ///
+    /// # Errors
+    /// The file cannot be read.
+    pub fn ended(&self, uid: Option<u32>, most: usize) -> Result<Vec<serde_json::Value>> {
+        let mut select = self.database.prepare(
+            "select record from jobs where ended is not null and (?1 is null or user = ?1) order by ended desc, number desc limit ?2",
+        )?;
+        let rows = select.query_map(params![uid, most as i64], |row| row.get::<_, String>(0))?;
+        rows.map(|row| Ok(serde_json::from_str(&row?)?)).collect()
+    }
+
+    /// # Errors
+    /// Nothing can be written.
+    pub fn remember(&self, name: &str, value: &str) -> Result<()> {
+        self.database.execute("insert or replace into facts (name, value) values (?1, ?2)", params![name, value])?;
+        Ok(())
+    }
+
+    /// # Errors
+    /// Nothing can be written.
+    pub fn forget(&self, name: &str) -> Result<()> {
+        self.database.execute("delete from facts where name = ?1", params![name])?;
+        Ok(())
+    }
+
+    /// # Errors
+    /// The file cannot be read.
+    pub fn fact(&self, name: &str) -> Result<Option<String>> {
+        let row = |row: &rusqlite::Row<'_>| row.get(0);
+        Ok(self.database.query_row("select value from facts where name = ?1", [name], row).optional()?)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use weft_requests::JobName;
+
+    fn begun(number: u64, uid: u32) -> Begun {
+        let view = JobView {
+            job: JobName::new("node1", number),
+            user: "ann".to_owned(),
+            partition: None,
+            program: "./prog".to_owned(),
+            arguments: vec!["a b".to_owned()],
+            size: 2,
+            hosts: vec![("node1".to_owned(), 2)],
+            since: 7,
+            priority: 0,
+            ranks: Vec::new(),
+        };
+        Begun { number, uid, view, until: Some(9), pid: 12, began: 34 }
+    }
+
+    #[test]
+    fn a_job_is_found_again_until_it_has_ended_and_ends_once() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("state/records");
+        let first = Records::open(&path).expect("opened");
+        assert_eq!(first.last_number().expect("read"), 0);
+        for (number, uid) in [(1, 5), (2, 6)] {
+            first.begin(&begun(number, uid)).expect("written");
+        }
+        first.end(1, 10, &serde_json::json!({"code": 0})).expect("written");
+        first.end(1, 11, &serde_json::json!({"code": 1})).expect("written");
+        drop(first);
+        let again = Records::open(&path).expect("opened");
+        assert_eq!(again.running().expect("read"), vec![begun(2, 6)]);
+        assert_eq!(again.last_number().expect("read"), 2);
+        assert_eq!(again.ended(None, 10).expect("read"), vec![serde_json::json!({"code": 0})]);
+        assert!(again.ended(Some(6), 10).expect("read").is_empty());
+    }
+
+    #[test]
+    fn facts_are_replaced() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let records = Records::open(&folder.path().join("records")).expect("opened");
+        assert_eq!(records.fact("slots").expect("read"), None);
+        for value in ["1", "2"] {
+            records.remember("slots", value).expect("written");
+        }
+        assert_eq!(records.fact("slots").expect("read").as_deref(), Some("2"));
+        records.forget("slots").expect("written");
+        assert_eq!(records.fact("slots").expect("read"), None);
+    }
+}

@@ -1,0 +1,186 @@
+//! What the daemons of a cluster (`weftd`) are asked, what they answer, and how the command `weft` asks them.
+//!
+//! A client connects to the daemon of its host by a socket without a name in a file system ([`client`]). It writes
+//! [`Demand`]s and reads [`Reply`]s, each a line of JSON; the first demand is [`Demand::Begin`]. Who asks is what the
+//! kernel says of the other end of the socket, never what a line says. A daemon that cannot answer itself asks another
+//! one in the name of the client, by the same two types.
+//!
+//! Not here: how daemons find, know and trust each other (`weftd`), and what a cluster is (`weft-database`).
+//!
+//! Test: `cargo test -p weft-requests`.
+#![forbid(unsafe_code)]
+
+pub mod client;
+mod view;
+
+pub use view::{ClusterView, Flow, JobView, LoadView, MemberView, PartitionView, QueuedView, RankView, Standing};
+
+use serde::{Deserialize, Serialize};
+
+/// Of what is said here. A daemon answers only clients of its own, and says which that is.
+pub const VERSION: u32 = 1;
+/// The longest line.
+pub const MOST_LINE_BYTES: usize = 16 << 20;
+
+/// A job of a cluster: the member on which its launcher runs, and a number that this member gives once.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct JobName(String);
+
+impl JobName {
+    pub fn new(member: &str, number: u64) -> Self {
+        Self(format!("{member}.{number}"))
+    }
+
+    /// The member that has its launcher, and its number there. `None` for what is no name of a job.
+    pub fn parts(&self) -> Option<(&str, u64)> {
+        let (member, number) = self.0.rsplit_once('.')?;
+        Some((member, number.parse().ok()?)).filter(|(member, _)| !member.is_empty())
+    }
+
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl std::fmt::Display for JobName {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::str::FromStr for JobName {
+    type Err = String;
+
+    fn from_str(given: &str) -> Result<Self, String> {
+        let name = Self(given.to_owned());
+        if name.parts().is_some() {
+            return Ok(name);
+        }
+        Err(format!("'{given}' is no job: a job is MEMBER.NUMBER, as weft ps --cluster shows it"))
+    }
+}
+
+/// What is asked.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub enum Demand {
+    /// Comes first: the version of what is said here, and that of Weft for messages.
+    Begin { version: u32, weft: String },
+    /// Room for a job on a partition. Answered by [`Reply::Waiting`] any number of times, then [`Reply::Placed`].
+    Place(Placing),
+    /// A job has begun that needs no room: it is to be seen. Answered by [`Reply::Registered`].
+    Register(Description),
+    /// How to reach a host of a job, once. Answered by [`Reply::Pass`].
+    Enter { job: JobName, host: String },
+    /// A job has ended, and this is known of it: a record as `weft-records` has it.
+    Finish { job: JobName, record: Option<serde_json::Value> },
+    /// Everything there is to see; with what each rank is doing if that is asked for.
+    Look { ranks: bool },
+    /// A signal for the launcher of a job.
+    Signal { job: JobName, signal: i32 },
+    /// Slots that a member has from now on: 0 drains it, and none are those of the database.
+    Drain { member: String, slots: Option<usize> },
+    /// Records of jobs that have ended, the newest first.
+    Finished { most: usize },
+}
+
+/// What is answered.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub enum Reply {
+    /// To [`Demand::Begin`].
+    Welcome {
+        cluster: String,
+        member: String,
+        weft: String,
+    },
+    /// The job waits: so many are before it, for this reason.
+    Waiting {
+        before: usize,
+        reason: String,
+    },
+    Placed(Grant),
+    Registered {
+        job: JobName,
+    },
+    Pass(Pass),
+    View(Box<ClusterView>),
+    Records(Vec<serde_json::Value>),
+    Done,
+    /// Why not, in one line.
+    Refused(String),
+}
+
+/// What a job needs.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Placing {
+    /// The default one without a name.
+    pub partition: Option<String>,
+    /// As many as the partition has slots, if it is not said.
+    pub ranks: Option<usize>,
+    /// How ranks are spread, as `weft run --map` has it.
+    pub map: String,
+    /// What it is called, for those who look.
+    pub about: Description,
+    pub priority: Option<i32>,
+    /// Whether it waits where there is no room.
+    pub wait: bool,
+    /// How long it takes at most: shorter ones may go before it where that delays nobody.
+    pub seconds: Option<u64>,
+}
+
+/// A job in words.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Description {
+    /// The launcher's name of it, `WEFT_JOB` of its ranks.
+    pub id: String,
+    pub program: String,
+    pub arguments: Vec<String>,
+    pub ranks: usize,
+    /// When it was asked for, in seconds since 1970.
+    pub since: u64,
+}
+
+/// Room for a job.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Grant {
+    pub job: JobName,
+    pub partition: String,
+    /// Members with the slots that the job has there, in the order of its ranks.
+    pub hosts: Vec<(String, usize)>,
+    /// The order of devices where the user says none.
+    pub device: Option<String>,
+    pub priority: i32,
+}
+
+/// The way into a host.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Pass {
+    /// Where its daemon listens.
+    pub addresses: Vec<std::net::SocketAddr>,
+    /// What is shown there, in hexadecimal digits, and what proves that it is ours.
+    pub ticket: String,
+    pub secret: String,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_name_of_a_job_has_a_member_and_a_number() {
+        let name = JobName::new("node1.lab", 17);
+        assert_eq!(name.to_string().parse(), Ok(name.clone()));
+        assert_eq!(name.parts(), Some(("node1.lab", 17)));
+        for wrong in ["", "17", ".17", "node1.", "node1.x"] {
+            assert!(wrong.parse::<JobName>().is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn what_is_said_is_read_as_it_was_meant() {
+        let demand = Demand::Place(Placing { ranks: Some(4), wait: true, ..Placing::default() });
+        let line = serde_json::to_string(&demand).expect("JSON");
+        assert!(!line.contains('\n'));
+        assert_eq!(serde_json::from_str::<Demand>(&line).expect("read"), demand);
+    }
+}
