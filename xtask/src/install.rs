@@ -62,7 +62,7 @@ fn fill(prefix: &Path, profile: &str, symbols: Symbols) -> Result<()> {
     let libraries = ["weft-mpi-standard", "weft-mpi-mpich", "weft-mpi-fortran"];
     let interfaces = interfaces::ALL.iter().map(|interface| interface.package);
     let named = libraries.into_iter().chain(interfaces).flat_map(|name| ["-p", name]);
-    cargo(&["build", "--profile", profile, "-p", "weft"]).args(named).run()?;
+    cargo(&["build", "--profile", profile, "-p", "weft", "-p", "weftd"]).args(named).run()?;
     let preload = if profile == "dev" { profile } else { PRELOAD };
     cargo(&["build", "--profile", preload, "-p", "weft-sockets"]).run()?;
     let built = folder_of(profile);
@@ -97,7 +97,7 @@ fn fortran_sources(mpi: &Path, include: &Path) -> Result<()> {
 }
 
 fn commands(built: &Path, bin: &Path, symbols: Symbols) -> Result<()> {
-    place_stripped(&built.join("weft"), &bin.join("weft"), symbols)?;
+    ["weft", "weftd"].iter().try_for_each(|name| place_stripped(&built.join(name), &bin.join(name), symbols))?;
     NAMES.iter().try_for_each(|name| link("weft", &bin.join(name)))
 }
 

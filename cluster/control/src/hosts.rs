@@ -70,6 +70,17 @@ impl std::str::FromStr for Map {
     }
 }
 
+impl std::fmt::Display for Map {
+    /// As it is read again.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Slot => f.write_str("slot"),
+            Self::Host => f.write_str("host"),
+            Self::PerHost(count) => write!(f, "{count}-per-host"),
+        }
+    }
+}
+
 /// Reads a list such as `a:2,b`.
 pub fn parse_list(given: &str) -> Result<Vec<Host>, HostsError> {
     let mut hosts: Vec<Host> = Vec::new();

@@ -65,6 +65,8 @@ pub struct Daemon {
     slots: Cell<Option<usize>>,
     pub trouble: RefCell<Option<String>>,
     changed: Notify,
+    /// Somebody who may has asked it to end.
+    pub stop: Notify,
     strangers: Cell<u64>,
 }
 
@@ -95,6 +97,7 @@ impl Daemon {
             slots: Cell::new(slots),
             trouble: RefCell::default(),
             changed: Notify::new(),
+            stop: Notify::new(),
             strangers: Cell::new(0),
         });
         daemon.find_jobs_again()?;

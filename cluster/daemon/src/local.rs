@@ -137,6 +137,13 @@ impl Daemon {
             },
             Demand::Drain { ref member, .. } => self.ask_member(asker, &member.clone(), demand).await,
             Demand::Finished { most } => self.ended_jobs(asker, most).map_or_else(refused, Reply::Records),
+            Demand::Stop if !asker.is_root() && asker.uid != self.me.uid => {
+                Reply::Refused(format!("user '{}' may not end it", asker.user))
+            }
+            Demand::Stop => {
+                self.stop.notify_one();
+                Reply::Done
+            }
             Demand::Begin { .. } | Demand::Place(_) => Reply::Refused("this is not asked here".to_owned()),
         }
     }

@@ -44,7 +44,7 @@ use weft_requests::{JobName, client};
 
 /// Looks after one host of a cluster: lets jobs in, counts slots, keeps records. `weft cluster start` starts it everywhere.
 #[derive(Parser)]
-#[command(name = "weftd", version, max_term_width = 100)]
+#[command(name = "weftd", version, max_term_width = 100, args_conflicts_with_subcommands = true)]
 struct Arguments {
     #[command(subcommand)]
     command: Option<Inner>,
@@ -133,6 +133,10 @@ async fn serve(given: ServeArguments) -> Result<()> {
         () = accept_others(&daemon, others) => {}
         _ = ends.recv() => {}
         _ = hangs.recv() => {}
+        () = daemon.stop.notified() => {
+            // The one who has asked hears it.
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
     }
     Ok(())
 }

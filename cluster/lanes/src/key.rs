@@ -70,13 +70,21 @@ pub fn content(path: &Path) -> Result<Vec<u8>, KeyError> {
 /// # Errors
 /// The file exists already, or cannot be written.
 pub fn make(path: &Path) -> Result<(), KeyError> {
-    let failed = |cause| KeyError::File { path: path.to_owned(), cause };
     let mut text = String::new();
     for _ in 0..4 {
         let number = kernel::true_random().ok_or(KeyError::NoRandom)?;
         text.push_str(&format!("{number:016x}"));
     }
     text.push('\n');
+    write(path, &text)
+}
+
+/// Writes a key to a new file, which only its owner can read.
+///
+/// # Errors
+/// The file exists already, or cannot be written.
+pub fn write(path: &Path, text: &str) -> Result<(), KeyError> {
+    let failed = |cause| KeyError::File { path: path.to_owned(), cause };
     let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(path).map_err(failed)?;
     file.write_all(text.as_bytes()).map_err(failed)
 }

@@ -82,6 +82,8 @@ pub enum Demand {
     Drain { member: String, slots: Option<usize> },
     /// Records of jobs that have ended, the newest first.
     Finished { most: usize },
+    /// The daemon of this host ends. Jobs go on.
+    Stop,
 }
 
 /// What is answered.

@@ -4,6 +4,7 @@
 //! the user's own to one of those (`mympicc`) as well.
 #![forbid(unsafe_code)]
 
+mod ask;
 mod cc;
 mod cluster;
 mod defaults;
@@ -89,6 +90,10 @@ enum Command {
     /// Look after the members of a cluster and the partitions that jobs run on.
     #[command(subcommand, long_about = cluster::LONG_ABOUT)]
     Cluster(cluster::ClusterCommand),
+    /// Send a signal to jobs of a cluster, wherever they run.
+    Kill(ask::KillArguments),
+    /// Let a member of a cluster take nothing new: what runs there goes on.
+    Drain(ask::DrainArguments),
     /// Look at the hosts that jobs may run on.
     #[command(subcommand)]
     Hosts(hosts::Command),
@@ -171,6 +176,8 @@ fn weft(arguments: Vec<OsString>) -> Result<i32> {
         Command::Pvm(given) => pvm::main(&given)?,
         Command::Tune(given) => tune::main(&given)?,
         Command::Cluster(given) => cluster::main(given),
+        Command::Kill(given) => ask::kill(&given)?,
+        Command::Drain(given) => ask::drain(&given)?,
         Command::Hosts(given) => hosts::main(given),
         Command::About => hosts::about(weft_fabric::probe).map(|()| 0)?,
         Command::Distance => weft_bench::run_distance().map(|()| 0)?,

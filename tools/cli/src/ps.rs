@@ -33,6 +33,10 @@ pub struct Arguments {
     /// Show the network connections that go over shared memory (see weft sock), and why others do not
     #[arg(long, conflicts_with = "all")]
     sockets: bool,
+
+    /// Show all hosts and jobs of the cluster, and what waits; its daemons know
+    #[arg(long, conflicts_with_all = ["all", "sockets"])]
+    cluster: bool,
 }
 
 /// What `weft ps --help` ends with.
@@ -79,6 +83,10 @@ fn show(given: &Arguments, in_place: bool) -> Result<()> {
     if given.sockets {
         let sockets = sockets::look()?;
         return print(given, &sockets, || sockets.text(), in_place);
+    }
+    if given.cluster {
+        let view = crate::ask::look(given.json)?;
+        return print(given, &view, || crate::ask::text(&view), in_place);
     }
     let jobs = snapshot()?;
     print(given, &jobs, || show::text(&jobs, if given.all { usize::MAX } else { RANKS_SINGLY }), in_place)

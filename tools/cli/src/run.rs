@@ -2,6 +2,7 @@
 
 use crate::defaults::Defaults;
 use crate::run::hosts::HostArguments;
+use crate::run::room::{Room, Wishes};
 use crate::{EXIT_USAGE, sock};
 use clap::{Args, Parser};
 use std::collections::HashMap;
@@ -18,6 +19,7 @@ use weft_fabric::{DeviceName, Lanes, Segment, Settings, XdpMode};
 use weft_wire::settings::{Unknown, unknown};
 
 pub(crate) mod hosts;
+pub mod room;
 
 const FRONT: &str = "weft run";
 /// The setting that `--device` gives to the ranks.
@@ -194,12 +196,12 @@ fn respell_count(part: &mut [OsString]) {
 pub fn main(given: Arguments, further: &[Vec<OsString>]) -> i32 {
     let (sockets, strict) = (given.sockets, given.strict);
     match job(given, further) {
-        Ok(job) if strict && !unknown_settings(&job).is_empty() => {
+        Ok((job, _)) if strict && !unknown_settings(&job).is_empty() => {
             unknown_settings(&job).iter().for_each(|unknown| eprintln!("{FRONT}: {unknown}"));
             EXIT_USAGE
         }
-        Ok(job) if sockets => start_with_sockets(job),
-        Ok(job) => start(job),
+        Ok((job, room)) if sockets => start_with_sockets(job, room),
+        Ok((job, room)) => start(job, room),
         Err(errors) => {
             errors.iter().for_each(|error| eprintln!("{FRONT}: {error}"));
             EXIT_USAGE
@@ -208,7 +210,7 @@ pub fn main(given: Arguments, further: &[Vec<OsString>]) -> i32 {
 }
 
 /// The same with the socket library preloaded into the ranks.
-fn start_with_sockets(mut job: Job) -> i32 {
+fn start_with_sockets(mut job: Job, room: Option<Room>) -> i32 {
     if let Err(error) = sock::for_ranks(&mut job.programs) {
         eprintln!("{FRONT}: {error}");
         return 1;
@@ -216,17 +218,17 @@ fn start_with_sockets(mut job: Job) -> i32 {
     let paths = job.programs.iter().filter_map(|program| weft_agent::find(program).ok());
     paths.for_each(|path| sock::warn_of_obstacle(FRONT, &path));
     sock::ensure_rendezvous(FRONT);
-    start(job)
+    start(job, room)
 }
 
 /// Runs a job that was understood. Variables that nobody knows are told here, once, and by none of the ranks.
-pub fn start(job: Job) -> i32 {
+pub fn start(job: Job, room: Option<Room>) -> i32 {
     unknown_settings(&job).iter().for_each(|unknown| eprintln!("{}: {}", job.front, unknown.warning()));
-    carry_out(job)
+    carry_out(job, room)
 }
 
 /// The same without a word about those; what keeps the job from starting is one line on standard error.
-pub fn carry_out(mut job: Job) -> i32 {
+pub fn carry_out(mut job: Job, room: Option<Room>) -> i32 {
     let front = job.front.clone();
     let refused = refused_settings(&job);
     if !refused.is_empty() {
@@ -247,10 +249,15 @@ pub fn carry_out(mut job: Job) -> i32 {
         eprintln!("{front}: {error}");
         return 1;
     }
-    weft_agent::run(job).unwrap_or_else(|error| {
+    let room = room.or_else(|| Room::register(&job));
+    let code = weft_agent::run(job).unwrap_or_else(|error| {
         eprintln!("{front}: {error}");
         error.exit_code()
-    })
+    });
+    if let Some(room) = room {
+        room.finish(None);
+    }
+    code
 }
 
 /// What a program's ranks find in their environment.
@@ -310,7 +317,7 @@ pub fn lanes(others: &[IpAddr], ports: &[u16], mode: XdpMode) -> Result<weft_age
 }
 
 /// The job. An error is one line for each slip.
-fn job(given: Arguments, further: &[Vec<OsString>]) -> Result<Job, Vec<String>> {
+fn job(given: Arguments, further: &[Vec<OsString>]) -> Result<(Job, Option<Room>), Vec<String>> {
     let defaults = Defaults::of_environment();
     let hosts = given.hosts.or_of_environment().read(&defaults)?;
     let all_slots = hosts.as_ref().filter(|_| further.is_empty()).map(hosts::Given::ranks);
@@ -335,21 +342,38 @@ fn job(given: Arguments, further: &[Vec<OsString>]) -> Result<Job, Vec<String>> 
     }
     let size = size(&programs).map_err(one)?;
     let stdin = parse_stdin(&given.stdin, size).map_err(one)?;
-    let hosts = hosts.map(|hosts| hosts.spread(size)).transpose()?.flatten();
+    let timeout = given.timeout.or(defaults.timeout);
+    let (room, hosts) = match hosts {
+        None => (None, None),
+        Some(hosts) => match hosts.ask(size, wishes(&programs, timeout))? {
+            Some((room, hosts)) => (Some(room), hosts),
+            None => (None, hosts.spread(size)?),
+        },
+    };
     let tag = given.tag_output || defaults.tag;
-    Ok(Job {
+    let job = Job {
         front: FRONT.to_owned(),
         id: JobId::new(),
         programs,
         bind: given.bind.unwrap_or(defaults.bind),
         stdin,
         output: given.output.map_or(Output::merged(tag), |directory| Output::files_in(&directory)),
-        timeout: given.timeout.or(defaults.timeout),
+        timeout,
         inherit: Vec::new(),
         hosts,
         keep_going: given.keep_going || defaults.keep_going,
         network: false,
-    })
+    };
+    Ok((job, room))
+}
+
+/// What a job tells the daemon that gives it room.
+fn wishes(programs: &[Program], timeout: Option<Duration>) -> Wishes {
+    let words = |program: &Program| -> Vec<String> {
+        program.arguments.iter().map(|word| word.to_string_lossy().into_owned()).collect()
+    };
+    let (program, arguments) = programs.first().map(|first| (first.program.clone(), words(first))).unwrap_or_default();
+    Wishes { seconds: timeout.map(|time| time.as_secs().max(1)), program, arguments, ..Wishes::default() }
 }
 
 /// How many ranks a program has whose command line does not say it.

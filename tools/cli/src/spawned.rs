@@ -50,7 +50,7 @@ pub fn main(given: Arguments) -> i32 {
         Ok(job) => {
             talk.say(&Word::Started.encode());
             // What nobody knows of the environment was told when the first processes of this job were started.
-            let code = run::carry_out(job);
+            let code = run::carry_out(job, None);
             drop(talk);
             code
         }

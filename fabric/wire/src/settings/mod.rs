@@ -92,6 +92,7 @@ pub const OTHER_VARIABLES: &[(&str, &str)] = &[
     ("WEFT_BOUND", "set by the launcher: whether it has bound this process to a core of its own"),
     ("WEFT_LAUNCH", "the command that starts a program on another host, where --launch does not give it"),
     ("WEFT_CLUSTER", "the file of the cluster, by its name or path, where there are several (weft cluster)"),
+    ("WEFT_DAEMON", "the local socket of the cluster's daemon where it is not the usual one, or off: it is not asked"),
     ("WEFT_PARTITION", "the partition that jobs run on which name no hosts"),
     ("WEFT_RANKS", "how many ranks a job has whose command line does not say it"),
     ("WEFT_SOCK_NOT", "set by weft sock: names of programs, with commas, that the socket library leaves alone"),

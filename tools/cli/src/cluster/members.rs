@@ -3,6 +3,7 @@
 use super::file::{self, ClusterFile, MOST_BYTES, Slips, launch_of};
 use crate::hosts::line;
 use std::io::{Read, Write};
+use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
 /// Sends the file to all members at the same time.
@@ -23,6 +24,11 @@ pub fn apply() -> Result<i32, Slips> {
         Ok(child)
     };
     let started: Vec<_> = cluster.members.iter().map(|member| (&member.name, start(&member.name))).collect();
+    Ok(show_outcomes(started))
+}
+
+/// Waits for commands that were started on members, and shows a line of each. Answers the exit code.
+pub fn show_outcomes(started: Vec<(&String, std::io::Result<Child>)>) -> i32 {
     let mut failed = 0;
     for (name, child) in started {
         let output = child.and_then(Child::wait_with_output);
@@ -34,7 +40,7 @@ pub fn apply() -> Result<i32, Slips> {
         failed += i32::from(!good);
         println!("{name}: {}", said.unwrap_or_default());
     }
-    Ok(i32::from(failed > 0))
+    i32::from(failed > 0)
 }
 
 /// Takes a file from standard input, unless this host has a newer one. What has mistakes is not taken.
@@ -42,15 +48,22 @@ pub fn take(name: &str, system: bool) -> Result<i32, Slips> {
     let mut text = String::new();
     let read = std::io::stdin().lock().take(MOST_BYTES + 1).read_to_string(&mut text);
     read.map_err(|error| vec![error.to_string()])?;
-    let path = file::place_of(name, system);
-    let new = file::understand(&path, &text)?;
+    println!("{}", take_text(name, &file::place_of(name, system), &text)?);
+    Ok(0)
+}
+
+/// Takes this text as the file of a cluster, and answers what has become of it.
+///
+/// # Errors
+/// As of [`take`].
+pub fn take_text(name: &str, path: &Path, text: &str) -> Result<String, Slips> {
+    let new = file::understand(path, text)?;
     if new.name != name {
         return Err(vec![format!("it is of cluster '{}', not of '{name}'", new.name)]);
     }
-    let had = match file::load(path.clone()) {
+    let had = match file::load(path.to_owned()) {
         Ok(ClusterFile { text: ours, .. }) if ours == text => {
-            println!("has version {}", new.version);
-            return Ok(0);
+            return Ok(format!("has version {}", new.version));
         }
         Ok(ClusterFile { cluster: ours, .. }) if ours.version >= new.version => {
             let how = if ours.version == new.version { "another text of it" } else { "it is newer" };
@@ -60,7 +73,6 @@ pub fn take(name: &str, system: bool) -> Result<i32, Slips> {
         Err(_) if path.exists() => "had one with mistakes".to_owned(),
         Err(_) => "had none".to_owned(),
     };
-    file::write(&path, &text).map_err(|error| vec![format!("'{}': {error}", path.display())])?;
-    println!("has version {} now, {had}", new.version);
-    Ok(0)
+    file::write(path, text).map_err(|error| vec![format!("'{}': {error}", path.display())])?;
+    Ok(format!("has version {} now, {had}", new.version))
 }

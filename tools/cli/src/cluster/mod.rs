@@ -4,6 +4,7 @@
 //! crate `weft-database`.
 
 mod change;
+mod daemons;
 pub mod file;
 mod members;
 mod show;
@@ -46,6 +47,18 @@ pub enum ClusterCommand {
     Edit,
     /// Bring the file to all members. One that has a newer version keeps it.
     Apply,
+    /// Start the daemon of each member, which counts slots, lets jobs in and keeps records.
+    Start,
+    /// End the daemon of each member. Jobs go on.
+    Stop,
+    /// Print the unit with which systemd starts the daemon of this host.
+    Unit,
+    /// Take what a member needs from standard input, and start its daemon; for weft cluster start.
+    #[command(hide = true)]
+    Begin { name: String, member: String },
+    /// End the daemon of this host; for weft cluster stop.
+    #[command(hide = true)]
+    End { name: String, member: String },
     /// Take a file from standard input, if it is newer; for weft cluster apply.
     #[command(hide = true)]
     Take {
@@ -80,6 +93,11 @@ pub fn main(command: ClusterCommand) -> i32 {
         ClusterCommand::Show { json } => show::show(json),
         ClusterCommand::Edit => change::edit(),
         ClusterCommand::Apply => members::apply(),
+        ClusterCommand::Start => daemons::start(),
+        ClusterCommand::Stop => daemons::stop(),
+        ClusterCommand::Unit => daemons::unit(),
+        ClusterCommand::Begin { name, member } => daemons::begin(&name, &member),
+        ClusterCommand::End { .. } => daemons::end(),
         ClusterCommand::Take { name, system } => members::take(&name, system),
     };
     done.unwrap_or_else(|slips| {

@@ -1,5 +1,6 @@
 //! The options of `weft run` that say on which hosts.
 
+use super::room::{self, Room, Wishes};
 use crate::cluster::file;
 use crate::defaults::Defaults;
 use crate::reach::{are_here, launch_of_environment};
@@ -35,6 +36,18 @@ pub struct HostArguments {
     #[arg(long)]
     stage: bool,
 
+    /// Where the partition has no room and a daemon counts its slots: wait for room
+    #[arg(long, overrides_with = "no_wait")]
+    wait: bool,
+
+    /// The opposite of --wait, which is the default: say that there is no room
+    #[arg(long, overrides_with = "wait")]
+    no_wait: bool,
+
+    /// Where a daemon places the job: its priority, as high as the partition allows [default: the partition's]
+    #[arg(long, value_name = "N", allow_negative_numbers = true)]
+    priority: Option<i32>,
+
     /// How ranks are spread: fill the slots of one host after the other (slot), one for each host in turn (host), or
     /// N for each host (N-per-host)
     #[arg(long, value_name = "HOW", default_value = "slot")]
@@ -54,8 +67,10 @@ pub struct Given {
     tree: Option<usize>,
     /// The option that gave them, for messages.
     option: String,
-    /// What the hosts are, where that was named.
+    /// What the hosts are, where that was named, and of which cluster.
     partition: Option<Partition>,
+    cluster: String,
+    wishes: Wishes,
 }
 
 impl HostArguments {
@@ -114,7 +129,10 @@ impl HostArguments {
                 "{option}: all its members are drained, which is slots = 0 in the cluster's file"
             )]);
         }
-        Ok(Some(self.given(defaults, hosts, launch, option, Some(partition))))
+        let named = self.launch.is_some() || self.stage;
+        let given = self.given(defaults, hosts, launch, option, Some(partition));
+        // Who says how hosts are reached does without daemons.
+        Ok(Some(Given { cluster: if named { String::new() } else { cluster.name }, ..given }))
     }
 
     fn given(
@@ -126,7 +144,9 @@ impl HostArguments {
         partition: Option<Partition>,
     ) -> Given {
         let (patience, tree) = (defaults.launch_timeout, defaults.launch_tree);
-        Given { hosts, map: self.map, launch, stage: self.stage, patience, tree, option, partition }
+        let wishes = Wishes { waits: self.wait && !self.no_wait, priority: self.priority, ..Wishes::default() };
+        let (map, stage, cluster) = (self.map, self.stage, String::new());
+        Given { hosts, map, launch, stage, patience, tree, option, partition, cluster, wishes }
     }
 }
 
@@ -140,6 +160,22 @@ impl Given {
     /// The order of devices for jobs that say none.
     pub fn device(&self) -> Option<&str> {
         self.partition.as_ref()?.device.as_deref()
+    }
+
+    /// Room for a job of so many ranks, where daemons give it: with its hosts, or none where that is this one.
+    #[allow(clippy::type_complexity)]
+    pub fn ask(&self, ranks: usize, job: Wishes) -> Result<Option<(Room, Option<Hosts>)>, Vec<String>> {
+        let Some(partition) = &self.partition else { return Ok(None) };
+        let failed = |error: String| vec![format!("{}: {error}", self.option)];
+        let wishes = Wishes { waits: self.wishes.waits, priority: self.wishes.priority, ..job };
+        let asked = Room::ask(super::FRONT, &self.cluster, &partition.name, ranks, self.map, wishes);
+        let Some((room, grant, is_here)) = asked.map_err(failed)? else { return Ok(None) };
+        if is_here {
+            return Ok(Some((room, None)));
+        }
+        let launch = room.launch().map_err(failed)?;
+        let hosts = room::hosts_of(&grant, self.map, launch, self.patience).map_err(failed)?;
+        Ok(Some((room, Some(hosts))))
     }
 
     /// The hosts of a job of so many ranks; none where that is this one, as a partition's only one.

@@ -1,0 +1,198 @@
+//! What is asked of the daemons of a cluster: what there is, signals for jobs, slots of members.
+
+use crate::EXIT_USAGE;
+use anyhow::{Context, Result};
+use weft_requests::client::{DaemonClient, refusal};
+use weft_requests::{ClusterView, Demand, JobName, JobView, MemberView, QueuedView, Reply, Standing};
+
+/// Signals that have a name here, as kill(1) has them.
+const SIGNALS: [(&str, i32); 10] = [
+    ("TERM", 15),
+    ("INT", 2),
+    ("KILL", 9),
+    ("HUP", 1),
+    ("QUIT", 3),
+    ("USR1", 10),
+    ("USR2", 12),
+    ("STOP", 19),
+    ("TSTP", 20),
+    ("CONT", 18),
+];
+
+#[derive(clap::Args)]
+pub struct KillArguments {
+    /// Jobs, as weft ps --cluster shows them
+    #[arg(required = true, value_name = "JOB")]
+    jobs: Vec<JobName>,
+    /// The signal: a name or a number
+    #[arg(short, long, value_name = "SIGNAL", default_value = "TERM", value_parser = signal)]
+    signal: i32,
+}
+
+#[derive(clap::Args)]
+pub struct DrainArguments {
+    /// The member
+    member: String,
+    /// How many ranks it takes from now on; 0 drains it
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    slots: usize,
+    /// It takes what the cluster's file says again
+    #[arg(long, conflicts_with = "slots")]
+    undo: bool,
+}
+
+fn signal(given: &str) -> Result<i32, String> {
+    let name = given.strip_prefix("SIG").unwrap_or(given).to_ascii_uppercase();
+    let named = SIGNALS.iter().find(|(known, _)| *known == name).map(|(_, number)| *number);
+    named.or_else(|| given.parse().ok().filter(|number| (1..=64).contains(number))).ok_or_else(|| {
+        let known: Vec<&str> = SIGNALS.iter().map(|(name, _)| *name).collect();
+        format!("a signal is a number from 1 to 64, or one of {}", known.join(", "))
+    })
+}
+
+fn daemon() -> Result<DaemonClient> {
+    DaemonClient::find()?.context("no daemon of a cluster runs on this host; weft cluster start starts them")
+}
+
+/// Sends a signal to the launchers of jobs.
+pub fn kill(given: &KillArguments) -> Result<i32> {
+    let mut daemon = daemon()?;
+    let mut failed = 0;
+    for job in &given.jobs {
+        let demand = Demand::Signal { job: job.clone(), signal: given.signal };
+        if let Err(error) = done(daemon.ask(&demand)?) {
+            eprintln!("weft kill: {error}");
+            failed = EXIT_USAGE;
+        }
+    }
+    Ok(failed)
+}
+
+/// Changes how many ranks a member takes. What runs there goes on.
+pub fn drain(given: &DrainArguments) -> Result<i32> {
+    let slots = (!given.undo).then_some(given.slots);
+    let demand = Demand::Drain { member: given.member.clone(), slots };
+    done(daemon()?.ask(&demand)?).map(|()| 0)
+}
+
+fn done(reply: Reply) -> Result<()> {
+    match reply {
+        Reply::Done => Ok(()),
+        other => Err(refusal(other).into()),
+    }
+}
+
+/// Everything there is to see now.
+///
+/// # Errors
+/// No daemon answers.
+pub fn look(ranks: bool) -> Result<ClusterView> {
+    match daemon()?.ask(&Demand::Look { ranks })? {
+        Reply::View(view) => Ok(*view),
+        other => Err(refusal(other).into()),
+    }
+}
+
+/// The cluster as lines.
+pub fn text(view: &ClusterView) -> String {
+    let server = view.server.as_deref().unwrap_or("nobody");
+    let mut lines =
+        vec![format!("cluster {}, version {}, ordered by {server}", view.cluster, view.version), String::new()];
+    let width = view.members.iter().map(|member| member.name.len()).max().unwrap_or(0).max(6);
+    lines.push(format!("{:width$}  state      slots   load  free memory", "member"));
+    lines.extend(view.members.iter().map(|member| member_line(member, width)));
+    lines.push(String::new());
+    lines.push("job             user      partition  ranks  since     on                program".to_owned());
+    lines.extend(view.jobs.iter().map(|job| job_line(job, view.time)));
+    lines.extend(view.queue.iter().map(|job| queue_line(job, view.time)));
+    if view.jobs.is_empty() && view.queue.is_empty() {
+        lines.push("none".to_owned());
+    }
+    lines.join("\n") + "\n"
+}
+
+fn member_line(member: &MemberView, width: usize) -> String {
+    let standing = match member.standing {
+        Standing::Alive if member.slots == 0 => "drained",
+        Standing::Alive => "alive",
+        Standing::Suspect => "silent",
+        Standing::Dead => "dead",
+        Standing::Unknown => "not seen",
+    };
+    let slots = format!("{}/{}", member.used, member.slots);
+    let load = member.load.as_ref().map_or_else(String::new, |load| {
+        format!("{:>5.2}  {} of {} MiB", load.load, load.free_bytes >> 20, load.memory_bytes >> 20)
+    });
+    let trouble = member.trouble.as_ref().map_or_else(String::new, |trouble| format!("  {trouble}"));
+    format!("{:width$}  {standing:9}  {slots:>5}  {load}{trouble}", member.name)
+}
+
+fn job_line(job: &JobView, now: u64) -> String {
+    let partition = job.partition.as_deref().unwrap_or("-");
+    let hosts: Vec<String> = job.hosts.iter().map(|(name, ranks)| format!("{name}:{ranks}")).collect();
+    let (since, hosts) = (age(now, job.since), hosts.join(","));
+    format!(
+        "{:14}  {:8}  {partition:9}  {:>5}  {since:8}  {hosts:16}  {}",
+        job.job.as_str(),
+        job.user,
+        job.size,
+        job.program
+    )
+}
+
+fn queue_line(job: &QueuedView, now: u64) -> String {
+    let (since, reason) = (age(now, job.since), format!("waits: {}", job.reason));
+    format!(
+        "{:14}  {:8}  {:9}  {:>5}  {since:8}  {reason:16}  {}",
+        job.job.as_str(),
+        job.user,
+        job.partition,
+        job.ranks,
+        job.program
+    )
+}
+
+fn age(now: u64, since: u64) -> String {
+    let seconds = now.saturating_sub(since);
+    match seconds {
+        ..120 => format!("{seconds} s"),
+        ..7200 => format!("{} min", seconds / 60),
+        _ => format!("{} h", seconds / 3600),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn signals_have_names_and_numbers() {
+        for (given, number) in [("TERM", 15), ("sigkill", 9), ("SIGUSR1", 10), ("10", 10)] {
+            assert_eq!(signal(&given.replace("sigkill", "SIGKILL")), Ok(number));
+        }
+        assert!(signal("0").is_err() && signal("65").is_err());
+        assert!(signal("NONE").expect_err("no signal").contains("USR1"));
+    }
+
+    #[test]
+    fn a_cluster_is_shown_with_what_waits() {
+        let text = text(&ClusterView {
+            cluster: "lab".to_owned(),
+            time: 100,
+            members: vec![MemberView { name: "node1".to_owned(), slots: 4, used: 3, ..MemberView::default() }],
+            queue: vec![QueuedView {
+                job: JobName::new("node1", 2),
+                user: "ann".to_owned(),
+                partition: "all".to_owned(),
+                ranks: 4,
+                program: "./prog".to_owned(),
+                since: 40,
+                reason: "no room".to_owned(),
+            }],
+            ..ClusterView::default()
+        });
+        for part in ["lab", "not seen", "3/4", "node1.2", "60 s", "waits: no room"] {
+            assert!(text.contains(part), "{part} in {text}");
+        }
+    }
+}

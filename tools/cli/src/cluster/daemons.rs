@@ -1,0 +1,164 @@
+//! The daemons of a cluster: starting them on all members, and ending them.
+
+use super::file::{self, ClusterFile, Slips, launch_of};
+use super::members;
+use crate::hosts::line;
+use serde::{Deserialize, Serialize};
+use std::io::Write;
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+use weft_requests::client::{DaemonClient, refusal};
+use weft_requests::{Demand, Reply};
+
+/// How long a daemon may take until it answers.
+const PATIENCE: Duration = Duration::from_secs(8);
+const LOOK: Duration = Duration::from_millis(5);
+
+/// What a member needs.
+#[derive(Serialize, Deserialize)]
+struct Outfit {
+    text: String,
+    key: String,
+    system: bool,
+}
+
+/// Where the key of a cluster is that has this file.
+pub fn key_of(path: &Path) -> PathBuf {
+    path.with_extension("key")
+}
+
+/// The key, made where there is none.
+///
+/// # Errors
+/// It cannot be read or written.
+pub fn key(path: &Path) -> Result<String, Slips> {
+    let key = key_of(path);
+    if !key.exists() {
+        weft_lanes::key::make(&key).map_err(|error| vec![error.to_string()])?;
+    }
+    let content = weft_lanes::key::content(&key).map_err(|error| vec![error.to_string()])?;
+    Ok(String::from_utf8_lossy(&content).into_owned())
+}
+
+/// Starts the daemon of each member, at the same time; those that run already are left.
+pub fn start() -> Result<i32, Slips> {
+    let ClusterFile { path, text, .. } = file::find()?;
+    let outfit = Outfit { text, key: key(&path)?, system: file::is_system(&path) };
+    let outfit = serde_json::to_string(&outfit).map_err(|error| vec![error.to_string()])?;
+    on_all("begin", &outfit)
+}
+
+/// Ends the daemons of all members. Jobs go on.
+pub fn stop() -> Result<i32, Slips> {
+    on_all("end", "")
+}
+
+/// Runs `weft cluster WHAT` on each member, and shows in one line for each what has come of it.
+fn on_all(what: &str, input: &str) -> Result<i32, Slips> {
+    let ClusterFile { cluster, .. } = file::find()?;
+    let launch = launch_of(&cluster)?;
+    let program = std::env::current_exe().map_err(|error| vec![error.to_string()])?;
+    let program = program.to_string_lossy();
+    let start = |host: &str| -> std::io::Result<Child> {
+        let words = launch.command(host, &[&*program, "cluster", what, &cluster.name, host]);
+        let mut command = Command::new(&words[0]);
+        command.args(&words[1..]).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = command.spawn()?;
+        // Who ends without reading says why itself.
+        let _ = child.stdin.take().map(|mut pipe| pipe.write_all(input.as_bytes()));
+        Ok(child)
+    };
+    let started: Vec<_> = cluster.members.iter().map(|member| (&member.name, start(&member.name))).collect();
+    Ok(members::show_outcomes(started))
+}
+
+/// Takes what this member needs, from standard input, and starts its daemon.
+pub fn begin(name: &str, member: &str) -> Result<i32, Slips> {
+    let failed = |error: String| vec![error];
+    let outfit = std::io::read_to_string(std::io::stdin().lock()).map_err(|error| failed(error.to_string()))?;
+    let outfit: Outfit = serde_json::from_str(&outfit).map_err(|error| failed(format!("no outfit: {error}")))?;
+    let path = file::place_of(name, outfit.system);
+    let took = members::take_text(name, &path, &outfit.text);
+    if took.is_err() && !path.exists() {
+        return took.map(|_| 1);
+    }
+    take_key(&path, &outfit.key)?;
+    if let Ok(Some(client)) = DaemonClient::find() {
+        if client.cluster == name && client.member == member {
+            println!("runs already");
+            return Ok(0);
+        }
+        return Err(failed(format!("a daemon of cluster '{}' runs here, as '{}'", client.cluster, client.member)));
+    }
+    let daemon = std::env::current_exe().map_err(|error| failed(error.to_string()))?.with_file_name("weftd");
+    let log = path.with_extension("log");
+    let open = std::fs::File::options().create(true).append(true).open(&log);
+    let open = open.map_err(|error| failed(format!("'{}': {error}", log.display())))?;
+    let mut command = Command::new(&daemon);
+    command.arg(&path).args(["--name", member]).stdin(Stdio::null()).stdout(Stdio::null()).stderr(open);
+    // No terminal and no shell has it among its own.
+    let child = command.process_group(0).spawn();
+    let child = child.map_err(|error| failed(format!("'{}' cannot be started: {error}", daemon.display())))?;
+    wait_for(child, &log)
+}
+
+fn take_key(path: &Path, key: &str) -> Result<(), Slips> {
+    let place = key_of(path);
+    match weft_lanes::key::content(&place) {
+        Ok(ours) if ours == key.as_bytes() => Ok(()),
+        Ok(_) => Err(vec![format!("'{}' is another key; remove it where this cluster is meant", place.display())]),
+        Err(_) if place.exists() => weft_lanes::key::content(&place).map(drop).map_err(|error| vec![error.to_string()]),
+        Err(_) => weft_lanes::key::write(&place, key).map_err(|error| vec![error.to_string()]),
+    }
+}
+
+/// Waits until the daemon answers.
+fn wait_for(mut child: Child, log: &Path) -> Result<i32, Slips> {
+    let begun = Instant::now();
+    while begun.elapsed() < PATIENCE {
+        if let Ok(Some(client)) = DaemonClient::find() {
+            println!("runs as '{}' of '{}'", client.member, client.cluster);
+            return Ok(0);
+        }
+        if let Ok(Some(status)) = child.try_wait() {
+            let said = std::fs::read(log).ok().and_then(|said| line(&said, true));
+            return Err(vec![said.unwrap_or_else(|| format!("the daemon has ended ({status})"))]);
+        }
+        std::thread::sleep(LOOK);
+    }
+    Err(vec![format!("the daemon has not answered within {} s; see '{}'", PATIENCE.as_secs(), log.display())])
+}
+
+/// Ends the daemon of this host.
+pub fn end() -> Result<i32, Slips> {
+    let Some(mut client) = DaemonClient::find().map_err(|error| vec![error.to_string()])? else {
+        println!("has not run");
+        return Ok(0);
+    };
+    match client.ask(&Demand::Stop).map_err(|error| vec![error.to_string()])? {
+        Reply::Done => {
+            println!("has ended");
+            Ok(0)
+        }
+        other => Err(vec![refusal(other).to_string()]),
+    }
+}
+
+/// What systemd needs to start the daemon of this host at boot.
+pub fn unit() -> Result<i32, Slips> {
+    let ClusterFile { path, cluster, .. } = file::find()?;
+    let daemon = std::env::current_exe().map_err(|error| vec![error.to_string()])?.with_file_name("weftd");
+    println!(
+        "# /etc/systemd/system/weftd.service; then: systemctl enable --now weftd\n\
+         [Unit]\nDescription=Weft's daemon of cluster {}\nWants=network-online.target\nAfter=network-online.target\n\n\
+         [Service]\nExecStart={} {}\nRestart=always\nRestartSec=1\n\
+         # Jobs go on when the daemon is started again.\nKillMode=process\nLimitNOFILE=1048576\n\n\
+         [Install]\nWantedBy=multi-user.target",
+        cluster.name,
+        daemon.display(),
+        path.display()
+    );
+    Ok(0)
+}

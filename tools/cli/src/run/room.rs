@@ -1,0 +1,128 @@
+//! Room for a job in a cluster that has daemons, and their knowledge of it.
+
+use std::io;
+use weft_agent::{Hosts, Job};
+use weft_cluster::hosts::{Host, Launch, Map};
+use weft_requests::client::{DaemonClient, refusal};
+use weft_requests::{Demand, Description, Grant, JobName, Placing, Reply};
+
+/// The daemon's executable, beside ours.
+const DAEMON: &str = "weftd";
+
+/// How a job asks for room.
+#[derive(Clone, Debug, Default)]
+pub struct Wishes {
+    /// It waits until there is room.
+    pub waits: bool,
+    pub priority: Option<i32>,
+    /// How long it takes at most.
+    pub seconds: Option<u64>,
+    /// What it is called.
+    pub program: String,
+    pub arguments: Vec<String>,
+}
+
+/// A job that the daemon of this host knows. It has its room as long as this process lives.
+#[derive(Debug)]
+pub struct Room {
+    client: DaemonClient,
+    job: JobName,
+}
+
+impl Room {
+    /// Asks for room on a partition of this cluster. `None` where no daemon of it runs here.
+    ///
+    /// # Errors
+    /// There is no room, or none for this user: one line.
+    pub fn ask(
+        front: &str,
+        cluster: &str,
+        partition: &str,
+        ranks: usize,
+        map: Map,
+        wishes: Wishes,
+    ) -> Result<Option<(Self, Grant, bool)>, String> {
+        let Some(mut client) = find(front).filter(|client| client.cluster == cluster) else { return Ok(None) };
+        let about =
+            Description { program: wishes.program, arguments: wishes.arguments, ranks, ..Description::default() };
+        let placing = Placing {
+            partition: Some(partition.to_owned()),
+            ranks: Some(ranks),
+            map: map.to_string(),
+            about,
+            priority: wishes.priority,
+            wait: wishes.waits,
+            seconds: wishes.seconds,
+        };
+        let failed = |error: io::Error| format!("the daemon: {error}");
+        client.begin_asking(&Demand::Place(placing)).map_err(failed)?;
+        loop {
+            match client.reply().map_err(failed)? {
+                Reply::Waiting { before, reason } => eprintln!("{front}: waits, {before} before it: {reason}"),
+                Reply::Placed(grant) => {
+                    let is_here = grant.hosts.iter().all(|(name, _)| *name == client.member);
+                    let job = grant.job.clone();
+                    return Ok(Some((Self { client, job }, grant, is_here)));
+                }
+                Reply::Refused(reason) => return Err(reason),
+                other => return Err(failed(refusal(other))),
+            }
+        }
+    }
+
+    /// Makes a job known that needs no room; there may be nobody to know it.
+    pub fn register(job: &Job) -> Option<Self> {
+        let mut client = find(&job.front)?;
+        let program = job.programs.first()?;
+        let about = Description {
+            id: job.id.as_str().to_owned(),
+            program: program.program.clone(),
+            arguments: program.arguments.iter().map(|word| word.to_string_lossy().into_owned()).collect(),
+            ranks: job.programs.iter().map(|program| program.ranks).sum(),
+            since: 0,
+        };
+        match client.ask(&Demand::Register(about)) {
+            Ok(Reply::Registered { job }) => Some(Self { client, job }),
+            _ => None,
+        }
+    }
+
+    /// What starts an agent on a host of the job: the daemons let it in.
+    pub fn launch(&self) -> Result<Launch, String> {
+        let weft = std::env::current_exe().map_err(|error| error.to_string())?;
+        let daemon = weft.with_file_name(DAEMON).to_string_lossy().replace('\'', r"'\''");
+        format!("'{daemon}' enter {} {{host}} --", self.job).parse().map_err(|error| format!("{error}"))
+    }
+
+    /// The job is over. A daemon that was started again meanwhile hears it as well.
+    pub fn finish(mut self, record: Option<serde_json::Value>) {
+        let demand = Demand::Finish { job: self.job, record };
+        if self.client.ask(&demand).is_err()
+            && let Ok(Some(mut client)) = DaemonClient::find()
+        {
+            let _ = client.ask(&demand);
+        }
+    }
+}
+
+/// The daemon of this host. One that does not answer as it must is told, and done without.
+fn find(front: &str) -> Option<DaemonClient> {
+    DaemonClient::find().unwrap_or_else(|error| {
+        eprintln!("{front}: the daemon of this host is not used: {error}");
+        None
+    })
+}
+
+/// The hosts of a job that was granted room, with the way to them.
+pub fn hosts_of(
+    grant: &Grant,
+    map: Map,
+    launch: Launch,
+    patience: Option<std::time::Duration>,
+) -> Result<Hosts, String> {
+    let host = |(name, slots): &(String, usize)| Host { name: name.clone(), slots: *slots };
+    let hosts: Vec<Host> = grant.hosts.iter().map(host).collect();
+    let ranks = hosts.iter().map(|host| host.slots).sum();
+    let places = weft_cluster::hosts::spread(&hosts, map, ranks).map_err(|error| error.to_string())?;
+    Ok(Hosts::new(&hosts, &places, launch, patience, false, None))
+}
