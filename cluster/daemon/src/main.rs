@@ -169,11 +169,9 @@ fn key(path: &Path) -> Result<seal::Secret> {
 }
 
 fn state_folder(uid: u32) -> Result<PathBuf> {
-    if uid == 0 {
-        return Ok("/var/lib/weft".into());
-    }
     let absolute = |name| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
-    let state = absolute("XDG_STATE_HOME").or_else(|| Some(absolute("HOME")?.join(".local/state")));
+    let own = || if uid == 0 { Some("/var/lib".into()) } else { Some(absolute("HOME")?.join(".local/state")) };
+    let state = absolute("XDG_STATE_HOME").or_else(own);
     Ok(state.context("neither XDG_STATE_HOME nor HOME is set: --state says where records go")?.join("weft"))
 }
 

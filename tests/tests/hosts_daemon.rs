@@ -1,0 +1,312 @@
+//! A cluster with daemons, whose members are network namespaces: no launch command is there, so whatever runs on another
+//! member was let in by its daemon.
+
+use serde_json::Value;
+use std::fs::{self, Permissions};
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::process::CommandExt;
+use std::path::PathBuf;
+use std::process::{Child, Command, Output, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::{Duration, Instant};
+use tempfile::TempDir;
+use weft_tests::namespaces::Namespaces;
+use weft_tests::{signal, tree};
+
+/// Only what is stuck takes so long.
+const STUCK: Duration = Duration::from_secs(60);
+const MEMBERS: usize = 3;
+const NOBODY: u32 = 65534;
+
+/// Three members with two slots each; the first two are servers.
+struct Lab {
+    hosts: Namespaces,
+    folder: TempDir,
+    daemons: Vec<Option<Child>>,
+}
+
+impl Lab {
+    fn up(partition: &str) -> Self {
+        static LABS: AtomicU32 = AtomicU32::new(0);
+        let number = LABS.fetch_add(1, Ordering::Relaxed);
+        let hosts = Namespaces::up(&format!("wd{}x{number}n", std::process::id()), MEMBERS);
+        let folder = TempDir::new().expect("a folder");
+        let lab = Self { hosts, folder, daemons: (0..MEMBERS).map(|_| None).collect() };
+        let member = |number| {
+            let (name, address) = (lab.hosts.name(number), lab.hosts.address(number));
+            format!("[[member]]\nname = \"{name}\"\naddress = \"{address}\"\nslots = 2\n")
+        };
+        let members: String = (1..=MEMBERS).map(member).collect();
+        let servers = format!("servers = [\"{}\", \"{}\"]", lab.hosts.name(1), lab.hosts.name(2));
+        let text =
+            format!("name = \"lab\"\nversion = 1\n{servers}\n{members}[[partition]]\nname = \"all\"\n{partition}\n");
+        let key = lab.folder.path().join("lab.key");
+        fs::write(lab.file(), text).expect("written");
+        fs::write(&key, "17".repeat(32)).expect("written");
+        fs::set_permissions(&key, Permissions::from_mode(0o600)).expect("a mode");
+        fs::set_permissions(lab.folder.path(), Permissions::from_mode(0o755)).expect("a mode");
+        lab
+    }
+
+    fn with_daemons(partition: &str) -> Self {
+        let mut lab = Self::up(partition);
+        (1..=MEMBERS).for_each(|number| lab.start(number));
+        lab.until("all members are seen", |view| {
+            let members = view["members"].as_array().expect("members");
+            members.iter().all(|member| member["standing"] == "alive")
+        });
+        lab
+    }
+
+    fn file(&self) -> PathBuf {
+        self.folder.path().join("lab.toml")
+    }
+
+    /// Starts the daemon of a member, which ends with this process.
+    fn start(&mut self, number: usize) {
+        let mut command = self.on(number, "setpriv");
+        let state = self.folder.path().join("state");
+        command.args(["--pdeathsig", "KILL"]).arg(tree().join("bin/weftd")).arg(self.file());
+        command.args(["--name", &self.hosts.name(number), "--state"]).arg(state);
+        self.daemons[number - 1] = Some(command.stdin(Stdio::null()).spawn().expect("started"));
+    }
+
+    fn kill(&mut self, number: usize) {
+        let mut daemon = self.daemons[number - 1].take().expect("it runs");
+        daemon.kill().expect("killed");
+        daemon.wait().expect("ended");
+    }
+
+    /// A command on a member.
+    fn on(&self, number: usize, program: &str) -> Command {
+        let mut command = Command::new("ip");
+        command.args(["netns", "exec", &self.hosts.name(number), program]).env("WEFT_CLUSTER", self.file());
+        command.env("WEFT_LAUNCH_TIMEOUT", "50").env_remove("WEFT_LAUNCH").env("WEFT_BIND", "none");
+        command.stdin(Stdio::null());
+        command
+    }
+
+    /// `weft` on a member.
+    fn weft(&self, number: usize, words: &[&str]) -> Command {
+        let mut command = self.on(number, tree().join("bin/weft").to_str().expect("text"));
+        command.args(words);
+        command
+    }
+
+    /// Ranks that tell of themselves when they begin, and end when the file `end` is there.
+    fn job(&self, ranks: usize, end: &str) -> Command {
+        let end = self.folder.path().join(end);
+        let script = format!("echo begun $(id -u); until test -e {}; do sleep 0.05; done", end.display());
+        let mut command = self.weft(1, &["run", "--partition", "all", "-n", &ranks.to_string(), "--wait"]);
+        command.args(["sh", "-c", &script]).stdout(Stdio::piped()).stderr(Stdio::piped());
+        command
+    }
+
+    fn end(&self, end: &str) {
+        fs::write(self.folder.path().join(end), "").expect("written");
+    }
+
+    fn view(&self) -> Value {
+        let seen = (1..=MEMBERS).filter(|number| self.daemons[number - 1].is_some()).find_map(|number| {
+            let output = self.weft(number, &["ps", "--cluster", "--json"]).output().expect("started");
+            serde_json::from_slice(&output.stdout).ok()
+        });
+        seen.unwrap_or(Value::Null)
+    }
+
+    /// Looks at the cluster until it is so.
+    fn until(&self, what: &str, is_so: impl Fn(&Value) -> bool) -> Value {
+        let begun = Instant::now();
+        loop {
+            let view = self.view();
+            if !view.is_null() && is_so(&view) {
+                return view;
+            }
+            assert!(begun.elapsed() < STUCK, "{what}: {view:#}");
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    }
+}
+
+impl Drop for Lab {
+    fn drop(&mut self) {
+        for daemon in self.daemons.iter_mut().flatten() {
+            let _ = daemon.kill().and_then(|()| daemon.wait());
+        }
+    }
+}
+
+fn used(view: &Value) -> u64 {
+    view["members"].as_array().expect("members").iter().map(|member| member["used"].as_u64().expect("slots")).sum()
+}
+
+fn queued(view: &Value) -> usize {
+    view["queue"].as_array().expect("a queue").len()
+}
+
+fn said(output: Output) -> String {
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8_lossy(&output.stdout).into_owned()
+}
+
+fn refused(output: Output) -> String {
+    assert!(!output.status.success());
+    String::from_utf8_lossy(&output.stderr).into_owned()
+}
+
+#[test]
+fn jobs_enter_members_by_their_daemons_and_wait_where_there_is_no_room() {
+    let lab = Lab::with_daemons("");
+    let first = lab.job(5, "first").spawn().expect("started");
+    lab.until("it has five slots", |view| used(view) == 5);
+    let second = lab.job(2, "second").spawn().expect("started");
+    let view = lab.until("one waits", |view| queued(view) == 1);
+    assert_eq!(view["jobs"][0]["size"], 5);
+    let third = lab.weft(3, &["run", "--partition", "all", "-n", "2", "true"]).output().expect("started");
+    let reason = refused(third);
+    assert!(reason.contains("1 before it") && reason.contains("--wait"), "{reason}");
+    let too_many = refused(lab.weft(2, &["run", "--partition", "all", "-n", "7", "true"]).output().expect("started"));
+    assert!(too_many.contains("7 ranks"), "{too_many}");
+    lab.end("first");
+    let first = said(first.wait_with_output().expect("ended"));
+    assert_eq!(first.matches("begun 0").count(), 5, "{first}");
+    lab.until("the other has begun", |view| used(view) == 2 && queued(view) == 0);
+    lab.end("second");
+    said(second.wait_with_output().expect("ended"));
+    lab.until("nothing is left", |view| used(view) == 0);
+}
+
+#[test]
+fn a_job_goes_on_while_daemons_are_killed_and_begin_again() {
+    let mut lab = Lab::with_daemons("");
+    let job = lab.job(6, "end").spawn().expect("started");
+    lab.until("it runs", |view| used(view) == 6);
+    (1..=MEMBERS).for_each(|number| lab.kill(number));
+    (1..=MEMBERS).for_each(|number| lab.start(number));
+    lab.until("it is known again", |view| used(view) == 6);
+    let reason = refused(lab.weft(2, &["run", "--partition", "all", "-n", "1", "true"]).output().expect("started"));
+    assert!(reason.contains("0 free slots"), "{reason}");
+    lab.end("end");
+    let output = said(job.wait_with_output().expect("ended"));
+    assert_eq!(output.matches("begun").count(), 6, "{output}");
+    lab.until("it is over", |view| used(view) == 0);
+}
+
+#[test]
+fn a_server_that_dies_is_followed_by_the_next_and_who_waits_is_served() {
+    let mut lab = Lab::with_daemons("");
+    let first = lab.job(6, "first").spawn().expect("started");
+    lab.until("it runs", |view| used(view) == 6);
+    let mut second = lab.weft(3, &["run", "--partition", "all", "-n", "1", "--wait", "echo", "served"]);
+    let second = second.stdout(Stdio::piped()).spawn().expect("started");
+    lab.until("one waits", |view| queued(view) == 1);
+    lab.kill(1);
+    lab.until("it waits with the other server", |view| queued(view) == 1 && view["server"] == lab.hosts.name(2));
+    lab.end("first");
+    said(first.wait_with_output().expect("ended"));
+    lab.start(1);
+    assert_eq!(said(second.wait_with_output().expect("ended")), "served\n");
+}
+
+#[test]
+fn who_kills_the_launcher_ends_the_ranks_on_all_members_and_frees_their_slots() {
+    let lab = Lab::with_daemons("");
+    let job = lab.job(6, "never").spawn().expect("started");
+    let view = lab.until("it runs", |view| used(view) == 6);
+    let name = view["jobs"][0]["job"].as_str().expect("a name");
+    signal::send(job.id() as i32, libc::SIGKILL);
+    lab.until("its slots are free", |view| used(view) == 0);
+    // From another member, and in order: by the job's name.
+    let again = lab.job(6, "never").spawn().expect("started");
+    let view = lab.until("another runs", |view| used(view) == 6);
+    let next = view["jobs"][0]["job"].as_str().expect("a name");
+    assert_ne!(name, next);
+    said(lab.weft(3, &["kill", next]).output().expect("started"));
+    assert!(!again.wait_with_output().expect("ended").status.success());
+    lab.until("its slots are free, too", |view| used(view) == 0);
+    let gone = refused(lab.weft(2, &["kill", next]).output().expect("started"));
+    assert!(gone.contains("no job"), "{gone}");
+}
+
+#[test]
+fn a_drained_member_gets_nothing_new() {
+    let lab = Lab::with_daemons("");
+    said(lab.weft(1, &["drain", &lab.hosts.name(3)]).output().expect("started"));
+    lab.until("it is drained", |view| view["members"][2]["slots"] == 0);
+    let reason = refused(lab.weft(1, &["run", "--partition", "all", "-n", "5", "true"]).output().expect("started"));
+    assert!(reason.contains("4 free slots"), "{reason}");
+    said(lab.weft(2, &["drain", "--undo", &lab.hosts.name(3)]).output().expect("started"));
+    lab.until("it is not", |view| view["members"][2]["slots"] == 2);
+    said(lab.weft(1, &["run", "--partition", "all", "-n", "5", "true"]).output().expect("started"));
+}
+
+#[test]
+fn jobs_run_as_their_user_on_all_members_and_nobody_acts_for_others() {
+    let lab = Lab::with_daemons("");
+    let as_nobody = |number: usize, words: &[&str]| {
+        let mut command = lab.weft(number, words);
+        command.env("HOME", "/").current_dir("/");
+        // The namespace is entered by root.
+        let inner: Vec<String> = command.get_args().skip(3).map(|word| word.to_string_lossy().into_owned()).collect();
+        let mut command = lab.on(number, "setpriv");
+        command.args(["--reuid", "65534", "--regid", "65534", "--clear-groups"]).args(inner);
+        command.env("HOME", "/").current_dir("/");
+        command
+    };
+    let output = as_nobody(1, &["run", "--partition", "all", "-n", "6", "id", "-u"]).output().expect("started");
+    assert_eq!(said(output).matches(&NOBODY.to_string()).count(), 6);
+    let job = lab.job(2, "end").spawn().expect("started");
+    let view = lab.until("it runs", |view| used(view) == 2);
+    let name = view["jobs"][0]["job"].as_str().expect("a name");
+    let reason = refused(as_nobody(2, &["kill", name]).output().expect("started"));
+    assert!(reason.contains("not yours"), "{reason}");
+    let reason = refused(as_nobody(2, &["drain", &lab.hosts.name(1)]).output().expect("started"));
+    assert!(reason.contains("may not drain"), "{reason}");
+    lab.end("end");
+    said(job.wait_with_output().expect("ended"));
+}
+
+#[test]
+fn a_partition_is_for_those_whom_it_names() {
+    let lab = Lab::with_daemons("users = [\"ann\"]");
+    let mut command = lab.on(1, "setpriv");
+    command.args(["--reuid", "65534", "--regid", "65534", "--clear-groups"]).arg(tree().join("bin/weft"));
+    command.args(["run", "--partition", "all", "true"]).env("HOME", "/").current_dir("/");
+    let reason = refused(command.output().expect("started"));
+    assert!(reason.contains("is not for user 'nobody'"), "{reason}");
+    let higher = lab.weft(1, &["run", "--partition", "all", "--priority", "5", "true"]).output().expect("started");
+    let reason = refused(higher);
+    assert!(reason.contains("the highest is 0"), "{reason}");
+}
+
+#[test]
+fn a_daemon_of_another_key_is_not_let_in_and_a_newer_database_comes_to_all() {
+    let mut lab = Lab::up("");
+    let other = lab.folder.path().join("other.key");
+    fs::write(&other, "23".repeat(32)).expect("written");
+    fs::set_permissions(&other, Permissions::from_mode(0o600)).expect("a mode");
+    lab.start(1);
+    lab.until("the first is seen", |view| view["members"][0]["standing"] == "alive");
+    // The second has a database of its own, which is newer.
+    let text = fs::read_to_string(lab.file()).expect("read").replace("version = 1", "version = 2");
+    let file = lab.folder.path().join("second.toml");
+    fs::write(&file, text).expect("written");
+    let start = |key: &str, name: &str| {
+        let mut command = lab.on(2, "setpriv");
+        command.args(["--pdeathsig", "KILL"]).arg(tree().join("bin/weftd")).arg(&file).args(["--name", name]);
+        command.args(["--key", key, "--state"]).arg(lab.folder.path().join("state")).process_group(0);
+        command.stdin(Stdio::null()).spawn().expect("started")
+    };
+    let mut stranger = start(other.to_str().expect("text"), &lab.hosts.name(2));
+    let reason = refused(lab.weft(2, &["run", "--partition", "all", "true"]).output().expect("started"));
+    assert!(reason.contains("slots") || reason.contains("key"), "{reason}");
+    assert_eq!(lab.view()["members"][1]["standing"], "unknown");
+    stranger.kill().and_then(|()| stranger.wait()).expect("ended");
+    let key = lab.folder.path().join("lab.key");
+    let mut member = start(key.to_str().expect("text"), &lab.hosts.name(2));
+    lab.until("both have the newer one", |view| {
+        view["version"] == 2 && view["members"][1]["standing"] == "alive" && view["members"][0]["load"]["version"] == 2
+    });
+    assert!(fs::read_to_string(lab.file()).expect("read").contains("version = 2"));
+    member.kill().and_then(|()| member.wait()).expect("ended");
+}
